@@ -1,0 +1,34 @@
+# foretoken_layer(NAME DEPENDS layers... LIBRARIES targets...)
+#
+# One folder of src/ is one layer and one static library foretoken_NAME, made of all its .cc files;
+# *_test.cc files become the test program NAME_test. DEPENDS names the layers below that it may
+# include: tools/check_layers.py reads this declaration and checks every #include against it.
+function(foretoken_layer NAME)
+  cmake_parse_arguments(LAYER "" "" "DEPENDS;LIBRARIES" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${NAME}/*.cc)
+  set(tests ${sources})
+  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
+
+  if(sources)
+    add_library(foretoken_${NAME} STATIC ${sources})
+    set(scope PUBLIC)
+  else()
+    add_library(foretoken_${NAME} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  target_include_directories(foretoken_${NAME} ${scope} ${PROJECT_SOURCE_DIR}/src)
+  foreach(layer ${LAYER_DEPENDS})
+    target_link_libraries(foretoken_${NAME} ${scope} foretoken_${layer})
+  endforeach()
+  target_link_libraries(foretoken_${NAME} ${scope} fmt::fmt Threads::Threads ${LAYER_LIBRARIES})
+
+  if(FORETOKEN_BUILD_TESTS AND tests)
+    add_executable(${NAME}_test ${tests})
+    target_link_libraries(${NAME}_test PRIVATE foretoken_${NAME} GTest::gmock GTest::gtest
+                                               GTest::gtest_main)
+    target_compile_definitions(${NAME}_test PRIVATE
+      FORETOKEN_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+    gtest_discover_tests(${NAME}_test DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300)
+  endif()
+endfunction()

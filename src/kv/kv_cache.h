@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "backend/batch_plan.h"
+#include "base/result.h"
+#include "base/types.h"
+
+namespace foretoken {
+
+/// How far a sequence's KV reaches. Positions below `committed` belong to emitted tokens; those in
+/// [committed, tentative) to a proposal under verification. Rollback is truncation.
+struct KvCursor {
+  std::int32_t committed = 0;
+  std::int32_t tentative = 0;
+};
+
+/// Blocks in each state. At rest free + cached + used == total.
+struct KvUsage {
+  std::int64_t total = 0;
+  std::int64_t free = 0;    ///< Hold nothing.
+  std::int64_t cached = 0;  ///< Held by the prefix cache only; reclaimed least recently used first.
+  std::int64_t used = 0;    ///< Referenced by at least one sequence.
+};
+
+/// The KV blocks of one sequence in logical order. Owned by the sequence, filled and emptied by
+/// `KvCache` alone.
+struct SequenceKv {
+  std::vector<std::int32_t> blocks;
+  KvCursor cursor;
+  /// Leading blocks that are published in the prefix cache, and the hash of the last of them.
+  std::int32_t published_blocks = 0;
+  std::uint64_t published_hash = 0;
+
+  std::int32_t SlotOf(std::int32_t position) const {
+    return blocks[position / kBlockSize] * kBlockSize + position % kBlockSize;
+  }
+};
+
+/// The block pool with reference counts and, above it, the prefix cache (hash chains over full
+/// blocks; a match is confirmed token by token, so a hash collision can never share wrong KV).
+/// One per model; not thread-safe.
+class KvCache {
+ public:
+  KvCache(std::int64_t blocks, bool prefix_cache);
+  ~KvCache();
+
+  /// Takes references to the longest cached prefix of `tokens`, at most tokens.size() - 1 so that
+  /// at least one token is left to compute, and sets the cursor there. `sequence` must be empty.
+  /// Returns the number of tokens found.
+  std::int32_t MatchPrefix(std::span<const Token> tokens, SequenceKv* sequence);
+
+  /// Makes room for positions below `length`, reclaiming cached blocks as needed. False, changing
+  /// nothing, when the pool cannot give that many.
+  [[nodiscard]] bool Reserve(std::int32_t length, SequenceKv* sequence);
+
+  /// Publishes full blocks whose tokens are all committed. `tokens` is the whole sequence so far.
+  void Publish(std::span<const Token> tokens, SequenceKv* sequence);
+
+  /// Gives back blocks that lie wholly beyond `length` and truncates the cursor to it.
+  void Truncate(std::int32_t length, SequenceKv* sequence);
+
+  /// Gives back everything; published blocks stay cached.
+  void Release(SequenceKv* sequence);
+
+  /// Blocks that Reserve could give now.
+  std::int64_t Available() const;
+  KvUsage Usage() const;
+
+  /// Recounts every state from scratch and compares; names the first contradiction.
+  Status CheckIntegrity() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace foretoken

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "base/types.h"
+
+namespace foretoken {
+
+/// Every option that shapes the distribution of the next token. The defaults are greedy.
+struct SamplingParams {
+  float temperature = 0.0F;  ///< 0 is greedy.
+  int top_k = 0;             ///< Keep the k most likely tokens; 0 keeps all.
+  float top_p = 1.0F;        ///< Keep the smallest set with this much probability.
+  float min_p = 0.0F;        ///< Keep tokens at least this likely relative to the most likely.
+  float repetition_penalty = 1.0F;  ///< Over prompt and output; > 1 discourages.
+  float frequency_penalty = 0.0F;   ///< Per occurrence in the output.
+  float presence_penalty = 0.0F;    ///< Once for any occurrence in the output.
+  std::vector<std::pair<Token, float>> logit_bias;
+  std::uint64_t seed = 0;
+  int top_logprobs = -1;  ///< -1: none; 0: of the chosen token; n: and of the n most likely.
+
+  bool has_penalties() const {
+    return repetition_penalty != 1.0F || frequency_penalty != 0.0F || presence_penalty != 0.0F;
+  }
+  bool has_filters() const { return top_k > 0 || top_p < 1.0F || min_p > 0.0F; }
+};
+
+/// Refuses values outside their ranges with one sentence that names the option.
+Status ValidateSamplingParams(const SamplingParams& params, int vocabulary);
+
+}  // namespace foretoken

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "backend/backend.h"
+#include "base/types.h"
+#include "sampling/params.h"
+
+namespace foretoken {
+
+/// The tokens a sequence's penalties look at, as counts. Grows with the emitted prefix only.
+class TokenHistory {
+ public:
+  explicit TokenHistory(int vocabulary) : prompt_(vocabulary, 0), output_(vocabulary, 0) {}
+
+  void AddPrompt(std::span<const Token> tokens);
+  void AddOutput(Token token);
+
+  bool InPrompt(Token token) const { return prompt_[token] != 0; }
+  int OutputCount(Token token) const { return output_[token]; }
+  /// Distinct tokens seen, in first-seen order: penalties touch these and no others.
+  std::span<const Token> seen() const { return seen_; }
+
+ private:
+  void See(Token token);
+  std::vector<std::uint8_t> prompt_;
+  std::vector<std::int32_t> output_;
+  std::vector<Token> seen_;
+};
+
+/// Chooses tokens by the rule of design.md 1.1: x_t = argmax_i(z_i / T + g_i), where z are the
+/// logits after every sampler option on the emitted prefix. Holds scratch memory only, so what it
+/// returns is a function of its arguments; one per thread.
+class Sampler {
+ public:
+  Sampler(Backend* backend, int vocabulary);
+
+  /// The token at `position`. `path` are tokens after the history (a draft branch) that penalties
+  /// must count as output. `logits` [vocabulary] are not changed.
+  Candidate Choose(const float* logits, const SamplingParams& params, const TokenHistory& history,
+                   std::span<const Token> path, std::uint64_t position);
+
+  /// The best.size() tokens of highest noisy score, descending; returns how many there are.
+  std::size_t Rank(const float* logits, const SamplingParams& params, const TokenHistory& history,
+                   std::span<const Token> path, std::uint64_t position, std::span<Candidate> best);
+
+ private:
+  /// Returns logits after penalties, bias and filters (filtered tokens are -inf); `logits` itself
+  /// where no option is set.
+  const float* Process(const float* logits, const SamplingParams& params,
+                       const TokenHistory& history, std::span<const Token> path);
+
+  Backend* backend_;
+  int vocabulary_;
+  std::vector<float> processed_;
+  std::vector<float> sorted_;
+};
+
+/// A token and its natural-log probability.
+struct TokenLogprob {
+  Token token = -1;
+  float logprob = 0;
+};
+
+/// Log-softmax of the raw logits at `chosen`, then of the `top` most likely tokens (descending).
+void ComputeLogprobs(const float* logits, int vocabulary, Token chosen, int top,
+                     std::vector<TokenLogprob>* out);
+
+}  // namespace foretoken

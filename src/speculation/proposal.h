@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/static_vector.h"
+#include "base/types.h"
+
+namespace foretoken {
+
+/// Proposed tokens per sequence and round; with the root that makes a pass of at most 64 rows.
+inline constexpr int kMaxProposal = 63;
+
+/// Who made a proposal.
+enum class ProposalSource : std::uint8_t {
+  kNone,   ///< No proposal: a plain autoregressive row.
+  kDraft,  ///< The draft model, synchronously (SD).
+  kCache,  ///< The speculation cache: a hit (SSD).
+  kJit,    ///< The draft model after a cache miss, just in time.
+  kNgram,  ///< Prompt lookup.
+};
+
+std::string_view ProposalSourceName(ProposalSource source);
+
+/// A token tree rooted at the last committed token. Node 0 is the root; node i + 1 carries
+/// tokens[i] and hangs below node parents[i] <= i. A chain has parents {0, 1, 2, ...}.
+struct Proposal {
+  StaticVector<Token, kMaxProposal> tokens;
+  StaticVector<std::int8_t, kMaxProposal> parents;
+  ProposalSource source = ProposalSource::kNone;
+
+  int size() const { return static_cast<int>(tokens.size()); }
+  bool IsChain() const;
+  /// Appends below the last node.
+  void Extend(Token token) {
+    parents.push_back(static_cast<std::int8_t>(tokens.size()));
+    tokens.push_back(token);
+  }
+  void Clear() {
+    tokens.clear();
+    parents.clear();
+    source = ProposalSource::kNone;
+  }
+  /// Keeps the first `size` nodes.
+  void Truncate(int size) {
+    tokens.resize(size);
+    parents.resize(size);
+  }
+};
+
+/// What verification found: the deepest accepted node (0: none) and the target's own next token.
+struct Outcome {
+  std::int32_t node = 0;
+  Token bonus = -1;
+  friend bool operator==(const Outcome&, const Outcome&) = default;
+};
+
+}  // namespace foretoken

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <concepts>
+
+#include "speculation/proposal.h"
+
+namespace foretoken {
+
+/// Shared-noise verification (design.md 1.1) of a chain or a tree. `choose(node)` returns x_t, the
+/// target's token after `node` on the accepted path, and is called once per visited node, root
+/// first. Steps to the child that carries x_t; where there is none, x_t is the bonus token.
+/// Pure: emitted tokens depend only on what `choose` returns, never on what was proposed.
+template <std::invocable<int> Choose>
+Outcome VerifySharedNoise(const Proposal& proposal, Choose&& choose) {
+  Outcome outcome;
+  for (;;) {
+    outcome.bonus = choose(static_cast<int>(outcome.node));
+    std::int32_t child = 0;
+    for (int i = outcome.node; i < proposal.size(); ++i) {
+      if (proposal.parents[i] == outcome.node && proposal.tokens[i] == outcome.bonus) {
+        child = i + 1;
+        break;
+      }
+    }
+    if (child == 0) return outcome;
+    outcome.node = child;
+  }
+}
+
+/// The nodes from below the root to `node`, in order: the accepted path.
+StaticVector<std::int8_t, kMaxProposal> PathTo(const Proposal& proposal, int node);
+
+}  // namespace foretoken

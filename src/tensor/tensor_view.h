@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "tensor/dtype.h"
+
+namespace foretoken {
+
+/// A borrowed, read-only, contiguous row-major tensor in host memory; valid while its owner (a
+/// mapped file, a buffer) lives.
+struct TensorView {
+  DType dtype = DType::kF32;
+  std::vector<std::int64_t> shape;
+  const std::byte* data = nullptr;
+
+  std::int64_t elements() const {
+    std::int64_t count = 1;
+    for (const std::int64_t dimension : shape) count *= dimension;
+    return count;
+  }
+  std::size_t bytes() const { return static_cast<std::size_t>(elements()) * DTypeBytes(dtype); }
+};
+
+/// Element `index` of `view` as a float, for any dtype.
+float LoadElement(const TensorView& view, std::int64_t index);
+
+/// Copies `count` elements from `begin` on as floats.
+void LoadElements(const TensorView& view, std::int64_t begin, std::int64_t count, float* out);
+
+}  // namespace foretoken
