@@ -21,6 +21,9 @@ std::string FormatCores(const CoreSet& cores);
 /// of the list never doubles up on a physical core while another is free.
 std::vector<int> AvailableCores();
 
+/// The first available core of every physical core: what a device of bandwidth-bound work wants.
+std::vector<int> AvailablePhysicalCores();
+
 /// How many of `available` go to the target and to the draft when the user does not say.
 struct CoreSplit {
   CoreSet target;
@@ -31,7 +34,8 @@ struct CoreSplit {
 /// the rest; on one core both share it.
 CoreSplit DefaultCoreSplit(const std::vector<int>& available);
 
-/// Pins the calling thread to one core. Failure (a container without permission) is harmless.
+/// Pins the calling thread to one core, which also narrows what AvailableCores returns on it.
+/// Failure (a container without permission) is harmless.
 void PinCurrentThread(int core);
 
 }  // namespace foretoken
