@@ -8,6 +8,7 @@
 #include "backend/batch_plan.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "kv/block_hash.h"
 
 namespace foretoken {
 
@@ -42,10 +43,14 @@ struct SequenceKv {
 
 /// The block pool with reference counts and, above it, the prefix cache (hash chains over full
 /// blocks; a match is confirmed token by token, so a hash collision can never share wrong KV).
-/// One per model; not thread-safe.
+/// Whoever refers to a published block refers to those before it, and blocks are given back last
+/// first, so reclaiming by last use never takes a block before those that continue it.
+/// One per model; not thread-safe. Allocates in its constructor and where a sequence's block list
+/// outgrows its capacity, nowhere else.
 class KvCache {
  public:
-  KvCache(std::int64_t blocks, bool prefix_cache);
+  /// Tests give a `hash` that collides.
+  KvCache(std::int64_t blocks, bool prefix_cache, BlockHash hash = HashBlock);
   ~KvCache();
 
   /// Takes references to the longest cached prefix of `tokens`, at most tokens.size() - 1 so that
@@ -58,9 +63,13 @@ class KvCache {
   [[nodiscard]] bool Reserve(std::int32_t length, SequenceKv* sequence);
 
   /// Publishes full blocks whose tokens are all committed. `tokens` is the whole sequence so far.
+  /// Where another block of the same content is published already, the sequence changes over to it
+  /// and gives its own back, so slots of committed positions may change here.
   void Publish(std::span<const Token> tokens, SequenceKv* sequence);
 
-  /// Gives back blocks that lie wholly beyond `length` and truncates the cursor to it.
+  /// Gives back blocks that lie wholly beyond `length` and truncates the cursor to it. Published
+  /// blocks are never written again: where `length` cuts into one, it is given back too and the
+  /// cursor falls to its start, from where the caller computes again.
   void Truncate(std::int32_t length, SequenceKv* sequence);
 
   /// Gives back everything; published blocks stay cached.

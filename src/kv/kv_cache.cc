@@ -1,0 +1,201 @@
+#include "kv/kv_cache.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "base/check.h"
+#include "kv/block_pool.h"
+#include "kv/prefix_index.h"
+
+namespace foretoken {
+namespace {
+
+constexpr std::int64_t kMaxBlocks = std::numeric_limits<std::int32_t>::max() / kBlockSize;
+constexpr std::size_t kFirstCapacity = 128;  // 4096 tokens.
+
+std::int32_t CheckedCount(std::int64_t blocks) {
+  FT_CHECK(blocks >= 0 && blocks <= kMaxBlocks, "{} blocks have no 32-bit slot numbers", blocks);
+  return static_cast<std::int32_t>(blocks);
+}
+
+}  // namespace
+
+class KvCache::Impl {
+ public:
+  Impl(std::int64_t blocks, bool prefix_cache, BlockHash hash)
+      : prefix_cache_(prefix_cache),
+        pool_(CheckedCount(blocks)),
+        index_(prefix_cache ? CheckedCount(blocks) : 0, hash) {}
+
+  std::int32_t MatchPrefix(std::span<const Token> tokens, SequenceKv* sequence);
+  bool Reserve(std::int32_t length, SequenceKv* sequence);
+  void Publish(std::span<const Token> tokens, SequenceKv* sequence);
+  void Truncate(std::int32_t length, SequenceKv* sequence);
+  Status CheckIntegrity() const;
+
+  std::int64_t Available() const { return pool_.free_count() + pool_.idle_count(); }
+  KvUsage Usage() const {
+    return {.total = pool_.total(),
+            .free = pool_.free_count(),
+            .cached = pool_.idle_count(),
+            .used = pool_.total() - pool_.free_count() - pool_.idle_count()};
+  }
+
+ private:
+  void DropLast(SequenceKv* sequence);
+  void PublishNext(std::span<const Token> tokens, SequenceKv* sequence);
+
+  bool prefix_cache_;
+  BlockPool pool_;
+  PrefixIndex index_;
+};
+
+namespace {
+
+void GrowCapacity(std::size_t blocks, SequenceKv* sequence) {
+  if (blocks <= sequence->blocks.capacity()) return;
+  sequence->blocks.reserve(std::max({blocks, 2 * sequence->blocks.capacity(), kFirstCapacity}));
+}
+
+std::span<const Token> TokensOfBlock(std::span<const Token> tokens, std::size_t index) {
+  return tokens.subspan(index * kBlockSize, kBlockSize);
+}
+
+}  // namespace
+
+std::int32_t KvCache::Impl::MatchPrefix(std::span<const Token> tokens, SequenceKv* sequence) {
+  FT_CHECK(sequence->blocks.empty(), "MatchPrefix is for empty sequences");
+  if (!prefix_cache_ || tokens.empty()) return 0;
+  const std::size_t limit = (tokens.size() - 1) / kBlockSize;
+  GrowCapacity(limit + 1, sequence);
+  std::int32_t last = PrefixIndex::kNone;
+  while (sequence->blocks.size() < limit) {
+    const std::int32_t block = index_.Find(last, TokensOfBlock(tokens, sequence->blocks.size()));
+    if (block == PrefixIndex::kNone) break;
+    pool_.Retain(block);
+    sequence->blocks.push_back(block);
+    last = block;
+  }
+  sequence->published_blocks = static_cast<std::int32_t>(sequence->blocks.size());
+  sequence->published_hash = index_.HashOf(last);
+  const std::int32_t found = sequence->published_blocks * kBlockSize;
+  sequence->cursor = {found, found};
+  return found;
+}
+
+bool KvCache::Impl::Reserve(std::int32_t length, SequenceKv* sequence) {
+  FT_CHECK(length >= 0, "length {}", length);
+  const std::size_t wanted = (std::size_t(length) + kBlockSize - 1) / kBlockSize;
+  const std::size_t present = sequence->blocks.size();
+  if (wanted <= present) return true;
+  if (std::int64_t(wanted - present) > Available()) return false;
+  GrowCapacity(wanted, sequence);
+  while (sequence->blocks.size() < wanted) {
+    if (pool_.free_count() == 0) index_.Erase(pool_.FreeOldestIdle());
+    sequence->blocks.push_back(pool_.Take());
+  }
+  return true;
+}
+
+void KvCache::Impl::Publish(std::span<const Token> tokens, SequenceKv* sequence) {
+  if (!prefix_cache_) return;
+  FT_CHECK(sequence->cursor.committed <= std::int64_t(tokens.size()),
+           "{} committed positions, {} tokens", sequence->cursor.committed, tokens.size());
+  const std::int32_t full = sequence->cursor.committed / kBlockSize;
+  FT_CHECK(std::size_t(full) <= sequence->blocks.size(), "committed beyond what was reserved");
+  while (sequence->published_blocks < full) PublishNext(tokens, sequence);
+}
+
+void KvCache::Impl::PublishNext(std::span<const Token> tokens, SequenceKv* sequence) {
+  const std::int32_t index = sequence->published_blocks;
+  const std::int32_t parent = index == 0 ? PrefixIndex::kNone : sequence->blocks[index - 1];
+  const std::span<const Token> content = TokensOfBlock(tokens, index);
+  std::int32_t& block = sequence->blocks[index];
+  const std::int32_t published = index_.Find(parent, content);
+  if (published == PrefixIndex::kNone) {
+    index_.Insert(block, parent, content);
+  } else {
+    pool_.Retain(published);
+    pool_.Drop(block, /*keep=*/false);
+    block = published;
+  }
+  ++sequence->published_blocks;
+  sequence->published_hash = index_.HashOf(block);
+}
+
+void KvCache::Impl::DropLast(SequenceKv* sequence) {
+  const std::int32_t block = sequence->blocks.back();
+  sequence->blocks.pop_back();
+  pool_.Drop(block, /*keep=*/prefix_cache_ && index_.Contains(block));
+}
+
+void KvCache::Impl::Truncate(std::int32_t length, SequenceKv* sequence) {
+  FT_CHECK(length >= 0, "length {}", length);
+  if (length < sequence->published_blocks * kBlockSize) {
+    length -= length % kBlockSize;
+    sequence->published_blocks = length / kBlockSize;
+    sequence->published_hash =
+        length == 0 ? 0 : index_.HashOf(sequence->blocks[length / kBlockSize - 1]);
+  }
+  const std::size_t kept = (std::size_t(length) + kBlockSize - 1) / kBlockSize;
+  while (sequence->blocks.size() > kept) DropLast(sequence);
+  sequence->cursor.committed = std::min(sequence->cursor.committed, length);
+  sequence->cursor.tentative = std::min(sequence->cursor.tentative, length);
+}
+
+Status KvCache::Impl::CheckIntegrity() const {
+  FT_RETURN_IF_ERROR(pool_.Check());
+  if (!prefix_cache_) return {};
+  FT_RETURN_IF_ERROR(index_.Check());
+  std::int64_t idle = 0;
+  for (std::int32_t block = 0; block < pool_.total(); ++block) {
+    if (!index_.Contains(block)) continue;
+    const std::int32_t references = pool_.references(block);
+    const std::int32_t parent = index_.ParentOf(block);
+    if (parent != PrefixIndex::kNone && pool_.references(parent) < references) {
+      return Error{ErrorCode::kInternal,
+                   fmt::format("KV cache: block {} has {} references and its parent {} only {}",
+                               block, references, parent, pool_.references(parent))};
+    }
+    if (references == 0) ++idle;
+  }
+  if (idle != pool_.idle_count()) {
+    return Error{ErrorCode::kInternal,
+                 fmt::format("KV cache: {} published blocks are unreferenced, {} blocks are idle",
+                             idle, pool_.idle_count())};
+  }
+  return {};
+}
+
+KvCache::KvCache(std::int64_t blocks, bool prefix_cache, BlockHash hash)
+    : impl_(std::make_unique<Impl>(blocks, prefix_cache, hash)) {}
+
+KvCache::~KvCache() = default;
+
+std::int32_t KvCache::MatchPrefix(std::span<const Token> tokens, SequenceKv* sequence) {
+  return impl_->MatchPrefix(tokens, sequence);
+}
+
+bool KvCache::Reserve(std::int32_t length, SequenceKv* sequence) {
+  return impl_->Reserve(length, sequence);
+}
+
+void KvCache::Publish(std::span<const Token> tokens, SequenceKv* sequence) {
+  impl_->Publish(tokens, sequence);
+}
+
+void KvCache::Truncate(std::int32_t length, SequenceKv* sequence) {
+  impl_->Truncate(length, sequence);
+}
+
+void KvCache::Release(SequenceKv* sequence) { impl_->Truncate(0, sequence); }
+
+std::int64_t KvCache::Available() const { return impl_->Available(); }
+
+KvUsage KvCache::Usage() const { return impl_->Usage(); }
+
+Status KvCache::CheckIntegrity() const { return impl_->CheckIntegrity(); }
+
+}  // namespace foretoken

@@ -1,0 +1,242 @@
+#include "kv/kv_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <random>
+
+#include "kv/kv_cache_harness.h"
+
+namespace foretoken {
+namespace {
+
+std::vector<Token> Tokens(int count, Token first = 0) {
+  std::vector<Token> tokens(count);
+  std::iota(tokens.begin(), tokens.end(), first);
+  return tokens;
+}
+
+/// Reserves, commits and publishes all of `tokens`, as a finished prefill does.
+void Fill(KvCache& cache, std::span<const Token> tokens, SequenceKv* sequence) {
+  const auto length = static_cast<std::int32_t>(tokens.size());
+  ASSERT_TRUE(cache.Reserve(length, sequence));
+  sequence->cursor = {length, length};
+  cache.Publish(tokens, sequence);
+}
+
+void ExpectUsage(const KvCache& cache, std::int64_t free, std::int64_t cached, std::int64_t used) {
+  const KvUsage usage = cache.Usage();
+  EXPECT_EQ(usage.free, free);
+  EXPECT_EQ(usage.cached, cached);
+  EXPECT_EQ(usage.used, used);
+  EXPECT_EQ(usage.total, free + cached + used);
+  const Status status = cache.CheckIntegrity();
+  EXPECT_TRUE(status.ok()) << (status.ok() ? "" : status.error().message);
+}
+
+TEST(KvCache, ReservesByBlocksAndGivesBack) {
+  KvCache cache(4, true);
+  SequenceKv sequence;
+  ASSERT_TRUE(cache.Reserve(1, &sequence));
+  ASSERT_TRUE(cache.Reserve(32, &sequence));
+  ExpectUsage(cache, 3, 0, 1);
+  ASSERT_TRUE(cache.Reserve(33, &sequence));
+  ExpectUsage(cache, 2, 0, 2);
+  EXPECT_EQ(sequence.SlotOf(33), sequence.blocks[1] * kBlockSize + 1);
+  sequence.cursor = {20, 33};
+  cache.Truncate(20, &sequence);
+  EXPECT_EQ(sequence.cursor.tentative, 20);
+  ExpectUsage(cache, 3, 0, 1);
+  cache.Release(&sequence);
+  ExpectUsage(cache, 4, 0, 0);
+  EXPECT_EQ(sequence.cursor.committed, 0);
+}
+
+TEST(KvCache, RefusesWithoutChangeWhenExhausted) {
+  KvCache cache(3, true);
+  SequenceKv a;
+  SequenceKv b;
+  ASSERT_TRUE(cache.Reserve(40, &a));
+  EXPECT_FALSE(cache.Reserve(64, &b));
+  EXPECT_TRUE(b.blocks.empty());
+  EXPECT_EQ(cache.Available(), 1);
+  EXPECT_TRUE(cache.Reserve(32, &b));
+  EXPECT_FALSE(cache.Reserve(65, &a));
+  EXPECT_FALSE(cache.Reserve(std::numeric_limits<std::int32_t>::max(), &a));
+  EXPECT_EQ(a.blocks.size(), 2U);
+  ExpectUsage(cache, 0, 0, 3);
+}
+
+TEST(KvCache, FindsThePrefixAndLeavesATokenToCompute) {
+  KvCache cache(16, true);
+  const std::vector<Token> tokens = Tokens(100);
+  SequenceKv first;
+  EXPECT_EQ(cache.MatchPrefix(tokens, &first), 0);
+  Fill(cache, tokens, &first);
+  EXPECT_EQ(first.published_blocks, 3);
+
+  SequenceKv same;
+  EXPECT_EQ(cache.MatchPrefix(tokens, &same), 96);
+  EXPECT_EQ(same.cursor.committed, 96);
+  EXPECT_EQ(same.published_hash, first.published_hash);
+  EXPECT_TRUE(std::equal(same.blocks.begin(), same.blocks.end(), first.blocks.begin()));
+
+  SequenceKv exact;
+  EXPECT_EQ(cache.MatchPrefix(std::span(tokens).first(64), &exact), 32);
+  SequenceKv longer;
+  EXPECT_EQ(cache.MatchPrefix(std::span(tokens).first(65), &longer), 64);
+  SequenceKv none;
+  EXPECT_EQ(cache.MatchPrefix(std::span(tokens).first(32), &none), 0);
+  EXPECT_EQ(cache.MatchPrefix({}, &none), 0);
+  EXPECT_EQ(cache.MatchPrefix(std::span(tokens).subspan(32), &none), 0) << "a suffix is no prefix";
+
+  for (SequenceKv* s : {&first, &same, &exact, &longer}) cache.Release(s);
+  ExpectUsage(cache, 13, 3, 0);
+  EXPECT_EQ(cache.MatchPrefix(tokens, &none), 96) << "released blocks stay cached";
+}
+
+TEST(KvCache, PublishesCommittedTokensOnly) {
+  KvCache cache(8, true);
+  const std::vector<Token> tokens = Tokens(64);
+  SequenceKv sequence;
+  ASSERT_TRUE(cache.Reserve(64, &sequence));
+  sequence.cursor = {31, 64};
+  cache.Publish(tokens, &sequence);
+  EXPECT_EQ(sequence.published_blocks, 0);
+  sequence.cursor = {32, 64};
+  cache.Publish(tokens, &sequence);
+  EXPECT_EQ(sequence.published_blocks, 1);
+}
+
+TEST(KvCache, ChangesOverToTheBlockPublishedFirst) {
+  KvCache cache(8, true);
+  const std::vector<Token> tokens = Tokens(70);
+  SequenceKv a;
+  SequenceKv b;
+  ASSERT_TRUE(cache.Reserve(70, &b));
+  Fill(cache, tokens, &a);
+  Fill(cache, tokens, &b);
+  EXPECT_EQ(a.blocks[0], b.blocks[0]);
+  EXPECT_EQ(a.blocks[1], b.blocks[1]);
+  EXPECT_NE(a.blocks[2], b.blocks[2]);
+  ExpectUsage(cache, 4, 0, 4);
+  cache.Release(&a);
+  ExpectUsage(cache, 5, 0, 3);
+}
+
+TEST(KvCache, ReclaimsLeastRecentlyUsedContinuationsFirst) {
+  KvCache cache(4, true);
+  SequenceKv old;
+  Fill(cache, Tokens(64), &old);
+  SequenceKv young;
+  Fill(cache, Tokens(64, 1000), &young);
+  cache.Release(&old);
+  cache.Release(&young);
+  ExpectUsage(cache, 0, 4, 0);
+
+  SequenceKv other;
+  ASSERT_TRUE(cache.Reserve(32, &other));
+  SequenceKv match;
+  EXPECT_EQ(cache.MatchPrefix(Tokens(65), &match), 32) << "the older chain lost its last block";
+  cache.Release(&match);
+  EXPECT_EQ(cache.MatchPrefix(Tokens(65, 1000), &match), 64);
+  ASSERT_TRUE(cache.Reserve(64, &other)) << "held blocks are not reclaimed, the idle one is";
+  EXPECT_FALSE(cache.Reserve(65, &other));
+  cache.Release(&match);
+  EXPECT_EQ(cache.MatchPrefix(Tokens(65), &match), 0);
+  EXPECT_EQ(cache.MatchPrefix(Tokens(65, 1000), &match), 64);
+  ExpectUsage(cache, 0, 0, 4);
+}
+
+TEST(KvCache, NeverHandsOutAPublishedBlockForWriting) {
+  KvCache cache(8, true);
+  const std::vector<Token> tokens = Tokens(80);
+  SequenceKv sequence;
+  Fill(cache, tokens, &sequence);
+  cache.Truncate(40, &sequence);
+  EXPECT_EQ(sequence.cursor.committed, 32);
+  EXPECT_EQ(sequence.published_blocks, 1);
+  EXPECT_EQ(sequence.blocks.size(), 1U);
+  ExpectUsage(cache, 6, 1, 1);
+  SequenceKv match;
+  EXPECT_EQ(cache.MatchPrefix(tokens, &match), 64);
+  Fill(cache, tokens, &sequence);
+  EXPECT_EQ(sequence.published_hash, match.published_hash);
+  EXPECT_EQ(sequence.blocks[1], match.blocks[1]);
+}
+
+TEST(KvCache, WithoutPrefixCacheNothingIsKept) {
+  KvCache cache(4, false);
+  SequenceKv sequence;
+  Fill(cache, Tokens(70), &sequence);
+  EXPECT_EQ(sequence.published_blocks, 0);
+  cache.Release(&sequence);
+  EXPECT_EQ(cache.MatchPrefix(Tokens(70), &sequence), 0);
+  ExpectUsage(cache, 4, 0, 0);
+}
+
+TEST(KvCache, HashCollisionsNeverShare) {
+  KvCache cache(16, true, [](std::uint64_t, std::span<const Token>) { return std::uint64_t{7}; });
+  SequenceKv a;
+  Fill(cache, Tokens(64), &a);
+  SequenceKv b;
+  EXPECT_EQ(cache.MatchPrefix(Tokens(65, 1), &b), 0);
+  // Equal second block and equal hashes below a different first block.
+  std::vector<Token> mixed = Tokens(65);
+  mixed[0] = 99;
+  EXPECT_EQ(cache.MatchPrefix(mixed, &b), 0);
+  Fill(cache, mixed, &b);
+  SequenceKv match;
+  EXPECT_EQ(cache.MatchPrefix(mixed, &match), 64);
+  EXPECT_EQ(match.blocks, std::vector<std::int32_t>(b.blocks.begin(), b.blocks.begin() + 2));
+  cache.Release(&match);
+  EXPECT_EQ(cache.MatchPrefix(Tokens(65), &match), 64);
+  EXPECT_EQ(match.blocks, a.blocks);
+  ExpectUsage(cache, 11, 0, 5);
+}
+
+TEST(KvCache, BlockListsDoNotReallocateWithinCapacity) {
+  KvCache cache(200, true);
+  SequenceKv sequence;
+  ASSERT_TRUE(cache.Reserve(1, &sequence));
+  const std::int32_t* before = sequence.blocks.data();
+  for (std::int32_t length = 1; length <= 4096; ++length) {
+    ASSERT_TRUE(cache.Reserve(length + 8, &sequence) || length > 4088);
+    cache.Truncate(length, &sequence);
+  }
+  EXPECT_EQ(sequence.blocks.capacity(), 256U) << "grew once, for positions beyond 4096";
+  cache.Truncate(1, &sequence);
+  before = sequence.blocks.data();
+  ASSERT_TRUE(cache.Reserve(4096, &sequence));
+  EXPECT_EQ(sequence.blocks.data(), before);
+}
+
+struct Scenario {
+  std::int64_t blocks;
+  bool prefix_cache;
+  BlockHash hash;
+};
+
+TEST(KvCacheProperty, AgreesWithANaiveModel) {
+  const BlockHash constant = [](std::uint64_t, std::span<const Token>) { return std::uint64_t{0}; };
+  const BlockHash weak = [](std::uint64_t parent, std::span<const Token> tokens) {
+    return (parent + std::uint64_t(tokens[0])) % 3;
+  };
+  const Scenario scenarios[] = {{12, true, HashBlock},  {40, true, HashBlock},
+                                {9, true, weak},        {12, true, constant},
+                                {12, false, HashBlock}, {0, true, HashBlock}};
+  for (const Scenario& scenario : scenarios) {
+    for (std::uint32_t seed = 0; seed < 10; ++seed) {
+      KvCacheHarness harness(scenario.blocks, scenario.prefix_cache, scenario.hash);
+      std::mt19937 random(seed);
+      for (int step = 0; step < 500; ++step) {
+        const std::string wrong =
+            harness.Step([&random](std::uint32_t bound) { return random() % bound; });
+        ASSERT_EQ(wrong, "") << scenario.blocks << " blocks, seed " << seed << ", step " << step;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace foretoken

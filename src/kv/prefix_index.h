@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "base/types.h"
+#include "kv/block_hash.h"
+
+namespace foretoken {
+
+/// Which blocks hold the KV of which tokens after which prefix. A published block is one node of
+/// a tree: its parent is the published block of the kBlockSize tokens before. Content is compared
+/// as (parent, tokens), which by induction compares whole prefixes. Allocates in its constructor
+/// only.
+class PrefixIndex {
+ public:
+  static constexpr std::int32_t kNone = -1;
+
+  PrefixIndex(std::int32_t blocks, BlockHash hash);
+
+  /// The block below `parent` (kNone for the start of a sequence) that holds `tokens`, or kNone.
+  std::int32_t Find(std::int32_t parent, std::span<const Token> tokens) const;
+
+  /// Publishes `block` below `parent`, where no other block holds the same tokens.
+  void Insert(std::int32_t block, std::int32_t parent, std::span<const Token> tokens);
+
+  /// Withdraws a published block that has no children.
+  void Erase(std::int32_t block);
+
+  bool Contains(std::int32_t block) const { return nodes_[block].published; }
+  /// The chain hash up to and including `block`; 0 for kNone.
+  std::uint64_t HashOf(std::int32_t block) const { return block < 0 ? 0 : nodes_[block].hash; }
+  std::int32_t ParentOf(std::int32_t block) const { return nodes_[block].parent; }
+
+  /// Recounts buckets, hashes and children; names the first contradiction.
+  Status Check() const;
+
+ private:
+  struct Node {
+    std::uint64_t hash = 0;
+    std::int32_t parent = kNone;
+    std::int32_t children = 0;
+    std::int32_t next = kNone;  // In the bucket.
+    bool published = false;
+  };
+
+  std::size_t BucketOf(std::uint64_t hash) const { return hash & (buckets_.size() - 1); }
+  std::span<const Token> TokensOf(std::int32_t block) const;
+  Status CheckNode(std::int32_t block) const;
+
+  BlockHash hash_;
+  std::vector<Node> nodes_;
+  std::vector<Token> tokens_;          // kBlockSize for each block.
+  std::vector<std::int32_t> buckets_;  // First block of each; a power of two of them.
+};
+
+}  // namespace foretoken

@@ -1,0 +1,34 @@
+// Drives the KV cache with random operations beside a naive model; stops at the first
+// contradiction.
+#include <fuzzer/FuzzedDataProvider.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "base/check.h"
+#include "kv/kv_cache_harness.h"
+
+namespace {
+
+std::uint64_t WeakHash(std::uint64_t parent, std::span<const foretoken::Token> tokens) {
+  return (parent + std::uint64_t(tokens[0])) % 3;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  FuzzedDataProvider input(data, size);
+  const std::int64_t blocks = input.ConsumeIntegralInRange<std::int64_t>(0, 24);
+  const bool prefix_cache = input.ConsumeIntegralInRange(0, 7) != 0;
+  const bool weak_hash = input.ConsumeBool();
+  foretoken::KvCacheHarness harness(blocks, prefix_cache,
+                                    weak_hash ? WeakHash : foretoken::HashBlock);
+  while (input.remaining_bytes() > 0) {
+    const std::string wrong = harness.Step([&input](std::uint32_t bound) {
+      return input.ConsumeIntegralInRange<std::uint32_t>(0, bound - 1);
+    });
+    FT_CHECK(wrong.empty(), "{}", wrong);
+  }
+  return 0;
+}
