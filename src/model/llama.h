@@ -40,10 +40,20 @@ struct Interrupt {
   bool Raised() const { return raised != nullptr && raised(context); }
 };
 
+/// What a model takes on a backend, to be known before loading it.
+struct MemoryNeeds {
+  std::size_t weight_bytes = 0;           ///< Packed weights, embedding table included.
+  std::size_t kv_bytes_per_token = 0;     ///< Keys and values of one position in all layers.
+  std::size_t kv_bytes_per_sequence = 0;  ///< Of one sequence of max_positions.
+};
+MemoryNeeds EstimateMemory(const ModelConfig& config, const Backend& backend);
+
 /// A Llama-family decoder whose weights are packed for one backend, with the activations of one
 /// pass as workspace. Not thread-safe; driven by the backend's owner thread.
 class LlamaModel {
  public:
+  static constexpr std::size_t kMaxRows = 256;
+
   /// Checks that every tensor is present with the shape the config implies, then packs.
   static Result<std::unique_ptr<LlamaModel>> Load(const ModelFolder& folder,
                                                   const ModelConfig& config, Backend* backend);
@@ -57,19 +67,28 @@ class LlamaModel {
   Backend& backend() const { return *backend_; }
   KvShape KvShapeFor(std::int64_t blocks) const;
 
-  /// Bytes of packed weights that a pass reads (the embedding table counts once if tied).
+  /// Bytes of packed weights that a pass over one row reads: everything but the embedding table,
+  /// which counts only where it is the lm head too.
   std::size_t weight_bytes() const;
 
   /// One pass. Returns logits [wanted rows, vocabulary] in the order of the rows that want them,
-  /// valid until the next call; or nullptr when `interrupt` was raised between two layers (the KV
-  /// of the batch's slots is then unspecified). `row` counts at most max_rows per call inside: a
-  /// longer batch is processed in parts that together give the same bits.
+  /// valid until the next call; or nullptr when `interrupt` was raised before some layer (the KV
+  /// of the batch's slots is then unspecified).
+  ///
+  /// A batch of more than kMaxRows rows runs as consecutive parts of at most that many. Since a
+  /// row attends only to rows before it, and rows do not see each other otherwise, the parts give
+  /// the same bits as one pass would. The workspace grows to the largest part and to the largest
+  /// number of wanted rows seen; after that nothing is allocated.
   const float* Forward(const ForwardBatch& batch, KvStore& kv, Interrupt interrupt = {});
 
  private:
   struct Weights;
   struct Workspace;
   LlamaModel(ModelConfig config, Backend* backend);
+
+  void ForwardLayer(int layer, const BatchPlan& plan, KvStore& kv);
+  bool ForwardPart(const ForwardBatch& batch, std::size_t begin, std::size_t count, KvStore& kv,
+                   Interrupt interrupt, float* logits);
 
   ModelConfig config_;
   Backend* backend_;

@@ -10,6 +10,8 @@
 
 namespace foretoken {
 
+class ModelFolder;
+
 /// Rotary position scaling as config.json's `rope_scaling` gives it.
 struct RopeScaling {
   enum class Kind { kNone, kLinear, kLlama3 };
@@ -38,12 +40,20 @@ struct ModelConfig {
   Token bos = -1;
   std::vector<Token> eos;  ///< From generation_config.json where present, else config.json.
 
+  /// Weights of the whole model; a tied embedding table counts once.
   std::int64_t parameters() const;
 };
 
 /// Parses and validates config.json's text: every size positive and within sane limits, heads a
 /// multiple of kv_heads, a known activation and rope scaling. `where` names the file in errors.
 Result<ModelConfig> ParseModelConfig(std::string_view json, std::string_view where);
+
+/// Takes the end-of-sequence tokens (one or a list) and the start token from the text of
+/// generation_config.json where it has them.
+Status ApplyGenerationConfig(std::string_view json, std::string_view where, ModelConfig* config);
+
+/// The configuration of a model folder: config.json, then generation_config.json where present.
+Result<ModelConfig> ReadModelConfig(const ModelFolder& folder);
 
 /// A named shape for timing studies with random weights: "llama-135m", "llama-1b", "llama-8b",
 /// "draft-12m" ... Unknown names list the known ones.

@@ -37,6 +37,9 @@ class ModelFolder {
 
  private:
   ModelFolder();
+  Status OpenWeights();
+  Status OpenSharded(const std::filesystem::path& index);
+
   std::filesystem::path directory_;
   std::string config_json_;
   std::string generation_config_json_;

@@ -1,0 +1,229 @@
+#include "backend/reference/reference_backend.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "backend/noise.h"
+#include "base/check.h"
+#include "base/philox.h"
+
+namespace foretoken {
+namespace {
+
+constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
+
+std::int64_t Slots(const KvShape& shape) { return shape.blocks * kBlockSize; }
+
+std::int64_t SlotWidth(const KvShape& shape) {
+  return std::int64_t{shape.kv_heads} * shape.head_dim;
+}
+
+// Where position `p` of a row's path lies.
+std::int32_t SlotAt(const BatchPlan& plan, const RowPlace& place, std::int32_t p) {
+  if (p < place.trunk_length) {
+    return plan.block_tables[place.sequence][p / kBlockSize] * kBlockSize + p % kBlockSize;
+  }
+  return plan.tail_slots[place.tail_begin + p - place.trunk_length];
+}
+
+void RotateHead(const float* cos, const float* sin, int head_dim, float* head) {
+  const int half = head_dim / 2;
+  for (int i = 0; i < half; ++i) {
+    const float low = head[i];
+    const float high = head[i + half];
+    head[i] = low * cos[i] - high * sin[i];
+    head[i + half] = high * cos[i] + low * sin[i];
+  }
+}
+
+double Dot(const float* a, const float* b, std::int64_t count) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < count; ++i) sum += double{a[i]} * double{b[i]};
+  return sum;
+}
+
+}  // namespace
+
+Matrix ReferenceBackend::Pack(std::span<const TensorView> parts) {
+  FT_CHECK(!parts.empty());
+  Matrix matrix;
+  matrix.inputs = parts[0].shape.at(1);
+  for (const TensorView& part : parts) {
+    FT_CHECK(part.shape.size() == 2 && part.shape[1] == matrix.inputs);
+    matrix.outputs += part.shape[0];
+  }
+  matrix.data = Buffer(static_cast<std::size_t>(matrix.outputs * matrix.inputs) * sizeof(float));
+  float* out = matrix.data.as<float>();
+  for (const TensorView& part : parts) {
+    LoadElements(part, 0, part.elements(), out);
+    out += part.elements();
+  }
+  for (float* value = matrix.data.as<float>(); value < out; ++value) *value = Round(*value);
+  return matrix;
+}
+
+std::size_t ReferenceBackend::KvBytes(const KvShape& shape) const {
+  return 2 * sizeof(float) *
+         static_cast<std::size_t>(shape.layers * Slots(shape) * SlotWidth(shape));
+}
+
+KvStore ReferenceBackend::AllocateKv(const KvShape& shape) {
+  const std::size_t half = KvBytes(shape) / 2;
+  return KvStore{shape, Buffer(half), Buffer(half)};
+}
+
+void ReferenceBackend::Embed(const Matrix& table, std::span<const Token> tokens, float* out) {
+  for (const Token token : tokens) {
+    FT_CHECK(token >= 0 && token < table.outputs, "token {} of {}", token, table.outputs);
+    const float* row = table.data.as<float>() + token * table.inputs;
+    out = std::copy(row, row + table.inputs, out);
+  }
+}
+
+void ReferenceBackend::RmsNorm(const float* x, const float* gain, float epsilon, int rows,
+                               int width, float* out) {
+  for (int r = 0; r < rows; ++r, x += width, out += width) {
+    const double scale = 1.0 / std::sqrt(Dot(x, x, width) / width + double{epsilon});
+    for (int i = 0; i < width; ++i) out[i] = static_cast<float>(x[i] * scale * gain[i]);
+  }
+}
+
+const float* ReferenceBackend::RoundRow(const float* x, std::int64_t width) {
+  rounded_.resize(static_cast<std::size_t>(width));
+  for (std::int64_t i = 0; i < width; ++i) rounded_[i] = Round(x[i]);
+  return rounded_.data();
+}
+
+void ReferenceBackend::MatMul(const Matrix& weights, const float* x, int rows, float* y) {
+  std::fill_n(y, rows * weights.outputs, 0.0F);
+  MatMulAdd(weights, x, rows, y);
+}
+
+void ReferenceBackend::MatMulAdd(const Matrix& weights, const float* x, int rows, float* y) {
+  const std::int64_t inputs = weights.inputs;
+  for (int r = 0; r < rows; ++r, y += weights.outputs) {
+    const float* row = RoundRow(x + r * inputs, inputs);
+    for (std::int64_t o = 0; o < weights.outputs; ++o) {
+      y[o] += static_cast<float>(Dot(row, weights.data.as<float>() + o * inputs, inputs));
+    }
+  }
+}
+
+void ReferenceBackend::RotateAndStore(const RopeTable& rope, const BatchPlan& plan,
+                                      const HeadShape& heads, int layer, float* qkv, KvStore& kv) {
+  const int head_dim = heads.head_dim;
+  const std::int64_t width = SlotWidth(kv.shape);
+  for (const RowPlace& place : plan.rows) {
+    FT_CHECK(place.position >= 0 && place.position < rope.positions);
+    FT_CHECK(place.slot >= 0 && place.slot < Slots(kv.shape));
+    const float* cos = rope.cos.as<float>() + std::int64_t{place.position} * (head_dim / 2);
+    const float* sin = rope.sin.as<float>() + std::int64_t{place.position} * (head_dim / 2);
+    for (int h = 0; h < heads.heads + heads.kv_heads; ++h) {
+      RotateHead(cos, sin, head_dim, qkv + std::int64_t{h} * head_dim);
+    }
+    const float* key = qkv + std::int64_t{heads.heads} * head_dim;
+    const std::int64_t at = (layer * Slots(kv.shape) + place.slot) * width;
+    for (std::int64_t i = 0; i < width; ++i) {
+      kv.keys.as<float>()[at + i] = Round(key[i]);
+      kv.values.as<float>()[at + i] = Round(key[width + i]);
+    }
+    qkv += heads.row_width();
+  }
+}
+
+void ReferenceBackend::AttendHead(const BatchPlan& plan, const RowPlace& place, const float* query,
+                                  const float* keys, const float* values, std::int64_t stride,
+                                  int head_dim, float* out) {
+  const double scale = 1.0 / std::sqrt(double(head_dim));
+  query = RoundRow(query, head_dim);
+  weighted_.assign(static_cast<std::size_t>(head_dim), 0.0);
+  double largest = kMinusInfinity;
+  double total = 0;
+  for (std::int32_t begin = 0; begin <= place.position; begin += kBlockSize) {
+    const int count = std::min(kBlockSize, place.position + 1 - begin);
+    std::int32_t slots[kBlockSize];
+    double scores[kBlockSize];
+    double new_largest = largest;
+    for (int i = 0; i < count; ++i) {
+      slots[i] = SlotAt(plan, place, begin + i);
+      scores[i] = scale * Dot(query, keys + slots[i] * stride, head_dim);
+      new_largest = std::max(new_largest, scores[i]);
+    }
+    const double shrink = std::exp(largest - new_largest);
+    largest = new_largest;
+    total *= shrink;
+    for (double& sum : weighted_) sum *= shrink;
+    for (int i = 0; i < count; ++i) {
+      const double weight = Round(static_cast<float>(std::exp(scores[i] - largest)));
+      total += weight;
+      for (int d = 0; d < head_dim; ++d) weighted_[d] += weight * values[slots[i] * stride + d];
+    }
+  }
+  for (int d = 0; d < head_dim; ++d) out[d] = static_cast<float>(weighted_[d] / total);
+}
+
+void ReferenceBackend::Attention(const BatchPlan& plan, const HeadShape& heads, int layer,
+                                 const float* qkv, const KvStore& kv, float* out) {
+  const int head_dim = heads.head_dim;
+  const std::int64_t stride = SlotWidth(kv.shape);
+  const std::int64_t layer_begin = layer * Slots(kv.shape) * stride;
+  const int group = heads.heads / heads.kv_heads;
+  for (const RowPlace& place : plan.rows) {
+    for (int h = 0; h < heads.heads; ++h) {
+      const std::int64_t at = layer_begin + std::int64_t{h / group} * head_dim;
+      AttendHead(plan, place, qkv + std::int64_t{h} * head_dim, kv.keys.as<float>() + at,
+                 kv.values.as<float>() + at, stride, head_dim, out);
+      out += head_dim;
+    }
+    qkv += heads.row_width();
+  }
+}
+
+void ReferenceBackend::SiluMul(const float* gate_up, int rows, int width, float* out) {
+  for (int r = 0; r < rows; ++r, gate_up += 2 * std::int64_t{width}, out += width) {
+    for (int i = 0; i < width; ++i) {
+      const double gate = gate_up[i];
+      out[i] = static_cast<float>(gate / (1.0 + std::exp(-gate)) * gate_up[width + i]);
+    }
+  }
+}
+
+void ReferenceBackend::CopyKv(KvStore& kv, std::span<const KvMove> moves) {
+  const std::int64_t width = SlotWidth(kv.shape);
+  for (const KvMove& move : moves) {
+    if (move.from == move.to) continue;
+    for (int layer = 0; layer < kv.shape.layers; ++layer) {
+      const std::int64_t base = layer * Slots(kv.shape);
+      for (Buffer* buffer : {&kv.keys, &kv.values}) {
+        std::copy_n(buffer->as<float>() + (base + move.from) * width, width,
+                    buffer->as<float>() + (base + move.to) * width);
+      }
+    }
+  }
+}
+
+std::size_t ReferenceBackend::NoisyTop(const float* logits, int vocabulary, float temperature,
+                                       NoiseKey noise, std::span<Candidate> best) {
+  std::size_t count = 0;
+  for (Token token = 0; token < vocabulary; ++token) {
+    const std::uint32_t draw = PhiloxDraw(
+        noise.seed, noise.position, static_cast<std::uint32_t>(token), NoisePurpose::kSampling);
+    const double score = NoisyScore(logits[token], temperature, draw);
+    if (!(score > kMinusInfinity)) continue;
+    // Tokens come in ascending order, so an equal score stays behind the earlier one.
+    std::size_t rank = count;
+    while (rank > 0 && score > best[rank - 1].score) --rank;
+    if (rank == best.size()) continue;
+    if (count < best.size()) ++count;
+    std::move_backward(best.begin() + rank, best.begin() + count - 1, best.begin() + count);
+    best[rank] = Candidate{token, score};
+  }
+  return count;
+}
+
+std::unique_ptr<Backend> MakeReferenceBackend(Precision precision) {
+  return std::make_unique<ReferenceBackend>(precision);
+}
+
+}  // namespace foretoken

@@ -1,0 +1,84 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "model/model_testing.h"
+#include "weights/model_folder.h"
+
+namespace foretoken {
+namespace {
+
+// Each model folder with a golden.json: the logits after its prompt and its greedy continuation,
+// computed in float64 by an independent program.
+class GoldenTest : public testing::TestWithParam<std::tuple<BackendCase, std::string>> {
+ protected:
+  void SetUp() override {
+    const std::filesystem::path root = FORETOKEN_SOURCE_DIR;
+    const std::string name = std::get<1>(GetParam());
+    for (const auto& folder : {root / "models" / name, root / "../shared/data/models" / name}) {
+      if (std::filesystem::exists(folder / "golden.json")) directory_ = folder;
+    }
+    if (directory_.empty()) GTEST_SKIP() << name << " with its golden.json is not on this machine";
+    std::ifstream file(directory_ / "golden.json");
+    golden_ = nlohmann::json::parse(file);
+  }
+
+  std::unique_ptr<LlamaModel> Load() {
+    auto folder = ModelFolder::Open(directory_);
+    EXPECT_TRUE(folder.ok()) << folder.error().message;
+    auto config = ReadModelConfig(*folder);
+    EXPECT_TRUE(config.ok()) << config.error().message;
+    auto model = LlamaModel::Load(*folder, *config, backend_.get());
+    EXPECT_TRUE(model.ok()) << model.error().message;
+    return std::move(model).value();
+  }
+
+  std::filesystem::path directory_;
+  nlohmann::json golden_;
+  std::unique_ptr<Backend> backend_ = std::get<0>(GetParam()).make(Precision::kF32);
+};
+
+TEST_P(GoldenTest, LogitsAndGreedyTokensAgree) {
+  const auto model = Load();
+  const auto prompt = golden_["prompt_ids"].get<std::vector<Token>>();
+  const auto expected_logits = golden_["last_logits"].get<std::vector<float>>();
+  const auto expected_tokens = golden_["greedy_ids"].get<std::vector<Token>>();
+  const int vocabulary = model->config().vocabulary;
+  ASSERT_EQ(static_cast<int>(expected_logits.size()), vocabulary);
+  ASSERT_EQ(expected_tokens.size(), 48U);
+
+  SequenceRunner runner(model.get(), static_cast<int>(prompt.size() + expected_tokens.size()));
+  const float* logits = runner.Append(prompt) + (prompt.size() - 1) * vocabulary;
+  float largest = 0;
+  for (const float logit : expected_logits) largest = std::max(largest, std::fabs(logit));
+  EXPECT_THAT(std::span(logits, vocabulary),
+              testing::Pointwise(testing::FloatNear(2e-5F * largest), expected_logits));
+
+  std::vector<Token> tokens;
+  while (tokens.size() < expected_tokens.size()) {
+    const float* best = std::max_element(logits, logits + vocabulary);
+    tokens.push_back(static_cast<Token>(best - logits));
+    logits = runner.Append(std::span(&tokens.back(), 1));
+  }
+  EXPECT_EQ(tokens, expected_tokens);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, GoldenTest,
+    testing::Combine(testing::ValuesIn(BackendCases()),
+                     testing::Values("stories260K", "llama2xs-279K", "demo-target", "demo-draft")),
+    [](const auto& test) {
+      std::string name = std::get<0>(test.param).name + "_" + std::get<1>(test.param);
+      std::replace_if(
+          name.begin(), name.end(), [](char c) { return !std::isalnum(c); }, '_');
+      return name;
+    });
+
+}  // namespace
+}  // namespace foretoken

@@ -1,0 +1,169 @@
+#include "model/llama.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "model/llama_weights.h"
+#include "model/rope.h"
+
+namespace foretoken {
+namespace {
+
+// Makes room for `floats` values; contents are lost when it grows.
+void Grow(Buffer& buffer, std::size_t floats) {
+  if (buffer.bytes() < floats * sizeof(float)) buffer = Buffer(floats * sizeof(float));
+}
+
+std::size_t MatrixBytes(const LlamaLayerWeights& layer) {
+  return layer.attention_norm.bytes() + layer.qkv.data.bytes() + layer.output.data.bytes() +
+         layer.mlp_norm.bytes() + layer.gate_up.data.bytes() + layer.down.data.bytes();
+}
+
+HeadShape HeadsOf(const ModelConfig& config) {
+  return HeadShape{config.heads, config.kv_heads, config.head_dim};
+}
+
+}  // namespace
+
+// Activations of one part of a pass, each [rows, its width].
+struct LlamaModel::Workspace {
+  RopeTable rope;
+  std::vector<RowPlace> places;
+  std::vector<Token> tokens;
+  Buffer hidden;    // The residual stream.
+  Buffer normed;    // [rows, hidden]
+  Buffer qkv;       // [rows, row_width]
+  Buffer attended;  // [rows, heads * head_dim]
+  Buffer gate_up;   // [rows, 2 * intermediate]
+  Buffer mixed;     // [rows, intermediate]
+  Buffer logits;    // [wanted rows, vocabulary]
+
+  void GrowTo(std::size_t rows, const ModelConfig& config) {
+    places.reserve(rows);
+    tokens.reserve(rows);
+    const auto width = static_cast<std::size_t>(config.hidden);
+    Grow(hidden, rows * width);
+    Grow(normed, rows * width);
+    Grow(qkv, rows * static_cast<std::size_t>(HeadsOf(config).row_width()));
+    Grow(attended, rows * config.heads * config.head_dim);
+    Grow(gate_up, rows * 2 * config.intermediate);
+    Grow(mixed, rows * config.intermediate);
+  }
+};
+
+LlamaModel::LlamaModel(ModelConfig config, Backend* backend)
+    : config_(std::move(config)),
+      backend_(backend),
+      weights_(std::make_unique<Weights>()),
+      workspace_(std::make_unique<Workspace>()) {
+  workspace_->rope = MakeRopeTable(config_);
+}
+
+LlamaModel::~LlamaModel() = default;
+
+KvShape LlamaModel::KvShapeFor(std::int64_t blocks) const {
+  return KvShape{config_.layers, config_.kv_heads, config_.head_dim, blocks};
+}
+
+std::size_t LlamaModel::weight_bytes() const {
+  const bool tied = config_.tied_embeddings;
+  std::size_t bytes = (tied ? weights_->embedding : weights_->lm_head).data.bytes();
+  bytes += weights_->final_norm.bytes();
+  for (const LlamaLayerWeights& layer : weights_->layers) bytes += MatrixBytes(layer);
+  return bytes;
+}
+
+MemoryNeeds EstimateMemory(const ModelConfig& config, const Backend& backend) {
+  const std::size_t element = backend.precision() == Precision::kBF16 ? 2 : 4;
+  const std::int64_t sequence_blocks = (config.max_positions + kBlockSize - 1) / kBlockSize;
+  KvShape shape{config.layers, config.kv_heads, config.head_dim, 1};
+  MemoryNeeds needs;
+  needs.weight_bytes = static_cast<std::size_t>(config.parameters()) * element;
+  needs.kv_bytes_per_token = backend.KvBytes(shape) / kBlockSize;
+  shape.blocks = sequence_blocks;
+  needs.kv_bytes_per_sequence = backend.KvBytes(shape);
+  return needs;
+}
+
+void LlamaModel::ForwardLayer(int index, const BatchPlan& plan, KvStore& kv) {
+  const LlamaLayerWeights& layer = weights_->layers[index];
+  const HeadShape heads = HeadsOf(config_);
+  const int rows = static_cast<int>(plan.rows.size());
+  float* hidden = workspace_->hidden.as<float>();
+  float* normed = workspace_->normed.as<float>();
+  float* qkv = workspace_->qkv.as<float>();
+  float* attended = workspace_->attended.as<float>();
+  float* gate_up = workspace_->gate_up.as<float>();
+  float* mixed = workspace_->mixed.as<float>();
+
+  backend_->RmsNorm(hidden, layer.attention_norm.as<float>(), config_.norm_epsilon, rows,
+                    config_.hidden, normed);
+  backend_->MatMul(layer.qkv, normed, rows, qkv);
+  backend_->RotateAndStore(workspace_->rope, plan, heads, index, qkv, kv);
+  backend_->Attention(plan, heads, index, qkv, kv, attended);
+  backend_->MatMulAdd(layer.output, attended, rows, hidden);
+
+  backend_->RmsNorm(hidden, layer.mlp_norm.as<float>(), config_.norm_epsilon, rows, config_.hidden,
+                    normed);
+  backend_->MatMul(layer.gate_up, normed, rows, gate_up);
+  backend_->SiluMul(gate_up, rows, config_.intermediate, mixed);
+  backend_->MatMulAdd(layer.down, mixed, rows, hidden);
+}
+
+bool LlamaModel::ForwardPart(const ForwardBatch& batch, std::size_t begin, std::size_t count,
+                             KvStore& kv, Interrupt interrupt, float* logits) {
+  const std::span<const ForwardRow> rows = std::span(batch.rows).subspan(begin, count);
+  workspace_->places.clear();
+  workspace_->tokens.clear();
+  for (const ForwardRow& row : rows) {
+    workspace_->places.push_back(row.place);
+    workspace_->tokens.push_back(row.token);
+  }
+  const BatchPlan plan{workspace_->places, batch.block_tables, batch.tail_slots};
+
+  float* hidden = workspace_->hidden.as<float>();
+  backend_->Embed(weights_->embedding, workspace_->tokens, hidden);
+  for (int layer = 0; layer < config_.layers; ++layer) {
+    if (interrupt.Raised()) return false;
+    ForwardLayer(layer, plan, kv);
+  }
+
+  // Rows whose logits are wanted move to the front, so that the lm head sees no others.
+  std::int64_t wanted = 0;
+  for (std::size_t r = 0; r < count; ++r) {
+    if (!rows[r].wants_logits) continue;
+    std::copy_n(hidden + r * config_.hidden, config_.hidden,
+                workspace_->normed.as<float>() + wanted * config_.hidden);
+    ++wanted;
+  }
+  if (wanted == 0) return true;
+  float* normed = workspace_->normed.as<float>();
+  backend_->RmsNorm(normed, weights_->final_norm.as<float>(), config_.norm_epsilon,
+                    static_cast<int>(wanted), config_.hidden, normed);
+  const Matrix& head = config_.tied_embeddings ? weights_->embedding : weights_->lm_head;
+  backend_->MatMul(head, normed, static_cast<int>(wanted), logits);
+  return true;
+}
+
+const float* LlamaModel::Forward(const ForwardBatch& batch, KvStore& kv, Interrupt interrupt) {
+  const std::size_t total = batch.rows.size();
+  const auto wants = [](const ForwardRow& row) { return row.wants_logits; };
+  const auto wanted = std::count_if(batch.rows.begin(), batch.rows.end(), wants);
+  workspace_->GrowTo(std::min(total, kMaxRows), config_);
+  // At least one row's worth, so that a pass without wanted rows is told from an interrupted one.
+  Grow(workspace_->logits,
+       static_cast<std::size_t>(std::max<std::ptrdiff_t>(wanted, 1)) * config_.vocabulary);
+
+  float* logits = workspace_->logits.as<float>();
+  for (std::size_t begin = 0; begin < total; begin += kMaxRows) {
+    const std::size_t count = std::min(kMaxRows, total - begin);
+    if (!ForwardPart(batch, begin, count, kv, interrupt, logits)) return nullptr;
+    const auto part = batch.rows.begin() + static_cast<std::ptrdiff_t>(begin);
+    logits += std::count_if(part, part + static_cast<std::ptrdiff_t>(count), wants) *
+              static_cast<std::ptrdiff_t>(config_.vocabulary);
+  }
+  return workspace_->logits.as<float>();
+}
+
+}  // namespace foretoken

@@ -1,0 +1,63 @@
+#pragma once
+
+// Helpers shared by the tests of this layer.
+
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "model/llama.h"
+#if __has_include("backend/cpu/cpu_backend.h")
+#include "backend/cpu/cpu_backend.h"
+#endif
+
+namespace foretoken {
+
+/// A backend that every test of the whole model runs on.
+struct BackendCase {
+  std::string name;
+  std::function<std::unique_ptr<Backend>(Precision)> make;
+};
+
+inline std::vector<BackendCase> BackendCases() {
+  std::vector<BackendCase> cases = {{"reference", MakeReferenceBackend}};
+  return cases;
+}
+
+inline void PrintTo(const BackendCase& backend, std::ostream* out) { *out << backend.name; }
+
+/// One sequence whose position p lies in slot p, and the logits of its rows.
+class SequenceRunner {
+ public:
+  SequenceRunner(LlamaModel* model, int max_length)
+      : model_(model),
+        kv_(model->backend().AllocateKv(
+            model->KvShapeFor((max_length + kBlockSize - 1) / kBlockSize))) {
+    for (int block = 0; block < kv_.shape.blocks; ++block) blocks_.push_back(block);
+  }
+
+  /// Appends `tokens` in one pass and returns the logits of all of them.
+  const float* Append(std::span<const Token> tokens) {
+    batch_.Clear();
+    batch_.block_tables.push_back(blocks_.data());
+    for (const Token token : tokens) {
+      const RowPlace place{length_, length_, 0, length_ + 1, 0};
+      batch_.rows.push_back(ForwardRow{token, place, true});
+      ++length_;
+    }
+    return model_->Forward(batch_, kv_);
+  }
+
+ private:
+  LlamaModel* model_;
+  KvStore kv_;
+  std::vector<std::int32_t> blocks_;
+  ForwardBatch batch_;
+  std::int32_t length_ = 0;
+};
+
+}  // namespace foretoken

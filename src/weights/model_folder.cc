@@ -1,0 +1,134 @@
+#include "weights/model_folder.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "weights/safetensors.h"
+
+namespace foretoken {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr std::size_t kMaxJsonBytes = 16 << 20;
+
+bool Exists(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+Result<std::string> ReadText(const fs::path& path) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) {
+    return InvalidInput(path.string() + ": is missing or not a regular file");
+  }
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return InvalidInput(path.string() + ": cannot be opened");
+  // One byte more than allowed tells a file that is too large, whatever its size was said to be.
+  std::string text(kMaxJsonBytes + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (file.bad()) return InvalidInput(path.string() + ": cannot be read");
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  if (text.size() > kMaxJsonBytes) {
+    return InvalidInput(path.string() + ": is larger than 16 MiB, which no such file should be");
+  }
+  text.shrink_to_fit();
+  return text;
+}
+
+bool IsPlainFileName(const std::string& name) {
+  return !name.empty() && name != "." && name != ".." &&
+         name.find_first_of(std::string_view("/\\\0", 3)) == std::string::npos;
+}
+
+// Tensor name to shard file name.
+using WeightMap = std::map<std::string, std::string, std::less<>>;
+
+Result<WeightMap> ParseIndex(const std::string& text, const std::string& where) {
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object()) {
+    return InvalidInput(where + ": has no object weight_map from tensor names to files");
+  }
+  WeightMap map;
+  for (const auto& [tensor, shard] : json["weight_map"].items()) {
+    if (!shard.is_string() || !IsPlainFileName(shard.get_ref<const std::string&>())) {
+      return InvalidInput(
+          fmt::format("{}: the shard of tensor '{}' is {}, which is not a plain file name", where,
+                      Printable(tensor), Printable(shard.dump())));
+    }
+    map.emplace(tensor, shard.get<std::string>());
+  }
+  return map;
+}
+
+}  // namespace
+
+ModelFolder::ModelFolder() = default;
+ModelFolder::ModelFolder(ModelFolder&&) noexcept = default;
+ModelFolder& ModelFolder::operator=(ModelFolder&&) noexcept = default;
+ModelFolder::~ModelFolder() = default;
+
+const TensorView* ModelFolder::Find(std::string_view name) const {
+  const auto found = tensors_.find(name);
+  return found == tensors_.end() ? nullptr : &found->second;
+}
+
+Status ModelFolder::OpenSharded(const fs::path& index) {
+  FT_ASSIGN_OR_RETURN(const std::string text, ReadText(index));
+  FT_ASSIGN_OR_RETURN(const WeightMap map, ParseIndex(text, index.string()));
+  std::map<std::string, const SafetensorsFile*> opened;
+  for (const auto& [tensor, shard] : map) {
+    const SafetensorsFile*& file = opened[shard];
+    if (file == nullptr) {
+      FT_ASSIGN_OR_RETURN(auto mapped, SafetensorsFile::Open(directory_ / shard));
+      file = mapped.get();
+      shards_.push_back(std::move(mapped));
+    }
+    const auto found = file->tensors().find(tensor);
+    if (found == file->tensors().end()) {
+      return InvalidInput(fmt::format("{}: lacks tensor '{}', which {} places there",
+                                      (directory_ / shard).string(), Printable(tensor),
+                                      index.filename().string()));
+    }
+    tensors_.emplace(tensor, found->second);
+  }
+  return {};
+}
+
+Status ModelFolder::OpenWeights() {
+  const fs::path index = directory_ / "model.safetensors.index.json";
+  if (Exists(index)) return OpenSharded(index);
+  const fs::path single = directory_ / "model.safetensors";
+  if (!Exists(single)) {
+    return InvalidInput(directory_.string() +
+                        ": has neither model.safetensors nor model.safetensors.index.json");
+  }
+  FT_ASSIGN_OR_RETURN(auto file, SafetensorsFile::Open(single));
+  tensors_ = file->tensors();
+  shards_.push_back(std::move(file));
+  return {};
+}
+
+Result<ModelFolder> ModelFolder::Open(const fs::path& directory, bool need_weights) {
+  std::error_code error;
+  if (!fs::is_directory(directory, error)) {
+    return InvalidInput(directory.string() + ": is not a model directory (no such directory)");
+  }
+  ModelFolder folder;
+  folder.directory_ = directory;
+  FT_ASSIGN_OR_RETURN(folder.config_json_, ReadText(directory / "config.json"));
+  const fs::path generation = directory / "generation_config.json";
+  if (Exists(generation)) {
+    FT_ASSIGN_OR_RETURN(folder.generation_config_json_, ReadText(generation));
+  }
+  if (need_weights) FT_RETURN_IF_ERROR(folder.OpenWeights());
+  return folder;
+}
+
+}  // namespace foretoken

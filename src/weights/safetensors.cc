@@ -1,0 +1,201 @@
+#include "weights/safetensors.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace foretoken {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // What other readers accept.
+constexpr std::size_t kMaxRank = 8;
+
+// The non-negative integer in `json`, where it is one and fits.
+std::optional<std::int64_t> AsSize(const Json& json) {
+  if (!json.is_number_integer()) return std::nullopt;
+  if (!json.is_number_unsigned()) return std::nullopt;  // Negative.
+  const auto value = json.get<std::uint64_t>();
+  if (value > static_cast<std::uint64_t>(INT64_MAX)) return std::nullopt;
+  return static_cast<std::int64_t>(value);
+}
+
+std::optional<DType> ParseDType(std::string_view name) {
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+    if (DTypeName(dtype) == name) return dtype;
+  }
+  return std::nullopt;
+}
+
+// The shape of a tensor of `dtype`, if its size in bytes can be computed without overflow.
+std::optional<std::vector<std::int64_t>> ParseShape(const Json& json, DType dtype) {
+  if (!json.is_array() || json.size() > kMaxRank) return std::nullopt;
+  std::vector<std::int64_t> shape;
+  auto bytes = static_cast<std::int64_t>(DTypeBytes(dtype));
+  for (const Json& dimension : json) {
+    const auto size = AsSize(dimension);
+    if (!size || __builtin_mul_overflow(bytes, *size, &bytes)) return std::nullopt;
+    shape.push_back(*size);
+  }
+  return shape;
+}
+
+struct Extent {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  std::string_view name;
+};
+
+// The field of a JSON object, or nullptr.
+const Json* Field(const Json& object, const char* name) {
+  const auto found = object.find(name);
+  return found == object.end() ? nullptr : &*found;
+}
+
+// `where` already names the file and the tensor.
+Result<TensorView> ParseTensor(const Json& json, std::span<const std::byte> data,
+                               const std::string& where, Extent* extent) {
+  const Json* dtype_json = json.is_object() ? Field(json, "dtype") : nullptr;
+  const Json* shape_json = json.is_object() ? Field(json, "shape") : nullptr;
+  const Json* offsets = json.is_object() ? Field(json, "data_offsets") : nullptr;
+  if (dtype_json == nullptr || shape_json == nullptr || offsets == nullptr ||
+      !dtype_json->is_string()) {
+    return InvalidInput(where + " must have a dtype, a shape and data_offsets");
+  }
+  const auto& dtype_name = dtype_json->get_ref<const std::string&>();
+  const auto dtype = ParseDType(dtype_name);
+  if (!dtype) {
+    return InvalidInput(fmt::format("{} has dtype {}, but only F32, F16 and BF16 are supported",
+                                    where, Printable(dtype_name)));
+  }
+  auto shape = ParseShape(*shape_json, *dtype);
+  if (!shape) {
+    return InvalidInput(
+        fmt::format("{} has the impossible shape {}", where, Printable(shape_json->dump())));
+  }
+  const bool is_pair = offsets->is_array() && offsets->size() == 2;
+  const auto begin = is_pair ? AsSize((*offsets)[0]) : std::nullopt;
+  const auto end = is_pair ? AsSize((*offsets)[1]) : std::nullopt;
+  if (!begin || !end || *begin > *end || *end > static_cast<std::int64_t>(data.size())) {
+    return InvalidInput(
+        fmt::format("{} has data_offsets {} outside the {} bytes of data; the file "
+                    "may be truncated",
+                    where, Printable(offsets->dump()), data.size()));
+  }
+  TensorView view{*dtype, std::move(*shape), data.data() + *begin};
+  if (view.bytes() != static_cast<std::size_t>(*end - *begin)) {
+    return InvalidInput(fmt::format("{} takes {} bytes by shape and dtype but {} by data_offsets",
+                                    where, view.bytes(), *end - *begin));
+  }
+  *extent = Extent{*begin, *end, {}};
+  return view;
+}
+
+Status CheckOverlap(std::vector<Extent> extents, std::string_view where) {
+  std::erase_if(extents, [](const Extent& extent) { return extent.begin == extent.end; });
+  std::sort(extents.begin(), extents.end(),
+            [](const Extent& a, const Extent& b) { return a.begin < b.begin; });
+  for (std::size_t i = 1; i < extents.size(); ++i) {
+    if (extents[i].begin < extents[i - 1].end) {
+      return InvalidInput(fmt::format("{}: tensors '{}' and '{}' overlap", where,
+                                      Printable(extents[i - 1].name), Printable(extents[i].name)));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string Printable(std::string_view text) {
+  constexpr std::size_t kMaxLength = 120;
+  std::string out(text.substr(0, kMaxLength));
+  for (char& c : out) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  if (text.size() > kMaxLength) out += "...";
+  return out;
+}
+
+Result<TensorMap> ParseSafetensors(std::span<const std::byte> file, std::string_view where) {
+  if (file.size() < 8) {
+    return InvalidInput(
+        fmt::format("{}: {} bytes are too few for a safetensors file", where, file.size()));
+  }
+  std::uint64_t header_bytes = 0;
+  for (int i = 7; i >= 0; --i) {
+    header_bytes = header_bytes << 8 | std::to_integer<std::uint64_t>(file[i]);
+  }
+  if (header_bytes > kMaxHeaderBytes || header_bytes > file.size() - 8) {
+    return InvalidInput(
+        fmt::format("{}: claims a header of {} bytes in a file of {}; it is truncated or not a "
+                    "safetensors file",
+                    where, header_bytes, file.size()));
+  }
+  const std::string_view text(reinterpret_cast<const char*>(file.data()) + 8, header_bytes);
+  const Json header = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  if (!header.is_object()) {
+    return InvalidInput(fmt::format("{}: the header is not a JSON object", where));
+  }
+
+  const auto data = file.subspan(8 + header_bytes);
+  TensorMap tensors;
+  std::vector<Extent> extents;
+  for (const auto& [name, json] : header.items()) {
+    if (name == "__metadata__") continue;
+    Extent extent;
+    FT_ASSIGN_OR_RETURN(
+        TensorView view,
+        ParseTensor(json, data, fmt::format("{}: tensor '{}'", where, Printable(name)), &extent));
+    extent.name = tensors.emplace(name, std::move(view)).first->first;
+    extents.push_back(extent);
+  }
+  FT_RETURN_IF_ERROR(CheckOverlap(std::move(extents), where));
+  return tensors;
+}
+
+Result<std::unique_ptr<SafetensorsFile>> SafetensorsFile::Open(const std::filesystem::path& path) {
+  const std::string where = path.string();
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) {
+    return InvalidInput(fmt::format("{}: cannot be opened: {}", where, std::strerror(errno)));
+  }
+  struct stat info = {};
+  if (fstat(descriptor, &info) != 0 || !S_ISREG(info.st_mode)) {
+    close(descriptor);
+    return InvalidInput(where + ": is not a regular file");
+  }
+  const auto bytes = static_cast<std::size_t>(info.st_size);
+  std::unique_ptr<SafetensorsFile> file(new SafetensorsFile);
+  if (bytes > 0) {
+    void* mapping = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    if (mapping == MAP_FAILED) {
+      const int reason = errno;
+      close(descriptor);
+      return InvalidInput(fmt::format("{}: cannot be mapped: {}", where, std::strerror(reason)));
+    }
+    file->mapping_ = {static_cast<const std::byte*>(mapping), bytes};
+  }
+  close(descriptor);
+  FT_ASSIGN_OR_RETURN(file->tensors_, ParseSafetensors(file->mapping_, where));
+  return file;
+}
+
+SafetensorsFile::~SafetensorsFile() {
+  if (!mapping_.empty()) {
+    munmap(const_cast<std::byte*>(mapping_.data()), mapping_.size());
+  }
+}
+
+}  // namespace foretoken

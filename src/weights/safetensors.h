@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "tensor/tensor_view.h"
+
+namespace foretoken {
+
+using TensorMap = std::map<std::string, TensorView, std::less<>>;
+
+/// Validates a whole safetensors file in memory and returns views into it: the header lies inside
+/// the file, is a JSON object and at most 100 MB; every tensor is F32, F16 or BF16, its byte range
+/// lies inside the data section, fits shape x dtype and overlaps no other. Data need not be
+/// aligned. `where` names the file in errors.
+Result<TensorMap> ParseSafetensors(std::span<const std::byte> file, std::string_view where);
+
+/// A safetensors file mapped read-only. Its views live as long as it does.
+class SafetensorsFile {
+ public:
+  static Result<std::unique_ptr<SafetensorsFile>> Open(const std::filesystem::path& path);
+  ~SafetensorsFile();
+  SafetensorsFile(const SafetensorsFile&) = delete;
+  SafetensorsFile& operator=(const SafetensorsFile&) = delete;
+
+  const TensorMap& tensors() const { return tensors_; }
+
+ private:
+  SafetensorsFile() = default;
+  std::span<const std::byte> mapping_;
+  TensorMap tensors_;
+};
+
+/// `text` cut to a readable length with unprintable bytes replaced, for names from files in errors.
+std::string Printable(std::string_view text);
+
+}  // namespace foretoken
