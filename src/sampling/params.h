@@ -9,7 +9,12 @@
 
 namespace foretoken {
 
+inline constexpr int kMaxTopLogprobs = 100;
+
 /// Every option that shapes the distribution of the next token. The defaults are greedy.
+/// Order of application: repetition penalty (positive logits divided, negative multiplied),
+/// frequency and presence penalty, logit bias; then, on the probabilities at the temperature,
+/// top-k, top-p over what top-k keeps, and min-p.
 struct SamplingParams {
   float temperature = 0.0F;  ///< 0 is greedy.
   int top_k = 0;             ///< Keep the k most likely tokens; 0 keeps all.

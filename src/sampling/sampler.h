@@ -1,11 +1,12 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "backend/backend.h"
 #include "base/types.h"
+#include "sampling/filter.h"
 #include "sampling/params.h"
 
 namespace foretoken {
@@ -13,7 +14,8 @@ namespace foretoken {
 /// The tokens a sequence's penalties look at, as counts. Grows with the emitted prefix only.
 class TokenHistory {
  public:
-  explicit TokenHistory(int vocabulary) : prompt_(vocabulary, 0), output_(vocabulary, 0) {}
+  /// Allocates here only.
+  explicit TokenHistory(int vocabulary);
 
   void AddPrompt(std::span<const Token> tokens);
   void AddOutput(Token token);
@@ -37,8 +39,9 @@ class Sampler {
  public:
   Sampler(Backend* backend, int vocabulary);
 
-  /// The token at `position`. `path` are tokens after the history (a draft branch) that penalties
-  /// must count as output. `logits` [vocabulary] are not changed.
+  /// The token at `position`; -1 where every logit is -inf or NaN (NaN counts as -inf). `path` are
+  /// tokens after the history (a draft branch) that penalties must count as output. `logits`
+  /// [vocabulary] are not changed.
   Candidate Choose(const float* logits, const SamplingParams& params, const TokenHistory& history,
                    std::span<const Token> path, std::uint64_t position);
 
@@ -51,11 +54,14 @@ class Sampler {
   /// where no option is set.
   const float* Process(const float* logits, const SamplingParams& params,
                        const TokenHistory& history, std::span<const Token> path);
+  void ApplyPenalties(const SamplingParams& params, const TokenHistory& history,
+                      std::span<const Token> path);
 
   Backend* backend_;
   int vocabulary_;
   std::vector<float> processed_;
-  std::vector<float> sorted_;
+  std::vector<std::int32_t> path_counts_;  // All 0 between calls.
+  LogitFilter filter_;
 };
 
 /// A token and its natural-log probability.
@@ -64,7 +70,8 @@ struct TokenLogprob {
   float logprob = 0;
 };
 
-/// Log-softmax of the raw logits at `chosen`, then of the `top` most likely tokens (descending).
+/// Log-softmax of the raw logits at `chosen`, then of the `top` most likely tokens (descending,
+/// ties by lower id; tokens of logit -inf or NaN are left out).
 void ComputeLogprobs(const float* logits, int vocabulary, Token chosen, int top,
                      std::vector<TokenLogprob>* out);
 

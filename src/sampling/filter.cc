@@ -1,0 +1,108 @@
+#include "sampling/filter.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "sampling/softmax.h"
+
+namespace foretoken {
+namespace {
+
+constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+constexpr int kGroup = 64;
+constexpr std::ptrdiff_t kFirstSorted = 32;
+
+/// The logit of a token `log_weight` below the most likely one, as a lower bound of float rounding.
+float LogitBelow(float max, float temperature, double log_weight) {
+  return static_cast<float>(double{max} + double{temperature} * log_weight);
+}
+
+}  // namespace
+
+LogitFilter::LogitFilter(int vocabulary) : vocabulary_(vocabulary) {
+  kept_.reserve(vocabulary);
+  group_maxima_.reserve(vocabulary / kGroup + 1);
+}
+
+void LogitFilter::Gather(const float* logits, float lowest) {
+  kept_.clear();
+  for (Token token = 0; token < vocabulary_; ++token) {
+    if (logits[token] >= lowest) kept_.push_back({logits[token], token});
+  }
+}
+
+void LogitFilter::KeepTopK(const float* logits, int k) {
+  // At least k tokens reach the k-th largest of the groups' maxima, and few more do.
+  group_maxima_.clear();
+  for (int begin = 0; begin < vocabulary_; begin += kGroup) {
+    group_maxima_.push_back(MaxLogit(logits + begin, std::min(kGroup, vocabulary_ - begin)));
+  }
+  float lowest = kMinusInfinity;
+  if (k <= std::ssize(group_maxima_)) {
+    std::ranges::nth_element(group_maxima_, group_maxima_.begin() + (k - 1), std::greater());
+    lowest = group_maxima_[k - 1];
+  }
+  Gather(logits, lowest);
+  if (k >= std::ssize(kept_)) return;
+  std::nth_element(kept_.begin(), kept_.begin() + k, kept_.end());
+  kept_.resize(k);
+}
+
+void LogitFilter::KeepNucleus(float top_p, float max, float temperature, double total) {
+  const double wanted = top_p * total;
+  double mass = 0;
+  std::ptrdiff_t sorted = 0;
+  const std::ptrdiff_t size = std::ssize(kept_);
+  while (sorted < size) {
+    const std::ptrdiff_t end = std::min(size, std::max(kFirstSorted, 4 * sorted));
+    const auto begin = kept_.begin();
+    if (end < size) std::nth_element(begin + sorted, begin + end, kept_.end());
+    std::sort(begin + sorted, begin + end);
+    for (; sorted < end; ++sorted) {
+      mass += Weight(kept_[sorted].logit, max, temperature);
+      if (mass >= wanted) {
+        kept_.resize(sorted + 1);
+        return;
+      }
+    }
+  }
+}
+
+void LogitFilter::Apply(const SamplingParams& params, float* logits) {
+  const float temperature = params.temperature;
+  if (temperature == 0.0F || !params.has_filters()) return;
+  const float max = MaxLogit(logits, vocabulary_);
+  if (!std::isfinite(max)) return;
+
+  const float min_p_logit = params.min_p > 0.0F
+                                ? LogitBelow(max, temperature, std::log(double{params.min_p}))
+                                : kMinusInfinity;
+  const bool top_k = params.top_k > 0 && params.top_k < vocabulary_;
+  if (!top_k && params.top_p >= 1.0F) {
+    for (int i = 0; i < vocabulary_; ++i) {
+      logits[i] = logits[i] >= min_p_logit ? logits[i] : kMinusInfinity;
+    }
+    return;
+  }
+
+  double total = 0;
+  if (top_k) {
+    KeepTopK(logits, params.top_k);
+    for (const Entry& entry : kept_) total += Weight(entry.logit, max, temperature);
+  } else {
+    total = SumWeights(logits, vocabulary_, max, temperature);
+    // Tokens below a share of (1 - top_p) / vocabulary have less than 1 - top_p together, so the
+    // nucleus is complete without them; half of that leaves room for rounding.
+    const double share = 0.5 * (1.0 - double{params.top_p}) / vocabulary_;
+    Gather(logits, std::max(min_p_logit, LogitBelow(max, temperature, std::log(share * total))));
+  }
+  if (params.top_p < 1.0F) KeepNucleus(params.top_p, max, temperature, total);
+
+  std::fill_n(logits, vocabulary_, kMinusInfinity);
+  for (const Entry& entry : kept_) {
+    if (entry.logit >= min_p_logit) logits[entry.token] = entry.logit;
+  }
+}
+
+}  // namespace foretoken

@@ -1,0 +1,27 @@
+#include "base/check.h"
+#include "sampling/sampler.h"
+
+namespace foretoken {
+
+TokenHistory::TokenHistory(int vocabulary) : prompt_(vocabulary, 0), output_(vocabulary, 0) {
+  seen_.reserve(vocabulary);
+}
+
+void TokenHistory::AddPrompt(std::span<const Token> tokens) {
+  for (const Token token : tokens) {
+    See(token);
+    prompt_[token] = 1;
+  }
+}
+
+void TokenHistory::AddOutput(Token token) {
+  See(token);
+  ++output_[token];
+}
+
+void TokenHistory::See(Token token) {
+  FT_CHECK(token >= 0 && token < std::ssize(prompt_), "token {} of {}", token, prompt_.size());
+  if (prompt_[token] == 0 && output_[token] == 0) seen_.push_back(token);
+}
+
+}  // namespace foretoken

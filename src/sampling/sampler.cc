@@ -1,0 +1,75 @@
+#include "sampling/sampler.h"
+
+#include <limits>
+
+#include "base/check.h"
+
+namespace foretoken {
+namespace {
+
+constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+
+float Penalize(float logit, const SamplingParams& params, int output_count) {
+  logit = logit > 0.0F ? logit / params.repetition_penalty : logit * params.repetition_penalty;
+  if (output_count == 0) return logit;
+  return logit - params.frequency_penalty * static_cast<float>(output_count) -
+         params.presence_penalty;
+}
+
+}  // namespace
+
+Sampler::Sampler(Backend* backend, int vocabulary)
+    : backend_(backend),
+      vocabulary_(vocabulary),
+      processed_(vocabulary),
+      path_counts_(vocabulary, 0),
+      filter_(vocabulary) {}
+
+Candidate Sampler::Choose(const float* logits, const SamplingParams& params,
+                          const TokenHistory& history, std::span<const Token> path,
+                          std::uint64_t position) {
+  Candidate best;
+  Rank(logits, params, history, path, position, {&best, 1});
+  return best;
+}
+
+std::size_t Sampler::Rank(const float* logits, const SamplingParams& params,
+                          const TokenHistory& history, std::span<const Token> path,
+                          std::uint64_t position, std::span<Candidate> best) {
+  return backend_->NoisyTop(Process(logits, params, history, path), vocabulary_, params.temperature,
+                            NoiseKey{params.seed, position}, best);
+}
+
+const float* Sampler::Process(const float* logits, const SamplingParams& params,
+                              const TokenHistory& history, std::span<const Token> path) {
+  const bool filters = params.has_filters() && params.temperature > 0.0F;
+  if (!params.has_penalties() && params.logit_bias.empty() && !filters) return logits;
+  for (int i = 0; i < vocabulary_; ++i) {
+    processed_[i] =
+        logits[i] == logits[i] ? logits[i] : kMinusInfinity;  // NaN differs from itself.
+  }
+  if (params.has_penalties()) ApplyPenalties(params, history, path);
+  for (const auto& [token, bias] : params.logit_bias) processed_[token] += bias;
+  if (filters) filter_.Apply(params, processed_.data());
+  return processed_.data();
+}
+
+void Sampler::ApplyPenalties(const SamplingParams& params, const TokenHistory& history,
+                             std::span<const Token> path) {
+  for (const Token token : path) {
+    FT_CHECK(token >= 0 && token < vocabulary_, "token {} of {}", token, vocabulary_);
+    ++path_counts_[token];
+  }
+  const auto penalize = [&](Token token) {
+    processed_[token] =
+        Penalize(processed_[token], params, history.OutputCount(token) + path_counts_[token]);
+    path_counts_[token] = 0;
+  };
+  for (const Token token : history.seen()) penalize(token);
+  // What still has a count is new on the path.
+  for (const Token token : path) {
+    if (path_counts_[token] > 0) penalize(token);
+  }
+}
+
+}  // namespace foretoken
