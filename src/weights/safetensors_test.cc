@@ -1,0 +1,112 @@
+#include "weights/safetensors.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "weights/weights_testing.h"
+
+namespace foretoken {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Result<TensorMap> Parse(const std::string& file) {
+  return ParseSafetensors(std::as_bytes(std::span(file)), "a.safetensors");
+}
+
+std::string ErrorOf(const std::string& file) {
+  const auto tensors = Parse(file);
+  return tensors.ok() ? "no error" : tensors.error().message;
+}
+
+// The error of a header with one tensor `a` over 16 bytes of data.
+std::string ErrorOfTensor(const std::string& tensor) {
+  return ErrorOf(FrameSafetensors("{\"a\":" + tensor + "}", std::string(16, '\0')));
+}
+
+std::vector<float> Values(const TensorView& view) {
+  std::vector<float> values(static_cast<std::size_t>(view.elements()));
+  LoadElements(view, 0, view.elements(), values.data());
+  return values;
+}
+
+TEST(SafetensorsTest, ReadsEveryDTypeAlignedOrNot) {
+  SafetensorsBuilder builder;
+  builder.Add("f32", DType::kF32, {2, 2}, {1, -2.5, 3e30F, 0.1F});
+  builder.Add("f16", DType::kF16, {3}, {1, -0.5, 1024});
+  builder.Add("bf16", DType::kBF16, {1, 2}, {-4, 0.375});
+  builder.Add("scalar", DType::kF32, {}, {7});
+  builder.Add("empty", DType::kF32, {0, 5}, {});
+  for (const bool unaligned : {false, true}) {
+    const std::string file = builder.Build(unaligned);
+    const auto tensors = Parse(file);
+    ASSERT_TRUE(tensors.ok()) << tensors.error().message;
+    EXPECT_EQ(tensors->size(), 5U);
+    EXPECT_THAT(Values(tensors->at("f32")), ElementsAre(1, -2.5, 3e30F, 0.1F));
+    EXPECT_THAT(Values(tensors->at("f16")), ElementsAre(1, -0.5, 1024));
+    EXPECT_THAT(Values(tensors->at("bf16")), ElementsAre(-4, 0.375));
+    EXPECT_THAT(Values(tensors->at("scalar")), ElementsAre(7));
+    EXPECT_EQ(tensors->at("empty").elements(), 0);
+    EXPECT_THAT(tensors->at("f32").shape, ElementsAre(2, 2));
+  }
+}
+
+TEST(SafetensorsTest, RefusesABadFrame) {
+  EXPECT_THAT(ErrorOf("1234567"), AllOf(HasSubstr("a.safetensors"), HasSubstr("too few")));
+  EXPECT_THAT(ErrorOf(std::string(8, '\xFF') + "{}"), HasSubstr("header of"));
+  EXPECT_THAT(ErrorOf(std::string("\x09\0\0\0\0\0\0\0{}", 10)), HasSubstr("header of 9 bytes"));
+  EXPECT_THAT(ErrorOf(FrameSafetensors("[]", "")), HasSubstr("not a JSON object"));
+  EXPECT_THAT(ErrorOf(FrameSafetensors("{\"a\":", "")), HasSubstr("not a JSON object"));
+  EXPECT_THAT(ErrorOf(FrameSafetensors(std::string(100'000'001, ' '), "")),
+              HasSubstr("header of 100000001 bytes"));
+  EXPECT_EQ(ErrorOf(FrameSafetensors("{}", "")), "no error");
+}
+
+TEST(SafetensorsTest, RefusesABadTensor) {
+  EXPECT_THAT(ErrorOfTensor("3"), HasSubstr("tensor 'a' must have a dtype"));
+  EXPECT_THAT(ErrorOfTensor(R"({"dtype":"I64","shape":[2],"data_offsets":[0,16]})"),
+              AllOf(HasSubstr("tensor 'a'"), HasSubstr("dtype I64")));
+  for (const char* shape : {"[-4]", "[4.0]", "4", "[4294967296,4294967296,0]",
+                            "[18446744073709551615]", "[1,1,1,1,1,1,1,1,4]"}) {
+    EXPECT_THAT(ErrorOfTensor(std::string(R"({"dtype":"F32","data_offsets":[0,16],"shape":)") +
+                              shape + "}"),
+                HasSubstr("impossible shape"))
+        << shape;
+  }
+  for (const char* offsets :
+       {"[8,4]", "[4,20]", "[-4,12]", "[0]", "16", "[0,18446744073709551615]"}) {
+    EXPECT_THAT(
+        ErrorOfTensor(std::string(R"({"dtype":"F32","shape":[4],"data_offsets":)") + offsets + "}"),
+        HasSubstr("outside the 16 bytes of data"))
+        << offsets;
+  }
+  EXPECT_THAT(ErrorOfTensor(R"({"dtype":"F32","shape":[4],"data_offsets":[0,12]})"),
+              HasSubstr("takes 16 bytes by shape and dtype but 12 by data_offsets"));
+}
+
+TEST(SafetensorsTest, RefusesOverlap) {
+  const std::string header = R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[4,12]},)"
+                             R"("b":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})";
+  EXPECT_THAT(ErrorOf(FrameSafetensors(header, std::string(12, '\0'))),
+              HasSubstr("'b' and 'a' overlap"));
+}
+
+TEST(SafetensorsTest, OpensOnlyRegularFiles) {
+  const TemporaryFolder folder;
+  EXPECT_THAT(SafetensorsFile::Open(folder.path() / "absent").error().message,
+              HasSubstr("cannot be opened"));
+  EXPECT_THAT(SafetensorsFile::Open(folder.path()).error().message,
+              HasSubstr("not a regular file"));
+  folder.Write("empty", "");
+  EXPECT_THAT(SafetensorsFile::Open(folder.path() / "empty").error().message, HasSubstr("too few"));
+}
+
+TEST(SafetensorsTest, NamesFromFilesArePrintable) {
+  EXPECT_EQ(Printable("a\x1B[31m\n"), "a?[31m?");
+  EXPECT_EQ(Printable(std::string(500, 'x')).size(), 123U);
+}
+
+}  // namespace
+}  // namespace foretoken

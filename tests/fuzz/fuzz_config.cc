@@ -1,0 +1,34 @@
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "model/model_config.h"
+#include "model/rope.h"
+
+// config.json, and the same text as generation_config.json. A configuration that is accepted must
+// keep what the model's arithmetic relies on.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  auto config = foretoken::ParseModelConfig(text, "fuzz");
+  if (!config.ok()) {
+    if (config.error().message.empty()) std::abort();
+    return 0;
+  }
+  if (config->hidden < 1 || config->layers < 1 || config->vocabulary < 1 ||
+      config->heads % config->kv_heads != 0 || config->head_dim % 2 != 0 ||
+      config->parameters() <= 0) {
+    std::abort();
+  }
+  for (const double frequency : foretoken::RopeFrequencies(*config)) {
+    if (!std::isfinite(frequency) || frequency < 0) std::abort();
+  }
+  const auto status = foretoken::ApplyGenerationConfig(text, "fuzz", &*config);
+  for (const foretoken::Token token : config->eos) {
+    if (token < 0 || token >= config->vocabulary) std::abort();
+  }
+  // The fields it reads were accepted a moment ago.
+  if (!status.ok()) std::abort();
+  return 0;
+}

@@ -1,0 +1,49 @@
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "weights/safetensors.h"
+
+namespace {
+
+// Every element of every tensor must be readable: AddressSanitizer sees where one is not.
+void ParseAndTouch(std::span<const std::byte> file) {
+  const auto tensors = foretoken::ParseSafetensors(file, "fuzz");
+  if (!tensors.ok()) {
+    if (tensors.error().message.empty()) std::abort();
+    return;
+  }
+  std::vector<float> values;
+  for (const auto& [name, view] : *tensors) {
+    values.resize(static_cast<std::size_t>(view.elements()));
+    foretoken::LoadElements(view, 0, view.elements(), values.data());
+  }
+}
+
+}  // namespace
+
+// The first byte chooses: an odd one gives the rest as a file; with an even one the rest up to the
+// first zero byte is the header, to which the right length is put, so that mutations get past it.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const std::span rest(reinterpret_cast<const std::byte*>(data) + 1, size - 1);
+  if (data[0] % 2 == 1) {
+    ParseAndTouch(rest);
+    return 0;
+  }
+  const void* end = rest.empty() ? nullptr : std::memchr(rest.data(), 0, rest.size());
+  const std::size_t header_bytes =
+      end == nullptr ? rest.size() : static_cast<const std::byte*>(end) - rest.data();
+  std::vector<std::byte> file;
+  file.reserve(8 + rest.size());
+  for (int i = 0; i < 8; ++i) file.push_back(static_cast<std::byte>(header_bytes >> (8 * i)));
+  file.insert(file.end(), rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(header_bytes));
+  if (end != nullptr) {
+    file.insert(file.end(), rest.begin() + static_cast<std::ptrdiff_t>(header_bytes) + 1,
+                rest.end());
+  }
+  ParseAndTouch(file);
+  return 0;
+}
