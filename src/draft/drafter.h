@@ -1,0 +1,35 @@
+#pragma once
+
+#include <span>
+
+#include "base/types.h"
+#include "sampling/params.h"
+#include "sampling/sampler.h"
+#include "speculation/proposal.h"
+
+namespace foretoken {
+
+/// What a drafter may look at for one sequence, and where its proposal goes.
+struct DraftContext {
+  SequenceId sequence = 0;
+  std::span<const Token> tokens;  ///< Everything committed; the last one is the proposal's root.
+  const SamplingParams* sampling = nullptr;
+  const TokenHistory* history = nullptr;
+  int lookahead = 0;  ///< At most this many tokens.
+  Proposal* proposal = nullptr;
+};
+
+/// Context in, proposal out. A drafter may propose anything: what is emitted does not depend on
+/// it. Not thread-safe.
+class Drafter {
+ public:
+  virtual ~Drafter() = default;
+
+  /// Fills the proposal of every context; an empty proposal is a valid answer.
+  virtual void Propose(std::span<DraftContext> contexts) = 0;
+
+  /// The sequence has ended: its state may go.
+  virtual void Forget(SequenceId sequence) = 0;
+};
+
+}  // namespace foretoken

@@ -1,0 +1,107 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "base/histogram.h"
+#include "base/result.h"
+#include "base/thread_pool.h"
+#include "draft/drafter.h"
+#include "engine/request.h"
+#include "kv/kv_cache.h"
+#include "model/llama.h"
+#include "ssd/speculator_client.h"
+#include "tokenizer/tokenizer.h"
+
+namespace foretoken {
+
+/// What proposes next when the speculation cache has no answer.
+enum class Fallback {
+  kJit,    ///< The draft model, just in time, unless that would hold other sequences.
+  kNgram,  ///< Prompt lookup, at once.
+  kNone,   ///< Nothing: one plain row.
+};
+Result<Fallback> ParseFallback(std::string_view name);
+
+/// Timing studies only: whether proposals are accepted and hits happen is drawn, not computed. The
+/// output is then not the model's, and everything measured is labelled scripted.
+struct Script {
+  double acceptance = 0.8;
+  double hit = 0.9;  ///< Chance that a bonus token is one the cache has prepared.
+  std::uint64_t seed = 1;
+};
+
+struct EngineOptions {
+  int lookahead = 6;  ///< K: proposal tokens per round.
+  int fanout = 3;     ///< F: prepared bonus tokens per outcome node.
+  Fallback fallback = Fallback::kJit;
+  int max_batch = 16;          ///< Sequences decoded together.
+  int max_waiting = 1024;      ///< Requests queued beyond those; more are refused.
+  int prefill_chunk = 128;     ///< Prompt rows per pass, mixed with decoding rows.
+  int max_context = 0;         ///< Tokens per sequence; 0: the model's limit.
+  std::int64_t kv_tokens = 0;  ///< KV slots; 0: max_batch sequences of max_context.
+  bool prefix_cache = true;
+  std::optional<Script> script;
+};
+
+/// Times of rounds in which every decoding sequence had a proposal or none was due; nanoseconds.
+struct EngineStats {
+  Histogram target;   ///< One target pass.
+  Histogram wait;     ///< Waiting for a proposal: drafting in SD, just-in-time drafts in SSD.
+  Histogram host;     ///< The rest of a round: choosing, verifying, emitting, planning.
+  Histogram hit_gap;  ///< End of a pass to start of the next, all sequences hit.
+  Histogram choose;   ///< Noise and choice of all visited rows of a round.
+  std::int64_t passes = 0;
+  std::int64_t rows = 0;
+};
+
+/// Decodes many sequences together: continuous batching, chunked prefill, preemption, prefix
+/// cache; autoregressive, speculative (a `Drafter` on the target's device) or speculative
+/// speculative (a `SpeculatorClient`).
+///
+/// One thread calls Step; Submit and Cancel may come from any thread.
+class Engine {
+ public:
+  /// `target`, `pool` and `tokenizer` (may be null: no text, no stop strings) outlive the engine.
+  /// Give at most one of `drafter` and `speculator`; with neither the engine is autoregressive.
+  static Result<std::unique_ptr<Engine>> Create(EngineOptions options, LlamaModel* target,
+                                                ThreadPool* pool, const Tokenizer* tokenizer,
+                                                std::unique_ptr<Drafter> drafter,
+                                                std::unique_ptr<SpeculatorClient> speculator);
+  ~Engine();
+
+  /// Queues a request, or says in one sentence why it can never run or that the queue is full.
+  Result<SequenceId> Submit(Request request);
+
+  /// Ends a request at the next step; unknown or finished ids are ignored.
+  void Cancel(SequenceId sequence);
+
+  /// One round: admit, forward, verify, emit. False when there was nothing to do.
+  bool Step();
+
+  /// Steps until nothing is left.
+  void RunUntilIdle() {
+    while (Step()) {
+    }
+  }
+
+  const EngineOptions& options() const;
+  const EngineStats& stats() const;
+  void ResetStats();
+  KvUsage kv_usage() const;
+  /// With no sequence alive: every block is free or cached, and the counts add up.
+  Status CheckIdle() const;
+  /// Preempts the youngest running sequence now, as a full pool would: for tests.
+  void ForcePreemption();
+
+ private:
+  class Impl;
+  explicit Engine(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace foretoken

@@ -1,0 +1,103 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "draft/ngram_drafter.h"
+#include "engine/engine.h"
+#include "engine/scheduler.h"
+#include "engine/sequence.h"
+#include "sampling/sampler.h"
+
+namespace foretoken {
+
+/// The round (design.md section 2), in the order in which it happens:
+///   AdmitWaiting, CollectProposals, PlanPass, Forward, Verify, SendOutcomes, EmitTokens.
+class Engine::Impl {
+ public:
+  Impl(EngineOptions options, LlamaModel* target, ThreadPool* pool, const Tokenizer* tokenizer,
+       std::unique_ptr<Drafter> drafter, std::unique_ptr<SpeculatorClient> speculator);
+
+  Result<SequenceId> Submit(Request request);
+  void Cancel(SequenceId sequence);
+  bool Step();
+
+  const EngineOptions& options() const { return options_; }
+  const EngineStats& stats() const { return stats_; }
+  void ResetStats() { stats_ = EngineStats{}; }
+  KvUsage kv_usage() const { return scheduler_.kv().Usage(); }
+  Status CheckIdle() const;
+  void ForcePreemption() { scheduler_.PreemptYoungest(); }
+
+ private:
+  Status Validate(const Request& request) const;
+
+  // engine.cc: who is there.
+  void TakeInbox();
+  void AdmitWaiting();
+  void HealSpeculator();
+  LiveSequence Describe(const Sequence& sequence) const;
+  void Retire(Sequence* sequence);
+
+  // round_proposals.cc: what is proposed.
+  void CollectProposals();
+  void DraftSynchronously();
+  void AwaitChains();
+  void Dispatch(Sequence* sequence, bool wants_jit);
+  void SendOutcomes();
+  bool NobodyElseToServe() const;
+
+  // round.cc: one target pass and what follows from it.
+  bool PlanPass();
+  int PlanRows(Sequence* sequence, int budget);
+  void AppendRows(Sequence* sequence);
+  void Verify(Sequence* sequence, const float* logits);
+  Token Choose(Sequence* sequence, int node, const float* logits);
+  Token ApplyScript(Sequence* sequence, int node, Token choice);
+  void CommitOutcome(Sequence* sequence);
+  void EmitTokens(Sequence* sequence, const float* logits);
+  void RecordRound(std::int64_t pass_start, std::int64_t pass_end);
+
+  EngineOptions options_;
+  LlamaModel* target_;
+  ThreadPool* pool_;
+  const Tokenizer* tokenizer_;
+  std::unique_ptr<Drafter> drafter_;
+  std::unique_ptr<SpeculatorClient> speculator_;
+  NgramDrafter ngram_;
+  std::vector<Token> eos_;
+  Scheduler scheduler_;
+  KvStore kv_;
+  Sampler sampler_;
+  ForwardBatch batch_;
+  EngineStats stats_;
+  bool adopted_ = false;
+
+  // Reused between rounds.
+  std::vector<Sequence*> admitted_;
+  std::vector<Sequence*> pass_;
+  std::vector<DraftContext> contexts_;
+  std::vector<Token> prepared_;
+  std::vector<TokenLogprob> logprobs_;
+
+  // Of the last round, for the split of times.
+  std::int64_t last_pass_end_ = 0;
+  std::int64_t round_wait_ns_ = 0;
+  std::int64_t round_choose_ns_ = 0;
+  bool last_round_all_hit_ = false;
+  bool pass_prefills_ = false;
+
+  // Other threads put requests and cancellations here.
+  std::mutex inbox_mutex_;
+  std::atomic<bool> inbox_full_ = false;
+  std::vector<std::unique_ptr<Sequence>> submitted_;
+  std::vector<SequenceId> cancelled_;
+  std::atomic<int> unfinished_ = 0;
+  SequenceId next_id_ = 1;
+};
+
+}  // namespace foretoken

@@ -1,0 +1,203 @@
+#include "engine/loaded_model.h"
+
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+
+#include "backend/cpu/cpu_backend.h"
+#include "draft/model_drafter.h"
+#include "ssd/speculator.h"
+#include "transport/process_host.h"
+#include "transport/ring_channel.h"
+#include "transport/thread_host.h"
+
+namespace foretoken {
+namespace {
+
+constexpr std::uint64_t kSyntheticSeed = 20260301;
+constexpr std::int64_t kReadyPatienceNs = 120'000'000'000;
+
+std::unique_ptr<Backend> MakeBackend(ThreadPool* pool, Precision precision) {
+  return MakeCpuBackend({.pool = pool, .precision = precision});
+}
+
+// Loads the weights of `source` for `backend`; the tokenizer too where there is one to load.
+Status LoadWeights(const ModelSource& source, LoadedModel* loaded) {
+  if (source.directory.empty()) {
+    FT_ASSIGN_OR_RETURN(const ModelConfig config, NamedShape(source.synthetic));
+    loaded->model = LlamaModel::Synthetic(config, kSyntheticSeed, loaded->backend.get());
+    return {};
+  }
+  FT_ASSIGN_OR_RETURN(const ModelFolder folder, ModelFolder::Open(source.directory));
+  FT_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(folder));
+  FT_ASSIGN_OR_RETURN(loaded->tokenizer, Tokenizer::Load(source.directory));
+  if (loaded->tokenizer->vocabulary() > config.vocabulary) {
+    return InvalidInput(fmt::format(
+        "{}: the tokenizer has {} tokens but the model only {}: they do not belong together",
+        source.directory, loaded->tokenizer->vocabulary(), config.vocabulary));
+  }
+  FT_ASSIGN_OR_RETURN(loaded->model, LlamaModel::Load(folder, config, loaded->backend.get()));
+  return {};
+}
+
+std::unique_ptr<LoadedModel> OnCores(const CoreSet& cores, Precision precision) {
+  auto loaded = std::make_unique<LoadedModel>();
+  loaded->pool = std::make_unique<ThreadPool>(cores);
+  loaded->backend = MakeBackend(loaded->pool.get(), precision);
+  return loaded;
+}
+
+Status CheckPair(const LoadedModel& target, const LoadedModel& draft) {
+  if (target.tokenizer != nullptr && draft.tokenizer != nullptr) {
+    FT_RETURN_IF_ERROR(CheckSameVocabulary(*target.tokenizer, *draft.tokenizer));
+  }
+  const int target_size = target.model->config().vocabulary;
+  const int draft_size = draft.model->config().vocabulary;
+  if (target_size != draft_size) {
+    return InvalidInput(
+        fmt::format("the draft's output has {} entries and the target's {}: the pair must share "
+                    "one vocabulary",
+                    draft_size, target_size));
+  }
+  return {};
+}
+
+// SD's drafter with the model it owns: the draft's backend shares the target's pool.
+class OwningDrafter : public Drafter {
+ public:
+  OwningDrafter(std::unique_ptr<LoadedModel> draft, int max_batch, int max_context)
+      : draft_(std::move(draft)), drafter_(draft_->model.get(), max_batch, max_context) {}
+  void Propose(std::span<DraftContext> contexts) override { drafter_.Propose(contexts); }
+  void Forget(SequenceId sequence) override { drafter_.Forget(sequence); }
+
+ private:
+  std::unique_ptr<LoadedModel> draft_;
+  ModelDrafter drafter_;
+};
+
+void Warn(const std::string& sentence) {
+  std::fprintf(stderr, "foretoken: warning: %s\n", sentence.c_str());
+}
+
+void Serve(LlamaModel* model, ThreadPool* pool, Channel& channel, const std::atomic<bool>& stop) {
+  pool->Adopt();
+  Speculator speculator(model, &channel);
+  speculator.Run([](void* flag) { return static_cast<const std::atomic<bool>*>(flag)->load(); },
+                 const_cast<std::atomic<bool>*>(&stop));
+}
+
+Result<std::unique_ptr<SpeculatorHost>> StartHost(const DraftSetup& setup,
+                                                  const LoadedModel& target) {
+  const std::string place = "on cores " + FormatCores(setup.cores);
+  // Loaded here in any case: a bad draft is then refused at once, in one sentence.
+  auto draft = std::shared_ptr<LoadedModel>(OnCores(setup.cores, setup.precision));
+  FT_RETURN_IF_ERROR(LoadWeights(setup.source, draft.get()));
+  FT_RETURN_IF_ERROR(CheckPair(target, *draft));
+  if (!setup.process) {
+    return ThreadHost::Start(
+        [draft](Channel& channel, const std::atomic<bool>& stop) {
+          Serve(draft->model.get(), draft->pool.get(), channel, stop);
+        },
+        place);
+  }
+  std::vector<std::string> command = {setup.executable, "speculator"};
+  if (setup.source.directory.empty()) {
+    command.insert(command.end(), {"--synthetic", setup.source.synthetic});
+  } else {
+    command.insert(command.end(), {"--draft", setup.source.directory});
+  }
+  command.insert(command.end(), {"--cores", FormatCores(setup.cores), "--precision",
+                                 setup.precision == Precision::kBF16 ? "bf16" : "f32"});
+  return ProcessHost::Start(std::move(command), place);
+}
+
+Result<std::unique_ptr<SpeculatorClient>> StartSpeculator(const EngineOptions& options,
+                                                          const DraftSetup& setup,
+                                                          const LoadedModel& target) {
+  FT_ASSIGN_OR_RETURN(auto host, StartHost(setup, target));
+  const int context =
+      options.max_context > 0 ? options.max_context : target.model->config().max_positions;
+  auto client = std::make_unique<SpeculatorClient>(
+      std::move(host),
+      ConfigureMessage{.lookahead = options.lookahead,
+                       .fanout = options.fanout,
+                       // Preempted sequences stay open beside the running ones.
+                       .max_sequences = options.max_batch,
+                       .max_context = context,
+                       .delay_us = setup.delay_us},
+      Warn);
+  FT_ASSIGN_OR_RETURN(const int vocabulary, client->WaitReady(kReadyPatienceNs));
+  (void)vocabulary;
+  return client;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<LoadedModel>> LoadModel(const ModelSource& source, const CoreSet& cores,
+                                               Precision precision) {
+  auto loaded = OnCores(cores, precision);
+  FT_RETURN_IF_ERROR(LoadWeights(source, loaded.get()));
+  return loaded;
+}
+
+Result<Mode> ParseMode(std::string_view name) {
+  if (name == "ar") return Mode::kAr;
+  if (name == "sd") return Mode::kSd;
+  if (name == "ssd") return Mode::kSsd;
+  return InvalidInput(fmt::format("'{}' is not a mode: choose ar, sd or ssd", name));
+}
+
+std::string_view ModeName(Mode mode) {
+  switch (mode) {
+    case Mode::kAr:
+      return "ar";
+    case Mode::kSd:
+      return "sd";
+    case Mode::kSsd:
+      return "ssd";
+  }
+  return "unknown";
+}
+
+Result<Fallback> ParseFallback(std::string_view name) {
+  if (name == "jit") return Fallback::kJit;
+  if (name == "ngram") return Fallback::kNgram;
+  if (name == "none") return Fallback::kNone;
+  return InvalidInput(fmt::format("'{}' is not a fallback: choose jit, ngram or none", name));
+}
+
+Result<std::unique_ptr<Engine>> MakeEngine(Mode mode, const EngineOptions& options,
+                                           LoadedModel* target, const DraftSetup& draft) {
+  std::unique_ptr<Drafter> drafter;
+  std::unique_ptr<SpeculatorClient> speculator;
+  if (mode == Mode::kSd) {
+    auto model = std::make_unique<LoadedModel>();
+    model->backend = MakeBackend(target->pool.get(), draft.precision);
+    FT_RETURN_IF_ERROR(LoadWeights(draft.source, model.get()));
+    FT_RETURN_IF_ERROR(CheckPair(*target, *model));
+    const int context =
+        options.max_context > 0 ? options.max_context : target->model->config().max_positions;
+    drafter = std::make_unique<OwningDrafter>(std::move(model), options.max_batch, context);
+  } else if (mode == Mode::kSsd) {
+    FT_ASSIGN_OR_RETURN(speculator, StartSpeculator(options, draft, *target));
+  }
+  return Engine::Create(options, target->model.get(), target->pool.get(), target->tokenizer.get(),
+                        std::move(drafter), std::move(speculator));
+}
+
+Status RunSpeculatorProcess(const ModelSource& source, const CoreSet& cores, Precision precision,
+                            int memory_fd) {
+  // The engine's end is ours: without it nobody would read what we write.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  std::signal(SIGINT, SIG_IGN);  // Ctrl-C is for the program that the user sees.
+  FT_ASSIGN_OR_RETURN(const auto memory, ChannelMemory::Attach(memory_fd));
+  FT_ASSIGN_OR_RETURN(const auto draft, LoadModel(source, cores, precision));
+  RingChannel channel(memory->to_engine(), memory->to_speculator());
+  const std::atomic<bool> never = false;
+  Serve(draft->model.get(), draft->pool.get(), channel, never);
+  return {};
+}
+
+}  // namespace foretoken

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/histogram.h"
+#include "base/types.h"
+#include "sampling/params.h"
+#include "sampling/sampler.h"
+#include "speculation/proposal.h"
+
+namespace foretoken {
+
+/// When a sequence ends, besides the model's end-of-sequence tokens.
+struct StopRules {
+  int max_tokens = 256;  ///< Output tokens; the context limit ends a sequence earlier.
+  std::vector<Token> stop_tokens;
+  std::vector<std::string> stop_strings;  ///< Cut from the text; need a tokenizer.
+  bool ignore_eos = false;
+};
+
+enum class FinishReason {
+  kEndOfSequence,  ///< An end-of-sequence token of the model.
+  kStopToken,
+  kStopString,
+  kMaxTokens,
+  kContextFull,  ///< The model's or the engine's context limit.
+  kCancelled,
+};
+std::string_view FinishReasonName(FinishReason reason);
+
+/// How an emitted token came to be.
+enum class TokenOrigin : std::uint8_t {
+  kAccepted,  ///< Proposed by the draft model (in SSD: prepared in the speculation cache).
+  kFallback,  ///< Proposed after a cache miss (just-in-time draft or n-gram).
+  kBonus,     ///< The target's own choice after the accepted part (every token of AR).
+};
+
+struct EmittedToken {
+  Token token = -1;
+  TokenOrigin origin = TokenOrigin::kBonus;
+  /// Text that became final with this token; a stop string never shows. Empty without tokenizer.
+  std::string_view text;
+  /// The chosen token's log-probability, then the most likely ones; empty unless asked for.
+  const std::vector<TokenLogprob>* logprobs = nullptr;
+};
+
+/// What one request cost and how its speculation went.
+struct RequestStats {
+  int prompt_tokens = 0;
+  int cached_prompt_tokens = 0;  ///< Found in the prefix cache.
+  int output_tokens = 0;
+  int preemptions = 0;
+  std::int64_t submitted_ns = 0;
+  std::int64_t first_token_ns = 0;
+  std::int64_t finished_ns = 0;
+
+  int rounds = 0;           ///< Target passes that emitted tokens.
+  int proposed = 0;         ///< Proposal tokens verified.
+  int accepted = 0;         ///< ... and accepted.
+  int lookups_partial = 0;  ///< Cache lookups at k < K (some proposal token rejected).
+  int hits_partial = 0;
+  int lookups_full = 0;  ///< Cache lookups at k = K (all accepted, and empty proposals).
+  int hits_full = 0;
+  int fallbacks = 0;  ///< Misses answered by a non-empty fallback proposal.
+  /// Rounds in which proposal position i was verified, and accepted, given that i - 1 was.
+  std::array<int, kMaxProposal> reached_at{};
+  std::array<int, kMaxProposal> accepted_at{};
+
+  /// Tokens emitted per round.
+  double acceptance_length() const {
+    return rounds == 0 ? 0 : static_cast<double>(output_tokens) / rounds;
+  }
+  /// Output tokens after the first, per second after the first: decoding without prefill.
+  double decode_tokens_per_second() const {
+    const auto span = static_cast<double>(finished_ns - first_token_ns);
+    return output_tokens < 2 || span <= 0 ? 0 : (output_tokens - 1) * 1e9 / span;
+  }
+};
+
+/// Told of a request's progress by the engine's thread, after the next round's speculation is on
+/// its way. Must not call back into the engine except Cancel.
+class RequestListener {
+ public:
+  virtual ~RequestListener() = default;
+  virtual void OnToken(SequenceId sequence, const EmittedToken& token) = 0;
+  virtual void OnFinish(SequenceId sequence, FinishReason reason, const RequestStats& stats) = 0;
+};
+
+/// One generation. The listener must outlive it.
+struct Request {
+  std::vector<Token> prompt;
+  SamplingParams sampling;
+  StopRules stop;
+  RequestListener* listener = nullptr;
+};
+
+}  // namespace foretoken

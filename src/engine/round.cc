@@ -1,0 +1,246 @@
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/philox.h"
+#include "engine/engine_impl.h"
+#include "speculation/verify.h"
+
+namespace foretoken {
+
+bool Engine::Impl::Step() {
+  if (!adopted_) {
+    pool_->Adopt();
+    adopted_ = true;
+  }
+  TakeInbox();
+  AdmitWaiting();
+  if (scheduler_.running().empty()) {
+    last_pass_end_ = 0;  // What follows is idle time, not a gap between rounds.
+    return !scheduler_.waiting().empty();
+  }
+  round_wait_ns_ = 0;
+  round_choose_ns_ = 0;
+  CollectProposals();
+  if (!PlanPass()) return true;
+
+  const std::int64_t pass_start = NowNs();
+  const float* logits = target_->Forward(batch_, kv_);
+  const std::int64_t pass_end = NowNs();
+  RecordRound(pass_start, pass_end);
+
+  if (speculator_ != nullptr) speculator_->Poll();
+  for (Sequence* sequence : pass_) Verify(sequence, logits);
+  if (speculator_ != nullptr) SendOutcomes();
+  if (!pass_prefills_) stats_.choose.Add(round_choose_ns_);
+  last_round_all_hit_ =
+      speculator_ != nullptr && std::all_of(pass_.begin(), pass_.end(), [](Sequence* sequence) {
+        return sequence->hit && !sequence->finish.has_value();
+      });
+  for (Sequence* sequence : pass_) {
+    scheduler_.kv().Publish(sequence->tokens, &sequence->kv);
+    EmitTokens(sequence, logits);
+  }
+  for (Sequence* sequence : pass_) {
+    sequence->in_pass = false;
+    if (sequence->finish.has_value()) Retire(sequence);
+  }
+  return true;
+}
+
+bool Engine::Impl::PlanPass() {
+  int prompt_budget = options_.prefill_chunk;
+  // Preemption shortens the running set from its young end, so an index stays valid.
+  for (std::size_t i = 0; i < scheduler_.running().size(); ++i) {
+    Sequence* sequence = scheduler_.running()[i].get();
+    sequence->in_pass = false;
+    const int rows = PlanRows(sequence, prompt_budget);
+    if (rows == 0) continue;
+    const std::int32_t end =
+        sequence->kv.cursor.committed + rows + (sequence->verifies ? sequence->proposal.size() : 0);
+    if (!scheduler_.Reserve(sequence, end)) continue;
+    if (rows > 1) prompt_budget -= rows;
+    sequence->in_pass = true;
+    sequence->pass_rows = rows;
+    sequence->kv.cursor.tentative = end;
+  }
+  pass_.clear();
+  batch_.Clear();
+  pass_prefills_ = false;
+  int logits = 0;
+  for (const auto& sequence : scheduler_.running()) {
+    if (!sequence->in_pass) continue;
+    pass_prefills_ = pass_prefills_ || sequence->pass_rows > 1;
+    sequence->first_logits = logits;
+    if (sequence->verifies) logits += 1 + sequence->proposal.size();
+    AppendRows(sequence.get());
+    pass_.push_back(sequence.get());
+  }
+  return !pass_.empty();
+}
+
+int Engine::Impl::PlanRows(Sequence* sequence, int budget) {
+  const int left = sequence->uncomputed();
+  const int rows = left == 1 ? 1 : std::min(left, budget);
+  sequence->verifies = rows == left;
+  return rows;
+}
+
+void Engine::Impl::AppendRows(Sequence* sequence) {
+  const auto table = static_cast<std::int32_t>(batch_.block_tables.size());
+  batch_.block_tables.push_back(sequence->kv.blocks.data());
+  const std::int32_t begin = sequence->kv.cursor.committed;
+  const auto trunk_row = [&](Token token, std::int32_t position, bool wants_logits) {
+    batch_.rows.push_back({.token = token,
+                           .place = {.position = position,
+                                     .slot = sequence->kv.SlotOf(position),
+                                     .sequence = table,
+                                     .trunk_length = position + 1,
+                                     .tail_begin = 0},
+                           .wants_logits = wants_logits});
+  };
+  for (std::int32_t position = begin; position < begin + sequence->pass_rows; ++position) {
+    trunk_row(sequence->tokens[position], position, position == sequence->root());
+  }
+  if (!sequence->verifies) return;
+  const Proposal& proposal = sequence->proposal;
+  const std::int32_t root = sequence->root();
+  const bool chain = proposal.IsChain();
+  for (int i = 0; i < proposal.size(); ++i) {
+    if (chain) {
+      trunk_row(proposal.tokens[i], root + 1 + i, true);
+      continue;
+    }
+    // A tree's nodes are stored one after the other behind the root, whatever their depth.
+    const auto path = PathTo(proposal, i + 1);
+    const auto tail = static_cast<std::int32_t>(batch_.tail_slots.size());
+    for (const auto node : path) batch_.tail_slots.push_back(sequence->kv.SlotOf(root + node));
+    batch_.rows.push_back({.token = proposal.tokens[i],
+                           .place = {.position = root + static_cast<std::int32_t>(path.size()),
+                                     .slot = sequence->kv.SlotOf(root + 1 + i),
+                                     .sequence = table,
+                                     .trunk_length = root + 1,
+                                     .tail_begin = tail},
+                           .wants_logits = true});
+  }
+}
+
+void Engine::Impl::Verify(Sequence* sequence, const float* logits) {
+  sequence->hit = false;
+  if (!sequence->verifies) {
+    sequence->kv.cursor.committed += sequence->pass_rows;
+    return;
+  }
+  const float* own = logits + std::int64_t{sequence->first_logits} * target_->config().vocabulary;
+  sequence->emitted.clear();
+  sequence->verified_nodes.clear();
+  sequence->verified_source = sequence->proposal.source;
+  const std::int64_t start = NowNs();
+  sequence->outcome = VerifySharedNoise(sequence->proposal, [&](int node) {
+    const Token token = Choose(sequence, node, own);
+    sequence->emitted.push_back(token);
+    sequence->verified_nodes.push_back(static_cast<std::int8_t>(node));
+    return token;
+  });
+  round_choose_ns_ += NowNs() - start;
+  CommitOutcome(sequence);
+}
+
+Token Engine::Impl::Choose(Sequence* sequence, int node, const float* logits) {
+  const float* row = logits + std::int64_t{node} * target_->config().vocabulary;
+  const auto position = sequence->tokens.size() + sequence->emitted.size();
+  const Token token =
+      sampler_
+          .Choose(row, sequence->request.sampling, sequence->history, sequence->emitted, position)
+          .token;
+  // Logits without a single finite value choose nothing; token 0 keeps the sequence well formed.
+  const Token choice = std::max(token, Token{0});
+  return options_.script.has_value() ? ApplyScript(sequence, node, choice) : choice;
+}
+
+Token Engine::Impl::ApplyScript(Sequence* sequence, int node, Token choice) {
+  const Script& script = *options_.script;
+  const auto position = sequence->tokens.size() + sequence->emitted.size();
+  const auto draw = [&](std::uint32_t which) {
+    return PhiloxDraw(script.seed ^ (sequence->id << 32), position, which, NoisePurpose::kScript);
+  };
+  const Proposal& proposal = sequence->proposal;
+  const bool has_child = node < proposal.size();
+  if (has_child && UnitInterval(draw(0)) < script.acceptance) return proposal.tokens[node];
+  if (speculator_ != nullptr && UnitInterval(draw(1)) < script.hit) {
+    speculator_->PreparedAt(sequence->id, node, &prepared_);
+    if (!prepared_.empty()) return prepared_[draw(2) % prepared_.size()];
+  }
+  const bool clash = has_child && choice == proposal.tokens[node];
+  return clash ? (choice + 1) % target_->config().vocabulary : choice;
+}
+
+void Engine::Impl::CommitOutcome(Sequence* sequence) {
+  const Proposal& proposal = sequence->proposal;
+  const std::int32_t root = sequence->root();
+  const auto path = PathTo(proposal, sequence->outcome.node);
+  if (!proposal.IsChain()) {
+    StaticVector<KvMove, kMaxProposal> moves;
+    for (std::size_t depth = 0; depth < path.size(); ++depth) {
+      const auto stored = root + path[depth];
+      const auto wanted = root + 1 + static_cast<std::int32_t>(depth);
+      if (stored == wanted) continue;
+      moves.push_back({.from = sequence->kv.SlotOf(stored), .to = sequence->kv.SlotOf(wanted)});
+    }
+    target_->backend().CopyKv(kv_, moves);
+  }
+  RequestStats& stats = sequence->stats;
+  ++stats.rounds;
+  stats.proposed += proposal.size();
+  stats.accepted += static_cast<int>(path.size());
+  const bool more = sequence->outcome.node < proposal.size();
+  for (std::size_t depth = 0; depth < path.size() + (more ? 1 : 0); ++depth) {
+    ++stats.reached_at[depth];
+    if (depth < path.size()) ++stats.accepted_at[depth];
+  }
+  const int committed = sequence->Commit(sequence->emitted);
+  sequence->emitted.resize(committed);
+  sequence->kv.cursor.committed = root + 1 + std::min<int>(committed, path.size());
+  sequence->kv.cursor.tentative = sequence->kv.cursor.committed;
+}
+
+void Engine::Impl::EmitTokens(Sequence* sequence, const float* logits) {
+  if (!sequence->verifies) return;
+  if (sequence->stats.first_token_ns == 0) sequence->stats.first_token_ns = NowNs();
+  const std::int64_t vocabulary = target_->config().vocabulary;
+  const int top = sequence->request.sampling.top_logprobs;
+  const std::size_t count = sequence->emitted.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    EmittedToken emitted{.token = sequence->emitted[i], .origin = sequence->OriginOf(i)};
+    const bool last = i + 1 == count && sequence->finish.has_value();
+    emitted.text = sequence->EmitText(emitted.token, last);
+    if (top >= 0) {
+      const std::int64_t row = sequence->first_logits + sequence->verified_nodes[i];
+      ComputeLogprobs(logits + row * vocabulary, static_cast<int>(vocabulary), emitted.token, top,
+                      &logprobs_);
+      emitted.logprobs = &logprobs_;
+    }
+    sequence->request.listener->OnToken(sequence->id, emitted);
+    if (sequence->finish == FinishReason::kStopString) {
+      // Tokens of this round behind the stop string do not exist.
+      sequence->tokens.resize(sequence->tokens.size() - (count - 1 - i));
+      return;
+    }
+  }
+}
+
+void Engine::Impl::RecordRound(std::int64_t pass_start, std::int64_t pass_end) {
+  ++stats_.passes;
+  stats_.rows += static_cast<std::int64_t>(batch_.rows.size());
+  if (!pass_prefills_) {
+    stats_.target.Add(pass_end - pass_start);
+    if (last_pass_end_ != 0) {
+      const std::int64_t gap = pass_start - last_pass_end_;
+      stats_.wait.Add(round_wait_ns_);
+      stats_.host.Add(gap - round_wait_ns_);
+      if (last_round_all_hit_) stats_.hit_gap.Add(gap);
+    }
+  }
+  last_pass_end_ = pass_end;
+}
+
+}  // namespace foretoken

@@ -1,0 +1,64 @@
+#include "engine/scheduler.h"
+
+#include <algorithm>
+
+namespace foretoken {
+
+Scheduler::Scheduler(std::int64_t kv_blocks, bool prefix_cache, int max_batch)
+    : kv_(kv_blocks, prefix_cache), max_batch_(max_batch) {
+  running_.reserve(max_batch);
+}
+
+void Scheduler::Admit(std::vector<Sequence*>* admitted) {
+  while (!waiting_.empty() && static_cast<int>(running_.size()) < max_batch_) {
+    Sequence& next = *waiting_.front();
+    // Room for everything it has to compute and one more block, so that it can take at least a few
+    // steps before anybody is preempted; a lone sequence may always try.
+    const auto blocks = static_cast<std::int64_t>(next.tokens.size()) / kBlockSize + 2;
+    if (!running_.empty() && kv_.Available() < blocks) return;
+    const std::int32_t cached = kv_.MatchPrefix(next.tokens, &next.kv);
+    if (!next.admitted_before) next.stats.cached_prompt_tokens = cached;
+    next.admitted_before = true;
+    running_.push_back(std::move(waiting_.front()));
+    waiting_.pop_front();
+    admitted->push_back(running_.back().get());
+  }
+}
+
+bool Scheduler::Reserve(Sequence* sequence, std::int32_t length) {
+  while (!kv_.Reserve(length, &sequence->kv)) {
+    const bool itself = running_.back().get() == sequence;
+    FT_CHECK(!itself || running_.size() > 1, "the KV pool is too small for one sequence");
+    PreemptYoungest();
+    if (itself) return false;
+  }
+  return true;
+}
+
+void Scheduler::PreemptYoungest() {
+  if (running_.empty()) return;
+  Sequence& victim = *running_.back();
+  kv_.Release(&victim.kv);
+  victim.in_pass = false;
+  ++victim.stats.preemptions;
+  waiting_.push_front(std::move(running_.back()));
+  running_.pop_back();
+}
+
+std::unique_ptr<Sequence> Scheduler::Remove(Sequence* sequence) {
+  const auto same = [&](const auto& candidate) { return candidate.get() == sequence; };
+  if (const auto found = std::find_if(running_.begin(), running_.end(), same);
+      found != running_.end()) {
+    kv_.Release(&sequence->kv);
+    auto removed = std::move(*found);
+    running_.erase(found);
+    return removed;
+  }
+  const auto found = std::find_if(waiting_.begin(), waiting_.end(), same);
+  FT_CHECK(found != waiting_.end());
+  auto removed = std::move(*found);
+  waiting_.erase(found);
+  return removed;
+}
+
+}  // namespace foretoken

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/sequence.h"
+#include "kv/kv_cache.h"
+
+namespace foretoken {
+
+/// Decides who runs: admission, preemption by recomputation, and the KV of the running sequences.
+/// Belongs to the engine's thread.
+class Scheduler {
+ public:
+  Scheduler(std::int64_t kv_blocks, bool prefix_cache, int max_batch);
+
+  void Enqueue(std::unique_ptr<Sequence> sequence) { waiting_.push_back(std::move(sequence)); }
+
+  /// Moves waiting sequences, oldest first, into the running set while there is room for what they
+  /// have to compute, and takes their cached prefix. Appends the new ones to `admitted`.
+  void Admit(std::vector<Sequence*>* admitted);
+
+  /// Makes room for `length` positions of `sequence`, preempting the youngest running sequences if
+  /// need be. False when `sequence` itself had to give way.
+  bool Reserve(Sequence* sequence, std::int32_t length);
+
+  /// Gives the youngest running sequence's KV back and puts it at the head of the queue.
+  void PreemptYoungest();
+
+  /// Takes a finished sequence out, releasing its KV.
+  std::unique_ptr<Sequence> Remove(Sequence* sequence);
+
+  const std::vector<std::unique_ptr<Sequence>>& running() const { return running_; }
+  const std::deque<std::unique_ptr<Sequence>>& waiting() const { return waiting_; }
+  KvCache& kv() { return kv_; }
+  const KvCache& kv() const { return kv_; }
+
+ private:
+  KvCache kv_;
+  int max_batch_;
+  std::deque<std::unique_ptr<Sequence>> waiting_;
+  std::vector<std::unique_ptr<Sequence>> running_;  // Oldest first.
+};
+
+}  // namespace foretoken

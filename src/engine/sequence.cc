@@ -1,0 +1,82 @@
+#include "engine/sequence.h"
+
+#include <algorithm>
+
+namespace foretoken {
+namespace {
+
+std::vector<Token> StopTokens(const StopRules& stop, const std::vector<Token>& eos) {
+  std::vector<Token> tokens = stop.stop_tokens;
+  if (!stop.ignore_eos) tokens.insert(tokens.end(), eos.begin(), eos.end());
+  return tokens;
+}
+
+bool Contains(const std::vector<Token>& tokens, Token token) {
+  return std::find(tokens.begin(), tokens.end(), token) != tokens.end();
+}
+
+}  // namespace
+
+Sequence::Sequence(SequenceId sequence_id, Request new_request, int vocabulary, int max_context,
+                   const std::vector<Token>& eos, const Tokenizer* tokenizer)
+    : id(sequence_id),
+      request(std::move(new_request)),
+      prompt_tokens(static_cast<int>(request.prompt.size())),
+      tokens(request.prompt),
+      stop_tokens(StopTokens(request.stop, eos)),
+      history(vocabulary),
+      max_context_(max_context),
+      stop_text_(request.stop.stop_strings) {
+  tokens.reserve(std::min<std::size_t>(
+      max_context, request.prompt.size() + static_cast<std::size_t>(request.stop.max_tokens)));
+  history.AddPrompt(request.prompt);
+  if (tokenizer != nullptr) decoder_.emplace(tokenizer);
+  stats.prompt_tokens = prompt_tokens;
+}
+
+int Sequence::ProposalLimit() const {
+  const int outputs = request.stop.max_tokens - output_tokens();
+  const int context = max_context_ - static_cast<int>(tokens.size());
+  return std::max(0, std::min({outputs, context, kMaxProposal + 1}) - 1);
+}
+
+std::optional<FinishReason> Sequence::EndAfter(Token token, int outputs) const {
+  if (Contains(request.stop.stop_tokens, token)) return FinishReason::kStopToken;
+  if (Contains(stop_tokens, token)) return FinishReason::kEndOfSequence;
+  if (outputs >= request.stop.max_tokens) return FinishReason::kMaxTokens;
+  if (prompt_tokens + outputs >= max_context_) return FinishReason::kContextFull;
+  return std::nullopt;
+}
+
+int Sequence::Commit(std::span<const Token> new_tokens) {
+  int committed = 0;
+  for (const Token token : new_tokens) {
+    tokens.push_back(token);
+    history.AddOutput(token);
+    ++committed;
+    finish = EndAfter(token, output_tokens());
+    if (finish.has_value()) break;
+  }
+  return committed;
+}
+
+TokenOrigin Sequence::OriginOf(std::size_t index) const {
+  if (index + 1 == verified_nodes.size()) return TokenOrigin::kBonus;
+  const bool prepared =
+      verified_source == ProposalSource::kCache || verified_source == ProposalSource::kDraft;
+  return prepared ? TokenOrigin::kAccepted : TokenOrigin::kFallback;
+}
+
+std::string_view Sequence::EmitText(Token token, bool last) {
+  text_.clear();
+  if (!decoder_.has_value()) return text_;
+  bool stopped = stop_text_.Push(decoder_->Push(token), &text_);
+  if (!stopped && last) {
+    stopped = stop_text_.Push(decoder_->Finish(), &text_);
+    if (!stopped) stop_text_.Flush(&text_);
+  }
+  if (stopped) finish = FinishReason::kStopString;
+  return text_;
+}
+
+}  // namespace foretoken

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/types.h"
+#include "engine/request.h"
+#include "engine/stop_text.h"
+#include "kv/kv_cache.h"
+#include "sampling/sampler.h"
+#include "speculation/proposal.h"
+#include "tokenizer/tokenizer.h"
+
+namespace foretoken {
+
+/// One request in flight: its tokens, its KV on the target, and the proposal to be verified next.
+/// In steady state all tokens but the last are computed. Owned by the scheduler.
+class Sequence {
+ public:
+  /// `eos` are the model's end-of-sequence tokens; `tokenizer` may be null.
+  Sequence(SequenceId sequence_id, Request new_request, int vocabulary, int max_context,
+           const std::vector<Token>& eos, const Tokenizer* tokenizer);
+
+  /// Tokens whose KV is not computed yet; at least one (the last committed token).
+  int uncomputed() const { return static_cast<int>(tokens.size()) - kv.cursor.committed; }
+  std::int32_t root() const { return static_cast<std::int32_t>(tokens.size()) - 1; }
+  int output_tokens() const { return static_cast<int>(tokens.size()) - prompt_tokens; }
+  /// The most proposal tokens that could all be emitted, with a bonus token, within the limits.
+  int ProposalLimit() const;
+
+  /// Commits the tokens of a verified round, cut where the sequence ends; sets `finish` if it
+  /// does. Token-level only: stop strings are found in EmitText. Returns how many were committed.
+  int Commit(std::span<const Token> emitted);
+
+  /// Turns the `index`-th output token into text, in order. Sets `finish` at a stop string; at the
+  /// end of the sequence whatever was held back comes too. The view lives until the next call.
+  std::string_view EmitText(Token token, bool last);
+
+  /// How the `index`-th token of the round came to be: the last one visited is the bonus token.
+  TokenOrigin OriginOf(std::size_t index) const;
+
+  /// Where the sequence would end after `token` as its latest output token, if it would.
+  std::optional<FinishReason> EndAfter(Token token, int outputs) const;
+
+  const SequenceId id;
+  Request request;
+  const int prompt_tokens;
+  std::vector<Token> tokens;       ///< Prompt and output.
+  std::vector<Token> stop_tokens;  ///< Of the request, and end-of-sequence unless ignored.
+  TokenHistory history;
+  SequenceKv kv;
+  Proposal proposal;
+  bool awaits_jit = false;
+  bool speculated = false;  ///< Open at the speculator or known to the drafter.
+  bool admitted_before = false;
+  std::optional<FinishReason> finish;
+  RequestStats stats;
+
+  // The pass under way.
+  int pass_rows = 0;  ///< Committed tokens computed in it.
+  bool in_pass = false;
+  bool verifies = false;  ///< The pass reaches the root: there is an outcome.
+  int first_logits = 0;   ///< Index of the root's logits row.
+  Outcome outcome;
+  StaticVector<Token, kMaxProposal + 1> emitted;  ///< The accepted path, then the bonus token.
+  StaticVector<std::int8_t, kMaxProposal + 1> verified_nodes;  ///< Where each was chosen.
+  ProposalSource verified_source = ProposalSource::kNone;
+  bool hit = false;  ///< The speculation cache knew the outcome.
+
+ private:
+  int max_context_;
+  std::optional<IncrementalDecoder> decoder_;
+  StopText stop_text_;
+  std::string text_;
+};
+
+}  // namespace foretoken

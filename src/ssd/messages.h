@@ -1,0 +1,125 @@
+#pragma once
+
+#include <cstdint>
+
+#include "base/static_vector.h"
+#include "base/types.h"
+#include "speculation/proposal.h"
+
+namespace foretoken {
+
+/// Records on the channel: trivially copyable structs, each starting with its kind. Tokens only;
+/// no logits and no probabilities ever cross.
+enum class MessageKind : std::uint32_t {
+  // Engine to speculator.
+  kConfigure,
+  kOpen,
+  kOpenTokens,
+  kOpenBias,
+  kOutcome,
+  kClose,
+  kShutdown,
+  // Speculator to engine.
+  kReady,
+  kBranchToken,
+  kChain,
+};
+
+inline constexpr int kMaxStopTokens = 16;
+inline constexpr int kTokensPerRecord = 896;
+inline constexpr int kBiasPerRecord = 448;
+inline constexpr int kMaxFanout = 15;
+
+/// First of all: what the speculator prepares and for how many sequences.
+struct ConfigureMessage {
+  MessageKind kind = MessageKind::kConfigure;
+  std::int32_t lookahead = 0;  ///< K
+  std::int32_t fanout = 0;     ///< F, at most kMaxFanout
+  std::int32_t max_sequences = 0;
+  std::int32_t max_context = 0;
+  std::int64_t delay_us = 0;  ///< Tests: sleep up to this long before each draft step.
+};
+
+/// A sequence begins (or begins again after a restart) at `epoch`, with `tokens` committed tokens
+/// to follow in kOpenTokens records and `biases` in kOpenBias records.
+struct OpenMessage {
+  MessageKind kind = MessageKind::kOpen;
+  std::uint32_t epoch = 0;
+  SequenceId sequence = 0;
+  std::int32_t tokens = 0;
+  std::int32_t prompt_tokens = 0;  ///< The first of them; the rest are output.
+  std::int32_t biases = 0;
+  float temperature = 0;
+  std::int32_t top_k = 0;
+  float top_p = 1;
+  float min_p = 0;
+  float repetition_penalty = 1;
+  float frequency_penalty = 0;
+  float presence_penalty = 0;
+  std::uint64_t seed = 0;
+  StaticVector<Token, kMaxStopTokens> stop_tokens;  ///< Branches end there.
+};
+
+struct OpenTokensMessage {
+  MessageKind kind = MessageKind::kOpenTokens;
+  SequenceId sequence = 0;
+  StaticVector<Token, kTokensPerRecord> tokens;
+};
+
+struct OpenBiasMessage {
+  struct Bias {
+    Token token;
+    float value;
+  };
+  MessageKind kind = MessageKind::kOpenBias;
+  SequenceId sequence = 0;
+  StaticVector<Bias, kBiasPerRecord> biases;
+};
+
+/// The outcome of a round and what the engine verifies next. `epoch` is that of the next round:
+/// what the speculator prepares for it carries this number, and nothing older can hit.
+struct OutcomeMessage {
+  MessageKind kind = MessageKind::kOutcome;
+  std::uint32_t epoch = 0;
+  SequenceId sequence = 0;
+  std::int32_t node = 0;   ///< Deepest accepted node of the proposal (a chain).
+  bool wants_jit = false;  ///< The engine waits for a kChain.
+  StaticVector<Token, kMaxProposal + 1> committed;  ///< Accepted tokens, then the bonus token.
+  StaticVector<Token, kMaxProposal> proposal;  ///< Verified next; a prefix of a branch on a hit.
+};
+
+struct CloseMessage {
+  MessageKind kind = MessageKind::kClose;
+  SequenceId sequence = 0;
+};
+
+struct ShutdownMessage {
+  MessageKind kind = MessageKind::kShutdown;
+};
+
+/// The speculator has loaded its model and listens.
+struct ReadyMessage {
+  MessageKind kind = MessageKind::kReady;
+  std::int32_t vocabulary = 0;
+};
+
+/// One more token of the chain prepared for outcome (node, bonus) of round `epoch`.
+struct BranchTokenMessage {
+  MessageKind kind = MessageKind::kBranchToken;
+  std::uint32_t epoch = 0;
+  SequenceId sequence = 0;
+  std::int16_t branch = 0;  ///< Numbers the branches of an epoch from 0.
+  std::int16_t node = 0;
+  Token bonus = -1;
+  Token token = -1;
+};
+
+/// A just-in-time proposal for round `epoch`; may be empty.
+struct ChainMessage {
+  MessageKind kind = MessageKind::kChain;
+  std::uint32_t epoch = 0;
+  SequenceId sequence = 0;
+  StaticVector<Token, kMaxProposal> tokens;
+};
+
+}  // namespace foretoken

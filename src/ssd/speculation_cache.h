@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "speculation/proposal.h"
+
+namespace foretoken {
+
+/// A chain prepared for one outcome of the round under way.
+struct PreparedBranch {
+  Outcome outcome;
+  StaticVector<Token, kMaxProposal> chain;
+};
+
+/// The speculation cache of one sequence (Section 3 of the paper): outcome -> prepared chain, for
+/// the current epoch only. Filled token by token as the speculator drafts, so it can be asked at
+/// any time and answers with what is there. Never allocates once warm.
+class SpeculationCache {
+ public:
+  /// Forgets everything and accepts tokens of `epoch` only.
+  void Reset(std::uint32_t epoch) {
+    epoch_ = epoch;
+    branches_.clear();
+  }
+
+  /// Appends a token to branch number `branch`; branches appear in order. False (and no change)
+  /// for a stale epoch or a message that does not fit what came before.
+  bool Append(std::uint32_t epoch, int branch, Outcome outcome, Token token);
+
+  /// nullptr on a miss.
+  const PreparedBranch* Lookup(Outcome outcome) const;
+
+  const std::vector<PreparedBranch>& branches() const { return branches_; }
+  std::uint32_t epoch() const { return epoch_; }
+
+ private:
+  std::uint32_t epoch_ = 0;
+  std::vector<PreparedBranch> branches_;
+};
+
+}  // namespace foretoken

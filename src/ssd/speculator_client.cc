@@ -1,0 +1,261 @@
+#include "ssd/speculator_client.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/clock.h"
+
+namespace foretoken {
+namespace {
+
+// How long a full channel is given to drain before the speculator counts as stuck.
+constexpr std::int64_t kSendPatienceNs = 100'000'000;
+constexpr std::int64_t kAliveCheckNs = 5'000'000;
+
+template <typename Message>
+const Message* As(std::span<const std::byte> record) {
+  if (record.size() != sizeof(Message)) return nullptr;
+  return reinterpret_cast<const Message*>(record.data());
+}
+
+}  // namespace
+
+SpeculatorClient::SpeculatorClient(std::unique_ptr<SpeculatorHost> host, ConfigureMessage config,
+                                   std::function<void(const std::string&)> warn)
+    : host_(std::move(host)), config_(config), warn_(std::move(warn)) {
+  Configure();
+}
+
+SpeculatorClient::~SpeculatorClient() {
+  if (healthy_) Send(ShutdownMessage{});
+}
+
+void SpeculatorClient::Configure() { Send(config_); }
+
+Result<int> SpeculatorClient::WaitReady(std::int64_t timeout_ns) {
+  const std::int64_t deadline = NowNs() + timeout_ns;
+  while (vocabulary_ == 0) {
+    Poll();
+    if (vocabulary_ != 0) break;
+    if (!host_->Alive()) {
+      return Error{ErrorCode::kUnavailable,
+                   "the speculator " + host_->Describe() + " ended before it was ready"};
+    }
+    if (NowNs() > deadline) {
+      return Error{ErrorCode::kUnavailable,
+                   "the speculator " + host_->Describe() + " did not become ready in time"};
+    }
+    host_->channel().WaitReadable(kAliveCheckNs);
+  }
+  return vocabulary_;
+}
+
+SpeculatorClient::Slot* SpeculatorClient::Find(SequenceId sequence) {
+  for (const auto& slot : slots_) {
+    if (slot->sequence == sequence) return slot.get();
+  }
+  return nullptr;
+}
+
+const SpeculatorClient::Slot* SpeculatorClient::Find(SequenceId sequence) const {
+  return const_cast<SpeculatorClient*>(this)->Find(sequence);
+}
+
+template <typename Message>
+void SpeculatorClient::Send(const Message& message) {
+  if (!healthy_) return;
+  const auto record = std::as_bytes(std::span(&message, 1));
+  if (host_->channel().Send(record)) return;
+  const std::int64_t deadline = NowNs() + kSendPatienceNs;
+  while (!host_->channel().Send(record)) {
+    if (NowNs() > deadline || !host_->Alive()) {
+      Lose("has stopped listening");
+      return;
+    }
+  }
+}
+
+void SpeculatorClient::Lose(const std::string& reason) {
+  healthy_ = false;
+  needs_healing_ = true;
+  for (const auto& slot : slots_) {
+    slot->cache.Reset(slot->epoch);
+    if (slot->awaits_chain) {
+      slot->has_chain = true;
+      slot->chain.clear();
+    }
+  }
+  warn_("the speculator " + host_->Describe() + " " + reason +
+        "; the output goes on unchanged, without speculation");
+}
+
+void SpeculatorClient::Open(const LiveSequence& sequence) {
+  std::unique_ptr<Slot> slot;
+  if (spare_.empty()) {
+    slot = std::make_unique<Slot>();
+  } else {
+    slot = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  slot->sequence = sequence.sequence;
+  slot->epoch = 1;
+  slot->awaits_chain = false;
+  slot->has_chain = false;
+  slot->cache.Reset(slot->epoch);
+  slots_.push_back(std::move(slot));
+  SendOpen(sequence, 1);
+}
+
+void SpeculatorClient::SendOpen(const LiveSequence& sequence, std::uint32_t epoch) {
+  const SamplingParams& sampling = *sequence.sampling;
+  OpenMessage open{.epoch = epoch,
+                   .sequence = sequence.sequence,
+                   .tokens = static_cast<std::int32_t>(sequence.tokens.size()),
+                   .prompt_tokens = sequence.prompt_tokens,
+                   .biases = static_cast<std::int32_t>(sampling.logit_bias.size()),
+                   .temperature = sampling.temperature,
+                   .top_k = sampling.top_k,
+                   .top_p = sampling.top_p,
+                   .min_p = sampling.min_p,
+                   .repetition_penalty = sampling.repetition_penalty,
+                   .frequency_penalty = sampling.frequency_penalty,
+                   .presence_penalty = sampling.presence_penalty,
+                   .seed = sampling.seed,
+                   .stop_tokens = {}};
+  // Stop tokens only spare the speculator useless branches: more than fit may be left out.
+  for (const Token token : sequence.stop_tokens) {
+    if (open.stop_tokens.size() < kMaxStopTokens) open.stop_tokens.push_back(token);
+  }
+  Send(open);
+  for (std::size_t begin = 0; begin < sampling.logit_bias.size(); begin += kBiasPerRecord) {
+    OpenBiasMessage message{.sequence = sequence.sequence, .biases = {}};
+    const std::size_t end = std::min(begin + kBiasPerRecord, sampling.logit_bias.size());
+    for (std::size_t i = begin; i < end; ++i) {
+      message.biases.push_back({sampling.logit_bias[i].first, sampling.logit_bias[i].second});
+    }
+    Send(message);
+  }
+  for (std::size_t begin = 0; begin < sequence.tokens.size(); begin += kTokensPerRecord) {
+    OpenTokensMessage message{.sequence = sequence.sequence, .tokens = {}};
+    const std::size_t end = std::min(begin + kTokensPerRecord, sequence.tokens.size());
+    for (std::size_t i = begin; i < end; ++i) message.tokens.push_back(sequence.tokens[i]);
+    Send(message);
+  }
+}
+
+void SpeculatorClient::Poll() {
+  if (!healthy_) return;
+  Channel& channel = host_->channel();
+  for (auto record = channel.Receive(); !record.empty(); record = channel.Receive()) {
+    Handle(record);
+  }
+}
+
+void SpeculatorClient::Handle(std::span<const std::byte> record) {
+  MessageKind kind;
+  if (record.size() < sizeof(kind)) return;
+  std::memcpy(&kind, record.data(), sizeof(kind));
+  if (kind == MessageKind::kBranchToken) {
+    const auto* message = As<BranchTokenMessage>(record);
+    Slot* slot = message == nullptr ? nullptr : Find(message->sequence);
+    if (slot == nullptr) return;
+    slot->cache.Append(message->epoch, message->branch, {message->node, message->bonus},
+                       message->token);
+  } else if (kind == MessageKind::kChain) {
+    const auto* message = As<ChainMessage>(record);
+    Slot* slot = message == nullptr ? nullptr : Find(message->sequence);
+    if (slot == nullptr || message->epoch != slot->epoch || !slot->awaits_chain) return;
+    slot->chain = message->tokens;
+    slot->has_chain = true;
+  } else if (kind == MessageKind::kReady) {
+    if (const auto* message = As<ReadyMessage>(record)) vocabulary_ = message->vocabulary;
+  }
+}
+
+const PreparedBranch* SpeculatorClient::Lookup(SequenceId sequence, Outcome outcome) const {
+  const Slot* slot = Find(sequence);
+  return slot == nullptr ? nullptr : slot->cache.Lookup(outcome);
+}
+
+void SpeculatorClient::PreparedAt(SequenceId sequence, int node,
+                                  std::vector<Token>* bonuses) const {
+  bonuses->clear();
+  const Slot* slot = Find(sequence);
+  if (slot == nullptr) return;
+  for (const PreparedBranch& branch : slot->cache.branches()) {
+    if (branch.outcome.node == node) bonuses->push_back(branch.outcome.bonus);
+  }
+}
+
+void SpeculatorClient::SendOutcome(SequenceId sequence, Outcome outcome,
+                                   std::span<const Token> committed, const Proposal& proposal,
+                                   bool wants_jit) {
+  Slot* slot = Find(sequence);
+  if (slot == nullptr) return;
+  ++slot->epoch;
+  slot->cache.Reset(slot->epoch);
+  slot->awaits_chain = wants_jit;
+  slot->has_chain = wants_jit && !healthy_;
+  slot->chain.clear();
+  OutcomeMessage message{.epoch = slot->epoch,
+                         .sequence = sequence,
+                         .node = outcome.node,
+                         .wants_jit = wants_jit,
+                         .committed = {},
+                         .proposal = proposal.tokens};
+  for (const Token token : committed) message.committed.push_back(token);
+  Send(message);
+}
+
+bool SpeculatorClient::TakeChain(SequenceId sequence, Proposal* proposal) {
+  Slot* slot = Find(sequence);
+  proposal->Clear();
+  if (slot == nullptr || !slot->awaits_chain) return true;
+  if (!slot->has_chain) return false;
+  slot->awaits_chain = false;
+  for (const Token token : slot->chain) proposal->Extend(token);
+  if (proposal->size() > 0) proposal->source = ProposalSource::kJit;
+  return true;
+}
+
+void SpeculatorClient::Wait(std::int64_t timeout_ns) {
+  if (healthy_) host_->channel().WaitReadable(timeout_ns);
+}
+
+void SpeculatorClient::Close(SequenceId sequence) {
+  const auto found = std::find_if(slots_.begin(), slots_.end(),
+                                  [&](const auto& slot) { return slot->sequence == sequence; });
+  if (found == slots_.end()) return;
+  spare_.push_back(std::move(*found));
+  slots_.erase(found);
+  Send(CloseMessage{.sequence = sequence});
+}
+
+bool SpeculatorClient::NeedsHealing() {
+  if (healthy_ && NowNs() >= next_check_ns_) {
+    next_check_ns_ = NowNs() + kAliveCheckNs;
+    if (!host_->Alive()) Lose("has ended unexpectedly");
+  }
+  return needs_healing_;
+}
+
+void SpeculatorClient::Heal(std::span<const LiveSequence> live) {
+  needs_healing_ = false;
+  if (restarted_) {
+    warn_("the speculator was lost a second time and is not started again");
+    return;
+  }
+  restarted_ = true;
+  if (const Status status = host_->Restart(); !status.ok()) {
+    warn_("the speculator could not be started again: " + status.error().message);
+    return;
+  }
+  healthy_ = true;
+  Configure();
+  for (const LiveSequence& sequence : live) {
+    if (Slot* slot = Find(sequence.sequence)) SendOpen(sequence, slot->epoch);
+  }
+  if (healthy_) warn_("the speculator was started again " + host_->Describe());
+}
+
+}  // namespace foretoken

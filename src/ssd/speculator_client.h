@@ -1,0 +1,119 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "sampling/params.h"
+#include "speculation/proposal.h"
+#include "ssd/channel.h"
+#include "ssd/messages.h"
+#include "ssd/speculation_cache.h"
+
+namespace foretoken {
+
+/// Runs a speculator somewhere (a thread, a process) and owns the channel to it. Implemented in
+/// src/transport.
+class SpeculatorHost {
+ public:
+  virtual ~SpeculatorHost() = default;
+  virtual Channel& channel() = 0;
+  /// Whether the speculator still runs; false after a crash or a kill.
+  virtual bool Alive() = 0;
+  /// Starts a fresh speculator on a fresh channel after the last one died.
+  virtual Status Restart() = 0;
+  /// "on cores 1", "process 4711 on cores 1": for messages.
+  virtual std::string Describe() const = 0;
+};
+
+/// What the speculator must know of a sequence that (re)opens. All memory is borrowed.
+struct LiveSequence {
+  SequenceId sequence = 0;
+  std::span<const Token> tokens;  ///< Committed so far, prompt first.
+  std::int32_t prompt_tokens = 0;
+  const SamplingParams* sampling = nullptr;
+  std::span<const Token> stop_tokens;
+};
+
+/// The engine's side of SSD: tells the speculator of outcomes and keeps the speculation cache that
+/// the speculator fills. Never blocks the engine: a dead, stuck or slow speculator means misses.
+/// Belongs to the engine's thread.
+class SpeculatorClient {
+ public:
+  /// `warn` receives one sentence when the speculator is lost or has been restarted.
+  SpeculatorClient(std::unique_ptr<SpeculatorHost> host, ConfigureMessage config,
+                   std::function<void(const std::string&)> warn);
+  ~SpeculatorClient();
+
+  /// Waits until the speculator has loaded its model, and returns its vocabulary size.
+  Result<int> WaitReady(std::int64_t timeout_ns);
+
+  /// Starts pre-speculation for a sequence, from its prompt on.
+  void Open(const LiveSequence& sequence);
+
+  /// Takes in what the speculator has sent so far.
+  void Poll();
+
+  /// What is prepared for this outcome of the sequence's current round, nullptr on a miss. Valid
+  /// until the next Poll, SendOutcome or Close.
+  const PreparedBranch* Lookup(SequenceId sequence, Outcome outcome) const;
+
+  /// Bonus tokens prepared at `node` in the current round: for scripted runs.
+  void PreparedAt(SequenceId sequence, int node, std::vector<Token>* bonuses) const;
+
+  /// Reports an outcome and the proposal that will be verified next. With `wants_jit` the
+  /// proposal is empty and TakeChain will have one.
+  void SendOutcome(SequenceId sequence, Outcome outcome, std::span<const Token> committed,
+                   const Proposal& proposal, bool wants_jit);
+
+  /// Fetches the just-in-time proposal asked for in the last outcome. False while it is on its
+  /// way; true with an empty proposal when there will be none (speculator lost).
+  bool TakeChain(SequenceId sequence, Proposal* proposal);
+
+  /// Waits for news for at most `timeout_ns`.
+  void Wait(std::int64_t timeout_ns);
+
+  void Close(SequenceId sequence);
+
+  /// Notices a dead speculator, warns, restarts it once and tells it of `live` sequences again.
+  void Heal(std::span<const LiveSequence> live);
+  /// Whether Heal has something to do; cheap, asks the host at most every few milliseconds.
+  bool NeedsHealing();
+  /// Whether a speculator is there to answer.
+  bool healthy() const { return healthy_; }
+
+ private:
+  struct Slot {
+    SequenceId sequence = 0;
+    std::uint32_t epoch = 0;
+    bool awaits_chain = false;
+    bool has_chain = false;
+    StaticVector<Token, kMaxProposal> chain;
+    SpeculationCache cache;
+  };
+  Slot* Find(SequenceId sequence);
+  const Slot* Find(SequenceId sequence) const;
+  template <typename Message>
+  void Send(const Message& message);
+  void Handle(std::span<const std::byte> record);
+  void SendOpen(const LiveSequence& sequence, std::uint32_t epoch);
+  void Configure();
+  void Lose(const std::string& reason);
+
+  std::unique_ptr<SpeculatorHost> host_;
+  ConfigureMessage config_;
+  std::function<void(const std::string&)> warn_;
+  std::vector<std::unique_ptr<Slot>> slots_;
+  std::vector<std::unique_ptr<Slot>> spare_;
+  int vocabulary_ = 0;  // From the speculator's kReady; 0 before it.
+  bool healthy_ = true;
+  bool needs_healing_ = false;
+  bool restarted_ = false;
+  std::int64_t next_check_ns_ = 0;
+};
+
+}  // namespace foretoken

@@ -1,0 +1,83 @@
+#include "transport/process_host.h"
+
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "base/clock.h"
+
+extern char** environ;
+
+namespace foretoken {
+namespace {
+
+// How long a child that was told to shut down may take before it is killed.
+constexpr std::int64_t kShutdownPatienceNs = 1'000'000'000;
+
+}  // namespace
+
+ProcessHost::ProcessHost(std::vector<std::string> command, std::string place)
+    : command_(std::move(command)), place_(std::move(place)) {}
+
+Result<std::unique_ptr<SpeculatorHost>> ProcessHost::Start(std::vector<std::string> command,
+                                                           std::string place) {
+  std::unique_ptr<ProcessHost> host(new ProcessHost(std::move(command), std::move(place)));
+  FT_RETURN_IF_ERROR(host->Restart());
+  return std::unique_ptr<SpeculatorHost>(std::move(host));
+}
+
+ProcessHost::~ProcessHost() { End(); }
+
+Status ProcessHost::Restart() {
+  if (Alive()) Kill();
+  channel_.reset();
+  FT_ASSIGN_OR_RETURN(memory_, ChannelMemory::Create());
+  channel_ = std::make_unique<RingChannel>(memory_->to_speculator(), memory_->to_engine());
+
+  std::vector<std::string> arguments = command_;
+  arguments.push_back("--memory-fd");
+  arguments.push_back(std::to_string(memory_->fd()));
+  std::vector<char*> pointers;
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+  const int failure = posix_spawn(&child_, pointers[0], nullptr, nullptr, pointers.data(), environ);
+  if (failure != 0) {
+    child_ = -1;
+    return Error{ErrorCode::kUnavailable,
+                 fmt::format("cannot start {}: {}", command_[0], std::strerror(failure))};
+  }
+  return {};
+}
+
+bool ProcessHost::Alive() {
+  if (child_ < 0) return false;
+  if (waitpid(child_, nullptr, WNOHANG) == 0) return true;
+  child_ = -1;
+  return false;
+}
+
+void ProcessHost::End() {
+  const std::int64_t deadline = NowNs() + kShutdownPatienceNs;
+  while (Alive()) {
+    if (NowNs() > deadline) {
+      Kill();
+      return;
+    }
+    usleep(1000);
+  }
+}
+
+void ProcessHost::Kill() {
+  kill(child_, SIGKILL);
+  waitpid(child_, nullptr, 0);
+  child_ = -1;
+}
+
+std::string ProcessHost::Describe() const {
+  return child_ < 0 ? "process " + place_ : fmt::format("process {} {}", child_, place_);
+}
+
+}  // namespace foretoken

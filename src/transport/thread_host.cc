@@ -1,0 +1,28 @@
+#include "transport/thread_host.h"
+
+namespace foretoken {
+
+Result<std::unique_ptr<SpeculatorHost>> ThreadHost::Start(Serve serve, std::string description) {
+  FT_ASSIGN_OR_RETURN(auto memory, ChannelMemory::Create());
+  return std::unique_ptr<SpeculatorHost>(
+      new ThreadHost(std::move(memory), std::move(serve), std::move(description)));
+}
+
+ThreadHost::ThreadHost(std::unique_ptr<ChannelMemory> memory, Serve serve, std::string description)
+    : memory_(std::move(memory)),
+      engine_end_(memory_->to_speculator(), memory_->to_engine()),
+      speculator_end_(memory_->to_engine(), memory_->to_speculator()),
+      description_(std::move(description)),
+      thread_([this, body = std::move(serve)] { body(speculator_end_, stop_); }) {}
+
+ThreadHost::~ThreadHost() {
+  stop_ = true;
+  thread_.join();
+}
+
+Status ThreadHost::Restart() {
+  return Error{ErrorCode::kUnavailable,
+               "its thread is still busy and cannot be replaced within this process"};
+}
+
+}  // namespace foretoken
