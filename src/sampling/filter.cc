@@ -11,7 +11,6 @@ namespace {
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 constexpr int kGroup = 64;
-constexpr std::ptrdiff_t kFirstSorted = 32;
 
 /// The logit of a token `log_weight` below the most likely one, as a lower bound of float rounding.
 float LogitBelow(float max, float temperature, double log_weight) {
@@ -50,23 +49,25 @@ void LogitFilter::KeepTopK(const float* logits, int k) {
 }
 
 void LogitFilter::KeepNucleus(float top_p, float max, float temperature, double total) {
-  const double wanted = top_p * total;
-  double mass = 0;
-  std::ptrdiff_t sorted = 0;
-  const std::ptrdiff_t size = std::ssize(kept_);
-  while (sorted < size) {
-    const std::ptrdiff_t end = std::min(size, std::max(kFirstSorted, 4 * sorted));
-    const auto begin = kept_.begin();
-    if (end < size) std::nth_element(begin + sorted, begin + end, kept_.end());
-    std::sort(begin + sorted, begin + end);
-    for (; sorted < end; ++sorted) {
-      mass += Weight(kept_[sorted].logit, max, temperature);
-      if (mass >= wanted) {
-        kept_.resize(sorted + 1);
-        return;
-      }
+  // Bisection: everything before `begin` is in the nucleus, nothing from `end` on is.
+  double missing = top_p * total;
+  auto begin = kept_.begin();
+  auto end = kept_.end();
+  while (end - begin > 1) {
+    const auto middle = begin + (end - begin) / 2;
+    std::nth_element(begin, middle, end);
+    double upper = 0;
+    for (auto entry = begin; entry != middle; ++entry) {
+      upper += Weight(entry->logit, max, temperature);
+    }
+    if (upper >= missing) {
+      end = middle;
+    } else {
+      missing -= upper;
+      begin = middle;
     }
   }
+  kept_.erase(end, kept_.end());
 }
 
 void LogitFilter::Apply(const SamplingParams& params, float* logits) {

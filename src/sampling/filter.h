@@ -9,8 +9,8 @@
 namespace foretoken {
 
 /// top-k, top-p and min-p. In order of likelihood (equal logits by lower id) each keeps a leading
-/// part of the vocabulary, so together they keep the shortest of three. Never sorts more than the
-/// part that top-p keeps, about. Holds scratch memory only, allocated in the constructor.
+/// part of the vocabulary, so together they keep the shortest of three. Selects in linear time,
+/// without sorting. Holds scratch memory only, allocated in the constructor.
 class LogitFilter {
  public:
   explicit LogitFilter(int vocabulary);

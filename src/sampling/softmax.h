@@ -8,11 +8,11 @@ namespace foretoken {
 /// The largest logit, NaN counting as -inf; -inf for none.
 float MaxLogit(const float* logits, int count);
 
-/// e^x for x <= 0, to about 1e-7 relative; below -87 the value there. A fixed sequence of float
-/// operations, so that a compiler may vectorise it without changing a bit.
+/// e^x for x <= 0, to about 1e-7 relative; below -87, and for NaN, the value there. A fixed
+/// sequence of float operations, so that a compiler may vectorise it without changing a bit.
 inline float ExpNonPositive(float x) {
   constexpr float kRoundToInteger = 12582912.0F;  // 1.5 * 2^23: adding it leaves no fraction bits.
-  x = x < -87.0F ? -87.0F : x;
+  x = x > -87.0F ? x : -87.0F;
   const float shifted = x * 1.44269504F + kRoundToInteger;
   const float n = shifted - kRoundToInteger;
   // ln 2 in two parts, so that n * ln 2 is exact enough.
@@ -33,8 +33,7 @@ inline float ExpNonPositive(float x) {
 
 /// The unnormalised probability exp((logit - max) / temperature); about 0 for -inf and NaN.
 inline float Weight(float logit, float max, float temperature) {
-  const float x = (logit - max) / temperature;
-  return ExpNonPositive(x <= 0.0F ? x : -87.0F);
+  return ExpNonPositive((logit - max) / temperature);
 }
 
 /// The sum of `Weight` over `count` logits, in a fixed order.
