@@ -1,0 +1,195 @@
+#include "model/llama.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <tuple>
+
+#include "model/model_testing.h"
+
+namespace foretoken {
+namespace {
+
+constexpr int kVocabulary = 330;
+
+ModelConfig SmallConfig() {
+  ModelConfig config;
+  config.hidden = 144;
+  config.intermediate = 272;
+  config.layers = 2;
+  config.heads = 6;
+  config.kv_heads = 2;
+  config.head_dim = 32;
+  config.vocabulary = kVocabulary;
+  config.max_positions = 512;
+  config.tied_embeddings = true;
+  return config;
+}
+
+std::vector<Token> RandomTokens(int count) {
+  std::mt19937 engine(5);
+  std::vector<Token> tokens(static_cast<std::size_t>(count));
+  for (Token& token : tokens) token = static_cast<Token>(engine() % kVocabulary);
+  return tokens;
+}
+
+std::vector<float> CopyRows(const float* logits, std::size_t rows) {
+  return {logits, logits + rows * kVocabulary};
+}
+
+class LlamaTest : public testing::TestWithParam<std::tuple<BackendCase, Precision>> {
+ protected:
+  std::unique_ptr<Backend> backend_ = std::get<0>(GetParam()).make(std::get<1>(GetParam()));
+  std::unique_ptr<LlamaModel> model_ = LlamaModel::Synthetic(SmallConfig(), 1, backend_.get());
+
+  // Logits of every row, fed in passes of at most `chunk` rows.
+  std::vector<float> RunChunked(std::span<const Token> tokens, std::size_t chunk) {
+    SequenceRunner runner(model_.get(), static_cast<int>(tokens.size()));
+    std::vector<float> all;
+    for (std::size_t begin = 0; begin < tokens.size(); begin += chunk) {
+      const std::size_t count = std::min(chunk, tokens.size() - begin);
+      const float* logits = runner.Append(tokens.subspan(begin, count));
+      all.insert(all.end(), logits, logits + count * kVocabulary);
+    }
+    return all;
+  }
+};
+
+TEST_P(LlamaTest, LogitsAreFiniteAndSpread) {
+  const std::vector<Token> tokens = RandomTokens(20);
+  const std::vector<float> logits = RunChunked(tokens, 20);
+  double squares = 0;
+  for (const float logit : logits) squares += double{logit} * double{logit};
+  const double deviation = std::sqrt(squares / static_cast<double>(logits.size()));
+  EXPECT_GT(deviation, 3.0);
+  EXPECT_LT(deviation, 5.0);
+}
+
+TEST_P(LlamaTest, SameSeedSameWeights) {
+  const std::vector<Token> tokens = RandomTokens(3);
+  const std::vector<float> first = RunChunked(tokens, 3);
+  model_ = LlamaModel::Synthetic(SmallConfig(), 1, backend_.get());
+  EXPECT_EQ(RunChunked(tokens, 3), first);
+  model_ = LlamaModel::Synthetic(SmallConfig(), 2, backend_.get());
+  EXPECT_NE(RunChunked(tokens, 3), first);
+}
+
+// The promise rests on this: a row alone has the bits that it has in a pass of any size, here up
+// to more rows than one part holds.
+TEST_P(LlamaTest, ChunksDoNotChangeBits) {
+  const std::vector<Token> tokens = RandomTokens(300);
+  const std::vector<float> alone = RunChunked(tokens, 1);
+  for (const std::size_t chunk : {2, 7, 16, 33, 64, 300}) {
+    EXPECT_TRUE(RunChunked(tokens, chunk) == alone) << "passes of " << chunk << " rows";
+  }
+}
+
+// Two sequences with scattered blocks, whose last rows are found through tail slots.
+TEST_P(LlamaTest, PlacementAndNeighboursDoNotChangeBits) {
+  const std::vector<Token> tokens = RandomTokens(80);
+  const std::vector<float> expected = RunChunked(tokens, 80);
+  KvStore kv = backend_->AllocateKv(model_->KvShapeFor(12));
+  const std::int32_t table_a[] = {7, 2, 5};
+  const std::int32_t table_b[] = {1, 9, 0};
+  constexpr std::int32_t kTrunk = 70;
+  ForwardBatch batch;
+  batch.block_tables = {table_a, table_b};
+  batch.tail_slots = {3 * 32 + 5, 11 * 32,     10 * 32 + 9, 3 * 32 + 4, 4 * 32,
+                      4 * 32 + 1, 8 * 32 + 30, 8 * 32,      6 * 32 + 2, 11 * 32 + 31};
+  for (int sequence = 0; sequence < 2; ++sequence) {
+    // The second sequence stays on its trunk and is shorter.
+    const std::int32_t length = sequence == 0 ? 80 : 61;
+    for (std::int32_t p = 0; p < length; ++p) {
+      RowPlace place{p, batch.block_tables[sequence][p / 32] * 32 + p % 32, sequence, p + 1, 0};
+      if (p >= kTrunk) {
+        place.slot = batch.tail_slots[p - kTrunk];
+        place.trunk_length = kTrunk;
+      }
+      const bool wanted = sequence == 0 ? p % 3 != 0 : p == length - 1;
+      batch.rows.push_back({tokens[p], place, wanted});
+    }
+  }
+  const float* logits = model_->Forward(batch, kv);
+  for (const ForwardRow& row : batch.rows) {
+    if (!row.wants_logits) continue;
+    EXPECT_TRUE(std::equal(logits, logits + kVocabulary,
+                           expected.data() + std::int64_t{row.place.position} * kVocabulary))
+        << "sequence " << row.place.sequence << " position " << row.place.position;
+    logits += kVocabulary;
+  }
+}
+
+// Branches of a tree in one pass see their own path only.
+TEST_P(LlamaTest, BranchesDoNotSeeEachOther) {
+  const std::vector<Token> trunk = RandomTokens(40);
+  const std::vector<Token> branches[] = {{11, 12, 13}, {21, 22, 23}};
+  const std::int32_t table[] = {0, 1};
+  KvStore kv = backend_->AllocateKv(model_->KvShapeFor(3));
+  ForwardBatch batch;
+  batch.block_tables = {table};
+  batch.tail_slots = {64, 66, 68, 65, 67, 69};
+  for (std::int32_t p = 0; p < 40; ++p)
+    batch.rows.push_back({trunk[p], {p, p, 0, p + 1, 0}, false});
+  for (std::int32_t depth = 0; depth < 3; ++depth) {
+    for (std::int32_t branch = 0; branch < 2; ++branch) {
+      const RowPlace place{40 + depth, batch.tail_slots[branch * 3 + depth], 0, 40, branch * 3};
+      batch.rows.push_back({branches[branch][depth], place, true});
+    }
+  }
+  const std::vector<float> tree = CopyRows(model_->Forward(batch, kv), 6);
+  for (int branch = 0; branch < 2; ++branch) {
+    std::vector<Token> path = trunk;
+    path.insert(path.end(), branches[branch].begin(), branches[branch].end());
+    const std::vector<float> expected = RunChunked(path, path.size());
+    for (int depth = 0; depth < 3; ++depth) {
+      EXPECT_TRUE(std::equal(tree.data() + (depth * 2 + branch) * kVocabulary,
+                             tree.data() + (depth * 2 + branch + 1) * kVocabulary,
+                             expected.data() + (40 + depth) * kVocabulary))
+          << "branch " << branch << " depth " << depth;
+    }
+  }
+}
+
+TEST_P(LlamaTest, InterruptGivesUpBetweenLayers) {
+  KvStore kv = backend_->AllocateKv(model_->KvShapeFor(1));
+  const std::int32_t table[] = {0};
+  ForwardBatch batch;
+  batch.block_tables = {table};
+  batch.rows = {{5, {0, 0, 0, 1, 0}, false}};
+  int polls = 0;
+  const Interrupt at_second{[](void* context) { return ++*static_cast<int*>(context) == 2; },
+                            &polls};
+  EXPECT_EQ(model_->Forward(batch, kv, at_second), nullptr);
+  EXPECT_EQ(polls, 2);
+  polls = 2;
+  EXPECT_NE(model_->Forward(batch, kv, at_second), nullptr);
+  EXPECT_EQ(polls, 4);
+}
+
+TEST_P(LlamaTest, ReportsMemory) {
+  const ModelConfig config = SmallConfig();
+  const MemoryNeeds needs = EstimateMemory(config, *backend_);
+  const std::size_t stored = backend_->precision() == Precision::kBF16 ? 2 : 4;
+  EXPECT_EQ(needs.weight_bytes, static_cast<std::size_t>(config.parameters()) * stored);
+  EXPECT_EQ(needs.kv_bytes_per_sequence, needs.kv_bytes_per_token * 512);
+  EXPECT_EQ(needs.kv_bytes_per_token * kBlockSize, backend_->KvBytes(model_->KvShapeFor(1)));
+  EXPECT_GE(model_->weight_bytes(), needs.weight_bytes);
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, LlamaTest,
+                         testing::Combine(testing::ValuesIn(BackendCases()),
+                                          testing::Values(Precision::kF32, Precision::kBF16)),
+                         [](const auto& test) {
+                           const bool bf16 = std::get<1>(test.param) == Precision::kBF16;
+                           std::string name = std::get<0>(test.param).name;
+                           std::replace_if(
+                               name.begin(), name.end(), [](char c) { return !std::isalnum(c); },
+                               '_');
+                           return name + (bf16 ? "_bf16" : "_f32");
+                         });
+
+}  // namespace
+}  // namespace foretoken

@@ -1,0 +1,212 @@
+#include "model/model_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "model/rope.h"
+
+namespace foretoken {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+json Minimal() {
+  return {{"model_type", "llama"},  {"hidden_size", 64},        {"intermediate_size", 192},
+          {"num_hidden_layers", 2}, {"num_attention_heads", 4}, {"vocab_size", 512}};
+}
+
+Result<ModelConfig> ParseWith(const json& changes) {
+  json config = Minimal();
+  config.update(changes);
+  return ParseModelConfig(config.dump(), "config.json");
+}
+
+std::string ErrorOf(const json& changes) {
+  const auto config = ParseWith(changes);
+  return config.ok() ? "no error" : config.error().message;
+}
+
+TEST(ModelConfigTest, FillsDefaults) {
+  const auto config = ParseWith(json::object());
+  ASSERT_TRUE(config.ok()) << config.error().message;
+  EXPECT_EQ(config->architecture, "LlamaForCausalLM");
+  EXPECT_EQ(config->kv_heads, 4);
+  EXPECT_EQ(config->head_dim, 16);
+  EXPECT_EQ(config->max_positions, 2048);
+  EXPECT_FLOAT_EQ(config->norm_epsilon, 1e-6F);
+  EXPECT_EQ(config->rope_theta, 10000.0);
+  EXPECT_EQ(config->rope_scaling.kind, RopeScaling::Kind::kNone);
+  EXPECT_FALSE(config->tied_embeddings);
+  EXPECT_EQ(config->bos, -1);
+  EXPECT_TRUE(config->eos.empty());
+}
+
+TEST(ModelConfigTest, ReadsEveryField) {
+  const auto config = ParseWith({{"architectures", {"LlamaForCausalLM"}},
+                                 {"num_key_value_heads", 2},
+                                 {"head_dim", 32},
+                                 {"max_position_embeddings", 4096},
+                                 {"rms_norm_eps", 1e-5},
+                                 {"rope_theta", 500000},
+                                 {"rope_scaling", nullptr},
+                                 {"tie_word_embeddings", true},
+                                 {"bos_token_id", 1},
+                                 {"eos_token_id", {2, 4}}});
+  ASSERT_TRUE(config.ok()) << config.error().message;
+  EXPECT_EQ(config->kv_heads, 2);
+  EXPECT_EQ(config->head_dim, 32);
+  EXPECT_EQ(config->max_positions, 4096);
+  EXPECT_FLOAT_EQ(config->norm_epsilon, 1e-5F);
+  EXPECT_EQ(config->rope_theta, 500000.0);
+  EXPECT_TRUE(config->tied_embeddings);
+  EXPECT_EQ(config->bos, 1);
+  EXPECT_THAT(config->eos, ElementsAre(2, 4));
+  // Counted by hand: table, two layers (attention, MLP, norms), the last norm.
+  EXPECT_EQ(config->parameters(),
+            512 * 64 + 2 * (64 * 32 * 8 + 64 * 128 + 3 * 64 * 192 + 128) + 64);
+}
+
+TEST(ModelConfigTest, ReadsBothSpellingsOfRope) {
+  const json llama3 = {{"factor", 8.0},           {"low_freq_factor", 1.0},
+                       {"high_freq_factor", 4.0}, {"original_max_position_embeddings", 4096},
+                       {"rope_type", "llama3"},   {"rope_theta", 500000.0}};
+  for (const char* name : {"rope_scaling", "rope_parameters"}) {
+    const auto config = ParseWith({{name, llama3}});
+    ASSERT_TRUE(config.ok()) << config.error().message;
+    EXPECT_EQ(config->rope_scaling.kind, RopeScaling::Kind::kLlama3);
+    EXPECT_EQ(config->rope_scaling.original_positions, 4096);
+    EXPECT_EQ(config->rope_theta, 500000.0);
+  }
+  const auto linear = ParseWith({{"rope_scaling", {{"type", "linear"}, {"factor", 2}}}});
+  ASSERT_TRUE(linear.ok()) << linear.error().message;
+  EXPECT_EQ(linear->rope_scaling.kind, RopeScaling::Kind::kLinear);
+  EXPECT_TRUE(ParseWith({{"rope_parameters", {{"rope_type", "default"}}}}).ok());
+}
+
+TEST(ModelConfigTest, RefusesWhatWouldBeComputedWrongly) {
+  for (const char* type : {"yarn", "dynamic", "longrope"}) {
+    EXPECT_THAT(ErrorOf({{"rope_scaling", {{"rope_type", type}, {"factor", 2}}}}),
+                AllOf(HasSubstr("config.json: rope_scaling"), HasSubstr(type)));
+  }
+  EXPECT_THAT(ErrorOf({{"model_type", "qwen2"}}), HasSubstr("qwen2"));
+  EXPECT_THAT(ErrorOf({{"architectures", {"GPT2LMHeadModel"}}}), HasSubstr("GPT2LMHeadModel"));
+  EXPECT_THAT(ErrorOf({{"model_type", nullptr}}), HasSubstr("only LlamaForCausalLM"));
+  EXPECT_THAT(ErrorOf({{"hidden_act", "gelu"}}), HasSubstr("only silu"));
+  EXPECT_THAT(ErrorOf({{"attention_bias", true}}), HasSubstr("attention_bias"));
+  EXPECT_THAT(ErrorOf({{"mlp_bias", true}}), HasSubstr("mlp_bias"));
+  EXPECT_THAT(ErrorOf({{"quantization_config", {{"bits", 4}}}}), HasSubstr("quantization_config"));
+  EXPECT_THAT(ErrorOf({{"partial_rotary_factor", 0.5}}), HasSubstr("partial_rotary_factor"));
+  EXPECT_THAT(ErrorOf({{"model_type", "mistral"}, {"sliding_window", 1024}}),
+              HasSubstr("sliding_window is 1024"));
+  EXPECT_EQ(ErrorOf({{"model_type", "mistral"}, {"sliding_window", nullptr}}), "no error");
+}
+
+TEST(ModelConfigTest, RefusesBadValues) {
+  EXPECT_THAT(ErrorOf({{"hidden_size", nullptr}}), HasSubstr("lacks hidden_size"));
+  for (const json& bad : {json(0), json(-1), json(1.5), json("64"), json(1LL << 40), json(~0ULL)}) {
+    for (const char* name :
+         {"hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
+          "num_key_value_heads", "head_dim", "vocab_size", "max_position_embeddings"}) {
+      EXPECT_THAT(ErrorOf({{name, bad}}), HasSubstr(std::string(name) + " is")) << bad.dump();
+    }
+  }
+  EXPECT_THAT(ErrorOf({{"num_key_value_heads", 3}}), HasSubstr("not a multiple"));
+  EXPECT_THAT(ErrorOf({{"hidden_size", 66}}), HasSubstr("not a multiple"));
+  EXPECT_THAT(ErrorOf({{"head_dim", 15}}), HasSubstr("must be even"));
+  EXPECT_THAT(ErrorOf({{"rms_norm_eps", -1}}), HasSubstr("rms_norm_eps"));
+  EXPECT_THAT(ErrorOf({{"rope_theta", "x"}}), HasSubstr("rope_theta"));
+  EXPECT_THAT(ErrorOf({{"rope_scaling", 3}}), HasSubstr("rope_scaling must be"));
+  EXPECT_THAT(ErrorOf({{"rope_scaling", {{"type", "linear"}}}}), HasSubstr("lacks factor"));
+  EXPECT_THAT(ErrorOf({{"tie_word_embeddings", 1}}), HasSubstr("true or false"));
+  EXPECT_THAT(ErrorOf({{"eos_token_id", 512}}), HasSubstr("below the vocabulary of 512"));
+  EXPECT_THAT(ErrorOf({{"eos_token_id", {1, "2"}}}), HasSubstr("eos_token_id"));
+  EXPECT_FALSE(ParseModelConfig("[", "config.json").ok());
+  EXPECT_FALSE(ParseModelConfig("[]", "config.json").ok());
+}
+
+TEST(ModelConfigTest, GenerationConfigOverrides) {
+  auto config = ParseWith({{"eos_token_id", 2}, {"bos_token_id", 1}});
+  ASSERT_TRUE(config.ok());
+  ASSERT_TRUE(ApplyGenerationConfig("{}", "g.json", &*config).ok());
+  EXPECT_THAT(config->eos, ElementsAre(2));
+  ASSERT_TRUE(
+      ApplyGenerationConfig(R"({"eos_token_id":[7,9],"bos_token_id":3})", "g.json", &*config).ok());
+  EXPECT_THAT(config->eos, ElementsAre(7, 9));
+  EXPECT_EQ(config->bos, 3);
+  EXPECT_THAT(ApplyGenerationConfig(R"({"eos_token_id":512})", "g.json", &*config).error().message,
+              HasSubstr("g.json"));
+}
+
+TEST(ModelConfigTest, NamedShapesHaveTheirPublishedSize) {
+  const auto millions = [](const char* name) {
+    const auto shape = NamedShape(name);
+    EXPECT_TRUE(shape.ok()) << name;
+    return static_cast<double>(shape->parameters()) / 1e6;
+  };
+  EXPECT_NEAR(millions("llama-135m"), 134.515, 0.001);
+  EXPECT_NEAR(millions("llama-360m"), 361.821, 0.001);
+  EXPECT_NEAR(millions("llama-1b"), 1235.814, 0.001);
+  EXPECT_NEAR(millions("llama-8b"), 8030.261, 0.001);
+  EXPECT_NEAR(millions("draft-12m") / millions("llama-135m"), 0.1, 0.015);
+  EXPECT_NEAR(millions("draft-111m") / millions("llama-1b"), 0.1, 0.015);
+  EXPECT_THAT(NamedShape("gpt-5").error().message, HasSubstr("llama-135m"));
+}
+
+TEST(RopeTest, Unscaled) {
+  ModelConfig config;
+  config.head_dim = 8;
+  config.max_positions = 100;
+  EXPECT_THAT(RopeFrequencies(config),
+              testing::Pointwise(testing::DoubleNear(1e-15), {1.0, 0.1, 0.01, 0.001}));
+  const RopeTable table = MakeRopeTable(config);
+  EXPECT_EQ(table.positions, 100);
+  EXPECT_EQ(table.cos.as<float>()[0], 1.0F);
+  EXPECT_EQ(table.sin.as<float>()[0], 0.0F);
+  EXPECT_FLOAT_EQ(table.cos.as<float>()[7 * 4 + 1], std::cos(0.7F));
+  EXPECT_FLOAT_EQ(table.sin.as<float>()[99 * 4 + 2], std::sin(0.99F));
+}
+
+TEST(RopeTest, LinearDividesPositions) {
+  ModelConfig config;
+  config.head_dim = 8;
+  config.rope_scaling.kind = RopeScaling::Kind::kLinear;
+  config.rope_scaling.factor = 4;
+  EXPECT_THAT(RopeFrequencies(config),
+              testing::Pointwise(testing::DoubleNear(1e-15), {0.25, 0.025, 0.0025, 0.00025}));
+}
+
+// Llama 3.1: head_dim 128, theta 500000, factor 8, wavelengths compared with 8192 / 1 and 8192 / 4.
+TEST(RopeTest, Llama3ByWavelength) {
+  ModelConfig config;
+  config.head_dim = 128;
+  config.rope_theta = 500000;
+  config.rope_scaling = {RopeScaling::Kind::kLlama3, 8, 1, 4, 8192};
+  const std::vector<double> frequencies = RopeFrequencies(config);
+  int kept = 0;
+  int slowed = 0;
+  for (int i = 0; i < 64; ++i) {
+    const double plain = std::exp(-std::log(500000.0) * i / 64);
+    const double wavelength = 2 * M_PI / plain;
+    if (wavelength < 2048) {
+      EXPECT_NEAR(frequencies[i] / plain, 1, 1e-12) << i;
+      ++kept;
+    } else if (wavelength > 8192) {
+      EXPECT_NEAR(frequencies[i] / plain, 0.125, 1e-12) << i;
+      ++slowed;
+    } else {
+      const double smooth = (8192 / wavelength - 1) / 3;
+      EXPECT_NEAR(frequencies[i] / plain, (1 - smooth) / 8 + smooth, 1e-12) << i;
+    }
+  }
+  EXPECT_EQ(kept, 29);
+  EXPECT_EQ(slowed, 29);
+}
+
+}  // namespace
+}  // namespace foretoken
