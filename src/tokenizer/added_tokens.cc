@@ -1,0 +1,71 @@
+#include "tokenizer/added_tokens.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+
+namespace foretoken {
+namespace {
+
+constexpr std::string_view kSpaces = " \t\n\v\f\r";
+
+std::string_view TrimRight(std::string_view text) {
+  const std::size_t last = text.find_last_not_of(kSpaces);
+  return text.substr(0, last == std::string_view::npos ? 0 : last + 1);
+}
+
+}  // namespace
+
+AddedTokens::AddedTokens(std::vector<AddedToken> tokens) : tokens_(std::move(tokens)) {
+  for (const AddedToken& token : tokens_) {
+    if (token.content.empty()) continue;
+    by_content_.emplace(token.content, &token);
+    lengths_.push_back(token.content.size());
+    starts_[static_cast<std::uint8_t>(token.content[0])] = true;
+  }
+  std::sort(lengths_.begin(), lengths_.end(), std::greater<>());
+  lengths_.erase(std::unique(lengths_.begin(), lengths_.end()), lengths_.end());
+}
+
+const AddedToken* AddedTokens::Find(std::string_view content) const {
+  const auto found = by_content_.find(content);
+  return found == by_content_.end() ? nullptr : found->second;
+}
+
+const AddedToken* AddedTokens::FindSpecial(std::string_view content) const {
+  const AddedToken* token = Find(content);
+  return token != nullptr && token->special ? token : nullptr;
+}
+
+const AddedToken* AddedTokens::MatchAt(std::string_view text, bool parse_special) const {
+  for (const std::size_t length : lengths_) {
+    if (length > text.size()) continue;
+    const AddedToken* token = Find(text.substr(0, length));
+    if (token != nullptr && (parse_special || !token->special)) return token;
+  }
+  return nullptr;
+}
+
+std::vector<TextPart> AddedTokens::Split(std::string_view text, bool parse_special) const {
+  std::vector<TextPart> parts;
+  std::size_t begin = 0;
+  std::size_t i = 0;
+  while (i < text.size()) {
+    const AddedToken* token = starts_[static_cast<std::uint8_t>(text[i])]
+                                  ? MatchAt(text.substr(i), parse_special)
+                                  : nullptr;
+    if (token == nullptr) {
+      ++i;
+      continue;
+    }
+    const std::string_view before = text.substr(begin, i - begin);
+    parts.push_back({token->lstrip ? TrimRight(before) : before, token});
+    i += token->content.size();
+    if (token->rstrip) i = std::min(text.find_first_not_of(kSpaces, i), text.size());
+    begin = i;
+  }
+  parts.push_back({text.substr(begin), nullptr});
+  return parts;
+}
+
+}  // namespace foretoken

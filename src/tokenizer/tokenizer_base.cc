@@ -1,0 +1,110 @@
+#include "tokenizer/tokenizer_base.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace foretoken {
+
+TokenizerBase::TokenizerBase(Vocabulary vocabulary)
+    : entries_(std::move(vocabulary.entries)),
+      added_(std::move(vocabulary.added)),
+      bos_(vocabulary.bos),
+      eos_(std::move(vocabulary.eos)),
+      fingerprint_(std::move(vocabulary.fingerprint)),
+      chat_template_(ChatTemplate::Recognise(vocabulary.chat_template, added_)) {}
+
+const VocabularyEntry* TokenizerBase::Entry(Token token) const {
+  if (token < 0 || token >= vocabulary()) return nullptr;
+  return &entries_[static_cast<std::size_t>(token)];
+}
+
+std::string_view TokenizerBase::TokenBytes(Token token) const {
+  const VocabularyEntry* entry = Entry(token);
+  return entry == nullptr ? std::string_view() : entry->bytes;
+}
+
+std::string_view TokenizerBase::TokenName(Token token) const {
+  const VocabularyEntry* entry = Entry(token);
+  return entry == nullptr ? std::string_view() : entry->name;
+}
+
+bool TokenizerBase::IsSpecial(Token token) const {
+  const VocabularyEntry* entry = Entry(token);
+  return entry != nullptr && entry->special;
+}
+
+const AddedToken* TokenizerBase::EncodePart(std::string_view text, bool parse_special,
+                                            const AddedToken* before, const AddedToken* mark,
+                                            std::vector<Token>* tokens) const {
+  for (const TextPart& part : added_.Split(text, parse_special)) {
+    const AddedToken* after = part.token != nullptr ? part.token : mark;
+    EncodeText(part.text, before, after, tokens);
+    if (after != nullptr) tokens->push_back(after->id);
+    before = after;
+  }
+  return before;
+}
+
+std::vector<Token> TokenizerBase::Encode(std::string_view text, bool add_bos,
+                                         bool parse_special) const {
+  std::vector<Token> tokens;
+  if (add_bos && bos_.has_value()) tokens.push_back(*bos_);
+  EncodePart(text, parse_special, nullptr, nullptr, &tokens);
+  return tokens;
+}
+
+Result<std::vector<Token>> TokenizerBase::EncodeChat(std::span<const ChatMessage> messages) const {
+  if (!chat_template_.has_value()) {
+    return InvalidInput(
+        "The tokenizer has no chat template that Foretoken knows: it must be ChatML or Llama 3, "
+        "with its marks among the special tokens.");
+  }
+  std::vector<Token> tokens;
+  if (bos_.has_value()) tokens.push_back(*bos_);
+  const AddedToken* before = nullptr;
+  for (const ChatPart& part : chat_template_->Render(messages)) {
+    before = EncodePart(part.text, /*parse_special=*/false, before, part.mark, &tokens);
+  }
+  return tokens;
+}
+
+std::vector<Token> EndTokens(const TokenizerConfig& config, const AddedTokens& added) {
+  std::vector<Token> ends;
+  const auto add = [&](const AddedToken* token) {
+    if (token != nullptr && std::find(ends.begin(), ends.end(), token->id) == ends.end()) {
+      ends.push_back(token->id);
+    }
+  };
+  if (config.eos.has_value()) add(added.Find(*config.eos));
+  for (const char* content :
+       {"<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|endoftext|>", "</s>"}) {
+    add(added.FindSpecial(content));
+  }
+  return ends;
+}
+
+void HashNumber(std::uint64_t number, Sha256* sha) {
+  std::string bytes;
+  for (int shift = 0; shift < 64; shift += 8) bytes += static_cast<char>(number >> shift);
+  sha->Update(bytes);
+}
+
+void HashString(std::string_view text, Sha256* sha) {
+  HashNumber(text.size(), sha);
+  sha->Update(text);
+}
+
+void HashVocabulary(const Vocabulary& vocabulary, Sha256* sha) {
+  HashNumber(vocabulary.entries.size(), sha);
+  for (const VocabularyEntry& entry : vocabulary.entries) {
+    HashString(entry.name, sha);
+    HashNumber(entry.special ? 1 : 0, sha);
+  }
+  HashNumber(vocabulary.added.size(), sha);
+  for (const AddedToken& token : vocabulary.added) {
+    HashString(token.content, sha);
+    HashNumber(static_cast<std::uint64_t>(token.id), sha);
+  }
+}
+
+}  // namespace foretoken

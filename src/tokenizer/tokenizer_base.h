@@ -1,0 +1,81 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/sha256.h"
+#include "tokenizer/added_tokens.h"
+#include "tokenizer/chat_template.h"
+#include "tokenizer/tokenizer.h"
+#include "tokenizer/tokenizer_config.h"
+
+namespace foretoken {
+
+/// One token of a vocabulary; an id that no token has is an entry with an empty name.
+struct VocabularyEntry {
+  std::string name;   ///< As the vocabulary file spells it.
+  std::string bytes;  ///< What it stands for; empty for special tokens.
+  bool special = false;
+};
+
+/// A vocabulary as its loader found it, whatever the kind of its tokenizer.
+struct Vocabulary {
+  std::vector<VocabularyEntry> entries;
+  std::vector<AddedToken> added;
+  /// What a text begins with; nullopt where the configuration adds nothing.
+  std::optional<Token> bos;
+  std::vector<Token> eos;
+  std::string chat_template;
+  std::string fingerprint;
+};
+
+/// What all tokenizers share: the vocabulary, added tokens and chats. A derived class encodes the
+/// text between added tokens.
+class TokenizerBase : public Tokenizer {
+ public:
+  explicit TokenizerBase(Vocabulary vocabulary);
+
+  int vocabulary() const override { return static_cast<int>(entries_.size()); }
+  std::vector<Token> Encode(std::string_view text, bool add_bos, bool parse_special) const override;
+  std::string_view TokenBytes(Token token) const override;
+  std::string_view TokenName(Token token) const override;
+  bool IsSpecial(Token token) const override;
+  std::optional<Token> bos() const override { return bos_; }
+  std::vector<Token> eos() const override { return eos_; }
+  const std::string& fingerprint() const override { return fingerprint_; }
+  Result<std::vector<Token>> EncodeChat(std::span<const ChatMessage> messages) const override;
+  bool has_chat_template() const override { return chat_template_.has_value(); }
+
+ protected:
+  /// Appends the ids of `text`, which stands between the added tokens `before` and `after`
+  /// (nullptr: the start and the end of the whole text) and may be empty.
+  virtual void EncodeText(std::string_view text, const AddedToken* before, const AddedToken* after,
+                          std::vector<Token>* tokens) const = 0;
+
+ private:
+  const VocabularyEntry* Entry(Token token) const;
+  /// Encodes `text` and then `mark`, where there is one; returns the last added token.
+  const AddedToken* EncodePart(std::string_view text, bool parse_special, const AddedToken* before,
+                               const AddedToken* mark, std::vector<Token>* tokens) const;
+
+  std::vector<VocabularyEntry> entries_;
+  AddedTokens added_;
+  std::optional<Token> bos_;
+  std::vector<Token> eos_;
+  std::string fingerprint_;
+  std::optional<ChatTemplate> chat_template_;
+};
+
+/// The ids that end a text: `config`'s eos token and the ends of turns and texts among the special
+/// tokens.
+std::vector<Token> EndTokens(const TokenizerConfig& config, const AddedTokens& added);
+
+/// Feeds the tokens of `vocabulary` to `sha`, each so that no two vocabularies give the same bytes.
+void HashVocabulary(const Vocabulary& vocabulary, Sha256* sha);
+/// Feeds one number, or one string with its length.
+void HashNumber(std::uint64_t number, Sha256* sha);
+void HashString(std::string_view text, Sha256* sha);
+
+}  // namespace foretoken

@@ -1,0 +1,146 @@
+#include "tokenizer/tokenizer_config.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "tokenizer/files.h"
+
+namespace foretoken {
+namespace {
+
+using Json = nlohmann::json;
+
+/// The JSON object in `path`, or an empty object where there is no such file.
+Result<Json> ReadObject(const std::filesystem::path& path) {
+  if (!FileExists(path)) return Json::object();
+  FT_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxConfigFile));
+  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) {
+    return InvalidInput(fmt::format("{} is not a JSON object.", path.string()));
+  }
+  return json;
+}
+
+std::string StringOr(const Json& object, const char* key, std::string fallback = {}) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : fallback;
+}
+
+std::optional<bool> OptionalBool(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_boolean()) return std::nullopt;
+  return found->get<bool>();
+}
+
+/// A token is spelled as a string or as an object with `content`.
+std::optional<std::string> Spelling(const Json& token) {
+  if (token.is_string()) return token.get<std::string>();
+  if (token.is_object() && token.contains("content") && token["content"].is_string()) {
+    return token["content"].get<std::string>();
+  }
+  return std::nullopt;
+}
+
+void ReadSpecialTokens(const Json& object, TokenizerConfig* config) {
+  const auto read = [&](const char* key, std::optional<std::string>* to) {
+    const auto found = object.find(key);
+    if (found == object.end()) return;
+    std::optional<std::string> spelling = Spelling(*found);
+    if (spelling.has_value()) config->special.push_back(*spelling);
+    if (to != nullptr && !to->has_value()) *to = spelling.value_or("");
+  };
+  read("bos_token", &config->bos);
+  read("eos_token", &config->eos);
+  read("unk_token", nullptr);
+  read("pad_token", nullptr);
+  const auto additional = object.find("additional_special_tokens");
+  if (additional == object.end() || !additional->is_array()) return;
+  for (const Json& token : *additional) {
+    if (auto spelling = Spelling(token)) config->special.push_back(*spelling);
+  }
+}
+
+Status CheckAdded(const AddedToken& token, const std::filesystem::path& path) {
+  if (token.id < 0 || static_cast<std::size_t>(token.id) >= kMaxTokens) {
+    return InvalidInput(fmt::format("{}: the added token '{}' has no id between 0 and {}.",
+                                    path.string(), token.content, kMaxTokens - 1));
+  }
+  if (token.content.empty() || token.content.size() > AddedTokens::kMaxLength) {
+    return InvalidInput(fmt::format("{}: the added token with id {} must have 1 to {} bytes.",
+                                    path.string(), token.id, AddedTokens::kMaxLength));
+  }
+  return {};
+}
+
+Token ParseId(std::string_view text) {
+  Token id = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
+  return error == std::errc() && end == text.data() + text.size() ? id : -1;
+}
+
+Status ReadAddedTokens(const Json& config_json, const Json& added_json,
+                       const std::filesystem::path& directory, TokenizerConfig* config) {
+  if (const auto decoder = config_json.find("added_tokens_decoder");
+      decoder != config_json.end() && decoder->is_object()) {
+    for (const auto& [id, token] : decoder->items()) {
+      AddedToken added;
+      added.id = ParseId(id);
+      added.content = Spelling(token).value_or("");
+      added.special = OptionalBool(token, "special").value_or(false);
+      added.lstrip = OptionalBool(token, "lstrip").value_or(false);
+      added.rstrip = OptionalBool(token, "rstrip").value_or(false);
+      FT_RETURN_IF_ERROR(CheckAdded(added, directory / "tokenizer_config.json"));
+      config->added.push_back(std::move(added));
+    }
+    return {};
+  }
+  for (const auto& [content, id] : added_json.items()) {
+    AddedToken added;
+    added.content = content;
+    if (id.is_number_unsigned() && id.get<std::uint64_t>() < kMaxTokens) added.id = id.get<Token>();
+    FT_RETURN_IF_ERROR(CheckAdded(added, directory / "added_tokens.json"));
+    config->added.push_back(std::move(added));
+  }
+  return {};
+}
+
+/// `chat_template` is the template itself or a list of named ones, of which "default" counts.
+std::string ChatTemplateText(const Json& config_json) {
+  const auto found = config_json.find("chat_template");
+  if (found == config_json.end()) return {};
+  if (found->is_string()) return found->get<std::string>();
+  if (!found->is_array()) return {};
+  for (const Json& named : *found) {
+    if (named.is_object() && StringOr(named, "name") == "default") {
+      return StringOr(named, "template");
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<TokenizerConfig> ReadTokenizerConfig(const std::filesystem::path& directory) {
+  FT_ASSIGN_OR_RETURN(const Json main, ReadObject(directory / "tokenizer_config.json"));
+  FT_ASSIGN_OR_RETURN(const Json map, ReadObject(directory / "special_tokens_map.json"));
+  FT_ASSIGN_OR_RETURN(const Json added, ReadObject(directory / "added_tokens.json"));
+
+  TokenizerConfig config;
+  config.tokenizer_class = StringOr(main, "tokenizer_class");
+  config.add_bos = OptionalBool(main, "add_bos_token");
+  config.legacy = OptionalBool(main, "legacy").value_or(true);
+  ReadSpecialTokens(main, &config);
+  ReadSpecialTokens(map, &config);
+  FT_RETURN_IF_ERROR(ReadAddedTokens(main, added, directory, &config));
+  const std::filesystem::path jinja = directory / "chat_template.jinja";
+  if (FileExists(jinja)) {
+    FT_ASSIGN_OR_RETURN(config.chat_template, ReadFile(jinja, kMaxConfigFile));
+  } else {
+    config.chat_template = ChatTemplateText(main);
+  }
+  return config;
+}
+
+}  // namespace foretoken
