@@ -1,0 +1,15 @@
+# Each instruction set has one translation unit, compiled with its own flags; which of them runs is
+# chosen at run time. Nothing else may be compiled with these flags (tools/check_isa_symbols.sh).
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  set(avx512 -mavx2 -mfma -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # GCC 12 takes the undefined pass-through operands of its own intrinsics for mistakes.
+    list(APPEND avx512 -Wno-uninitialized -Wno-maybe-uninitialized)
+  endif()
+  set_source_files_properties(backend/cpu/kernels_avx2.cc PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma")
+  set_source_files_properties(backend/cpu/kernels_avx512.cc PROPERTIES COMPILE_OPTIONS "${avx512}")
+  set_source_files_properties(backend/cpu/kernels_avx512_bf16.cc PROPERTIES
+                              COMPILE_OPTIONS "${avx512};-mavx512bf16")
+  set_source_files_properties(backend/cpu/kernels_amx.cc PROPERTIES
+                              COMPILE_OPTIONS "${avx512};-mavx512bf16;-mamx-tile;-mamx-bf16")
+endif()

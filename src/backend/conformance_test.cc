@@ -1,0 +1,273 @@
+// Every backend against the reference, and the promises of design.md 1.2 bit by bit.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <string>
+
+#include "backend/amx_emulation_test.h"
+#include "backend/cpu/cpu_backend.h"
+#include "backend/noise.h"
+
+namespace foretoken {
+namespace {
+
+using ::testing::Pointwise;
+
+struct Subject {
+  const cpu::Kernels* kernels;
+  Precision precision;
+  std::string Name() const {
+    std::string name = std::string(kernels->name).substr(4);
+    return name + (precision == Precision::kBF16 ? "_BF16" : "_F32");
+  }
+};
+
+std::vector<Subject> Subjects() {
+  std::vector<Subject> subjects;
+  for (const Precision precision : {Precision::kBF16, Precision::kF32}) {
+    for (const Isa isa : AvailableIsas()) subjects.push_back({&KernelsFor(isa), precision});
+  }
+  subjects.push_back({&cpu::amx_emulated::Table(), Precision::kBF16});
+  return subjects;
+}
+
+std::vector<float> Random(std::size_t count, std::uint32_t seed, float scale = 1.0F) {
+  std::mt19937 generator(seed);
+  std::normal_distribution<float> normal(0.0F, scale);
+  std::vector<float> values(count);
+  for (float& value : values) value = normal(generator);
+  return values;
+}
+
+TensorView ViewOf(const std::vector<float>& values, std::int64_t rows) {
+  return {DType::kF32,
+          {rows, static_cast<std::int64_t>(values.size()) / rows},
+          reinterpret_cast<const std::byte*>(values.data())};
+}
+
+bool SameBits(const float* a, const float* b, std::size_t count) {
+  return std::memcmp(a, b, count * sizeof(float)) == 0;
+}
+
+class BackendTest : public testing::TestWithParam<Subject> {
+ protected:
+  std::unique_ptr<Backend> Make(ThreadPool* pool = nullptr) const {
+    return MakeCpuBackend(*GetParam().kernels, pool, GetParam().precision);
+  }
+  std::unique_ptr<Backend> Reference() const { return MakeReferenceBackend(GetParam().precision); }
+  bool bf16() const { return GetParam().precision == Precision::kBF16; }
+};
+
+INSTANTIATE_TEST_SUITE_P(All, BackendTest, testing::ValuesIn(Subjects()),
+                         [](const auto& param) { return param.param.Name(); });
+
+MATCHER_P(NearBy, tolerance, "") {
+  return std::abs(std::get<0>(arg) - std::get<1>(arg)) <= tolerance;
+}
+
+TEST_P(BackendTest, MatMulAgreesWithReference) {
+  auto backend = Make();
+  auto reference = Reference();
+  for (const auto& [outputs, inputs] :
+       {std::pair{172, 64}, {64, 172}, {97, 33}, {16, 576}, {200, 192}, {5, 1}, {33, 1536}}) {
+    const auto weights = Random(static_cast<std::size_t>(outputs * inputs), 1);
+    const TensorView view = ViewOf(weights, outputs);
+    const Matrix packed = backend->Pack({&view, 1});
+    const Matrix plain = reference->Pack({&view, 1});
+    for (const int rows : {1, 2, 3, 7, 16, 17, 33, 64, 70}) {
+      const auto x = Random(static_cast<std::size_t>(rows * inputs), 2);
+      std::vector<float> y(static_cast<std::size_t>(rows * outputs), 3.0F);
+      std::vector<float> expected(y.size());
+      backend->MatMul(packed, x.data(), rows, y.data());
+      reference->MatMul(plain, x.data(), rows, expected.data());
+      const float tolerance = 1e-5F * static_cast<float>(inputs) + 1e-5F;
+      ASSERT_THAT(y, Pointwise(NearBy(tolerance), expected))
+          << outputs << " x " << inputs << ", " << rows << " rows";
+      y = Random(y.size(), 4);
+      expected = y;
+      backend->MatMulAdd(packed, x.data(), rows, y.data());
+      reference->MatMulAdd(plain, x.data(), rows, expected.data());
+      ASSERT_THAT(y, Pointwise(NearBy(tolerance), expected));
+    }
+  }
+}
+
+TEST_P(BackendTest, MatMulRowsDoNotDependOnTheirBatchOrThreads) {
+  ThreadPool pool({0, 1});
+  auto backend = Make();
+  auto threaded = Make(&pool);
+  const bool emulated = GetParam().kernels == &cpu::amx_emulated::Table();
+  std::vector<std::pair<int, int>> shapes = {{172, 64}, {64, 172}, {192, 576}, {100, 1536}};
+  if (!emulated) shapes.insert(shapes.end(), {{512, 2048}, {2048, 64}, {576, 1536}});
+  if (!emulated) shapes.push_back({49152, 64});
+  for (const auto& [outputs, inputs] : shapes) {
+    const auto weights = Random(static_cast<std::size_t>(outputs) * inputs, 1);
+    const TensorView view = ViewOf(weights, outputs);
+    const Matrix packed = backend->Pack({&view, 1});
+    const int most = outputs > 10000 ? 17 : 70;
+    const auto x = Random(static_cast<std::size_t>(most * inputs), 2);
+    const auto base = Random(static_cast<std::size_t>(most) * outputs, 3);
+    std::vector<float> alone(base.size());
+    std::vector<float> alone_added = base;
+    for (int r = 0; r < most; ++r) {
+      const std::size_t at = static_cast<std::size_t>(r) * outputs;
+      backend->MatMul(packed, x.data() + r * inputs, 1, alone.data() + at);
+      backend->MatMulAdd(packed, x.data() + r * inputs, 1, alone_added.data() + at);
+    }
+    for (int rows = 1; rows <= most; rows += rows < 36 ? 1 : 7) {
+      for (Backend* each : {backend.get(), threaded.get()}) {
+        const std::size_t count = static_cast<std::size_t>(rows) * outputs;
+        std::vector<float> y(count);
+        each->MatMul(packed, x.data(), rows, y.data());
+        ASSERT_TRUE(SameBits(y.data(), alone.data(), count)) << rows << " rows of " << outputs;
+        // From another place in the batch.
+        const int skip = most - rows;
+        std::copy_n(base.data() + static_cast<std::size_t>(skip) * outputs, count, y.data());
+        each->MatMulAdd(packed, x.data() + skip * inputs, rows, y.data());
+        ASSERT_TRUE(SameBits(y.data(),
+                             alone_added.data() + static_cast<std::size_t>(skip) * outputs, count))
+            << rows << " rows of " << outputs;
+      }
+    }
+  }
+}
+
+TEST_P(BackendTest, PackStacksPartsAndEmbedReadsThemBack) {
+  auto backend = Make();
+  auto reference = Reference();
+  const auto first = Random(35 * 50, 1);
+  const auto second = Random(21 * 50, 2);
+  const TensorView parts[] = {ViewOf(first, 35), ViewOf(second, 21)};
+  const Matrix packed = backend->Pack(parts);
+  const Matrix plain = reference->Pack(parts);
+  EXPECT_EQ(packed.outputs, 56);
+  EXPECT_EQ(packed.inputs, 50);
+  const Token tokens[] = {0, 55, 34, 35, 17, 17};
+  std::vector<float> out(6 * 50);
+  std::vector<float> expected(out.size());
+  backend->Embed(packed, tokens, out.data());
+  reference->Embed(plain, tokens, expected.data());
+  EXPECT_TRUE(SameBits(out.data(), expected.data(), out.size()));
+}
+
+TEST_P(BackendTest, RmsNormAndSiluMul) {
+  ThreadPool pool({0, 1});
+  auto backend = Make(&pool);
+  auto reference = Reference();
+  for (const int width : {1, 16, 33, 64, 172, 576, 2048}) {
+    const int rows = width == 2048 ? 150 : 5;
+    const auto x = Random(static_cast<std::size_t>(2 * rows * width), 1, 4.0F);
+    const auto gain = Random(static_cast<std::size_t>(width), 2);
+    std::vector<float> out(static_cast<std::size_t>(rows * width));
+    std::vector<float> expected(out.size());
+    std::vector<float> alone(static_cast<std::size_t>(width));
+    backend->RmsNorm(x.data(), gain.data(), 1e-5F, rows, width, out.data());
+    reference->RmsNorm(x.data(), gain.data(), 1e-5F, rows, width, expected.data());
+    EXPECT_THAT(out, Pointwise(NearBy(2e-5F), expected)) << width;
+    backend->RmsNorm(x.data() + 3 * width, gain.data(), 1e-5F, 1, width, alone.data());
+    EXPECT_TRUE(SameBits(alone.data(), out.data() + 3 * width, alone.size()));
+    std::vector<float> in_place(x.begin(), x.begin() + rows * width);
+    backend->RmsNorm(in_place.data(), gain.data(), 1e-5F, rows, width, in_place.data());
+    EXPECT_TRUE(SameBits(in_place.data(), out.data(), out.size()));
+
+    backend->SiluMul(x.data(), rows, width, out.data());
+    reference->SiluMul(x.data(), rows, width, expected.data());
+    EXPECT_THAT(out, Pointwise(NearBy(2e-5F), expected)) << width;
+    backend->SiluMul(x.data() + 6 * width, 1, width, alone.data());
+    EXPECT_TRUE(SameBits(alone.data(), out.data() + 3 * width, alone.size()));
+  }
+}
+
+TEST_P(BackendTest, SiluMulOfExtremes) {
+  auto backend = Make();
+  const float gate_up[] = {-1000.0F, 1000.0F, -90.0F, 0.0F, 2.0F, 3.0F, 5.0F, 7.0F};
+  float out[4];
+  backend->SiluMul(gate_up, 1, 4, out);
+  EXPECT_NEAR(out[0], 0.0F, 1e-30F);
+  EXPECT_EQ(out[1], 3000.0F);
+  EXPECT_NEAR(out[2], 0.0F, 1e-30F);
+  EXPECT_EQ(out[3], 0.0F);
+}
+
+TEST_P(BackendTest, DrawsAreThoseOfPhilox) {
+  for (const std::uint64_t seed : {0ULL, 0x123456789ABCDEF0ULL, ~0ULL}) {
+    for (const std::uint64_t position : {0ULL, 77ULL, 0xFFFFFFFFFULL}) {
+      for (const std::uint32_t group : {0U, 1U, 800U, 0x3FFFFFFU / 2}) {
+        std::uint32_t draws[cpu::kNoiseGroup];
+        GetParam().kernels->draw_group(seed, position, group, draws);
+        for (std::uint32_t i = 0; i < cpu::kNoiseGroup; ++i) {
+          ASSERT_EQ(draws[i], PhiloxDraw(seed, position, group * cpu::kNoiseGroup + i,
+                                         NoisePurpose::kSampling));
+        }
+      }
+    }
+  }
+}
+
+// Logits of several kinds: plain, with tokens masked, all alike, sharply peaked, with huge values.
+std::vector<float> LogitsOf(int kind, int vocabulary, std::uint32_t seed) {
+  auto logits = Random(static_cast<std::size_t>(vocabulary), seed, kind == 3 ? 8.0F : 2.0F);
+  std::mt19937 generator(seed);
+  switch (kind) {
+    case 1:
+      for (float& z : logits) {
+        if (generator() % 100 != 0) z = -std::numeric_limits<float>::infinity();
+      }
+      break;
+    case 2:
+      std::fill(logits.begin(), logits.end(), 1.5F);
+      break;
+    case 3:
+      logits[generator() % logits.size()] = 60.0F;
+      break;
+    case 4:
+      for (float& z : logits) z = std::round(z * 4) * 1e6F;
+      break;
+    case 5:
+      std::fill(logits.begin(), logits.end(), -std::numeric_limits<float>::infinity());
+      logits[3] = 0.0F;
+      logits[logits.size() - 1] = 1.0F;
+      break;
+    default:
+      break;
+  }
+  return logits;
+}
+
+TEST_P(BackendTest, NoisyTopIsExact) {
+  auto backend = Make();
+  auto reference = Reference();
+  for (const int vocabulary : {5, 64, 512, 2048, 49152, 151936}) {
+    for (int kind = 0; kind < 6; ++kind) {
+      const auto logits = LogitsOf(kind, vocabulary, static_cast<std::uint32_t>(kind + vocabulary));
+      for (const float temperature : {0.0F, 1e-38F, 1e-6F, 0.3F, 1.0F, 2.0F, 1e6F}) {
+        if (vocabulary > 10000 && temperature != 0.0F && temperature != 1.0F && kind > 1) continue;
+        for (const std::size_t n : {std::size_t{1}, std::size_t{3}, std::size_t{8}}) {
+          if (vocabulary > 10000 && n == 3) continue;
+          const NoiseKey noise{static_cast<std::uint64_t>(kind) * 7919, n + 100};
+          std::vector<Candidate> best(n);
+          std::vector<Candidate> expected(n);
+          const std::size_t found =
+              backend->NoisyTop(logits.data(), vocabulary, temperature, noise, best);
+          ASSERT_EQ(found,
+                    reference->NoisyTop(logits.data(), vocabulary, temperature, noise, expected));
+          for (std::size_t i = 0; i < found; ++i) {
+            ASSERT_EQ(best[i].token, expected[i].token)
+                << vocabulary << " kind " << kind << " T " << temperature << " rank " << i;
+            ASSERT_EQ(best[i].score, expected[i].score);
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace foretoken

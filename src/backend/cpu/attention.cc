@@ -1,0 +1,169 @@
+#include "backend/cpu/attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "base/check.h"
+
+namespace foretoken::cpu {
+
+// The chunk of keys that a row reads; rows with an equal source may be computed together.
+struct AttentionWorker::Source {
+  KvChunk chunk;
+  bool gathered = false;
+  std::int32_t trunk_length = 0;  // These two are compared only if gathered.
+  std::int32_t tail_begin = 0;
+
+  bool SharedWith(const RowPlace& row) const {
+    return gathered && row.trunk_length == trunk_length && row.tail_begin == tail_begin;
+  }
+};
+
+namespace {
+
+std::byte* Grow(Buffer* buffer, std::size_t bytes) {
+  if (buffer->bytes() < bytes) *buffer = Buffer(bytes);
+  return buffer->data();
+}
+
+// The slot of logical position `position`.
+std::int32_t SlotOf(const BatchPlan& plan, const RowPlace& row, std::int32_t position) {
+  if (position < row.trunk_length) {
+    const std::int32_t block = plan.block_tables[row.sequence][position / kBlockSize];
+    return block * kBlockSize + position % kBlockSize;
+  }
+  return plan.tail_slots[static_cast<std::size_t>(row.tail_begin + position - row.trunk_length)];
+}
+
+char* Bytes(const Buffer& buffer) {
+  return reinterpret_cast<char*>(const_cast<std::byte*>(buffer.data()));
+}
+
+}  // namespace
+
+void AttentionWorker::Reserve(int queries, int head_dim) {
+  const auto n = static_cast<std::size_t>(queries);
+  const auto width = static_cast<std::size_t>(PadToChunk(head_dim));
+  state_.queries = queries;
+  state_.head_dim = head_dim;
+  state_.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim)));
+  state_.q = Grow(&q_, n * width * sizeof(float));
+  state_.out = reinterpret_cast<float*>(Grow(&out_, n * width * sizeof(float)));
+  state_.sums = reinterpret_cast<float*>(Grow(&sums_, n * kPanel * sizeof(float)));
+  state_.maxima = reinterpret_cast<float*>(Grow(&maxima_, n * sizeof(float)));
+  state_.seen = reinterpret_cast<std::int32_t*>(Grow(&seen_, n * sizeof(std::int32_t)));
+  Grow(&gathered_keys_, kBlockSize * width * sizeof(float));
+  Grow(&gathered_values_, kBlockSize * width * sizeof(float));
+  std::memset(state_.out, 0, n * width * sizeof(float));
+  std::memset(state_.sums, 0, n * kPanel * sizeof(float));
+  std::fill_n(state_.maxima, n, -std::numeric_limits<float>::infinity());
+}
+
+void AttentionWorker::Run(const AttentionCall& call, int begin, int end, int kv_head) {
+  const HeadShape& heads = call.heads;
+  const int group = heads.heads / heads.kv_heads;
+  Reserve((end - begin) * group, heads.head_dim);
+  std::int32_t last = 0;
+  for (int row = begin; row < end; ++row) {
+    last = std::max(last, call.plan.rows[static_cast<std::size_t>(row)].position);
+    const float* const q =
+        call.qkv + row * heads.row_width() + std::int64_t{kv_head} * group * heads.head_dim;
+    for (int h = 0; h < group; ++h) {
+      ops_.pack_query(state_, (row - begin) * group + h, q + std::int64_t{h} * heads.head_dim);
+    }
+  }
+  const KvLayout layout(call.kv.shape, precision_);
+  for (int chunk = 0; chunk <= last / kBlockSize; ++chunk) {
+    Chunk(call, layout, begin, end, kv_head, chunk);
+  }
+  for (int row = begin; row < end; ++row) {
+    float* const to = call.out + (std::int64_t{row} * heads.heads + kv_head * group) *
+                                     std::int64_t{heads.head_dim};
+    for (int h = 0; h < group; ++h) {
+      kernels_.finish(state_, (row - begin) * group + h, to + std::int64_t{h} * heads.head_dim);
+    }
+  }
+}
+
+// Walks the rows that reach into `chunk`, computing neighbours with the same source together.
+void AttentionWorker::Chunk(const AttentionCall& call, const KvLayout& layout, int begin, int end,
+                            int kv_head, int chunk) {
+  const int group = call.heads.heads / call.heads.kv_heads;
+  const std::int32_t first_position = chunk * kBlockSize;
+  const auto place = [&](int row) -> const RowPlace& {
+    return call.plan.rows[static_cast<std::size_t>(row)];
+  };
+  const auto reaches = [&](int row) { return place(row).position >= first_position; };
+  gathered_any_ = false;
+  for (int row = begin; row < end;) {
+    if (!reaches(row)) {
+      ++row;
+      continue;
+    }
+    const Source source = Find(call, layout, place(row), kv_head, chunk);
+    int next = row;
+    for (; next < end && reaches(next); ++next) {
+      if (next > row && !source.SharedWith(place(next))) {
+        if (source.gathered) break;
+        const Source other = Find(call, layout, place(next), kv_head, chunk);
+        if (other.gathered || other.chunk.keys != source.chunk.keys) break;
+      }
+      const std::int32_t seen = std::min(place(next).position - first_position + 1, kBlockSize);
+      std::fill_n(state_.seen + (next - begin) * group, group, seen);
+      // Later rows of a shared tail may reach further than the first one's gathered lanes.
+      if (next > row && source.gathered) Find(call, layout, place(next), kv_head, chunk);
+    }
+    ops_.attend(state_, (row - begin) * group, (next - begin) * group, source.chunk);
+    row = next;
+  }
+}
+
+AttentionWorker::Source AttentionWorker::Find(const AttentionCall& call, const KvLayout& layout,
+                                              const RowPlace& row, int kv_head, int chunk) {
+  const std::int32_t first = chunk * kBlockSize;
+  const int count = std::min(row.position - first + 1, kBlockSize);
+  std::int32_t slots[kBlockSize];
+  bool in_place = first + count <= row.trunk_length;
+  slots[0] = SlotOf(call.plan, row, first);
+  if (!in_place) {
+    in_place = slots[0] % kBlockSize == 0;
+    for (int lane = 1; lane < count; ++lane) {
+      slots[lane] = SlotOf(call.plan, row, first + lane);
+      in_place = in_place && slots[lane] == slots[0] + lane;
+    }
+  }
+  if (in_place) {
+    const std::size_t offset = layout.Offset(call.layer, slots[0] / kBlockSize, kv_head);
+    return {{Bytes(call.kv.keys) + offset, Bytes(call.kv.values) + offset}};
+  }
+  return {Gather(call, layout, slots, count, kv_head), true, row.trunk_length, row.tail_begin};
+}
+
+// Starts from the whole block of the first lane and then replaces lanes that differ from what the
+// scratch chunk holds: neighbouring rows differ in few.
+KvChunk AttentionWorker::Gather(const AttentionCall& call, const KvLayout& layout,
+                                const std::int32_t* slots, int count, int kv_head) {
+  const KvChunk to = {Bytes(gathered_keys_), Bytes(gathered_values_)};
+  const auto block = [&](std::int32_t slot) -> KvChunk {
+    const std::size_t offset = layout.Offset(call.layer, slot / kBlockSize, kv_head);
+    return {Bytes(call.kv.keys) + offset, Bytes(call.kv.values) + offset};
+  };
+  if (!gathered_any_) {
+    gathered_any_ = true;
+    const KvChunk from = block(slots[0]);
+    std::memcpy(to.keys, from.keys, layout.chunk_bytes);
+    std::memcpy(to.values, from.values, layout.chunk_bytes);
+    const std::int32_t base = slots[0] / kBlockSize * kBlockSize;
+    for (int lane = 0; lane < kBlockSize; ++lane) gathered_slots_[lane] = base + lane;
+  }
+  for (int lane = 0; lane < count; ++lane) {
+    if (gathered_slots_[lane] == slots[lane]) continue;
+    gathered_slots_[lane] = slots[lane];
+    ops_.copy_kv(block(slots[lane]), slots[lane] % kBlockSize, call.heads.head_dim, to, lane);
+  }
+  return to;
+}
+
+}  // namespace foretoken::cpu

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <atomic>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/cpu/kernels.h"
+#include "tensor/buffer.h"
+
+namespace foretoken::cpu {
+
+/// Where the keys and values of a block of one layer and head lie in a KvStore.
+struct KvLayout {
+  KvLayout(const KvShape& shape, Precision precision)
+      : kv_heads(shape.kv_heads),
+        blocks(shape.blocks),
+        chunk_bytes(static_cast<std::size_t>(kBlockSize) * PadToChunk(shape.head_dim) *
+                    (precision == Precision::kBF16 ? 2 : 4)) {}
+
+  /// Bytes of the keys, and of the values, of the whole store.
+  std::size_t bytes(int layers) const {
+    return static_cast<std::size_t>(layers) * blocks * kv_heads * chunk_bytes;
+  }
+  std::size_t Offset(int layer, std::int64_t block, int head) const {
+    return static_cast<std::size_t>((layer * blocks + block) * kv_heads + head) * chunk_bytes;
+  }
+
+  int kv_heads;
+  std::int64_t blocks;
+  std::size_t chunk_bytes;
+};
+
+/// One call of Backend::Attention.
+struct AttentionCall {
+  const BatchPlan& plan;
+  const HeadShape& heads;
+  int layer;
+  const float* qkv;
+  const KvStore& kv;
+  float* out;
+};
+
+/// Attends some rows of one sequence to the keys of one head, on one thread. Rows whose keys lie
+/// at the same place are computed together as a matrix product; keys that are scattered over tail
+/// slots are first gathered into a chunk of the same layout, so the arithmetic is the same.
+class AttentionWorker {
+ public:
+  AttentionWorker(const PrecisionKernels& precision_kernels, const Kernels& kernels,
+                  Precision precision)
+      : ops_(precision_kernels), kernels_(kernels), precision_(precision) {}
+
+  /// Rows [begin, end) of the plan, all of one sequence.
+  void Run(const AttentionCall& call, int begin, int end, int kv_head);
+
+ private:
+  struct Source;
+
+  void Reserve(int queries, int head_dim);
+  void Chunk(const AttentionCall& call, const KvLayout& layout, int begin, int end, int kv_head,
+             int chunk);
+  Source Find(const AttentionCall& call, const KvLayout& layout, const RowPlace& row, int kv_head,
+              int chunk);
+  KvChunk Gather(const AttentionCall& call, const KvLayout& layout, const std::int32_t* slots,
+                 int count, int kv_head);
+
+  const PrecisionKernels& ops_;
+  const Kernels& kernels_;
+  Precision precision_;
+  AttentionState state_{};
+  std::size_t query_bytes_ = 0;
+  std::size_t width_ = 0;
+  Buffer q_, out_, sums_, maxima_, seen_;
+  Buffer gathered_keys_, gathered_values_;
+  std::int32_t gathered_slots_[kBlockSize] = {};
+  bool gathered_any_ = false;  // In the current chunk.
+};
+
+}  // namespace foretoken::cpu

@@ -1,0 +1,33 @@
+#pragma once
+
+// The BF16 dot product instruction of AVX-512 (vdpbf16ps). Include after vec_avx512.h and dot.h.
+
+#include "backend/cpu/kernels.h"
+
+namespace foretoken::cpu::FT_ISA {
+namespace {
+
+// Two inputs a step in one instruction; inputs are rounded to BF16 and kept so.
+struct NativeBf16Step {
+  using Input = std::uint16_t;
+  static constexpr int kInputs = 2;
+  using Weight = __m512i;
+  using Value = __m512i;
+  static FT_INLINE Weight LoadWeight(const char* p) { return _mm512_loadu_si512(p); }
+  static FT_INLINE Value LoadValue(const std::uint16_t* x) {
+    std::int32_t pair;
+    __builtin_memcpy(&pair, x, sizeof(pair));
+    return _mm512_set1_epi32(pair);
+  }
+  static FT_INLINE Vec Step(Vec sum, Weight w, Value x) {
+    return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(w), reinterpret_cast<__m512bh>(x));
+  }
+  static FT_INLINE Vec Round(Vec v) { return RoundToBf16(v); }
+  static FT_INLINE void StoreInputs(std::uint16_t* to, Vec low, Vec high) {
+    const __m512bh rounded = _mm512_cvtne2ps_pbh(high, low);
+    _mm512_storeu_si512(to, reinterpret_cast<__m512i>(rounded));
+  }
+};
+
+}  // namespace
+}  // namespace foretoken::cpu::FT_ISA

@@ -1,0 +1,334 @@
+#include "backend/cpu/cpu_backend.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <limits>
+
+#include "backend/cpu/attention.h"
+#include "backend/noise.h"
+
+namespace foretoken {
+namespace {
+
+using cpu::kChunk;
+using cpu::kPanel;
+using cpu::KvChunk;
+using cpu::KvLayout;
+using cpu::PadToChunk;
+
+// Work worth sharing among threads, in elements touched: a few microseconds, against the one that
+// waking spinning workers costs.
+constexpr std::int64_t kWorthSharing = 200'000;
+
+struct RowRange {
+  int begin = 0;
+  int end = 0;
+};
+
+// Element `input` of `output` in a packed matrix with `width` padded inputs, in elements.
+std::size_t WeightOffset(Precision precision, std::int64_t width, std::int64_t output,
+                         std::int64_t input) {
+  const std::int64_t panel = output / kPanel;
+  const std::int64_t lane = output % kPanel;
+  const std::int64_t in_panel = precision == Precision::kBF16
+                                    ? (input / 2 * kPanel + lane) * 2 + input % 2
+                                    : input * kPanel + lane;
+  return static_cast<std::size_t>(panel * kPanel * width + in_panel);
+}
+
+class CpuBackend final : public Backend {
+ public:
+  CpuBackend(const cpu::Kernels& kernels, ThreadPool* pool, Precision precision)
+      : kernels_(kernels),
+        ops_(precision == Precision::kBF16 ? kernels.bf16 : kernels.f32),
+        pool_(pool),
+        precision_(precision) {
+    const int workers = pool == nullptr ? 1 : pool->size();
+    scratch_.resize(static_cast<std::size_t>(workers));
+    for (int i = 0; i < workers; ++i) attention_.emplace_back(ops_, kernels_, precision_);
+  }
+
+  std::string_view name() const override { return kernels_.name; }
+  Precision precision() const override { return precision_; }
+
+  Matrix Pack(std::span<const TensorView> parts) override;
+  KvStore AllocateKv(const KvShape& shape) override;
+  std::size_t KvBytes(const KvShape& shape) const override {
+    return 2 * KvLayout(shape, precision_).bytes(shape.layers);
+  }
+  void Embed(const Matrix& table, std::span<const Token> tokens, float* out) override;
+  void RmsNorm(const float* x, const float* gain, float epsilon, int rows, int width,
+               float* out) override;
+  void MatMul(const Matrix& weights, const float* x, int rows, float* y) override {
+    Multiply(weights, x, rows, y, false);
+  }
+  void MatMulAdd(const Matrix& weights, const float* x, int rows, float* y) override {
+    Multiply(weights, x, rows, y, true);
+  }
+  void RotateAndStore(const RopeTable& rope, const BatchPlan& plan, const HeadShape& heads,
+                      int layer, float* qkv, KvStore& kv) override;
+  void Attention(const BatchPlan& plan, const HeadShape& heads, int layer, const float* qkv,
+                 const KvStore& kv, float* out) override;
+  void SiluMul(const float* gate_up, int rows, int width, float* out) override;
+  void CopyKv(KvStore& kv, std::span<const KvMove> moves) override;
+  std::size_t NoisyTop(const float* logits, int vocabulary, float temperature, NoiseKey noise,
+                       std::span<Candidate> best) override;
+
+ private:
+  std::size_t ElementBytes() const { return precision_ == Precision::kBF16 ? 2 : 4; }
+
+  // Calls work(worker, begin, end) for shares of [0, count), in parallel if it is worth it.
+  template <typename Work>
+  void Share(std::int64_t count, std::int64_t cost, const Work& work) {
+    if (pool_ == nullptr || pool_->size() == 1 || count < 2 || cost < kWorthSharing) {
+      work(0, std::int64_t{0}, count);
+      return;
+    }
+    pool_->Run([&](int worker, int workers) {
+      const std::int64_t begin = count * worker / workers;
+      const std::int64_t end = count * (worker + 1) / workers;
+      if (begin < end) work(worker, begin, end);
+    });
+  }
+
+  void Multiply(const Matrix& weights, const float* x, int rows, float* y, bool add);
+  void PackPanel(std::span<const TensorView> parts, std::int64_t panel, float* row,
+                 Matrix* matrix) const;
+  KvChunk ChunkAt(KvStore& kv, const KvLayout& layout, int layer, std::int32_t slot,
+                  int head) const {
+    const std::size_t offset = layout.Offset(layer, slot / kBlockSize, head);
+    return {reinterpret_cast<char*>(kv.keys.data() + offset),
+            reinterpret_cast<char*>(kv.values.data() + offset)};
+  }
+
+  const cpu::Kernels& kernels_;
+  const cpu::PrecisionKernels& ops_;
+  ThreadPool* pool_;
+  Precision precision_;
+  std::vector<Buffer> scratch_;  // Of each worker.
+  std::vector<cpu::AttentionWorker> attention_;
+  std::vector<RowRange> ranges_;
+  std::vector<cpu::NoiseHit> hits_;
+};
+
+Matrix CpuBackend::Pack(std::span<const TensorView> parts) {
+  FT_CHECK(!parts.empty());
+  Matrix matrix;
+  matrix.inputs = parts[0].shape.at(1);
+  for (const TensorView& part : parts) {
+    FT_CHECK(part.shape.size() == 2 && part.shape[1] == matrix.inputs,
+             "stacked matrices differ in width");
+    matrix.outputs += part.shape[0];
+  }
+  const std::int64_t width = PadToChunk(static_cast<int>(matrix.inputs));
+  const std::int64_t panels = (matrix.outputs + kPanel - 1) / kPanel;
+  matrix.data = Buffer(static_cast<std::size_t>(panels * kPanel * width) * ElementBytes());
+  Share(panels, panels * kPanel * width, [&](int, std::int64_t begin, std::int64_t end) {
+    std::vector<float> row(static_cast<std::size_t>(matrix.inputs));
+    for (std::int64_t panel = begin; panel < end; ++panel) {
+      PackPanel(parts, panel, row.data(), &matrix);
+    }
+  });
+  return matrix;
+}
+
+void CpuBackend::PackPanel(std::span<const TensorView> parts, std::int64_t panel, float* row,
+                           Matrix* matrix) const {
+  const std::int64_t width = PadToChunk(static_cast<int>(matrix->inputs));
+  const std::int64_t end = std::min<std::int64_t>((panel + 1) * kPanel, matrix->outputs);
+  for (std::int64_t output = panel * kPanel; output < end; ++output) {
+    std::size_t part = 0;
+    std::int64_t local = output;
+    while (local >= parts[part].shape[0]) local -= parts[part++].shape[0];
+    LoadElements(parts[part], local * matrix->inputs, matrix->inputs, row);
+    if (precision_ == Precision::kBF16) {
+      BFloat16* const to = matrix->data.as<BFloat16>() + WeightOffset(precision_, width, output, 0);
+      for (std::int64_t i = 0; i < matrix->inputs; ++i) {
+        to[i / 2 * 2 * kPanel + i % 2] = FloatToBFloat16(row[i]);
+      }
+    } else {
+      float* const to = matrix->data.as<float>() + WeightOffset(precision_, width, output, 0);
+      for (std::int64_t i = 0; i < matrix->inputs; ++i) to[i * kPanel] = row[i];
+    }
+  }
+}
+
+KvStore CpuBackend::AllocateKv(const KvShape& shape) {
+  const std::size_t bytes = KvLayout(shape, precision_).bytes(shape.layers);
+  return KvStore{shape, Buffer(bytes), Buffer(bytes)};
+}
+
+void CpuBackend::Embed(const Matrix& table, std::span<const Token> tokens, float* out) {
+  const std::int64_t width = PadToChunk(static_cast<int>(table.inputs));
+  for (const Token token : tokens) {
+    FT_CHECK(token >= 0 && token < table.outputs, "token {} of {}", token, table.outputs);
+    const std::size_t offset = WeightOffset(precision_, width, token, 0);
+    if (precision_ == Precision::kBF16) {
+      const BFloat16* const from = table.data.as<BFloat16>() + offset;
+      for (std::int64_t i = 0; i < table.inputs; ++i) {
+        out[i] = BFloat16ToFloat(from[i / 2 * 2 * kPanel + i % 2]);
+      }
+    } else {
+      const float* const from = table.data.as<float>() + offset;
+      for (std::int64_t i = 0; i < table.inputs; ++i) out[i] = from[i * kPanel];
+    }
+    out += table.inputs;
+  }
+}
+
+void CpuBackend::RmsNorm(const float* x, const float* gain, float epsilon, int rows, int width,
+                         float* out) {
+  Share(rows, std::int64_t{rows} * width, [&](int, std::int64_t begin, std::int64_t end) {
+    kernels_.rms_norm(x + begin * width, gain, epsilon, static_cast<int>(end - begin), width,
+                      out + begin * width);
+  });
+}
+
+void CpuBackend::SiluMul(const float* gate_up, int rows, int width, float* out) {
+  Share(rows, std::int64_t{rows} * width * 2, [&](int, std::int64_t begin, std::int64_t end) {
+    kernels_.silu_mul(gate_up + begin * 2 * width, static_cast<int>(end - begin), width,
+                      out + begin * width);
+  });
+}
+
+void CpuBackend::Multiply(const Matrix& weights, const float* x, int rows, float* y, bool add) {
+  if (rows == 0) return;
+  const std::int64_t panels = (weights.outputs + kPanel - 1) / kPanel;
+  const std::int64_t cost = weights.outputs * weights.inputs * (8 + rows) / 8;
+  const int packed_rows = std::min(rows, cpu::kPackRows);
+  const std::size_t scratch_bytes = sizeof(float) * static_cast<std::size_t>(packed_rows) *
+                                    PadToChunk(static_cast<int>(weights.inputs));
+  Share(panels, cost, [&](int worker, std::int64_t begin, std::int64_t end) {
+    Buffer& scratch = scratch_[static_cast<std::size_t>(worker)];
+    if (scratch.bytes() < scratch_bytes) scratch = Buffer(scratch_bytes);
+    ops_.matmul({weights.data.data(), x, y, rows, static_cast<int>(weights.inputs),
+                 static_cast<int>(weights.outputs), static_cast<int>(begin), static_cast<int>(end),
+                 add, scratch.data()});
+  });
+}
+
+void CpuBackend::RotateAndStore(const RopeTable& rope, const BatchPlan& plan,
+                                const HeadShape& heads, int layer, float* qkv, KvStore& kv) {
+  const auto rows = static_cast<std::int64_t>(plan.rows.size());
+  const KvLayout layout(kv.shape, precision_);
+  const int half = heads.head_dim / 2;
+  Share(rows, rows * heads.row_width() * 2, [&](int, std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      const RowPlace& place = plan.rows[static_cast<std::size_t>(row)];
+      float* const q = qkv + row * heads.row_width();
+      kernels_.rotate(q, heads.heads + heads.kv_heads, heads.head_dim,
+                      rope.cos.as<float>() + std::int64_t{place.position} * half,
+                      rope.sin.as<float>() + std::int64_t{place.position} * half);
+      const float* const k = q + std::int64_t{heads.heads} * heads.head_dim;
+      const float* const v = k + std::int64_t{heads.kv_heads} * heads.head_dim;
+      for (int head = 0; head < heads.kv_heads; ++head) {
+        ops_.store_kv(k + std::int64_t{head} * heads.head_dim,
+                      v + std::int64_t{head} * heads.head_dim, heads.head_dim,
+                      ChunkAt(kv, layout, layer, place.slot, head), place.slot % kBlockSize);
+      }
+    }
+  });
+}
+
+void CpuBackend::Attention(const BatchPlan& plan, const HeadShape& heads, int layer,
+                           const float* qkv, const KvStore& kv, float* out) {
+  const int rows = static_cast<int>(plan.rows.size());
+  const int rows_at_once = std::max(1, cpu::kQueryRows / (heads.heads / heads.kv_heads));
+  std::int64_t cost = 0;
+  ranges_.clear();
+  for (int row = 0; row < rows; ++row) {
+    const RowPlace& place = plan.rows[static_cast<std::size_t>(row)];
+    cost += std::int64_t{place.position + 1} * heads.heads * heads.head_dim;
+    const bool fits = !ranges_.empty() && row - ranges_.back().begin < rows_at_once;
+    if (fits && plan.rows[static_cast<std::size_t>(row) - 1].sequence == place.sequence) {
+      ranges_.back().end = row + 1;
+    } else {
+      ranges_.push_back({row, row + 1});
+    }
+  }
+  const cpu::AttentionCall call{plan, heads, layer, qkv, kv, out};
+  const auto tasks = static_cast<std::int64_t>(ranges_.size()) * heads.kv_heads;
+  const auto run = [&](int worker, std::int64_t task) {
+    const RowRange range = ranges_[static_cast<std::size_t>(task / heads.kv_heads)];
+    attention_[static_cast<std::size_t>(worker)].Run(call, range.begin, range.end,
+                                                     static_cast<int>(task % heads.kv_heads));
+  };
+  if (pool_ == nullptr || pool_->size() == 1 || tasks < 2 || cost < kWorthSharing) {
+    for (std::int64_t task = 0; task < tasks; ++task) run(0, task);
+    return;
+  }
+  // Contexts differ in length, so workers take the next task when they are done with one.
+  std::atomic<std::int64_t> next{0};
+  pool_->Run([&](int worker, int) {
+    for (std::int64_t task; (task = next.fetch_add(1, std::memory_order_relaxed)) < tasks;) {
+      run(worker, task);
+    }
+  });
+}
+
+void CpuBackend::CopyKv(KvStore& kv, std::span<const KvMove> moves) {
+  const KvLayout layout(kv.shape, precision_);
+  for (int layer = 0; layer < kv.shape.layers; ++layer) {
+    for (const KvMove& move : moves) {
+      for (int head = 0; head < kv.shape.kv_heads; ++head) {
+        ops_.copy_kv(ChunkAt(kv, layout, layer, move.from, head), move.from % kBlockSize,
+                     kv.shape.head_dim, ChunkAt(kv, layout, layer, move.to, head),
+                     move.to % kBlockSize);
+      }
+    }
+  }
+}
+
+// Inserts unless `best` is full of better ones. Tokens come in ascending order, so an equal score
+// ranks behind.
+void Insert(Candidate candidate, std::span<Candidate> best, std::size_t* count) {
+  if (*count == best.size()) {
+    if (!(candidate.score > best[*count - 1].score)) return;
+    --*count;
+  }
+  std::size_t at = (*count)++;
+  for (; at > 0 && candidate.score > best[at - 1].score; --at) best[at] = best[at - 1];
+  best[at] = candidate;
+}
+
+std::size_t CpuBackend::NoisyTop(const float* logits, int vocabulary, float temperature,
+                                 NoiseKey noise, std::span<Candidate> best) {
+  constexpr int kFirstScan = cpu::kNoiseGroup;
+  constexpr int kLargestScan = 4096;
+  constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
+  if (best.empty()) return 0;
+  hits_.resize(kLargestScan);
+  cpu::NoiseScan scan{logits, 0, 0, noise.seed, noise.position, 0, 0};
+  const bool noisy = temperature != 0.0F;
+  // Below this 1 / T leaves the range of float; every token is then looked at.
+  const bool bounded = !noisy || temperature > 1e-30F;
+  scan.inverse_temperature = noisy ? (bounded ? 1.0F / temperature : 1.0F) : 0.0F;
+  std::size_t count = 0;
+  for (int size = kFirstScan; scan.end < vocabulary; size = std::min(2 * size, kLargestScan)) {
+    scan.begin = scan.end;
+    scan.end = std::min(vocabulary, scan.begin + size);
+    scan.threshold = -std::numeric_limits<float>::infinity();
+    if (count == best.size() && bounded) {
+      const double worst = best[count - 1].score;
+      const double margin = noisy ? 1e-3 + 1e-6 * std::abs(worst) : 0.0;
+      scan.threshold = static_cast<float>(worst - margin);
+    }
+    const int hits = kernels_.scan_noise(scan, hits_.data());
+    for (int i = 0; i < hits; ++i) {
+      const cpu::NoiseHit hit = hits_[static_cast<std::size_t>(i)];
+      const double score = NoisyScore(logits[hit.token], temperature, hit.draw);
+      if (score > kMinusInfinity) Insert({hit.token, score}, best, &count);
+    }
+  }
+  return count;
+}
+
+}  // namespace
+
+std::unique_ptr<Backend> MakeCpuBackend(const cpu::Kernels& kernels, ThreadPool* pool,
+                                        Precision precision) {
+  return std::make_unique<CpuBackend>(kernels, pool, precision);
+}
+
+}  // namespace foretoken

@@ -1,0 +1,161 @@
+#pragma once
+
+// Dot products of packed rows with weight panels in the registers of one instruction set. Include
+// after a vec_*.h.
+//
+// Batch invariance: every output has one accumulator that takes its inputs in ascending order, one
+// operation per step, whatever the numbers of rows and panels computed with it.
+
+#include "backend/cpu/kernels.h"
+
+namespace foretoken::cpu::FT_ISA {
+namespace {
+
+// Bytes that weights are fetched ahead of use.
+constexpr std::size_t kAhead = 2048;
+
+template <typename Input>
+struct TileArgs {
+  const Input* x;           // [chunks][rows of the packing][kChunk]
+  std::size_t x_chunk;      // Elements from one chunk to the next.
+  const char* w;            // The first panel.
+  std::size_t row_bytes;    // From one step's 16 outputs to the next's.
+  std::size_t panel_bytes;  // From one panel to the next.
+  int chunks;
+  float* c;  // [rows, panels * kPanel]
+  std::size_t c_stride;
+  bool add;  // Start from what `c` holds, else from zero.
+  // Whether the panels are read from memory in order, and so worth fetching ahead.
+  bool stream;
+};
+
+// Weights and inputs in float: one input a step.
+struct F32Step {
+  using Input = float;
+  static constexpr int kInputs = 1;
+  using Weight = Vec;
+  using Value = Vec;
+  static FT_INLINE Weight LoadWeight(const char* p) {
+    return Load(reinterpret_cast<const float*>(p));
+  }
+  static FT_INLINE Value LoadValue(const float* x) { return Set1(*x); }
+  static FT_INLINE Vec Step(Vec sum, Weight w, Value x) { return Fma(w, x, sum); }
+  static FT_INLINE Vec Round(Vec v) { return v; }
+  static FT_INLINE void StoreInputs(float* to, Vec low, Vec high) {
+    Store(to, low);
+    Store(to + 16, high);
+  }
+};
+
+// Weights in BF16, widened: two inputs a step, the even one first. Inputs are rounded to BF16 and
+// kept as floats.
+struct WideBf16Step {
+  using Input = float;
+  static constexpr int kInputs = 2;
+  struct Pair {
+    Vec even;
+    Vec odd;
+  };
+  using Weight = Pair;
+  using Value = Pair;
+  static FT_INLINE Weight LoadWeight(const char* p) {
+    Pair w;
+    LoadBf16Pairs(p, &w.even, &w.odd);
+    return w;
+  }
+  static FT_INLINE Value LoadValue(const float* x) { return {Set1(x[0]), Set1(x[1])}; }
+  static FT_INLINE Vec Step(Vec sum, Weight w, Value x) {
+    return Fma(w.odd, x.odd, Fma(w.even, x.even, sum));
+  }
+  static FT_INLINE Vec Round(Vec v) { return RoundToBf16(v); }
+  static FT_INLINE void StoreInputs(float* to, Vec low, Vec high) {
+    Store(to, RoundToBf16(low));
+    Store(to + 16, RoundToBf16(high));
+  }
+};
+
+// R rows x P panels in registers.
+template <typename Step, int R, int P>
+void Tile(const TileArgs<typename Step::Input>& t) {
+  constexpr int kSteps = kChunk / Step::kInputs;
+  const std::size_t chunk_bytes = kSteps * t.row_bytes;
+  const int wrap = t.chunks - static_cast<int>(kAhead / chunk_bytes);
+  Vec sum[R][P];
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 8
+    for (int p = 0; p < P; ++p) {
+      sum[r][p] = t.add ? Load(t.c + r * t.c_stride + p * kPanel) : Set1(0.0F);
+    }
+  }
+  const char* w = t.w;
+  const typename Step::Input* x = t.x;
+  for (int chunk = 0; chunk < t.chunks; ++chunk) {
+    // Near its end a panel fetches the start of the panel that its stream continues with.
+    const std::size_t ahead = !t.stream ? 0 : kAhead + (chunk < wrap ? 0 : (P - 1) * t.panel_bytes);
+#pragma GCC unroll 4
+    for (int step = 0; step < kSteps; ++step) {
+      typename Step::Weight weight[P];
+#pragma GCC unroll 8
+      for (int p = 0; p < P; ++p) {
+        weight[p] = Step::LoadWeight(w + p * t.panel_bytes);
+        if (ahead != 0) Prefetch(w + p * t.panel_bytes + ahead);
+      }
+#pragma GCC unroll 16
+      for (int r = 0; r < R; ++r) {
+        const typename Step::Value value = Step::LoadValue(x + r * kChunk + step * Step::kInputs);
+#pragma GCC unroll 8
+        for (int p = 0; p < P; ++p) sum[r][p] = Step::Step(sum[r][p], weight[p], value);
+      }
+      w += t.row_bytes;
+    }
+    x += t.x_chunk;
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 8
+    for (int p = 0; p < P; ++p) Store(t.c + r * t.c_stride + p * kPanel, sum[r][p]);
+  }
+}
+
+template <typename Step, int R, int P, typename Input>
+int RunTiles(int panels, TileArgs<Input>* t) {
+  int done = 0;
+  for (; done + P <= panels; done += P) {
+    Tile<Step, R, P>(*t);
+    t->w += P * t->panel_bytes;
+    t->c += P * kPanel;
+  }
+  return done;
+}
+
+// The dot products of an instruction set whose accumulators are vectors.
+template <typename Step_>
+struct VectorDot : Step_ {
+  using Step = Step_;
+  using Input = typename Step::Input;
+  static constexpr int kMaxRows = kMaxTileRows;
+
+  // Panels that are best computed together for so many rows.
+  static int Panels(int rows) { return TilePanels(rows); }
+  static void Begin(int) {}
+  static void End() {}
+
+  template <int R = 1>
+  static void Run(int rows, int panels, TileArgs<Input> t) {
+    if constexpr (R <= kMaxRows) {
+      if (rows != R) {
+        Run<R + 1>(rows, panels, t);
+        return;
+      }
+      constexpr int kPanels = TilePanels(R);
+      panels -= RunTiles<Step, R, kPanels>(panels, &t);
+      if constexpr (kPanels > 4) panels -= RunTiles<Step, R, 4>(panels, &t);
+      if constexpr (kPanels > 2) panels -= RunTiles<Step, R, 2>(panels, &t);
+      if constexpr (kPanels > 1) RunTiles<Step, R, 1>(panels, &t);
+    }
+  }
+};
+
+}  // namespace
+}  // namespace foretoken::cpu::FT_ISA

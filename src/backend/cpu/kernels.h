@@ -1,0 +1,128 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+// What the translation units of the instruction sets share: plain structs and constants only.
+// Anything inline that the linker could merge would be compiled with one unit's instructions and
+// run on machines without them.
+
+namespace foretoken::cpu {
+
+/// Outputs of a weight panel; float lanes of a `Vec`.
+inline constexpr int kPanel = 16;
+/// Inputs of one step of a dot product (an AMX tile's depth); widths are padded to a multiple.
+inline constexpr int kChunk = 32;
+/// Rows whose inputs are packed at once; longer batches are walked in parts of this size.
+inline constexpr int kPackRows = 64;
+/// Query rows (rows x heads of a group) of one attention task at most, unless one row has more.
+inline constexpr int kQueryRows = 64;
+/// Tokens whose noise is drawn together.
+inline constexpr int kNoiseGroup = 64;
+
+constexpr int PadToChunk(int width) { return (width + kChunk - 1) / kChunk * kChunk; }
+
+/// y [rows, outputs] (+)= x [rows, inputs] * weights^T for panels [panel_begin, panel_end).
+/// Weights: BF16 panels of [inputs / 2][16 outputs][2], F32 panels of [inputs][16 outputs], inputs
+/// padded with zeros to a multiple of kChunk.
+struct MatMulTask {
+  const void* weights;
+  const float* x;
+  float* y;
+  int rows;
+  int inputs;
+  int outputs;
+  int panel_begin;
+  int panel_end;
+  bool add;
+  void* scratch;  // 4 * kPackRows * PadToChunk(inputs) bytes, aligned to 64.
+};
+
+/// The state of one attention task: `queries` query rows of one sequence and key/value head.
+struct AttentionState {
+  int queries;
+  int head_dim;
+  float scale;
+  void* q;             // Packed queries, 4 * queries * PadToChunk(head_dim) bytes.
+  float* out;          // [queries, PadToChunk(head_dim)], unnormalised.
+  float* sums;         // [queries, 16] partial sums of the softmax.
+  float* maxima;       // [queries]
+  std::int32_t* seen;  // [queries]: lanes of the current chunk that a query may see, 1..32.
+};
+
+/// One layer's keys and values of one head for one block of 32 slots.
+/// BF16: keys 2 halves of [head_dim / 2][16 keys][2], values [16 key pairs][head_dim][2].
+/// F32: keys [head_dim][32], values [32][head_dim]. head_dim is padded to a multiple of kChunk.
+struct KvChunk {
+  char* keys;
+  char* values;
+};
+
+/// A token that may still be among the best, and its draw.
+struct NoiseHit {
+  std::int32_t token;
+  std::uint32_t draw;
+};
+
+/// A scan of tokens [begin, end) for those whose score may reach `threshold`; `begin` is a multiple
+/// of kNoiseGroup.
+struct NoiseScan {
+  const float* logits;
+  int begin;
+  int end;
+  std::uint64_t seed;
+  std::uint64_t position;
+  float inverse_temperature;  // 0: no noise, scores are the logits.
+  float threshold;
+};
+
+/// The operations that storage precision decides.
+struct PrecisionKernels {
+  void (*matmul)(const MatMulTask& task);
+  void (*pack_query)(const AttentionState& state, int query, const float* from);
+  /// Queries [begin, end) attend to the first `seen` lanes of `chunk`.
+  void (*attend)(const AttentionState& state, int begin, int end, KvChunk chunk);
+  void (*store_kv)(const float* key, const float* value, int head_dim, KvChunk to, int lane);
+  void (*copy_kv)(KvChunk from, int from_lane, int head_dim, KvChunk to, int to_lane);
+};
+
+/// What one instruction set offers.
+struct Kernels {
+  const char* name;
+  PrecisionKernels bf16;
+  PrecisionKernels f32;
+  void (*rms_norm)(const float* x, const float* gain, float epsilon, int rows, int width,
+                   float* out);
+  void (*silu_mul)(const float* gate_up, int rows, int width, float* out);
+  /// Rotates `heads` adjacent heads in place by one position's cos and sin [head_dim / 2].
+  void (*rotate)(float* x, int heads, int head_dim, const float* cos, const float* sin);
+  /// Divides by the softmax sum and writes one query's output [head_dim].
+  void (*finish)(const AttentionState& state, int query, float* to);
+  /// Writes the hits in ascending order and returns how many; at most end - begin.
+  int (*scan_noise)(const NoiseScan& scan, NoiseHit* hits);
+  /// The draws of tokens [kNoiseGroup * group, kNoiseGroup * (group + 1)).
+  void (*draw_group)(std::uint64_t seed, std::uint64_t position, std::uint32_t group,
+                     std::uint32_t* draws);
+  /// Reads `bytes` (a multiple of 4096) and returns something that depends on all of them.
+  float (*read_stream)(const void* data, std::size_t bytes);
+};
+
+namespace portable {
+const Kernels& Table();
+}
+#if defined(__x86_64__)
+namespace avx2 {
+const Kernels& Table();
+}
+namespace avx512 {
+const Kernels& Table();
+}
+namespace avx512_bf16 {
+const Kernels& Table();
+}
+namespace amx {
+const Kernels& Table();
+}
+#endif
+
+}  // namespace foretoken::cpu

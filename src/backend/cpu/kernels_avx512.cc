@@ -1,0 +1,24 @@
+#if defined(__x86_64__)
+
+#define FT_ISA avx512
+#include "backend/cpu/vec_avx512.h"
+//
+#include "backend/cpu/dot.h"
+//
+#include "backend/cpu/kernels_impl.h"
+//
+#include "backend/cpu/attention_impl.h"
+//
+#include "backend/cpu/noise_impl.h"
+
+namespace foretoken::cpu::FT_ISA {
+
+const Kernels& Table() {
+  static constexpr Kernels kTable =
+      MakeTable<VectorDot<WideBf16Step>, VectorDot<F32Step>>("cpu/avx512");
+  return kTable;
+}
+
+}  // namespace foretoken::cpu::FT_ISA
+
+#endif

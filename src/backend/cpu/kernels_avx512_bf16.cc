@@ -1,0 +1,26 @@
+#if defined(__x86_64__)
+
+#define FT_ISA avx512_bf16
+#include "backend/cpu/vec_avx512.h"
+//
+#include "backend/cpu/dot.h"
+//
+#include "backend/cpu/bf16_step.h"
+//
+#include "backend/cpu/kernels_impl.h"
+//
+#include "backend/cpu/attention_impl.h"
+//
+#include "backend/cpu/noise_impl.h"
+
+namespace foretoken::cpu::FT_ISA {
+
+const Kernels& Table() {
+  static constexpr Kernels kTable =
+      MakeTable<VectorDot<NativeBf16Step>, VectorDot<F32Step>>("cpu/avx512_bf16");
+  return kTable;
+}
+
+}  // namespace foretoken::cpu::FT_ISA
+
+#endif

@@ -1,0 +1,190 @@
+#pragma once
+
+// The operations, written once over the vectors and dot products of an instruction set. Include
+// after vec_*.h and dot.h.
+
+#include "backend/cpu/kernels.h"
+
+namespace foretoken::cpu::FT_ISA {
+namespace {
+
+FT_INLINE Vec LoadFirst(const float* p, int n) {
+  if (n >= 16) return Load(p);
+  float lanes[16] = {};
+  for (int i = 0; i < n; ++i) lanes[i] = p[i];
+  return Load(lanes);
+}
+
+FT_INLINE void StoreFirst(float* p, int n, Vec v) {
+  if (n >= 16) {
+    Store(p, v);
+    return;
+  }
+  float lanes[16];
+  Store(lanes, v);
+  for (int i = 0; i < n; ++i) p[i] = lanes[i];
+}
+
+// e^x for x <= 88, exactly 0 below -87. Cephes' reduction with a polynomial of degree 6.
+FT_INLINE Vec Exp(Vec x) {
+  constexpr float kLowest = -87.0F;
+  const Vec clamped = Max(x, Set1(kLowest));
+  const Vec n = RoundToInteger(Mul(clamped, Set1(1.44269504F)));
+  Vec r = Fma(n, Set1(-0.693359375F), clamped);
+  r = Fma(n, Set1(2.12194440e-4F), r);
+  Vec p = Set1(1.0F / 720);
+  p = Fma(p, r, Set1(1.0F / 120));
+  p = Fma(p, r, Set1(1.0F / 24));
+  p = Fma(p, r, Set1(1.0F / 6));
+  p = Fma(p, r, Set1(0.5F));
+  p = Fma(p, r, Set1(1.0F));
+  p = Fma(p, r, Set1(1.0F));
+  return ZeroWhereBelow(Mul(p, PowerOfTwo(n)), x, kLowest);
+}
+
+// Packs one row of `width` floats as row `row` of [chunks][rows][kChunk], padded with zeros.
+template <typename Dot>
+void PackRow(const float* from, int width, int row, int rows, typename Dot::Input* to) {
+  to += static_cast<std::size_t>(row) * kChunk;
+  for (int i = 0; i < width; i += kChunk, to += static_cast<std::size_t>(rows) * kChunk) {
+    Dot::StoreInputs(to, LoadFirst(from + i, width - i),
+                     width - i > 16 ? LoadFirst(from + i + 16, width - i - 16) : Set1(0.0F));
+  }
+}
+
+// A panel that reaches beyond the outputs is computed into `spare` and copied.
+template <typename Dot>
+void LastPanel(const MatMulTask& task, int rows, int outputs, TileArgs<typename Dot::Input> t) {
+  float spare[Dot::kMaxRows * kPanel];
+  float* const y = t.c;
+  const std::size_t stride = t.c_stride;
+  for (int r = 0; task.add && r < rows; ++r) {
+    for (int o = 0; o < kPanel; ++o) spare[r * kPanel + o] = o < outputs ? y[r * stride + o] : 0;
+  }
+  t.c = spare;
+  t.c_stride = kPanel;
+  Dot::Run(rows, 1, t);
+  for (int r = 0; r < rows; ++r) {
+    for (int o = 0; o < outputs; ++o) y[r * stride + o] = spare[r * kPanel + o];
+  }
+}
+
+// Panels outermost, so that a group of them is still in cache for the second block of rows.
+template <typename Dot>
+void MatMulPacked(const MatMulTask& task, int rows, const typename Dot::Input* x, float* y) {
+  const int blocks = (rows + Dot::kMaxRows - 1) / Dot::kMaxRows;
+  const int block_rows = (rows + blocks - 1) / blocks;
+  const int full_panels = task.outputs / kPanel;
+  const int chunks = PadToChunk(task.inputs) / kChunk;
+  TileArgs<typename Dot::Input> t;
+  t.x_chunk = static_cast<std::size_t>(rows) * kChunk;
+  t.row_bytes = 64;
+  t.panel_bytes = static_cast<std::size_t>(chunks) * (kChunk / Dot::kInputs) * 64;
+  t.chunks = chunks;
+  t.c_stride = static_cast<std::size_t>(task.outputs);
+  t.add = task.add;
+  // One group at a time where rows come in several blocks, all at once where not.
+  const int group = blocks == 1 ? task.panel_end : Dot::Panels(block_rows);
+  int configured = 0;
+  for (int panel = task.panel_begin; panel < task.panel_end;) {
+    const bool full = panel < full_panels;
+    const int limit = task.panel_end < full_panels ? task.panel_end : full_panels;
+    const int count = !full ? 1 : (panel + group < limit ? group : limit - panel);
+    for (int r = 0; r < rows; r += block_rows) {
+      const int n = rows - r < block_rows ? rows - r : block_rows;
+      if (n != configured) Dot::Begin(configured = n);
+      t.x = x + static_cast<std::size_t>(r) * kChunk;
+      t.w = static_cast<const char*>(task.weights) + panel * t.panel_bytes;
+      t.c = y + r * t.c_stride + static_cast<std::size_t>(panel) * kPanel;
+      t.stream = r == 0;
+      if (full) {
+        Dot::Run(n, count, t);
+      } else {
+        LastPanel<Dot>(task, n, task.outputs - panel * kPanel, t);
+      }
+    }
+    panel += count;
+  }
+  Dot::End();
+}
+
+template <typename Dot>
+void MatMul(const MatMulTask& task) {
+  auto* const packed = static_cast<typename Dot::Input*>(task.scratch);
+  for (int begin = 0; begin < task.rows; begin += kPackRows) {
+    const int rows = task.rows - begin < kPackRows ? task.rows - begin : kPackRows;
+    const float* const x = task.x + static_cast<std::size_t>(begin) * task.inputs;
+    for (int r = 0; r < rows; ++r) {
+      PackRow<Dot>(x + static_cast<std::size_t>(r) * task.inputs, task.inputs, r, rows, packed);
+    }
+    MatMulPacked<Dot>(task, rows, packed, task.y + static_cast<std::size_t>(begin) * task.outputs);
+  }
+}
+
+void RmsNorm(const float* x, const float* gain, float epsilon, int rows, int width, float* out) {
+  for (int row = 0; row < rows; ++row, x += width, out += width) {
+    Vec sums[4] = {Set1(0.0F), Set1(0.0F), Set1(0.0F), Set1(0.0F)};
+    int i = 0;
+    for (; i + 64 <= width; i += 64) {
+      for (int s = 0; s < 4; ++s) {
+        const Vec v = Load(x + i + 16 * s);
+        sums[s] = Fma(v, v, sums[s]);
+      }
+    }
+    for (; i < width; i += 16) {
+      const Vec v = LoadFirst(x + i, width - i);
+      sums[0] = Fma(v, v, sums[0]);
+    }
+    const float squares = ReduceAdd(Add(Add(sums[0], sums[1]), Add(sums[2], sums[3])));
+    const float mean = squares / static_cast<float>(width);
+    const Vec factor = Set1(1.0F / __builtin_sqrtf(mean + epsilon));
+    for (i = 0; i < width; i += 16) {
+      const int n = width - i;
+      StoreFirst(out + i, n, Mul(Mul(LoadFirst(x + i, n), factor), LoadFirst(gain + i, n)));
+    }
+  }
+}
+
+void SiluMul(const float* gate_up, int rows, int width, float* out) {
+  const Vec one = Set1(1.0F);
+  for (int row = 0; row < rows; ++row, gate_up += 2 * width, out += width) {
+    for (int i = 0; i < width; i += 16) {
+      const int n = width - i;
+      const Vec gate = LoadFirst(gate_up + i, n);
+      const Vec up = LoadFirst(gate_up + width + i, n);
+      const Vec e = Exp(Min(Sub(Set1(0.0F), gate), Set1(88.0F)));
+      StoreFirst(out + i, n, Mul(Div(gate, Add(one, e)), up));
+    }
+  }
+}
+
+void Rotate(float* x, int heads, int head_dim, const float* cos, const float* sin) {
+  const int half = head_dim / 2;
+  for (int head = 0; head < heads; ++head, x += head_dim) {
+    for (int i = 0; i < half; i += 16) {
+      const int n = half - i;
+      const Vec c = LoadFirst(cos + i, n);
+      const Vec s = LoadFirst(sin + i, n);
+      const Vec a = LoadFirst(x + i, n);
+      const Vec b = LoadFirst(x + half + i, n);
+      StoreFirst(x + i, n, Sub(Mul(a, c), Mul(b, s)));
+      StoreFirst(x + half + i, n, Add(Mul(b, c), Mul(a, s)));
+    }
+  }
+}
+
+float ReadStream(const void* data, std::size_t bytes) {
+  const float* p = static_cast<const float*>(data);
+  const float* const end = p + bytes / sizeof(float);
+  Vec sums[4] = {Set1(0.0F), Set1(0.0F), Set1(0.0F), Set1(0.0F)};
+  for (; p < end; p += 64) {
+    for (int s = 0; s < 4; ++s) {
+      Prefetch(reinterpret_cast<const char*>(p + 16 * s) + kAhead);
+      sums[s] = Max(sums[s], Load(p + 16 * s));
+    }
+  }
+  return ReduceMax(Max(Max(sums[0], sums[1]), Max(sums[2], sums[3])));
+}
+
+}  // namespace
+}  // namespace foretoken::cpu::FT_ISA

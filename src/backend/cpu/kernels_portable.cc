@@ -1,0 +1,20 @@
+#define FT_ISA portable
+#include "backend/cpu/vec_portable.h"
+//
+#include "backend/cpu/dot.h"
+//
+#include "backend/cpu/kernels_impl.h"
+//
+#include "backend/cpu/attention_impl.h"
+//
+#include "backend/cpu/noise_impl.h"
+
+namespace foretoken::cpu::FT_ISA {
+
+const Kernels& Table() {
+  static constexpr Kernels kTable =
+      MakeTable<VectorDot<WideBf16Step>, VectorDot<F32Step>>("cpu/portable");
+  return kTable;
+}
+
+}  // namespace foretoken::cpu::FT_ISA

@@ -1,0 +1,129 @@
+#pragma once
+
+// Sixteen floats as one 512-bit vector (AVX-512 F, BW, DQ, VL).
+
+#include <immintrin.h>
+
+#include <cstdint>
+
+#ifndef FT_ISA
+#error "define FT_ISA, the namespace of the instruction set, before including kernel headers"
+#endif
+#define FT_INLINE inline __attribute__((always_inline))
+
+namespace foretoken::cpu::FT_ISA {
+namespace {
+
+using Vec = __m512;
+
+constexpr int kMaxTileRows = 16;
+// As many accumulators as the 32 registers hold beside weights and inputs.
+constexpr int TilePanels(int rows) {
+  if (rows <= 2) return 8;
+  if (rows <= 4) return 6;
+  if (rows <= 6) return 4;
+  if (rows <= 8) return 3;
+  return rows <= 12 ? 2 : 1;
+}
+
+FT_INLINE Vec Load(const float* p) { return _mm512_loadu_ps(p); }
+FT_INLINE void Store(float* p, Vec v) { _mm512_storeu_ps(p, v); }
+FT_INLINE Vec Set1(float x) { return _mm512_set1_ps(x); }
+FT_INLINE Vec Add(Vec x, Vec y) { return _mm512_add_ps(x, y); }
+FT_INLINE Vec Sub(Vec x, Vec y) { return _mm512_sub_ps(x, y); }
+FT_INLINE Vec Mul(Vec x, Vec y) { return _mm512_mul_ps(x, y); }
+FT_INLINE Vec Div(Vec x, Vec y) { return _mm512_div_ps(x, y); }
+FT_INLINE Vec Fma(Vec x, Vec y, Vec z) { return _mm512_fmadd_ps(x, y, z); }
+// The second operand where either is NaN.
+FT_INLINE Vec Max(Vec x, Vec y) { return _mm512_max_ps(x, y); }
+FT_INLINE Vec Min(Vec x, Vec y) { return _mm512_min_ps(x, y); }
+FT_INLINE float ReduceAdd(Vec v) { return _mm512_reduce_add_ps(v); }
+FT_INLINE float ReduceMax(Vec v) { return _mm512_reduce_max_ps(v); }
+
+// Lanes [0, n) of `v`, `other` elsewhere.
+FT_INLINE Vec KeepBelow(Vec v, int n, float other) {
+  const auto mask = static_cast<__mmask16>(n >= 16 ? 0xFFFFU : (1U << (n < 0 ? 0 : n)) - 1U);
+  return _mm512_mask_blend_ps(mask, _mm512_set1_ps(other), v);
+}
+// `v`, but 0 where x < limit.
+FT_INLINE Vec ZeroWhereBelow(Vec v, Vec x, float limit) {
+  return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, _mm512_set1_ps(limit), _CMP_NLT_UQ), v);
+}
+// A bit for every lane where x is not less than y (or either is NaN).
+FT_INLINE std::uint32_t NotLessMask(Vec x, Vec y) { return _mm512_cmp_ps_mask(x, y, _CMP_NLT_UQ); }
+
+FT_INLINE Vec RoundToInteger(Vec x) {
+  return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+// 2^n for integral n in [-126, 127].
+FT_INLINE Vec PowerOfTwo(Vec n) {
+  const __m512i biased = _mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127));
+  return _mm512_castsi512_ps(_mm512_slli_epi32(biased, 23));
+}
+
+FT_INLINE Vec RoundToBf16(Vec v) {
+  const __m512i bits = _mm512_castps_si512(v);
+  const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+  const __m512i up = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7FFF)));
+  return _mm512_castsi512_ps(_mm512_and_si512(up, _mm512_set1_epi32(static_cast<int>(0xFFFF0000))));
+}
+// Even and odd elements of 32 bfloat16 numbers.
+FT_INLINE void LoadBf16Pairs(const char* p, Vec* even, Vec* odd) {
+  const __m512i v = _mm512_loadu_si512(p);
+  *even = _mm512_castsi512_ps(_mm512_slli_epi32(v, 16));
+  *odd = _mm512_castsi512_ps(_mm512_and_si512(v, _mm512_set1_epi32(static_cast<int>(0xFFFF0000))));
+}
+
+FT_INLINE void Prefetch(const char* p) { _mm_prefetch(p, _MM_HINT_T0); }
+
+// An upper bound of -log(x), x = (2^32 - 1 - draw) / 2^32, hence of the Gumbel noise of 16 draws.
+FT_INLINE Vec GumbelBound(const std::uint32_t* draws, float offset, float slope) {
+  const __m512i r = _mm512_loadu_si512(draws);
+  const __m512 rest = _mm512_max_ps(_mm512_cvtepu32_ps(_mm512_xor_si512(r, _mm512_set1_epi32(-1))),
+                                    _mm512_set1_ps(0.5F));
+  const __m512 bits = _mm512_cvtepi32_ps(_mm512_castps_si512(rest));
+  return _mm512_fnmadd_ps(bits, _mm512_set1_ps(slope), _mm512_set1_ps(offset));
+}
+
+// Philox on two sets of eight blocks, one block per 64-bit lane. The upper halves of the lanes hold
+// garbage that the 32-bit multiplication ignores. Lane order is such that unpacking puts words in
+// token order.
+FT_INLINE void DrawGroup(std::uint64_t seed, std::uint64_t position, std::uint32_t group,
+                         std::uint32_t* draws) {
+  constexpr int kXor3 = 0x96;
+  const __m512i m0 = _mm512_set1_epi64(0xD2511F53);
+  const __m512i m1 = _mm512_set1_epi64(0xCD9E8D57);
+  __m512i c0[2], c1[2], c2[2], c3[2];
+  for (int s = 0; s < 2; ++s) {
+    c0[s] = _mm512_add_epi64(_mm512_set1_epi64(std::int64_t{group} * 16 + 8 * s),
+                             _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7));
+    c1[s] = _mm512_set1_epi64(static_cast<std::int64_t>(position));
+    c2[s] = _mm512_set1_epi64(static_cast<std::int64_t>(position >> 32));
+    c3[s] = _mm512_setzero_si512();
+  }
+  std::uint32_t k0 = static_cast<std::uint32_t>(seed);
+  std::uint32_t k1 = static_cast<std::uint32_t>(seed >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const __m512i key0 = _mm512_set1_epi64(k0);
+    const __m512i key1 = _mm512_set1_epi64(k1);
+    for (int s = 0; s < 2; ++s) {
+      const __m512i p0 = _mm512_mul_epu32(c0[s], m0);
+      const __m512i p1 = _mm512_mul_epu32(c2[s], m1);
+      c0[s] = _mm512_ternarylogic_epi64(_mm512_srli_epi64(p1, 32), c1[s], key0, kXor3);
+      c2[s] = _mm512_ternarylogic_epi64(_mm512_srli_epi64(p0, 32), c3[s], key1, kXor3);
+      c1[s] = p1;
+      c3[s] = p0;
+    }
+    k0 += 0x9E3779B9U;
+    k1 += 0xBB67AE85U;
+  }
+  for (int s = 0; s < 2; ++s) {
+    const __m512i w01 = _mm512_mask_blend_epi32(0xAAAA, c0[s], _mm512_slli_epi64(c1[s], 32));
+    const __m512i w23 = _mm512_mask_blend_epi32(0xAAAA, c2[s], _mm512_slli_epi64(c3[s], 32));
+    _mm512_storeu_si512(draws + 32 * s, _mm512_unpacklo_epi64(w01, w23));
+    _mm512_storeu_si512(draws + 32 * s + 16, _mm512_unpackhi_epi64(w01, w23));
+  }
+}
+
+}  // namespace
+}  // namespace foretoken::cpu::FT_ISA
