@@ -31,21 +31,38 @@ void LogitFilter::Gather(const float* logits, float lowest) {
   }
 }
 
-void LogitFilter::KeepTopK(const float* logits, int k) {
-  // At least k tokens reach the k-th largest of the groups' maxima, and few more do.
+float LogitFilter::LogitReachedBy(const float* logits, int k) {
   group_maxima_.clear();
   for (int begin = 0; begin < vocabulary_; begin += kGroup) {
     group_maxima_.push_back(MaxLogit(logits + begin, std::min(kGroup, vocabulary_ - begin)));
   }
-  float lowest = kMinusInfinity;
-  if (k <= std::ssize(group_maxima_)) {
-    std::ranges::nth_element(group_maxima_, group_maxima_.begin() + (k - 1), std::greater());
-    lowest = group_maxima_[k - 1];
-  }
-  Gather(logits, lowest);
+  if (k > std::ssize(group_maxima_)) return kMinusInfinity;
+  std::ranges::nth_element(group_maxima_, group_maxima_.begin() + (k - 1), std::greater());
+  return group_maxima_[k - 1];
+}
+
+void LogitFilter::KeepTopK(const float* logits, int k) {
+  Gather(logits, LogitReachedBy(logits, k));
   if (k >= std::ssize(kept_)) return;
   std::nth_element(kept_.begin(), kept_.begin() + k, kept_.end());
   kept_.resize(k);
+}
+
+double LogitFilter::KeptMass(float max, float temperature) const {
+  double mass = 0;
+  for (const Entry& entry : kept_) mass += Weight(entry.logit, max, temperature);
+  return mass;
+}
+
+void LogitFilter::GatherNucleus(const float* logits, float top_p, float max, float temperature,
+                                double total) {
+  // The usual nucleus is small: look at about one token of every hundred before looking at more.
+  Gather(logits, LogitReachedBy(logits, vocabulary_ / kGroup / 2 + 1));
+  if (KeptMass(max, temperature) >= top_p * total) return;
+  // Tokens below a share of (1 - top_p) / vocabulary have less than 1 - top_p together, so the
+  // nucleus is complete without them; half of that leaves room for rounding.
+  const double share = 0.5 * (1.0 - double{top_p}) / vocabulary_;
+  Gather(logits, LogitBelow(max, temperature, std::log(share * total)));
 }
 
 void LogitFilter::KeepNucleus(float top_p, float max, float temperature, double total) {
@@ -90,13 +107,10 @@ void LogitFilter::Apply(const SamplingParams& params, float* logits) {
   double total = 0;
   if (top_k) {
     KeepTopK(logits, params.top_k);
-    for (const Entry& entry : kept_) total += Weight(entry.logit, max, temperature);
+    total = KeptMass(max, temperature);
   } else {
     total = SumWeights(logits, vocabulary_, max, temperature);
-    // Tokens below a share of (1 - top_p) / vocabulary have less than 1 - top_p together, so the
-    // nucleus is complete without them; half of that leaves room for rounding.
-    const double share = 0.5 * (1.0 - double{params.top_p}) / vocabulary_;
-    Gather(logits, std::max(min_p_logit, LogitBelow(max, temperature, std::log(share * total))));
+    GatherNucleus(logits, params.top_p, max, temperature, total);
   }
   if (params.top_p < 1.0F) KeepNucleus(params.top_p, max, temperature, total);
 

@@ -30,6 +30,11 @@ class LogitFilter {
   };
 
   void Gather(const float* logits, float lowest);
+  /// A logit that at least `k` tokens reach and, as a rule, not many more: the k-th largest of the
+  /// maxima of groups.
+  float LogitReachedBy(const float* logits, int k);
+  double KeptMass(float max, float temperature) const;
+  void GatherNucleus(const float* logits, float top_p, float max, float temperature, double total);
   void KeepTopK(const float* logits, int k);
   void KeepNucleus(float top_p, float max, float temperature, double total);
 

@@ -27,18 +27,17 @@ float MaxLogit(const float* logits, int count) {
 }
 
 double SumWeights(const float* logits, int count, float max, float temperature) {
-  std::array<double, kLanes> lanes{};
+  double sum = 0;
   std::array<float, kStrip> weights;
   for (int begin = 0; begin < count; begin += kStrip) {
     const int width = std::min(kStrip, count - begin);
     for (int i = 0; i < width; ++i) weights[i] = Weight(logits[begin + i], max, temperature);
     std::fill(weights.begin() + width, weights.end(), 0.0F);
-    for (int i = 0; i < kStrip; i += kLanes) {
-      for (int lane = 0; lane < kLanes; ++lane) lanes[lane] += weights[i + lane];
+    for (int half = kStrip / 2; half >= kLanes; half /= 2) {
+      for (int i = 0; i < half; ++i) weights[i] += weights[half + i];
     }
+    for (int lane = 0; lane < kLanes; ++lane) sum += weights[lane];
   }
-  double sum = 0;
-  for (const double lane : lanes) sum += lane;
   return sum;
 }
 
