@@ -4,75 +4,22 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <limits>
-#include <numeric>
-#include <random>
-#include <string>
 
-#include "backend/amx_emulation_test.h"
-#include "backend/cpu/cpu_backend.h"
-#include "backend/noise.h"
+#include "backend/conformance_testing.h"
+#include "base/philox.h"
 
 namespace foretoken {
 namespace {
 
 using ::testing::Pointwise;
 
-struct Subject {
-  const cpu::Kernels* kernels;
-  Precision precision;
-  std::string Name() const {
-    std::string name = std::string(kernels->name).substr(4);
-    return name + (precision == Precision::kBF16 ? "_BF16" : "_F32");
-  }
-};
+class OperationTest : public BackendTest {};
 
-std::vector<Subject> Subjects() {
-  std::vector<Subject> subjects;
-  for (const Precision precision : {Precision::kBF16, Precision::kF32}) {
-    for (const Isa isa : AvailableIsas()) subjects.push_back({&KernelsFor(isa), precision});
-  }
-  subjects.push_back({&cpu::amx_emulated::Table(), Precision::kBF16});
-  return subjects;
-}
-
-std::vector<float> Random(std::size_t count, std::uint32_t seed, float scale = 1.0F) {
-  std::mt19937 generator(seed);
-  std::normal_distribution<float> normal(0.0F, scale);
-  std::vector<float> values(count);
-  for (float& value : values) value = normal(generator);
-  return values;
-}
-
-TensorView ViewOf(const std::vector<float>& values, std::int64_t rows) {
-  return {DType::kF32,
-          {rows, static_cast<std::int64_t>(values.size()) / rows},
-          reinterpret_cast<const std::byte*>(values.data())};
-}
-
-bool SameBits(const float* a, const float* b, std::size_t count) {
-  return std::memcmp(a, b, count * sizeof(float)) == 0;
-}
-
-class BackendTest : public testing::TestWithParam<Subject> {
- protected:
-  std::unique_ptr<Backend> Make(ThreadPool* pool = nullptr) const {
-    return MakeCpuBackend(*GetParam().kernels, pool, GetParam().precision);
-  }
-  std::unique_ptr<Backend> Reference() const { return MakeReferenceBackend(GetParam().precision); }
-  bool bf16() const { return GetParam().precision == Precision::kBF16; }
-};
-
-INSTANTIATE_TEST_SUITE_P(All, BackendTest, testing::ValuesIn(Subjects()),
+INSTANTIATE_TEST_SUITE_P(All, OperationTest, testing::ValuesIn(Subjects()),
                          [](const auto& param) { return param.param.Name(); });
 
-MATCHER_P(NearBy, tolerance, "") {
-  return std::abs(std::get<0>(arg) - std::get<1>(arg)) <= tolerance;
-}
-
-TEST_P(BackendTest, MatMulAgreesWithReference) {
+TEST_P(OperationTest, MatMulAgreesWithReference) {
   auto backend = Make();
   auto reference = Reference();
   for (const auto& [outputs, inputs] :
@@ -99,7 +46,7 @@ TEST_P(BackendTest, MatMulAgreesWithReference) {
   }
 }
 
-TEST_P(BackendTest, MatMulRowsDoNotDependOnTheirBatchOrThreads) {
+TEST_P(OperationTest, MatMulRowsDoNotDependOnTheirBatchOrThreads) {
   ThreadPool pool({0, 1});
   auto backend = Make();
   auto threaded = Make(&pool);
@@ -139,7 +86,7 @@ TEST_P(BackendTest, MatMulRowsDoNotDependOnTheirBatchOrThreads) {
   }
 }
 
-TEST_P(BackendTest, PackStacksPartsAndEmbedReadsThemBack) {
+TEST_P(OperationTest, PackStacksPartsAndEmbedReadsThemBack) {
   auto backend = Make();
   auto reference = Reference();
   const auto first = Random(35 * 50, 1);
@@ -157,7 +104,7 @@ TEST_P(BackendTest, PackStacksPartsAndEmbedReadsThemBack) {
   EXPECT_TRUE(SameBits(out.data(), expected.data(), out.size()));
 }
 
-TEST_P(BackendTest, RmsNormAndSiluMul) {
+TEST_P(OperationTest, RmsNormAndSiluMul) {
   ThreadPool pool({0, 1});
   auto backend = Make(&pool);
   auto reference = Reference();
@@ -185,7 +132,7 @@ TEST_P(BackendTest, RmsNormAndSiluMul) {
   }
 }
 
-TEST_P(BackendTest, SiluMulOfExtremes) {
+TEST_P(OperationTest, SiluMulOfExtremes) {
   auto backend = Make();
   const float gate_up[] = {-1000.0F, 1000.0F, -90.0F, 0.0F, 2.0F, 3.0F, 5.0F, 7.0F};
   float out[4];
@@ -196,7 +143,7 @@ TEST_P(BackendTest, SiluMulOfExtremes) {
   EXPECT_EQ(out[3], 0.0F);
 }
 
-TEST_P(BackendTest, DrawsAreThoseOfPhilox) {
+TEST_P(OperationTest, DrawsAreThoseOfPhilox) {
   for (const std::uint64_t seed : {0ULL, 0x123456789ABCDEF0ULL, ~0ULL}) {
     for (const std::uint64_t position : {0ULL, 77ULL, 0xFFFFFFFFFULL}) {
       for (const std::uint32_t group : {0U, 1U, 800U, 0x3FFFFFFU / 2}) {
@@ -241,7 +188,7 @@ std::vector<float> LogitsOf(int kind, int vocabulary, std::uint32_t seed) {
   return logits;
 }
 
-TEST_P(BackendTest, NoisyTopIsExact) {
+TEST_P(OperationTest, NoisyTopIsExact) {
   auto backend = Make();
   auto reference = Reference();
   for (const int vocabulary : {5, 64, 512, 2048, 49152, 151936}) {

@@ -1,0 +1,264 @@
+// Attention and KV of every backend against the reference, and that results do not depend on where
+// keys lie or what is computed with them.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "backend/conformance_testing.h"
+
+namespace foretoken {
+namespace {
+
+using ::testing::Pointwise;
+
+class AttentionTest : public BackendTest {};
+
+INSTANTIATE_TEST_SUITE_P(All, AttentionTest, testing::ValuesIn(Subjects()),
+                         [](const auto& param) { return param.param.Name(); });
+
+// Keys and values of one sequence for attention tests: qkv rows by position, and for each position
+// the slot that it is stored in.
+struct AttentionCase {
+  HeadShape heads;
+  int positions = 0;
+  std::vector<float> qkv;
+  RopeTable rope;
+
+  AttentionCase(HeadShape shape, int count, std::uint32_t seed) : heads(shape), positions(count) {
+    qkv = Random(static_cast<std::size_t>(count * shape.row_width()), seed);
+    const int half = shape.head_dim / 2;
+    rope.head_dim = shape.head_dim;
+    rope.positions = count;
+    rope.cos = Buffer(static_cast<std::size_t>(count * half) * sizeof(float));
+    rope.sin = Buffer(static_cast<std::size_t>(count * half) * sizeof(float));
+    for (int p = 0; p < count; ++p) {
+      for (int i = 0; i < half; ++i) {
+        const double angle = p * std::pow(1e4, -double(i) / half);
+        rope.cos.as<float>()[p * half + i] = static_cast<float>(std::cos(angle));
+        rope.sin.as<float>()[p * half + i] = static_cast<float>(std::sin(angle));
+      }
+    }
+  }
+};
+
+// Positions [0, trunk) lie in `blocks`, the rest in `tail`.
+struct Placement {
+  std::vector<std::int32_t> blocks;
+  int trunk = 0;
+  std::vector<std::int32_t> tail;
+
+  std::int32_t SlotOf(int position) const {
+    if (position >= trunk) return tail[static_cast<std::size_t>(position - trunk)];
+    return blocks[static_cast<std::size_t>(position / kBlockSize)] * kBlockSize +
+           position % kBlockSize;
+  }
+};
+
+constexpr int kStoreBlocks = 12;
+constexpr int kLayers = 2;
+
+// Stores every position's key and value in layer 1; returns the rotated qkv rows.
+std::vector<float> StoreAll(Backend* backend, const AttentionCase& c, const Placement& placement,
+                            KvStore* kv) {
+  std::vector<float> qkv = c.qkv;
+  std::vector<RowPlace> rows;
+  for (int p = 0; p < c.positions; ++p) rows.push_back({p, placement.SlotOf(p), 0, p + 1, 0});
+  const std::int32_t* table = placement.blocks.data();
+  backend->RotateAndStore(c.rope, {rows, {&table, 1}, placement.tail}, c.heads, 1, qkv.data(), *kv);
+  return qkv;
+}
+
+// Attention of the given positions, all in one call.
+std::vector<float> AttendAt(Backend* backend, const AttentionCase& c, const Placement& placement,
+                            const std::vector<int>& queries) {
+  KvStore kv = backend->AllocateKv({kLayers, c.heads.kv_heads, c.heads.head_dim, kStoreBlocks});
+  const std::vector<float> all = StoreAll(backend, c, placement, &kv);
+  std::vector<float> qkv;
+  std::vector<RowPlace> rows;
+  for (const int p : queries) {
+    const auto width = c.heads.row_width();
+    qkv.insert(qkv.end(), all.begin() + p * width, all.begin() + (p + 1) * width);
+    rows.push_back({p, placement.SlotOf(p), 0, std::min(p + 1, placement.trunk), 0});
+  }
+  std::vector<float> out(queries.size() *
+                         static_cast<std::size_t>(c.heads.heads * c.heads.head_dim));
+  const std::int32_t* table = placement.blocks.data();
+  backend->Attention({rows, {&table, 1}, placement.tail}, c.heads, 1, qkv.data(), kv, out.data());
+  return out;
+}
+
+std::vector<int> Range(int begin, int end) {
+  std::vector<int> values(static_cast<std::size_t>(end - begin));
+  std::iota(values.begin(), values.end(), begin);
+  return values;
+}
+
+const HeadShape kHeadShapes[] = {{9, 3, 64}, {8, 8, 8}, {8, 4, 8}, {4, 1, 48}, {2, 2, 128}};
+
+TEST_P(AttentionTest, AttentionAgreesWithReference) {
+  auto backend = Make();
+  auto reference = Reference();
+  for (const HeadShape& heads : kHeadShapes) {
+    const AttentionCase c(heads, 100, 5);
+    const Placement trunk{{7, 2, 9, 0}, 100, {}};
+    const Placement mixed{{7, 2, 9, 0}, 70, Range(340, 370)};
+    for (const Placement& placement : {trunk, mixed}) {
+      const auto out = AttendAt(backend.get(), c, placement, Range(0, 100));
+      const auto expected = AttendAt(reference.get(), c, placement, Range(0, 100));
+      ASSERT_THAT(out, Pointwise(NearBy(bf16() ? 0.02F : 1e-4F), expected)) << heads.head_dim;
+    }
+  }
+}
+
+TEST_P(AttentionTest, RotateAgreesWithReference) {
+  auto backend = Make();
+  auto reference = Reference();
+  for (const HeadShape& heads : kHeadShapes) {
+    const AttentionCase c(heads, 40, 6);
+    const Placement placement{{1, 0}, 40, {}};
+    const KvShape shape{kLayers, heads.kv_heads, heads.head_dim, kStoreBlocks};
+    KvStore kv = backend->AllocateKv(shape);
+    EXPECT_EQ(kv.keys.bytes() + kv.values.bytes(), backend->KvBytes(shape));
+    KvStore plain = reference->AllocateKv(shape);
+    EXPECT_THAT(StoreAll(backend.get(), c, placement, &kv),
+                Pointwise(NearBy(1e-5F), StoreAll(reference.get(), c, placement, &plain)));
+  }
+}
+
+// Trunk or tail, whatever blocks and slots, alone or with others, on one thread or two: one result.
+TEST_P(AttentionTest, AttentionDoesNotDependOnPlacementBatchOrThreads) {
+  ThreadPool pool({0, 1});
+  auto backend = Make();
+  auto threaded = Make(&pool);
+  std::vector<std::int32_t> scattered;
+  for (int i = 0; i < 100; ++i) scattered.push_back(383 - (i * 7) % 101);
+  const std::vector<Placement> placements = {
+      {{3, 4, 5, 6}, 100, {}},
+      {{6, 1, 0, 2}, 100, {}},
+      {{2, 0}, 64, Range(300, 336)},
+      {{2, 0, 1}, 70, {scattered.begin(), scattered.begin() + 30}},
+      {{}, 0, scattered},
+      {{5, 1, 0, 3}, 97, {200, 290, 201}},
+  };
+  for (const HeadShape& heads : kHeadShapes) {
+    const AttentionCase c(heads, 100, 8);
+    const std::size_t width = static_cast<std::size_t>(heads.heads * heads.head_dim);
+    std::vector<float> alone;
+    for (int p = 0; p < 100; ++p) {
+      const auto row = AttendAt(backend.get(), c, placements[0], {p});
+      alone.insert(alone.end(), row.begin(), row.end());
+    }
+    for (std::size_t i = 0; i < placements.size(); ++i) {
+      for (Backend* each : {backend.get(), threaded.get()}) {
+        for (const int begin : {0, 1, 60, 84, 99}) {
+          const auto out = AttendAt(each, c, placements[i], Range(begin, 100));
+          ASSERT_TRUE(SameBits(out.data(), alone.data() + static_cast<std::size_t>(begin) * width,
+                               out.size()))
+              << "placement " << i << " from " << begin << ", head_dim " << heads.head_dim;
+        }
+      }
+    }
+  }
+}
+
+// A tree: branches after position 70, each with its own tail, in one call with a second sequence.
+TEST_P(AttentionTest, TreeRowsEqualTheirChains) {
+  auto backend = Make();
+  const HeadShape heads{9, 3, 64};
+  const std::size_t width = static_cast<std::size_t>(heads.heads * heads.head_dim);
+  const std::int64_t row_width = heads.row_width();
+  const int trunk = 70;
+  const int depth = 6;
+  const std::vector<std::int32_t> blocks = {4, 1, 3};
+  const std::int32_t* table = blocks.data();
+  const std::int32_t* const tables[] = {table, table};
+  KvStore kv = backend->AllocateKv({kLayers, heads.kv_heads, heads.head_dim, kStoreBlocks});
+  const AttentionCase base(heads, trunk + depth, 20);
+  StoreAll(backend.get(), base, {blocks, trunk, Range(180, 180 + depth)}, &kv);
+  std::vector<RowPlace> rows;
+  std::vector<float> qkv;
+  std::vector<float> expected;
+  std::vector<std::int32_t> tails;
+  for (int branch = 0; branch < 3; ++branch) {
+    // The branch replaces the qkv rows after the trunk; alone it is a plain chain.
+    AttentionCase chain(heads, trunk + depth, 30 + static_cast<std::uint32_t>(branch));
+    std::copy_n(base.qkv.begin(), trunk * row_width, chain.qkv.begin());
+    const auto alone =
+        AttendAt(backend.get(), chain, {{0, 1, 2}, trunk + depth, {}}, Range(trunk, trunk + depth));
+    expected.insert(expected.end(), alone.begin(), alone.end());
+    const auto tail_begin = static_cast<std::int32_t>(tails.size());
+    std::vector<RowPlace> branch_rows;
+    for (int i = 0; i < depth; ++i) {
+      const std::int32_t slot = 200 + (branch * depth + i) * 5;
+      tails.push_back(slot);
+      branch_rows.push_back({trunk + i, slot, branch == 2 ? 1 : 0, trunk, tail_begin});
+    }
+    rows.insert(rows.end(), branch_rows.begin(), branch_rows.end());
+    qkv.insert(qkv.end(), chain.qkv.begin() + trunk * row_width, chain.qkv.end());
+  }
+  const BatchPlan plan{rows, tables, tails};
+  const AttentionCase rope(heads, trunk + depth, 0);
+  backend->RotateAndStore(rope.rope, plan, heads, 1, qkv.data(), kv);
+  std::vector<float> out(rows.size() * width);
+  backend->Attention(plan, heads, 1, qkv.data(), kv, out.data());
+  EXPECT_TRUE(SameBits(out.data(), expected.data(), out.size()));
+
+  // The same with the rows of the first two branches interleaved level by level.
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < depth; ++i) order.insert(order.end(), {i, depth + i});
+  std::vector<RowPlace> mixed_rows;
+  std::vector<float> mixed_qkv;
+  for (const std::size_t row : order) {
+    mixed_rows.push_back(rows[row]);
+    mixed_qkv.insert(mixed_qkv.end(), qkv.begin() + static_cast<std::ptrdiff_t>(row) * row_width,
+                     qkv.begin() + static_cast<std::ptrdiff_t>(row + 1) * row_width);
+  }
+  std::vector<float> mixed(mixed_rows.size() * width);
+  backend->Attention({mixed_rows, tables, tails}, heads, 1, mixed_qkv.data(), kv, mixed.data());
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    EXPECT_TRUE(SameBits(mixed.data() + i * width, expected.data() + order[i] * width, width)) << i;
+  }
+}
+
+TEST_P(AttentionTest, CopyKvMovesEveryLayer) {
+  auto backend = Make();
+  for (const HeadShape& heads : kHeadShapes) {
+    const AttentionCase c(heads, 50, 11);
+    const Placement from{{2, 0}, 50, {}};
+    const Placement to{{5, 1}, 33, Range(320, 337)};
+    KvStore kv = backend->AllocateKv({kLayers, heads.kv_heads, heads.head_dim, kStoreBlocks});
+    const auto qkv = StoreAll(backend.get(), c, from, &kv);
+    std::vector<KvMove> moves;
+    for (int p = 0; p < 50; ++p) {
+      moves.push_back({from.SlotOf(p), 380});  // By way of another slot: moves go in order.
+      moves.push_back({380, to.SlotOf(p)});
+    }
+    backend->CopyKv(kv, moves);
+    std::vector<RowPlace> rows;
+    for (int p = 0; p < 50; ++p) rows.push_back({p, to.SlotOf(p), 0, std::min(p + 1, 33), 0});
+    std::vector<float> out(static_cast<std::size_t>(50 * heads.heads * heads.head_dim));
+    const std::int32_t* table = to.blocks.data();
+    backend->Attention({rows, {&table, 1}, to.tail}, heads, 1, qkv.data(), kv, out.data());
+    const auto expected = AttendAt(backend.get(), c, from, Range(0, 50));
+    EXPECT_TRUE(SameBits(out.data(), expected.data(), out.size()));
+  }
+}
+
+// What other sequences left in the lanes beyond a row's position does not reach its result.
+TEST_P(AttentionTest, AttentionIgnoresLanesBeyondTheRow) {
+  auto backend = Make();
+  const HeadShape heads{4, 2, 32};
+  const AttentionCase c(heads, 64, 13);
+  const Placement placement{{0, 1}, 64, {}};
+  const auto expected = AttendAt(backend.get(), c, placement, {40});
+  AttentionCase other(heads, 64, 14);
+  std::copy_n(c.qkv.begin(), 41 * heads.row_width(), other.qkv.begin());
+  const auto out = AttendAt(backend.get(), other, placement, {40});
+  EXPECT_TRUE(SameBits(out.data(), expected.data(), out.size()));
+}
+
+}  // namespace
+}  // namespace foretoken

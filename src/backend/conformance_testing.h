@@ -1,0 +1,68 @@
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "backend/amx_emulation_test.h"
+#include "backend/cpu/cpu_backend.h"
+
+namespace foretoken {
+
+/// A backend under test: kernels and a precision.
+struct Subject {
+  const cpu::Kernels* kernels;
+  Precision precision;
+  std::string Name() const {
+    std::string name = std::string(kernels->name).substr(4);
+    return name + (precision == Precision::kBF16 ? "_BF16" : "_F32");
+  }
+};
+
+inline std::vector<Subject> Subjects() {
+  std::vector<Subject> subjects;
+  for (const Precision precision : {Precision::kBF16, Precision::kF32}) {
+    for (const Isa isa : AvailableIsas()) subjects.push_back({&KernelsFor(isa), precision});
+  }
+  subjects.push_back({&cpu::amx_emulated::Table(), Precision::kBF16});
+  return subjects;
+}
+
+inline std::vector<float> Random(std::size_t count, std::uint32_t seed, float scale = 1.0F) {
+  std::mt19937 generator(seed);
+  std::normal_distribution<float> normal(0.0F, scale);
+  std::vector<float> values(count);
+  for (float& value : values) value = normal(generator);
+  return values;
+}
+
+inline TensorView ViewOf(const std::vector<float>& values, std::int64_t rows) {
+  return {DType::kF32,
+          {rows, static_cast<std::int64_t>(values.size()) / rows},
+          reinterpret_cast<const std::byte*>(values.data())};
+}
+
+inline bool SameBits(const float* a, const float* b, std::size_t count) {
+  return std::memcmp(a, b, count * sizeof(float)) == 0;
+}
+
+class BackendTest : public testing::TestWithParam<Subject> {
+ protected:
+  std::unique_ptr<Backend> Make(ThreadPool* pool = nullptr) const {
+    return MakeCpuBackend(*GetParam().kernels, pool, GetParam().precision);
+  }
+  std::unique_ptr<Backend> Reference() const { return MakeReferenceBackend(GetParam().precision); }
+  bool bf16() const { return GetParam().precision == Precision::kBF16; }
+};
+
+MATCHER_P(NearBy, tolerance, "") {
+  return std::abs(std::get<0>(arg) - std::get<1>(arg)) <= tolerance;
+}
+
+}  // namespace foretoken
