@@ -167,14 +167,28 @@ void Engine::Impl::TakeInbox() {
 
 void Engine::Impl::Retire(Sequence* sequence) {
   const auto removed = scheduler_.Remove(sequence);
-  if (removed->speculated) {
-    if (drafter_ != nullptr) drafter_->Forget(removed->id);
-    if (speculator_ != nullptr) speculator_->Close(removed->id);
-  }
+  EndSpeculation(removed.get());
   removed->stats.output_tokens = removed->output_tokens();
   removed->stats.finished_ns = NowNs();
   --unfinished_;
   removed->request.listener->OnFinish(removed->id, *removed->finish, removed->stats);
+}
+
+void Engine::Impl::EndSpeculation(Sequence* sequence) {
+  if (!sequence->speculated) return;
+  sequence->speculated = false;
+  if (drafter_ != nullptr) drafter_->Forget(sequence->id);
+  if (speculator_ != nullptr) speculator_->Close(sequence->id);
+}
+
+void Engine::Impl::EndSpeculationOfPreempted() {
+  // A waiting sequence holds no KV, here or at the draft; it starts afresh when it runs again.
+  for (const auto& sequence : scheduler_.waiting()) EndSpeculation(sequence.get());
+}
+
+void Engine::Impl::ForcePreemption() {
+  scheduler_.PreemptYoungest();
+  EndSpeculationOfPreempted();
 }
 
 void Engine::Impl::AdmitWaiting() {
@@ -183,8 +197,6 @@ void Engine::Impl::AdmitWaiting() {
   scheduler_.Admit(&admitted_);
   if (speculator_ == nullptr) return;
   for (Sequence* sequence : admitted_) {
-    // A preempted sequence stays open: its tokens have not changed.
-    if (sequence->speculated) continue;
     sequence->speculated = true;
     speculator_->Open(Describe(*sequence));
   }
@@ -202,9 +214,6 @@ void Engine::Impl::HealSpeculator() {
   if (speculator_ == nullptr || !speculator_->NeedsHealing()) return;
   std::vector<LiveSequence> live;
   for (const auto& sequence : scheduler_.running()) {
-    if (sequence->speculated) live.push_back(Describe(*sequence));
-  }
-  for (const auto& sequence : scheduler_.waiting()) {
     if (sequence->speculated) live.push_back(Describe(*sequence));
   }
   speculator_->Heal(live);

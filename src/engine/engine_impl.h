@@ -31,7 +31,7 @@ class Engine::Impl {
   void ResetStats() { stats_ = EngineStats{}; }
   KvUsage kv_usage() const { return scheduler_.kv().Usage(); }
   Status CheckIdle() const;
-  void ForcePreemption() { scheduler_.PreemptYoungest(); }
+  void ForcePreemption();
 
  private:
   Status Validate(const Request& request) const;
@@ -40,6 +40,8 @@ class Engine::Impl {
   void TakeInbox();
   void AdmitWaiting();
   void HealSpeculator();
+  void EndSpeculation(Sequence* sequence);
+  void EndSpeculationOfPreempted();
   LiveSequence Describe(const Sequence& sequence) const;
   void Retire(Sequence* sequence);
 

@@ -21,7 +21,9 @@ bool Engine::Impl::Step() {
   round_wait_ns_ = 0;
   round_choose_ns_ = 0;
   CollectProposals();
-  if (!PlanPass()) return true;
+  const bool planned = PlanPass();
+  EndSpeculationOfPreempted();
+  if (!planned) return true;
 
   const std::int64_t pass_start = NowNs();
   const float* logits = target_->Forward(batch_, kv_);

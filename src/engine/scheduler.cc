@@ -40,6 +40,8 @@ void Scheduler::PreemptYoungest() {
   Sequence& victim = *running_.back();
   kv_.Release(&victim.kv);
   victim.in_pass = false;
+  victim.proposal.Clear();
+  victim.awaits_jit = false;
   ++victim.stats.preemptions;
   waiting_.push_front(std::move(running_.back()));
   running_.pop_back();

@@ -98,12 +98,12 @@ void SpeculatorClient::Open(const LiveSequence& sequence) {
     spare_.pop_back();
   }
   slot->sequence = sequence.sequence;
-  slot->epoch = 1;
+  slot->epoch = ++last_epoch_;
   slot->awaits_chain = false;
   slot->has_chain = false;
   slot->cache.Reset(slot->epoch);
   slots_.push_back(std::move(slot));
-  SendOpen(sequence, 1);
+  SendOpen(sequence, slots_.back()->epoch);
 }
 
 void SpeculatorClient::SendOpen(const LiveSequence& sequence, std::uint32_t epoch) {
@@ -192,7 +192,7 @@ void SpeculatorClient::SendOutcome(SequenceId sequence, Outcome outcome,
                                    bool wants_jit) {
   Slot* slot = Find(sequence);
   if (slot == nullptr) return;
-  ++slot->epoch;
+  slot->epoch = ++last_epoch_;
   slot->cache.Reset(slot->epoch);
   slot->awaits_chain = wants_jit;
   slot->has_chain = wants_jit && !healthy_;

@@ -110,6 +110,7 @@ class SpeculatorClient {
   std::vector<std::unique_ptr<Slot>> slots_;
   std::vector<std::unique_ptr<Slot>> spare_;
   int vocabulary_ = 0;  // From the speculator's kReady; 0 before it.
+  std::uint32_t last_epoch_ = 0;  // Never reused, so that a reopened sequence hits nothing stale.
   bool healthy_ = true;
   bool needs_healing_ = false;
   bool restarted_ = false;

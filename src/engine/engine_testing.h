@@ -1,0 +1,103 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/loaded_model.h"
+
+namespace foretoken {
+
+/// Collects what requests produce; one for many.
+class Collector : public RequestListener {
+ public:
+  struct Output {
+    std::vector<Token> tokens;
+    std::vector<TokenOrigin> origins;
+    std::string text;
+    std::vector<std::vector<TokenLogprob>> logprobs;
+    FinishReason reason = FinishReason::kCancelled;
+    RequestStats stats;
+    bool finished = false;
+  };
+
+  void OnToken(SequenceId sequence, const EmittedToken& token) override {
+    Output& output = outputs[sequence];
+    output.tokens.push_back(token.token);
+    output.origins.push_back(token.origin);
+    output.text += token.text;
+    if (token.logprobs != nullptr) output.logprobs.push_back(*token.logprobs);
+  }
+  void OnFinish(SequenceId sequence, FinishReason reason, const RequestStats& stats) override {
+    Output& output = outputs[sequence];
+    output.reason = reason;
+    output.stats = stats;
+    output.finished = true;
+  }
+
+  std::map<SequenceId, Output> outputs;
+};
+
+/// The bundled pair, loaded once per test program.
+inline std::string BundledModel(const std::string& name) {
+  return std::string(FORETOKEN_SOURCE_DIR) + "/models/" + name;
+}
+
+inline LoadedModel* BundledTarget() {
+  static const auto target = [] {
+    auto loaded = LoadModel({.directory = BundledModel("demo-target")}, {AvailableCores().front()},
+                            Precision::kBF16);
+    EXPECT_TRUE(loaded.ok()) << (loaded.ok() ? "" : loaded.error().message);
+    return std::move(loaded).value();
+  }();
+  return target.get();
+}
+
+inline DraftSetup BundledDraft() {
+  const auto cores = AvailableCores();
+  return {.source = {.directory = BundledModel("demo-draft")}, .cores = {cores.back()}};
+}
+
+/// Runs all prompts to the end, all submitted at once, and returns outputs in their order.
+inline std::vector<Collector::Output> Generate(Engine& engine,
+                                               const std::vector<std::vector<Token>>& prompts,
+                                               const SamplingParams& sampling,
+                                               const StopRules& stop) {
+  Collector collector;
+  std::vector<SequenceId> ids;
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    SamplingParams own = sampling;
+    own.seed += i;
+    auto id = engine.Submit(
+        {.prompt = prompts[i], .sampling = own, .stop = stop, .listener = &collector});
+    EXPECT_TRUE(id.ok()) << (id.ok() ? "" : id.error().message);
+    ids.push_back(*id);
+  }
+  engine.RunUntilIdle();
+  const Status idle = engine.CheckIdle();
+  EXPECT_TRUE(idle.ok()) << (idle.ok() ? "" : idle.error().message);
+  std::vector<Collector::Output> outputs;
+  for (const SequenceId id : ids) outputs.push_back(collector.outputs[id]);
+  return outputs;
+}
+
+inline std::vector<std::vector<Token>> StoryPrompts() {
+  const char* texts[] = {
+      "Once upon a time, there was a little girl named Lily.",
+      "One day, a small dragon found a red ball in the park.",
+      "Tom and his dog went to the sea. The dog was very",
+      "The old man had a big garden with many",
+      "Sara wanted to fly like a bird, so she",
+  };
+  std::vector<std::vector<Token>> prompts;
+  for (const char* text : texts) {
+    prompts.push_back(BundledTarget()->tokenizer->Encode(text, true, false));
+  }
+  return prompts;
+}
+
+}  // namespace foretoken

@@ -1,0 +1,333 @@
+// The promise (design.md section 1): every mode emits the tokens of AR, bit for bit.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/engine_testing.h"
+
+namespace foretoken {
+namespace {
+
+struct Setting {
+  std::string name;
+  SamplingParams sampling;
+};
+
+std::vector<Setting> Settings() {
+  std::vector<Setting> settings;
+  for (const float temperature : {0.0F, 0.7F, 1.0F}) {
+    SamplingParams plain{.temperature = temperature, .seed = 11};
+    settings.push_back({"T=" + std::to_string(temperature), plain});
+  }
+  SamplingParams filters{
+      .temperature = 0.9F, .top_k = 40, .top_p = 0.9F, .min_p = 0.02F, .seed = 5};
+  settings.push_back({"filters", filters});
+  SamplingParams penalties{.temperature = 0.8F,
+                           .repetition_penalty = 1.2F,
+                           .frequency_penalty = 0.3F,
+                           .presence_penalty = 0.2F,
+                           .seed = 9};
+  penalties.logit_bias = {{300, 2.0F}, {400, -5.0F}};
+  settings.push_back({"penalties", penalties});
+  SamplingParams greedy_penalty{.repetition_penalty = 1.3F};
+  settings.push_back({"greedy with penalty", greedy_penalty});
+  return settings;
+}
+
+constexpr StopRules kStop{.max_tokens = 96};
+
+std::vector<std::vector<Token>> TokensOf(const std::vector<Collector::Output>& outputs) {
+  std::vector<std::vector<Token>> tokens;
+  for (const auto& output : outputs) tokens.push_back(output.tokens);
+  return tokens;
+}
+
+std::unique_ptr<Engine> Make(Mode mode, EngineOptions options, DraftSetup draft = BundledDraft()) {
+  auto engine = MakeEngine(mode, options, BundledTarget(), draft);
+  EXPECT_TRUE(engine.ok()) << (engine.ok() ? "" : engine.error().message);
+  return std::move(engine).value();
+}
+
+// AR, one sequence at a time, without a prefix cache: what everything else must equal.
+const std::vector<std::vector<Token>>& Truth(const Setting& setting) {
+  static std::map<std::string, std::vector<std::vector<Token>>> known;
+  auto& truth = known[setting.name];
+  if (truth.empty()) {
+    const auto engine = Make(Mode::kAr, {.max_batch = 1, .prefix_cache = false});
+    truth = TokensOf(Generate(*engine, StoryPrompts(), setting.sampling, kStop));
+  }
+  return truth;
+}
+
+struct Case {
+  std::string name;
+  Mode mode;
+  EngineOptions options;
+  std::int64_t delay_us = 0;
+};
+
+class Equality : public testing::TestWithParam<Case> {};
+
+TEST_P(Equality, EveryTokenEqualsAr) {
+  DraftSetup draft = BundledDraft();
+  draft.delay_us = GetParam().delay_us;
+  const auto engine = Make(GetParam().mode, GetParam().options, draft);
+  for (const Setting& setting : Settings()) {
+    const auto outputs = Generate(*engine, StoryPrompts(), setting.sampling, kStop);
+    EXPECT_EQ(TokensOf(outputs), Truth(setting)) << setting.name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Modes, Equality,
+    testing::Values(
+        Case{"ArBatch4", Mode::kAr, {.max_batch = 4}},
+        Case{"ArSmallChunks", Mode::kAr, {.max_batch = 3, .prefill_chunk = 5}},
+        Case{"SdBatch1", Mode::kSd, {.max_batch = 1}},
+        Case{"SdBatch4", Mode::kSd, {.lookahead = 4, .max_batch = 4}},
+        Case{"SsdJitBatch1", Mode::kSsd, {.max_batch = 1}},
+        Case{"SsdJitBatch4", Mode::kSsd, {.max_batch = 4}},
+        Case{"SsdNgram", Mode::kSsd, {.fallback = Fallback::kNgram, .max_batch = 4}},
+        Case{"SsdNone", Mode::kSsd, {.lookahead = 3, .fanout = 1, .fallback = Fallback::kNone}},
+        Case{"SsdSlowSpeculator", Mode::kSsd, {.max_batch = 2}, 3000},
+        // Room for little more than one sequence: preemption by necessity.
+        Case{"SsdTinyPool", Mode::kSsd, {.max_batch = 5, .max_context = 160, .kv_tokens = 192}},
+        Case{"SdTinyPool", Mode::kSd, {.max_batch = 5, .max_context = 160, .kv_tokens = 192}}),
+    [](const auto& test) { return test.param.name; });
+
+TEST(EqualityUnder, ForcedPreemption) {
+  for (const Mode mode : {Mode::kAr, Mode::kSd, Mode::kSsd}) {
+    const auto engine = Make(mode, {.max_batch = 3});
+    const Setting setting = Settings()[2];
+    Collector collector;
+    const auto prompts = StoryPrompts();
+    std::vector<SequenceId> ids;
+    for (std::size_t i = 0; i < prompts.size(); ++i) {
+      SamplingParams sampling = setting.sampling;
+      sampling.seed += i;
+      ids.push_back(*engine->Submit(
+          {.prompt = prompts[i], .sampling = sampling, .stop = kStop, .listener = &collector}));
+    }
+    int preemptions = 0;
+    for (int step = 0; engine->Step(); ++step) {
+      if (step % 7 == 3) engine->ForcePreemption();
+    }
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      EXPECT_EQ(collector.outputs[ids[i]].tokens, Truth(setting)[i]) << ModeName(mode);
+      preemptions += collector.outputs[ids[i]].stats.preemptions;
+    }
+    EXPECT_GT(preemptions, 3);
+    EXPECT_TRUE(engine->CheckIdle().ok());
+  }
+}
+
+// A drafter that knows what AR will say and proposes trees around it, some branches right, most
+// wrong: verification must find its way and leave the KV in order.
+class OracleTreeDrafter : public Drafter {
+ public:
+  explicit OracleTreeDrafter(std::vector<std::vector<Token>> full) : full_(std::move(full)) {}
+
+  void Propose(std::span<DraftContext> contexts) override {
+    for (DraftContext& context : contexts) {
+      Proposal& proposal = *context.proposal;
+      proposal.Clear();
+      proposal.source = ProposalSource::kDraft;
+      const auto truth = TruthFor(context.tokens);
+      // Level by level: a decoy, then the true token, then another decoy below a random node.
+      int parent = 0;
+      for (int depth = 0; depth < 4; ++depth) {
+        if (proposal.size() + 3 > context.lookahead) break;
+        const std::size_t at = context.tokens.size() + depth;
+        if (at >= truth.size()) break;
+        const Token right = truth[at];
+        Add(&proposal, parent, (right + 1 + Next() % 50) % 2048);
+        if (Next() % 4 != 0) {
+          Add(&proposal, parent, right);
+          const int node = proposal.size();
+          Add(&proposal, static_cast<int>(Next() % node), (right + 60 + Next() % 50) % 2048);
+          parent = node;
+        }
+      }
+    }
+  }
+  void Forget(SequenceId) override {}
+
+ private:
+  static void Add(Proposal* proposal, int parent, Token token) {
+    proposal->tokens.push_back(token);
+    proposal->parents.push_back(static_cast<std::int8_t>(parent));
+  }
+  std::span<const Token> TruthFor(std::span<const Token> prefix) const {
+    for (const auto& tokens : full_) {
+      if (tokens.size() >= prefix.size() &&
+          std::equal(prefix.begin(), prefix.end(), tokens.begin())) {
+        return tokens;
+      }
+    }
+    return {};
+  }
+  std::uint32_t Next() { return state_ = state_ * 1664525U + 1013904223U, state_ >> 8; }
+
+  std::vector<std::vector<Token>> full_;
+  std::uint32_t state_ = 1;
+};
+
+TEST(EqualityUnder, TreeProposals) {
+  const Setting setting = Settings()[2];
+  const auto prompts = StoryPrompts();
+  std::vector<std::vector<Token>> full;
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    full.push_back(prompts[i]);
+    full.back().insert(full.back().end(), Truth(setting)[i].begin(), Truth(setting)[i].end());
+  }
+  LoadedModel* target = BundledTarget();
+  auto engine =
+      Engine::Create({.lookahead = 20, .max_batch = 3}, target->model.get(), target->pool.get(),
+                     target->tokenizer.get(), std::make_unique<OracleTreeDrafter>(full), nullptr);
+  ASSERT_TRUE(engine.ok());
+  const auto outputs = Generate(**engine, prompts, setting.sampling, kStop);
+  EXPECT_EQ(TokensOf(outputs), Truth(setting));
+  int accepted = 0;
+  for (const auto& output : outputs) accepted += output.stats.accepted;
+  EXPECT_GT(accepted, 100);
+}
+
+TEST(Speculation, AcceptsAndHits) {
+  const auto sd = Make(Mode::kSd, {.max_batch = 1});
+  const auto ssd = Make(Mode::kSsd, {.max_batch = 1});
+  for (Engine* engine : {sd.get(), ssd.get()}) {
+    int rounds = 0;
+    int tokens = 0;
+    int hits = 0;
+    for (const auto& output : Generate(*engine, StoryPrompts(), {}, kStop)) {
+      rounds += output.stats.rounds;
+      tokens += output.stats.output_tokens;
+      hits += output.stats.hits_full + output.stats.hits_partial;
+      EXPECT_LE(output.stats.hits_full, output.stats.lookups_full);
+    }
+    // The card of the pair gives an acceptance of 0.85 at T = 0: far more than one token a round.
+    EXPECT_GT(tokens, 2 * rounds);
+    if (engine == ssd.get()) {
+      EXPECT_GT(hits, rounds / 4);
+    }
+  }
+}
+
+TEST(Engine, StopStringsCutTheSameTextInEveryMode) {
+  std::vector<std::string> texts;
+  for (const Mode mode : {Mode::kAr, Mode::kSd, Mode::kSsd}) {
+    const auto engine = Make(mode, {.max_batch = 2});
+    StopRules stop = kStop;
+    stop.stop_strings = {"and she", ". The"};
+    for (const auto& output : Generate(*engine, StoryPrompts(), {}, stop)) {
+      EXPECT_EQ(output.text.find("and she"), std::string::npos);
+      EXPECT_EQ(output.text.find(". The"), std::string::npos);
+      texts.push_back(output.text + "/" + std::string(FinishReasonName(output.reason)) + "/" +
+                      std::to_string(output.stats.output_tokens));
+    }
+  }
+  const std::size_t count = StoryPrompts().size();
+  for (std::size_t i = 0; i < texts.size(); ++i) EXPECT_EQ(texts[i], texts[i % count]);
+}
+
+TEST(Engine, LimitsHoldToTheToken) {
+  for (const Mode mode : {Mode::kAr, Mode::kSd, Mode::kSsd}) {
+    const auto engine = Make(mode, {.max_batch = 2, .max_context = 64});
+    for (const int limit : {1, 2, 5, 1000}) {
+      const StopRules stop{.max_tokens = limit, .ignore_eos = true};
+      const auto prompts = StoryPrompts();
+      const auto outputs = Generate(*engine, prompts, {}, stop);
+      for (std::size_t i = 0; i < outputs.size(); ++i) {
+        const int room = 64 - static_cast<int>(prompts[i].size());
+        EXPECT_EQ(static_cast<int>(outputs[i].tokens.size()), std::min(limit, room));
+        EXPECT_EQ(outputs[i].reason,
+                  limit <= room ? FinishReason::kMaxTokens : FinishReason::kContextFull);
+      }
+    }
+  }
+}
+
+TEST(Engine, LogprobsAreOfTheRawDistributionInEveryMode) {
+  std::vector<std::vector<TokenLogprob>> first;
+  for (const Mode mode : {Mode::kAr, Mode::kSd, Mode::kSsd}) {
+    const auto engine = Make(mode, {.max_batch = 1});
+    SamplingParams sampling{.temperature = 1.0F, .seed = 3};
+    sampling.top_logprobs = 3;
+    const auto outputs = Generate(*engine, {StoryPrompts()[0]}, sampling, {.max_tokens = 20});
+    ASSERT_EQ(outputs[0].logprobs.size(), 20);
+    for (std::size_t i = 0; i < 20; ++i) {
+      const auto& entry = outputs[0].logprobs[i];
+      ASSERT_EQ(entry.size(), 4);
+      EXPECT_EQ(entry[0].token, outputs[0].tokens[i]);
+      EXPECT_GE(entry[1].logprob, entry[2].logprob);
+      if (mode == Mode::kAr) {
+        first.push_back(entry);
+      } else {
+        for (int j = 0; j < 4; ++j) {
+          EXPECT_EQ(entry[j].token, first[i][j].token);
+          EXPECT_EQ(entry[j].logprob, first[i][j].logprob);
+        }
+      }
+    }
+  }
+}
+
+TEST(Engine, PrefixCacheFindsSharedPromptsAndChangesNothing) {
+  std::string text =
+      "Once upon a time, there was a little girl named Lily. She had a red ball and a blue ball. "
+      "She liked to play with her friends in the park every day after school was over.";
+  const auto prompt = BundledTarget()->tokenizer->Encode(text, true, false);
+  const auto engine = Make(Mode::kAr, {.max_batch = 1});
+  const auto first = Generate(*engine, {prompt}, {}, kStop);
+  const auto second = Generate(*engine, {prompt}, {}, kStop);
+  EXPECT_EQ(first[0].stats.cached_prompt_tokens, 0);
+  EXPECT_GE(second[0].stats.cached_prompt_tokens, 32);
+  EXPECT_EQ(first[0].tokens, second[0].tokens);
+}
+
+TEST(Engine, RefusesWhatCannotRun) {
+  const auto engine = Make(Mode::kAr, {.max_batch = 1, .max_waiting = 1, .max_context = 64});
+  Collector collector;
+  const auto submit = [&](std::vector<Token> prompt, SamplingParams sampling = {},
+                          StopRules stop = {}) {
+    return engine->Submit({.prompt = std::move(prompt),
+                           .sampling = sampling,
+                           .stop = std::move(stop),
+                           .listener = &collector});
+  };
+  EXPECT_THAT(submit({}).error().message, testing::HasSubstr("empty"));
+  EXPECT_THAT(submit({5, 99999}).error().message, testing::HasSubstr("outside the vocabulary"));
+  EXPECT_THAT(submit(std::vector<Token>(64, 5)).error().message,
+              testing::HasSubstr("the context holds 64"));
+  EXPECT_FALSE(submit({1}, {.temperature = -1}).ok());
+  EXPECT_FALSE(submit({1}, {}, {.max_tokens = 0}).ok());
+  EXPECT_TRUE(submit({1, 5}).ok());
+  EXPECT_TRUE(submit({1, 5}).ok());
+  EXPECT_EQ(submit({1, 5}).error().code, ErrorCode::kUnavailable);
+  engine->RunUntilIdle();
+  EXPECT_EQ(collector.outputs.size(), 2);
+}
+
+TEST(Engine, CancelEndsARequestAndFreesItsMemory) {
+  for (const Mode mode : {Mode::kAr, Mode::kSd, Mode::kSsd}) {
+    const auto engine = Make(mode, {.max_batch = 1});
+    Collector collector;
+    const Request request{.prompt = StoryPrompts()[0],
+                          .stop = {.max_tokens = 400, .ignore_eos = true},
+                          .listener = &collector};
+    const auto running = engine->Submit(request);
+    const auto waiting = engine->Submit(request);
+    for (int i = 0; i < 5; ++i) engine->Step();
+    engine->Cancel(*running);
+    engine->Cancel(*waiting);
+    engine->Cancel(12345);
+    engine->RunUntilIdle();
+    EXPECT_EQ(collector.outputs[*running].reason, FinishReason::kCancelled);
+    EXPECT_FALSE(collector.outputs[*running].tokens.empty());
+    EXPECT_TRUE(collector.outputs[*waiting].finished);
+    EXPECT_TRUE(engine->CheckIdle().ok());
+  }
+}
+
+}  // namespace
+}  // namespace foretoken
