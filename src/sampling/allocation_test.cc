@@ -13,9 +13,12 @@ int allocations = 0;
 }  // namespace
 
 // Counts every allocation of this test program.
-void* operator new(std::size_t bytes) {
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
   ++allocations;
-  void* memory = std::malloc(bytes);
+  return std::malloc(bytes);
+}
+void* operator new(std::size_t bytes) {
+  void* memory = operator new(bytes, std::nothrow);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
