@@ -74,10 +74,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Combine(testing::ValuesIn(BackendCases()),
                      testing::Values("stories260K", "llama2xs-279K", "demo-target", "demo-draft")),
     [](const auto& test) {
-      std::string name = std::get<0>(test.param).name + "_" + std::get<1>(test.param);
-      std::replace_if(
-          name.begin(), name.end(), [](char c) { return !std::isalnum(c); }, '_');
-      return name;
+      return TestName(std::get<0>(test.param).name + "_" + std::get<1>(test.param));
     });
 
 }  // namespace

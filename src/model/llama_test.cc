@@ -68,6 +68,18 @@ TEST_P(LlamaTest, LogitsAreFiniteAndSpread) {
   EXPECT_LT(deviation, 5.0);
 }
 
+// Operations agree to a rounding (the backends' conformance test); so must the model they make up.
+TEST_P(LlamaTest, AgreesWithTheReference) {
+  const std::vector<Token> tokens = RandomTokens(40);
+  const std::vector<float> logits = RunChunked(tokens, 40);
+  const auto reference = MakeReferenceBackend(backend_->precision());
+  model_ = LlamaModel::Synthetic(SmallConfig(), 1, reference.get());
+  const std::vector<float> expected = RunChunked(tokens, 40);
+  const float tolerance = backend_->precision() == Precision::kBF16 ? 0.1F : 1e-4F;
+  EXPECT_THAT(logits, testing::Pointwise(testing::FloatNear(tolerance), expected));
+  model_.reset();
+}
+
 TEST_P(LlamaTest, SameSeedSameWeights) {
   const std::vector<Token> tokens = RandomTokens(3);
   const std::vector<float> first = RunChunked(tokens, 3);
@@ -184,11 +196,8 @@ INSTANTIATE_TEST_SUITE_P(Backends, LlamaTest,
                                           testing::Values(Precision::kF32, Precision::kBF16)),
                          [](const auto& test) {
                            const bool bf16 = std::get<1>(test.param) == Precision::kBF16;
-                           std::string name = std::get<0>(test.param).name;
-                           std::replace_if(
-                               name.begin(), name.end(), [](char c) { return !std::isalnum(c); },
-                               '_');
-                           return name + (bf16 ? "_bf16" : "_f32");
+                           return TestName(std::get<0>(test.param).name) +
+                                  (bf16 ? "_BF16" : "_F32");
                          });
 
 }  // namespace

@@ -107,7 +107,7 @@ class Fields {
   }
 
   const std::string& where() const { return where_; }
-  const Status& status() const { return status_; }
+  Status status() const { return status_; }
 
  private:
   static std::optional<std::int64_t> AsInteger(const Json& json) {

@@ -2,6 +2,8 @@
 
 // Helpers shared by the tests of this layer.
 
+#include <algorithm>
+#include <cctype>
 #include <functional>
 #include <memory>
 #include <ostream>
@@ -10,10 +12,10 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "model/llama.h"
-#if __has_include("backend/cpu/cpu_backend.h")
 #include "backend/cpu/cpu_backend.h"
-#endif
+#include "base/cores.h"
+#include "base/thread_pool.h"
+#include "model/llama.h"
 
 namespace foretoken {
 
@@ -25,7 +27,23 @@ struct BackendCase {
 
 inline std::vector<BackendCase> BackendCases() {
   std::vector<BackendCase> cases = {{"reference", MakeReferenceBackend}};
+  for (const Isa isa : AvailableIsas()) {
+    cases.push_back({"cpu/" + std::string(IsaName(isa)), [isa](Precision precision) {
+                       return MakeCpuBackend({nullptr, precision, isa});
+                     }});
+  }
+  cases.push_back({"cpu/threads", [](Precision precision) {
+                     static ThreadPool pool(AvailableCores());
+                     return MakeCpuBackend({.pool = &pool, .precision = precision});
+                   }});
   return cases;
+}
+
+/// `name` with what a test's name may not hold replaced.
+inline std::string TestName(std::string name) {
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return std::isalnum(c) == 0; }, '_');
+  return name;
 }
 
 inline void PrintTo(const BackendCase& backend, std::ostream* out) { *out << backend.name; }

@@ -1,0 +1,59 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "model/model_testing.h"
+
+namespace {
+
+std::atomic<int> allocations = 0;
+
+}  // namespace
+
+// Counts every allocation of this test program. Out of line, or gcc takes them for mismatched.
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
+  ++allocations;
+  void* memory = std::malloc(bytes);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace foretoken {
+namespace {
+
+class AllocationTest : public testing::TestWithParam<BackendCase> {};
+
+TEST_P(AllocationTest, ForwardAllocatesOnlyToGrow) {
+  const auto backend = GetParam().make(Precision::kBF16);
+  ModelConfig config = *NamedShape("draft-12m");
+  config.vocabulary = 500;
+  config.layers = 2;
+  config.max_positions = 128;
+  const auto model = LlamaModel::Synthetic(config, 1, backend.get());
+  KvStore kv = backend->AllocateKv(model->KvShapeFor(4));
+  const std::int32_t table[] = {0, 1, 2, 3};
+  ForwardBatch batch;
+  std::int32_t position = 0;
+  const auto run = [&](int rows) {
+    batch.Clear();
+    batch.block_tables.push_back(table);
+    for (int r = 0; r < rows; ++r, ++position) {
+      batch.rows.push_back({position, {position, position, 0, position + 1, 0}, true});
+    }
+    return model->Forward(batch, kv);
+  };
+  run(17);
+  const int before = allocations;
+  for (const int rows : {1, 17, 5, 16, 1, 9}) ASSERT_NE(run(rows), nullptr);
+  EXPECT_EQ(allocations, before);
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, AllocationTest, testing::ValuesIn(BackendCases()),
+                         [](const auto& test) { return TestName(test.param.name); });
+
+}  // namespace
+}  // namespace foretoken
