@@ -109,6 +109,7 @@ bool Speculator::Step() {
   draft_->batch.Clear();
   trunk_rows_.clear();
   branch_rows_.clear();
+  for (const auto& sequence : sequences_) sequence->Expand(draft_->max_context);
   CollectTrunkRows(jit);
   if (!jit) CollectBranchRows();
   if (draft_->batch.rows.empty()) return false;
@@ -143,7 +144,6 @@ bool Speculator::Step() {
                             .bonus = branch.outcome.bonus,
                             .token = token});
   }
-  for (const auto& sequence : sequences_) sequence->Expand(draft_->max_context);
   return true;
 }
 

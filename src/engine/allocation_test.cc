@@ -1,0 +1,92 @@
+// No heap allocation per round in steady state: counted, not believed.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "engine/engine_testing.h"
+
+namespace {
+
+std::atomic<long> allocations{0};
+
+void* Allocate(std::size_t bytes, std::size_t alignment) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  void* memory =
+      alignment > alignof(std::max_align_t)
+          ? std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment)
+          : std::malloc(bytes);
+  if (memory == nullptr) std::abort();
+  return memory;
+}
+
+}  // namespace
+
+// Every thread counts: the engine's, the pool's and the speculator's.
+void* operator new(std::size_t bytes) { return Allocate(bytes, 1); }
+void* operator new[](std::size_t bytes) { return Allocate(bytes, 1); }
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return Allocate(bytes, static_cast<std::size_t>(alignment));
+}
+void* operator new[](std::size_t bytes, std::align_val_t alignment) {
+  return Allocate(bytes, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+namespace foretoken {
+namespace {
+
+class SilentListener : public RequestListener {
+ public:
+  void OnToken(SequenceId, const EmittedToken& token) override { bytes += token.text.size(); }
+  void OnFinish(SequenceId, FinishReason, const RequestStats&) override {}
+  std::size_t bytes = 0;
+};
+
+class Allocations : public testing::TestWithParam<std::tuple<Mode, float, int>> {};
+
+TEST_P(Allocations, NoneInSteadyState) {
+  const auto [mode, temperature, batch] = GetParam();
+  auto engine = MakeEngine(mode, {.max_batch = batch, .prefix_cache = false}, BundledTarget(),
+                           BundledDraft());
+  ASSERT_TRUE(engine.ok());
+  SilentListener listener;
+  const auto generate = [&](int max_tokens) {
+    for (int i = 0; i < batch; ++i) {
+      const SamplingParams sampling{.temperature = temperature,
+                                    .top_p = temperature > 0 ? 0.95F : 1.0F,
+                                    .seed = static_cast<std::uint64_t>(i)};
+      ASSERT_TRUE((*engine)
+                      ->Submit({.prompt = StoryPrompts()[i],
+                                .sampling = sampling,
+                                .stop = {.max_tokens = max_tokens, .ignore_eos = true},
+                                .listener = &listener})
+                      .ok());
+    }
+  };
+  // A first batch warms every buffer to its largest size; the second is counted once it runs.
+  generate(400);
+  (*engine)->RunUntilIdle();
+  generate(400);
+  for (int step = 0; step < 20; ++step) (*engine)->Step();
+  const long before = allocations.load();
+  for (int step = 0; step < 25; ++step) ASSERT_TRUE((*engine)->Step());
+  EXPECT_EQ(allocations.load() - before, 0);
+  (*engine)->RunUntilIdle();
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, Allocations,
+                         testing::Combine(testing::Values(Mode::kAr, Mode::kSd, Mode::kSsd),
+                                          testing::Values(0.0F, 1.0F), testing::Values(1, 3)));
+
+}  // namespace
+}  // namespace foretoken
