@@ -1,0 +1,404 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "bench_report.h"
+#include "commands.h"
+#include "generation.h"
+#include "html_report.h"
+#include "options.h"
+#include "prompts.h"
+#include "terminal.h"
+
+namespace foretoken {
+namespace {
+
+struct BenchOptions {
+  ModelOptions model;
+  CoreOptions cores;
+  SpeculationOptions speculation;
+  GenerationOptions generation;
+  std::string modes;
+  std::vector<std::string> prompt_files;
+  int limit = 0;
+  int words = 0;
+  bool raw = false;
+  bool chat = false;
+  int batch = 1;
+  int prompt_tokens = 256;
+  bool only_target_cores = false;
+  std::string script;
+  std::string json_path;
+  std::string html_path;
+};
+
+// A mode on a device, ready to run.
+struct Contestant {
+  std::string label;
+  Mode mode = Mode::kAr;
+  LoadedModel* target = nullptr;
+  std::unique_ptr<Engine> engine;
+};
+
+class Bench {
+ public:
+  explicit Bench(BenchOptions options) : options_(std::move(options)) {}
+  Result<int> Run();
+
+ private:
+  Status Load();
+  Status EncodePrompts();
+  Status MakeContestants();
+  Result<std::vector<Generation>> RunGroup(Contestant* contestant, const EncodedSet& set,
+                                           std::size_t begin);
+  Status WarmUp();
+  Result<SetResult> RunSet(const EncodedSet& set, ProgressBar* progress);
+  nlohmann::json Meta() const;
+  Result<int> Report() const;
+
+  bool synthetic() const { return !options_.model.synthetic.empty(); }
+  std::size_t batch() const { return static_cast<std::size_t>(options_.batch); }
+
+  BenchOptions options_;
+  std::vector<Mode> modes_;
+  Cores cores_;
+  std::optional<Script> script_;
+  std::unique_ptr<LoadedModel> target_;
+  std::unique_ptr<LoadedModel> target_on_all_;
+  std::vector<EncodedSet> sets_;
+  std::vector<Contestant> contestants_;
+  std::vector<SetResult> results_;
+  BenchContext context_;
+};
+
+Status Bench::Load() {
+  FT_RETURN_IF_ERROR(options_.generation.Finish());
+  FT_RETURN_IF_ERROR(options_.model.ResolveDefaults());
+  if (options_.modes.empty()) options_.modes = options_.model.has_draft() ? "ar,sd,ssd" : "ar";
+  FT_ASSIGN_OR_RETURN(modes_, ParseModes(options_.modes));
+  const bool speculative = modes_ != std::vector<Mode>{Mode::kAr};
+  if (speculative && !options_.model.has_draft()) {
+    return InvalidInput(
+        "modes sd and ssd need a draft model; name it with --draft or "
+        "--draft-synthetic");
+  }
+  if (!options_.script.empty()) {
+    FT_ASSIGN_OR_RETURN(script_, ParseScript(options_.script));
+  }
+  if (synthetic()) options_.generation.stop.ignore_eos = true;
+  FT_ASSIGN_OR_RETURN(cores_, ResolveCores(options_.cores));
+  const Precision precision = options_.model.ParsedPrecision();
+  const ModelSource source = options_.model.TargetSource();
+  FT_ASSIGN_OR_RETURN(target_, LoadShowingProgress(source, cores_.target, precision));
+  const bool ssd_only = modes_ == std::vector<Mode>{Mode::kSsd};
+  if (speculative && !ssd_only && !options_.only_target_cores && cores_.all != cores_.target) {
+    FT_ASSIGN_OR_RETURN(target_on_all_, LoadShowingProgress(source, cores_.all, precision));
+  }
+  context_.scripted = script_.has_value();
+  context_.batch = options_.batch;
+  context_.weight_bytes = target_->model->weight_bytes();
+  context_.kv_bytes_per_token =
+      EstimateMemory(target_->model->config(), *target_->backend).kv_bytes_per_token;
+  return {};
+}
+
+Status Bench::EncodePrompts() {
+  const ModelConfig& config = target_->model->config();
+  const int context =
+      options_.speculation.context > 0 ? options_.speculation.context : config.max_positions;
+  const int max_tokens = options_.generation.stop.max_tokens;
+  if (target_->tokenizer == nullptr) {
+    if (!options_.prompt_files.empty()) {
+      return InvalidInput(
+          "--prompts needs a model with a tokenizer; a synthetic one gets random "
+          "tokens");
+    }
+    if (options_.prompt_tokens + max_tokens > config.max_positions) {
+      return InvalidInput(
+          fmt::format("--prompt-tokens {} and --max-tokens {} do not fit the "
+                      "model's context of {} tokens",
+                      options_.prompt_tokens, max_tokens, config.max_positions));
+    }
+    const int count = options_.limit > 0 ? options_.limit : 8;
+    sets_.push_back(RandomSet(config.vocabulary, options_.prompt_tokens, count, 1));
+    return {};
+  }
+  std::vector<PromptSet> sets = BuiltInSets();
+  if (!options_.prompt_files.empty()) {
+    sets.clear();
+    for (const std::string& path : options_.prompt_files) {
+      FT_ASSIGN_OR_RETURN(PromptSet set, ReadPromptFile(path, options_.words));
+      sets.push_back(std::move(set));
+    }
+  }
+  const PromptStyle style = options_.raw    ? PromptStyle::kRaw
+                            : options_.chat ? PromptStyle::kChat
+                                            : PromptStyle::kAuto;
+  for (const PromptSet& set : sets) {
+    FT_ASSIGN_OR_RETURN(EncodedSet encoded, EncodeSet(*target_->tokenizer, set, style, context,
+                                                      max_tokens, options_.limit));
+    sets_.push_back(std::move(encoded));
+  }
+  return {};
+}
+
+Status Bench::MakeContestants() {
+  std::size_t longest = 0;
+  for (const EncodedSet& set : sets_) {
+    for (const auto& prompt : set.prompts) longest = std::max(longest, prompt.size());
+  }
+  const int needed = static_cast<int>(longest) + options_.generation.stop.max_tokens +
+                     options_.speculation.lookahead;
+  const int context = std::min(needed, target_->model->config().max_positions);
+  FT_ASSIGN_OR_RETURN(EngineOptions options,
+                      options_.speculation.ToEngineOptions(options_.batch, context));
+  options.script = script_;
+  const DraftSetup draft = MakeDraftSetup(options_.model, options_.speculation, cores_);
+  const auto add = [&](std::string label, Mode mode, LoadedModel* target) -> Status {
+    FT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, MakeEngine(mode, options, target, draft));
+    contestants_.push_back({std::move(label), mode, target, std::move(engine)});
+    return {};
+  };
+  for (const Mode mode : modes_) {
+    FT_RETURN_IF_ERROR(add(std::string(ModeName(mode)), mode, target_.get()));
+  }
+  for (const Mode mode : modes_) {
+    if (mode == Mode::kSsd || target_on_all_ == nullptr) continue;
+    FT_RETURN_IF_ERROR(add(fmt::format("{}@all", ModeName(mode)), mode, target_on_all_.get()));
+  }
+  return {};
+}
+
+Result<std::vector<Generation>> Bench::RunGroup(Contestant* contestant, const EncodedSet& set,
+                                                std::size_t begin) {
+  const std::size_t end = std::min(begin + batch(), set.prompts.size());
+  std::vector<Request> requests;
+  for (std::size_t i = begin; i < end; ++i) {
+    Request request;
+    request.prompt = set.prompts[i];
+    request.sampling = options_.generation.sampling;
+    request.sampling.seed += i;
+    request.stop = options_.generation.stop;
+    requests.push_back(std::move(request));
+  }
+  contestant->target->pool->Adopt();
+  return GenerationRunner(contestant->engine.get()).Run(std::move(requests), options_.batch);
+}
+
+Status Bench::WarmUp() {
+  for (Contestant& contestant : contestants_) {
+    FT_ASSIGN_OR_RETURN(const auto ignored, RunGroup(&contestant, sets_.front(), 0));
+  }
+  return {};
+}
+
+Result<SetResult> Bench::RunSet(const EncodedSet& set, ProgressBar* progress) {
+  SetResult result{set.name, set.chat, set.too_long, {}};
+  for (Contestant& contestant : contestants_) {
+    result.modes.push_back({.label = contestant.label, .mode = contestant.mode});
+    contestant.engine->ResetStats();
+  }
+  std::size_t turn = 0;
+  for (std::size_t begin = 0; begin < set.prompts.size(); begin += batch(), ++turn) {
+    for (std::size_t i = 0; i < contestants_.size(); ++i) {
+      // Every mode is first, second ... equally often, so that a drift of the machine favours none.
+      const std::size_t m = (i + turn) % contestants_.size();
+      progress->SetLabel(fmt::format("{}: {}", set.name, contestants_[m].label));
+      FT_ASSIGN_OR_RETURN(const std::vector<Generation> group,
+                          RunGroup(&contestants_[m], set, begin));
+      result.modes[m].Add(group);
+      progress->Advance();
+    }
+  }
+  for (std::size_t m = 0; m < contestants_.size(); ++m) {
+    result.modes[m].engine = contestants_[m].engine->stats();
+  }
+  return result;
+}
+
+std::string CpuModel() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    if (!line.starts_with("model name")) continue;
+    const std::size_t colon = line.find(": ");
+    if (colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown";
+}
+
+nlohmann::json Bench::Meta() const {
+  const SamplingParams& sampling = options_.generation.sampling;
+  nlohmann::json meta = {
+      {"version", FORETOKEN_VERSION},
+      {"machine", CpuModel()},
+      {"backend", target_->backend->name()},
+      {"target", ModelLabel(options_.model.TargetSource())},
+      {"target_parameters",
+       FormatCount(static_cast<double>(target_->model->config().parameters()))},
+      {"precision", options_.model.precision},
+      {"weights", synthetic() ? "random" : "trained"},
+      {"target_cores", FormatCores(cores_.target)},
+      {"temperature", sampling.temperature},
+      {"top_k", sampling.top_k},
+      {"top_p", sampling.top_p},
+      {"min_p", sampling.min_p},
+      {"seed", sampling.seed},
+      {"acceptance", script_ ? "scripted" : "real"},
+      {"batch", options_.batch},
+      {"max_tokens", options_.generation.stop.max_tokens},
+      {"stops_at_eos", !options_.generation.stop.ignore_eos},
+      {"prefix_cache", options_.speculation.prefix_cache},
+  };
+  if (script_) {
+    meta["scripted_acceptance"] = script_->acceptance;
+    meta["scripted_hit"] = script_->hit;
+  }
+  if (options_.model.has_draft()) {
+    meta["draft"] = ModelLabel(options_.model.DraftSource());
+    meta["draft_cores"] = FormatCores(cores_.draft);
+    meta["lookahead"] = options_.speculation.lookahead;
+    meta["fanout"] = options_.speculation.fanout;
+    meta["fallback"] = options_.speculation.fallback;
+    meta["draft_process"] = options_.speculation.draft_process;
+  }
+  return meta;
+}
+
+Result<int> Bench::Report() const {
+  const nlohmann::json report = {
+      {"meta", Meta()}, {"definitions", Definitions()}, {"sets", SetsJson(results_, context_)}};
+  if (options_.json_path == "-") {
+    fmt::print("{}\n", report.dump(2));
+  } else {
+    fmt::print("Target {} ({}, {}) on cores {}", ModelLabel(options_.model.TargetSource()),
+               options_.model.precision, target_->backend->name(), FormatCores(cores_.target));
+    if (options_.model.has_draft()) {
+      fmt::print(", draft {} on cores {}", ModelLabel(options_.model.DraftSource()),
+                 FormatCores(cores_.draft));
+    }
+    fmt::print("; temperature {:g}, batch {}\n", options_.generation.sampling.temperature,
+               options_.batch);
+    for (const SetResult& set : results_) fmt::print("\n{}", RenderSet(set, context_));
+    if (!options_.json_path.empty()) {
+      FT_RETURN_IF_ERROR(WriteFile(options_.json_path, report.dump(2) + "\n"));
+    }
+  }
+  if (!options_.html_path.empty()) {
+    FT_RETURN_IF_ERROR(WriteFile(options_.html_path, RenderBenchReport(report)));
+  }
+  for (const SetResult& set : results_) {
+    for (const ModeResult& mode : set.modes) {
+      if (!ComputeFigures(set, mode, context_).identical.value_or(true)) {
+        PrintError(
+            fmt::format("{} gave other tokens than ar on '{}'; `foretoken verify` shows "
+                        "where",
+                        mode.label, set.name));
+        return 1;
+      }
+    }
+  }
+  return 0;
+}
+
+Result<int> Bench::Run() {
+  FT_RETURN_IF_ERROR(Load());
+  FT_RETURN_IF_ERROR(EncodePrompts());
+  FT_RETURN_IF_ERROR(MakeContestants());
+  std::size_t runs = 0;
+  for (const EncodedSet& set : sets_) {
+    runs += (set.prompts.size() + batch() - 1) / batch() * contestants_.size();
+  }
+  {
+    ProgressBar progress("Warming up", static_cast<std::int64_t>(runs));
+    FT_RETURN_IF_ERROR(WarmUp());
+    for (const EncodedSet& set : sets_) {
+      FT_ASSIGN_OR_RETURN(SetResult result, RunSet(set, &progress));
+      results_.push_back(std::move(result));
+    }
+  }
+  return Report();
+}
+
+void AddPromptOptions(CLI::App* command, BenchOptions* options) {
+  command
+      ->add_option("--prompts", options->prompt_files,
+                   "Prompt files: JSON lines with 'prompt', 'turns[0]' or 'question', or plain "
+                   "text, one prompt per paragraph; built-in prompts by default")
+      ->type_name("FILE")
+      ->group("Prompts");
+  command->add_option("--limit", options->limit, "Use the first N prompts of each file that fit")
+      ->check(CLI::Range(1, 1 << 24))
+      ->type_name("N")
+      ->group("Prompts");
+  command
+      ->add_option("--words", options->words,
+                   "Of plain text, only the first N words of each paragraph")
+      ->check(CLI::Range(1, 1 << 24))
+      ->type_name("N")
+      ->group("Prompts");
+  command->add_flag("--raw", options->raw, "Never use the chat template")->group("Prompts");
+  command
+      ->add_flag("--chat", options->chat,
+                 "Use the chat template for plain text too (JSON lines use it where there is one)")
+      ->excludes("--raw")
+      ->group("Prompts");
+  command
+      ->add_option("--prompt-tokens", options->prompt_tokens,
+                   "Length of the random prompts of a synthetic target (default 256)")
+      ->check(CLI::Range(1, 1 << 24))
+      ->type_name("N")
+      ->group("Prompts");
+}
+
+}  // namespace
+
+void AddBenchCommand(CLI::App* app, CommandBody* chosen) {
+  CLI::App* command = app->add_subcommand(
+      "bench", "Measure modes side by side over prompts, prompt by prompt in turn");
+  auto options = std::make_shared<BenchOptions>();
+  options->generation.stop.max_tokens = 128;
+  options->speculation.prefix_cache = false;
+  command
+      ->add_option("--modes", options->modes,
+                   "Modes to compare, the first 'ar' being the measure of the others (default "
+                   "ar,sd,ssd)")
+      ->type_name("LIST");
+  command->add_flag("--only-target-cores", options->only_target_cores,
+                    "Leave out ar@all and sd@all, which run on the draft's cores too");
+  command->add_option("-b,--batch,--parallel", options->batch, "Requests in flight (also -np)")
+      ->check(CLI::Range(1, 256))
+      ->type_name("N");
+  AddPromptOptions(command, options.get());
+  AddModelOptions(command, &options->model);
+  AddSyntheticOptions(command, &options->model);
+  AddSpeculationOptions(command, &options->speculation);
+  AddMemoryOptions(command, &options->speculation);
+  command
+      ->add_option("--scripted-acceptance", options->script,
+                   "Timing studies: a token is accepted with probability A and its bonus found "
+                   "with probability H (default 0.9); the output is then not the model's")
+      ->type_name("A[,H]")
+      ->group("Speculation");
+  AddSamplingOptions(command, &options->generation);
+  AddStopOptions(command, &options->generation);
+  AddCoreOptions(command, &options->cores);
+  command->add_option("--json", options->json_path, "Write the report as JSON; - for the output")
+      ->type_name("FILE")
+      ->group("Output");
+  command->add_option("--html", options->html_path, "Write the report as a page with plots")
+      ->type_name("FILE")
+      ->group("Output");
+  std::string footer = "The prefix cache is off unless --prefix-cache is given. What figures mean:";
+  const nlohmann::json definitions = Definitions();
+  for (const auto& [name, meaning] : definitions.items()) {
+    footer += fmt::format("\n  {}: {}", name, meaning.get<std::string>());
+  }
+  command->footer(footer);
+  command->callback([options, chosen] { *chosen = [options] { return Bench(*options).Run(); }; });
+}
+
+}  // namespace foretoken

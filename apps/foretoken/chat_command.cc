@@ -1,0 +1,349 @@
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "bench_stats.h"
+#include "commands.h"
+#include "generation.h"
+#include "options.h"
+#include "session.h"
+#include "terminal.h"
+
+namespace foretoken {
+namespace {
+
+struct ChatOptions {
+  ModelOptions model;
+  CoreOptions cores;
+  SpeculationOptions speculation;
+  GenerationOptions generation;
+  std::string mode;
+  std::string system;
+  ColorChoice color = ColorChoice::kAuto;
+};
+
+std::atomic<bool> interrupted = false;
+
+// Ctrl-C interrupts a reply or a line being typed, never the program. Without SA_RESTART, so that
+// reading a line returns.
+void CatchInterrupts() {
+  struct sigaction action = {};
+  action.sa_handler = [](int) { interrupted.store(true); };
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, nullptr);
+}
+
+constexpr const char* kHelp =
+    "/help            this list\n"
+    "/reset           forget the conversation\n"
+    "/system TEXT     set the system message (empty: none) and forget the conversation\n"
+    "/mode ar|sd|ssd  change how replies are decoded; the text stays the same\n"
+    "/set NAME VALUE  temp, top-k, top-p, min-p, repeat-penalty, seed or max-tokens\n"
+    "/stats           what the replies so far cost\n"
+    "/quit            leave (also Ctrl-D); Ctrl-C stops a reply\n";
+
+template <typename Number>
+bool Parse(const std::string& text, Number* number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+class Chat {
+ public:
+  Chat(ChatOptions options, Mode mode, std::unique_ptr<Session> session, int context)
+      : options_(std::move(options)),
+        mode_(mode),
+        session_(std::move(session)),
+        context_(context),
+        color_(UseColor(options_.color, stdout)),
+        painter_(color_) {}
+
+  Status Start() { return MakeEngine(mode_); }
+  Result<int> Loop();
+
+ private:
+  enum class Line { kText, kInterrupted, kEnd };
+
+  Line ReadLine(std::string* line);
+  Status MakeEngine(Mode mode);
+  Status Reply(const std::string& text);
+  Result<std::vector<Token>> EncodeFitting();
+  /// False to leave.
+  bool Command(const std::string& line);
+  void Set(const std::string& arguments);
+  void PrintStats() const;
+  void Say(const std::string& text) const { fmt::print("{}\n", Dim(color_, text)); }
+
+  ChatOptions options_;
+  Mode mode_;
+  std::unique_ptr<Session> session_;
+  int context_;
+  bool color_;
+  OriginPainter painter_;
+  std::unique_ptr<Engine> engine_;
+  std::vector<ChatMessage> messages_;  // Without the system message.
+  RequestStats total_;
+  int replies_ = 0;
+};
+
+Chat::Line Chat::ReadLine(std::string* line) {
+  const bool terminal = IsTerminal(stdin);
+  if (terminal) fmt::print("{}", Bold(color_, "> "));
+  std::fflush(stdout);
+  interrupted = false;
+  char* buffer = nullptr;
+  std::size_t capacity = 0;
+  errno = 0;
+  const ssize_t length = getline(&buffer, &capacity, stdin);
+  const bool was_interrupted = length < 0 && errno == EINTR;
+  if (length > 0) line->assign(buffer, static_cast<std::size_t>(length));
+  std::free(buffer);
+  if (was_interrupted) {
+    std::clearerr(stdin);
+    return Line::kInterrupted;
+  }
+  if (length < 0) return Line::kEnd;
+  while (line->ends_with('\n') || line->ends_with(' ')) line->pop_back();
+  return Line::kText;
+}
+
+Status Chat::MakeEngine(Mode mode) {
+  engine_.reset();
+  FT_ASSIGN_OR_RETURN(engine_, session_->NewEngine(mode, 1, context_));
+  mode_ = mode;
+  return {};
+}
+
+Result<std::vector<Token>> Chat::EncodeFitting() {
+  // Leave room for a reply, but never more than half of a small context.
+  const int reserve = std::min(options_.generation.stop.max_tokens, context_ / 2);
+  bool dropped = false;
+  while (true) {
+    std::vector<ChatMessage> messages;
+    if (!options_.system.empty()) messages.push_back({"system", options_.system});
+    messages.insert(messages.end(), messages_.begin(), messages_.end());
+    FT_ASSIGN_OR_RETURN(std::vector<Token> tokens, session_->tokenizer().EncodeChat(messages));
+    if (static_cast<int>(tokens.size()) + reserve <= context_ || messages_.size() < 3) {
+      if (dropped) {
+        Say(fmt::format("[the context of {} tokens is full: the oldest turns were dropped]",
+                        context_));
+      }
+      FT_RETURN_IF_ERROR(CheckPromptFits(tokens.size(), context_));
+      return tokens;
+    }
+    messages_.erase(messages_.begin(), messages_.begin() + 2);  // A turn and its reply.
+    dropped = true;
+  }
+}
+
+Status Chat::Reply(const std::string& text) {
+  messages_.push_back({"user", text});
+  Result<std::vector<Token>> tokens = EncodeFitting();
+  if (!tokens.ok()) {
+    messages_.pop_back();
+    return tokens.error();
+  }
+  Request request;
+  request.prompt = std::move(*tokens);
+  request.sampling = options_.generation.sampling;
+  request.stop = options_.generation.stop;
+  std::optional<SequenceId> running;
+  bool cancelled = false;
+  GenerationRunner runner(engine_.get());
+  const auto cancel_if_interrupted = [&](SequenceId sequence) {
+    if (interrupted && !cancelled) engine_->Cancel(sequence);
+    cancelled = cancelled || interrupted;
+  };
+  runner.set_before_step([&] {
+    if (running) cancel_if_interrupted(*running);
+  });
+  runner.set_on_token([&](SequenceId sequence, const EmittedToken& token) {
+    running = sequence;
+    cancel_if_interrupted(sequence);
+    if (cancelled || token.text.empty()) return;
+    fmt::print("{}", mode_ == Mode::kAr ? std::string(token.text)
+                                        : painter_.Paint(token.origin, token.text));
+    std::fflush(stdout);
+  });
+  interrupted = false;
+  Result<Generation> generation = runner.Run(std::move(request));
+  if (!generation.ok()) {
+    messages_.pop_back();
+    return generation.error();
+  }
+  messages_.push_back({"assistant", generation->text});
+  const RequestStats& stats = generation->stats;
+  AddStats(stats, &total_);
+  ++replies_;
+  std::string line = fmt::format("[{} tokens, {:.0f} tokens/s", stats.output_tokens,
+                                 stats.decode_tokens_per_second());
+  if (mode_ != Mode::kAr) line += fmt::format(", {:.2f} tokens/round", stats.acceptance_length());
+  if (HitRate(stats) >= 0) line += fmt::format(", {} cache hits", FormatPercent(HitRate(stats)));
+  if (stats.cached_prompt_tokens > 0) {
+    line += fmt::format(", {} of {} prompt tokens reused", stats.cached_prompt_tokens,
+                        stats.prompt_tokens);
+  }
+  if (generation->finish != FinishReason::kEndOfSequence) {
+    line += fmt::format(", {}", DescribeFinish(generation->finish));
+  }
+  fmt::print("\n");
+  Say(line + "]");
+  if (generation->finish == FinishReason::kContextFull) {
+    Say("[the context is full; /reset begins a new conversation]");
+  }
+  return {};
+}
+
+void Chat::Set(const std::string& arguments) {
+  const std::size_t space = arguments.find(' ');
+  const std::string name = arguments.substr(0, space);
+  const std::string value = space == std::string::npos ? "" : arguments.substr(space + 1);
+  SamplingParams sampling = options_.generation.sampling;
+  int max_tokens = options_.generation.stop.max_tokens;
+  const bool parsed = name == "temp"             ? Parse(value, &sampling.temperature)
+                      : name == "top-k"          ? Parse(value, &sampling.top_k)
+                      : name == "top-p"          ? Parse(value, &sampling.top_p)
+                      : name == "min-p"          ? Parse(value, &sampling.min_p)
+                      : name == "repeat-penalty" ? Parse(value, &sampling.repetition_penalty)
+                      : name == "seed"           ? Parse(value, &sampling.seed)
+                      : name == "max-tokens"     ? Parse(value, &max_tokens) && max_tokens > 0
+                                                 : false;
+  if (!parsed) {
+    Say("write it like /set temp 0.7; names: temp, top-k, top-p, min-p, repeat-penalty, seed, "
+        "max-tokens");
+    return;
+  }
+  const Status valid =
+      ValidateSamplingParams(sampling, session_->target().model->config().vocabulary);
+  if (!valid.ok()) {
+    Say(valid.error().message);
+    return;
+  }
+  options_.generation.sampling = sampling;
+  options_.generation.stop.max_tokens = max_tokens;
+  Say(fmt::format("{} is now {}", name, value));
+}
+
+void Chat::PrintStats() const {
+  if (replies_ == 0) return Say("no reply yet");
+  Say(
+      fmt::format("{} replies, {} tokens in {} rounds ({:.2f} tokens/round), {} of {} proposed "
+                  "tokens accepted, cache hits {}, {} of {} prompt tokens reused",
+                  replies_, total_.output_tokens, total_.rounds, total_.acceptance_length(),
+                  total_.accepted, total_.proposed, FormatPercent(HitRate(total_)),
+                  total_.cached_prompt_tokens, total_.prompt_tokens));
+}
+
+bool Chat::Command(const std::string& line) {
+  const std::size_t space = line.find(' ');
+  const std::string name = line.substr(0, space);
+  const std::string arguments = space == std::string::npos ? "" : line.substr(space + 1);
+  if (name == "/quit" || name == "/exit") return false;
+  if (name == "/help") {
+    fmt::print("{}", kHelp);
+  } else if (name == "/reset") {
+    messages_.clear();
+    Say("the conversation is forgotten");
+  } else if (name == "/system") {
+    options_.system = arguments;
+    messages_.clear();
+    Say(arguments.empty() ? "no system message" : "the system message is set");
+  } else if (name == "/mode") {
+    Result<Mode> mode = ParseMode(arguments);
+    Status status = mode.ok() ? Status() : Status(mode.error());
+    if (status.ok() && *mode != Mode::kAr && !options_.model.has_draft()) {
+      status = InvalidInput("there is no draft model; start with --draft");
+    }
+    if (status.ok()) status = MakeEngine(*mode);
+    Say(status.ok() ? fmt::format("mode {}", ModeName(mode_)) : status.error().message);
+    if (engine_ == nullptr) return false;
+  } else if (name == "/set") {
+    Set(arguments);
+  } else if (name == "/stats") {
+    PrintStats();
+  } else {
+    Say(fmt::format("there is no command {}; /help lists them", name));
+  }
+  return true;
+}
+
+Result<int> Chat::Loop() {
+  CatchInterrupts();
+  std::string line;
+  while (true) {
+    switch (ReadLine(&line)) {
+      case Line::kInterrupted:
+        fmt::print("\n{}\n", Dim(color_, "(/quit or Ctrl-D leaves)"));
+        continue;
+      case Line::kEnd:
+        if (IsTerminal(stdin)) fmt::print("\n");
+        return 0;
+      case Line::kText:
+        break;
+    }
+    if (line.empty()) continue;
+    if (line.starts_with('/')) {
+      if (!Command(line)) return 0;
+      continue;
+    }
+    if (const Status status = Reply(line); !status.ok()) Say(status.error().message);
+  }
+}
+
+Result<int> RunChat(ChatOptions options) {
+  FT_RETURN_IF_ERROR(options.generation.Finish());
+  FT_ASSIGN_OR_RETURN(const Mode mode, ChooseMode(options.mode, &options.model));
+  FT_ASSIGN_OR_RETURN(std::unique_ptr<Session> session,
+                      Session::Open(options.model, options.cores, options.speculation, mode));
+  if (!session->tokenizer().has_chat_template()) {
+    return InvalidInput(fmt::format(
+        "the model in '{}' has no chat template that Foretoken knows (ChatML, Llama 3); "
+        "`foretoken run` continues plain text",
+        options.model.target));
+  }
+  FT_RETURN_IF_ERROR(ValidateSamplingParams(options.generation.sampling,
+                                            session->target().model->config().vocabulary));
+  constexpr int kDefaultContext = 8192;
+  FT_ASSIGN_OR_RETURN(const int context, session->Context(kDefaultContext));
+  const bool color = UseColor(options.color, stdout);
+  fmt::print("{} in mode {}, context {} tokens; /help lists commands\n",
+             ModelLabel(options.model.TargetSource()), ModeName(mode), context);
+  const OriginPainter painter(color);
+  if (mode != Mode::kAr && color) fmt::print("{}\n", painter.Legend());
+  Chat chat(std::move(options), mode, std::move(session), context);
+  FT_RETURN_IF_ERROR(chat.Start());
+  return chat.Loop();
+}
+
+}  // namespace
+
+void AddChatCommand(CLI::App* app, CommandBody* chosen) {
+  CLI::App* command =
+      app->add_subcommand("chat", "Talk with a model; /help inside lists the commands");
+  auto options = std::make_shared<ChatOptions>();
+  options->generation.sampling.temperature = 0.7F;
+  options->generation.stop.max_tokens = 512;
+  command->add_option("--system", options->system, "A system message")->type_name("TEXT");
+  AddModelOptions(command, &options->model);
+  AddModeOption(command, &options->mode);
+  AddSpeculationOptions(command, &options->speculation);
+  AddMemoryOptions(command, &options->speculation);
+  AddSamplingOptions(command, &options->generation);
+  AddStopOptions(command, &options->generation);
+  AddCoreOptions(command, &options->cores);
+  AddColorOption(command, &options->color);
+  command->footer(
+      "The temperature is 0.7 unless given. Each reply reuses the KV of the turns "
+      "before it.");
+  command->callback([options, chosen] { *chosen = [options] { return RunChat(*options); }; });
+}
+
+}  // namespace foretoken

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+#include "base/result.h"
+
+namespace foretoken {
+
+/// What a subcommand does once its options are parsed: the program's exit code (0 good, 1 a check
+/// failed), or an error (exit code 2 where the input was at fault).
+using CommandBody = std::function<Result<int>()>;
+
+// Each adds one subcommand to `app`; when the user chose it, parsing sets `chosen`.
+void AddRunCommand(CLI::App* app, CommandBody* chosen);
+void AddChatCommand(CLI::App* app, CommandBody* chosen);
+void AddDemoCommand(CLI::App* app, CommandBody* chosen);
+void AddBenchCommand(CLI::App* app, CommandBody* chosen);
+void AddVerifyCommand(CLI::App* app, CommandBody* chosen);
+void AddInspectCommand(CLI::App* app, CommandBody* chosen);
+void AddDevicesCommand(CLI::App* app, CommandBody* chosen);
+void AddSpeculatorCommand(CLI::App* app, CommandBody* chosen);
+
+}  // namespace foretoken

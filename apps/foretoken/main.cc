@@ -1,0 +1,71 @@
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "commands.h"
+#include "options.h"
+#include "terminal.h"
+
+namespace foretoken {
+namespace {
+
+constexpr int kCheckFailed = 1;
+constexpr int kBadInput = 2;
+
+// What CLI11 says, as one line.
+std::string OneLine(std::string message) {
+  std::replace(message.begin(), message.end(), '\n', ' ');
+  while (message.ends_with(' ') || message.ends_with('.')) message.pop_back();
+  return message;
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app{
+      "Foretoken: exact speculative decoding. The same tokens in every mode: autoregressive (ar),\n"
+      "speculative (sd) and speculative speculative (ssd).",
+      "foretoken"};
+  app.set_version_flag("--version", "foretoken " FORETOKEN_VERSION);
+  app.require_subcommand(1);
+  app.get_formatter()->column_width(38);
+  app.footer(
+      "`foretoken COMMAND --help` lists a command's options. Without --target and --draft the\n"
+      "bundled models are used. Exit codes: 0 good, 1 a check failed, 2 bad usage or input.");
+  CommandBody chosen;
+  AddDemoCommand(&app, &chosen);
+  AddRunCommand(&app, &chosen);
+  AddChatCommand(&app, &chosen);
+  AddBenchCommand(&app, &chosen);
+  AddVerifyCommand(&app, &chosen);
+  AddInspectCommand(&app, &chosen);
+  AddDevicesCommand(&app, &chosen);
+  AddSpeculatorCommand(&app, &chosen);
+
+  std::vector<std::string> arguments = ExpandFamiliarFlags(argc, argv);
+  arguments.erase(arguments.begin());
+  std::reverse(arguments.begin(), arguments.end());  // As CLI11 wants them.
+  try {
+    app.parse(std::move(arguments));
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);
+    PrintError(OneLine(error.what()) + "; --help tells more");
+    return kBadInput;
+  }
+  const Result<int> result = chosen();
+  if (result.ok()) return *result;
+  PrintError(result.error().message);
+  return result.error().code == ErrorCode::kInvalidInput ? kBadInput : kCheckFailed;
+}
+
+}  // namespace
+}  // namespace foretoken
+
+int main(int argc, char** argv) {
+  try {
+    return foretoken::Main(argc, argv);
+  } catch (const std::exception& error) {  // Out of memory, or a library's surprise.
+    foretoken::PrintError(error.what());
+    return 1;
+  }
+}

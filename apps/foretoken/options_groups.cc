@@ -1,0 +1,156 @@
+// How the options are called and explained.
+
+#include <map>
+
+#include "options.h"
+
+namespace foretoken {
+
+void AddModelOptions(CLI::App* app, ModelOptions* options) {
+  app->add_option("-m,--target,--model", options->target,
+                  "Folder of the target model (Hugging Face layout); the bundled one by default")
+      ->group("Models");
+  app->add_option("--draft,--model-draft", options->draft,
+                  "Folder of the draft model (also -md); needs the target's vocabulary")
+      ->group("Models");
+  app->add_option("--precision", options->precision,
+                  "How weights and KV are stored: bf16 (default) or f32")
+      ->check(CLI::IsMember({"bf16", "f32"}))
+      ->type_name("P")
+      ->group("Models");
+}
+
+void AddSyntheticOptions(CLI::App* app, ModelOptions* options) {
+  app->add_option("--synthetic", options->synthetic,
+                  "Random weights of a named shape in place of --target, for timing: llama-135m, "
+                  "llama-1b ...")
+      ->type_name("SHAPE")
+      ->group("Models");
+  app->add_option("--draft-synthetic", options->draft_synthetic,
+                  "Random weights of a named shape in place of --draft: draft-12m ...")
+      ->type_name("SHAPE")
+      ->group("Models");
+}
+
+void AddCoreOptions(CLI::App* app, CoreOptions* options) {
+  app->add_option("--target-cores", options->target,
+                  "Cores of the target, like 0-3,8; by default all but the draft's")
+      ->type_name("CORES")
+      ->group("Cores");
+  app->add_option("--draft-cores", options->draft,
+                  "Cores of the draft in mode ssd; by default one in eight, at least one")
+      ->type_name("CORES")
+      ->group("Cores");
+  app->add_option("-t,--threads", options->target_count,
+                  "That many cores for the target, chosen for you; one thread runs on each")
+      ->check(CLI::Range(1, 4096))
+      ->type_name("N")
+      ->excludes("--target-cores")
+      ->group("Cores");
+  app->add_option("--draft-threads,--threads-draft", options->draft_count,
+                  "That many cores for the draft (also -td)")
+      ->check(CLI::Range(1, 4096))
+      ->type_name("N")
+      ->excludes("--draft-cores")
+      ->group("Cores");
+}
+
+void AddSpeculationOptions(CLI::App* app, SpeculationOptions* options) {
+  app->add_option("-k,--lookahead,--draft-max,--spec-draft-n-max", options->lookahead,
+                  "Tokens proposed per round, K (default 6)")
+      ->check(CLI::Range(1, kMaxProposal))
+      ->type_name("K")
+      ->group("Speculation");
+  app->add_option("--fanout", options->fanout,
+                  "Prepared bonus tokens per outcome in mode ssd, F (default 3)")
+      ->check(CLI::Range(1, 32))
+      ->type_name("F")
+      ->group("Speculation");
+  app->add_option("--fallback", options->fallback,
+                  "What proposes after a cache miss in mode ssd: jit (the draft model, just in "
+                  "time; default), ngram (prompt lookup) or none")
+      ->check(CLI::IsMember({"jit", "ngram", "none"}))
+      ->type_name("WHAT")
+      ->group("Speculation");
+  app->add_flag("--draft-process", options->draft_process,
+                "Run the speculator of mode ssd as a process of its own over shared memory")
+      ->group("Speculation");
+}
+
+void AddContextOption(CLI::App* app, SpeculationOptions* options) {
+  app->add_option("-c,--context,--ctx-size", options->context,
+                  "Tokens per sequence, prompt and output together; by default what is needed, at "
+                  "most the model's limit")
+      ->check(CLI::Range(2, 1 << 24))
+      ->type_name("N")
+      ->group("Memory");
+}
+
+void AddMemoryOptions(CLI::App* app, SpeculationOptions* options) {
+  AddContextOption(app, options);
+  app->add_flag("--prefix-cache,!--no-prefix-cache", options->prefix_cache,
+                "Whether to reuse the KV of prompts that begin alike")
+      ->group("Memory");
+}
+
+void AddSamplingOptions(CLI::App* app, GenerationOptions* options) {
+  SamplingParams* sampling = &options->sampling;
+  const auto add = [app](const char* names, auto* value, const char* text, const char* type) {
+    return app->add_option(names, *value, text)->type_name(type)->group("Sampling");
+  };
+  add("--temp,--temperature", &sampling->temperature, "Temperature; 0 is greedy", "T");
+  add("--top-k", &sampling->top_k, "Keep the K most likely tokens; 0 keeps all", "K");
+  add("--top-p", &sampling->top_p, "Keep the smallest set with this much probability", "P");
+  add("--min-p", &sampling->min_p, "Keep tokens at least this likely relative to the likeliest",
+      "P");
+  add("--repeat-penalty,--repetition-penalty", &sampling->repetition_penalty,
+      "Discourage tokens of prompt and output; 1 is off", "X");
+  add("--frequency-penalty", &sampling->frequency_penalty,
+      "Discourage tokens of the output, per occurrence", "X");
+  add("--presence-penalty", &sampling->presence_penalty,
+      "Discourage tokens of the output, once for any number of occurrences", "X");
+  add("--logit-bias", &options->logit_bias,
+      "Add VALUE to the logit of token ID, as in 42:-1.5; may be repeated", "ID:VALUE")
+      ->allow_extra_args(false);
+  add("-s,--seed", &sampling->seed,
+      "Seed of the noise; the same seed gives the same text in every mode", "N");
+}
+
+void AddStopOptions(CLI::App* app, GenerationOptions* options) {
+  app->add_option("-n,--max-tokens,--predict,--n-predict", options->stop.max_tokens,
+                  "Tokens to generate at most")
+      ->check(CLI::Range(1, 1 << 24))
+      ->type_name("N")
+      ->capture_default_str()
+      ->group("Stopping");
+  app->add_option("--stop", options->stop.stop_strings,
+                  "End before this text appears; may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("TEXT")
+      ->group("Stopping");
+  app->add_flag("--ignore-eos", options->stop.ignore_eos,
+                "Continue after the model's end-of-sequence token")
+      ->group("Stopping");
+}
+
+void AddModeOption(CLI::App* app, std::string* mode) {
+  app->add_option("--mode", *mode,
+                  "ar (autoregressive), sd (speculative) or ssd (speculative speculative); ssd by "
+                  "default where there is a draft")
+      ->check(CLI::IsMember({"ar", "sd", "ssd"}))
+      ->type_name("MODE")
+      ->group("Speculation");
+}
+
+void AddColorOption(CLI::App* app, ColorChoice* choice) {
+  static const std::map<std::string, ColorChoice> kChoices = {{"auto", ColorChoice::kAuto},
+                                                              {"always", ColorChoice::kAlways},
+                                                              {"never", ColorChoice::kNever}};
+  app->add_option("--color", *choice,
+                  "auto (default: on terminals, unless NO_COLOR is set), always or never")
+      ->transform(CLI::CheckedTransformer(kChoices))
+      ->type_name("WHEN")
+      ->group("Output");
+}
+
+}  // namespace foretoken

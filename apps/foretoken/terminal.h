@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/request.h"
+
+namespace foretoken {
+
+/// `--color`: automatic means on a terminal where NO_COLOR is not set.
+enum class ColorChoice { kAuto, kAlways, kNever };
+
+bool IsTerminal(std::FILE* stream);
+bool UseColor(ColorChoice choice, std::FILE* stream);
+
+/// Writes text whose tokens are told apart by where they came from. Without colour the text is
+/// written as it is.
+class OriginPainter {
+ public:
+  explicit OriginPainter(bool color) : color_(color) {}
+
+  bool color() const { return color_; }
+  /// `text` in the colour of its origin.
+  std::string Paint(TokenOrigin origin, std::string_view text) const;
+  /// One line that names the colours; empty without colour.
+  std::string Legend() const;
+
+ private:
+  bool color_;
+};
+
+/// Emphasis for messages to people; `text` itself without colour.
+std::string Bold(bool color, std::string_view text);
+std::string Dim(bool color, std::string_view text);
+
+/// Rows of cells in aligned columns: the first column to the left, the others to the right.
+class TextTable {
+ public:
+  explicit TextTable(std::vector<std::string> header) : rows_{std::move(header)} {}
+  void Add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  /// Every line indented by `indent` spaces and ended by a newline; a rule below the header.
+  std::string Render(int indent = 0) const;
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+};
+
+/// Characters of valid UTF-8 text: the width of what this program prints in tables.
+std::size_t DisplayWidth(std::string_view text);
+
+/// A bar on standard error that is drawn again in place, at most some ten times a second; nothing
+/// where standard error is not a terminal. Erased when destroyed.
+class ProgressBar {
+ public:
+  /// `total` 0: how much is to do is unknown; only the label is shown.
+  ProgressBar(std::string label, std::int64_t total);
+  ~ProgressBar();
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+
+  void Advance(std::int64_t by = 1);
+  void SetLabel(std::string label);
+
+ private:
+  void Draw();
+
+  std::string label_;
+  std::int64_t total_;
+  std::int64_t done_ = 0;
+  std::int64_t drawn_ns_ = 0;
+  bool enabled_;
+};
+
+/// "3.2 MB", "812 bytes": powers of ten, three digits.
+std::string FormatBytes(double bytes);
+/// "1,234.5" is never needed: "5.23M", "134.5M", "8.03B".
+std::string FormatCount(double count);
+/// "38.4%"; "-" for a negative value, which stands for "no data".
+std::string FormatPercent(double share);
+/// Three digits and a unit from nanoseconds: "812 ns", "3.41 us", "12.0 ms", "1.25 s".
+std::string FormatDuration(double nanoseconds);
+
+/// Prints "foretoken: MESSAGE" on standard error, as one line that ends in a full stop or not as
+/// the message does.
+void PrintError(std::string_view message);
+void PrintWarning(std::string_view message);
+
+/// Writes a whole file, or says why it could not.
+Status WriteFile(const std::string& path, std::string_view content);
+
+}  // namespace foretoken
