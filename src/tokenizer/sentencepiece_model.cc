@@ -126,11 +126,14 @@ class ModelParser {
         FT_RETURN_IF_ERROR(ParsePiece(field->bytes));
       } else if (Is(*field, 2, kDelimited)) {
         FT_RETURN_IF_ERROR(ParseTrainer(field->bytes));
+        has_trainer_ = true;
       } else if (Is(*field, 3, kDelimited)) {
         FT_RETURN_IF_ERROR(ParseNormalizer(field->bytes));
+        has_normalizer_ = true;
       }
     }
-    if (model_.pieces.empty()) return Malformed();
+    // Both follow the pieces in every file that is whole.
+    if (model_.pieces.empty() || !has_trainer_ || !has_normalizer_) return Malformed();
     return std::move(model_);
   }
 
@@ -205,6 +208,8 @@ class ModelParser {
   std::string_view file_;
   std::string_view where_;
   SentencePieceModel model_;
+  bool has_trainer_ = false;
+  bool has_normalizer_ = false;
 };
 
 }  // namespace

@@ -1,0 +1,107 @@
+#include "tokenizer/tokenizer.h"
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tokenizer/byte_alphabet.h"
+#include "tokenizer/files.h"
+#include "tokenizer/test_support.h"
+
+namespace foretoken {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::string LoadError(const std::filesystem::path& directory) {
+  const auto result = Tokenizer::Load(directory);
+  return result.ok() ? "(loaded)" : result.error().message;
+}
+
+TEST(TokenizerLoad, ErrorsSayWhatIsWrong) {
+  TemporaryDirectory directory;
+  EXPECT_THAT(LoadError(directory.path() / "nowhere"), HasSubstr("is not a readable directory"));
+  EXPECT_THAT(LoadError(directory.path()), HasSubstr("holds no tokenizer"));
+
+  directory.Write("tokenizer.json", R"({"model": {"vocab": {"a": 0)");
+  EXPECT_THAT(LoadError(directory.path()), HasSubstr("tokenizer.json is not a JSON object"));
+  directory.Write("tokenizer_config.json", "[]");
+  EXPECT_THAT(LoadError(directory.path()), HasSubstr("tokenizer_config.json is not a JSON object"));
+  directory.Write("tokenizer_config.json", R"({"added_tokens_decoder": {"x": {"content": "a"}}})");
+  EXPECT_THAT(LoadError(directory.path()), HasSubstr("the added token 'a' has no id"));
+  directory.Write("tokenizer_config.json", "{}");
+  directory.Write("tokenizer.model", "\x0A\x7F");
+  EXPECT_THAT(LoadError(directory.path()), HasSubstr("tokenizer.model is no SentencePiece model"));
+  std::filesystem::resize_file(directory.path() / "tokenizer.model", kMaxTokenizerFile + 1);
+  EXPECT_THAT(LoadError(directory.path()), HasSubstr("at most"));
+}
+
+TEST(TokenizerLoad, FilesThatAreDirectories) {
+  TemporaryDirectory directory;
+  std::filesystem::create_directories(directory.path() / "tokenizer.json");
+  EXPECT_THAT(LoadError(directory.path()), HasSubstr("tokenizer.json is not a readable file"));
+}
+
+/// Writes vocab.json of all bytes and "he", merges.txt and a configuration.
+void WriteGpt2Folder(const TemporaryDirectory& directory) {
+  nlohmann::json vocabulary;
+  for (int byte = 0; byte < 256; ++byte) {
+    vocabulary[SpellBytes(std::string(1, static_cast<char>(byte)))] = byte;
+  }
+  vocabulary["he"] = 256;
+  vocabulary["<|endoftext|>"] = 257;
+  directory.Write("vocab.json", vocabulary.dump());
+  directory.Write("merges.txt", "#version: 0.2\nh e\n");
+  directory.Write("tokenizer_config.json",
+                  R"({"tokenizer_class": "GPT2Tokenizer", "eos_token": "<|endoftext|>"})");
+}
+
+TEST(TokenizerLoad, VocabularyAndMerges) {
+  TemporaryDirectory directory;
+  WriteGpt2Folder(directory);
+  const auto tokenizer = MustLoad(directory.path());
+  ASSERT_NE(tokenizer, nullptr);
+  EXPECT_THAT(tokenizer->Encode("he!<|endoftext|>", true, true), ElementsAre(256, '!', 257));
+  EXPECT_THAT(tokenizer->eos(), ElementsAre(257));
+
+  directory.Write("merges.txt", "h\n");
+  EXPECT_THAT(LoadError(directory.path()), HasSubstr("the line 'h'"));
+  directory.Write("vocab.json", R"({"a": "b"})");
+  EXPECT_THAT(LoadError(directory.path()), HasSubstr("from tokens to their ids"));
+  directory.Write("tokenizer_config.json", R"({"tokenizer_class": "BloomTokenizer"})");
+  EXPECT_THAT(LoadError(directory.path()), HasSubstr("not 'BloomTokenizer'"));
+}
+
+TEST(TokenizerLoad, ChatTemplateFromAListOrAFile) {
+  TemporaryDirectory directory;
+  WriteGpt2Folder(directory);
+  nlohmann::json config = {{"tokenizer_class", "GPT2Tokenizer"},
+                           {"added_tokens_decoder",
+                            {{"258", {{"content", "<|im_start|>"}, {"special", true}}},
+                             {"259", {{"content", "<|im_end|>"}, {"special", true}}}}},
+                           {"chat_template",
+                            {{{"name", "tool_use"}, {"template", "?"}},
+                             {{"name", "default"}, {"template", "<|im_start|><|im_end|>"}}}}};
+  directory.Write("tokenizer_config.json", config.dump());
+  EXPECT_TRUE(MustLoad(directory.path())->has_chat_template());
+  directory.Write("chat_template.jinja", "{{ messages }}");
+  EXPECT_FALSE(MustLoad(directory.path())->has_chat_template());
+}
+
+// The beginning of Llama 3's own list, where ids are ranks and every cut of a token is a merge.
+TEST(TokenizerLoad, Ranks) {
+  TemporaryDirectory directory;
+  directory.Write("tokenizer.model", "YQ== 0\nYg== 1\nYWI= 2\nYWJi 3\n");  // a b ab abb
+  const auto tokenizer = MustLoad(directory.path());
+  ASSERT_NE(tokenizer, nullptr);
+  EXPECT_EQ(tokenizer->vocabulary(), 4 + 256);
+  EXPECT_EQ(tokenizer->bos(), 4);
+  EXPECT_THAT(tokenizer->Encode("abb", true, false), ElementsAre(4, 3));
+  EXPECT_THAT(tokenizer->Encode("aab<|eot_id|>", false, true), ElementsAre(0, 2, 13));
+  directory.Write("tokenizer.model", "YQ== 0\nY! 1\n");
+  EXPECT_THAT(LoadError(directory.path()), HasSubstr("line 2"));
+}
+
+}  // namespace
+}  // namespace foretoken
