@@ -67,7 +67,8 @@ void Attend(const AttentionState& state, int begin, int end, KvChunk chunk) {
     t.c = scores;
     t.c_stride = kChunk;
     t.add = false;
-    t.stream = false;
+    t.fetch_ahead = false;
+    t.one_stream = false;
     Dot::Run(n, 2, t);
     for (int r = 0; r < n; ++r) {
       SoftmaxChunk<Dot>(state, first + r, scores + r * kChunk, probabilities + r * kChunk);

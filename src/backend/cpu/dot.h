@@ -12,7 +12,9 @@ namespace foretoken::cpu::FT_ISA {
 namespace {
 
 // Bytes that weights are fetched ahead of use.
-constexpr std::size_t kAhead = 2048;
+constexpr std::size_t kAhead = 4096;
+// Rows up to which reading weights, not arithmetic, is the limit.
+constexpr int kStreamRows = 8;
 
 template <typename Input>
 struct TileArgs {
@@ -24,9 +26,9 @@ struct TileArgs {
   int chunks;
   float* c;  // [rows, panels * kPanel]
   std::size_t c_stride;
-  bool add;  // Start from what `c` holds, else from zero.
-  // Whether the panels are read from memory in order, and so worth fetching ahead.
-  bool stream;
+  bool add;          // Start from what `c` holds, else from zero.
+  bool fetch_ahead;  // The panels come from memory.
+  bool one_stream;   // Better one panel at a time.
 };
 
 // Weights and inputs in float: one input a step.
@@ -78,8 +80,6 @@ struct WideBf16Step {
 template <typename Step, int R, int P>
 void Tile(const TileArgs<typename Step::Input>& t) {
   constexpr int kSteps = kChunk / Step::kInputs;
-  const std::size_t chunk_bytes = kSteps * t.row_bytes;
-  const int wrap = t.chunks - static_cast<int>(kAhead / chunk_bytes);
   Vec sum[R][P];
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) {
@@ -91,15 +91,13 @@ void Tile(const TileArgs<typename Step::Input>& t) {
   const char* w = t.w;
   const typename Step::Input* x = t.x;
   for (int chunk = 0; chunk < t.chunks; ++chunk) {
-    // Near its end a panel fetches the start of the panel that its stream continues with.
-    const std::size_t ahead = !t.stream ? 0 : kAhead + (chunk < wrap ? 0 : (P - 1) * t.panel_bytes);
 #pragma GCC unroll 4
     for (int step = 0; step < kSteps; ++step) {
       typename Step::Weight weight[P];
 #pragma GCC unroll 8
       for (int p = 0; p < P; ++p) {
         weight[p] = Step::LoadWeight(w + p * t.panel_bytes);
-        if (ahead != 0) Prefetch(w + p * t.panel_bytes + ahead);
+        if (t.fetch_ahead) Prefetch(w + p * t.panel_bytes + kAhead);
       }
 #pragma GCC unroll 16
       for (int r = 0; r < R; ++r) {
@@ -147,6 +145,14 @@ struct VectorDot : Step_ {
       if (rows != R) {
         Run<R + 1>(rows, panels, t);
         return;
+      }
+      // One panel at a time is one stream from memory, which the machine reads fastest; it costs
+      // nothing until there are so many rows that arithmetic is the limit.
+      if constexpr (R <= kStreamRows) {
+        if (t.one_stream) {
+          RunTiles<Step, R, 1>(panels, &t);
+          return;
+        }
       }
       constexpr int kPanels = TilePanels(R);
       panels -= RunTiles<Step, R, kPanels>(panels, &t);

@@ -69,6 +69,10 @@ void LastPanel(const MatMulTask& task, int rows, int outputs, TileArgs<typename 
   }
 }
 
+// Smaller matrices are taken to be in cache, where several panels at once hide the latency of
+// arithmetic.
+constexpr std::size_t kCachedBytes = 128 << 10;
+
 // Panels outermost, so that a group of them is still in cache for the second block of rows.
 template <typename Dot>
 void MatMulPacked(const MatMulTask& task, int rows, const typename Dot::Input* x, float* y) {
@@ -85,6 +89,8 @@ void MatMulPacked(const MatMulTask& task, int rows, const typename Dot::Input* x
   t.add = task.add;
   // One group at a time where rows come in several blocks, all at once where not.
   const int group = blocks == 1 ? task.panel_end : Dot::Panels(block_rows);
+  const bool in_memory = full_panels * t.panel_bytes > kCachedBytes;
+  t.one_stream = in_memory && blocks == 1;
   int configured = 0;
   for (int panel = task.panel_begin; panel < task.panel_end;) {
     const bool full = panel < full_panels;
@@ -96,7 +102,7 @@ void MatMulPacked(const MatMulTask& task, int rows, const typename Dot::Input* x
       t.x = x + static_cast<std::size_t>(r) * kChunk;
       t.w = static_cast<const char*>(task.weights) + panel * t.panel_bytes;
       t.c = y + r * t.c_stride + static_cast<std::size_t>(panel) * kPanel;
-      t.stream = r == 0;
+      t.fetch_ahead = in_memory && r == 0;
       if (full) {
         Dot::Run(n, count, t);
       } else {

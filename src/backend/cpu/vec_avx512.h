@@ -16,14 +16,14 @@ namespace {
 
 using Vec = __m512;
 
-constexpr int kMaxTileRows = 16;
+constexpr int kMaxTileRows = 12;
 // As many accumulators as the 32 registers hold beside weights and inputs.
 constexpr int TilePanels(int rows) {
   if (rows <= 2) return 8;
   if (rows <= 4) return 6;
   if (rows <= 6) return 4;
   if (rows <= 8) return 3;
-  return rows <= 12 ? 2 : 1;
+  return 2;
 }
 
 FT_INLINE Vec Load(const float* p) { return _mm512_loadu_ps(p); }

@@ -1,0 +1,164 @@
+// The CPU backend's kernels on one core. Run with --benchmark_min_time=0.5 on an idle machine;
+// FORETOKEN_BENCH_CORE picks the core (default: the last).
+
+#include <benchmark/benchmark.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <random>
+#include <vector>
+
+#include "backend/cpu/cpu_backend.h"
+#include "base/cores.h"
+
+namespace foretoken {
+namespace {
+
+std::vector<float> Random(std::size_t count, float scale) {
+  std::mt19937 generator(1);
+  std::normal_distribution<float> normal(0.0F, scale);
+  std::vector<float> values(count);
+  for (float& value : values) value = normal(generator);
+  return values;
+}
+
+// Args: instruction set, rows, outputs, inputs. Weights are copied until no cache holds them.
+void MatMul(benchmark::State& state) {
+  const auto isa = static_cast<Isa>(state.range(0));
+  const int rows = static_cast<int>(state.range(1));
+  const std::int64_t outputs = state.range(2);
+  const std::int64_t inputs = state.range(3);
+  auto backend = MakeCpuBackend({.isa = isa});
+  const auto weights = Random(static_cast<std::size_t>(outputs * inputs), 1.0F);
+  const TensorView view{
+      DType::kF32, {outputs, inputs}, reinterpret_cast<const std::byte*>(weights.data())};
+  const std::int64_t bytes = outputs * inputs * 2;
+  std::vector<Matrix> copies;
+  for (std::int64_t total = 0; total < (std::int64_t{160} << 20); total += bytes) {
+    copies.push_back(backend->Pack({&view, 1}));
+  }
+  const auto x = Random(static_cast<std::size_t>(rows * inputs), 1.0F);
+  std::vector<float> y(static_cast<std::size_t>(rows * outputs));
+  std::size_t next = 0;
+  for (auto _ : state) {
+    backend->MatMul(copies[next], x.data(), rows, y.data());
+    next = (next + 1) % copies.size();
+  }
+  state.SetBytesProcessed(state.iterations() * bytes);
+  state.SetLabel(std::string(IsaName(isa)));
+}
+
+void MatMulArgs(benchmark::internal::Benchmark* bench) {
+  bench->ArgNames({"isa", "rows", "out", "in"});
+  for (const Isa isa : AvailableIsas()) {
+    for (const auto& [outputs, inputs] : {std::pair{8192, 2048}, {3072, 576}, {576, 1536}}) {
+      for (const int rows : {1, 2, 4, 8, 16, 32, 64}) {
+        bench->Args({static_cast<std::int64_t>(isa), rows, outputs, inputs});
+      }
+    }
+  }
+}
+BENCHMARK(MatMul)->Apply(MatMulArgs);
+
+// Args: rows that verify a chain, positions before it. The heads are those of a 135M Llama; eight
+// layers, so that keys come from further than L1.
+void Attention(benchmark::State& state) {
+  const int rows = static_cast<int>(state.range(0));
+  const int trunk = static_cast<int>(state.range(1));
+  const HeadShape heads{9, 3, 64};
+  constexpr int kLayers = 8;
+  auto backend = MakeCpuBackend(CpuBackendOptions{});
+  const int blocks = (trunk + rows) / kBlockSize + 1;
+  KvStore kv = backend->AllocateKv({kLayers, heads.kv_heads, heads.head_dim, blocks});
+  std::vector<std::int32_t> table(static_cast<std::size_t>(blocks));
+  for (int i = 0; i < blocks; ++i) table[static_cast<std::size_t>(i)] = i;
+  std::vector<RowPlace> places;
+  for (int i = 0; i < rows; ++i) {
+    places.push_back({trunk + i, trunk + i, 0, trunk + i + 1, 0});
+  }
+  const std::int32_t* tables = table.data();
+  const BatchPlan plan{places, {&tables, 1}, {}};
+  const auto qkv = Random(static_cast<std::size_t>(rows * heads.row_width()), 1.0F);
+  std::vector<float> out(static_cast<std::size_t>(rows * heads.heads * heads.head_dim));
+  for (auto _ : state) {
+    for (int layer = 0; layer < kLayers; ++layer) {
+      backend->Attention(plan, heads, layer, qkv.data(), kv, out.data());
+    }
+  }
+  state.counters["us_per_layer"] =
+      benchmark::Counter(static_cast<double>(state.iterations()) * kLayers * 1e-6,
+                         benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+}
+BENCHMARK(Attention)->ArgNames({"rows", "trunk"})->ArgsProduct({{1, 4, 8, 16, 32}, {256, 2048}});
+
+// Args: vocabulary, temperature in hundredths, candidates wanted, standard deviation of logits.
+void NoisyTop(benchmark::State& state) {
+  const int vocabulary = static_cast<int>(state.range(0));
+  const float temperature = static_cast<float>(state.range(1)) / 100;
+  std::vector<Candidate> best(static_cast<std::size_t>(state.range(2)));
+  auto backend = MakeCpuBackend(CpuBackendOptions{});
+  const auto logits =
+      Random(static_cast<std::size_t>(vocabulary), static_cast<float>(state.range(3)));
+  std::uint64_t position = 0;
+  for (auto _ : state) {
+    backend->NoisyTop(logits.data(), vocabulary, temperature, {1, position++}, best);
+    benchmark::DoNotOptimize(best.data());
+  }
+}
+BENCHMARK(NoisyTop)
+    ->ArgNames({"vocabulary", "T%", "n", "sigma"})
+    ->ArgsProduct({{2048, 49152, 151936}, {0, 70, 100}, {1, 4}, {3}})
+    ->Args({49152, 100, 1, 0})
+    ->Args({49152, 100, 8, 1})
+    ->Args({49152, 100, 1, 6});
+
+// What one layer of a small draft costs beside its matrix products. Arg: rows.
+void SmallOperations(benchmark::State& state) {
+  const int rows = static_cast<int>(state.range(0));
+  constexpr int kWidth = 64;
+  auto backend = MakeCpuBackend(CpuBackendOptions{});
+  const auto x = Random(static_cast<std::size_t>(rows) * kWidth * 2, 1.0F);
+  const auto gain = Random(kWidth, 1.0F);
+  std::vector<float> out(static_cast<std::size_t>(rows) * kWidth);
+  for (auto _ : state) {
+    backend->RmsNorm(x.data(), gain.data(), 1e-5F, rows, kWidth, out.data());
+    backend->SiluMul(x.data(), rows, kWidth, out.data());
+    benchmark::DoNotOptimize(out.data());
+  }
+}
+BENCHMARK(SmallOperations)->Arg(1)->Arg(16);
+
+// A matrix of a small draft, in cache. Args: rows, outputs, inputs.
+void SmallMatMul(benchmark::State& state) {
+  const int rows = static_cast<int>(state.range(0));
+  const std::int64_t outputs = state.range(1);
+  const std::int64_t inputs = state.range(2);
+  auto backend = MakeCpuBackend(CpuBackendOptions{});
+  const auto weights = Random(static_cast<std::size_t>(outputs * inputs), 1.0F);
+  const TensorView view{
+      DType::kF32, {outputs, inputs}, reinterpret_cast<const std::byte*>(weights.data())};
+  const Matrix matrix = backend->Pack({&view, 1});
+  const auto x = Random(static_cast<std::size_t>(rows * inputs), 1.0F);
+  std::vector<float> y(static_cast<std::size_t>(rows * outputs));
+  for (auto _ : state) backend->MatMul(matrix, x.data(), rows, y.data());
+  state.SetBytesProcessed(state.iterations() * outputs * inputs * 2);
+}
+BENCHMARK(SmallMatMul)
+    ->ArgNames({"rows", "out", "in"})
+    ->ArgsProduct({{1, 8}, {64}, {64, 172}})
+    ->Args({1, 344, 64})
+    ->Args({1, 2048, 64})
+    ->Args({8, 2048, 64});
+
+}  // namespace
+}  // namespace foretoken
+
+int main(int argc, char** argv) {
+  const char* const core = std::getenv("FORETOKEN_BENCH_CORE");
+  foretoken::PinCurrentThread(core != nullptr ? std::atoi(core)
+                                              : foretoken::AvailableCores().back());
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}

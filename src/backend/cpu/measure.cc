@@ -1,0 +1,92 @@
+#include "backend/cpu/measure.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/clock.h"
+
+namespace foretoken {
+namespace {
+
+constexpr std::size_t kStreamBytes = std::size_t{256} << 20;
+constexpr int kPasses = 7;
+
+// Best of several passes in which every worker of `pool` reads a buffer of its own.
+double BestRead(ThreadPool* pool) {
+  const cpu::Kernels& kernels = KernelsFor(AvailableIsas().back());
+  std::vector<Buffer> buffers(static_cast<std::size_t>(pool->size()));
+  // Each worker touches its own pages first, so that they are near it.
+  pool->Run([&](int worker, int) {
+    Buffer& buffer = buffers[static_cast<std::size_t>(worker)];
+    buffer = Buffer(kStreamBytes);
+    std::memset(buffer.data(), 1, kStreamBytes);
+  });
+  std::vector<float> sinks(buffers.size());
+  double best = 0;
+  for (int pass = 0; pass < kPasses; ++pass) {
+    const std::int64_t start = NowNs();
+    pool->Run([&](int worker, int) {
+      const auto w = static_cast<std::size_t>(worker);
+      sinks[w] = kernels.read_stream(buffers[w].data(), kStreamBytes);
+    });
+    const double bytes = static_cast<double>(kStreamBytes) * pool->size();
+    best = std::max(best, bytes / static_cast<double>(NowNs() - start));
+  }
+  // What was read decides, so that no compiler leaves the reading out.
+  for (const float sink : sinks) FT_CHECK(sink > 0);
+  return best;
+}
+
+}  // namespace
+
+ReadBandwidth MeasureReadBandwidth(const CoreSet& cores) {
+  ReadBandwidth bandwidth;
+  ThreadPool one({cores.at(0)});
+  one.Adopt();
+  bandwidth.one_core = BestRead(&one);
+  bandwidth.all_cores = bandwidth.one_core;
+  if (cores.size() > 1) {
+    ThreadPool all(cores);
+    bandwidth.all_cores = BestRead(&all);
+  }
+  return bandwidth;
+}
+
+std::vector<RowCost> MeasureRowCosts(Backend* backend, std::span<const int> row_counts) {
+  constexpr int kMatrices = 8;
+  constexpr std::int64_t kOutputs = 8192;
+  constexpr std::int64_t kInputs = 2048;
+  constexpr int kRounds = 5;
+  std::vector<float> values(kOutputs * kInputs);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 13) - 6;
+  const TensorView view{
+      DType::kF32, {kOutputs, kInputs}, reinterpret_cast<const std::byte*>(values.data())};
+  std::vector<Matrix> matrices;
+  for (int i = 0; i < kMatrices; ++i) matrices.push_back(backend->Pack({&view, 1}));
+
+  const auto time = [&](int rows, const std::vector<float>& x, std::vector<float>* y) {
+    const std::int64_t start = NowNs();
+    for (const Matrix& matrix : matrices) backend->MatMul(matrix, x.data(), rows, y->data());
+    return static_cast<double>(NowNs() - start) * 1e-9 / kMatrices;
+  };
+  std::vector<int> counts = {1};
+  counts.insert(counts.end(), row_counts.begin(), row_counts.end());
+  const int most = *std::max_element(counts.begin(), counts.end());
+  const std::vector<float> x(static_cast<std::size_t>(most * kInputs), 0.5F);
+  std::vector<float> y(static_cast<std::size_t>(most * kOutputs));
+  time(most, x, &y);
+  std::vector<std::vector<double>> seconds(counts.size());
+  for (int round = 0; round < kRounds; ++round) {
+    for (std::size_t i = 0; i < counts.size(); ++i) seconds[i].push_back(time(counts[i], x, &y));
+  }
+  std::vector<RowCost> costs;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    std::nth_element(seconds[i].begin(), seconds[i].begin() + kRounds / 2, seconds[i].end());
+    costs.push_back({counts[i], seconds[i][kRounds / 2], 0});
+  }
+  for (RowCost& cost : costs) cost.ratio = cost.seconds / costs[0].seconds;
+  costs.erase(costs.begin());
+  return costs;
+}
+
+}  // namespace foretoken
