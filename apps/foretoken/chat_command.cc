@@ -155,6 +155,7 @@ Status Chat::Reply(const std::string& text) {
   request.prompt = std::move(*tokens);
   request.sampling = options_.generation.sampling;
   request.stop = options_.generation.stop;
+  request.continues_text = false;
   std::optional<SequenceId> running;
   bool cancelled = false;
   GenerationRunner runner(engine_.get());

@@ -57,10 +57,13 @@ struct ModeRun {
 };
 
 void PrintText(const BuiltInPrompt& prompt, const Generation& generation, bool color,
-               const OriginPainter& painter) {
+               const OriginPainter& painter, const Tokenizer& tokenizer) {
   const std::string text =
       prompt.chat ? fmt::format("> {}\n", prompt.text) : std::string(prompt.text);
   fmt::print("{}", Bold(color, text));
+  if (!prompt.chat && DroppedSpace(tokenizer, generation.tokens[0], generation.text)) {
+    fmt::print(" ");
+  }
   for (std::size_t i = 0; i < generation.tokens.size(); ++i) {
     fmt::print("{}", painter.Paint(generation.origins[i], generation.PieceOf(i)));
   }
@@ -110,6 +113,7 @@ Result<Request> MakeRequest(const DemoOptions& options, const Tokenizer& tokeniz
   FT_ASSIGN_OR_RETURN(request.prompt, EncodePrompt(tokenizer, prompt.text, chat));
   request.sampling = options.generation.sampling;
   request.stop = options.generation.stop;
+  request.continues_text = !chat;
   return request;
 }
 
@@ -146,7 +150,8 @@ Result<int> Demo(DemoOptions options) {
                           GenerationRunner(run.engine.get()).Run(std::move(request)));
       run.generations.push_back(std::move(generation));
     }
-    if (!options.json) PrintText(prompt, runs[kSsd].generations.back(), color, painter);
+    if (!options.json)
+      PrintText(prompt, runs[kSsd].generations.back(), color, painter, session->tokenizer());
   }
 
   if (options.json) {

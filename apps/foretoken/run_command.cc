@@ -95,6 +95,7 @@ Result<int> Run(RunOptions options) {
                       EncodePrompt(session->tokenizer(), prompt, options.chat, options.system));
   request.sampling = options.generation.sampling;
   request.stop = options.generation.stop;
+  request.continues_text = !options.chat;
   FT_ASSIGN_OR_RETURN(const int context,
                       session->Context(static_cast<int>(request.prompt.size()) +
                                        request.stop.max_tokens + options.speculation.lookahead));
@@ -108,14 +109,22 @@ Result<int> Run(RunOptions options) {
     if (!options.chat && IsTerminal(stdout)) {
       fmt::print("{}", Dim(UseColor(options.color, stdout), prompt));
     }
-    runner.set_on_token([&](SequenceId, const EmittedToken& token) {
+    runner.set_on_token([&, first = true](SequenceId, const EmittedToken& token) mutable {
+      if (first && !options.chat && DroppedSpace(session->tokenizer(), token.token, token.text)) {
+        fmt::print(" ");
+      }
+      first = false;
       if (token.text.empty()) return;
       fmt::print("{}", painter.Paint(token.origin, token.text));
       std::fflush(stdout);
     });
   }
-  FT_ASSIGN_OR_RETURN(const Generation generation, runner.Run(std::move(request)));
+  FT_ASSIGN_OR_RETURN(Generation generation, runner.Run(std::move(request)));
   if (options.json) {
+    if (!options.chat &&
+        DroppedSpace(session->tokenizer(), generation.tokens.front(), generation.text)) {
+      generation.text.insert(0, " ");
+    }
     fmt::print("{}\n", RunJson(options, mode, generation).dump(2));
   } else {
     fmt::print("\n");
@@ -137,7 +146,6 @@ void AddRunCommand(CLI::App* app, CommandBody* chosen) {
       ->group("Prompt");
   command->add_option("-f,--file", options->file, "Read the prompt from a file")
       ->type_name("FILE")
-      ->check(CLI::ExistingFile)
       ->group("Prompt");
   command->add_flag("--chat", options->chat, "Put the prompt into the model's chat template")
       ->group("Prompt");
@@ -154,7 +162,7 @@ void AddRunCommand(CLI::App* app, CommandBody* chosen) {
   command
       ->add_option("--logprobs", options->generation.sampling.top_logprobs,
                    "With --json: log-probability of each token and of the N most likely")
-      ->check(CLI::Range(0, 100))
+      ->check(Between(0, 100))
       ->type_name("N")
       ->group("Output");
   command->add_flag("--json", options->json, "Print one JSON object at the end instead of text")

@@ -5,6 +5,8 @@
 namespace foretoken {
 namespace {
 
+constexpr std::size_t kFirstCapacity = 4096;  // Tokens; like a sequence's first block list.
+
 std::int64_t BlocksFor(int sequences, int context, int scratch) {
   const auto blocks = [](int tokens) { return (tokens + kBlockSize - 1) / kBlockSize; };
   return std::int64_t{sequences} * (blocks(context) + blocks(scratch));
@@ -26,6 +28,7 @@ void DraftTrunk::SetPath(std::span<const Token> committed, std::span<const Token
 }
 
 void DraftTrunk::Extend(std::span<const Token> tokens, std::span<const Token> proposal) {
+  if (path_.capacity() == 0) path_.reserve(kFirstCapacity);
   // The old path beyond the committed part is the old proposal: what it shares with the new path
   // keeps its KV.
   std::size_t at = committed_;

@@ -95,6 +95,9 @@ struct Request {
   std::vector<Token> prompt;
   SamplingParams sampling;
   StopRules stop;
+  /// The output's text goes on where the prompt's ends, so a leading space belongs to it; false
+  /// for an answer (a chat turn), which starts a text of its own.
+  bool continues_text = true;
   RequestListener* listener = nullptr;
 };
 

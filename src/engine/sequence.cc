@@ -30,7 +30,7 @@ Sequence::Sequence(SequenceId sequence_id, Request new_request, int vocabulary, 
   tokens.reserve(std::min<std::size_t>(
       max_context, request.prompt.size() + static_cast<std::size_t>(request.stop.max_tokens)));
   history.AddPrompt(request.prompt);
-  if (tokenizer != nullptr) decoder_.emplace(tokenizer);
+  if (tokenizer != nullptr) decoder_.emplace(tokenizer, request.continues_text);
   stats.prompt_tokens = prompt_tokens;
 }
 

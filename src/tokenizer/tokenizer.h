@@ -54,7 +54,9 @@ class Tokenizer {
 /// Turns tokens into text as they come, holding bytes back until they form whole UTF-8 characters.
 class IncrementalDecoder {
  public:
-  explicit IncrementalDecoder(const Tokenizer* tokenizer) : tokenizer_(tokenizer) {}
+  /// With `continues_text` the first token follows other text and keeps its leading space.
+  explicit IncrementalDecoder(const Tokenizer* tokenizer, bool continues_text = false)
+      : tokenizer_(tokenizer), at_start_(!continues_text) {}
 
   /// The text that became final with `token`; may be empty. Valid UTF-8: bytes that can never
   /// become a character come out as U+FFFD.
@@ -65,7 +67,7 @@ class IncrementalDecoder {
  private:
   const Tokenizer* tokenizer_;
   std::string pending_;
-  bool at_start_ = true;
+  bool at_start_;
 };
 
 /// An error that names the first token which differs, or nothing where both vocabularies agree
