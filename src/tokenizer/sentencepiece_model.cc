@@ -200,6 +200,8 @@ class ModelParser {
       if (Is(*field, 2, kDelimited) && !IsSafeCharsMap(field->bytes)) {
         return InvalidInput(fmt::format("{} has a damaged normalisation map.", where_));
       }
+      if (Is(*field, 2, kDelimited)) model_.has_chars_map = !field->bytes.empty();
+      if (Is(*field, 4, kVarint)) model_.remove_extra_whitespaces = field->value != 0;
       if (Is(*field, 3, kVarint)) model_.add_dummy_prefix = field->value != 0;
     }
     return {};

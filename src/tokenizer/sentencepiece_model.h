@@ -22,6 +22,8 @@ struct SentencePiece {
 struct SentencePieceModel {
   std::vector<SentencePiece> pieces;
   bool add_dummy_prefix = true;
+  bool remove_extra_whitespaces = true;
+  bool has_chars_map = false;
 };
 
 /// Reads and validates a serialised model: well-formed, every piece valid UTF-8 of bounded length

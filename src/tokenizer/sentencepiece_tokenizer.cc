@@ -25,7 +25,8 @@ namespace {
 using Processor = sentencepiece::SentencePieceProcessor;
 
 constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581
-constexpr int kNoLog = 4;                                // above the library's FATAL
+constexpr std::size_t kChunk = 1024;
+constexpr int kNoLog = 4;  // above the library's FATAL
 
 std::string WithSpaces(std::string_view spelling) {
   std::string text;
@@ -39,6 +40,27 @@ std::string WithSpaces(std::string_view spelling) {
     }
   }
   return text;
+}
+
+/// Whether a text may be cut before any space that follows another character, and its parts encoded
+/// alone: no piece reaches across and normalisation changes no space.
+bool MayCutBeforeSpaces(const SentencePieceModel& model) {
+  if (model.remove_extra_whitespaces || model.has_chars_map) return false;
+  return std::none_of(model.pieces.begin(), model.pieces.end(), [](const SentencePiece& piece) {
+    const std::string text = WithSpaces(piece.spelling);
+    for (std::size_t i = 1; i < text.size(); ++i) {
+      if (text[i] == ' ' && text[i - 1] != ' ') return true;
+    }
+    return false;
+  });
+}
+
+/// The first place from `from` on where `text` may be cut.
+std::size_t NextCut(std::string_view text, std::size_t from) {
+  for (std::size_t i = from; i < text.size(); ++i) {
+    if (text[i] == ' ' && text[i - 1] != ' ' && !text.substr(0, i).ends_with(kSpaceMark)) return i;
+  }
+  return text.size();
 }
 
 /// The byte of a piece spelled <0xHH>; nothing where it is spelled otherwise.
@@ -62,6 +84,7 @@ class SentencePieceTokenizer : public TokenizerBase {
     bool legacy = true;
     Token space = -1;  // the piece of a lone space
     Token unknown = 0;
+    bool may_cut = false;  // MayCutBeforeSpaces
   };
 
   SentencePieceTokenizer(Vocabulary vocabulary, std::unique_ptr<Processor> prefixing,
@@ -88,14 +111,24 @@ class SentencePieceTokenizer : public TokenizerBase {
       return;
     }
     const bool prefix = before == nullptr || (!before->in_model && options_.legacy);
-    std::vector<int> ids;
-    if (!(prefix ? prefixing_ : plain_)->Encode({text.data(), text.size()}, &ids).ok()) {
-      ids.assign(1, options_.unknown);
+    const Processor* processor = prefix ? prefixing_.get() : plain_.get();
+    // The library's time per byte grows with the length of a text.
+    while (!text.empty()) {
+      const std::size_t size = options_.may_cut ? NextCut(text, kChunk) : text.size();
+      EncodeWhole(*processor, text.substr(0, size), tokens);
+      text.remove_prefix(size);
+      processor = plain_.get();
     }
-    tokens->insert(tokens->end(), ids.begin(), ids.end());
   }
 
  private:
+  void EncodeWhole(const Processor& processor, std::string_view text,
+                   std::vector<Token>* tokens) const {
+    std::vector<int> ids;
+    if (!processor.Encode({text.data(), text.size()}, &ids).ok()) ids.assign(1, options_.unknown);
+    tokens->insert(tokens->end(), ids.begin(), ids.end());
+  }
+
   std::unique_ptr<Processor> prefixing_;
   std::unique_ptr<Processor> plain_;  // without dummy prefix
   Options options_;
@@ -257,6 +290,7 @@ Result<std::unique_ptr<Tokenizer>> LoadSentencePiece(std::string file, std::stri
   options.add_dummy_prefix = model.add_dummy_prefix;
   options.legacy = config.legacy;
   options.unknown = prefixing->unk_id();
+  options.may_cut = MayCutBeforeSpaces(model);
   for (std::size_t i = 0; i < model.pieces.size(); ++i) {
     if (model.pieces[i].spelling == kSpaceMark) options.space = static_cast<Token>(i);
   }

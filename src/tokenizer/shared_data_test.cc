@@ -1,6 +1,7 @@
 // Real tokenizers and the ids that other implementations gave them. The data is not part of the
 // repository; these tests are skipped where it is absent.
 #include <gmock/gmock.h>
+#include <sentencepiece_processor.h>
 
 #include <nlohmann/json.hpp>
 #include <random>
@@ -175,6 +176,26 @@ TEST_F(SharedData, DemoChat) {
   ASSERT_TRUE(guarded.ok());
   EXPECT_EQ(std::count(guarded->begin(), guarded->end(), 3), 2);
   EXPECT_EQ(std::count(guarded->begin(), guarded->end(), 4), 1);
+}
+
+// Long texts are encoded in parts; the library encodes them whole.
+TEST_F(SharedData, LongTextsEncodeAsTheLibraryDoes) {
+  const std::string story = Slurp(kShared / "corpus" / "tinystories_truecased.txt");
+  std::string text = story.substr(0, 20'000);
+  std::mt19937 random(11);
+  for (int i = 0; i < 20'000; ++i)
+    text +=
+        " \n\xE2\x96\x81"
+        "ab c"[random() % 9];
+  for (const char* name : {"tokenizers/llama2", "models/demo-target", "models/stories260K"}) {
+    const auto tokenizer = MustLoad(kShared / name);
+    ASSERT_NE(tokenizer, nullptr);
+    sentencepiece::SentencePieceProcessor library;
+    ASSERT_TRUE(library.Load((kShared / name / "tokenizer.model").string()).ok());
+    std::vector<int> expected;
+    ASSERT_TRUE(library.Encode(text, &expected).ok());
+    EXPECT_EQ(tokenizer->Encode(text, false, false), expected) << name;
+  }
 }
 
 TEST_F(SharedData, DifferentVocabulariesAreNamed) {
