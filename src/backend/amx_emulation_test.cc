@@ -24,12 +24,15 @@ namespace {
 struct EmulatedStep {
   using Input = std::uint16_t;
   static constexpr int kInputs = 2;
-  static Vec Round(Vec v) { return RoundToBf16(v); }
   static void StoreInputs(std::uint16_t* to, Vec low, Vec high) {
     float rounded[kChunk];
     Store(rounded, RoundToBf16(low));
     Store(rounded + 16, RoundToBf16(high));
     for (int i = 0; i < kChunk; ++i) to[i] = static_cast<std::uint16_t>(Bf16Bits(rounded[i]));
+  }
+  static Vec StoreAndAdd(std::uint16_t* to, Vec low, Vec high, Vec sums) {
+    StoreInputs(to, low, high);
+    return Add(sums, Add(RoundToBf16(low), RoundToBf16(high)));
   }
 };
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numbers>
 
 #include "base/check.h"
 
@@ -48,7 +49,7 @@ void AttentionWorker::Reserve(int queries, int head_dim) {
   const auto width = static_cast<std::size_t>(PadToChunk(head_dim));
   state_.queries = queries;
   state_.head_dim = head_dim;
-  state_.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim)));
+  state_.scale = static_cast<float>(std::numbers::log2e / std::sqrt(static_cast<double>(head_dim)));
   state_.q = Grow(&q_, n * width * sizeof(float));
   state_.out = reinterpret_cast<float*>(Grow(&out_, n * width * sizeof(float)));
   state_.sums = reinterpret_cast<float*>(Grow(&sums_, n * kPanel * sizeof(float)));

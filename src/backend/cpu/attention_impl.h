@@ -16,33 +16,51 @@ void PackQuery(const AttentionState& state, int query, const float* from) {
                static_cast<typename Dot::Input*>(state.q));
 }
 
-// The online softmax of one query over the scores of one chunk: rescales what came before, packs
-// the probabilities as inputs of the product with the values.
+// The online softmax of queries [first, first + count) over their scores of one chunk: rescales
+// what came before and packs the probabilities as inputs of the product with the values. Scores
+// and maxima are in units of log 2.
 template <typename Dot>
-FT_INLINE void SoftmaxChunk(const AttentionState& state, int query, const float* scores,
+FT_INLINE void SoftmaxBlock(const AttentionState& state, int first, int count, float* scores,
                             typename Dot::Input* probabilities) {
   constexpr float kMinusInfinity = -__builtin_inff();
-  const int width = PadToChunk(state.head_dim);
-  const int seen = state.seen[query];
+  constexpr int kRoom = (Dot::kMaxRows + 15) / 16 * 16;
+  alignas(64) float now[kRoom];
+  alignas(64) float factors[kRoom];
   const Vec scale = Set1(state.scale);
-  const Vec low = KeepBelow(Mul(Load(scores), scale), seen, kMinusInfinity);
-  const Vec high = KeepBelow(Mul(Load(scores + 16), scale), seen - 16, kMinusInfinity);
-  const float chunk_max = ReduceMax(Max(low, high));
-  const float before = state.maxima[query];
-  const float now = chunk_max > before ? chunk_max : before;
-  float* const sums = state.sums + static_cast<std::size_t>(query) * kPanel;
-  const Vec p_low = Dot::Round(Exp(Sub(low, Set1(now))));
-  const Vec p_high = Dot::Round(Exp(Sub(high, Set1(now))));
-  Dot::StoreInputs(probabilities, p_low, p_high);
-  Vec sum = Load(sums);
-  if (now != before) {
-    const Vec factor = Exp(Set1(before - now));
-    state.maxima[query] = now;
-    sum = Mul(sum, factor);
-    float* const out = state.out + static_cast<std::size_t>(query) * width;
-    for (int i = 0; i < width; i += 16) Store(out + i, Mul(Load(out + i), factor));
+  for (int r = 0; r < count; ++r) {
+    float* const row = scores + r * kChunk;
+    Vec low = Load(row);
+    Vec high = Load(row + 16);
+    const int seen = state.seen[first + r];
+    if (seen < kChunk) {
+      low = KeepBelow(low, seen, kMinusInfinity);
+      high = KeepBelow(high, seen - 16, kMinusInfinity);
+      Store(row, low);
+      Store(row + 16, high);
+    }
+    now[r] = ReduceMax(Max(low, high));
   }
-  Store(sums, Add(sum, Add(p_low, p_high)));
+  for (int r = 0; r < count; r += 16) {
+    float* const maxima = state.maxima + first + r;
+    const Vec before = LoadFirst(maxima, count - r);
+    const Vec after = Max(Mul(LoadFirst(now + r, count - r), scale), before);
+    StoreFirst(maxima, count - r, after);
+    Store(now + r, after);
+    Store(factors + r, Exp2<true>(Sub(before, after)));
+  }
+  const int width = PadToChunk(state.head_dim);
+  for (int r = 0; r < count; ++r) {
+    const Vec shift = Set1(-now[r]);
+    const Vec low = Exp2<kIsF32<Dot>>(Fma(Load(scores + r * kChunk), scale, shift));
+    const Vec high = Exp2<kIsF32<Dot>>(Fma(Load(scores + r * kChunk + 16), scale, shift));
+    float* const sums = state.sums + static_cast<std::size_t>(first + r) * kPanel;
+    const Vec factor = Set1(factors[r]);
+    Store(sums, Dot::StoreAndAdd(probabilities + r * kChunk, low, high, Mul(Load(sums), factor)));
+    if (factors[r] != 1.0F) {
+      float* const out = state.out + static_cast<std::size_t>(first + r) * width;
+      for (int i = 0; i < width; i += 16) Store(out + i, Mul(Load(out + i), factor));
+    }
+  }
 }
 
 template <typename Dot>
@@ -70,9 +88,7 @@ void Attend(const AttentionState& state, int begin, int end, KvChunk chunk) {
     t.fetch_ahead = false;
     t.one_stream = false;
     Dot::Run(n, 2, t);
-    for (int r = 0; r < n; ++r) {
-      SoftmaxChunk<Dot>(state, first + r, scores + r * kChunk, probabilities + r * kChunk);
-    }
+    SoftmaxBlock<Dot>(state, first, n, scores, probabilities);
     t.x = probabilities;
     t.w = chunk.values;
     t.row_bytes = static_cast<std::size_t>(width) * 4;

@@ -22,10 +22,15 @@ struct NativeBf16Step {
   static FT_INLINE Vec Step(Vec sum, Weight w, Value x) {
     return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(w), reinterpret_cast<__m512bh>(x));
   }
-  static FT_INLINE Vec Round(Vec v) { return RoundToBf16(v); }
   static FT_INLINE void StoreInputs(std::uint16_t* to, Vec low, Vec high) {
     const __m512bh rounded = _mm512_cvtne2ps_pbh(high, low);
     _mm512_storeu_si512(to, reinterpret_cast<__m512i>(rounded));
+  }
+  static FT_INLINE Vec StoreAndAdd(std::uint16_t* to, Vec low, Vec high, Vec sums) {
+    const __m512bh rounded = _mm512_cvtne2ps_pbh(high, low);
+    _mm512_storeu_si512(to, reinterpret_cast<__m512i>(rounded));
+    const __m512i ones = _mm512_set1_epi32(0x3F803F80);
+    return _mm512_dpbf16_ps(sums, rounded, reinterpret_cast<__m512bh>(ones));
   }
 };
 

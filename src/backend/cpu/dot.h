@@ -42,10 +42,14 @@ struct F32Step {
   }
   static FT_INLINE Value LoadValue(const float* x) { return Set1(*x); }
   static FT_INLINE Vec Step(Vec sum, Weight w, Value x) { return Fma(w, x, sum); }
-  static FT_INLINE Vec Round(Vec v) { return v; }
   static FT_INLINE void StoreInputs(float* to, Vec low, Vec high) {
     Store(to, low);
     Store(to + 16, high);
+  }
+  // Also adds what was stored, rounded as it is, to 16 partial sums.
+  static FT_INLINE Vec StoreAndAdd(float* to, Vec low, Vec high, Vec sums) {
+    StoreInputs(to, low, high);
+    return Add(sums, Add(low, high));
   }
 };
 
@@ -69,10 +73,13 @@ struct WideBf16Step {
   static FT_INLINE Vec Step(Vec sum, Weight w, Value x) {
     return Fma(w.odd, x.odd, Fma(w.even, x.even, sum));
   }
-  static FT_INLINE Vec Round(Vec v) { return RoundToBf16(v); }
   static FT_INLINE void StoreInputs(float* to, Vec low, Vec high) {
     Store(to, RoundToBf16(low));
     Store(to + 16, RoundToBf16(high));
+  }
+  static FT_INLINE Vec StoreAndAdd(float* to, Vec low, Vec high, Vec sums) {
+    StoreInputs(to, low, high);
+    return Add(sums, Add(Load(to), Load(to + 16)));
   }
 };
 

@@ -18,7 +18,9 @@ inline constexpr int kPackRows = 64;
 /// Query rows (rows x heads of a group) of one attention task at most, unless one row has more.
 inline constexpr int kQueryRows = 64;
 /// Tokens whose noise is drawn together.
-inline constexpr int kNoiseGroup = 64;
+inline constexpr int kNoiseGroup = 128;
+/// Philox gives four draws a block.
+inline constexpr int kNoiseBlocks = kNoiseGroup / 4;
 
 constexpr int PadToChunk(int width) { return (width + kChunk - 1) / kChunk * kChunk; }
 
@@ -42,7 +44,7 @@ struct MatMulTask {
 struct AttentionState {
   int queries;
   int head_dim;
-  float scale;
+  float scale;         // log2(e) / sqrt(head_dim): the softmax works in powers of two.
   void* q;             // Packed queries, 4 * queries * PadToChunk(head_dim) bytes.
   float* out;          // [queries, PadToChunk(head_dim)], unnormalised.
   float* sums;         // [queries, 16] partial sums of the softmax.

@@ -8,23 +8,6 @@
 namespace foretoken::cpu::FT_ISA {
 namespace {
 
-FT_INLINE Vec LoadFirst(const float* p, int n) {
-  if (n >= 16) return Load(p);
-  float lanes[16] = {};
-  for (int i = 0; i < n; ++i) lanes[i] = p[i];
-  return Load(lanes);
-}
-
-FT_INLINE void StoreFirst(float* p, int n, Vec v) {
-  if (n >= 16) {
-    Store(p, v);
-    return;
-  }
-  float lanes[16];
-  Store(lanes, v);
-  for (int i = 0; i < n; ++i) p[i] = lanes[i];
-}
-
 // e^x for x <= 88, exactly 0 below -87. Cephes' reduction with a polynomial of degree 6.
 FT_INLINE Vec Exp(Vec x) {
   constexpr float kLowest = -87.0F;
@@ -39,7 +22,27 @@ FT_INLINE Vec Exp(Vec x) {
   p = Fma(p, r, Set1(0.5F));
   p = Fma(p, r, Set1(1.0F));
   p = Fma(p, r, Set1(1.0F));
-  return ZeroWhereBelow(Mul(p, PowerOfTwo(n)), x, kLowest);
+  return ZeroWhereBelow(TimesPowerOfTwo(p, n), x, kLowest);
+}
+
+// 2^x for x <= 127, exactly 0 below -126: the Taylor series of 2^r for |r| <= 1/2, to 5e-5 relative
+// (far below the rounding of BF16) or to the last bits of a float.
+template <bool kPrecise>
+FT_INLINE Vec Exp2(Vec x) {
+  constexpr float kLowest = -126.0F;
+  const Vec clamped = Max(x, Set1(kLowest));
+  const Vec n = RoundToInteger(clamped);
+  const Vec r = Sub(clamped, n);
+  Vec p = Set1(9.61812911e-3F);
+  if constexpr (kPrecise) {
+    p = Fma(Set1(1.54035304e-4F), r, Set1(1.33335581e-3F));
+    p = Fma(p, r, Set1(9.61812911e-3F));
+  }
+  p = Fma(p, r, Set1(5.55041087e-2F));
+  p = Fma(p, r, Set1(2.40226507e-1F));
+  p = Fma(p, r, Set1(6.93147181e-1F));
+  p = Fma(p, r, Set1(1.0F));
+  return ZeroWhereBelow(TimesPowerOfTwo(p, n), x, kLowest);
 }
 
 // Packs one row of `width` floats as row `row` of [chunks][rows][kChunk], padded with zeros.

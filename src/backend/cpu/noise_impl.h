@@ -21,6 +21,12 @@ constexpr float kMargin = 1e-6F;
 // An upper bound of z / T.
 FT_INLINE Vec LogitBound(Vec z, Vec upper, Vec lower) { return Max(Mul(z, upper), Mul(z, lower)); }
 
+// On its own, where it has all registers.
+__attribute__((noinline)) void DrawNoiseGroup(std::uint64_t seed, std::uint64_t position,
+                                              std::uint32_t group, std::uint32_t* draws) {
+  DrawGroup(seed, position, group, draws);
+}
+
 int ScanNoise(const NoiseScan& scan, NoiseHit* hits) {
   const bool noisy = scan.inverse_temperature != 0.0F;
   const Vec upper = Set1(noisy ? scan.inverse_temperature * (1 + kMargin) : 1.0F);
@@ -38,33 +44,31 @@ int ScanNoise(const NoiseScan& scan, NoiseHit* hits) {
       }
       z = rest;
     }
-    Vec bounds[kNoiseGroup / 16];
-    std::uint32_t possible = 0;
-    for (int i = 0; i < kNoiseGroup / 16; ++i) {
-      bounds[i] = LogitBound(Load(z + 16 * i), upper, lower);
-      possible |= NotLessMask(bounds[i], hopeless);
-    }
-    if (possible == 0) continue;
+    // First a bound for every sixteenth token together: hardly any group passes it.
+    Vec largest = Set1(-__builtin_inff());
+    for (int i = 0; i < kNoiseGroup; i += 16) largest = Max(Load(z + i), largest);
+    largest = LogitBound(largest, upper, lower);
+    if (NotLessMask(largest, hopeless) == 0) continue;
     if (noisy) {
-      DrawGroup(scan.seed, scan.position, static_cast<std::uint32_t>(group / kNoiseGroup), draws);
+      DrawNoiseGroup(scan.seed, scan.position, static_cast<std::uint32_t>(group / kNoiseGroup),
+                     draws);
+      std::uint32_t most[16] = {};
+      for (int i = 0; i < kNoiseGroup; i += 16) {
+        for (int j = 0; j < 16; ++j) most[j] = draws[i + j] > most[j] ? draws[i + j] : most[j];
+      }
+      const Vec noise = GumbelBound(most, kBoundOffset, kBoundSlope);
+      if (NotLessMask(Add(largest, noise), threshold) == 0) continue;
     }
-    for (int i = 0; i < kNoiseGroup / 16; ++i) {
-      const Vec bound = noisy
-                            ? Add(bounds[i], GumbelBound(draws + 16 * i, kBoundOffset, kBoundSlope))
-                            : bounds[i];
-      std::uint32_t mask = NotLessMask(bound, threshold);
-      for (; mask != 0; mask &= mask - 1) {
-        const int lane = 16 * i + __builtin_ctz(mask);
-        if (group + lane < scan.end) hits[count++] = {group + lane, draws[lane]};
+    for (int i = 0; i < kNoiseGroup; i += 16) {
+      Vec bound = LogitBound(Load(z + i), upper, lower);
+      if (noisy) bound = Add(bound, GumbelBound(draws + i, kBoundOffset, kBoundSlope));
+      for (std::uint32_t mask = NotLessMask(bound, threshold); mask != 0; mask &= mask - 1) {
+        const int token = i + __builtin_ctz(mask);
+        if (group + token < scan.end) hits[count++] = {group + token, draws[token]};
       }
     }
   }
   return count;
-}
-
-void DrawNoiseGroup(std::uint64_t seed, std::uint64_t position, std::uint32_t group,
-                    std::uint32_t* draws) {
-  DrawGroup(seed, position, group, draws);
 }
 
 // The table of an instruction set whose BF16 products are `Bf16Dot`.

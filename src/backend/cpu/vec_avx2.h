@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "backend/cpu/kernels.h"
+
 #ifndef FT_ISA
 #error "define FT_ISA, the namespace of the instruction set, before including kernel headers"
 #endif
@@ -27,6 +29,24 @@ FT_INLINE void Store(float* p, Vec v) {
   _mm256_storeu_ps(p, v.a);
   _mm256_storeu_ps(p + 8, v.b);
 }
+// The first n lanes; the others are 0, and are not stored.
+FT_INLINE Vec LoadFirst(const float* p, int n) {
+  if (n >= 16) return Load(p);
+  float lanes[16] = {};
+  for (int i = 0; i < n; ++i) lanes[i] = p[i];
+  return Load(lanes);
+}
+
+FT_INLINE void StoreFirst(float* p, int n, Vec v) {
+  if (n >= 16) {
+    Store(p, v);
+    return;
+  }
+  float lanes[16];
+  Store(lanes, v);
+  for (int i = 0; i < n; ++i) p[i] = lanes[i];
+}
+
 FT_INLINE Vec Set1(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
 FT_INLINE Vec Add(Vec x, Vec y) { return {_mm256_add_ps(x.a, y.a), _mm256_add_ps(x.b, y.b)}; }
 FT_INLINE Vec Sub(Vec x, Vec y) { return {_mm256_sub_ps(x.a, y.a), _mm256_sub_ps(x.b, y.b)}; }
@@ -78,12 +98,12 @@ FT_INLINE Vec RoundToInteger(Vec x) {
   constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
   return {_mm256_round_ps(x.a, kNearest), _mm256_round_ps(x.b, kNearest)};
 }
-// 2^n for integral n in [-126, 127].
-FT_INLINE __m256 PowerOfTwoHalf(__m256 n) {
+FT_INLINE __m256 PowerOfTwo(__m256 n) {
   const __m256i biased = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
   return _mm256_castsi256_ps(_mm256_slli_epi32(biased, 23));
 }
-FT_INLINE Vec PowerOfTwo(Vec n) { return {PowerOfTwoHalf(n.a), PowerOfTwoHalf(n.b)}; }
+// v * 2^n for integral n in [-126, 127].
+FT_INLINE Vec TimesPowerOfTwo(Vec v, Vec n) { return Mul(v, {PowerOfTwo(n.a), PowerOfTwo(n.b)}); }
 
 FT_INLINE __m256 RoundToBf16Half(__m256 v) {
   const __m256i bits = _mm256_castps_si256(v);
@@ -123,15 +143,17 @@ FT_INLINE Vec GumbelBound(const std::uint32_t* draws, float offset, float slope)
   return {GumbelBoundHalf(draws, offset, slope), GumbelBoundHalf(draws + 8, offset, slope)};
 }
 
-// Philox on four blocks, one per 64-bit lane. The upper halves of the lanes hold garbage that the
-// 32-bit multiplication ignores. Lane order is such that unpacking puts words in token order.
+// Philox on sets of four blocks, one block per 64-bit lane. The upper halves of the lanes hold
+// garbage that the 32-bit multiplication ignores. Lane order is such that unpacking puts words in
+// token order.
 FT_INLINE void DrawGroup(std::uint64_t seed, std::uint64_t position, std::uint32_t group,
                          std::uint32_t* draws) {
+  constexpr int kSets = kNoiseBlocks / 4;
   const __m256i m0 = _mm256_set1_epi64x(0xD2511F53);
   const __m256i m1 = _mm256_set1_epi64x(0xCD9E8D57);
-  __m256i c0[4], c1[4], c2[4], c3[4];
-  for (int s = 0; s < 4; ++s) {
-    c0[s] = _mm256_add_epi64(_mm256_set1_epi64x(std::int64_t{group} * 16 + 4 * s),
+  __m256i c0[kSets], c1[kSets], c2[kSets], c3[kSets];
+  for (int s = 0; s < kSets; ++s) {
+    c0[s] = _mm256_add_epi64(_mm256_set1_epi64x(std::int64_t{group} * kNoiseBlocks + 4 * s),
                              _mm256_setr_epi64x(0, 2, 1, 3));
     c1[s] = _mm256_set1_epi64x(static_cast<std::int64_t>(position));
     c2[s] = _mm256_set1_epi64x(static_cast<std::int64_t>(position >> 32));
@@ -142,7 +164,7 @@ FT_INLINE void DrawGroup(std::uint64_t seed, std::uint64_t position, std::uint32
   for (int round = 0; round < 10; ++round) {
     const __m256i key0 = _mm256_set1_epi64x(k0);
     const __m256i key1 = _mm256_set1_epi64x(k1);
-    for (int s = 0; s < 4; ++s) {
+    for (int s = 0; s < kSets; ++s) {
       const __m256i p0 = _mm256_mul_epu32(c0[s], m0);
       const __m256i p1 = _mm256_mul_epu32(c2[s], m1);
       c0[s] = _mm256_xor_si256(_mm256_xor_si256(_mm256_srli_epi64(p1, 32), c1[s]), key0);
@@ -153,7 +175,7 @@ FT_INLINE void DrawGroup(std::uint64_t seed, std::uint64_t position, std::uint32
     k0 += 0x9E3779B9U;
     k1 += 0xBB67AE85U;
   }
-  for (int s = 0; s < 4; ++s) {
+  for (int s = 0; s < kSets; ++s) {
     const __m256i w01 = _mm256_blend_epi32(c0[s], _mm256_slli_epi64(c1[s], 32), 0xAA);
     const __m256i w23 = _mm256_blend_epi32(c2[s], _mm256_slli_epi64(c3[s], 32), 0xAA);
     auto* const to = reinterpret_cast<__m256i*>(draws + 16 * s);

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "backend/cpu/kernels.h"
+
 #ifndef FT_ISA
 #error "define FT_ISA, the namespace of the instruction set, before including kernel headers"
 #endif
@@ -28,6 +30,12 @@ constexpr int TilePanels(int rows) {
 
 FT_INLINE Vec Load(const float* p) { return _mm512_loadu_ps(p); }
 FT_INLINE void Store(float* p, Vec v) { _mm512_storeu_ps(p, v); }
+FT_INLINE __mmask16 FirstLanes(int n) {
+  return static_cast<__mmask16>(n >= 16 ? 0xFFFFU : (1U << (n < 0 ? 0 : n)) - 1U);
+}
+// The first n lanes; the others are 0, and are not stored.
+FT_INLINE Vec LoadFirst(const float* p, int n) { return _mm512_maskz_loadu_ps(FirstLanes(n), p); }
+FT_INLINE void StoreFirst(float* p, int n, Vec v) { _mm512_mask_storeu_ps(p, FirstLanes(n), v); }
 FT_INLINE Vec Set1(float x) { return _mm512_set1_ps(x); }
 FT_INLINE Vec Add(Vec x, Vec y) { return _mm512_add_ps(x, y); }
 FT_INLINE Vec Sub(Vec x, Vec y) { return _mm512_sub_ps(x, y); }
@@ -42,8 +50,7 @@ FT_INLINE float ReduceMax(Vec v) { return _mm512_reduce_max_ps(v); }
 
 // Lanes [0, n) of `v`, `other` elsewhere.
 FT_INLINE Vec KeepBelow(Vec v, int n, float other) {
-  const auto mask = static_cast<__mmask16>(n >= 16 ? 0xFFFFU : (1U << (n < 0 ? 0 : n)) - 1U);
-  return _mm512_mask_blend_ps(mask, _mm512_set1_ps(other), v);
+  return _mm512_mask_blend_ps(FirstLanes(n), _mm512_set1_ps(other), v);
 }
 // `v`, but 0 where x < limit.
 FT_INLINE Vec ZeroWhereBelow(Vec v, Vec x, float limit) {
@@ -55,11 +62,8 @@ FT_INLINE std::uint32_t NotLessMask(Vec x, Vec y) { return _mm512_cmp_ps_mask(x,
 FT_INLINE Vec RoundToInteger(Vec x) {
   return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
-// 2^n for integral n in [-126, 127].
-FT_INLINE Vec PowerOfTwo(Vec n) {
-  const __m512i biased = _mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127));
-  return _mm512_castsi512_ps(_mm512_slli_epi32(biased, 23));
-}
+// v * 2^n for integral n in [-126, 127].
+FT_INLINE Vec TimesPowerOfTwo(Vec v, Vec n) { return _mm512_scalef_ps(v, n); }
 
 FT_INLINE Vec RoundToBf16(Vec v) {
   const __m512i bits = _mm512_castps_si512(v);
@@ -85,28 +89,30 @@ FT_INLINE Vec GumbelBound(const std::uint32_t* draws, float offset, float slope)
   return _mm512_fnmadd_ps(bits, _mm512_set1_ps(slope), _mm512_set1_ps(offset));
 }
 
-// Philox on two sets of eight blocks, one block per 64-bit lane. The upper halves of the lanes hold
+// Philox on sets of eight blocks, one block per 64-bit lane. The upper halves of the lanes hold
 // garbage that the 32-bit multiplication ignores. Lane order is such that unpacking puts words in
 // token order.
 FT_INLINE void DrawGroup(std::uint64_t seed, std::uint64_t position, std::uint32_t group,
                          std::uint32_t* draws) {
   constexpr int kXor3 = 0x96;
+  constexpr int kSets = kNoiseBlocks / 8;
   const __m512i m0 = _mm512_set1_epi64(0xD2511F53);
   const __m512i m1 = _mm512_set1_epi64(0xCD9E8D57);
-  __m512i c0[2], c1[2], c2[2], c3[2];
-  for (int s = 0; s < 2; ++s) {
-    c0[s] = _mm512_add_epi64(_mm512_set1_epi64(std::int64_t{group} * 16 + 8 * s),
+  __m512i c0[kSets], c1[kSets], c2[kSets], c3[kSets];
+  for (int s = 0; s < kSets; ++s) {
+    c0[s] = _mm512_add_epi64(_mm512_set1_epi64(std::int64_t{group} * kNoiseBlocks + 8 * s),
                              _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7));
     c1[s] = _mm512_set1_epi64(static_cast<std::int64_t>(position));
     c2[s] = _mm512_set1_epi64(static_cast<std::int64_t>(position >> 32));
     c3[s] = _mm512_setzero_si512();
   }
-  std::uint32_t k0 = static_cast<std::uint32_t>(seed);
-  std::uint32_t k1 = static_cast<std::uint32_t>(seed >> 32);
+  __m512i key0 = _mm512_set1_epi64(static_cast<std::int64_t>(seed));
+  __m512i key1 = _mm512_set1_epi64(static_cast<std::int64_t>(seed >> 32));
+  const __m512i step0 = _mm512_set1_epi64(0x9E3779B9);
+  const __m512i step1 = _mm512_set1_epi64(0xBB67AE85);
+#pragma GCC unroll 10
   for (int round = 0; round < 10; ++round) {
-    const __m512i key0 = _mm512_set1_epi64(k0);
-    const __m512i key1 = _mm512_set1_epi64(k1);
-    for (int s = 0; s < 2; ++s) {
+    for (int s = 0; s < kSets; ++s) {
       const __m512i p0 = _mm512_mul_epu32(c0[s], m0);
       const __m512i p1 = _mm512_mul_epu32(c2[s], m1);
       c0[s] = _mm512_ternarylogic_epi64(_mm512_srli_epi64(p1, 32), c1[s], key0, kXor3);
@@ -114,10 +120,10 @@ FT_INLINE void DrawGroup(std::uint64_t seed, std::uint64_t position, std::uint32
       c1[s] = p1;
       c3[s] = p0;
     }
-    k0 += 0x9E3779B9U;
-    k1 += 0xBB67AE85U;
+    key0 = _mm512_add_epi64(key0, step0);
+    key1 = _mm512_add_epi64(key1, step1);
   }
-  for (int s = 0; s < 2; ++s) {
+  for (int s = 0; s < kSets; ++s) {
     const __m512i w01 = _mm512_mask_blend_epi32(0xAAAA, c0[s], _mm512_slli_epi64(c1[s], 32));
     const __m512i w23 = _mm512_mask_blend_epi32(0xAAAA, c2[s], _mm512_slli_epi64(c3[s], 32));
     _mm512_storeu_si512(draws + 32 * s, _mm512_unpacklo_epi64(w01, w23));

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "backend/cpu/kernels.h"
+
 #ifndef FT_ISA
 #error "define FT_ISA, the namespace of the instruction set, before including kernel headers"
 #endif
@@ -33,6 +35,24 @@ FT_INLINE Vec Load(const float* p) {
   return v;
 }
 FT_INLINE void Store(float* p, Vec v) { __builtin_memcpy(p, &v, sizeof(v)); }
+// The first n lanes; the others are 0, and are not stored.
+FT_INLINE Vec LoadFirst(const float* p, int n) {
+  if (n >= 16) return Load(p);
+  float lanes[16] = {};
+  for (int i = 0; i < n; ++i) lanes[i] = p[i];
+  return Load(lanes);
+}
+
+FT_INLINE void StoreFirst(float* p, int n, Vec v) {
+  if (n >= 16) {
+    Store(p, v);
+    return;
+  }
+  float lanes[16];
+  Store(lanes, v);
+  for (int i = 0; i < n; ++i) p[i] = lanes[i];
+}
+
 FT_INLINE Vec Set1(float x) {
   const Quad q = {x, x, x, x};
   return Vec{{q, q, q, q}};
@@ -95,11 +115,11 @@ FT_INLINE Vec RoundToInteger(Vec x) {
   const Vec magic = Set1(12582912.0F);
   return Sub(Add(x, magic), magic);
 }
-// 2^n for integral n in [-126, 127].
-FT_INLINE Vec PowerOfTwo(Vec n) {
+// v * 2^n for integral n in [-126, 127].
+FT_INLINE Vec TimesPowerOfTwo(Vec v, Vec n) {
   return EachQuad([&](int i) {
     const QuadInt bits = (__builtin_convertvector(n.q[i], QuadInt) + 127) << 23;
-    return reinterpret_cast<Quad>(bits);
+    return v.q[i] * reinterpret_cast<Quad>(bits);
   });
 }
 
@@ -138,8 +158,8 @@ FT_INLINE Vec GumbelBound(const std::uint32_t* draws, float offset, float slope)
 
 FT_INLINE void DrawGroup(std::uint64_t seed, std::uint64_t position, std::uint32_t group,
                          std::uint32_t* draws) {
-  for (std::uint32_t block = 0; block < 16; ++block) {
-    std::uint32_t c0 = group * 16 + block;
+  for (std::uint32_t block = 0; block < kNoiseBlocks; ++block) {
+    std::uint32_t c0 = group * kNoiseBlocks + block;
     std::uint32_t c1 = static_cast<std::uint32_t>(position);
     std::uint32_t c2 = static_cast<std::uint32_t>(position >> 32);
     std::uint32_t c3 = 0;
