@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -10,6 +9,7 @@
 #include "commands.h"
 #include "generation.h"
 #include "html_report.h"
+#include "machine.h"
 #include "options.h"
 #include "prompts.h"
 #include "terminal.h"
@@ -220,16 +220,6 @@ Result<SetResult> Bench::RunSet(const EncodedSet& set, ProgressBar* progress) {
   return result;
 }
 
-std::string CpuModel() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    if (!line.starts_with("model name")) continue;
-    const std::size_t colon = line.find(": ");
-    if (colon != std::string::npos) return line.substr(colon + 2);
-  }
-  return "unknown";
-}
-
 nlohmann::json Bench::Meta() const {
   const SamplingParams& sampling = options_.generation.sampling;
   nlohmann::json meta = {
@@ -331,13 +321,13 @@ void AddPromptOptions(CLI::App* command, BenchOptions* options) {
       ->type_name("FILE")
       ->group("Prompts");
   command->add_option("--limit", options->limit, "Use the first N prompts of each file that fit")
-      ->check(CLI::Range(1, 1 << 24))
+      ->check(Between(1, 1 << 24))
       ->type_name("N")
       ->group("Prompts");
   command
       ->add_option("--words", options->words,
                    "Of plain text, only the first N words of each paragraph")
-      ->check(CLI::Range(1, 1 << 24))
+      ->check(Between(1, 1 << 24))
       ->type_name("N")
       ->group("Prompts");
   command->add_flag("--raw", options->raw, "Never use the chat template")->group("Prompts");
@@ -349,7 +339,7 @@ void AddPromptOptions(CLI::App* command, BenchOptions* options) {
   command
       ->add_option("--prompt-tokens", options->prompt_tokens,
                    "Length of the random prompts of a synthetic target (default 256)")
-      ->check(CLI::Range(1, 1 << 24))
+      ->check(Between(1, 1 << 24))
       ->type_name("N")
       ->group("Prompts");
 }
@@ -370,7 +360,7 @@ void AddBenchCommand(CLI::App* app, CommandBody* chosen) {
   command->add_flag("--only-target-cores", options->only_target_cores,
                     "Leave out ar@all and sd@all, which run on the draft's cores too");
   command->add_option("-b,--batch,--parallel", options->batch, "Requests in flight (also -np)")
-      ->check(CLI::Range(1, 256))
+      ->check(Between(1, 256))
       ->type_name("N");
   AddPromptOptions(command, options.get());
   AddModelOptions(command, &options->model);

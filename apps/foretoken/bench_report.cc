@@ -78,7 +78,7 @@ json ModeJson(const SetResult& set, const ModeResult& mode, const BenchContext& 
   if (figures.first_different_prompt >= 0) {
     out["first_different_prompt"] = figures.first_different_prompt;
   }
-  if (const auto bandwidth = ReadBandwidth(mode, figures, context))
+  if (const auto bandwidth = AchievedBandwidth(mode, figures, context))
     out["read_gb_per_s"] = *bandwidth;
   if (mode.mode == Mode::kAr) return out;
   out["acceptance_length"] = total.acceptance_length();
@@ -188,8 +188,8 @@ ModeFigures ComputeFigures(const SetResult& set, const ModeResult& mode,
   return figures;
 }
 
-std::optional<double> ReadBandwidth(const ModeResult& mode, const ModeFigures& figures,
-                                    const BenchContext& context) {
+std::optional<double> AchievedBandwidth(const ModeResult& mode, const ModeFigures& figures,
+                                        const BenchContext& context) {
   if (mode.mode != Mode::kAr || context.batch != 1) return std::nullopt;
   const double bytes = static_cast<double>(context.weight_bytes) +
                        static_cast<double>(context.kv_bytes_per_token) * mode.mean_context;
@@ -251,7 +251,7 @@ std::string RenderSet(const SetResult& set, const BenchContext& context) {
   }
   for (const ModeResult& mode : set.modes) {
     const ModeFigures figures = ComputeFigures(set, mode, context);
-    if (const auto bandwidth = ReadBandwidth(mode, figures, context)) {
+    if (const auto bandwidth = AchievedBandwidth(mode, figures, context)) {
       text += fmt::format("  {} reads {:.1f} GB/s of weights and KV\n", mode.label, *bandwidth);
     }
     if (figures.first_different_prompt >= 0) {

@@ -59,8 +59,8 @@ ModeFigures ComputeFigures(const SetResult& set, const ModeResult& mode,
                            const BenchContext& context);
 
 /// Bytes of weights and KV that AR read per second of decoding, in GB/s; for batch 1 only.
-std::optional<double> ReadBandwidth(const ModeResult& mode, const ModeFigures& figures,
-                                    const BenchContext& context);
+std::optional<double> AchievedBandwidth(const ModeResult& mode, const ModeFigures& figures,
+                                        const BenchContext& context);
 
 /// The report's "sets": what RenderBenchReport draws (html_report.h says how it is laid out).
 nlohmann::json SetsJson(const std::vector<SetResult>& sets, const BenchContext& context);

@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "engine/engine.h"
 #include "engine/request.h"
+#include "tokenizer/tokenizer.h"
 
 namespace foretoken {
 
@@ -37,7 +38,11 @@ struct Generation {
   }
 };
 
-/// "stopped at the end of sequence" ...: how a generation ended, to be read by people.
+/// A tokenizer may drop the space that begins a decoded text. True where `first`, the first token
+/// after a raw prompt, had one that `text` lacks: a continuation needs it.
+bool DroppedSpace(const Tokenizer& tokenizer, Token first, std::string_view text);
+
+/// "ended by the model" ...: how a generation ended, to be read by people.
 std::string_view DescribeFinish(FinishReason reason);
 
 /// Counts, times and rates of one request, for `--json`.

@@ -180,7 +180,7 @@ void AddInspectCommand(CLI::App* app, CommandBody* chosen) {
   command
       ->add_option("--precision", options->precision,
                    "How weights and KV would be stored: bf16 (default) or f32")
-      ->check(CLI::IsMember({"bf16", "f32"}))
+      ->check(OneOf({"bf16", "f32"}))
       ->type_name("P");
   command->add_flag("--json", options->json, "Print one JSON object");
   command->callback([options, chosen] { *chosen = [options] { return RunInspect(*options); }; });

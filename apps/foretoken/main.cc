@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "commands.h"
+#include "help_formatter.h"
 #include "options.h"
 #include "terminal.h"
 
@@ -22,16 +23,16 @@ std::string OneLine(std::string message) {
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app{
-      "Foretoken: exact speculative decoding. The same tokens in every mode: autoregressive (ar),\n"
-      "speculative (sd) and speculative speculative (ssd).",
-      "foretoken"};
+  CLI::App app{"Foretoken: exact speculative decoding, with the same tokens in every mode",
+               "foretoken"};
+  app.formatter(std::make_shared<HelpFormatter>());
   app.set_version_flag("--version", "foretoken " FORETOKEN_VERSION);
   app.require_subcommand(1);
-  app.get_formatter()->column_width(38);
   app.footer(
-      "`foretoken COMMAND --help` lists a command's options. Without --target and --draft the\n"
-      "bundled models are used. Exit codes: 0 good, 1 a check failed, 2 bad usage or input.");
+      "Modes: ar (autoregressive), sd (speculative), ssd (speculative speculative).\n"
+      "`foretoken COMMAND --help` lists a command's options. Without --target and --draft the "
+      "bundled models are used.\n"
+      "Exit codes: 0 good, 1 a check failed, 2 bad usage or input.");
   CommandBody chosen;
   AddDemoCommand(&app, &chosen);
   AddRunCommand(&app, &chosen);

@@ -81,6 +81,13 @@ struct GenerationOptions {
   Status Finish();
 };
 
+/// Checks whose bounds help does not spell out; errors do.
+template <typename Number>
+CLI::Validator Between(Number low, Number high) {
+  return CLI::Range(low, high).description("");
+}
+CLI::Validator OneOf(std::vector<std::string> values);
+
 void AddModelOptions(CLI::App* app, ModelOptions* options);
 /// `--synthetic` and `--draft-synthetic`.
 void AddSyntheticOptions(CLI::App* app, ModelOptions* options);

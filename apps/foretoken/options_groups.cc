@@ -1,21 +1,25 @@
 // How the options are called and explained.
 
-#include <map>
-
 #include "options.h"
 
 namespace foretoken {
 
+CLI::Validator OneOf(std::vector<std::string> values) {
+  return CLI::IsMember(std::move(values)).description("");
+}
+
 void AddModelOptions(CLI::App* app, ModelOptions* options) {
   app->add_option("-m,--target,--model", options->target,
                   "Folder of the target model (Hugging Face layout); the bundled one by default")
+      ->type_name("DIR")
       ->group("Models");
   app->add_option("--draft,--model-draft", options->draft,
                   "Folder of the draft model (also -md); needs the target's vocabulary")
+      ->type_name("DIR")
       ->group("Models");
   app->add_option("--precision", options->precision,
                   "How weights and KV are stored: bf16 (default) or f32")
-      ->check(CLI::IsMember({"bf16", "f32"}))
+      ->check(OneOf({"bf16", "f32"}))
       ->type_name("P")
       ->group("Models");
 }
@@ -43,13 +47,13 @@ void AddCoreOptions(CLI::App* app, CoreOptions* options) {
       ->group("Cores");
   app->add_option("-t,--threads", options->target_count,
                   "That many cores for the target, chosen for you; one thread runs on each")
-      ->check(CLI::Range(1, 4096))
+      ->check(Between(1, 4096))
       ->type_name("N")
       ->excludes("--target-cores")
       ->group("Cores");
   app->add_option("--draft-threads,--threads-draft", options->draft_count,
                   "That many cores for the draft (also -td)")
-      ->check(CLI::Range(1, 4096))
+      ->check(Between(1, 4096))
       ->type_name("N")
       ->excludes("--draft-cores")
       ->group("Cores");
@@ -58,18 +62,18 @@ void AddCoreOptions(CLI::App* app, CoreOptions* options) {
 void AddSpeculationOptions(CLI::App* app, SpeculationOptions* options) {
   app->add_option("-k,--lookahead,--draft-max,--spec-draft-n-max", options->lookahead,
                   "Tokens proposed per round, K (default 6)")
-      ->check(CLI::Range(1, kMaxProposal))
+      ->check(Between(1, kMaxProposal))
       ->type_name("K")
       ->group("Speculation");
   app->add_option("--fanout", options->fanout,
                   "Prepared bonus tokens per outcome in mode ssd, F (default 3)")
-      ->check(CLI::Range(1, 32))
+      ->check(Between(1, 32))
       ->type_name("F")
       ->group("Speculation");
   app->add_option("--fallback", options->fallback,
                   "What proposes after a cache miss in mode ssd: jit (the draft model, just in "
                   "time; default), ngram (prompt lookup) or none")
-      ->check(CLI::IsMember({"jit", "ngram", "none"}))
+      ->check(OneOf({"jit", "ngram", "none"}))
       ->type_name("WHAT")
       ->group("Speculation");
   app->add_flag("--draft-process", options->draft_process,
@@ -81,7 +85,7 @@ void AddContextOption(CLI::App* app, SpeculationOptions* options) {
   app->add_option("-c,--context,--ctx-size", options->context,
                   "Tokens per sequence, prompt and output together; by default what is needed, at "
                   "most the model's limit")
-      ->check(CLI::Range(2, 1 << 24))
+      ->check(Between(2, 1 << 24))
       ->type_name("N")
       ->group("Memory");
 }
@@ -89,7 +93,9 @@ void AddContextOption(CLI::App* app, SpeculationOptions* options) {
 void AddMemoryOptions(CLI::App* app, SpeculationOptions* options) {
   AddContextOption(app, options);
   app->add_flag("--prefix-cache,!--no-prefix-cache", options->prefix_cache,
-                "Whether to reuse the KV of prompts that begin alike")
+                options->prefix_cache
+                    ? "Whether to reuse the KV of prompts that begin alike (on by default)"
+                    : "Whether to reuse the KV of prompts that begin alike (off by default)")
       ->group("Memory");
 }
 
@@ -98,7 +104,10 @@ void AddSamplingOptions(CLI::App* app, GenerationOptions* options) {
   const auto add = [app](const char* names, auto* value, const char* text, const char* type) {
     return app->add_option(names, *value, text)->type_name(type)->group("Sampling");
   };
-  add("--temp,--temperature", &sampling->temperature, "Temperature; 0 is greedy", "T");
+  add("--temp,--temperature", &sampling->temperature,
+      options->sampling.temperature > 0 ? "Temperature (default 0.7); 0 is greedy"
+                                        : "Temperature; 0, the default, is greedy",
+      "T");
   add("--top-k", &sampling->top_k, "Keep the K most likely tokens; 0 keeps all", "K");
   add("--top-p", &sampling->top_p, "Keep the smallest set with this much probability", "P");
   add("--min-p", &sampling->min_p, "Keep tokens at least this likely relative to the likeliest",
@@ -117,11 +126,11 @@ void AddSamplingOptions(CLI::App* app, GenerationOptions* options) {
 }
 
 void AddStopOptions(CLI::App* app, GenerationOptions* options) {
-  app->add_option("-n,--max-tokens,--predict,--n-predict", options->stop.max_tokens,
-                  "Tokens to generate at most")
-      ->check(CLI::Range(1, 1 << 24))
+  app->add_option(
+         "-n,--max-tokens,--predict,--n-predict", options->stop.max_tokens,
+         "Tokens to generate at most (default " + std::to_string(options->stop.max_tokens) + ")")
+      ->check(Between(1, 1 << 24))
       ->type_name("N")
-      ->capture_default_str()
       ->group("Stopping");
   app->add_option("--stop", options->stop.stop_strings,
                   "End before this text appears; may be repeated")
@@ -137,18 +146,20 @@ void AddModeOption(CLI::App* app, std::string* mode) {
   app->add_option("--mode", *mode,
                   "ar (autoregressive), sd (speculative) or ssd (speculative speculative); ssd by "
                   "default where there is a draft")
-      ->check(CLI::IsMember({"ar", "sd", "ssd"}))
+      ->check(OneOf({"ar", "sd", "ssd"}))
       ->type_name("MODE")
       ->group("Speculation");
 }
 
 void AddColorOption(CLI::App* app, ColorChoice* choice) {
-  static const std::map<std::string, ColorChoice> kChoices = {{"auto", ColorChoice::kAuto},
-                                                              {"always", ColorChoice::kAlways},
-                                                              {"never", ColorChoice::kNever}};
-  app->add_option("--color", *choice,
-                  "auto (default: on terminals, unless NO_COLOR is set), always or never")
-      ->transform(CLI::CheckedTransformer(kChoices))
+  const auto choose = [choice](const std::string& name) {
+    *choice = name == "always"  ? ColorChoice::kAlways
+              : name == "never" ? ColorChoice::kNever
+                                : ColorChoice::kAuto;
+  };
+  app->add_option_function<std::string>(
+         "--color", choose, "auto (default: on terminals, unless NO_COLOR is set), always or never")
+      ->check(OneOf({"auto", "always", "never"}))
       ->type_name("WHEN")
       ->group("Output");
 }

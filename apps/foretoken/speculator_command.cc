@@ -32,7 +32,7 @@ void AddSpeculatorCommand(CLI::App* app, CommandBody* chosen) {
   command->add_option("--synthetic", options->model.draft_synthetic, "Or a named shape");
   command->add_option("--cores", options->cores, "Cores of the draft")->required();
   command->add_option("--precision", options->model.precision, "bf16 or f32")
-      ->check(CLI::IsMember({"bf16", "f32"}));
+      ->check(OneOf({"bf16", "f32"}));
   command->add_option("--memory-fd", options->memory_fd, "File descriptor of the shared memory")
       ->required();
   command->callback([options, chosen] { *chosen = [options] { return RunSpeculator(*options); }; });

@@ -338,13 +338,13 @@ void AddWhatToVerify(CLI::App* command, VerifyOptions* options) {
       ->type_name("FILE")
       ->group("Prompts");
   command->add_option("--limit", options->limit, "Use the first N prompts of each file that fit")
-      ->check(CLI::Range(1, 1 << 24))
+      ->check(Between(1, 1 << 24))
       ->type_name("N")
       ->group("Prompts");
   command
       ->add_option("--words", options->words,
                    "Of plain text, only the first N words of each paragraph")
-      ->check(CLI::Range(1, 1 << 24))
+      ->check(Between(1, 1 << 24))
       ->type_name("N")
       ->group("Prompts");
   command->add_flag("--raw", options->raw, "Never use the chat template")->group("Prompts");
@@ -361,13 +361,13 @@ void AddVerifyCommand(CLI::App* app, CommandBody* chosen) {
   command
       ->add_option("--preempt", options->preempt,
                    "Preempt a sequence by force before a step with this probability")
-      ->check(CLI::Range(0.0, 0.5))
+      ->check(Between(0.0, 0.5))
       ->type_name("P")
       ->group("Disturbances");
   command
       ->add_option("--speculator-delay-us", options->speculator_delay_us,
                    "The speculator sleeps up to this many microseconds between its steps")
-      ->check(CLI::Range(0, 10'000'000))
+      ->check(Between(0, 10'000'000))
       ->type_name("US")
       ->group("Disturbances");
   command
@@ -383,7 +383,7 @@ void AddVerifyCommand(CLI::App* app, CommandBody* chosen) {
       ->group("Sampling");
   AddCoreOptions(command, &options->cores);
   command->add_option("--show", options->show, "Differences to show in detail (default 5)")
-      ->check(CLI::Range(0, 10'000))
+      ->check(Between(0, 10'000))
       ->type_name("N")
       ->group("Output");
   command->add_option("--json", options->json_path, "Write the report as JSON; - for the output")

@@ -1,0 +1,189 @@
+#include "options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "help_formatter.h"
+#include "terminal.h"
+#include "verify_plan.h"
+
+namespace foretoken {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+
+TEST(FamiliarFlags, AreExpandedUntilOptionsEnd) {
+  const char* argv[] = {"foretoken", "run", "-md", "dir", "-np", "4", "-n", "8", "--", "-md"};
+  EXPECT_THAT(ExpandFamiliarFlags(10, argv), ElementsAre("foretoken", "run", "--draft", "dir",
+                                                         "--batch", "4", "-n", "8", "--", "-md"));
+}
+
+TEST(Options, ParseAsUsersOfOtherEnginesWriteThem) {
+  CLI::App app;
+  ModelOptions model;
+  SpeculationOptions speculation;
+  GenerationOptions generation;
+  std::string prompt;
+  app.add_option("prompt", prompt);
+  AddModelOptions(&app, &model);
+  AddSpeculationOptions(&app, &speculation);
+  AddMemoryOptions(&app, &speculation);
+  AddSamplingOptions(&app, &generation);
+  AddStopOptions(&app, &generation);
+  app.parse(
+      "-m target --draft draft -n 8 --temp 0.7 --top-k 40 --presence-penalty -0.5 --draft-max 4 "
+      "--logit-bias 3:-1.5 --logit-bias 4:inf --no-prefix-cache --stop END --stop STOP words",
+      false);
+  EXPECT_EQ(model.target, "target");
+  EXPECT_EQ(model.draft, "draft");
+  EXPECT_EQ(prompt, "words");
+  EXPECT_EQ(speculation.lookahead, 4);
+  EXPECT_FALSE(speculation.prefix_cache);
+  EXPECT_EQ(generation.stop.max_tokens, 8);
+  EXPECT_THAT(generation.stop.stop_strings, ElementsAre("END", "STOP"));
+  EXPECT_FLOAT_EQ(generation.sampling.temperature, 0.7F);
+  EXPECT_EQ(generation.sampling.top_k, 40);
+  EXPECT_FLOAT_EQ(generation.sampling.presence_penalty, -0.5F);
+  ASSERT_TRUE(generation.Finish().ok());
+  EXPECT_THAT(generation.sampling.logit_bias, Contains(Pair(3, -1.5F)));
+}
+
+TEST(Options, OutOfRangeIsRefused) {
+  CLI::App app;
+  SpeculationOptions speculation;
+  AddSpeculationOptions(&app, &speculation);
+  EXPECT_THROW(app.parse("--lookahead 0"), CLI::ValidationError);
+  app.clear();
+  EXPECT_THROW(app.parse("--fallback magic"), CLI::ValidationError);
+}
+
+TEST(Options, LogitBias) {
+  EXPECT_EQ(ParseLogitBias("42=0.25").value(), std::pair(42, 0.25F));
+  for (const char* text : {"", "42", ":1", "a:1", "1:b", "1:2x"}) {
+    EXPECT_FALSE(ParseLogitBias(text).ok()) << text;
+  }
+}
+
+TEST(Options, Script) {
+  EXPECT_DOUBLE_EQ(ParseScript("0.8")->acceptance, 0.8);
+  EXPECT_DOUBLE_EQ(ParseScript("0.8, 0.5")->hit, 0.5);
+  for (const char* text : {"", "1.2", "-0.1", "0.8,2", "0.8,0.5,0.1", "nan"}) {
+    EXPECT_FALSE(ParseScript(text).ok()) << text;
+  }
+}
+
+TEST(Options, Modes) {
+  EXPECT_THAT(ParseModes("ssd, ar,ssd").value(), ElementsAre(Mode::kSsd, Mode::kAr));
+  EXPECT_FALSE(ParseModes("").ok());
+  EXPECT_FALSE(ParseModes("ar,warp").ok());
+}
+
+TEST(Cores, OpenSidesGetWhatIsLeft) {
+  const int first = AvailablePhysicalCores().front();
+  CoreOptions options;
+  options.target = std::to_string(first);
+  const auto cores = ResolveCores(options);
+  ASSERT_TRUE(cores.ok()) << cores.error().message;
+  EXPECT_THAT(cores->target, ElementsAre(first));
+  EXPECT_FALSE(cores->draft.empty());
+  EXPECT_THAT(cores->all, Contains(first));
+
+  options.target.clear();
+  options.target_count = 4000;
+  EXPECT_THAT(ResolveCores(options).error().message, HasSubstr("--threads asks for 4000 cores"));
+}
+
+TEST(Models, BundledPairIsTheDefault) {
+  ModelOptions model;
+  ASSERT_TRUE(model.ResolveDefaults().ok());
+  EXPECT_EQ(ModelLabel(model.TargetSource()), "demo-target");
+  EXPECT_EQ(ModelLabel(model.DraftSource()), "demo-draft");
+
+  ModelOptions own;
+  own.target = "somewhere/mine/";
+  ASSERT_TRUE(own.ResolveDefaults().ok());
+  EXPECT_FALSE(own.has_draft());  // The bundled draft suits the bundled target only.
+  EXPECT_EQ(ModelLabel(own.TargetSource()), "mine");
+
+  own.synthetic = "llama-135m";
+  EXPECT_FALSE(own.ResolveDefaults().ok());
+}
+
+TEST(SamplerSets, Parse) {
+  EXPECT_FALSE(ParseSamplerSet("none")->params.has_filters());
+  const auto set = ParseSamplerSet("top-k=40+min-p=0.05+repeat-penalty=1.1");
+  ASSERT_TRUE(set.ok());
+  EXPECT_EQ(set->params.top_k, 40);
+  EXPECT_FLOAT_EQ(set->params.min_p, 0.05F);
+  EXPECT_TRUE(set->params.has_penalties());
+  for (const char* text : {"top-k", "top-k=", "top-q=1", "top-k=x", "+top-k=1"}) {
+    EXPECT_FALSE(ParseSamplerSet(text).ok()) << text;
+  }
+}
+
+TEST(VerifyPlan, NumbersAndDifferences) {
+  EXPECT_THAT(ParseTemperatures("0, 0.5").value(), ElementsAre(0.0F, 0.5F));
+  EXPECT_FALSE(ParseTemperatures("-1").ok());
+  EXPECT_FALSE(ParseTemperatures("nan").ok());
+  EXPECT_FALSE(ParseBatches("1,0").ok());
+  EXPECT_EQ(FirstDifference({1, 2}, {1, 2}), -1);
+  EXPECT_EQ(FirstDifference({1, 2}, {1, 3}), 1);
+  EXPECT_EQ(FirstDifference({1, 2}, {1, 2, 3}), 2);
+  EXPECT_EQ(FirstDifference({}, {1}), 0);
+}
+
+TEST(VerifyPlan, FindsChildProcesses) {
+  EXPECT_TRUE(ChildProcesses().empty());
+  const pid_t child = fork();
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  EXPECT_THAT(ChildProcesses(), ElementsAre(child));
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  EXPECT_TRUE(ChildProcesses().empty());
+}
+
+TEST(Terminal, TablesAlignByCharacters) {
+  TextTable table({"mode", "x"});
+  table.Add({"é", "1.25"});
+  EXPECT_EQ(table.Render(1), " mode     x\n ----------\n é     1.25\n");
+}
+
+TEST(Terminal, FormatsKeepThreeDigits) {
+  EXPECT_EQ(FormatBytes(999), "999 bytes");
+  EXPECT_EQ(FormatBytes(10.5e6), "10.5 MB");
+  EXPECT_EQ(FormatCount(134.5e6), "134M");
+  EXPECT_EQ(FormatCount(5.25e6), "5.25M");
+  EXPECT_EQ(FormatDuration(812), "812 ns");
+  EXPECT_EQ(FormatDuration(3.41e6), "3.41 ms");
+  EXPECT_EQ(FormatPercent(-1), "-");
+  EXPECT_EQ(FormatPercent(0.3844), "38.4%");
+}
+
+TEST(Terminal, OriginsAreTextWithoutColour) {
+  EXPECT_EQ(OriginPainter(false).Paint(TokenOrigin::kAccepted, "a"), "a");
+  const OriginPainter painter(true);
+  EXPECT_THAT(painter.Paint(TokenOrigin::kAccepted, "a"),
+              AllOf(HasSubstr("a"), HasSubstr("\x1b[0m")));
+  EXPECT_NE(painter.Paint(TokenOrigin::kAccepted, "a"), painter.Paint(TokenOrigin::kBonus, "a"));
+  EXPECT_EQ(painter.Paint(TokenOrigin::kBonus, ""), "");
+}
+
+TEST(Help, WrapsBetweenWords) {
+  EXPECT_EQ(WrapText("one two  three", 7, 2), "one two\n  three");
+  EXPECT_EQ(WrapText("incomprehensible", 5, 0), "incomprehensible");
+}
+
+}  // namespace
+}  // namespace foretoken

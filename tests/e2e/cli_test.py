@@ -1,0 +1,300 @@
+#!/usr/bin/env python3
+"""The foretoken program as its users meet it: cli_test.py PROGRAM SOURCE_DIRECTORY [TEST]...
+
+Runs on the bundled models. Whatever is wrong with the input must end in exit code 2 and one
+sentence on standard error.
+"""
+
+import json
+import os
+import pathlib
+import pty
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+PROGRAM = ""
+MODELS = pathlib.Path()
+ESCAPE = "\x1b"
+
+
+def foretoken(*arguments, stdin="", environment=None, timeout=120):
+    return subprocess.run([PROGRAM, *map(str, arguments)], input=stdin, text=True,
+                          capture_output=True, timeout=timeout,
+                          env={**os.environ, "NO_COLOR": "", **(environment or {})})
+
+
+class CliTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="foretoken_e2e."))
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def succeed(self, *arguments, **options):
+        result = foretoken(*arguments, **options)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result
+
+    def refuse(self, *arguments, saying, **options):
+        result = foretoken(*arguments, **options)
+        self.assertEqual(result.returncode, 2, (arguments, result.stdout, result.stderr))
+        self.assertEqual(result.stdout, "", arguments)
+        self.assertRegex(result.stderr, r"\Aforetoken: [^\n]+\n\Z", arguments)
+        self.assertIn(saying, result.stderr, arguments)
+
+    def copy_model(self, name):
+        copy = self.folder / name
+        shutil.copytree(MODELS / name, copy)
+        return copy
+
+
+class GoodInput(CliTest):
+    def test_help_of_every_command(self):
+        top = self.succeed("--help").stdout
+        for command in ("run", "chat", "demo", "bench", "verify", "inspect", "devices"):
+            self.assertIn(f"  {command} ", top)
+            self.assertIn("Usage: foretoken " + command, self.succeed(command, "--help").stdout)
+        self.assertNotIn("speculator", top)
+
+    def test_run_gives_the_same_text_in_every_mode(self):
+        for options in ([], ["--temp", "0.9", "--seed", "5"], ["--chat", "--temp", "0.7"]):
+            texts = set()
+            for mode in (["ar"], ["sd"], ["ssd"], ["ssd", "--draft-process"],
+                         ["ssd", "--fallback", "ngram"], ["ssd", "--fallback", "none"]):
+                result = self.succeed("run", "Once upon a time", "-n", 48, *options,
+                                      "--mode", *mode)
+                self.assertRegex(result.stderr, r"(?m)^(ar|sd|ssd): \d+ tokens, [\d.]+ tokens/s")
+                texts.add(result.stdout)
+            self.assertEqual(len(texts), 1, texts)
+            self.assertGreater(len(texts.pop()), 40)
+
+    def test_run_continues_raw_text_where_it_stopped(self):
+        out = self.succeed("run", "Once upon a time, there was a little", "-n", 4).stdout
+        self.assertTrue(out.startswith(" "), out)
+
+    def test_run_reads_standard_input_and_writes_json(self):
+        result = self.succeed("run", "--json", "--logprobs", 2, "-n", 16, stdin="Lily had a\n")
+        report = json.loads(result.stdout)
+        self.assertEqual(len(report["tokens"]), 16)
+        self.assertEqual(report["finish_reason"], "max_tokens")
+        self.assertEqual(report["stats"]["output_tokens"], 16)
+        self.assertEqual(len(report["logprobs"]), 16)
+        for token, entry in zip(report["tokens"], report["logprobs"]):
+            self.assertEqual(entry["token"], token)
+            self.assertEqual(entry["top"][0]["token"], token)  # Greedy.
+
+    def test_stop_strings_never_show(self):
+        full = self.succeed("run", "Once upon a time", "-n", 60).stdout
+        self.assertIn("Lily", full)
+        cut = self.succeed("run", "Once upon a time", "-n", 60, "--stop", "Lily").stdout
+        self.assertEqual(cut.strip(), full[:full.index("Lily")].strip())
+
+    def test_demo_agrees_in_every_mode(self):
+        report = json.loads(self.succeed("demo", "--json", "-n", 64).stdout)
+        self.assertEqual([mode["mode"] for mode in report["modes"]], ["ar", "sd", "ssd"])
+        self.assertTrue(all(mode["identical"] for mode in report["modes"]))
+        self.assertTrue(all(mode["tokens_per_s"] > 0 for mode in report["modes"]))
+        self.assertTrue(all(text["text"] for text in report["texts"]))
+
+    def test_demo_colours_only_where_it_may(self):
+        self.assertNotIn(ESCAPE, self.succeed("demo", "-n", 8).stdout)
+        self.assertIn(ESCAPE, self.succeed("demo", "-n", 8, "--color", "always").stdout)
+
+    def test_inspect(self):
+        target = MODELS / "demo-target"
+        text = self.succeed("inspect", target, "-md", MODELS / "demo-draft").stdout
+        self.assertIn("LlamaForCausalLM", text)
+        self.assertIn("The draft has the target's vocabulary.", text)
+        report = json.loads(self.succeed("inspect", target, "--json").stdout)
+        config = json.loads((target / "config.json").read_text())
+        self.assertEqual(report["layers"], config["num_hidden_layers"])
+        self.assertEqual(report["memory"]["kv_bytes_per_sequence"],
+                         report["memory"]["kv_bytes_per_token"] * report["context"])
+        self.assertEqual(len(report["tokenizer"]["fingerprint"]), 64)
+
+    def test_bench_reports_every_mode(self):
+        prompts = self.folder / "prompts.jsonl"
+        prompts.write_text('{"prompt": "Tell me a story about a dragon."}\n'
+                           '{"turns": ["Tell me a story about a cat."]}\n'
+                           '{"question": "Tell me a story about the sea."}\n')
+        page = self.folder / "report.html"
+        data = self.folder / "report.json"
+        table = self.succeed("bench", "--prompts", prompts, "-n", 24, "--batch", 2,
+                             "--html", page, "--json", data).stdout
+        self.assertIn("speed-up [95% CI]", table)
+        self.assertIn("<svg", page.read_text())
+        report = json.loads(data.read_text())
+        self.assertEqual(report["meta"]["acceptance"], "real")
+        modes = {mode["mode"]: mode for mode in report["sets"][0]["modes"]}
+        self.assertTrue({"ar", "sd", "ssd"} <= set(modes))
+        for name, mode in modes.items():
+            self.assertEqual(mode["requests"], 3)
+            self.assertGreater(mode["tokens_per_s"]["median"], 0)
+            self.assertEqual(mode["identical"], None if name == "ar" else True)
+        self.assertGreater(modes["sd"]["acceptance_length"], 1)
+        self.assertIsNotNone(modes["ssd"]["hit_rate"]["at_k"])
+
+    def test_bench_labels_scripts(self):
+        result = self.succeed("bench", "--synthetic", "draft-12m", "--draft-synthetic",
+                              "draft-12m", "--scripted-acceptance", "0.8,0.9", "--limit", 2,
+                              "--prompt-tokens", 16, "-n", 12, "--json", "-")
+        report = json.loads(result.stdout)
+        self.assertEqual(report["meta"]["acceptance"], "scripted")
+        self.assertEqual(report["meta"]["weights"], "random")
+        self.assertTrue(all(mode["identical"] is None for mode in report["sets"][0]["modes"]))
+
+    def test_verify_finds_no_difference(self):
+        data = self.folder / "report.json"
+        text = self.succeed("verify", "--limit", 2, "-n", 32, "--batches", "1,3", "--temps",
+                            "0,1.0", "--prefix-cache", "on,off", "--preempt", "0.05",
+                            "--speculator-delay-us", 50, "--json", data).stdout
+        self.assertIn("forced preemptions", text)
+        report = json.loads(data.read_text())
+        self.assertTrue(report["identical"])
+        self.assertEqual(len(report["configurations"]), 3 * 2 * 2 * 2 * 3)
+        self.assertTrue(all(row["identical"] == row["of"] for row in report["configurations"]))
+
+    def test_verify_survives_killed_speculators(self):
+        result = self.succeed("verify", "--modes", "ssd", "--kill-speculator", "--limit", 4,
+                              "-n", 96, "--batches", "1", "--temps", "0.7", "--sampler-sets",
+                              "none", "--json", "-")
+        report = json.loads(result.stdout)
+        self.assertTrue(report["identical"])
+        self.assertGreater(report["speculators_killed"], 0)
+        self.assertIn("warning", result.stderr)
+
+    def test_chat_through_a_pipe(self):
+        out = self.succeed("chat", "--temp", 0, "-n", 40,
+                           stdin="/help\nTell me a story about a dragon.\n/stats\n/mode ar\n"
+                                 "/set temp 0.5\n/set temp warm\nAnd then?\n/what\n/quit\n").stdout
+        for part in ("/reset", "tokens/s", "1 replies", "mode ar", "temp is now 0.5",
+                     "write it like", "no command /what"):
+            self.assertIn(part, out)
+
+    def test_chat_outlives_ctrl_c(self):
+        master, slave = pty.openpty()
+        process = subprocess.Popen([PROGRAM, "chat", "--color", "never"], stdin=slave,
+                                   stdout=slave, stderr=slave, start_new_session=True)
+        os.close(slave)
+        seen = b""
+
+        def wait_for(text):
+            nonlocal seen
+            while text not in seen:
+                seen += os.read(master, 4096)
+            seen = seen[seen.index(text) + len(text):]
+
+        wait_for(b"> ")
+        process.send_signal(signal.SIGINT)
+        wait_for(b"leaves)")
+        wait_for(b"> ")
+        os.write(master, b"Tell me a story about a dragon.\n")
+        time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        wait_for(b"> ")
+        os.write(master, b"/quit\n")
+        self.assertEqual(process.wait(timeout=30), 0)
+        os.close(master)
+
+
+class BadInput(CliTest):
+    def test_usage(self):
+        self.refuse(saying="subcommand is required")
+        self.refuse("fly", saying="fly")
+        self.refuse("run", "--warp", "x", saying="--warp")
+        self.refuse("run", "x", "--lookahead", 0, saying="--lookahead")
+        self.refuse("run", "x", "--mode", "warp", saying="--mode")
+        self.refuse("run", "x", "-n", "many", saying="--max-tokens")
+        self.refuse("run", "x", "--temp=-1", saying="temperature")
+        self.refuse("run", "x", "--top-p", "2", saying="top")
+        self.refuse("run", "x", "--logit-bias", "3", saying="ID:VALUE")
+        self.refuse("run", "x", "--logit-bias", "99999:1", saying="99999")
+        self.refuse("run", "x", "--target-cores", "4000", saying="4000")
+        self.refuse("run", "x", "--context", "100000", saying="limit of 512")
+        self.refuse("run", saying="the prompt is empty")
+        self.refuse("run", "-f", self.folder / "none.txt", saying="none.txt")
+        self.refuse("verify", "--temps", "hot", saying="hot")
+        self.refuse("verify", "--sampler-sets", "top-q=1", saying="top-q")
+        self.refuse("bench", "--synthetic", "llama-9z", saying="llama-135m")
+        self.refuse("bench", "--scripted-acceptance", "2", saying="from 0 to 1")
+
+    def test_prompt_files(self):
+        self.refuse("bench", "--prompts", self.folder / "none.jsonl", saying="none.jsonl")
+        broken = self.folder / "broken.jsonl"
+        broken.write_text('{"prompt": "a"}\n{"prompt": \n')
+        self.refuse("verify", "--prompts", broken, saying="broken.jsonl:2")
+        empty = self.folder / "empty.txt"
+        empty.write_text("\n\n")
+        self.refuse("bench", "--prompts", empty, saying="holds no prompt")
+
+    def test_prompt_longer_than_the_context(self):
+        self.refuse("run", stdin="word " * 600, saying="tokens")
+        self.refuse("run", "one two three four five six seven eight", "-c", 4, saying="holds 4")
+
+    def test_missing_folder_and_files(self):
+        self.refuse("inspect", self.folder / "none", saying="none")
+        self.refuse("run", "x", "-m", self.folder / "none", saying="none")
+        self.refuse("inspect", __file__, saying="cli_test.py")
+        for name in ("config.json", "model.safetensors", "tokenizer.model"):
+            model = self.copy_model("demo-draft")
+            (model / name).unlink()
+            self.refuse("run", "x", "-m", model, saying="demo-draft")
+            self.refuse("inspect", model, saying="demo-draft")
+            shutil.rmtree(model)
+
+    def test_no_draft_for_a_mode_that_needs_one(self):
+        self.refuse("run", "x", "-m", MODELS / "demo-target", "--mode", "ssd", saying="--draft")
+        self.refuse("bench", "-m", MODELS / "demo-target", "--modes", "ar,sd", saying="--draft")
+
+    def test_broken_configuration(self):
+        model = self.copy_model("demo-draft")
+        config = json.loads((model / "config.json").read_text())
+        for change in ({"hidden_size": -1}, {"num_attention_heads": 3}, {"hidden_size": 1 << 40},
+                       {"vocab_size": "many"}, {"hidden_act": "tanh"},
+                       {"architectures": ["GPT2LMHeadModel"]}, {"num_hidden_layers": 3},
+                       {"intermediate_size": 100}):
+            (model / "config.json").write_text(json.dumps({**config, **change}))
+            self.refuse("run", "x", "-m", model, saying="")
+        for text in ("", "{", "[]", "\x00"):
+            (model / "config.json").write_text(text)
+            self.refuse("inspect", model, saying="config.json")
+
+    def test_truncated_weights(self):
+        model = self.copy_model("demo-draft")
+        weights = (model / "model.safetensors").read_bytes()
+        header = int.from_bytes(weights[:8], "little")
+        for size in (0, 4, 8, 100, 8 + header, len(weights) // 2, len(weights) - 1):
+            (model / "model.safetensors").write_bytes(weights[:size])
+            self.refuse("inspect", model, saying="model.safetensors")
+            self.refuse("run", "x", "-m", model, saying="model.safetensors")
+        for length in (0, header - 1, 1 << 63, (1 << 64) - 1):
+            (model / "model.safetensors").write_bytes(length.to_bytes(8, "little") + weights[8:])
+            self.refuse("run", "x", "-m", model, saying="model.safetensors")
+
+    def test_broken_tokenizer(self):
+        model = self.copy_model("demo-draft")
+        pieces = (model / "tokenizer.model").read_bytes()
+        for content in (b"", b"nonsense", pieces[:1000]):
+            (model / "tokenizer.model").write_bytes(content)
+            self.refuse("run", "x", "-m", model, saying="")
+
+    def test_draft_of_another_vocabulary(self):
+        draft = self.copy_model("demo-draft")
+        pieces = (draft / "tokenizer.model").read_bytes()
+        self.assertEqual(pieces.count(b"dragon"), 1)
+        (draft / "tokenizer.model").write_bytes(pieces.replace(b"dragon", b"wyvern"))
+        for mode in ("sd", "ssd"):
+            self.refuse("run", "x", "-m", MODELS / "demo-target", "-md", draft, "--mode", mode,
+                        saying="wyvern")
+        result = foretoken("inspect", MODELS / "demo-target", "--draft", draft)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("wyvern", result.stderr)
+
+
+if __name__ == "__main__":
+    PROGRAM = os.path.abspath(sys.argv.pop(1))
+    MODELS = pathlib.Path(sys.argv.pop(1)).resolve() / "models"
+    unittest.main(verbosity=2)
