@@ -38,7 +38,9 @@ SpeculatedSequence::SpeculatedSequence(const OpenMessage& open, const ConfigureM
       announced_biases_(open.biases),
       stop_tokens_(open.stop_tokens) {
   opening_.reserve(announced_tokens_);
-  branches.reserve(static_cast<std::size_t>(fanout_) * (lookahead_ + 1));
+  const auto most = static_cast<std::size_t>(fanout_) * (lookahead_ + 1);
+  branches.reserve(most);
+  scratch.blocks.reserve(most * lookahead_ / kBlockSize + 1);
 }
 
 void SpeculatedSequence::AddTokens(std::span<const Token> tokens) {

@@ -18,6 +18,9 @@ struct PreparedBranch {
 /// any time and answers with what is there. Never allocates once warm.
 class SpeculationCache {
  public:
+  /// Makes room for that many branches, so that filling them allocates nothing.
+  void Reserve(std::size_t branches) { branches_.reserve(branches); }
+
   /// Forgets everything and accepts tokens of `epoch` only.
   void Reset(std::uint32_t epoch) {
     epoch_ = epoch;

@@ -7,11 +7,12 @@
 #include <cstring>
 #include <thread>
 
+#include "base/clock.h"
+
 namespace foretoken {
 namespace {
 
-// Branch rows of one pass: past this many, rows stop being nearly free and the first tokens of the
-// likely branches should not wait for the unlikely ones.
+// Branch rows of one pass at most, however cheap rows are.
 constexpr std::size_t kBranchRowsPerPass = 32;
 // Trunk rows of one sequence and pass: bounds how long a prompt holds up the others.
 constexpr std::int32_t kTrunkRowsPerPass = 128;
@@ -115,9 +116,11 @@ bool Speculator::Step() {
   if (draft_->batch.rows.empty()) return false;
   if (config_->delay_us > 0) DelayForTests();
 
+  const std::int64_t start = NowNs();
   const float* logits =
       model_->Forward(draft_->batch, draft_->kv, {.raised = ChannelReadable, .context = channel_});
   if (logits == nullptr) return true;  // Interrupted: the records decide what matters now.
+  row_cost_.Add(static_cast<int>(draft_->batch.rows.size()), NowNs() - start);
   std::size_t row = 0;
   TakeTrunkRows(logits, &row);
   const int vocabulary = model_->config().vocabulary;
@@ -170,12 +173,13 @@ void Speculator::CollectBranchRows() {
                               .score = branch.weight * std::pow(kDepthWeight, branch.rows())});
     }
   }
-  if (branch_rows_.size() > kBranchRowsPerPass) {
-    std::nth_element(branch_rows_.begin(), branch_rows_.begin() + kBranchRowsPerPass,
-                     branch_rows_.end(),
-                     [](const BranchRow& a, const BranchRow& b) { return a.score > b.score; });
-    branch_rows_.resize(kBranchRowsPerPass);
-  }
+  std::sort(branch_rows_.begin(), branch_rows_.end(),
+            [](const BranchRow& a, const BranchRow& b) { return a.score > b.score; });
+  if (branch_rows_.size() > kBranchRowsPerPass) branch_rows_.resize(kBranchRowsPerPass);
+  std::array<double, kBranchRowsPerPass> values;
+  for (std::size_t i = 0; i < branch_rows_.size(); ++i) values[i] = branch_rows_[i].score;
+  branch_rows_.resize(row_cost_.Choose(std::span(values).first(branch_rows_.size()),
+                                       static_cast<int>(draft_->batch.rows.size())));
   // Rows of one sequence must be adjacent; in a table of their own, since trunk rows may stand
   // between.
   std::sort(branch_rows_.begin(), branch_rows_.end(), [](const BranchRow& a, const BranchRow& b) {

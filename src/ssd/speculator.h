@@ -9,6 +9,7 @@
 
 #include "draft/draft_model.h"
 #include "ssd/channel.h"
+#include "ssd/row_cost.h"
 #include "ssd/speculated_sequence.h"
 
 namespace foretoken {
@@ -58,6 +59,7 @@ class Speculator {
   // Rows of the pass under way, in batch order.
   std::vector<std::pair<SpeculatedSequence*, std::int32_t>> trunk_rows_;  // Sequence, end position.
   std::vector<BranchRow> branch_rows_;
+  RowCost row_cost_;
   std::minstd_rand delay_noise_;
 };
 

@@ -101,6 +101,7 @@ void SpeculatorClient::Open(const LiveSequence& sequence) {
   slot->epoch = ++last_epoch_;
   slot->awaits_chain = false;
   slot->has_chain = false;
+  slot->cache.Reserve(static_cast<std::size_t>(config_.fanout) * (config_.lookahead + 1));
   slot->cache.Reset(slot->epoch);
   slots_.push_back(std::move(slot));
   SendOpen(sequence, slots_.back()->epoch);

@@ -109,7 +109,7 @@ class SpeculatorClient {
   std::function<void(const std::string&)> warn_;
   std::vector<std::unique_ptr<Slot>> slots_;
   std::vector<std::unique_ptr<Slot>> spare_;
-  int vocabulary_ = 0;  // From the speculator's kReady; 0 before it.
+  int vocabulary_ = 0;            // From the speculator's kReady; 0 before it.
   std::uint32_t last_epoch_ = 0;  // Never reused, so that a reopened sequence hits nothing stale.
   bool healthy_ = true;
   bool needs_healing_ = false;
