@@ -134,7 +134,7 @@ Result<int> Demo(DemoOptions options) {
     fmt::print("Target {} on cores {}, draft {} on cores {} (in ssd; else on the target's)\n",
                ModelLabel(options.model.TargetSource()), FormatCores(session->cores().target),
                ModelLabel(options.model.DraftSource()), FormatCores(session->cores().draft));
-    if (color) fmt::print("Text of the ssd run: {}\n", painter.Legend());
+    if (color) fmt::print("{}\n", painter.Legend());
     fmt::print("\n");
   }
   const std::vector<BuiltInPrompt> prompts = BuiltInPrompts();

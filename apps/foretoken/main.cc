@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <exception>
@@ -45,6 +47,14 @@ int Main(int argc, char** argv) {
 
   std::vector<std::string> arguments = ExpandFamiliarFlags(argc, argv);
   arguments.erase(arguments.begin());
+  const auto is_named = [&arguments](const CLI::App* command) {
+    return command->get_name() == arguments[0];
+  };
+  if (!arguments.empty() && !arguments[0].starts_with('-') &&
+      app.get_subcommands(is_named).empty()) {
+    PrintError(fmt::format("there is no command '{}'; --help lists them", arguments[0]));
+    return kBadInput;
+  }
   std::reverse(arguments.begin(), arguments.end());  // As CLI11 wants them.
   try {
     app.parse(std::move(arguments));

@@ -59,10 +59,9 @@ std::string OriginPainter::Paint(TokenOrigin origin, std::string_view text) cons
 
 std::string OriginPainter::Legend() const {
   if (!color_) return {};
-  return fmt::format(
-      "{} = drafted and accepted, {} = accepted from a fallback, {} = the target's own",
-      Paint(TokenOrigin::kAccepted, "green"), Paint(TokenOrigin::kFallback, "yellow"),
-      Paint(TokenOrigin::kBonus, "cyan"));
+  return fmt::format("{}: drafted and accepted, {}: accepted from a fallback, {}: the target's own",
+                     Paint(TokenOrigin::kAccepted, "green"),
+                     Paint(TokenOrigin::kFallback, "yellow"), Paint(TokenOrigin::kBonus, "cyan"));
 }
 
 std::string Bold(bool color, std::string_view text) { return Styled(color, "\x1b[1m", text); }
