@@ -1,9 +1,9 @@
 // The matrix products of kernel_bench.cc through oneDNN, with weights in the layout it prefers.
 
 #include <benchmark/benchmark.h>
+#include <omp.h>
 
 #include <oneapi/dnnl/dnnl.hpp>
-#include <unordered_map>
 #include <vector>
 
 namespace {
@@ -11,6 +11,7 @@ namespace {
 // Args: rows, outputs, inputs.
 void OneDnnMatMul(benchmark::State& state) {
   using dnnl::memory;
+  omp_set_num_threads(1);  // One core, like the kernels it is compared with.
   const std::int64_t rows = state.range(0);
   const std::int64_t outputs = state.range(1);
   const std::int64_t inputs = state.range(2);
