@@ -10,7 +10,7 @@ for group in "$@"; do
       packages+=(g++ cmake ninja-build pkg-config libfmt-dev nlohmann-json3-dev libcli11-dev
         libsentencepiece-dev libpcre2-dev libicu-dev libxxhash-dev)
       ;;
-    test) packages+=(libgtest-dev libgmock-dev libbenchmark-dev) ;;
+    test) packages+=(libgtest-dev libgmock-dev libbenchmark-dev python3) ;;
     ci) packages+=(git python3 binutils clang-14 libclang-rt-14-dev clang-format-14) ;;
     *)
       echo "install_dependencies.sh: unknown group '$group'; known: run, test, ci" >&2

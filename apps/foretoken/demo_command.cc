@@ -57,13 +57,10 @@ struct ModeRun {
 };
 
 void PrintText(const BuiltInPrompt& prompt, const Generation& generation, bool color,
-               const OriginPainter& painter, const Tokenizer& tokenizer) {
+               const OriginPainter& painter) {
   const std::string text =
       prompt.chat ? fmt::format("> {}\n", prompt.text) : std::string(prompt.text);
   fmt::print("{}", Bold(color, text));
-  if (!prompt.chat && DroppedSpace(tokenizer, generation.tokens[0], generation.text)) {
-    fmt::print(" ");
-  }
   for (std::size_t i = 0; i < generation.tokens.size(); ++i) {
     fmt::print("{}", painter.Paint(generation.origins[i], generation.PieceOf(i)));
   }
@@ -150,8 +147,7 @@ Result<int> Demo(DemoOptions options) {
                           GenerationRunner(run.engine.get()).Run(std::move(request)));
       run.generations.push_back(std::move(generation));
     }
-    if (!options.json)
-      PrintText(prompt, runs[kSsd].generations.back(), color, painter, session->tokenizer());
+    if (!options.json) PrintText(prompt, runs[kSsd].generations.back(), color, painter);
   }
 
   if (options.json) {

@@ -99,11 +99,6 @@ Result<Generation> GenerationRunner::Run(Request request) {
   return std::move(generations.front());
 }
 
-bool DroppedSpace(const Tokenizer& tokenizer, Token first, std::string_view text) {
-  return tokenizer.DropsLeadingSpace() && tokenizer.TokenBytes(first).starts_with(' ') &&
-         !text.starts_with(' ');
-}
-
 std::string_view DescribeFinish(FinishReason reason) {
   switch (reason) {
     case FinishReason::kEndOfSequence:

@@ -10,7 +10,6 @@
 #include "base/result.h"
 #include "engine/engine.h"
 #include "engine/request.h"
-#include "tokenizer/tokenizer.h"
 
 namespace foretoken {
 
@@ -37,10 +36,6 @@ struct Generation {
     return std::string_view(text).substr(begin, piece_ends[index] - begin);
   }
 };
-
-/// A tokenizer may drop the space that begins a decoded text. True where `first`, the first token
-/// after a raw prompt, had one that `text` lacks: a continuation needs it.
-bool DroppedSpace(const Tokenizer& tokenizer, Token first, std::string_view text);
 
 /// "ended by the model" ...: how a generation ended, to be read by people.
 std::string_view DescribeFinish(FinishReason reason);

@@ -109,22 +109,14 @@ Result<int> Run(RunOptions options) {
     if (!options.chat && IsTerminal(stdout)) {
       fmt::print("{}", Dim(UseColor(options.color, stdout), prompt));
     }
-    runner.set_on_token([&, first = true](SequenceId, const EmittedToken& token) mutable {
-      if (first && !options.chat && DroppedSpace(session->tokenizer(), token.token, token.text)) {
-        fmt::print(" ");
-      }
-      first = false;
+    runner.set_on_token([&painter](SequenceId, const EmittedToken& token) {
       if (token.text.empty()) return;
       fmt::print("{}", painter.Paint(token.origin, token.text));
       std::fflush(stdout);
     });
   }
-  FT_ASSIGN_OR_RETURN(Generation generation, runner.Run(std::move(request)));
+  FT_ASSIGN_OR_RETURN(const Generation generation, runner.Run(std::move(request)));
   if (options.json) {
-    if (!options.chat &&
-        DroppedSpace(session->tokenizer(), generation.tokens.front(), generation.text)) {
-      generation.text.insert(0, " ");
-    }
     fmt::print("{}\n", RunJson(options, mode, generation).dump(2));
   } else {
     fmt::print("\n");
