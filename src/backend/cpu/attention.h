@@ -67,8 +67,6 @@ class AttentionWorker {
   const Kernels& kernels_;
   Precision precision_;
   AttentionState state_{};
-  std::size_t query_bytes_ = 0;
-  std::size_t width_ = 0;
   Buffer q_, out_, sums_, maxima_, seen_;
   Buffer gathered_keys_, gathered_values_;
   std::int32_t gathered_slots_[kBlockSize] = {};

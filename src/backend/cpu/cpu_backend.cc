@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
+#include <cmath>
 #include <limits>
 
 #include "backend/cpu/attention.h"
@@ -20,6 +20,8 @@ using cpu::PadToChunk;
 // Work worth sharing among threads, in elements touched: a few microseconds, against the one that
 // waking spinning workers costs.
 constexpr std::int64_t kWorthSharing = 200'000;
+
+constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 
 struct RowRange {
   int begin = 0;
@@ -292,11 +294,29 @@ void Insert(Candidate candidate, std::span<Candidate> best, std::size_t* count) 
   best[at] = candidate;
 }
 
+// A score that `count` tokens reach, so that no token below it is among the best: that of the
+// likeliest of the first tokens. -inf where there are too few.
+double FirstBound(const float* logits, int vocabulary, float temperature, NoiseKey noise,
+                  std::span<Candidate> scratch) {
+  std::size_t count = 0;
+  for (Token token = 0; token < std::min(vocabulary, cpu::kNoiseGroup); ++token) {
+    Insert({token, logits[token]}, scratch, &count);
+  }
+  if (count < scratch.size()) return kMinusInfinity;
+  double bound = -kMinusInfinity;
+  for (const Candidate& likely : scratch) {
+    const std::uint32_t draw =
+        PhiloxDraw(noise.seed, noise.position, static_cast<std::uint32_t>(likely.token),
+                   NoisePurpose::kSampling);
+    bound = std::min(bound, NoisyScore(logits[likely.token], temperature, draw));
+  }
+  return bound;
+}
+
 std::size_t CpuBackend::NoisyTop(const float* logits, int vocabulary, float temperature,
                                  NoiseKey noise, std::span<Candidate> best) {
   constexpr int kFirstScan = cpu::kNoiseGroup;
   constexpr int kLargestScan = 4096;
-  constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
   if (best.empty()) return 0;
   hits_.resize(kLargestScan);
   cpu::NoiseScan scan{logits, 0, 0, noise.seed, noise.position, 0, 0};
@@ -304,13 +324,14 @@ std::size_t CpuBackend::NoisyTop(const float* logits, int vocabulary, float temp
   // Below this 1 / T leaves the range of float; every token is then looked at.
   const bool bounded = !noisy || temperature > 1e-30F;
   scan.inverse_temperature = noisy ? (bounded ? 1.0F / temperature : 1.0F) : 0.0F;
+  const double first = FirstBound(logits, vocabulary, temperature, noise, best);
   std::size_t count = 0;
   for (int size = kFirstScan; scan.end < vocabulary; size = std::min(2 * size, kLargestScan)) {
     scan.begin = scan.end;
     scan.end = std::min(vocabulary, scan.begin + size);
+    const double worst = count == best.size() ? best[count - 1].score : first;
     scan.threshold = -std::numeric_limits<float>::infinity();
-    if (count == best.size() && bounded) {
-      const double worst = best[count - 1].score;
+    if (bounded && worst > kMinusInfinity) {
       const double margin = noisy ? 1e-3 + 1e-6 * std::abs(worst) : 0.0;
       scan.threshold = static_cast<float>(worst - margin);
     }
