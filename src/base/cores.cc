@@ -96,7 +96,9 @@ std::string FormatCores(const CoreSet& cores) {
   return text;
 }
 
-std::vector<int> AvailableCores() {
+namespace {
+
+std::vector<int> DetectCores() {
   AffinityMask mask;
   if (sched_getaffinity(0, AffinityMask::bytes(), mask.set) != 0) return {0};
   // The n-th thread of every physical core comes before the (n+1)-th of any.
@@ -109,6 +111,13 @@ std::vector<int> AvailableCores() {
   std::sort(ranked.begin(), ranked.end());
   std::vector<int> cores;
   for (const auto& [rank, core] : ranked) cores.push_back(core);
+  return cores;
+}
+
+}  // namespace
+
+std::vector<int> AvailableCores() {
+  static const std::vector<int> cores = DetectCores();
   return cores;
 }
 
@@ -134,6 +143,7 @@ CoreSplit DefaultCoreSplit(const std::vector<int>& available) {
 }
 
 void PinCurrentThread(int core) {
+  (void)AvailableCores();  // Found before the mask is narrowed.
   AffinityMask mask;
   CPU_SET_S(core, AffinityMask::bytes(), mask.set);
   // A refusal only costs speed.

@@ -17,8 +17,9 @@ Result<CoreSet> ParseCores(std::string_view text);
 /// "0-3,8" for {0, 1, 2, 3, 8}.
 std::string FormatCores(const CoreSet& cores);
 
-/// The cores this process may use (affinity mask), one per physical core first, so that a prefix
-/// of the list never doubles up on a physical core while another is free.
+/// The cores this process may use (its affinity mask at the first call or pinning), one per
+/// physical core first, so that a prefix of the list never doubles up on a physical core while
+/// another is free.
 std::vector<int> AvailableCores();
 
 /// The first available core of every physical core: what a device of bandwidth-bound work wants.
@@ -34,7 +35,7 @@ struct CoreSplit {
 /// the rest; on one core both share it.
 CoreSplit DefaultCoreSplit(const std::vector<int>& available);
 
-/// Pins the calling thread to one core, which also narrows what AvailableCores returns on it.
+/// Pins the calling thread to one core. Threads and processes that it starts inherit that.
 /// Failure (a container without permission) is harmless.
 void PinCurrentThread(int core);
 

@@ -74,5 +74,15 @@ TEST(Cores, PinMovesTheThread) {
   EXPECT_EQ(seen, core);
 }
 
+TEST(Cores, PinningDoesNotNarrowWhatIsAvailable) {
+  const std::vector<int> before = AvailableCores();
+  std::vector<int> after;
+  std::thread([&] {
+    PinCurrentThread(before.back());
+    after = AvailableCores();
+  }).join();
+  EXPECT_EQ(after, before);
+}
+
 }  // namespace
 }  // namespace foretoken
