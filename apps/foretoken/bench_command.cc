@@ -243,6 +243,9 @@ nlohmann::json Bench::Meta() const {
       {"stops_at_eos", !options_.generation.stop.ignore_eos},
       {"prefix_cache", options_.speculation.prefix_cache},
   };
+  for (const EncodedSet& set : sets_) {
+    meta["data"].push_back(fmt::format("{} ({} prompts)", set.name, set.prompts.size()));
+  }
   if (script_) {
     meta["scripted_acceptance"] = script_->acceptance;
     meta["scripted_hit"] = script_->hit;

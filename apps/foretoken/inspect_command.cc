@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -59,6 +61,14 @@ std::string DTypes(const Inspected& inspected) {
   return text;
 }
 
+// A SentencePiece model is a protocol buffer whose first field has this tag; tokenizer.model may
+// also be a list of byte-level ranks.
+std::string TokenizerKind(const std::string& directory) {
+  constexpr int kPiecesTag = 0x0A;
+  std::ifstream model(std::filesystem::path(directory) / "tokenizer.model", std::ios::binary);
+  return model.get() == kPiecesTag ? "SentencePiece" : "byte-level BPE";
+}
+
 std::string RopeText(const ModelConfig& config) {
   std::string text = fmt::format("theta {:g}", config.rope_theta);
   if (config.rope_scaling.kind == RopeScaling::Kind::kLinear) {
@@ -91,9 +101,10 @@ void Print(const std::string& directory, const std::string& precision, const Ins
   line("stored as", fmt::format("{}, {} tensors, {}", DTypes(inspected), inspected.tensors,
                                 bytes(inspected.file_bytes)));
   const Tokenizer& tokenizer = *inspected.tokenizer;
-  line("tokenizer", fmt::format("{} tokens, {}", tokenizer.vocabulary(),
-                                tokenizer.has_chat_template() ? "with a chat template"
-                                                              : "no known chat template"));
+  line("tokenizer",
+       fmt::format(
+           "{}, {} tokens, {}", TokenizerKind(directory), tokenizer.vocabulary(),
+           tokenizer.has_chat_template() ? "with a chat template" : "no known chat template"));
   line("fingerprint", tokenizer.fingerprint());
   fmt::print("memory in {}\n", precision);
   line("weights", bytes(inspected.memory.weight_bytes));
@@ -125,7 +136,8 @@ nlohmann::json ToJson(const std::string& directory, const std::string& precision
       {"tensors", inspected.tensors},
       {"file_bytes", inspected.file_bytes},
       {"tokenizer",
-       {{"vocabulary", tokenizer.vocabulary()},
+       {{"kind", TokenizerKind(directory)},
+        {"vocabulary", tokenizer.vocabulary()},
         {"chat_template", tokenizer.has_chat_template()},
         {"fingerprint", tokenizer.fingerprint()}}},
       {"memory",

@@ -113,6 +113,7 @@ class GoodInput(CliTest):
         self.assertEqual(report["layers"], config["num_hidden_layers"])
         self.assertEqual(report["memory"]["kv_bytes_per_sequence"],
                          report["memory"]["kv_bytes_per_token"] * report["context"])
+        self.assertEqual(report["tokenizer"]["kind"], "SentencePiece")
         self.assertEqual(len(report["tokenizer"]["fingerprint"]), 64)
 
     def test_bench_reports_every_mode(self):
