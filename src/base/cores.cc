@@ -150,4 +150,10 @@ void PinCurrentThread(int core) {
   (void)pthread_setaffinity_np(pthread_self(), AffinityMask::bytes(), mask.set);
 }
 
+void UnpinCurrentThread() {
+  AffinityMask mask;
+  for (const int core : AvailableCores()) CPU_SET_S(core, AffinityMask::bytes(), mask.set);
+  (void)pthread_setaffinity_np(pthread_self(), AffinityMask::bytes(), mask.set);
+}
+
 }  // namespace foretoken

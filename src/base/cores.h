@@ -39,4 +39,7 @@ CoreSplit DefaultCoreSplit(const std::vector<int>& available);
 /// Failure (a container without permission) is harmless.
 void PinCurrentThread(int core);
 
+/// Lets the calling thread run on every core that the process had at first.
+void UnpinCurrentThread();
+
 }  // namespace foretoken

@@ -108,8 +108,7 @@ struct BranchTokenMessage {
   MessageKind kind = MessageKind::kBranchToken;
   std::uint32_t epoch = 0;
   SequenceId sequence = 0;
-  std::int16_t branch = 0;  ///< Numbers the branches of an epoch from 0.
-  std::int16_t node = 0;
+  std::int32_t node = 0;
   Token bonus = -1;
   Token token = -1;
 };

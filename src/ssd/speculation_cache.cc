@@ -1,5 +1,7 @@
 #include "ssd/speculation_cache.h"
 
+#include <algorithm>
+
 namespace foretoken {
 namespace {
 
@@ -8,14 +10,16 @@ constexpr std::size_t kMaxBranches = 1024;
 
 }  // namespace
 
-bool SpeculationCache::Append(std::uint32_t epoch, int branch, Outcome outcome, Token token) {
-  if (epoch != epoch_ || branch < 0) return false;
-  const auto index = static_cast<std::size_t>(branch);
-  if (index > branches_.size() || index >= kMaxBranches) return false;
-  if (index == branches_.size()) branches_.push_back({.outcome = outcome, .chain = {}});
-  PreparedBranch& prepared = branches_[index];
-  if (prepared.outcome != outcome || prepared.chain.size() == kMaxProposal) return false;
-  prepared.chain.push_back(token);
+bool SpeculationCache::Append(std::uint32_t epoch, Outcome outcome, Token token) {
+  if (epoch != epoch_) return false;
+  auto branch = std::find_if(branches_.begin(), branches_.end(),
+                             [&](const auto& candidate) { return candidate.outcome == outcome; });
+  if (branch == branches_.end()) {
+    if (branches_.size() == kMaxBranches) return false;
+    branch = branches_.insert(branch, {.outcome = outcome, .chain = {}});
+  }
+  if (branch->chain.size() == kMaxProposal) return false;
+  branch->chain.push_back(token);
   return true;
 }
 

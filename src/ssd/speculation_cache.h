@@ -27,9 +27,9 @@ class SpeculationCache {
     branches_.clear();
   }
 
-  /// Appends a token to branch number `branch`; branches appear in order. False (and no change)
-  /// for a stale epoch or a message that does not fit what came before.
-  bool Append(std::uint32_t epoch, int branch, Outcome outcome, Token token);
+  /// Appends a token to the branch of `outcome`. False (and no change) for a stale epoch or more
+  /// than any speculator prepares.
+  bool Append(std::uint32_t epoch, Outcome outcome, Token token);
 
   /// nullptr on a miss.
   const PreparedBranch* Lookup(Outcome outcome) const;

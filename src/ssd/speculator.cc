@@ -16,8 +16,14 @@ namespace {
 constexpr std::size_t kBranchRowsPerPass = 32;
 // Trunk rows of one sequence and pass: bounds how long a prompt holds up the others.
 constexpr std::int32_t kTrunkRowsPerPass = 128;
-// A further token of a branch is worth less than a first one of an equally likely outcome.
+// A branch's first token turns a miss into a hit, which spares the fallback's cost too; each
+// further one is worth less, since it counts only if those before it are accepted.
+constexpr double kHitValue = 2.0;
 constexpr double kDepthWeight = 0.8;
+
+double RowValue(const Branch& branch) {
+  return branch.weight * (branch.rows() == 0 ? kHitValue : std::pow(kDepthWeight, branch.rows()));
+}
 constexpr std::int64_t kIdleWaitNs = 50'000'000;
 
 template <typename Message>
@@ -120,7 +126,10 @@ bool Speculator::Step() {
   const float* logits =
       model_->Forward(draft_->batch, draft_->kv, {.raised = ChannelReadable, .context = channel_});
   if (logits == nullptr) return true;  // Interrupted: the records decide what matters now.
-  row_cost_.Add(static_cast<int>(draft_->batch.rows.size()), NowNs() - start);
+  // Passes over a prompt lie far beyond the row counts to choose between and would tilt the line.
+  if (draft_->batch.rows.size() <= 2 * kBranchRowsPerPass) {
+    row_cost_.Add(static_cast<int>(draft_->batch.rows.size()), NowNs() - start);
+  }
   std::size_t row = 0;
   TakeTrunkRows(logits, &row);
   const int vocabulary = model_->config().vocabulary;
@@ -139,13 +148,11 @@ bool Speculator::Step() {
       continue;
     }
     const Token token = sequence.ExtendBranch(&branch, ranking, draft_->max_context);
-    Send(*channel_,
-         BranchTokenMessage{.epoch = sequence.epoch,
-                            .sequence = sequence.id,
-                            .branch = static_cast<std::int16_t>(&branch - sequence.branches.data()),
-                            .node = static_cast<std::int16_t>(branch.outcome.node),
-                            .bonus = branch.outcome.bonus,
-                            .token = token});
+    Send(*channel_, BranchTokenMessage{.epoch = sequence.epoch,
+                                       .sequence = sequence.id,
+                                       .node = branch.outcome.node,
+                                       .bonus = branch.outcome.bonus,
+                                       .token = token});
   }
   return true;
 }
@@ -168,9 +175,8 @@ void Speculator::CollectBranchRows() {
   for (const auto& sequence : sequences_) {
     for (Branch& branch : sequence->branches) {
       if (branch.done) continue;
-      branch_rows_.push_back({.sequence = sequence.get(),
-                              .branch = &branch,
-                              .score = branch.weight * std::pow(kDepthWeight, branch.rows())});
+      branch_rows_.push_back(
+          {.sequence = sequence.get(), .branch = &branch, .score = RowValue(branch)});
     }
   }
   std::sort(branch_rows_.begin(), branch_rows_.end(),

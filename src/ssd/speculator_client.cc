@@ -160,8 +160,7 @@ void SpeculatorClient::Handle(std::span<const std::byte> record) {
     const auto* message = As<BranchTokenMessage>(record);
     Slot* slot = message == nullptr ? nullptr : Find(message->sequence);
     if (slot == nullptr) return;
-    slot->cache.Append(message->epoch, message->branch, {message->node, message->bonus},
-                       message->token);
+    slot->cache.Append(message->epoch, {message->node, message->bonus}, message->token);
   } else if (kind == MessageKind::kChain) {
     const auto* message = As<ChainMessage>(record);
     Slot* slot = message == nullptr ? nullptr : Find(message->sequence);

@@ -1,5 +1,6 @@
 #include "transport/process_host.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -8,6 +9,7 @@
 #include <cstring>
 
 #include "base/clock.h"
+#include "base/cores.h"
 
 extern char** environ;
 
