@@ -140,17 +140,6 @@ Result<Cores> ResolveCores(const CoreOptions& options) {
   return cores;
 }
 
-void UnpinCurrentThread() {
-  constexpr int kMaxCores = 4096;
-  cpu_set_t* mask = CPU_ALLOC(kMaxCores);
-  const std::size_t bytes = CPU_ALLOC_SIZE(kMaxCores);
-  CPU_ZERO_S(bytes, mask);
-  for (int core = 0; core < kMaxCores; ++core) CPU_SET_S(core, bytes, mask);
-  // The kernel keeps those of the list that exist and that this process may use.
-  (void)sched_setaffinity(0, bytes, mask);
-  CPU_FREE(mask);
-}
-
 Result<EngineOptions> SpeculationOptions::ToEngineOptions(int batch, int max_context) const {
   EngineOptions options;
   options.lookahead = lookahead;

@@ -56,9 +56,6 @@ struct Cores {
 };
 Result<Cores> ResolveCores(const CoreOptions& options);
 
-/// Lets the calling thread run on every core that the system allows again.
-void UnpinCurrentThread();
-
 /// Speculation, batching and KV.
 struct SpeculationOptions {
   int lookahead = 6;

@@ -13,8 +13,6 @@ struct SpeculatorOptions {
 };
 
 Result<int> RunSpeculator(const SpeculatorOptions& options) {
-  // The engine's thread is pinned, and its affinity was inherited.
-  UnpinCurrentThread();
   FT_ASSIGN_OR_RETURN(const CoreSet cores, ParseCores(options.cores));
   FT_RETURN_IF_ERROR(RunSpeculatorProcess(options.model.DraftSource(), cores,
                                           options.model.ParsedPrecision(), options.memory_fd));

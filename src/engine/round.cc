@@ -170,7 +170,10 @@ Token Engine::Impl::ApplyScript(Sequence* sequence, int node, Token choice) {
   if (has_child && UnitInterval(draw(0)) < script.acceptance) return proposal.tokens[node];
   if (speculator_ != nullptr && UnitInterval(draw(1)) < script.hit) {
     speculator_->PreparedAt(sequence->id, node, &prepared_);
-    if (!prepared_.empty()) return prepared_[draw(2) % prepared_.size()];
+    // Prepared tokens come likeliest first: the first is it with probability 2/3, and so on.
+    std::size_t which = 0;
+    while (which + 1 < prepared_.size() && UnitInterval(draw(2 + which)) > 2.0 / 3) ++which;
+    if (!prepared_.empty()) return prepared_[which];
   }
   const bool clash = has_child && choice == proposal.tokens[node];
   return clash ? (choice + 1) % target_->config().vocabulary : choice;

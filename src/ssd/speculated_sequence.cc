@@ -1,14 +1,9 @@
 #include "ssd/speculated_sequence.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace foretoken {
 namespace {
-
-// How the chance of being the bonus token falls with the rank; only the order matters.
-constexpr double kRankWeight = 0.35;
-constexpr double kAcceptanceDecay = 0.95;
 
 SamplingParams SamplingOf(const OpenMessage& open) {
   SamplingParams sampling;
@@ -69,14 +64,7 @@ std::span<const Token> SpeculatedSequence::ProposalUpTo(int node) const {
 }
 
 void SpeculatedSequence::Advance(const OutcomeMessage& outcome, DraftModel& draft) {
-  const int verified = proposal_size();
-  if (verified > 0) {
-    const int trials = std::min(verified, outcome.node + 1);
-    for (int i = 0; i < trials; ++i) {
-      const double accepted = i < outcome.node ? 1 : 0;
-      acceptance_ = kAcceptanceDecay * acceptance_ + (1 - kAcceptanceDecay) * accepted;
-    }
-  }
+  Learn(outcome);
   const Outcome key{outcome.node, outcome.committed.back()};
   const auto hit = std::find_if(branches.begin(), branches.end(),
                                 [&](const Branch& branch) { return branch.outcome == key; });
@@ -113,9 +101,22 @@ void SpeculatedSequence::Promote(const Branch& branch, int proposal_size, DraftM
   trunk.kv_length = trunk.root() + rows;
 }
 
-double SpeculatedSequence::NodeProbability(int node) const {
-  const double reached = std::pow(acceptance_, node);
-  return node == proposal_size() ? reached : reached * (1 - acceptance_);
+void SpeculatedSequence::Learn(const OutcomeMessage& outcome) {
+  const int proposal = proposal_size();
+  predictor.AddAcceptance(proposal, outcome.node);
+  if (outcome.node >= ranked() || outcome.node > proposal) return;
+  const bool full = outcome.node == proposal;
+  const Token proposed = full ? -1 : trunk.path()[trunk.committed() + outcome.node];
+  int rank = 0;
+  for (const Token candidate : rankings_[outcome.node]) {
+    if (candidate == proposed) continue;
+    if (candidate == outcome.committed.back()) {
+      predictor.AddBonus(full, rank);
+      return;
+    }
+    ++rank;
+  }
+  predictor.AddBonus(full, -1);
 }
 
 void SpeculatedSequence::Expand(std::int32_t max_context) {
@@ -127,18 +128,16 @@ void SpeculatedSequence::Expand(std::int32_t max_context) {
     if (trunk.root() + node + 1 >= max_context) continue;
     const bool inner = node < proposal_size();
     const Token accepted = inner ? trunk.path()[trunk.committed() + node] : -1;
-    double weight = NodeProbability(node);
+    const double reached = predictor.NodeProbability(proposal_size(), node);
     int made = 0;
     for (const Token bonus : rankings_[node]) {
       if (made == fanout_) break;
       if (bonus == accepted) continue;
+      const double weight = reached * predictor.RankProbability(!inner, made);
       ++made;
       // A stop token ends the sequence: there is nothing to prepare behind it.
-      if (!IsStop(bonus)) {
-        branches.push_back(
-            {.outcome = {node, bonus}, .weight = weight, .chain = {}, .rankings = {}});
-      }
-      weight *= kRankWeight;
+      if (IsStop(bonus)) continue;
+      branches.push_back({.outcome = {node, bonus}, .weight = weight, .chain = {}, .rankings = {}});
     }
   }
 }

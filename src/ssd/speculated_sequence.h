@@ -8,6 +8,7 @@
 #include "sampling/sampler.h"
 #include "speculation/proposal.h"
 #include "ssd/messages.h"
+#include "ssd/outcome_predictor.h"
 
 namespace foretoken {
 
@@ -72,10 +73,11 @@ class SpeculatedSequence {
   DraftTrunk trunk;
   SequenceKv scratch;  ///< Branch b's row i lies at position b * K + i.
   std::vector<Branch> branches;
+  OutcomePredictor predictor;
 
  private:
   void Promote(const Branch& branch, int proposal_size, DraftModel& draft);
-  double NodeProbability(int node) const;
+  void Learn(const OutcomeMessage& outcome);
 
   int lookahead_;
   int fanout_;
@@ -86,7 +88,6 @@ class SpeculatedSequence {
   StaticVector<Token, kMaxStopTokens> stop_tokens_;
   StaticVector<Ranking, kMaxProposal + 1> rankings_;  // After nodes 0, 1, ...
   int expanded_ = 0;                                  // Nodes that have their branches.
-  double acceptance_ = 0.7;                           // Decayed estimate of a_p.
 };
 
 }  // namespace foretoken

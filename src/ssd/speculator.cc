@@ -16,15 +16,16 @@ namespace {
 constexpr std::size_t kBranchRowsPerPass = 32;
 // Trunk rows of one sequence and pass: bounds how long a prompt holds up the others.
 constexpr std::int32_t kTrunkRowsPerPass = 128;
-// A branch's first token turns a miss into a hit, which spares the fallback's cost too; each
-// further one is worth less, since it counts only if those before it are accepted.
+// A branch's first token turns a miss into a hit, which spares the fallback's cost too.
 constexpr double kHitValue = 2.0;
-constexpr double kDepthWeight = 0.8;
-
-double RowValue(const Branch& branch) {
-  return branch.weight * (branch.rows() == 0 ? kHitValue : std::pow(kDepthWeight, branch.rows()));
-}
 constexpr std::int64_t kIdleWaitNs = 50'000'000;
+
+// What the next token of a branch is worth: it counts only if the outcome comes true and all tokens
+// before it are accepted.
+double RowValue(const SpeculatedSequence& sequence, const Branch& branch) {
+  if (branch.rows() == 0) return branch.weight * kHitValue;
+  return branch.weight * std::pow(sequence.predictor.acceptance(), branch.rows());
+}
 
 template <typename Message>
 const Message* As(std::span<const std::byte> record) {
@@ -176,7 +177,7 @@ void Speculator::CollectBranchRows() {
     for (Branch& branch : sequence->branches) {
       if (branch.done) continue;
       branch_rows_.push_back(
-          {.sequence = sequence.get(), .branch = &branch, .score = RowValue(branch)});
+          {.sequence = sequence.get(), .branch = &branch, .score = RowValue(*sequence, branch)});
     }
   }
   std::sort(branch_rows_.begin(), branch_rows_.end(),

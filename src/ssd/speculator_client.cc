@@ -255,7 +255,7 @@ void SpeculatorClient::Heal(std::span<const LiveSequence> live) {
   for (const LiveSequence& sequence : live) {
     if (Slot* slot = Find(sequence.sequence)) SendOpen(sequence, slot->epoch);
   }
-  if (healthy_) warn_("the speculator was started again " + host_->Describe());
+  if (healthy_) warn_("the speculator was started again: " + host_->Describe());
 }
 
 }  // namespace foretoken

@@ -103,15 +103,28 @@ Result<TensorView> ParseTensor(const Json& json, std::span<const std::byte> data
   return view;
 }
 
-Status CheckOverlap(std::vector<Extent> extents, std::string_view where) {
+// The tensors must fill the data section exactly: a gap means a header that lies, and a header that
+// is off by a byte would shift every weight.
+Status CheckLayout(std::vector<Extent> extents, std::uint64_t data_bytes, std::string_view where) {
   std::erase_if(extents, [](const Extent& extent) { return extent.begin == extent.end; });
   std::sort(extents.begin(), extents.end(),
             [](const Extent& a, const Extent& b) { return a.begin < b.begin; });
-  for (std::size_t i = 1; i < extents.size(); ++i) {
-    if (extents[i].begin < extents[i - 1].end) {
-      return InvalidInput(fmt::format("{}: tensors '{}' and '{}' overlap", where,
-                                      Printable(extents[i - 1].name), Printable(extents[i].name)));
+  std::int64_t end = 0;
+  std::string_view before;
+  for (const Extent& extent : extents) {
+    if (extent.begin < end) {
+      return InvalidInput(fmt::format("{}: tensors '{}' and '{}' overlap", where, Printable(before),
+                                      Printable(extent.name)));
     }
+    if (extent.begin > end) break;
+    end = extent.end;
+    before = extent.name;
+  }
+  if (end != static_cast<std::int64_t>(data_bytes)) {
+    return InvalidInput(
+        fmt::format("{}: no tensor claims the data from byte {} on, of {} bytes; the header does "
+                    "not belong to this data",
+                    where, end, data_bytes));
   }
   return {};
 }
@@ -161,7 +174,7 @@ Result<TensorMap> ParseSafetensors(std::span<const std::byte> file, std::string_
     extent.name = tensors.emplace(name, std::move(view)).first->first;
     extents.push_back(extent);
   }
-  FT_RETURN_IF_ERROR(CheckOverlap(std::move(extents), where));
+  FT_RETURN_IF_ERROR(CheckLayout(std::move(extents), data.size(), where));
   return tensors;
 }
 

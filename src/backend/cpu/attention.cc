@@ -76,7 +76,16 @@ void AttentionWorker::Run(const AttentionCall& call, int begin, int end, int kv_
     }
   }
   const KvLayout layout(call.kv.shape, precision_);
-  for (int chunk = 0; chunk <= last / kBlockSize; ++chunk) {
+  const RowPlace& furthest = call.plan.rows[static_cast<std::size_t>(end - 1)];
+  const int chunks = last / kBlockSize + 1;
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    // The next chunk comes from memory while this one is computed; a head's blocks do not lie next
+    // to each other, so the machine does not see the stream by itself.
+    if (chunk + 1 < chunks) {
+      FetchAhead(call, layout, furthest, kv_head, chunk + 1);
+    } else if (kv_head + 1 < heads.kv_heads) {
+      FetchAhead(call, layout, furthest, kv_head + 1, 0);
+    }
     Chunk(call, layout, begin, end, kv_head, chunk);
   }
   for (int row = begin; row < end; ++row) {
@@ -85,6 +94,18 @@ void AttentionWorker::Run(const AttentionCall& call, int begin, int end, int kv_
     for (int h = 0; h < group; ++h) {
       kernels_.finish(state_, (row - begin) * group + h, to + std::int64_t{h} * heads.head_dim);
     }
+  }
+}
+
+void AttentionWorker::FetchAhead(const AttentionCall& call, const KvLayout& layout,
+                                 const RowPlace& row, int kv_head, int chunk) {
+  const std::int32_t first = chunk * kBlockSize;
+  if (first >= row.trunk_length) return;
+  const std::size_t offset =
+      layout.Offset(call.layer, SlotOf(call.plan, row, first) / kBlockSize, kv_head);
+  for (std::size_t line = 0; line < layout.chunk_bytes; line += 64) {
+    __builtin_prefetch(Bytes(call.kv.keys) + offset + line);
+    __builtin_prefetch(Bytes(call.kv.values) + offset + line);
   }
 }
 

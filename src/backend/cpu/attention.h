@@ -56,6 +56,9 @@ class AttentionWorker {
   struct Source;
 
   void Reserve(int queries, int head_dim);
+  // Prefetches the keys and values that `row` has on the trunk in `chunk`.
+  static void FetchAhead(const AttentionCall& call, const KvLayout& layout, const RowPlace& row,
+                         int kv_head, int chunk);
   void Chunk(const AttentionCall& call, const KvLayout& layout, int begin, int end, int kv_head,
              int chunk);
   Source Find(const AttentionCall& call, const KvLayout& layout, const RowPlace& row, int kv_head,
