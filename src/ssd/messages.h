@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "base/static_vector.h"
@@ -21,7 +23,7 @@ enum class MessageKind : std::uint32_t {
   kShutdown,
   // Speculator to engine.
   kReady,
-  kBranchToken,
+  kBranchTokens,
   kChain,
 };
 
@@ -29,6 +31,7 @@ inline constexpr int kMaxStopTokens = 16;
 inline constexpr int kTokensPerRecord = 896;
 inline constexpr int kBiasPerRecord = 448;
 inline constexpr int kMaxFanout = 15;
+inline constexpr int kMaxBranchRows = 32;  ///< Of one draft pass.
 
 /// First of all: what the speculator prepares and for how many sequences.
 struct ConfigureMessage {
@@ -103,14 +106,25 @@ struct ReadyMessage {
   std::int32_t vocabulary = 0;
 };
 
-/// One more token of the chain prepared for outcome (node, bonus) of round `epoch`.
-struct BranchTokenMessage {
-  MessageKind kind = MessageKind::kBranchToken;
-  std::uint32_t epoch = 0;
-  SequenceId sequence = 0;
+/// One more token of the chain prepared for outcome (node, bonus).
+struct BranchToken {
   std::int32_t node = 0;
   Token bonus = -1;
   Token token = -1;
+};
+
+/// What one draft pass has added to the branches of round `epoch`. Only the first `count` entries
+/// cross the channel.
+struct BranchTokensMessage {
+  MessageKind kind = MessageKind::kBranchTokens;
+  std::uint32_t epoch = 0;
+  SequenceId sequence = 0;
+  std::uint64_t count = 0;
+  std::array<BranchToken, kMaxBranchRows> tokens{};
+
+  static constexpr std::size_t BytesFor(std::size_t count) {
+    return sizeof(BranchTokensMessage) - (kMaxBranchRows - count) * sizeof(BranchToken);
+  }
 };
 
 /// A just-in-time proposal for round `epoch`; may be empty.

@@ -12,22 +12,22 @@ constexpr std::size_t kMaxBranches = 1024;
 
 bool SpeculationCache::Append(std::uint32_t epoch, Outcome outcome, Token token) {
   if (epoch != epoch_) return false;
-  auto branch = std::find_if(branches_.begin(), branches_.end(),
-                             [&](const auto& candidate) { return candidate.outcome == outcome; });
-  if (branch == branches_.end()) {
-    if (branches_.size() == kMaxBranches) return false;
-    branch = branches_.insert(branch, {.outcome = outcome, .chain = {}});
+  const auto at = static_cast<std::size_t>(std::find(outcomes_.begin(), outcomes_.end(), outcome) -
+                                           outcomes_.begin());
+  if (at == outcomes_.size()) {
+    if (at == kMaxBranches) return false;
+    outcomes_.push_back(outcome);
+    branches_.push_back({.outcome = outcome, .chain = {}});
   }
-  if (branch->chain.size() == kMaxProposal) return false;
-  branch->chain.push_back(token);
+  auto& chain = branches_[at].chain;
+  if (chain.size() == kMaxProposal) return false;
+  chain.push_back(token);
   return true;
 }
 
 const PreparedBranch* SpeculationCache::Lookup(Outcome outcome) const {
-  for (const PreparedBranch& branch : branches_) {
-    if (branch.outcome == outcome) return &branch;
-  }
-  return nullptr;
+  const auto found = std::find(outcomes_.begin(), outcomes_.end(), outcome);
+  return found == outcomes_.end() ? nullptr : &branches_[found - outcomes_.begin()];
 }
 
 }  // namespace foretoken

@@ -19,11 +19,15 @@ struct PreparedBranch {
 class SpeculationCache {
  public:
   /// Makes room for that many branches, so that filling them allocates nothing.
-  void Reserve(std::size_t branches) { branches_.reserve(branches); }
+  void Reserve(std::size_t branches) {
+    outcomes_.reserve(branches);
+    branches_.reserve(branches);
+  }
 
   /// Forgets everything and accepts tokens of `epoch` only.
   void Reset(std::uint32_t epoch) {
     epoch_ = epoch;
+    outcomes_.clear();
     branches_.clear();
   }
 
@@ -39,6 +43,9 @@ class SpeculationCache {
 
  private:
   std::uint32_t epoch_ = 0;
+  // The branches' outcomes once more, next to each other: after a target pass nothing is in cache,
+  // and a search should touch few lines.
+  std::vector<Outcome> outcomes_;
   std::vector<PreparedBranch> branches_;
 };
 

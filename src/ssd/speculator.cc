@@ -12,8 +12,6 @@
 namespace foretoken {
 namespace {
 
-// Branch rows of one pass at most, however cheap rows are.
-constexpr std::size_t kBranchRowsPerPass = 32;
 // Trunk rows of one sequence and pass: bounds how long a prompt holds up the others.
 constexpr std::int32_t kTrunkRowsPerPass = 128;
 // A branch's first token turns a miss into a hit, which spares the fallback's cost too.
@@ -128,33 +126,12 @@ bool Speculator::Step() {
       model_->Forward(draft_->batch, draft_->kv, {.raised = ChannelReadable, .context = channel_});
   if (logits == nullptr) return true;  // Interrupted: the records decide what matters now.
   // Passes over a prompt lie far beyond the row counts to choose between and would tilt the line.
-  if (draft_->batch.rows.size() <= 2 * kBranchRowsPerPass) {
+  if (draft_->batch.rows.size() <= 2 * kMaxBranchRows) {
     row_cost_.Add(static_cast<int>(draft_->batch.rows.size()), NowNs() - start);
   }
   std::size_t row = 0;
   TakeTrunkRows(logits, &row);
-  const int vocabulary = model_->config().vocabulary;
-  std::array<Token, 2 * kMaxProposal + 1> path;
-  for (const BranchRow& work : branch_rows_) {
-    SpeculatedSequence& sequence = *work.sequence;
-    Branch& branch = *work.branch;
-    const auto accepted = sequence.ProposalUpTo(branch.outcome.node);
-    auto end = std::copy(accepted.begin(), accepted.end(), path.begin());
-    *end++ = branch.outcome.bonus;
-    end = std::copy(branch.chain.begin(), branch.chain.end(), end);
-    const Ranking ranking =
-        RankRow(logits + row++ * vocabulary, sequence, std::span(path.begin(), end));
-    if (ranking.empty()) {
-      branch.done = true;
-      continue;
-    }
-    const Token token = sequence.ExtendBranch(&branch, ranking, draft_->max_context);
-    Send(*channel_, BranchTokenMessage{.epoch = sequence.epoch,
-                                       .sequence = sequence.id,
-                                       .node = branch.outcome.node,
-                                       .bonus = branch.outcome.bonus,
-                                       .token = token});
-  }
+  TakeBranchRows(logits, row);
   return true;
 }
 
@@ -182,8 +159,8 @@ void Speculator::CollectBranchRows() {
   }
   std::sort(branch_rows_.begin(), branch_rows_.end(),
             [](const BranchRow& a, const BranchRow& b) { return a.score > b.score; });
-  if (branch_rows_.size() > kBranchRowsPerPass) branch_rows_.resize(kBranchRowsPerPass);
-  std::array<double, kBranchRowsPerPass> values;
+  if (branch_rows_.size() > kMaxBranchRows) branch_rows_.resize(kMaxBranchRows);
+  std::array<double, kMaxBranchRows> values;
   for (std::size_t i = 0; i < branch_rows_.size(); ++i) values[i] = branch_rows_[i].score;
   branch_rows_.resize(row_cost_.Choose(std::span(values).first(branch_rows_.size()),
                                        static_cast<int>(draft_->batch.rows.size())));
@@ -225,6 +202,43 @@ void Speculator::TakeTrunkRows(const float* logits, std::size_t* row) {
       FinishJit(sequence);
     }
   }
+}
+
+void Speculator::TakeBranchRows(const float* logits, std::size_t row) {
+  const int vocabulary = model_->config().vocabulary;
+  std::array<Token, 2 * kMaxProposal + 1> path;
+  BranchTokensMessage message;
+  for (const BranchRow& work : branch_rows_) {
+    SpeculatedSequence& sequence = *work.sequence;
+    Branch& branch = *work.branch;
+    const auto accepted = sequence.ProposalUpTo(branch.outcome.node);
+    auto end = std::copy(accepted.begin(), accepted.end(), path.begin());
+    *end++ = branch.outcome.bonus;
+    end = std::copy(branch.chain.begin(), branch.chain.end(), end);
+    const Ranking ranking =
+        RankRow(logits + row++ * vocabulary, sequence, std::span(path.begin(), end));
+    if (ranking.empty()) {
+      branch.done = true;
+      continue;
+    }
+    if (message.sequence != sequence.id) {
+      SendBranchTokens(message);
+      message.sequence = sequence.id;
+      message.epoch = sequence.epoch;
+      message.count = 0;
+    }
+    message.tokens[message.count++] = {
+        branch.outcome.node, branch.outcome.bonus,
+        sequence.ExtendBranch(&branch, ranking, draft_->max_context)};
+  }
+  SendBranchTokens(message);
+}
+
+void Speculator::SendBranchTokens(const BranchTokensMessage& message) {
+  if (message.count == 0) return;
+  // As in Send: what does not fit is lost without harm.
+  (void)channel_->Send(
+      std::as_bytes(std::span(&message, 1)).first(BranchTokensMessage::BytesFor(message.count)));
 }
 
 void Speculator::FinishJit(SpeculatedSequence* sequence) {

@@ -46,6 +46,8 @@ class Speculator {
   void CollectTrunkRows(bool only_jit);
   void CollectBranchRows();
   void TakeTrunkRows(const float* logits, std::size_t* row);
+  void TakeBranchRows(const float* logits, std::size_t row);
+  void SendBranchTokens(const BranchTokensMessage& message);
   void FinishJit(SpeculatedSequence* sequence);
   Ranking RankRow(const float* logits, const SpeculatedSequence& sequence,
                   std::span<const Token> path);

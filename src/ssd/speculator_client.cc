@@ -156,11 +156,8 @@ void SpeculatorClient::Handle(std::span<const std::byte> record) {
   MessageKind kind;
   if (record.size() < sizeof(kind)) return;
   std::memcpy(&kind, record.data(), sizeof(kind));
-  if (kind == MessageKind::kBranchToken) {
-    const auto* message = As<BranchTokenMessage>(record);
-    Slot* slot = message == nullptr ? nullptr : Find(message->sequence);
-    if (slot == nullptr) return;
-    slot->cache.Append(message->epoch, {message->node, message->bonus}, message->token);
+  if (kind == MessageKind::kBranchTokens) {
+    HandleBranchTokens(record);
   } else if (kind == MessageKind::kChain) {
     const auto* message = As<ChainMessage>(record);
     Slot* slot = message == nullptr ? nullptr : Find(message->sequence);
@@ -169,6 +166,21 @@ void SpeculatorClient::Handle(std::span<const std::byte> record) {
     slot->has_chain = true;
   } else if (kind == MessageKind::kReady) {
     if (const auto* message = As<ReadyMessage>(record)) vocabulary_ = message->vocabulary;
+  }
+}
+
+void SpeculatorClient::HandleBranchTokens(std::span<const std::byte> record) {
+  if (record.size() < BranchTokensMessage::BytesFor(0)) return;
+  const auto& message = *reinterpret_cast<const BranchTokensMessage*>(record.data());
+  if (message.count > kMaxBranchRows ||
+      record.size() != BranchTokensMessage::BytesFor(message.count)) {
+    return;
+  }
+  Slot* slot = Find(message.sequence);
+  if (slot == nullptr) return;
+  for (std::size_t i = 0; i < message.count; ++i) {
+    const BranchToken& added = message.tokens[i];
+    slot->cache.Append(message.epoch, {added.node, added.bonus}, added.token);
   }
 }
 

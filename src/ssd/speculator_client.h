@@ -100,6 +100,7 @@ class SpeculatorClient {
   template <typename Message>
   void Send(const Message& message);
   void Handle(std::span<const std::byte> record);
+  void HandleBranchTokens(std::span<const std::byte> record);
   void SendOpen(const LiveSequence& sequence, std::uint32_t epoch);
   void Configure();
   void Lose(const std::string& reason);

@@ -45,7 +45,12 @@ Status ProcessHost::Restart() {
   std::vector<char*> pointers;
   for (std::string& argument : arguments) pointers.push_back(argument.data());
   pointers.push_back(nullptr);
+  // A child inherits this thread's cores, and an engine's thread is pinned to one.
+  cpu_set_t pinned;
+  const bool restore = sched_getaffinity(0, sizeof(pinned), &pinned) == 0;
+  UnpinCurrentThread();
   const int failure = posix_spawn(&child_, pointers[0], nullptr, nullptr, pointers.data(), environ);
+  if (restore) sched_setaffinity(0, sizeof(pinned), &pinned);
   if (failure != 0) {
     child_ = -1;
     return Error{ErrorCode::kUnavailable,
