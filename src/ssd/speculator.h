@@ -35,6 +35,8 @@ class Speculator {
     double score;
   };
 
+  /// Waits a bounded time for a record while there are sequences. False if none came.
+  bool SpinWhileLive();
   /// Handles every waiting record. False at shutdown.
   bool HandleMessages();
   bool Handle(std::span<const std::byte> record);
