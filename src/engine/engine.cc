@@ -49,10 +49,10 @@ Result<std::unique_ptr<Engine>> Engine::Create(EngineOptions options, LlamaModel
                                                std::unique_ptr<Drafter> drafter,
                                                std::unique_ptr<SpeculatorClient> speculator) {
   FT_CHECK(drafter == nullptr || speculator == nullptr, "one kind of speculation per engine");
-  options = Complete(std::move(options), target->config());
+  options = Complete(options, target->config());
   FT_RETURN_IF_ERROR(ValidateOptions(options));
   return std::unique_ptr<Engine>(new Engine(std::make_unique<Impl>(
-      std::move(options), target, pool, tokenizer, std::move(drafter), std::move(speculator))));
+      options, target, pool, tokenizer, std::move(drafter), std::move(speculator))));
 }
 
 Result<SequenceId> Engine::Submit(Request request) { return impl_->Submit(std::move(request)); }
@@ -68,7 +68,7 @@ void Engine::ForcePreemption() { impl_->ForcePreemption(); }
 Engine::Impl::Impl(EngineOptions options, LlamaModel* target, ThreadPool* pool,
                    const Tokenizer* tokenizer, std::unique_ptr<Drafter> drafter,
                    std::unique_ptr<SpeculatorClient> speculator)
-    : options_(std::move(options)),
+    : options_(options),
       target_(target),
       pool_(pool),
       tokenizer_(tokenizer),

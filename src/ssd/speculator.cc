@@ -139,7 +139,7 @@ bool Speculator::Step() {
       model_->Forward(draft_->batch, draft_->kv, {.raised = ChannelReadable, .context = channel_});
   if (logits == nullptr) return true;  // Interrupted: the records decide what matters now.
   // Passes over a prompt lie far beyond the row counts to choose between and would tilt the line.
-  if (draft_->batch.rows.size() <= 2 * kMaxBranchRows) {
+  if (draft_->batch.rows.size() <= 2 * std::size_t{kMaxBranchRows}) {
     row_cost_.Add(static_cast<int>(draft_->batch.rows.size()), NowNs() - start);
   }
   std::size_t row = 0;

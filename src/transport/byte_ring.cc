@@ -2,11 +2,11 @@
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
+#include <ctime>
 
 #include "base/clock.h"
 #include "ssd/channel.h"
@@ -28,11 +28,11 @@ void Pause() {
 #endif
 }
 
-long Futex(std::atomic<std::uint32_t>* word, int operation, std::uint32_t value,
+void Futex(std::atomic<std::uint32_t>* word, int operation, std::uint32_t value,
            const timespec* timeout) {
   // Not FUTEX_PRIVATE: the other end may be another process.
-  return syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(word), operation, value, timeout,
-                 nullptr, 0);
+  (void)syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(word), operation, value, timeout,
+                nullptr, 0);
 }
 
 }  // namespace

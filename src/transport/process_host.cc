@@ -1,11 +1,11 @@
 #include "transport/process_host.h"
 
 #include <sched.h>
-#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstring>
 
 #include "base/clock.h"
@@ -40,9 +40,10 @@ Status ProcessHost::Restart() {
   channel_ = std::make_unique<RingChannel>(memory_->to_speculator(), memory_->to_engine());
 
   std::vector<std::string> arguments = command_;
-  arguments.push_back("--memory-fd");
+  arguments.emplace_back("--memory-fd");
   arguments.push_back(std::to_string(memory_->fd()));
   std::vector<char*> pointers;
+  pointers.reserve(arguments.size() + 1);
   for (std::string& argument : arguments) pointers.push_back(argument.data());
   pointers.push_back(nullptr);
   // A child inherits this thread's cores, and an engine's thread is pinned to one.
