@@ -1,10 +1,10 @@
-# foretoken_layer(NAME DEPENDS layers... LIBRARIES targets...)
+# foretoken_layer(NAME DEPENDS layers... LIBRARIES targets... TEST_PROPERTIES name value...)
 #
 # One folder of src/ is one layer and one static library foretoken_NAME, made of all its .cc files;
 # *_test.cc files become the test program NAME_test. DEPENDS names the layers below that it may
 # include: tools/check_layers.py reads this declaration and checks every #include against it.
 function(foretoken_layer NAME)
-  cmake_parse_arguments(LAYER "" "" "DEPENDS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(LAYER "" "" "DEPENDS;LIBRARIES;TEST_PROPERTIES" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${NAME}/*.cc)
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
@@ -29,6 +29,7 @@ function(foretoken_layer NAME)
                                                GTest::gtest_main)
     target_compile_definitions(${NAME}_test PRIVATE
       FORETOKEN_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-    gtest_discover_tests(${NAME}_test DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300)
+    gtest_discover_tests(${NAME}_test DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300
+                         ${LAYER_TEST_PROPERTIES})
   endif()
 endfunction()

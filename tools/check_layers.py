@@ -30,7 +30,7 @@ def parse_layers(text, problems):
         depends = []
         section = None
         for word in words:
-            if word in ("DEPENDS", "LIBRARIES"):
+            if word in ("DEPENDS", "LIBRARIES", "TEST_PROPERTIES"):
                 section = word
             elif section == "DEPENDS":
                 depends.append(word)

@@ -23,11 +23,7 @@ struct BenchOptions {
   SpeculationOptions speculation;
   GenerationOptions generation;
   std::string modes;
-  std::vector<std::string> prompt_files;
-  int limit = 0;
-  int words = 0;
-  bool raw = false;
-  bool chat = false;
+  PromptOptions prompts;
   int batch = 1;
   int prompt_tokens = 256;
   bool only_target_cores = false;
@@ -112,7 +108,7 @@ Status Bench::EncodePrompts() {
       options_.speculation.context > 0 ? options_.speculation.context : config.max_positions;
   const int max_tokens = options_.generation.stop.max_tokens;
   if (target_->tokenizer == nullptr) {
-    if (!options_.prompt_files.empty()) {
+    if (!options_.prompts.files.empty()) {
       return InvalidInput(
           "--prompts needs a model with a tokenizer; a synthetic one gets random "
           "tokens");
@@ -123,24 +119,18 @@ Status Bench::EncodePrompts() {
                       "model's context of {} tokens",
                       options_.prompt_tokens, max_tokens, config.max_positions));
     }
-    const int count = options_.limit > 0 ? options_.limit : 8;
+    const int count = options_.prompts.limit > 0 ? options_.prompts.limit : 8;
     sets_.push_back(RandomSet(config.vocabulary, options_.prompt_tokens, count, 1));
     return {};
   }
-  std::vector<PromptSet> sets = BuiltInSets();
-  if (!options_.prompt_files.empty()) {
-    sets.clear();
-    for (const std::string& path : options_.prompt_files) {
-      FT_ASSIGN_OR_RETURN(PromptSet set, ReadPromptFile(path, options_.words));
-      sets.push_back(std::move(set));
-    }
-  }
-  const PromptStyle style = options_.raw    ? PromptStyle::kRaw
-                            : options_.chat ? PromptStyle::kChat
-                                            : PromptStyle::kAuto;
+  FT_ASSIGN_OR_RETURN(const std::vector<PromptSet> sets,
+                      ReadPromptSets(options_.prompts.files, options_.prompts.words));
+  const PromptStyle style = options_.prompts.raw    ? PromptStyle::kRaw
+                            : options_.prompts.chat ? PromptStyle::kChat
+                                                    : PromptStyle::kAuto;
   for (const PromptSet& set : sets) {
     FT_ASSIGN_OR_RETURN(EncodedSet encoded, EncodeSet(*target_->tokenizer, set, style, context,
-                                                      max_tokens, options_.limit));
+                                                      max_tokens, options_.prompts.limit));
     sets_.push_back(std::move(encoded));
   }
   return {};
@@ -316,26 +306,10 @@ Result<int> Bench::Run() {
   return Report();
 }
 
-void AddPromptOptions(CLI::App* command, BenchOptions* options) {
+void AddBenchPromptOptions(CLI::App* command, BenchOptions* options) {
+  AddPromptOptions(command, &options->prompts);
   command
-      ->add_option("--prompts", options->prompt_files,
-                   "Prompt files: JSON lines with 'prompt', 'turns[0]' or 'question', or plain "
-                   "text, one prompt per paragraph; built-in prompts by default")
-      ->type_name("FILE")
-      ->group("Prompts");
-  command->add_option("--limit", options->limit, "Use the first N prompts of each file that fit")
-      ->check(Between(1, 1 << 24))
-      ->type_name("N")
-      ->group("Prompts");
-  command
-      ->add_option("--words", options->words,
-                   "Of plain text, only the first N words of each paragraph")
-      ->check(Between(1, 1 << 24))
-      ->type_name("N")
-      ->group("Prompts");
-  command->add_flag("--raw", options->raw, "Never use the chat template")->group("Prompts");
-  command
-      ->add_flag("--chat", options->chat,
+      ->add_flag("--chat", options->prompts.chat,
                  "Use the chat template for plain text too (JSON lines use it where there is one)")
       ->excludes("--raw")
       ->group("Prompts");
@@ -365,7 +339,7 @@ void AddBenchCommand(CLI::App* app, CommandBody* chosen) {
   command->add_option("-b,--batch,--parallel", options->batch, "Requests in flight (also -np)")
       ->check(Between(1, 256))
       ->type_name("N");
-  AddPromptOptions(command, options.get());
+  AddBenchPromptOptions(command, options.get());
   AddModelOptions(command, &options->model);
   AddSyntheticOptions(command, &options->model);
   AddSpeculationOptions(command, &options->speculation);

@@ -56,6 +56,15 @@ struct Cores {
 };
 Result<Cores> ResolveCores(const CoreOptions& options);
 
+/// Which prompts to measure or check; ReadPromptSets reads them.
+struct PromptOptions {
+  std::vector<std::string> files;  ///< Empty: the built-in ones.
+  int limit = 0;                   ///< Of each file; 0: all.
+  int words = 0;                   ///< Of each plain-text prompt; 0: all.
+  bool raw = false;
+  bool chat = false;  ///< bench only.
+};
+
 /// Speculation, batching and KV.
 struct SpeculationOptions {
   int lookahead = 6;
@@ -93,6 +102,7 @@ void AddSpeculationOptions(CLI::App* app, SpeculationOptions* options);
 void AddContextOption(CLI::App* app, SpeculationOptions* options);
 /// `--context` and `--prefix-cache`.
 void AddMemoryOptions(CLI::App* app, SpeculationOptions* options);
+void AddPromptOptions(CLI::App* app, PromptOptions* options);
 void AddSamplingOptions(CLI::App* app, GenerationOptions* options);
 /// `--stop`, `--ignore-eos`, `-n`.
 void AddStopOptions(CLI::App* app, GenerationOptions* options);

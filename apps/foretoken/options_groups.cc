@@ -99,6 +99,24 @@ void AddMemoryOptions(CLI::App* app, SpeculationOptions* options) {
       ->group("Memory");
 }
 
+void AddPromptOptions(CLI::App* app, PromptOptions* options) {
+  app->add_option("--prompts", options->files,
+                  "Prompt files: JSON lines with 'prompt', 'turns[0]' or 'question', or plain "
+                  "text, one prompt per paragraph; built-in prompts by default")
+      ->type_name("FILE")
+      ->group("Prompts");
+  app->add_option("--limit", options->limit, "Use the first N prompts of each file that fit")
+      ->check(Between(1, 1 << 24))
+      ->type_name("N")
+      ->group("Prompts");
+  app->add_option("--words", options->words,
+                  "Of plain text, only the first N words of each paragraph")
+      ->check(Between(1, 1 << 24))
+      ->type_name("N")
+      ->group("Prompts");
+  app->add_flag("--raw", options->raw, "Never use the chat template")->group("Prompts");
+}
+
 void AddSamplingOptions(CLI::App* app, GenerationOptions* options) {
   SamplingParams* sampling = &options->sampling;
   const auto add = [app](const char* names, auto* value, const char* text, const char* type) {

@@ -204,4 +204,14 @@ std::vector<PromptSet> BuiltInSets() {
   };
 }
 
+Result<std::vector<PromptSet>> ReadPromptSets(const std::vector<std::string>& files, int words) {
+  if (files.empty()) return BuiltInSets();
+  std::vector<PromptSet> sets;
+  for (const std::string& path : files) {
+    FT_ASSIGN_OR_RETURN(PromptSet set, ReadPromptFile(path, words));
+    sets.push_back(std::move(set));
+  }
+  return sets;
+}
+
 }  // namespace foretoken

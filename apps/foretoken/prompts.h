@@ -68,4 +68,8 @@ std::vector<BuiltInPrompt> BuiltInPrompts();
 /// openings.
 std::vector<PromptSet> BuiltInSets();
 
+/// The sets of these files, or the built-in ones where there are none. Of plain text only the first
+/// `words` words of each paragraph are taken; 0 takes all.
+Result<std::vector<PromptSet>> ReadPromptSets(const std::vector<std::string>& files, int words);
+
 }  // namespace foretoken

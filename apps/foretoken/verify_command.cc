@@ -29,10 +29,7 @@ struct VerifyOptions {
   std::string batches = "1,4,16";
   std::string prefix_caches = "on";
   std::vector<std::string> sampler_sets;
-  std::vector<std::string> prompt_files;
-  int limit = 0;
-  int words = 0;
-  bool raw = false;
+  PromptOptions prompts;
   double preempt = 0;
   std::int64_t speculator_delay_us = 0;
   bool kill_speculator = false;
@@ -119,22 +116,16 @@ Status Verify::ReadOptions() {
 }
 
 Status Verify::ReadPrompts() {
-  std::vector<PromptSet> sets = BuiltInSets();
-  if (!options_.prompt_files.empty()) {
-    sets.clear();
-    for (const std::string& path : options_.prompt_files) {
-      FT_ASSIGN_OR_RETURN(PromptSet set, ReadPromptFile(path, options_.words));
-      sets.push_back(std::move(set));
-    }
-  }
+  FT_ASSIGN_OR_RETURN(const std::vector<PromptSet> sets,
+                      ReadPromptSets(options_.prompts.files, options_.prompts.words));
   const int limit = target_->model->config().max_positions;
   const int context = options_.speculation.context > 0 ? options_.speculation.context : limit;
-  const PromptStyle style = options_.raw ? PromptStyle::kRaw : PromptStyle::kAuto;
+  const PromptStyle style = options_.prompts.raw ? PromptStyle::kRaw : PromptStyle::kAuto;
   std::size_t longest = 0;
   for (const PromptSet& set : sets) {
     FT_ASSIGN_OR_RETURN(EncodedSet encoded,
                         EncodeSet(*target_->tokenizer, set, style, context,
-                                  options_.generation.stop.max_tokens, options_.limit));
+                                  options_.generation.stop.max_tokens, options_.prompts.limit));
     report_.too_long += encoded.too_long;
     for (std::size_t i = 0; i < encoded.prompts.size(); ++i) {
       longest = std::max(longest, encoded.prompts[i].size());
@@ -331,23 +322,7 @@ void AddWhatToVerify(CLI::App* command, VerifyOptions* options) {
                    "Sets of sampler options, each 'none' or like top-k=40+top-p=0.9; a list with "
                    "commas. By default none, a set of filters and a set of penalties")
       ->type_name("LIST");
-  command
-      ->add_option("--prompts", options->prompt_files,
-                   "Prompt files: JSON lines with 'prompt', 'turns[0]' or 'question', or plain "
-                   "text, one prompt per paragraph; built-in prompts by default")
-      ->type_name("FILE")
-      ->group("Prompts");
-  command->add_option("--limit", options->limit, "Use the first N prompts of each file that fit")
-      ->check(Between(1, 1 << 24))
-      ->type_name("N")
-      ->group("Prompts");
-  command
-      ->add_option("--words", options->words,
-                   "Of plain text, only the first N words of each paragraph")
-      ->check(Between(1, 1 << 24))
-      ->type_name("N")
-      ->group("Prompts");
-  command->add_flag("--raw", options->raw, "Never use the chat template")->group("Prompts");
+  AddPromptOptions(command, &options->prompts);
 }
 
 }  // namespace

@@ -10,6 +10,11 @@ namespace foretoken {
 /// chunk of the online softmax and is read in place.
 inline constexpr int kBlockSize = 32;
 
+/// Blocks that hold `slots` slots.
+constexpr std::int64_t BlocksFor(std::int64_t slots) {
+  return (slots + kBlockSize - 1) / kBlockSize;
+}
+
 /// Where one row of a pass stands: its logical position, the slot its key and value go to, and how
 /// to find the keys of positions 0..position that it attends to.
 struct RowPlace {

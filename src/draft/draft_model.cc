@@ -7,9 +7,8 @@ namespace {
 
 constexpr std::size_t kFirstCapacity = 4096;  // Tokens; like a sequence's first block list.
 
-std::int64_t BlocksFor(int sequences, int context, int scratch) {
-  const auto blocks = [](int tokens) { return (tokens + kBlockSize - 1) / kBlockSize; };
-  return std::int64_t{sequences} * (blocks(context) + blocks(scratch));
+std::int64_t PoolBlocks(int sequences, int context, int scratch) {
+  return sequences * (BlocksFor(context) + BlocksFor(scratch));
 }
 
 }  // namespace
@@ -17,9 +16,9 @@ std::int64_t BlocksFor(int sequences, int context, int scratch) {
 DraftModel::DraftModel(LlamaModel* llama_model, int max_sequences, int context, int scratch)
     : model(llama_model),
       max_context(std::min(context, llama_model->config().max_positions)),
-      pool(BlocksFor(max_sequences, max_context, scratch), /*prefix_cache=*/false),
+      pool(PoolBlocks(max_sequences, max_context, scratch), /*prefix_cache=*/false),
       kv(model->backend().AllocateKv(
-          model->KvShapeFor(BlocksFor(max_sequences, max_context, scratch)))),
+          model->KvShapeFor(PoolBlocks(max_sequences, max_context, scratch)))),
       sampler(&model->backend(), model->config().vocabulary) {}
 
 void DraftTrunk::SetPath(std::span<const Token> committed, std::span<const Token> proposal) {

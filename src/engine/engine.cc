@@ -10,8 +10,6 @@ namespace {
 
 constexpr int kMaxStopStrings = 16;
 
-std::int64_t BlocksFor(std::int64_t tokens) { return (tokens + kBlockSize - 1) / kBlockSize; }
-
 EngineOptions Complete(EngineOptions options, const ModelConfig& config) {
   if (options.max_context == 0) options.max_context = config.max_positions;
   options.max_context = std::min(options.max_context, config.max_positions);

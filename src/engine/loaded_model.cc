@@ -23,6 +23,10 @@ std::unique_ptr<Backend> MakeBackend(ThreadPool* pool, Precision precision) {
   return MakeCpuBackend({.pool = pool, .precision = precision});
 }
 
+int ContextOf(const EngineOptions& options, const LoadedModel& target) {
+  return options.max_context > 0 ? options.max_context : target.model->config().max_positions;
+}
+
 // Loads the weights of `source` for `backend`; the tokenizer too where there is one to load.
 Status LoadWeights(const ModelSource& source, LoadedModel* loaded) {
   if (source.directory.empty()) {
@@ -117,19 +121,15 @@ Result<std::unique_ptr<SpeculatorClient>> StartSpeculator(const EngineOptions& o
                                                           const DraftSetup& setup,
                                                           const LoadedModel& target) {
   FT_ASSIGN_OR_RETURN(auto host, StartHost(setup, target));
-  const int context =
-      options.max_context > 0 ? options.max_context : target.model->config().max_positions;
-  auto client = std::make_unique<SpeculatorClient>(
-      std::move(host),
-      ConfigureMessage{.lookahead = options.lookahead,
-                       .fanout = options.fanout,
-                       // Preempted sequences stay open beside the running ones.
-                       .max_sequences = options.max_batch,
-                       .max_context = context,
-                       .delay_us = setup.delay_us},
-      Warn);
-  FT_ASSIGN_OR_RETURN(const int vocabulary, client->WaitReady(kReadyPatienceNs));
-  (void)vocabulary;
+  auto client =
+      std::make_unique<SpeculatorClient>(std::move(host),
+                                         ConfigureMessage{.lookahead = options.lookahead,
+                                                          .fanout = options.fanout,
+                                                          .max_sequences = options.max_batch,
+                                                          .max_context = ContextOf(options, target),
+                                                          .delay_us = setup.delay_us},
+                                         Warn);
+  FT_RETURN_IF_ERROR(client->WaitReady(kReadyPatienceNs));
   return client;
 }
 
@@ -177,9 +177,8 @@ Result<std::unique_ptr<Engine>> MakeEngine(Mode mode, const EngineOptions& optio
     model->backend = MakeBackend(target->pool.get(), draft.precision);
     FT_RETURN_IF_ERROR(LoadWeights(draft.source, model.get()));
     FT_RETURN_IF_ERROR(CheckPair(*target, *model));
-    const int context =
-        options.max_context > 0 ? options.max_context : target->model->config().max_positions;
-    drafter = std::make_unique<OwningDrafter>(std::move(model), options.max_batch, context);
+    drafter = std::make_unique<OwningDrafter>(std::move(model), options.max_batch,
+                                              ContextOf(options, *target));
   } else if (mode == Mode::kSsd) {
     FT_ASSIGN_OR_RETURN(speculator, StartSpeculator(options, draft, *target));
   }

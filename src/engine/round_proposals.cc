@@ -29,7 +29,7 @@ void Engine::Impl::CollectProposals() {
 void Engine::Impl::DraftSynchronously() {
   contexts_.clear();
   for (const auto& sequence : scheduler_.running()) {
-    // A prompt under way has no root to draft from yet; a recomputed one keeps its proposal.
+    // A prompt under way, also one that is recomputed, has no root to draft from yet.
     if (sequence->uncomputed() != 1) continue;
     sequence->speculated = true;
     contexts_.push_back({.sequence = sequence->id,

@@ -87,7 +87,7 @@ std::int32_t KvCache::Impl::MatchPrefix(std::span<const Token> tokens, SequenceK
 
 bool KvCache::Impl::Reserve(std::int32_t length, SequenceKv* sequence) {
   FT_CHECK(length >= 0, "length {}", length);
-  const std::size_t wanted = (std::size_t(length) + kBlockSize - 1) / kBlockSize;
+  const std::size_t wanted = static_cast<std::size_t>(BlocksFor(length));
   const std::size_t present = sequence->blocks.size();
   if (wanted <= present) return true;
   if (std::int64_t(wanted - present) > Available()) return false;
@@ -139,7 +139,7 @@ void KvCache::Impl::Truncate(std::int32_t length, SequenceKv* sequence) {
     sequence->published_hash =
         length == 0 ? 0 : index_.HashOf(sequence->blocks[length / kBlockSize - 1]);
   }
-  const std::size_t kept = (std::size_t(length) + kBlockSize - 1) / kBlockSize;
+  const std::size_t kept = static_cast<std::size_t>(BlocksFor(length));
   while (sequence->blocks.size() > kept) DropLast(sequence);
   sequence->cursor.committed = std::min(sequence->cursor.committed, length);
   sequence->cursor.tentative = std::min(sequence->cursor.tentative, length);

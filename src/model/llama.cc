@@ -76,7 +76,7 @@ std::size_t LlamaModel::weight_bytes() const {
 
 MemoryNeeds EstimateMemory(const ModelConfig& config, const Backend& backend) {
   const std::size_t element = backend.precision() == Precision::kBF16 ? 2 : 4;
-  const std::int64_t sequence_blocks = (config.max_positions + kBlockSize - 1) / kBlockSize;
+  const std::int64_t sequence_blocks = BlocksFor(config.max_positions);
   KvShape shape{config.layers, config.kv_heads, config.head_dim, 1};
   MemoryNeeds needs;
   needs.weight_bytes = static_cast<std::size_t>(config.parameters()) * element;

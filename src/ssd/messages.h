@@ -3,6 +3,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <span>
 
 #include "base/static_vector.h"
 #include "base/types.h"
@@ -13,6 +15,7 @@ namespace foretoken {
 /// Records on the channel: trivially copyable structs, each starting with its kind. Tokens only;
 /// no logits and no probabilities ever cross.
 enum class MessageKind : std::uint32_t {
+  kNone,
   // Engine to speculator.
   kConfigure,
   kOpen,
@@ -103,7 +106,6 @@ struct ShutdownMessage {
 /// The speculator has loaded its model and listens.
 struct ReadyMessage {
   MessageKind kind = MessageKind::kReady;
-  std::int32_t vocabulary = 0;
 };
 
 /// One more token of the chain prepared for outcome (node, bonus).
@@ -134,5 +136,19 @@ struct ChainMessage {
   SequenceId sequence = 0;
   StaticVector<Token, kMaxProposal> tokens;
 };
+
+/// The kind of a record; one too short to have a kind is a kNone.
+inline MessageKind KindOf(std::span<const std::byte> record) {
+  MessageKind kind = MessageKind::kNone;
+  if (record.size() >= sizeof(kind)) std::memcpy(&kind, record.data(), sizeof(kind));
+  return kind;
+}
+
+/// The record as a message, or nullptr where its size is another's.
+template <typename Message>
+const Message* As(std::span<const std::byte> record) {
+  if (record.size() != sizeof(Message)) return nullptr;
+  return reinterpret_cast<const Message*>(record.data());
+}
 
 }  // namespace foretoken

@@ -4,7 +4,6 @@
 #include <array>
 #include <chrono>
 #include <cmath>
-#include <cstring>
 #include <thread>
 
 #include "base/clock.h"
@@ -29,12 +28,6 @@ double RowValue(const SpeculatedSequence& sequence, const Branch& branch) {
 }
 
 template <typename Message>
-const Message* As(std::span<const std::byte> record) {
-  if (record.size() != sizeof(Message)) return nullptr;
-  return reinterpret_cast<const Message*>(record.data());
-}
-
-template <typename Message>
 void Send(Channel& channel, const Message& message) {
   // A full channel means that the engine has stopped listening; losing a prepared token is
   // harmless, it only makes a proposal shorter.
@@ -49,7 +42,7 @@ Speculator::Speculator(LlamaModel* draft, Channel* channel) : model_(draft), cha
 Speculator::~Speculator() = default;
 
 void Speculator::Run(bool (*stop)(void* context), void* context) {
-  Send(*channel_, ReadyMessage{.vocabulary = model_->config().vocabulary});
+  Send(*channel_, ReadyMessage{});
   while (!stop(context)) {
     if (!HandleMessages()) return;
     if (!Step() && !SpinWhileLive()) channel_->WaitReadable(kIdleWaitNs);
@@ -74,9 +67,7 @@ bool Speculator::HandleMessages() {
 }
 
 bool Speculator::Handle(std::span<const std::byte> record) {
-  MessageKind kind;
-  if (record.size() < sizeof(kind)) return true;
-  std::memcpy(&kind, record.data(), sizeof(kind));
+  const MessageKind kind = KindOf(record);
   if (const auto* message = As<ConfigureMessage>(record); kind == MessageKind::kConfigure) {
     if (message == nullptr || config_.has_value()) return true;
     config_ = *message;

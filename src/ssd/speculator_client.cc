@@ -1,7 +1,6 @@
 #include "ssd/speculator_client.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/clock.h"
 
@@ -11,13 +10,6 @@ namespace {
 // How long a full channel is given to drain before the speculator counts as stuck.
 constexpr std::int64_t kSendPatienceNs = 100'000'000;
 constexpr std::int64_t kAliveCheckNs = 5'000'000;
-
-template <typename Message>
-const Message* As(std::span<const std::byte> record) {
-  if (record.size() != sizeof(Message)) return nullptr;
-  return reinterpret_cast<const Message*>(record.data());
-}
-
 }  // namespace
 
 SpeculatorClient::SpeculatorClient(std::unique_ptr<SpeculatorHost> host, ConfigureMessage config,
@@ -32,11 +24,9 @@ SpeculatorClient::~SpeculatorClient() {
 
 void SpeculatorClient::Configure() { Send(config_); }
 
-Result<int> SpeculatorClient::WaitReady(std::int64_t timeout_ns) {
+Status SpeculatorClient::WaitReady(std::int64_t timeout_ns) {
   const std::int64_t deadline = NowNs() + timeout_ns;
-  while (vocabulary_ == 0) {
-    Poll();
-    if (vocabulary_ != 0) break;
+  for (Poll(); !ready_; Poll()) {
     if (!host_->Alive()) {
       return Error{ErrorCode::kUnavailable,
                    "the speculator " + host_->Describe() + " ended before it was ready"};
@@ -47,7 +37,7 @@ Result<int> SpeculatorClient::WaitReady(std::int64_t timeout_ns) {
     }
     host_->channel().WaitReadable(kAliveCheckNs);
   }
-  return vocabulary_;
+  return {};
 }
 
 SpeculatorClient::Slot* SpeculatorClient::Find(SequenceId sequence) {
@@ -153,9 +143,7 @@ void SpeculatorClient::Poll() {
 }
 
 void SpeculatorClient::Handle(std::span<const std::byte> record) {
-  MessageKind kind;
-  if (record.size() < sizeof(kind)) return;
-  std::memcpy(&kind, record.data(), sizeof(kind));
+  const MessageKind kind = KindOf(record);
   if (kind == MessageKind::kBranchTokens) {
     HandleBranchTokens(record);
   } else if (kind == MessageKind::kChain) {
@@ -165,7 +153,7 @@ void SpeculatorClient::Handle(std::span<const std::byte> record) {
     slot->chain = message->tokens;
     slot->has_chain = true;
   } else if (kind == MessageKind::kReady) {
-    if (const auto* message = As<ReadyMessage>(record)) vocabulary_ = message->vocabulary;
+    ready_ = true;
   }
 }
 

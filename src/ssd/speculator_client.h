@@ -49,8 +49,8 @@ class SpeculatorClient {
                    std::function<void(const std::string&)> warn);
   ~SpeculatorClient();
 
-  /// Waits until the speculator has loaded its model, and returns its vocabulary size.
-  Result<int> WaitReady(std::int64_t timeout_ns);
+  /// Waits until the speculator has loaded its model.
+  Status WaitReady(std::int64_t timeout_ns);
 
   /// Starts pre-speculation for a sequence, from its prompt on.
   void Open(const LiveSequence& sequence);
@@ -110,7 +110,7 @@ class SpeculatorClient {
   std::function<void(const std::string&)> warn_;
   std::vector<std::unique_ptr<Slot>> slots_;
   std::vector<std::unique_ptr<Slot>> spare_;
-  int vocabulary_ = 0;            // From the speculator's kReady; 0 before it.
+  bool ready_ = false;            // The speculator has said so.
   std::uint32_t last_epoch_ = 0;  // Never reused, so that a reopened sequence hits nothing stale.
   bool healthy_ = true;
   bool needs_healing_ = false;
