@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <span>
@@ -34,6 +35,9 @@ class StaticVector {
   T* end() { return items_.data() + size_; }
   const T* begin() const { return items_.data(); }
   const T* end() const { return items_.data() + size_; }
+  friend bool operator==(const StaticVector& a, const StaticVector& b) {
+    return std::ranges::equal(a, b);
+  }
   operator std::span<const T>() const { return {items_.data(), size_}; }  // NOLINT
 
  private:

@@ -14,18 +14,11 @@
 #include "engine/request.h"
 #include "kv/kv_cache.h"
 #include "model/llama.h"
+#include "speculation/plan.h"
 #include "ssd/speculator_client.h"
 #include "tokenizer/tokenizer.h"
 
 namespace foretoken {
-
-/// What proposes next when the speculation cache has no answer.
-enum class Fallback {
-  kJit,    ///< The draft model, just in time, unless that would hold other sequences.
-  kNgram,  ///< Prompt lookup, at once.
-  kNone,   ///< Nothing: one plain row.
-};
-Result<Fallback> ParseFallback(std::string_view name);
 
 /// Timing studies only: whether proposals are accepted and hits happen is drawn, not computed. The
 /// output is then not the model's, and everything measured is labelled scripted.

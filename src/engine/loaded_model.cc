@@ -142,34 +142,12 @@ Result<std::unique_ptr<LoadedModel>> LoadModel(const ModelSource& source, const 
   return loaded;
 }
 
-Result<Mode> ParseMode(std::string_view name) {
-  if (name == "ar") return Mode::kAr;
-  if (name == "sd") return Mode::kSd;
-  if (name == "ssd") return Mode::kSsd;
-  return InvalidInput(fmt::format("'{}' is not a mode: choose ar, sd or ssd", name));
-}
-
-std::string_view ModeName(Mode mode) {
-  switch (mode) {
-    case Mode::kAr:
-      return "ar";
-    case Mode::kSd:
-      return "sd";
-    case Mode::kSsd:
-      return "ssd";
-  }
-  return "unknown";
-}
-
-Result<Fallback> ParseFallback(std::string_view name) {
-  if (name == "jit") return Fallback::kJit;
-  if (name == "ngram") return Fallback::kNgram;
-  if (name == "none") return Fallback::kNone;
-  return InvalidInput(fmt::format("'{}' is not a fallback: choose jit, ngram or none", name));
-}
-
 Result<std::unique_ptr<Engine>> MakeEngine(Mode mode, const EngineOptions& options,
                                            LoadedModel* target, const DraftSetup& draft) {
+  if (mode != Mode::kAr && mode != Mode::kSd && mode != Mode::kSsd) {
+    return InvalidInput(
+        fmt::format("mode {} is not built yet: choose ar, sd or ssd", ModeName(mode)));
+  }
   std::unique_ptr<Drafter> drafter;
   std::unique_ptr<SpeculatorClient> speculator;
   if (mode == Mode::kSd) {

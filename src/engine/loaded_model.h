@@ -30,10 +30,6 @@ struct LoadedModel {
 Result<std::unique_ptr<LoadedModel>> LoadModel(const ModelSource& source, const CoreSet& cores,
                                                Precision precision);
 
-enum class Mode { kAr, kSd, kSsd };
-Result<Mode> ParseMode(std::string_view name);
-std::string_view ModeName(Mode mode);
-
 /// The draft side of an engine: which model, and for SSD on which cores and in which process.
 struct DraftSetup {
   ModelSource source;

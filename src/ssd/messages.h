@@ -8,6 +8,7 @@
 
 #include "base/static_vector.h"
 #include "base/types.h"
+#include "speculation/plan.h"
 #include "speculation/proposal.h"
 
 namespace foretoken {
@@ -33,7 +34,6 @@ enum class MessageKind : std::uint32_t {
 inline constexpr int kMaxStopTokens = 16;
 inline constexpr int kTokensPerRecord = 896;
 inline constexpr int kBiasPerRecord = 448;
-inline constexpr int kMaxFanout = 15;
 inline constexpr int kMaxBranchRows = 32;  ///< Of one draft pass.
 
 /// First of all: what the speculator prepares and for how many sequences.

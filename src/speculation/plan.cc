@@ -1,0 +1,72 @@
+#include "speculation/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/check.h"
+
+namespace foretoken {
+namespace {
+
+constexpr std::array<std::pair<std::string_view, Mode>, kModes> kModeNames = {{
+    {"ar", Mode::kAr},
+    {"sd", Mode::kSd},
+    {"ssd", Mode::kSsd},
+    {"ngram", Mode::kNgram},
+    {"sssd", Mode::kSssd},
+    {"rest", Mode::kRest},
+    {"trie", Mode::kTrie},
+    {"auto", Mode::kAuto},
+}};
+
+constexpr std::array<std::pair<std::string_view, Fallback>, 6> kFallbackNames = {{
+    {"jit", Fallback::kJit},
+    {"ngram", Fallback::kNgram},
+    {"retrieval", Fallback::kRetrieval},
+    {"random", Fallback::kRandom},
+    {"none", Fallback::kNone},
+    {"auto", Fallback::kAuto},
+}};
+
+template <typename Names>
+auto Parse(const Names& names, std::string_view what, std::string_view name)
+    -> Result<typename Names::value_type::second_type> {
+  std::string known;
+  for (const auto& [known_name, value] : names) {
+    if (name == known_name) return value;
+    known += known.empty() ? "" : ", ";
+    known += known_name;
+  }
+  return InvalidInput(fmt::format("'{}' is not a {}: choose one of {}", name, what, known));
+}
+
+template <typename Names, typename Value>
+std::string_view NameOf(const Names& names, Value value) {
+  for (const auto& [name, known] : names) {
+    if (known == value) return name;
+  }
+  FT_CHECK(false, "a value without a name: {}", static_cast<int>(value));
+}
+
+}  // namespace
+
+Result<Mode> ParseMode(std::string_view name) { return Parse(kModeNames, "mode", name); }
+std::string_view ModeName(Mode mode) { return NameOf(kModeNames, mode); }
+
+Result<Fallback> ParseFallback(std::string_view name) {
+  return Parse(kFallbackNames, "fallback", name);
+}
+std::string_view FallbackName(Fallback fallback) { return NameOf(kFallbackNames, fallback); }
+
+FanoutShape UniformFanout(int fanout, int lookahead) {
+  FT_CHECK(fanout >= 0 && fanout <= kMaxFanout, "fan-out {}", fanout);
+  FT_CHECK(lookahead >= 0 && lookahead <= kMaxProposal, "lookahead {}", lookahead);
+  FanoutShape shape;
+  for (int k = 0; k <= lookahead; ++k) shape.at.push_back(static_cast<std::uint8_t>(fanout));
+  return shape;
+}
+
+}  // namespace foretoken

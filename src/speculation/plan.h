@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/result.h"
+#include "speculation/proposal.h"
+
+namespace foretoken {
+
+/// Bonus tokens prepared for one outcome node, at most.
+inline constexpr int kMaxFanout = 15;
+
+/// How a sequence's next tokens are proposed.
+enum class Mode : std::uint8_t {
+  kAr,     ///< Not at all: one token per target pass.
+  kSd,     ///< A draft model on the target's device, between two target passes.
+  kSsd,    ///< A draft model on its own device, while the target verifies (Saguaro).
+  kNgram,  ///< Prompt lookup.
+  kSssd,   ///< Retrieval from prompt, output and datastore, fused into a tree.
+  kRest,   ///< Baseline: retrieval from a datastore only, as REST does.
+  kTrie,   ///< Baseline: a trie over prompt and outputs, as Lookahead does.
+  kAuto,   ///< Whichever of these the planner expects to be fastest, round by round.
+};
+inline constexpr int kModes = 8;
+
+Result<Mode> ParseMode(std::string_view name);
+std::string_view ModeName(Mode mode);
+
+/// What proposes next when the speculation cache has no answer.
+enum class Fallback : std::uint8_t {
+  kJit,        ///< The draft model, just in time, unless that would hold other sequences.
+  kNgram,      ///< Prompt lookup, at once.
+  kRetrieval,  ///< What mode kSssd would propose, at once.
+  kRandom,     ///< Uniformly random tokens: the paper's baseline.
+  kNone,       ///< Nothing: one plain row.
+  kAuto,       ///< By Theorem 17's rule on measured times.
+};
+
+Result<Fallback> ParseFallback(std::string_view name);
+std::string_view FallbackName(Fallback fallback);
+
+/// F_k: bonus tokens prepared for outcome node k = 0..K of a proposal (Section 4.1 of the paper).
+struct FanoutShape {
+  StaticVector<std::uint8_t, kMaxProposal + 1> at;
+
+  /// B, the speculation cache's size in branches.
+  int budget() const {
+    int total = 0;
+    for (const int fanout : at) total += fanout;
+    return total;
+  }
+  friend bool operator==(const FanoutShape&, const FanoutShape&) = default;
+};
+
+/// F at every node of a proposal of `lookahead` tokens.
+FanoutShape UniformFanout(int fanout, int lookahead);
+
+/// How one sequence speculates until another plan replaces this one. What is emitted does not
+/// depend on it under shared-noise verification.
+struct SpeculationPlan {
+  Mode mode = Mode::kAr;
+  int lookahead = 6;   ///< K: proposal tokens per round along one path.
+  int tree_width = 1;  ///< Children per proposal node; 1 is a chain.
+  Fallback fallback = Fallback::kJit;
+  FanoutShape primary;         ///< After a proposal from the speculation cache.
+  FanoutShape after_fallback;  ///< After a fallback's proposal (Theorem 18).
+
+  friend bool operator==(const SpeculationPlan&, const SpeculationPlan&) = default;
+};
+
+}  // namespace foretoken
