@@ -80,7 +80,8 @@ double CriticalBatch(double p_hit, double E_hit, double E_miss, double T_p);
 
 /// Theorem 12: the real fan-outs F_0 .. F_K that maximise the hit rate under sum F_k = B, for
 /// acceptance rate `a_p` and a miss rate of F^-r (Definition 11). They may lie below 1, where that
-/// law means nothing; FanoutSolver rounds them. At a_p = 1 all of B is F_K, at a_p = 0 it is F_0.
+/// law means nothing; GeometricFanoutShape rounds them. At a_p = 1 all of B is F_K, at a_p = 0 it
+/// is F_0.
 std::vector<double> GeometricFanout(double a_p, double r, int K, double B);
 
 /// Theorem 18: what the slope of the hit rate at node k must be, over that at node 0, where the
