@@ -142,9 +142,10 @@ Result<Cores> ResolveCores(const CoreOptions& options) {
 
 Result<EngineOptions> SpeculationOptions::ToEngineOptions(int batch, int max_context) const {
   EngineOptions options;
-  options.lookahead = lookahead;
-  options.fanout = fanout;
-  FT_ASSIGN_OR_RETURN(options.fallback, ParseFallback(fallback));
+  options.plan.lookahead = lookahead;
+  options.plan.primary = UniformFanout(fanout, lookahead);
+  options.plan.after_fallback = options.plan.primary;
+  FT_ASSIGN_OR_RETURN(options.plan.fallback, ParseFallback(fallback));
   options.max_batch = batch;
   options.max_context = max_context;
   options.prefix_cache = prefix_cache;

@@ -67,13 +67,13 @@ void AddSpeculationOptions(CLI::App* app, SpeculationOptions* options) {
       ->group("Speculation");
   app->add_option("--fanout", options->fanout,
                   "Prepared bonus tokens per outcome in mode ssd, F (default 3)")
-      ->check(Between(1, 32))
+      ->check(Between(1, kMaxFanout))
       ->type_name("F")
       ->group("Speculation");
   app->add_option("--fallback", options->fallback,
                   "What proposes after a cache miss in mode ssd: jit (the draft model, just in "
-                  "time; default), ngram (prompt lookup) or none")
-      ->check(OneOf({"jit", "ngram", "none"}))
+                  "time; default), ngram (prompt lookup), random (random tokens) or none")
+      ->check(OneOf({"jit", "ngram", "random", "none"}))
       ->type_name("WHAT")
       ->group("Speculation");
   app->add_flag("--draft-process", options->draft_process,
@@ -162,9 +162,9 @@ void AddStopOptions(CLI::App* app, GenerationOptions* options) {
 
 void AddModeOption(CLI::App* app, std::string* mode) {
   app->add_option("--mode", *mode,
-                  "ar (autoregressive), sd (speculative) or ssd (speculative speculative); ssd by "
-                  "default where there is a draft")
-      ->check(OneOf({"ar", "sd", "ssd"}))
+                  "ar (autoregressive), sd (speculative), ssd (speculative speculative) or ngram "
+                  "(prompt lookup); ssd by default where there is a draft")
+      ->check(OneOf({"ar", "sd", "ssd", "ngram"}))
       ->type_name("MODE")
       ->group("Speculation");
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "draft/ngram_drafter.h"
 #include "engine/engine_impl.h"
 
 namespace foretoken {
@@ -10,26 +11,18 @@ namespace {
 
 constexpr int kMaxStopStrings = 16;
 
-EngineOptions Complete(EngineOptions options, const ModelConfig& config) {
-  if (options.max_context == 0) options.max_context = config.max_positions;
-  options.max_context = std::min(options.max_context, config.max_positions);
-  if (options.kv_tokens == 0) {
-    options.kv_tokens = BlocksFor(options.max_context + 1) * kBlockSize * options.max_batch;
-  }
-  return options;
+Status CheckRange(std::string_view name, std::int64_t value, std::int64_t low, std::int64_t high) {
+  if (value >= low && value <= high) return {};
+  return InvalidInput(fmt::format("{} must be from {} to {}, not {}", name, low, high, value));
 }
 
 Status ValidateOptions(const EngineOptions& options) {
-  const auto range = [](const char* name, std::int64_t value, std::int64_t low,
-                        std::int64_t high) -> Status {
-    if (value >= low && value <= high) return {};
-    return InvalidInput(fmt::format("{} must be from {} to {}, not {}", name, low, high, value));
-  };
-  FT_RETURN_IF_ERROR(range("lookahead", options.lookahead, 1, kMaxProposal));
-  FT_RETURN_IF_ERROR(range("fan-out", options.fanout, 1, kMaxFanout));
-  FT_RETURN_IF_ERROR(range("the batch size", options.max_batch, 1, 256));
-  FT_RETURN_IF_ERROR(range("the prefill chunk", options.prefill_chunk, 1, 8192));
-  FT_RETURN_IF_ERROR(range("the context", options.max_context, 2, 1 << 24));
+  FT_RETURN_IF_ERROR(CheckRange("the largest lookahead", options.max_lookahead, 1, kMaxProposal));
+  FT_RETURN_IF_ERROR(
+      CheckRange("the largest cache budget", options.max_cache_budget, 1, kMaxCacheBudget));
+  FT_RETURN_IF_ERROR(CheckRange("the batch size", options.max_batch, 1, 256));
+  FT_RETURN_IF_ERROR(CheckRange("the prefill chunk", options.prefill_chunk, 1, 8192));
+  FT_RETURN_IF_ERROR(CheckRange("the context", options.max_context, 2, 1 << 24));
   if (BlocksFor(options.kv_tokens) < BlocksFor(options.max_context)) {
     return InvalidInput(fmt::format("{} KV slots cannot hold one sequence of {} tokens",
                                     options.kv_tokens, options.max_context));
@@ -39,24 +32,50 @@ Status ValidateOptions(const EngineOptions& options) {
 
 }  // namespace
 
+SpeculationPlan CompletePlan(SpeculationPlan plan) {
+  const int lookahead = std::clamp(plan.lookahead, 0, kMaxProposal);
+  for (FanoutShape* shape : {&plan.primary, &plan.after_fallback}) {
+    if (shape->at.empty()) *shape = UniformFanout(kDefaultFanout, lookahead);
+  }
+  return plan;
+}
+
+EngineOptions CompleteOptions(EngineOptions options, const ModelConfig& target) {
+  options.plan = CompletePlan(options.plan);
+  if (options.max_lookahead == 0) options.max_lookahead = options.plan.lookahead;
+  if (options.max_cache_budget == 0) {
+    options.max_cache_budget =
+        std::max(options.plan.primary.budget(), options.plan.after_fallback.budget());
+  }
+  if (options.max_context == 0) options.max_context = target.max_positions;
+  options.max_context = std::min(options.max_context, target.max_positions);
+  if (options.kv_tokens == 0) {
+    options.kv_tokens = BlocksFor(options.max_context + 1) * kBlockSize * options.max_batch;
+  }
+  return options;
+}
+
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Engine::~Engine() = default;
 
 Result<std::unique_ptr<Engine>> Engine::Create(EngineOptions options, LlamaModel* target,
                                                ThreadPool* pool, const Tokenizer* tokenizer,
-                                               std::unique_ptr<Drafter> drafter,
-                                               std::unique_ptr<SpeculatorClient> speculator) {
-  FT_CHECK(drafter == nullptr || speculator == nullptr, "one kind of speculation per engine");
-  options = Complete(options, target->config());
+                                               Proposers proposers) {
+  options = CompleteOptions(options, target->config());
   FT_RETURN_IF_ERROR(ValidateOptions(options));
-  return std::unique_ptr<Engine>(new Engine(std::make_unique<Impl>(
-      options, target, pool, tokenizer, std::move(drafter), std::move(speculator))));
+  auto impl = std::make_unique<Impl>(options, target, pool, tokenizer, std::move(proposers));
+  FT_RETURN_IF_ERROR(impl->ValidatePlan(options.plan));
+  return std::unique_ptr<Engine>(new Engine(std::move(impl)));
 }
 
 Result<SequenceId> Engine::Submit(Request request) { return impl_->Submit(std::move(request)); }
+Status Engine::ChangePlan(SequenceId sequence, const SpeculationPlan& plan) {
+  return impl_->ChangePlan(sequence, plan);
+}
 void Engine::Cancel(SequenceId sequence) { impl_->Cancel(sequence); }
 bool Engine::Step() { return impl_->Step(); }
 const EngineOptions& Engine::options() const { return impl_->options(); }
+bool Engine::Offers(Mode mode) const { return impl_->Offers(mode); }
 const EngineStats& Engine::stats() const { return impl_->stats(); }
 void Engine::ResetStats() { impl_->ResetStats(); }
 KvUsage Engine::kv_usage() const { return impl_->kv_usage(); }
@@ -64,18 +83,21 @@ Status Engine::CheckIdle() const { return impl_->CheckIdle(); }
 void Engine::ForcePreemption() { impl_->ForcePreemption(); }
 
 Engine::Impl::Impl(EngineOptions options, LlamaModel* target, ThreadPool* pool,
-                   const Tokenizer* tokenizer, std::unique_ptr<Drafter> drafter,
-                   std::unique_ptr<SpeculatorClient> speculator)
+                   const Tokenizer* tokenizer, Proposers proposers)
     : options_(options),
       target_(target),
       pool_(pool),
       tokenizer_(tokenizer),
-      drafter_(std::move(drafter)),
-      speculator_(std::move(speculator)),
+      proposers_(std::move(proposers)),
+      speculator_(proposers_.speculator.get()),
+      random_(target->config().vocabulary),
       eos_(target->config().eos),
       scheduler_(BlocksFor(options_.kv_tokens), options_.prefix_cache, options_.max_batch),
       kv_(target->backend().AllocateKv(target->KvShapeFor(BlocksFor(options_.kv_tokens)))),
       sampler_(&target->backend(), target->config().vocabulary) {
+  if (proposers_.of(Mode::kNgram) == nullptr) {
+    proposers_.of(Mode::kNgram) = std::make_unique<NgramDrafter>();
+  }
   if (tokenizer_ != nullptr) {
     for (const Token token : tokenizer_->eos()) {
       if (std::find(eos_.begin(), eos_.end(), token) == eos_.end()) eos_.push_back(token);
@@ -115,9 +137,42 @@ Status Engine::Impl::Validate(const Request& request) const {
   return ValidateSamplingParams(request.sampling, vocabulary);
 }
 
+bool Engine::Impl::Offers(Mode mode) const {
+  if (mode == Mode::kAr) return true;
+  if (mode == Mode::kSsd) return speculator_ != nullptr;
+  return proposers_.drafters[static_cast<std::size_t>(mode)] != nullptr;
+}
+
+Status Engine::Impl::ValidatePlan(const SpeculationPlan& plan) const {
+  if (!Offers(plan.mode)) {
+    return InvalidInput(fmt::format("mode {} was not set up for this engine", ModeName(plan.mode)));
+  }
+  if (plan.mode == Mode::kAr) return {};
+  FT_RETURN_IF_ERROR(CheckRange("lookahead", plan.lookahead, 1, options_.max_lookahead));
+  if (plan.mode != Mode::kSsd) return {};
+  if (plan.fallback == Fallback::kRetrieval && !Offers(Mode::kSssd)) {
+    return InvalidInput("fallback retrieval needs mode sssd, which was not set up for this engine");
+  }
+  for (const FanoutShape* shape : {&plan.primary, &plan.after_fallback}) {
+    if (static_cast<int>(shape->at.size()) != plan.lookahead + 1) {
+      return InvalidInput(fmt::format(
+          "the fan-out has {} entries, but a proposal of {} tokens has {} outcome nodes",
+          shape->at.size(), plan.lookahead, plan.lookahead + 1));
+    }
+    for (const int fanout : shape->at) {
+      FT_RETURN_IF_ERROR(CheckRange("fan-out", fanout, 0, kMaxFanout));
+    }
+    FT_RETURN_IF_ERROR(
+        CheckRange("the cache budget", shape->budget(), 1, options_.max_cache_budget));
+  }
+  return {};
+}
+
 Result<SequenceId> Engine::Impl::Submit(Request request) {
   FT_CHECK(request.listener != nullptr);
   FT_RETURN_IF_ERROR(Validate(request));
+  const SpeculationPlan plan = CompletePlan(request.plan.value_or(options_.plan));
+  FT_RETURN_IF_ERROR(ValidatePlan(plan));
   if (unfinished_.load() >= options_.max_batch + options_.max_waiting) {
     return Error{
         ErrorCode::kUnavailable,
@@ -125,13 +180,23 @@ Result<SequenceId> Engine::Impl::Submit(Request request) {
   }
   const std::lock_guard lock(inbox_mutex_);
   const SequenceId id = next_id_++;
-  auto sequence = std::make_unique<Sequence>(id, std::move(request), target_->config().vocabulary,
-                                             options_.max_context, eos_, tokenizer_);
+  auto sequence =
+      std::make_unique<Sequence>(id, std::move(request), plan, target_->config().vocabulary,
+                                 options_.max_context, eos_, tokenizer_);
   sequence->stats.submitted_ns = NowNs();
   submitted_.push_back(std::move(sequence));
   ++unfinished_;
   inbox_full_ = true;
   return id;
+}
+
+Status Engine::Impl::ChangePlan(SequenceId sequence, const SpeculationPlan& plan) {
+  const SpeculationPlan complete = CompletePlan(plan);
+  FT_RETURN_IF_ERROR(ValidatePlan(complete));
+  const std::lock_guard lock(inbox_mutex_);
+  changed_plans_.emplace_back(sequence, complete);
+  inbox_full_ = true;
+  return {};
 }
 
 void Engine::Impl::Cancel(SequenceId sequence) {
@@ -143,24 +208,33 @@ void Engine::Impl::Cancel(SequenceId sequence) {
 void Engine::Impl::TakeInbox() {
   if (!inbox_full_.exchange(false)) return;
   std::vector<SequenceId> cancelled;
+  std::vector<std::pair<SequenceId, SpeculationPlan>> changed_plans;
   {
     const std::lock_guard lock(inbox_mutex_);
     for (auto& sequence : submitted_) scheduler_.Enqueue(std::move(sequence));
     submitted_.clear();
     cancelled.swap(cancelled_);
+    changed_plans.swap(changed_plans_);
+  }
+  for (const auto& [id, plan] : changed_plans) {
+    if (Sequence* sequence = Find(id)) sequence->plan = plan;
   }
   for (const SequenceId id : cancelled) {
-    const auto cancel = [&](const auto& sequences) -> bool {
-      for (const auto& sequence : sequences) {
-        if (sequence->id != id) continue;
-        sequence->finish = FinishReason::kCancelled;
-        Retire(sequence.get());
-        return true;
-      }
-      return false;
-    };
-    if (!cancel(scheduler_.running())) cancel(scheduler_.waiting());
+    Sequence* sequence = Find(id);
+    if (sequence == nullptr) continue;
+    sequence->finish = FinishReason::kCancelled;
+    Retire(sequence);
   }
+}
+
+Sequence* Engine::Impl::Find(SequenceId id) const {
+  for (const auto& sequence : scheduler_.running()) {
+    if (sequence->id == id) return sequence.get();
+  }
+  for (const auto& sequence : scheduler_.waiting()) {
+    if (sequence->id == id) return sequence.get();
+  }
+  return nullptr;
 }
 
 void Engine::Impl::Retire(Sequence* sequence) {
@@ -175,8 +249,12 @@ void Engine::Impl::Retire(Sequence* sequence) {
 void Engine::Impl::EndSpeculation(Sequence* sequence) {
   if (!sequence->speculated) return;
   sequence->speculated = false;
-  if (drafter_ != nullptr) drafter_->Forget(sequence->id);
-  if (speculator_ != nullptr) speculator_->Close(sequence->id);
+  for (const auto& drafter : proposers_.drafters) {
+    if (drafter != nullptr) drafter->Forget(sequence->id);
+  }
+  if (sequence->opened) speculator_->Close(sequence->id);
+  sequence->opened = false;
+  sequence->awaits_jit = false;
 }
 
 void Engine::Impl::EndSpeculationOfPreempted() {
@@ -193,11 +271,15 @@ void Engine::Impl::AdmitWaiting() {
   if (scheduler_.waiting().empty()) return;
   admitted_.clear();
   scheduler_.Admit(&admitted_);
-  if (speculator_ == nullptr) return;
-  for (Sequence* sequence : admitted_) {
-    sequence->speculated = true;
-    speculator_->Open(Describe(*sequence));
-  }
+}
+
+void Engine::Impl::FollowPlan(Sequence* sequence) {
+  sequence->speculated = sequence->speculated || sequence->plan.mode != Mode::kAr;
+  const bool wanted = sequence->plan.mode == Mode::kSsd;
+  if (sequence->opened == wanted) return;
+  if (!wanted) return EndSpeculation(sequence);
+  sequence->opened = true;
+  speculator_->Open(Describe(*sequence));
 }
 
 LiveSequence Engine::Impl::Describe(const Sequence& sequence) const {
@@ -205,14 +287,15 @@ LiveSequence Engine::Impl::Describe(const Sequence& sequence) const {
           .tokens = sequence.tokens,
           .prompt_tokens = sequence.prompt_tokens,
           .sampling = &sequence.request.sampling,
+          .plan = &sequence.plan,
           .stop_tokens = sequence.stop_tokens};
 }
 
 void Engine::Impl::HealSpeculator() {
-  if (speculator_ == nullptr || !speculator_->NeedsHealing()) return;
+  if (!speculator_->NeedsHealing()) return;
   std::vector<LiveSequence> live;
   for (const auto& sequence : scheduler_.running()) {
-    if (sequence->speculated) live.push_back(Describe(*sequence));
+    if (sequence->opened) live.push_back(Describe(*sequence));
   }
   speculator_->Heal(live);
 }

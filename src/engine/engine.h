@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -29,9 +30,10 @@ struct Script {
 };
 
 struct EngineOptions {
-  int lookahead = 6;  ///< K: proposal tokens per round.
-  int fanout = 3;     ///< F: prepared bonus tokens per outcome node.
-  Fallback fallback = Fallback::kJit;
+  /// Of requests that bring none. An empty fan-out shape stands for kDefaultFanout at every node.
+  SpeculationPlan plan;
+  int max_lookahead = 0;       ///< The most a request's plan may ask for; 0: as `plan`.
+  int max_cache_budget = 0;    ///< Branches of a speculation cache; 0: as `plan`.
   int max_batch = 16;          ///< Sequences decoded together.
   int max_waiting = 1024;      ///< Requests queued beyond those; more are refused.
   int prefill_chunk = 128;     ///< Prompt rows per pass, mixed with decoding rows.
@@ -40,6 +42,24 @@ struct EngineOptions {
   bool prefix_cache = true;
   std::optional<Script> script;
 };
+
+/// What an engine can propose with. A mode without its part is one that the engine does not offer;
+/// autoregression and prompt lookup need none.
+struct Proposers {
+  std::array<std::unique_ptr<Drafter>, kModes> drafters;  ///< By Mode; on the target's device.
+  std::unique_ptr<SpeculatorClient> speculator;           ///< Mode::kSsd.
+
+  std::unique_ptr<Drafter>& of(Mode mode) { return drafters[static_cast<std::size_t>(mode)]; }
+};
+
+/// Fan-out where a plan names none.
+inline constexpr int kDefaultFanout = 3;
+
+/// The plan with its empty fan-out shapes filled in.
+SpeculationPlan CompletePlan(SpeculationPlan plan);
+
+/// The options with every 0 that stands for a default replaced.
+EngineOptions CompleteOptions(EngineOptions options, const ModelConfig& target);
 
 /// Times of rounds in which every decoding sequence had a proposal or none was due; nanoseconds.
 struct EngineStats {
@@ -53,22 +73,24 @@ struct EngineStats {
 };
 
 /// Decodes many sequences together: continuous batching, chunked prefill, preemption, prefix
-/// cache; autoregressive, speculative (a `Drafter` on the target's device) or speculative
-/// speculative (a `SpeculatorClient`).
+/// cache. Each sequence speculates by a plan of its own, so sequences of different modes share a
+/// pass.
 ///
-/// One thread calls Step; Submit and Cancel may come from any thread.
+/// One thread calls Step; Submit, ChangePlan and Cancel may come from any thread.
 class Engine {
  public:
   /// `target`, `pool` and `tokenizer` (may be null: no text, no stop strings) outlive the engine.
-  /// Give at most one of `drafter` and `speculator`; with neither the engine is autoregressive.
   static Result<std::unique_ptr<Engine>> Create(EngineOptions options, LlamaModel* target,
                                                 ThreadPool* pool, const Tokenizer* tokenizer,
-                                                std::unique_ptr<Drafter> drafter,
-                                                std::unique_ptr<SpeculatorClient> speculator);
+                                                Proposers proposers);
   ~Engine();
 
   /// Queues a request, or says in one sentence why it can never run or that the queue is full.
   Result<SequenceId> Submit(Request request);
+
+  /// From its next round on the sequence speculates by `plan`; unknown ids are ignored. An error
+  /// where this engine cannot follow the plan.
+  Status ChangePlan(SequenceId sequence, const SpeculationPlan& plan);
 
   /// Ends a request at the next step; unknown or finished ids are ignored.
   void Cancel(SequenceId sequence);
@@ -83,6 +105,8 @@ class Engine {
   }
 
   const EngineOptions& options() const;
+  /// Whether requests may choose the mode.
+  bool Offers(Mode mode) const;
   const EngineStats& stats() const;
   void ResetStats();
   KvUsage kv_usage() const;

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "draft/ngram_drafter.h"
+#include "draft/random_drafter.h"
 #include "engine/engine.h"
 #include "engine/scheduler.h"
 #include "engine/sequence.h"
@@ -20,13 +20,17 @@ namespace foretoken {
 class Engine::Impl {
  public:
   Impl(EngineOptions options, LlamaModel* target, ThreadPool* pool, const Tokenizer* tokenizer,
-       std::unique_ptr<Drafter> drafter, std::unique_ptr<SpeculatorClient> speculator);
+       Proposers proposers);
 
   Result<SequenceId> Submit(Request request);
+  Status ChangePlan(SequenceId sequence, const SpeculationPlan& plan);
   void Cancel(SequenceId sequence);
   bool Step();
 
   const EngineOptions& options() const { return options_; }
+  bool Offers(Mode mode) const;
+  /// In one sentence why this engine cannot follow the plan, which is complete.
+  Status ValidatePlan(const SpeculationPlan& plan) const;
   const EngineStats& stats() const { return stats_; }
   void ResetStats() { stats_ = EngineStats{}; }
   KvUsage kv_usage() const { return scheduler_.kv().Usage(); }
@@ -38,8 +42,10 @@ class Engine::Impl {
 
   // engine.cc: who is there.
   void TakeInbox();
+  Sequence* Find(SequenceId id) const;
   void AdmitWaiting();
   void HealSpeculator();
+  void FollowPlan(Sequence* sequence);
   void EndSpeculation(Sequence* sequence);
   void EndSpeculationOfPreempted();
   LiveSequence Describe(const Sequence& sequence) const;
@@ -47,8 +53,12 @@ class Engine::Impl {
 
   // round_proposals.cc: what is proposed.
   void CollectProposals();
-  void DraftSynchronously();
+  DraftContext ContextFor(Sequence* sequence);
+  void DraftSynchronously(Mode mode);
   void AwaitChains();
+  void LookUp(Sequence* sequence);
+  void FallBack(Sequence* sequence, bool may_wait);
+  Drafter* FallbackDrafter(Fallback fallback);
   void Dispatch(Sequence* sequence, bool wants_jit);
   void SendOutcomes();
   bool NobodyElseToServe() const;
@@ -62,15 +72,16 @@ class Engine::Impl {
   Token ApplyScript(Sequence* sequence, int node, Token choice);
   void CommitOutcome(Sequence* sequence);
   void EmitTokens(Sequence* sequence, const float* logits);
+  void ReportRound(const Sequence& sequence);
   void RecordRound(std::int64_t pass_start, std::int64_t pass_end);
 
   EngineOptions options_;
   LlamaModel* target_;
   ThreadPool* pool_;
   const Tokenizer* tokenizer_;
-  std::unique_ptr<Drafter> drafter_;
-  std::unique_ptr<SpeculatorClient> speculator_;
-  NgramDrafter ngram_;
+  Proposers proposers_;
+  SpeculatorClient* speculator_;  // proposers_'s, for short.
+  RandomDrafter random_;
   std::vector<Token> eos_;
   Scheduler scheduler_;
   KvStore kv_;
@@ -88,6 +99,7 @@ class Engine::Impl {
 
   // Of the last round, for the split of times.
   std::int64_t last_pass_end_ = 0;
+  std::int64_t round_ns_ = 0;
   std::int64_t round_wait_ns_ = 0;
   std::int64_t round_choose_ns_ = 0;
   bool last_round_all_hit_ = false;
@@ -98,6 +110,7 @@ class Engine::Impl {
   std::atomic<bool> inbox_full_ = false;
   std::vector<std::unique_ptr<Sequence>> submitted_;
   std::vector<SequenceId> cancelled_;
+  std::vector<std::pair<SequenceId, SpeculationPlan>> changed_plans_;
   std::atomic<int> unfinished_ = 0;
   SequenceId next_id_ = 1;
 };

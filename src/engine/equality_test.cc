@@ -59,6 +59,13 @@ const std::vector<std::vector<Token>>& Truth(const Setting& setting) {
   return truth;
 }
 
+SpeculationPlan NarrowPlan() {
+  SpeculationPlan plan{.lookahead = 3, .fallback = Fallback::kNone};
+  plan.primary = UniformFanout(1, 3);
+  plan.after_fallback = UniformFanout(2, 3);
+  return plan;
+}
+
 struct Case {
   std::string name;
   Mode mode;
@@ -84,11 +91,13 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"ArBatch4", Mode::kAr, {.max_batch = 4}},
         Case{"ArSmallChunks", Mode::kAr, {.max_batch = 3, .prefill_chunk = 5}},
         Case{"SdBatch1", Mode::kSd, {.max_batch = 1}},
-        Case{"SdBatch4", Mode::kSd, {.lookahead = 4, .max_batch = 4}},
+        Case{"SdBatch4", Mode::kSd, {.plan = {.lookahead = 4}, .max_batch = 4}},
         Case{"SsdJitBatch1", Mode::kSsd, {.max_batch = 1}},
         Case{"SsdJitBatch4", Mode::kSsd, {.max_batch = 4}},
-        Case{"SsdNgram", Mode::kSsd, {.fallback = Fallback::kNgram, .max_batch = 4}},
-        Case{"SsdNone", Mode::kSsd, {.lookahead = 3, .fanout = 1, .fallback = Fallback::kNone}},
+        Case{"SsdNgram", Mode::kSsd, {.plan = {.fallback = Fallback::kNgram}, .max_batch = 4}},
+        Case{"SsdNone", Mode::kSsd, {.plan = NarrowPlan()}},
+        Case{"SsdRandom", Mode::kSsd, {.plan = {.fallback = Fallback::kRandom}, .max_batch = 3}},
+        Case{"Ngram", Mode::kNgram, {.max_batch = 3}},
         Case{"SsdSlowSpeculator", Mode::kSsd, {.max_batch = 2}, 3000},
         // Room for little more than one sequence: preemption by necessity.
         Case{"SsdTinyPool", Mode::kSsd, {.max_batch = 5, .max_context = 160, .kv_tokens = 192}},
@@ -172,6 +181,52 @@ class OracleTreeDrafter : public Drafter {
   std::uint32_t state_ = 1;
 };
 
+// One engine, sequences of every mode side by side, and each changes its mode as it goes.
+TEST(EqualityUnder, ChangingPlans) {
+  const std::vector<Mode> modes = {Mode::kSsd, Mode::kAr, Mode::kSd, Mode::kNgram};
+  auto made = MakeEngine(modes, {.max_lookahead = 8, .max_cache_budget = 60, .max_batch = 5},
+                         BundledTarget(), BundledDraft());
+  ASSERT_TRUE(made.ok());
+  Engine& engine = **made;
+  const Setting setting = Settings()[1];
+  const auto prompts = StoryPrompts();
+  Collector collector;
+  std::vector<SequenceId> ids;
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    Request request{.prompt = prompts[i],
+                    .sampling = setting.sampling,
+                    .stop = kStop,
+                    .plan = SpeculationPlan{.mode = modes[i % modes.size()], .lookahead = 5},
+                    .listener = &collector};
+    request.sampling.seed += i;
+    ids.push_back(*engine.Submit(std::move(request)));
+  }
+  for (int step = 0; engine.Step(); ++step) {
+    if (step % 4 != 0) continue;
+    const SpeculationPlan plan{.mode = modes[step / 4 % modes.size()], .lookahead = 1 + step % 8};
+    ASSERT_TRUE(engine.ChangePlan(ids[step / 4 % ids.size()], plan).ok());
+  }
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    EXPECT_EQ(collector.outputs[ids[i]].tokens, Truth(setting)[i]);
+  }
+  EXPECT_TRUE(engine.CheckIdle().ok());
+}
+
+TEST(Engine, RefusesPlansItCannotFollow) {
+  const auto engine = Make(Mode::kSd, {.max_batch = 1});
+  Collector collector;
+  const auto refusal = [&](SpeculationPlan plan) {
+    Request request{.prompt = StoryPrompts()[0], .plan = plan, .listener = &collector};
+    const auto id = engine->Submit(std::move(request));
+    return id.ok() ? std::string("accepted") : id.error().message;
+  };
+  EXPECT_EQ(refusal({.mode = Mode::kSsd}), "mode ssd was not set up for this engine");
+  EXPECT_EQ(refusal({.mode = Mode::kSd, .lookahead = 0}), "lookahead must be from 1 to 6, not 0");
+  EXPECT_EQ(refusal({.mode = Mode::kSd, .lookahead = 7}), "lookahead must be from 1 to 6, not 7");
+  EXPECT_EQ(refusal({.mode = Mode::kAr, .lookahead = 0}), "accepted");
+  engine->RunUntilIdle();
+}
+
 TEST(EqualityUnder, TreeProposals) {
   const Setting setting = Settings()[2];
   const auto prompts = StoryPrompts();
@@ -181,9 +236,11 @@ TEST(EqualityUnder, TreeProposals) {
     full.back().insert(full.back().end(), Truth(setting)[i].begin(), Truth(setting)[i].end());
   }
   LoadedModel* target = BundledTarget();
-  auto engine =
-      Engine::Create({.lookahead = 20, .max_batch = 3}, target->model.get(), target->pool.get(),
-                     target->tokenizer.get(), std::make_unique<OracleTreeDrafter>(full), nullptr);
+  Proposers proposers;
+  proposers.of(Mode::kSd) = std::make_unique<OracleTreeDrafter>(full);
+  auto engine = Engine::Create({.plan = {.mode = Mode::kSd, .lookahead = 20}, .max_batch = 3},
+                               target->model.get(), target->pool.get(), target->tokenizer.get(),
+                               std::move(proposers));
   ASSERT_TRUE(engine.ok());
   const auto outputs = Generate(**engine, prompts, setting.sampling, kStop);
   EXPECT_EQ(TokensOf(outputs), Truth(setting));

@@ -23,10 +23,6 @@ std::unique_ptr<Backend> MakeBackend(ThreadPool* pool, Precision precision) {
   return MakeCpuBackend({.pool = pool, .precision = precision});
 }
 
-int ContextOf(const EngineOptions& options, const LoadedModel& target) {
-  return options.max_context > 0 ? options.max_context : target.model->config().max_positions;
-}
-
 // Loads the weights of `source` for `backend`; the tokenizer too where there is one to load.
 Status LoadWeights(const ModelSource& source, LoadedModel* loaded) {
   if (source.directory.empty()) {
@@ -81,6 +77,17 @@ class OwningDrafter : public Drafter {
   ModelDrafter drafter_;
 };
 
+Result<std::unique_ptr<Drafter>> MakeDraftModelDrafter(const EngineOptions& options,
+                                                       const DraftSetup& draft,
+                                                       LoadedModel* target) {
+  auto model = std::make_unique<LoadedModel>();
+  model->backend = MakeBackend(target->pool.get(), draft.precision);
+  FT_RETURN_IF_ERROR(LoadWeights(draft.source, model.get()));
+  FT_RETURN_IF_ERROR(CheckPair(*target, *model));
+  return std::unique_ptr<Drafter>(
+      std::make_unique<OwningDrafter>(std::move(model), options.max_batch, options.max_context));
+}
+
 void Warn(const std::string& sentence) {
   std::fprintf(stderr, "foretoken: warning: %s\n", sentence.c_str());
 }
@@ -121,14 +128,14 @@ Result<std::unique_ptr<SpeculatorClient>> StartSpeculator(const EngineOptions& o
                                                           const DraftSetup& setup,
                                                           const LoadedModel& target) {
   FT_ASSIGN_OR_RETURN(auto host, StartHost(setup, target));
-  auto client =
-      std::make_unique<SpeculatorClient>(std::move(host),
-                                         ConfigureMessage{.lookahead = options.lookahead,
-                                                          .fanout = options.fanout,
-                                                          .max_sequences = options.max_batch,
-                                                          .max_context = ContextOf(options, target),
-                                                          .delay_us = setup.delay_us},
-                                         Warn);
+  auto client = std::make_unique<SpeculatorClient>(
+      std::move(host),
+      ConfigureMessage{.max_lookahead = options.max_lookahead,
+                       .max_cache_budget = options.max_cache_budget,
+                       .max_sequences = options.max_batch,
+                       .max_context = options.max_context,
+                       .delay_us = setup.delay_us},
+      Warn);
   FT_RETURN_IF_ERROR(client->WaitReady(kReadyPatienceNs));
   return client;
 }
@@ -142,26 +149,29 @@ Result<std::unique_ptr<LoadedModel>> LoadModel(const ModelSource& source, const 
   return loaded;
 }
 
-Result<std::unique_ptr<Engine>> MakeEngine(Mode mode, const EngineOptions& options,
+Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, EngineOptions options,
                                            LoadedModel* target, const DraftSetup& draft) {
-  if (mode != Mode::kAr && mode != Mode::kSd && mode != Mode::kSsd) {
-    return InvalidInput(
-        fmt::format("mode {} is not built yet: choose ar, sd or ssd", ModeName(mode)));
-  }
-  std::unique_ptr<Drafter> drafter;
-  std::unique_ptr<SpeculatorClient> speculator;
-  if (mode == Mode::kSd) {
-    auto model = std::make_unique<LoadedModel>();
-    model->backend = MakeBackend(target->pool.get(), draft.precision);
-    FT_RETURN_IF_ERROR(LoadWeights(draft.source, model.get()));
-    FT_RETURN_IF_ERROR(CheckPair(*target, *model));
-    drafter = std::make_unique<OwningDrafter>(std::move(model), options.max_batch,
-                                              ContextOf(options, *target));
-  } else if (mode == Mode::kSsd) {
-    FT_ASSIGN_OR_RETURN(speculator, StartSpeculator(options, draft, *target));
+  FT_CHECK(!modes.empty());
+  options.plan.mode = modes.front();
+  options = CompleteOptions(options, target->model->config());
+  Proposers proposers;
+  for (const Mode mode : modes) {
+    if (mode == Mode::kSd) {
+      FT_ASSIGN_OR_RETURN(proposers.of(mode), MakeDraftModelDrafter(options, draft, target));
+    } else if (mode == Mode::kSsd) {
+      FT_ASSIGN_OR_RETURN(proposers.speculator, StartSpeculator(options, draft, *target));
+    } else if (mode != Mode::kAr && mode != Mode::kNgram) {
+      return InvalidInput(
+          fmt::format("mode {} is not built yet: choose ar, ngram, sd or ssd", ModeName(mode)));
+    }
   }
   return Engine::Create(options, target->model.get(), target->pool.get(), target->tokenizer.get(),
-                        std::move(drafter), std::move(speculator));
+                        std::move(proposers));
+}
+
+Result<std::unique_ptr<Engine>> MakeEngine(Mode mode, const EngineOptions& options,
+                                           LoadedModel* target, const DraftSetup& draft) {
+  return MakeEngine(std::span(&mode, 1), options, target, draft);
 }
 
 Status RunSpeculatorProcess(const ModelSource& source, const CoreSet& cores, Precision precision,

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "base/result.h"
@@ -40,9 +41,14 @@ struct DraftSetup {
   std::int64_t delay_us = 0;  ///< Tests: the speculator sleeps up to this long between its steps.
 };
 
-/// An engine of one mode over a loaded target. In SD and SSD the draft is loaded here; a draft
-/// whose vocabulary differs from the target's is refused with the first differing token named.
-/// Several engines may share a target as long as one thread steps them, one at a time.
+/// An engine over a loaded target that offers `modes`; the first one is that of requests without a
+/// plan. For SD and SSD the draft is loaded here; a draft whose vocabulary differs from the
+/// target's is refused with the first differing token named. Several engines may share a target as
+/// long as one thread steps them, one at a time.
+Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, EngineOptions options,
+                                           LoadedModel* target, const DraftSetup& draft);
+
+/// ... of one mode.
 Result<std::unique_ptr<Engine>> MakeEngine(Mode mode, const EngineOptions& options,
                                            LoadedModel* target, const DraftSetup& draft);
 

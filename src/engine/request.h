@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "base/types.h"
 #include "sampling/params.h"
 #include "sampling/sampler.h"
+#include "speculation/plan.h"
 #include "speculation/proposal.h"
 
 namespace foretoken {
@@ -81,11 +83,24 @@ struct RequestStats {
   }
 };
 
+/// One round of a sequence, as seen after verification. Borrowed for the call.
+struct RoundRecord {
+  int round = 0;                          ///< Of this sequence, from 1.
+  const SpeculationPlan* plan = nullptr;  ///< That the proposal was made by.
+  const Proposal* proposal = nullptr;     ///< What was verified.
+  Outcome outcome;
+  int accepted = 0;           ///< Proposal tokens on the accepted path.
+  std::optional<bool> hit;    ///< Of the cache lookup of this outcome (SSD).
+  std::int64_t round_ns = 0;  ///< Since the end of the pass before.
+};
+
 /// Told of a request's progress by the engine's thread, after the next round's speculation is on
 /// its way. Must not call back into the engine except Cancel.
 class RequestListener {
  public:
   virtual ~RequestListener() = default;
+  /// Comes before the tokens of the round.
+  virtual void OnRound(SequenceId /*sequence*/, const RoundRecord& /*round*/) {}
   virtual void OnToken(SequenceId sequence, const EmittedToken& token) = 0;
   virtual void OnFinish(SequenceId sequence, FinishReason reason, const RequestStats& stats) = 0;
 };
@@ -95,6 +110,7 @@ struct Request {
   std::vector<Token> prompt;
   SamplingParams sampling;
   StopRules stop;
+  std::optional<SpeculationPlan> plan;  ///< Else the engine's.
   /// The output's text goes on where the prompt's ends, so a leading space belongs to it; false
   /// for an answer (a chat turn), which starts a text of its own.
   bool continues_text = true;

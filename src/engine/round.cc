@@ -36,10 +36,11 @@ bool Engine::Impl::Step() {
   if (!pass_prefills_) stats_.choose.Add(round_choose_ns_);
   last_round_all_hit_ =
       speculator_ != nullptr && std::all_of(pass_.begin(), pass_.end(), [](Sequence* sequence) {
-        return sequence->hit && !sequence->finish.has_value();
+        return sequence->hit == true && !sequence->finish.has_value();
       });
   for (Sequence* sequence : pass_) {
     scheduler_.kv().Publish(sequence->tokens, &sequence->kv);
+    if (sequence->verifies) ReportRound(*sequence);
     EmitTokens(sequence, logits);
   }
   for (Sequence* sequence : pass_) {
@@ -127,7 +128,7 @@ void Engine::Impl::AppendRows(Sequence* sequence) {
 }
 
 void Engine::Impl::Verify(Sequence* sequence, const float* logits) {
-  sequence->hit = false;
+  sequence->hit.reset();
   if (!sequence->verifies) {
     sequence->kv.cursor.committed += sequence->pass_rows;
     return;
@@ -135,7 +136,7 @@ void Engine::Impl::Verify(Sequence* sequence, const float* logits) {
   const float* own = logits + std::int64_t{sequence->first_logits} * target_->config().vocabulary;
   sequence->emitted.clear();
   sequence->verified_nodes.clear();
-  sequence->verified_source = sequence->proposal.source;
+  sequence->verified = sequence->proposal;
   const std::int64_t start = NowNs();
   sequence->outcome = VerifySharedNoise(sequence->proposal, [&](int node) {
     const Token token = Choose(sequence, node, own);
@@ -145,6 +146,7 @@ void Engine::Impl::Verify(Sequence* sequence, const float* logits) {
   });
   round_choose_ns_ += NowNs() - start;
   CommitOutcome(sequence);
+  sequence->proposal.Clear();
 }
 
 Token Engine::Impl::Choose(Sequence* sequence, int node, const float* logits) {
@@ -168,7 +170,7 @@ Token Engine::Impl::ApplyScript(Sequence* sequence, int node, Token choice) {
   const Proposal& proposal = sequence->proposal;
   const bool has_child = node < proposal.size();
   if (has_child && UnitInterval(draw(0)) < script.acceptance) return proposal.tokens[node];
-  if (speculator_ != nullptr && UnitInterval(draw(1)) < script.hit) {
+  if (sequence->opened && UnitInterval(draw(1)) < script.hit) {
     speculator_->PreparedAt(sequence->id, node, &prepared_);
     // Prepared tokens come likeliest first: the first is it with probability 2/3, and so on.
     std::size_t which = 0;
@@ -196,7 +198,8 @@ void Engine::Impl::CommitOutcome(Sequence* sequence) {
   RequestStats& stats = sequence->stats;
   ++stats.rounds;
   stats.proposed += proposal.size();
-  stats.accepted += static_cast<int>(path.size());
+  sequence->accepted = static_cast<int>(path.size());
+  stats.accepted += sequence->accepted;
   const bool more = sequence->outcome.node < proposal.size();
   for (std::size_t depth = 0; depth < path.size() + (more ? 1 : 0); ++depth) {
     ++stats.reached_at[depth];
@@ -206,6 +209,16 @@ void Engine::Impl::CommitOutcome(Sequence* sequence) {
   sequence->emitted.resize(committed);
   sequence->kv.cursor.committed = root + 1 + std::min<int>(committed, path.size());
   sequence->kv.cursor.tentative = sequence->kv.cursor.committed;
+}
+
+void Engine::Impl::ReportRound(const Sequence& sequence) {
+  sequence.request.listener->OnRound(sequence.id, {.round = sequence.stats.rounds,
+                                                   .plan = &sequence.plan,
+                                                   .proposal = &sequence.verified,
+                                                   .outcome = sequence.outcome,
+                                                   .accepted = sequence.accepted,
+                                                   .hit = sequence.hit,
+                                                   .round_ns = round_ns_});
 }
 
 void Engine::Impl::EmitTokens(Sequence* sequence, const float* logits) {
@@ -245,6 +258,7 @@ void Engine::Impl::RecordRound(std::int64_t pass_start, std::int64_t pass_end) {
       if (last_round_all_hit_) stats_.hit_gap.Add(gap);
     }
   }
+  round_ns_ = pass_end - (last_pass_end_ != 0 ? last_pass_end_ : pass_start);
   last_pass_end_ = pass_end;
 }
 

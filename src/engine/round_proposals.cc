@@ -15,31 +15,34 @@ constexpr std::int64_t kChainWaitNs = 200'000;
 
 void Engine::Impl::CollectProposals() {
   const std::int64_t start = NowNs();
-  if (drafter_ != nullptr) {
-    DraftSynchronously();
-  } else if (speculator_ != nullptr) {
+  for (const auto& sequence : scheduler_.running()) FollowPlan(sequence.get());
+  for (int mode = 0; mode < kModes; ++mode) DraftSynchronously(static_cast<Mode>(mode));
+  if (speculator_ != nullptr) {
     HealSpeculator();
     AwaitChains();
-  } else {
-    return;
   }
   round_wait_ns_ = NowNs() - start;
 }
 
-void Engine::Impl::DraftSynchronously() {
+DraftContext Engine::Impl::ContextFor(Sequence* sequence) {
+  return {.sequence = sequence->id,
+          .tokens = sequence->tokens,
+          .sampling = &sequence->request.sampling,
+          .history = &sequence->history,
+          .lookahead = std::min(sequence->plan.lookahead, sequence->ProposalLimit()),
+          .proposal = &sequence->proposal};
+}
+
+void Engine::Impl::DraftSynchronously(Mode mode) {
+  Drafter* drafter = proposers_.of(mode).get();
+  if (drafter == nullptr) return;
   contexts_.clear();
   for (const auto& sequence : scheduler_.running()) {
     // A prompt under way, also one that is recomputed, has no root to draft from yet.
-    if (sequence->uncomputed() != 1) continue;
-    sequence->speculated = true;
-    contexts_.push_back({.sequence = sequence->id,
-                         .tokens = sequence->tokens,
-                         .sampling = &sequence->request.sampling,
-                         .history = &sequence->history,
-                         .lookahead = std::min(options_.lookahead, sequence->ProposalLimit()),
-                         .proposal = &sequence->proposal});
+    if (sequence->plan.mode != mode || sequence->uncomputed() != 1) continue;
+    contexts_.push_back(ContextFor(sequence.get()));
   }
-  if (!contexts_.empty()) drafter_->Propose(contexts_);
+  if (!contexts_.empty()) drafter->Propose(contexts_);
 }
 
 void Engine::Impl::AwaitChains() {
@@ -71,49 +74,64 @@ void Engine::Impl::AwaitChains() {
 bool Engine::Impl::NobodyElseToServe() const {
   const auto& running = scheduler_.running();
   return std::all_of(running.begin(), running.end(), [](const auto& sequence) {
-    return sequence->finish.has_value() || (sequence->verifies && !sequence->hit);
+    return sequence->finish.has_value() || sequence->hit == false;
   });
 }
 
 void Engine::Impl::SendOutcomes() {
+  const auto speculates = [](const Sequence* sequence) {
+    return sequence->opened && sequence->verifies && !sequence->finish.has_value();
+  };
   // Hits first: their next proposals are known, and the speculator can go on at once.
   for (Sequence* sequence : pass_) {
-    if (!sequence->verifies || sequence->finish.has_value()) continue;
-    const PreparedBranch* prepared = speculator_->Lookup(sequence->id, sequence->outcome);
-    const bool full = sequence->outcome.node == sequence->proposal.size();
-    ++(full ? sequence->stats.lookups_full : sequence->stats.lookups_partial);
-    sequence->hit = prepared != nullptr;
-    if (!sequence->hit) continue;
-    ++(full ? sequence->stats.hits_full : sequence->stats.hits_partial);
-    sequence->proposal.Clear();
-    sequence->proposal.source = ProposalSource::kCache;
-    const auto size = std::min(static_cast<int>(prepared->chain.size()), sequence->ProposalLimit());
-    for (int i = 0; i < size; ++i) sequence->proposal.Extend(prepared->chain[i]);
-    Dispatch(sequence, /*wants_jit=*/false);
+    if (speculates(sequence)) LookUp(sequence);
   }
-  const bool may_wait =
-      options_.fallback == Fallback::kJit && speculator_->healthy() && NobodyElseToServe();
+  const bool may_wait = speculator_->healthy() && NobodyElseToServe();
   for (Sequence* sequence : pass_) {
-    if (!sequence->verifies || sequence->finish.has_value() || sequence->hit) continue;
-    sequence->proposal.Clear();
-    if (options_.fallback == Fallback::kNgram) {
-      DraftContext context{.sequence = sequence->id,
-                           .tokens = sequence->tokens,
-                           .sampling = &sequence->request.sampling,
-                           .history = &sequence->history,
-                           .lookahead = std::min(options_.lookahead, sequence->ProposalLimit()),
-                           .proposal = &sequence->proposal};
-      ngram_.Propose(std::span(&context, 1));
-      if (sequence->proposal.size() > 0) ++sequence->stats.fallbacks;
-    }
-    Dispatch(sequence, may_wait);
+    if (speculates(sequence) && sequence->hit == false) FallBack(sequence, may_wait);
   }
+}
+
+void Engine::Impl::LookUp(Sequence* sequence) {
+  RequestStats& stats = sequence->stats;
+  const PreparedBranch* prepared = speculator_->Lookup(sequence->id, sequence->outcome);
+  const bool full = sequence->outcome.node == sequence->verified.size();
+  ++(full ? stats.lookups_full : stats.lookups_partial);
+  sequence->hit = prepared != nullptr;
+  if (prepared == nullptr) return;
+  ++(full ? stats.hits_full : stats.hits_partial);
+  sequence->proposal.source = ProposalSource::kCache;
+  const auto size = std::min(static_cast<int>(prepared->chain.size()), sequence->ProposalLimit());
+  for (int i = 0; i < size; ++i) sequence->proposal.Extend(prepared->chain[i]);
+  Dispatch(sequence, /*wants_jit=*/false);
+}
+
+Drafter* Engine::Impl::FallbackDrafter(Fallback fallback) {
+  switch (fallback) {
+    case Fallback::kNgram:
+      return proposers_.of(Mode::kNgram).get();
+    case Fallback::kRetrieval:
+      return proposers_.of(Mode::kSssd).get();
+    case Fallback::kRandom:
+      return &random_;
+    default:
+      return nullptr;
+  }
+}
+
+void Engine::Impl::FallBack(Sequence* sequence, bool may_wait) {
+  if (Drafter* drafter = FallbackDrafter(sequence->plan.fallback)) {
+    DraftContext context = ContextFor(sequence);
+    drafter->Propose(std::span(&context, 1));
+    if (sequence->proposal.size() > 0) ++sequence->stats.fallbacks;
+  }
+  Dispatch(sequence, may_wait && sequence->plan.fallback == Fallback::kJit);
 }
 
 void Engine::Impl::Dispatch(Sequence* sequence, bool wants_jit) {
   sequence->awaits_jit = wants_jit;
   speculator_->SendOutcome(sequence->id, sequence->outcome, sequence->emitted, sequence->proposal,
-                           wants_jit);
+                           sequence->plan, wants_jit);
 }
 
 }  // namespace foretoken

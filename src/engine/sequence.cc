@@ -17,14 +17,16 @@ bool Contains(const std::vector<Token>& tokens, Token token) {
 
 }  // namespace
 
-Sequence::Sequence(SequenceId sequence_id, Request new_request, int vocabulary, int max_context,
-                   const std::vector<Token>& eos, const Tokenizer* tokenizer)
+Sequence::Sequence(SequenceId sequence_id, Request new_request, const SpeculationPlan& first_plan,
+                   int vocabulary, int max_context, const std::vector<Token>& eos,
+                   const Tokenizer* tokenizer)
     : id(sequence_id),
       request(std::move(new_request)),
       prompt_tokens(static_cast<int>(request.prompt.size())),
       tokens(request.prompt),
       stop_tokens(StopTokens(request.stop, eos)),
       history(vocabulary),
+      plan(first_plan),
       max_context_(max_context),
       stop_text_(request.stop.stop_strings) {
   tokens.reserve(std::min<std::size_t>(
@@ -62,9 +64,9 @@ int Sequence::Commit(std::span<const Token> new_tokens) {
 
 TokenOrigin Sequence::OriginOf(std::size_t index) const {
   if (index + 1 == verified_nodes.size()) return TokenOrigin::kBonus;
-  const bool prepared =
-      verified_source == ProposalSource::kCache || verified_source == ProposalSource::kDraft;
-  return prepared ? TokenOrigin::kAccepted : TokenOrigin::kFallback;
+  return verified.source == ProposalSource::kCache || verified.source == ProposalSource::kDraft
+             ? TokenOrigin::kAccepted
+             : TokenOrigin::kFallback;
 }
 
 std::string_view Sequence::EmitText(Token token, bool last) {

@@ -20,8 +20,9 @@ namespace foretoken {
 class Sequence {
  public:
   /// `eos` are the model's end-of-sequence tokens; `tokenizer` may be null.
-  Sequence(SequenceId sequence_id, Request new_request, int vocabulary, int max_context,
-           const std::vector<Token>& eos, const Tokenizer* tokenizer);
+  Sequence(SequenceId sequence_id, Request new_request, const SpeculationPlan& first_plan,
+           int vocabulary, int max_context, const std::vector<Token>& eos,
+           const Tokenizer* tokenizer);
 
   /// Tokens whose KV is not computed yet; at least one (the last committed token).
   int uncomputed() const { return static_cast<int>(tokens.size()) - kv.cursor.committed; }
@@ -51,9 +52,11 @@ class Sequence {
   std::vector<Token> stop_tokens;  ///< Of the request, and end-of-sequence unless ignored.
   TokenHistory history;
   SequenceKv kv;
+  SpeculationPlan plan;
   Proposal proposal;
   bool awaits_jit = false;
-  bool speculated = false;  ///< Open at the speculator or known to the drafter.
+  bool speculated = false;  ///< Known to some proposer.
+  bool opened = false;      ///< ... to the speculator.
   bool admitted_before = false;
   std::optional<FinishReason> finish;
   RequestStats stats;
@@ -66,8 +69,9 @@ class Sequence {
   Outcome outcome;
   StaticVector<Token, kMaxProposal + 1> emitted;  ///< The accepted path, then the bonus token.
   StaticVector<std::int8_t, kMaxProposal + 1> verified_nodes;  ///< Where each was chosen.
-  ProposalSource verified_source = ProposalSource::kNone;
-  bool hit = false;  ///< The speculation cache knew the outcome.
+  Proposal verified;                                           ///< What the pass verified.
+  int accepted = 0;                                            ///< Nodes on the accepted path.
+  std::optional<bool> hit;  ///< Whether the speculation cache knew the outcome, if it was asked.
 
  private:
   int max_context_;

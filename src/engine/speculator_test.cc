@@ -41,8 +41,8 @@ class SpeculatorTest : public testing::TestWithParam<float> {
     ASSERT_TRUE(host.ok());
     client_ = std::make_unique<SpeculatorClient>(
         std::move(host).value(),
-        ConfigureMessage{.lookahead = kLookahead,
-                         .fanout = kFanout,
+        ConfigureMessage{.max_lookahead = kLookahead,
+                         .max_cache_budget = kFanout * (kLookahead + 1),
                          .max_sequences = 4,
                          .max_context = kContext},
         [](const std::string& warning) { ADD_FAILURE() << warning; });
@@ -56,6 +56,7 @@ class SpeculatorTest : public testing::TestWithParam<float> {
                    .tokens = tokens,
                    .prompt_tokens = static_cast<std::int32_t>(prompt_tokens_),
                    .sampling = &sampling_,
+                   .plan = &plan_,
                    .stop_tokens = {}});
   }
 
@@ -119,13 +120,17 @@ class SpeculatorTest : public testing::TestWithParam<float> {
             const std::vector<Token>& next, bool jit = false) {
     Proposal proposal;
     for (const Token token : next) proposal.Extend(token);
-    client_->SendOutcome(sequence, outcome, committed, proposal, jit);
+    client_->SendOutcome(sequence, outcome, committed, proposal, plan_, jit);
   }
 
   std::unique_ptr<LoadedModel> draft_;
   std::unique_ptr<LoadedModel> truth_;
   std::unique_ptr<SpeculatorClient> client_;
   SamplingParams sampling_;
+  SpeculationPlan plan_{.mode = Mode::kSsd,
+                        .lookahead = kLookahead,
+                        .primary = UniformFanout(kFanout, kLookahead),
+                        .after_fallback = UniformFanout(kFanout, kLookahead)};
   std::size_t prompt_tokens_ = 0;
 };
 

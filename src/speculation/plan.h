@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 
@@ -10,6 +11,8 @@ namespace foretoken {
 
 /// Bonus tokens prepared for one outcome node, at most.
 inline constexpr int kMaxFanout = 15;
+/// Branches of one sequence's speculation cache, at most.
+inline constexpr int kMaxCacheBudget = 256;
 
 /// How a sequence's next tokens are proposed.
 enum class Mode : std::uint8_t {
@@ -49,6 +52,11 @@ struct FanoutShape {
     int total = 0;
     for (const int fanout : at) total += fanout;
     return total;
+  }
+  int widest() const {
+    int widest = 0;
+    for (const int fanout : at) widest = std::max(widest, fanout);
+    return widest;
   }
   friend bool operator==(const FanoutShape&, const FanoutShape&) = default;
 };

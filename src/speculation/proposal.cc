@@ -16,6 +16,10 @@ std::string_view ProposalSourceName(ProposalSource source) {
       return "jit";
     case ProposalSource::kNgram:
       return "ngram";
+    case ProposalSource::kRetrieval:
+      return "retrieval";
+    case ProposalSource::kRandom:
+      return "random";
   }
   FT_CHECK(false, "proposal source {}", static_cast<int>(source));
 }

@@ -13,11 +13,13 @@ inline constexpr int kMaxProposal = 63;
 
 /// Who made a proposal.
 enum class ProposalSource : std::uint8_t {
-  kNone,   ///< No proposal: a plain autoregressive row.
-  kDraft,  ///< The draft model, synchronously (SD).
-  kCache,  ///< The speculation cache: a hit (SSD).
-  kJit,    ///< The draft model after a cache miss, just in time.
-  kNgram,  ///< Prompt lookup.
+  kNone,       ///< No proposal: a plain autoregressive row.
+  kDraft,      ///< The draft model, synchronously (SD).
+  kCache,      ///< The speculation cache: a hit (SSD).
+  kJit,        ///< The draft model after a cache miss, just in time.
+  kNgram,      ///< Prompt lookup.
+  kRetrieval,  ///< Prompt, output and datastore (SSSD and its baselines).
+  kRandom,     ///< Uniformly random tokens.
 };
 
 std::string_view ProposalSourceName(ProposalSource source);

@@ -36,11 +36,11 @@ inline constexpr int kTokensPerRecord = 896;
 inline constexpr int kBiasPerRecord = 448;
 inline constexpr int kMaxBranchRows = 32;  ///< Of one draft pass.
 
-/// First of all: what the speculator prepares and for how many sequences.
+/// First of all: how much the speculator prepares and for how many sequences.
 struct ConfigureMessage {
   MessageKind kind = MessageKind::kConfigure;
-  std::int32_t lookahead = 0;  ///< K
-  std::int32_t fanout = 0;     ///< F, at most kMaxFanout
+  std::int32_t max_lookahead = 0;     ///< K of any plan, at most.
+  std::int32_t max_cache_budget = 0;  ///< B of any plan, at most.
   std::int32_t max_sequences = 0;
   std::int32_t max_context = 0;
   std::int64_t delay_us = 0;  ///< Tests: sleep up to this long before each draft step.
@@ -63,6 +63,7 @@ struct OpenMessage {
   float frequency_penalty = 0;
   float presence_penalty = 0;
   std::uint64_t seed = 0;
+  SpeculationPlan plan;
   StaticVector<Token, kMaxStopTokens> stop_tokens;  ///< Branches end there.
 };
 
@@ -90,6 +91,8 @@ struct OutcomeMessage {
   SequenceId sequence = 0;
   std::int32_t node = 0;   ///< Deepest accepted node of the proposal (a chain).
   bool wants_jit = false;  ///< The engine waits for a kChain.
+  ProposalSource source = ProposalSource::kNone;    ///< Of `proposal`.
+  SpeculationPlan plan;                             ///< From now on.
   StaticVector<Token, kMaxProposal + 1> committed;  ///< Accepted tokens, then the bonus token.
   StaticVector<Token, kMaxProposal> proposal;  ///< Verified next; a prefix of a branch on a hit.
 };

@@ -26,16 +26,14 @@ SpeculatedSequence::SpeculatedSequence(const OpenMessage& open, const ConfigureM
       epoch(open.epoch),
       sampling(SamplingOf(open)),
       history(vocabulary),
-      lookahead_(config.lookahead),
-      fanout_(config.fanout),
+      plan_(open.plan),
       announced_tokens_(open.tokens),
       announced_prompt_(open.prompt_tokens),
       announced_biases_(open.biases),
       stop_tokens_(open.stop_tokens) {
   opening_.reserve(announced_tokens_);
-  const auto most = static_cast<std::size_t>(fanout_) * (lookahead_ + 1);
-  branches.reserve(most);
-  scratch.blocks.reserve(most * lookahead_ / kBlockSize + 1);
+  branches.reserve(config.max_cache_budget);
+  scratch.blocks.reserve(config.max_cache_budget * config.max_lookahead / kBlockSize + 1);
 }
 
 void SpeculatedSequence::AddTokens(std::span<const Token> tokens) {
@@ -78,6 +76,8 @@ void SpeculatedSequence::Advance(const OutcomeMessage& outcome, DraftModel& draf
     Promote(*hit, static_cast<int>(outcome.proposal.size()), draft);
   }
   branches.clear();
+  plan_ = outcome.plan;
+  after_fallback_ = outcome.wants_jit || outcome.source != ProposalSource::kCache;
   epoch = outcome.epoch;
   jit = outcome.wants_jit;
 }
@@ -92,7 +92,7 @@ void SpeculatedSequence::Promote(const Branch& branch, int proposal_size, DraftM
   }
   if (!draft.pool.Reserve(trunk.root() + rows, &trunk.kv)) return;
   StaticVector<KvMove, kMaxProposal + 1> moves;
-  const auto first = static_cast<std::int32_t>(&branch - branches.data()) * lookahead_;
+  const auto first = static_cast<std::int32_t>(&branch - branches.data()) * plan_.lookahead;
   for (int i = 0; i < rows; ++i) {
     moves.push_back({.from = scratch.SlotOf(first + i), .to = trunk.kv.SlotOf(trunk.root() + i)});
     rankings_.push_back(branch.rankings[i]);
@@ -129,9 +129,11 @@ void SpeculatedSequence::Expand(std::int32_t max_context) {
     const bool inner = node < proposal_size();
     const Token accepted = inner ? trunk.path()[trunk.committed() + node] : -1;
     const double reached = predictor.NodeProbability(proposal_size(), node);
+    // However short the proposal, its last node is the paper's k = K.
+    const int fanout = this->fanout().at[inner ? node : plan_.lookahead];
     int made = 0;
     for (const Token bonus : rankings_[node]) {
-      if (made == fanout_) break;
+      if (made == fanout) break;
       if (bonus == accepted) continue;
       const double weight = reached * predictor.RankProbability(!inner, made);
       ++made;
@@ -144,8 +146,8 @@ void SpeculatedSequence::Expand(std::int32_t max_context) {
 
 bool SpeculatedSequence::AppendBranchRow(DraftModel& draft, const Branch& branch,
                                          std::int32_t table, ForwardBatch* batch) {
-  const auto first = static_cast<std::int32_t>(&branch - branches.data()) * lookahead_;
-  if (!draft.pool.Reserve(first + lookahead_, &scratch)) return false;
+  const auto first = static_cast<std::int32_t>(&branch - branches.data()) * plan_.lookahead;
+  if (!draft.pool.Reserve(first + plan_.lookahead, &scratch)) return false;
   const std::int32_t fork = trunk.root() + branch.outcome.node + 1;
   const auto tail = static_cast<std::int32_t>(batch->tail_slots.size());
   for (int i = 0; i <= branch.rows(); ++i) batch->tail_slots.push_back(scratch.SlotOf(first + i));
@@ -164,7 +166,7 @@ Token SpeculatedSequence::ExtendBranch(Branch* branch, const Ranking& ranking,
   const Token token = ranking[0];
   branch->rankings.push_back(ranking);
   branch->chain.push_back(token);
-  branch->done = branch->rows() == lookahead_ || IsStop(token) ||
+  branch->done = branch->rows() == plan_.lookahead || IsStop(token) ||
                  trunk.root() + branch->outcome.node + 1 + branch->rows() >= max_context;
   return token;
 }
@@ -172,7 +174,8 @@ Token SpeculatedSequence::ExtendBranch(Branch* branch, const Ranking& ranking,
 bool SpeculatedSequence::ExtendJit(std::int32_t max_context) {
   const int size = proposal_size();
   const bool stopped = size > 0 && IsStop(trunk.path().back());
-  if (size == lookahead_ || stopped || rankings_.back().empty() || trunk.length() >= max_context) {
+  if (size >= plan_.lookahead || stopped || rankings_.back().empty() ||
+      trunk.length() >= max_context) {
     jit = false;
     return false;
   }
@@ -180,7 +183,7 @@ bool SpeculatedSequence::ExtendJit(std::int32_t max_context) {
   for (const Token token : ProposalUpTo(size)) proposal.push_back(token);
   proposal.push_back(rankings_.back()[0]);
   trunk.Extend({}, proposal);
-  if (static_cast<int>(proposal.size()) == lookahead_) jit = false;
+  if (static_cast<int>(proposal.size()) == plan_.lookahead) jit = false;
   return jit;
 }
 

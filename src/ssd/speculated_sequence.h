@@ -64,6 +64,10 @@ class SpeculatedSequence {
   bool tip_ranked() const { return static_cast<int>(rankings_.size()) == proposal_size() + 1; }
   int ranked() const { return static_cast<int>(rankings_.size()); }
   bool IsStop(Token token) const;
+  /// F_k of the proposal under verification.
+  const FanoutShape& fanout() const {
+    return after_fallback_ ? plan_.after_fallback : plan_.primary;
+  }
 
   SequenceId id = 0;
   std::uint32_t epoch = 0;
@@ -79,8 +83,8 @@ class SpeculatedSequence {
   void Promote(const Branch& branch, int proposal_size, DraftModel& draft);
   void Learn(const OutcomeMessage& outcome);
 
-  int lookahead_;
-  int fanout_;
+  SpeculationPlan plan_;
+  bool after_fallback_ = true;  // The proposal under verification came from a fallback.
   std::int32_t announced_tokens_;
   std::int32_t announced_prompt_;
   std::int32_t announced_biases_;

@@ -71,7 +71,7 @@ bool Speculator::Handle(std::span<const std::byte> record) {
   if (const auto* message = As<ConfigureMessage>(record); kind == MessageKind::kConfigure) {
     if (message == nullptr || config_.has_value()) return true;
     config_ = *message;
-    const int scratch = message->fanout * (message->lookahead + 1) * message->lookahead;
+    const int scratch = message->max_cache_budget * message->max_lookahead;
     draft_ =
         std::make_unique<DraftModel>(model_, message->max_sequences, message->max_context, scratch);
   } else if (const auto* open = As<OpenMessage>(record); kind == MessageKind::kOpen) {
@@ -260,7 +260,7 @@ Ranking Speculator::RankRow(const float* logits, const SpeculatedSequence& seque
   const auto position = sequence.trunk.committed() + path.size();
   const std::size_t count =
       draft_->sampler.Rank(logits, sequence.sampling, sequence.history, path, position,
-                           std::span(best).first(config_->fanout + 1));
+                           std::span(best).first(sequence.fanout().widest() + 1));
   Ranking ranking;
   for (std::size_t i = 0; i < count; ++i) ranking.push_back(best[i].token);
   return ranking;

@@ -91,7 +91,7 @@ void SpeculatorClient::Open(const LiveSequence& sequence) {
   slot->epoch = ++last_epoch_;
   slot->awaits_chain = false;
   slot->has_chain = false;
-  slot->cache.Reserve(static_cast<std::size_t>(config_.fanout) * (config_.lookahead + 1));
+  slot->cache.Reserve(config_.max_cache_budget);
   slot->cache.Reset(slot->epoch);
   slots_.push_back(std::move(slot));
   SendOpen(sequence, slots_.back()->epoch);
@@ -112,6 +112,7 @@ void SpeculatorClient::SendOpen(const LiveSequence& sequence, std::uint32_t epoc
                    .frequency_penalty = sampling.frequency_penalty,
                    .presence_penalty = sampling.presence_penalty,
                    .seed = sampling.seed,
+                   .plan = *sequence.plan,
                    .stop_tokens = {}};
   // Stop tokens only spare the speculator useless branches: more than fit may be left out.
   for (const Token token : sequence.stop_tokens) {
@@ -189,7 +190,7 @@ void SpeculatorClient::PreparedAt(SequenceId sequence, int node,
 
 void SpeculatorClient::SendOutcome(SequenceId sequence, Outcome outcome,
                                    std::span<const Token> committed, const Proposal& proposal,
-                                   bool wants_jit) {
+                                   const SpeculationPlan& plan, bool wants_jit) {
   Slot* slot = Find(sequence);
   if (slot == nullptr) return;
   slot->epoch = ++last_epoch_;
@@ -201,6 +202,8 @@ void SpeculatorClient::SendOutcome(SequenceId sequence, Outcome outcome,
                          .sequence = sequence,
                          .node = outcome.node,
                          .wants_jit = wants_jit,
+                         .source = proposal.source,
+                         .plan = plan,
                          .committed = {},
                          .proposal = proposal.tokens};
   for (const Token token : committed) message.committed.push_back(token);

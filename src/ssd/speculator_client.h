@@ -36,6 +36,7 @@ struct LiveSequence {
   std::span<const Token> tokens;  ///< Committed so far, prompt first.
   std::int32_t prompt_tokens = 0;
   const SamplingParams* sampling = nullptr;
+  const SpeculationPlan* plan = nullptr;
   std::span<const Token> stop_tokens;
 };
 
@@ -68,7 +69,7 @@ class SpeculatorClient {
   /// Reports an outcome and the proposal that will be verified next. With `wants_jit` the
   /// proposal is empty and TakeChain will have one.
   void SendOutcome(SequenceId sequence, Outcome outcome, std::span<const Token> committed,
-                   const Proposal& proposal, bool wants_jit);
+                   const Proposal& proposal, const SpeculationPlan& plan, bool wants_jit);
 
   /// Fetches the just-in-time proposal asked for in the last outcome. False while it is on its
   /// way; true with an empty proposal when there will be none (speculator lost).
