@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench_report.h"
+#include "bench_server.h"
 #include "commands.h"
 #include "generation.h"
 #include "html_report.h"
@@ -30,6 +31,7 @@ struct BenchOptions {
   std::string script;
   std::string json_path;
   std::string html_path;
+  ServerBenchOptions server;
 };
 
 // A mode on a device, ready to run.
@@ -325,7 +327,7 @@ void AddBenchPromptOptions(CLI::App* command, BenchOptions* options) {
 
 void AddBenchCommand(CLI::App* app, CommandBody* chosen) {
   CLI::App* command = app->add_subcommand(
-      "bench", "Measure modes side by side over prompts, prompt by prompt in turn");
+      "bench", "Measure modes side by side, prompt by prompt in turn; or a server under load");
   auto options = std::make_shared<BenchOptions>();
   options->generation.stop.max_tokens = 128;
   options->speculation.prefix_cache = false;
@@ -353,6 +355,7 @@ void AddBenchCommand(CLI::App* app, CommandBody* chosen) {
   AddSamplingOptions(command, &options->generation);
   AddStopOptions(command, &options->generation);
   AddCoreOptions(command, &options->cores);
+  AddServerBenchOptions(command, &options->server);
   command->add_option("--json", options->json_path, "Write the report as JSON; - for the output")
       ->type_name("FILE")
       ->group("Output");
@@ -365,7 +368,14 @@ void AddBenchCommand(CLI::App* app, CommandBody* chosen) {
     footer += fmt::format("\n  {}: {}", name, meaning.get<std::string>());
   }
   command->footer(footer);
-  command->callback([options, chosen] { *chosen = [options] { return Bench(*options).Run(); }; });
+  command->callback([options, command, chosen] {
+    *chosen = [options, command]() -> Result<int> {
+      if (options->server.url.empty()) return Bench(*options).Run();
+      FT_RETURN_IF_ERROR(CheckServerBenchOptions(*command));
+      return RunServerBench(options->server, options->prompts, options->generation,
+                            options->json_path, options->html_path);
+    };
+  });
 }
 
 }  // namespace foretoken
