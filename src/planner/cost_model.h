@@ -1,0 +1,80 @@
+#pragma once
+
+#include <array>
+#include <span>
+
+#include "base/result.h"
+#include "base/static_vector.h"
+#include "planner/hit_curve.h"
+#include "speculation/plan.h"
+
+namespace foretoken {
+
+/// The time of a model's pass by its rows and the context they attend to: measured on a grid,
+/// linear between the points, continued beyond the last ones with their slope (never downwards) and
+/// constant below the first. A value of fixed size; copying is cheap enough for every re-plan.
+class TimeTable {
+ public:
+  static constexpr int kMaxRowPoints = 16;
+  static constexpr int kMaxContextPoints = 8;
+
+  /// Takes no time.
+  TimeTable() = default;
+
+  /// `us[i * contexts.size() + j]`: microseconds at rows[i] and contexts[j]; both ascend. Refuses
+  /// grids that are empty, too large or out of order, and times that are not positive and finite.
+  static Result<TimeTable> Make(std::span<const int> rows, std::span<const int> contexts,
+                                std::span<const double> us);
+  /// base_us + per_row_us * rows at every context.
+  static TimeTable Line(double base_us, double per_row_us);
+
+  /// Microseconds; means of rows and contexts need not be whole.
+  double us(double rows, double context) const;
+
+  const StaticVector<int, kMaxRowPoints>& rows() const { return rows_; }
+  const StaticVector<int, kMaxContextPoints>& contexts() const { return contexts_; }
+
+ private:
+  StaticVector<int, kMaxRowPoints> rows_;
+  StaticVector<int, kMaxContextPoints> contexts_;
+  std::array<double, kMaxRowPoints * kMaxContextPoints> us_{};  // [rows, contexts]
+};
+
+/// What one way of proposing gives.
+struct ProposerModel {
+  static constexpr int kMaxPositions = 16;
+
+  /// [k]: P(token k + 1 accepted | the first k were); the last value holds beyond. Empty: not
+  /// measured, so nothing is predicted with it.
+  StaticVector<double, kMaxPositions> acceptance;
+  double coverage = 1;   ///< P(it proposes anything at all).
+  double mean_rows = 0;  ///< Rows of a proposal; 0: a chain, as many as the lookahead.
+  double us = 0;         ///< Time for one sequence's proposal on the target's cores.
+  HitCurves curves;      ///< Of the speculation cache while such a proposal is verified.
+
+  bool measured() const { return !acceptance.empty(); }
+};
+
+/// What is known about a machine, a pair of models and their traffic: everything that Predict
+/// needs.
+struct CostModel {
+  TimeTable target;
+  TimeTable draft;            ///< On the draft's own device (SSD).
+  TimeTable draft_on_target;  ///< On the target's device (SD).
+  double host_us = 0;         ///< Of a round, besides the passes.
+  double host_row_us = 0;     ///< The same for each row: choosing its token.
+  double sequence_us = 0;     ///< Batch effect: each further sequence of a pass, beyond its rows.
+  /// How much slower a pass is while the other device works too (they share bandwidth); >= 1.
+  double target_contention = 1;
+  double draft_contention = 1;
+
+  ProposerModel draft_model;
+  ProposerModel ngram;
+  ProposerModel retrieval;
+  ProposerModel random;
+
+  /// What `fallback` proposes with; null for kNone and kAuto.
+  const ProposerModel* proposer(Fallback fallback) const;
+};
+
+}  // namespace foretoken
