@@ -146,14 +146,17 @@ bool LlamaModel::ForwardPart(const ForwardBatch& batch, std::size_t begin, std::
   return true;
 }
 
+void LlamaModel::Reserve(std::size_t rows, std::size_t wanted) {
+  workspace_->GrowTo(std::min(rows, kMaxRows), config_);
+  Grow(workspace_->logits, wanted * config_.vocabulary);
+}
+
 const float* LlamaModel::Forward(const ForwardBatch& batch, KvStore& kv, Interrupt interrupt) {
   const std::size_t total = batch.rows.size();
   const auto wants = [](const ForwardRow& row) { return row.wants_logits; };
   const auto wanted = std::count_if(batch.rows.begin(), batch.rows.end(), wants);
-  workspace_->GrowTo(std::min(total, kMaxRows), config_);
   // At least one row's worth, so that a pass without wanted rows is told from an interrupted one.
-  Grow(workspace_->logits,
-       static_cast<std::size_t>(std::max<std::ptrdiff_t>(wanted, 1)) * config_.vocabulary);
+  Reserve(total, static_cast<std::size_t>(std::max<std::ptrdiff_t>(wanted, 1)));
 
   float* logits = workspace_->logits.as<float>();
   for (std::size_t begin = 0; begin < total; begin += kMaxRows) {

@@ -71,6 +71,10 @@ class LlamaModel {
   /// which counts only where it is the lm head too.
   std::size_t weight_bytes() const;
 
+  /// Makes room for passes of up to `rows` rows of which `wanted` want logits, so that none of them
+  /// allocates.
+  void Reserve(std::size_t rows, std::size_t wanted);
+
   /// One pass. Returns logits [wanted rows, vocabulary] in the order of the rows that want them,
   /// valid until the next call; or nullptr when `interrupt` was raised before some layer (the KV
   /// of the batch's slots is then unspecified).

@@ -74,6 +74,7 @@ bool Speculator::Handle(std::span<const std::byte> record) {
     const int scratch = message->max_cache_budget * message->max_lookahead;
     draft_ =
         std::make_unique<DraftModel>(model_, message->max_sequences, message->max_context, scratch);
+    Reserve();
   } else if (const auto* open = As<OpenMessage>(record); kind == MessageKind::kOpen) {
     if (open != nullptr) Open(*open);
   } else if (const auto* tokens = As<OpenTokensMessage>(record); kind == MessageKind::kOpenTokens) {
@@ -97,6 +98,19 @@ bool Speculator::Handle(std::span<const std::byte> record) {
     });
   }
   return kind != MessageKind::kShutdown;
+}
+
+void Speculator::Reserve() {
+  // How many rows a pass has depends on how far the engine is ahead: room for the most comes now.
+  const auto sequences = static_cast<std::size_t>(config_->max_sequences);
+  const std::size_t trunk = sequences * (config_->max_lookahead + 1);
+  const std::size_t rows = trunk + kMaxBranchRows;
+  model_->Reserve(rows, rows);
+  draft_->batch.rows.reserve(rows);
+  draft_->batch.block_tables.reserve(2 * sequences);
+  draft_->batch.tail_slots.reserve(std::size_t{kMaxBranchRows} * config_->max_lookahead);
+  trunk_rows_.reserve(sequences);
+  branch_rows_.reserve(sequences * config_->max_cache_budget);
 }
 
 void Speculator::Open(const OpenMessage& message) {

@@ -40,6 +40,7 @@ class Speculator {
   /// Handles every waiting record. False at shutdown.
   bool HandleMessages();
   bool Handle(std::span<const std::byte> record);
+  void Reserve();
   void Open(const OpenMessage& message);
   SpeculatedSequence* Find(SequenceId sequence);
 

@@ -46,15 +46,17 @@ char* Bytes(const Buffer& buffer) {
 
 void AttentionWorker::Reserve(int queries, int head_dim) {
   const auto n = static_cast<std::size_t>(queries);
+  // Which worker meets the largest task is chance: each makes room for it at once.
+  const std::size_t most = std::max<std::size_t>(n, kQueryRows);
   const auto width = static_cast<std::size_t>(PadToChunk(head_dim));
   state_.queries = queries;
   state_.head_dim = head_dim;
   state_.scale = static_cast<float>(std::numbers::log2e / std::sqrt(static_cast<double>(head_dim)));
-  state_.q = Grow(&q_, n * width * sizeof(float));
-  state_.out = reinterpret_cast<float*>(Grow(&out_, n * width * sizeof(float)));
-  state_.sums = reinterpret_cast<float*>(Grow(&sums_, n * kPanel * sizeof(float)));
-  state_.maxima = reinterpret_cast<float*>(Grow(&maxima_, n * sizeof(float)));
-  state_.seen = reinterpret_cast<std::int32_t*>(Grow(&seen_, n * sizeof(std::int32_t)));
+  state_.q = Grow(&q_, most * width * sizeof(float));
+  state_.out = reinterpret_cast<float*>(Grow(&out_, most * width * sizeof(float)));
+  state_.sums = reinterpret_cast<float*>(Grow(&sums_, most * kPanel * sizeof(float)));
+  state_.maxima = reinterpret_cast<float*>(Grow(&maxima_, most * sizeof(float)));
+  state_.seen = reinterpret_cast<std::int32_t*>(Grow(&seen_, most * sizeof(std::int32_t)));
   Grow(&gathered_keys_, kBlockSize * width * sizeof(float));
   Grow(&gathered_values_, kBlockSize * width * sizeof(float));
   std::memset(state_.out, 0, n * width * sizeof(float));

@@ -21,6 +21,8 @@ using cpu::PadToChunk;
 // waking spinning workers costs.
 constexpr std::int64_t kWorthSharing = 200'000;
 
+constexpr std::size_t kUsualRows = 256;
+
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 
 struct RowRange {
@@ -48,6 +50,7 @@ class CpuBackend final : public Backend {
         precision_(precision) {
     const int workers = pool == nullptr ? 1 : pool->size();
     scratch_.resize(static_cast<std::size_t>(workers));
+    ranges_.reserve(kUsualRows);
     for (int i = 0; i < workers; ++i) attention_.emplace_back(ops_, kernels_, precision_);
   }
 
@@ -198,9 +201,8 @@ void CpuBackend::Multiply(const Matrix& weights, const float* x, int rows, float
   if (rows == 0) return;
   const std::int64_t panels = (weights.outputs + kPanel - 1) / kPanel;
   const std::int64_t cost = weights.outputs * weights.inputs * (8 + rows) / 8;
-  const int packed_rows = std::min(rows, cpu::kPackRows);
-  const std::size_t scratch_bytes = sizeof(float) * static_cast<std::size_t>(packed_rows) *
-                                    PadToChunk(static_cast<int>(weights.inputs));
+  const std::size_t scratch_bytes =
+      sizeof(float) * cpu::kPackRows * PadToChunk(static_cast<int>(weights.inputs));
   Share(panels, cost, [&](int worker, std::int64_t begin, std::int64_t end) {
     Buffer& scratch = scratch_[static_cast<std::size_t>(worker)];
     if (scratch.bytes() < scratch_bytes) scratch = Buffer(scratch_bytes);
