@@ -11,7 +11,7 @@ namespace {
 
 // Branches less likely than this change no prediction.
 constexpr double kLeastProbability = 1e-5;
-constexpr std::size_t kMaxBranches = 192;
+
 // As in the speculator: the first token of a branch turns a miss into a hit.
 constexpr double kHitValue = 2;
 // How far the times of single passes lie from the mean, relative.
@@ -24,7 +24,7 @@ struct Branch {
   int first_pass = 0;  // Its node is ranked from then on.
 };
 
-using Branches = StaticVector<Branch, kMaxBranches>;
+using Branches = StaticVector<Branch, kMaxCacheBudget>;
 
 Branches ListBranches(const CacheRace& race, const FanoutShape& shape, const NodeLaw& nodes,
                       const HitCurves& curves) {
@@ -34,7 +34,7 @@ Branches ListBranches(const CacheRace& race, const FanoutShape& shape, const Nod
     for (int node = 0; node <= proposal; ++node) {
       if (fanout > shape.at[node]) continue;
       const double p = nodes[node] * curves.at(node, proposal).gain(fanout);
-      if (p < kLeastProbability || branches.size() == kMaxBranches) continue;
+      if (p < kLeastProbability || branches.size() == kMaxCacheBudget) continue;
       const bool ranked = race.ranked && node < proposal;
       branches.push_back({.p = p, .value = p * kHitValue, .first_pass = ranked ? 0 : 1});
     }
