@@ -38,13 +38,14 @@ class Simulation {
     std::int64_t position = 1;  // Committed tokens.
     int length = 0;             // Of the proposal that is ready or under verification.
     bool from_primary = false;
-    DrawnOutcome outcome;  // kLookingUp, kDrafting.
+    DrawnOutcome outcome;  // Of the last verification.
     DraftOrder order;
     std::vector<int> seen;  // Steps of each draft device that this side has heard of.
   };
   struct Target {
     bool busy = false;
     double started = 0;
+    double backup_us = 0;  // Spent on proposals for the next pass.
   };
 
   bool ssd() const { return options_.mode == Mode::kSsd; }
@@ -59,6 +60,7 @@ class Simulation {
   }
 
   DrawnOutcome Draw(const Sequence& sequence) const;
+  void Verify(Sequence* sequence);
   void TryToStart(int target);
   void StartPass(int target);
   void EndPass(int target);
@@ -73,7 +75,6 @@ class Simulation {
   void Propose(Sequence* sequence, int length, bool from_primary, int owner);
   void Order(Sequence* sequence, DraftOrder order);
   void SendOrders();
-  void Count(const Sequence& sequence, const DrawnOutcome& outcome);
   void CountPass(int target);
 
   const SimulatorOptions& options_;
@@ -138,14 +139,17 @@ void Simulation::TryToStart(int target) {
 
 void Simulation::StartPass(int target) {
   int rows = 0;
+  int unseen = 0;  // Last tokens of proposals that were accepted whole: SD's draft computes them.
   for (Sequence& sequence : SequencesOf(target)) {
     if (sequence.state != State::kReady) continue;
     sequence.state = State::kInPass;
     rows += 1 + sequence.length;
+    if (sequence.outcome.node == options_.lookahead) ++unseen;
   }
-  double duration = options_.overhead_us + options_.target_us(rows);
+  double duration = options_.overhead_us + targets_[target].backup_us + options_.target_us(rows);
   if (options_.mode == Mode::kSd) {
-    duration += options_.lookahead * options_.sd_draft_us(options_.batch);
+    duration += options_.sd_draft_us(options_.batch + unseen) +
+                (options_.lookahead - 1) * options_.sd_draft_us(options_.batch);
   }
   targets_[target] = {.busy = true, .started = events_.now()};
   events_.After(duration, [this, target] { EndPass(target); });
@@ -157,9 +161,7 @@ void Simulation::EndPass(int target) {
     EndPassOfSsd(target);
   } else {
     for (Sequence& sequence : SequencesOf(target)) {
-      const DrawnOutcome outcome = Draw(sequence);
-      Count(sequence, outcome);
-      sequence.position += outcome.node + 1;
+      Verify(&sequence);
       Propose(&sequence, options_.mode == Mode::kSd ? options_.lookahead : 0, true, -1);
     }
   }
@@ -172,9 +174,7 @@ void Simulation::EndPassOfSsd(int target) {
   bool any_hit = false;
   for (Sequence& sequence : SequencesOf(target)) {
     if (sequence.state != State::kInPass) continue;
-    sequence.outcome = Draw(sequence);
-    Count(sequence, sequence.outcome);
-    sequence.position += sequence.outcome.node + 1;
+    Verify(&sequence);
     if (options_.whole_cache && !CacheComplete(sequence)) {
       sequence.state = State::kLookingUp;
     } else if (LookUp(&sequence)) {
@@ -217,6 +217,7 @@ void Simulation::FallBack(Sequence* sequence, bool may_wait) {
     sequence->state = State::kDrafting;
     Order(sequence, {.chain = true});
   } else {
+    targets_[IndexOf(*sequence) / options_.batch].backup_us += options_.backup_us;
     Propose(sequence, options_.lookahead, false, -1);
   }
 }
@@ -265,12 +266,15 @@ void Simulation::Hear(std::span<const DraftPool::Progress> progress) {
   for (const int target : moved) TryToStart(target);
 }
 
-void Simulation::Count(const Sequence& sequence, const DrawnOutcome& outcome) {
+void Simulation::Verify(Sequence* sequence) {
+  const DrawnOutcome outcome = Draw(*sequence);
+  sequence->outcome = outcome;
+  sequence->position += outcome.node + 1;
   ++result_.rounds;
   result_.tokens += outcome.node + 1;
   result_.accepted += outcome.node;
-  result_.proposed += sequence.length;
-  if (outcome.node == sequence.length) ++result_.rounds_at_end;
+  result_.proposed += sequence->length;
+  if (outcome.node == sequence->length) ++result_.rounds_at_end;
 }
 
 void Simulation::CountPass(int target) {
@@ -302,15 +306,17 @@ Status CheckTimes(const SimulatorOptions& options) {
       const double us = (*draft)(rows);
       if (!std::isfinite(us) || us < 0) {
         return InvalidInput(fmt::format(
-            "a draft pass over {} rows takes {} us: it must take no negative, infinite time", rows,
-            us));
+            "a draft pass over {} rows takes {} us: it must take a finite time, not a negative one",
+            rows, us));
       }
     }
   }
-  if (!std::isfinite(options.overhead_us + options.channel_us) || options.overhead_us < 0 ||
-      options.channel_us < 0) {
-    return InvalidInput(fmt::format("overhead {} us and channel {} us must not be negative",
-                                    options.overhead_us, options.channel_us));
+  for (const double us : {options.overhead_us, options.backup_us, options.channel_us}) {
+    if (!std::isfinite(us) || us < 0) {
+      return InvalidInput(fmt::format(
+          "overhead {} us, backup {} us, channel {} us: none may be negative or infinite",
+          options.overhead_us, options.backup_us, options.channel_us));
+    }
   }
   return {};
 }

@@ -54,6 +54,7 @@ struct SimulatorOptions {
   PassTime draft_us;       ///< On one draft device.
   PassTime sd_draft_us;    ///< On the target's devices. SD only.
   double overhead_us = 0;  ///< The host's share of every round, before the target's pass.
+  double backup_us = 0;    ///< The host's, for each proposal of kRandom, kNgram or kRetrieval.
   double channel_us = 0;   ///< Of a message between target and draft, one way.
 
   std::uint64_t seed = 1;
