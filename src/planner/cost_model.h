@@ -33,6 +33,10 @@ class TimeTable {
 
   const StaticVector<int, kMaxRowPoints>& rows() const { return rows_; }
   const StaticVector<int, kMaxContextPoints>& contexts() const { return contexts_; }
+  /// As Make was given them.
+  std::span<const double> times() const {
+    return std::span(us_).first(rows_.size() * contexts_.size());
+  }
 
  private:
   StaticVector<int, kMaxRowPoints> rows_;
