@@ -1,12 +1,44 @@
 #pragma once
 
+#include <stdlib.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <filesystem>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "base/types.h"
+#include "datastore/datastore.h"
 
 namespace foretoken {
+
+/// A new directory that is removed with its content when this goes; in memory where the system has
+/// such a file system, since tests sync often.
+class TestDirectory {
+ public:
+  TestDirectory() {
+    const std::filesystem::path memory = "/dev/shm";
+    std::error_code error;
+    const bool in_memory =
+        std::filesystem::is_directory(memory, error) && access(memory.c_str(), W_OK) == 0;
+    std::string pattern =
+        ((in_memory ? memory : std::filesystem::temp_directory_path()) / "datastore_test.XXXXXX")
+            .string();
+    const char* made = mkdtemp(pattern.data());
+    FT_CHECK(made != nullptr, "{} cannot be made", pattern);
+    path_ = made;
+  }
+  ~TestDirectory() { std::filesystem::remove_all(path_); }
+  TestDirectory(const TestDirectory&) = delete;
+  TestDirectory& operator=(const TestDirectory&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
 
 using Documents = std::vector<std::vector<Token>>;
 
@@ -46,6 +78,25 @@ inline Documents NaiveContinuations(const Documents& documents, const std::vecto
     }
   }
   return found;
+}
+
+/// All documents of a snapshot, in order.
+inline Documents DocumentsOf(const Snapshot& snapshot) {
+  Documents documents;
+  for (const auto& segment : snapshot.segments) {
+    segment->Visit([&]<typename T>(const T* text) {
+      std::vector<Token> document;
+      for (std::uint64_t i = 0; i < segment->parts().entries; ++i) {
+        if (text[i] != kSeparator<T>) {
+          document.push_back(static_cast<Token>(text[i]));
+        } else {
+          documents.push_back(std::move(document));
+          document = {};
+        }
+      }
+    });
+  }
+  return documents;
 }
 
 }  // namespace foretoken

@@ -44,7 +44,8 @@ Status CheckOrderOf(const T* text, const SegmentParts& parts) {
 
 }  // namespace
 
-std::shared_ptr<const Segment> Segment::Build(TokenText text, int threads) {
+std::shared_ptr<const Segment> Segment::Build(TokenText text, int threads,
+                                              const std::atomic<bool>* cancelled) {
   auto owned = std::make_shared<OwnedParts>(OwnedParts{std::move(text), {}});
   SegmentParts parts;
   parts.entries = owned->text.entries();
@@ -52,9 +53,11 @@ std::shared_ptr<const Segment> Segment::Build(TokenText text, int threads) {
   parts.vocabulary = owned->text.vocabulary();
   owned->text.Visit([&]<typename T>(LargeArray<T>& entries) {
     for (int i = 0; i < kSortDepth; ++i) entries.PushBack(kSeparator<T>);
-    owned->order = SortSuffixes(entries.span().first(parts.entries), parts.vocabulary, threads);
+    owned->order =
+        SortSuffixes(entries.span().first(parts.entries), parts.vocabulary, threads, cancelled);
     parts.text = entries.data();
   });
+  if (cancelled != nullptr && *cancelled) return nullptr;
   parts.suffixes = owned->order.suffixes.span();
   parts.buckets = owned->order.buckets.span();
   return std::make_shared<const Segment>(parts, std::move(owned));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -24,7 +25,9 @@ struct SegmentParts {
 class Segment {
  public:
   /// Sorts `text` on `threads` threads. Takes 4 bytes per token beside the text, and a little.
-  static std::shared_ptr<const Segment> Build(TokenText text, int threads);
+  /// Null when `*cancelled` meanwhile.
+  static std::shared_ptr<const Segment> Build(TokenText text, int threads,
+                                              const std::atomic<bool>* cancelled = nullptr);
 
   /// A segment of `parts` that live as long as `memory` does. The caller vouches for them.
   Segment(const SegmentParts& parts, std::shared_ptr<const void> memory)

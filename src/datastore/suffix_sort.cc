@@ -1,6 +1,7 @@
 #include "datastore/suffix_sort.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <condition_variable>
 #include <mutex>
@@ -212,12 +213,13 @@ std::array<Piece, 3> Partition(const KeyPacker<T>& packer, Piece piece) {
 }
 
 template <typename T>
-void SortPieces(const KeyPacker<T>& packer, WorkList* list) {
+void SortPieces(const KeyPacker<T>& packer, const std::atomic<bool>* cancelled, WorkList* list) {
   PieceSorter<T> sorter(&packer);
   std::vector<Piece> pieces;
   std::vector<Piece> more;
   while (list->Next(&pieces)) {
     more.clear();
+    if (cancelled != nullptr && *cancelled) pieces.clear();
     for (const Piece& piece : pieces) {
       if (piece.depth >= kSortDepth) {  // Partitioning has disturbed the order of positions.
         std::sort(piece.first, piece.first + piece.size);
@@ -236,7 +238,8 @@ void SortPieces(const KeyPacker<T>& packer, WorkList* list) {
 }  // namespace
 
 template <typename T>
-SuffixOrder SortSuffixes(std::span<const T> entries, int vocabulary, int threads) {
+SuffixOrder SortSuffixes(std::span<const T> entries, int vocabulary, int threads,
+                         const std::atomic<bool>* cancelled) {
   FT_CHECK(entries.size() <= kMaxTextEntries, "{} entries", entries.size());
   const std::size_t size = entries.size();
   const auto slice = [&](int t) { return size * static_cast<std::size_t>(t) / threads; };
@@ -270,11 +273,13 @@ SuffixOrder SortSuffixes(std::span<const T> entries, int vocabulary, int threads
 
   const KeyPacker<T> packer(entries.data(), vocabulary);
   WorkList list(order.suffixes.data(), order.buckets.span());
-  RunThreads(threads, [&](int) { SortPieces(packer, &list); });
+  RunThreads(threads, [&](int) { SortPieces(packer, cancelled, &list); });
   return order;
 }
 
-template SuffixOrder SortSuffixes(std::span<const std::uint16_t>, int, int);
-template SuffixOrder SortSuffixes(std::span<const std::uint32_t>, int, int);
+template SuffixOrder SortSuffixes(std::span<const std::uint16_t>, int, int,
+                                  const std::atomic<bool>*);
+template SuffixOrder SortSuffixes(std::span<const std::uint32_t>, int, int,
+                                  const std::atomic<bool>*);
 
 }  // namespace foretoken

@@ -1,0 +1,163 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "base/result.h"
+#include "base/types.h"
+#include "datastore/entry_log.h"
+#include "datastore/files.h"
+#include "datastore/maintenance.h"
+#include "datastore/manifest.h"
+#include "datastore/segment.h"
+
+namespace foretoken {
+
+struct DatastoreOptions {
+  TokenizerIdentity tokenizer;
+  DatastoreLimits limits;
+  std::uint64_t seal_tokens = std::uint64_t{1} << 20;  ///< Live tokens that make a segment.
+  int threads = 1;                                     ///< For sorting.
+  bool read_only = false;             ///< Shows what is there now; takes no lock, learns nothing.
+  std::shared_ptr<FileSystem> files;  ///< The operating system's where null.
+};
+
+/// What a datastore holds at one moment, oldest first. Immutable.
+struct Snapshot {
+  std::vector<std::shared_ptr<const Segment>> segments;
+  std::uint64_t tokens() const;
+  std::uint64_t documents() const;
+};
+
+/// Documents of one tokenizer in a directory: immutable segments, and a log of live entries that
+/// become segments later. Learning, merging and eviction happen on threads of low priority.
+/// Thread-safe. At any kill a reopened datastore has every document that was flushed, once.
+class Datastore {
+ public:
+  /// Opens the directory, which is made where it is missing (but not for reading only). Refuses a
+  /// damaged one, one of another tokenizer and one that another process writes to.
+  static Result<std::unique_ptr<Datastore>> Open(const std::filesystem::path& directory,
+                                                 const DatastoreOptions& options);
+  /// Writes down what was learned; a merge under way is given up.
+  ~Datastore();
+  Datastore(const Datastore&) = delete;
+  Datastore& operator=(const Datastore&) = delete;
+
+  const std::filesystem::path& directory() const { return directory_; }
+  /// What the manifest says: on disk without the log.
+  Manifest manifest() const;
+  std::shared_ptr<const Snapshot> snapshot() const;
+  /// Changes whenever snapshot() does; one atomic load (SnapshotReader).
+  std::uint64_t version() const { return version_.load(std::memory_order_acquire); }
+
+  /// Takes a finished document and returns at once; it is found soon after. Refuses tokens outside
+  /// the vocabulary. Drops it silently where the disk cannot keep up (`dropped`) or has failed.
+  Status Learn(std::span<const Token> document);
+  std::uint64_t dropped() const;
+  /// Returns when everything learned before is on disk and found, or with the first failure.
+  Status Flush();
+  /// Adds documents as a segment of their own, sorted and written by the caller's thread.
+  Status Import(TokenText text);
+  /// Makes segments of all live entries and merges segments as far as the limits allow.
+  Status Compact();
+
+ private:
+  using Segments = std::vector<std::shared_ptr<const Segment>>;
+
+  Datastore(std::filesystem::path directory, const DatastoreOptions& options);
+
+  // Opening.
+  Status Recover();
+  Status ReadAll();
+  Status OpenSegments();
+  Status RemoveLeftovers(std::vector<std::uint64_t>* logs);
+  Status ReplayLogs(std::span<const std::uint64_t> logs);
+
+  // The writer's thread: log, runs in memory, sealing.
+  void WriterLoop();
+  Status Record(std::span<const std::vector<Token>> documents);
+  void AddRun(std::span<const std::vector<Token>> documents);
+  Status Seal();
+
+  // The merger's thread.
+  void MergerLoop();
+  Result<bool> Maintain();
+  Status Merge(std::size_t first, std::size_t last);
+
+  // Changing what is there.
+  std::uint64_t TakeNumber();
+  Result<std::shared_ptr<const Segment>> Store(const Segment& segment, std::uint64_t number);
+  template <typename Edit>
+  Status Commit(const Edit& edit);
+  void Publish();
+  void Reclaim();
+  void Fail(const Status& status);
+  std::shared_ptr<const Segment> Join(std::span<const std::shared_ptr<const Segment>> segments,
+                                      const std::atomic<bool>* cancelled) const;
+
+  const std::filesystem::path directory_;
+  const DatastoreOptions options_;
+  const std::shared_ptr<FileSystem> files_;
+  std::unique_ptr<DirectoryLock> lock_;
+
+  std::mutex merging_;     // Held while segments are merged or evicted.
+  std::mutex committing_;  // Held while the manifest is replaced; taken before mutex_.
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  // Under mutex_:
+  Manifest manifest_;
+  Segments segments_;  // Those of the manifest.
+  Segments runs_;      // Live entries: changed by the writer alone.
+  std::shared_ptr<const Snapshot> current_;
+  std::vector<std::shared_ptr<const Snapshot>> retired_;  // Until no reader has them.
+  std::vector<std::vector<Token>> pending_;
+  std::uint64_t pending_tokens_ = 0;
+  std::uint64_t learned_ = 0;  // Documents that Learn took.
+  std::uint64_t flushed_ = 0;  // Of these, on disk.
+  std::uint64_t dropped_ = 0;
+  bool seal_wanted_ = false;
+  bool merge_wanted_ = false;
+  Status failure_;
+
+  std::atomic<std::uint64_t> version_{0};
+  std::atomic<bool> stopping_{false};
+  std::unique_ptr<EntryLogWriter> log_;  // The writer's.
+  std::thread writer_;
+  std::thread merger_;
+};
+
+/// One thread's view of a datastore: looks at a counter per query and takes a lock only when there
+/// is something new.
+class SnapshotReader {
+ public:
+  explicit SnapshotReader(const Datastore* datastore) : datastore_(datastore) {}
+
+  /// Stays valid until the next call.
+  const Snapshot& Latest() {
+    if (const std::uint64_t version = datastore_->version(); version != version_) {
+      snapshot_ = datastore_->snapshot();
+      version_ = version;
+    }
+    return *snapshot_;
+  }
+
+ private:
+  const Datastore* datastore_;
+  std::uint64_t version_ = 0;
+  std::shared_ptr<const Snapshot> snapshot_;
+};
+
+/// Where the documents of a namespace lie below a datastore's directory. Names are 1 to 64 letters,
+/// digits, '-' and '_'.
+Result<std::filesystem::path> NamespaceDirectory(const std::filesystem::path& directory,
+                                                 std::string_view name);
+
+}  // namespace foretoken

@@ -1,0 +1,257 @@
+#include "datastore/datastore.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <thread>
+
+#include "datastore/datastore_testing.h"
+#include "datastore/segment_search.h"
+
+namespace foretoken {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class DatastoreTest : public ::testing::Test {
+ protected:
+  static DatastoreOptions Options() {
+    DatastoreOptions options;
+    options.tokenizer = {"tiny", std::string(64, 'a'), 1000};
+    options.seal_tokens = 300;
+    return options;
+  }
+  std::unique_ptr<Datastore> Open(const DatastoreOptions& options = Options()) {
+    auto datastore = Datastore::Open(directory_, options);
+    EXPECT_TRUE(datastore.ok()) << (datastore.ok() ? "" : datastore.error().message);
+    return datastore.ok() ? std::move(*datastore) : nullptr;
+  }
+  std::string OpenError(const DatastoreOptions& options = Options()) {
+    const auto datastore = Datastore::Open(directory_, options);
+    return datastore.ok() ? "" : datastore.error().message;
+  }
+  fs::path OnlyFile(std::string_view extension) {
+    fs::path found;
+    for (const auto& entry : fs::directory_iterator(directory_)) {
+      if (entry.path().extension() != extension) continue;
+      EXPECT_TRUE(found.empty()) << found << entry.path();
+      found = entry.path();
+    }
+    return found;
+  }
+
+  TestDirectory test_directory_;
+  const fs::path& directory_ = test_directory_.path();
+};
+
+TEST_F(DatastoreTest, LearnsAndRemembers) {
+  std::mt19937 random(1);
+  const Documents documents = RandomDocuments(&random, 60, 40, 1000);
+  Documents expected;
+  for (const auto& document : documents) {
+    if (!document.empty()) expected.push_back(document);
+  }
+  {
+    const auto datastore = Open();
+    for (const auto& document : documents) {
+      ASSERT_TRUE(datastore->Learn(document).ok());
+      ASSERT_TRUE(datastore->Flush().ok());  // Many batches: many runs and seals.
+    }
+    EXPECT_EQ(DocumentsOf(*datastore->snapshot()), expected);
+    EXPECT_GT(datastore->manifest().segments.size(), 0U);
+  }
+  for (const bool read_only : {true, false}) {
+    DatastoreOptions options = Options();
+    options.read_only = read_only;
+    const auto datastore = Open(options);
+    EXPECT_EQ(DocumentsOf(*datastore->snapshot()), expected);
+    for (const auto& segment : datastore->snapshot()->segments) {
+      EXPECT_TRUE(segment->CheckOrder().ok());
+    }
+  }
+  const auto datastore = Open();
+  ASSERT_TRUE(datastore->Compact().ok());
+  EXPECT_EQ(datastore->snapshot()->segments.size(), 1U);
+  EXPECT_EQ(DocumentsOf(*datastore->snapshot()), expected);
+}
+
+TEST_F(DatastoreTest, WhatIsLearnedIsFoundAtOnce) {
+  const auto datastore = Open();
+  SnapshotReader reader(datastore.get());
+  EXPECT_EQ(reader.Latest().segments.size(), 0U);
+  ASSERT_TRUE(datastore->Learn(std::vector<Token>{5, 6, 7, 8}).ok());
+  ASSERT_TRUE(datastore->Flush().ok());
+  SegmentSearch search;
+  search.Find(reader.Latest().segments, std::vector<Token>{5, 6}, 2);
+  EXPECT_EQ(search.range(2, 0).size(), 1U);
+}
+
+TEST_F(DatastoreTest, EvictsTheOldestPastItsCapacity) {
+  DatastoreOptions options = Options();
+  options.limits = {.capacity_tokens = 4000, .max_segments = 4};
+  const auto datastore = Open(options);
+  const std::vector<Token> filler(99, 1);
+  for (Token i = 0; i < 100; ++i) {
+    std::vector<Token> document = filler;
+    document.push_back(2 + i);
+    ASSERT_TRUE(datastore->Learn(document).ok());
+    ASSERT_TRUE(datastore->Flush().ok());
+  }
+  ASSERT_TRUE(datastore->Compact().ok());
+  const Documents kept = DocumentsOf(*datastore->snapshot());
+  EXPECT_LE(kept.size(), 40U);
+  EXPECT_GE(kept.size(), 20U);
+  EXPECT_EQ(kept.back().back(), 101);
+  EXPECT_EQ(kept.front().back(), 102 - static_cast<Token>(kept.size()));
+  // Files that are no longer needed are gone.
+  std::size_t segments = 0;
+  for (const auto& entry : fs::directory_iterator(directory_)) {
+    segments += entry.path().extension() == ".segment" ? 1 : 0;
+  }
+  EXPECT_EQ(segments, datastore->manifest().segments.size());
+}
+
+TEST_F(DatastoreTest, ImportsWholeSegments) {
+  const auto datastore = Open();
+  TokenText text(1000);
+  ASSERT_TRUE(text.Append(std::vector<Token>{1, 2, 3}).ok());
+  ASSERT_TRUE(datastore->Import(std::move(text)).ok());
+  ASSERT_TRUE(datastore->Import(TokenText(1000)).ok());  // Nothing in it: no segment.
+  EXPECT_EQ(datastore->snapshot()->tokens(), 3U);
+  EXPECT_EQ(datastore->snapshot()->documents(), 1U);
+}
+
+TEST_F(DatastoreTest, OneWriterManyReaders) {
+  const auto datastore = Open();
+  EXPECT_THAT(OpenError(), HasSubstr("another process is writing"));
+  DatastoreOptions options = Options();
+  options.read_only = true;
+  EXPECT_EQ(OpenError(options), "");
+}
+
+TEST_F(DatastoreTest, RefusesAnotherTokenizerByName) {
+  Open();
+  DatastoreOptions options = Options();
+  options.tokenizer = {"other", std::string(64, 'b'), 1000};
+  EXPECT_THAT(OpenError(options), HasSubstr("holds tokens of tiny (1000 tokens, fingerprint aaaa"));
+  EXPECT_THAT(OpenError(options), HasSubstr("but those of other (1000 tokens, fingerprint bbbb"));
+}
+
+TEST_F(DatastoreTest, RefusesWhatIsNotThere) {
+  DatastoreOptions options = Options();
+  options.read_only = true;
+  EXPECT_THAT(OpenError(options), HasSubstr("holds no datastore"));
+  std::ofstream(directory_ / "000001.segment") << "x";
+  EXPECT_THAT(OpenError(), HasSubstr("segments but no MANIFEST"));
+}
+
+TEST_F(DatastoreTest, LearnRefusesStrangeTokens) {
+  const auto datastore = Open();
+  EXPECT_FALSE(datastore->Learn(std::vector<Token>{1, 1000}).ok());
+  EXPECT_TRUE(datastore->Learn({}).ok());
+  EXPECT_TRUE(datastore->Flush().ok());
+  EXPECT_EQ(datastore->snapshot()->documents(), 0U);
+}
+
+// Every single-bit error in a segment or manifest, and every shorter file, is refused.
+TEST_F(DatastoreTest, DetectsFlippedBitsAndTruncation) {
+  {
+    const auto datastore = Open();
+    ASSERT_TRUE(datastore->Learn(std::vector<Token>{5, 6, 7, 8, 5, 6}).ok());
+    ASSERT_TRUE(datastore->Compact().ok());
+  }
+  std::mt19937 random(1);
+  for (const fs::path& path : {OnlyFile(".segment"), directory_ / "MANIFEST"}) {
+    const std::uint64_t size = fs::file_size(path);
+    std::ifstream file(path, std::ios::binary);
+    const std::string good{std::istreambuf_iterator<char>(file), {}};
+    const auto expect_refused = [&](const std::string& content) {
+      std::ofstream(path, std::ios::binary) << content;
+      EXPECT_NE(OpenError(), "");
+    };
+    for (int i = 0; i < 150; ++i) {
+      std::string bad = good;
+      // Half of them in the header, where every byte counts.
+      std::size_t at = random() % (i % 2 == 0 ? std::min<std::uint64_t>(size, 300) : size);
+      // Between sections there is nothing.
+      if (path.extension() == ".segment" && at > 4096) at = at / 4096 * 4096 + random() % 10;
+      bad[at] = static_cast<char>(bad[at] ^ (1 << random() % 8));
+      expect_refused(bad);
+      // The last section is not padded to its page's end by what readers need.
+      expect_refused(good.substr(0, random() % (size - 4096 * (size > 4096))));
+    }
+    std::ofstream(path, std::ios::binary) << good;
+    EXPECT_EQ(OpenError(), "");
+  }
+}
+
+TEST_F(DatastoreTest, ABadLogEndsAtItsFirstBadRecord) {
+  const Documents documents = {{1, 2, 3}, {4, 5}, {6, 7, 8, 9}};
+  {
+    const auto datastore = Open();
+    for (const auto& document : documents) ASSERT_TRUE(datastore->Learn(document).ok());
+  }
+  const fs::path log = OnlyFile(".log");
+  const std::uint64_t size = fs::file_size(log);
+  fs::resize_file(log, size - 1);
+  EXPECT_EQ(DocumentsOf(*Open()->snapshot()), Documents({{1, 2, 3}, {4, 5}}));
+  {
+    const auto datastore = Open();  // Goes on behind the good records.
+    ASSERT_TRUE(datastore->Learn(documents[2]).ok());
+  }
+  EXPECT_EQ(DocumentsOf(*Open()->snapshot()), documents);
+
+  std::fstream file(log, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(80 + 8 + 12 + 8 + 1);  // In the second record's tokens.
+  file.put('\x55');
+  file.close();
+  EXPECT_EQ(DocumentsOf(*Open()->snapshot()), Documents({{1, 2, 3}}));
+}
+
+TEST_F(DatastoreTest, NamespacesAreFoldersWithPlainNames) {
+  EXPECT_TRUE(NamespaceDirectory("d", "tenant-7_B").ok());
+  for (const char* name : {"", "..", "a/b", "a b", "ä"}) {
+    EXPECT_FALSE(NamespaceDirectory("d", name).ok()) << name;
+  }
+  EXPECT_FALSE(NamespaceDirectory("d", std::string(65, 'a')).ok());
+}
+
+// Readers query while documents are learned, sealed, merged and evicted: for ThreadSanitizer, and
+// what they find is always whole.
+TEST_F(DatastoreTest, ReadersAndWritersAtOnce) {
+  DatastoreOptions options = Options();
+  options.limits = {.capacity_tokens = 8000, .max_segments = 4};
+  const auto datastore = Open(options);
+  std::atomic<bool> done = false;
+  std::vector<std::thread> readers;
+  for (int r = 0; r < 2; ++r) {
+    readers.emplace_back([&] {
+      SnapshotReader reader(datastore.get());
+      SegmentSearch search;
+      while (!done) {
+        const Snapshot& snapshot = reader.Latest();
+        search.Find(snapshot.segments, std::vector<Token>{1, 2, 3}, 3);
+        for (std::size_t s = 0; s < snapshot.segments.size(); ++s) {
+          EXPECT_EQ(search.range(3, s).size(), snapshot.segments[s]->documents());
+        }
+      }
+    });
+  }
+  for (Token i = 0; i < 120; ++i) {
+    EXPECT_TRUE(datastore->Learn(std::vector<Token>{1, 2, 3, 4 + i, 5, 6, 7, 8, 9}).ok());
+    if (i % 10 == 0) {
+      EXPECT_TRUE(datastore->Flush().ok());
+    }
+    if (i % 50 == 25) {
+      EXPECT_TRUE(datastore->Compact().ok());
+    }
+  }
+  EXPECT_TRUE(datastore->Flush().ok());
+  done = true;
+  for (std::thread& reader : readers) reader.join();
+}
+
+}  // namespace
+}  // namespace foretoken
