@@ -1,0 +1,188 @@
+#include "grammar/automaton.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "grammar/code_points.h"
+#include "grammar/rule_analysis.h"
+
+namespace foretoken {
+
+using Op = Instruction::Op;
+using Kind = Expression::Kind;
+
+/// Emits programs back to front: each part is compiled knowing where it goes on.
+class ProgramBuilder {
+ public:
+  ProgramBuilder(const Grammar& grammar, const RuleAnalysis& analysis, int horizon,
+                 Automaton* automaton)
+      : grammar_(grammar), analysis_(analysis), horizon_(horizon), automaton_(automaton) {}
+
+  Status Build() {
+    Emit({.op = Op::kEnd});
+    Emit({.op = Op::kHole});
+    Emit({.op = Op::kReturn});
+    automaton_->entries_.assign(grammar_.rules.size(), -1);
+    for (const int rule : analysis_.call_order) {
+      automaton_->entries_[rule] = Compile(grammar_.rules[rule].body, Automaton::kReturn);
+      if (!full_) continue;
+      return InvalidInput(fmt::format(
+          "grammar: it is too large: with repetitions written out, more than {} steps at rule '{}'",
+          Automaton::kMaxInstructions, grammar_.rules[rule].name));
+    }
+    return {};
+  }
+
+ private:
+  ProgramCounter size() const { return static_cast<ProgramCounter>(automaton_->program_.size()); }
+
+  ProgramCounter Emit(Instruction instruction) {
+    if (automaton_->program_.size() >= Automaton::kMaxInstructions) {
+      full_ = true;  // Nothing is right from here on; Build says so.
+      return Automaton::kReturn;
+    }
+    automaton_->program_.push_back(instruction);
+    automaton_->twins_.push_back(size() - 1);
+    return size() - 1;
+  }
+
+  ProgramCounter Bytes(ByteRange range, ProgramCounter next) {
+    return Emit({.op = Op::kBytes, .first = range.first, .last = range.last, .next = next});
+  }
+
+  /// The entry of `expression`, which goes on at `next`.
+  ProgramCounter Compile(const Expression& expression, ProgramCounter next) {
+    if (full_) return next;
+    switch (expression.kind) {
+      case Kind::kLiteral:
+        for (auto c = expression.literal.rbegin(); c != expression.literal.rend(); ++c) {
+          const auto byte = static_cast<std::uint8_t>(*c);
+          next = Bytes({byte, byte}, next);
+        }
+        return next;
+      case Kind::kClass:
+        return CompileClass(expression, next);
+      case Kind::kRule:
+        if (analysis_.expandable[expression.rule]) {
+          return Compile(grammar_.rules[expression.rule].body, next);
+        }
+        return Emit({.op = Op::kCall, .next = next, .operand = expression.rule});
+      case Kind::kSequence:
+        for (auto part = expression.parts.rbegin(); part != expression.parts.rend(); ++part) {
+          next = Compile(*part, next);
+        }
+        return next;
+      case Kind::kChoice:
+        return CompileChoice(expression, next);
+      case Kind::kRepeat:
+        return CompileRepeat(expression, next);
+    }
+    return next;
+  }
+
+  ProgramCounter CompileClass(const Expression& expression, ProgramCounter next) {
+    const ProgramCounter begin = size();
+    ProgramCounter entry = -1;
+    for (const CodeRange& range : expression.ranges) {
+      for (const ByteSequence& sequence : Utf8Sequences(range)) {
+        ProgramCounter at = next;
+        for (int i = static_cast<int>(sequence.size()) - 1; i >= 0; --i) {
+          at = SharedBytes(sequence[i], at, begin);
+        }
+        entry = entry < 0 ? at : Emit({.op = Op::kSplit, .next = at, .operand = entry});
+      }
+    }
+    return entry;
+  }
+
+  /// Characters of a class end in the same continuation bytes: those are emitted once.
+  ProgramCounter SharedBytes(ByteRange range, ProgramCounter next, ProgramCounter begin) {
+    for (ProgramCounter at = std::max(begin, size() - 16); at < size(); ++at) {
+      const Instruction& known = automaton_->program_[at];
+      if (known.op == Op::kBytes && known.first == range.first && known.last == range.last &&
+          known.next == next) {
+        return at;
+      }
+    }
+    return Bytes(range, next);
+  }
+
+  ProgramCounter CompileChoice(const Expression& expression, ProgramCounter next) {
+    ProgramCounter entry = -1;
+    for (const Expression& part : expression.parts) {
+      const ProgramCounter at = Compile(part, next);
+      entry = entry < 0 ? at : Emit({.op = Op::kSplit, .next = at, .operand = entry});
+    }
+    return entry;
+  }
+
+  ProgramCounter CompileRepeat(const Expression& expression, ProgramCounter next) {
+    const Expression& part = expression.parts[0];
+    ProgramCounter at = next;
+    if (expression.max == Expression::kUnbounded) {
+      at = Emit({.op = Op::kSplit, .next = next, .operand = next});
+      const ProgramCounter body = Compile(part, at);
+      if (!full_) automaton_->program_[at].next = body;
+    } else {
+      at = CompileCopies(part, expression.max - expression.min, /*skip_to=*/next, at);
+    }
+    return CompileCopies(part, expression.min, /*skip_to=*/-1, at);
+  }
+
+  /// `copies` of `part` before `next`; each may be skipped, with all that follow, by going on at
+  /// `skip_to` instead (unless -1).
+  ProgramCounter CompileCopies(const Expression& part, int copies, ProgramCounter skip_to,
+                               ProgramCounter next) {
+    const ProgramCounter begin = size();
+    for (int i = 0; i < copies && !full_; ++i) {
+      next = Compile(part, next);
+      if (skip_to >= 0) next = Emit({.op = Op::kSplit, .next = next, .operand = skip_to});
+    }
+    // A copy that takes a byte or more lets the horizon see as many copies as it has bytes. Those
+    // with more ahead of them (the first is emitted last) are all alike.
+    if (full_ || copies <= horizon_ + 2 || analysis_.Nullable(part)) return next;
+    const ProgramCounter stride = (size() - begin) / copies;
+    for (int copy = horizon_ + 2; copy < copies; ++copy) {
+      const ProgramCounter shift = (copies - 1 - copy) * stride;
+      for (ProgramCounter at = begin + copy * stride; at < begin + (copy + 1) * stride; ++at) {
+        automaton_->twins_[at] += shift;
+      }
+    }
+    return next;
+  }
+
+  const Grammar& grammar_;
+  const RuleAnalysis& analysis_;
+  int horizon_;
+  Automaton* automaton_;
+  bool full_ = false;
+};
+
+Result<Automaton> Automaton::Compile(const Grammar& grammar, int horizon) {
+  FT_ASSIGN_OR_RETURN(RuleAnalysis analysis, AnalyzeRules(grammar));
+  Automaton automaton;
+  automaton.root_ = grammar.root;
+  FT_RETURN_IF_ERROR(ProgramBuilder(grammar, analysis, horizon, &automaton).Build());
+  automaton.nullable_ = std::move(analysis.nullable);
+  automaton.call_order_ = std::move(analysis.call_order);
+  automaton.ClassifyBytes();
+  return automaton;
+}
+
+void Automaton::ClassifyBytes() {
+  std::array<bool, 257> boundary{};
+  boundary[0] = true;
+  for (const Instruction& instruction : program_) {
+    if (instruction.op != Op::kBytes) continue;
+    boundary[instruction.first] = true;
+    boundary[instruction.last + 1] = true;
+    std::fill(used_.begin() + instruction.first, used_.begin() + instruction.last + 1, true);
+  }
+  for (int byte = 0; byte < 256; ++byte) {
+    if (boundary[byte]) class_bytes_.push_back(static_cast<std::uint8_t>(byte));
+    class_of_[byte] = static_cast<std::uint8_t>(class_bytes_.size() - 1);
+  }
+}
+
+}  // namespace foretoken

@@ -1,0 +1,205 @@
+#include "grammar/state_graph.h"
+
+#include <algorithm>
+
+namespace foretoken {
+namespace {
+
+using Op = Instruction::Op;
+
+constexpr std::size_t kSmallSeen = 64;
+
+}  // namespace
+
+StateGraph::StateGraph(const Automaton* automaton)
+    : automaton_(automaton), callers_(automaton->rules()), seen_(kSmallSeen, 0) {
+  Clear();
+}
+
+void StateGraph::Clear() {
+  states_.Clear();
+  contexts_.Clear();
+  traits_.clear();
+  rows_.clear();
+  expanded_ = -1;
+  const GrammarThread bottom{.context = kBottom, .counter = Automaton::kEnd};
+  const GrammarThread open{.context = kOpen, .counter = Automaton::kHole};
+  contexts_.Intern({&bottom, 1});
+  contexts_.Intern({&open, 1});
+  threads_.clear();
+  Intern();
+  // The root is called once from outside.
+  Add({.context = kBottom, .counter = automaton_->entry(automaton_->root())}, /*at_entry=*/false);
+  start_ = Intern();
+}
+
+StateGraph::State StateGraph::Next(State state, std::string_view bytes) {
+  for (const char byte : bytes) state = Next(state, static_cast<std::uint8_t>(byte));
+  return state;
+}
+
+StateGraph::State StateGraph::Within(std::span<const ProgramCounter> counters) {
+  for (const ProgramCounter counter : counters) {
+    Add({.context = kOpen, .counter = counter}, /*at_entry=*/false);
+  }
+  return Intern();
+}
+
+StateGraph::State StateGraph::Return(CallContext context) {
+  Add({.context = context, .counter = Automaton::kReturn}, /*at_entry=*/false);
+  return Intern();
+}
+
+StateGraph::State StateGraph::ComputeNext(State state, int byte_class) {
+  if (expanded_ != state) ExpandCalls(state);
+  const std::uint8_t byte = automaton_->ByteOfClass(byte_class);
+  for (const GrammarThread& thread : expansion_) {
+    const Instruction& instruction = automaton_->at(thread.counter);
+    if (instruction.op == Op::kBytes && instruction.first <= byte && byte <= instruction.last) {
+      Add({.context = thread.context, .counter = instruction.next}, /*at_entry=*/false);
+    }
+  }
+  const State next = Intern();
+  rows_[RowOf(state) + byte_class] = next;
+  return next;
+}
+
+// Makes the set of threads that have been added a state.
+StateGraph::State StateGraph::Intern() {
+  ForgetSeen();
+  std::sort(threads_.begin(), threads_.end());
+  DropExcess();
+  bool added = false;
+  const State state = states_.Intern(threads_, &added);
+  if (added) {
+    Traits traits;
+    for (const GrammarThread& thread : threads_) {
+      const Op op = automaton_->at(thread.counter).op;
+      traits.may_end = traits.may_end || op == Op::kEnd;
+      traits.has_left = traits.has_left || op == Op::kHole;
+      traits.may_continue = traits.may_continue || op == Op::kBytes || op == Op::kCall;
+    }
+    traits_.push_back(traits);
+    rows_.resize(rows_.size() + automaton_->classes(), -1);
+  }
+  threads_.clear();
+  return state;
+}
+
+void StateGraph::DropExcess() {
+  int contexts = 0;
+  CallContext last = -1;
+  for (const GrammarThread& thread : threads_) {
+    contexts += thread.context != last ? 1 : 0;
+    last = thread.context;
+  }
+  if (contexts <= kMaxContexts) return;
+  std::erase_if(threads_, [&](const GrammarThread& thread) {
+    return automaton_->at(thread.counter).op != Op::kEnd;
+  });
+}
+
+// Adds a thread and those it stands for: splits go both ways, returns go to all callers, and calls
+// of rules that match the empty text also go on behind it. At the entry of a rule a return is left
+// out, since that last case has dealt with it.
+void StateGraph::Add(GrammarThread thread, bool at_entry) {
+  todo_.push_back(thread);
+  while (!todo_.empty()) {
+    const GrammarThread next = todo_.back();
+    todo_.pop_back();
+    if (!Seen(next)) Visit(next, at_entry);
+  }
+}
+
+void StateGraph::Visit(GrammarThread thread, bool at_entry) {
+  const Instruction& instruction = automaton_->at(thread.counter);
+  switch (instruction.op) {
+    case Op::kSplit:
+      todo_.push_back({thread.context, instruction.next});
+      todo_.push_back({thread.context, instruction.operand});
+      break;
+    case Op::kReturn:
+      if (at_entry) break;
+      for (const GrammarThread& caller : contexts_[thread.context]) todo_.push_back(caller);
+      break;
+    case Op::kCall:
+      if (automaton_->nullable(instruction.operand)) {
+        todo_.push_back({thread.context, instruction.next});
+      }
+      threads_.push_back(thread);
+      break;
+    default:
+      threads_.push_back(thread);
+  }
+}
+
+// Follows the calls of a state's threads to the entries of the rules. A rule's callers are all
+// known when its turn comes, since rules are taken in the order of their calls.
+void StateGraph::ExpandCalls(State state) {
+  const auto own = states_[state];
+  expansion_.assign(own.begin(), own.end());
+  expanded_ = state;
+  const auto note_calls = [&](std::span<const GrammarThread> threads) {
+    bool any = false;
+    for (const GrammarThread& thread : threads) {
+      const Instruction& call = automaton_->at(thread.counter);
+      if (call.op != Op::kCall) continue;
+      any = true;
+      auto& callers = callers_[call.operand];
+      if (call.next == Automaton::kReturn) {
+        const auto outer = contexts_[thread.context];
+        callers.insert(callers.end(), outer.begin(), outer.end());
+      } else {
+        callers.push_back({thread.context, call.next});
+      }
+    }
+    return any;
+  };
+  if (!note_calls(expansion_)) return;
+  for (const int rule : automaton_->call_order()) {
+    auto& callers = callers_[rule];
+    if (callers.empty()) continue;
+    std::sort(callers.begin(), callers.end());
+    callers.erase(std::unique(callers.begin(), callers.end()), callers.end());
+    const CallContext context = contexts_.Intern(callers);
+    callers.clear();
+    Add({.context = context, .counter = automaton_->entry(rule)}, /*at_entry=*/true);
+    note_calls(threads_);
+    expansion_.insert(expansion_.end(), threads_.begin(), threads_.end());
+    threads_.clear();
+    ForgetSeen();
+  }
+}
+
+// Whether the thread was there before; it is from now on.
+bool StateGraph::Seen(GrammarThread thread) {
+  if (2 * seen_count_ >= seen_.size()) {
+    std::vector<std::uint64_t> old(2 * seen_.size(), 0);
+    old.swap(seen_);
+    for (const std::uint64_t key : old) {
+      if (key == 0) continue;
+      std::size_t slot = (key * 0x9E3779B97F4A7C15U) >> 20 & (seen_.size() - 1);
+      while (seen_[slot] != 0) slot = (slot + 1) & (seen_.size() - 1);
+      seen_[slot] = key;
+    }
+  }
+  const std::uint64_t key = (std::uint64_t{static_cast<std::uint32_t>(thread.context)} << 32 |
+                             static_cast<std::uint32_t>(thread.counter)) +
+                            1;
+  std::size_t slot = (key * 0x9E3779B97F4A7C15U) >> 20 & (seen_.size() - 1);
+  for (; seen_[slot] != 0; slot = (slot + 1) & (seen_.size() - 1)) {
+    if (seen_[slot] == key) return true;
+  }
+  seen_[slot] = key;
+  ++seen_count_;
+  return false;
+}
+
+void StateGraph::ForgetSeen() {
+  if (seen_count_ == 0) return;
+  if (seen_.size() > kSmallSeen && seen_count_ < kSmallSeen / 2) seen_.resize(kSmallSeen);
+  std::fill(seen_.begin(), seen_.end(), 0);
+  seen_count_ = 0;
+}
+
+}  // namespace foretoken

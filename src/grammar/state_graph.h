@@ -1,0 +1,110 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "grammar/automaton.h"
+#include "grammar/span_interner.h"
+
+namespace foretoken {
+
+/// Where a called rule returns to: interned, shared by all that have the same callers.
+using CallContext = std::int32_t;
+
+/// One of the places where an automaton may be at once.
+struct GrammarThread {
+  CallContext context = 0;  ///< First, so that sorted threads of one context are adjacent.
+  ProgramCounter counter = 0;
+  friend auto operator<=>(const GrammarThread&, const GrammarThread&) = default;
+};
+
+/// The deterministic states of an automaton, made as they are reached and kept: a state is the set
+/// of threads alive after some bytes. Calls of one rule from the same byte on share a context, a
+/// set of threads in turn (a graph-structured stack), so ambiguity stays polynomial; calls in the
+/// last place of a rule leave no trace, so lists need no stack.
+///
+/// What a grammar can still ask for is bounded: a text with more than kMaxContexts readings at once
+/// (only grammars that read the same text in ever more ways have them) may not be continued.
+///
+/// States are small numbers: copying one forks it. Not thread-safe.
+class StateGraph {
+ public:
+  using State = std::int32_t;
+  static constexpr State kDead = 0;
+  static constexpr int kMaxContexts = 128;   ///< Of a state's threads.
+  static constexpr CallContext kBottom = 0;  ///< The root returns: the text may end.
+  static constexpr CallContext kOpen = 1;    ///< The thread returns to where is not known.
+
+  /// `automaton` outlives the graph.
+  explicit StateGraph(const Automaton* automaton);
+
+  /// Before the first byte.
+  State start() const { return start_; }
+
+  /// After one byte more; kDead where no text goes on like that.
+  State Next(State state, std::uint8_t byte) {
+    const State known = rows_[RowOf(state) + automaton_->ClassOf(byte)];
+    return known >= 0 ? known : ComputeNext(state, automaton_->ClassOf(byte));
+  }
+  State Next(State state, std::string_view bytes);
+
+  /// Whether the text may end in this state.
+  bool MayEnd(State state) const { return traits_[state].may_end; }
+  /// Whether a longer text has this state on its way.
+  bool MayContinue(State state) const { return traits_[state].may_continue; }
+  /// Whether a thread has returned out of kOpen.
+  bool HasLeft(State state) const { return traits_[state].has_left; }
+
+  /// The threads of a state, ascending; valid until a state is made.
+  std::span<const GrammarThread> threads(State state) const { return states_[state]; }
+
+  /// The state of threads at `counters`, all within one rule that returns to kOpen.
+  State Within(std::span<const ProgramCounter> counters);
+  /// The state after a return out of `context`.
+  State Return(CallContext context);
+
+  /// Bytes held, about; Clear forgets all states but kDead and start().
+  std::size_t bytes() const {
+    return states_.bytes() + contexts_.bytes() + rows_.size() * sizeof(State);
+  }
+  void Clear();
+
+ private:
+  struct Traits {
+    bool may_end = false;
+    bool may_continue = false;
+    bool has_left = false;
+  };
+
+  std::size_t RowOf(State state) const {
+    return static_cast<std::size_t>(state) * automaton_->classes();
+  }
+  State ComputeNext(State state, int byte_class);
+  State Intern();
+  void DropExcess();
+  void Add(GrammarThread thread, bool at_entry);
+  void Visit(GrammarThread thread, bool at_entry);
+  void ExpandCalls(State state);
+  bool Seen(GrammarThread thread);
+  void ForgetSeen();
+
+  const Automaton* automaton_;
+  SpanInterner<GrammarThread> states_;
+  SpanInterner<GrammarThread> contexts_;
+  std::vector<Traits> traits_;
+  std::vector<State> rows_;  // [states, byte classes]; -1: not computed yet.
+  State start_ = 0;
+
+  // Scratch.
+  std::vector<GrammarThread> threads_;  // The set being made.
+  std::vector<GrammarThread> todo_;
+  State expanded_ = -1;
+  std::vector<GrammarThread> expansion_;             // Of expanded_, calls followed.
+  std::vector<std::vector<GrammarThread>> callers_;  // By rule.
+  std::vector<std::uint64_t> seen_;                  // Open addressing; 0 is free.
+  std::size_t seen_count_ = 0;
+};
+
+}  // namespace foretoken

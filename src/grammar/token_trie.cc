@@ -1,0 +1,49 @@
+#include "grammar/token_trie.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace foretoken {
+
+TokenTrie::TokenTrie(std::span<const std::string_view> token_bytes) : has_byte_(256, false) {
+  begins_.push_back(0);
+  for (const std::string_view bytes : token_bytes) {
+    if (bytes.size() <= kMaxTokenBytes) bytes_ += bytes;
+    begins_.push_back(static_cast<std::uint32_t>(bytes_.size()));
+    if (bytes.size() == 1) has_byte_[static_cast<std::uint8_t>(bytes[0])] = true;
+  }
+  std::vector<Token> sorted(token_bytes.size());
+  std::iota(sorted.begin(), sorted.end(), 0);
+  std::erase_if(sorted, [&](Token token) { return BytesOf(token).empty(); });
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [&](Token a, Token b) { return BytesOf(a) < BytesOf(b); });
+
+  std::vector<std::int32_t> open = {0};  // The nodes of the current path, by depth.
+  const auto close_below = [&](std::size_t depth) {
+    for (; open.size() > depth + 1; open.pop_back()) {
+      nodes_[open.back()].end = static_cast<std::int32_t>(nodes_.size());
+    }
+  };
+  nodes_.emplace_back();
+  std::string_view path;
+  for (const Token token : sorted) {
+    const std::string_view bytes = BytesOf(token);
+    const auto common =
+        static_cast<std::size_t>(std::ranges::mismatch(path, bytes).in1 - path.begin());
+    close_below(common);
+    for (std::size_t i = common; i < bytes.size(); ++i) {
+      open.push_back(static_cast<std::int32_t>(nodes_.size()));
+      nodes_.push_back({.token_begin = static_cast<std::int32_t>(tokens_.size()),
+                        .depth = static_cast<std::uint16_t>(i + 1),
+                        .byte = static_cast<std::uint8_t>(bytes[i])});
+    }
+    tokens_.push_back(token);
+    path = bytes;
+    depth_ = std::max(depth_, static_cast<int>(bytes.size()));
+  }
+  close_below(0);
+  nodes_[0].end = static_cast<std::int32_t>(nodes_.size());
+  nodes_.push_back({.token_begin = static_cast<std::int32_t>(tokens_.size())});
+}
+
+}  // namespace foretoken

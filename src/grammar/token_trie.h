@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/types.h"
+
+namespace foretoken {
+
+/// The tokens of a vocabulary, sorted into a tree by their bytes. Immutable.
+class TokenTrie {
+ public:
+  /// A node stands for the bytes on the way to it. Nodes come in depth-first order; node 0 is the
+  /// root.
+  struct Node {
+    std::int32_t end = 0;          ///< One past the last node below this one.
+    std::int32_t token_begin = 0;  ///< The node's own tokens; they end where the next node's begin.
+    std::uint16_t depth = 0;
+    std::uint8_t byte = 0;
+  };
+  static constexpr std::size_t kMaxTokenBytes = 4096;
+
+  /// `token_bytes` holds the bytes of every token; empty for those that never stand for text
+  /// (special tokens). Tokens of more than kMaxTokenBytes are left out.
+  explicit TokenTrie(std::span<const std::string_view> token_bytes);
+
+  int vocabulary() const { return static_cast<int>(begins_.size()) - 1; }
+  /// Bytes of the longest token.
+  int depth() const { return depth_; }
+  std::string_view BytesOf(Token token) const {
+    return std::string_view(bytes_).substr(begins_[token], begins_[token + 1] - begins_[token]);
+  }
+  /// Whether a token stands for this byte alone.
+  bool HasByte(std::uint8_t byte) const { return has_byte_[byte]; }
+
+  int size() const { return static_cast<int>(nodes_.size()) - 1; }
+  const Node& at(int node) const { return nodes_[node]; }
+  std::span<const Token> tokens(int node) const {
+    return std::span(tokens_).subspan(nodes_[node].token_begin,
+                                      nodes_[node + 1].token_begin - nodes_[node].token_begin);
+  }
+
+ private:
+  std::string bytes_;  // Of all tokens, in order.
+  std::vector<std::uint32_t> begins_;
+  std::vector<Node> nodes_;  // And one behind the last.
+  std::vector<Token> tokens_;
+  std::vector<bool> has_byte_;
+  int depth_ = 0;
+};
+
+}  // namespace foretoken
