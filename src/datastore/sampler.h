@@ -1,0 +1,66 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/types.h"
+#include "datastore/segment_search.h"
+#include "datastore/token_tree.h"
+
+namespace foretoken {
+
+/// One range's part of a budget.
+struct BudgetShare {
+  std::uint32_t count = 0;
+  std::uint64_t remainder = 0;
+};
+
+/// Splits `budget` samples over ranges of these sizes, in proportion, by largest remainder (ties go
+/// to the first); all are taken where they do not exceed the budget.
+void SplitBudget(std::span<const std::uint32_t> sizes, std::uint32_t budget,
+                 std::vector<BudgetShare>* shares);
+
+/// P, how many samples, and from how many on a shorter prefix is not tried (Section 3.1.2 of the
+/// SSSD paper).
+struct SamplingLimits {
+  int longest_prefix = 4;
+  int budget = 100;
+  int enough = 50;
+};
+
+/// Algorithm 2 of the SSSD paper: continuations of the end of a context, sampled at regular
+/// intervals from the sorted suffixes and gathered in a tree with counts. Scratch for one thread;
+/// allocates nothing in steady state.
+class ContinuationSampler {
+ public:
+  explicit ContinuationSampler(const SamplingLimits& limits = {}) : limits_(limits) {}
+
+  /// The tree of continuations of up to `branch_length` tokens; the root counts all samples. Valid
+  /// until the next call. An empty context has none.
+  const TokenTree& Sample(SegmentList segments, std::span<const Token> context, int branch_length);
+
+ private:
+  struct Draw {
+    const Segment* segment;
+    std::uint32_t suffix;  // Its index, then its position in the text.
+  };
+
+  int SamplePrefix(SegmentList segments, int length, int branch_length);
+  void DrawFrom(const Segment& segment, SuffixRange range, std::uint32_t count);
+  template <typename T>
+  void InsertDraws(int length, int branch_length);
+  void Insert(std::span<const Token> path);
+
+  SamplingLimits limits_;
+  SegmentSearch search_;
+  TokenTree tree_;
+  std::vector<std::uint32_t> sizes_;
+  std::vector<BudgetShare> shares_;
+  std::vector<Draw> draws_;
+  std::vector<Token> path_;           // Inserted last,
+  std::vector<std::uint32_t> nodes_;  // and its nodes.
+};
+
+}  // namespace foretoken
