@@ -32,6 +32,12 @@ class TokenHistory {
   std::vector<Token> seen_;
 };
 
+/// A token and its probability.
+struct TokenProbability {
+  Token token = -1;
+  float probability = 0;
+};
+
 /// Chooses tokens by the rule of design.md 1.1: x_t = argmax_i(z_i / T + g_i), where z are the
 /// logits after every sampler option on the emitted prefix. Holds scratch memory only, so what it
 /// returns is a function of its arguments; one per thread.
@@ -49,6 +55,22 @@ class Sampler {
   std::size_t Rank(const float* logits, const SamplingParams& params, const TokenHistory& history,
                    std::span<const Token> path, std::uint64_t position, std::span<Candidate> best);
 
+  /// p = softmax(z / T), T > 0, of the processed logits: [vocabulary] floats that the caller may
+  /// change, valid until the next call. All 0 where no logit is finite.
+  std::span<float> Law(const float* logits, const SamplingParams& params,
+                       const TokenHistory& history, std::span<const Token> path);
+
+  /// The same law's likeliest tokens, `most` of them at most and none of probability 0, in
+  /// descending order (ties: lower ids first); their probabilities are normalised to sum to 1.
+  /// Valid until the next call.
+  std::span<TokenProbability> LikeliestTokens(const float* logits, const SamplingParams& params,
+                                              const TokenHistory& history,
+                                              std::span<const Token> path, int most);
+
+  /// Draws from weights [vocabulary] by the noise of `position`: argmax_i(log w_i + g_i); -1 where
+  /// none is positive. Overwrites the weights.
+  Token ChooseByWeight(std::span<float> weights, std::uint64_t seed, std::uint64_t position);
+
  private:
   /// Returns logits after penalties, bias and filters (filtered tokens are -inf); `logits` itself
   /// where no option is set.
@@ -62,6 +84,8 @@ class Sampler {
   std::vector<float> processed_;
   std::vector<std::int32_t> path_counts_;  // All 0 between calls.
   LogitFilter filter_;
+  std::vector<float> law_;  // Of Law and LikeliestTokens: empty until asked.
+  std::vector<TokenProbability> likeliest_;
 };
 
 /// A token and its natural-log probability.
