@@ -127,7 +127,7 @@ class Tab:
         """Waits until an expression holds."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            if self.run(expression):
+            if self.run(f"Boolean({expression})"):
                 return
             time.sleep(0.02)
         raise TimeoutError(f"not so after {seconds} s: {expression}\n{self.problems()}")

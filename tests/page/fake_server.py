@@ -5,7 +5,7 @@ Serves the page from the source tree, so that it can be worked on without buildi
 and see. Answers come at a pace that can be watched, in rounds whose proposals, hits and misses are
 drawn from a fixed seed. What a prompt contains decides how it is answered: "[refuse]" with HTTP
 429, "[break]" with an error in mid-stream, "[cut]" with a stream that just ends, "[differ]" with a
-mode that departs from the others, "[long]" with many tokens.
+mode that departs from the others, "[markup]" with HTML, "[long]" with many tokens.
 """
 
 import http.server
@@ -80,8 +80,9 @@ def rounds_of(tokens, mode, seed):
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     api_key = ""
-    seen = []  # (method, path, body) of every API request.
-    totals = {"tokens": 0, "rounds": 0}
+    seen = []  # (path, body) of every POST.
+    polls = 0  # Of /stats.
+    pace = 1.0  # How long a round takes, relative to what it claims.
 
     def log_message(self, *arguments):
         pass
@@ -127,6 +128,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return {"object": "list", "data": [{"id": "demo-target", "object": "model"}]}
 
     def stats(self):
+        Handler.polls += 1
         now = time.monotonic()
         wave = random.Random(int(now))
         modes = {mode: {"requests": 3 * i + 1, "rounds": 900 + 400 * i, "tokens": 1200 + 1900 * i}
@@ -173,6 +175,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def stream(self, prompt, body):
         mode = body.get("speculative", {}).get("mode", "ssd")
         story = STORY.replace("green", "red") if "[differ]" in prompt and mode == "sd" else STORY
+        if "[markup]" in prompt:
+            story = "<b>Bold</b> <img src=x onerror=alert(1)> & <script>alert(2)</script>" + story
         tokens = tokens_of(story * (12 if "[long]" in prompt else 1))[:body["max_tokens"]]
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
@@ -188,7 +192,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         lookups = hits = 0
         decode_ms = 0.0
         for trace in rounds_of(tokens, mode, body["seed"]):
-            time.sleep(trace["ms"] / 1000)
+            time.sleep(self.pace * trace["ms"] / 1000)
             text = "".join(token["text"] for token in trace["tokens"])
             self.event(choices=choice({"content": text}),
                        **({"speculation": trace} if body.get("speculation_trace") else {}))
@@ -212,9 +216,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(b"data: [DONE]\n\n")
 
 
-def start(port=0, api_key=""):
+def start(port=0, api_key="", pace=1.0):
     """A listening server; its port is server.server_address[1]. The caller runs serve_forever."""
-    handler = type("KeyedHandler", (Handler,), {"api_key": api_key})
+    handler = type("ThisHandler", (Handler,), {"api_key": api_key, "pace": pace})
     server = http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
     server.daemon_threads = True
     return server

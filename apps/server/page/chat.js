@@ -77,6 +77,11 @@ export class Chat {
     this.strip = new RoundStrip(byId('strip'), byId('round'), byId('figures'));
     this.transcript = byId('transcript');
     this.prompt = byId('prompt');
+    this.atEnd = true;
+    this.transcript.addEventListener('scroll', () => {
+      const { scrollHeight, scrollTop, clientHeight } = this.transcript;
+      this.atEnd = scrollHeight - scrollTop - clientHeight < 40;
+    });
     byId('composer').addEventListener('submit', (event) => {
       event.preventDefault();
       if (this.abort) this.abort.abort();
@@ -134,11 +139,8 @@ export class Chat {
   }
 
   /** Keeps the end in view while the reader is there. */
-  follow(change) {
-    const room = this.transcript;
-    const near = room.scrollHeight - room.scrollTop - room.clientHeight < 80;
-    change();
-    if (near) room.scrollTop = room.scrollHeight;
+  follow() {
+    if (this.atEnd) this.transcript.scrollTop = this.transcript.scrollHeight;
   }
 
   async send(text) {
@@ -151,8 +153,9 @@ export class Chat {
     answer.tokens.setReachable(this.origins);
     this.answers.push(answer);
     this.transcript.append(make('article', { class: 'question' }, make('p', { text })), answer.element);
-    this.transcript.scrollTop = this.transcript.scrollHeight;
-    answer.onDraw = () => this.follow(() => {});
+    this.atEnd = true;
+    this.follow();
+    answer.onDraw = () => this.follow();
     this.strip.clear();
     await this.receive(answer);
   }
@@ -175,7 +178,7 @@ export class Chat {
     } catch (error) {
       this.fail(answer, error);
     }
-    this.follow(() => {});
+    this.follow();
     if (this.abort !== abort) return; // Another conversation has begun.
     this.messages.push({ role: 'assistant', content: answer.tokens.text });
     this.abort = null;

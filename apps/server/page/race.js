@@ -58,8 +58,7 @@ class Lane {
     // The server's total is what counts; rounds only say how it was spread.
     const scale = timings?.predicted_ms > 0 && this.decodeMs > 0 ? timings.predicted_ms / this.decodeMs : 1;
     for (const time of this.times) time.ms *= scale;
-    const first = this.times[0]?.tokens ?? 0;
-    this.speed = this.decodeMs > 0 ? ((this.total - first) * 1000) / this.decodeMs : NaN;
+    this.speed = this.decodeMs > 0 ? ((this.total - 1) * 1000) / this.decodeMs : NaN;
     this.value.textContent = number(this.speed);
     this.state.textContent = this.summary();
   }
@@ -147,6 +146,7 @@ export class Race {
     const limit = requestOptions().max_tokens;
     this.lanes = modes.map((mode) => new Lane(mode, limit));
     byId('lanes').replaceChildren(...this.lanes.map((lane) => lane.element));
+    byId('verdict').scrollIntoView({ block: 'start', behavior: calm() ? 'auto' : 'smooth' });
     this.abort = new AbortController();
     byId('race-start').textContent = 'Stop';
     try {

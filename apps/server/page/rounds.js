@@ -49,11 +49,10 @@ export class RoundTotals {
     if (round.hit !== null && round.hit !== undefined) this.lookups += 1;
     if (round.hit === true) this.hits += 1;
     if (this.rounds > 1) this.ms += round.ms; // The first holds the prompt's time.
-    else this.first = round.tokens.length;
   }
-  /** Decoding speed by the server's clock. */
+  /** Tokens after the first, per second after the first, by the server's clock. */
   get speed() {
-    return this.ms > 0 ? ((this.tokens - this.first) * 1000) / this.ms : NaN;
+    return this.ms > 0 ? ((this.tokens - 1) * 1000) / this.ms : NaN;
   }
   /** Name and value of each figure. */
   figures() {
@@ -153,7 +152,7 @@ export class RoundStrip {
     for (const text of rejectedTexts(round)) add(text, { class: 'chip rejected' });
     const source = describeSource(round);
     this.detail.replaceChildren(
-      make('h3', {}, `Round ${round.round}`, make('span', { class: 'mark' }, make('b', { class: hit }), HIT_WORDS[hit])),
+      make('h3', {}, `Round ${round.round}`, make('span', { class: 'outcome' }, make('b', { class: hit }), HIT_WORDS[hit])),
       chips,
       make('p', { class: 'hint' },
            `${source[0].toUpperCase()}${source.slice(1)}; ${round.accepted} of ` +
