@@ -27,17 +27,43 @@ void SplitBudget(std::span<const std::uint32_t> sizes, std::uint32_t budget,
 
 const TokenTree& ContinuationSampler::Sample(SegmentList segments, std::span<const Token> context,
                                              int branch_length) {
-  tree_.Clear();
-  path_.clear();
-  nodes_.clear();
-  const int longest =
-      std::min({limits_.longest_prefix, kSortDepth,
-                static_cast<int>(std::min<std::size_t>(context.size(), kSortDepth))});
-  if (segments.empty() || longest == 0) return tree_;
-  search_.Find(segments, context, longest);
+  const int longest = PrepareSearch(segments, context, limits_.longest_prefix);
   int samples = 0;
   for (int length = longest; length >= 1 && samples < limits_.enough; --length) {
     samples += SamplePrefix(segments, length, branch_length);
+  }
+  return tree_;
+}
+
+// Empties the tree and finds the prefixes of up to `longest` tokens; returns how long they can be.
+int ContinuationSampler::PrepareSearch(SegmentList segments, std::span<const Token> context,
+                                       int longest) {
+  tree_.Clear();
+  path_.clear();
+  nodes_.clear();
+  const auto tokens = static_cast<int>(std::min<std::size_t>(context.size(), kSortDepth));
+  longest = std::min(longest, tokens);
+  if (segments.empty() || longest == 0) return 0;
+  search_.Find(segments, context, longest);
+  return longest;
+}
+
+const TokenTree& ContinuationSampler::TakeFirst(SegmentList segments,
+                                                std::span<const Token> context, int longest,
+                                                int shortest, int most, int branch_length) {
+  longest = PrepareSearch(segments, context, longest);
+  for (int length = longest; length >= shortest; --length) {
+    draws_.clear();
+    for (std::size_t s = 0; s < segments.size(); ++s) {
+      const SuffixRange range = search_.range(length, s);
+      const std::size_t left = static_cast<std::size_t>(most) - draws_.size();
+      for (std::uint32_t i = 0; i < std::min<std::size_t>(range.size(), left); ++i) {
+        draws_.push_back({segments[s].get(), range.begin + i});
+      }
+    }
+    if (draws_.empty()) continue;
+    InsertDraws(segments, length, branch_length);
+    break;
   }
   return tree_;
 }
@@ -52,13 +78,16 @@ int ContinuationSampler::SamplePrefix(SegmentList segments, int length, int bran
   for (std::size_t s = 0; s < segments.size(); ++s) {
     DrawFrom(*segments[s], search_.range(length, s), shares_[s].count);
   }
-  if (draws_.empty()) return 0;
-  if (segments[0]->token_bytes() == 2) {
-    InsertDraws<std::uint16_t>(length, branch_length);
-  } else {
-    InsertDraws<std::uint32_t>(length, branch_length);
-  }
+  if (!draws_.empty()) InsertDraws(segments, length, branch_length);
   return static_cast<int>(draws_.size());
+}
+
+void ContinuationSampler::InsertDraws(SegmentList segments, int length, int branch_length) {
+  if (segments[0]->token_bytes() == 2) {
+    InsertDrawsOf<std::uint16_t>(length, branch_length);
+  } else {
+    InsertDrawsOf<std::uint32_t>(length, branch_length);
+  }
 }
 
 // k = `count` of the c suffixes of the range: lo + floor(i (c - 1) / (k - 1) + 1/2), i < k.
@@ -74,7 +103,7 @@ void ContinuationSampler::DrawFrom(const Segment& segment, SuffixRange range, st
 }
 
 template <typename T>
-void ContinuationSampler::InsertDraws(int length, int branch_length) {
+void ContinuationSampler::InsertDrawsOf(int length, int branch_length) {
   const auto text_of = [length](const Draw& draw) {
     return static_cast<const T*>(draw.segment->parts().text) + draw.suffix + length;
   };

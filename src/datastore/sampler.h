@@ -41,16 +41,23 @@ class ContinuationSampler {
   /// until the next call. An empty context has none.
   const TokenTree& Sample(SegmentList segments, std::span<const Token> context, int branch_length);
 
+  /// REST's way, for comparison: of the longest prefix that occurs, of `longest` to `shortest`
+  /// tokens, the first `most` continuations in their order.
+  const TokenTree& TakeFirst(SegmentList segments, std::span<const Token> context, int longest,
+                             int shortest, int most, int branch_length);
+
  private:
   struct Draw {
     const Segment* segment;
     std::uint32_t suffix;  // Its index, then its position in the text.
   };
 
+  int PrepareSearch(SegmentList segments, std::span<const Token> context, int longest);
   int SamplePrefix(SegmentList segments, int length, int branch_length);
+  void InsertDraws(SegmentList segments, int length, int branch_length);
   void DrawFrom(const Segment& segment, SuffixRange range, std::uint32_t count);
   template <typename T>
-  void InsertDraws(int length, int branch_length);
+  void InsertDrawsOf(int length, int branch_length);
   void Insert(std::span<const Token> path);
 
   SamplingLimits limits_;

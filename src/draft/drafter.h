@@ -3,6 +3,7 @@
 #include <span>
 
 #include "base/types.h"
+#include "datastore/datastore_tenant.h"
 #include "sampling/params.h"
 #include "sampling/sampler.h"
 #include "speculation/proposal.h"
@@ -15,7 +16,8 @@ struct DraftContext {
   std::span<const Token> tokens;  ///< Everything committed; the last one is the proposal's root.
   const SamplingParams* sampling = nullptr;
   const TokenHistory* history = nullptr;
-  int lookahead = 0;  ///< At most this many tokens.
+  DatastoreTenant* datastore = nullptr;  ///< Where retrieval may look; null: nowhere.
+  int lookahead = 0;                     ///< At most this many tokens.
   Proposal* proposal = nullptr;
 };
 

@@ -1,0 +1,84 @@
+#include "datastore/datastore_tenant.h"
+
+#include <fmt/format.h>
+
+namespace foretoken {
+
+DatastoreTenant::DatastoreTenant(const Datastore* shared, Datastore* own, bool learns)
+    : shared_(shared), own_(own), learns_(learns && own != nullptr) {}
+
+SegmentList DatastoreTenant::Segments() {
+  bool changed = false;
+  const auto refresh = [&changed](const Datastore* datastore, std::uint64_t* version,
+                                  std::shared_ptr<const Snapshot>* snapshot) {
+    if (datastore == nullptr || datastore->version() == *version) return;
+    *version = datastore->version();
+    *snapshot = datastore->snapshot();
+    changed = true;
+  };
+  refresh(shared_, &shared_version_, &shared_snapshot_);
+  refresh(own_, &own_version_, &own_snapshot_);
+  if (changed) {
+    segments_.clear();
+    for (const auto* snapshot : {&shared_snapshot_, &own_snapshot_}) {
+      if (*snapshot == nullptr) continue;
+      segments_.insert(segments_.end(), (*snapshot)->segments.begin(), (*snapshot)->segments.end());
+    }
+  }
+  return segments_;
+}
+
+void DatastoreTenant::Learn(std::span<const Token> document) {
+  if (!learns_) return;
+  const Status status = own_->Learn(document);
+  FT_CHECK(status.ok(), "{}", status.error().message);  // The model's tokens are the tokenizer's.
+}
+
+Result<std::unique_ptr<DatastoreDirectory>> DatastoreDirectory::Open(
+    const std::filesystem::path& directory, DatastoreOptions options, bool learn) {
+  std::error_code error;
+  if (!learn && !std::filesystem::is_directory(directory, error)) {
+    return InvalidInput(fmt::format(
+        "{}: is no datastore; `foretoken datastore build` makes one, or --learn fills it",
+        directory.string()));
+  }
+  std::unique_ptr<DatastoreDirectory> opened(
+      new DatastoreDirectory(directory, std::move(options), learn));
+  const std::filesystem::path shared = directory / kShared;
+  if (std::filesystem::exists(ManifestPath(shared), error)) {
+    DatastoreOptions reading = opened->options_;
+    reading.read_only = true;
+    FT_ASSIGN_OR_RETURN(opened->shared_, Datastore::Open(shared, reading));
+  }
+  return opened;
+}
+
+Result<DatastoreTenant*> DatastoreDirectory::Tenant(std::string_view name) {
+  FT_ASSIGN_OR_RETURN(const std::filesystem::path path, NamespaceDirectory(directory_, name));
+  if (name == kShared) {
+    return InvalidInput("the datastore's namespace 'shared' is everybody's: choose another name");
+  }
+  const std::scoped_lock lock(mutex_);
+  if (const auto found = tenants_.find(name); found != tenants_.end()) {
+    return found->second.tenant.get();
+  }
+  Opened opened;
+  DatastoreOptions options = options_;
+  options.read_only = !learn_;
+  std::error_code error;
+  if (learn_ || std::filesystem::exists(ManifestPath(path), error)) {
+    FT_ASSIGN_OR_RETURN(opened.own, Datastore::Open(path, options));
+  }
+  opened.tenant = std::make_unique<DatastoreTenant>(shared_.get(), opened.own.get(), learn_);
+  return tenants_.emplace(name, std::move(opened)).first->second.tenant.get();
+}
+
+Status DatastoreDirectory::Flush() {
+  const std::scoped_lock lock(mutex_);
+  for (const auto& [name, opened] : tenants_) {
+    if (learn_ && opened.own != nullptr) FT_RETURN_IF_ERROR(opened.own->Flush());
+  }
+  return {};
+}
+
+}  // namespace foretoken

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "datastore/datastore.h"
+#include "datastore/segment_search.h"
+
+namespace foretoken {
+
+/// What one namespace sees: the documents that everybody shares, and its own. The namespace
+/// "shared" is filled by `foretoken datastore build` and only read here; live entries go to the
+/// tenant's own, which no other tenant reads.
+class DatastoreTenant {
+ public:
+  /// Both must outlive it; each may be null. Without `learns` nothing is added to its own.
+  DatastoreTenant(const Datastore* shared, Datastore* own, bool learns);
+
+  /// The segments as they are now, valid until the next call. By one thread only.
+  SegmentList Segments();
+
+  /// Takes a finished document (from any thread); does nothing where it may not learn.
+  void Learn(std::span<const Token> document);
+
+ private:
+  const Datastore* shared_;
+  Datastore* own_;
+  bool learns_;
+  std::uint64_t shared_version_ = 0;
+  std::uint64_t own_version_ = 0;
+  std::shared_ptr<const Snapshot> shared_snapshot_;
+  std::shared_ptr<const Snapshot> own_snapshot_;
+  std::vector<std::shared_ptr<const Segment>> segments_;
+};
+
+/// A datastore's directory with all its namespaces. Thread-safe.
+class DatastoreDirectory {
+ public:
+  static constexpr std::string_view kShared = "shared";
+  static constexpr std::string_view kDefault = "default";  ///< Of requests that name none.
+
+  /// Opens the shared namespace, if there is one, for reading. With `learn` tenants learn and are
+  /// made where they are missing. Without it a directory that is not there is refused.
+  static Result<std::unique_ptr<DatastoreDirectory>> Open(const std::filesystem::path& directory,
+                                                          DatastoreOptions options, bool learn);
+
+  /// The tenant of this name, opened at its first use. Refuses `shared` and impossible names.
+  Result<DatastoreTenant*> Tenant(std::string_view name);
+
+  /// Returns when everything learned is on disk.
+  Status Flush();
+
+ private:
+  DatastoreDirectory(std::filesystem::path directory, DatastoreOptions options, bool learn)
+      : directory_(std::move(directory)), options_(std::move(options)), learn_(learn) {}
+
+  struct Opened {
+    std::unique_ptr<Datastore> own;
+    std::unique_ptr<DatastoreTenant> tenant;
+  };
+
+  std::filesystem::path directory_;
+  DatastoreOptions options_;
+  bool learn_;
+  std::unique_ptr<Datastore> shared_;
+  std::mutex mutex_;
+  std::map<std::string, Opened, std::less<>> tenants_;
+};
+
+}  // namespace foretoken

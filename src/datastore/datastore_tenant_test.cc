@@ -1,0 +1,75 @@
+#include "datastore/datastore_tenant.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "datastore/datastore_testing.h"
+
+namespace foretoken {
+namespace {
+
+using ::testing::HasSubstr;
+
+DatastoreOptions Options() {
+  DatastoreOptions options;
+  options.tokenizer = {"tiny", std::string(64, 'a'), 1000};
+  return options;
+}
+
+// How often `pattern` occurs in what the tenant sees.
+std::uint64_t Occurrences(DatastoreTenant* tenant, const std::vector<Token>& pattern) {
+  SegmentSearch search;
+  const SegmentList segments = tenant->Segments();
+  search.Find(segments, pattern, static_cast<int>(pattern.size()));
+  std::uint64_t found = 0;
+  for (std::size_t s = 0; s < segments.size(); ++s) {
+    found += search.range(static_cast<int>(pattern.size()), s).size();
+  }
+  return found;
+}
+
+TEST(DatastoreTenant, SeesWhatIsSharedAndItsOwnOnly) {
+  const TestDirectory directory;
+  {
+    auto shared = Datastore::Open(directory.path() / "shared", Options());
+    ASSERT_TRUE(shared.ok());
+    ASSERT_TRUE((*shared)->Learn(std::vector<Token>{1, 2, 3}).ok());
+  }
+  {
+    auto opened = DatastoreDirectory::Open(directory.path(), Options(), /*learn=*/true);
+    ASSERT_TRUE(opened.ok()) << opened.error().message;
+    auto alice = (*opened)->Tenant("alice");
+    auto bob = (*opened)->Tenant("bob");
+    ASSERT_TRUE(alice.ok() && bob.ok());
+    EXPECT_EQ(*(*opened)->Tenant("alice"), *alice);
+    EXPECT_EQ(Occurrences(*alice, {1, 2}), 1U);
+    EXPECT_EQ(Occurrences(*alice, {7, 8}), 0U);
+    (*alice)->Learn(std::vector<Token>{7, 8, 9});
+    ASSERT_TRUE((*opened)->Flush().ok());
+    EXPECT_EQ(Occurrences(*alice, {7, 8}), 1U);
+    EXPECT_EQ(Occurrences(*bob, {7, 8}), 0U);
+    EXPECT_EQ(Occurrences(*bob, {1, 2}), 1U);
+    EXPECT_THAT((*opened)->Tenant("shared").error().message, HasSubstr("everybody's"));
+    EXPECT_FALSE((*opened)->Tenant("../bob").ok());
+  }
+  // Without learning: what was learned is read, nothing is added, nothing is made.
+  auto opened = DatastoreDirectory::Open(directory.path(), Options(), /*learn=*/false);
+  ASSERT_TRUE(opened.ok());
+  DatastoreTenant* const alice = *(*opened)->Tenant("alice");
+  EXPECT_EQ(Occurrences(alice, {7, 8}), 1U);
+  alice->Learn(std::vector<Token>{7, 8, 9});
+  EXPECT_TRUE((*opened)->Flush().ok());
+  EXPECT_EQ(Occurrences(alice, {7, 8}), 1U);
+  ASSERT_TRUE((*opened)->Tenant("carol").ok());
+  EXPECT_FALSE(std::filesystem::exists(directory.path() / "carol"));
+}
+
+TEST(DatastoreTenant, ADirectoryThatIsNotThere) {
+  const TestDirectory directory;
+  const auto opened = DatastoreDirectory::Open(directory.path() / "none", Options(), false);
+  ASSERT_FALSE(opened.ok());
+  EXPECT_THAT(opened.error().message, HasSubstr("is no datastore"));
+}
+
+}  // namespace
+}  // namespace foretoken

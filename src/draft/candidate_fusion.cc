@@ -1,0 +1,68 @@
+#include "draft/candidate_fusion.h"
+
+#include <algorithm>
+
+namespace foretoken {
+namespace {
+
+// The node of `proposal` below `parent` that carries `token`, or 0.
+int FindNode(const Proposal& proposal, int parent, Token token) {
+  for (int i = parent; i < proposal.size(); ++i) {
+    if (proposal.parents[i] == parent && proposal.tokens[i] == token) return i + 1;
+  }
+  return 0;
+}
+
+}  // namespace
+
+bool CandidateFusion::Later(const Candidate& a, const Candidate& b) {
+  if (a.probability != b.probability) return a.probability < b.probability;
+  if (a.depth != b.depth) return a.depth > b.depth;
+  if (a.source != b.source) return a.source > b.source;
+  return a.token > b.token;
+}
+
+// `factor` turns a child's frequency below its parent into its probability.
+void CandidateFusion::PushChildren(const CandidateSource& source, const Candidate& parent,
+                                   double factor) {
+  const TokenTree& tree = *source.tree;
+  const TokenTree::Node& node = tree.node(parent.node);
+  for (std::uint32_t child = node.first_child; child != 0; child = tree.node(child).next_sibling) {
+    const TokenTree::Node& next = tree.node(child);
+    queue_.push_back({.probability = factor * next.count / node.count,
+                      .depth = static_cast<std::int16_t>(parent.depth + 1),
+                      .source = parent.source,
+                      .token = next.token,
+                      .node = child,
+                      .parent = parent.parent});
+    std::ranges::push_heap(queue_, Later);
+  }
+}
+
+void CandidateFusion::Fuse(std::span<const CandidateSource> sources, int most, Proposal* proposal) {
+  proposal->tokens.clear();
+  proposal->parents.clear();
+  queue_.clear();
+  most = std::min(most, kMaxProposal);
+  for (std::size_t s = 0; s < sources.size(); ++s) {
+    const Candidate root = {.source = static_cast<std::int16_t>(s), .node = sources[s].node};
+    PushChildren(sources[s], root, sources[s].scale);
+  }
+  while (!queue_.empty() && proposal->size() < most) {
+    std::ranges::pop_heap(queue_, Later);
+    Candidate best = queue_.back();
+    queue_.pop_back();
+    // Where another source was first with the same token, its children go below the same node.
+    int node = FindNode(*proposal, best.parent, best.token);
+    if (node == 0) {
+      proposal->tokens.push_back(best.token);
+      proposal->parents.push_back(static_cast<std::int8_t>(best.parent));
+      node = proposal->size();
+    }
+    best.parent = static_cast<std::int16_t>(node);
+    const CandidateSource& source = sources[static_cast<std::size_t>(best.source)];
+    PushChildren(source, best, best.probability * source.discount);
+  }
+}
+
+}  // namespace foretoken

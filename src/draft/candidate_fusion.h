@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "datastore/token_tree.h"
+#include "speculation/proposal.h"
+
+namespace foretoken {
+
+/// Candidates below one node of a counted tree, and how far their frequencies are believed.
+struct CandidateSource {
+  const TokenTree* tree = nullptr;
+  std::uint32_t node = 0;
+  double scale = 1;     ///< Of a child's frequency.
+  double discount = 1;  ///< Of every further level.
+};
+
+/// Algorithm 3 of the SSSD paper: merges candidates of several sources into one tree, likeliest
+/// first. A candidate's pseudo-probability is its count over that of the source's node, times
+/// `scale`, times `discount` per level below the first. Scratch for one thread; allocates nothing
+/// in steady state.
+class CandidateFusion {
+ public:
+  /// Fills `proposal` with the `most` likeliest candidates or all that there are. Ties go to the
+  /// shallower, then to the earlier source, then to the lower token. The source of the proposal is
+  /// left as it was.
+  void Fuse(std::span<const CandidateSource> sources, int most, Proposal* proposal);
+
+ private:
+  struct Candidate {
+    double probability;
+    std::int16_t depth;
+    std::int16_t source;
+    Token token;
+    std::uint32_t node;   // In the source's tree.
+    std::int16_t parent;  // In the proposal.
+  };
+  static bool Later(const Candidate& a, const Candidate& b);
+
+  void PushChildren(const CandidateSource& source, const Candidate& parent, double factor);
+
+  std::vector<Candidate> queue_;  // A heap, likeliest first.
+};
+
+}  // namespace foretoken

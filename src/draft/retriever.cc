@@ -1,0 +1,32 @@
+#include "draft/retriever.h"
+
+#include "draft/speculation_length.h"
+
+namespace foretoken {
+namespace {
+
+// The paper's weights (Section 3.1.4): the input is overconfident, the less the longer the match.
+constexpr int kLongestMatch = 4;  // P
+constexpr double kInputScale = 0.6;
+constexpr double DiscountOf(int match) { return 0.6 + 0.1 * match; }
+
+}  // namespace
+
+void Retriever::Propose(const InputTrie* input, SegmentList segments,
+                        std::span<const Token> context, int speculation_length,
+                        Proposal* proposal) {
+  proposal->Clear();
+  if (speculation_length < 2) return;
+  sources_.clear();
+  const TokenTree& stored = sampler_.Sample(segments, context, BranchLength(speculation_length));
+  if (stored.size() > 1) sources_.push_back({&stored, 0, 1.0, DiscountOf(kLongestMatch)});
+  for (int match = kLongestMatch; input != nullptr && match >= 1; --match) {
+    const std::uint32_t node = input->Suffix(match);
+    if (node == 0) continue;
+    sources_.push_back({&input->tree(), node, kInputScale, DiscountOf(match)});
+  }
+  fusion_.Fuse(sources_, speculation_length - 1, proposal);
+  if (proposal->size() > 0) proposal->source = ProposalSource::kRetrieval;
+}
+
+}  // namespace foretoken

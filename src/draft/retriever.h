@@ -1,0 +1,30 @@
+#pragma once
+
+#include <span>
+
+#include "base/types.h"
+#include "datastore/input_trie.h"
+#include "datastore/sampler.h"
+#include "draft/candidate_fusion.h"
+#include "speculation/proposal.h"
+
+namespace foretoken {
+
+/// SSSD's retrieval (Algorithms 1 to 3 of the paper): continuations of the end of a context in the
+/// sequence itself and in a datastore, fused into one tree. Scratch for one thread; allocates
+/// nothing in steady state.
+class Retriever {
+ public:
+  /// Fills `proposal` with up to s_q - 1 candidates, s_q being `speculation_length`. `input` is the
+  /// trie of `context`; null leaves that source out, as an empty list of segments leaves out the
+  /// datastore.
+  void Propose(const InputTrie* input, SegmentList segments, std::span<const Token> context,
+               int speculation_length, Proposal* proposal);
+
+ private:
+  ContinuationSampler sampler_;
+  CandidateFusion fusion_;
+  std::vector<CandidateSource> sources_;
+};
+
+}  // namespace foretoken
