@@ -19,6 +19,7 @@ void AddBenchCommand(CLI::App* app, CommandBody* chosen);
 void AddVerifyCommand(CLI::App* app, CommandBody* chosen);
 void AddInspectCommand(CLI::App* app, CommandBody* chosen);
 void AddDevicesCommand(CLI::App* app, CommandBody* chosen);
+void AddPlanCommand(CLI::App* app, CommandBody* chosen);
 void AddSpeculatorCommand(CLI::App* app, CommandBody* chosen);
 
 }  // namespace foretoken

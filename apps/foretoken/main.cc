@@ -43,6 +43,7 @@ int Main(int argc, char** argv) {
   AddVerifyCommand(&app, &chosen);
   AddInspectCommand(&app, &chosen);
   AddDevicesCommand(&app, &chosen);
+  AddPlanCommand(&app, &chosen);
   AddSpeculatorCommand(&app, &chosen);
 
   std::vector<std::string> arguments = ExpandFamiliarFlags(argc, argv);

@@ -54,7 +54,7 @@ class CliTest(unittest.TestCase):
 class GoodInput(CliTest):
     def test_help_of_every_command(self):
         top = self.succeed("--help").stdout
-        for command in ("run", "chat", "demo", "bench", "verify", "inspect", "devices"):
+        for command in ("run", "chat", "demo", "bench", "verify", "inspect", "devices", "plan"):
             self.assertIn(f"  {command} ", top)
             self.assertIn("Usage: foretoken " + command, self.succeed(command, "--help").stdout)
         self.assertNotIn("speculator", top)
@@ -115,6 +115,44 @@ class GoodInput(CliTest):
                          report["memory"]["kv_bytes_per_token"] * report["context"])
         self.assertEqual(report["tokenizer"]["kind"], "SentencePiece")
         self.assertEqual(len(report["tokenizer"]["fingerprint"]), 64)
+
+    def test_plan_simulates_the_papers_setting(self):
+        page = self.folder / "plan.html"
+        options = ["plan", "--simulate", "--lookahead", 6, "--fanout", 3, "--fallback", "jit",
+                   "--sweep", "devices", "--batch", 1, "--rounds", 2000]
+        report = json.loads(self.succeed(*options, "--json", "-", "--html", page).stdout)
+        speed = {mode["mode"]: mode["tokens_per_s"] for mode in report["modes"]}
+        self.assertAlmostEqual(speed["ar"], 54.7, delta=0.5)
+        self.assertAlmostEqual(speed["sd"], 161.8, delta=10)
+        self.assertAlmostEqual(speed["ssd, whole cache"], 255.8, delta=20)
+        self.assertEqual([run["draft_devices"] for run in report["devices"]],
+                         2 * [1, 2, 3, 4, 6, 8])
+        html = page.read_text()
+        self.assertIn("<svg", html)
+        self.assertNotIn("http", html)
+        self.assertEqual(report, json.loads(self.succeed(*options, "--json", "-").stdout))
+        self.assertIn("ssd, anytime", self.succeed(*options).stdout)
+
+    def test_plan_simulates_given_numbers(self):
+        options = ["plan", "--simulate", "--target-ms", "1:10,8:10,64:20", "--draft-ms", 1,
+                   "--acceptance", "0.8,0.7", "--hit", "0.6,0.7,0.75", "--sweep", "none"]
+        report = json.loads(self.succeed(*options, "--json", "-").stdout)
+        self.assertAlmostEqual(report["modes"][0]["tokens_per_s"], 100)
+        self.assertGreater(report["modes"][3]["tokens_per_s"], report["modes"][1]["tokens_per_s"])
+        self.assertEqual(report["devices"] + report["frontier"] + report["pool"], [])
+
+    def test_plan_shows_the_roofline(self):
+        page = self.folder / "roofline.html"
+        options = ["plan", "--roofline", "--html", page, "--json", "-"]
+        report = json.loads(self.succeed(*options).stdout)
+        self.assertAlmostEqual(report["meta"]["knee"], 173.7, delta=0.1)  # SSSD, Appendix B.
+        self.assertEqual(int(report["meta"]["free_s_q"]), 21)
+        self.assertEqual(len(report["ops"]), 8)
+        self.assertIn("<svg", page.read_text())
+        own = json.loads(self.succeed("plan", "--roofline", "--model-shape",
+                                      MODELS / "demo-target", "--flops", 1e12, "--bandwidth",
+                                      15e9, "--batch", 1, "--json", "-").stdout)
+        self.assertAlmostEqual(own["meta"]["knee"], 66.7, delta=0.1)
 
     def test_bench_reports_every_mode(self):
         prompts = self.folder / "prompts.jsonl"
@@ -202,6 +240,27 @@ class GoodInput(CliTest):
 
 
 class BadInput(CliTest):
+    def test_plan(self):
+        simulate = ["plan", "--simulate", "--sweep", "none"]
+        numbers = ["--target-ms", 10, "--draft-ms", 1, "--acceptance", "0.8", "--hit", "0.6"]
+        self.refuse(*simulate, "--target-ms", 10, saying="--draft-ms is missing")
+        self.refuse(*simulate, "--preset", "paper-7b", saying="paper-70b, paper-32b")
+        self.refuse(*simulate, *numbers[:6], "--hit", "1.6", saying="--hit: 1.6 is not in 0 .. 1")
+        self.refuse(*simulate, "--target-ms", "1:10,8", *numbers[2:], saying="'8' is not X:VALUE")
+        self.refuse(*simulate, "--target-ms", "8:10,1:9", *numbers[2:], saying="ascend")
+        self.refuse(*simulate, "--target-ms", "0", *numbers[2:], saying="positive")
+        self.refuse(*simulate, *numbers, "--fallback", "ngram", saying="--ngram-acceptance")
+        self.refuse(*simulate, *numbers, "--fallback", "retrieval", saying="retrieval")
+        self.refuse(*simulate, *numbers, "--fanout", "16", saying="--fanout: 16 is not in 1 .. 15")
+        self.refuse(*simulate, *numbers, "--lookahead", "2.5", saying="--lookahead: '2.5'")
+        self.refuse(*simulate[:2], "--sweep", "batch", saying="frontier")
+        self.refuse("plan", "--simulate", "--roofline", saying="--roofline")
+        roofline = ["plan", "--roofline"]
+        self.refuse(*roofline, "--flops", "1e12", saying="give both")
+        self.refuse(*roofline, "--device", "abacus", saying="h100")
+        self.refuse(*roofline, "--model-shape", "llama-9z", saying="llama-8b")
+        self.refuse(*roofline, "--accepted", "8:2,4:1", saying="ascend")
+
     def test_usage(self):
         self.refuse(saying="A subcommand is required")
         self.refuse("fly", saying="fly")

@@ -1,0 +1,55 @@
+#include <memory>
+
+#include "commands.h"
+#include "plan_numbers.h"
+#include "plan_roofline.h"
+#include "plan_simulate.h"
+
+namespace foretoken {
+namespace {
+
+struct PlanOptions {
+  bool roofline = false;
+  bool simulate = false;
+  PlanNumbers numbers;
+  PlanRooflineOptions roofline_options;
+  PlanSimulateOptions simulate_options;
+  std::string json_path;
+  std::string html_path;
+};
+
+Result<int> RunPlan(const PlanOptions& options) {
+  if (options.roofline) {
+    return RunPlanRoofline(options.roofline_options, options.numbers, options.json_path,
+                           options.html_path);
+  }
+  if (options.simulate) {
+    return RunPlanSimulate(options.simulate_options, options.numbers, options.json_path,
+                           options.html_path);
+  }
+  return InvalidInput("plan needs --simulate or --roofline");
+}
+
+}  // namespace
+
+void AddPlanCommand(CLI::App* app, CommandBody* chosen) {
+  CLI::App* command = app->add_subcommand(
+      "plan", "Predict the speed of modes from numbers: a roofline, a simulation");
+  auto options = std::make_shared<PlanOptions>();
+  command->add_flag("--roofline", options->roofline,
+                    "Show what a verification pass costs on a device (SSSD, Appendix B)");
+  command->add_flag("--simulate", options->simulate, "Simulate the round process of ar, sd and ssd")
+      ->excludes("--roofline");
+  AddPlanNumbers(command, &options->numbers);
+  AddPlanSimulateOptions(command, &options->simulate_options);
+  AddPlanRooflineOptions(command, &options->roofline_options);
+  command->add_option("--json", options->json_path, "Write the figures as JSON; - for the output")
+      ->type_name("FILE")
+      ->group("Output");
+  command->add_option("--html", options->html_path, "Write a page with plots")
+      ->type_name("FILE")
+      ->group("Output");
+  command->callback([options, chosen] { *chosen = [options] { return RunPlan(*options); }; });
+}
+
+}  // namespace foretoken

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "planner/simulator_model.h"
+
+namespace foretoken {
+
+/// How SSD is run.
+enum class SimulatedMode {
+  kAr,
+  kSd,
+  kSsdWhole,  ///< As the paper's implementation: the cache is completed, a batch waits for misses.
+  kSsdAnytime,  ///< As Foretoken's: what is there in time is used, a miss holds nobody else.
+};
+inline constexpr SimulatedMode kSimulatedModes[] = {
+    SimulatedMode::kAr, SimulatedMode::kSd, SimulatedMode::kSsdWhole, SimulatedMode::kSsdAnytime};
+
+/// "ar", "sd", "ssd, whole cache", "ssd, anytime".
+std::string_view SimulatedModeName(SimulatedMode mode);
+
+struct Deployment {
+  int targets = 1;
+  int batch = 1;
+  int draft_devices = 1;
+};
+
+/// What a run may choose and how it is measured.
+struct SimulationSetting {
+  SimulatorPreset preset;
+  std::vector<int> lookaheads;
+  std::vector<int> mean_fanouts;     ///< Cache budgets, in multiples of K + 1; fan-outs are solved.
+  std::optional<int> fanout;         ///< Or this one at every node.
+  std::optional<Fallback> fallback;  ///< Nothing: the best.
+  double context = 512;
+  double channel_us = 0;
+  std::uint64_t seed = 1;
+  int rounds = 4000;  ///< Verifications of a sequence to simulate, about.
+};
+
+struct SimulatedRun {
+  SimulatedMode mode = SimulatedMode::kAr;
+  Deployment deployment;
+  SimulatorOptions options;
+  SimulatorResult result;
+  int devices = 1;  ///< Of all targets, and the draft's.
+
+  double per_sequence() const { return result.tokens_per_second_per_sequence(); }
+  double per_device() const { return result.tokens_per_second() / devices; }
+};
+
+/// The fastest of what `setting` leaves open, found by short runs that meet the same luck.
+/// Refuses a fallback for which there are no numbers.
+Result<SimulatedRun> RunBest(const SimulationSetting& setting, SimulatedMode mode,
+                             const Deployment& deployment);
+
+}  // namespace foretoken
