@@ -51,16 +51,16 @@ def rounds_of(tokens, mode, seed):
     draw = random.Random(f"{mode} {seed}")
     at = 0
     number = 0
-    hit = None
+    speculates = mode in ("ssd", "auto")
+    hit = None  # Of the lookup after the round before.
     while at < len(tokens):
         number += 1
         lookahead = min(LOOKAHEAD, len(tokens) - at - 1)
         source = {"ar": "none", "sd": "draft", "ngram": "ngram", "sssd": "retrieval"}.get(mode, "cache")
-        if mode in ("ssd", "auto"):
-            hit = None if number == 1 else draw.random() < 0.8
-            source = "cache" if hit else "jit"
-        if mode == "ar" or (mode == "ngram" and draw.random() < 0.5):
-            lookahead, source = 0, "none"
+        if hit is False:
+            source = "jit"
+        if mode == "ar" or number == 1 or (mode == "ngram" and draw.random() < 0.5):
+            lookahead, source = 0, "none"  # The first round is the prompt's own pass.
         accepted = 0
         while accepted < lookahead and draw.random() < 0.76:
             accepted += 1
@@ -72,6 +72,7 @@ def rounds_of(tokens, mode, seed):
         bonus = tokens[at + accepted]
         emitted.append({"id": token_id(bonus), "text": bonus, "origin": "bonus"})
         at += len(emitted)
+        hit = draw.random() < 0.8 if speculates and at < len(tokens) else None
         yield {"round": number, "mode": mode, "source": source, "proposed": proposed,
                "accepted": accepted, "hit": hit, "ms": ROUND_MS[mode] * draw.uniform(0.9, 1.15),
                "tokens": emitted}

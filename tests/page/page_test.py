@@ -403,7 +403,7 @@ class ReachTest(PageTest):
         tab.press("ArrowRight")
         tab.press("ArrowRight")
         self.assertEqual(tab.run("document.querySelector('.picked').dataset.index"), "1")
-        self.assertIn("round 1", tab.run("document.getElementById('announce').textContent"))
+        self.assertIn("in round 2", tab.run("document.getElementById('announce').textContent"))
         tab.press("Escape")
         self.assertFalse(tab.run("document.querySelector('.picked') !== null"))
         reach("strip")

@@ -180,7 +180,9 @@ export class Chat {
     }
     this.follow();
     if (this.abort !== abort) return; // Another conversation has begun.
-    this.messages.push({ role: 'assistant', content: answer.tokens.text });
+    // A question that got no answer is not part of the conversation.
+    if (answer.tokens.text === '') this.messages.pop();
+    else this.messages.push({ role: 'assistant', content: answer.tokens.text });
     this.abort = null;
     this.setBusy(false);
   }

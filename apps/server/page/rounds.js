@@ -7,11 +7,12 @@ const KEPT = 160; // Columns; older ones leave the strip.
 const CELLS = 12; // Proposal tokens drawn in a column.
 
 const hitName = (hit) => (hit === true ? 'hit' : hit === false ? 'miss' : 'none');
+// Whether the round's outcome was prepared for: what proposes the next round.
 const HIT_WORDS = { hit: 'cache hit', miss: 'cache miss', none: 'no lookup' };
 
 function describe(round) {
-  return `Round ${round.round}: ${HIT_WORDS[hitName(round.hit)]}, ` +
-    `${round.accepted} of ${plural(round.proposed.length, 'proposed token')} accepted, ` +
+  return `Round ${round.round}: ${round.accepted} of ` +
+    `${plural(round.proposed.length, 'proposed token')} accepted, then ${HIT_WORDS[hitName(round.hit)]}, ` +
     duration(round.ms);
 }
 
