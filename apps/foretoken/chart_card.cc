@@ -7,7 +7,6 @@
 #include <limits>
 
 #include "base/check.h"
-#include "html_page.h"
 
 namespace foretoken {
 namespace {
@@ -22,12 +21,21 @@ struct Range {
   }
 };
 
-ChartAxis LinearAxis(const Range& range, bool from_zero) {
-  const double low = from_zero ? std::min(0.0, range.low) : range.low;
+// From 0 and up to a tick.
+ChartAxis AxisFromZero(const Range& range) {
+  const double low = std::min(0.0, range.low);
   ChartAxis axis;
   axis.ticks = LinearTicks(low, range.high > low ? range.high : low + 1);
   axis.low = axis.ticks.front();
   axis.high = axis.ticks.back();
+  return axis;
+}
+
+// No longer than the range.
+ChartAxis TightAxis(const Range& range) {
+  ChartAxis axis{.low = range.low, .high = range.high > range.low ? range.high : range.low + 1};
+  axis.ticks = LinearTicks(axis.low, axis.high);
+  std::erase_if(axis.ticks, [&](double tick) { return tick < axis.low || tick > axis.high; });
   return axis;
 }
 
@@ -54,13 +62,11 @@ std::vector<double> LinearTicks(double low, double high) {
   return ticks;
 }
 
-std::string RenderCard(ChartCard card) {
+std::string RenderCard(const ChartCard& card) {
   Range x;
   Range y;
   std::string legend;
-  for (std::size_t i = 0; i < card.series.size(); ++i) {
-    ChartSeries& line = card.series[i];
-    line.color = static_cast<int>(i) % kReportColors;
+  for (const ChartSeries& line : card.series) {
     for (const auto& [px, py] : line.points) {
       x.Cover(px);
       y.Cover(py);
@@ -69,12 +75,12 @@ std::string RenderCard(ChartCard card) {
                           line.color, EscapeHtml(line.name));
   }
   FT_CHECK(x.low <= x.high, "a chart without points: {}", card.heading);
-  ChartAxis x_axis = card.logarithmic_x ? LogarithmicAxis(x) : LinearAxis(x, false);
+  ChartAxis x_axis = card.logarithmic_x ? LogarithmicAxis(x) : TightAxis(x);
   x_axis.label = card.x_label;
   return fmt::format(
       "<div class=\"card\"><h3>{}</h3>\n<p>{}</p>\n<ul class=\"legend\">{}</ul>\n{}</div>\n",
       EscapeHtml(card.heading), EscapeHtml(card.note), legend,
-      LineChart(card.heading, x_axis, LinearAxis(y, card.y_from_zero), card.series, true));
+      LineChart(card.heading, x_axis, AxisFromZero(y), card.series, true));
 }
 
 std::string CardSection(std::string_view heading, std::string_view note,

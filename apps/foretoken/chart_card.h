@@ -8,18 +8,18 @@
 
 namespace foretoken {
 
-/// A line chart with its heading, explanation and legend, on axes that fit its points.
+/// A line chart with its heading, explanation and legend, on axes that fit its points; y begins
+/// at 0.
 struct ChartCard {
   std::string heading;
   std::string note;  ///< What is drawn; names the y axis.
   std::string x_label;
   bool logarithmic_x = false;
-  bool y_from_zero = true;
-  std::vector<ChartSeries> series;  ///< Colours are given by their order.
+  std::vector<ChartSeries> series;
 };
 
 /// The card as HTML; text is escaped. Needs at least one point.
-std::string RenderCard(ChartCard card);
+std::string RenderCard(const ChartCard& card);
 
 /// A section of cards, several in a row where there is room.
 std::string CardSection(std::string_view heading, std::string_view note,

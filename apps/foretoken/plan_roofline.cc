@@ -243,11 +243,11 @@ std::string Html(const Setting& setting, const json& report) {
       times.push_back({.heading = where,
                        .note = "Milliseconds of a pass.",
                        .x_label = "speculation length s_q",
-                       .series = {{.name = "linear"}, {.name = "attention"}, {.name = "pass"}}});
+                       .series = {{"linear", 0}, {"attention", 1}, {"pass", 2}}});
       speeds.push_back({.heading = where,
                         .note = "Relative to plain decoding.",
                         .x_label = "speculation length s_q",
-                        .series = {{.name = "cost"}, {.name = "tokens"}, {.name = "speed-up"}}});
+                        .series = {{"cost", 0}, {"tokens", 1}, {"speed-up", 2}}});
     }
     const auto add = [&](ChartCard* card, std::initializer_list<const char*> keys) {
       auto line = card->series.begin();
@@ -260,9 +260,18 @@ std::string Html(const Setting& setting, const json& report) {
       setting.accepted.empty()
           ? fmt::format("a chain at acceptance {:g}", fmt::join(setting.acceptance, ", "))
           : std::string("the given accepted tokens");
+  const json meta = {
+      {"model", setting.model_name},
+      {"device", setting.device_name},
+      {"compute", fmt::format("{:g} TFLOP/s", setting.device.flops / 1e12)},
+      {"memory", fmt::format("{:g} GB/s", setting.device.bytes_per_second / 1e9)},
+      {"knee", fmt::format("{:.0f} FLOPs per byte", setting.device.knee())},
+      {"rows about free", fmt::format("{:.0f} a sequence", setting.device.knee() / setting.batch)},
+      {"batch", setting.batch},
+      {"tensor parallelism", setting.ranks}};
   return HtmlPage(
       "Foretoken roofline",
-      "<h1>Roofline of verification</h1>\n" + MetaList(report["meta"], {"model", "device"}) +
+      "<h1>Roofline of verification</h1>\n" + MetaList(meta, {"model", "device"}) +
           CardSection("Time of a pass",
                       "Each operation takes the longer of its computing and its memory traffic.",
                       times) +

@@ -103,6 +103,9 @@ std::string RunTable(const Runs& runs, std::vector<std::string> header, const He
   return table.Render(2);
 }
 
+// A mode's colour in every chart.
+int ColorOf(SimulatedMode mode) { return static_cast<int>(mode); }
+
 std::string ModeCell(const SimulatedRun& run) { return std::string(SimulatedModeName(run.mode)); }
 
 // One line per mode that occurs.
@@ -112,7 +115,7 @@ ChartCard CardOf(const Runs& runs, std::string heading, std::string note, std::s
   ChartCard card{
       .heading = std::move(heading), .note = std::move(note), .x_label = std::move(x_label)};
   for (const SimulatedMode mode : kSimulatedModes) {
-    ChartSeries line{.name = std::string(SimulatedModeName(mode))};
+    ChartSeries line{.name = std::string(SimulatedModeName(mode)), .color = ColorOf(mode)};
     for (const SimulatedRun& run : runs) {
       if (run.mode == mode) line.points.push_back(point(run));
     }
@@ -209,15 +212,15 @@ std::string SimulationHtml(const SimulationReport& report) {
   double high = 0;
   for (const SimulatedRun& run : report.modes) {
     const double speed = run.per_sequence();
-    bars.push_back({ModeCell(run), static_cast<int>(bars.size()), speed, speed, speed});
+    bars.push_back({ModeCell(run), ColorOf(run.mode), speed, speed, speed});
     high = std::max(high, speed);
   }
   std::string body = "<h1>Foretoken: simulated rounds</h1>\n" +
                      MetaList(SimulationJson(report)["meta"], {"numbers"}) +
                      "<section><h2>Speed of a sequence</h2>\n<p>Tokens per second, batch " +
                      fmt::format("{}", report.modes.front().deployment.batch) +
-                     ".</p>\n<div class=\"card\">" + BarChart("Tokens per second", bars, high) +
-                     "</div></section>\n";
+                     ".</p>\n<div class=\"charts\"><div class=\"card\">" +
+                     BarChart("Tokens per second", bars, high) + "</div></div></section>\n";
   const std::vector<ChartCard> cards = Cards(report);
   if (!cards.empty()) {
     body += CardSection("Sweeps",
