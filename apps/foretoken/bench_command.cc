@@ -79,7 +79,7 @@ Status Bench::Load() {
   if (options_.modes.empty()) options_.modes = options_.model.has_draft() ? "ar,sd,ssd" : "ar";
   FT_ASSIGN_OR_RETURN(modes_, ParseModes(options_.modes));
   const bool speculative = modes_ != std::vector<Mode>{Mode::kAr};
-  if (speculative && !options_.model.has_draft()) {
+  if (std::ranges::any_of(modes_, NeedsDraft) && !options_.model.has_draft()) {
     return InvalidInput(
         "modes sd and ssd need a draft model; name it with --draft or "
         "--draft-synthetic");
@@ -159,7 +159,7 @@ Status Bench::MakeContestants() {
     FT_RETURN_IF_ERROR(add(std::string(ModeName(mode)), mode, target_.get()));
   }
   for (const Mode mode : modes_) {
-    if (mode == Mode::kSsd || target_on_all_ == nullptr) continue;
+    if (mode == Mode::kSsd || mode == Mode::kAuto || target_on_all_ == nullptr) continue;
     FT_RETURN_IF_ERROR(add(fmt::format("{}@all", ModeName(mode)), mode, target_on_all_.get()));
   }
   return {};
@@ -208,6 +208,7 @@ Result<SetResult> Bench::RunSet(const EncodedSet& set, ProgressBar* progress) {
   }
   for (std::size_t m = 0; m < contestants_.size(); ++m) {
     result.modes[m].engine = contestants_[m].engine->stats();
+    result.modes[m].planner = contestants_[m].engine->planner_report();
   }
   return result;
 }

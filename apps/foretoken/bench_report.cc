@@ -39,6 +39,23 @@ json Quantiles(const std::vector<double>& values, double unit) {
   return {{"p50", Quantile(values, 0.5) / unit}, {"p99", Quantile(values, 0.99) / unit}};
 }
 
+json PlannerJson(const PlannerReport& report) {
+  json modes = json::object();
+  for (int mode = 0; mode < kModes; ++mode) {
+    const PlannerReport::OfMode& of = report.modes[mode];
+    if (of.rounds == 0) continue;
+    modes[std::string(ModeName(static_cast<Mode>(mode)))] = {
+        {"rounds", of.rounds},
+        {"measured_tokens_per_s", of.tokens_per_second},
+        {"predicted_tokens_per_s", of.predicted},
+        {"correction", of.correction}};
+  }
+  return {{"modes", std::move(modes)},
+          {"replans", report.replans},
+          {"replan_us", report.replan_us},
+          {"switches", report.switches}};
+}
+
 json ModeJson(const SetResult& set, const ModeResult& mode, const BenchContext& context) {
   const ModeFigures figures = ComputeFigures(set, mode, context);
   const RequestStats& total = mode.total;
@@ -80,6 +97,7 @@ json ModeJson(const SetResult& set, const ModeResult& mode, const BenchContext& 
   }
   if (const auto bandwidth = AchievedBandwidth(mode, figures, context))
     out["read_gb_per_s"] = *bandwidth;
+  if (mode.planner.has_value()) out["planner"] = PlannerJson(*mode.planner);
   if (mode.mode == Mode::kAr) return out;
   out["acceptance_length"] = total.acceptance_length();
   out["acceptance_rate"] = OrNull(Share(total.accepted, total.proposed));
@@ -95,6 +113,20 @@ json ModeJson(const SetResult& set, const ModeResult& mode, const BenchContext& 
                          {"p99", mode.engine.hit_gap.Quantile(0.99) / kNsPerUs}};
   }
   return out;
+}
+
+// What mode auto did since its engine began, a line for each mode it used.
+std::string PlannerLines(const std::string& label, const PlannerReport& report) {
+  std::string text = fmt::format("  {} planned {} times ({:.0f} us each), changed mode {} times\n",
+                                 label, report.replans, report.replan_us, report.switches);
+  for (int mode = 0; mode < kModes; ++mode) {
+    const PlannerReport::OfMode& of = report.modes[mode];
+    if (of.rounds == 0) continue;
+    text += fmt::format("    {:<5} {:>7} rounds; {:.0f} tokens/s predicted, {:.0f} measured\n",
+                        ModeName(static_cast<Mode>(mode)), of.rounds, of.predicted,
+                        of.tokens_per_second);
+  }
+  return text;
 }
 
 std::string Ratio(const std::optional<Interval>& speedup) {
@@ -250,6 +282,7 @@ std::string RenderSet(const SetResult& set, const BenchContext& context) {
     text += "\n";
   }
   for (const ModeResult& mode : set.modes) {
+    if (mode.planner.has_value()) text += PlannerLines(mode.label, *mode.planner);
     const ModeFigures figures = ComputeFigures(set, mode, context);
     if (const auto bandwidth = AchievedBandwidth(mode, figures, context)) {
       text += fmt::format("  {} reads {:.1f} GB/s of weights and KV\n", mode.label, *bandwidth);

@@ -25,6 +25,7 @@ struct ModeResult {
   RequestStats total;
   double mean_context = 0;  ///< Tokens in the KV cache, averaged over the output.
   EngineStats engine;
+  std::optional<PlannerReport> planner;  ///< Mode auto: since the engine began.
 
   /// Adds the generations of one group.
   void Add(const std::vector<Generation>& group);

@@ -162,9 +162,10 @@ void AddStopOptions(CLI::App* app, GenerationOptions* options) {
 
 void AddModeOption(CLI::App* app, std::string* mode) {
   app->add_option("--mode", *mode,
-                  "ar (autoregressive), sd (speculative), ssd (speculative speculative) or ngram "
-                  "(prompt lookup); ssd by default where there is a draft")
-      ->check(OneOf({"ar", "sd", "ssd", "ngram"}))
+                  "ar (autoregressive), sd (speculative), ssd (speculative speculative), ngram "
+                  "(prompt lookup) or auto (the fastest of them, round by round); ssd by default "
+                  "where there is a draft")
+      ->check(OneOf({"ar", "sd", "ssd", "ngram", "auto"}))
       ->type_name("MODE")
       ->group("Speculation");
 }

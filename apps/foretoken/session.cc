@@ -11,7 +11,7 @@ Result<Mode> ChooseMode(const std::string& named, ModelOptions* model) {
   FT_RETURN_IF_ERROR(model->ResolveDefaults());
   if (named.empty()) return model->has_draft() ? Mode::kSsd : Mode::kAr;
   FT_ASSIGN_OR_RETURN(const Mode mode, ParseMode(named));
-  if (mode != Mode::kAr && !model->has_draft()) {
+  if (NeedsDraft(mode) && !model->has_draft()) {
     return InvalidInput(fmt::format(
         "mode {} needs a draft model; name its folder with --draft, or use --mode ar", named));
   }
@@ -24,7 +24,7 @@ Result<std::unique_ptr<Session>> Session::Open(ModelOptions model, const CoreOpt
   FT_ASSIGN_OR_RETURN(session->cores_, ResolveCores(cores));
   session->model_ = std::move(model);
   session->speculation_ = speculation;
-  const bool all = mode != Mode::kSsd && !cores.given();
+  const bool all = mode != Mode::kSsd && mode != Mode::kAuto && !cores.given();
   FT_ASSIGN_OR_RETURN(session->target_,
                       LoadShowingProgress(session->model_.TargetSource(),
                                           all ? session->cores_.all : session->cores_.target,

@@ -10,7 +10,7 @@
 namespace foretoken {
 namespace {
 
-std::string TokenText(const Tokenizer& tokenizer, Token token) {
+std::string QuotedToken(const Tokenizer& tokenizer, Token token) {
   return token < 0 ? std::string("the end")
                    : fmt::format("{} '{}'", token, tokenizer.TokenName(token));
 }
@@ -65,7 +65,7 @@ std::string RenderVerifyReport(const VerifyReport& report, const Tokenizer& toke
         "\n  {} ({}, T={:g}, {}): token {} is {}, in ar {}", report.prompt_names[difference.prompt],
         Describe(report.configurations[difference.configuration]), setting.temperature,
         report.sampler_sets[setting.sampler_set].name, difference.position + 1,
-        TokenText(tokenizer, difference.found), TokenText(tokenizer, difference.expected));
+        QuotedToken(tokenizer, difference.found), QuotedToken(tokenizer, difference.expected));
     if (difference.top2_gap >= 0) {
       text += fmt::format("; the target's two highest logits there are {:.3g} apart",
                           difference.top2_gap);

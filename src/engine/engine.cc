@@ -77,6 +77,7 @@ bool Engine::Step() { return impl_->Step(); }
 const EngineOptions& Engine::options() const { return impl_->options(); }
 bool Engine::Offers(Mode mode) const { return impl_->Offers(mode); }
 const EngineStats& Engine::stats() const { return impl_->stats(); }
+std::optional<PlannerReport> Engine::planner_report() const { return impl_->planner_report(); }
 void Engine::ResetStats() { impl_->ResetStats(); }
 KvUsage Engine::kv_usage() const { return impl_->kv_usage(); }
 Status Engine::CheckIdle() const { return impl_->CheckIdle(); }
@@ -97,6 +98,9 @@ Engine::Impl::Impl(EngineOptions options, LlamaModel* target, ThreadPool* pool,
       sampler_(&target->backend(), target->config().vocabulary) {
   if (proposers_.of(Mode::kNgram) == nullptr) {
     proposers_.of(Mode::kNgram) = std::make_unique<NgramDrafter>();
+  }
+  if (options_.planner.has_value()) {
+    planner_ = std::make_unique<OnlinePlanner>(options_.costs, *options_.planner);
   }
   if (tokenizer_ != nullptr) {
     for (const Token token : tokenizer_->eos()) {
@@ -140,6 +144,7 @@ Status Engine::Impl::Validate(const Request& request) const {
 bool Engine::Impl::Offers(Mode mode) const {
   if (mode == Mode::kAr) return true;
   if (mode == Mode::kSsd) return speculator_ != nullptr;
+  if (mode == Mode::kAuto) return planner_ != nullptr;
   return proposers_.drafters[static_cast<std::size_t>(mode)] != nullptr;
 }
 
@@ -147,7 +152,7 @@ Status Engine::Impl::ValidatePlan(const SpeculationPlan& plan) const {
   if (!Offers(plan.mode)) {
     return InvalidInput(fmt::format("mode {} was not set up for this engine", ModeName(plan.mode)));
   }
-  if (plan.mode == Mode::kAr) return {};
+  if (plan.mode == Mode::kAr || plan.mode == Mode::kAuto) return {};
   FT_RETURN_IF_ERROR(CheckRange("lookahead", plan.lookahead, 1, options_.max_lookahead));
   if (plan.mode != Mode::kSsd) return {};
   if (plan.fallback == Fallback::kRetrieval && !Offers(Mode::kSssd)) {
@@ -183,6 +188,7 @@ Result<SequenceId> Engine::Impl::Submit(Request request) {
   auto sequence =
       std::make_unique<Sequence>(id, std::move(request), plan, target_->config().vocabulary,
                                  options_.max_context, eos_, tokenizer_);
+  if (plan.mode == Mode::kAuto) sequence->estimate.emplace();
   sequence->stats.submitted_ns = NowNs();
   submitted_.push_back(std::move(sequence));
   ++unfinished_;
@@ -217,7 +223,7 @@ void Engine::Impl::TakeInbox() {
     changed_plans.swap(changed_plans_);
   }
   for (const auto& [id, plan] : changed_plans) {
-    if (Sequence* sequence = Find(id)) sequence->plan = plan;
+    if (Sequence* sequence = Find(id)) TakePlan(sequence, plan);
   }
   for (const SequenceId id : cancelled) {
     Sequence* sequence = Find(id);
@@ -271,6 +277,9 @@ void Engine::Impl::AdmitWaiting() {
   if (scheduler_.waiting().empty()) return;
   admitted_.clear();
   scheduler_.Admit(&admitted_);
+  for (Sequence* sequence : admitted_) {
+    if (sequence->plan.mode == Mode::kAuto) MakeFirstPlan(sequence);
+  }
 }
 
 void Engine::Impl::FollowPlan(Sequence* sequence) {

@@ -15,6 +15,7 @@
 #include "engine/request.h"
 #include "kv/kv_cache.h"
 #include "model/llama.h"
+#include "planner/online_planner.h"
 #include "speculation/plan.h"
 #include "ssd/speculator_client.h"
 #include "tokenizer/tokenizer.h"
@@ -32,6 +33,10 @@ struct Script {
 struct EngineOptions {
   /// Of requests that bring none. An empty fan-out shape stands for kDefaultFanout at every node.
   SpeculationPlan plan;
+  /// What mode auto may choose from; none: the engine does not offer it. A request whose plan says
+  /// auto is planned, round by round; so are all without a plan, where `plan` says so.
+  std::optional<PlannerSettings> planner;
+  CostModel costs;             ///< What the planner begins with: measured times.
   int max_lookahead = 0;       ///< The most a request's plan may ask for; 0: as `plan`.
   int max_cache_budget = 0;    ///< Branches of a speculation cache; 0: as `plan`.
   int max_batch = 16;          ///< Sequences decoded together.
@@ -109,6 +114,8 @@ class Engine {
   bool Offers(Mode mode) const;
   const EngineStats& stats() const;
   void ResetStats();
+  /// What mode auto has decided and how its predictions fared; none without a planner.
+  std::optional<PlannerReport> planner_report() const;
   KvUsage kv_usage() const;
   /// With no sequence alive: every block is free or cached, and the counts add up.
   Status CheckIdle() const;

@@ -32,6 +32,9 @@ class Engine::Impl {
   /// In one sentence why this engine cannot follow the plan, which is complete.
   Status ValidatePlan(const SpeculationPlan& plan) const;
   const EngineStats& stats() const { return stats_; }
+  std::optional<PlannerReport> planner_report() const {
+    return planner_ == nullptr ? std::nullopt : std::optional(planner_->Report());
+  }
   void ResetStats() { stats_ = EngineStats{}; }
   KvUsage kv_usage() const { return scheduler_.kv().Usage(); }
   Status CheckIdle() const;
@@ -63,6 +66,13 @@ class Engine::Impl {
   void SendOutcomes();
   bool NobodyElseToServe() const;
 
+  // round_planning.cc: mode auto.
+  void MakeFirstPlan(Sequence* sequence);
+  void TakePlan(Sequence* sequence, const SpeculationPlan& plan);
+  void Learn();
+  void Replan();
+  Workload LoadNow() const;
+
   // round.cc: one target pass and what follows from it.
   bool PlanPass();
   int PlanRows(Sequence* sequence, int budget);
@@ -82,6 +92,7 @@ class Engine::Impl {
   Proposers proposers_;
   SpeculatorClient* speculator_;  // proposers_'s, for short.
   RandomDrafter random_;
+  std::unique_ptr<OnlinePlanner> planner_;
   std::vector<Token> eos_;
   Scheduler scheduler_;
   KvStore kv_;
@@ -99,6 +110,8 @@ class Engine::Impl {
 
   // Of the last round, for the split of times.
   std::int64_t last_pass_end_ = 0;
+  std::int64_t pass_ns_ = 0;
+  std::int64_t gap_ns_ = 0;  // Before the pass; negative: the engine was idle.
   std::int64_t round_ns_ = 0;
   std::int64_t round_wait_ns_ = 0;
   std::int64_t round_choose_ns_ = 0;

@@ -97,7 +97,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"SsdNgram", Mode::kSsd, {.plan = {.fallback = Fallback::kNgram}, .max_batch = 4}},
         Case{"SsdNone", Mode::kSsd, {.plan = NarrowPlan()}},
         Case{"SsdRandom", Mode::kSsd, {.plan = {.fallback = Fallback::kRandom}, .max_batch = 3}},
-        Case{"Ngram", Mode::kNgram, {.max_batch = 3}},
+        Case{"Ngram", Mode::kNgram, {.max_batch = 3}}, Case{"Auto", Mode::kAuto, {.max_batch = 3}},
         Case{"SsdSlowSpeculator", Mode::kSsd, {.max_batch = 2}, 3000},
         // Room for little more than one sequence: preemption by necessity.
         Case{"SsdTinyPool", Mode::kSsd, {.max_batch = 5, .max_context = 160, .kv_tokens = 192}},

@@ -3,11 +3,14 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstdio>
 
 #include "backend/cpu/cpu_backend.h"
 #include "draft/model_drafter.h"
+#include "model/pass_times.h"
 #include "ssd/speculator.h"
 #include "transport/process_host.h"
 #include "transport/ring_channel.h"
@@ -77,15 +80,28 @@ class OwningDrafter : public Drafter {
   ModelDrafter drafter_;
 };
 
-Result<std::unique_ptr<Drafter>> MakeDraftModelDrafter(const EngineOptions& options,
+// Row counts and contexts that the planner starts from, and how long a table may take.
+constexpr std::array kMeasuredRows = {1, 2, 4, 8, 16, 32};
+constexpr std::array kMeasuredContexts = {64, 1024};
+constexpr std::int64_t kMeasuringNs = 400'000'000;
+
+TimeTable MeasureTable(LlamaModel& model) {
+  const PassTimes times = MeasurePassTimes(model, kMeasuredRows, kMeasuredContexts, kMeasuringNs);
+  const auto table = TimeTable::Make(times.rows, times.contexts, times.us);
+  FT_CHECK(table.ok(), "{}", table.ok() ? "" : table.error().message);
+  return *table;
+}
+
+Result<std::unique_ptr<Drafter>> MakeDraftModelDrafter(EngineOptions* options,
                                                        const DraftSetup& draft,
                                                        LoadedModel* target) {
   auto model = std::make_unique<LoadedModel>();
   model->backend = MakeBackend(target->pool.get(), draft.precision);
   FT_RETURN_IF_ERROR(LoadWeights(draft.source, model.get()));
   FT_RETURN_IF_ERROR(CheckPair(*target, *model));
+  if (options->planner.has_value()) options->costs.draft_on_target = MeasureTable(*model->model);
   return std::unique_ptr<Drafter>(
-      std::make_unique<OwningDrafter>(std::move(model), options.max_batch, options.max_context));
+      std::make_unique<OwningDrafter>(std::move(model), options->max_batch, options->max_context));
 }
 
 void Warn(const std::string& sentence) {
@@ -99,13 +115,14 @@ void Serve(LlamaModel* model, ThreadPool* pool, Channel& channel, const std::ato
                  const_cast<std::atomic<bool>*>(&stop));
 }
 
-Result<std::unique_ptr<SpeculatorHost>> StartHost(const DraftSetup& setup,
+Result<std::unique_ptr<SpeculatorHost>> StartHost(EngineOptions* options, const DraftSetup& setup,
                                                   const LoadedModel& target) {
   const std::string place = "on cores " + FormatCores(setup.cores);
   // Loaded here in any case: a bad draft is then refused at once, in one sentence.
   auto draft = std::shared_ptr<LoadedModel>(OnCores(setup.cores, setup.precision));
   FT_RETURN_IF_ERROR(LoadWeights(setup.source, draft.get()));
   FT_RETURN_IF_ERROR(CheckPair(target, *draft));
+  if (options->planner.has_value()) options->costs.draft = MeasureTable(*draft->model);
   if (!setup.process) {
     return ThreadHost::Start(
         [draft](Channel& channel, const std::atomic<bool>& stop) {
@@ -124,20 +141,53 @@ Result<std::unique_ptr<SpeculatorHost>> StartHost(const DraftSetup& setup,
   return ProcessHost::Start(std::move(command), place);
 }
 
-Result<std::unique_ptr<SpeculatorClient>> StartSpeculator(const EngineOptions& options,
+Result<std::unique_ptr<SpeculatorClient>> StartSpeculator(EngineOptions* options,
                                                           const DraftSetup& setup,
                                                           const LoadedModel& target) {
-  FT_ASSIGN_OR_RETURN(auto host, StartHost(setup, target));
+  FT_ASSIGN_OR_RETURN(auto host, StartHost(options, setup, target));
   auto client = std::make_unique<SpeculatorClient>(
       std::move(host),
-      ConfigureMessage{.max_lookahead = options.max_lookahead,
-                       .max_cache_budget = options.max_cache_budget,
-                       .max_sequences = options.max_batch,
-                       .max_context = options.max_context,
+      ConfigureMessage{.max_lookahead = options->max_lookahead,
+                       .max_cache_budget = options->max_cache_budget,
+                       .max_sequences = options->max_batch,
+                       .max_context = options->max_context,
                        .delay_us = setup.delay_us},
       Warn);
   FT_RETURN_IF_ERROR(client->WaitReady(kReadyPatienceNs));
   return client;
+}
+
+// What mode auto chooses from where no more is said: everything that there is a draft and a device
+// for.
+void OfferAll(const DraftSetup& draft, const LoadedModel& target, std::vector<Mode>* offered) {
+  const auto add = [offered](Mode mode) {
+    if (std::ranges::find(*offered, mode) == offered->end()) offered->push_back(mode);
+  };
+  add(Mode::kAr);
+  add(Mode::kNgram);
+  if (draft.source.directory.empty() && draft.source.synthetic.empty()) return;
+  add(Mode::kSd);
+  const CoreSet& used = target.pool->cores();
+  const bool own_core = std::ranges::none_of(
+      draft.cores, [&used](int core) { return std::ranges::find(used, core) != used.end(); });
+  if (own_core && !draft.cores.empty()) add(Mode::kSsd);
+}
+
+constexpr int kPlannedLookahead = 12;
+constexpr int kPlannedCacheBudget = 64;
+
+void PreparePlanner(std::span<const Mode> offered, LoadedModel* target, EngineOptions* options) {
+  if (!options->planner.has_value()) options->planner.emplace();
+  if (options->max_lookahead == 0) options->max_lookahead = kPlannedLookahead;
+  if (options->max_cache_budget == 0) options->max_cache_budget = kPlannedCacheBudget;
+  PlanLimits& limits = options->planner->limits;
+  limits.modes = {};
+  for (const Mode mode : offered) {
+    if (mode != Mode::kAuto) limits.modes.push_back(mode);
+  }
+  limits.max_lookahead = std::min(limits.max_lookahead, options->max_lookahead);
+  limits.max_cache_budget = std::min(limits.max_cache_budget, options->max_cache_budget);
+  options->costs.target = MeasureTable(*target->model);
 }
 
 }  // namespace
@@ -153,14 +203,19 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, EngineOp
                                            LoadedModel* target, const DraftSetup& draft) {
   FT_CHECK(!modes.empty());
   options.plan.mode = modes.front();
+  std::vector<Mode> offered(modes.begin(), modes.end());
+  if (std::ranges::find(offered, Mode::kAuto) != offered.end()) {
+    OfferAll(draft, *target, &offered);
+    PreparePlanner(offered, target, &options);
+  }
   options = CompleteOptions(options, target->model->config());
   Proposers proposers;
-  for (const Mode mode : modes) {
+  for (const Mode mode : offered) {
     if (mode == Mode::kSd) {
-      FT_ASSIGN_OR_RETURN(proposers.of(mode), MakeDraftModelDrafter(options, draft, target));
+      FT_ASSIGN_OR_RETURN(proposers.of(mode), MakeDraftModelDrafter(&options, draft, target));
     } else if (mode == Mode::kSsd) {
-      FT_ASSIGN_OR_RETURN(proposers.speculator, StartSpeculator(options, draft, *target));
-    } else if (mode != Mode::kAr && mode != Mode::kNgram) {
+      FT_ASSIGN_OR_RETURN(proposers.speculator, StartSpeculator(&options, draft, *target));
+    } else if (mode != Mode::kAr && mode != Mode::kNgram && mode != Mode::kAuto) {
       return InvalidInput(
           fmt::format("mode {} is not built yet: choose ar, ngram, sd or ssd", ModeName(mode)));
     }

@@ -43,6 +43,10 @@ bool Engine::Impl::Step() {
     if (sequence->verifies) ReportRound(*sequence);
     EmitTokens(sequence, logits);
   }
+  if (planner_ != nullptr) {
+    Learn();
+    Replan();
+  }
   for (Sequence* sequence : pass_) {
     sequence->in_pass = false;
     if (sequence->finish.has_value()) Retire(sequence);
@@ -258,6 +262,8 @@ void Engine::Impl::RecordRound(std::int64_t pass_start, std::int64_t pass_end) {
       if (last_round_all_hit_) stats_.hit_gap.Add(gap);
     }
   }
+  pass_ns_ = pass_end - pass_start;
+  gap_ns_ = last_pass_end_ != 0 ? pass_start - last_pass_end_ : -1;
   round_ns_ = pass_end - (last_pass_end_ != 0 ? last_pass_end_ : pass_start);
   last_pass_end_ = pass_end;
 }

@@ -9,6 +9,7 @@
 #include "engine/request.h"
 #include "engine/stop_text.h"
 #include "kv/kv_cache.h"
+#include "planner/online_planner.h"
 #include "sampling/sampler.h"
 #include "speculation/proposal.h"
 #include "tokenizer/tokenizer.h"
@@ -53,6 +54,7 @@ class Sequence {
   TokenHistory history;
   SequenceKv kv;
   SpeculationPlan plan;
+  std::optional<SequenceEstimate> estimate;  ///< The planner's, where it makes the plans.
   Proposal proposal;
   bool awaits_jit = false;
   bool speculated = false;  ///< Known to some proposer.

@@ -72,6 +72,9 @@ struct CostModel {
   double target_contention = 1;
   double draft_contention = 1;
 
+  /// By mode: what measured speeds were times what was predicted; 1 where nothing was compared.
+  std::array<double, kModes> correction = NoCorrection();
+
   ProposerModel draft_model;
   ProposerModel ngram;
   ProposerModel retrieval;
@@ -79,6 +82,12 @@ struct CostModel {
 
   /// What `fallback` proposes with; null for kNone and kAuto.
   const ProposerModel* proposer(Fallback fallback) const;
+
+  static constexpr std::array<double, kModes> NoCorrection() {
+    std::array<double, kModes> ones{};
+    for (double& one : ones) one = 1;
+    return ones;
+  }
 };
 
 }  // namespace foretoken

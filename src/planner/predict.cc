@@ -253,9 +253,10 @@ bool CanPredict(const CostModel& model, const SpeculationPlan& plan) {
   return false;
 }
 
-Prediction Predict(const CostModel& model, const SpeculationPlan& plan, const Workload& load) {
-  FT_CHECK(CanPredict(model, plan), "mode {} is not predictable", ModeName(plan.mode));
-  FT_CHECK(load.batch >= 1 && load.context >= 0);
+namespace {
+
+Prediction PredictUncorrected(const CostModel& model, const SpeculationPlan& plan,
+                              const Workload& load) {
   switch (plan.mode) {
     case Mode::kSd:
       return PredictSd(model, plan.lookahead, load);
@@ -270,6 +271,16 @@ Prediction Predict(const CostModel& model, const SpeculationPlan& plan, const Wo
     default:
       return PredictAr(model, load);
   }
+}
+
+}  // namespace
+
+Prediction Predict(const CostModel& model, const SpeculationPlan& plan, const Workload& load) {
+  FT_CHECK(CanPredict(model, plan), "mode {} is not predictable", ModeName(plan.mode));
+  FT_CHECK(load.batch >= 1 && load.context >= 0);
+  Prediction prediction = PredictUncorrected(model, plan, load);
+  prediction.tokens_per_second *= model.correction[static_cast<std::size_t>(plan.mode)];
+  return prediction;
 }
 
 }  // namespace foretoken

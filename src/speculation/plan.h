@@ -27,6 +27,9 @@ enum class Mode : std::uint8_t {
 };
 inline constexpr int kModes = 8;
 
+/// Whether the mode cannot do without a draft model.
+constexpr bool NeedsDraft(Mode mode) { return mode == Mode::kSd || mode == Mode::kSsd; }
+
 Result<Mode> ParseMode(std::string_view name);
 std::string_view ModeName(Mode mode);
 

@@ -1,0 +1,85 @@
+#include <algorithm>
+
+#include "engine/engine_impl.h"
+
+namespace foretoken {
+namespace {
+
+double Us(std::int64_t ns) { return static_cast<double>(ns) / 1e3; }
+
+// F_k at the node where the verified proposal ended.
+int FanoutAtOutcome(const Sequence& sequence) {
+  const bool cached = sequence.verified.source == ProposalSource::kCache;
+  const FanoutShape& shape = cached ? sequence.plan.primary : sequence.plan.after_fallback;
+  const bool full = sequence.accepted >= sequence.verified.size();
+  const auto at = static_cast<std::size_t>(full ? sequence.plan.lookahead : sequence.accepted);
+  return at < shape.at.size() ? shape.at[at] : 0;
+}
+
+}  // namespace
+
+Workload Engine::Impl::LoadNow() const {
+  Workload load{.batch = 0, .context = 0};
+  for (const auto& sequence : scheduler_.running()) {
+    ++load.batch;
+    load.context += static_cast<double>(sequence->tokens.size());
+  }
+  load.batch = std::max(load.batch, 1);
+  load.context /= load.batch;
+  return load;
+}
+
+void Engine::Impl::MakeFirstPlan(Sequence* sequence) {
+  sequence->plan = planner_->FirstPlan(LoadNow(), &*sequence->estimate);
+}
+
+void Engine::Impl::TakePlan(Sequence* sequence, const SpeculationPlan& plan) {
+  sequence->plan = plan;
+  sequence->estimate.reset();
+  if (plan.mode != Mode::kAuto) return;
+  sequence->estimate.emplace();
+  MakeFirstPlan(sequence);
+}
+
+void Engine::Impl::Learn() {
+  PassObservation pass{.sequences = static_cast<int>(pass_.size()),
+                       .rows = static_cast<int>(batch_.rows.size()),
+                       .pass_us = Us(pass_ns_),
+                       .wait_us = Us(round_wait_ns_),
+                       .host_us = Us(gap_ns_ - round_wait_ns_),
+                       .tokens = 0,
+                       .lookahead = pass_[0]->plan.lookahead,
+                       .mode = pass_[0]->plan.mode};
+  for (Sequence* sequence : pass_) {
+    pass.context += static_cast<double>(sequence->tokens.size()) / pass.sequences;
+    pass.draft_busy = pass.draft_busy || sequence->opened;
+    if (!sequence->verifies) continue;
+    pass.tokens += static_cast<int>(sequence->emitted.size());
+    if (pass.mode != sequence->plan.mode) pass.mode.reset();
+    if (sequence->estimate.has_value()) {
+      pass.predicted += sequence->estimate->predicted / pass.sequences;
+    }
+    SequenceEstimate nobody;
+    const bool chain = sequence->verified.IsChain();
+    planner_->ObserveProposal(
+        {.mode = sequence->plan.mode,
+         .source = sequence->verified.source,
+         .proposed = chain ? sequence->verified.size() : sequence->accepted + 1,
+         .accepted = sequence->accepted,
+         .fanout = FanoutAtOutcome(*sequence),
+         .hit = sequence->hit},
+        sequence->estimate.has_value() ? &*sequence->estimate : &nobody);
+  }
+  if (!pass_prefills_ && gap_ns_ >= 0) planner_->ObservePass(pass);
+}
+
+void Engine::Impl::Replan() {
+  const Workload load = LoadNow();
+  for (Sequence* sequence : pass_) {
+    if (!sequence->estimate.has_value() || !sequence->verifies) continue;
+    if (sequence->finish.has_value()) continue;
+    sequence->plan = planner_->Replan(sequence->plan, load, &*sequence->estimate);
+  }
+}
+
+}  // namespace foretoken

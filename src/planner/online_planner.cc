@@ -1,0 +1,282 @@
+#include "planner/online_planner.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "planner/fanout_solver.h"
+
+namespace foretoken {
+namespace {
+
+// Estimates halve in about this many observations.
+constexpr double kKeepProposal = 0.9985;
+constexpr double kKeepPass = 0.998;
+// A sequence's own acceptance: the last few dozen tokens, beside the mean of all.
+constexpr double kKeepSequence = 0.98;
+constexpr double kSequencePrior = 24;
+// Tokens that predictions count for beside measurements.
+constexpr double kCorrectionPrior = 48;
+constexpr double kLeastCorrection = 0.25;
+constexpr double kMostCorrection = 2.0;
+// Planning may take this share of the time, but the first looks of a sequence come early.
+constexpr double kPlanningShare = 0.002;
+constexpr int kFirstLooks = 128;
+constexpr int kFirstLookahead = 4;
+constexpr int kFirstFanout = 3;
+// What a change must promise: changing costs, and predictions err.
+constexpr double kModeGain = 1.02;
+constexpr double kPlanGain = 1.005;
+// Priors where the draft is idle and nothing was measured.
+constexpr double kContention = 1.05;
+constexpr double kContentionWeight = 8;
+constexpr double kIdleSamples = 8;
+
+double Tilt(const SequenceEstimate& sequence, double mean) {
+  const double own =
+      (kSequencePrior * mean + sequence.accepted) / (kSequencePrior + sequence.trials);
+  return mean > 0 ? own / mean : 1;
+}
+
+bool Contains(const StaticVector<Mode, kModes>& modes, Mode mode) {
+  return std::find(modes.begin(), modes.end(), mode) != modes.end();
+}
+
+// F_k as equal as B allows, the first nodes getting what is left over.
+FanoutShape EvenShape(int lookahead, int budget) {
+  FanoutShape shape;
+  const int nodes = lookahead + 1;
+  for (int k = 0; k < nodes; ++k) {
+    const int fanout = budget / nodes + (k < budget % nodes ? 1 : 0);
+    shape.at.push_back(static_cast<std::uint8_t>(std::min(fanout, kMaxFanout)));
+  }
+  return shape;
+}
+
+}  // namespace
+
+OnlinePlanner::OnlinePlanner(const CostModel& prior, const PlannerSettings& settings)
+    : settings_(settings),
+      prior_(prior),
+      target_(prior.target),
+      draft_on_target_(prior.draft_on_target.rows().empty() ? TimeTable::Line(1, 0)
+                                                            : prior.draft_on_target),
+      contention_(std::max(kContention, prior.target_contention), kContentionWeight),
+      host_us_(prior.host_us, 1) {
+  draft_.coverage = FadingMean(1, 1e9);  // A draft model always has something to say.
+  ngram_.acceptance = AcceptanceEstimate(0.5);
+  retrieval_.acceptance = AcceptanceEstimate(0.5);
+  retrieval_.us = prior.retrieval.us;
+}
+
+OnlinePlanner::Source* OnlinePlanner::SourceOf(ProposalSource source) {
+  switch (source) {
+    case ProposalSource::kDraft:
+    case ProposalSource::kCache:
+    case ProposalSource::kJit:
+      return &draft_;
+    case ProposalSource::kNgram:
+      return &ngram_;
+    case ProposalSource::kRetrieval:
+      return &retrieval_;
+    case ProposalSource::kRandom:
+    case ProposalSource::kNone:
+      break;
+  }
+  return nullptr;
+}
+
+void OnlinePlanner::ObservePass(const PassObservation& pass) {
+  const double round_us = pass.pass_us + pass.wait_us + pass.host_us;
+  now_us_ += round_us;
+  target_.Fade(kKeepPass);
+  const bool idle_known = target_.samples() >= kIdleSamples;
+  if (!pass.draft_busy) {
+    target_.Add(pass.rows, pass.context, pass.pass_us);
+  } else if (idle_known) {
+    contention_.Fade(kKeepPass);
+    const double idle = target_.Table().us(pass.rows, pass.context);
+    contention_.Add(std::clamp(pass.pass_us / idle, 0.9, 3.0));
+  } else {
+    target_.Add(pass.rows, pass.context, pass.pass_us / contention_.value());
+  }
+  host_us_.Fade(kKeepPass);
+  host_us_.Add(std::min(pass.host_us, 3 * host_us_.value() + 100));
+  if (!pass.mode.has_value()) return;
+  if (pass.mode == Mode::kSd && pass.lookahead > 0) {
+    draft_on_target_.Fade(kKeepPass);
+    draft_on_target_.Add(pass.sequences, pass.context, pass.wait_us / pass.lookahead);
+  }
+  Progress& progress = progress_[static_cast<std::size_t>(*pass.mode)];
+  ++progress.rounds;
+  progress.tokens = kKeepPass * progress.tokens + pass.tokens;
+  progress.us = kKeepPass * progress.us + round_us;
+  progress.predicted_tokens =
+      kKeepPass * progress.predicted_tokens + pass.predicted * round_us / 1e6;
+  // Other modes' records fade too, so that they count as less sure.
+  for (Progress& other : progress_) {
+    if (&other == &progress) continue;
+    other.tokens *= kKeepPass;
+    other.us *= kKeepPass;
+    other.predicted_tokens *= kKeepPass;
+  }
+}
+
+void OnlinePlanner::ObserveProposal(const ProposalObservation& proposal,
+                                    SequenceEstimate* sequence) {
+  ++sequence->rounds;
+  sequence->trials *= kKeepProposal;
+  sequence->accepted *= kKeepProposal;
+  FadeAll();
+  if (proposal.mode == Mode::kNgram) ngram_.coverage.Add(proposal.proposed > 0 ? 1 : 0);
+  if (proposal.mode == Mode::kSssd) retrieval_.coverage.Add(proposal.proposed > 0 ? 1 : 0);
+  Source* source = SourceOf(proposal.source);
+  if (source != nullptr && proposal.proposed > 0) {
+    source->acceptance.Add(proposal.proposed, proposal.accepted);
+    if (source == &draft_) {
+      const int trials = std::min(proposal.proposed, proposal.accepted + 1);
+      for (int i = 0; i < trials; ++i) {
+        sequence->trials = kKeepSequence * sequence->trials + 1;
+        sequence->accepted = kKeepSequence * sequence->accepted + (i < proposal.accepted ? 1 : 0);
+      }
+    }
+  }
+  if (proposal.hit.has_value()) {
+    // After an empty proposal the draft's own candidates are all there is.
+    Source& verified = source != nullptr ? *source : draft_;
+    const bool full = proposal.accepted == proposal.proposed;
+    (full ? verified.full : verified.partial).Add(proposal.fanout, *proposal.hit);
+  }
+}
+
+void OnlinePlanner::FadeAll() {
+  for (Source* source : {&draft_, &ngram_, &retrieval_}) {
+    source->acceptance.Fade(kKeepProposal);
+    source->partial.Fade(kKeepProposal);
+    source->full.Fade(kKeepProposal);
+    source->coverage.Fade(kKeepProposal);
+  }
+}
+
+double OnlinePlanner::Correction(Mode mode) const {
+  const Progress& progress = progress_[static_cast<std::size_t>(mode)];
+  return std::clamp(
+      (kCorrectionPrior + progress.tokens) / (kCorrectionPrior + progress.predicted_tokens),
+      kLeastCorrection, kMostCorrection);
+}
+
+ProposerModel OnlinePlanner::Describe(const Source& source, double tilt) {
+  return {.acceptance = source.acceptance.Curve(tilt),
+          .coverage = source.coverage.value(),
+          .mean_rows = 0,
+          .us = source.us,
+          .curves = {.partial = source.partial.Curve(), .full = source.full.Curve()}};
+}
+
+CostModel OnlinePlanner::Model(const SequenceEstimate& sequence) const {
+  CostModel model = prior_;
+  model.target = target_.Table();
+  if (!prior_.draft_on_target.rows().empty()) model.draft_on_target = draft_on_target_.Table();
+  model.target_contention = std::max(1.0, contention_.value());
+  model.host_us = host_us_.value();
+  model.host_row_us = 0;
+  model.draft_model = Describe(draft_, Tilt(sequence, draft_.acceptance.mean()));
+  model.ngram = Describe(ngram_, 1);
+  if (Contains(settings_.limits.modes, Mode::kSssd)) model.retrieval = Describe(retrieval_, 1);
+  for (int mode = 0; mode < kModes; ++mode) {
+    model.correction[mode] = Correction(static_cast<Mode>(mode));
+  }
+  return model;
+}
+
+SpeculationPlan OnlinePlanner::Start(const CostModel& model) const {
+  const PlanLimits& limits = settings_.limits;
+  if (Contains(limits.modes, Mode::kAr)) return {};
+  const int K = std::clamp(kFirstLookahead, limits.min_lookahead, limits.max_lookahead);
+  if (!Contains(limits.modes, Mode::kSsd)) return {.mode = limits.modes[0], .lookahead = K};
+  const int budget = limits.cache_budget > 0 ? limits.cache_budget : kFirstFanout * (K + 1);
+  return PlanSsd(model, K, budget, limits.fallbacks[0]);
+}
+
+SpeculationPlan OnlinePlanner::FirstPlan(const Workload& load, SequenceEstimate* sequence) {
+  const CostModel model = Model(*sequence);
+  // The best of a few plans of each mode, then uphill.
+  RankedPlan ranked{.plan = Start(model), .prediction = {}};
+  for (int step = 0; step < 4; ++step) {
+    const RankedPlan better = ImprovePlan(model, settings_.limits, load, ranked.plan);
+    if (better.plan == ranked.plan) break;
+    ranked = better;
+  }
+  sequence->predicted = ranked.prediction.tokens_per_second /
+                        model.correction[static_cast<std::size_t>(ranked.plan.mode)];
+  Reshape(model, &ranked.plan);
+  return ranked.plan;
+}
+
+bool OnlinePlanner::TimeForAnotherLook(const SequenceEstimate& sequence) const {
+  const bool early = sequence.rounds <= kFirstLooks &&
+                     (sequence.rounds & (sequence.rounds - 1)) == 0 && sequence.rounds >= 4;
+  return early || now_us_ >= next_look_us_;
+}
+
+SpeculationPlan OnlinePlanner::Replan(const SpeculationPlan& current, const Workload& load,
+                                      SequenceEstimate* sequence) {
+  if (!TimeForAnotherLook(*sequence)) return current;
+  const std::int64_t start = NowNs();
+  const CostModel model = Model(*sequence);
+  SpeculationPlan plan = current;
+  const Prediction now = Predict(model, current, load);
+  const RankedPlan best = ImprovePlan(model, settings_.limits, load, current);
+  const double gain = best.plan.mode != current.mode ? kModeGain : kPlanGain;
+  const bool change = best.prediction.tokens_per_second > gain * now.tokens_per_second;
+  if (change) plan = best.plan;
+  sequence->predicted = (change ? best.prediction : now).tokens_per_second /
+                        model.correction[static_cast<std::size_t>(plan.mode)];
+  if (plan.mode != current.mode) {
+    ++switches_;
+    sequence->rounds = 0;  // A new mode is looked at early and often.
+  }
+  Reshape(model, &plan);
+  ++replans_;
+  const double took_us = static_cast<double>(NowNs() - start) / 1e3;
+  replan_us_ += took_us;
+  next_look_us_ = now_us_ + took_us / kPlanningShare;
+  return plan;
+}
+
+void OnlinePlanner::Reshape(const CostModel& model, SpeculationPlan* plan) const {
+  if (plan->mode != Mode::kSsd) return;
+  const int K = plan->lookahead;
+  const auto shape = [&](const ProposerModel* proposer, int budget) {
+    const ProposerModel& verified =
+        proposer != nullptr && proposer->measured() ? *proposer : model.draft_model;
+    if (settings_.fanout == FanoutRule::kUniform) return EvenShape(K, budget);
+    if (settings_.fanout == FanoutRule::kGeometric) {
+      std::array<double, kMaxFanout> hits{};
+      for (int f = 1; f <= kMaxFanout; ++f) hits[f - 1] = verified.curves.partial.hit(f);
+      const PowerLaw law = FitPowerLaw(hits);
+      return GeometricFanoutShape(verified.acceptance[0], law.r, K, budget);
+    }
+    return SolveFanout(OutcomeNodes(verified.acceptance, K), verified.curves, budget);
+  };
+  plan->after_fallback = shape(model.proposer(plan->fallback), plan->primary.budget());
+  plan->primary = shape(&model.draft_model, plan->primary.budget());
+}
+
+PlannerReport OnlinePlanner::Report() const {
+  PlannerReport report;
+  for (int mode = 0; mode < kModes; ++mode) {
+    const Progress& progress = progress_[mode];
+    const double seconds = progress.us / 1e6;
+    report.modes[mode] = {.rounds = progress.rounds,
+                          .tokens_per_second = seconds > 0 ? progress.tokens / seconds : 0,
+                          .predicted = seconds > 0 ? progress.predicted_tokens / seconds : 0,
+                          .correction = Correction(static_cast<Mode>(mode))};
+  }
+  report.replans = replans_;
+  report.switches = switches_;
+  report.replan_us = replans_ > 0 ? replan_us_ / static_cast<double>(replans_) : 0;
+  return report;
+}
+
+}  // namespace foretoken

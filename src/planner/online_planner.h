@@ -1,0 +1,138 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "planner/estimates.h"
+#include "planner/plan_search.h"
+
+namespace foretoken {
+
+/// How F_k follows from a cache budget B.
+enum class FanoutRule : std::uint8_t {
+  kUniform,    ///< As equal as whole numbers allow.
+  kGeometric,  ///< Theorem 12, with the acceptance rate and r that are observed.
+  kPlanned,    ///< Theorem 18 on the hit curves that are observed.
+};
+
+/// What the planner may decide. Limits that leave one plan leave it the shape of the fan-out.
+struct PlannerSettings {
+  PlanLimits limits;  ///< Modes, K, B and fallbacks to choose among.
+  FanoutRule fanout = FanoutRule::kPlanned;
+};
+
+/// What is known of one sequence's traffic beyond everybody's; a part of the sequence.
+struct SequenceEstimate {
+  double trials = 0;  ///< Of proposal tokens, faded.
+  double accepted = 0;
+  int rounds = 0;
+  double predicted = 0;  ///< Tokens/s of the batch by the last plan, before correction.
+};
+
+/// A target pass in which nothing was prefilled, and the round around it.
+struct PassObservation {
+  int sequences = 1;
+  int rows = 1;
+  double context = 0;  ///< Mean over the sequences.
+  double pass_us = 0;
+  double wait_us = 0;        ///< For proposals.
+  double host_us = 0;        ///< The rest of the round.
+  int tokens = 1;            ///< Emitted by all sequences together.
+  int lookahead = 0;         ///< K, where `mode` is set.
+  std::optional<Mode> mode;  ///< Of all sequences; none where they differ.
+  bool draft_busy = false;   ///< Some sequence speculates on another device (SSD).
+  double predicted = 0;      ///< Mean of the sequences' SequenceEstimate::predicted.
+};
+
+/// How a sequence's proposal fared.
+struct ProposalObservation {
+  Mode mode = Mode::kAr;
+  ProposalSource source = ProposalSource::kNone;
+  int proposed = 0;  ///< Tokens along the proposal's main path.
+  int accepted = 0;
+  int fanout = 0;           ///< F_k at the outcome node.
+  std::optional<bool> hit;  ///< Of the speculation cache.
+};
+
+/// What planning has done so far.
+struct PlannerReport {
+  struct OfMode {
+    std::int64_t rounds = 0;
+    double tokens_per_second = 0;  ///< Measured, faded.
+    double predicted = 0;          ///< Over the same rounds.
+    double correction = 1;         ///< Applied to predictions of the mode.
+  };
+  std::array<OfMode, kModes> modes;
+  std::int64_t replans = 0;
+  std::int64_t switches = 0;  ///< Of mode.
+  double replan_us = 0;       ///< Mean time of one.
+};
+
+/// The planner at run time: learns a CostModel from the rounds of all sequences, corrects what it
+/// predicts by what it then measures, and re-plans each sequence now and then.
+///
+/// Exploration needs no dice: estimates of what is not observed fade back to optimistic priors, so
+/// a mode that lost is tried again after some thousand rounds, and dropped again within some ten.
+/// One owner; allocates nothing after construction.
+class OnlinePlanner {
+ public:
+  /// `prior`: the passes' times as measured before serving; its proposers are replaced by priors
+  /// of what is to be observed where they are not measured.
+  OnlinePlanner(const CostModel& prior, const PlannerSettings& settings);
+
+  /// The plan of a sequence about which nothing is known yet.
+  SpeculationPlan FirstPlan(const Workload& load, SequenceEstimate* sequence);
+
+  void ObservePass(const PassObservation& pass);
+  void ObserveProposal(const ProposalObservation& proposal, SequenceEstimate* sequence);
+
+  /// The plan from now on: often `current`. Cheap when it is too early for another look.
+  SpeculationPlan Replan(const SpeculationPlan& current, const Workload& load,
+                         SequenceEstimate* sequence);
+
+  /// What is believed now.
+  CostModel Model(const SequenceEstimate& sequence) const;
+  PlannerReport Report() const;
+
+ private:
+  /// One source of proposals, as observed.
+  struct Source {
+    AcceptanceEstimate acceptance{0.7};
+    HitEstimate partial{{.c = 0.5, .r = 0.5}};
+    HitEstimate full{{.c = 0.35, .r = 0.7}};
+    FadingMean coverage{0.5, 8};
+    double us = 0;
+  };
+  struct Progress {
+    double tokens = 0;
+    double us = 0;
+    double predicted_tokens = 0;
+    std::int64_t rounds = 0;
+  };
+  Source* SourceOf(ProposalSource source);
+  double Correction(Mode mode) const;
+  bool TimeForAnotherLook(const SequenceEstimate& sequence) const;
+  SpeculationPlan Start(const CostModel& model) const;
+  void Reshape(const CostModel& model, SpeculationPlan* plan) const;
+  static ProposerModel Describe(const Source& source, double tilt);
+  void FadeAll();
+
+  PlannerSettings settings_;
+  CostModel prior_;
+  TimeEstimate target_;
+  TimeEstimate draft_on_target_;
+  FadingMean contention_;
+  FadingMean host_us_;
+  Source draft_;
+  Source ngram_;
+  Source retrieval_;
+  std::array<Progress, kModes> progress_{};
+  double now_us_ = 0;  // Decoding time observed so far.
+  double next_look_us_ = 0;
+  double replan_us_ = 0;
+  std::int64_t replans_ = 0;
+  std::int64_t switches_ = 0;
+};
+
+}  // namespace foretoken

@@ -1,0 +1,188 @@
+#include "planner/online_planner.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+namespace foretoken {
+namespace {
+
+// A machine and a pair as they really are, which the planner sees only by its rounds.
+struct World {
+  double acceptance = 0.8;
+  double hit = 0.85;
+  double target_us = 1000;
+  double target_row_us = 20;
+  double draft_us = 100;
+  double ngram_acceptance = 0.1;
+  double contention = 1.05;
+};
+
+class Simulation {
+ public:
+  Simulation(const World& world, const PlannerSettings& settings)
+      : world_(world), planner_(Prior(world), settings) {
+    plan_ = planner_.FirstPlan(kLoad, &sequence_);
+  }
+
+  World& world() { return world_; }
+  const SpeculationPlan& plan() const { return plan_; }
+  const OnlinePlanner& planner() const { return planner_; }
+
+  // Rounds of one sequence; returns tokens per microsecond, and how often each mode was used.
+  double Run(int rounds) {
+    uses_ = {};
+    double tokens = 0;
+    double us = 0;
+    for (int i = 0; i < rounds; ++i) Round(&tokens, &us);
+    return tokens / us;
+  }
+  double share(Mode mode) const {
+    const int all = std::accumulate(uses_.begin(), uses_.end(), 0);
+    return static_cast<double>(uses_[static_cast<std::size_t>(mode)]) / all;
+  }
+
+  // What AR does in this world.
+  double ArRate() const { return 1 / (world_.target_us + world_.target_row_us + kHostUs); }
+
+ private:
+  static constexpr Workload kLoad{.batch = 1, .context = 200};
+  static constexpr double kHostUs = 10;
+
+  static CostModel Prior(const World& world) {
+    CostModel prior;
+    prior.target = TimeTable::Line(world.target_us, world.target_row_us);
+    prior.draft = TimeTable::Line(world.draft_us, 2);
+    prior.draft_on_target = TimeTable::Line(world.draft_us, 2);
+    prior.host_us = kHostUs;
+    return prior;
+  }
+
+  bool Chance(double p) { return std::uniform_real_distribution<>()(random_) < p; }
+
+  void Round(double* tokens, double* us) {
+    const Mode mode = plan_.mode;
+    ++uses_[static_cast<std::size_t>(mode)];
+    ProposalObservation proposal{.mode = mode};
+    const bool speculates = mode != Mode::kAr;
+    proposal.proposed = !speculates ? 0 : mode == Mode::kSsd && !hit_ ? 0 : plan_.lookahead;
+    const double a = mode == Mode::kNgram ? world_.ngram_acceptance : world_.acceptance;
+    while (proposal.accepted < proposal.proposed && Chance(a)) ++proposal.accepted;
+    if (proposal.proposed > 0) {
+      proposal.source = mode == Mode::kSsd  ? ProposalSource::kCache
+                        : mode == Mode::kSd ? ProposalSource::kDraft
+                                            : ProposalSource::kNgram;
+    }
+    if (mode == Mode::kSsd) {
+      hit_ = Chance(world_.hit);
+      proposal.hit = hit_;
+      proposal.fanout = 3;
+    }
+    const double noise = std::uniform_real_distribution<>(0.97, 1.03)(random_);
+    const int rows = 1 + proposal.proposed;
+    const double contention = mode == Mode::kSsd ? world_.contention : 1;
+    PassObservation pass{
+        .rows = rows,
+        .context = kLoad.context,
+        .pass_us = noise * contention * (world_.target_us + world_.target_row_us * rows),
+        .wait_us = mode == Mode::kSd ? plan_.lookahead * world_.draft_us : 0,
+        .host_us = kHostUs,
+        .tokens = proposal.accepted + 1,
+        .lookahead = plan_.lookahead,
+        .mode = mode,
+        .draft_busy = mode == Mode::kSsd,
+        .predicted = sequence_.predicted};
+    planner_.ObserveProposal(proposal, &sequence_);
+    planner_.ObservePass(pass);
+    *tokens += pass.tokens;
+    *us += pass.pass_us + pass.wait_us + pass.host_us;
+    plan_ = planner_.Replan(plan_, kLoad, &sequence_);
+  }
+
+  World world_;
+  OnlinePlanner planner_;
+  SequenceEstimate sequence_;
+  SpeculationPlan plan_;
+  bool hit_ = false;
+  std::mt19937 random_{7};
+  std::array<int, kModes> uses_{};
+};
+
+PlannerSettings Settings() {
+  PlannerSettings settings;
+  settings.limits.modes = {};
+  for (const Mode mode : {Mode::kAr, Mode::kSd, Mode::kSsd, Mode::kNgram}) {
+    settings.limits.modes.push_back(mode);
+  }
+  return settings;
+}
+
+TEST(OnlinePlanner, KeepsAGoodSpeculator) {
+  Simulation simulation({}, Settings());
+  simulation.Run(3000);
+  EXPECT_GT(simulation.share(Mode::kSsd), 0.9);
+  EXPECT_GE(simulation.plan().lookahead, 4);
+}
+
+TEST(OnlinePlanner, LeavesAHopelessDraftAndLosesLittle) {
+  Simulation simulation({.acceptance = 0.02, .hit = 0.05, .ngram_acceptance = 0.02}, Settings());
+  const double rate = simulation.Run(6000);
+  // Prompt lookup costs next to nothing here, so trying it now and then is no loss.
+  EXPECT_GT(simulation.share(Mode::kAr) + simulation.share(Mode::kNgram), 0.93);
+  EXPECT_GT(rate, 0.98 * simulation.ArRate());
+}
+
+TEST(OnlinePlanner, PrefersSdWhereTheCacheNeverHits) {
+  Simulation simulation({.hit = 0.02}, Settings());
+  simulation.Run(4000);
+  EXPECT_GT(simulation.share(Mode::kSd), 0.8);
+}
+
+TEST(OnlinePlanner, ComesBackWhenTheTrafficChanges) {
+  Simulation simulation({.acceptance = 0.02, .hit = 0.05, .ngram_acceptance = 0.0}, Settings());
+  simulation.Run(3000);
+  EXPECT_GT(simulation.share(Mode::kAr), 0.8);
+  simulation.world().acceptance = 0.85;
+  simulation.world().hit = 0.9;
+  simulation.Run(9000);
+  EXPECT_EQ(simulation.plan().mode, Mode::kSsd);
+}
+
+TEST(OnlinePlanner, ChangesOnlyTheShapeWhereOnlyThatIsFree) {
+  PlannerSettings settings = Settings();
+  settings.limits.modes = {};
+  settings.limits.modes.push_back(Mode::kSsd);
+  settings.limits.min_lookahead = settings.limits.max_lookahead = 5;
+  settings.limits.cache_budget = 18;
+  for (const FanoutRule rule :
+       {FanoutRule::kUniform, FanoutRule::kGeometric, FanoutRule::kPlanned}) {
+    settings.fanout = rule;
+    Simulation simulation({}, settings);
+    simulation.Run(500);
+    EXPECT_EQ(simulation.plan().mode, Mode::kSsd);
+    EXPECT_EQ(simulation.plan().lookahead, 5);
+    EXPECT_EQ(simulation.plan().primary.budget(), 18);
+    const FanoutShape& shape = simulation.plan().primary;
+    if (rule == FanoutRule::kUniform) {
+      EXPECT_EQ(shape, UniformFanout(3, 5));
+    } else {
+      EXPECT_GT(shape.at[0], shape.at[4]);  // Later nodes are reached more rarely.
+    }
+  }
+}
+
+TEST(OnlinePlanner, ReportsWhatItPredictedAndWhatCame) {
+  Simulation simulation({}, Settings());
+  simulation.Run(2000);
+  const PlannerReport report = simulation.planner().Report();
+  const auto& ssd = report.modes[static_cast<std::size_t>(Mode::kSsd)];
+  EXPECT_GT(ssd.rounds, 1000);
+  // The corrected prediction is what was measured, within the noise of a few hundred rounds.
+  EXPECT_NEAR(ssd.predicted * ssd.correction / ssd.tokens_per_second, 1, 0.1);
+  EXPECT_GT(report.replans, 3);
+}
+
+}  // namespace
+}  // namespace foretoken
