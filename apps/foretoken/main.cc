@@ -44,6 +44,7 @@ int Main(int argc, char** argv) {
   AddInspectCommand(&app, &chosen);
   AddDevicesCommand(&app, &chosen);
   AddPlanCommand(&app, &chosen);
+  AddDatastoreCommand(&app, &chosen);
   AddSpeculatorCommand(&app, &chosen);
 
   std::vector<std::string> arguments = ExpandFamiliarFlags(argc, argv);

@@ -234,4 +234,8 @@ std::string ModelLabel(const ModelSource& source) {
   return (path.has_filename() ? path.filename() : path.parent_path().filename()).string();
 }
 
+TokenizerIdentity IdentityOf(const ModelSource& source, const Tokenizer& tokenizer) {
+  return {ModelLabel(source), tokenizer.fingerprint(), tokenizer.vocabulary()};
+}
+
 }  // namespace foretoken

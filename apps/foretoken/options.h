@@ -9,6 +9,7 @@
 
 #include "base/cores.h"
 #include "base/result.h"
+#include "datastore/segment_file.h"
 #include "engine/engine.h"
 #include "engine/loaded_model.h"
 #include "engine/request.h"
@@ -135,6 +136,9 @@ Result<std::unique_ptr<LoadedModel>> LoadShowingProgress(const ModelSource& sour
 /// What MakeEngine wants to know of the draft.
 DraftSetup MakeDraftSetup(const ModelOptions& model, const SpeculationOptions& speculation,
                           const Cores& cores);
+
+/// Whose tokens a datastore of this model holds.
+TokenizerIdentity IdentityOf(const ModelSource& source, const Tokenizer& tokenizer);
 
 /// How a model is called in reports: its folder's name, or its shape's.
 std::string ModelLabel(const ModelSource& source);
