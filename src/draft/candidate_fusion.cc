@@ -22,9 +22,10 @@ bool CandidateFusion::Later(const Candidate& a, const Candidate& b) {
   return a.token > b.token;
 }
 
-// `factor` turns a child's frequency below its parent into its probability.
-void CandidateFusion::PushChildren(const CandidateSource& source, const Candidate& parent,
-                                   double factor) {
+// Appends the candidates, out of the heap's order. `factor` turns a child's frequency below its
+// parent into its probability.
+void CandidateFusion::AppendChildren(const CandidateSource& source, const Candidate& parent,
+                                     double factor) {
   const TokenTree& tree = *source.tree;
   const TokenTree::Node& node = tree.node(parent.node);
   for (std::uint32_t child = node.first_child; child != 0; child = tree.node(child).next_sibling) {
@@ -35,7 +36,6 @@ void CandidateFusion::PushChildren(const CandidateSource& source, const Candidat
                       .token = next.token,
                       .node = child,
                       .parent = parent.parent});
-    std::ranges::push_heap(queue_, Later);
   }
 }
 
@@ -46,8 +46,9 @@ void CandidateFusion::Fuse(std::span<const CandidateSource> sources, int most, P
   most = std::min(most, kMaxProposal);
   for (std::size_t s = 0; s < sources.size(); ++s) {
     const Candidate root = {.source = static_cast<std::int16_t>(s), .node = sources[s].node};
-    PushChildren(sources[s], root, sources[s].scale);
+    AppendChildren(sources[s], root, sources[s].scale);
   }
+  std::ranges::make_heap(queue_, Later);
   while (!queue_.empty() && proposal->size() < most) {
     std::ranges::pop_heap(queue_, Later);
     Candidate best = queue_.back();
@@ -61,7 +62,12 @@ void CandidateFusion::Fuse(std::span<const CandidateSource> sources, int most, P
     }
     best.parent = static_cast<std::int16_t>(node);
     const CandidateSource& source = sources[static_cast<std::size_t>(best.source)];
-    PushChildren(source, best, best.probability * source.discount);
+    std::size_t ordered = queue_.size();
+    AppendChildren(source, best, best.probability * source.discount);
+    while (ordered < queue_.size()) {
+      ++ordered;
+      std::push_heap(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(ordered), Later);
+    }
   }
 }
 

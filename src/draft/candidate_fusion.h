@@ -39,7 +39,7 @@ class CandidateFusion {
   };
   static bool Later(const Candidate& a, const Candidate& b);
 
-  void PushChildren(const CandidateSource& source, const Candidate& parent, double factor);
+  void AppendChildren(const CandidateSource& source, const Candidate& parent, double factor);
 
   std::vector<Candidate> queue_;  // A heap, likeliest first.
 };

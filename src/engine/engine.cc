@@ -249,7 +249,19 @@ void Engine::Impl::Retire(Sequence* sequence) {
   removed->stats.output_tokens = removed->output_tokens();
   removed->stats.finished_ns = NowNs();
   --unfinished_;
+  Learn(*removed);
   removed->request.listener->OnFinish(removed->id, *removed->finish, removed->stats);
+}
+
+// A finished output enters the datastore, behind the few prompt tokens by which its beginning can
+// be found again.
+void Engine::Impl::Learn(const Sequence& sequence) {
+  constexpr int kContextTokens = 4;
+  const Request& request = sequence.request;
+  if (request.datastore == nullptr || !request.learn || sequence.output_tokens() == 0) return;
+  if (sequence.finish == FinishReason::kCancelled) return;
+  const int begin = std::max(sequence.prompt_tokens - kContextTokens, 0);
+  request.datastore->Learn(std::span(sequence.tokens).subspan(static_cast<std::size_t>(begin)));
 }
 
 void Engine::Impl::EndSpeculation(Sequence* sequence) {

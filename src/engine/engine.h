@@ -39,6 +39,7 @@ struct EngineOptions {
   CostModel costs;             ///< What the planner begins with: measured times.
   int max_lookahead = 0;       ///< The most a request's plan may ask for; 0: as `plan`.
   int max_cache_budget = 0;    ///< Branches of a speculation cache; 0: as `plan`.
+  int knee_rows = 0;           ///< Of modes sssd: I_knee of SpeculationLength; 0: lookahead only.
   int max_batch = 16;          ///< Sequences decoded together.
   int max_waiting = 1024;      ///< Requests queued beyond those; more are refused.
   int prefill_chunk = 128;     ///< Prompt rows per pass, mixed with decoding rows.

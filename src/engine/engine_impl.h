@@ -49,6 +49,7 @@ class Engine::Impl {
   void AdmitWaiting();
   void HealSpeculator();
   void FollowPlan(Sequence* sequence);
+  void Learn(const Sequence& sequence);
   void EndSpeculation(Sequence* sequence);
   void EndSpeculationOfPreempted();
   LiveSequence Describe(const Sequence& sequence) const;

@@ -97,6 +97,10 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"SsdNgram", Mode::kSsd, {.plan = {.fallback = Fallback::kNgram}, .max_batch = 4}},
         Case{"SsdNone", Mode::kSsd, {.plan = NarrowPlan()}},
         Case{"SsdRandom", Mode::kSsd, {.plan = {.fallback = Fallback::kRandom}, .max_batch = 3}},
+        Case{"SsdRetrieval", Mode::kSsd, {.plan = {.fallback = Fallback::kRetrieval}}},
+        Case{"Sssd", Mode::kSssd, {.plan = {.lookahead = 15}, .max_batch = 3}},
+        Case{"SssdByRule", Mode::kSssd, {.plan = {.lookahead = 31}, .knee_rows = 24}},
+        Case{"Trie", Mode::kTrie, {.plan = {.lookahead = 7}, .max_batch = 2}},
         Case{"Ngram", Mode::kNgram, {.max_batch = 3}}, Case{"Auto", Mode::kAuto, {.max_batch = 3}},
         Case{"SsdSlowSpeculator", Mode::kSsd, {.max_batch = 2}, 3000},
         // Room for little more than one sequence: preemption by necessity.

@@ -10,6 +10,9 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "draft/model_drafter.h"
+#include "draft/rest_drafter.h"
+#include "draft/retrieval_drafter.h"
+#include "draft/trie_drafter.h"
 #include "model/pass_times.h"
 #include "ssd/speculator.h"
 #include "transport/process_host.h"
@@ -209,15 +212,20 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, EngineOp
     PreparePlanner(offered, target, &options);
   }
   options = CompleteOptions(options, target->model->config());
+  // What a fallback proposes by is set up too.
+  if (options.plan.fallback == Fallback::kRetrieval) offered.push_back(Mode::kSssd);
   Proposers proposers;
   for (const Mode mode : offered) {
     if (mode == Mode::kSd) {
       FT_ASSIGN_OR_RETURN(proposers.of(mode), MakeDraftModelDrafter(&options, draft, target));
     } else if (mode == Mode::kSsd) {
       FT_ASSIGN_OR_RETURN(proposers.speculator, StartSpeculator(&options, draft, *target));
-    } else if (mode != Mode::kAr && mode != Mode::kNgram && mode != Mode::kAuto) {
-      return InvalidInput(
-          fmt::format("mode {} is not built yet: choose ar, ngram, sd or ssd", ModeName(mode)));
+    } else if (mode == Mode::kSssd) {
+      proposers.of(mode) = std::make_unique<RetrievalDrafter>(options.knee_rows);
+    } else if (mode == Mode::kRest) {
+      proposers.of(mode) = std::make_unique<RestDrafter>();
+    } else if (mode == Mode::kTrie) {
+      proposers.of(mode) = std::make_unique<TrieDrafter>();
     }
   }
   return Engine::Create(options, target->model.get(), target->pool.get(), target->tokenizer.get(),

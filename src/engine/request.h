@@ -9,6 +9,7 @@
 
 #include "base/histogram.h"
 #include "base/types.h"
+#include "datastore/datastore_tenant.h"
 #include "sampling/params.h"
 #include "sampling/sampler.h"
 #include "speculation/plan.h"
@@ -114,6 +115,10 @@ struct Request {
   /// The output's text goes on where the prompt's ends, so a leading space belongs to it; false
   /// for an answer (a chat turn), which starts a text of its own.
   bool continues_text = true;
+  /// Where retrieval looks beside the sequence itself, and what the output enters when it is
+  /// finished; null: neither. Outlives the engine.
+  DatastoreTenant* datastore = nullptr;
+  bool learn = true;  ///< False: the output stays out of the datastore.
   RequestListener* listener = nullptr;
 };
 

@@ -11,6 +11,20 @@ namespace {
 constexpr std::int64_t kChainPatienceNs = 1'000'000'000;
 constexpr std::int64_t kChainWaitNs = 200'000;
 
+// The speculator follows chains. Of a tree, whose likelier nodes come first, the likeliest branch
+// stays.
+void KeepFirstBranch(Proposal* proposal) {
+  Proposal chain;
+  chain.source = proposal->source;
+  int node = 0;
+  for (int i = 0; i < proposal->size(); ++i) {
+    if (proposal->parents[i] != node) continue;
+    chain.Extend(proposal->tokens[i]);
+    node = i + 1;
+  }
+  *proposal = chain;
+}
+
 }  // namespace
 
 void Engine::Impl::CollectProposals() {
@@ -29,6 +43,7 @@ DraftContext Engine::Impl::ContextFor(Sequence* sequence) {
           .tokens = sequence->tokens,
           .sampling = &sequence->request.sampling,
           .history = &sequence->history,
+          .datastore = sequence->request.datastore,
           .lookahead = std::min(sequence->plan.lookahead, sequence->ProposalLimit()),
           .proposal = &sequence->proposal};
 }
@@ -123,6 +138,7 @@ void Engine::Impl::FallBack(Sequence* sequence, bool may_wait) {
   if (Drafter* drafter = FallbackDrafter(sequence->plan.fallback)) {
     DraftContext context = ContextFor(sequence);
     drafter->Propose(std::span(&context, 1));
+    if (!sequence->proposal.IsChain()) KeepFirstBranch(&sequence->proposal);
     if (sequence->proposal.size() > 0) ++sequence->stats.fallbacks;
   }
   Dispatch(sequence, may_wait && sequence->plan.fallback == Fallback::kJit);
