@@ -2,6 +2,7 @@
 
 #include "commands.h"
 #include "plan_numbers.h"
+#include "plan_predict.h"
 #include "plan_roofline.h"
 #include "plan_simulate.h"
 
@@ -12,6 +13,7 @@ struct PlanOptions {
   bool roofline = false;
   bool simulate = false;
   PlanNumbers numbers;
+  PlanPredictOptions predict_options;
   PlanRooflineOptions roofline_options;
   PlanSimulateOptions simulate_options;
   std::string json_path;
@@ -27,14 +29,15 @@ Result<int> RunPlan(const PlanOptions& options) {
     return RunPlanSimulate(options.simulate_options, options.numbers, options.json_path,
                            options.html_path);
   }
-  return InvalidInput("plan needs --simulate or --roofline");
+  if (!options.html_path.empty()) return InvalidInput("--html needs --simulate or --roofline");
+  return RunPlanPredict(options.predict_options, options.numbers, options.json_path);
 }
 
 }  // namespace
 
 void AddPlanCommand(CLI::App* app, CommandBody* chosen) {
   CLI::App* command = app->add_subcommand(
-      "plan", "Predict the speed of modes from numbers: a roofline, a simulation");
+      "plan", "Predict the speed of every mode and setting and choose; simulate; show a roofline");
   auto options = std::make_shared<PlanOptions>();
   command->add_flag("--roofline", options->roofline,
                     "Show what a verification pass costs on a device (SSSD, Appendix B)");
@@ -42,6 +45,7 @@ void AddPlanCommand(CLI::App* app, CommandBody* chosen) {
       ->excludes("--roofline");
   AddPlanNumbers(command, &options->numbers);
   AddPlanSimulateOptions(command, &options->simulate_options);
+  AddPlanPredictOptions(command, &options->predict_options);
   AddPlanRooflineOptions(command, &options->roofline_options);
   command->add_option("--json", options->json_path, "Write the figures as JSON; - for the output")
       ->type_name("FILE")
@@ -49,7 +53,18 @@ void AddPlanCommand(CLI::App* app, CommandBody* chosen) {
   command->add_option("--html", options->html_path, "Write a page with plots")
       ->type_name("FILE")
       ->group("Output");
-  command->callback([options, chosen] { *chosen = [options] { return RunPlan(*options); }; });
+  CLI::Option* lookahead = command->get_option("--lookahead");
+  CLI::Option* fallback = command->get_option("--fallback");
+  command->callback([options, chosen, lookahead, fallback] {
+    // Given once for the simulation and the predictions, which have other defaults.
+    if (lookahead->count() > 0) {
+      options->predict_options.lookaheads = options->simulate_options.lookaheads;
+    }
+    if (fallback->count() > 0) {
+      options->predict_options.fallback = options->simulate_options.fallback;
+    }
+    *chosen = [options] { return RunPlan(*options); };
+  });
 }
 
 }  // namespace foretoken

@@ -101,7 +101,7 @@ void AddPlanSimulateOptions(CLI::App* app, PlanSimulateOptions* options) {
     return app->add_option(name, *value, help)->type_name(type)->group("Simulation");
   };
   add("-k,--lookahead", &options->lookaheads,
-      "Proposal lengths K to choose among (default 2,4,6,8)", "LIST");
+      "Proposal lengths K to choose among (default 1-12; --simulate: 2,4,6,8)", "LIST");
   add("--fanout", &options->fanout, "Bonus tokens prepared at every node (default: the best)", "F");
   add("--fallback", &options->fallback,
       "On a miss: jit, ngram, random, none or auto (default: the best)", "F");

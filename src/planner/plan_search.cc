@@ -1,12 +1,11 @@
 #include "planner/plan_search.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstddef>
 
 #include "base/check.h"
 #include "planner/fanout_solver.h"
+#include "planner/plan_reason.h"
 
 namespace foretoken {
 namespace {
@@ -83,82 +82,6 @@ class Best {
   const Workload& load_;
   RankedPlan best_;
 };
-
-const RankedPlan* FastestOf(const std::vector<RankedPlan>& ranked, Mode mode) {
-  const auto found =
-      std::ranges::find(ranked, mode, [](const RankedPlan& r) { return r.plan.mode; });
-  return found == ranked.end() ? nullptr : &*found;
-}
-
-std::string Name(const SpeculationPlan& plan) {
-  if (plan.mode == Mode::kAr) return "ar";
-  std::string name = fmt::format("{} (K = {}", ModeName(plan.mode), plan.lookahead);
-  if (plan.mode == Mode::kSsd) {
-    name +=
-        fmt::format(", B = {}, fallback {}", plan.primary.budget(), FallbackName(plan.fallback));
-  }
-  return name + ")";
-}
-
-std::string WhySsd(const RankedPlan& ssd, const RankedPlan* sd) {
-  std::string why =
-      fmt::format("its cache answers {:.0f} % of the rounds", 100 * ssd.prediction.hit_rate);
-  if (sd != nullptr) {
-    why += fmt::format(
-        ", so the target waits {:.2f} ms a round for proposals where sd waits "
-        "{:.2f} ms",
-        ssd.prediction.wait_us / 1e3, sd->prediction.wait_us / 1e3);
-  }
-  return why;
-}
-
-std::string WhyAr(const RankedPlan& rival, const RankedPlan& ar) {
-  if (rival.prediction.wait_us > 0.5 * (rival.prediction.round_us - ar.prediction.round_us)) {
-    return fmt::format(
-        "with {} a round gives {:.2f} tokens but takes {:.2f} times as long, mostly "
-        "waiting for proposals",
-        Name(rival.plan), rival.prediction.tokens_per_round,
-        rival.prediction.round_us / ar.prediction.round_us);
-  }
-  return fmt::format(
-      "with {} a round gives {:.2f} tokens but takes {:.2f} times as long, because "
-      "its pass has {:.1f} rows a sequence",
-      Name(rival.plan), rival.prediction.tokens_per_round,
-      rival.prediction.round_us / ar.prediction.round_us, rival.prediction.target_rows);
-}
-
-std::string Reason(const std::vector<RankedPlan>& ranked) {
-  const RankedPlan& best = ranked.front();
-  const RankedPlan* ar = FastestOf(ranked, Mode::kAr);
-  const RankedPlan* sd = FastestOf(ranked, Mode::kSd);
-  const RankedPlan* ssd = FastestOf(ranked, Mode::kSsd);
-  std::string text =
-      fmt::format("{}: {:.1f} tokens/s", Name(best.plan), best.prediction.tokens_per_second);
-  for (const RankedPlan* other : {sd, ssd, ar}) {
-    if (other == nullptr || other->plan.mode == best.plan.mode) continue;
-    text += fmt::format(", {:.2f}x {}",
-                        best.prediction.tokens_per_second / other->prediction.tokens_per_second,
-                        Name(other->plan));
-  }
-  if (ranked.size() == 1) return text + ": nothing else can be predicted from what is known.";
-  switch (best.plan.mode) {
-    case Mode::kSsd:
-      return text + ": " + WhySsd(best, sd) + ".";
-    case Mode::kAr:
-      return text + ": " + WhyAr(ranked[1], best) + ".";
-    case Mode::kSd:
-      if (ssd == nullptr) break;
-      return text + fmt::format(
-                        ": ssd's proposals are {:.1f} tokens long on average where sd's are "
-                        "{}, and {:.0f} % of its rounds miss the cache.",
-                        ssd->prediction.target_rows - 1, best.plan.lookahead,
-                        100 * (1 - ssd->prediction.hit_rate));
-    default:
-      break;
-  }
-  return text + fmt::format(": {:.2f} tokens a round, {:.2f} ms of it waiting for proposals.",
-                            best.prediction.tokens_per_round, best.prediction.wait_us / 1e3);
-}
 
 }  // namespace
 
@@ -251,7 +174,7 @@ PlanChoice ChoosePlan(const CostModel& model, const PlanLimits& limits, const Wo
   std::ranges::stable_sort(choice.ranked, [](const RankedPlan& a, const RankedPlan& b) {
     return a.prediction.tokens_per_second > b.prediction.tokens_per_second;
   });
-  choice.reason = Reason(choice.ranked);
+  choice.reason = ExplainChoice(choice.ranked);
   return choice;
 }
 

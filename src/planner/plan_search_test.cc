@@ -42,7 +42,7 @@ TEST(PlanSsd, SolvesBothShapes) {
 TEST(ChoosePlan, PicksSsdWhereRowsAreCheapAndTheDraftIsGood) {
   const PlanChoice choice = ChoosePlan(GoodMachine(0.8), {}, {});
   EXPECT_EQ(choice.ranked.front().plan.mode, Mode::kSsd) << choice.reason;
-  EXPECT_NE(choice.reason.find("its cache answers"), std::string::npos) << choice.reason;
+  EXPECT_NE(choice.reason.find("Its cache answers"), std::string::npos) << choice.reason;
   EXPECT_NE(choice.reason.find("x sd (K = "), std::string::npos) << choice.reason;
   EXPECT_NE(choice.reason.find("x ar"), std::string::npos) << choice.reason;
   for (std::size_t i = 1; i < choice.ranked.size(); ++i) {
@@ -78,7 +78,7 @@ TEST(ChoosePlan, KnowsOnlyArWithoutADraft) {
   const PlanChoice choice = ChoosePlan(model, {}, {});
   ASSERT_EQ(choice.ranked.size(), 1);
   EXPECT_EQ(choice.ranked[0].plan.mode, Mode::kAr);
-  EXPECT_NE(choice.reason.find("nothing else"), std::string::npos);
+  EXPECT_NE(choice.reason.find("Nothing else"), std::string::npos);
 }
 
 TEST(BestPlan, IsTheFirstOfTheTable) {

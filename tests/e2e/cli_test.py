@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import pty
+import re
 import shutil
 import signal
 import subprocess
@@ -352,6 +353,109 @@ class BadInput(CliTest):
         result = foretoken("inspect", MODELS / "demo-target", "--draft", draft)
         self.assertEqual(result.returncode, 2)
         self.assertIn("wyvern", result.stderr)
+
+
+class Plan(CliTest):
+    NUMBERS = ("--target-ms", "1:10,8:10.5,16:12", "--draft-ms", "1:1,32:1.5",
+               "--acceptance", "0.8,0.75", "--hit", "0.6,0.7,0.75", "--hit-at-end", "0.8,0.9")
+
+    def calibration(self):
+        """A calibration file that holds for this machine, as text for JSON."""
+        machine = json.loads(self.succeed("devices", "--json", "--no-measuring").stdout)
+
+        def count(cores):
+            bounds = [part.split("-") for part in cores.split(",")]
+            return sum(int(part[-1]) - int(part[0]) + 1 for part in bounds)
+
+        table = {"rows": [1, 8], "contexts": [128], "us": [10000, 10500]}
+        draft = {"rows": [1, 32], "contexts": [128], "us": [1000, 1500]}
+        rates = {"rounds": 1000, "acceptance": [0.8], "hit_partial": [0.6, 0.7],
+                 "hit_full": [0.8, 0.9], "coverage": 1, "mean_rows": 0, "us": 0}
+        return {
+            "format": "foretoken-calibration", "version": 1,
+            "machine": {"cpu": machine["machine"], "cores": count(machine["logical_cores"]),
+                        "isa": machine["instruction_sets"][-1],
+                        "target_cores": count(machine["default_target_cores"]),
+                        "draft_cores": count(machine["default_draft_cores"])},
+            "models": {"target": "a" * 64, "draft": "b" * 64, "tokenizer": "c" * 64,
+                       "precision": "bf16"},
+            "times": {"target": table, "draft": draft, "draft_on_target": draft, "host_us": 20,
+                      "host_row_us": 5, "sequence_us": 0, "target_contention": 1,
+                      "draft_contention": 1},
+            "settings": [{"temperature": 0, "verifier": "shared-noise", "saguaro_c": 1,
+                          "draft": rates},
+                         {"temperature": 1, "verifier": "rejection", "saguaro_c": 1,
+                          "draft": rates},
+                         {"temperature": 1, "verifier": "rejection", "saguaro_c": 0.5,
+                          "draft": {**rates, "acceptance": [0.7], "hit_partial": [0.9, 0.95]}}]}
+
+    def write(self, calibration):
+        path = self.folder / "calibration.json"
+        path.write_text(json.dumps(calibration))
+        return path
+
+    def test_numbers_give_a_ranked_table(self):
+        out = self.succeed("plan", *self.NUMBERS, "--batches", "1,4").stdout
+        for batch in (1, 4):
+            self.assertIn(f"\nBatch {batch}\n", out)
+        self.assertEqual(len(re.findall(r"(?m)^  Choice: ssd \(K = \d+, B = \d+, fallback \w+\), "
+                                        r"[\d.]+ tokens/s: .*Its cache answers", out)), 2, out)
+        report = json.loads(self.succeed("plan", *self.NUMBERS, "--json", "-").stdout)
+        plans = report["tables"][0]["plans"]
+        speeds = [plan["tokens_per_second"] for plan in plans]
+        self.assertEqual(speeds, sorted(speeds, reverse=True))
+        self.assertEqual({plan["mode"] for plan in plans}, {"ar", "sd", "ssd"})
+        for plan in plans:
+            if plan["mode"] == "ssd":
+                self.assertEqual(sum(plan["fanout"]), plan["cache_budget"])
+                self.assertEqual(len(plan["fanout"]), plan["lookahead"] + 1)
+            elif plan["mode"] == "ar":
+                self.assertAlmostEqual(plan["tokens_per_second"], 100)
+
+    def test_limits_are_kept(self):
+        report = json.loads(self.succeed(
+            "plan", *self.NUMBERS, "--lookahead", "3-4", "--cache-budget", 9, "--modes", "ssd",
+            "--fallback", "jit", "--all", "--json", "-").stdout)
+        plans = report["tables"][0]["plans"]
+        self.assertEqual({(plan["lookahead"], plan["cache_budget"], plan["fallback"])
+                          for plan in plans}, {(3, 9, "jit"), (4, 9, "jit")})
+
+    def test_calibration_of_this_machine(self):
+        path = self.write(self.calibration())
+        out = self.succeed("plan", "--calibration", path).stdout
+        self.assertIn("shared-noise at T = 0.", out)
+        self.assertIn("Choice: ssd", out)
+        out = self.succeed("plan", "--calibration", path, "--verify", "rejection",
+                           "--temp", 0.8).stdout
+        self.assertIn("at T = 1, the closest to 0.8 that was measured", out)
+        self.assertRegex(out, r"mode +K +B +fallback +C ")
+
+    def test_refuses_what_it_cannot_plan_from(self):
+        for arguments, saying in (
+                (["--target-ms", 10, "--draft-ms", 1], "--acceptance is missing"),
+                ([*self.NUMBERS, "-k", 0], "from 1 to 63"),
+                ([*self.NUMBERS, "-k", 6, "--cache-budget", 5], "below K + 1 = 7"),
+                ([*self.NUMBERS, "--modes", "trie"], "cannot be predicted"),
+                ([*self.NUMBERS, "--fallback", "luck"], "'luck' is not a fallback"),
+                ([*self.NUMBERS, "--batches", "0"], "from 1 to 4096"),
+                ([*self.NUMBERS, "--html", "x.html"], "--html needs"),
+                (["--calibration", self.folder / "none.json"], "none.json"),
+                (["--calibration", self.folder], "")):
+            self.refuse("plan", *arguments, saying=saying)
+
+    def test_refuses_a_calibration_of_something_else(self):
+        calibration = self.calibration()
+        calibration["machine"]["isa"] = "abacus"
+        self.refuse("plan", "--calibration", self.write(calibration),
+                    saying="its instruction set is abacus, here it is ")
+        path = self.write(self.calibration())
+        self.refuse("plan", "--calibration", path, "--target", MODELS / "demo-target", "--draft",
+                    MODELS / "demo-draft", saying="another target: its fingerprint is aaaaaaaaaaaa")
+        self.refuse("plan", "--calibration", path, "--verify", "rejection", "--target-ms", 3,
+                    saying="--calibration")
+        calibration["settings"][0]["draft"]["acceptance"] = [80]
+        self.refuse("plan", "--calibration", self.write(calibration),
+                    saying="settings[0]: draft: acceptance is 80 but must be a number from 0 to 1")
 
 
 if __name__ == "__main__":

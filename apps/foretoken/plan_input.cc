@@ -1,0 +1,94 @@
+#include "plan_input.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <optional>
+
+#include "fingerprints.h"
+#include "planner/calibration.h"
+
+namespace foretoken {
+namespace {
+
+std::optional<int> ParseCount(std::string_view text) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+Status CheckFingerprints(const PlanCalibrationOptions& options, const Calibration& calibration) {
+  const std::string& name = options.path;
+  FT_ASSIGN_OR_RETURN(const Cores cores, ResolveCores(options.cores));
+  MachineFingerprint machine = FingerprintMachine(cores);
+  if (calibration.models.draft.empty()) machine.draft_cores = calibration.machine.draft_cores;
+  FT_RETURN_IF_ERROR(CheckMachine(calibration, machine, name));
+  if (options.models.target.empty() && options.models.draft.empty()) return {};
+  ModelOptions models = options.models;
+  FT_RETURN_IF_ERROR(models.ResolveDefaults());
+  FT_ASSIGN_OR_RETURN(const ModelFingerprints fingerprints,
+                      FingerprintModels(models.target, models.draft, models.precision));
+  return CheckModels(calibration, fingerprints, name);
+}
+
+Result<PlanInput> FromCalibration(const PlanCalibrationOptions& options) {
+  FT_ASSIGN_OR_RETURN(const Calibration calibration, ReadCalibration(options.path));
+  FT_RETURN_IF_ERROR(CheckFingerprints(options, calibration));
+  PlanInput input;
+  double temperature = 0;
+  for (const CalibratedSetting& setting : calibration.settings) {
+    // Each C once: the setting whose temperature is closest to the one asked for.
+    if (&setting !=
+        FindSetting(calibration, options.temperature, options.verifier, setting.saguaro_c)) {
+      continue;
+    }
+    temperature = setting.temperature;
+    input.settings.push_back(
+        {.saguaro_c = setting.saguaro_c, .model = ToCostModel(calibration, setting)});
+  }
+  if (input.settings.empty()) {
+    return InvalidInput(
+        fmt::format("{}: holds nothing measured with --verify {}", options.path, options.verifier));
+  }
+  input.source =
+      fmt::format("From {} ({}, target on {} cores, draft on {}), {} at T = {:g}", options.path,
+                  calibration.machine.cpu, calibration.machine.target_cores,
+                  calibration.machine.draft_cores, options.verifier, temperature);
+  if (temperature != options.temperature) {
+    input.source += fmt::format(", the closest to {:g} that was measured", options.temperature);
+  }
+  input.source += ".";
+  return input;
+}
+
+}  // namespace
+
+Result<PlanInput> ReadPlanInput(const PlanCalibrationOptions& calibration,
+                                const PlanNumbers& numbers) {
+  if (!calibration.path.empty()) return FromCalibration(calibration);
+  FT_ASSIGN_OR_RETURN(const SimulatorPreset preset, numbers.Resolve());
+  PlanInput input;
+  input.settings.push_back({.saguaro_c = 1, .model = preset.model});
+  input.source = preset.description + ".";
+  return input;
+}
+
+Result<std::vector<int>> ParseCounts(std::string_view option, std::string_view text, int high) {
+  std::vector<int> counts;
+  for (const std::string& item : SplitList(text)) {
+    const std::size_t dash = item.find('-', 1);
+    const std::string_view view = item;
+    const auto first = ParseCount(view.substr(0, dash));
+    const auto last = dash == std::string::npos ? first : ParseCount(view.substr(dash + 1));
+    if (!first || !last || *first < 1 || *last < *first || *last > high) {
+      return InvalidInput(fmt::format("{} '{}': '{}' is not a number or a range from 1 to {}",
+                                      option, text, item, high));
+    }
+    for (int count = *first; count <= *last; ++count) counts.push_back(count);
+  }
+  if (counts.empty()) return InvalidInput(fmt::format("{} names no number", option));
+  return counts;
+}
+
+}  // namespace foretoken
