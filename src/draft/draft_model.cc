@@ -1,6 +1,9 @@
 #include "draft/draft_model.h"
 
 #include <algorithm>
+#include <array>
+
+#include "speculation/verify.h"
 
 namespace foretoken {
 namespace {
@@ -8,7 +11,7 @@ namespace {
 constexpr std::size_t kFirstCapacity = 4096;  // Tokens; like a sequence's first block list.
 
 std::int64_t PoolBlocks(int sequences, int context, int scratch) {
-  return sequences * (BlocksFor(context) + BlocksFor(scratch));
+  return sequences * (BlocksFor(context + kMaxProposal) + BlocksFor(scratch));
 }
 
 }  // namespace
@@ -21,49 +24,122 @@ DraftModel::DraftModel(LlamaModel* llama_model, int max_sequences, int context, 
           model->KvShapeFor(PoolBlocks(max_sequences, max_context, scratch)))),
       sampler(&model->backend(), model->config().vocabulary) {}
 
-void DraftTrunk::SetPath(std::span<const Token> committed, std::span<const Token> proposal) {
-  FT_CHECK(static_cast<std::int32_t>(committed.size()) >= committed_);
-  Extend(committed.subspan(committed_), proposal);
+Ranking RankRow(DraftModel& draft, const float* logits, const SamplingParams& sampling,
+                const TokenHistory& history, std::span<const Token> path, std::uint64_t position,
+                int count) {
+  std::array<Candidate, kMaxRanking> best;
+  const std::size_t found = draft.sampler.Rank(
+      logits, sampling, history, path, position,
+      std::span(best).first(static_cast<std::size_t>(std::min(count, kMaxRanking))));
+  Ranking ranking;
+  for (std::size_t i = 0; i < found; ++i) ranking.push_back(best[i].token);
+  return ranking;
 }
 
-void DraftTrunk::Extend(std::span<const Token> tokens, std::span<const Token> proposal) {
-  if (path_.capacity() == 0) path_.reserve(kFirstCapacity);
-  // The old path beyond the committed part is the old proposal: what it shares with the new path
-  // keeps its KV.
-  std::size_t at = committed_;
-  bool same = true;
-  const auto place = [&](Token token) {
-    same = same && at < path_.size() && path_[at] == token;
-    if (!same) kv_length = std::min(kv_length, static_cast<std::int32_t>(at));
-    if (at < path_.size()) {
-      path_[at] = token;
-    } else {
-      path_.push_back(token);
+int CandidateNumber(const Proposal& proposal, int node, std::span<const Token> ranking,
+                    Token token) {
+  int number = 0;
+  for (int i = node; i < proposal.size(); ++i) {
+    if (proposal.parents[i] != node) continue;
+    if (proposal.tokens[i] == token) return number;
+    ++number;
+  }
+  for (const Token candidate : ranking) {
+    if (candidate == token) return number;
+    if (proposal.ChildWith(node, candidate) == 0) ++number;
+  }
+  return -1;
+}
+
+void DraftTrunk::Learn(int node, Token token) {
+  const Proposal& proposal = tree.proposal();
+  predictor.Observe(/*leaf=*/proposal.FirstChild(node) == 0,
+                    CandidateNumber(proposal, node, rankings[node], token));
+}
+
+void DraftTrunk::Commit(std::span<const Token> tokens, DraftModel& draft) {
+  if (committed_.capacity() == 0) committed_.reserve(kFirstCapacity);
+  const std::int32_t old_root = root();
+  StaticVector<KvMove, kMaxProposal> moves;
+  int node = 0;
+  bool ranked = tree.ranked(0);
+  for (const Token token : tokens) {
+    committed_.push_back(token);
+    if (!ranked) continue;
+    Learn(node, token);
+    node = tree.proposal().ChildWith(node, token);
+    ranked = node != 0 && tree.ranked(node);
+    if (!ranked) continue;
+    ++kv_length;
+    const std::int32_t to = kv_length - 1;
+    if (old_root + node != to) {
+      moves.push_back({.from = kv.SlotOf(old_root + node), .to = kv.SlotOf(to)});
     }
-    ++at;
-  };
-  for (const Token token : tokens) place(token);
-  for (const Token token : proposal) place(token);
-  committed_ += static_cast<std::int32_t>(tokens.size());
-  path_.resize(at);
-  kv_length = std::min(kv_length, length());
+  }
+  if (!moves.empty()) draft.model->backend().CopyKv(draft.kv, moves);
+  tree.Clear();
 }
 
-bool DraftTrunk::AppendRows(DraftModel& draft, std::int32_t end, std::int32_t logits_from,
-                            ForwardBatch* batch) {
-  if (!draft.pool.Reserve(end, &kv)) return false;
-  const auto sequence = static_cast<std::int32_t>(batch->block_tables.size());
-  batch->block_tables.push_back(kv.blocks.data());
+std::int32_t DraftTrunk::AppendCommittedRows(std::int32_t table, int limit,
+                                             ForwardBatch* batch) const {
+  const std::int32_t end = std::min(committed(), kv_length + limit);
   for (std::int32_t position = kv_length; position < end; ++position) {
-    batch->rows.push_back({.token = path_[position],
+    batch->rows.push_back({.token = committed_[position],
                            .place = {.position = position,
                                      .slot = kv.SlotOf(position),
-                                     .sequence = sequence,
+                                     .sequence = table,
                                      .trunk_length = position + 1,
                                      .tail_begin = 0},
-                           .wants_logits = position >= logits_from});
+                           .wants_logits = position == root()});
   }
+  return end;
+}
+
+void DraftTrunk::AppendPathSlots(int node, ForwardBatch* batch) const {
+  for (const std::int8_t step : PathTo(tree.proposal(), node)) {
+    batch->tail_slots.push_back(kv.SlotOf(root() + step));
+  }
+}
+
+void DraftTrunk::AppendNodeRow(int node, std::int32_t table, ForwardBatch* batch) const {
+  const std::int32_t position = root() + tree.proposal().Depth(node);
+  const bool on_trunk = OnTrunk(node);
+  const auto tail = static_cast<std::int32_t>(on_trunk ? 0 : batch->tail_slots.size());
+  if (!on_trunk) AppendPathSlots(node, batch);
+  batch->rows.push_back({.token = tree.proposal().tokens[node - 1],
+                         .place = {.position = position,
+                                   .slot = kv.SlotOf(root() + node),
+                                   .sequence = table,
+                                   .trunk_length = on_trunk ? position + 1 : root() + 1,
+                                   .tail_begin = tail},
+                         .wants_logits = true});
+}
+
+bool DraftTrunk::AppendDraftRows(DraftModel& draft, ForwardBatch* batch,
+                                 StaticVector<std::int8_t, kMaxProposal + 1>* nodes) {
+  nodes->clear();
+  const auto table = static_cast<std::int32_t>(batch->block_tables.size());
+  // Beyond the draft's own context there is nothing to propose.
+  if (committed() > draft.max_context || !Reserve(draft)) return false;
+  if (tree.Wants(0, shape)) {
+    AppendCommittedRows(table, committed(), batch);
+    nodes->push_back(0);
+  }
+  for (int node = 1; node < tree.nodes(); ++node) {
+    if (!tree.Wants(node, shape)) continue;
+    if (root() + tree.proposal().Depth(node) >= draft.max_context) continue;
+    AppendNodeRow(node, table, batch);
+    nodes->push_back(static_cast<std::int8_t>(node));
+  }
+  if (nodes->empty()) return false;
+  batch->block_tables.push_back(kv.blocks.data());
   return true;
+}
+
+int DraftTrunk::TakeRanking(int node, const Ranking& ranking) {
+  if (node == 0) kv_length = committed();
+  rankings[node] = ranking;
+  return tree.Grow(node, /*row=*/node, shape, ranking);
 }
 
 }  // namespace foretoken

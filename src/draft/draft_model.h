@@ -6,16 +6,19 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "draft/draft_tree.h"
 #include "kv/kv_cache.h"
 #include "model/llama.h"
 #include "sampling/sampler.h"
+#include "speculation/outcome_predictor.h"
 
 namespace foretoken {
 
 /// A draft model with its KV: what SD's drafter and SSD's speculator share. Borrows the model.
 /// Belongs to one thread.
 struct DraftModel {
-  /// Room for `max_sequences` of `max_context` tokens each, plus `scratch` slots per sequence.
+  /// Room for `max_sequences` of `max_context` tokens and a proposal each, plus `scratch` slots per
+  /// sequence.
   DraftModel(LlamaModel* llama_model, int max_sequences, int context, int scratch);
 
   LlamaModel* model;
@@ -26,33 +29,72 @@ struct DraftModel {
   ForwardBatch batch;
 };
 
-/// One sequence as a draft model sees it: a path of tokens (the committed ones, then the proposal
-/// under verification) and how many of them have their KV on the trunk.
+/// One sequence as a draft model sees it: the committed tokens, the tree of proposed tokens below
+/// them (drafted here or elsewhere), what the draft says after each of its nodes, and what the
+/// sequence's outcomes have taught.
+///
+/// KV: the committed tokens' is on the trunk; that of tree node i lies i slots behind the root's,
+/// whatever its depth. So a chain is on the trunk already.
 class DraftTrunk {
  public:
-  /// Makes the path `committed` followed by `proposal`; KV stays valid up to the first token that
-  /// differs from the old path.
-  void SetPath(std::span<const Token> committed, std::span<const Token> proposal);
-  /// The same where `tokens` extend the committed part, without naming that part again.
-  void Extend(std::span<const Token> tokens, std::span<const Token> proposal);
+  /// `tokens` follow the committed ones. Those that walk down the tree keep its KV, and teach the
+  /// predictor how far it was right. The tree is then only the new root.
+  void Commit(std::span<const Token> tokens, DraftModel& draft);
 
-  std::span<const Token> path() const { return path_; }
-  std::int32_t committed() const { return committed_; }
+  /// The tree grows anew from the root by this plan.
+  void Plan(int width, int depth, int max_nodes) {
+    shape = MakeTreeShape(predictor, width, depth, max_nodes);
+  }
+
+  std::int32_t committed() const { return static_cast<std::int32_t>(committed_.size()); }
   /// The position of node 0: the last committed token.
-  std::int32_t root() const { return committed_ - 1; }
-  std::int32_t length() const { return static_cast<std::int32_t>(path_.size()); }
+  std::int32_t root() const { return committed() - 1; }
 
-  /// Adds rows for path positions [kv_length, end) to `batch`, wanting logits from position
-  /// `logits_from` on. False when the pool has no room.
-  bool AppendRows(DraftModel& draft, std::int32_t end, std::int32_t logits_from,
-                  ForwardBatch* batch);
+  /// Makes room for the committed tokens and any tree. False when the pool has none.
+  [[nodiscard]] bool Reserve(DraftModel& draft) {
+    return draft.pool.Reserve(committed() + kMaxProposal, &kv);
+  }
+  /// Adds rows for the committed positions from kv_length on, at most `limit` of them, to `batch`;
+  /// the root's wants logits. Returns the position behind the last. After Reserve, like all rows.
+  std::int32_t AppendCommittedRows(std::int32_t table, int limit, ForwardBatch* batch) const;
+  /// Adds the row of a node below the root, whose ancestors have their KV or come before it in the
+  /// batch.
+  void AppendNodeRow(int node, std::int32_t table, ForwardBatch* batch) const;
+  /// Adds the slots of the path from below the root to `node` to the batch's tail slots.
+  void AppendPathSlots(int node, ForwardBatch* batch) const;
+  /// Whether `node` and all on its path lie on the trunk: it is part of a chain.
+  bool OnTrunk(int node) const { return tree.proposal().Depth(node) == node; }
+
+  /// Adds the rows of all nodes that the shape wants children of, after those of committed tokens
+  /// without KV: one pass of drafting; `nodes` gets the nodes in the order of the wanted logits.
+  /// False when there are none, be it for want of memory or context.
+  bool AppendDraftRows(DraftModel& draft, ForwardBatch* batch,
+                       StaticVector<std::int8_t, kMaxProposal + 1>* nodes);
+  /// Takes what the draft says after `node`, whose row has been computed. Returns how many children
+  /// that has given it.
+  int TakeRanking(int node, const Ranking& ranking);
 
   SequenceKv kv;
-  std::int32_t kv_length = 0;  ///< Path positions below it have their KV in place.
+  std::int32_t kv_length = 0;  ///< Committed positions below it have their KV in place.
+  DraftTree tree;              ///< A node's row is the node's own number.
+  TreeShape shape;
+  std::vector<Ranking> rankings = std::vector<Ranking>(kMaxProposal + 1);  ///< Of ranked nodes.
+  OutcomePredictor predictor;
 
  private:
-  std::vector<Token> path_;
-  std::int32_t committed_ = 0;
+  void Learn(int node, Token token);
+
+  std::vector<Token> committed_;
 };
+
+/// The draft's `count` best tokens after committed tokens and `path`, from their row's logits.
+Ranking RankRow(DraftModel& draft, const float* logits, const SamplingParams& sampling,
+                const TokenHistory& history, std::span<const Token> path, std::uint64_t position,
+                int count);
+
+/// The place of the target's `token` among the candidates after a node (OutcomePredictor): its
+/// children, then the rest of the ranking; -1 where it is not one of them.
+int CandidateNumber(const Proposal& proposal, int node, std::span<const Token> ranking,
+                    Token token);
 
 }  // namespace foretoken

@@ -17,7 +17,9 @@ struct DraftContext {
   const SamplingParams* sampling = nullptr;
   const TokenHistory* history = nullptr;
   DatastoreTenant* datastore = nullptr;  ///< Where retrieval may look; null: nowhere.
-  int lookahead = 0;                     ///< At most this many tokens.
+  int lookahead = 0;                     ///< At most this many tokens along one path.
+  int tree_width = 1;  ///< At most this many children of a node, for drafters that rank tokens.
+  int max_nodes = 0;   ///< At most this many tokens in all.
   Proposal* proposal = nullptr;
 };
 

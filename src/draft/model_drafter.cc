@@ -1,6 +1,6 @@
 #include "draft/model_drafter.h"
 
-#include <algorithm>
+#include "speculation/verify.h"
 
 namespace foretoken {
 
@@ -28,42 +28,40 @@ void ModelDrafter::Forget(SequenceId sequence) {
 }
 
 void ModelDrafter::Propose(std::span<DraftContext> contexts) {
-  int steps = 0;
   for (DraftContext& context : contexts) {
-    context.proposal->Clear();
-    SlotFor(context.sequence).trunk.SetPath(context.tokens, {});
-    steps = std::max(steps, context.lookahead);
+    DraftTrunk& trunk = SlotFor(context.sequence).trunk;
+    trunk.Commit(context.tokens.subspan(trunk.committed()), draft_);
+    trunk.Plan(context.tree_width, context.lookahead, context.max_nodes);
   }
-  for (int step = 0; step < steps; ++step) {
-    ForwardBatch& batch = draft_.batch;
-    batch.Clear();
+  nodes_.resize(contexts.size());
+  for (;;) {
+    draft_.batch.Clear();
     drafting_.clear();
     for (std::size_t i = 0; i < contexts.size(); ++i) {
-      if (contexts[i].proposal->size() != step || contexts[i].lookahead <= step) continue;
       DraftTrunk& trunk = SlotFor(contexts[i].sequence).trunk;
-      const std::int32_t end = trunk.length();
-      // Beyond the draft's own context there is nothing to propose.
-      if (end > draft_.max_context) continue;
-      if (!trunk.AppendRows(draft_, end, end - 1, &batch)) continue;
-      trunk.kv_length = end;
-      drafting_.push_back(static_cast<int>(i));
+      if (trunk.AppendDraftRows(draft_, &draft_.batch, &nodes_[i])) {
+        drafting_.push_back(static_cast<int>(i));
+      }
     }
-    if (drafting_.empty()) return;
-    TakeTokens(contexts, draft_.model->Forward(batch, draft_.kv));
+    if (drafting_.empty()) break;
+    TakeRows(contexts, draft_.model->Forward(draft_.batch, draft_.kv));
+  }
+  for (DraftContext& context : contexts) {
+    *context.proposal = SlotFor(context.sequence).trunk.tree.proposal();
+    if (context.proposal->size() > 0) context.proposal->source = ProposalSource::kDraft;
   }
 }
 
-void ModelDrafter::TakeTokens(std::span<DraftContext> contexts, const float* logits) {
-  const int vocabulary = draft_.model->config().vocabulary;
-  for (std::size_t row = 0; row < drafting_.size(); ++row) {
-    DraftContext& context = contexts[drafting_[row]];
-    Proposal& proposal = *context.proposal;
-    const auto position = context.tokens.size() + proposal.size();
-    const Candidate best = draft_.sampler.Choose(logits + row * vocabulary, *context.sampling,
-                                                 *context.history, proposal.tokens, position);
-    proposal.source = ProposalSource::kDraft;
-    proposal.Extend(best.token);
-    SlotFor(context.sequence).trunk.SetPath(context.tokens, proposal.tokens);
+void ModelDrafter::TakeRows(std::span<DraftContext> contexts, const float* logits) {
+  for (const int i : drafting_) {
+    const DraftContext& context = contexts[i];
+    DraftTrunk& trunk = SlotFor(context.sequence).trunk;
+    for (const int node : nodes_[i]) {
+      const auto path = PathTokens(trunk.tree.proposal(), node);
+      trunk.TakeRanking(node, RankRow(draft_, logits, *context.sampling, *context.history, path,
+                                      context.tokens.size() + path.size(), context.tree_width));
+      logits += draft_.model->config().vocabulary;
+    }
   }
 }
 

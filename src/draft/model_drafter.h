@@ -8,8 +8,9 @@
 
 namespace foretoken {
 
-/// Speculative decoding's drafter: a draft model that proposes a chain, all sequences together, one
-/// pass per token. Ranks its candidates under the target's own noise and sampler options.
+/// Speculative decoding's drafter: a draft model that proposes chains or trees, all sequences
+/// together, one pass per level. Ranks its candidates under the target's own noise and sampler
+/// options.
 class ModelDrafter : public Drafter {
  public:
   /// `model` outlives the drafter.
@@ -25,12 +26,14 @@ class ModelDrafter : public Drafter {
     DraftTrunk trunk;
   };
   Slot& SlotFor(SequenceId sequence);
-  // Chooses the next proposal token of every context whose row is in the pass just made.
-  void TakeTokens(std::span<DraftContext> contexts, const float* logits);
+  // Ranks the candidates after every node whose row is in the pass just made.
+  void TakeRows(std::span<DraftContext> contexts, const float* logits);
 
   DraftModel draft_;
   std::vector<Slot> slots_;
-  std::vector<int> drafting_;  // Contexts with a row in the current pass, in order.
+  // Contexts with rows in the current pass, and the nodes these rows are of, in order.
+  std::vector<int> drafting_;
+  std::vector<StaticVector<std::int8_t, kMaxProposal + 1>> nodes_;
 };
 
 }  // namespace foretoken

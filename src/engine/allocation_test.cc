@@ -54,12 +54,13 @@ class SilentListener : public RequestListener {
   std::size_t bytes = 0;
 };
 
-class Allocations : public testing::TestWithParam<std::tuple<Mode, float, int>> {};
+class Allocations : public testing::TestWithParam<std::tuple<Mode, float, int, int>> {};
 
 TEST_P(Allocations, NoneInSteadyState) {
-  const auto [mode, temperature, batch] = GetParam();
-  auto engine = MakeEngine(mode, {.max_batch = batch, .prefix_cache = false}, BundledTarget(),
-                           BundledDraft());
+  const auto [mode, temperature, batch, width] = GetParam();
+  auto engine =
+      MakeEngine(mode, {.plan = {.tree_width = width}, .max_batch = batch, .prefix_cache = false},
+                 BundledTarget(), BundledDraft());
   ASSERT_TRUE(engine.ok());
   SilentListener listener;
   const auto generate = [&](int max_tokens) {
@@ -90,7 +91,8 @@ TEST_P(Allocations, NoneInSteadyState) {
 
 INSTANTIATE_TEST_SUITE_P(Modes, Allocations,
                          testing::Combine(testing::Values(Mode::kAr, Mode::kSd, Mode::kSsd),
-                                          testing::Values(0.0F, 1.0F), testing::Values(1, 3)));
+                                          testing::Values(0.0F, 1.0F), testing::Values(1, 3),
+                                          testing::Values(1, 3)));
 
 }  // namespace
 }  // namespace foretoken

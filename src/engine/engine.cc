@@ -18,6 +18,7 @@ Status CheckRange(std::string_view name, std::int64_t value, std::int64_t low, s
 
 Status ValidateOptions(const EngineOptions& options) {
   FT_RETURN_IF_ERROR(CheckRange("the largest lookahead", options.max_lookahead, 1, kMaxProposal));
+  FT_RETURN_IF_ERROR(CheckRange("the largest proposal", options.max_nodes, 1, kMaxProposal));
   FT_RETURN_IF_ERROR(
       CheckRange("the largest cache budget", options.max_cache_budget, 1, kMaxCacheBudget));
   FT_RETURN_IF_ERROR(CheckRange("the batch size", options.max_batch, 1, 256));
@@ -43,9 +44,16 @@ SpeculationPlan CompletePlan(SpeculationPlan plan) {
 EngineOptions CompleteOptions(EngineOptions options, const ModelConfig& target) {
   options.plan = CompletePlan(options.plan);
   if (options.max_lookahead == 0) options.max_lookahead = options.plan.lookahead;
+  if (options.max_nodes == 0) {
+    options.max_nodes = std::max(options.plan.nodes(), options.max_lookahead);
+  }
   if (options.max_cache_budget == 0) {
-    options.max_cache_budget =
+    // A tree has more nodes at every depth than the one that a fan-out shape counts.
+    const int budget =
         std::max(options.plan.primary.budget(), options.plan.after_fallback.budget());
+    options.max_cache_budget = options.plan.tree_width == 1
+                                   ? budget
+                                   : std::min(budget * options.plan.tree_width, kMaxCacheBudget);
   }
   if (options.max_context == 0) options.max_context = target.max_positions;
   options.max_context = std::min(options.max_context, target.max_positions);
@@ -154,6 +162,9 @@ Status Engine::Impl::ValidatePlan(const SpeculationPlan& plan) const {
   }
   if (plan.mode == Mode::kAr || plan.mode == Mode::kAuto) return {};
   FT_RETURN_IF_ERROR(CheckRange("lookahead", plan.lookahead, 1, options_.max_lookahead));
+  FT_RETURN_IF_ERROR(CheckRange("tree width", plan.tree_width, 1, kMaxTreeWidth));
+  FT_RETURN_IF_ERROR(
+      CheckRange("the number of proposal nodes", plan.nodes(), 1, options_.max_nodes));
   if (plan.mode != Mode::kSsd) return {};
   if (plan.fallback == Fallback::kRetrieval && !Offers(Mode::kSssd)) {
     return InvalidInput("fallback retrieval needs mode sssd, which was not set up for this engine");

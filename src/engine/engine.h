@@ -38,7 +38,8 @@ struct EngineOptions {
   std::optional<PlannerSettings> planner;
   CostModel costs;             ///< What the planner begins with: measured times.
   int max_lookahead = 0;       ///< The most a request's plan may ask for; 0: as `plan`.
-  int max_cache_budget = 0;    ///< Branches of a speculation cache; 0: as `plan`.
+  int max_nodes = 0;           ///< The same for a plan's nodes; 0: as `plan`.
+  int max_cache_budget = 0;    ///< Branches of a speculation cache; 0: as `plan`, more for trees.
   int knee_rows = 0;           ///< Of modes sssd: I_knee of SpeculationLength; 0: lookahead only.
   int max_batch = 16;          ///< Sequences decoded together.
   int max_waiting = 1024;      ///< Requests queued beyond those; more are refused.

@@ -66,6 +66,10 @@ SpeculationPlan NarrowPlan() {
   return plan;
 }
 
+SpeculationPlan Tree(int width, int lookahead, int nodes) {
+  return {.lookahead = lookahead, .tree_width = width, .max_nodes = nodes};
+}
+
 struct Case {
   std::string name;
   Mode mode;
@@ -94,6 +98,23 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"SdBatch4", Mode::kSd, {.plan = {.lookahead = 4}, .max_batch = 4}},
         Case{"SsdJitBatch1", Mode::kSsd, {.max_batch = 1}},
         Case{"SsdJitBatch4", Mode::kSsd, {.max_batch = 4}},
+        Case{"SdTreeBatch1", Mode::kSd, {.plan = {.tree_width = 3}, .max_batch = 1}},
+        Case{"SdTreeBatch4", Mode::kSd, {.plan = Tree(2, 8, 12), .max_batch = 4}},
+        Case{"SdTreeDeepBatch3", Mode::kSd, {.plan = Tree(4, 3, 63), .max_batch = 3}},
+        Case{"SdTreeShallow", Mode::kSd, {.plan = Tree(4, 1, 3), .max_batch = 2}},
+        Case{"SsdTreeBatch1", Mode::kSsd, {.plan = {.tree_width = 3}, .max_batch = 1}},
+        Case{"SsdTreeBatch4", Mode::kSsd, {.plan = Tree(2, 8, 12), .max_batch = 4}},
+        Case{"SsdTreeShallow", Mode::kSsd, {.plan = Tree(4, 1, 4), .max_batch = 2}},
+        Case{"SsdTreeNgram",
+             Mode::kSsd,
+             {.plan = {.tree_width = 3, .fallback = Fallback::kNgram}, .max_batch = 3}},
+        Case{"SsdTreeSlowSpeculator", Mode::kSsd, {.plan = Tree(3, 4, 20), .max_batch = 2}, 3000},
+        Case{"SsdTreeTinyPool",
+             Mode::kSsd,
+             {.plan = Tree(3, 6, 31), .max_batch = 5, .max_context = 160, .kv_tokens = 192}},
+        Case{"SdTreeTinyPool",
+             Mode::kSd,
+             {.plan = Tree(3, 6, 63), .max_batch = 5, .max_context = 160, .kv_tokens = 160}},
         Case{"SsdNgram", Mode::kSsd, {.plan = {.fallback = Fallback::kNgram}, .max_batch = 4}},
         Case{"SsdNone", Mode::kSsd, {.plan = NarrowPlan()}},
         Case{"SsdRandom", Mode::kSsd, {.plan = {.fallback = Fallback::kRandom}, .max_batch = 3}},
@@ -188,8 +209,9 @@ class OracleTreeDrafter : public Drafter {
 // One engine, sequences of every mode side by side, and each changes its mode as it goes.
 TEST(EqualityUnder, ChangingPlans) {
   const std::vector<Mode> modes = {Mode::kSsd, Mode::kAr, Mode::kSd, Mode::kNgram};
-  auto made = MakeEngine(modes, {.max_lookahead = 8, .max_cache_budget = 60, .max_batch = 5},
-                         BundledTarget(), BundledDraft());
+  auto made = MakeEngine(
+      modes, {.max_lookahead = 8, .max_nodes = 31, .max_cache_budget = 60, .max_batch = 5},
+      BundledTarget(), BundledDraft());
   ASSERT_TRUE(made.ok());
   Engine& engine = **made;
   const Setting setting = Settings()[1];
@@ -207,7 +229,9 @@ TEST(EqualityUnder, ChangingPlans) {
   }
   for (int step = 0; engine.Step(); ++step) {
     if (step % 4 != 0) continue;
-    const SpeculationPlan plan{.mode = modes[step / 4 % modes.size()], .lookahead = 1 + step % 8};
+    const SpeculationPlan plan{.mode = modes[step / 4 % modes.size()],
+                               .lookahead = 1 + step % 8,
+                               .tree_width = 1 + step / 4 % 3};
     ASSERT_TRUE(engine.ChangePlan(ids[step / 4 % ids.size()], plan).ok());
   }
   for (std::size_t i = 0; i < ids.size(); ++i) {

@@ -151,6 +151,7 @@ Result<std::unique_ptr<SpeculatorClient>> StartSpeculator(EngineOptions* options
   auto client = std::make_unique<SpeculatorClient>(
       std::move(host),
       ConfigureMessage{.max_lookahead = options->max_lookahead,
+                       .max_nodes = options->max_nodes,
                        .max_cache_budget = options->max_cache_budget,
                        .max_sequences = options->max_batch,
                        .max_context = options->max_context,

@@ -64,12 +64,13 @@ struct RequestStats {
   int rounds = 0;           ///< Target passes that emitted tokens.
   int proposed = 0;         ///< Proposal tokens verified.
   int accepted = 0;         ///< ... and accepted.
-  int lookups_partial = 0;  ///< Cache lookups at k < K (some proposal token rejected).
+  int lookups_partial = 0;  ///< Cache lookups at k < K (every proposal token there was rejected).
   int hits_partial = 0;
-  int lookups_full = 0;  ///< Cache lookups at k = K (all accepted, and empty proposals).
+  int lookups_full = 0;  ///< Cache lookups at k = K (at a leaf, and empty proposals).
   int hits_full = 0;
   int fallbacks = 0;  ///< Misses answered by a non-empty fallback proposal.
-  /// Rounds in which proposal position i was verified, and accepted, given that i - 1 was.
+  /// Rounds in which some proposal token i + 1 steps below the root was verified, and one was
+  /// accepted, given that its parent was.
   std::array<int, kMaxProposal> reached_at{};
   std::array<int, kMaxProposal> accepted_at{};
 

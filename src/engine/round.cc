@@ -172,8 +172,9 @@ Token Engine::Impl::ApplyScript(Sequence* sequence, int node, Token choice) {
     return PhiloxDraw(script.seed ^ (sequence->id << 32), position, which, NoisePurpose::kScript);
   };
   const Proposal& proposal = sequence->proposal;
-  const bool has_child = node < proposal.size();
-  if (has_child && UnitInterval(draw(0)) < script.acceptance) return proposal.tokens[node];
+  const int child = proposal.FirstChild(node);
+  const Token proposed = child == 0 ? -1 : proposal.tokens[child - 1];
+  if (child != 0 && UnitInterval(draw(0)) < script.acceptance) return proposed;
   if (sequence->opened && UnitInterval(draw(1)) < script.hit) {
     speculator_->PreparedAt(sequence->id, node, &prepared_);
     // Prepared tokens come likeliest first: the first is it with probability 2/3, and so on.
@@ -181,8 +182,7 @@ Token Engine::Impl::ApplyScript(Sequence* sequence, int node, Token choice) {
     while (which + 1 < prepared_.size() && UnitInterval(draw(2 + which)) > 2.0 / 3) ++which;
     if (!prepared_.empty()) return prepared_[which];
   }
-  const bool clash = has_child && choice == proposal.tokens[node];
-  return clash ? (choice + 1) % target_->config().vocabulary : choice;
+  return choice == proposed ? (choice + 1) % target_->config().vocabulary : choice;
 }
 
 void Engine::Impl::CommitOutcome(Sequence* sequence) {
@@ -204,7 +204,7 @@ void Engine::Impl::CommitOutcome(Sequence* sequence) {
   stats.proposed += proposal.size();
   sequence->accepted = static_cast<int>(path.size());
   stats.accepted += sequence->accepted;
-  const bool more = sequence->outcome.node < proposal.size();
+  const bool more = proposal.FirstChild(sequence->outcome.node) != 0;
   for (std::size_t depth = 0; depth < path.size() + (more ? 1 : 0); ++depth) {
     ++stats.reached_at[depth];
     if (depth < path.size()) ++stats.accepted_at[depth];

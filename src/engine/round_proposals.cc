@@ -11,20 +11,6 @@ namespace {
 constexpr std::int64_t kChainPatienceNs = 1'000'000'000;
 constexpr std::int64_t kChainWaitNs = 200'000;
 
-// The speculator follows chains. Of a tree, whose likelier nodes come first, the likeliest branch
-// stays.
-void KeepFirstBranch(Proposal* proposal) {
-  Proposal chain;
-  chain.source = proposal->source;
-  int node = 0;
-  for (int i = 0; i < proposal->size(); ++i) {
-    if (proposal->parents[i] != node) continue;
-    chain.Extend(proposal->tokens[i]);
-    node = i + 1;
-  }
-  *proposal = chain;
-}
-
 }  // namespace
 
 void Engine::Impl::CollectProposals() {
@@ -44,7 +30,9 @@ DraftContext Engine::Impl::ContextFor(Sequence* sequence) {
           .sampling = &sequence->request.sampling,
           .history = &sequence->history,
           .datastore = sequence->request.datastore,
-          .lookahead = std::min(sequence->plan.lookahead, sequence->ProposalLimit()),
+          .lookahead = std::min(sequence->plan.lookahead, sequence->DepthLimit()),
+          .tree_width = sequence->plan.tree_width,
+          .max_nodes = std::min(sequence->plan.nodes(), sequence->NodeLimit()),
           .proposal = &sequence->proposal};
 }
 
@@ -70,9 +58,9 @@ void Engine::Impl::AwaitChains() {
     bool missing = false;
     for (const auto& sequence : running) {
       if (!sequence->awaits_jit) continue;
-      if (speculator_->TakeChain(sequence->id, &sequence->proposal)) {
+      if (speculator_->TakeProposal(sequence->id, &sequence->proposal)) {
         sequence->awaits_jit = false;
-        sequence->proposal.Truncate(std::min(sequence->proposal.size(), sequence->ProposalLimit()));
+        sequence->proposal.Prune(sequence->DepthLimit(), sequence->NodeLimit());
         if (sequence->proposal.size() > 0) ++sequence->stats.fallbacks;
       } else {
         missing = true;
@@ -110,14 +98,13 @@ void Engine::Impl::SendOutcomes() {
 void Engine::Impl::LookUp(Sequence* sequence) {
   RequestStats& stats = sequence->stats;
   const PreparedBranch* prepared = speculator_->Lookup(sequence->id, sequence->outcome);
-  const bool full = sequence->outcome.node == sequence->verified.size();
+  const bool full = sequence->verified.FirstChild(sequence->outcome.node) == 0;
   ++(full ? stats.lookups_full : stats.lookups_partial);
   sequence->hit = prepared != nullptr;
   if (prepared == nullptr) return;
   ++(full ? stats.hits_full : stats.hits_partial);
-  sequence->proposal.source = ProposalSource::kCache;
-  const auto size = std::min(static_cast<int>(prepared->chain.size()), sequence->ProposalLimit());
-  for (int i = 0; i < size; ++i) sequence->proposal.Extend(prepared->chain[i]);
+  sequence->proposal = prepared->proposal;
+  sequence->proposal.Prune(sequence->DepthLimit(), sequence->NodeLimit());
   Dispatch(sequence, /*wants_jit=*/false);
 }
 
@@ -138,7 +125,6 @@ void Engine::Impl::FallBack(Sequence* sequence, bool may_wait) {
   if (Drafter* drafter = FallbackDrafter(sequence->plan.fallback)) {
     DraftContext context = ContextFor(sequence);
     drafter->Propose(std::span(&context, 1));
-    if (!sequence->proposal.IsChain()) KeepFirstBranch(&sequence->proposal);
     if (sequence->proposal.size() > 0) ++sequence->stats.fallbacks;
   }
   Dispatch(sequence, may_wait && sequence->plan.fallback == Fallback::kJit);

@@ -36,10 +36,13 @@ Sequence::Sequence(SequenceId sequence_id, Request new_request, const Speculatio
   stats.prompt_tokens = prompt_tokens;
 }
 
-int Sequence::ProposalLimit() const {
+int Sequence::DepthLimit() const {
   const int outputs = request.stop.max_tokens - output_tokens();
-  const int context = max_context_ - static_cast<int>(tokens.size());
-  return std::max(0, std::min({outputs, context, kMaxProposal + 1}) - 1);
+  return std::max(0, std::min(outputs - 1, NodeLimit()));
+}
+
+int Sequence::NodeLimit() const {
+  return std::clamp(max_context_ - static_cast<int>(tokens.size()) - 1, 0, kMaxProposal);
 }
 
 std::optional<FinishReason> Sequence::EndAfter(Token token, int outputs) const {

@@ -29,8 +29,11 @@ class Sequence {
   int uncomputed() const { return static_cast<int>(tokens.size()) - kv.cursor.committed; }
   std::int32_t root() const { return static_cast<std::int32_t>(tokens.size()) - 1; }
   int output_tokens() const { return static_cast<int>(tokens.size()) - prompt_tokens; }
-  /// The most proposal tokens that could all be emitted, with a bonus token, within the limits.
-  int ProposalLimit() const;
+  /// The most proposal tokens on one path that could all be emitted, with a bonus token, within
+  /// the limits.
+  int DepthLimit() const;
+  /// The most proposal tokens whose KV fits beside the committed ones' in the context.
+  int NodeLimit() const;
 
   /// Commits the tokens of a verified round, cut where the sequence ends; sets `finish` if it
   /// does. Token-level only: stop strings are found in EmitText. Returns how many were committed.

@@ -1,12 +1,14 @@
 // The speculator against an independent drafter: whatever it prepares for an outcome must be what a
 // fresh draft model says after that outcome, however its KV came about.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/clock.h"
 #include "draft/model_drafter.h"
 #include "engine/engine_testing.h"
+#include "speculation/verify.h"
 #include "ssd/speculator.h"
 #include "transport/thread_host.h"
 
@@ -15,11 +17,17 @@ namespace {
 
 constexpr int kLookahead = 4;
 constexpr int kFanout = 3;
+constexpr int kTreeNodes = 9;
 constexpr int kContext = 512;
 
-class SpeculatorTest : public testing::TestWithParam<float> {
+class SpeculatorTest : public testing::TestWithParam<std::tuple<float, int>> {
  protected:
+  static float temperature() { return std::get<0>(GetParam()); }
+  static int width() { return std::get<1>(GetParam()); }
+
   void SetUp() override {
+    plan_.tree_width = width();
+    plan_.max_nodes = kTreeNodes;
     const auto cores = AvailableCores();
     auto draft =
         LoadModel({.directory = BundledModel("demo-draft")}, {cores.back()}, Precision::kBF16);
@@ -42,13 +50,14 @@ class SpeculatorTest : public testing::TestWithParam<float> {
     client_ = std::make_unique<SpeculatorClient>(
         std::move(host).value(),
         ConfigureMessage{.max_lookahead = kLookahead,
-                         .max_cache_budget = kFanout * (kLookahead + 1),
+                         .max_nodes = plan_.nodes(),
+                         .max_cache_budget = width() == 1 ? kFanout * (kLookahead + 1) : 100,
                          .max_sequences = 4,
                          .max_context = kContext},
         [](const std::string& warning) { ADD_FAILURE() << warning; });
-    sampling_.temperature = GetParam();
+    sampling_.temperature = temperature();
     sampling_.seed = 77;
-    if (GetParam() > 1) sampling_.repetition_penalty = 1.2F;
+    if (temperature() > 1) sampling_.repetition_penalty = 1.2F;
   }
 
   void Open(SequenceId sequence, const std::vector<Token>& tokens) {
@@ -60,7 +69,32 @@ class SpeculatorTest : public testing::TestWithParam<float> {
                    .stop_tokens = {}});
   }
 
-  // What a drafter without history of its own proposes after `tokens`.
+  // What a draft model without history says after `tokens` and after every node of a tree below
+  // them.
+  std::vector<Ranking> RankingsOf(const std::vector<Token>& tokens, const Proposal& tree) {
+    DraftModel draft(truth_->model.get(), 1, kContext, 0);
+    TokenHistory history(truth_->model->config().vocabulary);
+    history.AddPrompt(std::span<const Token>(tokens).first(prompt_tokens_));
+    for (std::size_t i = prompt_tokens_; i < tokens.size(); ++i) history.AddOutput(tokens[i]);
+    DraftTrunk trunk;
+    trunk.Commit(tokens, draft);
+    trunk.tree.Assign(tree);
+    EXPECT_TRUE(trunk.Reserve(draft));
+    draft.batch.block_tables.push_back(trunk.kv.blocks.data());
+    trunk.AppendCommittedRows(0, kContext, &draft.batch);
+    for (int node = 1; node <= tree.size(); ++node) trunk.AppendNodeRow(node, 0, &draft.batch);
+    const float* logits = truth_->model->Forward(draft.batch, draft.kv);
+    std::vector<Ranking> rankings;
+    for (int node = 0; node <= tree.size(); ++node) {
+      const auto path = PathTokens(tree, node);
+      rankings.push_back(RankRow(draft, logits, sampling_, history, path,
+                                 tokens.size() + path.size(), kMaxRanking));
+      logits += truth_->model->config().vocabulary;
+    }
+    return rankings;
+  }
+
+  // The chain that a drafter proposes after `tokens`.
   std::vector<Token> Expected(const std::vector<Token>& tokens, int count) {
     ModelDrafter drafter(truth_->model.get(), 1, kContext);
     TokenHistory history(truth_->model->config().vocabulary);
@@ -72,26 +106,49 @@ class SpeculatorTest : public testing::TestWithParam<float> {
                          .sampling = &sampling_,
                          .history = &history,
                          .lookahead = count,
+                         .max_nodes = count,
                          .proposal = &proposal};
     drafter.Propose(std::span(&context, 1));
     return {proposal.tokens.begin(), proposal.tokens.end()};
   }
 
-  // Waits until every outcome of a proposal of `proposal` tokens is prepared to the full depth.
-  std::vector<PreparedBranch> AwaitBranches(SequenceId sequence, int proposal) {
+  // A prepared proposal must have, at every node, the draft's best tokens in their order.
+  void CheckProposal(const std::vector<Token>& tokens, const Proposal& proposal,
+                     const std::string& what) {
+    EXPECT_EQ(proposal.size(), plan_.nodes()) << what;
+    if (width() == 1) {
+      EXPECT_EQ(std::vector<Token>(proposal.tokens.begin(), proposal.tokens.end()),
+                Expected(tokens, kLookahead))
+          << what;
+      EXPECT_TRUE(proposal.IsChain());
+      return;
+    }
+    const std::vector<Ranking> rankings = RankingsOf(tokens, proposal);
+    std::vector<int> children(proposal.size() + 1, 0);
+    for (int i = 0; i < proposal.size(); ++i) {
+      const int parent = proposal.parents[i];
+      EXPECT_EQ(proposal.tokens[i], rankings[parent][children[parent]++])
+          << what << ", node " << i + 1 << " below " << parent;
+      EXPECT_LE(children[parent], width());
+      EXPECT_LE(proposal.Depth(i + 1), kLookahead);
+    }
+  }
+
+  // Waits until every outcome of `proposal` is prepared to the full size.
+  std::vector<PreparedBranch> AwaitBranches(SequenceId sequence, const Proposal& proposal) {
     const std::int64_t deadline = NowNs() + 20'000'000'000;
     std::vector<PreparedBranch> branches;
     while (NowNs() < deadline) {
       client_->Poll();
       branches.clear();
       bool full = true;
-      for (int node = 0; node <= proposal; ++node) {
+      for (int node = 0; node <= proposal.size(); ++node) {
         std::vector<Token> bonuses;
         client_->PreparedAt(sequence, node, &bonuses);
         full = full && bonuses.size() == kFanout;
         for (const Token bonus : bonuses) {
           branches.push_back(*client_->Lookup(sequence, {node, bonus}));
-          full = full && branches.back().chain.size() == kLookahead;
+          full = full && branches.back().proposal.size() == plan_.nodes();
         }
       }
       if (full) return branches;
@@ -100,27 +157,30 @@ class SpeculatorTest : public testing::TestWithParam<float> {
     return branches;
   }
 
-  // Every branch must continue committed + accepted + bonus as the draft model would.
+  // Every branch must continue committed + accepted + bonus as the draft model would, and begin
+  // with a token that the draft ranks high and the proposal does not have.
   void CheckBranches(const std::vector<PreparedBranch>& branches,
-                     const std::vector<Token>& committed, const std::vector<Token>& proposal) {
+                     const std::vector<Token>& committed, const Proposal& proposal) {
+    const std::vector<Ranking> rankings = RankingsOf(committed, proposal);
     for (const PreparedBranch& branch : branches) {
+      const auto [node, bonus] = branch.outcome;
       std::vector<Token> path = committed;
-      path.insert(path.end(), proposal.begin(), proposal.begin() + branch.outcome.node);
-      path.push_back(branch.outcome.bonus);
-      EXPECT_EQ(std::vector<Token>(branch.chain.begin(), branch.chain.end()),
-                Expected(path, kLookahead))
-          << "outcome (" << branch.outcome.node << ", " << branch.outcome.bonus << ")";
-      if (branch.outcome.node < static_cast<int>(proposal.size())) {
-        EXPECT_NE(branch.outcome.bonus, proposal[branch.outcome.node]);
+      for (const Token token : PathTokens(proposal, node)) path.push_back(token);
+      path.push_back(bonus);
+      CheckProposal(path, branch.proposal, fmt::format("outcome ({}, {})", node, bonus));
+      EXPECT_EQ(proposal.ChildWith(node, bonus), 0);
+      int better = 0;
+      for (const Token token : rankings[node]) {
+        if (token == bonus) break;
+        better += proposal.ChildWith(node, token) == 0;
       }
+      EXPECT_LT(better, kFanout);
     }
   }
 
   void Send(SequenceId sequence, Outcome outcome, const std::vector<Token>& committed,
-            const std::vector<Token>& next, bool jit = false) {
-    Proposal proposal;
-    for (const Token token : next) proposal.Extend(token);
-    client_->SendOutcome(sequence, outcome, committed, proposal, plan_, jit);
+            const Proposal& next, bool jit = false) {
+    client_->SendOutcome(sequence, outcome, committed, next, plan_, jit);
   }
 
   std::unique_ptr<LoadedModel> draft_;
@@ -138,25 +198,29 @@ TEST_P(SpeculatorTest, PreparesWhatAFreshDraftWouldSay) {
   std::vector<Token> committed = StoryPrompts()[0];
   prompt_tokens_ = committed.size();
   Open(7, committed);
-  std::vector<Token> proposal;
-  for (int round = 0; round < 12; ++round) {
-    const auto branches = AwaitBranches(7, static_cast<int>(proposal.size()));
+  Proposal proposal;
+  for (int round = 0; round < (width() == 1 ? 12 : 8); ++round) {
+    const auto branches = AwaitBranches(7, proposal);
     ASSERT_FALSE(branches.empty());
     CheckBranches(branches, committed, proposal);
     // Hits at every node in turn, and every fourth time a miss with a foreign proposal.
-    std::vector<Token> emitted;
-    std::vector<Token> next;
+    Proposal next;
     Outcome outcome;
     if (round % 4 == 3) {
       outcome = {static_cast<std::int32_t>(proposal.size()) / 2, 1000 + round};
-      next = {500, 501, 502};
+      next.source = ProposalSource::kNgram;
+      for (const Token token : {500, 501, 502}) next.Extend(token);
+      // A tree, as retrieval makes them, where the plan has trees.
+      if (width() > 1) next.Append(1, 503);
     } else {
       const PreparedBranch& taken = branches[(round * 5) % branches.size()];
       outcome = taken.outcome;
       // The engine may have taken less than what was prepared by now.
-      next.assign(taken.chain.begin(), taken.chain.begin() + (round % 2 == 0 ? kLookahead : 2));
+      next = taken.proposal;
+      if (round % 2 != 0) next.Prune(2, 5);
     }
-    emitted.assign(proposal.begin(), proposal.begin() + outcome.node);
+    std::vector<Token> emitted;
+    for (const Token token : PathTokens(proposal, outcome.node)) emitted.push_back(token);
     emitted.push_back(outcome.bonus);
     Send(7, outcome, emitted, next);
     committed.insert(committed.end(), emitted.begin(), emitted.end());
@@ -168,25 +232,24 @@ TEST_P(SpeculatorTest, DraftsJustInTime) {
   std::vector<Token> committed = StoryPrompts()[1];
   prompt_tokens_ = committed.size();
   Open(3, committed);
-  std::vector<Token> proposal;
+  Proposal proposal;
   for (int round = 0; round < 4; ++round) {
-    AwaitBranches(3, static_cast<int>(proposal.size()));
-    std::vector<Token> emitted(proposal.begin(), proposal.begin() + proposal.size() / 2);
-    emitted.push_back(900 + round);
-    Send(3, {static_cast<std::int32_t>(emitted.size()) - 1, 900 + round}, emitted, {},
-         /*jit=*/true);
+    AwaitBranches(3, proposal);
+    const Outcome outcome{proposal.size() / 2, 900 + round};
+    std::vector<Token> emitted;
+    for (const Token token : PathTokens(proposal, outcome.node)) emitted.push_back(token);
+    emitted.push_back(outcome.bonus);
+    Send(3, outcome, emitted, {}, /*jit=*/true);
     committed.insert(committed.end(), emitted.begin(), emitted.end());
-    Proposal chain;
     const std::int64_t deadline = NowNs() + 20'000'000'000;
-    while (!client_->TakeChain(3, &chain)) {
+    while (!client_->TakeProposal(3, &proposal)) {
       ASSERT_LT(NowNs(), deadline);
       client_->Wait(1'000'000);
       client_->Poll();
     }
-    proposal.assign(chain.tokens.begin(), chain.tokens.end());
-    EXPECT_EQ(proposal, Expected(committed, kLookahead));
-    EXPECT_EQ(chain.source, ProposalSource::kJit);
-    CheckBranches(AwaitBranches(3, kLookahead), committed, proposal);
+    CheckProposal(committed, proposal, "just in time");
+    EXPECT_EQ(proposal.source, ProposalSource::kJit);
+    CheckBranches(AwaitBranches(3, proposal), committed, proposal);
   }
 }
 
@@ -194,15 +257,17 @@ TEST_P(SpeculatorTest, SequencesDoNotDisturbEachOther) {
   const auto prompts = StoryPrompts();
   prompt_tokens_ = 4;
   for (SequenceId i = 0; i < 4; ++i) Open(i + 1, prompts[i]);
-  for (SequenceId i = 0; i < 4; ++i) CheckBranches(AwaitBranches(i + 1, 0), prompts[i], {});
+  for (SequenceId i = 0; i < 4; ++i) CheckBranches(AwaitBranches(i + 1, {}), prompts[i], {});
   // A closed and reopened sequence starts afresh.
   client_->Close(2);
   Open(2, prompts[4]);
-  CheckBranches(AwaitBranches(2, 0), prompts[4], {});
-  CheckBranches(AwaitBranches(3, 0), prompts[2], {});
+  CheckBranches(AwaitBranches(2, {}), prompts[4], {});
+  CheckBranches(AwaitBranches(3, {}), prompts[2], {});
 }
 
-INSTANTIATE_TEST_SUITE_P(Temperatures, SpeculatorTest, testing::Values(0.0F, 1.0F, 1.3F));
+INSTANTIATE_TEST_SUITE_P(TemperaturesAndWidths, SpeculatorTest,
+                         testing::Combine(testing::Values(0.0F, 1.0F, 1.3F),
+                                          testing::Values(1, 3)));
 
 }  // namespace
 }  // namespace foretoken

@@ -11,6 +11,10 @@ namespace foretoken {
 
 /// Bonus tokens prepared for one outcome node, at most.
 inline constexpr int kMaxFanout = 15;
+/// Children of one node of a drafted tree, at most.
+inline constexpr int kMaxTreeWidth = 8;
+/// The draft's candidates after one node, at most: its children, and bonus tokens beyond them.
+inline constexpr int kMaxRanking = kMaxTreeWidth + kMaxFanout;
 /// Branches of one sequence's speculation cache, at most.
 inline constexpr int kMaxCacheBudget = 256;
 
@@ -67,15 +71,25 @@ struct FanoutShape {
 /// F at every node of a proposal of `lookahead` tokens.
 FanoutShape UniformFanout(int fanout, int lookahead);
 
+/// With the root a pass of 32 rows.
+inline constexpr int kDefaultTreeNodes = 31;
+
 /// How one sequence speculates until another plan replaces this one. What is emitted does not
 /// depend on it under shared-noise verification.
 struct SpeculationPlan {
   Mode mode = Mode::kAr;
   int lookahead = 6;   ///< K: proposal tokens per round along one path.
-  int tree_width = 1;  ///< Children per proposal node; 1 is a chain.
+  int tree_width = 1;  ///< Children per proposal node, at most; 1 is a chain.
+  int max_nodes = 0;   ///< Of trees: proposal tokens per round on all paths; 0: kDefaultTreeNodes.
   Fallback fallback = Fallback::kJit;
   FanoutShape primary;         ///< After a proposal from the speculation cache.
   FanoutShape after_fallback;  ///< After a fallback's proposal (Theorem 18).
+
+  /// The most proposal tokens per round.
+  int nodes() const {
+    if (tree_width == 1) return lookahead;
+    return max_nodes > 0 ? max_nodes : std::max(lookahead, kDefaultTreeNodes);
+  }
 
   friend bool operator==(const SpeculationPlan&, const SpeculationPlan&) = default;
 };

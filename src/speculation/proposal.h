@@ -33,11 +33,19 @@ struct Proposal {
 
   int size() const { return static_cast<int>(tokens.size()); }
   bool IsChain() const;
-  /// Appends below the last node.
-  void Extend(Token token) {
-    parents.push_back(static_cast<std::int8_t>(tokens.size()));
+  /// The child of `node` that carries `token`; 0 where there is none.
+  int ChildWith(int node, Token token) const;
+  /// The first child of `node`; 0 where it is a leaf.
+  int FirstChild(int node) const;
+  /// Steps from the root to `node`.
+  int Depth(int node) const;
+  /// Appends below node `parent` <= size().
+  void Append(int parent, Token token) {
+    parents.push_back(static_cast<std::int8_t>(parent));
     tokens.push_back(token);
   }
+  /// Appends below the last node.
+  void Extend(Token token) { Append(size(), token); }
   void Clear() {
     tokens.clear();
     parents.clear();
@@ -48,6 +56,8 @@ struct Proposal {
     tokens.resize(size);
     parents.resize(size);
   }
+  /// Keeps the nodes of at most that depth, and of them the first `max_nodes`.
+  void Prune(int max_depth, int max_nodes);
 };
 
 /// What verification found: the deepest accepted node (0: none) and the target's own next token.

@@ -16,4 +16,10 @@ StaticVector<std::int8_t, kMaxProposal> PathTo(const Proposal& proposal, int nod
   return path;
 }
 
+StaticVector<Token, kMaxProposal> PathTokens(const Proposal& proposal, int node) {
+  StaticVector<Token, kMaxProposal> tokens;
+  for (const std::int8_t step : PathTo(proposal, node)) tokens.push_back(proposal.tokens[step - 1]);
+  return tokens;
+}
+
 }  // namespace foretoken

@@ -15,13 +15,7 @@ Outcome VerifySharedNoise(const Proposal& proposal, Choose&& choose) {
   Outcome outcome;
   for (;;) {
     outcome.bonus = choose(static_cast<int>(outcome.node));
-    std::int32_t child = 0;
-    for (int i = outcome.node; i < proposal.size(); ++i) {
-      if (proposal.parents[i] == outcome.node && proposal.tokens[i] == outcome.bonus) {
-        child = i + 1;
-        break;
-      }
-    }
+    const int child = proposal.ChildWith(outcome.node, outcome.bonus);
     if (child == 0) return outcome;
     outcome.node = child;
   }
@@ -29,5 +23,8 @@ Outcome VerifySharedNoise(const Proposal& proposal, Choose&& choose) {
 
 /// The nodes from below the root to `node`, in order: the accepted path.
 StaticVector<std::int8_t, kMaxProposal> PathTo(const Proposal& proposal, int node);
+
+/// Their tokens.
+StaticVector<Token, kMaxProposal> PathTokens(const Proposal& proposal, int node);
 
 }  // namespace foretoken

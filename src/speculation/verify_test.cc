@@ -56,7 +56,7 @@ TEST(Proposal, ChainsAndNames) {
   proposal.parents.push_back(0);
   proposal.tokens.push_back(6);
   EXPECT_FALSE(proposal.IsChain());
-  proposal.Truncate(2);
+  proposal.Prune(63, 2);
   EXPECT_TRUE(proposal.IsChain());
   proposal.source = ProposalSource::kNgram;
   proposal.Clear();
@@ -69,6 +69,37 @@ TEST(Proposal, ChainsAndNames) {
     names.insert(ProposalSourceName(source));
   }
   EXPECT_EQ(names.size(), 5U);
+}
+
+TEST(Proposal, PruningKeepsPathsWhole) {
+  // 0 -> 1 (a=1) -> 3 (b=2); 0 -> 2 (b=2) -> 4 (a=1) -> 5 (a=1)
+  Proposal tree;
+  for (const auto& [token, parent] :
+       std::vector<std::pair<Token, int>>{{1, 0}, {2, 0}, {2, 1}, {1, 2}, {1, 4}}) {
+    tree.Append(parent, token);
+  }
+  EXPECT_EQ(tree.Depth(5), 3);
+  EXPECT_EQ(tree.FirstChild(2), 4);
+  EXPECT_EQ(tree.FirstChild(3), 0);
+  EXPECT_EQ(tree.ChildWith(0, 2), 2);
+  EXPECT_EQ(tree.ChildWith(1, 1), 0);
+  Proposal level = tree;
+  level.Prune(1, 63);
+  EXPECT_EQ(level.size(), 2);
+  Proposal few = tree;
+  few.Prune(63, 4);
+  EXPECT_EQ(PathTokens(few, 4).size(), 2U);
+  // The middle goes: what stays is numbered anew.
+  Proposal bent;
+  bent.Append(0, 1);
+  bent.Append(1, 2);
+  bent.Append(2, 3);
+  bent.Append(0, 4);
+  bent.Append(4, 5);
+  bent.Prune(2, 63);
+  EXPECT_EQ(bent.size(), 4);
+  const auto path = PathTokens(bent, 4);
+  EXPECT_EQ(std::vector<Token>(path.begin(), path.end()), (std::vector<Token>{4, 5}));
 }
 
 TEST(Verify, ChainStopsAtTheFirstDifference) {

@@ -28,22 +28,28 @@ enum class MessageKind : std::uint32_t {
   // Speculator to engine.
   kReady,
   kBranchTokens,
-  kChain,
+  kProposal,
 };
 
 inline constexpr int kMaxStopTokens = 16;
 inline constexpr int kTokensPerRecord = 896;
 inline constexpr int kBiasPerRecord = 448;
 inline constexpr int kMaxBranchRows = 32;  ///< Of one draft pass.
+inline constexpr int kMaxBranchTokens = kMaxBranchRows * kMaxTreeWidth;
 
 /// First of all: how much the speculator prepares and for how many sequences.
 struct ConfigureMessage {
   MessageKind kind = MessageKind::kConfigure;
   std::int32_t max_lookahead = 0;     ///< K of any plan, at most.
+  std::int32_t max_nodes = 0;         ///< Proposal tokens of any plan, at most.
   std::int32_t max_cache_budget = 0;  ///< B of any plan, at most.
   std::int32_t max_sequences = 0;
   std::int32_t max_context = 0;
   std::int64_t delay_us = 0;  ///< Tests: sleep up to this long before each draft step.
+
+  /// Room for the branches' rows of one sequence and round: one path of each. Bushy trees that need
+  /// more stay narrower.
+  std::int32_t scratch_slots() const { return max_cache_budget * max_lookahead; }
 };
 
 /// A sequence begins (or begins again after a restart) at `epoch`, with `tokens` committed tokens
@@ -89,12 +95,11 @@ struct OutcomeMessage {
   MessageKind kind = MessageKind::kOutcome;
   std::uint32_t epoch = 0;
   SequenceId sequence = 0;
-  std::int32_t node = 0;   ///< Deepest accepted node of the proposal (a chain).
-  bool wants_jit = false;  ///< The engine waits for a kChain.
-  ProposalSource source = ProposalSource::kNone;    ///< Of `proposal`.
+  std::int32_t node = 0;                            ///< Deepest accepted node of the proposal.
+  bool wants_jit = false;                           ///< The engine waits for a kProposal.
   SpeculationPlan plan;                             ///< From now on.
   StaticVector<Token, kMaxProposal + 1> committed;  ///< Accepted tokens, then the bonus token.
-  StaticVector<Token, kMaxProposal> proposal;  ///< Verified next; a prefix of a branch on a hit.
+  Proposal proposal;  ///< Verified next; on a hit what was prepared, or the first nodes of it.
 };
 
 struct CloseMessage {
@@ -111,9 +116,11 @@ struct ReadyMessage {
   MessageKind kind = MessageKind::kReady;
 };
 
-/// One more token of the chain prepared for outcome (node, bonus).
+/// One more node of the proposal prepared for outcome (node, bonus).
 struct BranchToken {
-  std::int32_t node = 0;
+  std::int8_t node = 0;
+  std::int8_t index = 0;   ///< The new node's number, from 1: a lost record shows as a gap.
+  std::int8_t parent = 0;  ///< An earlier node of the prepared proposal; 0: its root, the bonus.
   Token bonus = -1;
   Token token = -1;
 };
@@ -125,19 +132,19 @@ struct BranchTokensMessage {
   std::uint32_t epoch = 0;
   SequenceId sequence = 0;
   std::uint64_t count = 0;
-  std::array<BranchToken, kMaxBranchRows> tokens{};
+  std::array<BranchToken, kMaxBranchTokens> tokens{};
 
   static constexpr std::size_t BytesFor(std::size_t count) {
-    return sizeof(BranchTokensMessage) - (kMaxBranchRows - count) * sizeof(BranchToken);
+    return sizeof(BranchTokensMessage) - (kMaxBranchTokens - count) * sizeof(BranchToken);
   }
 };
 
 /// A just-in-time proposal for round `epoch`; may be empty.
-struct ChainMessage {
-  MessageKind kind = MessageKind::kChain;
+struct ProposalMessage {
+  MessageKind kind = MessageKind::kProposal;
   std::uint32_t epoch = 0;
   SequenceId sequence = 0;
-  StaticVector<Token, kMaxProposal> tokens;
+  Proposal proposal;
 };
 
 /// The kind of a record; one too short to have a kind is a kNone.

@@ -1,9 +1,16 @@
 #include "ssd/speculated_sequence.h"
 
 #include <algorithm>
+#include <array>
+
+#include "speculation/verify.h"
 
 namespace foretoken {
 namespace {
+
+// A row that can turn a miss into a hit (the first of a branch, or one that shows which branches to
+// make) spares the fallback's cost too.
+constexpr double kHitValue = 2.0;
 
 SamplingParams SamplingOf(const OpenMessage& open) {
   SamplingParams sampling;
@@ -27,21 +34,27 @@ SpeculatedSequence::SpeculatedSequence(const OpenMessage& open, const ConfigureM
       sampling(SamplingOf(open)),
       history(vocabulary),
       plan_(open.plan),
+      max_branches_(config.max_cache_budget),
+      scratch_capacity_(config.scratch_slots()),
       announced_tokens_(open.tokens),
       announced_prompt_(open.prompt_tokens),
       announced_biases_(open.biases),
-      stop_tokens_(open.stop_tokens) {
+      stop_tokens_(open.stop_tokens),
+      scratch_rankings_(scratch_capacity_) {
   opening_.reserve(announced_tokens_);
-  branches.reserve(config.max_cache_budget);
-  scratch.blocks.reserve(config.max_cache_budget * config.max_lookahead / kBlockSize + 1);
+  branches.reserve(max_branches_);
+  scratch.blocks.reserve(BlocksFor(scratch_capacity_));
 }
 
-void SpeculatedSequence::AddTokens(std::span<const Token> tokens) {
+void SpeculatedSequence::AddTokens(std::span<const Token> tokens, DraftModel& draft) {
   opening_.insert(opening_.end(), tokens.begin(), tokens.end());
   if (static_cast<std::int32_t>(opening_.size()) < announced_tokens_) return;
   history.AddPrompt(std::span<const Token>(opening_).first(announced_prompt_));
   for (std::size_t i = announced_prompt_; i < opening_.size(); ++i) history.AddOutput(opening_[i]);
-  trunk.Extend(opening_, {});
+  trunk.Commit(opening_, draft);
+  trunk.tree.Assign({});
+  trunk.Plan(plan_.tree_width, plan_.lookahead, plan_.nodes());
+  EstimateReached();
 }
 
 void SpeculatedSequence::AddBiases(std::span<const OpenBiasMessage::Bias> biases) {
@@ -57,134 +70,213 @@ bool SpeculatedSequence::IsStop(Token token) const {
   return std::find(stop_tokens_.begin(), stop_tokens_.end(), token) != stop_tokens_.end();
 }
 
-std::span<const Token> SpeculatedSequence::ProposalUpTo(int node) const {
-  return trunk.path().subspan(trunk.committed(), node);
-}
-
 void SpeculatedSequence::Advance(const OutcomeMessage& outcome, DraftModel& draft) {
-  Learn(outcome);
   const Outcome key{outcome.node, outcome.committed.back()};
   const auto hit = std::find_if(branches.begin(), branches.end(),
                                 [&](const Branch& branch) { return branch.outcome == key; });
-
   for (const Token token : outcome.committed) history.AddOutput(token);
-  trunk.Extend(outcome.committed, outcome.proposal);
-  rankings_.clear();
-  expanded_ = 0;
-  trunk.kv_length = std::min(trunk.kv_length, trunk.root());
-  if (hit != branches.end() && trunk.kv_length == trunk.root()) {
-    Promote(*hit, static_cast<int>(outcome.proposal.size()), draft);
+  trunk.Commit(outcome.committed, draft);
+  // A just-in-time proposal grows; any other is what it is.
+  jit = outcome.wants_jit;
+  if (!jit) trunk.tree.Assign(outcome.proposal);
+  if (hit != branches.end() && hit->tree.ranked(0) && trunk.kv_length == trunk.root()) {
+    Promote(*hit, outcome.proposal, draft);
   }
   branches.clear();
+  scratch_used_ = 0;
+  expanded_ = 0;
   plan_ = outcome.plan;
-  after_fallback_ = outcome.wants_jit || outcome.source != ProposalSource::kCache;
+  after_fallback_ = outcome.wants_jit || outcome.proposal.source != ProposalSource::kCache;
   epoch = outcome.epoch;
-  jit = outcome.wants_jit;
+  trunk.Plan(plan_.tree_width, plan_.lookahead, plan_.nodes());
+  if (jit && trunk.tree.ranked(0)) TakeTrunkRow(0, Ranking(trunk.rankings[0]));
+  EstimateReached();
 }
 
-void SpeculatedSequence::Promote(const Branch& branch, int proposal_size, DraftModel& draft) {
-  // Row i holds the KV of path node i as long as the engine took what the branch had prepared.
-  const auto path = trunk.path().subspan(trunk.root());
-  int rows = 0;
-  while (rows < branch.rows() && rows <= proposal_size &&
-         path[rows] == (rows == 0 ? branch.outcome.bonus : branch.chain[rows - 1])) {
-    ++rows;
-  }
-  if (!draft.pool.Reserve(trunk.root() + rows, &trunk.kv)) return;
+void SpeculatedSequence::FinishJit() {
+  jit = false;
+  EstimateReached();
+}
+
+void SpeculatedSequence::Promote(const Branch& branch, const Proposal& proposal,
+                                 DraftModel& draft) {
+  if (!trunk.Reserve(draft)) return;
   StaticVector<KvMove, kMaxProposal + 1> moves;
-  const auto first = static_cast<std::int32_t>(&branch - branches.data()) * plan_.lookahead;
-  for (int i = 0; i < rows; ++i) {
-    moves.push_back({.from = scratch.SlotOf(first + i), .to = trunk.kv.SlotOf(trunk.root() + i)});
-    rankings_.push_back(branch.rankings[i]);
+  // Which node of the branch each node of the proposal is: the engine may have taken less of it.
+  std::array<int, kMaxProposal + 1> origin{};
+  for (int node = 0; node <= proposal.size(); ++node) {
+    if (node > 0) {
+      const int parent = origin[proposal.parents[node - 1]];
+      const int child =
+          parent < 0 ? 0 : branch.tree.proposal().ChildWith(parent, proposal.tokens[node - 1]);
+      origin[node] = child == 0 ? -1 : child;
+    }
+    if (origin[node] < 0 || !branch.tree.ranked(origin[node])) continue;
+    const int row = branch.tree.row(origin[node]);
+    moves.push_back({.from = scratch.SlotOf(row), .to = trunk.kv.SlotOf(trunk.root() + node)});
+    trunk.rankings[node] = scratch_rankings_[row];
+    trunk.tree.SetRow(node, node);
   }
   draft.model->backend().CopyKv(draft.kv, moves);
-  trunk.kv_length = trunk.root() + rows;
+  trunk.kv_length = trunk.committed();
 }
 
-void SpeculatedSequence::Learn(const OutcomeMessage& outcome) {
-  const int proposal = proposal_size();
-  predictor.AddAcceptance(proposal, outcome.node);
-  if (outcome.node >= ranked() || outcome.node > proposal) return;
-  const bool full = outcome.node == proposal;
-  const Token proposed = full ? -1 : trunk.path()[trunk.committed() + outcome.node];
-  int rank = 0;
-  for (const Token candidate : rankings_[outcome.node]) {
-    if (candidate == proposed) continue;
-    if (candidate == outcome.committed.back()) {
-      predictor.AddBonus(full, rank);
-      return;
-    }
-    ++rank;
+void SpeculatedSequence::EstimateReached() {
+  const Proposal& proposal = trunk.tree.proposal();
+  std::array<int, kMaxProposal + 1> children{};
+  reached_[0] = 1;
+  for (int i = 0; i < proposal.size(); ++i) {
+    const int parent = proposal.parents[i];
+    reached_[i + 1] =
+        reached_[parent] * trunk.predictor.Probability(/*leaf=*/false, children[parent]++);
   }
-  predictor.AddBonus(full, -1);
 }
 
-void SpeculatedSequence::Expand(std::int32_t max_context) {
-  // While a just-in-time chain grows there is no proposal yet to have outcomes.
+void SpeculatedSequence::Expand(const DraftModel& draft) {
+  // While a just-in-time proposal grows there is nothing yet to have outcomes.
   if (jit) return;
-  for (; expanded_ < ranked(); ++expanded_) {
-    const int node = expanded_;
+  const Proposal& proposal = trunk.tree.proposal();
+  for (int node = 0; node < trunk.tree.nodes(); ++node) {
+    const std::uint64_t bit = std::uint64_t{1} << node;
+    if ((expanded_ & bit) != 0 || !trunk.tree.ranked(node)) continue;
+    expanded_ |= bit;
+    const int depth = proposal.Depth(node);
     // The branch's first row sits one past the node.
-    if (trunk.root() + node + 1 >= max_context) continue;
-    const bool inner = node < proposal_size();
-    const Token accepted = inner ? trunk.path()[trunk.committed() + node] : -1;
-    const double reached = predictor.NodeProbability(proposal_size(), node);
-    // However short the proposal, its last node is the paper's k = K.
-    const int fanout = this->fanout().at[inner ? node : plan_.lookahead];
+    if (trunk.root() + depth + 1 >= draft.max_context) continue;
+    const bool leaf = proposal.FirstChild(node) == 0;
+    // However short the path to a leaf, it is the paper's k = K.
+    const int fanout = this->fanout().at[leaf ? plan_.lookahead : std::min(depth, plan_.lookahead)];
+    const auto children =
+        static_cast<int>(std::count(proposal.parents.begin(), proposal.parents.end(), node));
     int made = 0;
-    for (const Token bonus : rankings_[node]) {
+    for (const Token bonus : trunk.rankings[node]) {
       if (made == fanout) break;
-      if (bonus == accepted) continue;
-      const double weight = reached * predictor.RankProbability(!inner, made);
+      if (proposal.ChildWith(node, bonus) != 0) continue;
+      const double weight = reached_[node] * trunk.predictor.Probability(leaf, children + made);
       ++made;
       // A stop token ends the sequence: there is nothing to prepare behind it.
-      if (IsStop(bonus)) continue;
-      branches.push_back({.outcome = {node, bonus}, .weight = weight, .chain = {}, .rankings = {}});
+      if (!IsStop(bonus)) AddBranch({node, bonus}, weight);
     }
   }
 }
 
-bool SpeculatedSequence::AppendBranchRow(DraftModel& draft, const Branch& branch,
-                                         std::int32_t table, ForwardBatch* batch) {
-  const auto first = static_cast<std::int32_t>(&branch - branches.data()) * plan_.lookahead;
-  if (!draft.pool.Reserve(first + plan_.lookahead, &scratch)) return false;
-  const std::int32_t fork = trunk.root() + branch.outcome.node + 1;
+void SpeculatedSequence::AddBranch(Outcome outcome, double weight) {
+  if (branches.size() < max_branches_) {
+    branches.push_back({.outcome = outcome, .weight = weight, .tree = {}});
+    return;
+  }
+  // Full: in place of the least likely one, unless work has gone into that.
+  const auto weakest =
+      std::min_element(branches.begin(), branches.end(), [](const Branch& a, const Branch& b) {
+        return std::pair(a.tree.ranked(0), a.weight) < std::pair(b.tree.ranked(0), b.weight);
+      });
+  if (weakest->tree.ranked(0) || weakest->weight >= weight) return;
+  *weakest = {.outcome = outcome, .weight = weight, .tree = {}};
+}
+
+void SpeculatedSequence::AppendWanted(const DraftModel& draft,
+                                      std::vector<WantedRow>* wanted) const {
+  if (jit || !trunk.tree.ranked(0)) return;
+  const Proposal& proposal = trunk.tree.proposal();
+  std::uint64_t present = 1;  // A bit for each node that has its KV or will have it by this pass.
+  for (int node = 1; node < trunk.tree.nodes(); ++node) {
+    if ((present >> proposal.parents[node - 1] & 1) == 0) continue;
+    if (!trunk.tree.ranked(node)) {
+      if (trunk.root() + proposal.Depth(node) >= draft.max_context) continue;
+      if (IsStop(proposal.tokens[node - 1])) continue;
+      wanted->push_back({.branch = -1, .node = node, .value = reached_[node] * kHitValue});
+    }
+    present |= std::uint64_t{1} << node;
+  }
+  if (scratch_used_ == scratch_capacity_) return;
+  for (std::size_t b = 0; b < branches.size(); ++b) {
+    const Branch& branch = branches[b];
+    const std::int32_t fork = trunk.root() + proposal.Depth(branch.outcome.node) + 1;
+    const Proposal& prepared = branch.tree.proposal();
+    for (int node = 0; node < branch.tree.nodes(); ++node) {
+      if (!branch.tree.Wants(node, trunk.shape)) continue;
+      if (fork + prepared.Depth(node) >= draft.max_context) continue;
+      const double useful = node == 0 ? kHitValue : branch.tree.Reached(node, trunk.shape);
+      wanted->push_back(
+          {.branch = static_cast<int>(b), .node = node, .value = branch.weight * useful});
+    }
+  }
+}
+
+bool SpeculatedSequence::AppendRow(DraftModel& draft, const WantedRow& wanted, std::int32_t table,
+                                   int slot, ForwardBatch* batch) {
+  if (wanted.branch < 0) {
+    trunk.AppendNodeRow(wanted.node, table, batch);
+    return true;
+  }
+  if (slot >= scratch_capacity_ || !draft.pool.Reserve(slot + 1, &scratch)) return false;
+  const Branch& branch = branches[wanted.branch];
+  const int node = branch.outcome.node;
+  const std::int32_t fork = trunk.root() + trunk.tree.proposal().Depth(node) + 1;
   const auto tail = static_cast<std::int32_t>(batch->tail_slots.size());
-  for (int i = 0; i <= branch.rows(); ++i) batch->tail_slots.push_back(scratch.SlotOf(first + i));
-  batch->rows.push_back({.token = branch.next_input(),
-                         .place = {.position = fork + branch.rows(),
+  const bool on_trunk = trunk.OnTrunk(node);
+  if (!on_trunk) trunk.AppendPathSlots(node, batch);
+  const auto path = PathTo(branch.tree.proposal(), wanted.node);
+  if (wanted.node != 0) batch->tail_slots.push_back(scratch.SlotOf(branch.tree.row(0)));
+  for (std::size_t i = 0; i + 1 < path.size(); ++i) {
+    batch->tail_slots.push_back(scratch.SlotOf(branch.tree.row(path[i])));
+  }
+  batch->tail_slots.push_back(scratch.SlotOf(slot));
+  batch->rows.push_back({.token = wanted.node == 0 ? branch.outcome.bonus
+                                                   : branch.tree.proposal().tokens[wanted.node - 1],
+                         .place = {.position = fork + static_cast<std::int32_t>(path.size()),
                                    .slot = batch->tail_slots.back(),
                                    .sequence = table,
-                                   .trunk_length = fork,
+                                   .trunk_length = on_trunk ? fork : trunk.root() + 1,
                                    .tail_begin = tail},
                          .wants_logits = true});
   return true;
 }
 
-Token SpeculatedSequence::ExtendBranch(Branch* branch, const Ranking& ranking,
-                                       std::int32_t max_context) {
-  const Token token = ranking[0];
-  branch->rankings.push_back(ranking);
-  branch->chain.push_back(token);
-  branch->done = branch->rows() == plan_.lookahead || IsStop(token) ||
-                 trunk.root() + branch->outcome.node + 1 + branch->rows() >= max_context;
-  return token;
+StaticVector<Token, 2 * kMaxProposal + 1> SpeculatedSequence::PathOf(
+    const WantedRow& wanted) const {
+  StaticVector<Token, 2 * kMaxProposal + 1> path;
+  const auto add = [&](std::span<const Token> tokens) {
+    for (const Token token : tokens) path.push_back(token);
+  };
+  if (wanted.branch < 0) {
+    add(PathTokens(trunk.tree.proposal(), wanted.node));
+    return path;
+  }
+  const Branch& branch = branches[wanted.branch];
+  add(PathTokens(trunk.tree.proposal(), branch.outcome.node));
+  path.push_back(branch.outcome.bonus);
+  add(PathTokens(branch.tree.proposal(), wanted.node));
+  return path;
 }
 
-bool SpeculatedSequence::ExtendJit(std::int32_t max_context) {
-  const int size = proposal_size();
-  const bool stopped = size > 0 && IsStop(trunk.path().back());
-  if (size >= plan_.lookahead || stopped || rankings_.back().empty() ||
-      trunk.length() >= max_context) {
-    jit = false;
-    return false;
+int SpeculatedSequence::CandidatesFor(const WantedRow& wanted) const {
+  // Children, and as many bonus tokens beside them.
+  int children = plan_.tree_width;
+  if (wanted.branch < 0) {
+    const auto& parents = trunk.tree.proposal().parents;
+    children = std::max<int>(children, std::count(parents.begin(), parents.end(), wanted.node));
   }
-  StaticVector<Token, kMaxProposal> proposal;
-  for (const Token token : ProposalUpTo(size)) proposal.push_back(token);
-  proposal.push_back(rankings_.back()[0]);
-  trunk.Extend({}, proposal);
-  if (static_cast<int>(proposal.size()) == plan_.lookahead) jit = false;
-  return jit;
+  return std::max(plan_.primary.widest(), plan_.after_fallback.widest()) + children;
+}
+
+void SpeculatedSequence::CloseStops(DraftTree* tree, int added) const {
+  for (int node = tree->nodes() - added; node < tree->nodes(); ++node) {
+    if (IsStop(tree->proposal().tokens[node - 1])) tree->Close(node);
+  }
+}
+
+void SpeculatedSequence::TakeTrunkRow(int node, const Ranking& ranking) {
+  CloseStops(&trunk.tree, trunk.TakeRanking(node, ranking));
+}
+
+int SpeculatedSequence::GrowBranch(const WantedRow& wanted, int slot, const Ranking& ranking) {
+  scratch_used_ = std::max(scratch_used_, slot + 1);
+  scratch_rankings_[slot] = ranking;
+  DraftTree& tree = branches[wanted.branch].tree;
+  const int added = tree.Grow(wanted.node, slot, trunk.shape, ranking);
+  CloseStops(&tree, added);
+  return added;
 }
 
 }  // namespace foretoken

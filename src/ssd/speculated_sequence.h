@@ -8,90 +8,103 @@
 #include "sampling/sampler.h"
 #include "speculation/proposal.h"
 #include "ssd/messages.h"
-#include "ssd/outcome_predictor.h"
 
 namespace foretoken {
 
-/// The draft's best tokens after some node, best first, under the shared noise of that position.
-using Ranking = StaticVector<Token, kMaxFanout + 1>;
-
-/// A chain being prepared for one outcome. Row i of the branch (i = 0: the bonus token) has its KV
-/// in a scratch slot; each computed row has yielded one ranking and thereby one chain token.
+/// A proposal being prepared for one outcome; its root is the bonus token. A ranked node's row
+/// number is that of its scratch slot.
 struct Branch {
   Outcome outcome;
   double weight = 0;  ///< Estimated probability of the outcome: the likeliest are drafted first.
-  bool done = false;  ///< Nothing more to draft: K tokens, a stop token or the context limit.
-  StaticVector<Token, kMaxProposal> chain;
-  StaticVector<Ranking, kMaxProposal> rankings;
-
-  int rows() const { return static_cast<int>(chain.size()); }
-  Token next_input() const { return chain.empty() ? outcome.bonus : chain.back(); }
+  DraftTree tree;
 };
 
-/// One sequence in the speculator: the path under verification on the trunk, what the draft would
-/// say after each of its nodes, and the branches prepared for the outcomes.
+/// A row that a sequence could use in the next draft pass.
+struct WantedRow {
+  int branch = -1;   ///< Index into `branches`; -1: a node of the tree under verification.
+  int node = 0;      ///< Of the branch's tree, or of that one.
+  double value = 0;  ///< Estimated probability that the row will have been of use.
+};
+
+/// One sequence in the speculator: the tree under verification, what the draft would say after each
+/// of its nodes, and the branches prepared for the outcomes.
 class SpeculatedSequence {
  public:
   SpeculatedSequence(const OpenMessage& open, const ConfigureMessage& config, int vocabulary);
 
   /// Takes in prompt and output so far; complete() once all announced tokens and biases are here.
-  void AddTokens(std::span<const Token> tokens);
+  void AddTokens(std::span<const Token> tokens, DraftModel& draft);
   void AddBiases(std::span<const OpenBiasMessage::Bias> biases);
   bool complete() const;
 
-  /// Moves on to the next round. If a branch was prepared for the outcome, its rows move onto the
-  /// trunk and its rankings become those of the new path.
+  /// Moves on to the next round. If a branch was prepared for the outcome, its rows become those of
+  /// the tree under verification, with their rankings.
   void Advance(const OutcomeMessage& outcome, DraftModel& draft);
 
-  /// Stores the ranking after the next unranked node of the path.
-  void AddRanking(const Ranking& ranking) { rankings_.push_back(ranking); }
-  /// Creates branches at every ranked node that has none yet.
-  void Expand(std::int32_t max_context);
+  /// The just-in-time proposal has all its nodes and is now the one under verification.
+  void FinishJit();
 
-  /// Appends the row that extends `branch` to `batch`. False when the pool has no room.
-  bool AppendBranchRow(DraftModel& draft, const Branch& branch, std::int32_t table,
-                       ForwardBatch* batch);
-  /// Stores the ranking that this row has yielded; returns the new chain token.
-  Token ExtendBranch(Branch* branch, const Ranking& ranking, std::int32_t max_context);
+  /// Makes branches for the outcomes at every ranked node that has none yet: F_k of the node's
+  /// depth at a node with children, F_K at a leaf.
+  void Expand(const DraftModel& draft);
 
-  /// Just-in-time drafting: appends the best token after the tip to the proposal; false when the
-  /// proposal is complete (and the mode is over).
-  bool ExtendJit(std::int32_t max_context);
+  /// Appends the rows worth computing next, in no particular order; a node's comes after its
+  /// parent's in value. Nothing while a just-in-time proposal grows.
+  void AppendWanted(const DraftModel& draft, std::vector<WantedRow>* wanted) const;
 
-  /// Tokens that follow the committed history up to path node `node`.
-  std::span<const Token> ProposalUpTo(int node) const;
-  int proposal_size() const { return trunk.length() - trunk.committed(); }
-  bool tip_ranked() const { return static_cast<int>(rankings_.size()) == proposal_size() + 1; }
-  int ranked() const { return static_cast<int>(rankings_.size()); }
+  /// Appends that row to `batch`; `slot` is where a branch's row goes. False when the pool has no
+  /// room.
+  bool AppendRow(DraftModel& draft, const WantedRow& wanted, std::int32_t table, int slot,
+                 ForwardBatch* batch);
+  /// The scratch slots in use; the next ones are free for a pass's rows.
+  int scratch_used() const { return scratch_used_; }
+
+  /// The tokens from below the root of the tree under verification to what the row stands for.
+  StaticVector<Token, 2 * kMaxProposal + 1> PathOf(const WantedRow& wanted) const;
+  /// How many candidates the row's ranking should have.
+  int CandidatesFor(const WantedRow& wanted) const;
+  /// Stores what the row of a node of the tree under verification, or of the growing just-in-time
+  /// proposal, has said.
+  void TakeTrunkRow(int node, const Ranking& ranking);
+  /// Stores what a branch's row, now in scratch slot `slot`, has said. Returns how many nodes the
+  /// branch has grown by.
+  int GrowBranch(const WantedRow& wanted, int slot, const Ranking& ranking);
+
   bool IsStop(Token token) const;
-  /// F_k of the proposal under verification.
+
+  SequenceId id = 0;
+  std::uint32_t epoch = 0;
+  bool jit = false;  ///< The engine waits for a proposal, which grows as the trunk's tree.
+  SamplingParams sampling;
+  TokenHistory history;
+  DraftTrunk trunk;  ///< With the tree under verification.
+  SequenceKv scratch;
+  std::vector<Branch> branches;
+
+ private:
+  void Promote(const Branch& branch, const Proposal& proposal, DraftModel& draft);
+  void EstimateReached();
+  /// Ends the tree's growth at stop tokens among its last `added` nodes.
+  void CloseStops(DraftTree* tree, int added) const;
+  void AddBranch(Outcome outcome, double weight);
+  /// F_k of the tree under verification.
   const FanoutShape& fanout() const {
     return after_fallback_ ? plan_.after_fallback : plan_.primary;
   }
 
-  SequenceId id = 0;
-  std::uint32_t epoch = 0;
-  bool jit = false;  ///< The engine waits for a chain.
-  SamplingParams sampling;
-  TokenHistory history;
-  DraftTrunk trunk;
-  SequenceKv scratch;  ///< Branch b's row i lies at position b * K + i.
-  std::vector<Branch> branches;
-  OutcomePredictor predictor;
-
- private:
-  void Promote(const Branch& branch, int proposal_size, DraftModel& draft);
-  void Learn(const OutcomeMessage& outcome);
-
   SpeculationPlan plan_;
+  std::size_t max_branches_;
+  std::int32_t scratch_capacity_;
   bool after_fallback_ = true;  // The proposal under verification came from a fallback.
   std::int32_t announced_tokens_;
   std::int32_t announced_prompt_;
   std::int32_t announced_biases_;
   std::vector<Token> opening_;  // Tokens of the Open records until all are here.
   StaticVector<Token, kMaxStopTokens> stop_tokens_;
-  StaticVector<Ranking, kMaxProposal + 1> rankings_;  // After nodes 0, 1, ...
-  int expanded_ = 0;                                  // Nodes that have their branches.
+  std::uint64_t expanded_ = 0;                      // A bit for each node that has its branches.
+  std::array<double, kMaxProposal + 1> reached_{};  // P(verification comes to the node).
+  int scratch_used_ = 0;
+  std::vector<Ranking> scratch_rankings_;  // By scratch slot.
 };
 
 }  // namespace foretoken

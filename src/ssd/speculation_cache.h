@@ -7,15 +7,15 @@
 
 namespace foretoken {
 
-/// A chain prepared for one outcome of the round under way.
+/// A proposal prepared for one outcome of the round under way; its root is the bonus token.
 struct PreparedBranch {
   Outcome outcome;
-  StaticVector<Token, kMaxProposal> chain;
+  Proposal proposal;
 };
 
-/// The speculation cache of one sequence (Section 3 of the paper): outcome -> prepared chain, for
-/// the current epoch only. Filled token by token as the speculator drafts, so it can be asked at
-/// any time and answers with what is there. Never allocates once warm.
+/// The speculation cache of one sequence (Section 3 of the paper): outcome -> prepared
+/// proposal, for the current epoch only. Filled token by token as the speculator drafts, so it can
+/// be asked at any time and answers with what is there. Never allocates once warm.
 class SpeculationCache {
  public:
   /// Makes room for that many branches, so that filling them allocates nothing.
@@ -31,9 +31,10 @@ class SpeculationCache {
     branches_.clear();
   }
 
-  /// Appends a token to the branch of `outcome`. False (and no change) for a stale epoch or more
-  /// than any speculator prepares.
-  bool Append(std::uint32_t epoch, Outcome outcome, Token token);
+  /// Appends node number `index`, below node `parent`, to the proposal for `outcome`. False (and no
+  /// change) for a stale epoch, a number that is not the next one, or more than any speculator
+  /// prepares.
+  bool Append(std::uint32_t epoch, Outcome outcome, int index, int parent, Token token);
 
   /// nullptr on a miss.
   const PreparedBranch* Lookup(Outcome outcome) const;

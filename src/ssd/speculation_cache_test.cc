@@ -9,12 +9,14 @@ TEST(SpeculationCache, AnswersWithWhatIsThere) {
   SpeculationCache cache;
   cache.Reset(5);
   EXPECT_EQ(cache.Lookup({0, 10}), nullptr);
-  EXPECT_TRUE(cache.Append(5, {0, 10}, 100));
-  EXPECT_TRUE(cache.Append(5, {2, 10}, 200));
-  EXPECT_TRUE(cache.Append(5, {0, 10}, 101));
+  EXPECT_TRUE(cache.Append(5, {0, 10}, 1, 0, 100));
+  EXPECT_TRUE(cache.Append(5, {2, 10}, 1, 0, 200));
+  EXPECT_TRUE(cache.Append(5, {0, 10}, 2, 1, 101));
   ASSERT_NE(cache.Lookup({0, 10}), nullptr);
-  EXPECT_EQ(cache.Lookup({0, 10})->chain.size(), 2);
-  EXPECT_EQ(cache.Lookup({2, 10})->chain[0], 200);
+  EXPECT_EQ(cache.Lookup({0, 10})->proposal.size(), 2);
+  EXPECT_TRUE(cache.Lookup({0, 10})->proposal.IsChain());
+  EXPECT_EQ(cache.Lookup({0, 10})->proposal.source, ProposalSource::kCache);
+  EXPECT_EQ(cache.Lookup({2, 10})->proposal.tokens[0], 200);
   EXPECT_EQ(cache.Lookup({1, 10}), nullptr);
   EXPECT_EQ(cache.Lookup({0, 11}), nullptr);
 }
@@ -22,31 +24,49 @@ TEST(SpeculationCache, AnswersWithWhatIsThere) {
 TEST(SpeculationCache, StaleEpochsNeverHit) {
   SpeculationCache cache;
   cache.Reset(5);
-  EXPECT_TRUE(cache.Append(5, {0, 10}, 100));
+  EXPECT_TRUE(cache.Append(5, {0, 10}, 1, 0, 100));
   cache.Reset(6);
   EXPECT_EQ(cache.Lookup({0, 10}), nullptr);
-  EXPECT_FALSE(cache.Append(5, {0, 10}, 100));
-  EXPECT_FALSE(cache.Append(7, {0, 10}, 100));
+  EXPECT_FALSE(cache.Append(5, {0, 10}, 1, 0, 100));
+  EXPECT_FALSE(cache.Append(7, {0, 10}, 1, 0, 100));
   EXPECT_EQ(cache.Lookup({0, 10}), nullptr);
 }
 
-TEST(SpeculationCache, BranchesMayBeginInAnyOrder) {
+TEST(SpeculationCache, HoldsTrees) {
   SpeculationCache cache;
   cache.Reset(1);
-  EXPECT_TRUE(cache.Append(1, {4, 10}, 1));
-  EXPECT_TRUE(cache.Append(1, {0, 10}, 2));
-  EXPECT_TRUE(cache.Append(1, {4, 10}, 3));
-  EXPECT_EQ(cache.Lookup({4, 10})->chain[1], 3);
-  EXPECT_EQ(cache.Lookup({0, 10})->chain.size(), 1);
+  EXPECT_TRUE(cache.Append(1, {4, 10}, 1, 0, 1));
+  EXPECT_TRUE(cache.Append(1, {0, 10}, 1, 0, 2));
+  EXPECT_TRUE(cache.Append(1, {4, 10}, 2, 0, 3));
+  EXPECT_TRUE(cache.Append(1, {4, 10}, 3, 1, 4));
+  const Proposal& tree = cache.Lookup({4, 10})->proposal;
+  EXPECT_EQ(tree.size(), 3);
+  EXPECT_EQ(tree.ChildWith(0, 3), 2);
+  EXPECT_EQ(tree.ChildWith(1, 4), 3);
+  EXPECT_EQ(cache.Lookup({0, 10})->proposal.size(), 1);
+}
+
+// A record that was lost must not hang later tokens below the wrong node.
+TEST(SpeculationCache, RefusesGapsAndUnknownParents) {
+  SpeculationCache cache;
+  cache.Reset(1);
+  EXPECT_FALSE(cache.Append(1, {0, 10}, 2, 1, 5));
+  EXPECT_EQ(cache.Lookup({0, 10}), nullptr);
+  EXPECT_TRUE(cache.Append(1, {0, 10}, 1, 0, 5));
+  EXPECT_FALSE(cache.Append(1, {0, 10}, 1, 0, 6));
+  EXPECT_FALSE(cache.Append(1, {0, 10}, 3, 2, 6));
+  EXPECT_FALSE(cache.Append(1, {0, 10}, 2, 2, 6));
+  EXPECT_FALSE(cache.Append(1, {0, 10}, 2, -1, 6));
+  EXPECT_EQ(cache.Lookup({0, 10})->proposal.size(), 1);
 }
 
 TEST(SpeculationCache, RefusesMoreThanAnySpeculatorPrepares) {
   SpeculationCache cache;
   cache.Reset(1);
-  for (int i = 0; i < kMaxProposal; ++i) EXPECT_TRUE(cache.Append(1, {0, 10}, i));
-  EXPECT_FALSE(cache.Append(1, {0, 10}, 1));
+  for (int i = 1; i <= kMaxProposal; ++i) EXPECT_TRUE(cache.Append(1, {0, 10}, i, i - 1, i));
+  EXPECT_FALSE(cache.Append(1, {0, 10}, kMaxProposal + 1, kMaxProposal, 1));
   int branches = 1;
-  while (cache.Append(1, {1, branches}, 7)) ++branches;
+  while (cache.Append(1, {1, branches}, 1, 0, 7)) ++branches;
   EXPECT_EQ(branches, 1024);
   EXPECT_EQ(cache.branches().size(), 1024);
 }

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cmath>
 #include <thread>
+#include <tuple>
 
 #include "base/clock.h"
 
@@ -13,19 +13,10 @@ namespace {
 
 // Trunk rows of one sequence and pass: bounds how long a prompt holds up the others.
 constexpr std::int32_t kTrunkRowsPerPass = 128;
-// A branch's first token turns a miss into a hit, which spares the fallback's cost too.
-constexpr double kHitValue = 2.0;
 constexpr std::int64_t kIdleWaitNs = 50'000'000;
 // With live sequences the next outcome is a target pass away. Waking a sleeper would cost the
 // engine a system call (25 us) in the gap between two passes, so sleep comes only after this long.
 constexpr std::int64_t kLiveSpinNs = 20'000'000;
-
-// What the next token of a branch is worth: it counts only if the outcome comes true and all tokens
-// before it are accepted.
-double RowValue(const SpeculatedSequence& sequence, const Branch& branch) {
-  if (branch.rows() == 0) return branch.weight * kHitValue;
-  return branch.weight * std::pow(sequence.predictor.acceptance(), branch.rows());
-}
 
 template <typename Message>
 void Send(Channel& channel, const Message& message) {
@@ -71,15 +62,14 @@ bool Speculator::Handle(std::span<const std::byte> record) {
   if (const auto* message = As<ConfigureMessage>(record); kind == MessageKind::kConfigure) {
     if (message == nullptr || config_.has_value()) return true;
     config_ = *message;
-    const int scratch = message->max_cache_budget * message->max_lookahead;
-    draft_ =
-        std::make_unique<DraftModel>(model_, message->max_sequences, message->max_context, scratch);
+    draft_ = std::make_unique<DraftModel>(model_, message->max_sequences, message->max_context,
+                                          message->scratch_slots());
     Reserve();
   } else if (const auto* open = As<OpenMessage>(record); kind == MessageKind::kOpen) {
     if (open != nullptr) Open(*open);
   } else if (const auto* tokens = As<OpenTokensMessage>(record); kind == MessageKind::kOpenTokens) {
     SpeculatedSequence* sequence = tokens == nullptr ? nullptr : Find(tokens->sequence);
-    if (sequence != nullptr) sequence->AddTokens(tokens->tokens);
+    if (sequence != nullptr) sequence->AddTokens(tokens->tokens, *draft_);
   } else if (const auto* biases = As<OpenBiasMessage>(record); kind == MessageKind::kOpenBias) {
     SpeculatedSequence* sequence = biases == nullptr ? nullptr : Find(biases->sequence);
     if (sequence != nullptr) sequence->AddBiases(biases->biases);
@@ -103,14 +93,18 @@ bool Speculator::Handle(std::span<const std::byte> record) {
 void Speculator::Reserve() {
   // How many rows a pass has depends on how far the engine is ahead: room for the most comes now.
   const auto sequences = static_cast<std::size_t>(config_->max_sequences);
-  const std::size_t trunk = sequences * (config_->max_lookahead + 1);
+  const std::size_t trunk = sequences * (config_->max_nodes + 1);
   const std::size_t rows = trunk + kMaxBranchRows;
   model_->Reserve(rows, rows);
   draft_->batch.rows.reserve(rows);
   draft_->batch.block_tables.reserve(2 * sequences);
-  draft_->batch.tail_slots.reserve(std::size_t{kMaxBranchRows} * config_->max_lookahead);
+  // A path is at most one through the tree under verification and one through a branch.
+  draft_->batch.tail_slots.reserve(rows * 2 * (config_->max_lookahead + 1));
   trunk_rows_.reserve(sequences);
-  branch_rows_.reserve(sequences * config_->max_cache_budget);
+  const std::size_t wanted =
+      config_->max_nodes + std::size_t(config_->max_cache_budget) * (config_->max_nodes + 1);
+  wanted_.reserve(wanted);
+  work_rows_.reserve(sequences * wanted);
 }
 
 void Speculator::Open(const OpenMessage& message) {
@@ -132,11 +126,12 @@ bool Speculator::Step() {
                                [](const auto& sequence) { return sequence->jit; });
   draft_->batch.Clear();
   trunk_rows_.clear();
-  branch_rows_.clear();
-  for (const auto& sequence : sequences_) sequence->Expand(draft_->max_context);
+  work_rows_.clear();
+  for (const auto& sequence : sequences_) sequence->Expand(*draft_);
   CollectTrunkRows(jit);
-  if (!jit) CollectBranchRows();
-  if (draft_->batch.rows.empty()) return false;
+  if (!jit) CollectWorkRows();
+  // Without rows, just-in-time proposals may be done; what follows them is then to be prepared.
+  if (draft_->batch.rows.empty()) return jit;
   if (config_->delay_us > 0) DelayForTests();
 
   const std::int64_t start = NowNs();
@@ -147,137 +142,145 @@ bool Speculator::Step() {
   if (draft_->batch.rows.size() <= 2 * std::size_t{kMaxBranchRows}) {
     row_cost_.Add(static_cast<int>(draft_->batch.rows.size()), NowNs() - start);
   }
-  std::size_t row = 0;
-  TakeTrunkRows(logits, &row);
-  TakeBranchRows(logits, row);
+  TakeTrunkRows(&logits);
+  TakeWorkRows(&logits);
   return true;
 }
 
 void Speculator::CollectTrunkRows(bool only_jit) {
   for (const auto& sequence : sequences_) {
     if (!sequence->complete() || (only_jit && !sequence->jit)) continue;
-    DraftTrunk& trunk = sequence->trunk;
-    const std::int32_t end =
-        std::min({trunk.length(), trunk.kv_length + kTrunkRowsPerPass, draft_->max_context});
-    if (end > trunk.kv_length && trunk.AppendRows(*draft_, end, trunk.root(), &draft_->batch)) {
-      trunk_rows_.emplace_back(sequence.get(), end);
-    } else if (sequence->jit) {
-      FinishJit(sequence.get());  // The draft's context or memory is full: nothing to propose.
-    }
+    if (!AppendTrunkRows(sequence.get()) && sequence->jit) FinishJit(sequence.get());
   }
 }
 
-void Speculator::CollectBranchRows() {
-  for (const auto& sequence : sequences_) {
-    for (Branch& branch : sequence->branches) {
-      if (branch.done) continue;
-      branch_rows_.push_back(
-          {.sequence = sequence.get(), .branch = &branch, .score = RowValue(*sequence, branch)});
-    }
+bool Speculator::AppendTrunkRows(SpeculatedSequence* sequence) {
+  DraftTrunk& trunk = sequence->trunk;
+  ForwardBatch& batch = draft_->batch;
+  TrunkRows rows{.sequence = sequence, .end = 0, .nodes = {}};
+  if (trunk.kv_length < trunk.committed()) {
+    // Beyond the draft's own context, or without memory, there is nothing to prepare.
+    if (trunk.committed() > draft_->max_context || !trunk.Reserve(*draft_)) return false;
+    const auto table = static_cast<std::int32_t>(batch.block_tables.size());
+    batch.block_tables.push_back(trunk.kv.blocks.data());
+    rows.end = trunk.AppendCommittedRows(table, kTrunkRowsPerPass, &batch);
+    if (rows.end == trunk.committed()) rows.nodes.push_back(0);
+  } else if (!sequence->jit || !trunk.AppendDraftRows(*draft_, &batch, &rows.nodes)) {
+    return false;
   }
-  std::sort(branch_rows_.begin(), branch_rows_.end(),
-            [](const BranchRow& a, const BranchRow& b) { return a.score > b.score; });
-  if (branch_rows_.size() > kMaxBranchRows) branch_rows_.resize(kMaxBranchRows);
-  std::array<double, kMaxBranchRows> values;
-  for (std::size_t i = 0; i < branch_rows_.size(); ++i) values[i] = branch_rows_[i].score;
-  branch_rows_.resize(row_cost_.Choose(std::span(values).first(branch_rows_.size()),
-                                       static_cast<int>(draft_->batch.rows.size())));
-  // Rows of one sequence must be adjacent; in a table of their own, since trunk rows may stand
-  // between.
-  std::sort(branch_rows_.begin(), branch_rows_.end(), [](const BranchRow& a, const BranchRow& b) {
-    return a.sequence != b.sequence ? a.sequence->id < b.sequence->id : a.branch < b.branch;
-  });
+  trunk_rows_.push_back(rows);
+  return true;
+}
+
+void Speculator::CollectWorkRows() {
+  for (const auto& sequence : sequences_) {
+    wanted_.clear();
+    sequence->AppendWanted(*draft_, &wanted_);
+    for (const WantedRow& wanted : wanted_) work_rows_.push_back({sequence.get(), wanted, 0});
+  }
+  ChooseWorkRows();
   ForwardBatch& batch = draft_->batch;
   const SpeculatedSequence* current = nullptr;
+  int slot = 0;
   std::size_t kept = 0;
-  for (const BranchRow& work : branch_rows_) {
+  for (WorkRow work : work_rows_) {
     if (work.sequence != current) {
       current = work.sequence;
       batch.block_tables.push_back(current->trunk.kv.blocks.data());
+      slot = current->scratch_used();
     }
     const auto table = static_cast<std::int32_t>(batch.block_tables.size()) - 1;
-    if (work.sequence->AppendBranchRow(*draft_, *work.branch, table, &batch)) {
-      branch_rows_[kept++] = work;
-    } else {
-      work.branch->done = true;
-    }
+    work.slot = slot;
+    if (!work.sequence->AppendRow(*draft_, work.wanted, table, slot, &batch)) continue;
+    if (work.wanted.branch >= 0) ++slot;
+    work_rows_[kept++] = work;
   }
-  branch_rows_.resize(kept);
+  work_rows_.resize(kept);
 }
 
-void Speculator::TakeTrunkRows(const float* logits, std::size_t* row) {
-  const int vocabulary = model_->config().vocabulary;
-  for (const auto& [sequence, end] : trunk_rows_) {
-    DraftTrunk& trunk = sequence->trunk;
-    for (std::int32_t position = trunk.kv_length; position < end; ++position) {
-      if (position < trunk.root()) continue;
-      const Ranking ranking = RankRow(logits + (*row)++ * vocabulary, *sequence,
-                                      sequence->ProposalUpTo(position - trunk.root()));
-      sequence->AddRanking(ranking);
-    }
-    trunk.kv_length = end;
-    if (sequence->jit && sequence->tip_ranked() && !sequence->ExtendJit(draft_->max_context)) {
-      FinishJit(sequence);
+void Speculator::ChooseWorkRows() {
+  // The most valuable rows. Where values are equal a parent comes before its child.
+  const auto by_place = [](const WorkRow& a, const WorkRow& b) {
+    return std::tuple(a.sequence->id, a.wanted.branch, a.wanted.node) <
+           std::tuple(b.sequence->id, b.wanted.branch, b.wanted.node);
+  };
+  std::sort(work_rows_.begin(), work_rows_.end(), [&](const WorkRow& a, const WorkRow& b) {
+    return a.wanted.value != b.wanted.value ? a.wanted.value > b.wanted.value : by_place(a, b);
+  });
+  if (work_rows_.size() > kMaxBranchRows) work_rows_.resize(kMaxBranchRows);
+  std::array<double, kMaxBranchRows> values;
+  for (std::size_t i = 0; i < work_rows_.size(); ++i) values[i] = work_rows_[i].wanted.value;
+  work_rows_.resize(row_cost_.Choose(std::span(values).first(work_rows_.size()),
+                                     static_cast<int>(draft_->batch.rows.size())));
+  // Rows of one sequence must be adjacent; in a table of their own, since rows of committed tokens
+  // may stand between.
+  std::sort(work_rows_.begin(), work_rows_.end(), by_place);
+}
+
+void Speculator::TakeTrunkRows(const float** logits) {
+  for (const TrunkRows& rows : trunk_rows_) {
+    SpeculatedSequence& sequence = *rows.sequence;
+    sequence.trunk.kv_length = std::max(sequence.trunk.kv_length, rows.end);
+    for (const int node : rows.nodes) {
+      sequence.TakeTrunkRow(node, RankNext(logits, sequence, {.branch = -1, .node = node}));
     }
   }
 }
 
-void Speculator::TakeBranchRows(const float* logits, std::size_t row) {
-  const int vocabulary = model_->config().vocabulary;
-  std::array<Token, 2 * kMaxProposal + 1> path;
-  BranchTokensMessage message;
-  for (const BranchRow& work : branch_rows_) {
+void Speculator::TakeWorkRows(const float** logits) {
+  for (const WorkRow& work : work_rows_) {
     SpeculatedSequence& sequence = *work.sequence;
-    Branch& branch = *work.branch;
-    const auto accepted = sequence.ProposalUpTo(branch.outcome.node);
-    auto end = std::copy(accepted.begin(), accepted.end(), path.begin());
-    *end++ = branch.outcome.bonus;
-    end = std::copy(branch.chain.begin(), branch.chain.end(), end);
-    const Ranking ranking =
-        RankRow(logits + row++ * vocabulary, sequence, std::span(path.begin(), end));
-    if (ranking.empty()) {
-      branch.done = true;
-      continue;
+    const Ranking ranking = RankNext(logits, sequence, work.wanted);
+    if (work.wanted.branch < 0) {
+      sequence.TakeTrunkRow(work.wanted.node, ranking);
+    } else {
+      const int added = sequence.GrowBranch(work.wanted, work.slot, ranking);
+      SendBranchTokens(sequence.branches[work.wanted.branch], added, sequence);
     }
-    if (message.sequence != sequence.id) {
-      SendBranchTokens(message);
-      message.sequence = sequence.id;
-      message.epoch = sequence.epoch;
-      message.count = 0;
-    }
-    message.tokens[message.count++] = {
-        branch.outcome.node, branch.outcome.bonus,
-        sequence.ExtendBranch(&branch, ranking, draft_->max_context)};
   }
-  SendBranchTokens(message);
+  FlushBranchTokens();
 }
 
-void Speculator::SendBranchTokens(const BranchTokensMessage& message) {
-  if (message.count == 0) return;
+void Speculator::SendBranchTokens(const Branch& branch, int added,
+                                  const SpeculatedSequence& sequence) {
+  if (outgoing_.sequence != sequence.id ||
+      outgoing_.count + static_cast<std::size_t>(added) > kMaxBranchTokens) {
+    FlushBranchTokens();
+  }
+  outgoing_.sequence = sequence.id;
+  outgoing_.epoch = sequence.epoch;
+  const Proposal& prepared = branch.tree.proposal();
+  for (int i = prepared.size() - added; i < prepared.size(); ++i) {
+    outgoing_.tokens[outgoing_.count++] = {.node = static_cast<std::int8_t>(branch.outcome.node),
+                                           .index = static_cast<std::int8_t>(i + 1),
+                                           .parent = prepared.parents[i],
+                                           .bonus = branch.outcome.bonus,
+                                           .token = prepared.tokens[i]};
+  }
+}
+
+void Speculator::FlushBranchTokens() {
+  if (outgoing_.count == 0) return;
   // As in Send: what does not fit is lost without harm.
-  (void)channel_->Send(
-      std::as_bytes(std::span(&message, 1)).first(BranchTokensMessage::BytesFor(message.count)));
+  (void)channel_->Send(std::as_bytes(std::span(&outgoing_, 1))
+                           .first(BranchTokensMessage::BytesFor(outgoing_.count)));
+  outgoing_.count = 0;
 }
 
 void Speculator::FinishJit(SpeculatedSequence* sequence) {
-  sequence->jit = false;
-  ChainMessage message{.epoch = sequence->epoch, .sequence = sequence->id, .tokens = {}};
-  for (const Token token : sequence->ProposalUpTo(sequence->proposal_size())) {
-    message.tokens.push_back(token);
-  }
-  Send(*channel_, message);
+  sequence->FinishJit();
+  Send(*channel_, ProposalMessage{.epoch = sequence->epoch,
+                                  .sequence = sequence->id,
+                                  .proposal = sequence->trunk.tree.proposal()});
 }
 
-Ranking Speculator::RankRow(const float* logits, const SpeculatedSequence& sequence,
-                            std::span<const Token> path) {
-  std::array<Candidate, kMaxFanout + 1> best;
-  const auto position = sequence.trunk.committed() + path.size();
-  const std::size_t count =
-      draft_->sampler.Rank(logits, sequence.sampling, sequence.history, path, position,
-                           std::span(best).first(sequence.fanout().widest() + 1));
-  Ranking ranking;
-  for (std::size_t i = 0; i < count; ++i) ranking.push_back(best[i].token);
-  return ranking;
+Ranking Speculator::RankNext(const float** logits, const SpeculatedSequence& sequence,
+                             const WantedRow& wanted) {
+  const auto path = sequence.PathOf(wanted);
+  const float* row = *logits;
+  *logits += model_->config().vocabulary;
+  return RankRow(*draft_, row, sequence.sampling, sequence.history, path,
+                 sequence.trunk.committed() + path.size(), sequence.CandidatesFor(wanted));
 }
 
 void Speculator::DelayForTests() {

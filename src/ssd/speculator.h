@@ -15,8 +15,8 @@
 namespace foretoken {
 
 /// SSD's speculator (Algorithm 1 of the paper, draft side): prepares, while the target verifies,
-/// chains for the likely outcomes, one draft pass at a time over all branches, and streams each
-/// token to the engine as soon as it exists. An outcome interrupts the pass under way.
+/// chains or trees for the likely outcomes, one draft pass at a time over all branches, and streams
+/// each token to the engine as soon as it exists. An outcome interrupts the pass under way.
 ///
 /// Runs on one thread with its own device; everything it knows came through the channel.
 class Speculator {
@@ -29,10 +29,18 @@ class Speculator {
   void Run(bool (*stop)(void* context), void* context);
 
  private:
-  struct BranchRow {
+  // Rows of one sequence in the pass under way: of committed tokens, or nodes that draft just in
+  // time.
+  struct TrunkRows {
     SpeculatedSequence* sequence;
-    Branch* branch;
-    double score;
+    std::int32_t end;  // The position behind the committed rows; 0: there are none.
+    StaticVector<std::int8_t, kMaxProposal + 1> nodes;  // Whose logits are wanted.
+  };
+  // A row that prepares for an outcome.
+  struct WorkRow {
+    SpeculatedSequence* sequence;
+    WantedRow wanted;
+    int slot;
   };
 
   /// Waits a bounded time for a record while there are sequences. False if none came.
@@ -47,13 +55,17 @@ class Speculator {
   /// One draft pass over the rows that matter most. False when there is nothing to prepare.
   bool Step();
   void CollectTrunkRows(bool only_jit);
-  void CollectBranchRows();
-  void TakeTrunkRows(const float* logits, std::size_t* row);
-  void TakeBranchRows(const float* logits, std::size_t row);
-  void SendBranchTokens(const BranchTokensMessage& message);
+  bool AppendTrunkRows(SpeculatedSequence* sequence);
+  void CollectWorkRows();
+  void ChooseWorkRows();
+  void TakeTrunkRows(const float** logits);
+  void TakeWorkRows(const float** logits);
+  void SendBranchTokens(const Branch& branch, int added, const SpeculatedSequence& sequence);
+  void FlushBranchTokens();
   void FinishJit(SpeculatedSequence* sequence);
-  Ranking RankRow(const float* logits, const SpeculatedSequence& sequence,
-                  std::span<const Token> path);
+  /// The ranking of a row whose logits come next.
+  Ranking RankNext(const float** logits, const SpeculatedSequence& sequence,
+                   const WantedRow& wanted);
   void DelayForTests();
 
   LlamaModel* model_;
@@ -62,8 +74,10 @@ class Speculator {
   std::unique_ptr<DraftModel> draft_;
   std::vector<std::unique_ptr<SpeculatedSequence>> sequences_;
   // Rows of the pass under way, in batch order.
-  std::vector<std::pair<SpeculatedSequence*, std::int32_t>> trunk_rows_;  // Sequence, end position.
-  std::vector<BranchRow> branch_rows_;
+  std::vector<TrunkRows> trunk_rows_;
+  std::vector<WorkRow> work_rows_;
+  std::vector<WantedRow> wanted_;
+  BranchTokensMessage outgoing_;
   RowCost row_cost_;
   std::minstd_rand delay_noise_;
 };

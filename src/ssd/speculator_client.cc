@@ -70,9 +70,9 @@ void SpeculatorClient::Lose(const std::string& reason) {
   needs_healing_ = true;
   for (const auto& slot : slots_) {
     slot->cache.Reset(slot->epoch);
-    if (slot->awaits_chain) {
-      slot->has_chain = true;
-      slot->chain.clear();
+    if (slot->awaits_proposal) {
+      slot->has_proposal = true;
+      slot->proposal.Clear();
     }
   }
   warn_("the speculator " + host_->Describe() + " " + reason +
@@ -89,8 +89,8 @@ void SpeculatorClient::Open(const LiveSequence& sequence) {
   }
   slot->sequence = sequence.sequence;
   slot->epoch = ++last_epoch_;
-  slot->awaits_chain = false;
-  slot->has_chain = false;
+  slot->awaits_proposal = false;
+  slot->has_proposal = false;
   slot->cache.Reserve(config_.max_cache_budget);
   slot->cache.Reset(slot->epoch);
   slots_.push_back(std::move(slot));
@@ -147,12 +147,12 @@ void SpeculatorClient::Handle(std::span<const std::byte> record) {
   const MessageKind kind = KindOf(record);
   if (kind == MessageKind::kBranchTokens) {
     HandleBranchTokens(record);
-  } else if (kind == MessageKind::kChain) {
-    const auto* message = As<ChainMessage>(record);
+  } else if (kind == MessageKind::kProposal) {
+    const auto* message = As<ProposalMessage>(record);
     Slot* slot = message == nullptr ? nullptr : Find(message->sequence);
-    if (slot == nullptr || message->epoch != slot->epoch || !slot->awaits_chain) return;
-    slot->chain = message->tokens;
-    slot->has_chain = true;
+    if (slot == nullptr || message->epoch != slot->epoch || !slot->awaits_proposal) return;
+    slot->proposal = message->proposal;
+    slot->has_proposal = true;
   } else if (kind == MessageKind::kReady) {
     ready_ = true;
   }
@@ -161,7 +161,7 @@ void SpeculatorClient::Handle(std::span<const std::byte> record) {
 void SpeculatorClient::HandleBranchTokens(std::span<const std::byte> record) {
   if (record.size() < BranchTokensMessage::BytesFor(0)) return;
   const auto& message = *reinterpret_cast<const BranchTokensMessage*>(record.data());
-  if (message.count > kMaxBranchRows ||
+  if (message.count > kMaxBranchTokens ||
       record.size() != BranchTokensMessage::BytesFor(message.count)) {
     return;
   }
@@ -169,7 +169,8 @@ void SpeculatorClient::HandleBranchTokens(std::span<const std::byte> record) {
   if (slot == nullptr) return;
   for (std::size_t i = 0; i < message.count; ++i) {
     const BranchToken& added = message.tokens[i];
-    slot->cache.Append(message.epoch, {added.node, added.bonus}, added.token);
+    slot->cache.Append(message.epoch, {added.node, added.bonus}, added.index, added.parent,
+                       added.token);
   }
 }
 
@@ -195,29 +196,28 @@ void SpeculatorClient::SendOutcome(SequenceId sequence, Outcome outcome,
   if (slot == nullptr) return;
   slot->epoch = ++last_epoch_;
   slot->cache.Reset(slot->epoch);
-  slot->awaits_chain = wants_jit;
-  slot->has_chain = wants_jit && !healthy_;
-  slot->chain.clear();
+  slot->awaits_proposal = wants_jit;
+  slot->has_proposal = wants_jit && !healthy_;
+  slot->proposal.Clear();
   OutcomeMessage message{.epoch = slot->epoch,
                          .sequence = sequence,
                          .node = outcome.node,
                          .wants_jit = wants_jit,
-                         .source = proposal.source,
                          .plan = plan,
                          .committed = {},
-                         .proposal = proposal.tokens};
+                         .proposal = proposal};
   for (const Token token : committed) message.committed.push_back(token);
   Send(message);
 }
 
-bool SpeculatorClient::TakeChain(SequenceId sequence, Proposal* proposal) {
+bool SpeculatorClient::TakeProposal(SequenceId sequence, Proposal* proposal) {
   Slot* slot = Find(sequence);
   proposal->Clear();
-  if (slot == nullptr || !slot->awaits_chain) return true;
-  if (!slot->has_chain) return false;
-  slot->awaits_chain = false;
-  for (const Token token : slot->chain) proposal->Extend(token);
-  if (proposal->size() > 0) proposal->source = ProposalSource::kJit;
+  if (slot == nullptr || !slot->awaits_proposal) return true;
+  if (!slot->has_proposal) return false;
+  slot->awaits_proposal = false;
+  *proposal = slot->proposal;
+  proposal->source = proposal->size() > 0 ? ProposalSource::kJit : ProposalSource::kNone;
   return true;
 }
 

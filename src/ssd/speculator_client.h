@@ -67,13 +67,13 @@ class SpeculatorClient {
   void PreparedAt(SequenceId sequence, int node, std::vector<Token>* bonuses) const;
 
   /// Reports an outcome and the proposal that will be verified next. With `wants_jit` the
-  /// proposal is empty and TakeChain will have one.
+  /// proposal is empty and TakeProposal will have one.
   void SendOutcome(SequenceId sequence, Outcome outcome, std::span<const Token> committed,
                    const Proposal& proposal, const SpeculationPlan& plan, bool wants_jit);
 
   /// Fetches the just-in-time proposal asked for in the last outcome. False while it is on its
   /// way; true with an empty proposal when there will be none (speculator lost).
-  bool TakeChain(SequenceId sequence, Proposal* proposal);
+  bool TakeProposal(SequenceId sequence, Proposal* proposal);
 
   /// Waits for news for at most `timeout_ns`.
   void Wait(std::int64_t timeout_ns);
@@ -91,9 +91,9 @@ class SpeculatorClient {
   struct Slot {
     SequenceId sequence = 0;
     std::uint32_t epoch = 0;
-    bool awaits_chain = false;
-    bool has_chain = false;
-    StaticVector<Token, kMaxProposal> chain;
+    bool awaits_proposal = false;
+    bool has_proposal = false;
+    Proposal proposal;  // Drafted just in time.
     SpeculationCache cache;
   };
   Slot* Find(SequenceId sequence);
