@@ -247,8 +247,14 @@ nlohmann::json Bench::Meta() const {
     meta["draft"] = ModelLabel(options_.model.DraftSource());
     meta["draft_cores"] = FormatCores(cores_.draft);
     meta["lookahead"] = options_.speculation.lookahead;
-    meta["fanout"] = options_.speculation.fanout;
-    meta["fallback"] = options_.speculation.fallback;
+    if (options_.speculation.ssd_preset.empty()) {
+      meta["fanout"] = options_.speculation.fanout;
+      meta["fallback"] = options_.speculation.fallback;
+      meta["tree_width"] = options_.speculation.tree_width;
+      if (options_.speculation.tree_nodes > 0) meta["tree_nodes"] = options_.speculation.tree_nodes;
+    } else {
+      meta["ssd_preset"] = options_.speculation.ssd_preset;
+    }
     meta["draft_process"] = options_.speculation.draft_process;
   }
   return meta;

@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <map>
 
+#include "speculation/presets.h"
+
 namespace foretoken {
 namespace {
 
@@ -142,10 +144,20 @@ Result<Cores> ResolveCores(const CoreOptions& options) {
 
 Result<EngineOptions> SpeculationOptions::ToEngineOptions(int batch, int max_context) const {
   EngineOptions options;
-  options.plan.lookahead = lookahead;
-  options.plan.primary = UniformFanout(fanout, lookahead);
-  options.plan.after_fallback = options.plan.primary;
-  FT_ASSIGN_OR_RETURN(options.plan.fallback, ParseFallback(fallback));
+  if (ssd_preset.empty()) {
+    options.plan.lookahead = lookahead;
+    options.plan.primary = UniformFanout(fanout, lookahead);
+    options.plan.after_fallback = options.plan.primary;
+    FT_ASSIGN_OR_RETURN(options.plan.fallback, ParseFallback(fallback));
+    options.plan.tree_width = tree_width;
+    options.plan.max_nodes = tree_nodes;
+    if (tree_nodes > 0 && tree_width == 1) {
+      return InvalidInput("--tree-nodes is for trees: give --tree-width 2 or more as well");
+    }
+  } else {
+    FT_ASSIGN_OR_RETURN(const SsdPreset preset, ParseSsdPreset(ssd_preset));
+    options.plan = PresetPlan(preset, lookahead);
+  }
   options.max_batch = batch;
   options.max_context = max_context;
   options.prefix_cache = prefix_cache;

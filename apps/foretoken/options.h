@@ -71,6 +71,9 @@ struct SpeculationOptions {
   int lookahead = 6;
   int fanout = 3;
   std::string fallback = "jit";
+  int tree_width = 1;
+  int tree_nodes = 0;      ///< 0: kDefaultTreeNodes.
+  std::string ssd_preset;  ///< In place of fan-out, fallback and tree; empty: these.
   bool draft_process = false;
   int context = 0;  ///< 0: what the command needs, or the model's limit.
   bool prefix_cache = true;

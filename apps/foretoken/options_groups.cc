@@ -76,6 +76,25 @@ void AddSpeculationOptions(CLI::App* app, SpeculationOptions* options) {
       ->check(OneOf({"jit", "ngram", "random", "none"}))
       ->type_name("WHAT")
       ->group("Speculation");
+  app->add_option("--tree-width", options->tree_width,
+                  "Let the draft model propose trees with up to W children of a token (default 1: "
+                  "chains)")
+      ->check(Between(1, kMaxTreeWidth))
+      ->type_name("W")
+      ->group("Speculation");
+  app->add_option("--tree-nodes", options->tree_nodes,
+                  "Tokens of a proposed tree (default 31: with its root a pass of 32 rows)")
+      ->check(Between(1, kMaxProposal))
+      ->type_name("N")
+      ->group("Speculation");
+  app->add_option(
+         "--ssd-preset", options->ssd_preset,
+         "Speculate like a published parallel method, in place of the options above except "
+         "--lookahead: saguaro, pearl, amusd, specbranch or swiftspec")
+      ->check(OneOf({"saguaro", "pearl", "amusd", "specbranch", "swiftspec"}))
+      ->type_name("NAME")
+      ->excludes("--fanout", "--fallback", "--tree-width", "--tree-nodes")
+      ->group("Speculation");
   app->add_flag("--draft-process", options->draft_process,
                 "Run the speculator of mode ssd as a process of its own over shared memory")
       ->group("Speculation");

@@ -27,6 +27,31 @@ TEST(FamiliarFlags, AreExpandedUntilOptionsEnd) {
                                                          "--batch", "4", "-n", "8", "--", "-md"));
 }
 
+TEST(Options, TreesAndPresetsBecomePlans) {
+  SpeculationOptions trees;
+  trees.lookahead = 5;
+  trees.tree_width = 3;
+  trees.tree_nodes = 20;
+  const auto options = trees.ToEngineOptions(1, 64);
+  ASSERT_TRUE(options.ok());
+  EXPECT_EQ(options->plan.tree_width, 3);
+  EXPECT_EQ(options->plan.nodes(), 20);
+  EXPECT_EQ(options->plan.primary, UniformFanout(3, 5));
+
+  trees.tree_width = 1;
+  EXPECT_EQ(trees.ToEngineOptions(1, 64).error().message,
+            "--tree-nodes is for trees: give --tree-width 2 or more as well");
+
+  SpeculationOptions preset;
+  preset.lookahead = 4;
+  preset.ssd_preset = "pearl";
+  const auto pearl = preset.ToEngineOptions(2, 64);
+  ASSERT_TRUE(pearl.ok());
+  EXPECT_EQ(pearl->plan.lookahead, 4);
+  EXPECT_EQ(pearl->plan.primary.budget(), 1);
+  EXPECT_EQ(pearl->max_batch, 2);
+}
+
 TEST(Options, ParseAsUsersOfOtherEnginesWriteThem) {
   CLI::App app;
   ModelOptions model;

@@ -48,12 +48,12 @@ EngineOptions CompleteOptions(EngineOptions options, const ModelConfig& target) 
     options.max_nodes = std::max(options.plan.nodes(), options.max_lookahead);
   }
   if (options.max_cache_budget == 0) {
-    // A tree has more nodes at every depth than the one that a fan-out shape counts.
+    // A shape counts the nodes of a chain; in a tree there are as many more branches as nodes.
     const int budget =
         std::max(options.plan.primary.budget(), options.plan.after_fallback.budget());
-    options.max_cache_budget = options.plan.tree_width == 1
-                                   ? budget
-                                   : std::min(budget * options.plan.tree_width, kMaxCacheBudget);
+    const int nodes = options.plan.nodes() + 1;
+    options.max_cache_budget =
+        std::min(budget * std::max(1, nodes / (options.plan.lookahead + 1)), kMaxCacheBudget);
   }
   if (options.max_context == 0) options.max_context = target.max_positions;
   options.max_context = std::min(options.max_context, target.max_positions);

@@ -59,9 +59,6 @@ struct Proposers {
   std::unique_ptr<Drafter>& of(Mode mode) { return drafters[static_cast<std::size_t>(mode)]; }
 };
 
-/// Fan-out where a plan names none.
-inline constexpr int kDefaultFanout = 3;
-
 /// The plan with its empty fan-out shapes filled in.
 SpeculationPlan CompletePlan(SpeculationPlan plan);
 

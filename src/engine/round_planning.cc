@@ -11,7 +11,7 @@ double Us(std::int64_t ns) { return static_cast<double>(ns) / 1e3; }
 int FanoutAtOutcome(const Sequence& sequence) {
   const bool cached = sequence.verified.source == ProposalSource::kCache;
   const FanoutShape& shape = cached ? sequence.plan.primary : sequence.plan.after_fallback;
-  const bool full = sequence.accepted >= sequence.verified.size();
+  const bool full = sequence.verified.FirstChild(sequence.outcome.node) == 0;
   const auto at = static_cast<std::size_t>(full ? sequence.plan.lookahead : sequence.accepted);
   return at < shape.at.size() ? shape.at[at] : 0;
 }

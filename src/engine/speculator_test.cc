@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "draft/model_drafter.h"
 #include "engine/engine_testing.h"
+#include "speculation/presets.h"
 #include "speculation/verify.h"
 #include "ssd/speculator.h"
 #include "transport/thread_host.h"
@@ -263,6 +264,36 @@ TEST_P(SpeculatorTest, SequencesDoNotDisturbEachOther) {
   Open(2, prompts[4]);
   CheckBranches(AwaitBranches(2, {}), prompts[4], {});
   CheckBranches(AwaitBranches(3, {}), prompts[2], {});
+}
+
+// Which outcomes of a chain under verification each preset prepares for.
+TEST_P(SpeculatorTest, PresetsPrepareWhatTheySay) {
+  if (width() != 1) GTEST_SKIP() << "a preset has its own width";
+  prompt_tokens_ = 4;
+  SequenceId sequence = 0;
+  for (const SsdPreset preset : kSsdPresets) {
+    if (preset == SsdPreset::kSwiftSpec) continue;  // Trees: the tests above.
+    plan_ = PresetPlan(preset, kLookahead);
+    Open(++sequence, StoryPrompts()[0]);
+    Proposal chain;
+    for (int token = 500; token < 500 + kLookahead; ++token) chain.Extend(token);
+    Send(sequence, {0, 300}, {300}, chain);
+    std::vector<Token> bonuses;
+    const auto prepared_at = [&](int node) {
+      client_->Poll();
+      client_->PreparedAt(sequence, node, &bonuses);
+      return static_cast<int>(bonuses.size());
+    };
+    const std::int64_t deadline = NowNs() + 20'000'000'000;
+    const auto complete = [&] {
+      return prepared_at(kLookahead) == plan_.primary.at[kLookahead] &&
+             client_->Lookup(sequence, {kLookahead, bonuses.back()})->proposal.size() == kLookahead;
+    };
+    while (!complete()) ASSERT_LT(NowNs(), deadline) << SsdPresetName(preset);
+    for (int node = 0; node < kLookahead; ++node) {
+      EXPECT_EQ(prepared_at(node), plan_.primary.at[node]) << SsdPresetName(preset) << node;
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(TemperaturesAndWidths, SpeculatorTest,
