@@ -141,6 +141,20 @@ std::vector<std::pair<std::string, std::string>> Figures(const json& load) {
   return figures;
 }
 
+std::string LatencyTable(const json& load) {
+  TextTable table({"ms", "mean", "p50", "p90", "p99"});
+  for (const Latency& latency : kLatencies) {
+    if (!load.contains(latency.key)) continue;
+    const json& values = load[latency.key];
+    std::vector<std::string> row = {latency.name};
+    for (const char* key : {"mean", "p50", "p90", "p99"}) {
+      row.push_back(FormatNumber(NumberAt(values, key)));
+    }
+    table.Add(std::move(row));
+  }
+  return table.Render(2);
+}
+
 std::string LatencyChart(const Latency& latency, const json& figures) {
   ChartSeries line{.name = latency.name, .color = 1};
   double total = 0;
@@ -260,17 +274,7 @@ std::string RenderLoad(const json& load) {
   for (const auto& [name, value] : figures) {
     text += fmt::format("  {:<{}}  {}\n", name, width, value);
   }
-  TextTable table({"ms", "mean", "p50", "p90", "p99"});
-  for (const Latency& latency : kLatencies) {
-    if (!load.contains(latency.key)) continue;
-    const json& values = load[latency.key];
-    std::vector<std::string> row = {latency.name};
-    for (const char* key : {"mean", "p50", "p90", "p99"}) {
-      row.push_back(FormatNumber(NumberAt(values, key)));
-    }
-    table.Add(std::move(row));
-  }
-  text.append("\n").append(table.Render(2));
+  if (load.contains("ttft_ms")) text.append("\n").append(LatencyTable(load));
   for (const auto& [kind, error] : load["errors"].items()) {
     text += fmt::format("  {} x {}: {}\n", error["count"].get<int>(), kind,
                         error["example"].get<std::string>());

@@ -181,13 +181,17 @@ export class Race {
     this.slowdown = Math.max(1, REPLAY_MS / slowest);
     byId('replay-text').textContent = this.slowdown > 1.05
       ? `Shown ${number(this.slowdown)} times slower than it was.` : 'Shown as fast as it was.';
-    if (calm()) this.lanes.forEach((lane) => lane.showAt(Infinity));
+    if (calm()) this.stopReplay();
     else this.replay();
   }
 
+  /** Shows the end, read from the top. */
   stopReplay() {
     cancelAnimationFrame(this.frame);
-    this.lanes.forEach((lane) => lane.showAt(Infinity));
+    for (const lane of this.lanes) {
+      lane.showAt(Infinity);
+      lane.tokens.element.scrollTop = 0;
+    }
   }
 
   replay() {
@@ -196,7 +200,8 @@ export class Race {
     const step = (now) => {
       const ms = Math.max(0, now - begin) / this.slowdown;
       const done = this.lanes.map((lane) => lane.showAt(ms));
-      if (!done.every(Boolean)) this.frame = requestAnimationFrame(step);
+      if (done.every(Boolean)) this.stopReplay();
+      else this.frame = requestAnimationFrame(step);
     };
     step(begin);
   }
