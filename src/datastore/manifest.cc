@@ -59,11 +59,9 @@ class LineReader {
 };
 
 bool IsConsistent(const Manifest& manifest) {
-  std::uint64_t total = 0;
   for (const Manifest::SegmentEntry& segment : manifest.segments) {
     if (segment.number == 0 || segment.number >= manifest.next_number) return false;
     if (segment.tokens > kMaxTextEntries) return false;
-    total += segment.tokens;
   }
   return IsFingerprint(manifest.tokenizer.fingerprint) && manifest.tokenizer.vocabulary > 0 &&
          manifest.first_log <= manifest.next_number;
