@@ -16,6 +16,7 @@ void AddRunCommand(CLI::App* app, CommandBody* chosen);
 void AddChatCommand(CLI::App* app, CommandBody* chosen);
 void AddDemoCommand(CLI::App* app, CommandBody* chosen);
 void AddBenchCommand(CLI::App* app, CommandBody* chosen);
+void AddServeCommand(CLI::App* app, CommandBody* chosen);
 void AddVerifyCommand(CLI::App* app, CommandBody* chosen);
 void AddInspectCommand(CLI::App* app, CommandBody* chosen);
 void AddDevicesCommand(CLI::App* app, CommandBody* chosen);

@@ -39,6 +39,7 @@ int Main(int argc, char** argv) {
   AddDemoCommand(&app, &chosen);
   AddRunCommand(&app, &chosen);
   AddChatCommand(&app, &chosen);
+  AddServeCommand(&app, &chosen);
   AddBenchCommand(&app, &chosen);
   AddVerifyCommand(&app, &chosen);
   AddInspectCommand(&app, &chosen);

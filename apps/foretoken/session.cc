@@ -47,6 +47,11 @@ Result<std::unique_ptr<Engine>> Session::NewEngine(Mode mode, int batch, int con
   return MakeEngine(mode, options, target_.get(), MakeDraftSetup(model_, speculation_, cores_));
 }
 
+Result<std::unique_ptr<Engine>> Session::NewEngine(std::span<const Mode> modes,
+                                                   const EngineOptions& options) {
+  return MakeEngine(modes, options, target_.get(), MakeDraftSetup(model_, speculation_, cores_));
+}
+
 Status CheckPromptFits(std::size_t prompt_tokens, int context) {
   if (prompt_tokens < static_cast<std::size_t>(context)) return {};
   return InvalidInput(fmt::format(

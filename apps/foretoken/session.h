@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 
 #include "base/result.h"
@@ -26,6 +27,9 @@ class Session {
   Result<int> Context(int wanted) const;
 
   Result<std::unique_ptr<Engine>> NewEngine(Mode mode, int batch, int context);
+  /// One that offers several modes; the first is that of requests which name none.
+  Result<std::unique_ptr<Engine>> NewEngine(std::span<const Mode> modes,
+                                            const EngineOptions& options);
 
  private:
   Session() = default;

@@ -76,6 +76,7 @@ Result<std::unique_ptr<Engine>> Engine::Create(EngineOptions options, LlamaModel
   return std::unique_ptr<Engine>(new Engine(std::move(impl)));
 }
 
+Status Engine::Validate(const Request& request) const { return impl_->Validate(request); }
 Result<SequenceId> Engine::Submit(Request request) { return impl_->Submit(std::move(request)); }
 Status Engine::ChangePlan(SequenceId sequence, const SpeculationPlan& plan) {
   return impl_->ChangePlan(sequence, plan);
@@ -88,6 +89,8 @@ const EngineStats& Engine::stats() const { return impl_->stats(); }
 std::optional<PlannerReport> Engine::planner_report() const { return impl_->planner_report(); }
 void Engine::ResetStats() { impl_->ResetStats(); }
 KvUsage Engine::kv_usage() const { return impl_->kv_usage(); }
+int Engine::running() const { return impl_->running(); }
+int Engine::waiting() const { return impl_->waiting(); }
 Status Engine::CheckIdle() const { return impl_->CheckIdle(); }
 void Engine::ForcePreemption() { impl_->ForcePreemption(); }
 
@@ -146,6 +149,7 @@ Status Engine::Impl::Validate(const Request& request) const {
   for (const std::string& stop : request.stop.stop_strings) {
     if (stop.empty()) return InvalidInput("a stop string is empty: give at least one character");
   }
+  FT_RETURN_IF_ERROR(ValidatePlan(CompletePlan(request.plan.value_or(options_.plan))));
   return ValidateSamplingParams(request.sampling, vocabulary);
 }
 
@@ -188,7 +192,6 @@ Result<SequenceId> Engine::Impl::Submit(Request request) {
   FT_CHECK(request.listener != nullptr);
   FT_RETURN_IF_ERROR(Validate(request));
   const SpeculationPlan plan = CompletePlan(request.plan.value_or(options_.plan));
-  FT_RETURN_IF_ERROR(ValidatePlan(plan));
   if (unfinished_.load() >= options_.max_batch + options_.max_waiting) {
     return Error{
         ErrorCode::kUnavailable,

@@ -80,7 +80,7 @@ struct EngineStats {
 /// cache. Each sequence speculates by a plan of its own, so sequences of different modes share a
 /// pass.
 ///
-/// One thread calls Step; Submit, ChangePlan and Cancel may come from any thread.
+/// One thread calls Step; Validate, Submit, ChangePlan and Cancel may come from any thread.
 class Engine {
  public:
   /// `target`, `pool` and `tokenizer` (may be null: no text, no stop strings) outlive the engine.
@@ -88,6 +88,9 @@ class Engine {
                                                 ThreadPool* pool, const Tokenizer* tokenizer,
                                                 Proposers proposers);
   ~Engine();
+
+  /// In one sentence why a request can never run here, if so.
+  Status Validate(const Request& request) const;
 
   /// Queues a request, or says in one sentence why it can never run or that the queue is full.
   Result<SequenceId> Submit(Request request);
@@ -116,6 +119,10 @@ class Engine {
   /// What mode auto has decided and how its predictions fared; none without a planner.
   std::optional<PlannerReport> planner_report() const;
   KvUsage kv_usage() const;
+  /// Sequences in the batch, and those that wait for a place. As Step and stats(): the stepping
+  /// thread's.
+  int running() const;
+  int waiting() const;
   /// With no sequence alive: every block is free or cached, and the counts add up.
   Status CheckIdle() const;
   /// Preempts the youngest running sequence now, as a full pool would: for tests.

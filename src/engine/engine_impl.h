@@ -22,6 +22,7 @@ class Engine::Impl {
   Impl(EngineOptions options, LlamaModel* target, ThreadPool* pool, const Tokenizer* tokenizer,
        Proposers proposers);
 
+  Status Validate(const Request& request) const;
   Result<SequenceId> Submit(Request request);
   Status ChangePlan(SequenceId sequence, const SpeculationPlan& plan);
   void Cancel(SequenceId sequence);
@@ -37,12 +38,12 @@ class Engine::Impl {
   }
   void ResetStats() { stats_ = EngineStats{}; }
   KvUsage kv_usage() const { return scheduler_.kv().Usage(); }
+  int running() const { return static_cast<int>(scheduler_.running().size()); }
+  int waiting() const { return static_cast<int>(scheduler_.waiting().size()); }
   Status CheckIdle() const;
   void ForcePreemption();
 
  private:
-  Status Validate(const Request& request) const;
-
   // engine.cc: who is there.
   void TakeInbox();
   Sequence* Find(SequenceId id) const;

@@ -1,0 +1,396 @@
+#include "server/api_json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace foretoken::server {
+namespace {
+
+double Rounded(double value, double unit) { return std::round(value / unit) * unit; }
+double Milliseconds(std::int64_t ns) { return Rounded(static_cast<double>(ns) / 1e6, 0.001); }
+
+// What all sequences of a request did together.
+RequestStats Sum(std::span<const Ending> endings) {
+  RequestStats sum;
+  for (const auto& [reason, stats, mode] : endings) {
+    sum.prompt_tokens += stats.prompt_tokens;
+    sum.cached_prompt_tokens += stats.cached_prompt_tokens;
+    sum.output_tokens += stats.output_tokens;
+    sum.rounds += stats.rounds;
+    sum.proposed += stats.proposed;
+    sum.accepted += stats.accepted;
+    sum.lookups_partial += stats.lookups_partial;
+    sum.lookups_full += stats.lookups_full;
+    sum.hits_partial += stats.hits_partial;
+    sum.hits_full += stats.hits_full;
+    const auto earliest = [](std::int64_t a, std::int64_t b) {
+      return a == 0 || (b != 0 && b < a) ? b : a;
+    };
+    sum.submitted_ns = earliest(sum.submitted_ns, stats.submitted_ns);
+    sum.first_token_ns = earliest(sum.first_token_ns, stats.first_token_ns);
+    sum.finished_ns = std::max(sum.finished_ns, stats.finished_ns);
+  }
+  return sum;
+}
+
+// JSON has no infinity; OpenAI shows -9999 for what cannot be.
+double FiniteLogprob(float logprob) {
+  return std::isfinite(logprob) ? Rounded(logprob, 1e-6) : -9999.0;
+}
+
+OrderedJson ChatLogprob(const Tokenizer& tokenizer, const TokenLogprob& entry) {
+  OrderedJson bytes = OrderedJson::array();
+  for (const char byte : tokenizer.TokenBytes(entry.token)) {
+    bytes.push_back(static_cast<std::uint8_t>(byte));
+  }
+  return {{"token", TokenText(tokenizer, entry.token)},
+          {"logprob", FiniteLogprob(entry.logprob)},
+          {"bytes", std::move(bytes)}};
+}
+
+OrderedJson ChatLogprobs(const Tokenizer& tokenizer, std::span<const TokenPart> parts) {
+  OrderedJson content = OrderedJson::array();
+  for (const TokenPart& part : parts) {
+    OrderedJson entry = ChatLogprob(tokenizer, part.logprobs.front());
+    OrderedJson top = OrderedJson::array();
+    for (std::size_t i = 1; i < part.logprobs.size(); ++i) {
+      top.push_back(ChatLogprob(tokenizer, part.logprobs[i]));
+    }
+    entry["top_logprobs"] = std::move(top);
+    content.push_back(std::move(entry));
+  }
+  return {{"content", std::move(content)}, {"refusal", nullptr}};
+}
+
+OrderedJson CompletionLogprobs(const Tokenizer& tokenizer, std::span<const TokenPart> parts,
+                               std::size_t offset) {
+  OrderedJson tokens = OrderedJson::array();
+  OrderedJson token_logprobs = OrderedJson::array();
+  OrderedJson top_logprobs = OrderedJson::array();
+  OrderedJson text_offset = OrderedJson::array();
+  for (const TokenPart& part : parts) {
+    tokens.push_back(TokenText(tokenizer, part.token));
+    token_logprobs.push_back(FiniteLogprob(part.logprobs.front().logprob));
+    OrderedJson top = OrderedJson::object();
+    for (std::size_t i = 1; i < part.logprobs.size(); ++i) {
+      top[TokenText(tokenizer, part.logprobs[i].token)] = FiniteLogprob(part.logprobs[i].logprob);
+    }
+    top_logprobs.push_back(std::move(top));
+    text_offset.push_back(offset);
+    offset += part.text_bytes;
+  }
+  return {{"tokens", std::move(tokens)},
+          {"token_logprobs", std::move(token_logprobs)},
+          {"top_logprobs", std::move(top_logprobs)},
+          {"text_offset", std::move(text_offset)}};
+}
+
+std::string_view OriginName(TokenOrigin origin) {
+  switch (origin) {
+    case TokenOrigin::kAccepted:
+      return "accepted";
+    case TokenOrigin::kFallback:
+      return "fallback";
+    case TokenOrigin::kBonus:
+      return "bonus";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string Dump(const OrderedJson& json) {
+  return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+}
+
+std::string ErrorJson(const ApiError& error) {
+  const auto or_null = [](const std::string& text) {
+    return text.empty() ? OrderedJson(nullptr) : OrderedJson(text);
+  };
+  const OrderedJson json = {{"error",
+                             {{"message", error.message},
+                              {"type", error.type},
+                              {"param", or_null(error.param)},
+                              {"code", or_null(error.code)}}}};
+  return Dump(json);
+}
+
+std::string TokenText(const Tokenizer& tokenizer, Token token) {
+  if (tokenizer.IsSpecial(token)) return std::string(tokenizer.TokenName(token));
+  IncrementalDecoder decoder(&tokenizer, /*continues_text=*/true);
+  std::string text = decoder.Push(token);
+  return text + decoder.Finish();
+}
+
+std::string DecodeTokens(const Tokenizer& tokenizer, std::span<const Token> tokens) {
+  IncrementalDecoder decoder(&tokenizer);
+  std::string text;
+  for (const Token token : tokens) text += decoder.Push(token);
+  return text + decoder.Finish();
+}
+
+std::string_view FinishName(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kEndOfSequence:
+    case FinishReason::kStopToken:
+    case FinishReason::kStopString:
+      return "stop";
+    case FinishReason::kMaxTokens:
+    case FinishReason::kContextFull:
+      return "length";
+    case FinishReason::kCancelled:
+      break;
+  }
+  return "";
+}
+
+void AppendJsonString(std::string_view text, std::string* out) {
+  out->push_back('"');
+  for (const char c : text) {
+    switch (c) {
+      case '"':
+        *out += "\\\"";
+        break;
+      case '\\':
+        *out += "\\\\";
+        break;
+      case '\n':
+        *out += "\\n";
+        break;
+      default:
+        if (static_cast<unsigned char>(c) < 0x20) {
+          fmt::format_to(std::back_inserter(*out), "\\u{:04x}", static_cast<unsigned char>(c));
+        } else {
+          out->push_back(c);
+        }
+    }
+  }
+  out->push_back('"');
+}
+
+OrderedJson UsageJson(std::span<const Ending> endings, int n, std::uint64_t seed) {
+  const RequestStats sum = Sum(endings);
+  int prompt_tokens = 0;  // Choices of one prompt share it.
+  for (std::size_t i = 0; i < endings.size(); i += static_cast<std::size_t>(n)) {
+    prompt_tokens += endings[i].stats.prompt_tokens;
+  }
+  const int lookups = sum.lookups_partial + sum.lookups_full;
+  const double hits = sum.hits_partial + sum.hits_full;
+  return {
+      {"prompt_tokens", prompt_tokens},
+      {"completion_tokens", sum.output_tokens},
+      {"total_tokens", prompt_tokens + sum.output_tokens},
+      {"prompt_tokens_details", {{"cached_tokens", endings.front().stats.cached_prompt_tokens}}},
+      {"seed", seed},
+      {"mode", ModeName(endings.front().mode)},
+      {"rounds", sum.rounds},
+      {"draft_n", sum.proposed},
+      {"draft_n_accepted", sum.accepted},
+      {"acceptance_length", Rounded(sum.acceptance_length(), 0.001)},
+      {"hit_rate", lookups == 0 ? OrderedJson(nullptr) : OrderedJson(hits / lookups)}};
+}
+
+OrderedJson TimingsJson(std::span<const Ending> endings) {
+  const RequestStats sum = Sum(endings);
+  const int computed = sum.prompt_tokens - sum.cached_prompt_tokens;
+  const double prompt_ms = Milliseconds(sum.first_token_ns - sum.submitted_ns);
+  const double predicted_ms = Milliseconds(sum.finished_ns - sum.first_token_ns);
+  // The first token of each choice comes with its prompt.
+  const int decoded = sum.output_tokens - static_cast<int>(endings.size());
+  const auto per_second = [](int count, double ms) {
+    return ms <= 0 ? 0 : Rounded(count * 1000 / ms, 0.01);
+  };
+  const auto per_token = [](int count, double ms) {
+    return count <= 0 ? 0 : Rounded(ms / count, 0.0001);
+  };
+  return {{"cache_n", sum.cached_prompt_tokens},
+          {"prompt_n", computed},
+          {"prompt_ms", prompt_ms},
+          {"prompt_per_token_ms", per_token(computed, prompt_ms)},
+          {"prompt_per_second", per_second(computed, prompt_ms)},
+          {"predicted_n", sum.output_tokens},
+          {"predicted_ms", predicted_ms},
+          {"predicted_per_token_ms", per_token(decoded, predicted_ms)},
+          {"predicted_per_second", per_second(decoded, predicted_ms)},
+          {"draft_n", sum.proposed},
+          {"draft_n_accepted", sum.accepted}};
+}
+
+OrderedJson LogprobsJson(ApiKind kind, const Tokenizer& tokenizer, std::span<const TokenPart> parts,
+                         std::size_t text_offset) {
+  return kind == ApiKind::kChat ? ChatLogprobs(tokenizer, parts)
+                                : CompletionLogprobs(tokenizer, parts, text_offset);
+}
+
+EventWriter::EventWriter(const ApiRequest& request, ReplyHead head, const Tokenizer* tokenizer)
+    : kind_(request.kind),
+      n_(request.n),
+      include_usage_(request.include_usage),
+      logprobs_(request.sampling.top_logprobs >= 0),
+      seed_(head.seed),
+      tokenizer_(tokenizer),
+      offsets_(static_cast<std::size_t>(request.choices())),
+      endings_(static_cast<std::size_t>(request.choices())) {
+  const OrderedJson opening = {
+      {"id", head.id},
+      {"object", kind_ == ApiKind::kChat ? "chat.completion.chunk" : "text_completion"},
+      {"created", head.created},
+      {"model", head.model}};
+  opening_ = "data: " + Dump(opening);
+  opening_.pop_back();
+  opening_ += ",\"choices\":[";
+}
+
+void EventWriter::Open(int choice, std::string* out) const {
+  *out += opening_;
+  fmt::format_to(std::back_inserter(*out), "{{\"index\":{},", choice);
+}
+
+// `finish` empty: not yet. `extra`: more members of the event, each with a comma before it.
+void EventWriter::Close(std::string_view finish, std::string_view extra, std::string* out) const {
+  *out += ",\"finish_reason\":";
+  if (finish.empty()) {
+    *out += "null";
+  } else {
+    AppendJsonString(finish, out);
+  }
+  *out += "}]";
+  if (include_usage_) *out += ",\"usage\":null";
+  *out += extra;
+  *out += "}\n\n";
+}
+
+void EventWriter::Start(std::span<const std::string> echoed, std::string* out) {
+  for (std::size_t i = 0; i < offsets_.size(); ++i) {
+    if (kind_ == ApiKind::kChat) {
+      Open(static_cast<int>(i), out);
+      *out += R"("delta":{"role":"assistant","content":""},"logprobs":null)";
+      Close("", "", out);
+    } else if (!echoed.empty()) {
+      const std::string& prompt = echoed[i / static_cast<std::size_t>(n_)];
+      Open(static_cast<int>(i), out);
+      *out += "\"text\":";
+      AppendJsonString(prompt, out);
+      *out += ",\"logprobs\":null";
+      Close("", "", out);
+      offsets_[i] = prompt.size();
+    }
+  }
+}
+
+void EventWriter::AppendTrace(const Burst& burst, std::string* out) const {
+  const RoundTrace& round = *burst.round;
+  fmt::format_to(std::back_inserter(*out),
+                 R"(,"speculation":{{"round":{},"mode":"{}","source":"{}","proposed":[)",
+                 round.round, ModeName(round.mode), ProposalSourceName(round.source));
+  for (std::size_t i = 0; i < round.proposed.size(); ++i) {
+    if (i > 0) out->push_back(',');
+    AppendJsonString(TokenText(*tokenizer_, round.proposed[i]), out);
+  }
+  fmt::format_to(std::back_inserter(*out), R"(],"accepted":{},"hit":{},"ms":{:.3f},"tokens":[)",
+                 round.accepted, round.hit.has_value() ? (*round.hit ? "true" : "false") : "null",
+                 round.milliseconds);
+  std::size_t offset = 0;
+  for (std::size_t i = 0; i < burst.tokens.size(); ++i) {
+    const TokenPart& part = burst.tokens[i];
+    fmt::format_to(std::back_inserter(*out), R"({}{{"id":{},"text":)", i > 0 ? "," : "",
+                   part.token);
+    AppendJsonString(std::string_view(burst.text).substr(offset, part.text_bytes), out);
+    offset += part.text_bytes;
+    fmt::format_to(std::back_inserter(*out), R"(,"origin":"{}"}})", OriginName(part.origin));
+  }
+  *out += "]}";
+}
+
+void EventWriter::Add(const Burst& burst, std::string* out) {
+  const auto choice = static_cast<std::size_t>(burst.choice);
+  if (!burst.text.empty() || !burst.tokens.empty()) {
+    Open(burst.choice, out);
+    *out += kind_ == ApiKind::kChat ? "\"delta\":{\"content\":" : "\"text\":";
+    AppendJsonString(burst.text, out);
+    *out += kind_ == ApiKind::kChat ? "},\"logprobs\":" : ",\"logprobs\":";
+    *out += logprobs_ && !burst.tokens.empty()
+                ? Dump(LogprobsJson(kind_, *tokenizer_, burst.tokens, offsets_[choice]))
+                : "null";
+    offsets_[choice] += burst.text.size();
+    std::string trace;
+    if (burst.round.has_value()) AppendTrace(burst, &trace);
+    Close("", trace, out);
+  }
+  if (burst.ending.has_value()) {
+    endings_[choice] = *burst.ending;
+    const std::string_view finish = FinishName(burst.ending->reason);
+    if (finish.empty()) return;  // Cancelled: Fail says so.
+    Open(burst.choice, out);
+    *out +=
+        kind_ == ApiKind::kChat ? R"("delta":{},"logprobs":null)" : R"("text":"","logprobs":null)";
+    Close(finish, ",\"timings\":" + Dump(TimingsJson(std::span(&*burst.ending, 1))), out);
+  }
+}
+
+void EventWriter::End(std::string* out) {
+  if (include_usage_) {
+    *out += opening_;
+    *out += "],\"usage\":" + Dump(UsageJson(endings_, n_, seed_)) +
+            ",\"timings\":" + Dump(TimingsJson(endings_)) + "}\n\n";
+  }
+  *out += "data: [DONE]\n\n";
+}
+
+void EventWriter::Fail(const ApiError& error, std::string* out) const {
+  *out += "data: " + ErrorJson(error) + "\n\ndata: [DONE]\n\n";
+}
+
+ReplyBuilder::ReplyBuilder(const ApiRequest& request, ReplyHead head, const Tokenizer* tokenizer)
+    : kind_(request.kind),
+      n_(request.n),
+      logprobs_(request.sampling.top_logprobs >= 0),
+      head_(std::move(head)),
+      tokenizer_(tokenizer),
+      choices_(static_cast<std::size_t>(request.choices())),
+      endings_(static_cast<std::size_t>(request.choices())) {}
+
+void ReplyBuilder::Start(std::span<const std::string> echoed) {
+  if (echoed.empty()) return;
+  for (std::size_t i = 0; i < choices_.size(); ++i) {
+    choices_[i].text = echoed[i / static_cast<std::size_t>(n_)];
+  }
+}
+
+void ReplyBuilder::Add(Burst burst) {
+  const auto index = static_cast<std::size_t>(burst.choice);
+  Choice& choice = choices_[index];
+  choice.text += burst.text;
+  std::move(burst.tokens.begin(), burst.tokens.end(), std::back_inserter(choice.tokens));
+  if (burst.ending.has_value()) endings_[index] = *burst.ending;
+}
+
+std::string ReplyBuilder::Finish() const {
+  const bool chat = kind_ == ApiKind::kChat;
+  OrderedJson choices = OrderedJson::array();
+  for (std::size_t i = 0; i < choices_.size(); ++i) {
+    const Choice& choice = choices_[i];
+    OrderedJson json = {{"index", i}};
+    if (chat) {
+      json["message"] = {{"role", "assistant"}, {"content", choice.text}, {"refusal", nullptr}};
+    } else {
+      json["text"] = choice.text;
+    }
+    json["logprobs"] = logprobs_ ? LogprobsJson(kind_, *tokenizer_, choice.tokens, 0) : nullptr;
+    json["finish_reason"] = FinishName(endings_[i].reason);
+    choices.push_back(std::move(json));
+  }
+  const OrderedJson reply = {{"id", head_.id},
+                             {"object", chat ? "chat.completion" : "text_completion"},
+                             {"created", head_.created},
+                             {"model", head_.model},
+                             {"choices", std::move(choices)},
+                             {"usage", UsageJson(endings_, n_, head_.seed)},
+                             {"timings", TimingsJson(endings_)}};
+  return Dump(reply);
+}
+
+}  // namespace foretoken::server

@@ -1,0 +1,118 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/api_request.h"
+#include "server/live_request.h"
+#include "tokenizer/tokenizer.h"
+
+namespace foretoken::server {
+
+using OrderedJson = nlohmann::ordered_json;
+
+/// The JSON as text; bytes that are not UTF-8 come out as U+FFFD.
+std::string Dump(const OrderedJson& json);
+
+/// An error as OpenAI shapes it, with the HTTP status it goes with.
+struct ApiError {
+  int status = 400;
+  std::string message;
+  std::string type = "invalid_request_error";
+  std::string param;    ///< Empty: null.
+  std::string code;     ///< Empty: null.
+  int retry_after = 0;  ///< Seconds, for Retry-After; 0: none.
+};
+/// {"error": {"message", "type", "param", "code"}}
+std::string ErrorJson(const ApiError& error);
+
+/// What every reply to one request shares.
+struct ReplyHead {
+  std::string id;
+  std::int64_t created = 0;  ///< Seconds since 1970.
+  std::string model;
+  std::uint64_t seed = 0;  ///< Of the first choice of each prompt; the next have the next ones.
+};
+
+/// What a token stands for, as text of its own: special tokens by name, bytes that are part of a
+/// character as U+FFFD.
+std::string TokenText(const Tokenizer& tokenizer, Token token);
+
+/// The text of a whole sequence.
+std::string DecodeTokens(const Tokenizer& tokenizer, std::span<const Token> tokens);
+
+/// How OpenAI calls the end of a choice; null for what it has no name for.
+std::string_view FinishName(FinishReason reason);
+
+/// Adds `text` as a JSON string, quotes included. `text` is valid UTF-8.
+void AppendJsonString(std::string_view text, std::string* out);
+
+/// `usage`, with what speculation did. `endings` are those of all choices, `n` per prompt.
+OrderedJson UsageJson(std::span<const Ending> endings, int n, std::uint64_t seed);
+/// `timings` as llama.cpp has them.
+OrderedJson TimingsJson(std::span<const Ending> endings);
+/// `logprobs` of these tokens as chats have them, or as completions have them; `text_offset` is
+/// where the first token's text begins in the choice's.
+OrderedJson LogprobsJson(ApiKind kind, const Tokenizer& tokenizer, std::span<const TokenPart> parts,
+                         std::size_t text_offset);
+
+/// Writes the server-sent events of one streaming request.
+class EventWriter {
+ public:
+  EventWriter(const ApiRequest& request, ReplyHead head, const Tokenizer* tokenizer);
+
+  /// What comes before the first token: roles of a chat; the prompts where they are echoed.
+  void Start(std::span<const std::string> echoed, std::string* out);
+  /// One event for the burst, another where its choice ended.
+  void Add(const Burst& burst, std::string* out);
+  /// Usage where it was asked for, then the end mark. After the end of every choice.
+  void End(std::string* out);
+  /// In place of End: an error.
+  void Fail(const ApiError& error, std::string* out) const;
+
+ private:
+  void Open(int choice, std::string* out) const;
+  void Close(std::string_view finish, std::string_view extra, std::string* out) const;
+  void AppendTrace(const Burst& burst, std::string* out) const;
+
+  const ApiKind kind_;
+  const int n_;
+  const bool include_usage_;
+  const bool logprobs_;
+  const std::uint64_t seed_;
+  const Tokenizer* tokenizer_;
+  std::string opening_;  // Of every event, up to the choice's index.
+  std::vector<std::size_t> offsets_;
+  std::vector<Ending> endings_;  // By choice.
+};
+
+/// Collects the reply to a request that does not stream.
+class ReplyBuilder {
+ public:
+  ReplyBuilder(const ApiRequest& request, ReplyHead head, const Tokenizer* tokenizer);
+
+  void Start(std::span<const std::string> echoed);
+  void Add(Burst burst);
+  /// After the end of every choice.
+  std::string Finish() const;
+
+ private:
+  struct Choice {
+    std::string text;
+    std::vector<TokenPart> tokens;
+  };
+
+  const ApiKind kind_;
+  const int n_;
+  const bool logprobs_;
+  const ReplyHead head_;
+  const Tokenizer* tokenizer_;
+  std::vector<Choice> choices_;
+  std::vector<Ending> endings_;
+};
+
+}  // namespace foretoken::server

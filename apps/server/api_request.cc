@@ -1,0 +1,366 @@
+#include "server/api_request.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <limits>
+
+namespace foretoken::server {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kMaxInt = std::numeric_limits<int>::max();
+constexpr int kDefaultCompletionTokens = 16;  // As OpenAI has it.
+constexpr std::size_t kMaxStops = 16;
+
+// A message's text: a string, or an array of parts of type "text".
+bool ReadContent(FieldReader* message, std::string* content) {
+  const Json* field = message->Find("content");
+  if (field == nullptr) {
+    message->Refuse("content", "a string");
+    return false;
+  }
+  if (field->is_string()) {
+    *content = field->get_ref<const std::string&>();
+    return true;
+  }
+  if (field->is_array()) {
+    for (const Json& part : *field) {
+      const bool text = part.is_object() && part.size() == 2 &&
+                        part.value("type", Json()) == Json("text") && part.contains("text") &&
+                        part["text"].is_string();
+      if (!text) {
+        message->Refuse("content",
+                        "a string or an array of {\"type\": \"text\", \"text\": ...}: this server "
+                        "reads text only");
+        return false;
+      }
+      *content += part["text"].get_ref<const std::string&>();
+    }
+    return true;
+  }
+  message->Refuse("content", "a string or an array of text parts");
+  return false;
+}
+
+void ReadMessages(FieldReader* body, FieldError* error, std::vector<ChatMessage>* messages) {
+  const Json* field = body->Find("messages");
+  if (field == nullptr || !field->is_array() || field->empty()) {
+    body->Refuse("messages", "an array of at least one {\"role\": ..., \"content\": ...}");
+    return;
+  }
+  for (std::size_t i = 0; i < field->size() && error->ok(); ++i) {
+    FieldReader message((*field)[i], fmt::format("messages[{}].", i), error);
+    ChatMessage turn;
+    if (!message.String("role", &turn.role)) message.Refuse("role", "a string");
+    if (turn.role == "developer") turn.role = "system";
+    if (turn.role != "system" && turn.role != "user" && turn.role != "assistant") {
+      message.Refuse("role", "system, developer, user or assistant");
+    }
+    ReadContent(&message, &turn.content);
+    // An assistant's message as this server returned it may be sent back as it is.
+    if (const Json* extra = message.Find("annotations"); extra != nullptr && !extra->empty()) {
+      message.Refuse("annotations", "empty: this server makes none");
+    }
+    message.RefuseOthers();
+    messages->push_back(std::move(turn));
+  }
+}
+
+bool IsTokenArray(const Json& json) {
+  if (!json.is_array() || json.empty()) return false;
+  for (const Json& item : json) {
+    if (!item.is_number_integer()) return false;
+  }
+  return true;
+}
+
+bool ReadPrompt(const Json& json, std::vector<ApiPrompt>* prompts) {
+  if (json.is_string()) {
+    prompts->emplace_back(json.get<std::string>());
+    return true;
+  }
+  if (!IsTokenArray(json)) return false;
+  std::vector<Token> tokens;
+  for (const Json& item : json) {
+    // What no token can be stays so; the engine names it.
+    const auto id = item.get<std::int64_t>();
+    tokens.push_back(id < 0 || id > kMaxInt ? Token{-1} : static_cast<Token>(id));
+  }
+  prompts->emplace_back(std::move(tokens));
+  return true;
+}
+
+void ReadPrompts(FieldReader* body, std::vector<ApiPrompt>* prompts) {
+  const Json* field = body->Find("prompt");
+  const char* const expected = "a string, an array of tokens, or an array of either";
+  if (field == nullptr) return body->Refuse("prompt", expected);
+  if (ReadPrompt(*field, prompts)) return;
+  if (!field->is_array() || field->empty()) return body->Refuse("prompt", expected);
+  if (field->size() > kMaxChoices) {
+    return body->Refuse("prompt", fmt::format("at most {} prompts", kMaxChoices));
+  }
+  for (const Json& item : *field) {
+    if (!ReadPrompt(item, prompts)) return body->Refuse("prompt", expected);
+  }
+}
+
+void ReadLogitBias(FieldReader* body, std::vector<std::pair<Token, float>>* biases) {
+  const Json* field = body->Find("logit_bias");
+  if (field == nullptr) return;
+  const char* const expected = "an object of token ids and numbers, as in {\"42\": -1.5}";
+  if (!field->is_object()) return body->Refuse("logit_bias", expected);
+  biases->clear();
+  for (const auto& [name, value] : field->items()) {
+    Token token = -1;
+    const auto [end, failure] = std::from_chars(name.data(), name.data() + name.size(), token);
+    const bool whole = failure == std::errc() && end == name.data() + name.size();
+    constexpr double kLargest = 1e6;
+    if (!whole || !value.is_number() || !(std::abs(value.get<double>()) <= kLargest)) {
+      return body->Refuse("logit_bias", expected);
+    }
+    biases->emplace_back(token, value.get<float>());
+  }
+}
+
+void ReadStop(FieldReader* body, StopRules* stop) {
+  body->Bool("ignore_eos", &stop->ignore_eos);
+  if (const Json* field = body->Find("stop"); field != nullptr) {
+    const Json list = field->is_array() ? *field : Json::array({*field});
+    if (list.size() > kMaxStops) {
+      return body->Refuse("stop", fmt::format("at most {} strings", kMaxStops));
+    }
+    for (const Json& item : list) {
+      if (!item.is_string() || item.get_ref<const std::string&>().empty()) {
+        return body->Refuse("stop", "a string or an array of strings, none of them empty");
+      }
+      stop->stop_strings.push_back(item.get<std::string>());
+    }
+  }
+  if (const Json* field = body->Find("stop_token_ids"); field != nullptr) {
+    if (!field->empty() && !IsTokenArray(*field)) {
+      return body->Refuse("stop_token_ids", "an array of tokens");
+    }
+    for (const Json& item : *field) {
+      const auto id = item.get<std::int64_t>();
+      if (id < 0 || id > kMaxInt) {
+        return body->Refuse("stop_token_ids", "an array of tokens");
+      }
+      stop->stop_tokens.push_back(static_cast<Token>(id));
+    }
+  }
+}
+
+// `logprobs` is a boolean with `top_logprobs` beside it in chats, a count in completions.
+void ReadLogprobs(FieldReader* body, ApiKind kind, int* top_logprobs) {
+  *top_logprobs = -1;
+  if (kind == ApiKind::kCompletion) {
+    body->Int("logprobs", 0, kMaxTopLogprobs, top_logprobs);
+    return;
+  }
+  bool wanted = false;
+  body->Bool("logprobs", &wanted);
+  if (wanted) *top_logprobs = 0;
+  int top = 0;
+  if (body->Int("top_logprobs", 0, kMaxTopLogprobs, &top)) {
+    if (!wanted) {
+      return body->Fail("top_logprobs", "'top_logprobs' needs 'logprobs' to be true");
+    }
+    *top_logprobs = top;
+  }
+}
+
+void ReadSampling(FieldReader* body, ApiRequest* request) {
+  SamplingParams* sampling = &request->sampling;
+  const auto range = [body](const char* name, float low, float high, float* value) {
+    if (body->Number(name, value) && !(*value >= low && *value <= high)) {
+      body->Refuse(name, fmt::format("from {} to {}", low, high));
+    }
+  };
+  range("temperature", 0, 100, &sampling->temperature);
+  range("top_p", 0, 1, &sampling->top_p);
+  range("min_p", 0, 1, &sampling->min_p);
+  range("repetition_penalty", 0.01F, 100, &sampling->repetition_penalty);
+  range("frequency_penalty", -100, 100, &sampling->frequency_penalty);
+  range("presence_penalty", -100, 100, &sampling->presence_penalty);
+  body->Int("top_k", 0, kMaxInt, &sampling->top_k);
+  request->seeded = body->Seed("seed", &sampling->seed);
+  ReadLogitBias(body, &sampling->logit_bias);
+  ReadLogprobs(body, request->kind, &sampling->top_logprobs);
+}
+
+void ReadStreaming(FieldReader* body, FieldError* error, ApiRequest* request) {
+  body->Bool("stream", &request->stream);
+  if (const Json* field = body->Find("stream_options"); field != nullptr) {
+    FieldReader options(*field, "stream_options.", error);
+    options.Bool("include_usage", &request->include_usage);
+    bool obfuscation = false;
+    options.Bool("include_obfuscation", &obfuscation);
+    if (obfuscation) options.Refuse("include_obfuscation", "false: this server pads nothing");
+    options.RefuseOthers();
+    if (!request->stream) {
+      body->Fail("stream_options", "'stream_options' needs 'stream' to be true");
+    }
+  }
+  body->Bool("speculation_trace", &request->trace);
+  if (request->trace && !request->stream) {
+    body->Fail("speculation_trace", "'speculation_trace' needs 'stream' to be true");
+  }
+}
+
+void ReadFanout(FieldReader* fields, std::vector<int>* fanout) {
+  const Json* field = fields->Find("fanout");
+  if (field == nullptr) return;
+  const Json list = field->is_array() ? *field : Json::array({*field});
+  bool good = !list.empty() && list.size() <= kMaxProposal + 1;
+  for (const Json& item : list) {
+    good = good && item.is_number_unsigned() && item.get<std::uint64_t>() <= kMaxFanout;
+    if (good) fanout->push_back(item.get<int>());
+  }
+  if (good) return;
+  fields->Refuse("fanout", fmt::format("an integer from 0 to {}, or an array of them for the "
+                                       "outcomes k = 0, 1, ...",
+                                       kMaxFanout));
+}
+
+void ReadSpeculation(FieldReader* body, FieldError* error, SpeculationWish* wish) {
+  const Json* field = body->Find("speculative");
+  if (field == nullptr) return;
+  FieldReader fields(*field, "speculative.", error);
+  std::string name;
+  if (fields.String("mode", &name)) {
+    const Result<Mode> mode = ParseMode(name);
+    if (mode.ok()) wish->mode = *mode;
+    if (!mode.ok()) fields.Fail("mode", mode.error().message);
+  }
+  if (fields.String("fallback", &name)) {
+    const Result<Fallback> fallback = ParseFallback(name);
+    if (fallback.ok()) wish->fallback = *fallback;
+    if (!fallback.ok()) fields.Fail("fallback", fallback.error().message);
+  }
+  int number = 0;
+  if (fields.Int("lookahead", 1, kMaxProposal, &number)) wish->lookahead = number;
+  if (fields.Int("tree_width", 1, kMaxProposal, &number)) wish->tree_width = number;
+  ReadFanout(&fields, &wish->fanout);
+  bool off = false;
+  if (fields.Bool("off", &off) && off) {
+    if (wish->mode && *wish->mode != Mode::kAr) {
+      fields.Fail("off", "'speculative.off' contradicts 'speculative.mode'; give one of them");
+    }
+    wish->mode = Mode::kAr;
+  }
+  fields.RefuseOthers();
+}
+
+// Fields of OpenAI's that ask for nothing when they have these values.
+void ReadHarmless(FieldReader* body, ApiKind kind) {
+  std::string user;
+  body->String("user", &user);
+  bool store = false;
+  if (body->Bool("store", &store) && store) {
+    body->Refuse("store", "false: this server keeps nothing");
+  }
+  if (kind == ApiKind::kCompletion) {
+    int best_of = 1;
+    if (body->Int("best_of", 1, kMaxChoices, &best_of) && best_of != 1) {
+      body->Refuse("best_of", "1: this server returns every choice that it makes");
+    }
+    return;
+  }
+  if (const Json* field = body->Find("modalities"); field != nullptr) {
+    if (*field != Json::array({"text"})) body->Refuse("modalities", "[\"text\"]");
+  }
+  if (const Json* tools = body->Find("tools"); tools != nullptr && !tools->empty()) {
+    body->Fail("tools", "'tools' are not supported by this server; leave them out");
+  }
+}
+
+void ReadMaxTokens(FieldReader* body, ApiKind kind, const ApiDefaults& defaults, int* max_tokens) {
+  *max_tokens = defaults.max_tokens;
+  if (*max_tokens == 0 && kind == ApiKind::kCompletion) *max_tokens = kDefaultCompletionTokens;
+  const bool given = body->Int("max_tokens", 1, kMaxInt, max_tokens);
+  if (kind == ApiKind::kCompletion) return;
+  const int old = *max_tokens;
+  if (body->Int("max_completion_tokens", 1, kMaxInt, max_tokens) && given && *max_tokens != old) {
+    body->Fail("max_tokens", "'max_tokens' and 'max_completion_tokens' differ; give one of them");
+  }
+}
+
+// Reads a body that is one JSON object by `read(&fields, &error, &value)`.
+template <typename Value, typename Read>
+Result<Value> ParseFields(std::string_view body, std::string* field, const Read& read) {
+  field->clear();
+  FT_ASSIGN_OR_RETURN(const Json json, ParseJson(body));
+  FieldError error;
+  FieldReader fields(json, "", &error);
+  Value value;
+  read(&fields, &error, &value);
+  fields.RefuseOthers();
+  if (error.ok()) return value;
+  *field = error.field;
+  return InvalidInput(error.message);
+}
+
+}  // namespace
+
+Result<ApiRequest> ParseApiRequest(ApiKind kind, std::string_view body, const ApiDefaults& defaults,
+                                   std::string* field) {
+  const auto read = [&](FieldReader* fields, FieldError* error, ApiRequest* request) {
+    request->kind = kind;
+    request->sampling = defaults.sampling;
+    if (kind == ApiKind::kChat) {
+      ReadMessages(fields, error, &request->messages);
+    } else {
+      ReadPrompts(fields, &request->prompts);
+      fields->Bool("echo", &request->echo);
+    }
+    fields->String("model", &request->model);
+    fields->Int("n", 1, kMaxChoices, &request->n);
+    ReadSampling(fields, request);
+    ReadStop(fields, &request->stop);
+    ReadMaxTokens(fields, kind, defaults, &request->stop.max_tokens);
+    ReadStreaming(fields, error, request);
+    ReadSpeculation(fields, error, &request->speculation);
+    ReadHarmless(fields, kind);
+    if (request->choices() > kMaxChoices) {
+      fields->Fail("n", fmt::format("{} prompts times 'n' of {} are more than {} choices",
+                                    request->prompts.size(), request->n, kMaxChoices));
+    }
+    if (request->echo && request->sampling.top_logprobs >= 0) {
+      fields->Fail("echo",
+                   "'echo' together with 'logprobs' is not supported: log-probabilities are of "
+                   "generated tokens only");
+    }
+  };
+  return ParseFields<ApiRequest>(body, field, read);
+}
+
+Result<TokenizeRequest> ParseTokenizeRequest(std::string_view body, std::string* field) {
+  const auto read = [](FieldReader* fields, FieldError*, TokenizeRequest* request) {
+    if (!fields->String("content", &request->content)) fields->Refuse("content", "a string");
+    fields->Bool("add_special", &request->add_special);
+    fields->Bool("parse_special", &request->parse_special);
+    fields->Bool("with_pieces", &request->with_pieces);
+  };
+  return ParseFields<TokenizeRequest>(body, field, read);
+}
+
+Result<std::vector<Token>> ParseDetokenizeRequest(std::string_view body, int vocabulary,
+                                                  std::string* field) {
+  const auto read = [vocabulary](FieldReader* fields, FieldError*, std::vector<Token>* tokens) {
+    const Json* list = fields->Find("tokens");
+    if (list == nullptr || !list->is_array()) return fields->Refuse("tokens", "an array of tokens");
+    for (const Json& item : *list) {
+      if (!item.is_number_unsigned() ||
+          item.get<std::uint64_t>() >= static_cast<std::uint64_t>(vocabulary)) {
+        return fields->Refuse("tokens", fmt::format("tokens from 0 to {}", vocabulary - 1));
+      }
+      tokens->push_back(item.get<Token>());
+    }
+  };
+  return ParseFields<std::vector<Token>>(body, field, read);
+}
+
+}  // namespace foretoken::server

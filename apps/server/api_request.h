@@ -1,0 +1,82 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/request.h"
+#include "sampling/params.h"
+#include "server/field_reader.h"
+#include "speculation/plan.h"
+#include "tokenizer/tokenizer.h"
+
+namespace foretoken::server {
+
+inline constexpr int kMaxChoices = 128;  ///< Prompts times `n` of one request.
+
+enum class ApiKind { kChat, kCompletion };
+
+/// What a request says about speculation; what it leaves open is the server's default.
+struct SpeculationWish {
+  std::optional<Mode> mode;
+  std::optional<int> lookahead;
+  std::optional<int> tree_width;
+  std::optional<Fallback> fallback;
+  std::vector<int> fanout;  ///< One number for every node, or F_0 to F_K; empty: open.
+
+  bool any() const { return mode || lookahead || tree_width || fallback || !fanout.empty(); }
+};
+
+/// What a request is taken to say where it says nothing.
+struct ApiDefaults {
+  SamplingParams sampling;
+  int max_tokens = 0;  ///< 0: chats as much as the context holds, completions 16 as OpenAI does.
+};
+
+/// A prompt as text or as tokens.
+using ApiPrompt = std::variant<std::string, std::vector<Token>>;
+
+/// One call of /v1/chat/completions or /v1/completions, checked as far as it can be without a
+/// model.
+struct ApiRequest {
+  ApiKind kind = ApiKind::kChat;
+  std::string model;                  ///< Empty: whichever is served.
+  std::vector<ChatMessage> messages;  ///< kChat
+  std::vector<ApiPrompt> prompts;     ///< kCompletion; at least one.
+  SamplingParams sampling;
+  bool seeded = false;  ///< `sampling.seed` was given.
+  StopRules stop;       ///< `max_tokens` is 0 where as much as the context holds is wanted.
+  int n = 1;            ///< Choices per prompt.
+  bool echo = false;    ///< kCompletion: the prompt before the text.
+  bool stream = false;
+  bool include_usage = false;
+  bool trace = false;  ///< `speculation_trace`
+  SpeculationWish speculation;
+
+  int choices() const {
+    return n * (kind == ApiKind::kChat ? 1 : static_cast<int>(prompts.size()));
+  }
+};
+
+/// Reads a request's body. A pure function: no model, no state. An error is one sentence; `*field`
+/// then names the field at fault as OpenAI's `param` does (empty where it is the body itself).
+Result<ApiRequest> ParseApiRequest(ApiKind kind, std::string_view body, const ApiDefaults& defaults,
+                                   std::string* field);
+
+/// The body of /tokenize.
+struct TokenizeRequest {
+  std::string content;
+  bool add_special = false;   ///< The beginning-of-sequence token first.
+  bool parse_special = true;  ///< Special tokens written out in the text are recognised.
+  bool with_pieces = false;
+};
+Result<TokenizeRequest> ParseTokenizeRequest(std::string_view body, std::string* field);
+
+/// The body of /detokenize: its tokens, within a vocabulary of `vocabulary`.
+Result<std::vector<Token>> ParseDetokenizeRequest(std::string_view body, int vocabulary,
+                                                  std::string* field);
+
+}  // namespace foretoken::server

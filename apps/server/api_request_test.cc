@@ -1,0 +1,199 @@
+#include "server/api_request.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace foretoken::server {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+
+constexpr char kMessages[] = R"("messages":[{"role":"user","content":"Hi"}])";
+
+Result<ApiRequest> Chat(const std::string& more, std::string* field) {
+  const std::string body = std::string("{") + kMessages + (more.empty() ? "" : "," + more) + "}";
+  return ParseApiRequest(ApiKind::kChat, body, {}, field);
+}
+
+ApiRequest GoodChat(const std::string& more) {
+  std::string field;
+  Result<ApiRequest> request = Chat(more, &field);
+  EXPECT_TRUE(request.ok()) << more << ": " << request.error().message;
+  return *request;
+}
+
+void ExpectRefused(ApiKind kind, const std::string& body, const std::string& field,
+                   const std::string& saying) {
+  std::string named = "unset";
+  const Result<ApiRequest> request = ParseApiRequest(kind, body, {}, &named);
+  ASSERT_FALSE(request.ok()) << body;
+  EXPECT_EQ(named, field) << body;
+  EXPECT_THAT(request.error().message, HasSubstr(saying)) << body;
+}
+
+void ExpectChatRefused(const std::string& more, const std::string& field,
+                       const std::string& saying) {
+  ExpectRefused(ApiKind::kChat, std::string("{") + kMessages + "," + more + "}", field, saying);
+}
+
+TEST(ApiRequest, EverySamplingOptionArrives) {
+  const ApiRequest request = GoodChat(
+      R"("temperature":0.7,"top_k":40,"top_p":0.9,"min_p":0.05,"repetition_penalty":1.1,)"
+      R"("frequency_penalty":0.5,"presence_penalty":-0.25,"logit_bias":{"42":-1.5},"seed":9,)"
+      R"("logprobs":true,"top_logprobs":3,"n":2,"max_tokens":7,"stop":["a","b"],)"
+      R"("stop_token_ids":[5],"ignore_eos":true,"stream":true,)"
+      R"("stream_options":{"include_usage":true},"speculation_trace":true)");
+  EXPECT_FLOAT_EQ(request.sampling.temperature, 0.7F);
+  EXPECT_EQ(request.sampling.top_k, 40);
+  EXPECT_FLOAT_EQ(request.sampling.top_p, 0.9F);
+  EXPECT_FLOAT_EQ(request.sampling.min_p, 0.05F);
+  EXPECT_FLOAT_EQ(request.sampling.repetition_penalty, 1.1F);
+  EXPECT_FLOAT_EQ(request.sampling.frequency_penalty, 0.5F);
+  EXPECT_FLOAT_EQ(request.sampling.presence_penalty, -0.25F);
+  EXPECT_THAT(request.sampling.logit_bias, ElementsAre(Pair(42, -1.5F)));
+  EXPECT_EQ(request.sampling.seed, 9U);
+  EXPECT_TRUE(request.seeded);
+  EXPECT_EQ(request.sampling.top_logprobs, 3);
+  EXPECT_EQ(request.n, 2);
+  EXPECT_EQ(request.stop.max_tokens, 7);
+  EXPECT_THAT(request.stop.stop_strings, ElementsAre("a", "b"));
+  EXPECT_THAT(request.stop.stop_tokens, ElementsAre(5));
+  EXPECT_TRUE(request.stop.ignore_eos);
+  EXPECT_TRUE(request.stream);
+  EXPECT_TRUE(request.include_usage);
+  EXPECT_TRUE(request.trace);
+}
+
+TEST(ApiRequest, WhatIsLeftOutIsTheDefault) {
+  ApiDefaults defaults;
+  defaults.sampling.temperature = 0.5F;
+  defaults.sampling.top_k = 12;
+  std::string field;
+  const Result<ApiRequest> chat = ParseApiRequest(
+      ApiKind::kChat, std::string("{") + kMessages + ",\"top_k\":null}", defaults, &field);
+  ASSERT_TRUE(chat.ok());
+  EXPECT_FLOAT_EQ(chat.value().sampling.temperature, 0.5F);
+  EXPECT_EQ(chat.value().sampling.top_k, 12);
+  EXPECT_EQ(chat.value().stop.max_tokens, 0);
+  EXPECT_EQ(chat.value().sampling.top_logprobs, -1);
+  EXPECT_FALSE(chat.value().seeded);
+  const Result<ApiRequest> completion =
+      ParseApiRequest(ApiKind::kCompletion, R"({"prompt":"a"})", defaults, &field);
+  ASSERT_TRUE(completion.ok());
+  EXPECT_EQ(completion.value().stop.max_tokens, 16);
+}
+
+TEST(ApiRequest, MessagesOfEveryForm) {
+  std::string field;
+  const Result<ApiRequest> request = ParseApiRequest(
+      ApiKind::kChat,
+      R"({"messages":[{"role":"developer","content":"S"},)"
+      R"({"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},)"
+      R"({"role":"assistant","content":"c","refusal":null,"annotations":[]}]})",
+      {}, &field);
+  ASSERT_TRUE(request.ok()) << request.error().message;
+  ASSERT_EQ(request.value().messages.size(), 3U);
+  EXPECT_EQ(request.value().messages[0].role, "system");
+  EXPECT_EQ(request.value().messages[1].content, "ab");
+  EXPECT_EQ(request.value().messages[2].role, "assistant");
+}
+
+TEST(ApiRequest, PromptsOfEveryForm) {
+  const auto prompts = [](const std::string& prompt) {
+    std::string field;
+    Result<ApiRequest> request =
+        ParseApiRequest(ApiKind::kCompletion, "{\"prompt\":" + prompt + "}", {}, &field);
+    EXPECT_TRUE(request.ok()) << prompt;
+    return request->prompts;
+  };
+  EXPECT_EQ(std::get<std::string>(prompts("\"a\"")[0]), "a");
+  EXPECT_THAT(std::get<std::vector<Token>>(prompts("[1,2]")[0]), ElementsAre(1, 2));
+  EXPECT_EQ(prompts("[\"a\",[3]]").size(), 2U);
+  // No token, but the engine has to say so: it knows the vocabulary.
+  EXPECT_THAT(std::get<std::vector<Token>>(prompts("[99999999999]")[0]), ElementsAre(-1));
+}
+
+TEST(ApiRequest, SpeculationIsAWish) {
+  const ApiRequest request = GoodChat(
+      R"("speculative":{"mode":"ssd","lookahead":4,"fanout":[3,2,1,1,4],"fallback":"ngram",)"
+      R"("tree_width":2})");
+  EXPECT_EQ(request.speculation.mode, Mode::kSsd);
+  EXPECT_EQ(request.speculation.lookahead, 4);
+  EXPECT_THAT(request.speculation.fanout, ElementsAre(3, 2, 1, 1, 4));
+  EXPECT_EQ(request.speculation.fallback, Fallback::kNgram);
+  EXPECT_EQ(request.speculation.tree_width, 2);
+  EXPECT_EQ(GoodChat(R"("speculative":{"off":true})").speculation.mode, Mode::kAr);
+  EXPECT_FALSE(GoodChat(R"("speculative":{"off":false})").speculation.any());
+  EXPECT_THAT(GoodChat(R"("speculative":{"fanout":5})").speculation.fanout, ElementsAre(5));
+}
+
+TEST(ApiRequest, NothingIsIgnored) {
+  ExpectChatRefused(R"("tempersture":1)", "tempersture", "not a field that this server supports");
+  ExpectChatRefused(R"("tools":[{"type":"function"}])", "tools", "not supported");
+  ExpectChatRefused(R"("store":true)", "store", "must be false");
+  ExpectChatRefused(R"("prompt":"a")", "prompt", "not a field");
+  ExpectChatRefused(R"("stream":true,"stream_options":{"usage":true})", "stream_options.usage",
+                    "not a field");
+  ExpectChatRefused(R"("speculative":{"k":1})", "speculative.k", "not a field");
+  ExpectRefused(ApiKind::kChat, R"({"messages":[{"role":"user","content":"a","name":"b"}]})",
+                "messages[0].name", "not a field");
+  GoodChat(R"("tools":null,"suffix":null)");
+}
+
+TEST(ApiRequest, WrongValuesAreNamed) {
+  ExpectChatRefused(R"("temperature":"hot")", "temperature", "must be a number");
+  ExpectChatRefused(R"("temperature":-1)", "temperature", "from 0 to 100");
+  ExpectChatRefused(R"("temperature":1e999)", "", "not valid JSON");
+  ExpectChatRefused(R"("top_p":1e300)", "top_p", "must be a number");
+  ExpectChatRefused(R"("top_k":1.5)", "top_k", "an integer");
+  ExpectChatRefused(R"("n":0)", "n", "from 1 to 128");
+  ExpectChatRefused(R"("n":18446744073709551615)", "n", "from 1 to 128");
+  ExpectChatRefused(R"("max_tokens":1,"max_completion_tokens":2)", "max_tokens", "differ");
+  ExpectChatRefused(R"("stop":[""])", "stop", "none of them empty");
+  ExpectChatRefused(R"("stop_token_ids":[-1])", "stop_token_ids", "tokens");
+  ExpectChatRefused(R"("logit_bias":{"a":1})", "logit_bias", "token ids");
+  ExpectChatRefused(R"("top_logprobs":2)", "top_logprobs", "needs 'logprobs'");
+  ExpectChatRefused(R"("stream_options":{})", "stream_options", "needs 'stream'");
+  ExpectChatRefused(R"("speculation_trace":true)", "speculation_trace", "needs 'stream'");
+  ExpectChatRefused(R"("speculative":{"mode":"fast"})", "speculative.mode", "choose one of ar");
+  ExpectChatRefused(R"("speculative":{"mode":"sd","off":true})", "speculative.off", "contradicts");
+  ExpectChatRefused(R"("speculative":{"fanout":[]})", "speculative.fanout", "integer");
+  ExpectChatRefused(R"("speculative":7)", "speculative", "must be an object");
+  ExpectRefused(ApiKind::kChat, R"({"messages":[]})", "messages", "at least one");
+  ExpectRefused(ApiKind::kChat, R"({"messages":[{"role":"tool","content":"a"}]})",
+                "messages[0].role", "system, developer, user or assistant");
+  ExpectRefused(ApiKind::kChat,
+                R"({"messages":[{"role":"user","content":[{"type":"image_url"}]}]})",
+                "messages[0].content", "reads text only");
+  ExpectRefused(ApiKind::kCompletion, R"({"prompt":{}})", "prompt", "must be a string");
+  ExpectRefused(ApiKind::kCompletion, R"({"prompt":["a","b"],"n":100})", "n", "more than 128");
+  ExpectRefused(ApiKind::kCompletion, R"({"prompt":"a","echo":true,"logprobs":1})", "echo",
+                "not supported");
+}
+
+TEST(ApiRequest, BodiesThatAreNoObjectAreRefused) {
+  ExpectRefused(ApiKind::kChat, "", "", "empty");
+  ExpectRefused(ApiKind::kChat, "[]", "", "must be a JSON object");
+  ExpectRefused(ApiKind::kChat, "{\"a\":1,}", "", "goes wrong at byte 8");
+  ExpectRefused(ApiKind::kChat, "{\"a\":\"\xff\"}", "", "not valid JSON");
+  ExpectRefused(ApiKind::kChat, std::string(100000, '['), "", "deeper than 64");
+}
+
+TEST(ApiRequest, TokenizeAndDetokenize) {
+  std::string field;
+  const auto text = ParseTokenizeRequest(R"({"content":"a","add_special":true})", &field);
+  ASSERT_TRUE(text.ok());
+  EXPECT_TRUE(text.value().add_special);
+  EXPECT_FALSE(ParseTokenizeRequest(R"({"text":"a"})", &field).ok());
+  EXPECT_EQ(field, "content");
+  const auto tokens = ParseDetokenizeRequest(R"({"tokens":[0,9]})", 10, &field);
+  ASSERT_TRUE(tokens.ok());
+  EXPECT_THAT(tokens.value(), ElementsAre(0, 9));
+  EXPECT_FALSE(ParseDetokenizeRequest(R"({"tokens":[10]})", 10, &field).ok());
+  EXPECT_EQ(field, "tokens");
+}
+
+}  // namespace
+}  // namespace foretoken::server

@@ -1,0 +1,138 @@
+#include "server/engine_thread.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/clock.h"
+
+namespace foretoken::server {
+
+EngineThread::EngineThread(ModelLoader load) : load_(std::move(load)), thread_([this] { Run(); }) {}
+
+EngineThread::~EngineThread() {
+  AbortAll(AbortReason::kShutdown);
+  {
+    const std::lock_guard lock(wake_mutex_);
+    stop_ = true;
+  }
+  wake_cv_.notify_all();
+  thread_.join();
+}
+
+Status EngineThread::AwaitLoaded() {
+  std::unique_lock lock(wake_mutex_);
+  wake_cv_.wait(lock, [this] { return state_ != State::kLoading; });
+  return load_status_;
+}
+
+void EngineThread::Run() {
+  Result<ServedModel> loaded = load_();
+  {
+    const std::lock_guard lock(wake_mutex_);
+    if (loaded.ok()) {
+      model_ = std::move(*loaded);
+    } else {
+      load_status_ = loaded.error();
+    }
+    state_ = loaded.ok() ? State::kServing : State::kFailed;
+  }
+  wake_cv_.notify_all();
+  if (!load_status_.ok()) return;
+
+  while (true) {
+    const bool worked = model_.engine->Step();
+    progress_ns_ = NowNs();
+    stats_.AddEngine(*model_.engine);
+    stats_.Publish(progress_ns_);
+    PublishTouched();
+    if (worked) continue;
+    SleepUntilWoken();
+    const std::lock_guard lock(wake_mutex_);
+    if (stop_ && sequences_ == 0) break;
+  }
+  model_.engine.reset();  // Here, where the speculator and the thread pool were started.
+}
+
+void EngineThread::PublishTouched() {
+  for (LiveRequest* live : touched_) {
+    if (!live->Publish()) continue;
+    const std::lock_guard lock(register_mutex_);
+    const auto entry = register_.find(live);
+    sequences_ -= live->choices();
+    register_.erase(entry);
+  }
+  touched_.clear();
+}
+
+void EngineThread::SleepUntilWoken() {
+  std::unique_lock lock(wake_mutex_);
+  wake_cv_.wait(lock, [this] { return woken_ || stop_; });
+  woken_ = false;
+}
+
+void EngineThread::Wake() {
+  {
+    const std::lock_guard lock(wake_mutex_);
+    woken_ = true;
+  }
+  wake_cv_.notify_all();
+}
+
+Status EngineThread::Submit(const std::shared_ptr<LiveRequest>& live,
+                            std::vector<Request> requests) {
+  FT_CHECK(static_cast<int>(requests.size()) == live->choices());
+  Engine& engine = *model_.engine;
+  const EngineOptions& options = engine.options();
+  for (const Request& request : requests) FT_RETURN_IF_ERROR(engine.Validate(request));
+  {
+    const std::lock_guard lock(register_mutex_);
+    if (sequences_ + live->choices() > options.max_batch + options.max_waiting) {
+      return Error{
+          ErrorCode::kUnavailable,
+          fmt::format("the queue is full: {} sequences run or wait, of {} that may, and "
+                      "this request brings {}; try again later",
+                      sequences_.load(), options.max_batch + options.max_waiting, live->choices())};
+    }
+    if (sequences_ == 0) progress_ns_ = NowNs();
+    sequences_ += live->choices();
+    live->set_touched(&touched_);
+    Entry& entry = register_[live.get()];
+    entry.live = live;
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      requests[i].listener = live->listener(static_cast<int>(i));
+      const Result<SequenceId> id = engine.Submit(std::move(requests[i]));
+      FT_CHECK(id.ok(), "a validated request was refused: {}", id.error().message);
+      entry.sequences.push_back(*id);
+    }
+  }
+  Wake();
+  return {};
+}
+
+void EngineThread::Abort(LiveRequest* live, AbortReason reason) {
+  {
+    const std::lock_guard lock(register_mutex_);
+    const auto entry = register_.find(live);
+    if (entry == register_.end()) return;
+    live->NoteAbort(reason);
+    for (const SequenceId id : entry->second.sequences) model_.engine->Cancel(id);
+  }
+  Wake();
+}
+
+void EngineThread::AbortAll(AbortReason reason) {
+  std::vector<std::shared_ptr<LiveRequest>> all;
+  {
+    const std::lock_guard lock(register_mutex_);
+    for (const auto& [live, entry] : register_) all.push_back(entry.live);
+  }
+  for (const auto& live : all) Abort(live.get(), reason);
+}
+
+double EngineThread::SecondsWithoutProgress() const {
+  if (sequences_ == 0) return 0;
+  return static_cast<double>(NowNs() - progress_ns_) / 1e9;
+}
+
+}  // namespace foretoken::server

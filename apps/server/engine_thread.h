@@ -1,0 +1,93 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/engine.h"
+#include "server/live_request.h"
+#include "server/server_stats.h"
+
+namespace foretoken::server {
+
+/// What a server serves.
+struct ServedModel {
+  std::string id;                        ///< As clients name it.
+  std::shared_ptr<void> holds;           ///< What the engine and the tokenizer live in.
+  const Tokenizer* tokenizer = nullptr;  ///< Never null.
+  std::unique_ptr<Engine> engine;
+};
+using ModelLoader = std::function<Result<ServedModel>()>;
+
+/// The one thread that loads the model and steps the engine, asleep while there is nothing to do;
+/// and the register of the requests it works on. All but the constructor and destructor may be
+/// called from any thread.
+class EngineThread {
+ public:
+  enum class State { kLoading, kServing, kFailed };
+
+  explicit EngineThread(ModelLoader load);
+  /// Aborts what is left, waits for it and joins.
+  ~EngineThread();
+
+  State state() const { return state_.load(); }
+  /// Waits until the model is loaded, or says why it could not be.
+  Status AwaitLoaded();
+  /// Once it serves. Of the engine only what may be called from any thread.
+  const ServedModel& model() const { return model_; }
+
+  /// Submits one sequence per choice; `requests` need no listeners. Refuses, as a whole, what can
+  /// never run (kInvalidInput) and what finds the queue full (kUnavailable).
+  Status Submit(const std::shared_ptr<LiveRequest>& live, std::vector<Request> requests);
+  /// Ends a request's sequences; its last bursts still come. Unknown or finished ones are ignored.
+  void Abort(LiveRequest* live, AbortReason reason);
+  void AbortAll(AbortReason reason);
+
+  /// Sequences that have not ended.
+  int sequences() const { return sequences_.load(); }
+  /// How long the engine has been at one step although there is work; 0 where there is none.
+  double SecondsWithoutProgress() const;
+
+  StatsRecorder& stats() { return stats_; }
+  const StatsRecorder& stats() const { return stats_; }
+
+ private:
+  struct Entry {
+    std::shared_ptr<LiveRequest> live;
+    std::vector<SequenceId> sequences;
+  };
+
+  void Run();
+  void PublishTouched();
+  void SleepUntilWoken();
+  void Wake();
+
+  const ModelLoader load_;
+  ServedModel model_;
+  StatsRecorder stats_;
+  std::vector<LiveRequest*> touched_;  // The engine's thread only.
+
+  std::atomic<State> state_ = State::kLoading;
+  std::atomic<std::int64_t> progress_ns_ =
+      0;  // Of the last step, or of work coming to an idle one.
+  std::atomic<int> sequences_ = 0;
+
+  std::mutex register_mutex_;
+  std::unordered_map<LiveRequest*, Entry> register_;
+
+  std::mutex wake_mutex_;
+  std::condition_variable wake_cv_;
+  bool woken_ = false;
+  bool stop_ = false;
+  Status load_status_;
+  std::thread thread_;  // Last: it uses all of the above.
+};
+
+}  // namespace foretoken::server

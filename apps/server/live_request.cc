@@ -1,0 +1,124 @@
+#include "server/live_request.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace foretoken::server {
+namespace {
+
+void Join(Burst burst, Burst* earlier) {
+  earlier->text += burst.text;
+  std::move(burst.tokens.begin(), burst.tokens.end(), std::back_inserter(earlier->tokens));
+  earlier->ending = burst.ending;
+}
+
+}  // namespace
+
+LiveRequest::LiveRequest(int choices, Detail detail, StatsRecorder* recorder)
+    : detail_(detail),
+      recorder_(recorder),
+      choices_(static_cast<std::size_t>(choices)),
+      unfinished_(choices) {
+  for (int i = 0; i < choices; ++i) {
+    choices_[i].owner = this;
+    choices_[i].index = i;
+  }
+}
+
+void LiveRequest::Take(Clock::time_point until, bool all, std::vector<Burst>* bursts) {
+  bursts->clear();
+  std::unique_lock lock(mutex_);
+  waiting_ = true;
+  waiting_for_end_ = all;
+  wake_.wait_until(lock, until, [&] { return ended_ || (!all && !published_.empty()); });
+  waiting_ = false;
+  bursts->swap(published_);
+}
+
+bool LiveRequest::Finished() {
+  const std::lock_guard lock(mutex_);
+  return ended_ && published_.empty();
+}
+
+AbortReason LiveRequest::abort_reason() {
+  const std::lock_guard lock(mutex_);
+  return abort_;
+}
+
+void LiveRequest::NoteAbort(AbortReason reason) {
+  const std::lock_guard lock(mutex_);
+  if (abort_ == AbortReason::kNone) abort_ = reason;
+}
+
+bool LiveRequest::Publish() {
+  const bool last = unfinished_ == 0;
+  for (Choice& choice : choices_) choice.staged = -1;
+  bool wake = false;
+  {
+    const std::lock_guard lock(mutex_);
+    for (Burst& burst : staged_) {
+      Burst* earlier = detail_ == Detail::kRounds ? nullptr : Unsent(burst.choice);
+      if (earlier == nullptr) {
+        published_.push_back(std::move(burst));
+      } else {
+        Join(std::move(burst), earlier);
+      }
+    }
+    ended_ = last;
+    wake = waiting_ && (last || !waiting_for_end_);
+  }
+  staged_.clear();
+  if (wake) wake_.notify_one();
+  return last;
+}
+
+Burst* LiveRequest::Unsent(int choice) {
+  const auto found = std::find_if(published_.begin(), published_.end(),
+                                  [choice](const Burst& burst) { return burst.choice == choice; });
+  return found == published_.end() ? nullptr : &*found;
+}
+
+Burst& LiveRequest::Stage(Choice* choice, bool fresh) {
+  if (staged_.empty()) touched_->push_back(this);
+  if (fresh || choice->staged < 0) {
+    choice->staged = static_cast<int>(staged_.size());
+    staged_.push_back(Burst{.choice = choice->index});
+  }
+  return staged_[static_cast<std::size_t>(choice->staged)];
+}
+
+void LiveRequest::Choice::OnRound(SequenceId, const RoundRecord& round) {
+  mode = round.plan->mode;
+  owner->recorder_->AddRound(round);
+  if (owner->detail_ != Detail::kRounds) return;
+  Burst& burst = owner->Stage(this, /*fresh=*/true);
+  burst.round =
+      RoundTrace{.round = round.round,
+                 .mode = mode,
+                 .source = round.proposal->source,
+                 .proposed = {round.proposal->tokens.begin(), round.proposal->tokens.end()},
+                 .accepted = round.accepted,
+                 .hit = round.hit,
+                 .milliseconds = static_cast<double>(round.round_ns) / 1e6};
+}
+
+void LiveRequest::Choice::OnToken(SequenceId, const EmittedToken& token) {
+  owner->recorder_->AddToken(mode, token.origin);
+  Burst& burst = owner->Stage(this, /*fresh=*/false);
+  burst.text += token.text;
+  if (owner->detail_ == Detail::kText) return;
+  TokenPart& part = burst.tokens.emplace_back();
+  part.token = token.token;
+  part.origin = token.origin;
+  part.text_bytes = token.text.size();
+  if (token.logprobs != nullptr) part.logprobs = *token.logprobs;
+}
+
+void LiveRequest::Choice::OnFinish(SequenceId, FinishReason reason, const RequestStats& stats) {
+  owner->recorder_->AddFinished(mode, reason, stats);
+  owner->Stage(this, /*fresh=*/false).ending = Ending{reason, stats, mode};
+  --owner->unfinished_;
+}
+
+}  // namespace foretoken::server

@@ -1,0 +1,123 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/request.h"
+#include "server/server_stats.h"
+
+namespace foretoken::server {
+
+/// One emitted token, kept where somebody asked for more than text.
+struct TokenPart {
+  Token token = -1;
+  TokenOrigin origin = TokenOrigin::kBonus;
+  std::size_t text_bytes = 0;  ///< Its share of the burst's text.
+  std::vector<TokenLogprob> logprobs;
+};
+
+/// A round as `speculation_trace` shows it.
+struct RoundTrace {
+  int round = 0;
+  Mode mode = Mode::kAr;
+  ProposalSource source = ProposalSource::kNone;
+  std::vector<Token> proposed;
+  int accepted = 0;
+  std::optional<bool> hit;
+  double milliseconds = 0;
+};
+
+struct Ending {
+  FinishReason reason = FinishReason::kCancelled;
+  RequestStats stats;
+  Mode mode = Mode::kAr;  ///< Of the last round.
+};
+
+/// What one choice gained: in one round where rounds are traced, otherwise since it was last taken.
+struct Burst {
+  int choice = 0;
+  std::string text;
+  std::vector<TokenPart> tokens;    ///< With `Detail::kTokens` and above.
+  std::optional<RoundTrace> round;  ///< With `Detail::kRounds`.
+  std::optional<Ending> ending;     ///< With the choice's last burst.
+};
+
+enum class Detail { kText, kTokens, kRounds };
+
+/// Why a request ended before its choices did.
+enum class AbortReason { kNone, kClientGone, kTimeout, kShutdown };
+
+/// One API request while the engine works on it: the queue from the engine's thread to the
+/// connection's. The engine's thread stages what a round emits and publishes it once per step, so
+/// a connection wakes once per round. What waits in the queue is bounded by the context: a client
+/// that takes nothing for the write timeout is cut off.
+class LiveRequest {
+ public:
+  /// `choices` sequences, to be submitted with `listener(i)`.
+  LiveRequest(int choices, Detail detail, StatsRecorder* recorder);
+
+  RequestListener* listener(int choice) { return &choices_[static_cast<std::size_t>(choice)]; }
+  int choices() const { return static_cast<int>(choices_.size()); }
+
+  // The connection's thread.
+
+  using Clock = std::chrono::steady_clock;
+  /// Waits for bursts, for the end of all choices or for `until`; then moves what has come to
+  /// `bursts`. With `all`, bursts alone do not end the wait.
+  void Take(Clock::time_point until, bool all, std::vector<Burst>* bursts);
+  /// Whether every choice has ended and its last burst was taken.
+  bool Finished();
+  AbortReason abort_reason();
+
+  // Any thread.
+
+  /// Notes why; the first reason stays. Whoever calls this cancels the sequences.
+  void NoteAbort(AbortReason reason);
+
+  // The engine's thread.
+
+  /// Gives what was staged to the connection. True when that was the end of every choice.
+  bool Publish();
+  /// Where this request enters itself when it stages something; set before it is submitted.
+  void set_touched(std::vector<LiveRequest*>* touched) { touched_ = touched; }
+
+ private:
+  class Choice final : public RequestListener {
+   public:
+    void OnRound(SequenceId sequence, const RoundRecord& round) override;
+    void OnToken(SequenceId sequence, const EmittedToken& token) override;
+    void OnFinish(SequenceId sequence, FinishReason reason, const RequestStats& stats) override;
+
+    LiveRequest* owner = nullptr;
+    int index = 0;
+    Mode mode = Mode::kAr;
+    int staged = -1;  ///< This choice's latest burst in staged_.
+  };
+
+  Burst& Stage(Choice* choice, bool fresh);
+  Burst* Unsent(int choice);
+
+  const Detail detail_;
+  StatsRecorder* const recorder_;
+  std::vector<Choice> choices_;
+
+  // The engine's thread only.
+  std::vector<LiveRequest*>* touched_ = nullptr;
+  std::vector<Burst> staged_;
+  int unfinished_;
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::vector<Burst> published_;
+  bool ended_ = false;
+  bool waiting_ = false;
+  bool waiting_for_end_ = false;
+  AbortReason abort_ = AbortReason::kNone;
+};
+
+}  // namespace foretoken::server

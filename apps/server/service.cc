@@ -1,0 +1,243 @@
+#include "server/service.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <utility>
+
+namespace foretoken::server {
+namespace {
+
+// What the engine's own checks say begins with what they are about.
+std::string FieldOfSentence(ApiKind kind, std::string_view sentence) {
+  const std::string_view prompt = kind == ApiKind::kChat ? "messages" : "prompt";
+  const std::pair<std::string_view, std::string_view> kFields[] = {
+      {"the prompt", prompt},
+      {"prompt token", prompt},
+      {"lookahead", "speculative.lookahead"},
+      {"the cache budget", "speculative.fanout"},
+      {"the fan-out", "speculative.fanout"},
+      {"fallback", "speculative.fallback"},
+      {"logit_bias", "logit_bias"},
+  };
+  for (const auto& [beginning, field] : kFields) {
+    if (sentence.starts_with(beginning)) return std::string(field);
+  }
+  return "";
+}
+
+std::string ModeList(const Engine& engine) {
+  std::vector<std::string_view> names;
+  for (const Mode mode : OfferedModes(engine)) names.push_back(ModeName(mode));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+}  // namespace
+
+std::string_view OutcomeName(Outcome outcome) {
+  constexpr std::array<std::string_view, kOutcomes> kNames = {
+      "stop", "length", "client_gone", "timeout", "shutdown", "invalid", "busy", "unavailable"};
+  return kNames[static_cast<std::size_t>(outcome)];
+}
+
+std::vector<Mode> OfferedModes(const Engine& engine) {
+  std::vector<Mode> modes;
+  for (int i = 0; i < kModes; ++i) {
+    if (engine.Offers(static_cast<Mode>(i))) modes.push_back(static_cast<Mode>(i));
+  }
+  return modes;
+}
+
+Result<std::optional<SpeculationPlan>> PlanFor(const SpeculationWish& wish, const Engine& engine,
+                                               std::string* field) {
+  if (!wish.any()) return std::optional<SpeculationPlan>();
+  SpeculationPlan plan = engine.options().plan;
+  const int fanout = std::max(1, plan.primary.widest());
+  if (wish.mode) plan.mode = *wish.mode;
+  if (wish.lookahead) plan.lookahead = *wish.lookahead;
+  if (wish.tree_width) plan.tree_width = *wish.tree_width;
+  if (wish.fallback) plan.fallback = *wish.fallback;
+  if (!engine.Offers(plan.mode)) {
+    *field = "speculative.mode";
+    return InvalidInput(fmt::format("mode '{}' is not offered by this server; choose one of {}",
+                                    ModeName(plan.mode), ModeList(engine)));
+  }
+  if (plan.lookahead > engine.options().max_lookahead) {
+    *field = "speculative.lookahead";
+    return InvalidInput(fmt::format("'speculative.lookahead' must be from 1 to {} here",
+                                    engine.options().max_lookahead));
+  }
+  const auto nodes = static_cast<std::size_t>(plan.lookahead) + 1;
+  if (wish.fanout.size() > 1 && wish.fanout.size() != nodes) {
+    *field = "speculative.fanout";
+    return InvalidInput(fmt::format(
+        "'speculative.fanout' has {} numbers; with a lookahead of {} it needs one, or {}",
+        wish.fanout.size(), plan.lookahead, nodes));
+  }
+  if (!wish.fanout.empty() || wish.lookahead) {
+    plan.primary = UniformFanout(wish.fanout.empty() ? fanout : wish.fanout[0], plan.lookahead);
+    for (std::size_t k = 0; k < wish.fanout.size(); ++k) {
+      plan.primary.at[k] = static_cast<std::uint8_t>(wish.fanout[k]);
+    }
+    plan.after_fallback = plan.primary;
+  }
+  return std::optional(plan);
+}
+
+ApiError AbortError(AbortReason reason, double request_seconds) {
+  if (reason == AbortReason::kTimeout) {
+    return {.status = 504,
+            .message = fmt::format("the request took longer than {} seconds and was ended; ask "
+                                   "for fewer tokens",
+                                   request_seconds),
+            .type = "timeout_error",
+            .code = "request_timeout"};
+  }
+  return {.status = 503,
+          .message = "the server is shutting down, so the request was ended; send it again",
+          .type = "server_error",
+          .code = "shutting_down"};
+}
+
+std::optional<ApiError> Service::Unready() const {
+  if (draining_) return AbortError(AbortReason::kShutdown, 0);
+  if (engine_.state() == EngineThread::State::kServing) return std::nullopt;
+  return ApiError{.status = 503,
+                  .message = "the model is being loaded; try again in a moment",
+                  .type = "server_error",
+                  .code = "loading"};
+}
+
+std::array<std::int64_t, kOutcomes> Service::outcomes() const {
+  std::array<std::int64_t, kOutcomes> counts{};
+  std::copy(outcomes_.begin(), outcomes_.end(), counts.begin());
+  return counts;
+}
+
+std::uint64_t Service::Random() {
+  const std::lock_guard lock(random_mutex_);
+  return random_();
+}
+
+std::string Service::NewId(ApiKind kind) {
+  return fmt::format("{}-{:016x}", kind == ApiKind::kChat ? "chatcmpl" : "cmpl", Random());
+}
+
+int Service::RetryAfterSeconds() {
+  // About when a place falls free: a request's time, divided by those that run at once.
+  const ServerTotals totals = engine_.stats().Published();
+  const DurationBuckets& times = totals.request_time;
+  if (times.count == 0 || totals.running == 0) return 1;
+  return std::clamp(static_cast<int>(std::ceil(times.sum / times.count / totals.running)), 1, 60);
+}
+
+std::optional<ApiError> Service::MakeRequests(const ApiRequest& api, std::vector<Request>* requests,
+                                              std::vector<std::string>* echoed) {
+  const ServedModel& served = model();
+  const Tokenizer& tokenizer = *served.tokenizer;
+  const bool chat = api.kind == ApiKind::kChat;
+  const std::string prompt_field = chat ? "messages" : "prompt";
+  std::vector<std::vector<Token>> prompts;
+  if (chat) {
+    Result<std::vector<Token>> tokens = tokenizer.EncodeChat(api.messages);
+    if (!tokens.ok()) {
+      return ApiError{.message = tokens.error().message, .param = prompt_field};
+    }
+    prompts.push_back(std::move(*tokens));
+  }
+  for (const ApiPrompt& prompt : api.prompts) {
+    const auto* text = std::get_if<std::string>(&prompt);
+    prompts.push_back(text != nullptr ? tokenizer.Encode(*text, true, false)
+                                      : std::get<std::vector<Token>>(prompt));
+  }
+  const int context = served.engine->options().max_context;
+  const int limit = options_.max_prompt_tokens > 0
+                        ? std::min(options_.max_prompt_tokens, context - 1)
+                        : context - 1;
+  std::string field;
+  const Result<std::optional<SpeculationPlan>> plan =
+      PlanFor(api.speculation, *served.engine, &field);
+  if (!plan.ok()) return ApiError{.message = plan.error().message, .param = field};
+  const std::uint64_t seed =
+      api.seeded || !options_.random_seed ? api.sampling.seed : Random() >> 11;
+  for (const std::vector<Token>& prompt : prompts) {
+    if (static_cast<int>(prompt.size()) > limit) {
+      return ApiError{
+          .message = fmt::format("the prompt has {} tokens, but at most {} are allowed (the "
+                                 "context holds {}); shorten it",
+                                 prompt.size(), limit, context),
+          .param = prompt_field,
+          .code = "context_length_exceeded"};
+    }
+    for (int i = 0; i < api.n; ++i) {
+      Request request;
+      request.prompt = prompt;
+      request.sampling = api.sampling;
+      request.sampling.seed = seed + static_cast<std::uint64_t>(i);
+      request.stop = api.stop;
+      if (request.stop.max_tokens == 0) request.stop.max_tokens = context;
+      request.plan = *plan;
+      request.continues_text = !chat;
+      requests->push_back(std::move(request));
+    }
+  }
+  for (std::size_t i = 0; api.echo && i < prompts.size(); ++i) {
+    const auto* text = std::get_if<std::string>(&api.prompts[i]);
+    echoed->push_back(text != nullptr ? *text : DecodeTokens(tokenizer, prompts[i]));
+  }
+  return std::nullopt;
+}
+
+std::variant<Admitted, ApiError> Service::Admit(ApiKind kind, const std::string& body) {
+  if (auto error = Unready()) {
+    Count(Outcome::kUnavailable);
+    return *error;
+  }
+  const auto invalid = [this](ApiError error) {
+    Count(Outcome::kInvalid);
+    return error;
+  };
+  std::string field;
+  Result<ApiRequest> parsed = ParseApiRequest(kind, body, options_.defaults, &field);
+  if (!parsed.ok()) return invalid({.message = parsed.error().message, .param = field});
+  Admitted admitted{.request = std::move(*parsed)};
+  const ApiRequest& request = admitted.request;
+  if (!request.model.empty() && request.model != model().id) {
+    return invalid({.status = 404,
+                    .message = fmt::format("the model '{}' is not served here; '{}' is",
+                                           request.model, model().id),
+                    .param = "model",
+                    .code = "model_not_found"});
+  }
+  std::vector<Request> requests;
+  if (auto error = MakeRequests(request, &requests, &admitted.echoed)) return invalid(*error);
+
+  const Detail detail = request.trace                        ? Detail::kRounds
+                        : request.sampling.top_logprobs >= 0 ? Detail::kTokens
+                                                             : Detail::kText;
+  admitted.live = std::make_shared<LiveRequest>(request.choices(), detail, &engine_.stats());
+  admitted.head = {.id = NewId(kind),
+                   .created = std::time(nullptr),
+                   .model = model().id,
+                   .seed = requests.front().sampling.seed};
+  admitted.deadline =
+      std::chrono::steady_clock::now() +
+      std::chrono::milliseconds(static_cast<std::int64_t>(options_.request_seconds * 1000));
+  const Status submitted = engine_.Submit(admitted.live, std::move(requests));
+  if (submitted.ok()) return admitted;
+  const std::string& message = submitted.error().message;
+  if (submitted.error().code == ErrorCode::kUnavailable) {
+    Count(Outcome::kBusy);
+    return ApiError{.status = 429,
+                    .message = message,
+                    .type = "rate_limit_error",
+                    .code = "queue_full",
+                    .retry_after = RetryAfterSeconds()};
+  }
+  return invalid({.message = message, .param = FieldOfSentence(kind, message)});
+}
+
+}  // namespace foretoken::server

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "server/api_json.h"
+#include "server/api_request.h"
+#include "server/engine_thread.h"
+
+namespace foretoken::server {
+
+struct ServiceOptions {
+  ApiDefaults defaults;
+  bool random_seed = true;    ///< For requests without one; else the default seed.
+  int max_prompt_tokens = 0;  ///< 0: what the context holds.
+  double request_seconds = 600;
+  double stall_seconds = 30;  ///< Without progress for so long the engine counts as stuck.
+  /// A stream's events of less than this apart go out together.
+  std::chrono::milliseconds event_interval{5};
+};
+
+/// How API requests ended.
+enum class Outcome {
+  kStop,
+  kLength,
+  kClientGone,
+  kTimeout,
+  kShutdown,
+  kInvalid,      ///< 4xx: the request was at fault.
+  kBusy,         ///< 429
+  kUnavailable,  ///< 503: loading or shutting down.
+};
+inline constexpr int kOutcomes = 8;
+std::string_view OutcomeName(Outcome outcome);
+
+/// A request that the engine has taken, with all that is needed to reply.
+struct Admitted {
+  ApiRequest request;
+  ReplyHead head;
+  std::vector<std::string> echoed;  ///< Prompts as text, where they are wanted back.
+  std::shared_ptr<LiveRequest> live;
+  std::chrono::steady_clock::time_point deadline;
+};
+
+/// What the API does, apart from HTTP. Thread-safe.
+class Service {
+ public:
+  Service(ServiceOptions options, ModelLoader load)
+      : options_(std::move(options)), engine_(std::move(load)) {}
+
+  /// Parses, checks and submits a request; or the error to answer with.
+  std::variant<Admitted, ApiError> Admit(ApiKind kind, const std::string& body);
+
+  /// Nothing where the model is served; else the 503 to answer with.
+  std::optional<ApiError> Unready() const;
+  /// From now on new requests are refused.
+  void Drain() { draining_ = true; }
+
+  void Count(Outcome outcome) { ++outcomes_[static_cast<std::size_t>(outcome)]; }
+  std::array<std::int64_t, kOutcomes> outcomes() const;
+
+  EngineThread& engine() { return engine_; }
+  const EngineThread& engine() const { return engine_; }
+  const ServedModel& model() const { return engine_.model(); }
+  const ServiceOptions& options() const { return options_; }
+
+ private:
+  std::optional<ApiError> MakeRequests(const ApiRequest& request, std::vector<Request>* requests,
+                                       std::vector<std::string>* echoed);
+  std::uint64_t Random();
+  std::string NewId(ApiKind kind);
+  int RetryAfterSeconds();
+
+  const ServiceOptions options_;
+  std::atomic<bool> draining_ = false;
+  std::array<std::atomic<std::int64_t>, kOutcomes> outcomes_{};
+  std::mutex random_mutex_;
+  std::mt19937_64 random_{std::random_device()()};
+  EngineThread engine_;  // Last: its thread begins at once.
+};
+
+/// The plan that a wish makes of the engine's own; nothing where it wishes nothing. An error where
+/// this engine cannot follow it, with the field at fault.
+Result<std::optional<SpeculationPlan>> PlanFor(const SpeculationWish& wish, const Engine& engine,
+                                               std::string* field);
+
+/// The modes that requests may ask for.
+std::vector<Mode> OfferedModes(const Engine& engine);
+
+/// How a request that was aborted is answered.
+ApiError AbortError(AbortReason reason, double request_seconds);
+
+}  // namespace foretoken::server

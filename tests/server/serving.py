@@ -1,0 +1,111 @@
+"""Starts `foretoken serve` on the bundled models and speaks HTTP with it."""
+
+import http.client
+import json
+import re
+import signal
+import subprocess
+import time
+
+
+class Serving:
+    """A running server; as a context it is ended by SIGTERM and must then exit with 0."""
+
+    def __init__(self, program, *arguments, wait=True):
+        self.process = subprocess.Popen([program, "serve", "--port", "0", *map(str, arguments)],
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        if wait:
+            line = self.process.stdout.readline()
+            match = re.search(r"Serving (\S+) at http://[^:]+:(\d+)", line)
+            if match is None:
+                raise RuntimeError(f"the server did not start: {line}{self.process.stderr.read()}")
+            self.model, self.port = match.group(1), int(match.group(2))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        code = self.end()
+        if kind is None and code != 0:
+            raise RuntimeError(f"the server ended with {code}: {self.errors}")
+
+    def end(self, timeout=60):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            _, self.errors = self.process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            _, self.errors = self.process.communicate()
+        return self.process.returncode
+
+    def connect(self, timeout=60):
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+
+    def request(self, method, path, body=None, headers=None, timeout=60):
+        """(status, headers, body): the body as JSON where it is."""
+        connection = self.connect(timeout)
+        try:
+            headers = dict(headers or {})
+            if body is not None and not isinstance(body, (str, bytes)):
+                body = json.dumps(body)
+            if body is not None:
+                headers.setdefault("Content-Type", "application/json")
+            connection.request(method, path, body, headers)
+            response = connection.getresponse()
+            content = response.read()
+            if response.headers.get("Content-Type", "").startswith("application/json"):
+                content = json.loads(content)
+            else:
+                content = content.decode()
+            return response.status, response.headers, content
+        finally:
+            connection.close()
+
+    def get(self, path, **options):
+        return self.request("GET", path, **options)
+
+    def post(self, path, body, **options):
+        return self.request("POST", path, body, **options)
+
+    def chat(self, text="Tell me a story.", **fields):
+        fields.setdefault("max_tokens", 32)
+        body = {"messages": [{"role": "user", "content": text}], **fields}
+        return self.post("/v1/chat/completions", body)
+
+    def complete(self, prompt="Once upon a time", **fields):
+        return self.post("/v1/completions", {"prompt": prompt, **fields})
+
+    def stream(self, path, body):
+        """Opens a stream: (connection, response)."""
+        connection = self.connect()
+        connection.request("POST", path, json.dumps({**body, "stream": True}),
+                           {"Content-Type": "application/json"})
+        return connection, connection.getresponse()
+
+    def wait_idle(self, seconds=20):
+        """Waits until no sequence runs or waits; returns /stats then."""
+        deadline = time.monotonic() + seconds
+        while True:
+            stats = self.get("/stats")[2]
+            if stats["running"] == 0 and stats["waiting"] == 0 and stats["kv"]["used"] == 0:
+                return stats
+            if time.monotonic() > deadline:
+                raise AssertionError(f"the engine is not idle: {stats}")
+            time.sleep(0.02)
+
+
+def events(response):
+    """The JSON of each server-sent event; the end mark must come last."""
+    ended = False
+    for line in response:
+        line = line.decode().rstrip("\n")
+        if not line:
+            continue
+        if ended or not line.startswith("data: "):
+            raise AssertionError(f"not an event: {line!r}")
+        ended = line == "data: [DONE]"
+        if not ended:
+            yield json.loads(line[len("data: "):])
+    if not ended:
+        raise AssertionError("the stream ended without its end mark")
