@@ -11,7 +11,7 @@ for group in "$@"; do
         libsentencepiece-dev libpcre2-dev libicu-dev libxxhash-dev libcpp-httplib-dev
         prometheus-cpp-dev)
       ;;
-    test) packages+=(libgtest-dev libgmock-dev libbenchmark-dev python3) ;;
+    test) packages+=(libgtest-dev libgmock-dev libbenchmark-dev python3 prometheus) ;;
     ci) packages+=(git python3 binutils clang-14 libclang-rt-14-dev clang-format-14 chromium) ;;
     *)
       echo "install_dependencies.sh: unknown group '$group'; known: run, test, ci" >&2

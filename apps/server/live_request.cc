@@ -93,14 +93,14 @@ void LiveRequest::Choice::OnRound(SequenceId, const RoundRecord& round) {
   owner->recorder_->AddRound(round);
   if (owner->detail_ != Detail::kRounds) return;
   Burst& burst = owner->Stage(this, /*fresh=*/true);
-  burst.round =
-      RoundTrace{.round = round.round,
-                 .mode = mode,
-                 .source = round.proposal->source,
-                 .proposed = {round.proposal->tokens.begin(), round.proposal->tokens.end()},
-                 .accepted = round.accepted,
-                 .hit = round.hit,
-                 .milliseconds = static_cast<double>(round.round_ns) / 1e6};
+  const Proposal& proposal = *round.proposal;
+  burst.round = RoundTrace{.round = round.round,
+                           .mode = mode,
+                           .source = proposal.size() == 0 ? ProposalSource::kNone : proposal.source,
+                           .proposed = {proposal.tokens.begin(), proposal.tokens.end()},
+                           .accepted = round.accepted,
+                           .hit = round.hit,
+                           .milliseconds = static_cast<double>(round.round_ns) / 1e6};
 }
 
 void LiveRequest::Choice::OnToken(SequenceId, const EmittedToken& token) {

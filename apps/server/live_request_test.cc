@@ -1,0 +1,133 @@
+#include "server/live_request.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "server/api_json.h"
+
+namespace foretoken::server {
+namespace {
+
+constexpr auto kNow = LiveRequest::Clock::time_point::min();
+constexpr auto kAnyTime = LiveRequest::Clock::time_point::max();
+
+// A live request with the engine's thread played by the test.
+struct Live {
+  explicit Live(int choices, Detail detail) : request(choices, detail, &recorder) {
+    request.set_touched(&touched);
+  }
+  void Round(int choice, int number) {
+    request.listener(choice)->OnRound(
+        1, {.round = number, .plan = &plan, .proposal = &proposal, .round_ns = 1'500'000});
+  }
+  void Emit(int choice, Token token, std::string_view text) {
+    request.listener(choice)->OnToken(
+        1, {.token = token, .origin = TokenOrigin::kAccepted, .text = text});
+  }
+  void Finish(int choice) {
+    request.listener(choice)->OnFinish(1, FinishReason::kMaxTokens, {.output_tokens = 3});
+  }
+
+  SpeculationPlan plan;
+  Proposal proposal;
+  StatsRecorder recorder;
+  std::vector<LiveRequest*> touched;
+  LiveRequest request;
+  std::vector<Burst> bursts;
+};
+
+TEST(LiveRequest, BurstsOfAChoiceJoinUntilTheyAreTaken) {
+  Live live(2, Detail::kText);
+  live.Emit(0, 1, "a");
+  live.Emit(1, 1, "x");
+  live.Emit(0, 2, "b");
+  EXPECT_EQ(live.touched.size(), 1U);
+  EXPECT_FALSE(live.request.Publish());
+  live.Emit(0, 3, "c");
+  live.Finish(0);
+  EXPECT_FALSE(live.request.Publish());
+  live.request.Take(kNow, false, &live.bursts);
+  ASSERT_EQ(live.bursts.size(), 2U);
+  EXPECT_EQ(live.bursts[0].text, "abc");
+  EXPECT_TRUE(live.bursts[0].ending.has_value());
+  EXPECT_EQ(live.bursts[1].text, "x");
+  EXPECT_FALSE(live.request.Finished());
+  live.Finish(1);
+  EXPECT_TRUE(live.request.Publish());
+  EXPECT_FALSE(live.request.Finished());  // Its last burst is still to be taken.
+  live.request.Take(kNow, true, &live.bursts);
+  EXPECT_TRUE(live.request.Finished());
+}
+
+TEST(LiveRequest, TracedRoundsStayApart) {
+  Live live(1, Detail::kRounds);
+  for (int round = 1; round <= 3; ++round) {
+    live.Round(0, round);
+    live.Emit(0, 5, "a");
+    live.Emit(0, 6, "b");
+    live.request.Publish();
+  }
+  live.request.Take(kNow, false, &live.bursts);
+  ASSERT_EQ(live.bursts.size(), 3U);
+  EXPECT_EQ(live.bursts[2].round->round, 3);
+  EXPECT_EQ(live.bursts[2].tokens.size(), 2U);
+  EXPECT_EQ(live.bursts[2].text, "ab");
+}
+
+TEST(LiveRequest, AWaitingConnectionIsWoken) {
+  Live live(1, Detail::kText);
+  std::thread engine([&] {
+    live.Emit(0, 1, "a");
+    live.Finish(0);
+    live.request.Publish();
+  });
+  live.request.Take(kAnyTime, true, &live.bursts);
+  engine.join();
+  ASSERT_EQ(live.bursts.size(), 1U);
+  EXPECT_TRUE(live.request.Finished());
+}
+
+TEST(LiveRequest, TheFirstReasonOfAnAbortStays) {
+  Live live(1, Detail::kText);
+  live.request.NoteAbort(AbortReason::kTimeout);
+  live.request.NoteAbort(AbortReason::kShutdown);
+  EXPECT_EQ(live.request.abort_reason(), AbortReason::kTimeout);
+}
+
+TEST(EventWriter, EventsAreJsonWhateverTheText) {
+  ApiRequest request;
+  request.include_usage = true;
+  EventWriter writer(request, {.id = "x", .model = "a \"model\""}, nullptr);
+  std::string events;
+  writer.Start({}, &events);
+  writer.Add({.text = "\"\\\n\t\x01\x7f é 🙂"}, &events);
+  writer.Add({.ending = Ending{FinishReason::kStopString, {.output_tokens = 3}}}, &events);
+  writer.End(&events);
+  std::vector<nlohmann::json> parsed;
+  for (std::size_t at = 0; at < events.size();) {
+    const std::size_t end = events.find("\n\n", at);
+    const std::string event = events.substr(at, end - at);
+    ASSERT_TRUE(event.starts_with("data: "));
+    if (event != "data: [DONE]") parsed.push_back(nlohmann::json::parse(event.substr(6)));
+    at = end + 2;
+  }
+  ASSERT_EQ(parsed.size(), 4U);
+  EXPECT_EQ(parsed[0]["choices"][0]["delta"]["role"], "assistant");
+  EXPECT_EQ(parsed[1]["choices"][0]["delta"]["content"], "\"\\\n\t\x01\x7f é 🙂");
+  EXPECT_EQ(parsed[1]["model"], "a \"model\"");
+  EXPECT_TRUE(parsed[1]["usage"].is_null());
+  EXPECT_EQ(parsed[2]["choices"][0]["finish_reason"], "stop");
+  EXPECT_EQ(parsed[3]["usage"]["completion_tokens"], 3);
+  EXPECT_THAT(events, ::testing::EndsWith("data: [DONE]\n\n"));
+}
+
+TEST(ErrorJson, HasTheShapeOfOpenAi) {
+  EXPECT_EQ(ErrorJson({.message = "a \xff", .param = "n"}),
+            "{\"error\":{\"message\":\"a \xef\xbf\xbd\",\"type\":\"invalid_request_error\","
+            "\"param\":\"n\",\"code\":null}}");
+}
+
+}  // namespace
+}  // namespace foretoken::server
