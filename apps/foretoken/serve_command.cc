@@ -35,7 +35,7 @@ struct ServeOptions {
 // The modes to offer, that of requests which name none first.
 Result<std::vector<Mode>> ModesToOffer(const ServeOptions& options, Mode first) {
   std::vector<Mode> modes = {first};
-  std::vector<Mode> others = {Mode::kAr, Mode::kNgram};
+  std::vector<Mode> others = {Mode::kAuto, Mode::kAr, Mode::kNgram};
   if (options.model.has_draft()) others.insert(others.end(), {Mode::kSd, Mode::kSsd});
   if (!options.modes.empty()) {
     FT_ASSIGN_OR_RETURN(others, ParseModes(options.modes));

@@ -77,7 +77,8 @@ class Api(Shared):
                 self.assertEqual(body["usage"]["mode"], mode)
                 texts.add(body["choices"][0]["text"])
             for wish in ({"lookahead": 3}, {"fanout": 5}, {"lookahead": 2, "fanout": [3, 0, 2]},
-                         {"fallback": "ngram"}, {"fallback": "none"}, {"off": True}):
+                         {"fallback": "ngram"}, {"fallback": "none"}, {"off": True},
+                         {"mode": "auto"}):
                 body = self.succeed(self.server.complete(max_tokens=48, **options,
                                                          speculative=wish))
                 texts.add(body["choices"][0]["text"])
@@ -210,7 +211,7 @@ class Api(Shared):
         models = self.succeed(self.server.get("/v1/models"))
         self.assertEqual([model["id"] for model in models["data"]], ["demo-target"])
         props = self.succeed(self.server.get("/props"))
-        self.assertEqual(set(props["modes"]), set(MODES))
+        self.assertEqual(set(props["modes"]), {*MODES, "auto"})
         self.assertEqual(props["speculation"]["mode"], "ssd")
         self.assertEqual(props["limits"]["batch"], 8)
         self.succeed(self.server.complete(max_tokens=50, temperature=0))

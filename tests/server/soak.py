@@ -23,7 +23,7 @@ OPTIONS = ({"temperature": 0}, {"temperature": 1},
            {"temperature": 0.7, "repetition_penalty": 1.2, "presence_penalty": 0.3})
 WISHES = ({"off": True}, {"mode": "ngram"}, {"mode": "sd"}, {"mode": "ssd"}, {},
           {"mode": "ssd", "lookahead": 3, "fanout": 2}, {"mode": "ssd", "fallback": "none"},
-          {"mode": "ssd", "fallback": "ngram", "lookahead": 8}, {"mode": "sd", "lookahead": 12})
+          {"mode": "ssd", "fallback": "ngram", "lookahead": 8}, {"mode": "sd", "lookahead": 12}, {"mode": "auto"})
 NONSENSE = ('{"prompt": ', '{"prompt": "a", "n": 0}', '{"prompt": "a", "temperture": 1}', "[]",
             '{"prompt": "a", "speculative": {"mode": "warp"}}', '{"prompt": [999999]}')
 MAX_TOKENS = 64
