@@ -158,6 +158,12 @@ Result<EngineOptions> SpeculationOptions::ToEngineOptions(int batch, int max_con
     FT_ASSIGN_OR_RETURN(const SsdPreset preset, ParseSsdPreset(ssd_preset));
     options.plan = PresetPlan(preset, lookahead);
   }
+  options.plan.saguaro_c = saguaro_c;
+  FT_ASSIGN_OR_RETURN(options.plan.cache_order, ParseCacheOrder(cache_order));
+  FT_ASSIGN_OR_RETURN(options.verification, ParseVerification(verification));
+  if (saguaro_c != 1 && options.verification != Verification::kRejection) {
+    return InvalidInput("--saguaro-c changes what is drawn from, so it needs --verify rejection");
+  }
   options.max_batch = batch;
   options.max_context = max_context;
   options.prefix_cache = prefix_cache;

@@ -75,6 +75,9 @@ struct SpeculationOptions {
   int tree_nodes = 0;      ///< 0: kDefaultTreeNodes.
   std::string ssd_preset;  ///< In place of fan-out, fallback and tree; empty: these.
   bool draft_process = false;
+  std::string verification = "shared-noise";
+  float saguaro_c = 1;
+  std::string cache_order = "noise";
   int context = 0;  ///< 0: what the command needs, or the model's limit.
   bool prefix_cache = true;
 

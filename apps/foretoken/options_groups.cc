@@ -95,6 +95,26 @@ void AddSpeculationOptions(CLI::App* app, SpeculationOptions* options) {
       ->type_name("NAME")
       ->excludes("--fanout", "--fallback", "--tree-width", "--tree-nodes")
       ->group("Speculation");
+  app->add_option("--verify", options->verification,
+                  "How proposals are verified: shared-noise (default: the same tokens in every "
+                  "mode) or rejection (the same distribution, as in the paper)")
+      ->check(OneOf({"shared-noise", "rejection"}))
+      ->type_name("HOW")
+      ->group("Speculation");
+  app->add_option("--saguaro-c", options->saguaro_c,
+                  "With --verify rejection in mode ssd: draw the draft's F likeliest tokens C "
+                  "times as often, from 0 to 1 (default 1), for more cache hits")
+      ->check(Between(0.0F, 1.0F))
+      ->type_name("C")
+      ->group("Speculation");
+  app->add_option(
+         "--cache-order", options->cache_order,
+         "With --verify rejection in mode ssd: prepare the bonus tokens that are likeliest "
+         "under the noise that will pick one (noise, the default) or by the draft "
+         "(probability, as in the paper)")
+      ->check(OneOf({"noise", "probability"}))
+      ->type_name("ORDER")
+      ->group("Speculation");
   app->add_flag("--draft-process", options->draft_process,
                 "Run the speculator of mode ssd as a process of its own over shared memory")
       ->group("Speculation");

@@ -79,11 +79,19 @@ Status Verify::ReadOptions() {
   FT_RETURN_IF_ERROR(options_.generation.Finish());
   FT_RETURN_IF_ERROR(options_.model.ResolveDefaults());
   FT_ASSIGN_OR_RETURN(const std::vector<Mode> modes, ParseModes(options_.modes));
-  FT_ASSIGN_OR_RETURN(const std::vector<float> temps, ParseTemperatures(options_.temps));
+  FT_ASSIGN_OR_RETURN(std::vector<float> temps, ParseTemperatures(options_.temps));
   FT_ASSIGN_OR_RETURN(const std::vector<int> batches, ParseBatches(options_.batches));
   const bool speculative = modes != std::vector<Mode>{Mode::kAr};
   if (speculative && !options_.model.has_draft()) {
     return InvalidInput("modes sd and ssd need a draft model; name it with --draft");
+  }
+  if (options_.speculation.verification == "rejection") {
+    if (std::erase_if(temps, [](float temperature) { return temperature > 0; }) > 0) {
+      std::fprintf(stderr,
+                   "Rejection promises equal tokens at temperature 0 only, and above it the same "
+                   "distribution: temperatures above 0 are left out.\n");
+    }
+    if (temps.empty()) return InvalidInput("no temperature is left to compare: add 0 to --temps");
   }
   if (options_.sampler_sets.empty()) {
     options_.sampler_sets = {"none", "top-k=40+top-p=0.95+min-p=0.02",

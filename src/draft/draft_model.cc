@@ -36,6 +36,15 @@ Ranking RankRow(DraftModel& draft, const float* logits, const SamplingParams& sa
   return ranking;
 }
 
+Ranking DrawRow(DraftModel& draft, const float* logits, const SamplingParams& sampling,
+                const TokenHistory& history, const DrawRequest& request,
+                std::span<const TokenProbability>* law) {
+  const auto likeliest =
+      draft.sampler.LikeliestTokens(logits, sampling, history, request.path, kMaxLawTokens);
+  *law = likeliest;
+  return draft.draw.Draw(request, likeliest);
+}
+
 int CandidateNumber(const Proposal& proposal, int node, std::span<const Token> ranking,
                     Token token) {
   int number = 0;

@@ -7,6 +7,7 @@
 
 #include "backend/backend.h"
 #include "draft/draft_tree.h"
+#include "draft/draw.h"
 #include "kv/kv_cache.h"
 #include "model/llama.h"
 #include "sampling/sampler.h"
@@ -26,6 +27,7 @@ struct DraftModel {
   KvCache pool;
   KvStore kv;
   Sampler sampler;
+  DraftDraw draw;
   ForwardBatch batch;
 };
 
@@ -91,6 +93,12 @@ class DraftTrunk {
 Ranking RankRow(DraftModel& draft, const float* logits, const SamplingParams& sampling,
                 const TokenHistory& history, std::span<const Token> path, std::uint64_t position,
                 int count);
+
+/// The same under rejection verification: children drawn from a law, then candidates for the bonus
+/// token. `law` gets the law, valid until the next row is ranked or drawn.
+Ranking DrawRow(DraftModel& draft, const float* logits, const SamplingParams& sampling,
+                const TokenHistory& history, const DrawRequest& request,
+                std::span<const TokenProbability>* law);
 
 /// The place of the target's `token` among the candidates after a node (OutcomePredictor): its
 /// children, then the rest of the ranking; -1 where it is not one of them.

@@ -6,6 +6,7 @@
 #include "datastore/datastore_tenant.h"
 #include "sampling/params.h"
 #include "sampling/sampler.h"
+#include "speculation/law.h"
 #include "speculation/proposal.h"
 
 namespace foretoken {
@@ -21,10 +22,15 @@ struct DraftContext {
   int tree_width = 1;  ///< At most this many children of a node, for drafters that rank tokens.
   int max_nodes = 0;   ///< At most this many tokens in all.
   Proposal* proposal = nullptr;
+  /// Null where the proposal is verified by shared noise: then it may be anything. Else its tokens
+  /// must have been drawn from the laws that the drafter sets here (empty when it is called), or
+  /// be fixed by the context (a point mass, which needs no law). Whether and where a token is
+  /// proposed may then not depend on what is drawn there.
+  ProposalLaws* laws = nullptr;
 };
 
-/// Context in, proposal out. A drafter may propose anything: what is emitted does not depend on
-/// it. Not thread-safe.
+/// Context in, proposal out. What is emitted does not depend on it, nor does its distribution
+/// under rejection verification. Not thread-safe.
 class Drafter {
  public:
   virtual ~Drafter() = default;

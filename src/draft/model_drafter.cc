@@ -57,12 +57,28 @@ void ModelDrafter::TakeRows(std::span<DraftContext> contexts, const float* logit
     const DraftContext& context = contexts[i];
     DraftTrunk& trunk = SlotFor(context.sequence).trunk;
     for (const int node : nodes_[i]) {
-      const auto path = PathTokens(trunk.tree.proposal(), node);
-      trunk.TakeRanking(node, RankRow(draft_, logits, *context.sampling, *context.history, path,
-                                      context.tokens.size() + path.size(), context.tree_width));
+      trunk.TakeRanking(node, RankNode(context, trunk.tree.proposal(), node, logits));
       logits += draft_.model->config().vocabulary;
     }
   }
+}
+
+Ranking ModelDrafter::RankNode(const DraftContext& context, const Proposal& proposal, int node,
+                               const float* logits) {
+  const auto path = PathTokens(proposal, node);
+  if (context.laws == nullptr) {
+    return RankRow(draft_, logits, *context.sampling, *context.history, path,
+                   context.tokens.size() + path.size(), context.tree_width);
+  }
+  std::span<const TokenProbability> law;
+  const Ranking drawn = DrawRow(draft_, logits, *context.sampling, *context.history,
+                                {.seed = context.sampling->seed,
+                                 .root = context.tokens.size() - 1,
+                                 .path = path,
+                                 .children = context.tree_width},
+                                &law);
+  context.laws->SetListed(node, law);
+  return drawn;
 }
 
 }  // namespace foretoken

@@ -29,6 +29,10 @@ class ModelDrafter : public Drafter {
   // Ranks the candidates after every node whose row is in the pass just made.
   void TakeRows(std::span<DraftContext> contexts, const float* logits);
 
+  // What the draft says after `node`: its best tokens, or drawn ones whose law is set.
+  Ranking RankNode(const DraftContext& context, const Proposal& proposal, int node,
+                   const float* logits);
+
   DraftModel draft_;
   std::vector<Slot> slots_;
   // Contexts with rows in the current pass, and the nodes these rows are of, in order.

@@ -12,6 +12,7 @@ void RandomDrafter::Propose(std::span<DraftContext> contexts) {
       const std::uint32_t draw =
           PhiloxDraw(context.sampling->seed, context.tokens.size() + i, 0, NoisePurpose::kDrafting);
       // Scales by the high word of a product: uniform to within vocabulary / 2^32.
+      if (context.laws != nullptr) context.laws->SetUniform(i);
       context.proposal->Extend(static_cast<Token>((std::uint64_t{draw} * vocabulary_) >> 32));
     }
   }

@@ -170,6 +170,11 @@ Status Engine::Impl::ValidatePlan(const SpeculationPlan& plan) const {
   FT_RETURN_IF_ERROR(
       CheckRange("the number of proposal nodes", plan.nodes(), 1, options_.max_nodes));
   if (plan.mode != Mode::kSsd) return {};
+  if (!(plan.saguaro_c >= 0 && plan.saguaro_c <= 1)) {
+    return InvalidInput(fmt::format(
+        "C of Saguaro sampling is {}; it must be between 0 and 1, where 1 changes nothing",
+        plan.saguaro_c));
+  }
   if (plan.fallback == Fallback::kRetrieval && !Offers(Mode::kSssd)) {
     return InvalidInput("fallback retrieval needs mode sssd, which was not set up for this engine");
   }
@@ -203,6 +208,8 @@ Result<SequenceId> Engine::Impl::Submit(Request request) {
       std::make_unique<Sequence>(id, std::move(request), plan, target_->config().vocabulary,
                                  options_.max_context, eos_, tokenizer_);
   if (plan.mode == Mode::kAuto) sequence->estimate.emplace();
+  sequence->draws = options_.verification == Verification::kRejection &&
+                    sequence->request.sampling.temperature > 0 && !options_.script.has_value();
   sequence->stats.submitted_ns = NowNs();
   submitted_.push_back(std::move(sequence));
   ++unfinished_;
@@ -323,6 +330,7 @@ LiveSequence Engine::Impl::Describe(const Sequence& sequence) const {
           .prompt_tokens = sequence.prompt_tokens,
           .sampling = &sequence.request.sampling,
           .plan = &sequence.plan,
+          .draws = sequence.draws,
           .stop_tokens = sequence.stop_tokens};
 }
 

@@ -47,6 +47,8 @@ struct EngineOptions {
   int max_context = 0;         ///< Tokens per sequence; 0: the model's limit.
   std::int64_t kv_tokens = 0;  ///< KV slots; 0: max_batch sequences of max_context.
   bool prefix_cache = true;
+  /// Of sequences that sample; at temperature 0 both ways emit the same.
+  Verification verification = Verification::kSharedNoise;
   std::optional<Script> script;
 };
 

@@ -80,6 +80,8 @@ class Engine::Impl {
   int PlanRows(Sequence* sequence, int budget);
   void AppendRows(Sequence* sequence);
   void Verify(Sequence* sequence, const float* logits);
+  Outcome VerifyByNoise(Sequence* sequence, const float* logits);
+  Outcome VerifyByRejection(Sequence* sequence, const float* logits);
   Token Choose(Sequence* sequence, int node, const float* logits);
   Token ApplyScript(Sequence* sequence, int node, Token choice);
   void CommitOutcome(Sequence* sequence);

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/philox.h"
 #include "engine/engine_impl.h"
+#include "speculation/rejection.h"
 #include "speculation/verify.h"
 
 namespace foretoken {
@@ -142,15 +143,51 @@ void Engine::Impl::Verify(Sequence* sequence, const float* logits) {
   sequence->verified_nodes.clear();
   sequence->verified = sequence->proposal;
   const std::int64_t start = NowNs();
-  sequence->outcome = VerifySharedNoise(sequence->proposal, [&](int node) {
-    const Token token = Choose(sequence, node, own);
+  sequence->outcome =
+      sequence->draws ? VerifyByRejection(sequence, own) : VerifyByNoise(sequence, own);
+  round_choose_ns_ += NowNs() - start;
+  CommitOutcome(sequence);
+  sequence->proposal.Clear();
+}
+
+Outcome Engine::Impl::VerifyByNoise(Sequence* sequence, const float* logits) {
+  return VerifySharedNoise(sequence->proposal, [&](int node) {
+    const Token token = Choose(sequence, node, logits);
     sequence->emitted.push_back(token);
     sequence->verified_nodes.push_back(static_cast<std::int8_t>(node));
     return token;
   });
-  round_choose_ns_ += NowNs() - start;
-  CommitOutcome(sequence);
-  sequence->proposal.Clear();
+}
+
+Outcome Engine::Impl::VerifyByRejection(Sequence* sequence, const float* logits) {
+  const Proposal& proposal = sequence->proposal;
+  const SamplingParams& sampling = sequence->request.sampling;
+  auto& emitted = sequence->emitted;
+  // Called first with every node on the accepted path, root first.
+  const auto visit = [&](int node) {
+    if (!sequence->verified_nodes.empty() && sequence->verified_nodes.back() == node) return;
+    if (node != 0) emitted.push_back(proposal.tokens[node - 1]);
+    sequence->verified_nodes.push_back(static_cast<std::int8_t>(node));
+  };
+  const auto law_of = [&](int node) {
+    visit(node);
+    const float* row = logits + std::int64_t{node} * target_->config().vocabulary;
+    return sampler_.Law(row, sampling, sequence->history, emitted);
+  };
+  const auto uniform = [&](int, int index) {
+    return AcceptanceUniform(sampling.seed, sequence->tokens.size() + emitted.size(), index);
+  };
+  const auto bonus = [&](int node, std::span<float> weights) {
+    visit(node);
+    const auto position = sequence->tokens.size() + emitted.size();
+    const Token token =
+        weights.empty()
+            ? Choose(sequence, node, logits)
+            : std::max(sampler_.ChooseByWeight(weights, sampling.seed, position), Token{0});
+    emitted.push_back(token);
+    return token;
+  };
+  return VerifyRejection(proposal, sequence->laws, law_of, uniform, bonus);
 }
 
 Token Engine::Impl::Choose(Sequence* sequence, int node, const float* logits) {

@@ -11,6 +11,23 @@ namespace {
 constexpr std::int64_t kChainPatienceNs = 1'000'000'000;
 constexpr std::int64_t kChainWaitNs = 200'000;
 
+// Cuts a proposal of the speculator to what can be emitted. Of one that was drawn the leading nodes
+// stay whose laws have arrived: which these are never depends on the draws.
+void FitProposal(Sequence* sequence) {
+  Proposal& proposal = sequence->proposal;
+  if (!sequence->draws) {
+    proposal.Prune(sequence->DepthLimit(), sequence->NodeLimit());
+    return;
+  }
+  int fit = 0;
+  while (fit < std::min(proposal.size(), sequence->NodeLimit()) &&
+         sequence->laws.at(proposal.parents[fit]).kind == DraftLaw::Kind::kListed &&
+         proposal.Depth(fit + 1) <= sequence->DepthLimit()) {
+    ++fit;
+  }
+  proposal.Truncate(fit);
+}
+
 }  // namespace
 
 void Engine::Impl::CollectProposals() {
@@ -25,6 +42,7 @@ void Engine::Impl::CollectProposals() {
 }
 
 DraftContext Engine::Impl::ContextFor(Sequence* sequence) {
+  if (sequence->draws) sequence->laws.Clear();  // A preempted sequence may still have some.
   return {.sequence = sequence->id,
           .tokens = sequence->tokens,
           .sampling = &sequence->request.sampling,
@@ -33,7 +51,8 @@ DraftContext Engine::Impl::ContextFor(Sequence* sequence) {
           .lookahead = std::min(sequence->plan.lookahead, sequence->DepthLimit()),
           .tree_width = sequence->plan.tree_width,
           .max_nodes = std::min(sequence->plan.nodes(), sequence->NodeLimit()),
-          .proposal = &sequence->proposal};
+          .proposal = &sequence->proposal,
+          .laws = sequence->draws ? &sequence->laws : nullptr};
 }
 
 void Engine::Impl::DraftSynchronously(Mode mode) {
@@ -58,9 +77,10 @@ void Engine::Impl::AwaitChains() {
     bool missing = false;
     for (const auto& sequence : running) {
       if (!sequence->awaits_jit) continue;
-      if (speculator_->TakeProposal(sequence->id, &sequence->proposal)) {
+      ProposalLaws* laws = sequence->draws ? &sequence->laws : nullptr;
+      if (speculator_->TakeProposal(sequence->id, &sequence->proposal, laws)) {
         sequence->awaits_jit = false;
-        sequence->proposal.Prune(sequence->DepthLimit(), sequence->NodeLimit());
+        FitProposal(sequence.get());
         if (sequence->proposal.size() > 0) ++sequence->stats.fallbacks;
       } else {
         missing = true;
@@ -104,7 +124,8 @@ void Engine::Impl::LookUp(Sequence* sequence) {
   if (prepared == nullptr) return;
   ++(full ? stats.hits_full : stats.hits_partial);
   sequence->proposal = prepared->proposal;
-  sequence->proposal.Prune(sequence->DepthLimit(), sequence->NodeLimit());
+  if (sequence->draws) sequence->laws = *speculator_->LawsOf(sequence->id, *prepared);
+  FitProposal(sequence);
   Dispatch(sequence, /*wants_jit=*/false);
 }
 

@@ -11,6 +11,7 @@
 #include "kv/kv_cache.h"
 #include "planner/online_planner.h"
 #include "sampling/sampler.h"
+#include "speculation/law.h"
 #include "speculation/proposal.h"
 #include "tokenizer/tokenizer.h"
 
@@ -59,6 +60,8 @@ class Sequence {
   SpeculationPlan plan;
   std::optional<SequenceEstimate> estimate;  ///< The planner's, where it makes the plans.
   Proposal proposal;
+  bool draws = false;  ///< Proposals are drawn, to be verified by rejection.
+  ProposalLaws laws;   ///< Of `proposal`, where it is drawn.
   bool awaits_jit = false;
   bool speculated = false;  ///< Known to some proposer.
   bool opened = false;      ///< ... to the speculator.

@@ -31,6 +31,16 @@ constexpr std::array<std::pair<std::string_view, Fallback>, 6> kFallbackNames = 
     {"auto", Fallback::kAuto},
 }};
 
+constexpr std::array<std::pair<std::string_view, Verification>, 2> kVerificationNames = {{
+    {"shared-noise", Verification::kSharedNoise},
+    {"rejection", Verification::kRejection},
+}};
+
+constexpr std::array<std::pair<std::string_view, CacheOrder>, 2> kCacheOrderNames = {{
+    {"noise", CacheOrder::kNoise},
+    {"probability", CacheOrder::kProbability},
+}};
+
 template <typename Names>
 auto Parse(const Names& names, std::string_view what, std::string_view name)
     -> Result<typename Names::value_type::second_type> {
@@ -60,6 +70,17 @@ Result<Fallback> ParseFallback(std::string_view name) {
   return Parse(kFallbackNames, "fallback", name);
 }
 std::string_view FallbackName(Fallback fallback) { return NameOf(kFallbackNames, fallback); }
+
+Result<Verification> ParseVerification(std::string_view name) {
+  return Parse(kVerificationNames, "way to verify", name);
+}
+std::string_view VerificationName(Verification verification) {
+  return NameOf(kVerificationNames, verification);
+}
+
+Result<CacheOrder> ParseCacheOrder(std::string_view name) {
+  return Parse(kCacheOrderNames, "cache order", name);
+}
 
 FanoutShape UniformFanout(int fanout, int lookahead) {
   FT_CHECK(fanout >= 0 && fanout <= kMaxFanout, "fan-out {}", fanout);

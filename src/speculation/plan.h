@@ -52,6 +52,23 @@ enum class Fallback : std::uint8_t {
 Result<Fallback> ParseFallback(std::string_view name);
 std::string_view FallbackName(Fallback fallback);
 
+/// How a proposal is verified.
+enum class Verification : std::uint8_t {
+  kSharedNoise,  ///< By what the target's own noise chooses: the same tokens in every mode.
+  kRejection,    ///< By Leviathan's rule and its extension to trees: the same distribution.
+};
+
+Result<Verification> ParseVerification(std::string_view name);
+std::string_view VerificationName(Verification verification);
+
+/// Which bonus tokens the speculation cache prepares under rejection verification.
+enum class CacheOrder : std::uint8_t {
+  kNoise,        ///< The likeliest under the noise that will pick the bonus token.
+  kProbability,  ///< The draft's likeliest, as in the paper.
+};
+
+Result<CacheOrder> ParseCacheOrder(std::string_view name);
+
 /// F_k: bonus tokens prepared for outcome node k = 0..K of a proposal (Section 4.1 of the paper).
 struct FanoutShape {
   StaticVector<std::uint8_t, kMaxProposal + 1> at;
@@ -86,6 +103,10 @@ struct SpeculationPlan {
   Fallback fallback = Fallback::kJit;
   FanoutShape primary;         ///< After a proposal from the speculation cache.
   FanoutShape after_fallback;  ///< After a fallback's proposal (Theorem 18).
+  /// C of Definition 14, in [0, 1]: the draft's F_k likeliest tokens are drawn C times as often, so
+  /// that the bonus token is more often one of them. Mode kSsd under rejection verification only.
+  float saguaro_c = 1;
+  CacheOrder cache_order = CacheOrder::kNoise;  ///< Likewise.
 
   /// The most proposal tokens per round.
   int nodes() const {

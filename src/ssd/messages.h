@@ -8,13 +8,14 @@
 
 #include "base/static_vector.h"
 #include "base/types.h"
+#include "speculation/law.h"
 #include "speculation/plan.h"
 #include "speculation/proposal.h"
 
 namespace foretoken {
 
 /// Records on the channel: trivially copyable structs, each starting with its kind. Tokens only;
-/// no logits and no probabilities ever cross.
+/// probabilities cross for sequences that are verified by rejection and for no others.
 enum class MessageKind : std::uint32_t {
   kNone,
   // Engine to speculator.
@@ -28,6 +29,7 @@ enum class MessageKind : std::uint32_t {
   // Speculator to engine.
   kReady,
   kBranchTokens,
+  kLaw,
   kProposal,
 };
 
@@ -70,6 +72,7 @@ struct OpenMessage {
   float presence_penalty = 0;
   std::uint64_t seed = 0;
   SpeculationPlan plan;
+  bool draws = false;  ///< Proposals are verified by rejection: drawn, and sent with their laws.
   StaticVector<Token, kMaxStopTokens> stop_tokens;  ///< Branches end there.
 };
 
@@ -136,6 +139,24 @@ struct BranchTokensMessage {
 
   static constexpr std::size_t BytesFor(std::size_t count) {
     return sizeof(BranchTokensMessage) - (kMaxBranchTokens - count) * sizeof(BranchToken);
+  }
+};
+
+/// The law that the children of one prepared node were drawn from. Follows their tokens where they
+/// were prepared for an outcome, and comes before the kProposal where they were drafted just in
+/// time. Only the first `count` entries cross the channel.
+struct LawMessage {
+  MessageKind kind = MessageKind::kLaw;
+  std::uint32_t epoch = 0;
+  SequenceId sequence = 0;
+  Outcome outcome;          ///< What was prepared for; unused where `jit`.
+  std::int32_t parent = 0;  ///< The node, of the prepared proposal.
+  bool jit = false;
+  std::uint64_t count = 0;
+  std::array<TokenProbability, kMaxLawTokens> tokens{};
+
+  static constexpr std::size_t BytesFor(std::size_t count) {
+    return sizeof(LawMessage) - (kMaxLawTokens - count) * sizeof(TokenProbability);
   }
 };
 

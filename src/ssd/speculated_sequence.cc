@@ -31,6 +31,7 @@ SpeculatedSequence::SpeculatedSequence(const OpenMessage& open, const ConfigureM
                                        int vocabulary)
     : id(open.sequence),
       epoch(open.epoch),
+      draws(open.draws),
       sampling(SamplingOf(open)),
       history(vocabulary),
       plan_(open.plan),
@@ -79,7 +80,10 @@ void SpeculatedSequence::Advance(const OutcomeMessage& outcome, DraftModel& draf
   // A just-in-time proposal grows; any other is what it is.
   jit = outcome.wants_jit;
   if (!jit) trunk.tree.Assign(outcome.proposal);
-  if (hit != branches.end() && hit->tree.ranked(0) && trunk.kv_length == trunk.root()) {
+  // What a drawn branch says after its root was drawn for another proposal: a just-in-time one
+  // draws anew.
+  const bool usable = hit != branches.end() && hit->tree.ranked(0) && !(jit && draws);
+  if (usable && trunk.kv_length == trunk.root()) {
     Promote(*hit, outcome.proposal, draft);
   }
   branches.clear();
@@ -154,8 +158,9 @@ void SpeculatedSequence::Expand(const DraftModel& draft) {
       if (proposal.ChildWith(node, bonus) != 0) continue;
       const double weight = reached_[node] * trunk.predictor.Probability(leaf, children + made);
       ++made;
-      // A stop token ends the sequence: there is nothing to prepare behind it.
-      if (!IsStop(bonus)) AddBranch({node, bonus}, weight);
+      // A stop token ends the sequence: there is nothing to prepare behind it. But where proposals
+      // are drawn, how much is prepared for others must not tell what the noise is here.
+      if (draws || !IsStop(bonus)) AddBranch({node, bonus}, weight);
     }
   }
 }
@@ -258,6 +263,24 @@ int SpeculatedSequence::CandidatesFor(const WantedRow& wanted) const {
     children = std::max<int>(children, std::count(parents.begin(), parents.end(), wanted.node));
   }
   return std::max(plan_.primary.widest(), plan_.after_fallback.widest()) + children;
+}
+
+DrawRequest SpeculatedSequence::RequestFor(const WantedRow& wanted,
+                                           std::span<const Token> path) const {
+  const bool prepared = wanted.branch >= 0;
+  const bool grows = prepared || jit;
+  const Proposal& tree = prepared ? branches[wanted.branch].tree.proposal() : trunk.tree.proposal();
+  const FanoutShape& fanout = prepared ? plan_.primary : plan_.after_fallback;
+  const int depth = std::min(tree.Depth(wanted.node), plan_.lookahead);
+  const int children = grows ? plan_.tree_width : 0;
+  return {.seed = sampling.seed,
+          .root = static_cast<std::uint64_t>(trunk.root()),
+          .path = path,
+          .children = children,
+          .candidates = CandidatesFor(wanted) - children,
+          .fanout = fanout.at[depth],
+          .saguaro_c = plan_.saguaro_c,
+          .order = plan_.cache_order};
 }
 
 void SpeculatedSequence::CloseStops(DraftTree* tree, int added) const {

@@ -70,10 +70,14 @@ class SpeculatedSequence {
   /// branch has grown by.
   int GrowBranch(const WantedRow& wanted, int slot, const Ranking& ranking);
 
+  /// What is asked of the draft for the row where proposals are drawn; `path` is its PathOf.
+  DrawRequest RequestFor(const WantedRow& wanted, std::span<const Token> path) const;
+
   bool IsStop(Token token) const;
 
   SequenceId id = 0;
   std::uint32_t epoch = 0;
+  const bool draws;  ///< Proposals are drawn, to be verified by rejection.
   bool jit = false;  ///< The engine waits for a proposal, which grows as the trunk's tree.
   SamplingParams sampling;
   TokenHistory history;

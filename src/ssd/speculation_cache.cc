@@ -27,6 +27,23 @@ bool SpeculationCache::Append(std::uint32_t epoch, Outcome outcome, int index, i
   return true;
 }
 
+bool SpeculationCache::SetLaw(std::uint32_t epoch, Outcome outcome, int parent,
+                              std::span<const TokenProbability> law) {
+  if (epoch != epoch_ || parent < 0 || parent > kMaxProposal) return false;
+  const auto at = static_cast<std::size_t>(std::find(outcomes_.begin(), outcomes_.end(), outcome) -
+                                           outcomes_.begin());
+  if (at == outcomes_.size()) return false;
+  if (at >= laws_.size()) laws_.resize(at + 1);
+  laws_[at].SetListed(parent, law);
+  return true;
+}
+
+const ProposalLaws& SpeculationCache::LawsOf(const PreparedBranch& branch) const {
+  static const ProposalLaws kNone;
+  const auto at = static_cast<std::size_t>(&branch - branches_.data());
+  return at < laws_.size() ? laws_[at] : kNone;
+}
+
 const PreparedBranch* SpeculationCache::Lookup(Outcome outcome) const {
   const auto found = std::find(outcomes_.begin(), outcomes_.end(), outcome);
   return found == outcomes_.end() ? nullptr : &branches_[found - outcomes_.begin()];

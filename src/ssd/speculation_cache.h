@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "speculation/law.h"
 #include "speculation/proposal.h"
 
 namespace foretoken {
@@ -29,12 +30,21 @@ class SpeculationCache {
     epoch_ = epoch;
     outcomes_.clear();
     branches_.clear();
+    for (ProposalLaws& laws : laws_) laws.Clear();
   }
 
   /// Appends node number `index`, below node `parent`, to the proposal for `outcome`. False (and no
   /// change) for a stale epoch, a number that is not the next one, or more than any speculator
   /// prepares.
   bool Append(std::uint32_t epoch, Outcome outcome, int index, int parent, Token token);
+
+  /// Sets the law of the children of node `parent` of that proposal. False (and no change) for a
+  /// stale epoch or where nothing is prepared for `outcome`.
+  bool SetLaw(std::uint32_t epoch, Outcome outcome, int parent,
+              std::span<const TokenProbability> law);
+
+  /// The laws known so far of a prepared proposal, which is one of branches().
+  const ProposalLaws& LawsOf(const PreparedBranch& branch) const;
 
   /// nullptr on a miss.
   const PreparedBranch* Lookup(Outcome outcome) const;
@@ -48,6 +58,7 @@ class SpeculationCache {
   // and a search should touch few lines.
   std::vector<Outcome> outcomes_;
   std::vector<PreparedBranch> branches_;
+  std::vector<ProposalLaws> laws_;  // By branch, as far as there are any; kept for their memory.
 };
 
 }  // namespace foretoken

@@ -71,5 +71,25 @@ TEST(SpeculationCache, RefusesMoreThanAnySpeculatorPrepares) {
   EXPECT_EQ(cache.branches().size(), 1024);
 }
 
+TEST(SpeculationCache, LawsBelongToTheirProposalAndEpoch) {
+  SpeculationCache cache;
+  cache.Reset(7);
+  const std::vector<TokenProbability> law = {{3, 0.75F}, {5, 0.25F}};
+  EXPECT_FALSE(cache.SetLaw(7, {0, 11}, 0, law)) << "nothing is prepared yet";
+  EXPECT_TRUE(cache.Append(7, {0, 11}, 1, 0, 3));
+  EXPECT_TRUE(cache.Append(7, {1, 12}, 1, 0, 5));
+  EXPECT_FALSE(cache.SetLaw(6, {1, 12}, 0, law));
+  EXPECT_TRUE(cache.SetLaw(7, {1, 12}, 0, law));
+  const auto kind_of = [&](Outcome outcome) {
+    return cache.LawsOf(*cache.Lookup(outcome)).at(0).kind;
+  };
+  EXPECT_EQ(kind_of({1, 12}), DraftLaw::Kind::kListed);
+  EXPECT_EQ(kind_of({0, 11}), DraftLaw::Kind::kPoint);
+  cache.Reset(8);
+  EXPECT_TRUE(cache.Append(8, {4, 2}, 1, 0, 3));
+  EXPECT_TRUE(cache.Append(8, {1, 12}, 1, 0, 5));
+  EXPECT_EQ(kind_of({1, 12}), DraftLaw::Kind::kPoint) << "a law outlived its round";
+}
+
 }  // namespace
 }  // namespace foretoken

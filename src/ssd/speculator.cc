@@ -218,24 +218,33 @@ void Speculator::ChooseWorkRows() {
 }
 
 void Speculator::TakeTrunkRows(const float** logits) {
+  std::span<const TokenProbability> law;
   for (const TrunkRows& rows : trunk_rows_) {
     SpeculatedSequence& sequence = *rows.sequence;
     sequence.trunk.kv_length = std::max(sequence.trunk.kv_length, rows.end);
     for (const int node : rows.nodes) {
-      sequence.TakeTrunkRow(node, RankNext(logits, sequence, {.branch = -1, .node = node}));
+      const WantedRow row{.branch = -1, .node = node};
+      const Ranking ranking = RankNext(logits, sequence, row, &law);
+      if (sequence.draws && sequence.jit) SendLaw(sequence, row, law);
+      sequence.TakeTrunkRow(node, ranking);
     }
   }
 }
 
 void Speculator::TakeWorkRows(const float** logits) {
+  std::span<const TokenProbability> law;
   for (const WorkRow& work : work_rows_) {
     SpeculatedSequence& sequence = *work.sequence;
-    const Ranking ranking = RankNext(logits, sequence, work.wanted);
+    const Ranking ranking = RankNext(logits, sequence, work.wanted, &law);
     if (work.wanted.branch < 0) {
       sequence.TakeTrunkRow(work.wanted.node, ranking);
     } else {
       const int added = sequence.GrowBranch(work.wanted, work.slot, ranking);
       SendBranchTokens(sequence.branches[work.wanted.branch], added, sequence);
+      if (sequence.draws && added > 0) {
+        FlushBranchTokens();
+        SendLaw(sequence, work.wanted, law);
+      }
     }
   }
   FlushBranchTokens();
@@ -267,6 +276,21 @@ void Speculator::FlushBranchTokens() {
   outgoing_.count = 0;
 }
 
+void Speculator::SendLaw(const SpeculatedSequence& sequence, const WantedRow& wanted,
+                         std::span<const TokenProbability> law) {
+  LawMessage message{.epoch = sequence.epoch,
+                     .sequence = sequence.id,
+                     .outcome = {},
+                     .parent = wanted.node,
+                     .jit = wanted.branch < 0,
+                     .count = law.size()};
+  if (!message.jit) message.outcome = sequence.branches[wanted.branch].outcome;
+  std::copy(law.begin(), law.end(), message.tokens.begin());
+  // As in Send: the engine does not use tokens whose law is lost.
+  (void)channel_->Send(
+      std::as_bytes(std::span(&message, 1)).first(LawMessage::BytesFor(message.count)));
+}
+
 void Speculator::FinishJit(SpeculatedSequence* sequence) {
   sequence->FinishJit();
   Send(*channel_, ProposalMessage{.epoch = sequence->epoch,
@@ -275,10 +299,14 @@ void Speculator::FinishJit(SpeculatedSequence* sequence) {
 }
 
 Ranking Speculator::RankNext(const float** logits, const SpeculatedSequence& sequence,
-                             const WantedRow& wanted) {
+                             const WantedRow& wanted, std::span<const TokenProbability>* law) {
   const auto path = sequence.PathOf(wanted);
   const float* row = *logits;
   *logits += model_->config().vocabulary;
+  if (sequence.draws) {
+    return DrawRow(*draft_, row, sequence.sampling, sequence.history,
+                   sequence.RequestFor(wanted, path), law);
+  }
   return RankRow(*draft_, row, sequence.sampling, sequence.history, path,
                  sequence.trunk.committed() + path.size(), sequence.CandidatesFor(wanted));
 }

@@ -62,10 +62,14 @@ class Speculator {
   void TakeWorkRows(const float** logits);
   void SendBranchTokens(const Branch& branch, int added, const SpeculatedSequence& sequence);
   void FlushBranchTokens();
+  /// Tells the engine what the children below `wanted` were drawn from.
+  void SendLaw(const SpeculatedSequence& sequence, const WantedRow& wanted,
+               std::span<const TokenProbability> law);
   void FinishJit(SpeculatedSequence* sequence);
-  /// The ranking of a row whose logits come next.
+  /// The ranking of a row whose logits come next, and where it was drawn its law, valid until the
+  /// next call.
   Ranking RankNext(const float** logits, const SpeculatedSequence& sequence,
-                   const WantedRow& wanted);
+                   const WantedRow& wanted, std::span<const TokenProbability>* law);
   void DelayForTests();
 
   LlamaModel* model_;

@@ -113,6 +113,7 @@ void SpeculatorClient::SendOpen(const LiveSequence& sequence, std::uint32_t epoc
                    .presence_penalty = sampling.presence_penalty,
                    .seed = sampling.seed,
                    .plan = *sequence.plan,
+                   .draws = sequence.draws,
                    .stop_tokens = {}};
   // Stop tokens only spare the speculator useless branches: more than fit may be left out.
   for (const Token token : sequence.stop_tokens) {
@@ -147,6 +148,8 @@ void SpeculatorClient::Handle(std::span<const std::byte> record) {
   const MessageKind kind = KindOf(record);
   if (kind == MessageKind::kBranchTokens) {
     HandleBranchTokens(record);
+  } else if (kind == MessageKind::kLaw) {
+    HandleLaw(record);
   } else if (kind == MessageKind::kProposal) {
     const auto* message = As<ProposalMessage>(record);
     Slot* slot = message == nullptr ? nullptr : Find(message->sequence);
@@ -174,6 +177,26 @@ void SpeculatorClient::HandleBranchTokens(std::span<const std::byte> record) {
   }
 }
 
+void SpeculatorClient::HandleLaw(std::span<const std::byte> record) {
+  if (record.size() < LawMessage::BytesFor(0)) return;
+  const auto& message = *reinterpret_cast<const LawMessage*>(record.data());
+  if (message.count > kMaxLawTokens || record.size() != LawMessage::BytesFor(message.count)) return;
+  Slot* slot = Find(message.sequence);
+  if (slot == nullptr || message.epoch != slot->epoch) return;
+  if (message.parent < 0 || message.parent > kMaxProposal) return;
+  const auto law = std::span(message.tokens).first(message.count);
+  if (message.jit) {
+    slot->laws.SetListed(message.parent, law);
+  } else {
+    slot->cache.SetLaw(message.epoch, message.outcome, message.parent, law);
+  }
+}
+
+const ProposalLaws* SpeculatorClient::LawsOf(SequenceId sequence,
+                                             const PreparedBranch& branch) const {
+  return &Find(sequence)->cache.LawsOf(branch);
+}
+
 const PreparedBranch* SpeculatorClient::Lookup(SequenceId sequence, Outcome outcome) const {
   const Slot* slot = Find(sequence);
   return slot == nullptr ? nullptr : slot->cache.Lookup(outcome);
@@ -199,6 +222,7 @@ void SpeculatorClient::SendOutcome(SequenceId sequence, Outcome outcome,
   slot->awaits_proposal = wants_jit;
   slot->has_proposal = wants_jit && !healthy_;
   slot->proposal.Clear();
+  slot->laws.Clear();
   OutcomeMessage message{.epoch = slot->epoch,
                          .sequence = sequence,
                          .node = outcome.node,
@@ -210,13 +234,14 @@ void SpeculatorClient::SendOutcome(SequenceId sequence, Outcome outcome,
   Send(message);
 }
 
-bool SpeculatorClient::TakeProposal(SequenceId sequence, Proposal* proposal) {
+bool SpeculatorClient::TakeProposal(SequenceId sequence, Proposal* proposal, ProposalLaws* laws) {
   Slot* slot = Find(sequence);
   proposal->Clear();
   if (slot == nullptr || !slot->awaits_proposal) return true;
   if (!slot->has_proposal) return false;
   slot->awaits_proposal = false;
   *proposal = slot->proposal;
+  if (laws != nullptr) *laws = slot->laws;
   proposal->source = proposal->size() > 0 ? ProposalSource::kJit : ProposalSource::kNone;
   return true;
 }

@@ -37,6 +37,7 @@ struct LiveSequence {
   std::int32_t prompt_tokens = 0;
   const SamplingParams* sampling = nullptr;
   const SpeculationPlan* plan = nullptr;
+  bool draws = false;  ///< Verified by rejection.
   std::span<const Token> stop_tokens;
 };
 
@@ -63,6 +64,9 @@ class SpeculatorClient {
   /// until the next Poll, SendOutcome or Close.
   const PreparedBranch* Lookup(SequenceId sequence, Outcome outcome) const;
 
+  /// The laws of that branch's proposal, as far as they have arrived; for sequences that draw.
+  const ProposalLaws* LawsOf(SequenceId sequence, const PreparedBranch& branch) const;
+
   /// Bonus tokens prepared at `node` in the current round: for scripted runs.
   void PreparedAt(SequenceId sequence, int node, std::vector<Token>* bonuses) const;
 
@@ -73,7 +77,8 @@ class SpeculatorClient {
 
   /// Fetches the just-in-time proposal asked for in the last outcome. False while it is on its
   /// way; true with an empty proposal when there will be none (speculator lost).
-  bool TakeProposal(SequenceId sequence, Proposal* proposal);
+  /// `laws` gets what it was drawn from, for sequences that draw.
+  bool TakeProposal(SequenceId sequence, Proposal* proposal, ProposalLaws* laws = nullptr);
 
   /// Waits for news for at most `timeout_ns`.
   void Wait(std::int64_t timeout_ns);
@@ -94,6 +99,7 @@ class SpeculatorClient {
     bool awaits_proposal = false;
     bool has_proposal = false;
     Proposal proposal;  // Drafted just in time.
+    ProposalLaws laws;  // Of the just-in-time proposal.
     SpeculationCache cache;
   };
   Slot* Find(SequenceId sequence);
@@ -102,6 +108,7 @@ class SpeculatorClient {
   void Send(const Message& message);
   void Handle(std::span<const std::byte> record);
   void HandleBranchTokens(std::span<const std::byte> record);
+  void HandleLaw(std::span<const std::byte> record);
   void SendOpen(const LiveSequence& sequence, std::uint32_t epoch);
   void Configure();
   void Lose(const std::string& reason);

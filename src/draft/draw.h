@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "draft/draft_tree.h"
+#include "sampling/sampler.h"
+#include "speculation/law.h"
+#include "speculation/plan.h"
+
+namespace foretoken {
+
+/// What is asked of the draft after a node under rejection verification.
+struct DrawRequest {
+  std::uint64_t seed = 0;
+  std::uint64_t root = 0;       ///< Position of the last committed token.
+  std::span<const Token> path;  ///< From there to the node.
+  int children = 1;             ///< Tokens to draw; 0 at a leaf.
+  int candidates = 0;           ///< Likely bonus tokens, besides those.
+  int fanout = 0;               ///< F of Definition 14.
+  double saguaro_c = 1;         ///< C of Definition 14.
+  CacheOrder order = CacheOrder::kNoise;
+};
+
+/// What the draft says after a node: children drawn from its law, and the tokens likeliest to be
+/// the bonus token there. Holds scratch memory only.
+class DraftDraw {
+ public:
+  /// `likeliest` are the draft's likeliest tokens as Sampler::LikeliestTokens gives them; becomes
+  /// the law that the children were drawn from. Returns the children in the order of their draws,
+  /// then the candidates, best first; fewer where the law has no more.
+  Ranking Draw(const DrawRequest& request, std::span<TokenProbability> likeliest);
+
+ private:
+  struct Scored {
+    Token token;
+    double score;
+  };
+  std::vector<Scored> scored_;
+};
+
+}  // namespace foretoken

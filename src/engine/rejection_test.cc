@@ -1,0 +1,282 @@
+// Rejection verification end to end: the joint law of the first tokens that an engine emits, over
+// many seeds, against the target's own law, which its log-probabilities give exactly.
+
+#include <cmath>
+#include <thread>
+
+#include "backend/cpu/cpu_backend.h"
+#include "base/clock.h"
+#include "draft/model_drafter.h"
+#include "engine/engine_testing.h"
+#include "ssd/speculator.h"
+#include "transport/thread_host.h"
+
+namespace foretoken {
+namespace {
+
+constexpr int kVocabulary = 8;
+constexpr int kCompared = 3;  // Tokens.
+constexpr int kLookahead = 2;
+
+struct Setting {
+  std::string name;
+  Mode mode = Mode::kAr;
+  Fallback fallback = Fallback::kJit;
+  float saguaro_c = 1;
+  int tree_width = 1;
+  float top_p = 1;
+  CacheOrder order = CacheOrder::kNoise;
+
+  // SSD's rounds wait for another thread; that laws travel with proposals shows in fewer.
+  int requests() const { return mode == Mode::kSsd ? 1'500 : 12'000; }
+  int batch() const { return mode != Mode::kSsd ? 16 : fallback == Fallback::kJit ? 1 : 4; }
+};
+
+std::ostream& operator<<(std::ostream& out, const Setting& setting) { return out << setting.name; }
+
+ModelConfig TinyShape(int hidden) {
+  ModelConfig config;
+  config.architecture = "LlamaForCausalLM";
+  config.hidden = hidden;
+  config.intermediate = 2 * hidden;
+  config.layers = 1;
+  config.heads = 2;
+  config.kv_heads = 1;
+  config.head_dim = hidden / 2;
+  config.vocabulary = kVocabulary;
+  config.max_positions = 64;
+  return config;
+}
+
+/// A model on a thread pool of its own.
+struct Tiny {
+  Tiny(int hidden, std::uint64_t seed, int core)
+      : pool({core}),
+        backend(MakeCpuBackend({.pool = &pool, .precision = Precision::kF32})),
+        model(LlamaModel::Synthetic(TinyShape(hidden), seed, backend.get())) {}
+  ThreadPool pool;
+  std::unique_ptr<Backend> backend;
+  std::unique_ptr<LlamaModel> model;
+};
+
+class RejectionTest : public testing::TestWithParam<Setting> {
+ protected:
+  static SamplingParams Sampling(std::uint64_t seed) {
+    SamplingParams sampling;
+    sampling.temperature = 2.0F;
+    sampling.top_p = GetParam().top_p;
+    sampling.seed = seed;
+    return sampling;
+  }
+
+  std::unique_ptr<Engine> NewEngine(const Setting& setting) {
+    EngineOptions options;
+    options.plan.mode = setting.mode;
+    options.plan.lookahead = kLookahead;
+    options.plan.fallback = setting.fallback;
+    options.plan.saguaro_c = setting.saguaro_c;
+    options.plan.tree_width = setting.tree_width;
+    options.plan.cache_order = setting.order;
+    options.plan.primary = options.plan.after_fallback = UniformFanout(2, kLookahead);
+    options.max_batch = setting.batch();
+    options.max_waiting = setting.requests();
+    options.verification = Verification::kRejection;
+    options = CompleteOptions(options, target_.model->config());
+    Proposers proposers;
+    if (setting.mode == Mode::kSd) {
+      proposers.of(Mode::kSd) =
+          std::make_unique<ModelDrafter>(draft_.model.get(), options.max_batch, 64);
+    } else if (setting.mode == Mode::kSsd) {
+      proposers.speculator = StartSpeculator(options);
+    }
+    auto engine =
+        Engine::Create(options, target_.model.get(), &target_.pool, nullptr, std::move(proposers));
+    EXPECT_TRUE(engine.ok()) << (engine.ok() ? "" : engine.error().message);
+    return std::move(engine).value();
+  }
+
+  std::unique_ptr<SpeculatorClient> StartSpeculator(const EngineOptions& options) {
+    auto host = ThreadHost::Start(
+        [this](Channel& channel, const std::atomic<bool>& stop) {
+          draft_.pool.Adopt();
+          Speculator speculator(draft_.model.get(), &channel);
+          speculator.Run(
+              [](void* flag) { return static_cast<const std::atomic<bool>*>(flag)->load(); },
+              const_cast<std::atomic<bool>*>(&stop));
+        },
+        "in the test");
+    EXPECT_TRUE(host.ok());
+    auto client = std::make_unique<SpeculatorClient>(
+        std::move(host).value(),
+        ConfigureMessage{.max_lookahead = options.max_lookahead,
+                         .max_nodes = options.max_nodes,
+                         .max_cache_budget = options.max_cache_budget,
+                         .max_sequences = options.max_batch,
+                         .max_context = options.max_context},
+        [](const std::string& warning) { ADD_FAILURE() << warning; });
+    client_ = client.get();
+    return client;
+  }
+
+  /// As if the target's pass took as long as the speculator needs to prepare something for each
+  /// sequence: else hits would depend on the machine.
+  void AwaitSpeculator(const Collector& collector) {
+    const std::int64_t deadline = NowNs() + 50'000'000;
+    std::vector<Token> bonuses;
+    for (const auto& [id, output] : collector.outputs) {
+      if (output.finished) continue;
+      for (;;) {
+        client_->Poll();
+        client_->PreparedAt(id, 0, &bonuses);
+        if (!bonuses.empty() || NowNs() > deadline) break;
+        client_->Wait(1'000'000);
+      }
+    }
+  }
+
+  /// The target's law after the prompt and `prefix`, from its log-probabilities.
+  std::vector<double> LawAfter(Engine& plain, const std::vector<Token>& prefix) {
+    Collector collector;
+    Request request{.prompt = prompt_, .sampling = {}, .listener = &collector};
+    request.prompt.insert(request.prompt.end(), prefix.begin(), prefix.end());
+    request.sampling.top_logprobs = kVocabulary;
+    request.stop.max_tokens = 1;
+    const auto id = plain.Submit(request);
+    EXPECT_TRUE(id.ok());
+    plain.RunUntilIdle();
+    std::vector<double> law(kVocabulary, 0.0);
+    const auto logprobs = collector.outputs[*id].logprobs.at(0);
+    double sum = 0;
+    for (std::size_t i = 1; i < logprobs.size(); ++i) {
+      sum += law[logprobs[i].token] = std::exp(logprobs[i].logprob / Sampling(0).temperature);
+    }
+    // top-p keeps the smallest leading set with that much mass.
+    double kept = 0;
+    double cut = 0;
+    for (std::size_t i = 1; i < logprobs.size(); ++i) {
+      double& probability = law[logprobs[i].token];
+      probability /= sum;
+      if (cut >= GetParam().top_p) {
+        probability = 0;
+      } else {
+        cut += probability;
+        kept += probability;
+      }
+    }
+    for (double& probability : law) probability /= kept;
+    return law;
+  }
+
+  /// Expected and counted, by the first kCompared tokens read as digits.
+  std::vector<double> ExactJoint() {
+    const auto plain = NewEngine({.name = "ar"});
+    std::vector<double> joint = {1};
+    std::vector<std::vector<Token>> prefixes = {{}};
+    for (int length = 0; length < kCompared; ++length) {
+      std::vector<double> longer;
+      std::vector<std::vector<Token>> extended;
+      for (std::size_t i = 0; i < prefixes.size(); ++i) {
+        const auto law = LawAfter(*plain, prefixes[i]);
+        for (Token token = 0; token < kVocabulary; ++token) {
+          longer.push_back(joint[i] * law[token]);
+          extended.push_back(prefixes[i]);
+          extended.back().push_back(token);
+        }
+      }
+      joint = std::move(longer);
+      prefixes = std::move(extended);
+    }
+    return joint;
+  }
+
+  std::vector<int> CountEmitted(Engine& engine, RequestStats* total) {
+    std::vector<int> counts(1U << (3 * kCompared), 0);
+    Collector collector;
+    for (int i = 0; i < GetParam().requests(); ++i) {
+      Request request{.prompt = prompt_, .sampling = Sampling(i), .listener = &collector};
+      request.stop.max_tokens = kCompared + 2;  // The limit must not shorten what is compared.
+      EXPECT_TRUE(engine.Submit(request).ok());
+    }
+    while (engine.Step()) {
+      if (client_ != nullptr) AwaitSpeculator(collector);
+    }
+    for (const auto& [id, output] : collector.outputs) {
+      std::size_t index = 0;
+      for (int i = 0; i < kCompared; ++i) index = index * kVocabulary + output.tokens.at(i);
+      ++counts[index];
+      total->proposed += output.stats.proposed;
+      total->accepted += output.stats.accepted;
+      total->hits_partial += output.stats.hits_partial;
+      total->hits_full += output.stats.hits_full;
+    }
+    return counts;
+  }
+
+  SpeculatorClient* client_ = nullptr;  // The engine's.
+  Tiny target_{32, 3, AvailableCores().front()};
+  Tiny draft_{16, 8, AvailableCores().back()};
+  const std::vector<Token> prompt_ = {1, 5, 2, 5, 1, 5};
+};
+
+TEST_P(RejectionTest, EmitsTheTargetsJointLaw) {
+  const std::vector<double> expected = ExactJoint();
+  RequestStats stats;
+  const std::vector<int> counts = CountEmitted(*NewEngine(GetParam()), &stats);
+  double statistic = 0;
+  double rare_expected = 0;
+  int rare = 0;
+  int cells = 0;
+  const auto add = [&](double mean, int count) {
+    statistic += (count - mean) * (count - mean) / mean;
+    ++cells;
+  };
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const double mean = expected[i] * GetParam().requests();
+    EXPECT_TRUE(expected[i] > 0 || counts[i] == 0) << "cell " << i << " was filtered out";
+    if (mean >= 8) {
+      add(mean, counts[i]);
+    } else {
+      rare_expected += mean;
+      rare += counts[i];
+    }
+  }
+  if (rare_expected >= 8) add(rare_expected, rare);
+  ASSERT_GT(cells, 10) << "the test would not see much";
+  // The 1 - 1e-4 quantile of chi-square, by Wilson and Hilferty.
+  const double freedom = cells - 1;
+  const double root = 1 - 2 / (9 * freedom) + 3.72 * std::sqrt(2 / (9 * freedom));
+  EXPECT_LT(statistic, freedom * root * root * root) << cells << " cells";
+  if (GetParam().mode != Mode::kAr) {
+    EXPECT_GT(stats.accepted, GetParam().requests() / 20) << "of " << stats.proposed;
+    EXPECT_LT(stats.accepted, stats.proposed);
+  }
+  if (GetParam().mode == Mode::kSsd) {
+    EXPECT_GT(stats.hits_partial + stats.hits_full, GetParam().requests() / 20);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Modes, RejectionTest,
+    testing::Values(Setting{.name = "Ar", .mode = Mode::kAr},
+                    Setting{.name = "Sd", .mode = Mode::kSd},
+                    Setting{.name = "SdTopP", .mode = Mode::kSd, .top_p = 0.8F},
+                    Setting{.name = "SdTree", .mode = Mode::kSd, .tree_width = 2},
+                    Setting{.name = "Ngram", .mode = Mode::kNgram},
+                    Setting{.name = "Ssd", .mode = Mode::kSsd},
+                    Setting{.name = "SsdSaguaro", .mode = Mode::kSsd, .saguaro_c = 0.3F},
+                    Setting{.name = "SsdSaguaroAtZeroTopP",
+                            .mode = Mode::kSsd,
+                            .saguaro_c = 0,
+                            .top_p = 0.9F,
+                            .order = CacheOrder::kProbability},
+                    Setting{.name = "SsdNgram", .mode = Mode::kSsd, .fallback = Fallback::kNgram},
+                    Setting{.name = "SsdRandom", .mode = Mode::kSsd, .fallback = Fallback::kRandom},
+                    Setting{.name = "SsdNoneTree",
+                            .mode = Mode::kSsd,
+                            .fallback = Fallback::kNone,
+                            .saguaro_c = 0.5F,
+                            .tree_width = 2}),
+    [](const auto& instance) { return instance.param.name; });
+
+}  // namespace
+}  // namespace foretoken
