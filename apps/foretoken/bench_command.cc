@@ -8,6 +8,7 @@
 #include "bench_report.h"
 #include "bench_server.h"
 #include "commands.h"
+#include "constraint_options.h"
 #include "generation.h"
 #include "html_report.h"
 #include "machine.h"
@@ -23,6 +24,7 @@ struct BenchOptions {
   CoreOptions cores;
   SpeculationOptions speculation;
   GenerationOptions generation;
+  ConstraintOptions constraint;
   std::string modes;
   PromptOptions prompts;
   int batch = 1;
@@ -96,6 +98,10 @@ Status Bench::Load() {
   if (speculative && !ssd_only && !options_.only_target_cores && cores_.all != cores_.target) {
     FT_ASSIGN_OR_RETURN(target_on_all_, LoadShowingProgress(source, cores_.all, precision));
   }
+  if (script_.has_value() && options_.constraint.given()) {
+    return InvalidInput("--scripted-acceptance draws tokens that no grammar allows: give only one");
+  }
+  FT_RETURN_IF_ERROR(Constrain(options_.constraint, *target_, &options_.generation.sampling));
   context_.scripted = script_.has_value();
   context_.batch = options_.batch;
   context_.weight_bytes = target_->model->weight_bytes();
@@ -360,6 +366,7 @@ void AddBenchCommand(CLI::App* app, CommandBody* chosen) {
       ->type_name("A[,H]")
       ->group("Speculation");
   AddSamplingOptions(command, &options->generation);
+  AddConstraintOptions(command, &options->constraint);
   AddStopOptions(command, &options->generation);
   AddCoreOptions(command, &options->cores);
   AddServerBenchOptions(command, &options->server);

@@ -12,6 +12,7 @@
 
 #include "bench_stats.h"
 #include "commands.h"
+#include "constraint_options.h"
 #include "generation.h"
 #include "options.h"
 #include "session.h"
@@ -25,6 +26,7 @@ struct ChatOptions {
   CoreOptions cores;
   SpeculationOptions speculation;
   GenerationOptions generation;
+  ConstraintOptions constraint;
   std::string mode;
   std::string system;
   ColorChoice color = ColorChoice::kAuto;
@@ -192,7 +194,8 @@ Status Chat::Reply(const std::string& text) {
     line += fmt::format(", {} of {} prompt tokens reused", stats.cached_prompt_tokens,
                         stats.prompt_tokens);
   }
-  if (generation->finish != FinishReason::kEndOfSequence) {
+  if (generation->finish != FinishReason::kEndOfSequence &&
+      generation->finish != FinishReason::kGrammarEnd) {
     line += fmt::format(", {}", DescribeFinish(generation->finish));
   }
   fmt::print("\n");
@@ -310,6 +313,8 @@ Result<int> RunChat(ChatOptions options) {
         "`foretoken run` continues plain text",
         options.model.target));
   }
+  FT_RETURN_IF_ERROR(
+      Constrain(options.constraint, session->target(), &options.generation.sampling));
   FT_RETURN_IF_ERROR(ValidateSamplingParams(options.generation.sampling,
                                             session->target().model->config().vocabulary));
   constexpr int kDefaultContext = 8192;
@@ -338,6 +343,7 @@ void AddChatCommand(CLI::App* app, CommandBody* chosen) {
   AddSpeculationOptions(command, &options->speculation);
   AddMemoryOptions(command, &options->speculation);
   AddSamplingOptions(command, &options->generation);
+  AddConstraintOptions(command, &options->constraint);
   AddStopOptions(command, &options->generation);
   AddCoreOptions(command, &options->cores);
   AddColorOption(command, &options->color);

@@ -20,6 +20,7 @@ void AddServeCommand(CLI::App* app, CommandBody* chosen);
 void AddVerifyCommand(CLI::App* app, CommandBody* chosen);
 void AddInspectCommand(CLI::App* app, CommandBody* chosen);
 void AddDevicesCommand(CLI::App* app, CommandBody* chosen);
+void AddCalibrateCommand(CLI::App* app, CommandBody* chosen);
 void AddPlanCommand(CLI::App* app, CommandBody* chosen);
 void AddDatastoreCommand(CLI::App* app, CommandBody* chosen);
 void AddSpeculatorCommand(CLI::App* app, CommandBody* chosen);

@@ -109,6 +109,10 @@ std::string_view DescribeFinish(FinishReason reason) {
       return "ended by a stop string";
     case FinishReason::kMaxTokens:
       return "ended at --max-tokens";
+    case FinishReason::kGrammarEnd:
+      return "ended by the grammar";
+    case FinishReason::kGrammarStuck:
+      return "ended because the grammar is too ambiguous";
     case FinishReason::kContextFull:
       return "ended with the context full";
     case FinishReason::kCancelled:

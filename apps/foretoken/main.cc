@@ -44,6 +44,7 @@ int Main(int argc, char** argv) {
   AddVerifyCommand(&app, &chosen);
   AddInspectCommand(&app, &chosen);
   AddDevicesCommand(&app, &chosen);
+  AddCalibrateCommand(&app, &chosen);
   AddPlanCommand(&app, &chosen);
   AddDatastoreCommand(&app, &chosen);
   AddSpeculatorCommand(&app, &chosen);

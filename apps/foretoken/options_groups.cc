@@ -202,9 +202,10 @@ void AddStopOptions(CLI::App* app, GenerationOptions* options) {
 void AddModeOption(CLI::App* app, std::string* mode) {
   app->add_option("--mode", *mode,
                   "ar (autoregressive), sd (speculative), ssd (speculative speculative), ngram "
-                  "(prompt lookup) or auto (the fastest of them, round by round); ssd by default "
-                  "where there is a draft")
-      ->check(OneOf({"ar", "sd", "ssd", "ngram", "auto"}))
+                  "(prompt lookup), sssd (retrieval from prompt, output and a datastore), its "
+                  "rivals rest and trie, or auto (the fastest of ar, sd, ssd and ngram, round by "
+                  "round); ssd by default where there is a draft")
+      ->check(OneOf({"ar", "sd", "ssd", "ngram", "sssd", "rest", "trie", "auto"}))
       ->type_name("MODE")
       ->group("Speculation");
 }

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "commands.h"
+#include "constraint_options.h"
 #include "generation.h"
 #include "options.h"
 #include "prompts.h"
@@ -24,6 +25,7 @@ struct VerifyOptions {
   CoreOptions cores;
   SpeculationOptions speculation;
   GenerationOptions generation;
+  ConstraintOptions constraint;
   std::string modes = "ar,sd,ssd";
   std::string temps = "0,0.7,1.0";
   std::string batches = "1,4,16";
@@ -124,6 +126,7 @@ Status Verify::ReadOptions() {
 }
 
 Status Verify::ReadPrompts() {
+  FT_RETURN_IF_ERROR(Constrain(options_.constraint, *target_, &options_.generation.sampling));
   FT_ASSIGN_OR_RETURN(const std::vector<PromptSet> sets,
                       ReadPromptSets(options_.prompts.files, options_.prompts.words));
   const int limit = target_->model->config().max_positions;
@@ -162,6 +165,7 @@ std::vector<Request> Verify::Requests(const VerifySetting& setting, std::size_t 
     request.prompt = prompts_[i];
     request.sampling = report_.sampler_sets[setting.sampler_set].params;
     request.sampling.temperature = setting.temperature;
+    request.sampling.constraint = options_.generation.sampling.constraint;
     request.sampling.seed = options_.generation.sampling.seed + i;
     request.stop = options_.generation.stop;
     requests.push_back(std::move(request));
@@ -360,6 +364,7 @@ void AddVerifyCommand(CLI::App* app, CommandBody* chosen) {
   AddModelOptions(command, &options->model);
   AddSpeculationOptions(command, &options->speculation);
   AddContextOption(command, &options->speculation);
+  AddConstraintOptions(command, &options->constraint);
   AddStopOptions(command, &options->generation);
   command->add_option("-s,--seed", options->generation.sampling.seed, "Seed of the first prompt")
       ->type_name("N")

@@ -137,9 +137,11 @@ std::string_view FinishName(FinishReason reason) {
     case FinishReason::kEndOfSequence:
     case FinishReason::kStopToken:
     case FinishReason::kStopString:
+    case FinishReason::kGrammarEnd:
       return "stop";
     case FinishReason::kMaxTokens:
     case FinishReason::kContextFull:
+    case FinishReason::kGrammarStuck:
       return "length";
     case FinishReason::kCancelled:
       break;

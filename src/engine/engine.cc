@@ -149,6 +149,10 @@ Status Engine::Impl::Validate(const Request& request) const {
   for (const std::string& stop : request.stop.stop_strings) {
     if (stop.empty()) return InvalidInput("a stop string is empty: give at least one character");
   }
+  if (request.sampling.constraint != nullptr && request.stop.ignore_eos) {
+    return InvalidInput(
+        "ignoring end of sequence does not go with a grammar, which says where the text ends");
+  }
   FT_RETURN_IF_ERROR(ValidatePlan(CompletePlan(request.plan.value_or(options_.plan))));
   return ValidateSamplingParams(request.sampling, vocabulary);
 }
@@ -325,13 +329,15 @@ void Engine::Impl::FollowPlan(Sequence* sequence) {
 }
 
 LiveSequence Engine::Impl::Describe(const Sequence& sequence) const {
+  const ConstraintCursor* constraint = sequence.history.constraint();
   return {.sequence = sequence.id,
           .tokens = sequence.tokens,
           .prompt_tokens = sequence.prompt_tokens,
           .sampling = &sequence.request.sampling,
           .plan = &sequence.plan,
           .draws = sequence.draws,
-          .stop_tokens = sequence.stop_tokens};
+          .stop_tokens = sequence.stop_tokens,
+          .drops_space = constraint != nullptr && constraint->drops_space()};
 }
 
 void Engine::Impl::HealSpeculator() {

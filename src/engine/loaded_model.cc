@@ -29,6 +29,16 @@ std::unique_ptr<Backend> MakeBackend(ThreadPool* pool, Precision precision) {
   return MakeCpuBackend({.pool = pool, .precision = precision});
 }
 
+// `eos` are the end-of-sequence tokens of the model, besides those of the tokenizer.
+ConstraintVocabulary VocabularyOf(const Tokenizer& tokenizer, std::vector<Token> eos) {
+  std::vector<std::string_view> bytes;
+  for (Token token = 0; token < tokenizer.vocabulary(); ++token) {
+    bytes.push_back(tokenizer.IsSpecial(token) ? std::string_view() : tokenizer.TokenBytes(token));
+  }
+  for (const Token token : tokenizer.eos()) eos.push_back(token);
+  return {.trie = TokenTrie(bytes), .end_tokens = std::move(eos)};
+}
+
 // Loads the weights of `source` for `backend`; the tokenizer too where there is one to load.
 Status LoadWeights(const ModelSource& source, LoadedModel* loaded) {
   if (source.directory.empty()) {
@@ -45,6 +55,10 @@ Status LoadWeights(const ModelSource& source, LoadedModel* loaded) {
         source.directory, loaded->tokenizer->vocabulary(), config.vocabulary));
   }
   FT_ASSIGN_OR_RETURN(loaded->model, LlamaModel::Load(folder, config, loaded->backend.get()));
+  loaded->constraints =
+      std::make_unique<ConstraintCompiler>([tokenizer = loaded->tokenizer.get(), eos = config.eos] {
+        return VocabularyOf(*tokenizer, eos);
+      });
   return {};
 }
 
@@ -111,9 +125,9 @@ void Warn(const std::string& sentence) {
   std::fprintf(stderr, "foretoken: warning: %s\n", sentence.c_str());
 }
 
-void Serve(LlamaModel* model, ThreadPool* pool, Channel& channel, const std::atomic<bool>& stop) {
-  pool->Adopt();
-  Speculator speculator(model, &channel);
+void Serve(const LoadedModel& draft, Channel& channel, const std::atomic<bool>& stop) {
+  draft.pool->Adopt();
+  Speculator speculator(draft.model.get(), &channel, draft.constraints.get());
   speculator.Run([](void* flag) { return static_cast<const std::atomic<bool>*>(flag)->load(); },
                  const_cast<std::atomic<bool>*>(&stop));
 }
@@ -128,9 +142,7 @@ Result<std::unique_ptr<SpeculatorHost>> StartHost(EngineOptions* options, const 
   if (options->planner.has_value()) options->costs.draft = MeasureTable(*draft->model);
   if (!setup.process) {
     return ThreadHost::Start(
-        [draft](Channel& channel, const std::atomic<bool>& stop) {
-          Serve(draft->model.get(), draft->pool.get(), channel, stop);
-        },
+        [draft](Channel& channel, const std::atomic<bool>& stop) { Serve(*draft, channel, stop); },
         place);
   }
   std::vector<std::string> command = {setup.executable, "speculator"};
@@ -247,7 +259,7 @@ Status RunSpeculatorProcess(const ModelSource& source, const CoreSet& cores, Pre
   FT_ASSIGN_OR_RETURN(const auto draft, LoadModel(source, cores, precision));
   RingChannel channel(memory->to_engine(), memory->to_speculator());
   const std::atomic<bool> never = false;
-  Serve(draft->model.get(), draft->pool.get(), channel, never);
+  Serve(*draft, channel, never);
   return {};
 }
 

@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "base/thread_pool.h"
 #include "engine/engine.h"
+#include "grammar/constraint_compiler.h"
 #include "model/llama.h"
 #include "tokenizer/tokenizer.h"
 
@@ -19,12 +20,13 @@ struct ModelSource {
   std::string synthetic;  ///< A name that NamedShape knows; used when `directory` is empty.
 };
 
-/// A model with the device it runs on. The tokenizer is null for synthetic models.
+/// A model with the device it runs on. Tokenizer and constraints are null for synthetic models.
 struct LoadedModel {
   std::unique_ptr<ThreadPool> pool;
   std::unique_ptr<Backend> backend;
   std::unique_ptr<Tokenizer> tokenizer;
   std::unique_ptr<LlamaModel> model;
+  std::unique_ptr<ConstraintCompiler> constraints;  ///< Grammars over the tokenizer's vocabulary.
 };
 
 /// Loads a model onto `cores` with the fastest CPU backend of this machine.

@@ -99,7 +99,7 @@ class RejectionTest : public testing::TestWithParam<Setting> {
     auto host = ThreadHost::Start(
         [this](Channel& channel, const std::atomic<bool>& stop) {
           draft_.pool.Adopt();
-          Speculator speculator(draft_.model.get(), &channel);
+          Speculator speculator(draft_.model.get(), &channel, nullptr);
           speculator.Run(
               [](void* flag) { return static_cast<const std::atomic<bool>*>(flag)->load(); },
               const_cast<std::atomic<bool>*>(&stop));

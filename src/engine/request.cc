@@ -12,6 +12,10 @@ std::string_view FinishReasonName(FinishReason reason) {
       return "stop_string";
     case FinishReason::kMaxTokens:
       return "max_tokens";
+    case FinishReason::kGrammarEnd:
+      return "grammar_end";
+    case FinishReason::kGrammarStuck:
+      return "grammar_stuck";
     case FinishReason::kContextFull:
       return "context_full";
     case FinishReason::kCancelled:

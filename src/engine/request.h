@@ -30,7 +30,9 @@ enum class FinishReason {
   kStopToken,
   kStopString,
   kMaxTokens,
-  kContextFull,  ///< The model's or the engine's context limit.
+  kGrammarEnd,    ///< The output matches its grammar, and nothing can follow.
+  kGrammarStuck,  ///< The grammar is too ambiguous to be followed any further (StateGraph).
+  kContextFull,   ///< The model's or the engine's context limit.
   kCancelled,
 };
 std::string_view FinishReasonName(FinishReason reason);
@@ -91,9 +93,10 @@ struct RoundRecord {
   const SpeculationPlan* plan = nullptr;  ///< That the proposal was made by.
   const Proposal* proposal = nullptr;     ///< What was verified.
   Outcome outcome;
-  int accepted = 0;           ///< Proposal tokens on the accepted path.
-  std::optional<bool> hit;    ///< Of the cache lookup of this outcome (SSD).
-  std::int64_t round_ns = 0;  ///< Since the end of the pass before.
+  int accepted = 0;             ///< Proposal tokens on the accepted path.
+  std::optional<int> hit_rank;  ///< On a hit: how many likelier bonus tokens were prepared there.
+  std::optional<bool> hit;      ///< Of the cache lookup of this outcome (SSD).
+  std::int64_t round_ns = 0;    ///< Since the end of the pass before.
 };
 
 /// Told of a request's progress by the engine's thread, after the next round's speculation is on

@@ -134,6 +134,7 @@ void Engine::Impl::AppendRows(Sequence* sequence) {
 
 void Engine::Impl::Verify(Sequence* sequence, const float* logits) {
   sequence->hit.reset();
+  sequence->hit_rank.reset();
   if (!sequence->verifies) {
     sequence->kv.cursor.committed += sequence->pass_rows;
     return;
@@ -258,6 +259,7 @@ void Engine::Impl::ReportRound(const Sequence& sequence) {
                                                    .proposal = &sequence.verified,
                                                    .outcome = sequence.outcome,
                                                    .accepted = sequence.accepted,
+                                                   .hit_rank = sequence.hit_rank,
                                                    .hit = sequence.hit,
                                                    .round_ns = round_ns_});
 }

@@ -121,6 +121,7 @@ void Engine::Impl::LookUp(Sequence* sequence) {
   const bool full = sequence->verified.FirstChild(sequence->outcome.node) == 0;
   ++(full ? stats.lookups_full : stats.lookups_partial);
   sequence->hit = prepared != nullptr;
+  sequence->hit_rank = speculator_->RankOf(sequence->id, prepared);
   if (prepared == nullptr) return;
   ++(full ? stats.hits_full : stats.hits_partial);
   sequence->proposal = prepared->proposal;

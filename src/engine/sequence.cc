@@ -32,6 +32,11 @@ Sequence::Sequence(SequenceId sequence_id, Request new_request, const Speculatio
   tokens.reserve(std::min<std::size_t>(
       max_context, request.prompt.size() + static_cast<std::size_t>(request.stop.max_tokens)));
   history.AddPrompt(request.prompt);
+  if (request.sampling.constraint != nullptr) {
+    const bool drops_space =
+        tokenizer != nullptr && !request.continues_text && tokenizer->DropsLeadingSpace();
+    history.Constrain(request.sampling.constraint, drops_space);
+  }
   if (tokenizer != nullptr) decoder_.emplace(tokenizer, request.continues_text);
   stats.prompt_tokens = prompt_tokens;
 }
@@ -48,6 +53,11 @@ int Sequence::NodeLimit() const {
 std::optional<FinishReason> Sequence::EndAfter(Token token, int outputs) const {
   if (Contains(request.stop.stop_tokens, token)) return FinishReason::kStopToken;
   if (Contains(stop_tokens, token)) return FinishReason::kEndOfSequence;
+  if (const ConstraintCursor* constraint = history.constraint(); constraint != nullptr) {
+    if (!constraint->MayContinue()) {
+      return constraint->MayEnd() ? FinishReason::kGrammarEnd : FinishReason::kGrammarStuck;
+    }
+  }
   if (outputs >= request.stop.max_tokens) return FinishReason::kMaxTokens;
   if (prompt_tokens + outputs >= max_context_) return FinishReason::kContextFull;
   return std::nullopt;

@@ -79,6 +79,7 @@ class Sequence {
   StaticVector<std::int8_t, kMaxProposal + 1> verified_nodes;  ///< Where each was chosen.
   Proposal verified;                                           ///< What the pass verified.
   int accepted = 0;                                            ///< Nodes on the accepted path.
+  std::optional<int> hit_rank;                                 ///< RoundRecord's.
   std::optional<bool> hit;  ///< Whether the speculation cache knew the outcome, if it was asked.
 
  private:

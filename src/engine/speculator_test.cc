@@ -41,7 +41,7 @@ class SpeculatorTest : public testing::TestWithParam<std::tuple<float, int>> {
     auto host = ThreadHost::Start(
         [draft_model](Channel& channel, const std::atomic<bool>& stop) {
           draft_model->pool->Adopt();
-          Speculator speculator(draft_model->model.get(), &channel);
+          Speculator speculator(draft_model->model.get(), &channel, nullptr);
           speculator.Run(
               [](void* flag) { return static_cast<const std::atomic<bool>*>(flag)->load(); },
               const_cast<std::atomic<bool>*>(&stop));

@@ -210,10 +210,4 @@ std::span<const std::uint64_t> ConstraintCursor::Mask(std::span<const Token> pat
   return constraint_->Mask(state);
 }
 
-bool ConstraintCursor::Complete() const {
-  return constraint_->MayEnd(State()) && !constraint_->MayContinue(State());
-}
-
-bool ConstraintCursor::MayEnd() const { return constraint_->MayEnd(State()); }
-
 }  // namespace foretoken

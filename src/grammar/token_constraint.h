@@ -107,10 +107,11 @@ class ConstraintCursor {
   /// `path`. Valid until the constraint is used again.
   std::span<const std::uint64_t> Mask(std::span<const Token> path) const;
 
-  /// The text is a whole one and nothing but the end can follow.
-  bool Complete() const;
   /// The text may end here.
-  bool MayEnd() const;
+  bool MayEnd() const { return constraint_->MayEnd(State()); }
+  /// A longer text may follow. With neither, a token was pushed that is not allowed, or the
+  /// grammar is too ambiguous (StateGraph).
+  bool MayContinue() const { return constraint_->MayContinue(State()); }
 
  private:
   StateGraph::State State() const;

@@ -17,6 +17,7 @@ void TokenHistory::AddPrompt(std::span<const Token> tokens) {
 void TokenHistory::AddOutput(Token token) {
   See(token);
   ++output_[token];
+  if (constraint_.has_value()) constraint_->Push(token);
 }
 
 void TokenHistory::See(Token token) {

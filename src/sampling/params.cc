@@ -36,6 +36,12 @@ Status ValidateSamplingParams(const SamplingParams& params, int vocabulary) {
           fmt::format("logit_bias of token {} is {}; it must be finite.", token, bias));
     }
   }
+  if (params.constraint != nullptr && params.constraint->vocabulary() > vocabulary) {
+    return InvalidInput(
+        fmt::format("the grammar was compiled for {} tokens, but this model has {}: compile it for "
+                    "this model's tokenizer",
+                    params.constraint->vocabulary(), vocabulary));
+  }
   if (params.top_logprobs < -1 || params.top_logprobs > kMaxTopLogprobs) {
     return InvalidInput(
         fmt::format("top_logprobs is {}; it must be between 0 and {}, or -1 for none.",

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "base/result.h"
 #include "base/types.h"
+#include "grammar/token_constraint.h"
 
 namespace foretoken {
 
@@ -13,8 +15,8 @@ inline constexpr int kMaxTopLogprobs = 100;
 
 /// Every option that shapes the distribution of the next token. The defaults are greedy.
 /// Order of application: repetition penalty (positive logits divided, negative multiplied),
-/// frequency and presence penalty, logit bias; then, on the probabilities at the temperature,
-/// top-k, top-p over what top-k keeps, and min-p.
+/// frequency and presence penalty, logit bias, constraint; then, on the probabilities at the
+/// temperature, top-k, top-p over what top-k keeps, and min-p.
 struct SamplingParams {
   float temperature = 0.0F;  ///< 0 is greedy.
   int top_k = 0;             ///< Keep the k most likely tokens; 0 keeps all.
@@ -24,6 +26,9 @@ struct SamplingParams {
   float frequency_penalty = 0.0F;   ///< Per occurrence in the output.
   float presence_penalty = 0.0F;    ///< Once for any occurrence in the output.
   std::vector<std::pair<Token, float>> logit_bias;
+  /// What the output must match: tokens that do not fit are left out. May be null; used by one
+  /// engine (TokenConstraint).
+  std::shared_ptr<TokenConstraint> constraint;
   std::uint64_t seed = 0;
   int top_logprobs = -1;  ///< -1: none; 0: of the chosen token; n: and of the n most likely.
 

@@ -1,5 +1,6 @@
 #include "sampling/sampler.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "base/check.h"
@@ -14,6 +15,17 @@ float Penalize(float logit, const SamplingParams& params, int output_count) {
   if (output_count == 0) return logit;
   return logit - params.frequency_penalty * static_cast<float>(output_count) -
          params.presence_penalty;
+}
+
+// Sets the logits of tokens whose bit is not set to -inf; those that have no bit, too.
+void LeaveOut(std::span<const std::uint64_t> allowed, std::span<float> logits) {
+  for (std::size_t begin = 0; begin < logits.size(); begin += 64) {
+    const std::uint64_t word = begin / 64 < allowed.size() ? allowed[begin / 64] : 0;
+    const std::size_t count = std::min<std::size_t>(64, logits.size() - begin);
+    for (std::size_t i = 0; i < count; ++i) {
+      logits[begin + i] = (word >> i & 1) != 0 ? logits[begin + i] : kMinusInfinity;
+    }
+  }
 }
 
 }  // namespace
@@ -43,13 +55,17 @@ std::size_t Sampler::Rank(const float* logits, const SamplingParams& params,
 const float* Sampler::Process(const float* logits, const SamplingParams& params,
                               const TokenHistory& history, std::span<const Token> path) {
   const bool filters = params.has_filters() && params.temperature > 0.0F;
-  if (!params.has_penalties() && params.logit_bias.empty() && !filters) return logits;
+  const ConstraintCursor* constraint = history.constraint();
+  if (!params.has_penalties() && params.logit_bias.empty() && !filters && constraint == nullptr) {
+    return logits;
+  }
   for (int i = 0; i < vocabulary_; ++i) {
     processed_[i] =
         logits[i] == logits[i] ? logits[i] : kMinusInfinity;  // NaN differs from itself.
   }
   if (params.has_penalties()) ApplyPenalties(params, history, path);
   for (const auto& [token, bias] : params.logit_bias) processed_[token] += bias;
+  if (constraint != nullptr) LeaveOut(constraint->Mask(path), processed_);
   if (filters) filter_.Apply(params, processed_.data());
   return processed_.data();
 }

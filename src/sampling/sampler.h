@@ -1,27 +1,41 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "backend/backend.h"
 #include "base/types.h"
+#include "grammar/token_constraint.h"
 #include "sampling/filter.h"
 #include "sampling/params.h"
 
 namespace foretoken {
 
-/// The tokens a sequence's penalties look at, as counts. Grows with the emitted prefix only.
+/// What the sampler must know of a sequence's prefix: the tokens that penalties look at, as counts,
+/// and where the output stands in its constraint. Grows with the emitted prefix only.
 class TokenHistory {
  public:
   /// Allocates here only.
   explicit TokenHistory(int vocabulary);
+
+  /// The output is to match `constraint`; before the first AddOutput. `drops_space` as in
+  /// ConstraintCursor.
+  void Constrain(std::shared_ptr<TokenConstraint> constraint, bool drops_space) {
+    constraint_.emplace(std::move(constraint), drops_space);
+  }
 
   void AddPrompt(std::span<const Token> tokens);
   void AddOutput(Token token);
 
   bool InPrompt(Token token) const { return prompt_[token] != 0; }
   int OutputCount(Token token) const { return output_[token]; }
+  /// nullptr where there is none.
+  const ConstraintCursor* constraint() const {
+    return constraint_.has_value() ? &*constraint_ : nullptr;
+  }
   /// Distinct tokens seen, in first-seen order: penalties touch these and no others.
   std::span<const Token> seen() const { return seen_; }
 
@@ -30,6 +44,7 @@ class TokenHistory {
   std::vector<std::uint8_t> prompt_;
   std::vector<std::int32_t> output_;
   std::vector<Token> seen_;
+  std::optional<ConstraintCursor> constraint_;
 };
 
 /// A token and its probability.
@@ -46,7 +61,8 @@ class Sampler {
   Sampler(Backend* backend, int vocabulary);
 
   /// The token at `position`; -1 where every logit is -inf or NaN (NaN counts as -inf). `path` are
-  /// tokens after the history (a draft branch) that penalties must count as output. `logits`
+  /// tokens after the history (a draft branch) that penalties and the constraint must count as
+  /// output. `logits`
   /// [vocabulary] are not changed.
   Candidate Choose(const float* logits, const SamplingParams& params, const TokenHistory& history,
                    std::span<const Token> path, std::uint64_t position);
@@ -72,8 +88,8 @@ class Sampler {
   Token ChooseByWeight(std::span<float> weights, std::uint64_t seed, std::uint64_t position);
 
  private:
-  /// Returns logits after penalties, bias and filters (filtered tokens are -inf); `logits` itself
-  /// where no option is set.
+  /// Returns logits after penalties, bias, constraint and filters (what is left out is -inf);
+  /// `logits` itself where no option is set.
   const float* Process(const float* logits, const SamplingParams& params,
                        const TokenHistory& history, std::span<const Token> path);
   void ApplyPenalties(const SamplingParams& params, const TokenHistory& history,

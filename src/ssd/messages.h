@@ -23,6 +23,7 @@ enum class MessageKind : std::uint32_t {
   kOpen,
   kOpenTokens,
   kOpenBias,
+  kOpenGrammar,
   kOutcome,
   kClose,
   kShutdown,
@@ -36,6 +37,7 @@ enum class MessageKind : std::uint32_t {
 inline constexpr int kMaxStopTokens = 16;
 inline constexpr int kTokensPerRecord = 896;
 inline constexpr int kBiasPerRecord = 448;
+inline constexpr int kGrammarBytesPerRecord = 3584;
 inline constexpr int kMaxBranchRows = 32;  ///< Of one draft pass.
 inline constexpr int kMaxBranchTokens = kMaxBranchRows * kMaxTreeWidth;
 
@@ -55,7 +57,8 @@ struct ConfigureMessage {
 };
 
 /// A sequence begins (or begins again after a restart) at `epoch`, with `tokens` committed tokens
-/// to follow in kOpenTokens records and `biases` in kOpenBias records.
+/// to follow in kOpenTokens records, `biases` in kOpenBias records and, before the tokens,
+/// `grammar_bytes` of the constraint's grammar in kOpenGrammar records.
 struct OpenMessage {
   MessageKind kind = MessageKind::kOpen;
   std::uint32_t epoch = 0;
@@ -63,6 +66,8 @@ struct OpenMessage {
   std::int32_t tokens = 0;
   std::int32_t prompt_tokens = 0;  ///< The first of them; the rest are output.
   std::int32_t biases = 0;
+  std::int32_t grammar_bytes = 0;
+  bool drops_space = false;  ///< As in ConstraintCursor.
   float temperature = 0;
   std::int32_t top_k = 0;
   float top_p = 1;
@@ -90,6 +95,12 @@ struct OpenBiasMessage {
   MessageKind kind = MessageKind::kOpenBias;
   SequenceId sequence = 0;
   StaticVector<Bias, kBiasPerRecord> biases;
+};
+
+struct OpenGrammarMessage {
+  MessageKind kind = MessageKind::kOpenGrammar;
+  SequenceId sequence = 0;
+  StaticVector<char, kGrammarBytesPerRecord> text;
 };
 
 /// The outcome of a round and what the engine verifies next. `epoch` is that of the next round:

@@ -33,6 +33,7 @@ SpeculatedSequence::SpeculatedSequence(const OpenMessage& open, const ConfigureM
       epoch(open.epoch),
       draws(open.draws),
       sampling(SamplingOf(open)),
+      drops_space(open.drops_space),
       history(vocabulary),
       plan_(open.plan),
       max_branches_(config.max_cache_budget),
@@ -40,6 +41,7 @@ SpeculatedSequence::SpeculatedSequence(const OpenMessage& open, const ConfigureM
       announced_tokens_(open.tokens),
       announced_prompt_(open.prompt_tokens),
       announced_biases_(open.biases),
+      announced_grammar_(open.grammar_bytes),
       stop_tokens_(open.stop_tokens),
       scratch_rankings_(scratch_capacity_) {
   opening_.reserve(announced_tokens_);
@@ -62,8 +64,13 @@ void SpeculatedSequence::AddBiases(std::span<const OpenBiasMessage::Bias> biases
   for (const auto& bias : biases) sampling.logit_bias.emplace_back(bias.token, bias.value);
 }
 
+bool SpeculatedSequence::AddGrammar(std::string_view text) {
+  grammar += text;
+  return grammar.size() == announced_grammar_;
+}
+
 bool SpeculatedSequence::complete() const {
-  return trunk.committed() >= announced_tokens_ &&
+  return trunk.committed() >= announced_tokens_ && grammar.size() == announced_grammar_ &&
          static_cast<std::int32_t>(sampling.logit_bias.size()) == announced_biases_;
 }
 

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "draft/draft_model.h"
@@ -32,9 +34,11 @@ class SpeculatedSequence {
  public:
   SpeculatedSequence(const OpenMessage& open, const ConfigureMessage& config, int vocabulary);
 
-  /// Takes in prompt and output so far; complete() once all announced tokens and biases are here.
+  /// Takes in prompt and output so far; complete() once all that was announced is here.
   void AddTokens(std::span<const Token> tokens, DraftModel& draft);
   void AddBiases(std::span<const OpenBiasMessage::Bias> biases);
+  /// Takes in a part of the constraint's grammar. True once all of it is here.
+  bool AddGrammar(std::string_view text);
   bool complete() const;
 
   /// Moves on to the next round. If a branch was prepared for the outcome, its rows become those of
@@ -77,9 +81,11 @@ class SpeculatedSequence {
 
   SequenceId id = 0;
   std::uint32_t epoch = 0;
-  const bool draws;  ///< Proposals are drawn, to be verified by rejection.
-  bool jit = false;  ///< The engine waits for a proposal, which grows as the trunk's tree.
-  SamplingParams sampling;
+  const bool draws;         ///< Proposals are drawn, to be verified by rejection.
+  bool jit = false;         ///< The engine waits for a proposal, which grows as the trunk's tree.
+  SamplingParams sampling;  ///< Its constraint, if any, is in `history`.
+  std::string grammar;
+  bool drops_space = false;
   TokenHistory history;
   DraftTrunk trunk;  ///< With the tree under verification.
   SequenceKv scratch;
@@ -103,6 +109,7 @@ class SpeculatedSequence {
   std::int32_t announced_tokens_;
   std::int32_t announced_prompt_;
   std::int32_t announced_biases_;
+  std::size_t announced_grammar_;
   std::vector<Token> opening_;  // Tokens of the Open records until all are here.
   StaticVector<Token, kMaxStopTokens> stop_tokens_;
   std::uint64_t expanded_ = 0;                      // A bit for each node that has its branches.

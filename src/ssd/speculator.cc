@@ -29,7 +29,8 @@ bool ChannelReadable(void* channel) { return static_cast<Channel*>(channel)->Rea
 
 }  // namespace
 
-Speculator::Speculator(LlamaModel* draft, Channel* channel) : model_(draft), channel_(channel) {}
+Speculator::Speculator(LlamaModel* draft, Channel* channel, ConstraintCompiler* constraints)
+    : model_(draft), channel_(channel), constraints_(constraints) {}
 Speculator::~Speculator() = default;
 
 void Speculator::Run(bool (*stop)(void* context), void* context) {
@@ -73,6 +74,13 @@ bool Speculator::Handle(std::span<const std::byte> record) {
   } else if (const auto* biases = As<OpenBiasMessage>(record); kind == MessageKind::kOpenBias) {
     SpeculatedSequence* sequence = biases == nullptr ? nullptr : Find(biases->sequence);
     if (sequence != nullptr) sequence->AddBiases(biases->biases);
+  } else if (const auto* grammar = As<OpenGrammarMessage>(record);
+             kind == MessageKind::kOpenGrammar) {
+    SpeculatedSequence* sequence = grammar == nullptr ? nullptr : Find(grammar->sequence);
+    if (sequence != nullptr &&
+        sequence->AddGrammar({grammar->text.begin(), grammar->text.size()})) {
+      Constrain(sequence);
+    }
   } else if (const auto* outcome = As<OutcomeMessage>(record); kind == MessageKind::kOutcome) {
     SpeculatedSequence* sequence = outcome == nullptr ? nullptr : Find(outcome->sequence);
     if (sequence != nullptr && sequence->complete() && !outcome->committed.empty()) {
@@ -111,6 +119,14 @@ void Speculator::Open(const OpenMessage& message) {
   if (!config_.has_value() || Find(message.sequence) != nullptr) return;
   sequences_.push_back(
       std::make_unique<SpeculatedSequence>(message, *config_, model_->config().vocabulary));
+}
+
+void Speculator::Constrain(SpeculatedSequence* sequence) {
+  if (constraints_ == nullptr) return;
+  auto constraint = constraints_->Compile(sequence->grammar);
+  // Without it the draft proposes what the target will not take: slower, not wrong.
+  if (!constraint.ok()) return;
+  sequence->history.Constrain(std::move(constraint).value(), sequence->drops_space);
 }
 
 SpeculatedSequence* Speculator::Find(SequenceId sequence) {

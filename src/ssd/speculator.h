@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "draft/draft_model.h"
+#include "grammar/constraint_compiler.h"
 #include "ssd/channel.h"
 #include "ssd/row_cost.h"
 #include "ssd/speculated_sequence.h"
@@ -21,7 +22,9 @@ namespace foretoken {
 /// Runs on one thread with its own device; everything it knows came through the channel.
 class Speculator {
  public:
-  Speculator(LlamaModel* draft, Channel* channel);
+  /// `constraints`, for the draft's vocabulary, may be null: sequences with a grammar are then
+  /// drafted without it.
+  Speculator(LlamaModel* draft, Channel* channel, ConstraintCompiler* constraints);
   ~Speculator();
 
   /// Serves the channel until a shutdown message comes or `stop` returns true (asked at least
@@ -50,6 +53,7 @@ class Speculator {
   bool Handle(std::span<const std::byte> record);
   void Reserve();
   void Open(const OpenMessage& message);
+  void Constrain(SpeculatedSequence* sequence);
   SpeculatedSequence* Find(SequenceId sequence);
 
   /// One draft pass over the rows that matter most. False when there is nothing to prepare.
@@ -74,6 +78,7 @@ class Speculator {
 
   LlamaModel* model_;
   Channel* channel_;
+  ConstraintCompiler* constraints_;
   std::optional<ConfigureMessage> config_;
   std::unique_ptr<DraftModel> draft_;
   std::vector<std::unique_ptr<SpeculatedSequence>> sequences_;

@@ -99,11 +99,15 @@ void SpeculatorClient::Open(const LiveSequence& sequence) {
 
 void SpeculatorClient::SendOpen(const LiveSequence& sequence, std::uint32_t epoch) {
   const SamplingParams& sampling = *sequence.sampling;
+  const std::string_view grammar =
+      sampling.constraint == nullptr ? std::string_view() : sampling.constraint->grammar();
   OpenMessage open{.epoch = epoch,
                    .sequence = sequence.sequence,
                    .tokens = static_cast<std::int32_t>(sequence.tokens.size()),
                    .prompt_tokens = sequence.prompt_tokens,
                    .biases = static_cast<std::int32_t>(sampling.logit_bias.size()),
+                   .grammar_bytes = static_cast<std::int32_t>(grammar.size()),
+                   .drops_space = sequence.drops_space,
                    .temperature = sampling.temperature,
                    .top_k = sampling.top_k,
                    .top_p = sampling.top_p,
@@ -126,6 +130,11 @@ void SpeculatorClient::SendOpen(const LiveSequence& sequence, std::uint32_t epoc
     for (std::size_t i = begin; i < end; ++i) {
       message.biases.push_back({sampling.logit_bias[i].first, sampling.logit_bias[i].second});
     }
+    Send(message);
+  }
+  for (std::size_t begin = 0; begin < grammar.size(); begin += kGrammarBytesPerRecord) {
+    OpenGrammarMessage message{.sequence = sequence.sequence, .text = {}};
+    for (const char c : grammar.substr(begin, kGrammarBytesPerRecord)) message.text.push_back(c);
     Send(message);
   }
   for (std::size_t begin = 0; begin < sequence.tokens.size(); begin += kTokensPerRecord) {
@@ -200,6 +209,18 @@ const ProposalLaws* SpeculatorClient::LawsOf(SequenceId sequence,
 const PreparedBranch* SpeculatorClient::Lookup(SequenceId sequence, Outcome outcome) const {
   const Slot* slot = Find(sequence);
   return slot == nullptr ? nullptr : slot->cache.Lookup(outcome);
+}
+
+std::optional<int> SpeculatorClient::RankOf(SequenceId sequence,
+                                            const PreparedBranch* branch) const {
+  const Slot* slot = Find(sequence);
+  if (slot == nullptr || branch == nullptr) return std::nullopt;
+  int rank = 0;
+  for (const PreparedBranch& other : slot->cache.branches()) {
+    if (&other == branch) break;
+    rank += other.outcome.node == branch->outcome.node ? 1 : 0;
+  }
+  return rank;
 }
 
 void SpeculatorClient::PreparedAt(SequenceId sequence, int node,

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -39,6 +40,7 @@ struct LiveSequence {
   const SpeculationPlan* plan = nullptr;
   bool draws = false;  ///< Verified by rejection.
   std::span<const Token> stop_tokens;
+  bool drops_space = false;  ///< As in ConstraintCursor.
 };
 
 /// The engine's side of SSD: tells the speculator of outcomes and keeps the speculation cache that
@@ -66,6 +68,10 @@ class SpeculatorClient {
 
   /// The laws of that branch's proposal, as far as they have arrived; for sequences that draw.
   const ProposalLaws* LawsOf(SequenceId sequence, const PreparedBranch& branch) const;
+
+  /// How many bonus tokens were prepared before `branch`, likelier ones, at its node; none for
+  /// null.
+  std::optional<int> RankOf(SequenceId sequence, const PreparedBranch* branch) const;
 
   /// Bonus tokens prepared at `node` in the current round: for scripted runs.
   void PreparedAt(SequenceId sequence, int node, std::vector<Token>* bonuses) const;

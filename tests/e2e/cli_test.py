@@ -55,7 +55,8 @@ class CliTest(unittest.TestCase):
 class GoodInput(CliTest):
     def test_help_of_every_command(self):
         top = self.succeed("--help").stdout
-        for command in ("run", "chat", "demo", "bench", "verify", "inspect", "devices", "plan"):
+        for command in ("run", "chat", "demo", "bench", "verify", "inspect", "devices", "plan",
+                        "calibrate"):
             self.assertIn(f"  {command} ", top)
             self.assertIn("Usage: foretoken " + command, self.succeed(command, "--help").stdout)
         self.assertNotIn("speculator", top)
@@ -116,6 +117,33 @@ class GoodInput(CliTest):
                          report["memory"]["kv_bytes_per_token"] * report["context"])
         self.assertEqual(report["tokenizer"]["kind"], "SentencePiece")
         self.assertEqual(len(report["tokenizer"]["fingerprint"]), 64)
+
+    def test_calibrate_feeds_plan(self):
+        measured = self.folder / "calibration.json"
+        page = self.folder / "page.html"
+        table = self.succeed("calibrate", "--limit", 1, "-n", 24, "-k", 3, "--temps", "0.7",
+                             "-o", measured, "--html", page).stdout
+        self.assertIn("0.7", table)
+        calibration = json.loads(measured.read_text())
+        (setting,) = calibration["settings"]
+        hits = setting["draft"]["hit_partial"]
+        self.assertEqual(hits, sorted(hits))
+        self.assertTrue(0 < setting["draft"]["acceptance"][0] < 1)
+        self.assertIn("<svg", page.read_text())
+        self.assertIn("ssd", self.succeed("plan", "--calibration", measured).stdout)
+        self.refuse("calibrate", "--temps", "warm", saying="is not a temperature")
+
+    def test_run_learns_into_a_datastore(self):
+        store = self.folder / "store"
+        story = ("run", "-n", 48, "--mode", "sssd", "--json", "-p", "Once upon a time,")
+        first = json.loads(self.succeed(*story, "--datastore", store, "--learn").stdout)
+        second = json.loads(self.succeed(*story, "--datastore", store).stdout)
+        plain = json.loads(self.succeed(*story[:4], "ar", *story[5:]).stdout)
+        self.assertEqual(first["text"], plain["text"])
+        self.assertEqual(second["text"], plain["text"])
+        # What was learned is proposed again: a repeat takes far fewer rounds.
+        self.assertLess(second["stats"]["rounds"], first["stats"]["rounds"] / 2)
+        self.refuse(*story, "--learn", saying="--datastore")
 
     def test_plan_simulates_the_papers_setting(self):
         page = self.folder / "plan.html"

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "engine/engine.h"
+#include "planner/calibration.h"
+
+namespace foretoken {
+
+/// Rounds in which one kind of proposal was verified, counted.
+class ProposalCounter {
+ public:
+  /// A round of a chain that was cut by nothing but verification.
+  void Add(const RoundRecord& round);
+
+  int rounds() const { return rounds_; }
+  /// Acceptance by position and hit rates by fan-out; unmeasured without a round.
+  ProposerMeasurement Measurement() const;
+
+ private:
+  struct Lookups {
+    int count = 0;
+    std::array<int, kMaxFanout> at_rank{};
+    std::vector<double> HitRates() const;
+  };
+  int rounds_ = 0;
+  std::array<int, ProposerModel::kMaxPositions> trials_{};
+  std::array<int, ProposerModel::kMaxPositions> accepted_{};
+  Lookups partial_;
+  Lookups full_;
+};
+
+/// What a calibration run generates.
+struct CalibrationTask {
+  std::vector<std::vector<Token>> prompts;
+  SamplingParams sampling;
+  StopRules stop;
+  int lookahead = 6;
+  /// How long the speculator is given in every round, so that all candidates are prepared whatever
+  /// the speeds of the two devices: rates are then the models', not the machine's.
+  std::int64_t settle_ns = 0;
+  std::function<void()> on_prompt;  ///< Called after each prompt.
+};
+
+/// Acceptance and hits of the draft, of prompt lookup and of random proposals as `task` samples,
+/// verified as the engine does. Needs an engine that offers mode ssd with room for kMaxFanout
+/// branches at each of K + 1 nodes.
+Result<CalibratedSetting> MeasureRates(Engine& engine, const CalibrationTask& task);
+
+/// Host time of a round, and how much slower target passes are beside a working draft, from the
+/// prompts of `task`, without the settling. Adds them to `times`, which has the passes' times.
+Status MeasureOverheads(Engine& engine, const CalibrationTask& task, CostModel* times);
+
+}  // namespace foretoken

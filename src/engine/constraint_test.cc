@@ -1,0 +1,257 @@
+// Constrained decoding through the whole engine: every mode emits AR's tokens, and every output
+// matches.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/engine_testing.h"
+#include "engine/random_schema_testing.h"
+#include "grammar/json_schema.h"
+#include "grammar/state_graph.h"
+
+namespace foretoken {
+namespace {
+
+constexpr const char* kStoryGrammar = R"(
+root ::= sentence{2,4} "The end."
+sentence ::= [A-Z] [a-z]{0,8} (" " word){2,9} ("." | "!" | "?") " "
+word ::= [a-z]{1,9} | "\"" word "\""
+)";
+
+std::shared_ptr<TokenConstraint> Compile(const std::string& grammar) {
+  auto constraint = BundledTarget()->constraints->Compile(grammar);
+  EXPECT_TRUE(constraint.ok()) << constraint.error().message;
+  return *constraint;
+}
+
+bool Matches(const std::string& grammar, const std::string& text, bool whole) {
+  const auto automaton = Automaton::Compile(*ParseGrammar(grammar), 16);
+  StateGraph graph(&*automaton);
+  const auto state = graph.Next(graph.start(), text);
+  return whole ? graph.MayEnd(state) : state != StateGraph::kDead;
+}
+
+struct Setting {
+  std::string name;
+  SamplingParams sampling;
+  std::string grammar;
+  StopRules stop{.max_tokens = 80};
+  bool continues_text = true;
+};
+
+std::vector<Setting> Settings() {
+  const std::string json = JsonObjectGrammar();
+  SamplingParams shaped{.temperature = 0.9F, .top_k = 40, .top_p = 0.9F, .seed = 5};
+  shaped.repetition_penalty = 1.1F;
+  shaped.logit_bias = {{300, 2.0F}};
+  return {{"greedy story", {}, kStoryGrammar},
+          {"story", {.temperature = 1.0F, .seed = 3}, kStoryGrammar},
+          {"answer", {.temperature = 0.8F, .seed = 4}, kStoryGrammar, {.max_tokens = 80}, false},
+          {"json", {.temperature = 1.0F, .seed = 7}, json},
+          {"shaped", shaped, kStoryGrammar},
+          {"stop string",
+           {.temperature = 0.7F, .seed = 9},
+           kStoryGrammar,
+           {.max_tokens = 80, .stop_strings = {"and", "ed "}}}};
+}
+
+std::vector<Collector::Output> RunAll(Engine& engine, const Setting& setting) {
+  Collector collector;
+  std::vector<SequenceId> ids;
+  for (const auto& prompt : StoryPrompts()) {
+    SamplingParams sampling = setting.sampling;
+    sampling.seed += ids.size();
+    sampling.constraint = Compile(setting.grammar);
+    const auto id = engine.Submit({.prompt = prompt,
+                                   .sampling = sampling,
+                                   .stop = setting.stop,
+                                   .continues_text = setting.continues_text,
+                                   .listener = &collector});
+    EXPECT_TRUE(id.ok()) << id.error().message;
+    ids.push_back(*id);
+  }
+  engine.RunUntilIdle();
+  EXPECT_TRUE(engine.CheckIdle().ok());
+  std::vector<Collector::Output> outputs;
+  for (const SequenceId id : ids) outputs.push_back(collector.outputs[id]);
+  return outputs;
+}
+
+const std::vector<Collector::Output>& Truth(const Setting& setting) {
+  static std::map<std::string, std::vector<Collector::Output>> known;
+  auto& truth = known[setting.name];
+  if (truth.empty()) {
+    const auto engine =
+        MakeEngine(Mode::kAr, {.max_batch = 1, .prefix_cache = false}, BundledTarget(), {});
+    truth = RunAll(**engine, setting);
+  }
+  return truth;
+}
+
+struct Case {
+  std::string name;
+  Mode mode;
+  EngineOptions options;
+  std::int64_t delay_us = 0;
+};
+
+class Constrained : public testing::TestWithParam<Case> {};
+
+TEST_P(Constrained, EveryTokenEqualsAr) {
+  DraftSetup draft = BundledDraft();
+  draft.delay_us = GetParam().delay_us;
+  const auto engine = MakeEngine(GetParam().mode, GetParam().options, BundledTarget(), draft);
+  ASSERT_TRUE(engine.ok()) << engine.error().message;
+  int accepted = 0;
+  for (const Setting& setting : Settings()) {
+    const auto outputs = RunAll(**engine, setting);
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      EXPECT_EQ(outputs[i].tokens, Truth(setting)[i].tokens) << setting.name << " " << i;
+      EXPECT_EQ(outputs[i].text, Truth(setting)[i].text) << setting.name << " " << i;
+      EXPECT_EQ(outputs[i].reason, Truth(setting)[i].reason) << setting.name << " " << i;
+      accepted += outputs[i].stats.accepted;
+    }
+  }
+  if (GetParam().mode == Mode::kSd) {
+    EXPECT_GT(accepted, 200);  // The draft obeys the grammar too.
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Modes, Constrained,
+    testing::Values(
+        Case{"ArBatch4", Mode::kAr, {.max_batch = 4}}, Case{"Sd", Mode::kSd, {.max_batch = 3}},
+        Case{"Ssd", Mode::kSsd, {.max_batch = 3}},
+        Case{"SsdNgram", Mode::kSsd, {.plan = {.fallback = Fallback::kNgram}, .max_batch = 2}},
+        Case{"SsdSlowSpeculator", Mode::kSsd, {.max_batch = 2}, 3000},
+        Case{"SsdTinyPool", Mode::kSsd, {.max_batch = 5, .max_context = 160, .kv_tokens = 192}}),
+    [](const auto& test) { return test.param.name; });
+
+TEST(Constraint, OutputsMatchAndEndWithTheGrammar) {
+  int ended = 0;
+  for (const Setting& setting : Settings()) {
+    for (const Collector::Output& output : Truth(setting)) {
+      const bool whole = output.reason == FinishReason::kGrammarEnd;
+      ended += whole ? 1 : 0;
+      // The prompts continue: their text's own leading space would show.
+      EXPECT_TRUE(Matches(setting.grammar, output.text, whole)) << setting.name << output.text;
+    }
+  }
+  EXPECT_GT(ended, 5);
+}
+
+// The truth, one token right and one wrong per level.
+class TreeDrafter : public Drafter {
+ public:
+  explicit TreeDrafter(std::vector<std::vector<Token>> full) : full_(std::move(full)) {}
+  void Propose(std::span<DraftContext> contexts) override {
+    for (DraftContext& context : contexts) {
+      Proposal& proposal = *context.proposal;
+      proposal.Clear();
+      for (const auto& tokens : full_) {
+        const std::size_t size = context.tokens.size();
+        if (tokens.size() < size ||
+            !std::ranges::equal(context.tokens, std::span(tokens).first(size))) {
+          continue;
+        }
+        int parent = 0;
+        for (std::size_t at = size; at < tokens.size() && proposal.size() + 2 <= context.lookahead;
+             ++at) {
+          for (const Token token : {(tokens[at] + 7) % 2048, tokens[at]}) {
+            proposal.tokens.push_back(token);
+            proposal.parents.push_back(static_cast<std::int8_t>(parent));
+          }
+          parent = proposal.size();
+        }
+        proposal.source = ProposalSource::kDraft;
+        break;
+      }
+    }
+  }
+  void Forget(SequenceId) override {}
+
+ private:
+  std::vector<std::vector<Token>> full_;
+};
+
+TEST(Constraint, TreesAreVerifiedUnderIt) {
+  const Setting setting = Settings()[1];
+  std::vector<std::vector<Token>> full = StoryPrompts();
+  for (std::size_t i = 0; i < full.size(); ++i) {
+    const auto& tokens = Truth(setting)[i].tokens;
+    full[i].insert(full[i].end(), tokens.begin(), tokens.end());
+  }
+  LoadedModel* target = BundledTarget();
+  Proposers proposers;
+  proposers.of(Mode::kSd) = std::make_unique<TreeDrafter>(full);
+  const auto engine = Engine::Create({.plan = {.mode = Mode::kSd, .lookahead = 12}, .max_batch = 3},
+                                     target->model.get(), target->pool.get(),
+                                     target->tokenizer.get(), std::move(proposers));
+  ASSERT_TRUE(engine.ok()) << engine.error().message;
+  const auto outputs = RunAll(**engine, setting);
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    EXPECT_EQ(outputs[i].tokens, Truth(setting)[i].tokens);
+    EXPECT_GT(outputs[i].stats.acceptance_length(), 3);
+  }
+}
+
+TEST(Constraint, RefusesWhatDoesNotGoWithIt) {
+  const auto engine = MakeEngine(Mode::kAr, {.max_batch = 1}, BundledTarget(), {});
+  Collector collector;
+  SamplingParams sampling;
+  sampling.constraint = Compile("root ::= \"a\"");
+  const auto id = (*engine)->Submit(
+      {.prompt = {1}, .sampling = sampling, .stop = {.ignore_eos = true}, .listener = &collector});
+  ASSERT_FALSE(id.ok());
+  EXPECT_THAT(id.error().message, testing::HasSubstr("grammar"));
+}
+
+TEST(Constraint, OutputsOf500RandomSchemasValidateAndAreTheSameInEveryMode) {
+  std::vector<nlohmann::ordered_json> schemas;
+  std::vector<std::shared_ptr<TokenConstraint>> constraints;
+  for (unsigned seed = 0; schemas.size() < 500; ++seed) {
+    schemas.push_back(RandomSchema(seed).Make());
+    const auto grammar = JsonSchemaGrammar(schemas.back().dump());
+    ASSERT_TRUE(grammar.ok()) << grammar.error().message << "\n" << schemas.back().dump(2);
+    constraints.push_back(Compile(*grammar));
+  }
+  const auto prompt = BundledTarget()->tokenizer->Encode("Lily said: ", true, false);
+  std::vector<Collector::Output> truth;
+  for (const Mode mode : {Mode::kAr, Mode::kSd, Mode::kSsd}) {
+    const auto engine = MakeEngine(mode, {.max_batch = 16}, BundledTarget(), BundledDraft());
+    ASSERT_TRUE(engine.ok()) << engine.error().message;
+    Collector collector;
+    std::vector<SequenceId> ids;
+    for (std::size_t i = 0; i < schemas.size(); ++i) {
+      SamplingParams sampling{.temperature = i % 4 == 0 ? 0.0F : 1.0F, .seed = i};
+      sampling.constraint = constraints[i];
+      ids.push_back(*(*engine)->Submit({.prompt = prompt,
+                                        .sampling = sampling,
+                                        .stop = {.max_tokens = 300},
+                                        .continues_text = false,
+                                        .listener = &collector}));
+    }
+    (*engine)->RunUntilIdle();
+    int whole = 0;
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      const Collector::Output& output = collector.outputs[ids[i]];
+      if (mode == Mode::kAr) {
+        truth.push_back(output);
+      } else {
+        ASSERT_EQ(output.tokens, truth[i].tokens) << ModeName(mode) << " " << schemas[i].dump(2);
+      }
+      if (output.reason == FinishReason::kMaxTokens) continue;
+      ++whole;
+      const auto value = nlohmann::ordered_json::parse(output.text, nullptr, false);
+      ASSERT_FALSE(value.is_discarded()) << output.text;
+      ASSERT_TRUE(Validates(schemas[i], schemas[i], value))
+          << output.text << " of " << schemas[i].dump(2);
+    }
+    EXPECT_GT(whole, 480);
+  }
+}
+
+}  // namespace
+}  // namespace foretoken
