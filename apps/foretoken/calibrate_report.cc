@@ -122,6 +122,8 @@ std::vector<ChartCard> FallbackCards(const Calibration& calibration) {
     int color = 0;
     for (const Fallback fallback :
          {Fallback::kJit, Fallback::kNgram, Fallback::kRandom, Fallback::kNone}) {
+      const ProposerModel* proposer = model.proposer(fallback);
+      if (proposer != nullptr && !proposer->measured()) continue;
       const SpeculationPlan plan =
           PlanSsd(model, kPlottedLookahead, 3 * (kPlottedLookahead + 1), fallback);
       ChartSeries series{
