@@ -67,7 +67,7 @@ class Exchange {
       GiveUp(AbortReason::kTimeout);
       return false;
     }
-    if (bursts->empty() && HttpServer::ClientGone(client_)) {
+    if (HttpServer::ClientGone(client_)) {
       GiveUp(AbortReason::kClientGone);
       return false;
     }
