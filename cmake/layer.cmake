@@ -27,6 +27,8 @@ function(foretoken_layer NAME)
     add_executable(${NAME}_test ${tests})
     target_link_libraries(${NAME}_test PRIVATE foretoken_${NAME} GTest::gmock GTest::gtest
                                                GTest::gtest_main)
+    # What is tested is optimised in full; the tests themselves build a third faster at -O1.
+    target_compile_options(${NAME}_test PRIVATE $<$<CONFIG:Release>:-O1>)
     target_compile_definitions(${NAME}_test PRIVATE
       FORETOKEN_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
     gtest_discover_tests(${NAME}_test DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300

@@ -1,4 +1,7 @@
 #include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -6,6 +9,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,12 +37,20 @@ struct ChatOptions {
 };
 
 std::atomic<bool> interrupted = false;
+int interrupt_event = -1;  // An eventfd, readable after Ctrl-C.
 
-// Ctrl-C interrupts a reply or a line being typed, never the program. Without SA_RESTART, so that
-// reading a line returns.
+// Ctrl-C interrupts a reply or a line being typed, never the program. Reading a line waits for the
+// event and not for EINTR alone, which a signal just before the read would not cause. Without
+// SA_RESTART, so that reading from a pipe returns too.
 void CatchInterrupts() {
+  interrupt_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   struct sigaction action = {};
-  action.sa_handler = [](int) { interrupted.store(true); };
+  action.sa_handler = [](int) {
+    const int error = errno;
+    interrupted.store(true);
+    eventfd_write(interrupt_event, 1);
+    errno = error;
+  };
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, nullptr);
 }
@@ -74,6 +86,7 @@ class Chat {
  private:
   enum class Line { kText, kInterrupted, kEnd };
 
+  static Line WaitForLine();
   Line ReadLine(std::string* line);
   Status MakeEngine(Mode mode);
   Status Reply(const std::string& text);
@@ -96,11 +109,23 @@ class Chat {
   int replies_ = 0;
 };
 
+// Returns when a terminal has a line (or its end) to read, or after Ctrl-C.
+Chat::Line Chat::WaitForLine() {
+  pollfd events[] = {{STDIN_FILENO, POLLIN, 0}, {interrupt_event, POLLIN, 0}};
+  while (poll(events, std::size(events), /*timeout=*/-1) < 0 && errno == EINTR) {
+  }
+  return events[1].revents != 0 ? Line::kInterrupted : Line::kText;
+}
+
 Chat::Line Chat::ReadLine(std::string* line) {
   const bool terminal = IsTerminal(stdin);
+  // What comes from the prompt on counts.
+  eventfd_t past;
+  eventfd_read(interrupt_event, &past);
+  interrupted = false;
   if (terminal) fmt::print("{}", Bold(color_, "> "));
   std::fflush(stdout);
-  interrupted = false;
+  if (terminal && WaitForLine() == Line::kInterrupted) return Line::kInterrupted;
   char* buffer = nullptr;
   std::size_t capacity = 0;
   errno = 0;
@@ -176,7 +201,6 @@ Status Chat::Reply(const std::string& text) {
                                         : painter_.Paint(token.origin, token.text));
     std::fflush(stdout);
   });
-  interrupted = false;
   Result<Generation> generation = runner.Run(std::move(request));
   if (!generation.ok()) {
     messages_.pop_back();
