@@ -78,6 +78,7 @@ Result<server::ServedModel> LoadServed(const ServeOptions& options,
   server::ServedModel served;
   served.id = options.alias.empty() ? ModelLabel(options.model.TargetSource()) : options.alias;
   served.tokenizer = &session->tokenizer();
+  served.constraints = session->target().constraints.get();
   FT_ASSIGN_OR_RETURN(served.engine, session->NewEngine(modes, engine));
   FT_RETURN_IF_ERROR(ValidateSamplingParams(options.generation.sampling,
                                             session->target().model->config().vocabulary));

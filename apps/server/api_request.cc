@@ -323,6 +323,7 @@ Result<ApiRequest> ParseApiRequest(ApiKind kind, std::string_view body, const Ap
     ReadMaxTokens(fields, kind, defaults, &request->stop.max_tokens);
     ReadStreaming(fields, error, request);
     ReadSpeculation(fields, error, &request->speculation);
+    ReadOutputFormat(body, fields, error, &request->format);
     ReadHarmless(fields, kind);
     if (request->choices() > kMaxChoices) {
       fields->Fail("n", fmt::format("{} prompts times 'n' of {} are more than {} choices",

@@ -10,6 +10,7 @@
 #include "engine/request.h"
 #include "sampling/params.h"
 #include "server/field_reader.h"
+#include "server/output_format.h"
 #include "speculation/plan.h"
 #include "tokenizer/tokenizer.h"
 
@@ -48,9 +49,10 @@ struct ApiRequest {
   std::vector<ApiPrompt> prompts;     ///< kCompletion; at least one.
   SamplingParams sampling;
   bool seeded = false;  ///< `sampling.seed` was given.
-  StopRules stop;       ///< `max_tokens` is 0 where as much as the context holds is wanted.
-  int n = 1;            ///< Choices per prompt.
-  bool echo = false;    ///< kCompletion: the prompt before the text.
+  OutputFormat format;
+  StopRules stop;     ///< `max_tokens` is 0 where as much as the context holds is wanted.
+  int n = 1;          ///< Choices per prompt.
+  bool echo = false;  ///< kCompletion: the prompt before the text.
   bool stream = false;
   bool include_usage = false;
   bool trace = false;  ///< `speculation_trace`

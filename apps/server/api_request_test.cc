@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "grammar/json_schema.h"
+
 namespace foretoken::server {
 namespace {
 
@@ -127,6 +129,66 @@ TEST(ApiRequest, SpeculationIsAWish) {
   EXPECT_EQ(GoodChat(R"("speculative":{"off":true})").speculation.mode, Mode::kAr);
   EXPECT_FALSE(GoodChat(R"("speculative":{"off":false})").speculation.any());
   EXPECT_THAT(GoodChat(R"("speculative":{"fanout":5})").speculation.fanout, ElementsAre(5));
+}
+
+TEST(ApiRequest, OutputFormats) {
+  EXPECT_EQ(GoodChat(R"("response_format":{"type":"text"})").format.grammar, "");
+  const OutputFormat object = GoodChat(R"("response_format":{"type":"json_object"})").format;
+  EXPECT_EQ(object.grammar, JsonObjectGrammar());
+  EXPECT_EQ(object.field, "response_format");
+  const OutputFormat grammar =
+      GoodChat(R"("grammar":"root ::= \"a\"","response_format":{"type":"text"})").format;
+  EXPECT_EQ(grammar.grammar, "root ::= \"a\"");
+  EXPECT_EQ(grammar.field, "grammar");
+}
+
+TEST(ApiRequest, AJsonSchemaKeepsTheOrderOfItsProperties) {
+  const OutputFormat format =
+      GoodChat(R"("response_format":{"json_schema":{"name":"a-1","description":"d","strict":false,)"
+               R"("schema":{"properties":{"z":{"const":1},"a":{"const":2}},"required":["a","z"]}},)"
+               R"("type":"json_schema"})")
+          .format;
+  EXPECT_EQ(format.field, "response_format.json_schema.schema");
+  EXPECT_EQ(format.grammar,
+            *JsonSchemaGrammar(
+                R"({"properties":{"z":{"const":1},"a":{"const":2}},"required":["a","z"]})"));
+}
+
+TEST(ApiRequest, OutputFormatsThatAreWrongAreRefused) {
+  ExpectChatRefused(R"("grammar":7)", "grammar", "must be a string");
+  ExpectChatRefused(R"("grammar":"")", "grammar", "must be a grammar");
+  ExpectChatRefused(R"("grammar":"a","response_format":{"type":"json_object"})", "grammar",
+                    "contradict");
+  const auto refused = [](const std::string& format, const std::string& field,
+                          const std::string& saying) {
+    ExpectChatRefused("\"response_format\":" + format,
+                      "response_format" + (field.empty() ? "" : "." + field), saying);
+  };
+  refused("\"json\"", "", "must be an object");
+  refused("{}", "type", "text, json_object or json_schema");
+  refused(R"({"type":"yaml"})", "type", "text, json_object or json_schema");
+  refused(R"({"type":"json_object","schema":{}})", "schema", "not a field");
+  refused(R"({"type":"text","json_schema":{}})", "json_schema", "not a field");
+  refused(R"({"type":"json_schema"})", "json_schema", "must be {\"name\"");
+  const auto schema = [&refused](const std::string& members, const std::string& field,
+                                 const std::string& saying) {
+    refused(R"({"type":"json_schema","json_schema":{)" + members + "}}", "json_schema." + field,
+            saying);
+  };
+  schema(R"("schema":{})", "name", "1 to 64");
+  schema(R"("name":"a b","schema":{})", "name", "1 to 64");
+  schema(R"("name":"a")", "schema", "must be a JSON Schema");
+  schema(R"("name":"a","schema":true)", "schema", "must be a JSON Schema");
+  schema(R"("name":"a","strict":1,"schema":{})", "strict", "true or false");
+  schema(R"("name":"a","schema":{},"lax":true)", "lax", "not a field");
+  schema(R"("name":"a","schema":{"properties":{"b":{"not":{}}}})", "schema",
+         "schema, at /properties/b: the keyword 'not'");
+}
+
+TEST(ApiRequest, AMemberGivenTwiceIsRefused) {
+  ExpectChatRefused(R"("seed":1,"seed":2)", "", "the body has 'seed' twice");
+  ExpectChatRefused(R"("stream_options":{"a":1,"b":[{"c":1,"c":2}]})", "", "'c' twice");
+  GoodChat(R"("speculative":{"mode":"ar"},"stream":true,"stream_options":{},"logit_bias":{"1":0})");
 }
 
 TEST(ApiRequest, NothingIsIgnored) {

@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "engine/engine.h"
+#include "grammar/constraint_compiler.h"
 #include "server/live_request.h"
 #include "server/server_stats.h"
 
@@ -19,9 +20,10 @@ namespace foretoken::server {
 
 /// What a server serves.
 struct ServedModel {
-  std::string id;                        ///< As clients name it.
-  std::shared_ptr<void> holds;           ///< What the engine and the tokenizer live in.
-  const Tokenizer* tokenizer = nullptr;  ///< Never null.
+  std::string id;                             ///< As clients name it.
+  std::shared_ptr<void> holds;                ///< What the engine and the tokenizer live in.
+  const Tokenizer* tokenizer = nullptr;       ///< Never null.
+  ConstraintCompiler* constraints = nullptr;  ///< Never null.
   std::unique_ptr<Engine> engine;
 };
 using ModelLoader = std::function<Result<ServedModel>()>;

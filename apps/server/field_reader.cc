@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <set>
 
 namespace foretoken::server {
 namespace {
@@ -31,10 +33,11 @@ int DepthOf(std::string_view text) {
   return deepest;
 }
 
-// Keeps what the parser found wrong, and where.
+// Finds what is wrong with a JSON text: where it is none, or a member that an object has twice.
 class Complaint : public nlohmann::json_sax<Json> {
  public:
   std::size_t position = 0;
+  std::optional<std::string> repeated;
 
   bool null() override { return true; }
   bool boolean(bool) override { return true; }
@@ -43,15 +46,27 @@ class Complaint : public nlohmann::json_sax<Json> {
   bool number_float(number_float_t, const string_t&) override { return true; }
   bool string(string_t&) override { return true; }
   bool binary(binary_t&) override { return true; }
-  bool start_object(std::size_t) override { return true; }
-  bool key(string_t&) override { return true; }
-  bool end_object() override { return true; }
+  bool start_object(std::size_t) override {
+    names_.emplace_back();
+    return true;
+  }
+  bool key(string_t& name) override {
+    if (!names_.back().insert(name).second) repeated = name;
+    return !repeated.has_value();
+  }
+  bool end_object() override {
+    names_.pop_back();
+    return true;
+  }
   bool start_array(std::size_t) override { return true; }
   bool end_array() override { return true; }
   bool parse_error(std::size_t at, const std::string&, const Json::exception&) override {
     position = at;
     return false;
   }
+
+ private:
+  std::vector<std::set<std::string>> names_;  // Of each object that is open.
 };
 
 }  // namespace
@@ -61,11 +76,13 @@ Result<Json> ParseJson(std::string_view text) {
     return InvalidInput(
         fmt::format("the body nests JSON deeper than {} levels; flatten it", kMaxJsonDepth));
   }
-  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_discarded()) return json;
-  Complaint complaint;
-  Json::sax_parse(text, &complaint);
   if (text.empty()) return InvalidInput("the body is empty; send a JSON object");
+  Complaint complaint;
+  if (Json::sax_parse(text, &complaint)) return Json::parse(text, nullptr, false);
+  if (complaint.repeated.has_value()) {
+    return InvalidInput(
+        fmt::format("the body has '{}' twice in one object; give it once", *complaint.repeated));
+  }
   return InvalidInput(fmt::format("the body is not valid JSON (in UTF-8): it goes wrong at byte {}",
                                   complaint.position));
 }

@@ -10,7 +10,8 @@
 
 namespace foretoken::server {
 
-/// Parses a JSON text without exceptions; refuses what is nested deeper than `kMaxJsonDepth`.
+/// Parses a JSON text without exceptions; refuses what is nested deeper than `kMaxJsonDepth`, and
+/// objects that have a member twice.
 inline constexpr int kMaxJsonDepth = 64;
 Result<nlohmann::json> ParseJson(std::string_view text);
 

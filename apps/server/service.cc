@@ -22,6 +22,7 @@ std::string FieldOfSentence(ApiKind kind, std::string_view sentence) {
       {"the fan-out", "speculative.fanout"},
       {"fallback", "speculative.fallback"},
       {"logit_bias", "logit_bias"},
+      {"ignoring end of sequence", "ignore_eos"},
   };
   for (const auto& [beginning, field] : kFields) {
     if (sentence.starts_with(beginning)) return std::string(field);
@@ -161,6 +162,15 @@ std::optional<ApiError> Service::MakeRequests(const ApiRequest& api, std::vector
   const Result<std::optional<SpeculationPlan>> plan =
       PlanFor(api.speculation, *served.engine, &field);
   if (!plan.ok()) return ApiError{.message = plan.error().message, .param = field};
+  SamplingParams sampling = api.sampling;
+  if (!api.format.grammar.empty()) {
+    Result<std::shared_ptr<TokenConstraint>> constraint =
+        served.constraints->Compile(api.format.grammar);
+    if (!constraint.ok()) {
+      return ApiError{.message = constraint.error().message, .param = api.format.field};
+    }
+    sampling.constraint = std::move(*constraint);
+  }
   const std::uint64_t seed =
       api.seeded || !options_.random_seed ? api.sampling.seed : Random() >> 11;
   for (const std::vector<Token>& prompt : prompts) {
@@ -175,7 +185,7 @@ std::optional<ApiError> Service::MakeRequests(const ApiRequest& api, std::vector
     for (int i = 0; i < api.n; ++i) {
       Request request;
       request.prompt = prompt;
-      request.sampling = api.sampling;
+      request.sampling = sampling;
       request.sampling.seed = seed + static_cast<std::uint64_t>(i);
       request.stop = api.stop;
       if (request.stop.max_tokens == 0) request.stop.max_tokens = context;

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "grammar/code_points.h"
+#include "grammar/json_size.h"
 #include "grammar/json_text.h"
 
 namespace foretoken {
@@ -21,7 +22,10 @@ using Json = nlohmann::ordered_json;
 constexpr int kMaxJsonDepth = 300;  // Brackets within brackets, enumerated values included.
 constexpr int kMaxDepth = 64;       // Schemas within schemas.
 constexpr int kMaxPrefix = 64;      // Of prefixItems: each takes a pair of parentheses.
+constexpr int kMaxMembers = 1000;   // Of an object.
 constexpr std::size_t kMaxRules = 20000;
+constexpr std::size_t kMaxWork = 2'000'000;  // Bytes written, about, and what costs as much.
+constexpr std::size_t kStep = 32;            // Of comparing two schemas, apart from their parts.
 
 // Keywords that say nothing about which texts match.
 const char* const kAnnotations[] = {
@@ -72,9 +76,16 @@ class SchemaWriter {
     throw Refusal{fmt::format("schema, at {}: {}", path.empty() ? "its root" : path, what)};
   }
 
+  // Schemas of some shapes would take time that grows faster than they do.
+  void Spend(std::size_t work) {
+    work_ += work;
+    if (work_ > kMaxWork) Refuse("", "it is too large or too intricate; make it smaller");
+  }
+
   std::string NewRule(std::string body) {
     if (rules_.size() >= kMaxRules)
       Refuse("", fmt::format("it needs more than {} rules", kMaxRules));
+    Spend(body.size());
     rules_.emplace_back(fmt::format("v{}", rules_.size()), std::move(body));
     return rules_.back().first;
   }
@@ -90,6 +101,7 @@ class SchemaWriter {
     if (++depth_ > kMaxDepth) Refuse(path, "schemas are nested too deep");
     std::string body = Body(schema, path);
     --depth_;
+    Spend(body.size());
     rules_[index].second = std::move(body);
     return name;
   }
@@ -286,7 +298,8 @@ class SchemaWriter {
     return std::vector<Json>(schema["enum"].begin(), schema["enum"].end());
   }
 
-  static bool ShareValue(const std::vector<Json>& a, const std::vector<Json>& b) {
+  bool ShareValue(const std::vector<Json>& a, const std::vector<Json>& b) {
+    Spend(a.size() * b.size());
     return std::any_of(a.begin(), a.end(), [&](const Json& value) {
       return std::find(b.begin(), b.end(), value) != b.end();
     });
@@ -300,6 +313,7 @@ class SchemaWriter {
     if (!a.is_object() || !b.is_object()) return false;
     const auto a_values = ListedValues(a);
     const auto b_values = ListedValues(b);
+    Spend(kStep + (a_values ? a_values->size() : 0) + (b_values ? b_values->size() : 0));
     if (a_values.has_value() && b_values.has_value()) return !ShareValue(*a_values, *b_values);
     if (a_values.has_value() || b_values.has_value()) {
       const Json& other = a_values.has_value() ? b : a;
@@ -320,8 +334,9 @@ class SchemaWriter {
   }
 
   bool ToldApart(const Json& a, const Json& b, const std::string& path) {
-    const auto required = [](const Json& schema, const std::string& name) {
+    const auto required = [this](const Json& schema, const std::string& name) {
       const Json names = schema.value("required", Json::array());
+      Spend(kStep + names.size());
       return std::find(names.begin(), names.end(), name) != names.end();
     };
     if (!a.contains("properties") || !b.contains("properties")) return false;
@@ -364,12 +379,14 @@ class SchemaWriter {
   void MergeInto(Json* merged, const Json& part, const std::string& path, int depth) {
     const Json& schema = Dereference(part, path);
     if (!schema.is_object() || depth > kMaxDepth) Refuse(path, "'allOf' is supported for objects");
+    Spend(kStep + schema.size());
     for (const auto& [keyword, value] : schema.items()) {
       if (keyword == "properties" && value.is_object()) {
         for (const auto& [name, property] : value.items()) {
           if ((*merged)["properties"].contains(name) && (*merged)["properties"][name] != property) {
             Refuse(path, fmt::format("two schemas of 'allOf' describe the property '{}'", name));
           }
+          Spend(1 + (*merged)["properties"].size());
           (*merged)["properties"][name] = property;
         }
       } else if (keyword == "required" && value.is_array()) {
@@ -616,6 +633,7 @@ class SchemaWriter {
   std::deque<Json> merged_;
   std::string plain_key_;
   int depth_ = 0;
+  std::size_t work_ = 0;
 };
 
 }  // namespace
@@ -628,10 +646,8 @@ Result<std::string> JsonSchemaGrammar(std::string_view schema) {
                                     schema.size(), kMaxGrammarBytes));
   }
   try {
-    const Json parsed = Json::parse(schema, [](int depth, Json::parse_event_t, const Json&) {
-      if (depth > kMaxJsonDepth) throw SchemaWriter::Refusal{"the schema is nested too deep"};
-      return true;
-    });
+    FT_RETURN_IF_ERROR(CheckJsonSize(schema, kMaxJsonDepth, kMaxMembers));
+    const Json parsed = Json::parse(schema);
     return SchemaWriter(parsed).Write();
   } catch (const SchemaWriter::Refusal& refusal) {
     return InvalidInput(refusal.message);

@@ -172,5 +172,29 @@ TEST(JsonSchema, RefusesByName) {
   EXPECT_THAT(SchemaError(std::string(1000, '[')), HasSubstr("nested too deep"));
 }
 
+// Schemas that would take minutes otherwise.
+TEST(JsonSchema, RefusesWhatWouldTakeLong) {
+  using testing::HasSubstr;
+  std::string members;
+  for (int i = 0; i <= 20000; ++i) members += fmt::format(R"("p{}":{{}},)", i);
+  members.pop_back();
+  EXPECT_THAT(SchemaError(fmt::format(R"({{"properties":{{{}}}}})", members)),
+              HasSubstr("more than 1000 members"));
+
+  std::string levels;
+  for (int i = 0; i < 40; ++i) {
+    levels +=
+        fmt::format(R"("l{}":{{"allOf":[{{"$ref":"#/$defs/l{}"}},{{"$ref":"#/$defs/l{}"}}]}},)", i,
+                    i + 1, i + 1);
+  }
+  EXPECT_THAT(SchemaError(R"({"$ref":"#/$defs/l0","$defs":{)" + levels + R"("l40":{}}})"),
+              HasSubstr("too intricate"));
+
+  std::string choices;
+  for (int i = 0; i < 6000; ++i) choices += fmt::format(R"({{"const":{}}},)", i);
+  choices.pop_back();
+  EXPECT_THAT(SchemaError(R"({"oneOf":[)" + choices + "]}"), HasSubstr("too intricate"));
+}
+
 }  // namespace
 }  // namespace foretoken

@@ -1,7 +1,7 @@
 // The official `openai` npm package against a running server: node client_test.mjs BASE_URL
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import OpenAI, { APIUserAbortError, BadRequestError, NotFoundError } from 'openai';
+import OpenAI, { APIUserAbortError, BadRequestError, LengthFinishReasonError, NotFoundError } from 'openai';
 
 const client = new OpenAI({ baseURL: process.env.FORETOKEN_URL + '/v1', apiKey: 'none', maxRetries: 0 });
 const model = 'demo-target';
@@ -99,6 +99,39 @@ test('every mode gives the same text', async () => {
     texts.add(reply.choices[0].message.content);
   }
   assert.equal(texts.size, 1);
+});
+
+test('json_schema', async () => {
+  const schema = {
+    type: 'object',
+    properties: { name: { type: 'string', maxLength: 10 }, color: { enum: ['red', 'blue'] }, age: { type: 'integer', minimum: 0, maximum: 99 } },
+    required: ['name', 'color', 'age'],
+    additionalProperties: false,
+  };
+  const response_format = { type: 'json_schema', json_schema: { name: 'cat', schema, strict: true } };
+  const options = { model, messages, seed: 2, max_completion_tokens: 100, response_format };
+  const contents = new Set();
+  for (const mode of ['ar', 'ngram', 'sd', 'ssd']) {
+    const reply = await client.chat.completions.create({ ...options, speculative: { mode } });
+    assert.equal(reply.choices[0].finish_reason, 'stop');
+    contents.add(reply.choices[0].message.content);
+  }
+  assert.equal(contents.size, 1);
+  const [content] = contents;
+  const cat = JSON.parse(content);
+  assert.deepEqual(Object.keys(cat), ['name', 'color', 'age']);
+  assert.ok(['red', 'blue'].includes(cat.color) && Number.isInteger(cat.age));
+  // The helpers that parse what they get.
+  const parsed = await client.chat.completions.parse(options);
+  assert.deepEqual(parsed.choices[0].message.parsed, cat);
+  const runner = client.chat.completions.stream(options);
+  assert.deepEqual((await runner.finalChatCompletion()).choices[0].message.parsed, cat);
+  const object = await client.chat.completions.create({ model, messages, response_format: { type: 'json_object' }, max_completion_tokens: 30 });
+  assert.ok(object.choices[0].message.content.startsWith('{'));
+  await assert.rejects(client.chat.completions.parse({ ...options, max_completion_tokens: 3 }), LengthFinishReasonError);
+  await assert.rejects(
+    client.chat.completions.create({ ...options, response_format: { type: 'json_schema', json_schema: { name: 'bad', schema: { not: {} } } } }),
+    (error) => error instanceof BadRequestError && error.param === 'response_format.json_schema.schema');
 });
 
 test('errors', async () => {

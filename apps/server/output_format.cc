@@ -1,0 +1,125 @@
+#include "server/output_format.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "grammar/json_schema.h"
+
+namespace foretoken::server {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr char kSchemaField[] = "response_format.json_schema.schema";
+constexpr std::size_t kMaxNameBytes = 64;
+
+// Of a valid JSON text: the first place from `at` on that is no white space.
+std::size_t SkipSpace(std::string_view text, std::size_t at) {
+  return text.find_first_not_of(" \t\r\n", at);
+}
+
+// ... where the value that begins at `at` ends.
+std::size_t EndOfValue(std::string_view text, std::size_t at) {
+  int depth = 0;
+  bool quoted = false;
+  for (; at < text.size(); ++at) {
+    const char c = text[at];
+    if (quoted && c == '\\') {
+      ++at;
+    } else if (c == '"') {
+      quoted = !quoted;
+      if (!quoted && depth == 0) return at + 1;
+    } else if (quoted) {
+      continue;
+    } else if (c == '{' || c == '[') {
+      ++depth;
+    } else if (c == '}' || c == ']') {
+      if (--depth <= 0) return depth == 0 ? at + 1 : at;
+    } else if (depth == 0 && std::string_view(", \t\r\n").find(c) != std::string_view::npos) {
+      return at;
+    }
+  }
+  return at;
+}
+
+// ... the text of an object's member that is there.
+std::string_view MemberText(std::string_view object, std::string_view name) {
+  std::size_t at = SkipSpace(object, 0) + 1;
+  while (true) {
+    const std::size_t key = SkipSpace(object, at);
+    const std::size_t key_end = EndOfValue(object, key);
+    const std::size_t value = SkipSpace(object, SkipSpace(object, key_end) + 1);
+    const std::size_t value_end = EndOfValue(object, value);
+    const bool found = Json::parse(object.substr(key, key_end - key)) == name;
+    if (found) return object.substr(value, value_end - value);
+    at = SkipSpace(object, value_end) + 1;
+  }
+}
+
+// The schema of a body that has one, as it was sent: parsed, its properties have lost their order.
+std::string_view SchemaText(std::string_view body) {
+  return MemberText(MemberText(MemberText(body, "response_format"), "json_schema"), "schema");
+}
+
+bool IsSchemaName(std::string_view name) {
+  return !name.empty() && name.size() <= kMaxNameBytes &&
+         std::all_of(name.begin(), name.end(), [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  c == '_' || c == '-';
+         });
+}
+
+void ReadSchema(std::string_view body, FieldReader* format_fields, FieldError* error,
+                OutputFormat* format) {
+  const Json* field = format_fields->Find("json_schema");
+  if (field == nullptr) {
+    return format_fields->Refuse("json_schema", "{\"name\": ..., \"schema\": ...}");
+  }
+  FieldReader fields(*field, "response_format.json_schema.", error);
+  std::string name;
+  std::string description;
+  bool strict = true;  // Always so: what is generated matches the schema.
+  fields.String("name", &name);
+  if (!IsSchemaName(name)) {
+    fields.Refuse("name", fmt::format("1 to {} of a-z, A-Z, 0-9, _ and -", kMaxNameBytes));
+  }
+  fields.String("description", &description);
+  fields.Bool("strict", &strict);
+  const Json* schema = fields.Find("schema");
+  if (schema == nullptr || !schema->is_object()) {
+    fields.Refuse("schema", "a JSON Schema, an object");
+  }
+  fields.RefuseOthers();
+  if (!error->ok()) return;
+  Result<std::string> grammar = JsonSchemaGrammar(SchemaText(body));
+  if (!grammar.ok()) return fields.Fail("schema", grammar.error().message);
+  *format = {.grammar = std::move(*grammar), .field = kSchemaField};
+}
+
+}  // namespace
+
+void ReadOutputFormat(std::string_view body, FieldReader* fields, FieldError* error,
+                      OutputFormat* format) {
+  if (fields->String("grammar", &format->grammar)) {
+    format->field = "grammar";
+    if (format->grammar.empty()) {
+      fields->Refuse("grammar", "a grammar, as in root ::= \"yes\" | \"no\"");
+    }
+  }
+  const Json* response_format = fields->Find("response_format");
+  if (response_format == nullptr) return;
+  FieldReader format_fields(*response_format, "response_format.", error);
+  std::string type;
+  format_fields.String("type", &type);
+  if (type != "text" && type != "json_object" && type != "json_schema") {
+    format_fields.Refuse("type", "text, json_object or json_schema");
+  } else if (type != "text" && !format->field.empty()) {
+    fields->Fail("grammar", "'grammar' and 'response_format' contradict; give one of them");
+  }
+  if (type == "json_schema") ReadSchema(body, &format_fields, error, format);
+  if (type == "json_object") *format = {.grammar = JsonObjectGrammar(), .field = "response_format"};
+  format_fields.RefuseOthers();
+}
+
+}  // namespace foretoken::server

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "server/field_reader.h"
+
+namespace foretoken::server {
+
+/// What a request's output must match.
+struct OutputFormat {
+  std::string grammar;  ///< ParseGrammar's notation; empty: anything goes.
+  std::string field;    ///< The request's field that asks for it, as OpenAI's `param`.
+};
+
+/// Reads `response_format` (text, json_object or json_schema, as OpenAI has them) and `grammar`.
+/// `body` is the text that `fields` were parsed from: the order of a schema's properties matters
+/// and parsed fields have lost it. Whether a `grammar` makes sense is for its compiler to say.
+void ReadOutputFormat(std::string_view body, FieldReader* fields, FieldError* error,
+                      OutputFormat* format);
+
+}  // namespace foretoken::server
