@@ -1,9 +1,12 @@
 // Constrained decoding through the whole engine: every mode emits AR's tokens, and every output
 // matches.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "engine/engine_testing.h"
@@ -208,49 +211,112 @@ TEST(Constraint, RefusesWhatDoesNotGoWithIt) {
   EXPECT_THAT(id.error().message, testing::HasSubstr("grammar"));
 }
 
-TEST(Constraint, OutputsOf500RandomSchemasValidateAndAreTheSameInEveryMode) {
-  std::vector<nlohmann::ordered_json> schemas;
-  std::vector<std::shared_ptr<TokenConstraint>> constraints;
-  for (unsigned seed = 0; schemas.size() < 500; ++seed) {
-    schemas.push_back(RandomSchema(seed).Make());
-    const auto grammar = JsonSchemaGrammar(schemas.back().dump());
-    ASSERT_TRUE(grammar.ok()) << grammar.error().message << "\n" << schemas.back().dump(2);
-    constraints.push_back(Compile(*grammar));
+struct SchemaCase {
+  nlohmann::ordered_json schema;
+  std::string grammar;
+  std::shared_ptr<TokenConstraint> constraint;
+};
+
+std::vector<SchemaCase> RandomSchemas(unsigned count, bool bounded) {
+  std::vector<SchemaCase> cases;
+  for (unsigned seed = 0; seed < count; ++seed) {
+    auto schema = RandomSchema(seed, bounded).Make();
+    const auto grammar = JsonSchemaGrammar(schema.dump());
+    EXPECT_TRUE(grammar.ok()) << grammar.error().message << "\n" << schema.dump(2);
+    cases.push_back({std::move(schema), *grammar, Compile(*grammar)});
   }
+  return cases;
+}
+
+std::vector<Collector::Output> DecodeSchemas(Mode mode, const std::vector<SchemaCase>& cases,
+                                             const StopRules& stop, DatastoreTenant* tenant) {
+  const auto engine =
+      MakeEngine(mode, {.plan = {.lookahead = mode == Mode::kSssd ? 15 : 6}, .max_batch = 16},
+                 BundledTarget(), BundledDraft());
+  EXPECT_TRUE(engine.ok()) << engine.error().message;
   const auto prompt = BundledTarget()->tokenizer->Encode("Lily said: ", true, false);
-  std::vector<Collector::Output> truth;
-  for (const Mode mode : {Mode::kAr, Mode::kSd, Mode::kSsd}) {
-    const auto engine = MakeEngine(mode, {.max_batch = 16}, BundledTarget(), BundledDraft());
-    ASSERT_TRUE(engine.ok()) << engine.error().message;
-    Collector collector;
-    std::vector<SequenceId> ids;
-    for (std::size_t i = 0; i < schemas.size(); ++i) {
-      SamplingParams sampling{.temperature = i % 4 == 0 ? 0.0F : 1.0F, .seed = i};
-      sampling.constraint = constraints[i];
-      ids.push_back(*(*engine)->Submit({.prompt = prompt,
-                                        .sampling = sampling,
-                                        .stop = {.max_tokens = 300},
-                                        .continues_text = false,
-                                        .listener = &collector}));
-    }
-    (*engine)->RunUntilIdle();
-    int whole = 0;
-    for (std::size_t i = 0; i < ids.size(); ++i) {
-      const Collector::Output& output = collector.outputs[ids[i]];
-      if (mode == Mode::kAr) {
-        truth.push_back(output);
-      } else {
-        ASSERT_EQ(output.tokens, truth[i].tokens) << ModeName(mode) << " " << schemas[i].dump(2);
-      }
-      if (output.reason == FinishReason::kMaxTokens) continue;
-      ++whole;
-      const auto value = nlohmann::ordered_json::parse(output.text, nullptr, false);
-      ASSERT_FALSE(value.is_discarded()) << output.text;
-      ASSERT_TRUE(Validates(schemas[i], schemas[i], value))
-          << output.text << " of " << schemas[i].dump(2);
-    }
-    EXPECT_GT(whole, 450);  // The others were cut at max_tokens.
+  Collector collector;
+  std::vector<SequenceId> ids;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    SamplingParams sampling{.temperature = i % 4 == 0 ? 0.0F : 1.0F, .seed = i};
+    sampling.constraint = cases[i].constraint;
+    ids.push_back(*(*engine)->Submit({.prompt = prompt,
+                                      .sampling = sampling,
+                                      .stop = stop,
+                                      .continues_text = false,
+                                      .datastore = tenant,
+                                      .learn = mode == Mode::kAr,
+                                      .listener = &collector}));
   }
+  (*engine)->RunUntilIdle();
+  std::vector<Collector::Output> outputs;
+  for (const SequenceId id : ids) outputs.push_back(collector.outputs[id]);
+  return outputs;
+}
+
+double AcceptanceLength(const std::vector<Collector::Output>& outputs) {
+  RequestStats sum;
+  for (const Collector::Output& output : outputs) {
+    sum.output_tokens += output.stats.output_tokens;
+    sum.rounds += output.stats.rounds;
+  }
+  return sum.acceptance_length();
+}
+
+bool EndedByItself(const Collector::Output& output) {
+  return output.reason == FinishReason::kGrammarEnd ||
+         output.reason == FinishReason::kEndOfSequence;
+}
+
+TEST(Constraint, OutputsOf500RandomSchemasValidateAndAreTheSameInEveryMode) {
+  const auto cases = RandomSchemas(500, /*bounded=*/true);
+  const auto path = std::filesystem::temp_directory_path() / fmt::format("schemas.{}", getpid());
+  DatastoreOptions options;
+  const Tokenizer& tokenizer = *BundledTarget()->tokenizer;
+  options.tokenizer = {"demo-target", tokenizer.fingerprint(), tokenizer.vocabulary()};
+  auto datastore = DatastoreDirectory::Open(path, options, /*learn=*/true);
+  ASSERT_TRUE(datastore.ok());
+  DatastoreTenant* const tenant = *(*datastore)->Tenant("schemas");
+
+  const StopRules stop{.max_tokens = 480};  // More than any of them needs.
+  const auto truth = DecodeSchemas(Mode::kAr, cases, stop, tenant);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const auto& [schema, grammar, constraint] = cases[i];
+    ASSERT_TRUE(EndedByItself(truth[i])) << truth[i].text << schema.dump(2);
+    const auto value = nlohmann::ordered_json::parse(truth[i].text, nullptr, false);
+    ASSERT_FALSE(value.is_discarded()) << truth[i].text;
+    ASSERT_TRUE(Validates(schema, schema, value)) << truth[i].text << " of " << schema.dump(2);
+  }
+  ASSERT_TRUE((*datastore)->Flush().ok());
+  for (const Mode mode : {Mode::kSd, Mode::kSsd, Mode::kSssd}) {
+    const auto outputs = DecodeSchemas(mode, cases, stop, tenant);
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      ASSERT_EQ(outputs[i].tokens, truth[i].tokens) << ModeName(mode) << cases[i].schema.dump(2);
+      ASSERT_EQ(outputs[i].reason, truth[i].reason) << ModeName(mode);
+    }
+    EXPECT_GT(AcceptanceLength(outputs), 1.5) << ModeName(mode);
+  }
+  datastore->reset();
+  std::filesystem::remove_all(path);
+}
+
+TEST(Constraint, OutputsOfSchemasWithoutBoundsValidateOrAreTheBeginningOfSuch) {
+  const auto cases = RandomSchemas(60, /*bounded=*/false);
+  const StopRules stop{.max_tokens = 100};
+  const auto truth = DecodeSchemas(Mode::kAr, cases, stop, nullptr);
+  const auto outputs = DecodeSchemas(Mode::kSsd, cases, stop, nullptr);
+  int cut = 0;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const auto& [schema, grammar, constraint] = cases[i];
+    ASSERT_EQ(outputs[i].tokens, truth[i].tokens) << schema.dump(2);
+    const bool whole = EndedByItself(truth[i]);
+    cut += whole ? 0 : 1;
+    ASSERT_TRUE(Matches(grammar, truth[i].text, whole)) << truth[i].text << schema.dump(2);
+    if (!whole) continue;
+    const auto value = nlohmann::ordered_json::parse(truth[i].text, nullptr, false);
+    ASSERT_TRUE(Validates(schema, schema, value)) << truth[i].text << " of " << schema.dump(2);
+  }
+  EXPECT_GT(cut, 0);
 }
 
 }  // namespace

@@ -8,18 +8,20 @@
 
 namespace foretoken {
 
-/// Random JSON Schemas of bounded texts, and a validator that knows nothing of grammars.
+/// Random JSON Schemas, and a validator that knows nothing of grammars.
 class RandomSchema {
  public:
   using Json = nlohmann::ordered_json;
-  explicit RandomSchema(unsigned seed) : random_(seed) {}
+  /// `bounded`: the schema limits the length of the texts that match it, so that every output ends.
+  RandomSchema(unsigned seed, bool bounded) : random_(seed), bounded_(bounded) {}
 
   Json Make() {
     Json schema = Below(4) == 0 ? Value(2) : Object(2);
+    const char* const next = bounded_ ? "#/$defs/leaf" : "#/$defs/node";
     schema["$defs"] = {{"leaf", Value(0)},
                        {"node",
                         {{"type", "object"},
-                         {"properties", {{"v", Value(0)}, {"next", {{"$ref", "#/$defs/node"}}}}},
+                         {"properties", {{"v", Value(0)}, {"next", {{"$ref", next}}}}},
                          {"required", {"v"}}}}};
     return schema;
   }
@@ -70,8 +72,8 @@ class RandomSchema {
     return {{"type", "number"}, {"minimum", low}, {"maximum", low + Below(10)}};
   }
   Json String() {
-    const char* patterns[] = {"^[a-z]{2,5}$", "^(cat|dog)s?[0-9]*$", "^\\d{3}-\\d{4}$",
-                              "^[^x\"]{1,4}\\.$"};
+    const char* const digits = bounded_ ? "^(cat|dog)s?[0-9]{0,5}$" : "^(cat|dog)s?[0-9]*$";
+    const char* patterns[] = {"^[a-z]{2,5}$", digits, "^\\d{3}-\\d{4}$", "^[^x\"]{1,4}\\.$"};
     switch (Below(4)) {
       case 0:
         return {{"type", "string"}, {"pattern", patterns[Below(4)]}};
@@ -101,11 +103,14 @@ class RandomSchema {
       schema["properties"][name] = Value(depth);
       if (Below(2) == 0) schema["required"].push_back(name);
     }
-    if (Below(3) == 0) schema["additionalProperties"] = false;
+    // Without declared properties others may come, as many as the model likes.
+    const bool open = schema["properties"].empty();
+    if (Below(3) == 0 || (bounded_ && open)) schema["additionalProperties"] = false;
     return schema;
   }
 
   std::mt19937 random_;
+  const bool bounded_;
 };
 
 inline std::size_t CharactersOf(const std::string& text) {

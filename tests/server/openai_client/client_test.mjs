@@ -1,7 +1,9 @@
 // The official `openai` npm package against a running server: node client_test.mjs BASE_URL
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import OpenAI, { APIUserAbortError, BadRequestError, LengthFinishReasonError, NotFoundError } from 'openai';
+import OpenAI, { APIUserAbortError, BadRequestError, NotFoundError } from 'openai';
+import { LengthFinishReasonError } from 'openai/core/error';
+import { makeParseableResponseFormat } from 'openai/lib/parser';
 
 const client = new OpenAI({ baseURL: process.env.FORETOKEN_URL + '/v1', apiKey: 'none', maxRetries: 0 });
 const model = 'demo-target';
@@ -122,13 +124,14 @@ test('json_schema', async () => {
   assert.deepEqual(Object.keys(cat), ['name', 'color', 'age']);
   assert.ok(['red', 'blue'].includes(cat.color) && Number.isInteger(cat.age));
   // The helpers that parse what they get.
-  const parsed = await client.chat.completions.parse(options);
+  const parseable = { ...options, response_format: makeParseableResponseFormat(response_format, JSON.parse) };
+  const parsed = await client.chat.completions.parse(parseable);
   assert.deepEqual(parsed.choices[0].message.parsed, cat);
-  const runner = client.chat.completions.stream(options);
+  const runner = client.chat.completions.stream(parseable);
   assert.deepEqual((await runner.finalChatCompletion()).choices[0].message.parsed, cat);
   const object = await client.chat.completions.create({ model, messages, response_format: { type: 'json_object' }, max_completion_tokens: 30 });
   assert.ok(object.choices[0].message.content.startsWith('{'));
-  await assert.rejects(client.chat.completions.parse({ ...options, max_completion_tokens: 3 }), LengthFinishReasonError);
+  await assert.rejects(client.chat.completions.parse({ ...parseable, max_completion_tokens: 3 }), LengthFinishReasonError);
   await assert.rejects(
     client.chat.completions.create({ ...options, response_format: { type: 'json_schema', json_schema: { name: 'bad', schema: { not: {} } } } }),
     (error) => error instanceof BadRequestError && error.param === 'response_format.json_schema.schema');
