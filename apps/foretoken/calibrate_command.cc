@@ -1,10 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <memory>
 
+#include "base/parse_number.h"
 #include "calibrate_measure.h"
 #include "calibrate_report.h"
 #include "commands.h"
@@ -59,9 +59,7 @@ Result<std::vector<double>> ParseTemperatures(std::string_view text) {
   std::vector<double> temperatures;
   for (const std::string& item : SplitList(text)) {
     double value = -1;
-    const auto [end, error] = std::from_chars(item.data(), item.data() + item.size(), value);
-    if (error != std::errc() || end != item.data() + item.size() || !(value >= 0) ||
-        value > kMostTemperature) {
+    if (!ParseNumber(item, &value) || !(value >= 0) || value > kMostTemperature) {
       return InvalidInput(fmt::format("--temps '{}': '{}' is not a temperature from 0 to {:g}",
                                       text, item, kMostTemperature));
     }

@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -14,6 +13,7 @@
 #include <optional>
 #include <string>
 
+#include "base/parse_number.h"
 #include "bench_stats.h"
 #include "commands.h"
 #include "constraint_options.h"
@@ -63,12 +63,6 @@ constexpr const char* kHelp =
     "/set NAME VALUE  temp, top-k, top-p, min-p, repeat-penalty, seed or max-tokens\n"
     "/stats           what the replies so far cost\n"
     "/quit            leave (also Ctrl-D); Ctrl-C stops a reply\n";
-
-template <typename Number>
-bool Parse(const std::string& text, Number* number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number);
-  return error == std::errc() && end == text.data() + text.size();
-}
 
 class Chat {
  public:
@@ -236,13 +230,13 @@ void Chat::Set(const std::string& arguments) {
   const std::string value = space == std::string::npos ? "" : arguments.substr(space + 1);
   SamplingParams sampling = options_.generation.sampling;
   int max_tokens = options_.generation.stop.max_tokens;
-  const bool parsed = name == "temp"             ? Parse(value, &sampling.temperature)
-                      : name == "top-k"          ? Parse(value, &sampling.top_k)
-                      : name == "top-p"          ? Parse(value, &sampling.top_p)
-                      : name == "min-p"          ? Parse(value, &sampling.min_p)
-                      : name == "repeat-penalty" ? Parse(value, &sampling.repetition_penalty)
-                      : name == "seed"           ? Parse(value, &sampling.seed)
-                      : name == "max-tokens"     ? Parse(value, &max_tokens) && max_tokens > 0
+  const bool parsed = name == "temp"             ? ParseNumber(value, &sampling.temperature)
+                      : name == "top-k"          ? ParseNumber(value, &sampling.top_k)
+                      : name == "top-p"          ? ParseNumber(value, &sampling.top_p)
+                      : name == "min-p"          ? ParseNumber(value, &sampling.min_p)
+                      : name == "repeat-penalty" ? ParseNumber(value, &sampling.repetition_penalty)
+                      : name == "seed"           ? ParseNumber(value, &sampling.seed)
+                      : name == "max-tokens"     ? ParseNumber(value, &max_tokens) && max_tokens > 0
                                                  : false;
   if (!parsed) {
     Say("write it like /set temp 0.7; names: temp, top-k, top-p, min-p, repeat-penalty, seed, "

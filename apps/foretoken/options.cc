@@ -4,11 +4,11 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
 
+#include "base/parse_number.h"
 #include "speculation/presets.h"
 
 namespace foretoken {
@@ -22,13 +22,6 @@ constexpr std::string_view kDemoDraft = "demo-draft";
 bool HoldsBundledPair(const fs::path& folder) {
   std::error_code ignored;
   return fs::exists(folder / kDemoTarget / "config.json", ignored);
-}
-
-// The whole of `text` as a number.
-template <typename Number>
-bool ParseNumber(std::string_view text, Number* number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number);
-  return error == std::errc() && end == text.data() + text.size();
 }
 
 CoreSet Without(const std::vector<int>& cores, const CoreSet& taken) {
@@ -195,7 +188,7 @@ Result<Script> ParseScript(std::string_view text) {
   const std::vector<std::string> parts = SplitList(text);
   Script script;
   const auto probability = [](const std::string& part, double* value) {
-    return ParseNumber(std::string_view(part), value) && *value >= 0 && *value <= 1;
+    return ParseNumber(part, value) && *value >= 0 && *value <= 1;
   };
   if (parts.empty() || parts.size() > 2 || !probability(parts[0], &script.acceptance) ||
       (parts.size() == 2 && !probability(parts[1], &script.hit))) {

@@ -2,21 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <optional>
 
+#include "base/parse_number.h"
 #include "fingerprints.h"
 #include "planner/calibration.h"
 
 namespace foretoken {
 namespace {
-
-std::optional<int> ParseCount(std::string_view text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 Status CheckFingerprints(const PlanCalibrationOptions& options, const Calibration& calibration) {
   const std::string& name = options.path;
@@ -79,13 +72,15 @@ Result<std::vector<int>> ParseCounts(std::string_view option, std::string_view t
   for (const std::string& item : SplitList(text)) {
     const std::size_t dash = item.find('-', 1);
     const std::string_view view = item;
-    const auto first = ParseCount(view.substr(0, dash));
-    const auto last = dash == std::string::npos ? first : ParseCount(view.substr(dash + 1));
-    if (!first || !last || *first < 1 || *last < *first || *last > high) {
+    int first = 0;
+    bool good = ParseNumber(view.substr(0, dash), &first);
+    int last = first;
+    if (dash != std::string::npos) good = good && ParseNumber(view.substr(dash + 1), &last);
+    if (!good || first < 1 || last < first || last > high) {
       return InvalidInput(fmt::format("{} '{}': '{}' is not a number or a range from 1 to {}",
                                       option, text, item, high));
     }
-    for (int count = *first; count <= *last; ++count) counts.push_back(count);
+    for (int count = first; count <= last; ++count) counts.push_back(count);
   }
   if (counts.empty()) return InvalidInput(fmt::format("{} names no number", option));
   return counts;

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 #include <span>
 
+#include "base/parse_number.h"
 #include "options.h"
 
 namespace foretoken {
@@ -13,10 +13,9 @@ namespace {
 
 constexpr double kUsPerMs = 1000;
 
-Result<double> ParseNumber(std::string_view text, std::string_view option) {
+Result<double> ParseFinite(std::string_view text, std::string_view option) {
   double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
+  if (!ParseNumber(text, &value) || !std::isfinite(value)) {
     return InvalidInput(fmt::format("{}: '{}' is not a number", option, text));
   }
   return value;
@@ -88,8 +87,8 @@ Result<std::vector<std::pair<int, double>>> ParsePoints(std::string_view text,
     const bool pair = colon != std::string::npos;
     const std::string_view rest = std::string_view(item).substr(pair ? colon + 1 : 0);
     FT_ASSIGN_OR_RETURN(const double x,
-                        ParseNumber(pair ? item.substr(0, colon) : std::string("1"), option));
-    FT_ASSIGN_OR_RETURN(const double y, ParseNumber(rest, option));
+                        ParseFinite(pair ? item.substr(0, colon) : std::string("1"), option));
+    FT_ASSIGN_OR_RETURN(const double y, ParseFinite(rest, option));
     if (x != std::floor(x) || x < 1 || x > 1e6) {
       return InvalidInput(fmt::format("{}: {:g} in '{}' is not a count", option, x, item));
     }
@@ -103,7 +102,7 @@ Result<std::vector<double>> ParseNumbers(std::string_view text, std::string_view
                                          double high) {
   std::vector<double> values;
   for (const std::string& item : SplitList(text)) {
-    FT_ASSIGN_OR_RETURN(const double value, ParseNumber(item, option));
+    FT_ASSIGN_OR_RETURN(const double value, ParseFinite(item, option));
     if (value < low || value > high) {
       return InvalidInput(fmt::format("{}: {:g} is not in {:g} .. {:g}", option, value, low, high));
     }

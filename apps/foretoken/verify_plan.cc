@@ -4,20 +4,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <fstream>
 
+#include "base/parse_number.h"
 #include "options.h"
 
 namespace foretoken {
 namespace {
-
-template <typename Number>
-bool ParseNumber(std::string_view text, Number* number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number);
-  return error == std::errc() && end == text.data() + text.size();
-}
 
 template <typename Number>
 Result<std::vector<Number>> ParseNumbers(std::string_view option, std::string_view text,
@@ -25,7 +19,7 @@ Result<std::vector<Number>> ParseNumbers(std::string_view option, std::string_vi
   std::vector<Number> numbers;
   for (const std::string& item : SplitList(text)) {
     Number number = 0;
-    if (!ParseNumber(std::string_view(item), &number) || !(number >= smallest)) {
+    if (!ParseNumber(item, &number) || !(number >= smallest)) {
       return InvalidInput(
           fmt::format("{}: '{}' is not a number of at least {}", option, item, smallest));
     }
@@ -83,7 +77,7 @@ std::vector<int> ChildProcesses() {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
     int pid = 0;
-    if (!ParseNumber(std::string_view(entry.path().filename().native()), &pid)) continue;
+    if (!ParseNumber(entry.path().filename().native(), &pid)) continue;
     std::ifstream file(entry.path() / "stat");
     std::string stat;
     std::getline(file, stat);

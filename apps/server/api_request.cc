@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
 #include <limits>
+
+#include "base/parse_number.h"
 
 namespace foretoken::server {
 namespace {
@@ -115,10 +116,8 @@ void ReadLogitBias(FieldReader* body, std::vector<std::pair<Token, float>>* bias
   biases->clear();
   for (const auto& [name, value] : field->items()) {
     Token token = -1;
-    const auto [end, failure] = std::from_chars(name.data(), name.data() + name.size(), token);
-    const bool whole = failure == std::errc() && end == name.data() + name.size();
     constexpr double kLargest = 1e6;
-    if (!whole || !value.is_number() || !(std::abs(value.get<double>()) <= kLargest)) {
+    if (!ParseNumber(name, &token) || !value.is_number() || !(std::abs(value.get<double>()) <= kLargest)) {
       return body->Refuse("logit_bias", expected);
     }
     biases->emplace_back(token, value.get<float>());

@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
-#include <charconv>
 #include <optional>
+
+#include "base/parse_number.h"
 
 namespace foretoken {
 namespace {
@@ -21,13 +22,6 @@ std::optional<std::string_view> Take(std::string_view* text, char end) {
   const std::string_view taken = text->substr(0, at);
   text->remove_prefix(at + 1);
   return taken;
-}
-
-std::optional<std::uint64_t> ParseNumber(std::string_view text) {
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
 }
 
 // Reads lines "word value value ..." in order; fails for good at the first that is not as wanted.
@@ -48,9 +42,9 @@ class LineReader {
   }
   std::uint64_t Number(std::string_view word) { return ToNumber(Text(word)); }
   std::uint64_t ToNumber(std::string_view text) {
-    const auto number = ParseNumber(text);
-    good_ &= number.has_value();
-    return number.value_or(0);
+    std::uint64_t number = 0;
+    good_ &= ParseNumber(text, &number);
+    return number;
   }
 
  private:
@@ -129,7 +123,8 @@ std::filesystem::path LogPath(const std::filesystem::path& directory, std::uint6
 }
 std::uint64_t FileNumber(const std::filesystem::path& path) {
   if (path.extension() != ".segment" && path.extension() != ".log") return 0;
-  return ParseNumber(path.stem().string()).value_or(0);
+  std::uint64_t number = 0;
+  return ParseNumber(path.stem().native(), &number) ? number : 0;
 }
 
 Status WriteManifest(FileSystem* files, const std::filesystem::path& directory,

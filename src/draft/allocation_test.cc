@@ -1,29 +1,9 @@
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <new>
 #include <random>
 
+#include "base/allocation_counter_testing.h"
 #include "draft/retriever.h"
-
-namespace {
-
-int allocations = 0;
-
-}  // namespace
-
-// Counts every allocation of this test program.
-void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
-  ++allocations;
-  return std::malloc(bytes);
-}
-void* operator new(std::size_t bytes) {
-  void* memory = operator new(bytes, std::nothrow);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace foretoken {
 namespace {

@@ -2,47 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <chrono>
-#include <cstdlib>
-#include <new>
 #include <thread>
 
+#include "base/allocation_counter_testing.h"
 #include "engine/engine_testing.h"
-
-namespace {
-
-std::atomic<long> allocations{0};
-
-void* Allocate(std::size_t bytes, std::size_t alignment) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  void* memory =
-      alignment > alignof(std::max_align_t)
-          ? std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment)
-          : std::malloc(bytes);
-  if (memory == nullptr) std::abort();
-  return memory;
-}
-
-}  // namespace
-
-// Every thread counts: the engine's, the pool's and the speculator's.
-void* operator new(std::size_t bytes) { return Allocate(bytes, 1); }
-void* operator new[](std::size_t bytes) { return Allocate(bytes, 1); }
-void* operator new(std::size_t bytes, std::align_val_t alignment) {
-  return Allocate(bytes, static_cast<std::size_t>(alignment));
-}
-void* operator new[](std::size_t bytes, std::align_val_t alignment) {
-  return Allocate(bytes, static_cast<std::size_t>(alignment));
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
 namespace foretoken {
 namespace {
@@ -83,9 +47,9 @@ TEST_P(Allocations, NoneInSteadyState) {
   for (int step = 0; step < 20; ++step) (*engine)->Step();
   // A speculator that was late with a prompt gets the time to begin its steady state as well.
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  const long before = allocations.load();
+  const long before = allocations;
   for (int step = 0; step < 25; ++step) ASSERT_TRUE((*engine)->Step());
-  EXPECT_EQ(allocations.load() - before, 0);
+  EXPECT_EQ(allocations - before, 0);
   (*engine)->RunUntilIdle();
 }
 

@@ -71,7 +71,7 @@ class Engine::Impl {
   // round_planning.cc: mode auto.
   void MakeFirstPlan(Sequence* sequence);
   void TakePlan(Sequence* sequence, const SpeculationPlan& plan);
-  void Learn();
+  void TeachPlanner();
   void Replan();
   Workload LoadNow() const;
 

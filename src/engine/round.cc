@@ -45,7 +45,7 @@ bool Engine::Impl::Step() {
     EmitTokens(sequence, logits);
   }
   if (planner_ != nullptr) {
-    Learn();
+    TeachPlanner();
     Replan();
   }
   for (Sequence* sequence : pass_) {

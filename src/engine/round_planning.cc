@@ -41,7 +41,7 @@ void Engine::Impl::TakePlan(Sequence* sequence, const SpeculationPlan& plan) {
   MakeFirstPlan(sequence);
 }
 
-void Engine::Impl::Learn() {
+void Engine::Impl::TeachPlanner() {
   PassObservation pass{.sequences = static_cast<int>(pass_.size()),
                        .rows = static_cast<int>(batch_.rows.size()),
                        .pass_us = Us(pass_ns_),

@@ -1,26 +1,7 @@
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
+#include "base/allocation_counter_testing.h"
 #include "model/model_testing.h"
-
-namespace {
-
-std::atomic<int> allocations = 0;
-
-}  // namespace
-
-// Counts every allocation of this test program. Out of line, or gcc takes them for mismatched.
-[[gnu::noinline]] void* operator new(std::size_t bytes) {
-  ++allocations;
-  void* memory = std::malloc(bytes);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace foretoken {
 namespace {
@@ -47,7 +28,7 @@ TEST_P(AllocationTest, ForwardAllocatesOnlyToGrow) {
     return model->Forward(batch, kv);
   };
   run(17);
-  const int before = allocations;
+  const long before = allocations;
   for (const int rows : {1, 17, 5, 16, 1, 9}) ASSERT_NE(run(rows), nullptr);
   EXPECT_EQ(allocations, before);
 }

@@ -49,4 +49,10 @@ const PreparedBranch* SpeculationCache::Lookup(Outcome outcome) const {
   return found == outcomes_.end() ? nullptr : &branches_[found - outcomes_.begin()];
 }
 
+int SpeculationCache::RankOf(Outcome outcome) const {
+  const auto end = std::find(outcomes_.begin(), outcomes_.end(), outcome);
+  return static_cast<int>(std::count_if(
+      outcomes_.begin(), end, [&](const Outcome& other) { return other.node == outcome.node; }));
+}
+
 }  // namespace foretoken

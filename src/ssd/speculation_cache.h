@@ -49,6 +49,9 @@ class SpeculationCache {
   /// nullptr on a miss.
   const PreparedBranch* Lookup(Outcome outcome) const;
 
+  /// How many bonus tokens were prepared before that outcome's, likelier ones, at its node.
+  int RankOf(Outcome outcome) const;
+
   const std::vector<PreparedBranch>& branches() const { return branches_; }
   std::uint32_t epoch() const { return epoch_; }
 

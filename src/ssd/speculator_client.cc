@@ -215,12 +215,7 @@ std::optional<int> SpeculatorClient::RankOf(SequenceId sequence,
                                             const PreparedBranch* branch) const {
   const Slot* slot = Find(sequence);
   if (slot == nullptr || branch == nullptr) return std::nullopt;
-  int rank = 0;
-  for (const PreparedBranch& other : slot->cache.branches()) {
-    if (&other == branch) break;
-    rank += other.outcome.node == branch->outcome.node ? 1 : 0;
-  }
-  return rank;
+  return slot->cache.RankOf(branch->outcome);
 }
 
 void SpeculatorClient::PreparedAt(SequenceId sequence, int node,

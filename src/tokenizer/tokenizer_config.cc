@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "base/parse_number.h"
 #include "tokenizer/files.h"
 
 namespace foretoken {
@@ -74,19 +74,13 @@ Status CheckAdded(const AddedToken& token, const std::filesystem::path& path) {
   return {};
 }
 
-Token ParseId(std::string_view text) {
-  Token id = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
-  return error == std::errc() && end == text.data() + text.size() ? id : -1;
-}
-
 Status ReadAddedTokens(const Json& config_json, const Json& added_json,
                        const std::filesystem::path& directory, TokenizerConfig* config) {
   if (const auto decoder = config_json.find("added_tokens_decoder");
       decoder != config_json.end() && decoder->is_object()) {
     for (const auto& [id, token] : decoder->items()) {
       AddedToken added;
-      added.id = ParseId(id);
+      if (!ParseNumber(id, &added.id)) added.id = -1;  // Refused below.
       added.content = Spelling(token).value_or("");
       added.special = OptionalBool(token, "special").value_or(false);
       added.lstrip = OptionalBool(token, "lstrip").value_or(false);
