@@ -3,6 +3,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <random>
@@ -91,7 +92,8 @@ void Attention(benchmark::State& state) {
 }
 BENCHMARK(Attention)->ArgNames({"rows", "trunk"})->ArgsProduct({{1, 4, 8, 16, 32}, {256, 2048}});
 
-// Args: vocabulary, temperature in hundredths, candidates wanted, standard deviation of logits.
+// Args: vocabulary, temperature in hundredths, candidates wanted, standard deviation of logits, and
+// whether the maxima of their groups are known.
 void NoisyTop(benchmark::State& state) {
   const int vocabulary = static_cast<int>(state.range(0));
   const float temperature = static_cast<float>(state.range(1)) / 100;
@@ -99,18 +101,24 @@ void NoisyTop(benchmark::State& state) {
   auto backend = MakeCpuBackend(CpuBackendOptions{});
   const auto logits =
       Random(static_cast<std::size_t>(vocabulary), static_cast<float>(state.range(3)));
+  std::vector<float> maxima;
+  for (int begin = 0; begin < vocabulary; begin += kLogitGroup) {
+    const auto group = logits.begin() + begin;
+    maxima.push_back(*std::max_element(group, group + std::min(kLogitGroup, vocabulary - begin)));
+  }
+  const Logits row(logits.data(), state.range(4) != 0 ? maxima.data() : nullptr);
   std::uint64_t position = 0;
   for (auto _ : state) {
-    backend->NoisyTop(logits.data(), vocabulary, temperature, {1, position++}, best);
+    backend->NoisyTop(row, vocabulary, temperature, {1, position++}, best);
     benchmark::DoNotOptimize(best.data());
   }
 }
 BENCHMARK(NoisyTop)
-    ->ArgNames({"vocabulary", "T%", "n", "sigma"})
-    ->ArgsProduct({{2048, 49152, 151936}, {0, 70, 100}, {1, 4}, {3}})
-    ->Args({49152, 100, 1, 0})
-    ->Args({49152, 100, 8, 1})
-    ->Args({49152, 100, 1, 6});
+    ->ArgNames({"vocabulary", "T%", "n", "sigma", "maxima"})
+    ->ArgsProduct({{2048, 49152, 151936}, {0, 70, 100}, {1, 4}, {3}, {0, 1}})
+    ->Args({49152, 100, 1, 0, 1})
+    ->Args({49152, 100, 8, 1, 1})
+    ->Args({49152, 100, 1, 6, 1});
 
 // What one layer of a small draft costs beside its matrix products. Arg: rows.
 void SmallOperations(benchmark::State& state) {

@@ -63,6 +63,28 @@ struct HeadShape {
   std::int64_t row_width() const { return std::int64_t{heads + 2 * kv_heads} * head_dim; }
 };
 
+/// Logits of a row that are summed up by their maximum.
+inline constexpr int kLogitGroup = 128;
+
+/// Rows of logits [rows, vocabulary] and, where the product that computed them noted it, the
+/// largest of every kLogitGroup of them [rows, ceil(vocabulary / kLogitGroup)], NaN left out. A
+/// choice that knows the maxima reads a few of the logits instead of all.
+struct Logits {
+  const float* values = nullptr;
+  const float* maxima = nullptr;
+
+  Logits() = default;
+  Logits(const float* logits, const float* largest = nullptr) : values(logits), maxima(largest) {}
+
+  static constexpr std::int64_t Groups(std::int64_t vocabulary) {
+    return (vocabulary + kLogitGroup - 1) / kLogitGroup;
+  }
+  Logits Row(std::int64_t row, std::int64_t vocabulary) const {
+    return {values + row * vocabulary,
+            maxima == nullptr ? nullptr : maxima + row * Groups(vocabulary)};
+  }
+};
+
 /// Names the noise of one position: g_i = -log(-log(u_i)), u_i = Philox(seed, position, i).
 struct NoiseKey {
   std::uint64_t seed = 0;
@@ -109,6 +131,10 @@ class Backend {
   /// y [rows, outputs] = x [rows, inputs] * weights^T. `y` does not overlap `x`.
   virtual void MatMul(const Matrix& weights, const float* x, int rows, float* y) = 0;
 
+  /// MatMul that also sets maxima [rows, Logits::Groups(outputs)] as Logits describes them.
+  virtual void MatMulMaxima(const Matrix& weights, const float* x, int rows, float* y,
+                            float* maxima) = 0;
+
   /// y += x * weights^T: the residual add of a block's output projection.
   virtual void MatMulAdd(const Matrix& weights, const float* x, int rows, float* y) = 0;
 
@@ -131,8 +157,8 @@ class Backend {
   /// Fills `best` with the tokens of highest noisy score, descending, ties by lower id, and
   /// returns how many there are (fewer than best.size() only where logits are -inf). Temperature 0
   /// means no noise. Exact: every backend of a machine returns what plain loops in double return.
-  virtual std::size_t NoisyTop(const float* logits, int vocabulary, float temperature,
-                               NoiseKey noise, std::span<Candidate> best) = 0;
+  virtual std::size_t NoisyTop(Logits logits, int vocabulary, float temperature, NoiseKey noise,
+                               std::span<Candidate> best) = 0;
 };
 
 /// Plain loops in float32/float64, single-threaded. Rounds as `precision` says.

@@ -188,12 +188,57 @@ std::vector<float> LogitsOf(int kind, int vocabulary, std::uint32_t seed) {
   return logits;
 }
 
+// The largest of every group, NaN left out, in the plainest way.
+std::vector<float> MaximaOf(std::span<const float> logits) {
+  std::vector<float> maxima;
+  for (std::size_t begin = 0; begin < logits.size(); begin += kLogitGroup) {
+    const auto group =
+        logits.subspan(begin, std::min<std::size_t>(kLogitGroup, logits.size() - begin));
+    float most = -std::numeric_limits<float>::infinity();
+    for (const float logit : group) most = std::fmax(most, logit);
+    maxima.push_back(most);
+  }
+  return maxima;
+}
+
+TEST_P(OperationTest, MatMulMaximaIsMatMulAndItsMaxima) {
+  ThreadPool pool({0, 1});
+  auto backend = Make();
+  auto threaded = Make(&pool);
+  const bool emulated = GetParam().kernels == &cpu::amx_emulated::Table();
+  const int inputs = 64;
+  for (const int outputs : {5, 128, 130, 1100, emulated ? 2048 : 49152}) {
+    auto weights = Random(static_cast<std::size_t>(outputs) * inputs, 1);
+    weights[0] = std::numeric_limits<float>::quiet_NaN();
+    const TensorView view = ViewOf(weights, outputs);
+    const Matrix packed = backend->Pack({&view, 1});
+    for (const int rows : {1, 3, 17, 70}) {
+      const auto x = Random(static_cast<std::size_t>(rows * inputs), 2);
+      std::vector<float> expected(static_cast<std::size_t>(rows) * outputs);
+      backend->MatMul(packed, x.data(), rows, expected.data());
+      const auto groups = static_cast<std::size_t>(Logits::Groups(outputs));
+      for (Backend* each : {backend.get(), threaded.get()}) {
+        std::vector<float> y(expected.size());
+        std::vector<float> maxima(static_cast<std::size_t>(rows) * groups);
+        each->MatMulMaxima(packed, x.data(), rows, y.data(), maxima.data());
+        ASSERT_TRUE(SameBits(y.data(), expected.data(), y.size())) << rows << " of " << outputs;
+        for (int r = 0; r < rows; ++r) {
+          const auto wanted = MaximaOf(std::span(expected).subspan(
+              static_cast<std::size_t>(r) * outputs, static_cast<std::size_t>(outputs)));
+          ASSERT_TRUE(SameBits(maxima.data() + r * groups, wanted.data(), groups));
+        }
+      }
+    }
+  }
+}
+
 TEST_P(OperationTest, NoisyTopIsExact) {
   auto backend = Make();
   auto reference = Reference();
   for (const int vocabulary : {5, 64, 512, 2048, 49152, 151936}) {
     for (int kind = 0; kind < 6; ++kind) {
       const auto logits = LogitsOf(kind, vocabulary, static_cast<std::uint32_t>(kind + vocabulary));
+      const auto maxima = MaximaOf(logits);
       for (const float temperature : {0.0F, 1e-38F, 1e-6F, 0.3F, 1.0F, 2.0F, 1e6F}) {
         if (vocabulary > 10000 && temperature != 0.0F && temperature != 1.0F && kind > 1) continue;
         for (const std::size_t n : {std::size_t{1}, std::size_t{3}, std::size_t{8}}) {
@@ -201,14 +246,17 @@ TEST_P(OperationTest, NoisyTopIsExact) {
           const NoiseKey noise{static_cast<std::uint64_t>(kind) * 7919, n + 100};
           std::vector<Candidate> best(n);
           std::vector<Candidate> expected(n);
-          const std::size_t found =
-              backend->NoisyTop(logits.data(), vocabulary, temperature, noise, best);
-          ASSERT_EQ(found,
-                    reference->NoisyTop(logits.data(), vocabulary, temperature, noise, expected));
-          for (std::size_t i = 0; i < found; ++i) {
-            ASSERT_EQ(best[i].token, expected[i].token)
-                << vocabulary << " kind " << kind << " T " << temperature << " rank " << i;
-            ASSERT_EQ(best[i].score, expected[i].score);
+          const std::size_t wanted =
+              reference->NoisyTop(logits.data(), vocabulary, temperature, noise, expected);
+          for (const float* known : {static_cast<const float*>(nullptr), maxima.data()}) {
+            const std::size_t found = backend->NoisyTop(Logits(logits.data(), known), vocabulary,
+                                                        temperature, noise, best);
+            ASSERT_EQ(found, wanted);
+            for (std::size_t i = 0; i < found; ++i) {
+              ASSERT_EQ(best[i].token, expected[i].token)
+                  << vocabulary << " kind " << kind << " T " << temperature << " rank " << i;
+              ASSERT_EQ(best[i].score, expected[i].score);
+            }
           }
         }
       }

@@ -24,7 +24,7 @@ DraftModel::DraftModel(LlamaModel* llama_model, int max_sequences, int context, 
           model->KvShapeFor(PoolBlocks(max_sequences, max_context, scratch)))),
       sampler(&model->backend(), model->config().vocabulary) {}
 
-Ranking RankRow(DraftModel& draft, const float* logits, const SamplingParams& sampling,
+Ranking RankRow(DraftModel& draft, Logits logits, const SamplingParams& sampling,
                 const TokenHistory& history, std::span<const Token> path, std::uint64_t position,
                 int count) {
   std::array<Candidate, kMaxRanking> best;

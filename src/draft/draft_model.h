@@ -90,7 +90,7 @@ class DraftTrunk {
 };
 
 /// The draft's `count` best tokens after committed tokens and `path`, from their row's logits.
-Ranking RankRow(DraftModel& draft, const float* logits, const SamplingParams& sampling,
+Ranking RankRow(DraftModel& draft, Logits logits, const SamplingParams& sampling,
                 const TokenHistory& history, std::span<const Token> path, std::uint64_t position,
                 int count);
 

@@ -52,26 +52,26 @@ void ModelDrafter::Propose(std::span<DraftContext> contexts) {
   }
 }
 
-void ModelDrafter::TakeRows(std::span<DraftContext> contexts, const float* logits) {
+void ModelDrafter::TakeRows(std::span<DraftContext> contexts, Logits logits) {
   for (const int i : drafting_) {
     const DraftContext& context = contexts[i];
     DraftTrunk& trunk = SlotFor(context.sequence).trunk;
     for (const int node : nodes_[i]) {
       trunk.TakeRanking(node, RankNode(context, trunk.tree.proposal(), node, logits));
-      logits += draft_.model->config().vocabulary;
+      logits = logits.Row(1, draft_.model->config().vocabulary);
     }
   }
 }
 
 Ranking ModelDrafter::RankNode(const DraftContext& context, const Proposal& proposal, int node,
-                               const float* logits) {
+                               Logits logits) {
   const auto path = PathTokens(proposal, node);
   if (context.laws == nullptr) {
     return RankRow(draft_, logits, *context.sampling, *context.history, path,
                    context.tokens.size() + path.size(), context.tree_width);
   }
   std::span<const TokenProbability> law;
-  const Ranking drawn = DrawRow(draft_, logits, *context.sampling, *context.history,
+  const Ranking drawn = DrawRow(draft_, logits.values, *context.sampling, *context.history,
                                 {.seed = context.sampling->seed,
                                  .root = context.tokens.size() - 1,
                                  .path = path,

@@ -27,11 +27,10 @@ class ModelDrafter : public Drafter {
   };
   Slot& SlotFor(SequenceId sequence);
   // Ranks the candidates after every node whose row is in the pass just made.
-  void TakeRows(std::span<DraftContext> contexts, const float* logits);
+  void TakeRows(std::span<DraftContext> contexts, Logits logits);
 
   // What the draft says after `node`: its best tokens, or drawn ones whose law is set.
-  Ranking RankNode(const DraftContext& context, const Proposal& proposal, int node,
-                   const float* logits);
+  Ranking RankNode(const DraftContext& context, const Proposal& proposal, int node, Logits logits);
 
   DraftModel draft_;
   std::vector<Slot> slots_;

@@ -79,13 +79,13 @@ class Engine::Impl {
   bool PlanPass();
   int PlanRows(Sequence* sequence, int budget);
   void AppendRows(Sequence* sequence);
-  void Verify(Sequence* sequence, const float* logits);
-  Outcome VerifyByNoise(Sequence* sequence, const float* logits);
-  Outcome VerifyByRejection(Sequence* sequence, const float* logits);
-  Token Choose(Sequence* sequence, int node, const float* logits);
+  void Verify(Sequence* sequence, Logits logits);
+  Outcome VerifyByNoise(Sequence* sequence, Logits logits);
+  Outcome VerifyByRejection(Sequence* sequence, Logits logits);
+  Token Choose(Sequence* sequence, int node, Logits logits);
   Token ApplyScript(Sequence* sequence, int node, Token choice);
   void CommitOutcome(Sequence* sequence);
-  void EmitTokens(Sequence* sequence, const float* logits);
+  void EmitTokens(Sequence* sequence, Logits logits);
   void ReportRound(const Sequence& sequence);
   void RecordRound(std::int64_t pass_start, std::int64_t pass_end);
 

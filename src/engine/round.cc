@@ -27,7 +27,7 @@ bool Engine::Impl::Step() {
   if (!planned) return true;
 
   const std::int64_t pass_start = NowNs();
-  const float* logits = target_->Forward(batch_, kv_);
+  const Logits logits = target_->Forward(batch_, kv_);
   const std::int64_t pass_end = NowNs();
   RecordRound(pass_start, pass_end);
 
@@ -132,14 +132,14 @@ void Engine::Impl::AppendRows(Sequence* sequence) {
   }
 }
 
-void Engine::Impl::Verify(Sequence* sequence, const float* logits) {
+void Engine::Impl::Verify(Sequence* sequence, Logits logits) {
   sequence->hit.reset();
   sequence->hit_rank.reset();
   if (!sequence->verifies) {
     sequence->kv.cursor.committed += sequence->pass_rows;
     return;
   }
-  const float* own = logits + std::int64_t{sequence->first_logits} * target_->config().vocabulary;
+  const Logits own = logits.Row(sequence->first_logits, target_->config().vocabulary);
   sequence->emitted.clear();
   sequence->verified_nodes.clear();
   sequence->verified = sequence->proposal;
@@ -151,7 +151,7 @@ void Engine::Impl::Verify(Sequence* sequence, const float* logits) {
   sequence->proposal.Clear();
 }
 
-Outcome Engine::Impl::VerifyByNoise(Sequence* sequence, const float* logits) {
+Outcome Engine::Impl::VerifyByNoise(Sequence* sequence, Logits logits) {
   return VerifySharedNoise(sequence->proposal, [&](int node) {
     const Token token = Choose(sequence, node, logits);
     sequence->emitted.push_back(token);
@@ -160,7 +160,7 @@ Outcome Engine::Impl::VerifyByNoise(Sequence* sequence, const float* logits) {
   });
 }
 
-Outcome Engine::Impl::VerifyByRejection(Sequence* sequence, const float* logits) {
+Outcome Engine::Impl::VerifyByRejection(Sequence* sequence, Logits logits) {
   const Proposal& proposal = sequence->proposal;
   const SamplingParams& sampling = sequence->request.sampling;
   auto& emitted = sequence->emitted;
@@ -172,8 +172,8 @@ Outcome Engine::Impl::VerifyByRejection(Sequence* sequence, const float* logits)
   };
   const auto law_of = [&](int node) {
     visit(node);
-    const float* row = logits + std::int64_t{node} * target_->config().vocabulary;
-    return sampler_.Law(row, sampling, sequence->history, emitted);
+    const Logits row = logits.Row(node, target_->config().vocabulary);
+    return sampler_.Law(row.values, sampling, sequence->history, emitted);
   };
   const auto uniform = [&](int, int index) {
     return AcceptanceUniform(sampling.seed, sequence->tokens.size() + emitted.size(), index);
@@ -191,8 +191,8 @@ Outcome Engine::Impl::VerifyByRejection(Sequence* sequence, const float* logits)
   return VerifyRejection(proposal, sequence->laws, law_of, uniform, bonus);
 }
 
-Token Engine::Impl::Choose(Sequence* sequence, int node, const float* logits) {
-  const float* row = logits + std::int64_t{node} * target_->config().vocabulary;
+Token Engine::Impl::Choose(Sequence* sequence, int node, Logits logits) {
+  const Logits row = logits.Row(node, target_->config().vocabulary);
   const auto position = sequence->tokens.size() + sequence->emitted.size();
   const Token token =
       sampler_
@@ -264,7 +264,7 @@ void Engine::Impl::ReportRound(const Sequence& sequence) {
                                                    .round_ns = round_ns_});
 }
 
-void Engine::Impl::EmitTokens(Sequence* sequence, const float* logits) {
+void Engine::Impl::EmitTokens(Sequence* sequence, Logits logits) {
   if (!sequence->verifies) return;
   if (sequence->stats.first_token_ns == 0) sequence->stats.first_token_ns = NowNs();
   const std::int64_t vocabulary = target_->config().vocabulary;
@@ -276,8 +276,8 @@ void Engine::Impl::EmitTokens(Sequence* sequence, const float* logits) {
     emitted.text = sequence->EmitText(emitted.token, last);
     if (top >= 0) {
       const std::int64_t row = sequence->first_logits + sequence->verified_nodes[i];
-      ComputeLogprobs(logits + row * vocabulary, static_cast<int>(vocabulary), emitted.token, top,
-                      &logprobs_);
+      ComputeLogprobs(logits.Row(row, vocabulary).values, static_cast<int>(vocabulary),
+                      emitted.token, top, &logprobs_);
       emitted.logprobs = &logprobs_;
     }
     sequence->request.listener->OnToken(sequence->id, emitted);

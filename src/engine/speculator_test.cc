@@ -84,13 +84,13 @@ class SpeculatorTest : public testing::TestWithParam<std::tuple<float, int>> {
     draft.batch.block_tables.push_back(trunk.kv.blocks.data());
     trunk.AppendCommittedRows(0, kContext, &draft.batch);
     for (int node = 1; node <= tree.size(); ++node) trunk.AppendNodeRow(node, 0, &draft.batch);
-    const float* logits = truth_->model->Forward(draft.batch, draft.kv);
+    Logits logits = truth_->model->Forward(draft.batch, draft.kv);
     std::vector<Ranking> rankings;
     for (int node = 0; node <= tree.size(); ++node) {
       const auto path = PathTokens(tree, node);
       rankings.push_back(RankRow(draft, logits, sampling_, history, path,
                                  tokens.size() + path.size(), kMaxRanking));
-      logits += truth_->model->config().vocabulary;
+      logits = logits.Row(1, truth_->model->config().vocabulary);
     }
     return rankings;
   }

@@ -25,7 +25,7 @@ TEST_P(AllocationTest, ForwardAllocatesOnlyToGrow) {
     for (int r = 0; r < rows; ++r, ++position) {
       batch.rows.push_back({position, {position, position, 0, position + 1, 0}, true});
     }
-    return model->Forward(batch, kv);
+    return model->Forward(batch, kv).values;
   };
   run(17);
   const long before = allocations;

@@ -38,6 +38,7 @@ struct LlamaModel::Workspace {
   Buffer gate_up;   // [rows, 2 * intermediate]
   Buffer mixed;     // [rows, intermediate]
   Buffer logits;    // [wanted rows, vocabulary]
+  Buffer maxima;    // [wanted rows, groups of the vocabulary]
 
   void GrowTo(std::size_t rows, const ModelConfig& config) {
     places.reserve(rows);
@@ -112,7 +113,7 @@ void LlamaModel::ForwardLayer(int index, const BatchPlan& plan, KvStore& kv) {
 }
 
 bool LlamaModel::ForwardPart(const ForwardBatch& batch, std::size_t begin, std::size_t count,
-                             KvStore& kv, Interrupt interrupt, float* logits) {
+                             KvStore& kv, Interrupt interrupt, std::size_t done) {
   const std::span<const ForwardRow> rows = std::span(batch.rows).subspan(begin, count);
   workspace_->places.clear();
   workspace_->tokens.clear();
@@ -142,31 +143,35 @@ bool LlamaModel::ForwardPart(const ForwardBatch& batch, std::size_t begin, std::
   backend_->RmsNorm(normed, weights_->final_norm.as<float>(), config_.norm_epsilon,
                     static_cast<int>(wanted), config_.hidden, normed);
   const Matrix& head = config_.tied_embeddings ? weights_->embedding : weights_->lm_head;
-  backend_->MatMul(head, normed, static_cast<int>(wanted), logits);
+  backend_->MatMulMaxima(
+      head, normed, static_cast<int>(wanted),
+      workspace_->logits.as<float>() + done * config_.vocabulary,
+      workspace_->maxima.as<float>() + done * Logits::Groups(config_.vocabulary));
   return true;
 }
 
 void LlamaModel::Reserve(std::size_t rows, std::size_t wanted) {
   workspace_->GrowTo(std::min(rows, kMaxRows), config_);
   Grow(workspace_->logits, wanted * config_.vocabulary);
+  Grow(workspace_->maxima, wanted * Logits::Groups(config_.vocabulary));
 }
 
-const float* LlamaModel::Forward(const ForwardBatch& batch, KvStore& kv, Interrupt interrupt) {
+Logits LlamaModel::Forward(const ForwardBatch& batch, KvStore& kv, Interrupt interrupt) {
   const std::size_t total = batch.rows.size();
   const auto wants = [](const ForwardRow& row) { return row.wants_logits; };
   const auto wanted = std::count_if(batch.rows.begin(), batch.rows.end(), wants);
   // At least one row's worth, so that a pass without wanted rows is told from an interrupted one.
   Reserve(total, static_cast<std::size_t>(std::max<std::ptrdiff_t>(wanted, 1)));
 
-  float* logits = workspace_->logits.as<float>();
+  std::size_t done = 0;  // Rows whose logits are there.
   for (std::size_t begin = 0; begin < total; begin += kMaxRows) {
     const std::size_t count = std::min(kMaxRows, total - begin);
-    if (!ForwardPart(batch, begin, count, kv, interrupt, logits)) return nullptr;
+    if (!ForwardPart(batch, begin, count, kv, interrupt, done)) return {};
     const auto part = batch.rows.begin() + static_cast<std::ptrdiff_t>(begin);
-    logits += std::count_if(part, part + static_cast<std::ptrdiff_t>(count), wants) *
-              static_cast<std::ptrdiff_t>(config_.vocabulary);
+    done += static_cast<std::size_t>(
+        std::count_if(part, part + static_cast<std::ptrdiff_t>(count), wants));
   }
-  return workspace_->logits.as<float>();
+  return {workspace_->logits.as<float>(), workspace_->maxima.as<float>()};
 }
 
 }  // namespace foretoken

@@ -76,14 +76,14 @@ class LlamaModel {
   void Reserve(std::size_t rows, std::size_t wanted);
 
   /// One pass. Returns logits [wanted rows, vocabulary] in the order of the rows that want them,
-  /// valid until the next call; or nullptr when `interrupt` was raised before some layer (the KV
-  /// of the batch's slots is then unspecified).
+  /// valid until the next call; or null values when `interrupt` was raised before some layer (the
+  /// KV of the batch's slots is then unspecified).
   ///
   /// A batch of more than kMaxRows rows runs as consecutive parts of at most that many. Since a
   /// row attends only to rows before it, and rows do not see each other otherwise, the parts give
   /// the same bits as one pass would. The workspace grows to the largest part and to the largest
   /// number of wanted rows seen; after that nothing is allocated.
-  const float* Forward(const ForwardBatch& batch, KvStore& kv, Interrupt interrupt = {});
+  Logits Forward(const ForwardBatch& batch, KvStore& kv, Interrupt interrupt = {});
 
  private:
   struct Weights;
@@ -92,7 +92,7 @@ class LlamaModel {
 
   void ForwardLayer(int layer, const BatchPlan& plan, KvStore& kv);
   bool ForwardPart(const ForwardBatch& batch, std::size_t begin, std::size_t count, KvStore& kv,
-                   Interrupt interrupt, float* logits);
+                   Interrupt interrupt, std::size_t done);
 
   ModelConfig config_;
   Backend* backend_;

@@ -124,7 +124,7 @@ TEST_P(LlamaTest, PlacementAndNeighboursDoNotChangeBits) {
       batch.rows.push_back({tokens[p], place, wanted});
     }
   }
-  const float* logits = model_->Forward(batch, kv);
+  const float* logits = model_->Forward(batch, kv).values;
   for (const ForwardRow& row : batch.rows) {
     if (!row.wants_logits) continue;
     EXPECT_TRUE(std::equal(logits, logits + kVocabulary,
@@ -151,7 +151,7 @@ TEST_P(LlamaTest, BranchesDoNotSeeEachOther) {
       batch.rows.push_back({branches[branch][depth], place, true});
     }
   }
-  const std::vector<float> tree = CopyRows(model_->Forward(batch, kv), 6);
+  const std::vector<float> tree = CopyRows(model_->Forward(batch, kv).values, 6);
   for (int branch = 0; branch < 2; ++branch) {
     std::vector<Token> path = trunk;
     path.insert(path.end(), branches[branch].begin(), branches[branch].end());
@@ -174,10 +174,10 @@ TEST_P(LlamaTest, InterruptGivesUpBetweenLayers) {
   int polls = 0;
   const Interrupt at_second{[](void* context) { return ++*static_cast<int*>(context) == 2; },
                             &polls};
-  EXPECT_EQ(model_->Forward(batch, kv, at_second), nullptr);
+  EXPECT_EQ(model_->Forward(batch, kv, at_second).values, nullptr);
   EXPECT_EQ(polls, 2);
   polls = 2;
-  EXPECT_NE(model_->Forward(batch, kv, at_second), nullptr);
+  EXPECT_NE(model_->Forward(batch, kv, at_second).values, nullptr);
   EXPECT_EQ(polls, 4);
 }
 

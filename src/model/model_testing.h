@@ -67,7 +67,7 @@ class SequenceRunner {
       batch_.rows.push_back(ForwardRow{token, place, true});
       ++length_;
     }
-    return model_->Forward(batch_, kv_);
+    return model_->Forward(batch_, kv_).values;
   }
 
  private:

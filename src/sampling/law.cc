@@ -13,7 +13,7 @@ namespace foretoken {
 std::span<float> Sampler::Law(const float* logits, const SamplingParams& params,
                               const TokenHistory& history, std::span<const Token> path) {
   FT_CHECK(params.temperature > 0);
-  const float* z = Process(logits, params, history, path);
+  const float* z = Process(logits, params, history, path).values;
   const float max = MaxLogit(z, vocabulary_);
   law_.assign(vocabulary_, 0.0F);
   if (!std::isfinite(max)) return law_;

@@ -37,31 +37,30 @@ Sampler::Sampler(Backend* backend, int vocabulary)
       path_counts_(vocabulary, 0),
       filter_(vocabulary) {}
 
-Candidate Sampler::Choose(const float* logits, const SamplingParams& params,
-                          const TokenHistory& history, std::span<const Token> path,
-                          std::uint64_t position) {
+Candidate Sampler::Choose(Logits logits, const SamplingParams& params, const TokenHistory& history,
+                          std::span<const Token> path, std::uint64_t position) {
   Candidate best;
   Rank(logits, params, history, path, position, {&best, 1});
   return best;
 }
 
-std::size_t Sampler::Rank(const float* logits, const SamplingParams& params,
-                          const TokenHistory& history, std::span<const Token> path,
-                          std::uint64_t position, std::span<Candidate> best) {
+std::size_t Sampler::Rank(Logits logits, const SamplingParams& params, const TokenHistory& history,
+                          std::span<const Token> path, std::uint64_t position,
+                          std::span<Candidate> best) {
   return backend_->NoisyTop(Process(logits, params, history, path), vocabulary_, params.temperature,
                             NoiseKey{params.seed, position}, best);
 }
 
-const float* Sampler::Process(const float* logits, const SamplingParams& params,
-                              const TokenHistory& history, std::span<const Token> path) {
+Logits Sampler::Process(Logits logits, const SamplingParams& params, const TokenHistory& history,
+                        std::span<const Token> path) {
   const bool filters = params.has_filters() && params.temperature > 0.0F;
   const ConstraintCursor* constraint = history.constraint();
   if (!params.has_penalties() && params.logit_bias.empty() && !filters && constraint == nullptr) {
     return logits;
   }
+  const float* const z = logits.values;
   for (int i = 0; i < vocabulary_; ++i) {
-    processed_[i] =
-        logits[i] == logits[i] ? logits[i] : kMinusInfinity;  // NaN differs from itself.
+    processed_[i] = z[i] == z[i] ? z[i] : kMinusInfinity;  // NaN differs from itself.
   }
   if (params.has_penalties()) ApplyPenalties(params, history, path);
   for (const auto& [token, bias] : params.logit_bias) processed_[token] += bias;

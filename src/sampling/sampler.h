@@ -64,11 +64,11 @@ class Sampler {
   /// tokens after the history (a draft branch) that penalties and the constraint must count as
   /// output. `logits`
   /// [vocabulary] are not changed.
-  Candidate Choose(const float* logits, const SamplingParams& params, const TokenHistory& history,
+  Candidate Choose(Logits logits, const SamplingParams& params, const TokenHistory& history,
                    std::span<const Token> path, std::uint64_t position);
 
   /// The best.size() tokens of highest noisy score, descending; returns how many there are.
-  std::size_t Rank(const float* logits, const SamplingParams& params, const TokenHistory& history,
+  std::size_t Rank(Logits logits, const SamplingParams& params, const TokenHistory& history,
                    std::span<const Token> path, std::uint64_t position, std::span<Candidate> best);
 
   /// p = softmax(z / T), T > 0, of the processed logits: [vocabulary] floats that the caller may
@@ -90,8 +90,8 @@ class Sampler {
  private:
   /// Returns logits after penalties, bias, constraint and filters (what is left out is -inf);
   /// `logits` itself where no option is set.
-  const float* Process(const float* logits, const SamplingParams& params,
-                       const TokenHistory& history, std::span<const Token> path);
+  Logits Process(Logits logits, const SamplingParams& params, const TokenHistory& history,
+                 std::span<const Token> path);
   void ApplyPenalties(const SamplingParams& params, const TokenHistory& history,
                       std::span<const Token> path);
 

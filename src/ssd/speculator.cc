@@ -151,9 +151,9 @@ bool Speculator::Step() {
   if (config_->delay_us > 0) DelayForTests();
 
   const std::int64_t start = NowNs();
-  const float* logits =
+  Logits logits =
       model_->Forward(draft_->batch, draft_->kv, {.raised = ChannelReadable, .context = channel_});
-  if (logits == nullptr) return true;  // Interrupted: the records decide what matters now.
+  if (logits.values == nullptr) return true;  // Interrupted: the records decide what matters now.
   // Passes over a prompt lie far beyond the row counts to choose between and would tilt the line.
   if (draft_->batch.rows.size() <= 2 * std::size_t{kMaxBranchRows}) {
     row_cost_.Add(static_cast<int>(draft_->batch.rows.size()), NowNs() - start);
@@ -233,7 +233,7 @@ void Speculator::ChooseWorkRows() {
   std::sort(work_rows_.begin(), work_rows_.end(), by_place);
 }
 
-void Speculator::TakeTrunkRows(const float** logits) {
+void Speculator::TakeTrunkRows(Logits* logits) {
   std::span<const TokenProbability> law;
   for (const TrunkRows& rows : trunk_rows_) {
     SpeculatedSequence& sequence = *rows.sequence;
@@ -247,7 +247,7 @@ void Speculator::TakeTrunkRows(const float** logits) {
   }
 }
 
-void Speculator::TakeWorkRows(const float** logits) {
+void Speculator::TakeWorkRows(Logits* logits) {
   std::span<const TokenProbability> law;
   for (const WorkRow& work : work_rows_) {
     SpeculatedSequence& sequence = *work.sequence;
@@ -314,13 +314,13 @@ void Speculator::FinishJit(SpeculatedSequence* sequence) {
                                   .proposal = sequence->trunk.tree.proposal()});
 }
 
-Ranking Speculator::RankNext(const float** logits, const SpeculatedSequence& sequence,
+Ranking Speculator::RankNext(Logits* logits, const SpeculatedSequence& sequence,
                              const WantedRow& wanted, std::span<const TokenProbability>* law) {
   const auto path = sequence.PathOf(wanted);
-  const float* row = *logits;
-  *logits += model_->config().vocabulary;
+  const Logits row = *logits;
+  *logits = logits->Row(1, model_->config().vocabulary);
   if (sequence.draws) {
-    return DrawRow(*draft_, row, sequence.sampling, sequence.history,
+    return DrawRow(*draft_, row.values, sequence.sampling, sequence.history,
                    sequence.RequestFor(wanted, path), law);
   }
   return RankRow(*draft_, row, sequence.sampling, sequence.history, path,

@@ -62,8 +62,8 @@ class Speculator {
   bool AppendTrunkRows(SpeculatedSequence* sequence);
   void CollectWorkRows();
   void ChooseWorkRows();
-  void TakeTrunkRows(const float** logits);
-  void TakeWorkRows(const float** logits);
+  void TakeTrunkRows(Logits* logits);
+  void TakeWorkRows(Logits* logits);
   void SendBranchTokens(const Branch& branch, int added, const SpeculatedSequence& sequence);
   void FlushBranchTokens();
   /// Tells the engine what the children below `wanted` were drawn from.
@@ -72,8 +72,8 @@ class Speculator {
   void FinishJit(SpeculatedSequence* sequence);
   /// The ranking of a row whose logits come next, and where it was drawn its law, valid until the
   /// next call.
-  Ranking RankNext(const float** logits, const SpeculatedSequence& sequence,
-                   const WantedRow& wanted, std::span<const TokenProbability>* law);
+  Ranking RankNext(Logits* logits, const SpeculatedSequence& sequence, const WantedRow& wanted,
+                   std::span<const TokenProbability>* law);
   void DelayForTests();
 
   LlamaModel* model_;

@@ -41,6 +41,13 @@ std::size_t WeightOffset(Precision precision, std::int64_t width, std::int64_t o
   return static_cast<std::size_t>(panel * kPanel * width + in_panel);
 }
 
+std::int64_t PanelsOf(const Matrix& weights) { return (weights.outputs + kPanel - 1) / kPanel; }
+
+// Of a product, as kWorthSharing counts it.
+std::int64_t CostOf(const Matrix& weights, int rows) {
+  return weights.outputs * weights.inputs * (8 + rows) / 8;
+}
+
 class CpuBackend final : public Backend {
  public:
   CpuBackend(const cpu::Kernels& kernels, ThreadPool* pool, Precision precision)
@@ -68,6 +75,8 @@ class CpuBackend final : public Backend {
   void MatMul(const Matrix& weights, const float* x, int rows, float* y) override {
     Multiply(weights, x, rows, y, false);
   }
+  void MatMulMaxima(const Matrix& weights, const float* x, int rows, float* y,
+                    float* maxima) override;
   void MatMulAdd(const Matrix& weights, const float* x, int rows, float* y) override {
     Multiply(weights, x, rows, y, true);
   }
@@ -77,7 +86,7 @@ class CpuBackend final : public Backend {
                  const KvStore& kv, float* out) override;
   void SiluMul(const float* gate_up, int rows, int width, float* out) override;
   void CopyKv(KvStore& kv, std::span<const KvMove> moves) override;
-  std::size_t NoisyTop(const float* logits, int vocabulary, float temperature, NoiseKey noise,
+  std::size_t NoisyTop(Logits logits, int vocabulary, float temperature, NoiseKey noise,
                        std::span<Candidate> best) override;
 
  private:
@@ -98,6 +107,9 @@ class CpuBackend final : public Backend {
   }
 
   void Multiply(const Matrix& weights, const float* x, int rows, float* y, bool add);
+  // The same for panels [begin, end), by one worker.
+  void MultiplyPanels(int worker, const Matrix& weights, const float* x, int rows, float* y,
+                      bool add, std::int64_t begin, std::int64_t end);
   void PackPanel(std::span<const TensorView> parts, std::int64_t panel, float* row,
                  Matrix* matrix) const;
   KvChunk ChunkAt(KvStore& kv, const KvLayout& layout, int layer, std::int32_t slot,
@@ -199,16 +211,45 @@ void CpuBackend::SiluMul(const float* gate_up, int rows, int width, float* out) 
 
 void CpuBackend::Multiply(const Matrix& weights, const float* x, int rows, float* y, bool add) {
   if (rows == 0) return;
-  const std::int64_t panels = (weights.outputs + kPanel - 1) / kPanel;
-  const std::int64_t cost = weights.outputs * weights.inputs * (8 + rows) / 8;
+  const std::int64_t panels = PanelsOf(weights);
+  Share(panels, CostOf(weights, rows), [&](int worker, std::int64_t begin, std::int64_t end) {
+    MultiplyPanels(worker, weights, x, rows, y, add, begin, end);
+  });
+}
+
+void CpuBackend::MultiplyPanels(int worker, const Matrix& weights, const float* x, int rows,
+                                float* y, bool add, std::int64_t begin, std::int64_t end) {
   const std::size_t scratch_bytes =
       sizeof(float) * cpu::kPackRows * PadToChunk(static_cast<int>(weights.inputs));
-  Share(panels, cost, [&](int worker, std::int64_t begin, std::int64_t end) {
-    Buffer& scratch = scratch_[static_cast<std::size_t>(worker)];
-    if (scratch.bytes() < scratch_bytes) scratch = Buffer(scratch_bytes);
-    ops_.matmul({weights.data.data(), x, y, rows, static_cast<int>(weights.inputs),
-                 static_cast<int>(weights.outputs), static_cast<int>(begin), static_cast<int>(end),
-                 add, scratch.data()});
+  Buffer& scratch = scratch_[static_cast<std::size_t>(worker)];
+  if (scratch.bytes() < scratch_bytes) scratch = Buffer(scratch_bytes);
+  ops_.matmul({weights.data.data(), x, y, rows, static_cast<int>(weights.inputs),
+               static_cast<int>(weights.outputs), static_cast<int>(begin), static_cast<int>(end),
+               add, scratch.data()});
+}
+
+// Strips of outputs, so that the maxima are taken while the products are still in cache.
+void CpuBackend::MatMulMaxima(const Matrix& weights, const float* x, int rows, float* y,
+                              float* maxima) {
+  static_assert(kLogitGroup == cpu::kNoiseGroup && kLogitGroup % kPanel == 0);
+  constexpr std::int64_t kStrip = 8;  // Groups.
+  constexpr std::int64_t kGroupPanels = kLogitGroup / kPanel;
+  if (rows == 0) return;
+  const std::int64_t groups = Logits::Groups(weights.outputs);
+  const std::int64_t panels = PanelsOf(weights);
+  Share(groups, CostOf(weights, rows), [&](int worker, std::int64_t begin, std::int64_t end) {
+    for (std::int64_t group = begin; group < end; group += kStrip) {
+      const std::int64_t strip_end = std::min(end, group + kStrip);
+      MultiplyPanels(worker, weights, x, rows, y, false, group * kGroupPanels,
+                     std::min(panels, strip_end * kGroupPanels));
+      const std::int64_t first = group * kLogitGroup;
+      const auto count =
+          static_cast<int>(std::min(weights.outputs, strip_end * kLogitGroup) - first);
+      for (int row = 0; row < rows; ++row) {
+        kernels_.group_maxima(y + row * weights.outputs + first, count,
+                              maxima + row * groups + group);
+      }
+    }
   });
 }
 
@@ -297,12 +338,18 @@ void Insert(Candidate candidate, std::span<Candidate> best, std::size_t* count) 
 }
 
 // A score that `count` tokens reach, so that no token below it is among the best: that of the
-// likeliest of the first tokens. -inf where there are too few.
-double FirstBound(const float* logits, int vocabulary, float temperature, NoiseKey noise,
+// likeliest of one group, the one with the largest logit if that is known. -inf where there are too
+// few.
+double FirstBound(Logits logits, int vocabulary, float temperature, NoiseKey noise,
                   std::span<Candidate> scratch) {
+  Token begin = 0;
+  if (logits.maxima != nullptr) {
+    const float* const end = logits.maxima + Logits::Groups(vocabulary);
+    begin = kLogitGroup * static_cast<Token>(std::max_element(logits.maxima, end) - logits.maxima);
+  }
   std::size_t count = 0;
-  for (Token token = 0; token < std::min(vocabulary, cpu::kNoiseGroup); ++token) {
-    Insert({token, logits[token]}, scratch, &count);
+  for (Token token = begin; token < std::min(vocabulary, begin + kLogitGroup); ++token) {
+    Insert({token, logits.values[token]}, scratch, &count);
   }
   if (count < scratch.size()) return kMinusInfinity;
   double bound = -kMinusInfinity;
@@ -310,18 +357,18 @@ double FirstBound(const float* logits, int vocabulary, float temperature, NoiseK
     const std::uint32_t draw =
         PhiloxDraw(noise.seed, noise.position, static_cast<std::uint32_t>(likely.token),
                    NoisePurpose::kSampling);
-    bound = std::min(bound, NoisyScore(logits[likely.token], temperature, draw));
+    bound = std::min(bound, NoisyScore(logits.values[likely.token], temperature, draw));
   }
   return bound;
 }
 
-std::size_t CpuBackend::NoisyTop(const float* logits, int vocabulary, float temperature,
-                                 NoiseKey noise, std::span<Candidate> best) {
+std::size_t CpuBackend::NoisyTop(Logits logits, int vocabulary, float temperature, NoiseKey noise,
+                                 std::span<Candidate> best) {
   constexpr int kFirstScan = cpu::kNoiseGroup;
   constexpr int kLargestScan = 4096;
   if (best.empty()) return 0;
   hits_.resize(kLargestScan);
-  cpu::NoiseScan scan{logits, 0, 0, noise.seed, noise.position, 0, 0};
+  cpu::NoiseScan scan{logits.values, logits.maxima, 0, 0, noise.seed, noise.position, 0, 0};
   const bool noisy = temperature != 0.0F;
   // Below this 1 / T leaves the range of float; every token is then looked at.
   const bool bounded = !noisy || temperature > 1e-30F;
@@ -340,7 +387,7 @@ std::size_t CpuBackend::NoisyTop(const float* logits, int vocabulary, float temp
     const int hits = kernels_.scan_noise(scan, hits_.data());
     for (int i = 0; i < hits; ++i) {
       const cpu::NoiseHit hit = hits_[static_cast<std::size_t>(i)];
-      const double score = NoisyScore(logits[hit.token], temperature, hit.draw);
+      const double score = NoisyScore(logits.values[hit.token], temperature, hit.draw);
       if (score > kMinusInfinity) Insert({hit.token, score}, best, &count);
     }
   }

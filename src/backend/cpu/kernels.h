@@ -70,6 +70,7 @@ struct NoiseHit {
 /// of kNoiseGroup.
 struct NoiseScan {
   const float* logits;
+  const float* maxima;  // The largest of each kNoiseGroup logits, or null.
   int begin;
   int end;
   std::uint64_t seed;
@@ -102,6 +103,8 @@ struct Kernels {
   void (*finish)(const AttentionState& state, int query, float* to);
   /// Writes the hits in ascending order and returns how many; at most end - begin.
   int (*scan_noise)(const NoiseScan& scan, NoiseHit* hits);
+  /// maxima[i] = the largest of x[kNoiseGroup * i ...], NaN left out; `count` of x in all.
+  void (*group_maxima)(const float* x, int count, float* maxima);
   /// The draws of tokens [kNoiseGroup * group, kNoiseGroup * (group + 1)).
   void (*draw_group)(std::uint64_t seed, std::uint64_t position, std::uint32_t group,
                      std::uint32_t* draws);

@@ -29,13 +29,22 @@ __attribute__((noinline)) void DrawNoiseGroup(std::uint64_t seed, std::uint64_t 
 
 int ScanNoise(const NoiseScan& scan, NoiseHit* hits) {
   const bool noisy = scan.inverse_temperature != 0.0F;
-  const Vec upper = Set1(noisy ? scan.inverse_temperature * (1 + kMargin) : 1.0F);
-  const Vec lower = Set1(noisy ? scan.inverse_temperature * (1 - kMargin) : 1.0F);
+  const float highest = noisy ? scan.inverse_temperature * (1 + kMargin) : 1.0F;
+  const float lowest = noisy ? scan.inverse_temperature * (1 - kMargin) : 1.0F;
+  const float hopeless_score = scan.threshold - (noisy ? kNoiseMax : 0.0F);
+  const Vec upper = Set1(highest);
+  const Vec lower = Set1(lowest);
   const Vec threshold = Set1(scan.threshold);
-  const Vec hopeless = Set1(scan.threshold - (noisy ? kNoiseMax : 0.0F));
+  const Vec hopeless = Set1(hopeless_score);
   int count = 0;
   alignas(64) std::uint32_t draws[kNoiseGroup] = {};
   for (int group = scan.begin; group < scan.end; group += kNoiseGroup) {
+    if (scan.maxima != nullptr) {
+      const float most = scan.maxima[group / kNoiseGroup];
+      const float above = most * highest;
+      const float below = most * lowest;
+      if ((above > below ? above : below) < hopeless_score) continue;
+    }
     const float* z = scan.logits + group;
     float rest[kNoiseGroup];
     if (scan.end - group < kNoiseGroup) {
@@ -71,6 +80,22 @@ int ScanNoise(const NoiseScan& scan, NoiseHit* hits) {
   return count;
 }
 
+void GroupMaxima(const float* x, int count, float* maxima) {
+  for (int begin = 0; begin < count; begin += kNoiseGroup) {
+    const int here = count - begin < kNoiseGroup ? count - begin : kNoiseGroup;
+    Vec largest = Set1(-__builtin_inff());
+    int i = 0;
+    // Max takes its second operand where one is NaN.
+    for (; i + 16 <= here; i += 16) largest = Max(Load(x + begin + i), largest);
+    alignas(64) float lanes[16];
+    Store(lanes, largest);
+    float most = -__builtin_inff();
+    for (const float lane : lanes) most = lane > most ? lane : most;
+    for (; i < here; ++i) most = x[begin + i] > most ? x[begin + i] : most;
+    *maxima++ = most;
+  }
+}
+
 // The table of an instruction set whose BF16 products are `Bf16Dot`.
 template <typename Bf16Dot, typename F32Dot>
 constexpr Kernels MakeTable(const char* name) {
@@ -84,6 +109,7 @@ constexpr Kernels MakeTable(const char* name) {
       Rotate,
       Finish,
       ScanNoise,
+      GroupMaxima,
       DrawNoiseGroup,
       ReadStream,
   };

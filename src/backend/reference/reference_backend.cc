@@ -100,6 +100,21 @@ void ReferenceBackend::MatMul(const Matrix& weights, const float* x, int rows, f
   MatMulAdd(weights, x, rows, y);
 }
 
+void ReferenceBackend::MatMulMaxima(const Matrix& weights, const float* x, int rows, float* y,
+                                    float* maxima) {
+  MatMul(weights, x, rows, y);
+  for (int row = 0; row < rows; ++row) {
+    for (std::int64_t begin = 0; begin < weights.outputs; begin += kLogitGroup) {
+      float most = -std::numeric_limits<float>::infinity();
+      for (std::int64_t i = begin; i < std::min(weights.outputs, begin + kLogitGroup); ++i) {
+        const float logit = y[row * weights.outputs + i];
+        if (logit > most) most = logit;
+      }
+      *maxima++ = most;
+    }
+  }
+}
+
 void ReferenceBackend::MatMulAdd(const Matrix& weights, const float* x, int rows, float* y) {
   const std::int64_t inputs = weights.inputs;
   for (int r = 0; r < rows; ++r, y += weights.outputs) {
@@ -203,13 +218,13 @@ void ReferenceBackend::CopyKv(KvStore& kv, std::span<const KvMove> moves) {
   }
 }
 
-std::size_t ReferenceBackend::NoisyTop(const float* logits, int vocabulary, float temperature,
+std::size_t ReferenceBackend::NoisyTop(Logits logits, int vocabulary, float temperature,
                                        NoiseKey noise, std::span<Candidate> best) {
   std::size_t count = 0;
   for (Token token = 0; token < vocabulary; ++token) {
     const std::uint32_t draw = PhiloxDraw(
         noise.seed, noise.position, static_cast<std::uint32_t>(token), NoisePurpose::kSampling);
-    const double score = NoisyScore(logits[token], temperature, draw);
+    const double score = NoisyScore(logits.values[token], temperature, draw);
     if (!(score > kMinusInfinity)) continue;
     // Tokens come in ascending order, so an equal score stays behind the earlier one.
     std::size_t rank = count;

@@ -26,6 +26,8 @@ class ReferenceBackend final : public Backend {
   void RmsNorm(const float* x, const float* gain, float epsilon, int rows, int width,
                float* out) override;
   void MatMul(const Matrix& weights, const float* x, int rows, float* y) override;
+  void MatMulMaxima(const Matrix& weights, const float* x, int rows, float* y,
+                    float* maxima) override;
   void MatMulAdd(const Matrix& weights, const float* x, int rows, float* y) override;
   void RotateAndStore(const RopeTable& rope, const BatchPlan& plan, const HeadShape& heads,
                       int layer, float* qkv, KvStore& kv) override;
@@ -33,7 +35,7 @@ class ReferenceBackend final : public Backend {
                  const KvStore& kv, float* out) override;
   void SiluMul(const float* gate_up, int rows, int width, float* out) override;
   void CopyKv(KvStore& kv, std::span<const KvMove> moves) override;
-  std::size_t NoisyTop(const float* logits, int vocabulary, float temperature, NoiseKey noise,
+  std::size_t NoisyTop(Logits logits, int vocabulary, float temperature, NoiseKey noise,
                        std::span<Candidate> best) override;
 
  private:
