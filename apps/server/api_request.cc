@@ -117,7 +117,8 @@ void ReadLogitBias(FieldReader* body, std::vector<std::pair<Token, float>>* bias
   for (const auto& [name, value] : field->items()) {
     Token token = -1;
     constexpr double kLargest = 1e6;
-    if (!ParseNumber(name, &token) || !value.is_number() || !(std::abs(value.get<double>()) <= kLargest)) {
+    if (!ParseNumber(name, &token) || !value.is_number() ||
+        !(std::abs(value.get<double>()) <= kLargest)) {
       return body->Refuse("logit_bias", expected);
     }
     biases->emplace_back(token, value.get<float>());
