@@ -27,6 +27,7 @@ void CheckParsed(ApiKind kind, const foretoken::Result<ApiRequest>& parsed,
   FT_CHECK(request.stop.max_tokens >= 0);
   FT_CHECK(request.sampling.temperature >= 0 && request.sampling.top_p <= 1);
   FT_CHECK(!request.trace || request.stream);
+  FT_CHECK(request.format.grammar.empty() == request.format.field.empty());
 }
 
 }  // namespace

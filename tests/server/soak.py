@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """Load with everything mixed: soak.py PROGRAM [--seconds S] [--streams N] [SERVER OPTION]...
 
-N clients at once stream and do not stream, in every mode and with changing plans, leave in the
-middle, and send nonsense. Every output that completes must be the one that AR gave for its prompt,
+N clients at once stream and do not stream, in every mode and with changing plans, with schemas and
+grammars, leave in the middle, and send nonsense. Every output that completes must be the one that AR gave for its prompt,
 options and seed beforehand; every request must get a reply; in the end the KV pool is empty and the
 memory has not grown. Prints one line of figures.
 """
 
 import argparse
+import concurrent.futures
 import http.client
 import json
+import multiprocessing
 import random
 import threading
 import time
@@ -23,9 +25,23 @@ OPTIONS = ({"temperature": 0}, {"temperature": 1},
            {"temperature": 0.7, "repetition_penalty": 1.2, "presence_penalty": 0.3})
 WISHES = ({"off": True}, {"mode": "ngram"}, {"mode": "sd"}, {"mode": "ssd"}, {},
           {"mode": "ssd", "lookahead": 3, "fanout": 2}, {"mode": "ssd", "fallback": "none"},
-          {"mode": "ssd", "fallback": "ngram", "lookahead": 8}, {"mode": "sd", "lookahead": 12}, {"mode": "auto"})
+          {"mode": "ssd", "fallback": "ngram", "lookahead": 8}, {"mode": "sd", "lookahead": 12},
+          {"mode": "auto"}, {"mode": "sssd"}, {"mode": "trie"})
+MODES = "ssd,ar,ngram,sd,sssd,trie,auto"
+SCHEMA = {"type": "object", "properties": {
+    "name": {"type": "string", "maxLength": 12}, "age": {"type": "integer", "minimum": 0, "maximum": 99},
+    "likes": {"type": "array", "items": {"enum": ["cats", "dogs", "the sea"]}, "maxItems": 3}},
+    "required": ["name", "age"]}
+FORMATS = ({}, {"response_format": {"type": "json_object"}}, {"grammar": 'root ::= ([a-z]{1,8} [ .]){4,20}'},
+           {"response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": SCHEMA}}})
+# (prompt, options, format) of each request that is sent.
+CASES = [(p, o, 0) for p in range(len(PROMPTS)) for o in range(len(OPTIONS))] + \
+        [(p, p % len(OPTIONS), f) for p in range(len(PROMPTS)) for f in range(1, len(FORMATS))]
 NONSENSE = ('{"prompt": ', '{"prompt": "a", "n": 0}', '{"prompt": "a", "temperture": 1}', "[]",
-            '{"prompt": "a", "speculative": {"mode": "warp"}}', '{"prompt": [999999]}')
+            '{"prompt": "a", "speculative": {"mode": "warp"}}', '{"prompt": [999999]}',
+            '{"prompt": "a", "grammar": "root ::= ("}', '{"prompt": "a", "prompt": "a"}',
+            '{"prompt": "a", "response_format": {"type": "json_schema", "json_schema": {"name": "a", '
+            '"schema": {"not": {}}}}}')
 MAX_TOKENS = 64
 
 
@@ -42,15 +58,38 @@ def quantile(values, q):
     return values[min(len(values) - 1, int(q * len(values)))] if values else 0
 
 
+def fields_of(case):
+    prompt, options, form = case
+    return {"prompt": PROMPTS[prompt], "max_tokens": MAX_TOKENS, "seed": prompt, **OPTIONS[options],
+            **FORMATS[form]}
+
+
+def watch_health(port, seconds):
+    """Asks /health for `seconds`, in a process of its own: (milliseconds, problems)."""
+    times, problems = [], []
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        begin = time.monotonic()
+        connection.request("GET", "/health")
+        response = connection.getresponse()
+        response.read()
+        times.append((time.monotonic() - begin) * 1e3)
+        if response.status != 200:
+            problems.append(f"/health answered {response.status}")
+        time.sleep(0.02)
+    return times, problems
+
+
 class Soak:
     def __init__(self, server, expected, seconds):
         self.server = server
         self.expected = expected
-        self.end = time.monotonic() + seconds
+        self.seconds = seconds
+        self.end = 0
         self.lock = threading.Lock()
         self.counts = dict.fromkeys(("whole", "streamed", "left", "refused", "busy"), 0)
         self.problems = []
-        self.health_ms = []
 
     def count(self, what):
         with self.lock:
@@ -61,10 +100,8 @@ class Soak:
             self.problems.append(f"{case}: {text!r} {finish}, not {self.expected[case]}")
 
     def body_of(self, draw):
-        case = draw.choice(list(self.expected))
-        prompt, options = case
-        body = {"prompt": PROMPTS[prompt], "max_tokens": MAX_TOKENS, "seed": prompt,
-                **OPTIONS[options], "speculative": draw.choice(WISHES)}
+        case = draw.choice(CASES)
+        body = {**fields_of(case), "speculative": draw.choice(WISHES)}
         if draw.random() < 0.2:
             body["logprobs"] = 2
         return case, body
@@ -128,36 +165,31 @@ class Soak:
         except (OSError, http.client.HTTPException, AssertionError, KeyError) as problem:
             self.problems.append(f"client {seed}: {problem!r}")
 
-    def watch_health(self):
-        connection = self.server.connect()
-        while time.monotonic() < self.end:
-            begin = time.monotonic()
-            connection.request("GET", "/health")
-            response = connection.getresponse()
-            response.read()
-            self.health_ms.append((time.monotonic() - begin) * 1e3)
-            if response.status != 200:
-                self.problems.append(f"/health answered {response.status}")
-            time.sleep(0.02)
-
     def run(self, streams):
-        threads = [threading.Thread(target=self.client, args=(i,)) for i in range(streams)]
-        threads.append(threading.Thread(target=self.watch_health))
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        """Runs to the end, and returns how long /health took, in milliseconds."""
+        spawn = multiprocessing.get_context("spawn")
+        with concurrent.futures.ProcessPoolExecutor(1, mp_context=spawn) as pool:
+            pool.submit(time.sleep, 0).result()  # Started.
+            self.end = time.monotonic() + self.seconds
+            health = pool.submit(watch_health, self.server.port, self.seconds)
+            threads = [threading.Thread(target=self.client, args=(i,)) for i in range(streams)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            times, problems = health.result()
+        self.problems += problems
+        return times
 
 
 def expected_outputs(server):
     expected = {}
-    for prompt, text in enumerate(PROMPTS):
-        for number, options in enumerate(OPTIONS):
-            status, _, body = server.complete(text, max_tokens=MAX_TOKENS, seed=prompt,
-                                              speculative={"mode": "ar"}, **options)
-            assert status == 200, body
-            choice = body["choices"][0]
-            expected[prompt, number] = (choice["text"], choice["finish_reason"])
+    for case in CASES:
+        status, _, body = server.post("/v1/completions",
+                                      {**fields_of(case), "speculative": {"mode": "ar"}})
+        assert status == 200, body
+        choice = body["choices"][0]
+        expected[case] = (choice["text"], choice["finish_reason"])
     return expected
 
 
@@ -167,14 +199,15 @@ def main():
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--streams", type=int, default=64)
     arguments, server_options = parser.parse_known_args()
-    with Serving(arguments.program, "-np", 16, "--queue", 64, *server_options) as server:
+    with Serving(arguments.program, "-np", 16, "--queue", 64, "--modes", MODES,
+                 *server_options) as server:
         expected = expected_outputs(server)
         warm_up = Soak(server, expected, min(10, arguments.seconds / 3))
         warm_up.run(arguments.streams)
         server.wait_idle()
         resident = resident_mb(server.process)
         soak = Soak(server, expected, arguments.seconds)
-        soak.run(arguments.streams)
+        health_ms = soak.run(arguments.streams)
         stats = server.wait_idle()
         grown = resident_mb(server.process) - resident
         problems = warm_up.problems + soak.problems
@@ -185,8 +218,8 @@ def main():
     if min(soak.counts[kind] for kind in ("whole", "streamed", "left", "refused")) == 0:
         problems.append(f"something never happened: {soak.counts}")
     print(json.dumps({**soak.counts, "modes": {m: c["requests"] for m, c in stats["modes"].items()},
-                      "health_p50_ms": round(quantile(soak.health_ms, 0.5), 2),
-                      "health_p99_ms": round(quantile(soak.health_ms, 0.99), 2),
+                      "health_p50_ms": round(quantile(health_ms, 0.5), 2),
+                      "health_p99_ms": round(quantile(health_ms, 0.99), 2),
                       "resident_mb": round(resident, 1), "grown_mb": round(grown, 1)}))
     for problem in problems[:20]:
         print("PROBLEM:", problem)
