@@ -9,6 +9,7 @@
 #include "bench_server.h"
 #include "commands.h"
 #include "constraint_options.h"
+#include "datastore_options.h"
 #include "generation.h"
 #include "html_report.h"
 #include "machine.h"
@@ -25,6 +26,7 @@ struct BenchOptions {
   SpeculationOptions speculation;
   GenerationOptions generation;
   ConstraintOptions constraint;
+  DatastoreChoice datastore;
   std::string modes;
   PromptOptions prompts;
   int batch = 1;
@@ -53,8 +55,10 @@ class Bench {
   Status Load();
   Status EncodePrompts();
   Status MakeContestants();
-  Result<std::vector<Generation>> RunGroup(Contestant* contestant, const EncodedSet& set,
-                                           std::size_t begin);
+  Result<std::vector<Generation>> RunGroup(Contestant* contestant,
+                                           std::span<const std::vector<Token>> prompts,
+                                           std::uint64_t first_seed);
+  Status Learn(std::span<const std::vector<Token>> prompts, std::span<const Generation> outputs);
   Status WarmUp();
   Result<SetResult> RunSet(const EncodedSet& set, ProgressBar* progress);
   nlohmann::json Meta() const;
@@ -69,6 +73,7 @@ class Bench {
   std::optional<Script> script_;
   std::unique_ptr<LoadedModel> target_;
   std::unique_ptr<LoadedModel> target_on_all_;
+  OpenDatastore datastore_;
   std::vector<EncodedSet> sets_;
   std::vector<Contestant> contestants_;
   std::vector<SetResult> results_;
@@ -80,6 +85,7 @@ Status Bench::Load() {
   FT_RETURN_IF_ERROR(options_.model.ResolveDefaults());
   if (options_.modes.empty()) options_.modes = options_.model.has_draft() ? "ar,sd,ssd" : "ar";
   FT_ASSIGN_OR_RETURN(modes_, ParseModes(options_.modes));
+  FT_RETURN_IF_ERROR(options_.datastore.Check(modes_));
   const bool speculative = modes_ != std::vector<Mode>{Mode::kAr};
   if (std::ranges::any_of(modes_, NeedsDraft) && !options_.model.has_draft()) {
     return InvalidInput(
@@ -102,6 +108,11 @@ Status Bench::Load() {
     return InvalidInput("--scripted-acceptance draws tokens that no grammar allows: give only one");
   }
   FT_RETURN_IF_ERROR(Constrain(options_.constraint, *target_, &options_.generation.sampling));
+  if (script_.has_value() && options_.datastore.learn) {
+    return InvalidInput("--learn would add tokens that --scripted-acceptance made up: give one");
+  }
+  FT_ASSIGN_OR_RETURN(datastore_,
+                      OpenChosen(options_.datastore, options_.model.TargetSource(), *target_));
   context_.scripted = script_.has_value();
   context_.batch = options_.batch;
   context_.weight_bytes = target_->model->weight_bytes();
@@ -171,25 +182,45 @@ Status Bench::MakeContestants() {
   return {};
 }
 
-Result<std::vector<Generation>> Bench::RunGroup(Contestant* contestant, const EncodedSet& set,
-                                                std::size_t begin) {
-  const std::size_t end = std::min(begin + batch(), set.prompts.size());
+Result<std::vector<Generation>> Bench::RunGroup(Contestant* contestant,
+                                                std::span<const std::vector<Token>> prompts,
+                                                std::uint64_t first_seed) {
   std::vector<Request> requests;
-  for (std::size_t i = begin; i < end; ++i) {
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
     Request request;
-    request.prompt = set.prompts[i];
+    request.prompt = prompts[i];
     request.sampling = options_.generation.sampling;
-    request.sampling.seed += i;
+    request.sampling.seed += first_seed + i;
     request.stop = options_.generation.stop;
+    request.datastore = datastore_.tenant;
+    request.learn = false;  // Learn does, once every mode has had its turn.
     requests.push_back(std::move(request));
   }
   contestant->target->pool->Adopt();
   return GenerationRunner(contestant->engine.get()).Run(std::move(requests), options_.batch);
 }
 
+// No mode may read the answer of another to the same prompt.
+Status Bench::Learn(std::span<const std::vector<Token>> prompts,
+                    std::span<const Generation> outputs) {
+  if (!options_.datastore.learn) return {};
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    std::vector<Token> tokens = prompts[i];
+    tokens.insert(tokens.end(), outputs[i].tokens.begin(), outputs[i].tokens.end());
+    datastore_.tenant->LearnOutput(tokens, static_cast<int>(prompts[i].size()));
+  }
+  return datastore_.Flush();
+}
+
 Status Bench::WarmUp() {
+  // Backwards: a mode that remembers earlier outputs must not have seen those that are measured.
+  std::vector<std::vector<Token>> prompts;
+  for (std::size_t i = 0; i < std::min(batch(), sets_.front().prompts.size()); ++i) {
+    const std::vector<Token>& prompt = sets_.front().prompts[i];
+    prompts.emplace_back(prompt.rbegin(), prompt.rend());
+  }
   for (Contestant& contestant : contestants_) {
-    FT_ASSIGN_OR_RETURN(const auto ignored, RunGroup(&contestant, sets_.front(), 0));
+    FT_ASSIGN_OR_RETURN(const auto ignored, RunGroup(&contestant, prompts, 0));
   }
   return {};
 }
@@ -202,15 +233,18 @@ Result<SetResult> Bench::RunSet(const EncodedSet& set, ProgressBar* progress) {
   }
   std::size_t turn = 0;
   for (std::size_t begin = 0; begin < set.prompts.size(); begin += batch(), ++turn) {
+    const auto prompts =
+        std::span(set.prompts).subspan(begin, std::min(batch(), set.prompts.size() - begin));
+    std::vector<Generation> outputs;
     for (std::size_t i = 0; i < contestants_.size(); ++i) {
       // Every mode is first, second ... equally often, so that a drift of the machine favours none.
       const std::size_t m = (i + turn) % contestants_.size();
       progress->SetLabel(fmt::format("{}: {}", set.name, contestants_[m].label));
-      FT_ASSIGN_OR_RETURN(const std::vector<Generation> group,
-                          RunGroup(&contestants_[m], set, begin));
-      result.modes[m].Add(group);
+      FT_ASSIGN_OR_RETURN(outputs, RunGroup(&contestants_[m], prompts, begin));
+      result.modes[m].Add(outputs);
       progress->Advance();
     }
+    FT_RETURN_IF_ERROR(Learn(prompts, outputs));
   }
   for (std::size_t m = 0; m < contestants_.size(); ++m) {
     result.modes[m].engine = contestants_[m].engine->stats();
@@ -241,6 +275,10 @@ nlohmann::json Bench::Meta() const {
       {"max_tokens", options_.generation.stop.max_tokens},
       {"stops_at_eos", !options_.generation.stop.ignore_eos},
       {"prefix_cache", options_.speculation.prefix_cache},
+      {"datastore", options_.datastore.directory},
+      {"speculation_length", options_.speculation.speculation_length},
+      {"knee_rows", contestants_.front().engine->options().knee_rows},
+      {"learn", options_.datastore.learn},
   };
   for (const EncodedSet& set : sets_) {
     meta["data"].push_back(fmt::format("{} ({} prompts)", set.name, set.prompts.size()));
@@ -358,6 +396,7 @@ void AddBenchCommand(CLI::App* app, CommandBody* chosen) {
   AddModelOptions(command, &options->model);
   AddSyntheticOptions(command, &options->model);
   AddSpeculationOptions(command, &options->speculation);
+  AddDatastoreOptions(command, &options->datastore);
   AddMemoryOptions(command, &options->speculation);
   command
       ->add_option("--scripted-acceptance", options->script,

@@ -17,6 +17,7 @@
 #include "bench_stats.h"
 #include "commands.h"
 #include "constraint_options.h"
+#include "datastore_options.h"
 #include "generation.h"
 #include "options.h"
 #include "session.h"
@@ -31,6 +32,7 @@ struct ChatOptions {
   SpeculationOptions speculation;
   GenerationOptions generation;
   ConstraintOptions constraint;
+  DatastoreChoice datastore;
   std::string mode;
   std::string system;
   ColorChoice color = ColorChoice::kAuto;
@@ -59,17 +61,19 @@ constexpr const char* kHelp =
     "/help            this list\n"
     "/reset           forget the conversation\n"
     "/system TEXT     set the system message (empty: none) and forget the conversation\n"
-    "/mode ar|sd|ssd  change how replies are decoded; the text stays the same\n"
+    "/mode MODE       ar, sd, ssd, ngram, sssd ...: how to decode; the text stays the same\n"
     "/set NAME VALUE  temp, top-k, top-p, min-p, repeat-penalty, seed or max-tokens\n"
     "/stats           what the replies so far cost\n"
     "/quit            leave (also Ctrl-D); Ctrl-C stops a reply\n";
 
 class Chat {
  public:
-  Chat(ChatOptions options, Mode mode, std::unique_ptr<Session> session, int context)
+  Chat(ChatOptions options, Mode mode, std::unique_ptr<Session> session, OpenDatastore datastore,
+       int context)
       : options_(std::move(options)),
         mode_(mode),
         session_(std::move(session)),
+        datastore_(std::move(datastore)),
         context_(context),
         color_(UseColor(options_.color, stdout)),
         painter_(color_) {}
@@ -94,6 +98,7 @@ class Chat {
   ChatOptions options_;
   Mode mode_;
   std::unique_ptr<Session> session_;
+  OpenDatastore datastore_;
   int context_;
   bool color_;
   OriginPainter painter_;
@@ -177,6 +182,7 @@ Status Chat::Reply(const std::string& text) {
   request.sampling = options_.generation.sampling;
   request.stop = options_.generation.stop;
   request.continues_text = false;
+  request.datastore = datastore_.tenant;
   std::optional<SequenceId> running;
   bool cancelled = false;
   GenerationRunner runner(engine_.get());
@@ -281,9 +287,10 @@ bool Chat::Command(const std::string& line) {
   } else if (name == "/mode") {
     Result<Mode> mode = ParseMode(arguments);
     Status status = mode.ok() ? Status() : Status(mode.error());
-    if (status.ok() && *mode != Mode::kAr && !options_.model.has_draft()) {
+    if (status.ok() && NeedsDraft(*mode) && !options_.model.has_draft()) {
       status = InvalidInput("there is no draft model; start with --draft");
     }
+    if (status.ok()) status = options_.datastore.Check({&*mode, 1});
     if (status.ok()) status = MakeEngine(*mode);
     Say(status.ok() ? fmt::format("mode {}", ModeName(mode_)) : status.error().message);
     if (engine_ == nullptr) return false;
@@ -307,14 +314,16 @@ Result<int> Chat::Loop() {
         continue;
       case Line::kEnd:
         if (IsTerminal(stdin)) fmt::print("\n");
+        FT_RETURN_IF_ERROR(datastore_.Flush());
         return 0;
       case Line::kText:
         break;
     }
     if (line.empty()) continue;
     if (line.starts_with('/')) {
-      if (!Command(line)) return 0;
-      continue;
+      if (Command(line)) continue;
+      FT_RETURN_IF_ERROR(datastore_.Flush());
+      return 0;
     }
     if (const Status status = Reply(line); !status.ok()) Say(status.error().message);
   }
@@ -323,8 +332,12 @@ Result<int> Chat::Loop() {
 Result<int> RunChat(ChatOptions options) {
   FT_RETURN_IF_ERROR(options.generation.Finish());
   FT_ASSIGN_OR_RETURN(const Mode mode, ChooseMode(options.mode, &options.model));
+  FT_RETURN_IF_ERROR(options.datastore.Check({&mode, 1}));
   FT_ASSIGN_OR_RETURN(std::unique_ptr<Session> session,
                       Session::Open(options.model, options.cores, options.speculation, mode));
+  FT_ASSIGN_OR_RETURN(
+      OpenDatastore datastore,
+      OpenChosen(options.datastore, options.model.TargetSource(), session->target()));
   if (!session->tokenizer().has_chat_template()) {
     return InvalidInput(fmt::format(
         "the model in '{}' has no chat template that Foretoken knows (ChatML, Llama 3); "
@@ -342,7 +355,7 @@ Result<int> RunChat(ChatOptions options) {
              ModelLabel(options.model.TargetSource()), ModeName(mode), context);
   const OriginPainter painter(color);
   if (mode != Mode::kAr && color) fmt::print("{}\n", painter.Legend());
-  Chat chat(std::move(options), mode, std::move(session), context);
+  Chat chat(std::move(options), mode, std::move(session), std::move(datastore), context);
   FT_RETURN_IF_ERROR(chat.Start());
   return chat.Loop();
 }
@@ -359,6 +372,7 @@ void AddChatCommand(CLI::App* app, CommandBody* chosen) {
   AddModelOptions(command, &options->model);
   AddModeOption(command, &options->mode);
   AddSpeculationOptions(command, &options->speculation);
+  AddDatastoreOptions(command, &options->datastore);
   AddMemoryOptions(command, &options->speculation);
   AddSamplingOptions(command, &options->generation);
   AddConstraintOptions(command, &options->constraint);

@@ -151,6 +151,10 @@ Result<EngineOptions> SpeculationOptions::ToEngineOptions(int batch, int max_con
     FT_ASSIGN_OR_RETURN(const SsdPreset preset, ParseSsdPreset(ssd_preset));
     options.plan = PresetPlan(preset, lookahead);
   }
+  if (!speculation_length.empty()) {
+    FT_ASSIGN_OR_RETURN(options.plan.speculation_length,
+                        ParseSpeculationLength(speculation_length));
+  }
   options.plan.saguaro_c = saguaro_c;
   FT_ASSIGN_OR_RETURN(options.plan.cache_order, ParseCacheOrder(cache_order));
   FT_ASSIGN_OR_RETURN(options.verification, ParseVerification(verification));
@@ -196,6 +200,14 @@ Result<Script> ParseScript(std::string_view text) {
         "--scripted-acceptance '{}' is not of the form A or A,H with both from 0 to 1", text));
   }
   return script;
+}
+
+Result<int> ParseSpeculationLength(std::string_view text) {
+  int rows = 0;
+  if (text == "auto") return kAutoSpeculationLength;
+  if (ParseNumber(text, &rows) && rows >= 2 && rows <= kMaxProposal + 1) return rows;
+  return InvalidInput(fmt::format("--speculation-length '{}' is neither auto nor from 2 to {}",
+                                  text, kMaxProposal + 1));
 }
 
 std::vector<std::string> SplitList(std::string_view text) {

@@ -71,6 +71,7 @@ struct SpeculationOptions {
   int lookahead = 6;
   int fanout = 3;
   std::string fallback = "jit";
+  std::string speculation_length;  ///< Empty: lookahead + 1.
   int tree_width = 1;
   int tree_nodes = 0;      ///< 0: kDefaultTreeNodes.
   std::string ssd_preset;  ///< In place of fan-out, fallback and tree; empty: these.
@@ -121,6 +122,9 @@ Result<std::pair<Token, float>> ParseLogitBias(std::string_view text);
 
 /// "A" or "A,H": acceptance, and the chance of a hit.
 Result<Script> ParseScript(std::string_view text);
+
+/// Of modes that retrieve: "auto" or a number of rows.
+Result<int> ParseSpeculationLength(std::string_view text);
 
 /// Comma-separated items without the spaces around them; empty items are dropped.
 std::vector<std::string> SplitList(std::string_view text);

@@ -65,15 +65,23 @@ void AddSpeculationOptions(CLI::App* app, SpeculationOptions* options) {
       ->check(Between(1, kMaxProposal))
       ->type_name("K")
       ->group("Speculation");
+  app->add_option("--speculation-length", options->speculation_length,
+                  "Rows per sequence, s_q, that modes sssd, rest and trie verify, the last token "
+                  "among them: a number, or auto: as many as this machine computes at the price of "
+                  "one, shared by the batch (default: K + 1)")
+      ->type_name("N|auto")
+      ->group("Speculation");
   app->add_option("--fanout", options->fanout,
                   "Prepared bonus tokens per outcome in mode ssd, F (default 3)")
       ->check(Between(1, kMaxFanout))
       ->type_name("F")
       ->group("Speculation");
-  app->add_option("--fallback", options->fallback,
-                  "What proposes after a cache miss in mode ssd: jit (the draft model, just in "
-                  "time; default), ngram (prompt lookup), random (random tokens) or none")
-      ->check(OneOf({"jit", "ngram", "random", "none"}))
+  app->add_option(
+         "--fallback", options->fallback,
+         "What proposes after a cache miss in mode ssd: jit (the draft model, just in "
+         "time; default), ngram (prompt lookup), retrieval (as mode sssd), random (random tokens) "
+         "or none")
+      ->check(OneOf({"jit", "ngram", "retrieval", "random", "none"}))
       ->type_name("WHAT")
       ->group("Speculation");
   app->add_option("--tree-width", options->tree_width,

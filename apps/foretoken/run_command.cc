@@ -8,6 +8,7 @@
 
 #include "commands.h"
 #include "constraint_options.h"
+#include "datastore_options.h"
 #include "generation.h"
 #include "options.h"
 #include "prompts.h"
@@ -23,10 +24,8 @@ struct RunOptions {
   SpeculationOptions speculation;
   GenerationOptions generation;
   ConstraintOptions constraint;
+  DatastoreChoice datastore;
   std::string mode;
-  std::string datastore;  ///< A folder; empty: none.
-  std::string tenant = std::string(DatastoreDirectory::kDefault);
-  bool learn = false;
   std::string prompt;
   std::string file;
   std::string system;
@@ -88,25 +87,16 @@ nlohmann::json RunJson(const RunOptions& options, Mode mode, const Generation& g
   return json;
 }
 
-// Null where none was asked for.
-Result<std::unique_ptr<DatastoreDirectory>> OpenDatastore(const RunOptions& options,
-                                                          const Tokenizer& tokenizer) {
-  if (options.datastore.empty()) {
-    if (options.learn) return InvalidInput("--learn needs a folder to learn into: --datastore DIR");
-    return std::unique_ptr<DatastoreDirectory>();
-  }
-  DatastoreOptions store;
-  store.tokenizer = IdentityOf(options.model.TargetSource(), tokenizer);
-  return DatastoreDirectory::Open(options.datastore, store, options.learn);
-}
-
 Result<int> Run(RunOptions options) {
   FT_RETURN_IF_ERROR(options.generation.Finish());
   FT_ASSIGN_OR_RETURN(const Mode mode, ChooseMode(options.mode, &options.model));
+  FT_RETURN_IF_ERROR(options.datastore.Check({&mode, 1}));
   FT_ASSIGN_OR_RETURN(const std::string prompt, ReadPrompt(options));
   FT_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
                       Session::Open(options.model, options.cores, options.speculation, mode));
-
+  FT_ASSIGN_OR_RETURN(
+      const OpenDatastore datastore,
+      OpenChosen(options.datastore, options.model.TargetSource(), session->target()));
   FT_RETURN_IF_ERROR(
       Constrain(options.constraint, session->target(), &options.generation.sampling));
   Request request;
@@ -115,16 +105,12 @@ Result<int> Run(RunOptions options) {
   request.sampling = options.generation.sampling;
   request.stop = options.generation.stop;
   request.continues_text = !options.chat;
+  request.datastore = datastore.tenant;
   FT_ASSIGN_OR_RETURN(const int context,
                       session->Context(static_cast<int>(request.prompt.size()) +
                                        request.stop.max_tokens + options.speculation.lookahead));
   FT_RETURN_IF_ERROR(CheckPromptFits(request.prompt.size(), context));
   FT_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, session->NewEngine(mode, 1, context));
-
-  FT_ASSIGN_OR_RETURN(const auto datastore, OpenDatastore(options, session->tokenizer()));
-  if (datastore != nullptr) {
-    FT_ASSIGN_OR_RETURN(request.datastore, datastore->Tenant(options.tenant));
-  }
 
   const OriginPainter painter(mode != Mode::kAr && UseColor(options.color, stdout));
   GenerationRunner runner(engine.get());
@@ -140,7 +126,7 @@ Result<int> Run(RunOptions options) {
     });
   }
   FT_ASSIGN_OR_RETURN(const Generation generation, runner.Run(std::move(request)));
-  if (datastore != nullptr && options.learn) FT_RETURN_IF_ERROR(datastore->Flush());
+  FT_RETURN_IF_ERROR(datastore.Flush());
   if (options.json) {
     fmt::print("{}\n", RunJson(options, mode, generation).dump(2));
   } else {
@@ -172,19 +158,7 @@ void AddRunCommand(CLI::App* app, CommandBody* chosen) {
   AddModelOptions(command, &options->model);
   AddModeOption(command, &options->mode);
   AddSpeculationOptions(command, &options->speculation);
-  command
-      ->add_option("--datastore", options->datastore,
-                   "Where mode sssd, rest or trie looks besides the prompt: a folder that "
-                   "`foretoken datastore build` or --learn has filled")
-      ->type_name("DIR")
-      ->group("Datastore");
-  command->add_flag("--learn", options->learn, "Add the output to the datastore, for later runs")
-      ->group("Datastore");
-  command
-      ->add_option("--namespace", options->tenant,
-                   "Whose outputs to read and to add to (default 'default'); others stay unseen")
-      ->type_name("NAME")
-      ->group("Datastore");
+  AddDatastoreOptions(command, &options->datastore);
   AddMemoryOptions(command, &options->speculation);
   AddSamplingOptions(command, &options->generation);
   AddConstraintOptions(command, &options->constraint);

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "commands.h"
+#include "datastore_options.h"
 #include "options.h"
 #include "server/server.h"
 #include "session.h"
@@ -20,6 +21,7 @@ struct ServeOptions {
   CoreOptions cores;
   SpeculationOptions speculation;
   GenerationOptions generation;
+  DatastoreChoice datastore;
   std::string mode;
   std::string modes;
   std::string alias;
@@ -37,6 +39,7 @@ Result<std::vector<Mode>> ModesToOffer(const ServeOptions& options, Mode first) 
   std::vector<Mode> modes = {first};
   std::vector<Mode> others = {Mode::kAuto, Mode::kAr, Mode::kNgram};
   if (options.model.has_draft()) others.insert(others.end(), {Mode::kSd, Mode::kSsd});
+  if (options.datastore.given()) others.push_back(Mode::kSssd);
   if (!options.modes.empty()) {
     FT_ASSIGN_OR_RETURN(others, ParseModes(options.modes));
   }
@@ -69,6 +72,9 @@ Result<server::ServedModel> LoadServed(const ServeOptions& options,
                                     speculates ? Mode::kSsd : modes.front()));
   constexpr int kDefaultContext = 8192;
   FT_ASSIGN_OR_RETURN(const int context, session->Context(kDefaultContext));
+  FT_ASSIGN_OR_RETURN(
+      OpenDatastore datastore,
+      OpenChosen(options.datastore, options.model.TargetSource(), session->target()));
   FT_ASSIGN_OR_RETURN(EngineOptions engine,
                       options.speculation.ToEngineOptions(options.batch, context));
   engine.max_waiting = options.queue;
@@ -79,6 +85,8 @@ Result<server::ServedModel> LoadServed(const ServeOptions& options,
   served.id = options.alias.empty() ? ModelLabel(options.model.TargetSource()) : options.alias;
   served.tokenizer = &session->tokenizer();
   served.constraints = session->target().constraints.get();
+  served.datastore = std::move(datastore.directory);
+  served.tenant = datastore.tenant;
   FT_ASSIGN_OR_RETURN(served.engine, session->NewEngine(modes, engine));
   FT_RETURN_IF_ERROR(ValidateSamplingParams(options.generation.sampling,
                                             session->target().model->config().vocabulary));
@@ -100,6 +108,7 @@ Result<int> Serve(ServeOptions options) {
   FT_RETURN_IF_ERROR(options.generation.Finish());
   FT_ASSIGN_OR_RETURN(const Mode first, ChooseMode(options.mode, &options.model));
   FT_ASSIGN_OR_RETURN(const std::vector<Mode> modes, ModesToOffer(options, first));
+  FT_RETURN_IF_ERROR(options.datastore.Check(modes));
   server::ServerOptions& settings = options.server;
   if (!options.api_key_file.empty()) {
     FT_ASSIGN_OR_RETURN(settings.api_key, ReadApiKey(options.api_key_file));
@@ -207,6 +216,7 @@ void AddServeCommand(CLI::App* app, CommandBody* chosen) {
       ->check(Between(1, kMaxProposal))
       ->type_name("K")
       ->group("Speculation");
+  AddDatastoreOptions(command, &options->datastore);
   AddMemoryOptions(command, &options->speculation);
   AddSamplingOptions(command, &options->generation);
   AddCoreOptions(command, &options->cores);

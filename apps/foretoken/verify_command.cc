@@ -10,6 +10,7 @@
 
 #include "commands.h"
 #include "constraint_options.h"
+#include "datastore_options.h"
 #include "generation.h"
 #include "options.h"
 #include "prompts.h"
@@ -26,6 +27,7 @@ struct VerifyOptions {
   SpeculationOptions speculation;
   GenerationOptions generation;
   ConstraintOptions constraint;
+  DatastoreChoice datastore;
   std::string modes = "ar,sd,ssd";
   std::string temps = "0,0.7,1.0";
   std::string batches = "1,4,16";
@@ -68,6 +70,7 @@ class Verify {
   VerifyOptions options_;
   Cores cores_;
   std::unique_ptr<LoadedModel> target_;
+  OpenDatastore datastore_;
   VerifyReport report_;
   std::vector<std::vector<Token>> prompts_;
   int context_ = 0;
@@ -83,8 +86,8 @@ Status Verify::ReadOptions() {
   FT_ASSIGN_OR_RETURN(const std::vector<Mode> modes, ParseModes(options_.modes));
   FT_ASSIGN_OR_RETURN(std::vector<float> temps, ParseTemperatures(options_.temps));
   FT_ASSIGN_OR_RETURN(const std::vector<int> batches, ParseBatches(options_.batches));
-  const bool speculative = modes != std::vector<Mode>{Mode::kAr};
-  if (speculative && !options_.model.has_draft()) {
+  FT_RETURN_IF_ERROR(options_.datastore.Check(modes));
+  if (std::ranges::any_of(modes, NeedsDraft) && !options_.model.has_draft()) {
     return InvalidInput("modes sd and ssd need a draft model; name it with --draft");
   }
   if (options_.speculation.verification == "rejection") {
@@ -168,6 +171,7 @@ std::vector<Request> Verify::Requests(const VerifySetting& setting, std::size_t 
     request.sampling.constraint = options_.generation.sampling.constraint;
     request.sampling.seed = options_.generation.sampling.seed + i;
     request.stop = options_.generation.stop;
+    request.datastore = datastore_.tenant;
     requests.push_back(std::move(request));
   }
   return requests;
@@ -284,6 +288,8 @@ Result<int> Verify::Run() {
   FT_ASSIGN_OR_RETURN(cores_, ResolveCores(options_.cores));
   FT_ASSIGN_OR_RETURN(target_, LoadShowingProgress(options_.model.TargetSource(), cores_.target,
                                                    options_.model.ParsedPrecision()));
+  FT_ASSIGN_OR_RETURN(datastore_,
+                      OpenChosen(options_.datastore, options_.model.TargetSource(), *target_));
   FT_RETURN_IF_ERROR(ReadPrompts());
   report_.target = ModelLabel(options_.model.TargetSource());
   report_.draft = ModelLabel(options_.model.DraftSource());
@@ -298,6 +304,7 @@ Result<int> Verify::Run() {
       FT_RETURN_IF_ERROR(RunConfiguration(i, &progress));
     }
     FT_RETURN_IF_ERROR(Explain());
+    FT_RETURN_IF_ERROR(datastore_.Flush());
   }
   if (options_.json_path != "-") {
     fmt::print("{}", RenderVerifyReport(report_, *target_->tokenizer,
@@ -363,6 +370,7 @@ void AddVerifyCommand(CLI::App* app, CommandBody* chosen) {
       ->group("Disturbances");
   AddModelOptions(command, &options->model);
   AddSpeculationOptions(command, &options->speculation);
+  AddDatastoreOptions(command, &options->datastore);
   AddContextOption(command, &options->speculation);
   AddConstraintOptions(command, &options->constraint);
   AddStopOptions(command, &options->generation);

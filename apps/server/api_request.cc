@@ -254,6 +254,18 @@ void ReadSpeculation(FieldReader* body, FieldError* error, SpeculationWish* wish
   fields.RefuseOthers();
 }
 
+void ReadDatastore(FieldReader* body, FieldError* error, DatastoreWish* wish) {
+  const Json* field = body->Find("datastore");
+  if (field == nullptr) return;
+  wish->given = true;
+  FieldReader fields(*field, "datastore.", error);
+  if (fields.String("namespace", &wish->tenant) && wish->tenant.empty()) {
+    fields.Refuse("namespace", "a name, or absent");
+  }
+  fields.Bool("learn", &wish->learn);
+  fields.RefuseOthers();
+}
+
 // Fields of OpenAI's that ask for nothing when they have these values.
 void ReadHarmless(FieldReader* body, ApiKind kind) {
   std::string user;
@@ -324,6 +336,7 @@ Result<ApiRequest> ParseApiRequest(ApiKind kind, std::string_view body, const Ap
     ReadStreaming(fields, error, request);
     ReadSpeculation(fields, error, &request->speculation);
     ReadOutputFormat(body, fields, error, &request->format);
+    ReadDatastore(fields, error, &request->datastore);
     ReadHarmless(fields, kind);
     if (request->choices() > kMaxChoices) {
       fields->Fail("n", fmt::format("{} prompts times 'n' of {} are more than {} choices",

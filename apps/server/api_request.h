@@ -31,6 +31,13 @@ struct SpeculationWish {
   bool any() const { return mode || lookahead || tree_width || fallback || !fanout.empty(); }
 };
 
+/// What a request says about the server's datastore.
+struct DatastoreWish {
+  std::string tenant;  ///< A namespace; empty: the server's default.
+  bool learn = true;   ///< False: the output stays out of it.
+  bool given = false;  ///< The request has the field at all.
+};
+
 /// What a request is taken to say where it says nothing.
 struct ApiDefaults {
   SamplingParams sampling;
@@ -57,6 +64,7 @@ struct ApiRequest {
   bool include_usage = false;
   bool trace = false;  ///< `speculation_trace`
   SpeculationWish speculation;
+  DatastoreWish datastore;
 
   int choices() const {
     return n * (kind == ApiKind::kChat ? 1 : static_cast<int>(prompts.size()));

@@ -40,6 +40,19 @@ void ExpectChatRefused(const std::string& more, const std::string& field,
   ExpectRefused(ApiKind::kChat, std::string("{") + kMessages + "," + more + "}", field, saying);
 }
 
+TEST(ApiRequest, Datastore) {
+  EXPECT_FALSE(GoodChat("").datastore.given);
+  EXPECT_TRUE(GoodChat(R"("datastore":{})").datastore.learn);
+  const DatastoreWish wish =
+      GoodChat(R"("datastore":{"namespace":"alice","learn":false})").datastore;
+  EXPECT_TRUE(wish.given);
+  EXPECT_EQ(wish.tenant, "alice");
+  EXPECT_FALSE(wish.learn);
+  ExpectChatRefused(R"("datastore":{"namespace":""})", "datastore.namespace", "must be a name");
+  ExpectChatRefused(R"("datastore":{"learn":1})", "datastore.learn", "true or false");
+  ExpectChatRefused(R"("datastore":{"folder":"x"})", "datastore.folder", "folder");
+}
+
 TEST(ApiRequest, EverySamplingOptionArrives) {
   const ApiRequest request = GoodChat(
       R"("temperature":0.7,"top_k":40,"top_p":0.9,"min_p":0.05,"repetition_penalty":1.1,)"

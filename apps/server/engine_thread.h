@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "datastore/datastore_tenant.h"
 #include "engine/engine.h"
 #include "grammar/constraint_compiler.h"
 #include "server/live_request.h"
@@ -20,10 +21,12 @@ namespace foretoken::server {
 
 /// What a server serves.
 struct ServedModel {
-  std::string id;                             ///< As clients name it.
-  std::shared_ptr<void> holds;                ///< What the engine and the tokenizer live in.
-  const Tokenizer* tokenizer = nullptr;       ///< Never null.
-  ConstraintCompiler* constraints = nullptr;  ///< Never null.
+  std::string id;                                 ///< As clients name it.
+  std::shared_ptr<void> holds;                    ///< What the engine and the tokenizer live in.
+  const Tokenizer* tokenizer = nullptr;           ///< Never null.
+  ConstraintCompiler* constraints = nullptr;      ///< Never null.
+  std::shared_ptr<DatastoreDirectory> datastore;  ///< Null: there is none.
+  DatastoreTenant* tenant = nullptr;              ///< Of requests that name none; null likewise.
   std::unique_ptr<Engine> engine;
 };
 using ModelLoader = std::function<Result<ServedModel>()>;

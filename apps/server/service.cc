@@ -58,7 +58,10 @@ Result<std::optional<SpeculationPlan>> PlanFor(const SpeculationWish& wish, cons
   SpeculationPlan plan = engine.options().plan;
   const int fanout = std::max(1, plan.primary.widest());
   if (wish.mode) plan.mode = *wish.mode;
-  if (wish.lookahead) plan.lookahead = *wish.lookahead;
+  if (wish.lookahead) {
+    plan.lookahead = *wish.lookahead;
+    plan.speculation_length = 0;  // The request's own number counts.
+  }
   if (wish.tree_width) plan.tree_width = *wish.tree_width;
   if (wish.fallback) plan.fallback = *wish.fallback;
   if (!engine.Offers(plan.mode)) {
@@ -86,6 +89,18 @@ Result<std::optional<SpeculationPlan>> PlanFor(const SpeculationWish& wish, cons
     plan.after_fallback = plan.primary;
   }
   return std::optional(plan);
+}
+
+Result<DatastoreTenant*> TenantFor(const DatastoreWish& wish, const ServedModel& served,
+                                   std::string* field) {
+  if (wish.given && served.datastore == nullptr) {
+    *field = "datastore";
+    return InvalidInput(
+        "this server has no datastore; it has one where it is started with --datastore DIR");
+  }
+  if (wish.tenant.empty()) return served.tenant;
+  *field = "datastore.namespace";
+  return served.datastore->Tenant(wish.tenant);
 }
 
 ApiError AbortError(AbortReason reason, double request_seconds) {
@@ -171,6 +186,8 @@ std::optional<ApiError> Service::MakeRequests(const ApiRequest& api, std::vector
     }
     sampling.constraint = std::move(*constraint);
   }
+  const Result<DatastoreTenant*> tenant = TenantFor(api.datastore, served, &field);
+  if (!tenant.ok()) return ApiError{.message = tenant.error().message, .param = field};
   const std::uint64_t seed =
       api.seeded || !options_.random_seed ? api.sampling.seed : Random() >> 11;
   for (const std::vector<Token>& prompt : prompts) {
@@ -191,6 +208,8 @@ std::optional<ApiError> Service::MakeRequests(const ApiRequest& api, std::vector
       if (request.stop.max_tokens == 0) request.stop.max_tokens = context;
       request.plan = *plan;
       request.continues_text = !chat;
+      request.datastore = *tenant;
+      request.learn = api.datastore.learn;
       requests->push_back(std::move(request));
     }
   }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace foretoken {
 
 DatastoreTenant::DatastoreTenant(const Datastore* shared, Datastore* own, bool learns)
@@ -35,6 +37,11 @@ void DatastoreTenant::Learn(std::span<const Token> document) {
   (void)ignored;
 }
 
+void DatastoreTenant::LearnOutput(std::span<const Token> tokens, int prompt_tokens) {
+  constexpr int kContextTokens = 4;
+  Learn(tokens.subspan(static_cast<std::size_t>(std::max(prompt_tokens - kContextTokens, 0))));
+}
+
 Result<std::unique_ptr<DatastoreDirectory>> DatastoreDirectory::Open(
     const std::filesystem::path& directory, DatastoreOptions options, bool learn) {
   std::error_code error;
@@ -62,6 +69,11 @@ Result<DatastoreTenant*> DatastoreDirectory::Tenant(std::string_view name) {
   const std::scoped_lock lock(mutex_);
   if (const auto found = tenants_.find(name); found != tenants_.end()) {
     return found->second.tenant.get();
+  }
+  if (tenants_.size() == kMaxTenants) {
+    return InvalidInput(
+        fmt::format("{} namespaces of the datastore are open, and no more can be: use one of them",
+                    kMaxTenants));
   }
   Opened opened;
   DatastoreOptions options = options_;

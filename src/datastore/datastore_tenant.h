@@ -26,6 +26,9 @@ class DatastoreTenant {
 
   /// Takes a finished document (from any thread); does nothing where it may not learn.
   void Learn(std::span<const Token> document);
+  /// The same for what follows the first `prompt_tokens` of `tokens`, with the last few of these,
+  /// by which its beginning can be found again.
+  void LearnOutput(std::span<const Token> tokens, int prompt_tokens);
 
  private:
   const Datastore* shared_;
@@ -43,13 +46,16 @@ class DatastoreDirectory {
  public:
   static constexpr std::string_view kShared = "shared";
   static constexpr std::string_view kDefault = "default";  ///< Of requests that name none.
+  /// Namespaces open at once, at most: each has files and threads of its own.
+  static constexpr std::size_t kMaxTenants = 256;
 
   /// Opens the shared namespace, if there is one, for reading. With `learn` tenants learn and are
   /// made where they are missing. Without it a directory that is not there is refused.
   static Result<std::unique_ptr<DatastoreDirectory>> Open(const std::filesystem::path& directory,
                                                           DatastoreOptions options, bool learn);
 
-  /// The tenant of this name, opened at its first use. Refuses `shared` and impossible names.
+  /// The tenant of this name, opened at its first use. Refuses `shared`, impossible names and more
+  /// than kMaxTenants.
   Result<DatastoreTenant*> Tenant(std::string_view name);
 
   /// Returns when everything learned is on disk.

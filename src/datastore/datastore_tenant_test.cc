@@ -64,6 +64,19 @@ TEST(DatastoreTenant, SeesWhatIsSharedAndItsOwnOnly) {
   EXPECT_FALSE(std::filesystem::exists(directory.path() / "carol"));
 }
 
+TEST(DatastoreTenant, AnOutputKeepsTheEndOfItsPrompt) {
+  const TestDirectory directory;
+  auto opened = DatastoreDirectory::Open(directory.path(), Options(), /*learn=*/true);
+  ASSERT_TRUE(opened.ok());
+  DatastoreTenant* const alice = *(*opened)->Tenant("alice");
+  alice->LearnOutput(std::vector<Token>{1, 2, 3, 4, 5, 6, 7}, /*prompt_tokens=*/5);
+  alice->LearnOutput(std::vector<Token>{8, 9}, /*prompt_tokens=*/1);
+  ASSERT_TRUE((*opened)->Flush().ok());
+  EXPECT_EQ(Occurrences(alice, {2, 3, 4, 5, 6, 7}), 1U);
+  EXPECT_EQ(Occurrences(alice, {1}), 0U);
+  EXPECT_EQ(Occurrences(alice, {8, 9}), 1U);
+}
+
 TEST(DatastoreTenant, ADirectoryThatIsNotThere) {
   const TestDirectory directory;
   const auto opened = DatastoreDirectory::Open(directory.path() / "none", Options(), false);

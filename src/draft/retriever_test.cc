@@ -38,6 +38,14 @@ TEST(SpeculationLength, FollowsTheRule) {
   }
 }
 
+TEST(SpeculationLength, KneeOfMeasuredPasses) {
+  const std::vector<int> rows = {1, 2, 4, 8, 16};
+  EXPECT_EQ(KneeRows(rows, std::vector<double>{100, 100, 110, 120, 125}), 16);  // None was seen.
+  EXPECT_EQ(KneeRows(rows, std::vector<double>{100, 100, 100, 120, 160}), 9);
+  EXPECT_EQ(KneeRows(rows, std::vector<double>{100, 200, 400, 800, 1600}), 1);
+  EXPECT_EQ(KneeRows(rows, std::vector<double>{100, 100, 100, 150, 100}), 6);
+}
+
 TEST(SpeculationLength, BranchesOfThePaper) {
   EXPECT_EQ(BranchLength(2), 1);
   EXPECT_EQ(BranchLength(5), 4);
@@ -124,7 +132,11 @@ TEST(Retriever, WeighsInputAndDatastore) {
 
 DraftContext Context(SequenceId sequence, std::span<const Token> tokens, int lookahead,
                      Proposal* proposal) {
-  return {.sequence = sequence, .tokens = tokens, .lookahead = lookahead, .proposal = proposal};
+  return {.sequence = sequence,
+          .tokens = tokens,
+          .lookahead = lookahead,
+          .max_nodes = lookahead,
+          .proposal = proposal};
 }
 
 TEST(RetrievalDrafter, FollowsSeveralSequences) {
@@ -147,19 +159,6 @@ TEST(RetrievalDrafter, FollowsSeveralSequences) {
   contexts[0] = Context(3, fresh, 4, &proposals[0]);
   drafter.Propose(std::span(contexts).first(1));
   EXPECT_EQ(proposals[0].size(), 0);
-}
-
-TEST(RetrievalDrafter, ProposesLessForLargerBatches) {
-  RetrievalDrafter drafter(/*knee_rows=*/8);
-  std::vector<Proposal> proposals(4);
-  std::vector<Token> tokens;
-  for (int i = 0; i < 40; ++i) tokens.push_back(i % 20);
-  std::vector<DraftContext> contexts;
-  for (int i = 0; i < 4; ++i) contexts.push_back(Context(i, tokens, 30, &proposals[i]));
-  drafter.Propose(std::span(contexts).first(1));
-  EXPECT_EQ(proposals[0].size(), 7);
-  drafter.Propose(contexts);
-  EXPECT_EQ(proposals[3].size(), 1);
 }
 
 TEST(RestDrafter, TakesTheLongestMatchOfTheDatastoreOnly) {

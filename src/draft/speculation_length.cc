@@ -15,6 +15,19 @@ int SpeculationLength(int knee_rows, int batch) {
   return 2;
 }
 
+int KneeRows(std::span<const int> rows, std::span<const double> us) {
+  FT_CHECK(!rows.empty() && rows.front() == 1 && rows.size() == us.size(), "{} and {} numbers",
+           rows.size(), us.size());
+  constexpr double kSlack = 1.25;
+  const double limit = kSlack * us[0];
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    if (us[i] <= limit) continue;
+    const double share = (limit - us[i - 1]) / (us[i] - us[i - 1]);
+    return rows[i - 1] + static_cast<int>(share * (rows[i] - rows[i - 1]));
+  }
+  return rows.back();
+}
+
 int BranchLength(int speculation_length) {
   if (speculation_length <= 5) return speculation_length - 1;
   if (speculation_length <= 8) return 5;

@@ -45,7 +45,8 @@ EngineOptions CompleteOptions(EngineOptions options, const ModelConfig& target) 
   options.plan = CompletePlan(options.plan);
   if (options.max_lookahead == 0) options.max_lookahead = options.plan.lookahead;
   if (options.max_nodes == 0) {
-    options.max_nodes = std::max(options.plan.nodes(), options.max_lookahead);
+    options.max_nodes =
+        std::max({options.plan.nodes(), options.plan.RetrievedNodes(), options.max_lookahead});
   }
   if (options.max_cache_budget == 0) {
     // A shape counts the nodes of a chain; in a tree there are as many more branches as nodes.
@@ -173,14 +174,15 @@ Status Engine::Impl::ValidatePlan(const SpeculationPlan& plan) const {
   FT_RETURN_IF_ERROR(CheckRange("tree width", plan.tree_width, 1, kMaxTreeWidth));
   FT_RETURN_IF_ERROR(
       CheckRange("the number of proposal nodes", plan.nodes(), 1, options_.max_nodes));
+  if (Retrieves(plan.mode) && plan.speculation_length == kAutoSpeculationLength &&
+      options_.knee_rows < 1) {
+    return InvalidInput("an automatic speculation length needs the machine's knee to be measured");
+  }
   if (plan.mode != Mode::kSsd) return {};
   if (!(plan.saguaro_c >= 0 && plan.saguaro_c <= 1)) {
     return InvalidInput(fmt::format(
         "C of Saguaro sampling is {}; it must be between 0 and 1, where 1 changes nothing",
         plan.saguaro_c));
-  }
-  if (plan.fallback == Fallback::kRetrieval && !Offers(Mode::kSssd)) {
-    return InvalidInput("fallback retrieval needs mode sssd, which was not set up for this engine");
   }
   for (const FanoutShape* shape : {&plan.primary, &plan.after_fallback}) {
     if (static_cast<int>(shape->at.size()) != plan.lookahead + 1) {
@@ -278,15 +280,11 @@ void Engine::Impl::Retire(Sequence* sequence) {
   removed->request.listener->OnFinish(removed->id, *removed->finish, removed->stats);
 }
 
-// A finished output enters the datastore, behind the few prompt tokens by which its beginning can
-// be found again.
 void Engine::Impl::Learn(const Sequence& sequence) {
-  constexpr int kContextTokens = 4;
   const Request& request = sequence.request;
   if (request.datastore == nullptr || !request.learn || sequence.output_tokens() == 0) return;
   if (sequence.finish == FinishReason::kCancelled) return;
-  const int begin = std::max(sequence.prompt_tokens - kContextTokens, 0);
-  request.datastore->Learn(std::span(sequence.tokens).subspan(static_cast<std::size_t>(begin)));
+  request.datastore->LearnOutput(sequence.tokens, sequence.prompt_tokens);
 }
 
 void Engine::Impl::EndSpeculation(Sequence* sequence) {
@@ -295,6 +293,7 @@ void Engine::Impl::EndSpeculation(Sequence* sequence) {
   for (const auto& drafter : proposers_.drafters) {
     if (drafter != nullptr) drafter->Forget(sequence->id);
   }
+  retrieval_.Forget(sequence->id);
   if (sequence->opened) speculator_->Close(sequence->id);
   sequence->opened = false;
   sequence->awaits_jit = false;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "draft/random_drafter.h"
+#include "draft/retrieval_drafter.h"
 #include "engine/engine.h"
 #include "engine/scheduler.h"
 #include "engine/sequence.h"
@@ -59,6 +60,7 @@ class Engine::Impl {
   // round_proposals.cc: what is proposed.
   void CollectProposals();
   DraftContext ContextFor(Sequence* sequence);
+  int NodesOf(const SpeculationPlan& plan) const;
   void DraftSynchronously(Mode mode);
   void AwaitChains();
   void LookUp(Sequence* sequence);
@@ -66,6 +68,7 @@ class Engine::Impl {
   Drafter* FallbackDrafter(Fallback fallback);
   void Dispatch(Sequence* sequence, bool wants_jit);
   void SendOutcomes();
+  void SendRetrieved();
   bool NobodyElseToServe() const;
 
   // round_planning.cc: mode auto.
@@ -96,6 +99,7 @@ class Engine::Impl {
   Proposers proposers_;
   SpeculatorClient* speculator_;  // proposers_'s, for short.
   RandomDrafter random_;
+  RetrievalDrafter retrieval_;  // Beside the draft: a fallback, and a source of likely outcomes.
   std::unique_ptr<OnlinePlanner> planner_;
   std::vector<Token> eos_;
   Scheduler scheduler_;
@@ -109,6 +113,7 @@ class Engine::Impl {
   std::vector<Sequence*> admitted_;
   std::vector<Sequence*> pass_;
   std::vector<DraftContext> contexts_;
+  Proposal retrieved_;
   std::vector<Token> prepared_;
   std::vector<TokenLogprob> logprobs_;
 

@@ -12,6 +12,7 @@
 #include "draft/model_drafter.h"
 #include "draft/rest_drafter.h"
 #include "draft/retrieval_drafter.h"
+#include "draft/speculation_length.h"
 #include "draft/trie_drafter.h"
 #include "model/pass_times.h"
 #include "ssd/speculator.h"
@@ -101,6 +102,14 @@ class OwningDrafter : public Drafter {
 constexpr std::array kMeasuredRows = {1, 2, 4, 8, 16, 32};
 constexpr std::array kMeasuredContexts = {64, 1024};
 constexpr std::int64_t kMeasuringNs = 400'000'000;
+
+// I_knee of the target on its device. Attention hardly counts behind so short a context.
+int MeasureKnee(LlamaModel& model) {
+  constexpr std::array kRows = {1, 2, 4, 8, 16, 32, 64, 128, 256};
+  constexpr std::array kContexts = {64};
+  const PassTimes times = MeasurePassTimes(model, kRows, kContexts, kMeasuringNs);
+  return KneeRows(times.rows, times.us);
+}
 
 TimeTable MeasureTable(LlamaModel& model) {
   const PassTimes times = MeasurePassTimes(model, kMeasuredRows, kMeasuredContexts, kMeasuringNs);
@@ -224,9 +233,11 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, EngineOp
     OfferAll(draft, *target, &offered);
     PreparePlanner(offered, target, &options);
   }
+  if (options.plan.speculation_length == kAutoSpeculationLength && options.knee_rows == 0 &&
+      std::ranges::any_of(offered, Retrieves)) {
+    options.knee_rows = MeasureKnee(*target->model);
+  }
   options = CompleteOptions(options, target->model->config());
-  // What a fallback proposes by is set up too.
-  if (options.plan.fallback == Fallback::kRetrieval) offered.push_back(Mode::kSssd);
   Proposers proposers;
   for (const Mode mode : offered) {
     if (mode == Mode::kSd) {
@@ -234,7 +245,7 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, EngineOp
     } else if (mode == Mode::kSsd) {
       FT_ASSIGN_OR_RETURN(proposers.speculator, StartSpeculator(&options, draft, *target));
     } else if (mode == Mode::kSssd) {
-      proposers.of(mode) = std::make_unique<RetrievalDrafter>(options.knee_rows);
+      proposers.of(mode) = std::make_unique<RetrievalDrafter>();
     } else if (mode == Mode::kRest) {
       proposers.of(mode) = std::make_unique<RestDrafter>();
     } else if (mode == Mode::kTrie) {

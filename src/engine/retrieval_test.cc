@@ -29,15 +29,25 @@ class LiveDatastore : public testing::Test {
     std::filesystem::remove_all(path_);
   }
 
+  // Notes the largest proposal too.
+  struct Rounds : Collector {
+    void OnRound(SequenceId /*sequence*/, const RoundRecord& round) override {
+      largest = std::max(largest, round.proposal->size());
+    }
+    int largest = 0;
+  };
   struct Run {
     std::vector<std::vector<Token>> tokens;
     int rounds = 0;
+    int largest = 0;  // Proposal.
   };
   Run Decode(Mode mode, DatastoreTenant* tenant, bool learn) {
-    auto engine =
-        MakeEngine(mode, {.plan = {.lookahead = 15}, .max_batch = 2}, BundledTarget(), {});
+    return Decode(mode, {.plan = {.lookahead = 15}, .max_batch = 2}, tenant, learn);
+  }
+  Run Decode(Mode mode, const EngineOptions& options, DatastoreTenant* tenant, bool learn) {
+    auto engine = MakeEngine(mode, options, BundledTarget(), BundledDraft());
     EXPECT_TRUE(engine.ok());
-    Collector collector;
+    Rounds collector;
     Run run;
     std::vector<SequenceId> ids;
     for (const auto& prompt : StoryPrompts()) {
@@ -54,6 +64,7 @@ class LiveDatastore : public testing::Test {
       run.tokens.push_back(collector.outputs[id].tokens);
       run.rounds += collector.outputs[id].stats.rounds;
     }
+    run.largest = collector.largest;
     return run;
   }
 
@@ -81,6 +92,39 @@ TEST_F(LiveDatastore, LearnsFromOutputsOfItsOwnNamespace) {
   const Run rest = Decode(Mode::kRest, alice, /*learn=*/false);
   EXPECT_EQ(rest.tokens, truth.tokens);
   EXPECT_LT(2 * rest.rounds, truth.rounds);
+}
+
+TEST_F(LiveDatastore, SpeculatesBesideTheDraft) {
+  DatastoreTenant* const alice = *directory_->Tenant("alice");
+  const Run truth = Decode(Mode::kAr, alice, /*learn=*/true);
+  for (const Fallback fallback : {Fallback::kNone, Fallback::kRetrieval, Fallback::kJit}) {
+    for (const int width : {1, 2}) {
+      EngineOptions options{.plan = {.lookahead = 4}, .max_batch = 2};
+      options.plan.tree_width = width;
+      options.plan.fallback = fallback;
+      const Run run = Decode(Mode::kSsd, options, alice, /*learn=*/false);
+      EXPECT_EQ(run.tokens, truth.tokens) << FallbackName(fallback) << ", width " << width;
+      EXPECT_LT(run.rounds, truth.rounds);
+    }
+  }
+}
+
+TEST_F(LiveDatastore, ProposalsAreAsLongAsTheSpeculationLengthSays) {
+  DatastoreTenant* const alice = *directory_->Tenant("alice");
+  const Run truth = Decode(Mode::kAr, alice, /*learn=*/true);
+  const auto decode = [&](int speculation_length, int knee_rows) {
+    EngineOptions options{.plan = {.lookahead = 2}, .knee_rows = knee_rows, .max_batch = 2};
+    options.plan.speculation_length = speculation_length;
+    Run run = Decode(Mode::kSssd, options, alice, /*learn=*/false);
+    EXPECT_EQ(run.tokens, truth.tokens);
+    return run.largest;
+  };
+  EXPECT_EQ(decode(0, 0), 2);
+  EXPECT_EQ(decode(16, 0), 15);
+  // The last sequence is alone in the batch: 12 rows, then.
+  EXPECT_EQ(decode(kAutoSpeculationLength, 12), 11);
+  EXPECT_EQ(decode(kAutoSpeculationLength, 1), 1);
+  EXPECT_GT(decode(kAutoSpeculationLength, 0), 0);  // By the knee of this machine.
 }
 
 }  // namespace

@@ -25,6 +25,7 @@ bool Engine::Impl::Step() {
   const bool planned = PlanPass();
   EndSpeculationOfPreempted();
   if (!planned) return true;
+  if (speculator_ != nullptr) SendRetrieved();
 
   const std::int64_t pass_start = NowNs();
   const Logits logits = target_->Forward(batch_, kv_);

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "draft/speculation_length.h"
 #include "engine/engine_impl.h"
 
 namespace foretoken {
@@ -41,16 +42,26 @@ void Engine::Impl::CollectProposals() {
   round_wait_ns_ = NowNs() - start;
 }
 
+int Engine::Impl::NodesOf(const SpeculationPlan& plan) const {
+  if (!Retrieves(plan.mode) || plan.speculation_length != kAutoSpeculationLength) {
+    return plan.nodes();
+  }
+  return SpeculationLength(options_.knee_rows, std::max(1, running())) - 1;
+}
+
 DraftContext Engine::Impl::ContextFor(Sequence* sequence) {
+  const SpeculationPlan& plan = sequence->plan;
+  const int nodes = NodesOf(plan);
+  const int longest = Retrieves(plan.mode) ? nodes : plan.lookahead;
   if (sequence->draws) sequence->laws.Clear();  // A preempted sequence may still have some.
   return {.sequence = sequence->id,
           .tokens = sequence->tokens,
           .sampling = &sequence->request.sampling,
           .history = &sequence->history,
           .datastore = sequence->request.datastore,
-          .lookahead = std::min(sequence->plan.lookahead, sequence->DepthLimit()),
-          .tree_width = sequence->plan.tree_width,
-          .max_nodes = std::min(sequence->plan.nodes(), sequence->NodeLimit()),
+          .lookahead = std::min(longest, sequence->DepthLimit()),
+          .tree_width = plan.tree_width,
+          .max_nodes = std::min(nodes, sequence->NodeLimit()),
           .proposal = &sequence->proposal,
           .laws = sequence->draws ? &sequence->laws : nullptr};
 }
@@ -135,7 +146,7 @@ Drafter* Engine::Impl::FallbackDrafter(Fallback fallback) {
     case Fallback::kNgram:
       return proposers_.of(Mode::kNgram).get();
     case Fallback::kRetrieval:
-      return proposers_.of(Mode::kSssd).get();
+      return &retrieval_;
     case Fallback::kRandom:
       return &random_;
     default:
@@ -150,6 +161,19 @@ void Engine::Impl::FallBack(Sequence* sequence, bool may_wait) {
     if (sequence->proposal.size() > 0) ++sequence->stats.fallbacks;
   }
   Dispatch(sequence, may_wait && sequence->plan.fallback == Fallback::kJit);
+}
+
+void Engine::Impl::SendRetrieved() {
+  for (Sequence* sequence : pass_) {
+    // Where proposals are drawn, what is prepared must not depend on the tokens drawn before.
+    if (!sequence->opened || !sequence->verifies || sequence->draws) continue;
+    if (sequence->request.datastore == nullptr) continue;
+    DraftContext context = ContextFor(sequence);
+    context.lookahead = context.max_nodes = kDefaultTreeNodes;
+    context.proposal = &retrieved_;
+    retrieval_.Propose(std::span(&context, 1));
+    speculator_->SendRetrieved(sequence->id, OutcomesBeside(sequence->proposal, retrieved_));
+  }
 }
 
 void Engine::Impl::Dispatch(Sequence* sequence, bool wants_jit) {

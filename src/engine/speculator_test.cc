@@ -296,6 +296,39 @@ TEST_P(SpeculatorTest, PresetsPrepareWhatTheySay) {
   }
 }
 
+TEST_P(SpeculatorTest, PreparesForWhatRetrievalExpectsToo) {
+  const std::vector<Token> committed = StoryPrompts()[0];
+  prompt_tokens_ = committed.size();
+  Open(7, committed);
+  AwaitBranches(7, {});
+  const Ranking ranking = RankingsOf(committed, {})[0];
+  Proposal next;
+  next.Extend(ranking[0]);
+  Send(7, {0, ranking[1]}, {ranking[1]}, next);
+  std::vector<Token> path = committed;
+  path.push_back(ranking[1]);
+  const Ranking draft = RankingsOf(path, next)[0];
+  Token foreign = 1000;  // One that the draft would not come upon.
+  while (std::ranges::find(draft, foreign) != draft.end()) ++foreign;
+  OutcomeList expected;
+  expected.push_back({0, foreign});
+  client_->SendRetrieved(7, expected);
+
+  const PreparedBranch* prepared = nullptr;
+  const std::int64_t deadline = NowNs() + 20'000'000'000;
+  while (NowNs() < deadline && (prepared == nullptr || prepared->proposal.size() < plan_.nodes())) {
+    client_->Poll();
+    prepared = client_->Lookup(7, {0, foreign});
+  }
+  ASSERT_NE(prepared, nullptr);
+  std::vector<Token> bonuses;
+  client_->PreparedAt(7, 0, &bonuses);
+  const auto own = std::ranges::find_if(draft, [&](Token token) { return token != ranking[0]; });
+  EXPECT_THAT(bonuses, testing::IsSupersetOf({*own, foreign}));  // Either source has its share.
+  path.push_back(foreign);
+  CheckProposal(path, prepared->proposal, "what retrieval expects");
+}
+
 INSTANTIATE_TEST_SUITE_P(TemperaturesAndWidths, SpeculatorTest,
                          testing::Combine(testing::Values(0.0F, 1.0F, 1.3F),
                                           testing::Values(1, 3)));

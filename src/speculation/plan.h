@@ -36,6 +36,12 @@ inline constexpr int kModes = 8;
 /// Whether the mode cannot do without a draft model.
 constexpr bool NeedsDraft(Mode mode) { return mode == Mode::kSd || mode == Mode::kSsd; }
 
+/// Whether the mode proposes a tree of what followed elsewhere, of up to SpeculationPlan's
+/// speculation_length rows.
+constexpr bool Retrieves(Mode mode) {
+  return mode == Mode::kSssd || mode == Mode::kRest || mode == Mode::kTrie;
+}
+
 Result<Mode> ParseMode(std::string_view name);
 std::string_view ModeName(Mode mode);
 
@@ -93,6 +99,11 @@ FanoutShape UniformFanout(int fanout, int lookahead);
 /// With the root a pass of 32 rows.
 inline constexpr int kDefaultTreeNodes = 31;
 
+/// SpeculationPlan::speculation_length by the machine's knee and the batch (SpeculationLength).
+inline constexpr int kAutoSpeculationLength = -1;
+/// What that is at most, as in the paper.
+inline constexpr int kMaxAutoSpeculationLength = 32;
+
 /// How one sequence speculates until another plan replaces this one. What is emitted does not
 /// depend on it under shared-noise verification.
 struct SpeculationPlan {
@@ -100,6 +111,9 @@ struct SpeculationPlan {
   int lookahead = 6;   ///< K: proposal tokens per round along one path.
   int tree_width = 1;  ///< Children per proposal node, at most; 1 is a chain.
   int max_nodes = 0;   ///< Of trees: proposal tokens per round on all paths; 0: kDefaultTreeNodes.
+  /// Of modes that retrieve: s_q, rows per sequence and pass, the root among them; 0: lookahead
+  /// + 1.
+  int speculation_length = 0;
   Fallback fallback = Fallback::kJit;
   FanoutShape primary;         ///< After a proposal from the speculation cache.
   FanoutShape after_fallback;  ///< After a fallback's proposal (Theorem 18).
@@ -110,8 +124,17 @@ struct SpeculationPlan {
 
   /// The most proposal tokens per round.
   int nodes() const {
+    if (Retrieves(mode) && speculation_length != 0) return RetrievedNodes();
     if (tree_width == 1) return lookahead;
     return max_nodes > 0 ? max_nodes : std::max(lookahead, kDefaultTreeNodes);
+  }
+
+  /// ... that a mode which retrieves would have, whatever the plan's mode.
+  int RetrievedNodes() const {
+    if (speculation_length == 0) return lookahead;
+    return (speculation_length == kAutoSpeculationLength ? kMaxAutoSpeculationLength
+                                                         : speculation_length) -
+           1;
   }
 
   friend bool operator==(const SpeculationPlan&, const SpeculationPlan&) = default;

@@ -11,6 +11,7 @@
 #include "speculation/law.h"
 #include "speculation/plan.h"
 #include "speculation/proposal.h"
+#include "ssd/retrieved_outcomes.h"
 
 namespace foretoken {
 
@@ -25,6 +26,7 @@ enum class MessageKind : std::uint32_t {
   kOpenBias,
   kOpenGrammar,
   kOutcome,
+  kRetrieved,
   kClose,
   kShutdown,
   // Speculator to engine.
@@ -114,6 +116,14 @@ struct OutcomeMessage {
   SpeculationPlan plan;                             ///< From now on.
   StaticVector<Token, kMaxProposal + 1> committed;  ///< Accepted tokens, then the bonus token.
   Proposal proposal;  ///< Verified next; on a hit what was prepared, or the first nodes of it.
+};
+
+/// What retrieval expects beside the tree under verification of round `epoch`.
+struct RetrievedMessage {
+  MessageKind kind = MessageKind::kRetrieved;
+  std::uint32_t epoch = 0;
+  SequenceId sequence = 0;
+  OutcomeList outcomes;
 };
 
 struct CloseMessage {

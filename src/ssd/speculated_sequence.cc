@@ -82,6 +82,7 @@ void SpeculatedSequence::Advance(const OutcomeMessage& outcome, DraftModel& draf
   const Outcome key{outcome.node, outcome.committed.back()};
   const auto hit = std::find_if(branches.begin(), branches.end(),
                                 [&](const Branch& branch) { return branch.outcome == key; });
+  ObserveRetrieved(outcome);
   for (const Token token : outcome.committed) history.AddOutput(token);
   trunk.Commit(outcome.committed, draft);
   // A just-in-time proposal grows; any other is what it is.
@@ -94,6 +95,7 @@ void SpeculatedSequence::Advance(const OutcomeMessage& outcome, DraftModel& draf
     Promote(*hit, outcome.proposal, draft);
   }
   branches.clear();
+  retrieved_.Clear();
   scratch_used_ = 0;
   expanded_ = 0;
   plan_ = outcome.plan;
@@ -102,6 +104,28 @@ void SpeculatedSequence::Advance(const OutcomeMessage& outcome, DraftModel& draf
   trunk.Plan(plan_.tree_width, plan_.lookahead, plan_.nodes());
   if (jit && trunk.tree.ranked(0)) TakeTrunkRow(0, Ranking(trunk.rankings[0]));
   EstimateReached();
+}
+
+void SpeculatedSequence::ObserveRetrieved(const OutcomeMessage& outcome) {
+  const Proposal& proposal = trunk.tree.proposal();
+  if (outcome.node > proposal.size()) return;
+  retrieved_.Observe(outcome.node, outcome.committed.back());
+  for (int node = outcome.node; node > 0; node = proposal.parents[node - 1]) {
+    retrieved_.Observe(proposal.parents[node - 1], proposal.tokens[node - 1]);
+  }
+}
+
+void SpeculatedSequence::TakeRetrieved(const OutcomeList& outcomes) {
+  retrieved_.Assign(outcomes);
+  std::uint64_t named = 0;  // A bit for each node.
+  for (const Outcome& outcome : outcomes) {
+    if (outcome.node >= 0 && outcome.node <= kMaxProposal)
+      named |= std::uint64_t{1} << outcome.node;
+  }
+  expanded_ &= ~named;
+  std::erase_if(branches, [named](const Branch& branch) {
+    return (named >> branch.outcome.node & 1) != 0 && !branch.tree.ranked(0);
+  });
 }
 
 void SpeculatedSequence::FinishJit() {
@@ -146,33 +170,54 @@ void SpeculatedSequence::EstimateReached() {
 void SpeculatedSequence::Expand(const DraftModel& draft) {
   // While a just-in-time proposal grows there is nothing yet to have outcomes.
   if (jit) return;
-  const Proposal& proposal = trunk.tree.proposal();
   for (int node = 0; node < trunk.tree.nodes(); ++node) {
     const std::uint64_t bit = std::uint64_t{1} << node;
     if ((expanded_ & bit) != 0 || !trunk.tree.ranked(node)) continue;
     expanded_ |= bit;
-    const int depth = proposal.Depth(node);
     // The branch's first row sits one past the node.
-    if (trunk.root() + depth + 1 >= draft.max_context) continue;
-    const bool leaf = proposal.FirstChild(node) == 0;
-    // However short the path to a leaf, it is the paper's k = K.
-    const int fanout = this->fanout().at[leaf ? plan_.lookahead : std::min(depth, plan_.lookahead)];
-    const auto children =
-        static_cast<int>(std::count(proposal.parents.begin(), proposal.parents.end(), node));
-    int made = 0;
-    for (const Token bonus : trunk.rankings[node]) {
-      if (made == fanout) break;
-      if (proposal.ChildWith(node, bonus) != 0) continue;
-      const double weight = reached_[node] * trunk.predictor.Probability(leaf, children + made);
-      ++made;
-      // A stop token ends the sequence: there is nothing to prepare behind it. But where proposals
-      // are drawn, how much is prepared for others must not tell what the noise is here.
-      if (draws || !IsStop(bonus)) AddBranch({node, bonus}, weight);
-    }
+    if (trunk.root() + trunk.tree.proposal().Depth(node) + 1 < draft.max_context) ExpandNode(node);
   }
 }
 
+void SpeculatedSequence::ExpandNode(int node) {
+  const Proposal& proposal = trunk.tree.proposal();
+  const bool leaf = proposal.FirstChild(node) == 0;
+  // However short the path to a leaf, it is the paper's k = K.
+  const int depth = leaf ? plan_.lookahead : std::min(proposal.Depth(node), plan_.lookahead);
+  const int fanout = this->fanout().at[depth];
+  const auto children =
+      static_cast<int>(std::count(proposal.parents.begin(), proposal.parents.end(), node));
+  StaticVector<Token, kMaxFanout> bonuses;
+  for (const Token bonus : trunk.rankings[node]) {
+    if (static_cast<int>(bonuses.size()) == fanout) break;
+    if (proposal.ChildWith(node, bonus) == 0) bonuses.push_back(bonus);
+  }
+  // What retrieval expects beside the draft's tokens takes the places of the draft's last ones
+  // while it is likelier to be right.
+  const auto retrieved = retrieved_.Beside(node, bonuses);
+  auto own = static_cast<int>(bonuses.size());
+  int taken = 0;
+  const auto chance = [&](int i) { return trunk.predictor.Probability(leaf, children + i); };
+  while (taken < static_cast<int>(retrieved.size()) && taken < fanout) {
+    const bool free = own + taken < fanout;
+    if (!free && retrieved_.probability(taken) <= chance(own - 1)) break;
+    if (!free) --own;
+    ++taken;
+  }
+  const auto add = [&](Token bonus, double probability) {
+    // A stop token ends the sequence: there is nothing to prepare behind it. But where proposals
+    // are drawn, how much is prepared for others must not tell what the noise is here.
+    if (draws || !IsStop(bonus)) AddBranch({node, bonus}, reached_[node] * probability);
+  };
+  for (int i = 0; i < own; ++i) add(bonuses[i], chance(i));
+  for (int i = 0; i < taken; ++i) add(retrieved[i], retrieved_.probability(i));
+}
+
 void SpeculatedSequence::AddBranch(Outcome outcome, double weight) {
+  // At a node that is expanded again, those that work has gone into are there already.
+  const bool there = std::ranges::any_of(
+      branches, [outcome](const Branch& branch) { return branch.outcome == outcome; });
+  if (there) return;
   if (branches.size() < max_branches_) {
     branches.push_back({.outcome = outcome, .weight = weight, .tree = {}});
     return;

@@ -45,6 +45,10 @@ class SpeculatedSequence {
   /// the tree under verification, with their rankings.
   void Advance(const OutcomeMessage& outcome, DraftModel& draft);
 
+  /// Takes in what retrieval expects in this round. Branches at these nodes that no work has gone
+  /// into are made anew.
+  void TakeRetrieved(const OutcomeList& outcomes);
+
   /// The just-in-time proposal has all its nodes and is now the one under verification.
   void FinishJit();
 
@@ -97,12 +101,15 @@ class SpeculatedSequence {
   /// Ends the tree's growth at stop tokens among its last `added` nodes.
   void CloseStops(DraftTree* tree, int added) const;
   void AddBranch(Outcome outcome, double weight);
+  void ExpandNode(int node);
+  void ObserveRetrieved(const OutcomeMessage& outcome);
   /// F_k of the tree under verification.
   const FanoutShape& fanout() const {
     return after_fallback_ ? plan_.after_fallback : plan_.primary;
   }
 
   SpeculationPlan plan_;
+  RetrievedOutcomes retrieved_;
   std::size_t max_branches_;
   std::int32_t scratch_capacity_;
   bool after_fallback_ = true;  // The proposal under verification came from a fallback.

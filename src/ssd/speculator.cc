@@ -86,6 +86,12 @@ bool Speculator::Handle(std::span<const std::byte> record) {
     if (sequence != nullptr && sequence->complete() && !outcome->committed.empty()) {
       sequence->Advance(*outcome, *draft_);
     }
+  } else if (const auto* retrieved = As<RetrievedMessage>(record);
+             kind == MessageKind::kRetrieved) {
+    SpeculatedSequence* sequence = retrieved == nullptr ? nullptr : Find(retrieved->sequence);
+    if (sequence != nullptr && sequence->epoch == retrieved->epoch) {
+      sequence->TakeRetrieved(retrieved->outcomes);
+    }
   } else if (const auto* close = As<CloseMessage>(record); kind == MessageKind::kClose) {
     if (close == nullptr) return true;
     std::erase_if(sequences_, [&](const auto& sequence) {

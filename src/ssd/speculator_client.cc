@@ -250,6 +250,12 @@ void SpeculatorClient::SendOutcome(SequenceId sequence, Outcome outcome,
   Send(message);
 }
 
+void SpeculatorClient::SendRetrieved(SequenceId sequence, const OutcomeList& outcomes) {
+  const Slot* slot = Find(sequence);
+  if (slot == nullptr || outcomes.empty()) return;
+  Send(RetrievedMessage{.epoch = slot->epoch, .sequence = sequence, .outcomes = outcomes});
+}
+
 bool SpeculatorClient::TakeProposal(SequenceId sequence, Proposal* proposal, ProposalLaws* laws) {
   Slot* slot = Find(sequence);
   proposal->Clear();

@@ -81,6 +81,10 @@ class SpeculatorClient {
   void SendOutcome(SequenceId sequence, Outcome outcome, std::span<const Token> committed,
                    const Proposal& proposal, const SpeculationPlan& plan, bool wants_jit);
 
+  /// Tells what retrieval expects beside the proposal under verification: the speculator prepares
+  /// for these outcomes too, within the same budget.
+  void SendRetrieved(SequenceId sequence, const OutcomeList& outcomes);
+
   /// Fetches the just-in-time proposal asked for in the last outcome. False while it is on its
   /// way; true with an empty proposal when there will be none (speculator lost).
   /// `laws` gets what it was drawn from, for sequences that draw.

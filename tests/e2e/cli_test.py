@@ -145,6 +145,39 @@ class GoodInput(CliTest):
         self.assertLess(second["stats"]["rounds"], first["stats"]["rounds"] / 2)
         self.refuse(*story, "--learn", saying="--datastore")
 
+    def test_every_command_takes_a_datastore(self):
+        store = ("--datastore", self.folder / "store", "--learn")
+        prompts = self.folder / "prompts.txt"
+        prompts.write_text("Once upon a time\n\nOne day, a small dragon\n\nOnce upon a time\n")
+        report = json.loads(self.succeed(
+            "bench", "--prompts", prompts, "-n", 40, "--modes", "ar,sssd,rest,trie,ssd",
+            "--only-target-cores", "--fallback", "retrieval", "--speculation-length", "auto",
+            "--json", "-", *store).stdout)
+        self.assertGreaterEqual(report["meta"]["knee_rows"], 1)
+        modes = {mode["mode"]: mode for mode in report["sets"][0]["modes"]}
+        for name in ("sssd", "rest", "trie", "ssd"):
+            self.assertTrue(modes[name]["identical"], name)
+        # The third prompt is the first one again, whose output has been learned since.
+        self.assertGreater(modes["rest"]["acceptance_length"], 1.2)
+
+        verified = json.loads(self.succeed(
+            "verify", "--prompts", prompts, "-n", 32, "--modes", "sssd,rest,trie,ssd", "--batches",
+            "1,3", "--temps", "0,0.8", "--sampler-sets", "none", "--speculation-length", 12,
+            "--json", "-", *store).stdout)
+        self.assertTrue(verified["identical"])
+
+        chat = self.succeed("chat", "--temp", 0, "-n", 24, "--mode", "sssd", *store,
+                            stdin="Tell me a story.\n/mode rest\n/reset\nTell me a story.\n").stdout
+        self.assertIn("mode rest", chat)
+        refusals = [("--mode", "rest"), ("--namespace", "alice"), ("--learn",)]
+        for command in ("chat", "run"):
+            for arguments in refusals:
+                self.refuse(command, *arguments, saying="--datastore DIR")
+        self.refuse("bench", "--modes", "rest", saying="--datastore DIR")
+        self.refuse("verify", "--learn", saying="--datastore DIR")
+        for length in ("1", "65", "many"):
+            self.refuse("run", "--speculation-length", length, "-p", "x", saying="from 2 to 64")
+
     def test_plan_simulates_the_papers_setting(self):
         page = self.folder / "plan.html"
         options = ["plan", "--simulate", "--lookahead", 6, "--fanout", 3, "--fallback", "jit",

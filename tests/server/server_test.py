@@ -420,6 +420,8 @@ class Faults(unittest.TestCase):
         refuse("--host", "203.0.113.1", "--port", 0, saying="cannot listen")
         refuse("--api-key-file", "/nonexistent", saying="API key")
         refuse("--modes", "ar,fast", saying="'fast'")
+        refuse("--learn", saying="--datastore DIR")
+        refuse("--mode", "rest", saying="--datastore DIR")
         with socket.create_server(("127.0.0.1", 0)) as taken:
             refuse("--port", taken.getsockname()[1], saying="cannot listen")
 
@@ -428,6 +430,35 @@ class Faults(unittest.TestCase):
             self.assertEqual(server.get("/props")[2]["modes"], ["ar", "sd", "ngram"])
             self.assertEqual(server.complete(speculative={"mode": "ssd"})[0], 400)
             self.assertEqual(server.complete(speculative={"mode": "ar"})[0], 200)
+
+    def test_datastore(self):
+        fields = dict(max_tokens=60, temperature=0, speculative={"mode": "sssd", "lookahead": 8})
+
+        def tell(server, namespace, learn):
+            status, _, body = server.complete(
+                datastore={"namespace": namespace, "learn": learn}, **fields)
+            self.assertEqual(status, 200, body)
+            return body["choices"][0]["text"], body["usage"]["rounds"]
+
+        with tempfile.TemporaryDirectory() as folder:
+            with Serving(PROGRAM, "--mode", "ar", "--datastore", folder, "--learn") as server:
+                self.assertIn("sssd", server.get("/props")[2]["modes"])
+                text, cold = tell(server, "alice", True)
+                for name in ("shared", "a/b"):
+                    status, _, body = server.complete(datastore={"namespace": name})
+                    self.assertEqual(status, 400)
+                    self.assertEqual(body["error"]["param"], "datastore.namespace")
+            # What alice's request added is there after a restart, for her alone.
+            with Serving(PROGRAM, "--mode", "ar", "--datastore", folder, "--learn") as server:
+                for name, learns, rounds in (("bob", False, cold), ("bob", False, cold)):
+                    self.assertEqual(tell(server, name, learns), (text, rounds))
+                again, warm = tell(server, "alice", False)
+                self.assertEqual(again, text)
+                self.assertLess(2 * warm, cold)
+        with Serving(PROGRAM, "--mode", "ar") as server:
+            status, _, body = server.complete(datastore={})
+            self.assertEqual((status, body["error"]["param"]), (400, "datastore"))
+            self.assertIn("--datastore DIR", body["error"]["message"])
 
 
 if __name__ == "__main__":

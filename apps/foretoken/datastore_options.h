@@ -1,0 +1,42 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+#include "datastore/datastore_tenant.h"
+#include "engine/loaded_model.h"
+#include "speculation/plan.h"
+
+namespace foretoken {
+
+/// Which datastore retrieval looks in, and what enters it.
+struct DatastoreChoice {
+  std::string directory;  ///< Empty: none.
+  std::string tenant;     ///< Empty: DatastoreDirectory::kDefault.
+  bool learn = false;
+
+  bool given() const { return !directory.empty(); }
+  /// Refuses options that need a datastore where none is given; so does mode rest.
+  Status Check(std::span<const Mode> modes) const;
+};
+
+/// A datastore with the namespace that was chosen. Outlives the engine that reads it.
+struct OpenDatastore {
+  std::unique_ptr<DatastoreDirectory> directory;  ///< Null: there is none.
+  DatastoreTenant* tenant = nullptr;              ///< Null: likewise.
+
+  /// Returns when everything learned is on disk.
+  Status Flush() const { return directory == nullptr ? Status() : directory->Flush(); }
+};
+
+/// `--datastore`, `--learn`, `--namespace`.
+void AddDatastoreOptions(CLI::App* app, DatastoreChoice* choice);
+
+/// Opens what was chosen, for the target's tokenizer.
+Result<OpenDatastore> OpenChosen(const DatastoreChoice& choice, const ModelSource& source,
+                                 const LoadedModel& target);
+
+}  // namespace foretoken
