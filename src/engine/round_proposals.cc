@@ -43,9 +43,8 @@ void Engine::Impl::CollectProposals() {
 }
 
 int Engine::Impl::NodesOf(const SpeculationPlan& plan) const {
-  if (!Retrieves(plan.mode) || plan.speculation_length != kAutoSpeculationLength) {
-    return plan.nodes();
-  }
+  if (!Retrieves(plan.mode)) return plan.nodes();
+  if (plan.speculation_length != kAutoSpeculationLength) return plan.RetrievedNodes();
   return SpeculationLength(options_.knee_rows, std::max(1, running())) - 1;
 }
 
