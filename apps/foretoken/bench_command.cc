@@ -277,11 +277,14 @@ nlohmann::json Bench::Meta() const {
       {"prefix_cache", options_.speculation.prefix_cache},
       {"datastore", options_.datastore.directory},
       {"speculation_length", options_.speculation.speculation_length},
-      {"knee_rows", contestants_.front().engine->options().knee_rows},
       {"learn", options_.datastore.learn},
   };
   for (const EncodedSet& set : sets_) {
     meta["data"].push_back(fmt::format("{} ({} prompts)", set.name, set.prompts.size()));
+  }
+  for (const Contestant& contestant : contestants_) {
+    const int knee = contestant.engine->options().knee_rows;
+    if (knee > 0) meta["knee_rows"][contestant.label] = knee;
   }
   if (script_) {
     meta["scripted_acceptance"] = script_->acceptance;

@@ -20,12 +20,12 @@ int KneeRows(std::span<const int> rows, std::span<const double> us) {
            rows.size(), us.size());
   constexpr double kSlack = 1.25;
   const double limit = kSlack * us[0];
-  for (std::size_t i = 1; i < rows.size(); ++i) {
-    if (us[i] <= limit) continue;
-    const double share = (limit - us[i - 1]) / (us[i] - us[i - 1]);
-    return rows[i - 1] + static_cast<int>(share * (rows[i] - rows[i - 1]));
-  }
-  return rows.back();
+  // From above: one disturbed measurement in between does not end the flat part.
+  std::size_t flat = us.size() - 1;
+  while (us[flat] > limit) --flat;
+  if (flat + 1 == us.size()) return rows.back();
+  const double share = (limit - us[flat]) / (us[flat + 1] - us[flat]);
+  return rows[flat] + static_cast<int>(share * (rows[flat + 1] - rows[flat]));
 }
 
 int BranchLength(int speculation_length) {

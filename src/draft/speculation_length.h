@@ -10,7 +10,7 @@ namespace foretoken {
 /// 8, 10, 12, 16, 20, 24, 32, and never below 2. Never grows with the batch.
 int SpeculationLength(int knee_rows, int batch);
 
-/// I_knee as measured: up to how many rows a pass takes at most a quarter longer than one row,
+/// I_knee as measured: the most rows of which a pass takes at most a quarter longer than one row,
 /// where passes of `rows` rows (ascending, the first 1) take `us`; between them as on straight
 /// lines. At most the last of `rows`: more were not measured.
 int KneeRows(std::span<const int> rows, std::span<const double> us);

@@ -3,11 +3,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <vector>
+
 namespace foretoken {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+
+template <typename T, std::size_t Capacity>
+std::vector<T> List(const StaticVector<T, Capacity>& items) {
+  return {items.begin(), items.end()};
+}
 
 Proposal Chain(std::initializer_list<Token> tokens) {
   Proposal chain;
@@ -25,10 +32,10 @@ TEST(RetrievedOutcomes, BesideTheProposalAsFarAsTheTreeGoesAlong) {
   retrieved.Append(2, 11);  // 5: below a token that the proposal has not.
   retrieved.Append(4, 12);  // 6: its leaf,
   retrieved.Append(6, 22);  // 7: and a token behind it.
-  EXPECT_THAT(OutcomesBeside(proposal, retrieved),
+  EXPECT_THAT(List(OutcomesBeside(proposal, retrieved)),
               ElementsAre(Outcome{0, 20}, Outcome{1, 21}, Outcome{3, 22}));
-  EXPECT_THAT(OutcomesBeside(proposal, {}), IsEmpty());
-  EXPECT_THAT(OutcomesBeside({}, Chain({5, 6})), ElementsAre(Outcome{0, 5}));
+  EXPECT_THAT(List(OutcomesBeside(proposal, {})), IsEmpty());
+  EXPECT_THAT(List(OutcomesBeside({}, Chain({5, 6}))), ElementsAre(Outcome{0, 5}));
 }
 
 TEST(RetrievedOutcomes, AFewOfEachNode) {
@@ -42,8 +49,8 @@ TEST(RetrievedOutcomes, LearnsHowOftenItIsRight) {
   const std::vector<Outcome> expected = {{0, 7}, {0, 8}, {1, 9}};
   const double before = retrieved.probability(0);
   retrieved.Assign(expected);
-  EXPECT_THAT(retrieved.Beside(0, std::vector<Token>{7, 1}), ElementsAre(8));
-  EXPECT_THAT(retrieved.Beside(2, {}), IsEmpty());
+  EXPECT_THAT(List(retrieved.Beside(0, std::vector<Token>{7, 1})), ElementsAre(8));
+  EXPECT_THAT(List(retrieved.Beside(2, {})), IsEmpty());
   retrieved.Observe(0, 8);
   EXPECT_GT(retrieved.probability(0), before);
   const double right = retrieved.probability(0);
@@ -51,7 +58,7 @@ TEST(RetrievedOutcomes, LearnsHowOftenItIsRight) {
   EXPECT_EQ(retrieved.probability(0), right);
 
   retrieved.Assign(expected);
-  EXPECT_THAT(retrieved.Beside(0, {}), ElementsAre(7, 8));
+  EXPECT_THAT(List(retrieved.Beside(0, {})), ElementsAre(7, 8));
   retrieved.Observe(0, 8);
   EXPECT_LT(retrieved.probability(0), right);
   EXPECT_GT(retrieved.probability(1), before);
