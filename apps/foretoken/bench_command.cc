@@ -169,12 +169,14 @@ Status Bench::MakeContestants() {
   const DraftSetup draft = MakeDraftSetup(options_.model, options_.speculation, cores_);
   const auto add = [&](std::string label, Mode mode, LoadedModel* target) -> Status {
     FT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, MakeEngine(mode, options, target, draft));
+    options.knee_rows = engine->options().knee_rows;  // Once for all modes of a target.
     contestants_.push_back({std::move(label), mode, target, std::move(engine)});
     return {};
   };
   for (const Mode mode : modes_) {
     FT_RETURN_IF_ERROR(add(std::string(ModeName(mode)), mode, target_.get()));
   }
+  options.knee_rows = 0;
   for (const Mode mode : modes_) {
     if (mode == Mode::kSsd || mode == Mode::kAuto || target_on_all_ == nullptr) continue;
     FT_RETURN_IF_ERROR(add(fmt::format("{}@all", ModeName(mode)), mode, target_on_all_.get()));
