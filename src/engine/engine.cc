@@ -184,6 +184,15 @@ Status Engine::Impl::ValidatePlan(const SpeculationPlan& plan) const {
         "C of Saguaro sampling is {}; it must be between 0 and 1, where 1 changes nothing",
         plan.saguaro_c));
   }
+  if (plan.open() && planner_ == nullptr) {
+    return InvalidInput(
+        "a planned fan-out and fallback auto need mode auto, which was not set up for this engine");
+  }
+  if (plan.open() && plan.tree_width != 1) {
+    return InvalidInput(
+        "a planned fan-out and fallback auto are for chains: a tree needs a given "
+        "fan-out and a fallback that is named");
+  }
   for (const FanoutShape* shape : {&plan.primary, &plan.after_fallback}) {
     if (static_cast<int>(shape->at.size()) != plan.lookahead + 1) {
       return InvalidInput(fmt::format(
@@ -213,7 +222,7 @@ Result<SequenceId> Engine::Impl::Submit(Request request) {
   auto sequence =
       std::make_unique<Sequence>(id, std::move(request), plan, target_->config().vocabulary,
                                  options_.max_context, eos_, tokenizer_);
-  if (plan.mode == Mode::kAuto) sequence->estimate.emplace();
+  if (plan.open()) sequence->estimate.emplace();
   sequence->draws = options_.verification == Verification::kRejection &&
                     sequence->request.sampling.temperature > 0 && !options_.script.has_value();
   sequence->stats.submitted_ns = NowNs();
@@ -314,7 +323,7 @@ void Engine::Impl::AdmitWaiting() {
   admitted_.clear();
   scheduler_.Admit(&admitted_);
   for (Sequence* sequence : admitted_) {
-    if (sequence->plan.mode == Mode::kAuto) MakeFirstPlan(sequence);
+    if (sequence->plan.open()) MakeFirstPlan(sequence);
   }
 }
 

@@ -33,8 +33,9 @@ struct Script {
 struct EngineOptions {
   /// Of requests that bring none. An empty fan-out shape stands for kDefaultFanout at every node.
   SpeculationPlan plan;
-  /// What mode auto may choose from; none: the engine does not offer it. A request whose plan says
-  /// auto is planned, round by round; so are all without a plan, where `plan` says so.
+  /// What mode auto may choose from; none: the engine plans nothing. A request whose plan is open
+  /// is planned, round by round; so are all without a plan, where `plan` is open. MakeEngine adds
+  /// and drops it as its modes and `plan` need one.
   std::optional<PlannerSettings> planner;
   CostModel costs;             ///< What the planner begins with: measured times.
   int max_lookahead = 0;       ///< The most a request's plan may ask for; 0: as `plan`.

@@ -198,17 +198,33 @@ void OfferAll(const DraftSetup& draft, const LoadedModel& target, std::vector<Mo
   if (own_core && !draft.cores.empty()) add(Mode::kSsd);
 }
 
-constexpr int kPlannedLookahead = 12;
 constexpr int kPlannedCacheBudget = 64;
 
+// What plans of mode auto may need beyond the engine's own.
+void MakeRoomForAuto(EngineOptions* options) {
+  const PlanLimits& limits = options->planner->limits;
+  const SpeculationPlan& plan = options->plan;
+  if (options->max_lookahead == 0) {
+    options->max_lookahead = std::max(plan.lookahead, limits.max_lookahead);
+  }
+  if (options->max_cache_budget == 0) {
+    options->max_cache_budget = std::max({kPlannedCacheBudget, limits.cache_budget,
+                                          plan.primary.budget(), plan.after_fallback.budget()});
+  }
+}
+
 void PreparePlanner(std::span<const Mode> offered, LoadedModel* target, EngineOptions* options) {
-  if (!options->planner.has_value()) options->planner.emplace();
-  if (options->max_lookahead == 0) options->max_lookahead = kPlannedLookahead;
-  if (options->max_cache_budget == 0) options->max_cache_budget = kPlannedCacheBudget;
   PlanLimits& limits = options->planner->limits;
   limits.modes = {};
   for (const Mode mode : offered) {
     if (mode != Mode::kAuto) limits.modes.push_back(mode);
+  }
+  const bool retrieves = options->plan.fallback == Fallback::kRetrieval ||
+                         std::ranges::find(offered, Mode::kSssd) != offered.end();
+  if (!retrieves) {
+    const auto end =
+        std::remove(limits.fallbacks.begin(), limits.fallbacks.end(), Fallback::kRetrieval);
+    limits.fallbacks.resize(static_cast<std::size_t>(end - limits.fallbacks.begin()));
   }
   limits.max_lookahead = std::min(limits.max_lookahead, options->max_lookahead);
   limits.max_cache_budget = std::min(limits.max_cache_budget, options->max_cache_budget);
@@ -229,15 +245,19 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, EngineOp
   FT_CHECK(!modes.empty());
   options.plan.mode = modes.front();
   std::vector<Mode> offered(modes.begin(), modes.end());
-  if (std::ranges::find(offered, Mode::kAuto) != offered.end()) {
+  const bool chooses = std::ranges::find(offered, Mode::kAuto) != offered.end();
+  if (!chooses && !options.plan.open()) options.planner.reset();
+  if ((chooses || options.plan.open()) && !options.planner) options.planner.emplace();
+  if (chooses) {
     OfferAll(draft, *target, &offered);
-    PreparePlanner(offered, target, &options);
+    MakeRoomForAuto(&options);
   }
   if (options.plan.speculation_length == kAutoSpeculationLength && options.knee_rows == 0 &&
       std::ranges::any_of(offered, Retrieves)) {
     options.knee_rows = MeasureKnee(*target->model);
   }
   options = CompleteOptions(options, target->model->config());
+  if (options.planner.has_value()) PreparePlanner(offered, target, &options);
   Proposers proposers;
   for (const Mode mode : offered) {
     if (mode == Mode::kSd) {

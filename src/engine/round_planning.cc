@@ -30,13 +30,13 @@ Workload Engine::Impl::LoadNow() const {
 }
 
 void Engine::Impl::MakeFirstPlan(Sequence* sequence) {
-  sequence->plan = planner_->FirstPlan(LoadNow(), &*sequence->estimate);
+  sequence->plan = planner_->FirstPlan(sequence->plan, LoadNow(), &*sequence->estimate);
 }
 
 void Engine::Impl::TakePlan(Sequence* sequence, const SpeculationPlan& plan) {
   sequence->plan = plan;
   sequence->estimate.reset();
-  if (plan.mode != Mode::kAuto) return;
+  if (!plan.open()) return;
   sequence->estimate.emplace();
   MakeFirstPlan(sequence);
 }

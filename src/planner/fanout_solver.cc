@@ -63,7 +63,9 @@ FanoutShape SolveFanout(const NodeLaw& nodes, const HitCurves& curves, int budge
 }
 
 FanoutShape GeometricFanoutShape(double a_p, double r, int lookahead, int budget) {
-  const std::vector<double> real = theory::GeometricFanout(a_p, r, lookahead, budget);
+  NodeLaw real;
+  real.resize(static_cast<std::size_t>(lookahead) + 1);
+  theory::GeometricFanout(a_p, r, budget, std::span(real.begin(), real.end()));
   return HandOut(lookahead + 1, budget,
                  [&real](int node, int fanout) { return real[node] - fanout; });
 }

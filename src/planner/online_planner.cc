@@ -31,6 +31,8 @@ constexpr double kPlanGain = 1.005;
 constexpr double kContention = 1.05;
 constexpr double kContentionWeight = 8;
 constexpr double kIdleSamples = 8;
+// Theorem 12 needs r > 0; where a fit has none, all candidates are as good as each other.
+constexpr double kLeastExponent = 0.01;
 
 double Tilt(const SequenceEstimate& sequence, double mean) {
   const double own =
@@ -38,19 +40,9 @@ double Tilt(const SequenceEstimate& sequence, double mean) {
   return mean > 0 ? own / mean : 1;
 }
 
-bool Contains(const StaticVector<Mode, kModes>& modes, Mode mode) {
-  return std::find(modes.begin(), modes.end(), mode) != modes.end();
-}
-
-// F_k as equal as B allows, the first nodes getting what is left over.
-FanoutShape EvenShape(int lookahead, int budget) {
-  FanoutShape shape;
-  const int nodes = lookahead + 1;
-  for (int k = 0; k < nodes; ++k) {
-    const int fanout = budget / nodes + (k < budget % nodes ? 1 : 0);
-    shape.at.push_back(static_cast<std::uint8_t>(std::min(fanout, kMaxFanout)));
-  }
-  return shape;
+template <typename Items, typename Item>
+bool Contains(const Items& items, Item item) {
+  return std::find(items.begin(), items.end(), item) != items.end();
 }
 
 }  // namespace
@@ -67,6 +59,13 @@ OnlinePlanner::OnlinePlanner(const CostModel& prior, const PlannerSettings& sett
   ngram_.acceptance = AcceptanceEstimate(0.5);
   retrieval_.acceptance = AcceptanceEstimate(0.5);
   retrieval_.us = prior.retrieval.us;
+  random_.acceptance = AcceptanceEstimate(0);
+  // Random tokens are never better than none: not a choice beside others.
+  auto& fallbacks = settings_.limits.fallbacks;
+  if (fallbacks.size() > 1) {
+    const auto end = std::remove(fallbacks.begin(), fallbacks.end(), Fallback::kRandom);
+    fallbacks.resize(static_cast<std::size_t>(end - fallbacks.begin()));
+  }
 }
 
 OnlinePlanner::Source* OnlinePlanner::SourceOf(ProposalSource source) {
@@ -80,6 +79,7 @@ OnlinePlanner::Source* OnlinePlanner::SourceOf(ProposalSource source) {
     case ProposalSource::kRetrieval:
       return &retrieval_;
     case ProposalSource::kRandom:
+      return &random_;
     case ProposalSource::kNone:
       break;
   }
@@ -150,7 +150,7 @@ void OnlinePlanner::ObserveProposal(const ProposalObservation& proposal,
 }
 
 void OnlinePlanner::FadeAll() {
-  for (Source* source : {&draft_, &ngram_, &retrieval_}) {
+  for (Source* source : {&draft_, &ngram_, &retrieval_, &random_}) {
     source->acceptance.Fade(kKeepProposal);
     source->partial.Fade(kKeepProposal);
     source->full.Fade(kKeepProposal);
@@ -182,7 +182,8 @@ CostModel OnlinePlanner::Model(const SequenceEstimate& sequence) const {
   model.host_row_us = 0;
   model.draft_model = Describe(draft_, Tilt(sequence, draft_.acceptance.mean()));
   model.ngram = Describe(ngram_, 1);
-  if (Contains(settings_.limits.modes, Mode::kSssd)) model.retrieval = Describe(retrieval_, 1);
+  model.retrieval = Describe(retrieval_, 1);
+  model.random = Describe(random_, 1);
   for (int mode = 0; mode < kModes; ++mode) {
     model.correction[mode] = Correction(static_cast<Mode>(mode));
   }
@@ -198,18 +199,49 @@ SpeculationPlan OnlinePlanner::Start(const CostModel& model) const {
   return PlanSsd(model, K, budget, limits.fallbacks[0]);
 }
 
-SpeculationPlan OnlinePlanner::FirstPlan(const Workload& load, SequenceEstimate* sequence) {
-  const CostModel model = Model(*sequence);
-  // The best of a few plans of each mode, then uphill.
+// The best of a few plans of each mode, then uphill.
+RankedPlan OnlinePlanner::Climb(const CostModel& model, const Workload& load) const {
   RankedPlan ranked{.plan = Start(model), .prediction = {}};
   for (int step = 0; step < 4; ++step) {
     const RankedPlan better = ImprovePlan(model, settings_.limits, load, ranked.plan);
     if (better.plan == ranked.plan) break;
     ranked = better;
   }
+  return ranked;
+}
+
+// `wanted` of mode ssd with the fastest fallback that it leaves open.
+RankedPlan OnlinePlanner::FillIn(const CostModel& model, const SpeculationPlan& wanted,
+                                 const Workload& load) const {
+  RankedPlan best;
+  const auto consider = [&](Fallback fallback) {
+    SpeculationPlan plan = wanted;
+    plan.fallback = fallback;
+    plan.fanout = FanoutRule::kGiven;
+    Reshape(model, wanted, &plan);
+    if (!CanPredict(model, plan)) return;
+    const Prediction prediction = Predict(model, plan, load);
+    if (prediction.tokens_per_second > best.prediction.tokens_per_second) best = {plan, prediction};
+  };
+  if (wanted.fallback != Fallback::kAuto) {
+    consider(wanted.fallback);
+  } else {
+    for (const Fallback fallback : settings_.limits.fallbacks) consider(fallback);
+  }
+  FT_CHECK(best.plan.mode == Mode::kSsd, "fallback {} cannot be planned",
+           FallbackName(wanted.fallback));
+  return best;
+}
+
+SpeculationPlan OnlinePlanner::FirstPlan(const SpeculationPlan& wanted, const Workload& load,
+                                         SequenceEstimate* sequence) {
+  FT_CHECK(wanted.open());
+  sequence->wanted = wanted;
+  const CostModel model = Model(*sequence);
+  RankedPlan ranked = wanted.mode == Mode::kAuto ? Climb(model, load) : FillIn(model, wanted, load);
   sequence->predicted = ranked.prediction.tokens_per_second /
                         model.correction[static_cast<std::size_t>(ranked.plan.mode)];
-  Reshape(model, &ranked.plan);
+  Reshape(model, wanted, &ranked.plan);
   return ranked.plan;
 }
 
@@ -225,8 +257,11 @@ SpeculationPlan OnlinePlanner::Replan(const SpeculationPlan& current, const Work
   const std::int64_t start = NowNs();
   const CostModel model = Model(*sequence);
   SpeculationPlan plan = current;
+  const SpeculationPlan& wanted = sequence->wanted;
   const Prediction now = Predict(model, current, load);
-  const RankedPlan best = ImprovePlan(model, settings_.limits, load, current);
+  const RankedPlan best = wanted.mode == Mode::kAuto
+                              ? ImprovePlan(model, settings_.limits, load, current)
+                              : FillIn(model, wanted, load);
   const double gain = best.plan.mode != current.mode ? kModeGain : kPlanGain;
   const bool change = best.prediction.tokens_per_second > gain * now.tokens_per_second;
   if (change) plan = best.plan;
@@ -236,7 +271,7 @@ SpeculationPlan OnlinePlanner::Replan(const SpeculationPlan& current, const Work
     ++switches_;
     sequence->rounds = 0;  // A new mode is looked at early and often.
   }
-  Reshape(model, &plan);
+  Reshape(model, wanted, &plan);
   ++replans_;
   const double took_us = static_cast<double>(NowNs() - start) / 1e3;
   replan_us_ += took_us;
@@ -244,23 +279,30 @@ SpeculationPlan OnlinePlanner::Replan(const SpeculationPlan& current, const Work
   return plan;
 }
 
-void OnlinePlanner::Reshape(const CostModel& model, SpeculationPlan* plan) const {
+void OnlinePlanner::Reshape(const CostModel& model, const SpeculationPlan& wanted,
+                            SpeculationPlan* plan) const {
+  plan->speculation_length = wanted.speculation_length;
   if (plan->mode != Mode::kSsd) return;
+  plan->saguaro_c = wanted.saguaro_c;
+  plan->cache_order = wanted.cache_order;
+  const FanoutRule rule = wanted.mode == Mode::kAuto ? settings_.fanout : wanted.fanout;
   const int K = plan->lookahead;
-  const auto shape = [&](const ProposerModel* proposer, int budget) {
+  const int budget = plan->primary.budget();
+  const auto shape = [&](const ProposerModel* proposer) {
     const ProposerModel& verified =
         proposer != nullptr && proposer->measured() ? *proposer : model.draft_model;
-    if (settings_.fanout == FanoutRule::kUniform) return EvenShape(K, budget);
-    if (settings_.fanout == FanoutRule::kGeometric) {
+    if (rule == FanoutRule::kUniform) return EvenFanout(budget, K);
+    if (rule == FanoutRule::kGeometric) {
       std::array<double, kMaxFanout> hits{};
       for (int f = 1; f <= kMaxFanout; ++f) hits[f - 1] = verified.curves.partial.hit(f);
-      const PowerLaw law = FitPowerLaw(hits);
-      return GeometricFanoutShape(verified.acceptance[0], law.r, K, budget);
+      const double r = std::max(FitPowerLaw(hits).r, kLeastExponent);
+      return GeometricFanoutShape(verified.acceptance[0], r, K, budget);
     }
     return SolveFanout(OutcomeNodes(verified.acceptance, K), verified.curves, budget);
   };
-  plan->after_fallback = shape(model.proposer(plan->fallback), plan->primary.budget());
-  plan->primary = shape(&model.draft_model, plan->primary.budget());
+  if (rule == FanoutRule::kGiven) return;
+  plan->after_fallback = shape(model.proposer(plan->fallback));
+  plan->primary = shape(&model.draft_model);
 }
 
 PlannerReport OnlinePlanner::Report() const {

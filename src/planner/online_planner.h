@@ -9,22 +9,17 @@
 
 namespace foretoken {
 
-/// How F_k follows from a cache budget B.
-enum class FanoutRule : std::uint8_t {
-  kUniform,    ///< As equal as whole numbers allow.
-  kGeometric,  ///< Theorem 12, with the acceptance rate and r that are observed.
-  kPlanned,    ///< Theorem 18 on the hit curves that are observed.
-};
-
-/// What the planner may decide. Limits that leave one plan leave it the shape of the fan-out.
+/// What the planner may decide for sequences of mode auto. Limits that leave one plan leave it the
+/// shape of the fan-out.
 struct PlannerSettings {
-  PlanLimits limits;  ///< Modes, K, B and fallbacks to choose among.
-  FanoutRule fanout = FanoutRule::kPlanned;
+  PlanLimits limits;                         ///< Modes, K, B and fallbacks to choose among.
+  FanoutRule fanout = FanoutRule::kPlanned;  ///< Not kGiven.
 };
 
 /// What is known of one sequence's traffic beyond everybody's; a part of the sequence.
 struct SequenceEstimate {
-  double trials = 0;  ///< Of proposal tokens, faded.
+  SpeculationPlan wanted;  ///< The open plan that the planner fills in.
+  double trials = 0;       ///< Of proposal tokens, faded.
   double accepted = 0;
   int rounds = 0;
   double predicted = 0;  ///< Tokens/s of the batch by the last plan, before correction.
@@ -81,8 +76,10 @@ class OnlinePlanner {
   /// of what is to be observed where they are not measured.
   OnlinePlanner(const CostModel& prior, const PlannerSettings& settings);
 
-  /// The plan of a sequence about which nothing is known yet.
-  SpeculationPlan FirstPlan(const Workload& load, SequenceEstimate* sequence);
+  /// The plan of a sequence about which nothing is known yet and which leaves `wanted` open: mode
+  /// auto, or mode ssd whose K, B and C stay while the fan-out, the fallback or both are planned.
+  SpeculationPlan FirstPlan(const SpeculationPlan& wanted, const Workload& load,
+                            SequenceEstimate* sequence);
 
   void ObservePass(const PassObservation& pass);
   void ObserveProposal(const ProposalObservation& proposal, SequenceEstimate* sequence);
@@ -114,7 +111,10 @@ class OnlinePlanner {
   double Correction(Mode mode) const;
   bool TimeForAnotherLook(const SequenceEstimate& sequence) const;
   SpeculationPlan Start(const CostModel& model) const;
-  void Reshape(const CostModel& model, SpeculationPlan* plan) const;
+  RankedPlan Climb(const CostModel& model, const Workload& load) const;
+  RankedPlan FillIn(const CostModel& model, const SpeculationPlan& wanted,
+                    const Workload& load) const;
+  void Reshape(const CostModel& model, const SpeculationPlan& wanted, SpeculationPlan* plan) const;
   static ProposerModel Describe(const Source& source, double tilt);
   void FadeAll();
 
@@ -127,6 +127,7 @@ class OnlinePlanner {
   Source draft_;
   Source ngram_;
   Source retrieval_;
+  Source random_;
   std::array<Progress, kModes> progress_{};
   double now_us_ = 0;  // Decoding time observed so far.
   double next_look_us_ = 0;

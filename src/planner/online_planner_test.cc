@@ -22,9 +22,10 @@ struct World {
 
 class Simulation {
  public:
-  Simulation(const World& world, const PlannerSettings& settings)
+  Simulation(const World& world, const PlannerSettings& settings,
+             const SpeculationPlan& wanted = {.mode = Mode::kAuto})
       : world_(world), planner_(Prior(world), settings) {
-    plan_ = planner_.FirstPlan(kLoad, &sequence_);
+    plan_ = planner_.FirstPlan(wanted, kLoad, &sequence_);
   }
 
   World& world() { return world_; }
@@ -116,6 +117,10 @@ PlannerSettings Settings() {
   for (const Mode mode : {Mode::kAr, Mode::kSd, Mode::kSsd, Mode::kNgram}) {
     settings.limits.modes.push_back(mode);
   }
+  settings.limits.fallbacks = {};
+  for (const Fallback fallback : {Fallback::kNone, Fallback::kJit, Fallback::kNgram}) {
+    settings.limits.fallbacks.push_back(fallback);
+  }
   return settings;
 }
 
@@ -171,6 +176,58 @@ TEST(OnlinePlanner, ChangesOnlyTheShapeWhereOnlyThatIsFree) {
       EXPECT_GT(shape.at[0], shape.at[4]);  // Later nodes are reached more rarely.
     }
   }
+}
+
+// Mode ssd with K, B and C of one's own.
+SpeculationPlan WantedSsd(FanoutRule rule, Fallback fallback) {
+  SpeculationPlan plan{.mode = Mode::kSsd, .lookahead = 5, .fallback = fallback};
+  plan.primary = UniformFanout(3, 5);
+  plan.after_fallback = UniformFanout(2, 5);
+  plan.saguaro_c = 0.5F;
+  plan.fanout = rule;
+  return plan;
+}
+
+TEST(OnlinePlanner, FillsInWhatAPlanLeavesOpen) {
+  for (const FanoutRule rule : {FanoutRule::kGiven, FanoutRule::kGeometric, FanoutRule::kPlanned}) {
+    Simulation simulation({}, Settings(), WantedSsd(rule, Fallback::kAuto));
+    simulation.Run(500);
+    const SpeculationPlan& plan = simulation.plan();
+    EXPECT_EQ(plan.mode, Mode::kSsd);
+    EXPECT_FALSE(plan.open());
+    EXPECT_EQ(plan.lookahead, 5);
+    EXPECT_EQ(plan.saguaro_c, 0.5F);
+    EXPECT_EQ(plan.primary.budget(), 18);
+    EXPECT_EQ(plan.primary == UniformFanout(3, 5), rule == FanoutRule::kGiven);
+    EXPECT_EQ(plan.after_fallback == UniformFanout(2, 5), rule == FanoutRule::kGiven);
+    EXPECT_NE(plan.fallback, Fallback::kAuto);
+  }
+}
+
+TEST(OnlinePlanner, KeepsAFallbackThatWasNamed) {
+  for (const Fallback fallback : {Fallback::kNone, Fallback::kJit, Fallback::kNgram,
+                                  Fallback::kRandom, Fallback::kRetrieval}) {
+    PlannerSettings settings = Settings();
+    settings.limits.fallbacks.push_back(Fallback::kRetrieval);  // There is a drafter for it.
+    Simulation simulation({}, settings, WantedSsd(FanoutRule::kPlanned, fallback));
+    simulation.Run(200);
+    EXPECT_EQ(simulation.plan().fallback, fallback);
+  }
+}
+
+// Theorem 17: a just-in-time draft pays where it is fast against the target and seldom holds.
+TEST(OnlinePlanner, FallbackAutoDraftsJustInTimeOnlyWhereThatIsFast) {
+  PlannerSettings settings = Settings();
+  settings.limits.fallbacks = {};
+  settings.limits.fallbacks.push_back(Fallback::kNone);
+  settings.limits.fallbacks.push_back(Fallback::kJit);
+  const SpeculationPlan wanted = WantedSsd(FanoutRule::kPlanned, Fallback::kAuto);
+  Simulation fast({.hit = 0.5, .draft_us = 20}, settings, wanted);
+  fast.Run(500);
+  EXPECT_EQ(fast.plan().fallback, Fallback::kJit);
+  Simulation slow({.acceptance = 0.4, .hit = 0.5, .draft_us = 600}, settings, wanted);
+  slow.Run(500);
+  EXPECT_EQ(slow.plan().fallback, Fallback::kNone);
 }
 
 TEST(OnlinePlanner, ReportsWhatItPredictedAndWhatCame) {

@@ -108,12 +108,20 @@ double CriticalBatch(double p_hit, double E_hit, double E_miss, double T_p) {
 }
 
 std::vector<double> GeometricFanout(double a_p, double r, int K, double B) {
+  FT_CHECK(K >= 0, "K {}", K);
+  std::vector<double> F(K + 1);
+  GeometricFanout(a_p, r, B, F);
+  return F;
+}
+
+void GeometricFanout(double a_p, double r, double B, std::span<double> F) {
   CheckProbability(a_p);
-  FT_CHECK(r > 0 && K >= 0 && B >= 0, "r {}, K {}, B {}", r, K, B);
-  std::vector<double> F(K + 1, 0.0);
+  FT_CHECK(r > 0 && !F.empty() && B >= 0, "r {}, {} nodes, B {}", r, F.size(), B);
+  const int K = static_cast<int>(F.size()) - 1;
   if (a_p == 1) {
+    std::ranges::fill(F, 0);
     F[K] = B;
-    return F;
+    return;
   }
   const double c = std::pow(a_p, 1 / (1 + r));
   double sum = 0;
@@ -122,7 +130,6 @@ std::vector<double> GeometricFanout(double a_p, double r, int K, double B) {
     sum += F[k];
   }
   for (double& fanout : F) fanout *= B / sum;  // B / sum is the theorem's F_0.
-  return F;
 }
 
 double OptimalSlopeRatio(double a_p, int K, int k) {

@@ -83,6 +83,8 @@ double CriticalBatch(double p_hit, double E_hit, double E_miss, double T_p);
 /// law means nothing; GeometricFanoutShape rounds them. At a_p = 1 all of B is F_K, at a_p = 0 it
 /// is F_0.
 std::vector<double> GeometricFanout(double a_p, double r, int K, double B);
+/// The same into F[0 .. K], without allocating.
+void GeometricFanout(double a_p, double r, double B, std::span<double> F);
 
 /// Theorem 18: what the slope of the hit rate at node k must be, over that at node 0, where the
 /// fan-out is optimal: a_p^-k for k < K, and (1 - a_p) a_p^-K at K. Needs a_p > 0.

@@ -90,4 +90,12 @@ FanoutShape UniformFanout(int fanout, int lookahead) {
   return shape;
 }
 
+FanoutShape EvenFanout(int budget, int lookahead) {
+  FT_CHECK(budget >= 0, "cache budget {}", budget);
+  const int nodes = lookahead + 1;
+  FanoutShape shape = UniformFanout(std::min(budget / nodes, kMaxFanout), lookahead);
+  for (int k = 0; k < budget % nodes && shape.at[k] < kMaxFanout; ++k) ++shape.at[k];
+  return shape;
+}
+
 }  // namespace foretoken

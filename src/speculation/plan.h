@@ -96,6 +96,18 @@ struct FanoutShape {
 /// F at every node of a proposal of `lookahead` tokens.
 FanoutShape UniformFanout(int fanout, int lookahead);
 
+/// `budget` branches over the nodes as equally as whole numbers allow, early nodes first; what
+/// kMaxFanout at every node cannot hold is cut.
+FanoutShape EvenFanout(int budget, int lookahead);
+
+/// How F_k follows from a cache budget B while a sequence is decoded.
+enum class FanoutRule : std::uint8_t {
+  kGiven,      ///< Not at all: the shapes of the plan stay.
+  kUniform,    ///< As equal as whole numbers allow.
+  kGeometric,  ///< Theorem 12, with the acceptance rate and r that are observed.
+  kPlanned,    ///< Theorem 18 on the hit curves that are observed.
+};
+
 /// With the root a pass of 32 rows.
 inline constexpr int kDefaultTreeNodes = 31;
 
@@ -121,6 +133,9 @@ struct SpeculationPlan {
   /// that the bonus token is more often one of them. Mode kSsd under rejection verification only.
   float saguaro_c = 1;
   CacheOrder cache_order = CacheOrder::kNoise;  ///< Likewise.
+  /// The planner hands the budget of `primary` out anew as it learns, after a fallback's proposal
+  /// too. Mode kSsd with chains only.
+  FanoutRule fanout = FanoutRule::kGiven;
 
   /// The most proposal tokens per round.
   int nodes() const {
@@ -135,6 +150,12 @@ struct SpeculationPlan {
     return (speculation_length == kAutoSpeculationLength ? kMaxAutoSpeculationLength
                                                          : speculation_length) -
            1;
+  }
+
+  /// Whether it leaves something to the planner. What the planner makes of it does not.
+  bool open() const {
+    return mode == Mode::kAuto ||
+           (mode == Mode::kSsd && (fanout != FanoutRule::kGiven || fallback == Fallback::kAuto));
   }
 
   friend bool operator==(const SpeculationPlan&, const SpeculationPlan&) = default;
