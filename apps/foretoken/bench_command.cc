@@ -46,6 +46,27 @@ struct Contestant {
   std::unique_ptr<Engine> engine;
 };
 
+// As given; modes have defaults of their own.
+nlohmann::json SpeculationJson(const SpeculationOptions& options) {
+  nlohmann::json json = {
+      {"lookahead",
+       options.lookahead > 0 ? options.lookahead : SpeculationOptions::kDefaultLookahead},
+      {"verify", options.verification},
+      {"draft_process", options.draft_process}};
+  if (!options.ssd_preset.empty()) {
+    json["ssd_preset"] = options.ssd_preset;
+    return json;
+  }
+  json["fanout"] = options.fanout.empty() ? "uniform:3" : options.fanout;
+  if (options.cache_budget > 0) json["cache_budget"] = options.cache_budget;
+  json["fallback"] = options.fallback.empty() ? "jit" : options.fallback;
+  json["tree_width"] = options.tree_width;
+  if (options.tree_nodes > 0) json["tree_nodes"] = options.tree_nodes;
+  if (options.saguaro_c != 1) json["saguaro_c"] = options.saguaro_c;
+  if (!options.cache_order.empty()) json["cache_order"] = options.cache_order;
+  return json;
+}
+
 class Bench {
  public:
   explicit Bench(BenchOptions options) : options_(std::move(options)) {}
@@ -86,6 +107,7 @@ Status Bench::Load() {
   if (options_.modes.empty()) options_.modes = options_.model.has_draft() ? "ar,sd,ssd" : "ar";
   FT_ASSIGN_OR_RETURN(modes_, ParseModes(options_.modes));
   FT_RETURN_IF_ERROR(options_.datastore.Check(modes_));
+  FT_RETURN_IF_ERROR(options_.speculation.CheckFor(modes_));
   const bool speculative = modes_ != std::vector<Mode>{Mode::kAr};
   if (std::ranges::any_of(modes_, NeedsDraft) && !options_.model.has_draft()) {
     return InvalidInput(
@@ -161,14 +183,15 @@ Status Bench::MakeContestants() {
     for (const auto& prompt : set.prompts) longest = std::max(longest, prompt.size());
   }
   const int needed = static_cast<int>(longest) + options_.generation.stop.max_tokens +
-                     options_.speculation.lookahead;
+                     options_.speculation.MostLookahead();
   const int context = std::min(needed, target_->model->config().max_positions);
   FT_ASSIGN_OR_RETURN(EngineOptions options,
                       options_.speculation.ToEngineOptions(options_.batch, context));
   options.script = script_;
   const DraftSetup draft = MakeDraftSetup(options_.model, options_.speculation, cores_);
   const auto add = [&](std::string label, Mode mode, LoadedModel* target) -> Status {
-    FT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, MakeEngine(mode, options, target, draft));
+    FT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
+                        MakeEngine(options_.datastore.ModesFor(mode), options, target, draft));
     options.knee_rows = engine->options().knee_rows;  // Once for all modes of a target.
     contestants_.push_back({std::move(label), mode, target, std::move(engine)});
     return {};
@@ -295,16 +318,7 @@ nlohmann::json Bench::Meta() const {
   if (options_.model.has_draft()) {
     meta["draft"] = ModelLabel(options_.model.DraftSource());
     meta["draft_cores"] = FormatCores(cores_.draft);
-    meta["lookahead"] = options_.speculation.lookahead;
-    if (options_.speculation.ssd_preset.empty()) {
-      meta["fanout"] = options_.speculation.fanout;
-      meta["fallback"] = options_.speculation.fallback;
-      meta["tree_width"] = options_.speculation.tree_width;
-      if (options_.speculation.tree_nodes > 0) meta["tree_nodes"] = options_.speculation.tree_nodes;
-    } else {
-      meta["ssd_preset"] = options_.speculation.ssd_preset;
-    }
-    meta["draft_process"] = options_.speculation.draft_process;
+    meta.update(SpeculationJson(options_.speculation));
   }
   return meta;
 }

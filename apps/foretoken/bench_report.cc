@@ -39,6 +39,8 @@ json Quantiles(const std::vector<double>& values, double unit) {
   return {{"p50", Quantile(values, 0.5) / unit}, {"p99", Quantile(values, 0.99) / unit}};
 }
 
+}  // namespace
+
 json PlannerJson(const PlannerReport& report) {
   json modes = json::object();
   for (int mode = 0; mode < kModes; ++mode) {
@@ -55,6 +57,8 @@ json PlannerJson(const PlannerReport& report) {
           {"replan_us", report.replan_us},
           {"switches", report.switches}};
 }
+
+namespace {
 
 json ModeJson(const SetResult& set, const ModeResult& mode, const BenchContext& context) {
   const ModeFigures figures = ComputeFigures(set, mode, context);

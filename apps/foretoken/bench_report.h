@@ -66,6 +66,9 @@ std::optional<double> AchievedBandwidth(const ModeResult& mode, const ModeFigure
 /// The report's "sets": what RenderBenchReport draws (html_report.h says how it is laid out).
 nlohmann::json SetsJson(const std::vector<SetResult>& sets, const BenchContext& context);
 
+/// What mode auto did: rounds and predicted against measured speed by mode.
+nlohmann::json PlannerJson(const PlannerReport& report);
+
 /// What each figure means, for the report's "definitions".
 nlohmann::json Definitions();
 

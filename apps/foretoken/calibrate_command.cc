@@ -26,6 +26,8 @@ struct CalibrateOptions {
   CoreOptions cores;
   PromptOptions prompts;
   std::string temperatures = "0,0.7,1";
+  std::string verify = "both";
+  std::string saguaro_cs = "0.7,0.4,0.1";
   int lookahead = 6;
   int max_tokens = 96;
   std::uint64_t seed = 0;
@@ -42,37 +44,51 @@ class Calibrator {
  private:
   Status Load();
   Status EncodePrompts();
-  Status MakeMeasuringEngine();
+  Result<std::unique_ptr<Engine>> MakeMeasuringEngine(Verification verification,
+                                                      std::span<const Mode> modes);
+  void GiveTimeToSettle();
+  Status MeasureSharedNoise();
+  Status MeasureRejection();
   Status Measure();
+  bool verifies(std::string_view how) const {
+    return options_.verify == "both" || options_.verify == how;
+  }
   Result<int> Report() const;
 
   CalibrateOptions options_;
   std::vector<double> temperatures_;
+  std::vector<double> saguaro_cs_;  // Below 1, descending.
   Cores cores_;
   std::unique_ptr<LoadedModel> target_;
-  std::unique_ptr<Engine> engine_;
   CalibrationTask task_;
   Calibration calibration_;
+  ProgressBar* progress_ = nullptr;  // While measuring.
 };
 
-Result<std::vector<double>> ParseTemperatures(std::string_view text) {
-  std::vector<double> temperatures;
+// The numbers of a list from 0 to `most`, each once, in ascending order; may be none.
+Result<std::vector<double>> ParseAscending(std::string_view option, std::string_view what,
+                                           std::string_view text, double most) {
+  std::vector<double> values;
   for (const std::string& item : SplitList(text)) {
     double value = -1;
-    if (!ParseNumber(item, &value) || !(value >= 0) || value > kMostTemperature) {
-      return InvalidInput(fmt::format("--temps '{}': '{}' is not a temperature from 0 to {:g}",
-                                      text, item, kMostTemperature));
+    if (!ParseNumber(item, &value) || !(value >= 0) || value > most) {
+      return InvalidInput(
+          fmt::format("{} '{}': '{}' is not {} from 0 to {:g}", option, text, item, what, most));
     }
-    temperatures.push_back(value);
+    values.push_back(value);
   }
-  if (temperatures.empty()) return InvalidInput("--temps names no temperature; write it like 0,1");
-  std::sort(temperatures.begin(), temperatures.end());
-  temperatures.erase(std::unique(temperatures.begin(), temperatures.end()), temperatures.end());
-  return temperatures;
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  return values;
 }
 
 Status Calibrator::Load() {
-  FT_ASSIGN_OR_RETURN(temperatures_, ParseTemperatures(options_.temperatures));
+  FT_ASSIGN_OR_RETURN(temperatures_, ParseAscending("--temps", "a temperature",
+                                                    options_.temperatures, kMostTemperature));
+  if (temperatures_.empty()) return InvalidInput("--temps names no temperature; write it like 0,1");
+  FT_ASSIGN_OR_RETURN(saguaro_cs_, ParseAscending("--saguaro-cs", "a C", options_.saguaro_cs, 1));
+  std::erase(saguaro_cs_, 1);  // Measured in any case.
+  if (!verifies("rejection")) saguaro_cs_.clear();
   FT_RETURN_IF_ERROR(options_.model.ResolveDefaults());
   if (!options_.model.has_draft()) {
     return InvalidInput("calibrate needs a draft model; name its folder with --draft");
@@ -112,45 +128,97 @@ Status Calibrator::EncodePrompts() {
   return {};
 }
 
-Status Calibrator::MakeMeasuringEngine() {
+Result<std::unique_ptr<Engine>> Calibrator::MakeMeasuringEngine(Verification verification,
+                                                                std::span<const Mode> modes) {
   SpeculationOptions speculation;
   speculation.lookahead = options_.lookahead;
   speculation.prefix_cache = false;
   FT_ASSIGN_OR_RETURN(EngineOptions options, speculation.ToEngineOptions(1, 0));
+  options.verification = verification;
   options.max_lookahead = options_.lookahead;
   options.max_cache_budget = kMaxFanout * (options_.lookahead + 1);
-  const ProgressBar progress("Measuring passes", 0);
-  // Mode auto is there for the times that its planner starts from.
-  constexpr std::array kOffered = {Mode::kSsd, Mode::kAr, Mode::kNgram, Mode::kSd, Mode::kAuto};
-  FT_ASSIGN_OR_RETURN(engine_, MakeEngine(kOffered, options, target_.get(),
-                                          MakeDraftSetup(options_.model, speculation, cores_)));
-  calibration_.times = engine_->options().costs;
-  return {};
+  return MakeEngine(modes, options, target_.get(),
+                    MakeDraftSetup(options_.model, speculation, cores_));
 }
 
-Status Calibrator::Measure() {
+void Calibrator::GiveTimeToSettle() {
   const int K = options_.lookahead;
-  task_.lookahead = K;
-  task_.stop.max_tokens = options_.max_tokens;
-  task_.sampling.seed = options_.seed;
   const double rows = kMaxFanout * (K + 1) * static_cast<double>(K);
   const double passes = rows / kRowsPerDraftPass + K + 1;
   const double pass_us = calibration_.times.draft.us(kRowsPerDraftPass, task_.prompts[0].size());
   task_.settle_ns = static_cast<std::int64_t>(kSettleMargin * passes * pass_us * 1e3);
+}
 
-  constexpr std::size_t kRunsPerTemperature = 3;
-  ProgressBar progress("Measuring",
-                       task_.prompts.size() * (kRunsPerTemperature * temperatures_.size() + 2));
-  task_.on_prompt = [&progress] { progress.Advance(); };
-  progress.SetLabel("Measuring times");
-  FT_RETURN_IF_ERROR(MeasureOverheads(*engine_, task_, &calibration_.times));
+Status Calibrator::MeasureSharedNoise() {
+  // Mode auto is there for the times that its planner starts from.
+  constexpr std::array kOffered = {Mode::kSsd, Mode::kAr, Mode::kNgram, Mode::kSd, Mode::kAuto};
+  std::unique_ptr<Engine> engine;
+  {
+    const ProgressBar measuring("Measuring passes", 0);
+    FT_ASSIGN_OR_RETURN(engine, MakeMeasuringEngine(Verification::kSharedNoise, kOffered));
+  }
+  calibration_.times = engine->options().costs;
+  GiveTimeToSettle();
+  progress_->SetLabel("Measuring times");
+  FT_RETURN_IF_ERROR(MeasureOverheads(*engine, task_, &calibration_.times));
+  if (!verifies("shared-noise")) return {};
   for (const double temperature : temperatures_) {
-    progress.SetLabel(fmt::format("Measuring acceptance and hits at T = {:g}", temperature));
+    progress_->SetLabel(fmt::format("Measuring acceptance and hits at T = {:g}", temperature));
     task_.sampling.temperature = static_cast<float>(temperature);
-    FT_ASSIGN_OR_RETURN(CalibratedSetting setting, MeasureRates(*engine_, task_));
+    FT_ASSIGN_OR_RETURN(CalibratedSetting setting, MeasureRates(*engine, task_));
     setting.temperature = temperature;
     calibration_.settings.push_back(std::move(setting));
   }
+  return {};
+}
+
+Status Calibrator::MeasureRejection() {
+  constexpr std::array kOffered = {Mode::kSsd, Mode::kNgram};
+  FT_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
+                      MakeMeasuringEngine(Verification::kRejection, kOffered));
+  for (const double temperature : temperatures_) {
+    task_.sampling.temperature = static_cast<float>(temperature);
+    progress_->SetLabel(fmt::format("Measuring rejection at T = {:g}", temperature));
+    // At temperature 0 nothing is drawn: the two ways to verify are one, and C changes nothing.
+    CalibratedSetting setting;
+    if (temperature == 0 && verifies("shared-noise")) {
+      setting = calibration_.settings.front();
+    } else {
+      FT_ASSIGN_OR_RETURN(setting, MeasureRates(*engine, task_));
+    }
+    setting.temperature = temperature;
+    setting.verifier = VerificationName(Verification::kRejection);
+    calibration_.settings.push_back(setting);
+    if (temperature == 0) continue;
+    for (const double c : saguaro_cs_) {
+      progress_->SetLabel(fmt::format("Measuring rejection at T = {:g}, C = {:g}", temperature, c));
+      FT_ASSIGN_OR_RETURN(CalibratedSetting saguaro, MeasureSaguaro(*engine, task_, c));
+      saguaro.temperature = temperature;
+      saguaro.ngram = setting.ngram;  // Neither samples from the draft.
+      saguaro.random = setting.random;
+      calibration_.settings.push_back(std::move(saguaro));
+    }
+  }
+  return {};
+}
+
+Status Calibrator::Measure() {
+  task_.lookahead = options_.lookahead;
+  task_.stop.max_tokens = options_.max_tokens;
+  task_.sampling.seed = options_.seed;
+  constexpr std::size_t kRunsPerTemperature = 3;
+  const std::size_t drawn = temperatures_.size() - (temperatures_.front() == 0 ? 1 : 0);
+  std::size_t runs = 2;
+  if (verifies("shared-noise")) runs += kRunsPerTemperature * temperatures_.size();
+  if (verifies("rejection")) {
+    const std::size_t measured = verifies("shared-noise") ? drawn : temperatures_.size();
+    runs += kRunsPerTemperature * measured + saguaro_cs_.size() * drawn;
+  }
+  ProgressBar progress("Measuring", static_cast<std::int64_t>(task_.prompts.size() * runs));
+  progress_ = &progress;
+  task_.on_prompt = [&progress] { progress.Advance(); };
+  FT_RETURN_IF_ERROR(MeasureSharedNoise());
+  if (verifies("rejection")) FT_RETURN_IF_ERROR(MeasureRejection());
   return {};
 }
 
@@ -174,7 +242,6 @@ Result<int> Calibrator::Report() const {
 Result<int> Calibrator::Run() {
   FT_RETURN_IF_ERROR(Load());
   FT_RETURN_IF_ERROR(EncodePrompts());
-  FT_RETURN_IF_ERROR(MakeMeasuringEngine());
   FT_RETURN_IF_ERROR(Measure());
   return Report();
 }
@@ -193,6 +260,16 @@ void AddCalibrateCommand(CLI::App* app, CommandBody* chosen) {
       ->add_option("--temps", options->temperatures,
                    "Temperatures to measure at, like 0,0.7,1 (default)")
       ->type_name("T,...");
+  command
+      ->add_option("--verify", options->verify,
+                   "Ways to verify to measure under: both (default), shared-noise or rejection")
+      ->check(OneOf({"both", "shared-noise", "rejection"}))
+      ->type_name("HOW");
+  command
+      ->add_option("--saguaro-cs", options->saguaro_cs,
+                   "Under rejection also these C of Saguaro sampling, from 0 to 1, at fan-out 3 "
+                   "(default 0.7,0.4,0.1)")
+      ->type_name("C,...");
   command->add_option("-k,--lookahead", options->lookahead, "Tokens per proposal, K (default 6)")
       ->check(Between(1, ProposerModel::kMaxPositions))
       ->type_name("K");
@@ -210,7 +287,9 @@ void AddCalibrateCommand(CLI::App* app, CommandBody* chosen) {
   command->add_flag("--json", options->json, "Print the calibration instead of a table");
   command->footer(
       "The speculator is given time in every round to prepare all it can, so that rates are the "
-      "models' own; how much is ready in time is what `foretoken plan` works out from the times.");
+      "models' own; how much is ready in time is what `foretoken plan` works out from the times. "
+      "With the bundled pair this takes minutes; --verify shared-noise takes a third of it, and "
+      "--limit and -n shorten it.");
   command->callback(
       [options, chosen] { *chosen = [options] { return Calibrator(*options).Run(); }; });
 }

@@ -140,6 +140,25 @@ Result<CalibratedSetting> MeasureRates(Engine& engine, const CalibrationTask& ta
   return setting;
 }
 
+Result<CalibratedSetting> MeasureSaguaro(Engine& engine, const CalibrationTask& task,
+                                         double saguaro_c) {
+  SpeculationPlan plan = WidePlan(task.lookahead);
+  plan.primary = UniformFanout(kSaguaroFanout, task.lookahead);
+  plan.after_fallback = plan.primary;
+  plan.saguaro_c = static_cast<float>(saguaro_c);
+  RateRecorder recorder(task.settle_ns);
+  FT_RETURN_IF_ERROR(Generate(engine, task, plan, &recorder));
+  CalibratedSetting setting{.temperature = task.sampling.temperature,
+                            .verifier = std::string(VerificationName(Verification::kRejection)),
+                            .saguaro_c = saguaro_c};
+  setting.draft = recorder.draft.Measurement();
+  if (setting.draft.measured()) {
+    setting.draft.hit_partial.resize(kSaguaroFanout);
+    setting.draft.hit_full.resize(kSaguaroFanout);
+  }
+  return setting;
+}
+
 Status MeasureOverheads(Engine& engine, const CalibrationTask& task, CostModel* times) {
   RateRecorder silent(0);
   engine.ResetStats();

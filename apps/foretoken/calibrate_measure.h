@@ -50,6 +50,13 @@ struct CalibrationTask {
 /// branches at each of K + 1 nodes.
 Result<CalibratedSetting> MeasureRates(Engine& engine, const CalibrationTask& task);
 
+/// Acceptance and hits of the draft alone where it is sampled with C = `saguaro_c` of Definition
+/// 14: at fan-out kSaguaroFanout, since C changes what that many tokens are drawn with. Needs an
+/// engine that verifies by rejection, and a temperature above 0.
+inline constexpr int kSaguaroFanout = kDefaultFanout;
+Result<CalibratedSetting> MeasureSaguaro(Engine& engine, const CalibrationTask& task,
+                                         double saguaro_c);
+
 /// Host time of a round, and how much slower target passes are beside a working draft, from the
 /// prompts of `task`, without the settling. Adds them to `times`, which has the passes' times.
 Status MeasureOverheads(Engine& engine, const CalibrationTask& task, CostModel* times);

@@ -26,6 +26,11 @@ std::string SettingName(const CalibratedSetting& setting) {
   return name;
 }
 
+// C below 1 has plots of its own.
+bool Plotted(const CalibratedSetting& setting) {
+  return setting.draft.measured() && setting.saguaro_c == 1;
+}
+
 double HitAt(const std::vector<double>& hits, std::size_t fanout) {
   return hits.size() < fanout ? 0 : hits[fanout - 1];
 }
@@ -49,7 +54,7 @@ void AddMisses(const std::string& name, int color, const std::vector<double>& hi
 std::vector<ChartCard> MissCards(const Calibration& calibration) {
   std::vector<ChartCard> cards;
   for (const CalibratedSetting& setting : calibration.settings) {
-    if (!setting.draft.measured()) continue;
+    if (!Plotted(setting)) continue;
     ChartCard card{.heading = SettingName(setting),
                    .note = "Miss rate of the speculation cache (Figure 3)",
                    .x_label = "fan-out F",
@@ -72,7 +77,7 @@ ChartCard AcceptanceCard(const Calibration& calibration) {
                  .series = {}};
   int color = 0;
   for (const CalibratedSetting& setting : calibration.settings) {
-    if (!setting.draft.measured()) continue;
+    if (!Plotted(setting)) continue;
     ChartSeries series{
         .name = SettingName(setting), .color = color++ % kReportColors, .points = {}};
     for (std::size_t k = 0; k < setting.draft.acceptance.size(); ++k) {
@@ -95,12 +100,14 @@ std::vector<ChartCard> SaguaroCards(const Calibration& calibration) {
                    .note = "Acceptance of the first token and hit rate at F = 3 (Figure 4)",
                    .x_label = "C of Definition 14",
                    .series = {{.name = "acceptance", .color = 0, .points = {}},
-                              {.name = "hits, k < K", .color = 1, .points = {}}}};
+                              {.name = "hits, k < K", .color = 1, .points = {}},
+                              {.name = "hits, k = K", .color = 2, .points = {}}}};
     for (const CalibratedSetting& setting : calibration.settings) {
       if (setting.verifier != "rejection" || setting.temperature != temperature) continue;
       if (!setting.draft.measured()) continue;
       card.series[0].points.emplace_back(setting.saguaro_c, setting.draft.acceptance[0]);
       card.series[1].points.emplace_back(setting.saguaro_c, HitAt(setting.draft.hit_partial, 3));
+      card.series[2].points.emplace_back(setting.saguaro_c, HitAt(setting.draft.hit_full, 3));
     }
     for (ChartSeries& series : card.series) std::ranges::sort(series.points);
     if (!card.series[0].points.empty()) cards.push_back(std::move(card));
@@ -112,8 +119,8 @@ std::vector<ChartCard> SaguaroCards(const Calibration& calibration) {
 std::vector<ChartCard> FallbackCards(const Calibration& calibration) {
   std::vector<ChartCard> cards;
   for (const CalibratedSetting& setting : calibration.settings) {
+    if (!Plotted(setting)) continue;
     const CostModel model = ToCostModel(calibration, setting);
-    if (!model.draft_model.measured()) continue;
     ChartCard card{.heading = SettingName(setting),
                    .note = "Predicted tokens/s of a sequence by fallback (Figure 5)",
                    .x_label = "batch size",
@@ -177,12 +184,15 @@ std::string CalibrationTable(const Calibration& calibration) {
       return fmt::format("{:.2f} F^-{:.2f}", law.c, law.r);
     };
     const auto rate = [](double value) { return fmt::format("{:.3f}", value); };
+    const auto hit = [&rate](const std::vector<double>& hits, std::size_t fanout) {
+      return hits.size() < fanout ? std::string("-") : rate(hits[fanout - 1]);
+    };
     std::string verifier = setting.verifier;
     if (verifier == "rejection") verifier += fmt::format(", C = {:g}", setting.saguaro_c);
     table.Add({fmt::format("{:g}", setting.temperature), verifier, std::to_string(draft.rounds),
-               rate(draft.acceptance[0]), rate(HitAt(draft.hit_partial, 1)),
-               rate(HitAt(draft.hit_partial, 3)), rate(HitAt(draft.hit_partial, 8)),
-               rate(HitAt(draft.hit_full, 3)), fit(draft.hit_partial), fit(draft.hit_full)});
+               rate(draft.acceptance[0]), hit(draft.hit_partial, 1), hit(draft.hit_partial, 3),
+               hit(draft.hit_partial, 8), hit(draft.hit_full, 3), fit(draft.hit_partial),
+               fit(draft.hit_full)});
   }
   return table.Render();
 }

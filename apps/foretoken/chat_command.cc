@@ -61,7 +61,7 @@ constexpr const char* kHelp =
     "/help            this list\n"
     "/reset           forget the conversation\n"
     "/system TEXT     set the system message (empty: none) and forget the conversation\n"
-    "/mode MODE       ar, sd, ssd, ngram, sssd ...: how to decode; the text stays the same\n"
+    "/mode MODE       auto, ar, sd, ssd, ngram, sssd ...: how to decode; the text stays the same\n"
     "/set NAME VALUE  temp, top-k, top-p, min-p, repeat-penalty, seed or max-tokens\n"
     "/stats           what the replies so far cost\n"
     "/quit            leave (also Ctrl-D); Ctrl-C stops a reply\n";
@@ -143,7 +143,7 @@ Chat::Line Chat::ReadLine(std::string* line) {
 
 Status Chat::MakeEngine(Mode mode) {
   engine_.reset();
-  FT_ASSIGN_OR_RETURN(engine_, session_->NewEngine(mode, 1, context_));
+  FT_ASSIGN_OR_RETURN(engine_, session_->NewEngine(options_.datastore.ModesFor(mode), 1, context_));
   mode_ = mode;
   return {};
 }
@@ -291,6 +291,9 @@ bool Chat::Command(const std::string& line) {
       status = InvalidInput("there is no draft model; start with --draft");
     }
     if (status.ok()) status = options_.datastore.Check({&*mode, 1});
+    if (status.ok() && *mode == Mode::kAuto) {
+      status = options_.speculation.CheckFor(std::span(&*mode, 1));
+    }
     if (status.ok()) status = MakeEngine(*mode);
     Say(status.ok() ? fmt::format("mode {}", ModeName(mode_)) : status.error().message);
     if (engine_ == nullptr) return false;
@@ -331,7 +334,9 @@ Result<int> Chat::Loop() {
 
 Result<int> RunChat(ChatOptions options) {
   FT_RETURN_IF_ERROR(options.generation.Finish());
-  FT_ASSIGN_OR_RETURN(const Mode mode, ChooseMode(options.mode, &options.model));
+  FT_ASSIGN_OR_RETURN(const Mode mode,
+                      ChooseMode(options.mode, options.speculation, &options.model));
+  FT_RETURN_IF_ERROR(options.speculation.CheckFor(std::span(&mode, 1)));
   FT_RETURN_IF_ERROR(options.datastore.Check({&mode, 1}));
   FT_ASSIGN_OR_RETURN(std::unique_ptr<Session> session,
                       Session::Open(options.model, options.cores, options.speculation, mode));

@@ -16,10 +16,17 @@ Status DatastoreChoice::Check(std::span<const Mode> modes) const {
   return {};
 }
 
+std::vector<Mode> DatastoreChoice::ModesFor(Mode mode) const {
+  std::vector<Mode> modes = {mode};
+  if (mode == Mode::kAuto && given()) modes.push_back(Mode::kSssd);
+  return modes;
+}
+
 void AddDatastoreOptions(CLI::App* app, DatastoreChoice* choice) {
-  app->add_option("--datastore", choice->directory,
-                  "Where retrieval (modes sssd and rest, --fallback retrieval) looks besides the "
-                  "text itself: a folder that `foretoken datastore build` or --learn has filled")
+  app->add_option(
+         "--datastore", choice->directory,
+         "Where retrieval (modes auto, sssd and rest, --fallback retrieval) looks besides the "
+         "text itself: a folder that `foretoken datastore build` or --learn has filled")
       ->type_name("DIR")
       ->group("Datastore");
   app->add_flag("--learn", choice->learn, "Add finished outputs to the datastore")

@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "datastore/datastore_tenant.h"
@@ -21,6 +22,9 @@ struct DatastoreChoice {
   bool given() const { return !directory.empty(); }
   /// Refuses options that need a datastore where none is given; so does mode rest.
   Status Check(std::span<const Mode> modes) const;
+  /// What an engine of this mode is to offer: for auto the retrieving mode too, where there is a
+  /// datastore to choose it for.
+  std::vector<Mode> ModesFor(Mode mode) const;
 };
 
 /// A datastore with the namespace that was chosen. Outlives the engine that reads it.

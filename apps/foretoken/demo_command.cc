@@ -116,7 +116,8 @@ Result<Request> MakeRequest(const DemoOptions& options, const Tokenizer& tokeniz
 
 Result<int> Demo(DemoOptions options) {
   FT_RETURN_IF_ERROR(options.generation.Finish());
-  FT_ASSIGN_OR_RETURN(const Mode mode, ChooseMode("ssd", &options.model));
+  FT_ASSIGN_OR_RETURN(const Mode mode, ChooseMode("ssd", options.speculation, &options.model));
+  FT_RETURN_IF_ERROR(options.speculation.CheckFor(kModes));
   FT_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
                       Session::Open(options.model, options.cores, options.speculation, mode));
   FT_ASSIGN_OR_RETURN(const int context, session->Context(0));

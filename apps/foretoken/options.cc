@@ -9,7 +9,6 @@
 #include <map>
 
 #include "base/parse_number.h"
-#include "speculation/presets.h"
 
 namespace foretoken {
 namespace {
@@ -133,38 +132,6 @@ Result<Cores> ResolveCores(const CoreOptions& options) {
   std::set_union(cores.target.begin(), cores.target.end(), cores.draft.begin(), cores.draft.end(),
                  std::back_inserter(cores.all));
   return cores;
-}
-
-Result<EngineOptions> SpeculationOptions::ToEngineOptions(int batch, int max_context) const {
-  EngineOptions options;
-  if (ssd_preset.empty()) {
-    options.plan.lookahead = lookahead;
-    options.plan.primary = UniformFanout(fanout, lookahead);
-    options.plan.after_fallback = options.plan.primary;
-    FT_ASSIGN_OR_RETURN(options.plan.fallback, ParseFallback(fallback));
-    options.plan.tree_width = tree_width;
-    options.plan.max_nodes = tree_nodes;
-    if (tree_nodes > 0 && tree_width == 1) {
-      return InvalidInput("--tree-nodes is for trees: give --tree-width 2 or more as well");
-    }
-  } else {
-    FT_ASSIGN_OR_RETURN(const SsdPreset preset, ParseSsdPreset(ssd_preset));
-    options.plan = PresetPlan(preset, lookahead);
-  }
-  if (!speculation_length.empty()) {
-    FT_ASSIGN_OR_RETURN(options.plan.speculation_length,
-                        ParseSpeculationLength(speculation_length));
-  }
-  options.plan.saguaro_c = saguaro_c;
-  FT_ASSIGN_OR_RETURN(options.plan.cache_order, ParseCacheOrder(cache_order));
-  FT_ASSIGN_OR_RETURN(options.verification, ParseVerification(verification));
-  if (saguaro_c != 1 && options.verification != Verification::kRejection) {
-    return InvalidInput("--saguaro-c changes what is drawn from, so it needs --verify rejection");
-  }
-  options.max_batch = batch;
-  options.max_context = max_context;
-  options.prefix_cache = prefix_cache;
-  return options;
 }
 
 Result<std::pair<Token, float>> ParseLogitBias(std::string_view text) {

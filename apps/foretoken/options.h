@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -66,24 +67,46 @@ struct PromptOptions {
   bool chat = false;  ///< bench only.
 };
 
-/// Speculation, batching and KV.
+/// Speculation, batching and KV. Where nothing is given, modes differ: sd and ssd take the defaults
+/// named here, mode auto chooses.
 struct SpeculationOptions {
-  int lookahead = 6;
-  int fanout = 3;
-  std::string fallback = "jit";
-  std::string speculation_length;  ///< Empty: lookahead + 1.
+  static constexpr int kDefaultLookahead = 6;
+
+  int lookahead = 0;                  ///< K; 0: kDefaultLookahead. Mode auto: at most this.
+  std::string fanout;                 ///< As ParseFanout reads it; empty: kDefaultFanout.
+  std::string fanout_after_fallback;  ///< Empty: as `fanout`.
+  int cache_budget = 0;               ///< B, in branches; 0: as the fan-out says.
+  std::string fallback;               ///< Empty: jit.
+  std::string speculation_length;     ///< Empty: lookahead + 1.
   int tree_width = 1;
   int tree_nodes = 0;      ///< 0: kDefaultTreeNodes.
   std::string ssd_preset;  ///< In place of fan-out, fallback and tree; empty: these.
   bool draft_process = false;
   std::string verification = "shared-noise";
   float saguaro_c = 1;
-  std::string cache_order = "noise";
-  int context = 0;  ///< 0: what the command needs, or the model's limit.
+  std::string cache_order;  ///< Empty: noise.
+  int context = 0;          ///< 0: what the command needs, or the model's limit.
   bool prefix_cache = true;
 
+  /// The most tokens that a round may propose, in any mode.
+  int MostLookahead() const;
+  /// Refuses what says nothing to any of these modes, or is not for one of them.
+  Status CheckFor(std::span<const Mode> modes) const;
   Result<EngineOptions> ToEngineOptions(int batch, int max_context) const;
+
+ private:
+  Status ShapeCache(EngineOptions* options) const;
 };
+
+/// How bonus tokens are shared out over the nodes of a proposal.
+struct FanoutChoice {
+  FanoutRule rule = FanoutRule::kUniform;
+  std::vector<int> counts;  ///< kGiven: F at every node, or F_0 .. F_K. Else empty.
+};
+
+/// "3" or "uniform:3", "uniform", "geometric", "planned", or F_0,..,F_K; `option` names it in
+/// errors.
+Result<FanoutChoice> ParseFanout(std::string_view option, std::string_view text);
 
 /// Sampling options and where a generation ends.
 struct GenerationOptions {

@@ -59,30 +59,49 @@ void AddCoreOptions(CLI::App* app, CoreOptions* options) {
       ->group("Cores");
 }
 
+namespace {
+
+// The speculation cache's size and shape, and what answers for it.
+void AddCacheOptions(CLI::App* app, SpeculationOptions* options) {
+  const auto add = [app](const char* name, auto* value, const char* help, const char* type) {
+    return app->add_option(name, *value, help)->type_name(type)->group("Speculation");
+  };
+  add("--fanout", &options->fanout,
+      "Prepared bonus tokens per outcome node in modes ssd and auto: uniform:F (or just F; default "
+      "3), F_0,..,F_K, or uniform, geometric (Theorem 12) or planned (by measured hit rates, anew "
+      "as it goes; auto's default), each at the same --cache-budget",
+      "SHAPE");
+  add("--fanout-after-fallback", &options->fanout_after_fallback,
+      "The same while a fallback's proposal is verified: F or F_0,..,F_K (default: as --fanout)",
+      "SHAPE");
+  add("--cache-budget", &options->cache_budget,
+      "Outcomes that the speculation cache of a sequence prepares for, B, K + 1 at least (default "
+      "3 (K + 1); mode auto chooses)",
+      "B")
+      ->check(Between(1, kMaxCacheBudget));
+  add("--fallback", &options->fallback,
+      "What proposes after a cache miss in modes ssd and auto: jit (the draft model, just in time; "
+      "default), ngram (prompt lookup), retrieval (as mode sssd), random (random tokens), none, or "
+      "auto (the fastest by measured times and rates; mode auto's default)",
+      "WHAT")
+      ->check(OneOf({"jit", "ngram", "retrieval", "random", "none", "auto"}));
+}
+
+}  // namespace
+
 void AddSpeculationOptions(CLI::App* app, SpeculationOptions* options) {
-  app->add_option("-k,--lookahead,--draft-max,--spec-draft-n-max", options->lookahead,
-                  "Tokens proposed per round, K (default 6)")
+  app->add_option(
+         "-k,--lookahead,--draft-max,--spec-draft-n-max", options->lookahead,
+         "Tokens proposed per round, K (default 6; mode auto chooses up to 12, or up to K)")
       ->check(Between(1, kMaxProposal))
       ->type_name("K")
       ->group("Speculation");
+  AddCacheOptions(app, options);
   app->add_option("--speculation-length", options->speculation_length,
                   "Rows per sequence, s_q, that modes sssd, rest and trie verify, the last token "
                   "among them: a number, or auto: as many as this machine computes at the price of "
                   "one, shared by the batch (default: K + 1)")
       ->type_name("N|auto")
-      ->group("Speculation");
-  app->add_option("--fanout", options->fanout,
-                  "Prepared bonus tokens per outcome in mode ssd, F (default 3)")
-      ->check(Between(1, kMaxFanout))
-      ->type_name("F")
-      ->group("Speculation");
-  app->add_option(
-         "--fallback", options->fallback,
-         "What proposes after a cache miss in mode ssd: jit (the draft model, just in "
-         "time; default), ngram (prompt lookup), retrieval (as mode sssd), random (random tokens) "
-         "or none")
-      ->check(OneOf({"jit", "ngram", "retrieval", "random", "none"}))
-      ->type_name("WHAT")
       ->group("Speculation");
   app->add_option("--tree-width", options->tree_width,
                   "Let the draft model propose trees with up to W children of a token (default 1: "
@@ -101,7 +120,8 @@ void AddSpeculationOptions(CLI::App* app, SpeculationOptions* options) {
          "--lookahead: saguaro, pearl, amusd, specbranch or swiftspec")
       ->check(OneOf({"saguaro", "pearl", "amusd", "specbranch", "swiftspec"}))
       ->type_name("NAME")
-      ->excludes("--fanout", "--fallback", "--tree-width", "--tree-nodes")
+      ->excludes("--fanout", "--fanout-after-fallback", "--cache-budget", "--fallback",
+                 "--tree-width", "--tree-nodes")
       ->group("Speculation");
   app->add_option("--verify", options->verification,
                   "How proposals are verified: shared-noise (default: the same tokens in every "
@@ -208,11 +228,12 @@ void AddStopOptions(CLI::App* app, GenerationOptions* options) {
 }
 
 void AddModeOption(CLI::App* app, std::string* mode) {
-  app->add_option("--mode", *mode,
-                  "ar (autoregressive), sd (speculative), ssd (speculative speculative), ngram "
-                  "(prompt lookup), sssd (retrieval from prompt, output and a datastore), its "
-                  "rivals rest and trie, or auto (the fastest of ar, sd, ssd and ngram, round by "
-                  "round); ssd by default where there is a draft")
+  app->add_option(
+         "--mode", *mode,
+         "ar (autoregressive), sd (speculative), ssd (speculative speculative), ngram "
+         "(prompt lookup), sssd (retrieval from prompt, output and a datastore), its "
+         "rivals rest and trie, or auto (the default: the fastest of ar, sd, ssd, ngram and, "
+         "with a datastore, sssd, round by round)")
       ->check(OneOf({"ar", "sd", "ssd", "ngram", "sssd", "rest", "trie", "auto"}))
       ->type_name("MODE")
       ->group("Speculation");

@@ -1,4 +1,8 @@
+#include <fmt/format.h>
+
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include "commands.h"
 #include "plan_numbers.h"
@@ -19,6 +23,36 @@ struct PlanOptions {
   std::string json_path;
   std::string html_path;
 };
+
+enum class View { kPredict, kSimulate, kRoofline };
+
+// Whether an option of `group` says something to `view`.
+bool Applies(View view, const std::string& group, const std::string& name) {
+  const bool shared = name == "--lookahead" || name == "--fallback";
+  if (group == "Simulation") return view == View::kSimulate || (shared && view == View::kPredict);
+  if (group == "Roofline") return view == View::kRoofline;
+  if (group == "Choice" || group == "Models" || group == "Cores") return view == View::kPredict;
+  if (group == "Numbers" && view == View::kRoofline) {
+    return name == "--batch" || name == "--acceptance";
+  }
+  return true;
+}
+
+// Refuses options that were given and that the chosen view would ignore.
+Status CheckView(const CLI::App& command, View view) {
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->count() == 0) continue;
+    const std::string name = "--" + option->get_lnames().front();
+    const std::string& group = option->get_group();
+    if (Applies(view, group, name)) continue;
+    const std::string_view home = group == "Simulation" ? "--simulate"
+                                  : group == "Roofline" ? "--roofline"
+                                  : group == "Numbers"  ? "predictions and --simulate"
+                                                        : "predictions, without another view";
+    return InvalidInput(fmt::format("{} is for {}: it would change nothing here", name, home));
+  }
+  return {};
+}
 
 Result<int> RunPlan(const PlanOptions& options) {
   if (options.roofline) {
@@ -55,7 +89,7 @@ void AddPlanCommand(CLI::App* app, CommandBody* chosen) {
       ->group("Output");
   CLI::Option* lookahead = command->get_option("--lookahead");
   CLI::Option* fallback = command->get_option("--fallback");
-  command->callback([options, chosen, lookahead, fallback] {
+  command->callback([options, command, chosen, lookahead, fallback] {
     // Given once for the simulation and the predictions, which have other defaults.
     if (lookahead->count() > 0) {
       options->predict_options.lookaheads = options->simulate_options.lookaheads;
@@ -63,7 +97,13 @@ void AddPlanCommand(CLI::App* app, CommandBody* chosen) {
     if (fallback->count() > 0) {
       options->predict_options.fallback = options->simulate_options.fallback;
     }
-    *chosen = [options] { return RunPlan(*options); };
+    *chosen = [options, command]() -> Result<int> {
+      const View view = options->roofline   ? View::kRoofline
+                        : options->simulate ? View::kSimulate
+                                            : View::kPredict;
+      FT_RETURN_IF_ERROR(CheckView(*command, view));
+      return RunPlan(*options);
+    };
   });
 }
 

@@ -57,9 +57,14 @@ Result<PlanLimits> ReadLimits(const PlanPredictOptions& options,
 
 PlanTable MakeTable(const PlanInput& input, const PlanLimits& limits,
                     const std::vector<int>& lookaheads, const Workload& load) {
-  PlanTable table{.batch = load.batch, .rows = {}, .reason = {}};
+  PlanTable table{.batch = load.batch, .rows = {}, .reason = {}, .fallback_rule = {}};
   for (const PlanSetting& setting : input.settings) {
-    for (const RankedPlan& ranked : ChoosePlan(setting.model, limits, load).ranked) {
+    PlanLimits allowed = limits;
+    if (setting.saguaro_c < 1) {  // Measured at one fan-out, which C is the more about.
+      allowed.mean_fanouts = {};
+      allowed.mean_fanouts.push_back(kDefaultFanout);
+    }
+    for (const RankedPlan& ranked : ChoosePlan(setting.model, allowed, load).ranked) {
       const bool wanted = ranked.plan.mode == Mode::kAr ||
                           std::ranges::find(lookaheads, ranked.plan.lookahead) != lookaheads.end();
       if (wanted) table.rows.push_back({.ranked = ranked, .saguaro_c = setting.saguaro_c});
@@ -71,6 +76,12 @@ PlanTable MakeTable(const PlanInput& input, const PlanLimits& limits,
   std::vector<RankedPlan> ranked;
   for (const PlanRow& row : table.rows) ranked.push_back(row.ranked);
   table.reason = ExplainChoice(ranked);
+  for (const PlanRow& row : table.rows) {
+    if (row.ranked.plan.mode != Mode::kSsd) continue;
+    const auto setting = std::ranges::find(input.settings, row.saguaro_c, &PlanSetting::saguaro_c);
+    table.fallback_rule = FindFallbackRule(setting->model, row.ranked.plan, load.context);
+    break;
+  }
   return table;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
@@ -40,6 +41,19 @@ std::vector<std::string> Cells(const PlanRow& row, double ar_speed, bool with_c)
   cells.push_back(ssd ? FormatPercent(prediction.hit_rate) : "-");
   cells.push_back(ssd ? FanoutText(plan.primary) : "-");
   return cells;
+}
+
+nlohmann::json FallbackRuleJson(const FallbackRule& rule) {
+  nlohmann::json json = {{"fast", FallbackName(rule.fast)},
+                         {"p_hit", rule.p_hit},
+                         {"e_hit", rule.E_hit},
+                         {"e_miss", rule.E_miss},
+                         {"t_p", rule.T_p},
+                         {"text", ExplainFallbackRule(rule)}};
+  // JSON has no infinity, and 0 crossovers means that there is none.
+  json["b_star"] = std::isinf(rule.b_star) ? nlohmann::json() : nlohmann::json(rule.b_star);
+  json["crossover"] = rule.crossover == 0 ? nlohmann::json() : nlohmann::json(rule.crossover);
+  return json;
 }
 
 // The rows to show: the first `most`, and of the modes beyond them the best.
@@ -85,7 +99,9 @@ std::string FormatPlanTable(const PlanTable& table, std::size_t most, bool with_
     out += fmt::format("  {} slower plans are not shown; --all shows them.\n",
                        table.rows.size() - shown.size());
   }
-  return out + "  " + table.reason + "\n";
+  out += "  " + table.reason + "\n";
+  if (table.fallback_rule) out += "  " + ExplainFallbackRule(*table.fallback_rule) + "\n";
+  return out;
 }
 
 nlohmann::json PlanTableJson(const PlanTable& table) {
@@ -113,7 +129,10 @@ nlohmann::json PlanTableJson(const PlanTable& table) {
     }
     plans.push_back(std::move(json));
   }
-  return {{"batch", table.batch}, {"reason", table.reason}, {"plans", std::move(plans)}};
+  nlohmann::json json = {
+      {"batch", table.batch}, {"reason", table.reason}, {"plans", std::move(plans)}};
+  if (table.fallback_rule) json["fallback_rule"] = FallbackRuleJson(*table.fallback_rule);
+  return json;
 }
 
 }  // namespace foretoken

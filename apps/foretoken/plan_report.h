@@ -1,9 +1,11 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "planner/fallback_rule.h"
 #include "planner/plan_search.h"
 
 namespace foretoken {
@@ -19,6 +21,7 @@ struct PlanTable {
   int batch = 1;
   std::vector<PlanRow> rows;
   std::string reason;
+  std::optional<FallbackRule> fallback_rule;  ///< Of the best plan of mode ssd.
 };
 
 /// Of every mode, K, fallback and C the plan with the best cache budget.

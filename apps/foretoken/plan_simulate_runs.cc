@@ -68,6 +68,7 @@ SimulatorOptions OptionsFor(const SimulationSetting& setting, SimulatedMode mode
                                           {.batch = deployment.batch, .context = setting.context});
   options.jit_wait = rule.wait;
   options.whole_cache = mode == SimulatedMode::kSsdWhole;
+  if (options.whole_cache) options.draft_rows_per_pass = 0;  // The paper's has no limit.
   options.targets = deployment.targets;
   options.draft_devices = deployment.draft_devices;
   options.channel_us = setting.channel_us;

@@ -5,7 +5,9 @@
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "bench_report.h"
 #include "commands.h"
 #include "constraint_options.h"
 #include "datastore_options.h"
@@ -51,7 +53,20 @@ Result<std::string> ReadPrompt(const RunOptions& options) {
   return text;
 }
 
-std::string StatisticsLine(Mode mode, const Generation& generation) {
+// "ssd 40, sd 3": rounds of each mode that auto chose.
+std::string ChosenModes(const PlannerReport& report) {
+  std::string text;
+  for (int i = 0; i < kModes; ++i) {
+    const std::int64_t rounds = report.modes[static_cast<std::size_t>(i)].rounds;
+    if (rounds == 0) continue;
+    text +=
+        fmt::format("{}{} {}", text.empty() ? "" : ", ", ModeName(static_cast<Mode>(i)), rounds);
+  }
+  return text;
+}
+
+std::string StatisticsLine(Mode mode, const Generation& generation,
+                           const std::optional<PlannerReport>& planner) {
   const RequestStats& stats = generation.stats;
   std::string line =
       fmt::format("{}: {} tokens, {:.1f} tokens/s, first token after {}", ModeName(mode),
@@ -60,10 +75,12 @@ std::string StatisticsLine(Mode mode, const Generation& generation) {
   if (mode != Mode::kAr) line += fmt::format(", {:.2f} tokens/round", stats.acceptance_length());
   const double hits = HitRate(stats);
   if (hits >= 0) line += fmt::format(", {} cache hits", FormatPercent(hits));
+  if (mode == Mode::kAuto && planner) line += fmt::format(" (rounds: {})", ChosenModes(*planner));
   return line + fmt::format(", {}", DescribeFinish(generation.finish));
 }
 
-nlohmann::json RunJson(const RunOptions& options, Mode mode, const Generation& generation) {
+nlohmann::json RunJson(const RunOptions& options, Mode mode, const Generation& generation,
+                       const std::optional<PlannerReport>& planner) {
   nlohmann::json logprobs = nlohmann::json::array();
   for (const auto& entry : generation.logprobs) {
     nlohmann::json top = nlohmann::json::array();
@@ -82,14 +99,18 @@ nlohmann::json RunJson(const RunOptions& options, Mode mode, const Generation& g
       {"finish_reason", FinishReasonName(generation.finish)},
       {"stats", StatsJson(generation.stats)},
   };
-  if (mode != Mode::kAr) json["draft"] = ModelLabel(options.model.DraftSource());
+  if (mode != Mode::kAr && options.model.has_draft())
+    json["draft"] = ModelLabel(options.model.DraftSource());
+  if (planner) json["planner"] = PlannerJson(*planner);
   if (!logprobs.empty()) json["logprobs"] = std::move(logprobs);
   return json;
 }
 
 Result<int> Run(RunOptions options) {
   FT_RETURN_IF_ERROR(options.generation.Finish());
-  FT_ASSIGN_OR_RETURN(const Mode mode, ChooseMode(options.mode, &options.model));
+  FT_ASSIGN_OR_RETURN(const Mode mode,
+                      ChooseMode(options.mode, options.speculation, &options.model));
+  FT_RETURN_IF_ERROR(options.speculation.CheckFor(std::span(&mode, 1)));
   FT_RETURN_IF_ERROR(options.datastore.Check({&mode, 1}));
   FT_ASSIGN_OR_RETURN(const std::string prompt, ReadPrompt(options));
   FT_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
@@ -106,11 +127,12 @@ Result<int> Run(RunOptions options) {
   request.stop = options.generation.stop;
   request.continues_text = !options.chat;
   request.datastore = datastore.tenant;
-  FT_ASSIGN_OR_RETURN(const int context,
-                      session->Context(static_cast<int>(request.prompt.size()) +
-                                       request.stop.max_tokens + options.speculation.lookahead));
+  FT_ASSIGN_OR_RETURN(const int context, session->Context(static_cast<int>(request.prompt.size()) +
+                                                          request.stop.max_tokens +
+                                                          options.speculation.MostLookahead()));
   FT_RETURN_IF_ERROR(CheckPromptFits(request.prompt.size(), context));
-  FT_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, session->NewEngine(mode, 1, context));
+  FT_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
+                      session->NewEngine(options.datastore.ModesFor(mode), 1, context));
 
   const OriginPainter painter(mode != Mode::kAr && UseColor(options.color, stdout));
   GenerationRunner runner(engine.get());
@@ -128,11 +150,11 @@ Result<int> Run(RunOptions options) {
   FT_ASSIGN_OR_RETURN(const Generation generation, runner.Run(std::move(request)));
   FT_RETURN_IF_ERROR(datastore.Flush());
   if (options.json) {
-    fmt::print("{}\n", RunJson(options, mode, generation).dump(2));
+    fmt::print("{}\n", RunJson(options, mode, generation, engine->planner_report()).dump(2));
   } else {
     fmt::print("\n");
     std::fflush(stdout);
-    fmt::print(stderr, "{}\n", StatisticsLine(mode, generation));
+    fmt::print(stderr, "{}\n", StatisticsLine(mode, generation, engine->planner_report()));
   }
   return 0;
 }

@@ -78,9 +78,9 @@ Result<server::ServedModel> LoadServed(const ServeOptions& options,
   FT_ASSIGN_OR_RETURN(EngineOptions engine,
                       options.speculation.ToEngineOptions(options.batch, context));
   engine.max_waiting = options.queue;
-  engine.max_lookahead = std::max(options.max_lookahead, options.speculation.lookahead);
-  engine.max_cache_budget =
-      std::min(kMaxCacheBudget, (engine.max_lookahead + 1) * options.speculation.fanout);
+  engine.max_lookahead = std::max(options.max_lookahead, engine.plan.lookahead);
+  const int widest = std::max(engine.plan.primary.widest(), engine.plan.after_fallback.widest());
+  engine.max_cache_budget = std::min(kMaxCacheBudget, (engine.max_lookahead + 1) * widest);
   server::ServedModel served;
   served.id = options.alias.empty() ? ModelLabel(options.model.TargetSource()) : options.alias;
   served.tokenizer = &session->tokenizer();
@@ -106,9 +106,11 @@ sigset_t BlockEndingSignals() {
 
 Result<int> Serve(ServeOptions options) {
   FT_RETURN_IF_ERROR(options.generation.Finish());
-  FT_ASSIGN_OR_RETURN(const Mode first, ChooseMode(options.mode, &options.model));
+  FT_ASSIGN_OR_RETURN(const Mode first,
+                      ChooseMode(options.mode, options.speculation, &options.model));
   FT_ASSIGN_OR_RETURN(const std::vector<Mode> modes, ModesToOffer(options, first));
   FT_RETURN_IF_ERROR(options.datastore.Check(modes));
+  FT_RETURN_IF_ERROR(options.speculation.CheckFor(modes));
   server::ServerOptions& settings = options.server;
   if (!options.api_key_file.empty()) {
     FT_ASSIGN_OR_RETURN(settings.api_key, ReadApiKey(options.api_key_file));

@@ -7,13 +7,18 @@
 
 namespace foretoken {
 
-Result<Mode> ChooseMode(const std::string& named, ModelOptions* model) {
+Result<Mode> ChooseMode(const std::string& named, const SpeculationOptions& speculation,
+                        ModelOptions* model) {
   FT_RETURN_IF_ERROR(model->ResolveDefaults());
-  if (named.empty()) return model->has_draft() ? Mode::kSsd : Mode::kAr;
-  FT_ASSIGN_OR_RETURN(const Mode mode, ParseMode(named));
+  const bool fixed = speculation.tree_width > 1 || !speculation.ssd_preset.empty();
+  Mode mode = fixed ? Mode::kSsd : Mode::kAuto;
+  if (!named.empty()) {
+    FT_ASSIGN_OR_RETURN(mode, ParseMode(named));
+  }
   if (NeedsDraft(mode) && !model->has_draft()) {
-    return InvalidInput(fmt::format(
-        "mode {} needs a draft model; name its folder with --draft, or use --mode ar", named));
+    return InvalidInput(
+        fmt::format("mode {} needs a draft model; name its folder with --draft, or use --mode ar",
+                    ModeName(mode)));
   }
   return mode;
 }
@@ -24,7 +29,9 @@ Result<std::unique_ptr<Session>> Session::Open(ModelOptions model, const CoreOpt
   FT_ASSIGN_OR_RETURN(session->cores_, ResolveCores(cores));
   session->model_ = std::move(model);
   session->speculation_ = speculation;
-  const bool all = mode != Mode::kSsd && mode != Mode::kAuto && !cores.given();
+  const bool spares_draft =
+      mode == Mode::kSsd || (mode == Mode::kAuto && session->model_.has_draft());
+  const bool all = !spares_draft && !cores.given();
   FT_ASSIGN_OR_RETURN(session->target_,
                       LoadShowingProgress(session->model_.TargetSource(),
                                           all ? session->cores_.all : session->cores_.target,
@@ -42,9 +49,10 @@ Result<int> Session::Context(int wanted) const {
   return wanted > 0 ? std::min(wanted, limit) : limit;
 }
 
-Result<std::unique_ptr<Engine>> Session::NewEngine(Mode mode, int batch, int context) {
+Result<std::unique_ptr<Engine>> Session::NewEngine(std::span<const Mode> modes, int batch,
+                                                   int context) {
   FT_ASSIGN_OR_RETURN(const EngineOptions options, speculation_.ToEngineOptions(batch, context));
-  return MakeEngine(mode, options, target_.get(), MakeDraftSetup(model_, speculation_, cores_));
+  return NewEngine(modes, options);
 }
 
 Result<std::unique_ptr<Engine>> Session::NewEngine(std::span<const Mode> modes,

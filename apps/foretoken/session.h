@@ -14,7 +14,7 @@ namespace foretoken {
 class Session {
  public:
   /// Checks the options, then loads the target: on its own cores, or on the draft's too where
-  /// `mode` is not ssd and the user named no cores.
+  /// `mode` never leaves these to a draft and the user named no cores.
   static Result<std::unique_ptr<Session>> Open(ModelOptions model, const CoreOptions& cores,
                                                const SpeculationOptions& speculation, Mode mode);
 
@@ -26,8 +26,11 @@ class Session {
   /// not say; 0 wants all.
   Result<int> Context(int wanted) const;
 
-  Result<std::unique_ptr<Engine>> NewEngine(Mode mode, int batch, int context);
   /// One that offers several modes; the first is that of requests which name none.
+  Result<std::unique_ptr<Engine>> NewEngine(std::span<const Mode> modes, int batch, int context);
+  Result<std::unique_ptr<Engine>> NewEngine(Mode mode, int batch, int context) {
+    return NewEngine(std::span(&mode, 1), batch, context);
+  }
   Result<std::unique_ptr<Engine>> NewEngine(std::span<const Mode> modes,
                                             const EngineOptions& options);
 
@@ -39,8 +42,10 @@ class Session {
   std::unique_ptr<LoadedModel> target_;
 };
 
-/// The mode the user named, or the best that the models allow. Fills in the default models.
-Result<Mode> ChooseMode(const std::string& named, ModelOptions* model);
+/// The mode the user named; else auto, or ssd for what auto does not choose among (trees, presets).
+/// Fills in the default models.
+Result<Mode> ChooseMode(const std::string& named, const SpeculationOptions& speculation,
+                        ModelOptions* model);
 
 /// Refuses a prompt that leaves no room for output in `context`.
 Status CheckPromptFits(std::size_t prompt_tokens, int context);

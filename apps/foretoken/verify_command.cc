@@ -64,7 +64,8 @@ class Verify {
   Status Explain();
 
   bool kills(const VerifyConfiguration& configuration) const {
-    return options_.kill_speculator && configuration.mode == Mode::kSsd;
+    const bool speculates = configuration.mode == Mode::kSsd || configuration.mode == Mode::kAuto;
+    return options_.kill_speculator && speculates;
   }
 
   VerifyOptions options_;
@@ -87,6 +88,7 @@ Status Verify::ReadOptions() {
   FT_ASSIGN_OR_RETURN(std::vector<float> temps, ParseTemperatures(options_.temps));
   FT_ASSIGN_OR_RETURN(const std::vector<int> batches, ParseBatches(options_.batches));
   FT_RETURN_IF_ERROR(options_.datastore.Check(modes));
+  FT_RETURN_IF_ERROR(options_.speculation.CheckFor(modes));
   if (std::ranges::any_of(modes, NeedsDraft) && !options_.model.has_draft()) {
     return InvalidInput("modes sd and ssd need a draft model; name it with --draft");
   }
@@ -148,7 +150,7 @@ Status Verify::ReadPrompts() {
     }
   }
   context_ = std::min(limit, static_cast<int>(longest) + options_.generation.stop.max_tokens +
-                                 options_.speculation.lookahead);
+                                 options_.speculation.MostLookahead());
   return {};
 }
 
@@ -157,7 +159,7 @@ Result<std::unique_ptr<Engine>> Verify::NewEngine(Mode mode, int batch, bool pre
   options.prefix_cache = prefix_cache;
   DraftSetup draft = MakeDraftSetup(options_.model, options_.speculation, cores_);
   draft.delay_us = options_.speculator_delay_us;
-  return MakeEngine(mode, options, target_.get(), draft);
+  return MakeEngine(options_.datastore.ModesFor(mode), options, target_.get(), draft);
 }
 
 std::vector<Request> Verify::Requests(const VerifySetting& setting, std::size_t begin,

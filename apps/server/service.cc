@@ -87,6 +87,7 @@ Result<std::optional<SpeculationPlan>> PlanFor(const SpeculationWish& wish, cons
       plan.primary.at[k] = static_cast<std::uint8_t>(wish.fanout[k]);
     }
     plan.after_fallback = plan.primary;
+    if (!wish.fanout.empty()) plan.fanout = FanoutRule::kGiven;
   }
   return std::optional(plan);
 }

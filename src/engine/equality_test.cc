@@ -66,6 +66,12 @@ SpeculationPlan NarrowPlan() {
   return plan;
 }
 
+SpeculationPlan OpenPlan(FanoutRule rule) {
+  SpeculationPlan plan{.lookahead = 4, .fallback = Fallback::kAuto};
+  plan.fanout = rule;
+  return plan;
+}
+
 SpeculationPlan Tree(int width, int lookahead, int nodes) {
   return {.lookahead = lookahead, .tree_width = width, .max_nodes = nodes};
 }
@@ -122,12 +128,28 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"Sssd", Mode::kSssd, {.plan = {.lookahead = 15}, .max_batch = 3}},
         Case{"SssdByRule", Mode::kSssd, {.plan = {.lookahead = 31}, .knee_rows = 24}},
         Case{"Trie", Mode::kTrie, {.plan = {.lookahead = 7}, .max_batch = 2}},
-        Case{"Ngram", Mode::kNgram, {.max_batch = 3}}, Case{"Auto", Mode::kAuto, {.max_batch = 3}},
+        Case{"Ngram", Mode::kNgram, {.max_batch = 3}},
+        Case{"AutoBatch1", Mode::kAuto, {.max_batch = 1}},
+        Case{"AutoBatch4", Mode::kAuto, {.max_batch = 4}},
+        Case{"SsdPlannedFallbackAuto", Mode::kSsd, {.plan = OpenPlan(FanoutRule::kPlanned)}},
+        Case{"SsdGeometricFallbackAuto",
+             Mode::kSsd,
+             {.plan = OpenPlan(FanoutRule::kGeometric), .max_batch = 1}},
         Case{"SsdSlowSpeculator", Mode::kSsd, {.max_batch = 2}, 3000},
         // Room for little more than one sequence: preemption by necessity.
         Case{"SsdTinyPool", Mode::kSsd, {.max_batch = 5, .max_context = 160, .kv_tokens = 192}},
         Case{"SdTinyPool", Mode::kSd, {.max_batch = 5, .max_context = 160, .kv_tokens = 192}}),
     [](const auto& test) { return test.param.name; });
+
+// Without a draft mode auto is left with autoregression and prompt lookup.
+TEST(EqualityUnder, AutoWithoutADraft) {
+  const auto engine = Make(Mode::kAuto, {.max_batch = 4}, DraftSetup{});
+  EXPECT_FALSE(engine->Offers(Mode::kSd));
+  for (const Setting& setting : {Settings()[0], Settings()[2]}) {
+    const auto outputs = Generate(*engine, StoryPrompts(), setting.sampling, kStop);
+    EXPECT_EQ(TokensOf(outputs), Truth(setting)) << setting.name;
+  }
+}
 
 TEST(EqualityUnder, ForcedPreemption) {
   for (const Mode mode : {Mode::kAr, Mode::kSd, Mode::kSsd}) {
@@ -252,6 +274,11 @@ TEST(Engine, RefusesPlansItCannotFollow) {
   EXPECT_EQ(refusal({.mode = Mode::kSd, .lookahead = 0}), "lookahead must be from 1 to 6, not 0");
   EXPECT_EQ(refusal({.mode = Mode::kSd, .lookahead = 7}), "lookahead must be from 1 to 6, not 7");
   EXPECT_EQ(refusal({.mode = Mode::kAr, .lookahead = 0}), "accepted");
+  const auto ssd = Make(Mode::kSsd, {.max_batch = 1});
+  Request request{.prompt = StoryPrompts()[0], .plan = OpenPlan(FanoutRule::kGiven)};
+  request.plan->mode = Mode::kSsd;
+  request.listener = &collector;
+  EXPECT_THAT(ssd->Submit(request).error().message, testing::HasSubstr("fallback auto need mode"));
   engine->RunUntilIdle();
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <limits>
 
 #include "base/check.h"
 
@@ -53,6 +54,8 @@ Pass ChoosePass(const CacheRace& race, const Branches& branches, std::size_t rea
                 int fixed_rows) {
   const TimeTable& draft = race.model->draft;
   const double contention = race.model->draft_contention;
+  const int limit = race.model->draft_rows_per_pass;
+  const int most = limit > 0 ? limit : std::numeric_limits<int>::max();
   Pass best;
   if (fixed_rows > 0) best.us = contention * draft.us(fixed_rows, race.context);
   double best_rate = 0;
@@ -60,11 +63,11 @@ Pass ChoosePass(const CacheRace& race, const Branches& branches, std::size_t rea
   for (std::size_t n = 1; n <= ready; ++n) {
     const auto rows = static_cast<int>(n) * race.batch;
     // Where not even one row of each sequence fits, they take turns.
-    if (rows > kBranchRowsPerPass && n > 1) break;
-    const double turns = std::max(1.0, double(rows) / kBranchRowsPerPass);
+    if (rows > most && n > 1) break;
+    const double turns = std::max(1.0, double(rows) / most);
     value += branches[n - 1].value;
-    const double us = contention * turns *
-                      draft.us(fixed_rows + std::min(rows, kBranchRowsPerPass), race.context);
+    const double us =
+        contention * turns * draft.us(fixed_rows + std::min(rows, most), race.context);
     if (value < best_rate * us) continue;
     best_rate = us > 0 ? value / us : value;
     best = {.branches = n, .us = us};

@@ -9,9 +9,6 @@
 
 namespace foretoken {
 
-/// Draft rows of branches in one pass of the speculator, over all sequences, at most.
-inline constexpr int kBranchRowsPerPass = 32;
-
 /// What a speculation cache that grows while the target verifies is worth when the outcome arrives.
 struct CacheForecast {
   /// [n]: P(the outcome is prepared, with a chain of n tokens); [0]: P(cache miss).

@@ -59,6 +59,9 @@ struct ProposerModel {
   bool measured() const { return !acceptance.empty(); }
 };
 
+/// Draft rows of branches in one pass of this engine's speculator, over all sequences, at most.
+inline constexpr int kBranchRowsPerPass = 32;
+
 /// What is known about a machine, a pair of models and their traffic: everything that Predict
 /// needs.
 struct CostModel {
@@ -71,6 +74,7 @@ struct CostModel {
   /// How much slower a pass is while the other device works too (they share bandwidth); >= 1.
   double target_contention = 1;
   double draft_contention = 1;
+  int draft_rows_per_pass = kBranchRowsPerPass;  ///< Of branches; 0: any number.
 
   /// By mode: what measured speeds were times what was predicted; 1 where nothing was compared.
   std::array<double, kModes> correction = NoCorrection();

@@ -130,9 +130,11 @@ RankedPlan ImprovePlan(const CostModel& model, const PlanLimits& limits, const W
   Best best(model, load);
   if (CanPredict(model, current)) best(current);
   PlanLimits near = limits;
+  const int narrowest = *limits.mean_fanouts.begin();
+  const int widest = limits.mean_fanouts.back();
   if (current.mode == Mode::kAr) {  // It says nothing about the others: try some of each.
     near.mean_fanouts = {};
-    near.mean_fanouts.push_back(2);
+    near.mean_fanouts.push_back(std::clamp(2, narrowest, widest));
     for (const int lookahead : {1, 2, 4, 8}) {
       near.min_lookahead = near.max_lookahead =
           std::clamp(lookahead, limits.min_lookahead, limits.max_lookahead);
@@ -141,7 +143,7 @@ RankedPlan ImprovePlan(const CostModel& model, const PlanLimits& limits, const W
     return best.OrAr();
   }
   const int K = std::clamp(current.lookahead, limits.min_lookahead, limits.max_lookahead);
-  const int fanout = std::max(1, current.primary.budget() / (K + 1));
+  const int fanout = std::clamp(current.primary.budget() / (K + 1), narrowest, widest);
   near.mean_fanouts = {};
   near.mean_fanouts.push_back(fanout);
   near.fallbacks = {};
@@ -159,7 +161,7 @@ RankedPlan ImprovePlan(const CostModel& model, const PlanLimits& limits, const W
   near.fallbacks.push_back(current.fallback);
   near.mean_fanouts = {};
   for (const int other : {fanout - 1, fanout + 1}) {
-    if (other >= 1 && other <= kMaxFanout) near.mean_fanouts.push_back(other);
+    if (other >= narrowest && other <= widest) near.mean_fanouts.push_back(other);
   }
   ForEachPlan(model, near, best);  // One step in B.
   return best.OrAr();

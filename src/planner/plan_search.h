@@ -16,7 +16,8 @@ struct PlanLimits {
                                                   ///< out.
   int min_lookahead = 1;
   int max_lookahead = 12;
-  /// Cache budgets B, as multiples of K + 1 (mean fan-outs), in ascending order ...
+  /// Cache budgets B, as multiples of K + 1 (mean fan-outs), in ascending order; ImprovePlan takes
+  /// any between the first and the last ...
   StaticVector<int, 8> mean_fanouts = DefaultFanouts();
   int cache_budget = 0;  ///< ... or this B only, where it is at least K + 1.
   int max_cache_budget = kMaxCacheBudget;

@@ -352,6 +352,7 @@ Status CheckSimulatorOptions(const SimulatorOptions& options) {
   FT_RETURN_IF_ERROR(within("the number of draft devices", options.draft_devices, 1, 256));
   FT_RETURN_IF_ERROR(within("the lookahead", options.lookahead, 1, kMaxProposal));
   FT_RETURN_IF_ERROR(within("the number of passes", options.passes, 1, 10'000'000));
+  FT_RETURN_IF_ERROR(within("the rows of a draft pass", options.draft_rows_per_pass, 0, 1 << 20));
   FT_RETURN_IF_ERROR(within("the number of warm-up passes", options.warmup, 0, 10'000'000));
   for (const FanoutShape* shape : {&options.primary, &options.after_fallback}) {
     if (static_cast<int>(shape->at.size()) != options.lookahead + 1) {

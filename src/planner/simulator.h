@@ -46,12 +46,14 @@ struct SimulatorOptions {
   /// The draft cannot be interrupted, and an outcome's lookup waits until the cache is complete
   /// (Theorem 7's max(1, T_p)); without it what is there by then is the proposal.
   bool whole_cache = false;
+  /// Rows of one draft pass, at most: what is more takes several. 0: any number.
+  int draft_rows_per_pass = 0;
 
   OutcomeLaw after_primary;  ///< Of proposals from the cache, from SD's draft and just in time.
   OutcomeLaw after_backup;   ///< Of kRandom's, kNgram's and kRetrieval's, and of empty ones.
 
   PassTime target_us;
-  PassTime draft_us;       ///< On one draft device.
+  PassTime draft_us;       ///< On one draft device; up to draft_rows_per_pass.
   PassTime sd_draft_us;    ///< On the target's devices. SD only.
   double overhead_us = 0;  ///< The host's share of every round, before the target's pass.
   double backup_us = 0;    ///< The host's, for each proposal of kRandom, kNgram or kRetrieval.

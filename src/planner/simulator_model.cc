@@ -89,6 +89,7 @@ TimeTable FittedTable(const ModelShape& shape, int ranks, double row_us, int row
 CostModel ModelOf(const PublishedPair& pair) {
   constexpr double kContext = 512;
   CostModel model;
+  model.draft_rows_per_pass = 0;  // As the paper's.
   model.target = FittedTable(pair.target, pair.target_devices, 0, 1, pair.ar_us);
   model.draft = FittedTable(pair.draft, 1, pair.draft_row_us, kFittedRows, pair.draft_us);
   model.draft_on_target = FittedTable(pair.draft, pair.target_devices, 0, 1, pair.sd_draft_us);
@@ -139,6 +140,7 @@ SimulatorOptions SimulatorFor(const CostModel& model, const SpeculationPlan& pla
   };
   options.draft_us = [table = model.draft, context = load.context, factor = model.draft_contention](
                          int rows) { return factor * table.us(rows, context); };
+  options.draft_rows_per_pass = model.draft_rows_per_pass;
   options.sd_draft_us = [table = model.draft_on_target, context = load.context](int rows) {
     return table.us(rows, context);
   };

@@ -72,5 +72,43 @@ TEST(SimulatorModel, AgreesWithPredict) {
   }
 }
 
+// Both take no more rows in a draft pass than the engine's speculator does. Predict leaves out
+// those that are not worth their time, so it may be somewhat faster.
+TEST(SimulatorModel, AgreesWithPredictOnWideCaches) {
+  CostModel model;
+  model.target = TimeTable::Line(9000, 20);
+  model.draft = TimeTable::Line(500, 1);
+  model.draft_on_target = model.draft;
+  model.draft_model.acceptance.push_back(0.8);
+  model.draft_model.curves = {HitCurve::FromPowerLaw({.c = 0.5, .r = 0.6}),
+                              HitCurve::FromPowerLaw({.c = 0.3, .r = 0.8})};
+  for (const int batch : {1, 2, 4, 8}) {
+    const SpeculationPlan plan = Plan(Mode::kSsd, 4, 6, Fallback::kNone);
+    const Workload load = {.batch = batch};
+    SimulatorOptions options = SimulatorFor(model, plan, load);
+    EXPECT_EQ(options.draft_rows_per_pass, kBranchRowsPerPass);
+    options.passes = 4000;
+    const double simulated = Simulate(options).tokens_per_second();
+    const double predicted = Predict(model, plan, load).tokens_per_second;
+    EXPECT_GT(predicted / simulated, 0.97) << batch;
+    EXPECT_LT(predicted / simulated, 1.2) << batch;
+  }
+}
+
+// Rows that a pass does not hold cost the time of another.
+TEST(SimulatorModel, DraftRowsBeyondAPassTakeAnother) {
+  CostModel model;
+  model.target = TimeTable::Line(1000, 0);
+  model.draft = TimeTable::Line(300, 0);
+  model.draft_model.acceptance.push_back(0.9);
+  model.draft_model.curves = {HitCurve::FromPowerLaw({.c = 0.2, .r = 1}),
+                              HitCurve::FromPowerLaw({.c = 0.2, .r = 1})};
+  SimulatorOptions options =
+      SimulatorFor(model, Plan(Mode::kSsd, 2, 12, Fallback::kNone), {.batch = 1});
+  const double limited = Simulate(options).tokens_per_second();
+  options.draft_rows_per_pass = 0;
+  EXPECT_GT(Simulate(options).tokens_per_second(), 1.1 * limited);
+}
+
 }  // namespace
 }  // namespace foretoken

@@ -111,7 +111,11 @@ void DraftPool::StartPass(int index) {
   if (rows == 0) return;
   device.busy = true;
   device.started = events_->now();
-  events_->After(options_.draft_us(rows),
+  double us = 0;
+  for (const int most = options_.draft_rows_per_pass; most > 0 && rows > most; rows -= most) {
+    us += options_.draft_us(most);
+  }
+  events_->After(us + options_.draft_us(rows),
                  [this, index, pass = ++device.pass] { EndPass(index, pass); });
 }
 

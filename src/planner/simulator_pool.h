@@ -25,7 +25,8 @@ struct DraftOrder {
 
 /// Draft devices that share the branches of every sequence's cache. Branch i (in order of node,
 /// then rank) belongs to device i modulo their number; every unfinished branch gets a row in each
-/// of its device's passes, and the rows of all sequences share passes.
+/// of its device's passes, and the rows of all sequences share passes. Where one pass does not hold
+/// them, several in a row make up what is called a pass here.
 class DraftPool {
  public:
   /// How far a device has come with an order.

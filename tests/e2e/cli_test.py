@@ -65,10 +65,15 @@ class GoodInput(CliTest):
         for options in ([], ["--temp", "0.9", "--seed", "5"], ["--chat", "--temp", "0.7"]):
             texts = set()
             for mode in (["ar"], ["sd"], ["ssd"], ["ssd", "--draft-process"],
-                         ["ssd", "--fallback", "ngram"], ["ssd", "--fallback", "none"]):
+                         ["ssd", "--fallback", "ngram"], ["ssd", "--fallback", "none"],
+                         ["ssd", "--fallback", "retrieval"], ["ssd", "--fallback", "auto"],
+                         ["ssd", "--fanout", "planned", "--cache-budget", 14],
+                         ["ssd", "--fanout", "geometric", "--fallback", "random"],
+                         ["ssd", "-k", 2, "--fanout", "4,2,3", "--fanout-after-fallback", 2],
+                         ["auto"], ["auto", "--fanout", "uniform:2", "-k", 3]):
                 result = self.succeed("run", "Once upon a time", "-n", 48, *options,
                                       "--mode", *mode)
-                self.assertRegex(result.stderr, r"(?m)^(ar|sd|ssd): \d+ tokens, [\d.]+ tokens/s")
+                self.assertRegex(result.stderr, r"(?m)^(ar|sd|ssd|auto): \d+ tokens, [\d.]+ tokens/s")
                 texts.add(result.stdout)
             self.assertEqual(len(texts), 1, texts)
             self.assertGreater(len(texts.pop()), 40)
@@ -118,19 +123,36 @@ class GoodInput(CliTest):
         self.assertEqual(report["tokenizer"]["kind"], "SentencePiece")
         self.assertEqual(len(report["tokenizer"]["fingerprint"]), 64)
 
+    def test_auto_is_the_default(self):
+        story = ("run", "Once upon a time", "-n", 32, "--temp", 1, "--seed", 3)
+        plain = self.succeed(*story, "--mode", "ar").stdout
+        for options in ([], ["-m", MODELS / "demo-target"]):  # Without a draft too.
+            result = self.succeed(*story, *options)
+            self.assertEqual(result.stdout, plain)
+            self.assertIn("auto: ", result.stderr)
+
     def test_calibrate_feeds_plan(self):
         measured = self.folder / "calibration.json"
         page = self.folder / "page.html"
         table = self.succeed("calibrate", "--limit", 1, "-n", 24, "-k", 3, "--temps", "0.7",
-                             "-o", measured, "--html", page).stdout
+                             "--saguaro-cs", "0.3,1", "-o", measured, "--html", page).stdout
         self.assertIn("0.7", table)
         calibration = json.loads(measured.read_text())
-        (setting,) = calibration["settings"]
+        self.assertEqual([(setting["verifier"], setting["saguaro_c"])
+                          for setting in calibration["settings"]],
+                         [("shared-noise", 1), ("rejection", 1), ("rejection", 0.3)])
+        setting = calibration["settings"][0]
+        self.assertEqual(len(calibration["settings"][2]["draft"]["hit_partial"]), 3)
         hits = setting["draft"]["hit_partial"]
         self.assertEqual(hits, sorted(hits))
         self.assertTrue(0 < setting["draft"]["acceptance"][0] < 1)
-        self.assertIn("<svg", page.read_text())
-        self.assertIn("ssd", self.succeed("plan", "--calibration", measured).stdout)
+        self.assertIn("Figure 4", page.read_text())
+        self.assertIn("b* ", self.succeed("plan", "--calibration", measured).stdout)
+        plan = json.loads(self.succeed("plan", "--calibration", measured, "--verify", "rejection",
+                                       "--json", "-").stdout)
+        self.assertEqual({plan["saguaro_c"] for plan in plan["tables"][0]["plans"]
+                          if plan["mode"] == "ssd"}, {0.3, 1})
+        self.refuse("calibrate", "--saguaro-cs", "1.5", saying="is not a C from 0 to 1")
         self.refuse("calibrate", "--temps", "warm", saying="is not a temperature")
 
     def test_run_learns_into_a_datastore(self):
@@ -317,6 +339,10 @@ class BadInput(CliTest):
         self.refuse(*simulate, *numbers, "--lookahead", "2.5", saying="--lookahead: '2.5'")
         self.refuse(*simulate[:2], "--sweep", "batch", saying="frontier")
         self.refuse("plan", "--simulate", "--roofline", saying="--roofline")
+        self.refuse(*simulate, "--cache-budget", 21, saying="--cache-budget is for predictions")
+        self.refuse(*simulate, "--ranks", 2, saying="--ranks is for --roofline")
+        self.refuse("plan", "--sweep", "none", saying="--sweep is for --simulate")
+        self.refuse("plan", "--roofline", "--hit", "0.6", saying="--hit is for predictions")
         roofline = ["plan", "--roofline"]
         self.refuse(*roofline, "--flops", "1e12", saying="give both")
         self.refuse(*roofline, "--device", "abacus", saying="h100")
@@ -329,6 +355,11 @@ class BadInput(CliTest):
         self.refuse("run", "--warp", "x", saying="--warp")
         self.refuse("run", "x", "--lookahead", 0, saying="--lookahead")
         self.refuse("run", "x", "--mode", "warp", saying="--mode")
+        self.refuse("run", "x", "--fanout", "flat", saying="is not a fan-out")
+        self.refuse("run", "x", "--mode", "ssd", "--cache-budget", 6, saying="7 to 105")
+        self.refuse("run", "x", "--saguaro-c", "2", "--verify", "rejection", saying="--saguaro-c")
+        self.refuse("run", "x", "--cache-order", "noise", saying="--verify rejection")
+        self.refuse("run", "x", "--mode", "sd", "--fallback", "jit", saying="modes ssd and auto")
         self.refuse("run", "x", "-n", "many", saying="--max-tokens")
         self.refuse("run", "x", "--temp=-1", saying="temperature")
         self.refuse("run", "x", "--top-p", "2", saying="top")

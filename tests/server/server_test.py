@@ -49,7 +49,7 @@ class Shared(unittest.TestCase):
 
 class Api(Shared):
     def test_chat(self):
-        body = self.succeed(self.server.chat(temperature=0))
+        body = self.succeed(self.server.chat(temperature=0, speculative={"mode": "ssd"}))
         self.assertEqual(body["object"], "chat.completion")
         self.assertEqual(body["model"], "demo-target")
         choice = body["choices"][0]
@@ -212,9 +212,10 @@ class Api(Shared):
         self.assertEqual([model["id"] for model in models["data"]], ["demo-target"])
         props = self.succeed(self.server.get("/props"))
         self.assertEqual(set(props["modes"]), {*MODES, "auto"})
-        self.assertEqual(props["speculation"]["mode"], "ssd")
+        self.assertEqual(props["speculation"]["mode"], "auto")
         self.assertEqual(props["limits"]["batch"], 8)
-        self.succeed(self.server.complete(max_tokens=50, temperature=0))
+        self.succeed(self.server.complete(max_tokens=50, temperature=0,
+                                          speculative={"mode": "ssd"}))
         stats = self.server.wait_idle()
         self.assertGreater(stats["acceptance"]["rate"], 0)
         self.assertGreater(stats["hits"]["rate"], 0)

@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""Measures the tables about fan-out, verifiers and mode auto of docs/performance.md, as Markdown.
+
+    tools/measure_saguaro.py PROGRAM auto|temperatures|fanouts|predictions [--stories TARGET DRAFT]
+
+Each table takes up to five minutes on two cores. Within a row all modes alternate prompt by prompt
+in one run of `foretoken bench`. Real models are the bundled pair and the one named by --stories.
+"""
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import tempfile
+
+
+def foretoken(program, *arguments):
+    result = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True)
+    if result.returncode != 0:
+        raise SystemExit(f"{' '.join(map(str, arguments))}: {result.stderr.strip()}")
+    return result.stdout
+
+
+def bench(program, *arguments):
+    """The modes of one run by name; of several sets of prompts the first."""
+    report = json.loads(foretoken(program, "bench", *arguments, "--json", "-"))
+    return {mode["mode"]: mode for mode in report["sets"][0]["modes"]}
+
+
+def speed(mode):
+    return mode["tokens_per_s"]["median"]
+
+
+def hits(mode):
+    """Hit rates at k < K and k = K, and of all rounds."""
+    rates, counts = mode["hit_rate"], mode["lookups"]
+    total = sum((rates[where] or 0) * counts[where] for where in counts)
+    return rates["before_k"], rates["at_k"], total / max(1, sum(counts.values()))
+
+
+def number(value, digits=2):
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def row(*cells):
+    print("| " + " | ".join(map(str, cells)) + " |", flush=True)
+
+
+def header(*cells):
+    row(*cells)
+    row(*["---"] * len(cells))
+
+
+def auto_table(options):
+    pairs = {name: pair + ["-n", 160] for name, pair in options.pairs.items()}
+    synthetic = ["--synthetic", "llama-135m", "--draft-synthetic", "draft-12m", "-n", 64,
+                 "--prompt-tokens", 64]
+    pairs["hopeless draft (random weights)"] = synthetic
+    pairs["perfect draft (scripted)"] = synthetic + ["--scripted-acceptance", "1,1"]
+    header("pair", "batch", "ar", "ngram", "sd", "ssd", "auto", "auto over the best", "over ar")
+    for name, pair in pairs.items():
+        for batch in (1, 4, 16):
+            modes = bench(options.program, *pair, "--limit", max(4, batch), "--batch", batch,
+                          "--only-target-cores", "--modes", "ar,ngram,sd,ssd,auto")
+            fixed = [speed(modes[mode]) for mode in ("ar", "ngram", "sd", "ssd")]
+            own = speed(modes["auto"])
+            row(name, batch, *(number(value, 0) for value in (*fixed, own)),
+                number(own / max(fixed)), number(own / fixed[0]))
+
+
+def temperature_table(options):
+    header("pair", "verify", "T", "ar", "sd", "ssd", "auto", "ssd/sd", "accepted sd", "ssd",
+           "hits k < K", "k = K", "tokens/round sd", "ssd")
+    for name, pair in options.pairs.items():
+        for verify in ("shared-noise", "rejection"):
+            for temperature in (0, 0.3, 0.7, 1, 1.3, 1.5):
+                modes = bench(options.program, *pair, "--limit", 10, "-n", 160, "--temp",
+                              temperature, "--verify", verify, "--modes", "ar,sd,ssd,auto",
+                              "--only-target-cores", "--fanout", "planned", "--fallback", "auto",
+                              "--cache-budget", 21, "-k", 6)
+                sd, ssd = modes["sd"], modes["ssd"]
+                before, at, _ = hits(ssd)
+                row(name, verify, temperature,
+                    *(number(speed(modes[mode]), 0) for mode in ("ar", "sd", "ssd", "auto")),
+                    number(speed(ssd) / speed(sd)), number(sd["acceptance_rate"]),
+                    number(ssd["acceptance_rate"]), number(before), number(at),
+                    number(sd["acceptance_length"]), number(ssd["acceptance_length"]))
+
+
+def fanout_table(options):
+    budget = 21
+    header("pair", "verify", "T", "fan-out", "hits", "k < K", "k = K", "tokens/s ssd")
+    for name, pair in options.pairs.items():
+        for verify in ("rejection", "shared-noise"):
+            order = ["--cache-order", "probability"] if verify == "rejection" else []
+            for temperature in (0.7, 1, 1.3):
+                for fanout in ("uniform", "geometric", "planned"):
+                    ssd = bench(options.program, *pair, "--limit", 16, "-n", 160, "--temp",
+                                temperature, "--verify", verify, *order, "--modes", "ssd", "-k", 6,
+                                "--fanout", fanout, "--cache-budget", budget)["ssd"]
+                    before, at, total = hits(ssd)
+                    row(name, verify, temperature, fanout, number(total, 3), number(before),
+                        number(at), number(speed(ssd), 0))
+
+
+def prediction_table(options):
+    """Ten settings drawn at random: what `plan` says from a calibration, and what bench measures."""
+    draw = random.Random(options.seed)
+    pair = options.pairs["bundled"]
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "calibration.json")
+        foretoken(options.program, "calibrate", *pair, "--verify", "shared-noise", "--temps",
+                  "0,0.7,1", "-o", path)
+        header("mode", "K", "B", "fallback", "T", "batch", "predicted", "measured", "ratio")
+        close = 0
+        for _ in range(10):
+            mode = draw.choice(["ar", "sd", "ssd", "ssd", "ssd", "ngram"])
+            temperature, batch = draw.choice([0, 0.7, 1]), draw.choice([1, 2, 4])
+            lookahead, fanout = draw.randint(1, 8), draw.randint(1, 5)
+            budget, fallback = fanout * (lookahead + 1), draw.choice(["none", "jit", "ngram"])
+            cache = (["--cache-budget", budget, "--fallback", fallback] if mode == "ssd" else [])
+            plan = json.loads(foretoken(
+                options.program, "plan", "--calibration", path, "--temp", temperature,
+                "--context", 120, "--batch", batch, "--modes", mode, "-k", lookahead, *cache,
+                "--json", "-"))
+            predicted = plan["tables"][0]["plans"][0]["tokens_per_second"]
+            shape = ["--fanout", "planned"] if mode == "ssd" else []
+            modes = bench(options.program, *pair, "--temp", temperature, "--batch", batch,
+                          "--modes", mode, "--only-target-cores", "-k", lookahead, *cache, *shape,
+                          "--limit", 4 * batch, "-n", 96)
+            measured = speed(modes[mode]) * batch
+            close += abs(predicted / measured - 1) <= 0.1
+            named = mode == "ssd"
+            row(mode, "-" if mode == "ar" else lookahead, budget if named else "-",
+                fallback if named else "-", temperature, batch, number(predicted, 0),
+                number(measured, 0), number(predicted / measured))
+        print(f"\n{close} of 10 within 10 %.")
+
+
+TABLES = {"auto": auto_table, "temperatures": temperature_table, "fanouts": fanout_table,
+          "predictions": prediction_table}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program", help="build/run/apps/foretoken/foretoken")
+    parser.add_argument("table", choices=TABLES)
+    parser.add_argument("--stories", nargs=2, metavar=("TARGET", "DRAFT"),
+                        help="another pair of real models")
+    parser.add_argument("--seed", type=int, default=1, help="of the settings drawn at random")
+    options = parser.parse_args()
+    options.pairs = {"bundled": []}
+    if options.stories:
+        options.pairs["stories"] = ["--target", options.stories[0], "--draft", options.stories[1]]
+    TABLES[options.table](options)
+
+
+if __name__ == "__main__":
+    main()
