@@ -173,14 +173,18 @@ class GoodInput(CliTest):
         prompts.write_text("Once upon a time\n\nOne day, a small dragon\n\nOnce upon a time\n")
         report = json.loads(self.succeed(
             "bench", "--prompts", prompts, "-n", 40, "--modes", "ar,sssd,rest,trie,ssd",
-            "--only-target-cores", "--fallback", "retrieval", "--speculation-length", "auto",
+            "--only-target-cores", "--fallback", "retrieval", "--speculation-length", 16,
             "--json", "-", *store).stdout)
-        self.assertGreaterEqual(report["meta"]["knee_rows"]["sssd"], 1)
         modes = {mode["mode"]: mode for mode in report["sets"][0]["modes"]}
         for name in ("sssd", "rest", "trie", "ssd"):
             self.assertTrue(modes[name]["identical"], name)
         # The third prompt is the first one again, whose output has been learned since.
         self.assertGreater(modes["rest"]["acceptance_length"], 1.2)
+
+        report = json.loads(self.succeed("bench", "--prompts", prompts, "--limit", 1, "-n", 4,
+                                         "--modes", "sssd", "--speculation-length", "auto",
+                                         "--json", "-").stdout)
+        self.assertGreaterEqual(report["meta"]["knee_rows"]["sssd"], 1)
 
         verified = json.loads(self.succeed(
             "verify", "--prompts", prompts, "-n", 32, "--modes", "sssd,rest,trie,ssd", "--batches",
