@@ -54,7 +54,7 @@ def header(*cells):
 
 def auto_table(options):
     pairs = {name: pair + ["-n", 160] for name, pair in options.pairs.items()}
-    synthetic = ["--synthetic", "llama-135m", "--draft-synthetic", "draft-12m", "-n", 64,
+    synthetic = ["--synthetic", "llama-135m", "--draft-synthetic", "draft-12m", "-n", 48,
                  "--prompt-tokens", 64]
     pairs["hopeless draft (random weights)"] = synthetic
     pairs["perfect draft (scripted)"] = synthetic + ["--scripted-acceptance", "1,1"]
