@@ -4,10 +4,11 @@
   tools/measure_server.py [PROGRAM] [--rounds N] [--modes ar,ssd] [--concurrency 1,8] [--shape 135m]
 
 Both decode the same prompts with the same limits on the same cores, in turn, N times. tokens/s is
-of decoding (after the first token): of `bench` its tokens_per_s, of the server concurrency over
-mean TPOT, measured by `foretoken bench --server`, the client running beside it. Prints the medians
-and their ratio. `--shape 135m` decodes with random weights of that size in place of the bundled
-model, in mode ar. Nothing else should run on the machine meanwhile.
+of decoding (after the first token), the median over requests on both sides: of `bench` its
+tokens_per_s, of the server concurrency over TPOT, measured by `foretoken bench --server`, the client
+running beside it. Prints the medians of the rounds and of their ratios. `--shape 135m` decodes with
+random weights of that size in place of the bundled model, in mode ar. Nothing else should run on
+the machine meanwhile.
 """
 
 import argparse
@@ -80,7 +81,7 @@ def through_server(program, report, url, mode, concurrency, common):
                  "--requests", 2 * PROMPTS, *common)["load"]
     if load["errors"]:
         raise SystemExit(f"requests failed: {load['errors']}")
-    return concurrency * 1000 / load["tpot_ms"]["mean"]
+    return concurrency * 1000 / load["tpot_ms"]["p50"]
 
 
 def main():
