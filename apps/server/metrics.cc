@@ -113,6 +113,19 @@ void AddTokens(const ServerTotals& totals, const Engine& engine, Families* famil
   families->Begin("rounds_total", "Rounds of sequences: target passes that emitted tokens.",
                   MetricType::Counter);
   by_mode(&ServerTotals::OfMode::rounds);
+  families->Begin(
+      "planned_rounds_total",
+      "Rounds by the mode and lookahead of their plan: in mode auto the planner's choice.",
+      MetricType::Counter);
+  for (const Mode mode : OfferedModes(engine)) {
+    const auto& rounds = totals.planned_rounds[static_cast<std::size_t>(mode)];
+    for (std::size_t lookahead = 0; lookahead < rounds.size(); ++lookahead) {
+      if (rounds[lookahead] == 0) continue;
+      families->Add(
+          static_cast<double>(rounds[lookahead]),
+          {{"mode", std::string(ModeName(mode))}, {"lookahead", std::to_string(lookahead)}});
+    }
+  }
   families->Begin("tokens_by_origin_total",
                   "Emitted tokens by how they came: accepted from a prepared proposal, from a "
                   "fallback's, or the target's own bonus token.",

@@ -30,7 +30,10 @@ double RateWindow::PerSecond(std::int64_t now_ns) const {
 }
 
 void StatsRecorder::AddRound(const RoundRecord& round) {
-  ++totals_.modes[static_cast<std::size_t>(round.plan->mode)].rounds;
+  const auto mode = static_cast<std::size_t>(round.plan->mode);
+  ++totals_.modes[mode].rounds;
+  const int lookahead = round.plan->mode == Mode::kAr ? 0 : round.plan->lookahead;
+  ++totals_.planned_rounds[mode][static_cast<std::size_t>(lookahead)];
   if (round.hit.has_value()) {
     ++totals_.lookups_at[round.accepted];
     if (*round.hit) ++totals_.hits_at[round.accepted];

@@ -42,7 +42,9 @@ TEST(StatsRecorder, RoundsCountByPosition) {
   recorder.AddToken(Mode::kSsd, TokenOrigin::kBonus);
   recorder.Publish(kSecond);
   const ServerTotals totals = recorder.Published();
-  EXPECT_EQ(totals.modes[static_cast<std::size_t>(Mode::kSsd)].rounds, 3);
+  const auto mode = static_cast<std::size_t>(Mode::kSsd);
+  EXPECT_EQ(totals.modes[mode].rounds, 3);
+  EXPECT_EQ(totals.planned_rounds[mode][static_cast<std::size_t>(plan.lookahead)], 3);
   EXPECT_EQ(totals.drafts, 2);
   EXPECT_EQ(totals.draft_tokens, 6);
   EXPECT_EQ(totals.accepted_tokens, 2);
