@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Measures the tables about fan-out, verifiers and mode auto of docs/performance.md, as Markdown.
 
-    tools/measure_saguaro.py PROGRAM auto|temperatures|fanouts|predictions [--stories TARGET DRAFT]
+    tools/measure_saguaro.py PROGRAM auto|temperatures|fanouts|trees|predictions [OPTION]...
 
-Each table takes up to five minutes on two cores. Within a row all modes alternate prompt by prompt
+Each table takes up to ten minutes on two cores. Within a row all modes alternate prompt by prompt
 in one run of `foretoken bench`. Real models are the bundled pair and the one named by --stories.
 """
 
@@ -53,15 +53,17 @@ def header(*cells):
 
 
 def auto_table(options):
-    pairs = {name: pair + ["-n", 160] for name, pair in options.pairs.items()}
-    synthetic = ["--synthetic", "llama-135m", "--draft-synthetic", "draft-12m", "-n", 48,
+    """Long enough that the median prompt comes after `auto` has learned the pair."""
+    pairs = {name: pair + options.stories + ["-n", 160] for name, pair in options.pairs.items()}
+    synthetic = ["--synthetic", "llama-135m", "--draft-synthetic", "draft-12m", "-n", 96,
                  "--prompt-tokens", 64]
     pairs["hopeless draft (random weights)"] = synthetic
     pairs["perfect draft (scripted)"] = synthetic + ["--scripted-acceptance", "1,1"]
     header("pair", "batch", "ar", "ngram", "sd", "ssd", "auto", "auto over the best", "over ar")
     for name, pair in pairs.items():
         for batch in (1, 4, 16):
-            modes = bench(options.program, *pair, "--limit", max(4, batch), "--batch", batch,
+            limit = 64 if name in options.pairs else {1: 6, 4: 12, 16: 32}[batch]
+            modes = bench(options.program, *pair, "--limit", limit, "--batch", batch,
                           "--only-target-cores", "--modes", "ar,ngram,sd,ssd,auto")
             fixed = [speed(modes[mode]) for mode in ("ar", "ngram", "sd", "ssd")]
             own = speed(modes["auto"])
@@ -75,10 +77,10 @@ def temperature_table(options):
     for name, pair in options.pairs.items():
         for verify in ("shared-noise", "rejection"):
             for temperature in (0, 0.3, 0.7, 1, 1.3, 1.5):
-                modes = bench(options.program, *pair, "--limit", 10, "-n", 160, "--temp",
-                              temperature, "--verify", verify, "--modes", "ar,sd,ssd,auto",
-                              "--only-target-cores", "--fanout", "planned", "--fallback", "auto",
-                              "--cache-budget", 21, "-k", 6)
+                modes = bench(options.program, *pair, *options.stories, "--limit", 24, "-n", 160,
+                              "--temp", temperature, "--verify", verify, "--modes",
+                              "ar,sd,ssd,auto", "--only-target-cores", "--fanout", "planned",
+                              "--fallback", "auto", "--cache-budget", 21, "-k", 6)
                 sd, ssd = modes["sd"], modes["ssd"]
                 before, at, _ = hits(ssd)
                 row(name, verify, temperature,
@@ -89,23 +91,42 @@ def temperature_table(options):
 
 
 def fanout_table(options):
+    """Hit rates of caches that are prepared in full: the target waits long enough for that."""
     budget = 21
-    header("pair", "verify", "T", "fan-out", "hits", "k < K", "k = K", "tokens/s ssd")
+    header("pair", "verify", "T", "fan-out", "hits", "k < K", "k = K", "rounds")
     for name, pair in options.pairs.items():
         for verify in ("rejection", "shared-noise"):
             order = ["--cache-order", "probability"] if verify == "rejection" else []
             for temperature in (0.7, 1, 1.3):
                 for fanout in ("uniform", "geometric", "planned"):
-                    ssd = bench(options.program, *pair, "--limit", 16, "-n", 160, "--temp",
-                                temperature, "--verify", verify, *order, "--modes", "ssd", "-k", 6,
-                                "--fanout", fanout, "--cache-budget", budget)["ssd"]
+                    ssd = bench(options.program, *pair, *options.stories, "--limit", 32, "-n", 160,
+                                "--temp", temperature, "--verify", verify, *order, "--modes", "ssd",
+                                "-k", 6, "--fanout", fanout, "--cache-budget", budget,
+                                "--fallback", "jit", "--target-delay-us", 2500)["ssd"]
                     before, at, total = hits(ssd)
                     row(name, verify, temperature, fanout, number(total, 3), number(before),
-                        number(at), number(speed(ssd), 0))
+                        number(at), ssd["rounds"])
+
+
+def tree_table(options):
+    """Acceptance per level of trees under shared noise, beside the hit rate that F = W reaches."""
+    header("pair", "T", "W", "level 1", "level 2", "level 3", "level 4", "tokens/round",
+           "hits k < K at F = W")
+    for name, pair in options.pairs.items():
+        for temperature in (0.7, 1, 1.3):
+            for width in (1, 2, 3):
+                common = [*pair, *options.stories, "--limit", 32, "-n", 160, "--temp", temperature]
+                sd = bench(options.program, *common, "--modes", "sd", "-k", 4, "--tree-width",
+                           width, "--tree-nodes", 63)["sd"]
+                ssd = bench(options.program, *common, "--modes", "ssd", "-k", 4, "--fanout", width,
+                            "--target-delay-us", 2500)["ssd"]
+                levels = sd["acceptance_per_position"]
+                row(name, temperature, width, *(number(level) for level in levels[:4]),
+                    number(sd["acceptance_length"]), number(hits(ssd)[0]))
 
 
 def prediction_table(options):
-    """Ten settings drawn at random: what `plan` says from a calibration, and what bench measures."""
+    """Ten settings at random: what `plan` says from a calibration, and what bench measures."""
     draw = random.Random(options.seed)
     pair = options.pairs["bundled"]
     with tempfile.TemporaryDirectory() as folder:
@@ -139,7 +160,7 @@ def prediction_table(options):
 
 
 TABLES = {"auto": auto_table, "temperatures": temperature_table, "fanouts": fanout_table,
-          "predictions": prediction_table}
+          "trees": tree_table, "predictions": prediction_table}
 
 
 def main():
@@ -147,13 +168,16 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", help="build/run/apps/foretoken/foretoken")
     parser.add_argument("table", choices=TABLES)
-    parser.add_argument("--stories", nargs=2, metavar=("TARGET", "DRAFT"),
+    parser.add_argument("--stories", nargs=2, dest="other", metavar=("TARGET", "DRAFT"),
                         help="another pair of real models")
+    parser.add_argument("--prompts", metavar="FILE",
+                        help="paragraphs that the real pairs continue; else the built-in prompts")
     parser.add_argument("--seed", type=int, default=1, help="of the settings drawn at random")
     options = parser.parse_args()
     options.pairs = {"bundled": []}
-    if options.stories:
-        options.pairs["stories"] = ["--target", options.stories[0], "--draft", options.stories[1]]
+    if options.other:
+        options.pairs["stories"] = ["--target", options.other[0], "--draft", options.other[1]]
+    options.stories = ["--prompts", options.prompts, "--words", 20] if options.prompts else []
     TABLES[options.table](options)
 
 

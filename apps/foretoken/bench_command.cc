@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "bench_report.h"
 #include "bench_server.h"
@@ -33,6 +35,7 @@ struct BenchOptions {
   int prompt_tokens = 256;
   bool only_target_cores = false;
   std::string script;
+  std::int64_t target_delay_us = 0;
   std::string json_path;
   std::string html_path;
   ServerBenchOptions server;
@@ -222,7 +225,13 @@ Result<std::vector<Generation>> Bench::RunGroup(Contestant* contestant,
     requests.push_back(std::move(request));
   }
   contestant->target->pool->Adopt();
-  return GenerationRunner(contestant->engine.get()).Run(std::move(requests), options_.batch);
+  GenerationRunner runner(contestant->engine.get());
+  if (options_.target_delay_us > 0) {
+    runner.set_before_step([delay = std::chrono::microseconds(options_.target_delay_us)] {
+      std::this_thread::sleep_for(delay);
+    });
+  }
+  return runner.Run(std::move(requests), options_.batch);
 }
 
 // No mode may read the answer of another to the same prompt.
@@ -311,6 +320,7 @@ nlohmann::json Bench::Meta() const {
     const int knee = contestant.engine->options().knee_rows;
     if (knee > 0) meta["knee_rows"][contestant.label] = knee;
   }
+  if (options_.target_delay_us > 0) meta["target_delay_us"] = options_.target_delay_us;
   if (script_) {
     meta["scripted_acceptance"] = script_->acceptance;
     meta["scripted_hit"] = script_->hit;
@@ -417,6 +427,13 @@ void AddBenchCommand(CLI::App* app, CommandBody* chosen) {
   AddSpeculationOptions(command, &options->speculation);
   AddDatastoreOptions(command, &options->datastore);
   AddMemoryOptions(command, &options->speculation);
+  command
+      ->add_option("--target-delay-us", options->target_delay_us,
+                   "Hit rates beside a slower target: its passes take this much longer, so that the "
+                   "draft prepares all that the fan-out asks for")
+      ->check(Between(0, 1'000'000))
+      ->type_name("US")
+      ->group("Speculation");
   command
       ->add_option("--scripted-acceptance", options->script,
                    "Timing studies: a token is accepted with probability A and its bonus found "

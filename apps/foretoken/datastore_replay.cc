@@ -61,17 +61,7 @@ class Proposer {
  private:
   void WarmTrie() {
     for (const auto& segment : segments_) {
-      segment->Visit([&]<typename T>(const T* text) {
-        std::vector<Token> document;
-        for (std::uint64_t i = 0; i < segment->parts().entries; ++i) {
-          if (text[i] != kSeparator<T>) {
-            document.push_back(static_cast<Token>(text[i]));
-          } else {
-            trie_.Remember(document);
-            document.clear();
-          }
-        }
-      });
+      segment->VisitDocuments([&](std::span<const Token> document) { trie_.Remember(document); });
     }
   }
 

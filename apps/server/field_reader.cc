@@ -7,6 +7,8 @@
 #include <optional>
 #include <set>
 
+#include "grammar/accepting_sax.h"
+
 namespace foretoken::server {
 namespace {
 
@@ -34,18 +36,11 @@ int DepthOf(std::string_view text) {
 }
 
 // Finds what is wrong with a JSON text: where it is none, or a member that an object has twice.
-class Complaint : public nlohmann::json_sax<Json> {
+class Complaint : public AcceptingSax {
  public:
   std::size_t position = 0;
   std::optional<std::string> repeated;
 
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(number_integer_t) override { return true; }
-  bool number_unsigned(number_unsigned_t) override { return true; }
-  bool number_float(number_float_t, const string_t&) override { return true; }
-  bool string(string_t&) override { return true; }
-  bool binary(binary_t&) override { return true; }
   bool start_object(std::size_t) override {
     names_.emplace_back();
     return true;
@@ -58,8 +53,6 @@ class Complaint : public nlohmann::json_sax<Json> {
     names_.pop_back();
     return true;
   }
-  bool start_array(std::size_t) override { return true; }
-  bool end_array() override { return true; }
   bool parse_error(std::size_t at, const std::string&, const Json::exception&) override {
     position = at;
     return false;

@@ -84,16 +84,8 @@ inline Documents NaiveContinuations(const Documents& documents, const std::vecto
 inline Documents DocumentsOf(const Snapshot& snapshot) {
   Documents documents;
   for (const auto& segment : snapshot.segments) {
-    segment->Visit([&]<typename T>(const T* text) {
-      std::vector<Token> document;
-      for (std::uint64_t i = 0; i < segment->parts().entries; ++i) {
-        if (text[i] != kSeparator<T>) {
-          document.push_back(static_cast<Token>(text[i]));
-        } else {
-          documents.push_back(std::move(document));
-          document = {};
-        }
-      }
+    segment->VisitDocuments([&](std::span<const Token> document) {
+      documents.emplace_back(document.begin(), document.end());
     });
   }
   return documents;

@@ -29,6 +29,33 @@ void CollectBelow(const TokenTree& tree, std::uint32_t node, std::vector<Token>*
   }
 }
 
+void CollectBelow(SampledTree* tree, std::uint32_t node, std::vector<Token>* path, Counts* counts) {
+  struct Child {
+    std::uint32_t node;
+    Token token;
+  };
+  std::vector<Child> children;
+  tree->VisitChildren(node, [&](std::uint32_t child, Token token, std::uint32_t count) {
+    EXPECT_EQ(tree->count(child), count);
+    children.push_back({child, token});
+    path->push_back(token);
+    EXPECT_TRUE(counts->emplace(*path, count).second);
+    path->pop_back();
+  });
+  for (const Child& child : children) {
+    path->push_back(child.token);
+    CollectBelow(tree, child.node, path, counts);
+    path->pop_back();
+  }
+}
+
+Counts CountsOf(SampledTree* tree) {
+  Counts counts;
+  std::vector<Token> path;
+  CollectBelow(tree, 0, &path, &counts);
+  return counts;
+}
+
 Counts CountsOf(const TokenTree& tree) {
   Counts counts;
   std::vector<Token> path;
@@ -174,9 +201,10 @@ TEST(Sampler, CountsAllContinuationsOfRarePrefixes) {
           }
         }
       }
-      const TokenTree& tree = sampler.Sample(segments, context, 6);
-      ASSERT_EQ(CountsOf(tree), expected);
-      EXPECT_EQ(tree.node(0).count, samples);
+      SampledTree& tree = sampler.Sample(segments, context, 6);
+      ASSERT_EQ(CountsOf(&tree), expected);
+      EXPECT_EQ(CountsOf(&tree), expected);  // The tree is built now.
+      EXPECT_EQ(tree.count(0), samples);
     }
   }
 }
@@ -188,21 +216,24 @@ TEST(Sampler, SamplesAtRegularIntervals) {
   for (int i = 0; i < 300; ++i) documents.push_back({5, i < 100 ? 1 : 9, 2});
   const auto segments = BuildSegments({documents}, 10);
   ContinuationSampler sampler;
-  const TokenTree& tree = sampler.Sample(segments, std::vector<Token>{5}, 2);
-  EXPECT_EQ(tree.node(0).count, 100U);
-  EXPECT_EQ(tree.node(tree.Find(0, 1)).count, 33U);
-  EXPECT_EQ(tree.node(tree.Find(0, 9)).count, 67U);
+  SampledTree& tree = sampler.Sample(segments, std::vector<Token>{5}, 2);
+  EXPECT_EQ(tree.count(0), 100U);
+  const Counts expected = {{{1}, 33}, {{1, 2}, 33}, {{9}, 67}, {{9, 2}, 67}};
+  EXPECT_EQ(CountsOf(&tree), expected);
 }
 
 TEST(Sampler, EdgeCases) {
   const auto segments = BuildSegments({{{1, 2}}, {}}, 10);
   ContinuationSampler sampler;
-  EXPECT_EQ(sampler.Sample(segments, {}, 5).size(), 1U);
-  EXPECT_EQ(sampler.Sample({}, std::vector<Token>{1}, 5).size(), 1U);
-  EXPECT_EQ(sampler.Sample(segments, std::vector<Token>{7}, 5).size(), 1U);
+  const auto continuations = [&](SegmentList list, std::vector<Token> context) {
+    return CountsOf(&sampler.Sample(list, context, 5));
+  };
+  EXPECT_EQ(continuations(segments, {}), Counts{});
+  EXPECT_EQ(continuations({}, {1}), Counts{});
+  EXPECT_EQ(continuations(segments, {7}), Counts{});
   // At a document's end there is nothing to propose.
-  EXPECT_EQ(sampler.Sample(segments, std::vector<Token>{2}, 5).size(), 1U);
-  EXPECT_EQ(sampler.Sample(segments, std::vector<Token>{1}, 5).size(), 2U);
+  EXPECT_EQ(continuations(segments, {2}), Counts{});
+  EXPECT_EQ(continuations(segments, {1}), (Counts{{{2}, 1}}));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "datastore/sampler.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <numeric>
 
 namespace foretoken {
@@ -25,34 +26,32 @@ void SplitBudget(std::span<const std::uint32_t> sizes, std::uint32_t budget,
   }
 }
 
-const TokenTree& ContinuationSampler::Sample(SegmentList segments, std::span<const Token> context,
-                                             int branch_length) {
-  const int longest = PrepareSearch(segments, context, limits_.longest_prefix);
-  int samples = 0;
-  for (int length = longest; length >= 1 && samples < limits_.enough; --length) {
-    samples += SamplePrefix(segments, length, branch_length);
+SampledTree& ContinuationSampler::Sample(SegmentList segments, std::span<const Token> context,
+                                         int branch_length) {
+  const int longest = PrepareSearch(segments, context, limits_.longest_prefix, branch_length);
+  const auto enough = static_cast<std::uint32_t>(limits_.enough);
+  for (int length = longest; length >= 1 && tree_.count(0) < enough; --length) {
+    SamplePrefix(segments, length);
   }
   return tree_;
 }
 
 // Empties the tree and finds the prefixes of up to `longest` tokens; returns how long they can be.
 int ContinuationSampler::PrepareSearch(SegmentList segments, std::span<const Token> context,
-                                       int longest) {
-  tree_.Clear();
-  path_.clear();
-  nodes_.clear();
+                                       int longest, int branch_length) {
   const auto tokens = static_cast<int>(std::min<std::size_t>(context.size(), kSortDepth));
   longest = std::min(longest, tokens);
-  if (segments.empty() || longest == 0) return 0;
-  search_.Find(segments, context, longest);
+  if (segments.empty()) longest = 0;
+  tree_.Clear(longest == 0 ? 0 : segments[0]->token_bytes(), branch_length);
+  if (longest > 0) search_.Find(segments, context, longest);
   return longest;
 }
 
-const TokenTree& ContinuationSampler::TakeFirst(SegmentList segments,
-                                                std::span<const Token> context, int longest,
-                                                int shortest, int most, int branch_length) {
-  longest = PrepareSearch(segments, context, longest);
-  for (int length = longest; length >= shortest; --length) {
+SampledTree& ContinuationSampler::TakeFirst(SegmentList segments, std::span<const Token> context,
+                                            int longest, int shortest, int most,
+                                            int branch_length) {
+  longest = PrepareSearch(segments, context, longest, branch_length);
+  for (int length = longest; length >= shortest && tree_.count(0) == 0; --length) {
     draws_.clear();
     for (std::size_t s = 0; s < segments.size(); ++s) {
       const SuffixRange range = search_.range(length, s);
@@ -61,14 +60,12 @@ const TokenTree& ContinuationSampler::TakeFirst(SegmentList segments,
         draws_.push_back({segments[s].get(), range.begin + i});
       }
     }
-    if (draws_.empty()) continue;
-    InsertDraws(segments, length, branch_length);
-    break;
+    AddDraws(length);
   }
   return tree_;
 }
 
-int ContinuationSampler::SamplePrefix(SegmentList segments, int length, int branch_length) {
+void ContinuationSampler::SamplePrefix(SegmentList segments, int length) {
   sizes_.clear();
   for (std::size_t s = 0; s < segments.size(); ++s) {
     sizes_.push_back(search_.range(length, s).size());
@@ -78,16 +75,7 @@ int ContinuationSampler::SamplePrefix(SegmentList segments, int length, int bran
   for (std::size_t s = 0; s < segments.size(); ++s) {
     DrawFrom(*segments[s], search_.range(length, s), shares_[s].count);
   }
-  if (!draws_.empty()) InsertDraws(segments, length, branch_length);
-  return static_cast<int>(draws_.size());
-}
-
-void ContinuationSampler::InsertDraws(SegmentList segments, int length, int branch_length) {
-  if (segments[0]->token_bytes() == 2) {
-    InsertDrawsOf<std::uint16_t>(length, branch_length);
-  } else {
-    InsertDrawsOf<std::uint32_t>(length, branch_length);
-  }
+  AddDraws(length);
 }
 
 // k = `count` of the c suffixes of the range: lo + floor(i (c - 1) / (k - 1) + 1/2), i < k.
@@ -102,41 +90,15 @@ void ContinuationSampler::DrawFrom(const Segment& segment, SuffixRange range, st
   }
 }
 
-template <typename T>
-void ContinuationSampler::InsertDrawsOf(int length, int branch_length) {
-  const auto text_of = [length](const Draw& draw) {
-    return static_cast<const T*>(draw.segment->parts().text) + draw.suffix + length;
-  };
-  for (Draw& draw : draws_) {
-    draw.suffix = draw.segment->parts().suffixes[draw.suffix];
-    __builtin_prefetch(text_of(draw));
-    __builtin_prefetch(text_of(draw) + branch_length - 1);
-  }
-  std::array<Token, 64> path;
-  const int most = std::min(branch_length, static_cast<int>(path.size()));
+void ContinuationSampler::AddDraws(int length) {
   for (const Draw& draw : draws_) {
-    const T* text = text_of(draw);
-    int tokens = 0;
-    // Behind the last entry lie kSortDepth separators.
-    while (tokens < most && text[tokens] != kSeparator<T>) {
-      path[tokens] = static_cast<Token>(text[tokens]);
-      ++tokens;
-    }
-    Insert(std::span(path).first(static_cast<std::size_t>(tokens)));
-  }
-}
-
-// Neighbours in the order of suffixes share most of their path: that part needs no search.
-void ContinuationSampler::Insert(std::span<const Token> path) {
-  tree_.Count(0);
-  std::size_t i = 0;
-  while (i < std::min(path.size(), path_.size()) && path[i] == path_[i]) tree_.Count(nodes_[i++]);
-  path_.resize(i);
-  nodes_.resize(i);
-  for (; i < path.size(); ++i) {
-    nodes_.push_back(tree_.FindOrAdd(i == 0 ? 0 : nodes_.back(), path[i]));
-    path_.push_back(path[i]);
-    tree_.Count(nodes_.back());
+    const SegmentParts& parts = draw.segment->parts();
+    const auto entry =
+        static_cast<std::size_t>(parts.suffixes[draw.suffix]) + static_cast<std::size_t>(length);
+    const auto bytes = static_cast<std::size_t>(draw.segment->token_bytes());
+    const void* text = static_cast<const std::byte*>(parts.text) + bytes * entry;
+    __builtin_prefetch(text);
+    tree_.Add(text);
   }
 }
 

@@ -1,13 +1,12 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "base/types.h"
+#include "datastore/sampled_tree.h"
 #include "datastore/segment_search.h"
-#include "datastore/token_tree.h"
 
 namespace foretoken {
 
@@ -31,43 +30,39 @@ struct SamplingLimits {
 };
 
 /// Algorithm 2 of the SSSD paper: continuations of the end of a context, sampled at regular
-/// intervals from the sorted suffixes and gathered in a tree with counts. Scratch for one thread;
+/// intervals from the sorted suffixes and counted in a tree. Scratch for one thread;
 /// allocates nothing in steady state.
 class ContinuationSampler {
  public:
   explicit ContinuationSampler(const SamplingLimits& limits = {}) : limits_(limits) {}
 
   /// The tree of continuations of up to `branch_length` tokens; the root counts all samples. Valid
-  /// until the next call. An empty context has none.
-  const TokenTree& Sample(SegmentList segments, std::span<const Token> context, int branch_length);
+  /// until the next call and as long as the segments are. An empty context has none.
+  SampledTree& Sample(SegmentList segments, std::span<const Token> context, int branch_length);
 
   /// REST's way, for comparison: of the longest prefix that occurs, of `longest` to `shortest`
   /// tokens, the first `most` continuations in their order.
-  const TokenTree& TakeFirst(SegmentList segments, std::span<const Token> context, int longest,
-                             int shortest, int most, int branch_length);
+  SampledTree& TakeFirst(SegmentList segments, std::span<const Token> context, int longest,
+                         int shortest, int most, int branch_length);
 
  private:
   struct Draw {
     const Segment* segment;
-    std::uint32_t suffix;  // Its index, then its position in the text.
+    std::uint32_t suffix;  // Its index.
   };
 
-  int PrepareSearch(SegmentList segments, std::span<const Token> context, int longest);
-  int SamplePrefix(SegmentList segments, int length, int branch_length);
-  void InsertDraws(SegmentList segments, int length, int branch_length);
+  int PrepareSearch(SegmentList segments, std::span<const Token> context, int longest,
+                    int branch_length);
+  void SamplePrefix(SegmentList segments, int length);
+  void AddDraws(int length);
   void DrawFrom(const Segment& segment, SuffixRange range, std::uint32_t count);
-  template <typename T>
-  void InsertDrawsOf(int length, int branch_length);
-  void Insert(std::span<const Token> path);
 
   SamplingLimits limits_;
   SegmentSearch search_;
-  TokenTree tree_;
+  SampledTree tree_;
   std::vector<std::uint32_t> sizes_;
   std::vector<BudgetShare> shares_;
   std::vector<Draw> draws_;
-  std::vector<Token> path_;           // Inserted last,
-  std::vector<std::uint32_t> nodes_;  // and its nodes.
 };
 
 }  // namespace foretoken

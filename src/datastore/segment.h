@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "base/types.h"
 #include "datastore/token_text.h"
@@ -46,6 +47,23 @@ class Segment {
   decltype(auto) Visit(Visitor&& visit) const {
     return token_bytes() == 2 ? visit(static_cast<const std::uint16_t*>(parts_.text))
                               : visit(static_cast<const std::uint32_t*>(parts_.text));
+  }
+
+  /// Calls `visit` with the documents in order, each as std::span<const Token> that lasts as long
+  /// as the call.
+  template <typename Visitor>
+  void VisitDocuments(Visitor&& visit) const {
+    Visit([&]<typename T>(const T* text) {
+      std::vector<Token> document;
+      for (std::uint64_t i = 0; i < parts_.entries; ++i) {
+        if (text[i] != kSeparator<T>) {
+          document.push_back(static_cast<Token>(text[i]));
+        } else {
+          visit(std::span<const Token>(document));
+          document.clear();
+        }
+      }
+    });
   }
 
   /// Appends the documents of this segment to `text`, of the same vocabulary.

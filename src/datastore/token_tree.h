@@ -27,6 +27,16 @@ class TokenTree {
   /// Nodes, the root among them.
   std::size_t size() const { return used_; }
 
+  std::uint32_t count(std::uint32_t index) const { return nodes_[index].count; }
+  /// Calls visit(child, token, count of the child) for every child of a node.
+  template <typename Visitor>
+  void VisitChildren(std::uint32_t parent, Visitor&& visit) const {
+    for (std::uint32_t child = nodes_[parent].first_child; child != 0;
+         child = nodes_[child].next_sibling) {
+      visit(child, nodes_[child].token, nodes_[child].count);
+    }
+  }
+
   /// The child of `parent` that carries `token`, or 0.
   std::uint32_t Find(std::uint32_t parent, Token token) const;
   /// The same; added with count 0 where it was missing.

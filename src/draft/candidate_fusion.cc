@@ -26,17 +26,18 @@ bool CandidateFusion::Later(const Candidate& a, const Candidate& b) {
 // parent into its probability.
 void CandidateFusion::AppendChildren(const CandidateSource& source, const Candidate& parent,
                                      double factor) {
-  const TokenTree& tree = *source.tree;
-  const TokenTree::Node& node = tree.node(parent.node);
-  for (std::uint32_t child = node.first_child; child != 0; child = tree.node(child).next_sibling) {
-    const TokenTree::Node& next = tree.node(child);
-    queue_.push_back({.probability = factor * next.count / node.count,
-                      .depth = static_cast<std::int16_t>(parent.depth + 1),
-                      .source = parent.source,
-                      .token = next.token,
-                      .node = child,
-                      .parent = parent.parent});
-  }
+  const auto append = [&](auto* tree) {
+    const std::uint32_t all = tree->count(parent.node);
+    tree->VisitChildren(parent.node, [&](std::uint32_t child, Token token, std::uint32_t count) {
+      queue_.push_back({.probability = factor * count / all,
+                        .depth = static_cast<std::int16_t>(parent.depth + 1),
+                        .source = parent.source,
+                        .token = token,
+                        .node = child,
+                        .parent = parent.parent});
+    });
+  };
+  std::visit(append, source.tree);
 }
 
 void CandidateFusion::Fuse(std::span<const CandidateSource> sources, int most, Proposal* proposal) {

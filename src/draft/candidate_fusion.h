@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <span>
+#include <variant>
 #include <vector>
 
+#include "datastore/sampled_tree.h"
 #include "datastore/token_tree.h"
 #include "speculation/proposal.h"
 
@@ -11,7 +13,7 @@ namespace foretoken {
 
 /// Candidates below one node of a counted tree, and how far their frequencies are believed.
 struct CandidateSource {
-  const TokenTree* tree = nullptr;
+  std::variant<const TokenTree*, SampledTree*> tree;
   std::uint32_t node = 0;
   double scale = 1;     ///< Of a child's frequency.
   double discount = 1;  ///< Of every further level.

@@ -21,9 +21,8 @@ void RestDrafter::Propose(std::span<DraftContext> contexts) {
 void RestDrafter::Propose(SegmentList segments, std::span<const Token> context, int lookahead,
                           Proposal* proposal) {
   proposal->Clear();
-  const TokenTree& tree = sampler_.TakeFirst(segments, context, kLongestPrefix, kShortestPrefix,
-                                             kMatches, kBranchLength);
-  if (tree.size() == 1) return;
+  SampledTree& tree = sampler_.TakeFirst(segments, context, kLongestPrefix, kShortestPrefix,
+                                         kMatches, kBranchLength);
   // With neither scale nor discount a node's probability is its share of all continuations.
   const CandidateSource source = {&tree, 0, 1.0, 1.0};
   fusion_.Fuse(std::span(&source, 1), lookahead, proposal);

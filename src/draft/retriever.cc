@@ -18,8 +18,8 @@ void Retriever::Propose(const InputTrie* input, SegmentList segments,
   proposal->Clear();
   if (speculation_length < 2) return;
   sources_.clear();
-  const TokenTree& stored = sampler_.Sample(segments, context, BranchLength(speculation_length));
-  if (stored.size() > 1) sources_.push_back({&stored, 0, 1.0, DiscountOf(kLongestMatch)});
+  SampledTree& stored = sampler_.Sample(segments, context, BranchLength(speculation_length));
+  sources_.push_back({&stored, 0, 1.0, DiscountOf(kLongestMatch)});
   for (int match = kLongestMatch; input != nullptr && match >= 1; --match) {
     const std::uint32_t node = input->Suffix(match);
     if (node == 0) continue;

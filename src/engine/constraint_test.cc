@@ -100,6 +100,8 @@ struct Case {
   std::int64_t delay_us = 0;
 };
 
+void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
+
 class Constrained : public testing::TestWithParam<Case> {};
 
 TEST_P(Constrained, EveryTokenEqualsAr) {

@@ -154,8 +154,12 @@ Status Engine::Impl::Validate(const Request& request) const {
     return InvalidInput(
         "ignoring end of sequence does not go with a grammar, which says where the text ends");
   }
-  FT_RETURN_IF_ERROR(ValidatePlan(CompletePlan(request.plan.value_or(options_.plan))));
+  FT_RETURN_IF_ERROR(ValidatePlan(PlanOf(request)));
   return ValidateSamplingParams(request.sampling, vocabulary);
+}
+
+SpeculationPlan Engine::Impl::PlanOf(const Request& request) const {
+  return CompletePlan(request.plan.value_or(options_.plan));
 }
 
 bool Engine::Impl::Offers(Mode mode) const {
@@ -211,7 +215,7 @@ Status Engine::Impl::ValidatePlan(const SpeculationPlan& plan) const {
 Result<SequenceId> Engine::Impl::Submit(Request request) {
   FT_CHECK(request.listener != nullptr);
   FT_RETURN_IF_ERROR(Validate(request));
-  const SpeculationPlan plan = CompletePlan(request.plan.value_or(options_.plan));
+  const SpeculationPlan plan = PlanOf(request);
   if (unfinished_.load() >= options_.max_batch + options_.max_waiting) {
     return Error{
         ErrorCode::kUnavailable,
@@ -328,10 +332,10 @@ void Engine::Impl::AdmitWaiting() {
 }
 
 void Engine::Impl::FollowPlan(Sequence* sequence) {
-  sequence->speculated = sequence->speculated || sequence->plan.mode != Mode::kAr;
   const bool wanted = sequence->plan.mode == Mode::kSsd;
-  if (sequence->opened == wanted) return;
-  if (!wanted) return EndSpeculation(sequence);
+  if (sequence->opened && !wanted) EndSpeculation(sequence);
+  sequence->speculated = sequence->speculated || sequence->plan.mode != Mode::kAr;
+  if (sequence->opened || !wanted) return;
   sequence->opened = true;
   speculator_->Open(Describe(*sequence));
 }

@@ -46,6 +46,7 @@ class Engine::Impl {
 
  private:
   // engine.cc: who is there.
+  SpeculationPlan PlanOf(const Request& request) const;  // Complete.
   void TakeInbox();
   Sequence* Find(SequenceId id) const;
   void AdmitWaiting();

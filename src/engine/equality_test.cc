@@ -83,6 +83,8 @@ struct Case {
   std::int64_t delay_us = 0;
 };
 
+void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
+
 class Equality : public testing::TestWithParam<Case> {};
 
 TEST_P(Equality, EveryTokenEqualsAr) {
@@ -260,6 +262,28 @@ TEST(EqualityUnder, ChangingPlans) {
     EXPECT_EQ(collector.outputs[ids[i]].tokens, Truth(setting)[i]);
   }
   EXPECT_TRUE(engine.CheckIdle().ok());
+}
+
+// What the new mode's drafter holds of a sequence is freed even where the round in which SSD gave
+// way was its last.
+TEST(Engine, ForgetsASequenceThatEndsAsItsModeChanges) {
+  const std::vector<Mode> modes = {Mode::kSsd, Mode::kSd};
+  const auto engine = MakeEngine(modes, {.max_batch = 1}, BundledTarget(), BundledDraft());
+  ASSERT_TRUE(engine.ok());
+  Collector collector;
+  for (int i = 0; i < 3; ++i) {
+    Request request{.prompt = StoryPrompts()[0],
+                    .stop = kStop,
+                    .plan = SpeculationPlan{.mode = Mode::kSsd},
+                    .listener = &collector};
+    const SequenceId id = *(*engine)->Submit(std::move(request));
+    for (int step = 0; step < 4; ++step) ASSERT_TRUE((*engine)->Step());
+    ASSERT_TRUE((*engine)->ChangePlan(id, {.mode = Mode::kSd}).ok());
+    (*engine)->Step();
+    (*engine)->Cancel(id);
+    (*engine)->RunUntilIdle();
+  }
+  EXPECT_TRUE((*engine)->CheckIdle().ok());
 }
 
 TEST(Engine, RefusesPlansItCannotFollow) {

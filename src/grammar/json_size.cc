@@ -2,28 +2,20 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+#include "grammar/accepting_sax.h"
 
 namespace foretoken {
 namespace {
 
-using Json = nlohmann::json;
-
-class SizeCheck : public nlohmann::json_sax<Json> {
+class SizeCheck : public AcceptingSax {
  public:
   SizeCheck(std::size_t depth, int members) : max_depth_(depth), max_members_(members) {}
 
   const std::string& complaint() const { return complaint_; }
 
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(number_integer_t) override { return true; }
-  bool number_unsigned(number_unsigned_t) override { return true; }
-  bool number_float(number_float_t, const string_t&) override { return true; }
-  bool string(string_t&) override { return true; }
-  bool binary(binary_t&) override { return true; }
   bool start_object(std::size_t) override { return Open(); }
   bool end_object() override { return Close(); }
   bool start_array(std::size_t) override { return Open(); }
@@ -33,9 +25,6 @@ class SizeCheck : public nlohmann::json_sax<Json> {
       complaint_ = fmt::format("an object of the schema has more than {} members", max_members_);
     }
     return complaint_.empty();
-  }
-  bool parse_error(std::size_t, const std::string&, const Json::exception&) override {
-    return false;
   }
 
  private:
@@ -59,7 +48,7 @@ class SizeCheck : public nlohmann::json_sax<Json> {
 
 Status CheckJsonSize(std::string_view text, int depth, int members) {
   SizeCheck check(static_cast<std::size_t>(depth), members);
-  Json::sax_parse(text, &check);
+  nlohmann::json::sax_parse(text, &check);
   if (check.complaint().empty()) return {};
   return InvalidInput(check.complaint());
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "base/check.h"
 
@@ -15,40 +16,35 @@ constexpr double kOutlier = 3;
 // A row count's own ratio counts fully beside the mean of all from about this many samples on.
 constexpr double kRatioPrior = 4;
 
+FadingSum Sum(std::span<const FadingSum> parts) {
+  FadingSum total;
+  for (const FadingSum& part : parts) {
+    total.sum += part.sum;
+    total.weight += part.weight;
+  }
+  return total;
+}
+
 }  // namespace
 
 void AcceptanceEstimate::Add(int proposed, int accepted) {
   const int last = std::min({proposed, accepted + 1, ProposerModel::kMaxPositions});
-  for (int k = 0; k < last; ++k) {
-    positions_[k].trials += 1;
-    positions_[k].accepted += k < accepted ? 1 : 0;
-  }
+  for (int k = 0; k < last; ++k) accepted_[k].Add(k < accepted ? 1 : 0);
 }
 
 void AcceptanceEstimate::Fade(double keep) {
-  for (Position& position : positions_) {
-    position.trials *= keep;
-    position.accepted *= keep;
-  }
+  for (FadingSum& position : accepted_) position.Fade(keep);
 }
 
-double AcceptanceEstimate::trials() const {
-  double trials = 0;
-  for (const Position& position : positions_) trials += position.trials;
-  return trials;
-}
+FadingSum AcceptanceEstimate::Total() const { return Sum(accepted_); }
 
-double AcceptanceEstimate::mean() const {
-  double accepted = prior_ * kPriorTrials;
-  for (const Position& position : positions_) accepted += position.accepted;
-  return accepted / (kPriorTrials + trials());
-}
+double AcceptanceEstimate::mean() const { return Total().MeanWith(prior_, kPriorTrials); }
 
 StaticVector<double, ProposerModel::kMaxPositions> AcceptanceEstimate::Curve(double tilt) const {
   StaticVector<double, ProposerModel::kMaxPositions> curve;
   double value = mean();
-  for (const Position& position : positions_) {
-    value = (kPriorTrials * value + position.accepted) / (kPriorTrials + position.trials);
+  for (const FadingSum& position : accepted_) {
+    value = position.MeanWith(value, kPriorTrials);
     curve.push_back(std::clamp(value * tilt, 0.0, kMostAcceptance));
   }
   return curve;
@@ -56,58 +52,51 @@ StaticVector<double, ProposerModel::kMaxPositions> AcceptanceEstimate::Curve(dou
 
 void HitEstimate::Add(int fanout, bool hit) {
   if (fanout == 0) return;  // Nothing was prepared there, so nothing is learned.
-  expected_misses_ += prior_.Miss(fanout);
-  misses_ += hit ? 0 : 1;
+  misses_.weight += prior_.Miss(fanout);
+  misses_.sum += hit ? 0 : 1;
 }
 
-void HitEstimate::Fade(double keep) {
-  expected_misses_ *= keep;
-  misses_ *= keep;
-}
+void HitEstimate::Fade(double keep) { misses_.Fade(keep); }
 
 HitCurve HitEstimate::Curve() const {
   PowerLaw law = prior_;
-  law.c *= (kPriorMisses + misses_) / (kPriorMisses + expected_misses_);
+  law.c *= misses_.MeanWith(1, kPriorMisses);
   return HitCurve::FromPowerLaw(law);
 }
 
-void TimeEstimate::Add(double rows, double context, double us) {
+std::size_t TimeEstimate::Nearest(double rows) const {
   FT_CHECK(!measured_.rows().empty());
+  const auto distance = [&](int point) { return std::max(rows / point, point / rows); };
+  const auto nearest = std::ranges::min_element(measured_.rows(), {}, distance);
+  return static_cast<std::size_t>(nearest - measured_.rows().begin());
+}
+
+void TimeEstimate::Add(double rows, double context, double us) {
+  const std::size_t nearest = Nearest(rows);
   const double expected = measured_.us(rows, context);
-  if (expected <= 0) return;
-  std::size_t nearest = 0;
-  const auto distance = [&](std::size_t i) {
-    return std::abs(std::log(rows / measured_.rows()[i]));
-  };
-  for (std::size_t i = 1; i < measured_.rows().size(); ++i) {
-    if (distance(i) < distance(nearest)) nearest = i;
-  }
-  ratios_[nearest].sum += std::min(us / expected, kOutlier);
-  ratios_[nearest].weight += 1;
+  if (expected > 0) ratios_[nearest].Add(std::min(us / expected, kOutlier));
 }
 
 void TimeEstimate::Fade(double keep) {
-  for (Ratio& ratio : ratios_) {
-    ratio.sum *= keep;
-    ratio.weight *= keep;
-  }
+  for (FadingSum& ratio : ratios_) ratio.Fade(keep);
 }
 
-double TimeEstimate::samples() const {
-  double samples = 0;
-  for (const Ratio& ratio : ratios_) samples += ratio.weight;
-  return samples;
+FadingSum TimeEstimate::Total() const { return Sum(ratios_); }
+
+double TimeEstimate::Correction(std::size_t point) const {
+  return ratios_[point].MeanWith(Total().MeanWith(1, kRatioPrior), kRatioPrior);
+}
+
+double TimeEstimate::us(double rows, double context) const {
+  return Correction(Nearest(rows)) * measured_.us(rows, context);
 }
 
 TimeTable TimeEstimate::Table() const {
-  double sum = kRatioPrior;
-  for (const Ratio& ratio : ratios_) sum += ratio.sum;
-  const double mean = sum / (kRatioPrior + samples());
   const auto& rows = measured_.rows();
   const auto& contexts = measured_.contexts();
   std::array<double, TimeTable::kMaxRowPoints * TimeTable::kMaxContextPoints> us{};
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const double own = (kRatioPrior * mean + ratios_[i].sum) / (kRatioPrior + ratios_[i].weight);
+    const double own = Correction(i);
     for (std::size_t j = 0; j < contexts.size(); ++j) {
       us[i * contexts.size() + j] = own * measured_.us(rows[i], contexts[j]);
     }

@@ -6,30 +6,41 @@
 
 namespace foretoken {
 
-/// A mean learned from samples, begun by a prior that counts as `prior_weight` samples. Samples
-/// fade, the prior does not: what is no longer observed drifts back to it, which is how a mode that
-/// once did badly comes to be tried again.
+/// A weighted sum of samples that fade.
+struct FadingSum {
+  double sum = 0;
+  double weight = 0;  ///< Samples seen and not yet faded.
+
+  void Add(double sample, double sample_weight = 1) {
+    sum += sample_weight * sample;
+    weight += sample_weight;
+  }
+  void Fade(double keep) {
+    sum *= keep;
+    weight *= keep;
+  }
+  /// The samples' mean, where `prior` counts as `prior_weight` samples more. It does not fade: what
+  /// is no longer observed drifts back to it, which is how a mode that once did badly comes to be
+  /// tried again.
+  double MeanWith(double prior, double prior_weight) const {
+    return (prior * prior_weight + sum) / (prior_weight + weight);
+  }
+};
+
+/// A mean learned from samples that fade, and the prior that it begins with.
 class FadingMean {
  public:
   FadingMean(double prior, double prior_weight) : prior_(prior), prior_weight_(prior_weight) {}
 
-  void Add(double sample, double weight = 1) {
-    sum_ += weight * sample;
-    weight_ += weight;
-  }
-  void Fade(double keep) {
-    sum_ *= keep;
-    weight_ *= keep;
-  }
-  double value() const { return (prior_ * prior_weight_ + sum_) / (prior_weight_ + weight_); }
-  /// Samples seen and not yet faded.
-  double weight() const { return weight_; }
+  void Add(double sample, double weight = 1) { samples_.Add(sample, weight); }
+  void Fade(double keep) { samples_.Fade(keep); }
+  double value() const { return samples_.MeanWith(prior_, prior_weight_); }
+  double weight() const { return samples_.weight; }
 
  private:
   double prior_;
   double prior_weight_;
-  double sum_ = 0;
-  double weight_ = 0;
+  FadingSum samples_;
 };
 
 /// Acceptance per position of one kind of proposal, over all sequences. A position that is rarely
@@ -44,17 +55,15 @@ class AcceptanceEstimate {
 
   /// Mean over all positions seen.
   double mean() const;
-  double trials() const;
+  double trials() const { return Total().weight; }
   /// The curve, every value multiplied by `tilt` (a sequence's own deviation).
   StaticVector<double, ProposerModel::kMaxPositions> Curve(double tilt) const;
 
  private:
-  struct Position {
-    double trials = 0;
-    double accepted = 0;
-  };
+  FadingSum Total() const;
+
   double prior_;
-  std::array<Position, ProposerModel::kMaxPositions> positions_{};
+  std::array<FadingSum, ProposerModel::kMaxPositions> accepted_{};
 };
 
 /// The miss rate of the speculation cache at one kind of node: a power law whose c follows what is
@@ -69,8 +78,7 @@ class HitEstimate {
 
  private:
   PowerLaw prior_;
-  double expected_misses_ = 0;
-  double misses_ = 0;
+  FadingSum misses_;  // Weighed by how many the prior expected.
 };
 
 /// Times of a model's passes: a measured table, corrected as passes are seen.
@@ -82,16 +90,18 @@ class TimeEstimate {
   /// held up by something else and counts as thrice.
   void Add(double rows, double context, double us);
   void Fade(double keep);
-  double samples() const;
+  double samples() const { return Total().weight; }
+  /// The time expected of a pass.
+  double us(double rows, double context) const;
   TimeTable Table() const;
 
  private:
-  struct Ratio {
-    double sum = 0;
-    double weight = 0;
-  };
+  FadingSum Total() const;
+  std::size_t Nearest(double rows) const;  // The measured row count.
+  double Correction(std::size_t point) const;
+
   TimeTable measured_;
-  std::array<Ratio, TimeTable::kMaxRowPoints> ratios_{};
+  std::array<FadingSum, TimeTable::kMaxRowPoints> ratios_{};  // Of seen to expected times.
 };
 
 }  // namespace foretoken

@@ -1,6 +1,7 @@
 #include "planner/online_planner.h"
 
 #include <algorithm>
+#include <bit>
 #include <ctime>
 
 #include "base/check.h"
@@ -9,9 +10,14 @@
 namespace foretoken {
 namespace {
 
-// Estimates halve in about this many observations.
+// What is observed halves in some 500 observations. What is not drifts back to its prior in some
+// 2,000 rounds: a mode that lost is then tried again for about 16 rounds, which must cost little.
 constexpr double kKeepProposal = 0.9985;
 constexpr double kKeepPass = 0.998;
+constexpr double kKeepUnobserved = 0.9996;
+// A wait or a pass this many times as long as expected was held up by something else, and would
+// speak against its mode for long: on a virtual machine one of 50 us may take 4 ms.
+constexpr double kOutlier = 3;
 // A sequence's own acceptance: the last few dozen tokens, beside the mean of all.
 constexpr double kKeepSequence = 0.98;
 constexpr double kSequencePrior = 24;
@@ -19,8 +25,11 @@ constexpr double kSequencePrior = 24;
 constexpr double kCorrectionPrior = 48;
 constexpr double kLeastCorrection = 0.25;
 constexpr double kMostCorrection = 2.0;
-// Planning may take this share of the time, but the first looks of a sequence come early.
+// Planning may take this share of the time. The first looks of a sequence and of a mode come early
+// as long as all looks took less than another share and this time.
 constexpr double kPlanningShare = 0.002;
+constexpr double kEarlyShare = 0.004;
+constexpr double kEarlyUs = 2000;
 constexpr int kFirstLooks = 128;
 constexpr int kFirstLookahead = 4;
 constexpr int kFirstFanout = 3;
@@ -93,40 +102,55 @@ OnlinePlanner::Source* OnlinePlanner::SourceOf(ProposalSource source) {
   return nullptr;
 }
 
+void OnlinePlanner::Source::Fade(double keep) {
+  acceptance.Fade(keep);
+  partial.Fade(keep);
+  full.Fade(keep);
+  coverage.Fade(keep);
+}
+
+void OnlinePlanner::Progress::Fade(double keep) {
+  tokens *= keep;
+  us *= keep;
+  predicted_tokens *= keep;
+}
+
+// The round's time without what held it up from outside.
+double OnlinePlanner::UsualRoundUs(const PassObservation& pass) const {
+  const double expected = target_.us(pass.rows, pass.context);
+  const double drafting = pass.lookahead * draft_on_target_.us(pass.sequences, pass.context);
+  return std::min(pass.pass_us, kOutlier * expected) +
+         std::min(pass.wait_us, kOutlier * std::max(expected, drafting)) +
+         std::min(pass.host_us, kOutlier * host_us_.value() + expected);
+}
+
 void OnlinePlanner::ObservePass(const PassObservation& pass) {
-  const double round_us = pass.pass_us + pass.wait_us + pass.host_us;
-  now_us_ += round_us;
+  now_us_ += pass.pass_us + pass.wait_us + pass.host_us;
+  const double round_us = UsualRoundUs(pass);
   target_.Fade(kKeepPass);
   const bool idle_known = target_.samples() >= kIdleSamples;
   if (!pass.draft_busy) {
     target_.Add(pass.rows, pass.context, pass.pass_us);
   } else if (idle_known) {
     contention_.Fade(kKeepPass);
-    const double idle = target_.Table().us(pass.rows, pass.context);
+    const double idle = target_.us(pass.rows, pass.context);
     contention_.Add(std::clamp(pass.pass_us / idle, 0.9, 3.0));
   } else {
     target_.Add(pass.rows, pass.context, pass.pass_us / contention_.value());
   }
   host_us_.Fade(kKeepPass);
-  host_us_.Add(std::min(pass.host_us, 3 * host_us_.value() + 100));
+  host_us_.Add(std::min(pass.host_us, kOutlier * host_us_.value() + 10));
   if (!pass.mode.has_value()) return;
   if (pass.mode == Mode::kSd && pass.lookahead > 0) {
     draft_on_target_.Fade(kKeepPass);
     draft_on_target_.Add(pass.sequences, pass.context, pass.wait_us / pass.lookahead);
   }
   Progress& progress = progress_[static_cast<std::size_t>(*pass.mode)];
+  for (Progress& any : progress_) any.Fade(&any == &progress ? kKeepPass : kKeepUnobserved);
   ++progress.rounds;
-  progress.tokens = kKeepPass * progress.tokens + pass.tokens;
-  progress.us = kKeepPass * progress.us + round_us;
-  progress.predicted_tokens =
-      kKeepPass * progress.predicted_tokens + pass.predicted * round_us / 1e6;
-  // Other modes' records fade too, so that they count as less sure.
-  for (Progress& other : progress_) {
-    if (&other == &progress) continue;
-    other.tokens *= kKeepPass;
-    other.us *= kKeepPass;
-    other.predicted_tokens *= kKeepPass;
-  }
+  progress.tokens += pass.tokens;
+  progress.us += round_us;
+  progress.predicted_tokens += pass.predicted * round_us / 1e6;
 }
 
 void OnlinePlanner::ObserveProposal(const ProposalObservation& proposal,
@@ -134,10 +158,12 @@ void OnlinePlanner::ObserveProposal(const ProposalObservation& proposal,
   ++sequence->rounds;
   sequence->trials *= kKeepProposal;
   sequence->accepted *= kKeepProposal;
-  FadeAll();
+  Source* source = SourceOf(proposal.source);
+  for (Source* any : {&draft_, &ngram_, &retrieval_, &random_}) {
+    any->Fade(any == source ? kKeepProposal : kKeepUnobserved);
+  }
   if (proposal.mode == Mode::kNgram) ngram_.coverage.Add(proposal.proposed > 0 ? 1 : 0);
   if (proposal.mode == Mode::kSssd) retrieval_.coverage.Add(proposal.proposed > 0 ? 1 : 0);
-  Source* source = SourceOf(proposal.source);
   if (source != nullptr && proposal.proposed > 0) {
     source->acceptance.Add(proposal.proposed, proposal.accepted);
     if (source == &draft_) {
@@ -153,15 +179,6 @@ void OnlinePlanner::ObserveProposal(const ProposalObservation& proposal,
     Source& verified = source != nullptr ? *source : draft_;
     const bool full = proposal.accepted == proposal.proposed;
     (full ? verified.full : verified.partial).Add(proposal.fanout, *proposal.hit);
-  }
-}
-
-void OnlinePlanner::FadeAll() {
-  for (Source* source : {&draft_, &ngram_, &retrieval_, &random_}) {
-    source->acceptance.Fade(kKeepProposal);
-    source->partial.Fade(kKeepProposal);
-    source->full.Fade(kKeepProposal);
-    source->coverage.Fade(kKeepProposal);
   }
 }
 
@@ -208,8 +225,11 @@ SpeculationPlan OnlinePlanner::Start(const CostModel& model) const {
   return PlanSsd(model, K, budget, limits.fallbacks[0]);
 }
 
-// The best of a few plans of each mode, then uphill.
+// What was planned last, or else the best of a few plans of each mode; then uphill.
 RankedPlan OnlinePlanner::Climb(const CostModel& model, const Workload& load) const {
+  if (last_auto_plan_.has_value() && CanPredict(model, *last_auto_plan_)) {
+    return {*last_auto_plan_, Predict(model, *last_auto_plan_, load)};
+  }
   RankedPlan ranked{.plan = Start(model), .prediction = {}};
   for (int step = 0; step < 4; ++step) {
     const RankedPlan better = ImprovePlan(model, settings_.limits, load, ranked.plan);
@@ -251,13 +271,18 @@ SpeculationPlan OnlinePlanner::FirstPlan(const SpeculationPlan& wanted, const Wo
   sequence->predicted = ranked.prediction.tokens_per_second /
                         model.correction[static_cast<std::size_t>(ranked.plan.mode)];
   Reshape(model, wanted, &ranked.plan);
+  if (wanted.mode == Mode::kAuto) last_auto_plan_ = ranked.plan;
   return ranked.plan;
 }
 
-bool OnlinePlanner::TimeForAnotherLook(const SequenceEstimate& sequence) const {
-  const bool early = sequence.rounds <= kFirstLooks &&
-                     (sequence.rounds & (sequence.rounds - 1)) == 0 && sequence.rounds >= 4;
-  return early || now_us_ >= next_look_us_;
+// A look that is due is one at every sequence of the round: they share passes, so that a mode pays
+// or not for all of them, and only rounds of one mode teach how fast it is.
+bool OnlinePlanner::TimeForAnotherLook(const SequenceEstimate& sequence) {
+  if (now_us_ >= next_look_us_) looked_us_ = now_us_;
+  if (now_us_ == looked_us_) return true;
+  const auto rounds = static_cast<unsigned>(sequence.rounds);
+  return rounds >= 4 && rounds <= kFirstLooks && std::has_single_bit(rounds) &&
+         replan_us_ < kEarlyUs + kEarlyShare * now_us_;
 }
 
 SpeculationPlan OnlinePlanner::Replan(const SpeculationPlan& current, const Workload& load,
@@ -281,10 +306,11 @@ SpeculationPlan OnlinePlanner::Replan(const SpeculationPlan& current, const Work
     sequence->rounds = 0;  // A new mode is looked at early and often.
   }
   Reshape(model, wanted, &plan);
+  if (wanted.mode == Mode::kAuto) last_auto_plan_ = plan;
   ++replans_;
   const double took_us = ThreadUs() - start_us;
   replan_us_ += took_us;
-  next_look_us_ = now_us_ + took_us / kPlanningShare;
+  next_look_us_ = std::max(now_us_, next_look_us_) + took_us / kPlanningShare;
   return plan;
 }
 

@@ -100,23 +100,27 @@ class OnlinePlanner {
     HitEstimate full{{.c = 0.35, .r = 0.7}};
     FadingMean coverage{0.5, 8};
     double us = 0;
+
+    void Fade(double keep);
   };
   struct Progress {
     double tokens = 0;
     double us = 0;
     double predicted_tokens = 0;
     std::int64_t rounds = 0;
+
+    void Fade(double keep);
   };
   Source* SourceOf(ProposalSource source);
   double Correction(Mode mode) const;
-  bool TimeForAnotherLook(const SequenceEstimate& sequence) const;
+  bool TimeForAnotherLook(const SequenceEstimate& sequence);
   SpeculationPlan Start(const CostModel& model) const;
   RankedPlan Climb(const CostModel& model, const Workload& load) const;
   RankedPlan FillIn(const CostModel& model, const SpeculationPlan& wanted,
                     const Workload& load) const;
   void Reshape(const CostModel& model, const SpeculationPlan& wanted, SpeculationPlan* plan) const;
   static ProposerModel Describe(const Source& source, double tilt);
-  void FadeAll();
+  double UsualRoundUs(const PassObservation& pass) const;
 
   PlannerSettings settings_;
   CostModel prior_;
@@ -131,6 +135,8 @@ class OnlinePlanner {
   std::array<Progress, kModes> progress_{};
   double now_us_ = 0;  // Decoding time observed so far.
   double next_look_us_ = 0;
+  double looked_us_ = -1;                          // The time of the last look that was due.
+  std::optional<SpeculationPlan> last_auto_plan_;  // Of whichever sequence of mode auto.
   double replan_us_ = 0;
   std::int64_t replans_ = 0;
   std::int64_t switches_ = 0;

@@ -7,8 +7,6 @@ On the bundled models. What needs Chromium is skipped where that is not installe
 
 import json
 import pathlib
-import re
-import signal
 import subprocess
 import sys
 import tempfile
@@ -18,28 +16,19 @@ import urllib.request
 import chromium
 import fake_server
 
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "server"))
+from serving import Serving, ServerTest  # The folder beside this one.
+
 PROGRAM = ""
 SHOTS = pathlib.Path()
 START_SECONDS = 120
 
 
-class ServeTest(unittest.TestCase):
+class ServeTest(ServerTest):
     @classmethod
     def setUpClass(cls):
-        cls.server = subprocess.Popen([PROGRAM, "serve", "--port", "0"], stdout=subprocess.PIPE,
-                                      stderr=subprocess.STDOUT, text=True)
-        for line in cls.server.stdout:
-            found = re.search(r"http://[\d.]+:\d+", line)
-            if found:
-                cls.url = found.group() + "/"
-                return
-        raise RuntimeError("foretoken serve ended without saying where it listens")
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.send_signal(signal.SIGTERM)
-        cls.server.wait(60)
-        cls.server.stdout.close()
+        cls.server = Serving(PROGRAM)
+        cls.url = f"http://127.0.0.1:{cls.server.port}/"
 
     def test_every_file_is_served_as_it_is_in_the_source(self):
         for file in fake_server.PAGE.iterdir():

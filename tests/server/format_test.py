@@ -7,7 +7,7 @@ import threading
 import time
 import unittest
 
-from serving import Serving, events
+from serving import Serving, ServerTest, events
 
 PROGRAM = ""
 MODES = ("ar", "ngram", "sd", "ssd", "sssd", "auto")
@@ -31,21 +31,10 @@ def large_schema(properties):
         for i in range(properties)}}
 
 
-class Formats(unittest.TestCase):
+class Formats(ServerTest):
     @classmethod
     def setUpClass(cls):
         cls.server = Serving(PROGRAM, "-np", 8, "--modes", ",".join(MODES))
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.wait_idle()
-        if cls.server.end() != 0:
-            raise AssertionError(cls.server.errors)
-
-    def succeed(self, answer):
-        status, _, body = answer
-        self.assertEqual(status, 200, body)
-        return body
 
     def chat(self, **fields):
         return self.succeed(self.server.chat("Who is Lily?", **{"max_tokens": 200, **fields}))

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import time
+import unittest
 
 
 class Serving:
@@ -93,6 +94,21 @@ class Serving:
             if time.monotonic() > deadline:
                 raise AssertionError(f"the engine is not idle: {stats}")
             time.sleep(0.02)
+
+
+class ServerTest(unittest.TestCase):
+    """Tests that share one server, which setUpClass starts as `cls.server`."""
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.wait_idle()
+        if cls.server.end() != 0:
+            raise AssertionError(cls.server.errors)
+
+    def succeed(self, answer):
+        status, _, body = answer
+        self.assertEqual(status, 200, body)
+        return body
 
 
 def events(response):
