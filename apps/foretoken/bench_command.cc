@@ -428,9 +428,10 @@ void AddBenchCommand(CLI::App* app, CommandBody* chosen) {
   AddDatastoreOptions(command, &options->datastore);
   AddMemoryOptions(command, &options->speculation);
   command
-      ->add_option("--target-delay-us", options->target_delay_us,
-                   "Hit rates beside a slower target: its passes take this much longer, so that the "
-                   "draft prepares all that the fan-out asks for")
+      ->add_option(
+          "--target-delay-us", options->target_delay_us,
+          "Hit rates beside a slower target: its passes take this much longer, so that the "
+          "draft prepares all that the fan-out asks for")
       ->check(Between(0, 1'000'000))
       ->type_name("US")
       ->group("Speculation");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <numeric>
 
 #include "base/clock.h"
@@ -9,7 +10,10 @@
 namespace foretoken {
 namespace {
 
+// Passes at a point: fewer where one takes long, and then is about as long every time.
 constexpr int kPasses = 5;
+constexpr int kSlowPasses = 3;
+constexpr std::int64_t kSlowNs = 1'000'000;
 
 // A pass over `rows` consecutive positions from `context` on; what the KV holds does not matter.
 void FillBatch(int rows, int context, const std::vector<std::int32_t>& blocks,
@@ -30,13 +34,25 @@ void FillBatch(int rows, int context, const std::vector<std::int32_t>& blocks,
 double MedianUs(LlamaModel& model, const ForwardBatch& batch, KvStore& kv) {
   std::array<std::int64_t, kPasses> times;
   model.Forward(batch, kv);
-  for (std::int64_t& time : times) {
+  int passes = kPasses;
+  for (int i = 0; i < passes; ++i) {
     const std::int64_t start = NowNs();
     model.Forward(batch, kv);
-    time = NowNs() - start;
+    times[i] = NowNs() - start;
+    if (times[0] > kSlowNs) passes = kSlowPasses;
   }
-  std::nth_element(times.begin(), times.begin() + kPasses / 2, times.end());
-  return static_cast<double>(times[kPasses / 2]) / 1e3;
+  const auto median = times.begin() + passes / 2;
+  std::nth_element(times.begin(), median, times.begin() + passes);
+  return static_cast<double>(*median) / 1e3;
+}
+
+// Powers of two first, which say most where time allows no more.
+std::vector<std::size_t> OrderOfRows(std::span<const int> rows) {
+  std::vector<std::size_t> order(rows.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_partition(
+      order, [&](std::size_t i) { return std::has_single_bit(static_cast<unsigned>(rows[i])); });
+  return order;
 }
 
 }  // namespace
@@ -53,23 +69,27 @@ PassTimes MeasurePassTimes(LlamaModel& model, std::span<const int> rows,
   ForwardBatch batch;
   const std::int64_t deadline = NowNs() + budget_ns;
 
+  std::vector<std::size_t> measured = OrderOfRows(rows);
   std::vector<std::vector<double>> columns;  // [context][row]
   PassTimes times;
   for (const int context : contexts) {
-    if (!columns.empty() && (context > limit || NowNs() > deadline)) break;
-    std::vector<double> column;
-    const std::size_t wanted = columns.empty() ? rows.size() : columns[0].size();
-    for (std::size_t i = 0; i < wanted; ++i) {
-      if (i > 0 && NowNs() > deadline) break;
+    const bool first = columns.empty();
+    if (!first && (context > limit || NowNs() > deadline)) break;
+    std::vector<double> column(rows.size());
+    std::size_t done = 0;
+    while (done < measured.size() && (done == 0 || NowNs() <= deadline)) {
+      const std::size_t i = measured[done++];
       FillBatch(rows[i], std::min(context, longest), blocks, &batch);
-      column.push_back(MedianUs(model, batch, kv));
+      column[i] = MedianUs(model, batch, kv);
     }
-    if (!columns.empty() && column.size() < wanted) break;
+    if (!first && done < measured.size()) break;
+    measured.resize(done);
     columns.push_back(std::move(column));
     times.contexts.push_back(context);
   }
-  times.rows.assign(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(columns[0].size()));
-  for (std::size_t i = 0; i < times.rows.size(); ++i) {
+  std::ranges::sort(measured);
+  for (const std::size_t i : measured) {
+    times.rows.push_back(rows[i]);
     for (const auto& column : columns) times.us.push_back(column[i]);
   }
   return times;

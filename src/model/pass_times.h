@@ -17,8 +17,9 @@ struct PassTimes {
 };
 
 /// Measures medians of a few passes at every point, `rows` and `contexts` ascending; contexts
-/// beyond the model's are left out. Stops at about `budget_ns`: the largest contexts, then the
-/// largest row counts are then left out, never the first of either. Uses KV memory of its own.
+/// beyond the model's are left out. Stops at about `budget_ns`: the largest contexts are then left
+/// out, then row counts that are no powers of two, then the largest; never the first of either.
+/// Uses KV memory of its own.
 PassTimes MeasurePassTimes(LlamaModel& model, std::span<const int> rows,
                            std::span<const int> contexts, std::int64_t budget_ns);
 

@@ -16,35 +16,22 @@ constexpr double kOutlier = 3;
 // A row count's own ratio counts fully beside the mean of all from about this many samples on.
 constexpr double kRatioPrior = 4;
 
-FadingSum Sum(std::span<const FadingSum> parts) {
-  FadingSum total;
-  for (const FadingSum& part : parts) {
-    total.sum += part.sum;
-    total.weight += part.weight;
-  }
-  return total;
-}
-
 }  // namespace
 
 void AcceptanceEstimate::Add(int proposed, int accepted) {
   const int last = std::min({proposed, accepted + 1, ProposerModel::kMaxPositions});
-  for (int k = 0; k < last; ++k) accepted_[k].Add(k < accepted ? 1 : 0);
+  for (int k = 0; k < last; ++k) accepted_.Add(k, k < accepted ? 1 : 0);
 }
 
-void AcceptanceEstimate::Fade(double keep) {
-  for (FadingSum& position : accepted_) position.Fade(keep);
-}
+void AcceptanceEstimate::Fade(double keep) { accepted_.Fade(keep); }
 
-FadingSum AcceptanceEstimate::Total() const { return Sum(accepted_); }
-
-double AcceptanceEstimate::mean() const { return Total().MeanWith(prior_, kPriorTrials); }
+double AcceptanceEstimate::mean() const { return accepted_.Total().MeanWith(prior_, kPriorTrials); }
 
 StaticVector<double, ProposerModel::kMaxPositions> AcceptanceEstimate::Curve(double tilt) const {
   StaticVector<double, ProposerModel::kMaxPositions> curve;
   double value = mean();
-  for (const FadingSum& position : accepted_) {
-    value = position.MeanWith(value, kPriorTrials);
+  for (std::size_t k = 0; k < ProposerModel::kMaxPositions; ++k) {
+    value = accepted_[k].MeanWith(value, kPriorTrials);
     curve.push_back(std::clamp(value * tilt, 0.0, kMostAcceptance));
   }
   return curve;
@@ -64,27 +51,28 @@ HitCurve HitEstimate::Curve() const {
   return HitCurve::FromPowerLaw(law);
 }
 
+// By ratio. Without divisions: this is asked several times a round, which may take 50 us.
 std::size_t TimeEstimate::Nearest(double rows) const {
-  FT_CHECK(!measured_.rows().empty());
-  const auto distance = [&](int point) { return std::max(rows / point, point / rows); };
-  const auto nearest = std::ranges::min_element(measured_.rows(), {}, distance);
-  return static_cast<std::size_t>(nearest - measured_.rows().begin());
+  const auto& points = measured_.rows();
+  FT_CHECK(!points.empty());
+  std::size_t nearest = 0;
+  while (nearest + 1 < points.size() &&
+         rows * rows > static_cast<double>(points[nearest]) * points[nearest + 1]) {
+    ++nearest;
+  }
+  return nearest;
 }
 
 void TimeEstimate::Add(double rows, double context, double us) {
   const std::size_t nearest = Nearest(rows);
   const double expected = measured_.us(rows, context);
-  if (expected > 0) ratios_[nearest].Add(std::min(us / expected, kOutlier));
+  if (expected > 0) ratios_.Add(nearest, std::min(us / expected, kOutlier));
 }
 
-void TimeEstimate::Fade(double keep) {
-  for (FadingSum& ratio : ratios_) ratio.Fade(keep);
-}
-
-FadingSum TimeEstimate::Total() const { return Sum(ratios_); }
+void TimeEstimate::Fade(double keep) { ratios_.Fade(keep); }
 
 double TimeEstimate::Correction(std::size_t point) const {
-  return ratios_[point].MeanWith(Total().MeanWith(1, kRatioPrior), kRatioPrior);
+  return ratios_[point].MeanWith(ratios_.Total().MeanWith(1, kRatioPrior), kRatioPrior);
 }
 
 double TimeEstimate::us(double rows, double context) const {

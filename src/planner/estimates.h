@@ -27,6 +27,35 @@ struct FadingSum {
   }
 };
 
+/// Several such sums that fade together, in constant time.
+template <std::size_t N>
+class FadingSums {
+ public:
+  void Add(std::size_t index, double sample) { sums_[index].Add(sample, unit_); }
+  void Fade(double keep) {
+    unit_ /= keep;  // In place of making all the others less, what is to come counts more.
+    if (unit_ < kLargest) return;
+    for (FadingSum& sum : sums_) sum.Fade(1 / unit_);
+    unit_ = 1;
+  }
+  FadingSum operator[](std::size_t index) const { return InUnits(sums_[index]); }
+  FadingSum Total() const {
+    FadingSum total;
+    for (const FadingSum& part : sums_) {
+      total.sum += part.sum;
+      total.weight += part.weight;
+    }
+    return InUnits(total);
+  }
+
+ private:
+  static constexpr double kLargest = 1e12;
+  FadingSum InUnits(FadingSum sum) const { return {sum.sum / unit_, sum.weight / unit_}; }
+
+  std::array<FadingSum, N> sums_{};
+  double unit_ = 1;  // What a sample counts now.
+};
+
 /// A mean learned from samples that fade, and the prior that it begins with.
 class FadingMean {
  public:
@@ -55,15 +84,13 @@ class AcceptanceEstimate {
 
   /// Mean over all positions seen.
   double mean() const;
-  double trials() const { return Total().weight; }
+  double trials() const { return accepted_.Total().weight; }
   /// The curve, every value multiplied by `tilt` (a sequence's own deviation).
   StaticVector<double, ProposerModel::kMaxPositions> Curve(double tilt) const;
 
  private:
-  FadingSum Total() const;
-
   double prior_;
-  std::array<FadingSum, ProposerModel::kMaxPositions> accepted_{};
+  FadingSums<ProposerModel::kMaxPositions> accepted_;  // By position.
 };
 
 /// The miss rate of the speculation cache at one kind of node: a power law whose c follows what is
@@ -90,18 +117,17 @@ class TimeEstimate {
   /// held up by something else and counts as thrice.
   void Add(double rows, double context, double us);
   void Fade(double keep);
-  double samples() const { return Total().weight; }
+  double samples() const { return ratios_.Total().weight; }
   /// The time expected of a pass.
   double us(double rows, double context) const;
   TimeTable Table() const;
 
  private:
-  FadingSum Total() const;
   std::size_t Nearest(double rows) const;  // The measured row count.
   double Correction(std::size_t point) const;
 
   TimeTable measured_;
-  std::array<FadingSum, TimeTable::kMaxRowPoints> ratios_{};  // Of seen to expected times.
+  FadingSums<TimeTable::kMaxRowPoints> ratios_;  // Of seen to expected times.
 };
 
 }  // namespace foretoken

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <ctime>
+#include <utility>
 
 #include "base/check.h"
 #include "planner/fanout_solver.h"
@@ -15,9 +16,9 @@ namespace {
 constexpr double kKeepProposal = 0.9985;
 constexpr double kKeepPass = 0.998;
 constexpr double kKeepUnobserved = 0.9996;
-// A wait or a pass this many times as long as expected was held up by something else, and would
-// speak against its mode for long: on a virtual machine one of 50 us may take 4 ms.
-constexpr double kOutlier = 3;
+// A wait this many times as long as expected was held up by something else: on a virtual machine
+// one of 50 us may take 4 ms.
+constexpr double kOutlier = 2;
 // A sequence's own acceptance: the last few dozen tokens, beside the mean of all.
 constexpr double kKeepSequence = 0.98;
 constexpr double kSequencePrior = 24;
@@ -25,12 +26,11 @@ constexpr double kSequencePrior = 24;
 constexpr double kCorrectionPrior = 48;
 constexpr double kLeastCorrection = 0.25;
 constexpr double kMostCorrection = 2.0;
-// Planning may take this share of the time. The first looks of a sequence and of a mode come early
-// as long as all looks took less than another share and this time.
-constexpr double kPlanningShare = 0.002;
-constexpr double kEarlyShare = 0.004;
-constexpr double kEarlyUs = 2000;
+// Planning may take this share of the time. After a change of mode looks come early, and at the
+// first sequences' begin: a wrong mode costs more than they do.
+constexpr double kPlanningShare = 0.0025;
 constexpr int kFirstLooks = 128;
+constexpr std::int64_t kLooksWhileYoung = 16;
 constexpr int kFirstLookahead = 4;
 constexpr int kFirstFanout = 3;
 // What a change must promise: changing costs, and predictions err.
@@ -54,6 +54,11 @@ double ThreadUs() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) / 1e3;
+}
+
+// Batches of 1, 2, 3 to 4, 5 to 8 ... sequences, 129 and more.
+int LevelOf(const Workload& load) {
+  return std::min(static_cast<int>(std::bit_width(static_cast<unsigned>(load.batch - 1))), 8);
 }
 
 template <typename Items, typename Item>
@@ -115,12 +120,16 @@ void OnlinePlanner::Progress::Fade(double keep) {
   predicted_tokens *= keep;
 }
 
-// The round's time without what held it up from outside.
+// The round's time if the pass took what is expected of it. How much longer it did says nothing
+// about its mode: the estimated times follow it, for all modes. (When that counted too, every
+// slower second of the machine made the mode of that second look slow for long.)
 double OnlinePlanner::UsualRoundUs(const PassObservation& pass) const {
-  const double expected = target_.us(pass.rows, pass.context);
-  const double drafting = pass.lookahead * draft_on_target_.us(pass.sequences, pass.context);
-  return std::min(pass.pass_us, kOutlier * expected) +
-         std::min(pass.wait_us, kOutlier * std::max(expected, drafting)) +
+  const double busy = pass.draft_busy ? contention_.value() : 1;
+  const double expected = busy * target_.us(pass.rows, pass.context);
+  const double drafting = pass.mode == Mode::kSd
+                              ? pass.lookahead * draft_on_target_.us(pass.sequences, pass.context)
+                              : 0;
+  return expected + std::min(pass.wait_us, kOutlier * std::max(expected, drafting)) +
          std::min(pass.host_us, kOutlier * host_us_.value() + expected);
 }
 
@@ -225,11 +234,8 @@ SpeculationPlan OnlinePlanner::Start(const CostModel& model) const {
   return PlanSsd(model, K, budget, limits.fallbacks[0]);
 }
 
-// What was planned last, or else the best of a few plans of each mode; then uphill.
+// The best of a few plans of each mode, then uphill.
 RankedPlan OnlinePlanner::Climb(const CostModel& model, const Workload& load) const {
-  if (last_auto_plan_.has_value() && CanPredict(model, *last_auto_plan_)) {
-    return {*last_auto_plan_, Predict(model, *last_auto_plan_, load)};
-  }
   RankedPlan ranked{.plan = Start(model), .prediction = {}};
   for (int step = 0; step < 4; ++step) {
     const RankedPlan better = ImprovePlan(model, settings_.limits, load, ranked.plan);
@@ -266,36 +272,66 @@ SpeculationPlan OnlinePlanner::FirstPlan(const SpeculationPlan& wanted, const Wo
                                          SequenceEstimate* sequence) {
   FT_CHECK(wanted.open());
   sequence->wanted = wanted;
+  if (replans_ >= kLooksWhileYoung) sequence->rounds = kFirstLooks;  // No early looks.
   const CostModel model = Model(*sequence);
-  RankedPlan ranked = wanted.mode == Mode::kAuto ? Climb(model, load) : FillIn(model, wanted, load);
+  RankedPlan ranked;
+  if (wanted.mode != Mode::kAuto) {
+    ranked = FillIn(model, wanted, load);
+  } else if (const auto& last = LastPlan(load); last.has_value()) {
+    ranked = {*last, Predict(model, *last, load)};
+  } else {
+    ranked = Climb(model, load);
+  }
   sequence->predicted = ranked.prediction.tokens_per_second /
                         model.correction[static_cast<std::size_t>(ranked.plan.mode)];
   Reshape(model, wanted, &ranked.plan);
-  if (wanted.mode == Mode::kAuto) last_auto_plan_ = ranked.plan;
+  if (wanted.mode == Mode::kAuto) LastPlan(load) = ranked.plan;
   return ranked.plan;
 }
 
 // A look that is due is one at every sequence of the round: they share passes, so that a mode pays
 // or not for all of them, and only rounds of one mode teach how fast it is.
-bool OnlinePlanner::TimeForAnotherLook(const SequenceEstimate& sequence) {
-  if (now_us_ >= next_look_us_) looked_us_ = now_us_;
+bool OnlinePlanner::TimeForAnotherLook(const SequenceEstimate& sequence, const Workload& load) {
+  if (const int level = LevelOf(load); level != level_) {
+    level_ = level;
+    level_us_ = now_us_;
+  }
+  if (now_us_ >= next_look_us_ || now_us_ == level_us_) looked_us_ = now_us_;
   if (now_us_ == looked_us_) return true;
   const auto rounds = static_cast<unsigned>(sequence.rounds);
-  return rounds >= 4 && rounds <= kFirstLooks && std::has_single_bit(rounds) &&
-         replan_us_ < kEarlyUs + kEarlyShare * now_us_;
+  return rounds >= 4 && rounds <= kFirstLooks && std::has_single_bit(rounds);
+}
+
+std::optional<SpeculationPlan>& OnlinePlanner::LastPlan(const Workload& load) {
+  return last_plans_[static_cast<std::size_t>(LevelOf(load))];
+}
+
+// Of the sequences of a round the first looks at the neighbours of its plan; for the others there
+// is only the question whether what it chose is better for them too. (A look around each took 2.4
+// ms at a batch of 4.) Where the batch has just grown or shrunk, the question is whether what was
+// chosen for its size the last time is better.
+RankedPlan OnlinePlanner::LookAround(const CostModel& model, const SpeculationPlan& current,
+                                     const Prediction& now, const Workload& load) {
+  const std::optional<SpeculationPlan>& last = LastPlan(load);
+  const bool follows = now_us_ == level_us_ || now_us_ == looked_around_us_;
+  if (!follows || !last.has_value()) {
+    looked_around_us_ = now_us_;
+    return ImprovePlan(model, settings_.limits, load, current);
+  }
+  if (*last == current) return {current, now};
+  return {*last, Predict(model, *last, load)};
 }
 
 SpeculationPlan OnlinePlanner::Replan(const SpeculationPlan& current, const Workload& load,
                                       SequenceEstimate* sequence) {
-  if (!TimeForAnotherLook(*sequence)) return current;
+  if (!TimeForAnotherLook(*sequence, load)) return current;
   const double start_us = ThreadUs();
   const CostModel model = Model(*sequence);
   SpeculationPlan plan = current;
   const SpeculationPlan& wanted = sequence->wanted;
   const Prediction now = Predict(model, current, load);
-  const RankedPlan best = wanted.mode == Mode::kAuto
-                              ? ImprovePlan(model, settings_.limits, load, current)
-                              : FillIn(model, wanted, load);
+  const RankedPlan best = wanted.mode == Mode::kAuto ? LookAround(model, current, now, load)
+                                                     : FillIn(model, wanted, load);
   const double gain = best.plan.mode != current.mode ? kModeGain : kPlanGain;
   const bool change = best.prediction.tokens_per_second > gain * now.tokens_per_second;
   if (change) plan = best.plan;
@@ -306,11 +342,13 @@ SpeculationPlan OnlinePlanner::Replan(const SpeculationPlan& current, const Work
     sequence->rounds = 0;  // A new mode is looked at early and often.
   }
   Reshape(model, wanted, &plan);
-  if (wanted.mode == Mode::kAuto) last_auto_plan_ = plan;
+  if (wanted.mode == Mode::kAuto) LastPlan(load) = plan;
   ++replans_;
   const double took_us = ThreadUs() - start_us;
   replan_us_ += took_us;
-  next_look_us_ = std::max(now_us_, next_look_us_) + took_us / kPlanningShare;
+  if (now_us_ == looked_us_) {
+    next_look_us_ = std::max(now_us_, next_look_us_) + took_us / kPlanningShare;
+  }
   return plan;
 }
 

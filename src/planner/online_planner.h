@@ -113,11 +113,14 @@ class OnlinePlanner {
   };
   Source* SourceOf(ProposalSource source);
   double Correction(Mode mode) const;
-  bool TimeForAnotherLook(const SequenceEstimate& sequence);
+  bool TimeForAnotherLook(const SequenceEstimate& sequence, const Workload& load);
   SpeculationPlan Start(const CostModel& model) const;
   RankedPlan Climb(const CostModel& model, const Workload& load) const;
   RankedPlan FillIn(const CostModel& model, const SpeculationPlan& wanted,
                     const Workload& load) const;
+  std::optional<SpeculationPlan>& LastPlan(const Workload& load);
+  RankedPlan LookAround(const CostModel& model, const SpeculationPlan& current,
+                        const Prediction& now, const Workload& load);
   void Reshape(const CostModel& model, const SpeculationPlan& wanted, SpeculationPlan* plan) const;
   static ProposerModel Describe(const Source& source, double tilt);
   double UsualRoundUs(const PassObservation& pass) const;
@@ -135,8 +138,13 @@ class OnlinePlanner {
   std::array<Progress, kModes> progress_{};
   double now_us_ = 0;  // Decoding time observed so far.
   double next_look_us_ = 0;
-  double looked_us_ = -1;                          // The time of the last look that was due.
-  std::optional<SpeculationPlan> last_auto_plan_;  // Of whichever sequence of mode auto.
+  // When: the first sequence of a round looked around; a look was due; the batch came to its level.
+  double looked_around_us_ = -1;
+  double looked_us_ = -1;
+  double level_us_ = -1;
+  int level_ = -1;
+  // What was chosen last in mode auto, for batches of 1, 2, 4, 8 ... sequences.
+  std::array<std::optional<SpeculationPlan>, 9> last_plans_;
   double replan_us_ = 0;
   std::int64_t replans_ = 0;
   std::int64_t switches_ = 0;
