@@ -74,6 +74,7 @@ json ModeJson(const SetResult& set, const ModeResult& mode, const BenchContext& 
       {"requests", mode.outputs.size()},
       {"output_tokens", total.output_tokens},
       {"tokens_per_s", {{"median", figures.median}, {"p25", figures.p25}, {"p75", figures.p75}}},
+      {"full_batch_tokens_per_s", Quantile(mode.full_batch_rates, 0.5)},
       {"ttft_ms", Quantiles(mode.ttft_ns, kNsPerMs)},
       {"itl_ms", std::move(itl)},
       {"round_gap_ms", Quantiles(mode.burst_gaps_ns, kNsPerMs)},
@@ -117,6 +118,24 @@ json ModeJson(const SetResult& set, const ModeResult& mode, const BenchContext& 
                          {"p99", mode.engine.hit_gap.Quantile(0.99) / kNsPerUs}};
   }
   return out;
+}
+
+// Tokens/s of a group from its last first token to its first end: what a batch that is kept full
+// does. 0 where that is no time.
+double FullBatchRate(const std::vector<Generation>& group) {
+  std::int64_t begin = group.front().stats.first_token_ns;
+  std::int64_t end = group.front().stats.finished_ns;
+  for (const Generation& generation : group) {
+    begin = std::max(begin, generation.stats.first_token_ns);
+    end = std::min(end, generation.stats.finished_ns);
+  }
+  int tokens = 0;
+  for (const Generation& generation : group) {
+    for (const Generation::Burst& burst : generation.bursts) {
+      if (burst.time_ns > begin && burst.time_ns <= end) tokens += burst.tokens;
+    }
+  }
+  return end <= begin ? 0 : tokens * 1e9 / static_cast<double>(end - begin);
 }
 
 // What mode auto did since its engine began, a line for each mode it used.
@@ -193,6 +212,7 @@ void ModeResult::Add(const std::vector<Generation>& group) {
     mean_context += (context - mean_context) / static_cast<double>(outputs.size() + 1);
     outputs.push_back(generation.tokens);
   }
+  full_batch_rates.push_back(FullBatchRate(group));
   tokens_per_second.push_back(
       decoded == 0 || last <= first ? 0 : decoded * 1e9 / static_cast<double>(last - first));
 }
@@ -251,6 +271,8 @@ json Definitions() {
       {"tokens_per_s",
        "emitted tokens after the first, over the time from the first token to the last; with a "
        "batch, of all its requests together; quantiles over prompts (batches)"},
+      {"full_batch_tokens_per_s",
+       "the same from when all requests of a batch decode to when the first of them ends; median"},
       {"ttft_ms", "from submission to the first token, prefill included"},
       {"itl_ms",
        "one value per token: tokens of a round come together, so the gap between two rounds is "

@@ -19,6 +19,7 @@ struct ModeResult {
   Mode mode = Mode::kAr;
   std::vector<std::vector<Token>> outputs;  ///< Per prompt, for the comparison with AR.
   std::vector<double> tokens_per_second;    ///< Per group, decoding only; 0: a single token.
+  std::vector<double> full_batch_rates;     ///< The same while the whole group was decoding.
   std::vector<double> ttft_ns;              ///< Per prompt.
   std::vector<double> token_gaps_ns;
   std::vector<double> burst_gaps_ns;

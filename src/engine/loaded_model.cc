@@ -103,7 +103,8 @@ class OwningDrafter : public Drafter {
 // eighth, and a line from 4 to 8 would say 20 % less.
 constexpr std::array kMeasuredRows = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 20, 24, 28, 32};
 static_assert(kMeasuredRows.size() <= TimeTable::kMaxRowPoints);
-constexpr std::array kMeasuredContexts = {64, 1024};
+constexpr int kShortContext = 64;
+constexpr int kLongContext = 1024;
 constexpr std::int64_t kMeasuringNs = 600'000'000;
 
 // I_knee of the target on its device. Attention hardly counts behind so short a context.
@@ -115,7 +116,10 @@ int MeasureKnee(LlamaModel& model) {
 }
 
 TimeTable MeasureTable(LlamaModel& model) {
-  const PassTimes times = MeasurePassTimes(model, kMeasuredRows, kMeasuredContexts, kMeasuringNs);
+  const int longest = model.config().max_positions - kMeasuredRows.back();
+  const std::array contexts = {kShortContext,
+                               std::max(kShortContext + 1, std::min(kLongContext, longest))};
+  const PassTimes times = MeasurePassTimes(model, kMeasuredRows, contexts, kMeasuringNs);
   const auto table = TimeTable::Make(times.rows, times.contexts, times.us);
   FT_CHECK(table.ok(), "{}", table.ok() ? "" : table.error().message);
   return *table;
@@ -232,6 +236,7 @@ void PreparePlanner(std::span<const Mode> offered, LoadedModel* target, EngineOp
   limits.max_lookahead = std::min(limits.max_lookahead, options->max_lookahead);
   limits.max_cache_budget = std::min(limits.max_cache_budget, options->max_cache_budget);
   options->costs.target = MeasureTable(*target->model);
+  options->costs.sequence_us = MeasureSequenceUs(*target->model, 2 * kShortContext);
 }
 
 }  // namespace

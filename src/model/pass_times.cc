@@ -4,46 +4,78 @@
 #include <array>
 #include <bit>
 #include <numeric>
+#include <utility>
 
 #include "base/clock.h"
 
 namespace foretoken {
 namespace {
 
-// Passes at a point: fewer where one takes long, and then is about as long every time.
-constexpr int kPasses = 5;
-constexpr int kSlowPasses = 3;
-constexpr std::int64_t kSlowNs = 1'000'000;
+// Passes at a point: as many as take kPointNs, within these bounds. The median of few would follow
+// what else the machine does.
+constexpr int kLeastPasses = 3;
+constexpr int kMostPasses = 25;
+constexpr std::int64_t kPointNs = 6'000'000;
 
-// A pass over `rows` consecutive positions from `context` on; what the KV holds does not matter.
-void FillBatch(int rows, int context, const std::vector<std::int32_t>& blocks,
+// A pass of `rows` consecutive positions of each of `sequences` sequences from `context` on; what
+// the KV holds does not matter. Each sequence has blocks of its own.
+void FillBatch(int sequences, int rows, int context, const std::vector<std::int32_t>& blocks,
                ForwardBatch* batch) {
   batch->Clear();
-  batch->block_tables.push_back(blocks.data());
-  for (int i = 0; i < rows; ++i) {
-    const std::int32_t position = context + i;
-    batch->rows.push_back({.token = 0,
-                           .place = {.position = position,
-                                     .slot = position,
-                                     .sequence = 0,
-                                     .trunk_length = position + 1,
-                                     .tail_begin = 0}});
+  const std::size_t own = blocks.size() / static_cast<std::size_t>(sequences);
+  for (int s = 0; s < sequences; ++s) {
+    batch->block_tables.push_back(blocks.data() + own * static_cast<std::size_t>(s));
+    for (int i = 0; i < rows; ++i) {
+      const std::int32_t position = context + i;
+      const auto block = static_cast<std::size_t>(position / kBlockSize);
+      batch->rows.push_back(
+          {.token = 0,
+           .place = {.position = position,
+                     .slot = batch->block_tables[s][block] * kBlockSize + position % kBlockSize,
+                     .sequence = s,
+                     .trunk_length = position + 1,
+                     .tail_begin = 0}});
+    }
   }
 }
 
 double MedianUs(LlamaModel& model, const ForwardBatch& batch, KvStore& kv) {
-  std::array<std::int64_t, kPasses> times;
+  std::array<std::int64_t, kMostPasses> times;
+  std::int64_t spent = 0;
+  int passes = 0;
   model.Forward(batch, kv);
-  int passes = kPasses;
-  for (int i = 0; i < passes; ++i) {
+  while (passes < kLeastPasses || (passes < kMostPasses && spent < kPointNs)) {
     const std::int64_t start = NowNs();
     model.Forward(batch, kv);
-    times[i] = NowNs() - start;
-    if (times[0] > kSlowNs) passes = kSlowPasses;
+    times[passes] = NowNs() - start;
+    spent += times[passes++];
   }
   const auto median = times.begin() + passes / 2;
   std::nth_element(times.begin(), median, times.begin() + passes);
   return static_cast<double>(*median) / 1e3;
+}
+
+// Times that never fall from one row count to the next: the mean of each stretch that falls (pool
+// adjacent violators). What falls is noise, a pass over more rows does more work.
+void MakeAscending(std::vector<double>* us) {
+  struct Stretch {
+    double sum;
+    std::size_t count;
+    double mean() const { return sum / static_cast<double>(count); }
+  };
+  std::vector<Stretch> stretches;
+  for (const double value : *us) {
+    stretches.push_back({value, 1});
+    while (stretches.size() > 1 &&
+           stretches[stretches.size() - 2].mean() > stretches.back().mean()) {
+      const Stretch last = stretches.back();
+      stretches.pop_back();
+      stretches.back().sum += last.sum;
+      stretches.back().count += last.count;
+    }
+  }
+  us->clear();
+  for (const Stretch& stretch : stretches) us->insert(us->end(), stretch.count, stretch.mean());
 }
 
 // Powers of two first, which say most where time allows no more.
@@ -79,7 +111,7 @@ PassTimes MeasurePassTimes(LlamaModel& model, std::span<const int> rows,
     std::size_t done = 0;
     while (done < measured.size() && (done == 0 || NowNs() <= deadline)) {
       const std::size_t i = measured[done++];
-      FillBatch(rows[i], std::min(context, longest), blocks, &batch);
+      FillBatch(1, rows[i], std::min(context, longest), blocks, &batch);
       column[i] = MedianUs(model, batch, kv);
     }
     if (!first && done < measured.size()) break;
@@ -88,11 +120,32 @@ PassTimes MeasurePassTimes(LlamaModel& model, std::span<const int> rows,
     times.contexts.push_back(context);
   }
   std::ranges::sort(measured);
-  for (const std::size_t i : measured) {
-    times.rows.push_back(rows[i]);
+  for (const std::size_t i : measured) times.rows.push_back(rows[i]);
+  for (auto& column : columns) {
+    std::vector<double> us;
+    for (const std::size_t i : measured) us.push_back(column[i]);
+    MakeAscending(&us);
+    column = std::move(us);
+  }
+  for (std::size_t i = 0; i < measured.size(); ++i) {
     for (const auto& column : columns) times.us.push_back(column[i]);
   }
   return times;
+}
+
+double MeasureSequenceUs(LlamaModel& model, int context) {
+  constexpr int kSequences = 8;
+  context = std::clamp(context, 1, std::max(1, model.config().max_positions - kSequences));
+  const std::int64_t block_count = kSequences * BlocksFor(context + kSequences);
+  std::vector<std::int32_t> blocks(static_cast<std::size_t>(block_count));
+  std::iota(blocks.begin(), blocks.end(), 0);
+  KvStore kv = model.backend().AllocateKv(model.KvShapeFor(block_count));
+  ForwardBatch batch;
+  FillBatch(1, kSequences, context, blocks, &batch);
+  const double together = MedianUs(model, batch, kv);
+  FillBatch(kSequences, 1, context, blocks, &batch);
+  const double apart = MedianUs(model, batch, kv);
+  return std::max(0.0, (apart - together) / (kSequences - 1));
 }
 
 }  // namespace foretoken

@@ -125,7 +125,8 @@ void OnlinePlanner::Progress::Fade(double keep) {
 // slower second of the machine made the mode of that second look slow for long.)
 double OnlinePlanner::UsualRoundUs(const PassObservation& pass) const {
   const double busy = pass.draft_busy ? contention_.value() : 1;
-  const double expected = busy * target_.us(pass.rows, pass.context);
+  const double expected =
+      busy * (target_.us(pass.rows, pass.context) + (pass.sequences - 1) * prior_.sequence_us);
   const double drafting = pass.mode == Mode::kSd
                               ? pass.lookahead * draft_on_target_.us(pass.sequences, pass.context)
                               : 0;
@@ -136,16 +137,19 @@ double OnlinePlanner::UsualRoundUs(const PassObservation& pass) const {
 void OnlinePlanner::ObservePass(const PassObservation& pass) {
   now_us_ += pass.pass_us + pass.wait_us + pass.host_us;
   const double round_us = UsualRoundUs(pass);
+  // Without what further sequences cost beyond their rows.
+  const double pass_us =
+      std::max(pass.pass_us - (pass.sequences - 1) * prior_.sequence_us, pass.pass_us / 4);
   target_.Fade(kKeepPass);
   const bool idle_known = target_.samples() >= kIdleSamples;
   if (!pass.draft_busy) {
-    target_.Add(pass.rows, pass.context, pass.pass_us);
+    target_.Add(pass.rows, pass.context, pass_us);
   } else if (idle_known) {
     contention_.Fade(kKeepPass);
     const double idle = target_.us(pass.rows, pass.context);
-    contention_.Add(std::clamp(pass.pass_us / idle, 0.9, 3.0));
+    contention_.Add(std::clamp(pass_us / idle, 0.9, 3.0));
   } else {
-    target_.Add(pass.rows, pass.context, pass.pass_us / contention_.value());
+    target_.Add(pass.rows, pass.context, pass_us / contention_.value());
   }
   host_us_.Fade(kKeepPass);
   host_us_.Add(std::min(pass.host_us, kOutlier * host_us_.value() + 10));
