@@ -117,8 +117,9 @@ def tree_table(options):
         for temperature in (0.7, 1, 1.3):
             for width in (1, 2, 3):
                 common = [*pair, *options.stories, "--limit", 32, "-n", 160, "--temp", temperature]
+                nodes = ["--tree-nodes", 63] if width > 1 else []
                 sd = bench(options.program, *common, "--modes", "sd", "-k", 4, "--tree-width",
-                           width, "--tree-nodes", 63)["sd"]
+                           width, *nodes)["sd"]
                 ssd = bench(options.program, *common, "--modes", "ssd", "-k", 4, "--fanout", width,
                             "--target-delay-us", 2500)["ssd"]
                 levels = sd["acceptance_per_position"]

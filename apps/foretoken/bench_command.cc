@@ -139,6 +139,8 @@ Status Bench::Load() {
   FT_ASSIGN_OR_RETURN(datastore_,
                       OpenChosen(options_.datastore, options_.model.TargetSource(), *target_));
   context_.scripted = script_.has_value();
+  context_.same_law_only = options_.speculation.verification == "rejection" &&
+                           options_.generation.sampling.temperature > 0;
   context_.batch = options_.batch;
   context_.weight_bytes = target_->model->weight_bytes();
   context_.kv_bytes_per_token =

@@ -45,16 +45,20 @@ struct ModeFigures {
   double p25 = 0;
   double p75 = 0;
   std::optional<Interval> speedup;
-  std::optional<bool> identical;  ///< Absent for AR itself, without AR, and for a script.
+  std::optional<bool> identical;  ///< Absent for AR, without AR, and where nothing says it must be.
   int first_different_prompt = -1;
 };
 
 /// What all sets have in common.
 struct BenchContext {
   bool scripted = false;
+  bool same_law_only = false;  ///< Rejection: modes sample one law and need not emit the same.
   int batch = 1;
   std::size_t weight_bytes = 0;  ///< Read per pass over one row.
   std::size_t kv_bytes_per_token = 0;
+
+  /// Whether every mode must emit AR's tokens.
+  bool promises_equality() const { return !scripted && !same_law_only; }
 };
 
 ModeFigures ComputeFigures(const SetResult& set, const ModeResult& mode,

@@ -104,7 +104,9 @@ Generation Output(std::vector<Token> tokens, std::int64_t decode_ns) {
   generation.stats = SomeStats();
   generation.stats.output_tokens = static_cast<int>(generation.tokens.size());
   generation.stats.finished_ns = generation.stats.first_token_ns + decode_ns;
-  generation.bursts = {{0, 1}, {decode_ns, static_cast<int>(generation.tokens.size()) - 1}};
+  generation.bursts = {
+      {generation.stats.first_token_ns, 1},
+      {generation.stats.finished_ns, static_cast<int>(generation.tokens.size()) - 1}};
   return generation;
 }
 
@@ -139,6 +141,7 @@ TEST(BenchReport, ABatchIsTimedAsAWhole) {
   ModeResult mode;
   mode.Add({Output({1, 2, 3}, 2'000'000), Output({4, 5}, 1'000'000)});
   EXPECT_THAT(mode.tokens_per_second, ElementsAre(1500));  // 3 tokens in 2 ms.
+  EXPECT_THAT(mode.full_batch_rates, ElementsAre(1000));   // Until the second ends: 1 in 1 ms.
   EXPECT_EQ(mode.outputs.size(), 2U);
 }
 
@@ -150,6 +153,13 @@ TEST(BenchReport, LabelsScriptsAndClaimsNoEquality) {
   EXPECT_THAT(table, HasSubstr("SCRIPTED"));
   EXPECT_THAT(table, HasSubstr("n/a"));
   EXPECT_TRUE(SetsJson({set}, context)[0]["modes"][1]["identical"].is_null());
+}
+
+TEST(BenchReport, ClaimsNoEqualityUnderRejection) {
+  const SetResult set = TwoModes();
+  const BenchContext context{.same_law_only = true};
+  EXPECT_FALSE(ComputeFigures(set, set.modes[1], context).identical.has_value());
+  EXPECT_THAT(RenderSet(set, context), HasSubstr("n/a"));
 }
 
 TEST(BenchReport, ReadBandwidthIsBytesPerTokenTimesRate) {

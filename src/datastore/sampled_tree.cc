@@ -65,9 +65,8 @@ std::uint32_t SampledTree::FindOrAddChild(std::uint32_t node, Token token) {
     if (slots_[slot].token == token) return slots_[slot].child;
   }
   const auto child = static_cast<std::uint32_t>(nodes_.size());
-  nodes_.push_back({.token = token,
-                    .depth = nodes_[node].depth + 1,
-                    .next_sibling = nodes_[node].first_child});
+  nodes_.push_back(
+      {.token = token, .depth = nodes_[node].depth + 1, .next_sibling = nodes_[node].first_child});
   nodes_[node].first_child = child;
   slots_[slot] = {expansion_, token, child};
   return child;

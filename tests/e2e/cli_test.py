@@ -264,6 +264,11 @@ class GoodInput(CliTest):
         self.assertGreater(modes["sd"]["acceptance_length"], 1)
         self.assertIsNotNone(modes["ssd"]["hit_rate"]["at_k"])
 
+    def test_bench_claims_no_equality_under_rejection(self):
+        table = self.succeed("bench", "--limit", 2, "-n", 24, "--temp", 1, "--verify", "rejection",
+                             "--modes", "ar,sd", "--only-target-cores").stdout
+        self.assertIn("n/a", table)
+
     def test_bench_labels_scripts(self):
         result = self.succeed("bench", "--synthetic", "draft-12m", "--draft-synthetic",
                               "draft-12m", "--scripted-acceptance", "0.8,0.9", "--limit", 2,

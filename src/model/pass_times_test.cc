@@ -1,0 +1,56 @@
+#include "model/pass_times.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+
+#include "model/model_testing.h"
+
+namespace foretoken {
+namespace {
+
+using testing::ElementsAre;
+
+class PassTimesTest : public testing::Test {
+ protected:
+  static ModelConfig Config() {
+    ModelConfig config = *NamedShape("draft-12m");
+    config.vocabulary = 500;
+    config.layers = 2;
+    config.max_positions = 128;
+    return config;
+  }
+
+  std::unique_ptr<Backend> backend_ = BackendCases().front().make(Precision::kBF16);
+  std::unique_ptr<LlamaModel> model_ = LlamaModel::Synthetic(Config(), 1, backend_.get());
+};
+
+constexpr std::array kRows = {1, 2, 3, 4, 6, 8};
+
+TEST_F(PassTimesTest, NeverFallWithMoreRows) {
+  constexpr std::array kContexts = {16, 64, 1000};
+  const PassTimes times = MeasurePassTimes(*model_, kRows, kContexts, 10'000'000'000);
+  EXPECT_THAT(times.rows, testing::ElementsAreArray(kRows));
+  EXPECT_THAT(times.contexts, ElementsAre(16, 64));  // 1000 is beyond the model's.
+  ASSERT_EQ(times.us.size(), 2 * kRows.size());
+  EXPECT_GT(times.us[0], 0);
+  for (std::size_t i = 2; i < times.us.size(); ++i) EXPECT_GE(times.us[i], times.us[i - 2]);
+}
+
+TEST_F(PassTimesTest, MeasuresWhatSaysMostWhereThereIsNoTime) {
+  constexpr std::array kContexts = {16, 64};
+  const PassTimes times = MeasurePassTimes(*model_, kRows, kContexts, 0);
+  EXPECT_THAT(times.rows, ElementsAre(1));
+  EXPECT_THAT(times.contexts, ElementsAre(16));
+  EXPECT_EQ(times.us.size(), 1U);
+}
+
+TEST_F(PassTimesTest, AFurtherSequenceCostsNothingOrMore) {
+  EXPECT_GE(MeasureSequenceUs(*model_, 64), 0);
+  EXPECT_GE(MeasureSequenceUs(*model_, 100'000), 0);  // At most the model's context.
+}
+
+}  // namespace
+}  // namespace foretoken
