@@ -82,8 +82,9 @@ void MakeAscending(std::vector<double>* us) {
 std::vector<std::size_t> OrderOfRows(std::span<const int> rows) {
   std::vector<std::size_t> order(rows.size());
   std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_partition(
-      order, [&](std::size_t i) { return std::has_single_bit(static_cast<unsigned>(rows[i])); });
+  std::stable_partition(order.begin(), order.end(), [&](std::size_t i) {
+    return std::has_single_bit(static_cast<unsigned>(rows[i]));
+  });
   return order;
 }
 
