@@ -75,7 +75,7 @@ class ServeTest(ServerTest):
             page = pathlib.Path(folder) / "load.html"
             command = [PROGRAM, "bench", "--server", self.url, "--concurrency", "3", "--requests",
                        "9", "-n", "16", "--ignore-eos", "--slo-ttft-ms", "60000", "--json", report,
-                       "--html", page]
+                       "--html", page, "--body", '{"speculative": {"mode": "sd"}}']
             result = subprocess.run(command, capture_output=True, text=True, timeout=300)
             self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
             self.assertIn("9 of 9", result.stdout)
