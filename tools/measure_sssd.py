@@ -20,6 +20,7 @@ import pathlib
 import re
 import subprocess
 import tempfile
+import urllib.error
 import urllib.request
 
 
@@ -63,8 +64,13 @@ def generate(options, prompts):
             request = urllib.request.Request(f"{address}/v1/chat/completions",
                                              json.dumps(body).encode(),
                                              {"Content-Type": "application/json"})
-            with urllib.request.urlopen(request) as reply:
-                choice = json.load(reply)["choices"][0]
+            try:
+                with urllib.request.urlopen(request) as reply:
+                    choice = json.load(reply)["choices"][0]
+            except urllib.error.HTTPError as error:
+                if error.code != 400:
+                    raise
+                return ""  # Longer than the model's context.
             return json.dumps({"text": text + "\n" + choice["message"]["content"]}) + "\n"
 
         with concurrent.futures.ThreadPoolExecutor(16) as pool:

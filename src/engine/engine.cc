@@ -178,8 +178,9 @@ Status Engine::Impl::ValidatePlan(const SpeculationPlan& plan) const {
   FT_RETURN_IF_ERROR(CheckRange("tree width", plan.tree_width, 1, kMaxTreeWidth));
   FT_RETURN_IF_ERROR(
       CheckRange("the number of proposal nodes", plan.nodes(), 1, options_.max_nodes));
-  if (Retrieves(plan.mode) && plan.speculation_length == kAutoSpeculationLength &&
-      options_.knee_rows < 1) {
+  const bool retrieves =
+      Retrieves(plan.mode) || (plan.mode == Mode::kSsd && plan.fallback == Fallback::kRetrieval);
+  if (retrieves && plan.speculation_length == kAutoSpeculationLength && options_.knee_rows < 1) {
     return InvalidInput("an automatic speculation length needs the machine's knee to be measured");
   }
   if (plan.mode != Mode::kSsd) return {};

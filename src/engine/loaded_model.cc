@@ -261,7 +261,7 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, EngineOp
     MakeRoomForAuto(&options);
   }
   if (options.plan.speculation_length == kAutoSpeculationLength && options.knee_rows == 0 &&
-      std::ranges::any_of(offered, Retrieves)) {
+      (std::ranges::any_of(offered, Retrieves) || options.plan.fallback == Fallback::kRetrieval)) {
     options.knee_rows = MeasureKnee(*target->model);
   }
   options = CompleteOptions(options, target->model->config());

@@ -107,6 +107,13 @@ TEST_F(LiveDatastore, SpeculatesBesideTheDraft) {
       EXPECT_LT(run.rounds, truth.rounds);
     }
   }
+  // A fallback whose proposals are as long as the rule says for two sequences.
+  EngineOptions options{.plan = {.lookahead = 4}, .knee_rows = 6, .max_batch = 2};
+  options.plan.fallback = Fallback::kRetrieval;
+  options.plan.speculation_length = kAutoSpeculationLength;
+  const Run run = Decode(Mode::kSsd, options, alice, /*learn=*/false);
+  EXPECT_EQ(run.tokens, truth.tokens);
+  EXPECT_LT(run.rounds, truth.rounds);
 }
 
 TEST_F(LiveDatastore, ProposalsAreAsLongAsTheSpeculationLengthSays) {

@@ -45,6 +45,10 @@ void Engine::Impl::CollectProposals() {
 int Engine::Impl::NodesOf(const SpeculationPlan& plan) const {
   if (!Retrieves(plan.mode)) return plan.nodes();
   if (plan.speculation_length != kAutoSpeculationLength) return plan.RetrievedNodes();
+  return AutomaticNodes();
+}
+
+int Engine::Impl::AutomaticNodes() const {
   return SpeculationLength(options_.knee_rows, std::max(1, running())) - 1;
 }
 
@@ -156,6 +160,12 @@ Drafter* Engine::Impl::FallbackDrafter(Fallback fallback) {
 void Engine::Impl::FallBack(Sequence* sequence, bool may_wait) {
   if (Drafter* drafter = FallbackDrafter(sequence->plan.fallback)) {
     DraftContext context = ContextFor(sequence);
+    const SpeculationPlan& plan = sequence->plan;
+    if (plan.fallback == Fallback::kRetrieval && plan.speculation_length != 0) {
+      const bool automatic = plan.speculation_length == kAutoSpeculationLength;
+      const int nodes = automatic ? AutomaticNodes() : plan.RetrievedNodes();
+      context.max_nodes = std::min(context.max_nodes, nodes);
+    }
     drafter->Propose(std::span(&context, 1));
     if (sequence->proposal.size() > 0) ++sequence->stats.fallbacks;
   }
