@@ -183,7 +183,8 @@ Result<int> RunVerify(const DatastoreCommandOptions& options) {
     Status status;
     if (!datastore.ok()) status = datastore.error();
     if (status.ok()) {
-      for (const auto& segment : (*datastore)->snapshot()->segments) {
+      const auto snapshot = (*datastore)->snapshot();
+      for (const auto& segment : snapshot->segments) {
         status = segment->CheckOrder();
         if (!status.ok()) break;
       }

@@ -175,7 +175,8 @@ void ExpectPromisesKept(const Promises& promises, const Datastore& datastore) {
   EXPECT_GE(static_cast<int>(imported.size()), promises.imported);
   EXPECT_LE(imported.count(kImportMark), 1U);
   EXPECT_LE(imported.count(kImportMark + 1), 1U);
-  for (const auto& segment : datastore.snapshot()->segments) {
+  const auto snapshot = datastore.snapshot();
+  for (const auto& segment : snapshot->segments) {
     EXPECT_TRUE(segment->CheckOrder().ok());
   }
 }

@@ -67,7 +67,8 @@ TEST_F(DatastoreTest, LearnsAndRemembers) {
     options.read_only = read_only;
     const auto datastore = Open(options);
     EXPECT_EQ(DocumentsOf(*datastore->snapshot()), expected);
-    for (const auto& segment : datastore->snapshot()->segments) {
+    const auto snapshot = datastore->snapshot();
+    for (const auto& segment : snapshot->segments) {
       EXPECT_TRUE(segment->CheckOrder().ok());
     }
   }
