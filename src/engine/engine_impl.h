@@ -62,7 +62,7 @@ class Engine::Impl {
   void CollectProposals();
   DraftContext ContextFor(Sequence* sequence);
   int NodesOf(const SpeculationPlan& plan) const;
-  int AutomaticNodes() const;  // s_q - 1 by the hardware rule for the batch there is.
+  int RetrievedNodes(const SpeculationPlan& plan) const;  // s_q - 1, by the hardware rule if open.
   void DraftSynchronously(Mode mode);
   void AwaitChains();
   void LookUp(Sequence* sequence);

@@ -42,14 +42,13 @@ void Engine::Impl::CollectProposals() {
   round_wait_ns_ = NowNs() - start;
 }
 
-int Engine::Impl::NodesOf(const SpeculationPlan& plan) const {
-  if (!Retrieves(plan.mode)) return plan.nodes();
+int Engine::Impl::RetrievedNodes(const SpeculationPlan& plan) const {
   if (plan.speculation_length != kAutoSpeculationLength) return plan.RetrievedNodes();
-  return AutomaticNodes();
+  return SpeculationLength(options_.knee_rows, std::max(1, running())) - 1;
 }
 
-int Engine::Impl::AutomaticNodes() const {
-  return SpeculationLength(options_.knee_rows, std::max(1, running())) - 1;
+int Engine::Impl::NodesOf(const SpeculationPlan& plan) const {
+  return Retrieves(plan.mode) ? RetrievedNodes(plan) : plan.nodes();
 }
 
 DraftContext Engine::Impl::ContextFor(Sequence* sequence) {
@@ -162,9 +161,7 @@ void Engine::Impl::FallBack(Sequence* sequence, bool may_wait) {
     DraftContext context = ContextFor(sequence);
     const SpeculationPlan& plan = sequence->plan;
     if (plan.fallback == Fallback::kRetrieval && plan.speculation_length != 0) {
-      const bool automatic = plan.speculation_length == kAutoSpeculationLength;
-      const int nodes = automatic ? AutomaticNodes() : plan.RetrievedNodes();
-      context.max_nodes = std::min(context.max_nodes, nodes);
+      context.max_nodes = std::min(context.max_nodes, RetrievedNodes(plan));
     }
     drafter->Propose(std::span(&context, 1));
     if (sequence->proposal.size() > 0) ++sequence->stats.fallbacks;

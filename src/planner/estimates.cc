@@ -1,7 +1,6 @@
 #include "planner/estimates.h"
 
 #include <algorithm>
-#include <cmath>
 #include <span>
 
 #include "base/check.h"

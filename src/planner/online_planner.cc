@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <ctime>
-#include <utility>
 
 #include "base/check.h"
 #include "planner/fanout_solver.h"
