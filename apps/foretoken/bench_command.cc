@@ -30,6 +30,7 @@ struct BenchOptions {
   ConstraintOptions constraint;
   DatastoreChoice datastore;
   std::string modes;
+  std::string fallbacks;  // To compare in mode ssd.
   PromptOptions prompts;
   int batch = 1;
   int prompt_tokens = 256;
@@ -47,6 +48,7 @@ struct Contestant {
   Mode mode = Mode::kAr;
   LoadedModel* target = nullptr;
   std::unique_ptr<Engine> engine;
+  bool retrieves = true;  // From the datastore that was given, if any.
 };
 
 // As given; modes have defaults of their own.
@@ -79,6 +81,7 @@ class Bench {
   Status Load();
   Status EncodePrompts();
   Status MakeContestants();
+  Status AddFallbacks(int context);
   Result<std::vector<Generation>> RunGroup(Contestant* contestant,
                                            std::span<const std::vector<Token>> prompts,
                                            std::uint64_t first_seed);
@@ -111,6 +114,9 @@ Status Bench::Load() {
   FT_ASSIGN_OR_RETURN(modes_, ParseModes(options_.modes));
   FT_RETURN_IF_ERROR(options_.datastore.Check(modes_));
   FT_RETURN_IF_ERROR(options_.speculation.CheckFor(modes_));
+  if (!options_.fallbacks.empty() && std::ranges::find(modes_, Mode::kSsd) == modes_.end()) {
+    return InvalidInput("--compare-fallbacks is about mode ssd: add it to --modes");
+  }
   const bool speculative = modes_ != std::vector<Mode>{Mode::kAr};
   if (std::ranges::any_of(modes_, NeedsDraft) && !options_.model.has_draft()) {
     return InvalidInput(
@@ -198,16 +204,42 @@ Status Bench::MakeContestants() {
     FT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                         MakeEngine(options_.datastore.ModesFor(mode), options, target, draft));
     options.knee_rows = engine->options().knee_rows;  // Once for all modes of a target.
+    options.row_times = engine->options().row_times;
     contestants_.push_back({std::move(label), mode, target, std::move(engine)});
     return {};
   };
   for (const Mode mode : modes_) {
+    if (mode == Mode::kSsd && !options_.fallbacks.empty()) {
+      FT_RETURN_IF_ERROR(AddFallbacks(context));
+      continue;
+    }
     FT_RETURN_IF_ERROR(add(std::string(ModeName(mode)), mode, target_.get()));
   }
   options.knee_rows = 0;
+  options.row_times = {};
   for (const Mode mode : modes_) {
     if (mode == Mode::kSsd || mode == Mode::kAuto || target_on_all_ == nullptr) continue;
     FT_RETURN_IF_ERROR(add(fmt::format("{}@all", ModeName(mode)), mode, target_on_all_.get()));
+  }
+  return {};
+}
+
+// Mode ssd once with each of --compare-fallbacks.
+Status Bench::AddFallbacks(int context) {
+  const DraftSetup draft = MakeDraftSetup(options_.model, options_.speculation, cores_);
+  for (const std::string& name : SplitList(options_.fallbacks)) {
+    SpeculationOptions speculation = options_.speculation;
+    speculation.fallback = name;
+    FT_ASSIGN_OR_RETURN(EngineOptions options,
+                        speculation.ToEngineOptions(options_.batch, context));
+    options.script = script_;
+    const bool retrieves = options.plan.fallback == Fallback::kRetrieval;
+    FT_ASSIGN_OR_RETURN(auto engine, MakeEngine(Mode::kSsd, options, target_.get(), draft));
+    contestants_.push_back({.label = "ssd/" + name,
+                            .mode = Mode::kSsd,
+                            .target = target_.get(),
+                            .engine = std::move(engine),
+                            .retrieves = retrieves});
   }
   return {};
 }
@@ -222,7 +254,7 @@ Result<std::vector<Generation>> Bench::RunGroup(Contestant* contestant,
     request.sampling = options_.generation.sampling;
     request.sampling.seed += first_seed + i;
     request.stop = options_.generation.stop;
-    request.datastore = datastore_.tenant;
+    if (contestant->retrieves) request.datastore = datastore_.tenant;
     request.learn = false;  // Learn does, once every mode has had its turn.
     requests.push_back(std::move(request));
   }
@@ -418,6 +450,11 @@ void AddBenchCommand(CLI::App* app, CommandBody* chosen) {
                    "Modes to compare, the first 'ar' being the measure of the others (default "
                    "ar,sd,ssd)")
       ->type_name("LIST");
+  command
+      ->add_option("--compare-fallbacks", options->fallbacks,
+                   "Run mode ssd once with each of these values of --fallback; of them only "
+                   "retrieval is given the datastore")
+      ->type_name("LIST");
   command->add_flag("--only-target-cores", options->only_target_cores,
                     "Leave out ar@all and sd@all, which run on the draft's cores too");
   command->add_option("-b,--batch,--parallel", options->batch, "Requests in flight (also -np)")
@@ -427,6 +464,9 @@ void AddBenchCommand(CLI::App* app, CommandBody* chosen) {
   AddModelOptions(command, &options->model);
   AddSyntheticOptions(command, &options->model);
   AddSpeculationOptions(command, &options->speculation);
+  for (const char* other : {"--fallback", "--ssd-preset"}) {
+    command->get_option("--compare-fallbacks")->excludes(command->get_option(other));
+  }
   AddDatastoreOptions(command, &options->datastore);
   AddMemoryOptions(command, &options->speculation);
   command

@@ -113,6 +113,7 @@ json ModeJson(const SetResult& set, const ModeResult& mode, const BenchContext& 
     out["hit_rate"] = {{"before_k", OrNull(Share(total.hits_partial, total.lookups_partial))},
                        {"at_k", OrNull(Share(total.hits_full, total.lookups_full))}};
     out["lookups"] = {{"before_k", total.lookups_partial}, {"at_k", total.lookups_full}};
+    out["hits_retrieved"] = total.hits_retrieved;
     out["fallbacks"] = total.fallbacks;
     out["hit_gap_us"] = {{"p50", mode.engine.hit_gap.Quantile(0.5) / kNsPerUs},
                          {"p99", mode.engine.hit_gap.Quantile(0.99) / kNsPerUs}};

@@ -82,6 +82,7 @@ void AddStats(const RequestStats& stats, RequestStats* total) {
   total->hits_partial += stats.hits_partial;
   total->lookups_full += stats.lookups_full;
   total->hits_full += stats.hits_full;
+  total->hits_retrieved += stats.hits_retrieved;
   total->fallbacks += stats.fallbacks;
   for (std::size_t i = 0; i < stats.reached_at.size(); ++i) {
     total->reached_at[i] += stats.reached_at[i];

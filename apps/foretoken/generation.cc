@@ -141,6 +141,7 @@ nlohmann::json StatsJson(const RequestStats& stats) {
       {"acceptance_length", stats.acceptance_length()},
       {"lookups", {{"before_k", stats.lookups_partial}, {"at_k", stats.lookups_full}}},
       {"hits", {{"before_k", stats.hits_partial}, {"at_k", stats.hits_full}}},
+      {"hits_retrieved", stats.hits_retrieved},
       {"fallbacks", stats.fallbacks},
       {"preemptions", stats.preemptions},
   };

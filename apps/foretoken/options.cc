@@ -172,9 +172,11 @@ Result<Script> ParseScript(std::string_view text) {
 Result<int> ParseSpeculationLength(std::string_view text) {
   int rows = 0;
   if (text == "auto") return kAutoSpeculationLength;
+  if (text == "knee") return kKneeSpeculationLength;
   if (ParseNumber(text, &rows) && rows >= 2 && rows <= kMaxProposal + 1) return rows;
-  return InvalidInput(fmt::format("--speculation-length '{}' is neither auto nor from 2 to {}",
-                                  text, kMaxProposal + 1));
+  return InvalidInput(
+      fmt::format("--speculation-length '{}' is neither auto nor knee nor a number from 2 to {}",
+                  text, kMaxProposal + 1));
 }
 
 std::vector<std::string> SplitList(std::string_view text) {

@@ -99,9 +99,10 @@ void AddSpeculationOptions(CLI::App* app, SpeculationOptions* options) {
   AddCacheOptions(app, options);
   app->add_option("--speculation-length", options->speculation_length,
                   "Rows per sequence, s_q, that modes sssd, rest and trie verify, the last token "
-                  "among them: a number, or auto: as many as this machine computes at the price of "
-                  "one, shared by the batch (default: K + 1)")
-      ->type_name("N|auto")
+                  "among them: a number; knee: as many as this machine computes at the price of "
+                  "one, shared by the batch; or auto: those that are worth what a row costs "
+                  "(default: K + 1, of --fallback retrieval auto)")
+      ->type_name("N|auto|knee")
       ->group("Speculation");
   app->add_option("--tree-width", options->tree_width,
                   "Let the draft model propose trees with up to W children of a token (default 1: "

@@ -40,10 +40,12 @@ void CandidateFusion::AppendChildren(const CandidateSource& source, const Candid
   std::visit(append, source.tree);
 }
 
-void CandidateFusion::Fuse(std::span<const CandidateSource> sources, int most, Proposal* proposal) {
+void CandidateFusion::Fuse(std::span<const CandidateSource> sources, int most, Proposal* proposal,
+                           std::span<const double> least) {
   proposal->tokens.clear();
   proposal->parents.clear();
   queue_.clear();
+  scores_.clear();
   most = std::min(most, kMaxProposal);
   for (std::size_t s = 0; s < sources.size(); ++s) {
     const Candidate root = {.source = static_cast<std::int16_t>(s), .node = sources[s].node};
@@ -54,15 +56,18 @@ void CandidateFusion::Fuse(std::span<const CandidateSource> sources, int most, P
     std::ranges::pop_heap(queue_, Later);
     Candidate best = queue_.back();
     queue_.pop_back();
+    const auto i = std::min(scores_.size(), least.size() - 1);
+    if (!least.empty() && best.probability < least[i]) return;
     // Where another source was first with the same token, its children go below the same node.
+    const CandidateSource& source = sources[static_cast<std::size_t>(best.source)];
     int node = FindNode(*proposal, best.parent, best.token);
     if (node == 0) {
+      scores_.push_back({best.probability, source.kind});
       proposal->tokens.push_back(best.token);
       proposal->parents.push_back(static_cast<std::int8_t>(best.parent));
       node = proposal->size();
     }
     best.parent = static_cast<std::int16_t>(node);
-    const CandidateSource& source = sources[static_cast<std::size_t>(best.source)];
     std::size_t ordered = queue_.size();
     AppendChildren(source, best, best.probability * source.discount);
     while (ordered < queue_.size()) {

@@ -17,6 +17,13 @@ struct CandidateSource {
   std::uint32_t node = 0;
   double scale = 1;     ///< Of a child's frequency.
   double discount = 1;  ///< Of every further level.
+  int kind = 0;         ///< The caller's, for CandidateScore.
+};
+
+/// What was thought of a candidate when it was proposed.
+struct CandidateScore {
+  double probability = 0;  ///< Pseudo-probability: that it and all above it come true.
+  int kind = 0;            ///< Of the source that had it first.
 };
 
 /// Algorithm 3 of the SSSD paper: merges candidates of several sources into one tree, likeliest
@@ -25,10 +32,15 @@ struct CandidateSource {
 /// in steady state.
 class CandidateFusion {
  public:
-  /// Fills `proposal` with the `most` likeliest candidates or all that there are. Ties go to the
-  /// shallower, then to the earlier source, then to the lower token. The source of the proposal is
-  /// left as it was.
-  void Fuse(std::span<const CandidateSource> sources, int most, Proposal* proposal);
+  /// Fills `proposal` with the `most` likeliest candidates or all that there are. `least[i]` is the
+  /// least pseudo-probability of the i-th, at which it ends; the last one's holds beyond. Ties go
+  /// to the shallower, then to the earlier source, then to the lower token. The source of the
+  /// proposal is left as it was.
+  void Fuse(std::span<const CandidateSource> sources, int most, Proposal* proposal,
+            std::span<const double> least = {});
+
+  /// Of the last proposal's tokens, in their order.
+  std::span<const CandidateScore> scores() const { return scores_; }
 
  private:
   struct Candidate {
@@ -44,6 +56,7 @@ class CandidateFusion {
   void AppendChildren(const CandidateSource& source, const Candidate& parent, double factor);
 
   std::vector<Candidate> queue_;  // A heap, likeliest first.
+  std::vector<CandidateScore> scores_;
 };
 
 }  // namespace foretoken

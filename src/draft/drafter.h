@@ -21,6 +21,9 @@ struct DraftContext {
   int lookahead = 0;                     ///< At most this many tokens along one path.
   int tree_width = 1;  ///< At most this many children of a node, for drafters that rank tokens.
   int max_nodes = 0;   ///< At most this many tokens in all.
+  /// What its first, second ... token costs, in tokens (RowPrice), for drafters that know their
+  /// tokens' chances; beyond the last as the last. Empty: as many tokens as there may be.
+  std::span<const double> row_prices;
   Proposal* proposal = nullptr;
   /// Null where the proposal is verified by shared noise: then it may be anything. Else its tokens
   /// must have been drawn from the laws that the drafter sets here (empty when it is called), or

@@ -13,8 +13,8 @@ constexpr double DiscountOf(int match) { return 0.6 + 0.1 * match; }
 }  // namespace
 
 void Retriever::Propose(const InputTrie* input, SegmentList segments,
-                        std::span<const Token> context, int speculation_length,
-                        Proposal* proposal) {
+                        std::span<const Token> context, int speculation_length, Proposal* proposal,
+                        std::span<const double> least) {
   proposal->Clear();
   if (speculation_length < 2) return;
   sources_.clear();
@@ -23,9 +23,9 @@ void Retriever::Propose(const InputTrie* input, SegmentList segments,
   for (int match = kLongestMatch; input != nullptr && match >= 1; --match) {
     const std::uint32_t node = input->Suffix(match);
     if (node == 0) continue;
-    sources_.push_back({&input->tree(), node, kInputScale, DiscountOf(match)});
+    sources_.push_back({&input->tree(), node, kInputScale, DiscountOf(match), match});
   }
-  fusion_.Fuse(sources_, speculation_length - 1, proposal);
+  fusion_.Fuse(sources_, speculation_length - 1, proposal, least);
   if (proposal->size() > 0) proposal->source = ProposalSource::kRetrieval;
 }
 

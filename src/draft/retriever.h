@@ -17,9 +17,13 @@ class Retriever {
  public:
   /// Fills `proposal` with up to s_q - 1 candidates, s_q being `speculation_length`. `input` is the
   /// trie of `context`; null leaves that source out, as an empty list of segments leaves out the
-  /// datastore.
+  /// datastore. `least` is as in CandidateFusion.
   void Propose(const InputTrie* input, SegmentList segments, std::span<const Token> context,
-               int speculation_length, Proposal* proposal);
+               int speculation_length, Proposal* proposal, std::span<const double> least = {});
+
+  /// Of the last proposal's tokens, in their order. Their kind is 0 for the datastore's, else the
+  /// length of the match in the input.
+  std::span<const CandidateScore> scores() const { return fusion_.scores(); }
 
  private:
   ContinuationSampler sampler_;

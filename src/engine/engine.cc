@@ -108,6 +108,7 @@ Engine::Impl::Impl(EngineOptions options, LlamaModel* target, ThreadPool* pool,
       scheduler_(BlocksFor(options_.kv_tokens), options_.prefix_cache, options_.max_batch),
       kv_(target->backend().AllocateKv(target->KvShapeFor(BlocksFor(options_.kv_tokens)))),
       sampler_(&target->backend(), target->config().vocabulary) {
+  if (!options_.row_times.rows().empty()) row_price_.emplace(options_.row_times);
   if (proposers_.of(Mode::kNgram) == nullptr) {
     proposers_.of(Mode::kNgram) = std::make_unique<NgramDrafter>();
   }
@@ -180,8 +181,9 @@ Status Engine::Impl::ValidatePlan(const SpeculationPlan& plan) const {
       CheckRange("the number of proposal nodes", plan.nodes(), 1, options_.max_nodes));
   const bool retrieves =
       Retrieves(plan.mode) || (plan.mode == Mode::kSsd && plan.fallback == Fallback::kRetrieval);
-  if (retrieves && plan.speculation_length == kAutoSpeculationLength && options_.knee_rows < 1) {
-    return InvalidInput("an automatic speculation length needs the machine's knee to be measured");
+  if (retrieves && plan.speculation_length < 0 &&
+      (options_.knee_rows < 1 || !row_price_.has_value())) {
+    return InvalidInput("speculation length auto or knee needs the target's passes to be measured");
   }
   if (plan.mode != Mode::kSsd) return {};
   if (!(plan.saguaro_c >= 0 && plan.saguaro_c <= 1)) {

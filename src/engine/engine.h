@@ -41,7 +41,8 @@ struct EngineOptions {
   int max_lookahead = 0;       ///< The most a request's plan may ask for; 0: as `plan`.
   int max_nodes = 0;           ///< The same for a plan's nodes; 0: as `plan`.
   int max_cache_budget = 0;    ///< Branches of a speculation cache; 0: as `plan`, more for trees.
-  int knee_rows = 0;           ///< I_knee, for plans whose speculation length is automatic.
+  int knee_rows = 0;           ///< I_knee, for speculation lengths by the knee.
+  TimeTable row_times;         ///< Of the target's passes, for speculation lengths that pay.
   int max_batch = 16;          ///< Sequences decoded together.
   int max_waiting = 1024;      ///< Requests queued beyond those; more are refused.
   int prefill_chunk = 128;     ///< Prompt rows per pass, mixed with decoding rows.

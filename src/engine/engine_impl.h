@@ -12,6 +12,8 @@
 #include "engine/engine.h"
 #include "engine/scheduler.h"
 #include "engine/sequence.h"
+#include "planner/retrieval_worth.h"
+#include "planner/row_price.h"
 #include "sampling/sampler.h"
 
 namespace foretoken {
@@ -61,8 +63,6 @@ class Engine::Impl {
   // round_proposals.cc: what is proposed.
   void CollectProposals();
   DraftContext ContextFor(Sequence* sequence);
-  int NodesOf(const SpeculationPlan& plan) const;
-  int RetrievedNodes(const SpeculationPlan& plan) const;  // s_q - 1, by the hardware rule if open.
   void DraftSynchronously(Mode mode);
   void AwaitChains();
   void LookUp(Sequence* sequence);
@@ -70,13 +70,22 @@ class Engine::Impl {
   Drafter* FallbackDrafter(Fallback fallback);
   void Dispatch(Sequence* sequence, bool wants_jit);
   void SendOutcomes();
-  void SendRetrieved();
   bool NobodyElseToServe() const;
+
+  // round_retrieval.cc: how much retrieval proposes, and whether it pays to ask it.
+  int NodesOf(const SpeculationPlan& plan) const;
+  int RetrievedNodes(const SpeculationPlan& plan) const;  // s_q - 1.
+  void SetRowPrices();
+  std::span<const double> PricesFor(const SpeculationPlan& plan) const;
+  void SpareUselessRetrieval();  // Takes contexts out of contexts_.
+  void SendRetrieved();
+  void TeachRetrieval();
 
   // round_planning.cc: mode auto.
   void MakeFirstPlan(Sequence* sequence);
   void TakePlan(Sequence* sequence, const SpeculationPlan& plan);
   void TeachPlanner();
+  bool IsAlike();  // A round that the planner need not see.
   void Replan();
   Workload LoadNow() const;
 
@@ -103,6 +112,12 @@ class Engine::Impl {
   RandomDrafter random_;
   RetrievalDrafter retrieval_;  // Beside the draft: a fallback, and a source of likely outcomes.
   std::unique_ptr<OnlinePlanner> planner_;
+  std::optional<RowPrice> row_price_;    // Where the target's passes were measured.
+  std::vector<double> row_prices_;       // Of this round, by a proposal's tokens.
+  RetrievalWorth worth_in_rounds_{0.2};  // Of asking in mode sssd ...
+  RetrievalWorth worth_in_cache_{0.1};   // ... and for the speculation cache.
+  unsigned alike_rounds_ = 0;
+  bool asked_in_round_ = false;  // Retrieval was, in mode sssd at a price.
   std::vector<Token> eos_;
   Scheduler scheduler_;
   KvStore kv_;

@@ -107,22 +107,26 @@ constexpr int kShortContext = 64;
 constexpr int kLongContext = 1024;
 constexpr std::int64_t kMeasuringNs = 600'000'000;
 
-// I_knee of the target on its device. Attention hardly counts behind so short a context.
-int MeasureKnee(LlamaModel& model) {
-  constexpr std::array kRows = {1, 2, 4, 8, 16, 32, 64, 128, 256};
-  constexpr std::array kContexts = {64};
+TimeTable TableOf(const PassTimes& times) {
+  const auto table = TimeTable::Make(times.rows, times.contexts, times.us);
+  FT_CHECK(table.ok(), "{}", table.ok() ? "" : table.error().message);
+  return *table;
+}
+
+// What rows cost on the target's device. Attention hardly counts behind so short a context.
+void MeasureRows(LlamaModel& model, EngineOptions* options) {
+  constexpr std::array kRows = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128, 256};
+  constexpr std::array kContexts = {kShortContext};
   const PassTimes times = MeasurePassTimes(model, kRows, kContexts, kMeasuringNs);
-  return KneeRows(times.rows, times.us);
+  options->row_times = TableOf(times);
+  options->knee_rows = KneeRows(times.rows, times.us);
 }
 
 TimeTable MeasureTable(LlamaModel& model) {
   const int longest = model.config().max_positions - kMeasuredRows.back();
   const std::array contexts = {kShortContext,
                                std::max(kShortContext + 1, std::min(kLongContext, longest))};
-  const PassTimes times = MeasurePassTimes(model, kMeasuredRows, contexts, kMeasuringNs);
-  const auto table = TimeTable::Make(times.rows, times.contexts, times.us);
-  FT_CHECK(table.ok(), "{}", table.ok() ? "" : table.error().message);
-  return *table;
+  return TableOf(MeasurePassTimes(model, kMeasuredRows, contexts, kMeasuringNs));
 }
 
 Result<std::unique_ptr<Drafter>> MakeDraftModelDrafter(EngineOptions* options,
@@ -187,6 +191,16 @@ Result<std::unique_ptr<SpeculatorClient>> StartSpeculator(EngineOptions* options
       Warn);
   FT_RETURN_IF_ERROR(client->WaitReady(kReadyPatienceNs));
   return client;
+}
+
+bool NeedsRowTimes(std::span<const Mode> offered, const SpeculationPlan& plan) {
+  const auto offers = [offered](Mode mode) {
+    return std::ranges::find(offered, mode) != offered.end();
+  };
+  const bool falls_back =
+      offers(Mode::kSsd) && (plan.fallback == Fallback::kRetrieval || offers(Mode::kSssd));
+  if (plan.speculation_length == 0) return falls_back;
+  return plan.speculation_length < 0 && (falls_back || std::ranges::any_of(offered, Retrieves));
 }
 
 // What mode auto chooses from where no more is said: everything that there is a draft and a device
@@ -260,9 +274,8 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, EngineOp
     OfferAll(draft, *target, &offered);
     MakeRoomForAuto(&options);
   }
-  if (options.plan.speculation_length == kAutoSpeculationLength && options.knee_rows == 0 &&
-      (std::ranges::any_of(offered, Retrieves) || options.plan.fallback == Fallback::kRetrieval)) {
-    options.knee_rows = MeasureKnee(*target->model);
+  if (NeedsRowTimes(offered, options.plan) && options.row_times.rows().empty()) {
+    MeasureRows(*target->model, &options);
   }
   options = CompleteOptions(options, target->model->config());
   if (options.planner.has_value()) PreparePlanner(offered, target, &options);

@@ -70,7 +70,8 @@ struct RequestStats {
   int hits_partial = 0;
   int lookups_full = 0;  ///< Cache lookups at k = K (at a leaf, and empty proposals).
   int hits_full = 0;
-  int fallbacks = 0;  ///< Misses answered by a non-empty fallback proposal.
+  int hits_retrieved = 0;  ///< Of the hits: those that only retrieval had thought of.
+  int fallbacks = 0;       ///< Misses answered by a non-empty fallback proposal.
   /// Rounds in which some proposal token i + 1 steps below the root was verified, and one was
   /// accepted, given that its parent was.
   std::array<int, kMaxProposal> reached_at{};

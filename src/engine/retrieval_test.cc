@@ -39,6 +39,8 @@ class LiveDatastore : public testing::Test {
   struct Run {
     std::vector<std::vector<Token>> tokens;
     int rounds = 0;
+    std::int64_t proposed = 0;
+    std::int64_t accepted = 0;
     int largest = 0;  // Proposal.
   };
   Run Decode(Mode mode, DatastoreTenant* tenant, bool learn) {
@@ -62,7 +64,10 @@ class LiveDatastore : public testing::Test {
     EXPECT_TRUE(directory_->Flush().ok());
     for (const SequenceId id : ids) {
       run.tokens.push_back(collector.outputs[id].tokens);
-      run.rounds += collector.outputs[id].stats.rounds;
+      const RequestStats& stats = collector.outputs[id].stats;
+      run.rounds += stats.rounds;
+      run.proposed += stats.proposed;
+      run.accepted += stats.accepted;
     }
     run.largest = collector.largest;
     return run;
@@ -107,20 +112,26 @@ TEST_F(LiveDatastore, SpeculatesBesideTheDraft) {
       EXPECT_LT(run.rounds, truth.rounds);
     }
   }
-  // A fallback whose proposals are as long as the rule says for two sequences.
-  EngineOptions options{.plan = {.lookahead = 4}, .knee_rows = 6, .max_batch = 2};
-  options.plan.fallback = Fallback::kRetrieval;
-  options.plan.speculation_length = kAutoSpeculationLength;
-  const Run run = Decode(Mode::kSsd, options, alice, /*learn=*/false);
-  EXPECT_EQ(run.tokens, truth.tokens);
-  EXPECT_LT(run.rounds, truth.rounds);
+  // A fallback whose proposals are as long as the rule says for two sequences, or as pays.
+  for (const int length : {kKneeSpeculationLength, kAutoSpeculationLength}) {
+    EngineOptions options{.plan = {.lookahead = 4}, .max_batch = 2};
+    options.knee_rows = 6;
+    options.row_times = TimeTable::Line(1, 0.1);
+    options.plan.fallback = Fallback::kRetrieval;
+    options.plan.speculation_length = length;
+    const Run run = Decode(Mode::kSsd, options, alice, /*learn=*/false);
+    EXPECT_EQ(run.tokens, truth.tokens);
+    EXPECT_LT(run.rounds, truth.rounds);
+  }
 }
 
 TEST_F(LiveDatastore, ProposalsAreAsLongAsTheSpeculationLengthSays) {
   DatastoreTenant* const alice = *directory_->Tenant("alice");
   const Run truth = Decode(Mode::kAr, alice, /*learn=*/true);
   const auto decode = [&](int speculation_length, int knee_rows) {
-    EngineOptions options{.plan = {.lookahead = 2}, .knee_rows = knee_rows, .max_batch = 2};
+    EngineOptions options{.plan = {.lookahead = 2}, .max_batch = 2};
+    options.knee_rows = knee_rows;
+    if (knee_rows > 0) options.row_times = TimeTable::Line(1, 0.1);
     options.plan.speculation_length = speculation_length;
     Run run = Decode(Mode::kSssd, options, alice, /*learn=*/false);
     EXPECT_EQ(run.tokens, truth.tokens);
@@ -129,9 +140,31 @@ TEST_F(LiveDatastore, ProposalsAreAsLongAsTheSpeculationLengthSays) {
   EXPECT_EQ(decode(0, 0), 2);
   EXPECT_EQ(decode(16, 0), 15);
   // The last sequence is alone in the batch: 12 rows, then.
-  EXPECT_EQ(decode(kAutoSpeculationLength, 12), 11);
-  EXPECT_EQ(decode(kAutoSpeculationLength, 1), 1);
-  EXPECT_GT(decode(kAutoSpeculationLength, 0), 0);  // By the knee of this machine.
+  EXPECT_EQ(decode(kKneeSpeculationLength, 12), 11);
+  EXPECT_EQ(decode(kKneeSpeculationLength, 1), 1);
+  EXPECT_GT(decode(kKneeSpeculationLength, 0), 0);  // By the knee of this machine.
+}
+
+// Where rows are all but free retrieval proposes what it finds; where each costs as much as a pass
+// it proposes only what is all but certain, and by and by nothing of what does not come true.
+TEST_F(LiveDatastore, ProposesWhatIsWorthItsRow) {
+  DatastoreTenant* const alice = *directory_->Tenant("alice");
+  const Run truth = Decode(Mode::kAr, alice, /*learn=*/true);
+  const auto decode = [&](const TimeTable& row_times) {
+    EngineOptions options{.max_batch = 2};
+    options.knee_rows = 1;
+    options.row_times = row_times;
+    options.plan.speculation_length = kAutoSpeculationLength;
+    const Run run = Decode(Mode::kSssd, options, alice, /*learn=*/false);
+    EXPECT_EQ(run.tokens, truth.tokens);
+    return run;
+  };
+  const Run free = decode(TimeTable::Line(1, 0));
+  const Run dear = decode(TimeTable::Line(1e-6, 1));
+  EXPECT_GT(free.largest, 8);
+  EXPECT_LT(dear.proposed, free.proposed / 2);
+  EXPECT_GT(static_cast<double>(dear.accepted) / static_cast<double>(dear.proposed + 1),
+            static_cast<double>(free.accepted) / static_cast<double>(free.proposed));
 }
 
 }  // namespace

@@ -45,6 +45,7 @@ bool Engine::Impl::Step() {
     if (sequence->verifies) ReportRound(*sequence);
     EmitTokens(sequence, logits);
   }
+  TeachRetrieval();
   if (planner_ != nullptr) {
     TeachPlanner();
     Replan();

@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "base/clock.h"
-#include "draft/speculation_length.h"
 #include "engine/engine_impl.h"
 
 namespace foretoken {
@@ -34,21 +33,13 @@ void FitProposal(Sequence* sequence) {
 void Engine::Impl::CollectProposals() {
   const std::int64_t start = NowNs();
   for (const auto& sequence : scheduler_.running()) FollowPlan(sequence.get());
+  SetRowPrices();
   for (int mode = 0; mode < kModes; ++mode) DraftSynchronously(static_cast<Mode>(mode));
   if (speculator_ != nullptr) {
     HealSpeculator();
     AwaitChains();
   }
   round_wait_ns_ = NowNs() - start;
-}
-
-int Engine::Impl::RetrievedNodes(const SpeculationPlan& plan) const {
-  if (plan.speculation_length != kAutoSpeculationLength) return plan.RetrievedNodes();
-  return SpeculationLength(options_.knee_rows, std::max(1, running())) - 1;
-}
-
-int Engine::Impl::NodesOf(const SpeculationPlan& plan) const {
-  return Retrieves(plan.mode) ? RetrievedNodes(plan) : plan.nodes();
 }
 
 DraftContext Engine::Impl::ContextFor(Sequence* sequence) {
@@ -64,6 +55,7 @@ DraftContext Engine::Impl::ContextFor(Sequence* sequence) {
           .lookahead = std::min(longest, sequence->DepthLimit()),
           .tree_width = plan.tree_width,
           .max_nodes = std::min(nodes, sequence->NodeLimit()),
+          .row_prices = PricesFor(plan),
           .proposal = &sequence->proposal,
           .laws = sequence->draws ? &sequence->laws : nullptr};
 }
@@ -77,7 +69,13 @@ void Engine::Impl::DraftSynchronously(Mode mode) {
     if (sequence->plan.mode != mode || sequence->uncomputed() != 1) continue;
     contexts_.push_back(ContextFor(sequence.get()));
   }
-  if (!contexts_.empty()) drafter->Propose(contexts_);
+  if (mode == Mode::kSssd) SpareUselessRetrieval();
+  if (contexts_.empty()) return;
+  const std::int64_t start = NowNs();
+  drafter->Propose(contexts_);
+  if (!asked_in_round_ || mode != Mode::kSssd) return;
+  const double us = static_cast<double>(NowNs() - start) / 1e3;
+  worth_in_rounds_.ObserveAsking(us / static_cast<double>(contexts_.size()));
 }
 
 void Engine::Impl::AwaitChains() {
@@ -135,7 +133,12 @@ void Engine::Impl::LookUp(Sequence* sequence) {
   ++(full ? stats.lookups_full : stats.lookups_partial);
   sequence->hit = prepared != nullptr;
   sequence->hit_rank = speculator_->RankOf(sequence->id, prepared);
+  const bool owed = prepared != nullptr && prepared->retrieved;
+  if (sequence->asked_for_cache) {
+    worth_in_cache_.ObserveAnswer(owed ? worth_in_cache_.tokens_per_round() - 1 : 0);
+  }
   if (prepared == nullptr) return;
+  if (owed) ++stats.hits_retrieved;
   ++(full ? stats.hits_full : stats.hits_partial);
   sequence->proposal = prepared->proposal;
   if (sequence->draws) sequence->laws = *speculator_->LawsOf(sequence->id, *prepared);
@@ -159,27 +162,13 @@ Drafter* Engine::Impl::FallbackDrafter(Fallback fallback) {
 void Engine::Impl::FallBack(Sequence* sequence, bool may_wait) {
   if (Drafter* drafter = FallbackDrafter(sequence->plan.fallback)) {
     DraftContext context = ContextFor(sequence);
-    const SpeculationPlan& plan = sequence->plan;
-    if (plan.fallback == Fallback::kRetrieval && plan.speculation_length != 0) {
-      context.max_nodes = std::min(context.max_nodes, RetrievedNodes(plan));
+    if (sequence->plan.fallback == Fallback::kRetrieval) {
+      context.max_nodes = std::min(context.max_nodes, RetrievedNodes(sequence->plan));
     }
     drafter->Propose(std::span(&context, 1));
     if (sequence->proposal.size() > 0) ++sequence->stats.fallbacks;
   }
   Dispatch(sequence, may_wait && sequence->plan.fallback == Fallback::kJit);
-}
-
-void Engine::Impl::SendRetrieved() {
-  for (Sequence* sequence : pass_) {
-    // Where proposals are drawn, what is prepared must not depend on the tokens drawn before.
-    if (!sequence->opened || !sequence->verifies || sequence->draws) continue;
-    if (sequence->request.datastore == nullptr) continue;
-    DraftContext context = ContextFor(sequence);
-    context.lookahead = context.max_nodes = kDefaultTreeNodes;
-    context.proposal = &retrieved_;
-    retrieval_.Propose(std::span(&context, 1));
-    speculator_->SendRetrieved(sequence->id, OutcomesBeside(sequence->proposal, retrieved_));
-  }
 }
 
 void Engine::Impl::Dispatch(Sequence* sequence, bool wants_jit) {

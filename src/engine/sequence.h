@@ -63,8 +63,9 @@ class Sequence {
   bool draws = false;  ///< Proposals are drawn, to be verified by rejection.
   ProposalLaws laws;   ///< Of `proposal`, where it is drawn.
   bool awaits_jit = false;
-  bool speculated = false;  ///< Known to some proposer.
-  bool opened = false;      ///< ... to the speculator.
+  bool speculated = false;       ///< Known to some proposer.
+  bool opened = false;           ///< ... to the speculator.
+  bool asked_for_cache = false;  ///< Retrieval was, for what the speculation cache should hold.
   bool admitted_before = false;
   std::optional<FinishReason> finish;
   RequestStats stats;

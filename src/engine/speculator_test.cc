@@ -311,7 +311,7 @@ TEST_P(SpeculatorTest, PreparesForWhatRetrievalExpectsToo) {
   Token foreign = 1000;  // One that the draft would not come upon.
   while (std::ranges::find(draft, foreign) != draft.end()) ++foreign;
   OutcomeList expected;
-  expected.push_back({0, foreign});
+  expected.push_back({{0, foreign}, 1});
   client_->SendRetrieved(7, expected);
 
   const PreparedBranch* prepared = nullptr;

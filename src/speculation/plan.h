@@ -111,9 +111,12 @@ enum class FanoutRule : std::uint8_t {
 /// With the root a pass of 32 rows.
 inline constexpr int kDefaultTreeNodes = 31;
 
-/// SpeculationPlan::speculation_length by the machine's knee and the batch (SpeculationLength).
+/// SpeculationPlan::speculation_length as large as pays: a row for each candidate whose chance of
+/// being accepted is worth what the row costs. Of modes that do not tell chances, as by the knee.
 inline constexpr int kAutoSpeculationLength = -1;
-/// What that is at most, as in the paper.
+/// ... by the machine's knee and the batch (SpeculationLength).
+inline constexpr int kKneeSpeculationLength = -2;
+/// What these are at most, as in the paper.
 inline constexpr int kMaxAutoSpeculationLength = 32;
 
 /// How one sequence speculates until another plan replaces this one. What is emitted does not
@@ -124,7 +127,8 @@ struct SpeculationPlan {
   int tree_width = 1;  ///< Children per proposal node, at most; 1 is a chain.
   int max_nodes = 0;   ///< Of trees: proposal tokens per round on all paths; 0: kDefaultTreeNodes.
   /// Of modes that retrieve: s_q, rows per sequence and pass, the root among them; 0: lookahead
-  /// + 1.
+  /// + 1. Of mode kSsd with fallback kRetrieval: the same within the lookahead; 0: as large as
+  /// pays.
   int speculation_length = 0;
   Fallback fallback = Fallback::kJit;
   FanoutShape primary;         ///< After a proposal from the speculation cache.
@@ -147,9 +151,7 @@ struct SpeculationPlan {
   /// ... that a mode which retrieves would have, whatever the plan's mode.
   int RetrievedNodes() const {
     if (speculation_length == 0) return lookahead;
-    return (speculation_length == kAutoSpeculationLength ? kMaxAutoSpeculationLength
-                                                         : speculation_length) -
-           1;
+    return (speculation_length < 0 ? kMaxAutoSpeculationLength : speculation_length) - 1;
   }
 
   /// Whether it leaves something to the planner. What the planner makes of it does not.

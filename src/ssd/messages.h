@@ -145,6 +145,7 @@ struct BranchToken {
   std::int8_t node = 0;
   std::int8_t index = 0;   ///< The new node's number, from 1: a lost record shows as a gap.
   std::int8_t parent = 0;  ///< An earlier node of the prepared proposal; 0: its root, the bonus.
+  bool retrieved = false;  ///< Retrieval had the idea to prepare for this outcome, not the draft.
   Token bonus = -1;
   Token token = -1;
 };

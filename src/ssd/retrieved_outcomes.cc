@@ -1,49 +1,80 @@
 #include "ssd/retrieved_outcomes.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace foretoken {
+namespace {
 
-OutcomeList OutcomesBeside(const Proposal& proposal, const Proposal& retrieved) {
+constexpr double kKeep = 0.998;
+// Before anything was seen a tenth of the score is believed: the draft has thought of what is
+// likely, and a place that goes to a wrong guess is taken from one of its own.
+constexpr double kFirstTrust = 0.1;
+constexpr double kPriorSeen = 16;
+
+}  // namespace
+
+OutcomeList OutcomesBeside(const Proposal& proposal, const Proposal& retrieved,
+                           std::span<const CandidateScore> scores) {
   OutcomeList outcomes;
   std::array<int, kMaxProposal + 1> node_of{};  // Retrieved node to the proposal's; -1: none.
   std::array<int, kMaxProposal + 1> named{};    // By the proposal's node.
   for (int i = 0; i < retrieved.size(); ++i) {
-    const int parent = node_of[retrieved.parents[i]];
+    const int above = retrieved.parents[i];
+    const int parent = node_of[above];
     const int child = parent < 0 ? 0 : proposal.ChildWith(parent, retrieved.tokens[i]);
     node_of[i + 1] = child == 0 ? -1 : child;
     if (parent < 0 || child != 0 || outcomes.size() == outcomes.capacity()) continue;
-    if (named[parent]++ < kMaxRetrievedPerNode) {
-      outcomes.push_back({.node = parent, .bonus = retrieved.tokens[i]});
-    }
+    if (++named[parent] > kMaxRetrievedPerNode) continue;
+    const double reached = above == 0 ? 1 : scores[static_cast<std::size_t>(above) - 1].probability;
+    const double score = scores[static_cast<std::size_t>(i)].probability / reached;
+    outcomes.push_back({{.node = parent, .bonus = retrieved.tokens[i]}, static_cast<float>(score)});
   }
   return outcomes;
 }
 
-void RetrievedOutcomes::Assign(std::span<const Outcome> outcomes) {
+std::size_t RetrievalRates::BinOf(bool leaf, double score) {
+  const double halvings = -2 * std::log2(std::clamp(score, 1e-9, 1.0));
+  return (leaf ? kBins : 0) + std::min(static_cast<std::size_t>(halvings), kBins - 1);
+}
+
+double RetrievalRates::Chance(bool leaf, double score) const {
+  const Tally& tally = tallies_[BinOf(leaf, score)];
+  return (kPriorSeen * kFirstTrust * std::clamp(score, 0.0, 1.0) + tally.right) /
+         (kPriorSeen + tally.seen);
+}
+
+void RetrievalRates::Observe(bool leaf, double score, bool right) {
+  Tally& tally = tallies_[BinOf(leaf, score)];
+  tally.seen = kKeep * tally.seen + 1;
+  tally.right = kKeep * tally.right + (right ? 1 : 0);
+}
+
+void RetrievedOutcomes::Assign(std::span<const RetrievedOutcome> outcomes) {
   Clear();
-  for (const Outcome& outcome : outcomes) expected_.push_back({outcome, -1});
+  for (const RetrievedOutcome& outcome : outcomes) expected_.push_back({outcome, false});
 }
 
-StaticVector<Token, kMaxRetrievedPerNode> RetrievedOutcomes::Beside(
-    int node, std::span<const Token> candidates) {
-  StaticVector<Token, kMaxRetrievedPerNode> tokens;
+StaticVector<RetrievedOutcomes::Candidate, kMaxRetrievedPerNode> RetrievedOutcomes::Beside(
+    int node, bool leaf, std::span<const Token> candidates, const RetrievalRates& rates) {
+  StaticVector<Candidate, kMaxRetrievedPerNode> found;
   for (Expected& expected : expected_) {
-    if (expected.outcome.node != node || tokens.size() == tokens.capacity()) continue;
-    if (std::ranges::find(candidates, expected.outcome.bonus) != candidates.end()) continue;
-    expected.rank = static_cast<int>(tokens.size());
-    tokens.push_back(expected.outcome.bonus);
+    const auto& [outcome, score] = expected.retrieved;
+    if (outcome.node != node || found.size() == found.capacity()) continue;
+    if (std::ranges::find(candidates, outcome.bonus) != candidates.end()) continue;
+    expected.asked = true;
+    found.push_back({outcome.bonus, rates.Chance(leaf, score)});
   }
-  return tokens;
+  std::ranges::stable_sort(
+      found, [](const Candidate& a, const Candidate& b) { return a.chance > b.chance; });
+  return found;
 }
 
-void RetrievedOutcomes::Observe(int node, Token token) {
-  constexpr double kDecay = 0.95;  // As the OutcomePredictor's.
+void RetrievedOutcomes::Observe(int node, bool leaf, Token token, RetrievalRates* rates) const {
   for (const Expected& expected : expected_) {
-    if (expected.outcome.node != node || expected.rank < 0) continue;
-    double& probability = probability_[static_cast<std::size_t>(expected.rank)];
-    const double right = expected.outcome.bonus == token ? 1 : 0;
-    probability = kDecay * probability + (1 - kDecay) * right;
+    const auto& [outcome, score] = expected.retrieved;
+    if (outcome.node != node || !expected.asked) continue;
+    rates->Observe(leaf, score, outcome.bonus == token);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "base/static_vector.h"
+#include "draft/candidate_fusion.h"
 #include "speculation/proposal.h"
 
 namespace foretoken {
@@ -13,43 +14,68 @@ inline constexpr int kMaxRetrieved = 24;
 /// ... and of these after one node.
 inline constexpr int kMaxRetrievedPerNode = 3;
 
-using OutcomeList = StaticVector<Outcome, kMaxRetrieved>;
+/// An outcome that retrieval expects.
+struct RetrievedOutcome {
+  Outcome outcome;
+  float score = 0;  ///< The bonus token's pseudo-probability, given that its node is reached.
+};
+using OutcomeList = StaticVector<RetrievedOutcome, kMaxRetrieved>;
 
 /// The outcomes of `proposal` that a retrieved tree of the same root expects, likeliest first:
 /// where the tree goes along with the proposal to a node, its other tokens after that node.
-OutcomeList OutcomesBeside(const Proposal& proposal, const Proposal& retrieved);
+/// `scores` are the retrieved tokens'.
+OutcomeList OutcomesBeside(const Proposal& proposal, const Proposal& retrieved,
+                           std::span<const CandidateScore> scores);
 
-/// The speculation cache's second source for one sequence: bonus tokens that retrieval expects,
-/// beside the draft's own. A node's F_k places go to whichever source is likelier to be right,
-/// which is learned from the outcomes, decayed.
+/// How often tokens that retrieval expects, and the draft has not among those that it would prepare
+/// for, are the target's: by their score, apart for nodes with children (where the proposal's token
+/// has to be wrong first) and leaves. Of all sequences of a speculator, decayed.
+class RetrievalRates {
+ public:
+  double Chance(bool leaf, double score) const;
+  void Observe(bool leaf, double score, bool right);
+
+ private:
+  static constexpr std::size_t kBins = 8;  // Each half as wide as the one before it.
+  struct Tally {
+    double seen = 0;
+    double right = 0;
+  };
+  static std::size_t BinOf(bool leaf, double score);
+
+  std::array<Tally, 2 * kBins> tallies_{};
+};
+
+/// The speculation cache's second source for one sequence and round: bonus tokens that retrieval
+/// expects, beside the draft's own. A node's F_k places go to whichever source is likelier to be
+/// right.
 class RetrievedOutcomes {
  public:
-  RetrievedOutcomes() { probability_.fill(kFirstProbability); }
+  struct Candidate {
+    Token token = -1;
+    double chance = 0;  ///< That it is the target's, given that its node is reached.
+  };
 
   void Clear() { expected_.clear(); }
-  /// Takes the outcomes of a new round, likeliest first.
-  void Assign(std::span<const Outcome> outcomes);
+  /// Takes the outcomes of a new round.
+  void Assign(std::span<const RetrievedOutcome> outcomes);
 
   /// Of the tokens expected after `node`, those that are not among the draft's `candidates` there;
   /// likeliest first. Observe learns from what was asked for here.
-  StaticVector<Token, kMaxRetrievedPerNode> Beside(int node, std::span<const Token> candidates);
-
-  /// How often the i-th token of Beside is the target's, given that its node is reached.
-  double probability(int i) const { return probability_[static_cast<std::size_t>(i)]; }
+  StaticVector<Candidate, kMaxRetrievedPerNode> Beside(int node, bool leaf,
+                                                       std::span<const Token> candidates,
+                                                       const RetrievalRates& rates);
 
   /// The target's token after a visited node of the round.
-  void Observe(int node, Token token);
+  void Observe(int node, bool leaf, Token token, RetrievalRates* rates) const;
 
  private:
-  static constexpr double kFirstProbability = 0.1;
-
   struct Expected {
-    Outcome outcome;
-    int rank = -1;  // In Beside's answer; -1: not part of one.
+    RetrievedOutcome retrieved;
+    bool asked = false;  // Part of Beside's answer.
   };
 
   StaticVector<Expected, kMaxRetrieved> expected_;
-  std::array<double, kMaxRetrievedPerNode> probability_;
 };
 
 }  // namespace foretoken

@@ -78,11 +78,12 @@ bool SpeculatedSequence::IsStop(Token token) const {
   return std::find(stop_tokens_.begin(), stop_tokens_.end(), token) != stop_tokens_.end();
 }
 
-void SpeculatedSequence::Advance(const OutcomeMessage& outcome, DraftModel& draft) {
+void SpeculatedSequence::Advance(const OutcomeMessage& outcome, DraftModel& draft,
+                                 RetrievalRates* rates) {
   const Outcome key{outcome.node, outcome.committed.back()};
   const auto hit = std::find_if(branches.begin(), branches.end(),
                                 [&](const Branch& branch) { return branch.outcome == key; });
-  ObserveRetrieved(outcome);
+  ObserveRetrieved(outcome, rates);
   for (const Token token : outcome.committed) history.AddOutput(token);
   trunk.Commit(outcome.committed, draft);
   // A just-in-time proposal grows; any other is what it is.
@@ -106,21 +107,23 @@ void SpeculatedSequence::Advance(const OutcomeMessage& outcome, DraftModel& draf
   EstimateReached();
 }
 
-void SpeculatedSequence::ObserveRetrieved(const OutcomeMessage& outcome) {
+void SpeculatedSequence::ObserveRetrieved(const OutcomeMessage& outcome,
+                                          RetrievalRates* rates) const {
   const Proposal& proposal = trunk.tree.proposal();
   if (outcome.node > proposal.size()) return;
-  retrieved_.Observe(outcome.node, outcome.committed.back());
+  const bool leaf = proposal.FirstChild(outcome.node) == 0;
+  retrieved_.Observe(outcome.node, leaf, outcome.committed.back(), rates);
   for (int node = outcome.node; node > 0; node = proposal.parents[node - 1]) {
-    retrieved_.Observe(proposal.parents[node - 1], proposal.tokens[node - 1]);
+    retrieved_.Observe(proposal.parents[node - 1], false, proposal.tokens[node - 1], rates);
   }
 }
 
 void SpeculatedSequence::TakeRetrieved(const OutcomeList& outcomes) {
   retrieved_.Assign(outcomes);
   std::uint64_t named = 0;  // A bit for each node.
-  for (const Outcome& outcome : outcomes) {
-    if (outcome.node >= 0 && outcome.node <= kMaxProposal)
-      named |= std::uint64_t{1} << outcome.node;
+  for (const RetrievedOutcome& retrieved : outcomes) {
+    const int node = retrieved.outcome.node;
+    if (node >= 0 && node <= kMaxProposal) named |= std::uint64_t{1} << node;
   }
   expanded_ &= ~named;
   std::erase_if(branches, [named](const Branch& branch) {
@@ -167,7 +170,7 @@ void SpeculatedSequence::EstimateReached() {
   }
 }
 
-void SpeculatedSequence::Expand(const DraftModel& draft) {
+void SpeculatedSequence::Expand(const DraftModel& draft, const RetrievalRates& rates) {
   // While a just-in-time proposal grows there is nothing yet to have outcomes.
   if (jit) return;
   for (int node = 0; node < trunk.tree.nodes(); ++node) {
@@ -175,11 +178,12 @@ void SpeculatedSequence::Expand(const DraftModel& draft) {
     if ((expanded_ & bit) != 0 || !trunk.tree.ranked(node)) continue;
     expanded_ |= bit;
     // The branch's first row sits one past the node.
-    if (trunk.root() + trunk.tree.proposal().Depth(node) + 1 < draft.max_context) ExpandNode(node);
+    if (trunk.root() + trunk.tree.proposal().Depth(node) + 1 >= draft.max_context) continue;
+    ExpandNode(node, rates);
   }
 }
 
-void SpeculatedSequence::ExpandNode(int node) {
+void SpeculatedSequence::ExpandNode(int node, const RetrievalRates& rates) {
   const Proposal& proposal = trunk.tree.proposal();
   const bool leaf = proposal.FirstChild(node) == 0;
   // However short the path to a leaf, it is the paper's k = K.
@@ -194,32 +198,36 @@ void SpeculatedSequence::ExpandNode(int node) {
   }
   // What retrieval expects beside the draft's tokens takes the places of the draft's last ones
   // while it is likelier to be right.
-  const auto retrieved = retrieved_.Beside(node, bonuses);
+  const auto retrieved = retrieved_.Beside(node, leaf, bonuses, rates);
   auto own = static_cast<int>(bonuses.size());
   int taken = 0;
   const auto chance = [&](int i) { return trunk.predictor.Probability(leaf, children + i); };
   while (taken < static_cast<int>(retrieved.size()) && taken < fanout) {
     const bool free = own + taken < fanout;
-    if (!free && retrieved_.probability(taken) <= chance(own - 1)) break;
+    if (!free && retrieved[taken].chance <= chance(own - 1)) break;
     if (!free) --own;
     ++taken;
   }
-  const auto add = [&](Token bonus, double probability) {
+  const auto add = [&](Token bonus, double probability, bool from_retrieval) {
     // A stop token ends the sequence: there is nothing to prepare behind it. But where proposals
     // are drawn, how much is prepared for others must not tell what the noise is here.
-    if (draws || !IsStop(bonus)) AddBranch({node, bonus}, reached_[node] * probability);
+    if (!draws && IsStop(bonus)) return;
+    AddBranch({.outcome = {node, bonus},
+               .weight = reached_[node] * probability,
+               .retrieved = from_retrieval,
+               .tree = {}});
   };
-  for (int i = 0; i < own; ++i) add(bonuses[i], chance(i));
-  for (int i = 0; i < taken; ++i) add(retrieved[i], retrieved_.probability(i));
+  for (int i = 0; i < own; ++i) add(bonuses[i], chance(i), false);
+  for (int i = 0; i < taken; ++i) add(retrieved[i].token, retrieved[i].chance, true);
 }
 
-void SpeculatedSequence::AddBranch(Outcome outcome, double weight) {
+void SpeculatedSequence::AddBranch(const Branch& branch) {
   // At a node that is expanded again, those that work has gone into are there already.
   const bool there = std::ranges::any_of(
-      branches, [outcome](const Branch& branch) { return branch.outcome == outcome; });
+      branches, [&branch](const Branch& other) { return other.outcome == branch.outcome; });
   if (there) return;
   if (branches.size() < max_branches_) {
-    branches.push_back({.outcome = outcome, .weight = weight, .tree = {}});
+    branches.push_back(branch);
     return;
   }
   // Full: in place of the least likely one, unless work has gone into that.
@@ -227,8 +235,8 @@ void SpeculatedSequence::AddBranch(Outcome outcome, double weight) {
       std::min_element(branches.begin(), branches.end(), [](const Branch& a, const Branch& b) {
         return std::pair(a.tree.ranked(0), a.weight) < std::pair(b.tree.ranked(0), b.weight);
       });
-  if (weakest->tree.ranked(0) || weakest->weight >= weight) return;
-  *weakest = {.outcome = outcome, .weight = weight, .tree = {}};
+  if (weakest->tree.ranked(0) || weakest->weight >= branch.weight) return;
+  *weakest = branch;
 }
 
 void SpeculatedSequence::AppendWanted(const DraftModel& draft,

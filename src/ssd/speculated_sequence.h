@@ -18,6 +18,7 @@ namespace foretoken {
 struct Branch {
   Outcome outcome;
   double weight = 0;  ///< Estimated probability of the outcome: the likeliest are drafted first.
+  bool retrieved = false;  ///< The outcome is not the draft's idea but retrieval's.
   DraftTree tree;
 };
 
@@ -43,7 +44,8 @@ class SpeculatedSequence {
 
   /// Moves on to the next round. If a branch was prepared for the outcome, its rows become those of
   /// the tree under verification, with their rankings.
-  void Advance(const OutcomeMessage& outcome, DraftModel& draft);
+  /// `rates` learns how good retrieval's ideas were.
+  void Advance(const OutcomeMessage& outcome, DraftModel& draft, RetrievalRates* rates);
 
   /// Takes in what retrieval expects in this round. Branches at these nodes that no work has gone
   /// into are made anew.
@@ -54,7 +56,7 @@ class SpeculatedSequence {
 
   /// Makes branches for the outcomes at every ranked node that has none yet: F_k of the node's
   /// depth at a node with children, F_K at a leaf.
-  void Expand(const DraftModel& draft);
+  void Expand(const DraftModel& draft, const RetrievalRates& rates);
 
   /// Appends the rows worth computing next, in no particular order; a node's comes after its
   /// parent's in value. Nothing while a just-in-time proposal grows.
@@ -100,9 +102,9 @@ class SpeculatedSequence {
   void EstimateReached();
   /// Ends the tree's growth at stop tokens among its last `added` nodes.
   void CloseStops(DraftTree* tree, int added) const;
-  void AddBranch(Outcome outcome, double weight);
-  void ExpandNode(int node);
-  void ObserveRetrieved(const OutcomeMessage& outcome);
+  void AddBranch(const Branch& branch);
+  void ExpandNode(int node, const RetrievalRates& rates);
+  void ObserveRetrieved(const OutcomeMessage& outcome, RetrievalRates* rates) const;
   /// F_k of the tree under verification.
   const FanoutShape& fanout() const {
     return after_fallback_ ? plan_.after_fallback : plan_.primary;

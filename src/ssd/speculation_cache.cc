@@ -11,7 +11,7 @@ constexpr std::size_t kMaxBranches = 1024;
 }  // namespace
 
 bool SpeculationCache::Append(std::uint32_t epoch, Outcome outcome, int index, int parent,
-                              Token token) {
+                              Token token, bool retrieved) {
   if (epoch != epoch_ || index < 1 || index > kMaxProposal) return false;
   const auto at = static_cast<std::size_t>(std::find(outcomes_.begin(), outcomes_.end(), outcome) -
                                            outcomes_.begin());
@@ -20,7 +20,7 @@ bool SpeculationCache::Append(std::uint32_t epoch, Outcome outcome, int index, i
   if (at == outcomes_.size()) {
     if (at == kMaxBranches) return false;
     outcomes_.push_back(outcome);
-    branches_.push_back({.outcome = outcome, .proposal = {}});
+    branches_.push_back({.outcome = outcome, .proposal = {}, .retrieved = retrieved});
     branches_.back().proposal.source = ProposalSource::kCache;
   }
   branches_[at].proposal.Append(parent, token);

@@ -12,6 +12,7 @@ namespace foretoken {
 struct PreparedBranch {
   Outcome outcome;
   Proposal proposal;
+  bool retrieved = false;  ///< Retrieval named the outcome; the draft alone would not have.
 };
 
 /// The speculation cache of one sequence (Section 3 of the paper): outcome -> prepared
@@ -36,7 +37,8 @@ class SpeculationCache {
   /// Appends node number `index`, below node `parent`, to the proposal for `outcome`. False (and no
   /// change) for a stale epoch, a number that is not the next one, or more than any speculator
   /// prepares.
-  bool Append(std::uint32_t epoch, Outcome outcome, int index, int parent, Token token);
+  bool Append(std::uint32_t epoch, Outcome outcome, int index, int parent, Token token,
+              bool retrieved = false);
 
   /// Sets the law of the children of node `parent` of that proposal. False (and no change) for a
   /// stale epoch or where nothing is prepared for `outcome`.

@@ -84,7 +84,7 @@ bool Speculator::Handle(std::span<const std::byte> record) {
   } else if (const auto* outcome = As<OutcomeMessage>(record); kind == MessageKind::kOutcome) {
     SpeculatedSequence* sequence = outcome == nullptr ? nullptr : Find(outcome->sequence);
     if (sequence != nullptr && sequence->complete() && !outcome->committed.empty()) {
-      sequence->Advance(*outcome, *draft_);
+      sequence->Advance(*outcome, *draft_, &retrieval_rates_);
     }
   } else if (const auto* retrieved = As<RetrievedMessage>(record);
              kind == MessageKind::kRetrieved) {
@@ -149,7 +149,7 @@ bool Speculator::Step() {
   draft_->batch.Clear();
   trunk_rows_.clear();
   work_rows_.clear();
-  for (const auto& sequence : sequences_) sequence->Expand(*draft_);
+  for (const auto& sequence : sequences_) sequence->Expand(*draft_, retrieval_rates_);
   CollectTrunkRows(jit);
   if (!jit) CollectWorkRows();
   // Without rows, just-in-time proposals may be done; what follows them is then to be prepared.
@@ -285,6 +285,7 @@ void Speculator::SendBranchTokens(const Branch& branch, int added,
     outgoing_.tokens[outgoing_.count++] = {.node = static_cast<std::int8_t>(branch.outcome.node),
                                            .index = static_cast<std::int8_t>(i + 1),
                                            .parent = prepared.parents[i],
+                                           .retrieved = branch.retrieved,
                                            .bonus = branch.outcome.bonus,
                                            .token = prepared.tokens[i]};
   }

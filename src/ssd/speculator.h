@@ -88,6 +88,7 @@ class Speculator {
   std::vector<WantedRow> wanted_;
   BranchTokensMessage outgoing_;
   RowCost row_cost_;
+  RetrievalRates retrieval_rates_;
   std::minstd_rand delay_noise_;
 };
 

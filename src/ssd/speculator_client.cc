@@ -182,7 +182,7 @@ void SpeculatorClient::HandleBranchTokens(std::span<const std::byte> record) {
   for (std::size_t i = 0; i < message.count; ++i) {
     const BranchToken& added = message.tokens[i];
     slot->cache.Append(message.epoch, {added.node, added.bonus}, added.index, added.parent,
-                       added.token);
+                       added.token, added.retrieved);
   }
 }
 

@@ -186,6 +186,16 @@ class GoodInput(CliTest):
                                          "--json", "-").stdout)
         self.assertGreaterEqual(report["meta"]["knee_rows"]["sssd"], 1)
 
+        report = json.loads(self.succeed(
+            "bench", "--prompts", prompts, "-n", 24, "--modes", "ar,ssd", "--only-target-cores",
+            "--compare-fallbacks", "none,retrieval,jit", "-b", 2, "--json", "-", *store).stdout)
+        modes = {mode["mode"]: mode for mode in report["sets"][0]["modes"]}
+        self.assertEqual(set(modes), {"ar", "ssd/none", "ssd/retrieval", "ssd/jit"})
+        self.assertTrue(all(mode["identical"] for name, mode in modes.items() if name != "ar"))
+        self.assertEqual(modes["ssd/none"]["fallbacks"], 0)
+        self.refuse("bench", "--modes", "ar", "--compare-fallbacks", "none", saying="mode ssd")
+        self.refuse("bench", "--compare-fallbacks", "none,magic", saying="'magic' is not a fallback")
+
         verified = json.loads(self.succeed(
             "verify", "--prompts", prompts, "-n", 32, "--modes", "sssd,rest,trie,ssd", "--batches",
             "1,3", "--temps", "0,0.8", "--sampler-sets", "none", "--speculation-length", 12,

@@ -1,0 +1,76 @@
+#include "planner/row_price.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <vector>
+
+namespace foretoken {
+namespace {
+
+TEST(RowPrice, FlatPassesCostNextToNothing) {
+  RowPrice price(TimeTable::Line(100, 0));
+  EXPECT_DOUBLE_EQ(price.Of(1), 0.01);
+  for (int i = 0; i < 100; ++i) price.Observe(8, 8, 8, 100, 110);
+  EXPECT_DOUBLE_EQ(price.Of(1), 0.01);
+}
+
+TEST(RowPrice, IsTheRowsTimeAtTheRateOfTheMoment) {
+  RowPrice price(TimeTable::Line(90, 10));
+  EXPECT_NEAR(price.Of(1), 0.1, 1e-12);
+  // 8 rows take 170 us of a round of 200 us that emits 12 tokens: a row of 10 us is worth 0.6.
+  for (int i = 0; i < 1000; ++i) price.Observe(8, 8, 12, 170, 200);
+  EXPECT_NEAR(price.Of(1), 0.6, 1e-6);
+  // A machine that has become slower changes nothing.
+  for (int i = 0; i < 1000; ++i) price.Observe(8, 8, 12, 340, 400);
+  EXPECT_NEAR(price.Of(1), 0.6, 1e-6);
+  for (int i = 0; i < 1000; ++i) price.Observe(8, 8, 80, 170, 200);
+  EXPECT_DOUBLE_EQ(price.Of(1), 1);
+}
+
+// Free up to four rows, then 25 us each.
+TEST(RowPrice, KnowsWhichRowIsTheFirstThatCosts) {
+  const std::array rows = {1, 4, 8};
+  const std::array contexts = {64};
+  const std::array<double, 3> us = {100, 100, 200};
+  const TimeTable table = *TimeTable::Make(rows, contexts, us);
+  RowPrice alone(table);
+  EXPECT_DOUBLE_EQ(alone.Of(3), 0.01);
+  EXPECT_NEAR(alone.Of(4), 0.25, 1e-12);
+  RowPrice three(table);
+  for (int i = 0; i < 100; ++i) three.Observe(3, 3, 3, 100, 100);
+  EXPECT_DOUBLE_EQ(three.Of(1), 0.01);
+  EXPECT_NEAR(three.Of(2), 0.75, 1e-9);
+}
+
+// The rule's point: taking the candidates that are worth the price, round after round, comes to the
+// number that gives the most tokens over time.
+TEST(RowPrice, LeadsToTheFastestProposal) {
+  const std::array<double, 8> chances = {0.9, 0.8, 0.6, 0.4, 0.3, 0.2, 0.1, 0.05};
+  for (const double row_us : {1.0, 5.0, 10.0, 20.0, 50.0}) {
+    const TimeTable table = TimeTable::Line(100, row_us);
+    const auto rate = [&](std::size_t nodes) {
+      double tokens = 1;
+      for (std::size_t i = 0; i < nodes; ++i) tokens += chances[i];
+      return tokens / table.us(1 + static_cast<double>(nodes), 0);
+    };
+    std::size_t best = 0;
+    for (std::size_t nodes = 1; nodes <= chances.size(); ++nodes) {
+      if (rate(nodes) > rate(best)) best = nodes;
+    }
+    RowPrice price(table);
+    std::size_t taken = 0;
+    for (int round = 0; round < 500; ++round) {
+      taken = 0;
+      while (taken < chances.size() && chances[taken] >= price.Of(static_cast<int>(taken) + 1)) {
+        ++taken;
+      }
+      const double us = table.us(1 + static_cast<double>(taken), 0);
+      price.Observe(1, static_cast<int>(1 + taken), rate(taken) * us, us, us);
+    }
+    EXPECT_GE(rate(taken), 0.95 * rate(best)) << row_us << " us a row: " << taken << " of " << best;
+  }
+}
+
+}  // namespace
+}  // namespace foretoken
