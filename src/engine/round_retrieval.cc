@@ -44,8 +44,7 @@ void Engine::Impl::SpareUselessRetrieval() {
       contexts_, [](const DraftContext& context) { return !context.row_prices.empty(); });
   asked_in_round_ = any_priced && worth_in_rounds_.AskNow();
   if (!any_priced || asked_in_round_) return;
-  std::erase_if(contexts_,
-                [](const DraftContext& context) { return !context.row_prices.empty(); });
+  std::erase_if(contexts_, [](const DraftContext& context) { return !context.row_prices.empty(); });
 }
 
 void Engine::Impl::SendRetrieved() {
@@ -64,8 +63,8 @@ void Engine::Impl::SendRetrieved() {
     context.row_prices = {};
     context.proposal = &retrieved_;
     retrieval_.Propose(std::span(&context, 1));
-    speculator_->SendRetrieved(
-        sequence->id, OutcomesBeside(sequence->proposal, retrieved_, retrieval_.scores()));
+    speculator_->SendRetrieved(sequence->id,
+                               OutcomesBeside(sequence->proposal, retrieved_, retrieval_.scores()));
     sequence->asked_for_cache = true;
     worth_in_cache_.ObserveAsking(Us(NowNs() - start));
   }
@@ -74,8 +73,8 @@ void Engine::Impl::SendRetrieved() {
 void Engine::Impl::TeachRetrieval() {
   const auto worth_of = [this](const Sequence& sequence) {
     double tokens = sequence.accepted;
-    const auto rows = std::min(static_cast<std::size_t>(sequence.verified.size()),
-                               row_prices_.size());
+    const auto rows =
+        std::min(static_cast<std::size_t>(sequence.verified.size()), row_prices_.size());
     for (std::size_t i = 0; i < rows; ++i) tokens -= row_prices_[i];
     return tokens;
   };

@@ -30,6 +30,10 @@ constexpr double kMostCorrection = 2.0;
 constexpr double kPlanningShare = 0.0025;
 constexpr int kFirstLooks = 128;
 constexpr std::int64_t kLooksWhileYoung = 16;
+// The debt that choosing modes may run up: this share of the time, and a few plain rounds to begin
+// with.
+constexpr double kExploringShare = 0.005;
+constexpr double kExploringRounds = 8;
 constexpr int kFirstLookahead = 4;
 constexpr int kFirstFanout = 3;
 // What a change must promise: changing costs, and predictions err.
@@ -133,9 +137,31 @@ double OnlinePlanner::UsualRoundUs(const PassObservation& pass) const {
          std::min(pass.host_us, kOutlier * host_us_.value() + expected);
 }
 
+double OnlinePlanner::PlainUsPerToken(const PassObservation& pass) const {
+  const double pass_us =
+      target_.us(pass.sequences, pass.context) + (pass.sequences - 1) * prior_.sequence_us;
+  return (pass_us + host_us_.value()) / pass.sequences;
+}
+
+bool OnlinePlanner::MustDecodePlainly(const SpeculationPlan& wanted) const {
+  return wanted.mode == Mode::kAuto && Contains(settings_.limits.modes, Mode::kAr) &&
+         debt_us_ > kExploringShare * now_us_ + kExploringRounds * plain_round_us_;
+}
+
+RankedPlan OnlinePlanner::Plainly(const CostModel& model, const Workload& load) {
+  return {SpeculationPlan{}, Predict(model, {}, load)};
+}
+
 void OnlinePlanner::ObservePass(const PassObservation& pass) {
-  now_us_ += pass.pass_us + pass.wait_us + pass.host_us;
+  now_us_ += pass.rounds * (pass.pass_us + pass.wait_us + pass.host_us);
   const double round_us = UsualRoundUs(pass);
+  if (pass.chosen) {
+    const double plain_us = PlainUsPerToken(pass);
+    plain_round_us_ = plain_us * pass.sequences;
+    if (pass.mode != Mode::kAr) {
+      debt_us_ = std::max(0.0, debt_us_ + round_us - pass.tokens * plain_us);
+    }
+  }
   // Without what further sequences cost beyond their rows.
   const double pass_us =
       std::max(pass.pass_us - (pass.sequences - 1) * prior_.sequence_us, pass.pass_us / 4);
@@ -162,7 +188,12 @@ void OnlinePlanner::ObservePass(const PassObservation& pass) {
   ++progress.rounds;
   progress.tokens += pass.tokens;
   progress.us += round_us;
-  progress.predicted_tokens += pass.predicted * round_us / 1e6;
+  // The context has grown since the prediction. (Not counted, that favoured modes that are looked
+  // at more often than plain decoding, by 8 % where attention is a large part of a pass.)
+  const double grown = pass.predicted_at > 0 ? target_.us(pass.rows, pass.context) /
+                                                   target_.us(pass.rows, pass.predicted_at)
+                                             : 1;
+  progress.predicted_tokens += pass.predicted / grown * round_us / 1e6;
 }
 
 void OnlinePlanner::ObserveProposal(const ProposalObservation& proposal,
@@ -280,11 +311,14 @@ SpeculationPlan OnlinePlanner::FirstPlan(const SpeculationPlan& wanted, const Wo
   RankedPlan ranked;
   if (wanted.mode != Mode::kAuto) {
     ranked = FillIn(model, wanted, load);
+  } else if (MustDecodePlainly(wanted)) {
+    ranked = Plainly(model, load);
   } else if (const auto& last = LastPlan(load); last.has_value()) {
     ranked = {*last, Predict(model, *last, load)};
   } else {
     ranked = Climb(model, load);
   }
+  sequence->predicted_at = load.context;
   sequence->predicted = ranked.prediction.tokens_per_second /
                         model.correction[static_cast<std::size_t>(ranked.plan.mode)];
   Reshape(model, wanted, &ranked.plan);
@@ -327,17 +361,21 @@ RankedPlan OnlinePlanner::LookAround(const CostModel& model, const SpeculationPl
 
 SpeculationPlan OnlinePlanner::Replan(const SpeculationPlan& current, const Workload& load,
                                       SequenceEstimate* sequence) {
-  if (!TimeForAnotherLook(*sequence, load)) return current;
+  const SpeculationPlan& wanted = sequence->wanted;
+  const bool plainly = MustDecodePlainly(wanted);
+  const bool must_stop = plainly && current.mode != Mode::kAr;
+  if (!must_stop && !TimeForAnotherLook(*sequence, load)) return current;
   const double start_us = ThreadUs();
   const CostModel model = Model(*sequence);
   SpeculationPlan plan = current;
-  const SpeculationPlan& wanted = sequence->wanted;
   const Prediction now = Predict(model, current, load);
-  const RankedPlan best = wanted.mode == Mode::kAuto ? LookAround(model, current, now, load)
-                                                     : FillIn(model, wanted, load);
+  const RankedPlan best = plainly                      ? Plainly(model, load)
+                          : wanted.mode == Mode::kAuto ? LookAround(model, current, now, load)
+                                                       : FillIn(model, wanted, load);
   const double gain = best.plan.mode != current.mode ? kModeGain : kPlanGain;
-  const bool change = best.prediction.tokens_per_second > gain * now.tokens_per_second;
+  const bool change = must_stop || best.prediction.tokens_per_second > gain * now.tokens_per_second;
   if (change) plan = best.plan;
+  sequence->predicted_at = load.context;
   sequence->predicted = (change ? best.prediction : now).tokens_per_second /
                         model.correction[static_cast<std::size_t>(plan.mode)];
   if (plan.mode != current.mode) {

@@ -22,7 +22,8 @@ struct SequenceEstimate {
   double trials = 0;       ///< Of proposal tokens, faded.
   double accepted = 0;
   int rounds = 0;
-  double predicted = 0;  ///< Tokens/s of the batch by the last plan, before correction.
+  double predicted = 0;     ///< Tokens/s of the batch by the last plan, before correction ...
+  double predicted_at = 0;  ///< ... at this mean context.
 };
 
 /// A target pass in which nothing was prefilled, and the round around it.
@@ -37,7 +38,10 @@ struct PassObservation {
   int lookahead = 0;         ///< K, where `mode` is set.
   std::optional<Mode> mode;  ///< Of all sequences; none where they differ.
   bool draft_busy = false;   ///< Some sequence speculates on another device (SSD).
-  double predicted = 0;      ///< Mean of the sequences' SequenceEstimate::predicted.
+  double predicted = 0;      ///< Mean of the sequences' SequenceEstimate::predicted ...
+  double predicted_at = 0;   ///< ... and of where that was; 0: at `context`.
+  bool chosen = false;       ///< The mode was this planner's choice.
+  int rounds = 1;            ///< Rounds that this one stands for: the others were alike.
 };
 
 /// How a sequence's proposal fared.
@@ -69,6 +73,8 @@ struct PlannerReport {
 ///
 /// Exploration needs no dice: estimates of what is not observed fade back to optimistic priors, so
 /// a mode that lost is tried again after some thousand rounds, and dropped again within some ten.
+/// Nor can it cost much: what speculation has lost against plain decoding is kept as a debt that
+/// only time and success pay off, and beyond a limit of it everything decodes plainly.
 /// One owner; allocates nothing after construction.
 class OnlinePlanner {
  public:
@@ -124,6 +130,9 @@ class OnlinePlanner {
   void Reshape(const CostModel& model, const SpeculationPlan& wanted, SpeculationPlan* plan) const;
   static ProposerModel Describe(const Source& source, double tilt);
   double UsualRoundUs(const PassObservation& pass) const;
+  double PlainUsPerToken(const PassObservation& pass) const;
+  bool MustDecodePlainly(const SpeculationPlan& wanted) const;
+  static RankedPlan Plainly(const CostModel& model, const Workload& load);
 
   PlannerSettings settings_;
   CostModel prior_;
@@ -136,7 +145,9 @@ class OnlinePlanner {
   Source retrieval_;
   Source random_;
   std::array<Progress, kModes> progress_{};
-  double now_us_ = 0;  // Decoding time observed so far.
+  double now_us_ = 0;   // Decoding time observed so far.
+  double debt_us_ = 0;  // Lost to modes that were slower than plain decoding would have been.
+  double plain_round_us_ = 0;  // Of the last round's batch.
   double next_look_us_ = 0;
   // When: the first sequence of a round looked around; a look was due; the batch came to its level.
   double looked_around_us_ = -1;

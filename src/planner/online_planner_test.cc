@@ -94,7 +94,8 @@ class Simulation {
         .lookahead = plan_.lookahead,
         .mode = mode,
         .draft_busy = mode == Mode::kSsd,
-        .predicted = sequence_.predicted};
+        .predicted = sequence_.predicted,
+        .chosen = true};
     planner_.ObserveProposal(proposal, &sequence_);
     planner_.ObservePass(pass);
     *tokens += pass.tokens;
@@ -137,6 +138,22 @@ TEST(OnlinePlanner, LeavesAHopelessDraftAndLosesLittle) {
   // Prompt lookup costs next to nothing here, so trying it now and then is no loss.
   EXPECT_GT(simulation.share(Mode::kAr) + simulation.share(Mode::kNgram), 0.93);
   EXPECT_GT(rate, 0.98 * simulation.ArRate());
+}
+
+// A pass of a twentieth of the draft's: whatever speculates takes many times as long.
+TEST(OnlinePlanner, TryingOutWhatIsDearCostsLittle) {
+  Simulation simulation({.acceptance = 0.02,
+                         .hit = 0.05,
+                         .target_us = 50,
+                         .target_row_us = 25,
+                         .draft_us = 200,
+                         .ngram_acceptance = 0.02,
+                         .contention = 2},
+                        Settings());
+  const double early = simulation.Run(500);
+  EXPECT_GT(early, 0.94 * simulation.ArRate());
+  const double late = simulation.Run(20'000);
+  EXPECT_GT(late, 0.985 * simulation.ArRate());
 }
 
 TEST(OnlinePlanner, PrefersSdWhereTheCacheNeverHits) {
