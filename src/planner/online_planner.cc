@@ -42,9 +42,13 @@ constexpr double kPlanGain = 1.005;
 // Priors where the draft is idle and nothing was measured.
 constexpr double kContention = 1.05;
 constexpr double kContentionWeight = 8;
-constexpr double kIdleSamples = 8;
+constexpr int kIdlePasses = 8;
 // Theorem 12 needs r > 0; where a fit has none, all candidates are as good as each other.
 constexpr double kLeastExponent = 0.01;
+
+FadingMean FirstContention(const CostModel& prior) {
+  return {std::max(kContention, prior.target_contention), kContentionWeight};
+}
 
 double Tilt(const SequenceEstimate& sequence, double mean) {
   const double own =
@@ -77,7 +81,7 @@ OnlinePlanner::OnlinePlanner(const CostModel& prior, const PlannerSettings& sett
       target_(prior.target),
       draft_on_target_(prior.draft_on_target.rows().empty() ? TimeTable::Line(1, 0)
                                                             : prior.draft_on_target),
-      contention_(std::max(kContention, prior.target_contention), kContentionWeight),
+      contention_(FirstContention(prior)),
       host_us_(prior.host_us, 1) {
   draft_.coverage = FadingMean(1, 1e9);  // A draft model always has something to say.
   ngram_.acceptance = AcceptanceEstimate(0.5);
@@ -166,15 +170,14 @@ void OnlinePlanner::ObservePass(const PassObservation& pass) {
   const double pass_us =
       std::max(pass.pass_us - (pass.sequences - 1) * prior_.sequence_us, pass.pass_us / 4);
   target_.Fade(kKeepPass);
-  const bool idle_known = target_.samples() >= kIdleSamples;
-  if (!pass.draft_busy) {
-    target_.Add(pass.rows, pass.context, pass_us);
-  } else if (idle_known) {
+  if (pass.draft_busy) {
     contention_.Fade(kKeepPass);
     const double idle = target_.us(pass.rows, pass.context);
     contention_.Add(std::clamp(pass_us / idle, 0.9, 3.0));
   } else {
-    target_.Add(pass.rows, pass.context, pass_us / contention_.value());
+    target_.Add(pass.rows, pass.context, pass_us);
+    // Until now contention was seen beside the times measured before serving.
+    if (++idle_passes_ == kIdlePasses) contention_ = FirstContention(prior_);
   }
   host_us_.Fade(kKeepPass);
   host_us_.Add(std::min(pass.host_us, kOutlier * host_us_.value() + 10));

@@ -139,6 +139,7 @@ class OnlinePlanner {
   TimeEstimate target_;
   TimeEstimate draft_on_target_;
   FadingMean contention_;
+  int idle_passes_ = 0;  // Seen while no draft was busy.
   FadingMean host_us_;
   Source draft_;
   Source ngram_;

@@ -140,20 +140,26 @@ TEST(OnlinePlanner, LeavesAHopelessDraftAndLosesLittle) {
   EXPECT_GT(rate, 0.98 * simulation.ArRate());
 }
 
-// A pass of a twentieth of the draft's: whatever speculates takes many times as long.
-TEST(OnlinePlanner, TryingOutWhatIsDearCostsLittle) {
-  Simulation simulation({.acceptance = 0.02,
-                         .hit = 0.05,
-                         .target_us = 50,
-                         .target_row_us = 25,
-                         .draft_us = 200,
-                         .ngram_acceptance = 0.02,
-                         .contention = 2},
-                        Settings());
-  const double early = simulation.Run(500);
-  EXPECT_GT(early, 0.94 * simulation.ArRate());
-  const double late = simulation.Run(20'000);
-  EXPECT_GT(late, 0.985 * simulation.ArRate());
+// A draft that looks tempting: it costs little and slows the target down by half, which is only
+// seen beside passes without it. (When such passes were counted as the target's own, plain decoding
+// looked as slow, was not chosen once in 500 rounds, and 8 to 16 % were lost.)
+TEST(OnlinePlanner, DoesNotTakeContentionForTheTarget) {
+  for (const double row_us : {2.0, 5.0}) {
+    for (const double draft_us : {5.0, 15.0, 30.0}) {
+      Simulation simulation({.acceptance = 0.02,
+                             .hit = 0.05,
+                             .target_us = 50,
+                             .target_row_us = row_us,
+                             .draft_us = draft_us,
+                             .ngram_acceptance = 0.02,
+                             .contention = 1.5},
+                            Settings());
+      EXPECT_GT(simulation.Run(500), 0.965 * simulation.ArRate()) << row_us << ", " << draft_us;
+      EXPECT_GT(simulation.Run(20'000), 0.99 * simulation.ArRate()) << row_us << ", " << draft_us;
+      // Without a budget for trying out it is 0.90 at the cheapest of these drafts.
+      EXPECT_GT(simulation.share(Mode::kAr), 0.94) << row_us << ", " << draft_us;
+    }
+  }
 }
 
 TEST(OnlinePlanner, PrefersSdWhereTheCacheNeverHits) {
