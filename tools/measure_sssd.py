@@ -137,10 +137,9 @@ def end_to_end(options, folder):
         yield (f"{stem}, cold", bench(options, measure, "ar,sssd,trie,ngram,ssd", *auto))
         yield (f"{stem}, datastore",
                bench(options, measure, "ar,sssd,rest,ssd", *auto, "--datastore", store))
-        for fallback in ("none", "jit", "retrieval"):
-            more = ("--datastore", store) if fallback == "retrieval" else ()
-            yield (f"{stem}, batch 8, fallback {fallback}",
-                   bench(options, measure, "ar,ssd", "-b", 8, "--fallback", fallback, *more))
+        yield (f"{stem}, batch 8",
+               bench(options, measure, "ar,ssd", "-b", 8, "--compare-fallbacks",
+                     "none,jit,retrieval", "--datastore", store))
 
 
 def main():

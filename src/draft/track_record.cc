@@ -35,23 +35,30 @@ void TrackRecord::Add(CandidateScore score, bool came_true) {
 void TrackRecord::KeepWorthwhile(std::span<const CandidateScore> scores,
                                  std::span<const double> prices, int max_depth, int max_nodes,
                                  Proposal* proposal) const {
+  const double least = std::ranges::min(prices);
   std::array<std::int8_t, kMaxProposal + 1> place{};  // Of each node among the kept; 0: dropped.
   std::array<std::int8_t, kMaxProposal + 1> depth{};
   int kept = 0;
+  int best = 0;
+  double gain = 0;
+  double best_gain = 0;
   for (int i = 0; i < proposal->size() && kept < max_nodes; ++i) {
     const auto parent = static_cast<std::size_t>(proposal->parents[i]);
     const auto node = static_cast<std::size_t>(i) + 1;
     if (parent != 0 && place[parent] == 0) continue;
     depth[node] = static_cast<std::int8_t>(depth[parent] + 1);
-    if (depth[node] > max_depth) continue;
-    const double price = prices[std::min(static_cast<std::size_t>(kept), prices.size() - 1)];
-    if (Chance(scores[static_cast<std::size_t>(i)]) < price) continue;
+    const double chance = Chance(scores[static_cast<std::size_t>(i)]);
+    if (depth[node] > max_depth || chance < least) continue;
+    gain += chance - prices[std::min(static_cast<std::size_t>(kept), prices.size() - 1)];
     proposal->tokens[kept] = proposal->tokens[i];
     proposal->parents[kept] = place[parent];
     place[node] = static_cast<std::int8_t>(++kept);
+    if (gain < best_gain) continue;
+    best = kept;
+    best_gain = gain;
   }
-  proposal->Truncate(kept);
-  if (kept == 0) proposal->source = ProposalSource::kNone;
+  proposal->Truncate(best);
+  if (best == 0) proposal->source = ProposalSource::kNone;
 }
 
 void Forecast::Make(std::size_t position, const Proposal& proposal,

@@ -21,9 +21,11 @@ class TrackRecord {
   double Chance(CandidateScore score) const;
   void Add(CandidateScore score, bool came_true);
 
-  /// Keeps the candidates of `proposal` whose chance is at least the price of the next row, below
-  /// kept ones only, down to `max_depth` and `max_nodes` at most. `scores` are the candidates';
-  /// `prices` those of the first row, the second and so on, the last also of all further ones.
+  /// Keeps as many of the first candidates of `proposal` as gain the most: the sum of their chances
+  /// less that of their rows' prices, which may come in steps. Those are left out whose chance is
+  /// below every price, that are deeper than `max_depth` or below others left out, and what is
+  /// beyond `max_nodes`. `scores` are the candidates'; `prices` those of the first row, the second
+  /// and so on, the last also of all further ones.
   void KeepWorthwhile(std::span<const CandidateScore> scores, std::span<const double> prices,
                       int max_depth, int max_nodes, Proposal* proposal) const;
 

@@ -51,6 +51,15 @@ TEST(TrackRecord, KeepsWhatIsWorthItsPrice) {
   Proposal dearer = all;  // The first row is all but free.
   record.KeepWorthwhile(scores, std::vector<double>{0.1, 0.6}, 8, 8, &dearer);
   EXPECT_EQ(dearer.size(), 1);
+  // A step is taken where what lies behind it pays for it.
+  const std::vector<double> step = {0.1, 0.8, 0.1, 0.1};
+  Proposal sure = all;
+  record.KeepWorthwhile(scores, step, 8, 8, &sure);
+  EXPECT_EQ(sure.size(), 1);  // 0.8, then 0.5 less 0.8 and 0.3 less 0.1.
+  const std::vector<CandidateScore> likelier = {{0.9, 0}, {0.75, 0}, {0.4, 1}, {0.35, 1}, {0.7, 0}};
+  sure = all;
+  record.KeepWorthwhile(likelier, step, 8, 8, &sure);
+  EXPECT_EQ(sure.size(), 3);
   const Proposal none = kept(0.95, 8, 8);
   EXPECT_EQ(none.size(), 0);
   EXPECT_EQ(none.source, ProposalSource::kNone);

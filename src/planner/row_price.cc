@@ -30,7 +30,7 @@ double RowPrice::Of(int n) const {
   const double tokens_per_us = seen ? tokens_ / table_us_ : 1 / pass_us_.us(1, 0);
   const double share = seen ? in_pass_us_ / all_us_ : 1;
   const double row_us = pass_us_.us(before + 1, 0) - pass_us_.us(before, 0);
-  return std::clamp(row_us * share * tokens_per_us, kLeastPrice, 1.0);
+  return std::max(row_us * share * tokens_per_us, kLeastPrice);
 }
 
 }  // namespace foretoken

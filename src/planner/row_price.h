@@ -19,8 +19,8 @@ class RowPrice {
   /// all sequences emitted, the pass's time and the whole round's.
   void Observe(int sequences, int rows, double tokens, double pass_us, double round_us);
 
-  /// Of a sequence's `n`-th proposal token, n >= 1, from 0 to 1. As at a batch of one before
-  /// anything was observed.
+  /// Of a sequence's `n`-th proposal token, n >= 1. Kernels work on tiles of rows, so prices come
+  /// in steps and may exceed 1. As at a batch of one before anything was observed.
   double Of(int n) const;
 
  private:
