@@ -20,6 +20,8 @@ constexpr double kMostTemperature = 4;
 // Passes in which the speculator prepares everything, with a margin for trunk rows.
 constexpr double kSettleMargin = 1.3;
 constexpr int kRowsPerDraftPass = 32;
+// Over the passes' tables.
+constexpr int kSweeps = 8;
 
 struct CalibrateOptions {
   ModelOptions model;
@@ -28,6 +30,7 @@ struct CalibrateOptions {
   std::string temperatures = "0,0.7,1";
   std::string verify = "both";
   std::string saguaro_cs = "0.7,0.4,0.1";
+  std::string rates_of;
   int lookahead = 6;
   int max_tokens = 96;
   std::uint64_t seed = 0;
@@ -47,6 +50,7 @@ class Calibrator {
   Result<std::unique_ptr<Engine>> MakeMeasuringEngine(Verification verification,
                                                       std::span<const Mode> modes);
   void GiveTimeToSettle();
+  Status TakeRates();
   Status MeasureSharedNoise();
   Status MeasureRejection();
   Status Measure();
@@ -135,6 +139,7 @@ Result<std::unique_ptr<Engine>> Calibrator::MakeMeasuringEngine(Verification ver
   speculation.prefix_cache = false;
   FT_ASSIGN_OR_RETURN(EngineOptions options, speculation.ToEngineOptions(1, 0));
   options.verification = verification;
+  options.measuring_sweeps = kSweeps;
   options.max_lookahead = options_.lookahead;
   options.max_cache_budget = kMaxFanout * (options_.lookahead + 1);
   return MakeEngine(modes, options, target_.get(),
@@ -161,11 +166,12 @@ Status Calibrator::MeasureSharedNoise() {
   GiveTimeToSettle();
   progress_->SetLabel("Measuring times");
   FT_RETURN_IF_ERROR(MeasureOverheads(*engine, task_, &calibration_.times));
-  if (!verifies("shared-noise")) return {};
+  if (!verifies("shared-noise") || !options_.rates_of.empty()) return {};
   for (const double temperature : temperatures_) {
     progress_->SetLabel(fmt::format("Measuring acceptance and hits at T = {:g}", temperature));
     task_.sampling.temperature = static_cast<float>(temperature);
-    FT_ASSIGN_OR_RETURN(CalibratedSetting setting, MeasureRates(*engine, task_));
+    FT_ASSIGN_OR_RETURN(CalibratedSetting setting,
+                        MeasureRates(*engine, task_, calibration_.times));
     setting.temperature = temperature;
     calibration_.settings.push_back(std::move(setting));
   }
@@ -184,7 +190,7 @@ Status Calibrator::MeasureRejection() {
     if (temperature == 0 && verifies("shared-noise")) {
       setting = calibration_.settings.front();
     } else {
-      FT_ASSIGN_OR_RETURN(setting, MeasureRates(*engine, task_));
+      FT_ASSIGN_OR_RETURN(setting, MeasureRates(*engine, task_, calibration_.times));
     }
     setting.temperature = temperature;
     setting.verifier = VerificationName(Verification::kRejection);
@@ -194,6 +200,7 @@ Status Calibrator::MeasureRejection() {
       progress_->SetLabel(fmt::format("Measuring rejection at T = {:g}, C = {:g}", temperature, c));
       FT_ASSIGN_OR_RETURN(CalibratedSetting saguaro, MeasureSaguaro(*engine, task_, c));
       saguaro.temperature = temperature;
+      saguaro.draft.us = setting.draft.us;
       saguaro.ngram = setting.ngram;  // Neither samples from the draft.
       saguaro.random = setting.random;
       calibration_.settings.push_back(std::move(saguaro));
@@ -202,15 +209,25 @@ Status Calibrator::MeasureRejection() {
   return {};
 }
 
+Status Calibrator::TakeRates() {
+  FT_ASSIGN_OR_RETURN(Calibration rates, ReadCalibration(options_.rates_of));
+  FT_RETURN_IF_ERROR(CheckModels(rates, calibration_.models, options_.rates_of));
+  calibration_.settings = std::move(rates.settings);
+  return {};
+}
+
 Status Calibrator::Measure() {
   task_.lookahead = options_.lookahead;
   task_.stop.max_tokens = options_.max_tokens;
   task_.sampling.seed = options_.seed;
   constexpr std::size_t kRunsPerTemperature = 3;
+  const bool measures_rates = options_.rates_of.empty();
+  if (!measures_rates) FT_RETURN_IF_ERROR(TakeRates());
   const std::size_t drawn = temperatures_.size() - (temperatures_.front() == 0 ? 1 : 0);
   std::size_t runs = 2;
-  if (verifies("shared-noise")) runs += kRunsPerTemperature * temperatures_.size();
-  if (verifies("rejection")) {
+  if (measures_rates && verifies("shared-noise"))
+    runs += kRunsPerTemperature * temperatures_.size();
+  if (measures_rates && verifies("rejection")) {
     const std::size_t measured = verifies("shared-noise") ? drawn : temperatures_.size();
     runs += kRunsPerTemperature * measured + saguaro_cs_.size() * drawn;
   }
@@ -218,7 +235,7 @@ Status Calibrator::Measure() {
   progress_ = &progress;
   task_.on_prompt = [&progress] { progress.Advance(); };
   FT_RETURN_IF_ERROR(MeasureSharedNoise());
-  if (verifies("rejection")) FT_RETURN_IF_ERROR(MeasureRejection());
+  if (measures_rates && verifies("rejection")) FT_RETURN_IF_ERROR(MeasureRejection());
   return {};
 }
 
@@ -270,6 +287,14 @@ void AddCalibrateCommand(CLI::App* app, CommandBody* chosen) {
                    "Under rejection also these C of Saguaro sampling, from 0 to 1, at fan-out 3 "
                    "(default 0.7,0.4,0.1)")
       ->type_name("C,...");
+  CLI::Option* rates_of = command->add_option(
+      "--rates-of", options->rates_of,
+      "Keep the acceptance and hit rates of this calibration of the same models and measure times "
+      "only: after a change of cores, or on another machine");
+  rates_of->type_name("FILE");
+  for (const char* other : {"--temps", "--verify", "--saguaro-cs"}) {
+    rates_of->excludes(command->get_option(other));
+  }
   command->add_option("-k,--lookahead", options->lookahead, "Tokens per proposal, K (default 6)")
       ->check(Between(1, ProposerModel::kMaxPositions))
       ->type_name("K");

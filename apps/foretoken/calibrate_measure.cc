@@ -9,6 +9,13 @@
 namespace foretoken {
 namespace {
 
+// Positions that are rarely reached lean on the one before them, and hits after all of another's
+// proposal was accepted, which is rare, on those after the draft's: the draft ranks the next token
+// in both. (Without that the few times a proposal of prompt lookup was accepted whole, sometimes
+// none, decided whether anything was prepared there.)
+constexpr double kPriorTrials = 4;
+constexpr double kPriorLookups = 16;
+
 // Counts rounds by the source of the proposal and gives the speculator its time.
 class RateRecorder : public RequestListener {
  public:
@@ -78,6 +85,24 @@ SpeculationPlan FallbackPlan(int lookahead, Fallback fallback) {
   return plan;
 }
 
+double MedianUs(const Histogram& histogram) {
+  return static_cast<double>(histogram.Quantile(0.5)) / 1e3;
+}
+
+double MeanContext(const CalibrationTask& task) {
+  double tokens = 0;
+  for (const auto& prompt : task.prompts) tokens += static_cast<double>(prompt.size());
+  return tokens / static_cast<double>(task.prompts.size()) + task.stop.max_tokens / 2.0;
+}
+
+// What a row of the speculator takes beside the draft's pass.
+double DraftRowUs(const DraftPasses& draft, const CalibrationTask& task, const CostModel& times) {
+  if (draft.passes == 0) return 0;
+  const double rows = static_cast<double>(draft.rows) / static_cast<double>(draft.passes);
+  const double us = static_cast<double>(draft.ns) / 1e3 / static_cast<double>(draft.passes);
+  return std::max(0.0, us - times.draft.us(rows, MeanContext(task))) / rows;
+}
+
 }  // namespace
 
 void ProposalCounter::Add(const RoundRecord& round) {
@@ -97,41 +122,49 @@ void ProposalCounter::Add(const RoundRecord& round) {
   }
 }
 
-std::vector<double> ProposalCounter::Lookups::HitRates() const {
+std::vector<double> ProposalCounter::Lookups::HitRates(std::span<const double> prior) const {
   std::vector<double> rates;
-  int hits = 0;
-  for (const int at : at_rank) {
-    hits += at;
-    rates.push_back(count == 0 ? 0 : static_cast<double>(hits) / count);
+  double hits = 0;
+  const double weight = prior.empty() ? 0 : kPriorLookups;
+  for (std::size_t i = 0; i < at_rank.size(); ++i) {
+    hits += at_rank[i];
+    const double expected = prior.empty() ? 0 : weight * prior[i];
+    rates.push_back(count + weight > 0 ? (hits + expected) / (count + weight) : 0);
   }
   return rates;
 }
 
-ProposerMeasurement ProposalCounter::Measurement() const {
+ProposerMeasurement ProposalCounter::Measurement(const ProposerMeasurement& draft) const {
   ProposerMeasurement measurement;
   if (rounds_ == 0) return measurement;
   measurement.rounds = rounds_;
+  double before = static_cast<double>(accepted_[0]) / trials_[0];
   for (std::size_t k = 0; k < trials_.size() && trials_[k] > 0; ++k) {
-    measurement.acceptance.push_back(static_cast<double>(accepted_[k]) / trials_[k]);
+    const double prior = k == 0 ? 0 : kPriorTrials;
+    before = (accepted_[k] + prior * before) / (trials_[k] + prior);
+    measurement.acceptance.push_back(before);
   }
-  measurement.hit_partial = partial_.HitRates();
-  measurement.hit_full = full_.HitRates();
+  measurement.hit_partial = partial_.HitRates({});
+  measurement.hit_full = full_.HitRates(draft.hit_full);
   return measurement;
 }
 
-Result<CalibratedSetting> MeasureRates(Engine& engine, const CalibrationTask& task) {
+Result<CalibratedSetting> MeasureRates(Engine& engine, const CalibrationTask& task,
+                                       const CostModel& times) {
   CalibratedSetting setting;
   setting.temperature = task.sampling.temperature;
   RateRecorder own(task.settle_ns);
+  engine.ResetStats();
   FT_RETURN_IF_ERROR(Generate(engine, task, WidePlan(task.lookahead), &own));
   setting.draft = own.draft.Measurement();
+  setting.draft.us = DraftRowUs(engine.stats().draft, task, times);
   for (const Fallback fallback : {Fallback::kNgram, Fallback::kRandom}) {
     RateRecorder other(task.settle_ns);
     FT_RETURN_IF_ERROR(Generate(engine, task, FallbackPlan(task.lookahead, fallback), &other));
     const bool ngram = fallback == Fallback::kNgram;
     const ProposalCounter& counter = ngram ? other.ngram : other.random;
     ProposerMeasurement& measurement = ngram ? setting.ngram : setting.random;
-    measurement = counter.Measurement();
+    measurement = counter.Measurement(setting.draft);
     // Proposals follow misses: how many of those had one.
     if (other.misses > 0) {
       measurement.coverage = std::min(1.0, static_cast<double>(counter.rounds()) / other.misses);
@@ -163,20 +196,15 @@ Status MeasureOverheads(Engine& engine, const CalibrationTask& task, CostModel* 
   RateRecorder silent(0);
   engine.ResetStats();
   FT_RETURN_IF_ERROR(Generate(engine, task, {.mode = Mode::kAr}, &silent));
-  const auto us = [](const Histogram& histogram) {
-    return static_cast<double>(histogram.Quantile(0.5)) / 1e3;
-  };
-  times->host_us = us(engine.stats().host);
-  const double context = static_cast<double>(task.prompts[0].size() + task.stop.max_tokens / 2);
-  const double alone = us(engine.stats().target) / times->target.us(1, context);
+  const double plain_us = MedianUs(engine.stats().host);
 
-  SpeculationPlan plan{.mode = Mode::kSsd, .lookahead = task.lookahead};
+  const SpeculationPlan plan{.mode = Mode::kSsd, .lookahead = task.lookahead};
   engine.ResetStats();
   FT_RETURN_IF_ERROR(Generate(engine, task, CompletePlan(plan), &silent));
   const EngineStats& stats = engine.stats();
   const double rows = stats.passes == 0 ? 1 : static_cast<double>(stats.rows) / stats.passes;
-  const double beside = us(stats.target) / times->target.us(rows, context);
-  times->target_contention = std::clamp(beside / alone, 1.0, 3.0);
+  times->host_row_us = rows > 1 ? std::max(0.0, (MedianUs(stats.host) - plain_us) / (rows - 1)) : 0;
+  times->host_us = std::max(0.0, plain_us - times->host_row_us);
   return {};
 }
 

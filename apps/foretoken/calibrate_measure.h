@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "engine/engine.h"
@@ -17,14 +18,15 @@ class ProposalCounter {
   void Add(const RoundRecord& round);
 
   int rounds() const { return rounds_; }
-  /// Acceptance by position and hit rates by fan-out; unmeasured without a round.
-  ProposerMeasurement Measurement() const;
+  /// Acceptance by position and hit rates by fan-out; unmeasured without a round. What was seen too
+  /// rarely leans on `draft`, if that is measured.
+  ProposerMeasurement Measurement(const ProposerMeasurement& draft = {}) const;
 
  private:
   struct Lookups {
     int count = 0;
     std::array<int, kMaxFanout> at_rank{};
-    std::vector<double> HitRates() const;
+    std::vector<double> HitRates(std::span<const double> prior) const;
   };
   int rounds_ = 0;
   std::array<int, ProposerModel::kMaxPositions> trials_{};
@@ -46,9 +48,10 @@ struct CalibrationTask {
 };
 
 /// Acceptance and hits of the draft, of prompt lookup and of random proposals as `task` samples,
-/// verified as the engine does. Needs an engine that offers mode ssd with room for kMaxFanout
-/// branches at each of K + 1 nodes.
-Result<CalibratedSetting> MeasureRates(Engine& engine, const CalibrationTask& task);
+/// verified as the engine does, and the draft's time beside its passes, which `times` has. Needs an
+/// engine that offers mode ssd with room for kMaxFanout branches at each of K + 1 nodes.
+Result<CalibratedSetting> MeasureRates(Engine& engine, const CalibrationTask& task,
+                                       const CostModel& times);
 
 /// Acceptance and hits of the draft alone where it is sampled with C = `saguaro_c` of Definition
 /// 14: at fan-out kSaguaroFanout, since C changes what that many tokens are drawn with. Needs an
@@ -57,8 +60,8 @@ inline constexpr int kSaguaroFanout = kDefaultFanout;
 Result<CalibratedSetting> MeasureSaguaro(Engine& engine, const CalibrationTask& task,
                                          double saguaro_c);
 
-/// Host time of a round, and how much slower target passes are beside a working draft, from the
-/// prompts of `task`, without the settling. Adds them to `times`, which has the passes' times.
+/// Host time of a round and of its rows, from the prompts of `task`, without the settling. Writes
+/// them to `times`.
 Status MeasureOverheads(Engine& engine, const CalibrationTask& task, CostModel* times);
 
 }  // namespace foretoken

@@ -36,7 +36,7 @@ TEST(Options, TreesAndPresetsBecomePlans) {
   ASSERT_TRUE(options.ok());
   EXPECT_EQ(options->plan.tree_width, 3);
   EXPECT_EQ(options->plan.nodes(), 20);
-  EXPECT_EQ(options->plan.primary, UniformFanout(3, 5));
+  EXPECT_EQ(options->plan.primary, EvenFanout(18, 5));
 
   trees.tree_width = 1;
   EXPECT_EQ(trees.ToEngineOptions(1, 64).error().message,
@@ -112,7 +112,7 @@ TEST(Options, Fanouts) {
 }
 
 TEST(Options, FanoutsBecomeShapes) {
-  EXPECT_EQ(PlanOf({.lookahead = 4}).primary, UniformFanout(3, 4));
+  EXPECT_EQ(PlanOf({.lookahead = 4}).primary, EvenFanout(15, 4));
   EXPECT_EQ(PlanOf({.lookahead = 4, .fanout = "uniform:2"}).primary, UniformFanout(2, 4));
   EXPECT_EQ(PlanOf({.lookahead = 4, .cache_budget = 12}).primary, EvenFanout(12, 4));
   const SpeculationPlan listed =

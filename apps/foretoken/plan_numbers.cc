@@ -124,7 +124,7 @@ Result<SimulatorPreset> PlanNumbers::Resolve() const {
   CostModel& model = base.model;
   if (!target_ms.empty()) {
     FT_ASSIGN_OR_RETURN(model.target, ParseTimes(target_ms, "--target-ms"));
-    model.sequence_us = 0;
+    model.sequence_token_us = 0;
   }
   if (!draft_ms.empty()) {
     FT_ASSIGN_OR_RETURN(model.draft, ParseTimes(draft_ms, "--draft-ms"));

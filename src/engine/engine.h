@@ -38,6 +38,7 @@ struct EngineOptions {
   /// and drops it as its modes and `plan` need one.
   std::optional<PlannerSettings> planner;
   CostModel costs;             ///< What the planner begins with: measured times.
+  int measuring_sweeps = 1;    ///< How often MakeEngine measures each; more where noise matters.
   int max_lookahead = 0;       ///< The most a request's plan may ask for; 0: as `plan`.
   int max_nodes = 0;           ///< The same for a plan's nodes; 0: as `plan`.
   int max_cache_budget = 0;    ///< Branches of a speculation cache; 0: as `plan`, more for trees.
@@ -78,6 +79,7 @@ struct EngineStats {
   Histogram choose;   ///< Noise and choice of all visited rows of a round.
   std::int64_t passes = 0;
   std::int64_t rows = 0;
+  DraftPasses draft;  ///< Of the speculator (SSD).
 };
 
 /// Decodes many sequences together: continuous batching, chunked prefill, preemption, prefix

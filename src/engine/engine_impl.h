@@ -90,6 +90,8 @@ class Engine::Impl {
   Workload LoadNow() const;
 
   // round.cc: one target pass and what follows from it.
+  // What the speculator has prepared by the end of the pass, and how long its own took.
+  void TakeNews();
   bool PlanPass();
   int PlanRows(Sequence* sequence, int budget);
   void AppendRows(Sequence* sequence);

@@ -7,6 +7,7 @@
 #include <array>
 #include <csignal>
 #include <cstdio>
+#include <thread>
 
 #include "backend/cpu/cpu_backend.h"
 #include "draft/model_drafter.h"
@@ -105,6 +106,8 @@ constexpr std::array kMeasuredRows = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 20,
 static_assert(kMeasuredRows.size() <= TimeTable::kMaxRowPoints);
 constexpr int kShortContext = 64;
 constexpr int kLongContext = 1024;
+// Long enough for a sequence's keys and values to show beside the rest of a pass.
+constexpr int kSequenceContext = 256;
 constexpr std::int64_t kMeasuringNs = 600'000'000;
 
 TimeTable TableOf(const PassTimes& times) {
@@ -113,21 +116,37 @@ TimeTable TableOf(const PassTimes& times) {
   return *table;
 }
 
+// Calls `work` where the pool's passes will run: this thread may be anywhere, on a draft's core
+// too.
+template <typename Work>
+auto OnItsCores(ThreadPool* pool, const Work& work) {
+  decltype(work()) result;
+  std::thread([&] {
+    pool->Adopt();
+    result = work();
+  }).join();
+  return result;
+}
+
 // What rows cost on the target's device. Attention hardly counts behind so short a context.
-void MeasureRows(LlamaModel& model, EngineOptions* options) {
+void MeasureRows(const LoadedModel& target, EngineOptions* options) {
   // With AVX2 a fifth row takes 2.65 times one and a fourth 1.47: the steps must be seen.
   constexpr std::array kRows = {1, 2, 3, 4, 5, 8, 9, 12, 13, 16, 17, 24, 32, 64, 128, 256};
   constexpr std::array kContexts = {kShortContext};
-  const PassTimes times = MeasurePassTimes(model, kRows, kContexts, kMeasuringNs);
+  const PassTimes times = OnItsCores(target.pool.get(), [&] {
+    return MeasurePassTimes(*target.model, kRows, kContexts, kMeasuringNs);
+  });
   options->row_times = TableOf(times);
   options->knee_rows = KneeRows(times.rows, times.us);
 }
 
-TimeTable MeasureTable(LlamaModel& model) {
+TimeTable MeasureTable(LlamaModel& model, ThreadPool* pool, int sweeps) {
   const int longest = model.config().max_positions - kMeasuredRows.back();
   const std::array contexts = {kShortContext,
                                std::max(kShortContext + 1, std::min(kLongContext, longest))};
-  return TableOf(MeasurePassTimes(model, kMeasuredRows, contexts, kMeasuringNs));
+  return OnItsCores(pool, [&] {
+    return TableOf(MeasurePassTimes(model, kMeasuredRows, contexts, kMeasuringNs, sweeps));
+  });
 }
 
 Result<std::unique_ptr<Drafter>> MakeDraftModelDrafter(EngineOptions* options,
@@ -137,7 +156,9 @@ Result<std::unique_ptr<Drafter>> MakeDraftModelDrafter(EngineOptions* options,
   model->backend = MakeBackend(target->pool.get(), draft.precision);
   FT_RETURN_IF_ERROR(LoadWeights(draft.source, model.get()));
   FT_RETURN_IF_ERROR(CheckPair(*target, *model));
-  if (options->planner.has_value()) options->costs.draft_on_target = MeasureTable(*model->model);
+  if (options->planner.has_value())
+    options->costs.draft_on_target =
+        MeasureTable(*model->model, target->pool.get(), options->measuring_sweeps);
   return std::unique_ptr<Drafter>(
       std::make_unique<OwningDrafter>(std::move(model), options->max_batch, options->max_context));
 }
@@ -160,7 +181,14 @@ Result<std::unique_ptr<SpeculatorHost>> StartHost(EngineOptions* options, const 
   auto draft = std::shared_ptr<LoadedModel>(OnCores(setup.cores, setup.precision));
   FT_RETURN_IF_ERROR(LoadWeights(setup.source, draft.get()));
   FT_RETURN_IF_ERROR(CheckPair(target, *draft));
-  if (options->planner.has_value()) options->costs.draft = MeasureTable(*draft->model);
+  if (options->planner.has_value()) {
+    options->costs.draft =
+        MeasureTable(*draft->model, draft->pool.get(), options->measuring_sweeps);
+    const Contention contention = MeasureContention({target.model.get(), target.pool.get()},
+                                                    {draft->model.get(), draft->pool.get()});
+    options->costs.target_contention = contention.first;
+    options->costs.draft_contention = contention.second;
+  }
   if (!setup.process) {
     return ThreadHost::Start(
         [draft](Channel& channel, const std::atomic<bool>& stop) { Serve(*draft, channel, stop); },
@@ -250,8 +278,11 @@ void PreparePlanner(std::span<const Mode> offered, LoadedModel* target, EngineOp
   }
   limits.max_lookahead = std::min(limits.max_lookahead, options->max_lookahead);
   limits.max_cache_budget = std::min(limits.max_cache_budget, options->max_cache_budget);
-  options->costs.target = MeasureTable(*target->model);
-  options->costs.sequence_us = MeasureSequenceUs(*target->model, 2 * kShortContext);
+  options->costs.target =
+      MeasureTable(*target->model, target->pool.get(), options->measuring_sweeps);
+  options->costs.sequence_token_us = OnItsCores(target->pool.get(), [target] {
+    return MeasureSequenceTokenUs(*target->model, kSequenceContext);
+  });
 }
 
 }  // namespace
@@ -276,7 +307,7 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, EngineOp
     MakeRoomForAuto(&options);
   }
   if (NeedsRowTimes(offered, options.plan) && options.row_times.rows().empty()) {
-    MeasureRows(*target->model, &options);
+    MeasureRows(*target, &options);
   }
   options = CompleteOptions(options, target->model->config());
   if (options.planner.has_value()) PreparePlanner(offered, target, &options);

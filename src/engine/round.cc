@@ -32,7 +32,7 @@ bool Engine::Impl::Step() {
   const std::int64_t pass_end = NowNs();
   RecordRound(pass_start, pass_end);
 
-  if (speculator_ != nullptr) speculator_->Poll();
+  if (speculator_ != nullptr) TakeNews();
   for (Sequence* sequence : pass_) Verify(sequence, logits);
   if (speculator_ != nullptr) SendOutcomes();
   if (!pass_prefills_) stats_.choose.Add(round_choose_ns_);
@@ -55,6 +55,20 @@ bool Engine::Impl::Step() {
     if (sequence->finish.has_value()) Retire(sequence);
   }
   return true;
+}
+
+void Engine::Impl::TakeNews() {
+  speculator_->Poll();
+  DraftPasses& news = speculator_->draft_passes();
+  stats_.draft.passes += news.passes;
+  stats_.draft.rows += news.rows;
+  stats_.draft.ns += news.ns;
+  if (planner_ != nullptr && news.passes > 0) {
+    const double passes = static_cast<double>(news.passes);
+    planner_->ObserveDraft(static_cast<double>(news.rows) / passes, LoadNow().context,
+                           static_cast<double>(news.ns) / 1e3 / passes);
+  }
+  news.Reset();
 }
 
 bool Engine::Impl::PlanPass() {

@@ -296,6 +296,24 @@ TEST_P(SpeculatorTest, PresetsPrepareWhatTheySay) {
   }
 }
 
+// Nothing may have been found to propose: then there is one outcome node for the whole budget.
+TEST_P(SpeculatorTest, AnEmptyProposalGetsTheWholeBudget) {
+  if (width() != 1) GTEST_SKIP() << "budgets are handed out along chains";
+  constexpr int kBudget = 9;
+  plan_.primary = plan_.after_fallback = EvenFanout(kBudget, kLookahead);
+  ASSERT_LE(plan_.primary.at.back(), 2);
+  Open(1, StoryPrompts()[0]);
+  Send(1, {0, 300}, {300}, {});
+  std::vector<Token> bonuses;
+  const std::int64_t deadline = NowNs() + 20'000'000'000;
+  while (bonuses.size() < kBudget) {
+    ASSERT_LT(NowNs(), deadline) << bonuses.size();
+    client_->Poll();
+    client_->PreparedAt(1, 0, &bonuses);
+  }
+  EXPECT_EQ(bonuses.size(), kBudget);
+}
+
 TEST_P(SpeculatorTest, PreparesForWhatRetrievalExpectsToo) {
   const std::vector<Token> committed = StoryPrompts()[0];
   prompt_tokens_ = committed.size();

@@ -1,9 +1,12 @@
 #include "model/pass_times.h"
 
 #include <algorithm>
-#include <array>
+#include <atomic>
 #include <bit>
+#include <chrono>
+#include <cmath>
 #include <numeric>
+#include <thread>
 #include <utility>
 
 #include "base/clock.h"
@@ -11,49 +14,22 @@
 namespace foretoken {
 namespace {
 
-// Passes at a point: as many as take kPointNs, within these bounds. The median of few would follow
-// what else the machine does.
+// A visit to a point takes so long, within bounds of passes. The median of few would follow what
+// else the machine does, and the first after passes over many rows are slower than those of plain
+// decoding, by a fifth in visits of 2 ms: neighbours have taken the weights' place in the cache.
+constexpr std::int64_t kVisitNs = 6'000'000;
 constexpr int kLeastPasses = 3;
 constexpr int kMostPasses = 25;
-constexpr std::int64_t kPointNs = 6'000'000;
+constexpr int kPairs = 25;  // Where two kinds of passes are compared.
 
-// A pass of `rows` consecutive positions of each of `sequences` sequences from `context` on; what
-// the KV holds does not matter. Each sequence has blocks of its own.
-void FillBatch(int sequences, int rows, int context, const std::vector<std::int32_t>& blocks,
-               ForwardBatch* batch) {
-  batch->Clear();
-  const std::size_t own = blocks.size() / static_cast<std::size_t>(sequences);
-  for (int s = 0; s < sequences; ++s) {
-    batch->block_tables.push_back(blocks.data() + own * static_cast<std::size_t>(s));
-    for (int i = 0; i < rows; ++i) {
-      const std::int32_t position = context + i;
-      const auto block = static_cast<std::size_t>(position / kBlockSize);
-      batch->rows.push_back(
-          {.token = 0,
-           .place = {.position = position,
-                     .slot = batch->block_tables[s][block] * kBlockSize + position % kBlockSize,
-                     .sequence = s,
-                     .trunk_length = position + 1,
-                     .tail_begin = 0}});
-    }
-  }
+double Quantile(std::span<double> times, double q) {
+  const auto at = static_cast<std::ptrdiff_t>(q * static_cast<double>(times.size()));
+  std::nth_element(times.begin(), times.begin() + at, times.end());
+  return times[at];
 }
 
-double MedianUs(LlamaModel& model, const ForwardBatch& batch, KvStore& kv) {
-  std::array<std::int64_t, kMostPasses> times;
-  std::int64_t spent = 0;
-  int passes = 0;
-  model.Forward(batch, kv);
-  while (passes < kLeastPasses || (passes < kMostPasses && spent < kPointNs)) {
-    const std::int64_t start = NowNs();
-    model.Forward(batch, kv);
-    times[passes] = NowNs() - start;
-    spent += times[passes++];
-  }
-  const auto median = times.begin() + passes / 2;
-  std::nth_element(times.begin(), median, times.begin() + passes);
-  return static_cast<double>(*median) / 1e3;
-}
+double Median(std::span<double> times) { return Quantile(times, 0.5); }
+double LowerQuartile(std::span<double> times) { return Quantile(times, 0.25); }
 
 // Times that never fall from one row count to the next: the mean of each stretch that falls (pool
 // adjacent violators). What falls is noise, a pass over more rows does more work.
@@ -88,65 +64,200 @@ std::vector<std::size_t> OrderOfRows(std::span<const int> rows) {
   return order;
 }
 
+// The usual time of each point from sweeps over all of them. A sweep is as long as the machine is
+// fast or slow in: its level (the median of its times over the points' usual ones) is taken out of
+// it before medians are taken over sweeps, in two rounds of median polish.
+std::vector<double> WithoutDrift(const std::vector<std::vector<double>>& sweeps) {
+  std::vector<double> levels(sweeps.size(), 1);
+  std::vector<double> usual(sweeps[0].size());
+  std::vector<double> ratios;
+  for (int round = 0; round < 2; ++round) {
+    for (std::size_t i = 0; i < usual.size(); ++i) {
+      ratios.clear();
+      for (std::size_t s = 0; s < sweeps.size(); ++s) ratios.push_back(sweeps[s][i] / levels[s]);
+      usual[i] = Median(ratios);
+    }
+    for (std::size_t s = 0; s < sweeps.size(); ++s) {
+      ratios.clear();
+      for (std::size_t i = 0; i < usual.size(); ++i) ratios.push_back(sweeps[s][i] / usual[i]);
+      levels[s] = Median(ratios);
+    }
+  }
+  const double level = Median(levels);
+  for (double& us : usual) us *= level;
+  return usual;
+}
+
 }  // namespace
 
-PassTimes MeasurePassTimes(LlamaModel& model, std::span<const int> rows,
-                           std::span<const int> contexts, std::int64_t budget_ns) {
-  FT_CHECK(!rows.empty() && !contexts.empty());
-  const int limit = model.config().max_positions - rows.back();
-  const int longest = std::clamp(contexts.back(), 1, std::max(1, limit));
-  const std::int64_t block_count = BlocksFor(longest + rows.back());
-  std::vector<std::int32_t> blocks(static_cast<std::size_t>(block_count));
-  std::iota(blocks.begin(), blocks.end(), 0);
-  KvStore kv = model.backend().AllocateKv(model.KvShapeFor(block_count));
-  ForwardBatch batch;
-  const std::int64_t deadline = NowNs() + budget_ns;
+PassProbe::PassProbe(LlamaModel* model, int sequences, int rows, int context)
+    : model_(model),
+      sequences_(sequences),
+      longest_(std::clamp(context, 1, std::max(1, model->config().max_positions - rows))),
+      blocks_of_sequence_(BlocksFor(longest_ + rows)),
+      blocks_(static_cast<std::size_t>(sequences) * static_cast<std::size_t>(blocks_of_sequence_)),
+      kv_(model->backend().AllocateKv(
+          model->KvShapeFor(static_cast<std::int64_t>(blocks_.size())))) {
+  std::iota(blocks_.begin(), blocks_.end(), 0);
+}
 
-  std::vector<std::size_t> measured = OrderOfRows(rows);
-  std::vector<std::vector<double>> columns;  // [context][row]
+void PassProbe::Set(int rows, int context) {
+  context = std::min(context, longest_);
+  batch_.Clear();
+  for (int s = 0; s < sequences_; ++s) {
+    const std::int32_t* blocks = blocks_.data() + std::ptrdiff_t{blocks_of_sequence_} * s;
+    batch_.block_tables.push_back(blocks);
+    for (int position = context; position < context + rows; ++position) {
+      const std::int32_t slot = blocks[position / kBlockSize] * kBlockSize + position % kBlockSize;
+      batch_.rows.push_back({.token = 0,
+                             .place = {.position = position,
+                                       .slot = slot,
+                                       .sequence = s,
+                                       .trunk_length = position + 1,
+                                       .tail_begin = 0}});
+    }
+  }
+}
+
+double PassProbe::Us() {
+  const std::int64_t start = NowNs();
+  model_->Forward(batch_, kv_);
+  return static_cast<double>(NowNs() - start) / 1e3;
+}
+
+void PassProbe::Sample(std::int64_t budget_ns, std::vector<double>* us) {
+  const std::int64_t start = NowNs();
+  for (int i = 0; i < kLeastPasses || (i < kMostPasses && NowNs() - start < budget_ns); ++i) {
+    us->push_back(Us());
+  }
+}
+
+PassTimes MeasurePassTimes(LlamaModel& model, std::span<const int> rows,
+                           std::span<const int> contexts, std::int64_t budget_ns, int sweeps) {
+  FT_CHECK(!rows.empty() && !contexts.empty());
+  PassProbe probe(&model, 1, rows.back(), contexts.back());
+  const std::int64_t deadline = NowNs() + budget_ns;
+  std::vector<std::size_t> order = OrderOfRows(rows);
+  std::vector<double> samples;
+  const auto visit = [&](int context, std::size_t i) {
+    probe.Set(rows[i], context);
+    probe.Us();  // What the pass before left in the caches is none of this one's.
+    samples.clear();
+    probe.Sample(kVisitNs, &samples);
+    return Median(samples);
+  };
+  std::vector<double> first;  // By context, then by place in `order`.
   PassTimes times;
   for (const int context : contexts) {
-    const bool first = columns.empty();
-    if (!first && (context > limit || NowNs() > deadline)) break;
-    std::vector<double> column(rows.size());
-    std::size_t done = 0;
-    while (done < measured.size() && (done == 0 || NowNs() <= deadline)) {
-      const std::size_t i = measured[done++];
-      FillBatch(1, rows[i], std::min(context, longest), blocks, &batch);
-      column[i] = MedianUs(model, batch, kv);
+    const bool shortest = times.contexts.empty();
+    if (!shortest && (context > probe.longest_context() || NowNs() > deadline)) break;
+    std::vector<double> column;
+    while (column.size() < order.size() && (column.empty() || NowNs() <= deadline)) {
+      column.push_back(visit(context, order[column.size()]));
     }
-    if (!first && done < measured.size()) break;
-    measured.resize(done);
-    columns.push_back(std::move(column));
+    if (!shortest && column.size() < order.size()) break;
+    order.resize(column.size());
+    first.insert(first.end(), column.begin(), column.end());
     times.contexts.push_back(context);
   }
-  std::ranges::sort(measured);
-  for (const std::size_t i : measured) times.rows.push_back(rows[i]);
-  for (auto& column : columns) {
-    std::vector<double> us;
-    for (const std::size_t i : measured) us.push_back(column[i]);
-    MakeAscending(&us);
-    column = std::move(us);
+  std::vector<std::vector<double>> visits = {std::move(first)};
+  for (int sweep = 1; sweep < sweeps; ++sweep) {
+    std::vector<double> again;
+    for (const int context : times.contexts) {
+      for (const std::size_t i : order) again.push_back(visit(context, i));
+    }
+    visits.push_back(std::move(again));
   }
-  for (std::size_t i = 0; i < measured.size(); ++i) {
-    for (const auto& column : columns) times.us.push_back(column[i]);
+  const std::vector<double> usual = WithoutDrift(visits);
+
+  const std::size_t columns = times.contexts.size();
+  std::vector<std::size_t> place(order.size());
+  std::iota(place.begin(), place.end(), 0);
+  std::ranges::sort(place, {}, [&order](std::size_t i) { return order[i]; });
+  for (const std::size_t i : place) times.rows.push_back(rows[order[i]]);
+  times.us.resize(place.size() * columns);
+  for (std::size_t c = 0; c < columns; ++c) {
+    std::vector<double> us;
+    for (const std::size_t i : place) us.push_back(usual[c * order.size() + i]);
+    MakeAscending(&us);
+    for (std::size_t i = 0; i < us.size(); ++i) times.us[i * columns + c] = us[i];
   }
   return times;
 }
 
-double MeasureSequenceUs(LlamaModel& model, int context) {
+double MeasureSequenceTokenUs(LlamaModel& model, int context) {
   constexpr int kSequences = 8;
-  context = std::clamp(context, 1, std::max(1, model.config().max_positions - kSequences));
-  const std::int64_t block_count = kSequences * BlocksFor(context + kSequences);
-  std::vector<std::int32_t> blocks(static_cast<std::size_t>(block_count));
-  std::iota(blocks.begin(), blocks.end(), 0);
-  KvStore kv = model.backend().AllocateKv(model.KvShapeFor(block_count));
-  ForwardBatch batch;
-  FillBatch(1, kSequences, context, blocks, &batch);
-  const double together = MedianUs(model, batch, kv);
-  FillBatch(kSequences, 1, context, blocks, &batch);
-  const double apart = MedianUs(model, batch, kv);
-  return std::max(0.0, (apart - together) / (kSequences - 1));
+  PassProbe together(&model, 1, kSequences, context);
+  PassProbe apart(&model, kSequences, 1, together.longest_context());
+  together.Set(kSequences, together.longest_context());
+  apart.Set(1, together.longest_context());
+  together.Us();
+  // In turns: the difference is small, and a machine that slows down between two series of passes
+  // would be taken for it.
+  std::vector<double> differences;
+  for (int i = 0; i < kPairs; ++i) differences.push_back(apart.Us() - together.Us());
+  const int further = kSequences - 1;
+  return std::max(0.0, Median(differences)) / (further * together.longest_context());
+}
+
+namespace {
+
+// Who works; kNobody ends it.
+enum class Phase { kBoth, kFirst, kSecond, kNobody };
+
+// Works in phase kBoth and in its own; returns how much longer a pass takes in the former.
+double CompareWork(ThreadPool* pool, PassProbe* probe, Phase own, const std::atomic<Phase>& phase) {
+  pool->Adopt();
+  std::vector<double> alone;
+  std::vector<double> beside;
+  for (Phase now = phase; now != Phase::kNobody; now = phase) {
+    if (now != Phase::kBoth && now != own) {
+      std::this_thread::yield();
+      continue;
+    }
+    const double us = probe->Us();
+    if (phase == now) (now == own ? alone : beside).push_back(us);
+  }
+  if (alone.empty() || beside.empty()) return 1;
+  // What neither model does makes passes longer now and then: the quicker ones tell more.
+  return std::max(1.0, LowerQuartile(beside) / LowerQuartile(alone));
+}
+
+}  // namespace
+
+Contention MeasureContention(const PassWorker& first, const PassWorker& second) {
+  constexpr int kRows = 8;
+  constexpr int kContext = 128;
+  constexpr double kLongestUs = 20'000;
+  constexpr double kPhaseUs = 10'000;
+  constexpr int kPassesOfPhase = 3;
+  PassProbe one(first.model, 1, kRows, kContext);
+  PassProbe other(second.model, 1, kRows, kContext);
+  double longest_us = 0;
+  for (PassProbe* probe : {&one, &other}) {
+    probe->Set(kRows, kContext);
+    probe->Us();
+    longest_us = std::max(longest_us, probe->Us());
+  }
+  if (longest_us > kLongestUs) return {};
+  const double phase_us = std::max(kPhaseUs, kPassesOfPhase * longest_us);
+  const int rounds = phase_us > kPhaseUs ? 2 : 10;
+  std::atomic<Phase> phase = Phase::kBoth;
+  Contention contention;
+  std::thread worker(
+      [&] { contention.first = CompareWork(first.pool, &one, Phase::kFirst, phase); });
+  std::thread beside(
+      [&] { contention.second = CompareWork(second.pool, &other, Phase::kSecond, phase); });
+  for (int i = 0; i < rounds; ++i) {
+    for (const Phase next : {Phase::kBoth, Phase::kFirst, Phase::kSecond}) {
+      phase = next;
+      std::this_thread::sleep_for(std::chrono::microseconds(std::lround(phase_us)));
+    }
+  }
+  phase = Phase::kNobody;
+  worker.join();
+  beside.join();
+  return contention;
 }
 
 }  // namespace foretoken

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "base/thread_pool.h"
 #include "model/llama.h"
 
 namespace foretoken {
@@ -16,15 +17,61 @@ struct PassTimes {
   std::vector<double> us;
 };
 
+/// Passes of a model over rows of made-up sequences, one at a time, to see how long they take. Uses
+/// KV memory of its own. Not thread-safe.
+class PassProbe {
+ public:
+  /// For passes of up to `rows` rows of each of `sequences` sequences behind contexts of up to
+  /// `context` tokens (fewer where the model has less).
+  PassProbe(LlamaModel* model, int sequences, int rows, int context);
+
+  /// The next passes have so many consecutive rows of each sequence, behind so many tokens.
+  void Set(int rows, int context);
+  /// Microseconds of one pass.
+  double Us();
+  /// Calls Us for `budget_ns`, within kLeastPasses and kMostPasses times, and adds what it returns
+  /// to `us`.
+  void Sample(std::int64_t budget_ns, std::vector<double>* us);
+
+  int longest_context() const { return longest_; }
+
+ private:
+  LlamaModel* model_;
+  int sequences_;
+  int longest_;
+  std::int32_t blocks_of_sequence_;
+  std::vector<std::int32_t> blocks_;
+  KvStore kv_;
+  ForwardBatch batch_;
+};
+
 /// Measures medians of a few passes at every point, never falling with more rows; `rows` and
 /// `contexts` ascending; contexts beyond the model's are left out. Stops at about `budget_ns`: the
 /// largest contexts are then left out, then row counts that are no powers of two, then the largest;
-/// never the first of either. Uses KV memory of its own.
+/// never the first of either. What is left is measured in `sweeps` sweeps, each about as long, of
+/// which drifts of the machine's speed are taken out.
 PassTimes MeasurePassTimes(LlamaModel& model, std::span<const int> rows,
-                           std::span<const int> contexts, std::int64_t budget_ns);
+                           std::span<const int> contexts, std::int64_t budget_ns, int sweeps = 1);
 
 /// Microseconds that a pass takes longer for a row of another sequence than for a further row of
-/// the same, behind `context` tokens each.
-double MeasureSequenceUs(LlamaModel& model, int context);
+/// the same, per token of context, measured behind `context` tokens each (fewer where the model has
+/// less).
+double MeasureSequenceTokenUs(LlamaModel& model, int context);
+
+/// A model and the pool of its device.
+struct PassWorker {
+  LlamaModel* model;
+  ThreadPool* pool;
+};
+
+/// How many times as long passes take while the other model's device works too; at least 1.
+struct Contention {
+  double first = 1;
+  double second = 1;
+};
+
+/// Measures it with passes of a few rows, alone and together in turns, in about 300 ms; 1 where
+/// one takes longer than 20 ms, which would hold up the start for seconds. Both pools must be idle.
+Contention MeasureContention(const PassWorker& first, const PassWorker& second);
 
 }  // namespace foretoken

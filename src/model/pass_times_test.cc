@@ -46,9 +46,27 @@ TEST_F(PassTimesTest, MeasuresWhatSaysMostWhereThereIsNoTime) {
   EXPECT_EQ(times.us.size(), 1U);
 }
 
+TEST_F(PassTimesTest, SweepsMeasureTheSamePoints) {
+  constexpr std::array kContexts = {16, 64};
+  const PassTimes times = MeasurePassTimes(*model_, kRows, kContexts, 10'000'000'000, 3);
+  EXPECT_THAT(times.rows, testing::ElementsAreArray(kRows));
+  EXPECT_THAT(times.contexts, ElementsAre(16, 64));
+  ASSERT_EQ(times.us.size(), 2 * kRows.size());
+  for (std::size_t i = 0; i < times.us.size(); ++i) EXPECT_GT(times.us[i], 0) << i;
+}
+
+TEST_F(PassTimesTest, ContentionIsNoGain) {
+  const auto other = LlamaModel::Synthetic(Config(), 2, backend_.get());
+  ThreadPool first({0});
+  ThreadPool second({0});
+  const Contention contention = MeasureContention({model_.get(), &first}, {other.get(), &second});
+  EXPECT_GE(contention.first, 1);
+  EXPECT_GE(contention.second, 1);
+}
+
 TEST_F(PassTimesTest, AFurtherSequenceCostsNothingOrMore) {
-  EXPECT_GE(MeasureSequenceUs(*model_, 64), 0);
-  EXPECT_GE(MeasureSequenceUs(*model_, 100'000), 0);  // At most the model's context.
+  EXPECT_GE(MeasureSequenceTokenUs(*model_, 64), 0);
+  EXPECT_GE(MeasureSequenceTokenUs(*model_, 100'000), 0);  // At most the model's context.
 }
 
 }  // namespace

@@ -264,7 +264,7 @@ void ReadTimes(Object object, bool with_draft, CostModel* times) {
   }
   times->host_us = object.Number("host_us", 0, kMaxUs);
   times->host_row_us = object.Number("host_row_us", 0, kMaxUs);
-  times->sequence_us = object.Number("sequence_us", 0, kMaxUs);
+  times->sequence_token_us = object.Number("sequence_token_us", 0, kMaxUs);
   times->target_contention = object.Number("target_contention", 1, kMaxContention);
   times->draft_contention = object.Number("draft_contention", 1, kMaxContention);
   object.Close();
@@ -370,7 +370,7 @@ std::string FormatCalibration(const Calibration& calibration) {
   }
   json["times"]["host_us"] = times.host_us;
   json["times"]["host_row_us"] = times.host_row_us;
-  json["times"]["sequence_us"] = times.sequence_us;
+  json["times"]["sequence_token_us"] = times.sequence_token_us;
   json["times"]["target_contention"] = times.target_contention;
   json["times"]["draft_contention"] = times.draft_contention;
   json["settings"] = Json::array();

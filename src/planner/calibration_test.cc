@@ -45,7 +45,7 @@ Calibration Sample() {
   calibration.times.draft_on_target = Table({700, 710, 800, 850});
   calibration.times.host_us = 12;
   calibration.times.host_row_us = 5.5;
-  calibration.times.sequence_us = 1;
+  calibration.times.sequence_token_us = 1;
   calibration.times.target_contention = 1.07;
   calibration.times.draft_contention = 1.2;
   for (const double temperature : {0.0, 0.7, 1.0}) {

@@ -53,8 +53,10 @@ struct ProposerModel {
   StaticVector<double, kMaxPositions> acceptance;
   double coverage = 1;   ///< P(it proposes anything at all).
   double mean_rows = 0;  ///< Rows of a proposal; 0: a chain, as many as the lookahead.
-  double us = 0;         ///< Time for one sequence's proposal on the target's cores.
-  HitCurves curves;      ///< Of the speculation cache while such a proposal is verified.
+  /// Time for one sequence's proposal on the target's cores. Of the draft model on its own device:
+  /// of one row, beside its pass (choosing candidates, handing them over).
+  double us = 0;
+  HitCurves curves;  ///< Of the speculation cache while such a proposal is verified.
 
   bool measured() const { return !acceptance.empty(); }
 };
@@ -70,7 +72,9 @@ struct CostModel {
   TimeTable draft_on_target;  ///< On the target's device (SD).
   double host_us = 0;         ///< Of a round, besides the passes.
   double host_row_us = 0;     ///< The same for each row: choosing its token.
-  double sequence_us = 0;     ///< Batch effect: each further sequence of a pass, beyond its rows.
+  /// Each further sequence of a pass, beyond its rows, per token of its context: its keys and
+  /// values are read too.
+  double sequence_token_us = 0;
   /// How much slower a pass is while the other device works too (they share bandwidth); >= 1.
   double target_contention = 1;
   double draft_contention = 1;
@@ -83,6 +87,11 @@ struct CostModel {
   ProposerModel ngram;
   ProposerModel retrieval;
   ProposerModel random;
+
+  /// What a target pass over `sequences` sequences takes beyond the same rows of one.
+  double FurtherSequencesUs(int sequences, double context) const {
+    return (sequences - 1) * context * sequence_token_us;
+  }
 
   /// What `fallback` proposes with; null for kNone and kAuto.
   const ProposerModel* proposer(Fallback fallback) const;

@@ -16,6 +16,7 @@ FanoutShape HandOut(int nodes, int budget, const Priority& priority) {
   FT_CHECK(budget >= 0, "a budget of {}", budget);
   FanoutShape shape;
   shape.at.resize(nodes);
+  shape.spends_budget = true;
   for (int left = std::min(budget, nodes * kMaxFanout); left > 0; --left) {
     int best = -1;
     double highest = 0;

@@ -79,6 +79,7 @@ OnlinePlanner::OnlinePlanner(const CostModel& prior, const PlannerSettings& sett
     : settings_(settings),
       prior_(prior),
       target_(prior.target),
+      draft_alone_(prior.draft.rows().empty() ? TimeTable::Line(1, 0) : prior.draft),
       draft_on_target_(prior.draft_on_target.rows().empty() ? TimeTable::Line(1, 0)
                                                             : prior.draft_on_target),
       contention_(FirstContention(prior)),
@@ -132,8 +133,8 @@ void OnlinePlanner::Progress::Fade(double keep) {
 // slower second of the machine made the mode of that second look slow for long.)
 double OnlinePlanner::UsualRoundUs(const PassObservation& pass) const {
   const double busy = pass.draft_busy ? contention_.value() : 1;
-  const double expected =
-      busy * (target_.us(pass.rows, pass.context) + (pass.sequences - 1) * prior_.sequence_us);
+  const double expected = busy * (target_.us(pass.rows, pass.context) +
+                                  prior_.FurtherSequencesUs(pass.sequences, pass.context));
   const double drafting = pass.mode == Mode::kSd
                               ? pass.lookahead * draft_on_target_.us(pass.sequences, pass.context)
                               : 0;
@@ -142,8 +143,8 @@ double OnlinePlanner::UsualRoundUs(const PassObservation& pass) const {
 }
 
 double OnlinePlanner::PlainUsPerToken(const PassObservation& pass) const {
-  const double pass_us =
-      target_.us(pass.sequences, pass.context) + (pass.sequences - 1) * prior_.sequence_us;
+  const double pass_us = target_.us(pass.sequences, pass.context) +
+                         prior_.FurtherSequencesUs(pass.sequences, pass.context);
   return (pass_us + host_us_.value()) / pass.sequences;
 }
 
@@ -167,8 +168,8 @@ void OnlinePlanner::ObservePass(const PassObservation& pass) {
     }
   }
   // Without what further sequences cost beyond their rows.
-  const double pass_us =
-      std::max(pass.pass_us - (pass.sequences - 1) * prior_.sequence_us, pass.pass_us / 4);
+  const double pass_us = std::max(
+      pass.pass_us - prior_.FurtherSequencesUs(pass.sequences, pass.context), pass.pass_us / 4);
   target_.Fade(kKeepPass);
   if (pass.draft_busy) {
     contention_.Fade(kKeepPass);
@@ -197,6 +198,11 @@ void OnlinePlanner::ObservePass(const PassObservation& pass) {
                                                    target_.us(pass.rows, pass.predicted_at)
                                              : 1;
   progress.predicted_tokens += pass.predicted / grown * round_us / 1e6;
+}
+
+void OnlinePlanner::ObserveDraft(double rows, double context, double us) {
+  draft_alone_.Fade(kKeepPass);
+  draft_alone_.Add(rows, context, us / prior_.draft_contention);
 }
 
 void OnlinePlanner::ObserveProposal(const ProposalObservation& proposal,
@@ -247,6 +253,7 @@ CostModel OnlinePlanner::Model(const SequenceEstimate& sequence) const {
   CostModel model = prior_;
   model.target = target_.Table();
   if (!prior_.draft_on_target.rows().empty()) model.draft_on_target = draft_on_target_.Table();
+  if (!prior_.draft.rows().empty()) model.draft = draft_alone_.Table();
   model.target_contention = std::max(1.0, contention_.value());
   model.host_us = host_us_.value();
   model.host_row_us = 0;
@@ -371,12 +378,15 @@ SpeculationPlan OnlinePlanner::Replan(const SpeculationPlan& current, const Work
   const double start_us = ThreadUs();
   const CostModel model = Model(*sequence);
   SpeculationPlan plan = current;
-  const Prediction now = Predict(model, current, load);
+  // With mode and fallback given only the fan-outs follow what was learned: nothing to compare.
+  const bool given = wanted.mode != Mode::kAuto && wanted.fallback != Fallback::kAuto;
+  const Prediction now = given ? Prediction{} : Predict(model, current, load);
   const RankedPlan best = plainly                      ? Plainly(model, load)
                           : wanted.mode == Mode::kAuto ? LookAround(model, current, now, load)
                                                        : FillIn(model, wanted, load);
   const double gain = best.plan.mode != current.mode ? kModeGain : kPlanGain;
-  const bool change = must_stop || best.prediction.tokens_per_second > gain * now.tokens_per_second;
+  const bool change =
+      must_stop || given || best.prediction.tokens_per_second > gain * now.tokens_per_second;
   if (change) plan = best.plan;
   sequence->predicted_at = load.context;
   sequence->predicted = (change ? best.prediction : now).tokens_per_second /

@@ -88,6 +88,9 @@ class OnlinePlanner {
                             SequenceEstimate* sequence);
 
   void ObservePass(const PassObservation& pass);
+  /// Passes of the draft on its own device (SSD), beside a round, in the mean: rows, tokens that
+  /// they attend to, and time with all that belongs to them.
+  void ObserveDraft(double rows, double context, double us);
   void ObserveProposal(const ProposalObservation& proposal, SequenceEstimate* sequence);
 
   /// The plan from now on: often `current`. Cheap when it is too early for another look.
@@ -137,6 +140,7 @@ class OnlinePlanner {
   PlannerSettings settings_;
   CostModel prior_;
   TimeEstimate target_;
+  TimeEstimate draft_alone_;  // On its own device.
   TimeEstimate draft_on_target_;
   FadingMean contention_;
   int idle_passes_ = 0;  // Seen while no draft was busy.

@@ -219,7 +219,7 @@ TEST(OnlinePlanner, ChangesOnlyTheShapeWhereOnlyThatIsFree) {
     EXPECT_EQ(simulation.plan().primary.budget(), 18);
     const FanoutShape& shape = simulation.plan().primary;
     if (rule == FanoutRule::kUniform) {
-      EXPECT_EQ(shape, UniformFanout(3, 5));
+      EXPECT_EQ(shape, EvenFanout(18, 5));
     } else {
       EXPECT_GT(shape.at[0], shape.at[4]);  // Later nodes are reached more rarely.
     }
@@ -229,7 +229,7 @@ TEST(OnlinePlanner, ChangesOnlyTheShapeWhereOnlyThatIsFree) {
 // Mode ssd with K, B and C of one's own.
 SpeculationPlan WantedSsd(FanoutRule rule, Fallback fallback) {
   SpeculationPlan plan{.mode = Mode::kSsd, .lookahead = 5, .fallback = fallback};
-  plan.primary = UniformFanout(3, 5);
+  plan.primary = EvenFanout(18, 5);
   plan.after_fallback = UniformFanout(2, 5);
   plan.saguaro_c = 0.5F;
   plan.fanout = rule;
@@ -246,7 +246,7 @@ TEST(OnlinePlanner, FillsInWhatAPlanLeavesOpen) {
     EXPECT_EQ(plan.lookahead, 5);
     EXPECT_EQ(plan.saguaro_c, 0.5F);
     EXPECT_EQ(plan.primary.budget(), 18);
-    EXPECT_EQ(plan.primary == UniformFanout(3, 5), rule == FanoutRule::kGiven);
+    EXPECT_EQ(plan.primary == EvenFanout(18, 5), rule == FanoutRule::kGiven);
     EXPECT_EQ(plan.after_fallback == UniformFanout(2, 5), rule == FanoutRule::kGiven);
     EXPECT_NE(plan.fallback, Fallback::kAuto);
   }
@@ -287,6 +287,17 @@ TEST(OnlinePlanner, ReportsWhatItPredictedAndWhatCame) {
   // The corrected prediction is what was measured, within the noise of a few hundred rounds.
   EXPECT_NEAR(ssd.predicted * ssd.correction / ssd.tokens_per_second, 1, 0.1);
   EXPECT_GT(report.replans, 3);
+}
+
+TEST(OnlinePlanner, LearnsWhatTheDraftTakes) {
+  CostModel prior;
+  prior.target = TimeTable::Line(1000, 20);
+  prior.draft = TimeTable::Line(100, 10);
+  prior.draft_on_target = prior.draft;
+  OnlinePlanner planner(prior, {});
+  EXPECT_NEAR(planner.Model({}).draft.us(8, 100), 180, 1e-9);
+  for (int i = 0; i < 500; ++i) planner.ObserveDraft(8, 100, 360);
+  EXPECT_NEAR(planner.Model({}).draft.us(8, 100), 360, 10);
 }
 
 }  // namespace

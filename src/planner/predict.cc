@@ -26,7 +26,7 @@ double ProposalRows(const ProposerModel& proposer, int lookahead) {
 
 // Everything of a round but proposing, with `rows` rows in all.
 double PassUs(const CostModel& model, const Workload& load, double rows) {
-  return model.target.us(rows, load.context) + (load.batch - 1) * model.sequence_us +
+  return model.target.us(rows, load.context) + model.FurtherSequencesUs(load.batch, load.context) +
          model.host_us + model.host_row_us * rows;
 }
 
@@ -81,6 +81,7 @@ class SsdWalk {
     for (int i = 0; i < (load_.batch > 1 ? 3 : 1); ++i) {
       Settle(other_rows);
       prediction = Weigh();
+      if (std::abs(prediction.target_rows - other_rows) < kSameRows * other_rows) break;
       other_rows = prediction.target_rows;
     }
     return Finish(prediction, load_);
@@ -103,6 +104,7 @@ class SsdWalk {
   static constexpr double kRare = 1e-4;
   static constexpr int kSteps = 64;
   static constexpr double kSettled = 1e-7;
+  static constexpr double kSameRows = 0.01;
 
   const State& Know(int index, double other_rows) {
     State& state = known_[index];
@@ -131,11 +133,11 @@ class SsdWalk {
     return state;
   }
 
-  // The plan's fan-outs for a proposal shorter than K: its last entry belongs to the end.
+  // The plan's fan-outs for a proposal shorter than K.
   static FanoutShape Shape(const FanoutShape& full, int length) {
     FanoutShape shape = full;
     shape.at.resize(length + 1);
-    shape.at[length] = full.at.back();
+    shape.at[length] = static_cast<std::uint8_t>(full.At(length, length));
     return shape;
   }
 
@@ -207,8 +209,9 @@ class SsdWalk {
   double FallbackUs() const {
     if (fallback_ == nullptr) return 0;
     if (plan_.fallback == Fallback::kJit) {
-      return std::pow(miss_, load_.batch) * lookahead_ *
-             model_.draft.us(load_.batch, load_.context);
+      const double pass_us =
+          model_.draft.us(load_.batch, load_.context) + load_.batch * model_.draft_model.us;
+      return std::pow(miss_, load_.batch) * lookahead_ * pass_us;
     }
     return load_.batch * miss_ * fallback_->us;
   }

@@ -43,8 +43,8 @@ TEST(Predict, ArTakesOnePassAToken) {
   model.target = TimeTable::Line(8000, 2000);
   model.host_us = 100;
   model.host_row_us = 10;
-  model.sequence_us = 50;
-  const Prediction batch = Predict(model, {}, {.batch = 4});
+  model.sequence_token_us = 0.5;
+  const Prediction batch = Predict(model, {}, {.batch = 4, .context = 100});
   EXPECT_NEAR(batch.round_us, 8000 + 4 * 2000 + 100 + 40 + 150, 1e-9);
   EXPECT_NEAR(batch.tokens_per_second, 4e6 / batch.round_us, 1e-9);
 }

@@ -196,7 +196,7 @@ bool Simulation::CacheComplete(const Sequence& sequence) const {
 
 bool Simulation::LookUp(Sequence* sequence) {
   const auto [node, rank] = sequence->outcome;
-  if (rank > FanoutAt(sequence->order.fanout, node, sequence->length)) return false;
+  if (rank > sequence->order.fanout.At(node, sequence->length)) return false;
   const int device = pool_.DeviceOf(sequence->order, node, rank);
   const int length = pool_.TokensAfter(sequence->order, node, sequence->seen[device]);
   if (length == 0) {

@@ -95,7 +95,8 @@ CostModel ModelOf(const PublishedPair& pair) {
   model.draft_on_target = FittedTable(pair.draft, pair.target_devices, 0, 1, pair.sd_draft_us);
   // Every further sequence's keys and values are loaded too.
   const PassShape alone = {.context = kContext, .ranks = pair.target_devices};
-  model.sequence_us = kUsPerSecond * RooflinePass(pair.target, alone, kH100).attention;
+  model.sequence_token_us =
+      kUsPerSecond * RooflinePass(pair.target, alone, kH100).attention / kContext;
   model.draft_model.acceptance.push_back(pair.acceptance);
   model.draft_model.curves = {HitCurve::FromPowerLaw(pair.after_primary),
                               HitCurve::FromPowerLaw(pair.after_primary)};
@@ -134,7 +135,8 @@ SimulatorOptions SimulatorFor(const CostModel& model, const SpeculationPlan& pla
     options.backup_us = backup->us;
   }
   options.target_us = [table = model.target, context = load.context, row_us = model.host_row_us,
-                       fixed_us = model.host_us + (load.batch - 1) * model.sequence_us,
+                       fixed_us =
+                           model.host_us + model.FurtherSequencesUs(load.batch, load.context),
                        factor = ssd ? model.target_contention : 1](int rows) {
     return factor * (table.us(rows, context) + fixed_us + row_us * rows);
   };

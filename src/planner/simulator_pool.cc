@@ -8,15 +8,11 @@ namespace {
 
 int BranchesBefore(const DraftOrder& order, int node) {
   int branches = 0;
-  for (int k = 0; k < node; ++k) branches += FanoutAt(order.fanout, k, order.length);
+  for (int k = 0; k < node; ++k) branches += order.fanout.At(k, order.length);
   return branches;
 }
 
 }  // namespace
-
-int FanoutAt(const FanoutShape& shape, int node, int length) {
-  return node == length ? shape.at.back() : shape.at[node];
-}
 
 DraftPool::DraftPool(const SimulatorOptions& options, EventQueue* events, Deliver deliver)
     : options_(options),

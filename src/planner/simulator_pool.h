@@ -95,7 +95,4 @@ class DraftPool {
   std::int64_t tokens_ = 0;
 };
 
-/// F at `node` of a proposal of `length` tokens: the shape's last entry at the last node.
-int FanoutAt(const FanoutShape& shape, int node, int length);
-
 }  // namespace foretoken

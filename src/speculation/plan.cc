@@ -95,6 +95,7 @@ FanoutShape EvenFanout(int budget, int lookahead) {
   const int nodes = lookahead + 1;
   FanoutShape shape = UniformFanout(std::min(budget / nodes, kMaxFanout), lookahead);
   for (int k = 0; k < budget % nodes && shape.at[k] < kMaxFanout; ++k) ++shape.at[k];
+  shape.spends_budget = true;
   return shape;
 }
 

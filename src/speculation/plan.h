@@ -78,6 +78,10 @@ Result<CacheOrder> ParseCacheOrder(std::string_view name);
 /// F_k: bonus tokens prepared for outcome node k = 0..K of a proposal (Section 4.1 of the paper).
 struct FanoutShape {
   StaticVector<std::uint8_t, kMaxProposal + 1> at;
+  /// The shape hands out a budget: what it has for nodes that a shorter proposal lacks goes to that
+  /// one's end. (An empty proposal has but one outcome node; with F_K alone, often 0 or 1 after a
+  /// fallback, nine of ten lookups missed there.)
+  bool spends_budget = false;
 
   /// B, the speculation cache's size in branches.
   int budget() const {
@@ -85,6 +89,16 @@ struct FanoutShape {
     for (const int fanout : at) total += fanout;
     return total;
   }
+  /// At node `k` = 0 .. `length` of a chain of `length` <= K tokens, whose end counts as k = K.
+  int At(int k, int length) const {
+    if (k < length) return at[k];
+    int end = at.back();
+    const int last = static_cast<int>(at.size()) - 1;
+    for (int lacking = length; spends_budget && lacking < last; ++lacking) end += at[lacking];
+    return std::min(end, kMaxFanout);
+  }
+  /// The most at node `k` <= K of a proposal of any length.
+  int Most(int k) const { return std::max<int>(at[k], At(k, k)); }
   int widest() const {
     int widest = 0;
     for (const int fanout : at) widest = std::max(widest, fanout);

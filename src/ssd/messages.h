@@ -34,6 +34,7 @@ enum class MessageKind : std::uint32_t {
   kBranchTokens,
   kLaw,
   kProposal,
+  kDraftPass,
 };
 
 inline constexpr int kMaxStopTokens = 16;
@@ -188,6 +189,14 @@ struct ProposalMessage {
   std::uint32_t epoch = 0;
   SequenceId sequence = 0;
   Proposal proposal;
+};
+
+/// A step of the speculator that was no prompt's: how many rows, and how long from the choice of
+/// rows to the last token handed over.
+struct DraftPassMessage {
+  MessageKind kind = MessageKind::kDraftPass;
+  std::int32_t rows = 0;
+  std::int64_t ns = 0;
 };
 
 /// The kind of a record; one too short to have a kind is a kNone.

@@ -187,8 +187,10 @@ void SpeculatedSequence::ExpandNode(int node, const RetrievalRates& rates) {
   const Proposal& proposal = trunk.tree.proposal();
   const bool leaf = proposal.FirstChild(node) == 0;
   // However short the path to a leaf, it is the paper's k = K.
-  const int depth = leaf ? plan_.lookahead : std::min(proposal.Depth(node), plan_.lookahead);
-  const int fanout = this->fanout().at[depth];
+  const int length =
+      proposal.IsChain() ? std::min(proposal.size(), plan_.lookahead) : plan_.lookahead;
+  const int depth = leaf ? length : std::min(proposal.Depth(node), plan_.lookahead);
+  const int fanout = this->fanout().At(depth, length);
   const auto children =
       static_cast<int>(std::count(proposal.parents.begin(), proposal.parents.end(), node));
   StaticVector<Token, kMaxFanout> bonuses;
@@ -317,12 +319,15 @@ StaticVector<Token, 2 * kMaxProposal + 1> SpeculatedSequence::PathOf(
 
 int SpeculatedSequence::CandidatesFor(const WantedRow& wanted) const {
   // Children, and as many bonus tokens beside them.
+  const bool prepared = wanted.branch >= 0;
+  const Proposal& tree = prepared ? branches[wanted.branch].tree.proposal() : trunk.tree.proposal();
   int children = plan_.tree_width;
-  if (wanted.branch < 0) {
-    const auto& parents = trunk.tree.proposal().parents;
-    children = std::max<int>(children, std::count(parents.begin(), parents.end(), wanted.node));
+  if (!prepared) {
+    children =
+        std::max<int>(children, std::count(tree.parents.begin(), tree.parents.end(), wanted.node));
   }
-  return std::max(plan_.primary.widest(), plan_.after_fallback.widest()) + children;
+  const int depth = std::min(tree.Depth(wanted.node), plan_.lookahead);
+  return std::max(plan_.primary.Most(depth), plan_.after_fallback.Most(depth)) + children;
 }
 
 DrawRequest SpeculatedSequence::RequestFor(const WantedRow& wanted,

@@ -144,6 +144,7 @@ SpeculatedSequence* Speculator::Find(SequenceId sequence) {
 
 bool Speculator::Step() {
   if (draft_ == nullptr) return false;
+  const std::int64_t start = NowNs();
   const bool jit = std::any_of(sequences_.begin(), sequences_.end(),
                                [](const auto& sequence) { return sequence->jit; });
   draft_->batch.Clear();
@@ -156,16 +157,19 @@ bool Speculator::Step() {
   if (draft_->batch.rows.empty()) return jit;
   if (config_->delay_us > 0) DelayForTests();
 
-  const std::int64_t start = NowNs();
   Logits logits =
       model_->Forward(draft_->batch, draft_->kv, {.raised = ChannelReadable, .context = channel_});
   if (logits.values == nullptr) return true;  // Interrupted: the records decide what matters now.
-  // Passes over a prompt lie far beyond the row counts to choose between and would tilt the line.
-  if (draft_->batch.rows.size() <= 2 * std::size_t{kMaxBranchRows}) {
-    row_cost_.Add(static_cast<int>(draft_->batch.rows.size()), NowNs() - start);
-  }
   TakeTrunkRows(&logits);
   TakeWorkRows(&logits);
+  // Choosing a row's candidates may take as long as its share of the pass. Passes over a prompt lie
+  // far beyond the row counts to choose between and would tilt the line.
+  if (draft_->batch.rows.size() <= 2 * std::size_t{kMaxBranchRows}) {
+    const DraftPassMessage pass{.rows = static_cast<std::int32_t>(draft_->batch.rows.size()),
+                                .ns = NowNs() - start};
+    row_cost_.Add(pass.rows, pass.ns);
+    Send(*channel_, pass);
+  }
   return true;
 }
 

@@ -165,6 +165,11 @@ void SpeculatorClient::Handle(std::span<const std::byte> record) {
     if (slot == nullptr || message->epoch != slot->epoch || !slot->awaits_proposal) return;
     slot->proposal = message->proposal;
     slot->has_proposal = true;
+  } else if (const auto* pass = As<DraftPassMessage>(record); kind == MessageKind::kDraftPass) {
+    if (pass == nullptr || pass->rows <= 0 || pass->ns <= 0) return;
+    ++draft_passes_.passes;
+    draft_passes_.rows += pass->rows;
+    draft_passes_.ns += pass->ns;
   } else if (kind == MessageKind::kReady) {
     ready_ = true;
   }

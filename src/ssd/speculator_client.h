@@ -31,6 +31,15 @@ class SpeculatorHost {
   virtual std::string Describe() const = 0;
 };
 
+/// Passes of the speculator, of no prompt, and how long they took with all that belongs to them.
+struct DraftPasses {
+  std::int64_t passes = 0;
+  std::int64_t rows = 0;
+  std::int64_t ns = 0;
+
+  void Reset() { *this = {}; }
+};
+
 /// What the speculator must know of a sequence that (re)opens. All memory is borrowed.
 struct LiveSequence {
   SequenceId sequence = 0;
@@ -61,6 +70,9 @@ class SpeculatorClient {
 
   /// Takes in what the speculator has sent so far.
   void Poll();
+
+  /// The speculator's passes that Poll has learned of since Reset was last called on them.
+  DraftPasses& draft_passes() { return draft_passes_; }
 
   /// What is prepared for this outcome of the sequence's current round, nullptr on a miss. Valid
   /// until the next Poll, SendOutcome or Close.
@@ -128,6 +140,7 @@ class SpeculatorClient {
   std::function<void(const std::string&)> warn_;
   std::vector<std::unique_ptr<Slot>> slots_;
   std::vector<std::unique_ptr<Slot>> spare_;
+  DraftPasses draft_passes_;
   bool ready_ = false;            // The speculator has said so.
   std::uint32_t last_epoch_ = 0;  // Never reused, so that a reopened sequence hits nothing stale.
   bool healthy_ = true;

@@ -152,6 +152,12 @@ class GoodInput(CliTest):
                                        "--json", "-").stdout)
         self.assertEqual({plan["saguaro_c"] for plan in plan["tables"][0]["plans"]
                           if plan["mode"] == "ssd"}, {0.3, 1})
+        again = self.folder / "again.json"
+        self.succeed("calibrate", "--limit", 1, "-n", 24, "-k", 3, "--rates-of", measured,
+                     "-o", again)
+        self.assertEqual(json.loads(again.read_text())["settings"], calibration["settings"])
+        self.refuse("calibrate", "--rates-of", measured, "--temps", "1", saying="--rates-of")
+        self.refuse("calibrate", "--rates-of", page, "--limit", 1, saying=str(page))
         self.refuse("calibrate", "--saguaro-cs", "1.5", saying="is not a C from 0 to 1")
         self.refuse("calibrate", "--temps", "warm", saying="is not a temperature")
 
@@ -491,7 +497,7 @@ class Plan(CliTest):
             "models": {"target": "a" * 64, "draft": "b" * 64, "tokenizer": "c" * 64,
                        "precision": "bf16"},
             "times": {"target": table, "draft": draft, "draft_on_target": draft, "host_us": 20,
-                      "host_row_us": 5, "sequence_us": 0, "target_contention": 1,
+                      "host_row_us": 5, "sequence_token_us": 0, "target_contention": 1,
                       "draft_contention": 1},
             "settings": [{"temperature": 0, "verifier": "shared-noise", "saguaro_c": 1,
                           "draft": rates},
