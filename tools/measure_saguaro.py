@@ -138,8 +138,8 @@ def prediction_table(options):
     pair = options.pairs["bundled"]
     with tempfile.TemporaryDirectory() as folder:
         rates = os.path.join(folder, "rates.json")
-        calibrated = [*options.stories, "--limit", 24]
-        foretoken(options.program, "calibrate", *pair, *calibrated, "--verify", "shared-noise",
+        prompts = [*options.stories, "--limit", 96]
+        foretoken(options.program, "calibrate", *pair, *prompts, "--verify", "shared-noise",
                   "--temps", "0,0.7,1", "-o", rates)
         header("mode", "K", "B", "fallback", "T", "batch", "tokens/round predicted", "measured",
                "of ar predicted", "measured", "ratio")
@@ -155,8 +155,8 @@ def prediction_table(options):
             def predict():
                 """The setting's tokens a round, and its speed over ar's, as times are now."""
                 times = os.path.join(folder, "times.json")
-                foretoken(options.program, "calibrate", *pair, *calibrated, "--rates-of", rates,
-                          "-o", times)
+                foretoken(options.program, "calibrate", *pair, *options.stories, "--limit", 24,
+                          "--rates-of", rates, "-o", times)
 
                 def plan(what, *more):
                     tables = json.loads(foretoken(
@@ -170,7 +170,7 @@ def prediction_table(options):
             before = predict()
             modes = bench(options.program, *pair, "--temp", temperature, "--batch", batch,
                           "--modes", f"ar,{mode}", "--only-target-cores", "-k", lookahead, *cache,
-                          *shape, *options.stories, "--limit", 96, "-n", 96)
+                          *shape, *prompts, "-n", 96)
             after = predict()
             tokens, gain = ((b + a) / 2 for b, a in zip(before, after))
             ar, measured = (modes[what]["full_batch_tokens_per_s"] for what in ("ar", mode))

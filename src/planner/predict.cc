@@ -40,15 +40,32 @@ Prediction PredictAr(const CostModel& model, const Workload& load) {
   return Finish({.round_us = PassUs(model, load, load.batch)}, load);
 }
 
+// The mean over how many of the batch's sequences have a proposal of `rows` rows: a pass over the
+// mean number of rows would be shorter (prompt lookup, one sequence, K = 7: by a fifth).
+double MeanPassUs(const CostModel& model, const Workload& load, double coverage, double rows) {
+  constexpr int kLargeBatch = 32;  // The mean is then close, and small powers stay above 0.
+  if (load.batch > kLargeBatch || coverage > 0.999) {
+    return PassUs(model, load, load.batch * (1 + coverage * rows));
+  }
+  double p = std::pow(1 - coverage, load.batch);  // Binomial, from nobody on.
+  double mean = 0;
+  for (int n = 0; n <= load.batch; ++n) {
+    mean += p * PassUs(model, load, load.batch + n * rows);
+    p *= coverage / (1 - coverage) * (load.batch - n) / (n + 1);
+  }
+  return mean;
+}
+
 // A proposer that runs between two target passes: SD, prompt lookup, retrieval.
 Prediction PredictSynchronous(const CostModel& model, const ProposerModel& proposer, int lookahead,
                               double wait_us, const Workload& load) {
   const NodeLaw nodes = OutcomeNodes(proposer.acceptance, lookahead);
   Prediction prediction;
   prediction.tokens_per_round = 1 + proposer.coverage * (ExpectedTokens(nodes) - 1);
-  prediction.target_rows = 1 + proposer.coverage * ProposalRows(proposer, lookahead);
+  const double rows = ProposalRows(proposer, lookahead);
+  prediction.target_rows = 1 + proposer.coverage * rows;
   prediction.wait_us = wait_us;
-  prediction.round_us = wait_us + PassUs(model, load, load.batch * prediction.target_rows);
+  prediction.round_us = wait_us + MeanPassUs(model, load, proposer.coverage, rows);
   return Finish(prediction, load);
 }
 

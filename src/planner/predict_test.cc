@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <random>
 #include <vector>
 
@@ -58,6 +59,22 @@ TEST(Predict, SdIsTheTextbooks) {
       EXPECT_NEAR(Predict(model, Sd(K), {}).tokens_per_second, 100 * speedup, 1e-6);
     }
   }
+}
+
+TEST(Predict, PassesWithAndWithoutProposalsAreWeighed) {
+  CostModel model = FreeRows(100, 0.8);
+  constexpr std::array kRows = {1, 4, 5, 8};
+  constexpr std::array kContexts = {100};
+  constexpr std::array kUs = {1000.0, 1000.0, 3000.0, 3000.0};  // A step, as kernels' tiles make.
+  model.target = *TimeTable::Make(kRows, kContexts, kUs);
+  model.ngram.acceptance.push_back(0.5);
+  model.ngram.coverage = 0.25;
+  const SpeculationPlan plan{.mode = Mode::kNgram, .lookahead = 4};
+  EXPECT_NEAR(Predict(model, plan, {}).round_us, 0.75 * 1000 + 0.25 * 3000, 1e-9);
+  // Two sequences: 2, 6 or 10 rows.
+  const Prediction both = Predict(model, plan, {.batch = 2});
+  EXPECT_NEAR(both.round_us, 0.5625 * 1000 + 0.4375 * 3000, 1e-9);
+  EXPECT_NEAR(both.target_rows, 2, 1e-9);
 }
 
 TEST(Predict, FastDraftGivesTheorem7) {
