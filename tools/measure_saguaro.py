@@ -3,8 +3,9 @@
 
     tools/measure_saguaro.py PROGRAM auto|temperatures|fanouts|trees|predictions [OPTION]...
 
-Each table takes up to fifteen minutes on two cores. Within a row all modes alternate prompt by prompt
-in one run of `foretoken bench`. Real models are the bundled pair and the one named by --stories.
+Each table takes up to twenty minutes on two cores. Within a row all modes alternate prompt by
+prompt in one run of `foretoken bench`. Real models are the bundled pair and the one named by
+--stories.
 """
 
 import argparse
@@ -139,7 +140,8 @@ def prediction_table(options):
     with tempfile.TemporaryDirectory() as folder:
         rates = os.path.join(folder, "rates.json")
         prompts = [*options.stories, "--limit", 96]
-        foretoken(options.program, "calibrate", *pair, *prompts, "--verify", "shared-noise",
+        calibrated = [*options.stories, "--limit", 24]
+        foretoken(options.program, "calibrate", *pair, *calibrated, "--verify", "shared-noise",
                   "--temps", "0,0.7,1", "-o", rates)
         header("mode", "K", "B", "fallback", "T", "batch", "tokens/round predicted", "measured",
                "of ar predicted", "measured", "ratio")
@@ -155,8 +157,8 @@ def prediction_table(options):
             def predict():
                 """The setting's tokens a round, and its speed over ar's, as times are now."""
                 times = os.path.join(folder, "times.json")
-                foretoken(options.program, "calibrate", *pair, *options.stories, "--limit", 24,
-                          "--rates-of", rates, "-o", times)
+                foretoken(options.program, "calibrate", *pair, *calibrated, "--rates-of", rates,
+                          "-o", times)
 
                 def plan(what, *more):
                     tables = json.loads(foretoken(
