@@ -54,8 +54,9 @@ class Calibrator {
   Status MeasureSharedNoise();
   Status MeasureRejection();
   Status Measure();
-  bool verifies(std::string_view how) const {
-    return options_.verify == "both" || options_.verify == how;
+  // Whether rates are measured under that way to verify.
+  bool measures(std::string_view how) const {
+    return options_.rates_of.empty() && (options_.verify == "both" || options_.verify == how);
   }
   Result<int> Report() const;
 
@@ -92,7 +93,7 @@ Status Calibrator::Load() {
   if (temperatures_.empty()) return InvalidInput("--temps names no temperature; write it like 0,1");
   FT_ASSIGN_OR_RETURN(saguaro_cs_, ParseAscending("--saguaro-cs", "a C", options_.saguaro_cs, 1));
   std::erase(saguaro_cs_, 1);  // Measured in any case.
-  if (!verifies("rejection")) saguaro_cs_.clear();
+  if (!measures("rejection")) saguaro_cs_.clear();
   FT_RETURN_IF_ERROR(options_.model.ResolveDefaults());
   if (!options_.model.has_draft()) {
     return InvalidInput("calibrate needs a draft model; name its folder with --draft");
@@ -166,7 +167,7 @@ Status Calibrator::MeasureSharedNoise() {
   GiveTimeToSettle();
   progress_->SetLabel("Measuring times");
   FT_RETURN_IF_ERROR(MeasureOverheads(*engine, task_, &calibration_.times));
-  if (!verifies("shared-noise") || !options_.rates_of.empty()) return {};
+  if (!measures("shared-noise")) return {};
   for (const double temperature : temperatures_) {
     progress_->SetLabel(fmt::format("Measuring acceptance and hits at T = {:g}", temperature));
     task_.sampling.temperature = static_cast<float>(temperature);
@@ -187,7 +188,7 @@ Status Calibrator::MeasureRejection() {
     progress_->SetLabel(fmt::format("Measuring rejection at T = {:g}", temperature));
     // At temperature 0 nothing is drawn: the two ways to verify are one, and C changes nothing.
     CalibratedSetting setting;
-    if (temperature == 0 && verifies("shared-noise")) {
+    if (temperature == 0 && measures("shared-noise")) {
       setting = calibration_.settings.front();
     } else {
       FT_ASSIGN_OR_RETURN(setting, MeasureRates(*engine, task_, calibration_.times));
@@ -221,21 +222,19 @@ Status Calibrator::Measure() {
   task_.stop.max_tokens = options_.max_tokens;
   task_.sampling.seed = options_.seed;
   constexpr std::size_t kRunsPerTemperature = 3;
-  const bool measures_rates = options_.rates_of.empty();
-  if (!measures_rates) FT_RETURN_IF_ERROR(TakeRates());
+  if (!options_.rates_of.empty()) FT_RETURN_IF_ERROR(TakeRates());
   const std::size_t drawn = temperatures_.size() - (temperatures_.front() == 0 ? 1 : 0);
   std::size_t runs = 2;
-  if (measures_rates && verifies("shared-noise"))
-    runs += kRunsPerTemperature * temperatures_.size();
-  if (measures_rates && verifies("rejection")) {
-    const std::size_t measured = verifies("shared-noise") ? drawn : temperatures_.size();
+  if (measures("shared-noise")) runs += kRunsPerTemperature * temperatures_.size();
+  if (measures("rejection")) {
+    const std::size_t measured = measures("shared-noise") ? drawn : temperatures_.size();
     runs += kRunsPerTemperature * measured + saguaro_cs_.size() * drawn;
   }
   ProgressBar progress("Measuring", static_cast<std::int64_t>(task_.prompts.size() * runs));
   progress_ = &progress;
   task_.on_prompt = [&progress] { progress.Advance(); };
   FT_RETURN_IF_ERROR(MeasureSharedNoise());
-  if (measures_rates && verifies("rejection")) FT_RETURN_IF_ERROR(MeasureRejection());
+  if (measures("rejection")) FT_RETURN_IF_ERROR(MeasureRejection());
   return {};
 }
 

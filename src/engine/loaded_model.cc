@@ -156,9 +156,10 @@ Result<std::unique_ptr<Drafter>> MakeDraftModelDrafter(EngineOptions* options,
   model->backend = MakeBackend(target->pool.get(), draft.precision);
   FT_RETURN_IF_ERROR(LoadWeights(draft.source, model.get()));
   FT_RETURN_IF_ERROR(CheckPair(*target, *model));
-  if (options->planner.has_value())
+  if (options->planner.has_value()) {
     options->costs.draft_on_target =
         MeasureTable(*model->model, target->pool.get(), options->measuring_sweeps);
+  }
   return std::unique_ptr<Drafter>(
       std::make_unique<OwningDrafter>(std::move(model), options->max_batch, options->max_context));
 }

@@ -59,16 +59,12 @@ bool Engine::Impl::Step() {
 
 void Engine::Impl::TakeNews() {
   speculator_->Poll();
-  DraftPasses& news = speculator_->draft_passes();
-  stats_.draft.passes += news.passes;
-  stats_.draft.rows += news.rows;
-  stats_.draft.ns += news.ns;
-  if (planner_ != nullptr && news.passes > 0) {
-    const double passes = static_cast<double>(news.passes);
-    planner_->ObserveDraft(static_cast<double>(news.rows) / passes, LoadNow().context,
-                           static_cast<double>(news.ns) / 1e3 / passes);
-  }
-  news.Reset();
+  const DraftPasses news = speculator_->TakeDraftPasses();
+  stats_.draft += news;
+  if (planner_ == nullptr || news.passes == 0) return;
+  const double passes = static_cast<double>(news.passes);
+  planner_->ObserveDraft(static_cast<double>(news.rows) / passes, LoadNow().context,
+                         static_cast<double>(news.ns) / 1e3 / passes);
 }
 
 bool Engine::Impl::PlanPass() {

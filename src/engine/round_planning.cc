@@ -16,11 +16,8 @@ double Us(std::int64_t ns) { return static_cast<double>(ns) / 1e3; }
 int FanoutAtOutcome(const Sequence& sequence) {
   const bool cached = sequence.verified.source == ProposalSource::kCache;
   const FanoutShape& shape = cached ? sequence.plan.primary : sequence.plan.after_fallback;
-  const int last = static_cast<int>(shape.at.size()) - 1;
-  if (last < 0) return 0;  // Not of mode ssd.
-  const bool full = sequence.verified.FirstChild(sequence.outcome.node) == 0;
-  if (full && !sequence.verified.IsChain()) return shape.At(last, last);
-  return shape.At(std::min(sequence.accepted, last), std::min(sequence.verified.size(), last));
+  if (shape.at.empty()) return 0;  // Not of mode ssd.
+  return FanoutAt(shape, sequence.verified, sequence.outcome.node);
 }
 
 }  // namespace

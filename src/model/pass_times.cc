@@ -18,8 +18,8 @@ namespace {
 // else the machine does, and the first after passes over many rows are slower than those of plain
 // decoding, by a fifth in visits of 2 ms: neighbours have taken the weights' place in the cache.
 constexpr std::int64_t kVisitNs = 6'000'000;
-constexpr int kLeastPasses = 3;
-constexpr int kMostPasses = 25;
+constexpr std::size_t kLeastPasses = 3;
+constexpr std::size_t kMostPasses = 25;
 constexpr int kPairs = 25;  // Where two kinds of passes are compared.
 
 double Quantile(std::span<double> times, double q) {
@@ -88,6 +88,27 @@ std::vector<double> WithoutDrift(const std::vector<std::vector<double>>& sweeps)
   return usual;
 }
 
+// Who works; kNobody ends it.
+enum class Phase { kBoth, kFirst, kSecond, kNobody };
+
+// Works in phase kBoth and in its own; returns how much longer a pass takes in the former.
+double CompareWork(ThreadPool* pool, PassProbe* probe, Phase own, const std::atomic<Phase>& phase) {
+  pool->Adopt();
+  std::vector<double> alone;
+  std::vector<double> beside;
+  for (Phase now = phase; now != Phase::kNobody; now = phase) {
+    if (now != Phase::kBoth && now != own) {
+      std::this_thread::yield();
+      continue;
+    }
+    const double us = probe->Us();
+    if (phase == now) (now == own ? alone : beside).push_back(us);
+  }
+  if (alone.empty() || beside.empty()) return 1;
+  // What neither model does makes passes longer now and then: the quicker ones tell more.
+  return std::max(1.0, LowerQuartile(beside) / LowerQuartile(alone));
+}
+
 }  // namespace
 
 PassProbe::PassProbe(LlamaModel* model, int sequences, int rows, int context)
@@ -125,13 +146,6 @@ double PassProbe::Us() {
   return static_cast<double>(NowNs() - start) / 1e3;
 }
 
-void PassProbe::Sample(std::int64_t budget_ns, std::vector<double>* us) {
-  const std::int64_t start = NowNs();
-  for (int i = 0; i < kLeastPasses || (i < kMostPasses && NowNs() - start < budget_ns); ++i) {
-    us->push_back(Us());
-  }
-}
-
 PassTimes MeasurePassTimes(LlamaModel& model, std::span<const int> rows,
                            std::span<const int> contexts, std::int64_t budget_ns, int sweeps) {
   FT_CHECK(!rows.empty() && !contexts.empty());
@@ -143,7 +157,11 @@ PassTimes MeasurePassTimes(LlamaModel& model, std::span<const int> rows,
     probe.Set(rows[i], context);
     probe.Us();  // What the pass before left in the caches is none of this one's.
     samples.clear();
-    probe.Sample(kVisitNs, &samples);
+    const std::int64_t start = NowNs();
+    const auto goes_on = [&](std::size_t passes) {
+      return passes < kLeastPasses || (passes < kMostPasses && NowNs() - start < kVisitNs);
+    };
+    while (goes_on(samples.size())) samples.push_back(probe.Us());
     return Median(samples);
   };
   std::vector<double> first;  // By context, then by place in `order`.
@@ -199,31 +217,6 @@ double MeasureSequenceTokenUs(LlamaModel& model, int context) {
   const int further = kSequences - 1;
   return std::max(0.0, Median(differences)) / (further * together.longest_context());
 }
-
-namespace {
-
-// Who works; kNobody ends it.
-enum class Phase { kBoth, kFirst, kSecond, kNobody };
-
-// Works in phase kBoth and in its own; returns how much longer a pass takes in the former.
-double CompareWork(ThreadPool* pool, PassProbe* probe, Phase own, const std::atomic<Phase>& phase) {
-  pool->Adopt();
-  std::vector<double> alone;
-  std::vector<double> beside;
-  for (Phase now = phase; now != Phase::kNobody; now = phase) {
-    if (now != Phase::kBoth && now != own) {
-      std::this_thread::yield();
-      continue;
-    }
-    const double us = probe->Us();
-    if (phase == now) (now == own ? alone : beside).push_back(us);
-  }
-  if (alone.empty() || beside.empty()) return 1;
-  // What neither model does makes passes longer now and then: the quicker ones tell more.
-  return std::max(1.0, LowerQuartile(beside) / LowerQuartile(alone));
-}
-
-}  // namespace
 
 Contention MeasureContention(const PassWorker& first, const PassWorker& second) {
   constexpr int kRows = 8;

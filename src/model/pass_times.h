@@ -29,9 +29,6 @@ class PassProbe {
   void Set(int rows, int context);
   /// Microseconds of one pass.
   double Us();
-  /// Calls Us for `budget_ns`, within kLeastPasses and kMostPasses times, and adds what it returns
-  /// to `us`.
-  void Sample(std::int64_t budget_ns, std::vector<double>* us);
 
   int longest_context() const { return longest_; }
 

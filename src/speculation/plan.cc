@@ -82,6 +82,13 @@ Result<CacheOrder> ParseCacheOrder(std::string_view name) {
   return Parse(kCacheOrderNames, "cache order", name);
 }
 
+int FanoutAt(const FanoutShape& shape, const Proposal& proposal, int node) {
+  const int K = static_cast<int>(shape.at.size()) - 1;
+  const int length = proposal.IsChain() ? std::min(proposal.size(), K) : K;
+  const bool leaf = proposal.FirstChild(node) == 0;
+  return shape.At(leaf ? length : std::min(proposal.Depth(node), K), length);
+}
+
 FanoutShape UniformFanout(int fanout, int lookahead) {
   FT_CHECK(fanout >= 0 && fanout <= kMaxFanout, "fan-out {}", fanout);
   FT_CHECK(lookahead >= 0 && lookahead <= kMaxProposal, "lookahead {}", lookahead);

@@ -107,6 +107,11 @@ struct FanoutShape {
   friend bool operator==(const FanoutShape&, const FanoutShape&) = default;
 };
 
+/// What `shape` has for an outcome at `node` of `proposal`: F_k of its depth at a node with
+/// children, F_K at a leaf, however short the path to it; at the end of a chain as FanoutShape::At
+/// says.
+int FanoutAt(const FanoutShape& shape, const Proposal& proposal, int node);
+
 /// F at every node of a proposal of `lookahead` tokens.
 FanoutShape UniformFanout(int fanout, int lookahead);
 

@@ -186,11 +186,7 @@ void SpeculatedSequence::Expand(const DraftModel& draft, const RetrievalRates& r
 void SpeculatedSequence::ExpandNode(int node, const RetrievalRates& rates) {
   const Proposal& proposal = trunk.tree.proposal();
   const bool leaf = proposal.FirstChild(node) == 0;
-  // However short the path to a leaf, it is the paper's k = K.
-  const int length =
-      proposal.IsChain() ? std::min(proposal.size(), plan_.lookahead) : plan_.lookahead;
-  const int depth = leaf ? length : std::min(proposal.Depth(node), plan_.lookahead);
-  const int fanout = this->fanout().At(depth, length);
+  const int fanout = FanoutAt(this->fanout(), proposal, node);
   const auto children =
       static_cast<int>(std::count(proposal.parents.begin(), proposal.parents.end(), node));
   StaticVector<Token, kMaxFanout> bonuses;

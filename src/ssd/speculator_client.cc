@@ -167,9 +167,7 @@ void SpeculatorClient::Handle(std::span<const std::byte> record) {
     slot->has_proposal = true;
   } else if (const auto* pass = As<DraftPassMessage>(record); kind == MessageKind::kDraftPass) {
     if (pass == nullptr || pass->rows <= 0 || pass->ns <= 0) return;
-    ++draft_passes_.passes;
-    draft_passes_.rows += pass->rows;
-    draft_passes_.ns += pass->ns;
+    draft_passes_ += {.passes = 1, .rows = pass->rows, .ns = pass->ns};
   } else if (kind == MessageKind::kReady) {
     ready_ = true;
   }

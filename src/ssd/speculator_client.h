@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -37,7 +38,12 @@ struct DraftPasses {
   std::int64_t rows = 0;
   std::int64_t ns = 0;
 
-  void Reset() { *this = {}; }
+  DraftPasses& operator+=(const DraftPasses& more) {
+    passes += more.passes;
+    rows += more.rows;
+    ns += more.ns;
+    return *this;
+  }
 };
 
 /// What the speculator must know of a sequence that (re)opens. All memory is borrowed.
@@ -71,8 +77,8 @@ class SpeculatorClient {
   /// Takes in what the speculator has sent so far.
   void Poll();
 
-  /// The speculator's passes that Poll has learned of since Reset was last called on them.
-  DraftPasses& draft_passes() { return draft_passes_; }
+  /// The speculator's passes that Poll has learned of since the last call.
+  DraftPasses TakeDraftPasses() { return std::exchange(draft_passes_, {}); }
 
   /// What is prepared for this outcome of the sequence's current round, nullptr on a miss. Valid
   /// until the next Poll, SendOutcome or Close.
