@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "commands.h"
+#include "plan_input.h"
 #include "plan_numbers.h"
 #include "plan_predict.h"
 #include "plan_roofline.h"
@@ -17,6 +18,7 @@ struct PlanOptions {
   bool roofline = false;
   bool simulate = false;
   PlanNumbers numbers;
+  PlanCalibrationOptions calibration;
   PlanPredictOptions predict_options;
   PlanRooflineOptions roofline_options;
   PlanSimulateOptions simulate_options;
@@ -31,7 +33,10 @@ bool Applies(View view, const std::string& group, const std::string& name) {
   const bool shared = name == "--lookahead" || name == "--fallback";
   if (group == "Simulation") return view == View::kSimulate || (shared && view == View::kPredict);
   if (group == "Roofline") return view == View::kRoofline;
-  if (group == "Choice" || group == "Models" || group == "Cores") return view == View::kPredict;
+  if (group == "Choice") return view == View::kPredict;
+  if (group == "Calibration" || group == "Models" || group == "Cores") {
+    return view != View::kRoofline;
+  }
   if (group == "Numbers" && view == View::kRoofline) {
     return name == "--batch" || name == "--acceptance";
   }
@@ -47,8 +52,8 @@ Status CheckView(const CLI::App& command, View view) {
     if (Applies(view, group, name)) continue;
     const std::string_view home = group == "Simulation" ? "--simulate"
                                   : group == "Roofline" ? "--roofline"
-                                  : group == "Numbers"  ? "predictions and --simulate"
-                                                        : "predictions, without another view";
+                                  : group == "Choice"   ? "predictions, without another view"
+                                                        : "predictions and --simulate";
     return InvalidInput(fmt::format("{} is for {}: it would change nothing here", name, home));
   }
   return {};
@@ -59,12 +64,15 @@ Result<int> RunPlan(const PlanOptions& options) {
     return RunPlanRoofline(options.roofline_options, options.numbers, options.json_path,
                            options.html_path);
   }
+  if (!options.simulate && !options.html_path.empty()) {
+    return InvalidInput("--html needs --simulate or --roofline");
+  }
+  FT_ASSIGN_OR_RETURN(const PlanInput input, ReadPlanInput(options.calibration, options.numbers));
   if (options.simulate) {
-    return RunPlanSimulate(options.simulate_options, options.numbers, options.json_path,
+    return RunPlanSimulate(options.simulate_options, input, options.numbers, options.json_path,
                            options.html_path);
   }
-  if (!options.html_path.empty()) return InvalidInput("--html needs --simulate or --roofline");
-  return RunPlanPredict(options.predict_options, options.numbers, options.json_path);
+  return RunPlanPredict(options.predict_options, input, options.numbers, options.json_path);
 }
 
 }  // namespace
@@ -78,6 +86,7 @@ void AddPlanCommand(CLI::App* app, CommandBody* chosen) {
   command->add_flag("--simulate", options->simulate, "Simulate the round process of ar, sd and ssd")
       ->excludes("--roofline");
   AddPlanNumbers(command, &options->numbers);
+  AddPlanCalibrationOptions(command, &options->calibration);
   AddPlanSimulateOptions(command, &options->simulate_options);
   AddPlanPredictOptions(command, &options->predict_options);
   AddPlanRooflineOptions(command, &options->roofline_options);

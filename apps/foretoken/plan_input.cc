@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
 #include <optional>
 
 #include "base/parse_number.h"
@@ -44,6 +46,7 @@ Result<PlanInput> FromCalibration(const PlanCalibrationOptions& options) {
     return InvalidInput(
         fmt::format("{}: holds nothing measured with --verify {}", options.path, options.verifier));
   }
+  std::ranges::stable_sort(input.settings, std::greater<>(), &PlanSetting::saguaro_c);
   input.source =
       fmt::format("From {} ({}, target on {} cores, draft on {}), {} at T = {:g}", options.path,
                   calibration.machine.cpu, calibration.machine.target_cores,
@@ -57,6 +60,29 @@ Result<PlanInput> FromCalibration(const PlanCalibrationOptions& options) {
 
 }  // namespace
 
+void AddPlanCalibrationOptions(CLI::App* app, PlanCalibrationOptions* options) {
+  const auto add = [app](const char* name, auto* value, const char* help, const char* type) {
+    return app->add_option(name, *value, help)->type_name(type)->group("Calibration");
+  };
+  CLI::Option* path =
+      add("--calibration", &options->path,
+          "Plan from this file of `foretoken calibrate`; must be of this machine", "FILE");
+  for (const char* number : {"--preset", "--target-ms", "--draft-ms", "--sd-draft-ms",
+                             "--acceptance", "--hit", "--hit-at-end", "--ngram-acceptance"}) {
+    path->excludes(app->get_option(number));
+  }
+  add("--temp,--temperature", &options->temperature,
+      "Plan for this temperature; the closest measured one is taken (default 0)", "T")
+      ->check(Between(0.0, 100.0))
+      ->needs(path);
+  add("--verify", &options->verifier, "Plan for this verifier: shared-noise (default) or rejection",
+      "V")
+      ->check(OneOf({"shared-noise", "rejection"}))
+      ->needs(path);
+  AddModelOptions(app, &options->models);
+  AddCoreOptions(app, &options->cores);
+}
+
 Result<PlanInput> ReadPlanInput(const PlanCalibrationOptions& calibration,
                                 const PlanNumbers& numbers) {
   if (!calibration.path.empty()) return FromCalibration(calibration);
@@ -64,6 +90,7 @@ Result<PlanInput> ReadPlanInput(const PlanCalibrationOptions& calibration,
   PlanInput input;
   input.settings.push_back({.saguaro_c = 1, .model = preset.model});
   input.source = preset.description + ".";
+  input.target_devices = preset.target_devices;
   return input;
 }
 

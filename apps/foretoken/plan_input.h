@@ -1,5 +1,6 @@
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,9 +29,13 @@ struct PlanSetting {
 
 /// What is planned for.
 struct PlanInput {
-  std::vector<PlanSetting> settings;  ///< One for every C to choose from; at least one.
+  std::vector<PlanSetting> settings;  ///< One for every C to choose from, C = 1 first.
   std::string source;                 ///< A line for people: where the numbers come from.
+  int target_devices = 1;             ///< Of one target.
 };
+
+/// The options of predictions and simulation; those of PlanNumbers must be there already.
+void AddPlanCalibrationOptions(CLI::App* app, PlanCalibrationOptions* options);
 
 /// Reads the calibration where one is named, which must be this machine's, and that of the models
 /// where they are named; the numbers otherwise.

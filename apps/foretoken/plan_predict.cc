@@ -91,22 +91,6 @@ void AddPlanPredictOptions(CLI::App* app, PlanPredictOptions* options) {
   const auto add = [app](const char* name, auto* value, const char* help, const char* type) {
     return app->add_option(name, *value, help)->type_name(type)->group("Choice");
   };
-  PlanCalibrationOptions* calibration = &options->calibration;
-  CLI::Option* path =
-      add("--calibration", &calibration->path,
-          "Plan from this file of `foretoken calibrate`; must be of this machine", "FILE");
-  for (const char* number : {"--preset", "--target-ms", "--draft-ms", "--sd-draft-ms",
-                             "--acceptance", "--hit", "--hit-at-end", "--ngram-acceptance"}) {
-    path->excludes(app->get_option(number));
-  }
-  add("--temp,--temperature", &calibration->temperature,
-      "Plan for this temperature; the closest measured one is taken (default 0)", "T")
-      ->check(Between(0.0, 100.0))
-      ->needs(path);
-  add("--verify", &calibration->verifier,
-      "Plan for this verifier: shared-noise (default) or rejection", "V")
-      ->check(OneOf({"shared-noise", "rejection"}))
-      ->needs(path);
   add("--batches", &options->batches, "Batch sizes to compare, like 1,4,16", "LIST")
       ->excludes(app->get_option("--batch"));
   add("--cache-budget", &options->cache_budget,
@@ -115,12 +99,10 @@ void AddPlanPredictOptions(CLI::App* app, PlanPredictOptions* options) {
   add("--modes", &options->modes,
       "Modes to choose from, like ar,sd,ssd; all that can be predicted by default", "LIST");
   app->add_flag("--all", options->all, "Show every plan, not only the fastest")->group("Choice");
-  AddModelOptions(app, &calibration->models);
-  AddCoreOptions(app, &calibration->cores);
 }
 
-Result<int> RunPlanPredict(const PlanPredictOptions& options, const PlanNumbers& numbers,
-                           const std::string& json_path) {
+Result<int> RunPlanPredict(const PlanPredictOptions& options, const PlanInput& input,
+                           const PlanNumbers& numbers, const std::string& json_path) {
   std::vector<int> batches = {std::max(1, numbers.batch)};
   if (!options.batches.empty()) {
     FT_ASSIGN_OR_RETURN(batches, ParseCounts("--batches", options.batches, kMaxBatch));
@@ -128,7 +110,6 @@ Result<int> RunPlanPredict(const PlanPredictOptions& options, const PlanNumbers&
   FT_ASSIGN_OR_RETURN(const std::vector<int> lookaheads,
                       ParseCounts("--lookahead", options.lookaheads, kMaxProposal));
   FT_ASSIGN_OR_RETURN(const PlanLimits limits, ReadLimits(options, lookaheads));
-  FT_ASSIGN_OR_RETURN(const PlanInput input, ReadPlanInput(options.calibration, numbers));
   std::string text = input.source + "\n";
   nlohmann::json tables = nlohmann::json::array();
   for (const int batch : batches) {

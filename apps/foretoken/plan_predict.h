@@ -11,7 +11,6 @@ namespace foretoken {
 
 /// `foretoken plan` without --simulate or --roofline.
 struct PlanPredictOptions {
-  PlanCalibrationOptions calibration;
   std::string batches;  ///< Empty: the numbers' batch, or 1.
   std::string lookaheads = "1-12";
   std::string fallback = "auto";
@@ -23,8 +22,9 @@ struct PlanPredictOptions {
 /// All but lookaheads and fallback, which are the simulation's options too.
 void AddPlanPredictOptions(CLI::App* app, PlanPredictOptions* options);
 
-/// Prints the ranked tables and the choice; or writes them as JSON ("-": instead of text).
-Result<int> RunPlanPredict(const PlanPredictOptions& options, const PlanNumbers& numbers,
-                           const std::string& json_path);
+/// Prints the ranked tables and the choice; or writes them as JSON ("-": instead of text). Of
+/// `numbers` only the load is read.
+Result<int> RunPlanPredict(const PlanPredictOptions& options, const PlanInput& input,
+                           const PlanNumbers& numbers, const std::string& json_path);
 
 }  // namespace foretoken

@@ -30,17 +30,18 @@ Result<int> ParseCount(const std::string& text, std::string_view option, int hig
   return static_cast<int>(values[0]);
 }
 
-Result<SimulationSetting> MakeSetting(const PlanSimulateOptions& options,
+Result<SimulationSetting> MakeSetting(const PlanSimulateOptions& options, const PlanInput& input,
                                       const PlanNumbers& numbers) {
-  FT_ASSIGN_OR_RETURN(const SimulatorPreset preset, numbers.Resolve());
   SimulationSetting setting;
-  setting.preset = preset;
+  setting.source = input.source;
+  setting.model = input.settings.front().model;
+  setting.target_devices =
+      options.target_devices > 0 ? options.target_devices : input.target_devices;
   setting.mean_fanouts = {1, 2, 4, 8};
   setting.context = numbers.context;
   setting.channel_us = options.channel_us;
   setting.seed = options.seed;
   setting.rounds = options.rounds;
-  if (options.target_devices > 0) setting.preset.target_devices = options.target_devices;
   for (const std::string& item : SplitList(options.lookaheads)) {
     FT_ASSIGN_OR_RETURN(const int lookahead, ParseCount(item, "--lookahead", kMaxProposal));
     setting.lookaheads.push_back(lookahead);
@@ -122,10 +123,11 @@ void AddPlanSimulateOptions(CLI::App* app, PlanSimulateOptions* options) {
   add("--seed", &options->seed, "Of the simulated luck (default 1)", "N");
 }
 
-Result<int> RunPlanSimulate(const PlanSimulateOptions& options, const PlanNumbers& numbers,
-                            const std::string& json_path, const std::string& html_path) {
+Result<int> RunPlanSimulate(const PlanSimulateOptions& options, const PlanInput& input,
+                            const PlanNumbers& numbers, const std::string& json_path,
+                            const std::string& html_path) {
   SimulationReport report;
-  FT_ASSIGN_OR_RETURN(report.setting, MakeSetting(options, numbers));
+  FT_ASSIGN_OR_RETURN(report.setting, MakeSetting(options, input, numbers));
   {
     ProgressBar progress("Simulating", 0);
     const Deployment deployment = {options.targets, std::max(1, numbers.batch),

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "plan_input.h"
 #include "plan_numbers.h"
 
 namespace foretoken {
@@ -17,7 +18,7 @@ struct PlanSimulateOptions {
   std::string sweeps = "devices,frontier,pool";
   int draft_devices = 1;
   int targets = 1;
-  int target_devices = 0;  ///< 0: the preset's.
+  int target_devices = 0;  ///< 0: the input's.
   double channel_us = 0;
   int rounds = 4000;
   std::uint64_t seed = 1;
@@ -25,9 +26,10 @@ struct PlanSimulateOptions {
 
 void AddPlanSimulateOptions(CLI::App* app, PlanSimulateOptions* options);
 
-/// Simulates the round process of AR, SD and SSD; prints tables and writes plots and figures where
-/// paths are given ("-": JSON instead of text).
-Result<int> RunPlanSimulate(const PlanSimulateOptions& options, const PlanNumbers& numbers,
-                            const std::string& json_path, const std::string& html_path);
+/// Simulates the round process of AR, SD and SSD at C = 1; prints tables and writes plots and
+/// figures where paths are given ("-": JSON instead of text). Of `numbers` only the load is read.
+Result<int> RunPlanSimulate(const PlanSimulateOptions& options, const PlanInput& input,
+                            const PlanNumbers& numbers, const std::string& json_path,
+                            const std::string& html_path);
 
 }  // namespace foretoken

@@ -170,13 +170,12 @@ std::vector<ChartCard> Cards(const SimulationReport& report) {
 
 std::string SimulationText(const SimulationReport& report) {
   const Deployment& deployment = report.modes.front().deployment;
-  std::string text = fmt::format("{}\nBatch {}, {} target{}, {} draft device{} (simulated)\n\n{}",
-                                 report.setting.preset.description, deployment.batch,
-                                 deployment.targets, deployment.targets == 1 ? "" : "s",
-                                 deployment.draft_devices, deployment.draft_devices == 1 ? "" : "s",
-                                 RunTable(report.modes, {"mode"}, [](const SimulatedRun& run) {
-                                   return std::vector<std::string>{ModeCell(run)};
-                                 }));
+  std::string text = fmt::format(
+      "{}\nBatch {}, {} target{}, {} draft device{} (simulated)\n\n{}", report.setting.source,
+      deployment.batch, deployment.targets, deployment.targets == 1 ? "" : "s",
+      deployment.draft_devices, deployment.draft_devices == 1 ? "" : "s",
+      RunTable(report.modes, {"mode"},
+               [](const SimulatedRun& run) { return std::vector<std::string>{ModeCell(run)}; }));
   const auto sweep = [&text](const Runs& runs, const std::string& title, const char* column,
                              const auto& value) {
     if (runs.empty()) return;
@@ -196,7 +195,7 @@ std::string SimulationText(const SimulationReport& report) {
 
 json SimulationJson(const SimulationReport& report) {
   return {{"meta",
-           {{"numbers", report.setting.preset.description},
+           {{"numbers", report.setting.source},
             {"simulated", true},
             {"context", report.setting.context},
             {"channel_us", report.setting.channel_us},

@@ -26,11 +26,11 @@ Result<std::vector<MissRule>> MissRules(const SimulationSetting& setting, Simula
              {Fallback::kJit, JitWait::kNobody},
              {Fallback::kJit, JitWait::kSequence}};
   }
-  if (setting.preset.model.ngram.measured()) rules.push_back({Fallback::kNgram});
+  if (setting.model.ngram.measured()) rules.push_back({Fallback::kNgram});
   if (!setting.fallback) return rules;
   std::erase_if(rules, [&](const MissRule& rule) { return rule.fallback != *setting.fallback; });
   if (!rules.empty()) return rules;
-  const ProposerModel* backup = setting.preset.model.proposer(*setting.fallback);
+  const ProposerModel* backup = setting.model.proposer(*setting.fallback);
   if (*setting.fallback == Fallback::kNgram) {
     return InvalidInput("--fallback ngram needs its acceptance: give --ngram-acceptance");
   }
@@ -53,8 +53,7 @@ std::vector<SpeculationPlan> Shapes(const SimulationSetting& setting, SimulatedM
           {.mode = Mode::kSsd, .lookahead = lookahead, .primary = shape, .after_fallback = shape});
     } else {
       for (const int mean : setting.mean_fanouts) {
-        plans.push_back(
-            PlanSsd(setting.preset.model, lookahead, mean * (lookahead + 1), Fallback::kNone));
+        plans.push_back(PlanSsd(setting.model, lookahead, mean * (lookahead + 1), Fallback::kNone));
       }
     }
   }
@@ -64,8 +63,8 @@ std::vector<SpeculationPlan> Shapes(const SimulationSetting& setting, SimulatedM
 SimulatorOptions OptionsFor(const SimulationSetting& setting, SimulatedMode mode,
                             const Deployment& deployment, SpeculationPlan plan, MissRule rule) {
   plan.fallback = rule.fallback;
-  SimulatorOptions options = SimulatorFor(setting.preset.model, plan,
-                                          {.batch = deployment.batch, .context = setting.context});
+  SimulatorOptions options =
+      SimulatorFor(setting.model, plan, {.batch = deployment.batch, .context = setting.context});
   options.jit_wait = rule.wait;
   options.whole_cache = mode == SimulatedMode::kSsdWhole;
   if (options.whole_cache) options.draft_rows_per_pass = 0;  // The paper's has no limit.
@@ -124,7 +123,7 @@ Result<SimulatedRun> RunBest(const SimulationSetting& setting, SimulatedMode mod
     run.options = candidate;
   }
   run.result = RunFor(&run.options, setting.rounds);
-  run.devices = deployment.targets * setting.preset.target_devices + run.result.draft_devices;
+  run.devices = deployment.targets * setting.target_devices + run.result.draft_devices;
   return run;
 }
 

@@ -32,7 +32,9 @@ struct Deployment {
 
 /// What a run may choose and how it is measured.
 struct SimulationSetting {
-  SimulatorPreset preset;
+  std::string source;  ///< A line for people: where the numbers come from.
+  CostModel model;
+  int target_devices = 1;  ///< Of one target.
   std::vector<int> lookaheads;
   std::vector<int> mean_fanouts;     ///< Cache budgets, in multiples of K + 1; fan-outs are solved.
   std::optional<int> fanout;         ///< Or this one at every node.

@@ -140,8 +140,10 @@ SimulatorOptions SimulatorFor(const CostModel& model, const SpeculationPlan& pla
                        factor = ssd ? model.target_contention : 1](int rows) {
     return factor * (table.us(rows, context) + fixed_us + row_us * rows);
   };
-  options.draft_us = [table = model.draft, context = load.context, factor = model.draft_contention](
-                         int rows) { return factor * table.us(rows, context); };
+  options.draft_us = [table = model.draft, context = load.context, factor = model.draft_contention,
+                      row_us = model.draft_model.us](int rows) {
+    return factor * table.us(rows, context) + row_us * rows;
+  };
   options.draft_rows_per_pass = model.draft_rows_per_pass;
   options.sd_draft_us = [table = model.draft_on_target, context = load.context](int rows) {
     return table.us(rows, context);

@@ -48,7 +48,8 @@ TEST(SimulatorPreset, UnknownNamesListTheKnownOnes) {
 TEST(SimulatorModel, AgreesWithPredict) {
   CostModel model;
   model.target = TimeTable::Line(9000, 20);
-  model.draft = TimeTable::Line(1100, 10);
+  model.draft = TimeTable::Line(1100, 4);
+  model.draft_model.us = 6;  // A row's, beside the pass.
   model.draft_on_target = TimeTable::Line(1000, 10);
   model.draft_model.acceptance.push_back(0.8);
   model.draft_model.acceptance.push_back(0.7);

@@ -547,6 +547,24 @@ class Plan(CliTest):
         self.assertIn("at T = 1, the closest to 0.8 that was measured", out)
         self.assertRegex(out, r"mode +K +B +fallback +C ")
 
+    def test_simulation_of_a_calibration(self):
+        path = self.write(self.calibration())
+        options = ["--calibration", path, "-k", 3, "--fallback", "jit", "--json", "-"]
+        report = json.loads(self.succeed("plan", "--simulate", "--sweep", "none", "--fanout", 1,
+                                         *options).stdout)
+        self.assertIn(str(path), report["meta"]["numbers"])
+        simulated = {mode["mode"]: mode["tokens_per_s"] for mode in report["modes"]}
+        predicted = {plan["mode"]: plan["tokens_per_second"] for plan in json.loads(self.succeed(
+            "plan", "--cache-budget", 4, *options).stdout)["tables"][0]["plans"]}
+        self.assertAlmostEqual(simulated["ar"], 1e6 / (10000 + 20 + 5), delta=0.1)
+        self.assertAlmostEqual(simulated["sd"] / predicted["sd"], 1, delta=0.05)
+        self.assertAlmostEqual(simulated["ssd, anytime"] / predicted["ssd"], 1, delta=0.05)
+        rejection = self.succeed("plan", "--simulate", "--sweep", "none", "--rounds", 200,
+                                 "--calibration", path, "--verify", "rejection").stdout
+        self.assertIn("rejection at T = 1, the closest to 0 that was measured", rejection)
+        self.refuse("plan", "--roofline", "--calibration", path,
+                    saying="--calibration is for predictions and --simulate")
+
     def test_refuses_what_it_cannot_plan_from(self):
         for arguments, saying in (
                 (["--target-ms", 10, "--draft-ms", 1], "--acceptance is missing"),
