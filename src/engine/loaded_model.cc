@@ -101,14 +101,15 @@ class OwningDrafter : public Drafter {
 
 // Row counts and contexts that the planner starts from, and how long a table may take.
 // Kernels work on tiles of rows, so times have steps: with AVX2 a fifth row takes as long as an
-// eighth, and a line from 4 to 8 would say 20 % less.
-constexpr std::array kMeasuredRows = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 20, 24, 28, 32};
+// eighth, and a line from 4 to 8 would say 20 % less (from 12 to 16, for 13, 12 %).
+constexpr std::array kMeasuredRows = {1,  2,  3,  4,  5,  6,  7,  8,  9,
+                                      12, 13, 16, 17, 20, 21, 24, 25, 32};
 static_assert(kMeasuredRows.size() <= TimeTable::kMaxRowPoints);
 constexpr int kShortContext = 64;
 constexpr int kLongContext = 1024;
 // Long enough for a sequence's keys and values to show beside the rest of a pass.
 constexpr int kSequenceContext = 256;
-constexpr std::int64_t kMeasuringNs = 600'000'000;
+constexpr std::int64_t kMeasuringNs = 900'000'000;
 
 TimeTable TableOf(const PassTimes& times) {
   const auto table = TimeTable::Make(times.rows, times.contexts, times.us);
@@ -145,7 +146,7 @@ TimeTable MeasureTable(LlamaModel& model, ThreadPool* pool, int sweeps) {
   const std::array contexts = {kShortContext,
                                std::max(kShortContext + 1, std::min(kLongContext, longest))};
   return OnItsCores(pool, [&] {
-    return TableOf(MeasurePassTimes(model, kMeasuredRows, contexts, kMeasuringNs, sweeps));
+    return TableOf(MeasurePassTimes(model, kMeasuredRows, contexts, kMeasuringNs * sweeps, sweeps));
   });
 }
 
@@ -185,8 +186,9 @@ Result<std::unique_ptr<SpeculatorHost>> StartHost(EngineOptions* options, const 
   if (options->planner.has_value()) {
     options->costs.draft =
         MeasureTable(*draft->model, draft->pool.get(), options->measuring_sweeps);
-    const Contention contention = MeasureContention({target.model.get(), target.pool.get()},
-                                                    {draft->model.get(), draft->pool.get()});
+    const Contention contention =
+        MeasureContention({target.model.get(), target.pool.get()},
+                          {draft->model.get(), draft->pool.get()}, options->measuring_sweeps);
     options->costs.target_contention = contention.first;
     options->costs.draft_contention = contention.second;
   }

@@ -42,11 +42,11 @@ class PassProbe {
   ForwardBatch batch_;
 };
 
-/// Measures medians of a few passes at every point, never falling with more rows; `rows` and
+/// Measures means of a few passes at every point, never falling with more rows; `rows` and
 /// `contexts` ascending; contexts beyond the model's are left out. Stops at about `budget_ns`: the
 /// largest contexts are then left out, then row counts that are no powers of two, then the largest;
-/// never the first of either. What is left is measured in `sweeps` sweeps, each about as long, of
-/// which drifts of the machine's speed are taken out.
+/// never the first of either. What is left is measured again while there is time, up to `sweeps`
+/// times, and drifts of the machine's speed are taken out.
 PassTimes MeasurePassTimes(LlamaModel& model, std::span<const int> rows,
                            std::span<const int> contexts, std::int64_t budget_ns, int sweeps = 1);
 
@@ -67,8 +67,9 @@ struct Contention {
   double second = 1;
 };
 
-/// Measures it with passes of a few rows, alone and together in turns, in about 300 ms; 1 where
-/// one takes longer than 20 ms, which would hold up the start for seconds. Both pools must be idle.
-Contention MeasureContention(const PassWorker& first, const PassWorker& second);
+/// Measures it with passes of a few rows, alone and together in turns, in about 300 ms times
+/// `repeats`; 1 where one takes longer than 20 ms, which would hold up the start for seconds. Both
+/// pools must be idle.
+Contention MeasureContention(const PassWorker& first, const PassWorker& second, int repeats = 1);
 
 }  // namespace foretoken

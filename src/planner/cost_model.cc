@@ -9,19 +9,26 @@
 namespace foretoken {
 namespace {
 
-// Where `x` lies among ascending points: between i and i + 1 at `share` of the way, which exceeds 1
-// beyond the last point and is 0 below the first.
+// Where `x` lies among ascending points: between `low` and `high` at `share` of the way, which
+// exceeds 1 beyond the last point and is 0 below the first.
 struct Place {
-  std::size_t i = 0;
+  std::size_t low = 0;
+  std::size_t high = 0;
   double share = 0;
 };
 
 template <std::size_t N>
 Place Locate(const StaticVector<int, N>& points, double x) {
   if (points.size() == 1 || x <= points[0]) return {};
-  std::size_t i = 0;
-  while (i + 2 < points.size() && x > points[i + 1]) ++i;
-  return {i, (x - points[i]) / (points[i + 1] - points[i])};
+  const std::size_t last = points.size() - 1;
+  std::size_t low = 0;
+  // Times have steps: beyond the last point the slope of a stretch of many steps is wanted.
+  const bool beyond = x > points[last];
+  while (low + 1 < last && (beyond ? 2 * points[low + 1] <= points[last] : x > points[low + 1])) {
+    ++low;
+  }
+  const std::size_t high = beyond ? last : low + 1;
+  return {low, high, (x - points[low]) / (points[high] - points[low])};
 }
 
 double Mix(double low, double high, double share) {
@@ -86,10 +93,10 @@ double TimeTable::us(double rows, double context) const {
   const Place row = Locate(rows_, rows);
   const Place column = Locate(contexts_, context);
   const auto at_row = [&](std::size_t i) {
-    const double* times = &us_[i * contexts_.size() + column.i];
-    return contexts_.size() == 1 ? times[0] : Mix(times[0], times[1], column.share);
+    const double* times = &us_[i * contexts_.size()];
+    return Mix(times[column.low], times[column.high], column.share);
   };
-  return rows_.size() == 1 ? at_row(0) : Mix(at_row(row.i), at_row(row.i + 1), row.share);
+  return Mix(at_row(row.low), at_row(row.high), row.share);
 }
 
 const ProposerModel* CostModel::proposer(Fallback fallback) const {

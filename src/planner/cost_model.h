@@ -11,11 +11,12 @@
 namespace foretoken {
 
 /// The time of a model's pass by its rows and the context they attend to: measured on a grid,
-/// linear between the points, continued beyond the last ones with their slope (never downwards) and
-/// constant below the first. A value of fixed size; copying is cheap enough for every re-plan.
+/// linear between the points, continued beyond the last one with the slope of the upper half (never
+/// downwards) and constant below the first. A value of fixed size; copying is cheap enough for
+/// every re-plan.
 class TimeTable {
  public:
-  static constexpr int kMaxRowPoints = 16;
+  static constexpr int kMaxRowPoints = 20;
   static constexpr int kMaxContextPoints = 8;
 
   /// Takes no time.

@@ -26,6 +26,17 @@ TEST(TimeTable, InterpolatesAndExtrapolates) {
   EXPECT_DOUBLE_EQ(table.us(0.5, 50), 10);  // ... upwards only.
 }
 
+// With tiles of four rows the last two points may lie within one tile or on either side of a step.
+TEST(TimeTable, StepsExtrapolateWithTheSlopeOfTheUpperHalf) {
+  const std::vector<int> rows = {1, 8, 9, 12, 13, 16};
+  const Result<TimeTable> table =
+      TimeTable::Make(rows, std::vector<int>{64}, std::vector<double>{10, 20, 30, 30, 40, 40});
+  ASSERT_TRUE(table.ok());
+  EXPECT_DOUBLE_EQ(table->us(16, 64), 40);
+  EXPECT_DOUBLE_EQ(table->us(24, 64), 60);
+  EXPECT_DOUBLE_EQ(table->us(32, 64), 80);
+}
+
 TEST(TimeTable, NoiseDoesNotExtrapolateDownwards) {
   const Result<TimeTable> table =
       TimeTable::Make(std::vector<int>{1, 4}, std::vector<int>{128}, std::vector<double>{10, 9});
@@ -58,7 +69,7 @@ TEST(TimeTable, RefusesNonsense) {
   EXPECT_NE(message({1}, {1}, {0}).find("must be positive"), std::string::npos);
   const double nan = std::numeric_limits<double>::quiet_NaN();
   EXPECT_NE(message({1}, {1}, {nan}).find("must be positive"), std::string::npos);
-  EXPECT_NE(message(std::vector<int>(17, 1), {1}, {}).find("17 points"), std::string::npos);
+  EXPECT_NE(message(std::vector<int>(21, 1), {1}, {}).find("21 points"), std::string::npos);
 }
 
 TEST(CostModel, NamesTheProposerOfAFallback) {

@@ -63,7 +63,7 @@ TEST(Predict, SdIsTheTextbooks) {
 
 TEST(Predict, PassesWithAndWithoutProposalsAreWeighed) {
   CostModel model = FreeRows(100, 0.8);
-  constexpr std::array kRows = {1, 4, 5, 8};
+  constexpr std::array kRows = {1, 4, 5, 10};
   constexpr std::array kContexts = {100};
   constexpr std::array kUs = {1000.0, 1000.0, 3000.0, 3000.0};  // A step, as kernels' tiles make.
   model.target = *TimeTable::Make(kRows, kContexts, kUs);
