@@ -115,6 +115,10 @@ json ModeJson(const SetResult& set, const ModeResult& mode, const BenchContext& 
     out["lookups"] = {{"before_k", total.lookups_partial}, {"at_k", total.lookups_full}};
     out["hits_retrieved"] = total.hits_retrieved;
     out["fallbacks"] = total.fallbacks;
+    const DraftPasses& draft = mode.engine.draft;
+    out["draft"] = {{"passes", draft.passes},
+                    {"rows", draft.rows},
+                    {"us", static_cast<double>(draft.ns) / kNsPerUs}};
     out["hit_gap_us"] = {{"p50", mode.engine.hit_gap.Quantile(0.5) / kNsPerUs},
                          {"p99", mode.engine.hit_gap.Quantile(0.99) / kNsPerUs}};
   }
@@ -287,6 +291,9 @@ json Definitions() {
       {"hit_rate",
        "lookups in the speculation cache that found a proposal: before_k after a rejected token, "
        "at_k after all were accepted"},
+      {"draft",
+       "the speculator's passes on its own device, their rows and the time that they took, "
+       "ranking of candidates included"},
       {"round_us", "means of a round's parts: target pass, waiting for a proposal, the rest"},
       {"read_gb_per_s", "weights and KV that ar reads per token, times its tokens/s"},
       {"modes", "ar and sd on the target's cores; @all: on the cores of target and draft"},
