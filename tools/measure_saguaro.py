@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import random
+import statistics
 import subprocess
 import tempfile
 
@@ -73,23 +74,46 @@ def auto_table(options):
                 number(own / max(gains.values())), number(own))
 
 
+def planned(program, calibration, mode, *load):
+    """The fastest plan of a mode, as `plan` chooses it."""
+    report = json.loads(foretoken(program, "plan", "--calibration", calibration, "--context", 90,
+                                  "--modes", mode, *load, "--json", "-"))
+    return report["tables"][0]["plans"][0]
+
+
 def temperature_table(options):
-    header("pair", "verify", "T", "ar", "sd", "ssd", "auto", "ssd/sd", "accepted sd", "ssd",
-           "hits k < K", "k = K", "tokens/round sd", "ssd")
-    for name, pair in options.pairs.items():
-        for verify in ("shared-noise", "rejection"):
-            for temperature in (0, 0.3, 0.7, 1, 1.3, 1.5):
-                modes = bench(options.program, *pair, *options.stories, "--limit", 24, "-n", 160,
-                              "--temp", temperature, "--verify", verify, "--modes",
-                              "ar,sd,ssd,auto", "--only-target-cores", "--fanout", "planned",
-                              "--fallback", "auto", "--cache-budget", 21, "-k", 6)
-                sd, ssd = modes["sd"], modes["ssd"]
-                before, at, _ = hits(ssd)
-                row(name, verify, temperature,
-                    *(number(speed(modes[mode]), 0) for mode in ("ar", "sd", "ssd", "auto")),
-                    number(speed(ssd) / speed(sd)), number(sd["acceptance_rate"]),
-                    number(ssd["acceptance_rate"]), number(before), number(at),
-                    number(sd["acceptance_length"]), number(ssd["acceptance_length"]))
+    """SD and SSD as `plan` tunes each: K, and for SSD the cache's budget, the fallback and C."""
+    header("pair", "verify", "T", "ar", "auto", "sd: K", "over ar", "ssd: K", "B", "fallback", "C",
+           "over ar", "ssd/sd", "accepted sd", "ssd", "hits k < K", "k = K", "tokens/round sd",
+           "ssd")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, pair in options.pairs.items():
+            calibration = os.path.join(folder, "calibration.json")
+            common = [*pair, *options.stories]
+            foretoken(options.program, "calibrate", *common, "--limit", 12, "--temps",
+                      ",".join(map(str, options.temps)), "-o", calibration)
+            for verify in ("shared-noise", "rejection"):
+                for temperature in options.temps:
+                    load = ["--temp", temperature, "--verify", verify]
+                    run = [*common, *load, "--limit", 24, "-n", 160, "--only-target-cores"]
+                    plan = planned(options.program, calibration, "sd", *load)
+                    sd_k = plan["lookahead"]
+                    sd = bench(options.program, *run, "--modes", "ar,sd", "-k", sd_k)["sd"]
+                    plan = planned(options.program, calibration, "ssd", *load)
+                    chosen = (plan["lookahead"], plan["cache_budget"], plan["fallback"],
+                              plan["saguaro_c"])
+                    ssd = bench(options.program, *run, "--modes", "ar,ssd", "-k", chosen[0],
+                                "--fanout", "planned", "--cache-budget", chosen[1], "--fallback",
+                                chosen[2], "--saguaro-c", chosen[3])["ssd"]
+                    modes = bench(options.program, *run, "--modes", "ar,auto")  # -k would bind it.
+                    sd_gain, ssd_gain = (mode["speedup"]["value"] for mode in (sd, ssd))
+                    before, at, _ = hits(ssd)
+                    row(name, verify, temperature, number(speed(modes["ar"]), 0),
+                        number(modes["auto"]["speedup"]["value"]), sd_k, number(sd_gain), *chosen,
+                        number(ssd_gain), number(ssd_gain / sd_gain),
+                        number(sd["acceptance_rate"]), number(ssd["acceptance_rate"]),
+                        number(before), number(at), number(sd["acceptance_length"]),
+                        number(ssd["acceptance_length"]))
 
 
 def fanout_table(options):
@@ -132,57 +156,64 @@ def prediction_table(options):
     """Ten settings at random: what `plan` says from calibrations, and what bench measures.
 
     What counts is the speed over ar's, predicted and measured in the same run. A shared machine
-    changes its speed within seconds: times are measured just before and just after each setting,
-    and the two predictions averaged. Rates are measured once.
+    changes its speed within seconds: times are measured twice just before and twice just after each
+    setting, and the predictions averaged. Rates are measured once for all seeds.
     """
-    draw = random.Random(options.seed)
     pair = options.pairs["bundled"]
     with tempfile.TemporaryDirectory() as folder:
         rates = os.path.join(folder, "rates.json")
-        prompts = [*options.stories, "--limit", 96]
-        calibrated = [*options.stories, "--limit", 24]
-        foretoken(options.program, "calibrate", *pair, *calibrated, "--verify", "shared-noise",
-                  "--temps", "0,0.7,1", "-o", rates)
-        header("mode", "K", "B", "fallback", "T", "batch", "tokens/round predicted", "measured",
-               "of ar predicted", "measured", "ratio")
-        close = 0
-        for _ in range(10):
-            mode = draw.choice(["sd", "ssd", "ssd", "ssd", "ngram"])
-            temperature, batch = draw.choice([0, 0.7, 1]), draw.choice([1, 2, 4])
-            lookahead, fanout = draw.randint(1, 8), draw.randint(1, 5)
-            budget, fallback = fanout * (lookahead + 1), draw.choice(["none", "jit", "ngram"])
-            cache = (["--cache-budget", budget, "--fallback", fallback] if mode == "ssd" else [])
-            shape = ["--fanout", "planned"] if mode == "ssd" else []
+        foretoken(options.program, "calibrate", *pair, *options.stories, "--limit", 48, "--verify",
+                  "shared-noise", "--temps", "0,0.7,1", "-o", rates)
+        for seed in options.seed:
+            print(f"Seed {seed}:\n")
+            predict_settings(options, seed, folder, rates)
 
-            def predict():
-                """The setting's tokens a round, and its speed over ar's, as times are now."""
-                times = os.path.join(folder, "times.json")
-                foretoken(options.program, "calibrate", *pair, *calibrated, "--rates-of", rates,
-                          "-o", times)
 
-                def plan(what, *more):
-                    tables = json.loads(foretoken(
-                        options.program, "plan", "--calibration", times, "--temp", temperature,
-                        "--context", 80, "--batch", batch, "--modes", what, *more, "--json", "-"))
-                    return tables["tables"][0]["plans"][0]
-                chosen = plan(mode, "-k", lookahead, *cache)
-                gain = chosen["tokens_per_second"] / plan("ar")["tokens_per_second"]
-                return chosen["tokens_per_round"], gain
+def predict_settings(options, seed, folder, rates):
+    """The table of one seed."""
+    draw = random.Random(seed)
+    pair = options.pairs["bundled"]
+    prompts = [*options.stories, "--limit", 96]
+    header("mode", "K", "B", "fallback", "T", "batch", "tokens/round predicted", "measured",
+           "of ar predicted", "measured", "ratio")
+    close = 0
+    for _ in range(10):
+        mode = draw.choice(["sd", "ssd", "ssd", "ssd", "ngram"])
+        temperature, batch = draw.choice([0, 0.7, 1]), draw.choice([1, 2, 4])
+        lookahead, fanout = draw.randint(1, 8), draw.randint(1, 5)
+        budget, fallback = fanout * (lookahead + 1), draw.choice(["none", "jit", "ngram"])
+        cache = (["--cache-budget", budget, "--fallback", fallback] if mode == "ssd" else [])
+        shape = ["--fanout", "planned"] if mode == "ssd" else []
 
-            before = predict()
-            modes = bench(options.program, *pair, "--temp", temperature, "--batch", batch,
-                          "--modes", f"ar,{mode}", "--only-target-cores", "-k", lookahead, *cache,
-                          *shape, *prompts, "-n", 96)
-            after = predict()
-            tokens, gain = ((b + a) / 2 for b, a in zip(before, after))
-            ar, measured = (modes[what]["full_batch_tokens_per_s"] for what in ("ar", mode))
-            ratio = gain / (measured / ar)
-            close += abs(ratio - 1) <= 0.1
-            named = mode == "ssd"
-            row(mode, lookahead, budget if named else "-", fallback if named else "-", temperature,
-                batch, number(tokens), number(modes[mode]["acceptance_length"]), number(gain),
-                number(measured / ar), number(ratio))
-        print(f"\n{close} of 10 within 10 %.")
+        def predict():
+            """The setting's tokens a round, and its speed over ar's, as times are now."""
+            times = os.path.join(folder, "times.json")
+            foretoken(options.program, "calibrate", *pair, *options.stories, "--limit", 24,
+                      "--rates-of", rates, "-o", times)
+
+            def plan(what, *more):
+                tables = json.loads(foretoken(
+                    options.program, "plan", "--calibration", times, "--temp", temperature,
+                    "--context", 80, "--batch", batch, "--modes", what, *more, "--json", "-"))
+                return tables["tables"][0]["plans"][0]
+            chosen = plan(mode, "-k", lookahead, *cache)
+            gain = chosen["tokens_per_second"] / plan("ar")["tokens_per_second"]
+            return chosen["tokens_per_round"], gain
+
+        predictions = [predict(), predict()]
+        modes = bench(options.program, *pair, "--temp", temperature, "--batch", batch,
+                      "--modes", f"ar,{mode}", "--only-target-cores", "-k", lookahead, *cache,
+                      *shape, *prompts, "-n", 96)
+        predictions += [predict(), predict()]
+        tokens, gain = (statistics.fmean(values) for values in zip(*predictions))
+        ar, measured = (modes[what]["full_batch_tokens_per_s"] for what in ("ar", mode))
+        ratio = gain / (measured / ar)
+        close += abs(ratio - 1) <= 0.1
+        named = mode == "ssd"
+        row(mode, lookahead, budget if named else "-", fallback if named else "-", temperature,
+            batch, number(tokens), number(modes[mode]["acceptance_length"]), number(gain),
+            number(measured / ar), number(ratio))
+    print(f"\n{close} of 10 within 10 %.\n")
 
 
 TABLES = {"auto": auto_table, "temperatures": temperature_table, "fanouts": fanout_table,
@@ -198,7 +229,10 @@ def main():
                         help="another pair of real models")
     parser.add_argument("--prompts", metavar="FILE",
                         help="paragraphs that the real pairs continue; else the built-in prompts")
-    parser.add_argument("--seed", type=int, default=1, help="of the settings drawn at random")
+    parser.add_argument("--temps", type=float, nargs="+", default=[0, 0.3, 0.7, 1, 1.3, 1.5],
+                        help="of the table temperatures")
+    parser.add_argument("--seed", type=int, nargs="+", default=[1],
+                        help="of the settings drawn at random; a table each")
     options = parser.parse_args()
     options.pairs = {"bundled": []}
     if options.other:

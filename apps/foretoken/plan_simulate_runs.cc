@@ -17,28 +17,33 @@ struct MissRule {
 };
 
 Result<std::vector<MissRule>> MissRules(const SimulationSetting& setting, SimulatedMode mode) {
-  const bool whole = mode == SimulatedMode::kSsdWhole;
+  const auto known = [&setting](Fallback fallback) {
+    const ProposerModel* backup = setting.model.proposer(fallback);
+    return backup == nullptr || backup->measured();
+  };
   std::vector<MissRule> rules;
-  if (whole) {
-    rules = {{Fallback::kJit, JitWait::kBatch}, {Fallback::kRandom}};
+  if (mode == SimulatedMode::kSsdWhole) {
+    rules = {{Fallback::kJit, JitWait::kBatch}, {Fallback::kRandom}, {Fallback::kNgram}};
   } else {
     rules = {{Fallback::kNone},
              {Fallback::kJit, JitWait::kNobody},
-             {Fallback::kJit, JitWait::kSequence}};
+             {Fallback::kJit, JitWait::kSequence},
+             {Fallback::kNgram}};
   }
-  if (setting.model.ngram.measured()) rules.push_back({Fallback::kNgram});
-  if (!setting.fallback) return rules;
-  std::erase_if(rules, [&](const MissRule& rule) { return rule.fallback != *setting.fallback; });
-  if (!rules.empty()) return rules;
-  const ProposerModel* backup = setting.model.proposer(*setting.fallback);
-  if (*setting.fallback == Fallback::kNgram) {
-    return InvalidInput("--fallback ngram needs its acceptance: give --ngram-acceptance");
+  if (!setting.fallback) {
+    std::erase_if(rules, [&](const MissRule& rule) { return !known(rule.fallback); });
+    return rules;
   }
-  if (backup != nullptr && !backup->measured()) {
+  if (!known(*setting.fallback)) {
+    if (*setting.fallback == Fallback::kNgram) {
+      return InvalidInput("--fallback ngram needs its acceptance: give --ngram-acceptance");
+    }
     return InvalidInput(fmt::format("--fallback {} cannot be simulated: there are no numbers of it",
                                     FallbackName(*setting.fallback)));
   }
-  return std::vector<MissRule>{{*setting.fallback}};
+  std::erase_if(rules, [&](const MissRule& rule) { return rule.fallback != *setting.fallback; });
+  if (rules.empty()) rules.push_back({*setting.fallback});
+  return rules;
 }
 
 std::vector<SpeculationPlan> Shapes(const SimulationSetting& setting, SimulatedMode mode) {

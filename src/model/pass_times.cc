@@ -103,28 +103,33 @@ std::vector<double> WithoutDrift(const std::vector<std::vector<double>>& sweeps)
 // Who works; kNobody ends it.
 enum class Phase { kBoth, kFirst, kSecond, kNobody };
 
-// Works in phase kBoth and in its own; returns how much longer a pass takes in the former. Each is
-// compared with the one after it: what neither model does makes passes a quarter longer for a
-// tenth of a second or for ten. (Quartiles over all phases gave anything from 1.02 to 1.55.)
+// Works in phase kBoth and in its own; returns how much longer a pass takes in the former. Each own
+// phase is compared with the one after it, in which the other joins: what neither model does makes
+// passes a quarter longer for a tenth of a second or for ten (quartiles over all phases gave
+// anything from 1.02 to 1.55), and passes after an idle phase are slow for want of their weights.
 double CompareWork(ThreadPool* pool, PassProbe* probe, Phase own, const std::atomic<Phase>& phase) {
   pool->Adopt();
   std::vector<double> ratios;
-  std::vector<double> beside;
   std::vector<double> alone;
+  std::vector<double> beside;
   const auto compare = [&] {
-    if (!beside.empty() && !alone.empty()) ratios.push_back(Median(beside) / Median(alone));
-    beside.clear();
+    if (!alone.empty() && !beside.empty()) ratios.push_back(Median(beside) / Median(alone));
     alone.clear();
+    beside.clear();
   };
   for (Phase now = phase; now != Phase::kNobody; now = phase) {
     if (now != Phase::kBoth && now != own) {
+      compare();
       std::this_thread::yield();
       continue;
     }
     const double us = probe->Us();
     if (phase != now) continue;
-    if (now == Phase::kBoth && !alone.empty()) compare();
-    (now == own ? alone : beside).push_back(us);
+    if (now == own) {
+      alone.push_back(us);
+    } else if (!alone.empty()) {
+      beside.push_back(us);
+    }
   }
   compare();
   return ratios.empty() ? 1 : std::max(1.0, Median(ratios));
@@ -260,15 +265,15 @@ Contention MeasureContention(const PassWorker& first, const PassWorker& second, 
   }
   if (longest_us > kLongestUs) return {};
   const double phase_us = std::max(kPhaseUs, kPassesOfPhase * longest_us);
-  const int rounds = repeats * (phase_us > kPhaseUs ? 2 : 10);
-  std::atomic<Phase> phase = Phase::kBoth;
+  const int rounds = repeats * (phase_us > kPhaseUs ? 2 : 8);
+  std::atomic<Phase> phase = Phase::kFirst;
   Contention contention;
   std::thread worker(
       [&] { contention.first = CompareWork(first.pool, &one, Phase::kFirst, phase); });
   std::thread beside(
       [&] { contention.second = CompareWork(second.pool, &other, Phase::kSecond, phase); });
   for (int i = 0; i < rounds; ++i) {
-    for (const Phase next : {Phase::kBoth, Phase::kFirst, Phase::kSecond}) {
+    for (const Phase next : {Phase::kFirst, Phase::kBoth, Phase::kSecond, Phase::kBoth}) {
       phase = next;
       std::this_thread::sleep_for(std::chrono::microseconds(std::lround(phase_us)));
     }
