@@ -35,6 +35,9 @@ Result<SimulationSetting> MakeSetting(const PlanSimulateOptions& options, const 
   SimulationSetting setting;
   setting.source = input.source;
   setting.model = input.settings.front().model;
+  if (!setting.model.draft_model.measured()) {
+    return InvalidInput("--simulate needs a draft, and --calibration has measured none");
+  }
   setting.target_devices =
       options.target_devices > 0 ? options.target_devices : input.target_devices;
   setting.mean_fanouts = {1, 2, 4, 8};

@@ -564,6 +564,14 @@ class Plan(CliTest):
         self.assertIn("rejection at T = 1, the closest to 0 that was measured", rejection)
         self.refuse("plan", "--roofline", "--calibration", path,
                     saying="--calibration is for predictions and --simulate")
+        without_draft = self.calibration()
+        del without_draft["models"]["draft"]
+        for table in ("draft", "draft_on_target"):
+            del without_draft["times"][table]
+        for setting in without_draft["settings"]:
+            setting["ngram"] = setting.pop("draft")
+        self.refuse("plan", "--simulate", "--calibration", self.write(without_draft),
+                    saying="--simulate needs a draft, and --calibration has measured none")
 
     def test_refuses_what_it_cannot_plan_from(self):
         for arguments, saying in (
