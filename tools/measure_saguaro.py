@@ -63,9 +63,12 @@ def auto_table(options):
     pairs["perfect draft (scripted)"] = synthetic + ["--scripted-acceptance", "1,1"]
     header("pair", "batch", "ar", "ngram", "sd", "ssd", "auto", "auto over the best", "over ar")
     for name, pair in pairs.items():
-        for batch in (1, 4, 16):
+        if options.only not in name:
+            continue
+        for batch in options.batch:
             real = name in options.pairs
             limit = {1: 64, 4: 128, 16: 256}[batch] if real else {1: 6, 4: 12, 16: 32}[batch]
+            limit *= options.effort
             modes = bench(options.program, *pair, "--limit", limit, "--batch", batch,
                           "--only-target-cores", "--modes", "ar,ngram,sd,ssd,auto")
             gains = {mode: modes[mode]["speedup"]["value"] for mode in modes}
@@ -229,6 +232,12 @@ def main():
                         help="another pair of real models")
     parser.add_argument("--prompts", metavar="FILE",
                         help="paragraphs that the real pairs continue; else the built-in prompts")
+    parser.add_argument("--only", default="", metavar="NAME",
+                        help="of the table auto, pairs whose name has this in it")
+    parser.add_argument("--batch", type=int, nargs="+", default=[1, 4, 16], choices=[1, 4, 16],
+                        help="of the table auto")
+    parser.add_argument("--effort", type=int, default=1, metavar="N",
+                        help="that many times the prompts, of the table auto")
     parser.add_argument("--temps", type=float, nargs="+", default=[0, 0.3, 0.7, 1, 1.3, 1.5],
                         help="of the table temperatures")
     parser.add_argument("--seed", type=int, nargs="+", default=[1],
