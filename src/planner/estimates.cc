@@ -1,6 +1,7 @@
 #include "planner/estimates.h"
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 
 #include "base/check.h"
@@ -34,6 +35,11 @@ StaticVector<double, ProposerModel::kMaxPositions> AcceptanceEstimate::Curve(dou
     curve.push_back(std::clamp(value * tilt, 0.0, kMostAcceptance));
   }
   return curve;
+}
+
+double AcceptanceEstimate::doubt() const {
+  const double p = mean();
+  return std::sqrt(p * (1 - p) / (kPriorTrials + trials()));
 }
 
 void HitEstimate::Add(int fanout, bool hit) {

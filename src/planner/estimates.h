@@ -87,6 +87,8 @@ class AcceptanceEstimate {
   double trials() const { return accepted_.Total().weight; }
   /// The curve, every value multiplied by `tilt` (a sequence's own deviation).
   StaticVector<double, ProposerModel::kMaxPositions> Curve(double tilt) const;
+  /// The standard deviation that the trials seen leave to the mean.
+  double doubt() const;
 
  private:
   double prior_;

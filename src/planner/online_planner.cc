@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <ctime>
 
 #include "base/check.h"
@@ -11,7 +12,7 @@ namespace foretoken {
 namespace {
 
 // What is observed halves in some 500 observations. What is not drifts back to its prior in some
-// 2,000 rounds: a mode that lost is then tried again for about 16 rounds, which must cost little.
+// 2,000 rounds: a mode that lost is then tried again, which must cost little.
 constexpr double kKeepProposal = 0.9985;
 constexpr double kKeepPass = 0.998;
 constexpr double kKeepUnobserved = 0.9996;
@@ -39,6 +40,14 @@ constexpr int kFirstFanout = 3;
 // What a change must promise: changing costs, and predictions err.
 constexpr double kModeGain = 1.02;
 constexpr double kPlanGain = 1.005;
+// What a trial must promise if acceptance is this many standard deviations above what is believed.
+// A trial's proposals are short: one of 12 tokens in vain would cost the debt's whole limit.
+constexpr double kTrialGain = 1.05;
+constexpr double kOptimism = 2;
+constexpr int kTrialLookahead = 4;
+constexpr int kTrialRounds = 8;  // Before another one begins.
+// After a change of mode the draft first reads the whole context: no measure of the mode's speed.
+constexpr int kSettlingRounds = 2;
 // Priors where the draft is idle and nothing was measured.
 constexpr double kContention = 1.05;
 constexpr double kContentionWeight = 8;
@@ -159,6 +168,9 @@ RankedPlan OnlinePlanner::Plainly(const CostModel& model, const Workload& load) 
 
 void OnlinePlanner::ObservePass(const PassObservation& pass) {
   now_us_ += pass.rounds * (pass.pass_us + pass.wait_us + pass.host_us);
+  for (Source* source : {&draft_, &ngram_, &retrieval_, &random_}) source->Fade(kKeepUnobserved);
+  ++rounds_since_trial_;
+  const bool settled = ++rounds_since_switch_ > kSettlingRounds;
   const double round_us = UsualRoundUs(pass);
   if (pass.chosen) {
     const double plain_us = PlainUsPerToken(pass);
@@ -187,6 +199,7 @@ void OnlinePlanner::ObservePass(const PassObservation& pass) {
     draft_on_target_.Fade(kKeepPass);
     draft_on_target_.Add(pass.sequences, pass.context, pass.wait_us / pass.lookahead);
   }
+  if (pass.mode != Mode::kAr && !settled) return;
   Progress& progress = progress_[static_cast<std::size_t>(*pass.mode)];
   for (Progress& any : progress_) any.Fade(&any == &progress ? kKeepPass : kKeepUnobserved);
   ++progress.rounds;
@@ -211,9 +224,7 @@ void OnlinePlanner::ObserveProposal(const ProposalObservation& proposal,
   sequence->trials *= kKeepProposal;
   sequence->accepted *= kKeepProposal;
   Source* source = SourceOf(proposal.source);
-  for (Source* any : {&draft_, &ngram_, &retrieval_, &random_}) {
-    any->Fade(any == source ? kKeepProposal : kKeepUnobserved);
-  }
+  if (source != nullptr) source->Fade(kKeepProposal);
   if (proposal.mode == Mode::kNgram) ngram_.coverage.Add(proposal.proposed > 0 ? 1 : 0);
   if (proposal.mode == Mode::kSssd) retrieval_.coverage.Add(proposal.proposed > 0 ? 1 : 0);
   if (source != nullptr && proposal.proposed > 0) {
@@ -353,6 +364,8 @@ std::optional<SpeculationPlan>& OnlinePlanner::LastPlan(const Workload& load) {
   return last_plans_[static_cast<std::size_t>(LevelOf(load))];
 }
 
+bool OnlinePlanner::Follows() const { return now_us_ == level_us_ || now_us_ == looked_around_us_; }
+
 // Of the sequences of a round the first looks at the neighbours of its plan; for the others there
 // is only the question whether what it chose is better for them too. (A look around each took 2.4
 // ms at a batch of 4.) Where the batch has just grown or shrunk, the question is whether what was
@@ -360,13 +373,39 @@ std::optional<SpeculationPlan>& OnlinePlanner::LastPlan(const Workload& load) {
 RankedPlan OnlinePlanner::LookAround(const CostModel& model, const SpeculationPlan& current,
                                      const Prediction& now, const Workload& load) {
   const std::optional<SpeculationPlan>& last = LastPlan(load);
-  const bool follows = now_us_ == level_us_ || now_us_ == looked_around_us_;
-  if (!follows || !last.has_value()) {
+  if (!Follows() || !last.has_value()) {
     looked_around_us_ = now_us_;
     return ImprovePlan(model, settings_.limits, load, current);
   }
   if (*last == current) return {current, now};
   return {*last, Predict(model, *last, load)};
+}
+
+// For a sequence that had better decode plainly as far as is known: what would be faster if the
+// drafters were as good as they may be. (With means alone a perfect draft was never tried at a
+// batch of 4 where 28 rows cost 5.5 times 4.)
+std::optional<SpeculationPlan> OnlinePlanner::WorthTrying(const CostModel& model,
+                                                          const Workload& load) const {
+  CostModel hoped = model;
+  const auto hope = [](const Source& source, ProposerModel* proposer) {
+    for (double& chance : proposer->acceptance) {
+      chance = std::min(1.0, chance + kOptimism * source.acceptance.doubt());
+    }
+  };
+  hope(draft_, &hoped.draft_model);
+  hope(ngram_, &hoped.ngram);
+  hope(retrieval_, &hoped.retrieval);
+  for (int mode = 0; mode < kModes; ++mode) {  // A token less or more is a token's deviation.
+    double& correction = hoped.correction[mode];
+    const double doubt = 1 / std::sqrt(kCorrectionPrior + progress_[mode].tokens);
+    correction = std::max(correction, std::min(1.0, correction + kOptimism * doubt));
+  }
+  PlanLimits limits = settings_.limits;
+  limits.max_lookahead = std::clamp(kTrialLookahead, limits.min_lookahead, limits.max_lookahead);
+  const RankedPlan best = ImprovePlan(hoped, limits, load, SpeculationPlan{});
+  const double plain = Plainly(model, load).prediction.tokens_per_second;
+  if (best.prediction.tokens_per_second < kTrialGain * plain) return std::nullopt;
+  return best.plan;
 }
 
 SpeculationPlan OnlinePlanner::Replan(const SpeculationPlan& current, const Workload& load,
@@ -377,26 +416,36 @@ SpeculationPlan OnlinePlanner::Replan(const SpeculationPlan& current, const Work
   if (!must_stop && !TimeForAnotherLook(*sequence, load)) return current;
   const double start_us = ThreadUs();
   const CostModel model = Model(*sequence);
-  SpeculationPlan plan = current;
   // With mode and fallback given only the fan-outs follow what was learned: nothing to compare.
   const bool given = wanted.mode != Mode::kAuto && wanted.fallback != Fallback::kAuto;
   const Prediction now = given ? Prediction{} : Predict(model, current, load);
+  const bool leads = wanted.mode == Mode::kAuto && !plainly && !Follows();
   const RankedPlan best = plainly                      ? Plainly(model, load)
                           : wanted.mode == Mode::kAuto ? LookAround(model, current, now, load)
                                                        : FillIn(model, wanted, load);
   const double gain = best.plan.mode != current.mode ? kModeGain : kPlanGain;
   const bool change =
       must_stop || given || best.prediction.tokens_per_second > gain * now.tokens_per_second;
-  if (change) plan = best.plan;
+  RankedPlan next = change ? best : RankedPlan{current, now};
+  std::optional<SpeculationPlan> trial;
+  if (leads && next.plan.mode == Mode::kAr && rounds_since_trial_ >= kTrialRounds) {
+    trial = WorthTrying(model, load);
+  }
+  if (trial.has_value()) {
+    rounds_since_trial_ = 0;
+    next = {*trial, Predict(model, *trial, load)};
+  }
+  SpeculationPlan plan = next.plan;
   sequence->predicted_at = load.context;
-  sequence->predicted = (change ? best.prediction : now).tokens_per_second /
-                        model.correction[static_cast<std::size_t>(plan.mode)];
+  sequence->predicted =
+      next.prediction.tokens_per_second / model.correction[static_cast<std::size_t>(plan.mode)];
   if (plan.mode != current.mode) {
     ++switches_;
+    rounds_since_switch_ = 0;
     sequence->rounds = 0;  // A new mode is looked at early and often.
   }
   Reshape(model, wanted, &plan);
-  if (wanted.mode == Mode::kAuto) LastPlan(load) = plan;
+  if (wanted.mode == Mode::kAuto && !trial.has_value()) LastPlan(load) = plan;
   ++replans_;
   const double took_us = ThreadUs() - start_us;
   replan_us_ += took_us;

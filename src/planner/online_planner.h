@@ -71,8 +71,10 @@ struct PlannerReport {
 /// The planner at run time: learns a CostModel from the rounds of all sequences, corrects what it
 /// predicts by what it then measures, and re-plans each sequence now and then.
 ///
-/// Exploration needs no dice: estimates of what is not observed fade back to optimistic priors, so
-/// a mode that lost is tried again after some thousand rounds, and dropped again within some ten.
+/// Exploration needs no dice: where plain decoding seems best, a sequence tries what would be
+/// better still if acceptance were as good as what was seen leaves possible. What is not observed
+/// fades, so a mode that lost is tried again after some thousand rounds, and dropped within some
+/// ten.
 /// Nor can it cost much: what speculation has lost against plain decoding is kept as a debt that
 /// only time and success pay off, and beyond a limit of it everything decodes plainly.
 /// One owner; allocates nothing after construction.
@@ -128,6 +130,7 @@ class OnlinePlanner {
   RankedPlan FillIn(const CostModel& model, const SpeculationPlan& wanted,
                     const Workload& load) const;
   std::optional<SpeculationPlan>& LastPlan(const Workload& load);
+  bool Follows() const;
   RankedPlan LookAround(const CostModel& model, const SpeculationPlan& current,
                         const Prediction& now, const Workload& load);
   void Reshape(const CostModel& model, const SpeculationPlan& wanted, SpeculationPlan* plan) const;
@@ -136,6 +139,7 @@ class OnlinePlanner {
   double PlainUsPerToken(const PassObservation& pass) const;
   bool MustDecodePlainly(const SpeculationPlan& wanted) const;
   static RankedPlan Plainly(const CostModel& model, const Workload& load);
+  std::optional<SpeculationPlan> WorthTrying(const CostModel& model, const Workload& load) const;
 
   PlannerSettings settings_;
   CostModel prior_;
@@ -159,6 +163,8 @@ class OnlinePlanner {
   double looked_us_ = -1;
   double level_us_ = -1;
   int level_ = -1;
+  int rounds_since_trial_ = 0;
+  int rounds_since_switch_ = 0;
   // What was chosen last in mode auto, for batches of 1, 2, 4, 8 ... sequences.
   std::array<std::optional<SpeculationPlan>, 9> last_plans_;
   double replan_us_ = 0;

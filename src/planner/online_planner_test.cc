@@ -187,6 +187,22 @@ TEST(OnlinePlanner, StopsTryingWhenItsBudgetIsSpent) {
   EXPECT_EQ(planner.FirstPlan(wanted, load, &next).mode, Mode::kAr);
 }
 
+// Where rows are dear only a very good draft pays. Nothing says that this one is before it is tried
+// (by means alone it never was).
+TEST(OnlinePlanner, TriesADraftThatMayBeGood) {
+  const World perfect{
+      .acceptance = 0.99, .hit = 0.99, .target_us = 100, .target_row_us = 250, .draft_us = 30};
+  Simulation simulation(perfect, Settings());
+  simulation.Run(2000);
+  EXPECT_GT(simulation.Run(2000), 1.1 * simulation.ArRate());
+  World poor = perfect;
+  poor.acceptance = 0.5;
+  poor.hit = 0.5;
+  Simulation in_vain(poor, Settings());
+  EXPECT_GT(in_vain.Run(6000), 0.98 * in_vain.ArRate());
+  EXPECT_GT(in_vain.share(Mode::kAr), 0.95);
+}
+
 TEST(OnlinePlanner, PrefersSdWhereTheCacheNeverHits) {
   Simulation simulation({.hit = 0.02}, Settings());
   simulation.Run(4000);
