@@ -91,6 +91,8 @@ def temperature_table(options):
            "ssd")
     with tempfile.TemporaryDirectory() as folder:
         for name, pair in options.pairs.items():
+            if options.only not in name:
+                continue
             calibration = os.path.join(folder, "calibration.json")
             common = [*pair, *options.stories]
             foretoken(options.program, "calibrate", *common, "--limit", 12, "--temps",
@@ -233,7 +235,7 @@ def main():
     parser.add_argument("--prompts", metavar="FILE",
                         help="paragraphs that the real pairs continue; else the built-in prompts")
     parser.add_argument("--only", default="", metavar="NAME",
-                        help="of the table auto, pairs whose name has this in it")
+                        help="of the tables auto and temperatures, pairs whose name has this")
     parser.add_argument("--batch", type=int, nargs="+", default=[1, 4, 16], choices=[1, 4, 16],
                         help="of the table auto")
     parser.add_argument("--effort", type=int, default=1, metavar="N",
