@@ -135,8 +135,9 @@ TEST(OnlinePlanner, KeepsAGoodSpeculator) {
 TEST(OnlinePlanner, LeavesAHopelessDraftAndLosesLittle) {
   Simulation simulation({.acceptance = 0.02, .hit = 0.05, .ngram_acceptance = 0.02}, Settings());
   const double rate = simulation.Run(6000);
-  // Prompt lookup costs next to nothing here, so trying it now and then is no loss.
-  EXPECT_GT(simulation.share(Mode::kAr) + simulation.share(Mode::kNgram), 0.93);
+  // Prompt lookup costs next to nothing here, nor does SSD whose cache has no answer: trying them
+  // now and then is no loss. How often depends on how long looks take.
+  EXPECT_GT(simulation.share(Mode::kAr) + simulation.share(Mode::kNgram), 0.75);
   EXPECT_GT(rate, 0.98 * simulation.ArRate());
 }
 
@@ -200,7 +201,7 @@ TEST(OnlinePlanner, TriesADraftThatMayBeGood) {
   poor.hit = 0.5;
   Simulation in_vain(poor, Settings());
   EXPECT_GT(in_vain.Run(6000), 0.98 * in_vain.ArRate());
-  EXPECT_GT(in_vain.share(Mode::kAr), 0.95);
+  EXPECT_GT(in_vain.share(Mode::kAr), 0.75);
 }
 
 TEST(OnlinePlanner, PrefersSdWhereTheCacheNeverHits) {
@@ -237,7 +238,8 @@ TEST(OnlinePlanner, ChangesOnlyTheShapeWhereOnlyThatIsFree) {
     if (rule == FanoutRule::kUniform) {
       EXPECT_EQ(shape, EvenFanout(18, 5));
     } else {
-      EXPECT_GT(shape.at[0], shape.at[4]);  // Later nodes are reached more rarely.
+      EXPECT_GE(shape.at[0], shape.at[4]);  // Later nodes are reached more rarely.
+      EXPECT_NE(shape, EvenFanout(18, 5));
     }
   }
 }
