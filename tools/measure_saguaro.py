@@ -77,10 +77,10 @@ def auto_table(options):
                 number(own / max(gains.values())), number(own))
 
 
-def planned(program, calibration, mode, *load):
+def planned(program, calibration, mode, *more):
     """The fastest plan of a mode, as `plan` chooses it."""
-    report = json.loads(foretoken(program, "plan", "--calibration", calibration, "--context", 90,
-                                  "--modes", mode, *load, "--json", "-"))
+    report = json.loads(foretoken(program, "plan", "--calibration", calibration, "--modes", mode,
+                                  *more, "--json", "-"))
     return report["tables"][0]["plans"][0]
 
 
@@ -101,10 +101,11 @@ def temperature_table(options):
                 for temperature in options.temps:
                     load = ["--temp", temperature, "--verify", verify]
                     run = [*common, *load, "--limit", 24, "-n", 160, "--only-target-cores"]
-                    plan = planned(options.program, calibration, "sd", *load)
+                    planning = [*load, "--context", 90]
+                    plan = planned(options.program, calibration, "sd", *planning)
                     sd_k = plan["lookahead"]
                     sd = bench(options.program, *run, "--modes", "ar,sd", "-k", sd_k)["sd"]
-                    plan = planned(options.program, calibration, "ssd", *load)
+                    plan = planned(options.program, calibration, "ssd", *planning)
                     chosen = (plan["lookahead"], plan["cache_budget"], plan["fallback"],
                               plan["saguaro_c"])
                     ssd = bench(options.program, *run, "--modes", "ar,ssd", "-k", chosen[0],
@@ -195,14 +196,10 @@ def predict_settings(options, seed, folder, rates):
             times = os.path.join(folder, "times.json")
             foretoken(options.program, "calibrate", *pair, *options.stories, "--limit", 24,
                       "--rates-of", rates, "-o", times)
-
-            def plan(what, *more):
-                tables = json.loads(foretoken(
-                    options.program, "plan", "--calibration", times, "--temp", temperature,
-                    "--context", 80, "--batch", batch, "--modes", what, *more, "--json", "-"))
-                return tables["tables"][0]["plans"][0]
-            chosen = plan(mode, "-k", lookahead, *cache)
-            gain = chosen["tokens_per_second"] / plan("ar")["tokens_per_second"]
+            load = ["--temp", temperature, "--context", 80, "--batch", batch]
+            chosen = planned(options.program, times, mode, *load, "-k", lookahead, *cache)
+            plain = planned(options.program, times, "ar", *load)
+            gain = chosen["tokens_per_second"] / plain["tokens_per_second"]
             return chosen["tokens_per_round"], gain
 
         predictions = [predict(), predict()]
