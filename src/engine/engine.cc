@@ -108,6 +108,10 @@ Engine::Impl::Impl(EngineOptions options, LlamaModel* target, ThreadPool* pool,
       scheduler_(BlocksFor(options_.kv_tokens), options_.prefix_cache, options_.max_batch),
       kv_(target->backend().AllocateKv(target->KvShapeFor(BlocksFor(options_.kv_tokens)))),
       sampler_(&target->backend(), target->config().vocabulary) {
+  const auto most = static_cast<std::size_t>(options_.max_batch);
+  pass_.reserve(most);
+  contexts_.reserve(most);
+  batch_.block_tables.reserve(most);
   if (!options_.row_times.rows().empty()) row_price_.emplace(options_.row_times);
   if (proposers_.of(Mode::kNgram) == nullptr) {
     proposers_.of(Mode::kNgram) = std::make_unique<NgramDrafter>();

@@ -93,6 +93,7 @@ class Engine::Impl {
   // What the speculator has prepared by the end of the pass, and how long its own took.
   void TakeNews();
   bool PlanPass();
+  void ReserveRows();
   int PlanRows(Sequence* sequence, int budget);
   void AppendRows(Sequence* sequence);
   void Verify(Sequence* sequence, Logits logits);

@@ -68,6 +68,7 @@ void Engine::Impl::TakeNews() {
 }
 
 bool Engine::Impl::PlanPass() {
+  ReserveRows();
   int prompt_budget = options_.prefill_chunk;
   // Preemption shortens the running set from its young end, so an index stays valid.
   for (std::size_t i = 0; i < scheduler_.running().size(); ++i) {
@@ -96,6 +97,23 @@ bool Engine::Impl::PlanPass() {
     pass_.push_back(sequence.get());
   }
   return !pass_.empty();
+}
+
+void Engine::Impl::ReserveRows() {
+  // How many rows a pass has depends on what the drafts have proposed, under SSD on how fast they
+  // were: room for the most that the plans allow comes at once.
+  std::size_t rows = 0;
+  std::size_t tails = 0;
+  for (const auto& sequence : scheduler_.running()) {
+    const SpeculationPlan& plan = sequence->plan;
+    const int nodes = NodesOf(plan);
+    const int deepest = Retrieves(plan.mode) ? nodes : plan.lookahead;
+    rows += static_cast<std::size_t>(1 + nodes);
+    tails += static_cast<std::size_t>(nodes * deepest);
+  }
+  batch_.rows.reserve(rows);
+  batch_.tail_slots.reserve(tails);
+  target_->Reserve(rows, rows);
 }
 
 int Engine::Impl::PlanRows(Sequence* sequence, int budget) {
