@@ -47,6 +47,9 @@ EngineOptions CompleteOptions(EngineOptions options, const ModelConfig& target) 
   if (options.max_nodes == 0) {
     options.max_nodes =
         std::max({options.plan.nodes(), options.plan.RetrievedNodes(), options.max_lookahead});
+    if (options.plan.fallback == Fallback::kRetrieval) {  // Also of requests with mode ssd.
+      options.max_nodes = std::max(options.max_nodes, kMaxAutoSpeculationLength - 1);
+    }
   }
   if (options.max_cache_budget == 0) {
     // A shape counts the nodes of a chain; in a tree there are as many more branches as nodes.

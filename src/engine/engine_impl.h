@@ -74,6 +74,7 @@ class Engine::Impl {
 
   // round_retrieval.cc: how much retrieval proposes, and whether it pays to ask it.
   int NodesOf(const SpeculationPlan& plan) const;
+  int MostNodes(const SpeculationPlan& plan) const;       // After a miss of the cache, too.
   int RetrievedNodes(const SpeculationPlan& plan) const;  // s_q - 1.
   void SetRowPrices();
   std::span<const double> PricesFor(const SpeculationPlan& plan) const;

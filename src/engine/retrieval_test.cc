@@ -145,6 +145,24 @@ TEST_F(LiveDatastore, ProposalsAreAsLongAsTheSpeculationLengthSays) {
   EXPECT_GT(decode(kKneeSpeculationLength, 0), 0);  // By the knee of this machine.
 }
 
+// A fallback's proposals need not end where the draft's do: nobody has to draft them.
+TEST_F(LiveDatastore, FallsBackOnProposalsBeyondTheLookahead) {
+  DatastoreTenant* const alice = *directory_->Tenant("alice");
+  const Run truth = Decode(Mode::kAr, alice, /*learn=*/true);
+  const auto largest = [&](int speculation_length, const TimeTable& row_times) {
+    EngineOptions options{.plan = {.lookahead = 2}, .max_batch = 2};
+    options.row_times = row_times;
+    options.plan.primary = options.plan.after_fallback = UniformFanout(1, 2);  // Many misses.
+    options.plan.fallback = Fallback::kRetrieval;
+    options.plan.speculation_length = speculation_length;
+    const Run run = Decode(Mode::kSsd, options, alice, /*learn=*/false);
+    EXPECT_EQ(run.tokens, truth.tokens);
+    return run.largest;
+  };
+  EXPECT_EQ(largest(16, {}), 15);
+  EXPECT_GT(largest(0, TimeTable::Line(1, 0)), 8);
+}
+
 // Where rows are all but free retrieval proposes what it finds; where each costs as much as a pass
 // it proposes only what is all but certain, and by and by nothing of what does not come true.
 TEST_F(LiveDatastore, ProposesWhatIsWorthItsRow) {

@@ -106,8 +106,8 @@ void Engine::Impl::ReserveRows() {
   std::size_t tails = 0;
   for (const auto& sequence : scheduler_.running()) {
     const SpeculationPlan& plan = sequence->plan;
-    const int nodes = NodesOf(plan);
-    const int deepest = Retrieves(plan.mode) ? nodes : plan.lookahead;
+    const int nodes = MostNodes(plan);
+    const int deepest = nodes == plan.nodes() ? plan.lookahead : nodes;
     rows += static_cast<std::size_t>(1 + nodes);
     tails += static_cast<std::size_t>(nodes * deepest);
   }

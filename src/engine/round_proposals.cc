@@ -163,7 +163,9 @@ void Engine::Impl::FallBack(Sequence* sequence, bool may_wait) {
   if (Drafter* drafter = FallbackDrafter(sequence->plan.fallback)) {
     DraftContext context = ContextFor(sequence);
     if (sequence->plan.fallback == Fallback::kRetrieval) {
-      context.max_nodes = std::min(context.max_nodes, RetrievedNodes(sequence->plan));
+      const int nodes = RetrievedNodes(sequence->plan);
+      context.lookahead = std::min(nodes, sequence->DepthLimit());
+      context.max_nodes = std::min(nodes, sequence->NodeLimit());
     }
     drafter->Propose(std::span(&context, 1));
     if (sequence->proposal.size() > 0) ++sequence->stats.fallbacks;

@@ -19,12 +19,20 @@ bool IsPriced(const SpeculationPlan& plan) {
 }  // namespace
 
 int Engine::Impl::RetrievedNodes(const SpeculationPlan& plan) const {
-  if (plan.speculation_length >= 0 || IsPriced(plan)) return plan.RetrievedNodes();
-  return SpeculationLength(options_.knee_rows, std::max(1, running())) - 1;
+  if (IsPriced(plan) && row_prices_.empty()) return plan.lookahead;  // Passes were not measured.
+  const int wanted = plan.speculation_length >= 0 || IsPriced(plan)
+                         ? plan.RetrievedNodes()
+                         : SpeculationLength(options_.knee_rows, std::max(1, running())) - 1;
+  return std::min(wanted, options_.max_nodes);
 }
 
 int Engine::Impl::NodesOf(const SpeculationPlan& plan) const {
   return Retrieves(plan.mode) ? RetrievedNodes(plan) : plan.nodes();
+}
+
+int Engine::Impl::MostNodes(const SpeculationPlan& plan) const {
+  const bool falls_back = plan.mode == Mode::kSsd && plan.fallback == Fallback::kRetrieval;
+  return falls_back ? std::max(NodesOf(plan), RetrievedNodes(plan)) : NodesOf(plan);
 }
 
 void Engine::Impl::SetRowPrices() {

@@ -146,7 +146,7 @@ struct SpeculationPlan {
   int tree_width = 1;  ///< Children per proposal node, at most; 1 is a chain.
   int max_nodes = 0;   ///< Of trees: proposal tokens per round on all paths; 0: kDefaultTreeNodes.
   /// Of modes that retrieve: s_q, rows per sequence and pass, the root among them; 0: lookahead
-  /// + 1. Of mode kSsd with fallback kRetrieval: the same within the lookahead; 0: as large as
+  /// + 1. Of mode kSsd with fallback kRetrieval the same, whatever the lookahead; 0: as large as
   /// pays.
   int speculation_length = 0;
   Fallback fallback = Fallback::kJit;
@@ -167,9 +167,11 @@ struct SpeculationPlan {
     return max_nodes > 0 ? max_nodes : std::max(lookahead, kDefaultTreeNodes);
   }
 
-  /// ... that a mode which retrieves would have, whatever the plan's mode.
+  /// ... that a mode which retrieves would have, whatever the plan's mode, or the fallback of mode
+  /// kSsd.
   int RetrievedNodes() const {
-    if (speculation_length == 0) return lookahead;
+    const bool falls_back = mode == Mode::kSsd && fallback == Fallback::kRetrieval;
+    if (speculation_length == 0) return falls_back ? kMaxAutoSpeculationLength - 1 : lookahead;
     return (speculation_length < 0 ? kMaxAutoSpeculationLength : speculation_length) - 1;
   }
 

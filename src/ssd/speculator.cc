@@ -113,7 +113,7 @@ void Speculator::Reserve() {
   draft_->batch.rows.reserve(rows);
   draft_->batch.block_tables.reserve(2 * sequences);
   // A path is at most one through the tree under verification and one through a branch.
-  draft_->batch.tail_slots.reserve(rows * 2 * (config_->max_lookahead + 1));
+  draft_->batch.tail_slots.reserve(rows * (config_->max_nodes + config_->max_lookahead + 2));
   trunk_rows_.reserve(sequences);
   const std::size_t wanted =
       config_->max_nodes + std::size_t(config_->max_cache_budget) * (config_->max_nodes + 1);
