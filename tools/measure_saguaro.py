@@ -95,7 +95,7 @@ def temperature_table(options):
                 continue
             calibration = os.path.join(folder, "calibration.json")
             common = [*pair, *options.stories]
-            foretoken(options.program, "calibrate", *common, "--limit", 12, "--temps",
+            foretoken(options.program, "calibrate", *common, "--limit", options.calibrate_with, "--temps",
                       ",".join(map(str, options.temps)), "-o", calibration)
             for verify in ("shared-noise", "rejection"):
                 for temperature in options.temps:
@@ -237,6 +237,8 @@ def main():
                         help="of the table auto")
     parser.add_argument("--effort", type=int, default=1, metavar="N",
                         help="that many times the prompts, of the table auto")
+    parser.add_argument("--calibrate-with", type=int, default=12, metavar="N",
+                        help="prompts that calibrations for temperatures take")
     parser.add_argument("--temps", type=float, nargs="+", default=[0, 0.3, 0.7, 1, 1.3, 1.5],
                         help="of the table temperatures")
     parser.add_argument("--seed", type=int, nargs="+", default=[1],

@@ -76,7 +76,8 @@ struct PlannerReport {
 /// fades, so a mode that lost is tried again after some thousand rounds, and dropped within some
 /// ten.
 /// Nor can it cost much: what speculation has lost against plain decoding is kept as a debt that
-/// only time and success pay off, and beyond a limit of it everything decodes plainly.
+/// only time and success pay off, and beyond a limit of it everything decodes plainly, until there
+/// is room for another attempt. A little of what it has gained is kept as well, against bad luck.
 /// One owner; allocates nothing after construction.
 class OnlinePlanner {
  public:
@@ -137,6 +138,7 @@ class OnlinePlanner {
   static ProposerModel Describe(const Source& source, double tilt);
   double UsualRoundUs(const PassObservation& pass) const;
   double PlainUsPerToken(const PassObservation& pass) const;
+  void KeepAccounts(const PassObservation& pass, double round_us);
   bool MustDecodePlainly(const SpeculationPlan& wanted) const;
   static RankedPlan Plainly(const CostModel& model, const Workload& load);
   std::optional<SpeculationPlan> WorthTrying(const CostModel& model, const Workload& load) const;
@@ -156,7 +158,7 @@ class OnlinePlanner {
   std::array<Progress, kModes> progress_{};
   double now_us_ = 0;   // Decoding time observed so far.
   double debt_us_ = 0;  // Lost to modes that were slower than plain decoding would have been.
-  double plain_round_us_ = 0;  // Of the last round's batch.
+  bool indebted_ = false;
   double next_look_us_ = 0;
   // When: the first sequence of a round looked around; a look was due; the batch came to its level.
   double looked_around_us_ = -1;
