@@ -95,8 +95,8 @@ def temperature_table(options):
                 continue
             calibration = os.path.join(folder, "calibration.json")
             common = [*pair, *options.stories]
-            foretoken(options.program, "calibrate", *common, "--limit", options.calibrate_with, "--temps",
-                      ",".join(map(str, options.temps)), "-o", calibration)
+            foretoken(options.program, "calibrate", *common, "--limit", options.calibrate_with,
+                      "--temps", ",".join(map(str, options.temps)), "-o", calibration)
             for verify in ("shared-noise", "rejection"):
                 for temperature in options.temps:
                     load = ["--temp", temperature, "--verify", verify]
