@@ -105,11 +105,9 @@ void Engine::Impl::ReserveRows() {
   std::size_t rows = 0;
   std::size_t tails = 0;
   for (const auto& sequence : scheduler_.running()) {
-    const SpeculationPlan& plan = sequence->plan;
-    const int nodes = MostNodes(plan);
-    const int deepest = nodes == plan.nodes() ? plan.lookahead : nodes;
-    rows += static_cast<std::size_t>(1 + nodes);
-    tails += static_cast<std::size_t>(nodes * deepest);
+    const auto nodes = static_cast<std::size_t>(MostNodes(sequence->plan));
+    rows += 1 + nodes;
+    tails += nodes * (nodes + 1) / 2;  // At most i nodes are on the path to node i.
   }
   batch_.rows.reserve(rows);
   batch_.tail_slots.reserve(tails);

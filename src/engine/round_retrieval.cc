@@ -9,10 +9,14 @@ namespace {
 
 double Us(std::int64_t ns) { return static_cast<double>(ns) / 1e3; }
 
+bool FallsBackOnRetrieval(const SpeculationPlan& plan) {
+  return plan.mode == Mode::kSsd && plan.fallback == Fallback::kRetrieval;
+}
+
 // Whether retrieval proposes what is worth its row.
 bool IsPriced(const SpeculationPlan& plan) {
   if (plan.mode == Mode::kSssd) return plan.speculation_length == kAutoSpeculationLength;
-  return plan.mode == Mode::kSsd && plan.fallback == Fallback::kRetrieval &&
+  return FallsBackOnRetrieval(plan) &&
          (plan.speculation_length == kAutoSpeculationLength || plan.speculation_length == 0);
 }
 
@@ -31,8 +35,8 @@ int Engine::Impl::NodesOf(const SpeculationPlan& plan) const {
 }
 
 int Engine::Impl::MostNodes(const SpeculationPlan& plan) const {
-  const bool falls_back = plan.mode == Mode::kSsd && plan.fallback == Fallback::kRetrieval;
-  return falls_back ? std::max(NodesOf(plan), RetrievedNodes(plan)) : NodesOf(plan);
+  const int nodes = NodesOf(plan);
+  return FallsBackOnRetrieval(plan) ? std::max(nodes, RetrievedNodes(plan)) : nodes;
 }
 
 void Engine::Impl::SetRowPrices() {
