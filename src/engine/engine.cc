@@ -186,8 +186,7 @@ Status Engine::Impl::ValidatePlan(const SpeculationPlan& plan) const {
   FT_RETURN_IF_ERROR(CheckRange("tree width", plan.tree_width, 1, kMaxTreeWidth));
   FT_RETURN_IF_ERROR(
       CheckRange("the number of proposal nodes", plan.nodes(), 1, options_.max_nodes));
-  const bool retrieves =
-      Retrieves(plan.mode) || (plan.mode == Mode::kSsd && plan.fallback == Fallback::kRetrieval);
+  const bool retrieves = Retrieves(plan.mode) || plan.FallsBackOnRetrieval();
   if (retrieves && plan.speculation_length < 0 &&
       (options_.knee_rows < 1 || !row_price_.has_value())) {
     return InvalidInput("speculation length auto or knee needs the target's passes to be measured");

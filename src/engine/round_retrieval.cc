@@ -9,14 +9,10 @@ namespace {
 
 double Us(std::int64_t ns) { return static_cast<double>(ns) / 1e3; }
 
-bool FallsBackOnRetrieval(const SpeculationPlan& plan) {
-  return plan.mode == Mode::kSsd && plan.fallback == Fallback::kRetrieval;
-}
-
 // Whether retrieval proposes what is worth its row.
 bool IsPriced(const SpeculationPlan& plan) {
   if (plan.mode == Mode::kSssd) return plan.speculation_length == kAutoSpeculationLength;
-  return FallsBackOnRetrieval(plan) &&
+  return plan.FallsBackOnRetrieval() &&
          (plan.speculation_length == kAutoSpeculationLength || plan.speculation_length == 0);
 }
 
@@ -36,7 +32,7 @@ int Engine::Impl::NodesOf(const SpeculationPlan& plan) const {
 
 int Engine::Impl::MostNodes(const SpeculationPlan& plan) const {
   const int nodes = NodesOf(plan);
-  return FallsBackOnRetrieval(plan) ? std::max(nodes, RetrievedNodes(plan)) : nodes;
+  return plan.FallsBackOnRetrieval() ? std::max(nodes, RetrievedNodes(plan)) : nodes;
 }
 
 void Engine::Impl::SetRowPrices() {

@@ -170,9 +170,15 @@ struct SpeculationPlan {
   /// ... that a mode which retrieves would have, whatever the plan's mode, or the fallback of mode
   /// kSsd.
   int RetrievedNodes() const {
-    const bool falls_back = mode == Mode::kSsd && fallback == Fallback::kRetrieval;
-    if (speculation_length == 0) return falls_back ? kMaxAutoSpeculationLength - 1 : lookahead;
+    if (speculation_length == 0) {
+      return FallsBackOnRetrieval() ? kMaxAutoSpeculationLength - 1 : lookahead;
+    }
     return (speculation_length < 0 ? kMaxAutoSpeculationLength : speculation_length) - 1;
+  }
+
+  /// Whether misses of the speculation cache are answered by retrieval.
+  bool FallsBackOnRetrieval() const {
+    return mode == Mode::kSsd && fallback == Fallback::kRetrieval;
   }
 
   /// Whether it leaves something to the planner. What the planner makes of it does not.
