@@ -53,7 +53,7 @@ void MatMulArgs(benchmark::internal::Benchmark* bench) {
   bench->ArgNames({"isa", "rows", "out", "in"});
   for (const Isa isa : AvailableIsas()) {
     for (const auto& [outputs, inputs] : {std::pair{8192, 2048}, {3072, 576}, {576, 1536}}) {
-      for (const int rows : {1, 2, 4, 8, 16, 32, 64}) {
+      for (const int rows : {1, 2, 4, 6, 8, 12, 16, 24, 32, 64}) {
         bench->Args({static_cast<std::int64_t>(isa), rows, outputs, inputs});
       }
     }

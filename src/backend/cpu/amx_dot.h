@@ -33,7 +33,7 @@ struct TileDot : Step {
   static void End() { Ops::Release(); }
 
   static void Run(int rows, int panels, TileArgs<Input> t) {
-    const int group = t.one_stream ? 1 : Panels(rows);
+    const int group = t.stream ? 1 : Panels(rows);
     while (panels > 0) {
       const int count = panels < group ? panels : group;
       if (rows <= 16) {
@@ -58,8 +58,8 @@ struct TileDot : Step {
   }
 
   static FT_INLINE void FetchAhead(const TileArgs<Input>& t, const char* w) {
-    if (!t.fetch_ahead) return;
-    for (int row = 0; row < 16; ++row) Prefetch(w + row * 64 + kAhead);
+    if (t.ahead == 0) return;
+    for (int row = 0; row < 16; ++row) Prefetch(w + row * t.row_bytes + t.ahead);
   }
 
   // sum `kSum` += inputs in tile 4 x the panel at `w`, by way of tile `kWeights`.

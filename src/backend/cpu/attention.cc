@@ -83,12 +83,11 @@ void AttentionWorker::Run(const AttentionCall& call, int begin, int end, int kv_
   for (int chunk = 0; chunk < chunks; ++chunk) {
     // The next chunk comes from memory while this one is computed; a head's blocks do not lie next
     // to each other, so the machine does not see the stream by itself.
-    if (chunk + 1 < chunks) {
-      FetchAhead(call, layout, furthest, kv_head, chunk + 1);
-    } else if (kv_head + 1 < heads.kv_heads) {
-      FetchAhead(call, layout, furthest, kv_head + 1, 0);
-    }
-    Chunk(call, layout, begin, end, kv_head, chunk);
+    const KvChunk next = chunk + 1 < chunks ? TrunkChunk(call, layout, furthest, kv_head, chunk + 1)
+                         : kv_head + 1 < heads.kv_heads
+                             ? TrunkChunk(call, layout, furthest, kv_head + 1, 0)
+                             : KvChunk{};
+    Chunk(call, layout, begin, end, kv_head, chunk, next);
   }
   for (int row = begin; row < end; ++row) {
     float* const to = call.out + (std::int64_t{row} * heads.heads + kv_head * group) *
@@ -99,21 +98,18 @@ void AttentionWorker::Run(const AttentionCall& call, int begin, int end, int kv_
   }
 }
 
-void AttentionWorker::FetchAhead(const AttentionCall& call, const KvLayout& layout,
-                                 const RowPlace& row, int kv_head, int chunk) {
+KvChunk AttentionWorker::TrunkChunk(const AttentionCall& call, const KvLayout& layout,
+                                    const RowPlace& row, int kv_head, int chunk) {
   const std::int32_t first = chunk * kBlockSize;
-  if (first >= row.trunk_length) return;
+  if (first >= row.trunk_length) return {};
   const std::size_t offset =
       layout.Offset(call.layer, SlotOf(call.plan, row, first) / kBlockSize, kv_head);
-  for (std::size_t line = 0; line < layout.chunk_bytes; line += 64) {
-    __builtin_prefetch(Bytes(call.kv.keys) + offset + line);
-    __builtin_prefetch(Bytes(call.kv.values) + offset + line);
-  }
+  return {Bytes(call.kv.keys) + offset, Bytes(call.kv.values) + offset};
 }
 
 // Walks the rows that reach into `chunk`, computing neighbours with the same source together.
 void AttentionWorker::Chunk(const AttentionCall& call, const KvLayout& layout, int begin, int end,
-                            int kv_head, int chunk) {
+                            int kv_head, int chunk, KvChunk next_chunk) {
   const int group = call.heads.heads / call.heads.kv_heads;
   const std::int32_t first_position = chunk * kBlockSize;
   const auto place = [&](int row) -> const RowPlace& {
@@ -139,7 +135,8 @@ void AttentionWorker::Chunk(const AttentionCall& call, const KvLayout& layout, i
       // Later rows of a shared tail may reach further than the first one's gathered lanes.
       if (next > row && source.gathered) Find(call, layout, place(next), kv_head, chunk);
     }
-    ops_.attend(state_, (row - begin) * group, (next - begin) * group, source.chunk);
+    ops_.attend(state_, (row - begin) * group, (next - begin) * group, source.chunk, next_chunk);
+    next_chunk = {};
     row = next;
   }
 }

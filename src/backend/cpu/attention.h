@@ -56,11 +56,12 @@ class AttentionWorker {
   struct Source;
 
   void Reserve(int queries, int head_dim);
-  // Prefetches the keys and values that `row` has on the trunk in `chunk`.
-  static void FetchAhead(const AttentionCall& call, const KvLayout& layout, const RowPlace& row,
-                         int kv_head, int chunk);
+  // Where `chunk` lies if `row` has it on the trunk, else null.
+  static KvChunk TrunkChunk(const AttentionCall& call, const KvLayout& layout, const RowPlace& row,
+                            int kv_head, int chunk);
+  // `next_chunk` is fetched meanwhile.
   void Chunk(const AttentionCall& call, const KvLayout& layout, int begin, int end, int kv_head,
-             int chunk);
+             int chunk, KvChunk next_chunk);
   Source Find(const AttentionCall& call, const KvLayout& layout, const RowPlace& row, int kv_head,
               int chunk);
   KvChunk Gather(const AttentionCall& call, const KvLayout& layout, const std::int32_t* slots,

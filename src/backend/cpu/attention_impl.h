@@ -64,7 +64,7 @@ FT_INLINE void SoftmaxBlock(const AttentionState& state, int first, int count, f
 }
 
 template <typename Dot>
-void Attend(const AttentionState& state, int begin, int end, KvChunk chunk) {
+void Attend(const AttentionState& state, int begin, int end, KvChunk chunk, KvChunk next) {
   const int width = PadToChunk(state.head_dim);
   const int blocks = (end - begin + Dot::kMaxRows - 1) / Dot::kMaxRows;
   const int block_rows = (end - begin + blocks - 1) / blocks;
@@ -74,6 +74,7 @@ void Attend(const AttentionState& state, int begin, int end, KvChunk chunk) {
   for (int first = begin; first < end; first += block_rows) {
     const int n = end - first < block_rows ? end - first : block_rows;
     if (n != configured) Dot::Begin(configured = n);
+    const bool fetch = next.keys != nullptr && first == begin;
     TileArgs<typename Dot::Input> t;
     t.x =
         static_cast<const typename Dot::Input*>(state.q) + static_cast<std::size_t>(first) * kChunk;
@@ -85,12 +86,14 @@ void Attend(const AttentionState& state, int begin, int end, KvChunk chunk) {
     t.c = scores;
     t.c_stride = kChunk;
     t.add = false;
-    t.fetch_ahead = false;
-    t.one_stream = false;
+    t.ahead = fetch ? next.keys - chunk.keys : 0;
+    t.turn = PTRDIFF_MAX;
+    t.stream = false;
     Dot::Run(n, 2, t);
     SoftmaxBlock<Dot>(state, first, n, scores, probabilities);
     t.x = probabilities;
     t.w = chunk.values;
+    t.ahead = fetch ? next.values - chunk.values : 0;
     t.row_bytes = static_cast<std::size_t>(width) * 4;
     t.panel_bytes = 64;
     t.chunks = 1;

@@ -10,11 +10,11 @@
 
 namespace foretoken {
 
-/// Instruction sets with kernels of their own, from the slowest to the fastest.
+/// Instruction sets with kernels of their own.
 enum class Isa { kPortable, kAvx2, kAvx512, kAvx512Bf16, kAmx };
 
-/// Those that this machine and its kernel let a program use, ascending. Never empty. Asks the
-/// system for the use of AMX tiles where there are any.
+/// Those that this machine and its kernel let a program use, the fastest last. Never empty. Asks
+/// the system for the use of AMX tiles where there are any.
 std::vector<Isa> AvailableIsas();
 
 /// "portable", "avx2", "avx512", "avx512_bf16", "amx".

@@ -12,9 +12,7 @@ namespace foretoken::cpu::FT_ISA {
 namespace {
 
 // Bytes that weights are fetched ahead of use.
-constexpr std::size_t kAhead = 4096;
-// Rows up to which reading weights, not arithmetic, is the limit.
-constexpr int kStreamRows = 8;
+constexpr std::ptrdiff_t kAhead = 4096;
 
 template <typename Input>
 struct TileArgs {
@@ -26,9 +24,12 @@ struct TileArgs {
   int chunks;
   float* c;  // [rows, panels * kPanel]
   std::size_t c_stride;
-  bool add;          // Start from what `c` holds, else from zero.
-  bool fetch_ahead;  // The panels come from memory.
-  bool one_stream;   // Better one panel at a time.
+  bool add;  // Start from what `c` holds, else from zero.
+  // Bytes from what is used to what is fetched for later; 0: nothing. From byte `turn` of a panel
+  // on, what follows is fetched already, as the panel beside it, and it lies that much further.
+  std::ptrdiff_t ahead;
+  std::ptrdiff_t turn;
+  bool stream;  // ... once, so that reading them is the limit if rows are few.
 };
 
 // Weights and inputs in float: one input a step.
@@ -98,13 +99,15 @@ void Tile(const TileArgs<typename Step::Input>& t) {
   const char* w = t.w;
   const typename Step::Input* x = t.x;
   for (int chunk = 0; chunk < t.chunks; ++chunk) {
+    const char* const later =
+        w + t.ahead + (w - t.w < t.turn ? 0 : (P - 1) * static_cast<std::ptrdiff_t>(t.panel_bytes));
 #pragma GCC unroll 4
     for (int step = 0; step < kSteps; ++step) {
       typename Step::Weight weight[P];
 #pragma GCC unroll 8
       for (int p = 0; p < P; ++p) {
         weight[p] = Step::LoadWeight(w + p * t.panel_bytes);
-        if (t.fetch_ahead) Prefetch(w + p * t.panel_bytes + kAhead);
+        if (t.ahead != 0) Prefetch(later + step * t.row_bytes + p * t.panel_bytes);
       }
 #pragma GCC unroll 16
       for (int r = 0; r < R; ++r) {
@@ -134,15 +137,16 @@ int RunTiles(int panels, TileArgs<Input>* t) {
   return done;
 }
 
-// The dot products of an instruction set whose accumulators are vectors.
-template <typename Step_>
+// The dot products of an instruction set whose accumulators are vectors. `Tiles` says which shapes
+// are fastest: kMaxRows at once, Panels(rows) together; up to kStreamRows, where weights come from
+// memory, kStreamPanels.
+template <typename Step_, typename Tiles = VectorTiles>
 struct VectorDot : Step_ {
   using Step = Step_;
   using Input = typename Step::Input;
-  static constexpr int kMaxRows = kMaxTileRows;
+  static constexpr int kMaxRows = Tiles::kMaxRows;
 
-  // Panels that are best computed together for so many rows.
-  static int Panels(int rows) { return TilePanels(rows); }
+  static int Panels(int rows) { return Tiles::Panels(rows); }
   static void Begin(int) {}
   static void End() {}
 
@@ -153,15 +157,15 @@ struct VectorDot : Step_ {
         Run<R + 1>(rows, panels, t);
         return;
       }
-      // One panel at a time is one stream from memory, which the machine reads fastest; it costs
-      // nothing until there are so many rows that arithmetic is the limit.
-      if constexpr (R <= kStreamRows) {
-        if (t.one_stream) {
-          RunTiles<Step, R, 1>(panels, &t);
+      // Few panels at a time are few streams from memory, which the machine reads fastest.
+      if constexpr (R <= Tiles::kStreamRows) {
+        if (t.stream) {
+          panels -= RunTiles<Step, R, Tiles::kStreamPanels>(panels, &t);
+          if constexpr (Tiles::kStreamPanels > 1) RunTiles<Step, R, 1>(panels, &t);
           return;
         }
       }
-      constexpr int kPanels = TilePanels(R);
+      constexpr int kPanels = Tiles::Panels(R);
       panels -= RunTiles<Step, R, kPanels>(panels, &t);
       if constexpr (kPanels > 4) panels -= RunTiles<Step, R, 4>(panels, &t);
       if constexpr (kPanels > 2) panels -= RunTiles<Step, R, 2>(panels, &t);

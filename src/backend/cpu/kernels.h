@@ -83,8 +83,9 @@ struct NoiseScan {
 struct PrecisionKernels {
   void (*matmul)(const MatMulTask& task);
   void (*pack_query)(const AttentionState& state, int query, const float* from);
-  /// Queries [begin, end) attend to the first `seen` lanes of `chunk`.
-  void (*attend)(const AttentionState& state, int begin, int end, KvChunk chunk);
+  /// Queries [begin, end) attend to the first `seen` lanes of `chunk`. `next`, if not null, is
+  /// fetched from memory meanwhile.
+  void (*attend)(const AttentionState& state, int begin, int end, KvChunk chunk, KvChunk next);
   void (*store_kv)(const float* key, const float* value, int head_dim, KvChunk to, int lane);
   void (*copy_kv)(KvChunk from, int from_lane, int head_dim, KvChunk to, int to_lane);
 };

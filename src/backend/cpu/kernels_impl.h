@@ -93,7 +93,8 @@ void MatMulPacked(const MatMulTask& task, int rows, const typename Dot::Input* x
   // One group at a time where rows come in several blocks, all at once where not.
   const int group = blocks == 1 ? task.panel_end : Dot::Panels(block_rows);
   const bool in_memory = full_panels * t.panel_bytes > kCachedBytes;
-  t.one_stream = in_memory && blocks == 1;
+  t.turn = static_cast<std::ptrdiff_t>(t.panel_bytes) - kAhead;
+  t.stream = in_memory && blocks == 1;
   int configured = 0;
   for (int panel = task.panel_begin; panel < task.panel_end;) {
     const bool full = panel < full_panels;
@@ -105,7 +106,7 @@ void MatMulPacked(const MatMulTask& task, int rows, const typename Dot::Input* x
       t.x = x + static_cast<std::size_t>(r) * kChunk;
       t.w = static_cast<const char*>(task.weights) + panel * t.panel_bytes;
       t.c = y + r * t.c_stride + static_cast<std::size_t>(panel) * kPanel;
-      t.fetch_ahead = in_memory && r == 0;
+      t.ahead = in_memory && r == 0 ? kAhead : 0;
       if (full) {
         Dot::Run(n, count, t);
       } else {

@@ -21,8 +21,12 @@ struct Vec {
   __m256 b;
 };
 
-constexpr int kMaxTileRows = 4;
-constexpr int TilePanels(int rows) { return rows == 1 ? 4 : rows == 2 ? 2 : 1; }
+struct VectorTiles {
+  static constexpr int kMaxRows = 4;
+  static constexpr int kStreamRows = 4;
+  static constexpr int kStreamPanels = 1;
+  static constexpr int Panels(int rows) { return rows == 1 ? 4 : rows == 2 ? 2 : 1; }
+};
 
 FT_INLINE Vec Load(const float* p) { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
 FT_INLINE void Store(float* p, Vec v) {

@@ -18,15 +18,21 @@ namespace {
 
 using Vec = __m512;
 
-constexpr int kMaxTileRows = 12;
-// As many accumulators as the 32 registers hold beside weights and inputs.
-constexpr int TilePanels(int rows) {
-  if (rows <= 2) return 8;
-  if (rows <= 4) return 6;
-  if (rows <= 6) return 4;
-  if (rows <= 8) return 3;
-  return 2;
-}
+// As many accumulators as the 32 registers hold beside weights and inputs. Two panels at once from
+// memory: with one, 8 rows of widened BF16 wait for their 8 sums (1.40 against 1.05 of one row on
+// Emerald Rapids). 16 rows at once beat two blocks of 8 by a fifth, 24 at once spill.
+struct VectorTiles {
+  static constexpr int kMaxRows = 16;
+  static constexpr int kStreamRows = 12;
+  static constexpr int kStreamPanels = 2;
+  static constexpr int Panels(int rows) {
+    if (rows <= 2) return 8;
+    if (rows <= 4) return 6;
+    if (rows <= 6) return 4;
+    if (rows <= 8) return 3;
+    return rows <= 12 ? 2 : 1;
+  }
+};
 
 FT_INLINE Vec Load(const float* p) { return _mm512_loadu_ps(p); }
 FT_INLINE void Store(float* p, Vec v) { _mm512_storeu_ps(p, v); }

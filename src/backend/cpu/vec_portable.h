@@ -21,8 +21,12 @@ struct Vec {
   Quad q[4];
 };
 
-constexpr int kMaxTileRows = 4;
-constexpr int TilePanels(int) { return 1; }
+struct VectorTiles {
+  static constexpr int kMaxRows = 4;
+  static constexpr int kStreamRows = 4;
+  static constexpr int kStreamPanels = 1;
+  static constexpr int Panels(int) { return 1; }
+};
 
 template <typename F>
 FT_INLINE Vec EachQuad(const F& f) {
