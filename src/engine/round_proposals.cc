@@ -128,20 +128,20 @@ void Engine::Impl::SendOutcomes() {
 
 void Engine::Impl::LookUp(Sequence* sequence) {
   RequestStats& stats = sequence->stats;
-  const PreparedBranch* prepared = speculator_->Lookup(sequence->id, sequence->outcome);
+  const auto prepared = speculator_->Lookup(sequence->id, sequence->outcome);
   const bool full = sequence->verified.FirstChild(sequence->outcome.node) == 0;
   ++(full ? stats.lookups_full : stats.lookups_partial);
-  sequence->hit = prepared != nullptr;
-  sequence->hit_rank = speculator_->RankOf(sequence->id, prepared);
-  const bool owed = prepared != nullptr && prepared->retrieved;
+  sequence->hit = prepared.has_value();
+  const bool owed = prepared.has_value() && prepared->retrieved;
   if (sequence->asked_for_cache) {
     worth_in_cache_.ObserveAnswer(owed ? worth_in_cache_.tokens_per_round() - 1 : 0);
   }
-  if (prepared == nullptr) return;
+  if (!prepared.has_value()) return;
+  sequence->hit_rank = speculator_->RankOf(sequence->id, sequence->outcome);
   if (owed) ++stats.hits_retrieved;
   ++(full ? stats.hits_full : stats.hits_partial);
   sequence->proposal = prepared->proposal;
-  if (sequence->draws) sequence->laws = *speculator_->LawsOf(sequence->id, *prepared);
+  if (sequence->draws) sequence->laws = speculator_->LawsOf(sequence->id, sequence->outcome);
   FitProposal(sequence);
   Dispatch(sequence, /*wants_jit=*/false);
 }

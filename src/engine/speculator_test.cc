@@ -332,13 +332,14 @@ TEST_P(SpeculatorTest, PreparesForWhatRetrievalExpectsToo) {
   expected.push_back({{0, foreign}, 1});
   client_->SendRetrieved(7, expected);
 
-  const PreparedBranch* prepared = nullptr;
+  std::optional<PreparedBranch> prepared;
   const std::int64_t deadline = NowNs() + 20'000'000'000;
-  while (NowNs() < deadline && (prepared == nullptr || prepared->proposal.size() < plan_.nodes())) {
+  while (NowNs() < deadline &&
+         (!prepared.has_value() || prepared->proposal.size() < plan_.nodes())) {
     client_->Poll();
     prepared = client_->Lookup(7, {0, foreign});
   }
-  ASSERT_NE(prepared, nullptr);
+  ASSERT_TRUE(prepared.has_value());
   std::vector<Token> bonuses;
   client_->PreparedAt(7, 0, &bonuses);
   const auto own = std::ranges::find_if(draft, [&](Token token) { return token != ranking[0]; });

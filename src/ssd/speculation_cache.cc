@@ -10,49 +10,64 @@ constexpr std::size_t kMaxBranches = 1024;
 
 }  // namespace
 
+std::size_t SpeculationCache::Find(Outcome outcome) const {
+  const auto found = std::ranges::find(branches_, outcome, &Branch::outcome);
+  return static_cast<std::size_t>(found - branches_.begin());
+}
+
 bool SpeculationCache::Append(std::uint32_t epoch, Outcome outcome, int index, int parent,
                               Token token, bool retrieved) {
   if (epoch != epoch_ || index < 1 || index > kMaxProposal) return false;
-  const auto at = static_cast<std::size_t>(std::find(outcomes_.begin(), outcomes_.end(), outcome) -
-                                           outcomes_.begin());
-  const int size = at == outcomes_.size() ? 0 : branches_[at].proposal.size();
+  const std::size_t at = Find(outcome);
+  const int size = at == branches_.size() ? 0 : branches_[at].size;
   if (index != size + 1 || parent < 0 || parent > size) return false;
-  if (at == outcomes_.size()) {
+  if (at == branches_.size()) {
     if (at == kMaxBranches) return false;
-    outcomes_.push_back(outcome);
-    branches_.push_back({.outcome = outcome, .proposal = {}, .retrieved = retrieved});
-    branches_.back().proposal.source = ProposalSource::kCache;
+    branches_.push_back({.outcome = outcome, .size = 0, .retrieved = retrieved});
   }
-  branches_[at].proposal.Append(parent, token);
+  ++branches_[at].size;
+  nodes_.push_back({static_cast<std::int16_t>(at), static_cast<std::int8_t>(parent), token});
   return true;
 }
 
 bool SpeculationCache::SetLaw(std::uint32_t epoch, Outcome outcome, int parent,
                               std::span<const TokenProbability> law) {
   if (epoch != epoch_ || parent < 0 || parent > kMaxProposal) return false;
-  const auto at = static_cast<std::size_t>(std::find(outcomes_.begin(), outcomes_.end(), outcome) -
-                                           outcomes_.begin());
-  if (at == outcomes_.size()) return false;
+  const std::size_t at = Find(outcome);
+  if (at == branches_.size()) return false;
   if (at >= laws_.size()) laws_.resize(at + 1);
   laws_[at].SetListed(parent, law);
   return true;
 }
 
-const ProposalLaws& SpeculationCache::LawsOf(const PreparedBranch& branch) const {
-  static const ProposalLaws kNone;
-  const auto at = static_cast<std::size_t>(&branch - branches_.data());
-  return at < laws_.size() ? laws_[at] : kNone;
+std::optional<PreparedBranch> SpeculationCache::Lookup(Outcome outcome) const {
+  const std::size_t at = Find(outcome);
+  if (at == branches_.size()) return std::nullopt;
+  PreparedBranch prepared{.outcome = outcome, .proposal = {}, .retrieved = branches_[at].retrieved};
+  prepared.proposal.source = ProposalSource::kCache;
+  for (const Node& node : nodes_) {
+    if (node.branch == static_cast<int>(at)) prepared.proposal.Append(node.parent, node.token);
+  }
+  return prepared;
 }
 
-const PreparedBranch* SpeculationCache::Lookup(Outcome outcome) const {
-  const auto found = std::find(outcomes_.begin(), outcomes_.end(), outcome);
-  return found == outcomes_.end() ? nullptr : &branches_[found - outcomes_.begin()];
+const ProposalLaws& SpeculationCache::LawsOf(Outcome outcome) const {
+  static const ProposalLaws kNone;
+  const std::size_t at = Find(outcome);
+  return at < std::min(laws_.size(), branches_.size()) ? laws_[at] : kNone;
 }
 
 int SpeculationCache::RankOf(Outcome outcome) const {
-  const auto end = std::find(outcomes_.begin(), outcomes_.end(), outcome);
-  return static_cast<int>(std::count_if(
-      outcomes_.begin(), end, [&](const Outcome& other) { return other.node == outcome.node; }));
+  return static_cast<int>(
+      std::count_if(branches_.begin(), branches_.begin() + Find(outcome),
+                    [&](const Branch& other) { return other.outcome.node == outcome.node; }));
+}
+
+void SpeculationCache::BonusesAt(int node, std::vector<Token>* bonuses) const {
+  bonuses->clear();
+  for (const Branch& branch : branches_) {
+    if (branch.outcome.node == node) bonuses->push_back(branch.outcome.bonus);
+  }
 }
 
 }  // namespace foretoken

@@ -91,7 +91,7 @@ void SpeculatorClient::Open(const LiveSequence& sequence) {
   slot->epoch = ++last_epoch_;
   slot->awaits_proposal = false;
   slot->has_proposal = false;
-  slot->cache.Reserve(config_.max_cache_budget);
+  slot->cache.Reserve(config_.max_cache_budget, config_.max_nodes);
   slot->cache.Reset(slot->epoch);
   slots_.push_back(std::move(slot));
   SendOpen(sequence, slots_.back()->epoch);
@@ -204,31 +204,24 @@ void SpeculatorClient::HandleLaw(std::span<const std::byte> record) {
   }
 }
 
-const ProposalLaws* SpeculatorClient::LawsOf(SequenceId sequence,
-                                             const PreparedBranch& branch) const {
-  return &Find(sequence)->cache.LawsOf(branch);
+std::optional<PreparedBranch> SpeculatorClient::Lookup(SequenceId sequence, Outcome outcome) const {
+  const Slot* slot = Find(sequence);
+  if (slot == nullptr) return std::nullopt;
+  return slot->cache.Lookup(outcome);
 }
 
-const PreparedBranch* SpeculatorClient::Lookup(SequenceId sequence, Outcome outcome) const {
-  const Slot* slot = Find(sequence);
-  return slot == nullptr ? nullptr : slot->cache.Lookup(outcome);
+const ProposalLaws& SpeculatorClient::LawsOf(SequenceId sequence, Outcome outcome) const {
+  return Find(sequence)->cache.LawsOf(outcome);
 }
 
-std::optional<int> SpeculatorClient::RankOf(SequenceId sequence,
-                                            const PreparedBranch* branch) const {
-  const Slot* slot = Find(sequence);
-  if (slot == nullptr || branch == nullptr) return std::nullopt;
-  return slot->cache.RankOf(branch->outcome);
+int SpeculatorClient::RankOf(SequenceId sequence, Outcome outcome) const {
+  return Find(sequence)->cache.RankOf(outcome);
 }
 
 void SpeculatorClient::PreparedAt(SequenceId sequence, int node,
                                   std::vector<Token>* bonuses) const {
   bonuses->clear();
-  const Slot* slot = Find(sequence);
-  if (slot == nullptr) return;
-  for (const PreparedBranch& branch : slot->cache.branches()) {
-    if (branch.outcome.node == node) bonuses->push_back(branch.outcome.bonus);
-  }
+  if (const Slot* slot = Find(sequence)) slot->cache.BonusesAt(node, bonuses);
 }
 
 void SpeculatorClient::SendOutcome(SequenceId sequence, Outcome outcome,

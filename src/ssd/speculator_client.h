@@ -80,16 +80,16 @@ class SpeculatorClient {
   /// The speculator's passes that Poll has learned of since the last call.
   DraftPasses TakeDraftPasses() { return std::exchange(draft_passes_, {}); }
 
-  /// What is prepared for this outcome of the sequence's current round, nullptr on a miss. Valid
-  /// until the next Poll, SendOutcome or Close.
-  const PreparedBranch* Lookup(SequenceId sequence, Outcome outcome) const;
+  /// What is prepared for this outcome of the sequence's current round, none on a miss.
+  std::optional<PreparedBranch> Lookup(SequenceId sequence, Outcome outcome) const;
 
-  /// The laws of that branch's proposal, as far as they have arrived; for sequences that draw.
-  const ProposalLaws* LawsOf(SequenceId sequence, const PreparedBranch& branch) const;
+  /// The laws of that outcome's proposal, as far as they have arrived; for sequences that draw.
+  /// Valid until the next Poll, SendOutcome or Close. The sequence must be open.
+  const ProposalLaws& LawsOf(SequenceId sequence, Outcome outcome) const;
 
-  /// How many bonus tokens were prepared before `branch`, likelier ones, at its node; none for
-  /// null.
-  std::optional<int> RankOf(SequenceId sequence, const PreparedBranch* branch) const;
+  /// How many bonus tokens were prepared before that outcome's, likelier ones, at its node. The
+  /// sequence must be open.
+  int RankOf(SequenceId sequence, Outcome outcome) const;
 
   /// Bonus tokens prepared at `node` in the current round: for scripted runs.
   void PreparedAt(SequenceId sequence, int node, std::vector<Token>* bonuses) const;
