@@ -362,11 +362,31 @@ double FirstBound(Logits logits, int vocabulary, float temperature, NoiseKey noi
   return bound;
 }
 
+// The token of the largest logit, by the maxima of groups that are known; returns how many: 0 where
+// all are -inf or NaN.
+std::size_t Likeliest(Logits logits, int vocabulary, Candidate* best) {
+  const auto groups = static_cast<int>(Logits::Groups(vocabulary));
+  float most = -std::numeric_limits<float>::infinity();
+  Token token = -1;
+  for (int group = 0; group < groups; ++group) {
+    if (!(logits.maxima[group] > most)) continue;
+    most = logits.maxima[group];
+    token = group * static_cast<Token>(kLogitGroup);
+  }
+  if (token < 0) return 0;
+  while (logits.values[token] != most) ++token;
+  *best = {token, logits.values[token]};
+  return 1;
+}
+
 std::size_t CpuBackend::NoisyTop(Logits logits, int vocabulary, float temperature, NoiseKey noise,
                                  std::span<Candidate> best) {
   constexpr int kFirstScan = cpu::kNoiseGroup;
   constexpr int kLargestScan = 4096;
   if (best.empty()) return 0;
+  if (temperature == 0.0F && best.size() == 1 && logits.maxima != nullptr) {
+    return Likeliest(logits, vocabulary, best.data());
+  }
   hits_.resize(kLargestScan);
   cpu::NoiseScan scan{logits.values, logits.maxima, 0, 0, noise.seed, noise.position, 0, 0};
   const bool noisy = temperature != 0.0F;
