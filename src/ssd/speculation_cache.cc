@@ -54,7 +54,7 @@ std::optional<PreparedBranch> SpeculationCache::Lookup(Outcome outcome) const {
 const ProposalLaws& SpeculationCache::LawsOf(Outcome outcome) const {
   static const ProposalLaws kNone;
   const std::size_t at = Find(outcome);
-  return at < std::min(laws_.size(), branches_.size()) ? laws_[at] : kNone;
+  return at < laws_.size() ? laws_[at] : kNone;
 }
 
 int SpeculationCache::RankOf(Outcome outcome) const {

@@ -42,6 +42,12 @@ char* Bytes(const Buffer& buffer) {
   return reinterpret_cast<char*>(const_cast<std::byte*>(buffer.data()));
 }
 
+// The chunk that `slot` lies in.
+KvChunk ChunkOf(const AttentionCall& call, const KvLayout& layout, std::int32_t slot, int kv_head) {
+  const std::size_t offset = layout.Offset(call.layer, slot / kBlockSize, kv_head);
+  return {Bytes(call.kv.keys) + offset, Bytes(call.kv.values) + offset};
+}
+
 }  // namespace
 
 void AttentionWorker::Reserve(int queries, int head_dim) {
@@ -83,10 +89,12 @@ void AttentionWorker::Run(const AttentionCall& call, int begin, int end, int kv_
   for (int chunk = 0; chunk < chunks; ++chunk) {
     // The next chunk comes from memory while this one is computed; a head's blocks do not lie next
     // to each other, so the machine does not see the stream by itself.
-    const KvChunk next = chunk + 1 < chunks ? TrunkChunk(call, layout, furthest, kv_head, chunk + 1)
-                         : kv_head + 1 < heads.kv_heads
-                             ? TrunkChunk(call, layout, furthest, kv_head + 1, 0)
-                             : KvChunk{};
+    KvChunk next = {};
+    if (chunk + 1 < chunks) {
+      next = TrunkChunk(call, layout, furthest, kv_head, chunk + 1);
+    } else if (kv_head + 1 < heads.kv_heads) {
+      next = TrunkChunk(call, layout, furthest, kv_head + 1, 0);
+    }
     Chunk(call, layout, begin, end, kv_head, chunk, next);
   }
   for (int row = begin; row < end; ++row) {
@@ -102,9 +110,7 @@ KvChunk AttentionWorker::TrunkChunk(const AttentionCall& call, const KvLayout& l
                                     const RowPlace& row, int kv_head, int chunk) {
   const std::int32_t first = chunk * kBlockSize;
   if (first >= row.trunk_length) return {};
-  const std::size_t offset =
-      layout.Offset(call.layer, SlotOf(call.plan, row, first) / kBlockSize, kv_head);
-  return {Bytes(call.kv.keys) + offset, Bytes(call.kv.values) + offset};
+  return ChunkOf(call, layout, SlotOf(call.plan, row, first), kv_head);
 }
 
 // Walks the rows that reach into `chunk`, computing neighbours with the same source together.
@@ -156,8 +162,7 @@ AttentionWorker::Source AttentionWorker::Find(const AttentionCall& call, const K
     }
   }
   if (in_place) {
-    const std::size_t offset = layout.Offset(call.layer, slots[0] / kBlockSize, kv_head);
-    return {{Bytes(call.kv.keys) + offset, Bytes(call.kv.values) + offset}};
+    return {ChunkOf(call, layout, slots[0], kv_head)};
   }
   return {Gather(call, layout, slots, count, kv_head), true, row.trunk_length, row.tail_begin};
 }
@@ -167,10 +172,7 @@ AttentionWorker::Source AttentionWorker::Find(const AttentionCall& call, const K
 KvChunk AttentionWorker::Gather(const AttentionCall& call, const KvLayout& layout,
                                 const std::int32_t* slots, int count, int kv_head) {
   const KvChunk to = {Bytes(gathered_keys_), Bytes(gathered_values_)};
-  const auto block = [&](std::int32_t slot) -> KvChunk {
-    const std::size_t offset = layout.Offset(call.layer, slot / kBlockSize, kv_head);
-    return {Bytes(call.kv.keys) + offset, Bytes(call.kv.values) + offset};
-  };
+  const auto block = [&](std::int32_t slot) { return ChunkOf(call, layout, slot, kv_head); };
   if (!gathered_any_) {
     gathered_any_ = true;
     const KvChunk from = block(slots[0]);

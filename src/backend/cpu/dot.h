@@ -29,7 +29,7 @@ struct TileArgs {
   // on, what follows is fetched already, as the panel beside it, and it lies that much further.
   std::ptrdiff_t ahead;
   std::ptrdiff_t turn;
-  bool stream;  // ... once, so that reading them is the limit if rows are few.
+  bool stream;  // Panels come from memory, once: reading them is the limit if rows are few.
 };
 
 // Weights and inputs in float: one input a step.
