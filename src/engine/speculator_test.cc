@@ -266,6 +266,36 @@ TEST_P(SpeculatorTest, SequencesDoNotDisturbEachOther) {
   CheckBranches(AwaitBranches(3, {}), prompts[2], {});
 }
 
+// Outcomes interrupt passes: contexts must be read although no pass over them fits between two.
+TEST_P(SpeculatorTest, ReadsContextsThoughOutcomesKeepComing) {
+  constexpr int kSequences = 4;
+  constexpr int kTokens = 300;
+  std::vector<Token> committed;
+  while (committed.size() < kTokens) committed.push_back(StoryPrompts()[0][0] + committed.size());
+  prompt_tokens_ = committed.size();
+  int prepared = 0;
+  const auto count_prepared = [&](SequenceId first) {
+    client_->Poll();
+    prepared = 0;
+    for (int i = 0; i < kSequences; ++i) prepared += client_->HasPrepared(first + i) ? 1 : 0;
+  };
+  const std::int64_t start = NowNs();
+  const std::int64_t deadline = start + 20'000'000'000;
+  for (int i = 0; i < kSequences; ++i) Open(1 + i, committed);
+  while (prepared < kSequences && NowNs() < deadline) count_prepared(1);
+  const std::int64_t reading_ns = NowNs() - start;
+  for (int i = 0; i < kSequences; ++i) client_->Close(1 + i);
+
+  for (int i = 0; i < kSequences; ++i) Open(11 + i, committed);
+  prepared = 0;
+  for (int round = 0; round < kContext - kTokens - 1 && prepared < kSequences; ++round) {
+    const std::int64_t next = NowNs() + reading_ns / 6;
+    while (NowNs() < next) count_prepared(11);
+    for (int i = 0; i < kSequences; ++i) Send(11 + i, {0, 300}, {300}, {});
+  }
+  EXPECT_EQ(prepared, kSequences);
+}
+
 // Which outcomes of a chain under verification each preset prepares for.
 TEST_P(SpeculatorTest, PresetsPrepareWhatTheySay) {
   if (width() != 1) GTEST_SKIP() << "a preset has its own width";

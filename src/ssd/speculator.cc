@@ -11,8 +11,13 @@
 namespace foretoken {
 namespace {
 
-// Trunk rows of one sequence and pass: bounds how long a prompt holds up the others.
-constexpr std::int32_t kTrunkRowsPerPass = 128;
+// Rows of contexts that are read in one pass, of all sequences together: bounds how long a prompt
+// holds up the others. An outcome interrupts a pass, and what it has read so far is lost, so passes
+// become shorter until they come through between two outcomes; the shortest are not interrupted.
+// (16 sequences of 100 tokens that opened at once took ten of the target's passes to read at a
+// time, and nothing was prepared for any of them as long as they went on.)
+constexpr int kMostReadingRows = 128;
+constexpr int kLeastReadingRows = 16;
 constexpr std::int64_t kIdleWaitNs = 50'000'000;
 // With live sequences the next outcome is a target pass away. Waking a sleeper would cost the
 // engine a system call (25 us) in the gap between two passes, so sleep comes only after this long.
@@ -30,7 +35,10 @@ bool ChannelReadable(void* channel) { return static_cast<Channel*>(channel)->Rea
 }  // namespace
 
 Speculator::Speculator(LlamaModel* draft, Channel* channel, ConstraintCompiler* constraints)
-    : model_(draft), channel_(channel), constraints_(constraints) {}
+    : model_(draft),
+      channel_(channel),
+      constraints_(constraints),
+      reading_rows_(kMostReadingRows) {}
 Speculator::~Speculator() = default;
 
 void Speculator::Run(bool (*stop)(void* context), void* context) {
@@ -157,9 +165,16 @@ bool Speculator::Step() {
   if (draft_->batch.rows.empty()) return jit;
   if (config_->delay_us > 0) DelayForTests();
 
-  Logits logits =
-      model_->Forward(draft_->batch, draft_->kv, {.raised = ChannelReadable, .context = channel_});
-  if (logits.values == nullptr) return true;  // Interrupted: the records decide what matters now.
+  const bool reads = reading_left_ < reading_rows_;
+  Interrupt interrupt{.raised = ChannelReadable, .context = channel_};
+  if (reads && reading_rows_ == kLeastReadingRows) interrupt = {};
+  Logits logits = model_->Forward(draft_->batch, draft_->kv, interrupt);
+  const bool interrupted = logits.values == nullptr;
+  if (reads) {
+    reading_rows_ = interrupted ? std::max(reading_rows_ / 2, kLeastReadingRows)
+                                : std::min(reading_rows_ * 2, kMostReadingRows);
+  }
+  if (interrupted) return true;  // The records decide what matters now.
   TakeTrunkRows(&logits);
   TakeWorkRows(&logits);
   // Choosing a row's candidates may take as long as its share of the pass. Passes over a prompt lie
@@ -174,6 +189,7 @@ bool Speculator::Step() {
 }
 
 void Speculator::CollectTrunkRows(bool only_jit) {
+  reading_left_ = reading_rows_;
   for (const auto& sequence : sequences_) {
     if (!sequence->complete() || (only_jit && !sequence->jit)) continue;
     if (!AppendTrunkRows(sequence.get()) && sequence->jit) FinishJit(sequence.get());
@@ -187,9 +203,15 @@ bool Speculator::AppendTrunkRows(SpeculatedSequence* sequence) {
   if (trunk.kv_length < trunk.committed()) {
     // Beyond the draft's own context, or without memory, there is nothing to prepare.
     if (trunk.committed() > draft_->max_context || !trunk.Reserve(*draft_)) return false;
+    int wanted = trunk.committed() - trunk.kv_length;
+    if (wanted > config_->max_lookahead + 1) {  // More than a round's tokens.
+      wanted = std::min(wanted, reading_left_);
+      if (wanted == 0) return true;  // In a later pass.
+      reading_left_ -= wanted;
+    }
     const auto table = static_cast<std::int32_t>(batch.block_tables.size());
     batch.block_tables.push_back(trunk.kv.blocks.data());
-    rows.end = trunk.AppendCommittedRows(table, kTrunkRowsPerPass, &batch);
+    rows.end = trunk.AppendCommittedRows(table, wanted, &batch);
     if (rows.end == trunk.committed()) rows.nodes.push_back(0);
   } else if (!sequence->jit || !trunk.AppendDraftRows(*draft_, &batch, &rows.nodes)) {
     return false;

@@ -86,6 +86,8 @@ class Speculator {
   std::vector<TrunkRows> trunk_rows_;
   std::vector<WorkRow> work_rows_;
   std::vector<WantedRow> wanted_;
+  int reading_rows_;      // Of contexts, in a pass at most ...
+  int reading_left_ = 0;  // ... and how many of them the pass under way leaves.
   BranchTokensMessage outgoing_;
   RowCost row_cost_;
   RetrievalRates retrieval_rates_;

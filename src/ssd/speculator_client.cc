@@ -210,6 +210,11 @@ std::optional<PreparedBranch> SpeculatorClient::Lookup(SequenceId sequence, Outc
   return slot->cache.Lookup(outcome);
 }
 
+bool SpeculatorClient::HasPrepared(SequenceId sequence) const {
+  const Slot* slot = Find(sequence);
+  return slot != nullptr && slot->cache.branches() > 0;
+}
+
 const ProposalLaws& SpeculatorClient::LawsOf(SequenceId sequence, Outcome outcome) const {
   return Find(sequence)->cache.LawsOf(outcome);
 }

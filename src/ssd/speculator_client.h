@@ -83,6 +83,9 @@ class SpeculatorClient {
   /// What is prepared for this outcome of the sequence's current round, none on a miss.
   std::optional<PreparedBranch> Lookup(SequenceId sequence, Outcome outcome) const;
 
+  /// Whether anything is prepared, for whatever outcome of the sequence's current round.
+  bool HasPrepared(SequenceId sequence) const;
+
   /// The laws of that outcome's proposal, as far as they have arrived; for sequences that draw.
   /// Valid until the next Poll, SendOutcome or Close. The sequence must be open.
   const ProposalLaws& LawsOf(SequenceId sequence, Outcome outcome) const;
