@@ -102,14 +102,18 @@ class OwningDrafter : public Drafter {
 // Row counts and contexts that the planner starts from, and how long a table may take.
 // Kernels work on tiles of rows, so times have steps: with AVX2 a fifth row takes as long as an
 // eighth, and a line from 4 to 8 would say 20 % less (from 12 to 16, for 13, 12 %).
-constexpr std::array kMeasuredRows = {1,  2,  3,  4,  5,  6,  7,  8,  9,
-                                      12, 13, 16, 17, 20, 21, 24, 25, 32};
+// Proposals of a large batch make more rows: continued from 16 and 32, passes of 112 seemed
+// anything from as long as they are to a quarter longer, by what noise there was in 32.
+constexpr std::array kMeasuredRows = {1,  2,  3,  4,  5,  6,  7,  8,  9, 12,
+                                      13, 16, 17, 20, 21, 24, 25, 32, 64};
 static_assert(kMeasuredRows.size() <= TimeTable::kMaxRowPoints);
+constexpr int kFewRows = 32;  // No more are measured where a batch cannot have them.
 constexpr int kShortContext = 64;
 constexpr int kLongContext = 1024;
 // Long enough for a sequence's keys and values to show beside the rest of a pass.
 constexpr int kSequenceContext = 256;
 constexpr std::int64_t kMeasuringNs = 900'000'000;
+constexpr std::int64_t kMeasuringManyRowsNs = 300'000'000;  // More.
 
 TimeTable TableOf(const PassTimes& times) {
   const auto table = TimeTable::Make(times.rows, times.contexts, times.us);
@@ -141,12 +145,19 @@ void MeasureRows(const LoadedModel& target, EngineOptions* options) {
   options->knee_rows = KneeRows(times.rows, times.us);
 }
 
-TimeTable MeasureTable(LlamaModel& model, ThreadPool* pool, int sweeps) {
-  const int longest = model.config().max_positions - kMeasuredRows.back();
+TimeTable MeasureTable(LlamaModel& model, ThreadPool* pool, const EngineOptions& options) {
+  std::span<const int> rows = kMeasuredRows;
+  std::int64_t budget_ns = kMeasuringNs + kMeasuringManyRowsNs;
+  if (options.max_batch * (1 + options.max_lookahead) <= kFewRows) {
+    rows = rows.first(rows.size() - 1);
+    budget_ns = kMeasuringNs;
+  }
+  const int longest = model.config().max_positions - rows.back();
   const std::array contexts = {kShortContext,
                                std::max(kShortContext + 1, std::min(kLongContext, longest))};
+  const int sweeps = options.measuring_sweeps;
   return OnItsCores(pool, [&] {
-    return TableOf(MeasurePassTimes(model, kMeasuredRows, contexts, kMeasuringNs * sweeps, sweeps));
+    return TableOf(MeasurePassTimes(model, rows, contexts, budget_ns * sweeps, sweeps));
   });
 }
 
@@ -158,8 +169,7 @@ Result<std::unique_ptr<Drafter>> MakeDraftModelDrafter(EngineOptions* options,
   FT_RETURN_IF_ERROR(LoadWeights(draft.source, model.get()));
   FT_RETURN_IF_ERROR(CheckPair(*target, *model));
   if (options->planner.has_value()) {
-    options->costs.draft_on_target =
-        MeasureTable(*model->model, target->pool.get(), options->measuring_sweeps);
+    options->costs.draft_on_target = MeasureTable(*model->model, target->pool.get(), *options);
   }
   return std::unique_ptr<Drafter>(
       std::make_unique<OwningDrafter>(std::move(model), options->max_batch, options->max_context));
@@ -184,8 +194,7 @@ Result<std::unique_ptr<SpeculatorHost>> StartHost(EngineOptions* options, const 
   FT_RETURN_IF_ERROR(LoadWeights(setup.source, draft.get()));
   FT_RETURN_IF_ERROR(CheckPair(target, *draft));
   if (options->planner.has_value()) {
-    options->costs.draft =
-        MeasureTable(*draft->model, draft->pool.get(), options->measuring_sweeps);
+    options->costs.draft = MeasureTable(*draft->model, draft->pool.get(), *options);
     const Contention contention =
         MeasureContention({target.model.get(), target.pool.get()},
                           {draft->model.get(), draft->pool.get()}, options->measuring_sweeps);
@@ -281,8 +290,7 @@ void PreparePlanner(std::span<const Mode> offered, LoadedModel* target, EngineOp
   }
   limits.max_lookahead = std::min(limits.max_lookahead, options->max_lookahead);
   limits.max_cache_budget = std::min(limits.max_cache_budget, options->max_cache_budget);
-  options->costs.target =
-      MeasureTable(*target->model, target->pool.get(), options->measuring_sweeps);
+  options->costs.target = MeasureTable(*target->model, target->pool.get(), *options);
   options->costs.sequence_token_us = OnItsCores(target->pool.get(), [target] {
     return MeasureSequenceTokenUs(*target->model, kSequenceContext);
   });

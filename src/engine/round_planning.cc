@@ -12,8 +12,11 @@ constexpr int kAlikeRounds = 4;
 
 double Us(std::int64_t ns) { return static_cast<double>(ns) / 1e3; }
 
-// F_k at the node where the verified proposal ended.
+// F_k at the node where the verified proposal ended; 0 where nothing was prepared for any outcome,
+// while the draft still reads the context, say. (Such misses counted, the first ten rounds of 16
+// sequences made a cache that always hits afterwards look useless.)
 int FanoutAtOutcome(const Sequence& sequence) {
+  if (!sequence.prepared) return 0;
   const bool cached = sequence.verified.source == ProposalSource::kCache;
   const FanoutShape& shape = cached ? sequence.plan.primary : sequence.plan.after_fallback;
   if (shape.at.empty()) return 0;  // Not of mode ssd.

@@ -132,6 +132,7 @@ void Engine::Impl::LookUp(Sequence* sequence) {
   const bool full = sequence->verified.FirstChild(sequence->outcome.node) == 0;
   ++(full ? stats.lookups_full : stats.lookups_partial);
   sequence->hit = prepared.has_value();
+  sequence->prepared = speculator_->HasPrepared(sequence->id);
   const bool owed = prepared.has_value() && prepared->retrieved;
   if (sequence->asked_for_cache) {
     worth_in_cache_.ObserveAnswer(owed ? worth_in_cache_.tokens_per_round() - 1 : 0);

@@ -82,6 +82,7 @@ class Sequence {
   int accepted = 0;                                            ///< Nodes on the accepted path.
   std::optional<int> hit_rank;                                 ///< RoundRecord's.
   std::optional<bool> hit;  ///< Whether the speculation cache knew the outcome, if it was asked.
+  bool prepared = false;    ///< ... and whether it knew any.
 
  private:
   int max_context_;

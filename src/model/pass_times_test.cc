@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
 
 #include "model/model_testing.h"
 
@@ -36,6 +37,17 @@ TEST_F(PassTimesTest, NeverFallWithMoreRows) {
   ASSERT_EQ(times.us.size(), 2 * kRows.size());
   EXPECT_GT(times.us[0], 0);
   for (std::size_t i = 2; i < times.us.size(); ++i) EXPECT_GE(times.us[i], times.us[i - 2]);
+}
+
+TEST_F(PassTimesTest, NoRowCountCostsMuchMoreThanItsParts) {
+  constexpr std::array kContexts = {16};
+  const PassTimes times = MeasurePassTimes(*model_, kRows, kContexts, 10'000'000'000);
+  for (std::size_t i = 0; i < kRows.size(); ++i) {
+    for (std::size_t part = 0; part < i; ++part) {
+      const double passes = std::ceil(static_cast<double>(kRows[i]) / kRows[part]);
+      EXPECT_LE(times.us[i], 1.11 * passes * times.us[part]) << kRows[i] << " of " << kRows[part];
+    }
+  }
 }
 
 TEST_F(PassTimesTest, MeasuresWhatSaysMostWhereThereIsNoTime) {

@@ -9,7 +9,7 @@
 namespace foretoken {
 namespace {
 
-constexpr double kPriorTrials = 12;
+constexpr double kPriorTrials = 6;
 constexpr double kMostAcceptance = 0.999;
 constexpr double kPriorMisses = 4;
 constexpr double kOutlier = 3;
@@ -50,9 +50,12 @@ void HitEstimate::Add(int fanout, bool hit) {
 
 void HitEstimate::Fade(double keep) { misses_.Fade(keep); }
 
-HitCurve HitEstimate::Curve() const {
+HitCurve HitEstimate::Curve(double optimism) const {
   PowerLaw law = prior_;
-  law.c *= misses_.MeanWith(1, kPriorMisses);
+  const double mean = misses_.MeanWith(1, kPriorMisses);
+  // Misses as of a Poisson law.
+  const double doubt = std::sqrt(mean / (kPriorMisses + misses_.weight));
+  law.c *= std::max(0.0, mean - optimism * doubt);
   return HitCurve::FromPowerLaw(law);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 
 #include "planner/cost_model.h"
 
@@ -65,6 +66,10 @@ class FadingMean {
   void Fade(double keep) { samples_.Fade(keep); }
   double value() const { return samples_.MeanWith(prior_, prior_weight_); }
   double weight() const { return samples_.weight; }
+  /// The standard deviation that the samples leave, given the prior's.
+  double doubt(double of_prior) const {
+    return of_prior * std::sqrt(prior_weight_ / (prior_weight_ + samples_.weight));
+  }
 
  private:
   double prior_;
@@ -103,7 +108,8 @@ class HitEstimate {
 
   void Add(int fanout, bool hit);
   void Fade(double keep);
-  HitCurve Curve() const;
+  /// Believed, or so many standard deviations better.
+  HitCurve Curve(double optimism = 0) const;
 
  private:
   PowerLaw prior_;

@@ -47,17 +47,17 @@ constexpr int kFirstFanout = 3;
 // What a change must promise: changing costs, and predictions err.
 constexpr double kModeGain = 1.02;
 constexpr double kPlanGain = 1.005;
-// What a trial must promise if acceptance is this many standard deviations above what is believed.
-// A trial's proposals are short: one of 12 tokens in vain would cost the debt's whole limit.
-constexpr double kTrialGain = 1.05;
-constexpr double kOptimism = 2;
-constexpr int kTrialLookahead = 4;
-constexpr int kTrialRounds = 8;  // Before another one begins.
 // After a change of mode the draft first reads the whole context: no measure of the mode's speed.
+// Two rounds from the first on that verifies something, which may take a while: of 16 sequences of
+// 128 tokens ten rounds.
 constexpr int kSettlingRounds = 2;
+constexpr int kReadingRounds = 64;
 // Priors where the draft is idle and nothing was measured.
 constexpr double kContention = 1.05;
 constexpr double kContentionWeight = 8;
+// A pass this many times as long beside the draft as is believed was held up by something else. (A
+// trial's few passes with a hiccup of 60 ms among them made it 1.12 for the rest of the run.)
+constexpr double kContentionOutlier = 1.3;
 constexpr int kIdlePasses = 8;
 // Theorem 12 needs r > 0; where a fit has none, all candidates are as good as each other.
 constexpr double kLeastExponent = 0.01;
@@ -84,6 +84,14 @@ int LevelOf(const Workload& load) {
   return std::min(static_cast<int>(std::bit_width(static_cast<unsigned>(load.batch - 1))), 8);
 }
 
+// Whether the draft has read the contexts, as far as the proposals tell: of most sequences, or of
+// the one that tries a mode beside others.
+bool HasBegun(const PassObservation& pass) {
+  const int proposed = pass.rows - pass.sequences;
+  if (!pass.mode.has_value()) return proposed > 0;
+  return pass.mode != Mode::kSsd || 2 * proposed >= pass.sequences;
+}
+
 template <typename Items, typename Item>
 bool Contains(const Items& items, Item item) {
   return std::find(items.begin(), items.end(), item) != items.end();
@@ -99,7 +107,8 @@ OnlinePlanner::OnlinePlanner(const CostModel& prior, const PlannerSettings& sett
       draft_on_target_(prior.draft_on_target.rows().empty() ? TimeTable::Line(1, 0)
                                                             : prior.draft_on_target),
       contention_(FirstContention(prior)),
-      host_us_(prior.host_us, 1) {
+      host_us_(prior.host_us, 1),
+      rounds_since_switch_(-kReadingRounds) {
   draft_.coverage = FadingMean(1, 1e9);  // A draft model always has something to say.
   ngram_.acceptance = AcceptanceEstimate(0.5);
   retrieval_.acceptance = AcceptanceEstimate(0.5);
@@ -187,8 +196,9 @@ RankedPlan OnlinePlanner::Plainly(const CostModel& model, const Workload& load) 
 void OnlinePlanner::ObservePass(const PassObservation& pass) {
   now_us_ += pass.rounds * (pass.pass_us + pass.wait_us + pass.host_us);
   for (Source* source : {&draft_, &ngram_, &retrieval_, &random_}) source->Fade(kKeepUnobserved);
-  ++rounds_since_trial_;
+  if (HasBegun(pass)) rounds_since_switch_ = std::max(rounds_since_switch_, 0);
   const bool settled = ++rounds_since_switch_ > kSettlingRounds;
+  if (settled) ++rounds_since_trial_;
   const double round_us = UsualRoundUs(pass);
   if (pass.chosen) KeepAccounts(pass, round_us);
   // Without what further sequences cost beyond their rows.
@@ -197,9 +207,10 @@ void OnlinePlanner::ObservePass(const PassObservation& pass) {
   target_.Fade(kKeepPass);
   if (pass.draft_busy) {
     contention_.Fade(kKeepPass);
-    const double idle = target_.us(pass.rows, pass.context);
-    contention_.Add(std::clamp(pass_us / idle, 0.9, 3.0));
+    const double seen = pass_us / target_.us(pass.rows, pass.context);
+    contention_.Add(std::clamp(seen, 0.9, kContentionOutlier * contention_.value()));
   } else {
+    contention_.Fade(kKeepUnobserved);
     target_.Add(pass.rows, pass.context, pass_us);
     // Until now contention was seen beside the times measured before serving.
     if (++idle_passes_ == kIdlePasses) contention_ = FirstContention(prior_);
@@ -257,12 +268,12 @@ void OnlinePlanner::ObserveProposal(const ProposalObservation& proposal,
   }
 }
 
-double OnlinePlanner::Correction(Mode mode) const {
-  const Progress& progress = progress_[static_cast<std::size_t>(mode)];
-  return std::clamp(
-      (kCorrectionPrior + progress.tokens) / (kCorrectionPrior + progress.predicted_tokens),
-      kLeastCorrection, kMostCorrection);
+double OnlinePlanner::Progress::correction() const {
+  const double ratio = (kCorrectionPrior + tokens) / (kCorrectionPrior + predicted_tokens);
+  return std::clamp(ratio, kLeastCorrection, kMostCorrection);
 }
+
+double OnlinePlanner::Progress::doubt() const { return 1 / std::sqrt(kCorrectionPrior + tokens); }
 
 ProposerModel OnlinePlanner::Describe(const Source& source, double tilt) {
   return {.acceptance = source.acceptance.Curve(tilt),
@@ -284,9 +295,7 @@ CostModel OnlinePlanner::Model(const SequenceEstimate& sequence) const {
   model.ngram = Describe(ngram_, 1);
   model.retrieval = Describe(retrieval_, 1);
   model.random = Describe(random_, 1);
-  for (int mode = 0; mode < kModes; ++mode) {
-    model.correction[mode] = Correction(static_cast<Mode>(mode));
-  }
+  for (int mode = 0; mode < kModes; ++mode) model.correction[mode] = progress_[mode].correction();
   return model;
 }
 
@@ -393,33 +402,6 @@ RankedPlan OnlinePlanner::LookAround(const CostModel& model, const SpeculationPl
   return {*last, Predict(model, *last, load)};
 }
 
-// For a sequence that had better decode plainly as far as is known: what would be faster if the
-// drafters were as good as they may be. (With means alone a perfect draft was never tried at a
-// batch of 4 where 28 rows cost 5.5 times 4.)
-std::optional<SpeculationPlan> OnlinePlanner::WorthTrying(const CostModel& model,
-                                                          const Workload& load) const {
-  CostModel hoped = model;
-  const auto hope = [](const Source& source, ProposerModel* proposer) {
-    for (double& chance : proposer->acceptance) {
-      chance = std::min(1.0, chance + kOptimism * source.acceptance.doubt());
-    }
-  };
-  hope(draft_, &hoped.draft_model);
-  hope(ngram_, &hoped.ngram);
-  hope(retrieval_, &hoped.retrieval);
-  for (int mode = 0; mode < kModes; ++mode) {  // A token less or more is a token's deviation.
-    double& correction = hoped.correction[mode];
-    const double doubt = 1 / std::sqrt(kCorrectionPrior + progress_[mode].tokens);
-    correction = std::max(correction, std::min(1.0, correction + kOptimism * doubt));
-  }
-  PlanLimits limits = settings_.limits;
-  limits.max_lookahead = std::clamp(kTrialLookahead, limits.min_lookahead, limits.max_lookahead);
-  const RankedPlan best = ImprovePlan(hoped, limits, load, SpeculationPlan{});
-  const double plain = Plainly(model, load).prediction.tokens_per_second;
-  if (best.prediction.tokens_per_second < kTrialGain * plain) return std::nullopt;
-  return best.plan;
-}
-
 SpeculationPlan OnlinePlanner::Replan(const SpeculationPlan& current, const Workload& load,
                                       SequenceEstimate* sequence) {
   const SpeculationPlan& wanted = sequence->wanted;
@@ -435,29 +417,32 @@ SpeculationPlan OnlinePlanner::Replan(const SpeculationPlan& current, const Work
   const RankedPlan best = plainly                      ? Plainly(model, load)
                           : wanted.mode == Mode::kAuto ? LookAround(model, current, now, load)
                                                        : FillIn(model, wanted, load);
-  const double gain = best.plan.mode != current.mode ? kModeGain : kPlanGain;
-  const bool change =
-      must_stop || given || best.prediction.tokens_per_second > gain * now.tokens_per_second;
-  RankedPlan next = change ? best : RankedPlan{current, now};
+  // One that tries something is compared with what the others do.
+  const std::optional<SpeculationPlan>& last = LastPlan(load);
+  const bool tries = leads && tried_.has_value() && current.mode == tried_->mode &&
+                     last.has_value() && last->mode != tried_->mode;
+  const RankedPlan usual =
+      tries ? RankedPlan{*last, Predict(model, *last, load)} : RankedPlan{current, now};
+  const double gain = best.plan.mode != usual.plan.mode ? kModeGain : kPlanGain;
+  const bool joins = wanted.mode == Mode::kAuto && !leads && !plainly && TriedByAll();
+  const bool change = must_stop || given || joins ||
+                      best.prediction.tokens_per_second > gain * usual.prediction.tokens_per_second;
+  RankedPlan next = change ? best : usual;
   std::optional<SpeculationPlan> trial;
-  if (leads && next.plan.mode == Mode::kAr && rounds_since_trial_ >= kTrialRounds) {
-    trial = WorthTrying(model, load);
-  }
-  if (trial.has_value()) {
-    rounds_since_trial_ = 0;
-    next = {*trial, Predict(model, *trial, load)};
-  }
+  if (leads) trial = WorthTrying(model, current, next, load);
+  if (trial.has_value()) next = {*trial, Predict(model, *trial, load)};
   SpeculationPlan plan = next.plan;
   sequence->predicted_at = load.context;
   sequence->predicted =
       next.prediction.tokens_per_second / model.correction[static_cast<std::size_t>(plan.mode)];
   if (plan.mode != current.mode) {
     ++switches_;
-    rounds_since_switch_ = 0;
+    rounds_since_switch_ = -kReadingRounds;
     sequence->rounds = 0;  // A new mode is looked at early and often.
   }
   Reshape(model, wanted, &plan);
-  if (wanted.mode == Mode::kAuto && !trial.has_value()) LastPlan(load) = plan;
+  const bool scouts = trial.has_value() && !TriedByAll();
+  if (wanted.mode == Mode::kAuto && !scouts) LastPlan(load) = plan;
   ++replans_;
   const double took_us = ThreadUs() - start_us;
   replan_us_ += took_us;
@@ -501,7 +486,7 @@ PlannerReport OnlinePlanner::Report() const {
     report.modes[mode] = {.rounds = progress.rounds,
                           .tokens_per_second = seconds > 0 ? progress.tokens / seconds : 0,
                           .predicted = seconds > 0 ? progress.predicted_tokens / seconds : 0,
-                          .correction = Correction(static_cast<Mode>(mode))};
+                          .correction = progress.correction()};
   }
   report.replans = replans_;
   report.switches = switches_;

@@ -72,7 +72,8 @@ struct PlannerReport {
 /// predicts by what it then measures, and re-plans each sequence now and then.
 ///
 /// Exploration needs no dice: where plain decoding seems best, a sequence tries what would be
-/// better still if acceptance were as good as what was seen leaves possible. What is not observed
+/// better still if acceptance, hits and speed were as good as what was seen leaves possible, and
+/// where that is still so after some rounds, all sequences do for a while. What is not observed
 /// fades, so a mode that lost is tried again after some thousand rounds, and dropped within some
 /// ten.
 /// Nor can it cost much: what speculation has lost against plain decoding is kept as a debt that
@@ -122,9 +123,11 @@ class OnlinePlanner {
     std::int64_t rounds = 0;
 
     void Fade(double keep);
+    /// For predictions of the mode, and its standard deviation.
+    double correction() const;
+    double doubt() const;
   };
   Source* SourceOf(ProposalSource source);
-  double Correction(Mode mode) const;
   bool TimeForAnotherLook(const SequenceEstimate& sequence, const Workload& load);
   SpeculationPlan Start(const CostModel& model) const;
   RankedPlan Climb(const CostModel& model, const Workload& load) const;
@@ -141,7 +144,15 @@ class OnlinePlanner {
   void KeepAccounts(const PassObservation& pass, double round_us);
   bool MustDecodePlainly(const SpeculationPlan& wanted) const;
   static RankedPlan Plainly(const CostModel& model, const Workload& load);
-  std::optional<SpeculationPlan> WorthTrying(const CostModel& model, const Workload& load) const;
+  // Trials (online_planner_trials.cc). What would be if what is not known well were as good as it
+  // may be.
+  CostModel Hoped(const CostModel& model) const;
+  // What a sequence that leads the others should try in place of `next`, the best as far as is
+  // known. What may be faster than plain decoding is tried by one sequence, which costs little;
+  // what then may still be, by all for a while, since only that shows how fast it is.
+  std::optional<SpeculationPlan> WorthTrying(const CostModel& model, const SpeculationPlan& current,
+                                             const RankedPlan& next, const Workload& load);
+  bool TriedByAll() const;
 
   PlannerSettings settings_;
   CostModel prior_;
@@ -165,8 +176,9 @@ class OnlinePlanner {
   double looked_us_ = -1;
   double level_us_ = -1;
   int level_ = -1;
-  int rounds_since_trial_ = 0;
-  int rounds_since_switch_ = 0;
+  int rounds_since_trial_ = 0;            // Since one began; rounds that count.
+  std::optional<SpeculationPlan> tried_;  // By a sequence, then by all.
+  int rounds_since_switch_;               // Below 0: the draft still reads, at most so long.
   // What was chosen last in mode auto, for batches of 1, 2, 4, 8 ... sequences.
   std::array<std::optional<SpeculationPlan>, 9> last_plans_;
   double replan_us_ = 0;

@@ -165,6 +165,47 @@ TEST(OnlinePlanner, DoesNotTakeContentionForTheTarget) {
   }
 }
 
+// A pass of a trial that something else held up says little about the draft beside it.
+TEST(OnlinePlanner, OneHiccupIsNoContention) {
+  CostModel prior;
+  prior.target = TimeTable::Line(1000, 20);
+  prior.draft = prior.draft_on_target = TimeTable::Line(100, 2);
+  OnlinePlanner planner(prior, Settings());
+  for (int i = 0; i < 20; ++i) planner.ObservePass({.pass_us = 1020, .mode = Mode::kAr});
+  PassObservation beside{.pass_us = 1020, .mode = Mode::kSsd, .draft_busy = true};
+  for (int i = 0; i < 3; ++i) planner.ObservePass(beside);
+  beside.pass_us = 3000;
+  planner.ObservePass(beside);
+  EXPECT_LT(planner.Model({}).target_contention, 1.07);
+}
+
+// As long as the draft reads the contexts a speculator has nothing to propose.
+TEST(OnlinePlanner, ReadingContextsIsNoMeasureOfAMode) {
+  CostModel prior;
+  prior.target = TimeTable::Line(1000, 20);
+  prior.draft = prior.draft_on_target = TimeTable::Line(100, 2);
+  OnlinePlanner planner(prior, Settings());
+  PassObservation pass{.sequences = 4,
+                       .rows = 4,
+                       .pass_us = 1080,
+                       .tokens = 4,
+                       .mode = Mode::kSsd,
+                       .draft_busy = true,
+                       .predicted = 8000};
+  const auto ssd = [&planner] { return planner.Report().modes[std::size_t(Mode::kSsd)]; };
+  for (int i = 0; i < 30; ++i) planner.ObservePass(pass);
+  EXPECT_EQ(ssd().rounds, 0);
+  pass.rows = 12;
+  pass.tokens = 10;
+  for (int i = 0; i < 10; ++i) planner.ObservePass(pass);
+  EXPECT_EQ(ssd().rounds, 8);
+  // But a draft that never comes through must be found out.
+  OnlinePlanner other(prior, Settings());
+  pass.rows = pass.tokens = 4;
+  for (int i = 0; i < 500; ++i) other.ObservePass(pass);
+  EXPECT_LT(other.Report().modes[std::size_t(Mode::kSsd)].correction, 0.6);
+}
+
 // However promising: rounds of twice the time are a debt of one plain round each.
 TEST(OnlinePlanner, StopsTryingWhenItsBudgetIsSpent) {
   CostModel prior;
