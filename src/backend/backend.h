@@ -74,6 +74,7 @@ struct Logits {
   const float* maxima = nullptr;
 
   Logits() = default;
+  // NOLINTNEXTLINE(google-explicit-constructor): a plain row of logits is one without maxima.
   Logits(const float* logits, const float* largest = nullptr) : values(logits), maxima(largest) {}
 
   static constexpr std::int64_t Groups(std::int64_t vocabulary) {

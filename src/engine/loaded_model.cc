@@ -34,6 +34,7 @@ std::unique_ptr<Backend> MakeBackend(ThreadPool* pool, Precision precision) {
 // `eos` are the end-of-sequence tokens of the model, besides those of the tokenizer.
 ConstraintVocabulary VocabularyOf(const Tokenizer& tokenizer, std::vector<Token> eos) {
   std::vector<std::string_view> bytes;
+  bytes.reserve(static_cast<std::size_t>(tokenizer.vocabulary()));
   for (Token token = 0; token < tokenizer.vocabulary(); ++token) {
     bytes.push_back(tokenizer.IsSpecial(token) ? std::string_view() : tokenizer.TokenBytes(token));
   }

@@ -10,7 +10,7 @@
 
 namespace foretoken {
 
-inline constexpr std::size_t kMaxGrammarBytes = 256 * 1024;
+inline constexpr std::size_t kMaxGrammarBytes = std::size_t{256} * 1024;
 inline constexpr int kMaxRepetitions = 20000;  ///< Of {m,n}.
 
 /// Code points first to last.

@@ -243,6 +243,7 @@ PassTimes MeasurePassTimes(LlamaModel& model, std::span<const int> rows,
   times.us.resize(place.size() * columns);
   for (std::size_t c = 0; c < columns; ++c) {
     std::vector<double> us;
+    us.reserve(place.size());
     for (const std::size_t i : place) us.push_back(usual[c * order.size() + i]);
     MakeAscending(&us);
     CapAtParts(times.rows, &us);

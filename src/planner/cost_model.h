@@ -42,7 +42,7 @@ class TimeTable {
  private:
   StaticVector<int, kMaxRowPoints> rows_;
   StaticVector<int, kMaxContextPoints> contexts_;
-  std::array<double, kMaxRowPoints * kMaxContextPoints> us_{};  // [rows, contexts]
+  std::array<double, std::size_t{kMaxRowPoints} * kMaxContextPoints> us_{};  // [rows, contexts]
 };
 
 /// What one way of proposing gives.
