@@ -108,13 +108,12 @@ class OwningDrafter : public Drafter {
 constexpr std::array kMeasuredRows = {1,  2,  3,  4,  5,  6,  7,  8,  9, 12,
                                       13, 16, 17, 20, 21, 24, 25, 32, 64};
 static_assert(kMeasuredRows.size() <= TimeTable::kMaxRowPoints);
-constexpr int kFewRows = 32;  // No more are measured where a batch cannot have them.
 constexpr int kShortContext = 64;
 constexpr int kLongContext = 1024;
 // Long enough for a sequence's keys and values to show beside the rest of a pass.
 constexpr int kSequenceContext = 256;
 constexpr std::int64_t kMeasuringNs = 900'000'000;
-constexpr std::int64_t kMeasuringManyRowsNs = 300'000'000;  // More.
+constexpr std::int64_t kMeasuringManyRowsNs = 300'000'000;  // More, where a batch has so many.
 
 TimeTable TableOf(const PassTimes& times) {
   const auto table = TimeTable::Make(times.rows, times.contexts, times.us);
@@ -149,8 +148,9 @@ void MeasureRows(const LoadedModel& target, EngineOptions* options) {
 TimeTable MeasureTable(LlamaModel& model, ThreadPool* pool, const EngineOptions& options) {
   std::span<const int> rows = kMeasuredRows;
   std::int64_t budget_ns = kMeasuringNs + kMeasuringManyRowsNs;
-  if (options.max_batch * (1 + options.max_lookahead) <= kFewRows) {
-    rows = rows.first(rows.size() - 1);
+  const std::span<const int> fewer = rows.first(rows.size() - 1);
+  if (options.max_batch * (1 + options.max_lookahead) <= fewer.back()) {
+    rows = fewer;
     budget_ns = kMeasuringNs;
   }
   const int longest = model.config().max_positions - rows.back();

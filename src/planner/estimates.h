@@ -65,7 +65,6 @@ class FadingMean {
   void Add(double sample, double weight = 1) { samples_.Add(sample, weight); }
   void Fade(double keep) { samples_.Fade(keep); }
   double value() const { return samples_.MeanWith(prior_, prior_weight_); }
-  double weight() const { return samples_.weight; }
   /// The standard deviation that the samples leave, given the prior's.
   double doubt(double of_prior) const {
     return of_prior * std::sqrt(prior_weight_ / (prior_weight_ + samples_.weight));

@@ -413,10 +413,11 @@ SpeculationPlan OnlinePlanner::Replan(const SpeculationPlan& current, const Work
   // With mode and fallback given only the fan-outs follow what was learned: nothing to compare.
   const bool given = wanted.mode != Mode::kAuto && wanted.fallback != Fallback::kAuto;
   const Prediction now = given ? Prediction{} : Predict(model, current, load);
-  const bool leads = wanted.mode == Mode::kAuto && !plainly && !Follows();
-  const RankedPlan best = plainly                      ? Plainly(model, load)
-                          : wanted.mode == Mode::kAuto ? LookAround(model, current, now, load)
-                                                       : FillIn(model, wanted, load);
+  const bool chooses = wanted.mode == Mode::kAuto && !plainly;
+  const bool leads = chooses && !Follows();
+  const RankedPlan best = plainly   ? Plainly(model, load)
+                          : chooses ? LookAround(model, current, now, load)
+                                    : FillIn(model, wanted, load);
   // One that tries something is compared with what the others do.
   const std::optional<SpeculationPlan>& last = LastPlan(load);
   const bool tries = leads && tried_.has_value() && current.mode == tried_->mode &&
@@ -424,7 +425,7 @@ SpeculationPlan OnlinePlanner::Replan(const SpeculationPlan& current, const Work
   const RankedPlan usual =
       tries ? RankedPlan{*last, Predict(model, *last, load)} : RankedPlan{current, now};
   const double gain = best.plan.mode != usual.plan.mode ? kModeGain : kPlanGain;
-  const bool joins = wanted.mode == Mode::kAuto && !leads && !plainly && TriedByAll();
+  const bool joins = chooses && !leads && TriedByAll();
   const bool change = must_stop || given || joins ||
                       best.prediction.tokens_per_second > gain * usual.prediction.tokens_per_second;
   RankedPlan next = change ? best : usual;

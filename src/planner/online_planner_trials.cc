@@ -17,9 +17,6 @@ constexpr int kTrialRounds = 8;
 constexpr int kCommonTrialRounds = 16;
 constexpr double kContentionDoubt = 0.04;  // The standard deviation of its prior.
 
-// Whether rounds of this mode show how good the draft is.
-bool Drafts(Mode mode) { return mode == Mode::kSd || mode == Mode::kSsd; }
-
 }  // namespace
 
 // (With means alone a perfect draft was never tried at a batch of 4 where 28 rows cost 5.5 times 4.
@@ -52,7 +49,8 @@ std::optional<SpeculationPlan> OnlinePlanner::WorthTrying(const CostModel& model
                                                           const Workload& load) {
   if (rounds_since_trial_ > kTrialRounds + kCommonTrialRounds) tried_.reset();
   const bool begins = !tried_.has_value();
-  const bool stays = current.mode == next.plan.mode && !Drafts(current.mode);
+  // Not from modes that draft: their own rounds show how good the draft is.
+  const bool stays = current.mode == next.plan.mode && !NeedsDraft(current.mode);
   if (begins && (!stays || rounds_since_trial_ < kTrialRounds)) return std::nullopt;
   const bool known = !begins && next.plan.mode == tried_->mode;
   if (known && TriedByAll()) return std::nullopt;
