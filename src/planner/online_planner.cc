@@ -12,7 +12,7 @@ namespace foretoken {
 namespace {
 
 // What is observed halves in some 500 observations. What is not drifts back to its prior in some
-// 2,000 rounds: a mode that lost is then tried again, which must cost little.
+// 2,000 rounds: a mode that lost is tried again.
 constexpr double kKeepProposal = 0.9985;
 constexpr double kKeepPass = 0.998;
 constexpr double kKeepUnobserved = 0.9996;
@@ -48,8 +48,7 @@ constexpr int kFirstFanout = 3;
 constexpr double kModeGain = 1.02;
 constexpr double kPlanGain = 1.005;
 // After a change of mode the draft first reads the whole context: no measure of the mode's speed.
-// Two rounds from the first on that verifies something, which may take a while: of 16 sequences of
-// 128 tokens ten rounds.
+// Two rounds from the first on that verifies something, the tenth where 16 have 128 tokens each.
 constexpr int kSettlingRounds = 2;
 constexpr int kReadingRounds = 64;
 // Priors where the draft is idle and nothing was measured.
@@ -153,13 +152,16 @@ void OnlinePlanner::Progress::Fade(double keep) {
   predicted_tokens *= keep;
 }
 
+double OnlinePlanner::PassUs(int rows, int sequences, double context) const {
+  return target_.us(rows, context) + prior_.FurtherSequencesUs(sequences, context);
+}
+
 // The round's time if the pass took what is expected of it. How much longer it did says nothing
 // about its mode: the estimated times follow it, for all modes. (When that counted too, every
 // slower second of the machine made the mode of that second look slow for long.)
 double OnlinePlanner::UsualRoundUs(const PassObservation& pass) const {
   const double busy = pass.draft_busy ? contention_.value() : 1;
-  const double expected = busy * (target_.us(pass.rows, pass.context) +
-                                  prior_.FurtherSequencesUs(pass.sequences, pass.context));
+  const double expected = busy * PassUs(pass.rows, pass.sequences, pass.context);
   const double drafting = pass.mode == Mode::kSd
                               ? pass.lookahead * draft_on_target_.us(pass.sequences, pass.context)
                               : 0;
@@ -168,9 +170,7 @@ double OnlinePlanner::UsualRoundUs(const PassObservation& pass) const {
 }
 
 double OnlinePlanner::PlainUsPerToken(const PassObservation& pass) const {
-  const double pass_us = target_.us(pass.sequences, pass.context) +
-                         prior_.FurtherSequencesUs(pass.sequences, pass.context);
-  return (pass_us + host_us_.value()) / pass.sequences;
+  return (PassUs(pass.sequences, pass.sequences, pass.context) + host_us_.value()) / pass.sequences;
 }
 
 void OnlinePlanner::KeepAccounts(const PassObservation& pass, double round_us) {
@@ -229,10 +229,12 @@ void OnlinePlanner::ObservePass(const PassObservation& pass) {
   progress.tokens += pass.tokens;
   progress.us += round_us;
   // The context has grown since the prediction. (Not counted, that favoured modes that are looked
-  // at more often than plain decoding, by 8 % where attention is a large part of a pass.)
-  const double grown = pass.predicted_at > 0 ? target_.us(pass.rows, pass.context) /
-                                                   target_.us(pass.rows, pass.predicted_at)
-                                             : 1;
+  // at more often than plain decoding, by 8 to 20 % where attention is a large part of a pass.)
+  const auto round_us_at = [&](double context) {
+    return PassUs(pass.rows, pass.sequences, context) + host_us_.value();
+  };
+  const double grown =
+      pass.predicted_at > 0 ? round_us_at(pass.context) / round_us_at(pass.predicted_at) : 1;
   progress.predicted_tokens += pass.predicted / grown * round_us / 1e6;
 }
 

@@ -139,6 +139,8 @@ class OnlinePlanner {
                         const Prediction& now, const Workload& load);
   void Reshape(const CostModel& model, const SpeculationPlan& wanted, SpeculationPlan* plan) const;
   static ProposerModel Describe(const Source& source, double tilt);
+  // A pass without contention, as is believed.
+  double PassUs(int rows, int sequences, double context) const;
   double UsualRoundUs(const PassObservation& pass) const;
   double PlainUsPerToken(const PassObservation& pass) const;
   void KeepAccounts(const PassObservation& pass, double round_us);

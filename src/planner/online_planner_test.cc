@@ -6,6 +6,8 @@
 #include <numeric>
 #include <random>
 
+#include "planner/predict.h"
+
 namespace foretoken {
 namespace {
 
@@ -204,6 +206,28 @@ TEST(OnlinePlanner, ReadingContextsIsNoMeasureOfAMode) {
   pass.rows = pass.tokens = 4;
   for (int i = 0; i < 500; ++i) other.ObservePass(pass);
   EXPECT_LT(other.Report().modes[std::size_t(Mode::kSsd)].correction, 0.6);
+}
+
+// Between two looks the context grows, and with it what further sequences cost.
+TEST(OnlinePlanner, AGrowingContextIsNoFaultOfTheMode) {
+  CostModel prior;
+  prior.target = TimeTable::Line(50, 10);
+  prior.sequence_token_us = 0.1;
+  OnlinePlanner planner(prior, Settings());
+  constexpr Workload kLookedAt{.batch = 4, .context = 20};
+  const double predicted = Predict(prior, SpeculationPlan{}, kLookedAt).tokens_per_second;
+  for (int context = 20; context < 180; ++context) {
+    planner.ObservePass(
+        {.sequences = 4,
+         .rows = 4,
+         .context = static_cast<double>(context),
+         .pass_us = prior.target.us(4, context) + prior.FurtherSequencesUs(4, context),
+         .tokens = 4,
+         .mode = Mode::kAr,
+         .predicted = predicted,
+         .predicted_at = kLookedAt.context});
+  }
+  EXPECT_NEAR(planner.Model({}).correction[static_cast<std::size_t>(Mode::kAr)], 1, 0.01);
 }
 
 // However promising: rounds of twice the time are a debt of one plain round each.
