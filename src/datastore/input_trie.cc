@@ -13,6 +13,8 @@ InputTrie::InputTrie(int window) : ring_(static_cast<std::size_t>(window)) {
 void InputTrie::Append(Token token) {
   FT_CHECK(token >= 0, "token {}", token);
   active_ = std::min(active_ + 1, kDepth);
+  // After a target pass nothing of it is in cache.
+  for (int length = 1; length <= active_; ++length) tree_.Prefetch(suffixes_[length - 1], token);
   for (int length = active_; length > 0; --length) {
     suffixes_[length] = tree_.FindOrAdd(suffixes_[length - 1], token);
     tree_.Count(suffixes_[length]);

@@ -77,6 +77,9 @@ class Engine::Impl {
   int MostNodes(const SpeculationPlan& plan) const;       // After a miss of the cache, too.
   int RetrievedNodes(const SpeculationPlan& plan) const;  // s_q - 1.
   void SetRowPrices();
+  // Rows of the next pass, as far as they are known, without the sequence's own.
+  int OtherRows(const Sequence& sequence) const;
+  void RetrieveOnMiss(Sequence* sequence);  // Of the speculation cache.
   std::span<const double> PricesFor(const SpeculationPlan& plan) const;
   void SpareUselessRetrieval();  // Takes contexts out of contexts_.
   void SendRetrieved();
@@ -118,6 +121,7 @@ class Engine::Impl {
   std::unique_ptr<OnlinePlanner> planner_;
   std::optional<RowPrice> row_price_;    // Where the target's passes were measured.
   std::vector<double> row_prices_;       // Of this round, by a proposal's tokens.
+  std::vector<double> miss_prices_;      // The same for a sequence that falls back.
   RetrievalWorth worth_in_rounds_{0.2};  // Of asking in mode sssd ...
   RetrievalWorth worth_in_cache_{0.1};   // ... and for the speculation cache.
   unsigned alike_rounds_ = 0;

@@ -151,8 +151,6 @@ Drafter* Engine::Impl::FallbackDrafter(Fallback fallback) {
   switch (fallback) {
     case Fallback::kNgram:
       return proposers_.of(Mode::kNgram).get();
-    case Fallback::kRetrieval:
-      return &retrieval_;
     case Fallback::kRandom:
       return &random_;
     default:
@@ -161,17 +159,15 @@ Drafter* Engine::Impl::FallbackDrafter(Fallback fallback) {
 }
 
 void Engine::Impl::FallBack(Sequence* sequence, bool may_wait) {
-  if (Drafter* drafter = FallbackDrafter(sequence->plan.fallback)) {
+  const Fallback fallback = sequence->plan.fallback;
+  if (fallback == Fallback::kRetrieval) {
+    RetrieveOnMiss(sequence);
+  } else if (Drafter* drafter = FallbackDrafter(fallback)) {
     DraftContext context = ContextFor(sequence);
-    if (sequence->plan.fallback == Fallback::kRetrieval) {
-      const int nodes = RetrievedNodes(sequence->plan);
-      context.lookahead = std::min(nodes, sequence->DepthLimit());
-      context.max_nodes = std::min(nodes, sequence->NodeLimit());
-    }
     drafter->Propose(std::span(&context, 1));
-    if (sequence->proposal.size() > 0) ++sequence->stats.fallbacks;
   }
-  Dispatch(sequence, may_wait && sequence->plan.fallback == Fallback::kJit);
+  if (sequence->proposal.size() > 0) ++sequence->stats.fallbacks;
+  Dispatch(sequence, may_wait && fallback == Fallback::kJit);
 }
 
 void Engine::Impl::Dispatch(Sequence* sequence, bool wants_jit) {

@@ -24,9 +24,9 @@ void RowPrice::Observe(int sequences, int rows, double tokens, double pass_us, d
   table_us_ += pass_us_.us(rows, 0);
 }
 
-double RowPrice::Of(int n) const {
+double RowPrice::Of(int n, double other_rows) const {
   const bool seen = rounds_ > 0;
-  const double before = (seen ? other_rows_ / rounds_ : 0) + n;
+  const double before = other_rows + n;
   const double tokens_per_us = seen ? tokens_ / table_us_ : 1 / pass_us_.us(1, 0);
   const double share = seen ? in_pass_us_ / all_us_ : 1;
   const double row_us = pass_us_.us(before + 1, 0) - pass_us_.us(before, 0);

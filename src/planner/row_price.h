@@ -21,7 +21,9 @@ class RowPrice {
 
   /// Of a sequence's `n`-th proposal token, n >= 1. Kernels work on tiles of rows, so prices come
   /// in steps and may exceed 1. As at a batch of one before anything was observed.
-  double Of(int n) const;
+  double Of(int n) const { return Of(n, rounds_ > 0 ? other_rows_ / rounds_ : 0); }
+  /// The same where the other sequences' rows are known, not as many as of late.
+  double Of(int n, double other_rows) const;
 
  private:
   TimeTable pass_us_;

@@ -41,6 +41,9 @@ TEST(RowPrice, KnowsWhichRowIsTheFirstThatCosts) {
   for (int i = 0; i < 100; ++i) three.Observe(3, 3, 3, 100, 100);
   EXPECT_DOUBLE_EQ(three.Of(1), 0.01);
   EXPECT_NEAR(three.Of(2), 0.75, 1e-9);
+  // Where it is known that the others have three rows now.
+  EXPECT_NEAR(three.Of(1, 3), 0.75, 1e-9);
+  EXPECT_DOUBLE_EQ(three.Of(3, 0), 0.01);
 }
 
 // The rule's point: taking the candidates that are worth the price, round after round, comes to the
