@@ -16,6 +16,13 @@ bool IsPriced(const SpeculationPlan& plan) {
          (plan.speculation_length == kAutoSpeculationLength || plan.speculation_length == 0);
 }
 
+void FillPrices(const RowPrice& row_price, double other_rows, std::vector<double>* prices) {
+  prices->resize(kMaxAutoSpeculationLength - 1);
+  for (std::size_t i = 0; i < prices->size(); ++i) {
+    (*prices)[i] = row_price.Of(static_cast<int>(i) + 1, other_rows);
+  }
+}
+
 }  // namespace
 
 int Engine::Impl::RetrievedNodes(const SpeculationPlan& plan) const {
@@ -36,11 +43,7 @@ int Engine::Impl::MostNodes(const SpeculationPlan& plan) const {
 }
 
 void Engine::Impl::SetRowPrices() {
-  if (!row_price_.has_value()) return;
-  row_prices_.resize(kMaxAutoSpeculationLength - 1);
-  for (std::size_t i = 0; i < row_prices_.size(); ++i) {
-    row_prices_[i] = row_price_->Of(static_cast<int>(i) + 1);
-  }
+  if (row_price_.has_value()) FillPrices(*row_price_, row_price_->other_rows(), &row_prices_);
 }
 
 int Engine::Impl::OtherRows(const Sequence& sequence) const {
@@ -64,11 +67,7 @@ void Engine::Impl::RetrieveOnMiss(Sequence* sequence) {
     // rows fit and a 17th costs as much as three and a half, SSD was 4 % slower with retrieval than
     // without, now 1 to 2 %. Sparing it where what came of it was worth less than asking lost the
     // 2 % that it gains at K = 2.)
-    const int other_rows = OtherRows(*sequence);
-    miss_prices_.resize(row_prices_.size());
-    for (std::size_t i = 0; i < miss_prices_.size(); ++i) {
-      miss_prices_[i] = row_price_->Of(static_cast<int>(i) + 1, other_rows);
-    }
+    FillPrices(*row_price_, OtherRows(*sequence), &miss_prices_);
     context.row_prices = miss_prices_;
   }
   retrieval_.Propose(std::span(&context, 1));

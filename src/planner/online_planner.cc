@@ -48,7 +48,7 @@ constexpr int kFirstFanout = 3;
 constexpr double kModeGain = 1.02;
 constexpr double kPlanGain = 1.005;
 // After a change of mode the draft first reads the whole context: no measure of the mode's speed.
-// Two rounds from the first on that verifies something, the tenth where 16 have 128 tokens each.
+// Two rounds from the first that verifies something: the tenth, where 16 contexts of 128 are read.
 constexpr int kSettlingRounds = 2;
 constexpr int kReadingRounds = 64;
 // Priors where the draft is idle and nothing was measured.

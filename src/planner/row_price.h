@@ -21,9 +21,12 @@ class RowPrice {
 
   /// Of a sequence's `n`-th proposal token, n >= 1. Kernels work on tiles of rows, so prices come
   /// in steps and may exceed 1. As at a batch of one before anything was observed.
-  double Of(int n) const { return Of(n, rounds_ > 0 ? other_rows_ / rounds_ : 0); }
+  double Of(int n) const { return Of(n, other_rows()); }
   /// The same where the other sequences' rows are known, not as many as of late.
   double Of(int n, double other_rows) const;
+
+  /// Rows of the other sequences as of late, as a sequence sees it.
+  double other_rows() const { return rounds_ > 0 ? other_rows_ / rounds_ : 0; }
 
  private:
   TimeTable pass_us_;
