@@ -21,6 +21,7 @@ template <typename Ops, typename Step>
 struct TileDot : Step {
   using Input = typename Step::Input;
   static constexpr int kMaxRows = 32;
+  static constexpr int kGroupPanels = 4;
   static_assert(sizeof(Input) == 2);
 
   static int Panels(int rows) { return rows <= 16 ? 4 : 2; }

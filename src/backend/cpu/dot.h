@@ -139,12 +139,13 @@ int RunTiles(int panels, TileArgs<Input>* t) {
 
 // The dot products of an instruction set whose accumulators are vectors. `Tiles` says which shapes
 // are fastest: kMaxRows at once, Panels(rows) together; up to kStreamRows, where weights come from
-// memory, kStreamPanels.
+// memory, kStreamPanels; kGroupPanels from one block of rows to the next, at most.
 template <typename Step_, typename Tiles = VectorTiles>
 struct VectorDot : Step_ {
   using Step = Step_;
   using Input = typename Step::Input;
   static constexpr int kMaxRows = Tiles::kMaxRows;
+  static constexpr int kGroupPanels = Tiles::kGroupPanels;
 
   static int Panels(int rows) { return Tiles::Panels(rows); }
   static void Begin(int) {}

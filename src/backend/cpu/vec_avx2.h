@@ -25,6 +25,7 @@ struct VectorTiles {
   static constexpr int kMaxRows = 4;
   static constexpr int kStreamRows = 4;
   static constexpr int kStreamPanels = 1;
+  static constexpr int kGroupPanels = 4;
   static constexpr int Panels(int rows) { return rows == 1 ? 4 : rows == 2 ? 2 : 1; }
 };
 

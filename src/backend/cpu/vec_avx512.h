@@ -25,6 +25,7 @@ struct VectorTiles {
   static constexpr int kMaxRows = 16;
   static constexpr int kStreamRows = 12;
   static constexpr int kStreamPanels = 2;
+  static constexpr int kGroupPanels = 16;
   static constexpr int Panels(int rows) {
     if (rows <= 2) return 8;
     if (rows <= 4) return 6;

@@ -25,6 +25,7 @@ struct VectorTiles {
   static constexpr int kMaxRows = 4;
   static constexpr int kStreamRows = 4;
   static constexpr int kStreamPanels = 1;
+  static constexpr int kGroupPanels = 4;
   static constexpr int Panels(int) { return 1; }
 };
 
