@@ -18,9 +18,7 @@ bool IsPriced(const SpeculationPlan& plan) {
 
 void FillPrices(const RowPrice& row_price, double other_rows, std::vector<double>* prices) {
   prices->resize(kMaxAutoSpeculationLength - 1);
-  for (std::size_t i = 0; i < prices->size(); ++i) {
-    (*prices)[i] = row_price.Of(static_cast<int>(i) + 1, other_rows);
-  }
+  row_price.Fill(other_rows, *prices);
 }
 
 }  // namespace

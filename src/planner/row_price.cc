@@ -5,15 +5,21 @@
 namespace foretoken {
 namespace {
 
-// The last few dozen rounds: batches come and go.
+// The last few dozen rounds: batches come and go. How passes of different rows compare stays.
 constexpr double kKeep = 0.97;
+constexpr double kKeepTimes = 0.998;
+constexpr int kRoundsBetweenTables = 16;
 // Choosing, verifying and keeping a row costs a little even where the pass does not notice it.
 constexpr double kLeastPrice = 0.01;
 
 }  // namespace
 
 void RowPrice::Observe(int sequences, int rows, double tokens, double pass_us, double round_us) {
-  for (double* sum : {&rounds_, &other_rows_, &tokens_, &in_pass_us_, &all_us_, &table_us_}) {
+  const double level = expected_us_ > 0 ? in_pass_us_ / expected_us_ : 1;
+  times_.Fade(kKeepTimes);
+  times_.Add(rows, 0, pass_us / level);
+  if (++observed_ % kRoundsBetweenTables == 0) pass_us_ = times_.Table();
+  for (double* sum : {&rounds_, &other_rows_, &tokens_, &in_pass_us_, &all_us_, &expected_us_}) {
     *sum *= kKeep;
   }
   rounds_ += 1;
@@ -21,16 +27,29 @@ void RowPrice::Observe(int sequences, int rows, double tokens, double pass_us, d
   tokens_ += tokens;
   in_pass_us_ += pass_us;
   all_us_ += std::max(round_us, pass_us);
-  table_us_ += pass_us_.us(rows, 0);
+  expected_us_ += pass_us_.us(rows, 0);
+}
+
+double RowPrice::Price(double row_us) const {
+  const bool seen = rounds_ > 0;
+  const double tokens_per_us = seen ? tokens_ / expected_us_ : 1 / pass_us_.us(1, 0);
+  const double share = seen ? in_pass_us_ / all_us_ : 1;
+  return std::max(row_us * share * tokens_per_us, kLeastPrice);
 }
 
 double RowPrice::Of(int n, double other_rows) const {
-  const bool seen = rounds_ > 0;
   const double before = other_rows + n;
-  const double tokens_per_us = seen ? tokens_ / table_us_ : 1 / pass_us_.us(1, 0);
-  const double share = seen ? in_pass_us_ / all_us_ : 1;
-  const double row_us = pass_us_.us(before + 1, 0) - pass_us_.us(before, 0);
-  return std::max(row_us * share * tokens_per_us, kLeastPrice);
+  return Price(pass_us_.us(before + 1, 0) - pass_us_.us(before, 0));
+}
+
+void RowPrice::Fill(double other_rows, std::span<double> prices) const {
+  double rows = other_rows + 1;
+  double before_us = pass_us_.us(rows, 0);
+  for (double& price : prices) {
+    const double with_us = pass_us_.us(++rows, 0);
+    price = Price(with_us - before_us);
+    before_us = with_us;
+  }
 }
 
 }  // namespace foretoken

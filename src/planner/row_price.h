@@ -1,6 +1,8 @@
 #pragma once
 
-#include "planner/cost_model.h"
+#include <span>
+
+#include "planner/estimates.h"
 
 namespace foretoken {
 
@@ -11,9 +13,9 @@ namespace foretoken {
 /// one of few takes, up to I_knee of Section 3.2 of the SSSD paper, rows are all but free.
 class RowPrice {
  public:
-  /// `pass_us`: passes by their rows. Only ratios are looked at: a machine that has become slower
-  /// since changes nothing.
-  explicit RowPrice(const TimeTable& pass_us) : pass_us_(pass_us) {}
+  /// `pass_us`: passes by their rows as measured before serving, which the passes seen correct.
+  /// Only ratios are looked at: a machine that has become slower since changes nothing.
+  explicit RowPrice(const TimeTable& pass_us) : times_(pass_us), pass_us_(pass_us) {}
 
   /// A round in which nothing was prefilled: its sequences, the rows of its pass, the tokens that
   /// all sequences emitted, the pass's time and the whole round's.
@@ -24,19 +26,25 @@ class RowPrice {
   double Of(int n) const { return Of(n, other_rows()); }
   /// The same where the other sequences' rows are known, not as many as of late.
   double Of(int n, double other_rows) const;
+  /// Of the first, second ... proposal token where the other sequences have so many rows.
+  void Fill(double other_rows, std::span<double> prices) const;
 
   /// Rows of the other sequences as of late, as a sequence sees it.
   double other_rows() const { return rounds_ > 0 ? other_rows_ / rounds_ : 0; }
 
  private:
-  TimeTable pass_us_;
+  double Price(double row_us) const;
+
+  TimeEstimate times_;
+  TimeTable pass_us_;  // As `times_` had it some rounds ago.
+  int observed_ = 0;
   // Faded sums.
   double rounds_ = 0;
   double other_rows_ = 0;  // Of the other sequences, as a sequence sees it.
   double tokens_ = 0;
   double in_pass_us_ = 0;
   double all_us_ = 0;
-  double table_us_ = 0;  // By the table.
+  double expected_us_ = 0;  // Of the passes.
 };
 
 }  // namespace foretoken

@@ -21,11 +21,11 @@ TEST(RowPrice, IsTheRowsTimeAtTheRateOfTheMoment) {
   // 8 rows take 170 us of a round of 200 us that emits 12 tokens: a row of 10 us is worth 0.6.
   for (int i = 0; i < 1000; ++i) price.Observe(8, 8, 12, 170, 200);
   EXPECT_NEAR(price.Of(1), 0.6, 1e-6);
-  // A machine that has become slower changes nothing.
+  // A machine that has become slower changes nothing, but for a trace of the moment of change.
   for (int i = 0; i < 1000; ++i) price.Observe(8, 8, 12, 340, 400);
-  EXPECT_NEAR(price.Of(1), 0.6, 1e-6);
+  EXPECT_NEAR(price.Of(1), 0.6, 0.005);
   for (int i = 0; i < 1000; ++i) price.Observe(8, 8, 80, 170, 200);
-  EXPECT_NEAR(price.Of(1), 4, 1e-6);
+  EXPECT_NEAR(price.Of(1), 4, 0.02);
 }
 
 // Free up to four rows, then 25 us each.
@@ -44,6 +44,25 @@ TEST(RowPrice, KnowsWhichRowIsTheFirstThatCosts) {
   // Where it is known that the others have three rows now.
   EXPECT_NEAR(three.Of(1, 3), 0.75, 1e-9);
   EXPECT_DOUBLE_EQ(three.Of(3, 0), 0.01);
+}
+
+// Measured in a noisy moment, 12 rows seem to take what 8 take; in truth they take 1.5 times that.
+TEST(RowPrice, PassesSeenCorrectTheTable) {
+  const std::array rows = {4, 8, 12};
+  const std::array contexts = {64};
+  const std::array<double, 3> us = {100, 200, 200};
+  RowPrice price(*TimeTable::Make(rows, contexts, us));
+  EXPECT_DOUBLE_EQ(price.Of(1, 7), 0.01);
+  for (int i = 0; i < 1000; ++i) {
+    const bool more = i % 2 == 0;
+    price.Observe(8, more ? 12 : 8, 10, more ? 300 : 200, more ? 300 : 200);
+  }
+  // 25 us a row of rounds that take 250 us in the mean for 10 tokens.
+  for (int n = 1; n <= 4; ++n) EXPECT_NEAR(price.Of(n, 7), 1, 0.05);
+  std::array<double, 4> prices{};
+  price.Fill(7, prices);
+  for (int n = 1; n <= 4; ++n)
+    EXPECT_DOUBLE_EQ(prices[static_cast<std::size_t>(n - 1)], price.Of(n, 7));
 }
 
 // The rule's point: taking the candidates that are worth the price, round after round, comes to the
