@@ -45,9 +45,9 @@ class PassProbe {
 /// Measures means of a few passes at every point, never falling with more rows and never much
 /// longer than passes over parts of them; `rows` and `contexts` ascending; contexts beyond the
 /// model's are left out. Stops at about `budget_ns`: the largest contexts are then left out, then
-/// row counts that are no powers of two, then the largest; never the first of either. What is left
-/// is measured again while there is time, up to `sweeps` times, and drifts of the machine's speed
-/// are taken out.
+/// row counts that are no powers of two (first those that lie between two of nearly the same time),
+/// then the largest; never the first of either. What is left is measured again while there is time,
+/// up to `sweeps` times, and drifts of the machine's speed are taken out.
 PassTimes MeasurePassTimes(LlamaModel& model, std::span<const int> rows,
                            std::span<const int> contexts, std::int64_t budget_ns, int sweeps = 1);
 
