@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstddef>
 
+#include "base/check.h"
+
 namespace foretoken {
 namespace {
 
@@ -75,6 +77,18 @@ Result<TimeTable> TimeTable::Make(std::span<const int> rows, std::span<const int
   for (const int point : contexts) table.contexts_.push_back(point);
   std::ranges::copy(us, table.us_.begin());
   return table;
+}
+
+TimeTable TimeTable::Scaled(std::span<const double> by_rows) const {
+  FT_CHECK(by_rows.size() == rows_.size(), "{} factors for {} row counts", by_rows.size(),
+           rows_.size());
+  TimeTable scaled = *this;
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    for (std::size_t j = 0; j < contexts_.size(); ++j) {
+      scaled.us_[i * contexts_.size() + j] *= by_rows[i];
+    }
+  }
+  return scaled;
 }
 
 TimeTable TimeTable::Line(double base_us, double per_row_us) {

@@ -31,6 +31,8 @@ class TimeTable {
 
   /// Microseconds; means of rows and contexts need not be whole.
   double us(double rows, double context) const;
+  /// The same with every row count's times multiplied by its factor.
+  TimeTable Scaled(std::span<const double> by_rows) const;
 
   const StaticVector<int, kMaxRowPoints>& rows() const { return rows_; }
   const StaticVector<int, kMaxContextPoints>& contexts() const { return contexts_; }
@@ -76,6 +78,9 @@ struct CostModel {
   /// Each further sequence of a pass, beyond its rows, per token of its context: its keys and
   /// values are read too.
   double sequence_token_us = 0;
+  /// The target's passes while the draft's device works too, by row count; empty where only
+  /// target_contention is known.
+  TimeTable target_beside_draft;
   /// How much slower a pass is while the other device works too (they share bandwidth); >= 1.
   double target_contention = 1;
   double draft_contention = 1;

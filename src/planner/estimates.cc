@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <span>
 
 #include "base/check.h"
 
@@ -60,47 +59,51 @@ HitCurve HitEstimate::Curve(double optimism) const {
 }
 
 // By ratio. Without divisions: this is asked several times a round, which may take 50 us.
-std::size_t TimeEstimate::Nearest(double rows) const {
-  const auto& points = measured_.rows();
-  FT_CHECK(!points.empty());
+std::size_t RowRatios::Nearest(double rows) const {
+  FT_CHECK(!rows_.empty());
   std::size_t nearest = 0;
-  while (nearest + 1 < points.size() &&
-         rows * rows > static_cast<double>(points[nearest]) * points[nearest + 1]) {
+  while (nearest + 1 < rows_.size() &&
+         rows * rows > static_cast<double>(rows_[nearest]) * rows_[nearest + 1]) {
     ++nearest;
   }
   return nearest;
 }
 
-void TimeEstimate::Add(double rows, double context, double us) {
-  const std::size_t nearest = Nearest(rows);
-  const double expected = measured_.us(rows, context);
-  if (expected > 0) ratios_.Add(nearest, std::min(us / expected, kOutlier));
+void RowRatios::Add(double rows, double ratio) {
+  ratios_.Add(Nearest(rows), ratio);
+  mean_.Add(ratio);
 }
 
-void TimeEstimate::Fade(double keep) { ratios_.Fade(keep); }
+void RowRatios::Fade(double keep) {
+  ratios_.Fade(keep);
+  mean_.Fade(keep);
+}
 
-double TimeEstimate::Correction(std::size_t point) const {
-  return ratios_[point].MeanWith(ratios_.Total().MeanWith(1, kRatioPrior), kRatioPrior);
+double RowRatios::AtPoint(std::size_t point) const {
+  return ratios_[point].MeanWith(mean_.value(), kRatioPrior);
+}
+
+StaticVector<double, RowRatios::kMaxPoints> RowRatios::All(double optimism) const {
+  StaticVector<double, kMaxPoints> all;
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    const double doubt = std::sqrt(kRatioPrior / (kRatioPrior + ratios_[i].weight));
+    all.push_back(AtPoint(i) - optimism * doubt);
+  }
+  return all;
+}
+
+TimeEstimate::TimeEstimate(const TimeTable& measured)
+    : measured_(measured), ratios_(measured.rows(), 1, kRatioPrior) {}
+
+void TimeEstimate::Add(double rows, double context, double us) {
+  const double expected = measured_.us(rows, context);
+  if (expected > 0) ratios_.Add(rows, std::min(us / expected, kOutlier));
 }
 
 double TimeEstimate::us(double rows, double context) const {
-  return Correction(Nearest(rows)) * measured_.us(rows, context);
+  return ratios_.At(rows) * measured_.us(rows, context);
 }
 
-TimeTable TimeEstimate::Table() const {
-  const auto& rows = measured_.rows();
-  const auto& contexts = measured_.contexts();
-  std::array<double, TimeTable::kMaxRowPoints * TimeTable::kMaxContextPoints> us{};
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const double own = Correction(i);
-    for (std::size_t j = 0; j < contexts.size(); ++j) {
-      us[i * contexts.size() + j] = own * measured_.us(rows[i], contexts[j]);
-    }
-  }
-  const auto table =
-      TimeTable::Make(rows, contexts, std::span(us).first(rows.size() * contexts.size()));
-  FT_CHECK(table.ok(), "{}", table.ok() ? "" : table.error().message);
-  return *table;
-}
+TimeTable TimeEstimate::Table() const { return measured_.Scaled(ratios_.All()); }
 
 }  // namespace foretoken

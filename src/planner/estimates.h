@@ -115,26 +115,49 @@ class HitEstimate {
   FadingSum misses_;  // Weighed by how many the prior expected.
 };
 
+/// By how much passes take longer than expected, by the row counts of a table: a count that was
+/// rarely seen leans on the mean of all, and that on a prior.
+class RowRatios {
+ public:
+  static constexpr int kMaxPoints = TimeTable::kMaxRowPoints;
+
+  /// `prior` counts as `prior_weight` samples; `rows` as those of a TimeTable.
+  RowRatios(const StaticVector<int, kMaxPoints>& rows, double prior, double prior_weight)
+      : rows_(rows), mean_(prior, prior_weight) {}
+
+  void Add(double rows, double ratio);
+  void Fade(double keep);
+  double At(double rows) const { return AtPoint(Nearest(rows)); }
+  /// Of every row count. `optimism` is taken off those that were not seen, less off others.
+  StaticVector<double, kMaxPoints> All(double optimism = 0) const;
+  /// Of all row counts.
+  const FadingMean& mean() const { return mean_; }
+
+ private:
+  std::size_t Nearest(double rows) const;
+  double AtPoint(std::size_t point) const;
+
+  StaticVector<int, kMaxPoints> rows_;
+  FadingSums<kMaxPoints> ratios_;
+  FadingMean mean_;
+};
+
 /// Times of a model's passes: a measured table, corrected as passes are seen.
 class TimeEstimate {
  public:
-  explicit TimeEstimate(const TimeTable& measured) : measured_(measured) {}
+  explicit TimeEstimate(const TimeTable& measured);
 
   /// A pass over `rows` rows took `us`. One that took more than thrice as long as expected was
   /// held up by something else and counts as thrice.
   void Add(double rows, double context, double us);
-  void Fade(double keep);
-  double samples() const { return ratios_.Total().weight; }
+  void Fade(double keep) { ratios_.Fade(keep); }
   /// The time expected of a pass.
   double us(double rows, double context) const;
   TimeTable Table() const;
 
  private:
-  std::size_t Nearest(double rows) const;  // The measured row count.
-  double Correction(std::size_t point) const;
-
   TimeTable measured_;
-  FadingSums<TimeTable::kMaxRowPoints> ratios_;  // Of seen to expected times.
+  RowRatios ratios_;  // Of seen to expected times.
 };
 
 }  // namespace foretoken

@@ -57,12 +57,13 @@ constexpr double kContentionWeight = 8;
 // A pass this many times as long beside the draft as is believed was held up by something else. (A
 // trial's few passes with a hiccup of 60 ms among them made it 1.12 for the rest of the run.)
 constexpr double kContentionOutlier = 1.3;
+constexpr double kLeastContention = 0.8;  // Where the table was measured in a slow moment.
 constexpr int kIdlePasses = 8;
 // Theorem 12 needs r > 0; where a fit has none, all candidates are as good as each other.
 constexpr double kLeastExponent = 0.01;
 
-FadingMean FirstContention(const CostModel& prior) {
-  return {std::max(kContention, prior.target_contention), kContentionWeight};
+RowRatios FirstContention(const CostModel& prior) {
+  return {prior.target.rows(), std::max(kContention, prior.target_contention), kContentionWeight};
 }
 
 double Tilt(const SequenceEstimate& sequence, double mean) {
@@ -160,7 +161,7 @@ double OnlinePlanner::PassUs(int rows, int sequences, double context) const {
 // about its mode: the estimated times follow it, for all modes. (When that counted too, every
 // slower second of the machine made the mode of that second look slow for long.)
 double OnlinePlanner::UsualRoundUs(const PassObservation& pass) const {
-  const double busy = pass.draft_busy ? contention_.value() : 1;
+  const double busy = pass.draft_busy ? contention_.At(pass.rows) : 1;
   const double expected = busy * PassUs(pass.rows, pass.sequences, pass.context);
   const double drafting = pass.mode == Mode::kSd
                               ? pass.lookahead * draft_on_target_.us(pass.sequences, pass.context)
@@ -208,7 +209,8 @@ void OnlinePlanner::ObservePass(const PassObservation& pass) {
   if (pass.draft_busy) {
     contention_.Fade(kKeepPass);
     const double seen = pass_us / target_.us(pass.rows, pass.context);
-    contention_.Add(std::clamp(seen, 0.9, kContentionOutlier * contention_.value()));
+    const double most = kContentionOutlier * contention_.At(pass.rows);
+    contention_.Add(pass.rows, std::clamp(seen, kLeastContention, most));
   } else {
     contention_.Fade(kKeepUnobserved);
     target_.Add(pass.rows, pass.context, pass_us);
@@ -290,7 +292,8 @@ CostModel OnlinePlanner::Model(const SequenceEstimate& sequence) const {
   model.target = target_.Table();
   if (!prior_.draft_on_target.rows().empty()) model.draft_on_target = draft_on_target_.Table();
   if (!prior_.draft.rows().empty()) model.draft = draft_alone_.Table();
-  model.target_contention = std::max(1.0, contention_.value());
+  model.target_contention = std::max(1.0, contention_.mean().value());
+  model.target_beside_draft = model.target.Scaled(contention_.All());
   model.host_us = host_us_.value();
   model.host_row_us = 0;
   model.draft_model = Describe(draft_, Tilt(sequence, draft_.acceptance.mean()));
@@ -389,21 +392,6 @@ std::optional<SpeculationPlan>& OnlinePlanner::LastPlan(const Workload& load) {
 
 bool OnlinePlanner::Follows() const { return now_us_ == level_us_ || now_us_ == looked_around_us_; }
 
-// Of the sequences of a round the first looks at the neighbours of its plan; for the others there
-// is only the question whether what it chose is better for them too. (A look around each took 2.4
-// ms at a batch of 4.) Where the batch has just grown or shrunk, the question is whether what was
-// chosen for its size the last time is better.
-RankedPlan OnlinePlanner::LookAround(const CostModel& model, const SpeculationPlan& current,
-                                     const Prediction& now, const Workload& load) {
-  const std::optional<SpeculationPlan>& last = LastPlan(load);
-  if (!Follows() || !last.has_value()) {
-    looked_around_us_ = now_us_;
-    return ImprovePlan(model, settings_.limits, load, current);
-  }
-  if (*last == current) return {current, now};
-  return {*last, Predict(model, *last, load)};
-}
-
 SpeculationPlan OnlinePlanner::Replan(const SpeculationPlan& current, const Workload& load,
                                       SequenceEstimate* sequence) {
   const SpeculationPlan& wanted = sequence->wanted;
@@ -427,8 +415,9 @@ SpeculationPlan OnlinePlanner::Replan(const SpeculationPlan& current, const Work
   const RankedPlan usual =
       tries ? RankedPlan{*last, Predict(model, *last, load)} : RankedPlan{current, now};
   const double gain = best.plan.mode != usual.plan.mode ? kModeGain : kPlanGain;
+  const bool explores = chooses && explored_us_ == now_us_;
   const bool joins = chooses && !leads && TriedByAll();
-  const bool change = must_stop || given || joins ||
+  const bool change = must_stop || given || joins || explores ||
                       best.prediction.tokens_per_second > gain * usual.prediction.tokens_per_second;
   RankedPlan next = change ? best : usual;
   std::optional<SpeculationPlan> trial;

@@ -75,7 +75,7 @@ struct PlannerReport {
 /// better still if acceptance, hits and speed were as good as what was seen leaves possible, and
 /// where that is still so after some rounds, all sequences do for a while. What is not observed
 /// fades, so a mode that lost is tried again after some thousand rounds, and dropped within some
-/// ten.
+/// ten. Lookaheads whose rows were not seen beside the draft are tried likewise.
 /// Nor can it cost much: what speculation has lost against plain decoding is kept as a debt that
 /// only time and success pay off, and beyond a limit of it everything decodes plainly, until there
 /// is room for another attempt. A little of what it has gained is kept as well, against bad luck.
@@ -135,8 +135,6 @@ class OnlinePlanner {
                     const Workload& load) const;
   std::optional<SpeculationPlan>& LastPlan(const Workload& load);
   bool Follows() const;
-  RankedPlan LookAround(const CostModel& model, const SpeculationPlan& current,
-                        const Prediction& now, const Workload& load);
   void Reshape(const CostModel& model, const SpeculationPlan& wanted, SpeculationPlan* plan) const;
   static ProposerModel Describe(const Source& source, double tilt);
   // A pass without contention, as is believed.
@@ -146,8 +144,10 @@ class OnlinePlanner {
   void KeepAccounts(const PassObservation& pass, double round_us);
   bool MustDecodePlainly(const SpeculationPlan& wanted) const;
   static RankedPlan Plainly(const CostModel& model, const Workload& load);
-  // Trials (online_planner_trials.cc). What would be if what is not known well were as good as it
-  // may be.
+  // Looks and trials (online_planner_trials.cc).
+  RankedPlan LookAround(const CostModel& model, const SpeculationPlan& current,
+                        const Prediction& now, const Workload& load);
+  // What would be if what is not known well were as good as it may be.
   CostModel Hoped(const CostModel& model) const;
   // What a sequence that leads the others should try in place of `next`, the best as far as is
   // known. What may be faster than plain decoding is tried by one sequence, which costs little;
@@ -155,14 +155,16 @@ class OnlinePlanner {
   std::optional<SpeculationPlan> WorthTrying(const CostModel& model, const SpeculationPlan& current,
                                              const RankedPlan& next, const Workload& load);
   bool TriedByAll() const;
+  std::optional<SpeculationPlan> WorthExploring(const CostModel& model, const SpeculationPlan& best,
+                                                const Workload& load) const;
 
   PlannerSettings settings_;
   CostModel prior_;
   TimeEstimate target_;
   TimeEstimate draft_alone_;  // On its own device.
   TimeEstimate draft_on_target_;
-  FadingMean contention_;
-  int idle_passes_ = 0;  // Seen while no draft was busy.
+  RowRatios contention_;  // How much longer passes take beside the draft.
+  int idle_passes_ = 0;   // Seen while no draft was busy.
   FadingMean host_us_;
   Source draft_;
   Source ngram_;
@@ -175,6 +177,7 @@ class OnlinePlanner {
   double next_look_us_ = 0;
   // When: the first sequence of a round looked around; a look was due; the batch came to its level.
   double looked_around_us_ = -1;
+  double explored_us_ = -1;  // The same, where it takes rows to see how long they take.
   double looked_us_ = -1;
   double level_us_ = -1;
   int level_ = -1;

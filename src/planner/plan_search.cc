@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 
 #include "base/check.h"
 #include "planner/fanout_solver.h"
@@ -151,6 +152,11 @@ RankedPlan ImprovePlan(const CostModel& model, const PlanLimits& limits, const W
   near.min_lookahead = std::max(K - 1, limits.min_lookahead);
   near.max_lookahead = std::min(K + 1, limits.max_lookahead);
   ForEachPlan(model, near, best);  // One step in K, with every mode.
+  // Half and twice the rows: where kernels work on blocks of rows, the next good K is not the next.
+  for (const int other : {(K - 1) / 2, 2 * K + 1}) {
+    const bool beyond = other < limits.min_lookahead || other > limits.max_lookahead;
+    if (!beyond && std::abs(other - K) > 1) ForEachPlanAt(model, near, current.mode, other, best);
+  }
   if (current.mode != Mode::kSsd) return best.OrAr();
   near.modes = {};
   near.modes.push_back(Mode::kSsd);

@@ -41,10 +41,10 @@ SpeculationPlan PlanSsd(const CostModel& model, int lookahead, int budget, Fallb
 /// Takes 5 to 20 ms, allocates nothing. Needs model.target.
 RankedPlan BestPlan(const CostModel& model, const PlanLimits& limits, const Workload& load);
 
-/// The fastest of `current`, the plans next to it (one step in K, B or fallback) and the other
-/// modes at about its K; from AR, which has no neighbours, of a few of each mode. Some tenths of a
-/// millisecond, for re-planning while decoding. Repeated, it climbs to where no step helps.
-/// Allocates nothing.
+/// The fastest of `current`, the plans next to it (one step in K, B or fallback; half or twice the
+/// rows) and the other modes at about its K; from AR, which has no neighbours, of a few of each
+/// mode. Some tenths of a millisecond, for re-planning while decoding. Repeated, it climbs to where
+/// no step helps. Allocates nothing.
 RankedPlan ImprovePlan(const CostModel& model, const PlanLimits& limits, const Workload& load,
                        const SpeculationPlan& current);
 

@@ -110,6 +110,24 @@ TEST(ImprovePlan, ClimbsCloseToTheBest) {
   }
 }
 
+// Kernels work on blocks of 16 rows, so that K = 4 to 6 at a batch of 4 is worse than K = 3, and 7
+// better.
+TEST(ImprovePlan, StepsOverBlocksOfRows) {
+  CostModel model = GoodMachine(0.98);
+  const std::array rows = {1, 16, 17, 32, 33, 64};
+  const std::array contexts = {64};
+  const std::array<double, 6> us = {10'000, 10'000, 16'500, 17'000, 27'000, 40'000};
+  model.target = *TimeTable::Make(rows, contexts, us);
+  const Workload load{.batch = 4};
+  PlanLimits limits;
+  limits.fallbacks = {};
+  limits.fallbacks.push_back(Fallback::kNone);
+  RankedPlan plan{.plan = PlanSsd(model, 3, 12, Fallback::kNone), .prediction = {}};
+  for (int step = 0; step < 20; ++step) plan = ImprovePlan(model, limits, load, plan.plan);
+  EXPECT_EQ(plan.plan.mode, Mode::kSsd);
+  EXPECT_EQ(plan.plan.lookahead, 7);
+}
+
 TEST(PlanLimits, AreKept) {
   PlanLimits limits;
   limits.modes = {};

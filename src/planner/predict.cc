@@ -36,6 +36,14 @@ Prediction Finish(Prediction prediction, const Workload& load) {
   return prediction;
 }
 
+// The same while the draft works too.
+double PassBesideDraftUs(const CostModel& model, const Workload& load, double rows) {
+  const double us = PassUs(model, load, rows);
+  if (model.target_beside_draft.rows().empty()) return model.target_contention * us;
+  return us + model.target_beside_draft.us(rows, load.context) -
+         model.target.us(rows, load.context);
+}
+
 Prediction PredictAr(const CostModel& model, const Workload& load) {
   return Finish({.round_us = PassUs(model, load, load.batch)}, load);
 }
@@ -134,8 +142,7 @@ class SsdWalk {
     const NodeLaw nodes = OutcomeNodes(proposer.acceptance, length);
     state.tokens = ExpectedTokens(nodes);
     state.rows = 1 + (fallback ? ProposalRows(proposer, length) : length);
-    state.pass_us = model_.target_contention *
-                    PassUs(model_, load_, state.rows + (load_.batch - 1) * other_rows);
+    state.pass_us = PassBesideDraftUs(model_, load_, state.rows + (load_.batch - 1) * other_rows);
     // A draft's own chain is ranked up to its last token; anybody else's is new to the draft.
     const bool own = cached || &proposer == &model_.draft_model;
     const CacheRace race{.model = &model_,
