@@ -64,7 +64,7 @@ void Engine::Impl::RetrieveOnMiss(Sequence* sequence) {
     // costs another tile: in the mean over rounds it is not. (At K = 1 and a batch of 8, where 16
     // rows fit and a 17th costs as much as three and a half, SSD was 4 % slower with retrieval than
     // without, now 1 to 2 %. Sparing it where what came of it was worth less than asking lost the
-    // 2 % that it gains at K = 2.)
+    // 2 % that it then gained at K = 2.)
     FillPrices(*row_price_, OtherRows(*sequence), &miss_prices_);
     context.row_prices = miss_prices_;
   }

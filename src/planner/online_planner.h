@@ -155,6 +155,7 @@ class OnlinePlanner {
   std::optional<SpeculationPlan> WorthTrying(const CostModel& model, const SpeculationPlan& current,
                                              const RankedPlan& next, const Workload& load);
   bool TriedByAll() const;
+  // Beside `best`, of SSD, which all sequences use.
   std::optional<SpeculationPlan> WorthExploring(const CostModel& model, const SpeculationPlan& best,
                                                 const Workload& load) const;
 
@@ -177,9 +178,9 @@ class OnlinePlanner {
   double next_look_us_ = 0;
   // When: the first sequence of a round looked around; a look was due; the batch came to its level.
   double looked_around_us_ = -1;
-  double explored_us_ = -1;  // The same, where it takes rows to see how long they take.
   double looked_us_ = -1;
   double level_us_ = -1;
+  double explored_us_ = -1;  // Or chose rows to see how long they take.
   int level_ = -1;
   int rounds_since_trial_ = 0;            // Since one began; rounds that count.
   std::optional<SpeculationPlan> tried_;  // By a sequence, then by all.

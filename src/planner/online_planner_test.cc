@@ -181,13 +181,14 @@ TEST(OnlinePlanner, OneHiccupIsNoContention) {
   EXPECT_LT(planner.Model({}).target_contention, 1.07);
 }
 
+TimeTable Passes(const std::array<int, 4>& rows, const std::array<double, 4>& us) {
+  return *TimeTable::Make(rows, std::array{64}, us);
+}
+
 // The table was measured in a noisy moment: sixteen rows cost less beside four than it says.
 TEST(OnlinePlanner, LearnsRowsBesideTheDraft) {
   CostModel prior;
-  const std::array rows = {1, 4, 8, 16};
-  const std::array contexts = {64};
-  const std::array<double, 4> us = {1000, 1200, 2000, 4000};
-  prior.target = *TimeTable::Make(rows, contexts, us);
+  prior.target = Passes({1, 4, 8, 16}, {1000, 1200, 2000, 4000});
   prior.draft = prior.draft_on_target = TimeTable::Line(100, 2);
   OnlinePlanner planner(prior, Settings());
   for (int i = 0; i < 20; ++i) planner.ObservePass({.pass_us = 1000, .mode = Mode::kAr});
@@ -211,10 +212,7 @@ TEST(OnlinePlanner, LearnsRowsBesideTheDraft) {
 // rows can tell.
 TEST(OnlinePlanner, TriesRowsThatMayCostLessThanTheTableSays) {
   CostModel prior;
-  const std::array rows = {1, 4, 5, 8};
-  const std::array contexts = {64};
-  const std::array<double, 4> us = {1000, 1000, 1700, 2030};
-  prior.target = *TimeTable::Make(rows, contexts, us);
+  prior.target = Passes({1, 4, 5, 8}, {1000, 1000, 1700, 2030});
   prior.draft = TimeTable::Line(10, 0.1);
   PlannerSettings settings;
   settings.limits.modes = {};

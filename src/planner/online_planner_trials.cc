@@ -32,8 +32,9 @@ RankedPlan OnlinePlanner::LookAround(const CostModel& model, const SpeculationPl
   if (!Follows() || !last.has_value()) {
     looked_around_us_ = now_us_;
     const RankedPlan best = ImprovePlan(model, settings_.limits, load, current);
-    const bool all_draft = last.has_value() && last->mode == Mode::kSsd;
-    if (!all_draft || current.mode != Mode::kSsd) return best;
+    const bool all_ssd = last.has_value() && last->mode == Mode::kSsd &&
+                         current.mode == Mode::kSsd && best.plan.mode == Mode::kSsd;
+    if (!all_ssd) return best;
     const auto unknown = WorthExploring(model, best.plan, load);
     if (!unknown.has_value()) return best;
     explored_us_ = now_us_;
@@ -105,7 +106,6 @@ std::optional<SpeculationPlan> OnlinePlanner::WorthTrying(const CostModel& model
 std::optional<SpeculationPlan> OnlinePlanner::WorthExploring(const CostModel& model,
                                                              const SpeculationPlan& best,
                                                              const Workload& load) const {
-  if (best.mode != Mode::kSsd) return std::nullopt;
   CostModel hoped = model;
   hoped.target_beside_draft = model.target.Scaled(contention_.All(kRowsDoubt));
   PlanLimits limits = settings_.limits;

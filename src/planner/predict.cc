@@ -25,9 +25,13 @@ double ProposalRows(const ProposerModel& proposer, int lookahead) {
 }
 
 // Everything of a round but proposing, with `rows` rows in all.
-double PassUs(const CostModel& model, const Workload& load, double rows) {
-  return model.target.us(rows, load.context) + model.FurtherSequencesUs(load.batch, load.context) +
+double PassUs(const CostModel& model, const TimeTable& passes, const Workload& load, double rows) {
+  return passes.us(rows, load.context) + model.FurtherSequencesUs(load.batch, load.context) +
          model.host_us + model.host_row_us * rows;
+}
+
+double PassUs(const CostModel& model, const Workload& load, double rows) {
+  return PassUs(model, model.target, load, rows);
 }
 
 Prediction Finish(Prediction prediction, const Workload& load) {
@@ -38,10 +42,9 @@ Prediction Finish(Prediction prediction, const Workload& load) {
 
 // The same while the draft works too.
 double PassBesideDraftUs(const CostModel& model, const Workload& load, double rows) {
-  const double us = PassUs(model, load, rows);
-  if (model.target_beside_draft.rows().empty()) return model.target_contention * us;
-  return us + model.target_beside_draft.us(rows, load.context) -
-         model.target.us(rows, load.context);
+  const TimeTable& beside = model.target_beside_draft;
+  return beside.rows().empty() ? model.target_contention * PassUs(model, load, rows)
+                               : PassUs(model, beside, load, rows);
 }
 
 Prediction PredictAr(const CostModel& model, const Workload& load) {

@@ -30,24 +30,15 @@ void RowPrice::Observe(int sequences, int rows, double tokens, double pass_us, d
   expected_us_ += pass_us_.us(rows, 0);
 }
 
-double RowPrice::Price(double row_us) const {
+void RowPrice::Fill(double other_rows, std::span<double> prices) const {
   const bool seen = rounds_ > 0;
   const double tokens_per_us = seen ? tokens_ / expected_us_ : 1 / pass_us_.us(1, 0);
   const double share = seen ? in_pass_us_ / all_us_ : 1;
-  return std::max(row_us * share * tokens_per_us, kLeastPrice);
-}
-
-double RowPrice::Of(int n, double other_rows) const {
-  const double before = other_rows + n;
-  return Price(pass_us_.us(before + 1, 0) - pass_us_.us(before, 0));
-}
-
-void RowPrice::Fill(double other_rows, std::span<double> prices) const {
   double rows = other_rows + 1;
   double before_us = pass_us_.us(rows, 0);
   for (double& price : prices) {
     const double with_us = pass_us_.us(++rows, 0);
-    price = Price(with_us - before_us);
+    price = std::max((with_us - before_us) * share * tokens_per_us, kLeastPrice);
     before_us = with_us;
   }
 }

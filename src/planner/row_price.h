@@ -21,20 +21,15 @@ class RowPrice {
   /// all sequences emitted, the pass's time and the whole round's.
   void Observe(int sequences, int rows, double tokens, double pass_us, double round_us);
 
-  /// Of a sequence's `n`-th proposal token, n >= 1. Kernels work on tiles of rows, so prices come
-  /// in steps and may exceed 1. As at a batch of one before anything was observed.
-  double Of(int n) const { return Of(n, other_rows()); }
-  /// The same where the other sequences' rows are known, not as many as of late.
-  double Of(int n, double other_rows) const;
-  /// Of the first, second ... proposal token where the other sequences have so many rows.
+  /// Of a sequence's first, second ... proposal token where the other sequences have so many rows.
+  /// Kernels work on tiles of rows, so prices come in steps and may exceed 1. As at a batch of one
+  /// before anything was observed.
   void Fill(double other_rows, std::span<double> prices) const;
 
   /// Rows of the other sequences as of late, as a sequence sees it.
   double other_rows() const { return rounds_ > 0 ? other_rows_ / rounds_ : 0; }
 
  private:
-  double Price(double row_us) const;
-
   TimeEstimate times_;
   TimeTable pass_us_;  // As `times_` had it some rounds ago.
   int observed_ = 0;
