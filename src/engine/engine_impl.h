@@ -88,8 +88,9 @@ class Engine::Impl {
   // round_planning.cc: mode auto.
   void MakeFirstPlan(Sequence* sequence);
   void TakePlan(Sequence* sequence, const SpeculationPlan& plan);
-  void TeachPlanner();
-  bool IsAlike();  // A round that the planner need not see.
+  void ConsultPlanner();
+  bool IsOneOfManyAlike() const;  // Of rounds of which the planner need not see all.
+  void TeachPlanner(int rounds);  // That this one stands for.
   void Replan();
   Workload LoadNow() const;
 

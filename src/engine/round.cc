@@ -46,10 +46,7 @@ bool Engine::Impl::Step() {
     EmitTokens(sequence, logits);
   }
   TeachRetrieval();
-  if (planner_ != nullptr) {
-    TeachPlanner();
-    Replan();
-  }
+  if (planner_ != nullptr) ConsultPlanner();
   for (Sequence* sequence : pass_) {
     sequence->in_pass = false;
     if (sequence->finish.has_value()) Retire(sequence);

@@ -57,7 +57,7 @@ constexpr double kContentionWeight = 8;
 // A pass this many times as long beside the draft as is believed was held up by something else. (A
 // trial's few passes with a hiccup of 60 ms among them made it 1.12 for the rest of the run.)
 constexpr double kContentionOutlier = 1.3;
-constexpr double kLeastContention = 0.8;  // Where the table was measured in a slow moment.
+constexpr double kLeastContention = 0.8;
 constexpr int kIdlePasses = 8;
 // Theorem 12 needs r > 0; where a fit has none, all candidates are as good as each other.
 constexpr double kLeastExponent = 0.01;
@@ -82,6 +82,10 @@ double ThreadUs() {
 // Batches of 1, 2, 3 to 4, 5 to 8 ... sequences, 129 and more.
 int LevelOf(const Workload& load) {
   return std::min(static_cast<int>(std::bit_width(static_cast<unsigned>(load.batch - 1))), 8);
+}
+
+Workload LoadOf(const PassObservation& pass) {
+  return {.batch = pass.sequences, .context = pass.context};
 }
 
 // Whether the draft has read the contexts, as far as the proposals tell: of most sequences, or of
@@ -153,8 +157,18 @@ void OnlinePlanner::Progress::Fade(double keep) {
   predicted_tokens *= keep;
 }
 
-double OnlinePlanner::PassUs(int rows, int sequences, double context) const {
-  return target_.us(rows, context) + prior_.FurtherSequencesUs(sequences, context);
+double OnlinePlanner::PassUs(double rows, const Workload& load) const {
+  return target_.us(rows, load.context) + prior_.FurtherSequencesUs(load.batch, load.context);
+}
+
+double OnlinePlanner::DraftingUs(const PassObservation& pass, const Workload& load) const {
+  if (pass.mode != Mode::kSd) return 0;
+  return pass.lookahead * draft_on_target_.us(load.batch, load.context);
+}
+
+double OnlinePlanner::UsPerSequence(const PassObservation& pass, const Workload& load) const {
+  const double rows = static_cast<double>(pass.rows) / pass.sequences * load.batch;
+  return (PassUs(rows, load) + DraftingUs(pass, load) + host_us_.value()) / load.batch;
 }
 
 // The round's time if the pass took what is expected of it. How much longer it did says nothing
@@ -162,16 +176,14 @@ double OnlinePlanner::PassUs(int rows, int sequences, double context) const {
 // slower second of the machine made the mode of that second look slow for long.)
 double OnlinePlanner::UsualRoundUs(const PassObservation& pass) const {
   const double busy = pass.draft_busy ? contention_.At(pass.rows) : 1;
-  const double expected = busy * PassUs(pass.rows, pass.sequences, pass.context);
-  const double drafting = pass.mode == Mode::kSd
-                              ? pass.lookahead * draft_on_target_.us(pass.sequences, pass.context)
-                              : 0;
+  const double expected = busy * PassUs(pass.rows, LoadOf(pass));
+  const double drafting = DraftingUs(pass, LoadOf(pass));
   return expected + std::min(pass.wait_us, kOutlier * std::max(expected, drafting)) +
          std::min(pass.host_us, kOutlier * host_us_.value() + expected);
 }
 
 double OnlinePlanner::PlainUsPerToken(const PassObservation& pass) const {
-  return (PassUs(pass.sequences, pass.sequences, pass.context) + host_us_.value()) / pass.sequences;
+  return (PassUs(pass.sequences, LoadOf(pass)) + host_us_.value()) / pass.sequences;
 }
 
 void OnlinePlanner::KeepAccounts(const PassObservation& pass, double round_us) {
@@ -194,6 +206,20 @@ RankedPlan OnlinePlanner::Plainly(const CostModel& model, const Workload& load) 
   return {SpeculationPlan{}, Predict(model, {}, load)};
 }
 
+void OnlinePlanner::ObserveContention(const PassObservation& pass, double pass_us) {
+  contention_.Fade(kKeepPass);
+  double seen = pass_us / target_.us(pass.rows, pass.context);
+  const double usual = contention_.At(pass.rows);
+  // Nothing is faster beside the draft than alone: what is believed of passes alone is out of date.
+  // (A machine that became 15 % faster while the draft worked seemed so only beside it, and SSD
+  // that proposed next to nothing was kept for thousands of rounds.)
+  if (usual < 1) {
+    target_.Add(pass.rows, pass.context, pass_us);
+    seen = std::max(seen, 1.0);
+  }
+  contention_.Add(pass.rows, std::clamp(seen, kLeastContention, kContentionOutlier * usual));
+}
+
 void OnlinePlanner::ObservePass(const PassObservation& pass) {
   now_us_ += pass.rounds * (pass.pass_us + pass.wait_us + pass.host_us);
   for (Source* source : {&draft_, &ngram_, &retrieval_, &random_}) source->Fade(kKeepUnobserved);
@@ -207,10 +233,7 @@ void OnlinePlanner::ObservePass(const PassObservation& pass) {
       pass.pass_us - prior_.FurtherSequencesUs(pass.sequences, pass.context), pass.pass_us / 4);
   target_.Fade(kKeepPass);
   if (pass.draft_busy) {
-    contention_.Fade(kKeepPass);
-    const double seen = pass_us / target_.us(pass.rows, pass.context);
-    const double most = kContentionOutlier * contention_.At(pass.rows);
-    contention_.Add(pass.rows, std::clamp(seen, kLeastContention, most));
+    ObserveContention(pass, pass_us);
   } else {
     contention_.Fade(kKeepUnobserved);
     target_.Add(pass.rows, pass.context, pass_us);
@@ -224,20 +247,17 @@ void OnlinePlanner::ObservePass(const PassObservation& pass) {
     draft_on_target_.Fade(kKeepPass);
     draft_on_target_.Add(pass.sequences, pass.context, pass.wait_us / pass.lookahead);
   }
-  if (pass.mode != Mode::kAr && !settled) return;
+  if (pass.predicted == 0 || (pass.mode != Mode::kAr && !settled)) return;
   Progress& progress = progress_[static_cast<std::size_t>(*pass.mode)];
   for (Progress& any : progress_) any.Fade(&any == &progress ? kKeepPass : kKeepUnobserved);
-  ++progress.rounds;
+  progress.rounds += pass.rounds;
   progress.tokens += pass.tokens;
   progress.us += round_us;
-  // The context has grown since the prediction. (Not counted, that favoured modes that are looked
-  // at more often than plain decoding, by 8 to 20 % where attention is a large part of a pass.)
-  const auto round_us_at = [&](double context) {
-    return PassUs(pass.rows, pass.sequences, context) + host_us_.value();
-  };
-  const double grown =
-      pass.predicted_at > 0 ? round_us_at(pass.context) / round_us_at(pass.predicted_at) : 1;
-  progress.predicted_tokens += pass.predicted / grown * round_us / 1e6;
+  // The context has grown since the prediction, and sequences have come or gone. (Not counted, that
+  // favoured modes that are looked at more often than plain decoding, by 8 to 20 % where attention
+  // is a large part of a pass.)
+  const double faster = UsPerSequence(pass, pass.predicted_at) / UsPerSequence(pass, LoadOf(pass));
+  progress.predicted_tokens += pass.predicted * faster * round_us / 1e6;
 }
 
 void OnlinePlanner::ObserveDraft(double rows, double context, double us) {
@@ -365,7 +385,7 @@ SpeculationPlan OnlinePlanner::FirstPlan(const SpeculationPlan& wanted, const Wo
   } else {
     ranked = Climb(model, load);
   }
-  sequence->predicted_at = load.context;
+  sequence->predicted_at = load;
   sequence->predicted = ranked.prediction.tokens_per_second /
                         model.correction[static_cast<std::size_t>(ranked.plan.mode)];
   Reshape(model, wanted, &ranked.plan);
@@ -375,13 +395,14 @@ SpeculationPlan OnlinePlanner::FirstPlan(const SpeculationPlan& wanted, const Wo
 
 // A look that is due is one at every sequence of the round: they share passes, so that a mode pays
 // or not for all of them, and only rounds of one mode teach how fast it is.
-bool OnlinePlanner::TimeForAnotherLook(const SequenceEstimate& sequence, const Workload& load) {
+bool OnlinePlanner::TimeForAnotherLook(const SpeculationPlan& current,
+                                       const SequenceEstimate& sequence, const Workload& load) {
   if (const int level = LevelOf(load); level != level_) {
     level_ = level;
     level_us_ = now_us_;
   }
-  if (now_us_ >= next_look_us_ || now_us_ == level_us_) looked_us_ = now_us_;
-  if (now_us_ == looked_us_) return true;
+  if (now_us_ >= next_look_us_) looked_us_ = now_us_;
+  if (now_us_ == looked_us_ || (now_us_ == level_us_ && LastPlan(load) != current)) return true;
   const auto rounds = static_cast<unsigned>(sequence.rounds);
   return rounds >= 4 && rounds <= kFirstLooks && std::has_single_bit(rounds);
 }
@@ -397,7 +418,7 @@ SpeculationPlan OnlinePlanner::Replan(const SpeculationPlan& current, const Work
   const SpeculationPlan& wanted = sequence->wanted;
   const bool plainly = MustDecodePlainly(wanted);
   const bool must_stop = plainly && current.mode != Mode::kAr;
-  if (!must_stop && !TimeForAnotherLook(*sequence, load)) return current;
+  if (!must_stop && !TimeForAnotherLook(current, *sequence, load)) return current;
   const double start_us = ThreadUs();
   const CostModel model = Model(*sequence);
   // With mode and fallback given only the fan-outs follow what was learned: nothing to compare.
@@ -424,7 +445,7 @@ SpeculationPlan OnlinePlanner::Replan(const SpeculationPlan& current, const Work
   if (leads) trial = WorthTrying(model, current, next, load);
   if (trial.has_value()) next = {*trial, Predict(model, *trial, load)};
   SpeculationPlan plan = next.plan;
-  sequence->predicted_at = load.context;
+  sequence->predicted_at = load;
   sequence->predicted =
       next.prediction.tokens_per_second / model.correction[static_cast<std::size_t>(plan.mode)];
   if (plan.mode != current.mode) {
@@ -438,7 +459,7 @@ SpeculationPlan OnlinePlanner::Replan(const SpeculationPlan& current, const Work
   ++replans_;
   const double took_us = ThreadUs() - start_us;
   replan_us_ += took_us;
-  if (now_us_ == looked_us_) {
+  if (now_us_ == looked_us_ || now_us_ == level_us_) {
     next_look_us_ = std::max(now_us_, next_look_us_) + took_us / kPlanningShare;
   }
   return plan;

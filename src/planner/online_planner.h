@@ -22,8 +22,8 @@ struct SequenceEstimate {
   double trials = 0;       ///< Of proposal tokens, faded.
   double accepted = 0;
   int rounds = 0;
-  double predicted = 0;     ///< Tokens/s of the batch by the last plan, before correction ...
-  double predicted_at = 0;  ///< ... at this mean context.
+  double predicted = 0;   ///< Tokens/s of the batch by the last plan, before correction ...
+  Workload predicted_at;  ///< ... of this batch.
 };
 
 /// A target pass in which nothing was prefilled, and the round around it.
@@ -38,10 +38,11 @@ struct PassObservation {
   int lookahead = 0;         ///< K, where `mode` is set.
   std::optional<Mode> mode;  ///< Of all sequences; none where they differ.
   bool draft_busy = false;   ///< Some sequence speculates on another device (SSD).
-  double predicted = 0;      ///< Mean of the sequences' SequenceEstimate::predicted ...
-  double predicted_at = 0;   ///< ... and of where that was; 0: at `context`.
-  bool chosen = false;       ///< The mode was this planner's choice.
-  int rounds = 1;            ///< Rounds that this one stands for: the others were alike.
+  /// Means of SequenceEstimate's over the sequences for which plans are made; 0: there are none.
+  double predicted = 0;
+  Workload predicted_at;
+  bool chosen = false;  ///< The mode was this planner's choice.
+  int rounds = 1;       ///< Rounds that this one stands for: the others were alike.
 };
 
 /// How a sequence's proposal fared.
@@ -128,7 +129,8 @@ class OnlinePlanner {
     double doubt() const;
   };
   Source* SourceOf(ProposalSource source);
-  bool TimeForAnotherLook(const SequenceEstimate& sequence, const Workload& load);
+  bool TimeForAnotherLook(const SpeculationPlan& current, const SequenceEstimate& sequence,
+                          const Workload& load);
   SpeculationPlan Start(const CostModel& model) const;
   RankedPlan Climb(const CostModel& model, const Workload& load) const;
   RankedPlan FillIn(const CostModel& model, const SpeculationPlan& wanted,
@@ -138,8 +140,14 @@ class OnlinePlanner {
   void Reshape(const CostModel& model, const SpeculationPlan& wanted, SpeculationPlan* plan) const;
   static ProposerModel Describe(const Source& source, double tilt);
   // A pass without contention, as is believed.
-  double PassUs(int rows, int sequences, double context) const;
+  double PassUs(double rows, const Workload& load) const;
+  // Of the draft for a round of mode sd.
+  double DraftingUs(const PassObservation& pass, const Workload& load) const;
+  // What a sequence of a batch would take for the observed round if the batch had been another.
+  double UsPerSequence(const PassObservation& pass, const Workload& load) const;
   double UsualRoundUs(const PassObservation& pass) const;
+  // `pass_us`: without what further sequences cost beyond their rows.
+  void ObserveContention(const PassObservation& pass, double pass_us);
   double PlainUsPerToken(const PassObservation& pass) const;
   void KeepAccounts(const PassObservation& pass, double round_us);
   bool MustDecodePlainly(const SpeculationPlan& wanted) const;
