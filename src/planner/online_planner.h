@@ -128,17 +128,9 @@ class OnlinePlanner {
     double correction() const;
     double doubt() const;
   };
+  static RowRatios FirstContention(const CostModel& prior);
+  // What rounds teach (online_planner_learning.cc).
   Source* SourceOf(ProposalSource source);
-  bool TimeForAnotherLook(const SpeculationPlan& current, const SequenceEstimate& sequence,
-                          const Workload& load);
-  SpeculationPlan Start(const CostModel& model) const;
-  RankedPlan Climb(const CostModel& model, const Workload& load) const;
-  RankedPlan FillIn(const CostModel& model, const SpeculationPlan& wanted,
-                    const Workload& load) const;
-  std::optional<SpeculationPlan>& LastPlan(const Workload& load);
-  bool Follows() const;
-  void Reshape(const CostModel& model, const SpeculationPlan& wanted, SpeculationPlan* plan) const;
-  static ProposerModel Describe(const Source& source, double tilt);
   // A pass without contention, as is believed.
   double PassUs(double rows, const Workload& load) const;
   // Of the draft for a round of mode sd.
@@ -150,6 +142,17 @@ class OnlinePlanner {
   void ObserveContention(const PassObservation& pass, double pass_us);
   double PlainUsPerToken(const PassObservation& pass) const;
   void KeepAccounts(const PassObservation& pass, double round_us);
+  // Plans.
+  bool TimeForAnotherLook(const SpeculationPlan& current, const SequenceEstimate& sequence,
+                          const Workload& load);
+  SpeculationPlan Start(const CostModel& model) const;
+  RankedPlan Climb(const CostModel& model, const Workload& load) const;
+  RankedPlan FillIn(const CostModel& model, const SpeculationPlan& wanted,
+                    const Workload& load) const;
+  std::optional<SpeculationPlan>& LastPlan(const Workload& load);
+  bool Follows() const;
+  void Reshape(const CostModel& model, const SpeculationPlan& wanted, SpeculationPlan* plan) const;
+  static ProposerModel Describe(const Source& source, double tilt);
   bool MustDecodePlainly(const SpeculationPlan& wanted) const;
   static RankedPlan Plainly(const CostModel& model, const Workload& load);
   // Looks and trials (online_planner_trials.cc).
