@@ -39,6 +39,9 @@ constexpr int kSettlingRounds = 2;
 constexpr double kContentionOutlier = 1.3;
 constexpr double kLeastContention = 0.8;
 constexpr int kIdlePasses = 8;
+// It is the machine's, and may have been seen in a slow spell of seconds. (Forgotten by rounds as
+// slowly as acceptance is, six passes of 70 ms kept SSD out for the rest of a run.)
+constexpr double kForgetContentionUs = 5e6;
 
 Workload LoadOf(const PassObservation& pass) {
   return {.batch = pass.sequences, .context = pass.context};
@@ -155,7 +158,8 @@ void OnlinePlanner::ObservePass(const PassObservation& pass) {
   if (pass.draft_busy) {
     ObserveContention(pass, pass_us);
   } else {
-    contention_.Fade(kKeepUnobserved);
+    const double forgotten = pass.rounds * (pass.pass_us + pass.wait_us) / kForgetContentionUs;
+    contention_.Fade(std::clamp(1 - forgotten, 0.5, kKeepUnobserved));
     target_.Add(pass.rows, pass.context, pass_us);
     // Until now contention was seen beside the times measured before serving.
     if (++idle_passes_ == kIdlePasses) contention_ = FirstContention(prior_);
