@@ -95,7 +95,7 @@ struct CostModel {
   ProposerModel random;
 
   /// What a target pass over `sequences` sequences takes beyond the same rows of one.
-  double FurtherSequencesUs(double sequences, double context) const {
+  double FurtherSequencesUs(int sequences, double context) const {
     return (sequences - 1) * context * sequence_token_us;
   }
 

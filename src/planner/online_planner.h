@@ -140,7 +140,6 @@ class OnlinePlanner {
   double UsualRoundUs(const PassObservation& pass) const;
   // `pass_us`: without what further sequences cost beyond their rows.
   void ObserveContention(const PassObservation& pass, double pass_us);
-  double PlainUsPerToken(const PassObservation& pass) const;
   void KeepAccounts(const PassObservation& pass, double round_us);
   // Plans.
   bool TimeForAnotherLook(const SpeculationPlan& current, const SequenceEstimate& sequence,

@@ -113,15 +113,10 @@ double OnlinePlanner::UsualRoundUs(const PassObservation& pass) const {
          std::min(pass.host_us, kOutlier * host_us_.value() + expected);
 }
 
-double OnlinePlanner::PlainUsPerToken(const PassObservation& pass) const {
-  return (PassUs(pass.sequences, LoadOf(pass)) + host_us_.value()) / pass.sequences;
-}
-
 void OnlinePlanner::KeepAccounts(const PassObservation& pass, double round_us) {
-  const double plain_us = PlainUsPerToken(pass);
-  const double plain_round_us = plain_us * pass.sequences;
+  const double plain_round_us = PassUs(pass.sequences, LoadOf(pass)) + host_us_.value();
   if (pass.mode != Mode::kAr) {
-    const double lost_us = round_us - pass.tokens * plain_us;
+    const double lost_us = round_us - plain_round_us * pass.tokens / pass.sequences;
     debt_us_ = std::max(debt_us_ + lost_us, -kCreditRounds * plain_round_us);
   }
   const double limit = kExploringShare * now_us_ + kExploringRounds * plain_round_us;

@@ -279,6 +279,19 @@ TEST(OnlinePlanner, ReadingContextsIsNoMeasureOfAMode) {
   EXPECT_LT(other.Report().modes[std::size_t(Mode::kSsd)].correction, 0.6);
 }
 
+// Of plain decoding that takes what `model` says, predicted at another load.
+PassObservation PlainPass(const CostModel& model, const Workload& load, const Workload& looked_at) {
+  return {.sequences = load.batch,
+          .rows = load.batch,
+          .context = load.context,
+          .pass_us = model.target.us(load.batch, load.context) +
+                     model.FurtherSequencesUs(load.batch, load.context),
+          .tokens = load.batch,
+          .mode = Mode::kAr,
+          .predicted = Predict(model, SpeculationPlan{}, looked_at).tokens_per_second,
+          .predicted_at = looked_at};
+}
+
 // Between two looks the context grows, and with it what further sequences cost.
 TEST(OnlinePlanner, AGrowingContextIsNoFaultOfTheMode) {
   CostModel prior;
@@ -286,17 +299,9 @@ TEST(OnlinePlanner, AGrowingContextIsNoFaultOfTheMode) {
   prior.sequence_token_us = 0.1;
   OnlinePlanner planner(prior, Settings());
   constexpr Workload kLookedAt{.batch = 4, .context = 20};
-  const double predicted = Predict(prior, SpeculationPlan{}, kLookedAt).tokens_per_second;
   for (int context = 20; context < 180; ++context) {
-    planner.ObservePass(
-        {.sequences = 4,
-         .rows = 4,
-         .context = static_cast<double>(context),
-         .pass_us = prior.target.us(4, context) + prior.FurtherSequencesUs(4, context),
-         .tokens = 4,
-         .mode = Mode::kAr,
-         .predicted = predicted,
-         .predicted_at = kLookedAt});
+    const Workload load{.batch = 4, .context = static_cast<double>(context)};
+    planner.ObservePass(PlainPass(prior, load, kLookedAt));
   }
   EXPECT_NEAR(planner.Model({}).correction[static_cast<std::size_t>(Mode::kAr)], 1, 0.01);
 }
@@ -325,17 +330,8 @@ TEST(OnlinePlanner, AShrinkingBatchIsNoFaultOfTheMode) {
   prior.target = TimeTable::Line(500, 10);
   OnlinePlanner planner(prior, Settings());
   constexpr Workload kLookedAt{.batch = 16, .context = 64};
-  const double predicted = Predict(prior, SpeculationPlan{}, kLookedAt).tokens_per_second;
   for (int i = 0; i < 200; ++i) {
-    const int sequences = 16 - i / 20;
-    planner.ObservePass({.sequences = sequences,
-                         .rows = sequences,
-                         .context = kLookedAt.context,
-                         .pass_us = prior.target.us(sequences, kLookedAt.context),
-                         .tokens = sequences,
-                         .mode = Mode::kAr,
-                         .predicted = predicted,
-                         .predicted_at = kLookedAt});
+    planner.ObservePass(PlainPass(prior, {.batch = 16 - i / 20, .context = 64}, kLookedAt));
   }
   EXPECT_NEAR(planner.Model({}).correction[static_cast<std::size_t>(Mode::kAr)], 1, 0.01);
 }
