@@ -60,10 +60,12 @@ int CandidateNumber(const Proposal& proposal, int node, std::span<const Token> r
   return -1;
 }
 
-void DraftTrunk::Learn(int node, Token token) {
+void DraftTrunk::Learn(int node, Token token, DraftModel& draft) {
   const Proposal& proposal = tree.proposal();
-  predictor.Observe(/*leaf=*/proposal.FirstChild(node) == 0,
-                    CandidateNumber(proposal, node, rankings[node], token));
+  const bool leaf = proposal.FirstChild(node) == 0;
+  const int candidate = CandidateNumber(proposal, node, rankings[node], token);
+  predictor.Observe(leaf, candidate);
+  draft.outcomes.Observe(leaf, candidate);
 }
 
 void DraftTrunk::Commit(std::span<const Token> tokens, DraftModel& draft) {
@@ -75,7 +77,7 @@ void DraftTrunk::Commit(std::span<const Token> tokens, DraftModel& draft) {
   for (const Token token : tokens) {
     committed_.push_back(token);
     if (!ranked) continue;
-    Learn(node, token);
+    Learn(node, token, draft);
     node = tree.proposal().ChildWith(node, token);
     ranked = node != 0 && tree.ranked(node);
     if (!ranked) continue;

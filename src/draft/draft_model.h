@@ -29,6 +29,7 @@ struct DraftModel {
   Sampler sampler;
   DraftDraw draw;
   ForwardBatch batch;
+  OutcomePredictor outcomes = OutcomePredictor::OfAllSequences();  ///< Taught by every trunk.
 };
 
 /// One sequence as a draft model sees it: the committed tokens, the tree of proposed tokens below
@@ -40,7 +41,7 @@ struct DraftModel {
 class DraftTrunk {
  public:
   /// `tokens` follow the committed ones. Those that walk down the tree keep its KV, and teach the
-  /// predictor how far it was right. The tree is then only the new root.
+  /// predictor, and the draft's, how far it was right. The tree is then only the new root.
   void Commit(std::span<const Token> tokens, DraftModel& draft);
 
   /// The tree grows anew from the root by this plan.
@@ -84,7 +85,7 @@ class DraftTrunk {
   OutcomePredictor predictor;
 
  private:
-  void Learn(int node, Token token);
+  void Learn(int node, Token token, DraftModel& draft);
 
   std::vector<Token> committed_;
 };

@@ -5,7 +5,14 @@
 namespace foretoken {
 
 ModelDrafter::ModelDrafter(LlamaModel* model, int max_sequences, int max_context)
-    : draft_(model, max_sequences, max_context, /*scratch=*/0), slots_(max_sequences) {}
+    : draft_(model, max_sequences, max_context, /*scratch=*/0), slots_(max_sequences) {
+  // A pass computes one level of each sequence's tree: n nodes at depth d, n + d at most kNodes.
+  constexpr int kNodes = kMaxProposal + 1;
+  const auto sequences = static_cast<std::size_t>(max_sequences);
+  draft_.batch.rows.reserve(sequences * kNodes);
+  draft_.batch.block_tables.reserve(sequences);
+  draft_.batch.tail_slots.reserve(sequences * (kNodes / 2) * (kNodes / 2));
+}
 
 ModelDrafter::Slot& ModelDrafter::SlotFor(SequenceId sequence) {
   Slot* unused = nullptr;
@@ -30,6 +37,10 @@ void ModelDrafter::Forget(SequenceId sequence) {
 void ModelDrafter::Propose(std::span<DraftContext> contexts) {
   for (DraftContext& context : contexts) {
     DraftTrunk& trunk = SlotFor(context.sequence).trunk;
+    // What is drawn for one must not depend on what was drawn for others.
+    if (trunk.committed() == 0 && context.laws == nullptr) {
+      trunk.predictor = draft_.outcomes.ForSequence();
+    }
     trunk.Commit(context.tokens.subspan(trunk.committed()), draft_);
     trunk.Plan(context.tree_width, context.lookahead, context.max_nodes);
   }

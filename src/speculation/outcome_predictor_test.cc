@@ -23,15 +23,31 @@ TEST(OutcomePredictor, ProbabilitiesNeverSumToMoreThanOne) {
 
 TEST(OutcomePredictor, LearnsTheAcceptanceRate) {
   OutcomePredictor predictor;
-  for (int round = 0; round < 200; ++round) predictor.Observe(false, 0);
+  for (int round = 0; round < 500; ++round) predictor.Observe(false, 0);
   EXPECT_GT(predictor.acceptance(), 0.99);
-  for (int round = 0; round < 200; ++round) predictor.Observe(false, -1);
+  for (int round = 0; round < 500; ++round) predictor.Observe(false, -1);
   EXPECT_LT(predictor.acceptance(), 0.01);
+}
+
+TEST(OutcomePredictor, ASequenceBeginsWithWhatOthersTaught) {
+  OutcomePredictor all = OutcomePredictor::OfAllSequences();
+  EXPECT_EQ(all.ForSequence().Probability(true, 2), OutcomePredictor().Probability(true, 2));
+  for (int round = 0; round < 3000; ++round) {
+    all.Observe(false, round % 4 == 0 ? 0 : 1);
+    all.Observe(true, round % 2 == 0 ? 2 : -1);
+  }
+  OutcomePredictor own = all.ForSequence();
+  EXPECT_NEAR(own.acceptance(), 0.25, 0.01);
+  EXPECT_NEAR(own.Probability(false, 1), 0.75, 0.02);
+  EXPECT_NEAR(own.Probability(true, 2), 0.5, 0.01);
+  for (int round = 0; round < 50; ++round) own.Observe(false, 0);
+  EXPECT_GT(own.acceptance(), 0.55);  // Its own outcomes count as much by now.
+  EXPECT_NEAR(all.acceptance(), 0.25, 0.01);
 }
 
 TEST(OutcomePredictor, LearnsCandidatesApartForInnerNodesAndLeaves) {
   OutcomePredictor predictor;
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < 500; ++round) {
     predictor.Observe(true, 0);
     predictor.Observe(false, round % 2 == 0 ? 0 : 3);
   }
