@@ -165,34 +165,23 @@ TEST_P(LlamaTest, BranchesDoNotSeeEachOther) {
   }
 }
 
-TEST_P(LlamaTest, InterruptGivesUpBetweenLayers) {
-  KvStore kv = backend_->AllocateKv(model_->KvShapeFor(1));
-  const std::int32_t table[] = {0};
-  ForwardBatch batch;
-  batch.block_tables = {table};
-  batch.rows = {{5, {0, 0, 0, 1, 0}, false}};
-  int polls = 0;
-  const Interrupt at_second{[](void* context) { return ++*static_cast<int*>(context) == 2; },
-                            &polls};
-  EXPECT_EQ(model_->Forward(batch, kv, at_second).values, nullptr);
-  EXPECT_EQ(polls, 2);
-  polls = 2;
-  EXPECT_NE(model_->Forward(batch, kv, at_second).values, nullptr);
-  EXPECT_EQ(polls, 4);
-}
-
-TEST_P(LlamaTest, InterruptGivesUpBeforeTheLmHead) {
+TEST_P(LlamaTest, InterruptGivesUpBetweenLayersAndBeforeTheLmHead) {
   KvStore kv = backend_->AllocateKv(model_->KvShapeFor(1));
   const std::int32_t table[] = {0};
   ForwardBatch batch;
   batch.block_tables = {table};
   batch.rows = {{5, {0, 0, 0, 1, 0}, true}};
-  int left = SmallConfig().layers;  // Polls before it, one for each layer.
-  const Interrupt after_layers{[](void* context) { return (*static_cast<int*>(context))-- == 0; },
-                               &left};
-  EXPECT_EQ(model_->Forward(batch, kv, after_layers).values, nullptr);
-  EXPECT_EQ(left, -1);
-  EXPECT_NE(model_->Forward(batch, kv, after_layers).values, nullptr);
+  const int polls = SmallConfig().layers + 1;
+  int left = 0;
+  const Interrupt at_last{[](void* context) { return --*static_cast<int*>(context) == 0; }, &left};
+  for (const int poll : {2, polls}) {
+    left = poll;
+    EXPECT_EQ(model_->Forward(batch, kv, at_last).values, nullptr) << poll;
+    EXPECT_EQ(left, 0);
+  }
+  left = polls + 1;
+  EXPECT_NE(model_->Forward(batch, kv, at_last).values, nullptr);
+  EXPECT_EQ(left, 1);
 }
 
 TEST_P(LlamaTest, ReportsMemory) {
