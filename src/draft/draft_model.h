@@ -40,6 +40,12 @@ struct DraftModel {
 /// whatever its depth. So a chain is on the trunk already.
 class DraftTrunk {
  public:
+  /// Before the first tokens: the predictor begins with what the draft's other sequences have
+  /// taught. Not if proposals are drawn: what is prepared for them must not depend on what was
+  /// drawn for others, which may have the same noise.
+  void Begin(const DraftModel& draft, bool draws) {
+    if (!draws) predictor = draft.outcomes.ForSequence();
+  }
   /// `tokens` follow the committed ones. Those that walk down the tree keep its KV, and teach the
   /// predictor, and the draft's, how far it was right. The tree is then only the new root.
   void Commit(std::span<const Token> tokens, DraftModel& draft);

@@ -37,10 +37,7 @@ void ModelDrafter::Forget(SequenceId sequence) {
 void ModelDrafter::Propose(std::span<DraftContext> contexts) {
   for (DraftContext& context : contexts) {
     DraftTrunk& trunk = SlotFor(context.sequence).trunk;
-    // What is drawn for one must not depend on what was drawn for others.
-    if (trunk.committed() == 0 && context.laws == nullptr) {
-      trunk.predictor = draft_.outcomes.ForSequence();
-    }
+    if (trunk.committed() == 0) trunk.Begin(draft_, /*draws=*/context.laws != nullptr);
     trunk.Commit(context.tokens.subspan(trunk.committed()), draft_);
     trunk.Plan(context.tree_width, context.lookahead, context.max_nodes);
   }

@@ -33,7 +33,8 @@ struct ForwardBatch {
   }
 };
 
-/// Asked between layers whether to give a pass up (the speculator's outcome has arrived).
+/// Asked before every layer and before the lm head whether to give a pass up (the speculator's
+/// outcome has arrived).
 struct Interrupt {
   bool (*raised)(void* context) = nullptr;
   void* context = nullptr;
@@ -76,8 +77,8 @@ class LlamaModel {
   void Reserve(std::size_t rows, std::size_t wanted);
 
   /// One pass. Returns logits [wanted rows, vocabulary] in the order of the rows that want them,
-  /// valid until the next call; or null values when `interrupt` was raised before some layer (the
-  /// KV of the batch's slots is then unspecified).
+  /// valid until the next call; or null values when `interrupt` was raised before some layer or
+  /// the lm head (the KV of the batch's slots is then unspecified).
   ///
   /// A batch of more than kMaxRows rows runs as consecutive parts of at most that many. Since a
   /// row attends only to rows before it, and rows do not see each other otherwise, the parts give

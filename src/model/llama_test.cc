@@ -182,6 +182,11 @@ TEST_P(LlamaTest, InterruptGivesUpBetweenLayersAndBeforeTheLmHead) {
   left = polls + 1;
   EXPECT_NE(model_->Forward(batch, kv, at_last).values, nullptr);
   EXPECT_EQ(left, 1);
+  // Without wanted logits there is no lm head, and no values are still not null.
+  batch.rows[0].wants_logits = false;
+  left = polls;
+  EXPECT_NE(model_->Forward(batch, kv, at_last).values, nullptr);
+  EXPECT_EQ(left, 1);
 }
 
 TEST_P(LlamaTest, ReportsMemory) {

@@ -54,9 +54,7 @@ void SpeculatedSequence::AddTokens(std::span<const Token> tokens, DraftModel& dr
   if (static_cast<std::int32_t>(opening_.size()) < announced_tokens_) return;
   history.AddPrompt(std::span<const Token>(opening_).first(announced_prompt_));
   for (std::size_t i = announced_prompt_; i < opening_.size(); ++i) history.AddOutput(opening_[i]);
-  // What is prepared for a proposal that is drawn must not depend on what was drawn for others,
-  // which may have the same noise.
-  if (!draws) trunk.predictor = draft.outcomes.ForSequence();
+  trunk.Begin(draft, draws);
   trunk.Commit(opening_, draft);
   trunk.tree.Assign({});
   trunk.Plan(plan_.tree_width, plan_.lookahead, plan_.nodes());
