@@ -50,13 +50,15 @@ class MeanPrediction {
 }  // namespace
 
 Workload Engine::Impl::LoadNow() const {
-  Workload load{.batch = 0, .context = 0};
+  Workload load{.batch = 0, .context = 0, .tokens_left = 0};
   for (const auto& sequence : scheduler_.running()) {
     ++load.batch;
     load.context += static_cast<double>(sequence->tokens.size());
+    load.tokens_left += sequence->TokensLeft();
   }
   load.batch = std::max(load.batch, 1);
   load.context /= load.batch;
+  load.tokens_left /= load.batch;
   return load;
 }
 

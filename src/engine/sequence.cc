@@ -41,10 +41,12 @@ Sequence::Sequence(SequenceId sequence_id, Request new_request, const Speculatio
   stats.prompt_tokens = prompt_tokens;
 }
 
-int Sequence::DepthLimit() const {
-  const int outputs = request.stop.max_tokens - output_tokens();
-  return std::max(0, std::min(outputs - 1, NodeLimit()));
+int Sequence::TokensLeft() const {
+  return std::max(0, std::min(request.stop.max_tokens - output_tokens(),
+                              max_context_ - static_cast<int>(tokens.size())));
 }
+
+int Sequence::DepthLimit() const { return std::clamp(TokensLeft() - 1, 0, NodeLimit()); }
 
 int Sequence::NodeLimit() const {
   return std::clamp(max_context_ - static_cast<int>(tokens.size()) - 1, 0, kMaxProposal);

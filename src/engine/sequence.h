@@ -30,6 +30,8 @@ class Sequence {
   int uncomputed() const { return static_cast<int>(tokens.size()) - kv.cursor.committed; }
   std::int32_t root() const { return static_cast<std::int32_t>(tokens.size()) - 1; }
   int output_tokens() const { return static_cast<int>(tokens.size()) - prompt_tokens; }
+  /// How many it may yet emit, at most.
+  int TokensLeft() const;
   /// The most proposal tokens on one path that could all be emitted, with a bonus token, within
   /// the limits.
   int DepthLimit() const;

@@ -154,6 +154,8 @@ class OnlinePlanner {
   static ProposerModel Describe(const Source& source, double tilt);
   bool MustDecodePlainly(const SpeculationPlan& wanted) const;
   static RankedPlan Plainly(const CostModel& model, const Workload& load);
+  // Tokens/s of sequences that change from `current` to `next`, over all that is left of them.
+  double RateFrom(Mode current, const RankedPlan& next, const Workload& load) const;
   // Looks and trials (online_planner_trials.cc).
   RankedPlan LookAround(const CostModel& model, const SpeculationPlan& current,
                         const Prediction& now, const Workload& load);

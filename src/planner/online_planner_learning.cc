@@ -162,7 +162,7 @@ void OnlinePlanner::ObservePass(const PassObservation& pass) {
   host_us_.Fade(kKeepPass);
   host_us_.Add(std::min(pass.host_us, kOutlier * host_us_.value() + 10));
   if (!pass.mode.has_value()) return;
-  if (pass.mode == Mode::kSd && pass.lookahead > 0) {
+  if (pass.mode == Mode::kSd && pass.lookahead > 0 && settled) {
     draft_on_target_.Fade(kKeepPass);
     draft_on_target_.Add(pass.sequences, pass.context, pass.wait_us / pass.lookahead);
   }

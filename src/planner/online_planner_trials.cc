@@ -93,7 +93,7 @@ std::optional<SpeculationPlan> OnlinePlanner::WorthTrying(const CostModel& model
   }
   tried_.reset();
   const double bar = kTrialGain * next.prediction.tokens_per_second;
-  if (!known && best.prediction.tokens_per_second < bar) return std::nullopt;
+  if (!known && RateFrom(current.mode, best, load) < bar) return std::nullopt;
   tried_ = best.plan;
   if (begins) rounds_since_trial_ = 0;
   const bool another_does = !begins && !TriedByAll() && current.mode != tried_->mode;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <limits>
+
 #include "planner/cost_model.h"
 #include "speculation/plan.h"
 
@@ -9,6 +11,9 @@ namespace foretoken {
 struct Workload {
   int batch = 1;         ///< Sequences that decode together.
   double context = 256;  ///< Their mean length in tokens.
+  /// That a sequence may yet emit, in the mean. Predictions, which are of steady rates, do not ask;
+  /// whether changing a plan pays does.
+  double tokens_left = std::numeric_limits<double>::infinity();
 };
 
 /// What a plan is expected to do. Rates are per round of one sequence.
