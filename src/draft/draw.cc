@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "backend/noise.h"
 #include "base/check.h"
+#include "base/philox.h"
 
 namespace foretoken {
 namespace {
@@ -16,11 +16,24 @@ double ResidualShare(double ratio) { return 1 / (1 + 1.6 * ratio); }
 
 }  // namespace
 
-Ranking DraftDraw::Draw(const DrawRequest& request, std::span<TokenProbability> likeliest) {
+void DraftDraw::AddNoise(const DrawRequest& request, std::span<const TokenProbability> law) {
   const std::uint64_t position = request.root + request.path.size() + 1;
+  for (std::size_t i = 0; i < scored_.size(); ++i) {
+    Scored& scored = scored_[i];
+    // After a rejection the bonus comes from what the law drawn from leaves of the target's.
+    if (request.children > 0) scored.score *= ResidualShare(law[i].probability / scored.score);
+    const std::uint32_t draw = PhiloxDraw(
+        request.seed, position, static_cast<std::uint32_t>(scored.token), NoisePurpose::kSampling);
+    scored.score /= -std::log(UnitInterval(draw));
+  }
+}
+
+Ranking DraftDraw::Draw(const DrawRequest& request, std::span<TokenProbability> likeliest) {
   scored_.clear();
-  for (const TokenProbability& entry : likeliest) {
-    scored_.push_back({entry.token, std::log(double{entry.probability})});
+  if (request.candidates > 0) {
+    for (const TokenProbability& entry : likeliest) {
+      scored_.push_back({entry.token, entry.probability});
+    }
   }
   Ranking tokens;
   if (request.children > 0) ApplySaguaro(likeliest, request.fanout, request.saguaro_c);
@@ -30,17 +43,7 @@ Ranking DraftDraw::Draw(const DrawRequest& request, std::span<TokenProbability> 
     if (token < 0) break;
     tokens.push_back(token);
   }
-  if (request.order == CacheOrder::kNoise) {
-    for (std::size_t i = 0; i < scored_.size(); ++i) {
-      Scored& scored = scored_[i];
-      // After a rejection the bonus comes from what the law drawn from leaves of the target's.
-      const double ratio = likeliest[i].probability / std::exp(scored.score);
-      if (request.children > 0) scored.score += std::log(ResidualShare(ratio));
-      scored.score +=
-          GumbelNoise(PhiloxDraw(request.seed, position, static_cast<std::uint32_t>(scored.token),
-                                 NoisePurpose::kSampling));
-    }
-  }
+  if (request.order == CacheOrder::kNoise) AddNoise(request, likeliest);
   const std::size_t drawn = tokens.size();
   std::erase_if(scored_, [&](const Scored& scored) {
     return std::find(tokens.begin(), tokens.begin() + drawn, scored.token) !=

@@ -37,6 +37,10 @@ class DraftDraw {
     Token token;
     double score;
   };
+  /// From probabilities to scores by the noise that the bonus is chosen with: w_i / E_i with
+  /// E_i = -log(u_i), which ranks as log(w_i) + g_i does, with a logarithm instead of three.
+  void AddNoise(const DrawRequest& request, std::span<const TokenProbability> law);
+
   std::vector<Scored> scored_;
 };
 

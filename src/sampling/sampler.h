@@ -10,6 +10,7 @@
 #include "base/types.h"
 #include "grammar/token_constraint.h"
 #include "sampling/filter.h"
+#include "sampling/likeliest.h"
 #include "sampling/params.h"
 
 namespace foretoken {
@@ -45,12 +46,6 @@ class TokenHistory {
   std::vector<std::int32_t> output_;
   std::vector<Token> seen_;
   std::optional<ConstraintCursor> constraint_;
-};
-
-/// A token and its probability.
-struct TokenProbability {
-  Token token = -1;
-  float probability = 0;
 };
 
 /// Chooses tokens by the rule of design.md 1.1: x_t = argmax_i(z_i / T + g_i), where z are the
@@ -101,7 +96,7 @@ class Sampler {
   std::vector<std::int32_t> path_counts_;  // All 0 between calls.
   LogitFilter filter_;
   std::vector<float> law_;  // Of Law and LikeliestTokens: empty until asked.
-  std::vector<TokenProbability> likeliest_;
+  LikeliestSelection likeliest_;
 };
 
 /// A token and its natural-log probability.

@@ -41,4 +41,27 @@ double SumWeights(const float* logits, int count, float max, float temperature) 
   return sum;
 }
 
+void WriteWeights(const float* logits, int count, float max, float temperature, float* weights) {
+  constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+  for (int i = 0; i < count; ++i) {
+    weights[i] = logits[i] > kMinusInfinity ? Weight(logits[i], max, temperature) : 0.0F;
+  }
+}
+
+double Sum(std::span<const float> values) {
+  std::array<double, kLanes> lanes{};
+  std::size_t i = 0;
+  for (; i + kLanes <= values.size(); i += kLanes) {
+    for (int lane = 0; lane < kLanes; ++lane) lanes[lane] += values[i + lane];
+  }
+  for (; i < values.size(); ++i) lanes[0] += values[i];
+  double sum = 0;
+  for (const double lane : lanes) sum += lane;
+  return sum;
+}
+
+void TakeLogs(std::span<float> values) {
+  for (float& value : values) value = Log(value);
+}
+
 }  // namespace foretoken

@@ -2,6 +2,8 @@
 
 #include <bit>
 #include <cstdint>
+#include <limits>
+#include <span>
 
 namespace foretoken {
 
@@ -38,5 +40,34 @@ inline float Weight(float logit, float max, float temperature) {
 
 /// The sum of `Weight` over `count` logits, in a fixed order.
 double SumWeights(const float* logits, int count, float max, float temperature);
+
+/// Writes `Weight` of each of `count` logits, but 0 where a logit is -inf or NaN: a removed token
+/// has no probability, not merely next to none.
+void WriteWeights(const float* logits, int count, float max, float temperature, float* weights);
+
+/// In a fixed order.
+double Sum(std::span<const float> values);
+
+/// ln x, to about 1e-7 of the larger of 1 and its magnitude; -inf below 2^-126, the smallest normal
+/// float. A fixed sequence of float operations, like ExpNonPositive.
+inline float Log(float x) {
+  // x = 2^e m with m in [2/3, 4/3): ln m = 2 artanh(s) at s = (m - 1) / (m + 1), |s| <= 1/5.
+  constexpr std::int32_t kTwoThirds = 0x3F2AAAAB;
+  const std::int32_t above = std::bit_cast<std::int32_t>(x) - kTwoThirds;
+  const auto e = static_cast<float>(above >> 23);
+  const float m = std::bit_cast<float>((above & 0x007FFFFF) + kTwoThirds);
+  const float s = (m - 1.0F) / (m + 1.0F);
+  const float t = s * s;
+  float series = 1.0F / 9;
+  series = series * t + 1.0F / 7;
+  series = series * t + 1.0F / 5;
+  series = series * t + 1.0F / 3;
+  const float log = e * 0.693359375F + (2 * s + (2 * s * t * series - e * 2.12194440e-4F));
+  constexpr float kLeast = std::numeric_limits<float>::min();
+  return x >= kLeast ? log : -std::numeric_limits<float>::infinity();
+}
+
+/// Replaces each value, none of them negative, by its `Log`.
+void TakeLogs(std::span<float> values);
 
 }  // namespace foretoken

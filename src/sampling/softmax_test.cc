@@ -35,5 +35,28 @@ TEST(Softmax, SumsAndMaximaOfAnyLengthIgnoreNaN) {
   }
 }
 
+TEST(Softmax, LogIsAccurateFromTheLeastNormalFloatOn) {
+  EXPECT_EQ(Log(1.0F), 0.0F);
+  EXPECT_EQ(Log(0.0F), -std::numeric_limits<float>::infinity());
+  for (float x = std::numeric_limits<float>::min(); x < 1e30F; x *= 1.00137F) {
+    const double exact = std::log(double{x});
+    ASSERT_NEAR(Log(x), exact, 2e-7 * std::max(1.0, std::abs(exact))) << x;
+  }
+}
+
+TEST(Softmax, RemovedTokensHaveNoWeight) {
+  const float kInfinity = std::numeric_limits<float>::infinity();
+  const std::vector<float> logits = {1, -kInfinity, std::nanf(""), 0, -1e30F};
+  std::vector<float> weights(logits.size());
+  WriteWeights(logits.data(), 5, 1, 0.5F, weights.data());
+  EXPECT_EQ(weights[0], 1);
+  EXPECT_EQ(weights[1], 0);
+  EXPECT_EQ(weights[2], 0);
+  EXPECT_NEAR(weights[3], std::exp(-2.0), 1e-7);
+  EXPECT_GT(weights[4], 0);
+  weights.assign(100, 0.125F);
+  EXPECT_EQ(Sum(weights), 12.5);
+}
+
 }  // namespace
 }  // namespace foretoken

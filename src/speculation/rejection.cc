@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sampling/softmax.h"
+
 namespace foretoken {
 namespace {
 
@@ -52,8 +54,7 @@ void ResidualLaw::Reject(const DraftLaw& q, std::span<const Token> earlier, Toke
   }
   // Zero in exact arithmetic too: only p < q is ever rejected.
   weights_[token] = 0;
-  mass_ = 0;
-  for (const float weight : weights_) mass_ += weight;
+  mass_ = Sum(weights_);
 }
 
 }  // namespace foretoken
