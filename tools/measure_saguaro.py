@@ -162,8 +162,9 @@ def prediction_table(options):
     """Ten settings at random: what `plan` says from calibrations, and what bench measures.
 
     What counts is the speed over ar's, predicted and measured in the same run. A shared machine
-    changes its speed within seconds: times are measured twice just before and twice just after each
-    setting, and the predictions averaged. Rates are measured once for all seeds.
+    changes its speed within seconds, and a neighbour may hold up one of two cores for one of them:
+    times are measured before and after each of three runs of a setting; the predictions are
+    averaged, and the median run counts. Rates are measured once for all seeds.
     """
     pair = options.pairs["bundled"]
     with tempfile.TemporaryDirectory() as folder:
@@ -202,19 +203,26 @@ def predict_settings(options, seed, folder, rates):
             gain = chosen["tokens_per_second"] / plain["tokens_per_second"]
             return chosen["tokens_per_round"], gain
 
-        predictions = [predict(), predict()]
-        modes = bench(options.program, *pair, "--temp", temperature, "--batch", batch,
-                      "--modes", f"ar,{mode}", "--only-target-cores", "-k", lookahead, *cache,
-                      *shape, *prompts, "-n", 96)
-        predictions += [predict(), predict()]
+        def measure():
+            """The same of a run."""
+            modes = bench(options.program, *pair, "--temp", temperature, "--batch", batch,
+                          "--modes", f"ar,{mode}", "--only-target-cores", "-k", lookahead, *cache,
+                          *shape, *prompts, "-n", 96)
+            ar, measured = (modes[what]["full_batch_tokens_per_s"] for what in ("ar", mode))
+            return modes[mode]["acceptance_length"], measured / ar
+
+        predictions = [predict()]
+        runs = []
+        for _ in range(3):
+            runs.append(measure())
+            predictions.append(predict())
         tokens, gain = (statistics.fmean(values) for values in zip(*predictions))
-        ar, measured = (modes[what]["full_batch_tokens_per_s"] for what in ("ar", mode))
-        ratio = gain / (measured / ar)
+        length, measured = (statistics.median(values) for values in zip(*runs))
+        ratio = gain / measured
         close += abs(ratio - 1) <= 0.1
         named = mode == "ssd"
         row(mode, lookahead, budget if named else "-", fallback if named else "-", temperature,
-            batch, number(tokens), number(modes[mode]["acceptance_length"]), number(gain),
-            number(measured / ar), number(ratio))
+            batch, number(tokens), number(length), number(gain), number(measured), number(ratio))
     print(f"\n{close} of 10 within 10 %.\n")
 
 
