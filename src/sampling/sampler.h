@@ -79,7 +79,7 @@ class Sampler {
                                               std::span<const Token> path, int most);
 
   /// Draws from weights [vocabulary] by the noise of `position`: argmax_i(log w_i + g_i); -1 where
-  /// none is positive. Overwrites the weights.
+  /// none is positive, below 2^-126 counting as 0. Overwrites the weights.
   Token ChooseByWeight(std::span<float> weights, std::uint64_t seed, std::uint64_t position);
 
  private:
