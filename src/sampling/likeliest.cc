@@ -9,7 +9,7 @@ int LikeliestSelection::BucketOf(float probability) {
   return std::min(std::bit_cast<std::int32_t>(probability) >> kShift, kBuckets - 1);
 }
 
-void LikeliestSelection::Place(std::span<const float> law, int most) {
+int LikeliestSelection::Place(std::span<const float> law, int most) {
   ends_.fill(0);
   int possible = 0;
   for (const float probability : law) {
@@ -18,34 +18,35 @@ void LikeliestSelection::Place(std::span<const float> law, int most) {
     possible += counts;
   }
   int placed = 0;
-  lowest_ = kBuckets;
+  int lowest = kBuckets;
   while (placed < std::min(most, possible)) {
-    --lowest_;
-    const int count = ends_[lowest_];
-    ends_[lowest_] = placed;
+    --lowest;
+    const int count = ends_[lowest];
+    ends_[lowest] = placed;
     placed += count;
   }
   tokens_.reserve(law.size());
   tokens_.resize(placed);
   for (std::size_t i = 0; i < law.size(); ++i) {
     const int bucket = BucketOf(law[i]);
-    if (bucket >= lowest_ && law[i] > 0) {
+    if (bucket >= lowest && law[i] > 0) {
       tokens_[ends_[bucket]++] = {static_cast<Token>(i), law[i]};
     }
   }
+  return lowest;
 }
 
 // (Partitioning and sorting all tokens by comparison takes 36 us for 256 of 2,048, this 11: most
 // were mispredicted branches.)
 std::span<TokenProbability> LikeliestSelection::Select(std::span<const float> law, int most) {
-  Place(law, most);
+  const int lowest = Place(law, most);
   const auto likelier = [](const TokenProbability& a, const TokenProbability& b) {
     return a.probability > b.probability || (a.probability == b.probability && a.token < b.token);
   };
   const int kept = std::min(most, static_cast<int>(tokens_.size()));
   const auto tokens = tokens_.begin();
   int begin = 0;
-  for (int bucket = kBuckets - 1; bucket >= lowest_; --bucket) {
+  for (int bucket = kBuckets - 1; bucket >= lowest; --bucket) {
     const int end = ends_[bucket];
     if (end > kept) std::nth_element(tokens + begin, tokens + kept, tokens + end, likelier);
     std::sort(tokens + begin, tokens + std::min(end, kept), likelier);

@@ -30,12 +30,11 @@ class LikeliestSelection {
 
   static int BucketOf(float probability);
   /// Places the tokens of the fewest highest buckets that have `most`, in order of buckets.
-  void Place(std::span<const float> law, int most);
+  /// Returns the lowest of these buckets.
+  int Place(std::span<const float> law, int most);
 
-  // Of each bucket: first how many tokens it has, then where in `tokens_` it ends. Those below
-  // `lowest_` are not placed.
+  // Of each bucket: first how many tokens it has, then, where it is placed, its end in `tokens_`.
   std::array<std::int32_t, kBuckets> ends_;
-  int lowest_ = 0;
   std::vector<TokenProbability> tokens_;
 };
 

@@ -31,7 +31,7 @@ double SumWeights(const float* logits, int count, float max, float temperature) 
   std::array<float, kStrip> weights;
   for (int begin = 0; begin < count; begin += kStrip) {
     const int width = std::min(kStrip, count - begin);
-    for (int i = 0; i < width; ++i) weights[i] = Weight(logits[begin + i], max, temperature);
+    WriteWeights(logits + begin, width, max, temperature, weights.data());
     std::fill(weights.begin() + width, weights.end(), 0.0F);
     for (int half = kStrip / 2; half >= kLanes; half /= 2) {
       for (int i = 0; i < half; ++i) weights[i] += weights[half + i];

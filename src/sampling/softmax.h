@@ -38,12 +38,12 @@ inline float Weight(float logit, float max, float temperature) {
   return ExpNonPositive((logit - max) / temperature);
 }
 
-/// The sum of `Weight` over `count` logits, in a fixed order.
-double SumWeights(const float* logits, int count, float max, float temperature);
-
 /// Writes `Weight` of each of `count` logits, but 0 where a logit is -inf or NaN: a removed token
 /// has no probability, not merely next to none.
 void WriteWeights(const float* logits, int count, float max, float temperature, float* weights);
+
+/// The sum of what WriteWeights writes, in a fixed order.
+double SumWeights(const float* logits, int count, float max, float temperature);
 
 /// In a fixed order.
 double Sum(std::span<const float> values);
