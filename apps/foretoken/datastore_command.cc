@@ -9,7 +9,7 @@
 #include "datastore/datastore_tenant.h"
 #include "datastore_replay.h"
 #include "document_reader.h"
-#include "draft/retriever.h"
+#include "draft/retrieval/retriever.h"
 #include "options.h"
 #include "terminal.h"
 

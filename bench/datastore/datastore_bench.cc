@@ -20,7 +20,7 @@
 #include "base/cores.h"
 #include "base/histogram.h"
 #include "datastore/segment_file.h"
-#include "draft/retriever.h"
+#include "draft/retrieval/retriever.h"
 
 namespace foretoken {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "draft/draw.h"
+#include "draft/model/draw.h"
 #include "engine/loaded_model.h"
 #include "model/model_testing.h"
 #include "speculation/rejection.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "draft/random_drafter.h"
-#include "draft/retrieval_drafter.h"
+#include "draft/retrieval/retrieval_drafter.h"
 #include "engine/engine.h"
 #include "engine/scheduler.h"
 #include "engine/sequence.h"

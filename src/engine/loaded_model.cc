@@ -10,11 +10,11 @@
 #include <thread>
 
 #include "backend/cpu/cpu_backend.h"
-#include "draft/model_drafter.h"
-#include "draft/rest_drafter.h"
-#include "draft/retrieval_drafter.h"
-#include "draft/speculation_length.h"
-#include "draft/trie_drafter.h"
+#include "draft/model/model_drafter.h"
+#include "draft/retrieval/rest_drafter.h"
+#include "draft/retrieval/retrieval_drafter.h"
+#include "draft/retrieval/speculation_length.h"
+#include "draft/retrieval/trie_drafter.h"
 #include "model/pass_times.h"
 #include "ssd/speculator.h"
 #include "transport/process_host.h"

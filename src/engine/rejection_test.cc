@@ -6,7 +6,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "base/clock.h"
-#include "draft/model_drafter.h"
+#include "draft/model/model_drafter.h"
 #include "engine/engine_testing.h"
 #include "ssd/speculator.h"
 #include "transport/thread_host.h"

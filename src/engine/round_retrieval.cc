@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
-#include "draft/speculation_length.h"
+#include "draft/retrieval/speculation_length.h"
 #include "engine/engine_impl.h"
 
 namespace foretoken {

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/clock.h"
-#include "draft/model_drafter.h"
+#include "draft/model/model_drafter.h"
 #include "engine/engine_testing.h"
 #include "speculation/presets.h"
 #include "speculation/verify.h"

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "base/static_vector.h"
-#include "draft/candidate_fusion.h"
+#include "draft/retrieval/candidate_fusion.h"
 #include "speculation/proposal.h"
 
 namespace foretoken {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "draft/draft_model.h"
+#include "draft/model/draft_model.h"
 #include "sampling/sampler.h"
 #include "speculation/proposal.h"
 #include "ssd/messages.h"

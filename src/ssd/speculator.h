@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "draft/draft_model.h"
+#include "draft/model/draft_model.h"
 #include "grammar/constraint_compiler.h"
 #include "ssd/channel.h"
 #include "ssd/row_cost.h"

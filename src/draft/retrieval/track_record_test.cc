@@ -1,4 +1,4 @@
-#include "draft/track_record.h"
+#include "draft/retrieval/track_record.h"
 
 #include <gtest/gtest.h>
 

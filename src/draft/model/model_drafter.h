@@ -3,8 +3,8 @@
 #include <memory>
 #include <vector>
 
-#include "draft/draft_model.h"
 #include "draft/drafter.h"
+#include "draft/model/draft_model.h"
 
 namespace foretoken {
 

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "draft/drafter.h"
-#include "draft/retriever.h"
-#include "draft/sequence_tries.h"
-#include "draft/track_record.h"
+#include "draft/retrieval/retriever.h"
+#include "draft/retrieval/sequence_tries.h"
+#include "draft/retrieval/track_record.h"
 
 namespace foretoken {
 

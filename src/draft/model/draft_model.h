@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "draft/draft_tree.h"
-#include "draft/draw.h"
+#include "draft/model/draft_tree.h"
+#include "draft/model/draw.h"
 #include "kv/kv_cache.h"
 #include "model/llama.h"
 #include "sampling/sampler.h"

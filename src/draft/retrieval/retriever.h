@@ -5,7 +5,7 @@
 #include "base/types.h"
 #include "datastore/input_trie.h"
 #include "datastore/sampler.h"
-#include "draft/candidate_fusion.h"
+#include "draft/retrieval/candidate_fusion.h"
 #include "speculation/proposal.h"
 
 namespace foretoken {

@@ -1,6 +1,6 @@
-#include "draft/retriever.h"
+#include "draft/retrieval/retriever.h"
 
-#include "draft/speculation_length.h"
+#include "draft/retrieval/speculation_length.h"
 
 namespace foretoken {
 namespace {

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "datastore/sampler.h"
-#include "draft/candidate_fusion.h"
 #include "draft/drafter.h"
+#include "draft/retrieval/candidate_fusion.h"
 
 namespace foretoken {
 

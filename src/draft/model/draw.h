@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "draft/draft_tree.h"
+#include "draft/model/draft_tree.h"
 #include "sampling/sampler.h"
 #include "speculation/law.h"
 #include "speculation/plan.h"

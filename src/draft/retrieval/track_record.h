@@ -6,7 +6,7 @@
 
 #include "base/static_vector.h"
 #include "base/types.h"
-#include "draft/candidate_fusion.h"
+#include "draft/retrieval/candidate_fusion.h"
 #include "speculation/proposal.h"
 
 namespace foretoken {

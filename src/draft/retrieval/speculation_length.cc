@@ -1,4 +1,4 @@
-#include "draft/speculation_length.h"
+#include "draft/retrieval/speculation_length.h"
 
 #include <array>
 

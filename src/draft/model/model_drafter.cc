@@ -1,4 +1,4 @@
-#include "draft/model_drafter.h"
+#include "draft/model/model_drafter.h"
 
 #include "speculation/verify.h"
 

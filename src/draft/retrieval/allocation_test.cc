@@ -3,7 +3,7 @@
 #include <random>
 
 #include "base/allocation_counter_testing.h"
-#include "draft/retriever.h"
+#include "draft/retrieval/retriever.h"
 
 namespace foretoken {
 namespace {

@@ -3,9 +3,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "draft/candidate_fusion.h"
 #include "draft/drafter.h"
-#include "draft/sequence_tries.h"
+#include "draft/retrieval/candidate_fusion.h"
+#include "draft/retrieval/sequence_tries.h"
 
 namespace foretoken {
 

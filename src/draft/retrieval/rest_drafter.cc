@@ -1,4 +1,4 @@
-#include "draft/rest_drafter.h"
+#include "draft/retrieval/rest_drafter.h"
 
 namespace foretoken {
 namespace {

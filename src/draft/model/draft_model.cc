@@ -1,4 +1,4 @@
-#include "draft/draft_model.h"
+#include "draft/model/draft_model.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "draft/draw.h"
+#include "draft/model/draw.h"
 
 #include <algorithm>
 #include <cmath>

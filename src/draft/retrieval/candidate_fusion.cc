@@ -1,4 +1,4 @@
-#include "draft/candidate_fusion.h"
+#include "draft/retrieval/candidate_fusion.h"
 
 #include <algorithm>
 

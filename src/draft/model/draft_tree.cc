@@ -1,4 +1,4 @@
-#include "draft/draft_tree.h"
+#include "draft/model/draft_tree.h"
 
 namespace foretoken {
 

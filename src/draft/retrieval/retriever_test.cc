@@ -1,11 +1,11 @@
-#include "draft/retriever.h"
+#include "draft/retrieval/retriever.h"
 
 #include <gtest/gtest.h>
 
-#include "draft/rest_drafter.h"
-#include "draft/retrieval_drafter.h"
-#include "draft/speculation_length.h"
-#include "draft/trie_drafter.h"
+#include "draft/retrieval/rest_drafter.h"
+#include "draft/retrieval/retrieval_drafter.h"
+#include "draft/retrieval/speculation_length.h"
+#include "draft/retrieval/trie_drafter.h"
 
 namespace foretoken {
 namespace {

@@ -1,4 +1,4 @@
-#include "draft/retrieval_drafter.h"
+#include "draft/retrieval/retrieval_drafter.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "draft/sequence_tries.h"
+#include "draft/retrieval/sequence_tries.h"
 
 #include <algorithm>
 #include <utility>
