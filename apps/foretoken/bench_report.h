@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "assembly/loaded_model.h"
 #include "bench_stats.h"
 #include "engine/engine.h"
-#include "engine/loaded_model.h"
 #include "engine/request.h"
 
 namespace foretoken {

@@ -3,8 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
+#include "assembly/loaded_model.h"
 #include "base/result.h"
-#include "engine/loaded_model.h"
 #include "sampling/params.h"
 
 namespace foretoken {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "assembly/loaded_model.h"
 #include "base/result.h"
 #include "datastore/datastore_tenant.h"
-#include "engine/loaded_model.h"
 #include "speculation/plan.h"
 
 namespace foretoken {

@@ -8,11 +8,11 @@
 #include <string_view>
 #include <vector>
 
+#include "assembly/loaded_model.h"
 #include "base/cores.h"
 #include "base/result.h"
 #include "datastore/segment_file.h"
 #include "engine/engine.h"
-#include "engine/loaded_model.h"
 #include "engine/request.h"
 #include "terminal.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/loaded_model.h"
+#include "assembly/loaded_model.h"
 #include "tokenizer/tokenizer.h"
 #include "verify_plan.h"
 

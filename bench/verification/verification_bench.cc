@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "assembly/loaded_model.h"
 #include "draft/model/draw.h"
-#include "engine/loaded_model.h"
 #include "model/model_testing.h"
 #include "speculation/rejection.h"
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "assembly/loaded_model.h"
 #include "engine/engine.h"
-#include "engine/loaded_model.h"
 
 namespace foretoken {
 

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <thread>
 
+#include "assembly/engine_testing.h"
 #include "backend/cpu/cpu_backend.h"
 #include "base/clock.h"
 #include "draft/model/model_drafter.h"
-#include "engine/engine_testing.h"
 #include "ssd/speculator.h"
 #include "transport/thread_host.h"
 

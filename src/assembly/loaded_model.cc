@@ -1,4 +1,4 @@
-#include "engine/loaded_model.h"
+#include "assembly/loaded_model.h"
 
 #include <sys/prctl.h>
 #include <unistd.h>

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/engine_testing.h"
+#include "assembly/engine_testing.h"
 
 namespace foretoken {
 namespace {

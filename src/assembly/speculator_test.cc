@@ -5,9 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "assembly/engine_testing.h"
 #include "base/clock.h"
 #include "draft/model/model_drafter.h"
-#include "engine/engine_testing.h"
 #include "speculation/presets.h"
 #include "speculation/verify.h"
 #include "ssd/speculator.h"

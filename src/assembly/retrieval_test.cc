@@ -5,8 +5,8 @@
 
 #include <filesystem>
 
+#include "assembly/engine_testing.h"
 #include "datastore/datastore_tenant.h"
-#include "engine/engine_testing.h"
 
 namespace foretoken {
 namespace {

@@ -9,8 +9,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "engine/engine_testing.h"
-#include "engine/random_schema_testing.h"
+#include "assembly/engine_testing.h"
+#include "assembly/random_schema_testing.h"
 #include "grammar/json_schema.h"
 #include "grammar/state_graph.h"
 

@@ -7,8 +7,8 @@
 #include <thread>
 #include <utility>
 
+#include "assembly/engine_testing.h"
 #include "base/allocation_counter_testing.h"
-#include "engine/engine_testing.h"
 
 namespace foretoken {
 namespace {
