@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/types.h"
-#include "datastore/segment_search.h"
+#include "datastore/index/segment_search.h"
 
 namespace foretoken {
 

@@ -9,7 +9,7 @@
 #include <optional>
 #include <thread>
 
-#include "datastore/files.h"
+#include "datastore/storage/files.h"
 
 namespace foretoken {
 namespace {

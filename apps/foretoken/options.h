@@ -11,7 +11,7 @@
 #include "assembly/loaded_model.h"
 #include "base/cores.h"
 #include "base/result.h"
-#include "datastore/segment_file.h"
+#include "datastore/storage/segment_file.h"
 #include "engine/engine.h"
 #include "engine/request.h"
 #include "terminal.h"

@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "base/cores.h"
 #include "base/histogram.h"
-#include "datastore/segment_file.h"
+#include "datastore/storage/segment_file.h"
 #include "draft/retrieval/retriever.h"
 
 namespace foretoken {

@@ -13,11 +13,11 @@
 
 #include "base/result.h"
 #include "base/types.h"
-#include "datastore/entry_log.h"
-#include "datastore/files.h"
-#include "datastore/maintenance.h"
-#include "datastore/manifest.h"
-#include "datastore/segment.h"
+#include "datastore/index/segment.h"
+#include "datastore/storage/entry_log.h"
+#include "datastore/storage/files.h"
+#include "datastore/storage/maintenance.h"
+#include "datastore/storage/manifest.h"
 
 namespace foretoken {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "datastore/datastore.h"
-#include "datastore/segment_search.h"
+#include "datastore/index/segment_search.h"
 
 namespace foretoken {
 

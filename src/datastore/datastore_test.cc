@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "datastore/datastore_testing.h"
-#include "datastore/segment_search.h"
+#include "datastore/index/segment_search.h"
 
 namespace foretoken {
 namespace {

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "tokenizer/test_support.h"
+#include "tokenizer/tokenizer_testing.h"
 #include "tokenizer/utf8.h"
 
 namespace foretoken {

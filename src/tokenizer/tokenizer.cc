@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "tokenizer/bpe_tokenizer.h"
+#include "tokenizer/bpe/bpe_tokenizer.h"
 #include "tokenizer/files.h"
-#include "tokenizer/sentencepiece_tokenizer.h"
+#include "tokenizer/sentencepiece/sentencepiece_tokenizer.h"
 #include "tokenizer/tokenizer_config.h"
 
 namespace foretoken {

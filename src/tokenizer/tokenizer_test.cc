@@ -4,9 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tokenizer/byte_alphabet.h"
+#include "tokenizer/bpe/byte_alphabet.h"
 #include "tokenizer/files.h"
-#include "tokenizer/test_support.h"
+#include "tokenizer/tokenizer_testing.h"
 
 namespace foretoken {
 namespace {

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "datastore/entry_log.h"
-#include "datastore/manifest.h"
-#include "datastore/sampler.h"
-#include "datastore/segment_file.h"
+#include "datastore/index/continuation_sampler.h"
+#include "datastore/storage/entry_log.h"
+#include "datastore/storage/manifest.h"
+#include "datastore/storage/segment_file.h"
 
 namespace {
 

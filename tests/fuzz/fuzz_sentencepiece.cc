@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "tokenizer/sentencepiece_tokenizer.h"
+#include "tokenizer/sentencepiece/sentencepiece_tokenizer.h"
 #include "tokenizer/utf8.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

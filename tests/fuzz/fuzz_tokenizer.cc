@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "tokenizer/bpe_tokenizer.h"
+#include "tokenizer/bpe/bpe_tokenizer.h"
 #include "tokenizer/utf8.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -5,8 +5,8 @@
 #include <variant>
 #include <vector>
 
-#include "datastore/sampled_tree.h"
-#include "datastore/token_tree.h"
+#include "datastore/index/sampled_tree.h"
+#include "datastore/index/token_tree.h"
 #include "speculation/proposal.h"
 
 namespace foretoken {

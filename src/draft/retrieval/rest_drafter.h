@@ -1,6 +1,6 @@
 #pragma once
 
-#include "datastore/sampler.h"
+#include "datastore/index/continuation_sampler.h"
 #include "draft/drafter.h"
 #include "draft/retrieval/candidate_fusion.h"
 

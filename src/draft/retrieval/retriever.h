@@ -3,8 +3,8 @@
 #include <span>
 
 #include "base/types.h"
-#include "datastore/input_trie.h"
-#include "datastore/sampler.h"
+#include "datastore/index/continuation_sampler.h"
+#include "datastore/index/input_trie.h"
 #include "draft/retrieval/candidate_fusion.h"
 #include "speculation/proposal.h"
 

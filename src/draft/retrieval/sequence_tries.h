@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/types.h"
-#include "datastore/input_trie.h"
+#include "datastore/index/input_trie.h"
 
 namespace foretoken {
 

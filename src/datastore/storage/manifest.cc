@@ -1,0 +1,145 @@
+#include "datastore/storage/manifest.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <optional>
+
+#include "base/parse_number.h"
+
+namespace foretoken {
+namespace {
+
+constexpr std::string_view kTitle = "foretoken datastore 1\n";
+constexpr std::string_view kChecksumWord = "checksum ";
+
+std::uint64_t ChecksumOf(std::string_view text) { return XXH3_64bits(text.data(), text.size()); }
+
+// Takes the text up to `end` from the front of `text`, and `end` with it.
+std::optional<std::string_view> Take(std::string_view* text, char end) {
+  const std::size_t at = text->find(end);
+  if (at == std::string_view::npos) return std::nullopt;
+  const std::string_view taken = text->substr(0, at);
+  text->remove_prefix(at + 1);
+  return taken;
+}
+
+// Reads lines "word value value ..." in order; fails for good at the first that is not as wanted.
+class LineReader {
+ public:
+  explicit LineReader(std::string_view text) : text_(text) {}
+
+  bool good() const { return good_; }
+  bool at_end() const { return text_.empty(); }
+  std::string_view Text(std::string_view word) {
+    const auto line = Take(&text_, '\n');
+    if (!line || !line->starts_with(word) || line->size() <= word.size() ||
+        (*line)[word.size()] != ' ') {
+      good_ = false;
+      return {};
+    }
+    return line->substr(word.size() + 1);
+  }
+  std::uint64_t Number(std::string_view word) { return ToNumber(Text(word)); }
+  std::uint64_t ToNumber(std::string_view text) {
+    std::uint64_t number = 0;
+    good_ &= ParseNumber(text, &number);
+    return number;
+  }
+
+ private:
+  std::string_view text_;
+  bool good_ = true;
+};
+
+bool IsConsistent(const Manifest& manifest) {
+  for (const Manifest::SegmentEntry& segment : manifest.segments) {
+    if (segment.number == 0 || segment.number >= manifest.next_number) return false;
+    if (segment.tokens > kMaxTextEntries) return false;
+  }
+  return IsFingerprint(manifest.tokenizer.fingerprint) && manifest.tokenizer.vocabulary > 0 &&
+         manifest.first_log <= manifest.next_number;
+}
+
+}  // namespace
+
+std::string FormatManifest(const Manifest& manifest) {
+  std::string name = manifest.tokenizer.name.empty() ? "-" : manifest.tokenizer.name;
+  for (char& c : name) {
+    if (static_cast<unsigned char>(c) < ' ') c = '?';
+  }
+  std::string text =
+      fmt::format("{}tokenizer {}\nfingerprint {}\nvocabulary {}\nnext {}\nlog {}\n", kTitle, name,
+                  manifest.tokenizer.fingerprint, manifest.tokenizer.vocabulary,
+                  manifest.next_number, manifest.first_log);
+  for (const Manifest::SegmentEntry& segment : manifest.segments) {
+    text += fmt::format("segment {} {} {}\n", segment.number, segment.tokens, segment.documents);
+  }
+  return fmt::format("{}{}{:016x}\n", text, kChecksumWord, ChecksumOf(text));
+}
+
+Result<Manifest> ParseManifest(std::string_view content, std::string_view where) {
+  const auto damaged = [&] { return InvalidInput(fmt::format("{}: is damaged", where)); };
+  if (!content.starts_with(kTitle)) {
+    return InvalidInput(
+        fmt::format("{}: is not the manifest of a datastore that this program reads", where));
+  }
+  constexpr std::size_t kLastLine = kChecksumWord.size() + 16 + 1;
+  if (content.size() < kTitle.size() + kLastLine) return damaged();
+  const std::string_view text = content.substr(0, content.size() - kLastLine);
+  if (content.substr(text.size()) != fmt::format("{}{:016x}\n", kChecksumWord, ChecksumOf(text))) {
+    return damaged();
+  }
+
+  LineReader reader(text.substr(kTitle.size()));
+  Manifest manifest;
+  manifest.tokenizer.name = reader.Text("tokenizer");
+  manifest.tokenizer.fingerprint = reader.Text("fingerprint");
+  const std::uint64_t vocabulary = reader.Number("vocabulary");
+  if (vocabulary > INT32_MAX) return damaged();
+  manifest.tokenizer.vocabulary = static_cast<int>(vocabulary);
+  manifest.next_number = reader.Number("next");
+  manifest.first_log = reader.Number("log");
+  while (reader.good() && !reader.at_end()) {
+    std::string_view line = reader.Text("segment");
+    const auto number = Take(&line, ' ');
+    const auto tokens = Take(&line, ' ');
+    if (!number || !tokens) return damaged();
+    manifest.segments.push_back(
+        {reader.ToNumber(*number), reader.ToNumber(*tokens), reader.ToNumber(line)});
+  }
+  if (!reader.good() || !IsConsistent(manifest)) return damaged();
+  return manifest;
+}
+
+std::filesystem::path ManifestPath(const std::filesystem::path& directory) {
+  return directory / "MANIFEST";
+}
+std::filesystem::path SegmentPath(const std::filesystem::path& directory, std::uint64_t number) {
+  return directory / fmt::format("{:06}.segment", number);
+}
+std::filesystem::path LogPath(const std::filesystem::path& directory, std::uint64_t number) {
+  return directory / fmt::format("{:06}.log", number);
+}
+std::uint64_t FileNumber(const std::filesystem::path& path) {
+  if (path.extension() != ".segment" && path.extension() != ".log") return 0;
+  std::uint64_t number = 0;
+  return ParseNumber(path.stem().native(), &number) ? number : 0;
+}
+
+Status WriteManifest(FileSystem* files, const std::filesystem::path& directory,
+                     const Manifest& manifest) {
+  const std::string text = FormatManifest(manifest);
+  return PublishFile(files, ManifestPath(directory), [&text](WritableFile* file) {
+    return file->Append(std::as_bytes(std::span(text)));
+  });
+}
+
+Result<Manifest> ReadManifest(const std::filesystem::path& directory) {
+  const std::filesystem::path path = ManifestPath(directory);
+  FT_ASSIGN_OR_RETURN(const std::shared_ptr<const MappedFile> file, MappedFile::Open(path));
+  return ParseManifest({reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()},
+                       path.string());
+}
+
+}  // namespace foretoken

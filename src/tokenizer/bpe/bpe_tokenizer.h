@@ -1,0 +1,102 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "tokenizer/bpe/bpe.h"
+#include "tokenizer/bpe/pretokenizer.h"
+#include "tokenizer/tokenizer_base.h"
+
+namespace foretoken {
+
+/// Byte-level BPE: normalisation, pre-tokenisation into words, merges. Bytes that are not UTF-8
+/// pass through as words of their own.
+class BpeTokenizer : public TokenizerBase {
+ public:
+  BpeTokenizer(Vocabulary vocabulary, std::vector<std::string> token_bytes,
+               std::span<const BpeMerge> merges, Bpe::Options options, PreTokenizer pre_tokenizer,
+               bool nfc);
+
+  bool DropsLeadingSpace() const override { return false; }
+
+ protected:
+  void EncodeText(std::string_view text, const AddedToken* before, const AddedToken* after,
+                  std::vector<Token>* tokens) const override;
+
+ private:
+  std::vector<std::string> token_bytes_;  // what the merges work on; `bpe_` points into it
+  Bpe bpe_;
+  PreTokenizer pre_tokenizer_;
+  bool nfc_;
+};
+
+/// Collects a byte-level vocabulary from whatever file it stands in, checking it on the way.
+/// `where` names the file in errors.
+class BpeVocabularyBuilder {
+ public:
+  BpeVocabularyBuilder(std::string_view where, const TokenizerConfig& config)
+      : where_(where), config_(config) {}
+
+  /// Declares token `id`, spelled in the byte alphabet. Ids and spellings must be new.
+  Status AddToken(std::string_view spelling, std::uint64_t id);
+  /// Declares an added token, which may also be a token of the vocabulary with the same id.
+  Status AddAdded(AddedToken token);
+  /// Appends a merge of two tokens by their spellings.
+  Status AddMerge(std::string_view left, std::string_view right);
+  /// Appends, for every token and every cut of it into two tokens, a merge ranked by the token's
+  /// id: the rule of vocabularies that are lists of ranks.
+  void AddMergesOfAllCuts();
+
+  std::optional<Token> Find(std::string_view spelling) const;
+
+  struct Settings {
+    PreTokenizer pre_tokenizer;
+    bool nfc = false;
+    bool whole_words_first = false;
+    Token unknown = -1;
+    /// The spelling of the token that texts begin with, by the vocabulary's own file.
+    std::optional<std::string> bos;
+    /// What else tells tokenizers apart, for the fingerprint.
+    std::string rules;
+  };
+  /// The tokenizer, with the special tokens and chat template of the configuration.
+  Result<std::unique_ptr<Tokenizer>> Build(Settings settings) &&;
+
+ private:
+  Error Bad(std::string_view what) const;
+  Status Reserve(std::uint64_t id, std::string_view spelling);
+  Status AddConfigured();
+  std::optional<Token> ChooseBos(const Settings& settings, const AddedTokens& added) const;
+
+  std::string where_;
+  const TokenizerConfig& config_;
+  std::vector<std::string> names_;
+  std::unordered_map<std::string, Token> ids_;
+  std::vector<AddedToken> added_;
+  std::unordered_map<std::string, std::size_t> added_index_;
+  std::vector<BpeMerge> merges_;
+};
+
+/// A tokenizer from the text of a tokenizer.json. Fields that Foretoken does not implement are
+/// errors that name them.
+Result<std::unique_ptr<Tokenizer>> ParseTokenizerJson(std::string_view text, std::string_view where,
+                                                      const TokenizerConfig& config);
+
+/// A tokenizer from vocab.json and merges.txt, of the kind that tokenizer_class names (GPT-2 or
+/// Qwen2).
+Result<std::unique_ptr<Tokenizer>> LoadVocabularyAndMerges(const std::filesystem::path& directory,
+                                                           const TokenizerConfig& config);
+
+/// Whether `text` begins like a list of ranks: a token in base64, a space and its rank.
+bool LooksLikeTiktokenRanks(std::string_view text);
+
+/// A Llama 3 tokenizer from its list of ranks.
+Result<std::unique_ptr<Tokenizer>> ParseTiktokenRanks(std::string_view text, std::string_view where,
+                                                      const TokenizerConfig& config);
+
+}  // namespace foretoken

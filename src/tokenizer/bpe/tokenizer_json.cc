@@ -1,0 +1,203 @@
+#include <nlohmann/json.hpp>
+
+#include "tokenizer/bpe/bpe_tokenizer.h"
+#include "tokenizer/files.h"
+
+namespace foretoken {
+namespace {
+
+using Json = nlohmann::json;
+
+const Json& Field(const Json& object, const char* key) {
+  static const Json kNull;
+  const auto found = object.find(key);
+  return found == object.end() ? kNull : *found;
+}
+
+std::string Text(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : std::string();
+}
+
+bool IsTrue(const Json& value) { return value.is_boolean() && value.get<bool>(); }
+
+/// Reads one tokenizer.json.
+class TokenizerJsonParser {
+ public:
+  TokenizerJsonParser(std::string_view where, const TokenizerConfig& config)
+      : where_(where), builder_(where, config) {}
+
+  Result<std::unique_ptr<Tokenizer>> Parse(const Json& json) {
+    const Json& model = Field(json, "model");
+    FT_RETURN_IF_ERROR(CheckModel(model));
+    BpeVocabularyBuilder::Settings settings;
+    Result<PreTokenizer> pre_tokenizer = PreTokenizer::FromJson(Field(json, "pre_tokenizer"));
+    if (!pre_tokenizer.ok()) return Bad(pre_tokenizer.error().message);
+    settings.pre_tokenizer = std::move(pre_tokenizer).value();
+    FT_ASSIGN_OR_RETURN(settings.nfc, ParseNormalizer(Field(json, "normalizer")));
+    FT_RETURN_IF_ERROR(CheckDecoder(Field(json, "decoder")));
+
+    FT_RETURN_IF_ERROR(AddVocabulary(Field(model, "vocab")));
+    FT_RETURN_IF_ERROR(AddMerges(Field(model, "merges")));
+    FT_RETURN_IF_ERROR(AddAddedTokens(Field(json, "added_tokens")));
+    settings.whole_words_first = IsTrue(Field(model, "ignore_merges"));
+    const std::string unknown = Text(Field(model, "unk_token"));
+    if (!unknown.empty()) {
+      const auto id = builder_.Find(unknown);
+      if (!id.has_value()) return Bad("model.unk_token is not in the vocabulary");
+      settings.unknown = *id;
+    }
+    settings.bos = TemplateBos(Field(json, "post_processor"), /*may_nest=*/true);
+    settings.rules = Field(json, "pre_tokenizer").dump() + Field(json, "normalizer").dump();
+    return std::move(builder_).Build(std::move(settings));
+  }
+
+ private:
+  Error Bad(std::string_view what) const {
+    return InvalidInput(fmt::format("{}: {}.", where_, what));
+  }
+
+  Status CheckModel(const Json& model) const {
+    if (!model.is_object()) return Bad("there is no object 'model'");
+    const Json& type = Field(model, "type");
+    if (!type.is_null() && Text(type) != "BPE") {
+      return Bad(fmt::format("model.type '{}' is not supported; it must be BPE", Text(type)));
+    }
+    for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
+      if (!Text(Field(model, key)).empty()) return Bad(fmt::format("model.{} must be empty", key));
+    }
+    for (const char* key : {"byte_fallback", "fuse_unk"}) {
+      if (IsTrue(Field(model, key))) {
+        return Bad(fmt::format("model.{} is not supported in byte-level BPE", key));
+      }
+    }
+    const Json& dropout = Field(model, "dropout");
+    if (dropout.is_number() && dropout.get<double>() != 0) return Bad("model.dropout must be null");
+    return {};
+  }
+
+  /// Whether the text is brought to NFC.
+  Result<bool> ParseNormalizer(const Json& normalizer) const {
+    if (normalizer.is_null()) return false;
+    const std::string type = Text(Field(normalizer, "type"));
+    if (type == "NFC") return true;
+    const Json& steps = Field(normalizer, "normalizers");
+    if (type == "Sequence" && steps.is_array()) {
+      bool nfc = false;
+      for (const Json& step : steps) {
+        if (Text(Field(step, "type")) != "NFC") {
+          return Bad(fmt::format("normalizer '{}' is not supported; only NFC is",
+                                 Text(Field(step, "type"))));
+        }
+        nfc = true;
+      }
+      return nfc;
+    }
+    return Bad(fmt::format("normalizer '{}' is not supported; only NFC is", type));
+  }
+
+  Status CheckDecoder(const Json& decoder) const {
+    if (decoder.is_null() || Text(Field(decoder, "type")) == "ByteLevel") return {};
+    return Bad(fmt::format("decoder '{}' is not supported; only ByteLevel is",
+                           Text(Field(decoder, "type"))));
+  }
+
+  Status AddVocabulary(const Json& vocabulary) {
+    if (!vocabulary.is_object() || vocabulary.empty()) {
+      return Bad("model.vocab is not an object of tokens");
+    }
+    // By id: a table grows with the ids, and JSON objects come in the order of their keys.
+    std::vector<std::pair<std::uint64_t, const std::string*>> tokens;
+    tokens.reserve(vocabulary.size());
+    const auto& object = vocabulary.get_ref<const Json::object_t&>();
+    for (const auto& [spelling, id] : object) {
+      if (!id.is_number_unsigned()) {
+        return Bad(
+            fmt::format("model.vocab gives '{}' an id that is not a number from 0", spelling));
+      }
+      tokens.emplace_back(id.get<std::uint64_t>(), &spelling);
+    }
+    std::sort(tokens.begin(), tokens.end());
+    for (const auto& [id, spelling] : tokens) {
+      FT_RETURN_IF_ERROR(builder_.AddToken(*spelling, id));
+    }
+    return {};
+  }
+
+  /// Merges are pairs or, in older files, strings with a space between the two.
+  Status AddMerges(const Json& merges) {
+    if (!merges.is_array()) return Bad("model.merges is not an array");
+    for (const Json& merge : merges) {
+      if (merge.is_string()) {
+        const auto& text = merge.get_ref<const std::string&>();
+        const std::size_t space = text.find(' ');
+        if (space == std::string::npos || text.find(' ', space + 1) != std::string::npos) {
+          return Bad(fmt::format("model.merges holds '{}', which is not two tokens", text));
+        }
+        const std::string_view view = text;
+        FT_RETURN_IF_ERROR(builder_.AddMerge(view.substr(0, space), view.substr(space + 1)));
+      } else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() &&
+                 merge[1].is_string()) {
+        FT_RETURN_IF_ERROR(builder_.AddMerge(merge[0].get_ref<const std::string&>(),
+                                             merge[1].get_ref<const std::string&>()));
+      } else {
+        return Bad("model.merges holds something that is neither a string nor a pair of strings");
+      }
+    }
+    return {};
+  }
+
+  Status AddAddedTokens(const Json& tokens) {
+    if (tokens.is_null()) return {};
+    if (!tokens.is_array()) return Bad("added_tokens is not an array");
+    for (const Json& json : tokens) {
+      const Json& id = Field(json, "id");
+      AddedToken token;
+      token.content = Text(Field(json, "content"));
+      if (!id.is_number_unsigned() || id.get<std::uint64_t>() >= kMaxTokens) {
+        return Bad(fmt::format("added_tokens gives '{}' no id between 0 and {}", token.content,
+                               kMaxTokens - 1));
+      }
+      if (IsTrue(Field(json, "single_word"))) {
+        return Bad(
+            fmt::format("added_tokens: single_word of '{}' is not supported", token.content));
+      }
+      token.id = id.get<Token>();
+      token.special = IsTrue(Field(json, "special"));
+      token.lstrip = IsTrue(Field(json, "lstrip"));
+      token.rstrip = IsTrue(Field(json, "rstrip"));
+      FT_RETURN_IF_ERROR(builder_.AddAdded(std::move(token)));
+    }
+    return {};
+  }
+
+  /// The special token that the template of a post-processor puts before a text.
+  static std::optional<std::string> TemplateBos(const Json& processor, bool may_nest) {
+    const std::string type = Text(Field(processor, "type"));
+    if (type == "Sequence" && may_nest) {
+      for (const Json& step : Field(processor, "processors")) {
+        if (auto bos = TemplateBos(step, /*may_nest=*/false)) return bos;
+      }
+    }
+    const Json& single = Field(processor, "single");
+    if (type != "TemplateProcessing" || !single.is_array() || single.empty()) return std::nullopt;
+    const std::string content = Text(Field(Field(single[0], "SpecialToken"), "id"));
+    if (content.empty()) return std::nullopt;
+    return content;
+  }
+
+  std::string where_;
+  BpeVocabularyBuilder builder_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Tokenizer>> ParseTokenizerJson(std::string_view text, std::string_view where,
+                                                      const TokenizerConfig& config) {
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) {
+    return InvalidInput(fmt::format("{} is not a JSON object: it is truncated or damaged.", where));
+  }
+  return TokenizerJsonParser(where, config).Parse(json);
+}
+
+}  // namespace foretoken

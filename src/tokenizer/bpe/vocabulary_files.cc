@@ -1,0 +1,190 @@
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "tokenizer/bpe/bpe_tokenizer.h"
+#include "tokenizer/bpe/byte_alphabet.h"
+#include "tokenizer/files.h"
+
+namespace foretoken {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kMaxRankedToken = 256;
+
+/// Takes the next line off `text`, without its line end.
+std::string_view TakeLine(std::string_view* text) {
+  const std::size_t end = text->find('\n');
+  std::string_view line = text->substr(0, end);
+  text->remove_prefix(end == std::string_view::npos ? text->size() : end + 1);
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  return line;
+}
+
+Status AddVocabularyJson(const std::filesystem::path& path, BpeVocabularyBuilder* builder) {
+  FT_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxTokenizerFile));
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  std::vector<std::pair<std::uint64_t, std::string>> tokens;
+  bool good = json.is_object();
+  if (good) {
+    for (const auto& [spelling, id] : json.get_ref<const Json::object_t&>()) {
+      good = good && id.is_number_unsigned();
+      if (good) tokens.emplace_back(id.get<std::uint64_t>(), spelling);
+    }
+  }
+  if (!good) {
+    return InvalidInput(
+        fmt::format("{} is not a JSON object from tokens to their ids.", path.string()));
+  }
+  std::sort(tokens.begin(), tokens.end());
+  for (const auto& [id, spelling] : tokens) FT_RETURN_IF_ERROR(builder->AddToken(spelling, id));
+  return {};
+}
+
+Status AddMergesText(const std::filesystem::path& path, BpeVocabularyBuilder* builder) {
+  FT_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxTokenizerFile));
+  std::string_view rest = text;
+  if (rest.starts_with("#version")) TakeLine(&rest);
+  while (!rest.empty()) {
+    const std::string_view line = TakeLine(&rest);
+    if (line.empty()) continue;
+    const std::size_t space = line.find(' ');
+    if (space == std::string_view::npos) {
+      return InvalidInput(fmt::format("{}: the line '{}' is not two tokens with a space between.",
+                                      path.string(), line));
+    }
+    FT_RETURN_IF_ERROR(builder->AddMerge(line.substr(0, space), line.substr(space + 1)));
+  }
+  return {};
+}
+
+int Base64Digit(char c) {
+  if (c >= 'A' && c <= 'Z') return c - 'A';
+  if (c >= 'a' && c <= 'z') return c - 'a' + 26;
+  if (c >= '0' && c <= '9') return c - '0' + 52;
+  if (c == '+') return 62;
+  return c == '/' ? 63 : -1;
+}
+
+std::optional<std::string> DecodeBase64(std::string_view text) {
+  if (text.empty() || text.size() % 4 != 0) return std::nullopt;
+  for (int i = 0; i < 2 && text.ends_with('='); ++i) text.remove_suffix(1);
+  std::string bytes;
+  std::uint32_t bits = 0;
+  int count = 0;
+  for (const char c : text) {
+    const int digit = Base64Digit(c);
+    if (digit < 0) return std::nullopt;
+    bits = bits << 6 | static_cast<std::uint32_t>(digit);
+    count += 6;
+    if (count >= 8) {
+      count -= 8;
+      bytes += static_cast<char>(bits >> count);
+    }
+  }
+  return bytes;
+}
+
+struct RankLine {
+  std::string bytes;
+  std::uint64_t rank = 0;
+};
+
+std::optional<RankLine> ParseRankLine(std::string_view line) {
+  const std::size_t space = line.find(' ');
+  if (space == std::string_view::npos) return std::nullopt;
+  const auto bytes = DecodeBase64(line.substr(0, space));
+  RankLine result;
+  const char* end = line.data() + line.size();
+  const auto [stop, error] = std::from_chars(line.data() + space + 1, end, result.rank);
+  if (!bytes.has_value() || error != std::errc() || stop != end) return std::nullopt;
+  result.bytes = *bytes;
+  return result;
+}
+
+/// Llama 3's own special tokens, which follow its ranks and stand in no file.
+std::vector<AddedToken> Llama3SpecialTokens(Token first) {
+  std::vector<std::string> contents = {"<|begin_of_text|>",
+                                       "<|end_of_text|>",
+                                       "<|reserved_special_token_0|>",
+                                       "<|reserved_special_token_1|>",
+                                       "<|reserved_special_token_2|>",
+                                       "<|reserved_special_token_3|>",
+                                       "<|start_header_id|>",
+                                       "<|end_header_id|>",
+                                       "<|reserved_special_token_4|>",
+                                       "<|eot_id|>"};
+  for (int i = 5; contents.size() < 256; ++i) {
+    contents.push_back(fmt::format("<|reserved_special_token_{}|>", i));
+  }
+  std::vector<AddedToken> tokens;
+  for (std::string& content : contents) {
+    AddedToken token;
+    token.id = first++;
+    token.content = std::move(content);
+    token.special = true;
+    tokens.push_back(std::move(token));
+  }
+  return tokens;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Tokenizer>> LoadVocabularyAndMerges(const std::filesystem::path& directory,
+                                                           const TokenizerConfig& config) {
+  BpeVocabularyBuilder::Settings settings;
+  if (config.tokenizer_class.starts_with("Qwen2")) {
+    settings.pre_tokenizer = PreTokenizer::FromPattern(kQwen2Pattern);
+    settings.nfc = true;
+    settings.rules = kQwen2Pattern;
+  } else if (config.tokenizer_class.starts_with("GPT2")) {
+    settings.pre_tokenizer = PreTokenizer::FromPattern(kGpt2Pattern);
+    settings.rules = kGpt2Pattern;
+  } else {
+    return InvalidInput(
+        fmt::format("{} has vocab.json and merges.txt, for which tokenizer_class in "
+                    "tokenizer_config.json must be Qwen2Tokenizer or GPT2Tokenizer, not '{}'.",
+                    directory.string(), config.tokenizer_class));
+  }
+  BpeVocabularyBuilder builder(directory.string(), config);
+  FT_RETURN_IF_ERROR(AddVocabularyJson(directory / "vocab.json", &builder));
+  FT_RETURN_IF_ERROR(AddMergesText(directory / "merges.txt", &builder));
+  return std::move(builder).Build(std::move(settings));
+}
+
+bool LooksLikeTiktokenRanks(std::string_view text) {
+  return ParseRankLine(TakeLine(&text)).has_value();
+}
+
+Result<std::unique_ptr<Tokenizer>> ParseTiktokenRanks(std::string_view text, std::string_view where,
+                                                      const TokenizerConfig& config) {
+  BpeVocabularyBuilder builder(where, config);
+  Token count = 0;
+  while (!text.empty()) {
+    const std::string_view line = TakeLine(&text);
+    if (line.empty()) continue;
+    const auto parsed = ParseRankLine(line);
+    if (!parsed.has_value() || parsed->bytes.empty() || parsed->bytes.size() > kMaxRankedToken) {
+      return InvalidInput(fmt::format(
+          "{}: line {} is not a token of at most {} bytes in base64, a space and its rank.", where,
+          count + 1, kMaxRankedToken));
+    }
+    FT_RETURN_IF_ERROR(builder.AddToken(SpellBytes(parsed->bytes), parsed->rank));
+    ++count;
+  }
+  builder.AddMergesOfAllCuts();
+  if (config.added.empty()) {
+    for (AddedToken& token : Llama3SpecialTokens(count)) {
+      FT_RETURN_IF_ERROR(builder.AddAdded(std::move(token)));
+    }
+  }
+  BpeVocabularyBuilder::Settings settings;
+  settings.pre_tokenizer = PreTokenizer::FromPattern(kLlama3Pattern);
+  settings.whole_words_first = true;
+  settings.bos = "<|begin_of_text|>";
+  settings.rules = kLlama3Pattern;
+  return std::move(builder).Build(std::move(settings));
+}
+
+}  // namespace foretoken
