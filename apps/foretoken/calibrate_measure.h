@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/engine.h"
-#include "planner/calibration.h"
+#include "study/calibration.h"
 
 namespace foretoken {
 

@@ -8,7 +8,7 @@
 
 #include "chart_card.h"
 #include "html_page.h"
-#include "planner/plan_search.h"
+#include "prediction/plan_search.h"
 #include "terminal.h"
 
 namespace foretoken {

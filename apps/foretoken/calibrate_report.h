@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "planner/calibration.h"
+#include "study/calibration.h"
 
 namespace foretoken {
 

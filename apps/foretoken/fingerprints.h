@@ -4,7 +4,7 @@
 
 #include "base/result.h"
 #include "options.h"
-#include "planner/calibration.h"
+#include "study/calibration.h"
 
 namespace foretoken {
 

@@ -8,7 +8,7 @@
 
 #include "base/parse_number.h"
 #include "fingerprints.h"
-#include "planner/calibration.h"
+#include "study/calibration.h"
 
 namespace foretoken {
 namespace {

@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "options.h"
 #include "plan_numbers.h"
-#include "planner/cost_model.h"
+#include "prediction/cost_model.h"
 
 namespace foretoken {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "plan_report.h"
-#include "planner/plan_reason.h"
-#include "planner/plan_search.h"
+#include "prediction/plan_reason.h"
+#include "prediction/plan_search.h"
 #include "terminal.h"
 
 namespace foretoken {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "planner/fallback_rule.h"
-#include "planner/plan_search.h"
+#include "prediction/fallback_rule.h"
+#include "prediction/plan_search.h"
 
 namespace foretoken {
 

@@ -13,7 +13,7 @@
 #include "model/model_config.h"
 #include "options.h"
 #include "plan_numbers.h"
-#include "planner/roofline.h"
+#include "study/roofline.h"
 #include "terminal.h"
 #include "weights/model_folder.h"
 

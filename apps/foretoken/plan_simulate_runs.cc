@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "planner/plan_search.h"
+#include "prediction/plan_search.h"
 
 namespace foretoken {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "planner/simulator_model.h"
+#include "study/simulator_model.h"
 
 namespace foretoken {
 

@@ -13,7 +13,7 @@
 #include "engine/scheduler.h"
 #include "engine/sequence.h"
 #include "planner/retrieval_worth.h"
-#include "planner/row_price.h"
+#include "prediction/row_price.h"
 #include "sampling/sampler.h"
 
 namespace foretoken {

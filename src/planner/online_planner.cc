@@ -6,7 +6,7 @@
 #include <ctime>
 
 #include "base/check.h"
-#include "planner/fanout_solver.h"
+#include "prediction/fanout_solver.h"
 
 namespace foretoken {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "planner/estimates.h"
-#include "planner/plan_search.h"
+#include "prediction/estimates.h"
+#include "prediction/plan_search.h"
 
 namespace foretoken {
 

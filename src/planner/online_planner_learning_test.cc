@@ -3,7 +3,7 @@
 #include <array>
 
 #include "planner/online_planner.h"
-#include "planner/predict.h"
+#include "prediction/predict.h"
 
 namespace foretoken {
 namespace {

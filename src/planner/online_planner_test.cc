@@ -6,7 +6,7 @@
 #include <numeric>
 #include <random>
 
-#include "planner/predict.h"
+#include "prediction/predict.h"
 
 namespace foretoken {
 namespace {

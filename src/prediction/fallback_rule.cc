@@ -1,0 +1,87 @@
+#include "prediction/fallback_rule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "prediction/fanout_solver.h"
+#include "prediction/plan_search.h"
+#include "prediction/theory.h"
+
+namespace foretoken {
+namespace {
+
+// Of a round on what `proposer` proposes; null: nothing.
+double TokensOn(const ProposerModel* proposer, int lookahead) {
+  if (proposer == nullptr) return 1;
+  const NodeLaw nodes = OutcomeNodes(proposer->acceptance, lookahead);
+  double accepted = 0;
+  for (std::size_t k = 1; k < nodes.size(); ++k) accepted += static_cast<double>(k) * nodes[k];
+  return 1 + proposer->coverage * accepted;
+}
+
+Fallback FastFallback(const CostModel& model, int lookahead) {
+  Fallback best = Fallback::kNone;
+  for (const Fallback fallback : {Fallback::kNgram, Fallback::kRetrieval}) {
+    const ProposerModel* proposer = model.proposer(fallback);
+    if (!proposer->measured()) continue;
+    if (TokensOn(proposer, lookahead) > TokensOn(model.proposer(best), lookahead)) best = fallback;
+  }
+  return best;
+}
+
+}  // namespace
+
+std::optional<FallbackRule> FindFallbackRule(const CostModel& model, const SpeculationPlan& plan,
+                                             double context) {
+  if (!model.draft_model.measured() || model.target.rows().empty()) return std::nullopt;
+  FT_CHECK(plan.mode == Mode::kSsd);
+  const int K = plan.lookahead;
+  const auto speed = [&](Fallback fallback, int batch) {
+    const SpeculationPlan ssd = PlanSsd(model, K, plan.primary.budget(), fallback);
+    return Predict(model, ssd, {.batch = batch, .context = context});
+  };
+  FallbackRule rule{.fast = FastFallback(model, K)};
+  rule.p_hit = std::clamp(speed(Fallback::kJit, 1).hit_rate, 0.0, 1.0);
+  rule.E_hit = TokensOn(&model.draft_model, K);
+  rule.E_miss = TokensOn(model.proposer(rule.fast), K);
+  rule.T_p = std::min(1.0, K * model.draft.us(1, context) / model.target.us(1 + K, context));
+  rule.b_star = theory::CriticalBatch(rule.p_hit, rule.E_hit, rule.E_miss, rule.T_p);
+  // What held at a batch holds beyond: every sequence more makes waiting for all rarer.
+  for (int batch = 1; batch <= FallbackRule::kMostBatch && rule.crossover == 0;
+       batch = std::max(batch + 1, batch * 5 / 4)) {
+    const bool fast =
+        speed(rule.fast, batch).tokens_per_second >= speed(Fallback::kJit, batch).tokens_per_second;
+    if (fast) rule.crossover = batch;
+  }
+  return rule;
+}
+
+std::string ExplainFallbackRule(const FallbackRule& rule) {
+  const std::string fast(FallbackName(rule.fast));
+  std::string text = fmt::format("b* = {:.3g}: ", rule.b_star);
+  if (std::isinf(rule.b_star)) {
+    text += fmt::format("a just-in-time draft is worth waiting for at every batch size, before {}",
+                        fast);
+  } else if (rule.b_star < 1) {
+    text += fmt::format("a just-in-time draft is worth waiting for at no batch size, {} is better",
+                        fast);
+  } else {
+    text += fmt::format(
+        "a just-in-time draft is worth waiting for below that batch size, from it on {} is better",
+        fast);
+  }
+  text += fmt::format(
+      " (Theorem 17 with p_hit = {:.2f}, E_hit = {:.2f}, E_miss = {:.2f}, T_p = {:.2f}). Here, "
+      "where "
+      "such a draft holds no other sequence up, predictions favour ",
+      rule.p_hit, rule.E_hit, rule.E_miss, rule.T_p);
+  if (rule.crossover == 0) {
+    return text + fmt::format("it at every batch size up to {}.", FallbackRule::kMostBatch);
+  }
+  return text + fmt::format("{} from batch {} on.", fast, rule.crossover);
+}
+
+}  // namespace foretoken

@@ -1,0 +1,67 @@
+#include "prediction/fallback_rule.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "prediction/plan_search.h"
+#include "prediction/theory.h"
+
+namespace foretoken {
+namespace {
+
+using testing::HasSubstr;
+
+CostModel Model(double draft_us, double acceptance) {
+  CostModel model;
+  model.target = TimeTable::Line(1000, 5);
+  model.draft = TimeTable::Line(draft_us, 1);
+  model.draft_on_target = model.draft;
+  model.draft_model.acceptance.push_back(acceptance);
+  model.draft_model.curves = {HitCurve::FromPowerLaw({.c = 0.5, .r = 0.5}),
+                              HitCurve::FromPowerLaw({.c = 0.35, .r = 0.7})};
+  return model;
+}
+
+FallbackRule Rule(const CostModel& model) {
+  return FindFallbackRule(model, PlanSsd(model, 4, 15, Fallback::kJit), 256).value();
+}
+
+TEST(FallbackRule, IsTheoremSeventeenOnMeasuredNumbers) {
+  const FallbackRule rule = Rule(Model(50, 0.8));
+  EXPECT_EQ(rule.fast, Fallback::kNone);
+  EXPECT_NEAR(rule.E_hit, theory::ExpectedTokens(0.8, 4), 1e-9);
+  EXPECT_EQ(rule.E_miss, 1);
+  EXPECT_NEAR(rule.T_p, 4 * 51.0 / 1025, 1e-9);
+  EXPECT_EQ(rule.b_star, theory::CriticalBatch(rule.p_hit, rule.E_hit, rule.E_miss, rule.T_p));
+  EXPECT_GT(rule.b_star, 1);
+  EXPECT_THAT(ExplainFallbackRule(rule), HasSubstr("Theorem 17 with p_hit = 0."));
+}
+
+TEST(FallbackRule, SlowDraftsAreNotWaitedFor) {
+  const FallbackRule rule = Rule(Model(2000, 0.3));
+  EXPECT_EQ(rule.T_p, 1);  // The theorem's limit.
+  EXPECT_LT(rule.b_star, 1);
+  EXPECT_EQ(rule.crossover, 1);
+  EXPECT_THAT(ExplainFallbackRule(rule), HasSubstr("worth waiting for at no batch size"));
+}
+
+TEST(FallbackRule, ComparesWithTheBestThatIsMeasured) {
+  CostModel model = Model(50, 0.8);
+  model.ngram.acceptance.push_back(0.5);
+  model.ngram.coverage = 0.5;
+  model.ngram.curves = model.draft_model.curves;
+  const FallbackRule rule = Rule(model);
+  EXPECT_EQ(rule.fast, Fallback::kNgram);
+  EXPECT_NEAR(rule.E_miss, 1 + 0.5 * (theory::ExpectedTokens(0.5, 4) - 1), 1e-9);
+}
+
+TEST(FallbackRule, NeedsADraft) {
+  CostModel model;
+  model.target = TimeTable::Line(1000, 5);
+  EXPECT_FALSE(FindFallbackRule(model, {.mode = Mode::kSsd}, 256).has_value());
+}
+
+}  // namespace
+}  // namespace foretoken

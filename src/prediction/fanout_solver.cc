@@ -1,0 +1,74 @@
+#include "prediction/fanout_solver.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/check.h"
+#include "prediction/theory.h"
+
+namespace foretoken {
+namespace {
+
+// Hands `budget` tokens out to `nodes` nodes, each to the one with the highest priority(node, F)
+// for an F-th token.
+template <typename Priority>
+FanoutShape HandOut(int nodes, int budget, const Priority& priority) {
+  FT_CHECK(budget >= 0, "a budget of {}", budget);
+  FanoutShape shape;
+  shape.at.resize(nodes);
+  shape.spends_budget = true;
+  for (int left = std::min(budget, nodes * kMaxFanout); left > 0; --left) {
+    int best = -1;
+    double highest = 0;
+    for (int node = 0; node < nodes; ++node) {
+      if (shape.at[node] == kMaxFanout) continue;
+      const double value = priority(node, shape.at[node] + 1);
+      if (best >= 0 && value <= highest) continue;
+      best = node;
+      highest = value;
+    }
+    ++shape.at[best];
+  }
+  return shape;
+}
+
+}  // namespace
+
+NodeLaw OutcomeNodes(std::span<const double> acceptance, int lookahead) {
+  FT_CHECK(!acceptance.empty() && lookahead >= 0 && lookahead <= kMaxProposal);
+  NodeLaw nodes;
+  double reached = 1;  // P(the first k tokens are accepted)
+  for (int k = 0; k < lookahead; ++k) {
+    const double a = acceptance[std::min<std::size_t>(k, acceptance.size() - 1)];
+    nodes.push_back(reached * (1 - a));
+    reached *= a;
+  }
+  nodes.push_back(reached);
+  return nodes;
+}
+
+double HitProbability(const FanoutShape& shape, const NodeLaw& nodes, const HitCurves& curves) {
+  FT_CHECK(shape.at.size() == nodes.size(), "{} fan-outs for {} nodes", shape.at.size(),
+           nodes.size());
+  const int proposal = static_cast<int>(nodes.size()) - 1;
+  double hit = 0;
+  for (int k = 0; k <= proposal; ++k) hit += nodes[k] * curves.at(k, proposal).hit(shape.at[k]);
+  return hit;
+}
+
+FanoutShape SolveFanout(const NodeLaw& nodes, const HitCurves& curves, int budget) {
+  const int proposal = static_cast<int>(nodes.size()) - 1;
+  return HandOut(proposal + 1, budget, [&](int node, int fanout) {
+    return nodes[node] * curves.at(node, proposal).gain(fanout);
+  });
+}
+
+FanoutShape GeometricFanoutShape(double a_p, double r, int lookahead, int budget) {
+  NodeLaw real;
+  real.resize(static_cast<std::size_t>(lookahead) + 1);
+  theory::GeometricFanout(a_p, r, budget, std::span(real.begin(), real.end()));
+  return HandOut(lookahead + 1, budget,
+                 [&real](int node, int fanout) { return real[node] - fanout; });
+}
+
+}  // namespace foretoken

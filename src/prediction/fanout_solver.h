@@ -1,0 +1,32 @@
+#pragma once
+
+#include <span>
+
+#include "base/static_vector.h"
+#include "prediction/hit_curve.h"
+#include "speculation/plan.h"
+
+namespace foretoken {
+
+/// P(outcome node = k) for k = 0 .. K.
+using NodeLaw = StaticVector<double, kMaxProposal + 1>;
+
+/// The law of the outcome node of a chain of K = `lookahead` tokens. `acceptance[k]` is
+/// P(token k + 1 accepted | the first k were); its last value holds for all further positions.
+NodeLaw OutcomeNodes(std::span<const double> acceptance, int lookahead);
+
+/// P(cache hit) after a proposal whose outcome node follows `nodes` (A.2's p_hit,p): the sum over k
+/// of P(k) p_hit^k(F_k). `shape` has one fan-out for each node.
+double HitProbability(const FanoutShape& shape, const NodeLaw& nodes, const HitCurves& curves);
+
+/// Theorem 18 in whole numbers, on any measured hit curves: the fan-outs with the highest
+/// HitProbability under sum F_k = `budget`, F_k <= kMaxFanout. Each token goes where it gains most;
+/// that is optimal because hit curves are concave. A budget beyond what the nodes can hold is cut.
+/// Takes O(budget * K); allocates nothing.
+FanoutShape SolveFanout(const NodeLaw& nodes, const HitCurves& curves, int budget);
+
+/// Theorem 12 in whole numbers: its real F_k, each rounded to a neighbour so that the sum is the
+/// budget (as above), the one furthest below its real value first.
+FanoutShape GeometricFanoutShape(double a_p, double r, int lookahead, int budget);
+
+}  // namespace foretoken

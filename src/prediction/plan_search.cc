@@ -1,0 +1,189 @@
+#include "prediction/plan_search.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+
+#include "base/check.h"
+#include "prediction/fanout_solver.h"
+#include "prediction/plan_reason.h"
+
+namespace foretoken {
+namespace {
+
+template <typename T, std::size_t N>
+bool Contains(const StaticVector<T, N>& items, T item) {
+  return std::ranges::find(items, item) != items.end();
+}
+
+RankedPlan Rank(const CostModel& model, const SpeculationPlan& plan, const Workload& load) {
+  return {plan, Predict(model, plan, load)};
+}
+
+// Calls visit(budget) for every cache budget at lookahead K.
+template <typename Visit>
+void ForEachBudget(const PlanLimits& limits, int lookahead, Visit visit) {
+  if (limits.cache_budget > 0) {
+    if (limits.cache_budget > lookahead) visit(limits.cache_budget);
+    return;
+  }
+  for (const int fanout : limits.mean_fanouts) {
+    const int budget = fanout * (lookahead + 1);
+    if (fanout <= kMaxFanout && budget <= limits.max_cache_budget) visit(budget);
+  }
+}
+
+// Calls visit(plan) for every plan of `mode` at lookahead K that can be predicted.
+template <typename Visit>
+void ForEachPlanAt(const CostModel& model, const PlanLimits& limits, Mode mode, int lookahead,
+                   Visit& visit) {
+  const SpeculationPlan plan{.mode = mode, .lookahead = lookahead};
+  if (mode != Mode::kSsd) {
+    if (CanPredict(model, plan)) visit(plan);
+    return;
+  }
+  if (!model.draft_model.measured()) return;
+  for (const Fallback fallback : limits.fallbacks) {
+    const ProposerModel* proposer = model.proposer(fallback);
+    if (proposer != nullptr && !proposer->measured()) continue;
+    ForEachBudget(limits, lookahead,
+                  [&](int budget) { visit(PlanSsd(model, lookahead, budget, fallback)); });
+  }
+}
+
+template <typename Visit>
+void ForEachPlan(const CostModel& model, const PlanLimits& limits, Visit&& visit) {
+  for (const Mode mode : limits.modes) {
+    if (mode == Mode::kAr) {
+      visit(SpeculationPlan{});
+      continue;
+    }
+    for (int K = limits.min_lookahead; K <= limits.max_lookahead; ++K) {
+      ForEachPlanAt(model, limits, mode, K, visit);
+    }
+  }
+}
+
+// Keeps the fastest plan it is shown. A later one must be faster by more than rounding errors.
+class Best {
+ public:
+  Best(const CostModel& model, const Workload& load) : model_(model), load_(load) {}
+
+  void operator()(const SpeculationPlan& plan) {
+    const RankedPlan candidate = Rank(model_, plan, load_);
+    const double bar = best_.prediction.tokens_per_second * (1 + 1e-9);
+    if (candidate.prediction.tokens_per_second > bar) best_ = candidate;
+  }
+  RankedPlan OrAr() const {
+    return best_.prediction.tokens_per_second > 0 ? best_ : Rank(model_, {}, load_);
+  }
+
+ private:
+  const CostModel& model_;
+  const Workload& load_;
+  RankedPlan best_;
+};
+
+}  // namespace
+
+StaticVector<Mode, kModes> PlanLimits::AllModes() {
+  StaticVector<Mode, kModes> modes;
+  for (const Mode mode : {Mode::kAr, Mode::kSd, Mode::kSsd, Mode::kNgram, Mode::kSssd}) {
+    modes.push_back(mode);
+  }
+  return modes;
+}
+
+StaticVector<int, 8> PlanLimits::DefaultFanouts() {
+  StaticVector<int, 8> fanouts;
+  for (const int fanout : {1, 2, 3, 4, 6, 8}) fanouts.push_back(fanout);
+  return fanouts;
+}
+
+StaticVector<Fallback, 6> PlanLimits::AllFallbacks() {
+  StaticVector<Fallback, 6> fallbacks;
+  for (const Fallback fallback : {Fallback::kNone, Fallback::kJit, Fallback::kNgram,
+                                  Fallback::kRetrieval, Fallback::kRandom}) {
+    fallbacks.push_back(fallback);
+  }
+  return fallbacks;
+}
+
+SpeculationPlan PlanSsd(const CostModel& model, int lookahead, int budget, Fallback fallback) {
+  const auto solve = [&](const ProposerModel& proposer) {
+    return SolveFanout(OutcomeNodes(proposer.acceptance, lookahead), proposer.curves, budget);
+  };
+  SpeculationPlan plan{.mode = Mode::kSsd, .lookahead = lookahead, .fallback = fallback};
+  plan.primary = solve(model.draft_model);
+  const ProposerModel* proposer = model.proposer(fallback);
+  plan.after_fallback = proposer == nullptr ? plan.primary : solve(*proposer);
+  return plan;
+}
+
+RankedPlan BestPlan(const CostModel& model, const PlanLimits& limits, const Workload& load) {
+  Best best(model, load);
+  ForEachPlan(model, limits, best);
+  return best.OrAr();
+}
+
+RankedPlan ImprovePlan(const CostModel& model, const PlanLimits& limits, const Workload& load,
+                       const SpeculationPlan& current) {
+  Best best(model, load);
+  if (CanPredict(model, current)) best(current);
+  PlanLimits near = limits;
+  const int narrowest = *limits.mean_fanouts.begin();
+  const int widest = limits.mean_fanouts.back();
+  if (current.mode == Mode::kAr) {  // It says nothing about the others: try some of each.
+    near.mean_fanouts = {};
+    near.mean_fanouts.push_back(std::clamp(2, narrowest, widest));
+    for (const int lookahead : {1, 2, 4, 8}) {
+      near.min_lookahead = near.max_lookahead =
+          std::clamp(lookahead, limits.min_lookahead, limits.max_lookahead);
+      ForEachPlan(model, near, best);
+    }
+    return best.OrAr();
+  }
+  const int K = std::clamp(current.lookahead, limits.min_lookahead, limits.max_lookahead);
+  const int fanout = std::clamp(current.primary.budget() / (K + 1), narrowest, widest);
+  near.mean_fanouts = {};
+  near.mean_fanouts.push_back(fanout);
+  near.fallbacks = {};
+  near.fallbacks.push_back(current.fallback);
+  near.min_lookahead = std::max(K - 1, limits.min_lookahead);
+  near.max_lookahead = std::min(K + 1, limits.max_lookahead);
+  ForEachPlan(model, near, best);  // One step in K, with every mode.
+  // Half and twice the rows: where kernels work on blocks of rows, the next good K is not the next.
+  for (const int other : {(K - 1) / 2, 2 * K + 1}) {
+    const bool beyond = other < limits.min_lookahead || other > limits.max_lookahead;
+    if (!beyond && std::abs(other - K) > 1) ForEachPlanAt(model, near, current.mode, other, best);
+  }
+  if (current.mode != Mode::kSsd) return best.OrAr();
+  near.modes = {};
+  near.modes.push_back(Mode::kSsd);
+  near.min_lookahead = near.max_lookahead = K;
+  near.fallbacks = limits.fallbacks;
+  ForEachPlan(model, near, best);  // Other fallbacks.
+  near.fallbacks = {};
+  near.fallbacks.push_back(current.fallback);
+  near.mean_fanouts = {};
+  for (const int other : {fanout - 1, fanout + 1}) {
+    if (other >= narrowest && other <= widest) near.mean_fanouts.push_back(other);
+  }
+  ForEachPlan(model, near, best);  // One step in B.
+  return best.OrAr();
+}
+
+PlanChoice ChoosePlan(const CostModel& model, const PlanLimits& limits, const Workload& load) {
+  PlanChoice choice;
+  ForEachPlan(model, limits, [&](const SpeculationPlan& plan) {
+    choice.ranked.push_back(Rank(model, plan, load));
+  });
+  if (choice.ranked.empty()) choice.ranked.push_back(Rank(model, {}, load));
+  std::ranges::stable_sort(choice.ranked, [](const RankedPlan& a, const RankedPlan& b) {
+    return a.prediction.tokens_per_second > b.prediction.tokens_per_second;
+  });
+  choice.reason = ExplainChoice(choice.ranked);
+  return choice;
+}
+
+}  // namespace foretoken

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/static_vector.h"
+#include "prediction/cost_model.h"
+#include "prediction/predict.h"
+#include "speculation/plan.h"
+
+namespace foretoken {
+
+/// The plans to choose among.
+struct PlanLimits {
+  StaticVector<Mode, kModes> modes = AllModes();  ///< Concrete ones; what is not measured is left
+                                                  ///< out.
+  int min_lookahead = 1;
+  int max_lookahead = 12;
+  /// Cache budgets B, as multiples of K + 1 (mean fan-outs), in ascending order; ImprovePlan takes
+  /// any between the first and the last ...
+  StaticVector<int, 8> mean_fanouts = DefaultFanouts();
+  int cache_budget = 0;  ///< ... or this B only, where it is at least K + 1.
+  int max_cache_budget = kMaxCacheBudget;
+  StaticVector<Fallback, 6> fallbacks = AllFallbacks();
+
+  static StaticVector<Mode, kModes> AllModes();  ///< AR, SD, SSD, ngram, sssd.
+  static StaticVector<int, 8> DefaultFanouts();  ///< 1, 2, 3, 4, 6, 8.
+  static StaticVector<Fallback, 6> AllFallbacks();
+};
+
+struct RankedPlan {
+  SpeculationPlan plan;
+  Prediction prediction;
+};
+
+/// The SSD plan whose fan-outs are solved (SolveFanout) for the model's acceptance and hit curves,
+/// after a proposal from the cache and after the fallback's, each with `budget` branches.
+SpeculationPlan PlanSsd(const CostModel& model, int lookahead, int budget, Fallback fallback);
+
+/// The fastest plan; AR where no other can be predicted, and K as small as possible among equals.
+/// Takes 5 to 20 ms, allocates nothing. Needs model.target.
+RankedPlan BestPlan(const CostModel& model, const PlanLimits& limits, const Workload& load);
+
+/// The fastest of `current`, the plans next to it (one step in K, B or fallback; half or twice the
+/// rows) and the other modes at about its K; from AR, which has no neighbours, of a few of each
+/// mode. Some tenths of a millisecond, for re-planning while decoding. Repeated, it climbs to where
+/// no step helps. Allocates nothing.
+RankedPlan ImprovePlan(const CostModel& model, const PlanLimits& limits, const Workload& load,
+                       const SpeculationPlan& current);
+
+/// Every plan's prediction, and the choice in words.
+struct PlanChoice {
+  std::vector<RankedPlan> ranked;  ///< The fastest first; never empty.
+  std::string reason;              ///< One or two sentences.
+};
+
+PlanChoice ChoosePlan(const CostModel& model, const PlanLimits& limits, const Workload& load);
+
+}  // namespace foretoken

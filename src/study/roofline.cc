@@ -1,0 +1,109 @@
+#include "study/roofline.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace foretoken {
+namespace {
+
+constexpr double kElementBytes = 2;  // Of an activation or a KV element.
+
+// X [rows, in] times `matrices` weights [in, out]; their products are merged to one [rows, out].
+struct Linear {
+  double in = 0;
+  double out = 0;
+  double matrices = 1;
+};
+
+Linear LinearOf(RooflineOp op, const ModelShape& shape, int ranks) {
+  const double p = ranks;
+  const double h = shape.hidden;
+  const double query_width = 1.0 * shape.query_heads * shape.head_dim / p;
+  const double kv_width = 1.0 * shape.kv_heads * shape.head_dim / p;
+  switch (op) {
+    case RooflineOp::kQuery:
+      return {h, query_width};
+    case RooflineOp::kKey:
+    case RooflineOp::kValue:
+      return {h, kv_width};
+    case RooflineOp::kOutput:
+      return {query_width, h};
+    case RooflineOp::kGateUp:
+      return {h, shape.mlp / p, 2};
+    case RooflineOp::kDown:
+      return {shape.mlp / p, h};
+    case RooflineOp::kHead:
+      return {h, shape.vocabulary / p};
+    case RooflineOp::kAttention:
+      break;
+  }
+  FT_CHECK(false, "attention is not linear");
+}
+
+OpCost AttentionCost(const ModelShape& shape, const PassShape& pass, double mask_bytes) {
+  const double p = pass.ranks;
+  const double keys = pass.context + pass.speculation;
+  const double query_width = shape.query_heads * shape.head_dim / p;
+  const double kv_width = shape.kv_heads * shape.head_dim / p;
+  return {.flops = 4 * pass.rows() * keys * query_width,
+          .read = kElementBytes * (2 * pass.batch * keys * kv_width + pass.rows() * query_width) +
+                  mask_bytes * pass.rows() * keys,
+          .write = kElementBytes * pass.rows() * query_width};
+}
+
+}  // namespace
+
+std::string_view RooflineOpName(RooflineOp op) {
+  constexpr std::array<std::string_view, kRooflineOps.size()> kNames = {
+      "Q", "K", "V", "attention", "O", "gate, up", "down", "head"};
+  return kNames[static_cast<std::size_t>(op)];
+}
+
+double OpCost::Seconds(const DeviceRoof& device) const {
+  return std::max(flops / device.flops, bytes() / device.bytes_per_second);
+}
+
+OpCost RooflineCost(RooflineOp op, const ModelShape& shape, const PassShape& pass,
+                    double mask_bytes) {
+  FT_CHECK(pass.ranks >= 1, "{} ranks", pass.ranks);
+  if (op == RooflineOp::kAttention) return AttentionCost(shape, pass, mask_bytes);
+  const Linear linear = LinearOf(op, shape, pass.ranks);
+  const double weights = linear.matrices * linear.in * linear.out;
+  return {.flops = 2 * pass.rows() * weights,
+          .read = kElementBytes * pass.rows() * linear.in + shape.weight_bytes * weights,
+          .write = kElementBytes * pass.rows() * linear.out};
+}
+
+PassSeconds RooflinePass(const ModelShape& shape, const PassShape& pass, const DeviceRoof& device) {
+  PassSeconds seconds;
+  for (const RooflineOp op : kRooflineOps) {
+    const double once = RooflineCost(op, shape, pass, device.mask_bytes).Seconds(device);
+    if (op == RooflineOp::kAttention) {
+      seconds.attention += shape.layers * once;
+    } else {
+      seconds.linear += (op == RooflineOp::kHead ? 1 : shape.layers) * once;
+    }
+  }
+  return seconds;
+}
+
+std::optional<double> KneeRows(RooflineOp op, const ModelShape& shape, int ranks,
+                               const DeviceRoof& device) {
+  const Linear linear = LinearOf(op, shape, ranks);
+  const double weights = linear.matrices * linear.in * linear.out;
+  // rows: 2 rows weights = I_knee (weight_bytes weights + 2 rows (in + out)).
+  const double per_row = 2 * weights - device.knee() * kElementBytes * (linear.in + linear.out);
+  if (per_row <= 0) return std::nullopt;
+  return device.knee() * shape.weight_bytes * weights / per_row;
+}
+
+double RooflineSpeedup(const ModelShape& shape, const PassShape& pass, const DeviceRoof& device,
+                       double tokens) {
+  PassShape plain = pass;
+  plain.speculation = 1;
+  return tokens * RooflinePass(shape, plain, device).total() /
+         RooflinePass(shape, pass, device).total();
+}
+
+}  // namespace foretoken
