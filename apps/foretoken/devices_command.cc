@@ -29,16 +29,16 @@ constexpr int kRowCounts[] = {1, 2, 4, 8, 16, 32, 64};
 struct Curve {
   CoreSet cores;
   std::string backend;
-  std::vector<RowCost> costs;
+  std::vector<MatMulCost> costs;
 };
 
 Curve MeasureCurve(const CoreSet& cores, Precision precision) {
   ThreadPool pool(cores);
   pool.Adopt();
   const std::unique_ptr<Backend> backend = MakeCpuBackend({.pool = &pool, .precision = precision});
-  Curve curve{cores, std::string(backend->name()), MeasureRowCosts(backend.get(), kRowCounts)};
+  Curve curve{cores, std::string(backend->name()), MeasureMatMulCosts(backend.get(), kRowCounts)};
   // Of the time shown for one row, so that the table adds up.
-  for (RowCost& cost : curve.costs) cost.ratio = cost.seconds / curve.costs.front().seconds;
+  for (MatMulCost& cost : curve.costs) cost.ratio = cost.seconds / curve.costs.front().seconds;
   return curve;
 }
 
@@ -57,7 +57,7 @@ void PrintCurves(const std::vector<Curve>& curves, const std::string& precision)
   for (const Curve& curve : curves) {
     std::vector<std::string> times = {fmt::format("cores {}, ms", FormatCores(curve.cores))};
     std::vector<std::string> ratios = {"  of one row"};
-    for (const RowCost& cost : curve.costs) {
+    for (const MatMulCost& cost : curve.costs) {
       times.push_back(fmt::format("{:.2f}", cost.seconds * 1e3));
       ratios.push_back(fmt::format("{:.2f}x", cost.ratio));
     }
@@ -72,7 +72,7 @@ nlohmann::json CurvesJson(const std::vector<Curve>& curves) {
   nlohmann::json out = nlohmann::json::array();
   for (const Curve& curve : curves) {
     nlohmann::json costs = nlohmann::json::array();
-    for (const RowCost& cost : curve.costs) {
+    for (const MatMulCost& cost : curve.costs) {
       costs.push_back(
           {{"rows", cost.rows}, {"ms", cost.seconds * 1e3}, {"of_one_row", cost.ratio}});
     }

@@ -52,7 +52,7 @@ ReadBandwidth MeasureReadBandwidth(const CoreSet& cores) {
   return bandwidth;
 }
 
-std::vector<RowCost> MeasureRowCosts(Backend* backend, std::span<const int> row_counts) {
+std::vector<MatMulCost> MeasureMatMulCosts(Backend* backend, std::span<const int> row_counts) {
   constexpr int kMatrices = 8;
   constexpr std::int64_t kOutputs = 8192;
   constexpr std::int64_t kInputs = 2048;
@@ -79,12 +79,12 @@ std::vector<RowCost> MeasureRowCosts(Backend* backend, std::span<const int> row_
   for (int round = 0; round < kRounds; ++round) {
     for (std::size_t i = 0; i < counts.size(); ++i) seconds[i].push_back(time(counts[i], x, &y));
   }
-  std::vector<RowCost> costs;
+  std::vector<MatMulCost> costs;
   for (std::size_t i = 0; i < counts.size(); ++i) {
     std::nth_element(seconds[i].begin(), seconds[i].begin() + kRounds / 2, seconds[i].end());
     costs.push_back({counts[i], seconds[i][kRounds / 2], 0});
   }
-  for (RowCost& cost : costs) cost.ratio = cost.seconds / costs[0].seconds;
+  for (MatMulCost& cost : costs) cost.ratio = cost.seconds / costs[0].seconds;
   costs.erase(costs.begin());
   return costs;
 }

@@ -19,7 +19,7 @@ struct ReadBandwidth {
 ReadBandwidth MeasureReadBandwidth(const CoreSet& cores);
 
 /// The time of a matrix product over `rows` rows, and its ratio to that of one row.
-struct RowCost {
+struct MatMulCost {
   int rows = 0;
   double seconds = 0;
   double ratio = 0;
@@ -28,6 +28,6 @@ struct RowCost {
 /// The row-cost curve of weights far larger than the caches (8 matrices of 8192 x 2048 in the
 /// backend's precision): the median over several passes of each row count, taken in turns so that
 /// a disturbance strikes them alike. Drives `backend`, so its owner thread must call.
-std::vector<RowCost> MeasureRowCosts(Backend* backend, std::span<const int> row_counts);
+std::vector<MatMulCost> MeasureMatMulCosts(Backend* backend, std::span<const int> row_counts);
 
 }  // namespace foretoken

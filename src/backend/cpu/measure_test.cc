@@ -13,10 +13,10 @@ TEST(Measure, BandwidthIsThatOfAMachine) {
   EXPECT_EQ(bandwidth.all_cores, bandwidth.one_core);
 }
 
-TEST(Measure, RowCostsAreRatiosToOneRow) {
+TEST(Measure, MatMulCostsAreRatiosToOneRow) {
   auto backend = MakeCpuBackend(CpuBackendOptions{});
   const int counts[] = {1, 16};
-  const std::vector<RowCost> costs = MeasureRowCosts(backend.get(), counts);
+  const std::vector<MatMulCost> costs = MeasureMatMulCosts(backend.get(), counts);
   ASSERT_EQ(costs.size(), 2U);
   EXPECT_EQ(costs[1].rows, 16);
   EXPECT_GT(costs[0].seconds, 0.0);
