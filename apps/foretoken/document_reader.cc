@@ -9,7 +9,7 @@
 #include <optional>
 #include <thread>
 
-#include "datastore/storage/files.h"
+#include "base/mapped_file.h"
 
 namespace foretoken {
 namespace {

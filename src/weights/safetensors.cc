@@ -1,15 +1,9 @@
 #include "weights/safetensors.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdint>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -179,36 +173,9 @@ Result<TensorMap> ParseSafetensors(std::span<const std::byte> file, std::string_
 }
 
 Result<std::unique_ptr<SafetensorsFile>> SafetensorsFile::Open(const std::filesystem::path& path) {
-  const std::string where = path.string();
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0) {
-    return InvalidInput(fmt::format("{}: cannot be opened: {}", where, std::strerror(errno)));
-  }
-  struct stat info = {};
-  if (fstat(descriptor, &info) != 0 || !S_ISREG(info.st_mode)) {
-    close(descriptor);
-    return InvalidInput(where + ": is not a regular file");
-  }
-  const auto bytes = static_cast<std::size_t>(info.st_size);
-  std::unique_ptr<SafetensorsFile> file(new SafetensorsFile);
-  if (bytes > 0) {
-    void* mapping = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, descriptor, 0);
-    if (mapping == MAP_FAILED) {
-      const int reason = errno;
-      close(descriptor);
-      return InvalidInput(fmt::format("{}: cannot be mapped: {}", where, std::strerror(reason)));
-    }
-    file->mapping_ = {static_cast<const std::byte*>(mapping), bytes};
-  }
-  close(descriptor);
-  FT_ASSIGN_OR_RETURN(file->tensors_, ParseSafetensors(file->mapping_, where));
-  return file;
-}
-
-SafetensorsFile::~SafetensorsFile() {
-  if (!mapping_.empty()) {
-    munmap(const_cast<std::byte*>(mapping_.data()), mapping_.size());
-  }
+  FT_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file, MappedFile::Open(path));
+  FT_ASSIGN_OR_RETURN(TensorMap tensors, ParseSafetensors(file->bytes(), path.string()));
+  return std::unique_ptr<SafetensorsFile>(new SafetensorsFile(std::move(file), std::move(tensors)));
 }
 
 }  // namespace foretoken

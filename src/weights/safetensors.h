@@ -7,7 +7,9 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "base/mapped_file.h"
 #include "base/result.h"
 #include "tensor/tensor_view.h"
 
@@ -25,15 +27,13 @@ Result<TensorMap> ParseSafetensors(std::span<const std::byte> file, std::string_
 class SafetensorsFile {
  public:
   static Result<std::unique_ptr<SafetensorsFile>> Open(const std::filesystem::path& path);
-  ~SafetensorsFile();
-  SafetensorsFile(const SafetensorsFile&) = delete;
-  SafetensorsFile& operator=(const SafetensorsFile&) = delete;
 
   const TensorMap& tensors() const { return tensors_; }
 
  private:
-  SafetensorsFile() = default;
-  std::span<const std::byte> mapping_;
+  SafetensorsFile(std::shared_ptr<const MappedFile> file, TensorMap tensors)
+      : file_(std::move(file)), tensors_(std::move(tensors)) {}
+  std::shared_ptr<const MappedFile> file_;
   TensorMap tensors_;
 };
 

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/mapped_file.h"
 #include "datastore/storage/segment_file.h"
 
 namespace foretoken {

@@ -3,8 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -109,36 +107,6 @@ Status PublishFile(FileSystem* files, const fs::path& path,
   }
   FT_RETURN_IF_ERROR(files->Rename(temporary, path));
   return files->SyncDirectory(path.parent_path());
-}
-
-Result<std::shared_ptr<const MappedFile>> MappedFile::Open(const fs::path& path) {
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0) {
-    const int reason = errno;
-    if (reason != ENOENT) return Failed(path, "opened", reason);
-    return InvalidInput(path.string() + ": is missing");
-  }
-  struct stat info = {};
-  if (fstat(descriptor, &info) != 0 || !S_ISREG(info.st_mode)) {
-    close(descriptor);
-    return InvalidInput(path.string() + ": is not a regular file");
-  }
-  std::shared_ptr<MappedFile> file(new MappedFile);
-  if (const auto bytes = static_cast<std::size_t>(info.st_size); bytes > 0) {
-    void* mapping = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, descriptor, 0);
-    if (mapping == MAP_FAILED) {
-      const int reason = errno;
-      close(descriptor);
-      return Failed(path, "mapped", reason);
-    }
-    file->bytes_ = {static_cast<const std::byte*>(mapping), bytes};
-  }
-  close(descriptor);
-  return std::shared_ptr<const MappedFile>(std::move(file));
-}
-
-MappedFile::~MappedFile() {
-  if (!bytes_.empty()) munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
 Result<std::unique_ptr<DirectoryLock>> DirectoryLock::Take(const fs::path& directory) {

@@ -49,21 +49,6 @@ Status PublishFile(FileSystem* files, const std::filesystem::path& path,
 /// What PublishFile appends to a name until the file is whole.
 inline constexpr std::string_view kTemporarySuffix = ".tmp";
 
-/// A whole file, mapped read-only. Immutable and thread-safe.
-class MappedFile {
- public:
-  static Result<std::shared_ptr<const MappedFile>> Open(const std::filesystem::path& path);
-  ~MappedFile();
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
-
-  std::span<const std::byte> bytes() const { return bytes_; }
-
- private:
-  MappedFile() = default;
-  std::span<const std::byte> bytes_;
-};
-
 /// Keeps other processes from opening the same directory for writing, until destroyed.
 class DirectoryLock {
  public:

@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "base/mapped_file.h"
 #include "base/parse_number.h"
 
 namespace foretoken {

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <vector>
 
+#include "base/mapped_file.h"
+
 namespace foretoken {
 namespace {
 

@@ -1,0 +1,49 @@
+#include "base/mapped_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace foretoken {
+namespace {
+
+Error Failed(const std::filesystem::path& path, std::string_view what, int reason) {
+  return Error{reason == ENOENT ? ErrorCode::kInvalidInput : ErrorCode::kUnavailable,
+               fmt::format("{}: cannot be {}: {}", path.string(), what, std::strerror(reason))};
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::filesystem::path& path) {
+  // Not blocking: a pipe is refused below, not waited for.
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) return Failed(path, "opened", errno);
+  struct stat info = {};
+  if (fstat(descriptor, &info) != 0 || !S_ISREG(info.st_mode)) {
+    close(descriptor);
+    return InvalidInput(path.string() + ": is not a regular file");
+  }
+  std::shared_ptr<MappedFile> file(new MappedFile);
+  if (const auto bytes = static_cast<std::size_t>(info.st_size); bytes > 0) {
+    void* mapping = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    if (mapping == MAP_FAILED) {
+      const int reason = errno;
+      close(descriptor);
+      return Failed(path, "mapped", reason);
+    }
+    file->bytes_ = {static_cast<const std::byte*>(mapping), bytes};
+  }
+  close(descriptor);
+  return std::shared_ptr<const MappedFile>(std::move(file));
+}
+
+MappedFile::~MappedFile() {
+  if (!bytes_.empty()) munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+}  // namespace foretoken
