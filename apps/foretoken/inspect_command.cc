@@ -10,8 +10,8 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "commands.h"
-#include "model/llama.h"
-#include "model/model_config.h"
+#include "model/config/model_config.h"
+#include "model/llama/llama.h"
 #include "options.h"
 #include "terminal.h"
 #include "tokenizer/tokenizer.h"

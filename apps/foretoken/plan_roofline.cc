@@ -10,7 +10,7 @@
 
 #include "chart_card.h"
 #include "html_page.h"
-#include "model/model_config.h"
+#include "model/config/model_config.h"
 #include "options.h"
 #include "plan_numbers.h"
 #include "study/roofline.h"

@@ -15,7 +15,7 @@
 #include "draft/retrieval/retrieval_drafter.h"
 #include "draft/retrieval/speculation_length.h"
 #include "draft/retrieval/trie_drafter.h"
-#include "model/pass_times.h"
+#include "model/measure/pass_times.h"
 #include "ssd/speculator.h"
 #include "transport/process_host.h"
 #include "transport/ring_channel.h"

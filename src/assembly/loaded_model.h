@@ -9,7 +9,7 @@
 #include "base/thread_pool.h"
 #include "engine/engine.h"
 #include "grammar/constraint_compiler.h"
-#include "model/llama.h"
+#include "model/llama/llama.h"
 #include "tokenizer/tokenizer.h"
 
 namespace foretoken {

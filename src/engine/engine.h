@@ -14,7 +14,7 @@
 #include "draft/drafter.h"
 #include "engine/request.h"
 #include "kv/kv_cache.h"
-#include "model/llama.h"
+#include "model/llama/llama.h"
 #include "planner/online_planner.h"
 #include "speculation/plan.h"
 #include "ssd/speculator_client.h"

@@ -15,7 +15,7 @@
 #include "backend/cpu/cpu_backend.h"
 #include "base/cores.h"
 #include "base/thread_pool.h"
-#include "model/llama.h"
+#include "model/llama/llama.h"
 
 namespace foretoken {
 

@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "model/model_config.h"
-#include "model/rope.h"
+#include "model/config/model_config.h"
+#include "model/llama/rope.h"
 
 // config.json, and the same text as generation_config.json. A configuration that is accepted must
 // keep what the model's arithmetic relies on.

@@ -9,7 +9,7 @@
 #include "draft/model/draft_tree.h"
 #include "draft/model/draw.h"
 #include "kv/kv_cache.h"
-#include "model/llama.h"
+#include "model/llama/llama.h"
 #include "sampling/sampler.h"
 #include "speculation/outcome_predictor.h"
 

@@ -1,11 +1,11 @@
-#include "model/llama.h"
+#include "model/llama/llama.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "base/check.h"
-#include "model/llama_weights.h"
-#include "model/rope.h"
+#include "model/llama/llama_weights.h"
+#include "model/llama/rope.h"
 
 namespace foretoken {
 namespace {

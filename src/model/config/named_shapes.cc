@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "model/model_config.h"
+#include "model/config/model_config.h"
 
 namespace foretoken {
 namespace {

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <string>
 
-#include "model/llama.h"
-#include "model/llama_weights.h"
+#include "model/llama/llama.h"
+#include "model/llama/llama_weights.h"
 
 namespace foretoken {
 namespace {

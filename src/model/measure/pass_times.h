@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
-#include "model/llama.h"
+#include "model/llama/llama.h"
 
 namespace foretoken {
 

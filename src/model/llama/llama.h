@@ -7,7 +7,7 @@
 
 #include "backend/backend.h"
 #include "base/result.h"
-#include "model/model_config.h"
+#include "model/config/model_config.h"
 #include "weights/model_folder.h"
 
 namespace foretoken {

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "model/llama.h"
+#include "model/llama/llama.h"
 
 namespace foretoken {
 

@@ -1,4 +1,4 @@
-#include "model/model_config.h"
+#include "model/config/model_config.h"
 
 #include <fmt/format.h>
 

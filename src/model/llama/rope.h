@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "model/model_config.h"
+#include "model/config/model_config.h"
 
 namespace foretoken {
 

@@ -1,4 +1,4 @@
-#include "model/pass_times.h"
+#include "model/measure/pass_times.h"
 
 #include <algorithm>
 #include <atomic>

@@ -1,4 +1,4 @@
-#include "model/model_config.h"
+#include "model/config/model_config.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "model/rope.h"
+#include "model/llama/rope.h"
 
 namespace foretoken {
 namespace {

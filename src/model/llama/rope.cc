@@ -1,4 +1,4 @@
-#include "model/rope.h"
+#include "model/llama/rope.h"
 
 #include <cmath>
 #include <numbers>

@@ -1,4 +1,4 @@
-#include "model/llama.h"
+#include "model/llama/llama.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
