@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/check.h"
 #include "prediction/fanout_solver.h"
 #include "prediction/plan_search.h"
-#include "prediction/theory.h"
 
 namespace foretoken {
 namespace {
@@ -34,6 +34,19 @@ Fallback FastFallback(const CostModel& model, int lookahead) {
 
 }  // namespace
 
+double CriticalBatch(double p_hit, double E_hit, double E_miss, double T_p) {
+  FT_CHECK(p_hit >= 0 && p_hit <= 1, "{} is not a probability", p_hit);
+  FT_CHECK(T_p >= 0 && T_p <= 1, "T_p is {}: Theorem 17 holds up to 1", T_p);
+  constexpr double kAlwaysSlow = std::numeric_limits<double>::infinity();
+  const double tokens = p_hit * E_hit + (1 - p_hit) * E_miss;
+  if (p_hit == 1) return kAlwaysSlow;  // Nothing ever falls back.
+  if (T_p == 0) return E_hit >= tokens ? kAlwaysSlow : 0;
+  const double all_hit = 1 + (1 - E_hit / tokens) / T_p;  // p_hit^(b*)
+  if (all_hit >= 1) return 0;
+  if (all_hit <= 0) return kAlwaysSlow;
+  return p_hit == 0 ? 0 : std::log(all_hit) / std::log(p_hit);
+}
+
 std::optional<FallbackRule> FindFallbackRule(const CostModel& model, const SpeculationPlan& plan,
                                              double context) {
   if (!model.draft_model.measured() || model.target.rows().empty()) return std::nullopt;
@@ -48,7 +61,7 @@ std::optional<FallbackRule> FindFallbackRule(const CostModel& model, const Specu
   rule.E_hit = TokensOn(&model.draft_model, K);
   rule.E_miss = TokensOn(model.proposer(rule.fast), K);
   rule.T_p = std::min(1.0, K * model.draft.us(1, context) / model.target.us(1 + K, context));
-  rule.b_star = theory::CriticalBatch(rule.p_hit, rule.E_hit, rule.E_miss, rule.T_p);
+  rule.b_star = CriticalBatch(rule.p_hit, rule.E_hit, rule.E_miss, rule.T_p);
   // What held at a batch holds beyond: every sequence more makes waiting for all rarer.
   for (int batch = 1; batch <= FallbackRule::kMostBatch && rule.crossover == 0;
        batch = std::max(batch + 1, batch * 5 / 4)) {

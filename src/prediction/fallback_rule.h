@@ -11,6 +11,12 @@ namespace foretoken {
 
 // NOLINTBEGIN(readability-identifier-naming): the paper's symbols.
 
+/// Theorem 17: the batch size b* below which a just-in-time draft (time T_p, E_hit tokens) is the
+/// better backup, and from which a backup without latency (E_miss tokens) is. 0: the fast one
+/// always; infinity: the slow one always (the logarithm's argument lies outside (0, 1)). Needs
+/// T_p <= 1, as the theorem does; times are in units of a target pass.
+double CriticalBatch(double p_hit, double E_hit, double E_miss, double T_p);
+
 /// Up to which batch a just-in-time draft is the better fallback: Theorem 17 on measured times and
 /// rates, and the same question put to Predict, which knows this engine's rule.
 struct FallbackRule {

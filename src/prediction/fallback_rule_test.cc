@@ -4,14 +4,42 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "prediction/plan_search.h"
-#include "prediction/theory.h"
+#include "prediction/theory_testing.h"
 
 namespace foretoken {
 namespace {
 
 using testing::HasSubstr;
+
+TEST(CriticalBatch, IsWhereTheBackupsChangePlaces) {
+  const double E_hit = 4;
+  const double E_miss = 1.2;
+  const double T_p = 0.8;
+  for (const double p_hit : {0.4, 0.6, 0.8}) {
+    const double critical = CriticalBatch(p_hit, E_hit, E_miss, T_p);
+    ASSERT_TRUE(std::isfinite(critical) && critical > 1) << p_hit;
+    for (int b = 1; b <= 64; ++b) {
+      const double slow = theory::SpeedupSsd({p_hit, E_hit, E_hit, T_p, T_p}, b);
+      const double fast = theory::SpeedupSsd({p_hit, E_hit, E_miss, T_p, 0}, b);
+      EXPECT_EQ(slow > fast, b < critical) << p_hit << " " << b;
+    }
+  }
+}
+
+TEST(CriticalBatch, IsClamped) {
+  const double always = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(CriticalBatch(0.5, 4, 1, 0.1), always);  // Waiting costs less than it brings.
+  EXPECT_EQ(CriticalBatch(0.5, 2, 2, 0.5), 0);       // As good, and at once.
+  EXPECT_EQ(CriticalBatch(0.5, 2, 3, 0.5), 0);       // Better, and at once.
+  EXPECT_EQ(CriticalBatch(0.5, 4, 2, 0), always);    // Nothing to wait for.
+  EXPECT_EQ(CriticalBatch(0.5, 2, 3, 0), 0);
+  EXPECT_EQ(CriticalBatch(1, 4, 1, 0.5), always);
+  EXPECT_EQ(CriticalBatch(0, 4, 3, 0.5), 0);
+  EXPECT_EQ(CriticalBatch(0, 4, 1, 0.5), always);
+}
 
 CostModel Model(double draft_us, double acceptance) {
   CostModel model;
@@ -34,7 +62,7 @@ TEST(FallbackRule, IsTheoremSeventeenOnMeasuredNumbers) {
   EXPECT_NEAR(rule.E_hit, theory::ExpectedTokens(0.8, 4), 1e-9);
   EXPECT_EQ(rule.E_miss, 1);
   EXPECT_NEAR(rule.T_p, 4 * 51.0 / 1025, 1e-9);
-  EXPECT_EQ(rule.b_star, theory::CriticalBatch(rule.p_hit, rule.E_hit, rule.E_miss, rule.T_p));
+  EXPECT_EQ(rule.b_star, CriticalBatch(rule.p_hit, rule.E_hit, rule.E_miss, rule.T_p));
   EXPECT_GT(rule.b_star, 1);
   EXPECT_THAT(ExplainFallbackRule(rule), HasSubstr("Theorem 17 with p_hit = 0."));
 }

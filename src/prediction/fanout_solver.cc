@@ -1,10 +1,9 @@
 #include "prediction/fanout_solver.h"
 
 #include <algorithm>
-#include <vector>
+#include <cmath>
 
 #include "base/check.h"
-#include "prediction/theory.h"
 
 namespace foretoken {
 namespace {
@@ -63,10 +62,28 @@ FanoutShape SolveFanout(const NodeLaw& nodes, const HitCurves& curves, int budge
   });
 }
 
+void GeometricFanout(double a_p, double r, double B, std::span<double> F) {
+  FT_CHECK(a_p >= 0 && a_p <= 1, "{} is not a probability", a_p);
+  FT_CHECK(r > 0 && !F.empty() && B >= 0, "r {}, {} nodes, B {}", r, F.size(), B);
+  const std::size_t K = F.size() - 1;
+  if (a_p == 1) {
+    std::ranges::fill(F, 0);
+    F[K] = B;
+    return;
+  }
+  const double c = std::pow(a_p, 1 / (1 + r));
+  double sum = 0;
+  for (std::size_t k = 0; k <= K; ++k) {
+    F[k] = std::pow(c, k) * (k < K ? 1 : std::pow(1 - a_p, -1 / (1 + r)));
+    sum += F[k];
+  }
+  for (double& fanout : F) fanout *= B / sum;  // B / sum is the theorem's F_0.
+}
+
 FanoutShape GeometricFanoutShape(double a_p, double r, int lookahead, int budget) {
   NodeLaw real;
   real.resize(static_cast<std::size_t>(lookahead) + 1);
-  theory::GeometricFanout(a_p, r, budget, std::span(real.begin(), real.end()));
+  GeometricFanout(a_p, r, budget, std::span(real.begin(), real.end()));
   return HandOut(lookahead + 1, budget,
                  [&real](int node, int fanout) { return real[node] - fanout; });
 }

@@ -25,6 +25,16 @@ double HitProbability(const FanoutShape& shape, const NodeLaw& nodes, const HitC
 /// Takes O(budget * K); allocates nothing.
 FanoutShape SolveFanout(const NodeLaw& nodes, const HitCurves& curves, int budget);
 
+// NOLINTBEGIN(readability-identifier-naming): the paper's symbols.
+
+/// Theorem 12: the real fan-outs F_0 .. F_K that maximise the hit rate under sum F_k = B, for
+/// acceptance rate `a_p` and a miss rate of F^-r (Definition 11). They may lie below 1, where that
+/// law means nothing; GeometricFanoutShape rounds them. At a_p = 1 all of B is F_K, at a_p = 0 it
+/// is F_0. Fills F[0 .. K].
+void GeometricFanout(double a_p, double r, double B, std::span<double> F);
+
+// NOLINTEND(readability-identifier-naming)
+
 /// Theorem 12 in whole numbers: its real F_k, each rounded to a neighbour so that the sum is the
 /// budget (as above), the one furthest below its real value first.
 FanoutShape GeometricFanoutShape(double a_p, double r, int lookahead, int budget);

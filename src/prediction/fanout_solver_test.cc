@@ -6,8 +6,6 @@
 #include <random>
 #include <vector>
 
-#include "prediction/theory.h"
-
 namespace foretoken {
 namespace {
 
@@ -146,12 +144,65 @@ TEST(SolveFanout, CutsABudgetThatTheNodesCannotHold) {
   EXPECT_EQ(SolveFanout(nodes, curves, 0).budget(), 0);
 }
 
+// P(exactly k of K tokens are accepted) at acceptance rate `a` (A.2).
+double OutcomeProbability(double a, int K, int k) { return std::pow(a, k) * (k < K ? 1 - a : 1); }
+
+std::vector<double> RealFanout(double a_p, double r, int K, double B) {
+  std::vector<double> F(K + 1);
+  GeometricFanout(a_p, r, B, F);
+  return F;
+}
+
+// The paper's hit rate at real fan-outs: sum_k P(k) (1 - F_k^-r).
+double PowerLawHitRate(const std::vector<double>& F, double a, double r) {
+  const int K = static_cast<int>(F.size()) - 1;
+  double rate = 0;
+  for (int k = 0; k <= K; ++k) rate += OutcomeProbability(a, K, k) * (1 - std::pow(F[k], -r));
+  return rate;
+}
+
+TEST(GeometricFanout, IsTheBestOfItsNeighbours) {
+  const double r = 0.6;
+  const int K = 7;
+  const std::vector<double> F = RealFanout(0.8, r, K, 24);
+  double sum = 0;
+  for (const double fanout : F) sum += fanout;
+  EXPECT_NEAR(sum, 24, 1e-9);
+  EXPECT_NEAR(F[0], 4.1, 0.05);
+  EXPECT_NEAR(F[1], 3.6, 0.05);
+  EXPECT_NEAR(F[6], 1.8, 0.05);
+  EXPECT_NEAR(F[7], 4.2, 0.05);  // The end of the proposal is the likeliest outcome.
+  const double best = PowerLawHitRate(F, 0.8, r);
+  for (int i = 0; i <= K; ++i) {
+    for (int j = 0; j <= K; ++j) {
+      if (i == j) continue;
+      std::vector<double> other = F;
+      other[i] += 0.05;
+      other[j] -= 0.05;
+      EXPECT_LT(PowerLawHitRate(other, 0.8, r), best) << i << " " << j;
+    }
+  }
+  // Theorem 12 is Theorem 18, whose slopes stand as a^-k and (1 - a) a^-K, where the slope of the
+  // hit rate is r F^(-r-1).
+  for (int k = 0; k <= K; ++k) {
+    const double slope = std::pow(F[k], -r - 1) / std::pow(F[0], -r - 1);
+    const double best_slope = std::pow(0.8, -k) * (k < K ? 1 : 1 - 0.8);
+    EXPECT_NEAR(slope, best_slope, 1e-9 * slope);
+  }
+}
+
+TEST(GeometricFanout, InTheLimits) {
+  EXPECT_EQ(RealFanout(1, 0.5, 3, 12), (std::vector<double>{0, 0, 0, 12}));
+  EXPECT_EQ(RealFanout(0, 0.5, 3, 12), (std::vector<double>{12, 0, 0, 0}));
+  EXPECT_EQ(RealFanout(0.5, 0.5, 0, 12), (std::vector<double>{12}));
+}
+
 TEST(GeometricFanoutShape, RoundsTheorem12) {
   // The real values are 4.1 3.6 3.1 2.7 2.4 2.0 1.8 4.2.
   const FanoutShape shape = GeometricFanoutShape(0.8, 0.6, 7, 24);
   const std::vector<int> expected = {4, 4, 3, 3, 2, 2, 2, 4};
   EXPECT_EQ(std::vector<int>(shape.at.begin(), shape.at.end()), expected);
-  const std::vector<double> real = theory::GeometricFanout(0.8, 0.6, 7, 24);
+  const std::vector<double> real = RealFanout(0.8, 0.6, 7, 24);
   for (std::size_t k = 0; k < real.size(); ++k) EXPECT_LT(std::abs(real[k] - shape.at[k]), 1) << k;
 }
 

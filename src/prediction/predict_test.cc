@@ -9,7 +9,7 @@
 
 #include "prediction/anytime_cache.h"
 #include "prediction/fanout_solver.h"
-#include "prediction/theory.h"
+#include "prediction/theory_testing.h"
 
 namespace foretoken {
 namespace {

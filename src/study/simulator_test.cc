@@ -5,8 +5,9 @@
 
 #include <tuple>
 
+#include "prediction/fallback_rule.h"
 #include "prediction/fanout_solver.h"
-#include "prediction/theory.h"
+#include "prediction/theory_testing.h"
 
 namespace foretoken {
 namespace {
@@ -160,7 +161,7 @@ TEST(Simulator, FallbacksCrossAtTheCriticalBatch) {
     return slow > Speedup(options);
   };
   const double E = theory::ExpectedTokens(0.9, kLookahead);
-  const double b = theory::CriticalBatch(0.5, E, 1, 0.796);
+  const double b = CriticalBatch(0.5, E, 1, 0.796);
   ASSERT_GT(b, 1.2);
   ASSERT_LT(b, 8);
   EXPECT_TRUE(slow_wins(1));
