@@ -233,7 +233,7 @@ TABLES = {"auto": auto_table, "temperatures": temperature_table, "fanouts": fano
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("program", help="build/run/apps/foretoken/foretoken")
+    parser.add_argument("program", help="build/run/bin/foretoken")
     parser.add_argument("table", choices=TABLES)
     parser.add_argument("--stories", nargs=2, dest="other", metavar=("TARGET", "DRAFT"),
                         help="another pair of real models")

@@ -87,7 +87,7 @@ def through_server(program, report, url, mode, concurrency, common):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("program", nargs="?", default=ROOT / "build/run/apps/foretoken/foretoken")
+    parser.add_argument("program", nargs="?", default=ROOT / "build/run/bin/foretoken")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--modes", default="ar,sd,ssd")
     parser.add_argument("--concurrency", default="1,8")

@@ -146,7 +146,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["replay", "end-to-end"])
-    parser.add_argument("--program", default="build/release/apps/foretoken/foretoken")
+    parser.add_argument("--program", default="build/run/bin/foretoken")
     parser.add_argument("--prompts", nargs="+", required=True, metavar="FILE")
     parser.add_argument("--fill", type=int, default=48, help="prompts that fill the datastore")
     parser.add_argument("--measure", type=int, default=24, help="prompts that are measured")

@@ -1,0 +1,513 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "cli/bench/bench_report.h"
+#include "cli/bench/html_report.h"
+#include "cli/common/commands.h"
+#include "cli/common/generation.h"
+#include "cli/common/machine.h"
+#include "cli/common/prompts.h"
+#include "cli/common/terminal.h"
+#include "cli/load/bench_server.h"
+#include "cli/options/constraint_options.h"
+#include "cli/options/datastore_options.h"
+#include "cli/options/options.h"
+
+namespace foretoken {
+namespace {
+
+struct BenchOptions {
+  ModelOptions model;
+  CoreOptions cores;
+  SpeculationOptions speculation;
+  GenerationOptions generation;
+  ConstraintOptions constraint;
+  DatastoreChoice datastore;
+  std::string modes;
+  std::string fallbacks;  // To compare in mode ssd.
+  PromptOptions prompts;
+  int batch = 1;
+  int prompt_tokens = 256;
+  bool only_target_cores = false;
+  std::string script;
+  std::int64_t target_delay_us = 0;
+  std::string json_path;
+  std::string html_path;
+  ServerBenchOptions server;
+};
+
+// A mode on a device, ready to run.
+struct Contestant {
+  std::string label;
+  Mode mode = Mode::kAr;
+  LoadedModel* target = nullptr;
+  std::unique_ptr<Engine> engine;
+  bool retrieves = true;  // From the datastore that was given, if any.
+};
+
+// As given; modes have defaults of their own.
+nlohmann::json SpeculationJson(const SpeculationOptions& options) {
+  nlohmann::json json = {
+      {"lookahead",
+       options.lookahead > 0 ? options.lookahead : SpeculationOptions::kDefaultLookahead},
+      {"verify", options.verification},
+      {"draft_process", options.draft_process}};
+  if (!options.ssd_preset.empty()) {
+    json["ssd_preset"] = options.ssd_preset;
+    return json;
+  }
+  json["fanout"] = options.fanout.empty() ? "uniform:3" : options.fanout;
+  if (options.cache_budget > 0) json["cache_budget"] = options.cache_budget;
+  json["fallback"] = options.fallback.empty() ? "jit" : options.fallback;
+  json["tree_width"] = options.tree_width;
+  if (options.tree_nodes > 0) json["tree_nodes"] = options.tree_nodes;
+  if (options.saguaro_c != 1) json["saguaro_c"] = options.saguaro_c;
+  if (!options.cache_order.empty()) json["cache_order"] = options.cache_order;
+  return json;
+}
+
+class Bench {
+ public:
+  explicit Bench(BenchOptions options) : options_(std::move(options)) {}
+  Result<int> Run();
+
+ private:
+  Status Load();
+  Status EncodePrompts();
+  Status MakeContestants();
+  Status AddFallbacks(int context);
+  Result<std::vector<Generation>> RunGroup(Contestant* contestant,
+                                           std::span<const std::vector<Token>> prompts,
+                                           std::uint64_t first_seed);
+  Status Learn(std::span<const std::vector<Token>> prompts, std::span<const Generation> outputs);
+  Status WarmUp();
+  Result<SetResult> RunSet(const EncodedSet& set, ProgressBar* progress);
+  nlohmann::json Meta() const;
+  Result<int> Report() const;
+
+  bool synthetic() const { return !options_.model.synthetic.empty(); }
+  std::size_t batch() const { return static_cast<std::size_t>(options_.batch); }
+
+  BenchOptions options_;
+  std::vector<Mode> modes_;
+  Cores cores_;
+  std::optional<Script> script_;
+  std::unique_ptr<LoadedModel> target_;
+  std::unique_ptr<LoadedModel> target_on_all_;
+  OpenDatastore datastore_;
+  std::vector<EncodedSet> sets_;
+  std::vector<Contestant> contestants_;
+  std::vector<SetResult> results_;
+  BenchContext context_;
+};
+
+Status Bench::Load() {
+  FT_RETURN_IF_ERROR(options_.generation.Finish());
+  FT_RETURN_IF_ERROR(options_.model.ResolveDefaults());
+  if (options_.modes.empty()) options_.modes = options_.model.has_draft() ? "ar,sd,ssd" : "ar";
+  FT_ASSIGN_OR_RETURN(modes_, ParseModes(options_.modes));
+  FT_RETURN_IF_ERROR(options_.datastore.Check(modes_));
+  FT_RETURN_IF_ERROR(options_.speculation.CheckFor(modes_));
+  if (!options_.fallbacks.empty() && std::ranges::find(modes_, Mode::kSsd) == modes_.end()) {
+    return InvalidInput("--compare-fallbacks is about mode ssd: add it to --modes");
+  }
+  const bool speculative = modes_ != std::vector<Mode>{Mode::kAr};
+  if (std::ranges::any_of(modes_, NeedsDraft) && !options_.model.has_draft()) {
+    return InvalidInput(
+        "modes sd and ssd need a draft model; name it with --draft or "
+        "--draft-synthetic");
+  }
+  if (!options_.script.empty()) {
+    FT_ASSIGN_OR_RETURN(script_, ParseScript(options_.script));
+  }
+  if (synthetic()) options_.generation.stop.ignore_eos = true;
+  FT_ASSIGN_OR_RETURN(cores_, ResolveCores(options_.cores));
+  const Precision precision = options_.model.ParsedPrecision();
+  const ModelSource source = options_.model.TargetSource();
+  FT_ASSIGN_OR_RETURN(target_, LoadShowingProgress(source, cores_.target, precision));
+  const bool ssd_only = modes_ == std::vector<Mode>{Mode::kSsd};
+  if (speculative && !ssd_only && !options_.only_target_cores && cores_.all != cores_.target) {
+    FT_ASSIGN_OR_RETURN(target_on_all_, LoadShowingProgress(source, cores_.all, precision));
+  }
+  if (script_.has_value() && options_.constraint.given()) {
+    return InvalidInput("--scripted-acceptance draws tokens that no grammar allows: give only one");
+  }
+  FT_RETURN_IF_ERROR(Constrain(options_.constraint, *target_, &options_.generation.sampling));
+  if (script_.has_value() && options_.datastore.learn) {
+    return InvalidInput("--learn would add tokens that --scripted-acceptance made up: give one");
+  }
+  FT_ASSIGN_OR_RETURN(datastore_,
+                      OpenChosen(options_.datastore, options_.model.TargetSource(), *target_));
+  context_.scripted = script_.has_value();
+  context_.same_law_only = options_.speculation.verification == "rejection" &&
+                           options_.generation.sampling.temperature > 0;
+  context_.batch = options_.batch;
+  context_.weight_bytes = target_->model->weight_bytes();
+  context_.kv_bytes_per_token =
+      EstimateMemory(target_->model->config(), *target_->backend).kv_bytes_per_token;
+  return {};
+}
+
+Status Bench::EncodePrompts() {
+  const ModelConfig& config = target_->model->config();
+  const int context =
+      options_.speculation.context > 0 ? options_.speculation.context : config.max_positions;
+  const int max_tokens = options_.generation.stop.max_tokens;
+  if (target_->tokenizer == nullptr) {
+    if (!options_.prompts.files.empty()) {
+      return InvalidInput(
+          "--prompts needs a model with a tokenizer; a synthetic one gets random "
+          "tokens");
+    }
+    if (options_.prompt_tokens + max_tokens > config.max_positions) {
+      return InvalidInput(
+          fmt::format("--prompt-tokens {} and --max-tokens {} do not fit the "
+                      "model's context of {} tokens",
+                      options_.prompt_tokens, max_tokens, config.max_positions));
+    }
+    const int count = options_.prompts.limit > 0 ? options_.prompts.limit : 8;
+    sets_.push_back(RandomSet(config.vocabulary, options_.prompt_tokens, count, 1));
+    return {};
+  }
+  FT_ASSIGN_OR_RETURN(const std::vector<PromptSet> sets,
+                      ReadPromptSets(options_.prompts.files, options_.prompts.words));
+  const PromptStyle style = options_.prompts.raw    ? PromptStyle::kRaw
+                            : options_.prompts.chat ? PromptStyle::kChat
+                                                    : PromptStyle::kAuto;
+  for (const PromptSet& set : sets) {
+    FT_ASSIGN_OR_RETURN(EncodedSet encoded, EncodeSet(*target_->tokenizer, set, style, context,
+                                                      max_tokens, options_.prompts.limit));
+    sets_.push_back(std::move(encoded));
+  }
+  return {};
+}
+
+Status Bench::MakeContestants() {
+  std::size_t longest = 0;
+  for (const EncodedSet& set : sets_) {
+    for (const auto& prompt : set.prompts) longest = std::max(longest, prompt.size());
+  }
+  const int needed = static_cast<int>(longest) + options_.generation.stop.max_tokens +
+                     options_.speculation.MostLookahead();
+  const int context = std::min(needed, target_->model->config().max_positions);
+  FT_ASSIGN_OR_RETURN(EngineOptions options,
+                      options_.speculation.ToEngineOptions(options_.batch, context));
+  options.script = script_;
+  const DraftSetup draft = MakeDraftSetup(options_.model, options_.speculation, cores_);
+  const auto add = [&](std::string label, Mode mode, LoadedModel* target) -> Status {
+    FT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
+                        MakeEngine(options_.datastore.ModesFor(mode), options, target, draft));
+    options.knee_rows = engine->options().knee_rows;  // Once for all modes of a target.
+    options.row_times = engine->options().row_times;
+    contestants_.push_back({std::move(label), mode, target, std::move(engine)});
+    return {};
+  };
+  for (const Mode mode : modes_) {
+    if (mode == Mode::kSsd && !options_.fallbacks.empty()) {
+      FT_RETURN_IF_ERROR(AddFallbacks(context));
+      continue;
+    }
+    FT_RETURN_IF_ERROR(add(std::string(ModeName(mode)), mode, target_.get()));
+  }
+  options.knee_rows = 0;
+  options.row_times = {};
+  for (const Mode mode : modes_) {
+    if (mode == Mode::kSsd || mode == Mode::kAuto || target_on_all_ == nullptr) continue;
+    FT_RETURN_IF_ERROR(add(fmt::format("{}@all", ModeName(mode)), mode, target_on_all_.get()));
+  }
+  return {};
+}
+
+// Mode ssd once with each of --compare-fallbacks.
+Status Bench::AddFallbacks(int context) {
+  const DraftSetup draft = MakeDraftSetup(options_.model, options_.speculation, cores_);
+  for (const std::string& name : SplitList(options_.fallbacks)) {
+    SpeculationOptions speculation = options_.speculation;
+    speculation.fallback = name;
+    FT_ASSIGN_OR_RETURN(EngineOptions options,
+                        speculation.ToEngineOptions(options_.batch, context));
+    options.script = script_;
+    const bool retrieves = options.plan.fallback == Fallback::kRetrieval;
+    FT_ASSIGN_OR_RETURN(auto engine, MakeEngine(Mode::kSsd, options, target_.get(), draft));
+    contestants_.push_back({.label = "ssd/" + name,
+                            .mode = Mode::kSsd,
+                            .target = target_.get(),
+                            .engine = std::move(engine),
+                            .retrieves = retrieves});
+  }
+  return {};
+}
+
+Result<std::vector<Generation>> Bench::RunGroup(Contestant* contestant,
+                                                std::span<const std::vector<Token>> prompts,
+                                                std::uint64_t first_seed) {
+  std::vector<Request> requests;
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    Request request;
+    request.prompt = prompts[i];
+    request.sampling = options_.generation.sampling;
+    request.sampling.seed += first_seed + i;
+    request.stop = options_.generation.stop;
+    if (contestant->retrieves) request.datastore = datastore_.tenant;
+    request.learn = false;  // Learn does, once every mode has had its turn.
+    requests.push_back(std::move(request));
+  }
+  contestant->target->pool->Adopt();
+  GenerationRunner runner(contestant->engine.get());
+  if (options_.target_delay_us > 0) {
+    runner.set_before_step([delay = std::chrono::microseconds(options_.target_delay_us)] {
+      std::this_thread::sleep_for(delay);
+    });
+  }
+  return runner.Run(std::move(requests), options_.batch);
+}
+
+// No mode may read the answer of another to the same prompt.
+Status Bench::Learn(std::span<const std::vector<Token>> prompts,
+                    std::span<const Generation> outputs) {
+  if (!options_.datastore.learn) return {};
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    std::vector<Token> tokens = prompts[i];
+    tokens.insert(tokens.end(), outputs[i].tokens.begin(), outputs[i].tokens.end());
+    datastore_.tenant->LearnOutput(tokens, static_cast<int>(prompts[i].size()));
+  }
+  return datastore_.Flush();
+}
+
+Status Bench::WarmUp() {
+  // Backwards: a mode that remembers earlier outputs must not have seen those that are measured.
+  std::vector<std::vector<Token>> prompts;
+  for (std::size_t i = 0; i < std::min(batch(), sets_.front().prompts.size()); ++i) {
+    const std::vector<Token>& prompt = sets_.front().prompts[i];
+    prompts.emplace_back(prompt.rbegin(), prompt.rend());
+  }
+  for (Contestant& contestant : contestants_) {
+    FT_ASSIGN_OR_RETURN(const auto ignored, RunGroup(&contestant, prompts, 0));
+  }
+  return {};
+}
+
+Result<SetResult> Bench::RunSet(const EncodedSet& set, ProgressBar* progress) {
+  SetResult result{set.name, set.chat, set.too_long, {}};
+  for (Contestant& contestant : contestants_) {
+    result.modes.push_back({.label = contestant.label, .mode = contestant.mode});
+    contestant.engine->ResetStats();
+  }
+  std::size_t turn = 0;
+  for (std::size_t begin = 0; begin < set.prompts.size(); begin += batch(), ++turn) {
+    const auto prompts =
+        std::span(set.prompts).subspan(begin, std::min(batch(), set.prompts.size() - begin));
+    std::vector<Generation> outputs;
+    for (std::size_t i = 0; i < contestants_.size(); ++i) {
+      // Every mode is first, second ... equally often, so that a drift of the machine favours none.
+      const std::size_t m = (i + turn) % contestants_.size();
+      progress->SetLabel(fmt::format("{}: {}", set.name, contestants_[m].label));
+      FT_ASSIGN_OR_RETURN(outputs, RunGroup(&contestants_[m], prompts, begin));
+      result.modes[m].Add(outputs);
+      progress->Advance();
+    }
+    FT_RETURN_IF_ERROR(Learn(prompts, outputs));
+  }
+  for (std::size_t m = 0; m < contestants_.size(); ++m) {
+    result.modes[m].engine = contestants_[m].engine->stats();
+    result.modes[m].planner = contestants_[m].engine->planner_report();
+  }
+  return result;
+}
+
+nlohmann::json Bench::Meta() const {
+  const SamplingParams& sampling = options_.generation.sampling;
+  nlohmann::json meta = {
+      {"version", FORETOKEN_VERSION},
+      {"machine", CpuModel()},
+      {"backend", target_->backend->name()},
+      {"target", ModelLabel(options_.model.TargetSource())},
+      {"target_parameters",
+       FormatCount(static_cast<double>(target_->model->config().parameters()))},
+      {"precision", options_.model.precision},
+      {"weights", synthetic() ? "random" : "trained"},
+      {"target_cores", FormatCores(cores_.target)},
+      {"temperature", sampling.temperature},
+      {"top_k", sampling.top_k},
+      {"top_p", sampling.top_p},
+      {"min_p", sampling.min_p},
+      {"seed", sampling.seed},
+      {"acceptance", script_ ? "scripted" : "real"},
+      {"batch", options_.batch},
+      {"max_tokens", options_.generation.stop.max_tokens},
+      {"stops_at_eos", !options_.generation.stop.ignore_eos},
+      {"prefix_cache", options_.speculation.prefix_cache},
+      {"datastore", options_.datastore.directory},
+      {"speculation_length", options_.speculation.speculation_length},
+      {"learn", options_.datastore.learn},
+  };
+  for (const EncodedSet& set : sets_) {
+    meta["data"].push_back(fmt::format("{} ({} prompts)", set.name, set.prompts.size()));
+  }
+  for (const Contestant& contestant : contestants_) {
+    const int knee = contestant.engine->options().knee_rows;
+    if (knee > 0) meta["knee_rows"][contestant.label] = knee;
+  }
+  if (options_.target_delay_us > 0) meta["target_delay_us"] = options_.target_delay_us;
+  if (script_) {
+    meta["scripted_acceptance"] = script_->acceptance;
+    meta["scripted_hit"] = script_->hit;
+  }
+  if (options_.model.has_draft()) {
+    meta["draft"] = ModelLabel(options_.model.DraftSource());
+    meta["draft_cores"] = FormatCores(cores_.draft);
+    meta.update(SpeculationJson(options_.speculation));
+  }
+  return meta;
+}
+
+Result<int> Bench::Report() const {
+  const nlohmann::json report = {
+      {"meta", Meta()}, {"definitions", Definitions()}, {"sets", SetsJson(results_, context_)}};
+  if (options_.json_path == "-") {
+    fmt::print("{}\n", report.dump(2));
+  } else {
+    fmt::print("Target {} ({}, {}) on cores {}", ModelLabel(options_.model.TargetSource()),
+               options_.model.precision, target_->backend->name(), FormatCores(cores_.target));
+    if (options_.model.has_draft()) {
+      fmt::print(", draft {} on cores {}", ModelLabel(options_.model.DraftSource()),
+                 FormatCores(cores_.draft));
+    }
+    fmt::print("; temperature {:g}, batch {}\n", options_.generation.sampling.temperature,
+               options_.batch);
+    for (const SetResult& set : results_) fmt::print("\n{}", RenderSet(set, context_));
+    if (!options_.json_path.empty()) {
+      FT_RETURN_IF_ERROR(WriteFile(options_.json_path, report.dump(2) + "\n"));
+    }
+  }
+  if (!options_.html_path.empty()) {
+    FT_RETURN_IF_ERROR(WriteFile(options_.html_path, RenderBenchReport(report)));
+  }
+  for (const SetResult& set : results_) {
+    for (const ModeResult& mode : set.modes) {
+      if (!ComputeFigures(set, mode, context_).identical.value_or(true)) {
+        PrintError(
+            fmt::format("{} gave other tokens than ar on '{}'; `foretoken verify` shows "
+                        "where",
+                        mode.label, set.name));
+        return 1;
+      }
+    }
+  }
+  return 0;
+}
+
+Result<int> Bench::Run() {
+  FT_RETURN_IF_ERROR(Load());
+  FT_RETURN_IF_ERROR(EncodePrompts());
+  FT_RETURN_IF_ERROR(MakeContestants());
+  std::size_t runs = 0;
+  for (const EncodedSet& set : sets_) {
+    runs += (set.prompts.size() + batch() - 1) / batch() * contestants_.size();
+  }
+  {
+    ProgressBar progress("Warming up", static_cast<std::int64_t>(runs));
+    FT_RETURN_IF_ERROR(WarmUp());
+    for (const EncodedSet& set : sets_) {
+      FT_ASSIGN_OR_RETURN(SetResult result, RunSet(set, &progress));
+      results_.push_back(std::move(result));
+    }
+  }
+  return Report();
+}
+
+void AddBenchPromptOptions(CLI::App* command, BenchOptions* options) {
+  AddPromptOptions(command, &options->prompts);
+  command
+      ->add_flag("--chat", options->prompts.chat,
+                 "Use the chat template for plain text too (JSON lines use it where there is one)")
+      ->excludes("--raw")
+      ->group("Prompts");
+  command
+      ->add_option("--prompt-tokens", options->prompt_tokens,
+                   "Length of the random prompts of a synthetic target (default 256)")
+      ->check(Between(1, 1 << 24))
+      ->type_name("N")
+      ->group("Prompts");
+}
+
+}  // namespace
+
+void AddBenchCommand(CLI::App* app, CommandBody* chosen) {
+  CLI::App* command = app->add_subcommand(
+      "bench", "Measure modes side by side, prompt by prompt in turn; or a server under load");
+  auto options = std::make_shared<BenchOptions>();
+  options->generation.stop.max_tokens = 128;
+  options->speculation.prefix_cache = false;
+  command
+      ->add_option("--modes", options->modes,
+                   "Modes to compare, the first 'ar' being the measure of the others (default "
+                   "ar,sd,ssd)")
+      ->type_name("LIST");
+  command
+      ->add_option("--compare-fallbacks", options->fallbacks,
+                   "Run mode ssd once with each of these values of --fallback; of them only "
+                   "retrieval is given the datastore")
+      ->type_name("LIST");
+  command->add_flag("--only-target-cores", options->only_target_cores,
+                    "Leave out ar@all and sd@all, which run on the draft's cores too");
+  command->add_option("-b,--batch,--parallel", options->batch, "Requests in flight (also -np)")
+      ->check(Between(1, 256))
+      ->type_name("N");
+  AddBenchPromptOptions(command, options.get());
+  AddModelOptions(command, &options->model);
+  AddSyntheticOptions(command, &options->model);
+  AddSpeculationOptions(command, &options->speculation);
+  for (const char* other : {"--fallback", "--ssd-preset"}) {
+    command->get_option("--compare-fallbacks")->excludes(command->get_option(other));
+  }
+  AddDatastoreOptions(command, &options->datastore);
+  AddMemoryOptions(command, &options->speculation);
+  command
+      ->add_option(
+          "--target-delay-us", options->target_delay_us,
+          "Hit rates beside a slower target: its passes take this much longer, so that the "
+          "draft prepares all that the fan-out asks for")
+      ->check(Between(0, 1'000'000))
+      ->type_name("US")
+      ->group("Speculation");
+  command
+      ->add_option("--scripted-acceptance", options->script,
+                   "Timing studies: a token is accepted with probability A and its bonus found "
+                   "with probability H (default 0.9); the output is then not the model's")
+      ->type_name("A[,H]")
+      ->group("Speculation");
+  AddSamplingOptions(command, &options->generation);
+  AddConstraintOptions(command, &options->constraint);
+  AddStopOptions(command, &options->generation);
+  AddCoreOptions(command, &options->cores);
+  AddServerBenchOptions(command, &options->server);
+  command->add_option("--json", options->json_path, "Write the report as JSON; - for the output")
+      ->type_name("FILE")
+      ->group("Output");
+  command->add_option("--html", options->html_path, "Write the report as a page with plots")
+      ->type_name("FILE")
+      ->group("Output");
+  std::string footer = "The prefix cache is off unless --prefix-cache is given. What figures mean:";
+  const nlohmann::json definitions = Definitions();
+  for (const auto& [name, meaning] : definitions.items()) {
+    footer += fmt::format("\n  {}: {}", name, meaning.get<std::string>());
+  }
+  command->footer(footer);
+  command->callback([options, command, chosen] {
+    *chosen = [options, command]() -> Result<int> {
+      if (options->server.url.empty()) return Bench(*options).Run();
+      FT_RETURN_IF_ERROR(CheckServerBenchOptions(*command));
+      return RunServerBench(options->server, options->prompts, options->generation,
+                            options->json_path, options->html_path);
+    };
+  });
+}
+
+}  // namespace foretoken

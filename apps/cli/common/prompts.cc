@@ -1,0 +1,217 @@
+#include "cli/common/prompts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "base/philox.h"
+
+namespace foretoken {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kSpaces = " \t\r\n\f\v";
+
+std::string_view Trim(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(kSpaces);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kSpaces) - begin + 1);
+}
+
+// Calls `visit(line, number)` for every line, without its end; stops when it returns false.
+template <typename Visit>
+void ForEachLine(std::string_view content, const Visit& visit) {
+  int number = 0;
+  while (!content.empty()) {
+    const std::size_t end = std::min(content.find('\n'), content.size());
+    if (!visit(content.substr(0, end), ++number)) return;
+    content.remove_prefix(std::min(end + 1, content.size()));
+  }
+}
+
+const json* PromptOf(const json& object) {
+  if (!object.is_object()) return nullptr;
+  for (const char* key : {"prompt", "turns", "question"}) {
+    const auto found = object.find(key);
+    if (found == object.end()) continue;
+    const json* value = &*found;
+    if (value->is_array() && !value->empty()) value = &value->front();
+    if (value->is_string()) return value;
+  }
+  return nullptr;
+}
+
+std::string_view FirstWords(std::string_view text, int words) {
+  std::size_t at = 0;
+  for (int i = 0; i < words; ++i) {
+    const std::size_t begin = text.find_first_not_of(kSpaces, at);
+    if (begin == std::string_view::npos) return text;
+    at = std::min(text.find_first_of(kSpaces, begin), text.size());
+  }
+  return text.substr(0, at);
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> ParseJsonPrompts(std::string_view content,
+                                                  std::string_view where) {
+  std::vector<std::string> prompts;
+  std::string problem;
+  ForEachLine(content, [&](std::string_view line, int number) {
+    if (Trim(line).empty()) return true;
+    const json object = json::parse(line, nullptr, false);
+    if (object.is_discarded()) {
+      problem = fmt::format("{}:{}: not a JSON object on one line", where, number);
+      return false;
+    }
+    const json* prompt = PromptOf(object);
+    if (prompt == nullptr) {
+      problem = fmt::format("{}:{}: no text in 'prompt', 'turns[0]' or 'question'", where, number);
+      return false;
+    }
+    prompts.push_back(prompt->get<std::string>());
+    return true;
+  });
+  if (!problem.empty()) return InvalidInput(problem);
+  return prompts;
+}
+
+std::vector<std::string> ParseTextPrompts(std::string_view content, int words) {
+  std::vector<std::string> prompts;
+  std::string paragraph;
+  const auto finish = [&] {
+    const std::string_view text = Trim(paragraph);
+    if (!text.empty()) prompts.emplace_back(words > 0 ? FirstWords(text, words) : text);
+    paragraph.clear();
+  };
+  ForEachLine(content, [&](std::string_view line, int) {
+    if (Trim(line).empty()) {
+      finish();
+    } else {
+      paragraph.append(line).append("\n");
+    }
+    return true;
+  });
+  finish();
+  return prompts;
+}
+
+Result<PromptSet> ReadPromptFile(const std::string& path, int words) {
+  std::ifstream file(path, std::ios::binary);
+  std::error_code ignored;
+  if (!file || std::filesystem::is_directory(path, ignored)) {
+    return InvalidInput(fmt::format("cannot read the prompt file '{}'", path));
+  }
+  const std::string content{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  PromptSet set;
+  set.name = std::filesystem::path(path).filename().string();
+  set.plain_text = !Trim(content).starts_with('{');
+  if (set.plain_text) {
+    set.prompts = ParseTextPrompts(content, words);
+  } else {
+    FT_ASSIGN_OR_RETURN(set.prompts, ParseJsonPrompts(content, path));
+  }
+  if (set.prompts.empty()) {
+    return InvalidInput(fmt::format("the prompt file '{}' holds no prompt", path));
+  }
+  return set;
+}
+
+Result<std::vector<Token>> EncodePrompt(const Tokenizer& tokenizer, std::string_view text,
+                                        bool chat, std::string_view system) {
+  std::vector<Token> tokens;
+  if (chat) {
+    std::vector<ChatMessage> messages;
+    if (!system.empty()) messages.push_back({"system", std::string(system)});
+    messages.push_back({"user", std::string(text)});
+    FT_ASSIGN_OR_RETURN(tokens, tokenizer.EncodeChat(messages));
+  } else {
+    tokens = tokenizer.Encode(text, /*add_bos=*/true, /*parse_special=*/true);
+  }
+  if (tokens.empty()) return InvalidInput("the prompt is empty and the model has no start token");
+  return tokens;
+}
+
+Result<EncodedSet> EncodeSet(const Tokenizer& tokenizer, const PromptSet& set, PromptStyle style,
+                             int context, int max_tokens, int limit) {
+  EncodedSet encoded;
+  encoded.name = set.name;
+  encoded.chat = style == PromptStyle::kChat ||
+                 (style == PromptStyle::kAuto && tokenizer.has_chat_template() && !set.plain_text);
+  for (const std::string& prompt : set.prompts) {
+    if (limit > 0 && encoded.prompts.size() == static_cast<std::size_t>(limit)) break;
+    FT_ASSIGN_OR_RETURN(std::vector<Token> tokens, EncodePrompt(tokenizer, prompt, encoded.chat));
+    if (static_cast<int>(tokens.size()) + max_tokens > context) {
+      ++encoded.too_long;
+    } else {
+      encoded.prompts.push_back(std::move(tokens));
+    }
+  }
+  if (encoded.prompts.empty()) {
+    return InvalidInput(
+        fmt::format("no prompt of '{}' fits a context of {} tokens with {} tokens of output; lower "
+                    "--max-tokens or give shorter prompts",
+                    set.name, context, max_tokens));
+  }
+  return encoded;
+}
+
+EncodedSet RandomSet(int vocabulary, int length, int count, std::uint64_t seed) {
+  EncodedSet set;
+  set.name = "random tokens";
+  for (int i = 0; i < count; ++i) {
+    std::vector<Token> tokens(static_cast<std::size_t>(length));
+    for (std::size_t t = 0; t < tokens.size(); ++t) {
+      const double u =
+          UnitInterval(PhiloxDraw(seed, t, static_cast<std::uint32_t>(i), NoisePurpose::kScript));
+      tokens[t] = std::min(static_cast<Token>(u * vocabulary), vocabulary - 1);
+    }
+    set.prompts.push_back(std::move(tokens));
+  }
+  return set;
+}
+
+std::vector<BuiltInPrompt> BuiltInPrompts() {
+  return {
+      {"Tell me a story about a dragon.", true},
+      {"Once upon a time, there was a little girl named Lily. She had a red ball", false},
+      {"Tell me a story about a boy who finds a key.", true},
+      {"One day, a small bird wanted to fly over the big hill. Her mom said", false},
+  };
+}
+
+std::vector<PromptSet> BuiltInSets() {
+  return {
+      {"chat turns",
+       {"Tell me a story about a dragon.", "Tell me a story about a boy who finds a key.",
+        "Tell me a story about a cat and a dog.", "Tell me a story about a rainy day.",
+        "Tell me a story about a girl who loves the sea.", "Tell me a story about a big red truck.",
+        "Tell me a story about two friends in the park.", "Tell me a story about a lost toy."},
+       false},
+      {"story openings",
+       {"Once upon a time, there was a little girl named Lily. She had a red ball",
+        "One day, a small bird wanted to fly over the big hill. Her mom said",
+        "Tom and his sister went to the park. They saw a",
+        "Once upon a time, a frog lived in a pond", "There was a boy named Tim. He liked to eat",
+        "The old bear was very sad because", "Sara found a shiny stone near the river. She",
+        "One night, the moon was big and bright"},
+       true},
+  };
+}
+
+Result<std::vector<PromptSet>> ReadPromptSets(const std::vector<std::string>& files, int words) {
+  if (files.empty()) return BuiltInSets();
+  std::vector<PromptSet> sets;
+  for (const std::string& path : files) {
+    FT_ASSIGN_OR_RETURN(PromptSet set, ReadPromptFile(path, words));
+    sets.push_back(std::move(set));
+  }
+  return sets;
+}
+
+}  // namespace foretoken

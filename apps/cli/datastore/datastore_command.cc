@@ -1,0 +1,424 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/common/commands.h"
+#include "cli/common/terminal.h"
+#include "cli/datastore/datastore_replay.h"
+#include "cli/datastore/document_reader.h"
+#include "cli/options/options.h"
+#include "datastore/datastore_tenant.h"
+#include "draft/retrieval/retriever.h"
+
+namespace foretoken {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct DatastoreCommandOptions {
+  std::string directory;
+  std::string name_space = std::string(DatastoreDirectory::kShared);
+  ModelOptions model;
+  std::vector<std::string> files;
+  std::string text;
+  std::string html;
+  std::vector<int> lengths = {2, 4, 8, 16, 32};
+  int speculation_length = 16;
+  int threads = 0;
+  int prompt_tokens = 32;
+  int limit = 0;
+  double capacity_millions = 2048;
+  bool json = false;
+
+  int Threads() const { return threads > 0 ? threads : static_cast<int>(AvailableCores().size()); }
+};
+
+Result<std::unique_ptr<Tokenizer>> LoadTokenizer(DatastoreCommandOptions* options) {
+  FT_RETURN_IF_ERROR(options->model.ResolveDefaults());
+  return Tokenizer::Load(options->model.target);
+}
+
+DatastoreOptions OptionsFor(const DatastoreCommandOptions& options, const Tokenizer& tokenizer) {
+  DatastoreOptions result;
+  result.tokenizer = IdentityOf(options.model.TargetSource(), tokenizer);
+  result.limits.capacity_tokens = static_cast<std::uint64_t>(options.capacity_millions * 1e6);
+  result.threads = options.Threads();
+  return result;
+}
+
+// Opens a namespace for reading, whatever its tokenizer.
+Result<std::unique_ptr<Datastore>> OpenToRead(const fs::path& directory) {
+  std::error_code error;
+  if (!fs::exists(ManifestPath(directory), error)) {
+    return InvalidInput(fmt::format("{}: holds no datastore; `foretoken datastore build` makes one",
+                                    directory.string()));
+  }
+  FT_ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(directory));
+  DatastoreOptions options;
+  options.tokenizer = manifest.tokenizer;
+  options.read_only = true;
+  return Datastore::Open(directory, options);
+}
+
+// The namespaces below a directory, by name.
+Result<std::vector<std::string>> Namespaces(const std::string& directory) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator at(directory, error), end; !error && at != end; at.increment(error)) {
+    std::error_code ignored;
+    if (fs::exists(ManifestPath(at->path()), ignored)) {
+      names.push_back(at->path().filename().string());
+    }
+  }
+  if (names.empty()) {
+    return InvalidInput(
+        fmt::format("{}: holds no datastore; `foretoken datastore build` makes one", directory));
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+Result<int> RunBuild(DatastoreCommandOptions options) {
+  FT_ASSIGN_OR_RETURN(const auto tokenizer, LoadTokenizer(&options));
+  const DatastoreOptions store_options = OptionsFor(options, *tokenizer);
+  FT_ASSIGN_OR_RETURN(const fs::path directory,
+                      NamespaceDirectory(options.directory, options.name_space));
+  std::int64_t bytes = 0;
+  for (const std::string& file : options.files) {
+    std::error_code error;
+    const auto size = fs::file_size(file, error);
+    if (error) return InvalidInput(fmt::format("{}: cannot be read: {}", file, error.message()));
+    bytes += static_cast<std::int64_t>(size);
+  }
+  FT_ASSIGN_OR_RETURN(const auto datastore, Datastore::Open(directory, store_options));
+
+  const int vocabulary = store_options.tokenizer.vocabulary;
+  TokenText text(vocabulary);
+  ProgressBar bar("reading", bytes);
+  const auto import = [&]() -> Status {
+    bar.SetLabel("sorting");
+    FT_RETURN_IF_ERROR(datastore->Import(std::move(text)));
+    text = TokenText(vocabulary);
+    bar.SetLabel("reading");
+    return {};
+  };
+  const auto take = [&](std::vector<Token> document) -> Status {
+    if (text.entries() + document.size() >= store_options.limits.segment_tokens()) {
+      FT_RETURN_IF_ERROR(import());
+    }
+    return text.Append(document);
+  };
+  for (const std::string& file : options.files) {
+    FT_RETURN_IF_ERROR(ReadDocuments(file, *tokenizer, options.Threads(), take,
+                                     [&bar](std::int64_t done) { bar.Advance(done); }));
+  }
+  FT_RETURN_IF_ERROR(import());
+  const auto snapshot = datastore->snapshot();
+  fmt::print("{}: {} tokens in {} documents\n", directory.string(),
+             FormatCount(static_cast<double>(snapshot->tokens())), snapshot->documents());
+  return 0;
+}
+
+nlohmann::json InfoJson(const std::string& name, const Datastore& datastore) {
+  const Manifest manifest = datastore.manifest();
+  const auto snapshot = datastore.snapshot();
+  nlohmann::json segments = nlohmann::json::array();
+  std::uint64_t stored = 0;
+  for (const Manifest::SegmentEntry& entry : manifest.segments) {
+    std::error_code error;
+    const auto bytes = fs::file_size(SegmentPath(datastore.directory(), entry.number), error);
+    segments.push_back({{"number", entry.number},
+                        {"tokens", entry.tokens},
+                        {"documents", entry.documents},
+                        {"bytes", error ? 0 : bytes}});
+    stored += entry.tokens;
+  }
+  return {{"namespace", name},
+          {"tokenizer", manifest.tokenizer.name},
+          {"fingerprint", manifest.tokenizer.fingerprint},
+          {"vocabulary", manifest.tokenizer.vocabulary},
+          {"tokens", snapshot->tokens()},
+          {"documents", snapshot->documents()},
+          {"log_tokens", snapshot->tokens() - stored},
+          {"segments", segments}};
+}
+
+Result<int> RunInfo(const DatastoreCommandOptions& options) {
+  FT_ASSIGN_OR_RETURN(const std::vector<std::string> names, Namespaces(options.directory));
+  nlohmann::json report = nlohmann::json::array();
+  for (const std::string& name : names) {
+    FT_ASSIGN_OR_RETURN(const auto datastore, OpenToRead(fs::path(options.directory) / name));
+    report.push_back(InfoJson(name, *datastore));
+  }
+  if (options.json) {
+    fmt::print("{}\n", report.dump(2));
+    return 0;
+  }
+  for (const auto& space : report) {
+    fmt::print("{}: {} tokens in {} documents, {} of them in the log; tokenizer {} ({} tokens)\n",
+               space["namespace"].get<std::string>(), FormatCount(space["tokens"].get<double>()),
+               space["documents"].get<std::uint64_t>(),
+               FormatCount(space["log_tokens"].get<double>()),
+               space["tokenizer"].get<std::string>(), space["vocabulary"].get<int>());
+    TextTable table({"segment", "tokens", "documents", "size"});
+    for (const auto& segment : space["segments"]) {
+      table.Add({fmt::format("{:06}", segment["number"].get<std::uint64_t>()),
+                 FormatCount(segment["tokens"].get<double>()),
+                 std::to_string(segment["documents"].get<std::uint64_t>()),
+                 FormatBytes(segment["bytes"].get<double>())});
+    }
+    if (!space["segments"].empty()) fmt::print("{}", table.Render(2));
+  }
+  return 0;
+}
+
+Result<int> RunVerify(const DatastoreCommandOptions& options) {
+  FT_ASSIGN_OR_RETURN(const std::vector<std::string> names, Namespaces(options.directory));
+  int bad = 0;
+  for (const std::string& name : names) {
+    const auto datastore = OpenToRead(fs::path(options.directory) / name);
+    Status status;
+    if (!datastore.ok()) status = datastore.error();
+    if (status.ok()) {
+      const auto snapshot = (*datastore)->snapshot();
+      for (const auto& segment : snapshot->segments) {
+        status = segment->CheckOrder();
+        if (!status.ok()) break;
+      }
+    }
+    bad += status.ok() ? 0 : 1;
+    fmt::print("{}: {}\n", name, status.ok() ? "good" : status.error().message);
+  }
+  return bad == 0 ? 0 : 1;
+}
+
+Result<int> RunCompact(const DatastoreCommandOptions& options) {
+  FT_ASSIGN_OR_RETURN(const fs::path directory,
+                      NamespaceDirectory(options.directory, options.name_space));
+  FT_ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(directory));
+  DatastoreOptions store_options;
+  store_options.tokenizer = manifest.tokenizer;
+  store_options.limits.capacity_tokens =
+      static_cast<std::uint64_t>(options.capacity_millions * 1e6);
+  store_options.threads = options.Threads();
+  FT_ASSIGN_OR_RETURN(const auto datastore, Datastore::Open(directory, store_options));
+  FT_RETURN_IF_ERROR(datastore->Compact());
+  fmt::print("{}: {} tokens in {} segments\n", directory.string(),
+             FormatCount(static_cast<double>(datastore->snapshot()->tokens())),
+             datastore->manifest().segments.size());
+  return 0;
+}
+
+Result<int> RunQuery(DatastoreCommandOptions options) {
+  FT_ASSIGN_OR_RETURN(const auto tokenizer, LoadTokenizer(&options));
+  FT_ASSIGN_OR_RETURN(const fs::path directory,
+                      NamespaceDirectory(options.directory, options.name_space));
+  DatastoreOptions store_options = OptionsFor(options, *tokenizer);
+  store_options.read_only = true;
+  FT_ASSIGN_OR_RETURN(const auto datastore, Datastore::Open(directory, store_options));
+  const auto snapshot = datastore->snapshot();
+  const std::vector<Token> context = tokenizer->Encode(options.text, false, false);
+  if (context.empty()) return InvalidInput("there is nothing to look for in an empty text");
+
+  SegmentSearch search;
+  const int longest = static_cast<int>(std::min<std::size_t>(4, context.size()));
+  search.Find(snapshot->segments, context, longest);
+  for (int length = longest; length >= 1; --length) {
+    std::uint64_t found = 0;
+    for (std::size_t s = 0; s < snapshot->segments.size(); ++s) {
+      found += search.range(length, s).size();
+    }
+    fmt::print("last {} token{}: {} occurrences\n", length, length == 1 ? "" : "s", found);
+  }
+  Retriever retriever;
+  Proposal proposal;
+  retriever.Propose(nullptr, snapshot->segments, context, options.speculation_length, &proposal);
+  std::vector<std::string> lines(static_cast<std::size_t>(proposal.size()) + 1);
+  for (int i = 0; i < proposal.size(); ++i) {
+    // A node follows its parent, so the parent's path is there already.
+    auto& line = lines[static_cast<std::size_t>(i) + 1];
+    line = lines[static_cast<std::size_t>(proposal.parents[i])] +
+           nlohmann::json(std::string(tokenizer->TokenBytes(proposal.tokens[i])))
+               .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    fmt::print("{:>3}  {}\n", i + 1, line);
+    line += ' ';
+  }
+  return 0;
+}
+
+void PrintPoints(const std::vector<ReplayPoint>& points, const std::vector<int>& lengths) {
+  std::vector<std::string> header = {"accepted per step"};
+  for (const int length : lengths) header.push_back(fmt::format("s_q {}", length));
+  header.push_back("us");
+  TextTable table(header);
+  for (const ReplaySource source : kReplaySources) {
+    std::vector<std::string> row = {std::string(ReplaySourceName(source))};
+    double us = 0;
+    for (const ReplayPoint& point : points) {
+      if (point.source != source) continue;
+      row.push_back(fmt::format("{:.3f}", point.accepted_per_step()));
+      us = point.retrieval_us;
+    }
+    row.push_back(fmt::format("{:.1f}", us));
+    table.Add(std::move(row));
+  }
+  fmt::print("{}", table.Render());
+}
+
+Result<int> RunReplay(DatastoreCommandOptions options) {
+  FT_ASSIGN_OR_RETURN(const auto tokenizer, LoadTokenizer(&options));
+  FT_ASSIGN_OR_RETURN(const auto directory,
+                      DatastoreDirectory::Open(options.directory, OptionsFor(options, *tokenizer),
+                                               /*learn=*/false));
+  const bool shared_only = options.name_space == DatastoreDirectory::kShared;
+  FT_ASSIGN_OR_RETURN(DatastoreTenant* const tenant,
+                      directory->Tenant(shared_only ? DatastoreDirectory::kDefault
+                                                    : std::string_view(options.name_space)));
+  std::vector<ReplayStream> streams;
+  const auto prompt = static_cast<std::size_t>(options.prompt_tokens);
+  for (const std::string& file : options.files) {
+    FT_RETURN_IF_ERROR(ReadDocuments(
+        file, *tokenizer, options.Threads(),
+        [&](std::vector<Token> tokens) -> Status {
+          const bool wanted =
+              options.limit == 0 || streams.size() < static_cast<std::size_t>(options.limit);
+          if (wanted && tokens.size() > prompt) streams.push_back({std::move(tokens), prompt});
+          return {};
+        },
+        [](std::int64_t) {}));
+  }
+  if (streams.empty()) {
+    return InvalidInput(fmt::format("no document is longer than --prompt-tokens {}", prompt));
+  }
+  std::ranges::sort(options.lengths);
+  std::vector<ReplayPoint> points;
+  {
+    ProgressBar bar("replaying",
+                    static_cast<std::int64_t>(kReplaySources.size() * options.lengths.size()));
+    for (const ReplaySource source : kReplaySources) {
+      for (const int length : options.lengths) {
+        points.push_back(Replay(source, length, tenant->Segments(), streams));
+        bar.Advance();
+      }
+    }
+  }
+  std::uint64_t tokens = 0;
+  for (const auto& segment : tenant->Segments()) tokens += segment->tokens();
+  const nlohmann::json report = ReplayJson(points, streams.size(), tokens);
+  if (!options.html.empty()) {
+    nlohmann::json meta = {{"streams", streams.size()},
+                           {"datastore tokens", tokens},
+                           {"prompt tokens", prompt},
+                           {"files", options.files}};
+    FT_RETURN_IF_ERROR(WriteFile(options.html, RenderReplay(points, meta)));
+  }
+  if (options.json) {
+    fmt::print("{}\n", report.dump(2));
+  } else {
+    PrintPoints(points, options.lengths);
+  }
+  return 0;
+}
+
+using Options = std::shared_ptr<DatastoreCommandOptions>;
+
+CLI::App* AddPart(CLI::App* command, const char* name, const char* description,
+                  const Options& options, CommandBody* chosen,
+                  Result<int> (*body)(DatastoreCommandOptions)) {
+  CLI::App* part = command->add_subcommand(name, description);
+  part->add_option("-d,--datastore", options->directory, "The datastore's folder")
+      ->type_name("DIR")
+      ->required();
+  part->callback([options, chosen, body] { *chosen = [options, body] { return body(*options); }; });
+  return part;
+}
+
+void AddNamespace(CLI::App* part, const Options& options, const char* description) {
+  part->add_option("--namespace", options->name_space, description)->type_name("NAME");
+}
+void AddTarget(CLI::App* part, const Options& options) {
+  part->add_option("-m,--target,--model", options->model.target,
+                   "The model folder whose tokenizer is used (default: the bundled one)")
+      ->type_name("DIR");
+}
+void AddThreads(CLI::App* part, const Options& options) {
+  part->add_option("--threads", options->threads, "Threads (default: all cores)")
+      ->check(Between(1, 1024))
+      ->type_name("N");
+}
+void AddCapacity(CLI::App* part, const Options& options) {
+  part->add_option("--capacity", options->capacity_millions,
+                   "Millions of tokens to keep (default 2048); the oldest go first")
+      ->check(Between(0.001, 30000.0))
+      ->type_name("M");
+}
+
+}  // namespace
+
+void AddDatastoreCommand(CLI::App* app, CommandBody* chosen) {
+  CLI::App* command =
+      app->add_subcommand("datastore", "Build, inspect and replay the text that retrieval uses");
+  command->require_subcommand(1);
+  const auto options = std::make_shared<DatastoreCommandOptions>();
+
+  CLI::App* build = AddPart(command, "build", "Add files: text, JSON lines, or tokens (.u16, .u32)",
+                            options, chosen, [](auto o) { return RunBuild(std::move(o)); });
+  build->add_option("files", options->files, "The files")->type_name("FILE")->required();
+  AddTarget(build, options);
+  AddNamespace(build, options, "Who reads it: 'shared' (default) is everybody");
+  AddThreads(build, options);
+  AddCapacity(build, options);
+
+  CLI::App* info = AddPart(command, "info", "Show namespaces and segments", options, chosen,
+                           [](auto o) { return RunInfo(o); });
+  info->add_flag("--json", options->json, "Print JSON");
+
+  CLI::App* query = AddPart(command, "query", "Show what would be proposed after a text", options,
+                            chosen, [](auto o) { return RunQuery(std::move(o)); });
+  query->add_option("text", options->text, "The text")->type_name("TEXT")->required();
+  query
+      ->add_option("--speculation-length", options->speculation_length,
+                   "Rows to verify, the root among them (default 16)")
+      ->check(Between(2, kMaxProposal + 1))
+      ->type_name("N");
+  AddTarget(query, options);
+  AddNamespace(query, options, "Where to look (default: 'shared')");
+
+  AddPart(command, "verify", "Check every byte and the order of every suffix", options, chosen,
+          [](auto o) { return RunVerify(o); });
+
+  CLI::App* compact = AddPart(command, "compact", "Merge segments as far as the capacity allows",
+                              options, chosen, [](auto o) { return RunCompact(o); });
+  AddNamespace(compact, options, "Which namespace (default: 'shared')");
+  AddThreads(compact, options);
+  AddCapacity(compact, options);
+
+  CLI::App* replay =
+      AddPart(command, "replay", "Measure accepted tokens on recorded streams, without a model",
+              options, chosen, [](auto o) { return RunReplay(std::move(o)); });
+  replay->add_option("files", options->files, "Streams, as `build` reads them")
+      ->type_name("FILE")
+      ->required();
+  AddTarget(replay, options);
+  AddNamespace(replay, options, "Also look into this namespace");
+  AddThreads(replay, options);
+  replay->add_option("--lengths", options->lengths, "Speculation lengths (default 2,4,8,16,32)")
+      ->delimiter(',')
+      ->check(Between(2, kMaxProposal + 1))
+      ->type_name("LIST");
+  replay
+      ->add_option("--prompt-tokens", options->prompt_tokens,
+                   "Tokens of each stream that are given (default 32)")
+      ->check(Between(1, 1 << 20))
+      ->type_name("N");
+  replay->add_option("--limit", options->limit, "Streams at most (default: all)")
+      ->check(Between(0, 1 << 30))
+      ->type_name("N");
+  replay->add_flag("--json", options->json, "Print JSON");
+  replay->add_option("--html", options->html, "Write a page with the plots")->type_name("FILE");
+}
+
+}  // namespace foretoken

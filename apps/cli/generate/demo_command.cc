@@ -1,0 +1,187 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/common/bench_stats.h"
+#include "cli/common/commands.h"
+#include "cli/common/generation.h"
+#include "cli/common/prompts.h"
+#include "cli/common/terminal.h"
+#include "cli/options/options.h"
+#include "cli/options/session.h"
+
+namespace foretoken {
+namespace {
+
+struct DemoOptions {
+  ModelOptions model;
+  CoreOptions cores;
+  SpeculationOptions speculation;
+  GenerationOptions generation;
+  bool json = false;
+  ColorChoice color = ColorChoice::kAuto;
+};
+
+constexpr Mode kModes[] = {Mode::kAr, Mode::kSd, Mode::kSsd};
+constexpr std::size_t kAr = 0;
+constexpr std::size_t kSsd = 2;
+
+// One mode over all prompts.
+struct ModeRun {
+  std::unique_ptr<Engine> engine;
+  std::vector<Generation> generations;
+
+  double TokensPerSecond() const {
+    double tokens = 0;
+    double seconds = 0;
+    for (const Generation& generation : generations) {
+      const RequestStats& stats = generation.stats;
+      tokens += stats.output_tokens - 1;
+      seconds += static_cast<double>(stats.finished_ns - stats.first_token_ns) / 1e9;
+    }
+    return seconds > 0 ? tokens / seconds : 0;
+  }
+  RequestStats Total() const {
+    RequestStats total;
+    for (const Generation& generation : generations) AddStats(generation.stats, &total);
+    return total;
+  }
+  bool SameTokensAs(const ModeRun& other) const {
+    for (std::size_t i = 0; i < generations.size(); ++i) {
+      if (generations[i].tokens != other.generations[i].tokens) return false;
+    }
+    return true;
+  }
+};
+
+void PrintText(const BuiltInPrompt& prompt, const Generation& generation, bool color,
+               const OriginPainter& painter) {
+  const std::string text =
+      prompt.chat ? fmt::format("> {}\n", prompt.text) : std::string(prompt.text);
+  fmt::print("{}", Bold(color, text));
+  for (std::size_t i = 0; i < generation.tokens.size(); ++i) {
+    fmt::print("{}", painter.Paint(generation.origins[i], generation.PieceOf(i)));
+  }
+  fmt::print("\n\n");
+  std::fflush(stdout);
+}
+
+std::string RenderTable(const std::vector<ModeRun>& runs) {
+  TextTable table({"mode", "tokens/s", "speed-up", "tokens/round", "cache hits", "identical"});
+  for (std::size_t m = 0; m < runs.size(); ++m) {
+    const RequestStats total = runs[m].Total();
+    table.Add({std::string(ModeName(kModes[m])), fmt::format("{:.0f}", runs[m].TokensPerSecond()),
+               fmt::format("{:.2f}x", runs[m].TokensPerSecond() / runs[kAr].TokensPerSecond()),
+               fmt::format("{:.2f}", total.acceptance_length()), FormatPercent(HitRate(total)),
+               m == kAr                          ? "-"
+               : runs[m].SameTokensAs(runs[kAr]) ? "yes"
+                                                 : "NO"});
+  }
+  return table.Render();
+}
+
+nlohmann::json DemoJson(const std::vector<BuiltInPrompt>& prompts,
+                        const std::vector<ModeRun>& runs) {
+  nlohmann::json json = {{"texts", nlohmann::json::array()}, {"modes", nlohmann::json::array()}};
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    json["texts"].push_back({{"prompt", prompts[i].text},
+                             {"chat", prompts[i].chat},
+                             {"text", runs[kSsd].generations[i].text}});
+  }
+  for (std::size_t m = 0; m < runs.size(); ++m) {
+    const RequestStats total = runs[m].Total();
+    const double hits = HitRate(total);
+    json["modes"].push_back({{"mode", ModeName(kModes[m])},
+                             {"tokens_per_s", runs[m].TokensPerSecond()},
+                             {"speedup", runs[m].TokensPerSecond() / runs[kAr].TokensPerSecond()},
+                             {"acceptance_length", total.acceptance_length()},
+                             {"hit_rate", hits < 0 ? nlohmann::json() : nlohmann::json(hits)},
+                             {"identical", runs[m].SameTokensAs(runs[kAr])}});
+  }
+  return json;
+}
+
+Result<Request> MakeRequest(const DemoOptions& options, const Tokenizer& tokenizer,
+                            const BuiltInPrompt& prompt) {
+  Request request;
+  const bool chat = prompt.chat && tokenizer.has_chat_template();
+  FT_ASSIGN_OR_RETURN(request.prompt, EncodePrompt(tokenizer, prompt.text, chat));
+  request.sampling = options.generation.sampling;
+  request.stop = options.generation.stop;
+  request.continues_text = !chat;
+  return request;
+}
+
+Result<int> Demo(DemoOptions options) {
+  FT_RETURN_IF_ERROR(options.generation.Finish());
+  FT_ASSIGN_OR_RETURN(const Mode mode, ChooseMode("ssd", options.speculation, &options.model));
+  FT_RETURN_IF_ERROR(options.speculation.CheckFor(kModes));
+  FT_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
+                      Session::Open(options.model, options.cores, options.speculation, mode));
+  FT_ASSIGN_OR_RETURN(const int context, session->Context(0));
+  std::vector<ModeRun> runs(std::size(kModes));
+  for (std::size_t m = 0; m < runs.size(); ++m) {
+    FT_ASSIGN_OR_RETURN(runs[m].engine, session->NewEngine(kModes[m], 1, context));
+  }
+
+  const bool color = UseColor(options.color, stdout);
+  const OriginPainter painter(color);
+  if (!options.json) {
+    fmt::print("Target {} on cores {}, draft {} on cores {} (in ssd; else on the target's)\n",
+               ModelLabel(options.model.TargetSource()), FormatCores(session->cores().target),
+               ModelLabel(options.model.DraftSource()), FormatCores(session->cores().draft));
+    if (color) fmt::print("{}\n", painter.Legend());
+    fmt::print("\n");
+  }
+  const std::vector<BuiltInPrompt> prompts = BuiltInPrompts();
+  for (ModeRun& run : runs) {  // Warm up.
+    FT_ASSIGN_OR_RETURN(Request request, MakeRequest(options, session->tokenizer(), prompts[0]));
+    FT_ASSIGN_OR_RETURN(const Generation ignored,
+                        GenerationRunner(run.engine.get()).Run(std::move(request)));
+  }
+  for (const BuiltInPrompt& prompt : prompts) {
+    for (ModeRun& run : runs) {
+      FT_ASSIGN_OR_RETURN(Request request, MakeRequest(options, session->tokenizer(), prompt));
+      FT_ASSIGN_OR_RETURN(Generation generation,
+                          GenerationRunner(run.engine.get()).Run(std::move(request)));
+      run.generations.push_back(std::move(generation));
+    }
+    if (!options.json) PrintText(prompt, runs[kSsd].generations.back(), color, painter);
+  }
+
+  if (options.json) {
+    fmt::print("{}\n", DemoJson(prompts, runs).dump(2));
+  } else {
+    fmt::print("{}", RenderTable(runs));
+  }
+  for (const ModeRun& run : runs) {
+    if (!run.SameTokensAs(runs[kAr])) {
+      PrintError("the modes did not give the same tokens; `foretoken verify` shows where");
+      return 1;
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+void AddDemoCommand(CLI::App* app, CommandBody* chosen) {
+  CLI::App* command = app->add_subcommand(
+      "demo", "Decode built-in prompts in every mode and compare text and speed");
+  auto options = std::make_shared<DemoOptions>();
+  options->generation.stop.max_tokens = 160;
+  AddModelOptions(command, &options->model);
+  AddSpeculationOptions(command, &options->speculation);
+  AddMemoryOptions(command, &options->speculation);
+  AddSamplingOptions(command, &options->generation);
+  AddStopOptions(command, &options->generation);
+  AddCoreOptions(command, &options->cores);
+  command->add_flag("--json", options->json, "Print one JSON object at the end instead of text")
+      ->group("Output");
+  AddColorOption(command, &options->color);
+  command->callback([options, chosen] { *chosen = [options] { return Demo(*options); }; });
+}
+
+}  // namespace foretoken

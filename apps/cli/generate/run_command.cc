@@ -1,0 +1,200 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "cli/common/commands.h"
+#include "cli/common/generation.h"
+#include "cli/common/prompts.h"
+#include "cli/common/terminal.h"
+#include "cli/options/constraint_options.h"
+#include "cli/options/datastore_options.h"
+#include "cli/options/options.h"
+#include "cli/options/session.h"
+
+namespace foretoken {
+namespace {
+
+struct RunOptions {
+  ModelOptions model;
+  CoreOptions cores;
+  SpeculationOptions speculation;
+  GenerationOptions generation;
+  ConstraintOptions constraint;
+  DatastoreChoice datastore;
+  std::string mode;
+  std::string prompt;
+  std::string file;
+  std::string system;
+  bool chat = false;
+  bool json = false;
+  ColorChoice color = ColorChoice::kAuto;
+};
+
+Result<std::string> ReadPrompt(const RunOptions& options) {
+  if (!options.prompt.empty()) return options.prompt;
+  std::string path = options.file;
+  if (path.empty()) {
+    if (IsTerminal(stdin)) {
+      return InvalidInput("there is no prompt; give it as an argument or on standard input");
+    }
+    path = "/dev/stdin";
+  }
+  std::ifstream input(path, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(input), std::istreambuf_iterator<char>()};
+  if (!input) return InvalidInput(fmt::format("cannot read the prompt from '{}'", path));
+  if (text.ends_with('\n')) text.pop_back();
+  if (text.empty()) return InvalidInput("the prompt is empty");
+  return text;
+}
+
+// "ssd 40, sd 3": rounds of each mode that auto chose.
+std::string ChosenModes(const PlannerReport& report) {
+  std::string text;
+  for (int i = 0; i < kModes; ++i) {
+    const std::int64_t rounds = report.modes[static_cast<std::size_t>(i)].rounds;
+    if (rounds == 0) continue;
+    text +=
+        fmt::format("{}{} {}", text.empty() ? "" : ", ", ModeName(static_cast<Mode>(i)), rounds);
+  }
+  return text;
+}
+
+std::string StatisticsLine(Mode mode, const Generation& generation,
+                           const std::optional<PlannerReport>& planner) {
+  const RequestStats& stats = generation.stats;
+  std::string line =
+      fmt::format("{}: {} tokens, {:.1f} tokens/s, first token after {}", ModeName(mode),
+                  stats.output_tokens, stats.decode_tokens_per_second(),
+                  FormatDuration(static_cast<double>(stats.first_token_ns - stats.submitted_ns)));
+  if (mode != Mode::kAr) line += fmt::format(", {:.2f} tokens/round", stats.acceptance_length());
+  const double hits = HitRate(stats);
+  if (hits >= 0) line += fmt::format(", {} cache hits", FormatPercent(hits));
+  if (mode == Mode::kAuto && planner) line += fmt::format(" (rounds: {})", ChosenModes(*planner));
+  return line + fmt::format(", {}", DescribeFinish(generation.finish));
+}
+
+nlohmann::json RunJson(const RunOptions& options, Mode mode, const Generation& generation,
+                       const std::optional<PlannerReport>& planner) {
+  nlohmann::json logprobs = nlohmann::json::array();
+  for (const auto& entry : generation.logprobs) {
+    nlohmann::json top = nlohmann::json::array();
+    for (std::size_t i = 1; i < entry.size(); ++i) {
+      top.push_back({{"token", entry[i].token}, {"logprob", entry[i].logprob}});
+    }
+    logprobs.push_back(
+        {{"token", entry[0].token}, {"logprob", entry[0].logprob}, {"top", std::move(top)}});
+  }
+  nlohmann::json json = {
+      {"model", ModelLabel(options.model.TargetSource())},
+      {"mode", ModeName(mode)},
+      {"seed", options.generation.sampling.seed},
+      {"text", generation.text},
+      {"tokens", generation.tokens},
+      {"finish_reason", FinishReasonName(generation.finish)},
+      {"stats", StatsJson(generation.stats)},
+  };
+  if (mode != Mode::kAr && options.model.has_draft())
+    json["draft"] = ModelLabel(options.model.DraftSource());
+  if (planner) json["planner"] = PlannerJson(*planner);
+  if (!logprobs.empty()) json["logprobs"] = std::move(logprobs);
+  return json;
+}
+
+Result<int> Run(RunOptions options) {
+  FT_RETURN_IF_ERROR(options.generation.Finish());
+  FT_ASSIGN_OR_RETURN(const Mode mode,
+                      ChooseMode(options.mode, options.speculation, &options.model));
+  FT_RETURN_IF_ERROR(options.speculation.CheckFor(std::span(&mode, 1)));
+  FT_RETURN_IF_ERROR(options.datastore.Check({&mode, 1}));
+  FT_ASSIGN_OR_RETURN(const std::string prompt, ReadPrompt(options));
+  FT_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
+                      Session::Open(options.model, options.cores, options.speculation, mode));
+  FT_ASSIGN_OR_RETURN(
+      const OpenDatastore datastore,
+      OpenChosen(options.datastore, options.model.TargetSource(), session->target()));
+  FT_RETURN_IF_ERROR(
+      Constrain(options.constraint, session->target(), &options.generation.sampling));
+  Request request;
+  FT_ASSIGN_OR_RETURN(request.prompt,
+                      EncodePrompt(session->tokenizer(), prompt, options.chat, options.system));
+  request.sampling = options.generation.sampling;
+  request.stop = options.generation.stop;
+  request.continues_text = !options.chat;
+  request.datastore = datastore.tenant;
+  FT_ASSIGN_OR_RETURN(const int context, session->Context(static_cast<int>(request.prompt.size()) +
+                                                          request.stop.max_tokens +
+                                                          options.speculation.MostLookahead()));
+  FT_RETURN_IF_ERROR(CheckPromptFits(request.prompt.size(), context));
+  FT_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
+                      session->NewEngine(options.datastore.ModesFor(mode), 1, context));
+
+  const OriginPainter painter(mode != Mode::kAr && UseColor(options.color, stdout));
+  GenerationRunner runner(engine.get());
+  if (!options.json) {
+    if (painter.color()) fmt::print(stderr, "{}\n", painter.Legend());
+    if (!options.chat && IsTerminal(stdout)) {
+      fmt::print("{}", Dim(UseColor(options.color, stdout), prompt));
+    }
+    runner.set_on_token([&painter](SequenceId, const EmittedToken& token) {
+      if (token.text.empty()) return;
+      fmt::print("{}", painter.Paint(token.origin, token.text));
+      std::fflush(stdout);
+    });
+  }
+  FT_ASSIGN_OR_RETURN(const Generation generation, runner.Run(std::move(request)));
+  FT_RETURN_IF_ERROR(datastore.Flush());
+  if (options.json) {
+    fmt::print("{}\n", RunJson(options, mode, generation, engine->planner_report()).dump(2));
+  } else {
+    fmt::print("\n");
+    std::fflush(stdout);
+    fmt::print(stderr, "{}\n", StatisticsLine(mode, generation, engine->planner_report()));
+  }
+  return 0;
+}
+
+}  // namespace
+
+void AddRunCommand(CLI::App* app, CommandBody* chosen) {
+  CLI::App* command = app->add_subcommand("run", "Continue a prompt, or answer it with --chat");
+  auto options = std::make_shared<RunOptions>();
+  command->add_option("prompt", options->prompt, "The prompt; standard input where absent")
+      ->type_name("TEXT");
+  command->add_option("-p,--prompt", options->prompt, "The same as an option")
+      ->type_name("TEXT")
+      ->group("Prompt");
+  command->add_option("-f,--file", options->file, "Read the prompt from a file")
+      ->type_name("FILE")
+      ->group("Prompt");
+  command->add_flag("--chat", options->chat, "Put the prompt into the model's chat template")
+      ->group("Prompt");
+  command->add_option("--system", options->system, "A system message before it, with --chat")
+      ->type_name("TEXT")
+      ->group("Prompt");
+  AddModelOptions(command, &options->model);
+  AddModeOption(command, &options->mode);
+  AddSpeculationOptions(command, &options->speculation);
+  AddDatastoreOptions(command, &options->datastore);
+  AddMemoryOptions(command, &options->speculation);
+  AddSamplingOptions(command, &options->generation);
+  AddConstraintOptions(command, &options->constraint);
+  AddStopOptions(command, &options->generation);
+  AddCoreOptions(command, &options->cores);
+  command
+      ->add_option("--logprobs", options->generation.sampling.top_logprobs,
+                   "With --json: log-probability of each token and of the N most likely")
+      ->check(Between(0, 100))
+      ->type_name("N")
+      ->group("Output");
+  command->add_flag("--json", options->json, "Print one JSON object at the end instead of text")
+      ->group("Output");
+  AddColorOption(command, &options->color);
+  command->callback([options, chosen] { *chosen = [options] { return Run(*options); }; });
+}
+
+}  // namespace foretoken

@@ -1,0 +1,240 @@
+#include "cli/load/bench_server.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "cli/common/terminal.h"
+
+namespace foretoken {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kGroup = "Server";
+constexpr int kMaxConnections = 1024;
+constexpr int kMaxWarmUp = 8;
+
+std::string Dump(const json& value, int indent = -1) {
+  return value.dump(indent, ' ', false, json::error_handler_t::replace);
+}
+
+// The body without its prompt. What is at its default is left out, so that servers that know fewer
+// options can be measured too.
+json CommonBody(const LoadContent& content) {
+  const SamplingParams& sampling = content.generation.sampling;
+  const SamplingParams defaults;
+  json body = {{"model", content.model},
+               {"stream", true},
+               {"stream_options", {{"include_usage", true}}},
+               {"max_tokens", content.generation.stop.max_tokens},
+               {"temperature", sampling.temperature}};
+  const auto add = [&body](const char* key, auto value, auto by_default) {
+    if (value != by_default) body[key] = value;
+  };
+  add("top_k", sampling.top_k, defaults.top_k);
+  add("top_p", sampling.top_p, defaults.top_p);
+  add("min_p", sampling.min_p, defaults.min_p);
+  add("repetition_penalty", sampling.repetition_penalty, defaults.repetition_penalty);
+  add("frequency_penalty", sampling.frequency_penalty, defaults.frequency_penalty);
+  add("presence_penalty", sampling.presence_penalty, defaults.presence_penalty);
+  for (const auto& [token, bias] : sampling.logit_bias) {
+    body["logit_bias"][std::to_string(token)] = bias;
+  }
+  if (!content.generation.stop.stop_strings.empty()) {
+    body["stop"] = content.generation.stop.stop_strings;
+  }
+  if (content.generation.stop.ignore_eos) body["ignore_eos"] = true;
+  return body;
+}
+
+std::string ApiKey(const ServerBenchOptions& options) {
+  if (!options.api_key.empty()) return options.api_key;
+  const char* key = std::getenv("OPENAI_API_KEY");
+  return key == nullptr ? "" : key;
+}
+
+Result<json> ParseExtraBody(const std::string& text) {
+  if (text.empty()) return json::object();
+  json extra = json::parse(text, nullptr, false);
+  if (!extra.is_object()) {
+    return InvalidInput(fmt::format(
+        R"(--body '{}' is not a JSON object, as in {{"speculative":{{"mode":"sd"}}}})", text));
+  }
+  return extra;
+}
+
+json Meta(const ServerBenchOptions& options, const LoadContent& content, const LoadShape& shape,
+          const std::vector<PromptSet>& sets) {
+  const SamplingParams& sampling = content.generation.sampling;
+  json meta = {
+      {"version", FORETOKEN_VERSION},
+      {"server", options.url},
+      {"model", content.model},
+      {"connections", shape.concurrency},
+      {"arrivals", shape.rate > 0 ? fmt::format("Poisson, {:g} a second", shape.rate)
+                                  : std::string("closed loop")},
+      {"temperature", sampling.temperature},
+      {"seed", sampling.seed},
+      {"max_tokens", content.generation.stop.max_tokens},
+      {"stops_at_eos", !content.generation.stop.ignore_eos},
+  };
+  for (const PromptSet& set : sets) {
+    meta["data"].push_back(fmt::format("{} ({} prompts)", set.name, set.prompts.size()));
+  }
+  if (!content.extra.empty()) meta["body"] = Dump(content.extra);
+  if (options.goals.ttft_ms) meta["slo_ttft_ms"] = *options.goals.ttft_ms;
+  if (options.goals.tpot_ms) meta["slo_tpot_ms"] = *options.goals.tpot_ms;
+  return meta;
+}
+
+std::vector<LoadRecord> Measure(const ServerAccess& access, const std::vector<LoadRequest>& warm_up,
+                                const std::vector<LoadRequest>& requests, const LoadShape& shape) {
+  ProgressBar progress("Warming up", static_cast<std::int64_t>(requests.size()));
+  LoadShape at_once = shape;
+  at_once.rate = 0;
+  RunLoad(access, warm_up, at_once, [] {});
+  progress.SetLabel("Requests");
+  return RunLoad(access, requests, shape, [&] { progress.Advance(); });
+}
+
+}  // namespace
+
+void AddServerBenchOptions(CLI::App* command, ServerBenchOptions* options) {
+  const auto group = std::string(kGroup);
+  CLI::Option* server =
+      command
+          ->add_option("--server", options->url,
+                       "Measure the OpenAI-compatible server at this address in place of a model "
+                       "in process")
+          ->type_name("URL")
+          ->group(group);
+  const auto add = [&](const char* name, auto* value, const char* text, const char* type) {
+    return command->add_option(name, *value, text)->type_name(type)->needs(server)->group(group);
+  };
+  add("--concurrency", &options->concurrency,
+      "Connections, each with one request under way (default 1; with --rate as many as arrive)",
+      "N")
+      ->check(Between(1, kMaxConnections));
+  add("--rate", &options->rate,
+      "Poisson arrivals per second; without it a connection sends its next request at once", "R")
+      ->check(Between(1e-3, 1e6));
+  add("--requests", &options->requests,
+      "Requests to send, over the prompts in turn (default: "
+      "each prompt once)",
+      "N")
+      ->check(Between(1, 1 << 24));
+  add("--warmup", &options->warm_up,
+      "Requests before the measurement (default: one for each connection, at most 8)", "N")
+      ->check(Between(0, 1 << 16));
+  add("--server-model", &options->model,
+      "Name of the model (default: the first that the server "
+      "lists)",
+      "NAME");
+  add("--api-key", &options->api_key, "Sent as a bearer token (default: OPENAI_API_KEY)", "KEY");
+  add("--timeout", &options->timeout_s,
+      "Seconds of silence after which a request has failed (default 600)", "S")
+      ->check(Between(0.1, 1e6));
+  add("--body", &options->body,
+      R"(Entries to add to every request, as in {"speculative":{"mode":"sd"}})", "JSON");
+  add("--slo-ttft-ms", &options->goals.ttft_ms, "Goodput: longest time to the first text", "MS")
+      ->check(Between(0.0, 1e9));
+  add("--slo-tpot-ms", &options->goals.tpot_ms, "Goodput: longest time per output token", "MS")
+      ->check(Between(0.0, 1e9));
+}
+
+Status CheckServerBenchOptions(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string& group = option->get_group();
+    const bool understood = group == kGroup || group == "Prompts" || group == "Sampling" ||
+                            group == "Stopping" || group == "Output";
+    const bool local = option->check_lname("prompt-tokens");
+    if (option->count() > 0 && (!understood || local)) {
+      return InvalidInput(
+          fmt::format("{} has no meaning with --server, which measures a model "
+                      "that the server has loaded",
+                      option->get_name()));
+    }
+  }
+  return {};
+}
+
+std::vector<LoadRequest> MakeLoadRequests(const std::vector<PromptSet>& sets,
+                                          const LoadContent& content, std::size_t begin,
+                                          std::size_t count) {
+  std::vector<std::pair<const std::string*, bool>> prompts;  // Text, and whether it is a chat turn.
+  for (const PromptSet& set : sets) {
+    const bool chat = content.prompts.chat || (!content.prompts.raw && !set.plain_text);
+    const std::size_t limit = content.prompts.limit > 0 ? content.prompts.limit : -1;
+    for (std::size_t i = 0; i < std::min(set.prompts.size(), limit); ++i) {
+      prompts.emplace_back(&set.prompts[i], chat);
+    }
+  }
+  std::vector<LoadRequest> requests;
+  const json common = CommonBody(content);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto& [text, chat] = prompts[(begin + i) % prompts.size()];
+    json body = common;
+    body["seed"] = content.generation.sampling.seed + begin + i;
+    if (chat) {
+      body["messages"] = {{{"role", "user"}, {"content", *text}}};
+    } else {
+      body["prompt"] = *text;
+    }
+    body.update(content.extra);
+    requests.push_back({chat ? "/v1/chat/completions" : "/v1/completions", Dump(body)});
+  }
+  return requests;
+}
+
+Result<int> RunServerBench(const ServerBenchOptions& options, const PromptOptions& prompts,
+                           GenerationOptions generation, const std::string& json_path,
+                           const std::string& html_path) {
+  FT_RETURN_IF_ERROR(generation.Finish());
+  LoadContent content{prompts, std::move(generation), options.model, {}};
+  FT_ASSIGN_OR_RETURN(content.extra, ParseExtraBody(options.body));
+  FT_ASSIGN_OR_RETURN(ServerAddress address, ParseServerUrl(options.url));
+  const ServerAccess access{std::move(address), ApiKey(options), options.timeout_s};
+  FT_ASSIGN_OR_RETURN(const std::vector<PromptSet> sets,
+                      ReadPromptSets(prompts.files, prompts.words));
+  if (content.model.empty()) {
+    FT_ASSIGN_OR_RETURN(content.model, FirstModel(access));
+  }
+  std::size_t count = 0;
+  for (const PromptSet& set : sets) {
+    count += prompts.limit > 0 ? std::min<std::size_t>(set.prompts.size(), prompts.limit)
+                               : set.prompts.size();
+  }
+  if (options.requests > 0) count = options.requests;
+  LoadShape shape{options.concurrency, options.rate, content.generation.sampling.seed};
+  if (shape.concurrency == 0) {
+    shape.concurrency =
+        shape.rate > 0 ? static_cast<int>(std::min<std::size_t>(count, kMaxConnections)) : 1;
+  }
+  const int warm_up =
+      options.warm_up >= 0 ? options.warm_up : std::min(shape.concurrency, kMaxWarmUp);
+  // The warm-up goes on in the prompts where the measurement ends, so that it fills no prefix cache
+  // for prompts to be measured unless they repeat anyway.
+  const std::vector<LoadRecord> records =
+      Measure(access, MakeLoadRequests(sets, content, count, warm_up),
+              MakeLoadRequests(sets, content, 0, count), shape);
+
+  const json load = LoadJson(records, options.goals);
+  const json report = {{"meta", Meta(options, content, shape, sets)},
+                       {"definitions", LoadDefinitions()},
+                       {"load", load}};
+  if (json_path == "-") {
+    fmt::print("{}\n", Dump(report, 2));
+  } else {
+    fmt::print("{} at {}: {}, {} connections, temperature {:g}\n\n{}", content.model, options.url,
+               report["meta"]["arrivals"].get<std::string>(), shape.concurrency,
+               content.generation.sampling.temperature, RenderLoad(load));
+    if (!json_path.empty()) FT_RETURN_IF_ERROR(WriteFile(json_path, Dump(report, 2) + "\n"));
+  }
+  if (!html_path.empty()) FT_RETURN_IF_ERROR(WriteFile(html_path, RenderLoadReport(report)));
+  return load["errors"].empty() ? 0 : 1;
+}
+
+}  // namespace foretoken

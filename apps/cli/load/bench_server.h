@@ -1,0 +1,55 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/common/prompts.h"
+#include "cli/load/bench_server_load.h"
+#include "cli/load/bench_server_report.h"
+#include "cli/options/options.h"
+
+namespace foretoken {
+
+/// `bench --server`: load on an OpenAI-compatible server.
+struct ServerBenchOptions {
+  std::string url;      ///< Empty: bench runs in process.
+  int concurrency = 0;  ///< 0: one, or with a rate as many as arrive.
+  double rate = 0;
+  int requests = 0;  ///< 0: one for each prompt.
+  int warm_up = -1;  ///< -1: one for each connection, at most 8.
+  std::string model;
+  std::string api_key;
+  double timeout_s = 600;
+  std::string body;  ///< A JSON object whose entries are added to every request.
+  LoadGoals goals;
+};
+
+/// What requests say.
+struct LoadContent {
+  PromptOptions prompts;
+  GenerationOptions generation;
+  std::string model;
+  nlohmann::json extra;  ///< An object.
+};
+
+void AddServerBenchOptions(CLI::App* command, ServerBenchOptions* options);
+
+/// Refuses options of `command` that were given beside --server but speak of a model in process.
+Status CheckServerBenchOptions(const CLI::App& command);
+
+/// `count` requests over the prompts of all sets in turn, beginning with prompt number `begin`: a
+/// chat turn for questions, a text to go on with for openings, unless --chat or --raw decides.
+/// Request i has seed + i.
+std::vector<LoadRequest> MakeLoadRequests(const std::vector<PromptSet>& sets,
+                                          const LoadContent& content, std::size_t begin,
+                                          std::size_t count);
+
+/// Runs the load and reports it. Exit code 1 where a request failed.
+Result<int> RunServerBench(const ServerBenchOptions& options, const PromptOptions& prompts,
+                           GenerationOptions generation, const std::string& json_path,
+                           const std::string& html_path);
+
+}  // namespace foretoken

@@ -1,0 +1,296 @@
+#include "cli/load/bench_server_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "cli/common/bench_stats.h"
+#include "cli/common/html_page.h"
+#include "cli/common/report_chart.h"
+#include "cli/common/terminal.h"
+
+namespace foretoken {
+namespace {
+
+using nlohmann::json;
+
+constexpr double kNsPerMs = 1e6;
+
+// The latencies in the order of tables and charts, with their names for readers.
+struct Latency {
+  const char* key;
+  const char* name;
+  const char* long_name;
+};
+constexpr Latency kLatencies[] = {
+    {"ttft_ms", "TTFT", "Time to first token"},
+    {"tpot_ms", "TPOT", "Time per output token"},
+    {"itl_ms", "ITL", "Gap between two pieces of text"},
+    {"e2e_ms", "request", "Whole request"},
+};
+
+json LatencyJson(const std::vector<double>& values_ns) {
+  if (values_ns.empty()) return {};
+  double sum = 0;
+  for (const double value : values_ns) sum += value;
+  json latency = {{"mean", sum / static_cast<double>(values_ns.size()) / kNsPerMs}};
+  for (const auto& [name, q] : {std::pair("p50", 0.5), {"p90", 0.9}, {"p99", 0.99}}) {
+    latency[name] = Quantile(values_ns, q) / kNsPerMs;
+  }
+  for (const auto& [edge, count] : LogHistogram(values_ns)) {
+    latency["histogram"].push_back({edge / kNsPerMs, count});
+  }
+  return latency;
+}
+
+json ErrorsJson(const std::vector<LoadRecord>& records) {
+  json errors = json::object();
+  for (const LoadRecord& record : records) {
+    if (record.ok()) continue;
+    json& entry = errors[record.error];
+    if (entry.is_null()) entry = {{"count", 0}, {"example", record.message}};
+    entry["count"] = entry["count"].get<int>() + 1;
+  }
+  return errors;
+}
+
+// The most requests that were under way at once.
+int PeakInFlight(const std::vector<LoadRecord>& records) {
+  std::vector<std::pair<std::int64_t, int>> changes;
+  for (const LoadRecord& record : records) {
+    changes.emplace_back(record.start_ns, 1);
+    changes.emplace_back(record.end_ns, -1);
+  }
+  std::sort(changes.begin(), changes.end());
+  int now = 0;
+  int peak = 0;
+  for (const auto& [time, change] : changes) peak = std::max(peak, now += change);
+  return peak;
+}
+
+// Sums over the completed requests.
+struct Totals {
+  int completed = 0;
+  int good = 0;
+  std::int64_t output = 0;
+  std::int64_t input = 0;
+  std::int64_t drafted = 0;
+  std::int64_t draft_accepted = 0;
+  bool all_counted = true;
+  std::map<std::string, std::vector<double>> latencies_ns;
+
+  void Add(const LoadRecord& record, const LoadGoals& goals) {
+    ++completed;
+    if (goals.MetBy(record)) ++good;
+    output += record.tokens();
+    input += record.prompt_tokens.value_or(0);
+    drafted += record.drafted.value_or(0);
+    draft_accepted += record.draft_accepted.value_or(0);
+    all_counted = all_counted && record.counted_tokens.has_value();
+    latencies_ns["ttft_ms"].push_back(record.ttft_ns());
+    if (const auto tpot = record.tpot_ns()) latencies_ns["tpot_ms"].push_back(*tpot);
+    latencies_ns["e2e_ms"].push_back(static_cast<double>(record.end_ns - record.start_ns));
+    for (std::size_t i = 1; i < record.chunk_ns.size(); ++i) {
+      latencies_ns["itl_ms"].push_back(
+          static_cast<double>(record.chunk_ns[i] - record.chunk_ns[i - 1]));
+    }
+  }
+};
+
+double DurationSeconds(const std::vector<LoadRecord>& records) {
+  if (records.empty()) return 0;
+  std::int64_t first = records.front().start_ns;
+  std::int64_t last = records.front().end_ns;
+  for (const LoadRecord& record : records) {
+    first = std::min(first, record.start_ns);
+    last = std::max(last, record.end_ns);
+  }
+  return static_cast<double>(last - first) / 1e9;
+}
+
+double NumberAt(const json& object, const char* key) {
+  return object.contains(key) && object[key].is_number() ? object[key].get<double>() : 0;
+}
+
+// Name and value of every figure that is not a distribution.
+std::vector<std::pair<std::string, std::string>> Figures(const json& load) {
+  const auto count = [&](const char* key) { return fmt::format("{:.0f}", NumberAt(load, key)); };
+  const auto rate = [&](const char* key) { return FormatNumber(NumberAt(load, key)); };
+  std::vector<std::pair<std::string, std::string>> figures = {
+      {"completed", fmt::format("{} of {}", count("completed"), count("requests"))},
+      {"duration", FormatDuration(NumberAt(load, "duration_s") * 1e9)},
+      {"requests/s", rate("requests_per_s")},
+      {"output tokens/s", rate("output_tokens_per_s")},
+      {"output tokens",
+       count("output_tokens") + (load["tokens_counted_by"] == "usage" ? "" : " (chunks)")},
+      {"most in flight", count("peak_in_flight")},
+  };
+  if (load.contains("total_tokens_per_s")) {
+    figures.emplace_back("tokens/s with prompts", rate("total_tokens_per_s"));
+  }
+  if (load.contains("goodput_per_s")) {
+    figures.emplace_back(
+        "goodput, requests/s",
+        fmt::format("{} ({})", rate("goodput_per_s"), FormatPercent(NumberAt(load, "good_share"))));
+  }
+  if (load.contains("acceptance_rate")) {
+    figures.emplace_back("draft tokens accepted", FormatPercent(NumberAt(load, "acceptance_rate")));
+  }
+  return figures;
+}
+
+std::string LatencyTable(const json& load) {
+  TextTable table({"ms", "mean", "p50", "p90", "p99"});
+  for (const Latency& latency : kLatencies) {
+    if (!load.contains(latency.key)) continue;
+    const json& values = load[latency.key];
+    std::vector<std::string> row = {latency.name};
+    for (const char* key : {"mean", "p50", "p90", "p99"}) {
+      row.push_back(FormatNumber(NumberAt(values, key)));
+    }
+    table.Add(std::move(row));
+  }
+  return table.Render(2);
+}
+
+std::string LatencyChart(const Latency& latency, const json& figures) {
+  ChartSeries line{.name = latency.name, .color = 1};
+  double total = 0;
+  for (const json& bin : figures["histogram"]) {
+    total += bin[1].get<double>();
+    line.points.emplace_back(bin[0].get<double>(), total);
+  }
+  for (auto& point : line.points) point.second /= total;
+  line.points.insert(line.points.begin(), {line.points.front().first, 0.0});
+  ChartAxis x{.label = "milliseconds (logarithmic)",
+              .low = line.points.front().first * 0.9,
+              .high = line.points.back().first * 1.1,
+              .logarithmic = true};
+  x.ticks = LogarithmicTicks(x.low, x.high);
+  const ChartAxis y{.label = "", .low = 0, .high = 1, .ticks = {0, 0.25, 0.5, 0.75, 1}};
+  return LineChart(latency.long_name, x, y, std::span(&line, 1), false);
+}
+
+std::string LatencyCards(const json& load) {
+  std::string cards;
+  for (const Latency& latency : kLatencies) {
+    if (!load.contains(latency.key)) continue;
+    const json& figures = load[latency.key];
+    cards +=
+        fmt::format("<div class=\"card\"><h3>{}</h3>\n<p>p50 {}, p90 {}, p99 {} ms</p>\n{}</div>\n",
+                    latency.long_name, FormatNumber(NumberAt(figures, "p50")),
+                    FormatNumber(NumberAt(figures, "p90")), FormatNumber(NumberAt(figures, "p99")),
+                    LatencyChart(latency, figures));
+  }
+  if (cards.empty()) return cards;
+  return "<section><h2>Latencies</h2>\n<p>Share of values at or below a time.</p>\n"
+         "<div class=\"charts\">\n" +
+         cards + "</div></section>\n";
+}
+
+std::string ErrorList(const json& errors) {
+  if (errors.empty()) return {};
+  std::string html = "<section><h2>Errors</h2>\n<ul>\n";
+  for (const auto& [kind, error] : errors.items()) {
+    html +=
+        fmt::format("<li><span class=\"bad\">{} × {}</span>: {}</li>\n", error["count"].get<int>(),
+                    EscapeHtml(kind), EscapeHtml(error["example"].get<std::string>()));
+  }
+  return html + "</ul></section>\n";
+}
+
+}  // namespace
+
+bool LoadGoals::MetBy(const LoadRecord& record) const {
+  if (!record.ok()) return false;
+  if (ttft_ms && record.ttft_ns() > *ttft_ms * kNsPerMs) return false;
+  return !tpot_ms || record.tpot_ns().value_or(0) <= *tpot_ms * kNsPerMs;
+}
+
+json LoadJson(const std::vector<LoadRecord>& records, const LoadGoals& goals) {
+  Totals totals;
+  for (const LoadRecord& record : records) {
+    if (record.ok()) totals.Add(record, goals);
+  }
+  const double seconds = DurationSeconds(records);
+  const auto per_second = [&](auto count) {
+    return seconds > 0 ? static_cast<double>(count) / seconds : 0.0;
+  };
+  json load = {
+      {"requests", records.size()},
+      {"completed", totals.completed},
+      {"errors", ErrorsJson(records)},
+      {"duration_s", seconds},
+      {"peak_in_flight", PeakInFlight(records)},
+      {"output_tokens", totals.output},
+      {"tokens_counted_by", totals.all_counted ? "usage" : "chunks"},
+      {"requests_per_s", per_second(totals.completed)},
+      {"output_tokens_per_s", per_second(totals.output)},
+  };
+  if (totals.input > 0) {
+    load["input_tokens"] = totals.input;
+    load["total_tokens_per_s"] = per_second(totals.input + totals.output);
+  }
+  if (goals.any()) {
+    load["goodput_per_s"] = per_second(totals.good);
+    load["good_share"] = records.empty() ? 0 : totals.good / static_cast<double>(records.size());
+  }
+  if (totals.drafted > 0) {
+    load["draft_tokens"] = totals.drafted;
+    load["draft_accepted"] = totals.draft_accepted;
+    load["acceptance_rate"] =
+        static_cast<double>(totals.draft_accepted) / static_cast<double>(totals.drafted);
+  }
+  for (const auto& [key, values] : totals.latencies_ns) load[key] = LatencyJson(values);
+  return load;
+}
+
+json LoadDefinitions() {
+  return {
+      {"ttft_ms",
+       "from a request's sending (with --rate: from its arrival, also where it then waited for a "
+       "connection) to its first text"},
+      {"tpot_ms", "time from a request's first text to its last, over its tokens but one"},
+      {"itl_ms",
+       "time between two pieces of text of one reply; a speculative server sends several tokens "
+       "in one piece"},
+      {"e2e_ms", "from a request's sending (arrival) to the end of its reply"},
+      {"output_tokens", "as the server's usage counts them, else one for every piece of text"},
+      {"requests_per_s", "completed requests over the time from the first start to the last end"},
+      {"goodput_per_s", "the same, of requests that kept all goals (--slo-ttft-ms, --slo-tpot-ms)"},
+      {"errors",
+       "http NNN: refused; connection: not reached; timeout: silent for too long; cut off: ended "
+       "early; server error: reported in the stream; no text: an empty reply"},
+  };
+}
+
+std::string RenderLoad(const json& load) {
+  std::string text;
+  std::size_t width = 0;
+  const auto figures = Figures(load);
+  for (const auto& [name, value] : figures) width = std::max(width, DisplayWidth(name));
+  for (const auto& [name, value] : figures) {
+    text += fmt::format("  {:<{}}  {}\n", name, width, value);
+  }
+  if (load.contains("ttft_ms")) text.append("\n").append(LatencyTable(load));
+  for (const auto& [kind, error] : load["errors"].items()) {
+    text += fmt::format("  {} x {}: {}\n", error["count"].get<int>(), kind,
+                        error["example"].get<std::string>());
+  }
+  return text;
+}
+
+std::string RenderLoadReport(const json& report) {
+  const json& load = report["load"];
+  std::string body = "<h1>Foretoken bench: a server under load</h1>\n" + MetaList(report["meta"]);
+  body += "<section><h2>Figures</h2>\n<div class=\"card\"><dl>\n";
+  for (const auto& [name, value] : Figures(load)) {
+    body += fmt::format("<div><dt>{}</dt><dd>{}</dd></div>\n", EscapeHtml(name), EscapeHtml(value));
+  }
+  body += "</dl></div></section>\n";
+  return HtmlPage("Foretoken bench", body + ErrorList(load["errors"]) + LatencyCards(load));
+}
+
+}  // namespace foretoken

@@ -1,0 +1,63 @@
+#include "cli/options/constraint_options.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "cli/options/options.h"
+#include "grammar/json_schema.h"
+
+namespace foretoken {
+namespace {
+
+Result<std::string> ReadText(const std::string& path, std::string_view option) {
+  std::ifstream input(path, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(input), std::istreambuf_iterator<char>()};
+  if (!input) return InvalidInput(fmt::format("{}: cannot read '{}'", option, path));
+  return text;
+}
+
+Result<std::string> GrammarOf(const ConstraintOptions& options) {
+  if (!options.response_format.empty()) return JsonObjectGrammar();
+  if (!options.grammar_file.empty()) return ReadText(options.grammar_file, "--grammar");
+  if (options.json_schema.starts_with('{')) return JsonSchemaGrammar(options.json_schema);
+  FT_ASSIGN_OR_RETURN(const std::string schema, ReadText(options.json_schema, "--json-schema"));
+  return JsonSchemaGrammar(schema);
+}
+
+}  // namespace
+
+void AddConstraintOptions(CLI::App* app, ConstraintOptions* options) {
+  CLI::Option* grammar =
+      app->add_option("--grammar", options->grammar_file,
+                      "Let the output match a grammar (GBNF; docs/constrained_decoding.md)")
+          ->type_name("FILE")
+          ->group("Constraint");
+  CLI::Option* schema =
+      app->add_option("--json-schema", options->json_schema,
+                      "Let the output be JSON that matches a schema: a file, or the schema itself")
+          ->type_name("FILE|JSON")
+          ->group("Constraint");
+  app->add_option("--response-format", options->response_format,
+                  "Let the output be any JSON object")
+      ->check(OneOf({"json"}))
+      ->type_name("json")
+      ->group("Constraint")
+      ->excludes(grammar)
+      ->excludes(schema);
+  schema->excludes(grammar);
+}
+
+Status Constrain(const ConstraintOptions& options, const LoadedModel& target,
+                 SamplingParams* sampling) {
+  if (!options.given()) return {};
+  if (target.constraints == nullptr) {
+    return InvalidInput("a grammar needs a tokenizer, and synthetic models have none");
+  }
+  FT_ASSIGN_OR_RETURN(const std::string grammar, GrammarOf(options));
+  FT_ASSIGN_OR_RETURN(sampling->constraint, target.constraints->Compile(grammar));
+  return {};
+}
+
+}  // namespace foretoken

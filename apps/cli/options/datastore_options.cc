@@ -1,0 +1,57 @@
+#include "cli/options/datastore_options.h"
+
+#include <algorithm>
+
+#include "cli/options/options.h"
+
+namespace foretoken {
+
+Status DatastoreChoice::Check(std::span<const Mode> modes) const {
+  if (given()) return {};
+  if (learn) return InvalidInput("--learn needs a folder to learn into: --datastore DIR");
+  if (!tenant.empty()) return InvalidInput("--namespace is part of a datastore: --datastore DIR");
+  if (std::ranges::find(modes, Mode::kRest) != modes.end()) {
+    return InvalidInput("mode rest looks in a datastore only: name one with --datastore DIR");
+  }
+  return {};
+}
+
+std::vector<Mode> DatastoreChoice::ModesFor(Mode mode) const {
+  std::vector<Mode> modes = {mode};
+  if (mode == Mode::kAuto && given()) modes.push_back(Mode::kSssd);
+  return modes;
+}
+
+void AddDatastoreOptions(CLI::App* app, DatastoreChoice* choice) {
+  app->add_option(
+         "--datastore", choice->directory,
+         "Where retrieval (modes auto, sssd and rest, --fallback retrieval) looks besides the "
+         "text itself: a folder that `foretoken datastore build` or --learn has filled")
+      ->type_name("DIR")
+      ->group("Datastore");
+  app->add_flag("--learn", choice->learn, "Add finished outputs to the datastore")
+      ->group("Datastore");
+  app->add_option("--namespace", choice->tenant,
+                  "Whose outputs to read and to add to (default 'default'); others stay unseen")
+      ->type_name("NAME")
+      ->group("Datastore");
+}
+
+Result<OpenDatastore> OpenChosen(const DatastoreChoice& choice, const ModelSource& source,
+                                 const LoadedModel& target) {
+  OpenDatastore open;
+  if (!choice.given()) return open;
+  if (target.tokenizer == nullptr) {
+    return InvalidInput("--datastore needs a model with a tokenizer; a synthetic one has none");
+  }
+  DatastoreOptions options;
+  options.tokenizer = IdentityOf(source, *target.tokenizer);
+  FT_ASSIGN_OR_RETURN(open.directory,
+                      DatastoreDirectory::Open(choice.directory, options, choice.learn));
+  FT_ASSIGN_OR_RETURN(
+      open.tenant, open.directory->Tenant(choice.tenant.empty() ? DatastoreDirectory::kDefault
+                                                                : std::string_view(choice.tenant)));
+  return open;
+}
+
+}  // namespace foretoken

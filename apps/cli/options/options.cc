@@ -1,0 +1,233 @@
+#include "cli/options/options.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+
+#include "base/parse_number.h"
+
+namespace foretoken {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kDemoTarget = "demo-target";
+constexpr std::string_view kDemoDraft = "demo-draft";
+
+bool HoldsBundledPair(const fs::path& folder) {
+  std::error_code ignored;
+  return fs::exists(folder / kDemoTarget / "config.json", ignored);
+}
+
+CoreSet Without(const std::vector<int>& cores, const CoreSet& taken) {
+  CoreSet rest;
+  for (const int core : cores) {
+    if (std::find(taken.begin(), taken.end(), core) == taken.end()) rest.push_back(core);
+  }
+  return rest;
+}
+
+Result<CoreSet> TakeCores(const CoreSet& from, int count, std::string_view option) {
+  if (count > static_cast<int>(from.size())) {
+    return InvalidInput(fmt::format("{} asks for {} cores, but only {} are free for it", option,
+                                    count, from.size()));
+  }
+  CoreSet taken(from.begin(), from.begin() + count);
+  std::sort(taken.begin(), taken.end());
+  return taken;
+}
+
+}  // namespace
+
+std::vector<std::string> ExpandFamiliarFlags(int argc, const char* const* argv) {
+  static const std::map<std::string_view, std::string_view> kLong = {
+      {"-md", "--draft"}, {"-td", "--draft-threads"}, {"-np", "--batch"}};
+  std::vector<std::string> arguments;
+  bool options_ended = false;
+  for (int i = 0; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    options_ended = options_ended || argument == "--";
+    const auto found = kLong.find(argument);
+    const bool known = found != kLong.end() && !options_ended;
+    arguments.emplace_back(known ? found->second : argument);
+  }
+  return arguments;
+}
+
+std::string ExecutablePath() {
+  std::error_code error;
+  const fs::path path = fs::read_symlink("/proc/self/exe", error);
+  return error ? std::string() : path.string();
+}
+
+std::string BundledModels() {
+  if (const char* given = std::getenv("FORETOKEN_MODELS"); given != nullptr && *given != '\0') {
+    return given;
+  }
+  for (fs::path folder = fs::path(ExecutablePath()).parent_path();; folder = folder.parent_path()) {
+    if (HoldsBundledPair(folder / "models")) return (folder / "models").string();
+    if (!folder.has_relative_path()) break;
+  }
+  const fs::path source = fs::path(FORETOKEN_SOURCE_DIR) / "models";
+  return HoldsBundledPair(source) ? source.string() : std::string();
+}
+
+Status ModelOptions::ResolveDefaults() {
+  if (!target.empty() && !synthetic.empty()) {
+    return InvalidInput("give either --target or --synthetic, not both");
+  }
+  if (!draft.empty() && !draft_synthetic.empty()) {
+    return InvalidInput("give either --draft or --draft-synthetic, not both");
+  }
+  if (!target.empty() || !synthetic.empty()) return {};
+  const std::string models = BundledModels();
+  if (models.empty()) {
+    return InvalidInput(
+        "the bundled models were not found; name a model folder with --target, or set "
+        "FORETOKEN_MODELS to the folder that holds demo-target and demo-draft");
+  }
+  target = (fs::path(models) / kDemoTarget).string();
+  if (!has_draft()) draft = (fs::path(models) / kDemoDraft).string();
+  return {};
+}
+
+Result<Cores> ResolveCores(const CoreOptions& options) {
+  const std::vector<int> available = AvailablePhysicalCores();
+  Cores cores;
+  if (!options.target.empty()) {
+    FT_ASSIGN_OR_RETURN(cores.target, ParseCores(options.target));
+  }
+  if (!options.draft.empty()) {
+    FT_ASSIGN_OR_RETURN(cores.draft, ParseCores(options.draft));
+  }
+  if (cores.target.empty() && options.target_count > 0) {
+    FT_ASSIGN_OR_RETURN(cores.target, TakeCores(Without(available, cores.draft),
+                                                options.target_count, "--threads"));
+  }
+  if (cores.draft.empty() && options.draft_count > 0) {
+    FT_ASSIGN_OR_RETURN(cores.draft, TakeCores(Without(available, cores.target),
+                                               options.draft_count, "--draft-threads"));
+  }
+
+  // What is still open is shared out of what is left; with nothing left, both use the same cores.
+  const CoreSplit split = DefaultCoreSplit(available);
+  if (cores.target.empty() && cores.draft.empty()) {
+    cores.target = split.target;
+    cores.draft = split.draft;
+  } else if (cores.target.empty()) {
+    cores.target = Without(available, cores.draft);
+    if (cores.target.empty()) cores.target = cores.draft;
+  } else if (cores.draft.empty()) {
+    const CoreSet left = Without(available, cores.target);
+    cores.draft = left.empty() ? CoreSet{cores.target.back()}
+                               : CoreSet(left.begin(),
+                                         left.begin() + std::min(left.size(), split.draft.size()));
+  }
+  std::sort(cores.target.begin(), cores.target.end());
+  std::sort(cores.draft.begin(), cores.draft.end());
+  std::set_union(cores.target.begin(), cores.target.end(), cores.draft.begin(), cores.draft.end(),
+                 std::back_inserter(cores.all));
+  return cores;
+}
+
+Result<std::pair<Token, float>> ParseLogitBias(std::string_view text) {
+  const std::size_t colon = text.find_first_of(":=");
+  Token token = -1;
+  float value = 0;
+  if (colon == std::string_view::npos || !ParseNumber(text.substr(0, colon), &token) ||
+      !ParseNumber(text.substr(colon + 1), &value)) {
+    return InvalidInput(
+        fmt::format("--logit-bias '{}' is not of the form ID:VALUE, as in 42:-1.5", text));
+  }
+  return std::pair(token, value);
+}
+
+Status GenerationOptions::Finish() {
+  for (const std::string& text : logit_bias) {
+    FT_ASSIGN_OR_RETURN(const auto bias, ParseLogitBias(text));
+    sampling.logit_bias.push_back(bias);
+  }
+  logit_bias.clear();
+  return {};
+}
+
+Result<Script> ParseScript(std::string_view text) {
+  const std::vector<std::string> parts = SplitList(text);
+  Script script;
+  const auto probability = [](const std::string& part, double* value) {
+    return ParseNumber(part, value) && *value >= 0 && *value <= 1;
+  };
+  if (parts.empty() || parts.size() > 2 || !probability(parts[0], &script.acceptance) ||
+      (parts.size() == 2 && !probability(parts[1], &script.hit))) {
+    return InvalidInput(fmt::format(
+        "--scripted-acceptance '{}' is not of the form A or A,H with both from 0 to 1", text));
+  }
+  return script;
+}
+
+Result<int> ParseSpeculationLength(std::string_view text) {
+  int rows = 0;
+  if (text == "auto") return kAutoSpeculationLength;
+  if (text == "knee") return kKneeSpeculationLength;
+  if (ParseNumber(text, &rows) && rows >= 2 && rows <= kMaxProposal + 1) return rows;
+  return InvalidInput(
+      fmt::format("--speculation-length '{}' is neither auto nor knee nor a number from 2 to {}",
+                  text, kMaxProposal + 1));
+}
+
+std::vector<std::string> SplitList(std::string_view text) {
+  std::vector<std::string> items;
+  while (!text.empty()) {
+    const std::size_t comma = std::min(text.find(','), text.size());
+    std::string_view item = text.substr(0, comma);
+    while (item.starts_with(' ')) item.remove_prefix(1);
+    while (item.ends_with(' ')) item.remove_suffix(1);
+    if (!item.empty()) items.emplace_back(item);
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return items;
+}
+
+Result<std::vector<Mode>> ParseModes(std::string_view text) {
+  std::vector<Mode> modes;
+  for (const std::string& name : SplitList(text)) {
+    FT_ASSIGN_OR_RETURN(const Mode mode, ParseMode(name));
+    if (std::find(modes.begin(), modes.end(), mode) == modes.end()) modes.push_back(mode);
+  }
+  if (modes.empty()) return InvalidInput("--modes names no mode; write it like ar,sd,ssd");
+  return modes;
+}
+
+Result<std::unique_ptr<LoadedModel>> LoadShowingProgress(const ModelSource& source,
+                                                         const CoreSet& cores,
+                                                         Precision precision) {
+  const ProgressBar progress(fmt::format("Loading {}", ModelLabel(source)), 0);
+  return LoadModel(source, cores, precision);
+}
+
+DraftSetup MakeDraftSetup(const ModelOptions& model, const SpeculationOptions& speculation,
+                          const Cores& cores) {
+  DraftSetup setup;
+  setup.source = model.DraftSource();
+  setup.cores = cores.draft;
+  setup.precision = model.ParsedPrecision();
+  setup.process = speculation.draft_process;
+  setup.executable = ExecutablePath();
+  return setup;
+}
+
+std::string ModelLabel(const ModelSource& source) {
+  if (source.directory.empty()) return source.synthetic;
+  const fs::path path = fs::path(source.directory).lexically_normal();
+  return (path.has_filename() ? path.filename() : path.parent_path().filename()).string();
+}
+
+TokenizerIdentity IdentityOf(const ModelSource& source, const Tokenizer& tokenizer) {
+  return {ModelLabel(source), tokenizer.fingerprint(), tokenizer.vocabulary()};
+}
+
+}  // namespace foretoken

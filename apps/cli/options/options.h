@@ -1,0 +1,179 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "assembly/loaded_model.h"
+#include "base/cores.h"
+#include "base/result.h"
+#include "cli/common/terminal.h"
+#include "datastore/storage/segment_file.h"
+#include "engine/engine.h"
+#include "engine/request.h"
+
+namespace foretoken {
+
+/// argv with the multi-letter short options that users of other engines know ("-md", "-td", "-np")
+/// as long ones.
+std::vector<std::string> ExpandFamiliarFlags(int argc, const char* const* argv);
+
+/// Which models, and how they are stored.
+struct ModelOptions {
+  std::string target;     ///< Empty: the bundled one.
+  std::string draft;      ///< Empty: the bundled one where the target is the bundled one.
+  std::string synthetic;  ///< bench only: a named shape with random weights.
+  std::string draft_synthetic;
+  std::string precision = "bf16";
+
+  /// Fills in the bundled pair where nothing was chosen; an error where that is not to be found.
+  Status ResolveDefaults();
+  Precision ParsedPrecision() const {
+    return precision == "f32" ? Precision::kF32 : Precision::kBF16;
+  }
+  ModelSource TargetSource() const { return {target, synthetic}; }
+  ModelSource DraftSource() const { return {draft, draft_synthetic}; }
+  bool has_draft() const { return !draft.empty() || !draft_synthetic.empty(); }
+};
+
+/// Which cores do what.
+struct CoreOptions {
+  std::string target;  ///< As ParseCores reads them; empty: from the machine.
+  std::string draft;
+  int target_count = 0;  ///< `-t`: that many cores instead of a list.
+  int draft_count = 0;
+
+  bool given() const { return !target.empty() || target_count > 0; }
+};
+
+/// What the options and the machine make of it. Must be found out before any thread is pinned.
+struct Cores {
+  CoreSet target;
+  CoreSet draft;
+  CoreSet all;  ///< Both together: what AR and SD may use in place of SSD.
+};
+Result<Cores> ResolveCores(const CoreOptions& options);
+
+/// Which prompts to measure or check; ReadPromptSets reads them.
+struct PromptOptions {
+  std::vector<std::string> files;  ///< Empty: the built-in ones.
+  int limit = 0;                   ///< Of each file; 0: all.
+  int words = 0;                   ///< Of each plain-text prompt; 0: all.
+  bool raw = false;
+  bool chat = false;  ///< bench only.
+};
+
+/// Speculation, batching and KV. Where nothing is given, modes differ: sd and ssd take the defaults
+/// named here, mode auto chooses.
+struct SpeculationOptions {
+  static constexpr int kDefaultLookahead = 6;
+
+  int lookahead = 0;                  ///< K; 0: kDefaultLookahead. Mode auto: at most this.
+  std::string fanout;                 ///< As ParseFanout reads it; empty: kDefaultFanout.
+  std::string fanout_after_fallback;  ///< Empty: as `fanout`.
+  int cache_budget = 0;               ///< B, in branches; 0: as the fan-out says.
+  std::string fallback;               ///< Empty: jit.
+  std::string speculation_length;     ///< Empty: lookahead + 1.
+  int tree_width = 1;
+  int tree_nodes = 0;      ///< 0: kDefaultTreeNodes.
+  std::string ssd_preset;  ///< In place of fan-out, fallback and tree; empty: these.
+  bool draft_process = false;
+  std::string verification = "shared-noise";
+  float saguaro_c = 1;
+  std::string cache_order;  ///< Empty: noise.
+  int context = 0;          ///< 0: what the command needs, or the model's limit.
+  bool prefix_cache = true;
+
+  /// The most tokens that a round may propose, in any mode.
+  int MostLookahead() const;
+  /// Refuses what says nothing to any of these modes, or is not for one of them.
+  Status CheckFor(std::span<const Mode> modes) const;
+  Result<EngineOptions> ToEngineOptions(int batch, int max_context) const;
+
+ private:
+  Status ShapeCache(EngineOptions* options) const;
+};
+
+/// How bonus tokens are shared out over the nodes of a proposal.
+struct FanoutChoice {
+  FanoutRule rule = FanoutRule::kUniform;
+  std::vector<int> counts;  ///< kGiven: F at every node, or F_0 .. F_K. Else empty.
+};
+
+/// "3" or "uniform:3", "uniform", "geometric", "planned", or F_0,..,F_K; `option` names it in
+/// errors.
+Result<FanoutChoice> ParseFanout(std::string_view option, std::string_view text);
+
+/// Sampling options and where a generation ends.
+struct GenerationOptions {
+  SamplingParams sampling;
+  StopRules stop;
+  std::vector<std::string> logit_bias;  ///< "ID:VALUE"
+
+  /// Reads logit_bias into `sampling` and validates; call once after parsing.
+  Status Finish();
+};
+
+/// Checks whose bounds help does not spell out; errors do.
+template <typename Number>
+CLI::Validator Between(Number low, Number high) {
+  return CLI::Range(low, high).description("");
+}
+CLI::Validator OneOf(std::vector<std::string> values);
+
+void AddModelOptions(CLI::App* app, ModelOptions* options);
+/// `--synthetic` and `--draft-synthetic`.
+void AddSyntheticOptions(CLI::App* app, ModelOptions* options);
+void AddCoreOptions(CLI::App* app, CoreOptions* options);
+void AddSpeculationOptions(CLI::App* app, SpeculationOptions* options);
+void AddContextOption(CLI::App* app, SpeculationOptions* options);
+/// `--context` and `--prefix-cache`.
+void AddMemoryOptions(CLI::App* app, SpeculationOptions* options);
+void AddPromptOptions(CLI::App* app, PromptOptions* options);
+void AddSamplingOptions(CLI::App* app, GenerationOptions* options);
+/// `--stop`, `--ignore-eos`, `-n`.
+void AddStopOptions(CLI::App* app, GenerationOptions* options);
+void AddModeOption(CLI::App* app, std::string* mode);
+void AddColorOption(CLI::App* app, ColorChoice* choice);
+
+/// "ID:VALUE" or "ID=VALUE".
+Result<std::pair<Token, float>> ParseLogitBias(std::string_view text);
+
+/// "A" or "A,H": acceptance, and the chance of a hit.
+Result<Script> ParseScript(std::string_view text);
+
+/// Of modes that retrieve: "auto" or a number of rows.
+Result<int> ParseSpeculationLength(std::string_view text);
+
+/// Comma-separated items without the spaces around them; empty items are dropped.
+std::vector<std::string> SplitList(std::string_view text);
+
+/// The modes of "ar,sd,ssd", in that order, without repeats.
+Result<std::vector<Mode>> ParseModes(std::string_view text);
+
+/// The running program's path.
+std::string ExecutablePath();
+
+/// The folder that holds demo-target and demo-draft: FORETOKEN_MODELS, or `models` in a folder
+/// above the program's, or that of the source tree it was built from. Empty where there is none.
+std::string BundledModels();
+
+/// Loads a model, showing so on a terminal.
+Result<std::unique_ptr<LoadedModel>> LoadShowingProgress(const ModelSource& source,
+                                                         const CoreSet& cores, Precision precision);
+
+/// What MakeEngine wants to know of the draft.
+DraftSetup MakeDraftSetup(const ModelOptions& model, const SpeculationOptions& speculation,
+                          const Cores& cores);
+
+/// Whose tokens a datastore of this model holds.
+TokenizerIdentity IdentityOf(const ModelSource& source, const Tokenizer& tokenizer);
+
+/// How a model is called in reports: its folder's name, or its shape's.
+std::string ModelLabel(const ModelSource& source);
+
+}  // namespace foretoken

@@ -1,0 +1,238 @@
+#include "cli/options/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace foretoken {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+
+TEST(FamiliarFlags, AreExpandedUntilOptionsEnd) {
+  const char* argv[] = {"foretoken", "run", "-md", "dir", "-np", "4", "-n", "8", "--", "-md"};
+  EXPECT_THAT(ExpandFamiliarFlags(10, argv), ElementsAre("foretoken", "run", "--draft", "dir",
+                                                         "--batch", "4", "-n", "8", "--", "-md"));
+}
+
+TEST(Options, TreesAndPresetsBecomePlans) {
+  SpeculationOptions trees;
+  trees.lookahead = 5;
+  trees.tree_width = 3;
+  trees.tree_nodes = 20;
+  const auto options = trees.ToEngineOptions(1, 64);
+  ASSERT_TRUE(options.ok());
+  EXPECT_EQ(options->plan.tree_width, 3);
+  EXPECT_EQ(options->plan.nodes(), 20);
+  EXPECT_EQ(options->plan.primary, EvenFanout(18, 5));
+
+  trees.tree_width = 1;
+  EXPECT_EQ(trees.ToEngineOptions(1, 64).error().message,
+            "--tree-nodes is for trees: give --tree-width 2 or more as well");
+
+  SpeculationOptions preset;
+  preset.lookahead = 4;
+  preset.ssd_preset = "pearl";
+  const auto pearl = preset.ToEngineOptions(2, 64);
+  ASSERT_TRUE(pearl.ok());
+  EXPECT_EQ(pearl->plan.lookahead, 4);
+  EXPECT_EQ(pearl->plan.primary.budget(), 1);
+  EXPECT_EQ(pearl->max_batch, 2);
+}
+
+TEST(Options, ParseAsUsersOfOtherEnginesWriteThem) {
+  CLI::App app;
+  ModelOptions model;
+  SpeculationOptions speculation;
+  GenerationOptions generation;
+  std::string prompt;
+  app.add_option("prompt", prompt);
+  AddModelOptions(&app, &model);
+  AddSpeculationOptions(&app, &speculation);
+  AddMemoryOptions(&app, &speculation);
+  AddSamplingOptions(&app, &generation);
+  AddStopOptions(&app, &generation);
+  app.parse(
+      "-m target --draft draft -n 8 --temp 0.7 --top-k 40 --presence-penalty -0.5 --draft-max 4 "
+      "--logit-bias 3:-1.5 --logit-bias 4:inf --no-prefix-cache --stop END --stop STOP words",
+      false);
+  EXPECT_EQ(model.target, "target");
+  EXPECT_EQ(model.draft, "draft");
+  EXPECT_EQ(prompt, "words");
+  EXPECT_EQ(speculation.lookahead, 4);
+  EXPECT_FALSE(speculation.prefix_cache);
+  EXPECT_EQ(generation.stop.max_tokens, 8);
+  EXPECT_THAT(generation.stop.stop_strings, ElementsAre("END", "STOP"));
+  EXPECT_FLOAT_EQ(generation.sampling.temperature, 0.7F);
+  EXPECT_EQ(generation.sampling.top_k, 40);
+  EXPECT_FLOAT_EQ(generation.sampling.presence_penalty, -0.5F);
+  ASSERT_TRUE(generation.Finish().ok());
+  EXPECT_THAT(generation.sampling.logit_bias, Contains(Pair(3, -1.5F)));
+}
+
+template <typename Items>
+auto Listed(const Items& items) {
+  return std::vector(items.begin(), items.end());
+}
+
+SpeculationPlan PlanOf(const SpeculationOptions& options) {
+  const auto made = options.ToEngineOptions(1, 64);
+  EXPECT_TRUE(made.ok()) << (made.ok() ? "" : made.error().message);
+  return made.ok() ? made->plan : SpeculationPlan{};
+}
+
+std::string RefusalOf(const SpeculationOptions& options) {
+  const auto made = options.ToEngineOptions(1, 64);
+  return made.ok() ? std::string("accepted") : made.error().message;
+}
+
+TEST(Options, Fanouts) {
+  EXPECT_EQ(ParseFanout("--fanout", "geometric")->rule, FanoutRule::kGeometric);
+  EXPECT_EQ(ParseFanout("--fanout", "planned")->rule, FanoutRule::kPlanned);
+  EXPECT_EQ(ParseFanout("--fanout", "uniform")->rule, FanoutRule::kUniform);
+  EXPECT_THAT(ParseFanout("--fanout", "uniform:4")->counts, ElementsAre(4));
+  EXPECT_THAT(ParseFanout("--fanout", "4,0,2")->counts, ElementsAre(4, 0, 2));
+  for (const char* text :
+       {"", "0", "16", "uniform:0", "uniform:1,2", "3,x", "1,16", "flat", "uniform:"}) {
+    EXPECT_THAT(ParseFanout("--fanout", text).error().message, HasSubstr("is not a fan-out"))
+        << text;
+  }
+}
+
+TEST(Options, FanoutsBecomeShapes) {
+  EXPECT_EQ(PlanOf({.lookahead = 4}).primary, EvenFanout(15, 4));
+  EXPECT_EQ(PlanOf({.lookahead = 4, .fanout = "uniform:2"}).primary, UniformFanout(2, 4));
+  EXPECT_EQ(PlanOf({.lookahead = 4, .cache_budget = 12}).primary, EvenFanout(12, 4));
+  const SpeculationPlan listed =
+      PlanOf({.lookahead = 2, .fanout = "4,2,1", .fanout_after_fallback = "2"});
+  EXPECT_THAT(Listed(listed.primary.at), ElementsAre(4, 2, 1));
+  EXPECT_EQ(listed.after_fallback, UniformFanout(2, 2));
+  EXPECT_FALSE(listed.open());
+  const SpeculationPlan planned =
+      PlanOf({.lookahead = 4, .fanout = "planned", .cache_budget = 20, .fallback = "auto"});
+  EXPECT_EQ(planned.primary.budget(), 20);
+  EXPECT_EQ(planned.fanout, FanoutRule::kPlanned);
+  EXPECT_EQ(planned.fallback, Fallback::kAuto);
+}
+
+TEST(Options, NonsenseFanoutsAreRefused) {
+  EXPECT_THAT(RefusalOf({.lookahead = 6, .cache_budget = 6}),
+              HasSubstr("--cache-budget 6 does not go with K = 6"));
+  EXPECT_THAT(RefusalOf({.lookahead = 1, .cache_budget = 31}), HasSubstr("2 to 30 in all"));
+  EXPECT_THAT(RefusalOf({.fanout = "uniform:3", .cache_budget = 20}),
+              HasSubstr("says how large the cache is"));
+  EXPECT_THAT(RefusalOf({.lookahead = 6, .fanout = "3,2"}), HasSubstr("has 7 outcome nodes"));
+  EXPECT_THAT(RefusalOf({.lookahead = 1, .fanout = "0,0"}), HasSubstr("prepares nothing"));
+  EXPECT_THAT(RefusalOf({.fanout = "planned", .fanout_after_fallback = "2"}),
+              HasSubstr("shape both by themselves"));
+  EXPECT_THAT(RefusalOf({.fanout = "planned", .tree_width = 2}), HasSubstr("are for chains"));
+  EXPECT_THAT(RefusalOf({.fallback = "auto", .tree_width = 2}), HasSubstr("are for chains"));
+}
+
+TEST(Options, WhatModeAutoMayChooseFrom) {
+  SpeculationOptions speculation{.lookahead = 5, .fanout = "geometric", .cache_budget = 24};
+  speculation.fallback = "ngram";
+  const auto options = speculation.ToEngineOptions(1, 64);
+  ASSERT_TRUE(options.ok());
+  const PlannerSettings& planner = *options->planner;
+  EXPECT_EQ(planner.fanout, FanoutRule::kGeometric);
+  EXPECT_EQ(planner.limits.max_lookahead, 5);
+  EXPECT_EQ(planner.limits.cache_budget, 24);
+  EXPECT_THAT(Listed(planner.limits.fallbacks), ElementsAre(Fallback::kNgram));
+  const auto fixed = SpeculationOptions{.fanout = "4"}.ToEngineOptions(1, 64);
+  EXPECT_EQ(fixed->planner->fanout, FanoutRule::kUniform);
+  EXPECT_THAT(Listed(fixed->planner->limits.mean_fanouts), ElementsAre(4));
+}
+
+TEST(Options, AreRefusedWhereTheyWouldDoNothing) {
+  const auto refusal = [](const SpeculationOptions& options, std::vector<Mode> modes) {
+    const Status status = options.CheckFor(modes);
+    return status.ok() ? std::string("accepted") : status.error().message;
+  };
+  SpeculationOptions saguaro;
+  saguaro.saguaro_c = 0.5F;
+  EXPECT_THAT(refusal(saguaro, {Mode::kSsd}), HasSubstr("--saguaro-c needs --verify rejection"));
+  saguaro.verification = "rejection";
+  EXPECT_EQ(refusal(saguaro, {Mode::kSsd}), "accepted");
+  EXPECT_EQ(refusal(saguaro, {Mode::kAr, Mode::kAuto}), "accepted");
+  EXPECT_THAT(refusal(saguaro, {Mode::kSd}), HasSubstr("mode ssd or auto"));
+  SpeculationOptions order;
+  order.cache_order = "probability";
+  EXPECT_THAT(refusal(order, {Mode::kSsd}), HasSubstr("--cache-order needs"));
+  for (const SpeculationOptions& options :
+       {SpeculationOptions{.fanout = "3"}, SpeculationOptions{.cache_budget = 21},
+        SpeculationOptions{.fallback = "none"}}) {
+    EXPECT_THAT(refusal(options, {Mode::kSd}), HasSubstr("speculation cache"));
+    EXPECT_EQ(refusal(options, {Mode::kSsd}), "accepted");
+  }
+  EXPECT_THAT(refusal({.fanout = "3,2,1"}, {Mode::kAuto}), HasSubstr("mode auto chooses K"));
+  EXPECT_THAT(refusal({.tree_width = 3}, {Mode::kAuto}), HasSubstr("--tree-width is for"));
+  EXPECT_EQ(refusal({.tree_width = 3}, {Mode::kAuto, Mode::kSd}), "accepted");
+  EXPECT_THAT(refusal({.ssd_preset = "pearl"}, {Mode::kAuto}), HasSubstr("--ssd-preset is for"));
+}
+
+TEST(Options, OutOfRangeIsRefused) {
+  CLI::App app;
+  SpeculationOptions speculation;
+  AddSpeculationOptions(&app, &speculation);
+  EXPECT_THROW(app.parse("--lookahead 0"), CLI::ValidationError);
+  app.clear();
+  EXPECT_THROW(app.parse("--fallback magic"), CLI::ValidationError);
+}
+
+TEST(Options, LogitBias) {
+  EXPECT_EQ(ParseLogitBias("42=0.25").value(), std::pair(42, 0.25F));
+  for (const char* text : {"", "42", ":1", "a:1", "1:b", "1:2x"}) {
+    EXPECT_FALSE(ParseLogitBias(text).ok()) << text;
+  }
+}
+
+TEST(Options, Script) {
+  EXPECT_DOUBLE_EQ(ParseScript("0.8")->acceptance, 0.8);
+  EXPECT_DOUBLE_EQ(ParseScript("0.8, 0.5")->hit, 0.5);
+  for (const char* text : {"", "1.2", "-0.1", "0.8,2", "0.8,0.5,0.1", "nan"}) {
+    EXPECT_FALSE(ParseScript(text).ok()) << text;
+  }
+}
+
+TEST(Options, Modes) {
+  EXPECT_THAT(ParseModes("ssd, ar,ssd").value(), ElementsAre(Mode::kSsd, Mode::kAr));
+  EXPECT_FALSE(ParseModes("").ok());
+  EXPECT_FALSE(ParseModes("ar,warp").ok());
+}
+
+TEST(Cores, OpenSidesGetWhatIsLeft) {
+  const int first = AvailablePhysicalCores().front();
+  CoreOptions options;
+  options.target = std::to_string(first);
+  const auto cores = ResolveCores(options);
+  ASSERT_TRUE(cores.ok()) << cores.error().message;
+  EXPECT_THAT(cores->target, ElementsAre(first));
+  EXPECT_FALSE(cores->draft.empty());
+  EXPECT_THAT(cores->all, Contains(first));
+
+  options.target.clear();
+  options.target_count = 4000;
+  EXPECT_THAT(ResolveCores(options).error().message, HasSubstr("--threads asks for 4000 cores"));
+}
+
+TEST(Models, BundledPairIsTheDefault) {
+  ModelOptions model;
+  ASSERT_TRUE(model.ResolveDefaults().ok());
+  EXPECT_EQ(ModelLabel(model.TargetSource()), "demo-target");
+  EXPECT_EQ(ModelLabel(model.DraftSource()), "demo-draft");
+
+  ModelOptions own;
+  own.target = "somewhere/mine/";
+  ASSERT_TRUE(own.ResolveDefaults().ok());
+  EXPECT_FALSE(own.has_draft());  // The bundled draft suits the bundled target only.
+  EXPECT_EQ(ModelLabel(own.TargetSource()), "mine");
+
+  own.synthetic = "llama-135m";
+  EXPECT_FALSE(own.ResolveDefaults().ok());
+}
+
+}  // namespace
+}  // namespace foretoken

@@ -1,0 +1,321 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include "base/parse_number.h"
+#include "cli/common/commands.h"
+#include "cli/common/prompts.h"
+#include "cli/common/terminal.h"
+#include "cli/options/options.h"
+#include "cli/plan/calibrate_measure.h"
+#include "cli/plan/calibrate_report.h"
+#include "cli/plan/fingerprints.h"
+
+namespace foretoken {
+namespace {
+
+constexpr double kMostTemperature = 4;
+// Passes in which the speculator prepares everything, with a margin for trunk rows.
+constexpr double kSettleMargin = 1.3;
+constexpr int kRowsPerDraftPass = 32;
+// Over the passes' tables.
+constexpr int kSweeps = 8;
+
+struct CalibrateOptions {
+  ModelOptions model;
+  CoreOptions cores;
+  PromptOptions prompts;
+  std::string temperatures = "0,0.7,1";
+  std::string verify = "both";
+  std::string saguaro_cs = "0.7,0.4,0.1";
+  std::string rates_of;
+  int lookahead = 6;
+  int max_tokens = 96;
+  std::uint64_t seed = 0;
+  std::string output = "calibration.json";
+  std::string html_path;
+  bool json = false;
+};
+
+class Calibrator {
+ public:
+  explicit Calibrator(CalibrateOptions options) : options_(std::move(options)) {}
+  Result<int> Run();
+
+ private:
+  Status Load();
+  Status EncodePrompts();
+  Result<std::unique_ptr<Engine>> MakeMeasuringEngine(Verification verification,
+                                                      std::span<const Mode> modes);
+  void GiveTimeToSettle();
+  Status TakeRates();
+  Status MeasureSharedNoise();
+  Status MeasureRejection();
+  Status Measure();
+  // Whether rates are measured under that way to verify.
+  bool measures(std::string_view how) const {
+    return options_.rates_of.empty() && (options_.verify == "both" || options_.verify == how);
+  }
+  Result<int> Report() const;
+
+  CalibrateOptions options_;
+  std::vector<double> temperatures_;
+  std::vector<double> saguaro_cs_;  // Below 1, descending.
+  Cores cores_;
+  std::unique_ptr<LoadedModel> target_;
+  CalibrationTask task_;
+  Calibration calibration_;
+  ProgressBar* progress_ = nullptr;  // While measuring.
+};
+
+// The numbers of a list from 0 to `most`, each once, in ascending order; may be none.
+Result<std::vector<double>> ParseAscending(std::string_view option, std::string_view what,
+                                           std::string_view text, double most) {
+  std::vector<double> values;
+  for (const std::string& item : SplitList(text)) {
+    double value = -1;
+    if (!ParseNumber(item, &value) || !(value >= 0) || value > most) {
+      return InvalidInput(
+          fmt::format("{} '{}': '{}' is not {} from 0 to {:g}", option, text, item, what, most));
+    }
+    values.push_back(value);
+  }
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  return values;
+}
+
+Status Calibrator::Load() {
+  FT_ASSIGN_OR_RETURN(temperatures_, ParseAscending("--temps", "a temperature",
+                                                    options_.temperatures, kMostTemperature));
+  if (temperatures_.empty()) return InvalidInput("--temps names no temperature; write it like 0,1");
+  FT_ASSIGN_OR_RETURN(saguaro_cs_, ParseAscending("--saguaro-cs", "a C", options_.saguaro_cs, 1));
+  std::erase(saguaro_cs_, 1);  // Measured in any case.
+  if (!measures("rejection")) saguaro_cs_.clear();
+  FT_RETURN_IF_ERROR(options_.model.ResolveDefaults());
+  if (!options_.model.has_draft()) {
+    return InvalidInput("calibrate needs a draft model; name its folder with --draft");
+  }
+  FT_ASSIGN_OR_RETURN(cores_, ResolveCores(options_.cores));
+  if (cores_.all.size() == cores_.target.size()) {
+    return InvalidInput(
+        "calibrate measures mode ssd, whose draft needs a core of its own: give it one with "
+        "--draft-cores that --target-cores leaves free");
+  }
+  FT_ASSIGN_OR_RETURN(
+      calibration_.models,
+      FingerprintModels(options_.model.target, options_.model.draft, options_.model.precision));
+  calibration_.machine = FingerprintMachine(cores_);
+  FT_ASSIGN_OR_RETURN(target_, LoadShowingProgress(options_.model.TargetSource(), cores_.target,
+                                                   options_.model.ParsedPrecision()));
+  return {};
+}
+
+Status Calibrator::EncodePrompts() {
+  FT_ASSIGN_OR_RETURN(const std::vector<PromptSet> sets,
+                      ReadPromptSets(options_.prompts.files, options_.prompts.words));
+  const PromptStyle style = options_.prompts.raw ? PromptStyle::kRaw : PromptStyle::kAuto;
+  for (const PromptSet& set : sets) {
+    FT_ASSIGN_OR_RETURN(
+        const EncodedSet encoded,
+        EncodeSet(*target_->tokenizer, set, style, target_->model->config().max_positions,
+                  options_.max_tokens, options_.prompts.limit));
+    task_.prompts.insert(task_.prompts.end(), encoded.prompts.begin(), encoded.prompts.end());
+  }
+  if (task_.prompts.empty()) {
+    return InvalidInput(fmt::format(
+        "no prompt fits the context of {} tokens with {} of output; give shorter ones or a smaller "
+        "-n",
+        target_->model->config().max_positions, options_.max_tokens));
+  }
+  return {};
+}
+
+Result<std::unique_ptr<Engine>> Calibrator::MakeMeasuringEngine(Verification verification,
+                                                                std::span<const Mode> modes) {
+  SpeculationOptions speculation;
+  speculation.lookahead = options_.lookahead;
+  speculation.prefix_cache = false;
+  FT_ASSIGN_OR_RETURN(EngineOptions options, speculation.ToEngineOptions(1, 0));
+  options.verification = verification;
+  options.measuring_sweeps = kSweeps;
+  options.max_lookahead = options_.lookahead;
+  options.max_cache_budget = kMaxFanout * (options_.lookahead + 1);
+  return MakeEngine(modes, options, target_.get(),
+                    MakeDraftSetup(options_.model, speculation, cores_));
+}
+
+void Calibrator::GiveTimeToSettle() {
+  const int K = options_.lookahead;
+  const double rows = kMaxFanout * (K + 1) * static_cast<double>(K);
+  const double passes = rows / kRowsPerDraftPass + K + 1;
+  const double pass_us = calibration_.times.draft.us(kRowsPerDraftPass, task_.prompts[0].size());
+  task_.settle_ns = static_cast<std::int64_t>(kSettleMargin * passes * pass_us * 1e3);
+}
+
+Status Calibrator::MeasureSharedNoise() {
+  // Mode auto is there for the times that its planner starts from.
+  constexpr std::array kOffered = {Mode::kSsd, Mode::kAr, Mode::kNgram, Mode::kSd, Mode::kAuto};
+  std::unique_ptr<Engine> engine;
+  {
+    const ProgressBar measuring("Measuring passes", 0);
+    FT_ASSIGN_OR_RETURN(engine, MakeMeasuringEngine(Verification::kSharedNoise, kOffered));
+  }
+  calibration_.times = engine->options().costs;
+  GiveTimeToSettle();
+  progress_->SetLabel("Measuring times");
+  FT_RETURN_IF_ERROR(MeasureOverheads(*engine, task_, &calibration_.times));
+  if (!measures("shared-noise")) return {};
+  for (const double temperature : temperatures_) {
+    progress_->SetLabel(fmt::format("Measuring acceptance and hits at T = {:g}", temperature));
+    task_.sampling.temperature = static_cast<float>(temperature);
+    FT_ASSIGN_OR_RETURN(CalibratedSetting setting,
+                        MeasureRates(*engine, task_, calibration_.times));
+    setting.temperature = temperature;
+    calibration_.settings.push_back(std::move(setting));
+  }
+  return {};
+}
+
+Status Calibrator::MeasureRejection() {
+  constexpr std::array kOffered = {Mode::kSsd, Mode::kNgram};
+  FT_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
+                      MakeMeasuringEngine(Verification::kRejection, kOffered));
+  for (const double temperature : temperatures_) {
+    task_.sampling.temperature = static_cast<float>(temperature);
+    progress_->SetLabel(fmt::format("Measuring rejection at T = {:g}", temperature));
+    // At temperature 0 nothing is drawn: the two ways to verify are one, and C changes nothing.
+    CalibratedSetting setting;
+    if (temperature == 0 && measures("shared-noise")) {
+      setting = calibration_.settings.front();
+    } else {
+      FT_ASSIGN_OR_RETURN(setting, MeasureRates(*engine, task_, calibration_.times));
+    }
+    setting.temperature = temperature;
+    setting.verifier = VerificationName(Verification::kRejection);
+    calibration_.settings.push_back(setting);
+    if (temperature == 0) continue;
+    for (const double c : saguaro_cs_) {
+      progress_->SetLabel(fmt::format("Measuring rejection at T = {:g}, C = {:g}", temperature, c));
+      FT_ASSIGN_OR_RETURN(CalibratedSetting saguaro, MeasureSaguaro(*engine, task_, c));
+      saguaro.temperature = temperature;
+      saguaro.draft.us = setting.draft.us;
+      saguaro.ngram = setting.ngram;  // Neither samples from the draft.
+      saguaro.random = setting.random;
+      calibration_.settings.push_back(std::move(saguaro));
+    }
+  }
+  return {};
+}
+
+Status Calibrator::TakeRates() {
+  FT_ASSIGN_OR_RETURN(Calibration rates, ReadCalibration(options_.rates_of));
+  FT_RETURN_IF_ERROR(CheckModels(rates, calibration_.models, options_.rates_of));
+  calibration_.settings = std::move(rates.settings);
+  return {};
+}
+
+Status Calibrator::Measure() {
+  task_.lookahead = options_.lookahead;
+  task_.stop.max_tokens = options_.max_tokens;
+  task_.sampling.seed = options_.seed;
+  constexpr std::size_t kRunsPerTemperature = 3;
+  if (!options_.rates_of.empty()) FT_RETURN_IF_ERROR(TakeRates());
+  const std::size_t drawn = temperatures_.size() - (temperatures_.front() == 0 ? 1 : 0);
+  std::size_t runs = 2;
+  if (measures("shared-noise")) runs += kRunsPerTemperature * temperatures_.size();
+  if (measures("rejection")) {
+    const std::size_t measured = measures("shared-noise") ? drawn : temperatures_.size();
+    runs += kRunsPerTemperature * measured + saguaro_cs_.size() * drawn;
+  }
+  ProgressBar progress("Measuring", static_cast<std::int64_t>(task_.prompts.size() * runs));
+  progress_ = &progress;
+  task_.on_prompt = [&progress] { progress.Advance(); };
+  FT_RETURN_IF_ERROR(MeasureSharedNoise());
+  if (measures("rejection")) FT_RETURN_IF_ERROR(MeasureRejection());
+  return {};
+}
+
+Result<int> Calibrator::Report() const {
+  const std::string text = FormatCalibration(calibration_);
+  FT_RETURN_IF_ERROR(WriteFile(options_.output, text));
+  if (!options_.html_path.empty()) {
+    const std::string title = fmt::format("{} and {}", ModelLabel(options_.model.TargetSource()),
+                                          ModelLabel(options_.model.DraftSource()));
+    FT_RETURN_IF_ERROR(WriteFile(options_.html_path, CalibrationPage(calibration_, title)));
+  }
+  if (options_.json) {
+    fmt::print("{}\n", text);
+    return 0;
+  }
+  fmt::print("{}\nWritten to {}; `foretoken plan --calibration {}` plans with it.\n",
+             CalibrationTable(calibration_), options_.output, options_.output);
+  return 0;
+}
+
+Result<int> Calibrator::Run() {
+  FT_RETURN_IF_ERROR(Load());
+  FT_RETURN_IF_ERROR(EncodePrompts());
+  FT_RETURN_IF_ERROR(Measure());
+  return Report();
+}
+
+}  // namespace
+
+void AddCalibrateCommand(CLI::App* app, CommandBody* chosen) {
+  CLI::App* command = app->add_subcommand(
+      "calibrate", "Measure acceptance, cache hits and times of a pair on this machine");
+  auto options = std::make_shared<CalibrateOptions>();
+  options->prompts.limit = 4;
+  AddModelOptions(command, &options->model);
+  AddCoreOptions(command, &options->cores);
+  AddPromptOptions(command, &options->prompts);
+  command
+      ->add_option("--temps", options->temperatures,
+                   "Temperatures to measure at, like 0,0.7,1 (default)")
+      ->type_name("T,...");
+  command
+      ->add_option("--verify", options->verify,
+                   "Ways to verify to measure under: both (default), shared-noise or rejection")
+      ->check(OneOf({"both", "shared-noise", "rejection"}))
+      ->type_name("HOW");
+  command
+      ->add_option("--saguaro-cs", options->saguaro_cs,
+                   "Under rejection also these C of Saguaro sampling, from 0 to 1, at fan-out 3 "
+                   "(default 0.7,0.4,0.1)")
+      ->type_name("C,...");
+  CLI::Option* rates_of = command->add_option(
+      "--rates-of", options->rates_of,
+      "Keep the acceptance and hit rates of this calibration of the same models and measure times "
+      "only: after a change of cores, or on another machine");
+  rates_of->type_name("FILE");
+  for (const char* other : {"--temps", "--verify", "--saguaro-cs"}) {
+    rates_of->excludes(command->get_option(other));
+  }
+  command->add_option("-k,--lookahead", options->lookahead, "Tokens per proposal, K (default 6)")
+      ->check(Between(1, ProposerModel::kMaxPositions))
+      ->type_name("K");
+  command->add_option("-n,--max-tokens", options->max_tokens, "Tokens per prompt (default 96)")
+      ->check(Between(2, 1 << 20))
+      ->type_name("N");
+  command->add_option("--seed", options->seed, "Seed of the first prompt (default 0)")
+      ->type_name("SEED");
+  command
+      ->add_option("-o,--output", options->output,
+                   "Where the calibration goes (default calibration.json)")
+      ->type_name("FILE");
+  command->add_option("--html", options->html_path, "Also write a page with plots here")
+      ->type_name("FILE");
+  command->add_flag("--json", options->json, "Print the calibration instead of a table");
+  command->footer(
+      "The speculator is given time in every round to prepare all it can, so that rates are the "
+      "models' own; how much is ready in time is what `foretoken plan` works out from the times. "
+      "With the bundled pair this takes minutes; --verify shared-noise takes a third of it, and "
+      "--limit and -n shorten it.");
+  command->callback(
+      [options, chosen] { *chosen = [options] { return Calibrator(*options).Run(); }; });
+}
+
+}  // namespace foretoken

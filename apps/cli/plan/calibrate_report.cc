@@ -1,0 +1,216 @@
+#include "cli/plan/calibrate_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "cli/common/chart_card.h"
+#include "cli/common/html_page.h"
+#include "cli/common/terminal.h"
+#include "prediction/plan_search.h"
+
+namespace foretoken {
+namespace {
+
+constexpr double kUsPerMs = 1e3;
+constexpr int kPlottedLookahead = 6;
+constexpr double kPlottedContext = 256;
+
+std::string SettingName(const CalibratedSetting& setting) {
+  std::string name = fmt::format("T = {:g}", setting.temperature);
+  if (setting.verifier != "shared-noise") {
+    name += fmt::format(", {}, C = {:g}", setting.verifier, setting.saguaro_c);
+  }
+  return name;
+}
+
+// C below 1 has plots of its own.
+bool Plotted(const CalibratedSetting& setting) {
+  return setting.draft.measured() && setting.saguaro_c == 1;
+}
+
+double HitAt(const std::vector<double>& hits, std::size_t fanout) {
+  return hits.size() < fanout ? 0 : hits[fanout - 1];
+}
+
+// Miss rates and their fit as two series of a color.
+void AddMisses(const std::string& name, int color, const std::vector<double>& hits,
+               std::vector<ChartSeries>* series) {
+  ChartSeries measured{.name = name, .color = color, .points = {}};
+  ChartSeries fit{.name = {}, .color = color, .points = {}};
+  const PowerLaw law = FitPowerLaw(hits);
+  for (std::size_t i = 0; i < hits.size(); ++i) {
+    const auto fanout = static_cast<double>(i + 1);
+    measured.points.emplace_back(fanout, 1 - hits[i]);
+    fit.points.emplace_back(fanout, law.Miss(fanout));
+  }
+  fit.name = fmt::format("{}: {:.2f} F^-{:.2f}", name, law.c, law.r);
+  series->push_back(std::move(measured));
+  series->push_back(std::move(fit));
+}
+
+std::vector<ChartCard> MissCards(const Calibration& calibration) {
+  std::vector<ChartCard> cards;
+  for (const CalibratedSetting& setting : calibration.settings) {
+    if (!Plotted(setting)) continue;
+    ChartCard card{.heading = SettingName(setting),
+                   .note = "Miss rate of the speculation cache (Figure 3)",
+                   .x_label = "fan-out F",
+                   .logarithmic_x = true,
+                   .series = {}};
+    AddMisses("k < K", 0, setting.draft.hit_partial, &card.series);
+    AddMisses("k = K", 1, setting.draft.hit_full, &card.series);
+    if (setting.ngram.measured()) {
+      AddMisses("after prompt lookup, k < K", 2, setting.ngram.hit_partial, &card.series);
+    }
+    cards.push_back(std::move(card));
+  }
+  return cards;
+}
+
+ChartCard AcceptanceCard(const Calibration& calibration) {
+  ChartCard card{.heading = "Acceptance by position",
+                 .note = "P(token accepted, given that all before it were)",
+                 .x_label = "position",
+                 .series = {}};
+  int color = 0;
+  for (const CalibratedSetting& setting : calibration.settings) {
+    if (!Plotted(setting)) continue;
+    ChartSeries series{
+        .name = SettingName(setting), .color = color++ % kReportColors, .points = {}};
+    for (std::size_t k = 0; k < setting.draft.acceptance.size(); ++k) {
+      series.points.emplace_back(static_cast<double>(k + 1), setting.draft.acceptance[k]);
+    }
+    card.series.push_back(std::move(series));
+  }
+  return card;
+}
+
+// Figure 4: over C, for every temperature that rejection verification was measured at.
+std::vector<ChartCard> SaguaroCards(const Calibration& calibration) {
+  std::set<double> temperatures;
+  for (const CalibratedSetting& setting : calibration.settings) {
+    if (setting.verifier == "rejection") temperatures.insert(setting.temperature);
+  }
+  std::vector<ChartCard> cards;
+  for (const double temperature : temperatures) {
+    ChartCard card{.heading = fmt::format("T = {:g}", temperature),
+                   .note = "Acceptance of the first token and hit rate at F = 3 (Figure 4)",
+                   .x_label = "C of Definition 14",
+                   .series = {{.name = "acceptance", .color = 0, .points = {}},
+                              {.name = "hits, k < K", .color = 1, .points = {}},
+                              {.name = "hits, k = K", .color = 2, .points = {}}}};
+    for (const CalibratedSetting& setting : calibration.settings) {
+      if (setting.verifier != "rejection" || setting.temperature != temperature) continue;
+      if (!setting.draft.measured()) continue;
+      card.series[0].points.emplace_back(setting.saguaro_c, setting.draft.acceptance[0]);
+      card.series[1].points.emplace_back(setting.saguaro_c, HitAt(setting.draft.hit_partial, 3));
+      card.series[2].points.emplace_back(setting.saguaro_c, HitAt(setting.draft.hit_full, 3));
+    }
+    for (ChartSeries& series : card.series) std::ranges::sort(series.points);
+    if (!card.series[0].points.empty()) cards.push_back(std::move(card));
+  }
+  return cards;
+}
+
+// Figure 5: what each fallback makes of SSD as the batch grows.
+std::vector<ChartCard> FallbackCards(const Calibration& calibration) {
+  std::vector<ChartCard> cards;
+  for (const CalibratedSetting& setting : calibration.settings) {
+    if (!Plotted(setting)) continue;
+    const CostModel model = ToCostModel(calibration, setting);
+    ChartCard card{.heading = SettingName(setting),
+                   .note = "Predicted tokens/s of a sequence by fallback (Figure 5)",
+                   .x_label = "batch size",
+                   .logarithmic_x = true,
+                   .series = {}};
+    int color = 0;
+    for (const Fallback fallback :
+         {Fallback::kJit, Fallback::kNgram, Fallback::kRandom, Fallback::kNone}) {
+      const ProposerModel* proposer = model.proposer(fallback);
+      if (proposer != nullptr && !proposer->measured()) continue;
+      const SpeculationPlan plan =
+          PlanSsd(model, kPlottedLookahead, 3 * (kPlottedLookahead + 1), fallback);
+      ChartSeries series{
+          .name = std::string(FallbackName(fallback)), .color = color++, .points = {}};
+      if (!CanPredict(model, plan)) continue;
+      for (const int batch : {1, 2, 4, 8, 16, 32}) {
+        const Prediction prediction =
+            Predict(model, plan, {.batch = batch, .context = kPlottedContext});
+        series.points.emplace_back(batch, prediction.tokens_per_second / batch);
+      }
+      card.series.push_back(std::move(series));
+    }
+    cards.push_back(std::move(card));
+  }
+  return cards;
+}
+
+ChartCard TimesCard(const Calibration& calibration) {
+  ChartCard card{.heading = "Passes",
+                 .note = "Milliseconds of a pass",
+                 .x_label = "rows",
+                 .logarithmic_x = true,
+                 .series = {}};
+  int color = 0;
+  const auto add = [&](std::string_view name, const TimeTable& table) {
+    for (const int context : table.contexts()) {
+      ChartSeries series{
+          .name = fmt::format("{}, context {}", name, context), .color = color++, .points = {}};
+      for (const int rows : table.rows()) {
+        series.points.emplace_back(rows, table.us(rows, context) / kUsPerMs);
+      }
+      card.series.push_back(std::move(series));
+    }
+  };
+  add("target", calibration.times.target);
+  add("draft, own cores", calibration.times.draft);
+  add("draft, target's cores", calibration.times.draft_on_target);
+  return card;
+}
+
+}  // namespace
+
+std::string CalibrationTable(const Calibration& calibration) {
+  TextTable table({"T", "verified by", "rounds", "accepted at 1", "hit k<K F=1", "F=3", "F=8",
+                   "hit k=K F=3", "miss k<K", "miss k=K"});
+  for (const CalibratedSetting& setting : calibration.settings) {
+    const ProposerMeasurement& draft = setting.draft;
+    if (!draft.measured()) continue;
+    const auto fit = [](const std::vector<double>& hits) {
+      const PowerLaw law = FitPowerLaw(hits);
+      return fmt::format("{:.2f} F^-{:.2f}", law.c, law.r);
+    };
+    const auto rate = [](double value) { return fmt::format("{:.3f}", value); };
+    const auto hit = [&rate](const std::vector<double>& hits, std::size_t fanout) {
+      return hits.size() < fanout ? std::string("-") : rate(hits[fanout - 1]);
+    };
+    std::string verifier = setting.verifier;
+    if (verifier == "rejection") verifier += fmt::format(", C = {:g}", setting.saguaro_c);
+    table.Add({fmt::format("{:g}", setting.temperature), verifier, std::to_string(draft.rounds),
+               rate(draft.acceptance[0]), hit(draft.hit_partial, 1), hit(draft.hit_partial, 3),
+               hit(draft.hit_partial, 8), hit(draft.hit_full, 3), fit(draft.hit_partial),
+               fit(draft.hit_full)});
+  }
+  return table.Render();
+}
+
+std::string CalibrationPage(const Calibration& calibration, std::string_view title) {
+  std::string body = fmt::format("<h1>{}</h1>", EscapeHtml(title));
+  body += CardSection("Cache misses against fan-out",
+                      "Dots are measured, with all candidates prepared in time; the second line of "
+                      "each pair is the fit c F^-r.",
+                      MissCards(calibration));
+  if (const auto cards = SaguaroCards(calibration); !cards.empty()) {
+    body += CardSection("Saguaro sampling", "What C buys in hits and costs in acceptance.", cards);
+  }
+  body += CardSection("Fallbacks", "Predicted from this calibration; K = 6, 21 branches.",
+                      FallbackCards(calibration));
+  body += CardSection("Acceptance and times", "",
+                      {AcceptanceCard(calibration), TimesCard(calibration)});
+  return HtmlPage(title, body);
+}
+
+}  // namespace foretoken

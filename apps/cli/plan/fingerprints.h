@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "cli/options/options.h"
+#include "study/calibration.h"
+
+namespace foretoken {
+
+/// The SHA-256 of a model folder's configuration and of samples of all its tensors: the same for a
+/// copy, another for other weights, and computed in milliseconds whatever the model's size.
+Result<std::string> FingerprintModel(const std::string& directory);
+
+/// What a calibration with these models is valid for; `draft` may be empty.
+Result<ModelFingerprints> FingerprintModels(const std::string& target, const std::string& draft,
+                                            const std::string& precision);
+
+/// What a calibration made here, with this split of the cores, is valid for.
+MachineFingerprint FingerprintMachine(const Cores& cores);
+
+}  // namespace foretoken

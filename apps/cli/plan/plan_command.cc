@@ -1,0 +1,119 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "cli/common/commands.h"
+#include "cli/plan/plan_input.h"
+#include "cli/plan/plan_numbers.h"
+#include "cli/plan/plan_predict.h"
+#include "cli/plan/plan_roofline.h"
+#include "cli/plan/plan_simulate.h"
+
+namespace foretoken {
+namespace {
+
+struct PlanOptions {
+  bool roofline = false;
+  bool simulate = false;
+  PlanNumbers numbers;
+  PlanCalibrationOptions calibration;
+  PlanPredictOptions predict_options;
+  PlanRooflineOptions roofline_options;
+  PlanSimulateOptions simulate_options;
+  std::string json_path;
+  std::string html_path;
+};
+
+enum class View { kPredict, kSimulate, kRoofline };
+
+// Whether an option of `group` says something to `view`.
+bool Applies(View view, const std::string& group, const std::string& name) {
+  const bool shared = name == "--lookahead" || name == "--fallback";
+  if (group == "Simulation") return view == View::kSimulate || (shared && view == View::kPredict);
+  if (group == "Roofline") return view == View::kRoofline;
+  if (group == "Choice") return view == View::kPredict;
+  if (group == "Calibration" || group == "Models" || group == "Cores") {
+    return view != View::kRoofline;
+  }
+  if (group == "Numbers" && view == View::kRoofline) {
+    return name == "--batch" || name == "--acceptance";
+  }
+  return true;
+}
+
+// Refuses options that were given and that the chosen view would ignore.
+Status CheckView(const CLI::App& command, View view) {
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->count() == 0) continue;
+    const std::string name = "--" + option->get_lnames().front();
+    const std::string& group = option->get_group();
+    if (Applies(view, group, name)) continue;
+    const std::string_view home = group == "Simulation" ? "--simulate"
+                                  : group == "Roofline" ? "--roofline"
+                                  : group == "Choice"   ? "predictions, without another view"
+                                                        : "predictions and --simulate";
+    return InvalidInput(fmt::format("{} is for {}: it would change nothing here", name, home));
+  }
+  return {};
+}
+
+Result<int> RunPlan(const PlanOptions& options) {
+  if (options.roofline) {
+    return RunPlanRoofline(options.roofline_options, options.numbers, options.json_path,
+                           options.html_path);
+  }
+  if (!options.simulate && !options.html_path.empty()) {
+    return InvalidInput("--html needs --simulate or --roofline");
+  }
+  FT_ASSIGN_OR_RETURN(const PlanInput input, ReadPlanInput(options.calibration, options.numbers));
+  if (options.simulate) {
+    return RunPlanSimulate(options.simulate_options, input, options.numbers, options.json_path,
+                           options.html_path);
+  }
+  return RunPlanPredict(options.predict_options, input, options.numbers, options.json_path);
+}
+
+}  // namespace
+
+void AddPlanCommand(CLI::App* app, CommandBody* chosen) {
+  CLI::App* command = app->add_subcommand(
+      "plan", "Predict the speed of every mode and setting and choose; simulate; show a roofline");
+  auto options = std::make_shared<PlanOptions>();
+  command->add_flag("--roofline", options->roofline,
+                    "Show what a verification pass costs on a device (SSSD, Appendix B)");
+  command->add_flag("--simulate", options->simulate, "Simulate the round process of ar, sd and ssd")
+      ->excludes("--roofline");
+  AddPlanNumbers(command, &options->numbers);
+  AddPlanCalibrationOptions(command, &options->calibration);
+  AddPlanSimulateOptions(command, &options->simulate_options);
+  AddPlanPredictOptions(command, &options->predict_options);
+  AddPlanRooflineOptions(command, &options->roofline_options);
+  command->add_option("--json", options->json_path, "Write the figures as JSON; - for the output")
+      ->type_name("FILE")
+      ->group("Output");
+  command->add_option("--html", options->html_path, "Write a page with plots")
+      ->type_name("FILE")
+      ->group("Output");
+  CLI::Option* lookahead = command->get_option("--lookahead");
+  CLI::Option* fallback = command->get_option("--fallback");
+  command->callback([options, command, chosen, lookahead, fallback] {
+    // Given once for the simulation and the predictions, which have other defaults.
+    if (lookahead->count() > 0) {
+      options->predict_options.lookaheads = options->simulate_options.lookaheads;
+    }
+    if (fallback->count() > 0) {
+      options->predict_options.fallback = options->simulate_options.fallback;
+    }
+    *chosen = [options, command]() -> Result<int> {
+      const View view = options->roofline   ? View::kRoofline
+                        : options->simulate ? View::kSimulate
+                                            : View::kPredict;
+      FT_RETURN_IF_ERROR(CheckView(*command, view));
+      return RunPlan(*options);
+    };
+  });
+}
+
+}  // namespace foretoken

@@ -1,0 +1,321 @@
+#include "cli/plan/plan_roofline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "cli/common/chart_card.h"
+#include "cli/common/html_page.h"
+#include "cli/common/terminal.h"
+#include "cli/options/options.h"
+#include "cli/plan/plan_numbers.h"
+#include "model/config/model_config.h"
+#include "study/roofline.h"
+#include "weights/model_folder.h"
+
+namespace foretoken {
+namespace {
+
+using nlohmann::json;
+
+struct NamedDevice {
+  const char* name;
+  const char* what;
+  DeviceRoof roof;
+};
+constexpr std::array kDevices = {
+    NamedDevice{"sssd", "the SSSD paper's 48 GB GPU, as it was measured", {165e12, 0.95e12}},
+    NamedDevice{"h100", "80 GB H100, data sheet", {989.5e12, 3.35e12}},
+    NamedDevice{"h200", "141 GB H200, data sheet", {989.5e12, 4.8e12}},
+};
+
+// The speculation lengths that SSSD chooses from, and some beyond.
+constexpr std::array kLengths = {1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64};
+
+struct Setting {
+  std::string model_name;
+  std::string device_name;
+  ModelShape shape;
+  DeviceRoof device;
+  std::vector<double> contexts;
+  std::vector<std::pair<int, double>> accepted;  // Tokens a step by s_q; empty: by acceptance.
+  std::vector<double> acceptance = {0.7};        // Of a chain, by position.
+  int batch = 8;
+  int ranks = 1;
+};
+
+Result<ModelShape> ResolveShape(const PlanRooflineOptions& options) {
+  ModelConfig config;
+  if (std::filesystem::is_directory(options.model)) {
+    FT_ASSIGN_OR_RETURN(const ModelFolder folder, ModelFolder::Open(options.model));
+    FT_ASSIGN_OR_RETURN(config, ReadModelConfig(folder));
+  } else {
+    FT_ASSIGN_OR_RETURN(config, NamedShape(options.model));
+  }
+  return ModelShape{.layers = config.layers,
+                    .hidden = config.hidden,
+                    .query_heads = config.heads,
+                    .kv_heads = config.kv_heads,
+                    .head_dim = config.head_dim,
+                    .mlp = config.intermediate,
+                    .vocabulary = config.vocabulary,
+                    .weight_bytes = options.weight_bytes};
+}
+
+Status ResolveDevice(const PlanRooflineOptions& options, Setting* setting) {
+  if (options.flops > 0 || options.bandwidth > 0) {
+    if (!(options.flops > 0 && options.bandwidth > 0)) {
+      return InvalidInput("--flops and --bandwidth describe a device together: give both");
+    }
+    if (!options.device.empty()) {
+      return InvalidInput("--device excludes --flops and --bandwidth: give one or the others");
+    }
+    setting->device_name = "device";
+    setting->device = {options.flops, options.bandwidth, options.mask_bytes};
+    return {};
+  }
+  std::string known;
+  for (const NamedDevice& device : kDevices) {
+    if (options.device == device.name || (options.device.empty() && &device == &kDevices[0])) {
+      setting->device_name = device.what;
+      setting->device = device.roof;
+      setting->device.mask_bytes = options.mask_bytes;
+      return {};
+    }
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", device.name);
+  }
+  return InvalidInput(
+      fmt::format("there is no device '{}': choose one of {}, or give --flops and "
+                  "--bandwidth",
+                  options.device, known));
+}
+
+Result<Setting> Resolve(const PlanRooflineOptions& options, const PlanNumbers& numbers) {
+  Setting setting{.model_name = options.model, .ranks = options.ranks};
+  if (numbers.batch > 0) setting.batch = numbers.batch;
+  if (!numbers.acceptance.empty()) {
+    FT_ASSIGN_OR_RETURN(setting.acceptance, ParseNumbers(numbers.acceptance, "--acceptance", 0, 1));
+  }
+  FT_ASSIGN_OR_RETURN(setting.shape, ResolveShape(options));
+  FT_RETURN_IF_ERROR(ResolveDevice(options, &setting));
+  FT_ASSIGN_OR_RETURN(setting.contexts, ParseNumbers(options.contexts, "--contexts", 0, 1e7));
+  if (!options.accepted.empty()) {
+    FT_ASSIGN_OR_RETURN(setting.accepted, ParsePoints(options.accepted, "--accepted"));
+    for (std::size_t i = 1; i < setting.accepted.size(); ++i) {
+      if (setting.accepted[i].first <= setting.accepted[i - 1].first) {
+        return InvalidInput("--accepted: the speculation lengths must ascend");
+      }
+    }
+  }
+  return setting;
+}
+
+// Tokens of a chain of s_q rows, its root included.
+double ChainTokens(const std::vector<double>& acceptance, int s_q) {
+  double tokens = 1;
+  double reached = 1;
+  for (int k = 0; k + 1 < s_q; ++k) {
+    reached *= acceptance[std::min<std::size_t>(k, acceptance.size() - 1)];
+    tokens += reached;
+  }
+  return tokens;
+}
+
+// Tokens that a step with s_q rows a sequence emits.
+double Accepted(const Setting& setting, int s_q) {
+  const auto& points = setting.accepted;
+  if (points.empty()) return ChainTokens(setting.acceptance, s_q);
+  std::pair<double, double> low = {1, 1};  // Plain decoding.
+  for (const auto& [x, y] : points) {
+    if (s_q <= x) {
+      return x == low.first ? y
+                            : low.second + (y - low.second) * (s_q - low.first) / (x - low.first);
+    }
+    low = {x, y};
+  }
+  return low.second;
+}
+
+PassShape PassAt(const Setting& setting, double s_q, double context) {
+  return {.batch = static_cast<double>(setting.batch),
+          .speculation = s_q,
+          .context = context,
+          .ranks = setting.ranks};
+}
+
+json OpsJson(const Setting& setting) {
+  json ops = json::array();
+  const PassShape pass = PassAt(setting, 1, setting.contexts.front());
+  for (const RooflineOp op : kRooflineOps) {
+    const OpCost cost = RooflineCost(op, setting.shape, pass, setting.device.mask_bytes);
+    json entry = {{"op", RooflineOpName(op)},
+                  {"flops", cost.flops},
+                  {"read_bytes", cost.read},
+                  {"write_bytes", cost.write},
+                  {"flops_per_byte", cost.intensity()},
+                  {"us", cost.Seconds(setting.device) * 1e6}};
+    if (op != RooflineOp::kAttention) {
+      const auto knee = KneeRows(op, setting.shape, setting.ranks, setting.device);
+      entry["knee_rows"] = knee ? json(*knee) : json();
+    }
+    ops.push_back(std::move(entry));
+  }
+  return ops;
+}
+
+json PassesJson(const Setting& setting) {
+  json passes = json::array();
+  for (const double context : setting.contexts) {
+    const double plain =
+        RooflinePass(setting.shape, PassAt(setting, 1, context), setting.device).total();
+    for (const int s_q : kLengths) {
+      const PassShape pass = PassAt(setting, s_q, context);
+      const PassSeconds seconds = RooflinePass(setting.shape, pass, setting.device);
+      const double tokens = Accepted(setting, s_q);
+      passes.push_back({{"context", context},
+                        {"s_q", s_q},
+                        {"linear_ms", seconds.linear * 1e3},
+                        {"attention_ms", seconds.attention * 1e3},
+                        {"ms", seconds.total() * 1e3},
+                        {"cost", seconds.total() / plain},
+                        {"tokens", tokens},
+                        {"speedup", RooflineSpeedup(setting.shape, pass, setting.device, tokens)}});
+    }
+  }
+  return passes;
+}
+
+json MakeReport(const Setting& setting) {
+  return {{"meta",
+           {{"model", setting.model_name},
+            {"device", setting.device_name},
+            {"flops_per_s", setting.device.flops},
+            {"bytes_per_s", setting.device.bytes_per_second},
+            {"knee", setting.device.knee()},
+            {"free_s_q", setting.device.knee() / setting.batch},
+            {"batch", setting.batch},
+            {"ranks", setting.ranks}}},
+          {"ops", OpsJson(setting)},
+          {"passes", PassesJson(setting)}};
+}
+
+void Print(const Setting& setting, const json& report) {
+  fmt::print("{} on {} ({:.0f} TFLOP/s, {:.0f} GB/s)\n", setting.model_name, setting.device_name,
+             setting.device.flops / 1e12, setting.device.bytes_per_second / 1e9);
+  fmt::print("knee: {:.0f} FLOPs per byte; batch {} leaves about {:.0f} rows a sequence free\n\n",
+             setting.device.knee(), setting.batch, setting.device.knee() / setting.batch);
+  TextTable ops(
+      {"of a layer at s_q 1", "MFLOP", "read", "written", "FLOPs:IO", "time", "knee rows"});
+  for (const json& op : report["ops"]) {
+    const json knee = op.value("knee_rows", json("by context"));
+    ops.Add({op["op"], FormatNumber(op["flops"].get<double>() / 1e6), FormatBytes(op["read_bytes"]),
+             FormatBytes(op["write_bytes"]), FormatNumber(op["flops_per_byte"]),
+             FormatDuration(op["us"].get<double>() * 1e3),
+             knee.is_number() ? fmt::format("{:.0f}", knee.get<double>())
+             : knee.is_null() ? std::string("none")
+                              : knee.get<std::string>()});
+  }
+  fmt::print("{}\n", ops.Render(2));
+  TextTable passes({"context", "s_q", "linear", "attention", "pass", "cost", "tokens", "speed-up"});
+  for (const json& pass : report["passes"]) {
+    const auto ms = [&](const char* key) { return FormatDuration(pass[key].get<double>() * 1e6); };
+    passes.Add({fmt::format("{:.0f}", pass["context"].get<double>()),
+                fmt::format("{}", pass["s_q"].get<int>()), ms("linear_ms"), ms("attention_ms"),
+                ms("ms"), fmt::format("{:.2f}x", pass["cost"].get<double>()),
+                fmt::format("{:.2f}", pass["tokens"].get<double>()),
+                fmt::format("{:.2f}x", pass["speedup"].get<double>())});
+  }
+  fmt::print("{}", passes.Render(2));
+}
+
+std::string Html(const Setting& setting, const json& report) {
+  std::vector<ChartCard> times;
+  std::vector<ChartCard> speeds;
+  for (const json& pass : report["passes"]) {
+    const double s_q = pass["s_q"];
+    if (s_q == 1) {
+      const std::string where =
+          fmt::format("context {:.0f}, batch {}", pass["context"].get<double>(), setting.batch);
+      times.push_back({.heading = where,
+                       .note = "Milliseconds of a pass.",
+                       .x_label = "speculation length s_q",
+                       .series = {{"linear", 0}, {"attention", 1}, {"pass", 2}}});
+      speeds.push_back({.heading = where,
+                        .note = "Relative to plain decoding.",
+                        .x_label = "speculation length s_q",
+                        .series = {{"cost", 0}, {"tokens", 1}, {"speed-up", 2}}});
+    }
+    const auto add = [&](ChartCard* card, std::initializer_list<const char*> keys) {
+      auto line = card->series.begin();
+      for (const char* key : keys) (line++)->points.emplace_back(s_q, pass[key].get<double>());
+    };
+    add(&times.back(), {"linear_ms", "attention_ms", "ms"});
+    add(&speeds.back(), {"cost", "tokens", "speedup"});
+  }
+  const std::string tokens =
+      setting.accepted.empty()
+          ? fmt::format("a chain at acceptance {:g}", fmt::join(setting.acceptance, ", "))
+          : std::string("the given accepted tokens");
+  const json meta = {
+      {"model", setting.model_name},
+      {"device", setting.device_name},
+      {"compute", fmt::format("{:g} TFLOP/s", setting.device.flops / 1e12)},
+      {"memory", fmt::format("{:g} GB/s", setting.device.bytes_per_second / 1e9)},
+      {"knee", fmt::format("{:.0f} FLOPs per byte", setting.device.knee())},
+      {"rows about free", fmt::format("{:.0f} a sequence", setting.device.knee() / setting.batch)},
+      {"batch", setting.batch},
+      {"tensor parallelism", setting.ranks}};
+  return HtmlPage(
+      "Foretoken roofline",
+      "<h1>Roofline of verification</h1>\n" + MetaList(meta, {"model", "device"}) +
+          CardSection("Time of a pass",
+                      "Each operation takes the longer of its computing and its memory traffic.",
+                      times) +
+          CardSection("Speed-up",
+                      "Tokens per step over the relative cost of a step; tokens: " + tokens +
+                          ". Drafting is free here.",
+                      speeds));
+}
+
+}  // namespace
+
+void AddPlanRooflineOptions(CLI::App* app, PlanRooflineOptions* options) {
+  const auto add = [app](const char* name, auto* value, const char* help, const char* type) {
+    return app->add_option(name, *value, help)->type_name(type)->group("Roofline");
+  };
+  add("--model-shape", &options->model,
+      "A shape's name, like llama-8b (default), or a model's folder", "MODEL");
+  add("--device", &options->device, "sssd (the SSSD paper's GPU; default), h100 or h200", "NAME");
+  add("--flops", &options->flops, "FLOP/s of another device: 165e12", "X");
+  add("--bandwidth", &options->bandwidth, "Its memory's bytes/s: 0.95e12", "X");
+  add("--weight-bytes", &options->weight_bytes, "Of a weight (default 2)", "X")
+      ->check(Between(0.1, 8.0));
+  add("--mask-bytes", &options->mask_bytes, "Of an element of the attention mask (default 1)", "X")
+      ->check(Between(0.0, 8.0));
+  add("--ranks", &options->ranks, "Tensor parallelism (default 1)", "N")->check(Between(1, 1024));
+  add("--contexts", &options->contexts, "Context lengths to show (default 1024,32768)", "LIST");
+  add("--accepted", &options->accepted,
+      "Tokens a step by speculation length, measured: 4:2.1,16:3.0,32:3.3 (default: a chain at "
+      "--acceptance, or 0.7)",
+      "LIST");
+}
+
+Result<int> RunPlanRoofline(const PlanRooflineOptions& options, const PlanNumbers& numbers,
+                            const std::string& json_path, const std::string& html_path) {
+  FT_ASSIGN_OR_RETURN(const Setting setting, Resolve(options, numbers));
+  const json report = MakeReport(setting);
+  if (json_path == "-") {
+    fmt::print("{}\n", report.dump(2));
+  } else {
+    Print(setting, report);
+    if (!json_path.empty()) FT_RETURN_IF_ERROR(WriteFile(json_path, report.dump(2) + "\n"));
+  }
+  if (!html_path.empty()) FT_RETURN_IF_ERROR(WriteFile(html_path, Html(setting, report)));
+  return 0;
+}
+
+}  // namespace foretoken

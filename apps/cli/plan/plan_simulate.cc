@@ -1,0 +1,154 @@
+#include "cli/plan/plan_simulate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "cli/common/terminal.h"
+#include "cli/options/options.h"
+#include "cli/plan/plan_simulate_report.h"
+#include "cli/plan/plan_simulate_runs.h"
+#include "speculation/proposal.h"
+
+namespace foretoken {
+namespace {
+
+constexpr int kDeviceCounts[] = {1, 2, 3, 4, 6, 8};
+constexpr int kTargetCounts[] = {1, 2, 3, 4, 6, 8};
+constexpr int kBatches[] = {1, 2, 4, 8, 16, 32, 64, 128, 256};
+constexpr int kSweepBatch = 16;  // Figure 6 right.
+constexpr SimulatedMode kSsdModes[] = {SimulatedMode::kSsdWhole, SimulatedMode::kSsdAnytime};
+
+Result<int> ParseCount(const std::string& text, std::string_view option, int high) {
+  FT_ASSIGN_OR_RETURN(const std::vector<double> values, ParseNumbers(text, option, 1, high));
+  if (values.size() != 1 || values[0] != static_cast<int>(values[0])) {
+    return InvalidInput(
+        fmt::format("{}: '{}' is not auto or a number from 1 to {}", option, text, high));
+  }
+  return static_cast<int>(values[0]);
+}
+
+Result<SimulationSetting> MakeSetting(const PlanSimulateOptions& options, const PlanInput& input,
+                                      const PlanNumbers& numbers) {
+  SimulationSetting setting;
+  setting.source = input.source;
+  setting.model = input.settings.front().model;
+  if (!setting.model.draft_model.measured()) {
+    return InvalidInput("--simulate needs a draft, and --calibration has measured none");
+  }
+  setting.target_devices =
+      options.target_devices > 0 ? options.target_devices : input.target_devices;
+  setting.mean_fanouts = {1, 2, 4, 8};
+  setting.context = numbers.context;
+  setting.channel_us = options.channel_us;
+  setting.seed = options.seed;
+  setting.rounds = options.rounds;
+  for (const std::string& item : SplitList(options.lookaheads)) {
+    FT_ASSIGN_OR_RETURN(const int lookahead, ParseCount(item, "--lookahead", kMaxProposal));
+    setting.lookaheads.push_back(lookahead);
+  }
+  if (setting.lookaheads.empty()) return InvalidInput("--lookahead: no value is given");
+  if (options.fanout != "auto") {
+    FT_ASSIGN_OR_RETURN(setting.fanout, ParseCount(options.fanout, "--fanout", kMaxFanout));
+  }
+  FT_ASSIGN_OR_RETURN(const Fallback fallback, ParseFallback(options.fallback));
+  if (fallback != Fallback::kAuto) setting.fallback = fallback;
+  return setting;
+}
+
+// Runs every mode at every deployment.
+Status RunAll(const SimulationSetting& setting, std::span<const SimulatedMode> modes,
+              std::span<const Deployment> deployments, ProgressBar* progress,
+              std::vector<SimulatedRun>* runs) {
+  for (const SimulatedMode mode : modes) {
+    for (const Deployment& deployment : deployments) {
+      FT_ASSIGN_OR_RETURN(SimulatedRun run, RunBest(setting, mode, deployment));
+      runs->push_back(std::move(run));
+      progress->Advance();
+    }
+  }
+  return {};
+}
+
+Status RunSweep(const std::string& name, const PlanSimulateOptions& options, int batch,
+                ProgressBar* progress, SimulationReport* report) {
+  std::vector<Deployment> deployments;
+  const int sweep_batch = batch > 0 ? batch : kSweepBatch;
+  if (name == "devices") {
+    for (const int count : kDeviceCounts) {
+      deployments.push_back({options.targets, sweep_batch, count});
+    }
+    return RunAll(report->setting, kSsdModes, deployments, progress, &report->devices);
+  }
+  if (name == "frontier") {
+    for (const int count : kBatches) {
+      deployments.push_back({options.targets, count, options.draft_devices});
+    }
+    return RunAll(report->setting, kSimulatedModes, deployments, progress, &report->frontier);
+  }
+  if (name == "pool") {
+    for (const int count : kTargetCounts) {
+      deployments.push_back({count, std::max(1, batch), options.draft_devices});
+    }
+    return RunAll(report->setting, kSsdModes, deployments, progress, &report->pool);
+  }
+  return InvalidInput(
+      fmt::format("--sweep: '{}' is not one of devices, frontier, pool, none", name));
+}
+
+}  // namespace
+
+void AddPlanSimulateOptions(CLI::App* app, PlanSimulateOptions* options) {
+  const auto add = [app](const char* name, auto* value, const char* help, const char* type) {
+    return app->add_option(name, *value, help)->type_name(type)->group("Simulation");
+  };
+  add("-k,--lookahead", &options->lookaheads,
+      "Proposal lengths K to choose among (default 1-12; --simulate: 2,4,6,8)", "LIST");
+  add("--fanout", &options->fanout, "Bonus tokens prepared at every node (default: the best)", "F");
+  add("--fallback", &options->fallback,
+      "On a miss: jit, ngram, random, none or auto (default: the best)", "F");
+  add("--draft-devices", &options->draft_devices,
+      "That share the branches of every cache (default 1)", "N")
+      ->check(Between(1, 256));
+  add("--targets", &options->targets, "That share the draft devices (default 1)", "N")
+      ->check(Between(1, 256));
+  add("--target-devices", &options->target_devices,
+      "Devices of a target, for figures per device (default: the preset's, or 1)", "N")
+      ->check(Between(1, 1024));
+  add("--channel-us", &options->channel_us,
+      "Microseconds of a message between target and draft, one way (default 0)", "X")
+      ->check(Between(0.0, 1e9));
+  add("--sweep", &options->sweeps, "Of devices, frontier, pool (default all), or none", "LIST");
+  add("--rounds", &options->rounds, "Verifications to simulate per setting (default 4000)", "N")
+      ->check(Between(1, 10'000'000));
+  add("--seed", &options->seed, "Of the simulated luck (default 1)", "N");
+}
+
+Result<int> RunPlanSimulate(const PlanSimulateOptions& options, const PlanInput& input,
+                            const PlanNumbers& numbers, const std::string& json_path,
+                            const std::string& html_path) {
+  SimulationReport report;
+  FT_ASSIGN_OR_RETURN(report.setting, MakeSetting(options, input, numbers));
+  {
+    ProgressBar progress("Simulating", 0);
+    const Deployment deployment = {options.targets, std::max(1, numbers.batch),
+                                   options.draft_devices};
+    FT_RETURN_IF_ERROR(RunAll(report.setting, kSimulatedModes, std::span(&deployment, 1), &progress,
+                              &report.modes));
+    if (options.sweeps != "none") {
+      for (const std::string& sweep : SplitList(options.sweeps)) {
+        progress.SetLabel(fmt::format("Simulating ({})", sweep));
+        FT_RETURN_IF_ERROR(RunSweep(sweep, options, numbers.batch, &progress, &report));
+      }
+    }
+  }
+  const std::string json = SimulationJson(report).dump(2) + "\n";
+  fmt::print("{}", json_path == "-" ? json : SimulationText(report));
+  if (!json_path.empty() && json_path != "-") FT_RETURN_IF_ERROR(WriteFile(json_path, json));
+  if (!html_path.empty()) FT_RETURN_IF_ERROR(WriteFile(html_path, SimulationHtml(report)));
+  return 0;
+}
+
+}  // namespace foretoken

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+#include "cli/plan/plan_input.h"
+#include "cli/plan/plan_numbers.h"
+
+namespace foretoken {
+
+/// `foretoken plan --simulate`.
+struct PlanSimulateOptions {
+  std::string lookaheads = "2,4,6,8";
+  std::string fanout = "auto";
+  std::string fallback = "auto";
+  std::string sweeps = "devices,frontier,pool";
+  int draft_devices = 1;
+  int targets = 1;
+  int target_devices = 0;  ///< 0: the input's.
+  double channel_us = 0;
+  int rounds = 4000;
+  std::uint64_t seed = 1;
+};
+
+void AddPlanSimulateOptions(CLI::App* app, PlanSimulateOptions* options);
+
+/// Simulates the round process of AR, SD and SSD at C = 1; prints tables and writes plots and
+/// figures where paths are given ("-": JSON instead of text). Of `numbers` only the load is read.
+Result<int> RunPlanSimulate(const PlanSimulateOptions& options, const PlanInput& input,
+                            const PlanNumbers& numbers, const std::string& json_path,
+                            const std::string& html_path);
+
+}  // namespace foretoken

@@ -1,0 +1,234 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <csignal>
+#include <fstream>
+#include <memory>
+
+#include "cli/common/commands.h"
+#include "cli/common/terminal.h"
+#include "cli/options/datastore_options.h"
+#include "cli/options/options.h"
+#include "cli/options/session.h"
+#include "server/server.h"
+
+namespace foretoken {
+namespace {
+
+struct ServeOptions {
+  ModelOptions model;
+  CoreOptions cores;
+  SpeculationOptions speculation;
+  GenerationOptions generation;
+  DatastoreChoice datastore;
+  std::string mode;
+  std::string modes;
+  std::string alias;
+  std::string api_key_file;
+  int batch = 16;
+  int queue = 256;
+  int max_lookahead = 16;
+  double body_mb = 4;
+  int event_interval_ms = 5;
+  server::ServerOptions server;
+};
+
+// The modes to offer, that of requests which name none first.
+Result<std::vector<Mode>> ModesToOffer(const ServeOptions& options, Mode first) {
+  std::vector<Mode> modes = {first};
+  std::vector<Mode> others = {Mode::kAuto, Mode::kAr, Mode::kNgram};
+  if (options.model.has_draft()) others.insert(others.end(), {Mode::kSd, Mode::kSsd});
+  if (options.datastore.given()) others.push_back(Mode::kSssd);
+  if (!options.modes.empty()) {
+    FT_ASSIGN_OR_RETURN(others, ParseModes(options.modes));
+  }
+  for (const Mode mode : others) {
+    const bool drafts = mode == Mode::kSd || mode == Mode::kSsd;
+    if (drafts && !options.model.has_draft()) {
+      return InvalidInput(
+          fmt::format("mode {} needs a draft model; name its folder with --draft", ModeName(mode)));
+    }
+    if (std::find(modes.begin(), modes.end(), mode) == modes.end()) modes.push_back(mode);
+  }
+  return modes;
+}
+
+Result<std::string> ReadApiKey(const std::string& path) {
+  std::ifstream file(path);
+  std::string key;
+  if (!std::getline(file, key) || key.empty()) {
+    return InvalidInput(fmt::format("cannot read an API key from the first line of '{}'", path));
+  }
+  return key;
+}
+
+// Runs on the server's engine thread.
+Result<server::ServedModel> LoadServed(const ServeOptions& options,
+                                       const std::vector<Mode>& modes) {
+  const bool speculates = std::find(modes.begin(), modes.end(), Mode::kSsd) != modes.end();
+  FT_ASSIGN_OR_RETURN(std::shared_ptr<Session> session,
+                      Session::Open(options.model, options.cores, options.speculation,
+                                    speculates ? Mode::kSsd : modes.front()));
+  constexpr int kDefaultContext = 8192;
+  FT_ASSIGN_OR_RETURN(const int context, session->Context(kDefaultContext));
+  FT_ASSIGN_OR_RETURN(
+      OpenDatastore datastore,
+      OpenChosen(options.datastore, options.model.TargetSource(), session->target()));
+  FT_ASSIGN_OR_RETURN(EngineOptions engine,
+                      options.speculation.ToEngineOptions(options.batch, context));
+  engine.max_waiting = options.queue;
+  engine.max_lookahead = std::max(options.max_lookahead, engine.plan.lookahead);
+  const int widest = std::max(engine.plan.primary.widest(), engine.plan.after_fallback.widest());
+  engine.max_cache_budget = std::min(kMaxCacheBudget, (engine.max_lookahead + 1) * widest);
+  server::ServedModel served;
+  served.id = options.alias.empty() ? ModelLabel(options.model.TargetSource()) : options.alias;
+  served.tokenizer = &session->tokenizer();
+  served.constraints = session->target().constraints.get();
+  served.datastore = std::move(datastore.directory);
+  served.tenant = datastore.tenant;
+  FT_ASSIGN_OR_RETURN(served.engine, session->NewEngine(modes, engine));
+  FT_RETURN_IF_ERROR(ValidateSamplingParams(options.generation.sampling,
+                                            session->target().model->config().vocabulary));
+  served.holds = std::move(session);
+  return served;
+}
+
+// For any thread started from now on too: sigwait then finds them.
+sigset_t BlockEndingSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return signals;
+}
+
+Result<int> Serve(ServeOptions options) {
+  FT_RETURN_IF_ERROR(options.generation.Finish());
+  FT_ASSIGN_OR_RETURN(const Mode first,
+                      ChooseMode(options.mode, options.speculation, &options.model));
+  FT_ASSIGN_OR_RETURN(const std::vector<Mode> modes, ModesToOffer(options, first));
+  FT_RETURN_IF_ERROR(options.datastore.Check(modes));
+  FT_RETURN_IF_ERROR(options.speculation.CheckFor(modes));
+  server::ServerOptions& settings = options.server;
+  if (!options.api_key_file.empty()) {
+    FT_ASSIGN_OR_RETURN(settings.api_key, ReadApiKey(options.api_key_file));
+  }
+  settings.version = FORETOKEN_VERSION;
+  settings.connections.body_bytes = static_cast<std::size_t>(options.body_mb * 1e6);
+  // Every sequence may have a connection of its own, and others still be answered.
+  settings.connections.threads = std::max(512, options.batch + options.queue + 128);
+  settings.service.defaults.sampling = options.generation.sampling;
+  settings.service.event_interval = std::chrono::milliseconds(options.event_interval_ms);
+
+  const sigset_t signals = BlockEndingSignals();
+  AvailableCores();  // Notes them before a thread is pinned.
+  FT_ASSIGN_OR_RETURN(const std::unique_ptr<server::Server> server,
+                      server::Server::Start(settings, [&] { return LoadServed(options, modes); }));
+  FT_RETURN_IF_ERROR(server->AwaitLoaded());
+  std::vector<std::string_view> names;
+  for (const Mode mode : modes) names.push_back(ModeName(mode));
+  fmt::print("Serving {} at http://{}:{} (modes {}; context {} tokens)\n", server->model().id,
+             settings.host, server->port(), fmt::join(names, ", "),
+             server->model().engine->options().max_context);
+  std::fflush(stdout);
+  if (settings.host != "127.0.0.1" && settings.host != "localhost" && settings.api_key.empty()) {
+    PrintWarning("anyone who reaches this address can use the server; --api-key asks for a key");
+  }
+  int signal = 0;
+  sigwait(&signals, &signal);
+  fmt::print(stderr, "foretoken: ending; running requests have {} seconds (again: end at once)\n",
+             settings.shutdown_seconds);
+  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);  // A second one ends the program.
+  server->Shutdown();
+  return 0;
+}
+
+void AddListenOptions(CLI::App* command, ServeOptions* options) {
+  server::ServerOptions* server = &options->server;
+  const auto add = [command](const char* names, auto* value, const char* text, const char* type) {
+    return command->add_option(names, *value, text)->type_name(type)->group("Server");
+  };
+  add("--host", &server->host, "Address to listen at (default 127.0.0.1: this machine only)",
+      "ADDRESS");
+  add("--port", &server->port, "Port (default 8080); 0 takes any free one", "PORT")
+      ->check(Between(0, 65535));
+  add("--alias", &options->alias, "How clients name the model; by default its folder's name",
+      "NAME");
+  add("--api-key", &server->api_key, "Answer only requests that bring this key", "KEY");
+  add("--api-key-file", &options->api_key_file, "The same from a file's first line", "FILE")
+      ->excludes("--api-key");
+  add("--cors", &server->cors, "Let pages of this origin call the API, as in http://localhost:3000",
+      "ORIGIN");
+}
+
+void AddLoadOptions(CLI::App* command, ServeOptions* options) {
+  server::ServerOptions* server = &options->server;
+  const auto add = [command](const char* names, auto* value, const char* text, const char* type) {
+    return command->add_option(names, *value, text)->type_name(type)->group("Load");
+  };
+  add("--batch,--parallel", &options->batch, "Sequences decoded together (also -np; default 16)",
+      "N")
+      ->check(Between(1, 256));
+  add("--queue", &options->queue, "Sequences that may wait; more are answered 429 (default 256)",
+      "N")
+      ->check(Between(0, 65536));
+  add("--max-prompt", &server->service.max_prompt_tokens,
+      "Tokens of a prompt at most; by default what the context holds", "N")
+      ->check(Between(1, 1 << 24));
+  add("--max-body", &options->body_mb, "Megabytes of a request at most (default 4)", "MB")
+      ->check(Between(0.001, 1024.0));
+  add("--request-timeout", &server->service.request_seconds,
+      "Seconds that a request may take, waiting included (default 600)", "S")
+      ->check(Between(0.01, 1e6));
+  add("--shutdown-seconds", &server->shutdown_seconds,
+      "Seconds that running requests have after SIGTERM (default 30)", "S")
+      ->check(Between(0.0, 1e6));
+  add("--stall-seconds", &server->service.stall_seconds,
+      "/health fails after so long without progress (default 30)", "S")
+      ->check(Between(0.01, 1e6));
+  add("--event-interval", &options->event_interval_ms,
+      "Milliseconds between two writes of a stream at least; what comes in between goes out "
+      "together (default 5)",
+      "MS")
+      ->check(Between(0, 1000));
+}
+
+}  // namespace
+
+void AddServeCommand(CLI::App* app, CommandBody* chosen) {
+  CLI::App* command =
+      app->add_subcommand("serve", "Serve a model by an OpenAI-compatible HTTP API, with a page");
+  auto options = std::make_shared<ServeOptions>();
+  options->generation.sampling.temperature = 1;
+  AddListenOptions(command, options.get());
+  AddLoadOptions(command, options.get());
+  AddModelOptions(command, &options->model);
+  AddModeOption(command, &options->mode);
+  command
+      ->add_option("--modes", options->modes,
+                   "Modes that requests may choose; by default all that the models allow")
+      ->type_name("LIST")
+      ->group("Speculation");
+  AddSpeculationOptions(command, &options->speculation);
+  command
+      ->add_option("--max-lookahead", options->max_lookahead,
+                   "The most tokens per round that a request may ask for (default 16)")
+      ->check(Between(1, kMaxProposal))
+      ->type_name("K")
+      ->group("Speculation");
+  AddDatastoreOptions(command, &options->datastore);
+  AddMemoryOptions(command, &options->speculation);
+  AddSamplingOptions(command, &options->generation);
+  AddCoreOptions(command, &options->cores);
+  command->footer(
+      "Sampling options are what requests get that do not say otherwise; the temperature is then 1 "
+      "as OpenAI's, and the seed a random one unless given here. GET /props tells the limits.");
+  command->callback([options, command, chosen] {
+    options->server.service.random_seed = command->count("--seed") == 0;
+    *chosen = [options] { return Serve(*options); };
+  });
+}
+
+}  // namespace foretoken

@@ -1,0 +1,39 @@
+#include <memory>
+
+#include "cli/common/commands.h"
+#include "cli/options/options.h"
+
+namespace foretoken {
+namespace {
+
+struct SpeculatorOptions {
+  ModelOptions model;
+  std::string cores;
+  int memory_fd = -1;
+};
+
+Result<int> RunSpeculator(const SpeculatorOptions& options) {
+  FT_ASSIGN_OR_RETURN(const CoreSet cores, ParseCores(options.cores));
+  FT_RETURN_IF_ERROR(RunSpeculatorProcess(options.model.DraftSource(), cores,
+                                          options.model.ParsedPrecision(), options.memory_fd));
+  return 0;
+}
+
+}  // namespace
+
+void AddSpeculatorCommand(CLI::App* app, CommandBody* chosen) {
+  CLI::App* command =
+      app->add_subcommand("speculator", "The speculator's process; started by the engine itself");
+  command->group("");  // Hidden.
+  auto options = std::make_shared<SpeculatorOptions>();
+  command->add_option("--draft", options->model.draft, "Folder of the draft model");
+  command->add_option("--synthetic", options->model.draft_synthetic, "Or a named shape");
+  command->add_option("--cores", options->cores, "Cores of the draft")->required();
+  command->add_option("--precision", options->model.precision, "bf16 or f32")
+      ->check(OneOf({"bf16", "f32"}));
+  command->add_option("--memory-fd", options->memory_fd, "File descriptor of the shared memory")
+      ->required();
+  command->callback([options, chosen] { *chosen = [options] { return RunSpeculator(*options); }; });
+}
+
+}  // namespace foretoken

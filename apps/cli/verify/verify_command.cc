@@ -1,0 +1,394 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "cli/common/commands.h"
+#include "cli/common/generation.h"
+#include "cli/common/prompts.h"
+#include "cli/common/terminal.h"
+#include "cli/options/constraint_options.h"
+#include "cli/options/datastore_options.h"
+#include "cli/options/options.h"
+#include "cli/verify/verify_plan.h"
+#include "cli/verify/verify_report.h"
+
+namespace foretoken {
+namespace {
+
+struct VerifyOptions {
+  ModelOptions model;
+  CoreOptions cores;
+  SpeculationOptions speculation;
+  GenerationOptions generation;
+  ConstraintOptions constraint;
+  DatastoreChoice datastore;
+  std::string modes = "ar,sd,ssd";
+  std::string temps = "0,0.7,1.0";
+  std::string batches = "1,4,16";
+  std::string prefix_caches = "on";
+  std::vector<std::string> sampler_sets;
+  PromptOptions prompts;
+  double preempt = 0;
+  std::int64_t speculator_delay_us = 0;
+  bool kill_speculator = false;
+  int show = 5;
+  std::string json_path;
+};
+
+using Outputs = std::vector<std::vector<Token>>;
+
+class Verify {
+ public:
+  explicit Verify(VerifyOptions options) : options_(std::move(options)), random_(1) {}
+  Result<int> Run();
+
+ private:
+  Status ReadOptions();
+  Status ReadPrompts();
+  Result<std::unique_ptr<Engine>> NewEngine(Mode mode, int batch, bool prefix_cache);
+  std::vector<Request> Requests(const VerifySetting& setting, std::size_t begin,
+                                std::size_t end) const;
+  Status RunBaseline(ProgressBar* progress);
+  Status RunConfiguration(std::size_t index, ProgressBar* progress);
+  Result<Outputs> RunPrompts(std::unique_ptr<Engine>* engine,
+                             const VerifyConfiguration& configuration,
+                             const VerifySetting& setting);
+  void Disturb(Engine* engine, const VerifyConfiguration& configuration);
+  void Compare(std::size_t configuration, std::size_t setting, const Outputs& outputs);
+  Status Explain();
+
+  bool kills(const VerifyConfiguration& configuration) const {
+    const bool speculates = configuration.mode == Mode::kSsd || configuration.mode == Mode::kAuto;
+    return options_.kill_speculator && speculates;
+  }
+
+  VerifyOptions options_;
+  Cores cores_;
+  std::unique_ptr<LoadedModel> target_;
+  OpenDatastore datastore_;
+  VerifyReport report_;
+  std::vector<std::vector<Token>> prompts_;
+  int context_ = 0;
+  std::unique_ptr<Engine> baseline_engine_;
+  std::vector<Outputs> baseline_;  // Per setting.
+  std::mt19937 random_;
+  int steps_to_kill_ = 0;
+};
+
+Status Verify::ReadOptions() {
+  FT_RETURN_IF_ERROR(options_.generation.Finish());
+  FT_RETURN_IF_ERROR(options_.model.ResolveDefaults());
+  FT_ASSIGN_OR_RETURN(const std::vector<Mode> modes, ParseModes(options_.modes));
+  FT_ASSIGN_OR_RETURN(std::vector<float> temps, ParseTemperatures(options_.temps));
+  FT_ASSIGN_OR_RETURN(const std::vector<int> batches, ParseBatches(options_.batches));
+  FT_RETURN_IF_ERROR(options_.datastore.Check(modes));
+  FT_RETURN_IF_ERROR(options_.speculation.CheckFor(modes));
+  if (std::ranges::any_of(modes, NeedsDraft) && !options_.model.has_draft()) {
+    return InvalidInput("modes sd and ssd need a draft model; name it with --draft");
+  }
+  if (options_.speculation.verification == "rejection") {
+    if (std::erase_if(temps, [](float temperature) { return temperature > 0; }) > 0) {
+      std::fprintf(stderr,
+                   "Rejection promises equal tokens at temperature 0 only, and above it the same "
+                   "distribution: temperatures above 0 are left out.\n");
+    }
+    if (temps.empty()) return InvalidInput("no temperature is left to compare: add 0 to --temps");
+  }
+  if (options_.sampler_sets.empty()) {
+    options_.sampler_sets = {"none", "top-k=40+top-p=0.95+min-p=0.02",
+                             "repeat-penalty=1.1+frequency-penalty=0.2+presence-penalty=0.2"};
+  }
+  std::vector<std::string> texts;
+  for (const std::string& list : options_.sampler_sets) {
+    for (std::string& text : SplitList(list)) texts.push_back(std::move(text));
+  }
+  for (const std::string& text : texts) {
+    FT_ASSIGN_OR_RETURN(SamplerSet set, ParseSamplerSet(text));
+    report_.sampler_sets.push_back(std::move(set));
+  }
+  for (const float temperature : temps) {
+    for (std::size_t set = 0; set < report_.sampler_sets.size(); ++set) {
+      report_.settings.push_back({temperature, set});
+    }
+  }
+  for (const Mode mode : modes) {
+    for (const std::string& cache : SplitList(options_.prefix_caches)) {
+      if (cache != "on" && cache != "off") {
+        return InvalidInput(fmt::format("--prefix-cache: '{}' is neither on nor off", cache));
+      }
+      for (const int batch : batches)
+        report_.configurations.push_back({mode, batch, cache == "on", {}});
+    }
+  }
+  if (options_.kill_speculator) options_.speculation.draft_process = true;
+  return {};
+}
+
+Status Verify::ReadPrompts() {
+  FT_RETURN_IF_ERROR(Constrain(options_.constraint, *target_, &options_.generation.sampling));
+  FT_ASSIGN_OR_RETURN(const std::vector<PromptSet> sets,
+                      ReadPromptSets(options_.prompts.files, options_.prompts.words));
+  const int limit = target_->model->config().max_positions;
+  const int context = options_.speculation.context > 0 ? options_.speculation.context : limit;
+  const PromptStyle style = options_.prompts.raw ? PromptStyle::kRaw : PromptStyle::kAuto;
+  std::size_t longest = 0;
+  for (const PromptSet& set : sets) {
+    FT_ASSIGN_OR_RETURN(EncodedSet encoded,
+                        EncodeSet(*target_->tokenizer, set, style, context,
+                                  options_.generation.stop.max_tokens, options_.prompts.limit));
+    report_.too_long += encoded.too_long;
+    for (std::size_t i = 0; i < encoded.prompts.size(); ++i) {
+      longest = std::max(longest, encoded.prompts[i].size());
+      prompts_.push_back(std::move(encoded.prompts[i]));
+      report_.prompt_names.push_back(fmt::format("{} #{}", set.name, i + 1));
+    }
+  }
+  context_ = std::min(limit, static_cast<int>(longest) + options_.generation.stop.max_tokens +
+                                 options_.speculation.MostLookahead());
+  return {};
+}
+
+Result<std::unique_ptr<Engine>> Verify::NewEngine(Mode mode, int batch, bool prefix_cache) {
+  FT_ASSIGN_OR_RETURN(EngineOptions options, options_.speculation.ToEngineOptions(batch, context_));
+  options.prefix_cache = prefix_cache;
+  DraftSetup draft = MakeDraftSetup(options_.model, options_.speculation, cores_);
+  draft.delay_us = options_.speculator_delay_us;
+  return MakeEngine(options_.datastore.ModesFor(mode), options, target_.get(), draft);
+}
+
+std::vector<Request> Verify::Requests(const VerifySetting& setting, std::size_t begin,
+                                      std::size_t end) const {
+  std::vector<Request> requests;
+  for (std::size_t i = begin; i < end; ++i) {
+    Request request;
+    request.prompt = prompts_[i];
+    request.sampling = report_.sampler_sets[setting.sampler_set].params;
+    request.sampling.temperature = setting.temperature;
+    request.sampling.constraint = options_.generation.sampling.constraint;
+    request.sampling.seed = options_.generation.sampling.seed + i;
+    request.stop = options_.generation.stop;
+    request.datastore = datastore_.tenant;
+    requests.push_back(std::move(request));
+  }
+  return requests;
+}
+
+Status Verify::RunBaseline(ProgressBar* progress) {
+  progress->SetLabel("ar, batch 1");
+  FT_ASSIGN_OR_RETURN(baseline_engine_, NewEngine(Mode::kAr, 1, false));
+  for (const VerifySetting& setting : report_.settings) {
+    FT_ASSIGN_OR_RETURN(
+        std::vector<Generation> generations,
+        GenerationRunner(baseline_engine_.get()).Run(Requests(setting, 0, prompts_.size()), 1));
+    Outputs outputs;
+    for (Generation& generation : generations) outputs.push_back(std::move(generation.tokens));
+    baseline_.push_back(std::move(outputs));
+    progress->Advance();
+  }
+  return {};
+}
+
+void Verify::Disturb(Engine* engine, const VerifyConfiguration& configuration) {
+  if (options_.preempt > 0 && std::bernoulli_distribution(options_.preempt)(random_)) {
+    engine->ForcePreemption();
+    ++report_.preemptions;
+  }
+  if (kills(configuration) && --steps_to_kill_ < 0) {
+    for (const int child : ChildProcesses()) {
+      kill(child, SIGKILL);
+      ++report_.kills;
+    }
+    steps_to_kill_ = std::uniform_int_distribution<int>(5, 80)(random_);
+  }
+}
+
+Result<Outputs> Verify::RunPrompts(std::unique_ptr<Engine>* engine,
+                                   const VerifyConfiguration& configuration,
+                                   const VerifySetting& setting) {
+  // A speculator is restarted once only, so one that is killed again and again needs new engines.
+  const std::size_t chunk = kills(configuration)
+                                ? static_cast<std::size_t>(std::max(8, 2 * configuration.batch))
+                                : prompts_.size();
+  Outputs outputs;
+  for (std::size_t begin = 0; begin < prompts_.size(); begin += chunk) {
+    if (*engine == nullptr || kills(configuration)) {
+      engine->reset();
+      FT_ASSIGN_OR_RETURN(
+          *engine, NewEngine(configuration.mode, configuration.batch, configuration.prefix_cache));
+      steps_to_kill_ = std::uniform_int_distribution<int>(5, 80)(random_);
+    }
+    GenerationRunner runner(engine->get());
+    runner.set_before_step([&] { Disturb(engine->get(), configuration); });
+    const std::size_t end = std::min(begin + chunk, prompts_.size());
+    FT_ASSIGN_OR_RETURN(std::vector<Generation> generations,
+                        runner.Run(Requests(setting, begin, end), configuration.batch));
+    for (Generation& generation : generations) outputs.push_back(std::move(generation.tokens));
+  }
+  return outputs;
+}
+
+void Verify::Compare(std::size_t configuration, std::size_t setting, const Outputs& outputs) {
+  int identical = 0;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const std::vector<Token>& expected = baseline_[setting][i];
+    const int position = FirstDifference(expected, outputs[i]);
+    if (position < 0) {
+      ++identical;
+      continue;
+    }
+    const auto at = [position](const std::vector<Token>& tokens) {
+      return position < static_cast<int>(tokens.size()) ? tokens[position] : Token{-1};
+    };
+    report_.differences.push_back(
+        {configuration, setting, i, position, at(expected), at(outputs[i])});
+  }
+  report_.configurations[configuration].identical.push_back(identical);
+}
+
+Status Verify::RunConfiguration(std::size_t index, ProgressBar* progress) {
+  const VerifyConfiguration& configuration = report_.configurations[index];
+  progress->SetLabel(fmt::format("{}, batch {}, prefix cache {}", ModeName(configuration.mode),
+                                 configuration.batch, configuration.prefix_cache ? "on" : "off"));
+  std::unique_ptr<Engine> engine;
+  for (std::size_t s = 0; s < report_.settings.size(); ++s) {
+    FT_ASSIGN_OR_RETURN(const Outputs outputs,
+                        RunPrompts(&engine, configuration, report_.settings[s]));
+    Compare(index, s, outputs);
+    progress->Advance();
+  }
+  return engine->CheckIdle();
+}
+
+// Decodes the first differing prompts once more to see how close the target's choice was.
+Status Verify::Explain() {
+  const std::size_t shown =
+      std::min(report_.differences.size(), static_cast<std::size_t>(options_.show));
+  for (std::size_t i = 0; i < shown; ++i) {
+    VerifyDifference& difference = report_.differences[i];
+    std::vector<Request> requests =
+        Requests(report_.settings[difference.setting], difference.prompt, difference.prompt + 1);
+    requests[0].sampling.top_logprobs = 2;
+    FT_ASSIGN_OR_RETURN(const Generation generation,
+                        GenerationRunner(baseline_engine_.get()).Run(std::move(requests[0])));
+    const auto position = static_cast<std::size_t>(difference.position);
+    if (position < generation.logprobs.size() && generation.logprobs[position].size() >= 3) {
+      difference.top2_gap =
+          generation.logprobs[position][1].logprob - generation.logprobs[position][2].logprob;
+    }
+  }
+  return {};
+}
+
+Result<int> Verify::Run() {
+  FT_RETURN_IF_ERROR(ReadOptions());
+  FT_ASSIGN_OR_RETURN(cores_, ResolveCores(options_.cores));
+  FT_ASSIGN_OR_RETURN(target_, LoadShowingProgress(options_.model.TargetSource(), cores_.target,
+                                                   options_.model.ParsedPrecision()));
+  FT_ASSIGN_OR_RETURN(datastore_,
+                      OpenChosen(options_.datastore, options_.model.TargetSource(), *target_));
+  FT_RETURN_IF_ERROR(ReadPrompts());
+  report_.target = ModelLabel(options_.model.TargetSource());
+  report_.draft = ModelLabel(options_.model.DraftSource());
+  report_.backend = target_->backend->name();
+  report_.precision = options_.model.precision;
+  report_.max_tokens = options_.generation.stop.max_tokens;
+  {
+    ProgressBar progress("", static_cast<std::int64_t>((report_.configurations.size() + 1) *
+                                                       report_.settings.size()));
+    FT_RETURN_IF_ERROR(RunBaseline(&progress));
+    for (std::size_t i = 0; i < report_.configurations.size(); ++i) {
+      FT_RETURN_IF_ERROR(RunConfiguration(i, &progress));
+    }
+    FT_RETURN_IF_ERROR(Explain());
+    FT_RETURN_IF_ERROR(datastore_.Flush());
+  }
+  if (options_.json_path != "-") {
+    fmt::print("{}", RenderVerifyReport(report_, *target_->tokenizer,
+                                        static_cast<std::size_t>(options_.show)));
+  }
+  if (!options_.json_path.empty()) {
+    const std::string report = VerifyReportJson(report_).dump(2) + "\n";
+    if (options_.json_path == "-") {
+      fmt::print("{}", report);
+    } else {
+      FT_RETURN_IF_ERROR(WriteFile(options_.json_path, report));
+    }
+  }
+  std::fflush(stdout);
+  if (report_.differences.empty()) return 0;
+  PrintError(fmt::format("{} of {} outputs differ from ar", report_.differences.size(),
+                         report_.outputs()));
+  return 1;
+}
+
+void AddWhatToVerify(CLI::App* command, VerifyOptions* options) {
+  command->add_option("--modes", options->modes, "Modes to check (default ar,sd,ssd)")
+      ->type_name("LIST");
+  command->add_option("--temps", options->temps, "Temperatures (default 0,0.7,1.0)")
+      ->type_name("LIST");
+  command->add_option("--batches,--batch", options->batches, "Requests in flight (default 1,4,16)")
+      ->type_name("LIST");
+  command
+      ->add_option("--prefix-cache", options->prefix_caches,
+                   "on, off, or on,off to check both (default on)")
+      ->type_name("LIST");
+  command
+      ->add_option("--sampler-sets", options->sampler_sets,
+                   "Sets of sampler options, each 'none' or like top-k=40+top-p=0.9; a list with "
+                   "commas. By default none, a set of filters and a set of penalties")
+      ->type_name("LIST");
+  AddPromptOptions(command, &options->prompts);
+}
+
+}  // namespace
+
+void AddVerifyCommand(CLI::App* app, CommandBody* chosen) {
+  CLI::App* command = app->add_subcommand(
+      "verify", "Check on your prompts that every mode emits the same tokens as ar");
+  auto options = std::make_shared<VerifyOptions>();
+  options->generation.stop.max_tokens = 128;
+  AddWhatToVerify(command, options.get());
+  command
+      ->add_option("--preempt", options->preempt,
+                   "Preempt a sequence by force before a step with this probability")
+      ->check(Between(0.0, 0.5))
+      ->type_name("P")
+      ->group("Disturbances");
+  command
+      ->add_option("--speculator-delay-us", options->speculator_delay_us,
+                   "The speculator sleeps up to this many microseconds between its steps")
+      ->check(Between(0, 10'000'000))
+      ->type_name("US")
+      ->group("Disturbances");
+  command
+      ->add_flag("--kill-speculator", options->kill_speculator,
+                 "Kill the speculator's process at random moments (implies --draft-process)")
+      ->group("Disturbances");
+  AddModelOptions(command, &options->model);
+  AddSpeculationOptions(command, &options->speculation);
+  AddDatastoreOptions(command, &options->datastore);
+  AddContextOption(command, &options->speculation);
+  AddConstraintOptions(command, &options->constraint);
+  AddStopOptions(command, &options->generation);
+  command->add_option("-s,--seed", options->generation.sampling.seed, "Seed of the first prompt")
+      ->type_name("N")
+      ->group("Sampling");
+  AddCoreOptions(command, &options->cores);
+  command->add_option("--show", options->show, "Differences to show in detail (default 5)")
+      ->check(Between(0, 10'000))
+      ->type_name("N")
+      ->group("Output");
+  command->add_option("--json", options->json_path, "Write the report as JSON; - for the output")
+      ->type_name("FILE")
+      ->group("Output");
+  command->footer("Exits with 1 when anything differs.");
+  command->callback([options, chosen] { *chosen = [options] { return Verify(*options).Run(); }; });
+}
+
+}  // namespace foretoken
