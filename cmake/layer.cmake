@@ -35,3 +35,15 @@ function(foretoken_layer NAME)
                          ${LAYER_TEST_PROPERTIES})
   endif()
 endfunction()
+
+# foretoken_room(FOLDER DEPENDS layers and earlier rooms...)
+#
+# What a folder of apps/, bench/ or tests/ may include. It builds nothing: tools/check_layers.py
+# reads the declaration.
+function(foretoken_room FOLDER)
+  cmake_parse_arguments(ROOM "" "" "DEPENDS" ${ARGN})
+  if(NOT IS_DIRECTORY ${PROJECT_SOURCE_DIR}/apps/${FOLDER} AND
+     NOT IS_DIRECTORY ${PROJECT_SOURCE_DIR}/${FOLDER})
+    message(FATAL_ERROR "foretoken_room(${FOLDER}): there is no such folder")
+  endif()
+endfunction()

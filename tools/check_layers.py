@@ -1,9 +1,14 @@
 #!/usr/bin/env python3
-"""Checks that each layer of src/ includes only the layers that it may.
+"""Checks that every folder includes only the folders that it may.
 
-The truth is src/CMakeLists.txt: foretoken_layer(NAME DEPENDS ...) lets NAME include itself, the
-layers it names and what those name in turn. Layers are declared bottom-up, so a dependency on a
-layer that is declared later (or never) is refused, and with it every cycle.
+The truth is in the CMake files, bottom-up, so that there is no cycle:
+- src/CMakeLists.txt: foretoken_layer(NAME DEPENDS ...) lets the layer src/NAME include itself and
+  the layers it names, and no others.
+- apps/CMakeLists.txt, bench/CMakeLists.txt, tests/CMakeLists.txt: foretoken_room(NAME DEPENDS ...)
+  does the same for a folder below them, which may name layers and earlier rooms. A room's folder
+  includes what lies in folders of its own that are no rooms.
+Everybody may include the public headers, include/foretoken, which include each other and the
+standard library only.
 """
 
 import pathlib
@@ -11,73 +16,106 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-DECLARATIONS = "src/CMakeLists.txt"
-LAYER = re.compile(r"foretoken_layer\s*\(([^)]*)\)")
-INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
+PUBLIC = "foretoken"
+DECLARATION = re.compile(r"foretoken_(layer|room)\s*\(([^)]*)\)")
+SECTIONS = ("DEPENDS", "LIBRARIES", "TEST_PROPERTIES")
+INCLUDE = re.compile(r'^\s*#\s*include\s*("[^"]+"|<[^>]+>)', re.MULTILINE)
+SOURCES = (".h", ".cc", ".inc", ".cu", ".cuh")
 
 
 def line_of(text, offset):
     return text.count("\n", 0, offset) + 1
 
 
-def parse_layers(text, problems):
-    """Returns {layer: set of layers it may include, itself among them}."""
-    text = re.sub(r"#[^\n]*", "", text)
-    allowed = {}
-    for match in LAYER.finditer(text):
-        where = f"{DECLARATIONS}:{line_of(text, match.start())}"
-        name, *words = match.group(1).split()
-        depends = []
-        section = None
-        for word in words:
-            if word in ("DEPENDS", "LIBRARIES", "TEST_PROPERTIES"):
-                section = word
-            elif section == "DEPENDS":
-                depends.append(word)
-        if name in allowed:
-            problems.append(f"{where}: layer '{name}' is declared twice")
-        allowed[name] = {name}
-        for layer in depends:
-            if layer not in allowed or layer == name:
-                problems.append(
-                    f"{where}: '{name}' depends on '{layer}', which is not declared above it")
-            else:
-                allowed[name] |= allowed[layer]
-    return allowed
+class Checker:
+    def __init__(self):
+        self.allowed = {}  # Of every layer and room: what it may include, itself among it.
+        self.problems = []
+        self.files = 0
 
+    def declare(self, file):
+        """Takes in the declarations of a CMake file."""
+        text = re.sub(r"#[^\n]*", "", (ROOT / file).read_text(encoding="utf-8"))
+        for match in DECLARATION.finditer(text):
+            where = f"{file}:{line_of(text, match.start())}"
+            name, *words = match.group(2).split()
+            depends = []
+            section = None
+            for word in words:
+                if word in SECTIONS:
+                    section = word
+                elif section == "DEPENDS":
+                    depends.append(word)
+            if name in self.allowed:
+                self.problems.append(f"{where}: '{name}' is declared twice")
+            for folder in depends:
+                if folder not in self.allowed or folder == name:
+                    self.problems.append(
+                        f"{where}: '{name}' depends on '{folder}', which is not declared above it")
+            self.allowed[name] = {name, *depends}
 
-def check_file(path, layer, allowed, problems):
-    text = path.read_text(encoding="utf-8")
-    for match in INCLUDE.finditer(text):
-        included = match.group(1)
-        where = f"{path.relative_to(ROOT)}:{line_of(text, match.start(1))}"
-        if not (ROOT / "src" / included).is_file():
-            problems.append(f'{where}: "{included}" is not a file below src/; '
-                            "name it by its path from there")
-        elif included.split("/")[0] not in allowed[layer]:
-            problems.append(f"{where}: layer '{layer}' may not include \"{included}\"; it may "
-                            f"include {', '.join(sorted(allowed[layer]))}")
+    def owner(self, path):
+        """The layer or room that a path, from src/ or apps/ or the root, belongs to."""
+        parts = pathlib.PurePath(path).parts[:-1]
+        for count in range(len(parts), 0, -1):
+            name = "/".join(parts[:count])
+            if name in self.allowed:
+                return name
+        return None
+
+    def check_file(self, path, folder):
+        text = path.read_text(encoding="utf-8")
+        self.files += 1
+        for match in INCLUDE.finditer(text):
+            written = match.group(1)
+            included = written[1:-1]
+            where = f"{path.relative_to(ROOT)}:{line_of(text, match.start(1))}"
+            if included.split("/")[0] == PUBLIC:
+                if not (ROOT / "include" / included).is_file():
+                    self.problems.append(f"{where}: {written} is not a public header")
+            elif folder == PUBLIC:
+                if written[0] == '"' or "." in included or "/" in included:
+                    self.problems.append(f"{where}: public headers include only each other and "
+                                         f"the standard library, not {written}")
+            elif written[0] == '"':
+                self.check_include(where, folder, included)
+
+    def check_include(self, where, folder, included):
+        if not any((ROOT / base / included).is_file() for base in ("src", "apps")):
+            self.problems.append(f'{where}: "{included}" is not a file below src/ or apps/; '
+                                 "name it by its path from there")
+        elif self.owner(included) not in self.allowed[folder]:
+            self.problems.append(f"{where}: '{folder}' may not include \"{included}\"; it may "
+                                 f"include {', '.join(sorted(self.allowed[folder]))}")
+
+    def check_tree(self, top, base):
+        """Checks all sources below `top`; folders are named from `base` on."""
+        for path in sorted((ROOT / top).rglob("*")):
+            if path.suffix not in SOURCES:
+                continue
+            folder = PUBLIC if top == "include" else self.owner(path.relative_to(ROOT / base))
+            if folder is None:
+                self.problems.append(f"{path.relative_to(ROOT)}: its folder is not declared")
+                continue
+            self.check_file(path, folder)
 
 
 def main():
-    problems = []
-    allowed = parse_layers((ROOT / DECLARATIONS).read_text(encoding="utf-8"), problems)
-    files = 0
-    for path in sorted((ROOT / "src").rglob("*")):
-        if path.suffix not in (".h", ".cc", ".inc", ".cu", ".cuh"):
-            continue
-        layer = path.relative_to(ROOT / "src").parts[0]
-        if layer not in allowed:
-            problems.append(f"{path.relative_to(ROOT)}: its folder is not a layer of "
-                            f"{DECLARATIONS}")
-            continue
-        check_file(path, layer, allowed, problems)
-        files += 1
-    for problem in problems:
+    checker = Checker()
+    for file in ("src/CMakeLists.txt", "apps/CMakeLists.txt", "bench/CMakeLists.txt",
+                 "tests/CMakeLists.txt"):
+        checker.declare(file)
+    checker.check_tree("include", ".")
+    checker.check_tree("src", "src")
+    checker.check_tree("apps", "apps")
+    checker.check_tree("bench", ".")
+    checker.check_tree("tests", ".")
+    for problem in checker.problems:
         print(problem, file=sys.stderr)
-    if problems:
+    if checker.problems:
         return 1
-    print(f"layers: {files} files of {len(allowed)} layers include only what they may")
+    print(f"layers: {checker.files} files of {len(checker.allowed)} layers and rooms include only "
+          "what they may")
     return 0
 
 

@@ -5,8 +5,8 @@
 
 #include <cmath>
 
+#include <nlohmann/json.hpp>
 #include "cli/bench/bench_report.h"
-#include "nlohmann/json.hpp"
 
 namespace foretoken {
 namespace {
