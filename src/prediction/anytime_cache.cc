@@ -6,15 +6,13 @@
 #include <limits>
 
 #include "base/check.h"
+#include "prediction/branch_rows.h"
 
 namespace foretoken {
 namespace {
 
 // Branches less likely than this change no prediction.
 constexpr double kLeastProbability = 1e-5;
-
-// As in the speculator: the first token of a branch turns a miss into a hit.
-constexpr double kHitValue = 2;
 // How far the times of single passes lie from the mean, relative.
 constexpr double kJitter = 0.1;
 
@@ -42,12 +40,6 @@ Branches ListBranches(const CacheRace& race, const FanoutShape& shape, const Nod
   }
   return branches;
 }
-
-// Rows of one pass and the time it takes.
-struct Pass {
-  std::size_t branches = 0;  // Of each sequence.
-  double us = 0;
-};
 
 // What passes of the speculator take. Most have few rows, and a forecast asks for hundreds: those
 // are kept. (A prediction at K = 7, B = 40 and batch 4 took 0.9 ms.)
@@ -78,27 +70,23 @@ class PassClock {
   std::array<double, 2 * kBranchRowsPerPass> kept_{};
 };
 
-// The speculator's choice among branches in descending order of value: the most value for the time.
-Pass ChoosePass(const CacheRace& race, std::span<const Branch> ready, int fixed_rows,
-                PassClock* clock) {
+// The speculator's choice among branches in descending order of value, the same of each sequence.
+PassChoice ChoosePass(const CacheRace& race, std::span<const Branch> ready, int fixed_rows,
+                      PassClock* clock) {
   const int limit = race.model->draft_rows_per_pass;
   const int most = limit > 0 ? limit : std::numeric_limits<int>::max();
-  Pass best;
-  if (fixed_rows > 0) best.us = clock->us(fixed_rows);
-  double best_rate = 0;
-  double value = 0;
-  for (std::size_t n = 1; n <= ready.size(); ++n) {
-    const auto rows = static_cast<int>(n) * race.batch;
-    // Where not even one row of each sequence fits, they take turns.
-    if (rows > most && n > 1) break;
+  // Where not even one row of each sequence fits, they take turns.
+  const int at_once = std::max(1, most / race.batch);
+  const auto us = [&](std::size_t branches) {
+    const int rows = static_cast<int>(branches) * race.batch;
     const double turns = std::max(1.0, double(rows) / most);
-    value += ready[n - 1].value;
-    const double us = turns * clock->us(fixed_rows + std::min(rows, most));
-    if (value < best_rate * us) continue;
-    best_rate = us > 0 ? value / us : value;
-    best = {.branches = n, .us = us};
-  }
-  return best;
+    return turns * clock->us(fixed_rows + std::min(rows, most));
+  };
+  const PassChoice choice = MostForItsTime(
+      std::min<std::size_t>(ready.size(), at_once),
+      [ready](std::size_t branch) { return ready[branch].value; }, us);
+  if (choice.count == 0 && fixed_rows > 0) return {.count = 0, .us = clock->us(fixed_rows)};
+  return choice;
 }
 
 // Branches in descending order of value, where hardly any has changed its place.
@@ -141,11 +129,11 @@ CacheForecast ForecastCache(const CacheRace& race, const FanoutShape& shape, con
     const std::span<Branch> growing(branches.begin(), ready);
     Reorder(growing);
     const int fixed_rows = pass == 0 ? race.trunk_rows * race.batch : 0;
-    const Pass chosen = ChoosePass(race, growing, fixed_rows, &clock);
-    if (chosen.branches == 0 && fixed_rows == 0) break;
+    const PassChoice chosen = ChoosePass(race, growing, fixed_rows, &clock);
+    if (chosen.count == 0 && fixed_rows == 0) break;
     if (left < (1 - kJitter) * chosen.us) break;
     left -= chosen.us;
-    for (std::size_t i = 0; i < chosen.branches; ++i) {
+    for (std::size_t i = 0; i < chosen.count; ++i) {
       Branch& branch = branches[i];
       const std::size_t last = acceptance.size() - 1;
       if (branch.tokens == 0) branch.value = branch.p;
@@ -153,7 +141,7 @@ CacheForecast ForecastCache(const CacheRace& race, const FanoutShape& shape, con
     }
     if (left < kJitter * chosen.us) {
       unfinished = 0.5 - 0.5 * left / (kJitter * chosen.us);
-      in_balance = chosen.branches;
+      in_balance = chosen.count;
       break;
     }
     ready = CompleteLast(&branches, ready, race.lookahead);

@@ -5,6 +5,7 @@
 
 #include "base/result.h"
 #include "base/static_vector.h"
+#include "prediction/branch_rows.h"
 #include "prediction/hit_curve.h"
 #include "speculation/plan.h"
 
@@ -63,9 +64,6 @@ struct ProposerModel {
 
   bool measured() const { return !acceptance.empty(); }
 };
-
-/// Draft rows of branches in one pass of this engine's speculator, over all sequences, at most.
-inline constexpr int kBranchRowsPerPass = 32;
 
 /// What is known about a machine, a pair of models and their traffic: everything that Predict
 /// needs.

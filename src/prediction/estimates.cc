@@ -14,6 +14,10 @@ constexpr double kPriorMisses = 4;
 constexpr double kOutlier = 3;
 // A row count's own ratio counts fully beside the mean of all from about this many samples on.
 constexpr double kRatioPrior = 4;
+constexpr double kKeepLine = 0.99;
+// Below this spread of row counts the slope of a line is noise, and rows count as free: taking them
+// all is then also how the slope becomes known.
+constexpr double kLeastVariance = 1.0;
 
 }  // namespace
 
@@ -90,6 +94,23 @@ StaticVector<double, RowRatios::kMaxPoints> RowRatios::All(double optimism) cons
     all.push_back(AtPoint(i) - optimism * doubt);
   }
   return all;
+}
+
+void LineEstimate::Add(double rows, double us) {
+  for (double* sum : {&weight_, &rows_, &us_, &rows_rows_, &rows_us_}) *sum *= kKeepLine;
+  weight_ += 1;
+  rows_ += rows;
+  us_ += us;
+  rows_rows_ += rows * rows;
+  rows_us_ += rows * us;
+  const double mean_rows = rows_ / weight_;
+  const double mean_us = us_ / weight_;
+  const double variance = rows_rows_ / weight_ - mean_rows * mean_rows;
+  const double covariance = rows_us_ / weight_ - mean_rows * mean_us;
+  per_row_us_ = variance < kLeastVariance ? 0 : std::max(0.0, covariance / variance);
+  // A pass never costs less than a tenth of the mean before its first row: keeps the fit sane
+  // where it would extrapolate below zero.
+  base_us_ = std::max(mean_us - per_row_us_ * mean_rows, 0.1 * mean_us);
 }
 
 TimeEstimate::TimeEstimate(const TimeTable& measured)

@@ -142,6 +142,27 @@ class RowRatios {
   FadingMean mean_;
 };
 
+/// Times of a model's passes about which nothing was measured before: a line through those of
+/// recent passes.
+class LineEstimate {
+ public:
+  void Add(double rows, double us);
+  /// The time expected of a pass. Rows count as free until passes of different ones were seen.
+  double us(double rows) const { return base_us_ + per_row_us_ * rows; }
+  double base_us() const { return base_us_; }
+  double per_row_us() const { return per_row_us_; }
+
+ private:
+  // Faded sums over the passes.
+  double weight_ = 0;
+  double rows_ = 0;
+  double us_ = 0;
+  double rows_rows_ = 0;
+  double rows_us_ = 0;
+  double base_us_ = 1;
+  double per_row_us_ = 0;
+};
+
 /// Times of a model's passes: a measured table, corrected as passes are seen.
 class TimeEstimate {
  public:

@@ -53,5 +53,19 @@ TEST(TimeEstimate, CorrectsTheTableWherePassesWereSeen) {
   EXPECT_LT(times.us(1, 0), 222);
 }
 
+TEST(LineEstimate, LearnsBaseAndSlope) {
+  LineEstimate times;
+  for (int i = 0; i < 300; ++i) {
+    const int rows = 1 + i * 7 % 30;
+    times.Add(rows, 1500 + 200 * rows + (i % 3 - 1) * 20);
+  }
+  EXPECT_NEAR(times.base_us(), 1500, 60);
+  EXPECT_NEAR(times.per_row_us(), 200, 5);
+  // The machine changes: the old figures fade.
+  for (int i = 0; i < 600; ++i) times.Add(1 + i * 7 % 30, 3000);
+  EXPECT_NEAR(times.base_us(), 3000, 100);
+  EXPECT_NEAR(times.per_row_us(), 0, 5);
+}
+
 }  // namespace
 }  // namespace foretoken

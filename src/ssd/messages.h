@@ -8,6 +8,7 @@
 
 #include "base/static_vector.h"
 #include "base/types.h"
+#include "prediction/branch_rows.h"
 #include "speculation/law.h"
 #include "speculation/plan.h"
 #include "speculation/proposal.h"
@@ -41,8 +42,7 @@ inline constexpr int kMaxStopTokens = 16;
 inline constexpr int kTokensPerRecord = 896;
 inline constexpr int kBiasPerRecord = 448;
 inline constexpr int kGrammarBytesPerRecord = 3584;
-inline constexpr int kMaxBranchRows = 32;  ///< Of one draft pass.
-inline constexpr int kMaxBranchTokens = kMaxBranchRows * kMaxTreeWidth;
+inline constexpr int kMaxBranchTokens = kBranchRowsPerPass * kMaxTreeWidth;  ///< Of a draft pass.
 
 /// First of all: how much the speculator prepares and for how many sequences.
 struct ConfigureMessage {

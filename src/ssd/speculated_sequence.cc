@@ -3,14 +3,11 @@
 #include <algorithm>
 #include <array>
 
+#include "prediction/branch_rows.h"
 #include "speculation/verify.h"
 
 namespace foretoken {
 namespace {
-
-// A row that can turn a miss into a hit (the first of a branch, or one that shows which branches to
-// make) spares the fallback's cost too.
-constexpr double kHitValue = 2.0;
 
 SamplingParams SamplingOf(const OpenMessage& open) {
   SamplingParams sampling;

@@ -1,12 +1,12 @@
 #include "ssd/speculator.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <thread>
 #include <tuple>
 
 #include "base/clock.h"
+#include "prediction/branch_rows.h"
 
 namespace foretoken {
 namespace {
@@ -116,7 +116,7 @@ void Speculator::Reserve() {
   // How many rows a pass has depends on how far the engine is ahead: room for the most comes now.
   const auto sequences = static_cast<std::size_t>(config_->max_sequences);
   const std::size_t trunk = sequences * (config_->max_nodes + 1);
-  const std::size_t rows = trunk + kMaxBranchRows;
+  const std::size_t rows = trunk + kBranchRowsPerPass;
   model_->Reserve(rows, rows);
   draft_->batch.rows.reserve(rows);
   draft_->batch.block_tables.reserve(2 * sequences);
@@ -179,10 +179,10 @@ bool Speculator::Step() {
   if (!TakeWorkRows(&logits)) return true;
   // Choosing a row's candidates may take as long as its share of the pass. Passes over a prompt lie
   // far beyond the row counts to choose between and would tilt the line.
-  if (draft_->batch.rows.size() <= 2 * std::size_t{kMaxBranchRows}) {
+  if (draft_->batch.rows.size() <= 2 * std::size_t{kBranchRowsPerPass}) {
     const DraftPassMessage pass{.rows = static_cast<std::int32_t>(draft_->batch.rows.size()),
                                 .ns = NowNs() - start};
-    row_cost_.Add(pass.rows, pass.ns);
+    pass_times_.Add(pass.rows, static_cast<double>(pass.ns) / 1e3);
     Send(*channel_, pass);
   }
   return true;
@@ -255,11 +255,13 @@ void Speculator::ChooseWorkRows() {
   std::sort(work_rows_.begin(), work_rows_.end(), [&](const WorkRow& a, const WorkRow& b) {
     return a.wanted.value != b.wanted.value ? a.wanted.value > b.wanted.value : by_place(a, b);
   });
-  if (work_rows_.size() > kMaxBranchRows) work_rows_.resize(kMaxBranchRows);
-  std::array<double, kMaxBranchRows> values;
-  for (std::size_t i = 0; i < work_rows_.size(); ++i) values[i] = work_rows_[i].wanted.value;
-  work_rows_.resize(row_cost_.Choose(std::span(values).first(work_rows_.size()),
-                                     static_cast<int>(draft_->batch.rows.size())));
+  if (work_rows_.size() > kBranchRowsPerPass) work_rows_.resize(kBranchRowsPerPass);
+  const std::size_t fixed = draft_->batch.rows.size();
+  work_rows_.resize(MostForItsTime(
+                        work_rows_.size(),
+                        [&](std::size_t i) { return work_rows_[i].wanted.value; },
+                        [&](std::size_t rows) { return pass_times_.us(fixed + rows); })
+                        .count);
   // Rows of one sequence must be adjacent; in a table of their own, since rows of committed tokens
   // may stand between.
   std::sort(work_rows_.begin(), work_rows_.end(), by_place);

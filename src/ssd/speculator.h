@@ -9,8 +9,8 @@
 
 #include "draft/model/draft_model.h"
 #include "grammar/constraint_compiler.h"
+#include "prediction/estimates.h"
 #include "ssd/channel.h"
-#include "ssd/row_cost.h"
 #include "ssd/speculated_sequence.h"
 
 namespace foretoken {
@@ -90,7 +90,7 @@ class Speculator {
   int reading_rows_;      // Of contexts, in a pass at most ...
   int reading_left_ = 0;  // ... and how many of them the pass under way leaves.
   BranchTokensMessage outgoing_;
-  RowCost row_cost_;
+  LineEstimate pass_times_;  // Of passes that grow branches, by their rows.
   RetrievalRates retrieval_rates_;
   std::minstd_rand delay_noise_;
 };
