@@ -16,6 +16,7 @@
 #include "draft/retrieval/speculation_length.h"
 #include "draft/retrieval/trie_drafter.h"
 #include "model/measure/pass_times.h"
+#include "model/model_weights.h"
 #include "ssd/speculator.h"
 #include "transport/process_host.h"
 #include "transport/ring_channel.h"
@@ -46,7 +47,8 @@ ConstraintVocabulary VocabularyOf(const Tokenizer& tokenizer, std::vector<Token>
 Status LoadWeights(const ModelSource& source, LoadedModel* loaded) {
   if (source.directory.empty()) {
     FT_ASSIGN_OR_RETURN(const ModelConfig config, NamedShape(source.synthetic));
-    loaded->model = LlamaModel::Synthetic(config, kSyntheticSeed, loaded->backend.get());
+    Backend* backend = loaded->backend.get();
+    loaded->model = SyntheticWeights(config, kSyntheticSeed, backend)->MakeModel(backend);
     return {};
   }
   FT_ASSIGN_OR_RETURN(const ModelFolder folder, ModelFolder::Open(source.directory));
@@ -57,7 +59,9 @@ Status LoadWeights(const ModelSource& source, LoadedModel* loaded) {
         "{}: the tokenizer has {} tokens but the model only {}: they do not belong together",
         source.directory, loaded->tokenizer->vocabulary(), config.vocabulary));
   }
-  FT_ASSIGN_OR_RETURN(loaded->model, LlamaModel::Load(folder, config, loaded->backend.get()));
+  FT_ASSIGN_OR_RETURN(const auto weights,
+                      foretoken::LoadWeights(folder, config, loaded->backend.get()));
+  loaded->model = weights->MakeModel(loaded->backend.get());
   loaded->constraints =
       std::make_unique<ConstraintCompiler>([tokenizer = loaded->tokenizer.get(), eos = config.eos] {
         return VocabularyOf(*tokenizer, eos);
@@ -145,7 +149,7 @@ void MeasureRows(const LoadedModel& target, EngineOptions* options) {
   options->knee_rows = KneeRows(times.rows, times.us);
 }
 
-TimeTable MeasureTable(LlamaModel& model, ThreadPool* pool, const EngineOptions& options) {
+TimeTable MeasureTable(Model& model, ThreadPool* pool, const EngineOptions& options) {
   std::span<const int> rows = kMeasuredRows;
   std::int64_t budget_ns = kMeasuringNs + kMeasuringManyRowsNs;
   const std::span<const int> fewer = rows.first(rows.size() - 1);

@@ -9,7 +9,7 @@
 #include "base/thread_pool.h"
 #include "engine/engine.h"
 #include "grammar/constraint_compiler.h"
-#include "model/llama/llama.h"
+#include "model/model.h"
 #include "tokenizer/tokenizer.h"
 
 namespace foretoken {
@@ -25,7 +25,7 @@ struct LoadedModel {
   std::unique_ptr<ThreadPool> pool;
   std::unique_ptr<Backend> backend;
   std::unique_ptr<Tokenizer> tokenizer;
-  std::unique_ptr<LlamaModel> model;
+  std::unique_ptr<Model> model;
   std::unique_ptr<ConstraintCompiler> constraints;  ///< Grammars over the tokenizer's vocabulary.
 };
 

@@ -8,6 +8,7 @@
 #include "backend/cpu/cpu_backend.h"
 #include "base/clock.h"
 #include "draft/model/model_drafter.h"
+#include "model/model_weights.h"
 #include "ssd/speculator.h"
 #include "transport/thread_host.h"
 
@@ -53,10 +54,10 @@ struct Tiny {
   Tiny(int hidden, std::uint64_t seed, int core)
       : pool({core}),
         backend(MakeCpuBackend({.pool = &pool, .precision = Precision::kF32})),
-        model(LlamaModel::Synthetic(TinyShape(hidden), seed, backend.get())) {}
+        model(SyntheticWeights(TinyShape(hidden), seed, backend.get())->MakeModel(backend.get())) {}
   ThreadPool pool;
   std::unique_ptr<Backend> backend;
-  std::unique_ptr<LlamaModel> model;
+  std::unique_ptr<Model> model;
 };
 
 class RejectionTest : public testing::TestWithParam<Setting> {

@@ -101,7 +101,7 @@ struct Candidate {
 /// Tensors and operations on one device. `reference` defines truth in plain loops; every other
 /// backend passes the same conformance test. All activations are float32, row-major and dense.
 ///
-/// Batch invariance (design.md 1.2): in every operation the result for a row depends only on that
+/// Batch invariance: in every operation the result for a row depends only on that
 /// row's inputs, never on how many rows are computed with it, on where its KV lies or on how many
 /// threads work.
 ///
@@ -114,6 +114,8 @@ class Backend {
   /// "reference", "cpu/avx512_bf16", ...
   virtual std::string_view name() const = 0;
   virtual Precision precision() const = 0;
+  /// Names how Pack lays weights out, precision included: backends of one layout read each other's.
+  virtual std::string_view layout() const = 0;
 
   /// Packs matrices of equal width, stacked by rows, each [outputs_i, inputs]. Any dtype.
   virtual Matrix Pack(std::span<const TensorView> parts) = 0;

@@ -70,7 +70,7 @@ EngineOptions CompleteOptions(EngineOptions options, const ModelConfig& target) 
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Engine::~Engine() = default;
 
-Result<std::unique_ptr<Engine>> Engine::Create(EngineOptions options, LlamaModel* target,
+Result<std::unique_ptr<Engine>> Engine::Create(EngineOptions options, Model* target,
                                                ThreadPool* pool, const Tokenizer* tokenizer,
                                                Proposers proposers) {
   options = CompleteOptions(options, target->config());
@@ -98,7 +98,7 @@ int Engine::waiting() const { return impl_->waiting(); }
 Status Engine::CheckIdle() const { return impl_->CheckIdle(); }
 void Engine::ForcePreemption() { impl_->ForcePreemption(); }
 
-Engine::Impl::Impl(EngineOptions options, LlamaModel* target, ThreadPool* pool,
+Engine::Impl::Impl(EngineOptions options, Model* target, ThreadPool* pool,
                    const Tokenizer* tokenizer, Proposers proposers)
     : options_(options),
       target_(target),

@@ -14,7 +14,7 @@
 #include "draft/drafter.h"
 #include "engine/request.h"
 #include "kv/kv_cache.h"
-#include "model/llama/llama.h"
+#include "model/model.h"
 #include "planner/online_planner.h"
 #include "speculation/plan.h"
 #include "ssd/speculator_client.h"
@@ -90,7 +90,7 @@ struct EngineStats {
 class Engine {
  public:
   /// `target`, `pool` and `tokenizer` (may be null: no text, no stop strings) outlive the engine.
-  static Result<std::unique_ptr<Engine>> Create(EngineOptions options, LlamaModel* target,
+  static Result<std::unique_ptr<Engine>> Create(EngineOptions options, Model* target,
                                                 ThreadPool* pool, const Tokenizer* tokenizer,
                                                 Proposers proposers);
   ~Engine();

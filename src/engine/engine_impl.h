@@ -22,7 +22,7 @@ namespace foretoken {
 ///   AdmitWaiting, CollectProposals, PlanPass, Forward, Verify, SendOutcomes, EmitTokens.
 class Engine::Impl {
  public:
-  Impl(EngineOptions options, LlamaModel* target, ThreadPool* pool, const Tokenizer* tokenizer,
+  Impl(EngineOptions options, Model* target, ThreadPool* pool, const Tokenizer* tokenizer,
        Proposers proposers);
 
   Status Validate(const Request& request) const;
@@ -112,7 +112,7 @@ class Engine::Impl {
   void RecordRound(std::int64_t pass_start, std::int64_t pass_end);
 
   EngineOptions options_;
-  LlamaModel* target_;
+  Model* target_;
   ThreadPool* pool_;
   const Tokenizer* tokenizer_;
   Proposers proposers_;

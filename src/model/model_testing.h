@@ -15,7 +15,8 @@
 #include "backend/cpu/cpu_backend.h"
 #include "base/cores.h"
 #include "base/thread_pool.h"
-#include "model/llama/llama.h"
+#include "model/model.h"
+#include "model/model_weights.h"
 
 namespace foretoken {
 
@@ -48,10 +49,16 @@ inline std::string TestName(std::string name) {
 
 inline void PrintTo(const BackendCase& backend, std::ostream* out) { *out << backend.name; }
 
+/// A model of random weights of its own.
+inline std::unique_ptr<Model> SyntheticModel(const ModelConfig& config, std::uint64_t seed,
+                                             Backend* backend) {
+  return SyntheticWeights(config, seed, backend)->MakeModel(backend);
+}
+
 /// One sequence whose position p lies in slot p, and the logits of its rows.
 class SequenceRunner {
  public:
-  SequenceRunner(LlamaModel* model, int max_length)
+  SequenceRunner(Model* model, int max_length)
       : model_(model),
         kv_(model->backend().AllocateKv(
             model->KvShapeFor((max_length + kBlockSize - 1) / kBlockSize))) {
@@ -71,7 +78,7 @@ class SequenceRunner {
   }
 
  private:
-  LlamaModel* model_;
+  Model* model_;
   KvStore kv_;
   std::vector<std::int32_t> blocks_;
   ForwardBatch batch_;

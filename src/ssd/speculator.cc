@@ -34,7 +34,7 @@ bool ChannelReadable(void* channel) { return static_cast<Channel*>(channel)->Rea
 
 }  // namespace
 
-Speculator::Speculator(LlamaModel* draft, Channel* channel, ConstraintCompiler* constraints)
+Speculator::Speculator(Model* draft, Channel* channel, ConstraintCompiler* constraints)
     : model_(draft),
       channel_(channel),
       constraints_(constraints),

@@ -24,7 +24,7 @@ class Speculator {
  public:
   /// `constraints`, for the draft's vocabulary, may be null: sequences with a grammar are then
   /// drafted without it.
-  Speculator(LlamaModel* draft, Channel* channel, ConstraintCompiler* constraints);
+  Speculator(Model* draft, Channel* channel, ConstraintCompiler* constraints);
   ~Speculator();
 
   /// Serves the channel until a shutdown message comes or `stop` returns true (asked at least
@@ -77,7 +77,7 @@ class Speculator {
                    std::span<const TokenProbability>* law);
   void DelayForTests();
 
-  LlamaModel* model_;
+  Model* model_;
   Channel* channel_;
   ConstraintCompiler* constraints_;
   std::optional<ConfigureMessage> config_;

@@ -150,7 +150,7 @@ Status Bench::Load() {
   context_.batch = options_.batch;
   context_.weight_bytes = target_->model->weight_bytes();
   context_.kv_bytes_per_token =
-      EstimateMemory(target_->model->config(), *target_->backend).kv_bytes_per_token;
+      target_->backend->KvBytes(target_->model->KvShapeFor(1)) / kBlockSize;
   return {};
 }
 

@@ -13,7 +13,7 @@
 #include "cli/common/terminal.h"
 #include "cli/options/options.h"
 #include "model/config/model_config.h"
-#include "model/llama/llama.h"
+#include "model/memory_needs.h"
 #include "tokenizer/tokenizer.h"
 #include "weights/model_folder.h"
 

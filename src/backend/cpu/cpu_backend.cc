@@ -63,6 +63,9 @@ class CpuBackend final : public Backend {
 
   std::string_view name() const override { return kernels_.name; }
   Precision precision() const override { return precision_; }
+  std::string_view layout() const override {
+    return precision_ == Precision::kBF16 ? "panels of bf16" : "panels of f32";
+  }
 
   Matrix Pack(std::span<const TensorView> parts) override;
   KvStore AllocateKv(const KvShape& shape) override;

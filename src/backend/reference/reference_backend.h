@@ -17,6 +17,9 @@ class ReferenceBackend final : public Backend {
 
   std::string_view name() const override { return "reference"; }
   Precision precision() const override { return precision_; }
+  std::string_view layout() const override {
+    return precision_ == Precision::kBF16 ? "rows of values of bf16" : "rows of f32";
+  }
 
   Matrix Pack(std::span<const TensorView> parts) override;
   KvStore AllocateKv(const KvShape& shape) override;

@@ -16,9 +16,9 @@ std::int64_t PoolBlocks(int sequences, int context, int scratch) {
 
 }  // namespace
 
-DraftModel::DraftModel(LlamaModel* llama_model, int max_sequences, int context, int scratch)
-    : model(llama_model),
-      max_context(std::min(context, llama_model->config().max_positions)),
+DraftModel::DraftModel(Model* draft_model, int max_sequences, int context, int scratch)
+    : model(draft_model),
+      max_context(std::min(context, draft_model->config().max_positions)),
       pool(PoolBlocks(max_sequences, max_context, scratch), /*prefix_cache=*/false),
       kv(model->backend().AllocateKv(
           model->KvShapeFor(PoolBlocks(max_sequences, max_context, scratch)))),

@@ -9,7 +9,7 @@
 #include "draft/model/draft_tree.h"
 #include "draft/model/draw.h"
 #include "kv/kv_cache.h"
-#include "model/llama/llama.h"
+#include "model/model.h"
 #include "sampling/sampler.h"
 #include "speculation/outcome_predictor.h"
 
@@ -20,9 +20,9 @@ namespace foretoken {
 struct DraftModel {
   /// Room for `max_sequences` of `max_context` tokens and a proposal each, plus `scratch` slots per
   /// sequence.
-  DraftModel(LlamaModel* llama_model, int max_sequences, int context, int scratch);
+  DraftModel(Model* draft_model, int max_sequences, int context, int scratch);
 
-  LlamaModel* model;
+  Model* model;
   std::int32_t max_context;  ///< At most the model's own limit.
   KvCache pool;
   KvStore kv;

@@ -4,7 +4,7 @@
 
 namespace foretoken {
 
-ModelDrafter::ModelDrafter(LlamaModel* model, int max_sequences, int max_context)
+ModelDrafter::ModelDrafter(Model* model, int max_sequences, int max_context)
     : draft_(model, max_sequences, max_context, /*scratch=*/0), slots_(max_sequences) {
   // A pass computes one level of each sequence's tree: n nodes at depth d, n + d at most kNodes.
   constexpr int kNodes = kMaxProposal + 1;

@@ -14,7 +14,7 @@ namespace foretoken {
 class ModelDrafter : public Drafter {
  public:
   /// `model` outlives the drafter.
-  ModelDrafter(LlamaModel* model, int max_sequences, int max_context);
+  ModelDrafter(Model* model, int max_sequences, int max_context);
 
   void Propose(std::span<DraftContext> contexts) override;
   void Forget(SequenceId sequence) override;

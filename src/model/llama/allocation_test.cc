@@ -14,7 +14,7 @@ TEST_P(AllocationTest, ForwardAllocatesOnlyToGrow) {
   config.vocabulary = 500;
   config.layers = 2;
   config.max_positions = 128;
-  const auto model = LlamaModel::Synthetic(config, 1, backend.get());
+  const auto model = SyntheticModel(config, 1, backend.get());
   KvStore kv = backend->AllocateKv(model->KvShapeFor(4));
   const std::int32_t table[] = {0, 1, 2, 3};
   ForwardBatch batch;

@@ -29,14 +29,14 @@ class GoldenTest : public testing::TestWithParam<std::tuple<BackendCase, std::st
     golden_ = nlohmann::json::parse(file);
   }
 
-  std::unique_ptr<LlamaModel> Load() {
+  std::unique_ptr<Model> Load() {
     auto folder = ModelFolder::Open(directory_);
     EXPECT_TRUE(folder.ok()) << folder.error().message;
     auto config = ReadModelConfig(*folder);
     EXPECT_TRUE(config.ok()) << config.error().message;
-    auto model = LlamaModel::Load(*folder, *config, backend_.get());
-    EXPECT_TRUE(model.ok()) << model.error().message;
-    return std::move(model).value();
+    auto weights = LoadWeights(*folder, *config, backend_.get());
+    EXPECT_TRUE(weights.ok()) << weights.error().message;
+    return (*weights)->MakeModel(backend_.get());
   }
 
   std::filesystem::path directory_;

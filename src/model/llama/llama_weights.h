@@ -1,9 +1,12 @@
 #pragma once
 
+#include <cstddef>
+#include <memory>
+#include <string_view>
 #include <vector>
 
 #include "backend/backend.h"
-#include "model/llama/llama.h"
+#include "model/model_weights.h"
 
 namespace foretoken {
 
@@ -15,13 +18,32 @@ struct LlamaLayerWeights {
   Buffer mlp_norm;
   Matrix gate_up;  ///< [2 * intermediate, hidden]: gate, then up.
   Matrix down;
+
+  std::size_t bytes() const;
 };
 
-struct LlamaModel::Weights {
+/// The weights of a Llama-family decoder and what else its passes only read.
+class LlamaWeights final : public ModelWeights, public std::enable_shared_from_this<LlamaWeights> {
+ public:
+  /// Without any weights yet, of the layout of `backend`.
+  LlamaWeights(const ModelConfig& config, const Backend& backend);
+
+  const ModelConfig& config() const override { return config_; }
+  std::unique_ptr<Model> MakeModel(Backend* backend) const override;
+
+  const Matrix& head() const { return config_.tied_embeddings ? embedding : lm_head; }
+  /// As Model::weight_bytes.
+  std::size_t bytes_of_pass() const;
+
   Matrix embedding;
   std::vector<LlamaLayerWeights> layers;
   Buffer final_norm;
   Matrix lm_head;  ///< Empty where the embedding table is the lm head too.
+  RopeTable rope;
+
+ private:
+  ModelConfig config_;
+  std::string_view layout_;
 };
 
 }  // namespace foretoken

@@ -176,7 +176,7 @@ double CompareWork(ThreadPool* pool, PassProbe* probe, Phase own, const std::ato
 
 }  // namespace
 
-PassProbe::PassProbe(LlamaModel* model, int sequences, int rows, int context)
+PassProbe::PassProbe(Model* model, int sequences, int rows, int context)
     : model_(model),
       sequences_(sequences),
       longest_(std::clamp(context, 1, std::max(1, model->config().max_positions - rows))),
@@ -211,8 +211,8 @@ double PassProbe::Us() {
   return static_cast<double>(NowNs() - start) / 1e3;
 }
 
-PassTimes MeasurePassTimes(LlamaModel& model, std::span<const int> rows,
-                           std::span<const int> contexts, std::int64_t budget_ns, int sweeps) {
+PassTimes MeasurePassTimes(Model& model, std::span<const int> rows, std::span<const int> contexts,
+                           std::int64_t budget_ns, int sweeps) {
   FT_CHECK(!rows.empty() && !contexts.empty());
   PassProbe probe(&model, 1, rows.back(), contexts.back());
   const std::int64_t begin = NowNs();
@@ -281,7 +281,7 @@ PassTimes MeasurePassTimes(LlamaModel& model, std::span<const int> rows,
   return times;
 }
 
-double MeasureSequenceTokenUs(LlamaModel& model, int context) {
+double MeasureSequenceTokenUs(Model& model, int context) {
   constexpr int kSequences = 8;
   PassProbe together(&model, 1, kSequences, context);
   PassProbe apart(&model, kSequences, 1, together.longest_context());

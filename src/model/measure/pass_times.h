@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
-#include "model/llama/llama.h"
+#include "model/model.h"
 
 namespace foretoken {
 
@@ -23,7 +23,7 @@ class PassProbe {
  public:
   /// For passes of up to `rows` rows of each of `sequences` sequences behind contexts of up to
   /// `context` tokens (fewer where the model has less).
-  PassProbe(LlamaModel* model, int sequences, int rows, int context);
+  PassProbe(Model* model, int sequences, int rows, int context);
 
   /// The next passes have so many consecutive rows of each sequence, behind so many tokens.
   void Set(int rows, int context);
@@ -33,7 +33,7 @@ class PassProbe {
   int longest_context() const { return longest_; }
 
  private:
-  LlamaModel* model_;
+  Model* model_;
   int sequences_;
   int longest_;
   std::int32_t blocks_of_sequence_;
@@ -48,17 +48,17 @@ class PassProbe {
 /// row counts that are no powers of two (first those that lie between two of nearly the same time),
 /// then the largest; never the first of either. What is left is measured again while there is time,
 /// up to `sweeps` times, and drifts of the machine's speed are taken out.
-PassTimes MeasurePassTimes(LlamaModel& model, std::span<const int> rows,
-                           std::span<const int> contexts, std::int64_t budget_ns, int sweeps = 1);
+PassTimes MeasurePassTimes(Model& model, std::span<const int> rows, std::span<const int> contexts,
+                           std::int64_t budget_ns, int sweeps = 1);
 
 /// Microseconds that a pass takes longer for a row of another sequence than for a further row of
 /// the same, per token of context, measured behind `context` tokens each (fewer where the model has
 /// less).
-double MeasureSequenceTokenUs(LlamaModel& model, int context);
+double MeasureSequenceTokenUs(Model& model, int context);
 
 /// A model and the pool of its device.
 struct PassWorker {
-  LlamaModel* model;
+  Model* model;
   ThreadPool* pool;
 };
 

@@ -24,7 +24,7 @@ class PassTimesTest : public testing::Test {
   }
 
   std::unique_ptr<Backend> backend_ = BackendCases().front().make(Precision::kBF16);
-  std::unique_ptr<LlamaModel> model_ = LlamaModel::Synthetic(Config(), 1, backend_.get());
+  std::unique_ptr<Model> model_ = SyntheticModel(Config(), 1, backend_.get());
 };
 
 constexpr std::array kRows = {1, 2, 3, 4, 6, 8};
@@ -68,7 +68,7 @@ TEST_F(PassTimesTest, SweepsMeasureTheSamePoints) {
 }
 
 TEST_F(PassTimesTest, ContentionIsNoGain) {
-  const auto other = LlamaModel::Synthetic(Config(), 2, backend_.get());
+  const auto other = SyntheticModel(Config(), 2, backend_.get());
   ThreadPool first({0});
   ThreadPool second({0});
   const Contention contention = MeasureContention({model_.get(), &first}, {other.get(), &second});

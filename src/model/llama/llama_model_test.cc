@@ -1,4 +1,4 @@
-#include "model/llama/llama.h"
+#include "model/llama/llama_model.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,9 @@
 #include <cmath>
 #include <random>
 #include <tuple>
+#include <type_traits>
 
+#include "model/memory_needs.h"
 #include "model/model_testing.h"
 
 namespace foretoken {
@@ -43,7 +45,7 @@ std::vector<float> CopyRows(const float* logits, std::size_t rows) {
 class LlamaTest : public testing::TestWithParam<std::tuple<BackendCase, Precision>> {
  protected:
   std::unique_ptr<Backend> backend_ = std::get<0>(GetParam()).make(std::get<1>(GetParam()));
-  std::unique_ptr<LlamaModel> model_ = LlamaModel::Synthetic(SmallConfig(), 1, backend_.get());
+  std::unique_ptr<Model> model_ = SyntheticModel(SmallConfig(), 1, backend_.get());
 
   // Logits of every row, fed in passes of at most `chunk` rows.
   std::vector<float> RunChunked(std::span<const Token> tokens, std::size_t chunk) {
@@ -73,19 +75,39 @@ TEST_P(LlamaTest, AgreesWithTheReference) {
   const std::vector<Token> tokens = RandomTokens(40);
   const std::vector<float> logits = RunChunked(tokens, 40);
   const auto reference = MakeReferenceBackend(backend_->precision());
-  model_ = LlamaModel::Synthetic(SmallConfig(), 1, reference.get());
+  model_ = SyntheticModel(SmallConfig(), 1, reference.get());
   const std::vector<float> expected = RunChunked(tokens, 40);
   const float tolerance = backend_->precision() == Precision::kBF16 ? 0.1F : 1e-4F;
   EXPECT_THAT(logits, testing::Pointwise(testing::FloatNear(tolerance), expected));
   model_.reset();
 }
 
+// Weights are packed once for any number of models, each on a backend of its own: a model refers to
+// them, and could not copy them.
+TEST_P(LlamaTest, ModelsShareTheirWeights) {
+  static_assert(!std::is_copy_constructible_v<LlamaWeights>);
+  const auto other_backend = std::get<0>(GetParam()).make(std::get<1>(GetParam()));
+  auto weights = SyntheticWeights(SmallConfig(), 1, backend_.get());
+  const std::weak_ptr<const ModelWeights> watched = weights;
+  model_ = weights->MakeModel(backend_.get());
+  std::unique_ptr<Model> other = weights->MakeModel(other_backend.get());
+  EXPECT_EQ(watched.use_count(), 3);
+  weights.reset();
+  const std::vector<Token> tokens = RandomTokens(20);
+  const std::vector<float> first = RunChunked(tokens, 20);
+  model_ = std::move(other);  // The weights stay as long as any model does.
+  EXPECT_EQ(watched.use_count(), 1);
+  EXPECT_EQ(RunChunked(tokens, 20), first);
+  model_.reset();
+  EXPECT_TRUE(watched.expired());
+}
+
 TEST_P(LlamaTest, SameSeedSameWeights) {
   const std::vector<Token> tokens = RandomTokens(3);
   const std::vector<float> first = RunChunked(tokens, 3);
-  model_ = LlamaModel::Synthetic(SmallConfig(), 1, backend_.get());
+  model_ = SyntheticModel(SmallConfig(), 1, backend_.get());
   EXPECT_EQ(RunChunked(tokens, 3), first);
-  model_ = LlamaModel::Synthetic(SmallConfig(), 2, backend_.get());
+  model_ = SyntheticModel(SmallConfig(), 2, backend_.get());
   EXPECT_NE(RunChunked(tokens, 3), first);
 }
 

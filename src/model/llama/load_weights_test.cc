@@ -84,12 +84,20 @@ struct TinyModel {
   std::mt19937 engine_{7};
 };
 
+// What checking without packing says.
+Status Check(const TemporaryFolder& directory) {
+  FT_ASSIGN_OR_RETURN(const ModelFolder folder, ModelFolder::Open(directory.path()));
+  FT_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(folder));
+  return CheckWeights(folder, config);
+}
+
 // The logits after each of some tokens, or the error of loading.
 Result<std::vector<float>> LoadAndRun(const TemporaryFolder& directory) {
   FT_ASSIGN_OR_RETURN(const ModelFolder folder, ModelFolder::Open(directory.path()));
   FT_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(folder));
   const auto backend = MakeReferenceBackend(Precision::kF32);
-  FT_ASSIGN_OR_RETURN(const auto model, LlamaModel::Load(folder, config, backend.get()));
+  FT_ASSIGN_OR_RETURN(const auto weights, LoadWeights(folder, config, backend.get()));
+  const auto model = weights->MakeModel(backend.get());
   SequenceRunner runner(model.get(), 5);
   const float* logits = runner.Append(std::vector<Token>{3, 1, 39, 0, 17});
   return std::vector<float>(logits, logits + 5 * config.vocabulary);
@@ -100,6 +108,7 @@ std::vector<float> LogitsOf(const TinyModel& tiny, DType dtype = DType::kF32) {
   tiny.Write(folder, dtype);
   auto logits = LoadAndRun(folder);
   EXPECT_TRUE(logits.ok()) << logits.error().message;
+  EXPECT_TRUE(Check(folder).ok());
   return std::move(logits).value();
 }
 
@@ -109,7 +118,11 @@ std::string ErrorWith(const std::function<void(TinyModel&)>& change) {
   const TemporaryFolder folder;
   tiny.Write(folder);
   const auto logits = LoadAndRun(folder);
-  return logits.ok() ? "no error" : logits.error().message;
+  const Status checked = Check(folder);
+  EXPECT_EQ(checked.ok(), logits.ok());
+  if (logits.ok()) return "no error";
+  EXPECT_EQ(checked.error().message, logits.error().message);
+  return logits.error().message;
 }
 
 TEST(LlamaLoadTest, DTypesAndShardsGiveTheSameLogits) {

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <string>
 
-#include "model/llama/llama.h"
 #include "model/llama/llama_weights.h"
 
 namespace foretoken {
@@ -89,6 +88,30 @@ Result<LayerTensors> FindLayer(const TensorSource& source, const ModelConfig& co
   return tensors;
 }
 
+// The tensors of a whole model, found and checked.
+struct ModelTensors {
+  TensorView embedding, norm;
+  TensorView lm_head;  // Only of untied embeddings.
+  std::vector<LayerTensors> layers;
+};
+
+Result<ModelTensors> FindTensors(const ModelFolder& folder, const ModelConfig& config) {
+  const TensorSource source(folder);
+  FT_RETURN_IF_ERROR(source.RefuseBiases());
+  const Shape table{config.vocabulary, config.hidden};
+  ModelTensors tensors;
+  FT_ASSIGN_OR_RETURN(tensors.embedding, source.Find("model.embed_tokens.weight", table));
+  FT_ASSIGN_OR_RETURN(tensors.norm, source.Find("model.norm.weight", {config.hidden}));
+  if (!config.tied_embeddings) {
+    FT_ASSIGN_OR_RETURN(tensors.lm_head, source.Find("lm_head.weight", table));
+  }
+  for (int layer = 0; layer < config.layers; ++layer) {
+    FT_ASSIGN_OR_RETURN(LayerTensors found, FindLayer(source, config, layer));
+    tensors.layers.push_back(std::move(found));
+  }
+  return tensors;
+}
+
 LlamaLayerWeights PackLayer(const LayerTensors& tensors, Backend& backend) {
   LlamaLayerWeights weights;
   weights.attention_norm = LoadGain(tensors.attention_norm);
@@ -142,37 +165,28 @@ Buffer Ones(int width) {
 
 }  // namespace
 
-Result<std::unique_ptr<LlamaModel>> LlamaModel::Load(const ModelFolder& folder,
-                                                     const ModelConfig& config, Backend* backend) {
-  const TensorSource source(folder);
-  FT_RETURN_IF_ERROR(source.RefuseBiases());
-  // Everything is checked before anything is packed, so that a bad folder fails at once.
-  const Shape table{config.vocabulary, config.hidden};
-  FT_ASSIGN_OR_RETURN(const TensorView embedding, source.Find("model.embed_tokens.weight", table));
-  FT_ASSIGN_OR_RETURN(const TensorView norm, source.Find("model.norm.weight", {config.hidden}));
-  TensorView lm_head;
-  if (!config.tied_embeddings) {
-    FT_ASSIGN_OR_RETURN(lm_head, source.Find("lm_head.weight", table));
-  }
-  std::vector<LayerTensors> layers;
-  for (int layer = 0; layer < config.layers; ++layer) {
-    FT_ASSIGN_OR_RETURN(LayerTensors tensors, FindLayer(source, config, layer));
-    layers.push_back(std::move(tensors));
-  }
-
-  std::unique_ptr<LlamaModel> model(new LlamaModel(config, backend));
-  Weights& weights = *model->weights_;
-  weights.embedding = backend->Pack(std::array{embedding});
-  weights.final_norm = LoadGain(norm);
-  if (!config.tied_embeddings) weights.lm_head = backend->Pack(std::array{lm_head});
-  for (const LayerTensors& tensors : layers) {
-    weights.layers.push_back(PackLayer(tensors, *backend));
-  }
-  return model;
+Status CheckWeights(const ModelFolder& folder, const ModelConfig& config) {
+  FT_RETURN_IF_ERROR(FindTensors(folder, config));
+  return {};
 }
 
-std::unique_ptr<LlamaModel> LlamaModel::Synthetic(const ModelConfig& config, std::uint64_t seed,
-                                                  Backend* backend) {
+Result<std::shared_ptr<const ModelWeights>> LoadWeights(const ModelFolder& folder,
+                                                        const ModelConfig& config,
+                                                        Backend* backend) {
+  // Everything is checked before anything is packed, so that a bad folder fails at once.
+  FT_ASSIGN_OR_RETURN(const ModelTensors tensors, FindTensors(folder, config));
+  auto weights = std::make_shared<LlamaWeights>(config, *backend);
+  weights->embedding = backend->Pack(std::array{tensors.embedding});
+  weights->final_norm = LoadGain(tensors.norm);
+  if (!config.tied_embeddings) weights->lm_head = backend->Pack(std::array{tensors.lm_head});
+  for (const LayerTensors& layer : tensors.layers) {
+    weights->layers.push_back(PackLayer(layer, *backend));
+  }
+  return std::shared_ptr<const ModelWeights>(std::move(weights));
+}
+
+std::shared_ptr<const ModelWeights> SyntheticWeights(const ModelConfig& config, std::uint64_t seed,
+                                                     Backend* backend) {
   // Inputs of a product have unit variance, so 1 / sqrt(width) keeps it; what a block adds to the
   // residual stream shrinks with depth, yet outweighs the token's own embedding, so that the model
   // does not just repeat its input. Logits get a standard deviation of 4: over 49,152 tokens their
@@ -187,13 +201,12 @@ std::unique_ptr<LlamaModel> LlamaModel::Synthetic(const ModelConfig& config, std
   const auto pack = [&](std::int64_t outputs, std::int64_t inputs, double deviation) {
     return backend->Pack(std::array{source.Matrix(outputs, inputs, deviation)});
   };
-  std::unique_ptr<LlamaModel> model(new LlamaModel(config, backend));
-  Weights& weights = *model->weights_;
-  weights.embedding = pack(config.vocabulary, config.hidden, spread * from_hidden);
+  auto weights = std::make_shared<LlamaWeights>(config, *backend);
+  weights->embedding = pack(config.vocabulary, config.hidden, spread * from_hidden);
   if (!config.tied_embeddings) {
-    weights.lm_head = pack(config.vocabulary, config.hidden, spread * from_hidden);
+    weights->lm_head = pack(config.vocabulary, config.hidden, spread * from_hidden);
   }
-  weights.final_norm = Ones(config.hidden);
+  weights->final_norm = Ones(config.hidden);
   for (int i = 0; i < config.layers; ++i) {
     LlamaLayerWeights layer;
     layer.attention_norm = Ones(config.hidden);
@@ -203,9 +216,9 @@ std::unique_ptr<LlamaModel> LlamaModel::Synthetic(const ModelConfig& config, std
     layer.gate_up = pack(2 * std::int64_t{config.intermediate}, config.hidden, from_hidden);
     layer.down =
         pack(config.hidden, config.intermediate, residual / std::sqrt(double(config.intermediate)));
-    weights.layers.push_back(std::move(layer));
+    weights->layers.push_back(std::move(layer));
   }
-  return model;
+  return weights;
 }
 
 }  // namespace foretoken

@@ -1,23 +1,17 @@
-#include "model/llama/llama.h"
+#include "model/llama/llama_model.h"
 
 #include <algorithm>
 #include <utility>
-
-#include "base/check.h"
-#include "model/llama/llama_weights.h"
-#include "model/llama/rope.h"
+#include <vector>
 
 namespace foretoken {
 namespace {
 
+constexpr std::size_t kMaxRows = 256;
+
 // Makes room for `floats` values; contents are lost when it grows.
 void Grow(Buffer& buffer, std::size_t floats) {
   if (buffer.bytes() < floats * sizeof(float)) buffer = Buffer(floats * sizeof(float));
-}
-
-std::size_t MatrixBytes(const LlamaLayerWeights& layer) {
-  return layer.attention_norm.bytes() + layer.qkv.data.bytes() + layer.output.data.bytes() +
-         layer.mlp_norm.bytes() + layer.gate_up.data.bytes() + layer.down.data.bytes();
 }
 
 HeadShape HeadsOf(const ModelConfig& config) {
@@ -28,7 +22,6 @@ HeadShape HeadsOf(const ModelConfig& config) {
 
 // Activations of one part of a pass, each [rows, its width].
 struct LlamaModel::Workspace {
-  RopeTable rope;
   std::vector<RowPlace> places;
   std::vector<Token> tokens;
   Buffer hidden;    // The residual stream.
@@ -53,38 +46,16 @@ struct LlamaModel::Workspace {
   }
 };
 
-LlamaModel::LlamaModel(ModelConfig config, Backend* backend)
-    : config_(std::move(config)),
+LlamaModel::LlamaModel(std::shared_ptr<const LlamaWeights> weights, Backend* backend)
+    : weights_(std::move(weights)),
+      config_(weights_->config()),
       backend_(backend),
-      weights_(std::make_unique<Weights>()),
-      workspace_(std::make_unique<Workspace>()) {
-  workspace_->rope = MakeRopeTable(config_);
-}
+      workspace_(std::make_unique<Workspace>()) {}
 
 LlamaModel::~LlamaModel() = default;
 
 KvShape LlamaModel::KvShapeFor(std::int64_t blocks) const {
   return KvShape{config_.layers, config_.kv_heads, config_.head_dim, blocks};
-}
-
-std::size_t LlamaModel::weight_bytes() const {
-  const bool tied = config_.tied_embeddings;
-  std::size_t bytes = (tied ? weights_->embedding : weights_->lm_head).data.bytes();
-  bytes += weights_->final_norm.bytes();
-  for (const LlamaLayerWeights& layer : weights_->layers) bytes += MatrixBytes(layer);
-  return bytes;
-}
-
-MemoryNeeds EstimateMemory(const ModelConfig& config, const Backend& backend) {
-  const std::size_t element = backend.precision() == Precision::kBF16 ? 2 : 4;
-  const std::int64_t sequence_blocks = BlocksFor(config.max_positions);
-  KvShape shape{config.layers, config.kv_heads, config.head_dim, 1};
-  MemoryNeeds needs;
-  needs.weight_bytes = static_cast<std::size_t>(config.parameters()) * element;
-  needs.kv_bytes_per_token = backend.KvBytes(shape) / kBlockSize;
-  shape.blocks = sequence_blocks;
-  needs.kv_bytes_per_sequence = backend.KvBytes(shape);
-  return needs;
 }
 
 void LlamaModel::ForwardLayer(int index, const BatchPlan& plan, KvStore& kv) {
@@ -101,7 +72,7 @@ void LlamaModel::ForwardLayer(int index, const BatchPlan& plan, KvStore& kv) {
   backend_->RmsNorm(hidden, layer.attention_norm.as<float>(), config_.norm_epsilon, rows,
                     config_.hidden, normed);
   backend_->MatMul(layer.qkv, normed, rows, qkv);
-  backend_->RotateAndStore(workspace_->rope, plan, heads, index, qkv, kv);
+  backend_->RotateAndStore(weights_->rope, plan, heads, index, qkv, kv);
   backend_->Attention(plan, heads, index, qkv, kv, attended);
   backend_->MatMulAdd(layer.output, attended, rows, hidden);
 
@@ -144,9 +115,8 @@ bool LlamaModel::ForwardPart(const ForwardBatch& batch, std::size_t begin, std::
   float* normed = workspace_->normed.as<float>();
   backend_->RmsNorm(normed, weights_->final_norm.as<float>(), config_.norm_epsilon,
                     static_cast<int>(wanted), config_.hidden, normed);
-  const Matrix& head = config_.tied_embeddings ? weights_->embedding : weights_->lm_head;
   backend_->MatMulMaxima(
-      head, normed, static_cast<int>(wanted),
+      weights_->head(), normed, static_cast<int>(wanted),
       workspace_->logits.as<float>() + done * config_.vocabulary,
       workspace_->maxima.as<float>() + done * Logits::Groups(config_.vocabulary));
   return true;

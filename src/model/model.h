@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "backend/backend.h"
+#include "model/config/model_config.h"
+
+namespace foretoken {
+
+/// One row of a pass and whether its logits are wanted.
+struct ForwardRow {
+  Token token = 0;
+  RowPlace place;
+  bool wants_logits = true;
+};
+
+/// The input of one pass. Reused between passes so that steady state does not allocate. Rows of a
+/// sequence are adjacent, in order of position along every path.
+struct ForwardBatch {
+  std::vector<ForwardRow> rows;
+  std::vector<const std::int32_t*> block_tables;
+  std::vector<std::int32_t> tail_slots;
+
+  void Clear() {
+    rows.clear();
+    block_tables.clear();
+    tail_slots.clear();
+  }
+};
+
+/// Asked before every layer and before the lm head whether to give a pass up (the speculator's
+/// outcome has arrived).
+struct Interrupt {
+  bool (*raised)(void* context) = nullptr;
+  void* context = nullptr;
+  bool Raised() const { return raised != nullptr && raised(context); }
+};
+
+/// A language model on one device: shared weights (`ModelWeights`) and the activations of one pass
+/// as workspace. Borrows the backend. Not thread-safe; driven by the backend's owner thread.
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  virtual const ModelConfig& config() const = 0;
+  virtual Backend& backend() const = 0;
+  virtual KvShape KvShapeFor(std::int64_t blocks) const = 0;
+
+  /// Bytes of packed weights that a pass over one row reads: everything but the embedding table,
+  /// which counts only where it is the lm head too.
+  virtual std::size_t weight_bytes() const = 0;
+
+  /// Makes room for passes of up to `rows` rows of which `wanted` want logits, so that none of them
+  /// allocates.
+  virtual void Reserve(std::size_t rows, std::size_t wanted) = 0;
+
+  /// One pass. Returns logits [wanted rows, vocabulary] in the order of the rows that want them,
+  /// valid until the next call; or null values when `interrupt` was raised before some layer or
+  /// the lm head (the KV of the batch's slots is then unspecified).
+  ///
+  /// Any number of rows gives the bits that each of them would have alone. The workspace grows to
+  /// the largest pass seen; after that nothing is allocated.
+  virtual Logits Forward(const ForwardBatch& batch, KvStore& kv, Interrupt interrupt) = 0;
+  Logits Forward(const ForwardBatch& batch, KvStore& kv) { return Forward(batch, kv, {}); }
+};
+
+}  // namespace foretoken

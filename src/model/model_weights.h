@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "backend/backend.h"
+#include "base/result.h"
+#include "model/config/model_config.h"
+#include "model/model.h"
+#include "weights/model_folder.h"
+
+namespace foretoken {
+
+/// The packed weights of a model: made once, never changed, shared by all models over them.
+/// Thread-safe.
+class ModelWeights {
+ public:
+  virtual ~ModelWeights() = default;
+
+  virtual const ModelConfig& config() const = 0;
+
+  /// A model over these weights on `backend`, whose layout must be that of the backend that packed
+  /// them. It keeps the weights alive and borrows the backend.
+  virtual std::unique_ptr<Model> MakeModel(Backend* backend) const = 0;
+};
+
+/// Checks that every tensor is present with the shape that the config implies; packs nothing.
+Status CheckWeights(const ModelFolder& folder, const ModelConfig& config);
+
+/// Checks as CheckWeights does, then packs as `backend` does, whose owner thread calls. Neither
+/// folder nor backend is needed afterwards.
+Result<std::shared_ptr<const ModelWeights>> LoadWeights(const ModelFolder& folder,
+                                                        const ModelConfig& config,
+                                                        Backend* backend);
+
+/// Random weights of a real shape, for timing studies; the same for the same seed.
+std::shared_ptr<const ModelWeights> SyntheticWeights(const ModelConfig& config, std::uint64_t seed,
+                                                     Backend* backend);
+
+}  // namespace foretoken
