@@ -7,7 +7,6 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "backend/cpu/measure.h"
-#include "base/thread_pool.h"
 #include "cli/common/commands.h"
 #include "cli/common/machine.h"
 #include "cli/common/terminal.h"
@@ -25,18 +24,22 @@ struct DevicesOptions {
 
 constexpr int kRowCounts[] = {1, 2, 4, 8, 16, 32, 64};
 
-// Row costs on one device.
+// What was measured on one device.
 struct Curve {
-  CoreSet cores;
+  std::string cores;
   std::string backend;
+  double read_gb_per_s = 0;
   std::vector<MatMulCost> costs;
 };
 
-Curve MeasureCurve(const CoreSet& cores, Precision precision) {
-  ThreadPool pool(cores);
-  pool.Adopt();
-  const std::unique_ptr<Backend> backend = MakeCpuBackend({.pool = &pool, .precision = precision});
-  Curve curve{cores, std::string(backend->name()), MeasureMatMulCosts(backend.get(), kRowCounts)};
+Curve MeasureCurve(const CoreSet& cores, Precision precision, ProgressBar* progress) {
+  Device device(cores);
+  device.Adopt();
+  const std::unique_ptr<Backend> backend = device.MakeBackend(precision);
+  progress->SetLabel("Measuring read bandwidth");
+  Curve curve{FormatCores(cores), std::string(backend->name()), MeasureReadBandwidth(&device), {}};
+  progress->SetLabel("Measuring the cost of rows");
+  curve.costs = MeasureMatMulCosts(backend.get(), kRowCounts);
   // Of the time shown for one row, so that the table adds up.
   for (MatMulCost& cost : curve.costs) cost.ratio = cost.seconds / curve.costs.front().seconds;
   return curve;
@@ -55,7 +58,7 @@ void PrintCurves(const std::vector<Curve>& curves, const std::string& precision)
   for (const int rows : kRowCounts) header.push_back(fmt::format("{}", rows));
   TextTable table(std::move(header));
   for (const Curve& curve : curves) {
-    std::vector<std::string> times = {fmt::format("cores {}, ms", FormatCores(curve.cores))};
+    std::vector<std::string> times = {fmt::format("cores {}, ms", curve.cores)};
     std::vector<std::string> ratios = {"  of one row"};
     for (const MatMulCost& cost : curve.costs) {
       times.push_back(fmt::format("{:.2f}", cost.seconds * 1e3));
@@ -76,9 +79,8 @@ nlohmann::json CurvesJson(const std::vector<Curve>& curves) {
       costs.push_back(
           {{"rows", cost.rows}, {"ms", cost.seconds * 1e3}, {"of_one_row", cost.ratio}});
     }
-    out.push_back({{"cores", FormatCores(curve.cores)},
-                   {"backend", curve.backend},
-                   {"costs", std::move(costs)}});
+    out.push_back(
+        {{"cores", curve.cores}, {"backend", curve.backend}, {"costs", std::move(costs)}});
   }
   return out;
 }
@@ -113,21 +115,20 @@ Result<int> RunDevices(const DevicesOptions& options) {
     std::fflush(stdout);
   }
   if (!options.no_measuring) {
-    ReadBandwidth bandwidth;
     std::vector<Curve> curves;
     {
       ProgressBar progress("Measuring read bandwidth", 0);
-      bandwidth = MeasureReadBandwidth(cores);
-      progress.SetLabel("Measuring the cost of rows");
       const Precision precision = options.precision == "f32" ? Precision::kF32 : Precision::kBF16;
-      curves.push_back(MeasureCurve({cores.front()}, precision));
-      if (cores.size() > 1) curves.push_back(MeasureCurve(cores, precision));
+      curves.push_back(MeasureCurve({cores.front()}, precision, &progress));
+      if (cores.size() > 1) curves.push_back(MeasureCurve(cores, precision, &progress));
     }
-    json["read_gb_per_s"] = {{"one_core", bandwidth.one_core}, {"all_cores", bandwidth.all_cores}};
+    const double one_core = curves.front().read_gb_per_s;
+    const double all_cores = curves.back().read_gb_per_s;
+    json["read_gb_per_s"] = {{"one_core", one_core}, {"all_cores", all_cores}};
     json["row_costs"] = CurvesJson(curves);
     if (!options.json) {
-      fmt::print("{:<18}one core {:.1f} GB/s, {} cores {:.1f} GB/s\n", "memory reads",
-                 bandwidth.one_core, cores.size(), bandwidth.all_cores);
+      fmt::print("{:<18}one core {:.1f} GB/s, {} cores {:.1f} GB/s\n", "memory reads", one_core,
+                 cores.size(), all_cores);
       PrintCurves(curves, options.precision);
     }
   }

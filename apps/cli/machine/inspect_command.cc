@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "backend/cpu/cpu_backend.h"
+#include "backend/device.h"
 #include "cli/common/commands.h"
 #include "cli/common/terminal.h"
 #include "cli/options/options.h"
@@ -45,8 +45,8 @@ Result<Inspected> Inspect(const std::string& directory, Precision precision) {
     inspected.file_bytes += tensor.bytes();
     ++inspected.tensors;
   }
-  const std::unique_ptr<Backend> backend =
-      MakeCpuBackend({.pool = nullptr, .precision = precision});
+  Device device({AvailableCores().front()});
+  const std::unique_ptr<Backend> backend = device.MakeBackend(precision);
   inspected.memory = EstimateMemory(inspected.config, *backend);
   FT_ASSIGN_OR_RETURN(inspected.tokenizer, Tokenizer::Load(directory));
   return inspected;

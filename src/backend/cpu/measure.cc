@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backend/cpu/cpu_backend.h"
 #include "base/clock.h"
 
 namespace foretoken {
@@ -11,12 +12,14 @@ namespace {
 constexpr std::size_t kStreamBytes = std::size_t{256} << 20;
 constexpr int kPasses = 7;
 
-// Best of several passes in which every worker of `pool` reads a buffer of its own.
-double BestRead(ThreadPool* pool) {
+}  // namespace
+
+double MeasureReadBandwidth(Device* device) {
+  ThreadPool& pool = device->pool();
   const cpu::Kernels& kernels = KernelsFor(AvailableIsas().back());
-  std::vector<Buffer> buffers(static_cast<std::size_t>(pool->size()));
+  std::vector<Buffer> buffers(static_cast<std::size_t>(pool.size()));
   // Each worker touches its own pages first, so that they are near it.
-  pool->Run([&](int worker, int) {
+  pool.Run([&](int worker, int) {
     Buffer& buffer = buffers[static_cast<std::size_t>(worker)];
     buffer = Buffer(kStreamBytes);
     std::memset(buffer.data(), 1, kStreamBytes);
@@ -25,31 +28,16 @@ double BestRead(ThreadPool* pool) {
   double best = 0;
   for (int pass = 0; pass < kPasses; ++pass) {
     const std::int64_t start = NowNs();
-    pool->Run([&](int worker, int) {
+    pool.Run([&](int worker, int) {
       const auto w = static_cast<std::size_t>(worker);
       sinks[w] = kernels.read_stream(buffers[w].data(), kStreamBytes);
     });
-    const double bytes = static_cast<double>(kStreamBytes) * pool->size();
+    const double bytes = static_cast<double>(kStreamBytes) * pool.size();
     best = std::max(best, bytes / static_cast<double>(NowNs() - start));
   }
   // What was read decides, so that no compiler leaves the reading out.
   for (const float sink : sinks) FT_CHECK(sink > 0);
   return best;
-}
-
-}  // namespace
-
-ReadBandwidth MeasureReadBandwidth(const CoreSet& cores) {
-  ReadBandwidth bandwidth;
-  ThreadPool one({cores.at(0)});
-  one.Adopt();
-  bandwidth.one_core = BestRead(&one);
-  bandwidth.all_cores = bandwidth.one_core;
-  if (cores.size() > 1) {
-    ThreadPool all(cores);
-    bandwidth.all_cores = BestRead(&all);
-  }
-  return bandwidth;
 }
 
 std::vector<MatMulCost> MeasureMatMulCosts(Backend* backend, std::span<const int> row_counts) {

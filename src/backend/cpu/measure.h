@@ -3,20 +3,13 @@
 #include <span>
 #include <vector>
 
-#include "backend/cpu/cpu_backend.h"
-#include "base/cores.h"
+#include "backend/device.h"
 
 namespace foretoken {
 
-/// What reading costs on a set of cores, in GB/s (10^9 bytes).
-struct ReadBandwidth {
-  double one_core = 0;   ///< The first core alone.
-  double all_cores = 0;  ///< All together.
-};
-
-/// Streams through 256 MiB a core, far beyond the caches, and takes the best of several passes.
-/// Takes about a second. Pins the calling thread to the first core.
-ReadBandwidth MeasureReadBandwidth(const CoreSet& cores);
+/// What the device's cores read together, in GB/s (10^9 bytes): they stream through 256 MiB each,
+/// far beyond the caches, and the best of several passes counts. The owner thread must call.
+double MeasureReadBandwidth(Device* device);
 
 /// The time of a matrix product over `rows` rows, and its ratio to that of one row.
 struct MatMulCost {

@@ -6,15 +6,15 @@ namespace foretoken {
 namespace {
 
 TEST(Measure, BandwidthIsThatOfAMachine) {
-  const std::vector<int> available = AvailableCores();
-  const ReadBandwidth bandwidth = MeasureReadBandwidth({available[0]});
-  EXPECT_GT(bandwidth.one_core, 0.1);
-  EXPECT_LT(bandwidth.one_core, 10'000.0);
-  EXPECT_EQ(bandwidth.all_cores, bandwidth.one_core);
+  Device device({AvailableCores().front()});
+  const double bandwidth = MeasureReadBandwidth(&device);
+  EXPECT_GT(bandwidth, 0.1);
+  EXPECT_LT(bandwidth, 10'000.0);
 }
 
 TEST(Measure, MatMulCostsAreRatiosToOneRow) {
-  auto backend = MakeCpuBackend(CpuBackendOptions{});
+  Device device({AvailableCores().front()});
+  const auto backend = device.MakeBackend(Precision::kBF16);
   const int counts[] = {1, 16};
   const std::vector<MatMulCost> costs = MeasureMatMulCosts(backend.get(), counts);
   ASSERT_EQ(costs.size(), 2U);

@@ -1,0 +1,17 @@
+#include "backend/device.h"
+
+#include <algorithm>
+
+#include "backend/cpu/cpu_backend.h"
+
+namespace foretoken {
+
+bool Device::Overlaps(const CoreSet& cores) const {
+  return std::ranges::find_first_of(pool_.cores(), cores) != pool_.cores().end();
+}
+
+std::unique_ptr<Backend> Device::MakeBackend(Precision precision) {
+  return MakeCpuBackend({.pool = &pool_, .precision = precision});
+}
+
+}  // namespace foretoken
