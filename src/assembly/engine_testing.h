@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "assembly/loaded_model.h"
+#include "assembly/make_engine.h"
 #include "engine/engine.h"
 
 namespace foretoken {

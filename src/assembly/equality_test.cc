@@ -42,8 +42,9 @@ std::vector<std::vector<Token>> TokensOf(const std::vector<Collector::Output>& o
   return tokens;
 }
 
-std::unique_ptr<Engine> Make(Mode mode, EngineOptions options, DraftSetup draft = BundledDraft()) {
-  auto engine = MakeEngine(mode, options, BundledTarget(), draft);
+std::unique_ptr<Engine> Make(Mode mode, EngineOptions options, DraftSetup draft = BundledDraft(),
+                             MeasuredTimes times = {}) {
+  auto engine = MakeEngine(mode, options, BundledTarget(), draft, {.known = times});
   EXPECT_TRUE(engine.ok()) << (engine.ok() ? "" : engine.error().message);
   return std::move(engine).value();
 }
@@ -80,6 +81,7 @@ struct Case {
   std::string name;
   Mode mode;
   EngineOptions options;
+  MeasuredTimes times = {};
   std::int64_t delay_us = 0;
 };
 
@@ -90,7 +92,7 @@ class Equality : public testing::TestWithParam<Case> {};
 TEST_P(Equality, EveryTokenEqualsAr) {
   DraftSetup draft = BundledDraft();
   draft.delay_us = GetParam().delay_us;
-  const auto engine = Make(GetParam().mode, GetParam().options, draft);
+  const auto engine = Make(GetParam().mode, GetParam().options, draft, GetParam().times);
   for (const Setting& setting : Settings()) {
     const auto outputs = Generate(*engine, StoryPrompts(), setting.sampling, kStop);
     EXPECT_EQ(TokensOf(outputs), Truth(setting)) << setting.name;
@@ -116,7 +118,11 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"SsdTreeNgram",
              Mode::kSsd,
              {.plan = {.tree_width = 3, .fallback = Fallback::kNgram}, .max_batch = 3}},
-        Case{"SsdTreeSlowSpeculator", Mode::kSsd, {.plan = Tree(3, 4, 20), .max_batch = 2}, 3000},
+        Case{"SsdTreeSlowSpeculator",
+             Mode::kSsd,
+             {.plan = Tree(3, 4, 20), .max_batch = 2},
+             {},
+             3000},
         Case{"SsdTreeTinyPool",
              Mode::kSsd,
              {.plan = Tree(3, 6, 31), .max_batch = 5, .max_context = 160, .kv_tokens = 192}},
@@ -130,18 +136,18 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"Sssd", Mode::kSssd, {.plan = {.lookahead = 15}, .max_batch = 3}},
         Case{"SssdByKnee",
              Mode::kSssd,
-             {.plan = {.speculation_length = kKneeSpeculationLength},
-              .knee_rows = 24,
-              .row_times = TimeTable::Line(1, 0.1)}},
+             {
+                 .plan = {.speculation_length = kKneeSpeculationLength},
+             },
+             {.row_times = TimeTable::Line(1, 0.1), .knee_rows = 24}},
         Case{"SssdByPrice",
              Mode::kSssd,
-             {.plan = {.speculation_length = kAutoSpeculationLength},
-              .knee_rows = 24,
-              .row_times = TimeTable::Line(1, 0.02),
-              .max_batch = 3}},
+             {.plan = {.speculation_length = kAutoSpeculationLength}, .max_batch = 3},
+             {.row_times = TimeTable::Line(1, 0.02), .knee_rows = 24}},
         Case{"SsdRetrievalByPrice",
              Mode::kSsd,
-             {.plan = {.fallback = Fallback::kRetrieval}, .row_times = TimeTable::Line(1, 0.02)}},
+             {.plan = {.fallback = Fallback::kRetrieval}},
+             {.row_times = TimeTable::Line(1, 0.02)}},
         Case{"Trie", Mode::kTrie, {.plan = {.lookahead = 7}, .max_batch = 2}},
         Case{"Ngram", Mode::kNgram, {.max_batch = 3}},
         Case{"AutoBatch1", Mode::kAuto, {.max_batch = 1}},
@@ -150,7 +156,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"SsdGeometricFallbackAuto",
              Mode::kSsd,
              {.plan = OpenPlan(FanoutRule::kGeometric), .max_batch = 1}},
-        Case{"SsdSlowSpeculator", Mode::kSsd, {.max_batch = 2}, 3000},
+        Case{"SsdSlowSpeculator", Mode::kSsd, {.max_batch = 2}, {}, 3000},
         // Room for little more than one sequence: preemption by necessity.
         Case{"SsdTinyPool", Mode::kSsd, {.max_batch = 5, .max_context = 160, .kv_tokens = 192}},
         Case{"SdTinyPool", Mode::kSd, {.max_batch = 5, .max_context = 160, .kv_tokens = 192}}),

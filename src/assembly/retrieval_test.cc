@@ -46,8 +46,9 @@ class LiveDatastore : public testing::Test {
   Run Decode(Mode mode, DatastoreTenant* tenant, bool learn) {
     return Decode(mode, {.plan = {.lookahead = 15}, .max_batch = 2}, tenant, learn);
   }
-  Run Decode(Mode mode, const EngineOptions& options, DatastoreTenant* tenant, bool learn) {
-    auto engine = MakeEngine(mode, options, BundledTarget(), BundledDraft());
+  Run Decode(Mode mode, const EngineOptions& options, DatastoreTenant* tenant, bool learn,
+             const MeasuredTimes& times = {}) {
+    auto engine = MakeEngine(mode, options, BundledTarget(), BundledDraft(), {.known = times});
     EXPECT_TRUE(engine.ok());
     Rounds collector;
     Run run;
@@ -115,11 +116,10 @@ TEST_F(LiveDatastore, SpeculatesBesideTheDraft) {
   // A fallback whose proposals are as long as the rule says for two sequences, or as pays.
   for (const int length : {kKneeSpeculationLength, kAutoSpeculationLength}) {
     EngineOptions options{.plan = {.lookahead = 4}, .max_batch = 2};
-    options.knee_rows = 6;
-    options.row_times = TimeTable::Line(1, 0.1);
+    const MeasuredTimes times{.row_times = TimeTable::Line(1, 0.1), .knee_rows = 6};
     options.plan.fallback = Fallback::kRetrieval;
     options.plan.speculation_length = length;
-    const Run run = Decode(Mode::kSsd, options, alice, /*learn=*/false);
+    const Run run = Decode(Mode::kSsd, options, alice, /*learn=*/false, times);
     EXPECT_EQ(run.tokens, truth.tokens);
     EXPECT_LT(run.rounds, truth.rounds);
   }
@@ -130,10 +130,10 @@ TEST_F(LiveDatastore, ProposalsAreAsLongAsTheSpeculationLengthSays) {
   const Run truth = Decode(Mode::kAr, alice, /*learn=*/true);
   const auto decode = [&](int speculation_length, int knee_rows) {
     EngineOptions options{.plan = {.lookahead = 2}, .max_batch = 2};
-    options.knee_rows = knee_rows;
-    if (knee_rows > 0) options.row_times = TimeTable::Line(1, 0.1);
+    MeasuredTimes times;
+    if (knee_rows > 0) times = {.row_times = TimeTable::Line(1, 0.1), .knee_rows = knee_rows};
     options.plan.speculation_length = speculation_length;
-    Run run = Decode(Mode::kSssd, options, alice, /*learn=*/false);
+    Run run = Decode(Mode::kSssd, options, alice, /*learn=*/false, times);
     EXPECT_EQ(run.tokens, truth.tokens);
     return run.largest;
   };
@@ -151,11 +151,10 @@ TEST_F(LiveDatastore, FallsBackOnProposalsBeyondTheLookahead) {
   const Run truth = Decode(Mode::kAr, alice, /*learn=*/true);
   const auto largest = [&](int speculation_length, const TimeTable& row_times) {
     EngineOptions options{.plan = {.lookahead = 2}, .max_batch = 2};
-    options.row_times = row_times;
     options.plan.primary = options.plan.after_fallback = UniformFanout(1, 2);  // Many misses.
     options.plan.fallback = Fallback::kRetrieval;
     options.plan.speculation_length = speculation_length;
-    const Run run = Decode(Mode::kSsd, options, alice, /*learn=*/false);
+    const Run run = Decode(Mode::kSsd, options, alice, /*learn=*/false, {.row_times = row_times});
     EXPECT_EQ(run.tokens, truth.tokens);
     return run.largest;
   };
@@ -170,10 +169,9 @@ TEST_F(LiveDatastore, ProposesWhatIsWorthItsRow) {
   const Run truth = Decode(Mode::kAr, alice, /*learn=*/true);
   const auto decode = [&](const TimeTable& row_times) {
     EngineOptions options{.max_batch = 2};
-    options.knee_rows = 1;
-    options.row_times = row_times;
     options.plan.speculation_length = kAutoSpeculationLength;
-    const Run run = Decode(Mode::kSssd, options, alice, /*learn=*/false);
+    const Run run = Decode(Mode::kSssd, options, alice, /*learn=*/false,
+                           {.row_times = row_times, .knee_rows = 1});
     EXPECT_EQ(run.tokens, truth.tokens);
     return run;
   };

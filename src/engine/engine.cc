@@ -72,10 +72,10 @@ Engine::~Engine() = default;
 
 Result<std::unique_ptr<Engine>> Engine::Create(EngineOptions options, Model* target,
                                                ThreadPool* pool, const Tokenizer* tokenizer,
-                                               Proposers proposers) {
+                                               Proposers proposers, const MeasuredTimes& times) {
   options = CompleteOptions(options, target->config());
   FT_RETURN_IF_ERROR(ValidateOptions(options));
-  auto impl = std::make_unique<Impl>(options, target, pool, tokenizer, std::move(proposers));
+  auto impl = std::make_unique<Impl>(options, times, target, pool, tokenizer, std::move(proposers));
   FT_RETURN_IF_ERROR(impl->ValidatePlan(options.plan));
   return std::unique_ptr<Engine>(new Engine(std::move(impl)));
 }
@@ -88,6 +88,7 @@ Status Engine::ChangePlan(SequenceId sequence, const SpeculationPlan& plan) {
 void Engine::Cancel(SequenceId sequence) { impl_->Cancel(sequence); }
 bool Engine::Step() { return impl_->Step(); }
 const EngineOptions& Engine::options() const { return impl_->options(); }
+const MeasuredTimes& Engine::times() const { return impl_->times(); }
 bool Engine::Offers(Mode mode) const { return impl_->Offers(mode); }
 const EngineStats& Engine::stats() const { return impl_->stats(); }
 std::optional<PlannerReport> Engine::planner_report() const { return impl_->planner_report(); }
@@ -98,9 +99,10 @@ int Engine::waiting() const { return impl_->waiting(); }
 Status Engine::CheckIdle() const { return impl_->CheckIdle(); }
 void Engine::ForcePreemption() { impl_->ForcePreemption(); }
 
-Engine::Impl::Impl(EngineOptions options, Model* target, ThreadPool* pool,
-                   const Tokenizer* tokenizer, Proposers proposers)
+Engine::Impl::Impl(EngineOptions options, const MeasuredTimes& times, Model* target,
+                   ThreadPool* pool, const Tokenizer* tokenizer, Proposers proposers)
     : options_(options),
+      times_(times),
       target_(target),
       pool_(pool),
       tokenizer_(tokenizer),
@@ -115,12 +117,12 @@ Engine::Impl::Impl(EngineOptions options, Model* target, ThreadPool* pool,
   pass_.reserve(most);
   contexts_.reserve(most);
   batch_.block_tables.reserve(most);
-  if (!options_.row_times.rows().empty()) row_price_.emplace(options_.row_times);
+  if (!times_.row_times.rows().empty()) row_price_.emplace(times_.row_times);
   if (proposers_.of(Mode::kNgram) == nullptr) {
     proposers_.of(Mode::kNgram) = std::make_unique<NgramDrafter>();
   }
   if (options_.planner.has_value()) {
-    planner_ = std::make_unique<OnlinePlanner>(options_.costs, *options_.planner);
+    planner_ = std::make_unique<OnlinePlanner>(times_.costs, *options_.planner);
   }
   if (tokenizer_ != nullptr) {
     for (const Token token : tokenizer_->eos()) {
@@ -188,7 +190,7 @@ Status Engine::Impl::ValidatePlan(const SpeculationPlan& plan) const {
       CheckRange("the number of proposal nodes", plan.nodes(), 1, options_.max_nodes));
   const bool retrieves = Retrieves(plan.mode) || plan.FallsBackOnRetrieval();
   if (retrieves && plan.speculation_length < 0 &&
-      (options_.knee_rows < 1 || !row_price_.has_value())) {
+      (times_.knee_rows < 1 || !row_price_.has_value())) {
     return InvalidInput("speculation length auto or knee needs the target's passes to be measured");
   }
   if (plan.mode != Mode::kSsd) return {};

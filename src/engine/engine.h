@@ -30,6 +30,14 @@ struct Script {
   std::uint64_t seed = 1;
 };
 
+/// What is known of the times of an engine's passes before its first one: measured once, and good
+/// for every engine with the same models on the same cores. Empty parts were not measured.
+struct MeasuredTimes {
+  TimeTable row_times;  ///< Of the target's passes, for speculation lengths that pay.
+  int knee_rows = 0;    ///< I_knee, for speculation lengths by the knee.
+  CostModel costs;      ///< What the planner begins with.
+};
+
 struct EngineOptions {
   /// Of requests that bring none. An empty fan-out shape stands for kDefaultFanout at every node.
   SpeculationPlan plan;
@@ -37,13 +45,9 @@ struct EngineOptions {
   /// is planned, round by round; so are all without a plan, where `plan` is open. MakeEngine adds
   /// and drops it as its modes and `plan` need one.
   std::optional<PlannerSettings> planner;
-  CostModel costs;             ///< What the planner begins with: measured times.
-  int measuring_sweeps = 1;    ///< How often MakeEngine measures each; more where noise matters.
   int max_lookahead = 0;       ///< The most a request's plan may ask for; 0: as `plan`.
   int max_nodes = 0;           ///< The same for a plan's nodes; 0: as `plan`.
   int max_cache_budget = 0;    ///< Branches of a speculation cache; 0: as `plan`, more for trees.
-  int knee_rows = 0;           ///< I_knee, for speculation lengths by the knee.
-  TimeTable row_times;         ///< Of the target's passes, for speculation lengths that pay.
   int max_batch = 16;          ///< Sequences decoded together.
   int max_waiting = 1024;      ///< Requests queued beyond those; more are refused.
   int prefill_chunk = 128;     ///< Prompt rows per pass, mixed with decoding rows.
@@ -92,7 +96,8 @@ class Engine {
   /// `target`, `pool` and `tokenizer` (may be null: no text, no stop strings) outlive the engine.
   static Result<std::unique_ptr<Engine>> Create(EngineOptions options, Model* target,
                                                 ThreadPool* pool, const Tokenizer* tokenizer,
-                                                Proposers proposers);
+                                                Proposers proposers,
+                                                const MeasuredTimes& times = {});
   ~Engine();
 
   /// In one sentence why a request can never run here, if so.
@@ -118,6 +123,8 @@ class Engine {
   }
 
   const EngineOptions& options() const;
+  /// As Create was given them.
+  const MeasuredTimes& times() const;
   /// Whether requests may choose the mode.
   bool Offers(Mode mode) const;
   const EngineStats& stats() const;

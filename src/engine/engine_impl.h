@@ -22,8 +22,8 @@ namespace foretoken {
 ///   AdmitWaiting, CollectProposals, PlanPass, Forward, Verify, SendOutcomes, EmitTokens.
 class Engine::Impl {
  public:
-  Impl(EngineOptions options, Model* target, ThreadPool* pool, const Tokenizer* tokenizer,
-       Proposers proposers);
+  Impl(EngineOptions options, const MeasuredTimes& times, Model* target, ThreadPool* pool,
+       const Tokenizer* tokenizer, Proposers proposers);
 
   Status Validate(const Request& request) const;
   Result<SequenceId> Submit(Request request);
@@ -32,6 +32,7 @@ class Engine::Impl {
   bool Step();
 
   const EngineOptions& options() const { return options_; }
+  const MeasuredTimes& times() const { return times_; }
   bool Offers(Mode mode) const;
   /// In one sentence why this engine cannot follow the plan, which is complete.
   Status ValidatePlan(const SpeculationPlan& plan) const;
@@ -112,6 +113,7 @@ class Engine::Impl {
   void RecordRound(std::int64_t pass_start, std::int64_t pass_end);
 
   EngineOptions options_;
+  MeasuredTimes times_;
   Model* target_;
   ThreadPool* pool_;
   const Tokenizer* tokenizer_;

@@ -27,7 +27,7 @@ int Engine::Impl::RetrievedNodes(const SpeculationPlan& plan) const {
   if (IsPriced(plan) && row_prices_.empty()) return plan.lookahead;  // Passes were not measured.
   const int wanted = plan.speculation_length >= 0 || IsPriced(plan)
                          ? plan.RetrievedNodes()
-                         : SpeculationLength(options_.knee_rows, std::max(1, running())) - 1;
+                         : SpeculationLength(times_.knee_rows, std::max(1, running())) - 1;
   return std::min(wanted, options_.max_nodes);
 }
 

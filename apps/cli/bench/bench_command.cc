@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "assembly/make_engine.h"
 #include "cli/bench/bench_report.h"
 #include "cli/bench/html_report.h"
 #include "cli/common/commands.h"
@@ -81,7 +82,7 @@ class Bench {
   Status Load();
   Status EncodePrompts();
   Status MakeContestants();
-  Status AddFallbacks(int context);
+  Status AddFallbacks(int context, Measuring* measuring);
   Result<std::vector<Generation>> RunGroup(Contestant* contestant,
                                            std::span<const std::vector<Token>> prompts,
                                            std::uint64_t first_seed);
@@ -200,23 +201,23 @@ Status Bench::MakeContestants() {
                       options_.speculation.ToEngineOptions(options_.batch, context));
   options.script = script_;
   const DraftSetup draft = MakeDraftSetup(options_.model, options_.speculation, cores_);
+  Measuring measuring;
   const auto add = [&](std::string label, Mode mode, LoadedModel* target) -> Status {
-    FT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
-                        MakeEngine(options_.datastore.ModesFor(mode), options, target, draft));
-    options.knee_rows = engine->options().knee_rows;  // Once for all modes of a target.
-    options.row_times = engine->options().row_times;
+    FT_ASSIGN_OR_RETURN(
+        std::unique_ptr<Engine> engine,
+        MakeEngine(options_.datastore.ModesFor(mode), options, target, draft, measuring));
+    measuring.known = engine->times();  // Once for all modes of a target.
     contestants_.push_back({std::move(label), mode, target, std::move(engine)});
     return {};
   };
   for (const Mode mode : modes_) {
     if (mode == Mode::kSsd && !options_.fallbacks.empty()) {
-      FT_RETURN_IF_ERROR(AddFallbacks(context));
+      FT_RETURN_IF_ERROR(AddFallbacks(context, &measuring));
       continue;
     }
     FT_RETURN_IF_ERROR(add(std::string(ModeName(mode)), mode, target_.get()));
   }
-  options.knee_rows = 0;
-  options.row_times = {};
+  measuring.known = {};
   for (const Mode mode : modes_) {
     if (mode == Mode::kSsd || mode == Mode::kAuto || target_on_all_ == nullptr) continue;
     FT_RETURN_IF_ERROR(add(fmt::format("{}@all", ModeName(mode)), mode, target_on_all_.get()));
@@ -225,7 +226,7 @@ Status Bench::MakeContestants() {
 }
 
 // Mode ssd once with each of --compare-fallbacks.
-Status Bench::AddFallbacks(int context) {
+Status Bench::AddFallbacks(int context, Measuring* measuring) {
   const DraftSetup draft = MakeDraftSetup(options_.model, options_.speculation, cores_);
   for (const std::string& name : SplitList(options_.fallbacks)) {
     SpeculationOptions speculation = options_.speculation;
@@ -234,7 +235,9 @@ Status Bench::AddFallbacks(int context) {
                         speculation.ToEngineOptions(options_.batch, context));
     options.script = script_;
     const bool retrieves = options.plan.fallback == Fallback::kRetrieval;
-    FT_ASSIGN_OR_RETURN(auto engine, MakeEngine(Mode::kSsd, options, target_.get(), draft));
+    FT_ASSIGN_OR_RETURN(auto engine,
+                        MakeEngine(Mode::kSsd, options, target_.get(), draft, *measuring));
+    measuring->known = engine->times();
     contestants_.push_back({.label = "ssd/" + name,
                             .mode = Mode::kSsd,
                             .target = target_.get(),
@@ -351,7 +354,7 @@ nlohmann::json Bench::Meta() const {
     meta["data"].push_back(fmt::format("{} ({} prompts)", set.name, set.prompts.size()));
   }
   for (const Contestant& contestant : contestants_) {
-    const int knee = contestant.engine->options().knee_rows;
+    const int knee = contestant.engine->times().knee_rows;
     if (knee > 0) meta["knee_rows"][contestant.label] = knee;
   }
   if (options_.target_delay_us > 0) meta["target_delay_us"] = options_.target_delay_us;

@@ -217,6 +217,9 @@ DraftSetup MakeDraftSetup(const ModelOptions& model, const SpeculationOptions& s
   setup.precision = model.ParsedPrecision();
   setup.process = speculation.draft_process;
   setup.executable = ExecutablePath();
+  setup.log = [](std::string_view warning) {
+    fmt::print(stderr, "foretoken: warning: {}\n", warning);
+  };
   return setup;
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "assembly/draft_setup.h"
 #include "assembly/loaded_model.h"
 #include "base/cores.h"
 #include "base/result.h"

@@ -1,5 +1,7 @@
 #include "cli/options/session.h"
 
+#include "assembly/make_engine.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "assembly/make_engine.h"
 #include "base/parse_number.h"
 #include "cli/common/commands.h"
 #include "cli/common/prompts.h"
@@ -140,11 +141,10 @@ Result<std::unique_ptr<Engine>> Calibrator::MakeMeasuringEngine(Verification ver
   speculation.prefix_cache = false;
   FT_ASSIGN_OR_RETURN(EngineOptions options, speculation.ToEngineOptions(1, 0));
   options.verification = verification;
-  options.measuring_sweeps = kSweeps;
   options.max_lookahead = options_.lookahead;
   options.max_cache_budget = kMaxFanout * (options_.lookahead + 1);
   return MakeEngine(modes, options, target_.get(),
-                    MakeDraftSetup(options_.model, speculation, cores_));
+                    MakeDraftSetup(options_.model, speculation, cores_), {.sweeps = kSweeps});
 }
 
 void Calibrator::GiveTimeToSettle() {
@@ -163,7 +163,7 @@ Status Calibrator::MeasureSharedNoise() {
     const ProgressBar measuring("Measuring passes", 0);
     FT_ASSIGN_OR_RETURN(engine, MakeMeasuringEngine(Verification::kSharedNoise, kOffered));
   }
-  calibration_.times = engine->options().costs;
+  calibration_.times = engine->times().costs;
   GiveTimeToSettle();
   progress_->SetLabel("Measuring times");
   FT_RETURN_IF_ERROR(MeasureOverheads(*engine, task_, &calibration_.times));

@@ -1,5 +1,6 @@
 #include <memory>
 
+#include "assembly/speculator_process.h"
 #include "cli/common/commands.h"
 #include "cli/options/options.h"
 

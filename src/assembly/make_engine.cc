@@ -1,0 +1,110 @@
+#include "assembly/make_engine.h"
+
+#include <algorithm>
+
+#include "assembly/measure_times.h"
+#include "assembly/offered_modes.h"
+#include "assembly/speculator_process.h"
+#include "draft/model/model_drafter.h"
+#include "draft/retrieval/rest_drafter.h"
+#include "draft/retrieval/retrieval_drafter.h"
+#include "draft/retrieval/trie_drafter.h"
+
+namespace foretoken {
+namespace {
+
+// SD's drafter with the model it owns: the draft's backend shares the target's pool.
+class OwningDrafter : public Drafter {
+ public:
+  OwningDrafter(std::unique_ptr<LoadedModel> draft, int max_batch, int max_context)
+      : draft_(std::move(draft)), drafter_(draft_->model.get(), max_batch, max_context) {}
+  void Propose(std::span<DraftContext> contexts) override { drafter_.Propose(contexts); }
+  void Forget(SequenceId sequence) override { drafter_.Forget(sequence); }
+
+ private:
+  std::unique_ptr<LoadedModel> draft_;
+  ModelDrafter drafter_;
+};
+
+struct Drafts {
+  std::unique_ptr<LoadedModel> on_target;     // SD's.
+  std::unique_ptr<LoadedModel> on_own_cores;  // SSD's.
+};
+
+// SSD's is loaded here even if another process will draft with it: a bad draft is then refused at
+// once, in one sentence.
+Result<Drafts> LoadDrafts(std::span<const Mode> offered, const LoadedModel& target,
+                          const DraftSetup& setup) {
+  Drafts drafts;
+  for (const Mode mode : offered) {
+    if (mode == Mode::kSd) {
+      FT_ASSIGN_OR_RETURN(drafts.on_target,
+                          LoadModel(setup.source, target.pool.get(), setup.precision));
+      FT_RETURN_IF_ERROR(CheckPair(target, *drafts.on_target));
+    } else if (mode == Mode::kSsd) {
+      FT_ASSIGN_OR_RETURN(drafts.on_own_cores,
+                          LoadModel(setup.source, setup.cores, setup.precision));
+      FT_RETURN_IF_ERROR(CheckPair(target, *drafts.on_own_cores));
+    }
+  }
+  return drafts;
+}
+
+Result<Proposers> MakeProposers(std::span<const Mode> offered, const EngineOptions& options,
+                                Drafts drafts, const DraftSetup& setup) {
+  Proposers proposers;
+  for (const Mode mode : offered) {
+    if (mode == Mode::kSd) {
+      proposers.of(mode) = std::make_unique<OwningDrafter>(std::move(drafts.on_target),
+                                                           options.max_batch, options.max_context);
+    } else if (mode == Mode::kSsd) {
+      const ConfigureMessage limits{.max_lookahead = options.max_lookahead,
+                                    .max_nodes = options.max_nodes,
+                                    .max_cache_budget = options.max_cache_budget,
+                                    .max_sequences = options.max_batch,
+                                    .max_context = options.max_context,
+                                    .delay_us = setup.delay_us};
+      FT_ASSIGN_OR_RETURN(proposers.speculator,
+                          StartSpeculator(setup, std::move(drafts.on_own_cores), limits));
+    } else if (mode == Mode::kSssd) {
+      proposers.of(mode) = std::make_unique<RetrievalDrafter>();
+    } else if (mode == Mode::kRest) {
+      proposers.of(mode) = std::make_unique<RestDrafter>();
+    } else if (mode == Mode::kTrie) {
+      proposers.of(mode) = std::make_unique<TrieDrafter>();
+    }
+  }
+  return proposers;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const EngineOptions& wanted,
+                                           LoadedModel* target, const DraftSetup& draft,
+                                           const Measuring& measuring) {
+  FT_CHECK(!modes.empty());
+  const std::vector<Mode> offered = OfferedModes(modes, draft, target->pool->cores());
+  const EngineOptions options = OptionsFor(offered, wanted, target->model->config());
+  FT_ASSIGN_OR_RETURN(Drafts drafts, LoadDrafts(offered, *target, draft));
+  const MeasuredTimes times =
+      MeasureTimes({.target = target,
+                    .draft_on_target = drafts.on_target.get(),
+                    .draft = drafts.on_own_cores.get()},
+                   {.rows = NeedsRowTimes(offered, options.plan),
+                    .costs = options.planner.has_value(),
+                    .most_rows = options.max_batch * (1 + options.max_lookahead),
+                    .sweeps = measuring.sweeps},
+                   measuring.known);
+  FT_ASSIGN_OR_RETURN(Proposers proposers,
+                      MakeProposers(offered, options, std::move(drafts), draft));
+  return Engine::Create(options, target->model.get(), target->pool.get(), target->tokenizer.get(),
+                        std::move(proposers), times);
+}
+
+Result<std::unique_ptr<Engine>> MakeEngine(Mode mode, const EngineOptions& options,
+                                           LoadedModel* target, const DraftSetup& draft,
+                                           const Measuring& measuring) {
+  return MakeEngine(std::span(&mode, 1), options, target, draft, measuring);
+}
+
+}  // namespace foretoken

@@ -1,0 +1,43 @@
+#include "assembly/make_engine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "assembly/engine_testing.h"
+
+namespace foretoken {
+namespace {
+
+TEST(MakeEngine, OffersWhatItWasAskedForAndTheFirstIsTheDefault) {
+  const std::vector<Mode> modes = {Mode::kSssd, Mode::kSd};
+  const auto engine = MakeEngine(modes, {.plan = {.lookahead = 7}, .max_batch = 1}, BundledTarget(),
+                                 BundledDraft());
+  ASSERT_TRUE(engine.ok()) << engine.error().message;
+  EXPECT_EQ((*engine)->options().plan.mode, Mode::kSssd);
+  EXPECT_TRUE((*engine)->Offers(Mode::kSd));
+  EXPECT_FALSE((*engine)->Offers(Mode::kSsd));
+  EXPECT_FALSE((*engine)->Offers(Mode::kRest));
+  EXPECT_TRUE((*engine)->times().row_times.rows().empty());  // Nobody proposes by price.
+}
+
+TEST(MakeEngine, NeedNotMeasureWhatIsKnown) {
+  const MeasuredTimes known{.row_times = TimeTable::Line(3, 1), .knee_rows = 9};
+  const auto engine =
+      MakeEngine(Mode::kSssd, {.plan = {.speculation_length = kAutoSpeculationLength}},
+                 BundledTarget(), {}, {.known = known});
+  ASSERT_TRUE(engine.ok()) << engine.error().message;
+  EXPECT_EQ((*engine)->times().knee_rows, 9);
+}
+
+TEST(MakeEngine, RefusesADraftThatDoesNotFit) {
+  for (const Mode mode : {Mode::kSd, Mode::kSsd}) {
+    DraftSetup draft = BundledDraft();
+    draft.source = {.synthetic = "draft-12m"};
+    const auto engine = MakeEngine(mode, {.max_batch = 1}, BundledTarget(), draft);
+    ASSERT_FALSE(engine.ok()) << ModeName(mode);
+    EXPECT_THAT(engine.error().message, testing::HasSubstr("must share one vocabulary"));
+  }
+}
+
+}  // namespace
+}  // namespace foretoken

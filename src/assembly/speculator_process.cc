@@ -1,0 +1,76 @@
+#include "assembly/speculator_process.h"
+
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+
+#include "ssd/speculator.h"
+#include "transport/process_host.h"
+#include "transport/ring_channel.h"
+#include "transport/thread_host.h"
+
+namespace foretoken {
+namespace {
+
+constexpr std::int64_t kReadyPatienceNs = 120'000'000'000;
+
+void Serve(const LoadedModel& draft, Channel& channel, const std::atomic<bool>& stop) {
+  draft.pool->Adopt();
+  Speculator speculator(draft.model.get(), &channel, draft.constraints.get());
+  speculator.Run([](void* flag) { return static_cast<const std::atomic<bool>*>(flag)->load(); },
+                 const_cast<std::atomic<bool>*>(&stop));
+}
+
+std::vector<std::string> SpeculatorCommand(const DraftSetup& setup) {
+  std::vector<std::string> command = {setup.executable, "speculator"};
+  if (setup.source.directory.empty()) {
+    command.insert(command.end(), {"--synthetic", setup.source.synthetic});
+  } else {
+    command.insert(command.end(), {"--draft", setup.source.directory});
+  }
+  command.insert(command.end(), {"--cores", FormatCores(setup.cores), "--precision",
+                                 setup.precision == Precision::kBF16 ? "bf16" : "f32"});
+  return command;
+}
+
+Result<std::unique_ptr<SpeculatorHost>> StartHost(const DraftSetup& setup,
+                                                  std::shared_ptr<LoadedModel> draft) {
+  const std::string place = "on cores " + FormatCores(setup.cores);
+  if (setup.process) return ProcessHost::Start(SpeculatorCommand(setup), place);
+  return ThreadHost::Start(
+      [draft = std::move(draft)](Channel& channel, const std::atomic<bool>& stop) {
+        Serve(*draft, channel, stop);
+      },
+      place);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SpeculatorClient>> StartSpeculator(const DraftSetup& setup,
+                                                          std::shared_ptr<LoadedModel> draft,
+                                                          const ConfigureMessage& limits) {
+  FT_ASSIGN_OR_RETURN(auto host, StartHost(setup, std::move(draft)));
+  auto client = std::make_unique<SpeculatorClient>(std::move(host), limits,
+                                                   [log = setup.log](const std::string& warning) {
+                                                     if (log) log(warning);
+                                                   });
+  FT_RETURN_IF_ERROR(client->WaitReady(kReadyPatienceNs));
+  return client;
+}
+
+Status RunSpeculatorProcess(const ModelSource& source, const CoreSet& cores, Precision precision,
+                            int memory_fd) {
+  // The engine's end is ours: without it nobody would read what we write.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  std::signal(SIGINT, SIG_IGN);  // Ctrl-C is for the program that the user sees.
+  FT_ASSIGN_OR_RETURN(const auto memory, ChannelMemory::Attach(memory_fd));
+  FT_ASSIGN_OR_RETURN(const auto draft, LoadModel(source, cores, precision));
+  RingChannel channel(memory->to_engine(), memory->to_speculator());
+  const std::atomic<bool> never = false;
+  Serve(*draft, channel, never);
+  return {};
+}
+
+}  // namespace foretoken

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <memory>
+
+#include "assembly/draft_setup.h"
+#include "assembly/loaded_model.h"
+#include "base/result.h"
+#include "ssd/messages.h"
+#include "ssd/speculator_client.h"
+
+namespace foretoken {
+
+/// Starts a speculator on the draft's cores, in a thread of this process that drafts with `draft`
+/// or, where `setup` says so, in a process that loads the same model; returns when it is ready.
+Result<std::unique_ptr<SpeculatorClient>> StartSpeculator(const DraftSetup& setup,
+                                                          std::shared_ptr<LoadedModel> draft,
+                                                          const ConfigureMessage& limits);
+
+/// The main loop of a speculator process (`foretoken speculator`, started by the engine itself):
+/// loads the draft, serves the shared memory of file descriptor `memory_fd`, returns at shutdown.
+Status RunSpeculatorProcess(const ModelSource& source, const CoreSet& cores, Precision precision,
+                            int memory_fd);
+
+}  // namespace foretoken

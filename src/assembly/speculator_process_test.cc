@@ -1,0 +1,34 @@
+#include "assembly/speculator_process.h"
+
+#include <gtest/gtest.h>
+
+#include "assembly/engine_testing.h"
+
+namespace foretoken {
+namespace {
+
+constexpr ConfigureMessage kLimits{.max_lookahead = 4,
+                                   .max_nodes = 4,
+                                   .max_cache_budget = 10,
+                                   .max_sequences = 1,
+                                   .max_context = 64};
+
+TEST(Speculator, IsReadyInAThreadOfThisProcess) {
+  const DraftSetup setup = BundledDraft();
+  auto draft = LoadModel(setup.source, setup.cores, setup.precision);
+  ASSERT_TRUE(draft.ok());
+  const auto speculator = StartSpeculator(setup, std::move(*draft), kLimits);
+  ASSERT_TRUE(speculator.ok()) << speculator.error().message;
+  EXPECT_TRUE((*speculator)->healthy());
+}
+
+TEST(Speculator, AProcessThatCannotRunIsAnErrorAndNoWarning) {
+  DraftSetup setup = BundledDraft();
+  setup.process = true;
+  setup.executable = "/nowhere/foretoken";
+  setup.log = [](std::string_view warning) { ADD_FAILURE() << warning; };
+  EXPECT_FALSE(StartSpeculator(setup, nullptr, kLimits).ok());
+}
+
+}  // namespace
+}  // namespace foretoken
