@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 #include "engine/request.h"
-#include "sampling/params.h"
+#include "foretoken/sampling.h"
 #include "server/field_reader.h"
 #include "server/output_format.h"
 #include "speculation/plan.h"

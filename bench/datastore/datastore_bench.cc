@@ -18,9 +18,9 @@
 
 #include "base/clock.h"
 #include "base/cores.h"
-#include "base/histogram.h"
 #include "datastore/storage/segment_file.h"
 #include "draft/retrieval/retriever.h"
+#include "foretoken/histogram.h"
 
 namespace foretoken {
 namespace {

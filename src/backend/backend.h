@@ -7,7 +7,7 @@
 
 #include "backend/batch_plan.h"
 #include "base/result.h"
-#include "base/types.h"
+#include "foretoken/types.h"
 #include "tensor/buffer.h"
 #include "tensor/tensor_view.h"
 

@@ -12,12 +12,12 @@
 #include <vector>
 
 #include "base/result.h"
-#include "base/types.h"
 #include "datastore/index/segment.h"
 #include "datastore/storage/entry_log.h"
 #include "datastore/storage/files.h"
 #include "datastore/storage/maintenance.h"
 #include "datastore/storage/manifest.h"
+#include "foretoken/types.h"
 
 namespace foretoken {
 

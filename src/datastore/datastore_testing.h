@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "base/types.h"
 #include "datastore/datastore.h"
+#include "foretoken/types.h"
 
 namespace foretoken {
 

@@ -2,9 +2,9 @@
 
 #include <span>
 
-#include "base/types.h"
 #include "datastore/datastore_tenant.h"
-#include "sampling/params.h"
+#include "foretoken/sampling.h"
+#include "foretoken/types.h"
 #include "sampling/sampler.h"
 #include "speculation/law.h"
 #include "speculation/proposal.h"

@@ -8,11 +8,11 @@
 #include <optional>
 #include <vector>
 
-#include "base/histogram.h"
 #include "base/result.h"
 #include "base/thread_pool.h"
 #include "draft/drafter.h"
 #include "engine/request.h"
+#include "foretoken/histogram.h"
 #include "kv/kv_cache.h"
 #include "model/model.h"
 #include "planner/online_planner.h"

@@ -7,10 +7,10 @@
 #include <string_view>
 #include <vector>
 
-#include "base/histogram.h"
-#include "base/types.h"
 #include "datastore/datastore_tenant.h"
-#include "sampling/params.h"
+#include "foretoken/histogram.h"
+#include "foretoken/sampling.h"
+#include "foretoken/types.h"
 #include "sampling/sampler.h"
 #include "speculation/plan.h"
 #include "speculation/proposal.h"

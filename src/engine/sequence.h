@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "base/types.h"
 #include "engine/request.h"
 #include "engine/stop_text.h"
+#include "foretoken/types.h"
 #include "kv/kv_cache.h"
 #include "planner/online_planner.h"
 #include "sampling/sampler.h"

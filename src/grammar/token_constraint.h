@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "base/types.h"
+#include "foretoken/types.h"
 #include "grammar/automaton.h"
 #include "grammar/state_graph.h"
 #include "grammar/token_trie.h"

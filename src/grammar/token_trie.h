@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/types.h"
+#include "foretoken/types.h"
 
 namespace foretoken {
 

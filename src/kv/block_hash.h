@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "base/types.h"
+#include "foretoken/types.h"
 
 namespace foretoken {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "base/types.h"
+#include "foretoken/types.h"
 #include "kv/block_hash.h"
 
 namespace foretoken {

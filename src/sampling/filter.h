@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/types.h"
-#include "sampling/params.h"
+#include "foretoken/sampling.h"
+#include "foretoken/types.h"
 
 namespace foretoken {
 

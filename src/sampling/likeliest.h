@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "base/types.h"
+#include "foretoken/types.h"
 
 namespace foretoken {
 

@@ -1,8 +1,11 @@
-#include "sampling/params.h"
+#include "foretoken/sampling.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
+
+#include "base/result.h"
+#include "grammar/token_constraint.h"
 
 namespace foretoken {
 namespace {

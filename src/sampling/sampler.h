@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "base/types.h"
+#include "foretoken/sampling.h"
+#include "foretoken/types.h"
 #include "grammar/token_constraint.h"
 #include "sampling/filter.h"
 #include "sampling/likeliest.h"
-#include "sampling/params.h"
 
 namespace foretoken {
 
@@ -97,12 +97,6 @@ class Sampler {
   LogitFilter filter_;
   std::vector<float> law_;  // Of Law and LikeliestTokens: empty until asked.
   LikeliestSelection likeliest_;
-};
-
-/// A token and its natural-log probability.
-struct TokenLogprob {
-  Token token = -1;
-  float logprob = 0;
 };
 
 /// Log-softmax of the raw logits at `chosen`, then of the `top` most likely tokens (descending,

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "base/static_vector.h"
-#include "base/types.h"
+#include "foretoken/types.h"
 
 namespace foretoken {
 

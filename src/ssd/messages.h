@@ -7,7 +7,7 @@
 #include <span>
 
 #include "base/static_vector.h"
-#include "base/types.h"
+#include "foretoken/types.h"
 #include "prediction/branch_rows.h"
 #include "speculation/law.h"
 #include "speculation/plan.h"

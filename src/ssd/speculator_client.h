@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "sampling/params.h"
+#include "foretoken/sampling.h"
 #include "speculation/proposal.h"
 #include "ssd/channel.h"
 #include "ssd/messages.h"

@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/types.h"
+#include "foretoken/types.h"
 
 namespace foretoken {
 

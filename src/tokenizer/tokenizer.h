@@ -1,74 +1,8 @@
 #pragma once
 
-#include <filesystem>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "base/result.h"
-#include "base/types.h"
+#include "foretoken/tokenizer.h"
 
 namespace foretoken {
-
-/// One turn of a chat.
-struct ChatMessage {
-  std::string role;  ///< "system", "user", "assistant"
-  std::string content;
-};
-
-/// Text to tokens and back, for one vocabulary. Immutable after loading and thread-safe.
-class Tokenizer {
- public:
-  virtual ~Tokenizer() = default;
-
-  /// Loads tokenizer.json (byte-level BPE) or tokenizer.model (SentencePiece) from a Hugging Face
-  /// folder, with the special tokens and chat template of tokenizer_config.json.
-  static Result<std::unique_ptr<Tokenizer>> Load(const std::filesystem::path& directory);
-
-  virtual int vocabulary() const = 0;
-  /// Ids of `text`. Special tokens written out in it are recognised only with `parse_special`;
-  /// the beginning-of-sequence token is added where `add_bos` and the tokenizer has one.
-  virtual std::vector<Token> Encode(std::string_view text, bool add_bos,
-                                    bool parse_special) const = 0;
-  /// The raw bytes one token stands for (special tokens: empty). May be part of a character.
-  virtual std::string_view TokenBytes(Token token) const = 0;
-  /// How the vocabulary file spells the token, for messages.
-  virtual std::string_view TokenName(Token token) const = 0;
-  virtual bool IsSpecial(Token token) const = 0;
-  /// Whether the first token's leading space is dropped when a text is decoded from its start.
-  virtual bool DropsLeadingSpace() const = 0;
-  virtual std::optional<Token> bos() const = 0;
-  virtual std::vector<Token> eos() const = 0;
-  /// SHA-256 (hex) of vocabulary, merges and special tokens.
-  virtual const std::string& fingerprint() const = 0;
-
-  /// Tokens of a chat, ending with the opening of the assistant's turn. An error where the
-  /// tokenizer has no template that Foretoken knows (ChatML, Llama 3).
-  virtual Result<std::vector<Token>> EncodeChat(std::span<const ChatMessage> messages) const = 0;
-  virtual bool has_chat_template() const = 0;
-};
-
-/// Turns tokens into text as they come, holding bytes back until they form whole UTF-8 characters.
-class IncrementalDecoder {
- public:
-  /// With `continues_text` the first token follows other text and keeps its leading space.
-  explicit IncrementalDecoder(const Tokenizer* tokenizer, bool continues_text = false)
-      : tokenizer_(tokenizer), at_start_(!continues_text) {}
-
-  /// The text that became final with `token`; may be empty. Valid UTF-8: bytes that can never
-  /// become a character come out as U+FFFD.
-  std::string Push(Token token);
-  /// What is still held back, as U+FFFD.
-  std::string Finish();
-
- private:
-  const Tokenizer* tokenizer_;
-  std::string pending_;
-  bool at_start_;
-};
 
 /// An error that names the first token which differs, or nothing where both vocabularies agree
 /// (the draft's may be shorter or longer by unused ids beyond the common part).

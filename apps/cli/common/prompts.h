@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "base/types.h"
+#include "foretoken/types.h"
 #include "tokenizer/tokenizer.h"
 
 namespace foretoken {

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/types.h"
 #include "datastore/index/segment_search.h"
+#include "foretoken/types.h"
 
 namespace foretoken {
 

@@ -5,7 +5,7 @@
 
 #include "assembly/loaded_model.h"
 #include "base/result.h"
-#include "sampling/params.h"
+#include "foretoken/sampling.h"
 
 namespace foretoken {
 

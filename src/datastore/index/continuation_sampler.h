@@ -4,9 +4,9 @@
 #include <span>
 #include <vector>
 
-#include "base/types.h"
 #include "datastore/index/sampled_tree.h"
 #include "datastore/index/segment_search.h"
+#include "foretoken/types.h"
 
 namespace foretoken {
 

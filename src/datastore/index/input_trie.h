@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/types.h"
 #include "datastore/index/token_tree.h"
+#include "foretoken/types.h"
 
 namespace foretoken {
 

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "base/types.h"
 #include "datastore/index/token_text.h"
+#include "foretoken/types.h"
 
 namespace foretoken {
 

@@ -7,8 +7,8 @@
 #include <variant>
 
 #include "base/result.h"
-#include "base/types.h"
 #include "datastore/index/large_array.h"
+#include "foretoken/types.h"
 
 namespace foretoken {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/types.h"
+#include "foretoken/types.h"
 
 namespace foretoken {
 

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/types.h"
 #include "datastore/storage/files.h"
+#include "foretoken/types.h"
 
 namespace foretoken {
 

@@ -2,10 +2,10 @@
 
 #include <span>
 
-#include "base/types.h"
 #include "datastore/index/continuation_sampler.h"
 #include "datastore/index/input_trie.h"
 #include "draft/retrieval/candidate_fusion.h"
+#include "foretoken/types.h"
 #include "speculation/proposal.h"
 
 namespace foretoken {

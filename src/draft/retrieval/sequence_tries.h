@@ -5,8 +5,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/types.h"
 #include "datastore/index/input_trie.h"
+#include "foretoken/types.h"
 
 namespace foretoken {
 

@@ -5,8 +5,8 @@
 #include <span>
 
 #include "base/static_vector.h"
-#include "base/types.h"
 #include "draft/retrieval/candidate_fusion.h"
+#include "foretoken/types.h"
 #include "speculation/proposal.h"
 
 namespace foretoken {

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/types.h"
+#include "foretoken/types.h"
 
 namespace foretoken {
 

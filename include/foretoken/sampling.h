@@ -5,11 +5,12 @@
 #include <utility>
 #include <vector>
 
-#include "base/result.h"
-#include "base/types.h"
-#include "grammar/token_constraint.h"
+#include "foretoken/result.h"
+#include "foretoken/types.h"
 
 namespace foretoken {
+
+class TokenConstraint;
 
 inline constexpr int kMaxTopLogprobs = 100;
 
@@ -36,6 +37,12 @@ struct SamplingParams {
     return repetition_penalty != 1.0F || frequency_penalty != 0.0F || presence_penalty != 0.0F;
   }
   bool has_filters() const { return top_k > 0 || top_p < 1.0F || min_p > 0.0F; }
+};
+
+/// A token and its natural-log probability.
+struct TokenLogprob {
+  Token token = -1;
+  float logprob = 0;
 };
 
 /// Refuses values outside their ranges with one sentence that names the option.
