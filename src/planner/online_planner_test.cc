@@ -297,6 +297,50 @@ TEST(OnlinePlanner, LeavesPlainDecodingOnlyForWhatPaysBeforeTheEnd) {
   EXPECT_EQ(mode_with(200), Mode::kSd);
 }
 
+// As long as the draft reads the contexts a speculator has nothing to propose.
+TEST(OnlinePlanner, ReadingContextsIsNoMeasureOfAMode) {
+  CostModel prior;
+  prior.target = TimeTable::Line(1000, 20);
+  prior.draft = prior.draft_on_target = TimeTable::Line(100, 2);
+  OnlinePlanner planner(prior, {});
+  PassObservation pass{.sequences = 4,
+                       .rows = 4,
+                       .pass_us = 1080,
+                       .tokens = 4,
+                       .mode = Mode::kSsd,
+                       .draft_busy = true,
+                       .predicted = 8000,
+                       .predicted_at = {.batch = 4, .context = 0}};
+  const auto ssd = [&planner] { return planner.Report().modes[std::size_t(Mode::kSsd)]; };
+  for (int i = 0; i < 30; ++i) planner.ObservePass(pass);
+  EXPECT_EQ(ssd().rounds, 0);
+  pass.rows = 12;
+  pass.tokens = 10;
+  for (int i = 0; i < 10; ++i) planner.ObservePass(pass);
+  EXPECT_EQ(ssd().rounds, 8);
+  // But a draft that never comes through must be found out.
+  OnlinePlanner other(prior, {});
+  pass.rows = pass.tokens = 4;
+  for (int i = 0; i < 500; ++i) other.ObservePass(pass);
+  EXPECT_LT(other.Report().modes[std::size_t(Mode::kSsd)].correction, 0.6);
+}
+
+// In the first rounds of SD the draft reads the contexts, which says nothing about later ones.
+TEST(OnlinePlanner, ReadingContextsIsNoMeasureOfTheDraft) {
+  CostModel prior;
+  prior.target = TimeTable::Line(1000, 20);
+  prior.draft = prior.draft_on_target = TimeTable::Line(100, 0);
+  OnlinePlanner planner(prior, {});
+  SequenceEstimate sequence;
+  planner.FirstPlan({.mode = Mode::kAuto}, {}, &sequence);
+  PassObservation pass{
+      .rows = 5, .pass_us = 1100, .wait_us = 2000, .lookahead = 4, .mode = Mode::kSd};
+  planner.ObservePass(pass);
+  pass.wait_us = 400;
+  for (int i = 0; i < 5; ++i) planner.ObservePass(pass);
+  EXPECT_NEAR(planner.Model({}).draft_on_target.us(1, 256), 100, 1);
+}
+
 TEST(OnlinePlanner, PrefersSdWhereTheCacheNeverHits) {
   Simulation simulation({.hit = 0.02}, Settings());
   simulation.Run(4000);

@@ -127,7 +127,7 @@ std::string PlannerLines(const std::string& label, const PlannerReport& report) 
   std::string text = fmt::format("  {} planned {} times ({:.0f} us each), changed mode {} times\n",
                                  label, report.replans, report.replan_us, report.switches);
   for (int mode = 0; mode < kModes; ++mode) {
-    const PlannerReport::OfMode& of = report.modes[mode];
+    const ModeReport& of = report.modes[mode];
     if (of.rounds == 0) continue;
     text += fmt::format("    {:<5} {:>7} rounds; {:.0f} tokens/s predicted, {:.0f} measured\n",
                         ModeName(static_cast<Mode>(mode)), of.rounds, of.predicted,

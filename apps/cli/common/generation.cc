@@ -153,7 +153,7 @@ nlohmann::json StatsJson(const RequestStats& stats) {
 nlohmann::json PlannerJson(const PlannerReport& report) {
   nlohmann::json modes = nlohmann::json::object();
   for (int mode = 0; mode < kModes; ++mode) {
-    const PlannerReport::OfMode& of = report.modes[mode];
+    const ModeReport& of = report.modes[mode];
     if (of.rounds == 0) continue;
     modes[std::string(ModeName(static_cast<Mode>(mode)))] = {
         {"rounds", of.rounds},

@@ -1,0 +1,54 @@
+#include "planner/mode_records.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "planner/fading.h"
+
+namespace foretoken {
+namespace {
+
+// Tokens that predictions count for beside measurements.
+constexpr double kCorrectionPrior = 48;
+constexpr double kLeastCorrection = 0.25;
+constexpr double kMostCorrection = 2.0;
+
+}  // namespace
+
+void ModeRecords::Add(Mode mode, int rounds, double tokens, double us, double predicted_tokens) {
+  Record& seen = records_[static_cast<std::size_t>(mode)];
+  for (Record& any : records_) {
+    const double keep = &any == &seen ? kKeepPass : kKeepUnobserved;
+    for (double* sum : {&any.tokens, &any.us, &any.predicted_tokens}) *sum *= keep;
+  }
+  seen.rounds += rounds;
+  seen.tokens += tokens;
+  seen.us += us;
+  seen.predicted_tokens += predicted_tokens;
+}
+
+double ModeRecords::correction(Mode mode) const {
+  const Record& record = Of(mode);
+  const double ratio =
+      (kCorrectionPrior + record.tokens) / (kCorrectionPrior + record.predicted_tokens);
+  return std::clamp(ratio, kLeastCorrection, kMostCorrection);
+}
+
+double ModeRecords::doubt(Mode mode) const {
+  return 1 / std::sqrt(kCorrectionPrior + Of(mode).tokens);
+}
+
+std::array<ModeReport, kModes> ModeRecords::Report() const {
+  std::array<ModeReport, kModes> report;
+  for (int i = 0; i < kModes; ++i) {
+    const Record& record = records_[i];
+    const double seconds = record.us / 1e6;
+    report[i] = {.rounds = record.rounds,
+                 .tokens_per_second = seconds > 0 ? record.tokens / seconds : 0,
+                 .predicted = seconds > 0 ? record.predicted_tokens / seconds : 0,
+                 .correction = correction(static_cast<Mode>(i))};
+  }
+  return report;
+}
+
+}  // namespace foretoken

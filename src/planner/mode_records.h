@@ -1,0 +1,42 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "speculation/plan.h"
+
+namespace foretoken {
+
+/// What rounds of a mode brought and what had been predicted for them.
+struct ModeReport {
+  std::int64_t rounds = 0;
+  double tokens_per_second = 0;  ///< Measured, faded.
+  double predicted = 0;          ///< Over the same rounds.
+  double correction = 1;         ///< Applied to predictions of the mode.
+};
+
+/// How each mode's measured speed compares with its predictions.
+class ModeRecords {
+ public:
+  /// `rounds` alike of a mode, for one of which `predicted_tokens` had been predicted.
+  void Add(Mode mode, int rounds, double tokens, double us, double predicted_tokens);
+
+  /// What predictions of the mode are multiplied with, and its standard deviation.
+  double correction(Mode mode) const;
+  double doubt(Mode mode) const;
+  std::array<ModeReport, kModes> Report() const;
+
+ private:
+  struct Record {
+    std::int64_t rounds = 0;
+    // Faded.
+    double tokens = 0;
+    double us = 0;
+    double predicted_tokens = 0;
+  };
+  const Record& Of(Mode mode) const { return records_[static_cast<std::size_t>(mode)]; }
+
+  std::array<Record, kModes> records_{};
+};
+
+}  // namespace foretoken

@@ -1,0 +1,27 @@
+#pragma once
+
+#include "prediction/plan_search.h"
+#include "speculation/plan.h"
+
+namespace foretoken {
+
+/// What the planner may decide for sequences of mode auto. Limits that leave one plan leave it the
+/// shape of the fan-out.
+struct PlannerSettings {
+  PlanLimits limits;                         ///< Modes, K, B and fallbacks to choose among.
+  FanoutRule fanout = FanoutRule::kPlanned;  ///< Not kGiven.
+};
+
+/// Gives `plan` what `wanted`, an open plan, says of it, and the fan-outs that its rule asks for
+/// (`settings` where `wanted` leaves the mode open).
+void Shape(const CostModel& model, const PlannerSettings& settings, const SpeculationPlan& wanted,
+           SpeculationPlan* plan);
+
+/// `wanted` of mode ssd, shaped, with the fastest fallback that it leaves open.
+RankedPlan FillIn(const CostModel& model, const PlannerSettings& settings,
+                  const SpeculationPlan& wanted, const Workload& load);
+
+/// The best of a few plans of each mode, then uphill.
+RankedPlan Climb(const CostModel& model, const PlanLimits& limits, const Workload& load);
+
+}  // namespace foretoken

@@ -1,0 +1,69 @@
+#include "planner/trial.h"
+
+#include <algorithm>
+
+namespace foretoken {
+namespace {
+
+// What a trial must promise if what is not known well is as good as may be hoped. A trial's
+// proposals are short: one of 12 tokens in vain would cost the debt's whole limit.
+constexpr double kTrialGain = 1.03;
+constexpr int kTrialLookahead = 4;
+// By one sequence, which is also the time before another trial begins; and by all after it.
+constexpr int kTrialRounds = 8;
+constexpr int kCommonTrialRounds = 16;
+constexpr double kExploringGain = 1.01;  // What rows that are to be seen must promise.
+
+}  // namespace
+
+bool Trial::by_all() const { return tried_.has_value() && rounds_ > kTrialRounds; }
+
+std::optional<SpeculationPlan> Trial::Choose(const LearnedModel& learned, const CostModel& model,
+                                             const PlanLimits& limits,
+                                             const SpeculationPlan& current, const RankedPlan& next,
+                                             const Workload& load) {
+  if (rounds_ > kTrialRounds + kCommonTrialRounds) tried_.reset();
+  const bool begins = !tried_.has_value();
+  // Not from modes that draft: their own rounds show how good the draft is.
+  const bool stays = current.mode == next.plan.mode && !NeedsDraft(current.mode);
+  if (begins && (!stays || rounds_ < kTrialRounds)) return std::nullopt;
+  const bool known = tries(next.plan.mode);
+  if (known && by_all()) return std::nullopt;
+  const CostModel hoped = learned.Hoped(model);
+  RankedPlan best;
+  if (begins) {
+    PlanLimits short_ones = limits;
+    short_ones.max_lookahead =
+        std::clamp(kTrialLookahead, limits.min_lookahead, limits.max_lookahead);
+    best = ImprovePlan(hoped, short_ones, load, SpeculationPlan{});
+    if (best.plan.mode == current.mode) return std::nullopt;
+  } else {
+    best = {*tried_, Predict(hoped, *tried_, load)};
+  }
+  tried_.reset();
+  const double bar = kTrialGain * next.prediction.tokens_per_second;
+  if (!known && learned.RateFrom(current.mode, best, load) < bar) return std::nullopt;
+  tried_ = best.plan;
+  if (begins) rounds_ = 0;
+  const bool another_does = !begins && !by_all() && current.mode != tried_->mode;
+  return another_does ? std::nullopt : tried_;
+}
+
+// Tables are measured in a second of a noisy machine, and passes of rows that are never used
+// correct nothing. So an SSD plan that would be better if rows that were not seen beside the draft
+// took a little less than is believed is taken, by all, and what its passes take decides.
+std::optional<SpeculationPlan> RowsWorthSeeing(const LearnedModel& learned, const CostModel& model,
+                                               const PlanLimits& limits,
+                                               const SpeculationPlan& best, const Workload& load) {
+  const CostModel hoped = learned.WithCheaperUnseenRows(model);
+  PlanLimits of_ssd = limits;
+  of_ssd.modes = {};
+  of_ssd.modes.push_back(Mode::kSsd);
+  const RankedPlan other = ImprovePlan(hoped, of_ssd, load, best);
+  if (other.plan.lookahead == best.lookahead) return std::nullopt;
+  const double bar = kExploringGain * Predict(hoped, best, load).tokens_per_second;
+  if (other.prediction.tokens_per_second < bar) return std::nullopt;
+  return other.plan;
+}
+
+}  // namespace foretoken
