@@ -81,9 +81,11 @@ class SpeculatorTest : public testing::TestWithParam<std::tuple<float, int>> {
     trunk.Commit(tokens, draft);
     trunk.tree.Assign(tree);
     EXPECT_TRUE(trunk.Reserve(draft));
-    draft.batch.block_tables.push_back(trunk.kv.blocks.data());
-    trunk.AppendCommittedRows(0, kContext, &draft.batch);
-    for (int node = 1; node <= tree.size(); ++node) trunk.AppendNodeRow(node, 0, &draft.batch);
+    RowPlacer placer = draft.PlacerFor(trunk.kv);
+    trunk.AppendCommittedRows(kContext, &placer, &draft.batch);
+    for (int node = 1; node <= tree.size(); ++node) {
+      trunk.AppendNodeRow(node, &placer, &draft.batch);
+    }
     Logits logits = truth_->model->Forward(draft.batch, draft.kv);
     std::vector<Ranking> rankings;
     for (int node = 0; node <= tree.size(); ++node) {

@@ -90,7 +90,7 @@ void SpeculatedSequence::Advance(const OutcomeMessage& outcome, DraftModel& draf
   // What a drawn branch says after its root was drawn for another proposal: a just-in-time one
   // draws anew.
   const bool usable = hit != branches.end() && hit->tree.ranked(0) && !(jit && draws);
-  if (usable && trunk.kv_length == trunk.root()) {
+  if (usable && trunk.computed() == trunk.root()) {
     Promote(*hit, outcome.proposal, draft);
   }
   branches.clear();
@@ -137,7 +137,7 @@ void SpeculatedSequence::FinishJit() {
 void SpeculatedSequence::Promote(const Branch& branch, const Proposal& proposal,
                                  DraftModel& draft) {
   if (!trunk.Reserve(draft)) return;
-  StaticVector<KvMove, kMaxProposal + 1> moves;
+  StaticVector<PromotedRow, kMaxProposal + 1> promoted;
   // Which node of the branch each node of the proposal is: the engine may have taken less of it.
   std::array<int, kMaxProposal + 1> origin{};
   for (int node = 0; node <= proposal.size(); ++node) {
@@ -149,12 +149,11 @@ void SpeculatedSequence::Promote(const Branch& branch, const Proposal& proposal,
     }
     if (origin[node] < 0 || !branch.tree.ranked(origin[node])) continue;
     const int row = branch.tree.row(origin[node]);
-    moves.push_back({.from = scratch.SlotOf(row), .to = trunk.kv.SlotOf(trunk.root() + node)});
+    promoted.push_back({static_cast<std::int16_t>(row), static_cast<std::int16_t>(node)});
     trunk.rankings[node] = scratch_rankings_[row];
     trunk.tree.SetRow(node, node);
   }
-  draft.model->backend().CopyKv(draft.kv, moves);
-  trunk.kv_length = trunk.committed();
+  CommitBranch(trunk.root(), promoted, scratch, draft.memory(), &trunk.kv);
 }
 
 void SpeculatedSequence::EstimateReached() {
@@ -264,33 +263,26 @@ void SpeculatedSequence::AppendWanted(const DraftModel& draft,
   }
 }
 
-bool SpeculatedSequence::AppendRow(DraftModel& draft, const WantedRow& wanted, std::int32_t table,
-                                   int slot, ForwardBatch* batch) {
+bool SpeculatedSequence::AppendRow(DraftModel& draft, const WantedRow& wanted, int slot,
+                                   RowPlacer* placer) {
   if (wanted.branch < 0) {
-    trunk.AppendNodeRow(wanted.node, table, batch);
+    trunk.AppendNodeRow(wanted.node, placer, &draft.batch);
     return true;
   }
   if (slot >= scratch_capacity_ || !draft.pool.Reserve(slot + 1, &scratch)) return false;
   const Branch& branch = branches[wanted.branch];
-  const int node = branch.outcome.node;
-  const std::int32_t fork = trunk.root() + trunk.tree.proposal().Depth(node) + 1;
-  const auto tail = static_cast<std::int32_t>(batch->tail_slots.size());
-  const bool on_trunk = trunk.OnTrunk(node);
-  if (!on_trunk) trunk.AppendPathSlots(node, batch);
-  const auto path = PathTo(branch.tree.proposal(), wanted.node);
-  if (wanted.node != 0) batch->tail_slots.push_back(scratch.SlotOf(branch.tree.row(0)));
-  for (std::size_t i = 0; i + 1 < path.size(); ++i) {
-    batch->tail_slots.push_back(scratch.SlotOf(branch.tree.row(path[i])));
+  const Proposal& prepared = branch.tree.proposal();
+  StaticVector<std::int16_t, kMaxProposal + 1> rows;
+  if (wanted.node != 0) rows.push_back(static_cast<std::int16_t>(branch.tree.row(0)));
+  for (const std::int8_t node : PathTo(prepared, wanted.node)) {
+    const int row = node == wanted.node ? slot : branch.tree.row(node);
+    rows.push_back(static_cast<std::int16_t>(row));
   }
-  batch->tail_slots.push_back(scratch.SlotOf(slot));
-  batch->rows.push_back({.token = wanted.node == 0 ? branch.outcome.bonus
-                                                   : branch.tree.proposal().tokens[wanted.node - 1],
-                         .place = {.position = fork + static_cast<std::int32_t>(path.size()),
-                                   .slot = batch->tail_slots.back(),
-                                   .sequence = table,
-                                   .trunk_length = on_trunk ? fork : trunk.root() + 1,
-                                   .tail_begin = tail},
-                         .wants_logits = true});
+  if (wanted.node == 0) rows.push_back(static_cast<std::int16_t>(slot));
+  draft.batch.rows.push_back(
+      {.token = wanted.node == 0 ? branch.outcome.bonus : prepared.tokens[wanted.node - 1],
+       .place = placer->Branch(trunk.kv_tree(), branch.outcome.node, scratch, rows),
+       .wants_logits = true});
   return true;
 }
 

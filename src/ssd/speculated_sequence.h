@@ -62,10 +62,9 @@ class SpeculatedSequence {
   /// parent's in value. Nothing while a just-in-time proposal grows.
   void AppendWanted(const DraftModel& draft, std::vector<WantedRow>* wanted) const;
 
-  /// Appends that row to `batch`; `slot` is where a branch's row goes. False when the pool has no
-  /// room.
-  bool AppendRow(DraftModel& draft, const WantedRow& wanted, std::int32_t table, int slot,
-                 ForwardBatch* batch);
+  /// Appends that row to the draft's batch; `slot` is where a branch's row goes. False when the
+  /// pool has no room.
+  bool AppendRow(DraftModel& draft, const WantedRow& wanted, int slot, RowPlacer* placer);
   /// The scratch slots in use; the next ones are free for a pass's rows.
   int scratch_used() const { return scratch_used_; }
 

@@ -198,22 +198,20 @@ void Speculator::CollectTrunkRows(bool only_jit) {
 
 bool Speculator::AppendTrunkRows(SpeculatedSequence* sequence) {
   DraftTrunk& trunk = sequence->trunk;
-  ForwardBatch& batch = draft_->batch;
   TrunkRows rows{.sequence = sequence, .end = 0, .nodes = {}};
-  if (trunk.kv_length < trunk.committed()) {
+  if (trunk.computed() < trunk.committed()) {
     // Beyond the draft's own context, or without memory, there is nothing to prepare.
     if (trunk.committed() > draft_->max_context || !trunk.Reserve(*draft_)) return false;
-    int wanted = trunk.committed() - trunk.kv_length;
+    int wanted = trunk.committed() - trunk.computed();
     if (wanted > config_->max_lookahead + 1) {  // More than a round's tokens.
       wanted = std::min(wanted, reading_left_);
       if (wanted == 0) return true;  // In a later pass.
       reading_left_ -= wanted;
     }
-    const auto table = static_cast<std::int32_t>(batch.block_tables.size());
-    batch.block_tables.push_back(trunk.kv.blocks.data());
-    rows.end = trunk.AppendCommittedRows(table, wanted, &batch);
+    RowPlacer placer = draft_->PlacerFor(trunk.kv);
+    rows.end = trunk.AppendCommittedRows(wanted, &placer, &draft_->batch);
     if (rows.end == trunk.committed()) rows.nodes.push_back(0);
-  } else if (!sequence->jit || !trunk.AppendDraftRows(*draft_, &batch, &rows.nodes)) {
+  } else if (!sequence->jit || !trunk.AppendDraftRows(*draft_, &rows.nodes)) {
     return false;
   }
   trunk_rows_.push_back(rows);
@@ -227,19 +225,18 @@ void Speculator::CollectWorkRows() {
     for (const WantedRow& wanted : wanted_) work_rows_.push_back({sequence.get(), wanted, 0});
   }
   ChooseWorkRows();
-  ForwardBatch& batch = draft_->batch;
   const SpeculatedSequence* current = nullptr;
+  std::optional<RowPlacer> placer;
   int slot = 0;
   std::size_t kept = 0;
   for (WorkRow work : work_rows_) {
     if (work.sequence != current) {
       current = work.sequence;
-      batch.block_tables.push_back(current->trunk.kv.blocks.data());
+      placer = draft_->PlacerFor(current->trunk.kv);
       slot = current->scratch_used();
     }
-    const auto table = static_cast<std::int32_t>(batch.block_tables.size()) - 1;
     work.slot = slot;
-    if (!work.sequence->AppendRow(*draft_, work.wanted, table, slot, &batch)) continue;
+    if (!work.sequence->AppendRow(*draft_, work.wanted, slot, &*placer)) continue;
     if (work.wanted.branch >= 0) ++slot;
     work_rows_[kept++] = work;
   }
@@ -271,7 +268,7 @@ void Speculator::TakeTrunkRows(Logits* logits) {
   std::span<const TokenProbability> law;
   for (const TrunkRows& rows : trunk_rows_) {
     SpeculatedSequence& sequence = *rows.sequence;
-    sequence.trunk.kv_length = std::max(sequence.trunk.kv_length, rows.end);
+    CommitRows(rows.end, &sequence.trunk.kv);
     for (const int node : rows.nodes) {
       const WantedRow row{.branch = -1, .node = node};
       const Ranking ranking = RankNext(logits, sequence, row, &law);

@@ -71,84 +71,60 @@ void DraftTrunk::Learn(int node, Token token, DraftModel& draft) {
 void DraftTrunk::Commit(std::span<const Token> tokens, DraftModel& draft) {
   if (committed_.capacity() == 0) committed_.reserve(kFirstCapacity);
   const std::int32_t old_root = root();
-  StaticVector<KvMove, kMaxProposal> moves;
+  StaticVector<std::int8_t, kMaxProposal> kept;
   int node = 0;
   bool ranked = tree.ranked(0);
+  const bool computed = ranked;
   for (const Token token : tokens) {
     committed_.push_back(token);
     if (!ranked) continue;
     Learn(node, token, draft);
     node = tree.proposal().ChildWith(node, token);
     ranked = node != 0 && tree.ranked(node);
-    if (!ranked) continue;
-    ++kv_length;
-    const std::int32_t to = kv_length - 1;
-    if (old_root + node != to) {
-      moves.push_back({.from = kv.SlotOf(old_root + node), .to = kv.SlotOf(to)});
-    }
+    if (ranked) kept.push_back(static_cast<std::int8_t>(node));
   }
-  if (!moves.empty()) draft.model->backend().CopyKv(draft.kv, moves);
+  if (computed) CommitPath(old_root, kept, draft.memory(), &kv);
   tree.Clear();
 }
 
-std::int32_t DraftTrunk::AppendCommittedRows(std::int32_t table, int limit,
+std::int32_t DraftTrunk::AppendCommittedRows(int limit, RowPlacer* placer,
                                              ForwardBatch* batch) const {
-  const std::int32_t end = std::min(committed(), kv_length + limit);
-  for (std::int32_t position = kv_length; position < end; ++position) {
+  const std::int32_t end = std::min(committed(), computed() + limit);
+  for (std::int32_t position = computed(); position < end; ++position) {
     batch->rows.push_back({.token = committed_[position],
-                           .place = {.position = position,
-                                     .slot = kv.SlotOf(position),
-                                     .sequence = table,
-                                     .trunk_length = position + 1,
-                                     .tail_begin = 0},
+                           .place = placer->Committed(position),
                            .wants_logits = position == root()});
   }
   return end;
 }
 
-void DraftTrunk::AppendPathSlots(int node, ForwardBatch* batch) const {
-  for (const std::int8_t step : PathTo(tree.proposal(), node)) {
-    batch->tail_slots.push_back(kv.SlotOf(root() + step));
-  }
-}
-
-void DraftTrunk::AppendNodeRow(int node, std::int32_t table, ForwardBatch* batch) const {
-  const std::int32_t position = root() + tree.proposal().Depth(node);
-  const bool on_trunk = OnTrunk(node);
-  const auto tail = static_cast<std::int32_t>(on_trunk ? 0 : batch->tail_slots.size());
-  if (!on_trunk) AppendPathSlots(node, batch);
+void DraftTrunk::AppendNodeRow(int node, RowPlacer* placer, ForwardBatch* batch) const {
   batch->rows.push_back({.token = tree.proposal().tokens[node - 1],
-                         .place = {.position = position,
-                                   .slot = kv.SlotOf(root() + node),
-                                   .sequence = table,
-                                   .trunk_length = on_trunk ? position + 1 : root() + 1,
-                                   .tail_begin = tail},
+                         .place = placer->Node(kv_tree(), node),
                          .wants_logits = true});
 }
 
-bool DraftTrunk::AppendDraftRows(DraftModel& draft, ForwardBatch* batch,
+bool DraftTrunk::AppendDraftRows(DraftModel& draft,
                                  StaticVector<std::int8_t, kMaxProposal + 1>* nodes) {
   nodes->clear();
-  const auto table = static_cast<std::int32_t>(batch->block_tables.size());
   // Beyond the draft's own context there is nothing to propose.
   if (committed() > draft.max_context || !Reserve(draft)) return false;
+  RowPlacer placer = draft.PlacerFor(kv);
   if (tree.Wants(0, shape)) {
-    AppendCommittedRows(table, committed(), batch);
+    AppendCommittedRows(committed(), &placer, &draft.batch);
     nodes->push_back(0);
   }
   for (int node = 1; node < tree.nodes(); ++node) {
     if (!tree.Wants(node, shape)) continue;
     if (root() + tree.proposal().Depth(node) >= draft.max_context) continue;
-    AppendNodeRow(node, table, batch);
+    AppendNodeRow(node, &placer, &draft.batch);
     nodes->push_back(static_cast<std::int8_t>(node));
   }
-  if (nodes->empty()) return false;
-  batch->block_tables.push_back(kv.blocks.data());
-  return true;
+  return !nodes->empty();
 }
 
 int DraftTrunk::TakeRanking(int node, const Ranking& ranking) {
-  if (node == 0) kv_length = committed();
+  if (node == 0) CommitRows(committed(), &kv);
   rankings[node] = ranking;
   return tree.Grow(node, /*row=*/node, shape, ranking);
 }

@@ -9,6 +9,7 @@
 #include "draft/model/draft_tree.h"
 #include "draft/model/draw.h"
 #include "kv/kv_cache.h"
+#include "kv/tree_kv.h"
 #include "model/model.h"
 #include "sampling/sampler.h"
 #include "speculation/outcome_predictor.h"
@@ -29,15 +30,19 @@ struct DraftModel {
   Sampler sampler;
   DraftDraw draw;
   ForwardBatch batch;
+
+  KvMemory memory() { return {.backend = &model->backend(), .store = &kv}; }
+  /// For the rows of one sequence in `batch`.
+  RowPlacer PlacerFor(const SequenceKv& sequence) {
+    return {sequence, &batch.block_tables, &batch.tail_slots};
+  }
+
   OutcomePredictor outcomes = OutcomePredictor::OfAllSequences();  ///< Taught by every trunk.
 };
 
 /// One sequence as a draft model sees it: the committed tokens, the tree of proposed tokens below
 /// them (drafted here or elsewhere), what the draft says after each of its nodes, and what the
 /// sequence's outcomes have taught.
-///
-/// KV: the committed tokens' is on the trunk; that of tree node i lies i slots behind the root's,
-/// whatever its depth. So a chain is on the trunk already.
 class DraftTrunk {
  public:
   /// Before the first tokens: the predictor begins with what the draft's other sequences have
@@ -63,29 +68,26 @@ class DraftTrunk {
   [[nodiscard]] bool Reserve(DraftModel& draft) {
     return draft.pool.Reserve(committed() + kMaxProposal, &kv);
   }
-  /// Adds rows for the committed positions from kv_length on, at most `limit` of them, to `batch`;
+  /// Committed positions below it have their KV in place.
+  std::int32_t computed() const { return kv.cursor.committed; }
+  KvTree kv_tree() const { return {root(), tree.proposal().parents}; }
+  /// Adds rows for the committed positions from computed() on, at most `limit` of them, to `batch`;
   /// the root's wants logits. Returns the position behind the last. After Reserve, like all rows.
-  std::int32_t AppendCommittedRows(std::int32_t table, int limit, ForwardBatch* batch) const;
+  std::int32_t AppendCommittedRows(int limit, RowPlacer* placer, ForwardBatch* batch) const;
   /// Adds the row of a node below the root, whose ancestors have their KV or come before it in the
   /// batch.
-  void AppendNodeRow(int node, std::int32_t table, ForwardBatch* batch) const;
-  /// Adds the slots of the path from below the root to `node` to the batch's tail slots.
-  void AppendPathSlots(int node, ForwardBatch* batch) const;
-  /// Whether `node` and all on its path lie on the trunk: it is part of a chain.
-  bool OnTrunk(int node) const { return tree.proposal().Depth(node) == node; }
+  void AppendNodeRow(int node, RowPlacer* placer, ForwardBatch* batch) const;
 
-  /// Adds the rows of all nodes that the shape wants children of, after those of committed tokens
-  /// without KV: one pass of drafting; `nodes` gets the nodes in the order of the wanted logits.
-  /// False when there are none, be it for want of memory or context.
-  bool AppendDraftRows(DraftModel& draft, ForwardBatch* batch,
-                       StaticVector<std::int8_t, kMaxProposal + 1>* nodes);
+  /// Adds to the draft's batch the rows of all nodes that the shape wants children of, after those
+  /// of committed tokens without KV: one pass of drafting; `nodes` gets the nodes in the order of
+  /// the wanted logits. False when there are none, be it for want of memory or context.
+  bool AppendDraftRows(DraftModel& draft, StaticVector<std::int8_t, kMaxProposal + 1>* nodes);
   /// Takes what the draft says after `node`, whose row has been computed. Returns how many children
   /// that has given it.
   int TakeRanking(int node, const Ranking& ranking);
 
   SequenceKv kv;
-  std::int32_t kv_length = 0;  ///< Committed positions below it have their KV in place.
-  DraftTree tree;              ///< A node's row is the node's own number.
+  DraftTree tree;  ///< A node's row is the node's own number.
   TreeShape shape;
   std::vector<Ranking> rankings = std::vector<Ranking>(kMaxProposal + 1);  ///< Of ranked nodes.
   OutcomePredictor predictor;

@@ -47,7 +47,7 @@ void ModelDrafter::Propose(std::span<DraftContext> contexts) {
     drafting_.clear();
     for (std::size_t i = 0; i < contexts.size(); ++i) {
       DraftTrunk& trunk = SlotFor(contexts[i].sequence).trunk;
-      if (trunk.AppendDraftRows(draft_, &draft_.batch, &nodes_[i])) {
+      if (trunk.AppendDraftRows(draft_, &nodes_[i])) {
         drafting_.push_back(static_cast<int>(i));
       }
     }
