@@ -12,6 +12,7 @@
 #include "engine/engine.h"
 #include "engine/scheduler.h"
 #include "engine/sequence.h"
+#include "kv/tree_kv.h"
 #include "planner/retrieval_worth.h"
 #include "prediction/row_price.h"
 #include "sampling/sampler.h"

@@ -119,40 +119,19 @@ int Engine::Impl::PlanRows(Sequence* sequence, int budget) {
 }
 
 void Engine::Impl::AppendRows(Sequence* sequence) {
-  const auto table = static_cast<std::int32_t>(batch_.block_tables.size());
-  batch_.block_tables.push_back(sequence->kv.blocks.data());
+  RowPlacer placer(sequence->kv, &batch_.block_tables, &batch_.tail_slots);
   const std::int32_t begin = sequence->kv.cursor.committed;
-  const auto trunk_row = [&](Token token, std::int32_t position, bool wants_logits) {
-    batch_.rows.push_back({.token = token,
-                           .place = {.position = position,
-                                     .slot = sequence->kv.SlotOf(position),
-                                     .sequence = table,
-                                     .trunk_length = position + 1,
-                                     .tail_begin = 0},
-                           .wants_logits = wants_logits});
-  };
   for (std::int32_t position = begin; position < begin + sequence->pass_rows; ++position) {
-    trunk_row(sequence->tokens[position], position, position == sequence->root());
+    batch_.rows.push_back({.token = sequence->tokens[position],
+                           .place = placer.Committed(position),
+                           .wants_logits = position == sequence->root()});
   }
   if (!sequence->verifies) return;
   const Proposal& proposal = sequence->proposal;
-  const std::int32_t root = sequence->root();
-  const bool chain = proposal.IsChain();
-  for (int i = 0; i < proposal.size(); ++i) {
-    if (chain) {
-      trunk_row(proposal.tokens[i], root + 1 + i, true);
-      continue;
-    }
-    // A tree's nodes are stored one after the other behind the root, whatever their depth.
-    const auto path = PathTo(proposal, i + 1);
-    const auto tail = static_cast<std::int32_t>(batch_.tail_slots.size());
-    for (const auto node : path) batch_.tail_slots.push_back(sequence->kv.SlotOf(root + node));
-    batch_.rows.push_back({.token = proposal.tokens[i],
-                           .place = {.position = root + static_cast<std::int32_t>(path.size()),
-                                     .slot = sequence->kv.SlotOf(root + 1 + i),
-                                     .sequence = table,
-                                     .trunk_length = root + 1,
-                                     .tail_begin = tail},
+  const KvTree tree(sequence->root(), proposal.parents);
+  for (int node = 1; node <= proposal.size(); ++node) {
+    batch_.rows.push_back({.token = proposal.tokens[node - 1],
+                           .place = placer.Node(tree, node),
                            .wants_logits = true});
   }
 }
@@ -161,7 +140,7 @@ void Engine::Impl::Verify(Sequence* sequence, Logits logits) {
   sequence->hit.reset();
   sequence->hit_rank.reset();
   if (!sequence->verifies) {
-    sequence->kv.cursor.committed += sequence->pass_rows;
+    CommitRows(sequence->kv.cursor.committed + sequence->pass_rows, &sequence->kv);
     return;
   }
   const Logits own = logits.Row(sequence->first_logits, target_->config().vocabulary);
@@ -252,16 +231,6 @@ void Engine::Impl::CommitOutcome(Sequence* sequence) {
   const Proposal& proposal = sequence->proposal;
   const std::int32_t root = sequence->root();
   const auto path = PathTo(proposal, sequence->outcome.node);
-  if (!proposal.IsChain()) {
-    StaticVector<KvMove, kMaxProposal> moves;
-    for (std::size_t depth = 0; depth < path.size(); ++depth) {
-      const auto stored = root + path[depth];
-      const auto wanted = root + 1 + static_cast<std::int32_t>(depth);
-      if (stored == wanted) continue;
-      moves.push_back({.from = sequence->kv.SlotOf(stored), .to = sequence->kv.SlotOf(wanted)});
-    }
-    target_->backend().CopyKv(kv_, moves);
-  }
   RequestStats& stats = sequence->stats;
   ++stats.rounds;
   stats.proposed += proposal.size();
@@ -274,8 +243,8 @@ void Engine::Impl::CommitOutcome(Sequence* sequence) {
   }
   const int committed = sequence->Commit(sequence->emitted);
   sequence->emitted.resize(committed);
-  sequence->kv.cursor.committed = root + 1 + std::min<int>(committed, path.size());
-  sequence->kv.cursor.tentative = sequence->kv.cursor.committed;
+  const std::size_t kept = std::min<std::size_t>(committed, path.size());
+  CommitPath(root, std::span(path.begin(), kept), {&target_->backend(), &kv_}, &sequence->kv);
 }
 
 void Engine::Impl::ReportRound(const Sequence& sequence) {
