@@ -2,6 +2,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "model/model_weights.h"
+#include "weights/fingerprint.h"
 
 namespace foretoken {
 namespace {
@@ -25,6 +26,7 @@ Status LoadWeights(const ModelSource& source, LoadedModel* loaded) {
     FT_ASSIGN_OR_RETURN(const ModelConfig config, NamedShape(source.synthetic));
     Backend* backend = loaded->backend.get();
     loaded->model = SyntheticWeights(config, kSyntheticSeed, backend)->MakeModel(backend);
+    loaded->identity = ModelIdentity::Of("synthetic " + source.synthetic, "");
     return {};
   }
   FT_ASSIGN_OR_RETURN(const ModelFolder folder, ModelFolder::Open(source.directory));
@@ -38,6 +40,7 @@ Status LoadWeights(const ModelSource& source, LoadedModel* loaded) {
   FT_ASSIGN_OR_RETURN(const auto weights,
                       foretoken::LoadWeights(folder, config, loaded->backend.get()));
   loaded->model = weights->MakeModel(loaded->backend.get());
+  loaded->identity = ModelIdentity::Of(FingerprintModel(folder), loaded->tokenizer->fingerprint());
   loaded->constraints =
       std::make_unique<ConstraintCompiler>([tokenizer = loaded->tokenizer.get(), eos = config.eos] {
         return VocabularyOf(*tokenizer, eos);

@@ -7,6 +7,7 @@
 #include "base/thread_pool.h"
 #include "grammar/constraint_compiler.h"
 #include "model/model.h"
+#include "ssd/hello.h"
 #include "tokenizer/tokenizer.h"
 
 namespace foretoken {
@@ -26,6 +27,7 @@ struct LoadedModel {
   std::unique_ptr<Tokenizer> tokenizer;
   std::unique_ptr<Model> model;
   std::unique_ptr<ConstraintCompiler> constraints;  ///< Grammars over the tokenizer's vocabulary.
+  ModelIdentity identity;  ///< What both sides of a speculator's channel must have loaded.
 };
 
 /// Loads a model onto `cores` with the fastest CPU backend of this machine.

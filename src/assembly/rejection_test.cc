@@ -101,7 +101,7 @@ class RejectionTest : public testing::TestWithParam<Setting> {
         [this](Channel& channel, const std::atomic<bool>& stop) {
           draft_.pool.Adopt();
           Speculator speculator(draft_.model.get(), &channel, nullptr);
-          speculator.Run(
+          (void)speculator.Run(
               [](void* flag) { return static_cast<const std::atomic<bool>*>(flag)->load(); },
               const_cast<std::atomic<bool>*>(&stop));
         },

@@ -16,11 +16,12 @@ namespace {
 
 constexpr std::int64_t kReadyPatienceNs = 120'000'000'000;
 
-void Serve(const LoadedModel& draft, Channel& channel, const std::atomic<bool>& stop) {
+Status Serve(const LoadedModel& draft, Channel& channel, const std::atomic<bool>& stop) {
   draft.pool->Adopt();
-  Speculator speculator(draft.model.get(), &channel, draft.constraints.get());
-  speculator.Run([](void* flag) { return static_cast<const std::atomic<bool>*>(flag)->load(); },
-                 const_cast<std::atomic<bool>*>(&stop));
+  Speculator speculator(draft.model.get(), &channel, draft.constraints.get(), draft.identity);
+  return speculator.Run(
+      [](void* flag) { return static_cast<const std::atomic<bool>*>(flag)->load(); },
+      const_cast<std::atomic<bool>*>(&stop));
 }
 
 std::vector<std::string> SpeculatorCommand(const DraftSetup& setup) {
@@ -41,7 +42,7 @@ Result<std::unique_ptr<SpeculatorHost>> StartHost(const DraftSetup& setup,
   if (setup.process) return ProcessHost::Start(SpeculatorCommand(setup), place);
   return ThreadHost::Start(
       [draft = std::move(draft)](Channel& channel, const std::atomic<bool>& stop) {
-        Serve(*draft, channel, stop);
+        (void)Serve(*draft, channel, stop);  // Why not, the engine's side says too.
       },
       place);
 }
@@ -51,11 +52,14 @@ Result<std::unique_ptr<SpeculatorHost>> StartHost(const DraftSetup& setup,
 Result<std::unique_ptr<SpeculatorClient>> StartSpeculator(const DraftSetup& setup,
                                                           std::shared_ptr<LoadedModel> draft,
                                                           const ConfigureMessage& limits) {
+  const ModelIdentity identity = draft == nullptr ? ModelIdentity() : draft->identity;
   FT_ASSIGN_OR_RETURN(auto host, StartHost(setup, std::move(draft)));
-  auto client = std::make_unique<SpeculatorClient>(std::move(host), limits,
-                                                   [log = setup.log](const std::string& warning) {
-                                                     if (log) log(warning);
-                                                   });
+  auto client = std::make_unique<SpeculatorClient>(
+      std::move(host), limits,
+      [log = setup.log](const std::string& warning) {
+        if (log) log(warning);
+      },
+      identity);
   FT_RETURN_IF_ERROR(client->WaitReady(kReadyPatienceNs));
   return client;
 }
@@ -69,8 +73,7 @@ Status RunSpeculatorProcess(const ModelSource& source, const CoreSet& cores, Pre
   FT_ASSIGN_OR_RETURN(const auto draft, LoadModel(source, cores, precision));
   RingChannel channel(memory->to_engine(), memory->to_speculator());
   const std::atomic<bool> never = false;
-  Serve(*draft, channel, never);
-  return {};
+  return Serve(*draft, channel, never);
 }
 
 }  // namespace foretoken

@@ -42,7 +42,7 @@ class SpeculatorTest : public testing::TestWithParam<std::tuple<float, int>> {
         [draft_model](Channel& channel, const std::atomic<bool>& stop) {
           draft_model->pool->Adopt();
           Speculator speculator(draft_model->model.get(), &channel, nullptr);
-          speculator.Run(
+          (void)speculator.Run(
               [](void* flag) { return static_cast<const std::atomic<bool>*>(flag)->load(); },
               const_cast<std::atomic<bool>*>(&stop));
         },
@@ -138,9 +138,9 @@ class SpeculatorTest : public testing::TestWithParam<std::tuple<float, int>> {
   }
 
   // Waits until every outcome of `proposal` is prepared to the full size.
-  std::vector<PreparedBranch> AwaitBranches(SequenceId sequence, const Proposal& proposal) {
+  std::vector<CacheAnswer> AwaitBranches(SequenceId sequence, const Proposal& proposal) {
     const std::int64_t deadline = NowNs() + 20'000'000'000;
-    std::vector<PreparedBranch> branches;
+    std::vector<CacheAnswer> branches;
     while (NowNs() < deadline) {
       client_->Poll();
       branches.clear();
@@ -150,7 +150,7 @@ class SpeculatorTest : public testing::TestWithParam<std::tuple<float, int>> {
         client_->PreparedAt(sequence, node, &bonuses);
         full = full && bonuses.size() == kFanout;
         for (const Token bonus : bonuses) {
-          branches.push_back(*client_->Lookup(sequence, {node, bonus}));
+          branches.push_back(client_->Lookup(sequence, {node, bonus}));
           full = full && branches.back().proposal.size() == plan_.nodes();
         }
       }
@@ -162,10 +162,10 @@ class SpeculatorTest : public testing::TestWithParam<std::tuple<float, int>> {
 
   // Every branch must continue committed + accepted + bonus as the draft model would, and begin
   // with a token that the draft ranks high and the proposal does not have.
-  void CheckBranches(const std::vector<PreparedBranch>& branches,
-                     const std::vector<Token>& committed, const Proposal& proposal) {
+  void CheckBranches(const std::vector<CacheAnswer>& branches, const std::vector<Token>& committed,
+                     const Proposal& proposal) {
     const std::vector<Ranking> rankings = RankingsOf(committed, proposal);
-    for (const PreparedBranch& branch : branches) {
+    for (const CacheAnswer& branch : branches) {
       const auto [node, bonus] = branch.outcome;
       std::vector<Token> path = committed;
       for (const Token token : PathTokens(proposal, node)) path.push_back(token);
@@ -216,7 +216,7 @@ TEST_P(SpeculatorTest, PreparesWhatAFreshDraftWouldSay) {
       // A tree, as retrieval makes them, where the plan has trees.
       if (width() > 1) next.Append(1, 503);
     } else {
-      const PreparedBranch& taken = branches[(round * 5) % branches.size()];
+      const CacheAnswer& taken = branches[(round * 5) % branches.size()];
       outcome = taken.outcome;
       // The engine may have taken less than what was prepared by now.
       next = taken.proposal;
@@ -279,7 +279,7 @@ TEST_P(SpeculatorTest, ReadsContextsThoughOutcomesKeepComing) {
   const auto count_prepared = [&](SequenceId first) {
     client_->Poll();
     prepared = 0;
-    for (int i = 0; i < kSequences; ++i) prepared += client_->HasPrepared(first + i) ? 1 : 0;
+    for (int i = 0; i < kSequences; ++i) prepared += client_->Lookup(first + i, {}).any ? 1 : 0;
   };
   const std::int64_t start = NowNs();
   const std::int64_t deadline = start + 20'000'000'000;
@@ -319,7 +319,7 @@ TEST_P(SpeculatorTest, PresetsPrepareWhatTheySay) {
     const std::int64_t deadline = NowNs() + 20'000'000'000;
     const auto complete = [&] {
       return prepared_at(kLookahead) == plan_.primary.at[kLookahead] &&
-             client_->Lookup(sequence, {kLookahead, bonuses.back()})->proposal.size() == kLookahead;
+             client_->Lookup(sequence, {kLookahead, bonuses.back()}).proposal.size() == kLookahead;
     };
     while (!complete()) ASSERT_LT(NowNs(), deadline) << SsdPresetName(preset);
     for (int node = 0; node < kLookahead; ++node) {
@@ -364,20 +364,19 @@ TEST_P(SpeculatorTest, PreparesForWhatRetrievalExpectsToo) {
   expected.push_back({{0, foreign}, 1});
   client_->SendRetrieved(7, expected);
 
-  std::optional<PreparedBranch> prepared;
+  CacheAnswer prepared;
   const std::int64_t deadline = NowNs() + 20'000'000'000;
-  while (NowNs() < deadline &&
-         (!prepared.has_value() || prepared->proposal.size() < plan_.nodes())) {
+  while (NowNs() < deadline && (!prepared.hit || prepared.proposal.size() < plan_.nodes())) {
     client_->Poll();
     prepared = client_->Lookup(7, {0, foreign});
   }
-  ASSERT_TRUE(prepared.has_value());
+  ASSERT_TRUE(prepared.hit);
   std::vector<Token> bonuses;
   client_->PreparedAt(7, 0, &bonuses);
   const auto own = std::ranges::find_if(draft, [&](Token token) { return token != ranking[0]; });
   EXPECT_THAT(bonuses, testing::IsSupersetOf({*own, foreign}));  // Either source has its share.
   path.push_back(foreign);
-  CheckProposal(path, prepared->proposal, "what retrieval expects");
+  CheckProposal(path, prepared.proposal, "what retrieval expects");
 }
 
 INSTANTIATE_TEST_SUITE_P(TemperaturesAndWidths, SpeculatorTest,

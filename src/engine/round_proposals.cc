@@ -128,21 +128,20 @@ void Engine::Impl::SendOutcomes() {
 
 void Engine::Impl::LookUp(Sequence* sequence) {
   RequestStats& stats = sequence->stats;
-  const auto prepared = speculator_->Lookup(sequence->id, sequence->outcome);
+  const CacheAnswer& answer = speculator_->Lookup(sequence->id, sequence->outcome);
   const bool full = sequence->verified.FirstChild(sequence->outcome.node) == 0;
   ++(full ? stats.lookups_full : stats.lookups_partial);
-  sequence->hit = prepared.has_value();
-  sequence->prepared = speculator_->HasPrepared(sequence->id);
-  const bool owed = prepared.has_value() && prepared->retrieved;
+  sequence->hit = answer.hit;
+  sequence->prepared = answer.any;
   if (sequence->asked_for_cache) {
-    worth_in_cache_.ObserveAnswer(owed ? worth_in_cache_.tokens_per_round() - 1 : 0);
+    worth_in_cache_.ObserveAnswer(answer.retrieved ? worth_in_cache_.tokens_per_round() - 1 : 0);
   }
-  if (!prepared.has_value()) return;
-  sequence->hit_rank = speculator_->RankOf(sequence->id, sequence->outcome);
-  if (owed) ++stats.hits_retrieved;
+  if (!answer.hit) return;
+  sequence->hit_rank = answer.rank;
+  if (answer.retrieved) ++stats.hits_retrieved;
   ++(full ? stats.hits_full : stats.hits_partial);
-  sequence->proposal = prepared->proposal;
-  if (sequence->draws) sequence->laws = speculator_->LawsOf(sequence->id, sequence->outcome);
+  sequence->proposal = answer.proposal;
+  if (sequence->draws) sequence->laws = *answer.laws;
   FitProposal(sequence);
   Dispatch(sequence, /*wants_jit=*/false);
 }

@@ -13,6 +13,7 @@
 #include "speculation/plan.h"
 #include "speculation/proposal.h"
 #include "ssd/retrieved_outcomes.h"
+#include "ssd/sampling_numbers.h"
 
 namespace foretoken {
 
@@ -20,18 +21,19 @@ namespace foretoken {
 /// probabilities cross for sequences that are verified by rejection and for no others.
 enum class MessageKind : std::uint32_t {
   kNone,
+  kHello,  // Both ways, first of all. Keeps its number in every version.
   // Engine to speculator.
   kConfigure,
   kOpen,
   kOpenTokens,
   kOpenBias,
   kOpenGrammar,
+  kPlan,
   kOutcome,
   kRetrieved,
   kClose,
   kShutdown,
   // Speculator to engine.
-  kReady,
   kBranchTokens,
   kLaw,
   kProposal,
@@ -44,7 +46,7 @@ inline constexpr int kBiasPerRecord = 448;
 inline constexpr int kGrammarBytesPerRecord = 3584;
 inline constexpr int kMaxBranchTokens = kBranchRowsPerPass * kMaxTreeWidth;  ///< Of a draft pass.
 
-/// First of all: how much the speculator prepares and for how many sequences.
+/// How much the speculator prepares and for how many sequences.
 struct ConfigureMessage {
   MessageKind kind = MessageKind::kConfigure;
   std::int32_t max_lookahead = 0;     ///< K of any plan, at most.
@@ -71,14 +73,7 @@ struct OpenMessage {
   std::int32_t biases = 0;
   std::int32_t grammar_bytes = 0;
   bool drops_space = false;  ///< As in ConstraintCursor.
-  float temperature = 0;
-  std::int32_t top_k = 0;
-  float top_p = 1;
-  float min_p = 0;
-  float repetition_penalty = 1;
-  float frequency_penalty = 0;
-  float presence_penalty = 0;
-  std::uint64_t seed = 0;
+  SamplingNumbers sampling{};
   SpeculationPlan plan;
   bool draws = false;  ///< Proposals are verified by rejection: drawn, and sent with their laws.
   StaticVector<Token, kMaxStopTokens> stop_tokens;  ///< Branches end there.
@@ -106,17 +101,36 @@ struct OpenGrammarMessage {
   StaticVector<char, kGrammarBytesPerRecord> text;
 };
 
+/// The plan of the sequence from its next outcome on.
+struct PlanMessage {
+  MessageKind kind = MessageKind::kPlan;
+  SequenceId sequence = 0;
+  SpeculationPlan plan;
+};
+
 /// The outcome of a round and what the engine verifies next. `epoch` is that of the next round:
-/// what the speculator prepares for it carries this number, and nothing older can hit.
+/// what the speculator prepares for it carries this number, and nothing older can hit. Packed and
+/// unpacked in ssd/outcome_record.h.
 struct OutcomeMessage {
+  struct Entry {
+    Token token = -1;
+    std::int8_t parent = 0;  ///< Of a proposal's node.
+  };
   MessageKind kind = MessageKind::kOutcome;
   std::uint32_t epoch = 0;
   SequenceId sequence = 0;
-  std::int32_t node = 0;                            ///< Deepest accepted node of the proposal.
-  bool wants_jit = false;                           ///< The engine waits for a kProposal.
-  SpeculationPlan plan;                             ///< From now on.
-  StaticVector<Token, kMaxProposal + 1> committed;  ///< Accepted tokens, then the bonus token.
-  Proposal proposal;  ///< Verified next; on a hit what was prepared, or the first nodes of it.
+  std::uint64_t kept = 0;  ///< Where a branch is taken: a bit for each of its nodes that stays.
+  std::int8_t node = 0;    ///< Deepest accepted node of the proposal.
+  bool wants_jit = false;  ///< The engine waits for a kProposal.
+  bool taken = false;      ///< What is verified next was prepared for this outcome.
+  ProposalSource source = ProposalSource::kNone;  ///< Of what is verified next.
+  std::uint8_t committed = 0;                     ///< How many entries are committed tokens ...
+  std::uint8_t proposed = 0;  ///< ... and how many after them what is verified next.
+  std::array<Entry, 2 * kMaxProposal + 1> tokens{};
+
+  static constexpr std::size_t BytesFor(std::size_t count) {
+    return sizeof(OutcomeMessage) - (2 * kMaxProposal + 1 - count) * sizeof(Entry);
+  }
 };
 
 /// What retrieval expects beside the tree under verification of round `epoch`.
@@ -134,11 +148,6 @@ struct CloseMessage {
 
 struct ShutdownMessage {
   MessageKind kind = MessageKind::kShutdown;
-};
-
-/// The speculator has loaded its model and listens.
-struct ReadyMessage {
-  MessageKind kind = MessageKind::kReady;
 };
 
 /// One more node of the proposal prepared for outcome (node, bonus).
@@ -198,6 +207,18 @@ struct DraftPassMessage {
   std::int32_t rows = 0;
   std::int64_t ns = 0;
 };
+
+/// "FTSD", to tell a speculator from anything else.
+inline constexpr std::uint32_t kProtocolMagic = 0x44535446;
+/// One more with every change of what a record means ...
+inline constexpr std::uint32_t kProtocolVersion = 2;
+/// ... while a change of their sizes shows by itself.
+inline constexpr std::uint32_t kRecordBytes =
+    sizeof(ConfigureMessage) + sizeof(OpenMessage) + sizeof(OpenTokensMessage) +
+    sizeof(OpenBiasMessage) + sizeof(OpenGrammarMessage) + sizeof(PlanMessage) +
+    sizeof(OutcomeMessage) + sizeof(RetrievedMessage) + sizeof(CloseMessage) +
+    sizeof(BranchTokensMessage) + sizeof(LawMessage) + sizeof(ProposalMessage) +
+    sizeof(DraftPassMessage);
 
 /// The kind of a record; one too short to have a kind is a kNone.
 inline MessageKind KindOf(std::span<const std::byte> record) {

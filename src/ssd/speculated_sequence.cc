@@ -5,34 +5,21 @@
 
 #include "prediction/branch_rows.h"
 #include "speculation/verify.h"
+#include "ssd/outcome_record.h"
 
 namespace foretoken {
-namespace {
-
-SamplingParams SamplingOf(const OpenMessage& open) {
-  SamplingParams sampling;
-  sampling.temperature = open.temperature;
-  sampling.top_k = open.top_k;
-  sampling.top_p = open.top_p;
-  sampling.min_p = open.min_p;
-  sampling.repetition_penalty = open.repetition_penalty;
-  sampling.frequency_penalty = open.frequency_penalty;
-  sampling.presence_penalty = open.presence_penalty;
-  sampling.seed = open.seed;
-  return sampling;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 SpeculatedSequence::SpeculatedSequence(const OpenMessage& open, const ConfigureMessage& config,
                                        int vocabulary)
     : id(open.sequence),
       epoch(open.epoch),
       draws(open.draws),
-      sampling(SamplingOf(open)),
+      sampling(FromNumbers(open.sampling)),
       drops_space(open.drops_space),
       history(vocabulary),
       plan_(open.plan),
+      next_plan_(open.plan),
       max_branches_(config.max_cache_budget),
       scratch_capacity_(config.scratch_slots()),
       announced_tokens_(open.tokens),
@@ -78,39 +65,40 @@ bool SpeculatedSequence::IsStop(Token token) const {
 
 void SpeculatedSequence::Advance(const OutcomeMessage& outcome, DraftModel& draft,
                                  RetrievalRates* rates) {
-  const Outcome key{outcome.node, outcome.committed.back()};
+  const auto committed = CommittedOf(outcome);
+  const Outcome key{outcome.node, committed.back()};
   const auto hit = std::find_if(branches.begin(), branches.end(),
                                 [&](const Branch& branch) { return branch.outcome == key; });
-  ObserveRetrieved(outcome, rates);
-  for (const Token token : outcome.committed) history.AddOutput(token);
-  trunk.Commit(outcome.committed, draft);
+  const Proposal next = NextOf(outcome, hit == branches.end() ? nullptr : &hit->tree.proposal());
+  ObserveRetrieved(key, rates);
+  for (const Token token : committed) history.AddOutput(token);
+  trunk.Commit(committed, draft);
   // A just-in-time proposal grows; any other is what it is.
   jit = outcome.wants_jit;
-  if (!jit) trunk.tree.Assign(outcome.proposal);
+  if (!jit) trunk.tree.Assign(next);
   // What a drawn branch says after its root was drawn for another proposal: a just-in-time one
   // draws anew.
   const bool usable = hit != branches.end() && hit->tree.ranked(0) && !(jit && draws);
   if (usable && trunk.computed() == trunk.root()) {
-    Promote(*hit, outcome.proposal, draft);
+    Promote(*hit, next, draft);
   }
   branches.clear();
   retrieved_.Clear();
   scratch_used_ = 0;
   expanded_ = 0;
-  plan_ = outcome.plan;
-  after_fallback_ = outcome.wants_jit || outcome.proposal.source != ProposalSource::kCache;
+  plan_ = next_plan_;
+  after_fallback_ = outcome.wants_jit || outcome.source != ProposalSource::kCache;
   epoch = outcome.epoch;
   trunk.Plan(plan_.tree_width, plan_.lookahead, plan_.nodes());
   if (jit && trunk.tree.ranked(0)) TakeTrunkRow(0, Ranking(trunk.rankings[0]));
   EstimateReached();
 }
 
-void SpeculatedSequence::ObserveRetrieved(const OutcomeMessage& outcome,
-                                          RetrievalRates* rates) const {
+void SpeculatedSequence::ObserveRetrieved(Outcome outcome, RetrievalRates* rates) const {
   const Proposal& proposal = trunk.tree.proposal();
   if (outcome.node > proposal.size()) return;
   const bool leaf = proposal.FirstChild(outcome.node) == 0;
-  retrieved_.Observe(outcome.node, leaf, outcome.committed.back(), rates);
+  retrieved_.Observe(outcome.node, leaf, outcome.bonus, rates);
   for (int node = outcome.node; node > 0; node = proposal.parents[node - 1]) {
     retrieved_.Observe(proposal.parents[node - 1], false, proposal.tokens[node - 1], rates);
   }

@@ -42,6 +42,8 @@ class SpeculatedSequence {
   bool AddGrammar(std::string_view text);
   bool complete() const;
 
+  /// The plan from the next round on.
+  void SetPlan(const SpeculationPlan& plan) { next_plan_ = plan; }
   /// Moves on to the next round. If a branch was prepared for the outcome, its rows become those of
   /// the tree under verification, with their rankings.
   /// `rates` learns how good retrieval's ideas were.
@@ -103,13 +105,14 @@ class SpeculatedSequence {
   void CloseStops(DraftTree* tree, int added) const;
   void AddBranch(const Branch& branch);
   void ExpandNode(int node, const RetrievalRates& rates);
-  void ObserveRetrieved(const OutcomeMessage& outcome, RetrievalRates* rates) const;
+  void ObserveRetrieved(Outcome outcome, RetrievalRates* rates) const;
   /// F_k of the tree under verification.
   const FanoutShape& fanout() const {
     return after_fallback_ ? plan_.after_fallback : plan_.primary;
   }
 
   SpeculationPlan plan_;
+  SpeculationPlan next_plan_;
   RetrievedOutcomes retrieved_;
   std::size_t max_branches_;
   std::int32_t scratch_capacity_;

@@ -40,27 +40,26 @@ bool SpeculationCache::SetLaw(std::uint32_t epoch, Outcome outcome, int parent,
   return true;
 }
 
-std::optional<PreparedBranch> SpeculationCache::Lookup(Outcome outcome) const {
+const CacheAnswer& SpeculationCache::Lookup(Outcome outcome) {
+  answer_.outcome = outcome;
+  answer_.any = !branches_.empty();
+  answer_.proposal.Clear();
   const std::size_t at = Find(outcome);
-  if (at == branches_.size()) return std::nullopt;
-  PreparedBranch prepared{.outcome = outcome, .proposal = {}, .retrieved = branches_[at].retrieved};
-  prepared.proposal.source = ProposalSource::kCache;
-  for (const Node& node : nodes_) {
-    if (node.branch == static_cast<int>(at)) prepared.proposal.Append(node.parent, node.token);
-  }
-  return prepared;
-}
-
-const ProposalLaws& SpeculationCache::LawsOf(Outcome outcome) const {
+  answer_.hit = at != branches_.size();
+  answer_.retrieved = answer_.hit && branches_[at].retrieved;
+  answer_.laws = nullptr;
+  answer_.rank = 0;
+  if (!answer_.hit) return answer_;
   static const ProposalLaws kNone;
-  const std::size_t at = Find(outcome);
-  return at < laws_.size() ? laws_[at] : kNone;
-}
-
-int SpeculationCache::RankOf(Outcome outcome) const {
-  return static_cast<int>(
-      std::count_if(branches_.begin(), branches_.begin() + Find(outcome),
+  answer_.laws = at < laws_.size() ? &laws_[at] : &kNone;
+  answer_.rank = static_cast<int>(
+      std::count_if(branches_.begin(), branches_.begin() + static_cast<std::ptrdiff_t>(at),
                     [&](const Branch& other) { return other.outcome.node == outcome.node; }));
+  answer_.proposal.source = ProposalSource::kCache;
+  for (const Node& node : nodes_) {
+    if (node.branch == static_cast<int>(at)) answer_.proposal.Append(node.parent, node.token);
+  }
+  return answer_;
 }
 
 void SpeculationCache::BonusesAt(int node, std::vector<Token>* bonuses) const {

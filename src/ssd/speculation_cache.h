@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -10,11 +9,16 @@
 
 namespace foretoken {
 
-/// A proposal prepared for one outcome of the round under way; its root is the bonus token.
-struct PreparedBranch {
+/// What a speculation cache has for one outcome of the round under way.
+struct CacheAnswer {
   Outcome outcome;
-  Proposal proposal;
+  bool any = false;        ///< Something is prepared, for whatever outcome.
+  bool hit = false;        ///< ... for this one. The rest is of hits.
   bool retrieved = false;  ///< Retrieval named the outcome; the draft alone would not have.
+  int rank = 0;            ///< Bonus tokens prepared before this one, likelier ones, at its node.
+  Proposal proposal;       ///< Its root is the bonus token.
+  /// What it was drawn from, as far as known. Valid as the answer is; null on a miss.
+  const ProposalLaws* laws = nullptr;
 };
 
 /// The speculation cache of one sequence (Section 3 of the paper): outcome -> prepared
@@ -34,6 +38,7 @@ class SpeculationCache {
     branches_.clear();
     nodes_.clear();
     for (ProposalLaws& laws : laws_) laws.Clear();
+    answer_.any = answer_.hit = false;
   }
 
   /// Appends node number `index`, below node `parent`, to the proposal for `outcome`. False (and no
@@ -47,14 +52,10 @@ class SpeculationCache {
   bool SetLaw(std::uint32_t epoch, Outcome outcome, int parent,
               std::span<const TokenProbability> law);
 
-  /// None on a miss.
-  std::optional<PreparedBranch> Lookup(Outcome outcome) const;
-
-  /// The laws known so far of the proposal for `outcome`; none are where nothing is prepared.
-  const ProposalLaws& LawsOf(Outcome outcome) const;
-
-  /// How many bonus tokens were prepared before that outcome's, likelier ones, at its node.
-  int RankOf(Outcome outcome) const;
+  /// What is there for `outcome`, valid until the cache changes or is asked again.
+  const CacheAnswer& Lookup(Outcome outcome);
+  /// What it said last; nothing since a Reset.
+  const CacheAnswer& answer() const { return answer_; }
 
   /// The bonus tokens prepared at `node`, likelier ones first.
   void BonusesAt(int node, std::vector<Token>* bonuses) const;
@@ -83,6 +84,7 @@ class SpeculationCache {
   // each branch took 0.5 us a record.)
   std::vector<Branch> branches_;
   std::vector<Node> nodes_;
+  CacheAnswer answer_;
   std::vector<ProposalLaws> laws_;  // By branch, as far as there are any; kept for their memory.
 };
 

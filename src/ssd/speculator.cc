@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "prediction/branch_rows.h"
+#include "ssd/outcome_record.h"
 
 namespace foretoken {
 namespace {
@@ -34,19 +35,22 @@ bool ChannelReadable(void* channel) { return static_cast<Channel*>(channel)->Rea
 
 }  // namespace
 
-Speculator::Speculator(Model* draft, Channel* channel, ConstraintCompiler* constraints)
+Speculator::Speculator(Model* draft, Channel* channel, ConstraintCompiler* constraints,
+                       const ModelIdentity& identity)
     : model_(draft),
       channel_(channel),
+      identity_(identity),
       constraints_(constraints),
       reading_rows_(kMostReadingRows) {}
 Speculator::~Speculator() = default;
 
-void Speculator::Run(bool (*stop)(void* context), void* context) {
-  Send(*channel_, ReadyMessage{});
+Status Speculator::Run(bool (*stop)(void* context), void* context) {
+  Send(*channel_, HelloMessage{.draft = identity_});
   while (!stop(context)) {
-    if (!HandleMessages()) return;
+    if (!HandleMessages()) return refusal_;
     if (!Step() && !SpinWhileLive()) channel_->WaitReadable(kIdleWaitNs);
   }
+  return {};
 }
 
 bool Speculator::SpinWhileLive() {
@@ -66,7 +70,15 @@ bool Speculator::HandleMessages() {
   return true;
 }
 
+bool Speculator::Greet(std::span<const std::byte> record) {
+  const Status hello = CheckHello(record, identity_);
+  greeted_ = hello.ok();
+  if (!greeted_) refusal_ = Error{hello.error().code, "the engine " + hello.error().message};
+  return greeted_;
+}
+
 bool Speculator::Handle(std::span<const std::byte> record) {
+  if (!greeted_) return Greet(record);
   const MessageKind kind = KindOf(record);
   if (const auto* message = As<ConfigureMessage>(record); kind == MessageKind::kConfigure) {
     if (message == nullptr || config_.has_value()) return true;
@@ -89,9 +101,13 @@ bool Speculator::Handle(std::span<const std::byte> record) {
         sequence->AddGrammar({grammar->text.begin(), grammar->text.size()})) {
       Constrain(sequence);
     }
-  } else if (const auto* outcome = As<OutcomeMessage>(record); kind == MessageKind::kOutcome) {
+  } else if (const auto* plan = As<PlanMessage>(record); kind == MessageKind::kPlan) {
+    SpeculatedSequence* sequence = plan == nullptr ? nullptr : Find(plan->sequence);
+    if (sequence != nullptr) sequence->SetPlan(plan->plan);
+  } else if (kind == MessageKind::kOutcome) {
+    const OutcomeMessage* outcome = OutcomeOf(record);
     SpeculatedSequence* sequence = outcome == nullptr ? nullptr : Find(outcome->sequence);
-    if (sequence != nullptr && sequence->complete() && !outcome->committed.empty()) {
+    if (sequence != nullptr && sequence->complete()) {
       sequence->Advance(*outcome, *draft_, &retrieval_rates_);
     }
   } else if (const auto* retrieved = As<RetrievedMessage>(record);

@@ -11,6 +11,7 @@
 #include "grammar/constraint_compiler.h"
 #include "prediction/estimates.h"
 #include "ssd/channel.h"
+#include "ssd/hello.h"
 #include "ssd/speculated_sequence.h"
 
 namespace foretoken {
@@ -23,13 +24,14 @@ namespace foretoken {
 class Speculator {
  public:
   /// `constraints`, for the draft's vocabulary, may be null: sequences with a grammar are then
-  /// drafted without it.
-  Speculator(Model* draft, Channel* channel, ConstraintCompiler* constraints);
+  /// drafted without it. `identity` is what the draft and its tokenizer are known by.
+  Speculator(Model* draft, Channel* channel, ConstraintCompiler* constraints,
+             const ModelIdentity& identity = {});
   ~Speculator();
 
   /// Serves the channel until a shutdown message comes or `stop` returns true (asked at least
-  /// every 50 ms).
-  void Run(bool (*stop)(void* context), void* context);
+  /// every 50 ms). An error if the engine is of another version or expects another draft.
+  Status Run(bool (*stop)(void* context), void* context);
 
  private:
   // Rows of one sequence in the pass under way: of committed tokens, or nodes that draft just in
@@ -48,8 +50,9 @@ class Speculator {
 
   /// Waits a bounded time for a record while there are sequences. False if none came.
   bool SpinWhileLive();
-  /// Handles every waiting record. False at shutdown.
+  /// Handles every waiting record. False at shutdown and where the engine is refused.
   bool HandleMessages();
+  bool Greet(std::span<const std::byte> record);
   bool Handle(std::span<const std::byte> record);
   void Reserve();
   void Open(const OpenMessage& message);
@@ -79,6 +82,9 @@ class Speculator {
 
   Model* model_;
   Channel* channel_;
+  ModelIdentity identity_;
+  bool greeted_ = false;  // The engine has said hello ...
+  Status refusal_;        // ... or something else.
   ConstraintCompiler* constraints_;
   std::optional<ConfigureMessage> config_;
   std::unique_ptr<DraftModel> draft_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "ssd/outcome_record.h"
 
 namespace foretoken {
 namespace {
@@ -12,9 +13,11 @@ constexpr std::int64_t kSendPatienceNs = 100'000'000;
 constexpr std::int64_t kAliveCheckNs = 5'000'000;
 }  // namespace
 
-SpeculatorClient::SpeculatorClient(std::unique_ptr<SpeculatorHost> host, ConfigureMessage config,
-                                   std::function<void(const std::string&)> warn)
-    : host_(std::move(host)), config_(config), warn_(std::move(warn)) {
+SpeculatorClient::SpeculatorClient(std::unique_ptr<SpeculatorHost> host,
+                                   const ConfigureMessage& config,
+                                   std::function<void(const std::string&)> warn,
+                                   const ModelIdentity& draft)
+    : host_(std::move(host)), config_(config), warn_(std::move(warn)), draft_(draft) {
   Configure();
 }
 
@@ -22,11 +25,17 @@ SpeculatorClient::~SpeculatorClient() {
   if (healthy_) Send(ShutdownMessage{});
 }
 
-void SpeculatorClient::Configure() { Send(config_); }
+void SpeculatorClient::Configure() {
+  Send(HelloMessage{.draft = draft_});
+  Send(config_);
+}
 
 Status SpeculatorClient::WaitReady(std::int64_t timeout_ns) {
   const std::int64_t deadline = NowNs() + timeout_ns;
-  for (Poll(); !ready_; Poll()) {
+  for (Receive(); !ready_; Receive()) {
+    if (!refusal_.empty()) {
+      return Error{ErrorCode::kUnavailable, "the speculator " + host_->Describe() + " " + refusal_};
+    }
     if (!host_->Alive()) {
       return Error{ErrorCode::kUnavailable,
                    "the speculator " + host_->Describe() + " ended before it was ready"};
@@ -53,8 +62,11 @@ const SpeculatorClient::Slot* SpeculatorClient::Find(SequenceId sequence) const 
 
 template <typename Message>
 void SpeculatorClient::Send(const Message& message) {
+  SendRecord(std::as_bytes(std::span(&message, 1)));
+}
+
+void SpeculatorClient::SendRecord(std::span<const std::byte> record) {
   if (!healthy_) return;
-  const auto record = std::as_bytes(std::span(&message, 1));
   if (host_->channel().Send(record)) return;
   const std::int64_t deadline = NowNs() + kSendPatienceNs;
   while (!host_->channel().Send(record)) {
@@ -94,28 +106,22 @@ void SpeculatorClient::Open(const LiveSequence& sequence) {
   slot->cache.Reserve(config_.max_cache_budget, config_.max_nodes);
   slot->cache.Reset(slot->epoch);
   slots_.push_back(std::move(slot));
-  SendOpen(sequence, slots_.back()->epoch);
+  SendOpen(sequence, slots_.back().get());
 }
 
-void SpeculatorClient::SendOpen(const LiveSequence& sequence, std::uint32_t epoch) {
+void SpeculatorClient::SendOpen(const LiveSequence& sequence, Slot* slot) {
+  slot->plan = *sequence.plan;
   const SamplingParams& sampling = *sequence.sampling;
   const std::string_view grammar =
       sampling.constraint == nullptr ? std::string_view() : sampling.constraint->grammar();
-  OpenMessage open{.epoch = epoch,
+  OpenMessage open{.epoch = slot->epoch,
                    .sequence = sequence.sequence,
                    .tokens = static_cast<std::int32_t>(sequence.tokens.size()),
                    .prompt_tokens = sequence.prompt_tokens,
                    .biases = static_cast<std::int32_t>(sampling.logit_bias.size()),
                    .grammar_bytes = static_cast<std::int32_t>(grammar.size()),
                    .drops_space = sequence.drops_space,
-                   .temperature = sampling.temperature,
-                   .top_k = sampling.top_k,
-                   .top_p = sampling.top_p,
-                   .min_p = sampling.min_p,
-                   .repetition_penalty = sampling.repetition_penalty,
-                   .frequency_penalty = sampling.frequency_penalty,
-                   .presence_penalty = sampling.presence_penalty,
-                   .seed = sampling.seed,
+                   .sampling = ToNumbers(sampling),
                    .plan = *sequence.plan,
                    .draws = sequence.draws,
                    .stop_tokens = {}};
@@ -146,6 +152,11 @@ void SpeculatorClient::SendOpen(const LiveSequence& sequence, std::uint32_t epoc
 }
 
 void SpeculatorClient::Poll() {
+  Receive();
+  if (!refusal_.empty()) Lose(std::exchange(refusal_, {}));
+}
+
+void SpeculatorClient::Receive() {
   if (!healthy_) return;
   Channel& channel = host_->channel();
   for (auto record = channel.Receive(); !record.empty(); record = channel.Receive()) {
@@ -154,6 +165,13 @@ void SpeculatorClient::Poll() {
 }
 
 void SpeculatorClient::Handle(std::span<const std::byte> record) {
+  if (!ready_) {
+    if (!refusal_.empty()) return;
+    const Status hello = CheckHello(record, draft_);
+    ready_ = hello.ok();
+    if (!ready_) refusal_ = hello.error().message;
+    return;
+  }
   const MessageKind kind = KindOf(record);
   if (kind == MessageKind::kBranchTokens) {
     HandleBranchTokens(record);
@@ -168,8 +186,6 @@ void SpeculatorClient::Handle(std::span<const std::byte> record) {
   } else if (const auto* pass = As<DraftPassMessage>(record); kind == MessageKind::kDraftPass) {
     if (pass == nullptr || pass->rows <= 0 || pass->ns <= 0) return;
     draft_passes_ += {.passes = 1, .rows = pass->rows, .ns = pass->ns};
-  } else if (kind == MessageKind::kReady) {
-    ready_ = true;
   }
 }
 
@@ -204,23 +220,10 @@ void SpeculatorClient::HandleLaw(std::span<const std::byte> record) {
   }
 }
 
-std::optional<PreparedBranch> SpeculatorClient::Lookup(SequenceId sequence, Outcome outcome) const {
-  const Slot* slot = Find(sequence);
-  if (slot == nullptr) return std::nullopt;
-  return slot->cache.Lookup(outcome);
-}
-
-bool SpeculatorClient::HasPrepared(SequenceId sequence) const {
-  const Slot* slot = Find(sequence);
-  return slot != nullptr && slot->cache.branches() > 0;
-}
-
-const ProposalLaws& SpeculatorClient::LawsOf(SequenceId sequence, Outcome outcome) const {
-  return Find(sequence)->cache.LawsOf(outcome);
-}
-
-int SpeculatorClient::RankOf(SequenceId sequence, Outcome outcome) const {
-  return Find(sequence)->cache.RankOf(outcome);
+const CacheAnswer& SpeculatorClient::Lookup(SequenceId sequence, Outcome outcome) {
+  static const CacheAnswer kNothing;
+  Slot* slot = Find(sequence);
+  return slot == nullptr ? kNothing : slot->cache.Lookup(outcome);
 }
 
 void SpeculatorClient::PreparedAt(SequenceId sequence, int node,
@@ -234,21 +237,30 @@ void SpeculatorClient::SendOutcome(SequenceId sequence, Outcome outcome,
                                    const SpeculationPlan& plan, bool wants_jit) {
   Slot* slot = Find(sequence);
   if (slot == nullptr) return;
+  if (plan != slot->plan) {
+    slot->plan = plan;
+    Send(PlanMessage{.sequence = sequence, .plan = plan});
+  }
+  // The branch that was taken, if one was: what is in it the speculator knows.
+  const Proposal* prepared = nullptr;
+  if (proposal.source == ProposalSource::kCache) {
+    const CacheAnswer& last = slot->cache.answer();
+    const CacheAnswer& answer =
+        last.hit && last.outcome == outcome ? last : slot->cache.Lookup(outcome);
+    if (answer.hit) prepared = &answer.proposal;
+  }
+  Pack(committed, proposal, prepared, &outcome_);
   slot->epoch = ++last_epoch_;
   slot->cache.Reset(slot->epoch);
   slot->awaits_proposal = wants_jit;
   slot->has_proposal = wants_jit && !healthy_;
   slot->proposal.Clear();
   slot->laws.Clear();
-  OutcomeMessage message{.epoch = slot->epoch,
-                         .sequence = sequence,
-                         .node = outcome.node,
-                         .wants_jit = wants_jit,
-                         .plan = plan,
-                         .committed = {},
-                         .proposal = proposal};
-  for (const Token token : committed) message.committed.push_back(token);
-  Send(message);
+  outcome_.epoch = slot->epoch;
+  outcome_.sequence = sequence;
+  outcome_.node = static_cast<std::int8_t>(outcome.node);
+  outcome_.wants_jit = wants_jit;
+  SendRecord(RecordOf(outcome_));
 }
 
 void SpeculatorClient::SendRetrieved(SequenceId sequence, const OutcomeList& outcomes) {
@@ -302,9 +314,10 @@ void SpeculatorClient::Heal(std::span<const LiveSequence> live) {
     return;
   }
   healthy_ = true;
+  ready_ = false;
   Configure();
   for (const LiveSequence& sequence : live) {
-    if (Slot* slot = Find(sequence.sequence)) SendOpen(sequence, slot->epoch);
+    if (Slot* slot = Find(sequence.sequence)) SendOpen(sequence, slot);
   }
   if (healthy_) warn_("the speculator was started again: " + host_->Describe());
 }

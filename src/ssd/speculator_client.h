@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "foretoken/sampling.h"
 #include "speculation/proposal.h"
 #include "ssd/channel.h"
+#include "ssd/hello.h"
 #include "ssd/messages.h"
 #include "ssd/speculation_cache.h"
 
@@ -63,12 +63,13 @@ struct LiveSequence {
 /// Belongs to the engine's thread.
 class SpeculatorClient {
  public:
-  /// `warn` receives one sentence when the speculator is lost or has been restarted.
-  SpeculatorClient(std::unique_ptr<SpeculatorHost> host, ConfigureMessage config,
-                   std::function<void(const std::string&)> warn);
+  /// `warn` receives one sentence when the speculator is lost or has been restarted. A speculator
+  /// of another version, or with another model than `draft`, is not listened to.
+  SpeculatorClient(std::unique_ptr<SpeculatorHost> host, const ConfigureMessage& config,
+                   std::function<void(const std::string&)> warn, const ModelIdentity& draft = {});
   ~SpeculatorClient();
 
-  /// Waits until the speculator has loaded its model.
+  /// Waits until the speculator has loaded its model; an error if that is not the right one.
   Status WaitReady(std::int64_t timeout_ns);
 
   /// Starts pre-speculation for a sequence, from its prompt on.
@@ -80,19 +81,9 @@ class SpeculatorClient {
   /// The speculator's passes that Poll has learned of since the last call.
   DraftPasses TakeDraftPasses() { return std::exchange(draft_passes_, {}); }
 
-  /// What is prepared for this outcome of the sequence's current round, none on a miss.
-  std::optional<PreparedBranch> Lookup(SequenceId sequence, Outcome outcome) const;
-
-  /// Whether anything is prepared, for whatever outcome of the sequence's current round.
-  bool HasPrepared(SequenceId sequence) const;
-
-  /// The laws of that outcome's proposal, as far as they have arrived; for sequences that draw.
-  /// Valid until the next Poll, SendOutcome or Close. The sequence must be open.
-  const ProposalLaws& LawsOf(SequenceId sequence, Outcome outcome) const;
-
-  /// How many bonus tokens were prepared before that outcome's, likelier ones, at its node. The
-  /// sequence must be open.
-  int RankOf(SequenceId sequence, Outcome outcome) const;
+  /// What is prepared for this outcome of the sequence's current round. Valid until the next call
+  /// that is about the sequence or Poll.
+  const CacheAnswer& Lookup(SequenceId sequence, Outcome outcome);
 
   /// Bonus tokens prepared at `node` in the current round: for scripted runs.
   void PreparedAt(SequenceId sequence, int node, std::vector<Token>* bonuses) const;
@@ -129,8 +120,9 @@ class SpeculatorClient {
     std::uint32_t epoch = 0;
     bool awaits_proposal = false;
     bool has_proposal = false;
-    Proposal proposal;  // Drafted just in time.
-    ProposalLaws laws;  // Of the just-in-time proposal.
+    SpeculationPlan plan;  // As the speculator knows it.
+    Proposal proposal;     // Drafted just in time.
+    ProposalLaws laws;     // Of the just-in-time proposal.
     SpeculationCache cache;
   };
   Slot* Find(SequenceId sequence);
@@ -140,8 +132,10 @@ class SpeculatorClient {
   void Handle(std::span<const std::byte> record);
   void HandleBranchTokens(std::span<const std::byte> record);
   void HandleLaw(std::span<const std::byte> record);
-  void SendOpen(const LiveSequence& sequence, std::uint32_t epoch);
+  void SendOpen(const LiveSequence& sequence, Slot* slot);
+  void SendRecord(std::span<const std::byte> record);
   void Configure();
+  void Receive();
   void Lose(const std::string& reason);
 
   std::unique_ptr<SpeculatorHost> host_;
@@ -149,8 +143,11 @@ class SpeculatorClient {
   std::function<void(const std::string&)> warn_;
   std::vector<std::unique_ptr<Slot>> slots_;
   std::vector<std::unique_ptr<Slot>> spare_;
+  ModelIdentity draft_;
+  OutcomeMessage outcome_;  // Reused: only what is sent of it is written.
   DraftPasses draft_passes_;
-  bool ready_ = false;            // The speculator has said so.
+  bool ready_ = false;            // The speculator has said hello ...
+  std::string refusal_;           // ... or something else.
   std::uint32_t last_epoch_ = 0;  // Never reused, so that a reopened sequence hits nothing stale.
   bool healthy_ = true;
   bool needs_healing_ = false;

@@ -1,0 +1,96 @@
+#include "ssd/outcome_record.h"
+
+#include <array>
+
+namespace foretoken {
+namespace {
+
+// A bit for each node of `whole` that is in `part`; none where `part` is not made of its nodes, in
+// their order. Siblings carry different tokens, so there is one way at most.
+std::optional<std::uint64_t> NodesIn(const Proposal& whole, const Proposal& part) {
+  std::uint64_t nodes = 0;
+  std::array<std::int8_t, kMaxProposal + 1> number;  // In `part`.
+  number[0] = 0;
+  int next = 0;
+  for (int i = 0; i < whole.size() && next < part.size(); ++i) {
+    number[i + 1] = -1;
+    const std::int8_t parent = number[whole.parents[i]];
+    if (parent != part.parents[next] || whole.tokens[i] != part.tokens[next]) continue;
+    number[i + 1] = static_cast<std::int8_t>(++next);
+    nodes |= std::uint64_t{1} << i;
+  }
+  if (next < part.size()) return std::nullopt;
+  return nodes;
+}
+
+Proposal Kept(const Proposal& whole, std::uint64_t nodes) {
+  Proposal part;
+  std::array<std::int8_t, kMaxProposal + 1> number;
+  number[0] = 0;
+  for (int i = 0; i < whole.size(); ++i) {
+    number[i + 1] = -1;
+    if ((nodes >> i & 1) == 0 || number[whole.parents[i]] < 0) continue;
+    part.Append(number[whole.parents[i]], whole.tokens[i]);
+    number[i + 1] = static_cast<std::int8_t>(part.size());
+  }
+  return part;
+}
+
+}  // namespace
+
+void Pack(std::span<const Token> committed, const Proposal& next, const Proposal* prepared,
+          OutcomeMessage* message) {
+  const auto kept = prepared == nullptr ? std::nullopt : NodesIn(*prepared, next);
+  message->taken = kept.has_value();
+  message->kept = kept.value_or(0);
+  message->source = next.source;
+  message->committed = static_cast<std::uint8_t>(committed.size());
+  message->proposed = static_cast<std::uint8_t>(message->taken ? 0 : next.size());
+  auto* to = message->tokens.data();
+  for (const Token token : committed) *to++ = {.token = token};
+  for (int i = 0; i < message->proposed; ++i) {
+    *to++ = {.token = next.tokens[i], .parent = next.parents[i]};
+  }
+}
+
+std::span<const std::byte> RecordOf(const OutcomeMessage& message) {
+  return std::as_bytes(std::span(&message, 1))
+      .first(OutcomeMessage::BytesFor(message.committed + message.proposed));
+}
+
+const OutcomeMessage* OutcomeOf(std::span<const std::byte> record) {
+  if (record.size() < OutcomeMessage::BytesFor(0)) return nullptr;
+  const auto* message = reinterpret_cast<const OutcomeMessage*>(record.data());
+  const std::size_t count = std::size_t{message->committed} + message->proposed;
+  if (message->committed == 0 || message->committed > kMaxProposal + 1 ||
+      message->proposed > kMaxProposal || record.size() != OutcomeMessage::BytesFor(count)) {
+    return nullptr;
+  }
+  for (int i = 0; i < message->proposed; ++i) {
+    const std::int8_t parent = message->tokens[message->committed + i].parent;
+    if (parent < 0 || parent > i) return nullptr;
+  }
+  return message;
+}
+
+StaticVector<Token, kMaxProposal + 1> CommittedOf(const OutcomeMessage& message) {
+  StaticVector<Token, kMaxProposal + 1> committed;
+  for (int i = 0; i < message.committed; ++i) committed.push_back(message.tokens[i].token);
+  return committed;
+}
+
+Proposal NextOf(const OutcomeMessage& message, const Proposal* prepared) {
+  Proposal next;
+  if (message.taken) {
+    if (prepared != nullptr) next = Kept(*prepared, message.kept);
+  } else {
+    for (int i = 0; i < message.proposed; ++i) {
+      const OutcomeMessage::Entry& entry = message.tokens[message.committed + i];
+      next.Append(entry.parent, entry.token);
+    }
+  }
+  next.source = message.source;
+  return next;
+}
+
+}  // namespace foretoken
