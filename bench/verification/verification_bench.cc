@@ -71,7 +71,7 @@ class Measurement {
         const float* q = draft.Append(tokens) + last;
         Position position{{p, p + vocabulary_}, {q, q + vocabulary_}, {}, {}};
         if (temperature > 0) {
-          const auto law = target_sampler_.Law(p, params, history_, {});
+          const auto law = target_sampler_.Probabilities(p, params, history_, {});
           position.p.assign(law.begin(), law.end());
           const auto most = draft_sampler_.LikeliestTokens(q, params, history_, {}, kMaxLawTokens);
           position.likeliest.assign(most.begin(), most.end());

@@ -5,8 +5,8 @@
 #include "datastore/datastore_tenant.h"
 #include "foretoken/sampling.h"
 #include "foretoken/types.h"
-#include "sampling/sampler.h"
-#include "speculation/law.h"
+#include "sampling/history.h"
+#include "speculation/draft_law.h"
 #include "speculation/proposal.h"
 
 namespace foretoken {

@@ -15,6 +15,7 @@
 #include "kv/tree_kv.h"
 #include "planner/retrieval_worth.h"
 #include "prediction/row_price.h"
+#include "sampling/logprobs.h"
 #include "sampling/sampler.h"
 
 namespace foretoken {

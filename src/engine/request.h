@@ -11,7 +11,6 @@
 #include "foretoken/histogram.h"
 #include "foretoken/sampling.h"
 #include "foretoken/types.h"
-#include "sampling/sampler.h"
 #include "speculation/plan.h"
 #include "speculation/proposal.h"
 

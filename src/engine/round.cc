@@ -177,7 +177,7 @@ Outcome Engine::Impl::VerifyByRejection(Sequence* sequence, Logits logits) {
   const auto law_of = [&](int node) {
     visit(node);
     const Logits row = logits.Row(node, target_->config().vocabulary);
-    return sampler_.Law(row.values, sampling, sequence->history, emitted);
+    return sampler_.Probabilities(row.values, sampling, sequence->history, emitted);
   };
   const auto uniform = [&](int, int index) {
     return AcceptanceUniform(sampling.seed, sequence->tokens.size() + emitted.size(), index);

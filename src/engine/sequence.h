@@ -10,8 +10,8 @@
 #include "foretoken/types.h"
 #include "kv/kv_cache.h"
 #include "planner/online_planner.h"
-#include "sampling/sampler.h"
-#include "speculation/law.h"
+#include "sampling/history.h"
+#include "speculation/draft_law.h"
 #include "speculation/proposal.h"
 #include "tokenizer/tokenizer.h"
 

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <random>
 
-#include "kv/kv_cache_harness.h"
+#include "kv/kv_cache_testing.h"
 
 namespace foretoken {
 namespace {

@@ -3,6 +3,7 @@
 #include <random>
 
 #include "base/allocation_counter_testing.h"
+#include "sampling/logprobs.h"
 #include "sampling/sampler.h"
 
 namespace foretoken {

@@ -1,5 +1,6 @@
+#include "sampling/history.h"
+
 #include "base/check.h"
-#include "sampling/sampler.h"
 
 namespace foretoken {
 

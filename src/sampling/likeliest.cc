@@ -9,10 +9,10 @@ int LikeliestSelection::BucketOf(float probability) {
   return std::min(std::bit_cast<std::int32_t>(probability) >> kShift, kBuckets - 1);
 }
 
-int LikeliestSelection::Place(std::span<const float> law, int most) {
+int LikeliestSelection::Place(std::span<const float> probabilities, int most) {
   ends_.fill(0);
   int possible = 0;
-  for (const float probability : law) {
+  for (const float probability : probabilities) {
     const int counts = probability > 0 ? 1 : 0;
     ends_[BucketOf(probability)] += counts;
     possible += counts;
@@ -25,12 +25,12 @@ int LikeliestSelection::Place(std::span<const float> law, int most) {
     ends_[lowest] = placed;
     placed += count;
   }
-  tokens_.reserve(law.size());
+  tokens_.reserve(probabilities.size());
   tokens_.resize(placed);
-  for (std::size_t i = 0; i < law.size(); ++i) {
-    const int bucket = BucketOf(law[i]);
-    if (bucket >= lowest && law[i] > 0) {
-      tokens_[ends_[bucket]++] = {static_cast<Token>(i), law[i]};
+  for (std::size_t i = 0; i < probabilities.size(); ++i) {
+    const int bucket = BucketOf(probabilities[i]);
+    if (bucket >= lowest && probabilities[i] > 0) {
+      tokens_[ends_[bucket]++] = {static_cast<Token>(i), probabilities[i]};
     }
   }
   return lowest;
@@ -38,8 +38,9 @@ int LikeliestSelection::Place(std::span<const float> law, int most) {
 
 // (Partitioning and sorting all tokens by comparison takes 36 us for 256 of 2,048, this 11: most
 // were mispredicted branches.)
-std::span<TokenProbability> LikeliestSelection::Select(std::span<const float> law, int most) {
-  const int lowest = Place(law, most);
+std::span<TokenProbability> LikeliestSelection::Select(std::span<const float> probabilities,
+                                                       int most) {
+  const int lowest = Place(probabilities, most);
   const auto likelier = [](const TokenProbability& a, const TokenProbability& b) {
     return a.probability > b.probability || (a.probability == b.probability && a.token < b.token);
   };

@@ -15,13 +15,13 @@ struct TokenProbability {
   float probability = 0;
 };
 
-/// Finds the likeliest tokens of a law. Holds scratch memory only.
+/// Finds the likeliest tokens of a distribution. Holds scratch memory only.
 class LikeliestSelection {
  public:
-  /// The `most` likeliest tokens of `law` [vocabulary], fewer where fewer have a probability above
-  /// 0, in descending order (ties: lower ids first), normalised to sum to 1. Valid until the next
-  /// call; allocates at the first call with a vocabulary of this size.
-  std::span<TokenProbability> Select(std::span<const float> law, int most);
+  /// The `most` likeliest tokens of `probabilities` [vocabulary], fewer where fewer are above 0, in
+  /// descending order (ties: lower ids first), normalised to sum to 1. Valid until the next call;
+  /// allocates at the first call with a vocabulary of this size.
+  std::span<TokenProbability> Select(std::span<const float> probabilities, int most);
 
  private:
   // By exponent and four bits of the fraction: positive floats compare as their bits do.
@@ -31,7 +31,7 @@ class LikeliestSelection {
   static int BucketOf(float probability);
   /// Places the tokens of the fewest highest buckets that have `most`, in order of buckets.
   /// Returns the lowest of these buckets.
-  int Place(std::span<const float> law, int most);
+  int Place(std::span<const float> probabilities, int most);
 
   // Of each bucket: first how many tokens it has, then, where it is placed, its end in `tokens_`.
   std::array<std::int32_t, kBuckets> ends_;

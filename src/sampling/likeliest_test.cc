@@ -10,10 +10,10 @@ namespace foretoken {
 namespace {
 
 // By sorting everything.
-std::vector<TokenProbability> Sorted(const std::vector<float>& law, std::size_t most) {
+std::vector<TokenProbability> Sorted(const std::vector<float>& probabilities, std::size_t most) {
   std::vector<TokenProbability> all;
-  for (std::size_t i = 0; i < law.size(); ++i) {
-    if (law[i] > 0) all.push_back({static_cast<Token>(i), law[i]});
+  for (std::size_t i = 0; i < probabilities.size(); ++i) {
+    if (probabilities[i] > 0) all.push_back({static_cast<Token>(i), probabilities[i]});
   }
   std::stable_sort(all.begin(), all.end(),
                    [](const auto& a, const auto& b) { return a.probability > b.probability; });
@@ -24,10 +24,10 @@ std::vector<TokenProbability> Sorted(const std::vector<float>& law, std::size_t 
   return all;
 }
 
-void ExpectAsSorted(const std::vector<float>& law, int most) {
+void ExpectAsSorted(const std::vector<float>& probabilities, int most) {
   LikeliestSelection selection;
-  const auto seen = selection.Select(law, most);
-  const auto expected = Sorted(law, static_cast<std::size_t>(most));
+  const auto seen = selection.Select(probabilities, most);
+  const auto expected = Sorted(probabilities, static_cast<std::size_t>(most));
   ASSERT_EQ(seen.size(), expected.size());
   for (std::size_t i = 0; i < seen.size(); ++i) {
     ASSERT_EQ(seen[i].token, expected[i].token) << i << " of " << most;
@@ -41,15 +41,15 @@ TEST(LikeliestSelection, IsAsSortingEverything) {
   // From nearly even to nearly certain; with removed tokens and with ties.
   for (const double spread : {0.0, 0.01, 0.3, 3.0, 30.0}) {
     for (const int vocabulary : {1, 7, 300, 3000}) {
-      std::vector<float> law(vocabulary);
+      std::vector<float> probabilities(vocabulary);
       double sum = 0;
-      for (float& p : law) {
+      for (float& p : probabilities) {
         p = random() % 5 == 0 ? 0.0F : static_cast<float>(std::exp(spread * normal(random)));
-        if (random() % 7 == 0) p = law[0];
+        if (random() % 7 == 0) p = probabilities[0];
         sum += p;
       }
-      for (float& p : law) p = sum > 0 ? static_cast<float>(p / sum) : 0;
-      for (const int most : {1, 2, 15, 256, 5000}) ExpectAsSorted(law, most);
+      for (float& p : probabilities) p = sum > 0 ? static_cast<float>(p / sum) : 0;
+      for (const int most : {1, 2, 15, 256, 5000}) ExpectAsSorted(probabilities, most);
     }
   }
 }

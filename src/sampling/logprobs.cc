@@ -1,9 +1,10 @@
+#include "sampling/logprobs.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "base/check.h"
-#include "sampling/sampler.h"
 #include "sampling/softmax.h"
 
 namespace foretoken {

@@ -1,9 +1,11 @@
 #include "sampling/sampler.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "base/check.h"
+#include "sampling/softmax.h"
 
 namespace foretoken {
 namespace {
@@ -49,6 +51,37 @@ std::size_t Sampler::Rank(Logits logits, const SamplingParams& params, const Tok
                           std::span<Candidate> best) {
   return backend_->NoisyTop(Process(logits, params, history, path), vocabulary_, params.temperature,
                             NoiseKey{params.seed, position}, best);
+}
+
+std::span<float> Sampler::Probabilities(const float* logits, const SamplingParams& params,
+                                        const TokenHistory& history, std::span<const Token> path) {
+  FT_CHECK(params.temperature > 0);
+  const float* z = Process(logits, params, history, path).values;
+  const float max = MaxLogit(z, vocabulary_);
+  probabilities_.resize(vocabulary_);
+  if (!std::isfinite(max)) {
+    std::fill(probabilities_.begin(), probabilities_.end(), 0.0F);
+    return probabilities_;
+  }
+  WriteWeights(z, vocabulary_, max, params.temperature, probabilities_.data());
+  const auto scale = static_cast<float>(1 / Sum(probabilities_));
+  for (float& probability : probabilities_) probability *= scale;
+  return probabilities_;
+}
+
+std::span<TokenProbability> Sampler::LikeliestTokens(const float* logits,
+                                                     const SamplingParams& params,
+                                                     const TokenHistory& history,
+                                                     std::span<const Token> path, int most) {
+  return likeliest_.Select(Probabilities(logits, params, history, path), most);
+}
+
+Token Sampler::ChooseByWeight(std::span<float> weights, std::uint64_t seed,
+                              std::uint64_t position) {
+  TakeLogs(weights);
+  Candidate best;
+  backend_->NoisyTop(weights.data(), vocabulary_, 1.0F, NoiseKey{seed, position}, {&best, 1});
+  return best.token;
 }
 
 Logits Sampler::Process(Logits logits, const SamplingParams& params, const TokenHistory& history,

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "base/philox.h"
+#include "sampling/logprobs.h"
 
 namespace foretoken {
 namespace {

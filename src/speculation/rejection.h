@@ -3,7 +3,7 @@
 #include <span>
 
 #include "base/check.h"
-#include "speculation/law.h"
+#include "speculation/draft_law.h"
 #include "speculation/proposal.h"
 
 namespace foretoken {

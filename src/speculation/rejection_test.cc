@@ -12,7 +12,7 @@
 #include <map>
 #include <random>
 
-#include "speculation/enumerator.h"
+#include "speculation/enumerator_testing.h"
 #include "speculation/verify.h"
 
 namespace foretoken {

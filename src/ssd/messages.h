@@ -9,7 +9,7 @@
 #include "base/static_vector.h"
 #include "foretoken/types.h"
 #include "prediction/branch_rows.h"
-#include "speculation/law.h"
+#include "speculation/draft_law.h"
 #include "speculation/plan.h"
 #include "speculation/proposal.h"
 #include "ssd/retrieved_outcomes.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "draft/model/draft_model.h"
-#include "sampling/sampler.h"
+#include "sampling/history.h"
 #include "speculation/proposal.h"
 #include "ssd/messages.h"
 

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "speculation/law.h"
+#include "speculation/draft_law.h"
 #include "speculation/proposal.h"
 
 namespace foretoken {

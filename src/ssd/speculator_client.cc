@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "grammar/token_constraint.h"
 #include "ssd/outcome_record.h"
 
 namespace foretoken {

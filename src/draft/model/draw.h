@@ -6,7 +6,7 @@
 
 #include "draft/model/draft_tree.h"
 #include "sampling/sampler.h"
-#include "speculation/law.h"
+#include "speculation/draft_law.h"
 #include "speculation/plan.h"
 
 namespace foretoken {

@@ -1,13 +1,13 @@
-#include "speculation/law.h"
+#include "speculation/draft_law.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
-
 #include <cmath>
 #include <map>
 
+#include "sampling/sampler.h"
 #include "speculation/rejection.h"
 
 namespace foretoken {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/philox.h"
-#include "sampling/sampler.h"
+#include "sampling/likeliest.h"
 #include "speculation/proposal.h"
 
 namespace foretoken {

@@ -1,4 +1,4 @@
-#include "speculation/law.h"
+#include "speculation/draft_law.h"
 
 #include <algorithm>
 

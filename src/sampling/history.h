@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "foretoken/types.h"
+#include "grammar/token_constraint.h"
+
+namespace foretoken {
+
+/// What the sampler must know of a sequence's prefix: the tokens that penalties look at, as counts,
+/// and where the output stands in its constraint. Grows with the emitted prefix only.
+class TokenHistory {
+ public:
+  /// Allocates here only.
+  explicit TokenHistory(int vocabulary);
+
+  /// The output is to match `constraint`; before the first AddOutput. `drops_space` as in
+  /// ConstraintCursor.
+  void Constrain(std::shared_ptr<TokenConstraint> constraint, bool drops_space) {
+    constraint_.emplace(std::move(constraint), drops_space);
+  }
+
+  void AddPrompt(std::span<const Token> tokens);
+  void AddOutput(Token token);
+
+  bool InPrompt(Token token) const { return prompt_[token] != 0; }
+  int OutputCount(Token token) const { return output_[token]; }
+  /// nullptr where there is none.
+  const ConstraintCursor* constraint() const {
+    return constraint_.has_value() ? &*constraint_ : nullptr;
+  }
+  /// Distinct tokens seen, in first-seen order: penalties touch these and no others.
+  std::span<const Token> seen() const { return seen_; }
+
+ private:
+  void See(Token token);
+  std::vector<std::uint8_t> prompt_;
+  std::vector<std::int32_t> output_;
+  std::vector<Token> seen_;
+  std::optional<ConstraintCursor> constraint_;
+};
+
+}  // namespace foretoken
