@@ -1,4 +1,4 @@
-// The promise (design.md section 1): every mode emits the tokens of AR, bit for bit.
+// The promise (docs/verification.md): every mode emits the tokens of AR, bit for bit.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

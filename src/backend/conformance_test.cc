@@ -1,4 +1,4 @@
-// Every backend against the reference, and the promises of design.md 1.2 bit by bit.
+// Every backend against the reference, and batch invariance (docs/verification.md) bit by bit.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

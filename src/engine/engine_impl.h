@@ -20,7 +20,7 @@
 
 namespace foretoken {
 
-/// The round (design.md section 2), in the order in which it happens:
+/// The round (docs/architecture.md), in the order in which it happens:
 ///   AdmitWaiting, CollectProposals, PlanPass, Forward, Verify, SendOutcomes, EmitTokens.
 class Engine::Impl {
  public:

@@ -6,9 +6,9 @@
 
 namespace foretoken {
 
-/// Shared-noise verification (design.md 1.1) of a chain or a tree. `choose(node)` returns x_t, the
-/// target's token after `node` on the accepted path, and is called once per visited node, root
-/// first. Steps to the child that carries x_t; where there is none, x_t is the bonus token.
+/// Shared-noise verification (docs/verification.md) of a chain or a tree. `choose(node)` returns
+/// x_t, the target's token after `node` on the accepted path, and is called once per visited node,
+/// root first. Steps to the child that carries x_t; where there is none, x_t is the bonus token.
 /// Pure: emitted tokens depend only on what `choose` returns, never on what was proposed.
 template <std::invocable<int> Choose>
 Outcome VerifySharedNoise(const Proposal& proposal, Choose&& choose) {
