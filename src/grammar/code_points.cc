@@ -1,13 +1,13 @@
 #include "grammar/code_points.h"
 
 #include <algorithm>
+#include <string>
+#include <utility>
+
+#include "base/utf8.h"
 
 namespace foretoken {
 namespace {
-
-int Utf8Length(std::uint32_t code) {
-  return code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
-}
 
 void SplitRange(CodeRange range, std::vector<ByteSequence>* out) {
   for (const std::uint32_t last : {0x7FU, 0x7FFU, 0xFFFFU}) {
@@ -47,40 +47,6 @@ void SplitRange(CodeRange range, std::vector<ByteSequence>* out) {
 }
 
 }  // namespace
-
-void AppendUtf8(std::uint32_t code, std::string* out) {
-  const int length = Utf8Length(code);
-  if (length == 1) {
-    out->push_back(static_cast<char>(code));
-    return;
-  }
-  const std::uint32_t lead = 0xF00U >> length & 0xFFU;
-  out->push_back(static_cast<char>(lead | code >> 6 * (length - 1)));
-  for (int i = length - 2; i >= 0; --i) {
-    out->push_back(static_cast<char>(0x80U | (code >> 6 * i & 0x3FU)));
-  }
-}
-
-bool TakeUtf8(std::string_view* text, std::uint32_t* code) {
-  if (text->empty()) return false;
-  const auto byte = [&](int i) { return static_cast<std::uint8_t>((*text)[i]); };
-  const int length = byte(0) < 0x80   ? 1
-                     : byte(0) < 0xC2 ? 0
-                     : byte(0) < 0xE0 ? 2
-                     : byte(0) < 0xF0 ? 3
-                     : byte(0) < 0xF5 ? 4
-                                      : 0;
-  if (length == 0 || static_cast<int>(text->size()) < length) return false;
-  std::uint32_t value = length == 1 ? byte(0) : byte(0) & (0x7FU >> length);
-  for (int i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0U) != 0x80U) return false;
-    value = value << 6 | (byte(i) & 0x3FU);
-  }
-  if (!IsScalarValue(value) || Utf8Length(value) != length) return false;
-  text->remove_prefix(length);
-  *code = value;
-  return true;
-}
 
 std::vector<CodeRange> NormalizeRanges(std::vector<CodeRange> ranges) {
   std::sort(ranges.begin(), ranges.end(),

@@ -1,27 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/static_vector.h"
 #include "grammar/grammar.h"
 
 namespace foretoken {
-
-inline constexpr std::uint32_t kLastCodePoint = 0x10FFFF;
-
-/// Whether `code` is a character that UTF-8 can carry: in range and no surrogate.
-inline bool IsScalarValue(std::uint32_t code) {
-  return code <= kLastCodePoint && (code < 0xD800 || code > 0xDFFF);
-}
-
-/// Appends `code`, a scalar value, as UTF-8.
-void AppendUtf8(std::uint32_t code, std::string* out);
-
-/// Takes the character at the front of `text` off it; false where that is not valid UTF-8.
-bool TakeUtf8(std::string_view* text, std::uint32_t* code);
 
 /// Ascending and disjoint, without surrogates.
 std::vector<CodeRange> NormalizeRanges(std::vector<CodeRange> ranges);

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 
+#include "base/utf8.h"
 #include "grammar/code_points.h"
 #include "grammar/grammar.h"
 

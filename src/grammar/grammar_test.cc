@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/utf8.h"
 #include "grammar/automaton.h"
 #include "grammar/code_points.h"
 

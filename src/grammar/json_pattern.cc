@@ -3,6 +3,7 @@
 #include <charconv>
 #include <optional>
 
+#include "base/utf8.h"
 #include "grammar/code_points.h"
 #include "grammar/json_text.h"
 

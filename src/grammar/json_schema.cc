@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 
+#include "base/utf8.h"
 #include "grammar/code_points.h"
 #include "grammar/json_size.h"
 #include "grammar/json_text.h"

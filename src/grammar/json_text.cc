@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/utf8.h"
 #include "grammar/code_points.h"
 
 namespace foretoken {

@@ -1,6 +1,7 @@
 // Grammars against a matcher that could not be simpler, and masks against trying every token.
 
 #include "grammar/state_graph.h"
+#include "base/utf8.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

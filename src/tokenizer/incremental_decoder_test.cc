@@ -2,8 +2,8 @@
 
 #include <random>
 
+#include "base/utf8.h"
 #include "tokenizer/tokenizer.h"
-#include "tokenizer/utf8.h"
 
 namespace foretoken {
 namespace {

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "base/utf8.h"
 #include "tokenizer/tokenizer_testing.h"
-#include "tokenizer/utf8.h"
 
 namespace foretoken {
 namespace {

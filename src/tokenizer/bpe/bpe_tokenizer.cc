@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
+#include "base/utf8.h"
 #include "tokenizer/bpe/byte_alphabet.h"
 #include "tokenizer/files.h"
-#include "tokenizer/utf8.h"
 
 namespace foretoken {
 namespace {

@@ -5,8 +5,8 @@
 #include <cstring>
 #include <optional>
 
+#include "base/utf8.h"
 #include "tokenizer/files.h"
-#include "tokenizer/utf8.h"
 
 namespace foretoken {
 namespace {
