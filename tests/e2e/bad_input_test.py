@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""Wrong input: bad_input_test.py PROGRAM SOURCE_DIRECTORY [TEST]...
+
+Whatever is wrong must end in exit code 2 and one sentence on standard error.
+"""
+
+import json
+import shutil
+import unittest
+
+from command_line import MODELS, CliTest, foretoken
+
+
+class BadInput(CliTest):
+    def test_usage(self):
+        self.refuse(saying="A subcommand is required")
+        self.refuse("fly", saying="fly")
+        self.refuse("run", "--warp", "x", saying="--warp")
+        self.refuse("run", "x", "--lookahead", 0, saying="--lookahead")
+        self.refuse("run", "x", "--mode", "warp", saying="--mode")
+        self.refuse("run", "x", "--fanout", "flat", saying="is not a fan-out")
+        self.refuse("run", "x", "--mode", "ssd", "--cache-budget", 6, saying="7 to 105")
+        self.refuse("run", "x", "--saguaro-c", "2", "--verify", "rejection", saying="--saguaro-c")
+        self.refuse("run", "x", "--cache-order", "noise", saying="--verify rejection")
+        self.refuse("run", "x", "--mode", "sd", "--fallback", "jit", saying="modes ssd and auto")
+        self.refuse("run", "x", "-n", "many", saying="--max-tokens")
+        self.refuse("run", "x", "--temp=-1", saying="temperature")
+        self.refuse("run", "x", "--top-p", "2", saying="top")
+        self.refuse("run", "x", "--logit-bias", "3", saying="ID:VALUE")
+        self.refuse("run", "x", "--logit-bias", "99999:1", saying="99999")
+        self.refuse("run", "x", "--target-cores", "4000", saying="4000")
+        self.refuse("run", "x", "--context", "100000", saying="limit of 512")
+        self.refuse("run", saying="the prompt is empty")
+        self.refuse("run", "-f", self.folder / "none.txt", saying="none.txt")
+        self.refuse("verify", "--temps", "hot", saying="hot")
+        self.refuse("verify", "--sampler-sets", "top-q=1", saying="top-q")
+        self.refuse("bench", "--synthetic", "llama-9z", saying="llama-135m")
+        self.refuse("bench", "--scripted-acceptance", "2", saying="from 0 to 1")
+
+    def test_prompt_files(self):
+        self.refuse("bench", "--prompts", self.folder / "none.jsonl", saying="none.jsonl")
+        broken = self.folder / "broken.jsonl"
+        broken.write_text('{"prompt": "a"}\n{"prompt": \n')
+        self.refuse("verify", "--prompts", broken, saying="broken.jsonl:2")
+        empty = self.folder / "empty.txt"
+        empty.write_text("\n\n")
+        self.refuse("bench", "--prompts", empty, saying="holds no prompt")
+
+    def test_prompt_longer_than_the_context(self):
+        self.refuse("run", stdin="word " * 600, saying="tokens")
+        self.refuse("run", "one two three four five six seven eight", "-c", 4, saying="holds 4")
+
+    def test_missing_folder_and_files(self):
+        self.refuse("inspect", self.folder / "none", saying="none")
+        self.refuse("run", "x", "-m", self.folder / "none", saying="none")
+        self.refuse("inspect", __file__, saying="bad_input_test.py")
+        for name in ("config.json", "model.safetensors", "tokenizer.model"):
+            model = self.copy_model("demo-draft")
+            (model / name).unlink()
+            self.refuse("run", "x", "-m", model, saying="demo-draft")
+            self.refuse("inspect", model, saying="demo-draft")
+            shutil.rmtree(model)
+
+    def test_no_draft_for_a_mode_that_needs_one(self):
+        self.refuse("run", "x", "-m", MODELS / "demo-target", "--mode", "ssd", saying="--draft")
+        self.refuse("bench", "-m", MODELS / "demo-target", "--modes", "ar,sd", saying="--draft")
+
+    def test_broken_configuration(self):
+        model = self.copy_model("demo-draft")
+        config = json.loads((model / "config.json").read_text())
+        for change in ({"hidden_size": -1}, {"num_attention_heads": 3}, {"hidden_size": 1 << 40},
+                       {"vocab_size": "many"}, {"hidden_act": "tanh"},
+                       {"architectures": ["GPT2LMHeadModel"]}, {"num_hidden_layers": 3},
+                       {"intermediate_size": 100}):
+            (model / "config.json").write_text(json.dumps({**config, **change}))
+            self.refuse("run", "x", "-m", model, saying="")
+        for text in ("", "{", "[]", "\x00"):
+            (model / "config.json").write_text(text)
+            self.refuse("inspect", model, saying="config.json")
+
+    def test_truncated_weights(self):
+        model = self.copy_model("demo-draft")
+        weights = (model / "model.safetensors").read_bytes()
+        header = int.from_bytes(weights[:8], "little")
+        for size in (0, 4, 8, 100, 8 + header, len(weights) // 2, len(weights) - 1):
+            (model / "model.safetensors").write_bytes(weights[:size])
+            self.refuse("inspect", model, saying="model.safetensors")
+            self.refuse("run", "x", "-m", model, saying="model.safetensors")
+        for length in (0, header // 2, 1 << 63, (1 << 64) - 1):
+            (model / "model.safetensors").write_bytes(length.to_bytes(8, "little") + weights[8:])
+            self.refuse("run", "x", "-m", model, saying="model.safetensors")
+
+    def test_broken_tokenizer(self):
+        model = self.copy_model("demo-draft")
+        pieces = (model / "tokenizer.model").read_bytes()
+        for content in (b"", b"nonsense", pieces[:1000]):
+            (model / "tokenizer.model").write_bytes(content)
+            self.refuse("run", "x", "-m", model, saying="")
+
+    def test_draft_of_another_vocabulary(self):
+        draft = self.copy_model("demo-draft")
+        pieces = (draft / "tokenizer.model").read_bytes()
+        self.assertEqual(pieces.count(b"dragon"), 1)
+        (draft / "tokenizer.model").write_bytes(pieces.replace(b"dragon", b"wyvern"))
+        for mode in ("sd", "ssd"):
+            self.refuse("run", "x", "-m", MODELS / "demo-target", "-md", draft, "--mode", mode,
+                        saying="wyvern")
+        result = foretoken("inspect", MODELS / "demo-target", "--draft", draft)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("wyvern", result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

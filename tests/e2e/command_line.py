@@ -1,0 +1,41 @@
+"""Runs the program of a test's command line: NAME_test.py PROGRAM SOURCE_DIRECTORY [TEST]..."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM = os.path.abspath(sys.argv.pop(1))
+MODELS = pathlib.Path(sys.argv.pop(1)).resolve() / "models"
+
+
+def foretoken(*arguments, stdin="", environment=None, timeout=120):
+    return subprocess.run([PROGRAM, *map(str, arguments)], input=stdin, text=True,
+                          capture_output=True, timeout=timeout,
+                          env={**os.environ, "NO_COLOR": "", **(environment or {})})
+
+
+class CliTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="foretoken_e2e."))
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def succeed(self, *arguments, **options):
+        result = foretoken(*arguments, **options)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result
+
+    def refuse(self, *arguments, saying, **options):
+        result = foretoken(*arguments, **options)
+        self.assertEqual(result.returncode, 2, (arguments, result.stdout, result.stderr))
+        self.assertEqual(result.stdout, "", arguments)
+        self.assertRegex(result.stderr, r"\Aforetoken: [^\n]+\n\Z", arguments)
+        self.assertIn(saying, result.stderr, arguments)
+
+    def copy_model(self, name):
+        copy = self.folder / name
+        shutil.copytree(MODELS / name, copy)
+        return copy
