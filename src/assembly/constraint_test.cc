@@ -4,13 +4,12 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "assembly/engine_testing.h"
 #include "assembly/random_schema_testing.h"
+#include "base/temporary_testing.h"
 #include "grammar/json_schema.h"
 #include "grammar/state_graph.h"
 
@@ -272,11 +271,11 @@ bool EndedByItself(const Collector::Output& output) {
 
 TEST(Constraint, OutputsOf500RandomSchemasValidateAndAreTheSameInEveryMode) {
   const auto cases = RandomSchemas(500, /*bounded=*/true);
-  const auto path = std::filesystem::temp_directory_path() / fmt::format("schemas.{}", getpid());
+  const TemporaryFolder folder;
   DatastoreOptions options;
   const Tokenizer& tokenizer = *BundledTarget()->tokenizer;
   options.tokenizer = {"demo-target", tokenizer.fingerprint(), tokenizer.vocabulary()};
-  auto datastore = DatastoreDirectory::Open(path, options, /*learn=*/true);
+  auto datastore = DatastoreDirectory::Open(folder.path(), options, /*learn=*/true);
   ASSERT_TRUE(datastore.ok());
   DatastoreTenant* const tenant = *(*datastore)->Tenant("schemas");
 
@@ -298,8 +297,6 @@ TEST(Constraint, OutputsOf500RandomSchemasValidateAndAreTheSameInEveryMode) {
     }
     EXPECT_GT(AcceptanceLength(outputs), 1.5) << ModeName(mode);
   }
-  datastore->reset();
-  std::filesystem::remove_all(path);
 }
 
 TEST(Constraint, OutputsOfSchemasWithoutBoundsValidateOrAreTheBeginningOfSuch) {

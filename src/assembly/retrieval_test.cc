@@ -1,11 +1,9 @@
 // Retrieval from a live datastore: what was learned makes rounds longer and changes no token.
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
-
-#include <filesystem>
 
 #include "assembly/engine_testing.h"
+#include "base/temporary_testing.h"
 #include "datastore/datastore_tenant.h"
 
 namespace foretoken {
@@ -14,19 +12,12 @@ namespace {
 class LiveDatastore : public testing::Test {
  protected:
   LiveDatastore() {
-    std::string pattern =
-        (std::filesystem::temp_directory_path() / "retrieval_test.XXXXXX").string();
-    path_ = mkdtemp(pattern.data());
     const Tokenizer& tokenizer = *BundledTarget()->tokenizer;
     DatastoreOptions options;
     options.tokenizer = {"demo-target", tokenizer.fingerprint(), tokenizer.vocabulary()};
-    auto opened = DatastoreDirectory::Open(path_, options, /*learn=*/true);
+    auto opened = DatastoreDirectory::Open(folder_.path(), options, /*learn=*/true);
     EXPECT_TRUE(opened.ok());
     directory_ = std::move(*opened);
-  }
-  ~LiveDatastore() override {
-    directory_.reset();
-    std::filesystem::remove_all(path_);
   }
 
   // Notes the largest proposal too.
@@ -74,7 +65,7 @@ class LiveDatastore : public testing::Test {
     return run;
   }
 
-  std::filesystem::path path_;
+  const TemporaryFolder folder_;
   std::unique_ptr<DatastoreDirectory> directory_;
 };
 

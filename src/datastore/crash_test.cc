@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "base/temporary_testing.h"
 #include "datastore/datastore.h"
 #include "datastore/datastore_testing.h"
 
@@ -187,7 +188,7 @@ int DieAtEveryStep(Death death) {
       mmap(nullptr, sizeof(Promises), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   int step = 1;
   for (bool died = true; died; ++step) {
-    const TestDirectory test_directory;
+    const TemporaryFolder test_directory;
     const fs::path directory = test_directory.path();
     *promises = {};
     const pid_t child = fork();

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/temporary_testing.h"
 #include "datastore/datastore_testing.h"
 
 namespace foretoken {
@@ -29,7 +30,7 @@ std::uint64_t Occurrences(DatastoreTenant* tenant, const std::vector<Token>& pat
 }
 
 TEST(DatastoreTenant, SeesWhatIsSharedAndItsOwnOnly) {
-  const TestDirectory directory;
+  const TemporaryFolder directory;
   {
     auto shared = Datastore::Open(directory.path() / "shared", Options());
     ASSERT_TRUE(shared.ok());
@@ -65,7 +66,7 @@ TEST(DatastoreTenant, SeesWhatIsSharedAndItsOwnOnly) {
 }
 
 TEST(DatastoreTenant, AnOutputKeepsTheEndOfItsPrompt) {
-  const TestDirectory directory;
+  const TemporaryFolder directory;
   auto opened = DatastoreDirectory::Open(directory.path(), Options(), /*learn=*/true);
   ASSERT_TRUE(opened.ok());
   DatastoreTenant* const alice = *(*opened)->Tenant("alice");
@@ -78,7 +79,7 @@ TEST(DatastoreTenant, AnOutputKeepsTheEndOfItsPrompt) {
 }
 
 TEST(DatastoreTenant, ADirectoryThatIsNotThere) {
-  const TestDirectory directory;
+  const TemporaryFolder directory;
   const auto opened = DatastoreDirectory::Open(directory.path() / "none", Options(), false);
   ASSERT_FALSE(opened.ok());
   EXPECT_THAT(opened.error().message, HasSubstr("is no datastore"));

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <thread>
 
+#include "base/temporary_testing.h"
 #include "datastore/datastore_testing.h"
 #include "datastore/index/segment_search.h"
 
@@ -42,7 +43,7 @@ class DatastoreTest : public ::testing::Test {
     return found;
   }
 
-  TestDirectory test_directory_;
+  TemporaryFolder test_directory_;
   const fs::path& directory_ = test_directory_.path();
 };
 

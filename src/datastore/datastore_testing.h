@@ -1,44 +1,13 @@
 #pragma once
 
-#include <stdlib.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <filesystem>
 #include <random>
-#include <string>
 #include <vector>
 
 #include "datastore/datastore.h"
 #include "foretoken/types.h"
 
 namespace foretoken {
-
-/// A new directory that is removed with its content when this goes; in memory where the system has
-/// such a file system, since tests sync often.
-class TestDirectory {
- public:
-  TestDirectory() {
-    const std::filesystem::path memory = "/dev/shm";
-    std::error_code error;
-    const bool in_memory =
-        std::filesystem::is_directory(memory, error) && access(memory.c_str(), W_OK) == 0;
-    std::string pattern =
-        ((in_memory ? memory : std::filesystem::temp_directory_path()) / "datastore_test.XXXXXX")
-            .string();
-    const char* made = mkdtemp(pattern.data());
-    FT_CHECK(made != nullptr, "{} cannot be made", pattern);
-    path_ = made;
-  }
-  ~TestDirectory() { std::filesystem::remove_all(path_); }
-  TestDirectory(const TestDirectory&) = delete;
-  TestDirectory& operator=(const TestDirectory&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 using Documents = std::vector<std::vector<Token>>;
 

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/temporary_testing.h"
 #include "tokenizer/bpe/byte_alphabet.h"
 #include "tokenizer/files.h"
 #include "tokenizer/tokenizer_testing.h"
@@ -20,7 +21,7 @@ std::string LoadError(const std::filesystem::path& directory) {
 }
 
 TEST(TokenizerLoad, ErrorsSayWhatIsWrong) {
-  TemporaryDirectory directory;
+  TemporaryFolder directory;
   EXPECT_THAT(LoadError(directory.path() / "nowhere"), HasSubstr("is not a readable directory"));
   EXPECT_THAT(LoadError(directory.path()), HasSubstr("holds no tokenizer"));
 
@@ -38,13 +39,13 @@ TEST(TokenizerLoad, ErrorsSayWhatIsWrong) {
 }
 
 TEST(TokenizerLoad, FilesThatAreDirectories) {
-  TemporaryDirectory directory;
+  TemporaryFolder directory;
   std::filesystem::create_directories(directory.path() / "tokenizer.json");
   EXPECT_THAT(LoadError(directory.path()), HasSubstr("tokenizer.json is not a readable file"));
 }
 
 /// Writes vocab.json of all bytes and "he", merges.txt and a configuration.
-void WriteGpt2Folder(const TemporaryDirectory& directory) {
+void WriteGpt2Folder(const TemporaryFolder& directory) {
   nlohmann::json vocabulary;
   for (int byte = 0; byte < 256; ++byte) {
     vocabulary[SpellBytes(std::string(1, static_cast<char>(byte)))] = byte;
@@ -58,7 +59,7 @@ void WriteGpt2Folder(const TemporaryDirectory& directory) {
 }
 
 TEST(TokenizerLoad, VocabularyAndMerges) {
-  TemporaryDirectory directory;
+  TemporaryFolder directory;
   WriteGpt2Folder(directory);
   const auto tokenizer = MustLoad(directory.path());
   ASSERT_NE(tokenizer, nullptr);
@@ -74,7 +75,7 @@ TEST(TokenizerLoad, VocabularyAndMerges) {
 }
 
 TEST(TokenizerLoad, ChatTemplateFromAListOrAFile) {
-  TemporaryDirectory directory;
+  TemporaryFolder directory;
   WriteGpt2Folder(directory);
   nlohmann::json config = {{"tokenizer_class", "GPT2Tokenizer"},
                            {"added_tokens_decoder",
@@ -91,7 +92,7 @@ TEST(TokenizerLoad, ChatTemplateFromAListOrAFile) {
 
 // The beginning of Llama 3's own list, where ids are ranks and every cut of a token is a merge.
 TEST(TokenizerLoad, Ranks) {
-  TemporaryDirectory directory;
+  TemporaryFolder directory;
   directory.Write("tokenizer.model", "YQ== 0\nYg== 1\nYWI= 2\nYWJi 3\n");  // a b ab abb
   const auto tokenizer = MustLoad(directory.path());
   ASSERT_NE(tokenizer, nullptr);

@@ -1,9 +1,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -16,28 +14,6 @@
 #include "tokenizer/tokenizer.h"
 
 namespace foretoken {
-
-/// A directory of its own that goes with the test.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    static std::atomic<int> count = 0;
-    path_ = std::filesystem::temp_directory_path() /
-            fmt::format("foretoken_tokenizer_{}_{}", getpid(), count++);
-    std::filesystem::create_directories(path_);
-  }
-  ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-  void Write(const std::string& name, std::string_view content) const {
-    std::ofstream(path_ / name, std::ios::binary) << content;
-  }
-
- private:
-  std::filesystem::path path_;
-};
 
 inline std::string Slurp(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);

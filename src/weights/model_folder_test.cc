@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/temporary_testing.h"
 #include "weights/weights_testing.h"
 
 namespace foretoken {

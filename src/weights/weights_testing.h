@@ -2,45 +2,15 @@
 
 // Helpers of tests that write model folders.
 
-#include <unistd.h>
-
 #include <bit>
 #include <cstdint>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "base/check.h"
 #include "tensor/dtype.h"
 
 namespace foretoken {
-
-/// A directory that is removed with everything in it.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "foretoken-XXXXXX").string();
-    FT_CHECK(mkdtemp(name.data()) != nullptr, "cannot create {}", name);
-    path_ = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-
-  void Write(const std::string& name, const std::string& bytes) const {
-    std::ofstream(path_ / name, std::ios::binary) << bytes;
-  }
-
- private:
-  std::filesystem::path path_;
-};
 
 /// A safetensors file from its header's text and its data.
 inline std::string FrameSafetensors(const std::string& header, const std::string& data) {

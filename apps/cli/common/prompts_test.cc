@@ -3,12 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <unistd.h>
-#include <cstdio>
-#include <filesystem>
 #include <string>
 
-#include "cli/common/terminal.h"
+#include "base/temporary_testing.h"
 
 namespace foretoken {
 namespace {
@@ -16,21 +13,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-/// A file that is gone when the test is.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::string& content)
-      : path_(std::filesystem::temp_directory_path() /
-              ("foretoken_prompts_test." + std::to_string(getpid()))) {
-    EXPECT_TRUE(WriteFile(path_.string(), content).ok());
-  }
-  ~TemporaryFile() { std::filesystem::remove(path_); }
-  std::string path() const { return path_.string(); }
-
- private:
-  std::filesystem::path path_;
-};
 
 TEST(JsonPrompts, TakesPromptThenFirstTurnThenQuestion) {
   const auto prompts = ParseJsonPrompts(
@@ -66,15 +48,16 @@ TEST(TextPrompts, KeepsTheFirstWords) {
 }
 
 TEST(PromptFile, IsToldApartByItsFirstCharacter) {
-  const TemporaryFile json("  {\"question\": \"why?\"}\n");
-  auto set = ReadPromptFile(json.path(), 0);
+  const TemporaryFolder folder;
+  folder.Write("json", "  {\"question\": \"why?\"}\n");
+  auto set = ReadPromptFile((folder.path() / "json").string(), 0);
   ASSERT_TRUE(set.ok()) << set.error().message;
   EXPECT_FALSE(set->plain_text);
   EXPECT_THAT(set->prompts, ElementsAre("why?"));
-  EXPECT_EQ(set->name, std::filesystem::path(json.path()).filename().string());
+  EXPECT_EQ(set->name, "json");
 
-  const TemporaryFile text("Once upon a time\n");
-  set = ReadPromptFile(text.path(), 2);
+  folder.Write("text", "Once upon a time\n");
+  set = ReadPromptFile((folder.path() / "text").string(), 2);
   ASSERT_TRUE(set.ok()) << set.error().message;
   EXPECT_TRUE(set->plain_text);
   EXPECT_THAT(set->prompts, ElementsAre("Once upon"));
@@ -84,8 +67,10 @@ TEST(PromptFile, RefusesWhatHoldsNoPrompt) {
   EXPECT_THAT(ReadPromptFile("/nonexistent/file", 0).error().message,
               HasSubstr("cannot read the prompt file '/nonexistent/file'"));
   EXPECT_THAT(ReadPromptFile("/tmp", 0).error().message, HasSubstr("cannot read"));
-  const TemporaryFile empty(" \n");
-  EXPECT_THAT(ReadPromptFile(empty.path(), 0).error().message, HasSubstr("holds no prompt"));
+  const TemporaryFolder folder;
+  folder.Write("empty", " \n");
+  EXPECT_THAT(ReadPromptFile((folder.path() / "empty").string(), 0).error().message,
+              HasSubstr("holds no prompt"));
 }
 
 TEST(RandomPrompts, AreTheSameForTheSameSeedAndInRange) {

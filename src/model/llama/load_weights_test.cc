@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "base/temporary_testing.h"
 #include "model/model_testing.h"
 #include "weights/model_folder.h"
 #include "weights/weights_testing.h"
