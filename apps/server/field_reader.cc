@@ -7,7 +7,7 @@
 #include <optional>
 #include <set>
 
-#include "grammar/accepting_sax.h"
+#include "grammar/json/accepting_sax.h"
 
 namespace foretoken::server {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "grammar/json_schema.h"
+#include "grammar/json/json_schema.h"
 
 namespace foretoken::server {
 namespace {

@@ -10,7 +10,7 @@
 #include "assembly/engine_testing.h"
 #include "assembly/random_schema_testing.h"
 #include "base/temporary_testing.h"
-#include "grammar/json_schema.h"
+#include "grammar/json/json_schema.h"
 #include "grammar/state_graph.h"
 
 namespace foretoken {

@@ -6,7 +6,7 @@
 
 #include "grammar/automaton.h"
 #include "grammar/grammar.h"
-#include "grammar/json_schema.h"
+#include "grammar/json/json_schema.h"
 #include "grammar/state_graph.h"
 
 namespace {

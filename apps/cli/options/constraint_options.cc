@@ -6,7 +6,7 @@
 #include <iterator>
 
 #include "cli/options/options.h"
-#include "grammar/json_schema.h"
+#include "grammar/json/json_schema.h"
 
 namespace foretoken {
 namespace {

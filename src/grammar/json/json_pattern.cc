@@ -5,7 +5,7 @@
 
 #include "base/utf8.h"
 #include "grammar/code_points.h"
-#include "grammar/json_text.h"
+#include "grammar/json/json_text.h"
 
 namespace foretoken {
 namespace {

@@ -1,4 +1,4 @@
-#include "grammar/json_text.h"
+#include "grammar/json/json_text.h"
 
 #include <fmt/format.h>
 

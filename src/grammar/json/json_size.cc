@@ -1,11 +1,11 @@
-#include "grammar/json_size.h"
+#include "grammar/json/json_size.h"
 
 #include <fmt/format.h>
 
 #include <string>
 #include <vector>
 
-#include "grammar/accepting_sax.h"
+#include "grammar/json/accepting_sax.h"
 
 namespace foretoken {
 namespace {

@@ -1,4 +1,4 @@
-#include "grammar/json_schema.h"
+#include "grammar/json/json_schema.h"
 
 #include <fmt/format.h>
 
@@ -12,8 +12,8 @@
 
 #include "base/utf8.h"
 #include "grammar/code_points.h"
-#include "grammar/json_size.h"
-#include "grammar/json_text.h"
+#include "grammar/json/json_size.h"
+#include "grammar/json/json_text.h"
 
 namespace foretoken {
 namespace {
