@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <fstream>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <system_error>
 #include <tuple>
 #include <utility>
 
+#include "base/read_file.h"
 #include "study/calibration.h"
 
 namespace foretoken {
@@ -334,19 +333,13 @@ Result<Calibration> ParseCalibration(std::string_view text, std::string_view whe
 }
 
 Result<Calibration> ReadCalibration(const std::filesystem::path& path) {
-  std::error_code error;
-  const std::uintmax_t bytes = std::filesystem::file_size(path, error);
-  if (error) return InvalidInput(fmt::format("{}: {}", path.string(), error.message()));
-  if (bytes > kMaxFileBytes) {
+  const Result<std::string> text = ReadFile(path, kMaxFileBytes + 1);
+  if (!text.ok()) return InvalidInput(fmt::format("{}: {}", path.string(), text.error().message));
+  if (text->size() > kMaxFileBytes) {
     return InvalidInput(fmt::format("{}: larger than {} MiB, so it is no calibration",
                                     path.string(), kMaxFileBytes >> 20));
   }
-  std::ifstream file(path, std::ios::binary);
-  std::string text(bytes, '\0');
-  if (!file.read(text.data(), static_cast<std::streamsize>(bytes))) {
-    return InvalidInput(fmt::format("{}: cannot be read", path.string()));
-  }
-  return ParseCalibration(text, path.string());
+  return ParseCalibration(*text, path.string());
 }
 
 std::string FormatCalibration(const Calibration& calibration) {

@@ -1,9 +1,8 @@
 #include "tokenizer/files.h"
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <system_error>
+
+#include "base/read_file.h"
 
 namespace foretoken {
 
@@ -13,7 +12,7 @@ bool FileExists(const std::filesystem::path& path) {
   return type != std::filesystem::file_type::not_found;
 }
 
-Result<std::string> ReadFile(const std::filesystem::path& path, std::size_t limit) {
+Result<std::string> ReadTokenizerFile(const std::filesystem::path& path, std::size_t limit) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) {
     return InvalidInput(fmt::format("{} is not a readable file.", path.string()));
@@ -26,14 +25,10 @@ Result<std::string> ReadFile(const std::filesystem::path& path, std::size_t limi
     return InvalidInput(
         fmt::format("{} has {} bytes; at most {} are accepted.", path.string(), size, limit));
   }
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  std::string content(size, '\0');
-  if (!file.read(content.data(), static_cast<std::streamsize>(size))) {
-    return InvalidInput(fmt::format("{} cannot be read: {}.", path.string(),
-                                    errno != 0 ? std::strerror(errno) : "it ended early"));
-  }
-  return content;
+  Result<std::string> content = ReadFile(path, limit);
+  if (content.ok()) return content;
+  return InvalidInput(
+      fmt::format("{} cannot be read: {}.", path.string(), content.error().message));
 }
 
 }  // namespace foretoken

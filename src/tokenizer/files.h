@@ -17,7 +17,7 @@ inline constexpr std::size_t kMaxTokens = std::size_t{4} << 20;
 inline constexpr std::size_t kMaxIdGap = 65536;
 
 /// The whole content of a regular file of at most `limit` bytes.
-Result<std::string> ReadFile(const std::filesystem::path& path, std::size_t limit);
+Result<std::string> ReadTokenizerFile(const std::filesystem::path& path, std::size_t limit);
 
 /// Whether `path` is there at all (also where it cannot be read).
 bool FileExists(const std::filesystem::path& path);

@@ -21,14 +21,14 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::Load(const std::filesystem::path& 
   const std::filesystem::path json = directory / "tokenizer.json";
   std::string model_bytes;
   if (FileExists(model)) {
-    FT_ASSIGN_OR_RETURN(model_bytes, ReadFile(model, kMaxTokenizerFile));
+    FT_ASSIGN_OR_RETURN(model_bytes, ReadTokenizerFile(model, kMaxTokenizerFile));
   }
   const bool ranks = LooksLikeTiktokenRanks(model_bytes);
   if (FileExists(model) && !ranks) {
     return LoadSentencePiece(std::move(model_bytes), model.string(), config);
   }
   if (FileExists(json)) {
-    FT_ASSIGN_OR_RETURN(const std::string text, ReadFile(json, kMaxTokenizerFile));
+    FT_ASSIGN_OR_RETURN(const std::string text, ReadTokenizerFile(json, kMaxTokenizerFile));
     return ParseTokenizerJson(text, json.string(), config);
   }
   if (FileExists(directory / "vocab.json") && FileExists(directory / "merges.txt")) {

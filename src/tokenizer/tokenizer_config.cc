@@ -15,7 +15,7 @@ using Json = nlohmann::json;
 /// The JSON object in `path`, or an empty object where there is no such file.
 Result<Json> ReadObject(const std::filesystem::path& path) {
   if (!FileExists(path)) return Json::object();
-  FT_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxConfigFile));
+  FT_ASSIGN_OR_RETURN(const std::string text, ReadTokenizerFile(path, kMaxConfigFile));
   Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) {
     return InvalidInput(fmt::format("{} is not a JSON object.", path.string()));
@@ -130,7 +130,7 @@ Result<TokenizerConfig> ReadTokenizerConfig(const std::filesystem::path& directo
   FT_RETURN_IF_ERROR(ReadAddedTokens(main, added, directory, &config));
   const std::filesystem::path jinja = directory / "chat_template.jinja";
   if (FileExists(jinja)) {
-    FT_ASSIGN_OR_RETURN(config.chat_template, ReadFile(jinja, kMaxConfigFile));
+    FT_ASSIGN_OR_RETURN(config.chat_template, ReadTokenizerFile(jinja, kMaxConfigFile));
   } else {
     config.chat_template = ChatTemplateText(main);
   }

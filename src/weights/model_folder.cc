@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <system_error>
 #include <utility>
 
+#include "base/read_file.h"
 #include "weights/safetensors.h"
 
 namespace foretoken {
@@ -28,17 +28,12 @@ Result<std::string> ReadText(const fs::path& path) {
   if (!fs::is_regular_file(path, error)) {
     return InvalidInput(path.string() + ": is missing or not a regular file");
   }
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return InvalidInput(path.string() + ": cannot be opened");
   // One byte more than allowed tells a file that is too large, whatever its size was said to be.
-  std::string text(kMaxJsonBytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (file.bad()) return InvalidInput(path.string() + ": cannot be read");
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  if (text.size() > kMaxJsonBytes) {
+  Result<std::string> text = ReadFile(path, kMaxJsonBytes + 1);
+  if (!text.ok()) return InvalidInput(path.string() + ": cannot be opened");
+  if (text->size() > kMaxJsonBytes) {
     return InvalidInput(path.string() + ": is larger than 16 MiB, which no such file should be");
   }
-  text.shrink_to_fit();
   return text;
 }
 

@@ -4,11 +4,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "base/philox.h"
+#include "base/read_file.h"
 
 namespace foretoken {
 namespace {
@@ -102,19 +101,17 @@ std::vector<std::string> ParseTextPrompts(std::string_view content, int words) {
 }
 
 Result<PromptSet> ReadPromptFile(const std::string& path, int words) {
-  std::ifstream file(path, std::ios::binary);
-  std::error_code ignored;
-  if (!file || std::filesystem::is_directory(path, ignored)) {
+  const Result<std::string> content = ReadFile(path);
+  if (!content.ok()) {
     return InvalidInput(fmt::format("cannot read the prompt file '{}'", path));
   }
-  const std::string content{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   PromptSet set;
   set.name = std::filesystem::path(path).filename().string();
-  set.plain_text = !Trim(content).starts_with('{');
+  set.plain_text = !Trim(*content).starts_with('{');
   if (set.plain_text) {
-    set.prompts = ParseTextPrompts(content, words);
+    set.prompts = ParseTextPrompts(*content, words);
   } else {
-    FT_ASSIGN_OR_RETURN(set.prompts, ParseJsonPrompts(content, path));
+    FT_ASSIGN_OR_RETURN(set.prompts, ParseJsonPrompts(*content, path));
   }
   if (set.prompts.empty()) {
     return InvalidInput(fmt::format("the prompt file '{}' holds no prompt", path));

@@ -2,11 +2,11 @@
 
 #include <cstdio>
 #include <iostream>
-#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/read_file.h"
 #include "cli/common/commands.h"
 #include "cli/common/generation.h"
 #include "cli/common/prompts.h"
@@ -44,11 +44,10 @@ Result<std::string> ReadPrompt(const RunOptions& options) {
     }
     path = "/dev/stdin";
   }
-  std::ifstream input(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(input), std::istreambuf_iterator<char>()};
-  if (!input) return InvalidInput(fmt::format("cannot read the prompt from '{}'", path));
-  if (text.ends_with('\n')) text.pop_back();
-  if (text.empty()) return InvalidInput("the prompt is empty");
+  Result<std::string> text = ReadFile(path);
+  if (!text.ok()) return InvalidInput(fmt::format("cannot read the prompt from '{}'", path));
+  if (text->ends_with('\n')) text->pop_back();
+  if (text->empty()) return InvalidInput("the prompt is empty");
   return text;
 }
 

@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
-#include <iterator>
-
+#include "base/read_file.h"
 #include "cli/options/options.h"
 #include "grammar/json/json_schema.h"
 
@@ -12,10 +10,9 @@ namespace foretoken {
 namespace {
 
 Result<std::string> ReadText(const std::string& path, std::string_view option) {
-  std::ifstream input(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(input), std::istreambuf_iterator<char>()};
-  if (!input) return InvalidInput(fmt::format("{}: cannot read '{}'", option, path));
-  return text;
+  Result<std::string> text = ReadFile(path);
+  if (text.ok()) return text;
+  return InvalidInput(fmt::format("{}: cannot read '{}'", option, path));
 }
 
 Result<std::string> GrammarOf(const ConstraintOptions& options) {

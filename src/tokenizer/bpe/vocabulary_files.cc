@@ -23,7 +23,7 @@ std::string_view TakeLine(std::string_view* text) {
 }
 
 Status AddVocabularyJson(const std::filesystem::path& path, BpeVocabularyBuilder* builder) {
-  FT_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxTokenizerFile));
+  FT_ASSIGN_OR_RETURN(const std::string text, ReadTokenizerFile(path, kMaxTokenizerFile));
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   std::vector<std::pair<std::uint64_t, std::string>> tokens;
   bool good = json.is_object();
@@ -43,7 +43,7 @@ Status AddVocabularyJson(const std::filesystem::path& path, BpeVocabularyBuilder
 }
 
 Status AddMergesText(const std::filesystem::path& path, BpeVocabularyBuilder* builder) {
-  FT_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxTokenizerFile));
+  FT_ASSIGN_OR_RETURN(const std::string text, ReadTokenizerFile(path, kMaxTokenizerFile));
   std::string_view rest = text;
   if (rest.starts_with("#version")) TakeLine(&rest);
   while (!rest.empty()) {
