@@ -168,9 +168,9 @@ std::string MetricsText(const Service& service) {
   Families families;
   const auto outcomes = service.outcomes();
   families.Begin("requests_total", "API requests by how they ended.", MetricType::Counter);
-  for (int i = 0; i < kOutcomes; ++i) {
+  for (int i = 0; i < kRequestOutcomes; ++i) {
     families.Add(static_cast<double>(outcomes[i]),
-                 {{"outcome", std::string(OutcomeName(static_cast<Outcome>(i)))}});
+                 {{"outcome", std::string(RequestOutcomeName(static_cast<RequestOutcome>(i)))}});
   }
   const bool serving = service.engine().state() == EngineThread::State::kServing;
   families.Gauge(
@@ -217,8 +217,8 @@ OrderedJson StatsJson(const Service& service) {
   for (const auto& mode : totals.modes) rounds += mode.rounds;
   OrderedJson outcomes = OrderedJson::object();
   const auto counts = service.outcomes();
-  for (int i = 0; i < kOutcomes; ++i) {
-    outcomes[std::string(OutcomeName(static_cast<Outcome>(i)))] = counts[i];
+  for (int i = 0; i < kRequestOutcomes; ++i) {
+    outcomes[std::string(RequestOutcomeName(static_cast<RequestOutcome>(i)))] = counts[i];
   }
   return {
       {"tokens_per_second", totals.rate.PerSecond(NowNs())},

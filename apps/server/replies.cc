@@ -11,17 +11,17 @@ using Clock = std::chrono::steady_clock;
 // How often a wait looks whether the client is still there.
 constexpr auto kClientCheck = std::chrono::milliseconds(200);
 
-Outcome OutcomeOf(AbortReason reason) {
+RequestOutcome OutcomeOf(AbortReason reason) {
   switch (reason) {
     case AbortReason::kClientGone:
-      return Outcome::kClientGone;
+      return RequestOutcome::kClientGone;
     case AbortReason::kTimeout:
-      return Outcome::kTimeout;
+      return RequestOutcome::kTimeout;
     case AbortReason::kShutdown:
     case AbortReason::kNone:
       break;
   }
-  return Outcome::kShutdown;
+  return RequestOutcome::kShutdown;
 }
 
 // One admitted request on its way out. Ends the engine's work when it is destroyed early, and
@@ -57,8 +57,8 @@ class Exchange {
     if (admitted_.live->Finished()) {
       const AbortReason reason = admitted_.live->abort_reason();
       outcome_ = reason != AbortReason::kNone ? OutcomeOf(reason)
-                 : limited_                   ? Outcome::kLength
-                                              : Outcome::kStop;
+                 : limited_                   ? RequestOutcome::kLength
+                                              : RequestOutcome::kStop;
       if (reason == AbortReason::kNone) return true;
       error_ = AbortError(reason, service_->options().request_seconds);
       return false;
@@ -89,7 +89,7 @@ class Exchange {
   std::atomic<int>* const in_flight_;
   const httplib::Request client_;  // Only to ask whether it is still there.
   bool limited_ = false;
-  std::optional<Outcome> outcome_;
+  std::optional<RequestOutcome> outcome_;
   ApiError error_;
 };
 

@@ -38,8 +38,8 @@ std::string ModeList(const Engine& engine) {
 
 }  // namespace
 
-std::string_view OutcomeName(Outcome outcome) {
-  constexpr std::array<std::string_view, kOutcomes> kNames = {
+std::string_view RequestOutcomeName(RequestOutcome outcome) {
+  constexpr std::array<std::string_view, kRequestOutcomes> kNames = {
       "stop", "length", "client_gone", "timeout", "shutdown", "invalid", "busy", "unavailable"};
   return kNames[static_cast<std::size_t>(outcome)];
 }
@@ -128,8 +128,8 @@ std::optional<ApiError> Service::Unready() const {
                   .code = "loading"};
 }
 
-std::array<std::int64_t, kOutcomes> Service::outcomes() const {
-  std::array<std::int64_t, kOutcomes> counts{};
+std::array<std::int64_t, kRequestOutcomes> Service::outcomes() const {
+  std::array<std::int64_t, kRequestOutcomes> counts{};
   std::copy(outcomes_.begin(), outcomes_.end(), counts.begin());
   return counts;
 }
@@ -223,11 +223,11 @@ std::optional<ApiError> Service::MakeRequests(const ApiRequest& api, std::vector
 
 std::variant<Admitted, ApiError> Service::Admit(ApiKind kind, const std::string& body) {
   if (auto error = Unready()) {
-    Count(Outcome::kUnavailable);
+    Count(RequestOutcome::kUnavailable);
     return *error;
   }
   const auto invalid = [this](ApiError error) {
-    Count(Outcome::kInvalid);
+    Count(RequestOutcome::kInvalid);
     return error;
   };
   std::string field;
@@ -260,7 +260,7 @@ std::variant<Admitted, ApiError> Service::Admit(ApiKind kind, const std::string&
   if (submitted.ok()) return admitted;
   const std::string& message = submitted.error().message;
   if (submitted.error().code == ErrorCode::kUnavailable) {
-    Count(Outcome::kBusy);
+    Count(RequestOutcome::kBusy);
     return ApiError{.status = 429,
                     .message = message,
                     .type = "rate_limit_error",

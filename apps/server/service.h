@@ -27,7 +27,7 @@ struct ServiceOptions {
 };
 
 /// How API requests ended.
-enum class Outcome {
+enum class RequestOutcome {
   kStop,
   kLength,
   kClientGone,
@@ -37,8 +37,8 @@ enum class Outcome {
   kBusy,         ///< 429
   kUnavailable,  ///< 503: loading or shutting down.
 };
-inline constexpr int kOutcomes = 8;
-std::string_view OutcomeName(Outcome outcome);
+inline constexpr int kRequestOutcomes = 8;
+std::string_view RequestOutcomeName(RequestOutcome outcome);
 
 /// A request that the engine has taken, with all that is needed to reply.
 struct Admitted {
@@ -63,8 +63,8 @@ class Service {
   /// From now on new requests are refused.
   void Drain() { draining_ = true; }
 
-  void Count(Outcome outcome) { ++outcomes_[static_cast<std::size_t>(outcome)]; }
-  std::array<std::int64_t, kOutcomes> outcomes() const;
+  void Count(RequestOutcome outcome) { ++outcomes_[static_cast<std::size_t>(outcome)]; }
+  std::array<std::int64_t, kRequestOutcomes> outcomes() const;
 
   EngineThread& engine() { return engine_; }
   const EngineThread& engine() const { return engine_; }
@@ -80,7 +80,7 @@ class Service {
 
   const ServiceOptions options_;
   std::atomic<bool> draining_ = false;
-  std::array<std::atomic<std::int64_t>, kOutcomes> outcomes_{};
+  std::array<std::atomic<std::int64_t>, kRequestOutcomes> outcomes_{};
   std::mutex random_mutex_;
   std::mt19937_64 random_{std::random_device()()};
   EngineThread engine_;  // Last: its thread begins at once.
