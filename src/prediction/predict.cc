@@ -258,49 +258,27 @@ class SsdWalk {
 
 bool CanPredict(const CostModel& model, const SpeculationPlan& plan) {
   if (model.target.rows().empty() || plan.tree_width != 1) return false;
+  if (plan.mode == Mode::kAr) return true;
+  const ProposerModel* proposer = model.proposer(plan.mode);
+  if (proposer == nullptr || !proposer->measured() || plan.lookahead < 1) return false;
+  if (plan.mode != Mode::kSsd) return true;
   const ProposerModel* fallback = model.proposer(plan.fallback);
   const auto fits = [&plan](const FanoutShape& shape) {
     return shape.at.size() == static_cast<std::size_t>(plan.lookahead) + 1;
   };
-  switch (plan.mode) {
-    case Mode::kAr:
-      return true;
-    case Mode::kSd:
-      return plan.lookahead >= 1 && model.draft_model.measured();
-    case Mode::kSsd:
-      return plan.lookahead >= 1 && model.draft_model.measured() &&
-             plan.fallback != Fallback::kAuto && (fallback == nullptr || fallback->measured()) &&
-             fits(plan.primary) && fits(plan.after_fallback);
-    case Mode::kNgram:
-      return plan.lookahead >= 1 && model.ngram.measured();
-    case Mode::kSssd:
-      return plan.lookahead >= 1 && model.retrieval.measured();
-    case Mode::kRest:
-    case Mode::kTrie:
-    case Mode::kAuto:
-      return false;
-  }
-  return false;
+  return plan.fallback != Fallback::kAuto && (fallback == nullptr || fallback->measured()) &&
+         fits(plan.primary) && fits(plan.after_fallback);
 }
 
 namespace {
 
 Prediction PredictUncorrected(const CostModel& model, const SpeculationPlan& plan,
                               const Workload& load) {
-  switch (plan.mode) {
-    case Mode::kSd:
-      return PredictSd(model, plan.lookahead, load);
-    case Mode::kSsd:
-      return SsdWalk(model, plan, load).Run();
-    case Mode::kNgram:
-      return PredictSynchronous(model, model.ngram, plan.lookahead, load.batch * model.ngram.us,
-                                load);
-    case Mode::kSssd:
-      return PredictSynchronous(model, model.retrieval, plan.lookahead,
-                                load.batch * model.retrieval.us, load);
-    default:
-      return PredictAr(model, load);
-  }
+  if (plan.mode == Mode::kAr) return PredictAr(model, load);
+  if (plan.mode == Mode::kSd) return PredictSd(model, plan.lookahead, load);
+  if (plan.mode == Mode::kSsd) return SsdWalk(model, plan, load).Run();
+  const ProposerModel& proposer = *model.proposer(plan.mode);
+  return PredictSynchronous(model, proposer, plan.lookahead, load.batch * proposer.us, load);
 }
 
 }  // namespace
