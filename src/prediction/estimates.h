@@ -149,8 +149,6 @@ class LineEstimate {
   void Add(double rows, double us);
   /// The time expected of a pass. Rows count as free until passes of different ones were seen.
   double us(double rows) const { return base_us_ + per_row_us_ * rows; }
-  double base_us() const { return base_us_; }
-  double per_row_us() const { return per_row_us_; }
 
  private:
   // Faded sums over the passes.

@@ -59,12 +59,12 @@ TEST(LineEstimate, LearnsBaseAndSlope) {
     const int rows = 1 + i * 7 % 30;
     times.Add(rows, 1500 + 200 * rows + (i % 3 - 1) * 20);
   }
-  EXPECT_NEAR(times.base_us(), 1500, 60);
-  EXPECT_NEAR(times.per_row_us(), 200, 5);
+  EXPECT_NEAR(times.us(0), 1500, 60);
+  EXPECT_NEAR(times.us(1) - times.us(0), 200, 5);
   // The machine changes: the old figures fade.
   for (int i = 0; i < 600; ++i) times.Add(1 + i * 7 % 30, 3000);
-  EXPECT_NEAR(times.base_us(), 3000, 100);
-  EXPECT_NEAR(times.per_row_us(), 0, 5);
+  EXPECT_NEAR(times.us(0), 3000, 100);
+  EXPECT_NEAR(times.us(1) - times.us(0), 0, 5);
 }
 
 }  // namespace

@@ -46,15 +46,6 @@ NodeLaw OutcomeNodes(std::span<const double> acceptance, int lookahead) {
   return nodes;
 }
 
-double HitProbability(const FanoutShape& shape, const NodeLaw& nodes, const HitCurves& curves) {
-  FT_CHECK(shape.at.size() == nodes.size(), "{} fan-outs for {} nodes", shape.at.size(),
-           nodes.size());
-  const int proposal = static_cast<int>(nodes.size()) - 1;
-  double hit = 0;
-  for (int k = 0; k <= proposal; ++k) hit += nodes[k] * curves.at(k, proposal).hit(shape.at[k]);
-  return hit;
-}
-
 FanoutShape SolveFanout(const NodeLaw& nodes, const HitCurves& curves, int budget) {
   const int proposal = static_cast<int>(nodes.size()) - 1;
   return HandOut(proposal + 1, budget, [&](int node, int fanout) {

@@ -15,12 +15,8 @@ using NodeLaw = StaticVector<double, kMaxProposal + 1>;
 /// P(token k + 1 accepted | the first k were); its last value holds for all further positions.
 NodeLaw OutcomeNodes(std::span<const double> acceptance, int lookahead);
 
-/// P(cache hit) after a proposal whose outcome node follows `nodes` (A.2's p_hit,p): the sum over k
-/// of P(k) p_hit^k(F_k). `shape` has one fan-out for each node.
-double HitProbability(const FanoutShape& shape, const NodeLaw& nodes, const HitCurves& curves);
-
 /// Theorem 18 in whole numbers, on any measured hit curves: the fan-outs with the highest
-/// HitProbability under sum F_k = `budget`, F_k <= kMaxFanout. Each token goes where it gains most;
+/// P(cache hit) under sum F_k = `budget`, F_k <= kMaxFanout. Each token goes where it gains most;
 /// that is optimal because hit curves are concave. A budget beyond what the nodes can hold is cut.
 /// Takes O(budget * K); allocates nothing.
 FanoutShape SolveFanout(const NodeLaw& nodes, const HitCurves& curves, int budget);

@@ -6,6 +6,8 @@
 #include <random>
 #include <vector>
 
+#include "prediction/theory_testing.h"
+
 namespace foretoken {
 namespace {
 
@@ -107,8 +109,8 @@ TEST(SolveFanout, IsOptimal) {
     const NodeLaw nodes = OutcomeNodes(std::vector<double>{uniform(random), uniform(random)}, K);
     const FanoutShape shape = SolveFanout(nodes, curves, budget);
     EXPECT_EQ(shape.budget(), budget);
-    EXPECT_NEAR(HitProbability(shape, nodes, curves), BestByEnumeration(nodes, curves, 0, budget),
-                1e-12);
+    EXPECT_NEAR(theory::HitProbability(shape, nodes, curves),
+                BestByEnumeration(nodes, curves, 0, budget), 1e-12);
   }
 }
 
@@ -129,8 +131,9 @@ TEST(SolveFanout, UsesTheBudgetAndBeatsUniform) {
       EXPECT_EQ(shape.at.size(), std::size_t(K) + 1);
       for (const int F : shape.at) EXPECT_LE(F, kMaxFanout);
     }
-    EXPECT_GE(HitProbability(SolveFanout(nodes, curves, uniform_shape.budget()), nodes, curves),
-              HitProbability(uniform_shape, nodes, curves) - 1e-12);
+    EXPECT_GE(
+        theory::HitProbability(SolveFanout(nodes, curves, uniform_shape.budget()), nodes, curves),
+        theory::HitProbability(uniform_shape, nodes, curves) - 1e-12);
   }
 }
 
@@ -211,10 +214,11 @@ TEST(GeometricFanoutShape, IsNearlyTheSolversWhereItsLawHolds) {
   const HitCurve curve = HitCurve::FromPowerLaw({.c = 0.6, .r = 0.6});
   const HitCurves curves{.partial = curve, .full = curve};
   const NodeLaw nodes = OutcomeNodes(std::vector<double>{0.8}, 7);
-  const double solved = HitProbability(SolveFanout(nodes, curves, 32), nodes, curves);
-  const double geometric = HitProbability(GeometricFanoutShape(0.8, 0.6, 7, 32), nodes, curves);
+  const double solved = theory::HitProbability(SolveFanout(nodes, curves, 32), nodes, curves);
+  const double geometric =
+      theory::HitProbability(GeometricFanoutShape(0.8, 0.6, 7, 32), nodes, curves);
   EXPECT_GT(geometric, solved - 0.005);
-  EXPECT_GT(solved, HitProbability(UniformFanout(4, 7), nodes, curves) + 0.005);
+  EXPECT_GT(solved, theory::HitProbability(UniformFanout(4, 7), nodes, curves) + 0.005);
 }
 
 }  // namespace

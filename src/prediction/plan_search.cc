@@ -120,12 +120,6 @@ SpeculationPlan PlanSsd(const CostModel& model, int lookahead, int budget, Fallb
   return plan;
 }
 
-RankedPlan BestPlan(const CostModel& model, const PlanLimits& limits, const Workload& load) {
-  Best best(model, load);
-  ForEachPlan(model, limits, best);
-  return best.OrAr();
-}
-
 RankedPlan ImprovePlan(const CostModel& model, const PlanLimits& limits, const Workload& load,
                        const SpeculationPlan& current) {
   Best best(model, load);

@@ -37,10 +37,6 @@ struct RankedPlan {
 /// after a proposal from the cache and after the fallback's, each with `budget` branches.
 SpeculationPlan PlanSsd(const CostModel& model, int lookahead, int budget, Fallback fallback);
 
-/// The fastest plan; AR where no other can be predicted, and K as small as possible among equals.
-/// Takes 5 to 20 ms, allocates nothing. Needs model.target.
-RankedPlan BestPlan(const CostModel& model, const PlanLimits& limits, const Workload& load);
-
 /// The fastest of `current`, the plans next to it (one step in K, B or fallback; half or twice the
 /// rows) and the other modes at about its K; from AR, which has no neighbours, of a few of each
 /// mode. Some tenths of a millisecond, for re-planning while decoding. Repeated, it climbs to where
@@ -54,6 +50,8 @@ struct PlanChoice {
   std::string reason;              ///< One or two sentences.
 };
 
+/// Searches all plans; AR where no other can be predicted, and K as small as possible among equals.
+/// Takes 5 to 20 ms. Needs model.target.
 PlanChoice ChoosePlan(const CostModel& model, const PlanLimits& limits, const Workload& load);
 
 }  // namespace foretoken

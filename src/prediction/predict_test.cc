@@ -83,8 +83,8 @@ TEST(Predict, FastDraftGivesTheorem7) {
   const double draft_us = 900;
   const CostModel model = FreeRows(draft_us, 0.75);
   const SpeculationPlan plan = Ssd(K, 3, Fallback::kJit);
-  const double p_hit = HitProbability(plan.primary, OutcomeNodes(model.draft_model.acceptance, K),
-                                      model.draft_model.curves);
+  const double p_hit = theory::HitProbability(
+      plan.primary, OutcomeNodes(model.draft_model.acceptance, K), model.draft_model.curves);
   const double E = theory::ExpectedTokens(0.75, K);
   const double T = K * draft_us / kTargetUs;
   const Prediction prediction = Predict(model, plan, {});
@@ -240,7 +240,8 @@ TEST(ForecastCache, IsALawOverChains) {
       sum += p;
     }
     EXPECT_NEAR(sum, 1, 1e-6);
-    EXPECT_LE(forecast.hit(), HitProbability(shape, nodes, model.draft_model.curves) + 1e-9);
+    EXPECT_LE(forecast.hit(),
+              theory::HitProbability(shape, nodes, model.draft_model.curves) + 1e-9);
     CacheRace longer = race;
     longer.us *= 2;
     EXPECT_GE(ForecastCache(longer, shape, nodes, model.draft_model.curves).hit(),

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "prediction/fanout_solver.h"
 
 /// Formulas of "Speculative Speculative Decoding" (Kumar, Dao and May, 2026) that tests hold
 /// predictions and simulations against, in its symbols. Times are in units of one target pass.
@@ -64,6 +65,20 @@ inline double HitRate(double p_hit_p, double p_hit_b) {
 inline double GainOverSd(double p_hit, double T_SD) {
   const SsdRound round{.p_hit = p_hit, .T_p = T_SD, .T_b = T_SD};
   return SpeedupSsd(round) / SpeedupSd(1, T_SD);
+}
+
+/// P(cache hit) after a proposal whose outcome node follows `nodes` (A.2's p_hit,p): the sum over k
+/// of P(k) p_hit^k(F_k). `shape` has one fan-out for each node.
+double HitProbability(const FanoutShape& shape, const NodeLaw& nodes, const HitCurves& curves);
+
+inline double HitProbability(const FanoutShape& shape, const NodeLaw& nodes,
+                             const HitCurves& curves) {
+  FT_CHECK(shape.at.size() == nodes.size(), "{} fan-outs for {} nodes", shape.at.size(),
+           nodes.size());
+  const int proposal = static_cast<int>(nodes.size()) - 1;
+  double hit = 0;
+  for (int k = 0; k <= proposal; ++k) hit += nodes[k] * curves.at(k, proposal).hit(shape.at[k]);
+  return hit;
 }
 
 // NOLINTEND(readability-identifier-naming)

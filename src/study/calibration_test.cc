@@ -209,7 +209,7 @@ TEST(Calibration, GivesTheModelThatThePlannerUses) {
   EXPECT_NEAR(model.draft_model.curves.full.hit(2), 0.9, 1e-12);
   EXPECT_EQ(model.ngram.mean_rows, 3.5);
   EXPECT_FALSE(model.retrieval.measured());
-  EXPECT_EQ(BestPlan(model, {}, {}).plan.mode, Mode::kSsd);
+  EXPECT_EQ(ChoosePlan(model, {}, {}).ranked[0].plan.mode, Mode::kSsd);
 }
 
 }  // namespace

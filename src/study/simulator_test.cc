@@ -56,8 +56,9 @@ double Speedup(const SimulatorOptions& options) {
 
 // P(hit) after a draft's proposal.
 double HitAfterPrimary(const SimulatorOptions& options) {
-  return HitProbability(options.primary, OutcomeNodes(options.after_primary.acceptance, kLookahead),
-                        options.after_primary.curves);
+  return theory::HitProbability(options.primary,
+                                OutcomeNodes(options.after_primary.acceptance, kLookahead),
+                                options.after_primary.curves);
 }
 
 // A mean over 40,000 rounds strays by less than half a percent.

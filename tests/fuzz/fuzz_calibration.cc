@@ -25,9 +25,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   foretoken::PlanLimits limits;
   limits.min_lookahead = limits.max_lookahead = 3;
   for (const int batch : {1, 40}) {
-    const foretoken::RankedPlan best =
-        foretoken::BestPlan(model, limits, {.batch = batch, .context = 200});
-    const foretoken::Prediction& prediction = best.prediction;
+    const foretoken::PlanChoice choice =
+        foretoken::ChoosePlan(model, limits, {.batch = batch, .context = 200});
+    const foretoken::Prediction& prediction = choice.ranked.front().prediction;
     if (!(prediction.tokens_per_second > 0 && std::isfinite(prediction.tokens_per_second) &&
           prediction.tokens_per_round >= 1 && prediction.tokens_per_round <= 4.001)) {
       std::abort();
