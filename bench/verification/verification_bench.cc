@@ -189,9 +189,9 @@ class Measurement {
 };
 
 int Main(const std::string& target_folder, const std::string& draft_folder) {
-  const CoreSet cores = {AvailableCores().front()};
-  auto target = LoadModel({.directory = target_folder}, cores, Precision::kBF16);
-  auto draft = LoadModel({.directory = draft_folder}, cores, Precision::kBF16);
+  const auto device = std::make_shared<Device>(CoreSet{AvailableCores().front()});
+  auto target = LoadModel({.directory = target_folder}, device, Precision::kBF16);
+  auto draft = LoadModel({.directory = draft_folder}, device, Precision::kBF16);
   if (!target.ok() || !draft.ok()) {
     fmt::print(stderr, "{}\n", (target.ok() ? draft.error() : target.error()).message);
     return 1;

@@ -191,7 +191,7 @@ TEST(Constraint, TreesAreVerifiedUnderIt) {
   Proposers proposers;
   proposers.of(Mode::kSd) = std::make_unique<TreeDrafter>(full);
   const auto engine = Engine::Create({.plan = {.mode = Mode::kSd, .lookahead = 12}, .max_batch = 3},
-                                     target->model.get(), target->pool.get(),
+                                     target->model.get(), target->device.get(),
                                      target->tokenizer.get(), std::move(proposers));
   ASSERT_TRUE(engine.ok()) << engine.error().message;
   const auto outputs = RunAll(**engine, setting);

@@ -50,8 +50,9 @@ inline std::string BundledModel(const std::string& name) {
 
 inline LoadedModel* BundledTarget() {
   static const auto target = [] {
-    auto loaded = LoadModel({.directory = BundledModel("demo-target")}, {AvailableCores().front()},
-                            Precision::kBF16);
+    auto loaded =
+        LoadModel({.directory = BundledModel("demo-target")},
+                  std::make_shared<Device>(CoreSet{AvailableCores().front()}), Precision::kBF16);
     EXPECT_TRUE(loaded.ok()) << (loaded.ok() ? "" : loaded.error().message);
     return std::move(loaded).value();
   }();

@@ -337,7 +337,7 @@ TEST(EqualityUnder, TreeProposals) {
   Proposers proposers;
   proposers.of(Mode::kSd) = std::make_unique<OracleTreeDrafter>(full);
   auto engine = Engine::Create({.plan = {.mode = Mode::kSd, .lookahead = 20}, .max_batch = 3},
-                               target->model.get(), target->pool.get(), target->tokenizer.get(),
+                               target->model.get(), target->device.get(), target->tokenizer.get(),
                                std::move(proposers));
   ASSERT_TRUE(engine.ok());
   const auto outputs = Generate(**engine, prompts, setting.sampling, kStop);

@@ -1,7 +1,9 @@
 #include "assembly/loaded_model.h"
 
-#include "backend/cpu/cpu_backend.h"
-#include "model/model_weights.h"
+#include <fmt/format.h>
+
+#include <utility>
+
 #include "weights/fingerprint.h"
 
 namespace foretoken {
@@ -20,58 +22,80 @@ ConstraintVocabulary VocabularyOf(const Tokenizer& tokenizer, std::vector<Token>
   return {.trie = TokenTrie(bytes), .end_tokens = std::move(eos)};
 }
 
-// Loads the weights of `source` for `backend`; the tokenizer too where there is one to load.
-Status LoadWeights(const ModelSource& source, LoadedModel* loaded) {
-  if (source.directory.empty()) {
-    FT_ASSIGN_OR_RETURN(const ModelConfig config, NamedShape(source.synthetic));
-    Backend* backend = loaded->backend.get();
-    loaded->model = SyntheticWeights(config, kSyntheticSeed, backend)->MakeModel(backend);
-    loaded->identity = ModelIdentity::Of("synthetic " + source.synthetic, "");
-    return {};
+// A model over `weights` on `device`.
+std::unique_ptr<LoadedModel> Assemble(std::shared_ptr<const Tokenizer> tokenizer,
+                                      const ModelIdentity& identity,
+                                      std::shared_ptr<const ModelWeights> weights,
+                                      std::shared_ptr<Device> device,
+                                      std::unique_ptr<Backend> backend) {
+  auto loaded = std::make_unique<LoadedModel>();
+  loaded->device = std::move(device);
+  loaded->backend = std::move(backend);
+  loaded->tokenizer = std::move(tokenizer);
+  loaded->identity = identity;
+  loaded->weights = std::move(weights);
+  loaded->model = loaded->weights->MakeModel(loaded->backend.get());
+  if (loaded->tokenizer != nullptr) {
+    loaded->constraints = std::make_unique<ConstraintCompiler>(
+        [tokenizer = loaded->tokenizer, eos = loaded->weights->config().eos] {
+          return VocabularyOf(*tokenizer, eos);
+        });
   }
-  FT_ASSIGN_OR_RETURN(const ModelFolder folder, ModelFolder::Open(source.directory));
-  FT_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(folder));
-  FT_ASSIGN_OR_RETURN(loaded->tokenizer, Tokenizer::Load(source.directory));
-  if (loaded->tokenizer->vocabulary() > config.vocabulary) {
-    return InvalidInput(fmt::format(
-        "{}: the tokenizer has {} tokens but the model only {}: they do not belong together",
-        source.directory, loaded->tokenizer->vocabulary(), config.vocabulary));
-  }
-  FT_ASSIGN_OR_RETURN(const auto weights,
-                      foretoken::LoadWeights(folder, config, loaded->backend.get()));
-  loaded->model = weights->MakeModel(loaded->backend.get());
-  loaded->identity = ModelIdentity::Of(FingerprintModel(folder), loaded->tokenizer->fingerprint());
-  loaded->constraints =
-      std::make_unique<ConstraintCompiler>([tokenizer = loaded->tokenizer.get(), eos = config.eos] {
-        return VocabularyOf(*tokenizer, eos);
-      });
-  return {};
+  return loaded;
 }
 
 }  // namespace
 
-Result<std::unique_ptr<LoadedModel>> LoadModel(const ModelSource& source, const CoreSet& cores,
-                                               Precision precision) {
-  auto pool = std::make_unique<ThreadPool>(cores);
-  FT_ASSIGN_OR_RETURN(auto loaded, LoadModel(source, pool.get(), precision));
-  loaded->pool = std::move(pool);
-  return loaded;
+Result<OpenedModel> OpenModel(const ModelSource& source) {
+  OpenedModel opened;
+  if (source.directory.empty()) {
+    FT_ASSIGN_OR_RETURN(opened.config, NamedShape(source.synthetic));
+    opened.identity = ModelIdentity::Of("synthetic " + source.synthetic, "");
+    return opened;
+  }
+  FT_ASSIGN_OR_RETURN(opened.folder, ModelFolder::Open(source.directory));
+  FT_ASSIGN_OR_RETURN(opened.config, ReadModelConfig(*opened.folder));
+  FT_ASSIGN_OR_RETURN(opened.tokenizer, Tokenizer::Load(source.directory));
+  if (opened.tokenizer->vocabulary() > opened.config.vocabulary) {
+    return InvalidInput(fmt::format(
+        "{}: the tokenizer has {} tokens but the model only {}: they do not belong together",
+        source.directory, opened.tokenizer->vocabulary(), opened.config.vocabulary));
+  }
+  FT_RETURN_IF_ERROR(CheckWeights(*opened.folder, opened.config));
+  opened.identity =
+      ModelIdentity::Of(FingerprintModel(*opened.folder), opened.tokenizer->fingerprint());
+  return opened;
 }
 
-Result<std::unique_ptr<LoadedModel>> LoadModel(const ModelSource& source, ThreadPool* pool,
-                                               Precision precision) {
-  auto loaded = std::make_unique<LoadedModel>();
-  loaded->backend = MakeCpuBackend({.pool = pool, .precision = precision});
-  FT_RETURN_IF_ERROR(LoadWeights(source, loaded.get()));
-  return loaded;
+std::unique_ptr<LoadedModel> LoadModel(const OpenedModel& opened, std::shared_ptr<Device> device,
+                                       Precision precision) {
+  auto backend = device->MakeBackend(precision);
+  auto weights = opened.folder.has_value()
+                     ? LoadWeights(*opened.folder, opened.config, backend.get()).value()
+                     : SyntheticWeights(opened.config, kSyntheticSeed, backend.get());
+  return Assemble(opened.tokenizer, opened.identity, std::move(weights), std::move(device),
+                  std::move(backend));
 }
 
-Status CheckPair(const LoadedModel& target, const LoadedModel& draft) {
+Result<std::unique_ptr<LoadedModel>> LoadModel(const ModelSource& source,
+                                               std::shared_ptr<Device> device,
+                                               Precision precision) {
+  FT_ASSIGN_OR_RETURN(const OpenedModel opened, OpenModel(source));
+  return LoadModel(opened, std::move(device), precision);
+}
+
+std::unique_ptr<LoadedModel> OnDevice(const LoadedModel& loaded, std::shared_ptr<Device> device) {
+  auto backend = device->MakeBackend(loaded.backend->precision());
+  return Assemble(loaded.tokenizer, loaded.identity, loaded.weights, std::move(device),
+                  std::move(backend));
+}
+
+Status CheckPair(const LoadedModel& target, const OpenedModel& draft) {
   if (target.tokenizer != nullptr && draft.tokenizer != nullptr) {
     FT_RETURN_IF_ERROR(CheckSameVocabulary(*target.tokenizer, *draft.tokenizer));
   }
   const int target_size = target.model->config().vocabulary;
-  const int draft_size = draft.model->config().vocabulary;
+  const int draft_size = draft.config.vocabulary;
   if (target_size != draft_size) {
     return InvalidInput(
         fmt::format("the draft's output has {} entries and the target's {}: the pair must share "

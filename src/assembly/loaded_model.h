@@ -1,14 +1,17 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "backend/device.h"
 #include "base/result.h"
-#include "base/thread_pool.h"
 #include "grammar/constraint_compiler.h"
 #include "model/model.h"
+#include "model/model_weights.h"
 #include "ssd/hello.h"
 #include "tokenizer/tokenizer.h"
+#include "weights/model_folder.h"
 
 namespace foretoken {
 
@@ -20,25 +23,41 @@ struct ModelSource {
   bool empty() const { return directory.empty() && synthetic.empty(); }
 };
 
-/// A model with the device it runs on. Tokenizer and constraints are null for synthetic models.
-struct LoadedModel {
-  std::unique_ptr<ThreadPool> pool;  ///< Null where the model shares another one's.
-  std::unique_ptr<Backend> backend;
-  std::unique_ptr<Tokenizer> tokenizer;
-  std::unique_ptr<Model> model;
-  std::unique_ptr<ConstraintCompiler> constraints;  ///< Grammars over the tokenizer's vocabulary.
+/// What a source holds, checked and ready to be packed. A synthetic one has neither folder nor
+/// tokenizer.
+struct OpenedModel {
+  ModelConfig config;
+  std::shared_ptr<const Tokenizer> tokenizer;
+  std::optional<ModelFolder> folder;
   ModelIdentity identity;  ///< What both sides of a speculator's channel must have loaded.
 };
 
-/// Loads a model onto `cores` with the fastest CPU backend of this machine.
-Result<std::unique_ptr<LoadedModel>> LoadModel(const ModelSource& source, const CoreSet& cores,
-                                               Precision precision);
+/// Checks that configuration, tokenizer and tensors are there and go together.
+Result<OpenedModel> OpenModel(const ModelSource& source);
 
-/// Loads a model onto the device that `pool` drives, which outlives it.
-Result<std::unique_ptr<LoadedModel>> LoadModel(const ModelSource& source, ThreadPool* pool,
-                                               Precision precision);
+/// A model with the device it runs on. Tokenizer and constraints are null for synthetic models.
+struct LoadedModel {
+  std::shared_ptr<Device> device;
+  std::unique_ptr<Backend> backend;
+  std::shared_ptr<const Tokenizer> tokenizer;
+  std::shared_ptr<const ModelWeights> weights;
+  std::unique_ptr<Model> model;
+  std::unique_ptr<ConstraintCompiler> constraints;  ///< Grammars over the tokenizer's vocabulary.
+  ModelIdentity identity;
+};
+
+/// Packs the weights of a model and makes it ready to run on `device`.
+std::unique_ptr<LoadedModel> LoadModel(const OpenedModel& opened, std::shared_ptr<Device> device,
+                                       Precision precision);
+
+/// Opens and loads.
+Result<std::unique_ptr<LoadedModel>> LoadModel(const ModelSource& source,
+                                               std::shared_ptr<Device> device, Precision precision);
+
+/// The same weights on another device; nothing is packed again.
+std::unique_ptr<LoadedModel> OnDevice(const LoadedModel& loaded, std::shared_ptr<Device> device);
 
 /// Refuses a draft whose vocabulary differs from the target's, the first differing token named.
-Status CheckPair(const LoadedModel& target, const LoadedModel& draft);
+Status CheckPair(const LoadedModel& target, const OpenedModel& draft);
 
 }  // namespace foretoken

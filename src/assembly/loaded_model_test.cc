@@ -8,34 +8,45 @@
 namespace foretoken {
 namespace {
 
+std::shared_ptr<Device> OneCore() {
+  return std::make_shared<Device>(CoreSet{AvailableCores().front()});
+}
+
 TEST(LoadedModel, SyntheticModelsHaveNoTokenizer) {
-  const auto loaded =
-      LoadModel({.synthetic = "draft-12m"}, {AvailableCores().front()}, Precision::kF32);
+  const auto loaded = LoadModel({.synthetic = "draft-12m"}, OneCore(), Precision::kF32);
   ASSERT_TRUE(loaded.ok()) << loaded.error().message;
   EXPECT_EQ((*loaded)->tokenizer, nullptr);
   EXPECT_EQ((*loaded)->constraints, nullptr);
 }
 
-TEST(LoadedModel, SharesThePoolItIsGiven) {
-  const auto loaded = LoadModel({.directory = BundledModel("demo-draft")},
-                                BundledTarget()->pool.get(), Precision::kBF16);
-  ASSERT_TRUE(loaded.ok()) << loaded.error().message;
-  EXPECT_EQ((*loaded)->pool, nullptr);
-  EXPECT_TRUE(CheckPair(*BundledTarget(), **loaded).ok());
+TEST(LoadedModel, SharesTheDeviceItIsGiven) {
+  const auto opened = OpenModel({.directory = BundledModel("demo-draft")});
+  ASSERT_TRUE(opened.ok()) << opened.error().message;
+  EXPECT_TRUE(CheckPair(*BundledTarget(), *opened).ok());
+  const auto loaded = LoadModel(*opened, BundledTarget()->device, Precision::kBF16);
+  EXPECT_EQ(loaded->device, BundledTarget()->device);
+}
+
+TEST(LoadedModel, OnAnotherDeviceItHasTheSameWeights) {
+  const LoadedModel& target = *BundledTarget();
+  const auto other = OnDevice(target, OneCore());
+  EXPECT_EQ(other->weights, target.weights);
+  EXPECT_EQ(other->tokenizer, target.tokenizer);
+  EXPECT_EQ(other->backend->precision(), target.backend->precision());
+  EXPECT_NE(other->model, target.model);
+  EXPECT_NE(other->constraints, target.constraints);  // Of one engine each.
 }
 
 TEST(LoadedModel, RefusesADraftWithAnotherVocabulary) {
-  const auto draft =
-      LoadModel({.synthetic = "draft-12m"}, BundledTarget()->pool.get(), Precision::kBF16);
+  const auto draft = OpenModel({.synthetic = "draft-12m"});
   ASSERT_TRUE(draft.ok()) << draft.error().message;
-  const Status status = CheckPair(*BundledTarget(), **draft);
+  const Status status = CheckPair(*BundledTarget(), *draft);
   ASSERT_FALSE(status.ok());
   EXPECT_THAT(status.error().message, testing::HasSubstr("must share one vocabulary"));
 }
 
 TEST(LoadedModel, SaysWhichNameIsUnknown) {
-  const auto loaded =
-      LoadModel({.synthetic = "nothing"}, {AvailableCores().front()}, Precision::kF32);
+  const auto loaded = LoadModel({.synthetic = "nothing"}, OneCore(), Precision::kF32);
   ASSERT_FALSE(loaded.ok());
   EXPECT_THAT(loaded.error().message, testing::HasSubstr("nothing"));
 }

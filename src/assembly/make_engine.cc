@@ -13,7 +13,7 @@
 namespace foretoken {
 namespace {
 
-// SD's drafter with the model it owns: the draft's backend shares the target's pool.
+// SD's drafter with the model it owns, on the target's device.
 class OwningDrafter : public Drafter {
  public:
   OwningDrafter(std::unique_ptr<LoadedModel> draft, int max_batch, int max_context)
@@ -27,25 +27,29 @@ class OwningDrafter : public Drafter {
 };
 
 struct Drafts {
-  std::unique_ptr<LoadedModel> on_target;     // SD's.
-  std::unique_ptr<LoadedModel> on_own_cores;  // SSD's.
+  std::unique_ptr<LoadedModel> on_target;  // SD's.
+  std::unique_ptr<LoadedModel> apart;      // SSD's; null where only another process needs it.
+  ModelIdentity identity;
 };
 
-// SSD's is loaded here even if another process will draft with it: a bad draft is then refused at
-// once, in one sentence.
+// The draft is opened here even if another process will draft with it: a bad one is then refused
+// at once, in one sentence. Its weights are packed once.
 Result<Drafts> LoadDrafts(std::span<const Mode> offered, const LoadedModel& target,
-                          const DraftSetup& setup) {
+                          const DraftSetup& setup, bool measured) {
+  const auto offers = [offered](Mode mode) {
+    return std::ranges::find(offered, mode) != offered.end();
+  };
   Drafts drafts;
-  for (const Mode mode : offered) {
-    if (mode == Mode::kSd) {
-      FT_ASSIGN_OR_RETURN(drafts.on_target,
-                          LoadModel(setup.source, target.pool.get(), setup.precision));
-      FT_RETURN_IF_ERROR(CheckPair(target, *drafts.on_target));
-    } else if (mode == Mode::kSsd) {
-      FT_ASSIGN_OR_RETURN(drafts.on_own_cores,
-                          LoadModel(setup.source, setup.cores, setup.precision));
-      FT_RETURN_IF_ERROR(CheckPair(target, *drafts.on_own_cores));
-    }
+  if (!offers(Mode::kSd) && !offers(Mode::kSsd)) return drafts;
+  FT_ASSIGN_OR_RETURN(const OpenedModel opened, OpenModel(setup.source));
+  FT_RETURN_IF_ERROR(CheckPair(target, opened));
+  drafts.identity = opened.identity;
+  if (offers(Mode::kSd)) drafts.on_target = LoadModel(opened, target.device, setup.precision);
+  if (offers(Mode::kSsd) && (measured || !setup.process)) {
+    auto device = std::make_shared<Device>(setup.cores);
+    drafts.apart = drafts.on_target != nullptr
+                       ? OnDevice(*drafts.on_target, std::move(device))
+                       : LoadModel(opened, std::move(device), setup.precision);
   }
   return drafts;
 }
@@ -65,7 +69,7 @@ Result<Proposers> MakeProposers(std::span<const Mode> offered, const EngineOptio
                                     .max_context = options.max_context,
                                     .delay_us = setup.delay_us};
       FT_ASSIGN_OR_RETURN(proposers.speculator,
-                          StartSpeculator(setup, std::move(drafts.on_own_cores), limits));
+                          StartSpeculator(setup, drafts.identity, std::move(drafts.apart), limits));
     } else if (mode == Mode::kSssd) {
       proposers.of(mode) = std::make_unique<RetrievalDrafter>();
     } else if (mode == Mode::kRest) {
@@ -83,21 +87,20 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const En
                                            LoadedModel* target, const DraftSetup& draft,
                                            const Measuring& measuring) {
   FT_CHECK(!modes.empty());
-  const std::vector<Mode> offered = OfferedModes(modes, draft, target->pool->cores());
+  const std::vector<Mode> offered = OfferedModes(modes, draft, *target->device);
   const EngineOptions options = OptionsFor(offered, wanted, target->model->config());
-  FT_ASSIGN_OR_RETURN(Drafts drafts, LoadDrafts(offered, *target, draft));
-  const MeasuredTimes times =
-      MeasureTimes({.target = target,
-                    .draft_on_target = drafts.on_target.get(),
-                    .draft = drafts.on_own_cores.get()},
-                   {.rows = NeedsRowTimes(offered, options.plan),
-                    .costs = options.planner.has_value(),
-                    .most_rows = options.max_batch * (1 + options.max_lookahead),
-                    .sweeps = measuring.sweeps},
-                   measuring.known);
+  FT_ASSIGN_OR_RETURN(Drafts drafts,
+                      LoadDrafts(offered, *target, draft, options.planner.has_value()));
+  const MeasuredTimes times = MeasureTimes(
+      {.target = target, .draft_on_target = drafts.on_target.get(), .draft = drafts.apart.get()},
+      {.rows = NeedsRowTimes(offered, options.plan),
+       .costs = options.planner.has_value(),
+       .most_rows = options.max_batch * (1 + options.max_lookahead),
+       .sweeps = measuring.sweeps},
+      measuring.known);
   FT_ASSIGN_OR_RETURN(Proposers proposers,
                       MakeProposers(offered, options, std::move(drafts), draft));
-  return Engine::Create(options, target->model.get(), target->pool.get(), target->tokenizer.get(),
+  return Engine::Create(options, target->model.get(), target->device.get(), target->tokenizer.get(),
                         std::move(proposers), times);
 }
 

@@ -30,13 +30,17 @@ TEST(MakeEngine, NeedNotMeasureWhatIsKnown) {
 }
 
 TEST(MakeEngine, RefusesADraftThatDoesNotFit) {
+  DraftSetup draft = BundledDraft();
+  draft.source = {.synthetic = "draft-12m"};
   for (const Mode mode : {Mode::kSd, Mode::kSsd}) {
-    DraftSetup draft = BundledDraft();
-    draft.source = {.synthetic = "draft-12m"};
     const auto engine = MakeEngine(mode, {.max_batch = 1}, BundledTarget(), draft);
     ASSERT_FALSE(engine.ok()) << ModeName(mode);
     EXPECT_THAT(engine.error().message, testing::HasSubstr("must share one vocabulary"));
   }
+  draft.process = true;  // Refused before there is one.
+  const auto engine = MakeEngine(Mode::kSsd, {.max_batch = 1}, BundledTarget(), draft);
+  ASSERT_FALSE(engine.ok());
+  EXPECT_THAT(engine.error().message, testing::HasSubstr("must share one vocabulary"));
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <thread>
 
 #include "draft/retrieval/speculation_length.h"
 #include "model/measure/pass_times.h"
@@ -31,29 +30,16 @@ TimeTable TableOf(const PassTimes& times) {
   return *table;
 }
 
-// Calls `work` where the pool's passes will run: this thread may be anywhere, on a draft's core
-// too.
-template <typename Work>
-auto OnItsCores(ThreadPool* pool, const Work& work) {
-  decltype(work()) result;
-  std::thread([&] {
-    pool->Adopt();
-    result = work();
-  }).join();
-  return result;
-}
-
 // Attention hardly counts behind so short a context.
 PassTimes MeasureRows(const LoadedModel& target) {
   // With AVX2 a fifth row takes 2.65 times one and a fourth 1.47: the steps must be seen.
   constexpr std::array kRows = {1, 2, 3, 4, 5, 8, 9, 12, 13, 16, 17, 24, 32, 64, 128, 256};
   constexpr std::array kContexts = {kShortContext};
-  return OnItsCores(target.pool.get(), [&] {
-    return MeasurePassTimes(*target.model, kRows, kContexts, kMeasuringNs);
-  });
+  return target.device->Run(
+      [&] { return MeasurePassTimes(*target.model, kRows, kContexts, kMeasuringNs); });
 }
 
-TimeTable MeasureTable(Model& model, ThreadPool* pool, const TimesNeeded& needed) {
+TimeTable MeasureTable(Model& model, Device& device, const TimesNeeded& needed) {
   std::span<const int> rows = kMeasuredRows;
   std::int64_t budget_ns = kMeasuringNs + kMeasuringManyRowsNs;
   const std::span<const int> fewer = rows.first(rows.size() - 1);
@@ -64,29 +50,29 @@ TimeTable MeasureTable(Model& model, ThreadPool* pool, const TimesNeeded& needed
   const int longest = model.config().max_positions - rows.back();
   const std::array contexts = {kShortContext,
                                std::max(kShortContext + 1, std::min(kLongContext, longest))};
-  return OnItsCores(pool, [&] {
+  return device.Run([&] {
     return TableOf(
         MeasurePassTimes(model, rows, contexts, budget_ns * needed.sweeps, needed.sweeps));
   });
 }
 
 void MeasureCosts(const EngineModels& models, const TimesNeeded& needed, CostModel* costs) {
-  ThreadPool* pool = models.target->pool.get();
+  Device& device = *models.target->device;
   Model& target = *models.target->model;
   const auto unknown = [](const TimeTable& table) { return table.rows().empty(); };
   if (unknown(costs->target)) {
-    costs->target = MeasureTable(target, pool, needed);
+    costs->target = MeasureTable(target, device, needed);
     costs->sequence_token_us =
-        OnItsCores(pool, [&] { return MeasureSequenceTokenUs(target, kSequenceContext); });
+        device.Run([&] { return MeasureSequenceTokenUs(target, kSequenceContext); });
   }
   if (models.draft_on_target != nullptr && unknown(costs->draft_on_target)) {
-    costs->draft_on_target = MeasureTable(*models.draft_on_target->model, pool, needed);
+    costs->draft_on_target = MeasureTable(*models.draft_on_target->model, device, needed);
   }
   if (models.draft != nullptr && unknown(costs->draft)) {
     const LoadedModel& draft = *models.draft;
-    costs->draft = MeasureTable(*draft.model, draft.pool.get(), needed);
-    const Contention contention =
-        MeasureContention({&target, pool}, {draft.model.get(), draft.pool.get()}, needed.sweeps);
+    costs->draft = MeasureTable(*draft.model, *draft.device, needed);
+    const Contention contention = MeasureContention(
+        {&target, &device}, {draft.model.get(), draft.device.get()}, needed.sweeps);
     costs->target_contention = contention.first;
     costs->draft_contention = contention.second;
   }

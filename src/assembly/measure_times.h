@@ -16,7 +16,7 @@ struct TimesNeeded {
 /// The models of an engine; the drafts are null where there are none.
 struct EngineModels {
   const LoadedModel* target = nullptr;
-  const LoadedModel* draft_on_target = nullptr;  ///< SD's; shares the target's pool.
+  const LoadedModel* draft_on_target = nullptr;  ///< SD's; on the target's device.
   const LoadedModel* draft = nullptr;            ///< SSD's, on cores of its own.
 };
 

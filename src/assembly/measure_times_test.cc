@@ -33,8 +33,8 @@ TEST(MeasureTimes, TakesWhatIsKnownAsItIs) {
 
 // With the drafts' times too: SSD's own device and SD's share of the target's.
 TEST(MeasureTimes, MeasuresTheDraftsThatAreThere) {
-  const auto draft = LoadModel({.directory = BundledModel("demo-draft")},
-                               BundledTarget()->pool.get(), Precision::kBF16);
+  const auto draft = LoadModel({.directory = BundledModel("demo-draft")}, BundledTarget()->device,
+                               Precision::kBF16);
   ASSERT_TRUE(draft.ok());
   MeasuredTimes known;
   known.costs.target = TimeTable::Line(5, 1);

@@ -42,7 +42,7 @@ void LimitPlans(std::span<const Mode> offered, const EngineOptions& options, Pla
 }  // namespace
 
 std::vector<Mode> OfferedModes(std::span<const Mode> modes, const DraftSetup& draft,
-                               const CoreSet& target_cores) {
+                               const Device& target) {
   std::vector<Mode> offered(modes.begin(), modes.end());
   if (!Contains(offered, Mode::kAuto)) return offered;
   const auto add = [&offered](Mode mode) {
@@ -52,10 +52,7 @@ std::vector<Mode> OfferedModes(std::span<const Mode> modes, const DraftSetup& dr
   add(Mode::kNgram);
   if (draft.source.empty()) return offered;
   add(Mode::kSd);
-  const bool own_core = std::ranges::none_of(draft.cores, [&](int core) {
-    return std::ranges::find(target_cores, core) != target_cores.end();
-  });
-  if (own_core && !draft.cores.empty()) add(Mode::kSsd);
+  if (!draft.cores.empty() && !target.Overlaps(draft.cores)) add(Mode::kSsd);
   return offered;
 }
 

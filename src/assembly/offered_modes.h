@@ -11,7 +11,7 @@ namespace foretoken {
 /// The modes of an engine that is asked for `modes`, and where auto is one of them, those that it
 /// chooses from too: everything that there is a draft and a device for.
 std::vector<Mode> OfferedModes(std::span<const Mode> modes, const DraftSetup& draft,
-                               const CoreSet& target_cores);
+                               const Device& target);
 
 /// The options of an engine that offers such modes: complete, the first mode being that of requests
 /// without a plan, with a planner where plans may be open, and with room for what that may plan.

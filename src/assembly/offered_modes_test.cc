@@ -14,7 +14,7 @@ using testing::ElementsAre;
 const DraftSetup kDraft{.source = {.synthetic = "draft-12m"}, .cores = {3}};
 
 std::vector<Mode> Offered(Mode mode, const DraftSetup& draft) {
-  return OfferedModes(std::span(&mode, 1), draft, {0, 1});
+  return OfferedModes(std::span(&mode, 1), draft, Device({0, 1}));
 }
 
 TEST(OfferedModes, OnlyAutoOffersMoreThanItWasAskedFor) {

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "assembly/engine_testing.h"
-#include "backend/cpu/cpu_backend.h"
+#include "backend/device.h"
 #include "base/clock.h"
 #include "draft/model/model_drafter.h"
 #include "model/model_weights.h"
@@ -49,13 +49,13 @@ ModelConfig TinyShape(int hidden) {
   return config;
 }
 
-/// A model on a thread pool of its own.
+/// A model on a device of its own.
 struct Tiny {
   Tiny(int hidden, std::uint64_t seed, int core)
-      : pool({core}),
-        backend(MakeCpuBackend({.pool = &pool, .precision = Precision::kF32})),
+      : device({core}),
+        backend(device.MakeBackend(Precision::kF32)),
         model(SyntheticWeights(TinyShape(hidden), seed, backend.get())->MakeModel(backend.get())) {}
-  ThreadPool pool;
+  Device device;
   std::unique_ptr<Backend> backend;
   std::unique_ptr<Model> model;
 };
@@ -90,8 +90,8 @@ class RejectionTest : public testing::TestWithParam<Setting> {
     } else if (setting.mode == Mode::kSsd) {
       proposers.speculator = StartSpeculator(options);
     }
-    auto engine =
-        Engine::Create(options, target_.model.get(), &target_.pool, nullptr, std::move(proposers));
+    auto engine = Engine::Create(options, target_.model.get(), &target_.device, nullptr,
+                                 std::move(proposers));
     EXPECT_TRUE(engine.ok()) << (engine.ok() ? "" : engine.error().message);
     return std::move(engine).value();
   }
@@ -99,7 +99,7 @@ class RejectionTest : public testing::TestWithParam<Setting> {
   std::unique_ptr<SpeculatorClient> StartSpeculator(const EngineOptions& options) {
     auto host = ThreadHost::Start(
         [this](Channel& channel, const std::atomic<bool>& stop) {
-          draft_.pool.Adopt();
+          draft_.device.Adopt();
           Speculator speculator(draft_.model.get(), &channel, nullptr);
           (void)speculator.Run(
               [](void* flag) { return static_cast<const std::atomic<bool>*>(flag)->load(); },

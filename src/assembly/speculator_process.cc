@@ -17,7 +17,7 @@ namespace {
 constexpr std::int64_t kReadyPatienceNs = 120'000'000'000;
 
 Status Serve(const LoadedModel& draft, Channel& channel, const std::atomic<bool>& stop) {
-  draft.pool->Adopt();
+  draft.device->Adopt();
   Speculator speculator(draft.model.get(), &channel, draft.constraints.get(), draft.identity);
   return speculator.Run(
       [](void* flag) { return static_cast<const std::atomic<bool>*>(flag)->load(); },
@@ -50,9 +50,9 @@ Result<std::unique_ptr<SpeculatorHost>> StartHost(const DraftSetup& setup,
 }  // namespace
 
 Result<std::unique_ptr<SpeculatorClient>> StartSpeculator(const DraftSetup& setup,
+                                                          ModelIdentity identity,
                                                           std::shared_ptr<LoadedModel> draft,
                                                           const ConfigureMessage& limits) {
-  const ModelIdentity identity = draft == nullptr ? ModelIdentity() : draft->identity;
   FT_ASSIGN_OR_RETURN(auto host, StartHost(setup, std::move(draft)));
   auto client = std::make_unique<SpeculatorClient>(
       std::move(host), limits,
@@ -64,13 +64,13 @@ Result<std::unique_ptr<SpeculatorClient>> StartSpeculator(const DraftSetup& setu
   return client;
 }
 
-Status RunSpeculatorProcess(const ModelSource& source, const CoreSet& cores, Precision precision,
-                            int memory_fd) {
+Status RunSpeculatorProcess(const ModelSource& source, std::shared_ptr<Device> device,
+                            Precision precision, int memory_fd) {
   // The engine's end is ours: without it nobody would read what we write.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   std::signal(SIGINT, SIG_IGN);  // Ctrl-C is for the program that the user sees.
   FT_ASSIGN_OR_RETURN(const auto memory, ChannelMemory::Attach(memory_fd));
-  FT_ASSIGN_OR_RETURN(const auto draft, LoadModel(source, cores, precision));
+  FT_ASSIGN_OR_RETURN(const auto draft, LoadModel(source, std::move(device), precision));
   RingChannel channel(memory->to_engine(), memory->to_speculator());
   const std::atomic<bool> never = false;
   return Serve(*draft, channel, never);

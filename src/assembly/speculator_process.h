@@ -11,14 +11,16 @@
 namespace foretoken {
 
 /// Starts a speculator on the draft's cores, in a thread of this process that drafts with `draft`
-/// or, where `setup` says so, in a process that loads the same model; returns when it is ready.
+/// or, where `setup` says so, in a process that loads the same model itself; returns when it is
+/// ready. It must have loaded the model of that `identity`.
 Result<std::unique_ptr<SpeculatorClient>> StartSpeculator(const DraftSetup& setup,
+                                                          ModelIdentity identity,
                                                           std::shared_ptr<LoadedModel> draft,
                                                           const ConfigureMessage& limits);
 
 /// The main loop of a speculator process (`foretoken speculator`, started by the engine itself):
 /// loads the draft, serves the shared memory of file descriptor `memory_fd`, returns at shutdown.
-Status RunSpeculatorProcess(const ModelSource& source, const CoreSet& cores, Precision precision,
-                            int memory_fd);
+Status RunSpeculatorProcess(const ModelSource& source, std::shared_ptr<Device> device,
+                            Precision precision, int memory_fd);
 
 }  // namespace foretoken

@@ -15,9 +15,10 @@ constexpr ConfigureMessage kLimits{.max_lookahead = 4,
 
 TEST(Speculator, IsReadyInAThreadOfThisProcess) {
   const DraftSetup setup = BundledDraft();
-  auto draft = LoadModel(setup.source, setup.cores, setup.precision);
+  auto draft = LoadModel(setup.source, std::make_shared<Device>(setup.cores), setup.precision);
   ASSERT_TRUE(draft.ok());
-  const auto speculator = StartSpeculator(setup, std::move(*draft), kLimits);
+  const ModelIdentity identity = (*draft)->identity;
+  const auto speculator = StartSpeculator(setup, identity, std::move(*draft), kLimits);
   ASSERT_TRUE(speculator.ok()) << speculator.error().message;
   EXPECT_TRUE((*speculator)->healthy());
 }
@@ -27,7 +28,7 @@ TEST(Speculator, AProcessThatCannotRunIsAnErrorAndNoWarning) {
   setup.process = true;
   setup.executable = "/nowhere/foretoken";
   setup.log = [](std::string_view warning) { ADD_FAILURE() << warning; };
-  EXPECT_FALSE(StartSpeculator(setup, nullptr, kLimits).ok());
+  EXPECT_FALSE(StartSpeculator(setup, {}, nullptr, kLimits).ok());
 }
 
 }  // namespace

@@ -30,17 +30,15 @@ class SpeculatorTest : public testing::TestWithParam<std::tuple<float, int>> {
     plan_.tree_width = width();
     plan_.max_nodes = kTreeNodes;
     const auto cores = AvailableCores();
-    auto draft =
-        LoadModel({.directory = BundledModel("demo-draft")}, {cores.back()}, Precision::kBF16);
-    auto truth =
-        LoadModel({.directory = BundledModel("demo-draft")}, {cores.front()}, Precision::kBF16);
-    ASSERT_TRUE(draft.ok() && truth.ok());
+    auto draft = LoadModel({.directory = BundledModel("demo-draft")},
+                           std::make_shared<Device>(CoreSet{cores.back()}), Precision::kBF16);
+    ASSERT_TRUE(draft.ok());
     draft_ = std::move(draft).value();
-    truth_ = std::move(truth).value();
+    truth_ = OnDevice(*draft_, std::make_shared<Device>(CoreSet{cores.front()}));
     LoadedModel* draft_model = draft_.get();
     auto host = ThreadHost::Start(
         [draft_model](Channel& channel, const std::atomic<bool>& stop) {
-          draft_model->pool->Adopt();
+          draft_model->device->Adopt();
           Speculator speculator(draft_model->model.get(), &channel, nullptr);
           (void)speculator.Run(
               [](void* flag) { return static_cast<const std::atomic<bool>*>(flag)->load(); },

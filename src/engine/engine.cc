@@ -70,12 +70,13 @@ EngineOptions CompleteOptions(EngineOptions options, const ModelConfig& target) 
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Engine::~Engine() = default;
 
-Result<std::unique_ptr<Engine>> Engine::Create(EngineOptions options, Model* target,
-                                               ThreadPool* pool, const Tokenizer* tokenizer,
-                                               Proposers proposers, const MeasuredTimes& times) {
+Result<std::unique_ptr<Engine>> Engine::Create(EngineOptions options, Model* target, Device* device,
+                                               const Tokenizer* tokenizer, Proposers proposers,
+                                               const MeasuredTimes& times) {
   options = CompleteOptions(options, target->config());
   FT_RETURN_IF_ERROR(ValidateOptions(options));
-  auto impl = std::make_unique<Impl>(options, times, target, pool, tokenizer, std::move(proposers));
+  auto impl =
+      std::make_unique<Impl>(options, times, target, device, tokenizer, std::move(proposers));
   FT_RETURN_IF_ERROR(impl->ValidatePlan(options.plan));
   return std::unique_ptr<Engine>(new Engine(std::move(impl)));
 }
@@ -99,12 +100,12 @@ int Engine::waiting() const { return impl_->waiting(); }
 Status Engine::CheckIdle() const { return impl_->CheckIdle(); }
 void Engine::ForcePreemption() { impl_->ForcePreemption(); }
 
-Engine::Impl::Impl(EngineOptions options, const MeasuredTimes& times, Model* target,
-                   ThreadPool* pool, const Tokenizer* tokenizer, Proposers proposers)
+Engine::Impl::Impl(EngineOptions options, const MeasuredTimes& times, Model* target, Device* device,
+                   const Tokenizer* tokenizer, Proposers proposers)
     : options_(options),
       times_(times),
       target_(target),
-      pool_(pool),
+      device_(device),
       tokenizer_(tokenizer),
       proposers_(std::move(proposers)),
       speculator_(proposers_.speculator.get()),

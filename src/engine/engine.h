@@ -8,8 +8,8 @@
 #include <optional>
 #include <vector>
 
+#include "backend/device.h"
 #include "base/result.h"
-#include "base/thread_pool.h"
 #include "draft/drafter.h"
 #include "engine/request.h"
 #include "foretoken/histogram.h"
@@ -93,9 +93,10 @@ struct EngineStats {
 /// One thread calls Step; Validate, Submit, ChangePlan and Cancel may come from any thread.
 class Engine {
  public:
-  /// `target`, `pool` and `tokenizer` (may be null: no text, no stop strings) outlive the engine.
+  /// `target`, its `device` and `tokenizer` (may be null: no text, no stop strings) outlive the
+  /// engine.
   static Result<std::unique_ptr<Engine>> Create(EngineOptions options, Model* target,
-                                                ThreadPool* pool, const Tokenizer* tokenizer,
+                                                Device* device, const Tokenizer* tokenizer,
                                                 Proposers proposers,
                                                 const MeasuredTimes& times = {});
   ~Engine();

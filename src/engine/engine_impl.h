@@ -24,7 +24,7 @@ namespace foretoken {
 ///   AdmitWaiting, CollectProposals, PlanPass, Forward, Verify, SendOutcomes, EmitTokens.
 class Engine::Impl {
  public:
-  Impl(EngineOptions options, const MeasuredTimes& times, Model* target, ThreadPool* pool,
+  Impl(EngineOptions options, const MeasuredTimes& times, Model* target, Device* device,
        const Tokenizer* tokenizer, Proposers proposers);
 
   Status Validate(const Request& request) const;
@@ -117,7 +117,7 @@ class Engine::Impl {
   EngineOptions options_;
   MeasuredTimes times_;
   Model* target_;
-  ThreadPool* pool_;
+  Device* device_;
   const Tokenizer* tokenizer_;
   Proposers proposers_;
   SpeculatorClient* speculator_;  // proposers_'s, for short.

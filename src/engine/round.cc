@@ -10,7 +10,7 @@ namespace foretoken {
 
 bool Engine::Impl::Step() {
   if (!adopted_) {
-    pool_->Adopt();
+    device_->Adopt();
     adopted_ = true;
   }
   TakeInbox();

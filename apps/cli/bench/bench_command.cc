@@ -134,7 +134,7 @@ Status Bench::Load() {
   FT_ASSIGN_OR_RETURN(target_, LoadShowingProgress(source, cores_.target, precision));
   const bool ssd_only = modes_ == std::vector<Mode>{Mode::kSsd};
   if (speculative && !ssd_only && !options_.only_target_cores && cores_.all != cores_.target) {
-    FT_ASSIGN_OR_RETURN(target_on_all_, LoadShowingProgress(source, cores_.all, precision));
+    target_on_all_ = OnDevice(*target_, std::make_shared<Device>(cores_.all));
   }
   if (script_.has_value() && options_.constraint.given()) {
     return InvalidInput("--scripted-acceptance draws tokens that no grammar allows: give only one");
@@ -261,7 +261,7 @@ Result<std::vector<Generation>> Bench::RunGroup(Contestant* contestant,
     request.learn = false;  // Learn does, once every mode has had its turn.
     requests.push_back(std::move(request));
   }
-  contestant->target->pool->Adopt();
+  contestant->target->device->Adopt();
   GenerationRunner runner(contestant->engine.get());
   if (options_.target_delay_us > 0) {
     runner.set_before_step([delay = std::chrono::microseconds(options_.target_delay_us)] {

@@ -206,7 +206,7 @@ Result<std::unique_ptr<LoadedModel>> LoadShowingProgress(const ModelSource& sour
                                                          const CoreSet& cores,
                                                          Precision precision) {
   const ProgressBar progress(fmt::format("Loading {}", ModelLabel(source)), 0);
-  return LoadModel(source, cores, precision);
+  return LoadModel(source, std::make_shared<Device>(cores), precision);
 }
 
 DraftSetup MakeDraftSetup(const ModelOptions& model, const SpeculationOptions& speculation,

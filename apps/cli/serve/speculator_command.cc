@@ -15,7 +15,8 @@ struct SpeculatorOptions {
 
 Result<int> RunSpeculator(const SpeculatorOptions& options) {
   FT_ASSIGN_OR_RETURN(const CoreSet cores, ParseCores(options.cores));
-  FT_RETURN_IF_ERROR(RunSpeculatorProcess(options.model.DraftSource(), cores,
+  FT_RETURN_IF_ERROR(RunSpeculatorProcess(options.model.DraftSource(),
+                                          std::make_shared<Device>(cores),
                                           options.model.ParsedPrecision(), options.memory_fd));
   return 0;
 }

@@ -146,8 +146,8 @@ enum class Phase { kBoth, kFirst, kSecond, kNobody };
 // phase is compared with the one after it, in which the other joins: what neither model does makes
 // passes a quarter longer for a tenth of a second or for ten (quartiles over all phases gave
 // anything from 1.02 to 1.55), and passes after an idle phase are slow for want of their weights.
-double CompareWork(ThreadPool* pool, PassProbe* probe, Phase own, const std::atomic<Phase>& phase) {
-  pool->Adopt();
+double CompareWork(Device* device, PassProbe* probe, Phase own, const std::atomic<Phase>& phase) {
+  device->Adopt();
   std::vector<double> ratios;
   std::vector<double> alone;
   std::vector<double> beside;
@@ -316,9 +316,9 @@ Contention MeasureContention(const PassWorker& first, const PassWorker& second, 
   std::atomic<Phase> phase = Phase::kFirst;
   Contention contention;
   std::thread worker(
-      [&] { contention.first = CompareWork(first.pool, &one, Phase::kFirst, phase); });
+      [&] { contention.first = CompareWork(first.device, &one, Phase::kFirst, phase); });
   std::thread beside(
-      [&] { contention.second = CompareWork(second.pool, &other, Phase::kSecond, phase); });
+      [&] { contention.second = CompareWork(second.device, &other, Phase::kSecond, phase); });
   for (int i = 0; i < rounds; ++i) {
     for (const Phase next : {Phase::kFirst, Phase::kBoth, Phase::kSecond, Phase::kBoth}) {
       phase = next;

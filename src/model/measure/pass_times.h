@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "base/thread_pool.h"
+#include "backend/device.h"
 #include "model/model.h"
 
 namespace foretoken {
@@ -56,10 +56,10 @@ PassTimes MeasurePassTimes(Model& model, std::span<const int> rows, std::span<co
 /// less).
 double MeasureSequenceTokenUs(Model& model, int context);
 
-/// A model and the pool of its device.
+/// A model and its device.
 struct PassWorker {
   Model* model;
-  ThreadPool* pool;
+  Device* device;
 };
 
 /// How many times as long passes take while the other model's device works too; at least 1.
@@ -70,7 +70,7 @@ struct Contention {
 
 /// Measures it with passes of a few rows, alone and together in turns, in about 300 ms times
 /// `repeats`; 1 where one takes longer than 20 ms, which would hold up the start for seconds. Both
-/// pools must be idle.
+/// devices must be idle.
 Contention MeasureContention(const PassWorker& first, const PassWorker& second, int repeats = 1);
 
 }  // namespace foretoken

@@ -69,8 +69,8 @@ TEST_F(PassTimesTest, SweepsMeasureTheSamePoints) {
 
 TEST_F(PassTimesTest, ContentionIsNoGain) {
   const auto other = SyntheticModel(Config(), 2, backend_.get());
-  ThreadPool first({0});
-  ThreadPool second({0});
+  Device first({0});
+  Device second({0});
   const Contention contention = MeasureContention({model_.get(), &first}, {other.get(), &second});
   EXPECT_GE(contention.first, 1);
   EXPECT_GE(contention.second, 1);
