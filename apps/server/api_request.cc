@@ -210,48 +210,52 @@ void ReadStreaming(FieldReader* body, FieldError* error, ApiRequest* request) {
   }
 }
 
-void ReadFanout(FieldReader* fields, std::vector<int>* fanout) {
+void ReadFanout(FieldReader* fields, std::optional<Fanout>* fanout) {
   const Json* field = fields->Find("fanout");
   if (field == nullptr) return;
+  Fanout given{.rule = FanoutRule::kGiven, .counts = {}};
   const Json list = field->is_array() ? *field : Json::array({*field});
   bool good = !list.empty() && list.size() <= kMaxProposal + 1;
   for (const Json& item : list) {
     good = good && item.is_number_unsigned() && item.get<std::uint64_t>() <= kMaxFanout;
-    if (good) fanout->push_back(item.get<int>());
+    if (good) given.counts.push_back(item.get<int>());
   }
+  *fanout = std::move(given);
   if (good) return;
   fields->Refuse("fanout", fmt::format("an integer from 0 to {}, or an array of them for the "
                                        "outcomes k = 0, 1, ...",
                                        kMaxFanout));
 }
 
-void ReadSpeculation(FieldReader* body, FieldError* error, SpeculationWish* wish) {
+void ReadSpeculation(FieldReader* body, FieldError* error, std::optional<PlanOptions>* wish) {
   const Json* field = body->Find("speculative");
   if (field == nullptr) return;
+  PlanOptions plan;
   FieldReader fields(*field, "speculative.", error);
   std::string name;
   if (fields.String("mode", &name)) {
     const Result<Mode> mode = ParseMode(name);
-    if (mode.ok()) wish->mode = *mode;
+    if (mode.ok()) plan.mode = *mode;
     if (!mode.ok()) fields.Fail("mode", mode.error().message);
   }
   if (fields.String("fallback", &name)) {
     const Result<Fallback> fallback = ParseFallback(name);
-    if (fallback.ok()) wish->fallback = *fallback;
+    if (fallback.ok()) plan.fallback = *fallback;
     if (!fallback.ok()) fields.Fail("fallback", fallback.error().message);
   }
   int number = 0;
-  if (fields.Int("lookahead", 1, kMaxProposal, &number)) wish->lookahead = number;
-  if (fields.Int("tree_width", 1, kMaxProposal, &number)) wish->tree_width = number;
-  ReadFanout(&fields, &wish->fanout);
+  if (fields.Int("lookahead", 1, kMaxProposal, &number)) plan.lookahead = number;
+  if (fields.Int("tree_width", 1, kMaxProposal, &number)) plan.tree_width = number;
+  ReadFanout(&fields, &plan.fanout);
   bool off = false;
   if (fields.Bool("off", &off) && off) {
-    if (wish->mode && *wish->mode != Mode::kAr) {
+    if (plan.mode && *plan.mode != Mode::kAr) {
       fields.Fail("off", "'speculative.off' contradicts 'speculative.mode'; give one of them");
     }
-    wish->mode = Mode::kAr;
+    plan.mode = Mode::kAr;
   }
   fields.RefuseOthers();
+  if (!field->empty()) *wish = std::move(plan);
 }
 
 void ReadDatastore(FieldReader* body, FieldError* error, DatastoreWish* wish) {

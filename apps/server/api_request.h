@@ -9,9 +9,9 @@
 #include "base/result.h"
 #include "engine/request.h"
 #include "foretoken/sampling.h"
+#include "foretoken/speculation.h"
 #include "server/field_reader.h"
 #include "server/output_format.h"
-#include "speculation/plan.h"
 #include "tokenizer/tokenizer.h"
 
 namespace foretoken::server {
@@ -19,17 +19,6 @@ namespace foretoken::server {
 inline constexpr int kMaxChoices = 128;  ///< Prompts times `n` of one request.
 
 enum class ApiKind { kChat, kCompletion };
-
-/// What a request says about speculation; what it leaves open is the server's default.
-struct SpeculationWish {
-  std::optional<Mode> mode;
-  std::optional<int> lookahead;
-  std::optional<int> tree_width;
-  std::optional<Fallback> fallback;
-  std::vector<int> fanout;  ///< One number for every node, or F_0 to F_K; empty: open.
-
-  bool any() const { return mode || lookahead || tree_width || fallback || !fanout.empty(); }
-};
 
 /// What a request says about the server's datastore.
 struct DatastoreWish {
@@ -62,8 +51,8 @@ struct ApiRequest {
   bool echo = false;  ///< kCompletion: the prompt before the text.
   bool stream = false;
   bool include_usage = false;
-  bool trace = false;  ///< `speculation_trace`
-  SpeculationWish speculation;
+  bool trace = false;                      ///< `speculation_trace`
+  std::optional<PlanOptions> speculation;  ///< What it leaves open is the server's default.
   DatastoreWish datastore;
 
   int choices() const {

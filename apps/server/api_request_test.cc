@@ -134,14 +134,15 @@ TEST(ApiRequest, SpeculationIsAWish) {
   const ApiRequest request = GoodChat(
       R"("speculative":{"mode":"ssd","lookahead":4,"fanout":[3,2,1,1,4],"fallback":"ngram",)"
       R"("tree_width":2})");
-  EXPECT_EQ(request.speculation.mode, Mode::kSsd);
-  EXPECT_EQ(request.speculation.lookahead, 4);
-  EXPECT_THAT(request.speculation.fanout, ElementsAre(3, 2, 1, 1, 4));
-  EXPECT_EQ(request.speculation.fallback, Fallback::kNgram);
-  EXPECT_EQ(request.speculation.tree_width, 2);
-  EXPECT_EQ(GoodChat(R"("speculative":{"off":true})").speculation.mode, Mode::kAr);
-  EXPECT_FALSE(GoodChat(R"("speculative":{"off":false})").speculation.any());
-  EXPECT_THAT(GoodChat(R"("speculative":{"fanout":5})").speculation.fanout, ElementsAre(5));
+  EXPECT_EQ(request.speculation->mode, Mode::kSsd);
+  EXPECT_EQ(request.speculation->lookahead, 4);
+  EXPECT_THAT(request.speculation->fanout->counts, ElementsAre(3, 2, 1, 1, 4));
+  EXPECT_EQ(request.speculation->fallback, Fallback::kNgram);
+  EXPECT_EQ(request.speculation->tree_width, 2);
+  EXPECT_EQ(GoodChat(R"("speculative":{"off":true})").speculation->mode, Mode::kAr);
+  EXPECT_FALSE(GoodChat(R"("speculative":{"off":false})").speculation->mode.has_value());
+  EXPECT_THAT(GoodChat(R"("speculative":{"fanout":5})").speculation->fanout->counts,
+              ElementsAre(5));
 }
 
 TEST(ApiRequest, OutputFormats) {

@@ -11,29 +11,24 @@
 namespace foretoken::server {
 namespace {
 
-// What the engine's own checks say begins with what they are about.
-std::string FieldOfSentence(ApiKind kind, std::string_view sentence) {
-  const std::string_view prompt = kind == ApiKind::kChat ? "messages" : "prompt";
-  const std::pair<std::string_view, std::string_view> kFields[] = {
-      {"the prompt", prompt},
-      {"prompt token", prompt},
-      {"lookahead", "speculative.lookahead"},
-      {"the cache budget", "speculative.fanout"},
-      {"the fan-out", "speculative.fanout"},
-      {"fallback", "speculative.fallback"},
-      {"logit_bias", "logit_bias"},
-      {"ignoring end of sequence", "ignore_eos"},
-  };
-  for (const auto& [beginning, field] : kFields) {
-    if (sentence.starts_with(beginning)) return std::string(field);
-  }
-  return "";
+// The name that the API has for a field of the public headers.
+std::string FieldOf(ApiKind kind, const std::string& field) {
+  if (field == "prompt") return kind == ApiKind::kChat ? "messages" : "prompt";
+  if (field == "stop_strings") return "stop";
+  constexpr std::string_view kOfPlans[] = {"mode", "lookahead", "tree_width", "fanout", "fallback"};
+  if (std::ranges::find(kOfPlans, field) != std::end(kOfPlans)) return "speculative." + field;
+  return field;
 }
 
-std::string ModeList(const Engine& engine) {
+// Refuses a mode that the engine does not offer, with those that it does.
+std::optional<ApiError> CheckMode(const std::optional<PlanOptions>& plan, const Engine& engine) {
+  if (!plan || !plan->mode || engine.Offers(*plan->mode)) return std::nullopt;
   std::vector<std::string_view> names;
   for (const Mode mode : OfferedModes(engine)) names.push_back(ModeName(mode));
-  return fmt::format("{}", fmt::join(names, ", "));
+  return ApiError{.message = fmt::format("mode '{}' is not offered by this server; choose one of "
+                                         "{}",
+                                         ModeName(*plan->mode), fmt::join(names, ", ")),
+                  .param = "speculative.mode"};
 }
 
 }  // namespace
@@ -50,46 +45,6 @@ std::vector<Mode> OfferedModes(const Engine& engine) {
     if (engine.Offers(static_cast<Mode>(i))) modes.push_back(static_cast<Mode>(i));
   }
   return modes;
-}
-
-Result<std::optional<SpeculationPlan>> PlanFor(const SpeculationWish& wish, const Engine& engine,
-                                               std::string* field) {
-  if (!wish.any()) return std::optional<SpeculationPlan>();
-  SpeculationPlan plan = engine.options().plan;
-  const int fanout = std::max(1, plan.primary.widest());
-  if (wish.mode) plan.mode = *wish.mode;
-  if (wish.lookahead) {
-    plan.lookahead = *wish.lookahead;
-    plan.speculation_length = 0;  // The request's own number counts.
-  }
-  if (wish.tree_width) plan.tree_width = *wish.tree_width;
-  if (wish.fallback) plan.fallback = *wish.fallback;
-  if (!engine.Offers(plan.mode)) {
-    *field = "speculative.mode";
-    return InvalidInput(fmt::format("mode '{}' is not offered by this server; choose one of {}",
-                                    ModeName(plan.mode), ModeList(engine)));
-  }
-  if (plan.lookahead > engine.options().max_lookahead) {
-    *field = "speculative.lookahead";
-    return InvalidInput(fmt::format("'speculative.lookahead' must be from 1 to {} here",
-                                    engine.options().max_lookahead));
-  }
-  const auto nodes = static_cast<std::size_t>(plan.lookahead) + 1;
-  if (wish.fanout.size() > 1 && wish.fanout.size() != nodes) {
-    *field = "speculative.fanout";
-    return InvalidInput(fmt::format(
-        "'speculative.fanout' has {} numbers; with a lookahead of {} it needs one, or {}",
-        wish.fanout.size(), plan.lookahead, nodes));
-  }
-  if (!wish.fanout.empty() || wish.lookahead) {
-    plan.primary = UniformFanout(wish.fanout.empty() ? fanout : wish.fanout[0], plan.lookahead);
-    for (std::size_t k = 0; k < wish.fanout.size(); ++k) {
-      plan.primary.at[k] = static_cast<std::uint8_t>(wish.fanout[k]);
-    }
-    plan.after_fallback = plan.primary;
-    if (!wish.fanout.empty()) plan.fanout = FanoutRule::kGiven;
-  }
-  return std::optional(plan);
 }
 
 Result<DatastoreTenant*> TenantFor(const DatastoreWish& wish, const ServedModel& served,
@@ -175,9 +130,7 @@ std::optional<ApiError> Service::MakeRequests(const ApiRequest& api, std::vector
                         ? std::min(options_.max_prompt_tokens, context - 1)
                         : context - 1;
   std::string field;
-  const Result<std::optional<SpeculationPlan>> plan =
-      PlanFor(api.speculation, *served.engine, &field);
-  if (!plan.ok()) return ApiError{.message = plan.error().message, .param = field};
+  if (auto error = CheckMode(api.speculation, *served.engine)) return error;
   SamplingParams sampling = api.sampling;
   if (!api.format.grammar.empty()) {
     Result<std::shared_ptr<TokenConstraint>> constraint =
@@ -207,7 +160,7 @@ std::optional<ApiError> Service::MakeRequests(const ApiRequest& api, std::vector
       request.sampling.seed = seed + static_cast<std::uint64_t>(i);
       request.stop = api.stop;
       if (request.stop.max_tokens == 0) request.stop.max_tokens = context;
-      request.plan = *plan;
+      request.plan = api.speculation;
       request.continues_text = !chat;
       request.datastore = *tenant;
       request.learn = api.datastore.learn;
@@ -267,7 +220,7 @@ std::variant<Admitted, ApiError> Service::Admit(ApiKind kind, const std::string&
                     .code = "queue_full",
                     .retry_after = RetryAfterSeconds()};
   }
-  return invalid({.message = message, .param = FieldOfSentence(kind, message)});
+  return invalid({.message = message, .param = FieldOf(kind, submitted.error().field)});
 }
 
 }  // namespace foretoken::server

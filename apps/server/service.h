@@ -86,11 +86,6 @@ class Service {
   EngineThread engine_;  // Last: its thread begins at once.
 };
 
-/// The plan that a wish makes of the engine's own; nothing where it wishes nothing. An error where
-/// this engine cannot follow it, with the field at fault.
-Result<std::optional<SpeculationPlan>> PlanFor(const SpeculationWish& wish, const Engine& engine,
-                                               std::string* field);
-
 /// The namespace of the served datastore that a wish names, or the default one (null where there is
 /// no datastore). An error where it cannot be had, with the field at fault.
 Result<DatastoreTenant*> TenantFor(const DatastoreWish& wish, const ServedModel& served,

@@ -20,11 +20,14 @@ enum class ErrorCode {
 struct Error {
   ErrorCode code = ErrorCode::kInternal;
   std::string message;
+  /// The option or field at fault, as the public headers spell it ("lookahead"); empty where it is
+  /// none of them.
+  std::string field = {};
 };
 
 /// Shorthand for the common case of a bad input.
-inline Error InvalidInput(std::string message) {
-  return Error{ErrorCode::kInvalidInput, std::move(message)};
+inline Error InvalidInput(std::string message, std::string field = {}) {
+  return Error{ErrorCode::kInvalidInput, std::move(message), std::move(field)};
 }
 
 /// A value of `T` or an `Error`. Crosses every boundary (files, requests, network, processes).

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
+#include <vector>
 
 #include "foretoken/result.h"
 
@@ -60,6 +62,50 @@ enum class FanoutRule : std::uint8_t {
   kUniform,    ///< As equal as whole numbers allow.
   kGeometric,  ///< Theorem 12, with the acceptance rate and r that are observed.
   kPlanned,    ///< Theorem 18 on the hit curves that are observed.
+};
+
+/// Parallel speculation as published, each as settings of mode ssd (docs/ssd.md says what of a
+/// method that does not capture).
+enum class SsdPreset : std::uint8_t {
+  kSaguaro,     ///< F bonus tokens at every node of a chain.
+  kPearl,       ///< Only the outcome in which all tokens are accepted, with one bonus token.
+  kAmusd,       ///< The same; the methods differ in what is no setting.
+  kSpecBranch,  ///< One branching point: several bonus tokens behind the last proposed one.
+  kSwiftSpec,  ///< A token tree, re-rooted at the outcome: one bonus token at every node of a tree.
+};
+
+std::string_view SsdPresetName(SsdPreset preset);
+Result<SsdPreset> ParseSsdPreset(std::string_view name);
+
+/// How many bonus tokens the speculation cache prepares for the outcomes of a proposal.
+struct Fanout {
+  FanoutRule rule = FanoutRule::kUniform;
+  std::vector<int> counts;  ///< kGiven: F at every node, or F_0 to F_K. Else empty.
+};
+
+/// SpeculationPlan::speculation_length as large as pays: a row for each candidate whose chance of
+/// being accepted is worth what the row costs. Of modes that do not tell chances, as by the knee.
+inline constexpr int kAutoSpeculationLength = -1;
+/// ... by the machine's knee and the batch.
+inline constexpr int kKneeSpeculationLength = -2;
+
+/// What a caller asks of speculation. What is left out is the engine's own, or of the engine's own
+/// what follows from mode and machine.
+struct PlanOptions {
+  std::optional<Mode> mode;
+  std::optional<int> lookahead;   ///< K: proposal tokens per round along one path.
+  std::optional<int> tree_width;  ///< Children per proposal node; 1 is a chain.
+  std::optional<int> tree_nodes;  ///< Proposal tokens per round on all paths of a tree.
+  /// Rows of a sequence and pass in modes that retrieve: a number, kAutoSpeculationLength or
+  /// kKneeSpeculationLength. Left out: lookahead + 1.
+  std::optional<int> speculation_length;
+  std::optional<Fallback> fallback;
+  std::optional<Fanout> fanout;
+  std::optional<Fanout> fanout_after_fallback;  ///< Left out: as `fanout`.
+  std::optional<int> cache_budget;              ///< B in branches, for a fan-out by a rule.
+  std::optional<SsdPreset> ssd_preset;          ///< In place of fan-out, fallback and tree.
+  std::optional<float> saguaro_c;               ///< C of Definition 14, in [0, 1].
+  std::optional<CacheOrder> cache_order;
 };
 
 }  // namespace foretoken

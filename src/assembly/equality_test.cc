@@ -265,16 +265,16 @@ TEST(EqualityUnder, ChangingPlans) {
     Request request{.prompt = prompts[i],
                     .sampling = setting.sampling,
                     .stop = kStop,
-                    .plan = SpeculationPlan{.mode = modes[i % modes.size()], .lookahead = 5},
+                    .plan = PlanOptions{.mode = modes[i % modes.size()], .lookahead = 5},
                     .listener = &collector};
     request.sampling.seed += i;
     ids.push_back(*engine.Submit(std::move(request)));
   }
   for (int step = 0; engine.Step(); ++step) {
     if (step % 4 != 0) continue;
-    const SpeculationPlan plan{.mode = modes[step / 4 % modes.size()],
-                               .lookahead = 1 + step % 8,
-                               .tree_width = 1 + step / 4 % 3};
+    const PlanOptions plan{.mode = modes[step / 4 % modes.size()],
+                           .lookahead = 1 + step % 8,
+                           .tree_width = 1 + step / 4 % 3};
     ASSERT_TRUE(engine.ChangePlan(ids[step / 4 % ids.size()], plan).ok());
   }
   for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -293,7 +293,7 @@ TEST(Engine, ForgetsASequenceThatEndsAsItsModeChanges) {
   for (int i = 0; i < 3; ++i) {
     Request request{.prompt = StoryPrompts()[0],
                     .stop = kStop,
-                    .plan = SpeculationPlan{.mode = Mode::kSsd},
+                    .plan = PlanOptions{.mode = Mode::kSsd},
                     .listener = &collector};
     const SequenceId id = *(*engine)->Submit(std::move(request));
     for (int step = 0; step < 4; ++step) ASSERT_TRUE((*engine)->Step());
@@ -308,7 +308,7 @@ TEST(Engine, ForgetsASequenceThatEndsAsItsModeChanges) {
 TEST(Engine, RefusesPlansItCannotFollow) {
   const auto engine = Make(Mode::kSd, {.max_batch = 1});
   Collector collector;
-  const auto refusal = [&](SpeculationPlan plan) {
+  const auto refusal = [&](const PlanOptions& plan) {
     Request request{.prompt = StoryPrompts()[0], .plan = plan, .listener = &collector};
     const auto id = engine->Submit(std::move(request));
     return id.ok() ? std::string("accepted") : id.error().message;
@@ -318,8 +318,8 @@ TEST(Engine, RefusesPlansItCannotFollow) {
   EXPECT_EQ(refusal({.mode = Mode::kSd, .lookahead = 7}), "lookahead must be from 1 to 6, not 7");
   EXPECT_EQ(refusal({.mode = Mode::kAr, .lookahead = 0}), "accepted");
   const auto ssd = Make(Mode::kSsd, {.max_batch = 1});
-  Request request{.prompt = StoryPrompts()[0], .plan = OpenPlan(FanoutRule::kGiven)};
-  request.plan->mode = Mode::kSsd;
+  Request request{.prompt = StoryPrompts()[0],
+                  .plan = PlanOptions{.mode = Mode::kSsd, .fallback = Fallback::kAuto}};
   request.listener = &collector;
   EXPECT_THAT(ssd->Submit(request).error().message, testing::HasSubstr("fallback auto need mode"));
   engine->RunUntilIdle();

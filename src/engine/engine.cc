@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "draft/ngram_drafter.h"
 #include "engine/engine_impl.h"
+#include "engine/plan_rules.h"
 
 namespace foretoken {
 namespace {
@@ -32,14 +33,6 @@ Status ValidateOptions(const EngineOptions& options) {
 }
 
 }  // namespace
-
-SpeculationPlan CompletePlan(SpeculationPlan plan) {
-  const int lookahead = std::clamp(plan.lookahead, 0, kMaxProposal);
-  for (FanoutShape* shape : {&plan.primary, &plan.after_fallback}) {
-    if (shape->at.empty()) *shape = UniformFanout(kDefaultFanout, lookahead);
-  }
-  return plan;
-}
 
 EngineOptions CompleteOptions(EngineOptions options, const ModelConfig& target) {
   options.plan = CompletePlan(options.plan);
@@ -77,13 +70,13 @@ Result<std::unique_ptr<Engine>> Engine::Create(EngineOptions options, Model* tar
   FT_RETURN_IF_ERROR(ValidateOptions(options));
   auto impl =
       std::make_unique<Impl>(options, times, target, device, tokenizer, std::move(proposers));
-  FT_RETURN_IF_ERROR(impl->ValidatePlan(options.plan));
+  FT_RETURN_IF_ERROR(CheckPlan(options.plan, impl->bounds()));
   return std::unique_ptr<Engine>(new Engine(std::move(impl)));
 }
 
 Status Engine::Validate(const Request& request) const { return impl_->Validate(request); }
 Result<SequenceId> Engine::Submit(Request request) { return impl_->Submit(std::move(request)); }
-Status Engine::ChangePlan(SequenceId sequence, const SpeculationPlan& plan) {
+Status Engine::ChangePlan(SequenceId sequence, const PlanOptions& plan) {
   return impl_->ChangePlan(sequence, plan);
 }
 void Engine::Cancel(SequenceId sequence) { impl_->Cancel(sequence); }
@@ -125,6 +118,14 @@ Engine::Impl::Impl(EngineOptions options, const MeasuredTimes& times, Model* tar
   if (options_.planner.has_value()) {
     planner_ = std::make_unique<OnlinePlanner>(times_.costs, *options_.planner);
   }
+  for (int mode = 0; mode < kModes; ++mode) {
+    if (Offers(static_cast<Mode>(mode))) offered_.push_back(static_cast<Mode>(mode));
+  }
+  bounds_ = {.offered = offered_,
+             .max_lookahead = options_.max_lookahead,
+             .max_nodes = options_.max_nodes,
+             .max_cache_budget = options_.max_cache_budget,
+             .knows_row_times = times_.knee_rows > 0 && row_price_.has_value()};
   if (tokenizer_ != nullptr) {
     for (const Token token : tokenizer_->eos()) {
       if (std::find(eos_.begin(), eos_.end(), token) == eos_.end()) eos_.push_back(token);
@@ -134,43 +135,54 @@ Engine::Impl::Impl(EngineOptions options, const MeasuredTimes& times, Model* tar
 
 Status Engine::Impl::Validate(const Request& request) const {
   const int vocabulary = target_->config().vocabulary;
-  if (request.prompt.empty()) return InvalidInput("the prompt is empty: give at least one token");
+  if (request.prompt.empty())
+    return InvalidInput("the prompt is empty: give at least one token", "prompt");
   for (std::size_t i = 0; i < request.prompt.size(); ++i) {
     if (request.prompt[i] < 0 || request.prompt[i] >= vocabulary) {
       return InvalidInput(fmt::format("prompt token {} is {}, outside the vocabulary of {}", i,
-                                      request.prompt[i], vocabulary));
+                                      request.prompt[i], vocabulary),
+                          "prompt");
     }
   }
   if (static_cast<std::int64_t>(request.prompt.size()) >= options_.max_context) {
     return InvalidInput(
         fmt::format("the prompt has {} tokens, but the context holds {} and needs room for at "
                     "least one more: shorten the prompt",
-                    request.prompt.size(), options_.max_context));
+                    request.prompt.size(), options_.max_context),
+        "prompt");
   }
   if (request.stop.max_tokens < 1) {
     return InvalidInput(
-        fmt::format("max tokens must be at least 1, not {}", request.stop.max_tokens));
+        fmt::format("max tokens must be at least 1, not {}", request.stop.max_tokens),
+        "max_tokens");
   }
   if (!request.stop.stop_strings.empty() && tokenizer_ == nullptr) {
-    return InvalidInput("stop strings need a tokenizer, and this model has none");
+    return InvalidInput("stop strings need a tokenizer, and this model has none", "stop_strings");
   }
   if (request.stop.stop_strings.size() > kMaxStopStrings) {
     return InvalidInput(fmt::format("{} stop strings were given; at most {} are allowed",
-                                    request.stop.stop_strings.size(), kMaxStopStrings));
+                                    request.stop.stop_strings.size(), kMaxStopStrings),
+                        "stop_strings");
   }
   for (const std::string& stop : request.stop.stop_strings) {
-    if (stop.empty()) return InvalidInput("a stop string is empty: give at least one character");
+    if (stop.empty()) {
+      return InvalidInput("a stop string is empty: give at least one character", "stop_strings");
+    }
   }
   if (request.sampling.constraint != nullptr && request.stop.ignore_eos) {
     return InvalidInput(
-        "ignoring end of sequence does not go with a grammar, which says where the text ends");
+        "ignoring end of sequence does not go with a grammar, which says where the text ends",
+        "ignore_eos");
   }
-  FT_RETURN_IF_ERROR(ValidatePlan(PlanOf(request)));
+  FT_RETURN_IF_ERROR(PlanOf(request.plan));
   return ValidateSamplingParams(request.sampling, vocabulary);
 }
 
-SpeculationPlan Engine::Impl::PlanOf(const Request& request) const {
-  return CompletePlan(request.plan.value_or(options_.plan));
+Result<SpeculationPlan> Engine::Impl::PlanOf(const std::optional<PlanOptions>& wanted) const {
+  if (!wanted.has_value()) return options_.plan;  // Has been checked.
+  FT_ASSIGN_OR_RETURN(const SpeculationPlan plan, ApplyOptions(*wanted, options_.plan));
+  FT_RETURN_IF_ERROR(CheckPlan(plan, bounds_));
+  return plan;
 }
 
 bool Engine::Impl::Offers(Mode mode) const {
@@ -180,54 +192,10 @@ bool Engine::Impl::Offers(Mode mode) const {
   return proposers_.drafters[static_cast<std::size_t>(mode)] != nullptr;
 }
 
-Status Engine::Impl::ValidatePlan(const SpeculationPlan& plan) const {
-  if (!Offers(plan.mode)) {
-    return InvalidInput(fmt::format("mode {} was not set up for this engine", ModeName(plan.mode)));
-  }
-  if (plan.mode == Mode::kAr || plan.mode == Mode::kAuto) return {};
-  FT_RETURN_IF_ERROR(CheckRange("lookahead", plan.lookahead, 1, options_.max_lookahead));
-  FT_RETURN_IF_ERROR(CheckRange("tree width", plan.tree_width, 1, kMaxTreeWidth));
-  FT_RETURN_IF_ERROR(
-      CheckRange("the number of proposal nodes", plan.nodes(), 1, options_.max_nodes));
-  const bool retrieves = Retrieves(plan.mode) || plan.FallsBackOnRetrieval();
-  if (retrieves && plan.speculation_length < 0 &&
-      (times_.knee_rows < 1 || !row_price_.has_value())) {
-    return InvalidInput("speculation length auto or knee needs the target's passes to be measured");
-  }
-  if (plan.mode != Mode::kSsd) return {};
-  if (!(plan.saguaro_c >= 0 && plan.saguaro_c <= 1)) {
-    return InvalidInput(fmt::format(
-        "C of Saguaro sampling is {}; it must be between 0 and 1, where 1 changes nothing",
-        plan.saguaro_c));
-  }
-  if (plan.open() && planner_ == nullptr) {
-    return InvalidInput(
-        "a planned fan-out and fallback auto need mode auto, which was not set up for this engine");
-  }
-  if (plan.open() && plan.tree_width != 1) {
-    return InvalidInput(
-        "a planned fan-out and fallback auto are for chains: a tree needs a given "
-        "fan-out and a fallback that is named");
-  }
-  for (const FanoutShape* shape : {&plan.primary, &plan.after_fallback}) {
-    if (static_cast<int>(shape->at.size()) != plan.lookahead + 1) {
-      return InvalidInput(fmt::format(
-          "the fan-out has {} entries, but a proposal of {} tokens has {} outcome nodes",
-          shape->at.size(), plan.lookahead, plan.lookahead + 1));
-    }
-    for (const int fanout : shape->at) {
-      FT_RETURN_IF_ERROR(CheckRange("fan-out", fanout, 0, kMaxFanout));
-    }
-    FT_RETURN_IF_ERROR(
-        CheckRange("the cache budget", shape->budget(), 1, options_.max_cache_budget));
-  }
-  return {};
-}
-
 Result<SequenceId> Engine::Impl::Submit(Request request) {
   FT_CHECK(request.listener != nullptr);
   FT_RETURN_IF_ERROR(Validate(request));
-  const SpeculationPlan plan = PlanOf(request);
+  FT_ASSIGN_OR_RETURN(const SpeculationPlan plan, PlanOf(request.plan));
   if (unfinished_.load() >= options_.max_batch + options_.max_waiting) {
     return Error{
         ErrorCode::kUnavailable,
@@ -248,9 +216,8 @@ Result<SequenceId> Engine::Impl::Submit(Request request) {
   return id;
 }
 
-Status Engine::Impl::ChangePlan(SequenceId sequence, const SpeculationPlan& plan) {
-  const SpeculationPlan complete = CompletePlan(plan);
-  FT_RETURN_IF_ERROR(ValidatePlan(complete));
+Status Engine::Impl::ChangePlan(SequenceId sequence, const PlanOptions& plan) {
+  FT_ASSIGN_OR_RETURN(const SpeculationPlan complete, PlanOf(plan));
   const std::lock_guard lock(inbox_mutex_);
   changed_plans_.emplace_back(sequence, complete);
   inbox_full_ = true;

@@ -68,9 +68,6 @@ struct Proposers {
   std::unique_ptr<Drafter>& of(Mode mode) { return drafters[static_cast<std::size_t>(mode)]; }
 };
 
-/// The plan with its empty fan-out shapes filled in.
-SpeculationPlan CompletePlan(SpeculationPlan plan);
-
 /// The options with every 0 that stands for a default replaced.
 EngineOptions CompleteOptions(EngineOptions options, const ModelConfig& target);
 
@@ -109,7 +106,7 @@ class Engine {
 
   /// From its next round on the sequence speculates by `plan`; unknown ids are ignored. An error
   /// where this engine cannot follow the plan.
-  Status ChangePlan(SequenceId sequence, const SpeculationPlan& plan);
+  Status ChangePlan(SequenceId sequence, const PlanOptions& plan);
 
   /// Ends a request at the next step; unknown or finished ids are ignored.
   void Cancel(SequenceId sequence);

@@ -10,6 +10,7 @@
 #include "draft/random_drafter.h"
 #include "draft/retrieval/retrieval_drafter.h"
 #include "engine/engine.h"
+#include "engine/plan_rules.h"
 #include "engine/scheduler.h"
 #include "engine/sequence.h"
 #include "kv/tree_kv.h"
@@ -29,15 +30,14 @@ class Engine::Impl {
 
   Status Validate(const Request& request) const;
   Result<SequenceId> Submit(Request request);
-  Status ChangePlan(SequenceId sequence, const SpeculationPlan& plan);
+  Status ChangePlan(SequenceId sequence, const PlanOptions& plan);
   void Cancel(SequenceId sequence);
   bool Step();
 
   const EngineOptions& options() const { return options_; }
   const MeasuredTimes& times() const { return times_; }
   bool Offers(Mode mode) const;
-  /// In one sentence why this engine cannot follow the plan, which is complete.
-  Status ValidatePlan(const SpeculationPlan& plan) const;
+  const PlanBounds& bounds() const { return bounds_; }
   const EngineStats& stats() const { return stats_; }
   std::optional<PlannerReport> planner_report() const {
     return planner_ == nullptr ? std::nullopt : std::optional(planner_->Report());
@@ -51,7 +51,8 @@ class Engine::Impl {
 
  private:
   // engine.cc: who is there.
-  SpeculationPlan PlanOf(const Request& request) const;  // Complete.
+  // The engine's own where nothing is wanted; an error where this engine cannot follow it.
+  Result<SpeculationPlan> PlanOf(const std::optional<PlanOptions>& wanted) const;
   void TakeInbox();
   Sequence* Find(SequenceId id) const;
   void AdmitWaiting();
@@ -115,6 +116,8 @@ class Engine::Impl {
   void RecordRound(std::int64_t pass_start, std::int64_t pass_end);
 
   EngineOptions options_;
+  std::vector<Mode> offered_;
+  PlanBounds bounds_;
   MeasuredTimes times_;
   Model* target_;
   Device* device_;

@@ -115,7 +115,7 @@ struct Request {
   std::vector<Token> prompt;
   SamplingParams sampling;
   StopRules stop;
-  std::optional<SpeculationPlan> plan;  ///< Else the engine's.
+  std::optional<PlanOptions> plan;  ///< What differs from the engine's own.
   /// The output's text goes on where the prompt's ends, so a leading space belongs to it; false
   /// for an answer (a chat turn), which starts a text of its own.
   bool continues_text = true;

@@ -76,12 +76,7 @@ FanoutShape EvenFanout(int budget, int lookahead);
 /// With the root a pass of 32 rows.
 inline constexpr int kDefaultTreeNodes = 31;
 
-/// SpeculationPlan::speculation_length as large as pays: a row for each candidate whose chance of
-/// being accepted is worth what the row costs. Of modes that do not tell chances, as by the knee.
-inline constexpr int kAutoSpeculationLength = -1;
-/// ... by the machine's knee and the batch (SpeculationLength).
-inline constexpr int kKneeSpeculationLength = -2;
-/// What these are at most, as in the paper.
+/// kAutoSpeculationLength and kKneeSpeculationLength at most, as in the paper.
 inline constexpr int kMaxAutoSpeculationLength = 32;
 
 /// How one sequence speculates until another plan replaces this one. What is emitted does not

@@ -96,18 +96,12 @@ struct SpeculationOptions {
   Result<EngineOptions> ToEngineOptions(int batch, int max_context) const;
 
  private:
-  Status ShapeCache(EngineOptions* options) const;
-};
-
-/// How bonus tokens are shared out over the nodes of a proposal.
-struct FanoutChoice {
-  FanoutRule rule = FanoutRule::kUniform;
-  std::vector<int> counts;  ///< kGiven: F at every node, or F_0 .. F_K. Else empty.
+  Result<PlanOptions> Parse() const;
 };
 
 /// "3" or "uniform:3", "uniform", "geometric", "planned", or F_0,..,F_K; `option` names it in
 /// errors.
-Result<FanoutChoice> ParseFanout(std::string_view option, std::string_view text);
+Result<Fanout> ParseFanout(std::string_view option, std::string_view text);
 
 /// Sampling options and where a generation ends.
 struct GenerationOptions {

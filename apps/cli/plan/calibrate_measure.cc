@@ -51,7 +51,7 @@ class RateRecorder : public RequestListener {
   std::int64_t settle_ns_;
 };
 
-Status Generate(Engine& engine, const CalibrationTask& task, const SpeculationPlan& plan,
+Status Generate(Engine& engine, const CalibrationTask& task, const PlanOptions& plan,
                 RequestListener* listener) {
   for (std::size_t i = 0; i < task.prompts.size(); ++i) {
     Request request{.prompt = task.prompts[i],
@@ -67,21 +67,24 @@ Status Generate(Engine& engine, const CalibrationTask& task, const SpeculationPl
   return {};
 }
 
+Fanout AtEveryNode(int count) { return {.rule = FanoutRule::kGiven, .counts = {count}}; }
+
 // Every candidate the draft has, after its own proposals.
-SpeculationPlan WidePlan(int lookahead) {
-  SpeculationPlan plan{.mode = Mode::kSsd, .lookahead = lookahead, .fallback = Fallback::kJit};
-  plan.primary = UniformFanout(kMaxFanout, lookahead);
-  plan.after_fallback = plan.primary;
-  return plan;
+PlanOptions WidePlan(int lookahead) {
+  return {.mode = Mode::kSsd,
+          .lookahead = lookahead,
+          .fallback = Fallback::kJit,
+          .fanout = AtEveryNode(kMaxFanout)};
 }
 
 // As good as nothing after its own proposals, so that the fallback is needed about every other
 // round, and every candidate after the fallback's.
-SpeculationPlan FallbackPlan(int lookahead, Fallback fallback) {
-  SpeculationPlan plan = WidePlan(lookahead);
+PlanOptions FallbackPlan(int lookahead, Fallback fallback) {
+  PlanOptions plan = WidePlan(lookahead);
   plan.fallback = fallback;
-  plan.primary = UniformFanout(0, lookahead);
-  plan.primary.at.back() = 1;
+  plan.fanout->counts.assign(static_cast<std::size_t>(lookahead) + 1, 0);
+  plan.fanout->counts.back() = 1;
+  plan.fanout_after_fallback = AtEveryNode(kMaxFanout);
   return plan;
 }
 
@@ -175,9 +178,8 @@ Result<CalibratedSetting> MeasureRates(Engine& engine, const CalibrationTask& ta
 
 Result<CalibratedSetting> MeasureSaguaro(Engine& engine, const CalibrationTask& task,
                                          double saguaro_c) {
-  SpeculationPlan plan = WidePlan(task.lookahead);
-  plan.primary = UniformFanout(kSaguaroFanout, task.lookahead);
-  plan.after_fallback = plan.primary;
+  PlanOptions plan = WidePlan(task.lookahead);
+  plan.fanout = AtEveryNode(kSaguaroFanout);
   plan.saguaro_c = static_cast<float>(saguaro_c);
   RateRecorder recorder(task.settle_ns);
   FT_RETURN_IF_ERROR(Generate(engine, task, plan, &recorder));
@@ -198,9 +200,10 @@ Status MeasureOverheads(Engine& engine, const CalibrationTask& task, CostModel* 
   FT_RETURN_IF_ERROR(Generate(engine, task, {.mode = Mode::kAr}, &silent));
   const double plain_us = MedianUs(engine.stats().host);
 
-  const SpeculationPlan plan{.mode = Mode::kSsd, .lookahead = task.lookahead};
+  const PlanOptions plan{
+      .mode = Mode::kSsd, .lookahead = task.lookahead, .fanout = AtEveryNode(kDefaultFanout)};
   engine.ResetStats();
-  FT_RETURN_IF_ERROR(Generate(engine, task, CompletePlan(plan), &silent));
+  FT_RETURN_IF_ERROR(Generate(engine, task, plan, &silent));
   const EngineStats& stats = engine.stats();
   const double rows = stats.passes == 0 ? 1 : static_cast<double>(stats.rows) / stats.passes;
   times->host_row_us = rows > 1 ? std::max(0.0, (MedianUs(stats.host) - plain_us) / (rows - 1)) : 0;

@@ -1,0 +1,275 @@
+#include "engine/plan_rules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <utility>
+
+#include "speculation/presets.h"
+
+namespace foretoken {
+namespace {
+
+bool HasAny(std::span<const Mode> modes, std::initializer_list<Mode> wanted) {
+  return std::ranges::find_first_of(modes, wanted) != modes.end();
+}
+
+Status CheckRange(std::string_view what, std::int64_t value, std::int64_t low, std::int64_t high,
+                  std::string_view field) {
+  if (value >= low && value <= high) return {};
+  return InvalidInput(fmt::format("{} must be from {} to {}, not {}", what, low, high, value),
+                      std::string(field));
+}
+
+// The shape of a fan-out that is given in numbers, for K = `lookahead`.
+Result<FanoutShape> GivenShape(std::string_view field, const std::vector<int>& counts,
+                               int lookahead, FieldSpelling spell) {
+  for (const int count : counts) {
+    FT_RETURN_IF_ERROR(CheckRange(spell(field), count, 0, kMaxFanout, field));
+  }
+  if (counts.size() == 1) return UniformFanout(counts[0], lookahead);
+  if (static_cast<int>(counts.size()) != lookahead + 1) {
+    return InvalidInput(
+        fmt::format("{} has {} numbers; a proposal of K = {} tokens has {} outcome nodes: give one "
+                    "number for all, or {}",
+                    spell(field), counts.size(), lookahead, lookahead + 1, lookahead + 1),
+        std::string(field));
+  }
+  FanoutShape shape;
+  for (const int count : counts) shape.at.push_back(static_cast<std::uint8_t>(count));
+  if (shape.budget() == 0) {
+    return InvalidInput(
+        fmt::format("{} prepares nothing: one number must be above 0", spell(field)),
+        std::string(field));
+  }
+  return shape;
+}
+
+Status CheckBudget(int budget, const Fanout& fanout, int lookahead, FieldSpelling spell) {
+  const int nodes = lookahead + 1;
+  if (fanout.rule == FanoutRule::kGiven) {
+    return InvalidInput(
+        fmt::format("{} in numbers says how large the cache is: give {} with uniform, geometric or "
+                    "planned only",
+                    spell("fanout"), spell("cache_budget")),
+        "cache_budget");
+  }
+  if (budget >= nodes && budget <= kMaxFanout * nodes) return {};
+  return InvalidInput(
+      fmt::format("{} {} does not go with K = {}: its {} outcome nodes have a branch each at "
+                  "least and {} at most, {} to {} in all",
+                  spell("cache_budget"), budget, lookahead, nodes, kMaxFanout, nodes,
+                  std::min(kMaxFanout * nodes, kMaxCacheBudget)),
+      "cache_budget");
+}
+
+bool IsPlanned(FanoutRule rule) {
+  return rule == FanoutRule::kGeometric || rule == FanoutRule::kPlanned;
+}
+
+// Fan-outs, as numbers or as a rule and a budget.
+Status ShapeCache(const PlanOptions& options, FieldSpelling spell, SpeculationPlan* plan) {
+  const int K = plan->lookahead;
+  const Fanout fanout = options.fanout.value_or(Fanout{});
+  if (options.cache_budget) {
+    FT_RETURN_IF_ERROR(CheckBudget(*options.cache_budget, fanout, K, spell));
+  }
+  plan->fanout = IsPlanned(fanout.rule) ? fanout.rule : FanoutRule::kGiven;
+  if (fanout.rule == FanoutRule::kGiven) {
+    FT_ASSIGN_OR_RETURN(plan->primary, GivenShape("fanout", fanout.counts, K, spell));
+  } else {
+    plan->primary = EvenFanout(options.cache_budget.value_or(kDefaultFanout * (K + 1)), K);
+  }
+  plan->after_fallback = plan->primary;
+  if (!options.fanout_after_fallback) return {};
+  const Fanout& after = *options.fanout_after_fallback;
+  if (after.rule != FanoutRule::kGiven || IsPlanned(fanout.rule)) {
+    return InvalidInput(
+        fmt::format("{} takes numbers, beside a uniform {} or one in numbers: geometric and "
+                    "planned shape both by themselves",
+                    spell("fanout_after_fallback"), spell("fanout")),
+        "fanout_after_fallback");
+  }
+  FT_ASSIGN_OR_RETURN(plan->after_fallback,
+                      GivenShape("fanout_after_fallback", after.counts, K, spell));
+  return {};
+}
+
+Status ShapeProposals(const PlanOptions& options, FieldSpelling spell, SpeculationPlan* plan) {
+  if (options.tree_width) plan->tree_width = *options.tree_width;
+  if (options.tree_nodes) plan->max_nodes = *options.tree_nodes;
+  if (options.fallback) plan->fallback = *options.fallback;
+  if (options.fanout || options.fanout_after_fallback || options.cache_budget) {
+    FT_RETURN_IF_ERROR(ShapeCache(options, spell, plan));
+  } else if (static_cast<int>(plan->primary.at.size()) != plan->lookahead + 1) {
+    // As wide as before, for other nodes.
+    plan->primary = UniformFanout(std::max(1, plan->primary.widest()),
+                                  std::clamp(plan->lookahead, 0, kMaxProposal));
+    plan->after_fallback = plan->primary;
+  }
+  if (options.tree_nodes && plan->tree_width == 1) {
+    return InvalidInput(fmt::format("{} is for trees: give {} 2 or more as well",
+                                    spell("tree_nodes"), spell("tree_width")),
+                        "tree_nodes");
+  }
+  if (plan->tree_width > 1 &&
+      (plan->fanout != FanoutRule::kGiven || plan->fallback == Fallback::kAuto)) {
+    return InvalidInput(
+        fmt::format("{} geometric and planned and {} auto are for chains: leave out {}, or give "
+                    "numbers and a fallback's name",
+                    spell("fanout"), spell("fallback"), spell("tree_width")),
+        "tree_width");
+  }
+  return {};
+}
+
+}  // namespace
+
+Status CheckOptions(const PlanOptions& options, std::span<const Mode> modes,
+                    Verification verification, FieldSpelling spell) {
+  const bool caches = HasAny(modes, {Mode::kSsd, Mode::kAuto});
+  for (const auto& [given, field] : {std::pair(options.fanout.has_value(), "fanout"),
+                                     std::pair(options.cache_budget.has_value(), "cache_budget"),
+                                     std::pair(options.fallback.has_value(), "fallback")}) {
+    if (!given || caches) continue;
+    return InvalidInput(
+        fmt::format("{} is about the speculation cache, which only modes ssd and auto have",
+                    spell(field)),
+        field);
+  }
+  const bool rejects = verification == Verification::kRejection;
+  for (const auto& [given, field] : {std::pair(options.saguaro_c.has_value(), "saguaro_c"),
+                                     std::pair(options.cache_order.has_value(), "cache_order")}) {
+    if (!given || (caches && rejects)) continue;
+    return InvalidInput(fmt::format("{} needs {} rejection and mode ssd or auto: only there is it "
+                                    "of any effect",
+                                    spell(field), spell("verify")),
+                        field);
+  }
+  const bool listed =
+      options.fanout_after_fallback || (options.fanout && options.fanout->counts.size() > 1);
+  if (listed && !HasAny(modes, {Mode::kSsd})) {
+    return InvalidInput(
+        fmt::format("{} with a number for every outcome node and {} are for mode ssd: mode auto "
+                    "chooses K and shapes its caches, and other modes have none",
+                    spell("fanout"), spell("fanout_after_fallback")),
+        "fanout");
+  }
+  if (options.tree_width.value_or(1) > 1 && !HasAny(modes, {Mode::kSd, Mode::kSsd})) {
+    return InvalidInput(
+        fmt::format("{} is for modes sd and ssd: mode auto chooses among chains, and other modes "
+                    "shape what they propose themselves",
+                    spell("tree_width")),
+        "tree_width");
+  }
+  if (options.ssd_preset && !HasAny(modes, {Mode::kSsd})) {
+    return InvalidInput(fmt::format("{} is for mode ssd: mode auto shapes its caches itself, and "
+                                    "other modes have none",
+                                    spell("ssd_preset")),
+                        "ssd_preset");
+  }
+  return {};
+}
+
+Result<SpeculationPlan> ApplyOptions(const PlanOptions& options, const SpeculationPlan& base,
+                                     FieldSpelling spell) {
+  SpeculationPlan plan = base;
+  if (options.lookahead) {
+    plan.lookahead = *options.lookahead;
+    plan.speculation_length = 0;  // The caller's own number counts.
+  }
+  if (options.ssd_preset) {
+    plan = PresetPlan(*options.ssd_preset, plan.lookahead);
+  } else {
+    FT_RETURN_IF_ERROR(ShapeProposals(options, spell, &plan));
+  }
+  if (options.mode) plan.mode = *options.mode;
+  if (options.speculation_length) plan.speculation_length = *options.speculation_length;
+  if (options.saguaro_c) plan.saguaro_c = *options.saguaro_c;
+  if (options.cache_order) plan.cache_order = *options.cache_order;
+  return plan;
+}
+
+std::optional<PlannerSettings> PlannerSettingsFor(const PlanOptions& options,
+                                                  const SpeculationPlan& plan) {
+  if (options.ssd_preset) return std::nullopt;
+  PlannerSettings settings;
+  PlanLimits& limits = settings.limits;
+  if (options.fanout && options.fanout->rule == FanoutRule::kGiven) {
+    // Mode auto takes its widths from it.
+    settings.fanout = FanoutRule::kUniform;
+    limits.mean_fanouts = {};
+    limits.mean_fanouts.push_back(std::max(1, plan.primary.budget() / (plan.lookahead + 1)));
+  } else if (options.fanout) {
+    settings.fanout = options.fanout->rule;
+  }
+  if (options.cache_budget) limits.cache_budget = *options.cache_budget;
+  if (options.lookahead) limits.max_lookahead = *options.lookahead;
+  if (options.fallback && *options.fallback != Fallback::kAuto) {
+    limits.fallbacks = {};
+    limits.fallbacks.push_back(*options.fallback);
+  }
+  return settings;
+}
+
+SpeculationPlan DefaultPlan(int lookahead) {
+  SpeculationPlan plan{.lookahead = lookahead};
+  plan.primary = EvenFanout(kDefaultFanout * (lookahead + 1), lookahead);
+  plan.after_fallback = plan.primary;
+  return plan;
+}
+
+SpeculationPlan CompletePlan(SpeculationPlan plan) {
+  const int lookahead = std::clamp(plan.lookahead, 0, kMaxProposal);
+  for (FanoutShape* shape : {&plan.primary, &plan.after_fallback}) {
+    if (shape->at.empty()) *shape = UniformFanout(kDefaultFanout, lookahead);
+  }
+  return plan;
+}
+
+Status CheckPlan(const SpeculationPlan& plan, const PlanBounds& bounds) {
+  if (!HasAny(bounds.offered, {plan.mode})) {
+    return InvalidInput(fmt::format("mode {} was not set up for this engine", ModeName(plan.mode)),
+                        "mode");
+  }
+  if (plan.mode == Mode::kAr || plan.mode == Mode::kAuto) return {};
+  FT_RETURN_IF_ERROR(CheckRange("lookahead", plan.lookahead, 1, bounds.max_lookahead, "lookahead"));
+  FT_RETURN_IF_ERROR(CheckRange("tree width", plan.tree_width, 1, kMaxTreeWidth, "tree_width"));
+  FT_RETURN_IF_ERROR(CheckRange("the number of proposal nodes", plan.nodes(), 1, bounds.max_nodes,
+                                plan.tree_width > 1 ? "tree_width" : "lookahead"));
+  const bool retrieves = Retrieves(plan.mode) || plan.FallsBackOnRetrieval();
+  if (retrieves && plan.speculation_length < 0 && !bounds.knows_row_times) {
+    return InvalidInput("speculation length auto or knee needs the target's passes to be measured",
+                        "speculation_length");
+  }
+  if (plan.mode != Mode::kSsd) return {};
+  if (!(plan.saguaro_c >= 0 && plan.saguaro_c <= 1)) {
+    return InvalidInput(fmt::format("C of Saguaro sampling is {}; it must be between 0 and 1, "
+                                    "where 1 changes nothing",
+                                    plan.saguaro_c),
+                        "saguaro_c");
+  }
+  if (plan.open() && !HasAny(bounds.offered, {Mode::kAuto})) {
+    return InvalidInput(
+        "a planned fan-out and fallback auto need mode auto, which was not set up for this engine",
+        plan.fallback == Fallback::kAuto ? "fallback" : "fanout");
+  }
+  for (const FanoutShape* shape : {&plan.primary, &plan.after_fallback}) {
+    if (static_cast<int>(shape->at.size()) != plan.lookahead + 1) {
+      return InvalidInput(
+          fmt::format(
+              "the fan-out has {} entries, but a proposal of {} tokens has {} outcome nodes",
+              shape->at.size(), plan.lookahead, plan.lookahead + 1),
+          "fanout");
+    }
+    for (const int fanout : shape->at) {
+      FT_RETURN_IF_ERROR(CheckRange("fan-out", fanout, 0, kMaxFanout, "fanout"));
+    }
+    FT_RETURN_IF_ERROR(
+        CheckRange("the cache budget", shape->budget(), 1, bounds.max_cache_budget, "fanout"));
+  }
+  return {};
+}
+
+}  // namespace foretoken
