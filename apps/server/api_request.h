@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "engine/request.h"
+#include "foretoken/request.h"
 #include "foretoken/sampling.h"
 #include "foretoken/speculation.h"
 #include "server/field_reader.h"

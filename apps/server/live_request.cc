@@ -89,15 +89,14 @@ Burst& LiveRequest::Stage(Choice* choice, bool fresh) {
 }
 
 void LiveRequest::Choice::OnRound(SequenceId, const RoundRecord& round) {
-  mode = round.plan->mode;
+  mode = round.mode;
   owner->recorder_->AddRound(round);
   if (owner->detail_ != Detail::kRounds) return;
   Burst& burst = owner->Stage(this, /*fresh=*/true);
-  const Proposal& proposal = *round.proposal;
   burst.round = RoundTrace{.round = round.round,
                            .mode = mode,
-                           .source = proposal.size() == 0 ? ProposalSource::kNone : proposal.source,
-                           .proposed = {proposal.tokens.begin(), proposal.tokens.end()},
+                           .source = round.proposed.empty() ? ProposalSource::kNone : round.source,
+                           .proposed = {round.proposed.begin(), round.proposed.end()},
                            .accepted = round.accepted,
                            .hit = round.hit,
                            .milliseconds = static_cast<double>(round.round_ns) / 1e6};

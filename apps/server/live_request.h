@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/request.h"
+#include "foretoken/request.h"
 #include "server/server_stats.h"
 
 namespace foretoken::server {

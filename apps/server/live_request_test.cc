@@ -19,8 +19,7 @@ struct Live {
     request.set_touched(&touched);
   }
   void Round(int choice, int number) {
-    request.listener(choice)->OnRound(
-        1, {.round = number, .plan = &plan, .proposal = &proposal, .round_ns = 1'500'000});
+    request.listener(choice)->OnRound(1, {.round = number, .round_ns = 1'500'000});
   }
   void Emit(int choice, Token token, std::string_view text) {
     request.listener(choice)->OnToken(
@@ -30,8 +29,6 @@ struct Live {
     request.listener(choice)->OnFinish(1, FinishReason::kMaxTokens, {.output_tokens = 3});
   }
 
-  SpeculationPlan plan;
-  Proposal proposal;
   StatsRecorder recorder;
   std::vector<LiveRequest*> touched;
   LiveRequest request;

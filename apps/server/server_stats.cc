@@ -30,17 +30,17 @@ double RateWindow::PerSecond(std::int64_t now_ns) const {
 }
 
 void StatsRecorder::AddRound(const RoundRecord& round) {
-  const auto mode = static_cast<std::size_t>(round.plan->mode);
+  const auto mode = static_cast<std::size_t>(round.mode);
   ++totals_.modes[mode].rounds;
-  const int lookahead = round.plan->mode == Mode::kAr ? 0 : round.plan->lookahead;
+  const int lookahead = round.mode == Mode::kAr ? 0 : round.lookahead;
   ++totals_.planned_rounds[mode][static_cast<std::size_t>(lookahead)];
   if (round.hit.has_value()) {
     ++totals_.lookups_at[round.accepted];
     if (*round.hit) ++totals_.hits_at[round.accepted];
   }
-  if (round.proposal->size() == 0) return;
+  if (round.proposed.empty()) return;
   ++totals_.drafts;
-  totals_.draft_tokens += round.proposal->size();
+  totals_.draft_tokens += static_cast<std::int64_t>(round.proposed.size());
   totals_.accepted_tokens += round.accepted;
   for (int i = 0; i < round.accepted; ++i) ++totals_.accepted_at[i];
 }

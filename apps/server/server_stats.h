@@ -6,7 +6,7 @@
 #include <span>
 
 #include "engine/engine.h"
-#include "engine/request.h"
+#include "foretoken/request.h"
 
 namespace foretoken::server {
 

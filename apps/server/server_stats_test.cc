@@ -29,22 +29,23 @@ TEST(DurationBuckets, ABoundBelongsToItsBucket) {
 }
 
 TEST(StatsRecorder, RoundsCountByPosition) {
-  SpeculationPlan plan;
-  plan.mode = Mode::kSsd;
-  Proposal proposal;
-  proposal.source = ProposalSource::kCache;
-  for (const Token token : {1, 2, 3}) proposal.Extend(token);
-  const Proposal none;
+  const std::array<Token, 3> proposed = {1, 2, 3};
+  RoundRecord round{.mode = Mode::kSsd, .lookahead = 6, .source = ProposalSource::kCache};
   StatsRecorder recorder;
-  recorder.AddRound({.plan = &plan, .proposal = &proposal, .accepted = 2, .hit = true});
-  recorder.AddRound({.plan = &plan, .proposal = &proposal, .accepted = 0, .hit = false});
-  recorder.AddRound({.plan = &plan, .proposal = &none});
+  recorder.AddRound(round);
+  round.proposed = proposed;
+  round.accepted = 2;
+  round.hit = true;
+  recorder.AddRound(round);
+  round.accepted = 0;
+  round.hit = false;
+  recorder.AddRound(round);
   recorder.AddToken(Mode::kSsd, TokenOrigin::kBonus);
   recorder.Publish(kSecond);
   const ServerTotals totals = recorder.Published();
   const auto mode = static_cast<std::size_t>(Mode::kSsd);
   EXPECT_EQ(totals.modes[mode].rounds, 3);
-  EXPECT_EQ(totals.planned_rounds[mode][static_cast<std::size_t>(plan.lookahead)], 3);
+  EXPECT_EQ(totals.planned_rounds[mode][6], 3);
   EXPECT_EQ(totals.drafts, 2);
   EXPECT_EQ(totals.draft_tokens, 6);
   EXPECT_EQ(totals.accepted_tokens, 2);

@@ -9,6 +9,24 @@
 
 namespace foretoken {
 
+/// Proposed tokens per sequence and round; with the root that makes a pass of at most 64 rows.
+inline constexpr int kMaxProposal = 63;
+/// Bonus tokens prepared for one outcome node, at most.
+inline constexpr int kMaxFanout = 15;
+
+/// Who made a proposal.
+enum class ProposalSource : std::uint8_t {
+  kNone,       ///< No proposal: a plain autoregressive row.
+  kDraft,      ///< The draft model, synchronously (SD).
+  kCache,      ///< The speculation cache: a hit (SSD).
+  kJit,        ///< The draft model after a cache miss, just in time.
+  kNgram,      ///< Prompt lookup.
+  kRetrieval,  ///< Prompt, output and datastore (SSSD and its baselines).
+  kRandom,     ///< Uniformly random tokens.
+};
+
+std::string_view ProposalSourceName(ProposalSource source);
+
 /// How a sequence's next tokens are proposed.
 enum class Mode : std::uint8_t {
   kAr,     ///< Not at all: one token per target pass.

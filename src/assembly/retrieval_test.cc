@@ -23,7 +23,7 @@ class LiveDatastore : public testing::Test {
   // Notes the largest proposal too.
   struct Rounds : Collector {
     void OnRound(SequenceId /*sequence*/, const RoundRecord& round) override {
-      largest = std::max(largest, round.proposal->size());
+      largest = std::max(largest, static_cast<int>(round.proposed.size()));
     }
     int largest = 0;
   };

@@ -249,9 +249,13 @@ void Engine::Impl::CommitOutcome(Sequence* sequence) {
 
 void Engine::Impl::ReportRound(const Sequence& sequence) {
   sequence.request.listener->OnRound(sequence.id, {.round = sequence.stats.rounds,
-                                                   .plan = &sequence.plan,
-                                                   .proposal = &sequence.verified,
-                                                   .outcome = sequence.outcome,
+                                                   .mode = sequence.plan.mode,
+                                                   .lookahead = sequence.plan.lookahead,
+                                                   .source = sequence.verified.source,
+                                                   .proposed = sequence.verified.tokens,
+                                                   .parents = sequence.verified.parents,
+                                                   .node = sequence.outcome.node,
+                                                   .bonus = sequence.outcome.bonus,
                                                    .accepted = sequence.accepted,
                                                    .hit_rank = sequence.hit_rank,
                                                    .hit = sequence.hit,

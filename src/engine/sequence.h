@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/request.h"
 #include "engine/stop_text.h"
+#include "foretoken/request.h"
 #include "foretoken/types.h"
 #include "kv/kv_cache.h"
 #include "planner/online_planner.h"

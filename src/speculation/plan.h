@@ -9,9 +9,7 @@
 
 namespace foretoken {
 
-/// Bonus tokens prepared for one outcome node, at most.
-inline constexpr int kMaxFanout = 15;
-/// ... and where nothing else is asked for.
+/// Bonus tokens prepared for one outcome node where nothing else is asked for.
 inline constexpr int kDefaultFanout = 3;
 /// Children of one node of a drafted tree, at most.
 inline constexpr int kMaxTreeWidth = 8;

@@ -1,28 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 
 #include "base/static_vector.h"
+#include "foretoken/speculation.h"
 #include "foretoken/types.h"
 
 namespace foretoken {
-
-/// Proposed tokens per sequence and round; with the root that makes a pass of at most 64 rows.
-inline constexpr int kMaxProposal = 63;
-
-/// Who made a proposal.
-enum class ProposalSource : std::uint8_t {
-  kNone,       ///< No proposal: a plain autoregressive row.
-  kDraft,      ///< The draft model, synchronously (SD).
-  kCache,      ///< The speculation cache: a hit (SSD).
-  kJit,        ///< The draft model after a cache miss, just in time.
-  kNgram,      ///< Prompt lookup.
-  kRetrieval,  ///< Prompt, output and datastore (SSSD and its baselines).
-  kRandom,     ///< Uniformly random tokens.
-};
-
-std::string_view ProposalSourceName(ProposalSource source);
 
 /// A token tree rooted at the last committed token. Node 0 is the root; node i + 1 carries
 /// tokens[i] and hangs below node parents[i] <= i. A chain has parents {0, 1, 2, ...}.

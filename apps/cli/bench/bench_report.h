@@ -9,7 +9,7 @@
 #include "assembly/loaded_model.h"
 #include "cli/common/bench_stats.h"
 #include "engine/engine.h"
-#include "engine/request.h"
+#include "foretoken/request.h"
 
 namespace foretoken {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/common/generation.h"
-#include "engine/request.h"
+#include "foretoken/request.h"
 
 namespace foretoken {
 

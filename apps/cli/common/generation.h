@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 #include "engine/engine.h"
-#include "engine/request.h"
+#include "foretoken/request.h"
 
 namespace foretoken {
 

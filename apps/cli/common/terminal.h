@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "engine/request.h"
+#include "foretoken/request.h"
 
 namespace foretoken {
 

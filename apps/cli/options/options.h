@@ -15,7 +15,7 @@
 #include "cli/common/terminal.h"
 #include "datastore/storage/segment_file.h"
 #include "engine/engine.h"
-#include "engine/request.h"
+#include "foretoken/request.h"
 
 namespace foretoken {
 

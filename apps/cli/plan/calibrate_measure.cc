@@ -22,7 +22,7 @@ class RateRecorder : public RequestListener {
   explicit RateRecorder(std::int64_t settle_ns) : settle_ns_(settle_ns) {}
 
   void OnRound(SequenceId, const RoundRecord& round) override {
-    switch (round.proposal->source) {
+    switch (round.source) {
       case ProposalSource::kCache:
       case ProposalSource::kJit:
         draft.Add(round);
@@ -109,7 +109,7 @@ double DraftRowUs(const DraftPasses& draft, const CalibrationTask& task, const C
 }  // namespace
 
 void ProposalCounter::Add(const RoundRecord& round) {
-  const int proposed = round.proposal->size();
+  const int proposed = static_cast<int>(round.proposed.size());
   if (proposed == 0) return;
   ++rounds_;
   const int trials = std::min({proposed, round.accepted + 1, ProposerModel::kMaxPositions});

@@ -3,18 +3,18 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "datastore/datastore_tenant.h"
-#include "foretoken/histogram.h"
 #include "foretoken/sampling.h"
+#include "foretoken/speculation.h"
 #include "foretoken/types.h"
-#include "speculation/plan.h"
-#include "speculation/proposal.h"
 
 namespace foretoken {
+
+class DatastoreTenant;
 
 /// When a sequence ends, besides the model's end-of-sequence tokens.
 struct StopRules {
@@ -89,10 +89,16 @@ struct RequestStats {
 
 /// One round of a sequence, as seen after verification. Borrowed for the call.
 struct RoundRecord {
-  int round = 0;                          ///< Of this sequence, from 1.
-  const SpeculationPlan* plan = nullptr;  ///< That the proposal was made by.
-  const Proposal* proposal = nullptr;     ///< What was verified.
-  Outcome outcome;
+  int round = 0;          ///< Of this sequence, from 1.
+  Mode mode = Mode::kAr;  ///< Of the plan that the proposal was made by, and its K.
+  int lookahead = 0;
+  ProposalSource source = ProposalSource::kNone;
+  /// What was verified: a tree whose node 0 is the last token before; node i + 1 carries
+  /// proposed[i] and hangs below node parents[i] <= i.
+  std::span<const Token> proposed;
+  std::span<const std::int8_t> parents;
+  int node = 0;                 ///< The deepest accepted node.
+  Token bonus = -1;             ///< The target's own token after it.
   int accepted = 0;             ///< Proposal tokens on the accepted path.
   std::optional<int> hit_rank;  ///< On a hit: how many likelier bonus tokens were prepared there.
   std::optional<bool> hit;      ///< Of the cache lookup of this outcome (SSD).

@@ -1,4 +1,4 @@
-#include "engine/request.h"
+#include "foretoken/request.h"
 
 namespace foretoken {
 
