@@ -1,7 +1,5 @@
 #include "server/engine_thread.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 
 #include "base/clock.h"
@@ -82,29 +80,16 @@ void EngineThread::Wake() {
 Status EngineThread::Submit(const std::shared_ptr<LiveRequest>& live,
                             std::vector<Request> requests) {
   FT_CHECK(static_cast<int>(requests.size()) == live->choices());
-  Engine& engine = *model_.engine;
-  const EngineOptions& options = engine.options();
-  for (const Request& request : requests) FT_RETURN_IF_ERROR(engine.Validate(request));
   {
     const std::lock_guard lock(register_mutex_);
-    if (sequences_ + live->choices() > options.max_batch + options.max_waiting) {
-      return Error{
-          ErrorCode::kUnavailable,
-          fmt::format("the queue is full: {} sequences run or wait, of {} that may, and "
-                      "this request brings {}; try again later",
-                      sequences_.load(), options.max_batch + options.max_waiting, live->choices())};
-    }
-    if (sequences_ == 0) progress_ns_ = NowNs();
-    sequences_ += live->choices();
-    live->set_touched(&touched_);
-    Entry& entry = register_[live.get()];
-    entry.live = live;
     for (std::size_t i = 0; i < requests.size(); ++i) {
       requests[i].listener = live->listener(static_cast<int>(i));
-      const Result<SequenceId> id = engine.Submit(std::move(requests[i]));
-      FT_CHECK(id.ok(), "a validated request was refused: {}", id.error().message);
-      entry.sequences.push_back(*id);
     }
+    live->set_touched(&touched_);
+    if (sequences_ == 0) progress_ns_ = NowNs();
+    FT_ASSIGN_OR_RETURN(std::vector<SequenceId> ids, model_.engine->SubmitAll(std::move(requests)));
+    sequences_ += live->choices();
+    register_[live.get()] = {live, std::move(ids)};
   }
   Wake();
   return {};

@@ -1,64 +1,110 @@
 #include "engine/engine.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/clock.h"
-#include "draft/ngram_drafter.h"
-#include "engine/engine_impl.h"
+#include "engine/inbox.h"
 #include "engine/plan_rules.h"
+#include "engine/request_rules.h"
+#include "engine/round/auto_planning.h"
+#include "engine/round/drafters.h"
+#include "engine/round/emitter.h"
+#include "engine/round/retrieval_budget.h"
+#include "engine/round/round.h"
+#include "engine/round/round_timer.h"
+#include "engine/round/speculation_ahead.h"
+#include "engine/round/target_pass.h"
+#include "engine/round/verifier.h"
+#include "engine/scheduler.h"
 
 namespace foretoken {
 namespace {
 
-constexpr int kMaxStopStrings = 16;
-
-Status CheckRange(std::string_view name, std::int64_t value, std::int64_t low, std::int64_t high) {
-  if (value >= low && value <= high) return {};
-  return InvalidInput(fmt::format("{} must be from {} to {}, not {}", name, low, high, value));
-}
-
-Status ValidateOptions(const EngineOptions& options) {
-  FT_RETURN_IF_ERROR(CheckRange("the largest lookahead", options.max_lookahead, 1, kMaxProposal));
-  FT_RETURN_IF_ERROR(CheckRange("the largest proposal", options.max_nodes, 1, kMaxProposal));
-  FT_RETURN_IF_ERROR(
-      CheckRange("the largest cache budget", options.max_cache_budget, 1, kMaxCacheBudget));
-  FT_RETURN_IF_ERROR(CheckRange("the batch size", options.max_batch, 1, 256));
-  FT_RETURN_IF_ERROR(CheckRange("the prefill chunk", options.prefill_chunk, 1, 8192));
-  FT_RETURN_IF_ERROR(CheckRange("the context", options.max_context, 2, 1 << 24));
-  if (BlocksFor(options.kv_tokens) < BlocksFor(options.max_context)) {
-    return InvalidInput(fmt::format("{} KV slots cannot hold one sequence of {} tokens",
-                                    options.kv_tokens, options.max_context));
+// End-of-sequence tokens of the model and of its tokenizer.
+std::vector<Token> EndTokens(const Model& target, const Tokenizer* tokenizer) {
+  std::vector<Token> end = target.config().eos;
+  if (tokenizer == nullptr) return end;
+  for (const Token token : tokenizer->eos()) {
+    if (std::ranges::find(end, token) == end.end()) end.push_back(token);
   }
-  return {};
+  return end;
 }
 
 }  // namespace
 
-EngineOptions CompleteOptions(EngineOptions options, const ModelConfig& target) {
-  options.plan = CompletePlan(options.plan);
-  if (options.max_lookahead == 0) options.max_lookahead = options.plan.lookahead;
-  if (options.max_nodes == 0) {
-    options.max_nodes =
-        std::max({options.plan.nodes(), options.plan.RetrievedNodes(), options.max_lookahead});
-    if (options.plan.fallback == Fallback::kRetrieval) {  // Also of requests with mode ssd.
-      options.max_nodes = std::max(options.max_nodes, kMaxAutoSpeculationLength - 1);
-    }
+/// Who is there: requests, admission and the sequences' lives. What happens in a round is the
+/// business of its parts (engine/round), in the order of Step.
+class Engine::Impl {
+ public:
+  Impl(const EngineOptions& options, const MeasuredTimes& times, Model* target, Device* device,
+       const Tokenizer* tokenizer, Proposers proposers);
+
+  Result<std::vector<SequenceId>> Submit(std::vector<Request> requests);
+  Status ChangePlan(SequenceId sequence, const PlanOptions& plan);
+  void Cancel(SequenceId sequence) { inbox_.Cancel(sequence); }
+  bool Step();
+
+  bool Offers(Mode mode) const;
+  const PlanBounds& bounds() const { return bounds_; }
+
+  const EngineOptions& options() const { return options_; }
+  const MeasuredTimes& times() const { return times_; }
+  const Scheduler& scheduler() const { return scheduler_; }
+  RoundTimer& timer() { return timer_; }
+  std::optional<PlannerReport> planner_report() const {
+    return planning_.has_value() ? std::optional(planning_->Report()) : std::nullopt;
   }
-  if (options.max_cache_budget == 0) {
-    // A shape counts the nodes of a chain; in a tree there are as many more branches as nodes.
-    const int budget =
-        std::max(options.plan.primary.budget(), options.plan.after_fallback.budget());
-    const int nodes = options.plan.nodes() + 1;
-    options.max_cache_budget =
-        std::min(budget * std::max(1, nodes / (options.plan.lookahead + 1)), kMaxCacheBudget);
-  }
-  if (options.max_context == 0) options.max_context = target.max_positions;
-  options.max_context = std::min(options.max_context, target.max_positions);
-  if (options.kv_tokens == 0) {
-    options.kv_tokens = BlocksFor(options.max_context + 1) * kBlockSize * options.max_batch;
-  }
-  return options;
-}
+  Status CheckIdle() const;
+  void ForcePreemption();
+
+ private:
+  const RunningSet& running() const { return scheduler_.running(); }
+
+  // The engine's own where nothing is wanted; an error where this engine cannot follow it.
+  Result<SpeculationPlan> PlanOf(const std::optional<PlanOptions>& wanted) const;
+  std::unique_ptr<Sequence> NewSequence(SequenceId id, Request request,
+                                        const SpeculationPlan& plan) const;
+  void TakeInbox();
+  void TakePlan(Sequence* sequence, const SpeculationPlan& plan);
+  Sequence* Find(SequenceId id) const;
+  void AdmitWaiting();
+
+  void Propose();
+  void FollowPlan(Sequence* sequence);
+  void VerifyPass(Logits logits);
+  void TakeNews();
+  void EmitPass(Logits logits);
+  void LearnFromRound();
+
+  void EndSpeculation(Sequence* sequence);
+  void EndSpeculationOfPreempted();
+  void Retire(Sequence* sequence);
+
+  const EngineOptions options_;
+  const MeasuredTimes times_;
+  Device* const device_;
+  const Tokenizer* const tokenizer_;
+  const std::vector<Token> eos_;
+  const int vocabulary_;
+  std::vector<Mode> offered_;
+  PlanBounds bounds_;
+  bool adopted_ = false;
+
+  Inbox inbox_;
+  Scheduler scheduler_;
+  std::vector<Sequence*> admitted_;  // Reused between rounds.
+
+  Round round_;
+  RetrievalBudget budget_;
+  Drafters drafters_;
+  std::optional<SpeculationAhead> ahead_;  // Where there is a speculator.
+  std::optional<AutoPlanning> planning_;   // Where plans may be open.
+  TargetPass target_pass_;
+  Verifier verifier_;
+  Emitter emitter_;
+  RoundTimer timer_;
+};
 
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Engine::~Engine() = default;
@@ -74,8 +120,15 @@ Result<std::unique_ptr<Engine>> Engine::Create(EngineOptions options, Model* tar
   return std::unique_ptr<Engine>(new Engine(std::move(impl)));
 }
 
-Status Engine::Validate(const Request& request) const { return impl_->Validate(request); }
-Result<SequenceId> Engine::Submit(Request request) { return impl_->Submit(std::move(request)); }
+Result<SequenceId> Engine::Submit(Request request) {
+  std::vector<Request> requests;
+  requests.push_back(std::move(request));
+  FT_ASSIGN_OR_RETURN(const std::vector<SequenceId> ids, impl_->Submit(std::move(requests)));
+  return ids.front();
+}
+Result<std::vector<SequenceId>> Engine::SubmitAll(std::vector<Request> requests) {
+  return impl_->Submit(std::move(requests));
+}
 Status Engine::ChangePlan(SequenceId sequence, const PlanOptions& plan) {
   return impl_->ChangePlan(sequence, plan);
 }
@@ -84,98 +137,41 @@ bool Engine::Step() { return impl_->Step(); }
 const EngineOptions& Engine::options() const { return impl_->options(); }
 const MeasuredTimes& Engine::times() const { return impl_->times(); }
 bool Engine::Offers(Mode mode) const { return impl_->Offers(mode); }
-const EngineStats& Engine::stats() const { return impl_->stats(); }
+const EngineStats& Engine::stats() const { return impl_->timer().stats(); }
+void Engine::ResetStats() { impl_->timer().ResetStats(); }
 std::optional<PlannerReport> Engine::planner_report() const { return impl_->planner_report(); }
-void Engine::ResetStats() { impl_->ResetStats(); }
-KvUsage Engine::kv_usage() const { return impl_->kv_usage(); }
-int Engine::running() const { return impl_->running(); }
-int Engine::waiting() const { return impl_->waiting(); }
+KvUsage Engine::kv_usage() const { return impl_->scheduler().kv().Usage(); }
+int Engine::running() const { return static_cast<int>(impl_->scheduler().running().size()); }
+int Engine::waiting() const { return static_cast<int>(impl_->scheduler().waiting().size()); }
 Status Engine::CheckIdle() const { return impl_->CheckIdle(); }
 void Engine::ForcePreemption() { impl_->ForcePreemption(); }
 
-Engine::Impl::Impl(EngineOptions options, const MeasuredTimes& times, Model* target, Device* device,
-                   const Tokenizer* tokenizer, Proposers proposers)
+Engine::Impl::Impl(const EngineOptions& options, const MeasuredTimes& times, Model* target,
+                   Device* device, const Tokenizer* tokenizer, Proposers proposers)
     : options_(options),
       times_(times),
-      target_(target),
       device_(device),
       tokenizer_(tokenizer),
-      proposers_(std::move(proposers)),
-      speculator_(proposers_.speculator.get()),
-      random_(target->config().vocabulary),
-      eos_(target->config().eos),
-      scheduler_(BlocksFor(options_.kv_tokens), options_.prefix_cache, options_.max_batch),
-      kv_(target->backend().AllocateKv(target->KvShapeFor(BlocksFor(options_.kv_tokens)))),
-      sampler_(&target->backend(), target->config().vocabulary) {
-  const auto most = static_cast<std::size_t>(options_.max_batch);
-  pass_.reserve(most);
-  contexts_.reserve(most);
-  batch_.block_tables.reserve(most);
-  if (!times_.row_times.rows().empty()) row_price_.emplace(times_.row_times);
-  if (proposers_.of(Mode::kNgram) == nullptr) {
-    proposers_.of(Mode::kNgram) = std::make_unique<NgramDrafter>();
-  }
-  if (options_.planner.has_value()) {
-    planner_ = std::make_unique<OnlinePlanner>(times_.costs, *options_.planner);
-  }
+      eos_(EndTokens(*target, tokenizer)),
+      vocabulary_(target->config().vocabulary),
+      inbox_(options.max_batch + options.max_waiting),
+      scheduler_(BlocksFor(options.kv_tokens), options.prefix_cache, options.max_batch),
+      budget_(times, options.max_nodes),
+      drafters_(std::move(proposers.drafters), vocabulary_, options.max_batch),
+      target_pass_(target, BlocksFor(options.kv_tokens), options.max_batch, options.prefill_chunk),
+      verifier_(&target->backend(), vocabulary_, options.script),
+      emitter_(vocabulary_) {
+  round_.pass.reserve(static_cast<std::size_t>(options.max_batch));
+  if (proposers.speculator != nullptr) ahead_.emplace(std::move(proposers.speculator));
+  if (options.planner.has_value()) planning_.emplace(times.costs, *options.planner);
   for (int mode = 0; mode < kModes; ++mode) {
     if (Offers(static_cast<Mode>(mode))) offered_.push_back(static_cast<Mode>(mode));
   }
   bounds_ = {.offered = offered_,
-             .max_lookahead = options_.max_lookahead,
-             .max_nodes = options_.max_nodes,
-             .max_cache_budget = options_.max_cache_budget,
-             .knows_row_times = times_.knee_rows > 0 && row_price_.has_value()};
-  if (tokenizer_ != nullptr) {
-    for (const Token token : tokenizer_->eos()) {
-      if (std::find(eos_.begin(), eos_.end(), token) == eos_.end()) eos_.push_back(token);
-    }
-  }
-}
-
-Status Engine::Impl::Validate(const Request& request) const {
-  const int vocabulary = target_->config().vocabulary;
-  if (request.prompt.empty())
-    return InvalidInput("the prompt is empty: give at least one token", "prompt");
-  for (std::size_t i = 0; i < request.prompt.size(); ++i) {
-    if (request.prompt[i] < 0 || request.prompt[i] >= vocabulary) {
-      return InvalidInput(fmt::format("prompt token {} is {}, outside the vocabulary of {}", i,
-                                      request.prompt[i], vocabulary),
-                          "prompt");
-    }
-  }
-  if (static_cast<std::int64_t>(request.prompt.size()) >= options_.max_context) {
-    return InvalidInput(
-        fmt::format("the prompt has {} tokens, but the context holds {} and needs room for at "
-                    "least one more: shorten the prompt",
-                    request.prompt.size(), options_.max_context),
-        "prompt");
-  }
-  if (request.stop.max_tokens < 1) {
-    return InvalidInput(
-        fmt::format("max tokens must be at least 1, not {}", request.stop.max_tokens),
-        "max_tokens");
-  }
-  if (!request.stop.stop_strings.empty() && tokenizer_ == nullptr) {
-    return InvalidInput("stop strings need a tokenizer, and this model has none", "stop_strings");
-  }
-  if (request.stop.stop_strings.size() > kMaxStopStrings) {
-    return InvalidInput(fmt::format("{} stop strings were given; at most {} are allowed",
-                                    request.stop.stop_strings.size(), kMaxStopStrings),
-                        "stop_strings");
-  }
-  for (const std::string& stop : request.stop.stop_strings) {
-    if (stop.empty()) {
-      return InvalidInput("a stop string is empty: give at least one character", "stop_strings");
-    }
-  }
-  if (request.sampling.constraint != nullptr && request.stop.ignore_eos) {
-    return InvalidInput(
-        "ignoring end of sequence does not go with a grammar, which says where the text ends",
-        "ignore_eos");
-  }
-  FT_RETURN_IF_ERROR(PlanOf(request.plan));
-  return ValidateSamplingParams(request.sampling, vocabulary);
+             .max_lookahead = options.max_lookahead,
+             .max_nodes = options.max_nodes,
+             .max_cache_budget = options.max_cache_budget,
+             .knows_row_times = times.knee_rows > 0 && !times.row_times.rows().empty()};
 }
 
 Result<SpeculationPlan> Engine::Impl::PlanOf(const std::optional<PlanOptions>& wanted) const {
@@ -187,64 +183,57 @@ Result<SpeculationPlan> Engine::Impl::PlanOf(const std::optional<PlanOptions>& w
 
 bool Engine::Impl::Offers(Mode mode) const {
   if (mode == Mode::kAr) return true;
-  if (mode == Mode::kSsd) return speculator_ != nullptr;
-  if (mode == Mode::kAuto) return planner_ != nullptr;
-  return proposers_.drafters[static_cast<std::size_t>(mode)] != nullptr;
+  if (mode == Mode::kSsd) return ahead_.has_value();
+  if (mode == Mode::kAuto) return planning_.has_value();
+  return drafters_.Has(mode);
 }
 
-Result<SequenceId> Engine::Impl::Submit(Request request) {
-  FT_CHECK(request.listener != nullptr);
-  FT_RETURN_IF_ERROR(Validate(request));
-  FT_ASSIGN_OR_RETURN(const SpeculationPlan plan, PlanOf(request.plan));
-  if (unfinished_.load() >= options_.max_batch + options_.max_waiting) {
-    return Error{
-        ErrorCode::kUnavailable,
-        fmt::format("{} requests are waiting already: try again later", options_.max_waiting)};
+Result<std::vector<SequenceId>> Engine::Impl::Submit(std::vector<Request> requests) {
+  const RequestLimits limits{.vocabulary = vocabulary_,
+                             .max_context = options_.max_context,
+                             .has_tokenizer = tokenizer_ != nullptr};
+  std::vector<SpeculationPlan> plans;
+  for (const Request& request : requests) {
+    FT_CHECK(request.listener != nullptr);
+    FT_RETURN_IF_ERROR(ValidateRequest(request, limits));
+    FT_ASSIGN_OR_RETURN(const SpeculationPlan plan, PlanOf(request.plan));
+    plans.push_back(plan);
   }
-  const std::lock_guard lock(inbox_mutex_);
-  const SequenceId id = next_id_++;
-  auto sequence =
-      std::make_unique<Sequence>(id, std::move(request), plan, target_->config().vocabulary,
-                                 options_.max_context, eos_, tokenizer_);
+  FT_ASSIGN_OR_RETURN(const SequenceId first, inbox_.TakePlaces(static_cast<int>(requests.size())));
+  std::vector<SequenceId> ids;
+  std::vector<std::unique_ptr<Sequence>> sequences;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    ids.push_back(first + i);
+    sequences.push_back(NewSequence(ids[i], std::move(requests[i]), plans[i]));
+  }
+  inbox_.Submit(std::move(sequences));
+  return ids;
+}
+
+std::unique_ptr<Sequence> Engine::Impl::NewSequence(SequenceId id, Request request,
+                                                    const SpeculationPlan& plan) const {
+  auto sequence = std::make_unique<Sequence>(id, std::move(request), plan, vocabulary_,
+                                             options_.max_context, eos_, tokenizer_);
   if (plan.open()) sequence->estimate.emplace();
   sequence->draws = options_.verification == Verification::kRejection &&
                     sequence->request.sampling.temperature > 0 && !options_.script.has_value();
   sequence->stats.submitted_ns = NowNs();
-  submitted_.push_back(std::move(sequence));
-  ++unfinished_;
-  inbox_full_ = true;
-  return id;
+  return sequence;
 }
 
 Status Engine::Impl::ChangePlan(SequenceId sequence, const PlanOptions& plan) {
   FT_ASSIGN_OR_RETURN(const SpeculationPlan complete, PlanOf(plan));
-  const std::lock_guard lock(inbox_mutex_);
-  changed_plans_.emplace_back(sequence, complete);
-  inbox_full_ = true;
+  inbox_.ChangePlan(sequence, complete);
   return {};
 }
 
-void Engine::Impl::Cancel(SequenceId sequence) {
-  const std::lock_guard lock(inbox_mutex_);
-  cancelled_.push_back(sequence);
-  inbox_full_ = true;
-}
-
 void Engine::Impl::TakeInbox() {
-  if (!inbox_full_.exchange(false)) return;
-  std::vector<SequenceId> cancelled;
-  std::vector<std::pair<SequenceId, SpeculationPlan>> changed_plans;
-  {
-    const std::lock_guard lock(inbox_mutex_);
-    for (auto& sequence : submitted_) scheduler_.Enqueue(std::move(sequence));
-    submitted_.clear();
-    cancelled.swap(cancelled_);
-    changed_plans.swap(changed_plans_);
-  }
-  for (const auto& [id, plan] : changed_plans) {
+  Inbox::Mail mail = inbox_.Take();
+  for (auto& sequence : mail.submitted) scheduler_.Enqueue(std::move(sequence));
+  for (const auto& [id, plan] : mail.changed_plans) {
     if (Sequence* sequence = Find(id)) TakePlan(sequence, plan);
   }
-  for (const SequenceId id : cancelled) {
+  for (const SequenceId id : mail.cancelled) {
     Sequence* sequence = Find(id);
     if (sequence == nullptr) continue;
     sequence->finish = FinishReason::kCancelled;
@@ -252,43 +241,124 @@ void Engine::Impl::TakeInbox() {
   }
 }
 
+void Engine::Impl::TakePlan(Sequence* sequence, const SpeculationPlan& plan) {
+  sequence->plan = plan;
+  sequence->estimate.reset();
+  if (!plan.open()) return;
+  sequence->estimate.emplace();
+  planning_->MakeFirstPlan(running(), sequence);
+}
+
 Sequence* Engine::Impl::Find(SequenceId id) const {
-  for (const auto& sequence : scheduler_.running()) {
-    if (sequence->id == id) return sequence.get();
+  const auto has_id = [id](const auto& sequence) { return sequence->id == id; };
+  const auto& waiting = scheduler_.waiting();
+  if (const auto found = std::ranges::find_if(running(), has_id); found != running().end()) {
+    return found->get();
   }
-  for (const auto& sequence : scheduler_.waiting()) {
-    if (sequence->id == id) return sequence.get();
-  }
-  return nullptr;
+  const auto found = std::ranges::find_if(waiting, has_id);
+  return found == waiting.end() ? nullptr : found->get();
 }
 
-void Engine::Impl::Retire(Sequence* sequence) {
-  const auto removed = scheduler_.Remove(sequence);
-  EndSpeculation(removed.get());
-  removed->stats.output_tokens = removed->output_tokens();
-  removed->stats.finished_ns = NowNs();
-  --unfinished_;
-  Learn(*removed);
-  removed->request.listener->OnFinish(removed->id, *removed->finish, removed->stats);
+void Engine::Impl::AdmitWaiting() {
+  if (scheduler_.waiting().empty()) return;
+  admitted_.clear();
+  scheduler_.Admit(&admitted_);
+  for (Sequence* sequence : admitted_) {
+    if (sequence->plan.open()) planning_->MakeFirstPlan(running(), sequence);
+  }
 }
 
-void Engine::Impl::Learn(const Sequence& sequence) {
-  const Request& request = sequence.request;
-  if (request.datastore == nullptr || !request.learn || sequence.output_tokens() == 0) return;
-  if (sequence.finish == FinishReason::kCancelled) return;
-  request.datastore->LearnOutput(sequence.tokens, sequence.prompt_tokens);
+bool Engine::Impl::Step() {
+  if (!adopted_) {
+    device_->Adopt();
+    adopted_ = true;
+  }
+  TakeInbox();
+  AdmitWaiting();
+  if (running().empty()) {
+    timer_.Idle();
+    return !scheduler_.waiting().empty();
+  }
+  Propose();
+  const bool planned = target_pass_.Plan(budget_, &scheduler_, &round_);
+  EndSpeculationOfPreempted();
+  if (!planned) return true;
+  if (ahead_.has_value()) {
+    ahead_->SendRetrieved(round_, static_cast<int>(running().size()), budget_, &drafters_);
+  }
+  const std::int64_t pass_start = NowNs();
+  const Logits logits = target_pass_.Run();
+  timer_.RecordPass(pass_start, NowNs(), &round_);
+
+  if (ahead_.has_value()) TakeNews();
+  VerifyPass(logits);
+  if (ahead_.has_value()) ahead_->AnswerOutcomes(round_, running(), &budget_, &drafters_);
+  timer_.RecordOutcomes(round_);
+  EmitPass(logits);
+  LearnFromRound();
+  for (Sequence* sequence : round_.pass) {
+    sequence->in_pass = false;
+    if (sequence->finish.has_value()) Retire(sequence);
+  }
+  return true;
+}
+
+void Engine::Impl::Propose() {
+  const std::int64_t start = NowNs();
+  for (const auto& sequence : running()) FollowPlan(sequence.get());
+  budget_.SetPrices();
+  drafters_.Propose(running(), &budget_);
+  if (ahead_.has_value()) ahead_->AwaitProposals(running());
+  round_.wait_ns = NowNs() - start;
+}
+
+void Engine::Impl::FollowPlan(Sequence* sequence) {
+  const bool ahead = sequence->plan.mode == Mode::kSsd;
+  if (sequence->opened && !ahead) EndSpeculation(sequence);
+  sequence->speculated = sequence->speculated || sequence->plan.mode != Mode::kAr;
+  if (ahead) ahead_->Open(sequence);
+}
+
+void Engine::Impl::TakeNews() {
+  const DraftPasses news = ahead_->TakeNews();
+  timer_.RecordDraft(news);
+  if (planning_.has_value()) planning_->ObserveDraft(news, running());
+}
+
+void Engine::Impl::VerifyPass(Logits logits) {
+  round_.choose_ns = 0;
+  for (Sequence* sequence : round_.pass) {
+    sequence->hit.reset();
+    sequence->hit_rank.reset();
+    if (!sequence->verifies) {
+      CommitRows(sequence->kv.cursor.committed + sequence->pass_rows, &sequence->kv);
+      continue;
+    }
+    const std::int64_t start = NowNs();
+    verifier_.Verify(logits, ahead_.has_value() ? &ahead_->speculator() : nullptr, sequence);
+    round_.choose_ns += NowNs() - start;
+    CommitOutcome(target_pass_.memory(), sequence);
+  }
+}
+
+void Engine::Impl::EmitPass(Logits logits) {
+  for (Sequence* sequence : round_.pass) {
+    scheduler_.kv().Publish(sequence->tokens, &sequence->kv);
+    if (sequence->verifies) emitter_.Emit(round_, logits, sequence);
+  }
+}
+
+void Engine::Impl::LearnFromRound() {
+  budget_.ObserveRound(round_);
+  if (ahead_.has_value()) ahead_->ObserveRound(round_);
+  if (planning_.has_value()) planning_->Consult(round_, running());
 }
 
 void Engine::Impl::EndSpeculation(Sequence* sequence) {
   if (!sequence->speculated) return;
   sequence->speculated = false;
-  for (const auto& drafter : proposers_.drafters) {
-    if (drafter != nullptr) drafter->Forget(sequence->id);
-  }
-  retrieval_.Forget(sequence->id);
-  if (sequence->opened) speculator_->Close(sequence->id);
-  sequence->opened = false;
-  sequence->awaits_jit = false;
+  drafters_.Forget(sequence->id);
+  if (ahead_.has_value()) ahead_->Close(sequence);
 }
 
 void Engine::Impl::EndSpeculationOfPreempted() {
@@ -301,51 +371,26 @@ void Engine::Impl::ForcePreemption() {
   EndSpeculationOfPreempted();
 }
 
-void Engine::Impl::AdmitWaiting() {
-  if (scheduler_.waiting().empty()) return;
-  admitted_.clear();
-  scheduler_.Admit(&admitted_);
-  for (Sequence* sequence : admitted_) {
-    if (sequence->plan.open()) MakeFirstPlan(sequence);
+void Engine::Impl::Retire(Sequence* sequence) {
+  const auto removed = scheduler_.Remove(sequence);
+  EndSpeculation(removed.get());
+  removed->stats.output_tokens = removed->output_tokens();
+  removed->stats.finished_ns = NowNs();
+  inbox_.FreePlace();
+  const Request& request = removed->request;
+  if (request.datastore != nullptr && request.learn && removed->output_tokens() > 0 &&
+      removed->finish != FinishReason::kCancelled) {
+    request.datastore->LearnOutput(removed->tokens, removed->prompt_tokens);
   }
-}
-
-void Engine::Impl::FollowPlan(Sequence* sequence) {
-  const bool wanted = sequence->plan.mode == Mode::kSsd;
-  if (sequence->opened && !wanted) EndSpeculation(sequence);
-  sequence->speculated = sequence->speculated || sequence->plan.mode != Mode::kAr;
-  if (sequence->opened || !wanted) return;
-  sequence->opened = true;
-  speculator_->Open(Describe(*sequence));
-}
-
-LiveSequence Engine::Impl::Describe(const Sequence& sequence) const {
-  const ConstraintCursor* constraint = sequence.history.constraint();
-  return {.sequence = sequence.id,
-          .tokens = sequence.tokens,
-          .prompt_tokens = sequence.prompt_tokens,
-          .sampling = &sequence.request.sampling,
-          .plan = &sequence.plan,
-          .draws = sequence.draws,
-          .stop_tokens = sequence.stop_tokens,
-          .drops_space = constraint != nullptr && constraint->drops_space()};
-}
-
-void Engine::Impl::HealSpeculator() {
-  if (!speculator_->NeedsHealing()) return;
-  std::vector<LiveSequence> live;
-  for (const auto& sequence : scheduler_.running()) {
-    if (sequence->opened) live.push_back(Describe(*sequence));
-  }
-  speculator_->Heal(live);
+  request.listener->OnFinish(removed->id, *removed->finish, removed->stats);
 }
 
 Status Engine::Impl::CheckIdle() const {
-  if (unfinished_.load() != 0) {
+  if (inbox_.taken() != 0) {
     return Error{ErrorCode::kInternal,
-                 fmt::format("{} requests are unfinished: not idle", unfinished_.load())};
+                 fmt::format("{} requests are unfinished: not idle", inbox_.taken())};
   }
-  const KvUsage usage = kv_usage();
+  const KvUsage usage = scheduler_.kv().Usage();
   if (usage.used != 0 || usage.free + usage.cached != usage.total) {
     return Error{ErrorCode::kInternal,
                  fmt::format("KV blocks do not add up when idle: {} free + {} cached + {} used of "

@@ -1,6 +1,6 @@
-#include <algorithm>
+#include "engine/round/auto_planning.h"
 
-#include "engine/engine_impl.h"
+#include <algorithm>
 
 namespace foretoken {
 namespace {
@@ -11,8 +11,6 @@ namespace {
 constexpr std::int64_t kShortPassNs = 200'000;
 constexpr std::int64_t kShortPassNsPerSequence = 40'000;
 constexpr int kAlikeRounds = 4;
-
-double Us(std::int64_t ns) { return static_cast<double>(ns) / 1e3; }
 
 // F_k at the node where the verified proposal ended; 0 where nothing was prepared for any outcome,
 // while the draft still reads the context, say. (Such misses counted, the first ten rounds of 16
@@ -47,11 +45,20 @@ class MeanPrediction {
   double context_ = 0;
 };
 
+// A round of which the planner need not see all.
+bool IsOneOfManyAlike(const Round& round) {
+  const bool plain = std::ranges::all_of(round.pass, [](const Sequence* sequence) {
+    return sequence->plan.mode == Mode::kAr && sequence->verifies;
+  });
+  const auto sequences = static_cast<std::int64_t>(round.pass.size());
+  return plain && round.pass_ns <= kShortPassNs + sequences * kShortPassNsPerSequence;
+}
+
 }  // namespace
 
-Workload Engine::Impl::LoadNow() const {
+Workload LoadOf(const RunningSet& running) {
   Workload load{.batch = 0, .context = 0, .tokens_left = 0};
-  for (const auto& sequence : scheduler_.running()) {
+  for (const auto& sequence : running) {
     ++load.batch;
     load.context += static_cast<double>(sequence->tokens.size());
     load.tokens_left += sequence->TokensLeft();
@@ -62,46 +69,38 @@ Workload Engine::Impl::LoadNow() const {
   return load;
 }
 
-void Engine::Impl::MakeFirstPlan(Sequence* sequence) {
-  sequence->plan = planner_->FirstPlan(sequence->plan, LoadNow(), &*sequence->estimate);
+void AutoPlanning::MakeFirstPlan(const RunningSet& running, Sequence* sequence) {
+  sequence->plan = planner_.FirstPlan(sequence->plan, LoadOf(running), &*sequence->estimate);
 }
 
-void Engine::Impl::TakePlan(Sequence* sequence, const SpeculationPlan& plan) {
-  sequence->plan = plan;
-  sequence->estimate.reset();
-  if (!plan.open()) return;
-  sequence->estimate.emplace();
-  MakeFirstPlan(sequence);
+void AutoPlanning::ObserveDraft(const DraftPasses& news, const RunningSet& running) {
+  if (news.passes == 0) return;
+  const double passes = static_cast<double>(news.passes);
+  planner_.ObserveDraft(static_cast<double>(news.rows) / passes, LoadOf(running).context,
+                        Microseconds(news.ns) / passes);
 }
 
-bool Engine::Impl::IsOneOfManyAlike() const {
-  const bool plain = std::ranges::all_of(pass_, [](const Sequence* sequence) {
-    return sequence->plan.mode == Mode::kAr && sequence->verifies;
-  });
-  const auto sequences = static_cast<std::int64_t>(pass_.size());
-  return plain && pass_ns_ <= kShortPassNs + sequences * kShortPassNsPerSequence;
-}
-
-void Engine::Impl::ConsultPlanner() {
-  const bool alike = IsOneOfManyAlike();
+void AutoPlanning::Consult(const Round& round, const RunningSet& running) {
+  const bool alike = IsOneOfManyAlike(round);
   if (alike && ++alike_rounds_ % kAlikeRounds != 0) return;
-  TeachPlanner(alike ? kAlikeRounds : 1);
-  Replan();
+  Learn(round, alike ? kAlikeRounds : 1);
+  Replan(round, running);
 }
 
-void Engine::Impl::TeachPlanner(int rounds) {
-  PassObservation pass{.sequences = static_cast<int>(pass_.size()),
-                       .rows = static_cast<int>(batch_.rows.size()),
-                       .pass_us = Us(pass_ns_),
-                       .wait_us = Us(round_wait_ns_),
-                       .host_us = Us(gap_ns_ - round_wait_ns_),
+// From a round that stands for `rounds` like it.
+void AutoPlanning::Learn(const Round& round, int rounds) {
+  PassObservation pass{.sequences = static_cast<int>(round.pass.size()),
+                       .rows = round.rows,
+                       .pass_us = Microseconds(round.pass_ns),
+                       .wait_us = Microseconds(round.wait_ns),
+                       .host_us = Microseconds(round.gap_ns - round.wait_ns),
                        .tokens = 0,
-                       .lookahead = pass_[0]->plan.lookahead,
-                       .mode = pass_[0]->plan.mode,
+                       .lookahead = round.pass[0]->plan.lookahead,
+                       .mode = round.pass[0]->plan.mode,
                        .rounds = rounds};
   SequenceEstimate nobody;
   MeanPrediction planned;
-  for (Sequence* sequence : pass_) {
+  for (Sequence* sequence : round.pass) {
     pass.context += static_cast<double>(sequence->tokens.size()) / pass.sequences;
     pass.draft_busy = pass.draft_busy || sequence->opened;
     if (!sequence->verifies) continue;
@@ -112,7 +111,7 @@ void Engine::Impl::TeachPlanner(int rounds) {
       pass.chosen = pass.chosen || sequence->estimate->wanted.mode == Mode::kAuto;
     }
     const bool chain = sequence->verified.IsChain();
-    planner_->ObserveProposal(
+    planner_.ObserveProposal(
         {.mode = sequence->plan.mode,
          .source = sequence->verified.source,
          .proposed = chain ? sequence->verified.size() : sequence->accepted + 1,
@@ -122,15 +121,15 @@ void Engine::Impl::TeachPlanner(int rounds) {
         sequence->estimate.has_value() ? &*sequence->estimate : &nobody);
   }
   planned.Tell(&pass);
-  if (!pass_prefills_ && gap_ns_ >= 0) planner_->ObservePass(pass);
+  if (!round.prefills && round.gap_ns >= 0) planner_.ObservePass(pass);
 }
 
-void Engine::Impl::Replan() {
-  const Workload load = LoadNow();
-  for (Sequence* sequence : pass_) {
+void AutoPlanning::Replan(const Round& round, const RunningSet& running) {
+  const Workload load = LoadOf(running);
+  for (Sequence* sequence : round.pass) {
     if (!sequence->estimate.has_value() || !sequence->verifies) continue;
     if (sequence->finish.has_value()) continue;
-    sequence->plan = planner_->Replan(sequence->plan, load, &*sequence->estimate);
+    sequence->plan = planner_.Replan(sequence->plan, load, &*sequence->estimate);
   }
 }
 

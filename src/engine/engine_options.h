@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/result.h"
+#include "model/model.h"
+#include "planner/online_planner.h"
+#include "speculation/plan.h"
+
+namespace foretoken {
+
+/// Timing studies only: whether proposals are accepted and hits happen is drawn, not computed. The
+/// output is then not the model's, and everything measured is labelled scripted.
+struct Script {
+  double acceptance = 0.8;
+  double hit = 0.9;  ///< Chance that a bonus token is one the cache has prepared.
+  std::uint64_t seed = 1;
+};
+
+struct EngineOptions {
+  /// Of requests that bring none. An empty fan-out shape stands for kDefaultFanout at every node.
+  SpeculationPlan plan;
+  /// What mode auto may choose from; none: the engine plans nothing. A request whose plan is open
+  /// is planned, round by round; so are all without a plan, where `plan` is open. MakeEngine adds
+  /// and drops it as its modes and `plan` need one.
+  std::optional<PlannerSettings> planner;
+  int max_lookahead = 0;       ///< The most a request's plan may ask for; 0: as `plan`.
+  int max_nodes = 0;           ///< The same for a plan's nodes; 0: as `plan`.
+  int max_cache_budget = 0;    ///< Branches of a speculation cache; 0: as `plan`, more for trees.
+  int max_batch = 16;          ///< Sequences decoded together.
+  int max_waiting = 1024;      ///< Requests queued beyond those; more are refused.
+  int prefill_chunk = 128;     ///< Prompt rows per pass, mixed with decoding rows.
+  int max_context = 0;         ///< Tokens per sequence; 0: the model's limit.
+  std::int64_t kv_tokens = 0;  ///< KV slots; 0: max_batch sequences of max_context.
+  bool prefix_cache = true;
+  /// Of sequences that sample; at temperature 0 both ways emit the same.
+  Verification verification = Verification::kSharedNoise;
+  std::optional<Script> script;
+};
+
+/// The options with every 0 that stands for a default replaced.
+EngineOptions CompleteOptions(EngineOptions options, const ModelConfig& target);
+
+/// In one sentence why no engine can be made with complete options, if so.
+Status ValidateOptions(const EngineOptions& options);
+
+}  // namespace foretoken

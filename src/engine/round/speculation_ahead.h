@@ -1,0 +1,55 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "engine/round/drafters.h"
+#include "engine/round/round.h"
+#include "planner/retrieval_worth.h"
+#include "ssd/speculator_client.h"
+
+namespace foretoken {
+
+/// Mode ssd in a round: what the speculator has prepared for the outcomes of a pass, and what is
+/// proposed where it has not. Owns the engine's end of the speculator.
+class SpeculationAhead {
+ public:
+  explicit SpeculationAhead(std::unique_ptr<SpeculatorClient> speculator)
+      : speculator_(std::move(speculator)) {}
+
+  /// From now on the speculator works ahead of the sequence, or no longer.
+  void Open(Sequence* sequence);
+  void Close(Sequence* sequence);
+
+  /// Before a pass: restarts a lost speculator, and waits for the proposals that were asked for
+  /// just in time.
+  void AwaitProposals(const RunningSet& running);
+
+  /// As a pass begins: tells the speculator what retrieval expects beside the proposals.
+  void SendRetrieved(const Round& round, int batch, const RetrievalBudget& budget,
+                     Drafters* drafters);
+
+  /// As a pass ends: takes in what the speculator has prepared. Returns what its own passes took.
+  DraftPasses TakeNews();
+
+  /// Looks every outcome of the pass up, lets the fallbacks propose for the misses and tells the
+  /// speculator.
+  void AnswerOutcomes(const Round& round, const RunningSet& running, RetrievalBudget* budget,
+                      Drafters* drafters);
+
+  void ObserveRound(const Round& round);
+
+  const SpeculatorClient& speculator() const { return *speculator_; }
+
+ private:
+  void Heal(const RunningSet& running);
+  bool TakeAwaited(const RunningSet& running);
+  void LookUp(Sequence* sequence);
+  void Dispatch(Sequence* sequence, bool wants_jit);
+
+  std::unique_ptr<SpeculatorClient> speculator_;
+  RetrievalWorth worth_{0.1};  // Of asking retrieval for the speculation cache.
+  Proposal retrieved_;         // Reused between rounds.
+};
+
+}  // namespace foretoken

@@ -1,0 +1,103 @@
+#include "engine/round/speculation_ahead.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "engine/sequence_testing.h"
+
+namespace foretoken {
+namespace {
+
+// A speculator that takes everything and never says anything.
+class SilentHost : public SpeculatorHost {
+ public:
+  explicit SilentHost(int* records) : channel_(records) {}
+  Channel& channel() override { return channel_; }
+  bool Alive() override { return true; }
+  Status Restart() override { return {}; }
+  std::string Describe() const override { return "in the test"; }
+
+ private:
+  class SilentChannel : public Channel {
+   public:
+    explicit SilentChannel(int* records) : records_(records) {}
+    bool Send(std::span<const std::byte> /*record*/) override { return ++*records_, true; }
+    bool Readable() const override { return false; }
+    std::span<const std::byte> Receive() override { return {}; }
+    void WaitReadable(std::int64_t /*timeout_ns*/) override {}
+
+   private:
+    int* records_;
+  };
+  SilentChannel channel_;
+};
+
+class SpeculationAheadTest : public testing::Test {
+ protected:
+  SpeculationAheadTest()
+      : ahead_(std::make_unique<SpeculatorClient>(
+            std::make_unique<SilentHost>(&records_),
+            ConfigureMessage{.max_lookahead = 4,
+                             .max_nodes = 4,
+                             .max_cache_budget = 8,
+                             .max_sequences = 2,
+                             .max_context = 64},
+            [](const std::string& warning) { ADD_FAILURE() << warning; })) {}
+
+  Sequence* Add(SequenceId id, Fallback fallback) {
+    SpeculationPlan plan{.mode = Mode::kSsd, .lookahead = 2, .fallback = fallback};
+    plan.primary = plan.after_fallback = UniformFanout(1, 2);
+    running_.push_back(DecodingSequence(id, {1, 2, 3, 4, 1, 2, 3}, plan));
+    Sequence* sequence = running_.back().get();
+    ahead_.Open(sequence);
+    sequence->outcome = {.node = 0, .bonus = 3};
+    round_.pass.push_back(sequence);
+    return sequence;
+  }
+  void Answer() { ahead_.AnswerOutcomes(round_, running_, &budget_, &drafters_); }
+
+  int records_ = 0;
+  SpeculationAhead ahead_;
+  RetrievalBudget budget_{{}, 63};
+  Drafters drafters_{{}, 16, 2};
+  RunningSet running_;
+  Round round_;
+};
+
+TEST_F(SpeculationAheadTest, AMissIsAnsweredByTheFallback) {
+  Sequence* sequence = Add(1, Fallback::kNgram);
+  const int before = records_;
+  Answer();
+  EXPECT_EQ(sequence->hit, false);
+  EXPECT_EQ(sequence->proposal.source, ProposalSource::kNgram);
+  EXPECT_EQ(sequence->stats.lookups_full, 1);
+  EXPECT_EQ(sequence->stats.fallbacks, 1);
+  EXPECT_GT(records_, before);  // The speculator is told.
+}
+
+TEST_F(SpeculationAheadTest, WaitsForADraftOnlyWhereThatHoldsNobody) {
+  Sequence* sequence = Add(1, Fallback::kJit);
+  Answer();
+  EXPECT_TRUE(sequence->awaits_jit);
+  Sequence* other = Add(2, Fallback::kJit);
+  other->opened = false;  // As a sequence of another mode: it has no lookup, and must not wait.
+  Answer();
+  EXPECT_FALSE(sequence->awaits_jit);
+}
+
+TEST_F(SpeculationAheadTest, OpensASequenceOnceAndForgetsItAtTheEnd) {
+  Sequence* sequence = Add(1, Fallback::kNone);
+  const int before = records_;
+  ahead_.Open(sequence);
+  EXPECT_EQ(records_, before);
+  sequence->awaits_jit = true;
+  ahead_.Close(sequence);
+  EXPECT_FALSE(sequence->opened);
+  EXPECT_FALSE(sequence->awaits_jit);
+  Answer();
+  EXPECT_FALSE(sequence->hit.has_value());
+}
+
+}  // namespace
+}  // namespace foretoken

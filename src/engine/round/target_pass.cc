@@ -1,0 +1,93 @@
+#include "engine/round/target_pass.h"
+
+#include <algorithm>
+
+namespace foretoken {
+namespace {
+
+// Adds what the pass computes of a sequence: `pass_rows` committed tokens and, where it verifies,
+// its proposal.
+void AppendRows(const Sequence& sequence, ForwardBatch* batch) {
+  RowPlacer placer(sequence.kv, &batch->block_tables, &batch->tail_slots);
+  const std::int32_t begin = sequence.kv.cursor.committed;
+  for (std::int32_t position = begin; position < begin + sequence.pass_rows; ++position) {
+    batch->rows.push_back({.token = sequence.tokens[position],
+                           .place = placer.Committed(position),
+                           .wants_logits = position == sequence.root()});
+  }
+  if (!sequence.verifies) return;
+  const Proposal& proposal = sequence.proposal;
+  const KvTree tree(sequence.root(), proposal.parents);
+  for (int node = 1; node <= proposal.size(); ++node) {
+    batch->rows.push_back({.token = proposal.tokens[node - 1],
+                           .place = placer.Node(tree, node),
+                           .wants_logits = true});
+  }
+}
+
+// Committed tokens that the sequence computes, of which prompts may take so many.
+int PlanRows(int prompt_budget, Sequence* sequence) {
+  const int left = sequence->uncomputed();
+  const int rows = left == 1 ? 1 : std::min(left, prompt_budget);
+  sequence->verifies = rows == left;
+  return rows;
+}
+
+}  // namespace
+
+bool PlanPass(int prompt_budget, Scheduler* scheduler, Round* round, ForwardBatch* batch) {
+  // Preemption shortens the running set from its young end, so an index stays valid.
+  for (std::size_t i = 0; i < scheduler->running().size(); ++i) {
+    Sequence* sequence = scheduler->running()[i].get();
+    sequence->in_pass = false;
+    const int rows = PlanRows(prompt_budget, sequence);
+    if (rows == 0) continue;
+    const std::int32_t end =
+        sequence->kv.cursor.committed + rows + (sequence->verifies ? sequence->proposal.size() : 0);
+    if (!scheduler->Reserve(sequence, end)) continue;
+    if (rows > 1) prompt_budget -= rows;
+    sequence->in_pass = true;
+    sequence->pass_rows = rows;
+    sequence->kv.cursor.tentative = end;
+  }
+  round->pass.clear();
+  round->prefills = false;
+  batch->Clear();
+  int logits = 0;
+  for (const auto& sequence : scheduler->running()) {
+    if (!sequence->in_pass) continue;
+    round->prefills = round->prefills || sequence->pass_rows > 1;
+    sequence->first_logits = logits;
+    if (sequence->verifies) logits += 1 + sequence->proposal.size();
+    AppendRows(*sequence, batch);
+    round->pass.push_back(sequence.get());
+  }
+  round->rows = static_cast<int>(batch->rows.size());
+  return !round->pass.empty();
+}
+
+TargetPass::TargetPass(Model* target, std::int64_t kv_blocks, int max_batch, int prefill_chunk)
+    : target_(target),
+      kv_(target->backend().AllocateKv(target->KvShapeFor(kv_blocks))),
+      prefill_chunk_(prefill_chunk) {
+  batch_.block_tables.reserve(static_cast<std::size_t>(max_batch));
+}
+
+bool TargetPass::Plan(const RetrievalBudget& budget, Scheduler* scheduler, Round* round) {
+  // How many rows a pass has depends on what the drafts have proposed, under SSD on how fast they
+  // were: room for the most that the plans allow comes at once.
+  const auto batch = static_cast<int>(scheduler->running().size());
+  std::size_t rows = 0;
+  std::size_t tails = 0;
+  for (const auto& sequence : scheduler->running()) {
+    const auto nodes = static_cast<std::size_t>(budget.MostNodes(sequence->plan, batch));
+    rows += 1 + nodes;
+    tails += nodes * (nodes + 1) / 2;  // At most i nodes are on the path to node i.
+  }
+  batch_.rows.reserve(rows);
+  batch_.tail_slots.reserve(tails);
+  target_->Reserve(rows, rows);
+  return PlanPass(prefill_chunk_, scheduler, round, &batch_);
+}
+
+}  // namespace foretoken

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+
+#include "engine/round/retrieval_budget.h"
+#include "engine/round/round.h"
+#include "engine/scheduler.h"
+#include "kv/tree_kv.h"
+#include "model/model.h"
+
+namespace foretoken {
+
+/// Decides what each running sequence computes in the next pass: its last token and proposal, or
+/// up to `prompt_budget` rows of prompts in all. Preempts the youngest where the KV does not
+/// suffice for all. Fills the round and the batch; false where nobody computes anything.
+bool PlanPass(int prompt_budget, Scheduler* scheduler, Round* round, ForwardBatch* batch);
+
+/// The target's part of a round: one pass over rows of all running sequences. Owns their KV.
+class TargetPass {
+ public:
+  /// `target` outlives the pass.
+  TargetPass(Model* target, std::int64_t kv_blocks, int max_batch, int prefill_chunk);
+
+  /// As PlanPass, after making room for the most rows that the sequences' plans allow.
+  bool Plan(const RetrievalBudget& budget, Scheduler* scheduler, Round* round);
+
+  /// Computes what was planned. The logits, in the order of the sequences' `first_logits`, stay
+  /// until the next pass.
+  Logits Run() { return target_->Forward(batch_, kv_); }
+
+  /// Where the sequences' KV lies.
+  KvMemory memory() { return {&target_->backend(), &kv_}; }
+
+ private:
+  Model* target_;
+  KvStore kv_;
+  int prefill_chunk_;
+  ForwardBatch batch_;
+};
+
+}  // namespace foretoken

@@ -1,0 +1,62 @@
+#include "engine/round/target_pass.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "engine/sequence_testing.h"
+
+namespace foretoken {
+namespace {
+
+std::unique_ptr<Sequence> Waiting(SequenceId id, int prompt_tokens) {
+  std::vector<Token> prompt(static_cast<std::size_t>(prompt_tokens));
+  for (std::size_t i = 0; i < prompt.size(); ++i) prompt[i] = static_cast<Token>((id + i) % 16);
+  return std::make_unique<Sequence>(id, Request{.prompt = prompt, .stop = {.max_tokens = 64}},
+                                    SpeculationPlan{}, 16, 256, std::vector<Token>{}, nullptr);
+}
+
+TEST(PlanPass, PromptsShareTheirBudgetAndTheLastTokenAlwaysGoes) {
+  Scheduler scheduler(/*kv_blocks=*/32, /*prefix_cache=*/false, /*max_batch=*/4);
+  scheduler.Enqueue(Waiting(1, 50));
+  scheduler.Enqueue(Waiting(2, 50));
+  scheduler.Enqueue(Waiting(3, 1));
+  std::vector<Sequence*> admitted;
+  scheduler.Admit(&admitted);
+  ASSERT_EQ(admitted.size(), 3U);
+  Round round;
+  ForwardBatch batch;
+  ASSERT_TRUE(PlanPass(60, &scheduler, &round, &batch));
+  EXPECT_EQ(round.rows, 61);
+  EXPECT_TRUE(round.prefills);
+  EXPECT_TRUE(admitted[0]->verifies);
+  EXPECT_EQ(admitted[1]->pass_rows, 10);
+  EXPECT_FALSE(admitted[1]->verifies);
+  EXPECT_TRUE(admitted[2]->verifies);
+  EXPECT_EQ(admitted[2]->first_logits, 1);  // The second one's rows have none.
+}
+
+TEST(PlanPass, TheYoungestGivesWayWhereTheKvDoesNotSuffice) {
+  Scheduler scheduler(/*kv_blocks=*/4, /*prefix_cache=*/false, /*max_batch=*/2);
+  scheduler.Enqueue(Waiting(1, kBlockSize));
+  scheduler.Enqueue(Waiting(2, kBlockSize));
+  std::vector<Sequence*> admitted;
+  scheduler.Admit(&admitted);
+  ASSERT_EQ(admitted.size(), 2U);
+  Round round;
+  ForwardBatch batch;
+  ASSERT_TRUE(PlanPass(256, &scheduler, &round, &batch));
+  EXPECT_EQ(round.pass.size(), 2U);
+  for (Sequence* sequence : admitted) sequence->kv.cursor.committed = kBlockSize - 1;
+  // The oldest one's proposal now takes three blocks, which leaves one for two sequences' two.
+  for (int i = 0; i < 2 * kBlockSize - 1; ++i) admitted[0]->proposal.Extend(1);
+  admitted[1]->proposal.Extend(1);
+  ASSERT_TRUE(PlanPass(256, &scheduler, &round, &batch));
+  ASSERT_EQ(round.pass.size(), 1U);
+  EXPECT_EQ(round.pass[0], admitted[0]);
+  EXPECT_EQ(admitted[1]->stats.preemptions, 1);
+  EXPECT_EQ(scheduler.waiting().size(), 1U);
+}
+
+}  // namespace
+}  // namespace foretoken

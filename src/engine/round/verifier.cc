@@ -1,0 +1,121 @@
+#include "engine/round/verifier.h"
+
+#include <algorithm>
+
+#include "base/philox.h"
+#include "speculation/rejection.h"
+#include "speculation/verify.h"
+
+namespace foretoken {
+namespace {
+
+// The position of the next token that the sequence emits in this round.
+std::size_t NextPosition(const Sequence& sequence) {
+  return sequence.tokens.size() + sequence.emitted.size();
+}
+
+}  // namespace
+
+void Verifier::Verify(Logits logits, const SpeculatorClient* speculator, Sequence* sequence) {
+  const Logits own = logits.Row(sequence->first_logits, vocabulary_);
+  sequence->emitted.clear();
+  sequence->verified_nodes.clear();
+  sequence->verified = sequence->proposal;
+  sequence->outcome =
+      sequence->draws ? ByRejection(own, sequence) : ByNoise(own, speculator, sequence);
+}
+
+Outcome Verifier::ByNoise(Logits logits, const SpeculatorClient* speculator, Sequence* sequence) {
+  return VerifySharedNoise(sequence->proposal, [&](int node) {
+    Token token = Choose(logits, node, *sequence);
+    if (script_.has_value()) token = Follow(*script_, speculator, node, token, *sequence);
+    sequence->emitted.push_back(token);
+    sequence->verified_nodes.push_back(static_cast<std::int8_t>(node));
+    return token;
+  });
+}
+
+Outcome Verifier::ByRejection(Logits logits, Sequence* sequence) {
+  const Proposal& proposal = sequence->proposal;
+  const SamplingParams& sampling = sequence->request.sampling;
+  auto& emitted = sequence->emitted;
+  // Called first with every node on the accepted path, root first.
+  const auto visit = [&](int node) {
+    if (!sequence->verified_nodes.empty() && sequence->verified_nodes.back() == node) return;
+    if (node != 0) emitted.push_back(proposal.tokens[node - 1]);
+    sequence->verified_nodes.push_back(static_cast<std::int8_t>(node));
+  };
+  const auto law_of = [&](int node) {
+    visit(node);
+    const Logits row = logits.Row(node, vocabulary_);
+    return sampler_.Probabilities(row.values, sampling, sequence->history, emitted);
+  };
+  const auto uniform = [&](int, int index) {
+    return AcceptanceUniform(sampling.seed, NextPosition(*sequence), index);
+  };
+  const auto bonus = [&](int node, std::span<float> weights) {
+    visit(node);
+    const Token token =
+        weights.empty()
+            ? Choose(logits, node, *sequence)
+            : std::max(sampler_.ChooseByWeight(weights, sampling.seed, NextPosition(*sequence)),
+                       Token{0});
+    emitted.push_back(token);
+    return token;
+  };
+  return VerifyRejection(proposal, sequence->laws, law_of, uniform, bonus);
+}
+
+Token Verifier::Choose(Logits logits, int node, const Sequence& sequence) {
+  const Token token = sampler_
+                          .Choose(logits.Row(node, vocabulary_), sequence.request.sampling,
+                                  sequence.history, sequence.emitted, NextPosition(sequence))
+                          .token;
+  // Logits without a single finite value choose nothing; token 0 keeps the sequence well formed.
+  return std::max(token, Token{0});
+}
+
+// What the script says in place of `choice`.
+Token Verifier::Follow(const Script& script, const SpeculatorClient* speculator, int node,
+                       Token choice, const Sequence& sequence) {
+  const auto draw = [&](std::uint32_t which) {
+    return PhiloxDraw(script.seed ^ (sequence.id << 32), NextPosition(sequence), which,
+                      NoisePurpose::kScript);
+  };
+  const Proposal& proposal = sequence.proposal;
+  const int child = proposal.FirstChild(node);
+  const Token proposed = child == 0 ? -1 : proposal.tokens[child - 1];
+  if (child != 0 && UnitInterval(draw(0)) < script.acceptance) return proposed;
+  if (sequence.opened && UnitInterval(draw(1)) < script.hit) {
+    speculator->PreparedAt(sequence.id, node, &prepared_);
+    // Prepared tokens come likeliest first: the first is it with probability 2/3, and so on.
+    std::size_t which = 0;
+    while (which + 1 < prepared_.size() && UnitInterval(draw(2 + which)) > 2.0 / 3) ++which;
+    if (!prepared_.empty()) return prepared_[which];
+  }
+  return choice == proposed ? (choice + 1) % vocabulary_ : choice;
+}
+
+void CommitOutcome(KvMemory memory, Sequence* sequence) {
+  const Proposal& proposal = sequence->proposal;
+  const std::int32_t root = sequence->root();
+  const auto path = PathTo(proposal, sequence->outcome.node);
+  const int accepted = static_cast<int>(path.size());
+  RequestStats& stats = sequence->stats;
+  ++stats.rounds;
+  stats.proposed += proposal.size();
+  sequence->accepted = accepted;
+  stats.accepted += accepted;
+  const bool more = proposal.FirstChild(sequence->outcome.node) != 0;
+  for (int depth = 0; depth < accepted + (more ? 1 : 0); ++depth) {
+    ++stats.reached_at[depth];
+    if (depth < accepted) ++stats.accepted_at[depth];
+  }
+  const int committed = sequence->Commit(sequence->emitted);
+  sequence->emitted.resize(committed);
+  const auto kept = static_cast<std::size_t>(std::min(committed, accepted));
+  CommitPath(root, std::span(path.begin(), kept), memory, &sequence->kv);
+  sequence->proposal.Clear();
+}
+
+}  // namespace foretoken

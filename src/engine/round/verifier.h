@@ -1,0 +1,45 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/engine_options.h"
+#include "engine/round/round.h"
+#include "kv/tree_kv.h"
+#include "sampling/sampler.h"
+#include "ssd/speculator_client.h"
+
+namespace foretoken {
+
+/// Finds what a pass says of each proposal: by shared noise, or by rejection for sequences whose
+/// proposals are drawn.
+class Verifier {
+ public:
+  /// `backend` outlives the verifier.
+  Verifier(Backend* backend, int vocabulary, std::optional<Script> script)
+      : vocabulary_(vocabulary), script_(script), sampler_(backend, vocabulary) {}
+
+  /// Sets the sequence's outcome, what it emits, and where that was chosen. `logits` are those of
+  /// the whole pass. `speculator` is asked for what it has prepared where outcomes follow a script;
+  /// null: there is none.
+  void Verify(Logits logits, const SpeculatorClient* speculator, Sequence* sequence);
+
+ private:
+  Outcome ByNoise(Logits logits, const SpeculatorClient* speculator, Sequence* sequence);
+  Outcome ByRejection(Logits logits, Sequence* sequence);
+  Token Choose(Logits logits, int node, const Sequence& sequence);
+  Token Follow(const Script& script, const SpeculatorClient* speculator, int node, Token choice,
+               const Sequence& sequence);
+
+  int vocabulary_;
+  std::optional<Script> script_;
+  Sampler sampler_;
+  std::vector<Token> prepared_;  // Reused between rounds.
+};
+
+/// Commits what Verify found: the emitted tokens, cut where the sequence ends, the KV of the
+/// accepted path, and the counts of both.
+void CommitOutcome(KvMemory memory, Sequence* sequence);
+
+}  // namespace foretoken

@@ -1,0 +1,77 @@
+#include "engine/round/verifier.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "engine/sequence_testing.h"
+
+namespace foretoken {
+namespace {
+
+constexpr int kVocabulary = 16;
+
+// Greedy logits of a pass: row i chooses choices[i].
+std::vector<float> LogitsOf(std::vector<Token> choices) {
+  std::vector<float> logits(choices.size() * kVocabulary);
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    logits[i * kVocabulary + static_cast<std::size_t>(choices[i])] = 1;
+  }
+  return logits;
+}
+
+class VerifierTest : public testing::Test {
+ protected:
+  std::unique_ptr<Backend> backend_ = MakeReferenceBackend(Precision::kF32);
+  KvStore kv_ = backend_->AllocateKv({.layers = 1, .kv_heads = 1, .head_dim = 8, .blocks = 4});
+  std::unique_ptr<Sequence> sequence_ = DecodingSequence(1, {1, 2, 3});
+};
+
+TEST_F(VerifierTest, TakesTheProposalAsFarAsTheTargetAgrees) {
+  for (const Token token : {4, 5, 6}) sequence_->proposal.Extend(token);
+  sequence_->first_logits = 1;
+  Verifier verifier(backend_.get(), kVocabulary, std::nullopt);
+  const auto logits = LogitsOf({9, 4, 5, 7, 8});
+  verifier.Verify(logits.data(), nullptr, sequence_.get());
+  EXPECT_EQ(sequence_->outcome, (Outcome{.node = 2, .bonus = 7}));
+  EXPECT_THAT(std::vector<Token>(sequence_->emitted.begin(), sequence_->emitted.end()),
+              testing::ElementsAre(4, 5, 7));
+  EXPECT_EQ(sequence_->verified.size(), 3);
+
+  CommitOutcome({backend_.get(), &kv_}, sequence_.get());
+  EXPECT_EQ(sequence_->accepted, 2);
+  EXPECT_EQ(sequence_->tokens.size(), 6U);
+  EXPECT_EQ(sequence_->kv.cursor.committed, 5);  // The bonus token is the next root.
+  EXPECT_EQ(sequence_->proposal.size(), 0);
+  EXPECT_EQ(sequence_->stats.reached_at[2], 1);
+  EXPECT_EQ(sequence_->stats.accepted_at[2], 0);
+}
+
+TEST_F(VerifierTest, CommitsNothingBehindTheEndOfTheSequence) {
+  for (const Token token : {4, 5}) sequence_->proposal.Extend(token);
+  sequence_->stop_tokens = {4};
+  Verifier verifier(backend_.get(), kVocabulary, std::nullopt);
+  const auto logits = LogitsOf({4, 5, 6});
+  verifier.Verify(logits.data(), nullptr, sequence_.get());
+  CommitOutcome({backend_.get(), &kv_}, sequence_.get());
+  EXPECT_EQ(sequence_->finish, FinishReason::kEndOfSequence);
+  EXPECT_EQ(sequence_->emitted.size(), 1U);
+  EXPECT_EQ(sequence_->kv.cursor.committed, 4);
+}
+
+TEST_F(VerifierTest, AScriptDecidesInPlaceOfTheTarget) {
+  const auto outcome = [&](double acceptance) {
+    sequence_->proposal.Clear();
+    sequence_->proposal.Extend(4);
+    Verifier verifier(backend_.get(), kVocabulary, Script{.acceptance = acceptance});
+    const auto logits = LogitsOf({4, 6});
+    verifier.Verify(logits.data(), nullptr, sequence_.get());
+    return sequence_->outcome;
+  };
+  EXPECT_EQ(outcome(1), (Outcome{.node = 1, .bonus = 6}));
+  EXPECT_EQ(outcome(0), (Outcome{.node = 0, .bonus = 5}));  // Not the proposed token.
+}
+
+}  // namespace
+}  // namespace foretoken
