@@ -14,7 +14,7 @@
 namespace foretoken {
 namespace {
 
-struct PlanOptions {
+struct PlanCommandOptions {
   bool roofline = false;
   bool simulate = false;
   PlanNumbers numbers;
@@ -59,7 +59,7 @@ Status CheckView(const CLI::App& command, View view) {
   return {};
 }
 
-Result<int> RunPlan(const PlanOptions& options) {
+Result<int> RunPlan(const PlanCommandOptions& options) {
   if (options.roofline) {
     return RunPlanRoofline(options.roofline_options, options.numbers, options.json_path,
                            options.html_path);
@@ -80,7 +80,7 @@ Result<int> RunPlan(const PlanOptions& options) {
 void AddPlanCommand(CLI::App* app, CommandBody* chosen) {
   CLI::App* command = app->add_subcommand(
       "plan", "Predict the speed of every mode and setting and choose; simulate; show a roofline");
-  auto options = std::make_shared<PlanOptions>();
+  auto options = std::make_shared<PlanCommandOptions>();
   command->add_flag("--roofline", options->roofline,
                     "Show what a verification pass costs on a device (SSSD, Appendix B)");
   command->add_flag("--simulate", options->simulate, "Simulate the round process of ar, sd and ssd")
