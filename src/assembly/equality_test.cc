@@ -317,6 +317,7 @@ TEST(Engine, RefusesPlansItCannotFollow) {
   EXPECT_EQ(refusal({.mode = Mode::kSd, .lookahead = 0}), "lookahead must be from 1 to 6, not 0");
   EXPECT_EQ(refusal({.mode = Mode::kSd, .lookahead = 7}), "lookahead must be from 1 to 6, not 7");
   EXPECT_EQ(refusal({.mode = Mode::kAr, .lookahead = 0}), "accepted");
+  EXPECT_EQ(refusal({.mode = Mode::kAr, .lookahead = 7}), "lookahead must be from 0 to 6, not 7");
   const auto ssd = Make(Mode::kSsd, {.max_batch = 1});
   Request request{.prompt = StoryPrompts()[0],
                   .plan = PlanOptions{.mode = Mode::kSsd, .fallback = Fallback::kAuto}};

@@ -233,8 +233,10 @@ Status CheckPlan(const SpeculationPlan& plan, const PlanBounds& bounds) {
     return InvalidInput(fmt::format("mode {} was not set up for this engine", ModeName(plan.mode)),
                         "mode");
   }
-  if (plan.mode == Mode::kAr || plan.mode == Mode::kAuto) return {};
-  FT_RETURN_IF_ERROR(CheckRange("lookahead", plan.lookahead, 1, bounds.max_lookahead, "lookahead"));
+  const bool needs_lookahead = plan.mode != Mode::kAr && plan.mode != Mode::kAuto;
+  FT_RETURN_IF_ERROR(CheckRange("lookahead", plan.lookahead, needs_lookahead ? 1 : 0,
+                                bounds.max_lookahead, "lookahead"));
+  if (!needs_lookahead) return {};
   FT_RETURN_IF_ERROR(CheckRange("tree width", plan.tree_width, 1, kMaxTreeWidth, "tree_width"));
   FT_RETURN_IF_ERROR(CheckRange("the number of proposal nodes", plan.nodes(), 1, bounds.max_nodes,
                                 plan.tree_width > 1 ? "tree_width" : "lookahead"));
