@@ -4,8 +4,8 @@
 The truth is in the CMake files, bottom-up, so that there is no cycle:
 - src/CMakeLists.txt: foretoken_layer(NAME DEPENDS ...) lets the layer src/NAME include itself and
   the layers it names, and no others.
-- apps/CMakeLists.txt, bench/CMakeLists.txt, tests/CMakeLists.txt: foretoken_room(NAME DEPENDS ...)
-  does the same for a folder below them, which may name layers and earlier rooms. A room's folder
+- apps/CMakeLists.txt and those of bench, tests and examples: foretoken_room(NAME DEPENDS ...) does
+  the same for a folder below them, which may name layers and earlier rooms. A room's folder
   includes what lies in folders of its own that are no rooms.
 Everybody may include the public headers, include/foretoken, which include each other and the
 standard library only.
@@ -103,13 +103,14 @@ class Checker:
 def main():
     checker = Checker()
     for file in ("src/CMakeLists.txt", "apps/CMakeLists.txt", "bench/CMakeLists.txt",
-                 "tests/CMakeLists.txt"):
+                 "tests/CMakeLists.txt", "examples/CMakeLists.txt"):
         checker.declare(file)
     checker.check_tree("include", ".")
     checker.check_tree("src", "src")
     checker.check_tree("apps", "apps")
     checker.check_tree("bench", ".")
     checker.check_tree("tests", ".")
+    checker.check_tree("examples", ".")
     for problem in checker.problems:
         print(problem, file=sys.stderr)
     if checker.problems:

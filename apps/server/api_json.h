@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "foretoken/tokenizer.h"
 #include "server/api_request.h"
 #include "server/live_request.h"
-#include "tokenizer/tokenizer.h"
 
 namespace foretoken::server {
 

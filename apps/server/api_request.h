@@ -10,9 +10,9 @@
 #include "foretoken/request.h"
 #include "foretoken/sampling.h"
 #include "foretoken/speculation.h"
+#include "foretoken/tokenizer.h"
 #include "server/field_reader.h"
 #include "server/output_format.h"
-#include "tokenizer/tokenizer.h"
 
 namespace foretoken::server {
 

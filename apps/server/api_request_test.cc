@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "grammar/json/json_schema.h"
+#include "foretoken/json_schema.h"
 
 namespace foretoken::server {
 namespace {

@@ -11,9 +11,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "datastore/datastore_tenant.h"
-#include "engine/engine.h"
-#include "grammar/constraint_compiler.h"
+#include "foretoken/datastore.h"
+#include "foretoken/engine.h"
 #include "server/live_request.h"
 #include "server/server_stats.h"
 
@@ -21,13 +20,13 @@ namespace foretoken::server {
 
 /// What a server serves.
 struct ServedModel {
-  std::string id;                                 ///< As clients name it.
-  std::shared_ptr<void> holds;                    ///< What the engine and the tokenizer live in.
-  const Tokenizer* tokenizer = nullptr;           ///< Never null.
-  ConstraintCompiler* constraints = nullptr;      ///< Never null.
-  std::shared_ptr<DatastoreDirectory> datastore;  ///< Null: there is none.
-  DatastoreTenant* tenant = nullptr;              ///< Of requests that name none; null likewise.
+  std::string id;                              ///< As clients name it.
+  std::shared_ptr<LanguageModel> model;        ///< With a tokenizer.
+  std::shared_ptr<DatastoreFolder> datastore;  ///< Null: there is none.
+  DatastoreTenant* tenant = nullptr;           ///< Of requests that name none; null likewise.
   std::unique_ptr<Engine> engine;
+
+  const Tokenizer& tokenizer() const { return *model->tokenizer(); }
 };
 using ModelLoader = std::function<Result<ServedModel>()>;
 

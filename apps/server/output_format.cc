@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "grammar/json/json_schema.h"
+#include "foretoken/json_schema.h"
 
 namespace foretoken::server {
 namespace {

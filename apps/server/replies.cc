@@ -100,7 +100,7 @@ class EventStream {
       : exchange_(std::move(exchange)),
         interval_(service.options().event_interval),
         writer_(exchange_->admitted().request, exchange_->admitted().head,
-                service.model().tokenizer) {
+                &service.model().tokenizer()) {
     writer_.Start(exchange_->admitted().echoed, &events_);
   }
 
@@ -133,7 +133,7 @@ class EventStream {
 
 void ReplyWhole(Exchange* exchange, const Service& service, httplib::Response* response) {
   ReplyBuilder builder(exchange->admitted().request, exchange->admitted().head,
-                       service.model().tokenizer);
+                       &service.model().tokenizer());
   builder.Start(exchange->admitted().echoed);
   std::vector<Burst> bursts;
   while (!exchange->finished()) {

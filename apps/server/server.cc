@@ -40,12 +40,12 @@ OrderedJson SamplingJson(const SamplingParams& sampling) {
           {"presence_penalty", sampling.presence_penalty}};
 }
 
-OrderedJson PlanJson(const SpeculationPlan& plan) {
-  return {{"mode", ModeName(plan.mode)},
-          {"lookahead", plan.lookahead},
-          {"fanout", std::vector<int>(plan.primary.at.begin(), plan.primary.at.end())},
-          {"fallback", FallbackName(plan.fallback)},
-          {"tree_width", plan.tree_width}};
+OrderedJson PlanJson(const PlanOptions& plan) {
+  return {{"mode", ModeName(*plan.mode)},
+          {"lookahead", *plan.lookahead},
+          {"fanout", plan.fanout->counts},
+          {"fallback", FallbackName(*plan.fallback)},
+          {"tree_width", *plan.tree_width}};
 }
 
 }  // namespace
@@ -219,7 +219,7 @@ void Server::Models(const httplib::Request&, httplib::Response* response) {
                              {"object", "model"},
                              {"created", 0},
                              {"owned_by", "foretoken"},
-                             {"max_model_len", model().engine->options().max_context}};
+                             {"max_model_len", model().engine->limits().context}};
   response->set_content(Dump({{"object", "list"}, {"data", OrderedJson::array({entry})}}), kJson);
 }
 
@@ -251,24 +251,24 @@ void Server::Stats(const httplib::Request&, httplib::Response* response) {
 
 void Server::Props(const httplib::Request&, httplib::Response* response) {
   if (auto error = service_.Unready()) return ReplyError(*error, response);
-  const EngineOptions& engine = model().engine->options();
-  const Tokenizer& tokenizer = *model().tokenizer;
+  const EngineLimits limits = model().engine->limits();
+  const Tokenizer& tokenizer = model().tokenizer();
   std::vector<std::string> modes;
   for (const Mode mode : OfferedModes(*model().engine)) modes.emplace_back(ModeName(mode));
   const OrderedJson props = {{"version", options_.version},
                              {"model", model().id},
-                             {"context", engine.max_context},
+                             {"context", limits.context},
                              {"vocabulary", tokenizer.vocabulary()},
                              {"tokenizer_fingerprint", tokenizer.fingerprint()},
                              {"chat", tokenizer.has_chat_template()},
                              {"modes", modes},
-                             {"speculation", PlanJson(engine.plan)},
+                             {"speculation", PlanJson(model().engine->plan())},
                              {"sampling", SamplingJson(options_.service.defaults.sampling)},
                              {"limits",
-                              {{"batch", engine.max_batch},
-                               {"queue", engine.max_waiting},
-                               {"lookahead", engine.max_lookahead},
-                               {"cache_budget", engine.max_cache_budget},
+                              {{"batch", limits.batch},
+                               {"queue", limits.queue},
+                               {"lookahead", limits.lookahead},
+                               {"cache_budget", limits.cache_budget},
                                {"choices", kMaxChoices},
                                {"body_bytes", options_.connections.body_bytes},
                                {"request_seconds", options_.service.request_seconds}}}};
@@ -281,7 +281,7 @@ void Server::Tokenize(const httplib::Request& request, httplib::Response* respon
   const Result<TokenizeRequest> parsed = ParseTokenizeRequest(request.body, &field);
   if (!parsed.ok())
     return ReplyError({.message = parsed.error().message, .param = field}, response);
-  const Tokenizer& tokenizer = *model().tokenizer;
+  const Tokenizer& tokenizer = model().tokenizer();
   const std::vector<Token> tokens =
       tokenizer.Encode(parsed->content, parsed->add_special, parsed->parse_special);
   OrderedJson list = tokens;
@@ -296,7 +296,7 @@ void Server::Tokenize(const httplib::Request& request, httplib::Response* respon
 
 void Server::Detokenize(const httplib::Request& request, httplib::Response* response) {
   if (auto error = service_.Unready()) return ReplyError(*error, response);
-  const Tokenizer& tokenizer = *model().tokenizer;
+  const Tokenizer& tokenizer = model().tokenizer();
   std::string field;
   const Result<std::vector<Token>> tokens =
       ParseDetokenizeRequest(request.body, tokenizer.vocabulary(), &field);

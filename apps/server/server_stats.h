@@ -5,7 +5,7 @@
 #include <mutex>
 #include <span>
 
-#include "engine/engine.h"
+#include "foretoken/engine.h"
 #include "foretoken/request.h"
 
 namespace foretoken::server {

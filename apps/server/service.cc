@@ -109,7 +109,7 @@ int Service::RetryAfterSeconds() {
 std::optional<ApiError> Service::MakeRequests(const ApiRequest& api, std::vector<Request>* requests,
                                               std::vector<std::string>* echoed) {
   const ServedModel& served = model();
-  const Tokenizer& tokenizer = *served.tokenizer;
+  const Tokenizer& tokenizer = served.tokenizer();
   const bool chat = api.kind == ApiKind::kChat;
   const std::string prompt_field = chat ? "messages" : "prompt";
   std::vector<std::vector<Token>> prompts;
@@ -125,7 +125,7 @@ std::optional<ApiError> Service::MakeRequests(const ApiRequest& api, std::vector
     prompts.push_back(text != nullptr ? tokenizer.Encode(*text, true, false)
                                       : std::get<std::vector<Token>>(prompt));
   }
-  const int context = served.engine->options().max_context;
+  const int context = served.engine->limits().context;
   const int limit = options_.max_prompt_tokens > 0
                         ? std::min(options_.max_prompt_tokens, context - 1)
                         : context - 1;
@@ -134,7 +134,7 @@ std::optional<ApiError> Service::MakeRequests(const ApiRequest& api, std::vector
   SamplingParams sampling = api.sampling;
   if (!api.format.grammar.empty()) {
     Result<std::shared_ptr<TokenConstraint>> constraint =
-        served.constraints->Compile(api.format.grammar);
+        served.model->CompileGrammar(api.format.grammar);
     if (!constraint.ok()) {
       return ApiError{.message = constraint.error().message, .param = api.format.field};
     }

@@ -6,7 +6,7 @@
 
 #include <cstdlib>
 
-#include "grammar/json/json_schema.h"
+#include "foretoken/json_schema.h"
 #include "grammar/token_constraint.h"
 #include "tokenizer/tokenizer.h"
 

@@ -13,6 +13,10 @@ namespace foretoken {
 inline constexpr int kMaxProposal = 63;
 /// Bonus tokens prepared for one outcome node, at most.
 inline constexpr int kMaxFanout = 15;
+/// Children of one node of a drafted tree, at most.
+inline constexpr int kMaxTreeWidth = 8;
+/// Branches of one sequence's speculation cache, at most.
+inline constexpr int kMaxCacheBudget = 256;
 
 /// Who made a proposal.
 enum class ProposalSource : std::uint8_t {
@@ -43,6 +47,9 @@ inline constexpr int kModes = 8;
 /// The mode of a name that users type ("ssd"); the error lists them all.
 Result<Mode> ParseMode(std::string_view name);
 std::string_view ModeName(Mode mode);
+
+/// Whether the mode cannot do without a draft model.
+constexpr bool NeedsDraft(Mode mode) { return mode == Mode::kSd || mode == Mode::kSsd; }
 
 /// What proposes next when the speculation cache has no answer.
 enum class Fallback : std::uint8_t {
@@ -106,6 +113,9 @@ struct Fanout {
 inline constexpr int kAutoSpeculationLength = -1;
 /// ... by the machine's knee and the batch.
 inline constexpr int kKneeSpeculationLength = -2;
+
+/// K that mode auto chooses at most, where nothing else is asked for.
+inline constexpr int kMaxPlannedLookahead = 12;
 
 /// What a caller asks of speculation. What is left out is the engine's own, or of the engine's own
 /// what follows from mode and machine.

@@ -10,7 +10,7 @@
 #include "assembly/engine_testing.h"
 #include "assembly/random_schema_testing.h"
 #include "base/temporary_testing.h"
-#include "grammar/json/json_schema.h"
+#include "foretoken/json_schema.h"
 #include "grammar/state_graph.h"
 
 namespace foretoken {
@@ -95,7 +95,7 @@ const std::vector<Collector::Output>& Truth(const Setting& setting) {
 struct Case {
   std::string name;
   Mode mode;
-  EngineOptions options;
+  EngineConfig options;
   std::int64_t delay_us = 0;
 };
 
@@ -190,9 +190,9 @@ TEST(Constraint, TreesAreVerifiedUnderIt) {
   LoadedModel* target = BundledTarget();
   Proposers proposers;
   proposers.of(Mode::kSd) = std::make_unique<TreeDrafter>(full);
-  const auto engine = Engine::Create({.plan = {.mode = Mode::kSd, .lookahead = 12}, .max_batch = 3},
-                                     target->model.get(), target->device.get(),
-                                     target->tokenizer.get(), std::move(proposers));
+  const auto engine = CreateEngine({.plan = {.mode = Mode::kSd, .lookahead = 12}, .max_batch = 3},
+                                   target->model.get(), target->device.get(),
+                                   target->tokenizer.get(), std::move(proposers));
   ASSERT_TRUE(engine.ok()) << engine.error().message;
   const auto outputs = RunAll(**engine, setting);
   for (std::size_t i = 0; i < outputs.size(); ++i) {

@@ -5,7 +5,7 @@
 
 #include "assembly/loaded_model.h"
 #include "base/cores.h"
-#include "base/log_sink.h"
+#include "foretoken/log_sink.h"
 
 namespace foretoken {
 

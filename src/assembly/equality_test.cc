@@ -42,7 +42,7 @@ std::vector<std::vector<Token>> TokensOf(const std::vector<Collector::Output>& o
   return tokens;
 }
 
-std::unique_ptr<Engine> Make(Mode mode, EngineOptions options, DraftSetup draft = BundledDraft(),
+std::unique_ptr<Engine> Make(Mode mode, EngineConfig options, DraftSetup draft = BundledDraft(),
                              MeasuredTimes times = {}) {
   auto engine = MakeEngine(mode, options, BundledTarget(), draft, {.known = times});
   EXPECT_TRUE(engine.ok()) << (engine.ok() ? "" : engine.error().message);
@@ -80,7 +80,7 @@ SpeculationPlan Tree(int width, int lookahead, int nodes) {
 struct Case {
   std::string name;
   Mode mode;
-  EngineOptions options;
+  EngineConfig options;
   MeasuredTimes times = {};
   std::int64_t delay_us = 0;
 };
@@ -187,7 +187,7 @@ TEST(EqualityUnder, ForcedPreemption) {
     }
     int preemptions = 0;
     for (int step = 0; engine->Step(); ++step) {
-      if (step % 7 == 3) engine->ForcePreemption();
+      if (step % 7 == 3) ForcePreemption(*engine);
     }
     for (std::size_t i = 0; i < ids.size(); ++i) {
       EXPECT_EQ(collector.outputs[ids[i]].tokens, Truth(setting)[i]) << ModeName(mode);
@@ -337,9 +337,9 @@ TEST(EqualityUnder, TreeProposals) {
   LoadedModel* target = BundledTarget();
   Proposers proposers;
   proposers.of(Mode::kSd) = std::make_unique<OracleTreeDrafter>(full);
-  auto engine = Engine::Create({.plan = {.mode = Mode::kSd, .lookahead = 20}, .max_batch = 3},
-                               target->model.get(), target->device.get(), target->tokenizer.get(),
-                               std::move(proposers));
+  auto engine = CreateEngine({.plan = {.mode = Mode::kSd, .lookahead = 20}, .max_batch = 3},
+                             target->model.get(), target->device.get(), target->tokenizer.get(),
+                             std::move(proposers));
   ASSERT_TRUE(engine.ok());
   const auto outputs = Generate(**engine, prompts, setting.sampling, kStop);
   EXPECT_EQ(TokensOf(outputs), Truth(setting));

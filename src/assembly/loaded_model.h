@@ -6,6 +6,7 @@
 
 #include "backend/device.h"
 #include "base/result.h"
+#include "foretoken/model.h"
 #include "grammar/constraint_compiler.h"
 #include "model/model.h"
 #include "model/model_weights.h"
@@ -14,14 +15,6 @@
 #include "weights/model_folder.h"
 
 namespace foretoken {
-
-/// Where a model comes from: a Hugging Face folder, or random weights of a named shape.
-struct ModelSource {
-  std::string directory;
-  std::string synthetic;  ///< A name that NamedShape knows; used when `directory` is empty.
-
-  bool empty() const { return directory.empty() && synthetic.empty(); }
-};
 
 /// What a source holds, checked and ready to be packed. A synthetic one has neither folder nor
 /// tokenizer.

@@ -54,7 +54,7 @@ Result<Drafts> LoadDrafts(std::span<const Mode> offered, const LoadedModel& targ
   return drafts;
 }
 
-Result<Proposers> MakeProposers(std::span<const Mode> offered, const EngineOptions& options,
+Result<Proposers> MakeProposers(std::span<const Mode> offered, const EngineConfig& options,
                                 Drafts drafts, const DraftSetup& setup) {
   Proposers proposers;
   for (const Mode mode : offered) {
@@ -83,12 +83,12 @@ Result<Proposers> MakeProposers(std::span<const Mode> offered, const EngineOptio
 
 }  // namespace
 
-Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const EngineOptions& wanted,
+Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const EngineConfig& wanted,
                                            LoadedModel* target, const DraftSetup& draft,
                                            const Measuring& measuring) {
   FT_CHECK(!modes.empty());
   const std::vector<Mode> offered = OfferedModes(modes, draft, *target->device);
-  const EngineOptions options = OptionsFor(offered, wanted, target->model->config());
+  const EngineConfig options = OptionsFor(offered, wanted, target->model->config());
   FT_ASSIGN_OR_RETURN(Drafts drafts,
                       LoadDrafts(offered, *target, draft, options.planner.has_value()));
   const MeasuredTimes times = MeasureTimes(
@@ -100,11 +100,11 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const En
       measuring.known);
   FT_ASSIGN_OR_RETURN(Proposers proposers,
                       MakeProposers(offered, options, std::move(drafts), draft));
-  return Engine::Create(options, target->model.get(), target->device.get(), target->tokenizer.get(),
-                        std::move(proposers), times);
+  return CreateEngine(options, target->model.get(), target->device.get(), target->tokenizer.get(),
+                      std::move(proposers), times);
 }
 
-Result<std::unique_ptr<Engine>> MakeEngine(Mode mode, const EngineOptions& options,
+Result<std::unique_ptr<Engine>> MakeEngine(Mode mode, const EngineConfig& options,
                                            LoadedModel* target, const DraftSetup& draft,
                                            const Measuring& measuring) {
   return MakeEngine(std::span(&mode, 1), options, target, draft, measuring);

@@ -20,13 +20,12 @@ struct Measuring {
 /// plan. For SD and SSD the draft is loaded here; a draft whose vocabulary differs from the
 /// target's is refused with the first differing token named. Several engines may share a target as
 /// long as one thread steps them, one at a time.
-Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes,
-                                           const EngineOptions& options, LoadedModel* target,
-                                           const DraftSetup& draft,
+Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const EngineConfig& options,
+                                           LoadedModel* target, const DraftSetup& draft,
                                            const Measuring& measuring = {});
 
 /// ... of one mode.
-Result<std::unique_ptr<Engine>> MakeEngine(Mode mode, const EngineOptions& options,
+Result<std::unique_ptr<Engine>> MakeEngine(Mode mode, const EngineConfig& options,
                                            LoadedModel* target, const DraftSetup& draft,
                                            const Measuring& measuring = {});
 

@@ -13,11 +13,11 @@ TEST(MakeEngine, OffersWhatItWasAskedForAndTheFirstIsTheDefault) {
   const auto engine = MakeEngine(modes, {.plan = {.lookahead = 7}, .max_batch = 1}, BundledTarget(),
                                  BundledDraft());
   ASSERT_TRUE(engine.ok()) << engine.error().message;
-  EXPECT_EQ((*engine)->options().plan.mode, Mode::kSssd);
+  EXPECT_EQ(ConfigOf(**engine).plan.mode, Mode::kSssd);
   EXPECT_TRUE((*engine)->Offers(Mode::kSd));
   EXPECT_FALSE((*engine)->Offers(Mode::kSsd));
   EXPECT_FALSE((*engine)->Offers(Mode::kRest));
-  EXPECT_TRUE((*engine)->times().row_times.rows().empty());  // Nobody proposes by price.
+  EXPECT_TRUE(TimesOf(**engine).row_times.rows().empty());  // Nobody proposes by price.
 }
 
 TEST(MakeEngine, NeedNotMeasureWhatIsKnown) {
@@ -26,7 +26,7 @@ TEST(MakeEngine, NeedNotMeasureWhatIsKnown) {
       MakeEngine(Mode::kSssd, {.plan = {.speculation_length = kAutoSpeculationLength}},
                  BundledTarget(), {}, {.known = known});
   ASSERT_TRUE(engine.ok()) << engine.error().message;
-  EXPECT_EQ((*engine)->times().knee_rows, 9);
+  EXPECT_EQ(TimesOf(**engine).knee_rows, 9);
 }
 
 TEST(MakeEngine, RefusesADraftThatDoesNotFit) {

@@ -12,7 +12,7 @@ bool Contains(std::span<const Mode> modes, Mode mode) {
 }
 
 // What plans of mode auto may need beyond the engine's own.
-void MakeRoomForAuto(EngineOptions* options) {
+void MakeRoomForAuto(EngineConfig* options) {
   const PlanLimits& limits = options->planner->limits;
   const SpeculationPlan& plan = options->plan;
   if (options->max_lookahead == 0) {
@@ -25,7 +25,7 @@ void MakeRoomForAuto(EngineOptions* options) {
 }
 
 // Plans what the engine, whose options are complete, can follow.
-void LimitPlans(std::span<const Mode> offered, const EngineOptions& options, PlanLimits* limits) {
+void LimitPlans(std::span<const Mode> offered, const EngineConfig& options, PlanLimits* limits) {
   limits->modes = {};
   for (const Mode mode : offered) {
     if (mode != Mode::kAuto) limits->modes.push_back(mode);
@@ -56,8 +56,8 @@ std::vector<Mode> OfferedModes(std::span<const Mode> modes, const DraftSetup& dr
   return offered;
 }
 
-EngineOptions OptionsFor(std::span<const Mode> offered, EngineOptions options,
-                         const ModelConfig& target) {
+EngineConfig OptionsFor(std::span<const Mode> offered, EngineConfig options,
+                        const ModelConfig& target) {
   options.plan.mode = offered.front();
   const bool chooses = Contains(offered, Mode::kAuto);
   if (!chooses && !options.plan.open()) {

@@ -15,8 +15,8 @@ std::vector<Mode> OfferedModes(std::span<const Mode> modes, const DraftSetup& dr
 
 /// The options of an engine that offers such modes: complete, the first mode being that of requests
 /// without a plan, with a planner where plans may be open, and with room for what that may plan.
-EngineOptions OptionsFor(std::span<const Mode> offered, EngineOptions options,
-                         const ModelConfig& target);
+EngineConfig OptionsFor(std::span<const Mode> offered, EngineConfig options,
+                        const ModelConfig& target);
 
 /// Whether some plan's speculation length depends on what rows cost.
 bool NeedsRowTimes(std::span<const Mode> offered, const SpeculationPlan& plan);

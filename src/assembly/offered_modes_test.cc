@@ -33,7 +33,7 @@ TEST(OfferedModes, AutoNeedsADraftForSdAndAFreeCoreForSsd) {
 
 TEST(OptionsFor, ThereIsAPlannerExactlyWherePlansMayBeOpen) {
   const ModelConfig target{.max_positions = 128};
-  const auto planner_of = [&](std::vector<Mode> modes, EngineOptions options) {
+  const auto planner_of = [&](std::vector<Mode> modes, EngineConfig options) {
     return OptionsFor(modes, options, target).planner;
   };
   EXPECT_FALSE(planner_of({Mode::kSsd}, {.planner = PlannerSettings{}}).has_value());
@@ -48,7 +48,7 @@ TEST(OptionsFor, ThereIsAPlannerExactlyWherePlansMayBeOpen) {
 
 TEST(OptionsFor, AutoHasRoomForLongerPlansThanItsOwn) {
   const ModelConfig target{.max_positions = 128};
-  const EngineOptions wanted{.plan = {.lookahead = 2}};
+  const EngineConfig wanted{.plan = {.lookahead = 2}};
   const Mode automatic = Mode::kAuto;
   const Mode named = Mode::kSd;
   EXPECT_EQ(OptionsFor(std::span(&named, 1), wanted, target).max_lookahead, 2);

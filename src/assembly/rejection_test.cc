@@ -71,7 +71,7 @@ class RejectionTest : public testing::TestWithParam<Setting> {
   }
 
   std::unique_ptr<Engine> NewEngine(const Setting& setting) {
-    EngineOptions options;
+    EngineConfig options;
     options.plan.mode = setting.mode;
     options.plan.lookahead = kLookahead;
     options.plan.fallback = setting.fallback;
@@ -90,13 +90,13 @@ class RejectionTest : public testing::TestWithParam<Setting> {
     } else if (setting.mode == Mode::kSsd) {
       proposers.speculator = StartSpeculator(options);
     }
-    auto engine = Engine::Create(options, target_.model.get(), &target_.device, nullptr,
-                                 std::move(proposers));
+    auto engine =
+        CreateEngine(options, target_.model.get(), &target_.device, nullptr, std::move(proposers));
     EXPECT_TRUE(engine.ok()) << (engine.ok() ? "" : engine.error().message);
     return std::move(engine).value();
   }
 
-  std::unique_ptr<SpeculatorClient> StartSpeculator(const EngineOptions& options) {
+  std::unique_ptr<SpeculatorClient> StartSpeculator(const EngineConfig& options) {
     auto host = ThreadHost::Start(
         [this](Channel& channel, const std::atomic<bool>& stop) {
           draft_.device.Adopt();

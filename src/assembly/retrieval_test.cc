@@ -37,7 +37,7 @@ class LiveDatastore : public testing::Test {
   Run Decode(Mode mode, DatastoreTenant* tenant, bool learn) {
     return Decode(mode, {.plan = {.lookahead = 15}, .max_batch = 2}, tenant, learn);
   }
-  Run Decode(Mode mode, const EngineOptions& options, DatastoreTenant* tenant, bool learn,
+  Run Decode(Mode mode, const EngineConfig& options, DatastoreTenant* tenant, bool learn,
              const MeasuredTimes& times = {}) {
     auto engine = MakeEngine(mode, options, BundledTarget(), BundledDraft(), {.known = times});
     EXPECT_TRUE(engine.ok());
@@ -96,7 +96,7 @@ TEST_F(LiveDatastore, SpeculatesBesideTheDraft) {
   const Run truth = Decode(Mode::kAr, alice, /*learn=*/true);
   for (const Fallback fallback : {Fallback::kNone, Fallback::kRetrieval, Fallback::kJit}) {
     for (const int width : {1, 2}) {
-      EngineOptions options{.plan = {.lookahead = 4}, .max_batch = 2};
+      EngineConfig options{.plan = {.lookahead = 4}, .max_batch = 2};
       options.plan.tree_width = width;
       options.plan.fallback = fallback;
       const Run run = Decode(Mode::kSsd, options, alice, /*learn=*/false);
@@ -106,7 +106,7 @@ TEST_F(LiveDatastore, SpeculatesBesideTheDraft) {
   }
   // A fallback whose proposals are as long as the rule says for two sequences, or as pays.
   for (const int length : {kKneeSpeculationLength, kAutoSpeculationLength}) {
-    EngineOptions options{.plan = {.lookahead = 4}, .max_batch = 2};
+    EngineConfig options{.plan = {.lookahead = 4}, .max_batch = 2};
     const MeasuredTimes times{.row_times = TimeTable::Line(1, 0.1), .knee_rows = 6};
     options.plan.fallback = Fallback::kRetrieval;
     options.plan.speculation_length = length;
@@ -120,7 +120,7 @@ TEST_F(LiveDatastore, ProposalsAreAsLongAsTheSpeculationLengthSays) {
   DatastoreTenant* const alice = *directory_->Tenant("alice");
   const Run truth = Decode(Mode::kAr, alice, /*learn=*/true);
   const auto decode = [&](int speculation_length, int knee_rows) {
-    EngineOptions options{.plan = {.lookahead = 2}, .max_batch = 2};
+    EngineConfig options{.plan = {.lookahead = 2}, .max_batch = 2};
     MeasuredTimes times;
     if (knee_rows > 0) times = {.row_times = TimeTable::Line(1, 0.1), .knee_rows = knee_rows};
     options.plan.speculation_length = speculation_length;
@@ -141,7 +141,7 @@ TEST_F(LiveDatastore, FallsBackOnProposalsBeyondTheLookahead) {
   DatastoreTenant* const alice = *directory_->Tenant("alice");
   const Run truth = Decode(Mode::kAr, alice, /*learn=*/true);
   const auto largest = [&](int speculation_length, const TimeTable& row_times) {
-    EngineOptions options{.plan = {.lookahead = 2}, .max_batch = 2};
+    EngineConfig options{.plan = {.lookahead = 2}, .max_batch = 2};
     options.plan.primary = options.plan.after_fallback = UniformFanout(1, 2);  // Many misses.
     options.plan.fallback = Fallback::kRetrieval;
     options.plan.speculation_length = speculation_length;
@@ -159,7 +159,7 @@ TEST_F(LiveDatastore, ProposesWhatIsWorthItsRow) {
   DatastoreTenant* const alice = *directory_->Tenant("alice");
   const Run truth = Decode(Mode::kAr, alice, /*learn=*/true);
   const auto decode = [&](const TimeTable& row_times) {
-    EngineOptions options{.max_batch = 2};
+    EngineConfig options{.max_batch = 2};
     options.plan.speculation_length = kAutoSpeculationLength;
     const Run run = Decode(Mode::kSssd, options, alice, /*learn=*/false,
                            {.row_times = row_times, .knee_rows = 1});

@@ -7,15 +7,12 @@
 
 #include "backend/batch_plan.h"
 #include "base/result.h"
+#include "foretoken/precision.h"
 #include "foretoken/types.h"
 #include "tensor/buffer.h"
 #include "tensor/tensor_view.h"
 
 namespace foretoken {
-
-/// How a backend stores weights and KV, and what it rounds matrix inputs to. Accumulation is
-/// always in float32 or better.
-enum class Precision { kBF16, kF32 };
 
 /// A weight matrix [outputs, inputs] in the layout of the backend that packed it.
 struct Matrix {

@@ -37,18 +37,22 @@ std::vector<Token> EndTokens(const Model& target, const Tokenizer* tokenizer) {
 /// business of its parts (engine/round), in the order of Step.
 class Engine::Impl {
  public:
-  Impl(const EngineOptions& options, const MeasuredTimes& times, Model* target, Device* device,
+  Impl(const EngineConfig& options, const MeasuredTimes& times, Model* target, Device* device,
        const Tokenizer* tokenizer, Proposers proposers);
 
   Result<std::vector<SequenceId>> Submit(std::vector<Request> requests);
   Status ChangePlan(SequenceId sequence, const PlanOptions& plan);
   void Cancel(SequenceId sequence) { inbox_.Cancel(sequence); }
   bool Step();
+  void Attach() {
+    device_->Adopt();
+    attached_ = true;
+  }
 
   bool Offers(Mode mode) const;
   const PlanBounds& bounds() const { return bounds_; }
 
-  const EngineOptions& options() const { return options_; }
+  const EngineConfig& options() const { return options_; }
   const MeasuredTimes& times() const { return times_; }
   const Scheduler& scheduler() const { return scheduler_; }
   RoundTimer& timer() { return timer_; }
@@ -81,7 +85,7 @@ class Engine::Impl {
   void EndSpeculationOfPreempted();
   void Retire(Sequence* sequence);
 
-  const EngineOptions options_;
+  const EngineConfig options_;
   const MeasuredTimes times_;
   Device* const device_;
   const Tokenizer* const tokenizer_;
@@ -89,7 +93,7 @@ class Engine::Impl {
   const int vocabulary_;
   std::vector<Mode> offered_;
   PlanBounds bounds_;
-  bool adopted_ = false;
+  bool attached_ = false;
 
   Inbox inbox_;
   Scheduler scheduler_;
@@ -109,15 +113,15 @@ class Engine::Impl {
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Engine::~Engine() = default;
 
-Result<std::unique_ptr<Engine>> Engine::Create(EngineOptions options, Model* target, Device* device,
-                                               const Tokenizer* tokenizer, Proposers proposers,
-                                               const MeasuredTimes& times) {
+Result<std::unique_ptr<Engine>> CreateEngine(EngineConfig options, Model* target, Device* device,
+                                             const Tokenizer* tokenizer, Proposers proposers,
+                                             const MeasuredTimes& times) {
   options = CompleteOptions(options, target->config());
   FT_RETURN_IF_ERROR(ValidateOptions(options));
-  auto impl =
-      std::make_unique<Impl>(options, times, target, device, tokenizer, std::move(proposers));
+  auto impl = std::make_unique<Engine::Impl>(options, times, target, device, tokenizer,
+                                             std::move(proposers));
   FT_RETURN_IF_ERROR(CheckPlan(options.plan, impl->bounds()));
-  return std::unique_ptr<Engine>(new Engine(std::move(impl)));
+  return std::make_unique<Engine>(std::move(impl));
 }
 
 Result<SequenceId> Engine::Submit(Request request) {
@@ -134,8 +138,25 @@ Status Engine::ChangePlan(SequenceId sequence, const PlanOptions& plan) {
 }
 void Engine::Cancel(SequenceId sequence) { impl_->Cancel(sequence); }
 bool Engine::Step() { return impl_->Step(); }
-const EngineOptions& Engine::options() const { return impl_->options(); }
-const MeasuredTimes& Engine::times() const { return impl_->times(); }
+void Engine::Attach() { impl_->Attach(); }
+EngineLimits Engine::limits() const {
+  const EngineConfig& config = impl_->options();
+  return {.context = config.max_context,
+          .batch = config.max_batch,
+          .queue = config.max_waiting,
+          .lookahead = config.max_lookahead,
+          .cache_budget = config.max_cache_budget,
+          .knee_rows = impl_->times().knee_rows};
+}
+PlanOptions Engine::plan() const {
+  const SpeculationPlan& plan = impl_->options().plan;
+  return {.mode = plan.mode,
+          .lookahead = plan.lookahead,
+          .tree_width = plan.tree_width,
+          .fallback = plan.fallback,
+          .fanout = Fanout{.rule = plan.fanout,
+                           .counts = {plan.primary.at.begin(), plan.primary.at.end()}}};
+}
 bool Engine::Offers(Mode mode) const { return impl_->Offers(mode); }
 const EngineStats& Engine::stats() const { return impl_->timer().stats(); }
 void Engine::ResetStats() { impl_->timer().ResetStats(); }
@@ -144,9 +165,12 @@ KvUsage Engine::kv_usage() const { return impl_->scheduler().kv().Usage(); }
 int Engine::running() const { return static_cast<int>(impl_->scheduler().running().size()); }
 int Engine::waiting() const { return static_cast<int>(impl_->scheduler().waiting().size()); }
 Status Engine::CheckIdle() const { return impl_->CheckIdle(); }
-void Engine::ForcePreemption() { impl_->ForcePreemption(); }
 
-Engine::Impl::Impl(const EngineOptions& options, const MeasuredTimes& times, Model* target,
+const EngineConfig& ConfigOf(const Engine& engine) { return engine.impl().options(); }
+const MeasuredTimes& TimesOf(const Engine& engine) { return engine.impl().times(); }
+void ForcePreemption(Engine& engine) { engine.impl().ForcePreemption(); }
+
+Engine::Impl::Impl(const EngineConfig& options, const MeasuredTimes& times, Model* target,
                    Device* device, const Tokenizer* tokenizer, Proposers proposers)
     : options_(options),
       times_(times),
@@ -269,10 +293,7 @@ void Engine::Impl::AdmitWaiting() {
 }
 
 bool Engine::Impl::Step() {
-  if (!adopted_) {
-    device_->Adopt();
-    adopted_ = true;
-  }
+  if (!attached_) Attach();
   TakeInbox();
   AdmitWaiting();
   if (running().empty()) {

@@ -176,6 +176,10 @@ Result<SpeculationPlan> ApplyOptions(const PlanOptions& options, const Speculati
                                      FieldSpelling spell) {
   SpeculationPlan plan = base;
   if (options.lookahead) {
+    if (*options.lookahead != 0) {  // That is refused where K counts (CheckPlan).
+      FT_RETURN_IF_ERROR(
+          CheckRange(spell("lookahead"), *options.lookahead, 1, kMaxProposal, "lookahead"));
+    }
     plan.lookahead = *options.lookahead;
     plan.speculation_length = 0;  // The caller's own number counts.
   }
@@ -189,6 +193,13 @@ Result<SpeculationPlan> ApplyOptions(const PlanOptions& options, const Speculati
   if (options.saguaro_c) plan.saguaro_c = *options.saguaro_c;
   if (options.cache_order) plan.cache_order = *options.cache_order;
   return plan;
+}
+
+Status CheckShapes(const PlanOptions& options, FieldSpelling spell) {
+  const int lookahead = options.lookahead.value_or(SpeculationPlan().lookahead);
+  FT_RETURN_IF_ERROR(CheckRange(spell("lookahead"), lookahead, 1, kMaxProposal, "lookahead"));
+  FT_RETURN_IF_ERROR(ApplyOptions(options, DefaultPlan(lookahead), spell));
+  return {};
 }
 
 std::optional<PlannerSettings> PlannerSettingsFor(const PlanOptions& options,

@@ -2,25 +2,14 @@
 
 #include <optional>
 #include <span>
-#include <string>
-#include <string_view>
 
 #include "base/result.h"
+#include "foretoken/plan_check.h"
 #include "foretoken/speculation.h"
 #include "planner/online_planner.h"
 #include "speculation/plan.h"
 
 namespace foretoken {
-
-/// How a caller's user writes a field of PlanOptions: "tree_width" may be "--tree-width".
-using FieldSpelling = std::string (*)(std::string_view field);
-
-/// As the public headers write it.
-inline std::string PlainSpelling(std::string_view field) { return std::string(field); }
-
-/// Refuses options that say nothing to any of `modes`, or are not for one of them.
-Status CheckOptions(const PlanOptions& options, std::span<const Mode> modes,
-                    Verification verification, FieldSpelling spell = PlainSpelling);
 
 /// What engines do where nothing is asked of them, with a K in [1, kMaxProposal].
 SpeculationPlan DefaultPlan(int lookahead);

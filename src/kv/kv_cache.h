@@ -7,6 +7,7 @@
 
 #include "backend/batch_plan.h"
 #include "base/result.h"
+#include "foretoken/stats.h"
 #include "foretoken/types.h"
 #include "kv/block_hash.h"
 
@@ -17,14 +18,6 @@ namespace foretoken {
 struct KvCursor {
   std::int32_t committed = 0;
   std::int32_t tentative = 0;
-};
-
-/// Blocks in each state. At rest free + cached + used == total.
-struct KvUsage {
-  std::int64_t total = 0;
-  std::int64_t free = 0;    ///< Hold nothing.
-  std::int64_t cached = 0;  ///< Held by the prefix cache only; reclaimed least recently used first.
-  std::int64_t used = 0;    ///< Referenced by at least one sequence.
 };
 
 /// The KV blocks of one sequence in logical order. Owned by the sequence, filled and emptied by

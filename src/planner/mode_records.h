@@ -3,17 +3,10 @@
 #include <array>
 #include <cstdint>
 
+#include "foretoken/stats.h"
 #include "speculation/plan.h"
 
 namespace foretoken {
-
-/// What rounds of a mode brought and what had been predicted for them.
-struct ModeReport {
-  std::int64_t rounds = 0;
-  double tokens_per_second = 0;  ///< Measured, faded.
-  double predicted = 0;          ///< Over the same rounds.
-  double correction = 1;         ///< Applied to predictions of the mode.
-};
 
 /// How each mode's measured speed compares with its predictions.
 class ModeRecords {

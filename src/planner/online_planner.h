@@ -15,14 +15,6 @@
 
 namespace foretoken {
 
-/// What planning has done so far.
-struct PlannerReport {
-  std::array<ModeReport, kModes> modes;
-  std::int64_t replans = 0;
-  std::int64_t switches = 0;  ///< Of mode.
-  double replan_us = 0;       ///< Mean time of one.
-};
-
 /// The planner at run time: learns a CostModel from the rounds of all sequences (LearnedModel) and
 /// re-plans each sequence now and then (LookSchedule), after what is predicted to be fastest or
 /// what is worth a Trial. Where plain decoding seems best a mode that lost is thereby tried again

@@ -15,7 +15,7 @@ struct PlanLimits {
   StaticVector<Mode, kModes> modes = AllModes();  ///< Concrete ones; what is not measured is left
                                                   ///< out.
   int min_lookahead = 1;
-  int max_lookahead = 12;
+  int max_lookahead = kMaxPlannedLookahead;
   /// Cache budgets B, as multiples of K + 1 (mean fan-outs), in ascending order; ImprovePlan takes
   /// any between the first and the last ...
   StaticVector<int, 8> mean_fanouts = DefaultFanouts();

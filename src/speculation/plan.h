@@ -11,15 +11,8 @@ namespace foretoken {
 
 /// Bonus tokens prepared for one outcome node where nothing else is asked for.
 inline constexpr int kDefaultFanout = 3;
-/// Children of one node of a drafted tree, at most.
-inline constexpr int kMaxTreeWidth = 8;
 /// The draft's candidates after one node, at most: its children, and bonus tokens beyond them.
 inline constexpr int kMaxRanking = kMaxTreeWidth + kMaxFanout;
-/// Branches of one sequence's speculation cache, at most.
-inline constexpr int kMaxCacheBudget = 256;
-
-/// Whether the mode cannot do without a draft model.
-constexpr bool NeedsDraft(Mode mode) { return mode == Mode::kSd || mode == Mode::kSsd; }
 
 /// Whether the mode proposes a tree of what followed elsewhere, of up to SpeculationPlan's
 /// speculation_length rows.

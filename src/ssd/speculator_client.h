@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "foretoken/sampling.h"
+#include "foretoken/stats.h"
 #include "speculation/proposal.h"
 #include "ssd/channel.h"
 #include "ssd/hello.h"
@@ -30,20 +31,6 @@ class SpeculatorHost {
   virtual Status Restart() = 0;
   /// "on cores 1", "process 4711 on cores 1": for messages.
   virtual std::string Describe() const = 0;
-};
-
-/// Passes of the speculator, of no prompt, and how long they took with all that belongs to them.
-struct DraftPasses {
-  std::int64_t passes = 0;
-  std::int64_t rows = 0;
-  std::int64_t ns = 0;
-
-  DraftPasses& operator+=(const DraftPasses& more) {
-    passes += more.passes;
-    rows += more.rows;
-    ns += more.ns;
-    return *this;
-  }
 };
 
 /// What the speculator must know of a sequence that (re)opens. All memory is borrowed.

@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 
+#include "foretoken/json_schema.h"
 #include "grammar/automaton.h"
 #include "grammar/grammar.h"
-#include "grammar/json/json_schema.h"
 #include "grammar/state_graph.h"
 
 namespace {

@@ -7,9 +7,10 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "assembly/make_engine.h"
+#include "api/study.h"
 #include "cli/bench/bench_report.h"
 #include "cli/bench/html_report.h"
+#include "cli/bench/script_option.h"
 #include "cli/common/commands.h"
 #include "cli/common/generation.h"
 #include "cli/common/machine.h"
@@ -47,7 +48,7 @@ struct BenchOptions {
 struct Contestant {
   std::string label;
   Mode mode = Mode::kAr;
-  LoadedModel* target = nullptr;
+  std::shared_ptr<LanguageModel> target;
   std::unique_ptr<Engine> engine;
   bool retrieves = true;  // From the datastore that was given, if any.
 };
@@ -82,7 +83,9 @@ class Bench {
   Status Load();
   Status EncodePrompts();
   Status MakeContestants();
-  Status AddFallbacks(int context, Measuring* measuring);
+  Status Add(std::string label, Mode mode, std::shared_ptr<LanguageModel> target,
+             const SpeculationOptions& speculation, int context, bool retrieves);
+  Status AddFallbacks(int context);
   Result<std::vector<Generation>> RunGroup(Contestant* contestant,
                                            std::span<const std::vector<Token>> prompts,
                                            std::uint64_t first_seed);
@@ -99,8 +102,8 @@ class Bench {
   std::vector<Mode> modes_;
   Cores cores_;
   std::optional<Script> script_;
-  std::unique_ptr<LoadedModel> target_;
-  std::unique_ptr<LoadedModel> target_on_all_;
+  std::shared_ptr<LanguageModel> target_;
+  std::shared_ptr<LanguageModel> target_on_all_;
   OpenDatastore datastore_;
   std::vector<EncodedSet> sets_;
   std::vector<Contestant> contestants_;
@@ -129,12 +132,10 @@ Status Bench::Load() {
   }
   if (synthetic()) options_.generation.stop.ignore_eos = true;
   FT_ASSIGN_OR_RETURN(cores_, ResolveCores(options_.cores));
-  const Precision precision = options_.model.ParsedPrecision();
-  const ModelSource source = options_.model.TargetSource();
-  FT_ASSIGN_OR_RETURN(target_, LoadShowingProgress(source, cores_.target, precision));
+  FT_ASSIGN_OR_RETURN(target_, LoadTarget(options_.model, cores_.target));
   const bool ssd_only = modes_ == std::vector<Mode>{Mode::kSsd};
   if (speculative && !ssd_only && !options_.only_target_cores && cores_.all != cores_.target) {
-    target_on_all_ = OnDevice(*target_, std::make_shared<Device>(cores_.all));
+    target_on_all_ = target_->OnCores(cores_.all);
   }
   if (script_.has_value() && options_.constraint.given()) {
     return InvalidInput("--scripted-acceptance draws tokens that no grammar allows: give only one");
@@ -143,37 +144,35 @@ Status Bench::Load() {
   if (script_.has_value() && options_.datastore.learn) {
     return InvalidInput("--learn would add tokens that --scripted-acceptance made up: give one");
   }
-  FT_ASSIGN_OR_RETURN(datastore_,
-                      OpenChosen(options_.datastore, options_.model.TargetSource(), *target_));
+  FT_ASSIGN_OR_RETURN(datastore_, OpenChosen(options_.datastore, *target_));
   context_.scripted = script_.has_value();
   context_.same_law_only = options_.speculation.verification == "rejection" &&
                            options_.generation.sampling.temperature > 0;
   context_.batch = options_.batch;
-  context_.weight_bytes = target_->model->weight_bytes();
-  context_.kv_bytes_per_token =
-      target_->backend->KvBytes(target_->model->KvShapeFor(1)) / kBlockSize;
+  context_.weight_bytes = target_->facts().weight_bytes;
+  context_.kv_bytes_per_token = target_->facts().kv_bytes_per_token;
   return {};
 }
 
 Status Bench::EncodePrompts() {
-  const ModelConfig& config = target_->model->config();
+  const ModelFacts& facts = target_->facts();
   const int context =
-      options_.speculation.context > 0 ? options_.speculation.context : config.max_positions;
+      options_.speculation.context > 0 ? options_.speculation.context : facts.max_context;
   const int max_tokens = options_.generation.stop.max_tokens;
-  if (target_->tokenizer == nullptr) {
+  if (target_->tokenizer() == nullptr) {
     if (!options_.prompts.files.empty()) {
       return InvalidInput(
           "--prompts needs a model with a tokenizer; a synthetic one gets random "
           "tokens");
     }
-    if (options_.prompt_tokens + max_tokens > config.max_positions) {
+    if (options_.prompt_tokens + max_tokens > facts.max_context) {
       return InvalidInput(
           fmt::format("--prompt-tokens {} and --max-tokens {} do not fit the "
                       "model's context of {} tokens",
-                      options_.prompt_tokens, max_tokens, config.max_positions));
+                      options_.prompt_tokens, max_tokens, facts.max_context));
     }
     const int count = options_.prompts.limit > 0 ? options_.prompts.limit : 8;
-    sets_.push_back(RandomSet(config.vocabulary, options_.prompt_tokens, count, 1));
+    sets_.push_back(RandomSet(facts.vocabulary, options_.prompt_tokens, count, 1));
     return {};
   }
   FT_ASSIGN_OR_RETURN(const std::vector<PromptSet> sets,
@@ -182,7 +181,7 @@ Status Bench::EncodePrompts() {
                             : options_.prompts.chat ? PromptStyle::kChat
                                                     : PromptStyle::kAuto;
   for (const PromptSet& set : sets) {
-    FT_ASSIGN_OR_RETURN(EncodedSet encoded, EncodeSet(*target_->tokenizer, set, style, context,
+    FT_ASSIGN_OR_RETURN(EncodedSet encoded, EncodeSet(*target_->tokenizer(), set, style, context,
                                                       max_tokens, options_.prompts.limit));
     sets_.push_back(std::move(encoded));
   }
@@ -196,53 +195,45 @@ Status Bench::MakeContestants() {
   }
   const int needed = static_cast<int>(longest) + options_.generation.stop.max_tokens +
                      options_.speculation.MostLookahead();
-  const int context = std::min(needed, target_->model->config().max_positions);
-  FT_ASSIGN_OR_RETURN(EngineOptions options,
-                      options_.speculation.ToEngineOptions(options_.batch, context));
-  options.script = script_;
-  const DraftSetup draft = MakeDraftSetup(options_.model, options_.speculation, cores_);
-  Measuring measuring;
-  const auto add = [&](std::string label, Mode mode, LoadedModel* target) -> Status {
-    FT_ASSIGN_OR_RETURN(
-        std::unique_ptr<Engine> engine,
-        MakeEngine(options_.datastore.ModesFor(mode), options, target, draft, measuring));
-    measuring.known = engine->times();  // Once for all modes of a target.
-    contestants_.push_back({std::move(label), mode, target, std::move(engine)});
-    return {};
-  };
+  const int context = std::min(needed, target_->facts().max_context);
   for (const Mode mode : modes_) {
     if (mode == Mode::kSsd && !options_.fallbacks.empty()) {
-      FT_RETURN_IF_ERROR(AddFallbacks(context, &measuring));
+      FT_RETURN_IF_ERROR(AddFallbacks(context));
       continue;
     }
-    FT_RETURN_IF_ERROR(add(std::string(ModeName(mode)), mode, target_.get()));
+    FT_RETURN_IF_ERROR(Add(std::string(ModeName(mode)), mode, target_, options_.speculation,
+                           context, /*retrieves=*/true));
   }
-  measuring.known = {};
   for (const Mode mode : modes_) {
     if (mode == Mode::kSsd || mode == Mode::kAuto || target_on_all_ == nullptr) continue;
-    FT_RETURN_IF_ERROR(add(fmt::format("{}@all", ModeName(mode)), mode, target_on_all_.get()));
+    FT_RETURN_IF_ERROR(Add(fmt::format("{}@all", ModeName(mode)), mode, target_on_all_,
+                           options_.speculation, context, /*retrieves=*/true));
   }
   return {};
 }
 
+Status Bench::Add(std::string label, Mode mode, std::shared_ptr<LanguageModel> target,
+                  const SpeculationOptions& speculation, int context, bool retrieves) {
+  FT_ASSIGN_OR_RETURN(const EngineOptions wanted,
+                      EngineOptionsFor(options_.datastore.ModesFor(mode), options_.model,
+                                       speculation, cores_, options_.batch, context));
+  StudyOptions study{.script = script_};
+  // Measured once for all modes of a target.
+  if (!contestants_.empty() && contestants_.back().target == target) {
+    study.measured_with = contestants_.back().engine.get();
+  }
+  FT_ASSIGN_OR_RETURN(auto engine, OpenForStudy(target, wanted, study));
+  contestants_.push_back({std::move(label), mode, std::move(target), std::move(engine), retrieves});
+  return {};
+}
+
 // Mode ssd once with each of --compare-fallbacks.
-Status Bench::AddFallbacks(int context, Measuring* measuring) {
-  const DraftSetup draft = MakeDraftSetup(options_.model, options_.speculation, cores_);
+Status Bench::AddFallbacks(int context) {
   for (const std::string& name : SplitList(options_.fallbacks)) {
     SpeculationOptions speculation = options_.speculation;
     speculation.fallback = name;
-    FT_ASSIGN_OR_RETURN(EngineOptions options,
-                        speculation.ToEngineOptions(options_.batch, context));
-    options.script = script_;
-    const bool retrieves = options.plan.fallback == Fallback::kRetrieval;
-    FT_ASSIGN_OR_RETURN(auto engine,
-                        MakeEngine(Mode::kSsd, options, target_.get(), draft, *measuring));
-    measuring->known = engine->times();
-    contestants_.push_back({.label = "ssd/" + name,
-                            .mode = Mode::kSsd,
-                            .target = target_.get(),
-                            .engine = std::move(engine),
-                            .retrieves = retrieves});
+    FT_RETURN_IF_ERROR(Add("ssd/" + name, Mode::kSsd, target_, speculation, context,
+                           /*retrieves=*/name == FallbackName(Fallback::kRetrieval)));
   }
   return {};
 }
@@ -261,14 +252,13 @@ Result<std::vector<Generation>> Bench::RunGroup(Contestant* contestant,
     request.learn = false;  // Learn does, once every mode has had its turn.
     requests.push_back(std::move(request));
   }
-  contestant->target->device->Adopt();
-  GenerationRunner runner(contestant->engine.get());
+  GenerateHooks hooks;
   if (options_.target_delay_us > 0) {
-    runner.set_before_step([delay = std::chrono::microseconds(options_.target_delay_us)] {
+    hooks.before_step = [delay = std::chrono::microseconds(options_.target_delay_us)] {
       std::this_thread::sleep_for(delay);
-    });
+    };
   }
-  return runner.Run(std::move(requests), options_.batch);
+  return Generate(*contestant->engine, std::move(requests), options_.batch, hooks);
 }
 
 // No mode may read the answer of another to the same prompt.
@@ -278,7 +268,7 @@ Status Bench::Learn(std::span<const std::vector<Token>> prompts,
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     std::vector<Token> tokens = prompts[i];
     tokens.insert(tokens.end(), outputs[i].tokens.begin(), outputs[i].tokens.end());
-    datastore_.tenant->LearnOutput(tokens, static_cast<int>(prompts[i].size()));
+    DatastoreFolder::Learn(*datastore_.tenant, tokens, static_cast<int>(prompts[i].size()));
   }
   return datastore_.Flush();
 }
@@ -329,10 +319,9 @@ nlohmann::json Bench::Meta() const {
   nlohmann::json meta = {
       {"version", FORETOKEN_VERSION},
       {"machine", CpuModel()},
-      {"backend", target_->backend->name()},
-      {"target", ModelLabel(options_.model.TargetSource())},
-      {"target_parameters",
-       FormatCount(static_cast<double>(target_->model->config().parameters()))},
+      {"backend", target_->facts().backend},
+      {"target", target_->source().label()},
+      {"target_parameters", FormatCount(static_cast<double>(target_->facts().parameters))},
       {"precision", options_.model.precision},
       {"weights", synthetic() ? "random" : "trained"},
       {"target_cores", FormatCores(cores_.target)},
@@ -354,7 +343,7 @@ nlohmann::json Bench::Meta() const {
     meta["data"].push_back(fmt::format("{} ({} prompts)", set.name, set.prompts.size()));
   }
   for (const Contestant& contestant : contestants_) {
-    const int knee = contestant.engine->times().knee_rows;
+    const int knee = contestant.engine->limits().knee_rows;
     if (knee > 0) meta["knee_rows"][contestant.label] = knee;
   }
   if (options_.target_delay_us > 0) meta["target_delay_us"] = options_.target_delay_us;
@@ -363,7 +352,7 @@ nlohmann::json Bench::Meta() const {
     meta["scripted_hit"] = script_->hit;
   }
   if (options_.model.has_draft()) {
-    meta["draft"] = ModelLabel(options_.model.DraftSource());
+    meta["draft"] = options_.model.DraftSource().label();
     meta["draft_cores"] = FormatCores(cores_.draft);
     meta.update(SpeculationJson(options_.speculation));
   }
@@ -376,10 +365,10 @@ Result<int> Bench::Report() const {
   if (options_.json_path == "-") {
     fmt::print("{}\n", report.dump(2));
   } else {
-    fmt::print("Target {} ({}, {}) on cores {}", ModelLabel(options_.model.TargetSource()),
-               options_.model.precision, target_->backend->name(), FormatCores(cores_.target));
+    fmt::print("Target {} ({}, {}) on cores {}", target_->source().label(),
+               options_.model.precision, target_->facts().backend, FormatCores(cores_.target));
     if (options_.model.has_draft()) {
-      fmt::print(", draft {} on cores {}", ModelLabel(options_.model.DraftSource()),
+      fmt::print(", draft {} on cores {}", options_.model.DraftSource().label(),
                  FormatCores(cores_.draft));
     }
     fmt::print("; temperature {:g}, batch {}\n", options_.generation.sampling.temperature,

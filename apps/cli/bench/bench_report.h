@@ -6,9 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "assembly/loaded_model.h"
 #include "cli/common/bench_stats.h"
-#include "engine/engine.h"
 #include "foretoken/request.h"
 
 namespace foretoken {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "foretoken/tokenizer.h"
 #include "foretoken/types.h"
-#include "tokenizer/tokenizer.h"
 
 namespace foretoken {
 

@@ -43,7 +43,8 @@ Result<std::unique_ptr<Tokenizer>> LoadTokenizer(DatastoreCommandOptions* option
 
 DatastoreOptions OptionsFor(const DatastoreCommandOptions& options, const Tokenizer& tokenizer) {
   DatastoreOptions result;
-  result.tokenizer = IdentityOf(options.model.TargetSource(), tokenizer);
+  result.tokenizer = {options.model.TargetSource().label(), tokenizer.fingerprint(),
+                      tokenizer.vocabulary()};
   result.limits.capacity_tokens = static_cast<std::uint64_t>(options.capacity_millions * 1e6);
   result.threads = options.Threads();
   return result;

@@ -21,7 +21,6 @@
 #include "cli/options/constraint_options.h"
 #include "cli/options/datastore_options.h"
 #include "cli/options/options.h"
-#include "cli/options/session.h"
 
 namespace foretoken {
 namespace {
@@ -68,17 +67,18 @@ constexpr const char* kHelp =
 
 class Chat {
  public:
-  Chat(ChatOptions options, Mode mode, std::unique_ptr<Session> session, OpenDatastore datastore,
-       int context)
+  Chat(ChatOptions options, Mode mode, Cores cores, std::shared_ptr<LanguageModel> target,
+       OpenDatastore datastore, int context)
       : options_(std::move(options)),
         mode_(mode),
-        session_(std::move(session)),
+        cores_(std::move(cores)),
+        target_(std::move(target)),
         datastore_(std::move(datastore)),
         context_(context),
         color_(UseColor(options_.color, stdout)),
         painter_(color_) {}
 
-  Status Start() { return MakeEngine(mode_); }
+  Status Start() { return OpenEngine(mode_); }
   Result<int> Loop();
 
  private:
@@ -86,7 +86,7 @@ class Chat {
 
   static Line WaitForLine();
   Line ReadLine(std::string* line);
-  Status MakeEngine(Mode mode);
+  Status OpenEngine(Mode mode);
   Status Reply(const std::string& text);
   Result<std::vector<Token>> EncodeFitting();
   /// False to leave.
@@ -97,7 +97,8 @@ class Chat {
 
   ChatOptions options_;
   Mode mode_;
-  std::unique_ptr<Session> session_;
+  Cores cores_;
+  std::shared_ptr<LanguageModel> target_;
   OpenDatastore datastore_;
   int context_;
   bool color_;
@@ -141,9 +142,12 @@ Chat::Line Chat::ReadLine(std::string* line) {
   return Line::kText;
 }
 
-Status Chat::MakeEngine(Mode mode) {
+Status Chat::OpenEngine(Mode mode) {
   engine_.reset();
-  FT_ASSIGN_OR_RETURN(engine_, session_->NewEngine(options_.datastore.ModesFor(mode), 1, context_));
+  FT_ASSIGN_OR_RETURN(const EngineOptions wanted,
+                      EngineOptionsFor(options_.datastore.ModesFor(mode), options_.model,
+                                       options_.speculation, cores_, 1, context_));
+  FT_ASSIGN_OR_RETURN(engine_, Engine::Open(target_, wanted));
   mode_ = mode;
   return {};
 }
@@ -156,7 +160,7 @@ Result<std::vector<Token>> Chat::EncodeFitting() {
     std::vector<ChatMessage> messages;
     if (!options_.system.empty()) messages.push_back({"system", options_.system});
     messages.insert(messages.end(), messages_.begin(), messages_.end());
-    FT_ASSIGN_OR_RETURN(std::vector<Token> tokens, session_->tokenizer().EncodeChat(messages));
+    FT_ASSIGN_OR_RETURN(std::vector<Token> tokens, target_->tokenizer()->EncodeChat(messages));
     if (static_cast<int>(tokens.size()) + reserve <= context_ || messages_.size() < 3) {
       if (dropped) {
         Say(fmt::format("[the context of {} tokens is full: the oldest turns were dropped]",
@@ -185,23 +189,23 @@ Status Chat::Reply(const std::string& text) {
   request.datastore = datastore_.tenant;
   std::optional<SequenceId> running;
   bool cancelled = false;
-  GenerationRunner runner(engine_.get());
+  GenerateHooks hooks;
   const auto cancel_if_interrupted = [&](SequenceId sequence) {
     if (interrupted && !cancelled) engine_->Cancel(sequence);
     cancelled = cancelled || interrupted;
   };
-  runner.set_before_step([&] {
+  hooks.before_step = [&] {
     if (running) cancel_if_interrupted(*running);
-  });
-  runner.set_on_token([&](SequenceId sequence, const EmittedToken& token) {
+  };
+  hooks.on_token = [&](SequenceId sequence, const EmittedToken& token) {
     running = sequence;
     cancel_if_interrupted(sequence);
     if (cancelled || token.text.empty()) return;
     fmt::print("{}", mode_ == Mode::kAr ? std::string(token.text)
                                         : painter_.Paint(token.origin, token.text));
     std::fflush(stdout);
-  });
-  Result<Generation> generation = runner.Run(std::move(request));
+  };
+  Result<Generation> generation = Generate(*engine_, std::move(request), hooks);
   if (!generation.ok()) {
     messages_.pop_back();
     return generation.error();
@@ -249,8 +253,7 @@ void Chat::Set(const std::string& arguments) {
         "max-tokens");
     return;
   }
-  const Status valid =
-      ValidateSamplingParams(sampling, session_->target().model->config().vocabulary);
+  const Status valid = ValidateSamplingParams(sampling, target_->facts().vocabulary);
   if (!valid.ok()) {
     Say(valid.error().message);
     return;
@@ -294,7 +297,7 @@ bool Chat::Command(const std::string& line) {
     if (status.ok() && *mode == Mode::kAuto) {
       status = options_.speculation.CheckFor(std::span(&*mode, 1));
     }
-    if (status.ok()) status = MakeEngine(*mode);
+    if (status.ok()) status = OpenEngine(*mode);
     Say(status.ok() ? fmt::format("mode {}", ModeName(mode_)) : status.error().message);
     if (engine_ == nullptr) return false;
   } else if (name == "/set") {
@@ -338,29 +341,30 @@ Result<int> RunChat(ChatOptions options) {
                       ChooseMode(options.mode, options.speculation, &options.model));
   FT_RETURN_IF_ERROR(options.speculation.CheckFor(std::span(&mode, 1)));
   FT_RETURN_IF_ERROR(options.datastore.Check({&mode, 1}));
-  FT_ASSIGN_OR_RETURN(std::unique_ptr<Session> session,
-                      Session::Open(options.model, options.cores, options.speculation, mode));
+  FT_ASSIGN_OR_RETURN(Cores cores, ResolveCores(options.cores));
   FT_ASSIGN_OR_RETURN(
-      OpenDatastore datastore,
-      OpenChosen(options.datastore, options.model.TargetSource(), session->target()));
-  if (!session->tokenizer().has_chat_template()) {
+      std::shared_ptr<LanguageModel> target,
+      LoadTarget(options.model, TargetCores(mode, options.model, options.cores, cores)));
+  FT_ASSIGN_OR_RETURN(OpenDatastore datastore, OpenChosen(options.datastore, *target));
+  if (!target->tokenizer()->has_chat_template()) {
     return InvalidInput(fmt::format(
         "the model in '{}' has no chat template that Foretoken knows (ChatML, Llama 3); "
         "`foretoken run` continues plain text",
         options.model.target));
   }
+  FT_RETURN_IF_ERROR(Constrain(options.constraint, *target, &options.generation.sampling));
   FT_RETURN_IF_ERROR(
-      Constrain(options.constraint, session->target(), &options.generation.sampling));
-  FT_RETURN_IF_ERROR(ValidateSamplingParams(options.generation.sampling,
-                                            session->target().model->config().vocabulary));
+      ValidateSamplingParams(options.generation.sampling, target->facts().vocabulary));
   constexpr int kDefaultContext = 8192;
-  FT_ASSIGN_OR_RETURN(const int context, session->Context(kDefaultContext));
+  FT_ASSIGN_OR_RETURN(const int context,
+                      ChooseContext(options.speculation, *target, kDefaultContext));
   const bool color = UseColor(options.color, stdout);
   fmt::print("{} in mode {}, context {} tokens; /help lists commands\n",
-             ModelLabel(options.model.TargetSource()), ModeName(mode), context);
+             options.model.TargetSource().label(), ModeName(mode), context);
   const OriginPainter painter(color);
   if (mode != Mode::kAr && color) fmt::print("{}\n", painter.Legend());
-  Chat chat(std::move(options), mode, std::move(session), std::move(datastore), context);
+  Chat chat(std::move(options), mode, std::move(cores), std::move(target), std::move(datastore),
+            context);
   FT_RETURN_IF_ERROR(chat.Start());
   return chat.Loop();
 }

@@ -10,7 +10,6 @@
 #include "cli/common/prompts.h"
 #include "cli/common/terminal.h"
 #include "cli/options/options.h"
-#include "cli/options/session.h"
 
 namespace foretoken {
 namespace {
@@ -118,34 +117,37 @@ Result<int> Demo(DemoOptions options) {
   FT_RETURN_IF_ERROR(options.generation.Finish());
   FT_ASSIGN_OR_RETURN(const Mode mode, ChooseMode("ssd", options.speculation, &options.model));
   FT_RETURN_IF_ERROR(options.speculation.CheckFor(kModes));
-  FT_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
-                      Session::Open(options.model, options.cores, options.speculation, mode));
-  FT_ASSIGN_OR_RETURN(const int context, session->Context(0));
+  FT_ASSIGN_OR_RETURN(const Cores cores, ResolveCores(options.cores));
+  FT_ASSIGN_OR_RETURN(
+      const std::shared_ptr<LanguageModel> target,
+      LoadTarget(options.model, TargetCores(mode, options.model, options.cores, cores)));
+  FT_ASSIGN_OR_RETURN(const int context, ChooseContext(options.speculation, *target, 0));
   std::vector<ModeRun> runs(std::size(kModes));
   for (std::size_t m = 0; m < runs.size(); ++m) {
-    FT_ASSIGN_OR_RETURN(runs[m].engine, session->NewEngine(kModes[m], 1, context));
+    FT_ASSIGN_OR_RETURN(const EngineOptions wanted,
+                        EngineOptionsFor(std::span(&kModes[m], 1), options.model,
+                                         options.speculation, cores, 1, context));
+    FT_ASSIGN_OR_RETURN(runs[m].engine, Engine::Open(target, wanted));
   }
 
   const bool color = UseColor(options.color, stdout);
   const OriginPainter painter(color);
   if (!options.json) {
     fmt::print("Target {} on cores {}, draft {} on cores {} (in ssd; else on the target's)\n",
-               ModelLabel(options.model.TargetSource()), FormatCores(session->cores().target),
-               ModelLabel(options.model.DraftSource()), FormatCores(session->cores().draft));
+               options.model.TargetSource().label(), FormatCores(cores.target),
+               options.model.DraftSource().label(), FormatCores(cores.draft));
     if (color) fmt::print("{}\n", painter.Legend());
     fmt::print("\n");
   }
   const std::vector<BuiltInPrompt> prompts = BuiltInPrompts();
   for (ModeRun& run : runs) {  // Warm up.
-    FT_ASSIGN_OR_RETURN(Request request, MakeRequest(options, session->tokenizer(), prompts[0]));
-    FT_ASSIGN_OR_RETURN(const Generation ignored,
-                        GenerationRunner(run.engine.get()).Run(std::move(request)));
+    FT_ASSIGN_OR_RETURN(Request request, MakeRequest(options, *target->tokenizer(), prompts[0]));
+    FT_ASSIGN_OR_RETURN(const Generation ignored, Generate(*run.engine, std::move(request)));
   }
   for (const BuiltInPrompt& prompt : prompts) {
     for (ModeRun& run : runs) {
-      FT_ASSIGN_OR_RETURN(Request request, MakeRequest(options, session->tokenizer(), prompt));
-      FT_ASSIGN_OR_RETURN(Generation generation,
-                          GenerationRunner(run.engine.get()).Run(std::move(request)));
+      FT_ASSIGN_OR_RETURN(Request request, MakeRequest(options, *target->tokenizer(), prompt));
+      FT_ASSIGN_OR_RETURN(Generation generation, Generate(*run.engine, std::move(request)));
       run.generations.push_back(std::move(generation));
     }
     if (!options.json) PrintText(prompt, runs[kSsd].generations.back(), color, painter);

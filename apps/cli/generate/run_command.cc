@@ -14,7 +14,6 @@
 #include "cli/options/constraint_options.h"
 #include "cli/options/datastore_options.h"
 #include "cli/options/options.h"
-#include "cli/options/session.h"
 
 namespace foretoken {
 namespace {
@@ -89,7 +88,7 @@ nlohmann::json RunJson(const RunOptions& options, Mode mode, const Generation& g
         {{"token", entry[0].token}, {"logprob", entry[0].logprob}, {"top", std::move(top)}});
   }
   nlohmann::json json = {
-      {"model", ModelLabel(options.model.TargetSource())},
+      {"model", options.model.TargetSource().label()},
       {"mode", ModeName(mode)},
       {"seed", options.generation.sampling.seed},
       {"text", generation.text},
@@ -98,7 +97,7 @@ nlohmann::json RunJson(const RunOptions& options, Mode mode, const Generation& g
       {"stats", StatsJson(generation.stats)},
   };
   if (mode != Mode::kAr && options.model.has_draft())
-    json["draft"] = ModelLabel(options.model.DraftSource());
+    json["draft"] = options.model.DraftSource().label();
   if (planner) json["planner"] = PlannerJson(*planner);
   if (!logprobs.empty()) json["logprobs"] = std::move(logprobs);
   return json;
@@ -111,41 +110,43 @@ Result<int> Run(RunOptions options) {
   FT_RETURN_IF_ERROR(options.speculation.CheckFor(std::span(&mode, 1)));
   FT_RETURN_IF_ERROR(options.datastore.Check({&mode, 1}));
   FT_ASSIGN_OR_RETURN(const std::string prompt, ReadPrompt(options));
-  FT_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
-                      Session::Open(options.model, options.cores, options.speculation, mode));
+  FT_ASSIGN_OR_RETURN(const Cores cores, ResolveCores(options.cores));
   FT_ASSIGN_OR_RETURN(
-      const OpenDatastore datastore,
-      OpenChosen(options.datastore, options.model.TargetSource(), session->target()));
-  FT_RETURN_IF_ERROR(
-      Constrain(options.constraint, session->target(), &options.generation.sampling));
+      const std::shared_ptr<LanguageModel> target,
+      LoadTarget(options.model, TargetCores(mode, options.model, options.cores, cores)));
+  FT_ASSIGN_OR_RETURN(const OpenDatastore datastore, OpenChosen(options.datastore, *target));
+  FT_RETURN_IF_ERROR(Constrain(options.constraint, *target, &options.generation.sampling));
   Request request;
   FT_ASSIGN_OR_RETURN(request.prompt,
-                      EncodePrompt(session->tokenizer(), prompt, options.chat, options.system));
+                      EncodePrompt(*target->tokenizer(), prompt, options.chat, options.system));
   request.sampling = options.generation.sampling;
   request.stop = options.generation.stop;
   request.continues_text = !options.chat;
   request.datastore = datastore.tenant;
-  FT_ASSIGN_OR_RETURN(const int context, session->Context(static_cast<int>(request.prompt.size()) +
-                                                          request.stop.max_tokens +
-                                                          options.speculation.MostLookahead()));
+  FT_ASSIGN_OR_RETURN(const int context, ChooseContext(options.speculation, *target,
+                                                       static_cast<int>(request.prompt.size()) +
+                                                           request.stop.max_tokens +
+                                                           options.speculation.MostLookahead()));
   FT_RETURN_IF_ERROR(CheckPromptFits(request.prompt.size(), context));
-  FT_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
-                      session->NewEngine(options.datastore.ModesFor(mode), 1, context));
+  FT_ASSIGN_OR_RETURN(const EngineOptions wanted,
+                      EngineOptionsFor(options.datastore.ModesFor(mode), options.model,
+                                       options.speculation, cores, 1, context));
+  FT_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::Open(target, wanted));
 
   const OriginPainter painter(mode != Mode::kAr && UseColor(options.color, stdout));
-  GenerationRunner runner(engine.get());
+  GenerateHooks hooks;
   if (!options.json) {
     if (painter.color()) fmt::print(stderr, "{}\n", painter.Legend());
     if (!options.chat && IsTerminal(stdout)) {
       fmt::print("{}", Dim(UseColor(options.color, stdout), prompt));
     }
-    runner.set_on_token([&painter](SequenceId, const EmittedToken& token) {
+    hooks.on_token = [&painter](SequenceId, const EmittedToken& token) {
       if (token.text.empty()) return;
       fmt::print("{}", painter.Paint(token.origin, token.text));
       std::fflush(stdout);
-    });
+    };
   }
-  FT_ASSIGN_OR_RETURN(const Generation generation, runner.Run(std::move(request)));
+  FT_ASSIGN_OR_RETURN(const Generation generation, Generate(*engine, std::move(request), hooks));
   FT_RETURN_IF_ERROR(datastore.Flush());
   if (options.json) {
     fmt::print("{}\n", RunJson(options, mode, generation, engine->planner_report()).dump(2));

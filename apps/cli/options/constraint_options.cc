@@ -4,7 +4,7 @@
 
 #include "base/read_file.h"
 #include "cli/options/options.h"
-#include "grammar/json/json_schema.h"
+#include "foretoken/json_schema.h"
 
 namespace foretoken {
 namespace {
@@ -46,14 +46,11 @@ void AddConstraintOptions(CLI::App* app, ConstraintOptions* options) {
   schema->excludes(grammar);
 }
 
-Status Constrain(const ConstraintOptions& options, const LoadedModel& target,
+Status Constrain(const ConstraintOptions& options, const LanguageModel& target,
                  SamplingParams* sampling) {
   if (!options.given()) return {};
-  if (target.constraints == nullptr) {
-    return InvalidInput("a grammar needs a tokenizer, and synthetic models have none");
-  }
   FT_ASSIGN_OR_RETURN(const std::string grammar, GrammarOf(options));
-  FT_ASSIGN_OR_RETURN(sampling->constraint, target.constraints->Compile(grammar));
+  FT_ASSIGN_OR_RETURN(sampling->constraint, target.CompileGrammar(grammar));
   return {};
 }
 

@@ -3,8 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "assembly/loaded_model.h"
 #include "base/result.h"
+#include "foretoken/model.h"
 #include "foretoken/sampling.h"
 
 namespace foretoken {
@@ -24,7 +24,7 @@ void AddConstraintOptions(CLI::App* app, ConstraintOptions* options);
 
 /// Sets the constraint of `sampling` for `target`, which must have a tokenizer. Does nothing where
 /// none was given.
-Status Constrain(const ConstraintOptions& options, const LoadedModel& target,
+Status Constrain(const ConstraintOptions& options, const LanguageModel& target,
                  SamplingParams* sampling);
 
 }  // namespace foretoken

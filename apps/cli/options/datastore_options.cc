@@ -37,20 +37,14 @@ void AddDatastoreOptions(CLI::App* app, DatastoreChoice* choice) {
       ->group("Datastore");
 }
 
-Result<OpenDatastore> OpenChosen(const DatastoreChoice& choice, const ModelSource& source,
-                                 const LoadedModel& target) {
+Result<OpenDatastore> OpenChosen(const DatastoreChoice& choice, const LanguageModel& target) {
   OpenDatastore open;
   if (!choice.given()) return open;
-  if (target.tokenizer == nullptr) {
+  if (target.tokenizer() == nullptr) {
     return InvalidInput("--datastore needs a model with a tokenizer; a synthetic one has none");
   }
-  DatastoreOptions options;
-  options.tokenizer = IdentityOf(source, *target.tokenizer);
-  FT_ASSIGN_OR_RETURN(open.directory,
-                      DatastoreDirectory::Open(choice.directory, options, choice.learn));
-  FT_ASSIGN_OR_RETURN(
-      open.tenant, open.directory->Tenant(choice.tenant.empty() ? DatastoreDirectory::kDefault
-                                                                : std::string_view(choice.tenant)));
+  FT_ASSIGN_OR_RETURN(open.folder, DatastoreFolder::Open(choice.directory, target, choice.learn));
+  FT_ASSIGN_OR_RETURN(open.tenant, open.folder->Tenant(choice.tenant));
   return open;
 }
 

@@ -6,17 +6,16 @@
 #include <string>
 #include <vector>
 
-#include "assembly/loaded_model.h"
 #include "base/result.h"
-#include "datastore/datastore_tenant.h"
-#include "speculation/plan.h"
+#include "foretoken/datastore.h"
+#include "foretoken/speculation.h"
 
 namespace foretoken {
 
 /// Which datastore retrieval looks in, and what enters it.
 struct DatastoreChoice {
   std::string directory;  ///< Empty: none.
-  std::string tenant;     ///< Empty: DatastoreDirectory::kDefault.
+  std::string tenant;     ///< Empty: the default one.
   bool learn = false;
 
   bool given() const { return !directory.empty(); }
@@ -29,18 +28,17 @@ struct DatastoreChoice {
 
 /// A datastore with the namespace that was chosen. Outlives the engine that reads it.
 struct OpenDatastore {
-  std::unique_ptr<DatastoreDirectory> directory;  ///< Null: there is none.
-  DatastoreTenant* tenant = nullptr;              ///< Null: likewise.
+  std::unique_ptr<DatastoreFolder> folder;  ///< Null: there is none.
+  DatastoreTenant* tenant = nullptr;        ///< Null: likewise.
 
   /// Returns when everything learned is on disk.
-  Status Flush() const { return directory == nullptr ? Status() : directory->Flush(); }
+  Status Flush() const { return folder == nullptr ? Status() : folder->Flush(); }
 };
 
 /// `--datastore`, `--learn`, `--namespace`.
 void AddDatastoreOptions(CLI::App* app, DatastoreChoice* choice);
 
 /// Opens what was chosen, for the target's tokenizer.
-Result<OpenDatastore> OpenChosen(const DatastoreChoice& choice, const ModelSource& source,
-                                 const LoadedModel& target);
+Result<OpenDatastore> OpenChosen(const DatastoreChoice& choice, const LanguageModel& target);
 
 }  // namespace foretoken

@@ -155,20 +155,6 @@ Status GenerationOptions::Finish() {
   return {};
 }
 
-Result<Script> ParseScript(std::string_view text) {
-  const std::vector<std::string> parts = SplitList(text);
-  Script script;
-  const auto probability = [](const std::string& part, double* value) {
-    return ParseNumber(part, value) && *value >= 0 && *value <= 1;
-  };
-  if (parts.empty() || parts.size() > 2 || !probability(parts[0], &script.acceptance) ||
-      (parts.size() == 2 && !probability(parts[1], &script.hit))) {
-    return InvalidInput(fmt::format(
-        "--scripted-acceptance '{}' is not of the form A or A,H with both from 0 to 1", text));
-  }
-  return script;
-}
-
 Result<int> ParseSpeculationLength(std::string_view text) {
   int rows = 0;
   if (text == "auto") return kAutoSpeculationLength;
@@ -202,35 +188,65 @@ Result<std::vector<Mode>> ParseModes(std::string_view text) {
   return modes;
 }
 
-Result<std::unique_ptr<LoadedModel>> LoadShowingProgress(const ModelSource& source,
-                                                         const CoreSet& cores,
-                                                         Precision precision) {
-  const ProgressBar progress(fmt::format("Loading {}", ModelLabel(source)), 0);
-  return LoadModel(source, std::make_shared<Device>(cores), precision);
+Result<std::shared_ptr<LanguageModel>> LoadTarget(const ModelOptions& model, const CoreSet& cores) {
+  const ModelSource source = model.TargetSource();
+  const ProgressBar progress(fmt::format("Loading {}", source.label()), 0);
+  return LanguageModel::Load(
+      {.source = source, .cores = cores, .precision = model.ParsedPrecision()});
 }
 
-DraftSetup MakeDraftSetup(const ModelOptions& model, const SpeculationOptions& speculation,
-                          const Cores& cores) {
-  DraftSetup setup;
-  setup.source = model.DraftSource();
-  setup.cores = cores.draft;
-  setup.precision = model.ParsedPrecision();
-  setup.process = speculation.draft_process;
-  setup.executable = ExecutablePath();
-  setup.log = [](std::string_view warning) {
-    fmt::print(stderr, "foretoken: warning: {}\n", warning);
-  };
-  return setup;
+CoreSet TargetCores(Mode mode, const ModelOptions& model, const CoreOptions& options,
+                    const Cores& cores) {
+  const bool spares_draft = mode == Mode::kSsd || (mode == Mode::kAuto && model.has_draft());
+  return spares_draft || options.given() ? cores.target : cores.all;
 }
 
-std::string ModelLabel(const ModelSource& source) {
-  if (source.directory.empty()) return source.synthetic;
-  const fs::path path = fs::path(source.directory).lexically_normal();
-  return (path.has_filename() ? path.filename() : path.parent_path().filename()).string();
+Result<int> ChooseContext(const SpeculationOptions& speculation, const LanguageModel& target,
+                          int wanted) {
+  const int limit = target.facts().max_context;
+  if (speculation.context > limit) {
+    return InvalidInput(fmt::format("--context {} is more than the model's limit of {} tokens",
+                                    speculation.context, limit));
+  }
+  if (speculation.context > 0) return speculation.context;
+  return wanted > 0 ? std::min(wanted, limit) : limit;
 }
 
-TokenizerIdentity IdentityOf(const ModelSource& source, const Tokenizer& tokenizer) {
-  return {ModelLabel(source), tokenizer.fingerprint(), tokenizer.vocabulary()};
+Result<EngineOptions> EngineOptionsFor(std::span<const Mode> modes, const ModelOptions& model,
+                                       const SpeculationOptions& speculation, const Cores& cores,
+                                       int batch, int context) {
+  FT_ASSIGN_OR_RETURN(EngineOptions options, speculation.ToEngineOptions(batch, context));
+  options.modes.assign(modes.begin(), modes.end());
+  options.draft = {.source = model.DraftSource(),
+                   .cores = cores.draft,
+                   .precision = model.ParsedPrecision(),
+                   .process = speculation.draft_process,
+                   .executable = ExecutablePath()};
+  options.log = [](std::string_view warning) { PrintWarning(std::string(warning)); };
+  return options;
+}
+
+Result<Mode> ChooseMode(const std::string& named, const SpeculationOptions& speculation,
+                        ModelOptions* model) {
+  FT_RETURN_IF_ERROR(model->ResolveDefaults());
+  const bool fixed = speculation.tree_width > 1 || !speculation.ssd_preset.empty();
+  Mode mode = fixed ? Mode::kSsd : Mode::kAuto;
+  if (!named.empty()) {
+    FT_ASSIGN_OR_RETURN(mode, ParseMode(named));
+  }
+  if (NeedsDraft(mode) && !model->has_draft()) {
+    return InvalidInput(
+        fmt::format("mode {} needs a draft model; name its folder with --draft, or use --mode ar",
+                    ModeName(mode)));
+  }
+  return mode;
+}
+
+Status CheckPromptFits(std::size_t prompt_tokens, int context) {
+  if (prompt_tokens < static_cast<std::size_t>(context)) return {};
+  return InvalidInput(fmt::format(
+      "the prompt has {} tokens, but the context holds {} with at least one of output; shorten it",
+      prompt_tokens, context));
 }
 
 }  // namespace foretoken

@@ -8,13 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include "assembly/draft_setup.h"
-#include "assembly/loaded_model.h"
 #include "base/cores.h"
 #include "base/result.h"
 #include "cli/common/terminal.h"
-#include "datastore/storage/segment_file.h"
-#include "engine/engine.h"
+#include "foretoken/engine.h"
 #include "foretoken/request.h"
 
 namespace foretoken {
@@ -138,9 +135,6 @@ void AddColorOption(CLI::App* app, ColorChoice* choice);
 /// "ID:VALUE" or "ID=VALUE".
 Result<std::pair<Token, float>> ParseLogitBias(std::string_view text);
 
-/// "A" or "A,H": acceptance, and the chance of a hit.
-Result<Script> ParseScript(std::string_view text);
-
 /// Of modes that retrieve: "auto" or a number of rows.
 Result<int> ParseSpeculationLength(std::string_view text);
 
@@ -157,18 +151,30 @@ std::string ExecutablePath();
 /// above the program's, or that of the source tree it was built from. Empty where there is none.
 std::string BundledModels();
 
-/// Loads a model, showing so on a terminal.
-Result<std::unique_ptr<LoadedModel>> LoadShowingProgress(const ModelSource& source,
-                                                         const CoreSet& cores, Precision precision);
+/// Loads the target onto `cores`, showing so on a terminal.
+Result<std::shared_ptr<LanguageModel>> LoadTarget(const ModelOptions& model, const CoreSet& cores);
 
-/// What MakeEngine wants to know of the draft.
-DraftSetup MakeDraftSetup(const ModelOptions& model, const SpeculationOptions& speculation,
-                          const Cores& cores);
+/// Where the target runs that decodes in `mode`: on its own cores, or on the draft's too where the
+/// mode never leaves these to a draft and the user named no cores.
+CoreSet TargetCores(Mode mode, const ModelOptions& model, const CoreOptions& options,
+                    const Cores& cores);
 
-/// Whose tokens a datastore of this model holds.
-TokenizerIdentity IdentityOf(const ModelSource& source, const Tokenizer& tokenizer);
+/// The context limit: `--context`, or the model's. `wanted` tokens are enough where the user did
+/// not say; 0 wants all.
+Result<int> ChooseContext(const SpeculationOptions& speculation, const LanguageModel& target,
+                          int wanted);
 
-/// How a model is called in reports: its folder's name, or its shape's.
-std::string ModelLabel(const ModelSource& source);
+/// What the options make of an engine that offers `modes`.
+Result<EngineOptions> EngineOptionsFor(std::span<const Mode> modes, const ModelOptions& model,
+                                       const SpeculationOptions& speculation, const Cores& cores,
+                                       int batch, int context);
+
+/// The mode the user named; else auto, or ssd for what auto does not choose among (trees, presets).
+/// Fills in the default models.
+Result<Mode> ChooseMode(const std::string& named, const SpeculationOptions& speculation,
+                        ModelOptions* model);
+
+/// Refuses a prompt that leaves no room for output in `context`.
+Status CheckPromptFits(std::size_t prompt_tokens, int context);
 
 }  // namespace foretoken

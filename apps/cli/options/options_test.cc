@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/plan_rules.h"
+
 namespace foretoken {
 namespace {
 
@@ -17,6 +19,11 @@ TEST(FamiliarFlags, AreExpandedUntilOptionsEnd) {
                                                          "--batch", "4", "-n", "8", "--", "-md"));
 }
 
+// As the engine completes it.
+SpeculationPlan CompletedPlan(const EngineOptions& options) {
+  return ApplyOptions(options.plan, DefaultPlan(options.plan.lookahead.value_or(6))).value();
+}
+
 TEST(Options, TreesAndPresetsBecomePlans) {
   SpeculationOptions trees;
   trees.lookahead = 5;
@@ -24,9 +31,10 @@ TEST(Options, TreesAndPresetsBecomePlans) {
   trees.tree_nodes = 20;
   const auto options = trees.ToEngineOptions(1, 64);
   ASSERT_TRUE(options.ok());
-  EXPECT_EQ(options->plan.tree_width, 3);
-  EXPECT_EQ(options->plan.nodes(), 20);
-  EXPECT_EQ(options->plan.primary, EvenFanout(18, 5));
+  const SpeculationPlan tree = CompletedPlan(*options);
+  EXPECT_EQ(tree.tree_width, 3);
+  EXPECT_EQ(tree.nodes(), 20);
+  EXPECT_EQ(tree.primary, EvenFanout(18, 5));
 
   trees.tree_width = 1;
   EXPECT_EQ(trees.ToEngineOptions(1, 64).error().message,
@@ -37,8 +45,8 @@ TEST(Options, TreesAndPresetsBecomePlans) {
   preset.ssd_preset = "pearl";
   const auto pearl = preset.ToEngineOptions(2, 64);
   ASSERT_TRUE(pearl.ok());
-  EXPECT_EQ(pearl->plan.lookahead, 4);
-  EXPECT_EQ(pearl->plan.primary.budget(), 1);
+  EXPECT_EQ(CompletedPlan(*pearl).lookahead, 4);
+  EXPECT_EQ(CompletedPlan(*pearl).primary.budget(), 1);
   EXPECT_EQ(pearl->max_batch, 2);
 }
 
@@ -80,7 +88,7 @@ auto Listed(const Items& items) {
 SpeculationPlan PlanOf(const SpeculationOptions& options) {
   const auto made = options.ToEngineOptions(1, 64);
   EXPECT_TRUE(made.ok()) << (made.ok() ? "" : made.error().message);
-  return made.ok() ? made->plan : SpeculationPlan{};
+  return made.ok() ? CompletedPlan(*made) : SpeculationPlan{};
 }
 
 std::string RefusalOf(const SpeculationOptions& options) {
@@ -136,14 +144,15 @@ TEST(Options, WhatModeAutoMayChooseFrom) {
   speculation.fallback = "ngram";
   const auto options = speculation.ToEngineOptions(1, 64);
   ASSERT_TRUE(options.ok());
-  const PlannerSettings& planner = *options->planner;
+  const PlannerSettings planner = *PlannerSettingsFor(options->plan, CompletedPlan(*options));
   EXPECT_EQ(planner.fanout, FanoutRule::kGeometric);
   EXPECT_EQ(planner.limits.max_lookahead, 5);
   EXPECT_EQ(planner.limits.cache_budget, 24);
   EXPECT_THAT(Listed(planner.limits.fallbacks), ElementsAre(Fallback::kNgram));
   const auto fixed = SpeculationOptions{.fanout = "4"}.ToEngineOptions(1, 64);
-  EXPECT_EQ(fixed->planner->fanout, FanoutRule::kUniform);
-  EXPECT_THAT(Listed(fixed->planner->limits.mean_fanouts), ElementsAre(4));
+  const auto settings = PlannerSettingsFor(fixed->plan, CompletedPlan(*fixed));
+  EXPECT_EQ(settings->fanout, FanoutRule::kUniform);
+  EXPECT_THAT(Listed(settings->limits.mean_fanouts), ElementsAre(4));
 }
 
 TEST(Options, AreRefusedWhereTheyWouldDoNothing) {
@@ -189,14 +198,6 @@ TEST(Options, LogitBias) {
   }
 }
 
-TEST(Options, Script) {
-  EXPECT_DOUBLE_EQ(ParseScript("0.8")->acceptance, 0.8);
-  EXPECT_DOUBLE_EQ(ParseScript("0.8, 0.5")->hit, 0.5);
-  for (const char* text : {"", "1.2", "-0.1", "0.8,2", "0.8,0.5,0.1", "nan"}) {
-    EXPECT_FALSE(ParseScript(text).ok()) << text;
-  }
-}
-
 TEST(Options, Modes) {
   EXPECT_THAT(ParseModes("ssd, ar,ssd").value(), ElementsAre(Mode::kSsd, Mode::kAr));
   EXPECT_FALSE(ParseModes("").ok());
@@ -221,14 +222,14 @@ TEST(Cores, OpenSidesGetWhatIsLeft) {
 TEST(Models, BundledPairIsTheDefault) {
   ModelOptions model;
   ASSERT_TRUE(model.ResolveDefaults().ok());
-  EXPECT_EQ(ModelLabel(model.TargetSource()), "demo-target");
-  EXPECT_EQ(ModelLabel(model.DraftSource()), "demo-draft");
+  EXPECT_EQ(model.TargetSource().label(), "demo-target");
+  EXPECT_EQ(model.DraftSource().label(), "demo-draft");
 
   ModelOptions own;
   own.target = "somewhere/mine/";
   ASSERT_TRUE(own.ResolveDefaults().ok());
   EXPECT_FALSE(own.has_draft());  // The bundled draft suits the bundled target only.
-  EXPECT_EQ(ModelLabel(own.TargetSource()), "mine");
+  EXPECT_EQ(own.TargetSource().label(), "mine");
 
   own.synthetic = "llama-135m";
   EXPECT_FALSE(own.ResolveDefaults().ok());

@@ -6,7 +6,7 @@
 
 #include "base/parse_number.h"
 #include "cli/options/options.h"
-#include "engine/plan_rules.h"
+#include "foretoken/plan_check.h"
 
 namespace foretoken {
 namespace {
@@ -55,7 +55,7 @@ Result<Fanout> ParseFanout(std::string_view option, std::string_view text) {
 }
 
 int SpeculationOptions::MostLookahead() const {
-  return lookahead > 0 ? lookahead : std::max(kDefaultLookahead, PlanLimits().max_lookahead);
+  return lookahead > 0 ? lookahead : std::max(kDefaultLookahead, kMaxPlannedLookahead);
 }
 
 Result<PlanOptions> SpeculationOptions::Parse() const {
@@ -86,14 +86,12 @@ Status SpeculationOptions::CheckFor(std::span<const Mode> modes) const {
 }
 
 Result<EngineOptions> SpeculationOptions::ToEngineOptions(int batch, int max_context) const {
-  FT_ASSIGN_OR_RETURN(const PlanOptions wanted, Parse());
   EngineOptions options;
-  const SpeculationPlan base = DefaultPlan(wanted.lookahead.value_or(kDefaultLookahead));
-  FT_ASSIGN_OR_RETURN(options.plan, ApplyOptions(wanted, base, OptionName));
-  options.planner = PlannerSettingsFor(wanted, options.plan);
+  FT_ASSIGN_OR_RETURN(options.plan, Parse());
+  FT_RETURN_IF_ERROR(CheckShapes(options.plan, OptionName));
   FT_ASSIGN_OR_RETURN(options.verification, ParseVerification(verification));
   options.max_batch = batch;
-  options.max_context = max_context;
+  if (max_context > 0) options.max_context = max_context;
   options.prefix_cache = prefix_cache;
   return options;
 }

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <memory>
 
-#include "assembly/make_engine.h"
+#include "api/study.h"
 #include "base/parse_number.h"
 #include "cli/common/commands.h"
 #include "cli/common/prompts.h"
@@ -65,7 +65,7 @@ class Calibrator {
   std::vector<double> temperatures_;
   std::vector<double> saguaro_cs_;  // Below 1, descending.
   Cores cores_;
-  std::unique_ptr<LoadedModel> target_;
+  std::shared_ptr<LanguageModel> target_;
   CalibrationTask task_;
   Calibration calibration_;
   ProgressBar* progress_ = nullptr;  // While measuring.
@@ -109,8 +109,7 @@ Status Calibrator::Load() {
       calibration_.models,
       FingerprintModels(options_.model.target, options_.model.draft, options_.model.precision));
   calibration_.machine = FingerprintMachine(cores_);
-  FT_ASSIGN_OR_RETURN(target_, LoadShowingProgress(options_.model.TargetSource(), cores_.target,
-                                                   options_.model.ParsedPrecision()));
+  FT_ASSIGN_OR_RETURN(target_, LoadTarget(options_.model, cores_.target));
   return {};
 }
 
@@ -119,17 +118,16 @@ Status Calibrator::EncodePrompts() {
                       ReadPromptSets(options_.prompts.files, options_.prompts.words));
   const PromptStyle style = options_.prompts.raw ? PromptStyle::kRaw : PromptStyle::kAuto;
   for (const PromptSet& set : sets) {
-    FT_ASSIGN_OR_RETURN(
-        const EncodedSet encoded,
-        EncodeSet(*target_->tokenizer, set, style, target_->model->config().max_positions,
-                  options_.max_tokens, options_.prompts.limit));
+    FT_ASSIGN_OR_RETURN(const EncodedSet encoded,
+                        EncodeSet(*target_->tokenizer(), set, style, target_->facts().max_context,
+                                  options_.max_tokens, options_.prompts.limit));
     task_.prompts.insert(task_.prompts.end(), encoded.prompts.begin(), encoded.prompts.end());
   }
   if (task_.prompts.empty()) {
     return InvalidInput(fmt::format(
         "no prompt fits the context of {} tokens with {} of output; give shorter ones or a smaller "
         "-n",
-        target_->model->config().max_positions, options_.max_tokens));
+        target_->facts().max_context, options_.max_tokens));
   }
   return {};
 }
@@ -139,12 +137,12 @@ Result<std::unique_ptr<Engine>> Calibrator::MakeMeasuringEngine(Verification ver
   SpeculationOptions speculation;
   speculation.lookahead = options_.lookahead;
   speculation.prefix_cache = false;
-  FT_ASSIGN_OR_RETURN(EngineOptions options, speculation.ToEngineOptions(1, 0));
-  options.verification = verification;
-  options.max_lookahead = options_.lookahead;
-  options.max_cache_budget = kMaxFanout * (options_.lookahead + 1);
-  return MakeEngine(modes, options, target_.get(),
-                    MakeDraftSetup(options_.model, speculation, cores_), {.sweeps = kSweeps});
+  FT_ASSIGN_OR_RETURN(EngineOptions wanted, EngineOptionsFor(modes, options_.model, speculation,
+                                                             cores_, /*batch=*/1, /*context=*/0));
+  wanted.verification = verification;
+  wanted.max_lookahead = options_.lookahead;
+  wanted.max_cache_budget = kMaxFanout * (options_.lookahead + 1);
+  return OpenForStudy(target_, wanted, {.measuring_sweeps = kSweeps});
 }
 
 void Calibrator::GiveTimeToSettle() {
@@ -163,7 +161,7 @@ Status Calibrator::MeasureSharedNoise() {
     const ProgressBar measuring("Measuring passes", 0);
     FT_ASSIGN_OR_RETURN(engine, MakeMeasuringEngine(Verification::kSharedNoise, kOffered));
   }
-  calibration_.times = engine->times().costs;
+  calibration_.times = TimesOf(*engine).costs;
   GiveTimeToSettle();
   progress_->SetLabel("Measuring times");
   FT_RETURN_IF_ERROR(MeasureOverheads(*engine, task_, &calibration_.times));
@@ -242,8 +240,8 @@ Result<int> Calibrator::Report() const {
   const std::string text = FormatCalibration(calibration_);
   FT_RETURN_IF_ERROR(WriteFile(options_.output, text));
   if (!options_.html_path.empty()) {
-    const std::string title = fmt::format("{} and {}", ModelLabel(options_.model.TargetSource()),
-                                          ModelLabel(options_.model.DraftSource()));
+    const std::string title =
+        fmt::format("{} and {}", target_->source().label(), options_.model.DraftSource().label());
     FT_RETURN_IF_ERROR(WriteFile(options_.html_path, CalibrationPage(calibration_, title)));
   }
   if (options_.json) {

@@ -10,7 +10,6 @@
 #include "cli/common/terminal.h"
 #include "cli/options/datastore_options.h"
 #include "cli/options/options.h"
-#include "cli/options/session.h"
 #include "server/server.h"
 
 namespace foretoken {
@@ -67,30 +66,27 @@ Result<std::string> ReadApiKey(const std::string& path) {
 Result<server::ServedModel> LoadServed(const ServeOptions& options,
                                        const std::vector<Mode>& modes) {
   const bool speculates = std::find(modes.begin(), modes.end(), Mode::kSsd) != modes.end();
-  FT_ASSIGN_OR_RETURN(std::shared_ptr<Session> session,
-                      Session::Open(options.model, options.cores, options.speculation,
-                                    speculates ? Mode::kSsd : modes.front()));
-  constexpr int kDefaultContext = 8192;
-  FT_ASSIGN_OR_RETURN(const int context, session->Context(kDefaultContext));
-  FT_ASSIGN_OR_RETURN(
-      OpenDatastore datastore,
-      OpenChosen(options.datastore, options.model.TargetSource(), session->target()));
-  FT_ASSIGN_OR_RETURN(EngineOptions engine,
-                      options.speculation.ToEngineOptions(options.batch, context));
-  engine.max_waiting = options.queue;
-  engine.max_lookahead = std::max(options.max_lookahead, engine.plan.lookahead);
-  const int widest = std::max(engine.plan.primary.widest(), engine.plan.after_fallback.widest());
-  engine.max_cache_budget = std::min(kMaxCacheBudget, (engine.max_lookahead + 1) * widest);
+  const Mode mode = speculates ? Mode::kSsd : modes.front();
+  FT_ASSIGN_OR_RETURN(const Cores cores, ResolveCores(options.cores));
   server::ServedModel served;
-  served.id = options.alias.empty() ? ModelLabel(options.model.TargetSource()) : options.alias;
-  served.tokenizer = &session->tokenizer();
-  served.constraints = session->target().constraints.get();
-  served.datastore = std::move(datastore.directory);
+  FT_ASSIGN_OR_RETURN(served.model, LoadTarget(options.model, TargetCores(mode, options.model,
+                                                                          options.cores, cores)));
+  const LanguageModel& target = *served.model;
+  FT_RETURN_IF_ERROR(
+      ValidateSamplingParams(options.generation.sampling, target.facts().vocabulary));
+  constexpr int kDefaultContext = 8192;
+  FT_ASSIGN_OR_RETURN(const int context,
+                      ChooseContext(options.speculation, target, kDefaultContext));
+  FT_ASSIGN_OR_RETURN(OpenDatastore datastore, OpenChosen(options.datastore, target));
+  served.datastore = std::move(datastore.folder);
   served.tenant = datastore.tenant;
-  FT_ASSIGN_OR_RETURN(served.engine, session->NewEngine(modes, engine));
-  FT_RETURN_IF_ERROR(ValidateSamplingParams(options.generation.sampling,
-                                            session->target().model->config().vocabulary));
-  served.holds = std::move(session);
+  served.id = options.alias.empty() ? target.source().label() : options.alias;
+  FT_ASSIGN_OR_RETURN(
+      EngineOptions wanted,
+      EngineOptionsFor(modes, options.model, options.speculation, cores, options.batch, context));
+  wanted.max_waiting = options.queue;
+  wanted.max_lookahead = options.max_lookahead;
+  FT_ASSIGN_OR_RETURN(served.engine, Engine::Open(served.model, wanted));
   return served;
 }
 
@@ -131,7 +127,7 @@ Result<int> Serve(ServeOptions options) {
   for (const Mode mode : modes) names.push_back(ModeName(mode));
   fmt::print("Serving {} at http://{}:{} (modes {}; context {} tokens)\n", server->model().id,
              settings.host, server->port(), fmt::join(names, ", "),
-             server->model().engine->options().max_context);
+             server->model().engine->limits().context);
   std::fflush(stdout);
   if (settings.host != "127.0.0.1" && settings.host != "localhost" && settings.api_key.empty()) {
     PrintWarning("anyone who reaches this address can use the server; --api-key asks for a key");

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "assembly/make_engine.h"
+#include "api/study.h"
 #include "cli/common/commands.h"
 #include "cli/common/generation.h"
 #include "cli/common/prompts.h"
@@ -71,7 +71,7 @@ class Verify {
 
   VerifyOptions options_;
   Cores cores_;
-  std::unique_ptr<LoadedModel> target_;
+  std::shared_ptr<LanguageModel> target_;
   OpenDatastore datastore_;
   VerifyReport report_;
   std::vector<std::vector<Token>> prompts_;
@@ -135,13 +135,13 @@ Status Verify::ReadPrompts() {
   FT_RETURN_IF_ERROR(Constrain(options_.constraint, *target_, &options_.generation.sampling));
   FT_ASSIGN_OR_RETURN(const std::vector<PromptSet> sets,
                       ReadPromptSets(options_.prompts.files, options_.prompts.words));
-  const int limit = target_->model->config().max_positions;
+  const int limit = target_->facts().max_context;
   const int context = options_.speculation.context > 0 ? options_.speculation.context : limit;
   const PromptStyle style = options_.prompts.raw ? PromptStyle::kRaw : PromptStyle::kAuto;
   std::size_t longest = 0;
   for (const PromptSet& set : sets) {
     FT_ASSIGN_OR_RETURN(EncodedSet encoded,
-                        EncodeSet(*target_->tokenizer, set, style, context,
+                        EncodeSet(*target_->tokenizer(), set, style, context,
                                   options_.generation.stop.max_tokens, options_.prompts.limit));
     report_.too_long += encoded.too_long;
     for (std::size_t i = 0; i < encoded.prompts.size(); ++i) {
@@ -156,11 +156,11 @@ Status Verify::ReadPrompts() {
 }
 
 Result<std::unique_ptr<Engine>> Verify::NewEngine(Mode mode, int batch, bool prefix_cache) {
-  FT_ASSIGN_OR_RETURN(EngineOptions options, options_.speculation.ToEngineOptions(batch, context_));
-  options.prefix_cache = prefix_cache;
-  DraftSetup draft = MakeDraftSetup(options_.model, options_.speculation, cores_);
-  draft.delay_us = options_.speculator_delay_us;
-  return MakeEngine(options_.datastore.ModesFor(mode), options, target_.get(), draft);
+  FT_ASSIGN_OR_RETURN(EngineOptions wanted,
+                      EngineOptionsFor(options_.datastore.ModesFor(mode), options_.model,
+                                       options_.speculation, cores_, batch, context_));
+  wanted.prefix_cache = prefix_cache;
+  return OpenForStudy(target_, wanted, {.speculator_delay_us = options_.speculator_delay_us});
 }
 
 std::vector<Request> Verify::Requests(const VerifySetting& setting, std::size_t begin,
@@ -184,9 +184,8 @@ Status Verify::RunBaseline(ProgressBar* progress) {
   progress->SetLabel("ar, batch 1");
   FT_ASSIGN_OR_RETURN(baseline_engine_, NewEngine(Mode::kAr, 1, false));
   for (const VerifySetting& setting : report_.settings) {
-    FT_ASSIGN_OR_RETURN(
-        std::vector<Generation> generations,
-        GenerationRunner(baseline_engine_.get()).Run(Requests(setting, 0, prompts_.size()), 1));
+    FT_ASSIGN_OR_RETURN(std::vector<Generation> generations,
+                        Generate(*baseline_engine_, Requests(setting, 0, prompts_.size()), 1));
     Outputs outputs;
     for (Generation& generation : generations) outputs.push_back(std::move(generation.tokens));
     baseline_.push_back(std::move(outputs));
@@ -197,7 +196,7 @@ Status Verify::RunBaseline(ProgressBar* progress) {
 
 void Verify::Disturb(Engine* engine, const VerifyConfiguration& configuration) {
   if (options_.preempt > 0 && std::bernoulli_distribution(options_.preempt)(random_)) {
-    engine->ForcePreemption();
+    ForcePreemption(*engine);
     ++report_.preemptions;
   }
   if (kills(configuration) && --steps_to_kill_ < 0) {
@@ -224,11 +223,11 @@ Result<Outputs> Verify::RunPrompts(std::unique_ptr<Engine>* engine,
           *engine, NewEngine(configuration.mode, configuration.batch, configuration.prefix_cache));
       steps_to_kill_ = std::uniform_int_distribution<int>(5, 80)(random_);
     }
-    GenerationRunner runner(engine->get());
-    runner.set_before_step([&] { Disturb(engine->get(), configuration); });
+    const GenerateHooks hooks{.before_step = [&] { Disturb(engine->get(), configuration); }};
     const std::size_t end = std::min(begin + chunk, prompts_.size());
-    FT_ASSIGN_OR_RETURN(std::vector<Generation> generations,
-                        runner.Run(Requests(setting, begin, end), configuration.batch));
+    FT_ASSIGN_OR_RETURN(
+        std::vector<Generation> generations,
+        Generate(**engine, Requests(setting, begin, end), configuration.batch, hooks));
     for (Generation& generation : generations) outputs.push_back(std::move(generation.tokens));
   }
   return outputs;
@@ -276,7 +275,7 @@ Status Verify::Explain() {
         Requests(report_.settings[difference.setting], difference.prompt, difference.prompt + 1);
     requests[0].sampling.top_logprobs = 2;
     FT_ASSIGN_OR_RETURN(const Generation generation,
-                        GenerationRunner(baseline_engine_.get()).Run(std::move(requests[0])));
+                        Generate(*baseline_engine_, std::move(requests[0])));
     const auto position = static_cast<std::size_t>(difference.position);
     if (position < generation.logprobs.size() && generation.logprobs[position].size() >= 3) {
       difference.top2_gap =
@@ -289,14 +288,12 @@ Status Verify::Explain() {
 Result<int> Verify::Run() {
   FT_RETURN_IF_ERROR(ReadOptions());
   FT_ASSIGN_OR_RETURN(cores_, ResolveCores(options_.cores));
-  FT_ASSIGN_OR_RETURN(target_, LoadShowingProgress(options_.model.TargetSource(), cores_.target,
-                                                   options_.model.ParsedPrecision()));
-  FT_ASSIGN_OR_RETURN(datastore_,
-                      OpenChosen(options_.datastore, options_.model.TargetSource(), *target_));
+  FT_ASSIGN_OR_RETURN(target_, LoadTarget(options_.model, cores_.target));
+  FT_ASSIGN_OR_RETURN(datastore_, OpenChosen(options_.datastore, *target_));
   FT_RETURN_IF_ERROR(ReadPrompts());
-  report_.target = ModelLabel(options_.model.TargetSource());
-  report_.draft = ModelLabel(options_.model.DraftSource());
-  report_.backend = target_->backend->name();
+  report_.target = target_->source().label();
+  report_.draft = options_.model.DraftSource().label();
+  report_.backend = target_->facts().backend;
   report_.precision = options_.model.precision;
   report_.max_tokens = options_.generation.stop.max_tokens;
   {
@@ -310,7 +307,7 @@ Result<int> Verify::Run() {
     FT_RETURN_IF_ERROR(datastore_.Flush());
   }
   if (options_.json_path != "-") {
-    fmt::print("{}", RenderVerifyReport(report_, *target_->tokenizer,
+    fmt::print("{}", RenderVerifyReport(report_, *target_->tokenizer(),
                                         static_cast<std::size_t>(options_.show)));
   }
   if (!options_.json_path.empty()) {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "assembly/loaded_model.h"
 #include "cli/verify/verify_plan.h"
-#include "tokenizer/tokenizer.h"
+#include "foretoken/speculation.h"
+#include "foretoken/tokenizer.h"
 
 namespace foretoken {
 

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "engine/engine_stats.h"
 #include "engine/round/round.h"
+#include "foretoken/stats.h"
 
 namespace foretoken {
 

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/engine_options.h"
+#include "engine/engine_config.h"
 #include "engine/round/round.h"
 #include "kv/tree_kv.h"
 #include "sampling/sampler.h"

@@ -1,4 +1,4 @@
-#include "grammar/json/json_schema.h"
+#include "foretoken/json_schema.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -18,7 +18,8 @@ struct Script {
   std::uint64_t seed = 1;
 };
 
-struct EngineOptions {
+/// What an engine is made with; 0 stands for a default until CompleteOptions has been asked.
+struct EngineConfig {
   /// Of requests that bring none. An empty fan-out shape stands for kDefaultFanout at every node.
   SpeculationPlan plan;
   /// What mode auto may choose from; none: the engine plans nothing. A request whose plan is open
@@ -40,9 +41,9 @@ struct EngineOptions {
 };
 
 /// The options with every 0 that stands for a default replaced.
-EngineOptions CompleteOptions(EngineOptions options, const ModelConfig& target);
+EngineConfig CompleteOptions(EngineConfig options, const ModelConfig& target);
 
 /// In one sentence why no engine can be made with complete options, if so.
-Status ValidateOptions(const EngineOptions& options);
+Status ValidateOptions(const EngineConfig& options);
 
 }  // namespace foretoken

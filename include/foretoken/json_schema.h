@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/result.h"
+#include "foretoken/result.h"
 
 namespace foretoken {
 

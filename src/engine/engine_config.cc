@@ -1,4 +1,4 @@
-#include "engine/engine_options.h"
+#include "engine/engine_config.h"
 
 #include <algorithm>
 
@@ -14,7 +14,7 @@ Status CheckRange(std::string_view name, std::int64_t value, std::int64_t low, s
 
 }  // namespace
 
-EngineOptions CompleteOptions(EngineOptions options, const ModelConfig& target) {
+EngineConfig CompleteOptions(EngineConfig options, const ModelConfig& target) {
   options.plan = CompletePlan(options.plan);
   if (options.max_lookahead == 0) options.max_lookahead = options.plan.lookahead;
   if (options.max_nodes == 0) {
@@ -40,7 +40,7 @@ EngineOptions CompleteOptions(EngineOptions options, const ModelConfig& target) 
   return options;
 }
 
-Status ValidateOptions(const EngineOptions& options) {
+Status ValidateOptions(const EngineConfig& options) {
   FT_RETURN_IF_ERROR(CheckRange("the largest lookahead", options.max_lookahead, 1, kMaxProposal));
   FT_RETURN_IF_ERROR(CheckRange("the largest proposal", options.max_nodes, 1, kMaxProposal));
   FT_RETURN_IF_ERROR(

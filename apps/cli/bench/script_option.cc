@@ -1,0 +1,27 @@
+#include "cli/bench/script_option.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "base/parse_number.h"
+#include "cli/options/options.h"
+
+namespace foretoken {
+
+Result<Script> ParseScript(std::string_view text) {
+  const std::vector<std::string> parts = SplitList(text);
+  Script script;
+  const auto probability = [](const std::string& part, double* value) {
+    return ParseNumber(part, value) && *value >= 0 && *value <= 1;
+  };
+  if (parts.empty() || parts.size() > 2 || !probability(parts[0], &script.acceptance) ||
+      (parts.size() == 2 && !probability(parts[1], &script.hit))) {
+    return InvalidInput(fmt::format(
+        "--scripted-acceptance '{}' is not of the form A or A,H with both from 0 to 1", text));
+  }
+  return script;
+}
+
+}  // namespace foretoken

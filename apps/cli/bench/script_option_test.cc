@@ -1,0 +1,17 @@
+#include "cli/bench/script_option.h"
+
+#include <gtest/gtest.h>
+
+namespace foretoken {
+namespace {
+
+TEST(ScriptOption, Parses) {
+  EXPECT_DOUBLE_EQ(ParseScript("0.8")->acceptance, 0.8);
+  EXPECT_DOUBLE_EQ(ParseScript("0.8, 0.5")->hit, 0.5);
+  for (const char* text : {"", "1.2", "-0.1", "0.8,2", "0.8,0.5,0.1", "nan"}) {
+    EXPECT_FALSE(ParseScript(text).ok()) << text;
+  }
+}
+
+}  // namespace
+}  // namespace foretoken

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "foretoken/model.h"
+#include "foretoken/result.h"
+#include "foretoken/types.h"
+
+namespace foretoken {
+
+class DatastoreDirectory;
+class DatastoreTenant;
+
+/// A folder of texts that retrieval looks in beside the prompt, and that finished outputs may
+/// enter: a namespace that everybody shares and reads only, and one for each tenant. Outlives the
+/// engines whose requests name it. Thread-safe.
+class DatastoreFolder {
+ public:
+  /// Opens the folder for a model's tokenizer. With `learn` outputs may enter it, and it is made
+  /// where it is missing; without it a folder that is not there is refused.
+  static Result<std::unique_ptr<DatastoreFolder>> Open(const std::string& directory,
+                                                       const LanguageModel& model, bool learn);
+  ~DatastoreFolder();
+
+  /// What Request::datastore takes: the namespace of this name, opened at its first use; the
+  /// default one where it is empty. Lives as long as the folder.
+  Result<DatastoreTenant*> Tenant(std::string_view name);
+
+  /// An output enters the tenant's namespace: what follows the first `prompt_tokens` of `tokens`.
+  static void Learn(DatastoreTenant& tenant, std::span<const Token> tokens, int prompt_tokens);
+
+  /// Returns when everything learned is on disk.
+  Status Flush();
+
+ private:
+  explicit DatastoreFolder(std::unique_ptr<DatastoreDirectory> directory);
+  std::unique_ptr<DatastoreDirectory> directory_;
+};
+
+}  // namespace foretoken

@@ -1,0 +1,123 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "foretoken/log_sink.h"
+#include "foretoken/model.h"
+#include "foretoken/request.h"
+#include "foretoken/result.h"
+#include "foretoken/speculation.h"
+#include "foretoken/stats.h"
+
+namespace foretoken {
+
+/// The draft model of modes sd, ssd and auto.
+struct DraftOptions {
+  ModelSource source;
+  std::vector<int> cores;  ///< Of mode ssd; in mode sd the draft runs on the target's.
+  Precision precision = Precision::kBF16;
+  bool process = false;    ///< Mode ssd: in a process of its own, over shared memory.
+  std::string executable;  ///< For `process`: the foretoken program.
+};
+
+/// What an engine offers and how much it holds.
+struct EngineOptions {
+  std::vector<Mode> modes = {Mode::kAuto};  ///< Offered; the first is that of requests without one.
+  PlanOptions plan;                         ///< Of requests that bring none.
+  DraftOptions draft;
+  Verification verification = Verification::kSharedNoise;
+  std::optional<int> max_lookahead;       ///< That a request may ask for; left out: as `plan`.
+  std::optional<int> max_cache_budget;    ///< Branches of a speculation cache; likewise.
+  std::optional<int> max_context;         ///< Tokens per sequence; left out: the model's limit.
+  std::optional<std::int64_t> kv_tokens;  ///< Left out: max_batch sequences of max_context.
+  int max_batch = 16;                     ///< Sequences decoded together.
+  int max_waiting = 1024;                 ///< Requests queued beyond those; more are refused.
+  int prefill_chunk = 128;                ///< Prompt rows per pass, mixed with decoding rows.
+  bool prefix_cache = true;
+  LogSink log;  ///< Told when the speculator is lost or was restarted.
+};
+
+/// What an engine has become.
+struct EngineLimits {
+  int context = 0;
+  int batch = 0;
+  int queue = 0;
+  int lookahead = 0;
+  int cache_budget = 0;
+  int knee_rows = 0;  ///< Rows that cost about as much as one, where that was measured; else 0.
+};
+
+/// Decodes many sequences together: continuous batching, chunked prefill, preemption, prefix
+/// cache. Each sequence speculates by a plan of its own, so sequences of different modes share a
+/// pass.
+///
+/// One thread calls Step; Submit, ChangePlan and Cancel may come from any thread.
+class Engine {
+ public:
+  /// An engine over `target`, which it keeps. Loads the draft where a mode needs one, and measures
+  /// what mode auto plans with. Refuses in one sentence what does not go together.
+  static Result<std::unique_ptr<Engine>> Open(std::shared_ptr<LanguageModel> target,
+                                              const EngineOptions& options);
+  ~Engine();
+
+  /// Queues a request, or says in one sentence why it can never run (kInvalidInput) or that the
+  /// queue is full (kUnavailable).
+  Result<SequenceId> Submit(Request request);
+
+  /// Queues all of several requests or, where one of them would be refused, none.
+  Result<std::vector<SequenceId>> SubmitAll(std::vector<Request> requests);
+
+  /// From its next round on the sequence speculates by `plan`; unknown ids are ignored. An error
+  /// where this engine cannot follow the plan.
+  Status ChangePlan(SequenceId sequence, const PlanOptions& plan);
+
+  /// Ends a request at the next step; unknown or finished ids are ignored.
+  void Cancel(SequenceId sequence);
+
+  /// One round: admit, forward, verify, emit. False when there was nothing to do.
+  bool Step();
+
+  /// Steps until nothing is left.
+  void RunUntilIdle() {
+    while (Step()) {
+    }
+  }
+
+  /// Makes the calling thread the one that steps, on the target's first core. The first Step does;
+  /// a thread that steps engines of several sets of cores does it whenever it changes.
+  void Attach();
+
+  EngineLimits limits() const;
+  /// Of requests that bring none: mode, K, fan-out in numbers, fallback and tree width.
+  PlanOptions plan() const;
+  /// Whether requests may choose the mode.
+  bool Offers(Mode mode) const;
+  const EngineStats& stats() const;
+  void ResetStats();
+  /// What mode auto has decided and how its predictions fared; none without a planner.
+  std::optional<PlannerReport> planner_report() const;
+  KvUsage kv_usage() const;
+  /// Sequences in the batch, and those that wait for a place. As Step and stats(): the stepping
+  /// thread's.
+  int running() const;
+  int waiting() const;
+  /// With no sequence alive: every block is free or cached, and the counts add up.
+  Status CheckIdle() const;
+
+  // For the layers below.
+  class Impl;
+  explicit Engine(std::unique_ptr<Impl> impl);
+  Impl& impl() const { return *impl_; }
+  void Keep(std::shared_ptr<LanguageModel> target) { target_ = std::move(target); }
+
+ private:
+  std::shared_ptr<LanguageModel> target_;  // Outlives impl_.
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace foretoken

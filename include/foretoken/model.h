@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "foretoken/precision.h"
+#include "foretoken/result.h"
+#include "foretoken/tokenizer.h"
+
+namespace foretoken {
+
+class TokenConstraint;
+struct LoadedModel;
+
+/// Where a model comes from: a Hugging Face folder, or random weights of a named shape.
+struct ModelSource {
+  std::string directory;
+  std::string synthetic;  ///< "llama-135m", say; used when `directory` is empty.
+
+  bool empty() const { return directory.empty() && synthetic.empty(); }
+  /// How reports call it: the folder's name, or the shape's.
+  std::string label() const;
+};
+
+/// What to load, and where it runs.
+struct LoadOptions {
+  ModelSource source;
+  std::vector<int> cores;  ///< One thread is pinned to each; empty: all that the process may use.
+  Precision precision = Precision::kBF16;
+};
+
+/// What is known of a loaded model.
+struct ModelFacts {
+  std::int64_t parameters = 0;
+  int vocabulary = 0;
+  int max_context = 0;           ///< Tokens per sequence at most.
+  std::size_t weight_bytes = 0;  ///< Read by a pass over one row.
+  std::size_t kv_bytes_per_token = 0;
+  std::string backend;  ///< "cpu/avx512_bf16", say.
+};
+
+/// A loaded model: text to tokens and back, grammars for its outputs, and the target of any number
+/// of engines. Immutable and thread-safe, apart from the engines that run on its cores: one thread
+/// steps these.
+class LanguageModel {
+ public:
+  /// Refuses in one sentence what is no model or not supported.
+  static Result<std::shared_ptr<LanguageModel>> Load(const LoadOptions& options);
+  ~LanguageModel();
+
+  /// The same weights for other cores; nothing is loaded again.
+  std::shared_ptr<LanguageModel> OnCores(std::vector<int> cores) const;
+
+  const ModelSource& source() const { return source_; }
+  const ModelFacts& facts() const { return facts_; }
+  /// Null for synthetic models.
+  const Tokenizer* tokenizer() const;
+
+  /// What an output must match to be a text of this grammar (GBNF). Used by one engine at a time.
+  Result<std::shared_ptr<TokenConstraint>> CompileGrammar(std::string_view grammar) const;
+
+  /// For the layers below.
+  LoadedModel& loaded() const { return *loaded_; }
+
+ private:
+  LanguageModel(ModelSource source, std::unique_ptr<LoadedModel> loaded);
+
+  ModelSource source_;
+  std::unique_ptr<LoadedModel> loaded_;
+  ModelFacts facts_;
+};
+
+}  // namespace foretoken

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "foretoken/histogram.h"
+#include "foretoken/speculation.h"
+
+namespace foretoken {
+
+/// Blocks in each state. At rest free + cached + used == total.
+struct KvUsage {
+  std::int64_t total = 0;
+  std::int64_t free = 0;    ///< Hold nothing.
+  std::int64_t cached = 0;  ///< Held by the prefix cache only; reclaimed least recently used first.
+  std::int64_t used = 0;    ///< Referenced by at least one sequence.
+};
+
+/// Passes of the speculator, of no prompt, and how long they took with all that belongs to them.
+struct DraftPasses {
+  std::int64_t passes = 0;
+  std::int64_t rows = 0;
+  std::int64_t ns = 0;
+
+  DraftPasses& operator+=(const DraftPasses& more) {
+    passes += more.passes;
+    rows += more.rows;
+    ns += more.ns;
+    return *this;
+  }
+};
+
+/// Times of rounds in which every decoding sequence had a proposal or none was due; nanoseconds.
+struct EngineStats {
+  Histogram target;   ///< One target pass.
+  Histogram wait;     ///< Waiting for a proposal: drafting in SD, just-in-time drafts in SSD.
+  Histogram host;     ///< The rest of a round: choosing, verifying, emitting, planning.
+  Histogram hit_gap;  ///< End of a pass to start of the next, all sequences hit.
+  Histogram choose;   ///< Noise and choice of all visited rows of a round.
+  std::int64_t passes = 0;
+  std::int64_t rows = 0;
+  DraftPasses draft;  ///< Of the speculator (SSD).
+};
+
+/// What rounds of a mode brought and what had been predicted for them.
+struct ModeReport {
+  std::int64_t rounds = 0;
+  double tokens_per_second = 0;  ///< Measured, faded.
+  double predicted = 0;          ///< Over the same rounds.
+  double correction = 1;         ///< Applied to predictions of the mode.
+};
+
+/// What planning has done so far.
+struct PlannerReport {
+  std::array<ModeReport, kModes> modes;
+  std::int64_t replans = 0;
+  std::int64_t switches = 0;  ///< Of mode.
+  double replan_us = 0;       ///< Mean time of one.
+};
+
+}  // namespace foretoken

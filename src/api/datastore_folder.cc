@@ -1,0 +1,37 @@
+#include <utility>
+
+#include "base/result.h"
+#include "datastore/datastore_tenant.h"
+#include "foretoken/datastore.h"
+
+namespace foretoken {
+
+DatastoreFolder::DatastoreFolder(std::unique_ptr<DatastoreDirectory> directory)
+    : directory_(std::move(directory)) {}
+DatastoreFolder::~DatastoreFolder() = default;
+
+Result<std::unique_ptr<DatastoreFolder>> DatastoreFolder::Open(const std::string& directory,
+                                                               const LanguageModel& model,
+                                                               bool learn) {
+  const Tokenizer* tokenizer = model.tokenizer();
+  if (tokenizer == nullptr) {
+    return InvalidInput("a datastore needs a model with a tokenizer; a synthetic one has none");
+  }
+  DatastoreOptions options;
+  options.tokenizer = {model.source().label(), tokenizer->fingerprint(), tokenizer->vocabulary()};
+  FT_ASSIGN_OR_RETURN(auto opened, DatastoreDirectory::Open(directory, options, learn));
+  return std::unique_ptr<DatastoreFolder>(new DatastoreFolder(std::move(opened)));
+}
+
+Result<DatastoreTenant*> DatastoreFolder::Tenant(std::string_view name) {
+  return directory_->Tenant(name.empty() ? DatastoreDirectory::kDefault : name);
+}
+
+void DatastoreFolder::Learn(DatastoreTenant& tenant, std::span<const Token> tokens,
+                            int prompt_tokens) {
+  tenant.LearnOutput(tokens, prompt_tokens);
+}
+
+Status DatastoreFolder::Flush() { return directory_->Flush(); }
+
+}  // namespace foretoken

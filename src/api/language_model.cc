@@ -1,0 +1,57 @@
+#include <filesystem>
+#include <utility>
+
+#include "assembly/loaded_model.h"
+#include "backend/batch_plan.h"
+#include "base/cores.h"
+#include "base/result.h"
+#include "foretoken/model.h"
+
+namespace foretoken {
+namespace {
+
+ModelFacts FactsOf(const LoadedModel& loaded) {
+  const ModelConfig& config = loaded.model->config();
+  return {.parameters = config.parameters(),
+          .vocabulary = config.vocabulary,
+          .max_context = config.max_positions,
+          .weight_bytes = loaded.model->weight_bytes(),
+          .kv_bytes_per_token = loaded.backend->KvBytes(loaded.model->KvShapeFor(1)) / kBlockSize,
+          .backend = std::string(loaded.backend->name())};
+}
+
+}  // namespace
+
+std::string ModelSource::label() const {
+  if (directory.empty()) return synthetic;
+  const auto path = std::filesystem::path(directory).lexically_normal();
+  return (path.has_filename() ? path.filename() : path.parent_path().filename()).string();
+}
+
+LanguageModel::LanguageModel(ModelSource source, std::unique_ptr<LoadedModel> loaded)
+    : source_(std::move(source)), loaded_(std::move(loaded)), facts_(FactsOf(*loaded_)) {}
+LanguageModel::~LanguageModel() = default;
+
+Result<std::shared_ptr<LanguageModel>> LanguageModel::Load(const LoadOptions& options) {
+  const CoreSet cores = options.cores.empty() ? AvailableCores() : options.cores;
+  FT_ASSIGN_OR_RETURN(
+      auto loaded, LoadModel(options.source, std::make_shared<Device>(cores), options.precision));
+  return std::shared_ptr<LanguageModel>(new LanguageModel(options.source, std::move(loaded)));
+}
+
+std::shared_ptr<LanguageModel> LanguageModel::OnCores(std::vector<int> cores) const {
+  return std::shared_ptr<LanguageModel>(
+      new LanguageModel(source_, OnDevice(*loaded_, std::make_shared<Device>(std::move(cores)))));
+}
+
+const Tokenizer* LanguageModel::tokenizer() const { return loaded_->tokenizer.get(); }
+
+Result<std::shared_ptr<TokenConstraint>> LanguageModel::CompileGrammar(
+    std::string_view grammar) const {
+  if (loaded_->constraints == nullptr) {
+    return InvalidInput("a grammar needs a tokenizer, and synthetic models have none");
+  }
+  return loaded_->constraints->Compile(grammar);
+}
+
+}  // namespace foretoken

@@ -1,0 +1,69 @@
+#include <algorithm>
+#include <utility>
+
+#include "api/study.h"
+#include "assembly/make_engine.h"
+#include "base/cores.h"
+#include "engine/plan_rules.h"
+
+namespace foretoken {
+namespace {
+
+Result<EngineConfig> ConfigFor(const EngineOptions& options, const LanguageModel& target) {
+  FT_RETURN_IF_ERROR(CheckShapes(options.plan));
+  EngineConfig config;
+  const SpeculationPlan base =
+      DefaultPlan(options.plan.lookahead.value_or(SpeculationPlan().lookahead));
+  FT_ASSIGN_OR_RETURN(config.plan, ApplyOptions(options.plan, base));
+  config.planner = PlannerSettingsFor(options.plan, config.plan);
+  config.verification = options.verification;
+  if (options.max_lookahead) {
+    config.max_lookahead = std::max(*options.max_lookahead, config.plan.lookahead);
+    // As wide a fan-out for every K that may be asked for.
+    const int widest = std::max(config.plan.primary.widest(), config.plan.after_fallback.widest());
+    config.max_cache_budget = std::min(kMaxCacheBudget, (config.max_lookahead + 1) * widest);
+  }
+  if (options.max_cache_budget) config.max_cache_budget = *options.max_cache_budget;
+  config.max_context = options.max_context.value_or(target.facts().max_context);
+  config.kv_tokens = options.kv_tokens.value_or(0);
+  config.max_batch = options.max_batch;
+  config.max_waiting = options.max_waiting;
+  config.prefill_chunk = options.prefill_chunk;
+  config.prefix_cache = options.prefix_cache;
+  return config;
+}
+
+DraftSetup SetupOf(const EngineOptions& options, const StudyOptions& study) {
+  const DraftOptions& draft = options.draft;
+  return {.source = draft.source,
+          .cores = draft.cores,
+          .precision = draft.precision,
+          .process = draft.process,
+          .executable = draft.executable,
+          .delay_us = study.speculator_delay_us,
+          .log = options.log};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> Engine::Open(std::shared_ptr<LanguageModel> target,
+                                             const EngineOptions& options) {
+  return OpenForStudy(std::move(target), options, {});
+}
+
+Result<std::unique_ptr<Engine>> OpenForStudy(std::shared_ptr<LanguageModel> target,
+                                             const EngineOptions& options,
+                                             const StudyOptions& study) {
+  if (options.modes.empty()) return InvalidInput("an engine offers one mode at least", "modes");
+  FT_ASSIGN_OR_RETURN(EngineConfig config, ConfigFor(options, *target));
+  config.script = study.script;
+  Measuring measuring;
+  measuring.sweeps = study.measuring_sweeps;
+  if (study.measured_with != nullptr) measuring.known = TimesOf(*study.measured_with);
+  FT_ASSIGN_OR_RETURN(auto engine, MakeEngine(options.modes, config, &target->loaded(),
+                                              SetupOf(options, study), measuring));
+  engine->Keep(std::move(target));
+  return engine;
+}
+
+}  // namespace foretoken

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "base/result.h"
+#include "engine/engine.h"
+#include "foretoken/engine.h"
+
+namespace foretoken {
+
+/// What only studies of the engine ask for (`bench`, `verify`), beside what everybody does.
+struct StudyOptions {
+  std::optional<Script> script;          ///< Acceptance that is drawn, not computed.
+  std::int64_t speculator_delay_us = 0;  ///< The speculator sleeps up to this between its steps.
+  int measuring_sweeps = 1;  ///< How often each time is measured; more where noise matters.
+  const Engine* measured_with = nullptr;  ///< Times are those of an engine with the same models.
+};
+
+/// Engine::Open, for a study.
+Result<std::unique_ptr<Engine>> OpenForStudy(std::shared_ptr<LanguageModel> target,
+                                             const EngineOptions& options,
+                                             const StudyOptions& study);
+
+}  // namespace foretoken
