@@ -6,9 +6,9 @@
 #include "assembly/offered_modes.h"
 #include "assembly/speculator_process.h"
 #include "draft/model/model_drafter.h"
-#include "draft/retrieval/rest_drafter.h"
+#include "draft/rest/rest_drafter.h"
 #include "draft/retrieval/retrieval_drafter.h"
-#include "draft/retrieval/trie_drafter.h"
+#include "draft/trie/trie_drafter.h"
 
 namespace foretoken {
 namespace {

@@ -9,11 +9,11 @@
 #include "base/clock.h"
 #include "cli/common/html_page.h"
 #include "cli/common/report_chart.h"
-#include "draft/ngram_drafter.h"
-#include "draft/retrieval/rest_drafter.h"
+#include "draft/ngram/ngram_drafter.h"
+#include "draft/rest/rest_drafter.h"
 #include "draft/retrieval/retriever.h"
 #include "draft/retrieval/sequence_tries.h"
-#include "draft/retrieval/trie_drafter.h"
+#include "draft/trie/trie_drafter.h"
 #include "speculation/verify.h"
 
 namespace foretoken {

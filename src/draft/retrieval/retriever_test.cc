@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "draft/retrieval/rest_drafter.h"
+#include "draft/rest/rest_drafter.h"
 #include "draft/retrieval/retrieval_drafter.h"
 #include "draft/retrieval/speculation_length.h"
-#include "draft/retrieval/trie_drafter.h"
+#include "draft/trie/trie_drafter.h"
 
 namespace foretoken {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
-#include "draft/ngram_drafter.h"
+#include "draft/ngram/ngram_drafter.h"
 
 namespace foretoken {
 namespace {

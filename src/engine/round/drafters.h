@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "draft/drafter.h"
-#include "draft/random_drafter.h"
+#include "draft/random/random_drafter.h"
 #include "draft/retrieval/retrieval_drafter.h"
 #include "engine/proposers.h"
 #include "engine/round/retrieval_budget.h"

@@ -1,4 +1,4 @@
-#include "draft/retrieval/trie_drafter.h"
+#include "draft/trie/trie_drafter.h"
 
 namespace foretoken {
 namespace {

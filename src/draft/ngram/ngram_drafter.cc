@@ -1,4 +1,4 @@
-#include "draft/ngram_drafter.h"
+#include "draft/ngram/ngram_drafter.h"
 
 #include <algorithm>
 

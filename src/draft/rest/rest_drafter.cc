@@ -1,4 +1,4 @@
-#include "draft/retrieval/rest_drafter.h"
+#include "draft/rest/rest_drafter.h"
 
 namespace foretoken {
 namespace {

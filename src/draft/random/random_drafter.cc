@@ -1,4 +1,4 @@
-#include "draft/random_drafter.h"
+#include "draft/random/random_drafter.h"
 
 #include "base/philox.h"
 
