@@ -8,12 +8,12 @@
 #include <thread>
 
 #include "api/study.h"
+#include "base/cpu_model.h"
 #include "cli/bench/bench_report.h"
 #include "cli/bench/html_report.h"
 #include "cli/bench/script_option.h"
 #include "cli/common/commands.h"
 #include "cli/common/generation.h"
-#include "cli/common/machine.h"
 #include "cli/common/prompts.h"
 #include "cli/common/terminal.h"
 #include "cli/load/bench_server.h"

@@ -1,4 +1,4 @@
-#include "cli/common/machine.h"
+#include "base/cpu_model.h"
 
 #include <fstream>
 
