@@ -1,0 +1,25 @@
+#pragma once
+
+#include "prediction/cost_model.h"
+#include "prediction/json/json_object.h"
+
+namespace foretoken {
+
+constexpr double kMaxTimeUs = 1e9;  ///< In any file.
+
+/// Which tables there are beside the target's.
+struct DraftTables {
+  bool draft = false;
+  bool draft_on_target = false;
+};
+
+/// `rows`, `contexts` and `us`. Refuses what TimeTable::Make does.
+TimeTable ReadTable(JsonObject object);
+nlohmann::ordered_json TableJson(const TimeTable& table);
+
+/// What a CostModel holds of times: its tables (whose rows beside a draft are in the contention),
+/// the host's and the contention. Refuses other fields.
+CostModel ReadTimes(JsonObject object, const DraftTables& tables);
+nlohmann::ordered_json TimesJson(const CostModel& times, const DraftTables& tables);
+
+}  // namespace foretoken
