@@ -39,6 +39,9 @@ struct EngineOptions {
   int max_waiting = 1024;                 ///< Requests queued beyond those; more are refused.
   int prefill_chunk = 128;                ///< Prompt rows per pass, mixed with decoding rows.
   bool prefix_cache = true;
+  /// The times that mode auto plans with are kept between runs, in the user's cache
+  /// (foretoken/times in $XDG_CACHE_HOME, else ~/.cache), and so measured at the first start only.
+  bool keep_times = false;
   LogSink log;  ///< Told when the speculator is lost or was restarted.
 };
 

@@ -3,6 +3,7 @@
 
 #include "api/study.h"
 #include "assembly/make_engine.h"
+#include "assembly/times_cache.h"
 #include "base/cores.h"
 #include "engine/plan_rules.h"
 
@@ -44,26 +45,34 @@ DraftSetup SetupOf(const EngineOptions& options, const StudyOptions& study) {
           .log = options.log};
 }
 
+Result<std::unique_ptr<Engine>> OpenWith(std::shared_ptr<LanguageModel> target,
+                                         const EngineOptions& options, const StudyOptions& study,
+                                         const Measuring& measuring) {
+  if (options.modes.empty()) return InvalidInput("an engine offers one mode at least", "modes");
+  FT_ASSIGN_OR_RETURN(EngineConfig config, ConfigFor(options, *target));
+  config.script = study.script;
+  FT_ASSIGN_OR_RETURN(auto engine, MakeEngine(options.modes, config, &target->loaded(),
+                                              SetupOf(options, study), measuring));
+  engine->Keep(std::move(target));
+  return engine;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Engine>> Engine::Open(std::shared_ptr<LanguageModel> target,
                                              const EngineOptions& options) {
-  return OpenForStudy(std::move(target), options, {});
+  Measuring measuring;
+  if (options.keep_times) measuring.kept_in = DefaultTimesFolder();
+  return OpenWith(std::move(target), options, {}, measuring);
 }
 
 Result<std::unique_ptr<Engine>> OpenForStudy(std::shared_ptr<LanguageModel> target,
                                              const EngineOptions& options,
                                              const StudyOptions& study) {
-  if (options.modes.empty()) return InvalidInput("an engine offers one mode at least", "modes");
-  FT_ASSIGN_OR_RETURN(EngineConfig config, ConfigFor(options, *target));
-  config.script = study.script;
   Measuring measuring;
   measuring.sweeps = study.measuring_sweeps;
   if (study.measured_with != nullptr) measuring.known = TimesOf(*study.measured_with);
-  FT_ASSIGN_OR_RETURN(auto engine, MakeEngine(options.modes, config, &target->loaded(),
-                                              SetupOf(options, study), measuring));
-  engine->Keep(std::move(target));
-  return engine;
+  return OpenWith(std::move(target), options, study, measuring);
 }
 
 }  // namespace foretoken

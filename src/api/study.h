@@ -18,7 +18,8 @@ struct StudyOptions {
   const Engine* measured_with = nullptr;  ///< Times are those of an engine with the same models.
 };
 
-/// Engine::Open, for a study.
+/// Engine::Open, for a study. What times it needs it measures afresh, whatever `options` say of
+/// keeping them: its figures must not depend on earlier runs.
 Result<std::unique_ptr<Engine>> OpenForStudy(std::shared_ptr<LanguageModel> target,
                                              const EngineOptions& options,
                                              const StudyOptions& study);

@@ -1,10 +1,12 @@
 #include "assembly/make_engine.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "assembly/measure_times.h"
 #include "assembly/offered_modes.h"
 #include "assembly/speculator_process.h"
+#include "assembly/times_cache.h"
 #include "draft/model/model_drafter.h"
 #include "draft/rest/rest_drafter.h"
 #include "draft/retrieval/retrieval_drafter.h"
@@ -81,6 +83,15 @@ Result<Proposers> MakeProposers(std::span<const Mode> offered, const EngineConfi
   return proposers;
 }
 
+MeasuredTimes KeptOrMeasured(const std::optional<TimesCache>& cache, const EngineModels& models,
+                             const TimesNeeded& needed, const MeasuredTimes& known) {
+  if (!cache.has_value()) return MeasureTimes(models, needed, known);
+  if (const auto kept = cache->Read(); kept.has_value()) return *kept;
+  const MeasuredTimes times = MeasureTimes(models, needed);
+  cache->Write(times);
+  return times;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const EngineConfig& wanted,
@@ -91,17 +102,28 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const En
   const EngineConfig options = OptionsFor(offered, wanted, target->model->config());
   FT_ASSIGN_OR_RETURN(Drafts drafts,
                       LoadDrafts(offered, *target, draft, options.planner.has_value()));
-  const MeasuredTimes times = MeasureTimes(
-      {.target = target, .draft_on_target = drafts.on_target.get(), .draft = drafts.apart.get()},
-      {.rows = NeedsRowTimes(offered, options.plan),
-       .costs = options.planner.has_value(),
-       .most_rows = options.max_batch * (1 + options.max_lookahead),
-       .sweeps = measuring.sweeps},
-      measuring.known);
+  const EngineModels models{
+      .target = target, .draft_on_target = drafts.on_target.get(), .draft = drafts.apart.get()};
+  const TimesNeeded needed{.rows = NeedsRowTimes(offered, options.plan),
+                           .costs = options.planner.has_value(),
+                           .most_rows = options.max_batch * (1 + options.max_lookahead),
+                           .sweeps = measuring.sweeps};
+  std::optional<TimesCache> cache;
+  if (!measuring.kept_in.empty() && (needed.rows || needed.costs)) {
+    cache.emplace(measuring.kept_in, models, needed);
+  }
+  const MeasuredTimes times = KeptOrMeasured(cache, models, needed, measuring.known);
   FT_ASSIGN_OR_RETURN(Proposers proposers,
                       MakeProposers(offered, options, std::move(drafts), draft));
-  return CreateEngine(options, target->model.get(), target->device.get(), target->tokenizer.get(),
-                      std::move(proposers), times);
+  FT_ASSIGN_OR_RETURN(auto engine,
+                      CreateEngine(options, target->model.get(), target->device.get(),
+                                   target->tokenizer.get(), std::move(proposers), times));
+  if (cache.has_value()) {
+    WhenClosed(*engine, [cache = *cache](const CostModel& learned, std::int64_t rounds) {
+      cache.Refresh(learned, rounds);
+    });
+  }
+  return engine;
 }
 
 Result<std::unique_ptr<Engine>> MakeEngine(Mode mode, const EngineConfig& options,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <span>
 
@@ -14,6 +15,8 @@ namespace foretoken {
 struct Measuring {
   MeasuredTimes known;  ///< Those of another engine with the same models, say.
   int sweeps = 1;       ///< How often each point is measured; more where noise matters.
+  /// Where times are kept between runs (TimesCache), in place of `known`; empty: nowhere.
+  std::filesystem::path kept_in;
 };
 
 /// An engine over a loaded target that offers `modes`; the first one is that of requests without a

@@ -39,14 +39,17 @@ PassTimes MeasureRows(const LoadedModel& target) {
       [&] { return MeasurePassTimes(*target.model, kRows, kContexts, kMeasuringNs); });
 }
 
-TimeTable MeasureTable(Model& model, Device& device, const TimesNeeded& needed) {
-  std::span<const int> rows = kMeasuredRows;
-  std::int64_t budget_ns = kMeasuringNs + kMeasuringManyRowsNs;
+// All, or all but the most where a pass never has so many.
+std::span<const int> MeasuredRows(const TimesNeeded& needed) {
+  const std::span<const int> rows = kMeasuredRows;
   const std::span<const int> fewer = rows.first(rows.size() - 1);
-  if (needed.most_rows <= fewer.back()) {
-    rows = fewer;
-    budget_ns = kMeasuringNs;
-  }
+  return needed.most_rows <= fewer.back() ? fewer : rows;
+}
+
+TimeTable MeasureTable(Model& model, Device& device, const TimesNeeded& needed) {
+  const std::span<const int> rows = MeasuredRows(needed);
+  const bool all = rows.size() == kMeasuredRows.size();
+  const std::int64_t budget_ns = kMeasuringNs + (all ? kMeasuringManyRowsNs : 0);
   const int longest = model.config().max_positions - rows.back();
   const std::array contexts = {kShortContext,
                                std::max(kShortContext + 1, std::min(kLongContext, longest))};
@@ -79,6 +82,8 @@ void MeasureCosts(const EngineModels& models, const TimesNeeded& needed, CostMod
 }
 
 }  // namespace
+
+int MostMeasuredRows(const TimesNeeded& needed) { return MeasuredRows(needed).back(); }
 
 MeasuredTimes MeasureTimes(const EngineModels& models, const TimesNeeded& needed,
                            MeasuredTimes known) {

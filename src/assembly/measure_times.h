@@ -20,6 +20,9 @@ struct EngineModels {
   const LoadedModel* draft = nullptr;            ///< SSD's, on cores of its own.
 };
 
+/// The most rows of a pass that is measured for its costs.
+int MostMeasuredRows(const TimesNeeded& needed);
+
 /// Measures what is needed and not `known` yet: about a second for each of the models, nothing else
 /// running on their cores.
 MeasuredTimes MeasureTimes(const EngineModels& models, const TimesNeeded& needed,

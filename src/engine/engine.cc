@@ -39,6 +39,7 @@ class Engine::Impl {
  public:
   Impl(const EngineConfig& options, const MeasuredTimes& times, Model* target, Device* device,
        const Tokenizer* tokenizer, Proposers proposers);
+  ~Impl();
 
   Result<std::vector<SequenceId>> Submit(std::vector<Request> requests);
   Status ChangePlan(SequenceId sequence, const PlanOptions& plan);
@@ -61,6 +62,9 @@ class Engine::Impl {
   }
   Status CheckIdle() const;
   void ForcePreemption();
+  void WhenClosed(std::function<void(const CostModel&, std::int64_t)> told) {
+    when_closed_ = std::move(told);
+  }
 
  private:
   const RunningSet& running() const { return scheduler_.running(); }
@@ -108,6 +112,7 @@ class Engine::Impl {
   Verifier verifier_;
   Emitter emitter_;
   RoundTimer timer_;
+  std::function<void(const CostModel&, std::int64_t)> when_closed_;
 };
 
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -168,6 +173,9 @@ Status Engine::CheckIdle() const { return impl_->CheckIdle(); }
 
 const EngineConfig& ConfigOf(const Engine& engine) { return engine.impl().options(); }
 const MeasuredTimes& TimesOf(const Engine& engine) { return engine.impl().times(); }
+void WhenClosed(Engine& engine, std::function<void(const CostModel&, std::int64_t)> told) {
+  engine.impl().WhenClosed(std::move(told));
+}
 void ForcePreemption(Engine& engine) { engine.impl().ForcePreemption(); }
 
 Engine::Impl::Impl(const EngineConfig& options, const MeasuredTimes& times, Model* target,
@@ -196,6 +204,13 @@ Engine::Impl::Impl(const EngineConfig& options, const MeasuredTimes& times, Mode
              .max_nodes = options.max_nodes,
              .max_cache_budget = options.max_cache_budget,
              .knows_row_times = times.knee_rows > 0 && !times.row_times.rows().empty()};
+}
+
+Engine::Impl::~Impl() {
+  if (!when_closed_ || !planning_.has_value()) return;
+  std::int64_t rounds = 0;
+  for (const ModeReport& mode : planning_->Report().modes) rounds += mode.rounds;
+  when_closed_(planning_->Learned(), rounds);
 }
 
 Result<SpeculationPlan> Engine::Impl::PlanOf(const std::optional<PlanOptions>& wanted) const {

@@ -222,6 +222,7 @@ Result<EngineOptions> EngineOptionsFor(std::span<const Mode> modes, const ModelO
                    .precision = model.ParsedPrecision(),
                    .process = speculation.draft_process,
                    .executable = ExecutablePath()};
+  options.keep_times = true;
   options.log = [](std::string_view warning) { PrintWarning(std::string(warning)); };
   return options;
 }

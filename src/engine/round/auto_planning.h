@@ -25,6 +25,8 @@ class AutoPlanning {
   /// Learns from a round that was verified, and plans its sequences' next ones.
   void Consult(const Round& round, const RunningSet& running);
 
+  /// What is believed of times now, whatever the sequence.
+  CostModel Learned() const { return planner_.Model({}); }
   PlannerReport Report() const { return planner_.Report(); }
 
  private:
