@@ -2,17 +2,10 @@
 
 #include <algorithm>
 
+#include "engine/check_range.h"
 #include "engine/plan_rules.h"
 
 namespace foretoken {
-namespace {
-
-Status CheckRange(std::string_view name, std::int64_t value, std::int64_t low, std::int64_t high) {
-  if (value >= low && value <= high) return {};
-  return InvalidInput(fmt::format("{} must be from {} to {}, not {}", name, low, high, value));
-}
-
-}  // namespace
 
 EngineConfig CompleteOptions(EngineConfig options, const ModelConfig& target) {
   options.plan = CompletePlan(options.plan);

@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <utility>
 
+#include "engine/check_range.h"
 #include "speculation/presets.h"
 
 namespace foretoken {
@@ -13,13 +14,6 @@ namespace {
 
 bool HasAny(std::span<const Mode> modes, std::initializer_list<Mode> wanted) {
   return std::ranges::find_first_of(modes, wanted) != modes.end();
-}
-
-Status CheckRange(std::string_view what, std::int64_t value, std::int64_t low, std::int64_t high,
-                  std::string_view field) {
-  if (value >= low && value <= high) return {};
-  return InvalidInput(fmt::format("{} must be from {} to {}, not {}", what, low, high, value),
-                      std::string(field));
 }
 
 // The shape of a fan-out that is given in numbers, for K = `lookahead`.

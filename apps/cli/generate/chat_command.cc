@@ -342,9 +342,8 @@ Result<int> RunChat(ChatOptions options) {
   FT_RETURN_IF_ERROR(options.speculation.CheckFor(std::span(&mode, 1)));
   FT_RETURN_IF_ERROR(options.datastore.Check({&mode, 1}));
   FT_ASSIGN_OR_RETURN(Cores cores, ResolveCores(options.cores));
-  FT_ASSIGN_OR_RETURN(
-      std::shared_ptr<LanguageModel> target,
-      LoadTarget(options.model, TargetCores(mode, options.model, options.cores, cores)));
+  FT_ASSIGN_OR_RETURN(std::shared_ptr<LanguageModel> target,
+                      LoadTarget(options.model, mode, options.cores, cores));
   FT_ASSIGN_OR_RETURN(OpenDatastore datastore, OpenChosen(options.datastore, *target));
   if (!target->tokenizer()->has_chat_template()) {
     return InvalidInput(fmt::format(

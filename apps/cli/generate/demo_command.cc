@@ -118,9 +118,8 @@ Result<int> Demo(DemoOptions options) {
   FT_ASSIGN_OR_RETURN(const Mode mode, ChooseMode("ssd", options.speculation, &options.model));
   FT_RETURN_IF_ERROR(options.speculation.CheckFor(kModes));
   FT_ASSIGN_OR_RETURN(const Cores cores, ResolveCores(options.cores));
-  FT_ASSIGN_OR_RETURN(
-      const std::shared_ptr<LanguageModel> target,
-      LoadTarget(options.model, TargetCores(mode, options.model, options.cores, cores)));
+  FT_ASSIGN_OR_RETURN(const std::shared_ptr<LanguageModel> target,
+                      LoadTarget(options.model, mode, options.cores, cores));
   FT_ASSIGN_OR_RETURN(const int context, ChooseContext(options.speculation, *target, 0));
   std::vector<ModeRun> runs(std::size(kModes));
   for (std::size_t m = 0; m < runs.size(); ++m) {

@@ -111,9 +111,8 @@ Result<int> Run(RunOptions options) {
   FT_RETURN_IF_ERROR(options.datastore.Check({&mode, 1}));
   FT_ASSIGN_OR_RETURN(const std::string prompt, ReadPrompt(options));
   FT_ASSIGN_OR_RETURN(const Cores cores, ResolveCores(options.cores));
-  FT_ASSIGN_OR_RETURN(
-      const std::shared_ptr<LanguageModel> target,
-      LoadTarget(options.model, TargetCores(mode, options.model, options.cores, cores)));
+  FT_ASSIGN_OR_RETURN(const std::shared_ptr<LanguageModel> target,
+                      LoadTarget(options.model, mode, options.cores, cores));
   FT_ASSIGN_OR_RETURN(const OpenDatastore datastore, OpenChosen(options.datastore, *target));
   FT_RETURN_IF_ERROR(Constrain(options.constraint, *target, &options.generation.sampling));
   Request request;

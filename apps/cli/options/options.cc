@@ -195,10 +195,10 @@ Result<std::shared_ptr<LanguageModel>> LoadTarget(const ModelOptions& model, con
       {.source = source, .cores = cores, .precision = model.ParsedPrecision()});
 }
 
-CoreSet TargetCores(Mode mode, const ModelOptions& model, const CoreOptions& options,
-                    const Cores& cores) {
+Result<std::shared_ptr<LanguageModel>> LoadTarget(const ModelOptions& model, Mode mode,
+                                                  const CoreOptions& options, const Cores& cores) {
   const bool spares_draft = mode == Mode::kSsd || (mode == Mode::kAuto && model.has_draft());
-  return spares_draft || options.given() ? cores.target : cores.all;
+  return LoadTarget(model, spares_draft || options.given() ? cores.target : cores.all);
 }
 
 Result<int> ChooseContext(const SpeculationOptions& speculation, const LanguageModel& target,

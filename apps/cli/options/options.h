@@ -154,10 +154,10 @@ std::string BundledModels();
 /// Loads the target onto `cores`, showing so on a terminal.
 Result<std::shared_ptr<LanguageModel>> LoadTarget(const ModelOptions& model, const CoreSet& cores);
 
-/// Where the target runs that decodes in `mode`: on its own cores, or on the draft's too where the
+/// The same for a target that decodes in `mode`: onto its own cores, or the draft's too where the
 /// mode never leaves these to a draft and the user named no cores.
-CoreSet TargetCores(Mode mode, const ModelOptions& model, const CoreOptions& options,
-                    const Cores& cores);
+Result<std::shared_ptr<LanguageModel>> LoadTarget(const ModelOptions& model, Mode mode,
+                                                  const CoreOptions& options, const Cores& cores);
 
 /// The context limit: `--context`, or the model's. `wanted` tokens are enough where the user did
 /// not say; 0 wants all.

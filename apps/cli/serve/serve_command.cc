@@ -69,8 +69,7 @@ Result<server::ServedModel> LoadServed(const ServeOptions& options,
   const Mode mode = speculates ? Mode::kSsd : modes.front();
   FT_ASSIGN_OR_RETURN(const Cores cores, ResolveCores(options.cores));
   server::ServedModel served;
-  FT_ASSIGN_OR_RETURN(served.model, LoadTarget(options.model, TargetCores(mode, options.model,
-                                                                          options.cores, cores)));
+  FT_ASSIGN_OR_RETURN(served.model, LoadTarget(options.model, mode, options.cores, cores));
   const LanguageModel& target = *served.model;
   FT_RETURN_IF_ERROR(
       ValidateSamplingParams(options.generation.sampling, target.facts().vocabulary));
