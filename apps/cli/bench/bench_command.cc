@@ -415,18 +415,14 @@ Result<int> Bench::Run() {
 }
 
 void AddBenchPromptOptions(CLI::App* command, BenchOptions* options) {
+  const OptionGroup add(command, "Prompts");
   AddPromptOptions(command, &options->prompts);
-  command
-      ->add_flag("--chat", options->prompts.chat,
-                 "Use the chat template for plain text too (JSON lines use it where there is one)")
-      ->excludes("--raw")
-      ->group("Prompts");
-  command
-      ->add_option("--prompt-tokens", options->prompt_tokens,
-                   "Length of the random prompts of a synthetic target (default 256)")
-      ->check(Between(1, 1 << 24))
-      ->type_name("N")
-      ->group("Prompts");
+  add("--chat", &options->prompts.chat,
+      "Use the chat template for plain text too (JSON lines use it where there is one)")
+      ->excludes("--raw");
+  add("--prompt-tokens", &options->prompt_tokens, "N",
+      "Length of the random prompts of a synthetic target (default 256)")
+      ->check(Between(1, 1 << 24));
 }
 
 }  // namespace
@@ -434,24 +430,21 @@ void AddBenchPromptOptions(CLI::App* command, BenchOptions* options) {
 void AddBenchCommand(CLI::App* app, CommandBody* chosen) {
   CLI::App* command = app->add_subcommand(
       "bench", "Measure modes side by side, prompt by prompt in turn; or a server under load");
+  const OptionGroup add(command);
+  const OptionGroup speculation(command, "Speculation");
+  const OptionGroup output(command, "Output");
   auto options = std::make_shared<BenchOptions>();
   options->generation.stop.max_tokens = 128;
   options->speculation.prefix_cache = false;
-  command
-      ->add_option("--modes", options->modes,
-                   "Modes to compare, the first 'ar' being the measure of the others (default "
-                   "ar,sd,ssd)")
-      ->type_name("LIST");
-  command
-      ->add_option("--compare-fallbacks", options->fallbacks,
-                   "Run mode ssd once with each of these values of --fallback; of them only "
-                   "retrieval is given the datastore")
-      ->type_name("LIST");
-  command->add_flag("--only-target-cores", options->only_target_cores,
-                    "Leave out ar@all and sd@all, which run on the draft's cores too");
-  command->add_option("-b,--batch,--parallel", options->batch, "Requests in flight (also -np)")
-      ->check(Between(1, 256))
-      ->type_name("N");
+  add("--modes", &options->modes, "LIST",
+      "Modes to compare, the first 'ar' being the measure of the others (default ar,sd,ssd)");
+  add("--compare-fallbacks", &options->fallbacks, "LIST",
+      "Run mode ssd once with each of these values of --fallback; of them only retrieval is given "
+      "the datastore");
+  add("--only-target-cores", &options->only_target_cores,
+      "Leave out ar@all and sd@all, which run on the draft's cores too");
+  add("-b,--batch,--parallel", &options->batch, "N", "Requests in flight (also -np)")
+      ->check(Between(1, 256));
   AddBenchPromptOptions(command, options.get());
   AddModelOptions(command, &options->model);
   AddSyntheticOptions(command, &options->model);
@@ -461,31 +454,20 @@ void AddBenchCommand(CLI::App* app, CommandBody* chosen) {
   }
   AddDatastoreOptions(command, &options->datastore);
   AddMemoryOptions(command, &options->speculation);
-  command
-      ->add_option(
-          "--target-delay-us", options->target_delay_us,
-          "Hit rates beside a slower target: its passes take this much longer, so that the "
-          "draft prepares all that the fan-out asks for")
-      ->check(Between(0, 1'000'000))
-      ->type_name("US")
-      ->group("Speculation");
-  command
-      ->add_option("--scripted-acceptance", options->script,
-                   "Timing studies: a token is accepted with probability A and its bonus found "
-                   "with probability H (default 0.9); the output is then not the model's")
-      ->type_name("A[,H]")
-      ->group("Speculation");
+  speculation("--target-delay-us", &options->target_delay_us, "US",
+              "Hit rates beside a slower target: its passes take this much longer, so that the "
+              "draft prepares all that the fan-out asks for")
+      ->check(Between(0, 1'000'000));
+  speculation("--scripted-acceptance", &options->script, "A[,H]",
+              "Timing studies: a token is accepted with probability A and its bonus found with "
+              "probability H (default 0.9); the output is then not the model's");
   AddSamplingOptions(command, &options->generation);
   AddConstraintOptions(command, &options->constraint);
   AddStopOptions(command, &options->generation);
   AddCoreOptions(command, &options->cores);
   AddServerBenchOptions(command, &options->server);
-  command->add_option("--json", options->json_path, "Write the report as JSON; - for the output")
-      ->type_name("FILE")
-      ->group("Output");
-  command->add_option("--html", options->html_path, "Write the report as a page with plots")
-      ->type_name("FILE")
-      ->group("Output");
+  output("--json", &options->json_path, "FILE", "Write the report as JSON; - for the output");
+  output("--html", &options->html_path, "FILE", "Write the report as a page with plots");
   std::string footer = "The prefix cache is off unless --prefix-cache is given. What figures mean:";
   const nlohmann::json definitions = Definitions();
   for (const auto& [name, meaning] : definitions.items()) {

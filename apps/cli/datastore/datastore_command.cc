@@ -326,35 +326,30 @@ Result<int> RunReplay(DatastoreCommandOptions options) {
 
 using Options = std::shared_ptr<DatastoreCommandOptions>;
 
-CLI::App* AddPart(CLI::App* command, const char* name, const char* description,
-                  const Options& options, CommandBody* chosen,
-                  Result<int> (*body)(DatastoreCommandOptions)) {
+OptionGroup AddPart(CLI::App* command, const char* name, const char* description,
+                    const Options& options, CommandBody* chosen,
+                    Result<int> (*body)(DatastoreCommandOptions)) {
   CLI::App* part = command->add_subcommand(name, description);
-  part->add_option("-d,--datastore", options->directory, "The datastore's folder")
-      ->type_name("DIR")
-      ->required();
+  const OptionGroup add(part);
+  add("-d,--datastore", &options->directory, "DIR", "The datastore's folder")->required();
   part->callback([options, chosen, body] { *chosen = [options, body] { return body(*options); }; });
-  return part;
+  return add;
 }
 
-void AddNamespace(CLI::App* part, const Options& options, const char* description) {
-  part->add_option("--namespace", options->name_space, description)->type_name("NAME");
+void AddNamespace(const OptionGroup& add, const Options& options, const char* description) {
+  add("--namespace", &options->name_space, "NAME", description);
 }
-void AddTarget(CLI::App* part, const Options& options) {
-  part->add_option("-m,--target,--model", options->model.target,
-                   "The model folder whose tokenizer is used (default: the bundled one)")
-      ->type_name("DIR");
+void AddTarget(const OptionGroup& add, const Options& options) {
+  add("-m,--target,--model", &options->model.target, "DIR",
+      "The model folder whose tokenizer is used (default: the bundled one)");
 }
-void AddThreads(CLI::App* part, const Options& options) {
-  part->add_option("--threads", options->threads, "Threads (default: all cores)")
-      ->check(Between(1, 1024))
-      ->type_name("N");
+void AddThreads(const OptionGroup& add, const Options& options) {
+  add("--threads", &options->threads, "N", "Threads (default: all cores)")->check(Between(1, 1024));
 }
-void AddCapacity(CLI::App* part, const Options& options) {
-  part->add_option("--capacity", options->capacity_millions,
-                   "Millions of tokens to keep (default 2048); the oldest go first")
-      ->check(Between(0.001, 30000.0))
-      ->type_name("M");
+void AddCapacity(const OptionGroup& add, const Options& options) {
+  add("--capacity", &options->capacity_millions, "M",
+      "Millions of tokens to keep (default 2048); the oldest go first")
+      ->check(Between(0.001, 30000.0));
 }
 
 }  // namespace
@@ -365,61 +360,55 @@ void AddDatastoreCommand(CLI::App* app, CommandBody* chosen) {
   command->require_subcommand(1);
   const auto options = std::make_shared<DatastoreCommandOptions>();
 
-  CLI::App* build = AddPart(command, "build", "Add files: text, JSON lines, or tokens (.u16, .u32)",
-                            options, chosen, [](auto o) { return RunBuild(std::move(o)); });
-  build->add_option("files", options->files, "The files")->type_name("FILE")->required();
+  const OptionGroup build =
+      AddPart(command, "build", "Add files: text, JSON lines, or tokens (.u16, .u32)", options,
+              chosen, [](auto o) { return RunBuild(std::move(o)); });
+  build("files", &options->files, "FILE", "The files")->required();
   AddTarget(build, options);
   AddNamespace(build, options, "Who reads it: 'shared' (default) is everybody");
   AddThreads(build, options);
   AddCapacity(build, options);
 
-  CLI::App* info = AddPart(command, "info", "Show namespaces and segments", options, chosen,
-                           [](auto o) { return RunInfo(o); });
-  info->add_flag("--json", options->json, "Print JSON");
+  const OptionGroup info = AddPart(command, "info", "Show namespaces and segments", options, chosen,
+                                   [](auto o) { return RunInfo(o); });
+  info("--json", &options->json, "Print JSON");
 
-  CLI::App* query = AddPart(command, "query", "Show what would be proposed after a text", options,
-                            chosen, [](auto o) { return RunQuery(std::move(o)); });
-  query->add_option("text", options->text, "The text")->type_name("TEXT")->required();
-  query
-      ->add_option("--speculation-length", options->speculation_length,
-                   "Rows to verify, the root among them (default 16)")
-      ->check(Between(2, kMaxProposal + 1))
-      ->type_name("N");
+  const OptionGroup query = AddPart(command, "query", "Show what would be proposed after a text",
+                                    options, chosen, [](auto o) { return RunQuery(std::move(o)); });
+  query("text", &options->text, "TEXT", "The text")->required();
+  query("--speculation-length", &options->speculation_length, "N",
+        "Rows to verify, the root among them (default 16)")
+      ->check(Between(2, kMaxProposal + 1));
   AddTarget(query, options);
   AddNamespace(query, options, "Where to look (default: 'shared')");
 
   AddPart(command, "verify", "Check every byte and the order of every suffix", options, chosen,
           [](auto o) { return RunVerify(o); });
 
-  CLI::App* compact = AddPart(command, "compact", "Merge segments as far as the capacity allows",
-                              options, chosen, [](auto o) { return RunCompact(o); });
+  const OptionGroup compact =
+      AddPart(command, "compact", "Merge segments as far as the capacity allows", options, chosen,
+              [](auto o) { return RunCompact(o); });
   AddNamespace(compact, options, "Which namespace (default: 'shared')");
   AddThreads(compact, options);
   AddCapacity(compact, options);
 
-  CLI::App* replay =
+  const OptionGroup replay =
       AddPart(command, "replay", "Measure accepted tokens on recorded streams, without a model",
               options, chosen, [](auto o) { return RunReplay(std::move(o)); });
-  replay->add_option("files", options->files, "Streams, as `build` reads them")
-      ->type_name("FILE")
-      ->required();
+  replay("files", &options->files, "FILE", "Streams, as `build` reads them")->required();
   AddTarget(replay, options);
   AddNamespace(replay, options, "Also look into this namespace");
   AddThreads(replay, options);
-  replay->add_option("--lengths", options->lengths, "Speculation lengths (default 2,4,8,16,32)")
+  replay("--lengths", &options->lengths, "LIST", "Speculation lengths (default 2,4,8,16,32)")
       ->delimiter(',')
-      ->check(Between(2, kMaxProposal + 1))
-      ->type_name("LIST");
-  replay
-      ->add_option("--prompt-tokens", options->prompt_tokens,
-                   "Tokens of each stream that are given (default 32)")
-      ->check(Between(1, 1 << 20))
-      ->type_name("N");
-  replay->add_option("--limit", options->limit, "Streams at most (default: all)")
-      ->check(Between(0, 1 << 30))
-      ->type_name("N");
-  replay->add_flag("--json", options->json, "Print JSON");
-  replay->add_option("--html", options->html, "Write a page with the plots")->type_name("FILE");
+      ->check(Between(2, kMaxProposal + 1));
+  replay("--prompt-tokens", &options->prompt_tokens, "N",
+         "Tokens of each stream that are given (default 32)")
+      ->check(Between(1, 1 << 20));
+  replay("--limit", &options->limit, "N", "Streams at most (default: all)")
+      ->check(Between(0, 1 << 30));
+  replay("--json", &options->json, "Print JSON");
+  replay("--html", &options->html, "FILE", "Write a page with the plots");
 }
 
 }  // namespace foretoken

@@ -373,10 +373,11 @@ Result<int> RunChat(ChatOptions options) {
 void AddChatCommand(CLI::App* app, CommandBody* chosen) {
   CLI::App* command =
       app->add_subcommand("chat", "Talk with a model; /help inside lists the commands");
+  const OptionGroup add(command);
   auto options = std::make_shared<ChatOptions>();
   options->generation.sampling.temperature = 0.7F;
   options->generation.stop.max_tokens = 512;
-  command->add_option("--system", options->system, "A system message")->type_name("TEXT");
+  add("--system", &options->system, "TEXT", "A system message");
   AddModelOptions(command, &options->model);
   AddModeOption(command, &options->mode);
   AddSpeculationOptions(command, &options->speculation);

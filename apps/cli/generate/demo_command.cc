@@ -171,6 +171,7 @@ Result<int> Demo(DemoOptions options) {
 void AddDemoCommand(CLI::App* app, CommandBody* chosen) {
   CLI::App* command = app->add_subcommand(
       "demo", "Decode built-in prompts in every mode and compare text and speed");
+  const OptionGroup add(command, "Output");
   auto options = std::make_shared<DemoOptions>();
   options->generation.stop.max_tokens = 160;
   AddModelOptions(command, &options->model);
@@ -179,8 +180,7 @@ void AddDemoCommand(CLI::App* app, CommandBody* chosen) {
   AddSamplingOptions(command, &options->generation);
   AddStopOptions(command, &options->generation);
   AddCoreOptions(command, &options->cores);
-  command->add_flag("--json", options->json, "Print one JSON object at the end instead of text")
-      ->group("Output");
+  add("--json", &options->json, "Print one JSON object at the end instead of text");
   AddColorOption(command, &options->color);
   command->callback([options, chosen] { *chosen = [options] { return Demo(*options); }; });
 }

@@ -161,20 +161,15 @@ Result<int> Run(RunOptions options) {
 
 void AddRunCommand(CLI::App* app, CommandBody* chosen) {
   CLI::App* command = app->add_subcommand("run", "Continue a prompt, or answer it with --chat");
+  const OptionGroup add(command);
+  const OptionGroup prompt(command, "Prompt");
+  const OptionGroup output(command, "Output");
   auto options = std::make_shared<RunOptions>();
-  command->add_option("prompt", options->prompt, "The prompt; standard input where absent")
-      ->type_name("TEXT");
-  command->add_option("-p,--prompt", options->prompt, "The same as an option")
-      ->type_name("TEXT")
-      ->group("Prompt");
-  command->add_option("-f,--file", options->file, "Read the prompt from a file")
-      ->type_name("FILE")
-      ->group("Prompt");
-  command->add_flag("--chat", options->chat, "Put the prompt into the model's chat template")
-      ->group("Prompt");
-  command->add_option("--system", options->system, "A system message before it, with --chat")
-      ->type_name("TEXT")
-      ->group("Prompt");
+  add("prompt", &options->prompt, "TEXT", "The prompt; standard input where absent");
+  prompt("-p,--prompt", &options->prompt, "TEXT", "The same as an option");
+  prompt("-f,--file", &options->file, "FILE", "Read the prompt from a file");
+  prompt("--chat", &options->chat, "Put the prompt into the model's chat template");
+  prompt("--system", &options->system, "TEXT", "A system message before it, with --chat");
   AddModelOptions(command, &options->model);
   AddModeOption(command, &options->mode);
   AddSpeculationOptions(command, &options->speculation);
@@ -184,14 +179,10 @@ void AddRunCommand(CLI::App* app, CommandBody* chosen) {
   AddConstraintOptions(command, &options->constraint);
   AddStopOptions(command, &options->generation);
   AddCoreOptions(command, &options->cores);
-  command
-      ->add_option("--logprobs", options->generation.sampling.top_logprobs,
-                   "With --json: log-probability of each token and of the N most likely")
-      ->check(Between(0, 100))
-      ->type_name("N")
-      ->group("Output");
-  command->add_flag("--json", options->json, "Print one JSON object at the end instead of text")
-      ->group("Output");
+  output("--logprobs", &options->generation.sampling.top_logprobs, "N",
+         "With --json: log-probability of each token and of the N most likely")
+      ->check(Between(0, 100));
+  output("--json", &options->json, "Print one JSON object at the end instead of text");
   AddColorOption(command, &options->color);
   command->callback([options, chosen] { *chosen = [options] { return Run(*options); }; });
 }

@@ -103,45 +103,36 @@ std::vector<LoadRecord> Measure(const ServerAccess& access, const std::vector<Lo
 }  // namespace
 
 void AddServerBenchOptions(CLI::App* command, ServerBenchOptions* options) {
-  const auto group = std::string(kGroup);
+  const OptionGroup group(command, std::string(kGroup));
   CLI::Option* server =
-      command
-          ->add_option("--server", options->url,
-                       "Measure the OpenAI-compatible server at this address in place of a model "
-                       "in process")
-          ->type_name("URL")
-          ->group(group);
-  const auto add = [&](const char* name, auto* value, const char* text, const char* type) {
-    return command->add_option(name, *value, text)->type_name(type)->needs(server)->group(group);
+      group("--server", &options->url, "URL",
+            "Measure the OpenAI-compatible server at this address in place of a model in process");
+  const auto add = [&](const char* name, auto* value, const char* type, const char* text) {
+    return group(name, value, type, text)->needs(server);
   };
-  add("--concurrency", &options->concurrency,
-      "Connections, each with one request under way (default 1; with --rate as many as arrive)",
-      "N")
+  add("--concurrency", &options->concurrency, "N",
+      "Connections, each with one request under way (default 1; with --rate as many as arrive)")
       ->check(Between(1, kMaxConnections));
-  add("--rate", &options->rate,
-      "Poisson arrivals per second; without it a connection sends its next request at once", "R")
+  add("--rate", &options->rate, "R",
+      "Poisson arrivals per second; without it a connection sends its next request at once")
       ->check(Between(1e-3, 1e6));
-  add("--requests", &options->requests,
-      "Requests to send, over the prompts in turn (default: "
-      "each prompt once)",
-      "N")
+  add("--requests", &options->requests, "N",
+      "Requests to send, over the prompts in turn (default: each prompt once)")
       ->check(Between(1, 1 << 24));
-  add("--warmup", &options->warm_up,
-      "Requests before the measurement (default: one for each connection, at most 8)", "N")
+  add("--warmup", &options->warm_up, "N",
+      "Requests before the measurement (default: one for each connection, at most 8)")
       ->check(Between(0, 1 << 16));
-  add("--server-model", &options->model,
-      "Name of the model (default: the first that the server "
-      "lists)",
-      "NAME");
-  add("--api-key", &options->api_key, "Sent as a bearer token (default: OPENAI_API_KEY)", "KEY");
-  add("--timeout", &options->timeout_s,
-      "Seconds of silence after which a request has failed (default 600)", "S")
+  add("--server-model", &options->model, "NAME",
+      "Name of the model (default: the first that the server lists)");
+  add("--api-key", &options->api_key, "KEY", "Sent as a bearer token (default: OPENAI_API_KEY)");
+  add("--timeout", &options->timeout_s, "S",
+      "Seconds of silence after which a request has failed (default 600)")
       ->check(Between(0.1, 1e6));
-  add("--body", &options->body,
-      R"(Entries to add to every request, as in {"speculative":{"mode":"sd"}})", "JSON");
-  add("--slo-ttft-ms", &options->goals.ttft_ms, "Goodput: longest time to the first text", "MS")
+  add("--body", &options->body, "JSON",
+      R"(Entries to add to every request, as in {"speculative":{"mode":"sd"}})");
+  add("--slo-ttft-ms", &options->goals.ttft_ms, "MS", "Goodput: longest time to the first text")
       ->check(Between(0.0, 1e9));
-  add("--slo-tpot-ms", &options->goals.tpot_ms, "Goodput: longest time per output token", "MS")
+  add("--slo-tpot-ms", &options->goals.tpot_ms, "MS", "Goodput: longest time per output token")
       ->check(Between(0.0, 1e9));
 }
 

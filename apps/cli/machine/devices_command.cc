@@ -141,16 +141,14 @@ Result<int> RunDevices(const DevicesOptions& options) {
 void AddDevicesCommand(CLI::App* app, CommandBody* chosen) {
   CLI::App* command = app->add_subcommand(
       "devices", "Show cores and instruction sets, and measure memory and the cost of rows");
+  const OptionGroup add(command);
   auto options = std::make_shared<DevicesOptions>();
-  command->add_option("--cores", options->cores, "Measure these cores, like 0-3; all by default")
-      ->type_name("CORES");
-  command
-      ->add_option("--precision", options->precision,
-                   "Of the weights whose row cost is measured: bf16 (default) or f32")
-      ->check(OneOf({"bf16", "f32"}))
-      ->type_name("P");
-  command->add_flag("--no-measuring", options->no_measuring, "Only show what is there");
-  command->add_flag("--json", options->json, "Print one JSON object");
+  add("--cores", &options->cores, "CORES", "Measure these cores, like 0-3; all by default");
+  add("--precision", &options->precision, "P",
+      "Of the weights whose row cost is measured: bf16 (default) or f32")
+      ->check(OneOf({"bf16", "f32"}));
+  add("--no-measuring", &options->no_measuring, "Only show what is there");
+  add("--json", &options->json, "Print one JSON object");
   command->footer(
       "The bandwidth of one core bounds ar on it: tokens/s times the bytes of weights "
       "and KV read per token.");

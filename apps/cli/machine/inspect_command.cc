@@ -181,20 +181,15 @@ Result<int> RunInspect(const InspectOptions& options) {
 void AddInspectCommand(CLI::App* app, CommandBody* chosen) {
   CLI::App* command =
       app->add_subcommand("inspect", "Show what a model folder holds and the memory it needs");
+  const OptionGroup add(command);
   auto options = std::make_shared<InspectOptions>();
-  command->add_option("directory,-m,--target,--model", options->directory, "The model folder")
-      ->type_name("DIR")
-      ->required();
-  command
-      ->add_option("--draft", options->draft,
-                   "A draft's folder (also -md): shown too, and its vocabulary compared")
-      ->type_name("DIR");
-  command
-      ->add_option("--precision", options->precision,
-                   "How weights and KV would be stored: bf16 (default) or f32")
-      ->check(OneOf({"bf16", "f32"}))
-      ->type_name("P");
-  command->add_flag("--json", options->json, "Print one JSON object");
+  add("directory,-m,--target,--model", &options->directory, "DIR", "The model folder")->required();
+  add("--draft", &options->draft, "DIR",
+      "A draft's folder (also -md): shown too, and its vocabulary compared");
+  add("--precision", &options->precision, "P",
+      "How weights and KV would be stored: bf16 (default) or f32")
+      ->check(OneOf({"bf16", "f32"}));
+  add("--json", &options->json, "Print one JSON object");
   command->callback([options, chosen] { *chosen = [options] { return RunInspect(*options); }; });
 }
 

@@ -26,21 +26,14 @@ Result<std::string> GrammarOf(const ConstraintOptions& options) {
 }  // namespace
 
 void AddConstraintOptions(CLI::App* app, ConstraintOptions* options) {
-  CLI::Option* grammar =
-      app->add_option("--grammar", options->grammar_file,
-                      "Let the output match a grammar (GBNF; docs/constrained_decoding.md)")
-          ->type_name("FILE")
-          ->group("Constraint");
+  const OptionGroup add(app, "Constraint");
+  CLI::Option* grammar = add("--grammar", &options->grammar_file, "FILE",
+                             "Let the output match a grammar (GBNF; docs/constrained_decoding.md)");
   CLI::Option* schema =
-      app->add_option("--json-schema", options->json_schema,
-                      "Let the output be JSON that matches a schema: a file, or the schema itself")
-          ->type_name("FILE|JSON")
-          ->group("Constraint");
-  app->add_option("--response-format", options->response_format,
-                  "Let the output be any JSON object")
+      add("--json-schema", &options->json_schema, "FILE|JSON",
+          "Let the output be JSON that matches a schema: a file, or the schema itself");
+  add("--response-format", &options->response_format, "json", "Let the output be any JSON object")
       ->check(OneOf({"json"}))
-      ->type_name("json")
-      ->group("Constraint")
       ->excludes(grammar)
       ->excludes(schema);
   schema->excludes(grammar);

@@ -23,18 +23,13 @@ std::vector<Mode> DatastoreChoice::ModesFor(Mode mode) const {
 }
 
 void AddDatastoreOptions(CLI::App* app, DatastoreChoice* choice) {
-  app->add_option(
-         "--datastore", choice->directory,
-         "Where retrieval (modes auto, sssd and rest, --fallback retrieval) looks besides the "
-         "text itself: a folder that `foretoken datastore build` or --learn has filled")
-      ->type_name("DIR")
-      ->group("Datastore");
-  app->add_flag("--learn", choice->learn, "Add finished outputs to the datastore")
-      ->group("Datastore");
-  app->add_option("--namespace", choice->tenant,
-                  "Whose outputs to read and to add to (default 'default'); others stay unseen")
-      ->type_name("NAME")
-      ->group("Datastore");
+  const OptionGroup add(app, "Datastore");
+  add("--datastore", &choice->directory, "DIR",
+      "Where retrieval (modes auto, sssd and rest, --fallback retrieval) looks besides the text "
+      "itself: a folder that `foretoken datastore build` or --learn has filled");
+  add("--learn", &choice->learn, "Add finished outputs to the datastore");
+  add("--namespace", &choice->tenant, "NAME",
+      "Whose outputs to read and to add to (default 'default'); others stay unseen");
 }
 
 Result<OpenDatastore> OpenChosen(const DatastoreChoice& choice, const LanguageModel& target) {

@@ -117,6 +117,28 @@ CLI::Validator Between(Number low, Number high) {
 }
 CLI::Validator OneOf(std::vector<std::string> values);
 
+/// Adds options under one heading of a command's help; without a name, under the usual one.
+class OptionGroup {
+ public:
+  explicit OptionGroup(CLI::App* app, std::string name = "Options")
+      : app_(app), name_(std::move(name)) {}
+
+  /// An option whose value is called `type` in the help.
+  template <typename Value>
+  CLI::Option* operator()(const char* names, Value* value, const char* type,
+                          const std::string& help) const {
+    return app_->add_option(names, *value, help)->type_name(type)->group(name_);
+  }
+  /// A flag.
+  CLI::Option* operator()(const char* names, bool* value, const char* help) const {
+    return app_->add_flag(names, *value, help)->group(name_);
+  }
+
+ private:
+  CLI::App* app_;
+  std::string name_;
+};
+
 void AddModelOptions(CLI::App* app, ModelOptions* options);
 /// `--synthetic` and `--draft-synthetic`.
 void AddSyntheticOptions(CLI::App* app, ModelOptions* options);

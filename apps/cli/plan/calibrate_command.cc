@@ -265,48 +265,36 @@ Result<int> Calibrator::Run() {
 void AddCalibrateCommand(CLI::App* app, CommandBody* chosen) {
   CLI::App* command = app->add_subcommand(
       "calibrate", "Measure acceptance, cache hits and times of a pair on this machine");
+  const OptionGroup add(command);
   auto options = std::make_shared<CalibrateOptions>();
   options->prompts.limit = 4;
   AddModelOptions(command, &options->model);
   AddCoreOptions(command, &options->cores);
   AddPromptOptions(command, &options->prompts);
-  command
-      ->add_option("--temps", options->temperatures,
-                   "Temperatures to measure at, like 0,0.7,1 (default)")
-      ->type_name("T,...");
-  command
-      ->add_option("--verify", options->verify,
-                   "Ways to verify to measure under: both (default), shared-noise or rejection")
-      ->check(OneOf({"both", "shared-noise", "rejection"}))
-      ->type_name("HOW");
-  command
-      ->add_option("--saguaro-cs", options->saguaro_cs,
-                   "Under rejection also these C of Saguaro sampling, from 0 to 1, at fan-out 3 "
-                   "(default 0.7,0.4,0.1)")
-      ->type_name("C,...");
-  CLI::Option* rates_of = command->add_option(
-      "--rates-of", options->rates_of,
+  add("--temps", &options->temperatures, "T,...",
+      "Temperatures to measure at, like 0,0.7,1 (default)");
+  add("--verify", &options->verify, "HOW",
+      "Ways to verify to measure under: both (default), shared-noise or rejection")
+      ->check(OneOf({"both", "shared-noise", "rejection"}));
+  add("--saguaro-cs", &options->saguaro_cs, "C,...",
+      "Under rejection also these C of Saguaro sampling, from 0 to 1, at fan-out 3 (default "
+      "0.7,0.4,0.1)");
+  CLI::Option* rates_of = add(
+      "--rates-of", &options->rates_of, "FILE",
       "Keep the acceptance and hit rates of this calibration of the same models and measure times "
       "only: after a change of cores, or on another machine");
-  rates_of->type_name("FILE");
   for (const char* other : {"--temps", "--verify", "--saguaro-cs"}) {
     rates_of->excludes(command->get_option(other));
   }
-  command->add_option("-k,--lookahead", options->lookahead, "Tokens per proposal, K (default 6)")
-      ->check(Between(1, ProposerModel::kMaxPositions))
-      ->type_name("K");
-  command->add_option("-n,--max-tokens", options->max_tokens, "Tokens per prompt (default 96)")
-      ->check(Between(2, 1 << 20))
-      ->type_name("N");
-  command->add_option("--seed", options->seed, "Seed of the first prompt (default 0)")
-      ->type_name("SEED");
-  command
-      ->add_option("-o,--output", options->output,
-                   "Where the calibration goes (default calibration.json)")
-      ->type_name("FILE");
-  command->add_option("--html", options->html_path, "Also write a page with plots here")
-      ->type_name("FILE");
-  command->add_flag("--json", options->json, "Print the calibration instead of a table");
+  add("-k,--lookahead", &options->lookahead, "K", "Tokens per proposal, K (default 6)")
+      ->check(Between(1, ProposerModel::kMaxPositions));
+  add("-n,--max-tokens", &options->max_tokens, "N", "Tokens per prompt (default 96)")
+      ->check(Between(2, 1 << 20));
+  add("--seed", &options->seed, "SEED", "Seed of the first prompt (default 0)");
+  add("-o,--output", &options->output, "FILE",
+      "Where the calibration goes (default calibration.json)");
+  add("--html", &options->html_path, "FILE", "Also write a page with plots here");
+  add("--json", &options->json, "Print the calibration instead of a table");
   command->footer(
       "The speculator is given time in every round to prepare all it can, so that rates are the "
       "models' own; how much is ready in time is what `foretoken plan` works out from the times. "

@@ -80,22 +80,20 @@ Result<int> RunPlan(const PlanCommandOptions& options) {
 void AddPlanCommand(CLI::App* app, CommandBody* chosen) {
   CLI::App* command = app->add_subcommand(
       "plan", "Predict the speed of every mode and setting and choose; simulate; show a roofline");
+  const OptionGroup add(command);
+  const OptionGroup output(command, "Output");
   auto options = std::make_shared<PlanCommandOptions>();
-  command->add_flag("--roofline", options->roofline,
-                    "Show what a verification pass costs on a device (SSSD, Appendix B)");
-  command->add_flag("--simulate", options->simulate, "Simulate the round process of ar, sd and ssd")
+  add("--roofline", &options->roofline,
+      "Show what a verification pass costs on a device (SSSD, Appendix B)");
+  add("--simulate", &options->simulate, "Simulate the round process of ar, sd and ssd")
       ->excludes("--roofline");
   AddPlanNumbers(command, &options->numbers);
   AddPlanCalibrationOptions(command, &options->calibration);
   AddPlanSimulateOptions(command, &options->simulate_options);
   AddPlanPredictOptions(command, &options->predict_options);
   AddPlanRooflineOptions(command, &options->roofline_options);
-  command->add_option("--json", options->json_path, "Write the figures as JSON; - for the output")
-      ->type_name("FILE")
-      ->group("Output");
-  command->add_option("--html", options->html_path, "Write a page with plots")
-      ->type_name("FILE")
-      ->group("Output");
+  output("--json", &options->json_path, "FILE", "Write the figures as JSON; - for the output");
+  output("--html", &options->html_path, "FILE", "Write a page with plots");
   CLI::Option* lookahead = command->get_option("--lookahead");
   CLI::Option* fallback = command->get_option("--fallback");
   command->callback([options, command, chosen, lookahead, fallback] {

@@ -61,22 +61,19 @@ Result<PlanInput> FromCalibration(const PlanCalibrationOptions& options) {
 }  // namespace
 
 void AddPlanCalibrationOptions(CLI::App* app, PlanCalibrationOptions* options) {
-  const auto add = [app](const char* name, auto* value, const char* help, const char* type) {
-    return app->add_option(name, *value, help)->type_name(type)->group("Calibration");
-  };
-  CLI::Option* path =
-      add("--calibration", &options->path,
-          "Plan from this file of `foretoken calibrate`; must be of this machine", "FILE");
+  const OptionGroup add(app, "Calibration");
+  CLI::Option* path = add("--calibration", &options->path, "FILE",
+                          "Plan from this file of `foretoken calibrate`; must be of this machine");
   for (const char* number : {"--preset", "--target-ms", "--draft-ms", "--sd-draft-ms",
                              "--acceptance", "--hit", "--hit-at-end", "--ngram-acceptance"}) {
     path->excludes(app->get_option(number));
   }
-  add("--temp,--temperature", &options->temperature,
-      "Plan for this temperature; the closest measured one is taken (default 0)", "T")
+  add("--temp,--temperature", &options->temperature, "T",
+      "Plan for this temperature; the closest measured one is taken (default 0)")
       ->check(Between(0.0, 100.0))
       ->needs(path);
-  add("--verify", &options->verifier, "Plan for this verifier: shared-noise (default) or rejection",
-      "V")
+  add("--verify", &options->verifier, "V",
+      "Plan for this verifier: shared-noise (default) or rejection")
       ->check(OneOf({"shared-noise", "rejection"}))
       ->needs(path);
   AddModelOptions(app, &options->models);

@@ -153,29 +153,25 @@ Result<SimulatorPreset> PlanNumbers::Resolve() const {
 }
 
 void AddPlanNumbers(CLI::App* app, PlanNumbers* numbers) {
-  const auto add = [app](const char* name, auto* value, const char* help, const char* type) {
-    return app->add_option(name, *value, help)->type_name(type)->group("Numbers");
-  };
-  add("--preset", &numbers->preset,
-      "Published numbers: paper-70b (default) or paper-32b; what is given below replaces them",
-      "NAME");
-  add("--target-ms", &numbers->target_ms,
-      "Milliseconds of a target pass by its rows: 18.3, or 1:18.3,64:19.5,256:40", "LIST");
-  add("--draft-ms", &numbers->draft_ms, "The same of a draft pass on a device of its own", "LIST");
-  add("--sd-draft-ms", &numbers->sd_draft_ms,
-      "The same on the target's device, for sd (default: as --draft-ms)", "LIST");
-  add("--acceptance", &numbers->acceptance,
-      "P(a draft token is accepted, given those before): 0.8, or by position: 0.9,0.85,0.8",
-      "LIST");
-  add("--hit", &numbers->hit,
-      "P(the bonus token is prepared) at fan-outs 1, 2, 3 ...: 0.6,0.7,0.75", "LIST");
-  add("--hit-at-end", &numbers->hit_at_end,
-      "The same where all proposed tokens were accepted (default: as --hit)", "LIST");
-  add("--ngram-acceptance", &numbers->ngram_acceptance,
-      "As --acceptance, of prompt lookup's tokens (for --fallback ngram)", "LIST");
-  add("-b,--batch", &numbers->batch, "Sequences of a target (default: as each view suggests)", "N")
+  const OptionGroup add(app, "Numbers");
+  add("--preset", &numbers->preset, "NAME",
+      "Published numbers: paper-70b (default) or paper-32b; what is given below replaces them");
+  add("--target-ms", &numbers->target_ms, "LIST",
+      "Milliseconds of a target pass by its rows: 18.3, or 1:18.3,64:19.5,256:40");
+  add("--draft-ms", &numbers->draft_ms, "LIST", "The same of a draft pass on a device of its own");
+  add("--sd-draft-ms", &numbers->sd_draft_ms, "LIST",
+      "The same on the target's device, for sd (default: as --draft-ms)");
+  add("--acceptance", &numbers->acceptance, "LIST",
+      "P(a draft token is accepted, given those before): 0.8, or by position: 0.9,0.85,0.8");
+  add("--hit", &numbers->hit, "LIST",
+      "P(the bonus token is prepared) at fan-outs 1, 2, 3 ...: 0.6,0.7,0.75");
+  add("--hit-at-end", &numbers->hit_at_end, "LIST",
+      "The same where all proposed tokens were accepted (default: as --hit)");
+  add("--ngram-acceptance", &numbers->ngram_acceptance, "LIST",
+      "As --acceptance, of prompt lookup's tokens (for --fallback ngram)");
+  add("-b,--batch", &numbers->batch, "N", "Sequences of a target (default: as each view suggests)")
       ->check(Between(1, 4096));
-  add("--context", &numbers->context, "Tokens of each sequence (default 512)", "N")
+  add("--context", &numbers->context, "N", "Tokens of each sequence (default 512)")
       ->check(Between(0.0, 1e7));
 }
 

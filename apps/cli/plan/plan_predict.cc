@@ -88,17 +88,15 @@ PlanTable MakeTable(const PlanInput& input, const PlanLimits& limits,
 }  // namespace
 
 void AddPlanPredictOptions(CLI::App* app, PlanPredictOptions* options) {
-  const auto add = [app](const char* name, auto* value, const char* help, const char* type) {
-    return app->add_option(name, *value, help)->type_name(type)->group("Choice");
-  };
-  add("--batches", &options->batches, "Batch sizes to compare, like 1,4,16", "LIST")
+  const OptionGroup add(app, "Choice");
+  add("--batches", &options->batches, "LIST", "Batch sizes to compare, like 1,4,16")
       ->excludes(app->get_option("--batch"));
-  add("--cache-budget", &options->cache_budget,
-      "Only this cache budget B, in branches; several are tried by default", "N")
+  add("--cache-budget", &options->cache_budget, "N",
+      "Only this cache budget B, in branches; several are tried by default")
       ->check(Between(1, kMaxCacheBudget));
-  add("--modes", &options->modes,
-      "Modes to choose from, like ar,sd,ssd; all that can be predicted by default", "LIST");
-  app->add_flag("--all", options->all, "Show every plan, not only the fastest")->group("Choice");
+  add("--modes", &options->modes, "LIST",
+      "Modes to choose from, like ar,sd,ssd; all that can be predicted by default");
+  add("--all", &options->all, "Show every plan, not only the fastest");
 }
 
 Result<int> RunPlanPredict(const PlanPredictOptions& options, const PlanInput& input,

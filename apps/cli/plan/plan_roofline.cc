@@ -284,24 +284,21 @@ std::string Html(const Setting& setting, const json& report) {
 }  // namespace
 
 void AddPlanRooflineOptions(CLI::App* app, PlanRooflineOptions* options) {
-  const auto add = [app](const char* name, auto* value, const char* help, const char* type) {
-    return app->add_option(name, *value, help)->type_name(type)->group("Roofline");
-  };
-  add("--model-shape", &options->model,
-      "A shape's name, like llama-8b (default), or a model's folder", "MODEL");
-  add("--device", &options->device, "sssd (the SSSD paper's GPU; default), h100 or h200", "NAME");
-  add("--flops", &options->flops, "FLOP/s of another device: 165e12", "X");
-  add("--bandwidth", &options->bandwidth, "Its memory's bytes/s: 0.95e12", "X");
-  add("--weight-bytes", &options->weight_bytes, "Of a weight (default 2)", "X")
+  const OptionGroup add(app, "Roofline");
+  add("--model-shape", &options->model, "MODEL",
+      "A shape's name, like llama-8b (default), or a model's folder");
+  add("--device", &options->device, "NAME", "sssd (the SSSD paper's GPU; default), h100 or h200");
+  add("--flops", &options->flops, "X", "FLOP/s of another device: 165e12");
+  add("--bandwidth", &options->bandwidth, "X", "Its memory's bytes/s: 0.95e12");
+  add("--weight-bytes", &options->weight_bytes, "X", "Of a weight (default 2)")
       ->check(Between(0.1, 8.0));
-  add("--mask-bytes", &options->mask_bytes, "Of an element of the attention mask (default 1)", "X")
+  add("--mask-bytes", &options->mask_bytes, "X", "Of an element of the attention mask (default 1)")
       ->check(Between(0.0, 8.0));
-  add("--ranks", &options->ranks, "Tensor parallelism (default 1)", "N")->check(Between(1, 1024));
-  add("--contexts", &options->contexts, "Context lengths to show (default 1024,32768)", "LIST");
-  add("--accepted", &options->accepted,
+  add("--ranks", &options->ranks, "N", "Tensor parallelism (default 1)")->check(Between(1, 1024));
+  add("--contexts", &options->contexts, "LIST", "Context lengths to show (default 1024,32768)");
+  add("--accepted", &options->accepted, "LIST",
       "Tokens a step by speculation length, measured: 4:2.1,16:3.0,32:3.3 (default: a chain at "
-      "--acceptance, or 0.7)",
-      "LIST");
+      "--acceptance, or 0.7)");
 }
 
 Result<int> RunPlanRoofline(const PlanRooflineOptions& options, const PlanNumbers& numbers,

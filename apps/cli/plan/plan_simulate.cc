@@ -101,29 +101,27 @@ Status RunSweep(const std::string& name, const PlanSimulateOptions& options, int
 }  // namespace
 
 void AddPlanSimulateOptions(CLI::App* app, PlanSimulateOptions* options) {
-  const auto add = [app](const char* name, auto* value, const char* help, const char* type) {
-    return app->add_option(name, *value, help)->type_name(type)->group("Simulation");
-  };
-  add("-k,--lookahead", &options->lookaheads,
-      "Proposal lengths K to choose among (default 1-12; --simulate: 2,4,6,8)", "LIST");
-  add("--fanout", &options->fanout, "Bonus tokens prepared at every node (default: the best)", "F");
-  add("--fallback", &options->fallback,
-      "On a miss: jit, ngram, random, none or auto (default: the best)", "F");
-  add("--draft-devices", &options->draft_devices,
-      "That share the branches of every cache (default 1)", "N")
+  const OptionGroup add(app, "Simulation");
+  add("-k,--lookahead", &options->lookaheads, "LIST",
+      "Proposal lengths K to choose among (default 1-12; --simulate: 2,4,6,8)");
+  add("--fanout", &options->fanout, "F", "Bonus tokens prepared at every node (default: the best)");
+  add("--fallback", &options->fallback, "F",
+      "On a miss: jit, ngram, random, none or auto (default: the best)");
+  add("--draft-devices", &options->draft_devices, "N",
+      "That share the branches of every cache (default 1)")
       ->check(Between(1, 256));
-  add("--targets", &options->targets, "That share the draft devices (default 1)", "N")
+  add("--targets", &options->targets, "N", "That share the draft devices (default 1)")
       ->check(Between(1, 256));
-  add("--target-devices", &options->target_devices,
-      "Devices of a target, for figures per device (default: the preset's, or 1)", "N")
+  add("--target-devices", &options->target_devices, "N",
+      "Devices of a target, for figures per device (default: the preset's, or 1)")
       ->check(Between(1, 1024));
-  add("--channel-us", &options->channel_us,
-      "Microseconds of a message between target and draft, one way (default 0)", "X")
+  add("--channel-us", &options->channel_us, "X",
+      "Microseconds of a message between target and draft, one way (default 0)")
       ->check(Between(0.0, 1e9));
-  add("--sweep", &options->sweeps, "Of devices, frontier, pool (default all), or none", "LIST");
-  add("--rounds", &options->rounds, "Verifications to simulate per setting (default 4000)", "N")
+  add("--sweep", &options->sweeps, "LIST", "Of devices, frontier, pool (default all), or none");
+  add("--rounds", &options->rounds, "N", "Verifications to simulate per setting (default 4000)")
       ->check(Between(1, 10'000'000));
-  add("--seed", &options->seed, "Of the simulated luck (default 1)", "N");
+  add("--seed", &options->seed, "N", "Of the simulated luck (default 1)");
 }
 
 Result<int> RunPlanSimulate(const PlanSimulateOptions& options, const PlanInput& input,

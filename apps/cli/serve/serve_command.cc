@@ -142,51 +142,46 @@ Result<int> Serve(ServeOptions options) {
 
 void AddListenOptions(CLI::App* command, ServeOptions* options) {
   server::ServerOptions* server = &options->server;
-  const auto add = [command](const char* names, auto* value, const char* text, const char* type) {
-    return command->add_option(names, *value, text)->type_name(type)->group("Server");
-  };
-  add("--host", &server->host, "Address to listen at (default 127.0.0.1: this machine only)",
-      "ADDRESS");
-  add("--port", &server->port, "Port (default 8080); 0 takes any free one", "PORT")
+  const OptionGroup add(command, "Server");
+  add("--host", &server->host, "ADDRESS",
+      "Address to listen at (default 127.0.0.1: this machine only)");
+  add("--port", &server->port, "PORT", "Port (default 8080); 0 takes any free one")
       ->check(Between(0, 65535));
-  add("--alias", &options->alias, "How clients name the model; by default its folder's name",
-      "NAME");
-  add("--api-key", &server->api_key, "Answer only requests that bring this key", "KEY");
-  add("--api-key-file", &options->api_key_file, "The same from a file's first line", "FILE")
+  add("--alias", &options->alias, "NAME",
+      "How clients name the model; by default its folder's name");
+  add("--api-key", &server->api_key, "KEY", "Answer only requests that bring this key");
+  add("--api-key-file", &options->api_key_file, "FILE", "The same from a file's first line")
       ->excludes("--api-key");
-  add("--cors", &server->cors, "Let pages of this origin call the API, as in http://localhost:3000",
-      "ORIGIN");
+  add("--cors", &server->cors, "ORIGIN",
+      "Let pages of this origin call the API, as in http://localhost:3000");
 }
 
 void AddLoadOptions(CLI::App* command, ServeOptions* options) {
   server::ServerOptions* server = &options->server;
-  const auto add = [command](const char* names, auto* value, const char* text, const char* type) {
-    return command->add_option(names, *value, text)->type_name(type)->group("Load");
-  };
-  add("--batch,--parallel", &options->batch, "Sequences decoded together (also -np; default 16)",
-      "N")
+  const OptionGroup add(command, "Load");
+  add("--batch,--parallel", &options->batch, "N",
+      "Sequences decoded together (also -np; default 16)")
       ->check(Between(1, 256));
-  add("--queue", &options->queue, "Sequences that may wait; more are answered 429 (default 256)",
-      "N")
+  add("--queue", &options->queue, "N",
+      "Sequences that may wait; more are answered 429 (default 256)")
       ->check(Between(0, 65536));
-  add("--max-prompt", &server->service.max_prompt_tokens,
-      "Tokens of a prompt at most; by default what the context holds", "N")
+  add("--max-prompt", &server->service.max_prompt_tokens, "N",
+      "Tokens of a prompt at most; by default what the context holds")
       ->check(Between(1, 1 << 24));
-  add("--max-body", &options->body_mb, "Megabytes of a request at most (default 4)", "MB")
+  add("--max-body", &options->body_mb, "MB", "Megabytes of a request at most (default 4)")
       ->check(Between(0.001, 1024.0));
-  add("--request-timeout", &server->service.request_seconds,
-      "Seconds that a request may take, waiting included (default 600)", "S")
+  add("--request-timeout", &server->service.request_seconds, "S",
+      "Seconds that a request may take, waiting included (default 600)")
       ->check(Between(0.01, 1e6));
-  add("--shutdown-seconds", &server->shutdown_seconds,
-      "Seconds that running requests have after SIGTERM (default 30)", "S")
+  add("--shutdown-seconds", &server->shutdown_seconds, "S",
+      "Seconds that running requests have after SIGTERM (default 30)")
       ->check(Between(0.0, 1e6));
-  add("--stall-seconds", &server->service.stall_seconds,
-      "/health fails after so long without progress (default 30)", "S")
+  add("--stall-seconds", &server->service.stall_seconds, "S",
+      "/health fails after so long without progress (default 30)")
       ->check(Between(0.01, 1e6));
-  add("--event-interval", &options->event_interval_ms,
+  add("--event-interval", &options->event_interval_ms, "MS",
       "Milliseconds between two writes of a stream at least; what comes in between goes out "
-      "together (default 5)",
-      "MS")
+      "together (default 5)")
       ->check(Between(0, 1000));
 }
 
@@ -195,24 +190,19 @@ void AddLoadOptions(CLI::App* command, ServeOptions* options) {
 void AddServeCommand(CLI::App* app, CommandBody* chosen) {
   CLI::App* command =
       app->add_subcommand("serve", "Serve a model by an OpenAI-compatible HTTP API, with a page");
+  const OptionGroup add(command, "Speculation");
   auto options = std::make_shared<ServeOptions>();
   options->generation.sampling.temperature = 1;
   AddListenOptions(command, options.get());
   AddLoadOptions(command, options.get());
   AddModelOptions(command, &options->model);
   AddModeOption(command, &options->mode);
-  command
-      ->add_option("--modes", options->modes,
-                   "Modes that requests may choose; by default all that the models allow")
-      ->type_name("LIST")
-      ->group("Speculation");
+  add("--modes", &options->modes, "LIST",
+      "Modes that requests may choose; by default all that the models allow");
   AddSpeculationOptions(command, &options->speculation);
-  command
-      ->add_option("--max-lookahead", options->max_lookahead,
-                   "The most tokens per round that a request may ask for (default 16)")
-      ->check(Between(1, kMaxProposal))
-      ->type_name("K")
-      ->group("Speculation");
+  add("--max-lookahead", &options->max_lookahead, "K",
+      "The most tokens per round that a request may ask for (default 16)")
+      ->check(Between(1, kMaxProposal));
   AddDatastoreOptions(command, &options->datastore);
   AddMemoryOptions(command, &options->speculation);
   AddSamplingOptions(command, &options->generation);

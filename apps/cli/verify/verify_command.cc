@@ -326,21 +326,15 @@ Result<int> Verify::Run() {
 }
 
 void AddWhatToVerify(CLI::App* command, VerifyOptions* options) {
-  command->add_option("--modes", options->modes, "Modes to check (default ar,sd,ssd)")
-      ->type_name("LIST");
-  command->add_option("--temps", options->temps, "Temperatures (default 0,0.7,1.0)")
-      ->type_name("LIST");
-  command->add_option("--batches,--batch", options->batches, "Requests in flight (default 1,4,16)")
-      ->type_name("LIST");
-  command
-      ->add_option("--prefix-cache", options->prefix_caches,
-                   "on, off, or on,off to check both (default on)")
-      ->type_name("LIST");
-  command
-      ->add_option("--sampler-sets", options->sampler_sets,
-                   "Sets of sampler options, each 'none' or like top-k=40+top-p=0.9; a list with "
-                   "commas. By default none, a set of filters and a set of penalties")
-      ->type_name("LIST");
+  const OptionGroup add(command);
+  add("--modes", &options->modes, "LIST", "Modes to check (default ar,sd,ssd)");
+  add("--temps", &options->temps, "LIST", "Temperatures (default 0,0.7,1.0)");
+  add("--batches,--batch", &options->batches, "LIST", "Requests in flight (default 1,4,16)");
+  add("--prefix-cache", &options->prefix_caches, "LIST",
+      "on, off, or on,off to check both (default on)");
+  add("--sampler-sets", &options->sampler_sets, "LIST",
+      "Sets of sampler options, each 'none' or like top-k=40+top-p=0.9; a list with commas. By "
+      "default none, a set of filters and a set of penalties");
   AddPromptOptions(command, &options->prompts);
 }
 
@@ -349,42 +343,31 @@ void AddWhatToVerify(CLI::App* command, VerifyOptions* options) {
 void AddVerifyCommand(CLI::App* app, CommandBody* chosen) {
   CLI::App* command = app->add_subcommand(
       "verify", "Check on your prompts that every mode emits the same tokens as ar");
+  const OptionGroup disturbances(command, "Disturbances");
+  const OptionGroup sampling(command, "Sampling");
+  const OptionGroup output(command, "Output");
   auto options = std::make_shared<VerifyOptions>();
   options->generation.stop.max_tokens = 128;
   AddWhatToVerify(command, options.get());
-  command
-      ->add_option("--preempt", options->preempt,
-                   "Preempt a sequence by force before a step with this probability")
-      ->check(Between(0.0, 0.5))
-      ->type_name("P")
-      ->group("Disturbances");
-  command
-      ->add_option("--speculator-delay-us", options->speculator_delay_us,
-                   "The speculator sleeps up to this many microseconds between its steps")
-      ->check(Between(0, 10'000'000))
-      ->type_name("US")
-      ->group("Disturbances");
-  command
-      ->add_flag("--kill-speculator", options->kill_speculator,
-                 "Kill the speculator's process at random moments (implies --draft-process)")
-      ->group("Disturbances");
+  disturbances("--preempt", &options->preempt, "P",
+               "Preempt a sequence by force before a step with this probability")
+      ->check(Between(0.0, 0.5));
+  disturbances("--speculator-delay-us", &options->speculator_delay_us, "US",
+               "The speculator sleeps up to this many microseconds between its steps")
+      ->check(Between(0, 10'000'000));
+  disturbances("--kill-speculator", &options->kill_speculator,
+               "Kill the speculator's process at random moments (implies --draft-process)");
   AddModelOptions(command, &options->model);
   AddSpeculationOptions(command, &options->speculation);
   AddDatastoreOptions(command, &options->datastore);
   AddContextOption(command, &options->speculation);
   AddConstraintOptions(command, &options->constraint);
   AddStopOptions(command, &options->generation);
-  command->add_option("-s,--seed", options->generation.sampling.seed, "Seed of the first prompt")
-      ->type_name("N")
-      ->group("Sampling");
+  sampling("-s,--seed", &options->generation.sampling.seed, "N", "Seed of the first prompt");
   AddCoreOptions(command, &options->cores);
-  command->add_option("--show", options->show, "Differences to show in detail (default 5)")
-      ->check(Between(0, 10'000))
-      ->type_name("N")
-      ->group("Output");
-  command->add_option("--json", options->json_path, "Write the report as JSON; - for the output")
-      ->type_name("FILE")
-      ->group("Output");
+  output("--show", &options->show, "N", "Differences to show in detail (default 5)")
+      ->check(Between(0, 10'000));
+  output("--json", &options->json_path, "FILE", "Write the report as JSON; - for the output");
   command->footer("Exits with 1 when anything differs.");
   command->callback([options, chosen] { *chosen = [options] { return Verify(*options).Run(); }; });
 }
