@@ -1,6 +1,7 @@
 #include "server/server.h"
 
 #include <fmt/format.h>
+#include <openssl/crypto.h>
 
 #include <ctime>
 #include <utility>
@@ -14,21 +15,6 @@ namespace foretoken::server {
 namespace {
 
 constexpr char kJson[] = "application/json";
-
-std::string Digest(std::string_view text) {
-  Sha256 hash;
-  hash.Update(text);
-  return hash.Hex();
-}
-
-// In the same time wherever they differ.
-bool SameDigest(const std::string& a, const std::string& b) {
-  unsigned difference = a.size() == b.size() ? 0 : 1;
-  for (std::size_t i = 0; i < a.size() && i < b.size(); ++i) {
-    difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]);
-  }
-  return difference == 0;
-}
 
 OrderedJson SamplingJson(const SamplingParams& sampling) {
   return {{"temperature", sampling.temperature},
@@ -52,7 +38,7 @@ OrderedJson PlanJson(const PlanOptions& plan) {
 
 Server::Server(ServerOptions options, ModelLoader load)
     : options_(std::move(options)),
-      api_key_digest_(options_.api_key.empty() ? "" : Digest(options_.api_key)),
+      api_key_digest_(options_.api_key.empty() ? "" : Sha256Hex(options_.api_key)),
       service_(options_.service, std::move(load)),
       http_(options_.connections) {
   AddRoutes();
@@ -168,7 +154,11 @@ bool Server::Authorised(const httplib::Request& request) const {
   const std::string header = request.get_header_value("Authorization");
   constexpr std::string_view kScheme = "Bearer ";
   const bool bearer = header.starts_with(kScheme);
-  return SameDigest(Digest(bearer ? header.substr(kScheme.size()) : ""), api_key_digest_) && bearer;
+  const std::string digest = Sha256Hex(bearer ? header.substr(kScheme.size()) : "");
+  // In the same time wherever they differ.
+  const bool same =
+      CRYPTO_memcmp(digest.data(), api_key_digest_.data(), api_key_digest_.size()) == 0;
+  return same && bearer;
 }
 
 void Server::ReplyUnauthorised(httplib::Response* response) const {

@@ -64,9 +64,7 @@ std::string KeyOf(const EngineModels& models, const TimesNeeded& needed) {
   what += Describe("draft on target", models.draft_on_target);
   what += Describe("draft", models.draft);
   what += fmt::format("{} {} {}", needed.rows, needed.costs, MostMeasuredRows(needed));
-  Sha256 hash;
-  hash.Update(what);
-  return hash.Hex();
+  return Sha256Hex(what);
 }
 
 bool MakesSense(const TimeTable& table) {
