@@ -27,6 +27,10 @@ struct ApiError {
   std::string code;     ///< Empty: null.
   int retry_after = 0;  ///< Seconds, for Retry-After; 0: none.
 };
+/// What a request that is at fault is answered with.
+inline ApiError Refusal(const Error& error) {
+  return {.message = error.message, .param = error.field};
+}
 /// {"error": {"message", "type", "param", "code"}}
 std::string ErrorJson(const ApiError& error);
 

@@ -46,14 +46,14 @@ bool ReadContent(FieldReader* message, std::string* content) {
   return false;
 }
 
-void ReadMessages(FieldReader* body, FieldError* error, std::vector<ChatMessage>* messages) {
+void ReadMessages(FieldReader* body, std::vector<ChatMessage>* messages) {
   const Json* field = body->Find("messages");
   if (field == nullptr || !field->is_array() || field->empty()) {
     body->Refuse("messages", "an array of at least one {\"role\": ..., \"content\": ...}");
     return;
   }
-  for (std::size_t i = 0; i < field->size() && error->ok(); ++i) {
-    FieldReader message((*field)[i], fmt::format("messages[{}].", i), error);
+  for (std::size_t i = 0; i < field->size() && body->ok(); ++i) {
+    FieldReader message = body->Inner(fmt::format("messages[{}]", i), (*field)[i]);
     ChatMessage turn;
     if (!message.String("role", &turn.role)) message.Refuse("role", "a string");
     if (turn.role == "developer") turn.role = "system";
@@ -65,7 +65,7 @@ void ReadMessages(FieldReader* body, FieldError* error, std::vector<ChatMessage>
     if (const Json* extra = message.Find("annotations"); extra != nullptr && !extra->empty()) {
       message.Refuse("annotations", "empty: this server makes none");
     }
-    message.RefuseOthers();
+    message.Close();
     messages->push_back(std::move(turn));
   }
 }
@@ -174,32 +174,27 @@ void ReadLogprobs(FieldReader* body, ApiKind kind, int* top_logprobs) {
 
 void ReadSampling(FieldReader* body, ApiRequest* request) {
   SamplingParams* sampling = &request->sampling;
-  const auto range = [body](const char* name, float low, float high, float* value) {
-    if (body->Number(name, value) && !(*value >= low && *value <= high)) {
-      body->Refuse(name, fmt::format("from {} to {}", low, high));
-    }
-  };
-  range("temperature", 0, 100, &sampling->temperature);
-  range("top_p", 0, 1, &sampling->top_p);
-  range("min_p", 0, 1, &sampling->min_p);
-  range("repetition_penalty", 0.01F, 100, &sampling->repetition_penalty);
-  range("frequency_penalty", -100, 100, &sampling->frequency_penalty);
-  range("presence_penalty", -100, 100, &sampling->presence_penalty);
+  body->Number("temperature", 0, 100, &sampling->temperature);
+  body->Number("top_p", 0, 1, &sampling->top_p);
+  body->Number("min_p", 0, 1, &sampling->min_p);
+  body->Number("repetition_penalty", 0.01F, 100, &sampling->repetition_penalty);
+  body->Number("frequency_penalty", -100, 100, &sampling->frequency_penalty);
+  body->Number("presence_penalty", -100, 100, &sampling->presence_penalty);
   body->Int("top_k", 0, kMaxInt, &sampling->top_k);
   request->seeded = body->Seed("seed", &sampling->seed);
   ReadLogitBias(body, &sampling->logit_bias);
   ReadLogprobs(body, request->kind, &sampling->top_logprobs);
 }
 
-void ReadStreaming(FieldReader* body, FieldError* error, ApiRequest* request) {
+void ReadStreaming(FieldReader* body, ApiRequest* request) {
   body->Bool("stream", &request->stream);
   if (const Json* field = body->Find("stream_options"); field != nullptr) {
-    FieldReader options(*field, "stream_options.", error);
+    FieldReader options = body->Inner("stream_options", *field);
     options.Bool("include_usage", &request->include_usage);
     bool obfuscation = false;
     options.Bool("include_obfuscation", &obfuscation);
     if (obfuscation) options.Refuse("include_obfuscation", "false: this server pads nothing");
-    options.RefuseOthers();
+    options.Close();
     if (!request->stream) {
       body->Fail("stream_options", "'stream_options' needs 'stream' to be true");
     }
@@ -227,11 +222,11 @@ void ReadFanout(FieldReader* fields, std::optional<Fanout>* fanout) {
                                        kMaxFanout));
 }
 
-void ReadSpeculation(FieldReader* body, FieldError* error, std::optional<PlanOptions>* wish) {
+void ReadSpeculation(FieldReader* body, std::optional<PlanOptions>* wish) {
   const Json* field = body->Find("speculative");
   if (field == nullptr) return;
   PlanOptions plan;
-  FieldReader fields(*field, "speculative.", error);
+  FieldReader fields = body->Inner("speculative", *field);
   std::string name;
   if (fields.String("mode", &name)) {
     const Result<Mode> mode = ParseMode(name);
@@ -254,20 +249,20 @@ void ReadSpeculation(FieldReader* body, FieldError* error, std::optional<PlanOpt
     }
     plan.mode = Mode::kAr;
   }
-  fields.RefuseOthers();
+  fields.Close();
   if (!field->empty()) *wish = std::move(plan);
 }
 
-void ReadDatastore(FieldReader* body, FieldError* error, DatastoreWish* wish) {
+void ReadDatastore(FieldReader* body, DatastoreWish* wish) {
   const Json* field = body->Find("datastore");
   if (field == nullptr) return;
   wish->given = true;
-  FieldReader fields(*field, "datastore.", error);
+  FieldReader fields = body->Inner("datastore", *field);
   if (fields.String("namespace", &wish->tenant) && wish->tenant.empty()) {
     fields.Refuse("namespace", "a name, or absent");
   }
   fields.Bool("learn", &wish->learn);
-  fields.RefuseOthers();
+  fields.Close();
 }
 
 // Fields of OpenAI's that ask for nothing when they have these values.
@@ -304,30 +299,28 @@ void ReadMaxTokens(FieldReader* body, ApiKind kind, const ApiDefaults& defaults,
   }
 }
 
-// Reads a body that is one JSON object by `read(&fields, &error, &value)`.
+// Reads a body that is one JSON object by `read(&fields, &value)`.
 template <typename Value, typename Read>
-Result<Value> ParseFields(std::string_view body, std::string* field, const Read& read) {
-  field->clear();
+Result<Value> ParseFields(std::string_view body, const Read& read) {
   FT_ASSIGN_OR_RETURN(const Json json, ParseJson(body));
-  FieldError error;
+  Status error;
   FieldReader fields(json, "", &error);
   Value value;
-  read(&fields, &error, &value);
-  fields.RefuseOthers();
-  if (error.ok()) return value;
-  *field = error.field;
-  return InvalidInput(error.message);
+  read(&fields, &value);
+  fields.Close();
+  FT_RETURN_IF_ERROR(error);
+  return value;
 }
 
 }  // namespace
 
-Result<ApiRequest> ParseApiRequest(ApiKind kind, std::string_view body, const ApiDefaults& defaults,
-                                   std::string* field) {
-  const auto read = [&](FieldReader* fields, FieldError* error, ApiRequest* request) {
+Result<ApiRequest> ParseApiRequest(ApiKind kind, std::string_view body,
+                                   const ApiDefaults& defaults) {
+  const auto read = [&](FieldReader* fields, ApiRequest* request) {
     request->kind = kind;
     request->sampling = defaults.sampling;
     if (kind == ApiKind::kChat) {
-      ReadMessages(fields, error, &request->messages);
+      ReadMessages(fields, &request->messages);
     } else {
       ReadPrompts(fields, &request->prompts);
       fields->Bool("echo", &request->echo);
@@ -337,10 +330,10 @@ Result<ApiRequest> ParseApiRequest(ApiKind kind, std::string_view body, const Ap
     ReadSampling(fields, request);
     ReadStop(fields, &request->stop);
     ReadMaxTokens(fields, kind, defaults, &request->stop.max_tokens);
-    ReadStreaming(fields, error, request);
-    ReadSpeculation(fields, error, &request->speculation);
-    ReadOutputFormat(body, fields, error, &request->format);
-    ReadDatastore(fields, error, &request->datastore);
+    ReadStreaming(fields, request);
+    ReadSpeculation(fields, &request->speculation);
+    ReadOutputFormat(body, fields, &request->format);
+    ReadDatastore(fields, &request->datastore);
     ReadHarmless(fields, kind);
     if (request->choices() > kMaxChoices) {
       fields->Fail("n", fmt::format("{} prompts times 'n' of {} are more than {} choices",
@@ -352,22 +345,21 @@ Result<ApiRequest> ParseApiRequest(ApiKind kind, std::string_view body, const Ap
                    "generated tokens only");
     }
   };
-  return ParseFields<ApiRequest>(body, field, read);
+  return ParseFields<ApiRequest>(body, read);
 }
 
-Result<TokenizeRequest> ParseTokenizeRequest(std::string_view body, std::string* field) {
-  const auto read = [](FieldReader* fields, FieldError*, TokenizeRequest* request) {
+Result<TokenizeRequest> ParseTokenizeRequest(std::string_view body) {
+  const auto read = [](FieldReader* fields, TokenizeRequest* request) {
     if (!fields->String("content", &request->content)) fields->Refuse("content", "a string");
     fields->Bool("add_special", &request->add_special);
     fields->Bool("parse_special", &request->parse_special);
     fields->Bool("with_pieces", &request->with_pieces);
   };
-  return ParseFields<TokenizeRequest>(body, field, read);
+  return ParseFields<TokenizeRequest>(body, read);
 }
 
-Result<std::vector<Token>> ParseDetokenizeRequest(std::string_view body, int vocabulary,
-                                                  std::string* field) {
-  const auto read = [vocabulary](FieldReader* fields, FieldError*, std::vector<Token>* tokens) {
+Result<std::vector<Token>> ParseDetokenizeRequest(std::string_view body, int vocabulary) {
+  const auto read = [vocabulary](FieldReader* fields, std::vector<Token>* tokens) {
     const Json* list = fields->Find("tokens");
     if (list == nullptr || !list->is_array()) return fields->Refuse("tokens", "an array of tokens");
     for (const Json& item : *list) {
@@ -378,7 +370,7 @@ Result<std::vector<Token>> ParseDetokenizeRequest(std::string_view body, int voc
       tokens->push_back(item.get<Token>());
     }
   };
-  return ParseFields<std::vector<Token>>(body, field, read);
+  return ParseFields<std::vector<Token>>(body, read);
 }
 
 }  // namespace foretoken::server

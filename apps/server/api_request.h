@@ -60,10 +60,10 @@ struct ApiRequest {
   }
 };
 
-/// Reads a request's body. A pure function: no model, no state. An error is one sentence; `*field`
-/// then names the field at fault as OpenAI's `param` does (empty where it is the body itself).
-Result<ApiRequest> ParseApiRequest(ApiKind kind, std::string_view body, const ApiDefaults& defaults,
-                                   std::string* field);
+/// Reads a request's body. A pure function: no model, no state. An error is one sentence; its
+/// `field` names the field at fault as OpenAI's `param` does (empty where it is the body itself).
+Result<ApiRequest> ParseApiRequest(ApiKind kind, std::string_view body,
+                                   const ApiDefaults& defaults);
 
 /// The body of /tokenize.
 struct TokenizeRequest {
@@ -72,10 +72,9 @@ struct TokenizeRequest {
   bool parse_special = true;  ///< Special tokens written out in the text are recognised.
   bool with_pieces = false;
 };
-Result<TokenizeRequest> ParseTokenizeRequest(std::string_view body, std::string* field);
+Result<TokenizeRequest> ParseTokenizeRequest(std::string_view body);
 
 /// The body of /detokenize: its tokens, within a vocabulary of `vocabulary`.
-Result<std::vector<Token>> ParseDetokenizeRequest(std::string_view body, int vocabulary,
-                                                  std::string* field);
+Result<std::vector<Token>> ParseDetokenizeRequest(std::string_view body, int vocabulary);
 
 }  // namespace foretoken::server

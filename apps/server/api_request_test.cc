@@ -14,24 +14,22 @@ using ::testing::Pair;
 
 constexpr char kMessages[] = R"("messages":[{"role":"user","content":"Hi"}])";
 
-Result<ApiRequest> Chat(const std::string& more, std::string* field) {
+Result<ApiRequest> Chat(const std::string& more) {
   const std::string body = std::string("{") + kMessages + (more.empty() ? "" : "," + more) + "}";
-  return ParseApiRequest(ApiKind::kChat, body, {}, field);
+  return ParseApiRequest(ApiKind::kChat, body, {});
 }
 
 ApiRequest GoodChat(const std::string& more) {
-  std::string field;
-  Result<ApiRequest> request = Chat(more, &field);
+  Result<ApiRequest> request = Chat(more);
   EXPECT_TRUE(request.ok()) << more << ": " << request.error().message;
   return *request;
 }
 
 void ExpectRefused(ApiKind kind, const std::string& body, const std::string& field,
                    const std::string& saying) {
-  std::string named = "unset";
-  const Result<ApiRequest> request = ParseApiRequest(kind, body, {}, &named);
+  const Result<ApiRequest> request = ParseApiRequest(kind, body, {});
   ASSERT_FALSE(request.ok()) << body;
-  EXPECT_EQ(named, field) << body;
+  EXPECT_EQ(request.error().field, field) << body;
   EXPECT_THAT(request.error().message, HasSubstr(saying)) << body;
 }
 
@@ -85,9 +83,8 @@ TEST(ApiRequest, WhatIsLeftOutIsTheDefault) {
   ApiDefaults defaults;
   defaults.sampling.temperature = 0.5F;
   defaults.sampling.top_k = 12;
-  std::string field;
-  const Result<ApiRequest> chat = ParseApiRequest(
-      ApiKind::kChat, std::string("{") + kMessages + ",\"top_k\":null}", defaults, &field);
+  const Result<ApiRequest> chat =
+      ParseApiRequest(ApiKind::kChat, std::string("{") + kMessages + ",\"top_k\":null}", defaults);
   ASSERT_TRUE(chat.ok());
   EXPECT_FLOAT_EQ(chat.value().sampling.temperature, 0.5F);
   EXPECT_EQ(chat.value().sampling.top_k, 12);
@@ -95,19 +92,18 @@ TEST(ApiRequest, WhatIsLeftOutIsTheDefault) {
   EXPECT_EQ(chat.value().sampling.top_logprobs, -1);
   EXPECT_FALSE(chat.value().seeded);
   const Result<ApiRequest> completion =
-      ParseApiRequest(ApiKind::kCompletion, R"({"prompt":"a"})", defaults, &field);
+      ParseApiRequest(ApiKind::kCompletion, R"({"prompt":"a"})", defaults);
   ASSERT_TRUE(completion.ok());
   EXPECT_EQ(completion.value().stop.max_tokens, 16);
 }
 
 TEST(ApiRequest, MessagesOfEveryForm) {
-  std::string field;
   const Result<ApiRequest> request = ParseApiRequest(
       ApiKind::kChat,
       R"({"messages":[{"role":"developer","content":"S"},)"
       R"({"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},)"
       R"({"role":"assistant","content":"c","refusal":null,"annotations":[]}]})",
-      {}, &field);
+      {});
   ASSERT_TRUE(request.ok()) << request.error().message;
   ASSERT_EQ(request.value().messages.size(), 3U);
   EXPECT_EQ(request.value().messages[0].role, "system");
@@ -117,9 +113,8 @@ TEST(ApiRequest, MessagesOfEveryForm) {
 
 TEST(ApiRequest, PromptsOfEveryForm) {
   const auto prompts = [](const std::string& prompt) {
-    std::string field;
     Result<ApiRequest> request =
-        ParseApiRequest(ApiKind::kCompletion, "{\"prompt\":" + prompt + "}", {}, &field);
+        ParseApiRequest(ApiKind::kCompletion, "{\"prompt\":" + prompt + "}", {});
     EXPECT_TRUE(request.ok()) << prompt;
     return request->prompts;
   };
@@ -258,17 +253,18 @@ TEST(ApiRequest, BodiesThatAreNoObjectAreRefused) {
 }
 
 TEST(ApiRequest, TokenizeAndDetokenize) {
-  std::string field;
-  const auto text = ParseTokenizeRequest(R"({"content":"a","add_special":true})", &field);
+  const auto text = ParseTokenizeRequest(R"({"content":"a","add_special":true})");
   ASSERT_TRUE(text.ok());
   EXPECT_TRUE(text.value().add_special);
-  EXPECT_FALSE(ParseTokenizeRequest(R"({"text":"a"})", &field).ok());
-  EXPECT_EQ(field, "content");
-  const auto tokens = ParseDetokenizeRequest(R"({"tokens":[0,9]})", 10, &field);
+  const auto no_text = ParseTokenizeRequest(R"({"text":"a"})");
+  ASSERT_FALSE(no_text.ok());
+  EXPECT_EQ(no_text.error().field, "content");
+  const auto tokens = ParseDetokenizeRequest(R"({"tokens":[0,9]})", 10);
   ASSERT_TRUE(tokens.ok());
   EXPECT_THAT(tokens.value(), ElementsAre(0, 9));
-  EXPECT_FALSE(ParseDetokenizeRequest(R"({"tokens":[10]})", 10, &field).ok());
-  EXPECT_EQ(field, "tokens");
+  const auto no_tokens = ParseDetokenizeRequest(R"({"tokens":[10]})", 10);
+  ASSERT_FALSE(no_tokens.ok());
+  EXPECT_EQ(no_tokens.error().field, "tokens");
 }
 
 }  // namespace

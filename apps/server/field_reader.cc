@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <set>
@@ -14,64 +13,51 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Brackets open at once at most; what is in strings does not count.
-int DepthOf(std::string_view text) {
-  int depth = 0;
-  int deepest = 0;
-  bool quoted = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (quoted) {
-      if (c == '\\') ++i;
-      quoted = c != '"';
-    } else if (c == '"') {
-      quoted = true;
-    } else if (c == '{' || c == '[') {
-      deepest = std::max(deepest, ++depth);
-    } else if (c == '}' || c == ']') {
-      --depth;
-    }
-  }
-  return deepest;
-}
-
-// Finds what is wrong with a JSON text: where it is none, or a member that an object has twice.
+// Finds what is wrong with a JSON text: where it is none, too many brackets open at once, or a
+// member that an object has twice.
 class Complaint : public AcceptingSax {
  public:
   std::size_t position = 0;
+  bool too_deep = false;
   std::optional<std::string> repeated;
 
-  bool start_object(std::size_t) override {
-    names_.emplace_back();
-    return true;
-  }
+  bool start_object(std::size_t) override { return Open(); }
+  bool start_array(std::size_t) override { return Open(); }
   bool key(string_t& name) override {
     if (!names_.back().insert(name).second) repeated = name;
     return !repeated.has_value();
   }
-  bool end_object() override {
-    names_.pop_back();
-    return true;
-  }
+  bool end_object() override { return Close(); }
+  bool end_array() override { return Close(); }
   bool parse_error(std::size_t at, const std::string&, const Json::exception&) override {
     position = at;
     return false;
   }
 
  private:
-  std::vector<std::set<std::string>> names_;  // Of each object that is open.
+  bool Open() {
+    names_.emplace_back();
+    too_deep = names_.size() > kMaxJsonDepth;
+    return !too_deep;
+  }
+  bool Close() {
+    names_.pop_back();
+    return true;
+  }
+
+  std::vector<std::set<std::string>> names_;  // Of each object that is open; none in an array.
 };
 
 }  // namespace
 
 Result<Json> ParseJson(std::string_view text) {
-  if (DepthOf(text) > kMaxJsonDepth) {
-    return InvalidInput(
-        fmt::format("the body nests JSON deeper than {} levels; flatten it", kMaxJsonDepth));
-  }
   if (text.empty()) return InvalidInput("the body is empty; send a JSON object");
   Complaint complaint;
   if (Json::sax_parse(text, &complaint)) return Json::parse(text, nullptr, false);
+  if (complaint.too_deep) {
+    return InvalidInput(
+        fmt::format("the body nests JSON deeper than {} levels; flatten it", kMaxJsonDepth));
+  }
   if (complaint.repeated.has_value()) {
     return InvalidInput(
         fmt::format("the body has '{}' twice in one object; give it once", *complaint.repeated));
@@ -80,46 +66,12 @@ Result<Json> ParseJson(std::string_view text) {
                                   complaint.position));
 }
 
-FieldReader::FieldReader(const Json& object, std::string path, FieldError* error)
-    : object_(object), path_(std::move(path)), error_(error) {
-  if (!object_.is_object() && error_->ok()) {
-    const std::string name = path_.empty() ? "" : path_.substr(0, path_.size() - 1);
-    error_->field = name;
-    error_->message = name.empty() ? "the body must be a JSON object"
-                                   : fmt::format("'{}' must be an object", name);
-  }
-}
-
-const Json* FieldReader::Find(std::string_view name) {
-  asked_.push_back(name);
-  if (!object_.is_object()) return nullptr;
-  const auto found = object_.find(name);
-  return found == object_.end() || found->is_null() ? nullptr : &*found;
-}
-
-bool FieldReader::Bool(std::string_view name, bool* value) {
-  const Json* field = Find(name);
-  if (field == nullptr) return false;
-  if (!field->is_boolean()) {
-    Refuse(name, "true or false");
-    return false;
-  }
-  *value = field->get<bool>();
-  return true;
-}
-
-bool FieldReader::Int(std::string_view name, std::int64_t low, std::int64_t high, int* value) {
-  const Json* field = Find(name);
-  if (field == nullptr) return false;
-  const bool huge =
-      field->is_number_unsigned() && field->get<std::uint64_t>() > static_cast<std::uint64_t>(high);
-  if (!field->is_number_integer() || huge || field->get<std::int64_t>() < low ||
-      field->get<std::int64_t>() > high) {
-    Refuse(name, fmt::format("an integer from {} to {}", low, high));
-    return false;
-  }
-  *value = static_cast<int>(field->get<std::int64_t>());
-  return true;
+FieldReader::FieldReader(const Json& object, std::string name, Status* error)
+    : JsonObject(object.is_object() ? &object : nullptr, name.empty() ? name : name + ".", error) {
+  integer_ = "an integer";
+  if (json_ != nullptr || !ok()) return;
+  *status_ = name.empty() ? InvalidInput("the body must be a JSON object")
+                          : InvalidInput(fmt::format("'{}' must be an object", name), name);
 }
 
 bool FieldReader::Seed(std::string_view name, std::uint64_t* value) {
@@ -133,7 +85,7 @@ bool FieldReader::Seed(std::string_view name, std::uint64_t* value) {
   return true;
 }
 
-bool FieldReader::Number(std::string_view name, float* value) {
+bool FieldReader::Number(std::string_view name, float low, float high, float* value) {
   const Json* field = Find(name);
   if (field == nullptr) return false;
   constexpr double kLargest = 1e30;
@@ -143,38 +95,21 @@ bool FieldReader::Number(std::string_view name, float* value) {
     return false;
   }
   *value = static_cast<float>(number);
-  return true;
-}
-
-bool FieldReader::String(std::string_view name, std::string* value) {
-  const Json* field = Find(name);
-  if (field == nullptr) return false;
-  if (!field->is_string()) {
-    Refuse(name, "a string");
-    return false;
-  }
-  *value = field->get_ref<const std::string&>();
-  return true;
+  if (!(*value >= low && *value <= high)) Refuse(name, fmt::format("from {} to {}", low, high));
+  return ok();
 }
 
 void FieldReader::Refuse(std::string_view name, std::string_view must_be) {
-  Fail(name, fmt::format("'{}{}' must be {}", path_, name, must_be));
+  Fail(name, fmt::format("'{}{}' must be {}", place_, name, must_be));
 }
 
 void FieldReader::Fail(std::string_view name, std::string message) {
-  if (!error_->ok()) return;
-  error_->field = path_ + std::string(name);
-  error_->message = std::move(message);
+  if (ok()) *status_ = InvalidInput(std::move(message), place_ + std::string(name));
 }
 
-void FieldReader::RefuseOthers() {
-  if (!object_.is_object()) return;
-  for (const auto& [name, value] : object_.items()) {
-    if (value.is_null() || std::find(asked_.begin(), asked_.end(), name) != asked_.end()) continue;
-    Fail(name,
-         fmt::format("'{}{}' is not a field that this server supports; leave it out", path_, name));
-    return;
-  }
+void FieldReader::RefuseUnknown(std::string_view name) {
+  Fail(name,
+       fmt::format("'{}{}' is not a field that this server supports; leave it out", place_, name));
 }
 
 }  // namespace foretoken::server

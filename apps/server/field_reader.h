@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/result.h"
+#include "json/json_object.h"
 
 namespace foretoken::server {
 
@@ -15,46 +15,32 @@ namespace foretoken::server {
 inline constexpr int kMaxJsonDepth = 64;
 Result<nlohmann::json> ParseJson(std::string_view text);
 
-/// The first thing wrong with a request's fields.
-struct FieldError {
-  std::string message;  ///< Empty: nothing is wrong.
-  std::string field;    ///< As OpenAI's `param`: "stream_options.include_usage".
-
-  bool ok() const { return message.empty(); }
-};
-
-/// Reads the fields of one JSON object by name. A field that is absent or null keeps its variable's
-/// value; one of another kind or range is noted in the FieldError, the first one stays. At the end
-/// RefuseOthers() notes the fields that nobody asked for, so that nothing is ignored silently.
-class FieldReader {
+/// Reads the fields of one JSON object of a request by name. What is wrong is said as OpenAI does,
+/// with the error's `field` as its `param`: "stream_options.include_usage". Close() notes the
+/// fields that nobody asked for, so that nothing is ignored silently.
+class FieldReader : public JsonObject {
  public:
-  /// `object` and `error` outlive the reader. `path` comes before the fields' names in errors, as
-  /// in "stream_options.".
-  FieldReader(const nlohmann::json& object, std::string path, FieldError* error);
+  /// `name` is the object's own, as in "stream_options"; empty: the whole body.
+  FieldReader(const nlohmann::json& object, std::string name, Status* error);
+  /// The reader of `object`, the field `name`.
+  FieldReader Inner(std::string_view name, const nlohmann::json& object) const {
+    return {object, place_ + std::string(name), status_};
+  }
 
-  /// Null where the field is absent or null. Counts as asked for.
-  const nlohmann::json* Find(std::string_view name);
-
-  // Each returns whether the field was there and good.
-  bool Bool(std::string_view name, bool* value);
-  bool Int(std::string_view name, std::int64_t low, std::int64_t high, int* value);
+  // Like those of JsonObject.
   bool Seed(std::string_view name, std::uint64_t* value);
-  bool Number(std::string_view name, float* value);
-  bool String(std::string_view name, std::string* value);
+  bool Number(std::string_view name, float low, float high, float* value);
 
   /// Notes that a field is not what it must be: "'NAME' must be WHAT".
   void Refuse(std::string_view name, std::string_view must_be);
   /// Notes a sentence about a field.
   void Fail(std::string_view name, std::string message);
-  void RefuseOthers();
-
-  bool ok() const { return error_->ok(); }
 
  private:
-  const nlohmann::json& object_;
-  const std::string path_;
-  FieldError* error_;
-  std::vector<std::string_view> asked_;
+  void RefuseValue(std::string_view name, const Json&, const std::string& wanted) override {
+    Refuse(name, wanted);
+  }
+  void RefuseUnknown(std::string_view name) override;
 };
 
 }  // namespace foretoken::server

@@ -70,13 +70,12 @@ bool IsSchemaName(std::string_view name) {
          });
 }
 
-void ReadSchema(std::string_view body, FieldReader* format_fields, FieldError* error,
-                OutputFormat* format) {
+void ReadSchema(std::string_view body, FieldReader* format_fields, OutputFormat* format) {
   const Json* field = format_fields->Find("json_schema");
   if (field == nullptr) {
     return format_fields->Refuse("json_schema", "{\"name\": ..., \"schema\": ...}");
   }
-  FieldReader fields(*field, "response_format.json_schema.", error);
+  FieldReader fields = format_fields->Inner("json_schema", *field);
   std::string name;
   std::string description;
   bool strict = true;  // Always so: what is generated matches the schema.
@@ -90,8 +89,8 @@ void ReadSchema(std::string_view body, FieldReader* format_fields, FieldError* e
   if (schema == nullptr || !schema->is_object()) {
     fields.Refuse("schema", "a JSON Schema, an object");
   }
-  fields.RefuseOthers();
-  if (!error->ok()) return;
+  fields.Close();
+  if (!fields.ok()) return;
   Result<std::string> grammar = JsonSchemaGrammar(SchemaText(body));
   if (!grammar.ok()) return fields.Fail("schema", grammar.error().message);
   *format = {.grammar = std::move(*grammar), .field = kSchemaField};
@@ -99,8 +98,7 @@ void ReadSchema(std::string_view body, FieldReader* format_fields, FieldError* e
 
 }  // namespace
 
-void ReadOutputFormat(std::string_view body, FieldReader* fields, FieldError* error,
-                      OutputFormat* format) {
+void ReadOutputFormat(std::string_view body, FieldReader* fields, OutputFormat* format) {
   if (fields->String("grammar", &format->grammar)) {
     format->field = "grammar";
     if (format->grammar.empty()) {
@@ -109,7 +107,7 @@ void ReadOutputFormat(std::string_view body, FieldReader* fields, FieldError* er
   }
   const Json* response_format = fields->Find("response_format");
   if (response_format == nullptr) return;
-  FieldReader format_fields(*response_format, "response_format.", error);
+  FieldReader format_fields = fields->Inner("response_format", *response_format);
   std::string type;
   format_fields.String("type", &type);
   if (type != "text" && type != "json_object" && type != "json_schema") {
@@ -117,9 +115,9 @@ void ReadOutputFormat(std::string_view body, FieldReader* fields, FieldError* er
   } else if (type != "text" && !format->field.empty()) {
     fields->Fail("grammar", "'grammar' and 'response_format' contradict; give one of them");
   }
-  if (type == "json_schema") ReadSchema(body, &format_fields, error, format);
+  if (type == "json_schema") ReadSchema(body, &format_fields, format);
   if (type == "json_object") *format = {.grammar = JsonObjectGrammar(), .field = "response_format"};
-  format_fields.RefuseOthers();
+  format_fields.Close();
 }
 
 }  // namespace foretoken::server

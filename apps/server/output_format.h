@@ -16,7 +16,6 @@ struct OutputFormat {
 /// Reads `response_format` (text, json_object or json_schema, as OpenAI has them) and `grammar`.
 /// `body` is the text that `fields` were parsed from: the order of a schema's properties matters
 /// and parsed fields have lost it. Whether a `grammar` makes sense is for its compiler to say.
-void ReadOutputFormat(std::string_view body, FieldReader* fields, FieldError* error,
-                      OutputFormat* format);
+void ReadOutputFormat(std::string_view body, FieldReader* fields, OutputFormat* format);
 
 }  // namespace foretoken::server

@@ -267,10 +267,8 @@ void Server::Props(const httplib::Request&, httplib::Response* response) {
 
 void Server::Tokenize(const httplib::Request& request, httplib::Response* response) {
   if (auto error = service_.Unready()) return ReplyError(*error, response);
-  std::string field;
-  const Result<TokenizeRequest> parsed = ParseTokenizeRequest(request.body, &field);
-  if (!parsed.ok())
-    return ReplyError({.message = parsed.error().message, .param = field}, response);
+  const Result<TokenizeRequest> parsed = ParseTokenizeRequest(request.body);
+  if (!parsed.ok()) return ReplyError(Refusal(parsed.error()), response);
   const Tokenizer& tokenizer = model().tokenizer();
   const std::vector<Token> tokens =
       tokenizer.Encode(parsed->content, parsed->add_special, parsed->parse_special);
@@ -287,11 +285,9 @@ void Server::Tokenize(const httplib::Request& request, httplib::Response* respon
 void Server::Detokenize(const httplib::Request& request, httplib::Response* response) {
   if (auto error = service_.Unready()) return ReplyError(*error, response);
   const Tokenizer& tokenizer = model().tokenizer();
-  std::string field;
   const Result<std::vector<Token>> tokens =
-      ParseDetokenizeRequest(request.body, tokenizer.vocabulary(), &field);
-  if (!tokens.ok())
-    return ReplyError({.message = tokens.error().message, .param = field}, response);
+      ParseDetokenizeRequest(request.body, tokenizer.vocabulary());
+  if (!tokens.ok()) return ReplyError(Refusal(tokens.error()), response);
   response->set_content(Dump({{"content", DecodeTokens(tokenizer, *tokens)}}), kJson);
 }
 

@@ -31,6 +31,20 @@ std::optional<ApiError> CheckMode(const std::optional<PlanOptions>& plan, const 
                   .param = "speculative.mode"};
 }
 
+// The namespace of the served datastore that a wish names, or the default one (null where there is
+// no datastore).
+Result<DatastoreTenant*> TenantFor(const DatastoreWish& wish, const ServedModel& served) {
+  if (wish.given && served.datastore == nullptr) {
+    return InvalidInput(
+        "this server has no datastore; it has one where it is started with --datastore DIR",
+        "datastore");
+  }
+  if (wish.tenant.empty()) return served.tenant;
+  Result<DatastoreTenant*> tenant = served.datastore->Tenant(wish.tenant);
+  if (tenant.ok()) return tenant;
+  return InvalidInput(tenant.error().message, "datastore.namespace");
+}
+
 }  // namespace
 
 std::string_view RequestOutcomeName(RequestOutcome outcome) {
@@ -45,18 +59,6 @@ std::vector<Mode> OfferedModes(const Engine& engine) {
     if (engine.Offers(static_cast<Mode>(i))) modes.push_back(static_cast<Mode>(i));
   }
   return modes;
-}
-
-Result<DatastoreTenant*> TenantFor(const DatastoreWish& wish, const ServedModel& served,
-                                   std::string* field) {
-  if (wish.given && served.datastore == nullptr) {
-    *field = "datastore";
-    return InvalidInput(
-        "this server has no datastore; it has one where it is started with --datastore DIR");
-  }
-  if (wish.tenant.empty()) return served.tenant;
-  *field = "datastore.namespace";
-  return served.datastore->Tenant(wish.tenant);
 }
 
 ApiError AbortError(AbortReason reason, double request_seconds) {
@@ -129,7 +131,6 @@ std::optional<ApiError> Service::MakeRequests(const ApiRequest& api, std::vector
   const int limit = options_.max_prompt_tokens > 0
                         ? std::min(options_.max_prompt_tokens, context - 1)
                         : context - 1;
-  std::string field;
   if (auto error = CheckMode(api.speculation, *served.engine)) return error;
   SamplingParams sampling = api.sampling;
   if (!api.format.grammar.empty()) {
@@ -140,8 +141,8 @@ std::optional<ApiError> Service::MakeRequests(const ApiRequest& api, std::vector
     }
     sampling.constraint = std::move(*constraint);
   }
-  const Result<DatastoreTenant*> tenant = TenantFor(api.datastore, served, &field);
-  if (!tenant.ok()) return ApiError{.message = tenant.error().message, .param = field};
+  const Result<DatastoreTenant*> tenant = TenantFor(api.datastore, served);
+  if (!tenant.ok()) return Refusal(tenant.error());
   const std::uint64_t seed =
       api.seeded || !options_.random_seed ? api.sampling.seed : Random() >> 11;
   for (const std::vector<Token>& prompt : prompts) {
@@ -183,9 +184,8 @@ std::variant<Admitted, ApiError> Service::Admit(ApiKind kind, const std::string&
     Count(RequestOutcome::kInvalid);
     return error;
   };
-  std::string field;
-  Result<ApiRequest> parsed = ParseApiRequest(kind, body, options_.defaults, &field);
-  if (!parsed.ok()) return invalid({.message = parsed.error().message, .param = field});
+  Result<ApiRequest> parsed = ParseApiRequest(kind, body, options_.defaults);
+  if (!parsed.ok()) return invalid(Refusal(parsed.error()));
   Admitted admitted{.request = std::move(*parsed)};
   const ApiRequest& request = admitted.request;
   if (!request.model.empty() && request.model != model().id) {

@@ -86,11 +86,6 @@ class Service {
   EngineThread engine_;  // Last: its thread begins at once.
 };
 
-/// The namespace of the served datastore that a wish names, or the default one (null where there is
-/// no datastore). An error where it cannot be had, with the field at fault.
-Result<DatastoreTenant*> TenantFor(const DatastoreWish& wish, const ServedModel& served,
-                                   std::string* field);
-
 /// The modes that requests may ask for.
 std::vector<Mode> OfferedModes(const Engine& engine);
 

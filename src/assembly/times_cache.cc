@@ -19,7 +19,7 @@ namespace foretoken {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = JsonObject::Json;
+using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kFormat = "foretoken-times";
 constexpr int kVersion = 1;
@@ -134,7 +134,7 @@ void TimesCache::Refresh(const CostModel& learned, std::int64_t rounds) const {
 std::optional<TimesCache::Kept> TimesCache::ReadKept() const {
   const Result<std::string> text = ReadFile(path_, kMaxFileBytes);
   if (!text.ok()) return std::nullopt;
-  const Json json = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded()) return std::nullopt;
   Status status;
   JsonObject file(&json, path_.string(), &status);

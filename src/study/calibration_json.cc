@@ -128,7 +128,7 @@ Json SettingJson(const CalibratedSetting& setting) {
 }  // namespace
 
 Result<Calibration> ParseCalibration(std::string_view text, std::string_view where) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded()) return InvalidInput(fmt::format("{}: not valid JSON", where));
   Status status;
   JsonObject file(&json, std::string(where), &status);

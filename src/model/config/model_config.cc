@@ -3,89 +3,37 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <nlohmann/json.hpp>
-#include <optional>
 #include <utility>
 
+#include "json/json_object.h"
 #include "weights/model_folder.h"
 #include "weights/safetensors.h"
 
 namespace foretoken {
 namespace {
 
-using Json = nlohmann::json;
+using Json = JsonObject::Json;
 
 // Above any known model, and small enough that no product of sizes overflows 64 bits.
-constexpr std::int64_t kMaxHidden = 1 << 16;
-constexpr std::int64_t kMaxIntermediate = 1 << 20;
-constexpr std::int64_t kMaxLayers = 1 << 10;
-constexpr std::int64_t kMaxHeads = 1 << 10;
-constexpr std::int64_t kMaxHeadDim = 1 << 10;
-constexpr std::int64_t kMaxVocabulary = 1 << 22;
-constexpr std::int64_t kMaxPositions = 1 << 20;
+constexpr int kMaxHidden = 1 << 16;
+constexpr int kMaxIntermediate = 1 << 20;
+constexpr int kMaxLayers = 1 << 10;
+constexpr int kMaxHeads = 1 << 10;
+constexpr int kMaxHeadDim = 1 << 10;
+constexpr int kMaxVocabulary = 1 << 22;
+constexpr int kMaxPositions = 1 << 20;
 
-// A JSON object with checked access. A null counts as absent, as in the files of the field. The
-// first thing that is wrong is kept and everything after it is ignored, so that a parser reads as
-// a list of fields.
-class Fields {
+// The fields of a configuration.
+class Fields : public JsonObject {
  public:
-  Fields(const Json& object, std::string where) : object_(object), where_(std::move(where)) {}
-
-  const Json* Find(const char* name) const {
-    const auto found = object_.find(name);
-    return found == object_.end() || found->is_null() ? nullptr : &*found;
+  Fields(const Json* json, std::string where, Status* status)
+      : JsonObject(json, std::move(where), status) {
+    integer_ = "an integer";
   }
+  using JsonObject::Path;
 
   void Refuse(const std::string& what) {
-    if (status_.ok()) status_ = InvalidInput(fmt::format("{}: {}", where_, what));
-  }
-
-  int Integer(const char* name, std::int64_t low, std::int64_t high,
-              std::optional<std::int64_t> absent = std::nullopt) {
-    const Json* json = Find(name);
-    if (json == nullptr) {
-      if (!absent) Refuse(fmt::format("lacks {}", name));
-      return static_cast<int>(absent.value_or(low));
-    }
-    const auto value = AsInteger(*json);
-    if (value && *value >= low && *value <= high) return static_cast<int>(*value);
-    Refuse(fmt::format("{} is {} but must be an integer from {} to {}", name,
-                       Printable(json->dump()), low, high));
-    return static_cast<int>(low);
-  }
-
-  double Number(const char* name, double low, double high, std::optional<double> absent) {
-    const Json* json = Find(name);
-    if (json == nullptr) {
-      if (!absent) Refuse(fmt::format("lacks {}", name));
-      return absent.value_or(low);
-    }
-    const double value = json->is_number() ? json->get<double>() : NAN;
-    if (value >= low && value <= high) return value;
-    Refuse(fmt::format("{} is {} but must be a number from {} to {}", name, Printable(json->dump()),
-                       low, high));
-    return low;
-  }
-
-  bool Flag(const char* name) {
-    const Json* json = Find(name);
-    if (json == nullptr) return false;
-    if (!json->is_boolean()) {
-      Refuse(fmt::format("{} is {} but must be true or false", name, Printable(json->dump())));
-      return false;
-    }
-    return json->get<bool>();
-  }
-
-  std::string Text(const char* name, const char* absent) {
-    const Json* json = Find(name);
-    if (json == nullptr) return absent;
-    if (!json->is_string()) {
-      Refuse(fmt::format("{} is {} but must be a string", name, Printable(json->dump())));
-      return absent;
-    }
-    return json->get<std::string>();
+    if (ok()) *status_ = InvalidInput(fmt::format("{}: {}", place_, what));
   }
 
   // One token or a list of tokens; negative ones mean none.
@@ -95,30 +43,19 @@ class Fields {
     std::vector<Token> tokens;
     const Json list = json->is_array() ? *json : Json::array({*json});
     for (const Json& item : list) {
-      const auto value = AsInteger(item);
-      if (!value || *value >= vocabulary) {
+      const bool huge = item.is_number_unsigned() && item.get<std::uint64_t>() > INT32_MAX;
+      if (!item.is_number_integer() || huge || item.get<std::int64_t>() >= vocabulary) {
         Refuse(fmt::format("{} holds {} but must hold tokens below the vocabulary of {}", name,
                            Printable(item.dump()), vocabulary));
         return {};
       }
-      if (*value >= 0) tokens.push_back(static_cast<Token>(*value));
+      if (item.get<std::int64_t>() >= 0) tokens.push_back(item.get<Token>());
     }
     return tokens;
   }
 
-  const std::string& where() const { return where_; }
-  Status status() const { return status_; }
-
  private:
-  static std::optional<std::int64_t> AsInteger(const Json& json) {
-    if (!json.is_number_integer()) return std::nullopt;
-    if (json.is_number_unsigned() && json.get<std::uint64_t>() > INT64_MAX) return std::nullopt;
-    return json.get<std::int64_t>();
-  }
-
-  const Json& object_;
-  std::string where_;
-  Status status_;
+  void RefuseMissing(std::string_view name) override { Refuse(fmt::format("lacks {}", name)); }
 };
 
 Result<Json> ParseObject(std::string_view text, std::string_view where) {
@@ -132,7 +69,8 @@ void CheckFamily(Fields& fields, ModelConfig& config) {
       list != nullptr && list->is_array() && !list->empty() && (*list)[0].is_string()) {
     config.architecture = (*list)[0].get<std::string>();
   }
-  const std::string type = fields.Text("model_type", "");
+  std::string type;
+  fields.String("model_type", &type);
   if (config.architecture.empty()) {
     config.architecture = type == "mistral" ? "MistralForCausalLM"
                           : type == "llama" ? "LlamaForCausalLM"
@@ -149,13 +87,15 @@ void CheckFamily(Fields& fields, ModelConfig& config) {
 
 // What would change the arithmetic is refused by name rather than computed wrongly.
 void RefuseUnsupported(Fields& fields, const ModelConfig& config) {
-  const std::string activation = fields.Text("hidden_act", "silu");
+  std::string activation = "silu";
+  fields.String("hidden_act", &activation);
   if (activation != "silu") {
     fields.Refuse(
         fmt::format("hidden_act is {}, but only silu is supported", Printable(activation)));
   }
   for (const char* bias : {"attention_bias", "mlp_bias"}) {
-    if (fields.Flag(bias)) {
+    bool biased = false;
+    if (fields.Bool(bias, &biased) && biased) {
       fields.Refuse(fmt::format("{} is true, but projections with a bias are not supported", bias));
     }
   }
@@ -175,14 +115,17 @@ void ParseSizes(Fields& fields, ModelConfig& config) {
   config.intermediate = fields.Integer("intermediate_size", 1, kMaxIntermediate);
   config.layers = fields.Integer("num_hidden_layers", 1, kMaxLayers);
   config.heads = fields.Integer("num_attention_heads", 1, kMaxHeads);
-  config.kv_heads = fields.Integer("num_key_value_heads", 1, kMaxHeads, config.heads);
+  config.kv_heads = config.heads;
+  fields.Int("num_key_value_heads", 1, kMaxHeads, &config.kv_heads);
   config.vocabulary = fields.Integer("vocab_size", 1, kMaxVocabulary);
-  config.max_positions = fields.Integer("max_position_embeddings", 1, kMaxPositions, 2048);
+  config.max_positions = 2048;
+  fields.Int("max_position_embeddings", 1, kMaxPositions, &config.max_positions);
   if (fields.Find("head_dim") == nullptr && config.hidden % config.heads != 0) {
     fields.Refuse(fmt::format("hidden_size {} is not a multiple of num_attention_heads {}",
                               config.hidden, config.heads));
   }
-  config.head_dim = fields.Integer("head_dim", 1, kMaxHeadDim, config.hidden / config.heads);
+  config.head_dim = config.hidden / config.heads;
+  fields.Int("head_dim", 1, kMaxHeadDim, &config.head_dim);
   if (config.head_dim % 2 != 0 || config.head_dim < 2 || config.head_dim > kMaxHeadDim) {
     fields.Refuse(fmt::format("head_dim is {} but must be even and from 2 to {}", config.head_dim,
                               kMaxHeadDim));
@@ -195,8 +138,10 @@ void ParseSizes(Fields& fields, ModelConfig& config) {
 
 // `rope` is rope_scaling or the newer rope_parameters, which may hold rope_theta too.
 void ParseRope(Fields& rope, ModelConfig& config) {
-  config.rope_theta = rope.Number("rope_theta", 1.0, 1e12, config.rope_theta);
-  const std::string type = rope.Text("rope_type", rope.Text("type", "default").c_str());
+  rope.Number("rope_theta", 1.0, 1e12, &config.rope_theta);
+  std::string type = "default";
+  rope.String("type", &type);
+  rope.String("rope_type", &type);
   RopeScaling& scaling = config.rope_scaling;
   if (type == "default") return;
   if (type == "linear") {
@@ -208,33 +153,28 @@ void ParseRope(Fields& rope, ModelConfig& config) {
                             Printable(type)));
     return;
   }
-  scaling.factor = rope.Number("factor", 1.0, 1e6, std::nullopt);
+  scaling.factor = rope.Number("factor", 1.0, 1e6);
   if (scaling.kind != RopeScaling::Kind::kLlama3) return;
-  scaling.low_frequency_factor = rope.Number("low_freq_factor", 1e-6, 1e6, std::nullopt);
-  scaling.high_frequency_factor = rope.Number("high_freq_factor", 1e-6, 1e6, std::nullopt);
+  scaling.low_frequency_factor = rope.Number("low_freq_factor", 1e-6, 1e6);
+  scaling.high_frequency_factor = rope.Number("high_freq_factor", 1e-6, 1e6);
   scaling.original_positions = rope.Integer("original_max_position_embeddings", 1, kMaxPositions);
   if (!(scaling.low_frequency_factor < scaling.high_frequency_factor)) {
     rope.Refuse("low_freq_factor must be below high_freq_factor");
   }
 }
 
-Status ParseRopeFields(Fields& fields, ModelConfig& config) {
-  config.rope_theta = fields.Number("rope_theta", 1.0, 1e12, config.rope_theta);
-  if (fields.Number("partial_rotary_factor", 0.0, 1.0, 1.0) != 1.0) {
-    fields.Refuse("partial_rotary_factor is not 1, which is not supported");
-  }
+void ParseRopeFields(Fields& fields, Status* status, ModelConfig& config) {
+  fields.Number("rope_theta", 1.0, 1e12, &config.rope_theta);
+  double rotary_factor = 1;
+  fields.Number("partial_rotary_factor", 0.0, 1.0, &rotary_factor);
+  if (rotary_factor != 1) fields.Refuse("partial_rotary_factor is not 1, which is not supported");
   for (const char* name : {"rope_scaling", "rope_parameters"}) {
     const Json* json = fields.Find(name);
     if (json == nullptr) continue;
-    if (!json->is_object()) {
-      fields.Refuse(fmt::format("{} must be null or an object", name));
-      break;
-    }
-    Fields rope(*json, fmt::format("{}: {}", fields.where(), name));
+    if (!json->is_object()) return fields.Refuse(fmt::format("{} must be null or an object", name));
+    Fields rope(json, fields.Path(name), status);
     ParseRope(rope, config);
-    FT_RETURN_IF_ERROR(rope.status());
   }
-  return {};
 }
 
 }  // namespace
@@ -250,29 +190,32 @@ std::int64_t ModelConfig::parameters() const {
 
 Result<ModelConfig> ParseModelConfig(std::string_view text, std::string_view where) {
   FT_ASSIGN_OR_RETURN(const Json json, ParseObject(text, where));
-  Fields fields(json, std::string(where));
+  Status status;
+  Fields fields(&json, std::string(where), &status);
   ModelConfig config;
   CheckFamily(fields, config);
   ParseSizes(fields, config);
   RefuseUnsupported(fields, config);
-  config.norm_epsilon = static_cast<float>(fields.Number("rms_norm_eps", 1e-30, 1.0, 1e-6));
-  config.tied_embeddings = fields.Flag("tie_word_embeddings");
+  double epsilon = 1e-6;
+  fields.Number("rms_norm_eps", 1e-30, 1.0, &epsilon);
+  config.norm_epsilon = static_cast<float>(epsilon);
+  fields.Bool("tie_word_embeddings", &config.tied_embeddings);
   config.eos = fields.Tokens("eos_token_id", config.vocabulary);
   if (const auto bos = fields.Tokens("bos_token_id", config.vocabulary); !bos.empty()) {
     config.bos = bos[0];
   }
-  FT_RETURN_IF_ERROR(fields.status());
-  FT_RETURN_IF_ERROR(ParseRopeFields(fields, config));
-  FT_RETURN_IF_ERROR(fields.status());
+  ParseRopeFields(fields, &status, config);
+  FT_RETURN_IF_ERROR(status);
   return config;
 }
 
 Status ApplyGenerationConfig(std::string_view text, std::string_view where, ModelConfig* config) {
   FT_ASSIGN_OR_RETURN(const Json json, ParseObject(text, where));
-  Fields fields(json, std::string(where));
+  Status status;
+  Fields fields(&json, std::string(where), &status);
   auto eos = fields.Tokens("eos_token_id", config->vocabulary);
   const auto bos = fields.Tokens("bos_token_id", config->vocabulary);
-  FT_RETURN_IF_ERROR(fields.status());
+  FT_RETURN_IF_ERROR(status);
   if (!eos.empty()) config->eos = std::move(eos);
   if (!bos.empty()) config->bos = bos[0];
   return {};

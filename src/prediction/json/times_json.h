@@ -1,7 +1,7 @@
 #pragma once
 
+#include "json/json_object.h"
 #include "prediction/cost_model.h"
-#include "prediction/json/json_object.h"
 
 namespace foretoken {
 
