@@ -15,6 +15,7 @@
 #include "cli/common/commands.h"
 #include "cli/common/generation.h"
 #include "cli/common/prompts.h"
+#include "cli/common/report_output.h"
 #include "cli/common/terminal.h"
 #include "cli/load/bench_server.h"
 #include "cli/options/constraint_options.h"
@@ -39,8 +40,7 @@ struct BenchOptions {
   bool only_target_cores = false;
   std::string script;
   std::int64_t target_delay_us = 0;
-  std::string json_path;
-  std::string html_path;
+  ReportFiles files;
   ServerBenchOptions server;
 };
 
@@ -362,25 +362,17 @@ nlohmann::json Bench::Meta() const {
 Result<int> Bench::Report() const {
   const nlohmann::json report = {
       {"meta", Meta()}, {"definitions", Definitions()}, {"sets", SetsJson(results_, context_)}};
-  if (options_.json_path == "-") {
-    fmt::print("{}\n", report.dump(2));
-  } else {
-    fmt::print("Target {} ({}, {}) on cores {}", target_->source().label(),
-               options_.model.precision, target_->facts().backend, FormatCores(cores_.target));
-    if (options_.model.has_draft()) {
-      fmt::print(", draft {} on cores {}", options_.model.DraftSource().label(),
-                 FormatCores(cores_.draft));
-    }
-    fmt::print("; temperature {:g}, batch {}\n", options_.generation.sampling.temperature,
-               options_.batch);
-    for (const SetResult& set : results_) fmt::print("\n{}", RenderSet(set, context_));
-    if (!options_.json_path.empty()) {
-      FT_RETURN_IF_ERROR(WriteFile(options_.json_path, report.dump(2) + "\n"));
-    }
+  std::string text =
+      fmt::format("Target {} ({}, {}) on cores {}", target_->source().label(),
+                  options_.model.precision, target_->facts().backend, FormatCores(cores_.target));
+  if (options_.model.has_draft()) {
+    text += fmt::format(", draft {} on cores {}", options_.model.DraftSource().label(),
+                        FormatCores(cores_.draft));
   }
-  if (!options_.html_path.empty()) {
-    FT_RETURN_IF_ERROR(WriteFile(options_.html_path, RenderBenchReport(report)));
-  }
+  text += fmt::format("; temperature {:g}, batch {}\n", options_.generation.sampling.temperature,
+                      options_.batch);
+  for (const SetResult& set : results_) text += "\n" + RenderSet(set, context_);
+  FT_RETURN_IF_ERROR(WriteReport(options_.files, report, text, RenderBenchReport));
   for (const SetResult& set : results_) {
     for (const ModeResult& mode : set.modes) {
       if (!ComputeFigures(set, mode, context_).identical.value_or(true)) {
@@ -466,8 +458,8 @@ void AddBenchCommand(CLI::App* app, CommandBody* chosen) {
   AddStopOptions(command, &options->generation);
   AddCoreOptions(command, &options->cores);
   AddServerBenchOptions(command, &options->server);
-  output("--json", &options->json_path, "FILE", "Write the report as JSON; - for the output");
-  output("--html", &options->html_path, "FILE", "Write the report as a page with plots");
+  output("--json", &options->files.json, "FILE", "Write the report as JSON; - for the output");
+  output("--html", &options->files.html, "FILE", "Write the report as a page with plots");
   std::string footer = "The prefix cache is off unless --prefix-cache is given. What figures mean:";
   const nlohmann::json definitions = Definitions();
   for (const auto& [name, meaning] : definitions.items()) {
@@ -478,8 +470,7 @@ void AddBenchCommand(CLI::App* app, CommandBody* chosen) {
     *chosen = [options, command]() -> Result<int> {
       if (options->server.url.empty()) return Bench(*options).Run();
       FT_RETURN_IF_ERROR(CheckServerBenchOptions(*command));
-      return RunServerBench(options->server, options->prompts, options->generation,
-                            options->json_path, options->html_path);
+      return RunServerBench(options->server, options->prompts, options->generation, options->files);
     };
   });
 }

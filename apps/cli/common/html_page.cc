@@ -106,21 +106,28 @@ std::string HtmlPage(std::string_view title, std::string_view body) {
   return html.append(body).append("</body>\n</html>\n");
 }
 
-std::string MetaList(const json& meta, std::initializer_list<const char*> first) {
-  if (!meta.is_object()) return {};
+std::string DefinitionList(const std::vector<std::pair<std::string, std::string>>& items) {
   std::string html = "<dl>\n";
-  const auto item = [&](std::string name, const json& value) {
-    std::replace(name.begin(), name.end(), '_', ' ');
-    html += fmt::format("<div><dt>{}</dt><dd>{}</dd></div>\n", EscapeHtml(name),
-                        EscapeHtml(Plain(value)));
-  };
-  for (const char* key : first) {
-    if (meta.contains(key)) item(key, meta[key]);
-  }
-  for (const auto& [key, value] : meta.items()) {
-    if (std::find(first.begin(), first.end(), key) == first.end()) item(key, value);
+  for (const auto& [name, value] : items) {
+    html += fmt::format("<div><dt>{}</dt><dd>{}</dd></div>\n", EscapeHtml(name), EscapeHtml(value));
   }
   return html + "</dl>\n";
+}
+
+std::string MetaList(const json& meta, std::initializer_list<const char*> first) {
+  if (!meta.is_object()) return {};
+  std::vector<std::pair<std::string, std::string>> items;
+  const auto add = [&](std::string name, const json& value) {
+    std::replace(name.begin(), name.end(), '_', ' ');
+    items.emplace_back(std::move(name), Plain(value));
+  };
+  for (const char* key : first) {
+    if (meta.contains(key)) add(key, meta[key]);
+  }
+  for (const auto& [key, value] : meta.items()) {
+    if (std::find(first.begin(), first.end(), key) == first.end()) add(key, value);
+  }
+  return DefinitionList(items);
 }
 
 }  // namespace foretoken

@@ -314,7 +314,7 @@ Result<int> RunReplay(DatastoreCommandOptions options) {
                            {"datastore tokens", tokens},
                            {"prompt tokens", prompt},
                            {"files", options.files}};
-    FT_RETURN_IF_ERROR(WriteFile(options.html, RenderReplay(points, meta)));
+    FT_RETURN_IF_ERROR(WriteFile(options.html, RenderReplay(report["points"], meta)));
   }
   if (options.json) {
     fmt::print("{}\n", report.dump(2));

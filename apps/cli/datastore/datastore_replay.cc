@@ -4,11 +4,10 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "base/clock.h"
+#include "cli/common/chart_card.h"
 #include "cli/common/html_page.h"
-#include "cli/common/report_chart.h"
 #include "draft/ngram/ngram_drafter.h"
 #include "draft/rest/rest_drafter.h"
 #include "draft/retrieval/retriever.h"
@@ -75,59 +74,19 @@ class Proposer {
   TrieDrafter trie_;
 };
 
-std::vector<int> LengthsOf(std::span<const ReplayPoint> points) {
-  std::set<int> lengths;
-  for (const ReplayPoint& point : points) lengths.insert(point.speculation_length);
-  return {lengths.begin(), lengths.end()};
-}
-
-// A chart of `value` against s_q, one line a source.
-template <typename Value>
-std::string Chart(std::string_view title, std::span<const ReplayPoint> points, const Value& value,
-                  bool logarithmic) {
-  std::vector<ChartSeries> series;
-  double high = 0;
-  double low = 1e30;
-  for (const ReplaySource source : kReplaySources) {
-    ChartSeries line = {std::string(ReplaySourceName(source)), static_cast<int>(series.size()), {}};
-    for (const ReplayPoint& point : points) {
-      if (point.source != source) continue;
-      line.points.emplace_back(point.speculation_length, value(point));
-      high = std::max(high, value(point));
-      low = std::min(low, std::max(value(point), 0.01));
+// A card of the values of `key` against s_q, one line a source.
+ChartCard CardOf(const nlohmann::json& points, ChartCard card, const char* key) {
+  card.x_label = "speculation length s_q";
+  card.logarithmic_x = true;
+  for (const auto& point : points) {  // Those of a source lie together, by ascending length.
+    if (card.series.empty() || card.series.back().name != point["source"]) {
+      card.series.push_back({point["source"], static_cast<int>(card.series.size())});
     }
-    std::ranges::sort(line.points);
-    series.push_back(std::move(line));
+    const double value = point[key];
+    card.series.back().points.emplace_back(point["speculation_length"], std::max(value, 0.01));
   }
-  const std::vector<int> lengths = LengthsOf(points);
-  ChartAxis x = {.label = "speculation length s_q",
-                 .low = static_cast<double>(lengths.front()),
-                 .high = static_cast<double>(lengths.back()),
-                 .logarithmic = true};
-  if (x.low == x.high) x.high = x.low * 2;
-  for (const int length : lengths) x.ticks.push_back(length);
-  ChartAxis y = {.label = std::string(title), .low = 0, .high = std::max(high * 1.05, 0.1)};
-  if (logarithmic) {
-    y = {.label = std::string(title),
-         .low = low / 1.5,
-         .high = std::max(high, low) * 1.5,
-         .logarithmic = true};
-    y.ticks = LogarithmicTicks(y.low, y.high);
-  } else {
-    const double step = y.high > 4 ? 1 : y.high > 1 ? 0.5 : 0.1;
-    for (double tick = 0; tick <= y.high; tick += step) y.ticks.push_back(tick);
-  }
-  return fmt::format("<div class=\"card\"><h3>{}</h3>{}</div>", EscapeHtml(title),
-                     LineChart(title, x, y, series, /*markers=*/true));
-}
-
-std::string Legend() {
-  std::string items;
-  for (std::size_t i = 0; i < kReplaySources.size(); ++i) {
-    items += fmt::format("<li><span class=\"key\" style=\"background:var(--s{})\"></span>{}</li>",
-                         i, ReplaySourceName(kReplaySources[i]));
-  }
-  return "<ul class=\"legend\">" + items + "</ul>";
+  for (const auto& [length, value] : card.series[0].points) card.x_ticks.push_back(length);
+  return card;
 }
 
 }  // namespace
@@ -185,19 +144,17 @@ nlohmann::json ReplayJson(std::span<const ReplayPoint> points, std::size_t strea
   return {{"streams", streams}, {"datastore_tokens", datastore_tokens}, {"points", list}};
 }
 
-std::string RenderReplay(std::span<const ReplayPoint> points, const nlohmann::json& meta) {
-  std::string body =
-      "<h1>Retrieval replay</h1><p>Recorded token streams, gone through as decoding would: how "
-      "many "
-      "proposed tokens come true a step, by how many rows are verified.</p>";
-  body += MetaList(meta) + Legend() + "<div class=\"charts\">";
-  body += Chart(
-      "accepted tokens per step", points,
-      [](const ReplayPoint& point) { return point.accepted_per_step(); }, false);
-  body += Chart(
-      "retrieval time, us", points, [](const ReplayPoint& point) { return point.retrieval_us; },
-      true);
-  return HtmlPage("Retrieval replay", body + "</div>");
+std::string RenderReplay(const nlohmann::json& points, const nlohmann::json& meta) {
+  const std::vector<ChartCard> cards = {
+      CardOf(points, {.heading = "accepted tokens per step", .y_reach = 0.1}, "accepted_per_step"),
+      CardOf(points, {.heading = "retrieval time, us", .logarithmic_y = true}, "retrieval_us")};
+  return HtmlPage(
+      "Retrieval replay",
+      "<h1>Retrieval replay</h1>" + MetaList(meta) +
+          CardSection("Proposals",
+                      "Recorded token streams, gone through as decoding would: how many "
+                      "proposed tokens come true a step, by how many rows are verified.",
+                      cards));
 }
 
 }  // namespace foretoken

@@ -53,7 +53,8 @@ ReplayPoint Replay(ReplaySource source, int speculation_length, SegmentList segm
 nlohmann::json ReplayJson(std::span<const ReplayPoint> points, std::size_t streams,
                           std::uint64_t datastore_tokens);
 
-/// A page with the paper's Figure 4: accepted tokens against s_q, and retrieval times.
-std::string RenderReplay(std::span<const ReplayPoint> points, const nlohmann::json& meta);
+/// A page with the paper's Figure 4: accepted tokens against s_q, and retrieval times. `points` are
+/// those of ReplayJson.
+std::string RenderReplay(const nlohmann::json& points, const nlohmann::json& meta);
 
 }  // namespace foretoken

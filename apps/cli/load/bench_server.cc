@@ -17,8 +17,8 @@ constexpr std::string_view kGroup = "Server";
 constexpr int kMaxConnections = 1024;
 constexpr int kMaxWarmUp = 8;
 
-std::string Dump(const json& value, int indent = -1) {
-  return value.dump(indent, ' ', false, json::error_handler_t::replace);
+std::string Dump(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 // The body without its prompt. What is at its default is left out, so that servers that know fewer
@@ -181,8 +181,7 @@ std::vector<LoadRequest> MakeLoadRequests(const std::vector<PromptSet>& sets,
 }
 
 Result<int> RunServerBench(const ServerBenchOptions& options, const PromptOptions& prompts,
-                           GenerationOptions generation, const std::string& json_path,
-                           const std::string& html_path) {
+                           GenerationOptions generation, const ReportFiles& files) {
   FT_RETURN_IF_ERROR(generation.Finish());
   LoadContent content{prompts, std::move(generation), options.model, {}};
   FT_ASSIGN_OR_RETURN(content.extra, ParseExtraBody(options.body));
@@ -216,15 +215,11 @@ Result<int> RunServerBench(const ServerBenchOptions& options, const PromptOption
   const json report = {{"meta", Meta(options, content, shape, sets)},
                        {"definitions", LoadDefinitions()},
                        {"load", load}};
-  if (json_path == "-") {
-    fmt::print("{}\n", Dump(report, 2));
-  } else {
-    fmt::print("{} at {}: {}, {} connections, temperature {:g}\n\n{}", content.model, options.url,
-               report["meta"]["arrivals"].get<std::string>(), shape.concurrency,
-               content.generation.sampling.temperature, RenderLoad(load));
-    if (!json_path.empty()) FT_RETURN_IF_ERROR(WriteFile(json_path, Dump(report, 2) + "\n"));
-  }
-  if (!html_path.empty()) FT_RETURN_IF_ERROR(WriteFile(html_path, RenderLoadReport(report)));
+  const std::string text =
+      fmt::format("{} at {}: {}, {} connections, temperature {:g}\n\n{}", content.model,
+                  options.url, report["meta"]["arrivals"].get<std::string>(), shape.concurrency,
+                  content.generation.sampling.temperature, RenderLoad(load));
+  FT_RETURN_IF_ERROR(WriteReport(files, report, text, RenderLoadReport));
   return load["errors"].empty() ? 0 : 1;
 }
 

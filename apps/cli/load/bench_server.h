@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/common/prompts.h"
+#include "cli/common/report_output.h"
 #include "cli/load/bench_server_load.h"
 #include "cli/load/bench_server_report.h"
 #include "cli/options/options.h"
@@ -49,7 +50,6 @@ std::vector<LoadRequest> MakeLoadRequests(const std::vector<PromptSet>& sets,
 
 /// Runs the load and reports it. Exit code 1 where a request failed.
 Result<int> RunServerBench(const ServerBenchOptions& options, const PromptOptions& prompts,
-                           GenerationOptions generation, const std::string& json_path,
-                           const std::string& html_path);
+                           GenerationOptions generation, const ReportFiles& files);
 
 }  // namespace foretoken

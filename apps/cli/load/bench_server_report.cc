@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/common/bench_stats.h"
+#include "cli/common/chart_card.h"
 #include "cli/common/html_page.h"
-#include "cli/common/report_chart.h"
 #include "cli/common/terminal.h"
 
 namespace foretoken {
@@ -155,39 +155,21 @@ std::string LatencyTable(const json& load) {
   return table.Render(2);
 }
 
-std::string LatencyChart(const Latency& latency, const json& figures) {
-  ChartSeries line{.name = latency.name, .color = 1};
-  double total = 0;
-  for (const json& bin : figures["histogram"]) {
-    total += bin[1].get<double>();
-    line.points.emplace_back(bin[0].get<double>(), total);
-  }
-  for (auto& point : line.points) point.second /= total;
-  line.points.insert(line.points.begin(), {line.points.front().first, 0.0});
-  ChartAxis x{.label = "milliseconds (logarithmic)",
-              .low = line.points.front().first * 0.9,
-              .high = line.points.back().first * 1.1,
-              .logarithmic = true};
-  x.ticks = LogarithmicTicks(x.low, x.high);
-  const ChartAxis y{.label = "", .low = 0, .high = 1, .ticks = {0, 0.25, 0.5, 0.75, 1}};
-  return LineChart(latency.long_name, x, y, std::span(&line, 1), false);
-}
-
 std::string LatencyCards(const json& load) {
-  std::string cards;
+  std::vector<ChartCard> cards;
   for (const Latency& latency : kLatencies) {
     if (!load.contains(latency.key)) continue;
     const json& figures = load[latency.key];
-    cards +=
-        fmt::format("<div class=\"card\"><h3>{}</h3>\n<p>p50 {}, p90 {}, p99 {} ms</p>\n{}</div>\n",
-                    latency.long_name, FormatNumber(NumberAt(figures, "p50")),
-                    FormatNumber(NumberAt(figures, "p90")), FormatNumber(NumberAt(figures, "p99")),
-                    LatencyChart(latency, figures));
+    const auto shown = [&](const char* key) { return FormatNumber(NumberAt(figures, key)); };
+    cards.push_back(
+        {.heading = latency.long_name,
+         .note = fmt::format("p50 {}, p90 {}, p99 {} ms", shown("p50"), shown("p90"), shown("p99")),
+         .x_label = "milliseconds (logarithmic)",
+         .logarithmic_x = true,
+         .markers = false,
+         .series = {{latency.name, 1, Distribution(figures.value("histogram", json::array()))}}});
   }
-  if (cards.empty()) return cards;
-  return "<section><h2>Latencies</h2>\n<p>Share of values at or below a time.</p>\n"
-         "<div class=\"charts\">\n" +
-         cards + "</div></section>\n";
+  return CardSection("Latencies", "Share of values at or below a time.", cards);
 }
 
 std::string ErrorList(const json& errors) {
@@ -284,12 +266,10 @@ std::string RenderLoad(const json& load) {
 
 std::string RenderLoadReport(const json& report) {
   const json& load = report["load"];
-  std::string body = "<h1>Foretoken bench: a server under load</h1>\n" + MetaList(report["meta"]);
-  body += "<section><h2>Figures</h2>\n<div class=\"card\"><dl>\n";
-  for (const auto& [name, value] : Figures(load)) {
-    body += fmt::format("<div><dt>{}</dt><dd>{}</dd></div>\n", EscapeHtml(name), EscapeHtml(value));
-  }
-  body += "</dl></div></section>\n";
+  const std::string body = "<h1>Foretoken bench: a server under load</h1>\n" +
+                           MetaList(report["meta"]) +
+                           "<section><h2>Figures</h2>\n<div class=\"card\">" +
+                           DefinitionList(Figures(load)) + "</div></section>\n";
   return HtmlPage("Foretoken bench", body + ErrorList(load["errors"]) + LatencyCards(load));
 }
 

@@ -38,8 +38,8 @@ double HitAt(const std::vector<double>& hits, std::size_t fanout) {
 // Miss rates and their fit as two series of a color.
 void AddMisses(const std::string& name, int color, const std::vector<double>& hits,
                std::vector<ChartSeries>* series) {
-  ChartSeries measured{.name = name, .color = color, .points = {}};
-  ChartSeries fit{.name = {}, .color = color, .points = {}};
+  ChartSeries measured{.name = name, .color = color};
+  ChartSeries fit{.name = {}, .color = color};
   const PowerLaw law = FitPowerLaw(hits);
   for (std::size_t i = 0; i < hits.size(); ++i) {
     const auto fanout = static_cast<double>(i + 1);
@@ -58,8 +58,7 @@ std::vector<ChartCard> MissCards(const Calibration& calibration) {
     ChartCard card{.heading = SettingName(setting),
                    .note = "Miss rate of the speculation cache (Figure 3)",
                    .x_label = "fan-out F",
-                   .logarithmic_x = true,
-                   .series = {}};
+                   .logarithmic_x = true};
     AddMisses("k < K", 0, setting.draft.hit_partial, &card.series);
     AddMisses("k = K", 1, setting.draft.hit_full, &card.series);
     if (setting.ngram.measured()) {
@@ -73,13 +72,11 @@ std::vector<ChartCard> MissCards(const Calibration& calibration) {
 ChartCard AcceptanceCard(const Calibration& calibration) {
   ChartCard card{.heading = "Acceptance by position",
                  .note = "P(token accepted, given that all before it were)",
-                 .x_label = "position",
-                 .series = {}};
+                 .x_label = "position"};
   int color = 0;
   for (const CalibratedSetting& setting : calibration.settings) {
     if (!Plotted(setting)) continue;
-    ChartSeries series{
-        .name = SettingName(setting), .color = color++ % kReportColors, .points = {}};
+    ChartSeries series{.name = SettingName(setting), .color = color++ % kReportColors};
     for (std::size_t k = 0; k < setting.draft.acceptance.size(); ++k) {
       series.points.emplace_back(static_cast<double>(k + 1), setting.draft.acceptance[k]);
     }
@@ -99,9 +96,9 @@ std::vector<ChartCard> SaguaroCards(const Calibration& calibration) {
     ChartCard card{.heading = fmt::format("T = {:g}", temperature),
                    .note = "Acceptance of the first token and hit rate at F = 3 (Figure 4)",
                    .x_label = "C of Definition 14",
-                   .series = {{.name = "acceptance", .color = 0, .points = {}},
-                              {.name = "hits, k < K", .color = 1, .points = {}},
-                              {.name = "hits, k = K", .color = 2, .points = {}}}};
+                   .series = {{.name = "acceptance", .color = 0},
+                              {.name = "hits, k < K", .color = 1},
+                              {.name = "hits, k = K", .color = 2}}};
     for (const CalibratedSetting& setting : calibration.settings) {
       if (setting.verifier != "rejection" || setting.temperature != temperature) continue;
       if (!setting.draft.measured()) continue;
@@ -110,7 +107,7 @@ std::vector<ChartCard> SaguaroCards(const Calibration& calibration) {
       card.series[2].points.emplace_back(setting.saguaro_c, HitAt(setting.draft.hit_full, 3));
     }
     for (ChartSeries& series : card.series) std::ranges::sort(series.points);
-    if (!card.series[0].points.empty()) cards.push_back(std::move(card));
+    cards.push_back(std::move(card));
   }
   return cards;
 }
@@ -124,8 +121,7 @@ std::vector<ChartCard> FallbackCards(const Calibration& calibration) {
     ChartCard card{.heading = SettingName(setting),
                    .note = "Predicted tokens/s of a sequence by fallback (Figure 5)",
                    .x_label = "batch size",
-                   .logarithmic_x = true,
-                   .series = {}};
+                   .logarithmic_x = true};
     int color = 0;
     for (const Fallback fallback :
          {Fallback::kJit, Fallback::kNgram, Fallback::kRandom, Fallback::kNone}) {
@@ -133,8 +129,7 @@ std::vector<ChartCard> FallbackCards(const Calibration& calibration) {
       if (proposer != nullptr && !proposer->measured()) continue;
       const SpeculationPlan plan =
           PlanSsd(model, kPlottedLookahead, 3 * (kPlottedLookahead + 1), fallback);
-      ChartSeries series{
-          .name = std::string(FallbackName(fallback)), .color = color++, .points = {}};
+      ChartSeries series{.name = std::string(FallbackName(fallback)), .color = color++};
       if (!CanPredict(model, plan)) continue;
       for (const int batch : {1, 2, 4, 8, 16, 32}) {
         const Prediction prediction =
@@ -152,13 +147,11 @@ ChartCard TimesCard(const Calibration& calibration) {
   ChartCard card{.heading = "Passes",
                  .note = "Milliseconds of a pass",
                  .x_label = "rows",
-                 .logarithmic_x = true,
-                 .series = {}};
+                 .logarithmic_x = true};
   int color = 0;
   const auto add = [&](std::string_view name, const TimeTable& table) {
     for (const int context : table.contexts()) {
-      ChartSeries series{
-          .name = fmt::format("{}, context {}", name, context), .color = color++, .points = {}};
+      ChartSeries series{.name = fmt::format("{}, context {}", name, context), .color = color++};
       for (const int rows : table.rows()) {
         series.points.emplace_back(rows, table.us(rows, context) / kUsPerMs);
       }
@@ -203,9 +196,8 @@ std::string CalibrationPage(const Calibration& calibration, std::string_view tit
                       "Dots are measured, with all candidates prepared in time; the second line of "
                       "each pair is the fit c F^-r.",
                       MissCards(calibration));
-  if (const auto cards = SaguaroCards(calibration); !cards.empty()) {
-    body += CardSection("Saguaro sampling", "What C buys in hits and costs in acceptance.", cards);
-  }
+  body += CardSection("Saguaro sampling", "What C buys in hits and costs in acceptance.",
+                      SaguaroCards(calibration));
   body += CardSection("Fallbacks", "Predicted from this calibration; K = 6, 21 branches.",
                       FallbackCards(calibration));
   body += CardSection("Acceptance and times", "",

@@ -22,8 +22,7 @@ struct PlanCommandOptions {
   PlanPredictOptions predict_options;
   PlanRooflineOptions roofline_options;
   PlanSimulateOptions simulate_options;
-  std::string json_path;
-  std::string html_path;
+  ReportFiles files;
 };
 
 enum class View { kPredict, kSimulate, kRoofline };
@@ -61,18 +60,16 @@ Status CheckView(const CLI::App& command, View view) {
 
 Result<int> RunPlan(const PlanCommandOptions& options) {
   if (options.roofline) {
-    return RunPlanRoofline(options.roofline_options, options.numbers, options.json_path,
-                           options.html_path);
+    return RunPlanRoofline(options.roofline_options, options.numbers, options.files);
   }
-  if (!options.simulate && !options.html_path.empty()) {
+  if (!options.simulate && !options.files.html.empty()) {
     return InvalidInput("--html needs --simulate or --roofline");
   }
   FT_ASSIGN_OR_RETURN(const PlanInput input, ReadPlanInput(options.calibration, options.numbers));
   if (options.simulate) {
-    return RunPlanSimulate(options.simulate_options, input, options.numbers, options.json_path,
-                           options.html_path);
+    return RunPlanSimulate(options.simulate_options, input, options.numbers, options.files);
   }
-  return RunPlanPredict(options.predict_options, input, options.numbers, options.json_path);
+  return RunPlanPredict(options.predict_options, input, options.numbers, options.files);
 }
 
 }  // namespace
@@ -92,8 +89,8 @@ void AddPlanCommand(CLI::App* app, CommandBody* chosen) {
   AddPlanSimulateOptions(command, &options->simulate_options);
   AddPlanPredictOptions(command, &options->predict_options);
   AddPlanRooflineOptions(command, &options->roofline_options);
-  output("--json", &options->json_path, "FILE", "Write the figures as JSON; - for the output");
-  output("--html", &options->html_path, "FILE", "Write a page with plots");
+  output("--json", &options->files.json, "FILE", "Write the figures as JSON; - for the output");
+  output("--html", &options->files.html, "FILE", "Write a page with plots");
   CLI::Option* lookahead = command->get_option("--lookahead");
   CLI::Option* fallback = command->get_option("--fallback");
   command->callback([options, command, chosen, lookahead, fallback] {

@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "cli/common/terminal.h"
 #include "cli/plan/plan_report.h"
 #include "prediction/plan_reason.h"
 #include "prediction/plan_search.h"
@@ -100,7 +99,7 @@ void AddPlanPredictOptions(CLI::App* app, PlanPredictOptions* options) {
 }
 
 Result<int> RunPlanPredict(const PlanPredictOptions& options, const PlanInput& input,
-                           const PlanNumbers& numbers, const std::string& json_path) {
+                           const PlanNumbers& numbers, const ReportFiles& files) {
   std::vector<int> batches = {std::max(1, numbers.batch)};
   if (!options.batches.empty()) {
     FT_ASSIGN_OR_RETURN(batches, ParseCounts("--batches", options.batches, kMaxBatch));
@@ -118,13 +117,8 @@ Result<int> RunPlanPredict(const PlanPredictOptions& options, const PlanInput& i
     text += "\n" + FormatPlanTable(table, options.all ? SIZE_MAX : kShownPlans,
                                    /*with_c=*/input.settings.size() > 1);
   }
-  const nlohmann::json json = {{"source", input.source}, {"tables", std::move(tables)}};
-  if (json_path == "-") {
-    fmt::print("{}\n", json.dump(2));
-    return 0;
-  }
-  fmt::print("{}", text);
-  if (!json_path.empty()) FT_RETURN_IF_ERROR(WriteFile(json_path, json.dump(2) + "\n"));
+  FT_RETURN_IF_ERROR(
+      WriteReport(files, {{"source", input.source}, {"tables", std::move(tables)}}, text));
   return 0;
 }
 

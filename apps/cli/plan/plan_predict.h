@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "cli/common/report_output.h"
 #include "cli/plan/plan_input.h"
 #include "cli/plan/plan_numbers.h"
 
@@ -22,9 +23,8 @@ struct PlanPredictOptions {
 /// All but lookaheads and fallback, which are the simulation's options too.
 void AddPlanPredictOptions(CLI::App* app, PlanPredictOptions* options);
 
-/// Prints the ranked tables and the choice; or writes them as JSON ("-": instead of text). Of
-/// `numbers` only the load is read.
+/// Reports the ranked tables and the choice. Of `numbers` only the load is read.
 Result<int> RunPlanPredict(const PlanPredictOptions& options, const PlanInput& input,
-                           const PlanNumbers& numbers, const std::string& json_path);
+                           const PlanNumbers& numbers, const ReportFiles& files);
 
 }  // namespace foretoken

@@ -203,11 +203,15 @@ json MakeReport(const Setting& setting) {
           {"passes", PassesJson(setting)}};
 }
 
-void Print(const Setting& setting, const json& report) {
-  fmt::print("{} on {} ({:.0f} TFLOP/s, {:.0f} GB/s)\n", setting.model_name, setting.device_name,
-             setting.device.flops / 1e12, setting.device.bytes_per_second / 1e9);
-  fmt::print("knee: {:.0f} FLOPs per byte; batch {} leaves about {:.0f} rows a sequence free\n\n",
-             setting.device.knee(), setting.batch, setting.device.knee() / setting.batch);
+std::string Text(const json& report) {
+  const json& meta = report["meta"];
+  const auto number = [&meta](const char* key) { return meta[key].get<double>(); };
+  std::string text = fmt::format(
+      "{} on {} ({:.0f} TFLOP/s, {:.0f} GB/s)\n"
+      "knee: {:.0f} FLOPs per byte; batch {} leaves about {:.0f} rows a sequence free\n\n",
+      meta["model"].get<std::string>(), meta["device"].get<std::string>(),
+      number("flops_per_s") / 1e12, number("bytes_per_s") / 1e9, number("knee"), number("batch"),
+      number("free_s_q"));
   TextTable ops(
       {"of a layer at s_q 1", "MFLOP", "read", "written", "FLOPs:IO", "time", "knee rows"});
   for (const json& op : report["ops"]) {
@@ -219,7 +223,6 @@ void Print(const Setting& setting, const json& report) {
              : knee.is_null() ? std::string("none")
                               : knee.get<std::string>()});
   }
-  fmt::print("{}\n", ops.Render(2));
   TextTable passes({"context", "s_q", "linear", "attention", "pass", "cost", "tokens", "speed-up"});
   for (const json& pass : report["passes"]) {
     const auto ms = [&](const char* key) { return FormatDuration(pass[key].get<double>() * 1e6); };
@@ -229,56 +232,55 @@ void Print(const Setting& setting, const json& report) {
                 fmt::format("{:.2f}", pass["tokens"].get<double>()),
                 fmt::format("{:.2f}x", pass["speedup"].get<double>())});
   }
-  fmt::print("{}", passes.Render(2));
+  return text + ops.Render(2) + "\n" + passes.Render(2);
 }
 
-std::string Html(const Setting& setting, const json& report) {
-  std::vector<ChartCard> times;
-  std::vector<ChartCard> speeds;
+// A card for every context, with lines through the values of some keys.
+std::vector<ChartCard> Cards(const json& report, const char* note,
+                             std::initializer_list<std::pair<const char*, const char*>> lines) {
+  std::vector<ChartCard> cards;
   for (const json& pass : report["passes"]) {
-    const double s_q = pass["s_q"];
-    if (s_q == 1) {
-      const std::string where =
-          fmt::format("context {:.0f}, batch {}", pass["context"].get<double>(), setting.batch);
-      times.push_back({.heading = where,
-                       .note = "Milliseconds of a pass.",
-                       .x_label = "speculation length s_q",
-                       .series = {{"linear", 0}, {"attention", 1}, {"pass", 2}}});
-      speeds.push_back({.heading = where,
-                        .note = "Relative to plain decoding.",
-                        .x_label = "speculation length s_q",
-                        .series = {{"cost", 0}, {"tokens", 1}, {"speed-up", 2}}});
+    if (pass["s_q"] == 1) {
+      cards.push_back(
+          {.heading = fmt::format("context {:.0f}, batch {}", pass["context"].get<double>(),
+                                  report["meta"]["batch"].get<int>()),
+           .note = note,
+           .x_label = "speculation length s_q"});
+      for (const auto& [name, key] : lines) {
+        cards.back().series.push_back({name, static_cast<int>(cards.back().series.size())});
+      }
     }
-    const auto add = [&](ChartCard* card, std::initializer_list<const char*> keys) {
-      auto line = card->series.begin();
-      for (const char* key : keys) (line++)->points.emplace_back(s_q, pass[key].get<double>());
-    };
-    add(&times.back(), {"linear_ms", "attention_ms", "ms"});
-    add(&speeds.back(), {"cost", "tokens", "speedup"});
+    auto line = cards.back().series.begin();
+    for (const auto& [name, key] : lines) (line++)->points.emplace_back(pass["s_q"], pass[key]);
   }
-  const std::string tokens =
-      setting.accepted.empty()
-          ? fmt::format("a chain at acceptance {:g}", fmt::join(setting.acceptance, ", "))
-          : std::string("the given accepted tokens");
-  const json meta = {
-      {"model", setting.model_name},
-      {"device", setting.device_name},
-      {"compute", fmt::format("{:g} TFLOP/s", setting.device.flops / 1e12)},
-      {"memory", fmt::format("{:g} GB/s", setting.device.bytes_per_second / 1e9)},
-      {"knee", fmt::format("{:.0f} FLOPs per byte", setting.device.knee())},
-      {"rows about free", fmt::format("{:.0f} a sequence", setting.device.knee() / setting.batch)},
-      {"batch", setting.batch},
-      {"tensor parallelism", setting.ranks}};
+  return cards;
+}
+
+// `tokens`: where the tokens of a step are from.
+std::string Html(const json& report, const std::string& tokens) {
+  const json& meta = report["meta"];
+  const auto number = [&meta](const char* key) { return meta[key].get<double>(); };
+  const json facts = {{"model", meta["model"]},
+                      {"device", meta["device"]},
+                      {"compute", fmt::format("{:g} TFLOP/s", number("flops_per_s") / 1e12)},
+                      {"memory", fmt::format("{:g} GB/s", number("bytes_per_s") / 1e9)},
+                      {"knee", fmt::format("{:.0f} FLOPs per byte", number("knee"))},
+                      {"rows about free", fmt::format("{:.0f} a sequence", number("free_s_q"))},
+                      {"batch", meta["batch"]},
+                      {"tensor parallelism", meta["ranks"]}};
   return HtmlPage(
       "Foretoken roofline",
-      "<h1>Roofline of verification</h1>\n" + MetaList(meta, {"model", "device"}) +
-          CardSection("Time of a pass",
-                      "Each operation takes the longer of its computing and its memory traffic.",
-                      times) +
+      "<h1>Roofline of verification</h1>\n" + MetaList(facts, {"model", "device"}) +
+          CardSection(
+              "Time of a pass",
+              "Each operation takes the longer of its computing and its memory traffic.",
+              Cards(report, "Milliseconds of a pass.",
+                    {{"linear", "linear_ms"}, {"attention", "attention_ms"}, {"pass", "ms"}})) +
           CardSection("Speed-up",
                       "Tokens per step over the relative cost of a step; tokens: " + tokens +
                           ". Drafting is free here.",
-                      speeds));
+                      Cards(report, "Relative to plain decoding.",
+                            {{"cost", "cost"}, {"tokens", "tokens"}, {"speed-up", "speedup"}})));
 }
 
 }  // namespace
@@ -302,16 +304,15 @@ void AddPlanRooflineOptions(CLI::App* app, PlanRooflineOptions* options) {
 }
 
 Result<int> RunPlanRoofline(const PlanRooflineOptions& options, const PlanNumbers& numbers,
-                            const std::string& json_path, const std::string& html_path) {
+                            const ReportFiles& files) {
   FT_ASSIGN_OR_RETURN(const Setting setting, Resolve(options, numbers));
+  const std::string tokens =
+      setting.accepted.empty()
+          ? fmt::format("a chain at acceptance {:g}", fmt::join(setting.acceptance, ", "))
+          : std::string("the given accepted tokens");
   const json report = MakeReport(setting);
-  if (json_path == "-") {
-    fmt::print("{}\n", report.dump(2));
-  } else {
-    Print(setting, report);
-    if (!json_path.empty()) FT_RETURN_IF_ERROR(WriteFile(json_path, report.dump(2) + "\n"));
-  }
-  if (!html_path.empty()) FT_RETURN_IF_ERROR(WriteFile(html_path, Html(setting, report)));
+  FT_RETURN_IF_ERROR(WriteReport(files, report, Text(report),
+                                 [&](const json& figures) { return Html(figures, tokens); }));
   return 0;
 }
 

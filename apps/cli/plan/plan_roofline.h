@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "cli/common/report_output.h"
 #include "cli/plan/plan_numbers.h"
 
 namespace foretoken {
@@ -24,9 +25,8 @@ struct PlanRooflineOptions {
 void AddPlanRooflineOptions(CLI::App* app, PlanRooflineOptions* options);
 
 /// Of `numbers`, the batch and the acceptance count. Prints Table 2 and the times by speculation
-/// length (SSSD, Appendix B and Figure 3); writes the plots and the figures where paths are given
-/// ("-": JSON instead of text).
+/// length (SSSD, Appendix B and Figure 3), with plots.
 Result<int> RunPlanRoofline(const PlanRooflineOptions& options, const PlanNumbers& numbers,
-                            const std::string& json_path, const std::string& html_path);
+                            const ReportFiles& files);
 
 }  // namespace foretoken

@@ -15,6 +15,8 @@
 namespace foretoken {
 namespace {
 
+using nlohmann::json;
+
 constexpr int kDeviceCounts[] = {1, 2, 3, 4, 6, 8};
 constexpr int kTargetCounts[] = {1, 2, 3, 4, 6, 8};
 constexpr int kBatches[] = {1, 2, 4, 8, 16, 32, 64, 128, 256};
@@ -33,7 +35,6 @@ Result<int> ParseCount(const std::string& text, std::string_view option, int hig
 Result<SimulationSetting> MakeSetting(const PlanSimulateOptions& options, const PlanInput& input,
                                       const PlanNumbers& numbers) {
   SimulationSetting setting;
-  setting.source = input.source;
   setting.model = input.settings.front().model;
   if (!setting.model.draft_model.measured()) {
     return InvalidInput("--simulate needs a draft, and --calibration has measured none");
@@ -59,40 +60,39 @@ Result<SimulationSetting> MakeSetting(const PlanSimulateOptions& options, const 
 }
 
 // Runs every mode at every deployment.
-Status RunAll(const SimulationSetting& setting, std::span<const SimulatedMode> modes,
-              std::span<const Deployment> deployments, ProgressBar* progress,
-              std::vector<SimulatedRun>* runs) {
+Result<json> RunAll(const SimulationSetting& setting, std::span<const SimulatedMode> modes,
+                    std::span<const Deployment> deployments, ProgressBar* progress) {
+  json runs = json::array();
   for (const SimulatedMode mode : modes) {
     for (const Deployment& deployment : deployments) {
-      FT_ASSIGN_OR_RETURN(SimulatedRun run, RunBest(setting, mode, deployment));
-      runs->push_back(std::move(run));
+      FT_ASSIGN_OR_RETURN(const SimulatedRun run, RunBest(setting, mode, deployment));
+      runs.push_back(RunJson(run));
       progress->Advance();
     }
   }
-  return {};
+  return runs;
 }
 
-Status RunSweep(const std::string& name, const PlanSimulateOptions& options, int batch,
-                ProgressBar* progress, SimulationReport* report) {
+Result<json> RunSweep(const std::string& name, const PlanSimulateOptions& options,
+                      const SimulationSetting& setting, int batch, ProgressBar* progress) {
   std::vector<Deployment> deployments;
-  const int sweep_batch = batch > 0 ? batch : kSweepBatch;
   if (name == "devices") {
     for (const int count : kDeviceCounts) {
-      deployments.push_back({options.targets, sweep_batch, count});
+      deployments.push_back({options.targets, batch > 0 ? batch : kSweepBatch, count});
     }
-    return RunAll(report->setting, kSsdModes, deployments, progress, &report->devices);
+    return RunAll(setting, kSsdModes, deployments, progress);
   }
   if (name == "frontier") {
     for (const int count : kBatches) {
       deployments.push_back({options.targets, count, options.draft_devices});
     }
-    return RunAll(report->setting, kSimulatedModes, deployments, progress, &report->frontier);
+    return RunAll(setting, kSimulatedModes, deployments, progress);
   }
   if (name == "pool") {
     for (const int count : kTargetCounts) {
       deployments.push_back({count, std::max(1, batch), options.draft_devices});
     }
-    return RunAll(report->setting, kSsdModes, deployments, progress, &report->pool);
+    return RunAll(setting, kSsdModes, deployments, progress);
   }
   return InvalidInput(
       fmt::format("--sweep: '{}' is not one of devices, frontier, pool, none", name));
@@ -125,27 +125,32 @@ void AddPlanSimulateOptions(CLI::App* app, PlanSimulateOptions* options) {
 }
 
 Result<int> RunPlanSimulate(const PlanSimulateOptions& options, const PlanInput& input,
-                            const PlanNumbers& numbers, const std::string& json_path,
-                            const std::string& html_path) {
-  SimulationReport report;
-  FT_ASSIGN_OR_RETURN(report.setting, MakeSetting(options, input, numbers));
+                            const PlanNumbers& numbers, const ReportFiles& files) {
+  FT_ASSIGN_OR_RETURN(const SimulationSetting setting, MakeSetting(options, input, numbers));
+  json report = {{"meta",
+                  {{"numbers", input.source},
+                   {"simulated", true},
+                   {"context", setting.context},
+                   {"channel_us", setting.channel_us},
+                   {"seed", setting.seed}}},
+                 {"devices", json::array()},
+                 {"frontier", json::array()},
+                 {"pool", json::array()}};
   {
     ProgressBar progress("Simulating", 0);
     const Deployment deployment = {options.targets, std::max(1, numbers.batch),
                                    options.draft_devices};
-    FT_RETURN_IF_ERROR(RunAll(report.setting, kSimulatedModes, std::span(&deployment, 1), &progress,
-                              &report.modes));
+    FT_ASSIGN_OR_RETURN(report["modes"],
+                        RunAll(setting, kSimulatedModes, std::span(&deployment, 1), &progress));
     if (options.sweeps != "none") {
       for (const std::string& sweep : SplitList(options.sweeps)) {
         progress.SetLabel(fmt::format("Simulating ({})", sweep));
-        FT_RETURN_IF_ERROR(RunSweep(sweep, options, numbers.batch, &progress, &report));
+        FT_ASSIGN_OR_RETURN(report[sweep],
+                            RunSweep(sweep, options, setting, numbers.batch, &progress));
       }
     }
   }
-  const std::string json = SimulationJson(report).dump(2) + "\n";
-  fmt::print("{}", json_path == "-" ? json : SimulationText(report));
-  if (!json_path.empty() && json_path != "-") FT_RETURN_IF_ERROR(WriteFile(json_path, json));
-  if (!html_path.empty()) FT_RETURN_IF_ERROR(WriteFile(html_path, SimulationHtml(report)));
+  FT_RETURN_IF_ERROR(WriteReport(files, report, SimulationText(report), SimulationHtml));
   return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "cli/common/report_output.h"
 #include "cli/plan/plan_input.h"
 #include "cli/plan/plan_numbers.h"
 
@@ -26,10 +27,9 @@ struct PlanSimulateOptions {
 
 void AddPlanSimulateOptions(CLI::App* app, PlanSimulateOptions* options);
 
-/// Simulates the round process of AR, SD and SSD at C = 1; prints tables and writes plots and
-/// figures where paths are given ("-": JSON instead of text). Of `numbers` only the load is read.
+/// Simulates the round process of AR, SD and SSD at C = 1 and reports tables and plots. Of
+/// `numbers` only the load is read.
 Result<int> RunPlanSimulate(const PlanSimulateOptions& options, const PlanInput& input,
-                            const PlanNumbers& numbers, const std::string& json_path,
-                            const std::string& html_path);
+                            const PlanNumbers& numbers, const ReportFiles& files);
 
 }  // namespace foretoken

@@ -13,7 +13,8 @@ namespace foretoken {
 namespace {
 
 using nlohmann::json;
-using Runs = std::vector<SimulatedRun>;
+
+constexpr const char* kSpeed = "tokens_per_s_per_sequence";
 
 bool IsSsd(const SimulatedRun& run) { return run.options.mode == Mode::kSsd; }
 
@@ -32,13 +33,128 @@ std::string MissText(const SimulatedRun& run) {
   return text;
 }
 
-// The autoregressive run of the same batch.
-double ArSpeed(const Runs& runs, int batch) {
-  for (const SimulatedRun& run : runs) {
-    if (run.mode == SimulatedMode::kAr && run.deployment.batch == batch) return run.per_sequence();
+// The speed of the autoregressive run of the same batch, or of the first run.
+double Baseline(const json& runs, const json& run) {
+  const std::string_view ar = SimulatedModeName(SimulatedMode::kAr);
+  for (const json& other : runs) {
+    if (other["mode"] == ar && other["batch"] == run["batch"]) return other[kSpeed];
   }
-  return 0;
+  return runs[0][kSpeed];
 }
+
+// The cells of a run after those that name it.
+std::vector<std::string> Figures(const json& runs, const json& run) {
+  const bool ssd = run.contains("hit_rate");
+  const auto number = [&run](const char* key) { return run[key].get<double>(); };
+  int budget = 0;
+  for (const int fanout : run.value("fanout", json::array())) budget += fanout;
+  return {FormatNumber(number(kSpeed)),
+          FormatNumber(number("tokens_per_s")),
+          FormatNumber(number("tokens_per_s_per_device")),
+          fmt::format("{:.2f}x", number(kSpeed) / Baseline(runs, run)),
+          run.contains("lookahead") ? run["lookahead"].dump() : "-",
+          ssd ? fmt::format("{}", budget) : "-",
+          fmt::format("{:.2f}", number("tokens_per_round")),
+          ssd ? FormatPercent(run["hit_rate"]["all"]) : "-",
+          FormatDuration(number("round_ms") * 1e6),
+          FormatPercent(number("target_busy")),
+          ssd ? FormatPercent(number("draft_busy")) : "-",
+          ssd ? run["fallback"].get<std::string>() : "-"};
+}
+
+// `swept`: the key of a second column, if any.
+std::string RunTable(const json& runs, const std::string& swept) {
+  std::vector<std::string> header = {"mode"};
+  if (!swept.empty()) header.push_back(swept == "draft_devices" ? "draft devices" : swept);
+  for (const char* column :
+       {"tokens/s each", "in all", "per device", "speed-up", "K", "B", "tokens a round", "hits",
+        "round", "target busy", "draft busy", "on a miss"}) {
+    header.emplace_back(column);
+  }
+  TextTable table(std::move(header));
+  for (const json& run : runs) {
+    std::vector<std::string> row = {run["mode"]};
+    if (!swept.empty()) row.push_back(run[swept].dump());
+    for (std::string& cell : Figures(runs, run)) row.push_back(std::move(cell));
+    table.Add(std::move(row));
+  }
+  return table.Render(2);
+}
+
+// A mode's colour in every chart.
+int ColorOf(const json& run) {
+  const auto named = [&run](SimulatedMode mode) { return run["mode"] == SimulatedModeName(mode); };
+  return static_cast<int>(std::ranges::find_if(kSimulatedModes, named) - kSimulatedModes);
+}
+
+// Draws one line per mode, each through the points of its runs.
+template <typename Point>
+ChartCard CardOf(const json& runs, ChartCard card, const Point& point) {
+  for (const json& run : runs) {  // Those of a mode lie together.
+    if (card.series.empty() || card.series.back().name != run["mode"]) {
+      card.series.push_back({.name = run["mode"], .color = ColorOf(run)});
+    }
+    card.series.back().points.push_back(point(run));
+  }
+  for (ChartSeries& line : card.series) std::ranges::sort(line.points);
+  return card;
+}
+
+// Against the value of a key.
+ChartCard SpeedCard(const json& runs, ChartCard card, const char* key) {
+  return CardOf(runs, std::move(card), [key](const json& run) {
+    return std::pair(run[key].get<double>(), run[kSpeed].get<double>());
+  });
+}
+
+// "1 target", "2 targets".
+std::string Count(int count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+std::vector<ChartCard> Sweeps(const json& report) {
+  std::vector<ChartCard> cards;
+  if (const json& runs = report["devices"]; !runs.empty()) {
+    cards.push_back(SpeedCard(runs,
+                              {.heading = "Draft devices, batch " + runs[0]["batch"].dump(),
+                               .note = "Tokens per second of each sequence; the cache's budget is "
+                                       "the best for each point.",
+                               .x_label = "draft devices"},
+                              "draft_devices"));
+  }
+  if (const json& runs = report["frontier"]; !runs.empty()) {
+    cards.push_back(CardOf(
+        runs,
+        {.heading = "Throughput against latency",
+         .note = fmt::format("Tokens per second of each device, the draft's among them, at batches "
+                             "1 to {}.",
+                             runs.back()["batch"].get<int>()),
+         .x_label = "tokens per second of each sequence"},
+        [](const json& run) {
+          return std::pair<double, double>(run[kSpeed], run["tokens_per_s_per_device"]);
+        }));
+    cards.push_back(SpeedCard(runs,
+                              {.heading = "Batch",
+                               .note = "Tokens per second of each sequence.",
+                               .x_label = "sequences of a target",
+                               .logarithmic_x = true},
+                              "batch"));
+  }
+  if (const json& runs = report["pool"]; !runs.empty()) {
+    cards.push_back(
+        CardOf(runs,
+               {.heading = "Targets that share " + Count(runs[0]["draft_devices"], "draft device"),
+                .note = "Tokens per second of each target.",
+                .x_label = "targets"},
+               [](const json& run) {
+                 const double targets = run["targets"];
+                 return std::pair(targets, run["tokens_per_s"].get<double>() / targets);
+               }));
+  }
+  return cards;
+}
+
+}  // namespace
 
 json RunJson(const SimulatedRun& run) {
   const SimulatorResult& result = run.result;
@@ -65,169 +181,35 @@ json RunJson(const SimulatedRun& run) {
   return out;
 }
 
-json RunsJson(const Runs& runs) {
-  json out = json::array();
-  for (const SimulatedRun& run : runs) out.push_back(RunJson(run));
-  return out;
-}
-
-// A table whose first columns are `head(run)`.
-template <typename Head>
-std::string RunTable(const Runs& runs, std::vector<std::string> header, const Head& head) {
-  for (const char* column :
-       {"tokens/s each", "in all", "per device", "speed-up", "K", "B", "tokens a round", "hits",
-        "round", "target busy", "draft busy", "on a miss"}) {
-    header.emplace_back(column);
-  }
-  TextTable table(std::move(header));
-  const double first = runs.front().per_sequence();
-  for (const SimulatedRun& run : runs) {
-    const SimulatorResult& result = run.result;
-    const double ar = ArSpeed(runs, run.deployment.batch);
-    const bool ssd = IsSsd(run);
-    std::vector<std::string> row = head(run);
-    for (std::string cell :
-         {FormatNumber(run.per_sequence()), FormatNumber(result.tokens_per_second()),
-          FormatNumber(run.per_device()),
-          fmt::format("{:.2f}x", run.per_sequence() / (ar > 0 ? ar : first)),
-          run.mode == SimulatedMode::kAr ? "-" : fmt::format("{}", run.options.lookahead),
-          ssd ? fmt::format("{}", run.options.primary.budget()) : "-",
-          fmt::format("{:.2f}", result.tokens_per_round()),
-          ssd ? FormatPercent(result.hit_rate()) : "-", FormatDuration(result.round_us() * 1e3),
-          FormatPercent(result.target_utilisation()),
-          ssd ? FormatPercent(result.draft_utilisation()) : "-", ssd ? MissText(run) : "-"}) {
-      row.push_back(std::move(cell));
-    }
-    table.Add(std::move(row));
-  }
-  return table.Render(2);
-}
-
-// A mode's colour in every chart.
-int ColorOf(SimulatedMode mode) { return static_cast<int>(mode); }
-
-std::string ModeCell(const SimulatedRun& run) { return std::string(SimulatedModeName(run.mode)); }
-
-// One line per mode that occurs.
-template <typename Point>
-ChartCard CardOf(const Runs& runs, std::string heading, std::string note, std::string x_label,
-                 const Point& point) {
-  ChartCard card{
-      .heading = std::move(heading), .note = std::move(note), .x_label = std::move(x_label)};
-  for (const SimulatedMode mode : kSimulatedModes) {
-    ChartSeries line{.name = std::string(SimulatedModeName(mode)), .color = ColorOf(mode)};
-    for (const SimulatedRun& run : runs) {
-      if (run.mode == mode) line.points.push_back(point(run));
-    }
-    std::ranges::sort(line.points);
-    if (!line.points.empty()) card.series.push_back(std::move(line));
-  }
-  return card;
-}
-
-std::vector<ChartCard> Cards(const SimulationReport& report) {
-  std::vector<ChartCard> cards;
-  if (!report.devices.empty()) {
-    cards.push_back(
-        CardOf(report.devices,
-               fmt::format("Draft devices, batch {}", report.devices.front().deployment.batch),
-               "Tokens per second of each sequence; the cache's budget is the best for each point.",
-               "draft devices", [](const SimulatedRun& run) {
-                 return std::pair<double, double>(run.deployment.draft_devices, run.per_sequence());
-               }));
-  }
-  if (!report.frontier.empty()) {
-    const int most = report.frontier.back().deployment.batch;
-    cards.push_back(CardOf(report.frontier, "Throughput against latency",
-                           fmt::format("Tokens per second of each device, the draft's among them, "
-                                       "at batches 1 to {}.",
-                                       most),
-                           "tokens per second of each sequence", [](const SimulatedRun& run) {
-                             return std::pair(run.per_sequence(), run.per_device());
-                           }));
-    cards.push_back(CardOf(report.frontier, "Batch", "Tokens per second of each sequence.",
-                           "sequences of a target", [](const SimulatedRun& run) {
-                             return std::pair<double, double>(run.deployment.batch,
-                                                              run.per_sequence());
-                           }));
-    cards.back().logarithmic_x = true;
-  }
-  if (!report.pool.empty()) {
-    cards.push_back(CardOf(
-        report.pool,
-        fmt::format("Targets that share {} draft device{}",
-                    report.pool.front().deployment.draft_devices,
-                    report.pool.front().deployment.draft_devices == 1 ? "" : "s"),
-        "Tokens per second of each target.", "targets", [](const SimulatedRun& run) {
-          return std::pair<double, double>(run.deployment.targets,
-                                           run.result.tokens_per_second() / run.deployment.targets);
-        }));
-  }
-  return cards;
-}
-
-}  // namespace
-
-std::string SimulationText(const SimulationReport& report) {
-  const Deployment& deployment = report.modes.front().deployment;
+std::string SimulationText(const json& report) {
+  const json& run = report["modes"].back();
   std::string text = fmt::format(
-      "{}\nBatch {}, {} target{}, {} draft device{} (simulated)\n\n{}", report.setting.source,
-      deployment.batch, deployment.targets, deployment.targets == 1 ? "" : "s",
-      deployment.draft_devices, deployment.draft_devices == 1 ? "" : "s",
-      RunTable(report.modes, {"mode"},
-               [](const SimulatedRun& run) { return std::vector<std::string>{ModeCell(run)}; }));
-  const auto sweep = [&text](const Runs& runs, const std::string& title, const char* column,
-                             const auto& value) {
-    if (runs.empty()) return;
-    text += fmt::format(
-        "\n{}\n{}", title, RunTable(runs, {"mode", column}, [&value](const SimulatedRun& run) {
-          return std::vector<std::string>{ModeCell(run), fmt::format("{}", value(run))};
-        }));
+      "{}\nBatch {}, {}, {} (simulated)\n\n{}", report["meta"]["numbers"].get<std::string>(),
+      run["batch"].get<int>(), Count(run["targets"], "target"),
+      Count(run["draft_devices"], "draft device"), RunTable(report["modes"], ""));
+  const auto sweep = [&](const char* list, const char* title, const char* key) {
+    if (report[list].empty()) return;
+    text += fmt::format("\n{}\n{}", title, RunTable(report[list], key));
   };
-  sweep(report.devices, "Draft devices that share every cache's branches", "draft devices",
-        [](const SimulatedRun& run) { return run.deployment.draft_devices; });
-  sweep(report.frontier, "Batch: throughput against latency", "batch",
-        [](const SimulatedRun& run) { return run.deployment.batch; });
-  sweep(report.pool, "Targets that share the draft devices", "targets",
-        [](const SimulatedRun& run) { return run.deployment.targets; });
+  sweep("devices", "Draft devices that share every cache's branches", "draft_devices");
+  sweep("frontier", "Batch: throughput against latency", "batch");
+  sweep("pool", "Targets that share the draft devices", "targets");
   return text;
 }
 
-json SimulationJson(const SimulationReport& report) {
-  return {{"meta",
-           {{"numbers", report.setting.source},
-            {"simulated", true},
-            {"context", report.setting.context},
-            {"channel_us", report.setting.channel_us},
-            {"seed", report.setting.seed}}},
-          {"modes", RunsJson(report.modes)},
-          {"devices", RunsJson(report.devices)},
-          {"frontier", RunsJson(report.frontier)},
-          {"pool", RunsJson(report.pool)}};
-}
-
-std::string SimulationHtml(const SimulationReport& report) {
-  std::vector<ChartBar> bars;
-  double high = 0;
-  for (const SimulatedRun& run : report.modes) {
-    const double speed = run.per_sequence();
-    bars.push_back({ModeCell(run), ColorOf(run.mode), speed, speed, speed});
-    high = std::max(high, speed);
+std::string SimulationHtml(const json& report) {
+  ChartCard speeds{.heading = "Batch " + report["modes"][0]["batch"].dump()};
+  for (const json& run : report["modes"]) {
+    const double speed = run[kSpeed];
+    speeds.bars.push_back({run["mode"], ColorOf(run), speed, speed, speed});
   }
-  std::string body = "<h1>Foretoken: simulated rounds</h1>\n" +
-                     MetaList(SimulationJson(report)["meta"], {"numbers"}) +
-                     "<section><h2>Speed of a sequence</h2>\n<p>Tokens per second, batch " +
-                     fmt::format("{}", report.modes.front().deployment.batch) +
-                     ".</p>\n<div class=\"charts\"><div class=\"card\">" +
-                     BarChart("Tokens per second", bars, high) + "</div></div></section>\n";
-  const std::vector<ChartCard> cards = Cards(report);
-  if (!cards.empty()) {
-    body += CardSection("Sweeps",
-                        "Every point has the lookahead, cache budget and fallback that are fastest "
-                        "there, unless they were given.",
-                        cards);
-  }
-  return HtmlPage("Foretoken simulation", body);
+  return HtmlPage("Foretoken simulation",
+                  "<h1>Foretoken: simulated rounds</h1>\n" + MetaList(report["meta"], {"numbers"}) +
+                      CardSection("Speed of a sequence", "Tokens per second.", {speeds}) +
+                      CardSection("Sweeps",
+                                  "Every point has the lookahead, cache budget and fallback that "
+                                  "are fastest there, unless they were given.",
+                                  Sweeps(report)));
 }
 
 }  // namespace foretoken

@@ -32,7 +32,6 @@ struct Deployment {
 
 /// What a run may choose and how it is measured.
 struct SimulationSetting {
-  std::string source;  ///< A line for people: where the numbers come from.
   CostModel model;
   int target_devices = 1;  ///< Of one target.
   std::vector<int> lookaheads;

@@ -12,6 +12,7 @@
 #include "cli/common/commands.h"
 #include "cli/common/generation.h"
 #include "cli/common/prompts.h"
+#include "cli/common/report_output.h"
 #include "cli/common/terminal.h"
 #include "cli/options/constraint_options.h"
 #include "cli/options/datastore_options.h"
@@ -39,7 +40,7 @@ struct VerifyOptions {
   std::int64_t speculator_delay_us = 0;
   bool kill_speculator = false;
   int show = 5;
-  std::string json_path;
+  ReportFiles files;
 };
 
 using Outputs = std::vector<std::vector<Token>>;
@@ -306,18 +307,9 @@ Result<int> Verify::Run() {
     FT_RETURN_IF_ERROR(Explain());
     FT_RETURN_IF_ERROR(datastore_.Flush());
   }
-  if (options_.json_path != "-") {
-    fmt::print("{}", RenderVerifyReport(report_, *target_->tokenizer(),
-                                        static_cast<std::size_t>(options_.show)));
-  }
-  if (!options_.json_path.empty()) {
-    const std::string report = VerifyReportJson(report_).dump(2) + "\n";
-    if (options_.json_path == "-") {
-      fmt::print("{}", report);
-    } else {
-      FT_RETURN_IF_ERROR(WriteFile(options_.json_path, report));
-    }
-  }
+  FT_RETURN_IF_ERROR(WriteReport(
+      options_.files, VerifyReportJson(report_),
+      RenderVerifyReport(report_, *target_->tokenizer(), static_cast<std::size_t>(options_.show))));
   std::fflush(stdout);
   if (report_.differences.empty()) return 0;
   PrintError(fmt::format("{} of {} outputs differ from ar", report_.differences.size(),
@@ -367,7 +359,7 @@ void AddVerifyCommand(CLI::App* app, CommandBody* chosen) {
   AddCoreOptions(command, &options->cores);
   output("--show", &options->show, "N", "Differences to show in detail (default 5)")
       ->check(Between(0, 10'000));
-  output("--json", &options->json_path, "FILE", "Write the report as JSON; - for the output");
+  output("--json", &options->files.json, "FILE", "Write the report as JSON; - for the output");
   command->footer("Exits with 1 when anything differs.");
   command->callback([options, chosen] { *chosen = [options] { return Verify(*options).Run(); }; });
 }

@@ -1,0 +1,20 @@
+#include "cli/common/report_output.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/common/terminal.h"
+
+namespace foretoken {
+
+Status WriteReport(const ReportFiles& files, const nlohmann::json& report, const std::string& text,
+                   const std::function<std::string(const nlohmann::json&)>& page) {
+  const std::string dump =
+      report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  fmt::print("{}", files.json == "-" ? dump : text);
+  if (!files.json.empty() && files.json != "-") FT_RETURN_IF_ERROR(WriteFile(files.json, dump));
+  return files.html.empty() ? Status() : WriteFile(files.html, page(report));
+}
+
+}  // namespace foretoken

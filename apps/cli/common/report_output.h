@@ -1,0 +1,21 @@
+#pragma once
+
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "base/result.h"
+
+namespace foretoken {
+
+/// Where a command's report goes besides the terminal.
+struct ReportFiles {
+  std::string json;  ///< "-": to standard output, in place of the text.
+  std::string html;
+};
+
+/// Prints `text`, and writes `report` and the page that is made of it where files are named.
+Status WriteReport(const ReportFiles& files, const nlohmann::json& report, const std::string& text,
+                   const std::function<std::string(const nlohmann::json&)>& page = {});
+
+}  // namespace foretoken
