@@ -104,7 +104,7 @@ void AddTokens(const ServerTotals& totals, const Engine& engine, Families* famil
                     static_cast<double>(totals.cached_prompt_tokens));
   const auto by_mode = [&](auto member) {
     for (const Mode mode : OfferedModes(engine)) {
-      const auto& of_mode = totals.modes[static_cast<std::size_t>(mode)];
+      const auto& of_mode = totals.modes[mode];
       families->Add(static_cast<double>(of_mode.*member), {{"mode", std::string(ModeName(mode))}});
     }
   };
@@ -118,7 +118,7 @@ void AddTokens(const ServerTotals& totals, const Engine& engine, Families* famil
       "Rounds by the mode and lookahead of their plan: in mode auto the planner's choice.",
       MetricType::Counter);
   for (const Mode mode : OfferedModes(engine)) {
-    const auto& rounds = totals.planned_rounds[static_cast<std::size_t>(mode)];
+    const auto& rounds = totals.planned_rounds[mode];
     for (std::size_t lookahead = 0; lookahead < rounds.size(); ++lookahead) {
       if (rounds[lookahead] == 0) continue;
       families->Add(
@@ -193,7 +193,7 @@ OrderedJson StatsJson(const Service& service) {
   const Engine& engine = *service.model().engine;
   OrderedJson modes = OrderedJson::object();
   for (const Mode mode : OfferedModes(engine)) {
-    const auto& counts = totals.modes[static_cast<std::size_t>(mode)];
+    const auto& counts = totals.modes[mode];
     modes[std::string(ModeName(mode))] = {
         {"requests", counts.requests}, {"rounds", counts.rounds}, {"tokens", counts.tokens}};
   }

@@ -30,10 +30,9 @@ double RateWindow::PerSecond(std::int64_t now_ns) const {
 }
 
 void StatsRecorder::AddRound(const RoundRecord& round) {
-  const auto mode = static_cast<std::size_t>(round.mode);
-  ++totals_.modes[mode].rounds;
-  const int lookahead = round.mode == Mode::kAr ? 0 : round.lookahead;
-  ++totals_.planned_rounds[mode][static_cast<std::size_t>(lookahead)];
+  ++totals_.modes[round.mode].rounds;
+  const int lookahead = round.mode.drafts() ? round.lookahead : 0;
+  ++totals_.planned_rounds[round.mode][static_cast<std::size_t>(lookahead)];
   if (round.hit.has_value()) {
     ++totals_.lookups_at[round.accepted];
     if (*round.hit) ++totals_.hits_at[round.accepted];
@@ -47,7 +46,7 @@ void StatsRecorder::AddRound(const RoundRecord& round) {
 
 void StatsRecorder::AddToken(Mode mode, TokenOrigin origin) {
   ++totals_.output_tokens;
-  ++totals_.modes[static_cast<std::size_t>(mode)].tokens;
+  ++totals_.modes[mode].tokens;
   ++totals_.tokens_by_origin[static_cast<std::size_t>(origin)];
   ++unpublished_tokens_;
 }
@@ -56,7 +55,7 @@ void StatsRecorder::AddFinished(Mode mode, FinishReason reason, const RequestSta
   totals_.prompt_tokens += stats.prompt_tokens;
   totals_.cached_prompt_tokens += stats.cached_prompt_tokens;
   totals_.preemptions += stats.preemptions;
-  ++totals_.modes[static_cast<std::size_t>(mode)].requests;
+  ++totals_.modes[mode].requests;
   if (reason == FinishReason::kCancelled || stats.first_token_ns == 0) return;
   const auto seconds = [](std::int64_t from, std::int64_t to) {
     return static_cast<double>(to - from) / 1e9;

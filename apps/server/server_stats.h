@@ -42,9 +42,9 @@ struct ServerTotals {
     std::int64_t rounds = 0;
     std::int64_t tokens = 0;
   };
-  std::array<OfMode, kModes> modes{};
+  ByMode<OfMode> modes{};
   /// Rounds by the mode and the lookahead K of their plan: in mode auto, what the planner chose.
-  std::array<std::array<std::int64_t, kMaxProposal + 1>, kModes> planned_rounds{};
+  ByMode<std::array<std::int64_t, kMaxProposal + 1>> planned_rounds{};
   std::int64_t prompt_tokens = 0;
   std::int64_t cached_prompt_tokens = 0;
   std::int64_t output_tokens = 0;

@@ -43,7 +43,7 @@ TEST(StatsRecorder, RoundsCountByPosition) {
   recorder.AddToken(Mode::kSsd, TokenOrigin::kBonus);
   recorder.Publish(kSecond);
   const ServerTotals totals = recorder.Published();
-  const auto mode = static_cast<std::size_t>(Mode::kSsd);
+  const Mode mode = Mode::kSsd;
   EXPECT_EQ(totals.modes[mode].rounds, 3);
   EXPECT_EQ(totals.planned_rounds[mode][6], 3);
   EXPECT_EQ(totals.drafts, 2);

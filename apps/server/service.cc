@@ -55,8 +55,8 @@ std::string_view RequestOutcomeName(RequestOutcome outcome) {
 
 std::vector<Mode> OfferedModes(const Engine& engine) {
   std::vector<Mode> modes;
-  for (int i = 0; i < kModes; ++i) {
-    if (engine.Offers(static_cast<Mode>(i))) modes.push_back(static_cast<Mode>(i));
+  for (const Mode mode : kModes) {
+    if (engine.Offers(mode)) modes.push_back(mode);
   }
   return modes;
 }

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "foretoken/mode.h"
 #include "foretoken/result.h"
 
 namespace foretoken {
@@ -17,52 +18,6 @@ inline constexpr int kMaxFanout = 15;
 inline constexpr int kMaxTreeWidth = 8;
 /// Branches of one sequence's speculation cache, at most.
 inline constexpr int kMaxCacheBudget = 256;
-
-/// Who made a proposal.
-enum class ProposalSource : std::uint8_t {
-  kNone,       ///< No proposal: a plain autoregressive row.
-  kDraft,      ///< The draft model, synchronously (SD).
-  kCache,      ///< The speculation cache: a hit (SSD).
-  kJit,        ///< The draft model after a cache miss, just in time.
-  kNgram,      ///< Prompt lookup.
-  kRetrieval,  ///< Prompt, output and datastore (SSSD and its baselines).
-  kRandom,     ///< Uniformly random tokens.
-};
-
-std::string_view ProposalSourceName(ProposalSource source);
-
-/// How a sequence's next tokens are proposed.
-enum class Mode : std::uint8_t {
-  kAr,     ///< Not at all: one token per target pass.
-  kSd,     ///< A draft model on the target's device, between two target passes.
-  kSsd,    ///< A draft model on its own device, while the target verifies (Saguaro).
-  kNgram,  ///< Prompt lookup.
-  kSssd,   ///< Retrieval from prompt, output and datastore, fused into a tree.
-  kRest,   ///< Baseline: retrieval from a datastore only, as REST does.
-  kTrie,   ///< Baseline: a trie over prompt and outputs, as Lookahead does.
-  kAuto,   ///< Whichever of these the planner expects to be fastest, round by round.
-};
-inline constexpr int kModes = 8;
-
-/// The mode of a name that users type ("ssd"); the error lists them all.
-Result<Mode> ParseMode(std::string_view name);
-std::string_view ModeName(Mode mode);
-
-/// Whether the mode cannot do without a draft model.
-constexpr bool NeedsDraft(Mode mode) { return mode == Mode::kSd || mode == Mode::kSsd; }
-
-/// What proposes next when the speculation cache has no answer.
-enum class Fallback : std::uint8_t {
-  kJit,        ///< The draft model, just in time, unless that would hold other sequences.
-  kNgram,      ///< Prompt lookup, at once.
-  kRetrieval,  ///< What mode kSssd would propose, at once.
-  kRandom,     ///< Uniformly random tokens: the paper's baseline.
-  kNone,       ///< Nothing: one plain row.
-  kAuto,       ///< By Theorem 17's rule on measured times.
-};
-
-Result<Fallback> ParseFallback(std::string_view name);
-std::string_view FallbackName(Fallback fallback);
 
 /// How a proposal is verified.
 enum class Verification : std::uint8_t {

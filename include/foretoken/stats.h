@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 
 #include "foretoken/histogram.h"
@@ -52,7 +51,7 @@ struct ModeReport {
 
 /// What planning has done so far.
 struct PlannerReport {
-  std::array<ModeReport, kModes> modes;
+  ByMode<ModeReport> modes;
   std::int64_t replans = 0;
   std::int64_t switches = 0;  ///< Of mode.
   double replan_us = 0;       ///< Mean time of one.

@@ -189,7 +189,7 @@ TEST(Constraint, TreesAreVerifiedUnderIt) {
   }
   LoadedModel* target = BundledTarget();
   Proposers proposers;
-  proposers.of(Mode::kSd) = std::make_unique<TreeDrafter>(full);
+  proposers.before[DrafterId::kModel] = std::make_unique<TreeDrafter>(full);
   const auto engine = CreateEngine({.plan = {.mode = Mode::kSd, .lookahead = 12}, .max_batch = 3},
                                    target->model.get(), target->device.get(),
                                    target->tokenizer.get(), std::move(proposers));

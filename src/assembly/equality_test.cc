@@ -336,7 +336,7 @@ TEST(EqualityUnder, TreeProposals) {
   }
   LoadedModel* target = BundledTarget();
   Proposers proposers;
-  proposers.of(Mode::kSd) = std::make_unique<OracleTreeDrafter>(full);
+  proposers.before[DrafterId::kModel] = std::make_unique<OracleTreeDrafter>(full);
   auto engine = CreateEngine({.plan = {.mode = Mode::kSd, .lookahead = 20}, .max_batch = 3},
                              target->model.get(), target->device.get(), target->tokenizer.get(),
                              std::move(proposers));

@@ -7,30 +7,14 @@
 #include "assembly/offered_modes.h"
 #include "assembly/speculator_process.h"
 #include "assembly/times_cache.h"
-#include "draft/model/model_drafter.h"
-#include "draft/rest/rest_drafter.h"
-#include "draft/retrieval/retrieval_drafter.h"
-#include "draft/trie/trie_drafter.h"
+#include "draft/registry.h"
 
 namespace foretoken {
 namespace {
 
-// SD's drafter with the model it owns, on the target's device.
-class OwningDrafter : public Drafter {
- public:
-  OwningDrafter(std::unique_ptr<LoadedModel> draft, int max_batch, int max_context)
-      : draft_(std::move(draft)), drafter_(draft_->model.get(), max_batch, max_context) {}
-  void Propose(std::span<DraftContext> contexts) override { drafter_.Propose(contexts); }
-  void Forget(SequenceId sequence) override { drafter_.Forget(sequence); }
-
- private:
-  std::unique_ptr<LoadedModel> draft_;
-  ModelDrafter drafter_;
-};
-
 struct Drafts {
-  std::unique_ptr<LoadedModel> on_target;  // SD's.
-  std::unique_ptr<LoadedModel> apart;      // SSD's; null where only another process needs it.
+  std::shared_ptr<LoadedModel> on_target;  // Drafts before a pass.
+  std::unique_ptr<LoadedModel> apart;      // ... during it; null where another process does.
   ModelIdentity identity;
 };
 
@@ -38,16 +22,19 @@ struct Drafts {
 // at once, in one sentence. Its weights are packed once.
 Result<Drafts> LoadDrafts(std::span<const Mode> offered, const LoadedModel& target,
                           const DraftSetup& setup, bool measured) {
-  const auto offers = [offered](Mode mode) {
-    return std::ranges::find(offered, mode) != offered.end();
+  const auto drafts_at = [offered](Schedule schedule) {
+    return std::ranges::any_of(
+        offered, [schedule](Mode mode) { return NeedsDraft(mode) && mode.schedule == schedule; });
   };
+  const bool before = drafts_at(Schedule::kBefore);
+  const bool during = drafts_at(Schedule::kDuring);
   Drafts drafts;
-  if (!offers(Mode::kSd) && !offers(Mode::kSsd)) return drafts;
+  if (!before && !during) return drafts;
   FT_ASSIGN_OR_RETURN(const OpenedModel opened, OpenModel(setup.source));
   FT_RETURN_IF_ERROR(CheckPair(target, opened));
   drafts.identity = opened.identity;
-  if (offers(Mode::kSd)) drafts.on_target = LoadModel(opened, target.device, setup.precision);
-  if (offers(Mode::kSsd) && (measured || !setup.process)) {
+  if (before) drafts.on_target = LoadModel(opened, target.device, setup.precision);
+  if (during && (measured || !setup.process)) {
     auto device = std::make_shared<Device>(setup.cores);
     drafts.apart = drafts.on_target != nullptr
                        ? OnDevice(*drafts.on_target, std::move(device))
@@ -57,13 +44,18 @@ Result<Drafts> LoadDrafts(std::span<const Mode> offered, const LoadedModel& targ
 }
 
 Result<Proposers> MakeProposers(std::span<const Mode> offered, const EngineConfig& options,
-                                Drafts drafts, const DraftSetup& setup) {
+                                int vocabulary, Drafts drafts, const DraftSetup& setup) {
+  const LoadedModel* on_target = drafts.on_target.get();
+  const DrafterParts parts{
+      .vocabulary = vocabulary,
+      .max_sequences = options.max_batch,
+      .max_context = options.max_context,
+      .draft = {drafts.on_target, on_target == nullptr ? nullptr : on_target->model.get()}};
   Proposers proposers;
   for (const Mode mode : offered) {
-    if (mode == Mode::kSd) {
-      proposers.of(mode) = std::make_unique<OwningDrafter>(std::move(drafts.on_target),
-                                                           options.max_batch, options.max_context);
-    } else if (mode == Mode::kSsd) {
+    if (mode.before()) {
+      proposers.before[mode.drafter] = MakeDrafter(mode.drafter, parts);
+    } else if (mode.during()) {
       const ConfigureMessage limits{.max_lookahead = options.max_lookahead,
                                     .max_nodes = options.max_nodes,
                                     .max_cache_budget = options.max_cache_budget,
@@ -72,12 +64,6 @@ Result<Proposers> MakeProposers(std::span<const Mode> offered, const EngineConfi
                                     .delay_us = setup.delay_us};
       FT_ASSIGN_OR_RETURN(proposers.speculator,
                           StartSpeculator(setup, drafts.identity, std::move(drafts.apart), limits));
-    } else if (mode == Mode::kSssd) {
-      proposers.of(mode) = std::make_unique<RetrievalDrafter>();
-    } else if (mode == Mode::kRest) {
-      proposers.of(mode) = std::make_unique<RestDrafter>();
-    } else if (mode == Mode::kTrie) {
-      proposers.of(mode) = std::make_unique<TrieDrafter>();
     }
   }
   return proposers;
@@ -98,6 +84,10 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const En
                                            LoadedModel* target, const DraftSetup& draft,
                                            const Measuring& measuring) {
   FT_CHECK(!modes.empty());
+  for (const Mode mode : modes) {
+    if (IndexOf(mode) < kModeCount) continue;
+    return InvalidInput("a mode drafts at a time at which its drafter cannot: take one of kModes");
+  }
   const std::vector<Mode> offered = OfferedModes(modes, draft, *target->device);
   const EngineConfig options = OptionsFor(offered, wanted, target->model->config());
   FT_ASSIGN_OR_RETURN(Drafts drafts,
@@ -114,7 +104,8 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const En
   }
   const MeasuredTimes times = KeptOrMeasured(cache, models, needed, measuring.known);
   FT_ASSIGN_OR_RETURN(Proposers proposers,
-                      MakeProposers(offered, options, std::move(drafts), draft));
+                      MakeProposers(offered, options, target->model->config().vocabulary,
+                                    std::move(drafts), draft));
   FT_ASSIGN_OR_RETURN(auto engine,
                       CreateEngine(options, target->model.get(), target->device.get(),
                                    target->tokenizer.get(), std::move(proposers), times));

@@ -28,7 +28,7 @@ void MakeRoomForAuto(EngineConfig* options) {
 void LimitPlans(std::span<const Mode> offered, const EngineConfig& options, PlanLimits* limits) {
   limits->modes = {};
   for (const Mode mode : offered) {
-    if (mode != Mode::kAuto) limits->modes.push_back(mode);
+    if (!mode.planned()) limits->modes.push_back(mode);
   }
   if (options.plan.fallback != Fallback::kRetrieval && !Contains(offered, Mode::kSssd)) {
     const auto end =
@@ -44,22 +44,27 @@ void LimitPlans(std::span<const Mode> offered, const EngineConfig& options, Plan
 std::vector<Mode> OfferedModes(std::span<const Mode> modes, const DraftSetup& draft,
                                const Device& target) {
   std::vector<Mode> offered(modes.begin(), modes.end());
-  if (!Contains(offered, Mode::kAuto)) return offered;
-  const auto add = [&offered](Mode mode) {
-    if (!Contains(offered, mode)) offered.push_back(mode);
+  if (std::ranges::none_of(offered, &Mode::planned)) return offered;
+  const auto add = [&offered](auto is_wanted) {
+    for (const Mode mode : kModes) {
+      const bool baseline = mode.drafts() && InfoOf(mode.drafter).baseline;
+      if (!baseline && is_wanted(mode) && !Contains(offered, mode)) offered.push_back(mode);
+    }
   };
-  add(Mode::kAr);
-  add(Mode::kNgram);
-  if (draft.source.empty()) return offered;
-  add(Mode::kSd);
-  if (!draft.cores.empty() && !target.Overlaps(draft.cores)) add(Mode::kSsd);
+  add([](Mode mode) {
+    return !mode.drafts() || InfoOf(mode.drafter).needs == DrafterNeeds::kText;
+  });
+  const bool apart = !draft.cores.empty() && !target.Overlaps(draft.cores);
+  if (!draft.source.empty()) {
+    add([apart](Mode mode) { return NeedsDraft(mode) && (mode.before() || apart); });
+  }
   return offered;
 }
 
 EngineConfig OptionsFor(std::span<const Mode> offered, EngineConfig options,
                         const ModelConfig& target) {
   options.plan.mode = offered.front();
-  const bool chooses = Contains(offered, Mode::kAuto);
+  const bool chooses = std::ranges::any_of(offered, &Mode::planned);
   if (!chooses && !options.plan.open()) {
     options.planner.reset();
   } else if (!options.planner.has_value()) {
@@ -72,7 +77,7 @@ EngineConfig OptionsFor(std::span<const Mode> offered, EngineConfig options,
 }
 
 bool NeedsRowTimes(std::span<const Mode> offered, const SpeculationPlan& plan) {
-  const bool falls_back = Contains(offered, Mode::kSsd) &&
+  const bool falls_back = std::ranges::any_of(offered, &Mode::during) &&
                           (plan.fallback == Fallback::kRetrieval || Contains(offered, Mode::kSssd));
   if (plan.speculation_length == 0) return falls_back;
   return plan.speculation_length < 0 && (falls_back || std::ranges::any_of(offered, Retrieves));

@@ -85,8 +85,9 @@ class RejectionTest : public testing::TestWithParam<Setting> {
     options = CompleteOptions(options, target_.model->config());
     Proposers proposers;
     if (setting.mode == Mode::kSd) {
-      proposers.of(Mode::kSd) =
-          std::make_unique<ModelDrafter>(draft_.model.get(), options.max_batch, 64);
+      const std::shared_ptr<Model> draft(std::shared_ptr<Model>(), draft_.model.get());
+      proposers.before[DrafterId::kModel] =
+          std::make_unique<ModelDrafter>(draft, options.max_batch, 64);
     } else if (setting.mode == Mode::kSsd) {
       proposers.speculator = StartSpeculator(options);
     }

@@ -97,7 +97,7 @@ class SpeculatorTest : public testing::TestWithParam<std::tuple<float, int>> {
 
   // The chain that a drafter proposes after `tokens`.
   std::vector<Token> Expected(const std::vector<Token>& tokens, int count) {
-    ModelDrafter drafter(truth_->model.get(), 1, kContext);
+    ModelDrafter drafter(std::shared_ptr<Model>(truth_, truth_->model.get()), 1, kContext);
     TokenHistory history(truth_->model->config().vocabulary);
     history.AddPrompt(std::span<const Token>(tokens).first(prompt_tokens_));
     for (std::size_t i = prompt_tokens_; i < tokens.size(); ++i) history.AddOutput(tokens[i]);
@@ -185,7 +185,7 @@ class SpeculatorTest : public testing::TestWithParam<std::tuple<float, int>> {
   }
 
   std::unique_ptr<LoadedModel> draft_;
-  std::unique_ptr<LoadedModel> truth_;
+  std::shared_ptr<LoadedModel> truth_;
   std::unique_ptr<SpeculatorClient> client_;
   SamplingParams sampling_;
   SpeculationPlan plan_{.mode = Mode::kSsd,

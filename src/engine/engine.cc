@@ -189,15 +189,15 @@ Engine::Impl::Impl(const EngineConfig& options, const MeasuredTimes& times, Mode
       inbox_(options.max_batch + options.max_waiting),
       scheduler_(BlocksFor(options.kv_tokens), options.prefix_cache, options.max_batch),
       budget_(times, options.max_nodes),
-      drafters_(std::move(proposers.drafters), vocabulary_, options.max_batch),
+      drafters_(std::move(proposers.before), vocabulary_, options.max_batch),
       target_pass_(target, BlocksFor(options.kv_tokens), options.max_batch, options.prefill_chunk),
       verifier_(&target->backend(), vocabulary_, options.script),
       emitter_(vocabulary_) {
   round_.pass.reserve(static_cast<std::size_t>(options.max_batch));
   if (proposers.speculator != nullptr) ahead_.emplace(std::move(proposers.speculator));
   if (options.planner.has_value()) planning_.emplace(times.costs, *options.planner);
-  for (int mode = 0; mode < kModes; ++mode) {
-    if (Offers(static_cast<Mode>(mode))) offered_.push_back(static_cast<Mode>(mode));
+  for (const Mode mode : kModes) {
+    if (Offers(mode)) offered_.push_back(mode);
   }
   bounds_ = {.offered = offered_,
              .max_lookahead = options.max_lookahead,
@@ -221,10 +221,9 @@ Result<SpeculationPlan> Engine::Impl::PlanOf(const std::optional<PlanOptions>& w
 }
 
 bool Engine::Impl::Offers(Mode mode) const {
-  if (mode == Mode::kAr) return true;
-  if (mode == Mode::kSsd) return ahead_.has_value();
-  if (mode == Mode::kAuto) return planning_.has_value();
-  return drafters_.Has(mode);
+  if (mode.planned()) return planning_.has_value();
+  if (mode.during()) return ahead_.has_value() && NeedsDraft(mode);
+  return !mode.drafts() || drafters_.Has(mode.drafter);
 }
 
 Result<std::vector<SequenceId>> Engine::Impl::Submit(std::vector<Request> requests) {
@@ -349,9 +348,9 @@ void Engine::Impl::Propose() {
 }
 
 void Engine::Impl::FollowPlan(Sequence* sequence) {
-  const bool ahead = sequence->plan.mode == Mode::kSsd;
+  const bool ahead = sequence->plan.mode.during();
   if (sequence->opened && !ahead) EndSpeculation(sequence);
-  sequence->speculated = sequence->speculated || sequence->plan.mode != Mode::kAr;
+  sequence->speculated = sequence->speculated || sequence->plan.mode.drafts();
   if (ahead) ahead_->Open(sequence);
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <initializer_list>
 #include <utility>
 
 #include "engine/check_range.h"
@@ -12,8 +11,9 @@
 namespace foretoken {
 namespace {
 
-bool HasAny(std::span<const Mode> modes, std::initializer_list<Mode> wanted) {
-  return std::ranges::find_first_of(modes, wanted) != modes.end();
+// Whether a plan's tree width says what the mode proposes.
+bool ShapesAsPlanned(Mode mode) {
+  return mode.drafts() && InfoOf(mode.drafter).shape == ProposalShape::kAsPlanned;
 }
 
 // The shape of a fan-out that is given in numbers, for K = `lookahead`.
@@ -122,7 +122,8 @@ Status ShapeProposals(const PlanOptions& options, FieldSpelling spell, Speculati
 
 Status CheckOptions(const PlanOptions& options, std::span<const Mode> modes,
                     Verification verification, FieldSpelling spell) {
-  const bool caches = HasAny(modes, {Mode::kSsd, Mode::kAuto});
+  const bool ahead = std::ranges::any_of(modes, &Mode::during);
+  const bool caches = ahead || std::ranges::any_of(modes, &Mode::planned);
   for (const auto& [given, field] : {std::pair(options.fanout.has_value(), "fanout"),
                                      std::pair(options.cache_budget.has_value(), "cache_budget"),
                                      std::pair(options.fallback.has_value(), "fallback")}) {
@@ -143,21 +144,21 @@ Status CheckOptions(const PlanOptions& options, std::span<const Mode> modes,
   }
   const bool listed =
       options.fanout_after_fallback || (options.fanout && options.fanout->counts.size() > 1);
-  if (listed && !HasAny(modes, {Mode::kSsd})) {
+  if (listed && !ahead) {
     return InvalidInput(
         fmt::format("{} with a number for every outcome node and {} are for mode ssd: mode auto "
                     "chooses K and shapes its caches, and other modes have none",
                     spell("fanout"), spell("fanout_after_fallback")),
         "fanout");
   }
-  if (options.tree_width.value_or(1) > 1 && !HasAny(modes, {Mode::kSd, Mode::kSsd})) {
+  if (options.tree_width.value_or(1) > 1 && std::ranges::none_of(modes, ShapesAsPlanned)) {
     return InvalidInput(
         fmt::format("{} is for modes sd and ssd: mode auto chooses among chains, and other modes "
                     "shape what they propose themselves",
                     spell("tree_width")),
         "tree_width");
   }
-  if (options.ssd_preset && !HasAny(modes, {Mode::kSsd})) {
+  if (options.ssd_preset && !ahead) {
     return InvalidInput(fmt::format("{} is for mode ssd: mode auto shapes its caches itself, and "
                                     "other modes have none",
                                     spell("ssd_preset")),
@@ -234,11 +235,11 @@ SpeculationPlan CompletePlan(SpeculationPlan plan) {
 }
 
 Status CheckPlan(const SpeculationPlan& plan, const PlanBounds& bounds) {
-  if (!HasAny(bounds.offered, {plan.mode})) {
+  if (std::ranges::find(bounds.offered, plan.mode) == bounds.offered.end()) {
     return InvalidInput(fmt::format("mode {} was not set up for this engine", ModeName(plan.mode)),
                         "mode");
   }
-  const bool needs_lookahead = plan.mode != Mode::kAr && plan.mode != Mode::kAuto;
+  const bool needs_lookahead = plan.mode.drafts();
   FT_RETURN_IF_ERROR(CheckRange("lookahead", plan.lookahead, needs_lookahead ? 1 : 0,
                                 bounds.max_lookahead, "lookahead"));
   if (!needs_lookahead) return {};
@@ -250,14 +251,14 @@ Status CheckPlan(const SpeculationPlan& plan, const PlanBounds& bounds) {
     return InvalidInput("speculation length auto or knee needs the target's passes to be measured",
                         "speculation_length");
   }
-  if (plan.mode != Mode::kSsd) return {};
+  if (!plan.mode.during()) return {};
   if (!(plan.saguaro_c >= 0 && plan.saguaro_c <= 1)) {
     return InvalidInput(fmt::format("C of Saguaro sampling is {}; it must be between 0 and 1, "
                                     "where 1 changes nothing",
                                     plan.saguaro_c),
                         "saguaro_c");
   }
-  if (plan.open() && !HasAny(bounds.offered, {Mode::kAuto})) {
+  if (plan.open() && std::ranges::none_of(bounds.offered, &Mode::planned)) {
     return InvalidInput(
         "a planned fan-out and fallback auto need mode auto, which was not set up for this engine",
         plan.fallback == Fallback::kAuto ? "fallback" : "fanout");

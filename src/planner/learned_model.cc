@@ -68,6 +68,17 @@ RowRatios LearnedModel::FirstContention(const CostModel& prior) {
   return {prior.target.rows(), std::max(kContention, prior.target_contention), kContentionWeight};
 }
 
+ByDrafter<LearnedModel::Source> LearnedModel::FirstSources(const CostModel& prior) {
+  ByDrafter<Source> sources;
+  for (const DrafterId id : kDrafterIds) {
+    sources[id].acceptance = AcceptanceEstimate(InfoOf(id).usual_acceptance);
+    sources[id].us = prior.proposers[id].us;
+    // A draft model always has something to say.
+    if (InfoOf(id).needs == DrafterNeeds::kDraftModel) sources[id].coverage = FadingMean(1, 1e9);
+  }
+  return sources;
+}
+
 LearnedModel::LearnedModel(const CostModel& prior)
     : prior_(prior),
       target_(prior.target),
@@ -75,30 +86,7 @@ LearnedModel::LearnedModel(const CostModel& prior)
       draft_on_target_(OrNothing(prior.draft_on_target)),
       contention_(FirstContention(prior)),
       host_us_(prior.host_us, 1),
-      sources_{{{&CostModel::draft_model, AcceptanceEstimate(0.7)},
-                {&CostModel::ngram, AcceptanceEstimate(0.5)},
-                {&CostModel::retrieval, AcceptanceEstimate(0.5), prior.retrieval.us},
-                {&CostModel::random, AcceptanceEstimate(0)}}} {
-  sources_[kDraft].coverage = FadingMean(1, 1e9);  // A draft model always has something to say.
-}
-
-LearnedModel::Source* LearnedModel::SourceOf(ProposalSource source) {
-  switch (source) {
-    case ProposalSource::kDraft:
-    case ProposalSource::kCache:
-    case ProposalSource::kJit:
-      return &sources_[kDraft];
-    case ProposalSource::kNgram:
-      return &sources_[kNgram];
-    case ProposalSource::kRetrieval:
-      return &sources_[kRetrieval];
-    case ProposalSource::kRandom:
-      return &sources_[kRandom];
-    case ProposalSource::kNone:
-      break;
-  }
-  return nullptr;
-}
+      sources_(FirstSources(prior)) {}
 
 double LearnedModel::PassUs(double rows, const Workload& load) const {
   return target_.us(rows, load.context) + prior_.FurtherSequencesUs(load.batch, load.context);
@@ -195,12 +183,14 @@ void LearnedModel::ObserveProposal(const ProposalObservation& proposal,
   ++sequence->rounds;
   sequence->trials *= kKeepProposal;
   sequence->accepted *= kKeepProposal;
-  Source* source = SourceOf(proposal.source);
-  Source* draft = &sources_[kDraft];
+  const bool none = proposal.source == ProposalSource::kNone;
+  Source* source = none ? nullptr : &sources_[proposal.source.drafter];
+  Source* draft = &sources_[DrafterId::kModel];
   if (source != nullptr) source->Fade(kKeepProposal);
   const double proposes = proposal.proposed > 0 ? 1 : 0;
-  if (proposal.mode == Mode::kNgram) sources_[kNgram].coverage.Add(proposes);
-  if (proposal.mode == Mode::kSssd) sources_[kRetrieval].coverage.Add(proposes);
+  if (proposal.mode.before() && !NeedsDraft(proposal.mode)) {
+    sources_[proposal.mode.drafter].coverage.Add(proposes);
+  }
   if (source != nullptr && proposal.proposed > 0) {
     source->acceptance.Add(proposal.proposed, proposal.accepted);
     if (source == draft) {
@@ -228,12 +218,13 @@ CostModel LearnedModel::Model(const SequenceEstimate& sequence) const {
   model.target_beside_draft = model.target.Scaled(contention_.All());
   model.host_us = host_us_.value();
   model.host_row_us = 0;
-  const Source& draft = sources_[kDraft];
-  for (const Source& source : sources_) {
-    model.*source.proposer =
-        source.Describe(&source == &draft ? Tilt(sequence, draft.acceptance.mean()) : 1);
+  for (const DrafterId id : kDrafterIds) {
+    if (InfoOf(id).baseline && !InfoOf(id).fallback) continue;  // Nobody predicts it.
+    const Source& source = sources_[id];
+    model.proposers[id] =
+        source.Describe(id == DrafterId::kModel ? Tilt(sequence, source.acceptance.mean()) : 1);
   }
-  for (int i = 0; i < kModes; ++i) model.correction[i] = records_.correction(static_cast<Mode>(i));
+  for (const Mode mode : kModes) model.correction[mode] = records_.correction(mode);
   return model;
 }
 
@@ -241,16 +232,16 @@ CostModel LearnedModel::Model(const SequenceEstimate& sequence) const {
 // Without hope for hits and contention it was not at a batch of 16 where SSD gains 7 %.)
 CostModel LearnedModel::Hoped(const CostModel& model) const {
   CostModel hoped = model;
-  for (const Source& source : sources_) {
-    if (&source != &sources_[kRandom]) source.Hope(kOptimism, &(hoped.*source.proposer));
+  for (const DrafterId id : kDrafterIds) {
+    if (!InfoOf(id).baseline) sources_[id].Hope(kOptimism, &hoped.proposers[id]);
   }
   auto contention = contention_.All();
   const double less = kOptimism * contention_.mean().doubt(kContentionDoubt);
   for (double& ratio : contention) ratio = std::max(std::min(ratio, 1.0), ratio - less);
   hoped.target_beside_draft = hoped.target.Scaled(contention);
-  for (int mode = 0; mode < kModes; ++mode) {  // A token less or more is a token's deviation.
+  for (const Mode mode : kModes) {  // A token less or more is a token's deviation.
     double& correction = hoped.correction[mode];
-    const double doubt = records_.doubt(static_cast<Mode>(mode));
+    const double doubt = records_.doubt(mode);
     correction = std::max(correction, std::min(1.0, correction + kOptimism * doubt));
   }
   return hoped;

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <array>
-
 #include "planner/mode_records.h"
 #include "planner/observations.h"
 #include "prediction/cost_model.h"
@@ -44,10 +42,9 @@ class LearnedModel {
   const ModeRecords& records() const { return records_; }
 
  private:
-  /// One source of proposals, as observed.
+  /// A drafter's proposals, as observed.
   struct Source {
-    ProposerModel CostModel::*proposer;
-    AcceptanceEstimate acceptance;
+    AcceptanceEstimate acceptance{0.5};
     double us = 0;
     FadingMean coverage{0.5, 8};
     HitEstimate partial{{.c = 0.5, .r = 0.5}};
@@ -59,10 +56,9 @@ class LearnedModel {
     /// As good as what was seen leaves possible.
     void Hope(double optimism, ProposerModel* model) const;
   };
-  enum : std::size_t { kDraft, kNgram, kRetrieval, kRandom, kSources };
 
   static RowRatios FirstContention(const CostModel& prior);
-  Source* SourceOf(ProposalSource source);
+  static ByDrafter<Source> FirstSources(const CostModel& prior);
   // A pass without contention, as is believed.
   double PassUs(double rows, const Workload& load) const;
   // Of the draft for a round of mode sd.
@@ -80,7 +76,7 @@ class LearnedModel {
   RowRatios contention_;  // How much longer passes take beside the draft.
   int idle_passes_ = 0;   // Seen while no draft was busy.
   FadingMean host_us_;
-  std::array<Source, kSources> sources_;
+  ByDrafter<Source> sources_;
   ModeRecords records_;
 };
 

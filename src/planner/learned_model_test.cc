@@ -78,7 +78,7 @@ TEST(LearnedModel, AGrowingContextIsNoFaultOfTheMode) {
     const Workload load{.batch = 4, .context = static_cast<double>(context)};
     Observe(&learned, PlainPass(prior, load, kLookedAt));
   }
-  EXPECT_NEAR(learned.Model({}).correction[static_cast<std::size_t>(Mode::kAr)], 1, 0.01);
+  EXPECT_NEAR(learned.Model({}).correction[Mode::kAr], 1, 0.01);
 }
 
 // A machine that becomes faster while the draft works does so for plain decoding too.
@@ -108,7 +108,7 @@ TEST(LearnedModel, AShrinkingBatchIsNoFaultOfTheMode) {
   for (int i = 0; i < 200; ++i) {
     Observe(&learned, PlainPass(prior, {.batch = 16 - i / 20, .context = 64}, kLookedAt));
   }
-  EXPECT_NEAR(learned.Model({}).correction[static_cast<std::size_t>(Mode::kAr)], 1, 0.01);
+  EXPECT_NEAR(learned.Model({}).correction[Mode::kAr], 1, 0.01);
 }
 
 // Requests that ask for a mode teach what rounds take, but nothing about predictions.
@@ -117,7 +117,7 @@ TEST(LearnedModel, RoundsWithoutAPredictionCorrectNone) {
   prior.target = TimeTable::Line(500, 10);
   LearnedModel learned(prior);
   for (int i = 0; i < 200; ++i) Observe(&learned, {.pass_us = 510, .mode = Mode::kAr});
-  EXPECT_EQ(learned.Model({}).correction[static_cast<std::size_t>(Mode::kAr)], 1);
+  EXPECT_EQ(learned.Model({}).correction[Mode::kAr], 1);
 }
 
 TEST(LearnedModel, LearnsWhatTheDraftTakes) {

@@ -16,7 +16,7 @@ constexpr double kMostCorrection = 2.0;
 }  // namespace
 
 void ModeRecords::Add(Mode mode, int rounds, double tokens, double us, double predicted_tokens) {
-  Record& seen = records_[static_cast<std::size_t>(mode)];
+  Record& seen = records_[mode];
   for (Record& any : records_) {
     const double keep = &any == &seen ? kKeepPass : kKeepUnobserved;
     for (double* sum : {&any.tokens, &any.us, &any.predicted_tokens}) *sum *= keep;
@@ -28,25 +28,25 @@ void ModeRecords::Add(Mode mode, int rounds, double tokens, double us, double pr
 }
 
 double ModeRecords::correction(Mode mode) const {
-  const Record& record = Of(mode);
+  const Record& record = records_[mode];
   const double ratio =
       (kCorrectionPrior + record.tokens) / (kCorrectionPrior + record.predicted_tokens);
   return std::clamp(ratio, kLeastCorrection, kMostCorrection);
 }
 
 double ModeRecords::doubt(Mode mode) const {
-  return 1 / std::sqrt(kCorrectionPrior + Of(mode).tokens);
+  return 1 / std::sqrt(kCorrectionPrior + records_[mode].tokens);
 }
 
-std::array<ModeReport, kModes> ModeRecords::Report() const {
-  std::array<ModeReport, kModes> report;
-  for (int i = 0; i < kModes; ++i) {
-    const Record& record = records_[i];
+ByMode<ModeReport> ModeRecords::Report() const {
+  ByMode<ModeReport> report;
+  for (const Mode mode : kModes) {
+    const Record& record = records_[mode];
     const double seconds = record.us / 1e6;
-    report[i] = {.rounds = record.rounds,
-                 .tokens_per_second = seconds > 0 ? record.tokens / seconds : 0,
-                 .predicted = seconds > 0 ? record.predicted_tokens / seconds : 0,
-                 .correction = correction(static_cast<Mode>(i))};
+    report[mode] = {.rounds = record.rounds,
+                    .tokens_per_second = seconds > 0 ? record.tokens / seconds : 0,
+                    .predicted = seconds > 0 ? record.predicted_tokens / seconds : 0,
+                    .correction = correction(mode)};
   }
   return report;
 }

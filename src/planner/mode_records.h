@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 
 #include "foretoken/stats.h"
@@ -17,7 +16,7 @@ class ModeRecords {
   /// What predictions of the mode are multiplied with, and its standard deviation.
   double correction(Mode mode) const;
   double doubt(Mode mode) const;
-  std::array<ModeReport, kModes> Report() const;
+  ByMode<ModeReport> Report() const;
 
  private:
   struct Record {
@@ -27,9 +26,8 @@ class ModeRecords {
     double us = 0;
     double predicted_tokens = 0;
   };
-  const Record& Of(Mode mode) const { return records_[static_cast<std::size_t>(mode)]; }
 
-  std::array<Record, kModes> records_{};
+  ByMode<Record> records_{};
 };
 
 }  // namespace foretoken

@@ -12,7 +12,7 @@ TEST(ModeRecords, CorrectsByWhatCame) {
   EXPECT_NEAR(records.correction(Mode::kSd), 0.75, 0.02);
   EXPECT_EQ(records.correction(Mode::kSsd), 1);
   EXPECT_LT(records.doubt(Mode::kSd), records.doubt(Mode::kSsd));
-  const ModeReport report = records.Report()[static_cast<std::size_t>(Mode::kSd)];
+  const ModeReport report = records.Report()[Mode::kSd];
   EXPECT_EQ(report.rounds, 2000);
   EXPECT_NEAR(report.tokens_per_second, 3000, 1e-6);
   EXPECT_NEAR(report.predicted, 4000, 1e-6);

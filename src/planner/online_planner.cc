@@ -27,18 +27,19 @@ RankedPlan Predicted(const CostModel& model, const SpeculationPlan& plan, const 
 void Promise(const CostModel& model, const RankedPlan& ranked, const Workload& load,
              SequenceEstimate* sequence) {
   sequence->predicted_at = load;
-  sequence->predicted = ranked.prediction.tokens_per_second /
-                        model.correction[static_cast<std::size_t>(ranked.plan.mode)];
+  sequence->predicted = ranked.prediction.tokens_per_second / model.correction[ranked.plan.mode];
 }
 
 }  // namespace
 
 OnlinePlanner::OnlinePlanner(const CostModel& prior, const PlannerSettings& settings)
     : settings_(settings), learned_(prior) {
-  // Random tokens are never better than none: not a choice beside others.
+  // A baseline is no choice beside others: random tokens are never better than none.
   auto& fallbacks = settings_.limits.fallbacks;
   if (fallbacks.size() > 1) {
-    const auto end = std::remove(fallbacks.begin(), fallbacks.end(), Fallback::kRandom);
+    const auto end = std::remove_if(fallbacks.begin(), fallbacks.end(), [](Fallback fallback) {
+      return fallback.kind == Fallback::Kind::kDrafter && InfoOf(fallback.drafter).baseline;
+    });
     fallbacks.resize(static_cast<std::size_t>(end - fallbacks.begin()));
   }
 }
@@ -74,7 +75,7 @@ SpeculationPlan OnlinePlanner::FirstPlan(const SpeculationPlan& wanted, const Wo
   looks_.Begin(sequence);
   const CostModel model = learned_.Model(*sequence);
   RankedPlan first;
-  if (wanted.mode != Mode::kAuto) {
+  if (!wanted.mode.planned()) {
     first = FillIn(model, settings_, wanted, load);
   } else if (MustDecodePlainly()) {
     first = Predicted(model, {}, load);
@@ -85,20 +86,20 @@ SpeculationPlan OnlinePlanner::FirstPlan(const SpeculationPlan& wanted, const Wo
   }
   Promise(model, first, load, sequence);
   Shape(model, settings_, wanted, &first.plan);
-  if (wanted.mode == Mode::kAuto) LastPlan(load) = first.plan;
+  if (wanted.mode.planned()) LastPlan(load) = first.plan;
   return first.plan;
 }
 
 SpeculationPlan OnlinePlanner::Replan(const SpeculationPlan& current, const Workload& load,
                                       SequenceEstimate* sequence) {
   const SpeculationPlan& wanted = sequence->wanted;
-  const bool plainly = wanted.mode == Mode::kAuto && MustDecodePlainly();
-  const bool must_stop = plainly && current.mode != Mode::kAr;
+  const bool plainly = wanted.mode.planned() && MustDecodePlainly();
+  const bool must_stop = plainly && current.mode.drafts();
   if (!must_stop && !looks_.Due(current, LastPlan(load), load, *sequence)) return current;
   const double start_us = ThreadUs();
   const CostModel model = learned_.Model(*sequence);
   Choice choice;
-  if (wanted.mode != Mode::kAuto) {
+  if (!wanted.mode.planned()) {
     choice.next = ChooseOpenPart(model, current, wanted, load);
   } else if (plainly) {
     choice.next = Predicted(model, must_stop ? SpeculationPlan{} : current, load);
@@ -113,7 +114,7 @@ SpeculationPlan OnlinePlanner::Replan(const SpeculationPlan& current, const Work
     sequence->rounds = 0;  // A new mode is looked at early and often.
   }
   Shape(model, settings_, wanted, &plan);
-  if (wanted.mode == Mode::kAuto && !choice.scouts) LastPlan(load) = plan;
+  if (wanted.mode.planned() && !choice.scouts) LastPlan(load) = plan;
   looks_.Took(ThreadUs() - start_us);
   return plan;
 }
@@ -167,8 +168,8 @@ RankedPlan OnlinePlanner::LookAround(const CostModel& model, const RankedPlan& n
   }
   looks_.Lead();
   const RankedPlan best = ImprovePlan(model, settings_.limits, load, now.plan);
-  const bool all_ssd = last.has_value() && last->mode == Mode::kSsd &&
-                       now.plan.mode == Mode::kSsd && best.plan.mode == Mode::kSsd;
+  const bool all_ssd =
+      last.has_value() && last->mode.during() && now.plan.mode.during() && best.plan.mode.during();
   if (!all_ssd) return best;
   const auto unknown = RowsWorthSeeing(learned_, model, settings_.limits, best.plan, load);
   if (!unknown.has_value()) return best;

@@ -46,7 +46,7 @@ class Simulation {
   }
   double share(Mode mode) const {
     const int all = std::accumulate(uses_.begin(), uses_.end(), 0);
-    return static_cast<double>(uses_[static_cast<std::size_t>(mode)]) / all;
+    return static_cast<double>(uses_[mode]) / all;
   }
 
   // What AR does in this world.
@@ -69,7 +69,7 @@ class Simulation {
 
   void Round(double* tokens, double* us) {
     const Mode mode = plan_.mode;
-    ++uses_[static_cast<std::size_t>(mode)];
+    ++uses_[mode];
     ProposalObservation proposal{.mode = mode};
     const bool speculates = mode != Mode::kAr;
     proposal.proposed = !speculates ? 0 : mode == Mode::kSsd && !hit_ ? 0 : plan_.lookahead;
@@ -116,7 +116,7 @@ class Simulation {
   bool hit_ = false;
   int rounds_ = 0;
   std::mt19937 random_;
-  std::array<int, kModes> uses_{};
+  ByMode<int> uses_{};
 };
 
 PlannerSettings Settings() {
@@ -311,7 +311,7 @@ TEST(OnlinePlanner, ReadingContextsIsNoMeasureOfAMode) {
                        .draft_busy = true,
                        .predicted = 8000,
                        .predicted_at = {.batch = 4, .context = 0}};
-  const auto ssd = [&planner] { return planner.Report().modes[std::size_t(Mode::kSsd)]; };
+  const auto ssd = [&planner] { return planner.Report().modes[Mode::kSsd]; };
   for (int i = 0; i < 30; ++i) planner.ObservePass(pass);
   EXPECT_EQ(ssd().rounds, 0);
   pass.rows = 12;
@@ -322,7 +322,7 @@ TEST(OnlinePlanner, ReadingContextsIsNoMeasureOfAMode) {
   OnlinePlanner other(prior, {});
   pass.rows = pass.tokens = 4;
   for (int i = 0; i < 500; ++i) other.ObservePass(pass);
-  EXPECT_LT(other.Report().modes[std::size_t(Mode::kSsd)].correction, 0.6);
+  EXPECT_LT(other.Report().modes[Mode::kSsd].correction, 0.6);
 }
 
 // In the first rounds of SD the draft reads the contexts, which says nothing about later ones.
@@ -437,7 +437,7 @@ TEST(OnlinePlanner, ReportsWhatItPredictedAndWhatCame) {
   Simulation simulation({}, Settings());
   simulation.Run(2000);
   const PlannerReport report = simulation.planner().Report();
-  const auto& ssd = report.modes[static_cast<std::size_t>(Mode::kSsd)];
+  const auto& ssd = report.modes[Mode::kSsd];
   EXPECT_GT(ssd.rounds, 1000);
   // The corrected prediction is what was measured, within the noise of a few hundred rounds.
   EXPECT_NEAR(ssd.predicted * ssd.correction / ssd.tokens_per_second, 1, 0.1);

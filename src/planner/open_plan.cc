@@ -43,17 +43,17 @@ SpeculationPlan Start(const CostModel& model, const PlanLimits& limits) {
 void Shape(const CostModel& model, const PlannerSettings& settings, const SpeculationPlan& wanted,
            SpeculationPlan* plan) {
   plan->speculation_length = wanted.speculation_length;
-  if (plan->mode != Mode::kSsd) return;
+  if (!plan->mode.during()) return;
   plan->saguaro_c = wanted.saguaro_c;
   plan->cache_order = wanted.cache_order;
-  const FanoutRule rule = wanted.mode == Mode::kAuto ? settings.fanout : wanted.fanout;
+  const FanoutRule rule = wanted.mode.planned() ? settings.fanout : wanted.fanout;
   if (rule == FanoutRule::kGiven) return;
   const int budget = plan->primary.budget();
   const ProposerModel* fallback = model.proposer(plan->fallback);
   const bool measured = fallback != nullptr && fallback->measured();
   plan->after_fallback =
-      ShapeBy(rule, measured ? *fallback : model.draft_model, plan->lookahead, budget);
-  plan->primary = ShapeBy(rule, model.draft_model, plan->lookahead, budget);
+      ShapeBy(rule, measured ? *fallback : model.draft_model(), plan->lookahead, budget);
+  plan->primary = ShapeBy(rule, model.draft_model(), plan->lookahead, budget);
 }
 
 RankedPlan FillIn(const CostModel& model, const PlannerSettings& settings,
@@ -73,8 +73,7 @@ RankedPlan FillIn(const CostModel& model, const PlannerSettings& settings,
   } else {
     for (const Fallback fallback : settings.limits.fallbacks) consider(fallback);
   }
-  FT_CHECK(best.plan.mode == Mode::kSsd, "fallback {} cannot be planned",
-           FallbackName(wanted.fallback));
+  FT_CHECK(best.plan.mode.during(), "fallback {} cannot be planned", FallbackName(wanted.fallback));
   return best;
 }
 

@@ -11,9 +11,10 @@ CostModel Model() {
   CostModel model;
   model.target = TimeTable::Line(1000, 10);
   model.draft = model.draft_on_target = TimeTable::Line(50, 1);
-  model.draft_model.acceptance.push_back(0.8);
-  model.draft_model.curves = {.partial = HitCurve::FromPowerLaw({.c = 0.5, .r = 0.5}),
-                              .full = HitCurve::FromPowerLaw({.c = 0.35, .r = 0.7})};
+  model.proposers[DrafterId::kModel].acceptance.push_back(0.8);
+  model.proposers[DrafterId::kModel].curves = {
+      .partial = HitCurve::FromPowerLaw({.c = 0.5, .r = 0.5}),
+      .full = HitCurve::FromPowerLaw({.c = 0.35, .r = 0.7})};
   return model;
 }
 

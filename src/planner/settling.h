@@ -31,7 +31,7 @@ class Settling {
   static bool HasBegun(const PassObservation& pass) {
     const int proposed = pass.rows - pass.sequences;
     if (!pass.mode.has_value()) return proposed > 0;
-    return pass.mode != Mode::kSsd || 2 * proposed >= pass.sequences;
+    return !pass.mode->during() || 2 * proposed >= pass.sequences;
   }
 
   int rounds_ = -kReadingRounds;  // Below 0: the draft may still read.

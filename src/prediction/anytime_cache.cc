@@ -48,7 +48,7 @@ class PassClock {
   explicit PassClock(const CacheRace& race)
       : draft_(race.model->draft),
         contention_(race.model->draft_contention),
-        row_us_(race.model->draft_model.us),
+        row_us_(race.model->draft_model().us),
         context_(race.context) {}
 
   double us(int rows) {
@@ -111,7 +111,7 @@ std::size_t CompleteLast(Branches* branches, std::size_t end, int lookahead) {
 CacheForecast ForecastCache(const CacheRace& race, const FanoutShape& shape, const NodeLaw& nodes,
                             const HitCurves& curves) {
   FT_CHECK(shape.at.size() == nodes.size() && race.batch >= 1);
-  const auto& acceptance = race.model->draft_model.acceptance;
+  const auto& acceptance = race.model->draft_model().acceptance;
   FT_CHECK(!acceptance.empty());
   Branches branches = ListBranches(race, shape, nodes, curves);
   CacheForecast forecast;

@@ -3,38 +3,20 @@
 namespace foretoken {
 
 const ProposerModel* CostModel::proposer(Fallback fallback) const {
-  switch (fallback) {
-    case Fallback::kJit:
-      return &draft_model;
-    case Fallback::kNgram:
-      return &ngram;
-    case Fallback::kRetrieval:
-      return &retrieval;
-    case Fallback::kRandom:
-      return &random;
-    case Fallback::kNone:
-    case Fallback::kAuto:
+  switch (fallback.kind) {
+    case Fallback::Kind::kJit:
+      return &draft_model();
+    case Fallback::Kind::kDrafter:
+      return &proposers[fallback.drafter];
+    case Fallback::Kind::kNone:
+    case Fallback::Kind::kAuto:
       break;
   }
   return nullptr;
 }
 
 const ProposerModel* CostModel::proposer(Mode mode) const {
-  switch (mode) {
-    case Mode::kSd:
-    case Mode::kSsd:
-      return &draft_model;
-    case Mode::kNgram:
-      return &ngram;
-    case Mode::kSssd:
-      return &retrieval;
-    case Mode::kAr:
-    case Mode::kRest:
-    case Mode::kTrie:
-    case Mode::kAuto:
-      break;
-  }
-  return nullptr;
+  return mode.drafts() && !InfoOf(mode.drafter).baseline ? &proposers[mode.drafter] : nullptr;
 }
 
 }  // namespace foretoken

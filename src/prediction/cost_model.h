@@ -1,7 +1,5 @@
 #pragma once
 
-#include <array>
-
 #include "base/static_vector.h"
 #include "prediction/branch_rows.h"
 #include "prediction/hit_curve.h"
@@ -47,26 +45,25 @@ struct CostModel {
   int draft_rows_per_pass = kBranchRowsPerPass;  ///< Of branches; 0: any number.
 
   /// By mode: what measured speeds were times what was predicted; 1 where nothing was compared.
-  std::array<double, kModes> correction = NoCorrection();
+  ByMode<double> correction = NoCorrection();
 
-  ProposerModel draft_model;
-  ProposerModel ngram;
-  ProposerModel retrieval;
-  ProposerModel random;
+  ByDrafter<ProposerModel> proposers;  ///< What each drafter gives.
 
   /// What a target pass over `sequences` sequences takes beyond the same rows of one.
   double FurtherSequencesUs(int sequences, double context) const {
     return (sequences - 1) * context * sequence_token_us;
   }
 
+  /// Of the draft model, at any time.
+  const ProposerModel& draft_model() const { return proposers[DrafterId::kModel]; }
   /// What `fallback` proposes with; null for kNone and kAuto.
   const ProposerModel* proposer(Fallback fallback) const;
-  /// What `mode` proposes with; null for kAr and where nothing is known of it.
+  /// What `mode` proposes with; null for kAr and where nothing is predicted: baselines and auto.
   const ProposerModel* proposer(Mode mode) const;
 
-  static constexpr std::array<double, kModes> NoCorrection() {
-    std::array<double, kModes> ones{};
-    for (double& one : ones) one = 1;
+  static constexpr ByMode<double> NoCorrection() {
+    ByMode<double> ones;
+    ones.fill(1);
     return ones;
   }
 };

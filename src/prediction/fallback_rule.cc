@@ -24,7 +24,8 @@ double TokensOn(const ProposerModel* proposer, int lookahead) {
 
 Fallback FastFallback(const CostModel& model, int lookahead) {
   Fallback best = Fallback::kNone;
-  for (const Fallback fallback : {Fallback::kNgram, Fallback::kRetrieval}) {
+  for (const Fallback fallback : kFallbacks) {
+    if (fallback.kind != Fallback::Kind::kDrafter || InfoOf(fallback.drafter).baseline) continue;
     const ProposerModel* proposer = model.proposer(fallback);
     if (!proposer->measured()) continue;
     if (TokensOn(proposer, lookahead) > TokensOn(model.proposer(best), lookahead)) best = fallback;
@@ -49,8 +50,8 @@ double CriticalBatch(double p_hit, double E_hit, double E_miss, double T_p) {
 
 std::optional<FallbackRule> FindFallbackRule(const CostModel& model, const SpeculationPlan& plan,
                                              double context) {
-  if (!model.draft_model.measured() || model.target.rows().empty()) return std::nullopt;
-  FT_CHECK(plan.mode == Mode::kSsd);
+  if (!model.draft_model().measured() || model.target.rows().empty()) return std::nullopt;
+  FT_CHECK(plan.mode.during());
   const int K = plan.lookahead;
   const auto speed = [&](Fallback fallback, int batch) {
     const SpeculationPlan ssd = PlanSsd(model, K, plan.primary.budget(), fallback);
@@ -58,7 +59,7 @@ std::optional<FallbackRule> FindFallbackRule(const CostModel& model, const Specu
   };
   FallbackRule rule{.fast = FastFallback(model, K)};
   rule.p_hit = std::clamp(speed(Fallback::kJit, 1).hit_rate, 0.0, 1.0);
-  rule.E_hit = TokensOn(&model.draft_model, K);
+  rule.E_hit = TokensOn(&model.draft_model(), K);
   rule.E_miss = TokensOn(model.proposer(rule.fast), K);
   rule.T_p = std::min(1.0, K * model.draft.us(1, context) / model.target.us(1 + K, context));
   rule.b_star = CriticalBatch(rule.p_hit, rule.E_hit, rule.E_miss, rule.T_p);

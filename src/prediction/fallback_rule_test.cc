@@ -46,9 +46,9 @@ CostModel Model(double draft_us, double acceptance) {
   model.target = TimeTable::Line(1000, 5);
   model.draft = TimeTable::Line(draft_us, 1);
   model.draft_on_target = model.draft;
-  model.draft_model.acceptance.push_back(acceptance);
-  model.draft_model.curves = {HitCurve::FromPowerLaw({.c = 0.5, .r = 0.5}),
-                              HitCurve::FromPowerLaw({.c = 0.35, .r = 0.7})};
+  model.proposers[DrafterId::kModel].acceptance.push_back(acceptance);
+  model.proposers[DrafterId::kModel].curves = {HitCurve::FromPowerLaw({.c = 0.5, .r = 0.5}),
+                                               HitCurve::FromPowerLaw({.c = 0.35, .r = 0.7})};
   return model;
 }
 
@@ -77,9 +77,9 @@ TEST(FallbackRule, SlowDraftsAreNotWaitedFor) {
 
 TEST(FallbackRule, ComparesWithTheBestThatIsMeasured) {
   CostModel model = Model(50, 0.8);
-  model.ngram.acceptance.push_back(0.5);
-  model.ngram.coverage = 0.5;
-  model.ngram.curves = model.draft_model.curves;
+  model.proposers[DrafterId::kNgram].acceptance.push_back(0.5);
+  model.proposers[DrafterId::kNgram].coverage = 0.5;
+  model.proposers[DrafterId::kNgram].curves = model.proposers[DrafterId::kModel].curves;
   const FallbackRule rule = Rule(model);
   EXPECT_EQ(rule.fast, Fallback::kNgram);
   EXPECT_NEAR(rule.E_miss, 1 + 0.5 * (theory::ExpectedTokens(0.5, 4) - 1), 1e-9);

@@ -15,9 +15,9 @@ const RankedPlan* FastestOf(std::span<const RankedPlan> ranked, Mode mode) {
 }
 
 std::string Name(const SpeculationPlan& plan) {
-  if (plan.mode == Mode::kAr) return "ar";
+  if (!plan.mode.drafts()) return "ar";
   std::string name = fmt::format("{} (K = {}", ModeName(plan.mode), plan.lookahead);
-  if (plan.mode == Mode::kSsd) {
+  if (plan.mode.during()) {
     name +=
         fmt::format(", B = {}, fallback {}", plan.primary.budget(), FallbackName(plan.fallback));
   }
@@ -59,16 +59,10 @@ std::string WhyAr(const RankedPlan& ar, const RankedPlan& rival) {
 std::string Why(std::span<const RankedPlan> ranked, const RankedPlan* rival) {
   const RankedPlan& best = ranked.front();
   if (rival == nullptr) return "Nothing else can be predicted from what is known";
-  switch (best.plan.mode) {
-    case Mode::kSsd:
-      return WhySsd(best, FastestOf(ranked, Mode::kSd));
-    case Mode::kSd:
-      if (const RankedPlan* ssd = FastestOf(ranked, Mode::kSsd)) return WhySd(best, *ssd);
-      break;
-    case Mode::kAr:
-      return WhyAr(best, *rival);
-    default:
-      break;
+  if (!best.plan.mode.drafts()) return WhyAr(best, *rival);
+  if (best.plan.mode.during()) return WhySsd(best, FastestOf(ranked, Mode::kSd));
+  if (NeedsDraft(best.plan.mode)) {
+    if (const RankedPlan* ssd = FastestOf(ranked, Mode::kSsd)) return WhySd(best, *ssd);
   }
   return fmt::format("A round gives {:.2f} tokens, and the target {}",
                      best.prediction.tokens_per_round, Wait(best));

@@ -38,11 +38,11 @@ template <typename Visit>
 void ForEachPlanAt(const CostModel& model, const PlanLimits& limits, Mode mode, int lookahead,
                    Visit& visit) {
   const SpeculationPlan plan{.mode = mode, .lookahead = lookahead};
-  if (mode != Mode::kSsd) {
+  if (!mode.during()) {
     if (CanPredict(model, plan)) visit(plan);
     return;
   }
-  if (!model.draft_model.measured()) return;
+  if (!model.draft_model().measured()) return;
   for (const Fallback fallback : limits.fallbacks) {
     const ProposerModel* proposer = model.proposer(fallback);
     if (proposer != nullptr && !proposer->measured()) continue;
@@ -86,10 +86,10 @@ class Best {
 
 }  // namespace
 
-StaticVector<Mode, kModes> PlanLimits::AllModes() {
-  StaticVector<Mode, kModes> modes;
-  for (const Mode mode : {Mode::kAr, Mode::kSd, Mode::kSsd, Mode::kNgram, Mode::kSssd}) {
-    modes.push_back(mode);
+StaticVector<Mode, kModeCount> PlanLimits::AllModes() {
+  StaticVector<Mode, kModeCount> modes;
+  for (const Mode mode : kModes) {
+    if (!mode.planned() && !(mode.drafts() && InfoOf(mode.drafter).baseline)) modes.push_back(mode);
   }
   return modes;
 }
@@ -100,11 +100,11 @@ StaticVector<int, 8> PlanLimits::DefaultFanouts() {
   return fanouts;
 }
 
-StaticVector<Fallback, 6> PlanLimits::AllFallbacks() {
-  StaticVector<Fallback, 6> fallbacks;
-  for (const Fallback fallback : {Fallback::kNone, Fallback::kJit, Fallback::kNgram,
-                                  Fallback::kRetrieval, Fallback::kRandom}) {
-    fallbacks.push_back(fallback);
+StaticVector<Fallback, kFallbacks.size()> PlanLimits::AllFallbacks() {
+  StaticVector<Fallback, kFallbacks.size()> fallbacks;
+  fallbacks.push_back(Fallback::kNone);
+  for (const Fallback fallback : kFallbacks) {
+    if (fallback != Fallback::kNone && fallback != Fallback::kAuto) fallbacks.push_back(fallback);
   }
   return fallbacks;
 }
@@ -114,7 +114,7 @@ SpeculationPlan PlanSsd(const CostModel& model, int lookahead, int budget, Fallb
     return SolveFanout(OutcomeNodes(proposer.acceptance, lookahead), proposer.curves, budget);
   };
   SpeculationPlan plan{.mode = Mode::kSsd, .lookahead = lookahead, .fallback = fallback};
-  plan.primary = solve(model.draft_model);
+  plan.primary = solve(model.draft_model());
   const ProposerModel* proposer = model.proposer(fallback);
   plan.after_fallback = proposer == nullptr ? plan.primary : solve(*proposer);
   return plan;
@@ -151,7 +151,7 @@ RankedPlan ImprovePlan(const CostModel& model, const PlanLimits& limits, const W
     const bool beyond = other < limits.min_lookahead || other > limits.max_lookahead;
     if (!beyond && std::abs(other - K) > 1) ForEachPlanAt(model, near, current.mode, other, best);
   }
-  if (current.mode != Mode::kSsd) return best.OrAr();
+  if (!current.mode.during()) return best.OrAr();
   near.modes = {};
   near.modes.push_back(Mode::kSsd);
   near.min_lookahead = near.max_lookahead = K;

@@ -12,8 +12,8 @@ namespace foretoken {
 
 /// The plans to choose among.
 struct PlanLimits {
-  StaticVector<Mode, kModes> modes = AllModes();  ///< Concrete ones; what is not measured is left
-                                                  ///< out.
+  /// Concrete ones; what is not measured is left out.
+  StaticVector<Mode, kModeCount> modes = AllModes();
   int min_lookahead = 1;
   int max_lookahead = kMaxPlannedLookahead;
   /// Cache budgets B, as multiples of K + 1 (mean fan-outs), in ascending order; ImprovePlan takes
@@ -21,11 +21,11 @@ struct PlanLimits {
   StaticVector<int, 8> mean_fanouts = DefaultFanouts();
   int cache_budget = 0;  ///< ... or this B only, where it is at least K + 1.
   int max_cache_budget = kMaxCacheBudget;
-  StaticVector<Fallback, 6> fallbacks = AllFallbacks();
+  StaticVector<Fallback, kFallbacks.size()> fallbacks = AllFallbacks();
 
-  static StaticVector<Mode, kModes> AllModes();  ///< AR, SD, SSD, ngram, sssd.
-  static StaticVector<int, 8> DefaultFanouts();  ///< 1, 2, 3, 4, 6, 8.
-  static StaticVector<Fallback, 6> AllFallbacks();
+  static StaticVector<Mode, kModeCount> AllModes();                 ///< But baselines and auto.
+  static StaticVector<int, 8> DefaultFanouts();                     ///< 1, 2, 3, 4, 6, 8.
+  static StaticVector<Fallback, kFallbacks.size()> AllFallbacks();  ///< None first, but auto.
 };
 
 struct RankedPlan {

@@ -21,15 +21,15 @@ CostModel GoodMachine(double acceptance) {
   model.target = TimeTable::Line(10'000, 50);
   model.draft = TimeTable::Line(1000, 10);
   model.draft_on_target = TimeTable::Line(1000, 10);
-  model.draft_model.acceptance.push_back(acceptance);
-  model.draft_model.curves = GoodCurves();
+  model.proposers[DrafterId::kModel].acceptance.push_back(acceptance);
+  model.proposers[DrafterId::kModel].curves = GoodCurves();
   return model;
 }
 
 TEST(PlanSsd, SolvesBothShapes) {
   CostModel model = GoodMachine(0.8);
-  model.ngram.acceptance.push_back(0.2);
-  model.ngram.curves = GoodCurves();
+  model.proposers[DrafterId::kNgram].acceptance.push_back(0.2);
+  model.proposers[DrafterId::kNgram].curves = GoodCurves();
   const SpeculationPlan plan = PlanSsd(model, 6, 21, Fallback::kNgram);
   EXPECT_EQ(plan.primary.budget(), 21);
   EXPECT_EQ(plan.after_fallback.budget(), 21);
@@ -61,7 +61,7 @@ TEST(ChoosePlan, PicksSdWhereTheDraftsDeviceIsTooSlow) {
 
 TEST(ChoosePlan, PicksArWhereSpeculationDoesNotPay) {
   CostModel hopeless = GoodMachine(0.001);
-  hopeless.draft_model.curves = {};
+  hopeless.proposers[DrafterId::kModel].curves = {};
   const PlanChoice choice = ChoosePlan(hopeless, {}, {});
   EXPECT_EQ(choice.ranked.front().plan.mode, Mode::kAr) << choice.reason;
 

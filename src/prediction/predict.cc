@@ -83,10 +83,10 @@ Prediction PredictSynchronous(const CostModel& model, const ProposerModel& propo
 Prediction PredictSd(const CostModel& model, int lookahead, const Workload& load) {
   // K passes with a row of each sequence; after a full acceptance the first also computes the last
   // token of the proposal, which was never an input.
-  const double full = OutcomeNodes(model.draft_model.acceptance, lookahead)[lookahead];
+  const double full = OutcomeNodes(model.draft_model().acceptance, lookahead)[lookahead];
   const double wait_us = model.draft_on_target.us(load.batch * (1 + full), load.context) +
                          (lookahead - 1) * model.draft_on_target.us(load.batch, load.context);
-  return PredictSynchronous(model, model.draft_model, lookahead, wait_us, load);
+  return PredictSynchronous(model, model.draft_model(), lookahead, wait_us, load);
 }
 
 // The walk over what a sequence verifies. States 0 .. K: a chain of that many tokens from the
@@ -141,13 +141,13 @@ class SsdWalk {
     const bool cached = index <= lookahead_;
     const bool fallback = index == fallback_state();
     const int length = cached ? index : fallback ? lookahead_ : 0;
-    const ProposerModel& proposer = fallback ? *fallback_ : model_.draft_model;
+    const ProposerModel& proposer = fallback ? *fallback_ : model_.draft_model();
     const NodeLaw nodes = OutcomeNodes(proposer.acceptance, length);
     state.tokens = ExpectedTokens(nodes);
     state.rows = 1 + (fallback ? ProposalRows(proposer, length) : length);
     state.pass_us = PassBesideDraftUs(model_, load_, state.rows + (load_.batch - 1) * other_rows);
     // A draft's own chain is ranked up to its last token; anybody else's is new to the draft.
-    const bool own = cached || &proposer == &model_.draft_model;
+    const bool own = cached || &proposer == &model_.draft_model();
     const CacheRace race{.model = &model_,
                          .batch = load_.batch,
                          .context = load_.context,
@@ -237,7 +237,7 @@ class SsdWalk {
     if (fallback_ == nullptr) return 0;
     if (plan_.fallback == Fallback::kJit) {
       const double pass_us =
-          model_.draft.us(load_.batch, load_.context) + load_.batch * model_.draft_model.us;
+          model_.draft.us(load_.batch, load_.context) + load_.batch * model_.draft_model().us;
       return std::pow(miss_, load_.batch) * lookahead_ * pass_us;
     }
     return load_.batch * miss_ * fallback_->us;
@@ -258,10 +258,10 @@ class SsdWalk {
 
 bool CanPredict(const CostModel& model, const SpeculationPlan& plan) {
   if (model.target.rows().empty() || plan.tree_width != 1) return false;
-  if (plan.mode == Mode::kAr) return true;
+  if (!plan.mode.drafts()) return plan.mode == Mode::kAr;
   const ProposerModel* proposer = model.proposer(plan.mode);
   if (proposer == nullptr || !proposer->measured() || plan.lookahead < 1) return false;
-  if (plan.mode != Mode::kSsd) return true;
+  if (!plan.mode.during()) return true;
   const ProposerModel* fallback = model.proposer(plan.fallback);
   const auto fits = [&plan](const FanoutShape& shape) {
     return shape.at.size() == static_cast<std::size_t>(plan.lookahead) + 1;
@@ -274,9 +274,9 @@ namespace {
 
 Prediction PredictUncorrected(const CostModel& model, const SpeculationPlan& plan,
                               const Workload& load) {
-  if (plan.mode == Mode::kAr) return PredictAr(model, load);
-  if (plan.mode == Mode::kSd) return PredictSd(model, plan.lookahead, load);
-  if (plan.mode == Mode::kSsd) return SsdWalk(model, plan, load).Run();
+  if (!plan.mode.drafts()) return PredictAr(model, load);
+  if (plan.mode.during()) return SsdWalk(model, plan, load).Run();
+  if (NeedsDraft(plan.mode)) return PredictSd(model, plan.lookahead, load);
   const ProposerModel& proposer = *model.proposer(plan.mode);
   return PredictSynchronous(model, proposer, plan.lookahead, load.batch * proposer.us, load);
 }
@@ -287,7 +287,7 @@ Prediction Predict(const CostModel& model, const SpeculationPlan& plan, const Wo
   FT_CHECK(CanPredict(model, plan), "mode {} is not predictable", ModeName(plan.mode));
   FT_CHECK(load.batch >= 1 && load.context >= 0);
   Prediction prediction = PredictUncorrected(model, plan, load);
-  prediction.tokens_per_second *= model.correction[static_cast<std::size_t>(plan.mode)];
+  prediction.tokens_per_second *= model.correction[plan.mode];
   return prediction;
 }
 

@@ -22,9 +22,10 @@ CostModel FreeRows(double draft_us, double acceptance) {
   model.target = TimeTable::Line(kTargetUs, 0);
   model.draft = TimeTable::Line(draft_us, 0);
   model.draft_on_target = TimeTable::Line(draft_us, 0);
-  model.draft_model.acceptance.push_back(acceptance);
-  model.draft_model.curves = {.partial = HitCurve::FromPowerLaw({.c = 0.6, .r = 0.5}),
-                              .full = HitCurve::FromPowerLaw({.c = 0.3, .r = 0.8})};
+  model.proposers[DrafterId::kModel].acceptance.push_back(acceptance);
+  model.proposers[DrafterId::kModel].curves = {
+      .partial = HitCurve::FromPowerLaw({.c = 0.6, .r = 0.5}),
+      .full = HitCurve::FromPowerLaw({.c = 0.3, .r = 0.8})};
   return model;
 }
 
@@ -67,8 +68,8 @@ TEST(Predict, PassesWithAndWithoutProposalsAreWeighed) {
   constexpr std::array kContexts = {100};
   constexpr std::array kUs = {1000.0, 1000.0, 3000.0, 3000.0};  // A step, as kernels' tiles make.
   model.target = *TimeTable::Make(kRows, kContexts, kUs);
-  model.ngram.acceptance.push_back(0.5);
-  model.ngram.coverage = 0.25;
+  model.proposers[DrafterId::kNgram].acceptance.push_back(0.5);
+  model.proposers[DrafterId::kNgram].coverage = 0.25;
   const SpeculationPlan plan{.mode = Mode::kNgram, .lookahead = 4};
   EXPECT_NEAR(Predict(model, plan, {}).round_us, 0.75 * 1000 + 0.25 * 3000, 1e-9);
   // Two sequences: 2, 6 or 10 rows.
@@ -84,7 +85,8 @@ TEST(Predict, FastDraftGivesTheorem7) {
   const CostModel model = FreeRows(draft_us, 0.75);
   const SpeculationPlan plan = Ssd(K, 3, Fallback::kJit);
   const double p_hit = theory::HitProbability(
-      plan.primary, OutcomeNodes(model.draft_model.acceptance, K), model.draft_model.curves);
+      plan.primary, OutcomeNodes(model.proposers[DrafterId::kModel].acceptance, K),
+      model.proposers[DrafterId::kModel].curves);
   const double E = theory::ExpectedTokens(0.75, K);
   const double T = K * draft_us / kTargetUs;
   const Prediction prediction = Predict(model, plan, {});
@@ -101,7 +103,7 @@ TEST(Predict, HitRateIsEquation1) {
   const int K = 4;
   const CostModel model = FreeRows(100, 0.7);
   const Prediction prediction = Predict(model, Ssd(K, 2, Fallback::kNone), {});
-  EXPECT_NEAR(prediction.hit_fallback, model.draft_model.curves.full.hit(2), 1e-9);
+  EXPECT_NEAR(prediction.hit_fallback, model.proposers[DrafterId::kModel].curves.full.hit(2), 1e-9);
   EXPECT_NEAR(prediction.hit_rate, theory::HitRate(prediction.hit_primary, prediction.hit_fallback),
               1e-6);
   EXPECT_EQ(prediction.wait_us, 0);
@@ -112,7 +114,7 @@ TEST(Predict, HitRateIsEquation1) {
 double SimulateSlowDraft(const CostModel& model, int K, int fanout, double draft_us) {
   std::mt19937_64 random(11);
   std::uniform_real_distribution<double> uniform;
-  const double a = model.draft_model.acceptance[0];
+  const double a = model.proposers[DrafterId::kModel].acceptance[0];
   const int passes = static_cast<int>(kTargetUs / draft_us);
   const int rounds = 200'000;
   double tokens = 0;
@@ -122,7 +124,8 @@ double SimulateSlowDraft(const CostModel& model, int K, int fanout, double draft
     while (k < length && uniform(random) < a) ++k;
     tokens += k + 1;
     const bool full = k == length;
-    const HitCurve& curve = full ? model.draft_model.curves.full : model.draft_model.curves.partial;
+    const HitCurve& curve = full ? model.proposers[DrafterId::kModel].curves.full
+                                 : model.proposers[DrafterId::kModel].curves.partial;
     const bool hit = uniform(random) < curve.hit(fanout);
     length = hit ? std::min(K, passes - (full ? 1 : 0)) : 0;
   }
@@ -160,11 +163,11 @@ TEST(Predict, JustInTimeDraftsWaitOnlyForABatchOfMisses) {
 
 TEST(Predict, FallbacksOfTheirOwnQuality) {
   CostModel model = FreeRows(800, 0.8);
-  model.ngram.acceptance.push_back(0.4);
-  model.ngram.coverage = 0.5;
-  model.ngram.us = 3;
-  model.ngram.curves = model.draft_model.curves;
-  model.random.acceptance.push_back(0);
+  model.proposers[DrafterId::kNgram].acceptance.push_back(0.4);
+  model.proposers[DrafterId::kNgram].coverage = 0.5;
+  model.proposers[DrafterId::kNgram].us = 3;
+  model.proposers[DrafterId::kNgram].curves = model.proposers[DrafterId::kModel].curves;
+  model.proposers[DrafterId::kRandom].acceptance.push_back(0);
   const auto rate = [&model](Fallback fallback) {
     return Predict(model, Ssd(5, 2, fallback), {}).tokens_per_round;
   };
@@ -190,15 +193,15 @@ TEST(Predict, BranchRowsCostArithmetic) {
 TEST(Predict, PromptLookupAndRetrieval) {
   CostModel model = FreeRows(800, 0.8);
   EXPECT_FALSE(CanPredict(model, {.mode = Mode::kNgram}));
-  model.ngram.acceptance.push_back(0.5);
-  model.ngram.coverage = 0.6;
-  model.ngram.us = 10;
+  model.proposers[DrafterId::kNgram].acceptance.push_back(0.5);
+  model.proposers[DrafterId::kNgram].coverage = 0.6;
+  model.proposers[DrafterId::kNgram].us = 10;
   const Prediction prediction = Predict(model, {.mode = Mode::kNgram, .lookahead = 4}, {});
   EXPECT_NEAR(prediction.tokens_per_round, 1 + 0.6 * (theory::ExpectedTokens(0.5, 4) - 1), 1e-9);
   EXPECT_NEAR(prediction.target_rows, 1 + 0.6 * 4, 1e-9);
   EXPECT_NEAR(prediction.round_us, kTargetUs + 10, 1e-9);
-  model.retrieval = model.ngram;
-  model.retrieval.mean_rows = 20;
+  model.proposers[DrafterId::kRetrieval] = model.proposers[DrafterId::kNgram];
+  model.proposers[DrafterId::kRetrieval].mean_rows = 20;
   EXPECT_NEAR(Predict(model, {.mode = Mode::kSssd, .lookahead = 4}, {}).target_rows, 13, 1e-9);
 }
 
@@ -226,25 +229,28 @@ TEST(ForecastCache, IsALawOverChains) {
     CostModel model = FreeRows(0, uniform(random));
     model.draft = TimeTable::Line(1000 * uniform(random), 300 * uniform(random));
     const int K = 1 + static_cast<int>(random() % 12);
-    const NodeLaw nodes = OutcomeNodes(model.draft_model.acceptance, K);
-    const FanoutShape shape = SolveFanout(nodes, model.draft_model.curves, 3 * (K + 1));
+    const NodeLaw nodes = OutcomeNodes(model.proposers[DrafterId::kModel].acceptance, K);
+    const FanoutShape shape =
+        SolveFanout(nodes, model.proposers[DrafterId::kModel].curves, 3 * (K + 1));
     const CacheRace race{.model = &model,
                          .batch = 1 + static_cast<int>(random() % 40),
                          .context = 100,
                          .us = kTargetUs * uniform(random),
                          .lookahead = K};
-    const CacheForecast forecast = ForecastCache(race, shape, nodes, model.draft_model.curves);
+    const CacheForecast forecast =
+        ForecastCache(race, shape, nodes, model.proposers[DrafterId::kModel].curves);
     double sum = 0;
     for (const double p : forecast.chain) {
       EXPECT_GE(p, -1e-12);
       sum += p;
     }
     EXPECT_NEAR(sum, 1, 1e-6);
-    EXPECT_LE(forecast.hit(),
-              theory::HitProbability(shape, nodes, model.draft_model.curves) + 1e-9);
+    EXPECT_LE(
+        forecast.hit(),
+        theory::HitProbability(shape, nodes, model.proposers[DrafterId::kModel].curves) + 1e-9);
     CacheRace longer = race;
     longer.us *= 2;
-    EXPECT_GE(ForecastCache(longer, shape, nodes, model.draft_model.curves).hit(),
+    EXPECT_GE(ForecastCache(longer, shape, nodes, model.proposers[DrafterId::kModel].curves).hit(),
               forecast.hit() - 1e-9);
   }
 }

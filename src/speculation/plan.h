@@ -14,12 +14,6 @@ inline constexpr int kDefaultFanout = 3;
 /// The draft's candidates after one node, at most: its children, and bonus tokens beyond them.
 inline constexpr int kMaxRanking = kMaxTreeWidth + kMaxFanout;
 
-/// Whether the mode proposes a tree of what followed elsewhere, of up to SpeculationPlan's
-/// speculation_length rows.
-constexpr bool Retrieves(Mode mode) {
-  return mode == Mode::kSssd || mode == Mode::kRest || mode == Mode::kTrie;
-}
-
 /// F_k: bonus tokens prepared for outcome node k = 0..K of a proposal (Section 4.1 of the paper).
 struct FanoutShape {
   StaticVector<std::uint8_t, kMaxProposal + 1> at;
@@ -109,14 +103,12 @@ struct SpeculationPlan {
   }
 
   /// Whether misses of the speculation cache are answered by retrieval.
-  bool FallsBackOnRetrieval() const {
-    return mode == Mode::kSsd && fallback == Fallback::kRetrieval;
-  }
+  bool FallsBackOnRetrieval() const { return mode.during() && fallback == Fallback::kRetrieval; }
 
   /// Whether it leaves something to the planner. What the planner makes of it does not.
   bool open() const {
-    return mode == Mode::kAuto ||
-           (mode == Mode::kSsd && (fanout != FanoutRule::kGiven || fallback == Fallback::kAuto));
+    return mode.planned() ||
+           (mode.during() && (fanout != FanoutRule::kGiven || fallback == Fallback::kAuto));
   }
 
   friend bool operator==(const SpeculationPlan&, const SpeculationPlan&) = default;

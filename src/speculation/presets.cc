@@ -1,9 +1,5 @@
 #include "speculation/presets.h"
 
-#include <fmt/format.h>
-
-#include <string>
-
 #include "base/check.h"
 
 namespace foretoken {
@@ -34,21 +30,6 @@ FanoutShape PresetFanout(SsdPreset preset, int lookahead) {
 }
 
 }  // namespace
-
-std::string_view SsdPresetName(SsdPreset preset) {
-  constexpr std::array<std::string_view, kSsdPresets.size()> kNames = {"saguaro", "pearl", "amusd",
-                                                                       "specbranch", "swiftspec"};
-  return kNames[static_cast<std::size_t>(preset)];
-}
-
-Result<SsdPreset> ParseSsdPreset(std::string_view name) {
-  std::string known;
-  for (const SsdPreset preset : kSsdPresets) {
-    if (name == SsdPresetName(preset)) return preset;
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", SsdPresetName(preset));
-  }
-  return InvalidInput(fmt::format("'{}' is not an SSD preset: choose one of {}", name, known));
-}
 
 SpeculationPlan PresetPlan(SsdPreset preset, int lookahead) {
   SpeculationPlan plan{.mode = Mode::kSsd, .lookahead = lookahead, .fallback = Fallback::kJit};

@@ -84,10 +84,7 @@ const CalibratedSetting* FindSetting(const Calibration& calibration, double temp
 
 CostModel ToCostModel(const Calibration& calibration, const CalibratedSetting& setting) {
   CostModel model = calibration.times;
-  model.draft_model = ToProposer(setting.draft);
-  model.ngram = ToProposer(setting.ngram);
-  model.retrieval = ToProposer(setting.retrieval);
-  model.random = ToProposer(setting.random);
+  for (const DrafterId id : kDrafterIds) model.proposers[id] = ToProposer(setting.proposers[id]);
   return model;
 }
 

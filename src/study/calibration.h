@@ -47,10 +47,9 @@ struct CalibratedSetting {
   double temperature = 0;
   std::string verifier = "shared-noise";  ///< Or "rejection".
   double saguaro_c = 1;  ///< C of Definition 14; below 1 with rejection sampling only.
-  ProposerMeasurement draft;
-  ProposerMeasurement ngram;
-  ProposerMeasurement retrieval;
-  ProposerMeasurement random;
+  ByDrafter<ProposerMeasurement> proposers;
+
+  const ProposerMeasurement& draft() const { return proposers[DrafterId::kModel]; }
 };
 
 /// What `foretoken calibrate` measures on one machine with one pair of models.

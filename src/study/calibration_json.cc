@@ -55,10 +55,9 @@ CalibratedSetting ReadSetting(JsonObject& object) {
   setting.temperature = object.Number("temperature", 0, kMaxTemperature);
   setting.verifier = object.Text("verifier", {"shared-noise", "rejection"});
   setting.saguaro_c = object.Number("saguaro_c", 0, 1);
-  setting.draft = ReadProposer(object, "draft");
-  setting.ngram = ReadProposer(object, "ngram");
-  setting.retrieval = ReadProposer(object, "retrieval");
-  setting.random = ReadProposer(object, "random");
+  for (const DrafterId id : kDrafterIds) {
+    setting.proposers[id] = ReadProposer(object, InfoOf(id).name.data());
+  }
   object.Close();
   if (setting.saguaro_c != 1 && setting.verifier != "rejection") {
     object.Refuse("has a saguaro_c other than 1 without rejection sampling");
@@ -95,7 +94,7 @@ void ReadSettings(JsonObject& file, Calibration* calibration) {
     if (!seen.emplace(setting.temperature, setting.verifier, setting.saguaro_c).second) {
       object.Refuse("repeats a temperature, verifier and saguaro_c");
     }
-    if (setting.draft.measured() && calibration->models.draft.empty()) {
+    if (setting.draft().measured() && calibration->models.draft.empty()) {
       object.Refuse("measures a draft, but models names none");
     }
     calibration->settings.push_back(std::move(setting));
@@ -118,10 +117,9 @@ Json SettingJson(const CalibratedSetting& setting) {
   Json json = {{"temperature", setting.temperature},
                {"verifier", setting.verifier},
                {"saguaro_c", setting.saguaro_c}};
-  AddProposer("draft", setting.draft, &json);
-  AddProposer("ngram", setting.ngram, &json);
-  AddProposer("retrieval", setting.retrieval, &json);
-  AddProposer("random", setting.random, &json);
+  for (const DrafterId id : kDrafterIds) {
+    AddProposer(InfoOf(id).name.data(), setting.proposers[id], &json);
+  }
   return json;
 }
 

@@ -51,8 +51,8 @@ Calibration Sample() {
   for (const double temperature : {0.0, 0.7, 1.0}) {
     CalibratedSetting setting;
     setting.temperature = temperature;
-    setting.draft = Proposer(0.8 - 0.2 * temperature);
-    setting.ngram = Proposer(0.3);
+    setting.proposers[DrafterId::kModel] = Proposer(0.8 - 0.2 * temperature);
+    setting.proposers[DrafterId::kNgram] = Proposer(0.3);
     calibration.settings.push_back(setting);
   }
   calibration.settings.push_back({.temperature = 1, .verifier = "rejection", .saguaro_c = 0.5});
@@ -86,13 +86,14 @@ TEST(Calibration, ReadsBackWhatItWrites) {
   EXPECT_EQ(read->machine.cpu, "Some CPU");
   EXPECT_EQ(read->settings.size(), 4);
   EXPECT_EQ(read->times.target.us(8, 128), 10'000.5);
-  EXPECT_EQ(read->settings[1].ngram.acceptance[1], Sample().settings[1].ngram.acceptance[1]);
-  EXPECT_FALSE(read->settings[1].retrieval.measured());
+  EXPECT_EQ(read->settings[1].proposers[DrafterId::kNgram].acceptance[1],
+            Sample().settings[1].proposers[DrafterId::kNgram].acceptance[1]);
+  EXPECT_FALSE(read->settings[1].proposers[DrafterId::kRetrieval].measured());
   EXPECT_EQ(read->settings[3].saguaro_c, 0.5);
 
   Calibration alone = Sample();  // Without a draft.
   alone.models.draft.clear();
-  for (CalibratedSetting& setting : alone.settings) setting.draft = {};
+  for (CalibratedSetting& setting : alone.settings) setting.proposers[DrafterId::kModel] = {};
   const Result<Calibration> read_alone = ParseCalibration(FormatCalibration(alone), "cal.json");
   ASSERT_TRUE(read_alone.ok()) << read_alone.error().message;
   EXPECT_TRUE(read_alone->times.draft.rows().empty());
@@ -204,11 +205,11 @@ TEST(Calibration, FindsTheClosestTemperature) {
 TEST(Calibration, GivesTheModelThatThePlannerUses) {
   const Calibration calibration = Sample();
   const CostModel model = ToCostModel(calibration, *FindSetting(calibration, 0, "shared-noise", 1));
-  EXPECT_NEAR(model.draft_model.acceptance[1], 0.7, 1e-12);
-  EXPECT_NEAR(model.draft_model.curves.partial.hit(2), 0.62, 1e-12);
-  EXPECT_NEAR(model.draft_model.curves.full.hit(2), 0.9, 1e-12);
-  EXPECT_EQ(model.ngram.mean_rows, 3.5);
-  EXPECT_FALSE(model.retrieval.measured());
+  EXPECT_NEAR(model.proposers[DrafterId::kModel].acceptance[1], 0.7, 1e-12);
+  EXPECT_NEAR(model.proposers[DrafterId::kModel].curves.partial.hit(2), 0.62, 1e-12);
+  EXPECT_NEAR(model.proposers[DrafterId::kModel].curves.full.hit(2), 0.9, 1e-12);
+  EXPECT_EQ(model.proposers[DrafterId::kNgram].mean_rows, 3.5);
+  EXPECT_FALSE(model.proposers[DrafterId::kRetrieval].measured());
   EXPECT_EQ(ChoosePlan(model, {}, {}).ranked[0].plan.mode, Mode::kSsd);
 }
 

@@ -48,7 +48,7 @@ class Simulation {
     double backup_us = 0;  // Spent on proposals for the next pass.
   };
 
-  bool ssd() const { return options_.mode == Mode::kSsd; }
+  bool ssd() const { return options_.mode.during(); }
   std::span<Sequence> SequencesOf(int target) {
     return std::span(sequences_).subspan(1UL * target * options_.batch, options_.batch);
   }
@@ -147,7 +147,7 @@ void Simulation::StartPass(int target) {
     if (sequence.outcome.node == options_.lookahead) ++unseen;
   }
   double duration = options_.overhead_us + targets_[target].backup_us + options_.target_us(rows);
-  if (options_.mode == Mode::kSd) {
+  if (options_.mode.before()) {
     duration += options_.sd_draft_us(options_.batch + unseen) +
                 (options_.lookahead - 1) * options_.sd_draft_us(options_.batch);
   }
@@ -162,7 +162,7 @@ void Simulation::EndPass(int target) {
   } else {
     for (Sequence& sequence : SequencesOf(target)) {
       Verify(&sequence);
-      Propose(&sequence, options_.mode == Mode::kSd ? options_.lookahead : 0, true, -1);
+      Propose(&sequence, options_.mode.before() ? options_.lookahead : 0, true, -1);
     }
   }
   CountPass(target);
@@ -298,9 +298,9 @@ Status CheckTimes(const SimulatorOptions& options) {
           options.target_us(rows)));
     }
   }
-  const PassTime* draft = options.mode == Mode::kSsd  ? &options.draft_us
-                          : options.mode == Mode::kSd ? &options.sd_draft_us
-                                                      : nullptr;
+  const PassTime* draft = options.mode.during()   ? &options.draft_us
+                          : options.mode.before() ? &options.sd_draft_us
+                                                  : nullptr;
   if (draft != nullptr) {
     for (const int rows : {1, options.batch, most * kMaxFanout}) {
       const double us = (*draft)(rows);

@@ -97,12 +97,12 @@ CostModel ModelOf(const PublishedPair& pair) {
   const PassShape alone = {.context = kContext, .ranks = pair.target_devices};
   model.sequence_token_us =
       kUsPerSecond * RooflinePass(pair.target, alone, kH100).attention / kContext;
-  model.draft_model.acceptance.push_back(pair.acceptance);
-  model.draft_model.curves = {HitCurve::FromPowerLaw(pair.after_primary),
-                              HitCurve::FromPowerLaw(pair.after_primary)};
-  model.random.acceptance.push_back(0);
-  model.random.curves = {HitCurve::FromPowerLaw(pair.after_backup),
-                         HitCurve::FromPowerLaw(pair.after_backup)};
+  model.proposers[DrafterId::kModel].acceptance.push_back(pair.acceptance);
+  model.proposers[DrafterId::kModel].curves = {HitCurve::FromPowerLaw(pair.after_primary),
+                                               HitCurve::FromPowerLaw(pair.after_primary)};
+  model.proposers[DrafterId::kRandom].acceptance.push_back(0);
+  model.proposers[DrafterId::kRandom].curves = {HitCurve::FromPowerLaw(pair.after_backup),
+                                                HitCurve::FromPowerLaw(pair.after_backup)};
   return model;
 }
 
@@ -119,7 +119,7 @@ std::vector<double> AcceptanceOf(const ProposerModel& proposer) {
 SimulatorOptions SimulatorFor(const CostModel& model, const SpeculationPlan& plan,
                               const Workload& load) {
   FT_CHECK(CanPredict(model, plan), "mode {} is not predictable", ModeName(plan.mode));
-  const bool ssd = plan.mode == Mode::kSsd;
+  const bool ssd = plan.mode.during();
   SimulatorOptions options;
   options.mode = plan.mode;
   options.batch = load.batch;
@@ -127,10 +127,10 @@ SimulatorOptions SimulatorFor(const CostModel& model, const SpeculationPlan& pla
   options.primary = ssd ? plan.primary : UniformFanout(0, plan.lookahead);
   options.after_fallback = ssd ? plan.after_fallback : UniformFanout(0, plan.lookahead);
   options.fallback = ssd ? plan.fallback : Fallback::kNone;
-  options.after_primary = {AcceptanceOf(model.draft_model), model.draft_model.curves};
-  options.after_backup = {{0}, model.draft_model.curves};
+  options.after_primary = {AcceptanceOf(model.draft_model()), model.draft_model().curves};
+  options.after_backup = {{0}, model.draft_model().curves};
   const ProposerModel* backup = model.proposer(options.fallback);
-  if (backup != nullptr && backup != &model.draft_model) {
+  if (backup != nullptr && backup != &model.draft_model()) {
     options.after_backup = {AcceptanceOf(*backup), backup->curves};
     options.backup_us = backup->us;
   }
@@ -141,7 +141,7 @@ SimulatorOptions SimulatorFor(const CostModel& model, const SpeculationPlan& pla
     return factor * (table.us(rows, context) + fixed_us + row_us * rows);
   };
   options.draft_us = [table = model.draft, context = load.context, factor = model.draft_contention,
-                      row_us = model.draft_model.us](int rows) {
+                      row_us = model.draft_model().us](int rows) {
     return factor * table.us(rows, context) + row_us * rows;
   };
   options.draft_rows_per_pass = model.draft_rows_per_pass;

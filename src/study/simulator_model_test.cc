@@ -22,7 +22,7 @@ double Simulated(const SimulatorPreset& preset, Mode mode, int fanout, int batch
   options.whole_cache = true;  // As the paper's implementation.
   options.jit_wait = JitWait::kBatch;
   if (batch > 1) options.fallback = Fallback::kRandom;
-  if (batch > 1) options.after_backup = {{0}, preset.model.random.curves};
+  if (batch > 1) options.after_backup = {{0}, preset.model.proposers[DrafterId::kRandom].curves};
   return Simulate(options).tokens_per_second();
 }
 
@@ -49,12 +49,12 @@ TEST(SimulatorModel, AgreesWithPredict) {
   CostModel model;
   model.target = TimeTable::Line(9000, 20);
   model.draft = TimeTable::Line(1100, 4);
-  model.draft_model.us = 6;  // A row's, beside the pass.
+  model.proposers[DrafterId::kModel].us = 6;  // A row's, beside the pass.
   model.draft_on_target = TimeTable::Line(1000, 10);
-  model.draft_model.acceptance.push_back(0.8);
-  model.draft_model.acceptance.push_back(0.7);
-  model.draft_model.curves = {HitCurve::FromPowerLaw({.c = 0.5, .r = 0.6}),
-                              HitCurve::FromPowerLaw({.c = 0.3, .r = 0.8})};
+  model.proposers[DrafterId::kModel].acceptance.push_back(0.8);
+  model.proposers[DrafterId::kModel].acceptance.push_back(0.7);
+  model.proposers[DrafterId::kModel].curves = {HitCurve::FromPowerLaw({.c = 0.5, .r = 0.6}),
+                                               HitCurve::FromPowerLaw({.c = 0.3, .r = 0.8})};
   for (const Mode mode : {Mode::kAr, Mode::kSd, Mode::kSsd}) {
     for (const Fallback fallback : {Fallback::kNone, Fallback::kJit}) {
       for (const int K : {2, 4, 6}) {
@@ -80,9 +80,9 @@ TEST(SimulatorModel, AgreesWithPredictOnWideCaches) {
   model.target = TimeTable::Line(9000, 20);
   model.draft = TimeTable::Line(500, 1);
   model.draft_on_target = model.draft;
-  model.draft_model.acceptance.push_back(0.8);
-  model.draft_model.curves = {HitCurve::FromPowerLaw({.c = 0.5, .r = 0.6}),
-                              HitCurve::FromPowerLaw({.c = 0.3, .r = 0.8})};
+  model.proposers[DrafterId::kModel].acceptance.push_back(0.8);
+  model.proposers[DrafterId::kModel].curves = {HitCurve::FromPowerLaw({.c = 0.5, .r = 0.6}),
+                                               HitCurve::FromPowerLaw({.c = 0.3, .r = 0.8})};
   for (const int batch : {1, 2, 4, 8}) {
     const SpeculationPlan plan = Plan(Mode::kSsd, 4, 6, Fallback::kNone);
     const Workload load = {.batch = batch};
@@ -101,9 +101,9 @@ TEST(SimulatorModel, DraftRowsBeyondAPassTakeAnother) {
   CostModel model;
   model.target = TimeTable::Line(1000, 0);
   model.draft = TimeTable::Line(300, 0);
-  model.draft_model.acceptance.push_back(0.9);
-  model.draft_model.curves = {HitCurve::FromPowerLaw({.c = 0.2, .r = 1}),
-                              HitCurve::FromPowerLaw({.c = 0.2, .r = 1})};
+  model.proposers[DrafterId::kModel].acceptance.push_back(0.9);
+  model.proposers[DrafterId::kModel].curves = {HitCurve::FromPowerLaw({.c = 0.2, .r = 1}),
+                                               HitCurve::FromPowerLaw({.c = 0.2, .r = 1})};
   SimulatorOptions options =
       SimulatorFor(model, Plan(Mode::kSsd, 2, 12, Fallback::kNone), {.batch = 1});
   const double limited = Simulate(options).tokens_per_second();

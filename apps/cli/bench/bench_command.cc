@@ -118,7 +118,7 @@ Status Bench::Load() {
   FT_ASSIGN_OR_RETURN(modes_, ParseModes(options_.modes));
   FT_RETURN_IF_ERROR(options_.datastore.Check(modes_));
   FT_RETURN_IF_ERROR(options_.speculation.CheckFor(modes_));
-  if (!options_.fallbacks.empty() && std::ranges::find(modes_, Mode::kSsd) == modes_.end()) {
+  if (!options_.fallbacks.empty() && std::ranges::none_of(modes_, &Mode::during)) {
     return InvalidInput("--compare-fallbacks is about mode ssd: add it to --modes");
   }
   const bool speculative = modes_ != std::vector<Mode>{Mode::kAr};
@@ -197,7 +197,7 @@ Status Bench::MakeContestants() {
                      options_.speculation.MostLookahead();
   const int context = std::min(needed, target_->facts().max_context);
   for (const Mode mode : modes_) {
-    if (mode == Mode::kSsd && !options_.fallbacks.empty()) {
+    if (mode.during() && !options_.fallbacks.empty()) {
       FT_RETURN_IF_ERROR(AddFallbacks(context));
       continue;
     }
@@ -205,7 +205,7 @@ Status Bench::MakeContestants() {
                            context, /*retrieves=*/true));
   }
   for (const Mode mode : modes_) {
-    if (mode == Mode::kSsd || mode == Mode::kAuto || target_on_all_ == nullptr) continue;
+    if (mode.during() || mode.planned() || target_on_all_ == nullptr) continue;
     FT_RETURN_IF_ERROR(Add(fmt::format("{}@all", ModeName(mode)), mode, target_on_all_,
                            options_.speculation, context, /*retrieves=*/true));
   }

@@ -88,7 +88,7 @@ json ModeJson(const SetResult& set, const ModeResult& mode, const BenchContext& 
   out["acceptance_per_position"] = AcceptancePerPosition(total);
   out["proposed"] = total.proposed;
   out["accepted"] = total.accepted;
-  if (mode.mode == Mode::kSsd) {
+  if (mode.mode.during()) {
     out["hit_rate"] = {{"before_k", OrNull(Share(total.hits_partial, total.lookups_partial))},
                        {"at_k", OrNull(Share(total.hits_full, total.lookups_full))}};
     out["lookups"] = {{"before_k", total.lookups_partial}, {"at_k", total.lookups_full}};
@@ -126,12 +126,11 @@ double FullBatchRate(const std::vector<Generation>& group) {
 std::string PlannerLines(const std::string& label, const PlannerReport& report) {
   std::string text = fmt::format("  {} planned {} times ({:.0f} us each), changed mode {} times\n",
                                  label, report.replans, report.replan_us, report.switches);
-  for (int mode = 0; mode < kModes; ++mode) {
+  for (const Mode mode : kModes) {
     const ModeReport& of = report.modes[mode];
     if (of.rounds == 0) continue;
     text += fmt::format("    {:<5} {:>7} rounds; {:.0f} tokens/s predicted, {:.0f} measured\n",
-                        ModeName(static_cast<Mode>(mode)), of.rounds, of.predicted,
-                        of.tokens_per_second);
+                        ModeName(mode), of.rounds, of.predicted, of.tokens_per_second);
   }
   return text;
 }

@@ -57,14 +57,13 @@ nlohmann::json StatsJson(const RequestStats& stats) {
 
 nlohmann::json PlannerJson(const PlannerReport& report) {
   nlohmann::json modes = nlohmann::json::object();
-  for (int mode = 0; mode < kModes; ++mode) {
+  for (const Mode mode : kModes) {
     const ModeReport& of = report.modes[mode];
     if (of.rounds == 0) continue;
-    modes[std::string(ModeName(static_cast<Mode>(mode)))] = {
-        {"rounds", of.rounds},
-        {"measured_tokens_per_s", of.tokens_per_second},
-        {"predicted_tokens_per_s", of.predicted},
-        {"correction", of.correction}};
+    modes[std::string(ModeName(mode))] = {{"rounds", of.rounds},
+                                          {"measured_tokens_per_s", of.tokens_per_second},
+                                          {"predicted_tokens_per_s", of.predicted},
+                                          {"correction", of.correction}};
   }
   return {{"modes", std::move(modes)},
           {"replans", report.replans},

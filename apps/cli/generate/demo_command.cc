@@ -23,7 +23,7 @@ struct DemoOptions {
   ColorChoice color = ColorChoice::kAuto;
 };
 
-constexpr Mode kModes[] = {Mode::kAr, Mode::kSd, Mode::kSsd};
+constexpr Mode kShown[] = {Mode::kAr, Mode::kSd, Mode::kSsd};
 constexpr std::size_t kAr = 0;
 constexpr std::size_t kSsd = 2;
 
@@ -71,7 +71,7 @@ std::string RenderTable(const std::vector<ModeRun>& runs) {
   TextTable table({"mode", "tokens/s", "speed-up", "tokens/round", "cache hits", "identical"});
   for (std::size_t m = 0; m < runs.size(); ++m) {
     const RequestStats total = runs[m].Total();
-    table.Add({std::string(ModeName(kModes[m])), fmt::format("{:.0f}", runs[m].TokensPerSecond()),
+    table.Add({std::string(ModeName(kShown[m])), fmt::format("{:.0f}", runs[m].TokensPerSecond()),
                fmt::format("{:.2f}x", runs[m].TokensPerSecond() / runs[kAr].TokensPerSecond()),
                fmt::format("{:.2f}", total.acceptance_length()), FormatPercent(HitRate(total)),
                m == kAr                          ? "-"
@@ -92,7 +92,7 @@ nlohmann::json DemoJson(const std::vector<BuiltInPrompt>& prompts,
   for (std::size_t m = 0; m < runs.size(); ++m) {
     const RequestStats total = runs[m].Total();
     const double hits = HitRate(total);
-    json["modes"].push_back({{"mode", ModeName(kModes[m])},
+    json["modes"].push_back({{"mode", ModeName(kShown[m])},
                              {"tokens_per_s", runs[m].TokensPerSecond()},
                              {"speedup", runs[m].TokensPerSecond() / runs[kAr].TokensPerSecond()},
                              {"acceptance_length", total.acceptance_length()},
@@ -116,15 +116,15 @@ Result<Request> MakeRequest(const DemoOptions& options, const Tokenizer& tokeniz
 Result<int> Demo(DemoOptions options) {
   FT_RETURN_IF_ERROR(options.generation.Finish());
   FT_ASSIGN_OR_RETURN(const Mode mode, ChooseMode("ssd", options.speculation, &options.model));
-  FT_RETURN_IF_ERROR(options.speculation.CheckFor(kModes));
+  FT_RETURN_IF_ERROR(options.speculation.CheckFor(kShown));
   FT_ASSIGN_OR_RETURN(const Cores cores, ResolveCores(options.cores));
   FT_ASSIGN_OR_RETURN(const std::shared_ptr<LanguageModel> target,
                       LoadTarget(options.model, mode, options.cores, cores));
   FT_ASSIGN_OR_RETURN(const int context, ChooseContext(options.speculation, *target, 0));
-  std::vector<ModeRun> runs(std::size(kModes));
+  std::vector<ModeRun> runs(std::size(kShown));
   for (std::size_t m = 0; m < runs.size(); ++m) {
     FT_ASSIGN_OR_RETURN(const EngineOptions wanted,
-                        EngineOptionsFor(std::span(&kModes[m], 1), options.model,
+                        EngineOptionsFor(std::span(&kShown[m], 1), options.model,
                                          options.speculation, cores, 1, context));
     FT_ASSIGN_OR_RETURN(runs[m].engine, Engine::Open(target, wanted));
   }

@@ -53,11 +53,10 @@ Result<std::string> ReadPrompt(const RunOptions& options) {
 // "ssd 40, sd 3": rounds of each mode that auto chose.
 std::string ChosenModes(const PlannerReport& report) {
   std::string text;
-  for (int i = 0; i < kModes; ++i) {
-    const std::int64_t rounds = report.modes[static_cast<std::size_t>(i)].rounds;
-    if (rounds == 0) continue;
-    text +=
-        fmt::format("{}{} {}", text.empty() ? "" : ", ", ModeName(static_cast<Mode>(i)), rounds);
+  for (const Mode mode : kModes) {
+    const std::int64_t rounds = report.modes[mode].rounds;
+    if (rounds > 0)
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", ModeName(mode), rounds);
   }
   return text;
 }

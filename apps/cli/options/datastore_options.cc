@@ -1,6 +1,6 @@
 #include "cli/options/datastore_options.h"
 
-#include <algorithm>
+#include <fmt/format.h>
 
 #include "cli/options/options.h"
 
@@ -10,15 +10,21 @@ Status DatastoreChoice::Check(std::span<const Mode> modes) const {
   if (given()) return {};
   if (learn) return InvalidInput("--learn needs a folder to learn into: --datastore DIR");
   if (!tenant.empty()) return InvalidInput("--namespace is part of a datastore: --datastore DIR");
-  if (std::ranges::find(modes, Mode::kRest) != modes.end()) {
-    return InvalidInput("mode rest looks in a datastore only: name one with --datastore DIR");
+  for (const Mode mode : modes) {
+    if (!mode.drafts() || InfoOf(mode.drafter).needs != DrafterNeeds::kDatastore) continue;
+    return InvalidInput(fmt::format(
+        "mode {} looks in a datastore only: name one with --datastore DIR", ModeName(mode)));
   }
   return {};
 }
 
 std::vector<Mode> DatastoreChoice::ModesFor(Mode mode) const {
   std::vector<Mode> modes = {mode};
-  if (mode == Mode::kAuto && given()) modes.push_back(Mode::kSssd);
+  if (!mode.planned() || !given()) return modes;
+  for (const Mode other : kModes) {
+    const bool looks = InfoOf(other.drafter).needs == DrafterNeeds::kTextAndDatastore;
+    if (other.drafts() && looks) modes.push_back(other);
+  }
   return modes;
 }
 

@@ -197,7 +197,7 @@ Result<std::shared_ptr<LanguageModel>> LoadTarget(const ModelOptions& model, con
 
 Result<std::shared_ptr<LanguageModel>> LoadTarget(const ModelOptions& model, Mode mode,
                                                   const CoreOptions& options, const Cores& cores) {
-  const bool spares_draft = mode == Mode::kSsd || (mode == Mode::kAuto && model.has_draft());
+  const bool spares_draft = mode.during() || (mode.planned() && model.has_draft());
   return LoadTarget(model, spares_draft || options.given() ? cores.target : cores.all);
 }
 

@@ -199,9 +199,10 @@ Status Calibrator::MeasureRejection() {
       progress_->SetLabel(fmt::format("Measuring rejection at T = {:g}, C = {:g}", temperature, c));
       FT_ASSIGN_OR_RETURN(CalibratedSetting saguaro, MeasureSaguaro(*engine, task_, c));
       saguaro.temperature = temperature;
-      saguaro.draft.us = setting.draft.us;
-      saguaro.ngram = setting.ngram;  // Neither samples from the draft.
-      saguaro.random = setting.random;
+      for (const DrafterId id : kDrafterIds) {
+        if (id != DrafterId::kModel) saguaro.proposers[id] = setting.proposers[id];  // C is alike.
+      }
+      saguaro.proposers[DrafterId::kModel].us = setting.proposers[DrafterId::kModel].us;
       calibration_.settings.push_back(std::move(saguaro));
     }
   }

@@ -16,35 +16,20 @@ namespace {
 constexpr double kPriorTrials = 4;
 constexpr double kPriorLookups = 16;
 
-// Counts rounds by the source of the proposal and gives the speculator its time.
+// Counts rounds by who made the proposal and gives the speculator its time.
 class RateRecorder : public RequestListener {
  public:
   explicit RateRecorder(std::int64_t settle_ns) : settle_ns_(settle_ns) {}
 
   void OnRound(SequenceId, const RoundRecord& round) override {
-    switch (round.source) {
-      case ProposalSource::kCache:
-      case ProposalSource::kJit:
-        draft.Add(round);
-        break;
-      case ProposalSource::kNgram:
-        ngram.Add(round);
-        break;
-      case ProposalSource::kRandom:
-        random.Add(round);
-        break;
-      default:
-        break;
-    }
+    if (round.source != ProposalSource::kNone) by_drafter[round.source.drafter].Add(round);
     if (round.hit == false) ++misses;
     std::this_thread::sleep_for(std::chrono::nanoseconds(settle_ns_));
   }
   void OnToken(SequenceId, const EmittedToken&) override {}
   void OnFinish(SequenceId, FinishReason, const RequestStats&) override {}
 
-  ProposalCounter draft;
-  ProposalCounter ngram;
-  ProposalCounter random;
+  ByDrafter<ProposalCounter> by_drafter;
   int misses = 0;
 
  private:
@@ -159,15 +144,17 @@ Result<CalibratedSetting> MeasureRates(Engine& engine, const CalibrationTask& ta
   RateRecorder own(task.settle_ns);
   engine.ResetStats();
   FT_RETURN_IF_ERROR(Generate(engine, task, WidePlan(task.lookahead), &own));
-  setting.draft = own.draft.Measurement();
-  setting.draft.us = DraftRowUs(engine.stats().draft, task, times);
-  for (const Fallback fallback : {Fallback::kNgram, Fallback::kRandom}) {
+  ProposerMeasurement& draft = setting.proposers[DrafterId::kModel];
+  draft = own.by_drafter[DrafterId::kModel].Measurement();
+  draft.us = DraftRowUs(engine.stats().draft, task, times);
+  for (const DrafterId id : kDrafterIds) {
+    if (!InfoOf(id).fallback || InfoOf(id).needs != DrafterNeeds::kText) continue;
     RateRecorder other(task.settle_ns);
+    const Fallback fallback{Fallback::Kind::kDrafter, id};
     FT_RETURN_IF_ERROR(Generate(engine, task, FallbackPlan(task.lookahead, fallback), &other));
-    const bool ngram = fallback == Fallback::kNgram;
-    const ProposalCounter& counter = ngram ? other.ngram : other.random;
-    ProposerMeasurement& measurement = ngram ? setting.ngram : setting.random;
-    measurement = counter.Measurement(setting.draft);
+    const ProposalCounter& counter = other.by_drafter[id];
+    ProposerMeasurement& measurement = setting.proposers[id];
+    measurement = counter.Measurement(draft);
     // Proposals follow misses: how many of those had one.
     if (other.misses > 0) {
       measurement.coverage = std::min(1.0, static_cast<double>(counter.rounds()) / other.misses);
@@ -186,10 +173,11 @@ Result<CalibratedSetting> MeasureSaguaro(Engine& engine, const CalibrationTask& 
   CalibratedSetting setting{.temperature = task.sampling.temperature,
                             .verifier = std::string(VerificationName(Verification::kRejection)),
                             .saguaro_c = saguaro_c};
-  setting.draft = recorder.draft.Measurement();
-  if (setting.draft.measured()) {
-    setting.draft.hit_partial.resize(kSaguaroFanout);
-    setting.draft.hit_full.resize(kSaguaroFanout);
+  ProposerMeasurement& draft = setting.proposers[DrafterId::kModel];
+  draft = recorder.by_drafter[DrafterId::kModel].Measurement();
+  if (draft.measured()) {
+    draft.hit_partial.resize(kSaguaroFanout);
+    draft.hit_full.resize(kSaguaroFanout);
   }
   return setting;
 }

@@ -28,7 +28,7 @@ std::string SettingName(const CalibratedSetting& setting) {
 
 // C below 1 has plots of its own.
 bool Plotted(const CalibratedSetting& setting) {
-  return setting.draft.measured() && setting.saguaro_c == 1;
+  return setting.draft().measured() && setting.saguaro_c == 1;
 }
 
 double HitAt(const std::vector<double>& hits, std::size_t fanout) {
@@ -59,10 +59,11 @@ std::vector<ChartCard> MissCards(const Calibration& calibration) {
                    .note = "Miss rate of the speculation cache (Figure 3)",
                    .x_label = "fan-out F",
                    .logarithmic_x = true};
-    AddMisses("k < K", 0, setting.draft.hit_partial, &card.series);
-    AddMisses("k = K", 1, setting.draft.hit_full, &card.series);
-    if (setting.ngram.measured()) {
-      AddMisses("after prompt lookup, k < K", 2, setting.ngram.hit_partial, &card.series);
+    const ProposerMeasurement& ngram = setting.proposers[DrafterId::kNgram];
+    AddMisses("k < K", 0, setting.draft().hit_partial, &card.series);
+    AddMisses("k = K", 1, setting.draft().hit_full, &card.series);
+    if (ngram.measured()) {
+      AddMisses("after prompt lookup, k < K", 2, ngram.hit_partial, &card.series);
     }
     cards.push_back(std::move(card));
   }
@@ -77,8 +78,8 @@ ChartCard AcceptanceCard(const Calibration& calibration) {
   for (const CalibratedSetting& setting : calibration.settings) {
     if (!Plotted(setting)) continue;
     ChartSeries series{.name = SettingName(setting), .color = color++ % kReportColors};
-    for (std::size_t k = 0; k < setting.draft.acceptance.size(); ++k) {
-      series.points.emplace_back(static_cast<double>(k + 1), setting.draft.acceptance[k]);
+    for (std::size_t k = 0; k < setting.draft().acceptance.size(); ++k) {
+      series.points.emplace_back(static_cast<double>(k + 1), setting.draft().acceptance[k]);
     }
     card.series.push_back(std::move(series));
   }
@@ -101,10 +102,10 @@ std::vector<ChartCard> SaguaroCards(const Calibration& calibration) {
                               {.name = "hits, k = K", .color = 2}}};
     for (const CalibratedSetting& setting : calibration.settings) {
       if (setting.verifier != "rejection" || setting.temperature != temperature) continue;
-      if (!setting.draft.measured()) continue;
-      card.series[0].points.emplace_back(setting.saguaro_c, setting.draft.acceptance[0]);
-      card.series[1].points.emplace_back(setting.saguaro_c, HitAt(setting.draft.hit_partial, 3));
-      card.series[2].points.emplace_back(setting.saguaro_c, HitAt(setting.draft.hit_full, 3));
+      if (!setting.draft().measured()) continue;
+      card.series[0].points.emplace_back(setting.saguaro_c, setting.draft().acceptance[0]);
+      card.series[1].points.emplace_back(setting.saguaro_c, HitAt(setting.draft().hit_partial, 3));
+      card.series[2].points.emplace_back(setting.saguaro_c, HitAt(setting.draft().hit_full, 3));
     }
     for (ChartSeries& series : card.series) std::ranges::sort(series.points);
     cards.push_back(std::move(card));
@@ -170,7 +171,7 @@ std::string CalibrationTable(const Calibration& calibration) {
   TextTable table({"T", "verified by", "rounds", "accepted at 1", "hit k<K F=1", "F=3", "F=8",
                    "hit k=K F=3", "miss k<K", "miss k=K"});
   for (const CalibratedSetting& setting : calibration.settings) {
-    const ProposerMeasurement& draft = setting.draft;
+    const ProposerMeasurement& draft = setting.draft();
     if (!draft.measured()) continue;
     const auto fit = [](const std::vector<double>& hits) {
       const PowerLaw law = FitPowerLaw(hits);

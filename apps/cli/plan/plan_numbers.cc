@@ -122,6 +122,9 @@ Result<SimulatorPreset> PlanNumbers::Resolve() const {
     if (given) base.description += ", with numbers from the command line";
   }
   CostModel& model = base.model;
+  ProposerModel& draft = model.proposers[DrafterId::kModel];
+  ProposerModel& ngram = model.proposers[DrafterId::kNgram];
+  ProposerModel& random = model.proposers[DrafterId::kRandom];
   if (!target_ms.empty()) {
     FT_ASSIGN_OR_RETURN(model.target, ParseTimes(target_ms, "--target-ms"));
     model.sequence_token_us = 0;
@@ -134,20 +137,20 @@ Result<SimulatorPreset> PlanNumbers::Resolve() const {
     FT_ASSIGN_OR_RETURN(model.draft_on_target, ParseTimes(sd_draft_ms, "--sd-draft-ms"));
   }
   if (!acceptance.empty()) {
-    FT_RETURN_IF_ERROR(ParseInto(acceptance, "--acceptance", &model.draft_model.acceptance));
+    FT_RETURN_IF_ERROR(ParseInto(acceptance, "--acceptance", &draft.acceptance));
   }
   if (!hit.empty()) {
     FT_ASSIGN_OR_RETURN(const HitCurve curve, ParseHits(hit, "--hit"));
-    model.draft_model.curves = {curve, curve};
-    model.random = {.curves = model.draft_model.curves};
-    model.random.acceptance.push_back(0);
+    draft.curves = {curve, curve};
+    random = {.curves = draft.curves};
+    random.acceptance.push_back(0);
   }
   if (!hit_at_end.empty()) {
-    FT_ASSIGN_OR_RETURN(model.draft_model.curves.full, ParseHits(hit_at_end, "--hit-at-end"));
+    FT_ASSIGN_OR_RETURN(draft.curves.full, ParseHits(hit_at_end, "--hit-at-end"));
   }
   if (!ngram_acceptance.empty()) {
-    FT_RETURN_IF_ERROR(ParseInto(ngram_acceptance, "--ngram-acceptance", &model.ngram.acceptance));
-    model.ngram.curves = model.random.curves;
+    FT_RETURN_IF_ERROR(ParseInto(ngram_acceptance, "--ngram-acceptance", &ngram.acceptance));
+    ngram.curves = random.curves;
   }
   return base;
 }

@@ -44,10 +44,10 @@ TEST(PlanNumbers, NumbersAloneAreAModel) {
                                .hit_at_end = "0.6"};
   const CostModel model = numbers.Resolve()->model;
   EXPECT_EQ(model.draft_on_target.us(1, 1), 1000);
-  EXPECT_EQ(model.draft_model.acceptance[1], 0.8);
-  EXPECT_DOUBLE_EQ(model.draft_model.curves.partial.hit(2), 0.7);
-  EXPECT_DOUBLE_EQ(model.draft_model.curves.full.hit(1), 0.6);
-  EXPECT_FALSE(model.ngram.measured());
+  EXPECT_EQ(model.proposers[DrafterId::kModel].acceptance[1], 0.8);
+  EXPECT_DOUBLE_EQ(model.proposers[DrafterId::kModel].curves.partial.hit(2), 0.7);
+  EXPECT_DOUBLE_EQ(model.proposers[DrafterId::kModel].curves.full.hit(1), 0.6);
+  EXPECT_FALSE(model.proposers[DrafterId::kNgram].measured());
 }
 
 TEST(ChartCard, TicksCoverTheRangeInRoundSteps) {

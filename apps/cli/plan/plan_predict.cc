@@ -76,7 +76,7 @@ PlanTable MakeTable(const PlanInput& input, const PlanLimits& limits,
   for (const PlanRow& row : table.rows) ranked.push_back(row.ranked);
   table.reason = ExplainChoice(ranked);
   for (const PlanRow& row : table.rows) {
-    if (row.ranked.plan.mode != Mode::kSsd) continue;
+    if (!row.ranked.plan.mode.during()) continue;
     const auto setting = std::ranges::find(input.settings, row.saguaro_c, &PlanSetting::saguaro_c);
     table.fallback_rule = FindFallbackRule(setting->model, row.ranked.plan, load.context);
     break;

@@ -25,13 +25,12 @@ std::vector<int> FanoutList(const FanoutShape& shape) { return {shape.at.begin()
 
 std::vector<std::string> Cells(const PlanRow& row, double ar_speed, bool with_c) {
   const auto& [plan, prediction] = row.ranked;
-  const bool ssd = plan.mode == Mode::kSsd;
-  std::vector<std::string> cells = {
-      std::string(ModeName(plan.mode)),
-      plan.mode == Mode::kAr ? "-" : fmt::format("{}", plan.lookahead),
-      ssd ? fmt::format("{}", plan.primary.budget()) : "-",
-      ssd ? std::string(FallbackName(plan.fallback)) : "-"};
-  if (with_c) cells.push_back(plan.mode == Mode::kAr ? "-" : fmt::format("{:g}", row.saguaro_c));
+  const bool ssd = plan.mode.during();
+  std::vector<std::string> cells = {std::string(ModeName(plan.mode)),
+                                    plan.mode.drafts() ? fmt::format("{}", plan.lookahead) : "-",
+                                    ssd ? fmt::format("{}", plan.primary.budget()) : "-",
+                                    ssd ? std::string(FallbackName(plan.fallback)) : "-"};
+  if (with_c) cells.push_back(plan.mode.drafts() ? fmt::format("{:g}", row.saguaro_c) : "-");
   cells.push_back(fmt::format("{:.1f}", prediction.tokens_per_second));
   cells.push_back(ar_speed > 0 ? fmt::format("{:.2f}x", prediction.tokens_per_second / ar_speed)
                                : "-");
@@ -74,8 +73,7 @@ void KeepBestBudgets(PlanTable* table) {
   std::erase_if(table->rows, [&seen](const PlanRow& row) {
     const SpeculationPlan& plan = row.ranked.plan;
     // AR and what does not sample from the draft are the same at every C.
-    const bool drafts = plan.mode == Mode::kSd || plan.mode == Mode::kSsd;
-    const double c = drafts ? row.saguaro_c : 1;
+    const double c = NeedsDraft(plan.mode) ? row.saguaro_c : 1;
     return !seen.emplace(plan.mode, plan.lookahead, plan.fallback, c).second;
   });
 }
@@ -114,11 +112,11 @@ nlohmann::json PlanTableJson(const PlanTable& table) {
                            {"round_us", prediction.round_us},
                            {"wait_us", prediction.wait_us},
                            {"target_rows", prediction.target_rows}};
-    if (plan.mode != Mode::kAr) {
+    if (plan.mode.drafts()) {
       json["lookahead"] = plan.lookahead;
       json["saguaro_c"] = row.saguaro_c;
     }
-    if (plan.mode == Mode::kSsd) {
+    if (plan.mode.during()) {
       json["fallback"] = FallbackName(plan.fallback);
       json["cache_budget"] = plan.primary.budget();
       json["fanout"] = FanoutList(plan.primary);

@@ -36,7 +36,7 @@ Result<SimulationSetting> MakeSetting(const PlanSimulateOptions& options, const 
                                       const PlanNumbers& numbers) {
   SimulationSetting setting;
   setting.model = input.settings.front().model;
-  if (!setting.model.draft_model.measured()) {
+  if (!setting.model.draft_model().measured()) {
     return InvalidInput("--simulate needs a draft, and --calibration has measured none");
   }
   setting.target_devices =

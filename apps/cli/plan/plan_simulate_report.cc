@@ -16,7 +16,7 @@ using nlohmann::json;
 
 constexpr const char* kSpeed = "tokens_per_s_per_sequence";
 
-bool IsSsd(const SimulatedRun& run) { return run.options.mode == Mode::kSsd; }
+bool IsSsd(const SimulatedRun& run) { return run.options.mode.during(); }
 
 // "jit", "jit, batch waits", "none" ...
 std::string MissText(const SimulatedRun& run) {

@@ -36,15 +36,18 @@ struct ServeOptions {
 // The modes to offer, that of requests which name none first.
 Result<std::vector<Mode>> ModesToOffer(const ServeOptions& options, Mode first) {
   std::vector<Mode> modes = {first};
-  std::vector<Mode> others = {Mode::kAuto, Mode::kAr, Mode::kNgram};
-  if (options.model.has_draft()) others.insert(others.end(), {Mode::kSd, Mode::kSsd});
-  if (options.datastore.given()) others.push_back(Mode::kSssd);
+  std::vector<Mode> others = {Mode::kAuto};
+  for (const Mode mode : kModes) {
+    const DrafterInfo& info = InfoOf(mode.drafter);
+    const bool served = info.needs == DrafterNeeds::kText ||
+                        (NeedsDraft(mode) ? options.model.has_draft() : options.datastore.given());
+    if (!mode.drafts() || (served && !info.baseline)) others.push_back(mode);
+  }
   if (!options.modes.empty()) {
     FT_ASSIGN_OR_RETURN(others, ParseModes(options.modes));
   }
   for (const Mode mode : others) {
-    const bool drafts = mode == Mode::kSd || mode == Mode::kSsd;
-    if (drafts && !options.model.has_draft()) {
+    if (NeedsDraft(mode) && !options.model.has_draft()) {
       return InvalidInput(
           fmt::format("mode {} needs a draft model; name its folder with --draft", ModeName(mode)));
     }

@@ -66,7 +66,7 @@ class Verify {
   Status Explain();
 
   bool kills(const VerifyConfiguration& configuration) const {
-    const bool speculates = configuration.mode == Mode::kSsd || configuration.mode == Mode::kAuto;
+    const bool speculates = configuration.mode.during() || configuration.mode.planned();
     return options_.kill_speculator && speculates;
   }
 

@@ -1,11 +1,14 @@
 #include "draft/model/model_drafter.h"
 
+#include "draft/registry.h"
 #include "speculation/verify.h"
 
 namespace foretoken {
 
-ModelDrafter::ModelDrafter(Model* model, int max_sequences, int max_context)
-    : draft_(model, max_sequences, max_context, /*scratch=*/0), slots_(max_sequences) {
+ModelDrafter::ModelDrafter(std::shared_ptr<Model> model, int max_sequences, int max_context)
+    : model_(std::move(model)),
+      draft_(model_.get(), max_sequences, max_context, /*scratch=*/0),
+      slots_(max_sequences) {
   // A pass computes one level of each sequence's tree: n nodes at depth d, n + d at most kNodes.
   constexpr int kNodes = kMaxProposal + 1;
   const auto sequences = static_cast<std::size_t>(max_sequences);
@@ -87,6 +90,10 @@ Ranking ModelDrafter::RankNode(const DraftContext& context, const Proposal& prop
                                 &law);
   context.laws->SetListed(node, law);
   return drawn;
+}
+
+std::unique_ptr<Drafter> MakeModelDrafter(const DrafterParts& parts) {
+  return std::make_unique<ModelDrafter>(parts.draft, parts.max_sequences, parts.max_context);
 }
 
 }  // namespace foretoken

@@ -13,8 +13,7 @@ namespace foretoken {
 /// options.
 class ModelDrafter : public Drafter {
  public:
-  /// `model` outlives the drafter.
-  ModelDrafter(Model* model, int max_sequences, int max_context);
+  ModelDrafter(std::shared_ptr<Model> model, int max_sequences, int max_context);
 
   void Propose(std::span<DraftContext> contexts) override;
   void Forget(SequenceId sequence) override;
@@ -32,6 +31,7 @@ class ModelDrafter : public Drafter {
   // What the draft says after `node`: its best tokens, or drawn ones whose law is set.
   Ranking RankNode(const DraftContext& context, const Proposal& proposal, int node, Logits logits);
 
+  std::shared_ptr<Model> model_;
   DraftModel draft_;
   std::vector<Slot> slots_;
   // Contexts with rows in the current pass, and the nodes these rows are of, in order.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "draft/registry.h"
+
 namespace foretoken {
 namespace {
 
@@ -33,6 +35,10 @@ void NgramDrafter::Propose(std::span<DraftContext> contexts) {
       break;
     }
   }
+}
+
+std::unique_ptr<Drafter> MakeNgramDrafter(const DrafterParts&) {
+  return std::make_unique<NgramDrafter>();
 }
 
 }  // namespace foretoken

@@ -1,6 +1,7 @@
 #include "draft/random/random_drafter.h"
 
 #include "base/philox.h"
+#include "draft/registry.h"
 
 namespace foretoken {
 
@@ -16,6 +17,10 @@ void RandomDrafter::Propose(std::span<DraftContext> contexts) {
       context.proposal->Extend(static_cast<Token>((std::uint64_t{draw} * vocabulary_) >> 32));
     }
   }
+}
+
+std::unique_ptr<Drafter> MakeRandomDrafter(const DrafterParts& parts) {
+  return std::make_unique<RandomDrafter>(parts.vocabulary);
 }
 
 }  // namespace foretoken

@@ -1,5 +1,7 @@
 #include "draft/rest/rest_drafter.h"
 
+#include "draft/registry.h"
+
 namespace foretoken {
 namespace {
 
@@ -27,6 +29,10 @@ void RestDrafter::Propose(SegmentList segments, std::span<const Token> context, 
   const CandidateSource source = {&tree, 0, 1.0, 1.0};
   fusion_.Fuse(std::span(&source, 1), lookahead, proposal);
   if (proposal->size() > 0) proposal->source = ProposalSource::kRetrieval;
+}
+
+std::unique_ptr<Drafter> MakeRestDrafter(const DrafterParts&) {
+  return std::make_unique<RestDrafter>();
 }
 
 }  // namespace foretoken

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "draft/registry.h"
 #include "speculation/plan.h"
 
 namespace foretoken {
@@ -45,6 +46,10 @@ void RetrievalDrafter::ProposeAtPrice(const InputTrie& input, SegmentList segmen
 void RetrievalDrafter::Forget(SequenceId sequence) {
   tries_.Forget(sequence);
   forecasts_.erase(sequence);
+}
+
+std::unique_ptr<Drafter> MakeRetrievalDrafter(const DrafterParts&) {
+  return std::make_unique<RetrievalDrafter>();
 }
 
 }  // namespace foretoken

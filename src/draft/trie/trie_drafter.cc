@@ -1,5 +1,7 @@
 #include "draft/trie/trie_drafter.h"
 
+#include "draft/registry.h"
+
 namespace foretoken {
 namespace {
 
@@ -55,6 +57,10 @@ void TrieDrafter::Forget(SequenceId sequence) {
   if (found == tokens_.end()) return;
   Remember(found->second);
   tokens_.erase(found);
+}
+
+std::unique_ptr<Drafter> MakeTrieDrafter(const DrafterParts&) {
+  return std::make_unique<TrieDrafter>();
 }
 
 }  // namespace foretoken

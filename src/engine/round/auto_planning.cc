@@ -48,7 +48,7 @@ class MeanPrediction {
 // A round of which the planner need not see all.
 bool IsOneOfManyAlike(const Round& round) {
   const bool plain = std::ranges::all_of(round.pass, [](const Sequence* sequence) {
-    return sequence->plan.mode == Mode::kAr && sequence->verifies;
+    return !sequence->plan.mode.drafts() && sequence->verifies;
   });
   const auto sequences = static_cast<std::int64_t>(round.pass.size());
   return plain && round.pass_ns <= kShortPassNs + sequences * kShortPassNsPerSequence;
@@ -108,7 +108,7 @@ void AutoPlanning::Learn(const Round& round, int rounds) {
     if (pass.mode != sequence->plan.mode) pass.mode.reset();
     if (sequence->estimate.has_value()) {
       planned.Add(*sequence->estimate);
-      pass.chosen = pass.chosen || sequence->estimate->wanted.mode == Mode::kAuto;
+      pass.chosen = pass.chosen || sequence->estimate->wanted.mode.planned();
     }
     const bool chain = sequence->verified.IsChain();
     planner_.ObserveProposal(

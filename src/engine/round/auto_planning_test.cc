@@ -25,9 +25,7 @@ class AutoPlanningTest : public testing::Test {
     round_.rows = 1;
     round_.pass_ns = 100'000;
   }
-  std::int64_t RoundsSeen() const {
-    return planning_->Report().modes[static_cast<std::size_t>(Mode::kAr)].rounds;
-  }
+  std::int64_t RoundsSeen() const { return planning_->Report().modes[Mode::kAr].rounds; }
 
   std::optional<AutoPlanning> planning_;
   RunningSet running_;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
-#include "draft/ngram/ngram_drafter.h"
+#include "draft/registry.h"
 
 namespace foretoken {
 namespace {
@@ -39,42 +39,40 @@ DraftContext ContextFor(const RetrievalBudget& budget, int batch, Sequence* sequ
           .laws = sequence->draws ? &sequence->laws : nullptr};
 }
 
-Drafters::Drafters(DraftersByMode by_mode, int vocabulary, int max_batch)
-    : by_mode_(std::move(by_mode)), random_(vocabulary) {
-  auto& ngram = by_mode_[static_cast<std::size_t>(Mode::kNgram)];
-  if (ngram == nullptr) ngram = std::make_unique<NgramDrafter>();
+Drafters::Drafters(DraftersById before, int vocabulary, int max_batch)
+    : before_(std::move(before)) {
+  const DrafterParts parts{.vocabulary = vocabulary, .max_sequences = max_batch};
+  for (const DrafterId id : kDrafterIds) {
+    const DrafterInfo& info = InfoOf(id);
+    const bool always = info.needs == DrafterNeeds::kText && !info.baseline;
+    if (always && before_[id] == nullptr) before_[id] = MakeDrafter(id, parts);
+    if (info.fallback && id != DrafterId::kRetrieval) on_miss_[id] = MakeDrafter(id, parts);
+  }
   contexts_.reserve(static_cast<std::size_t>(max_batch));
 }
 
 void Drafters::Propose(const RunningSet& running, RetrievalBudget* budget) {
-  for (int mode = 0; mode < kModes; ++mode) {
-    if (Has(static_cast<Mode>(mode))) ProposeInMode(static_cast<Mode>(mode), running, budget);
+  for (const DrafterId id : kDrafterIds) {
+    if (Has(id)) ProposeWith(id, running, budget);
   }
 }
 
-void Drafters::ProposeInMode(Mode mode, const RunningSet& running, RetrievalBudget* budget) {
+void Drafters::ProposeWith(DrafterId drafter, const RunningSet& running, RetrievalBudget* budget) {
+  const DrafterInfo& info = InfoOf(drafter);
   contexts_.clear();
   for (const auto& sequence : running) {
     // A prompt under way, also one that is recomputed, has no root to draft from yet.
-    if (sequence->plan.mode != mode || sequence->uncomputed() != 1) continue;
+    const Mode mode = sequence->plan.mode;
+    if (!mode.before() || mode.drafter != drafter || sequence->uncomputed() != 1) continue;
     contexts_.push_back(ContextFor(*budget, static_cast<int>(running.size()), sequence.get()));
+    if (info.law == ProposalLaw::kFixed) contexts_.back().laws = nullptr;
   }
-  if (mode == Mode::kSssd) budget->SpareUseless(&contexts_);
+  const bool priced = info.shape == ProposalShape::kPricedTree;
+  if (priced) budget->SpareUseless(&contexts_);
   if (contexts_.empty()) return;
   const std::int64_t start = NowNs();
-  by_mode_[static_cast<std::size_t>(mode)]->Propose(contexts_);
-  if (mode == Mode::kSssd) budget->ObserveAsking(NowNs() - start, contexts_.size());
-}
-
-Drafter* Drafters::FallbackDrafter(Fallback fallback) {
-  switch (fallback) {
-    case Fallback::kNgram:
-      return by_mode_[static_cast<std::size_t>(Mode::kNgram)].get();
-    case Fallback::kRandom:
-      return &random_;
-    default:
-      return nullptr;
-  }
+  before_[drafter]->Propose(contexts_);
+  if (priced) budget->ObserveAsking(NowNs() - start, contexts_.size());
 }
 
 void Drafters::ProposeOnMiss(const RunningSet& running, RetrievalBudget* budget,
@@ -82,9 +80,9 @@ void Drafters::ProposeOnMiss(const RunningSet& running, RetrievalBudget* budget,
   const Fallback fallback = sequence->plan.fallback;
   if (fallback == Fallback::kRetrieval) {
     RetrieveOnMiss(running, budget, sequence);
-  } else if (Drafter* drafter = FallbackDrafter(fallback)) {
+  } else if (fallback.kind == Fallback::Kind::kDrafter) {
     DraftContext context = ContextFor(*budget, static_cast<int>(running.size()), sequence);
-    drafter->Propose(std::span(&context, 1));
+    on_miss_[fallback.drafter]->Propose(std::span(&context, 1));
   }
 }
 
@@ -115,8 +113,10 @@ std::span<const CandidateScore> Drafters::Retrieve(const RetrievalBudget& budget
 }
 
 void Drafters::Forget(SequenceId sequence) {
-  for (const auto& drafter : by_mode_) {
-    if (drafter != nullptr) drafter->Forget(sequence);
+  for (const DraftersById* drafters : {&before_, &on_miss_}) {
+    for (const auto& drafter : *drafters) {
+      if (drafter != nullptr) drafter->Forget(sequence);
+    }
   }
   retrieval_.Forget(sequence);
 }

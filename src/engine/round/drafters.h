@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "draft/drafter.h"
-#include "draft/random/random_drafter.h"
 #include "draft/retrieval/retrieval_drafter.h"
 #include "engine/proposers.h"
 #include "engine/round/retrieval_budget.h"
@@ -19,12 +18,13 @@ DraftContext ContextFor(const RetrievalBudget& budget, int batch, Sequence* sequ
 /// that fill in after a miss of the speculation cache.
 class Drafters {
  public:
-  /// Prompt lookup is added where `by_mode` has none.
-  Drafters(DraftersByMode by_mode, int vocabulary, int max_batch);
+  /// Adds to `before` what needs the text alone; baselines only as fallbacks.
+  Drafters(DraftersById before, int vocabulary, int max_batch);
 
-  bool Has(Mode mode) const { return by_mode_[static_cast<std::size_t>(mode)] != nullptr; }
+  /// Whether there is a drafter for a mode that drafts before the pass.
+  bool Has(DrafterId drafter) const { return before_[drafter] != nullptr; }
 
-  /// Proposals for all sequences whose mode has a drafter here and whose prompt is computed.
+  /// Proposals for all sequences that draft before the pass and whose prompt is computed.
   void Propose(const RunningSet& running, RetrievalBudget* budget);
 
   /// The proposal of a sequence whose outcome the speculation cache did not know, where its
@@ -40,12 +40,11 @@ class Drafters {
   void Forget(SequenceId sequence);
 
  private:
-  void ProposeInMode(Mode mode, const RunningSet& running, RetrievalBudget* budget);
+  void ProposeWith(DrafterId drafter, const RunningSet& running, RetrievalBudget* budget);
   void RetrieveOnMiss(const RunningSet& running, RetrievalBudget* budget, Sequence* sequence);
-  Drafter* FallbackDrafter(Fallback fallback);
 
-  DraftersByMode by_mode_;
-  RandomDrafter random_;
+  DraftersById before_;
+  DraftersById on_miss_;        // Fallbacks, but for retrieval.
   RetrievalDrafter retrieval_;  // Beside the draft: a fallback, and a source of likely outcomes.
   std::vector<DraftContext> contexts_;  // Reused between rounds.
 };

@@ -16,8 +16,8 @@ RunningSet Running(const SpeculationPlan& plan) {
 TEST(Drafters, PromptLookupIsAlwaysThere) {
   Drafters drafters({}, /*vocabulary=*/16, /*max_batch=*/1);
   RetrievalBudget budget({}, 63);
-  EXPECT_TRUE(drafters.Has(Mode::kNgram));
-  EXPECT_FALSE(drafters.Has(Mode::kSd));
+  EXPECT_TRUE(drafters.Has(DrafterId::kNgram));
+  EXPECT_FALSE(drafters.Has(DrafterId::kModel));
   const RunningSet running = Running({.mode = Mode::kNgram, .lookahead = 2});
   drafters.Propose(running, &budget);
   ASSERT_GE(running[0]->proposal.size(), 1);

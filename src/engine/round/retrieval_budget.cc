@@ -7,9 +7,14 @@
 namespace foretoken {
 namespace {
 
+// Whether the mode's drafter can propose what is worth its row, before the pass.
+bool CanPrice(Mode mode) {
+  return mode.before() && InfoOf(mode.drafter).shape == ProposalShape::kPricedTree;
+}
+
 // Whether retrieval proposes what is worth its row.
 bool IsPriced(const SpeculationPlan& plan) {
-  if (plan.mode == Mode::kSssd) return plan.speculation_length == kAutoSpeculationLength;
+  if (CanPrice(plan.mode)) return plan.speculation_length == kAutoSpeculationLength;
   return plan.FallsBackOnRetrieval() &&
          (plan.speculation_length == kAutoSpeculationLength || plan.speculation_length == 0);
 }
@@ -78,7 +83,7 @@ double RetrievalBudget::WorthOf(const Sequence& sequence) const {
 
 void RetrievalBudget::ObserveRound(const Round& round) {
   for (const Sequence* sequence : round.pass) {
-    const bool priced = sequence->plan.mode == Mode::kSssd && IsPriced(sequence->plan);
+    const bool priced = CanPrice(sequence->plan.mode) && IsPriced(sequence->plan);
     if (asked_ && priced && sequence->verifies) worth_.ObserveAnswer(WorthOf(*sequence));
   }
   if (round.prefills || round.gap_ns < 0) return;
