@@ -41,8 +41,8 @@ class Drafter {
   /// Fills the proposal of every context; an empty proposal is a valid answer.
   virtual void Propose(std::span<DraftContext> contexts) = 0;
 
-  /// The sequence has ended: its state may go.
-  virtual void Forget(SequenceId sequence) = 0;
+  /// The sequence has ended: its state may go, where there is any.
+  virtual void Forget(SequenceId /*sequence*/) {}
 };
 
 }  // namespace foretoken

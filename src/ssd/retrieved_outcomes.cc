@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "draft/retrieval/candidate_fusion.h"
+
 namespace foretoken {
 namespace {
 

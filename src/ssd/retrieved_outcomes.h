@@ -4,10 +4,11 @@
 #include <span>
 
 #include "base/static_vector.h"
-#include "draft/retrieval/candidate_fusion.h"
 #include "speculation/proposal.h"
 
 namespace foretoken {
+
+struct CandidateScore;
 
 /// Bonus tokens beside the proposal that retrieval names for one round and sequence, at most ...
 inline constexpr int kMaxRetrieved = 24;

@@ -5,6 +5,8 @@
 
 #include <vector>
 
+#include "draft/retrieval/candidate_fusion.h"
+
 namespace foretoken {
 namespace {
 

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "cli/common/chart_card.h"
 #include "cli/common/html_page.h"
-#include "draft/ngram/ngram_drafter.h"
+#include "draft/registry.h"
 #include "draft/rest/rest_drafter.h"
 #include "draft/retrieval/retriever.h"
 #include "draft/retrieval/sequence_tries.h"
@@ -41,7 +41,7 @@ class Proposer {
                            speculation_length_, proposal);
         break;
       case ReplaySource::kPld:
-        pld_.Propose(std::span(&context, 1));
+        pld_->Propose(std::span(&context, 1));
         break;
       case ReplaySource::kRest:
         rest_.Propose(segments_, tokens, speculation_length_ - 1, proposal);
@@ -69,7 +69,7 @@ class Proposer {
   SegmentList segments_;
   Retriever retriever_;
   SequenceTries tries_;
-  NgramDrafter pld_;
+  std::unique_ptr<Drafter> pld_ = MakeDrafter(DrafterId::kNgram, {});
   RestDrafter rest_;
   TrieDrafter trie_;
 };

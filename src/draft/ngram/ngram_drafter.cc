@@ -1,5 +1,3 @@
-#include "draft/ngram/ngram_drafter.h"
-
 #include <algorithm>
 
 #include "draft/registry.h"
@@ -18,10 +16,16 @@ std::size_t FindContinuation(std::span<const Token> tokens, std::size_t length) 
   return 0;
 }
 
-}  // namespace
+// Prompt lookup: the continuation of the latest earlier occurrence of the longest suffix of 3, 2 or
+// 1 tokens, in prompt and output alike. Stateless.
+class NgramDrafter : public Drafter {
+ public:
+  void Propose(std::span<DraftContext> contexts) override {
+    for (const DraftContext& context : contexts) Propose(context);
+  }
 
-void NgramDrafter::Propose(std::span<DraftContext> contexts) {
-  for (DraftContext& context : contexts) {
+ private:
+  static void Propose(const DraftContext& context) {
     context.proposal->Clear();
     const auto tokens = context.tokens;
     for (std::size_t length = kLongestMatch; length >= 1; --length) {
@@ -31,11 +35,13 @@ void NgramDrafter::Propose(std::span<DraftContext> contexts) {
       const std::size_t count =
           std::min(tokens.size() - begin, static_cast<std::size_t>(context.lookahead));
       for (std::size_t i = 0; i < count; ++i) context.proposal->Extend(tokens[begin + i]);
-      context.proposal->source = ProposalSource::kNgram;
-      break;
+      context.proposal->source = ProposalSource::Of(DrafterId::kNgram);
+      return;
     }
   }
-}
+};
+
+}  // namespace
 
 std::unique_ptr<Drafter> MakeNgramDrafter(const DrafterParts&) {
   return std::make_unique<NgramDrafter>();

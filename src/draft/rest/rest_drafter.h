@@ -12,7 +12,6 @@ namespace foretoken {
 class RestDrafter : public Drafter {
  public:
   void Propose(std::span<DraftContext> contexts) override;
-  void Forget(SequenceId) override {}
 
   /// The same for one context.
   void Propose(SegmentList segments, std::span<const Token> context, int lookahead,

@@ -39,6 +39,18 @@ DraftContext ContextFor(const RetrievalBudget& budget, int batch, Sequence* sequ
           .laws = sequence->draws ? &sequence->laws : nullptr};
 }
 
+namespace {
+
+// The same for a drafter: one whose proposals follow from the text has no laws to tell.
+DraftContext ContextOf(DrafterId drafter, const RetrievalBudget& budget, int batch,
+                       Sequence* sequence) {
+  DraftContext context = ContextFor(budget, batch, sequence);
+  if (InfoOf(drafter).law == ProposalLaw::kFixed) context.laws = nullptr;
+  return context;
+}
+
+}  // namespace
+
 Drafters::Drafters(DraftersById before, int vocabulary, int max_batch)
     : before_(std::move(before)) {
   const DrafterParts parts{.vocabulary = vocabulary, .max_sequences = max_batch};
@@ -58,16 +70,15 @@ void Drafters::Propose(const RunningSet& running, RetrievalBudget* budget) {
 }
 
 void Drafters::ProposeWith(DrafterId drafter, const RunningSet& running, RetrievalBudget* budget) {
-  const DrafterInfo& info = InfoOf(drafter);
   contexts_.clear();
   for (const auto& sequence : running) {
     // A prompt under way, also one that is recomputed, has no root to draft from yet.
     const Mode mode = sequence->plan.mode;
     if (!mode.before() || mode.drafter != drafter || sequence->uncomputed() != 1) continue;
-    contexts_.push_back(ContextFor(*budget, static_cast<int>(running.size()), sequence.get()));
-    if (info.law == ProposalLaw::kFixed) contexts_.back().laws = nullptr;
+    const auto batch = static_cast<int>(running.size());
+    contexts_.push_back(ContextOf(drafter, *budget, batch, sequence.get()));
   }
-  const bool priced = info.shape == ProposalShape::kPricedTree;
+  const bool priced = InfoOf(drafter).shape == ProposalShape::kPricedTree;
   if (priced) budget->SpareUseless(&contexts_);
   if (contexts_.empty()) return;
   const std::int64_t start = NowNs();
@@ -81,7 +92,8 @@ void Drafters::ProposeOnMiss(const RunningSet& running, RetrievalBudget* budget,
   if (fallback == Fallback::kRetrieval) {
     RetrieveOnMiss(running, budget, sequence);
   } else if (fallback.kind == Fallback::Kind::kDrafter) {
-    DraftContext context = ContextFor(*budget, static_cast<int>(running.size()), sequence);
+    const auto batch = static_cast<int>(running.size());
+    DraftContext context = ContextOf(fallback.drafter, *budget, batch, sequence);
     on_miss_[fallback.drafter]->Propose(std::span(&context, 1));
   }
 }
