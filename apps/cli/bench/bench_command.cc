@@ -18,20 +18,12 @@
 #include "cli/common/report_output.h"
 #include "cli/common/terminal.h"
 #include "cli/load/bench_server.h"
-#include "cli/options/constraint_options.h"
-#include "cli/options/datastore_options.h"
 #include "cli/options/options.h"
 
 namespace foretoken {
 namespace {
 
-struct BenchOptions {
-  ModelOptions model;
-  CoreOptions cores;
-  SpeculationOptions speculation;
-  GenerationOptions generation;
-  ConstraintOptions constraint;
-  DatastoreChoice datastore;
+struct BenchOptions : DecodingOptions {
   std::string modes;
   std::string fallbacks;  // To compare in mode ssd.
   PromptOptions prompts;
@@ -84,7 +76,7 @@ class Bench {
   Status EncodePrompts();
   Status MakeContestants();
   Status Add(std::string label, Mode mode, std::shared_ptr<LanguageModel> target,
-             const SpeculationOptions& speculation, int context, bool retrieves);
+             const DecodingOptions& options, int context, bool retrieves);
   Status AddFallbacks(int context);
   Result<std::vector<Generation>> RunGroup(Contestant* contestant,
                                            std::span<const std::vector<Token>> prompts,
@@ -100,11 +92,10 @@ class Bench {
 
   BenchOptions options_;
   std::vector<Mode> modes_;
-  Cores cores_;
   std::optional<Script> script_;
+  Decoding decoding_;
   std::shared_ptr<LanguageModel> target_;
   std::shared_ptr<LanguageModel> target_on_all_;
-  OpenDatastore datastore_;
   std::vector<EncodedSet> sets_;
   std::vector<Contestant> contestants_;
   std::vector<SetResult> results_;
@@ -116,8 +107,7 @@ Status Bench::Load() {
   FT_RETURN_IF_ERROR(options_.model.ResolveDefaults());
   if (options_.modes.empty()) options_.modes = options_.model.has_draft() ? "ar,sd,ssd" : "ar";
   FT_ASSIGN_OR_RETURN(modes_, ParseModes(options_.modes));
-  FT_RETURN_IF_ERROR(options_.datastore.Check(modes_));
-  FT_RETURN_IF_ERROR(options_.speculation.CheckFor(modes_));
+  FT_RETURN_IF_ERROR(options_.CheckFor(modes_));
   if (!options_.fallbacks.empty() && std::ranges::none_of(modes_, &Mode::during)) {
     return InvalidInput("--compare-fallbacks is about mode ssd: add it to --modes");
   }
@@ -129,22 +119,22 @@ Status Bench::Load() {
   }
   if (!options_.script.empty()) {
     FT_ASSIGN_OR_RETURN(script_, ParseScript(options_.script));
+    if (options_.constraint.given()) {
+      return InvalidInput(
+          "--scripted-acceptance draws tokens that no grammar allows: give only one");
+    }
+    if (options_.datastore.learn) {
+      return InvalidInput("--learn would add tokens that --scripted-acceptance made up: give one");
+    }
   }
   if (synthetic()) options_.generation.stop.ignore_eos = true;
-  FT_ASSIGN_OR_RETURN(cores_, ResolveCores(options_.cores));
-  FT_ASSIGN_OR_RETURN(target_, LoadTarget(options_.model, cores_.target));
+  FT_ASSIGN_OR_RETURN(decoding_, options_.Load());
+  target_ = decoding_.target;
+  const Cores& cores = decoding_.cores;
   const bool ssd_only = modes_ == std::vector<Mode>{Mode::kSsd};
-  if (speculative && !ssd_only && !options_.only_target_cores && cores_.all != cores_.target) {
-    target_on_all_ = target_->OnCores(cores_.all);
+  if (speculative && !ssd_only && !options_.only_target_cores && cores.all != cores.target) {
+    target_on_all_ = target_->OnCores(cores.all);
   }
-  if (script_.has_value() && options_.constraint.given()) {
-    return InvalidInput("--scripted-acceptance draws tokens that no grammar allows: give only one");
-  }
-  FT_RETURN_IF_ERROR(Constrain(options_.constraint, *target_, &options_.generation.sampling));
-  if (script_.has_value() && options_.datastore.learn) {
-    return InvalidInput("--learn would add tokens that --scripted-acceptance made up: give one");
-  }
-  FT_ASSIGN_OR_RETURN(datastore_, OpenChosen(options_.datastore, *target_));
   context_.scripted = script_.has_value();
   context_.same_law_only = options_.speculation.verification == "rejection" &&
                            options_.generation.sampling.temperature > 0;
@@ -175,16 +165,8 @@ Status Bench::EncodePrompts() {
     sets_.push_back(RandomSet(facts.vocabulary, options_.prompt_tokens, count, 1));
     return {};
   }
-  FT_ASSIGN_OR_RETURN(const std::vector<PromptSet> sets,
-                      ReadPromptSets(options_.prompts.files, options_.prompts.words));
-  const PromptStyle style = options_.prompts.raw    ? PromptStyle::kRaw
-                            : options_.prompts.chat ? PromptStyle::kChat
-                                                    : PromptStyle::kAuto;
-  for (const PromptSet& set : sets) {
-    FT_ASSIGN_OR_RETURN(EncodedSet encoded, EncodeSet(*target_->tokenizer(), set, style, context,
-                                                      max_tokens, options_.prompts.limit));
-    sets_.push_back(std::move(encoded));
-  }
+  FT_ASSIGN_OR_RETURN(sets_,
+                      EncodeSets(options_.prompts, *target_->tokenizer(), context, max_tokens));
   return {};
 }
 
@@ -201,22 +183,22 @@ Status Bench::MakeContestants() {
       FT_RETURN_IF_ERROR(AddFallbacks(context));
       continue;
     }
-    FT_RETURN_IF_ERROR(Add(std::string(ModeName(mode)), mode, target_, options_.speculation,
-                           context, /*retrieves=*/true));
+    FT_RETURN_IF_ERROR(
+        Add(std::string(ModeName(mode)), mode, target_, options_, context, /*retrieves=*/true));
   }
   for (const Mode mode : modes_) {
     if (mode.during() || mode.planned() || target_on_all_ == nullptr) continue;
-    FT_RETURN_IF_ERROR(Add(fmt::format("{}@all", ModeName(mode)), mode, target_on_all_,
-                           options_.speculation, context, /*retrieves=*/true));
+    FT_RETURN_IF_ERROR(Add(fmt::format("{}@all", ModeName(mode)), mode, target_on_all_, options_,
+                           context, /*retrieves=*/true));
   }
   return {};
 }
 
 Status Bench::Add(std::string label, Mode mode, std::shared_ptr<LanguageModel> target,
-                  const SpeculationOptions& speculation, int context, bool retrieves) {
+                  const DecodingOptions& options, int context, bool retrieves) {
   FT_ASSIGN_OR_RETURN(const EngineOptions wanted,
-                      EngineOptionsFor(options_.datastore.ModesFor(mode), options_.model,
-                                       speculation, cores_, options_.batch, context));
+                      options.EngineFor(options.datastore.ModesFor(mode), decoding_.cores,
+                                        options_.batch, context));
   StudyOptions study{.script = script_};
   // Measured once for all modes of a target.
   if (!contestants_.empty() && contestants_.back().target == target) {
@@ -230,9 +212,9 @@ Status Bench::Add(std::string label, Mode mode, std::shared_ptr<LanguageModel> t
 // Mode ssd once with each of --compare-fallbacks.
 Status Bench::AddFallbacks(int context) {
   for (const std::string& name : SplitList(options_.fallbacks)) {
-    SpeculationOptions speculation = options_.speculation;
-    speculation.fallback = name;
-    FT_RETURN_IF_ERROR(Add("ssd/" + name, Mode::kSsd, target_, speculation, context,
+    DecodingOptions options = options_;
+    options.speculation.fallback = name;
+    FT_RETURN_IF_ERROR(Add("ssd/" + name, Mode::kSsd, target_, options, context,
                            /*retrieves=*/name == FallbackName(Fallback::kRetrieval)));
   }
   return {};
@@ -248,7 +230,7 @@ Result<std::vector<Generation>> Bench::RunGroup(Contestant* contestant,
     request.sampling = options_.generation.sampling;
     request.sampling.seed += first_seed + i;
     request.stop = options_.generation.stop;
-    if (contestant->retrieves) request.datastore = datastore_.tenant;
+    if (contestant->retrieves) request.datastore = decoding_.datastore.tenant;
     request.learn = false;  // Learn does, once every mode has had its turn.
     requests.push_back(std::move(request));
   }
@@ -268,9 +250,10 @@ Status Bench::Learn(std::span<const std::vector<Token>> prompts,
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     std::vector<Token> tokens = prompts[i];
     tokens.insert(tokens.end(), outputs[i].tokens.begin(), outputs[i].tokens.end());
-    DatastoreFolder::Learn(*datastore_.tenant, tokens, static_cast<int>(prompts[i].size()));
+    DatastoreFolder::Learn(*decoding_.datastore.tenant, tokens,
+                           static_cast<int>(prompts[i].size()));
   }
-  return datastore_.Flush();
+  return decoding_.datastore.Flush();
 }
 
 Status Bench::WarmUp() {
@@ -324,7 +307,7 @@ nlohmann::json Bench::Meta() const {
       {"target_parameters", FormatCount(static_cast<double>(target_->facts().parameters))},
       {"precision", options_.model.precision},
       {"weights", synthetic() ? "random" : "trained"},
-      {"target_cores", FormatCores(cores_.target)},
+      {"target_cores", FormatCores(decoding_.cores.target)},
       {"temperature", sampling.temperature},
       {"top_k", sampling.top_k},
       {"top_p", sampling.top_p},
@@ -353,7 +336,7 @@ nlohmann::json Bench::Meta() const {
   }
   if (options_.model.has_draft()) {
     meta["draft"] = options_.model.DraftSource().label();
-    meta["draft_cores"] = FormatCores(cores_.draft);
+    meta["draft_cores"] = FormatCores(decoding_.cores.draft);
     meta.update(SpeculationJson(options_.speculation));
   }
   return meta;
@@ -362,12 +345,12 @@ nlohmann::json Bench::Meta() const {
 Result<int> Bench::Report() const {
   const nlohmann::json report = {
       {"meta", Meta()}, {"definitions", Definitions()}, {"sets", SetsJson(results_, context_)}};
-  std::string text =
-      fmt::format("Target {} ({}, {}) on cores {}", target_->source().label(),
-                  options_.model.precision, target_->facts().backend, FormatCores(cores_.target));
+  std::string text = fmt::format("Target {} ({}, {}) on cores {}", target_->source().label(),
+                                 options_.model.precision, target_->facts().backend,
+                                 FormatCores(decoding_.cores.target));
   if (options_.model.has_draft()) {
     text += fmt::format(", draft {} on cores {}", options_.model.DraftSource().label(),
-                        FormatCores(cores_.draft));
+                        FormatCores(decoding_.cores.draft));
   }
   text += fmt::format("; temperature {:g}, batch {}\n", options_.generation.sampling.temperature,
                       options_.batch);

@@ -211,4 +211,19 @@ Result<std::vector<PromptSet>> ReadPromptSets(const std::vector<std::string>& fi
   return sets;
 }
 
+Result<std::vector<EncodedSet>> EncodeSets(const PromptOptions& options, const Tokenizer& tokenizer,
+                                           int context, int max_tokens) {
+  FT_ASSIGN_OR_RETURN(const std::vector<PromptSet> sets,
+                      ReadPromptSets(options.files, options.words));
+  const PromptStyle style = options.raw    ? PromptStyle::kRaw
+                            : options.chat ? PromptStyle::kChat
+                                           : PromptStyle::kAuto;
+  std::vector<EncodedSet> encoded;
+  for (const PromptSet& set : sets) {
+    FT_ASSIGN_OR_RETURN(encoded.emplace_back(),
+                        EncodeSet(tokenizer, set, style, context, max_tokens, options.limit));
+  }
+  return encoded;
+}
+
 }  // namespace foretoken

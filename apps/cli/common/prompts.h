@@ -72,4 +72,17 @@ std::vector<PromptSet> BuiltInSets();
 /// `words` words of each paragraph are taken; 0 takes all.
 Result<std::vector<PromptSet>> ReadPromptSets(const std::vector<std::string>& files, int words);
 
+/// Which prompts to measure or check.
+struct PromptOptions {
+  std::vector<std::string> files;  ///< Empty: the built-in ones.
+  int limit = 0;                   ///< Of each file; 0: all.
+  int words = 0;                   ///< Of each plain-text prompt; 0: all.
+  bool raw = false;
+  bool chat = false;  ///< bench only.
+};
+
+/// The chosen prompts as tokens that fit `context` with `max_tokens` of output.
+Result<std::vector<EncodedSet>> EncodeSets(const PromptOptions& options, const Tokenizer& tokenizer,
+                                           int context, int max_tokens);
+
 }  // namespace foretoken

@@ -18,21 +18,12 @@
 #include "cli/common/commands.h"
 #include "cli/common/generation.h"
 #include "cli/common/terminal.h"
-#include "cli/options/constraint_options.h"
-#include "cli/options/datastore_options.h"
 #include "cli/options/options.h"
 
 namespace foretoken {
 namespace {
 
-struct ChatOptions {
-  ModelOptions model;
-  CoreOptions cores;
-  SpeculationOptions speculation;
-  GenerationOptions generation;
-  ConstraintOptions constraint;
-  DatastoreChoice datastore;
-  std::string mode;
+struct ChatOptions : DecodingOptions {
   std::string system;
   ColorChoice color = ColorChoice::kAuto;
 };
@@ -67,13 +58,11 @@ constexpr const char* kHelp =
 
 class Chat {
  public:
-  Chat(ChatOptions options, Mode mode, Cores cores, std::shared_ptr<LanguageModel> target,
-       OpenDatastore datastore, int context)
+  Chat(ChatOptions options, Mode mode, Decoding decoding, int context)
       : options_(std::move(options)),
         mode_(mode),
-        cores_(std::move(cores)),
-        target_(std::move(target)),
-        datastore_(std::move(datastore)),
+        decoding_(std::move(decoding)),
+        target_(*decoding_.target),
         context_(context),
         color_(UseColor(options_.color, stdout)),
         painter_(color_) {}
@@ -97,9 +86,8 @@ class Chat {
 
   ChatOptions options_;
   Mode mode_;
-  Cores cores_;
-  std::shared_ptr<LanguageModel> target_;
-  OpenDatastore datastore_;
+  Decoding decoding_;
+  const LanguageModel& target_;
   int context_;
   bool color_;
   OriginPainter painter_;
@@ -144,10 +132,10 @@ Chat::Line Chat::ReadLine(std::string* line) {
 
 Status Chat::OpenEngine(Mode mode) {
   engine_.reset();
-  FT_ASSIGN_OR_RETURN(const EngineOptions wanted,
-                      EngineOptionsFor(options_.datastore.ModesFor(mode), options_.model,
-                                       options_.speculation, cores_, 1, context_));
-  FT_ASSIGN_OR_RETURN(engine_, Engine::Open(target_, wanted));
+  FT_ASSIGN_OR_RETURN(
+      const EngineOptions wanted,
+      options_.EngineFor(options_.datastore.ModesFor(mode), decoding_.cores, 1, context_));
+  FT_ASSIGN_OR_RETURN(engine_, Engine::Open(decoding_.target, wanted));
   mode_ = mode;
   return {};
 }
@@ -160,7 +148,7 @@ Result<std::vector<Token>> Chat::EncodeFitting() {
     std::vector<ChatMessage> messages;
     if (!options_.system.empty()) messages.push_back({"system", options_.system});
     messages.insert(messages.end(), messages_.begin(), messages_.end());
-    FT_ASSIGN_OR_RETURN(std::vector<Token> tokens, target_->tokenizer()->EncodeChat(messages));
+    FT_ASSIGN_OR_RETURN(std::vector<Token> tokens, target_.tokenizer()->EncodeChat(messages));
     if (static_cast<int>(tokens.size()) + reserve <= context_ || messages_.size() < 3) {
       if (dropped) {
         Say(fmt::format("[the context of {} tokens is full: the oldest turns were dropped]",
@@ -186,7 +174,7 @@ Status Chat::Reply(const std::string& text) {
   request.sampling = options_.generation.sampling;
   request.stop = options_.generation.stop;
   request.continues_text = false;
-  request.datastore = datastore_.tenant;
+  request.datastore = decoding_.datastore.tenant;
   std::optional<SequenceId> running;
   bool cancelled = false;
   GenerateHooks hooks;
@@ -253,7 +241,7 @@ void Chat::Set(const std::string& arguments) {
         "max-tokens");
     return;
   }
-  const Status valid = ValidateSamplingParams(sampling, target_->facts().vocabulary);
+  const Status valid = ValidateSamplingParams(sampling, target_.facts().vocabulary);
   if (!valid.ok()) {
     Say(valid.error().message);
     return;
@@ -320,7 +308,7 @@ Result<int> Chat::Loop() {
         continue;
       case Line::kEnd:
         if (IsTerminal(stdin)) fmt::print("\n");
-        FT_RETURN_IF_ERROR(datastore_.Flush());
+        FT_RETURN_IF_ERROR(decoding_.datastore.Flush());
         return 0;
       case Line::kText:
         break;
@@ -328,7 +316,7 @@ Result<int> Chat::Loop() {
     if (line.empty()) continue;
     if (line.starts_with('/')) {
       if (Command(line)) continue;
-      FT_RETURN_IF_ERROR(datastore_.Flush());
+      FT_RETURN_IF_ERROR(decoding_.datastore.Flush());
       return 0;
     }
     if (const Status status = Reply(line); !status.ok()) Say(status.error().message);
@@ -336,34 +324,27 @@ Result<int> Chat::Loop() {
 }
 
 Result<int> RunChat(ChatOptions options) {
-  FT_RETURN_IF_ERROR(options.generation.Finish());
-  FT_ASSIGN_OR_RETURN(const Mode mode,
-                      ChooseMode(options.mode, options.speculation, &options.model));
-  FT_RETURN_IF_ERROR(options.speculation.CheckFor(std::span(&mode, 1)));
-  FT_RETURN_IF_ERROR(options.datastore.Check({&mode, 1}));
-  FT_ASSIGN_OR_RETURN(Cores cores, ResolveCores(options.cores));
-  FT_ASSIGN_OR_RETURN(std::shared_ptr<LanguageModel> target,
-                      LoadTarget(options.model, mode, options.cores, cores));
-  FT_ASSIGN_OR_RETURN(OpenDatastore datastore, OpenChosen(options.datastore, *target));
-  if (!target->tokenizer()->has_chat_template()) {
+  FT_ASSIGN_OR_RETURN(const Mode mode, options.Choose());
+  FT_RETURN_IF_ERROR(options.CheckFor({&mode, 1}));
+  FT_ASSIGN_OR_RETURN(Decoding decoding, options.Load(mode));
+  const LanguageModel& target = *decoding.target;
+  if (!target.tokenizer()->has_chat_template()) {
     return InvalidInput(fmt::format(
         "the model in '{}' has no chat template that Foretoken knows (ChatML, Llama 3); "
         "`foretoken run` continues plain text",
         options.model.target));
   }
-  FT_RETURN_IF_ERROR(Constrain(options.constraint, *target, &options.generation.sampling));
   FT_RETURN_IF_ERROR(
-      ValidateSamplingParams(options.generation.sampling, target->facts().vocabulary));
+      ValidateSamplingParams(options.generation.sampling, target.facts().vocabulary));
   constexpr int kDefaultContext = 8192;
   FT_ASSIGN_OR_RETURN(const int context,
-                      ChooseContext(options.speculation, *target, kDefaultContext));
+                      ChooseContext(options.speculation, target, kDefaultContext));
   const bool color = UseColor(options.color, stdout);
   fmt::print("{} in mode {}, context {} tokens; /help lists commands\n",
              options.model.TargetSource().label(), ModeName(mode), context);
   const OriginPainter painter(color);
   if (mode != Mode::kAr && color) fmt::print("{}\n", painter.Legend());
-  Chat chat(std::move(options), mode, std::move(cores), std::move(target), std::move(datastore),
-            context);
+  Chat chat(std::move(options), mode, std::move(decoding), context);
   FT_RETURN_IF_ERROR(chat.Start());
   return chat.Loop();
 }
@@ -378,15 +359,7 @@ void AddChatCommand(CLI::App* app, CommandBody* chosen) {
   options->generation.sampling.temperature = 0.7F;
   options->generation.stop.max_tokens = 512;
   add("--system", &options->system, "TEXT", "A system message");
-  AddModelOptions(command, &options->model);
-  AddModeOption(command, &options->mode);
-  AddSpeculationOptions(command, &options->speculation);
-  AddDatastoreOptions(command, &options->datastore);
-  AddMemoryOptions(command, &options->speculation);
-  AddSamplingOptions(command, &options->generation);
-  AddConstraintOptions(command, &options->constraint);
-  AddStopOptions(command, &options->generation);
-  AddCoreOptions(command, &options->cores);
+  AddDecodingOptions(command, options.get());
   AddColorOption(command, &options->color);
   command->footer(
       "The temperature is 0.7 unless given. Each reply reuses the KV of the turns "

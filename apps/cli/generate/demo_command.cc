@@ -14,11 +14,7 @@
 namespace foretoken {
 namespace {
 
-struct DemoOptions {
-  ModelOptions model;
-  CoreOptions cores;
-  SpeculationOptions speculation;
-  GenerationOptions generation;
+struct DemoOptions : DecodingOptions {
   bool json = false;
   ColorChoice color = ColorChoice::kAuto;
 };
@@ -114,18 +110,15 @@ Result<Request> MakeRequest(const DemoOptions& options, const Tokenizer& tokeniz
 }
 
 Result<int> Demo(DemoOptions options) {
-  FT_RETURN_IF_ERROR(options.generation.Finish());
-  FT_ASSIGN_OR_RETURN(const Mode mode, ChooseMode("ssd", options.speculation, &options.model));
-  FT_RETURN_IF_ERROR(options.speculation.CheckFor(kShown));
-  FT_ASSIGN_OR_RETURN(const Cores cores, ResolveCores(options.cores));
-  FT_ASSIGN_OR_RETURN(const std::shared_ptr<LanguageModel> target,
-                      LoadTarget(options.model, mode, options.cores, cores));
+  FT_ASSIGN_OR_RETURN(const Mode mode, options.Choose());
+  FT_RETURN_IF_ERROR(options.CheckFor(kShown));
+  FT_ASSIGN_OR_RETURN(const Decoding decoding, options.Load(mode));
+  const auto& [cores, target, datastore] = decoding;
   FT_ASSIGN_OR_RETURN(const int context, ChooseContext(options.speculation, *target, 0));
   std::vector<ModeRun> runs(std::size(kShown));
   for (std::size_t m = 0; m < runs.size(); ++m) {
     FT_ASSIGN_OR_RETURN(const EngineOptions wanted,
-                        EngineOptionsFor(std::span(&kShown[m], 1), options.model,
-                                         options.speculation, cores, 1, context));
+                        options.EngineFor({&kShown[m], 1}, cores, 1, context));
     FT_ASSIGN_OR_RETURN(runs[m].engine, Engine::Open(target, wanted));
   }
 
@@ -173,6 +166,7 @@ void AddDemoCommand(CLI::App* app, CommandBody* chosen) {
       "demo", "Decode built-in prompts in every mode and compare text and speed");
   const OptionGroup add(command, "Output");
   auto options = std::make_shared<DemoOptions>();
+  options->mode = "ssd";  // Which needs most.
   options->generation.stop.max_tokens = 160;
   AddModelOptions(command, &options->model);
   AddSpeculationOptions(command, &options->speculation);

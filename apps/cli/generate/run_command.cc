@@ -11,21 +11,12 @@
 #include "cli/common/generation.h"
 #include "cli/common/prompts.h"
 #include "cli/common/terminal.h"
-#include "cli/options/constraint_options.h"
-#include "cli/options/datastore_options.h"
 #include "cli/options/options.h"
 
 namespace foretoken {
 namespace {
 
-struct RunOptions {
-  ModelOptions model;
-  CoreOptions cores;
-  SpeculationOptions speculation;
-  GenerationOptions generation;
-  ConstraintOptions constraint;
-  DatastoreChoice datastore;
-  std::string mode;
+struct RunOptions : DecodingOptions {
   std::string prompt;
   std::string file;
   std::string system;
@@ -103,33 +94,27 @@ nlohmann::json RunJson(const RunOptions& options, Mode mode, const Generation& g
 }
 
 Result<int> Run(RunOptions options) {
-  FT_RETURN_IF_ERROR(options.generation.Finish());
-  FT_ASSIGN_OR_RETURN(const Mode mode,
-                      ChooseMode(options.mode, options.speculation, &options.model));
-  FT_RETURN_IF_ERROR(options.speculation.CheckFor(std::span(&mode, 1)));
-  FT_RETURN_IF_ERROR(options.datastore.Check({&mode, 1}));
+  FT_ASSIGN_OR_RETURN(const Mode mode, options.Choose());
+  FT_RETURN_IF_ERROR(options.CheckFor({&mode, 1}));
   FT_ASSIGN_OR_RETURN(const std::string prompt, ReadPrompt(options));
-  FT_ASSIGN_OR_RETURN(const Cores cores, ResolveCores(options.cores));
-  FT_ASSIGN_OR_RETURN(const std::shared_ptr<LanguageModel> target,
-                      LoadTarget(options.model, mode, options.cores, cores));
-  FT_ASSIGN_OR_RETURN(const OpenDatastore datastore, OpenChosen(options.datastore, *target));
-  FT_RETURN_IF_ERROR(Constrain(options.constraint, *target, &options.generation.sampling));
+  FT_ASSIGN_OR_RETURN(const Decoding decoding, options.Load(mode));
+  const LanguageModel& target = *decoding.target;
   Request request;
   FT_ASSIGN_OR_RETURN(request.prompt,
-                      EncodePrompt(*target->tokenizer(), prompt, options.chat, options.system));
+                      EncodePrompt(*target.tokenizer(), prompt, options.chat, options.system));
   request.sampling = options.generation.sampling;
   request.stop = options.generation.stop;
   request.continues_text = !options.chat;
-  request.datastore = datastore.tenant;
-  FT_ASSIGN_OR_RETURN(const int context, ChooseContext(options.speculation, *target,
+  request.datastore = decoding.datastore.tenant;
+  FT_ASSIGN_OR_RETURN(const int context, ChooseContext(options.speculation, target,
                                                        static_cast<int>(request.prompt.size()) +
                                                            request.stop.max_tokens +
                                                            options.speculation.MostLookahead()));
   FT_RETURN_IF_ERROR(CheckPromptFits(request.prompt.size(), context));
-  FT_ASSIGN_OR_RETURN(const EngineOptions wanted,
-                      EngineOptionsFor(options.datastore.ModesFor(mode), options.model,
-                                       options.speculation, cores, 1, context));
-  FT_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::Open(target, wanted));
+  FT_ASSIGN_OR_RETURN(
+      const EngineOptions wanted,
+      options.EngineFor(options.datastore.ModesFor(mode), decoding.cores, 1, context));
+  FT_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::Open(decoding.target, wanted));
 
   const OriginPainter painter(mode != Mode::kAr && UseColor(options.color, stdout));
   GenerateHooks hooks;
@@ -145,7 +130,7 @@ Result<int> Run(RunOptions options) {
     };
   }
   FT_ASSIGN_OR_RETURN(const Generation generation, Generate(*engine, std::move(request), hooks));
-  FT_RETURN_IF_ERROR(datastore.Flush());
+  FT_RETURN_IF_ERROR(decoding.datastore.Flush());
   if (options.json) {
     fmt::print("{}\n", RunJson(options, mode, generation, engine->planner_report()).dump(2));
   } else {
@@ -169,15 +154,7 @@ void AddRunCommand(CLI::App* app, CommandBody* chosen) {
   prompt("-f,--file", &options->file, "FILE", "Read the prompt from a file");
   prompt("--chat", &options->chat, "Put the prompt into the model's chat template");
   prompt("--system", &options->system, "TEXT", "A system message before it, with --chat");
-  AddModelOptions(command, &options->model);
-  AddModeOption(command, &options->mode);
-  AddSpeculationOptions(command, &options->speculation);
-  AddDatastoreOptions(command, &options->datastore);
-  AddMemoryOptions(command, &options->speculation);
-  AddSamplingOptions(command, &options->generation);
-  AddConstraintOptions(command, &options->constraint);
-  AddStopOptions(command, &options->generation);
-  AddCoreOptions(command, &options->cores);
+  AddDecodingOptions(command, options.get());
   output("--logprobs", &options->generation.sampling.top_logprobs, "N",
          "With --json: log-probability of each token and of the N most likely")
       ->check(Between(0, 100));

@@ -41,6 +41,11 @@ Result<CoreSet> TakeCores(const CoreSet& from, int count, std::string_view optio
   return taken;
 }
 
+// Whether a target that decodes in `mode` leaves the draft's cores to a draft.
+bool LeavesCores(Mode mode, const ModelOptions& model) {
+  return mode.during() || (mode.planned() && model.has_draft());
+}
+
 }  // namespace
 
 std::vector<std::string> ExpandFamiliarFlags(int argc, const char* const* argv) {
@@ -195,10 +200,15 @@ Result<std::shared_ptr<LanguageModel>> LoadTarget(const ModelOptions& model, con
       {.source = source, .cores = cores, .precision = model.ParsedPrecision()});
 }
 
-Result<std::shared_ptr<LanguageModel>> LoadTarget(const ModelOptions& model, Mode mode,
-                                                  const CoreOptions& options, const Cores& cores) {
-  const bool spares_draft = mode.during() || (mode.planned() && model.has_draft());
-  return LoadTarget(model, spares_draft || options.given() ? cores.target : cores.all);
+Result<Decoding> DecodingOptions::Load(std::optional<Mode> decoding_mode) {
+  Decoding decoding;
+  FT_ASSIGN_OR_RETURN(decoding.cores, ResolveCores(cores));
+  const bool alone = decoding_mode && !cores.given() && !LeavesCores(*decoding_mode, model);
+  FT_ASSIGN_OR_RETURN(decoding.target,
+                      LoadTarget(model, alone ? decoding.cores.all : decoding.cores.target));
+  FT_ASSIGN_OR_RETURN(decoding.datastore, OpenChosen(datastore, *decoding.target));
+  FT_RETURN_IF_ERROR(Constrain(constraint, *decoding.target, &generation.sampling));
+  return decoding;
 }
 
 Result<int> ChooseContext(const SpeculationOptions& speculation, const LanguageModel& target,
@@ -212,13 +222,12 @@ Result<int> ChooseContext(const SpeculationOptions& speculation, const LanguageM
   return wanted > 0 ? std::min(wanted, limit) : limit;
 }
 
-Result<EngineOptions> EngineOptionsFor(std::span<const Mode> modes, const ModelOptions& model,
-                                       const SpeculationOptions& speculation, const Cores& cores,
-                                       int batch, int context) {
+Result<EngineOptions> DecodingOptions::EngineFor(std::span<const Mode> modes, const Cores& at,
+                                                 int batch, int context) const {
   FT_ASSIGN_OR_RETURN(EngineOptions options, speculation.ToEngineOptions(batch, context));
   options.modes.assign(modes.begin(), modes.end());
   options.draft = {.source = model.DraftSource(),
-                   .cores = cores.draft,
+                   .cores = at.draft,
                    .precision = model.ParsedPrecision(),
                    .process = speculation.draft_process,
                    .executable = ExecutablePath()};
@@ -227,20 +236,25 @@ Result<EngineOptions> EngineOptionsFor(std::span<const Mode> modes, const ModelO
   return options;
 }
 
-Result<Mode> ChooseMode(const std::string& named, const SpeculationOptions& speculation,
-                        ModelOptions* model) {
-  FT_RETURN_IF_ERROR(model->ResolveDefaults());
+Result<Mode> DecodingOptions::Choose() {
+  FT_RETURN_IF_ERROR(generation.Finish());
+  FT_RETURN_IF_ERROR(model.ResolveDefaults());
   const bool fixed = speculation.tree_width > 1 || !speculation.ssd_preset.empty();
-  Mode mode = fixed ? Mode::kSsd : Mode::kAuto;
-  if (!named.empty()) {
-    FT_ASSIGN_OR_RETURN(mode, ParseMode(named));
+  Mode chosen = fixed ? Mode::kSsd : Mode::kAuto;
+  if (!mode.empty()) {
+    FT_ASSIGN_OR_RETURN(chosen, ParseMode(mode));
   }
-  if (NeedsDraft(mode) && !model->has_draft()) {
+  if (NeedsDraft(chosen) && !model.has_draft()) {
     return InvalidInput(
         fmt::format("mode {} needs a draft model; name its folder with --draft, or use --mode ar",
-                    ModeName(mode)));
+                    ModeName(chosen)));
   }
-  return mode;
+  return chosen;
+}
+
+Status DecodingOptions::CheckFor(std::span<const Mode> modes) const {
+  FT_RETURN_IF_ERROR(speculation.CheckFor(modes));
+  return datastore.Check(modes);
 }
 
 Status CheckPromptFits(std::size_t prompt_tokens, int context) {

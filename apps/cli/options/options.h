@@ -10,7 +10,10 @@
 
 #include "base/cores.h"
 #include "base/result.h"
+#include "cli/common/prompts.h"
 #include "cli/common/terminal.h"
+#include "cli/options/constraint_options.h"
+#include "cli/options/datastore_options.h"
 #include "foretoken/engine.h"
 #include "foretoken/request.h"
 
@@ -55,15 +58,6 @@ struct Cores {
   CoreSet all;  ///< Both together: what AR and SD may use in place of SSD.
 };
 Result<Cores> ResolveCores(const CoreOptions& options);
-
-/// Which prompts to measure or check; ReadPromptSets reads them.
-struct PromptOptions {
-  std::vector<std::string> files;  ///< Empty: the built-in ones.
-  int limit = 0;                   ///< Of each file; 0: all.
-  int words = 0;                   ///< Of each plain-text prompt; 0: all.
-  bool raw = false;
-  bool chat = false;  ///< bench only.
-};
 
 /// Speculation, batching and KV. Where nothing is given, modes differ: sd and ssd take the defaults
 /// named here, mode auto chooses.
@@ -176,25 +170,44 @@ std::string BundledModels();
 /// Loads the target onto `cores`, showing so on a terminal.
 Result<std::shared_ptr<LanguageModel>> LoadTarget(const ModelOptions& model, const CoreSet& cores);
 
-/// The same for a target that decodes in `mode`: onto its own cores, or the draft's too where the
-/// mode never leaves these to a draft and the user named no cores.
-Result<std::shared_ptr<LanguageModel>> LoadTarget(const ModelOptions& model, Mode mode,
-                                                  const CoreOptions& options, const Cores& cores);
-
 /// The context limit: `--context`, or the model's. `wanted` tokens are enough where the user did
 /// not say; 0 wants all.
 Result<int> ChooseContext(const SpeculationOptions& speculation, const LanguageModel& target,
                           int wanted);
 
-/// What the options make of an engine that offers `modes`.
-Result<EngineOptions> EngineOptionsFor(std::span<const Mode> modes, const ModelOptions& model,
-                                       const SpeculationOptions& speculation, const Cores& cores,
-                                       int batch, int context);
+/// What a command decodes with, in place.
+struct Decoding {
+  Cores cores;
+  std::shared_ptr<LanguageModel> target;
+  OpenDatastore datastore;
+};
 
-/// The mode the user named; else auto, or ssd for what auto does not choose among (trees, presets).
-/// Fills in the default models.
-Result<Mode> ChooseMode(const std::string& named, const SpeculationOptions& speculation,
-                        ModelOptions* model);
+/// What commands that decode have in common.
+struct DecodingOptions {
+  ModelOptions model;
+  CoreOptions cores;
+  SpeculationOptions speculation;
+  GenerationOptions generation;
+  ConstraintOptions constraint;
+  DatastoreChoice datastore;
+  std::string mode;
+
+  /// The mode the user named; else auto, or ssd for what auto does not choose among (trees,
+  /// presets). Fills in the default models and finishes the generation's options.
+  Result<Mode> Choose();
+  /// Refuses what says nothing to these modes, or is not for one of them.
+  Status CheckFor(std::span<const Mode> modes) const;
+  /// Loads the target, opens the datastore and sets the constraint. The target's cores are its own,
+  /// or the draft's too where `decoding_mode` never leaves these to a draft and the user named
+  /// none.
+  Result<Decoding> Load(std::optional<Mode> decoding_mode = {});
+  /// What the options make of an engine that offers `modes`.
+  Result<EngineOptions> EngineFor(std::span<const Mode> modes, const Cores& at, int batch,
+                                  int context) const;
+};
+
+/// All of them, in the order of the help.
+void AddDecodingOptions(CLI::App* app, DecodingOptions* options);
 
 /// Refuses a prompt that leaves no room for output in `context`.
 Status CheckPromptFits(std::size_t prompt_tokens, int context);

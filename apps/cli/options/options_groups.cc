@@ -193,4 +193,16 @@ void AddColorOption(CLI::App* app, ColorChoice* choice) {
       ->group("Output");
 }
 
+void AddDecodingOptions(CLI::App* app, DecodingOptions* options) {
+  AddModelOptions(app, &options->model);
+  AddModeOption(app, &options->mode);
+  AddSpeculationOptions(app, &options->speculation);
+  AddDatastoreOptions(app, &options->datastore);
+  AddMemoryOptions(app, &options->speculation);
+  AddSamplingOptions(app, &options->generation);
+  AddConstraintOptions(app, &options->constraint);
+  AddStopOptions(app, &options->generation);
+  AddCoreOptions(app, &options->cores);
+}
+
 }  // namespace foretoken

@@ -24,17 +24,12 @@ constexpr int kRowsPerDraftPass = 32;
 // Over the passes' tables.
 constexpr int kSweeps = 8;
 
-struct CalibrateOptions {
-  ModelOptions model;
-  CoreOptions cores;
+struct CalibrateOptions : DecodingOptions {
   PromptOptions prompts;
   std::string temperatures = "0,0.7,1";
   std::string verify = "both";
   std::string saguaro_cs = "0.7,0.4,0.1";
   std::string rates_of;
-  int lookahead = 6;
-  int max_tokens = 96;
-  std::uint64_t seed = 0;
   std::string output = "calibration.json";
   std::string html_path;
   bool json = false;
@@ -114,39 +109,28 @@ Status Calibrator::Load() {
 }
 
 Status Calibrator::EncodePrompts() {
-  FT_ASSIGN_OR_RETURN(const std::vector<PromptSet> sets,
-                      ReadPromptSets(options_.prompts.files, options_.prompts.words));
-  const PromptStyle style = options_.prompts.raw ? PromptStyle::kRaw : PromptStyle::kAuto;
-  for (const PromptSet& set : sets) {
-    FT_ASSIGN_OR_RETURN(const EncodedSet encoded,
-                        EncodeSet(*target_->tokenizer(), set, style, target_->facts().max_context,
-                                  options_.max_tokens, options_.prompts.limit));
+  FT_ASSIGN_OR_RETURN(
+      const std::vector<EncodedSet> sets,
+      EncodeSets(options_.prompts, *target_->tokenizer(), target_->facts().max_context,
+                 options_.generation.stop.max_tokens));
+  for (const EncodedSet& encoded : sets) {
     task_.prompts.insert(task_.prompts.end(), encoded.prompts.begin(), encoded.prompts.end());
-  }
-  if (task_.prompts.empty()) {
-    return InvalidInput(fmt::format(
-        "no prompt fits the context of {} tokens with {} of output; give shorter ones or a smaller "
-        "-n",
-        target_->facts().max_context, options_.max_tokens));
   }
   return {};
 }
 
 Result<std::unique_ptr<Engine>> Calibrator::MakeMeasuringEngine(Verification verification,
                                                                 std::span<const Mode> modes) {
-  SpeculationOptions speculation;
-  speculation.lookahead = options_.lookahead;
-  speculation.prefix_cache = false;
-  FT_ASSIGN_OR_RETURN(EngineOptions wanted, EngineOptionsFor(modes, options_.model, speculation,
-                                                             cores_, /*batch=*/1, /*context=*/0));
+  FT_ASSIGN_OR_RETURN(EngineOptions wanted,
+                      options_.EngineFor(modes, cores_, /*batch=*/1, /*context=*/0));
   wanted.verification = verification;
-  wanted.max_lookahead = options_.lookahead;
-  wanted.max_cache_budget = kMaxFanout * (options_.lookahead + 1);
+  wanted.max_lookahead = options_.speculation.lookahead;
+  wanted.max_cache_budget = kMaxFanout * (options_.speculation.lookahead + 1);
   return OpenForStudy(target_, wanted, {.measuring_sweeps = kSweeps});
 }
 
 void Calibrator::GiveTimeToSettle() {
-  const int K = options_.lookahead;
+  const int K = options_.speculation.lookahead;
   const double rows = kMaxFanout * (K + 1) * static_cast<double>(K);
   const double passes = rows / kRowsPerDraftPass + K + 1;
   const double pass_us = calibration_.times.draft.us(kRowsPerDraftPass, task_.prompts[0].size());
@@ -217,9 +201,9 @@ Status Calibrator::TakeRates() {
 }
 
 Status Calibrator::Measure() {
-  task_.lookahead = options_.lookahead;
-  task_.stop.max_tokens = options_.max_tokens;
-  task_.sampling.seed = options_.seed;
+  task_.lookahead = options_.speculation.lookahead;
+  task_.stop = options_.generation.stop;
+  task_.sampling = options_.generation.sampling;
   constexpr std::size_t kRunsPerTemperature = 3;
   if (!options_.rates_of.empty()) FT_RETURN_IF_ERROR(TakeRates());
   const std::size_t drawn = temperatures_.size() - (temperatures_.front() == 0 ? 1 : 0);
@@ -269,6 +253,9 @@ void AddCalibrateCommand(CLI::App* app, CommandBody* chosen) {
   const OptionGroup add(command);
   auto options = std::make_shared<CalibrateOptions>();
   options->prompts.limit = 4;
+  options->speculation.lookahead = 6;
+  options->speculation.prefix_cache = false;
+  options->generation.stop.max_tokens = 96;
   AddModelOptions(command, &options->model);
   AddCoreOptions(command, &options->cores);
   AddPromptOptions(command, &options->prompts);
@@ -287,11 +274,12 @@ void AddCalibrateCommand(CLI::App* app, CommandBody* chosen) {
   for (const char* other : {"--temps", "--verify", "--saguaro-cs"}) {
     rates_of->excludes(command->get_option(other));
   }
-  add("-k,--lookahead", &options->lookahead, "K", "Tokens per proposal, K (default 6)")
+  add("-k,--lookahead", &options->speculation.lookahead, "K", "Tokens per proposal, K (default 6)")
       ->check(Between(1, ProposerModel::kMaxPositions));
-  add("-n,--max-tokens", &options->max_tokens, "N", "Tokens per prompt (default 96)")
+  add("-n,--max-tokens", &options->generation.stop.max_tokens, "N",
+      "Tokens per prompt (default 96)")
       ->check(Between(2, 1 << 20));
-  add("--seed", &options->seed, "SEED", "Seed of the first prompt (default 0)");
+  add("--seed", &options->generation.sampling.seed, "SEED", "Seed of the first prompt (default 0)");
   add("-o,--output", &options->output, "FILE",
       "Where the calibration goes (default calibration.json)");
   add("--html", &options->html_path, "FILE", "Also write a page with plots here");

@@ -8,20 +8,13 @@
 
 #include "cli/common/commands.h"
 #include "cli/common/terminal.h"
-#include "cli/options/datastore_options.h"
 #include "cli/options/options.h"
 #include "server/server.h"
 
 namespace foretoken {
 namespace {
 
-struct ServeOptions {
-  ModelOptions model;
-  CoreOptions cores;
-  SpeculationOptions speculation;
-  GenerationOptions generation;
-  DatastoreChoice datastore;
-  std::string mode;
+struct ServeOptions : DecodingOptions {
   std::string modes;
   std::string alias;
   std::string api_key_file;
@@ -66,26 +59,23 @@ Result<std::string> ReadApiKey(const std::string& path) {
 }
 
 // Runs on the server's engine thread.
-Result<server::ServedModel> LoadServed(const ServeOptions& options,
-                                       const std::vector<Mode>& modes) {
+Result<server::ServedModel> LoadServed(ServeOptions options, const std::vector<Mode>& modes) {
   const bool speculates = std::find(modes.begin(), modes.end(), Mode::kSsd) != modes.end();
   const Mode mode = speculates ? Mode::kSsd : modes.front();
-  FT_ASSIGN_OR_RETURN(const Cores cores, ResolveCores(options.cores));
-  server::ServedModel served;
-  FT_ASSIGN_OR_RETURN(served.model, LoadTarget(options.model, mode, options.cores, cores));
-  const LanguageModel& target = *served.model;
+  FT_ASSIGN_OR_RETURN(Decoding decoding, options.Load(mode));
+  const LanguageModel& target = *decoding.target;
   FT_RETURN_IF_ERROR(
       ValidateSamplingParams(options.generation.sampling, target.facts().vocabulary));
   constexpr int kDefaultContext = 8192;
   FT_ASSIGN_OR_RETURN(const int context,
                       ChooseContext(options.speculation, target, kDefaultContext));
-  FT_ASSIGN_OR_RETURN(OpenDatastore datastore, OpenChosen(options.datastore, target));
-  served.datastore = std::move(datastore.folder);
-  served.tenant = datastore.tenant;
+  server::ServedModel served;
+  served.model = decoding.target;
+  served.datastore = std::move(decoding.datastore.folder);
+  served.tenant = decoding.datastore.tenant;
   served.id = options.alias.empty() ? target.source().label() : options.alias;
-  FT_ASSIGN_OR_RETURN(
-      EngineOptions wanted,
-      EngineOptionsFor(modes, options.model, options.speculation, cores, options.batch, context));
+  FT_ASSIGN_OR_RETURN(EngineOptions wanted,
+                      options.EngineFor(modes, decoding.cores, options.batch, context));
   wanted.max_waiting = options.queue;
   wanted.max_lookahead = options.max_lookahead;
   FT_ASSIGN_OR_RETURN(served.engine, Engine::Open(served.model, wanted));
@@ -103,12 +93,9 @@ sigset_t BlockEndingSignals() {
 }
 
 Result<int> Serve(ServeOptions options) {
-  FT_RETURN_IF_ERROR(options.generation.Finish());
-  FT_ASSIGN_OR_RETURN(const Mode first,
-                      ChooseMode(options.mode, options.speculation, &options.model));
+  FT_ASSIGN_OR_RETURN(const Mode first, options.Choose());
   FT_ASSIGN_OR_RETURN(const std::vector<Mode> modes, ModesToOffer(options, first));
-  FT_RETURN_IF_ERROR(options.datastore.Check(modes));
-  FT_RETURN_IF_ERROR(options.speculation.CheckFor(modes));
+  FT_RETURN_IF_ERROR(options.CheckFor(modes));
   server::ServerOptions& settings = options.server;
   if (!options.api_key_file.empty()) {
     FT_ASSIGN_OR_RETURN(settings.api_key, ReadApiKey(options.api_key_file));

@@ -14,8 +14,6 @@
 #include "cli/common/prompts.h"
 #include "cli/common/report_output.h"
 #include "cli/common/terminal.h"
-#include "cli/options/constraint_options.h"
-#include "cli/options/datastore_options.h"
 #include "cli/options/options.h"
 #include "cli/verify/verify_plan.h"
 #include "cli/verify/verify_report.h"
@@ -23,13 +21,7 @@
 namespace foretoken {
 namespace {
 
-struct VerifyOptions {
-  ModelOptions model;
-  CoreOptions cores;
-  SpeculationOptions speculation;
-  GenerationOptions generation;
-  ConstraintOptions constraint;
-  DatastoreChoice datastore;
+struct VerifyOptions : DecodingOptions {
   std::string modes = "ar,sd,ssd";
   std::string temps = "0,0.7,1.0";
   std::string batches = "1,4,16";
@@ -71,9 +63,7 @@ class Verify {
   }
 
   VerifyOptions options_;
-  Cores cores_;
-  std::shared_ptr<LanguageModel> target_;
-  OpenDatastore datastore_;
+  Decoding decoding_;
   VerifyReport report_;
   std::vector<std::vector<Token>> prompts_;
   int context_ = 0;
@@ -89,8 +79,7 @@ Status Verify::ReadOptions() {
   FT_ASSIGN_OR_RETURN(const std::vector<Mode> modes, ParseModes(options_.modes));
   FT_ASSIGN_OR_RETURN(std::vector<float> temps, ParseTemperatures(options_.temps));
   FT_ASSIGN_OR_RETURN(const std::vector<int> batches, ParseBatches(options_.batches));
-  FT_RETURN_IF_ERROR(options_.datastore.Check(modes));
-  FT_RETURN_IF_ERROR(options_.speculation.CheckFor(modes));
+  FT_RETURN_IF_ERROR(options_.CheckFor(modes));
   if (std::ranges::any_of(modes, NeedsDraft) && !options_.model.has_draft()) {
     return InvalidInput("modes sd and ssd need a draft model; name it with --draft");
   }
@@ -133,22 +122,18 @@ Status Verify::ReadOptions() {
 }
 
 Status Verify::ReadPrompts() {
-  FT_RETURN_IF_ERROR(Constrain(options_.constraint, *target_, &options_.generation.sampling));
-  FT_ASSIGN_OR_RETURN(const std::vector<PromptSet> sets,
-                      ReadPromptSets(options_.prompts.files, options_.prompts.words));
-  const int limit = target_->facts().max_context;
+  const int limit = decoding_.target->facts().max_context;
   const int context = options_.speculation.context > 0 ? options_.speculation.context : limit;
-  const PromptStyle style = options_.prompts.raw ? PromptStyle::kRaw : PromptStyle::kAuto;
+  FT_ASSIGN_OR_RETURN(std::vector<EncodedSet> sets,
+                      EncodeSets(options_.prompts, *decoding_.target->tokenizer(), context,
+                                 options_.generation.stop.max_tokens));
   std::size_t longest = 0;
-  for (const PromptSet& set : sets) {
-    FT_ASSIGN_OR_RETURN(EncodedSet encoded,
-                        EncodeSet(*target_->tokenizer(), set, style, context,
-                                  options_.generation.stop.max_tokens, options_.prompts.limit));
+  for (EncodedSet& encoded : sets) {
     report_.too_long += encoded.too_long;
     for (std::size_t i = 0; i < encoded.prompts.size(); ++i) {
       longest = std::max(longest, encoded.prompts[i].size());
       prompts_.push_back(std::move(encoded.prompts[i]));
-      report_.prompt_names.push_back(fmt::format("{} #{}", set.name, i + 1));
+      report_.prompt_names.push_back(fmt::format("{} #{}", encoded.name, i + 1));
     }
   }
   context_ = std::min(limit, static_cast<int>(longest) + options_.generation.stop.max_tokens +
@@ -157,11 +142,11 @@ Status Verify::ReadPrompts() {
 }
 
 Result<std::unique_ptr<Engine>> Verify::NewEngine(Mode mode, int batch, bool prefix_cache) {
-  FT_ASSIGN_OR_RETURN(EngineOptions wanted,
-                      EngineOptionsFor(options_.datastore.ModesFor(mode), options_.model,
-                                       options_.speculation, cores_, batch, context_));
+  FT_ASSIGN_OR_RETURN(EngineOptions wanted, options_.EngineFor(options_.datastore.ModesFor(mode),
+                                                               decoding_.cores, batch, context_));
   wanted.prefix_cache = prefix_cache;
-  return OpenForStudy(target_, wanted, {.speculator_delay_us = options_.speculator_delay_us});
+  return OpenForStudy(decoding_.target, wanted,
+                      {.speculator_delay_us = options_.speculator_delay_us});
 }
 
 std::vector<Request> Verify::Requests(const VerifySetting& setting, std::size_t begin,
@@ -175,7 +160,7 @@ std::vector<Request> Verify::Requests(const VerifySetting& setting, std::size_t 
     request.sampling.constraint = options_.generation.sampling.constraint;
     request.sampling.seed = options_.generation.sampling.seed + i;
     request.stop = options_.generation.stop;
-    request.datastore = datastore_.tenant;
+    request.datastore = decoding_.datastore.tenant;
     requests.push_back(std::move(request));
   }
   return requests;
@@ -288,13 +273,11 @@ Status Verify::Explain() {
 
 Result<int> Verify::Run() {
   FT_RETURN_IF_ERROR(ReadOptions());
-  FT_ASSIGN_OR_RETURN(cores_, ResolveCores(options_.cores));
-  FT_ASSIGN_OR_RETURN(target_, LoadTarget(options_.model, cores_.target));
-  FT_ASSIGN_OR_RETURN(datastore_, OpenChosen(options_.datastore, *target_));
+  FT_ASSIGN_OR_RETURN(decoding_, options_.Load());
   FT_RETURN_IF_ERROR(ReadPrompts());
-  report_.target = target_->source().label();
+  report_.target = decoding_.target->source().label();
   report_.draft = options_.model.DraftSource().label();
-  report_.backend = target_->facts().backend;
+  report_.backend = decoding_.target->facts().backend;
   report_.precision = options_.model.precision;
   report_.max_tokens = options_.generation.stop.max_tokens;
   {
@@ -305,11 +288,11 @@ Result<int> Verify::Run() {
       FT_RETURN_IF_ERROR(RunConfiguration(i, &progress));
     }
     FT_RETURN_IF_ERROR(Explain());
-    FT_RETURN_IF_ERROR(datastore_.Flush());
+    FT_RETURN_IF_ERROR(decoding_.datastore.Flush());
   }
-  FT_RETURN_IF_ERROR(WriteReport(
-      options_.files, VerifyReportJson(report_),
-      RenderVerifyReport(report_, *target_->tokenizer(), static_cast<std::size_t>(options_.show))));
+  FT_RETURN_IF_ERROR(WriteReport(options_.files, VerifyReportJson(report_),
+                                 RenderVerifyReport(report_, *decoding_.target->tokenizer(),
+                                                    static_cast<std::size_t>(options_.show))));
   std::fflush(stdout);
   if (report_.differences.empty()) return 0;
   PrintError(fmt::format("{} of {} outputs differ from ar", report_.differences.size(),
