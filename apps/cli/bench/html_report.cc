@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/common/chart_card.h"
 #include "cli/common/html_page.h"
+#include "cli/common/report_chart.h"
 
 namespace foretoken {
 namespace {

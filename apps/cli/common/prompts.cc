@@ -173,15 +173,6 @@ EncodedSet RandomSet(int vocabulary, int length, int count, std::uint64_t seed) 
   return set;
 }
 
-std::vector<BuiltInPrompt> BuiltInPrompts() {
-  return {
-      {"Tell me a story about a dragon.", true},
-      {"Once upon a time, there was a little girl named Lily. She had a red ball", false},
-      {"Tell me a story about a boy who finds a key.", true},
-      {"One day, a small bird wanted to fly over the big hill. Her mom said", false},
-  };
-}
-
 std::vector<PromptSet> BuiltInSets() {
   return {
       {"chat turns",
@@ -199,6 +190,15 @@ std::vector<PromptSet> BuiltInSets() {
         "One night, the moon was big and bright"},
        true},
   };
+}
+
+std::vector<BuiltInPrompt> BuiltInPrompts() {
+  const std::vector<PromptSet> sets = BuiltInSets();
+  std::vector<BuiltInPrompt> prompts;
+  for (int i = 0; i < 2; ++i) {
+    for (const PromptSet& set : sets) prompts.push_back({set.prompts[i], !set.plain_text});
+  }
+  return prompts;
 }
 
 Result<std::vector<PromptSet>> ReadPromptSets(const std::vector<std::string>& files, int words) {

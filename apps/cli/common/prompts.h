@@ -59,7 +59,7 @@ EncodedSet RandomSet(int vocabulary, int length, int count, std::uint64_t seed);
 
 /// A built-in prompt that suits the bundled models.
 struct BuiltInPrompt {
-  std::string_view text;
+  std::string text;
   bool chat;
 };
 std::vector<BuiltInPrompt> BuiltInPrompts();

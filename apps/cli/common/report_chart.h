@@ -1,5 +1,6 @@
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <string_view>
@@ -38,6 +39,9 @@ struct ChartAxis {
   std::vector<double> ticks;  ///< Within [low, high].
 };
 
+/// Round numbers 1, 2 or 5 times a power of ten apart that cover [low, high], about five.
+std::vector<double> LinearTicks(double low, double high);
+
 /// Powers of ten within [low, high]; with 2 and 5 times them where that leaves fewer than three.
 std::vector<double> LogarithmicTicks(double low, double high);
 
@@ -49,5 +53,33 @@ std::string BarChart(std::string_view title, std::span<const ChartBar> bars, dou
 /// dot with a tooltip at every point.
 std::string LineChart(std::string_view title, const ChartAxis& x, const ChartAxis& y,
                       std::span<const ChartSeries> series, bool markers);
+
+/// Lines or bars with their heading, explanation and legend, on axes that fit what is drawn. Of
+/// lines, y begins at 0 unless it is logarithmic.
+struct ChartCard {
+  std::string heading;
+  std::string note;  ///< What is drawn; names the y axis.
+  std::string x_label;
+  bool logarithmic_x = false;
+  bool logarithmic_y = false;
+  std::vector<double> x_ticks;  ///< Empty: round numbers.
+  double y_reach = 0;           ///< The y axis goes up to here at least.
+  bool markers = true;          ///< A dot at every point.
+  std::vector<ChartSeries> series;
+  std::vector<ChartBar> bars;  ///< In place of lines.
+};
+
+/// The card as HTML; text is escaped. Needs at least one point or bar.
+std::string RenderCard(const ChartCard& card);
+
+/// A section of cards, several in a row where there is room, their bars on one scale. Cards without
+/// a point or bar are left out, and so is a section without cards.
+std::string CardSection(std::string_view heading, std::string_view note,
+                        const std::vector<ChartCard>& cards);
+
+/// The distribution of a histogram [[upper edge, count], ...] as a line: the share of values at or
+/// below each edge, from 0 at the first. What is no bin is passed over; an edge that cannot lie on
+/// a logarithmic axis is folded into the next.
+std::vector<std::pair<double, double>> Distribution(const nlohmann::json& histogram);
 
 }  // namespace foretoken

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
-#include "cli/common/chart_card.h"
 #include "cli/common/html_page.h"
+#include "cli/common/report_chart.h"
 #include "draft/registry.h"
 #include "draft/rest/rest_drafter.h"
 #include "draft/retrieval/retriever.h"

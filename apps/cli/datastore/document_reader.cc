@@ -77,8 +77,7 @@ Status TakeRawTokens(std::span<const std::byte> bytes, const std::string& path,
   return take(std::move(tokens));
 }
 
-}  // namespace
-
+// Where texts are cut: after the first line that ends beyond 4 KB. A cut never parts a line.
 std::vector<std::string_view> CutText(std::string_view text) {
   std::vector<std::string_view> pieces;
   while (!text.empty()) {
@@ -92,6 +91,7 @@ std::vector<std::string_view> CutText(std::string_view text) {
   return pieces;
 }
 
+// The documents of one JSON line. `where` names file and line in errors.
 Result<std::vector<std::vector<Token>>> ParseJsonDocuments(std::string_view line,
                                                            const Tokenizer& tokenizer,
                                                            const std::string& where) {
@@ -117,6 +117,8 @@ Result<std::vector<std::vector<Token>>> ParseJsonDocuments(std::string_view line
   }
   return documents;
 }
+
+}  // namespace
 
 Status ReadDocuments(const std::string& path, const Tokenizer& tokenizer, int threads,
                      const TakeDocument& take, const std::function<void(std::int64_t)>& advance) {

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -24,13 +23,5 @@ using TakeDocument = std::function<Status(std::vector<Token>)>;
 /// `advance` is called with bytes of the file that are done.
 Status ReadDocuments(const std::string& path, const Tokenizer& tokenizer, int threads,
                      const TakeDocument& take, const std::function<void(std::int64_t)>& advance);
-
-/// Where texts are cut: after the first line that ends beyond 4 KB. A cut never parts a line.
-std::vector<std::string_view> CutText(std::string_view text);
-
-/// The documents of one JSON line. `where` names file and line in errors.
-Result<std::vector<std::vector<Token>>> ParseJsonDocuments(std::string_view line,
-                                                           const Tokenizer& tokenizer,
-                                                           const std::string& where);
 
 }  // namespace foretoken

@@ -63,20 +63,6 @@ void PrintText(const BuiltInPrompt& prompt, const Generation& generation, bool c
   std::fflush(stdout);
 }
 
-std::string RenderTable(const std::vector<ModeRun>& runs) {
-  TextTable table({"mode", "tokens/s", "speed-up", "tokens/round", "cache hits", "identical"});
-  for (std::size_t m = 0; m < runs.size(); ++m) {
-    const RequestStats total = runs[m].Total();
-    table.Add({std::string(ModeName(kShown[m])), fmt::format("{:.0f}", runs[m].TokensPerSecond()),
-               fmt::format("{:.2f}x", runs[m].TokensPerSecond() / runs[kAr].TokensPerSecond()),
-               fmt::format("{:.2f}", total.acceptance_length()), FormatPercent(HitRate(total)),
-               m == kAr                          ? "-"
-               : runs[m].SameTokensAs(runs[kAr]) ? "yes"
-                                                 : "NO"});
-  }
-  return table.Render();
-}
-
 nlohmann::json DemoJson(const std::vector<BuiltInPrompt>& prompts,
                         const std::vector<ModeRun>& runs) {
   nlohmann::json json = {{"texts", nlohmann::json::array()}, {"modes", nlohmann::json::array()}};
@@ -96,6 +82,21 @@ nlohmann::json DemoJson(const std::vector<BuiltInPrompt>& prompts,
                              {"identical", runs[m].SameTokensAs(runs[kAr])}});
   }
   return json;
+}
+
+std::string RenderTable(const nlohmann::json& report) {
+  TextTable table({"mode", "tokens/s", "speed-up", "tokens/round", "cache hits", "identical"});
+  for (const auto& mode : report["modes"]) {
+    const auto number = [&mode](const char* key) { return mode[key].get<double>(); };
+    table.Add({mode["mode"], fmt::format("{:.0f}", number("tokens_per_s")),
+               fmt::format("{:.2f}x", number("speedup")),
+               fmt::format("{:.2f}", number("acceptance_length")),
+               FormatPercent(mode["hit_rate"].is_null() ? -1 : number("hit_rate")),
+               mode == report["modes"][0] ? "-"
+               : mode["identical"]        ? "yes"
+                                          : "NO"});
+  }
+  return table.Render();
 }
 
 Result<Request> MakeRequest(const DemoOptions& options, const Tokenizer& tokenizer,
@@ -145,11 +146,8 @@ Result<int> Demo(DemoOptions options) {
     if (!options.json) PrintText(prompt, runs[kSsd].generations.back(), color, painter);
   }
 
-  if (options.json) {
-    fmt::print("{}\n", DemoJson(prompts, runs).dump(2));
-  } else {
-    fmt::print("{}", RenderTable(runs));
-  }
+  const nlohmann::json report = DemoJson(prompts, runs);
+  fmt::print("{}", options.json ? report.dump(2) + "\n" : RenderTable(report));
   for (const ModeRun& run : runs) {
     if (!run.SameTokensAs(runs[kAr])) {
       PrintError("the modes did not give the same tokens; `foretoken verify` shows where");

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/common/bench_stats.h"
-#include "cli/common/chart_card.h"
 #include "cli/common/html_page.h"
+#include "cli/common/report_chart.h"
 #include "cli/common/terminal.h"
 
 namespace foretoken {

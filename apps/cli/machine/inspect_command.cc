@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "backend/device.h"
 #include "cli/common/commands.h"
@@ -20,46 +19,14 @@
 namespace foretoken {
 namespace {
 
+using nlohmann::json;
+
 struct InspectOptions {
   std::string directory;
   std::string draft;
   std::string precision = "bf16";
   bool json = false;
 };
-
-struct Inspected {
-  ModelConfig config;
-  std::map<std::string, std::int64_t> elements_by_dtype;
-  std::size_t tensors = 0;
-  std::size_t file_bytes = 0;
-  MemoryNeeds memory;
-  std::unique_ptr<Tokenizer> tokenizer;
-};
-
-Result<Inspected> Inspect(const std::string& directory, Precision precision) {
-  Inspected inspected;
-  FT_ASSIGN_OR_RETURN(const ModelFolder folder, ModelFolder::Open(directory));
-  FT_ASSIGN_OR_RETURN(inspected.config, ReadModelConfig(folder));
-  for (const auto& [name, tensor] : folder.tensors()) {
-    inspected.elements_by_dtype[std::string(DTypeName(tensor.dtype))] += tensor.elements();
-    inspected.file_bytes += tensor.bytes();
-    ++inspected.tensors;
-  }
-  Device device({AvailableCores().front()});
-  const std::unique_ptr<Backend> backend = device.MakeBackend(precision);
-  inspected.memory = EstimateMemory(inspected.config, *backend);
-  FT_ASSIGN_OR_RETURN(inspected.tokenizer, Tokenizer::Load(directory));
-  return inspected;
-}
-
-std::string DTypes(const Inspected& inspected) {
-  std::string text;
-  for (const auto& [dtype, elements] : inspected.elements_by_dtype) {
-    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", dtype,
-                        FormatCount(static_cast<double>(elements)));
-  }
-  return text;
-}
 
 // A SentencePiece model is a protocol buffer whose first field has this tag; tokenizer.model may
 // also be a list of byte-level ranks.
@@ -80,95 +47,109 @@ std::string RopeText(const ModelConfig& config) {
   return text;
 }
 
-void Print(const std::string& directory, const std::string& precision, const Inspected& inspected) {
-  const ModelConfig& config = inspected.config;
-  const auto bytes = [](std::size_t count) { return FormatBytes(static_cast<double>(count)); };
+// The folder's figures and its tokenizer.
+struct Inspected {
+  json figures;
+  std::unique_ptr<Tokenizer> tokenizer;
+};
+
+Result<Inspected> Inspect(const std::string& directory, const std::string& precision) {
+  FT_ASSIGN_OR_RETURN(const ModelFolder folder, ModelFolder::Open(directory));
+  FT_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(folder));
+  std::map<std::string, std::int64_t> elements_by_dtype;
+  std::size_t file_bytes = 0;
+  for (const auto& [name, tensor] : folder.tensors()) {
+    elements_by_dtype[std::string(DTypeName(tensor.dtype))] += tensor.elements();
+    file_bytes += tensor.bytes();
+  }
+  Device device({AvailableCores().front()});
+  const std::unique_ptr<Backend> backend =
+      device.MakeBackend(precision == "f32" ? Precision::kF32 : Precision::kBF16);
+  const MemoryNeeds memory = EstimateMemory(config, *backend);
+  FT_ASSIGN_OR_RETURN(std::unique_ptr<Tokenizer> tokenizer, Tokenizer::Load(directory));
+  json figures = {{"directory", directory},
+                  {"architecture", config.architecture},
+                  {"parameters", config.parameters()},
+                  {"layers", config.layers},
+                  {"hidden", config.hidden},
+                  {"intermediate", config.intermediate},
+                  {"heads", config.heads},
+                  {"kv_heads", config.kv_heads},
+                  {"head_dim", config.head_dim},
+                  {"vocabulary", config.vocabulary},
+                  {"context", config.max_positions},
+                  {"tied_embeddings", config.tied_embeddings},
+                  {"rope", RopeText(config)},
+                  {"eos", config.eos},
+                  {"dtypes", elements_by_dtype},
+                  {"tensors", folder.tensors().size()},
+                  {"file_bytes", file_bytes},
+                  {"tokenizer",
+                   {{"kind", TokenizerKind(directory)},
+                    {"vocabulary", tokenizer->vocabulary()},
+                    {"chat_template", tokenizer->has_chat_template()},
+                    {"fingerprint", tokenizer->fingerprint()}}},
+                  {"memory",
+                   {{"precision", precision},
+                    {"weight_bytes", memory.weight_bytes},
+                    {"kv_bytes_per_token", memory.kv_bytes_per_token},
+                    {"kv_bytes_per_sequence", memory.kv_bytes_per_sequence}}}};
+  return Inspected{std::move(figures), std::move(tokenizer)};
+}
+
+void Print(const json& figures) {
+  const auto number = [&](const char* key) { return figures[key].get<std::int64_t>(); };
+  const auto text = [](const json& value) { return value.get<std::string>(); };
   const auto line = [](std::string_view name, const std::string& value) {
     fmt::print("  {:<16}{}\n", name, value);
   };
-  fmt::print("{}\n", directory);
-  line("architecture", config.architecture);
-  line("parameters",
-       fmt::format("{} ({} embeddings)", FormatCount(static_cast<double>(config.parameters())),
-                   config.tied_embeddings ? "tied" : "untied"));
-  line("layers", fmt::format("{}", config.layers));
-  line("hidden", fmt::format("{}, feed-forward {}", config.hidden, config.intermediate));
-  line("heads", fmt::format("{} query, {} key/value, {} wide", config.heads, config.kv_heads,
-                            config.head_dim));
-  line("vocabulary", fmt::format("{}", config.vocabulary));
-  line("context", fmt::format("{} tokens", config.max_positions));
-  line("rope", RopeText(config));
-  line("stored as", fmt::format("{}, {} tensors, {}", DTypes(inspected), inspected.tensors,
-                                bytes(inspected.file_bytes)));
-  const Tokenizer& tokenizer = *inspected.tokenizer;
+  std::string dtypes;
+  for (const auto& [dtype, elements] : figures["dtypes"].items()) {
+    dtypes += fmt::format("{}{} ({})", dtypes.empty() ? "" : ", ", dtype, FormatCount(elements));
+  }
+  fmt::print("{}\n", text(figures["directory"]));
+  line("architecture", text(figures["architecture"]));
+  line("parameters", fmt::format("{} ({} embeddings)", FormatCount(figures["parameters"]),
+                                 figures["tied_embeddings"] ? "tied" : "untied"));
+  line("layers", figures["layers"].dump());
+  line("hidden", fmt::format("{}, feed-forward {}", number("hidden"), number("intermediate")));
+  line("heads", fmt::format("{} query, {} key/value, {} wide", number("heads"), number("kv_heads"),
+                            number("head_dim")));
+  line("vocabulary", figures["vocabulary"].dump());
+  line("context", fmt::format("{} tokens", number("context")));
+  line("rope", text(figures["rope"]));
+  line("stored as", fmt::format("{}, {} tensors, {}", dtypes, number("tensors"),
+                                FormatBytes(figures["file_bytes"])));
+  const json& tokenizer = figures["tokenizer"];
   line("tokenizer",
-       fmt::format(
-           "{}, {} tokens, {}", TokenizerKind(directory), tokenizer.vocabulary(),
-           tokenizer.has_chat_template() ? "with a chat template" : "no known chat template"));
-  line("fingerprint", tokenizer.fingerprint());
-  fmt::print("memory in {}\n", precision);
-  line("weights", bytes(inspected.memory.weight_bytes));
-  line("KV per token", bytes(inspected.memory.kv_bytes_per_token));
+       fmt::format("{}, {} tokens, {}", text(tokenizer["kind"]), tokenizer["vocabulary"].get<int>(),
+                   tokenizer["chat_template"] ? "with a chat template" : "no known chat template"));
+  line("fingerprint", text(tokenizer["fingerprint"]));
+  const json& memory = figures["memory"];
+  fmt::print("memory in {}\n", text(memory["precision"]));
+  line("weights", FormatBytes(memory["weight_bytes"]));
+  line("KV per token", FormatBytes(memory["kv_bytes_per_token"]));
   line("KV per sequence",
-       fmt::format("{} with the context full", bytes(inspected.memory.kv_bytes_per_sequence)));
-}
-
-nlohmann::json ToJson(const std::string& directory, const std::string& precision,
-                      const Inspected& inspected) {
-  const ModelConfig& config = inspected.config;
-  const Tokenizer& tokenizer = *inspected.tokenizer;
-  return {
-      {"directory", directory},
-      {"architecture", config.architecture},
-      {"parameters", config.parameters()},
-      {"layers", config.layers},
-      {"hidden", config.hidden},
-      {"intermediate", config.intermediate},
-      {"heads", config.heads},
-      {"kv_heads", config.kv_heads},
-      {"head_dim", config.head_dim},
-      {"vocabulary", config.vocabulary},
-      {"context", config.max_positions},
-      {"tied_embeddings", config.tied_embeddings},
-      {"rope", RopeText(config)},
-      {"eos", config.eos},
-      {"dtypes", inspected.elements_by_dtype},
-      {"tensors", inspected.tensors},
-      {"file_bytes", inspected.file_bytes},
-      {"tokenizer",
-       {{"kind", TokenizerKind(directory)},
-        {"vocabulary", tokenizer.vocabulary()},
-        {"chat_template", tokenizer.has_chat_template()},
-        {"fingerprint", tokenizer.fingerprint()}}},
-      {"memory",
-       {{"precision", precision},
-        {"weight_bytes", inspected.memory.weight_bytes},
-        {"kv_bytes_per_token", inspected.memory.kv_bytes_per_token},
-        {"kv_bytes_per_sequence", inspected.memory.kv_bytes_per_sequence}}},
-  };
+       fmt::format("{} with the context full", FormatBytes(memory["kv_bytes_per_sequence"])));
 }
 
 Result<int> RunInspect(const InspectOptions& options) {
-  const Precision precision = options.precision == "f32" ? Precision::kF32 : Precision::kBF16;
-  FT_ASSIGN_OR_RETURN(const Inspected target, Inspect(options.directory, precision));
-  std::optional<Inspected> draft;
+  FT_ASSIGN_OR_RETURN(const Inspected target, Inspect(options.directory, options.precision));
+  json figures = target.figures;
   Status compatible;
   if (!options.draft.empty()) {
-    FT_ASSIGN_OR_RETURN(draft, Inspect(options.draft, precision));
-    compatible = CheckSameVocabulary(*target.tokenizer, *draft->tokenizer);
+    FT_ASSIGN_OR_RETURN(const Inspected draft, Inspect(options.draft, options.precision));
+    compatible = CheckSameVocabulary(*target.tokenizer, *draft.tokenizer);
+    figures["draft"] = draft.figures;
+    figures["same_vocabulary"] = compatible.ok();
   }
   if (options.json) {
-    nlohmann::json json = ToJson(options.directory, options.precision, target);
-    if (draft) {
-      json["draft"] = ToJson(options.draft, options.precision, *draft);
-      json["same_vocabulary"] = compatible.ok();
-    }
-    fmt::print("{}\n", json.dump(2));
+    fmt::print("{}\n", figures.dump(2));
   } else {
-    Print(options.directory, options.precision, target);
-    if (draft) {
+    Print(figures);
+    if (figures.contains("draft")) {
       fmt::print("\n");
-      Print(options.draft, options.precision, *draft);
+      Print(figures["draft"]);
       if (compatible.ok()) fmt::print("\nThe draft has the target's vocabulary.\n");
     }
   }

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <set>
 
-#include "cli/common/chart_card.h"
 #include "cli/common/html_page.h"
+#include "cli/common/report_chart.h"
 #include "cli/common/terminal.h"
 #include "prediction/plan_search.h"
 

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cli/common/chart_card.h"
+#include "cli/common/report_chart.h"
 
 namespace foretoken {
 namespace {

@@ -1,21 +1,35 @@
 #include "cli/plan/plan_predict.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <tuple>
 #include <vector>
 
-#include "cli/plan/plan_report.h"
+#include "cli/common/terminal.h"
+#include "prediction/fallback_rule.h"
 #include "prediction/plan_reason.h"
 #include "prediction/plan_search.h"
 
 namespace foretoken {
 namespace {
 
+using nlohmann::json;
+
+constexpr double kNsPerUs = 1e3;
 constexpr int kMaxBatch = 4096;
 constexpr std::size_t kShownPlans = 12;
+
+// A plan of the planner and the C it samples its draft with.
+struct PlanRow {
+  RankedPlan ranked;
+  double saguaro_c = 1;
+};
 
 Status LimitModes(const std::string& text, PlanLimits* limits) {
   if (text.empty()) return {};
@@ -54,9 +68,58 @@ Result<PlanLimits> ReadLimits(const PlanPredictOptions& options,
   return limits;
 }
 
-PlanTable MakeTable(const PlanInput& input, const PlanLimits& limits,
-                    const std::vector<int>& lookaheads, const Workload& load) {
-  PlanTable table{.batch = load.batch, .rows = {}, .reason = {}, .fallback_rule = {}};
+json FallbackRuleJson(const FallbackRule& rule) {
+  json out = {{"fast", FallbackName(rule.fast)},
+              {"p_hit", rule.p_hit},
+              {"e_hit", rule.E_hit},
+              {"e_miss", rule.E_miss},
+              {"t_p", rule.T_p},
+              {"text", ExplainFallbackRule(rule)}};
+  // JSON has no infinity, and 0 crossovers means that there is none.
+  out["b_star"] = std::isinf(rule.b_star) ? json() : json(rule.b_star);
+  out["crossover"] = rule.crossover == 0 ? json() : json(rule.crossover);
+  return out;
+}
+
+json PlanJson(const PlanRow& row) {
+  const auto& [plan, prediction] = row.ranked;
+  json out = {{"mode", ModeName(plan.mode)},
+              {"tokens_per_second", prediction.tokens_per_second},
+              {"tokens_per_round", prediction.tokens_per_round},
+              {"round_us", prediction.round_us},
+              {"wait_us", prediction.wait_us},
+              {"target_rows", prediction.target_rows}};
+  if (plan.mode.drafts()) {
+    out["lookahead"] = plan.lookahead;
+    out["saguaro_c"] = row.saguaro_c;
+  }
+  if (plan.mode.during()) {
+    out["fallback"] = FallbackName(plan.fallback);
+    out["cache_budget"] = plan.primary.budget();
+    out["fanout"] = plan.primary.at;
+    out["fanout_after_fallback"] = plan.after_fallback.at;
+    out["hit_rate"] = prediction.hit_rate;
+    out["hit_rate_primary"] = prediction.hit_primary;
+    out["hit_rate_fallback"] = prediction.hit_fallback;
+  }
+  return out;
+}
+
+// Of every mode, K, fallback and C the plan with the best cache budget.
+void KeepBestBudgets(std::vector<PlanRow>* rows) {
+  std::set<std::tuple<Mode, int, Fallback, double>> seen;
+  std::erase_if(*rows, [&seen](const PlanRow& row) {
+    const SpeculationPlan& plan = row.ranked.plan;
+    // AR and what does not sample from the draft are the same at every C.
+    const double c = NeedsDraft(plan.mode) ? row.saguaro_c : 1;
+    return !seen.emplace(plan.mode, plan.lookahead, plan.fallback, c).second;
+  });
+}
+
+// The plans for one batch size, the fastest first; never empty.
+json MakeTable(const PlanInput& input, const PlanLimits& limits, const std::vector<int>& lookaheads,
+               const Workload& load, bool every_budget) {
+  std::vector<PlanRow> rows;
   for (const PlanSetting& setting : input.settings) {
     PlanLimits allowed = limits;
     if (setting.saguaro_c < 1) {  // Measured at one fan-out, which C is the more about.
@@ -66,22 +129,82 @@ PlanTable MakeTable(const PlanInput& input, const PlanLimits& limits,
     for (const RankedPlan& ranked : ChoosePlan(setting.model, allowed, load).ranked) {
       const bool wanted = ranked.plan.mode == Mode::kAr ||
                           std::ranges::find(lookaheads, ranked.plan.lookahead) != lookaheads.end();
-      if (wanted) table.rows.push_back({.ranked = ranked, .saguaro_c = setting.saguaro_c});
+      if (wanted) rows.push_back({.ranked = ranked, .saguaro_c = setting.saguaro_c});
     }
   }
-  std::ranges::stable_sort(table.rows, [](const PlanRow& a, const PlanRow& b) {
+  std::ranges::stable_sort(rows, [](const PlanRow& a, const PlanRow& b) {
     return a.ranked.prediction.tokens_per_second > b.ranked.prediction.tokens_per_second;
   });
   std::vector<RankedPlan> ranked;
-  for (const PlanRow& row : table.rows) ranked.push_back(row.ranked);
-  table.reason = ExplainChoice(ranked);
-  for (const PlanRow& row : table.rows) {
+  for (const PlanRow& row : rows) ranked.push_back(row.ranked);
+  json table = {{"batch", load.batch}, {"reason", ExplainChoice(ranked)}};
+  for (const PlanRow& row : rows) {
     if (!row.ranked.plan.mode.during()) continue;
     const auto setting = std::ranges::find(input.settings, row.saguaro_c, &PlanSetting::saguaro_c);
-    table.fallback_rule = FindFallbackRule(setting->model, row.ranked.plan, load.context);
+    const auto rule = FindFallbackRule(setting->model, row.ranked.plan, load.context);
+    if (rule) table["fallback_rule"] = FallbackRuleJson(*rule);
     break;
   }
+  if (!every_budget) KeepBestBudgets(&rows);
+  for (const PlanRow& row : rows) table["plans"].push_back(PlanJson(row));
   return table;
+}
+
+// `ar_speed`: 0 where it is unknown. `with_c`: there was a C to choose.
+std::vector<std::string> Cells(const json& plan, double ar_speed, bool with_c) {
+  const auto number = [&plan](const char* key) { return plan[key].get<double>(); };
+  const auto shown = [&plan](const char* key, const auto& show) {
+    return plan.contains(key) ? show(plan[key]) : std::string("-");
+  };
+  const auto whole = [](const json& value) { return value.dump(); };
+  const auto text = [](const json& value) { return value.get<std::string>(); };
+  std::vector<std::string> cells = {plan["mode"], shown("lookahead", whole),
+                                    shown("cache_budget", whole), shown("fallback", text)};
+  if (with_c) {
+    cells.push_back(shown("saguaro_c", [](double c) { return fmt::format("{:g}", c); }));
+  }
+  const double speed = number("tokens_per_second");
+  cells.push_back(fmt::format("{:.1f}", speed));
+  cells.push_back(ar_speed > 0 ? fmt::format("{:.2f}x", speed / ar_speed) : "-");
+  cells.push_back(fmt::format("{:.2f}", number("tokens_per_round")));
+  cells.push_back(FormatDuration(number("round_us") * kNsPerUs));
+  cells.push_back(number("wait_us") >= 1 ? FormatDuration(number("wait_us") * kNsPerUs) : "-");
+  cells.push_back(shown("hit_rate", FormatPercent));
+  cells.push_back(shown("fanout", [](const std::vector<int>& fanout) {
+    return fmt::format("{}", fmt::join(fanout, " "));
+  }));
+  return cells;
+}
+
+// The first `most` rows and the best of every mode, then the reason.
+std::string TableText(const json& table, std::size_t most, bool with_c) {
+  double ar_speed = 0;
+  for (const json& plan : table["plans"]) {
+    if (plan["mode"] == ModeName(Mode::kAr)) ar_speed = plan["tokens_per_second"];
+  }
+  std::vector<std::string> header = {"mode", "K", "B", "fallback"};
+  if (with_c) header.emplace_back("C");
+  for (const char* name :
+       {"tokens/s", "of ar", "tokens/round", "round", "waiting", "hits", "F_k"}) {
+    header.emplace_back(name);
+  }
+  TextTable text(std::move(header));
+  std::set<std::string> modes;
+  std::size_t shown = 0;
+  for (const json& plan : table["plans"]) {
+    const bool first = modes.insert(plan["mode"]).second;
+    if (shown >= most && !first) continue;
+    text.Add(Cells(plan, ar_speed, with_c));
+    ++shown;
+  }
+  std::string out = fmt::format("Batch {}\n{}", table["batch"].get<int>(), text.Render(2));
+  if (shown < table["plans"].size()) {
+    out += fmt::format("  {} slower plans are not shown; --all shows them.\n",
+                       table["plans"].size() - shown);
+  }
+  out += "  " + table["reason"].get<std::string>() + "\n";
+  if (!table.contains("fallback_rule")) return out;
+  return out + "  " + table["fallback_rule"]["text"].get<std::string>() + "\n";
 }
 
 }  // namespace
@@ -108,14 +231,12 @@ Result<int> RunPlanPredict(const PlanPredictOptions& options, const PlanInput& i
                       ParseCounts("--lookahead", options.lookaheads, kMaxProposal));
   FT_ASSIGN_OR_RETURN(const PlanLimits limits, ReadLimits(options, lookaheads));
   std::string text = input.source + "\n";
-  nlohmann::json tables = nlohmann::json::array();
+  json tables = json::array();
   for (const int batch : batches) {
-    PlanTable table =
-        MakeTable(input, limits, lookaheads, {.batch = batch, .context = numbers.context});
-    if (!options.all) KeepBestBudgets(&table);
-    tables.push_back(PlanTableJson(table));
-    text += "\n" + FormatPlanTable(table, options.all ? SIZE_MAX : kShownPlans,
-                                   /*with_c=*/input.settings.size() > 1);
+    tables.push_back(MakeTable(input, limits, lookaheads,
+                               {.batch = batch, .context = numbers.context}, options.all));
+    text += "\n" + TableText(tables.back(), options.all ? SIZE_MAX : kShownPlans,
+                             /*with_c=*/input.settings.size() > 1);
   }
   FT_RETURN_IF_ERROR(
       WriteReport(files, {{"source", input.source}, {"tables", std::move(tables)}}, text));

@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "cli/common/chart_card.h"
 #include "cli/common/html_page.h"
+#include "cli/common/report_chart.h"
 #include "cli/common/terminal.h"
 #include "cli/options/options.h"
 #include "cli/plan/plan_numbers.h"

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "cli/common/chart_card.h"
 #include "cli/common/html_page.h"
+#include "cli/common/report_chart.h"
 #include "cli/common/terminal.h"
 
 namespace foretoken {
