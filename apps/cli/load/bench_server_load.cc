@@ -13,7 +13,6 @@
 
 #include "base/clock.h"
 #include "base/philox.h"
-#include "cli/load/bench_server_stream.h"
 
 namespace foretoken {
 namespace {
@@ -94,7 +93,7 @@ class Connection {
     const bool whole = client_->send(post, response, error);
     record->end_ns = NowNs();
     const auto silence_s = static_cast<double>(record->end_ns - last_ns) / 1e9;
-    Fill(stream, record);
+    static_cast<StreamedReply&>(*record) = stream.reply();
     if (!stream.error().empty()) {
       record->error = "server error";
       record->message = stream.error();
@@ -114,15 +113,6 @@ class Connection {
   }
 
  private:
-  static void Fill(const CompletionStream& stream, LoadRecord* record) {
-    record->chunk_ns = stream.chunk_ns();
-    record->text = stream.text();
-    record->prompt_tokens = stream.prompt_tokens();
-    record->counted_tokens = stream.output_tokens();
-    record->drafted = stream.drafted();
-    record->draft_accepted = stream.draft_accepted();
-  }
-
   const ServerAccess& access_;
   std::unique_ptr<httplib::Client> client_;
 };

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/load/bench_server_stream.h"
 
 namespace foretoken {
 
@@ -38,15 +39,9 @@ struct LoadRequest {
 };
 
 /// What became of a request. Times are NowNs().
-struct LoadRecord {
+struct LoadRecord : StreamedReply {
   std::int64_t start_ns = 0;  ///< Arrival, also where all connections were busy then.
   std::int64_t end_ns = 0;
-  std::vector<std::int64_t> chunk_ns;  ///< Arrivals of chunks with text.
-  std::optional<int> prompt_tokens;    ///< As the server counts.
-  std::optional<int> counted_tokens;
-  std::optional<int> drafted;
-  std::optional<int> draft_accepted;
-  std::string text;
   std::string error;  ///< "http 429", "connection", "timeout", "cut off" ...; empty: all went well.
   std::string message;  ///< What the error was in detail.
 

@@ -95,16 +95,16 @@ void CompletionStream::OnEvent(std::string_view data, std::int64_t now_ns) {
       text += TextOf(choice);
       finished_ = finished_ || Find(choice, "finish_reason") != nullptr;
     }
-    if (!text.empty()) chunk_ns_.push_back(now_ns);
-    text_ += text;
+    if (!text.empty()) reply_.chunk_ns.push_back(now_ns);
+    reply_.text += text;
   }
   for (const char* key : {"usage", "timings"}) {
     const json* counts = Find(event, key);
     if (counts == nullptr) continue;
-    TakeCount(*counts, "prompt_tokens", &prompt_tokens_);
-    TakeCount(*counts, "completion_tokens", &output_tokens_);
-    TakeCount(*counts, "draft_n", &drafted_);
-    TakeCount(*counts, "draft_n_accepted", &draft_accepted_);
+    TakeCount(*counts, "prompt_tokens", &reply_.prompt_tokens);
+    TakeCount(*counts, "completion_tokens", &reply_.counted_tokens);
+    TakeCount(*counts, "draft_n", &reply_.drafted);
+    TakeCount(*counts, "draft_n_accepted", &reply_.draft_accepted);
   }
 }
 

@@ -24,6 +24,16 @@ class SseReader {
   bool has_data_ = false;
 };
 
+/// What a streamed reply brought. Counts are the server's.
+struct StreamedReply {
+  std::vector<std::int64_t> chunk_ns;  ///< Arrivals of chunks with text.
+  std::string text;
+  std::optional<int> prompt_tokens;
+  std::optional<int> counted_tokens;
+  std::optional<int> drafted;  ///< Proposed tokens, where the server speculates.
+  std::optional<int> draft_accepted;
+};
+
 /// What a streamed reply of a chat or text completion says, event by event.
 class CompletionStream {
  public:
@@ -36,29 +46,13 @@ class CompletionStream {
   bool finished() const { return finished_; }
   /// What the server said was wrong, or what made an event unreadable; empty while all is well.
   const std::string& error() const { return error_; }
-
-  int chunks() const { return static_cast<int>(chunk_ns_.size()); }
-  /// When each chunk with text arrived.
-  const std::vector<std::int64_t>& chunk_ns() const { return chunk_ns_; }
-  const std::string& text() const { return text_; }
-
-  /// From `usage`, where the server sends it.
-  std::optional<int> prompt_tokens() const { return prompt_tokens_; }
-  std::optional<int> output_tokens() const { return output_tokens_; }
-  /// Proposed and accepted tokens, from `usage` or `timings`, where the server speculates.
-  std::optional<int> drafted() const { return drafted_; }
-  std::optional<int> draft_accepted() const { return draft_accepted_; }
+  const StreamedReply& reply() const { return reply_; }
 
  private:
-  std::vector<std::int64_t> chunk_ns_;
-  std::string text_;
+  StreamedReply reply_;
   std::string error_;
   bool done_ = false;
   bool finished_ = false;
-  std::optional<int> prompt_tokens_;
-  std::optional<int> output_tokens_;
-  std::optional<int> drafted_;
-  std::optional<int> draft_accepted_;
 };
 
 }  // namespace foretoken

@@ -54,12 +54,12 @@ TEST(CompletionStream, ReadsChatAndTextChunks) {
   EXPECT_FALSE(stream.done());
   stream.OnEvent("[DONE]", 7);
   EXPECT_TRUE(stream.done());
-  EXPECT_EQ(stream.text(), "a b c");
-  EXPECT_THAT(stream.chunk_ns(), ElementsAre(2, 5));
-  EXPECT_EQ(stream.prompt_tokens(), 7);
-  EXPECT_EQ(stream.output_tokens(), 3);
-  EXPECT_EQ(stream.drafted(), 4);
-  EXPECT_EQ(stream.draft_accepted(), 1);
+  EXPECT_EQ(stream.reply().text, "a b c");
+  EXPECT_THAT(stream.reply().chunk_ns, ElementsAre(2, 5));
+  EXPECT_EQ(stream.reply().prompt_tokens, 7);
+  EXPECT_EQ(stream.reply().counted_tokens, 3);
+  EXPECT_EQ(stream.reply().drafted, 4);
+  EXPECT_EQ(stream.reply().draft_accepted, 1);
   EXPECT_EQ(stream.error(), "");
 }
 
@@ -70,7 +70,7 @@ TEST(CompletionStream, ReportsWhatTheServerSaysIsWrong) {
   for (const char* bad : {"{", "[1]", "17", R"({"choices":[{"delta":3}],"usage":"x"})"}) {
     CompletionStream other;
     other.OnEvent(bad, 1);
-    EXPECT_EQ(other.chunks(), 0) << bad;
+    EXPECT_EQ(other.reply().chunk_ns.size(), 0U) << bad;
   }
 }
 

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -15,6 +16,8 @@
 namespace foretoken {
 namespace {
 
+using nlohmann::json;
+
 struct DevicesOptions {
   std::string cores;
   std::string precision = "bf16";
@@ -24,65 +27,43 @@ struct DevicesOptions {
 
 constexpr int kRowCounts[] = {1, 2, 4, 8, 16, 32, 64};
 
-// What was measured on one device.
-struct Curve {
-  std::string cores;
-  std::string backend;
-  double read_gb_per_s = 0;
-  std::vector<MatMulCost> costs;
-};
-
-Curve MeasureCurve(const CoreSet& cores, Precision precision, ProgressBar* progress) {
+// What rows cost on some cores; sets the bandwidth of reads there.
+json MeasureCosts(const CoreSet& cores, Precision precision, ProgressBar* progress,
+                  double* read_gb_per_s) {
   Device device(cores);
   device.Adopt();
   const std::unique_ptr<Backend> backend = device.MakeBackend(precision);
   progress->SetLabel("Measuring read bandwidth");
-  Curve curve{FormatCores(cores), std::string(backend->name()), MeasureReadBandwidth(&device), {}};
+  *read_gb_per_s = MeasureReadBandwidth(&device);
   progress->SetLabel("Measuring the cost of rows");
-  curve.costs = MeasureMatMulCosts(backend.get(), kRowCounts);
-  // Of the time shown for one row, so that the table adds up.
-  for (MatMulCost& cost : curve.costs) cost.ratio = cost.seconds / curve.costs.front().seconds;
-  return curve;
-}
-
-std::string IsaList() {
-  std::string list;
-  for (const Isa isa : AvailableIsas()) {
-    list += fmt::format("{}{}", list.empty() ? "" : ", ", IsaName(isa));
+  json costs = json::array();
+  double one_row = 0;
+  for (const MatMulCost& cost : MeasureMatMulCosts(backend.get(), kRowCounts)) {
+    // Of the time shown for one row, so that the table adds up.
+    if (costs.empty()) one_row = cost.seconds;
+    costs.push_back(
+        {{"rows", cost.rows}, {"ms", cost.seconds * 1e3}, {"of_one_row", cost.seconds / one_row}});
   }
-  return list;
+  return {{"cores", FormatCores(cores)}, {"backend", backend->name()}, {"costs", costs}};
 }
 
-void PrintCurves(const std::vector<Curve>& curves, const std::string& precision) {
+void PrintCosts(const json& curves, const std::string& precision) {
   std::vector<std::string> header = {fmt::format("rows ({})", precision)};
   for (const int rows : kRowCounts) header.push_back(fmt::format("{}", rows));
   TextTable table(std::move(header));
-  for (const Curve& curve : curves) {
-    std::vector<std::string> times = {fmt::format("cores {}, ms", curve.cores)};
+  for (const json& curve : curves) {
+    std::vector<std::string> times = {
+        fmt::format("cores {}, ms", curve["cores"].get<std::string>())};
     std::vector<std::string> ratios = {"  of one row"};
-    for (const MatMulCost& cost : curve.costs) {
-      times.push_back(fmt::format("{:.2f}", cost.seconds * 1e3));
-      ratios.push_back(fmt::format("{:.2f}x", cost.ratio));
+    for (const json& cost : curve["costs"]) {
+      times.push_back(fmt::format("{:.2f}", cost["ms"].get<double>()));
+      ratios.push_back(fmt::format("{:.2f}x", cost["of_one_row"].get<double>()));
     }
     table.Add(std::move(times));
     table.Add(std::move(ratios));
   }
   fmt::print("\nA matrix product over that many rows at once, weights from memory ({}):\n{}",
-             curves.front().backend, table.Render(2));
-}
-
-nlohmann::json CurvesJson(const std::vector<Curve>& curves) {
-  nlohmann::json out = nlohmann::json::array();
-  for (const Curve& curve : curves) {
-    nlohmann::json costs = nlohmann::json::array();
-    for (const MatMulCost& cost : curve.costs) {
-      costs.push_back(
-          {{"rows", cost.rows}, {"ms", cost.seconds * 1e3}, {"of_one_row", cost.ratio}});
-    }
-    out.push_back(
-        {{"cores", curve.cores}, {"backend", curve.backend}, {"costs", std::move(costs)}});
-  }
-  return out;
+             curves[0]["backend"].get<std::string>(), table.Render(2));
 }
 
 Result<int> RunDevices(const DevicesOptions& options) {
@@ -95,14 +76,15 @@ Result<int> RunDevices(const DevicesOptions& options) {
   if (!options.cores.empty()) {
     FT_ASSIGN_OR_RETURN(cores, ParseCores(options.cores));
   }
-  nlohmann::json json = {{"machine", CpuModel()},
-                         {"logical_cores", FormatCores(logical)},
-                         {"physical_cores", physical},
-                         {"measured_cores", FormatCores(cores)},
-                         {"default_target_cores", FormatCores(split.target)},
-                         {"default_draft_cores", FormatCores(split.draft)},
-                         {"instruction_sets", nlohmann::json::array()}};
-  for (const Isa isa : AvailableIsas()) json["instruction_sets"].push_back(IsaName(isa));
+  std::vector<std::string_view> isas;
+  for (const Isa isa : AvailableIsas()) isas.push_back(IsaName(isa));
+  json report = {{"machine", CpuModel()},
+                 {"logical_cores", FormatCores(logical)},
+                 {"physical_cores", physical},
+                 {"measured_cores", FormatCores(cores)},
+                 {"default_target_cores", FormatCores(split.target)},
+                 {"default_draft_cores", FormatCores(split.draft)},
+                 {"instruction_sets", isas}};
   if (!options.json) {
     const auto line = [](std::string_view name, const std::string& value) {
       fmt::print("{:<18}{}\n", name, value);
@@ -111,28 +93,29 @@ Result<int> RunDevices(const DevicesOptions& options) {
     line("cores", fmt::format("{} ({} physical)", FormatCores(logical), physical));
     line("default split",
          fmt::format("target {}, draft {}", FormatCores(split.target), FormatCores(split.draft)));
-    line("instruction sets", IsaList() + " (the last is used)");
+    line("instruction sets", fmt::format("{} (the last is used)", fmt::join(isas, ", ")));
     std::fflush(stdout);
   }
   if (!options.no_measuring) {
-    std::vector<Curve> curves;
+    double one_core = 0;
+    double all_cores = 0;
     {
       ProgressBar progress("Measuring read bandwidth", 0);
       const Precision precision = options.precision == "f32" ? Precision::kF32 : Precision::kBF16;
-      curves.push_back(MeasureCurve({cores.front()}, precision, &progress));
-      if (cores.size() > 1) curves.push_back(MeasureCurve(cores, precision, &progress));
+      report["row_costs"].push_back(MeasureCosts({cores.front()}, precision, &progress, &one_core));
+      all_cores = one_core;
+      if (cores.size() > 1) {
+        report["row_costs"].push_back(MeasureCosts(cores, precision, &progress, &all_cores));
+      }
     }
-    const double one_core = curves.front().read_gb_per_s;
-    const double all_cores = curves.back().read_gb_per_s;
-    json["read_gb_per_s"] = {{"one_core", one_core}, {"all_cores", all_cores}};
-    json["row_costs"] = CurvesJson(curves);
+    report["read_gb_per_s"] = {{"one_core", one_core}, {"all_cores", all_cores}};
     if (!options.json) {
       fmt::print("{:<18}one core {:.1f} GB/s, {} cores {:.1f} GB/s\n", "memory reads", one_core,
                  cores.size(), all_cores);
-      PrintCurves(curves, options.precision);
+      PrintCosts(report["row_costs"], options.precision);
     }
   }
-  if (options.json) fmt::print("{}\n", json.dump(2));
+  if (options.json) fmt::print("{}\n", report.dump(2));
   return 0;
 }
 
