@@ -1,0 +1,139 @@
+#include "engine/plan_rules.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace foretoken {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr Verification kNoise = Verification::kSharedNoise;
+
+std::string FieldOf(const Status& status) { return status.ok() ? "none" : status.error().field; }
+std::string FieldOf(const PlanOptions& options, const std::vector<Mode>& modes,
+                    Verification verification = kNoise) {
+  return FieldOf(CheckOptions(options, modes, verification));
+}
+std::string AppliedField(const PlanOptions& options) {
+  const auto plan = ApplyOptions(options, DefaultPlan(options.lookahead.value_or(6)));
+  return plan.ok() ? "none" : plan.error().field;
+}
+
+Fanout Given(std::vector<int> counts) {
+  return {.rule = FanoutRule::kGiven, .counts = std::move(counts)};
+}
+
+TEST(PlanRules, OptionsThatSayNothingToAModeAreRefused) {
+  const std::vector<Mode> plain = {Mode::kAr, Mode::kNgram};
+  for (const Mode mode : {Mode::kSsd, Mode::kAuto}) {
+    EXPECT_EQ(FieldOf({.fallback = Fallback::kNgram}, {mode}), "none");
+    EXPECT_EQ(FieldOf({.fanout = Given({3})}, {mode}), "none");
+    EXPECT_EQ(FieldOf({.saguaro_c = 0.5F}, {mode}, Verification::kRejection), "none");
+  }
+  EXPECT_EQ(FieldOf({.fallback = Fallback::kNgram}, plain), "fallback");
+  EXPECT_EQ(FieldOf({.fanout = Given({3})}, plain), "fanout");
+  EXPECT_EQ(FieldOf({.cache_budget = 9}, plain), "cache_budget");
+  EXPECT_EQ(FieldOf({.saguaro_c = 0.5F}, {Mode::kSsd}), "saguaro_c");
+  EXPECT_EQ(FieldOf({.cache_order = CacheOrder::kNoise}, plain, Verification::kRejection),
+            "cache_order");
+  EXPECT_EQ(FieldOf({.ssd_preset = SsdPreset::kPearl}, {Mode::kAuto}), "ssd_preset");
+}
+
+TEST(PlanRules, TreesAreForModesWhoseDrafterRanksTokens) {
+  for (const Mode mode : kModes) {
+    const bool ranks = mode == Mode::kSd || mode == Mode::kSsd;
+    EXPECT_EQ(FieldOf({.tree_width = 3}, {mode}), ranks ? "none" : "tree_width") << ModeName(mode);
+    EXPECT_EQ(FieldOf({.tree_width = 1}, {mode}), "none");
+  }
+}
+
+TEST(PlanRules, ListsOfFanoutsNeedOneNumberANode) {
+  EXPECT_EQ(FieldOf({.fanout = Given({1, 2, 3})}, {Mode::kAuto}), "fanout");
+  EXPECT_EQ(AppliedField({.lookahead = 2, .fanout = Given({3, 2, 1})}), "none");
+  EXPECT_EQ(AppliedField({.lookahead = 2, .fanout = Given({3, 2})}), "fanout");
+  EXPECT_EQ(AppliedField({.lookahead = 1, .fanout = Given({0, 0})}), "fanout");
+  EXPECT_EQ(AppliedField({.fanout = Given({kMaxFanout + 1})}), "fanout");
+  EXPECT_EQ(AppliedField({.fanout_after_fallback = Fanout{.rule = FanoutRule::kUniform}}),
+            "fanout_after_fallback");
+}
+
+TEST(PlanRules, BudgetsGoWithRulesAndHoldABranchANodeAtLeast) {
+  const Fanout uniform{.rule = FanoutRule::kUniform};
+  EXPECT_EQ(AppliedField({.lookahead = 3, .fanout = uniform, .cache_budget = 4}), "none");
+  EXPECT_EQ(AppliedField({.lookahead = 3, .fanout = uniform, .cache_budget = 3}), "cache_budget");
+  EXPECT_EQ(AppliedField({.lookahead = 3, .fanout = Given({2}), .cache_budget = 8}),
+            "cache_budget");
+}
+
+TEST(PlanRules, TreesTakeFanoutsInNumbersAndOneFallback) {
+  EXPECT_EQ(AppliedField({.tree_width = 2}), "none");
+  EXPECT_EQ(AppliedField({.tree_width = 2, .fallback = Fallback::kAuto}), "tree_width");
+  EXPECT_EQ(AppliedField({.tree_width = 2, .fanout = Fanout{.rule = FanoutRule::kPlanned}}),
+            "tree_width");
+  EXPECT_EQ(AppliedField({.tree_nodes = 9}), "tree_nodes");
+}
+
+TEST(PlanRules, AChangeOfLookaheadKeepsTheWidthOfTheCache) {
+  const auto base =
+      ApplyOptions({.mode = Mode::kSsd, .lookahead = 4, .fanout = Given({5})}, DefaultPlan(4));
+  ASSERT_TRUE(base.ok());
+  const auto longer = ApplyOptions({.lookahead = 7}, *base);
+  ASSERT_TRUE(longer.ok());
+  EXPECT_EQ(longer->primary, UniformFanout(5, 7));
+  EXPECT_EQ(longer->after_fallback, longer->primary);
+  EXPECT_EQ(longer->mode, Mode::kSsd);
+}
+
+TEST(PlanRules, ErrorsSpellFieldsAsTheirReaderDoes) {
+  const auto spelled = ApplyOptions({.lookahead = 99}, DefaultPlan(4), [](std::string_view field) {
+    return "--" + std::string(field);
+  });
+  ASSERT_FALSE(spelled.ok());
+  EXPECT_THAT(spelled.error().message, HasSubstr("--lookahead"));
+  EXPECT_EQ(spelled.error().field, "lookahead");
+}
+
+TEST(PlanRules, AnEngineFollowsWhatItOffersWithinItsBounds) {
+  const std::vector<Mode> offered = {Mode::kAr, Mode::kNgram, Mode::kSssd, Mode::kSsd};
+  const PlanBounds bounds{
+      .offered = offered, .max_lookahead = 6, .max_nodes = 8, .max_cache_budget = 21};
+  const auto field = [&](SpeculationPlan plan) {
+    return FieldOf(CheckPlan(CompletePlan(std::move(plan)), bounds));
+  };
+  EXPECT_EQ(field({.mode = Mode::kAr, .lookahead = 0}), "none");
+  EXPECT_EQ(field({.mode = Mode::kSsd, .lookahead = 6}), "none");
+  EXPECT_EQ(field({.mode = Mode::kSd}), "mode");
+  EXPECT_EQ(field({.mode = {Schedule::kDuring, DrafterId::kNgram}}), "mode");
+  EXPECT_EQ(field({.mode = Mode::kNgram, .lookahead = 0}), "lookahead");
+  EXPECT_EQ(field({.mode = Mode::kNgram, .lookahead = 7}), "lookahead");
+  EXPECT_EQ(field({.mode = Mode::kSsd, .lookahead = 3, .tree_width = 2}), "tree_width");
+  EXPECT_EQ(field({.mode = Mode::kSsd, .saguaro_c = 1.5F}), "saguaro_c");
+  EXPECT_EQ(field({.mode = Mode::kSsd, .fanout = FanoutRule::kPlanned}), "fanout");
+  EXPECT_EQ(field({.mode = Mode::kSsd, .fallback = Fallback::kAuto}), "fallback");
+  EXPECT_EQ(field({.mode = Mode::kSsd, .primary = UniformFanout(3, 2)}), "fanout");
+  EXPECT_EQ(field({.mode = Mode::kSsd, .primary = UniformFanout(4, 6)}), "fanout");
+  PlanBounds wide = bounds;
+  wide.max_nodes = kMaxAutoSpeculationLength - 1;
+  const SpeculationPlan open{.mode = Mode::kSssd, .speculation_length = kAutoSpeculationLength};
+  EXPECT_EQ(FieldOf(CheckPlan(CompletePlan(open), wide)), "speculation_length");
+  wide.knows_row_times = true;
+  EXPECT_EQ(FieldOf(CheckPlan(CompletePlan(open), wide)), "none");
+}
+
+TEST(PlanRules, PresetsLeaveThePlannerNothing) {
+  EXPECT_FALSE(PlannerSettingsFor({.ssd_preset = SsdPreset::kAmusd}, DefaultPlan(4)).has_value());
+  const auto settings = PlannerSettingsFor(
+      {.lookahead = 5, .fallback = Fallback::kNgram, .fanout = Given({2})}, DefaultPlan(5));
+  ASSERT_TRUE(settings.has_value());
+  EXPECT_EQ(settings->limits.max_lookahead, 5);
+  ASSERT_EQ(settings->limits.fallbacks.size(), 1U);
+  EXPECT_EQ(settings->limits.fallbacks[0], Fallback::kNgram);
+  EXPECT_EQ(settings->fanout, FanoutRule::kUniform);
+}
+
+}  // namespace
+}  // namespace foretoken

@@ -1,0 +1,103 @@
+#include "engine/scheduler.h"
+
+#include <gtest/gtest.h>
+
+#include "backend/batch_plan.h"
+
+namespace foretoken {
+namespace {
+
+std::unique_ptr<Sequence> Waiting(SequenceId id, int prompt_tokens, Token first = 0) {
+  Request request;
+  request.prompt.resize(static_cast<std::size_t>(prompt_tokens));
+  for (int i = 0; i < prompt_tokens; ++i) request.prompt[i] = (first + i) % 16;
+  return std::make_unique<Sequence>(id, std::move(request), SpeculationPlan{}, /*vocabulary=*/16,
+                                    /*max_context=*/1024, std::vector<Token>{}, nullptr);
+}
+
+// Gives the sequence KV for all of its tokens, as a pass over them would.
+void Compute(Scheduler* scheduler, Sequence* sequence) {
+  const auto length = static_cast<std::int32_t>(sequence->tokens.size());
+  ASSERT_TRUE(scheduler->Reserve(sequence, length));
+  sequence->kv.cursor.committed = length;
+}
+
+TEST(Scheduler, AdmitsTheOldestFirstUpToTheBatch) {
+  Scheduler scheduler(/*kv_blocks=*/64, /*prefix_cache=*/false, /*max_batch=*/2);
+  for (const SequenceId id : {1, 2, 3}) scheduler.Enqueue(Waiting(id, 10));
+  std::vector<Sequence*> admitted;
+  scheduler.Admit(&admitted);
+  ASSERT_EQ(admitted.size(), 2U);
+  EXPECT_EQ(admitted[0]->id, 1U);
+  EXPECT_EQ(admitted[1]->id, 2U);
+  EXPECT_EQ(scheduler.waiting().size(), 1U);
+  EXPECT_EQ(scheduler.Remove(admitted[0])->id, 1U);
+  scheduler.Admit(&admitted);
+  EXPECT_EQ(admitted.back()->id, 3U);
+}
+
+TEST(Scheduler, WaitsForRoomUnlessNobodyRuns) {
+  // Two blocks hold the first; the second would need two and one to spare.
+  Scheduler scheduler(3, false, 4);
+  scheduler.Enqueue(Waiting(1, 2 * kBlockSize));
+  scheduler.Enqueue(Waiting(2, kBlockSize + 1));
+  std::vector<Sequence*> admitted;
+  scheduler.Admit(&admitted);  // Nothing is taken yet: both would seem to fit.
+  Compute(&scheduler, admitted[0]);
+  admitted.clear();
+  scheduler.Enqueue(Waiting(3, kBlockSize));
+  scheduler.Admit(&admitted);
+  EXPECT_TRUE(admitted.empty());
+}
+
+TEST(Scheduler, TheYoungestGivesWayAndIsTheFirstToReturn) {
+  Scheduler scheduler(3, false, 4);
+  scheduler.Enqueue(Waiting(1, kBlockSize));
+  scheduler.Enqueue(Waiting(2, kBlockSize));
+  std::vector<Sequence*> admitted;
+  scheduler.Admit(&admitted);
+  ASSERT_EQ(admitted.size(), 2U);
+  Compute(&scheduler, admitted[0]);
+  Compute(&scheduler, admitted[1]);
+  scheduler.Enqueue(Waiting(3, 1));
+  // The oldest needs three blocks: one more than there are besides the other's.
+  EXPECT_TRUE(scheduler.Reserve(admitted[0], 3 * kBlockSize));
+  ASSERT_EQ(scheduler.running().size(), 1U);
+  ASSERT_EQ(scheduler.waiting().size(), 2U);
+  EXPECT_EQ(scheduler.waiting().front()->id, 2U);
+  EXPECT_EQ(scheduler.waiting().front()->stats.preemptions, 1);
+  EXPECT_EQ(scheduler.waiting().front()->uncomputed(), kBlockSize);
+}
+
+TEST(Scheduler, TheYoungestItselfGivesWayToNobodyElse) {
+  Scheduler scheduler(3, false, 4);
+  scheduler.Enqueue(Waiting(1, kBlockSize));
+  scheduler.Enqueue(Waiting(2, kBlockSize));
+  std::vector<Sequence*> admitted;
+  scheduler.Admit(&admitted);
+  Compute(&scheduler, admitted[0]);
+  EXPECT_FALSE(scheduler.Reserve(admitted[1], 3 * kBlockSize));
+  EXPECT_EQ(scheduler.running().size(), 1U);
+  EXPECT_EQ(scheduler.waiting().front()->id, 2U);
+}
+
+TEST(Scheduler, APrefixThatWasComputedBeforeIsCountedOnce) {
+  Scheduler scheduler(16, /*prefix_cache=*/true, 4);
+  scheduler.Enqueue(Waiting(1, 2 * kBlockSize));
+  std::vector<Sequence*> admitted;
+  scheduler.Admit(&admitted);
+  Compute(&scheduler, admitted[0]);
+  scheduler.kv().Publish(admitted[0]->tokens, &admitted[0]->kv);
+  scheduler.Remove(admitted[0]);
+  scheduler.Enqueue(Waiting(2, 2 * kBlockSize));
+  scheduler.Admit(&admitted);
+  Sequence* const again = admitted.back();
+  EXPECT_EQ(again->stats.cached_prompt_tokens, kBlockSize);  // The last token is always computed.
+  scheduler.PreemptYoungest();
+  scheduler.Admit(&admitted);
+  EXPECT_EQ(again->stats.cached_prompt_tokens, kBlockSize);
+  EXPECT_TRUE(scheduler.kv().CheckIntegrity().ok());
+}
+
+}  // namespace
+}  // namespace foretoken
