@@ -67,6 +67,13 @@ TEST(Api, ModesGiveTheSameTokens) {
   EXPECT_EQ(drafting->plan().mode, Mode::kSd);
 }
 
+TEST(Api, AModeThatIsNoneIsRefused) {
+  const auto engine = Engine::Open(
+      Target(), {.modes = {Mode{Schedule::kDuring, DrafterId::kNgram}}, .max_batch = 1});
+  ASSERT_FALSE(engine.ok());
+  EXPECT_THAT(engine.error().message, HasSubstr("its drafter cannot"));
+}
+
 TEST(Api, SubmitsFromAnyThreadAndCancels) {
   class Listener : public RequestListener {
    public:

@@ -68,11 +68,18 @@ Result<OpenedModel> OpenModel(const ModelSource& source) {
 }
 
 std::unique_ptr<LoadedModel> LoadModel(const OpenedModel& opened, std::shared_ptr<Device> device,
-                                       Precision precision) {
+                                       Precision precision, PackedWeights* packed) {
   auto backend = device->MakeBackend(precision);
-  auto weights = opened.folder.has_value()
-                     ? LoadWeights(*opened.folder, opened.config, backend.get()).value()
-                     : SyntheticWeights(opened.config, kSyntheticSeed, backend.get());
+  std::shared_ptr<const ModelWeights> weights;
+  if (packed != nullptr && packed->identity == opened.identity && packed->precision == precision) {
+    weights = packed->weights.lock();
+  }
+  if (weights == nullptr) {
+    weights = opened.folder.has_value()
+                  ? LoadWeights(*opened.folder, opened.config, backend.get()).value()
+                  : SyntheticWeights(opened.config, kSyntheticSeed, backend.get());
+  }
+  if (packed != nullptr) *packed = {opened.identity, precision, weights};
   return Assemble(opened.tokenizer, opened.identity, std::move(weights), std::move(device),
                   std::move(backend));
 }
@@ -86,8 +93,10 @@ Result<std::unique_ptr<LoadedModel>> LoadModel(const ModelSource& source,
 
 std::unique_ptr<LoadedModel> OnDevice(const LoadedModel& loaded, std::shared_ptr<Device> device) {
   auto backend = device->MakeBackend(loaded.backend->precision());
-  return Assemble(loaded.tokenizer, loaded.identity, loaded.weights, std::move(device),
-                  std::move(backend));
+  auto other = Assemble(loaded.tokenizer, loaded.identity, loaded.weights, std::move(device),
+                        std::move(backend));
+  other->draft_weights = loaded.draft_weights;
+  return other;
 }
 
 Status CheckPair(const LoadedModel& target, const OpenedModel& draft) {

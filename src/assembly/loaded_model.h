@@ -28,6 +28,13 @@ struct OpenedModel {
 /// Checks that configuration, tokenizer and tensors are there and go together.
 Result<OpenedModel> OpenModel(const ModelSource& source);
 
+/// Weights that were packed last, while somebody uses them: who needs the same need not pack them.
+struct PackedWeights {
+  ModelIdentity identity;
+  Precision precision = Precision::kBF16;
+  std::weak_ptr<const ModelWeights> weights;
+};
+
 /// A model with the device it runs on. Tokenizer and constraints are null for synthetic models.
 struct LoadedModel {
   std::shared_ptr<Device> device;
@@ -37,11 +44,14 @@ struct LoadedModel {
   std::unique_ptr<Model> model;
   std::unique_ptr<ConstraintCompiler> constraints;  ///< Grammars over the tokenizer's vocabulary.
   ModelIdentity identity;
+  /// Of the drafts of its engines, also on other devices.
+  std::shared_ptr<PackedWeights> draft_weights = std::make_shared<PackedWeights>();
 };
 
-/// Packs the weights of a model and makes it ready to run on `device`.
+/// Packs the weights of a model, unless they are the `packed` ones, and makes it ready to run on
+/// `device`. `packed`, which may be null, then has them.
 std::unique_ptr<LoadedModel> LoadModel(const OpenedModel& opened, std::shared_ptr<Device> device,
-                                       Precision precision);
+                                       Precision precision, PackedWeights* packed = nullptr);
 
 /// Opens and loads.
 Result<std::unique_ptr<LoadedModel>> LoadModel(const ModelSource& source,

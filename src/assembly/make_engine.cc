@@ -19,7 +19,7 @@ struct Drafts {
 };
 
 // The draft is opened here even if another process will draft with it: a bad one is then refused
-// at once, in one sentence. Its weights are packed once.
+// at once, in one sentence. Its weights are packed once, for other engines of the target too.
 Result<Drafts> LoadDrafts(std::span<const Mode> offered, const LoadedModel& target,
                           const DraftSetup& setup, bool measured) {
   const auto drafts_at = [offered](Schedule schedule) {
@@ -33,12 +33,12 @@ Result<Drafts> LoadDrafts(std::span<const Mode> offered, const LoadedModel& targ
   FT_ASSIGN_OR_RETURN(const OpenedModel opened, OpenModel(setup.source));
   FT_RETURN_IF_ERROR(CheckPair(target, opened));
   drafts.identity = opened.identity;
-  if (before) drafts.on_target = LoadModel(opened, target.device, setup.precision);
+  const auto load = [&](std::shared_ptr<Device> device) {
+    return LoadModel(opened, std::move(device), setup.precision, target.draft_weights.get());
+  };
+  if (before) drafts.on_target = load(target.device);
   if (during && (measured || !setup.process)) {
-    auto device = std::make_shared<Device>(setup.cores);
-    drafts.apart = drafts.on_target != nullptr
-                       ? OnDevice(*drafts.on_target, std::move(device))
-                       : LoadModel(opened, std::move(device), setup.precision);
+    drafts.apart = load(std::make_shared<Device>(setup.cores));
   }
   return drafts;
 }

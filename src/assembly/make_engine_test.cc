@@ -29,6 +29,22 @@ TEST(MakeEngine, NeedNotMeasureWhatIsKnown) {
   EXPECT_EQ(TimesOf(**engine).knee_rows, 9);
 }
 
+TEST(MakeEngine, EnginesOfATargetShareTheirDraftsWeights) {
+  const auto weights = [] { return BundledTarget()->draft_weights->weights.lock(); };
+  const auto open = [](Mode mode) {
+    return MakeEngine(mode, {.max_batch = 1}, BundledTarget(), BundledDraft()).value();
+  };
+  auto first = open(Mode::kSd);
+  const ModelWeights* const packed = weights().get();
+  ASSERT_NE(packed, nullptr);
+  auto second = open(Mode::kSsd);
+  EXPECT_EQ(weights().get(), packed);
+  first.reset();
+  EXPECT_EQ(weights().get(), packed);
+  second.reset();
+  EXPECT_EQ(weights(), nullptr);  // Nobody keeps what nobody uses.
+}
+
 TEST(MakeEngine, RefusesADraftThatDoesNotFit) {
   DraftSetup draft = BundledDraft();
   draft.source = {.synthetic = "draft-12m"};
