@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "base/philox.h"
 #include "base/read_file.h"
@@ -20,17 +21,6 @@ std::string_view Trim(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(kSpaces);
   if (begin == std::string_view::npos) return {};
   return text.substr(begin, text.find_last_not_of(kSpaces) - begin + 1);
-}
-
-// Calls `visit(line, number)` for every line, without its end; stops when it returns false.
-template <typename Visit>
-void ForEachLine(std::string_view content, const Visit& visit) {
-  int number = 0;
-  while (!content.empty()) {
-    const std::size_t end = std::min(content.find('\n'), content.size());
-    if (!visit(content.substr(0, end), ++number)) return;
-    content.remove_prefix(std::min(end + 1, content.size()));
-  }
 }
 
 const json* PromptOf(const json& object) {
@@ -60,43 +50,37 @@ std::string_view FirstWords(std::string_view text, int words) {
 Result<std::vector<std::string>> ParseJsonPrompts(std::string_view content,
                                                   std::string_view where) {
   std::vector<std::string> prompts;
-  std::string problem;
-  ForEachLine(content, [&](std::string_view line, int number) {
-    if (Trim(line).empty()) return true;
+  std::istringstream lines{std::string(content)};
+  std::string line;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    if (Trim(line).empty()) continue;
     const json object = json::parse(line, nullptr, false);
     if (object.is_discarded()) {
-      problem = fmt::format("{}:{}: not a JSON object on one line", where, number);
-      return false;
+      return InvalidInput(fmt::format("{}:{}: not a JSON object on one line", where, number));
     }
     const json* prompt = PromptOf(object);
     if (prompt == nullptr) {
-      problem = fmt::format("{}:{}: no text in 'prompt', 'turns[0]' or 'question'", where, number);
-      return false;
+      return InvalidInput(
+          fmt::format("{}:{}: no text in 'prompt', 'turns[0]' or 'question'", where, number));
     }
     prompts.push_back(prompt->get<std::string>());
-    return true;
-  });
-  if (!problem.empty()) return InvalidInput(problem);
+  }
   return prompts;
 }
 
 std::vector<std::string> ParseTextPrompts(std::string_view content, int words) {
   std::vector<std::string> prompts;
   std::string paragraph;
-  const auto finish = [&] {
+  std::istringstream lines{std::string(content) + "\n\n"};  // So that the last paragraph ends too.
+  for (std::string line; std::getline(lines, line);) {
+    if (!Trim(line).empty()) {
+      paragraph.append(line).append("\n");
+      continue;
+    }
     const std::string_view text = Trim(paragraph);
     if (!text.empty()) prompts.emplace_back(words > 0 ? FirstWords(text, words) : text);
     paragraph.clear();
-  };
-  ForEachLine(content, [&](std::string_view line, int) {
-    if (Trim(line).empty()) {
-      finish();
-    } else {
-      paragraph.append(line).append("\n");
-    }
-    return true;
-  });
-  finish();
+  }
   return prompts;
 }
 

@@ -50,13 +50,15 @@ DatastoreOptions OptionsFor(const DatastoreCommandOptions& options, const Tokeni
   return result;
 }
 
+Error NoDatastore(const std::string& directory) {
+  return InvalidInput(
+      fmt::format("{}: holds no datastore; `foretoken datastore build` makes one", directory));
+}
+
 // Opens a namespace for reading, whatever its tokenizer.
 Result<std::unique_ptr<Datastore>> OpenToRead(const fs::path& directory) {
   std::error_code error;
-  if (!fs::exists(ManifestPath(directory), error)) {
-    return InvalidInput(fmt::format("{}: holds no datastore; `foretoken datastore build` makes one",
-                                    directory.string()));
-  }
+  if (!fs::exists(ManifestPath(directory), error)) return NoDatastore(directory.string());
   FT_ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(directory));
   DatastoreOptions options;
   options.tokenizer = manifest.tokenizer;
@@ -74,10 +76,7 @@ Result<std::vector<std::string>> Namespaces(const std::string& directory) {
       names.push_back(at->path().filename().string());
     }
   }
-  if (names.empty()) {
-    return InvalidInput(
-        fmt::format("{}: holds no datastore; `foretoken datastore build` makes one", directory));
-  }
+  if (names.empty()) return NoDatastore(directory);
   std::ranges::sort(names);
   return names;
 }

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
+#include <map>
 
 #include "cli/common/html_page.h"
 #include "cli/common/report_chart.h"
@@ -88,25 +88,22 @@ ChartCard AcceptanceCard(const Calibration& calibration) {
 
 // Figure 4: over C, for every temperature that rejection verification was measured at.
 std::vector<ChartCard> SaguaroCards(const Calibration& calibration) {
-  std::set<double> temperatures;
+  std::map<double, ChartCard> by_temperature;
   for (const CalibratedSetting& setting : calibration.settings) {
-    if (setting.verifier == "rejection") temperatures.insert(setting.temperature);
+    if (setting.verifier != "rejection" || !setting.draft().measured()) continue;
+    ChartCard& card = by_temperature[setting.temperature];
+    if (card.series.empty()) {
+      card = {.heading = fmt::format("T = {:g}", setting.temperature),
+              .note = "Acceptance of the first token and hit rate at F = 3 (Figure 4)",
+              .x_label = "C of Definition 14",
+              .series = {{"acceptance", 0}, {"hits, k < K", 1}, {"hits, k = K", 2}}};
+    }
+    card.series[0].points.emplace_back(setting.saguaro_c, setting.draft().acceptance[0]);
+    card.series[1].points.emplace_back(setting.saguaro_c, HitAt(setting.draft().hit_partial, 3));
+    card.series[2].points.emplace_back(setting.saguaro_c, HitAt(setting.draft().hit_full, 3));
   }
   std::vector<ChartCard> cards;
-  for (const double temperature : temperatures) {
-    ChartCard card{.heading = fmt::format("T = {:g}", temperature),
-                   .note = "Acceptance of the first token and hit rate at F = 3 (Figure 4)",
-                   .x_label = "C of Definition 14",
-                   .series = {{.name = "acceptance", .color = 0},
-                              {.name = "hits, k < K", .color = 1},
-                              {.name = "hits, k = K", .color = 2}}};
-    for (const CalibratedSetting& setting : calibration.settings) {
-      if (setting.verifier != "rejection" || setting.temperature != temperature) continue;
-      if (!setting.draft().measured()) continue;
-      card.series[0].points.emplace_back(setting.saguaro_c, setting.draft().acceptance[0]);
-      card.series[1].points.emplace_back(setting.saguaro_c, HitAt(setting.draft().hit_partial, 3));
-      card.series[2].points.emplace_back(setting.saguaro_c, HitAt(setting.draft().hit_full, 3));
-    }
+  for (auto& [temperature, card] : by_temperature) {
     for (ChartSeries& series : card.series) std::ranges::sort(series.points);
     cards.push_back(std::move(card));
   }

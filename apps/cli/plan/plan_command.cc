@@ -6,7 +6,6 @@
 
 #include "cli/common/commands.h"
 #include "cli/plan/plan_input.h"
-#include "cli/plan/plan_numbers.h"
 #include "cli/plan/plan_predict.h"
 #include "cli/plan/plan_roofline.h"
 #include "cli/plan/plan_simulate.h"
@@ -86,21 +85,12 @@ void AddPlanCommand(CLI::App* app, CommandBody* chosen) {
       ->excludes("--roofline");
   AddPlanNumbers(command, &options->numbers);
   AddPlanCalibrationOptions(command, &options->calibration);
-  AddPlanSimulateOptions(command, &options->simulate_options);
+  AddPlanSimulateOptions(command, &options->simulate_options, &options->numbers);
   AddPlanPredictOptions(command, &options->predict_options);
   AddPlanRooflineOptions(command, &options->roofline_options);
   output("--json", &options->files.json, "FILE", "Write the figures as JSON; - for the output");
   output("--html", &options->files.html, "FILE", "Write a page with plots");
-  CLI::Option* lookahead = command->get_option("--lookahead");
-  CLI::Option* fallback = command->get_option("--fallback");
-  command->callback([options, command, chosen, lookahead, fallback] {
-    // Given once for the simulation and the predictions, which have other defaults.
-    if (lookahead->count() > 0) {
-      options->predict_options.lookaheads = options->simulate_options.lookaheads;
-    }
-    if (fallback->count() > 0) {
-      options->predict_options.fallback = options->simulate_options.fallback;
-    }
+  command->callback([options, command, chosen] {
     *chosen = [options, command]() -> Result<int> {
       const View view = options->roofline   ? View::kRoofline
                         : options->simulate ? View::kSimulate

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <optional>
 
@@ -12,6 +13,68 @@
 
 namespace foretoken {
 namespace {
+
+constexpr double kUsPerMs = 1000;
+
+Result<double> ParseFinite(std::string_view text, std::string_view option) {
+  double value = 0;
+  if (!ParseNumber(text, &value) || !std::isfinite(value)) {
+    return InvalidInput(fmt::format("{}: '{}' is not a number", option, text));
+  }
+  return value;
+}
+
+// A pass's time by rows, whatever the context.
+Result<TimeTable> ParseTimes(std::string_view text, std::string_view option) {
+  FT_ASSIGN_OR_RETURN(const auto points, ParsePoints(text, option));
+  std::vector<int> rows;
+  std::vector<double> us;
+  for (const auto& [row, ms] : points) {
+    rows.push_back(row);
+    us.push_back(ms * kUsPerMs);
+  }
+  Result<TimeTable> table = TimeTable::Make(rows, std::vector<int>{1}, us);
+  if (!table.ok()) return InvalidInput(fmt::format("{}: {}", option, table.error().message));
+  return table;
+}
+
+template <typename Vector>
+Status ParseInto(std::string_view text, std::string_view option, Vector* out) {
+  FT_ASSIGN_OR_RETURN(const std::vector<double> values, ParseNumbers(text, option, 0, 1));
+  if (values.size() > out->capacity()) {
+    return InvalidInput(
+        fmt::format("{}: {} values are more than {}", option, values.size(), out->capacity()));
+  }
+  out->clear();
+  for (const double value : values) out->push_back(value);
+  return {};
+}
+
+Result<HitCurve> ParseHits(std::string_view text, std::string_view option) {
+  FT_ASSIGN_OR_RETURN(const std::vector<double> values, ParseNumbers(text, option, 0, 1));
+  if (values.size() > kMaxFanout) {
+    return InvalidInput(fmt::format("{}: {} hit rates are more than the largest fan-out, {}",
+                                    option, values.size(), kMaxFanout));
+  }
+  return HitCurve::FromMeasured(values);
+}
+
+Status CheckComplete(const PlanNumbers& numbers) {
+  const std::pair<const char*, const std::string*> needed[] = {
+      {"--target-ms", &numbers.target_ms},
+      {"--draft-ms", &numbers.draft_ms},
+      {"--acceptance", &numbers.acceptance},
+      {"--hit", &numbers.hit}};
+  for (const auto& [option, value] : needed) {
+    if (value->empty()) {
+      return InvalidInput(
+          fmt::format("{} is missing: give --target-ms, --draft-ms, --acceptance and --hit, or "
+                      "--preset for what is not given",
+                      option));
+    }
+  }
+  return {};
+}
 
 Status CheckFingerprints(const PlanCalibrationOptions& options, const Calibration& calibration) {
   const std::string& name = options.path;
@@ -108,6 +171,109 @@ Result<std::vector<int>> ParseCounts(std::string_view option, std::string_view t
   }
   if (counts.empty()) return InvalidInput(fmt::format("{} names no number", option));
   return counts;
+}
+
+Result<std::vector<std::pair<int, double>>> ParsePoints(std::string_view text,
+                                                        std::string_view option) {
+  std::vector<std::pair<int, double>> points;
+  const std::vector<std::string> items = SplitList(text);
+  for (const std::string& item : items) {
+    const std::size_t colon = item.find(':');
+    if (colon == std::string::npos && items.size() > 1) {
+      return InvalidInput(fmt::format("{}: '{}' is not X:VALUE", option, item));
+    }
+    const bool pair = colon != std::string::npos;
+    const std::string_view rest = std::string_view(item).substr(pair ? colon + 1 : 0);
+    FT_ASSIGN_OR_RETURN(const double x,
+                        ParseFinite(pair ? item.substr(0, colon) : std::string("1"), option));
+    FT_ASSIGN_OR_RETURN(const double y, ParseFinite(rest, option));
+    if (x != std::floor(x) || x < 1 || x > 1e6) {
+      return InvalidInput(fmt::format("{}: {:g} in '{}' is not a count", option, x, item));
+    }
+    points.emplace_back(static_cast<int>(x), y);
+  }
+  if (points.empty()) return InvalidInput(fmt::format("{}: no value is given", option));
+  return points;
+}
+
+Result<std::vector<double>> ParseNumbers(std::string_view text, std::string_view option, double low,
+                                         double high) {
+  std::vector<double> values;
+  for (const std::string& item : SplitList(text)) {
+    FT_ASSIGN_OR_RETURN(const double value, ParseFinite(item, option));
+    if (value < low || value > high) {
+      return InvalidInput(fmt::format("{}: {:g} is not in {:g} .. {:g}", option, value, low, high));
+    }
+    values.push_back(value);
+  }
+  if (values.empty()) return InvalidInput(fmt::format("{}: no value is given", option));
+  return values;
+}
+
+Result<SimulatorPreset> PlanNumbers::Resolve() const {
+  const bool given = !(target_ms + draft_ms + sd_draft_ms + acceptance + hit + hit_at_end).empty();
+  SimulatorPreset base{.name = "numbers", .description = "Numbers from the command line"};
+  if (given && preset.empty()) {
+    FT_RETURN_IF_ERROR(CheckComplete(*this));
+  } else {
+    FT_ASSIGN_OR_RETURN(base, FindSimulatorPreset(preset.empty() ? "paper-70b" : preset));
+    if (given) base.description += ", with numbers from the command line";
+  }
+  CostModel& model = base.model;
+  ProposerModel& draft = model.proposers[DrafterId::kModel];
+  ProposerModel& ngram = model.proposers[DrafterId::kNgram];
+  ProposerModel& random = model.proposers[DrafterId::kRandom];
+  if (!target_ms.empty()) {
+    FT_ASSIGN_OR_RETURN(model.target, ParseTimes(target_ms, "--target-ms"));
+    model.sequence_token_us = 0;
+  }
+  if (!draft_ms.empty()) {
+    FT_ASSIGN_OR_RETURN(model.draft, ParseTimes(draft_ms, "--draft-ms"));
+    model.draft_on_target = model.draft;
+  }
+  if (!sd_draft_ms.empty()) {
+    FT_ASSIGN_OR_RETURN(model.draft_on_target, ParseTimes(sd_draft_ms, "--sd-draft-ms"));
+  }
+  if (!acceptance.empty()) {
+    FT_RETURN_IF_ERROR(ParseInto(acceptance, "--acceptance", &draft.acceptance));
+  }
+  if (!hit.empty()) {
+    FT_ASSIGN_OR_RETURN(const HitCurve curve, ParseHits(hit, "--hit"));
+    draft.curves = {curve, curve};
+    random = {.curves = draft.curves};
+    random.acceptance.push_back(0);
+  }
+  if (!hit_at_end.empty()) {
+    FT_ASSIGN_OR_RETURN(draft.curves.full, ParseHits(hit_at_end, "--hit-at-end"));
+  }
+  if (!ngram_acceptance.empty()) {
+    FT_RETURN_IF_ERROR(ParseInto(ngram_acceptance, "--ngram-acceptance", &ngram.acceptance));
+    ngram.curves = random.curves;
+  }
+  return base;
+}
+
+void AddPlanNumbers(CLI::App* app, PlanNumbers* numbers) {
+  const OptionGroup add(app, "Numbers");
+  add("--preset", &numbers->preset, "NAME",
+      "Published numbers: paper-70b (default) or paper-32b; what is given below replaces them");
+  add("--target-ms", &numbers->target_ms, "LIST",
+      "Milliseconds of a target pass by its rows: 18.3, or 1:18.3,64:19.5,256:40");
+  add("--draft-ms", &numbers->draft_ms, "LIST", "The same of a draft pass on a device of its own");
+  add("--sd-draft-ms", &numbers->sd_draft_ms, "LIST",
+      "The same on the target's device, for sd (default: as --draft-ms)");
+  add("--acceptance", &numbers->acceptance, "LIST",
+      "P(a draft token is accepted, given those before): 0.8, or by position: 0.9,0.85,0.8");
+  add("--hit", &numbers->hit, "LIST",
+      "P(the bonus token is prepared) at fan-outs 1, 2, 3 ...: 0.6,0.7,0.75");
+  add("--hit-at-end", &numbers->hit_at_end, "LIST",
+      "The same where all proposed tokens were accepted (default: as --hit)");
+  add("--ngram-acceptance", &numbers->ngram_acceptance, "LIST",
+      "As --acceptance, of prompt lookup's tokens (for --fallback ngram)");
+  add("-b,--batch", &numbers->batch, "N", "Sequences of a target (default: as each view suggests)")
+      ->check(Between(1, 4096));
+  add("--context", &numbers->context, "N", "Tokens of each sequence (default 512)")
+      ->check(Between(0.0, 1e7));
 }
 
 }  // namespace foretoken

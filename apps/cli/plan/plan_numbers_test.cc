@@ -1,4 +1,4 @@
-#include "cli/plan/plan_numbers.h"
+#include "cli/plan/plan_input.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

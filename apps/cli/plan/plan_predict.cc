@@ -47,7 +47,7 @@ Status LimitModes(const std::string& text, PlanLimits* limits) {
   return {};
 }
 
-Result<PlanLimits> ReadLimits(const PlanPredictOptions& options,
+Result<PlanLimits> ReadLimits(const PlanPredictOptions& options, const PlanNumbers& numbers,
                               const std::vector<int>& lookaheads) {
   PlanLimits limits;
   limits.min_lookahead = std::ranges::min(lookaheads);
@@ -60,7 +60,7 @@ Result<PlanLimits> ReadLimits(const PlanPredictOptions& options,
                     limits.cache_budget, limits.min_lookahead + 1));
   }
   FT_RETURN_IF_ERROR(LimitModes(options.modes, &limits));
-  FT_ASSIGN_OR_RETURN(const Fallback fallback, ParseFallback(options.fallback));
+  FT_ASSIGN_OR_RETURN(const Fallback fallback, ParseFallback(numbers.fallback));
   if (fallback != Fallback::kAuto) {
     limits.fallbacks = {};
     limits.fallbacks.push_back(fallback);
@@ -227,9 +227,11 @@ Result<int> RunPlanPredict(const PlanPredictOptions& options, const PlanInput& i
   if (!options.batches.empty()) {
     FT_ASSIGN_OR_RETURN(batches, ParseCounts("--batches", options.batches, kMaxBatch));
   }
-  FT_ASSIGN_OR_RETURN(const std::vector<int> lookaheads,
-                      ParseCounts("--lookahead", options.lookaheads, kMaxProposal));
-  FT_ASSIGN_OR_RETURN(const PlanLimits limits, ReadLimits(options, lookaheads));
+  FT_ASSIGN_OR_RETURN(
+      const std::vector<int> lookaheads,
+      ParseCounts("--lookahead", numbers.lookaheads.empty() ? "1-12" : numbers.lookaheads,
+                  kMaxProposal));
+  FT_ASSIGN_OR_RETURN(const PlanLimits limits, ReadLimits(options, numbers, lookaheads));
   std::string text = input.source + "\n";
   json tables = json::array();
   for (const int batch : batches) {

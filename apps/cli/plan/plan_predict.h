@@ -6,24 +6,21 @@
 #include "base/result.h"
 #include "cli/common/report_output.h"
 #include "cli/plan/plan_input.h"
-#include "cli/plan/plan_numbers.h"
 
 namespace foretoken {
 
 /// `foretoken plan` without --simulate or --roofline.
 struct PlanPredictOptions {
   std::string batches;  ///< Empty: the numbers' batch, or 1.
-  std::string lookaheads = "1-12";
-  std::string fallback = "auto";
   int cache_budget = 0;
   std::string modes;  ///< Empty: all.
   bool all = false;
 };
 
-/// All but lookaheads and fallback, which are the simulation's options too.
 void AddPlanPredictOptions(CLI::App* app, PlanPredictOptions* options);
 
-/// Reports the ranked tables and the choice. Of `numbers` only the load is read.
+/// Reports the ranked tables and the choice. Of `numbers` only the load, lookaheads
+/// and fallback are read.
 Result<int> RunPlanPredict(const PlanPredictOptions& options, const PlanInput& input,
                            const PlanNumbers& numbers, const ReportFiles& files);
 

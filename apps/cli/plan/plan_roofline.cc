@@ -12,7 +12,6 @@
 #include "cli/common/report_chart.h"
 #include "cli/common/terminal.h"
 #include "cli/options/options.h"
-#include "cli/plan/plan_numbers.h"
 #include "model/config/model_config.h"
 #include "study/roofline.h"
 #include "weights/model_folder.h"

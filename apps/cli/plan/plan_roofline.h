@@ -5,7 +5,7 @@
 
 #include "base/result.h"
 #include "cli/common/report_output.h"
-#include "cli/plan/plan_numbers.h"
+#include "cli/plan/plan_input.h"
 
 namespace foretoken {
 

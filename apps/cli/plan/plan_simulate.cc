@@ -246,7 +246,8 @@ Result<SimulationSetting> MakeSetting(const PlanSimulateOptions& options, const 
   setting.channel_us = options.channel_us;
   setting.seed = options.seed;
   setting.rounds = options.rounds;
-  for (const std::string& item : SplitList(options.lookaheads)) {
+  for (const std::string& item :
+       SplitList(numbers.lookaheads.empty() ? "2,4,6,8" : numbers.lookaheads)) {
     FT_ASSIGN_OR_RETURN(const int lookahead, ParseCount(item, "--lookahead", kMaxProposal));
     setting.lookaheads.push_back(lookahead);
   }
@@ -254,7 +255,7 @@ Result<SimulationSetting> MakeSetting(const PlanSimulateOptions& options, const 
   if (options.fanout != "auto") {
     FT_ASSIGN_OR_RETURN(setting.fanout, ParseCount(options.fanout, "--fanout", kMaxFanout));
   }
-  FT_ASSIGN_OR_RETURN(const Fallback fallback, ParseFallback(options.fallback));
+  FT_ASSIGN_OR_RETURN(const Fallback fallback, ParseFallback(numbers.fallback));
   if (fallback != Fallback::kAuto) setting.fallback = fallback;
   return setting;
 }
@@ -300,12 +301,12 @@ Result<json> RunSweep(const std::string& name, const PlanSimulateOptions& option
 
 }  // namespace
 
-void AddPlanSimulateOptions(CLI::App* app, PlanSimulateOptions* options) {
+void AddPlanSimulateOptions(CLI::App* app, PlanSimulateOptions* options, PlanNumbers* numbers) {
   const OptionGroup add(app, "Simulation");
-  add("-k,--lookahead", &options->lookaheads, "LIST",
+  add("-k,--lookahead", &numbers->lookaheads, "LIST",
       "Proposal lengths K to choose among (default 1-12; --simulate: 2,4,6,8)");
   add("--fanout", &options->fanout, "F", "Bonus tokens prepared at every node (default: the best)");
-  add("--fallback", &options->fallback, "F",
+  add("--fallback", &numbers->fallback, "F",
       "On a miss: jit, ngram, random, none or auto (default: the best)");
   add("--draft-devices", &options->draft_devices, "N",
       "That share the branches of every cache (default 1)")

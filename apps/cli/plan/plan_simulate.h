@@ -7,15 +7,12 @@
 #include "base/result.h"
 #include "cli/common/report_output.h"
 #include "cli/plan/plan_input.h"
-#include "cli/plan/plan_numbers.h"
 
 namespace foretoken {
 
 /// `foretoken plan --simulate`.
 struct PlanSimulateOptions {
-  std::string lookaheads = "2,4,6,8";
   std::string fanout = "auto";
-  std::string fallback = "auto";
   std::string sweeps = "devices,frontier,pool";
   int draft_devices = 1;
   int targets = 1;
@@ -25,7 +22,8 @@ struct PlanSimulateOptions {
   std::uint64_t seed = 1;
 };
 
-void AddPlanSimulateOptions(CLI::App* app, PlanSimulateOptions* options);
+/// With those of `numbers` that predictions have too.
+void AddPlanSimulateOptions(CLI::App* app, PlanSimulateOptions* options, PlanNumbers* numbers);
 
 /// Simulates the round process of AR, SD and SSD at C = 1 and reports tables and plots. Of
 /// `numbers` only the load is read.
