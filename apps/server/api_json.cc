@@ -16,16 +16,7 @@ double Milliseconds(std::int64_t ns) { return Rounded(static_cast<double>(ns) / 
 RequestStats Sum(std::span<const Ending> endings) {
   RequestStats sum;
   for (const auto& [reason, stats, mode] : endings) {
-    sum.prompt_tokens += stats.prompt_tokens;
-    sum.cached_prompt_tokens += stats.cached_prompt_tokens;
-    sum.output_tokens += stats.output_tokens;
-    sum.rounds += stats.rounds;
-    sum.proposed += stats.proposed;
-    sum.accepted += stats.accepted;
-    sum.lookups_partial += stats.lookups_partial;
-    sum.lookups_full += stats.lookups_full;
-    sum.hits_partial += stats.hits_partial;
-    sum.hits_full += stats.hits_full;
+    sum.AddCounts(stats);
     const auto earliest = [](std::int64_t a, std::int64_t b) {
       return a == 0 || (b != 0 && b < a) ? b : a;
     };
@@ -88,16 +79,62 @@ OrderedJson CompletionLogprobs(const Tokenizer& tokenizer, std::span<const Token
           {"text_offset", std::move(text_offset)}};
 }
 
-std::string_view OriginName(TokenOrigin origin) {
-  switch (origin) {
-    case TokenOrigin::kAccepted:
-      return "accepted";
-    case TokenOrigin::kFallback:
-      return "fallback";
-    case TokenOrigin::kBonus:
-      return "bonus";
+// `usage`, with what speculation did. `endings` are those of all choices, `n` per prompt.
+OrderedJson UsageJson(std::span<const Ending> endings, int n, std::uint64_t seed) {
+  const RequestStats sum = Sum(endings);
+  int prompt_tokens = 0;  // Choices of one prompt share it.
+  for (std::size_t i = 0; i < endings.size(); i += static_cast<std::size_t>(n)) {
+    prompt_tokens += endings[i].stats.prompt_tokens;
   }
-  return "";
+  const int lookups = sum.lookups_partial + sum.lookups_full;
+  const double hits = sum.hits_partial + sum.hits_full;
+  return {
+      {"prompt_tokens", prompt_tokens},
+      {"completion_tokens", sum.output_tokens},
+      {"total_tokens", prompt_tokens + sum.output_tokens},
+      {"prompt_tokens_details", {{"cached_tokens", endings.front().stats.cached_prompt_tokens}}},
+      {"seed", seed},
+      {"mode", ModeName(endings.front().mode)},
+      {"rounds", sum.rounds},
+      {"draft_n", sum.proposed},
+      {"draft_n_accepted", sum.accepted},
+      {"acceptance_length", Rounded(sum.acceptance_length(), 0.001)},
+      {"hit_rate", lookups == 0 ? OrderedJson(nullptr) : OrderedJson(hits / lookups)}};
+}
+
+// `timings` as llama.cpp has them.
+OrderedJson TimingsJson(std::span<const Ending> endings) {
+  const RequestStats sum = Sum(endings);
+  const int computed = sum.prompt_tokens - sum.cached_prompt_tokens;
+  const double prompt_ms = Milliseconds(sum.first_token_ns - sum.submitted_ns);
+  const double predicted_ms = Milliseconds(sum.finished_ns - sum.first_token_ns);
+  // The first token of each choice comes with its prompt.
+  const int decoded = sum.output_tokens - static_cast<int>(endings.size());
+  const auto per_second = [](int count, double ms) {
+    return ms <= 0 ? 0 : Rounded(count * 1000 / ms, 0.01);
+  };
+  const auto per_token = [](int count, double ms) {
+    return count <= 0 ? 0 : Rounded(ms / count, 0.0001);
+  };
+  return {{"cache_n", sum.cached_prompt_tokens},
+          {"prompt_n", computed},
+          {"prompt_ms", prompt_ms},
+          {"prompt_per_token_ms", per_token(computed, prompt_ms)},
+          {"prompt_per_second", per_second(computed, prompt_ms)},
+          {"predicted_n", sum.output_tokens},
+          {"predicted_ms", predicted_ms},
+          {"predicted_per_token_ms", per_token(decoded, predicted_ms)},
+          {"predicted_per_second", per_second(decoded, predicted_ms)},
+          {"draft_n", sum.proposed},
+          {"draft_n_accepted", sum.accepted}};
+}
+
+// `logprobs` of these tokens as chats have them, or as completions have them; `text_offset` is
+// where the first token's text begins in the choice's.
+OrderedJson LogprobsJson(ApiKind kind, const Tokenizer& tokenizer, std::span<const TokenPart> parts,
+                         std::size_t text_offset) {
+  return kind == ApiKind::kChat ? ChatLogprobs(tokenizer, parts)
+                                : CompletionLogprobs(tokenizer, parts, text_offset);
 }
 
 }  // namespace
@@ -149,96 +186,15 @@ std::string_view FinishName(FinishReason reason) {
   return "";
 }
 
-void AppendJsonString(std::string_view text, std::string* out) {
-  out->push_back('"');
-  for (const char c : text) {
-    switch (c) {
-      case '"':
-        *out += "\\\"";
-        break;
-      case '\\':
-        *out += "\\\\";
-        break;
-      case '\n':
-        *out += "\\n";
-        break;
-      default:
-        if (static_cast<unsigned char>(c) < 0x20) {
-          fmt::format_to(std::back_inserter(*out), "\\u{:04x}", static_cast<unsigned char>(c));
-        } else {
-          out->push_back(c);
-        }
-    }
-  }
-  out->push_back('"');
-}
-
-OrderedJson UsageJson(std::span<const Ending> endings, int n, std::uint64_t seed) {
-  const RequestStats sum = Sum(endings);
-  int prompt_tokens = 0;  // Choices of one prompt share it.
-  for (std::size_t i = 0; i < endings.size(); i += static_cast<std::size_t>(n)) {
-    prompt_tokens += endings[i].stats.prompt_tokens;
-  }
-  const int lookups = sum.lookups_partial + sum.lookups_full;
-  const double hits = sum.hits_partial + sum.hits_full;
-  return {
-      {"prompt_tokens", prompt_tokens},
-      {"completion_tokens", sum.output_tokens},
-      {"total_tokens", prompt_tokens + sum.output_tokens},
-      {"prompt_tokens_details", {{"cached_tokens", endings.front().stats.cached_prompt_tokens}}},
-      {"seed", seed},
-      {"mode", ModeName(endings.front().mode)},
-      {"rounds", sum.rounds},
-      {"draft_n", sum.proposed},
-      {"draft_n_accepted", sum.accepted},
-      {"acceptance_length", Rounded(sum.acceptance_length(), 0.001)},
-      {"hit_rate", lookups == 0 ? OrderedJson(nullptr) : OrderedJson(hits / lookups)}};
-}
-
-OrderedJson TimingsJson(std::span<const Ending> endings) {
-  const RequestStats sum = Sum(endings);
-  const int computed = sum.prompt_tokens - sum.cached_prompt_tokens;
-  const double prompt_ms = Milliseconds(sum.first_token_ns - sum.submitted_ns);
-  const double predicted_ms = Milliseconds(sum.finished_ns - sum.first_token_ns);
-  // The first token of each choice comes with its prompt.
-  const int decoded = sum.output_tokens - static_cast<int>(endings.size());
-  const auto per_second = [](int count, double ms) {
-    return ms <= 0 ? 0 : Rounded(count * 1000 / ms, 0.01);
-  };
-  const auto per_token = [](int count, double ms) {
-    return count <= 0 ? 0 : Rounded(ms / count, 0.0001);
-  };
-  return {{"cache_n", sum.cached_prompt_tokens},
-          {"prompt_n", computed},
-          {"prompt_ms", prompt_ms},
-          {"prompt_per_token_ms", per_token(computed, prompt_ms)},
-          {"prompt_per_second", per_second(computed, prompt_ms)},
-          {"predicted_n", sum.output_tokens},
-          {"predicted_ms", predicted_ms},
-          {"predicted_per_token_ms", per_token(decoded, predicted_ms)},
-          {"predicted_per_second", per_second(decoded, predicted_ms)},
-          {"draft_n", sum.proposed},
-          {"draft_n_accepted", sum.accepted}};
-}
-
-OrderedJson LogprobsJson(ApiKind kind, const Tokenizer& tokenizer, std::span<const TokenPart> parts,
-                         std::size_t text_offset) {
-  return kind == ApiKind::kChat ? ChatLogprobs(tokenizer, parts)
-                                : CompletionLogprobs(tokenizer, parts, text_offset);
-}
-
 EventWriter::EventWriter(const ApiRequest& request, ReplyHead head, const Tokenizer* tokenizer)
-    : kind_(request.kind),
-      n_(request.n),
-      include_usage_(request.include_usage),
-      logprobs_(request.sampling.top_logprobs >= 0),
+    : request_(request),
       seed_(head.seed),
       tokenizer_(tokenizer),
       offsets_(static_cast<std::size_t>(request.choices())),
       endings_(static_cast<std::size_t>(request.choices())) {
   const OrderedJson opening = {
       {"id", head.id},
-      {"object", kind_ == ApiKind::kChat ? "chat.completion.chunk" : "text_completion"},
+      {"object", request_.kind == ApiKind::kChat ? "chat.completion.chunk" : "text_completion"},
       {"created", head.created},
       {"model", head.model}};
   opening_ = "data: " + Dump(opening);
@@ -253,30 +209,23 @@ void EventWriter::Open(int choice, std::string* out) const {
 
 // `finish` empty: not yet. `extra`: more members of the event, each with a comma before it.
 void EventWriter::Close(std::string_view finish, std::string_view extra, std::string* out) const {
-  *out += ",\"finish_reason\":";
-  if (finish.empty()) {
-    *out += "null";
-  } else {
-    AppendJsonString(finish, out);
-  }
-  *out += "}]";
-  if (include_usage_) *out += ",\"usage\":null";
+  *out += finish.empty() ? ",\"finish_reason\":null}]"
+                         : fmt::format(",\"finish_reason\":\"{}\"}}]", finish);
+  if (request_.include_usage) *out += ",\"usage\":null";
   *out += extra;
   *out += "}\n\n";
 }
 
 void EventWriter::Start(std::span<const std::string> echoed, std::string* out) {
   for (std::size_t i = 0; i < offsets_.size(); ++i) {
-    if (kind_ == ApiKind::kChat) {
+    if (request_.kind == ApiKind::kChat) {
       Open(static_cast<int>(i), out);
       *out += R"("delta":{"role":"assistant","content":""},"logprobs":null)";
       Close("", "", out);
     } else if (!echoed.empty()) {
-      const std::string& prompt = echoed[i / static_cast<std::size_t>(n_)];
+      const std::string& prompt = echoed[i / static_cast<std::size_t>(request_.n)];
       Open(static_cast<int>(i), out);
-      *out += "\"text\":";
-      AppendJsonString(prompt, out);
-      *out += ",\"logprobs\":null";
+      *out += "\"text\":" + Dump(prompt) + ",\"logprobs\":null";
       Close("", "", out);
       offsets_[i] = prompt.size();
     }
@@ -290,7 +239,7 @@ void EventWriter::AppendTrace(const Burst& burst, std::string* out) const {
                  round.round, ModeName(round.mode), ProposalSourceName(round.source));
   for (std::size_t i = 0; i < round.proposed.size(); ++i) {
     if (i > 0) out->push_back(',');
-    AppendJsonString(TokenText(*tokenizer_, round.proposed[i]), out);
+    *out += Dump(TokenText(*tokenizer_, round.proposed[i]));
   }
   fmt::format_to(std::back_inserter(*out), R"(],"accepted":{},"hit":{},"ms":{:.3f},"tokens":[)",
                  round.accepted, round.hit.has_value() ? (*round.hit ? "true" : "false") : "null",
@@ -298,11 +247,10 @@ void EventWriter::AppendTrace(const Burst& burst, std::string* out) const {
   std::size_t offset = 0;
   for (std::size_t i = 0; i < burst.tokens.size(); ++i) {
     const TokenPart& part = burst.tokens[i];
-    fmt::format_to(std::back_inserter(*out), R"({}{{"id":{},"text":)", i > 0 ? "," : "",
-                   part.token);
-    AppendJsonString(std::string_view(burst.text).substr(offset, part.text_bytes), out);
+    fmt::format_to(std::back_inserter(*out), R"({}{{"id":{},"text":{},"origin":"{}"}})",
+                   i > 0 ? "," : "", part.token, Dump(burst.text.substr(offset, part.text_bytes)),
+                   kOriginNames[static_cast<std::size_t>(part.origin)]);
     offset += part.text_bytes;
-    fmt::format_to(std::back_inserter(*out), R"(,"origin":"{}"}})", OriginName(part.origin));
   }
   *out += "]}";
 }
@@ -311,11 +259,11 @@ void EventWriter::Add(const Burst& burst, std::string* out) {
   const auto choice = static_cast<std::size_t>(burst.choice);
   if (!burst.text.empty() || !burst.tokens.empty()) {
     Open(burst.choice, out);
-    *out += kind_ == ApiKind::kChat ? "\"delta\":{\"content\":" : "\"text\":";
-    AppendJsonString(burst.text, out);
-    *out += kind_ == ApiKind::kChat ? "},\"logprobs\":" : ",\"logprobs\":";
-    *out += logprobs_ && !burst.tokens.empty()
-                ? Dump(LogprobsJson(kind_, *tokenizer_, burst.tokens, offsets_[choice]))
+    *out += request_.kind == ApiKind::kChat ? "\"delta\":{\"content\":" : "\"text\":";
+    *out += Dump(burst.text);
+    *out += request_.kind == ApiKind::kChat ? "},\"logprobs\":" : ",\"logprobs\":";
+    *out += request_.sampling.top_logprobs >= 0 && !burst.tokens.empty()
+                ? Dump(LogprobsJson(request_.kind, *tokenizer_, burst.tokens, offsets_[choice]))
                 : "null";
     offsets_[choice] += burst.text.size();
     std::string trace;
@@ -327,16 +275,16 @@ void EventWriter::Add(const Burst& burst, std::string* out) {
     const std::string_view finish = FinishName(burst.ending->reason);
     if (finish.empty()) return;  // Cancelled: Fail says so.
     Open(burst.choice, out);
-    *out +=
-        kind_ == ApiKind::kChat ? R"("delta":{},"logprobs":null)" : R"("text":"","logprobs":null)";
+    *out += request_.kind == ApiKind::kChat ? R"("delta":{},"logprobs":null)"
+                                            : R"("text":"","logprobs":null)";
     Close(finish, ",\"timings\":" + Dump(TimingsJson(std::span(&*burst.ending, 1))), out);
   }
 }
 
 void EventWriter::End(std::string* out) {
-  if (include_usage_) {
+  if (request_.include_usage) {
     *out += opening_;
-    *out += "],\"usage\":" + Dump(UsageJson(endings_, n_, seed_)) +
+    *out += "],\"usage\":" + Dump(UsageJson(endings_, request_.n, seed_)) +
             ",\"timings\":" + Dump(TimingsJson(endings_)) + "}\n\n";
   }
   *out += "data: [DONE]\n\n";
@@ -347,9 +295,7 @@ void EventWriter::Fail(const ApiError& error, std::string* out) const {
 }
 
 ReplyBuilder::ReplyBuilder(const ApiRequest& request, ReplyHead head, const Tokenizer* tokenizer)
-    : kind_(request.kind),
-      n_(request.n),
-      logprobs_(request.sampling.top_logprobs >= 0),
+    : request_(request),
       head_(std::move(head)),
       tokenizer_(tokenizer),
       choices_(static_cast<std::size_t>(request.choices())),
@@ -358,7 +304,7 @@ ReplyBuilder::ReplyBuilder(const ApiRequest& request, ReplyHead head, const Toke
 void ReplyBuilder::Start(std::span<const std::string> echoed) {
   if (echoed.empty()) return;
   for (std::size_t i = 0; i < choices_.size(); ++i) {
-    choices_[i].text = echoed[i / static_cast<std::size_t>(n_)];
+    choices_[i].text = echoed[i / static_cast<std::size_t>(request_.n)];
   }
 }
 
@@ -371,7 +317,7 @@ void ReplyBuilder::Add(Burst burst) {
 }
 
 std::string ReplyBuilder::Finish() const {
-  const bool chat = kind_ == ApiKind::kChat;
+  const bool chat = request_.kind == ApiKind::kChat;
   OrderedJson choices = OrderedJson::array();
   for (std::size_t i = 0; i < choices_.size(); ++i) {
     const Choice& choice = choices_[i];
@@ -381,7 +327,9 @@ std::string ReplyBuilder::Finish() const {
     } else {
       json["text"] = choice.text;
     }
-    json["logprobs"] = logprobs_ ? LogprobsJson(kind_, *tokenizer_, choice.tokens, 0) : nullptr;
+    json["logprobs"] = request_.sampling.top_logprobs >= 0
+                           ? LogprobsJson(request_.kind, *tokenizer_, choice.tokens, 0)
+                           : nullptr;
     json["finish_reason"] = FinishName(endings_[i].reason);
     choices.push_back(std::move(json));
   }
@@ -390,7 +338,7 @@ std::string ReplyBuilder::Finish() const {
                              {"created", head_.created},
                              {"model", head_.model},
                              {"choices", std::move(choices)},
-                             {"usage", UsageJson(endings_, n_, head_.seed)},
+                             {"usage", UsageJson(endings_, request_.n, head_.seed)},
                              {"timings", TimingsJson(endings_)}};
   return Dump(reply);
 }

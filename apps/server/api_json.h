@@ -52,19 +52,7 @@ std::string DecodeTokens(const Tokenizer& tokenizer, std::span<const Token> toke
 /// How OpenAI calls the end of a choice; null for what it has no name for.
 std::string_view FinishName(FinishReason reason);
 
-/// Adds `text` as a JSON string, quotes included. `text` is valid UTF-8.
-void AppendJsonString(std::string_view text, std::string* out);
-
-/// `usage`, with what speculation did. `endings` are those of all choices, `n` per prompt.
-OrderedJson UsageJson(std::span<const Ending> endings, int n, std::uint64_t seed);
-/// `timings` as llama.cpp has them.
-OrderedJson TimingsJson(std::span<const Ending> endings);
-/// `logprobs` of these tokens as chats have them, or as completions have them; `text_offset` is
-/// where the first token's text begins in the choice's.
-OrderedJson LogprobsJson(ApiKind kind, const Tokenizer& tokenizer, std::span<const TokenPart> parts,
-                         std::size_t text_offset);
-
-/// Writes the server-sent events of one streaming request.
+/// Writes the server-sent events of one streaming request, which outlives it.
 class EventWriter {
  public:
   EventWriter(const ApiRequest& request, ReplyHead head, const Tokenizer* tokenizer);
@@ -83,10 +71,7 @@ class EventWriter {
   void Close(std::string_view finish, std::string_view extra, std::string* out) const;
   void AppendTrace(const Burst& burst, std::string* out) const;
 
-  const ApiKind kind_;
-  const int n_;
-  const bool include_usage_;
-  const bool logprobs_;
+  const ApiRequest& request_;
   const std::uint64_t seed_;
   const Tokenizer* tokenizer_;
   std::string opening_;  // Of every event, up to the choice's index.
@@ -94,7 +79,7 @@ class EventWriter {
   std::vector<Ending> endings_;  // By choice.
 };
 
-/// Collects the reply to a request that does not stream.
+/// Collects the reply to a request that does not stream and outlives it.
 class ReplyBuilder {
  public:
   ReplyBuilder(const ApiRequest& request, ReplyHead head, const Tokenizer* tokenizer);
@@ -110,9 +95,7 @@ class ReplyBuilder {
     std::vector<TokenPart> tokens;
   };
 
-  const ApiKind kind_;
-  const int n_;
-  const bool logprobs_;
+  const ApiRequest& request_;
   const ReplyHead head_;
   const Tokenizer* tokenizer_;
   std::vector<Choice> choices_;

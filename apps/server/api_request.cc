@@ -17,40 +17,31 @@ constexpr int kDefaultCompletionTokens = 16;  // As OpenAI has it.
 constexpr std::size_t kMaxStops = 16;
 
 // A message's text: a string, or an array of parts of type "text".
-bool ReadContent(FieldReader* message, std::string* content) {
+void ReadContent(FieldReader* message, std::string* content) {
   const Json* field = message->Find("content");
-  if (field == nullptr) {
-    message->Refuse("content", "a string");
-    return false;
-  }
+  if (field == nullptr) return message->Refuse("content", "a string");
   if (field->is_string()) {
     *content = field->get_ref<const std::string&>();
-    return true;
+    return;
   }
-  if (field->is_array()) {
-    for (const Json& part : *field) {
-      const bool text = part.is_object() && part.size() == 2 &&
-                        part.value("type", Json()) == Json("text") && part.contains("text") &&
-                        part["text"].is_string();
-      if (!text) {
-        message->Refuse("content",
-                        "a string or an array of {\"type\": \"text\", \"text\": ...}: this server "
-                        "reads text only");
-        return false;
-      }
-      *content += part["text"].get_ref<const std::string&>();
+  if (!field->is_array()) return message->Refuse("content", "a string or an array of text parts");
+  for (const Json& part : *field) {
+    const bool text = part.is_object() && part.size() == 2 &&
+                      part.value("type", Json()) == Json("text") && part.contains("text") &&
+                      part["text"].is_string();
+    if (!text) {
+      return message->Refuse("content",
+                             "a string or an array of {\"type\": \"text\", \"text\": ...}: this "
+                             "server reads text only");
     }
-    return true;
+    *content += part["text"].get_ref<const std::string&>();
   }
-  message->Refuse("content", "a string or an array of text parts");
-  return false;
 }
 
 void ReadMessages(FieldReader* body, std::vector<ChatMessage>* messages) {
   const Json* field = body->Find("messages");
   if (field == nullptr || !field->is_array() || field->empty()) {
-    body->Refuse("messages", "an array of at least one {\"role\": ..., \"content\": ...}");
-    return;
+    return body->Refuse("messages", "an array of at least one {\"role\": ..., \"content\": ...}");
   }
   for (std::size_t i = 0; i < field->size() && body->ok(); ++i) {
     FieldReader message = body->Inner(fmt::format("messages[{}]", i), (*field)[i]);

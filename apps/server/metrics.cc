@@ -71,18 +71,18 @@ void AddPerPosition(const Counts& counts, Families* families) {
   for (std::size_t i = 0; i < counts.size(); ++i) {
     // Position 0 is always there, so that a query finds the metric.
     if (i == 0 || counts[i] > 0) {
-      families->Add(static_cast<double>(counts[i]), {{"position", std::to_string(i)}});
+      families->Add(counts[i], {{"position", std::to_string(i)}});
     }
   }
 }
 
 void AddSpeculation(const ServerTotals& totals, Families* families) {
   families->Counter("spec_decode_num_drafts_total", "Rounds that verified a proposal.",
-                    static_cast<double>(totals.drafts));
+                    totals.drafts);
   families->Counter("spec_decode_num_draft_tokens_total", "Proposed tokens that were verified.",
-                    static_cast<double>(totals.draft_tokens));
+                    totals.draft_tokens);
   families->Counter("spec_decode_num_accepted_tokens_total", "Proposed tokens that were accepted.",
-                    static_cast<double>(totals.accepted_tokens));
+                    totals.accepted_tokens);
   families->Begin("spec_decode_num_accepted_tokens_per_pos_total",
                   "Rounds in which the proposal's token at the position was accepted.",
                   MetricType::Counter);
@@ -99,13 +99,13 @@ void AddSpeculation(const ServerTotals& totals, Families* families) {
 
 void AddTokens(const ServerTotals& totals, const Engine& engine, Families* families) {
   families->Counter("prompt_tokens_total", "Prompt tokens of finished requests.",
-                    static_cast<double>(totals.prompt_tokens));
+                    totals.prompt_tokens);
   families->Counter("prompt_tokens_cached_total", "Of these, found in the prefix cache.",
-                    static_cast<double>(totals.cached_prompt_tokens));
+                    totals.cached_prompt_tokens);
   const auto by_mode = [&](auto member) {
     for (const Mode mode : OfferedModes(engine)) {
       const auto& of_mode = totals.modes[mode];
-      families->Add(static_cast<double>(of_mode.*member), {{"mode", std::string(ModeName(mode))}});
+      families->Add(of_mode.*member, {{"mode", std::string(ModeName(mode))}});
     }
   };
   families->Begin("generation_tokens_total", "Emitted tokens.", MetricType::Counter);
@@ -121,18 +121,16 @@ void AddTokens(const ServerTotals& totals, const Engine& engine, Families* famil
     const auto& rounds = totals.planned_rounds[mode];
     for (std::size_t lookahead = 0; lookahead < rounds.size(); ++lookahead) {
       if (rounds[lookahead] == 0) continue;
-      families->Add(
-          static_cast<double>(rounds[lookahead]),
-          {{"mode", std::string(ModeName(mode))}, {"lookahead", std::to_string(lookahead)}});
+      families->Add(rounds[lookahead], {{"mode", std::string(ModeName(mode))},
+                                        {"lookahead", std::to_string(lookahead)}});
     }
   }
   families->Begin("tokens_by_origin_total",
                   "Emitted tokens by how they came: accepted from a prepared proposal, from a "
                   "fallback's, or the target's own bonus token.",
                   MetricType::Counter);
-  const char* const kOrigins[] = {"accepted", "fallback", "bonus"};
   for (std::size_t i = 0; i < totals.tokens_by_origin.size(); ++i) {
-    families->Add(static_cast<double>(totals.tokens_by_origin[i]), {{"origin", kOrigins[i]}});
+    families->Add(totals.tokens_by_origin[i], {{"origin", std::string(kOriginNames[i])}});
   }
 }
 
@@ -140,13 +138,12 @@ void AddEngine(const ServerTotals& totals, Families* families) {
   families->Gauge("sequences_running", "Sequences in the batch.", totals.running);
   families->Gauge("sequences_waiting", "Sequences that wait for a place.", totals.waiting);
   families->Begin("kv_blocks", "Blocks of the KV pool by state.", MetricType::Gauge);
-  families->Add(static_cast<double>(totals.kv.used), {{"state", "used"}});
-  families->Add(static_cast<double>(totals.kv.cached), {{"state", "cached"}});
-  families->Add(static_cast<double>(totals.kv.free), {{"state", "free"}});
-  families->Counter("preemptions_total", "Preemptions of finished sequences.",
-                    static_cast<double>(totals.preemptions));
-  families->Counter("passes_total", "Passes of the target.", static_cast<double>(totals.passes));
-  families->Counter("pass_rows_total", "Rows in those passes.", static_cast<double>(totals.rows));
+  families->Add(totals.kv.used, {{"state", "used"}});
+  families->Add(totals.kv.cached, {{"state", "cached"}});
+  families->Add(totals.kv.free, {{"state", "free"}});
+  families->Counter("preemptions_total", "Preemptions of finished sequences.", totals.preemptions);
+  families->Counter("passes_total", "Passes of the target.", totals.passes);
+  families->Counter("pass_rows_total", "Rows in those passes.", totals.rows);
   families->Begin("round_seconds_total",
                   "Where the time of decoding rounds went: target passes, waiting for proposals, "
                   "all else.",
@@ -169,7 +166,7 @@ std::string MetricsText(const Service& service) {
   const auto outcomes = service.outcomes();
   families.Begin("requests_total", "API requests by how they ended.", MetricType::Counter);
   for (int i = 0; i < kRequestOutcomes; ++i) {
-    families.Add(static_cast<double>(outcomes[i]),
+    families.Add(outcomes[i],
                  {{"outcome", std::string(RequestOutcomeName(static_cast<RequestOutcome>(i)))}});
   }
   const bool serving = service.engine().state() == EngineThread::State::kServing;

@@ -12,16 +12,9 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kClientCheck = std::chrono::milliseconds(200);
 
 RequestOutcome OutcomeOf(AbortReason reason) {
-  switch (reason) {
-    case AbortReason::kClientGone:
-      return RequestOutcome::kClientGone;
-    case AbortReason::kTimeout:
-      return RequestOutcome::kTimeout;
-    case AbortReason::kShutdown:
-    case AbortReason::kNone:
-      break;
-  }
-  return RequestOutcome::kShutdown;
+  return reason == AbortReason::kClientGone ? RequestOutcome::kClientGone
+         : reason == AbortReason::kTimeout  ? RequestOutcome::kTimeout
+                                            : RequestOutcome::kShutdown;
 }
 
 // One admitted request on its way out. Ends the engine's work when it is destroyed early, and

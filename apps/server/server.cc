@@ -102,8 +102,8 @@ void Server::Post(const std::string& path, Handler handler) {
 }
 
 void Server::AddRoutes() {
-  Post("/v1/chat/completions", &Server::Chat);
-  Post("/v1/completions", &Server::Completion);
+  Post("/v1/chat/completions", &Server::Generate<ApiKind::kChat>);
+  Post("/v1/completions", &Server::Generate<ApiKind::kCompletion>);
   Get("/v1/models", &Server::Models);
   Get("/health", &Server::Health, /*open=*/true);
   Get("/metrics", &Server::Metrics);
@@ -195,12 +195,9 @@ void Server::ReplyUnhandled(const httplib::Request& request, httplib::Response* 
   ReplyError(error, response);
 }
 
-void Server::Chat(const httplib::Request& request, httplib::Response* response) {
-  ReplyToGeneration(ApiKind::kChat, &service_, &in_flight_, request, response);
-}
-
-void Server::Completion(const httplib::Request& request, httplib::Response* response) {
-  ReplyToGeneration(ApiKind::kCompletion, &service_, &in_flight_, request, response);
+template <ApiKind kind>
+void Server::Generate(const httplib::Request& request, httplib::Response* response) {
+  ReplyToGeneration(kind, &service_, &in_flight_, request, response);
 }
 
 void Server::Models(const httplib::Request&, httplib::Response* response) {

@@ -53,8 +53,8 @@ class Server {
   void ReplyUnauthorised(httplib::Response* response) const;
   void ReplyUnhandled(const httplib::Request& request, httplib::Response* response) const;
 
-  void Chat(const httplib::Request& request, httplib::Response* response);
-  void Completion(const httplib::Request& request, httplib::Response* response);
+  template <ApiKind kind>
+  void Generate(const httplib::Request& request, httplib::Response* response);
   void Models(const httplib::Request& request, httplib::Response* response);
   void Health(const httplib::Request& request, httplib::Response* response);
   void Metrics(const httplib::Request& request, httplib::Response* response);

@@ -76,6 +76,26 @@ struct RequestStats {
   std::array<int, kMaxProposal> reached_at{};
   std::array<int, kMaxProposal> accepted_at{};
 
+  /// Adds another's counts; times stay.
+  void AddCounts(const RequestStats& other) {
+    prompt_tokens += other.prompt_tokens;
+    cached_prompt_tokens += other.cached_prompt_tokens;
+    output_tokens += other.output_tokens;
+    preemptions += other.preemptions;
+    rounds += other.rounds;
+    proposed += other.proposed;
+    accepted += other.accepted;
+    lookups_partial += other.lookups_partial;
+    hits_partial += other.hits_partial;
+    lookups_full += other.lookups_full;
+    hits_full += other.hits_full;
+    hits_retrieved += other.hits_retrieved;
+    fallbacks += other.fallbacks;
+    for (std::size_t i = 0; i < reached_at.size(); ++i) {
+      reached_at[i] += other.reached_at[i];
+      accepted_at[i] += other.accepted_at[i];
+    }
+  }
   /// Tokens emitted per round.
   double acceptance_length() const {
     return rounds == 0 ? 0 : static_cast<double>(output_tokens) / rounds;

@@ -70,24 +70,8 @@ std::vector<std::pair<double, std::int64_t>> LogHistogram(std::span<const double
 }
 
 void AddStats(const RequestStats& stats, RequestStats* total) {
-  total->prompt_tokens += stats.prompt_tokens;
-  total->cached_prompt_tokens += stats.cached_prompt_tokens;
-  total->output_tokens += stats.output_tokens;
-  total->preemptions += stats.preemptions;
+  total->AddCounts(stats);
   total->finished_ns += stats.finished_ns - stats.first_token_ns;
-  total->rounds += stats.rounds;
-  total->proposed += stats.proposed;
-  total->accepted += stats.accepted;
-  total->lookups_partial += stats.lookups_partial;
-  total->hits_partial += stats.hits_partial;
-  total->lookups_full += stats.lookups_full;
-  total->hits_full += stats.hits_full;
-  total->hits_retrieved += stats.hits_retrieved;
-  total->fallbacks += stats.fallbacks;
-  for (std::size_t i = 0; i < stats.reached_at.size(); ++i) {
-    total->reached_at[i] += stats.reached_at[i];
-    total->accepted_at[i] += stats.accepted_at[i];
-  }
 }
 
 std::vector<double> AcceptancePerPosition(const RequestStats& stats) {
