@@ -25,7 +25,13 @@ Expression Literal(std::string bytes) {
   return {.kind = Expression::Kind::kLiteral, .literal = std::move(bytes)};
 }
 
-// Recursive descent over the text. A failed step stores its error and returns false.
+// What a failed step returns.
+struct Failure {
+  operator bool() const { return false; }                              // NOLINT
+  operator std::optional<Expression>() const { return std::nullopt; }  // NOLINT
+};
+
+// Recursive descent over the text. A failed step stores its error.
 class Parser {
  public:
   explicit Parser(std::string_view text) : text_(text) {}
@@ -56,7 +62,7 @@ class Parser {
     std::size_t mentioned = 0;
   };
 
-  bool FailAt(std::size_t offset, const std::string& what) {
+  Failure FailAt(std::size_t offset, const std::string& what) {
     int line = 1;
     int column = 1;
     for (const char c : text_.substr(0, offset)) {
@@ -65,9 +71,9 @@ class Parser {
       line += c == '\n' ? 1 : 0;
     }
     error_ = InvalidInput(fmt::format("grammar, line {}, column {}: {}", line, column, what));
-    return false;
+    return {};
   }
-  bool Fail(const std::string& what) { return FailAt(at_, what); }
+  Failure Fail(const std::string& what) { return FailAt(at_, what); }
 
   char Peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
   bool Take(std::string_view token) {
@@ -183,15 +189,14 @@ class Parser {
       item = Expression{.kind = Expression::Kind::kClass, .ranges = ComplementRanges({})};
     } else if (Take("(")) {
       if (++depth_ > kMaxDepth) {
-        FailAt(begin, fmt::format("parentheses are nested more than {} deep", kMaxDepth));
-        return std::nullopt;
+        return FailAt(begin, fmt::format("parentheses are nested more than {} deep", kMaxDepth));
       }
       item = ParseChoice();
       --depth_;
       if (item.has_value() && !Take(")")) {
-        at_ < text_.size() ? Fail(fmt::format("'{}' does not begin anything known", Character()))
-                           : FailAt(begin, "this '(' is never closed");
-        return std::nullopt;
+        return at_ < text_.size()
+                   ? Fail(fmt::format("'{}' does not begin anything known", Character()))
+                   : FailAt(begin, "this '(' is never closed");
       }
     } else if (IsNameCharacter(Peek())) {
       item = Expression{.kind = Expression::Kind::kRule};
@@ -199,8 +204,7 @@ class Parser {
     }
     for (int chained = 0; item.has_value() && ParseRepetition(&item); ++chained) {
       if (chained < kMaxChained) continue;
-      Fail(fmt::format("more than {} repetitions follow one another", kMaxChained));
-      return std::nullopt;
+      return Fail(fmt::format("more than {} repetitions follow one another", kMaxChained));
     }
     return item;
   }
@@ -269,8 +273,7 @@ class Parser {
     while (!Take("\"")) {
       std::uint32_t code = 0;
       if (Peek() == '\n' || at_ >= text_.size()) {
-        FailAt(begin, "this literal has no closing '\"' on its line");
-        return std::nullopt;
+        return FailAt(begin, "this literal has no closing '\"' on its line");
       }
       if (!ParseCharacter(&code)) return std::nullopt;
       AppendUtf8(code, &bytes);
@@ -282,10 +285,7 @@ class Parser {
     const bool negated = Take("^");
     std::vector<CodeRange> ranges;
     while (!Take("]")) {
-      if (at_ >= text_.size()) {
-        FailAt(begin, "this '[' is never closed");
-        return std::nullopt;
-      }
+      if (at_ >= text_.size()) return FailAt(begin, "this '[' is never closed");
       const std::size_t range_begin = at_;
       CodeRange range;
       if (!ParseCharacter(&range.first)) return std::nullopt;
@@ -296,17 +296,13 @@ class Parser {
         if (!ParseCharacter(&range.last)) return std::nullopt;
       }
       if (range.last < range.first) {
-        FailAt(range_begin, "this range of characters ends before it begins");
-        return std::nullopt;
+        return FailAt(range_begin, "this range of characters ends before it begins");
       }
       ranges.push_back(range);
     }
     ranges = NormalizeRanges(std::move(ranges));
     if (negated) ranges = ComplementRanges(ranges);
-    if (ranges.empty()) {
-      FailAt(begin, "this class of characters is empty");
-      return std::nullopt;
-    }
+    if (ranges.empty()) return FailAt(begin, "this class of characters is empty");
     return Expression{.kind = Expression::Kind::kClass, .ranges = std::move(ranges)};
   }
 

@@ -2,10 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "base/parse_number.h"
 #include "tokenizer/files.h"
+#include "tokenizer/json_fields.h"
 
 namespace foretoken {
 namespace {
@@ -23,24 +22,11 @@ Result<Json> ReadObject(const std::filesystem::path& path) {
   return json;
 }
 
-std::string StringOr(const Json& object, const char* key, std::string fallback = {}) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : fallback;
-}
-
-std::optional<bool> OptionalBool(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  if (found == object.end() || !found->is_boolean()) return std::nullopt;
-  return found->get<bool>();
-}
-
 /// A token is spelled as a string or as an object with `content`.
 std::optional<std::string> Spelling(const Json& token) {
-  if (token.is_string()) return token.get<std::string>();
-  if (token.is_object() && token.contains("content") && token["content"].is_string()) {
-    return token["content"].get<std::string>();
-  }
-  return std::nullopt;
+  const Json& spelling = token.is_object() ? Field(token, "content") : token;
+  if (!spelling.is_string()) return std::nullopt;
+  return spelling.get<std::string>();
 }
 
 void ReadSpecialTokens(const Json& object, TokenizerConfig* config) {
@@ -55,9 +41,9 @@ void ReadSpecialTokens(const Json& object, TokenizerConfig* config) {
   read("eos_token", &config->eos);
   read("unk_token", nullptr);
   read("pad_token", nullptr);
-  const auto additional = object.find("additional_special_tokens");
-  if (additional == object.end() || !additional->is_array()) return;
-  for (const Json& token : *additional) {
+  const Json& additional = Field(object, "additional_special_tokens");
+  if (!additional.is_array()) return;
+  for (const Json& token : additional) {
     if (auto spelling = Spelling(token)) config->special.push_back(*spelling);
   }
 }
@@ -76,15 +62,14 @@ Status CheckAdded(const AddedToken& token, const std::filesystem::path& path) {
 
 Status ReadAddedTokens(const Json& config_json, const Json& added_json,
                        const std::filesystem::path& directory, TokenizerConfig* config) {
-  if (const auto decoder = config_json.find("added_tokens_decoder");
-      decoder != config_json.end() && decoder->is_object()) {
-    for (const auto& [id, token] : decoder->items()) {
+  if (const Json& decoder = Field(config_json, "added_tokens_decoder"); decoder.is_object()) {
+    for (const auto& [id, token] : decoder.items()) {
       AddedToken added;
       if (!ParseNumber(id, &added.id)) added.id = -1;  // Refused below.
       added.content = Spelling(token).value_or("");
-      added.special = OptionalBool(token, "special").value_or(false);
-      added.lstrip = OptionalBool(token, "lstrip").value_or(false);
-      added.rstrip = OptionalBool(token, "rstrip").value_or(false);
+      added.special = Flag(Field(token, "special"));
+      added.lstrip = Flag(Field(token, "lstrip"));
+      added.rstrip = Flag(Field(token, "rstrip"));
       FT_RETURN_IF_ERROR(CheckAdded(added, directory / "tokenizer_config.json"));
       config->added.push_back(std::move(added));
     }
@@ -102,14 +87,10 @@ Status ReadAddedTokens(const Json& config_json, const Json& added_json,
 
 /// `chat_template` is the template itself or a list of named ones, of which "default" counts.
 std::string ChatTemplateText(const Json& config_json) {
-  const auto found = config_json.find("chat_template");
-  if (found == config_json.end()) return {};
-  if (found->is_string()) return found->get<std::string>();
-  if (!found->is_array()) return {};
-  for (const Json& named : *found) {
-    if (named.is_object() && StringOr(named, "name") == "default") {
-      return StringOr(named, "template");
-    }
+  const Json& found = Field(config_json, "chat_template");
+  if (!found.is_array()) return Text(found);
+  for (const Json& named : found) {
+    if (Text(Field(named, "name")) == "default") return Text(Field(named, "template"));
   }
   return {};
 }
@@ -122,9 +103,10 @@ Result<TokenizerConfig> ReadTokenizerConfig(const std::filesystem::path& directo
   FT_ASSIGN_OR_RETURN(const Json added, ReadObject(directory / "added_tokens.json"));
 
   TokenizerConfig config;
-  config.tokenizer_class = StringOr(main, "tokenizer_class");
-  config.add_bos = OptionalBool(main, "add_bos_token");
-  config.legacy = OptionalBool(main, "legacy").value_or(true);
+  config.tokenizer_class = Text(Field(main, "tokenizer_class"));
+  if (const Json& add = Field(main, "add_bos_token"); add.is_boolean())
+    config.add_bos = add.get<bool>();
+  config.legacy = Flag(Field(main, "legacy"), true);
   ReadSpecialTokens(main, &config);
   ReadSpecialTokens(map, &config);
   FT_RETURN_IF_ERROR(ReadAddedTokens(main, added, directory, &config));

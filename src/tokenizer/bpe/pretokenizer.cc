@@ -1,7 +1,8 @@
 #include "tokenizer/bpe/pretokenizer.h"
 
-#include <nlohmann/json.hpp>
 #include <string>
+
+#include "tokenizer/json_fields.h"
 
 namespace foretoken {
 namespace {
@@ -13,16 +14,6 @@ constexpr std::size_t kMaxSteps = 8;
 Error Unsupported(std::string_view what) {
   return InvalidInput(fmt::format(
       "pre_tokenizer: {}; supported are Split, Digits and ByteLevel, ending with ByteLevel", what));
-}
-
-std::string StringField(const Json& json, const char* key) {
-  const auto found = json.find(key);
-  return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
-bool BoolField(const Json& json, const char* key, bool fallback) {
-  const auto found = json.find(key);
-  return found != json.end() && found->is_boolean() ? found->get<bool>() : fallback;
 }
 
 }  // namespace
@@ -45,19 +36,17 @@ Status PreTokenizer::AddJson(const Json& json, bool may_nest) {
   if (!json.is_object()) return Unsupported("it is not an object");
   if (byte_level_) return Unsupported("a step follows ByteLevel");
   if (steps_.size() == kMaxSteps) return Unsupported("there are too many steps");
-  const std::string type = StringField(json, "type");
+  const std::string type = Text(Field(json, "type"));
   if (type == "ByteLevel") return AddByteLevel(json);
   if (type == "Split") return AddSplit(json);
   if (type == "Digits") {
-    const bool individual = BoolField(json, "individual_digits", false);
+    const bool individual = Flag(Field(json, "individual_digits"));
     return AddPattern(individual ? R"(\p{N})" : R"(\p{N}+)", /*literal=*/false, Keep::kBoth);
   }
   if (type == "Sequence" && may_nest) {
-    const auto steps = json.find("pretokenizers");
-    if (steps == json.end() || !steps->is_array()) {
-      return Unsupported("a Sequence has no array 'pretokenizers'");
-    }
-    for (const Json& step : *steps) FT_RETURN_IF_ERROR(AddJson(step, /*may_nest=*/false));
+    const Json& steps = Field(json, "pretokenizers");
+    if (!steps.is_array()) return Unsupported("a Sequence has no array 'pretokenizers'");
+    for (const Json& step : steps) FT_RETURN_IF_ERROR(AddJson(step, /*may_nest=*/false));
     return {};
   }
   return Unsupported(fmt::format("the type '{}' is not supported", type));
@@ -65,27 +54,27 @@ Status PreTokenizer::AddJson(const Json& json, bool may_nest) {
 
 Status PreTokenizer::AddByteLevel(const Json& json) {
   byte_level_ = true;
-  add_prefix_space_ = BoolField(json, "add_prefix_space", true);
+  add_prefix_space_ = Flag(Field(json, "add_prefix_space"), true);
   if (add_prefix_space_ && !steps_.empty()) {
     return Unsupported("ByteLevel with add_prefix_space must be the only step");
   }
-  if (!BoolField(json, "use_regex", true)) return {};
+  if (!Flag(Field(json, "use_regex"), true)) return {};
   return AddPattern(kGpt2Pattern, /*literal=*/false, Keep::kBoth);
 }
 
 Status PreTokenizer::AddSplit(const Json& json) {
-  const auto pattern = json.find("pattern");
-  if (pattern == json.end() || !pattern->is_object()) return Unsupported("Split has no pattern");
-  const std::string behavior = StringField(json, "behavior");
-  const bool invert = BoolField(json, "invert", false);
+  const Json& pattern = Field(json, "pattern");
+  if (!pattern.is_object()) return Unsupported("Split has no pattern");
+  const std::string behavior = Text(Field(json, "behavior"));
+  const bool invert = Flag(Field(json, "invert"));
   Keep keep = Keep::kBoth;
   if (behavior == "Removed") {
     keep = invert ? Keep::kMatches : Keep::kGaps;
   } else if (behavior != "Isolated") {
     return Unsupported(fmt::format("Split with behavior '{}' is not supported", behavior));
   }
-  const std::string regex = StringField(*pattern, "Regex");
-  const std::string literal = StringField(*pattern, "String");
+  const std::string regex = Text(Field(pattern, "Regex"));
+  const std::string literal = Text(Field(pattern, "String"));
   if (regex.empty() == literal.empty()) {
     return Unsupported("Split needs a pattern that is a Regex or a String");
   }

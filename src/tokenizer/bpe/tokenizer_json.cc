@@ -1,24 +1,11 @@
-#include <nlohmann/json.hpp>
-
 #include "tokenizer/bpe/bpe_tokenizer.h"
 #include "tokenizer/files.h"
+#include "tokenizer/json_fields.h"
 
 namespace foretoken {
 namespace {
 
 using Json = nlohmann::json;
-
-const Json& Field(const Json& object, const char* key) {
-  static const Json kNull;
-  const auto found = object.find(key);
-  return found == object.end() ? kNull : *found;
-}
-
-std::string Text(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : std::string();
-}
-
-bool IsTrue(const Json& value) { return value.is_boolean() && value.get<bool>(); }
 
 /// Reads one tokenizer.json.
 class TokenizerJsonParser {
@@ -39,7 +26,7 @@ class TokenizerJsonParser {
     FT_RETURN_IF_ERROR(AddVocabulary(Field(model, "vocab")));
     FT_RETURN_IF_ERROR(AddMerges(Field(model, "merges")));
     FT_RETURN_IF_ERROR(AddAddedTokens(Field(json, "added_tokens")));
-    settings.whole_words_first = IsTrue(Field(model, "ignore_merges"));
+    settings.whole_words_first = Flag(Field(model, "ignore_merges"));
     const std::string unknown = Text(Field(model, "unk_token"));
     if (!unknown.empty()) {
       const auto id = builder_.Find(unknown);
@@ -66,7 +53,7 @@ class TokenizerJsonParser {
       if (!Text(Field(model, key)).empty()) return Bad(fmt::format("model.{} must be empty", key));
     }
     for (const char* key : {"byte_fallback", "fuse_unk"}) {
-      if (IsTrue(Field(model, key))) {
+      if (Flag(Field(model, key))) {
         return Bad(fmt::format("model.{} is not supported in byte-level BPE", key));
       }
     }
@@ -157,14 +144,14 @@ class TokenizerJsonParser {
         return Bad(fmt::format("added_tokens gives '{}' no id between 0 and {}", token.content,
                                kMaxTokens - 1));
       }
-      if (IsTrue(Field(json, "single_word"))) {
+      if (Flag(Field(json, "single_word"))) {
         return Bad(
             fmt::format("added_tokens: single_word of '{}' is not supported", token.content));
       }
       token.id = id.get<Token>();
-      token.special = IsTrue(Field(json, "special"));
-      token.lstrip = IsTrue(Field(json, "lstrip"));
-      token.rstrip = IsTrue(Field(json, "rstrip"));
+      token.special = Flag(Field(json, "special"));
+      token.lstrip = Flag(Field(json, "lstrip"));
+      token.rstrip = Flag(Field(json, "rstrip"));
       FT_RETURN_IF_ERROR(builder_.AddAdded(std::move(token)));
     }
     return {};
