@@ -6,8 +6,6 @@
 #include <limits>
 
 #include "base/check.h"
-#include "kv/block_pool.h"
-#include "kv/prefix_index.h"
 
 namespace foretoken {
 namespace {
@@ -20,40 +18,6 @@ std::int32_t CheckedCount(std::int64_t blocks) {
   return static_cast<std::int32_t>(blocks);
 }
 
-}  // namespace
-
-class KvCache::Impl {
- public:
-  Impl(std::int64_t blocks, bool prefix_cache, BlockHash hash)
-      : prefix_cache_(prefix_cache),
-        pool_(CheckedCount(blocks)),
-        index_(prefix_cache ? CheckedCount(blocks) : 0, hash) {}
-
-  std::int32_t MatchPrefix(std::span<const Token> tokens, SequenceKv* sequence);
-  bool Reserve(std::int32_t length, SequenceKv* sequence);
-  void Publish(std::span<const Token> tokens, SequenceKv* sequence);
-  void Truncate(std::int32_t length, SequenceKv* sequence);
-  Status CheckIntegrity() const;
-
-  std::int64_t Available() const { return pool_.free_count() + pool_.idle_count(); }
-  KvUsage Usage() const {
-    return {.total = pool_.total(),
-            .free = pool_.free_count(),
-            .cached = pool_.idle_count(),
-            .used = pool_.total() - pool_.free_count() - pool_.idle_count()};
-  }
-
- private:
-  void DropLast(SequenceKv* sequence);
-  void PublishNext(std::span<const Token> tokens, SequenceKv* sequence);
-
-  bool prefix_cache_;
-  BlockPool pool_;
-  PrefixIndex index_;
-};
-
-namespace {
-
 void GrowCapacity(std::size_t blocks, SequenceKv* sequence) {
   if (blocks <= sequence->blocks.capacity()) return;
   sequence->blocks.reserve(std::max({blocks, 2 * sequence->blocks.capacity(), kFirstCapacity}));
@@ -65,7 +29,12 @@ std::span<const Token> TokensOfBlock(std::span<const Token> tokens, std::size_t 
 
 }  // namespace
 
-std::int32_t KvCache::Impl::MatchPrefix(std::span<const Token> tokens, SequenceKv* sequence) {
+KvCache::KvCache(std::int64_t blocks, bool prefix_cache, BlockHash hash)
+    : prefix_cache_(prefix_cache),
+      pool_(CheckedCount(blocks)),
+      index_(prefix_cache ? CheckedCount(blocks) : 0, hash) {}
+
+std::int32_t KvCache::MatchPrefix(std::span<const Token> tokens, SequenceKv* sequence) {
   FT_CHECK(sequence->blocks.empty(), "MatchPrefix is for empty sequences");
   if (!prefix_cache_ || tokens.empty()) return 0;
   const std::size_t limit = (tokens.size() - 1) / kBlockSize;
@@ -85,7 +54,7 @@ std::int32_t KvCache::Impl::MatchPrefix(std::span<const Token> tokens, SequenceK
   return found;
 }
 
-bool KvCache::Impl::Reserve(std::int32_t length, SequenceKv* sequence) {
+bool KvCache::Reserve(std::int32_t length, SequenceKv* sequence) {
   FT_CHECK(length >= 0, "length {}", length);
   const std::size_t wanted = static_cast<std::size_t>(BlocksFor(length));
   const std::size_t present = sequence->blocks.size();
@@ -99,7 +68,7 @@ bool KvCache::Impl::Reserve(std::int32_t length, SequenceKv* sequence) {
   return true;
 }
 
-void KvCache::Impl::Publish(std::span<const Token> tokens, SequenceKv* sequence) {
+void KvCache::Publish(std::span<const Token> tokens, SequenceKv* sequence) {
   if (!prefix_cache_) return;
   FT_CHECK(sequence->cursor.committed <= std::int64_t(tokens.size()),
            "{} committed positions, {} tokens", sequence->cursor.committed, tokens.size());
@@ -108,7 +77,7 @@ void KvCache::Impl::Publish(std::span<const Token> tokens, SequenceKv* sequence)
   while (sequence->published_blocks < full) PublishNext(tokens, sequence);
 }
 
-void KvCache::Impl::PublishNext(std::span<const Token> tokens, SequenceKv* sequence) {
+void KvCache::PublishNext(std::span<const Token> tokens, SequenceKv* sequence) {
   const std::int32_t index = sequence->published_blocks;
   const std::int32_t parent = index == 0 ? PrefixIndex::kNone : sequence->blocks[index - 1];
   const std::span<const Token> content = TokensOfBlock(tokens, index);
@@ -125,13 +94,13 @@ void KvCache::Impl::PublishNext(std::span<const Token> tokens, SequenceKv* seque
   sequence->published_hash = index_.HashOf(block);
 }
 
-void KvCache::Impl::DropLast(SequenceKv* sequence) {
+void KvCache::DropLast(SequenceKv* sequence) {
   const std::int32_t block = sequence->blocks.back();
   sequence->blocks.pop_back();
   pool_.Drop(block, /*keep=*/prefix_cache_ && index_.Contains(block));
 }
 
-void KvCache::Impl::Truncate(std::int32_t length, SequenceKv* sequence) {
+void KvCache::Truncate(std::int32_t length, SequenceKv* sequence) {
   FT_CHECK(length >= 0, "length {}", length);
   if (length < sequence->published_blocks * kBlockSize) {
     length -= length % kBlockSize;
@@ -145,7 +114,7 @@ void KvCache::Impl::Truncate(std::int32_t length, SequenceKv* sequence) {
   sequence->cursor.tentative = std::min(sequence->cursor.tentative, length);
 }
 
-Status KvCache::Impl::CheckIntegrity() const {
+Status KvCache::CheckIntegrity() const {
   FT_RETURN_IF_ERROR(pool_.Check());
   if (!prefix_cache_) return {};
   FT_RETURN_IF_ERROR(index_.Check());
@@ -169,33 +138,11 @@ Status KvCache::Impl::CheckIntegrity() const {
   return {};
 }
 
-KvCache::KvCache(std::int64_t blocks, bool prefix_cache, BlockHash hash)
-    : impl_(std::make_unique<Impl>(blocks, prefix_cache, hash)) {}
-
-KvCache::~KvCache() = default;
-
-std::int32_t KvCache::MatchPrefix(std::span<const Token> tokens, SequenceKv* sequence) {
-  return impl_->MatchPrefix(tokens, sequence);
+KvUsage KvCache::Usage() const {
+  return {.total = pool_.total(),
+          .free = pool_.free_count(),
+          .cached = pool_.idle_count(),
+          .used = pool_.total() - pool_.free_count() - pool_.idle_count()};
 }
-
-bool KvCache::Reserve(std::int32_t length, SequenceKv* sequence) {
-  return impl_->Reserve(length, sequence);
-}
-
-void KvCache::Publish(std::span<const Token> tokens, SequenceKv* sequence) {
-  impl_->Publish(tokens, sequence);
-}
-
-void KvCache::Truncate(std::int32_t length, SequenceKv* sequence) {
-  impl_->Truncate(length, sequence);
-}
-
-void KvCache::Release(SequenceKv* sequence) { impl_->Truncate(0, sequence); }
-
-std::int64_t KvCache::Available() const { return impl_->Available(); }
-
-KvUsage KvCache::Usage() const { return impl_->Usage(); }
-
-Status KvCache::CheckIntegrity() const { return impl_->CheckIntegrity(); }
 
 }  // namespace foretoken

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -10,6 +9,8 @@
 #include "foretoken/stats.h"
 #include "foretoken/types.h"
 #include "kv/block_hash.h"
+#include "kv/block_pool.h"
+#include "kv/prefix_index.h"
 
 namespace foretoken {
 
@@ -44,7 +45,8 @@ class KvCache {
  public:
   /// Tests give a `hash` that collides.
   KvCache(std::int64_t blocks, bool prefix_cache, BlockHash hash = HashBlock);
-  ~KvCache();
+  KvCache(const KvCache&) = delete;
+  KvCache& operator=(const KvCache&) = delete;
 
   /// Takes references to the longest cached prefix of `tokens`, at most tokens.size() - 1 so that
   /// at least one token is left to compute, and sets the cursor there. `sequence` must be empty.
@@ -66,18 +68,22 @@ class KvCache {
   void Truncate(std::int32_t length, SequenceKv* sequence);
 
   /// Gives back everything; published blocks stay cached.
-  void Release(SequenceKv* sequence);
+  void Release(SequenceKv* sequence) { Truncate(0, sequence); }
 
   /// Blocks that Reserve could give now.
-  std::int64_t Available() const;
+  std::int64_t Available() const { return pool_.free_count() + pool_.idle_count(); }
   KvUsage Usage() const;
 
   /// Recounts every state from scratch and compares; names the first contradiction.
   Status CheckIntegrity() const;
 
  private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  void DropLast(SequenceKv* sequence);
+  void PublishNext(std::span<const Token> tokens, SequenceKv* sequence);
+
+  bool prefix_cache_;
+  BlockPool pool_;
+  PrefixIndex index_;
 };
 
 }  // namespace foretoken

@@ -13,35 +13,11 @@ namespace {
 
 #if defined(__x86_64__)
 
-struct Registers {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-};
-
-Registers Cpuid(unsigned leaf, unsigned subleaf) {
-  Registers r;
-  if (__get_cpuid_count(leaf, subleaf, &r.a, &r.b, &r.c, &r.d) == 0) return {};
-  return r;
-}
-
-bool Bit(unsigned word, int bit) { return ((word >> bit) & 1U) != 0; }
-
-// Which register states the operating system saves on a switch of threads.
-std::uint64_t SavedStates() {
-  if (!Bit(Cpuid(1, 0).c, 27)) return 0;
-  unsigned low = 0;
-  unsigned high = 0;
-  asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-  return (std::uint64_t{high} << 32) | low;
-}
-
 // Whether vdpbf16ps is slower than widening BF16 and two multiply-adds: one takes two cycles on
 // Intel's processors (42 against 75 multiply-adds a nanosecond on Emerald Rapids whose tiles a
 // hypervisor hides), one on Zen 4. Not measured at start: the choice decides the output's last
 // bits.
-bool DotProductIsSlow() {
-  const Registers vendor = Cpuid(0, 0);
-  return vendor.b == 0x756E6547 && vendor.d == 0x49656E69 && vendor.c == 0x6C65746E;  // Intel
-}
+bool DotProductIsSlow() { return __builtin_cpu_is("intel"); }
 
 // Linux hands out the 8 KB of tile state only to programs that ask.
 bool RequestTiles() {
@@ -50,25 +26,27 @@ bool RequestTiles() {
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
 
+// Whether the processor has tiles and their BF16 product; compilers differ in how they ask.
+bool HasTiles() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  constexpr unsigned kBoth = 1U << 22 | 1U << 24;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & kBoth) == kBoth;
+}
+
+// A set counts only where the operating system saves its registers on a switch of threads.
 std::vector<Isa> Detect() {
+  __builtin_cpu_init();
   std::vector<Isa> isas = {Isa::kPortable};
-  constexpr std::uint64_t kYmm = 0x6;
-  constexpr std::uint64_t kZmm = 0xE6;
-  constexpr std::uint64_t kTiles = 0x60000;
-  const std::uint64_t saved = SavedStates();
-  const Registers basic = Cpuid(1, 0);
-  const Registers extended = Cpuid(7, 0);
-  const bool avx2 = Bit(basic.c, 12) && Bit(extended.b, 5) && (saved & kYmm) == kYmm;
-  if (!avx2) return isas;
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return isas;
   isas.push_back(Isa::kAvx2);
-  const bool avx512 = Bit(extended.b, 16) && Bit(extended.b, 17) && Bit(extended.b, 30) &&
-                      Bit(extended.b, 31) && (saved & kZmm) == kZmm;
-  if (!avx512) return isas;
+  if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512dq") ||
+      !__builtin_cpu_supports("avx512bw") || !__builtin_cpu_supports("avx512vl")) {
+    return isas;
+  }
   isas.push_back(Isa::kAvx512);
-  if (!Bit(Cpuid(7, 1).a, 5)) return isas;
+  if (!__builtin_cpu_supports("avx512bf16")) return isas;
   isas.insert(isas.end() - (DotProductIsSlow() ? 1 : 0), Isa::kAvx512Bf16);
-  const bool amx = Bit(extended.d, 22) && Bit(extended.d, 24) && (saved & kTiles) == kTiles;
-  if (amx && RequestTiles()) isas.push_back(Isa::kAmx);
+  if (HasTiles() && RequestTiles()) isas.push_back(Isa::kAmx);
   return isas;
 }
 
