@@ -95,8 +95,9 @@ struct Candidate {
   double score = 0;
 };
 
-/// Tensors and operations on one device. `reference` defines truth in plain loops; every other
-/// backend passes the same conformance test. All activations are float32, row-major and dense.
+/// Tensors and operations on one device. The tests' reference defines truth in plain loops; every
+/// other backend passes the same conformance test. All activations are float32, row-major and
+/// dense.
 ///
 /// Batch invariance: in every operation the result for a row depends only on that
 /// row's inputs, never on how many rows are computed with it, on where its KV lies or on how many
@@ -160,8 +161,5 @@ class Backend {
   virtual std::size_t NoisyTop(Logits logits, int vocabulary, float temperature, NoiseKey noise,
                                std::span<Candidate> best) = 0;
 };
-
-/// Plain loops in float32/float64, single-threaded. Rounds as `precision` says.
-std::unique_ptr<Backend> MakeReferenceBackend(Precision precision);
 
 }  // namespace foretoken

@@ -7,6 +7,8 @@
 #include <random>
 #include <string>
 
+#include "backend/reference/reference_backend_testing.h"
+
 namespace foretoken {
 namespace {
 

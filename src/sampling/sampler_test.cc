@@ -8,6 +8,7 @@
 #include <numeric>
 #include <random>
 
+#include "backend/reference/reference_backend_testing.h"
 #include "base/philox.h"
 #include "sampling/logprobs.h"
 

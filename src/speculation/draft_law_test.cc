@@ -7,7 +7,7 @@
 #include <cmath>
 #include <map>
 
-#include "sampling/sampler.h"
+#include "sampling/sampler_testing.h"
 #include "speculation/rejection.h"
 
 namespace foretoken {

@@ -1,20 +1,6 @@
 #include "tensor/dtype.h"
 
-#include "base/check.h"
-
 namespace foretoken {
-
-std::string_view DTypeName(DType dtype) {
-  switch (dtype) {
-    case DType::kF32:
-      return "F32";
-    case DType::kF16:
-      return "F16";
-    case DType::kBF16:
-      return "BF16";
-  }
-  FT_CHECK(false, "dtype {}", static_cast<int>(dtype));
-}
 
 float HalfToFloat(std::uint16_t bits) {
   const std::uint32_t sign = (bits & 0x8000U) << 16;

@@ -5,6 +5,7 @@
 
 #include "tensor/buffer.h"
 #include "tensor/dtype.h"
+#include "tensor/tensor_testing.h"
 #include "tensor/tensor_view.h"
 
 namespace foretoken {

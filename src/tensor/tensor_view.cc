@@ -15,12 +15,6 @@ T LoadUnaligned(const std::byte* from) {
 
 }  // namespace
 
-float LoadElement(const TensorView& view, std::int64_t index) {
-  float value = 0;
-  LoadElements(view, index, 1, &value);
-  return value;
-}
-
 void LoadElements(const TensorView& view, std::int64_t begin, std::int64_t count, float* out) {
   const std::byte* from = view.data + static_cast<std::size_t>(begin) * DTypeBytes(view.dtype);
   switch (view.dtype) {

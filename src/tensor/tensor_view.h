@@ -23,9 +23,6 @@ struct TensorView {
   std::size_t bytes() const { return static_cast<std::size_t>(elements()) * DTypeBytes(dtype); }
 };
 
-/// Element `index` of `view` as a float, for any dtype.
-float LoadElement(const TensorView& view, std::int64_t index);
-
 /// Copies `count` elements from `begin` on as floats.
 void LoadElements(const TensorView& view, std::int64_t begin, std::int64_t count, float* out);
 

@@ -1,4 +1,5 @@
 #include "weights/model_folder.h"
+#include "tensor/tensor_testing.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

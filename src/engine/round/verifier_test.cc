@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include "backend/reference/reference_backend_testing.h"
 #include "engine/sequence_testing.h"
 
 namespace foretoken {

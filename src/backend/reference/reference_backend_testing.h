@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "backend/backend.h"
@@ -54,5 +55,8 @@ class ReferenceBackend final : public Backend {
   std::vector<float> rounded_;    // One matrix input row, or one query.
   std::vector<double> weighted_;  // The running sum of one head's values.
 };
+
+/// Plain loops in float32/float64, single-threaded. Rounds as `precision` says.
+std::unique_ptr<Backend> MakeReferenceBackend(Precision precision);
 
 }  // namespace foretoken

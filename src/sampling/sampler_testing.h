@@ -1,0 +1,6 @@
+#pragma once
+
+// For tests: a sampler, and a backend that it can work on.
+
+#include "backend/reference/reference_backend_testing.h"
+#include "sampling/sampler.h"
