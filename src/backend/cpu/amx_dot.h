@@ -1,12 +1,12 @@
 #pragma once
 
 // Dot products on tiles (AMX BF16), over a policy `Ops` that is the hardware's instructions or the
-// emulation that tests run. Include after bf16_step.h.
+// emulation that tests run. Include after a vec_*.h.
 //
 // A tile product takes the 32 inputs of a chunk in ascending order for each output, so a row's bits
 // do not depend on how many rows are in the tile.
 
-#include "backend/cpu/kernels.h"
+#include "backend/cpu/dot.h"
 
 namespace foretoken::cpu::FT_ISA {
 namespace {

@@ -1,8 +1,8 @@
 #pragma once
 
-// Attention over one chunk of 32 keys, and the KV layouts. Include after kernels_impl.h.
+// Attention over one chunk of 32 keys, and the KV layouts. Include after a vec_*.h.
 
-#include "backend/cpu/kernels.h"
+#include "backend/cpu/kernels_impl.h"
 
 namespace foretoken::cpu::FT_ISA {
 namespace {

@@ -1,8 +1,8 @@
 #pragma once
 
-// The BF16 dot product instruction of AVX-512 (vdpbf16ps). Include after vec_avx512.h and dot.h.
+// The BF16 dot product instruction of AVX-512 (vdpbf16ps). Include after vec_avx512.h.
 
-#include "backend/cpu/kernels.h"
+#include "backend/cpu/dot.h"
 
 namespace foretoken::cpu::FT_ISA {
 namespace {

@@ -3,12 +3,6 @@
 #define FT_ISA avx512
 #include "backend/cpu/vec_avx512.h"
 //
-#include "backend/cpu/dot.h"
-//
-#include "backend/cpu/kernels_impl.h"
-//
-#include "backend/cpu/attention_impl.h"
-//
 #include "backend/cpu/noise_impl.h"
 
 namespace foretoken::cpu::FT_ISA {

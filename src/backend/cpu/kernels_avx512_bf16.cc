@@ -3,14 +3,7 @@
 #define FT_ISA avx512_bf16
 #include "backend/cpu/vec_avx512.h"
 //
-#include "backend/cpu/dot.h"
-//
 #include "backend/cpu/bf16_step.h"
-//
-#include "backend/cpu/kernels_impl.h"
-//
-#include "backend/cpu/attention_impl.h"
-//
 #include "backend/cpu/noise_impl.h"
 
 namespace foretoken::cpu::FT_ISA {

@@ -1,9 +1,9 @@
 #pragma once
 
 // The operations, written once over the vectors and dot products of an instruction set. Include
-// after vec_*.h and dot.h.
+// after a vec_*.h.
 
-#include "backend/cpu/kernels.h"
+#include "backend/cpu/dot.h"
 
 namespace foretoken::cpu::FT_ISA {
 namespace {

@@ -1,12 +1,6 @@
 #define FT_ISA portable
 #include "backend/cpu/vec_portable.h"
 //
-#include "backend/cpu/dot.h"
-//
-#include "backend/cpu/kernels_impl.h"
-//
-#include "backend/cpu/attention_impl.h"
-//
 #include "backend/cpu/noise_impl.h"
 
 namespace foretoken::cpu::FT_ISA {

@@ -1,8 +1,8 @@
 #pragma once
 
-// The search for tokens whose noisy score may reach a threshold. Include after kernels_impl.h.
+// The search for tokens whose noisy score may reach a threshold. Include after a vec_*.h.
 
-#include "backend/cpu/kernels.h"
+#include "backend/cpu/attention_impl.h"
 
 namespace foretoken::cpu::FT_ISA {
 namespace {
@@ -96,7 +96,7 @@ void GroupMaxima(const float* x, int count, float* maxima) {
   }
 }
 
-// The table of an instruction set whose BF16 products are `Bf16Dot`.
+// Of all operations: the table of an instruction set whose BF16 products are `Bf16Dot`.
 template <typename Bf16Dot, typename F32Dot>
 constexpr Kernels MakeTable(const char* name) {
   return Kernels{

@@ -34,24 +34,6 @@ FT_INLINE void Store(float* p, Vec v) {
   _mm256_storeu_ps(p, v.a);
   _mm256_storeu_ps(p + 8, v.b);
 }
-// The first n lanes; the others are 0, and are not stored.
-FT_INLINE Vec LoadFirst(const float* p, int n) {
-  if (n >= 16) return Load(p);
-  float lanes[16] = {};
-  for (int i = 0; i < n; ++i) lanes[i] = p[i];
-  return Load(lanes);
-}
-
-FT_INLINE void StoreFirst(float* p, int n, Vec v) {
-  if (n >= 16) {
-    Store(p, v);
-    return;
-  }
-  float lanes[16];
-  Store(lanes, v);
-  for (int i = 0; i < n; ++i) p[i] = lanes[i];
-}
-
 FT_INLINE Vec Set1(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
 FT_INLINE Vec Add(Vec x, Vec y) { return {_mm256_add_ps(x.a, y.a), _mm256_add_ps(x.b, y.b)}; }
 FT_INLINE Vec Sub(Vec x, Vec y) { return {_mm256_sub_ps(x.a, y.a), _mm256_sub_ps(x.b, y.b)}; }
@@ -191,3 +173,5 @@ FT_INLINE void DrawGroup(std::uint64_t seed, std::uint64_t position, std::uint32
 
 }  // namespace
 }  // namespace foretoken::cpu::FT_ISA
+
+#include "backend/cpu/vec_unmasked.h"

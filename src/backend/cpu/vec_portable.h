@@ -40,24 +40,6 @@ FT_INLINE Vec Load(const float* p) {
   return v;
 }
 FT_INLINE void Store(float* p, Vec v) { __builtin_memcpy(p, &v, sizeof(v)); }
-// The first n lanes; the others are 0, and are not stored.
-FT_INLINE Vec LoadFirst(const float* p, int n) {
-  if (n >= 16) return Load(p);
-  float lanes[16] = {};
-  for (int i = 0; i < n; ++i) lanes[i] = p[i];
-  return Load(lanes);
-}
-
-FT_INLINE void StoreFirst(float* p, int n, Vec v) {
-  if (n >= 16) {
-    Store(p, v);
-    return;
-  }
-  float lanes[16];
-  Store(lanes, v);
-  for (int i = 0; i < n; ++i) p[i] = lanes[i];
-}
-
 FT_INLINE Vec Set1(float x) {
   const Quad q = {x, x, x, x};
   return Vec{{q, q, q, q}};
@@ -189,3 +171,5 @@ FT_INLINE void DrawGroup(std::uint64_t seed, std::uint64_t position, std::uint32
 
 }  // namespace
 }  // namespace foretoken::cpu::FT_ISA
+
+#include "backend/cpu/vec_unmasked.h"
