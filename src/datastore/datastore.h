@@ -138,21 +138,26 @@ class Datastore {
 /// is something new.
 class SnapshotReader {
  public:
+  /// Null: there is nothing to see.
   explicit SnapshotReader(const Datastore* datastore) : datastore_(datastore) {}
 
-  /// Stays valid until the next call.
+  /// Looks again. True where that shows something new.
+  bool Refresh() {
+    if (datastore_ == nullptr || datastore_->version() == version_) return false;
+    version_ = datastore_->version();
+    snapshot_ = datastore_->snapshot();
+    return true;
+  }
+  /// As of now. Stays valid until the next call.
   const Snapshot& Latest() {
-    if (const std::uint64_t version = datastore_->version(); version != version_) {
-      snapshot_ = datastore_->snapshot();
-      version_ = version;
-    }
+    Refresh();
     return *snapshot_;
   }
 
  private:
   const Datastore* datastore_;
   std::uint64_t version_ = 0;
-  std::shared_ptr<const Snapshot> snapshot_;
+  std::shared_ptr<const Snapshot> snapshot_ = std::make_shared<Snapshot>();
 };
 
 /// Where the documents of a namespace lie below a datastore's directory. Names are 1 to 64 letters,

@@ -7,25 +7,18 @@
 namespace foretoken {
 
 DatastoreTenant::DatastoreTenant(const Datastore* shared, Datastore* own, bool learns)
-    : shared_(shared), own_(own), learns_(learns && own != nullptr) {}
+    : own_(own),
+      learns_(learns && own != nullptr),
+      readers_{SnapshotReader(shared), SnapshotReader(own)} {}
 
 SegmentList DatastoreTenant::Segments() {
   bool changed = false;
-  const auto refresh = [&changed](const Datastore* datastore, std::uint64_t* version,
-                                  std::shared_ptr<const Snapshot>* snapshot) {
-    if (datastore == nullptr || datastore->version() == *version) return;
-    *version = datastore->version();
-    *snapshot = datastore->snapshot();
-    changed = true;
-  };
-  refresh(shared_, &shared_version_, &shared_snapshot_);
-  refresh(own_, &own_version_, &own_snapshot_);
-  if (changed) {
-    segments_.clear();
-    for (const auto* snapshot : {&shared_snapshot_, &own_snapshot_}) {
-      if (*snapshot == nullptr) continue;
-      segments_.insert(segments_.end(), (*snapshot)->segments.begin(), (*snapshot)->segments.end());
-    }
+  for (SnapshotReader& reader : readers_) changed |= reader.Refresh();
+  if (!changed) return segments_;
+  segments_.clear();
+  for (SnapshotReader& reader : readers_) {
+    const auto& segments = reader.Latest().segments;
+    segments_.insert(segments_.end(), segments.begin(), segments.end());
   }
   return segments_;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -31,13 +32,9 @@ class DatastoreTenant {
   void LearnOutput(std::span<const Token> tokens, int prompt_tokens);
 
  private:
-  const Datastore* shared_;
   Datastore* own_;
   bool learns_;
-  std::uint64_t shared_version_ = 0;
-  std::uint64_t own_version_ = 0;
-  std::shared_ptr<const Snapshot> shared_snapshot_;
-  std::shared_ptr<const Snapshot> own_snapshot_;
+  std::array<SnapshotReader, 2> readers_;  // Of the shared one and its own.
   std::vector<std::shared_ptr<const Segment>> segments_;
 };
 

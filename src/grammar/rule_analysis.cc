@@ -6,6 +6,8 @@
 #include <functional>
 #include <string>
 
+#include "base/utf8.h"
+
 namespace foretoken {
 namespace {
 
@@ -21,29 +23,28 @@ int Saturate(std::int64_t value, int most) {
   return static_cast<int>(std::min<std::int64_t>(value, most));
 }
 
-bool AnyPart(const Expression& expression, const auto& predicate) {
-  return std::any_of(expression.parts.begin(), expression.parts.end(), predicate);
-}
-
-bool AllParts(const Expression& expression, const auto& predicate) {
-  return std::all_of(expression.parts.begin(), expression.parts.end(), predicate);
+// Whether something holds for an expression, given the rules for which it does and whether it does
+// for a literal or a class.
+template <typename Leaf>
+bool Holds(const Expression& expression, const std::vector<bool>& rules, const Leaf& leaf) {
+  const auto part_holds = [&](const Expression& part) { return Holds(part, rules, leaf); };
+  switch (expression.kind) {
+    case Kind::kRule:
+      return rules[expression.rule];
+    case Kind::kSequence:
+      return std::ranges::all_of(expression.parts, part_holds);
+    case Kind::kChoice:
+      return std::ranges::any_of(expression.parts, part_holds);
+    case Kind::kRepeat:
+      return expression.min == 0 || part_holds(expression.parts[0]);
+    default:
+      return leaf(expression);
+  }
 }
 
 // The text can end: some choice of alternatives leads to no rule of which that is not known.
 bool Ends(const Expression& expression, const std::vector<bool>& rule_ends) {
-  const auto part_ends = [&](const Expression& part) { return Ends(part, rule_ends); };
-  switch (expression.kind) {
-    case Kind::kRule:
-      return rule_ends[expression.rule];
-    case Kind::kSequence:
-      return AllParts(expression, part_ends);
-    case Kind::kChoice:
-      return AnyPart(expression, part_ends);
-    case Kind::kRepeat:
-      return expression.min == 0 || part_ends(expression.parts[0]);
-    default:
-      return true;
-  }
+  return Holds(expression, rule_ends, [](const Expression&) { return true; });
 }
 
 // Calls `visit` with every rule of `expression`; with `first_only` those before any byte.
@@ -74,8 +75,7 @@ Extent Measure(const Expression& expression, const std::vector<Extent>& rules) {
     extent.bytes = Saturate(std::ssize(expression.literal), kLarge.bytes);
     extent.weight = extent.bytes;
   } else if (expression.kind == Kind::kClass) {
-    const std::uint32_t last = expression.ranges.back().last;
-    extent.bytes = last < 0x80 ? 1 : last < 0x800 ? 2 : last < 0x10000 ? 3 : 4;
+    extent.bytes = Utf8Length(expression.ranges.back().last);
     extent.weight = Saturate(2 * std::ssize(expression.ranges), kLarge.weight);
   }
   const std::int64_t copies = expression.kind != Kind::kRepeat           ? 1
@@ -185,22 +185,9 @@ Error LeftRecursion(const Grammar& grammar, const std::vector<int>& cycle) {
 }  // namespace
 
 bool RuleAnalysis::Nullable(const Expression& expression) const {
-  const auto part_nullable = [&](const Expression& part) { return Nullable(part); };
-  switch (expression.kind) {
-    case Kind::kLiteral:
-      return expression.literal.empty();
-    case Kind::kClass:
-      return false;
-    case Kind::kRule:
-      return nullable[expression.rule];
-    case Kind::kSequence:
-      return AllParts(expression, part_nullable);
-    case Kind::kChoice:
-      return AnyPart(expression, part_nullable);
-    case Kind::kRepeat:
-      return expression.min == 0 || part_nullable(expression.parts[0]);
-  }
-  return false;
+  return Holds(expression, nullable, [](const Expression& leaf) {
+    return leaf.kind == Kind::kLiteral && leaf.literal.empty();
+  });
 }
 
 Result<RuleAnalysis> AnalyzeRules(const Grammar& grammar) {

@@ -8,7 +8,6 @@
 #include "ssd/outcome_record.h"
 
 namespace foretoken {
-namespace {}  // namespace
 
 SpeculatedSequence::SpeculatedSequence(const OpenMessage& open, const ConfigureMessage& config,
                                        int vocabulary)

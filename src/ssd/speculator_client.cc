@@ -33,32 +33,24 @@ void SpeculatorClient::Configure() {
 
 Status SpeculatorClient::WaitReady(std::int64_t timeout_ns) {
   const std::int64_t deadline = NowNs() + timeout_ns;
+  const auto failed = [this](std::string_view what) {
+    return Error{ErrorCode::kUnavailable,
+                 fmt::format("the speculator {} {}", host_->Describe(), what)};
+  };
   for (Receive(); !ready_; Receive()) {
-    if (!refusal_.empty()) {
-      return Error{ErrorCode::kUnavailable, "the speculator " + host_->Describe() + " " + refusal_};
-    }
-    if (!host_->Alive()) {
-      return Error{ErrorCode::kUnavailable,
-                   "the speculator " + host_->Describe() + " ended before it was ready"};
-    }
-    if (NowNs() > deadline) {
-      return Error{ErrorCode::kUnavailable,
-                   "the speculator " + host_->Describe() + " did not become ready in time"};
-    }
+    if (!refusal_.empty()) return failed(refusal_);
+    if (!host_->Alive()) return failed("ended before it was ready");
+    if (NowNs() > deadline) return failed("did not become ready in time");
     host_->channel().WaitReadable(kAliveCheckNs);
   }
   return {};
 }
 
-SpeculatorClient::Slot* SpeculatorClient::Find(SequenceId sequence) {
+SpeculatorClient::Slot* SpeculatorClient::Find(SequenceId sequence) const {
   for (const auto& slot : slots_) {
     if (slot->sequence == sequence) return slot.get();
   }
   return nullptr;
-}
-
-const SpeculatorClient::Slot* SpeculatorClient::Find(SequenceId sequence) const {
-  return const_cast<SpeculatorClient*>(this)->Find(sequence);
 }
 
 template <typename Message>

@@ -112,8 +112,7 @@ class SpeculatorClient {
     ProposalLaws laws;     // Of the just-in-time proposal.
     SpeculationCache cache;
   };
-  Slot* Find(SequenceId sequence);
-  const Slot* Find(SequenceId sequence) const;
+  Slot* Find(SequenceId sequence) const;
   template <typename Message>
   void Send(const Message& message);
   void Handle(std::span<const std::byte> record);

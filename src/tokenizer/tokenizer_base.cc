@@ -13,24 +13,10 @@ TokenizerBase::TokenizerBase(Vocabulary vocabulary)
       fingerprint_(std::move(vocabulary.fingerprint)),
       chat_template_(ChatTemplate::Recognise(vocabulary.chat_template, added_)) {}
 
-const VocabularyEntry* TokenizerBase::Entry(Token token) const {
-  if (token < 0 || token >= vocabulary()) return nullptr;
-  return &entries_[static_cast<std::size_t>(token)];
-}
-
-std::string_view TokenizerBase::TokenBytes(Token token) const {
-  const VocabularyEntry* entry = Entry(token);
-  return entry == nullptr ? std::string_view() : entry->bytes;
-}
-
-std::string_view TokenizerBase::TokenName(Token token) const {
-  const VocabularyEntry* entry = Entry(token);
-  return entry == nullptr ? std::string_view() : entry->name;
-}
-
-bool TokenizerBase::IsSpecial(Token token) const {
-  const VocabularyEntry* entry = Entry(token);
-  return entry != nullptr && entry->special;
+const VocabularyEntry& TokenizerBase::Entry(Token token) const {
+  static const VocabularyEntry kNone;
+  if (token < 0 || token >= vocabulary()) return kNone;
+  return entries_[static_cast<std::size_t>(token)];
 }
 
 const AddedToken* TokenizerBase::EncodePart(std::string_view text, bool parse_special,

@@ -39,9 +39,9 @@ class TokenizerBase : public Tokenizer {
 
   int vocabulary() const override { return static_cast<int>(entries_.size()); }
   std::vector<Token> Encode(std::string_view text, bool add_bos, bool parse_special) const override;
-  std::string_view TokenBytes(Token token) const override;
-  std::string_view TokenName(Token token) const override;
-  bool IsSpecial(Token token) const override;
+  std::string_view TokenBytes(Token token) const override { return Entry(token).bytes; }
+  std::string_view TokenName(Token token) const override { return Entry(token).name; }
+  bool IsSpecial(Token token) const override { return Entry(token).special; }
   std::optional<Token> bos() const override { return bos_; }
   std::vector<Token> eos() const override { return eos_; }
   const std::string& fingerprint() const override { return fingerprint_; }
@@ -55,7 +55,8 @@ class TokenizerBase : public Tokenizer {
                           std::vector<Token>* tokens) const = 0;
 
  private:
-  const VocabularyEntry* Entry(Token token) const;
+  /// An empty one where no token has that id.
+  const VocabularyEntry& Entry(Token token) const;
   /// Encodes `text` and then `mark`, where there is one; returns the last added token.
   const AddedToken* EncodePart(std::string_view text, bool parse_special, const AddedToken* before,
                                const AddedToken* mark, std::vector<Token>* tokens) const;

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "base/parse_number.h"
+#include "json/fields.h"
 #include "tokenizer/files.h"
-#include "tokenizer/json_fields.h"
 
 namespace foretoken {
 namespace {

@@ -3,12 +3,10 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
-#include <set>
 #include <system_error>
 #include <utility>
 
 #include "base/read_file.h"
-#include "weights/safetensors.h"
 
 namespace foretoken {
 namespace {
@@ -64,11 +62,6 @@ Result<WeightMap> ParseIndex(const std::string& text, const std::string& where) 
 
 }  // namespace
 
-ModelFolder::ModelFolder() = default;
-ModelFolder::ModelFolder(ModelFolder&&) noexcept = default;
-ModelFolder& ModelFolder::operator=(ModelFolder&&) noexcept = default;
-ModelFolder::~ModelFolder() = default;
-
 const TensorView* ModelFolder::Find(std::string_view name) const {
   const auto found = tensors_.find(name);
   return found == tensors_.end() ? nullptr : &found->second;
@@ -77,16 +70,16 @@ const TensorView* ModelFolder::Find(std::string_view name) const {
 Status ModelFolder::OpenSharded(const fs::path& index) {
   FT_ASSIGN_OR_RETURN(const std::string text, ReadText(index));
   FT_ASSIGN_OR_RETURN(const WeightMap map, ParseIndex(text, index.string()));
-  std::map<std::string, const SafetensorsFile*> opened;
+  std::map<std::string, TensorMap> opened;
   for (const auto& [tensor, shard] : map) {
-    const SafetensorsFile*& file = opened[shard];
-    if (file == nullptr) {
-      FT_ASSIGN_OR_RETURN(auto mapped, SafetensorsFile::Open(directory_ / shard));
-      file = mapped.get();
-      shards_.push_back(std::move(mapped));
+    const auto [tensors, added] = opened.try_emplace(shard);
+    if (added) {
+      FT_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::Open(directory_ / shard));
+      tensors->second = std::move(file.tensors);
+      shards_.push_back(std::move(file.file));
     }
-    const auto found = file->tensors().find(tensor);
-    if (found == file->tensors().end()) {
+    const auto found = tensors->second.find(tensor);
+    if (found == tensors->second.end()) {
       return InvalidInput(fmt::format("{}: lacks tensor '{}', which {} places there",
                                       (directory_ / shard).string(), Printable(tensor),
                                       index.filename().string()));
@@ -104,9 +97,9 @@ Status ModelFolder::OpenWeights() {
     return InvalidInput(directory_.string() +
                         ": has neither model.safetensors nor model.safetensors.index.json");
   }
-  FT_ASSIGN_OR_RETURN(auto file, SafetensorsFile::Open(single));
-  tensors_ = file->tensors();
-  shards_.push_back(std::move(file));
+  FT_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::Open(single));
+  tensors_ = std::move(file.tensors);
+  shards_.push_back(std::move(file.file));
   return {};
 }
 

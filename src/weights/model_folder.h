@@ -1,18 +1,15 @@
 #pragma once
 
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
-#include "tensor/tensor_view.h"
+#include "weights/safetensors.h"
 
 namespace foretoken {
-
-class SafetensorsFile;
 
 /// A Hugging Face model folder: its JSON files as text and its tensors, mapped read-only from one
 /// or several safetensors shards. Everything is validated before use. Movable; tensor views live
@@ -22,9 +19,8 @@ class ModelFolder {
   /// Opens and validates config.json (present, at most 16 MiB) and the shards named by
   /// model.safetensors.index.json, or model.safetensors. Without `need_weights` only JSON is read.
   static Result<ModelFolder> Open(const std::filesystem::path& directory, bool need_weights = true);
-  ModelFolder(ModelFolder&&) noexcept;
-  ModelFolder& operator=(ModelFolder&&) noexcept;
-  ~ModelFolder();
+  ModelFolder(ModelFolder&&) = default;
+  ModelFolder& operator=(ModelFolder&&) = default;
 
   const std::filesystem::path& directory() const { return directory_; }
   const std::string& config_json() const { return config_json_; }
@@ -33,18 +29,18 @@ class ModelFolder {
 
   /// nullptr where there is no tensor of that name.
   const TensorView* Find(std::string_view name) const;
-  const std::map<std::string, TensorView, std::less<>>& tensors() const { return tensors_; }
+  const TensorMap& tensors() const { return tensors_; }
 
  private:
-  ModelFolder();
+  ModelFolder() = default;
   Status OpenWeights();
   Status OpenSharded(const std::filesystem::path& index);
 
   std::filesystem::path directory_;
   std::string config_json_;
   std::string generation_config_json_;
-  std::vector<std::unique_ptr<SafetensorsFile>> shards_;
-  std::map<std::string, TensorView, std::less<>> tensors_;
+  std::vector<std::shared_ptr<const MappedFile>> shards_;
+  TensorMap tensors_;
 };
 
 }  // namespace foretoken

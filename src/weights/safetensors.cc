@@ -4,10 +4,11 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 #include <vector>
+
+#include "json/fields.h"
 
 namespace foretoken {
 namespace {
@@ -19,8 +20,7 @@ constexpr std::size_t kMaxRank = 8;
 
 // The non-negative integer in `json`, where it is one and fits.
 std::optional<std::int64_t> AsSize(const Json& json) {
-  if (!json.is_number_integer()) return std::nullopt;
-  if (!json.is_number_unsigned()) return std::nullopt;  // Negative.
+  if (!json.is_number_unsigned()) return std::nullopt;
   const auto value = json.get<std::uint64_t>();
   if (value > static_cast<std::uint64_t>(INT64_MAX)) return std::nullopt;
   return static_cast<std::int64_t>(value);
@@ -52,41 +52,34 @@ struct Extent {
   std::string_view name;
 };
 
-// The field of a JSON object, or nullptr.
-const Json* Field(const Json& object, const char* name) {
-  const auto found = object.find(name);
-  return found == object.end() ? nullptr : &*found;
-}
-
 // `where` already names the file and the tensor.
 Result<TensorView> ParseTensor(const Json& json, std::span<const std::byte> data,
                                const std::string& where, Extent* extent) {
-  const Json* dtype_json = json.is_object() ? Field(json, "dtype") : nullptr;
-  const Json* shape_json = json.is_object() ? Field(json, "shape") : nullptr;
-  const Json* offsets = json.is_object() ? Field(json, "data_offsets") : nullptr;
-  if (dtype_json == nullptr || shape_json == nullptr || offsets == nullptr ||
-      !dtype_json->is_string()) {
+  const Json& dtype_json = Field(json, "dtype");
+  const Json& shape_json = Field(json, "shape");
+  const Json& offsets = Field(json, "data_offsets");
+  if (!dtype_json.is_string() || shape_json.is_null() || offsets.is_null()) {
     return InvalidInput(where + " must have a dtype, a shape and data_offsets");
   }
-  const auto& dtype_name = dtype_json->get_ref<const std::string&>();
+  const auto& dtype_name = dtype_json.get_ref<const std::string&>();
   const auto dtype = ParseDType(dtype_name);
   if (!dtype) {
     return InvalidInput(fmt::format("{} has dtype {}, but only F32, F16 and BF16 are supported",
                                     where, Printable(dtype_name)));
   }
-  auto shape = ParseShape(*shape_json, *dtype);
+  auto shape = ParseShape(shape_json, *dtype);
   if (!shape) {
     return InvalidInput(
-        fmt::format("{} has the impossible shape {}", where, Printable(shape_json->dump())));
+        fmt::format("{} has the impossible shape {}", where, Printable(shape_json.dump())));
   }
-  const bool is_pair = offsets->is_array() && offsets->size() == 2;
-  const auto begin = is_pair ? AsSize((*offsets)[0]) : std::nullopt;
-  const auto end = is_pair ? AsSize((*offsets)[1]) : std::nullopt;
+  const bool is_pair = offsets.is_array() && offsets.size() == 2;
+  const auto begin = is_pair ? AsSize(offsets[0]) : std::nullopt;
+  const auto end = is_pair ? AsSize(offsets[1]) : std::nullopt;
   if (!begin || !end || *begin > *end || *end > static_cast<std::int64_t>(data.size())) {
     return InvalidInput(
         fmt::format("{} has data_offsets {} outside the {} bytes of data; the file "
                     "may be truncated",
-                    where, Printable(offsets->dump()), data.size()));
+                    where, Printable(offsets.dump()), data.size()));
   }
   TensorView view{*dtype, std::move(*shape), data.data() + *begin};
   if (view.bytes() != static_cast<std::size_t>(*end - *begin)) {
@@ -172,10 +165,11 @@ Result<TensorMap> ParseSafetensors(std::span<const std::byte> file, std::string_
   return tensors;
 }
 
-Result<std::unique_ptr<SafetensorsFile>> SafetensorsFile::Open(const std::filesystem::path& path) {
-  FT_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file, MappedFile::Open(path));
-  FT_ASSIGN_OR_RETURN(TensorMap tensors, ParseSafetensors(file->bytes(), path.string()));
-  return std::unique_ptr<SafetensorsFile>(new SafetensorsFile(std::move(file), std::move(tensors)));
+Result<SafetensorsFile> SafetensorsFile::Open(const std::filesystem::path& path) {
+  SafetensorsFile opened;
+  FT_ASSIGN_OR_RETURN(opened.file, MappedFile::Open(path));
+  FT_ASSIGN_OR_RETURN(opened.tensors, ParseSafetensors(opened.file->bytes(), path.string()));
+  return opened;
 }
 
 }  // namespace foretoken

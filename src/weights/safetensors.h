@@ -7,7 +7,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "base/mapped_file.h"
 #include "base/result.h"
@@ -23,18 +22,12 @@ using TensorMap = std::map<std::string, TensorView, std::less<>>;
 /// aligned. `where` names the file in errors.
 Result<TensorMap> ParseSafetensors(std::span<const std::byte> file, std::string_view where);
 
-/// A safetensors file mapped read-only. Its views live as long as it does.
-class SafetensorsFile {
- public:
-  static Result<std::unique_ptr<SafetensorsFile>> Open(const std::filesystem::path& path);
+/// A safetensors file mapped read-only, and views into it.
+struct SafetensorsFile {
+  std::shared_ptr<const MappedFile> file;
+  TensorMap tensors;
 
-  const TensorMap& tensors() const { return tensors_; }
-
- private:
-  SafetensorsFile(std::shared_ptr<const MappedFile> file, TensorMap tensors)
-      : file_(std::move(file)), tensors_(std::move(tensors)) {}
-  std::shared_ptr<const MappedFile> file_;
-  TensorMap tensors_;
+  static Result<SafetensorsFile> Open(const std::filesystem::path& path);
 };
 
 /// `text` cut to a readable length with unprintable bytes replaced, for names from files in errors.

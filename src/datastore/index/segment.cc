@@ -13,15 +13,6 @@ struct OwnedParts {
   SuffixOrder order;
 };
 
-// Whether suffix `a` comes before suffix `b`: SortSuffixes's order.
-template <typename T>
-bool Before(const T* text, std::uint32_t a, std::uint32_t b) {
-  for (int i = 0; i < kSortDepth; ++i) {
-    if (text[a + i] != text[b + i]) return text[a + i] < text[b + i];
-  }
-  return a < b;
-}
-
 template <typename T>
 Status CheckOrderOf(const T* text, const SegmentParts& parts) {
   for (int token = 0; token < parts.vocabulary; ++token) {
@@ -32,7 +23,7 @@ Status CheckOrderOf(const T* text, const SegmentParts& parts) {
         return InvalidInput(fmt::format("suffix {} of the bucket of token {} starts with token {}",
                                         i, token, text[bucket[i]]));
       }
-      if (i > 0 && !Before(text, bucket[i - 1], bucket[i])) {
+      if (i > 0 && !SuffixBefore(text, bucket[i - 1], bucket[i])) {
         return InvalidInput(fmt::format(
             "suffixes {} and {} of the bucket of token {} are out of order", i - 1, i, token));
       }

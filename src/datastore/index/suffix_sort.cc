@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/check.h"
-#include "datastore/index/token_text.h"
 
 namespace foretoken {
 namespace {
@@ -90,15 +89,9 @@ class PieceSorter {
   };
 
   void SortDirectly(Piece piece) {
-    const int depth = piece.depth;
     std::sort(piece.first, piece.first + piece.size,
-              [this, depth](std::uint32_t a, std::uint32_t b) {
-                const T* x = packer_->at(a, depth);
-                const T* y = packer_->at(b, depth);
-                for (int i = depth; i < kSortDepth; ++i, ++x, ++y) {
-                  if (*x != *y) return *x < *y;
-                }
-                return a < b;
+              [text = packer_->at(0, 0), depth = piece.depth](std::uint32_t a, std::uint32_t b) {
+                return SuffixBefore(text, a, b, depth);
               });
   }
 

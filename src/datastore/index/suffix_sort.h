@@ -5,6 +5,7 @@
 #include <span>
 
 #include "datastore/index/large_array.h"
+#include "datastore/index/token_text.h"
 
 namespace foretoken {
 
@@ -13,6 +14,16 @@ struct SuffixOrder {
   LargeArray<std::uint32_t> suffixes;  ///< Of every token; separators start no suffix.
   LargeArray<std::uint32_t> buckets;   ///< Those that start with token t: [buckets[t], [t + 1]).
 };
+
+/// Whether suffix `a` comes before suffix `b` in the order of SortSuffixes, where both agree in
+/// `depth` entries.
+template <typename T>
+bool SuffixBefore(const T* text, std::uint32_t a, std::uint32_t b, int depth = 0) {
+  for (int i = depth; i < kSortDepth; ++i) {
+    if (text[a + i] != text[b + i]) return text[a + i] < text[b + i];
+  }
+  return a < b;
+}
 
 /// Sorts the suffixes of `entries` (T is uint16_t or uint32_t) by their first kSortDepth entries,
 /// equal ones by position. After `entries` there must be kSortDepth readable separators. The result

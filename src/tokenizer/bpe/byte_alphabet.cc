@@ -3,6 +3,8 @@
 #include <array>
 #include <cstdint>
 
+#include "base/utf8.h"
+
 namespace foretoken {
 namespace {
 
@@ -36,25 +38,15 @@ constexpr Alphabet kAlphabet = MakeAlphabet();
 std::string SpellBytes(std::string_view bytes) {
   std::string spelling;
   for (const char c : bytes) {
-    const unsigned character = kAlphabet.character[static_cast<std::uint8_t>(c)];
-    if (character < 0x80) {
-      spelling += static_cast<char>(character);
-    } else {
-      spelling += static_cast<char>(0xC0 | character >> 6);
-      spelling += static_cast<char>(0x80 | (character & 0x3F));
-    }
+    AppendUtf8(kAlphabet.character[static_cast<std::uint8_t>(c)], &spelling);
   }
   return spelling;
 }
 
 std::optional<std::string> BytesOfSpelling(std::string_view spelling) {
   std::string bytes;
-  for (std::size_t i = 0; i < spelling.size(); ++i) {
-    unsigned character = static_cast<std::uint8_t>(spelling[i]);
-    if (character >= 0x80) {
-      if ((character & 0xE0) != 0xC0 || i + 1 == spelling.size()) return std::nullopt;
-      character = (character & 0x1F) << 6 | (static_cast<std::uint8_t>(spelling[++i]) & 0x3F);
-    }
+  for (std::uint32_t character = 0; !spelling.empty();) {
+    if (!TakeUtf8(&spelling, &character)) return std::nullopt;
     if (character >= kCharacters || kAlphabet.byte[character] < 0) return std::nullopt;
     bytes += static_cast<char>(kAlphabet.byte[character]);
   }

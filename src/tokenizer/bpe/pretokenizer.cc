@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "tokenizer/json_fields.h"
+#include "json/fields.h"
 
 namespace foretoken {
 namespace {

@@ -1,6 +1,6 @@
+#include "json/fields.h"
 #include "tokenizer/bpe/bpe_tokenizer.h"
 #include "tokenizer/files.h"
-#include "tokenizer/json_fields.h"
 
 namespace foretoken {
 namespace {

@@ -186,7 +186,7 @@ class VocabularyBuilder {
       added.content = piece.spelling;
       added.special = true;
       added.in_model = user_defined;
-      Register(std::move(added));
+      vocabulary_.added.push_back(std::move(added));
     }
     ids_.emplace(piece.spelling, id);
     vocabulary_.entries.push_back(std::move(entry));
@@ -218,11 +218,9 @@ class VocabularyBuilder {
     entry.special = added.special;
     entry.bytes = added.special ? "" : token.content;
     ids_.emplace(token.content, token.id);
-    Register(std::move(added));
+    vocabulary_.added.push_back(std::move(added));
     return {};
   }
-
-  void Register(AddedToken token) { vocabulary_.added.push_back(std::move(token)); }
 
   const SentencePieceModel& model_;
   const TokenizerConfig& config_;
