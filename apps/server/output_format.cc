@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "foretoken/json_schema.h"
 
 namespace foretoken::server {
@@ -63,11 +61,10 @@ std::string_view SchemaText(std::string_view body) {
 }
 
 bool IsSchemaName(std::string_view name) {
+  constexpr std::string_view kAllowed =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
   return !name.empty() && name.size() <= kMaxNameBytes &&
-         std::all_of(name.begin(), name.end(), [](char c) {
-           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                  c == '_' || c == '-';
-         });
+         name.find_first_not_of(kAllowed) == std::string_view::npos;
 }
 
 void ReadSchema(std::string_view body, FieldReader* format_fields, OutputFormat* format) {

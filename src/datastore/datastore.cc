@@ -43,13 +43,18 @@ std::uint64_t Snapshot::documents() const {
   return total;
 }
 
-Datastore::~Datastore() {
-  if (options_.read_only) return;
+template <typename Change>
+void Datastore::Tell(const Change& change) {
   {
     const std::scoped_lock lock(mutex_);
-    stopping_ = true;
+    change();
   }
   changed_.notify_all();
+}
+
+Datastore::~Datastore() {
+  if (options_.read_only) return;
+  Tell([this] { stopping_ = true; });
   if (writer_.joinable()) writer_.join();
   if (merger_.joinable()) merger_.join();
 }
@@ -109,21 +114,13 @@ Status Datastore::Import(TokenText text) {
     manifest->segments.push_back({number, segment->tokens(), segment->documents()});
     segments->push_back(segment);
   }));
-  {
-    const std::scoped_lock lock(mutex_);
-    merge_wanted_ = true;
-  }
-  changed_.notify_all();
+  Tell([this] { merge_wanted_ = true; });
   return {};
 }
 
 Status Datastore::Compact() {
   FT_CHECK(!options_.read_only, "compacting a datastore that was opened for reading");
-  {
-    const std::scoped_lock lock(mutex_);
-    seal_wanted_ = true;
-  }
-  changed_.notify_all();
+  Tell([this] { seal_wanted_ = true; });
   {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return !seal_wanted_ || !failure_.ok(); });
@@ -206,11 +203,9 @@ void Datastore::Reclaim() {
 }
 
 void Datastore::Fail(const Status& status) {
-  {
-    const std::scoped_lock lock(mutex_);
+  Tell([&] {
     if (failure_.ok()) failure_ = status;
-  }
-  changed_.notify_all();
+  });
 }
 
 std::shared_ptr<const Segment> Datastore::Join(
@@ -245,12 +240,10 @@ void Datastore::WriterLoop() {
       if (live >= options_.seal_tokens || (seal && live > 0)) status = Seal();
     }
     if (!status.ok()) return Fail(status);
-    {
-      const std::scoped_lock lock(mutex_);
+    Tell([&] {
       flushed_ += documents.size();
       if (seal) seal_wanted_ = false;
-    }
-    changed_.notify_all();
+    });
   }
 }
 
@@ -301,11 +294,7 @@ Status Datastore::Seal() {
     if (!std::filesystem::exists(LogPath(directory_, log), ignored)) continue;
     FT_RETURN_IF_ERROR(files_->Remove(LogPath(directory_, log)));
   }
-  {
-    const std::scoped_lock lock(mutex_);
-    merge_wanted_ = true;
-  }
-  changed_.notify_all();
+  Tell([this] { merge_wanted_ = true; });
   return {};
 }
 

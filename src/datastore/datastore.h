@@ -93,6 +93,9 @@ class Datastore {
   Status Merge(std::size_t first, std::size_t last);
 
   // Changing what is there.
+  // Changes what mutex_ guards and wakes whoever waits for it.
+  template <typename Change>
+  void Tell(const Change& change);
   std::uint64_t TakeNumber();
   Result<std::shared_ptr<const Segment>> Store(const Segment& segment, std::uint64_t number);
   template <typename Edit>
