@@ -1,12 +1,26 @@
 #pragma once
 
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <span>
 
 #include "base/result.h"
 #include "ssd/channel.h"
-#include "transport/byte_ring.h"
 
 namespace foretoken {
+
+/// The shared part of a ring: plain memory that two threads or two processes map. Zero bytes are
+/// an empty ring. One producer, one consumer.
+struct RingMemory {
+  static constexpr std::size_t kCapacity = std::size_t{1} << 20;
+
+  alignas(64) std::atomic<std::uint64_t> head;      ///< Bytes ever written; the producer's.
+  alignas(64) std::atomic<std::uint64_t> tail;      ///< Bytes ever consumed; the consumer's.
+  alignas(64) std::atomic<std::uint32_t> sleeping;  ///< 1 while the consumer sleeps on it.
+  alignas(64) std::byte data[kCapacity];
+};
 
 /// Memory for the two rings of a channel: anonymous shared memory that a child process may map by
 /// its file descriptor. Owns the mapping and, where it made it, the descriptor.
@@ -29,19 +43,25 @@ class ChannelMemory {
   int fd_;  // -1 when attached.
 };
 
-/// A channel over two rings, in one process or across two.
+/// A channel over two rings, in one process or across two: writes records to one and reads them
+/// from the other. A record that does not make sense (a broken peer) ends the stream: nothing is
+/// readable any more.
 class RingChannel : public Channel {
  public:
-  RingChannel(RingMemory* out, RingMemory* in) : writer_(out), reader_(in) {}
+  RingChannel(RingMemory* out, RingMemory* in) : out_(out), in_(in) {}
 
-  bool Send(std::span<const std::byte> record) override { return writer_.Write(record); }
-  bool Readable() const override { return reader_.Readable(); }
-  std::span<const std::byte> Receive() override { return reader_.Read(); }
-  void WaitReadable(std::int64_t timeout_ns) override { reader_.WaitReadable(timeout_ns); }
+  bool Send(std::span<const std::byte> record) override;
+  bool Readable() const override {
+    return !broken_ && in_->head.load(std::memory_order_acquire) != position_;
+  }
+  std::span<const std::byte> Receive() override;
+  void WaitReadable(std::int64_t timeout_ns) override;
 
  private:
-  RingWriter writer_;
-  RingReader reader_;
+  RingMemory* out_;
+  RingMemory* in_;
+  std::uint64_t position_ = 0;  // Start of the record after the one handed out.
+  bool broken_ = false;
 };
 
 }  // namespace foretoken
