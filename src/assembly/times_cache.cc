@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "base/cpu_model.h"
+#include "base/cores.h"
 #include "base/read_file.h"
 #include "base/sha256.h"
 #include "datastore/storage/files.h"

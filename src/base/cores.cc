@@ -130,6 +130,17 @@ std::vector<int> AvailablePhysicalCores() {
   return cores;
 }
 
+std::string CpuModel() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) {
+      return line.substr(colon + 2);
+    }
+  }
+  return "unknown";
+}
+
 CoreSplit DefaultCoreSplit(const std::vector<int>& available) {
   FT_CHECK(!available.empty());
   CoreSplit split;

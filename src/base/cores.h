@@ -25,6 +25,9 @@ std::vector<int> AvailableCores();
 /// The first available core of every physical core: what a device of bandwidth-bound work wants.
 std::vector<int> AvailablePhysicalCores();
 
+/// The processor's name as the system gives it; "unknown" where it does not.
+std::string CpuModel();
+
 /// How many of `available` go to the target and to the draft when the user does not say.
 struct CoreSplit {
   CoreSet target;

@@ -8,7 +8,6 @@
 #include "base/result.h"
 #include "foretoken/stats.h"
 #include "foretoken/types.h"
-#include "kv/block_hash.h"
 #include "kv/block_pool.h"
 #include "kv/prefix_index.h"
 

@@ -1,6 +1,7 @@
 #include "kv/prefix_index.h"
 
 #include <fmt/format.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <bit>
@@ -9,6 +10,10 @@
 #include "base/check.h"
 
 namespace foretoken {
+
+std::uint64_t HashBlock(std::uint64_t parent, std::span<const Token> tokens) {
+  return XXH64(tokens.data(), tokens.size_bytes(), parent);
+}
 
 PrefixIndex::PrefixIndex(std::int32_t blocks, BlockHash hash)
     : hash_(hash),

@@ -6,9 +6,14 @@
 
 #include "base/result.h"
 #include "foretoken/types.h"
-#include "kv/block_hash.h"
 
 namespace foretoken {
+
+/// The chain hash of a full block, from that of the block before it (0 for the first) and its own
+/// kBlockSize tokens. It only narrows the search: what it finds is confirmed token by token.
+using BlockHash = std::uint64_t (*)(std::uint64_t parent, std::span<const Token> tokens);
+
+std::uint64_t HashBlock(std::uint64_t parent, std::span<const Token> tokens);
 
 /// Which blocks hold the KV of which tokens after which prefix. A published block is one node of
 /// a tree: its parent is the published block of the kBlockSize tokens before. Content is compared

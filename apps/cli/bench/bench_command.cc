@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "api/study.h"
-#include "base/cpu_model.h"
+#include "base/cores.h"
 #include "cli/bench/bench_report.h"
 #include "cli/bench/html_report.h"
 #include "cli/bench/script_option.h"

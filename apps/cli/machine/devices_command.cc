@@ -8,7 +8,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "backend/cpu/measure.h"
-#include "base/cpu_model.h"
+#include "base/cores.h"
 #include "cli/common/commands.h"
 #include "cli/common/terminal.h"
 #include "cli/options/options.h"

@@ -4,7 +4,6 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "base/cores.h"
-#include "base/cpu_model.h"
 #include "tokenizer/tokenizer.h"
 #include "weights/fingerprint.h"
 #include "weights/model_folder.h"

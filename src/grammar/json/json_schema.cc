@@ -13,10 +13,9 @@
 #include "grammar/code_points.h"
 #include "grammar/json/json_size.h"
 #include "grammar/json/json_text.h"
+#include "grammar/json/schema_combination.h"
 #include "grammar/json/schema_document.h"
 #include "grammar/json/schema_keywords.h"
-#include "grammar/json/schema_merge.h"
-#include "grammar/json/schema_overlap.h"
 #include "grammar/json/schema_values.h"
 
 namespace foretoken {

@@ -24,16 +24,9 @@ std::vector<double> RopeFrequencies(const ModelConfig& config) {
   std::vector<double> frequencies;
   for (int i = 0; i < config.head_dim / 2; ++i) {
     double frequency = std::pow(config.rope_theta, -2.0 * i / config.head_dim);
-    switch (config.rope_scaling.kind) {
-      case RopeScaling::Kind::kNone:
-        break;
-      case RopeScaling::Kind::kLinear:
-        frequency /= config.rope_scaling.factor;
-        break;
-      case RopeScaling::Kind::kLlama3:
-        frequency = ScaleLlama3(frequency, config.rope_scaling);
-        break;
-    }
+    const RopeScaling& scaling = config.rope_scaling;
+    if (scaling.kind == RopeScaling::Kind::kLinear) frequency /= scaling.factor;
+    if (scaling.kind == RopeScaling::Kind::kLlama3) frequency = ScaleLlama3(frequency, scaling);
     frequencies.push_back(frequency);
   }
   return frequencies;
