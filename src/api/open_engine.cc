@@ -4,7 +4,6 @@
 #include "api/study.h"
 #include "assembly/make_engine.h"
 #include "assembly/times_cache.h"
-#include "base/cores.h"
 #include "engine/plan_rules.h"
 
 namespace foretoken {

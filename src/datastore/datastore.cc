@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
-#include <algorithm>
 #include <chrono>
-#include <numeric>
 
 #include "base/cores.h"
 

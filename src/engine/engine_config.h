@@ -5,7 +5,7 @@
 
 #include "base/result.h"
 #include "model/model.h"
-#include "planner/online_planner.h"
+#include "planner/open_plan.h"
 #include "speculation/plan.h"
 
 namespace foretoken {

@@ -6,7 +6,7 @@
 #include "base/result.h"
 #include "foretoken/plan_check.h"
 #include "foretoken/speculation.h"
-#include "planner/online_planner.h"
+#include "planner/open_plan.h"
 #include "speculation/plan.h"
 
 namespace foretoken {

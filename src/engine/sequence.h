@@ -9,7 +9,7 @@
 #include "foretoken/request.h"
 #include "foretoken/types.h"
 #include "kv/kv_cache.h"
-#include "planner/online_planner.h"
+#include "planner/observations.h"
 #include "sampling/history.h"
 #include "speculation/draft_law.h"
 #include "speculation/proposal.h"

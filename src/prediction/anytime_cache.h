@@ -1,7 +1,5 @@
 #pragma once
 
-#include <span>
-
 #include "base/static_vector.h"
 #include "prediction/cost_model.h"
 #include "prediction/fanout_solver.h"

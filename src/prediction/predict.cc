@@ -1,9 +1,7 @@
 #include "prediction/predict.h"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
-#include <span>
 
 #include "base/check.h"
 #include "prediction/anytime_cache.h"

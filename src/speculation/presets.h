@@ -1,7 +1,6 @@
 #pragma once
 
 #include <array>
-#include <string_view>
 
 #include "base/result.h"
 #include "speculation/plan.h"

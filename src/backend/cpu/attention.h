@@ -1,8 +1,5 @@
 #pragma once
 
-#include <atomic>
-#include <vector>
-
 #include "backend/backend.h"
 #include "backend/cpu/kernels.h"
 #include "tensor/buffer.h"

@@ -1,8 +1,5 @@
 #include "datastore/index/segment.h"
 
-#include <algorithm>
-#include <vector>
-
 #include "datastore/index/suffix_sort.h"
 
 namespace foretoken {

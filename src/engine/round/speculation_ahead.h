@@ -1,7 +1,6 @@
 #pragma once
 
 #include <memory>
-#include <vector>
 
 #include "engine/round/drafters.h"
 #include "engine/round/round.h"
