@@ -110,10 +110,10 @@ void AddServerBenchOptions(CLI::App* command, ServerBenchOptions* options) {
   const auto add = [&](const char* name, auto* value, const char* type, const char* text) {
     return group(name, value, type, text)->needs(server);
   };
-  add("--concurrency", &options->concurrency, "N",
+  add("--concurrency", &options->shape.concurrency, "N",
       "Connections, each with one request under way (default 1; with --rate as many as arrive)")
       ->check(Between(1, kMaxConnections));
-  add("--rate", &options->rate, "R",
+  add("--rate", &options->shape.rate, "R",
       "Poisson arrivals per second; without it a connection sends its next request at once")
       ->check(Between(1e-3, 1e6));
   add("--requests", &options->requests, "N",
@@ -198,7 +198,8 @@ Result<int> RunServerBench(const ServerBenchOptions& options, const PromptOption
                                : set.prompts.size();
   }
   if (options.requests > 0) count = options.requests;
-  LoadShape shape{options.concurrency, options.rate, content.generation.sampling.seed};
+  LoadShape shape = options.shape;
+  shape.seed = content.generation.sampling.seed;
   if (shape.concurrency == 0) {
     shape.concurrency =
         shape.rate > 0 ? static_cast<int>(std::min<std::size_t>(count, kMaxConnections)) : 1;

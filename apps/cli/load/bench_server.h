@@ -16,11 +16,10 @@ namespace foretoken {
 
 /// `bench --server`: load on an OpenAI-compatible server.
 struct ServerBenchOptions {
-  std::string url;      ///< Empty: bench runs in process.
-  int concurrency = 0;  ///< 0: one, or with a rate as many as arrive.
-  double rate = 0;
-  int requests = 0;  ///< 0: one for each prompt.
-  int warm_up = -1;  ///< -1: one for each connection, at most 8.
+  std::string url;                    ///< Empty: bench runs in process.
+  LoadShape shape{.concurrency = 0};  ///< 0: one, or with a rate as many as arrive.
+  int requests = 0;                   ///< 0: one for each prompt.
+  int warm_up = -1;                   ///< -1: one for each connection, at most 8.
   std::string model;
   std::string api_key;
   double timeout_s = 600;

@@ -1,9 +1,8 @@
-#include "cli/options/constraint_options.h"
+#include "cli/options/options.h"
 
 #include <fmt/format.h>
 
 #include "base/read_file.h"
-#include "cli/options/options.h"
 #include "foretoken/json_schema.h"
 
 namespace foretoken {

@@ -1,8 +1,6 @@
-#include "cli/options/datastore_options.h"
+#include "cli/options/options.h"
 
 #include <fmt/format.h>
-
-#include "cli/options/options.h"
 
 namespace foretoken {
 

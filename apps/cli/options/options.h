@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,8 +13,7 @@
 #include "base/result.h"
 #include "cli/common/prompts.h"
 #include "cli/common/terminal.h"
-#include "cli/options/constraint_options.h"
-#include "cli/options/datastore_options.h"
+#include "foretoken/datastore.h"
 #include "foretoken/engine.h"
 #include "foretoken/request.h"
 
@@ -103,6 +103,53 @@ struct GenerationOptions {
   /// Reads logit_bias into `sampling` and validates; call once after parsing.
   Status Finish();
 };
+
+/// What the output must match, at most one of them.
+struct ConstraintOptions {
+  std::string grammar_file;
+  std::string json_schema;      ///< A file, or the schema itself, which begins with '{'.
+  std::string response_format;  ///< "json"
+
+  bool given() const {
+    return !grammar_file.empty() || !json_schema.empty() || !response_format.empty();
+  }
+};
+
+void AddConstraintOptions(CLI::App* app, ConstraintOptions* options);
+
+/// Sets the constraint of `sampling` for `target`, which must have a tokenizer. Does nothing where
+/// none was given.
+Status Constrain(const ConstraintOptions& options, const LanguageModel& target,
+                 SamplingParams* sampling);
+
+/// Which datastore retrieval looks in, and what enters it.
+struct DatastoreChoice {
+  std::string directory;  ///< Empty: none.
+  std::string tenant;     ///< Empty: the default one.
+  bool learn = false;
+
+  bool given() const { return !directory.empty(); }
+  /// Refuses options that need a datastore where none is given; so does mode rest.
+  Status Check(std::span<const Mode> modes) const;
+  /// What an engine of this mode is to offer: for auto the retrieving mode too, where there is a
+  /// datastore to choose it for.
+  std::vector<Mode> ModesFor(Mode mode) const;
+};
+
+/// A datastore with the namespace that was chosen. Outlives the engine that reads it.
+struct OpenDatastore {
+  std::unique_ptr<DatastoreFolder> folder;  ///< Null: there is none.
+  DatastoreTenant* tenant = nullptr;        ///< Null: likewise.
+
+  /// Returns when everything learned is on disk.
+  Status Flush() const { return folder == nullptr ? Status() : folder->Flush(); }
+};
+
+/// `--datastore`, `--learn`, `--namespace`.
+void AddDatastoreOptions(CLI::App* app, DatastoreChoice* choice);
+
+/// Opens what was chosen, for the target's tokenizer.
+Result<OpenDatastore> OpenChosen(const DatastoreChoice& choice, const LanguageModel& target);
 
 /// Checks whose bounds help does not spell out; errors do.
 template <typename Number>

@@ -10,7 +10,6 @@
 #include "cli/common/report_chart.h"
 #include "cli/common/terminal.h"
 #include "cli/options/options.h"
-#include "cli/plan/plan_simulate_runs.h"
 #include "speculation/proposal.h"
 
 namespace foretoken {
@@ -234,18 +233,14 @@ Result<int> ParseCount(const std::string& text, std::string_view option, int hig
 
 Result<SimulationSetting> MakeSetting(const PlanSimulateOptions& options, const PlanInput& input,
                                       const PlanNumbers& numbers) {
-  SimulationSetting setting;
+  SimulationSetting setting = options.setting;
   setting.model = input.settings.front().model;
   if (!setting.model.draft_model().measured()) {
     return InvalidInput("--simulate needs a draft, and --calibration has measured none");
   }
-  setting.target_devices =
-      options.target_devices > 0 ? options.target_devices : input.target_devices;
+  if (setting.target_devices == 0) setting.target_devices = input.target_devices;
   setting.mean_fanouts = {1, 2, 4, 8};
   setting.context = numbers.context;
-  setting.channel_us = options.channel_us;
-  setting.seed = options.seed;
-  setting.rounds = options.rounds;
   for (const std::string& item :
        SplitList(numbers.lookaheads.empty() ? "2,4,6,8" : numbers.lookaheads)) {
     FT_ASSIGN_OR_RETURN(const int lookahead, ParseCount(item, "--lookahead", kMaxProposal));
@@ -313,16 +308,17 @@ void AddPlanSimulateOptions(CLI::App* app, PlanSimulateOptions* options, PlanNum
       ->check(Between(1, 256));
   add("--targets", &options->targets, "N", "That share the draft devices (default 1)")
       ->check(Between(1, 256));
-  add("--target-devices", &options->target_devices, "N",
+  add("--target-devices", &options->setting.target_devices, "N",
       "Devices of a target, for figures per device (default: the preset's, or 1)")
       ->check(Between(1, 1024));
-  add("--channel-us", &options->channel_us, "X",
+  add("--channel-us", &options->setting.channel_us, "X",
       "Microseconds of a message between target and draft, one way (default 0)")
       ->check(Between(0.0, 1e9));
   add("--sweep", &options->sweeps, "LIST", "Of devices, frontier, pool (default all), or none");
-  add("--rounds", &options->rounds, "N", "Verifications to simulate per setting (default 4000)")
+  add("--rounds", &options->setting.rounds, "N",
+      "Verifications to simulate per setting (default 4000)")
       ->check(Between(1, 10'000'000));
-  add("--seed", &options->seed, "N", "Of the simulated luck (default 1)");
+  add("--seed", &options->setting.seed, "N", "Of the simulated luck (default 1)");
 }
 
 Result<int> RunPlanSimulate(const PlanSimulateOptions& options, const PlanInput& input,

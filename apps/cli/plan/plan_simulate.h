@@ -1,25 +1,22 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <cstdint>
 #include <string>
 
 #include "base/result.h"
 #include "cli/common/report_output.h"
 #include "cli/plan/plan_input.h"
+#include "cli/plan/plan_simulate_runs.h"
 
 namespace foretoken {
 
 /// `foretoken plan --simulate`.
 struct PlanSimulateOptions {
+  SimulationSetting setting;  ///< What needs no reading.
   std::string fanout = "auto";
   std::string sweeps = "devices,frontier,pool";
   int draft_devices = 1;
   int targets = 1;
-  int target_devices = 0;  ///< 0: the input's.
-  double channel_us = 0;
-  int rounds = 4000;
-  std::uint64_t seed = 1;
 };
 
 /// With those of `numbers` that predictions have too.

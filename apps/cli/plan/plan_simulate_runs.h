@@ -33,7 +33,7 @@ struct Deployment {
 /// What a run may choose and how it is measured.
 struct SimulationSetting {
   CostModel model;
-  int target_devices = 1;  ///< Of one target.
+  int target_devices = 0;  ///< Of one target; 0: the input's.
   std::vector<int> lookaheads;
   std::vector<int> mean_fanouts;     ///< Cache budgets, in multiples of K + 1; fan-outs are solved.
   std::optional<int> fanout;         ///< Or this one at every node.
