@@ -1,4 +1,4 @@
-#include "backend/reference/reference_backend_testing.h"
+#include "backend/reference/reference_backend.h"
 
 #include <algorithm>
 #include <cmath>
