@@ -1,6 +1,6 @@
 #include "server/api_request.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 #include <limits>

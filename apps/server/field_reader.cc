@@ -1,6 +1,6 @@
 #include "server/field_reader.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cmath>
 #include <optional>

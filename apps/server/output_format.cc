@@ -1,6 +1,6 @@
 #include "server/output_format.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "foretoken/json_schema.h"
 

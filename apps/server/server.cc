@@ -1,6 +1,6 @@
 #include "server/server.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <openssl/crypto.h>
 
 #include <ctime>

@@ -2,7 +2,7 @@
 // (64); `datastore_bench 512` needs about 8 GB of memory and 4 GB in the temporary folder. The text
 // is synthetic: a second-order Markov chain over a Zipf distribution of 128k tokens.
 #include <benchmark/benchmark.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/resource.h>
 #include <unistd.h>
 

@@ -2,7 +2,7 @@
 // mask of every state of a JSON text (its frames may be known), and the same again from the cache.
 
 #include <benchmark/benchmark.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdlib>
 

@@ -2,7 +2,7 @@
 // samples: what a pair of models allows, whatever the machine. Usage: verification_bench [TARGET
 // DRAFT], folders of the models; the bundled pair by default.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

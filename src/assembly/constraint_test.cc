@@ -1,7 +1,7 @@
 // Constrained decoding through the whole engine: every mode emits AR's tokens, and every output
 // matches.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 #include "assembly/loaded_model.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <utility>
 

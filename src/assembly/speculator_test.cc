@@ -1,7 +1,7 @@
 // The speculator against an independent drafter: whatever it prepares for an outcome must be what a
 // fresh draft model says after that outcome, however its KV came about.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 #include "datastore/datastore_tenant.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

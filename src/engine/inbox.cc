@@ -1,6 +1,6 @@
 #include "engine/inbox.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <iterator>
 

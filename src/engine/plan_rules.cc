@@ -1,6 +1,6 @@
 #include "engine/plan_rules.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>

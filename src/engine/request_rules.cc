@@ -1,6 +1,6 @@
 #include "engine/request_rules.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "foretoken/sampling.h"
 

@@ -1,6 +1,6 @@
 #include "grammar/automaton.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

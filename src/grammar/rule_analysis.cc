@@ -1,6 +1,6 @@
 #include "grammar/rule_analysis.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <functional>

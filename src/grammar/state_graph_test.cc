@@ -3,7 +3,7 @@
 #include "grammar/state_graph.h"
 #include "base/utf8.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <map>

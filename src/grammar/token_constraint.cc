@@ -1,6 +1,6 @@
 #include "grammar/token_constraint.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

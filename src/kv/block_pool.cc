@@ -1,6 +1,6 @@
 #include "kv/block_pool.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "base/check.h"
 

@@ -1,6 +1,6 @@
 #include "kv/kv_cache.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <limits>

@@ -1,6 +1,6 @@
 #include "prediction/plan_reason.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <vector>

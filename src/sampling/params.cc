@@ -1,6 +1,6 @@
 #include "foretoken/sampling.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cmath>
 

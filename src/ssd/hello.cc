@@ -1,6 +1,6 @@
 #include "ssd/hello.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

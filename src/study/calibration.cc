@@ -1,6 +1,6 @@
 #include "study/calibration.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cmath>
 

@@ -1,6 +1,6 @@
 #include "tokenizer/tokenizer_config.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "base/parse_number.h"
 #include "json/fields.h"

@@ -1,6 +1,6 @@
 #include "weights/fingerprint.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstddef>
 #include <string_view>

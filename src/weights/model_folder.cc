@@ -1,6 +1,6 @@
 #include "weights/model_folder.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <nlohmann/json.hpp>
 #include <system_error>

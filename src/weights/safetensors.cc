@@ -1,6 +1,6 @@
 #include "weights/safetensors.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstdint>

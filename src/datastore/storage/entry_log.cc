@@ -1,6 +1,6 @@
 #include "datastore/storage/entry_log.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <xxhash.h>
 
 #include <array>

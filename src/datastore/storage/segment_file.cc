@@ -1,6 +1,6 @@
 #include "datastore/storage/segment_file.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <xxhash.h>
 
 #include <algorithm>

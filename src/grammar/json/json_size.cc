@@ -1,6 +1,6 @@
 #include "grammar/json/json_size.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <string>
 #include <vector>

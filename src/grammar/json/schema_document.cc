@@ -1,6 +1,6 @@
 #include "grammar/json/schema_document.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace foretoken {
 namespace {

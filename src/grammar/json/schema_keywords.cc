@@ -1,6 +1,6 @@
 #include "grammar/json/schema_keywords.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>
