@@ -3,6 +3,16 @@
 #include "cli/options/options.h"
 
 namespace foretoken {
+namespace {
+
+template <typename Values, typename NameOf>
+std::vector<std::string> NamesOf(const Values& values, NameOf name_of) {
+  std::vector<std::string> names;
+  for (const auto& value : values) names.emplace_back(name_of(value));
+  return names;
+}
+
+}  // namespace
 
 CLI::Validator OneOf(std::vector<std::string> values) {
   return CLI::IsMember(std::move(values)).description("");
@@ -62,7 +72,7 @@ void AddCacheOptions(CLI::App* app, SpeculationOptions* options) {
       "What proposes after a cache miss in modes ssd and auto: jit (the draft model, just in time; "
       "default), ngram (prompt lookup), retrieval (as mode sssd), random (random tokens), none, or "
       "auto (the fastest by measured times and rates; mode auto's default)")
-      ->check(OneOf({"jit", "ngram", "retrieval", "random", "none", "auto"}));
+      ->check(OneOf(NamesOf(kFallbacks, FallbackName)));
 }
 
 }  // namespace
@@ -177,7 +187,7 @@ void AddModeOption(CLI::App* app, std::string* mode) {
       "lookup), sssd (retrieval from prompt, output and a datastore), its rivals rest and trie, or "
       "auto (the default: the fastest of ar, sd, ssd, ngram and, with a datastore, sssd, round by "
       "round)")
-      ->check(OneOf({"ar", "sd", "ssd", "ngram", "sssd", "rest", "trie", "auto"}));
+      ->check(OneOf(NamesOf(kModes, ModeName)));
 }
 
 void AddColorOption(CLI::App* app, ColorChoice* choice) {

@@ -38,9 +38,10 @@ Status LimitModes(const std::string& text, PlanLimits* limits) {
   limits->modes = {};
   for (const Mode mode : modes) {
     if (std::ranges::find(known, mode) == known.end()) {
-      return InvalidInput(
-          fmt::format("--modes: '{}' cannot be predicted; choose from ar, sd, ssd, ngram, sssd",
-                      ModeName(mode)));
+      std::vector<std::string_view> names;
+      for (const Mode other : known) names.push_back(ModeName(other));
+      return InvalidInput(fmt::format("--modes: '{}' cannot be predicted; choose from {}",
+                                      ModeName(mode), fmt::join(names, ", ")));
     }
     limits->modes.push_back(mode);
   }
