@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <array>
 #include <limits>
 
 #include "base/parse_number.h"

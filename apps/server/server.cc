@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 #include <openssl/crypto.h>
 
-#include <ctime>
 #include <utility>
 
 #include "base/sha256.h"

@@ -3,7 +3,6 @@
 #include <array>
 #include <cstdint>
 #include <mutex>
-#include <span>
 #include <string_view>
 
 #include "foretoken/engine.h"

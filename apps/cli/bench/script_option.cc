@@ -1,6 +1,6 @@
 #include "cli/bench/script_option.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <string>
 #include <vector>

@@ -1,6 +1,6 @@
 #include "cli/common/report_output.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <nlohmann/json.hpp>
 

@@ -1,7 +1,5 @@
 #include "cli/datastore/datastore_replay.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 

@@ -1,7 +1,6 @@
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdio>
-#include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>

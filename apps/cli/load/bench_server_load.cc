@@ -1,6 +1,6 @@
 #include "cli/load/bench_server_load.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <httplib.h>
 
 #include <algorithm>

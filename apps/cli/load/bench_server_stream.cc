@@ -1,6 +1,6 @@
 #include "cli/load/bench_server_stream.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <nlohmann/json.hpp>
 

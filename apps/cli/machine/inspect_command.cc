@@ -1,6 +1,5 @@
-#include <fmt/format.h>
+#include <fmt/core.h>
 
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <map>

@@ -1,6 +1,6 @@
 #include "cli/options/options.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "base/read_file.h"
 #include "foretoken/json_schema.h"

@@ -1,6 +1,6 @@
 #include "cli/options/options.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sched.h>
 
 #include <algorithm>

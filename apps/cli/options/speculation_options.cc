@@ -1,6 +1,6 @@
 // What the options of speculation mean.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

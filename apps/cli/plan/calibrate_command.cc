@@ -1,7 +1,6 @@
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <memory>
 
 #include "api/study.h"

@@ -1,9 +1,8 @@
 #include "cli/plan/calibrate_report.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 
 #include "cli/common/html_page.h"

@@ -1,11 +1,10 @@
 #include "cli/plan/plan_input.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <optional>
 
 #include "base/parse_number.h"
 #include "cli/plan/fingerprints.h"

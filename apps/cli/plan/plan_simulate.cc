@@ -1,6 +1,6 @@
 #include "cli/plan/plan_simulate.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

@@ -1,9 +1,8 @@
 #include "cli/plan/plan_simulate_runs.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "prediction/plan_search.h"
 

@@ -1,6 +1,6 @@
 #include "cli/verify/verify_plan.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>
