@@ -1,6 +1,7 @@
 #include "assembly/times_cache.h"
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -168,10 +169,14 @@ void TimesCache::WriteKept(const Kept& kept) const {
   const std::string text = json.dump(1) + "\n";
   const auto files = MakePosixFiles();
   if (!files->CreateDirectories(path_.parent_path()).ok()) return;
-  // A cache: what cannot be kept is measured again.
-  static_cast<void>(PublishFile(files.get(), path_, [&text](WritableFile* file) {
+  // Another process may be keeping its own at this moment: each writes a file with a name of its
+  // own first. A cache: what cannot be kept is measured again.
+  fs::path own = path_;
+  own += fmt::format(".{}", getpid());
+  const Status written = PublishFile(files.get(), own, [&text](WritableFile* file) {
     return file->Append(std::as_bytes(std::span(text)));
-  }));
+  });
+  if (written.ok()) static_cast<void>(files->Rename(own, path_));
 }
 
 }  // namespace foretoken
