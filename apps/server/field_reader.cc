@@ -6,7 +6,7 @@
 #include <optional>
 #include <set>
 
-#include "grammar/json/accepting_sax.h"
+#include "json/accepting_sax.h"
 
 namespace foretoken::server {
 namespace {

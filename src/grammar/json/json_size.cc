@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "grammar/json/accepting_sax.h"
+#include "json/accepting_sax.h"
 
 namespace foretoken {
 namespace {
