@@ -29,7 +29,7 @@ void MatMul(benchmark::State& state) {
   const int rows = static_cast<int>(state.range(1));
   const std::int64_t outputs = state.range(2);
   const std::int64_t inputs = state.range(3);
-  auto backend = MakeCpuBackend({.isa = isa});
+  auto backend = MakeCpuBackend(KernelsFor(isa), nullptr, Precision::kBF16);
   const auto weights = Random(static_cast<std::size_t>(outputs * inputs), 1.0F);
   const TensorView view{
       DType::kF32, {outputs, inputs}, reinterpret_cast<const std::byte*>(weights.data())};
@@ -68,7 +68,7 @@ void Attention(benchmark::State& state) {
   const int trunk = static_cast<int>(state.range(1));
   const HeadShape heads{9, 3, 64};
   constexpr int kLayers = 8;
-  auto backend = MakeCpuBackend(CpuBackendOptions{});
+  auto backend = MakeCpuBackend(KernelsFor(), nullptr, Precision::kBF16);
   const int blocks = (trunk + rows) / kBlockSize + 1;
   KvStore kv = backend->AllocateKv({kLayers, heads.kv_heads, heads.head_dim, blocks});
   std::vector<std::int32_t> table(static_cast<std::size_t>(blocks));
@@ -98,7 +98,7 @@ void NoisyTop(benchmark::State& state) {
   const int vocabulary = static_cast<int>(state.range(0));
   const float temperature = static_cast<float>(state.range(1)) / 100;
   std::vector<Candidate> best(static_cast<std::size_t>(state.range(2)));
-  auto backend = MakeCpuBackend(CpuBackendOptions{});
+  auto backend = MakeCpuBackend(KernelsFor(), nullptr, Precision::kBF16);
   const auto logits =
       Random(static_cast<std::size_t>(vocabulary), static_cast<float>(state.range(3)));
   std::vector<float> maxima;
@@ -124,7 +124,7 @@ BENCHMARK(NoisyTop)
 void SmallOperations(benchmark::State& state) {
   const int rows = static_cast<int>(state.range(0));
   constexpr int kWidth = 64;
-  auto backend = MakeCpuBackend(CpuBackendOptions{});
+  auto backend = MakeCpuBackend(KernelsFor(), nullptr, Precision::kBF16);
   const auto x = Random(static_cast<std::size_t>(rows) * kWidth * 2, 1.0F);
   const auto gain = Random(kWidth, 1.0F);
   std::vector<float> out(static_cast<std::size_t>(rows) * kWidth);
@@ -141,7 +141,7 @@ void SmallMatMul(benchmark::State& state) {
   const int rows = static_cast<int>(state.range(0));
   const std::int64_t outputs = state.range(1);
   const std::int64_t inputs = state.range(2);
-  auto backend = MakeCpuBackend(CpuBackendOptions{});
+  auto backend = MakeCpuBackend(KernelsFor(), nullptr, Precision::kBF16);
   const auto weights = Random(static_cast<std::size_t>(outputs * inputs), 1.0F);
   const TensorView view{
       DType::kF32, {outputs, inputs}, reinterpret_cast<const std::byte*>(weights.data())};

@@ -7,7 +7,7 @@
 #include <random>
 #include <string>
 
-#include "backend/reference/reference_backend.h"
+#include "backend/reference_backend_testing.h"
 
 namespace foretoken {
 namespace {

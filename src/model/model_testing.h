@@ -13,7 +13,7 @@
 
 #include "backend/backend.h"
 #include "backend/cpu/cpu_backend.h"
-#include "backend/reference/reference_backend.h"
+#include "backend/reference_backend_testing.h"
 #include "base/cores.h"
 #include "base/thread_pool.h"
 #include "model/model.h"
@@ -31,12 +31,12 @@ inline std::vector<BackendCase> BackendCases() {
   std::vector<BackendCase> cases = {{"reference", MakeReferenceBackend}};
   for (const Isa isa : AvailableIsas()) {
     cases.push_back({"cpu/" + std::string(IsaName(isa)), [isa](Precision precision) {
-                       return MakeCpuBackend({nullptr, precision, isa});
+                       return MakeCpuBackend(KernelsFor(isa), nullptr, precision);
                      }});
   }
   cases.push_back({"cpu/threads", [](Precision precision) {
                      static ThreadPool pool(AvailableCores());
-                     return MakeCpuBackend({.pool = &pool, .precision = precision});
+                     return MakeCpuBackend(KernelsFor(), &pool, precision);
                    }});
   return cases;
 }

@@ -38,16 +38,6 @@ std::int32_t SlotOf(const BatchPlan& plan, const RowPlace& row, std::int32_t pos
   return plan.tail_slots[static_cast<std::size_t>(row.tail_begin + position - row.trunk_length)];
 }
 
-char* Bytes(const Buffer& buffer) {
-  return reinterpret_cast<char*>(const_cast<std::byte*>(buffer.data()));
-}
-
-// The chunk that `slot` lies in.
-KvChunk ChunkOf(const AttentionCall& call, const KvLayout& layout, std::int32_t slot, int kv_head) {
-  const std::size_t offset = layout.Offset(call.layer, slot / kBlockSize, kv_head);
-  return {Bytes(call.kv.keys) + offset, Bytes(call.kv.values) + offset};
-}
-
 }  // namespace
 
 void AttentionWorker::Reserve(int queries, int head_dim) {
@@ -110,7 +100,7 @@ KvChunk AttentionWorker::TrunkChunk(const AttentionCall& call, const KvLayout& l
                                     const RowPlace& row, int kv_head, int chunk) {
   const std::int32_t first = chunk * kBlockSize;
   if (first >= row.trunk_length) return {};
-  return ChunkOf(call, layout, SlotOf(call.plan, row, first), kv_head);
+  return layout.ChunkOf(call.kv, call.layer, SlotOf(call.plan, row, first), kv_head);
 }
 
 // Walks the rows that reach into `chunk`, computing neighbours with the same source together.
@@ -162,7 +152,7 @@ AttentionWorker::Source AttentionWorker::Find(const AttentionCall& call, const K
     }
   }
   if (in_place) {
-    return {ChunkOf(call, layout, slots[0], kv_head)};
+    return {layout.ChunkOf(call.kv, call.layer, slots[0], kv_head)};
   }
   return {Gather(call, layout, slots, count, kv_head), true, row.trunk_length, row.tail_begin};
 }
@@ -171,8 +161,10 @@ AttentionWorker::Source AttentionWorker::Find(const AttentionCall& call, const K
 // scratch chunk holds: neighbouring rows differ in few.
 KvChunk AttentionWorker::Gather(const AttentionCall& call, const KvLayout& layout,
                                 const std::int32_t* slots, int count, int kv_head) {
-  const KvChunk to = {Bytes(gathered_keys_), Bytes(gathered_values_)};
-  const auto block = [&](std::int32_t slot) { return ChunkOf(call, layout, slot, kv_head); };
+  const KvChunk to = {gathered_keys_.as<char>(), gathered_values_.as<char>()};
+  const auto block = [&](std::int32_t slot) {
+    return layout.ChunkOf(call.kv, call.layer, slot, kv_head);
+  };
   if (!gathered_any_) {
     gathered_any_ = true;
     const KvChunk from = block(slots[0]);

@@ -18,8 +18,12 @@ struct KvLayout {
   std::size_t bytes(int layers) const {
     return static_cast<std::size_t>(layers) * blocks * kv_heads * chunk_bytes;
   }
-  std::size_t Offset(int layer, std::int64_t block, int head) const {
-    return static_cast<std::size_t>((layer * blocks + block) * kv_heads + head) * chunk_bytes;
+  /// The chunk that `slot` lies in; it may be written to where `kv` may.
+  KvChunk ChunkOf(const KvStore& kv, int layer, std::int32_t slot, int head) const {
+    const std::int64_t block = layer * blocks + slot / kBlockSize;
+    const std::size_t offset = static_cast<std::size_t>(block * kv_heads + head) * chunk_bytes;
+    return {const_cast<char*>(kv.keys.as<char>()) + offset,
+            const_cast<char*>(kv.values.as<char>()) + offset};
   }
 
   int kv_heads;

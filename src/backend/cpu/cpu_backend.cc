@@ -11,9 +11,7 @@
 namespace foretoken {
 namespace {
 
-using cpu::kChunk;
 using cpu::kPanel;
-using cpu::KvChunk;
 using cpu::KvLayout;
 using cpu::PadToChunk;
 
@@ -30,15 +28,10 @@ struct RowRange {
   int end = 0;
 };
 
-// Element `input` of `output` in a packed matrix with `width` padded inputs, in elements.
-std::size_t WeightOffset(Precision precision, std::int64_t width, std::int64_t output,
-                         std::int64_t input) {
-  const std::int64_t panel = output / kPanel;
-  const std::int64_t lane = output % kPanel;
-  const std::int64_t in_panel = precision == Precision::kBF16
-                                    ? (input / 2 * kPanel + lane) * 2 + input % 2
-                                    : input * kPanel + lane;
-  return static_cast<std::size_t>(panel * kPanel * width + in_panel);
+// The first weight of `output` in a packed matrix with `width` padded inputs, in elements.
+std::size_t WeightOffset(Precision precision, std::int64_t width, std::int64_t output) {
+  const std::int64_t lane = output % kPanel * (precision == Precision::kBF16 ? 2 : 1);
+  return static_cast<std::size_t>(output / kPanel * kPanel * width + lane);
 }
 
 std::int64_t PanelsOf(const Matrix& weights) { return (weights.outputs + kPanel - 1) / kPanel; }
@@ -46,286 +39,6 @@ std::int64_t PanelsOf(const Matrix& weights) { return (weights.outputs + kPanel 
 // Of a product, as kWorthSharing counts it.
 std::int64_t CostOf(const Matrix& weights, int rows) {
   return weights.outputs * weights.inputs * (8 + rows) / 8;
-}
-
-class CpuBackend final : public Backend {
- public:
-  CpuBackend(const cpu::Kernels& kernels, ThreadPool* pool, Precision precision)
-      : kernels_(kernels),
-        ops_(precision == Precision::kBF16 ? kernels.bf16 : kernels.f32),
-        pool_(pool),
-        precision_(precision) {
-    const int workers = pool == nullptr ? 1 : pool->size();
-    scratch_.resize(static_cast<std::size_t>(workers));
-    ranges_.reserve(kUsualRows);
-    for (int i = 0; i < workers; ++i) attention_.emplace_back(ops_, kernels_, precision_);
-  }
-
-  std::string_view name() const override { return kernels_.name; }
-  Precision precision() const override { return precision_; }
-  std::string_view layout() const override {
-    return precision_ == Precision::kBF16 ? "panels of bf16" : "panels of f32";
-  }
-
-  Matrix Pack(std::span<const TensorView> parts) override;
-  KvStore AllocateKv(const KvShape& shape) override;
-  std::size_t KvBytes(const KvShape& shape) const override {
-    return 2 * KvLayout(shape, precision_).bytes(shape.layers);
-  }
-  void Embed(const Matrix& table, std::span<const Token> tokens, float* out) override;
-  void RmsNorm(const float* x, const float* gain, float epsilon, int rows, int width,
-               float* out) override;
-  void MatMul(const Matrix& weights, const float* x, int rows, float* y) override {
-    Multiply(weights, x, rows, y, false);
-  }
-  void MatMulMaxima(const Matrix& weights, const float* x, int rows, float* y,
-                    float* maxima) override;
-  void MatMulAdd(const Matrix& weights, const float* x, int rows, float* y) override {
-    Multiply(weights, x, rows, y, true);
-  }
-  void RotateAndStore(const RopeTable& rope, const BatchPlan& plan, const HeadShape& heads,
-                      int layer, float* qkv, KvStore& kv) override;
-  void Attention(const BatchPlan& plan, const HeadShape& heads, int layer, const float* qkv,
-                 const KvStore& kv, float* out) override;
-  void SiluMul(const float* gate_up, int rows, int width, float* out) override;
-  void CopyKv(KvStore& kv, std::span<const KvMove> moves) override;
-  std::size_t NoisyTop(Logits logits, int vocabulary, float temperature, NoiseKey noise,
-                       std::span<Candidate> best) override;
-
- private:
-  std::size_t ElementBytes() const { return precision_ == Precision::kBF16 ? 2 : 4; }
-
-  // Calls work(worker, begin, end) for shares of [0, count), in parallel if it is worth it.
-  template <typename Work>
-  void Share(std::int64_t count, std::int64_t cost, const Work& work) {
-    if (pool_ == nullptr || pool_->size() == 1 || count < 2 || cost < kWorthSharing) {
-      work(0, std::int64_t{0}, count);
-      return;
-    }
-    pool_->Run([&](int worker, int workers) {
-      const std::int64_t begin = count * worker / workers;
-      const std::int64_t end = count * (worker + 1) / workers;
-      if (begin < end) work(worker, begin, end);
-    });
-  }
-
-  void Multiply(const Matrix& weights, const float* x, int rows, float* y, bool add);
-  // The same for panels [begin, end), by one worker.
-  void MultiplyPanels(int worker, const Matrix& weights, const float* x, int rows, float* y,
-                      bool add, std::int64_t begin, std::int64_t end);
-  void PackPanel(std::span<const TensorView> parts, std::int64_t panel, float* row,
-                 Matrix* matrix) const;
-  KvChunk ChunkAt(KvStore& kv, const KvLayout& layout, int layer, std::int32_t slot,
-                  int head) const {
-    const std::size_t offset = layout.Offset(layer, slot / kBlockSize, head);
-    return {reinterpret_cast<char*>(kv.keys.data() + offset),
-            reinterpret_cast<char*>(kv.values.data() + offset)};
-  }
-
-  const cpu::Kernels& kernels_;
-  const cpu::PrecisionKernels& ops_;
-  ThreadPool* pool_;
-  Precision precision_;
-  std::vector<Buffer> scratch_;  // Of each worker.
-  std::vector<cpu::AttentionWorker> attention_;
-  std::vector<RowRange> ranges_;
-  std::vector<cpu::NoiseHit> hits_;
-};
-
-Matrix CpuBackend::Pack(std::span<const TensorView> parts) {
-  FT_CHECK(!parts.empty());
-  Matrix matrix;
-  matrix.inputs = parts[0].shape.at(1);
-  for (const TensorView& part : parts) {
-    FT_CHECK(part.shape.size() == 2 && part.shape[1] == matrix.inputs,
-             "stacked matrices differ in width");
-    matrix.outputs += part.shape[0];
-  }
-  const std::int64_t width = PadToChunk(static_cast<int>(matrix.inputs));
-  const std::int64_t panels = (matrix.outputs + kPanel - 1) / kPanel;
-  matrix.data = Buffer(static_cast<std::size_t>(panels * kPanel * width) * ElementBytes());
-  Share(panels, panels * kPanel * width, [&](int, std::int64_t begin, std::int64_t end) {
-    std::vector<float> row(static_cast<std::size_t>(matrix.inputs));
-    for (std::int64_t panel = begin; panel < end; ++panel) {
-      PackPanel(parts, panel, row.data(), &matrix);
-    }
-  });
-  return matrix;
-}
-
-void CpuBackend::PackPanel(std::span<const TensorView> parts, std::int64_t panel, float* row,
-                           Matrix* matrix) const {
-  const std::int64_t width = PadToChunk(static_cast<int>(matrix->inputs));
-  const std::int64_t end = std::min<std::int64_t>((panel + 1) * kPanel, matrix->outputs);
-  for (std::int64_t output = panel * kPanel; output < end; ++output) {
-    std::size_t part = 0;
-    std::int64_t local = output;
-    while (local >= parts[part].shape[0]) local -= parts[part++].shape[0];
-    LoadElements(parts[part], local * matrix->inputs, matrix->inputs, row);
-    if (precision_ == Precision::kBF16) {
-      BFloat16* const to = matrix->data.as<BFloat16>() + WeightOffset(precision_, width, output, 0);
-      for (std::int64_t i = 0; i < matrix->inputs; ++i) {
-        to[i / 2 * 2 * kPanel + i % 2] = FloatToBFloat16(row[i]);
-      }
-    } else {
-      float* const to = matrix->data.as<float>() + WeightOffset(precision_, width, output, 0);
-      for (std::int64_t i = 0; i < matrix->inputs; ++i) to[i * kPanel] = row[i];
-    }
-  }
-}
-
-KvStore CpuBackend::AllocateKv(const KvShape& shape) {
-  const std::size_t bytes = KvLayout(shape, precision_).bytes(shape.layers);
-  return KvStore{shape, Buffer(bytes), Buffer(bytes)};
-}
-
-void CpuBackend::Embed(const Matrix& table, std::span<const Token> tokens, float* out) {
-  const std::int64_t width = PadToChunk(static_cast<int>(table.inputs));
-  for (const Token token : tokens) {
-    FT_CHECK(token >= 0 && token < table.outputs, "token {} of {}", token, table.outputs);
-    const std::size_t offset = WeightOffset(precision_, width, token, 0);
-    if (precision_ == Precision::kBF16) {
-      const BFloat16* const from = table.data.as<BFloat16>() + offset;
-      for (std::int64_t i = 0; i < table.inputs; ++i) {
-        out[i] = BFloat16ToFloat(from[i / 2 * 2 * kPanel + i % 2]);
-      }
-    } else {
-      const float* const from = table.data.as<float>() + offset;
-      for (std::int64_t i = 0; i < table.inputs; ++i) out[i] = from[i * kPanel];
-    }
-    out += table.inputs;
-  }
-}
-
-void CpuBackend::RmsNorm(const float* x, const float* gain, float epsilon, int rows, int width,
-                         float* out) {
-  Share(rows, std::int64_t{rows} * width, [&](int, std::int64_t begin, std::int64_t end) {
-    kernels_.rms_norm(x + begin * width, gain, epsilon, static_cast<int>(end - begin), width,
-                      out + begin * width);
-  });
-}
-
-void CpuBackend::SiluMul(const float* gate_up, int rows, int width, float* out) {
-  Share(rows, std::int64_t{rows} * width * 2, [&](int, std::int64_t begin, std::int64_t end) {
-    kernels_.silu_mul(gate_up + begin * 2 * width, static_cast<int>(end - begin), width,
-                      out + begin * width);
-  });
-}
-
-void CpuBackend::Multiply(const Matrix& weights, const float* x, int rows, float* y, bool add) {
-  if (rows == 0) return;
-  const std::int64_t panels = PanelsOf(weights);
-  Share(panels, CostOf(weights, rows), [&](int worker, std::int64_t begin, std::int64_t end) {
-    MultiplyPanels(worker, weights, x, rows, y, add, begin, end);
-  });
-}
-
-void CpuBackend::MultiplyPanels(int worker, const Matrix& weights, const float* x, int rows,
-                                float* y, bool add, std::int64_t begin, std::int64_t end) {
-  const std::size_t scratch_bytes =
-      sizeof(float) * cpu::kPackRows * PadToChunk(static_cast<int>(weights.inputs));
-  Buffer& scratch = scratch_[static_cast<std::size_t>(worker)];
-  if (scratch.bytes() < scratch_bytes) scratch = Buffer(scratch_bytes);
-  ops_.matmul({weights.data.data(), x, y, rows, static_cast<int>(weights.inputs),
-               static_cast<int>(weights.outputs), static_cast<int>(begin), static_cast<int>(end),
-               add, scratch.data()});
-}
-
-// Strips of outputs, so that the maxima are taken while the products are still in cache.
-void CpuBackend::MatMulMaxima(const Matrix& weights, const float* x, int rows, float* y,
-                              float* maxima) {
-  static_assert(kLogitGroup == cpu::kNoiseGroup && kLogitGroup % kPanel == 0);
-  constexpr std::int64_t kStrip = 8;  // Groups.
-  constexpr std::int64_t kGroupPanels = kLogitGroup / kPanel;
-  if (rows == 0) return;
-  const std::int64_t groups = Logits::Groups(weights.outputs);
-  const std::int64_t panels = PanelsOf(weights);
-  Share(groups, CostOf(weights, rows), [&](int worker, std::int64_t begin, std::int64_t end) {
-    for (std::int64_t group = begin; group < end; group += kStrip) {
-      const std::int64_t strip_end = std::min(end, group + kStrip);
-      MultiplyPanels(worker, weights, x, rows, y, false, group * kGroupPanels,
-                     std::min(panels, strip_end * kGroupPanels));
-      const std::int64_t first = group * kLogitGroup;
-      const auto count =
-          static_cast<int>(std::min(weights.outputs, strip_end * kLogitGroup) - first);
-      for (int row = 0; row < rows; ++row) {
-        kernels_.group_maxima(y + row * weights.outputs + first, count,
-                              maxima + row * groups + group);
-      }
-    }
-  });
-}
-
-void CpuBackend::RotateAndStore(const RopeTable& rope, const BatchPlan& plan,
-                                const HeadShape& heads, int layer, float* qkv, KvStore& kv) {
-  const auto rows = static_cast<std::int64_t>(plan.rows.size());
-  const KvLayout layout(kv.shape, precision_);
-  const int half = heads.head_dim / 2;
-  Share(rows, rows * heads.row_width() * 2, [&](int, std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) {
-      const RowPlace& place = plan.rows[static_cast<std::size_t>(row)];
-      float* const q = qkv + row * heads.row_width();
-      kernels_.rotate(q, heads.heads + heads.kv_heads, heads.head_dim,
-                      rope.cos.as<float>() + std::int64_t{place.position} * half,
-                      rope.sin.as<float>() + std::int64_t{place.position} * half);
-      const float* const k = q + std::int64_t{heads.heads} * heads.head_dim;
-      const float* const v = k + std::int64_t{heads.kv_heads} * heads.head_dim;
-      for (int head = 0; head < heads.kv_heads; ++head) {
-        ops_.store_kv(k + std::int64_t{head} * heads.head_dim,
-                      v + std::int64_t{head} * heads.head_dim, heads.head_dim,
-                      ChunkAt(kv, layout, layer, place.slot, head), place.slot % kBlockSize);
-      }
-    }
-  });
-}
-
-void CpuBackend::Attention(const BatchPlan& plan, const HeadShape& heads, int layer,
-                           const float* qkv, const KvStore& kv, float* out) {
-  const int rows = static_cast<int>(plan.rows.size());
-  const int rows_at_once = std::max(1, cpu::kQueryRows / (heads.heads / heads.kv_heads));
-  std::int64_t cost = 0;
-  ranges_.clear();
-  for (int row = 0; row < rows; ++row) {
-    const RowPlace& place = plan.rows[static_cast<std::size_t>(row)];
-    cost += std::int64_t{place.position + 1} * heads.heads * heads.head_dim;
-    const bool fits = !ranges_.empty() && row - ranges_.back().begin < rows_at_once;
-    if (fits && plan.rows[static_cast<std::size_t>(row) - 1].sequence == place.sequence) {
-      ranges_.back().end = row + 1;
-    } else {
-      ranges_.push_back({row, row + 1});
-    }
-  }
-  const cpu::AttentionCall call{plan, heads, layer, qkv, kv, out};
-  const auto tasks = static_cast<std::int64_t>(ranges_.size()) * heads.kv_heads;
-  const auto run = [&](int worker, std::int64_t task) {
-    const RowRange range = ranges_[static_cast<std::size_t>(task / heads.kv_heads)];
-    attention_[static_cast<std::size_t>(worker)].Run(call, range.begin, range.end,
-                                                     static_cast<int>(task % heads.kv_heads));
-  };
-  if (pool_ == nullptr || pool_->size() == 1 || tasks < 2 || cost < kWorthSharing) {
-    for (std::int64_t task = 0; task < tasks; ++task) run(0, task);
-    return;
-  }
-  // Contexts differ in length, so workers take the next task when they are done with one.
-  std::atomic<std::int64_t> next{0};
-  pool_->Run([&](int worker, int) {
-    for (std::int64_t task; (task = next.fetch_add(1, std::memory_order_relaxed)) < tasks;) {
-      run(worker, task);
-    }
-  });
-}
-
-void CpuBackend::CopyKv(KvStore& kv, std::span<const KvMove> moves) {
-  const KvLayout layout(kv.shape, precision_);
-  for (int layer = 0; layer < kv.shape.layers; ++layer) {
-    for (const KvMove& move : moves) {
-      for (int head = 0; head < kv.shape.kv_heads; ++head) {
-        ops_.copy_kv(ChunkAt(kv, layout, layer, move.from, head), move.from % kBlockSize,
-                     kv.shape.head_dim, ChunkAt(kv, layout, layer, move.to, head),
-                     move.to % kBlockSize);
-      }
-    }
-  }
 }
 
 // Inserts unless `best` is full of better ones. Tokens come in ascending order, so an equal score
@@ -382,40 +95,295 @@ std::size_t Likeliest(Logits logits, int vocabulary, Candidate* best) {
   return 1;
 }
 
-std::size_t CpuBackend::NoisyTop(Logits logits, int vocabulary, float temperature, NoiseKey noise,
-                                 std::span<Candidate> best) {
-  constexpr int kFirstScan = cpu::kNoiseGroup;
-  constexpr int kLargestScan = 4096;
-  if (best.empty()) return 0;
-  if (temperature == 0.0F && best.size() == 1 && logits.maxima != nullptr) {
-    return Likeliest(logits, vocabulary, best.data());
+class CpuBackend final : public Backend {
+ public:
+  CpuBackend(const cpu::Kernels& kernels, ThreadPool* pool, Precision precision)
+      : kernels_(kernels),
+        ops_(precision == Precision::kBF16 ? kernels.bf16 : kernels.f32),
+        pool_(pool),
+        precision_(precision) {
+    const int workers = pool == nullptr ? 1 : pool->size();
+    scratch_.resize(static_cast<std::size_t>(workers));
+    ranges_.reserve(kUsualRows);
+    for (int i = 0; i < workers; ++i) attention_.emplace_back(ops_, kernels_, precision_);
   }
-  hits_.resize(kLargestScan);
-  cpu::NoiseScan scan{logits.values, logits.maxima, 0, 0, noise.seed, noise.position, 0, 0};
-  const bool noisy = temperature != 0.0F;
-  // Below this 1 / T leaves the range of float; every token is then looked at.
-  const bool bounded = !noisy || temperature > 1e-30F;
-  scan.inverse_temperature = noisy ? (bounded ? 1.0F / temperature : 1.0F) : 0.0F;
-  const double first = FirstBound(logits, vocabulary, temperature, noise, best);
-  std::size_t count = 0;
-  for (int size = kFirstScan; scan.end < vocabulary; size = std::min(2 * size, kLargestScan)) {
-    scan.begin = scan.end;
-    scan.end = std::min(vocabulary, scan.begin + size);
-    const double worst = count == best.size() ? best[count - 1].score : first;
-    scan.threshold = -std::numeric_limits<float>::infinity();
-    if (bounded && worst > kMinusInfinity) {
-      const double margin = noisy ? 1e-3 + 1e-6 * std::abs(worst) : 0.0;
-      scan.threshold = static_cast<float>(worst - margin);
+
+  std::string_view name() const override { return kernels_.name; }
+  Precision precision() const override { return precision_; }
+  std::string_view layout() const override {
+    return precision_ == Precision::kBF16 ? "panels of bf16" : "panels of f32";
+  }
+
+  Matrix Pack(std::span<const TensorView> parts) override {
+    FT_CHECK(!parts.empty());
+    Matrix matrix;
+    matrix.inputs = parts[0].shape.at(1);
+    for (const TensorView& part : parts) {
+      FT_CHECK(part.shape.size() == 2 && part.shape[1] == matrix.inputs,
+               "stacked matrices differ in width");
+      matrix.outputs += part.shape[0];
     }
-    const int hits = kernels_.scan_noise(scan, hits_.data());
-    for (int i = 0; i < hits; ++i) {
-      const cpu::NoiseHit hit = hits_[static_cast<std::size_t>(i)];
-      const double score = NoisyScore(logits.values[hit.token], temperature, hit.draw);
-      if (score > kMinusInfinity) Insert({hit.token, score}, best, &count);
+    const std::int64_t width = PadToChunk(static_cast<int>(matrix.inputs));
+    const std::int64_t panels = PanelsOf(matrix);
+    const std::size_t element = precision_ == Precision::kBF16 ? 2 : 4;
+    matrix.data = Buffer(static_cast<std::size_t>(panels * kPanel * width) * element);
+    Share(panels, panels * kPanel * width, [&](int, std::int64_t begin, std::int64_t end) {
+      std::vector<float> row(static_cast<std::size_t>(matrix.inputs));
+      for (std::int64_t panel = begin; panel < end; ++panel) {
+        PackPanel(parts, panel, row.data(), &matrix);
+      }
+    });
+    return matrix;
+  }
+
+  KvStore AllocateKv(const KvShape& shape) override {
+    const std::size_t bytes = KvLayout(shape, precision_).bytes(shape.layers);
+    return KvStore{shape, Buffer(bytes), Buffer(bytes)};
+  }
+
+  std::size_t KvBytes(const KvShape& shape) const override {
+    return 2 * KvLayout(shape, precision_).bytes(shape.layers);
+  }
+
+  void Embed(const Matrix& table, std::span<const Token> tokens, float* out) override {
+    const std::int64_t width = PadToChunk(static_cast<int>(table.inputs));
+    for (const Token token : tokens) {
+      FT_CHECK(token >= 0 && token < table.outputs, "token {} of {}", token, table.outputs);
+      const std::size_t offset = WeightOffset(precision_, width, token);
+      if (precision_ == Precision::kBF16) {
+        const BFloat16* const from = table.data.as<BFloat16>() + offset;
+        for (std::int64_t i = 0; i < table.inputs; ++i) {
+          out[i] = BFloat16ToFloat(from[i / 2 * 2 * kPanel + i % 2]);
+        }
+      } else {
+        const float* const from = table.data.as<float>() + offset;
+        for (std::int64_t i = 0; i < table.inputs; ++i) out[i] = from[i * kPanel];
+      }
+      out += table.inputs;
     }
   }
-  return count;
-}
+
+  void RmsNorm(const float* x, const float* gain, float epsilon, int rows, int width,
+               float* out) override {
+    Share(rows, std::int64_t{rows} * width, [&](int, std::int64_t begin, std::int64_t end) {
+      kernels_.rms_norm(x + begin * width, gain, epsilon, static_cast<int>(end - begin), width,
+                        out + begin * width);
+    });
+  }
+
+  void MatMul(const Matrix& weights, const float* x, int rows, float* y) override {
+    Multiply(weights, x, rows, y, false);
+  }
+
+  // Strips of outputs, so that the maxima are taken while the products are still in cache.
+  void MatMulMaxima(const Matrix& weights, const float* x, int rows, float* y,
+                    float* maxima) override {
+    static_assert(kLogitGroup == cpu::kNoiseGroup && kLogitGroup % kPanel == 0);
+    constexpr std::int64_t kStrip = 8;  // Groups.
+    constexpr std::int64_t kGroupPanels = kLogitGroup / kPanel;
+    if (rows == 0) return;
+    const std::int64_t groups = Logits::Groups(weights.outputs);
+    const std::int64_t panels = PanelsOf(weights);
+    Share(groups, CostOf(weights, rows), [&](int worker, std::int64_t begin, std::int64_t end) {
+      for (std::int64_t group = begin; group < end; group += kStrip) {
+        const std::int64_t strip_end = std::min(end, group + kStrip);
+        MultiplyPanels(worker, weights, x, rows, y, false, group * kGroupPanels,
+                       std::min(panels, strip_end * kGroupPanels));
+        const std::int64_t first = group * kLogitGroup;
+        const auto count =
+            static_cast<int>(std::min(weights.outputs, strip_end * kLogitGroup) - first);
+        for (int row = 0; row < rows; ++row) {
+          kernels_.group_maxima(y + row * weights.outputs + first, count,
+                                maxima + row * groups + group);
+        }
+      }
+    });
+  }
+
+  void MatMulAdd(const Matrix& weights, const float* x, int rows, float* y) override {
+    Multiply(weights, x, rows, y, true);
+  }
+
+  void RotateAndStore(const RopeTable& rope, const BatchPlan& plan, const HeadShape& heads,
+                      int layer, float* qkv, KvStore& kv) override {
+    const auto rows = static_cast<std::int64_t>(plan.rows.size());
+    const KvLayout layout(kv.shape, precision_);
+    const int half = heads.head_dim / 2;
+    Share(rows, rows * heads.row_width() * 2, [&](int, std::int64_t begin, std::int64_t end) {
+      for (std::int64_t row = begin; row < end; ++row) {
+        const RowPlace& place = plan.rows[static_cast<std::size_t>(row)];
+        float* const q = qkv + row * heads.row_width();
+        kernels_.rotate(q, heads.heads + heads.kv_heads, heads.head_dim,
+                        rope.cos.as<float>() + std::int64_t{place.position} * half,
+                        rope.sin.as<float>() + std::int64_t{place.position} * half);
+        const float* const k = q + std::int64_t{heads.heads} * heads.head_dim;
+        const float* const v = k + std::int64_t{heads.kv_heads} * heads.head_dim;
+        for (int head = 0; head < heads.kv_heads; ++head) {
+          ops_.store_kv(k + std::int64_t{head} * heads.head_dim,
+                        v + std::int64_t{head} * heads.head_dim, heads.head_dim,
+                        layout.ChunkOf(kv, layer, place.slot, head), place.slot % kBlockSize);
+        }
+      }
+    });
+  }
+
+  void Attention(const BatchPlan& plan, const HeadShape& heads, int layer, const float* qkv,
+                 const KvStore& kv, float* out) override {
+    const int rows = static_cast<int>(plan.rows.size());
+    const int rows_at_once = std::max(1, cpu::kQueryRows / (heads.heads / heads.kv_heads));
+    std::int64_t cost = 0;
+    ranges_.clear();
+    for (int row = 0; row < rows; ++row) {
+      const RowPlace& place = plan.rows[static_cast<std::size_t>(row)];
+      cost += std::int64_t{place.position + 1} * heads.heads * heads.head_dim;
+      const bool fits = !ranges_.empty() && row - ranges_.back().begin < rows_at_once;
+      if (fits && plan.rows[static_cast<std::size_t>(row) - 1].sequence == place.sequence) {
+        ranges_.back().end = row + 1;
+      } else {
+        ranges_.push_back({row, row + 1});
+      }
+    }
+    const cpu::AttentionCall call{plan, heads, layer, qkv, kv, out};
+    const auto tasks = static_cast<std::int64_t>(ranges_.size()) * heads.kv_heads;
+    const auto run = [&](int worker, std::int64_t task) {
+      const RowRange range = ranges_[static_cast<std::size_t>(task / heads.kv_heads)];
+      attention_[static_cast<std::size_t>(worker)].Run(call, range.begin, range.end,
+                                                       static_cast<int>(task % heads.kv_heads));
+    };
+    if (pool_ == nullptr || pool_->size() == 1 || tasks < 2 || cost < kWorthSharing) {
+      for (std::int64_t task = 0; task < tasks; ++task) run(0, task);
+      return;
+    }
+    // Contexts differ in length, so workers take the next task when they are done with one.
+    std::atomic<std::int64_t> next{0};
+    pool_->Run([&](int worker, int) {
+      for (std::int64_t task; (task = next.fetch_add(1, std::memory_order_relaxed)) < tasks;) {
+        run(worker, task);
+      }
+    });
+  }
+
+  void SiluMul(const float* gate_up, int rows, int width, float* out) override {
+    Share(rows, std::int64_t{rows} * width * 2, [&](int, std::int64_t begin, std::int64_t end) {
+      kernels_.silu_mul(gate_up + begin * 2 * width, static_cast<int>(end - begin), width,
+                        out + begin * width);
+    });
+  }
+
+  void CopyKv(KvStore& kv, std::span<const KvMove> moves) override {
+    const KvLayout layout(kv.shape, precision_);
+    for (int layer = 0; layer < kv.shape.layers; ++layer) {
+      for (const KvMove& move : moves) {
+        for (int head = 0; head < kv.shape.kv_heads; ++head) {
+          ops_.copy_kv(layout.ChunkOf(kv, layer, move.from, head), move.from % kBlockSize,
+                       kv.shape.head_dim, layout.ChunkOf(kv, layer, move.to, head),
+                       move.to % kBlockSize);
+        }
+      }
+    }
+  }
+
+  std::size_t NoisyTop(Logits logits, int vocabulary, float temperature, NoiseKey noise,
+                       std::span<Candidate> best) override {
+    constexpr int kFirstScan = cpu::kNoiseGroup;
+    constexpr int kLargestScan = 4096;
+    if (best.empty()) return 0;
+    if (temperature == 0.0F && best.size() == 1 && logits.maxima != nullptr) {
+      return Likeliest(logits, vocabulary, best.data());
+    }
+    hits_.resize(kLargestScan);
+    cpu::NoiseScan scan{logits.values, logits.maxima, 0, 0, noise.seed, noise.position, 0, 0};
+    const bool noisy = temperature != 0.0F;
+    // Below this 1 / T leaves the range of float; every token is then looked at.
+    const bool bounded = !noisy || temperature > 1e-30F;
+    scan.inverse_temperature = noisy ? (bounded ? 1.0F / temperature : 1.0F) : 0.0F;
+    const double first = FirstBound(logits, vocabulary, temperature, noise, best);
+    std::size_t count = 0;
+    for (int size = kFirstScan; scan.end < vocabulary; size = std::min(2 * size, kLargestScan)) {
+      scan.begin = scan.end;
+      scan.end = std::min(vocabulary, scan.begin + size);
+      const double worst = count == best.size() ? best[count - 1].score : first;
+      scan.threshold = -std::numeric_limits<float>::infinity();
+      if (bounded && worst > kMinusInfinity) {
+        const double margin = noisy ? 1e-3 + 1e-6 * std::abs(worst) : 0.0;
+        scan.threshold = static_cast<float>(worst - margin);
+      }
+      const int hits = kernels_.scan_noise(scan, hits_.data());
+      for (int i = 0; i < hits; ++i) {
+        const cpu::NoiseHit hit = hits_[static_cast<std::size_t>(i)];
+        const double score = NoisyScore(logits.values[hit.token], temperature, hit.draw);
+        if (score > kMinusInfinity) Insert({hit.token, score}, best, &count);
+      }
+    }
+    return count;
+  }
+
+ private:
+  // Calls work(worker, begin, end) for shares of [0, count), in parallel if it is worth it.
+  template <typename Work>
+  void Share(std::int64_t count, std::int64_t cost, const Work& work) {
+    if (pool_ == nullptr || pool_->size() == 1 || count < 2 || cost < kWorthSharing) {
+      work(0, std::int64_t{0}, count);
+      return;
+    }
+    pool_->Run([&](int worker, int workers) {
+      const std::int64_t begin = count * worker / workers;
+      const std::int64_t end = count * (worker + 1) / workers;
+      if (begin < end) work(worker, begin, end);
+    });
+  }
+
+  void Multiply(const Matrix& weights, const float* x, int rows, float* y, bool add) {
+    if (rows == 0) return;
+    const std::int64_t panels = PanelsOf(weights);
+    Share(panels, CostOf(weights, rows), [&](int worker, std::int64_t begin, std::int64_t end) {
+      MultiplyPanels(worker, weights, x, rows, y, add, begin, end);
+    });
+  }
+
+  // The same for panels [begin, end), by one worker.
+  void MultiplyPanels(int worker, const Matrix& weights, const float* x, int rows, float* y,
+                      bool add, std::int64_t begin, std::int64_t end) {
+    const std::size_t scratch_bytes =
+        sizeof(float) * cpu::kPackRows * PadToChunk(static_cast<int>(weights.inputs));
+    Buffer& scratch = scratch_[static_cast<std::size_t>(worker)];
+    if (scratch.bytes() < scratch_bytes) scratch = Buffer(scratch_bytes);
+    ops_.matmul({weights.data.data(), x, y, rows, static_cast<int>(weights.inputs),
+                 static_cast<int>(weights.outputs), static_cast<int>(begin), static_cast<int>(end),
+                 add, scratch.data()});
+  }
+
+  void PackPanel(std::span<const TensorView> parts, std::int64_t panel, float* row,
+                 Matrix* matrix) const {
+    const std::int64_t width = PadToChunk(static_cast<int>(matrix->inputs));
+    const std::int64_t end = std::min<std::int64_t>((panel + 1) * kPanel, matrix->outputs);
+    for (std::int64_t output = panel * kPanel; output < end; ++output) {
+      std::size_t part = 0;
+      std::int64_t local = output;
+      while (local >= parts[part].shape[0]) local -= parts[part++].shape[0];
+      LoadElements(parts[part], local * matrix->inputs, matrix->inputs, row);
+      const std::size_t offset = WeightOffset(precision_, width, output);
+      if (precision_ == Precision::kBF16) {
+        BFloat16* const to = matrix->data.as<BFloat16>() + offset;
+        for (std::int64_t i = 0; i < matrix->inputs; ++i) {
+          to[i / 2 * 2 * kPanel + i % 2] = FloatToBFloat16(row[i]);
+        }
+      } else {
+        float* const to = matrix->data.as<float>() + offset;
+        for (std::int64_t i = 0; i < matrix->inputs; ++i) to[i * kPanel] = row[i];
+      }
+    }
+  }
+
+  const cpu::Kernels& kernels_;
+  const cpu::PrecisionKernels& ops_;
+  ThreadPool* pool_;
+  Precision precision_;
+  std::vector<Buffer> scratch_;  // Of each worker.
+  std::vector<cpu::AttentionWorker> attention_;
+  std::vector<RowRange> ranges_;
+  std::vector<cpu::NoiseHit> hits_;
+};
 
 }  // namespace
 

@@ -20,19 +20,11 @@ std::vector<Isa> AvailableIsas();
 /// "portable", "avx2", "avx512", "avx512_bf16", "amx".
 std::string_view IsaName(Isa isa);
 
-struct CpuBackendOptions {
-  ThreadPool* pool = nullptr;  ///< Not owned; nullptr: the calling thread alone.
-  Precision precision = Precision::kBF16;
-  Isa isa = AvailableIsas().back();  ///< Must be available.
-};
+/// The kernels of an instruction set, which must be available.
+const cpu::Kernels& KernelsFor(Isa isa = AvailableIsas().back());
 
-/// The backend of one CPU device. Weights and KV have one layout for all instruction sets.
-std::unique_ptr<Backend> MakeCpuBackend(const CpuBackendOptions& options);
-
-/// The kernels of an available instruction set.
-const cpu::Kernels& KernelsFor(Isa isa);
-
-/// A backend over any table of kernels, which must outlive it (for tests).
+/// The backend of one CPU device. Weights and KV have one layout for all instruction sets. Kernels
+/// and pool outlive it; without a pool the calling thread works alone.
 std::unique_ptr<Backend> MakeCpuBackend(const cpu::Kernels& kernels, ThreadPool* pool,
                                         Precision precision);
 

@@ -88,8 +88,4 @@ const cpu::Kernels& KernelsFor(Isa isa) {
   }
 }
 
-std::unique_ptr<Backend> MakeCpuBackend(const CpuBackendOptions& options) {
-  return MakeCpuBackend(KernelsFor(options.isa), options.pool, options.precision);
-}
-
 }  // namespace foretoken

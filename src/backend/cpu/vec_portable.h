@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "backend/cpu/kernels.h"
+#include "base/philox.h"
 
 #ifndef FT_ISA
 #error "define FT_ISA, the namespace of the instruction set, before including kernel headers"
@@ -146,26 +147,11 @@ FT_INLINE Vec GumbelBound(const std::uint32_t* draws, float offset, float slope)
 FT_INLINE void DrawGroup(std::uint64_t seed, std::uint64_t position, std::uint32_t group,
                          std::uint32_t* draws) {
   for (std::uint32_t block = 0; block < kNoiseBlocks; ++block) {
-    std::uint32_t c0 = group * kNoiseBlocks + block;
-    std::uint32_t c1 = static_cast<std::uint32_t>(position);
-    std::uint32_t c2 = static_cast<std::uint32_t>(position >> 32);
-    std::uint32_t c3 = 0;
-    std::uint32_t k0 = static_cast<std::uint32_t>(seed);
-    std::uint32_t k1 = static_cast<std::uint32_t>(seed >> 32);
-    for (int round = 0; round < 10; ++round) {
-      const std::uint64_t p0 = std::uint64_t{0xD2511F53U} * c0;
-      const std::uint64_t p1 = std::uint64_t{0xCD9E8D57U} * c2;
-      c0 = static_cast<std::uint32_t>(p1 >> 32) ^ c1 ^ k0;
-      c2 = static_cast<std::uint32_t>(p0 >> 32) ^ c3 ^ k1;
-      c1 = static_cast<std::uint32_t>(p1);
-      c3 = static_cast<std::uint32_t>(p0);
-      k0 += 0x9E3779B9U;
-      k1 += 0xBB67AE85U;
-    }
-    draws[4 * block] = c0;
-    draws[4 * block + 1] = c1;
-    draws[4 * block + 2] = c2;
-    draws[4 * block + 3] = c3;
+    const PhiloxBlock words =
+        Philox4x32({group * kNoiseBlocks + block, static_cast<std::uint32_t>(position),
+                    static_cast<std::uint32_t>(position >> 32), 0},
+                   seed);
+    for (const std::uint32_t word : words) *draws++ = word;
   }
 }
 

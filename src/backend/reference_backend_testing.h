@@ -1,0 +1,267 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/noise.h"
+#include "base/check.h"
+#include "base/philox.h"
+
+namespace foretoken {
+
+/// Plain loops on one thread with float64 accumulation: what every other backend is compared with.
+/// Weights and KV are kept as float32; under kBF16 their values, the inputs of matrix products and
+/// the attention probabilities are rounded to bfloat16, which is where a fast backend rounds too.
+///
+/// Matrices are [outputs, inputs] row-major; KV is [layers, slots, kv_heads, head_dim].
+class ReferenceBackend final : public Backend {
+ public:
+  explicit ReferenceBackend(Precision precision) : precision_(precision) {}
+
+  std::string_view name() const override { return "reference"; }
+  Precision precision() const override { return precision_; }
+  std::string_view layout() const override {
+    return precision_ == Precision::kBF16 ? "rows of values of bf16" : "rows of f32";
+  }
+
+  Matrix Pack(std::span<const TensorView> parts) override {
+    FT_CHECK(!parts.empty());
+    Matrix matrix;
+    matrix.inputs = parts[0].shape.at(1);
+    for (const TensorView& part : parts) {
+      FT_CHECK(part.shape.size() == 2 && part.shape[1] == matrix.inputs);
+      matrix.outputs += part.shape[0];
+    }
+    matrix.data = Buffer(static_cast<std::size_t>(matrix.outputs * matrix.inputs) * sizeof(float));
+    float* out = matrix.data.as<float>();
+    for (const TensorView& part : parts) {
+      LoadElements(part, 0, part.elements(), out);
+      out += part.elements();
+    }
+    for (float* value = matrix.data.as<float>(); value < out; ++value) *value = Round(*value);
+    return matrix;
+  }
+
+  std::size_t KvBytes(const KvShape& shape) const override {
+    return 2 * sizeof(float) *
+           static_cast<std::size_t>(shape.layers * Slots(shape) * SlotWidth(shape));
+  }
+
+  KvStore AllocateKv(const KvShape& shape) override {
+    const std::size_t half = KvBytes(shape) / 2;
+    return KvStore{shape, Buffer(half), Buffer(half)};
+  }
+
+  void Embed(const Matrix& table, std::span<const Token> tokens, float* out) override {
+    for (const Token token : tokens) {
+      FT_CHECK(token >= 0 && token < table.outputs, "token {} of {}", token, table.outputs);
+      const float* row = table.data.as<float>() + token * table.inputs;
+      out = std::copy(row, row + table.inputs, out);
+    }
+  }
+
+  void RmsNorm(const float* x, const float* gain, float epsilon, int rows, int width,
+               float* out) override {
+    for (int r = 0; r < rows; ++r, x += width, out += width) {
+      const double scale = 1.0 / std::sqrt(Dot(x, x, width) / width + double{epsilon});
+      for (int i = 0; i < width; ++i) out[i] = static_cast<float>(x[i] * scale * gain[i]);
+    }
+  }
+
+  void MatMul(const Matrix& weights, const float* x, int rows, float* y) override {
+    std::fill_n(y, rows * weights.outputs, 0.0F);
+    MatMulAdd(weights, x, rows, y);
+  }
+
+  void MatMulMaxima(const Matrix& weights, const float* x, int rows, float* y,
+                    float* maxima) override {
+    MatMul(weights, x, rows, y);
+    for (int row = 0; row < rows; ++row) {
+      for (std::int64_t begin = 0; begin < weights.outputs; begin += kLogitGroup) {
+        float most = -std::numeric_limits<float>::infinity();
+        for (std::int64_t i = begin; i < std::min(weights.outputs, begin + kLogitGroup); ++i) {
+          const float logit = y[row * weights.outputs + i];
+          if (logit > most) most = logit;
+        }
+        *maxima++ = most;
+      }
+    }
+  }
+
+  void MatMulAdd(const Matrix& weights, const float* x, int rows, float* y) override {
+    const std::int64_t inputs = weights.inputs;
+    for (int r = 0; r < rows; ++r, y += weights.outputs) {
+      const float* row = RoundRow(x + r * inputs, inputs);
+      for (std::int64_t o = 0; o < weights.outputs; ++o) {
+        y[o] += static_cast<float>(Dot(row, weights.data.as<float>() + o * inputs, inputs));
+      }
+    }
+  }
+
+  void RotateAndStore(const RopeTable& rope, const BatchPlan& plan, const HeadShape& heads,
+                      int layer, float* qkv, KvStore& kv) override {
+    const int head_dim = heads.head_dim;
+    const std::int64_t width = SlotWidth(kv.shape);
+    for (const RowPlace& place : plan.rows) {
+      FT_CHECK(place.position >= 0 && place.position < rope.positions);
+      FT_CHECK(place.slot >= 0 && place.slot < Slots(kv.shape));
+      const float* cos = rope.cos.as<float>() + std::int64_t{place.position} * (head_dim / 2);
+      const float* sin = rope.sin.as<float>() + std::int64_t{place.position} * (head_dim / 2);
+      for (int h = 0; h < heads.heads + heads.kv_heads; ++h) {
+        RotateHead(cos, sin, head_dim, qkv + std::int64_t{h} * head_dim);
+      }
+      const float* key = qkv + std::int64_t{heads.heads} * head_dim;
+      const std::int64_t at = (layer * Slots(kv.shape) + place.slot) * width;
+      for (std::int64_t i = 0; i < width; ++i) {
+        kv.keys.as<float>()[at + i] = Round(key[i]);
+        kv.values.as<float>()[at + i] = Round(key[width + i]);
+      }
+      qkv += heads.row_width();
+    }
+  }
+
+  void Attention(const BatchPlan& plan, const HeadShape& heads, int layer, const float* qkv,
+                 const KvStore& kv, float* out) override {
+    const int head_dim = heads.head_dim;
+    const std::int64_t stride = SlotWidth(kv.shape);
+    const std::int64_t layer_begin = layer * Slots(kv.shape) * stride;
+    const int group = heads.heads / heads.kv_heads;
+    for (const RowPlace& place : plan.rows) {
+      for (int h = 0; h < heads.heads; ++h) {
+        const std::int64_t at = layer_begin + std::int64_t{h / group} * head_dim;
+        AttendHead(plan, place, qkv + std::int64_t{h} * head_dim, kv.keys.as<float>() + at,
+                   kv.values.as<float>() + at, stride, head_dim, out);
+        out += head_dim;
+      }
+      qkv += heads.row_width();
+    }
+  }
+
+  void SiluMul(const float* gate_up, int rows, int width, float* out) override {
+    for (int r = 0; r < rows; ++r, gate_up += 2 * std::int64_t{width}, out += width) {
+      for (int i = 0; i < width; ++i) {
+        const double gate = gate_up[i];
+        out[i] = static_cast<float>(gate / (1.0 + std::exp(-gate)) * gate_up[width + i]);
+      }
+    }
+  }
+
+  void CopyKv(KvStore& kv, std::span<const KvMove> moves) override {
+    const std::int64_t width = SlotWidth(kv.shape);
+    for (const KvMove& move : moves) {
+      if (move.from == move.to) continue;
+      for (int layer = 0; layer < kv.shape.layers; ++layer) {
+        const std::int64_t base = layer * Slots(kv.shape);
+        for (Buffer* buffer : {&kv.keys, &kv.values}) {
+          std::copy_n(buffer->as<float>() + (base + move.from) * width, width,
+                      buffer->as<float>() + (base + move.to) * width);
+        }
+      }
+    }
+  }
+
+  std::size_t NoisyTop(Logits logits, int vocabulary, float temperature, NoiseKey noise,
+                       std::span<Candidate> best) override {
+    std::size_t count = 0;
+    for (Token token = 0; token < vocabulary; ++token) {
+      const std::uint32_t draw = PhiloxDraw(
+          noise.seed, noise.position, static_cast<std::uint32_t>(token), NoisePurpose::kSampling);
+      const double score = NoisyScore(logits.values[token], temperature, draw);
+      if (!(score > -std::numeric_limits<double>::infinity())) continue;
+      // Tokens come in ascending order, so an equal score stays behind the earlier one.
+      std::size_t rank = count;
+      while (rank > 0 && score > best[rank - 1].score) --rank;
+      if (rank == best.size()) continue;
+      if (count < best.size()) ++count;
+      std::move_backward(best.begin() + rank, best.begin() + count - 1, best.begin() + count);
+      best[rank] = Candidate{token, score};
+    }
+    return count;
+  }
+
+ private:
+  static std::int64_t Slots(const KvShape& shape) { return shape.blocks * kBlockSize; }
+
+  static std::int64_t SlotWidth(const KvShape& shape) {
+    return std::int64_t{shape.kv_heads} * shape.head_dim;
+  }
+
+  // Where position `p` of a row's path lies.
+  static std::int32_t SlotAt(const BatchPlan& plan, const RowPlace& place, std::int32_t p) {
+    if (p < place.trunk_length) {
+      return plan.block_tables[place.sequence][p / kBlockSize] * kBlockSize + p % kBlockSize;
+    }
+    return plan.tail_slots[place.tail_begin + p - place.trunk_length];
+  }
+
+  static void RotateHead(const float* cos, const float* sin, int head_dim, float* head) {
+    const int half = head_dim / 2;
+    for (int i = 0; i < half; ++i) {
+      const float low = head[i];
+      const float high = head[i + half];
+      head[i] = low * cos[i] - high * sin[i];
+      head[i + half] = high * cos[i] + low * sin[i];
+    }
+  }
+
+  static double Dot(const float* a, const float* b, std::int64_t count) {
+    double sum = 0;
+    for (std::int64_t i = 0; i < count; ++i) sum += double{a[i]} * double{b[i]};
+    return sum;
+  }
+
+  float Round(float value) const {
+    return precision_ == Precision::kBF16 ? BFloat16ToFloat(FloatToBFloat16(value)) : value;
+  }
+
+  const float* RoundRow(const float* x, std::int64_t width) {
+    rounded_.resize(static_cast<std::size_t>(width));
+    for (std::int64_t i = 0; i < width; ++i) rounded_[i] = Round(x[i]);
+    return rounded_.data();
+  }
+
+  void AttendHead(const BatchPlan& plan, const RowPlace& place, const float* query,
+                  const float* keys, const float* values, std::int64_t stride, int head_dim,
+                  float* out) {
+    const double scale = 1.0 / std::sqrt(double(head_dim));
+    query = RoundRow(query, head_dim);
+    weighted_.assign(static_cast<std::size_t>(head_dim), 0.0);
+    double largest = -std::numeric_limits<double>::infinity();
+    double total = 0;
+    for (std::int32_t begin = 0; begin <= place.position; begin += kBlockSize) {
+      const int count = std::min(kBlockSize, place.position + 1 - begin);
+      std::int32_t slots[kBlockSize];
+      double scores[kBlockSize];
+      double new_largest = largest;
+      for (int i = 0; i < count; ++i) {
+        slots[i] = SlotAt(plan, place, begin + i);
+        scores[i] = scale * Dot(query, keys + slots[i] * stride, head_dim);
+        new_largest = std::max(new_largest, scores[i]);
+      }
+      const double shrink = std::exp(largest - new_largest);
+      largest = new_largest;
+      total *= shrink;
+      for (double& sum : weighted_) sum *= shrink;
+      for (int i = 0; i < count; ++i) {
+        const double weight = Round(static_cast<float>(std::exp(scores[i] - largest)));
+        total += weight;
+        for (int d = 0; d < head_dim; ++d) weighted_[d] += weight * values[slots[i] * stride + d];
+      }
+    }
+    for (int d = 0; d < head_dim; ++d) out[d] = static_cast<float>(weighted_[d] / total);
+  }
+
+  Precision precision_;
+  std::vector<float> rounded_;    // One matrix input row, or one query.
+  std::vector<double> weighted_;  // The running sum of one head's values.
+};
+
+inline std::unique_ptr<Backend> MakeReferenceBackend(Precision precision) {
+  return std::make_unique<ReferenceBackend>(precision);
+}
+
+}  // namespace foretoken
