@@ -23,13 +23,14 @@ std::vector<float> Random(std::size_t count, float scale) {
   return values;
 }
 
-// Args: instruction set, rows, outputs, inputs. Weights are copied until no cache holds them.
+// Args: index of the instruction set, rows, outputs, inputs. Weights are copied until no cache
+// holds them.
 void MatMul(benchmark::State& state) {
-  const auto isa = static_cast<Isa>(state.range(0));
+  const cpu::Kernels& kernels = *AvailableKernels()[static_cast<std::size_t>(state.range(0))];
   const int rows = static_cast<int>(state.range(1));
   const std::int64_t outputs = state.range(2);
   const std::int64_t inputs = state.range(3);
-  auto backend = MakeCpuBackend(KernelsFor(isa), nullptr, Precision::kBF16);
+  auto backend = MakeCpuBackend(kernels, nullptr, Precision::kBF16);
   const auto weights = Random(static_cast<std::size_t>(outputs * inputs), 1.0F);
   const TensorView view{
       DType::kF32, {outputs, inputs}, reinterpret_cast<const std::byte*>(weights.data())};
@@ -46,12 +47,12 @@ void MatMul(benchmark::State& state) {
     next = (next + 1) % copies.size();
   }
   state.SetBytesProcessed(state.iterations() * bytes);
-  state.SetLabel(std::string(IsaName(isa)));
+  state.SetLabel(kernels.name);
 }
 
 void MatMulArgs(benchmark::internal::Benchmark* bench) {
   bench->ArgNames({"isa", "rows", "out", "in"});
-  for (const Isa isa : AvailableIsas()) {
+  for (std::size_t isa = 0; isa < AvailableKernels().size(); ++isa) {
     for (const auto& [outputs, inputs] : {std::pair{8192, 2048}, {3072, 576}, {576, 1536}}) {
       for (const int rows : {1, 2, 4, 6, 8, 12, 16, 24, 32, 64}) {
         bench->Args({static_cast<std::int64_t>(isa), rows, outputs, inputs});
@@ -68,7 +69,7 @@ void Attention(benchmark::State& state) {
   const int trunk = static_cast<int>(state.range(1));
   const HeadShape heads{9, 3, 64};
   constexpr int kLayers = 8;
-  auto backend = MakeCpuBackend(KernelsFor(), nullptr, Precision::kBF16);
+  auto backend = MakeCpuBackend(*AvailableKernels().back(), nullptr, Precision::kBF16);
   const int blocks = (trunk + rows) / kBlockSize + 1;
   KvStore kv = backend->AllocateKv({kLayers, heads.kv_heads, heads.head_dim, blocks});
   std::vector<std::int32_t> table(static_cast<std::size_t>(blocks));
@@ -98,7 +99,7 @@ void NoisyTop(benchmark::State& state) {
   const int vocabulary = static_cast<int>(state.range(0));
   const float temperature = static_cast<float>(state.range(1)) / 100;
   std::vector<Candidate> best(static_cast<std::size_t>(state.range(2)));
-  auto backend = MakeCpuBackend(KernelsFor(), nullptr, Precision::kBF16);
+  auto backend = MakeCpuBackend(*AvailableKernels().back(), nullptr, Precision::kBF16);
   const auto logits =
       Random(static_cast<std::size_t>(vocabulary), static_cast<float>(state.range(3)));
   std::vector<float> maxima;
@@ -124,7 +125,7 @@ BENCHMARK(NoisyTop)
 void SmallOperations(benchmark::State& state) {
   const int rows = static_cast<int>(state.range(0));
   constexpr int kWidth = 64;
-  auto backend = MakeCpuBackend(KernelsFor(), nullptr, Precision::kBF16);
+  auto backend = MakeCpuBackend(*AvailableKernels().back(), nullptr, Precision::kBF16);
   const auto x = Random(static_cast<std::size_t>(rows) * kWidth * 2, 1.0F);
   const auto gain = Random(kWidth, 1.0F);
   std::vector<float> out(static_cast<std::size_t>(rows) * kWidth);
@@ -141,7 +142,7 @@ void SmallMatMul(benchmark::State& state) {
   const int rows = static_cast<int>(state.range(0));
   const std::int64_t outputs = state.range(1);
   const std::int64_t inputs = state.range(2);
-  auto backend = MakeCpuBackend(KernelsFor(), nullptr, Precision::kBF16);
+  auto backend = MakeCpuBackend(*AvailableKernels().back(), nullptr, Precision::kBF16);
   const auto weights = Random(static_cast<std::size_t>(outputs * inputs), 1.0F);
   const TensorView view{
       DType::kF32, {outputs, inputs}, reinterpret_cast<const std::byte*>(weights.data())};

@@ -98,7 +98,7 @@ struct EmulatedTiles {
 
 const Kernels& Table() {
   static constexpr Kernels kTable =
-      MakeTable<TileDot<EmulatedTiles, EmulatedStep>, VectorDot<F32Step>>("cpu/amx_emulated");
+      MakeTable<TileDot<EmulatedTiles, EmulatedStep>, VectorDot<F32Step>>("amx_emulated");
   return kTable;
 }
 

@@ -21,15 +21,14 @@ struct Subject {
   const cpu::Kernels* kernels;
   Precision precision;
   std::string Name() const {
-    std::string name = std::string(kernels->name).substr(4);
-    return name + (precision == Precision::kBF16 ? "_BF16" : "_F32");
+    return kernels->name + std::string(precision == Precision::kBF16 ? "_BF16" : "_F32");
   }
 };
 
 inline std::vector<Subject> Subjects() {
   std::vector<Subject> subjects;
   for (const Precision precision : {Precision::kBF16, Precision::kF32}) {
-    for (const Isa isa : AvailableIsas()) subjects.push_back({&KernelsFor(isa), precision});
+    for (const cpu::Kernels* kernels : AvailableKernels()) subjects.push_back({kernels, precision});
   }
   subjects.push_back({&cpu::amx_emulated::Table(), Precision::kBF16});
   return subjects;

@@ -11,7 +11,7 @@ bool Device::Overlaps(const CoreSet& cores) const {
 }
 
 std::unique_ptr<Backend> Device::MakeBackend(Precision precision) {
-  return MakeCpuBackend(KernelsFor(), &pool_, precision);
+  return MakeCpuBackend(*AvailableKernels().back(), &pool_, precision);
 }
 
 }  // namespace foretoken

@@ -7,14 +7,13 @@
 
 namespace foretoken {
 
-/// The Gumbel noise of a draw: -log(-log(u)), increasing in `draw`, about -3.1 to 22.9.
-inline double GumbelNoise(std::uint32_t draw) { return -std::log(-std::log(UnitInterval(draw))); }
-
 /// The noisy score z / T + g that every backend ranks tokens by; z itself at T = 0, where `draw`
-/// is not looked at. One expression in double, so that every backend returns the same bits.
+/// is not looked at. The Gumbel noise g = -log(-log(u)) is about -3.1 to 22.9. One expression in
+/// double, so that every backend returns the same bits.
 inline double NoisyScore(float logit, float temperature, std::uint32_t draw) {
   if (temperature == 0.0F) return logit;
-  return static_cast<double>(logit) / static_cast<double>(temperature) + GumbelNoise(draw);
+  return static_cast<double>(logit) / static_cast<double>(temperature) -
+         std::log(-std::log(UnitInterval(draw)));
 }
 
 }  // namespace foretoken

@@ -29,14 +29,14 @@ struct BackendCase {
 
 inline std::vector<BackendCase> BackendCases() {
   std::vector<BackendCase> cases = {{"reference", MakeReferenceBackend}};
-  for (const Isa isa : AvailableIsas()) {
-    cases.push_back({"cpu/" + std::string(IsaName(isa)), [isa](Precision precision) {
-                       return MakeCpuBackend(KernelsFor(isa), nullptr, precision);
+  for (const cpu::Kernels* kernels : AvailableKernels()) {
+    cases.push_back({std::string("cpu/") + kernels->name, [kernels](Precision precision) {
+                       return MakeCpuBackend(*kernels, nullptr, precision);
                      }});
   }
   cases.push_back({"cpu/threads", [](Precision precision) {
                      static ThreadPool pool(AvailableCores());
-                     return MakeCpuBackend(KernelsFor(), &pool, precision);
+                     return MakeCpuBackend(*AvailableKernels().back(), &pool, precision);
                    }});
   return cases;
 }

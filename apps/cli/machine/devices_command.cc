@@ -77,7 +77,7 @@ Result<int> RunDevices(const DevicesOptions& options) {
     FT_ASSIGN_OR_RETURN(cores, ParseCores(options.cores));
   }
   std::vector<std::string_view> isas;
-  for (const Isa isa : AvailableIsas()) isas.push_back(IsaName(isa));
+  for (const cpu::Kernels* kernels : AvailableKernels()) isas.push_back(kernels->name);
   json report = {{"machine", CpuModel()},
                  {"logical_cores", FormatCores(logical)},
                  {"physical_cores", physical},

@@ -31,7 +31,7 @@ Result<ModelFingerprints> FingerprintModels(const std::string& target, const std
 MachineFingerprint FingerprintMachine(const Cores& cores) {
   return {.cpu = CpuModel(),
           .cores = static_cast<int>(AvailableCores().size()),
-          .isa = std::string(IsaName(AvailableIsas().back())),
+          .isa = AvailableKernels().back()->name,
           .target_cores = static_cast<int>(cores.target.size()),
           .draft_cores = static_cast<int>(cores.draft.size())};
 }

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <string>
 
 #include "backend/cpu/attention.h"
 #include "backend/noise.h"
@@ -98,7 +99,8 @@ std::size_t Likeliest(Logits logits, int vocabulary, Candidate* best) {
 class CpuBackend final : public Backend {
  public:
   CpuBackend(const cpu::Kernels& kernels, ThreadPool* pool, Precision precision)
-      : kernels_(kernels),
+      : name_("cpu/" + std::string(kernels.name)),
+        kernels_(kernels),
         ops_(precision == Precision::kBF16 ? kernels.bf16 : kernels.f32),
         pool_(pool),
         precision_(precision) {
@@ -108,7 +110,7 @@ class CpuBackend final : public Backend {
     for (int i = 0; i < workers; ++i) attention_.emplace_back(ops_, kernels_, precision_);
   }
 
-  std::string_view name() const override { return kernels_.name; }
+  std::string_view name() const override { return name_; }
   Precision precision() const override { return precision_; }
   std::string_view layout() const override {
     return precision_ == Precision::kBF16 ? "panels of bf16" : "panels of f32";
@@ -375,6 +377,7 @@ class CpuBackend final : public Backend {
     }
   }
 
+  std::string name_;
   const cpu::Kernels& kernels_;
   const cpu::PrecisionKernels& ops_;
   ThreadPool* pool_;

@@ -4,8 +4,6 @@
 #include <unistd.h>
 #endif
 
-#include <algorithm>
-
 #include "backend/cpu/cpu_backend.h"
 
 namespace foretoken {
@@ -34,58 +32,33 @@ bool HasTiles() {
 }
 
 // A set counts only where the operating system saves its registers on a switch of threads.
-std::vector<Isa> Detect() {
+std::vector<const cpu::Kernels*> Detect() {
   __builtin_cpu_init();
-  std::vector<Isa> isas = {Isa::kPortable};
-  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return isas;
-  isas.push_back(Isa::kAvx2);
+  std::vector<const cpu::Kernels*> kernels = {&cpu::portable::Table()};
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return kernels;
+  kernels.push_back(&cpu::avx2::Table());
   if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512dq") ||
       !__builtin_cpu_supports("avx512bw") || !__builtin_cpu_supports("avx512vl")) {
-    return isas;
+    return kernels;
   }
-  isas.push_back(Isa::kAvx512);
-  if (!__builtin_cpu_supports("avx512bf16")) return isas;
-  isas.insert(isas.end() - (DotProductIsSlow() ? 1 : 0), Isa::kAvx512Bf16);
-  if (HasTiles() && RequestTiles()) isas.push_back(Isa::kAmx);
-  return isas;
+  kernels.push_back(&cpu::avx512::Table());
+  if (!__builtin_cpu_supports("avx512bf16")) return kernels;
+  kernels.insert(kernels.end() - (DotProductIsSlow() ? 1 : 0), &cpu::avx512_bf16::Table());
+  if (HasTiles() && RequestTiles()) kernels.push_back(&cpu::amx::Table());
+  return kernels;
 }
 
 #else
 
-std::vector<Isa> Detect() { return {Isa::kPortable}; }
+std::vector<const cpu::Kernels*> Detect() { return {&cpu::portable::Table()}; }
 
 #endif
 
 }  // namespace
 
-std::vector<Isa> AvailableIsas() {
-  static const std::vector<Isa> isas = Detect();
-  return isas;
-}
-
-std::string_view IsaName(Isa isa) {
-  constexpr std::string_view kNames[] = {"portable", "avx2", "avx512", "avx512_bf16", "amx"};
-  return kNames[static_cast<int>(isa)];
-}
-
-const cpu::Kernels& KernelsFor(Isa isa) {
-  const std::vector<Isa> isas = AvailableIsas();
-  FT_CHECK(std::find(isas.begin(), isas.end(), isa) != isas.end(), "this machine has no {}",
-           IsaName(isa));
-  switch (isa) {
-#if defined(__x86_64__)
-    case Isa::kAvx2:
-      return cpu::avx2::Table();
-    case Isa::kAvx512:
-      return cpu::avx512::Table();
-    case Isa::kAvx512Bf16:
-      return cpu::avx512_bf16::Table();
-    case Isa::kAmx:
-      return cpu::amx::Table();
-#endif
-    default:
-      return cpu::portable::Table();
-  }
+const std::vector<const cpu::Kernels*>& AvailableKernels() {
+  static const std::vector<const cpu::Kernels*> kernels = Detect();
+  return kernels;
 }
 
 }  // namespace foretoken

@@ -92,7 +92,7 @@ struct PrecisionKernels {
 
 /// What one instruction set offers.
 struct Kernels {
-  const char* name;
+  const char* name;  ///< "portable", "avx2", "avx512", "avx512_bf16", "amx".
   PrecisionKernels bf16;
   PrecisionKernels f32;
   void (*rms_norm)(const float* x, const float* gain, float epsilon, int rows, int width,

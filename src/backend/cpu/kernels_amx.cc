@@ -57,7 +57,7 @@ struct HardwareTiles {
 
 const Kernels& Table() {
   static constexpr Kernels kTable =
-      MakeTable<TileDot<HardwareTiles, NativeBf16Step>, VectorDot<F32Step>>("cpu/amx");
+      MakeTable<TileDot<HardwareTiles, NativeBf16Step>, VectorDot<F32Step>>("amx");
   return kTable;
 }
 

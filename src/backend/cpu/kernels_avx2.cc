@@ -8,8 +8,7 @@
 namespace foretoken::cpu::FT_ISA {
 
 const Kernels& Table() {
-  static constexpr Kernels kTable =
-      MakeTable<VectorDot<WideBf16Step>, VectorDot<F32Step>>("cpu/avx2");
+  static constexpr Kernels kTable = MakeTable<VectorDot<WideBf16Step>, VectorDot<F32Step>>("avx2");
   return kTable;
 }
 

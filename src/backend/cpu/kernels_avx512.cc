@@ -9,7 +9,7 @@ namespace foretoken::cpu::FT_ISA {
 
 const Kernels& Table() {
   static constexpr Kernels kTable =
-      MakeTable<VectorDot<WideBf16Step>, VectorDot<F32Step>>("cpu/avx512");
+      MakeTable<VectorDot<WideBf16Step>, VectorDot<F32Step>>("avx512");
   return kTable;
 }
 

@@ -10,7 +10,7 @@ namespace foretoken::cpu::FT_ISA {
 
 const Kernels& Table() {
   static constexpr Kernels kTable =
-      MakeTable<VectorDot<NativeBf16Step, NativeBf16Tiles>, VectorDot<F32Step>>("cpu/avx512_bf16");
+      MakeTable<VectorDot<NativeBf16Step, NativeBf16Tiles>, VectorDot<F32Step>>("avx512_bf16");
   return kTable;
 }
 

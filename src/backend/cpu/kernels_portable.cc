@@ -7,7 +7,7 @@ namespace foretoken::cpu::FT_ISA {
 
 const Kernels& Table() {
   static constexpr Kernels kTable =
-      MakeTable<VectorDot<WideBf16Step>, VectorDot<F32Step>>("cpu/portable");
+      MakeTable<VectorDot<WideBf16Step>, VectorDot<F32Step>>("portable");
   return kTable;
 }
 

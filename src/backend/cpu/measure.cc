@@ -16,7 +16,7 @@ constexpr int kPasses = 7;
 
 double MeasureReadBandwidth(Device* device) {
   ThreadPool& pool = device->pool();
-  const cpu::Kernels& kernels = KernelsFor();
+  const cpu::Kernels& kernels = *AvailableKernels().back();
   std::vector<Buffer> buffers(static_cast<std::size_t>(pool.size()));
   // Each worker touches its own pages first, so that they are near it.
   pool.Run([&](int worker, int) {
