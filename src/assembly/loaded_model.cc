@@ -4,8 +4,6 @@
 
 #include <utility>
 
-#include "weights/fingerprint.h"
-
 namespace foretoken {
 namespace {
 
@@ -63,7 +61,7 @@ Result<OpenedModel> OpenModel(const ModelSource& source) {
   }
   FT_RETURN_IF_ERROR(CheckWeights(*opened.folder, opened.config));
   opened.identity =
-      ModelIdentity::Of(FingerprintModel(*opened.folder), opened.tokenizer->fingerprint());
+      ModelIdentity::Of(opened.folder->Fingerprint(), opened.tokenizer->fingerprint());
   return opened;
 }
 

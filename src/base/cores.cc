@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <fstream>
 #include <map>
@@ -15,14 +16,7 @@ namespace {
 constexpr int kMaxCores = 4096;
 
 // An affinity mask large enough for the kernel, which refuses smaller ones on large machines.
-struct AffinityMask {
-  AffinityMask() : set(CPU_ALLOC(kMaxCores)) { CPU_ZERO_S(bytes(), set); }
-  ~AffinityMask() { CPU_FREE(set); }
-  AffinityMask(const AffinityMask&) = delete;
-  AffinityMask& operator=(const AffinityMask&) = delete;
-  static std::size_t bytes() { return CPU_ALLOC_SIZE(kMaxCores); }
-  cpu_set_t* set;
-};
+using AffinityMask = std::array<cpu_set_t, kMaxCores / CPU_SETSIZE>;
 
 // Cores that share a physical core have the same list of siblings; without /sys each core is its
 // own.
@@ -32,6 +26,22 @@ std::string SiblingsOf(int core) {
   std::string siblings;
   if (!std::getline(file, siblings) || siblings.empty()) return fmt::format("{}", core);
   return siblings;
+}
+
+std::vector<int> DetectCores() {
+  AffinityMask mask = {};
+  if (sched_getaffinity(0, sizeof(mask), mask.data()) != 0) return {0};
+  // The n-th thread of every physical core comes before the (n+1)-th of any.
+  std::map<std::string, int> threads_seen;
+  std::vector<std::pair<int, int>> ranked;
+  for (int core = 0; core < kMaxCores; ++core) {
+    if (!CPU_ISSET_S(core, sizeof(mask), mask.data())) continue;
+    ranked.emplace_back(threads_seen[SiblingsOf(core)]++, core);
+  }
+  std::sort(ranked.begin(), ranked.end());
+  std::vector<int> cores;
+  for (const auto& [rank, core] : ranked) cores.push_back(core);
+  return cores;
 }
 
 // Takes a number off the front of `text`.
@@ -95,26 +105,6 @@ std::string FormatCores(const CoreSet& cores) {
   return text;
 }
 
-namespace {
-
-std::vector<int> DetectCores() {
-  AffinityMask mask;
-  if (sched_getaffinity(0, AffinityMask::bytes(), mask.set) != 0) return {0};
-  // The n-th thread of every physical core comes before the (n+1)-th of any.
-  std::map<std::string, int> threads_seen;
-  std::vector<std::pair<int, int>> ranked;
-  for (int core = 0; core < kMaxCores; ++core) {
-    if (!CPU_ISSET_S(core, AffinityMask::bytes(), mask.set)) continue;
-    ranked.emplace_back(threads_seen[SiblingsOf(core)]++, core);
-  }
-  std::sort(ranked.begin(), ranked.end());
-  std::vector<int> cores;
-  for (const auto& [rank, core] : ranked) cores.push_back(core);
-  return cores;
-}
-
-}  // namespace
-
 std::vector<int> AvailableCores() {
   static const std::vector<int> cores = DetectCores();
   return cores;
@@ -154,16 +144,16 @@ CoreSplit DefaultCoreSplit(const std::vector<int>& available) {
 
 void PinCurrentThread(int core) {
   (void)AvailableCores();  // Found before the mask is narrowed.
-  AffinityMask mask;
-  CPU_SET_S(core, AffinityMask::bytes(), mask.set);
+  AffinityMask mask = {};
+  CPU_SET_S(core, sizeof(mask), mask.data());
   // A refusal only costs speed.
-  (void)pthread_setaffinity_np(pthread_self(), AffinityMask::bytes(), mask.set);
+  (void)pthread_setaffinity_np(pthread_self(), sizeof(mask), mask.data());
 }
 
 void UnpinCurrentThread() {
-  AffinityMask mask;
-  for (const int core : AvailableCores()) CPU_SET_S(core, AffinityMask::bytes(), mask.set);
-  (void)pthread_setaffinity_np(pthread_self(), AffinityMask::bytes(), mask.set);
+  AffinityMask mask = {};
+  for (const int core : AvailableCores()) CPU_SET_S(core, sizeof(mask), mask.data());
+  (void)pthread_setaffinity_np(pthread_self(), sizeof(mask), mask.data());
 }
 
 }  // namespace foretoken

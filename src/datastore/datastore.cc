@@ -67,11 +67,6 @@ std::shared_ptr<const Snapshot> Datastore::snapshot() const {
   return current_;
 }
 
-std::uint64_t Datastore::dropped() const {
-  const std::scoped_lock lock(mutex_);
-  return dropped_;
-}
-
 Status Datastore::Learn(std::span<const Token> document) {
   FT_CHECK(!options_.read_only, "learning into a datastore that was opened for reading");
   if (document.empty()) return {};
@@ -83,10 +78,7 @@ Status Datastore::Learn(std::span<const Token> document) {
   }
   {
     const std::scoped_lock lock(mutex_);
-    if (!failure_.ok() || pending_tokens_ + document.size() > kMaxPendingTokens) {
-      ++dropped_;
-      return {};
-    }
+    if (!failure_.ok() || pending_tokens_ + document.size() > kMaxPendingTokens) return {};
     pending_.emplace_back(document.begin(), document.end());
     pending_tokens_ += document.size();
     ++learned_;

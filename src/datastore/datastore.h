@@ -59,9 +59,8 @@ class Datastore {
   std::uint64_t version() const { return version_.load(std::memory_order_acquire); }
 
   /// Takes a finished document and returns at once; it is found soon after. Refuses tokens outside
-  /// the vocabulary. Drops it silently where the disk cannot keep up (`dropped`) or has failed.
+  /// the vocabulary. Drops it silently where the disk cannot keep up or has failed.
   Status Learn(std::span<const Token> document);
-  std::uint64_t dropped() const;
   /// Returns when everything learned before is on disk and found, or with the first failure.
   Status Flush();
   /// Adds documents as a segment of their own, sorted and written by the caller's thread.
@@ -125,7 +124,6 @@ class Datastore {
   std::uint64_t pending_tokens_ = 0;
   std::uint64_t learned_ = 0;  // Documents that Learn took.
   std::uint64_t flushed_ = 0;  // Of these, on disk.
-  std::uint64_t dropped_ = 0;
   bool seal_wanted_ = false;
   bool merge_wanted_ = false;
   Status failure_;

@@ -6,10 +6,11 @@
 
 namespace foretoken {
 
-DatastoreTenant::DatastoreTenant(const Datastore* shared, Datastore* own, bool learns)
-    : own_(own),
-      learns_(learns && own != nullptr),
-      readers_{SnapshotReader(shared), SnapshotReader(own)} {}
+DatastoreTenant::DatastoreTenant(const Datastore* shared, std::unique_ptr<Datastore> own,
+                                 bool learns)
+    : own_(std::move(own)),
+      learns_(learns && own_ != nullptr),
+      readers_{SnapshotReader(shared), SnapshotReader(own_.get())} {}
 
 SegmentList DatastoreTenant::Segments() {
   bool changed = false;
@@ -61,29 +62,27 @@ Result<DatastoreTenant*> DatastoreDirectory::Tenant(std::string_view name) {
   }
   const std::scoped_lock lock(mutex_);
   if (const auto found = tenants_.find(name); found != tenants_.end()) {
-    return found->second.tenant.get();
+    return found->second.get();
   }
   if (tenants_.size() == kMaxTenants) {
     return InvalidInput(
         fmt::format("{} namespaces of the datastore are open, and no more can be: use one of them",
                     kMaxTenants));
   }
-  Opened opened;
+  std::unique_ptr<Datastore> own;
   DatastoreOptions options = options_;
   options.read_only = !learn_;
   std::error_code error;
   if (learn_ || std::filesystem::exists(ManifestPath(path), error)) {
-    FT_ASSIGN_OR_RETURN(opened.own, Datastore::Open(path, options));
+    FT_ASSIGN_OR_RETURN(own, Datastore::Open(path, options));
   }
-  opened.tenant = std::make_unique<DatastoreTenant>(shared_.get(), opened.own.get(), learn_);
-  return tenants_.emplace(name, std::move(opened)).first->second.tenant.get();
+  auto tenant = std::make_unique<DatastoreTenant>(shared_.get(), std::move(own), learn_);
+  return tenants_.emplace(name, std::move(tenant)).first->second.get();
 }
 
 Status DatastoreDirectory::Flush() {
   const std::scoped_lock lock(mutex_);
-  for (const auto& [name, opened] : tenants_) {
-    if (learn_ && opened.own != nullptr) FT_RETURN_IF_ERROR(opened.own->Flush());
-  }
+  for (const auto& [name, tenant] : tenants_) FT_RETURN_IF_ERROR(tenant->Flush());
   return {};
 }
 

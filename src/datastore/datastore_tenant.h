@@ -19,8 +19,8 @@ namespace foretoken {
 /// tenant's own, which no other tenant reads.
 class DatastoreTenant {
  public:
-  /// Both must outlive it; each may be null. Without `learns` nothing is added to its own.
-  DatastoreTenant(const Datastore* shared, Datastore* own, bool learns);
+  /// `shared` must outlive it; each may be null. Without `learns` nothing is added to its own.
+  DatastoreTenant(const Datastore* shared, std::unique_ptr<Datastore> own, bool learns);
 
   /// The segments as they are now, valid until the next call. By one thread only.
   SegmentList Segments();
@@ -30,9 +30,11 @@ class DatastoreTenant {
   /// The same for what follows the first `prompt_tokens` of `tokens`, with the last few of these,
   /// by which its beginning can be found again.
   void LearnOutput(std::span<const Token> tokens, int prompt_tokens);
+  /// Returns when everything learned is on disk.
+  Status Flush() { return learns_ ? own_->Flush() : Status(); }
 
  private:
-  Datastore* own_;
+  std::unique_ptr<Datastore> own_;
   bool learns_;
   std::array<SnapshotReader, 2> readers_;  // Of the shared one and its own.
   std::vector<std::shared_ptr<const Segment>> segments_;
@@ -55,24 +57,19 @@ class DatastoreDirectory {
   /// than kMaxTenants.
   Result<DatastoreTenant*> Tenant(std::string_view name);
 
-  /// Returns when everything learned is on disk.
+  /// Returns when everything that tenants learned is on disk.
   Status Flush();
 
  private:
   DatastoreDirectory(std::filesystem::path directory, DatastoreOptions options, bool learn)
       : directory_(std::move(directory)), options_(std::move(options)), learn_(learn) {}
 
-  struct Opened {
-    std::unique_ptr<Datastore> own;
-    std::unique_ptr<DatastoreTenant> tenant;
-  };
-
   std::filesystem::path directory_;
   DatastoreOptions options_;
   bool learn_;
   std::unique_ptr<Datastore> shared_;
   std::mutex mutex_;
-  std::map<std::string, Opened, std::less<>> tenants_;
+  std::map<std::string, std::unique_ptr<DatastoreTenant>, std::less<>> tenants_;
 };
 
 }  // namespace foretoken

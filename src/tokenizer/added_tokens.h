@@ -36,7 +36,6 @@ class AddedTokens {
   AddedTokens(const AddedTokens&) = delete;
   AddedTokens& operator=(const AddedTokens&) = delete;
 
-  const std::vector<AddedToken>& tokens() const { return tokens_; }
   /// nullptr where no added token is spelled so.
   const AddedToken* Find(std::string_view content) const;
   const AddedToken* FindSpecial(std::string_view content) const;

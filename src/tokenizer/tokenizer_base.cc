@@ -1,22 +1,13 @@
 #include "tokenizer/tokenizer_base.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace foretoken {
-
-TokenizerBase::TokenizerBase(Vocabulary vocabulary)
-    : entries_(std::move(vocabulary.entries)),
-      added_(std::move(vocabulary.added)),
-      bos_(vocabulary.bos),
-      eos_(std::move(vocabulary.eos)),
-      fingerprint_(std::move(vocabulary.fingerprint)),
-      chat_template_(ChatTemplate::Recognise(vocabulary.chat_template, added_)) {}
 
 const VocabularyEntry& TokenizerBase::Entry(Token token) const {
   static const VocabularyEntry kNone;
   if (token < 0 || token >= vocabulary()) return kNone;
-  return entries_[static_cast<std::size_t>(token)];
+  return vocabulary_.entries[static_cast<std::size_t>(token)];
 }
 
 const AddedToken* TokenizerBase::EncodePart(std::string_view text, bool parse_special,
@@ -34,7 +25,7 @@ const AddedToken* TokenizerBase::EncodePart(std::string_view text, bool parse_sp
 std::vector<Token> TokenizerBase::Encode(std::string_view text, bool add_bos,
                                          bool parse_special) const {
   std::vector<Token> tokens;
-  if (add_bos && bos_.has_value()) tokens.push_back(*bos_);
+  if (add_bos && vocabulary_.bos.has_value()) tokens.push_back(*vocabulary_.bos);
   EncodePart(text, parse_special, nullptr, nullptr, &tokens);
   return tokens;
 }
@@ -46,7 +37,7 @@ Result<std::vector<Token>> TokenizerBase::EncodeChat(std::span<const ChatMessage
         "with its marks among the special tokens.");
   }
   std::vector<Token> tokens;
-  if (bos_.has_value()) tokens.push_back(*bos_);
+  if (vocabulary_.bos.has_value()) tokens.push_back(*vocabulary_.bos);
   const AddedToken* before = nullptr;
   for (const ChatPart& part : chat_template_->Render(messages)) {
     before = EncodePart(part.text, /*parse_special=*/false, before, part.mark, &tokens);

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/sha256.h"
@@ -34,16 +35,19 @@ struct Vocabulary {
 /// text between added tokens.
 class TokenizerBase : public Tokenizer {
  public:
-  explicit TokenizerBase(Vocabulary vocabulary);
+  explicit TokenizerBase(Vocabulary vocabulary)
+      : vocabulary_(std::move(vocabulary)),
+        added_(vocabulary_.added),
+        chat_template_(ChatTemplate::Recognise(vocabulary_.chat_template, added_)) {}
 
-  int vocabulary() const override { return static_cast<int>(entries_.size()); }
+  int vocabulary() const override { return static_cast<int>(vocabulary_.entries.size()); }
   std::vector<Token> Encode(std::string_view text, bool add_bos, bool parse_special) const override;
   std::string_view TokenBytes(Token token) const override { return Entry(token).bytes; }
   std::string_view TokenName(Token token) const override { return Entry(token).name; }
   bool IsSpecial(Token token) const override { return Entry(token).special; }
-  std::optional<Token> bos() const override { return bos_; }
-  std::vector<Token> eos() const override { return eos_; }
-  const std::string& fingerprint() const override { return fingerprint_; }
+  std::optional<Token> bos() const override { return vocabulary_.bos; }
+  std::vector<Token> eos() const override { return vocabulary_.eos; }
+  const std::string& fingerprint() const override { return vocabulary_.fingerprint; }
   Result<std::vector<Token>> EncodeChat(std::span<const ChatMessage> messages) const override;
   bool has_chat_template() const override { return chat_template_.has_value(); }
 
@@ -60,11 +64,8 @@ class TokenizerBase : public Tokenizer {
   const AddedToken* EncodePart(std::string_view text, bool parse_special, const AddedToken* before,
                                const AddedToken* mark, std::vector<Token>* tokens) const;
 
-  std::vector<VocabularyEntry> entries_;
+  Vocabulary vocabulary_;
   AddedTokens added_;
-  std::optional<Token> bos_;
-  std::vector<Token> eos_;
-  std::string fingerprint_;
   std::optional<ChatTemplate> chat_template_;
 };
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/read_file.h"
+#include "base/sha256.h"
 
 namespace foretoken {
 namespace {
@@ -33,6 +34,21 @@ Result<std::string> ReadText(const fs::path& path) {
     return InvalidInput(path.string() + ": is larger than 16 MiB, which no such file should be");
   }
   return text;
+}
+
+// Of each tensor's bytes: that many pieces, evenly spread, the first and the last among them.
+void AddSamples(std::string_view bytes, Sha256* sha) {
+  constexpr std::size_t kPieces = 16;
+  constexpr std::size_t kPieceBytes = 64;
+  if (bytes.size() <= kPieces * kPieceBytes) {
+    sha->Update(bytes);
+    return;
+  }
+  const std::size_t last = bytes.size() - kPieceBytes;
+  for (std::size_t i = 0; i < kPieces; ++i) {
+    sha->Update(bytes.substr(last / (kPieces - 1) * i, kPieceBytes));
+  }
+  sha->Update(bytes.substr(last));
 }
 
 bool IsPlainFileName(const std::string& name) {
@@ -65,6 +81,16 @@ Result<WeightMap> ParseIndex(const std::string& text, const std::string& where) 
 const TensorView* ModelFolder::Find(std::string_view name) const {
   const auto found = tensors_.find(name);
   return found == tensors_.end() ? nullptr : &found->second;
+}
+
+std::string ModelFolder::Fingerprint() const {
+  Sha256 sha;
+  sha.Update(config_json_);
+  for (const auto& [name, tensor] : tensors_) {
+    sha.Update(fmt::format("\n{} {} {}\n", name, DTypeName(tensor.dtype), tensor.bytes()));
+    AddSamples({reinterpret_cast<const char*>(tensor.data), tensor.bytes()}, &sha);
+  }
+  return sha.Hex();
 }
 
 Status ModelFolder::OpenSharded(const fs::path& index) {

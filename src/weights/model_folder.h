@@ -31,6 +31,10 @@ class ModelFolder {
   const TensorView* Find(std::string_view name) const;
   const TensorMap& tensors() const { return tensors_; }
 
+  /// Tells models apart: SHA-256, in hexadecimal digits, of the configuration, of every tensor's
+  /// name and type, and of a sample of its bytes.
+  std::string Fingerprint() const;
+
  private:
   ModelFolder() = default;
   Status OpenWeights();

@@ -5,14 +5,13 @@
 #include "backend/cpu/cpu_backend.h"
 #include "base/cores.h"
 #include "tokenizer/tokenizer.h"
-#include "weights/fingerprint.h"
 #include "weights/model_folder.h"
 
 namespace foretoken {
 
 Result<std::string> FingerprintModel(const std::string& directory) {
   FT_ASSIGN_OR_RETURN(const ModelFolder folder, ModelFolder::Open(directory));
-  return FingerprintModel(folder);
+  return folder.Fingerprint();
 }
 
 Result<ModelFingerprints> FingerprintModels(const std::string& target, const std::string& draft,

@@ -37,39 +37,53 @@ std::vector<std::string_view> Views(const std::vector<std::string>& strings) {
   return {strings.begin(), strings.end()};
 }
 
-}  // namespace
+/// Byte-level BPE: normalisation, pre-tokenisation into words, merges. Bytes that are not UTF-8
+/// pass through as words of their own.
+class BpeTokenizer : public TokenizerBase {
+ public:
+  BpeTokenizer(Vocabulary vocabulary, std::vector<std::string> token_bytes,
+               std::span<const BpeMerge> merges, Bpe::Options options, PreTokenizer pre_tokenizer,
+               bool nfc)
+      : TokenizerBase(std::move(vocabulary)),
+        token_bytes_(std::move(token_bytes)),
+        bpe_(Views(token_bytes_), merges, options),
+        pre_tokenizer_(std::move(pre_tokenizer)),
+        nfc_(nfc) {}
 
-BpeTokenizer::BpeTokenizer(Vocabulary vocabulary, std::vector<std::string> token_bytes,
-                           std::span<const BpeMerge> merges, Bpe::Options options,
-                           PreTokenizer pre_tokenizer, bool nfc)
-    : TokenizerBase(std::move(vocabulary)),
-      token_bytes_(std::move(token_bytes)),
-      bpe_(Views(token_bytes_), merges, options),
-      pre_tokenizer_(std::move(pre_tokenizer)),
-      nfc_(nfc) {}
+  bool DropsLeadingSpace() const override { return false; }
 
-void BpeTokenizer::EncodeText(std::string_view text, const AddedToken* /*before*/,
-                              const AddedToken* /*after*/, std::vector<Token>* tokens) const {
-  if (text.empty()) return;
-  std::string copy;
-  if (pre_tokenizer_.add_prefix_space() && text.front() != ' ') {
-    copy = " ";
-    text = copy.append(text);
-  }
-  while (!text.empty()) {
-    const std::string_view valid = text.substr(0, ValidUtf8Prefix(text));
-    std::string normal;
-    if (nfc_ && !IsAscii(valid)) normal = ToNfc(valid);
-    for (const std::string_view word : pre_tokenizer_.Split(normal.empty() ? valid : normal)) {
-      bpe_.EncodeWord(word, tokens);
+ protected:
+  void EncodeText(std::string_view text, const AddedToken* /*before*/, const AddedToken* /*after*/,
+                  std::vector<Token>* tokens) const override {
+    if (text.empty()) return;
+    std::string copy;
+    if (pre_tokenizer_.add_prefix_space() && text.front() != ' ') {
+      copy = " ";
+      text = copy.append(text);
     }
-    text.remove_prefix(valid.size());
-    if (text.empty()) break;
-    const std::size_t invalid = ReadUtf8(text).size;
-    bpe_.EncodeWord(text.substr(0, invalid), tokens);
-    text.remove_prefix(invalid);
+    while (!text.empty()) {
+      const std::string_view valid = text.substr(0, ValidUtf8Prefix(text));
+      std::string normal;
+      if (nfc_ && !IsAscii(valid)) normal = ToNfc(valid);
+      for (const std::string_view word : pre_tokenizer_.Split(normal.empty() ? valid : normal)) {
+        bpe_.EncodeWord(word, tokens);
+      }
+      text.remove_prefix(valid.size());
+      if (text.empty()) break;
+      const std::size_t invalid = ReadUtf8(text).size;
+      bpe_.EncodeWord(text.substr(0, invalid), tokens);
+      text.remove_prefix(invalid);
+    }
   }
-}
+
+ private:
+  std::vector<std::string> token_bytes_;  // what the merges work on; `bpe_` points into it
+  Bpe bpe_;
+  PreTokenizer pre_tokenizer_;
+  bool nfc_;
+};
+
+}  // namespace
 
 Error BpeVocabularyBuilder::Bad(std::string_view what) const {
   return InvalidInput(fmt::format("{}: {}.", where_, what));

@@ -14,27 +14,6 @@
 
 namespace foretoken {
 
-/// Byte-level BPE: normalisation, pre-tokenisation into words, merges. Bytes that are not UTF-8
-/// pass through as words of their own.
-class BpeTokenizer : public TokenizerBase {
- public:
-  BpeTokenizer(Vocabulary vocabulary, std::vector<std::string> token_bytes,
-               std::span<const BpeMerge> merges, Bpe::Options options, PreTokenizer pre_tokenizer,
-               bool nfc);
-
-  bool DropsLeadingSpace() const override { return false; }
-
- protected:
-  void EncodeText(std::string_view text, const AddedToken* before, const AddedToken* after,
-                  std::vector<Token>* tokens) const override;
-
- private:
-  std::vector<std::string> token_bytes_;  // what the merges work on; `bpe_` points into it
-  Bpe bpe_;
-  PreTokenizer pre_tokenizer_;
-  bool nfc_;
-};
-
 /// Collects a byte-level vocabulary from whatever file it stands in, checking it on the way.
 /// `where` names the file in errors.
 class BpeVocabularyBuilder {

@@ -1,9 +1,9 @@
 #include <openssl/evp.h>
 
 #include <algorithm>
-#include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "base/parse_number.h"
 #include "tokenizer/bpe/bpe_tokenizer.h"
 #include "tokenizer/bpe/byte_alphabet.h"
 #include "tokenizer/files.h"
@@ -85,12 +85,9 @@ std::optional<RankLine> ParseRankLine(std::string_view line) {
   const std::size_t space = line.find(' ');
   if (space == std::string_view::npos) return std::nullopt;
   const auto bytes = DecodeBase64(line.substr(0, space));
-  RankLine result;
-  const char* end = line.data() + line.size();
-  const auto [stop, error] = std::from_chars(line.data() + space + 1, end, result.rank);
-  if (!bytes.has_value() || error != std::errc() || stop != end) return std::nullopt;
-  result.bytes = *bytes;
-  return result;
+  std::uint64_t rank = 0;
+  if (!bytes.has_value() || !ParseNumber(line.substr(space + 1), &rank)) return std::nullopt;
+  return RankLine{*bytes, rank};
 }
 
 /// Llama 3's own special tokens, which follow its ranks and stand in no file.

@@ -19,66 +19,53 @@ enum WireType : std::uint32_t { kVarint = 0, kFixed64 = 1, kDelimited = 2, kFixe
 struct Field {
   std::uint32_t number = 0;
   std::uint32_t wire_type = 0;
-  std::uint64_t value = 0;     // kVarint
-  std::string_view bytes;      // the others
-  std::size_t value_size = 0;  // encoded
+  std::uint64_t value = 0;  // kVarint
+  std::string_view bytes;   // kVarint: as encoded; the others: the content
 };
 
-/// Walks over the fields of one message.
-class FieldReader {
- public:
-  explicit FieldReader(std::string_view message) : rest_(message) {}
-
-  bool done() const { return rest_.empty(); }
-
-  /// Nothing where the message is malformed.
-  std::optional<Field> Next() {
-    std::uint64_t key = 0;
-    if (!ReadVarint(&key) || key >> 32 != 0 || key >> 3 == 0) return std::nullopt;
-    Field field;
-    field.number = static_cast<std::uint32_t>(key >> 3);
-    field.wire_type = static_cast<std::uint32_t>(key & 7);
-    const std::size_t before = rest_.size();
-    std::uint64_t size = 0;
-    switch (field.wire_type) {
-      case kVarint:
-        if (!ReadVarint(&field.value)) return std::nullopt;
-        field.value_size = before - rest_.size();
-        return field;
-      case kFixed64:
-        size = 8;
-        break;
-      case kFixed32:
-        size = 4;
-        break;
-      case kDelimited:
-        if (!ReadVarint(&size)) return std::nullopt;
-        break;
-      default:
-        return std::nullopt;
-    }
-    if (size > rest_.size()) return std::nullopt;
-    field.bytes = rest_.substr(0, size);
-    rest_.remove_prefix(size);
-    return field;
+/// Takes a number off the front of `message`; false where it is malformed.
+bool TakeVarint(std::string_view* message, std::uint64_t* value) {
+  *value = 0;
+  for (int shift = 0; shift < 64 && !message->empty(); shift += 7) {
+    const auto byte = static_cast<std::uint8_t>(message->front());
+    message->remove_prefix(1);
+    *value |= std::uint64_t{byte & 0x7FU} << shift;
+    if (byte < 0x80) return true;
   }
+  return false;
+}
 
-  std::size_t remaining() const { return rest_.size(); }
-
- private:
-  bool ReadVarint(std::uint64_t* value) {
-    *value = 0;
-    for (int shift = 0; shift < 64 && !rest_.empty(); shift += 7) {
-      const auto byte = static_cast<std::uint8_t>(rest_.front());
-      rest_.remove_prefix(1);
-      *value |= std::uint64_t{byte & 0x7FU} << shift;
-      if (byte < 0x80) return true;
-    }
-    return false;
+/// Takes a field off the front of `message`; nothing where it is malformed.
+std::optional<Field> TakeField(std::string_view* message) {
+  std::uint64_t key = 0;
+  if (!TakeVarint(message, &key) || key >> 32 != 0 || key >> 3 == 0) return std::nullopt;
+  Field field;
+  field.number = static_cast<std::uint32_t>(key >> 3);
+  field.wire_type = static_cast<std::uint32_t>(key & 7);
+  std::string_view rest = *message;
+  std::uint64_t size = 0;
+  switch (field.wire_type) {
+    case kVarint:
+      if (!TakeVarint(&rest, &field.value)) return std::nullopt;
+      size = message->size() - rest.size();
+      break;
+    case kFixed64:
+      size = 8;
+      break;
+    case kFixed32:
+      size = 4;
+      break;
+    case kDelimited:
+      if (!TakeVarint(message, &size)) return std::nullopt;
+      break;
+    default:
+      return std::nullopt;
   }
-
-  std::string_view rest_;
-};
+  if (size > message->size()) return std::nullopt;
+  field.bytes = message->substr(0, size);
+  message->remove_prefix(size);
+  return field;
+}
 
 bool Is(const Field& field, std::uint32_t number, WireType type) {
   return field.number == number && field.wire_type == type;
@@ -118,20 +105,12 @@ class ModelParser {
   ModelParser(std::string_view file, std::string_view where) : file_(file), where_(where) {}
 
   Result<SentencePieceModel> Parse() {
-    FieldReader reader(file_);
-    while (!reader.done()) {
-      const auto field = reader.Next();
-      if (!field.has_value()) return Malformed();
-      if (Is(*field, 1, kDelimited)) {
-        FT_RETURN_IF_ERROR(ParsePiece(field->bytes));
-      } else if (Is(*field, 2, kDelimited)) {
-        FT_RETURN_IF_ERROR(ParseTrainer(field->bytes));
-        has_trainer_ = true;
-      } else if (Is(*field, 3, kDelimited)) {
-        FT_RETURN_IF_ERROR(ParseNormalizer(field->bytes));
-        has_normalizer_ = true;
-      }
-    }
+    FT_RETURN_IF_ERROR(EachField(file_, [this](const Field& field) -> Status {
+      if (Is(field, 1, kDelimited)) return ParsePiece(field.bytes);
+      if (Is(field, 2, kDelimited)) return ParseTrainer(field.bytes);
+      if (Is(field, 3, kDelimited)) return ParseNormalizer(field.bytes);
+      return {};
+    }));
     // Both follow the pieces in every file that is whole.
     if (model_.pieces.empty() || !has_trainer_ || !has_normalizer_) return Malformed();
     return std::move(model_);
@@ -143,26 +122,34 @@ class ModelParser {
         fmt::format("{} is no SentencePiece model: it is truncated or damaged.", where_));
   }
 
+  /// Calls `visit` with the fields of a message until one is refused.
+  template <typename Visit>
+  Status EachField(std::string_view message, const Visit& visit) const {
+    while (!message.empty()) {
+      const auto field = TakeField(&message);
+      if (!field.has_value()) return Malformed();
+      FT_RETURN_IF_ERROR(visit(*field));
+    }
+    return {};
+  }
+
   Status ParsePiece(std::string_view message) {
     if (model_.pieces.size() == kMaxTokens) {
       return InvalidInput(fmt::format("{} has more than {} pieces.", where_, kMaxTokens));
     }
     SentencePiece piece;
-    FieldReader reader(message);
-    while (!reader.done()) {
-      const auto field = reader.Next();
-      if (!field.has_value()) return Malformed();
-      if (Is(*field, 1, kDelimited)) {
-        piece.spelling = field->bytes;
-      } else if (Is(*field, 2, kFixed32)) {
-        std::memcpy(&piece.score, field->bytes.data(), sizeof(piece.score));
-      } else if (Is(*field, 3, kVarint)) {
-        if (field->value < 1 || field->value > 6 || field->value_size != 1) return Malformed();
-        piece.type = static_cast<SentencePiece::Type>(field->value);
-        piece.type_offset = static_cast<std::size_t>(message.data() - file_.data()) +
-                            message.size() - reader.remaining() - 1;
+    FT_RETURN_IF_ERROR(EachField(message, [&](const Field& field) -> Status {
+      if (Is(field, 1, kDelimited)) {
+        piece.spelling = field.bytes;
+      } else if (Is(field, 2, kFixed32)) {
+        std::memcpy(&piece.score, field.bytes.data(), sizeof(piece.score));
+      } else if (Is(field, 3, kVarint)) {
+        if (field.value < 1 || field.value > 6 || field.bytes.size() != 1) return Malformed();
+        piece.type = static_cast<SentencePiece::Type>(field.value);
+        piece.type_offset = static_cast<std::size_t>(field.bytes.data() - file_.data());
       }
-    }
+      return {};
+    }));
     if (piece.spelling.empty() || piece.spelling.size() > kMaxPieceLength ||
         piece.spelling.find('\0') != std::string::npos || !IsUtf8(piece.spelling) ||
         !std::isfinite(piece.score)) {
@@ -176,35 +163,31 @@ class ModelParser {
   }
 
   Status ParseTrainer(std::string_view message) {
-    FieldReader reader(message);
-    while (!reader.done()) {
-      const auto field = reader.Next();
-      if (!field.has_value()) return Malformed();
-      if (Is(*field, 3, kVarint) && field->value != 1 && field->value != 2) {
+    has_trainer_ = true;
+    return EachField(message, [this](const Field& field) -> Status {
+      if (Is(field, 3, kVarint) && field.value != 1 && field.value != 2) {
         return InvalidInput(fmt::format(
-            "{} has model_type {}; supported are 1 (unigram) and 2 (BPE).", where_, field->value));
+            "{} has model_type {}; supported are 1 (unigram) and 2 (BPE).", where_, field.value));
       }
-      if (Is(*field, 24, kVarint) && field->value != 0) {
+      if (Is(field, 24, kVarint) && field.value != 0) {
         return InvalidInput(
             fmt::format("{} treats white space as a suffix, which is not supported.", where_));
       }
-    }
-    return {};
+      return {};
+    });
   }
 
   Status ParseNormalizer(std::string_view message) {
-    FieldReader reader(message);
-    while (!reader.done()) {
-      const auto field = reader.Next();
-      if (!field.has_value()) return Malformed();
-      if (Is(*field, 2, kDelimited) && !IsSafeCharsMap(field->bytes)) {
+    has_normalizer_ = true;
+    return EachField(message, [this](const Field& field) -> Status {
+      if (Is(field, 2, kDelimited) && !IsSafeCharsMap(field.bytes)) {
         return InvalidInput(fmt::format("{} has a damaged normalisation map.", where_));
       }
-      if (Is(*field, 2, kDelimited)) model_.has_chars_map = !field->bytes.empty();
-      if (Is(*field, 4, kVarint)) model_.remove_extra_whitespaces = field->value != 0;
-      if (Is(*field, 3, kVarint)) model_.add_dummy_prefix = field->value != 0;
-    }
-    return {};
+      if (Is(field, 2, kDelimited)) model_.has_chars_map = !field.bytes.empty();
+      if (Is(field, 4, kVarint)) model_.remove_extra_whitespaces = field.value != 0;
+      if (Is(field, 3, kVarint)) model_.add_dummy_prefix = field.value != 0;
+      return {};
+    });
   }
 
   std::string_view file_;
