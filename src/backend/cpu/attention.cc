@@ -73,7 +73,6 @@ void AttentionWorker::Run(const AttentionCall& call, int begin, int end, int kv_
       ops_.pack_query(state_, (row - begin) * group + h, q + std::int64_t{h} * heads.head_dim);
     }
   }
-  const KvLayout layout(call.kv.shape, precision_);
   const RowPlace& furthest = call.plan.rows[static_cast<std::size_t>(end - 1)];
   const int chunks = last / kBlockSize + 1;
   for (int chunk = 0; chunk < chunks; ++chunk) {
@@ -81,11 +80,11 @@ void AttentionWorker::Run(const AttentionCall& call, int begin, int end, int kv_
     // to each other, so the machine does not see the stream by itself.
     KvChunk next = {};
     if (chunk + 1 < chunks) {
-      next = TrunkChunk(call, layout, furthest, kv_head, chunk + 1);
+      next = TrunkChunk(call, furthest, kv_head, chunk + 1);
     } else if (kv_head + 1 < heads.kv_heads) {
-      next = TrunkChunk(call, layout, furthest, kv_head + 1, 0);
+      next = TrunkChunk(call, furthest, kv_head + 1, 0);
     }
-    Chunk(call, layout, begin, end, kv_head, chunk, next);
+    Chunk(call, begin, end, kv_head, chunk, next);
   }
   for (int row = begin; row < end; ++row) {
     float* const to = call.out + (std::int64_t{row} * heads.heads + kv_head * group) *
@@ -96,16 +95,16 @@ void AttentionWorker::Run(const AttentionCall& call, int begin, int end, int kv_
   }
 }
 
-KvChunk AttentionWorker::TrunkChunk(const AttentionCall& call, const KvLayout& layout,
-                                    const RowPlace& row, int kv_head, int chunk) {
+KvChunk AttentionWorker::TrunkChunk(const AttentionCall& call, const RowPlace& row, int kv_head,
+                                    int chunk) {
   const std::int32_t first = chunk * kBlockSize;
   if (first >= row.trunk_length) return {};
-  return layout.ChunkOf(call.kv, call.layer, SlotOf(call.plan, row, first), kv_head);
+  return call.ChunkOf(SlotOf(call.plan, row, first), kv_head);
 }
 
 // Walks the rows that reach into `chunk`, computing neighbours with the same source together.
-void AttentionWorker::Chunk(const AttentionCall& call, const KvLayout& layout, int begin, int end,
-                            int kv_head, int chunk, KvChunk next_chunk) {
+void AttentionWorker::Chunk(const AttentionCall& call, int begin, int end, int kv_head, int chunk,
+                            KvChunk next_chunk) {
   const int group = call.heads.heads / call.heads.kv_heads;
   const std::int32_t first_position = chunk * kBlockSize;
   const auto place = [&](int row) -> const RowPlace& {
@@ -118,18 +117,18 @@ void AttentionWorker::Chunk(const AttentionCall& call, const KvLayout& layout, i
       ++row;
       continue;
     }
-    const Source source = Find(call, layout, place(row), kv_head, chunk);
+    const Source source = Find(call, place(row), kv_head, chunk);
     int next = row;
     for (; next < end && reaches(next); ++next) {
       if (next > row && !source.SharedWith(place(next))) {
         if (source.gathered) break;
-        const Source other = Find(call, layout, place(next), kv_head, chunk);
+        const Source other = Find(call, place(next), kv_head, chunk);
         if (other.gathered || other.chunk.keys != source.chunk.keys) break;
       }
       const std::int32_t seen = std::min(place(next).position - first_position + 1, kBlockSize);
       std::fill_n(state_.seen + (next - begin) * group, group, seen);
       // Later rows of a shared tail may reach further than the first one's gathered lanes.
-      if (next > row && source.gathered) Find(call, layout, place(next), kv_head, chunk);
+      if (next > row && source.gathered) Find(call, place(next), kv_head, chunk);
     }
     ops_.attend(state_, (row - begin) * group, (next - begin) * group, source.chunk, next_chunk);
     next_chunk = {};
@@ -137,8 +136,8 @@ void AttentionWorker::Chunk(const AttentionCall& call, const KvLayout& layout, i
   }
 }
 
-AttentionWorker::Source AttentionWorker::Find(const AttentionCall& call, const KvLayout& layout,
-                                              const RowPlace& row, int kv_head, int chunk) {
+AttentionWorker::Source AttentionWorker::Find(const AttentionCall& call, const RowPlace& row,
+                                              int kv_head, int chunk) {
   const std::int32_t first = chunk * kBlockSize;
   const int count = std::min(row.position - first + 1, kBlockSize);
   std::int32_t slots[kBlockSize];
@@ -152,31 +151,29 @@ AttentionWorker::Source AttentionWorker::Find(const AttentionCall& call, const K
     }
   }
   if (in_place) {
-    return {layout.ChunkOf(call.kv, call.layer, slots[0], kv_head)};
+    return {call.ChunkOf(slots[0], kv_head)};
   }
-  return {Gather(call, layout, slots, count, kv_head), true, row.trunk_length, row.tail_begin};
+  return {Gather(call, slots, count, kv_head), true, row.trunk_length, row.tail_begin};
 }
 
 // Starts from the whole block of the first lane and then replaces lanes that differ from what the
 // scratch chunk holds: neighbouring rows differ in few.
-KvChunk AttentionWorker::Gather(const AttentionCall& call, const KvLayout& layout,
-                                const std::int32_t* slots, int count, int kv_head) {
+KvChunk AttentionWorker::Gather(const AttentionCall& call, const std::int32_t* slots, int count,
+                                int kv_head) {
   const KvChunk to = {gathered_keys_.as<char>(), gathered_values_.as<char>()};
-  const auto block = [&](std::int32_t slot) {
-    return layout.ChunkOf(call.kv, call.layer, slot, kv_head);
-  };
   if (!gathered_any_) {
     gathered_any_ = true;
-    const KvChunk from = block(slots[0]);
-    std::memcpy(to.keys, from.keys, layout.chunk_bytes);
-    std::memcpy(to.values, from.values, layout.chunk_bytes);
+    const KvChunk from = call.ChunkOf(slots[0], kv_head);
+    std::memcpy(to.keys, from.keys, call.layout.chunk_bytes);
+    std::memcpy(to.values, from.values, call.layout.chunk_bytes);
     const std::int32_t base = slots[0] / kBlockSize * kBlockSize;
     for (int lane = 0; lane < kBlockSize; ++lane) gathered_slots_[lane] = base + lane;
   }
   for (int lane = 0; lane < count; ++lane) {
     if (gathered_slots_[lane] == slots[lane]) continue;
     gathered_slots_[lane] = slots[lane];
-    ops_.copy_kv(block(slots[lane]), slots[lane] % kBlockSize, call.heads.head_dim, to, lane);
+    ops_.copy_kv(call.ChunkOf(slots[lane], kv_head), slots[lane] % kBlockSize, call.heads.head_dim,
+                 to, lane);
   }
   return to;
 }

@@ -38,7 +38,13 @@ struct AttentionCall {
   int layer;
   const float* qkv;
   const KvStore& kv;
+  KvLayout layout;  // Of `kv`.
   float* out;
+
+  /// The chunk that `slot` lies in.
+  KvChunk ChunkOf(std::int32_t slot, int kv_head) const {
+    return layout.ChunkOf(kv, layer, slot, kv_head);
+  }
 };
 
 /// Attends some rows of one sequence to the keys of one head, on one thread. Rows whose keys lie
@@ -46,9 +52,8 @@ struct AttentionCall {
 /// slots are first gathered into a chunk of the same layout, so the arithmetic is the same.
 class AttentionWorker {
  public:
-  AttentionWorker(const PrecisionKernels& precision_kernels, const Kernels& kernels,
-                  Precision precision)
-      : ops_(precision_kernels), kernels_(kernels), precision_(precision) {}
+  AttentionWorker(const PrecisionKernels& precision_kernels, const Kernels& kernels)
+      : ops_(precision_kernels), kernels_(kernels) {}
 
   /// Rows [begin, end) of the plan, all of one sequence.
   void Run(const AttentionCall& call, int begin, int end, int kv_head);
@@ -58,19 +63,15 @@ class AttentionWorker {
 
   void Reserve(int queries, int head_dim);
   // Where `chunk` lies if `row` has it on the trunk, else null.
-  static KvChunk TrunkChunk(const AttentionCall& call, const KvLayout& layout, const RowPlace& row,
-                            int kv_head, int chunk);
+  static KvChunk TrunkChunk(const AttentionCall& call, const RowPlace& row, int kv_head, int chunk);
   // `next_chunk` is fetched meanwhile.
-  void Chunk(const AttentionCall& call, const KvLayout& layout, int begin, int end, int kv_head,
-             int chunk, KvChunk next_chunk);
-  Source Find(const AttentionCall& call, const KvLayout& layout, const RowPlace& row, int kv_head,
-              int chunk);
-  KvChunk Gather(const AttentionCall& call, const KvLayout& layout, const std::int32_t* slots,
-                 int count, int kv_head);
+  void Chunk(const AttentionCall& call, int begin, int end, int kv_head, int chunk,
+             KvChunk next_chunk);
+  Source Find(const AttentionCall& call, const RowPlace& row, int kv_head, int chunk);
+  KvChunk Gather(const AttentionCall& call, const std::int32_t* slots, int count, int kv_head);
 
   const PrecisionKernels& ops_;
   const Kernels& kernels_;
-  Precision precision_;
   AttentionState state_{};
   Buffer q_, out_, sums_, maxima_, seen_;
   Buffer gathered_keys_, gathered_values_;

@@ -107,7 +107,7 @@ class CpuBackend final : public Backend {
     const int workers = pool == nullptr ? 1 : pool->size();
     scratch_.resize(static_cast<std::size_t>(workers));
     ranges_.reserve(kUsualRows);
-    for (int i = 0; i < workers; ++i) attention_.emplace_back(ops_, kernels_, precision_);
+    for (int i = 0; i < workers; ++i) attention_.emplace_back(ops_, kernels_);
   }
 
   std::string_view name() const override { return name_; }
@@ -245,7 +245,7 @@ class CpuBackend final : public Backend {
         ranges_.push_back({row, row + 1});
       }
     }
-    const cpu::AttentionCall call{plan, heads, layer, qkv, kv, out};
+    const cpu::AttentionCall call{plan, heads, layer, qkv, kv, {kv.shape, precision_}, out};
     const auto tasks = static_cast<std::int64_t>(ranges_.size()) * heads.kv_heads;
     const auto run = [&](int worker, std::int64_t task) {
       const RowRange range = ranges_[static_cast<std::size_t>(task / heads.kv_heads)];

@@ -57,23 +57,21 @@ std::vector<MatMulCost> MeasureMatMulCosts(Backend* backend, std::span<const int
     for (const Matrix& matrix : matrices) backend->MatMul(matrix, x.data(), rows, y->data());
     return static_cast<double>(NowNs() - start) * 1e-9 / kMatrices;
   };
-  std::vector<int> counts = {1};
-  counts.insert(counts.end(), row_counts.begin(), row_counts.end());
-  const int most = *std::max_element(counts.begin(), counts.end());
+  const int most = *std::ranges::max_element(row_counts);
   const std::vector<float> x(static_cast<std::size_t>(most * kInputs), 0.5F);
   std::vector<float> y(static_cast<std::size_t>(most * kOutputs));
   time(most, x, &y);
-  std::vector<std::vector<double>> seconds(counts.size());
+  std::vector<std::vector<double>> seconds(row_counts.size());
   for (int round = 0; round < kRounds; ++round) {
-    for (std::size_t i = 0; i < counts.size(); ++i) seconds[i].push_back(time(counts[i], x, &y));
+    for (std::size_t i = 0; i < seconds.size(); ++i) {
+      seconds[i].push_back(time(row_counts[i], x, &y));
+    }
   }
   std::vector<MatMulCost> costs;
-  for (std::size_t i = 0; i < counts.size(); ++i) {
+  for (std::size_t i = 0; i < seconds.size(); ++i) {
     std::nth_element(seconds[i].begin(), seconds[i].begin() + kRounds / 2, seconds[i].end());
-    costs.push_back({counts[i], seconds[i][kRounds / 2], 0});
+    costs.push_back({row_counts[i], seconds[i][kRounds / 2]});
   }
-  for (MatMulCost& cost : costs) cost.ratio = cost.seconds / costs[0].seconds;
-  costs.erase(costs.begin());
   return costs;
 }
 

@@ -11,11 +11,10 @@ namespace foretoken {
 /// far beyond the caches, and the best of several passes counts. The owner thread must call.
 double MeasureReadBandwidth(Device* device);
 
-/// The time of a matrix product over `rows` rows, and its ratio to that of one row.
+/// The time of a matrix product over `rows` rows.
 struct MatMulCost {
   int rows = 0;
   double seconds = 0;
-  double ratio = 0;
 };
 
 /// The row-cost curve of weights far larger than the caches (8 matrices of 8192 x 2048 in the

@@ -12,7 +12,7 @@ TEST(Measure, BandwidthIsThatOfAMachine) {
   EXPECT_LT(bandwidth, 10'000.0);
 }
 
-TEST(Measure, MatMulCostsAreRatiosToOneRow) {
+TEST(Measure, MatMulCostsAreOfTheRowsAskedFor) {
   Device device({AvailableCores().front()});
   const auto backend = device.MakeBackend(Precision::kBF16);
   const int counts[] = {1, 16};
@@ -20,7 +20,7 @@ TEST(Measure, MatMulCostsAreRatiosToOneRow) {
   ASSERT_EQ(costs.size(), 2U);
   EXPECT_EQ(costs[1].rows, 16);
   EXPECT_GT(costs[0].seconds, 0.0);
-  EXPECT_GT(costs[1].ratio, 0.0);
+  EXPECT_GT(costs[1].seconds, 0.0);
 }
 
 }  // namespace

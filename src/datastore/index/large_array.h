@@ -20,7 +20,6 @@ class LargeArray {
 
  public:
   LargeArray() = default;
-  explicit LargeArray(std::size_t size) { Resize(size); }
   ~LargeArray() { Release(); }
   LargeArray(LargeArray&& other) noexcept { *this = std::move(other); }
   LargeArray& operator=(LargeArray&& other) noexcept {
