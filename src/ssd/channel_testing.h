@@ -70,7 +70,7 @@ class TestHost : public SpeculatorHost {
 
 template <typename Message>
 void SendMessage(const Message& message, Channel* channel) {
-  ASSERT_TRUE(channel->Send(std::as_bytes(std::span(&message, 1))));
+  ASSERT_TRUE(channel->Send(RecordOf(message)));
 }
 
 }  // namespace foretoken

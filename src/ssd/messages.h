@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -17,7 +16,8 @@
 
 namespace foretoken {
 
-/// Records on the channel: trivially copyable structs, each starting with its kind. Tokens only;
+/// Records on the channel: trivially copyable structs, each starting with its kind. Of a `list`,
+/// which is a struct's last field, only the elements that there are cross. Tokens only;
 /// probabilities cross for sequences that are verified by rejection and for no others.
 enum class MessageKind : std::uint32_t {
   kNone,
@@ -82,7 +82,7 @@ struct OpenMessage {
 struct OpenTokensMessage {
   MessageKind kind = MessageKind::kOpenTokens;
   SequenceId sequence = 0;
-  StaticVector<Token, kTokensPerRecord> tokens;
+  StaticVector<Token, kTokensPerRecord> list;
 };
 
 struct OpenBiasMessage {
@@ -92,13 +92,13 @@ struct OpenBiasMessage {
   };
   MessageKind kind = MessageKind::kOpenBias;
   SequenceId sequence = 0;
-  StaticVector<Bias, kBiasPerRecord> biases;
+  StaticVector<Bias, kBiasPerRecord> list;
 };
 
 struct OpenGrammarMessage {
   MessageKind kind = MessageKind::kOpenGrammar;
   SequenceId sequence = 0;
-  StaticVector<char, kGrammarBytesPerRecord> text;
+  StaticVector<char, kGrammarBytesPerRecord> list;
 };
 
 /// The plan of the sequence from its next outcome on.
@@ -124,13 +124,10 @@ struct OutcomeMessage {
   bool wants_jit = false;  ///< The engine waits for a kProposal.
   bool taken = false;      ///< What is verified next was prepared for this outcome.
   ProposalSource source = ProposalSource::kNone;  ///< Of what is verified next.
-  std::uint8_t committed = 0;                     ///< How many entries are committed tokens ...
-  std::uint8_t proposed = 0;  ///< ... and how many after them what is verified next.
-  std::array<Entry, 2 * kMaxProposal + 1> tokens{};
+  std::uint8_t committed = 0;  ///< How many entries are committed tokens; the others come next.
+  StaticVector<Entry, 2 * kMaxProposal + 1> list;
 
-  static constexpr std::size_t BytesFor(std::size_t count) {
-    return sizeof(OutcomeMessage) - (2 * kMaxProposal + 1 - count) * sizeof(Entry);
-  }
+  int proposed() const { return static_cast<int>(list.size()) - committed; }
 };
 
 /// What retrieval expects beside the tree under verification of round `epoch`.
@@ -138,7 +135,7 @@ struct RetrievedMessage {
   MessageKind kind = MessageKind::kRetrieved;
   std::uint32_t epoch = 0;
   SequenceId sequence = 0;
-  OutcomeList outcomes;
+  OutcomeList list;
 };
 
 struct CloseMessage {
@@ -160,23 +157,17 @@ struct BranchToken {
   Token token = -1;
 };
 
-/// What one draft pass has added to the branches of round `epoch`. Only the first `count` entries
-/// cross the channel.
+/// What one draft pass has added to the branches of round `epoch`.
 struct BranchTokensMessage {
   MessageKind kind = MessageKind::kBranchTokens;
   std::uint32_t epoch = 0;
   SequenceId sequence = 0;
-  std::uint64_t count = 0;
-  std::array<BranchToken, kMaxBranchTokens> tokens{};
-
-  static constexpr std::size_t BytesFor(std::size_t count) {
-    return sizeof(BranchTokensMessage) - (kMaxBranchTokens - count) * sizeof(BranchToken);
-  }
+  StaticVector<BranchToken, kMaxBranchTokens> list;
 };
 
 /// The law that the children of one prepared node were drawn from. Follows their tokens where they
 /// were prepared for an outcome, and comes before the kProposal where they were drafted just in
-/// time. Only the first `count` entries cross the channel.
+/// time.
 struct LawMessage {
   MessageKind kind = MessageKind::kLaw;
   std::uint32_t epoch = 0;
@@ -184,12 +175,7 @@ struct LawMessage {
   Outcome outcome;          ///< What was prepared for; unused where `jit`.
   std::int32_t parent = 0;  ///< The node, of the prepared proposal.
   bool jit = false;
-  std::uint64_t count = 0;
-  std::array<TokenProbability, kMaxLawTokens> tokens{};
-
-  static constexpr std::size_t BytesFor(std::size_t count) {
-    return sizeof(LawMessage) - (kMaxLawTokens - count) * sizeof(TokenProbability);
-  }
+  StaticVector<TokenProbability, kMaxLawTokens> list;
 };
 
 /// A just-in-time proposal for round `epoch`; may be empty.
@@ -211,7 +197,7 @@ struct DraftPassMessage {
 /// "FTSD", to tell a speculator from anything else.
 inline constexpr std::uint32_t kProtocolMagic = 0x44535446;
 /// One more with every change of what a record means ...
-inline constexpr std::uint32_t kProtocolVersion = 3;
+inline constexpr std::uint32_t kProtocolVersion = 4;
 /// ... while a change of their sizes shows by itself.
 inline constexpr std::uint32_t kRecordBytes =
     sizeof(ConfigureMessage) + sizeof(OpenMessage) + sizeof(OpenTokensMessage) +
@@ -227,11 +213,36 @@ inline MessageKind KindOf(std::span<const std::byte> record) {
   return kind;
 }
 
-/// The record as a message, or nullptr where its size is another's.
+/// A message that ends in a list.
+template <typename Message>
+concept HasList = requires(const Message& message) { message.list; };
+
+/// The bytes of a message whose list has `listed` elements.
+template <HasList Message>
+constexpr std::size_t BytesFor(std::size_t listed) {
+  using List = decltype(Message::list);
+  return sizeof(Message) - (List::capacity() - listed) * sizeof(*List().begin());
+}
+
+/// What of the message crosses the channel.
+template <typename Message>
+std::span<const std::byte> RecordOf(const Message& message) {
+  const auto bytes = std::as_bytes(std::span(&message, 1));
+  if constexpr (HasList<Message>) return bytes.first(BytesFor<Message>(message.list.size()));
+  return bytes;
+}
+
+/// The record as a message, or nullptr where it is of another kind or its size is wrong.
 template <typename Message>
 const Message* As(std::span<const std::byte> record) {
-  if (record.size() != sizeof(Message)) return nullptr;
-  return reinterpret_cast<const Message*>(record.data());
+  constexpr MessageKind kKind = Message{}.kind;
+  if (KindOf(record) != kKind) return nullptr;
+  const auto* message = reinterpret_cast<const Message*>(record.data());
+  if constexpr (HasList<Message>) {
+    if (record.size() < BytesFor<Message>(0)) return nullptr;
+    if (message->list.size() > message->list.capacity()) return nullptr;
+  }
+  return record.size() == RecordOf(*message).size() ? message : nullptr;
 }
 
 }  // namespace foretoken

@@ -45,29 +45,21 @@ void Pack(std::span<const Token> committed, const Proposal& next, const Proposal
   message->kept = kept.value_or(0);
   message->source = next.source;
   message->committed = static_cast<std::uint8_t>(committed.size());
-  message->proposed = static_cast<std::uint8_t>(message->taken ? 0 : next.size());
-  auto* to = message->tokens.data();
-  for (const Token token : committed) *to++ = {.token = token};
-  for (int i = 0; i < message->proposed; ++i) {
-    *to++ = {.token = next.tokens[i], .parent = next.parents[i]};
+  message->list.clear();
+  for (const Token token : committed) message->list.push_back({.token = token});
+  for (int i = 0; i < next.size() && !message->taken; ++i) {
+    message->list.push_back({.token = next.tokens[i], .parent = next.parents[i]});
   }
-}
-
-std::span<const std::byte> RecordOf(const OutcomeMessage& message) {
-  return std::as_bytes(std::span(&message, 1))
-      .first(OutcomeMessage::BytesFor(message.committed + message.proposed));
 }
 
 const OutcomeMessage* OutcomeOf(std::span<const std::byte> record) {
-  if (record.size() < OutcomeMessage::BytesFor(0)) return nullptr;
-  const auto* message = reinterpret_cast<const OutcomeMessage*>(record.data());
-  const std::size_t count = std::size_t{message->committed} + message->proposed;
-  if (message->committed == 0 || message->committed > kMaxProposal + 1 ||
-      message->proposed > kMaxProposal || record.size() != OutcomeMessage::BytesFor(count)) {
+  const auto* message = As<OutcomeMessage>(record);
+  if (message == nullptr || message->committed == 0 || message->committed > kMaxProposal + 1 ||
+      message->proposed() < 0 || message->proposed() > kMaxProposal) {
     return nullptr;
   }
-  for (int i = 0; i < message->proposed; ++i) {
-    const std::int8_t parent = message->tokens[message->committed + i].parent;
+  for (int i = 0; i < message->proposed(); ++i) {
+    const std::int8_t parent = message->list[message->committed + i].parent;
     if (parent < 0 || parent > i) return nullptr;
   }
   return message;
@@ -75,7 +67,7 @@ const OutcomeMessage* OutcomeOf(std::span<const std::byte> record) {
 
 StaticVector<Token, kMaxProposal + 1> CommittedOf(const OutcomeMessage& message) {
   StaticVector<Token, kMaxProposal + 1> committed;
-  for (int i = 0; i < message.committed; ++i) committed.push_back(message.tokens[i].token);
+  for (int i = 0; i < message.committed; ++i) committed.push_back(message.list[i].token);
   return committed;
 }
 
@@ -84,8 +76,8 @@ Proposal NextOf(const OutcomeMessage& message, const Proposal* prepared) {
   if (message.taken) {
     if (prepared != nullptr) next = Kept(*prepared, message.kept);
   } else {
-    for (int i = 0; i < message.proposed; ++i) {
-      const OutcomeMessage::Entry& entry = message.tokens[message.committed + i];
+    for (int i = 0; i < message.proposed(); ++i) {
+      const OutcomeMessage::Entry& entry = message.list[message.committed + i];
       next.Append(entry.parent, entry.token);
     }
   }

@@ -11,10 +11,7 @@ namespace foretoken {
 void Pack(std::span<const Token> committed, const Proposal& next, const Proposal* prepared,
           OutcomeMessage* message);
 
-/// The bytes of it that cross the channel.
-std::span<const std::byte> RecordOf(const OutcomeMessage& message);
-
-/// The record as a message; null where its counts and its size do not belong together.
+/// The record as a message; null where it is none or makes no sense.
 const OutcomeMessage* OutcomeOf(std::span<const std::byte> record);
 
 /// The committed tokens: the accepted ones, then the bonus token.

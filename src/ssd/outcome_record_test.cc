@@ -37,7 +37,7 @@ TEST(OutcomeRecord, APartOfABranchIsToldByItsNodes) {
     Pack(committed, next, &seen, &message);
     EXPECT_TRUE(message.taken);
     const auto record = RecordOf(message);
-    EXPECT_EQ(record.size(), OutcomeMessage::BytesFor(committed.size()));
+    EXPECT_EQ(record.size(), BytesFor<OutcomeMessage>(committed.size()));
     const OutcomeMessage* received = OutcomeOf(record);
     ASSERT_NE(received, nullptr);
     ExpectSame(NextOf(*received, &branch), next);
@@ -73,7 +73,7 @@ TEST(OutcomeRecord, RefusesWhatMakesNoSense) {
   const auto record = RecordOf(message);
   EXPECT_EQ(OutcomeOf(record.first(record.size() - 1)), nullptr);
   EXPECT_EQ(OutcomeOf(record.first(8)), nullptr);
-  message.tokens[2].parent = 2;
+  message.list[2].parent = 2;
   EXPECT_EQ(OutcomeOf(record), nullptr) << "a node below a later one";
   message.committed = 0;
   EXPECT_EQ(OutcomeOf(RecordOf(message)), nullptr) << "an outcome without a token";

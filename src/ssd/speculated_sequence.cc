@@ -48,8 +48,8 @@ void SpeculatedSequence::AddBiases(std::span<const OpenBiasMessage::Bias> biases
   for (const auto& bias : biases) sampling.logit_bias.emplace_back(bias.token, bias.value);
 }
 
-bool SpeculatedSequence::AddGrammar(std::string_view text) {
-  grammar += text;
+bool SpeculatedSequence::AddGrammar(std::span<const char> text) {
+  grammar.append(text.begin(), text.end());
   return grammar.size() == announced_grammar_;
 }
 

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "draft/model/draft_model.h"
@@ -39,7 +38,7 @@ class SpeculatedSequence {
   void AddTokens(std::span<const Token> tokens, DraftModel& draft);
   void AddBiases(std::span<const OpenBiasMessage::Bias> biases);
   /// Takes in a part of the constraint's grammar. True once all of it is here.
-  bool AddGrammar(std::string_view text);
+  bool AddGrammar(std::span<const char> text);
   bool complete() const;
 
   /// The plan from the next round on.

@@ -28,7 +28,7 @@ template <typename Message>
 void Send(Channel& channel, const Message& message) {
   // A full channel means that the engine has stopped listening; losing a prepared token is
   // harmless, it only makes a proposal shorter.
-  (void)channel.Send(std::as_bytes(std::span(&message, 1)));
+  (void)channel.Send(RecordOf(message));
 }
 
 bool ChannelReadable(void* channel) { return static_cast<Channel*>(channel)->Readable(); }
@@ -79,68 +79,55 @@ bool Speculator::Greet(std::span<const std::byte> record) {
 
 bool Speculator::Handle(std::span<const std::byte> record) {
   if (!greeted_) return Greet(record);
-  const MessageKind kind = KindOf(record);
-  if (const auto* message = As<ConfigureMessage>(record); kind == MessageKind::kConfigure) {
-    if (message == nullptr || config_.has_value()) return true;
-    config_ = *message;
-    draft_ = std::make_unique<DraftModel>(model_, message->max_sequences, message->max_context,
-                                          message->scratch_slots());
-    Reserve();
-  } else if (const auto* open = As<OpenMessage>(record); kind == MessageKind::kOpen) {
-    if (open != nullptr) Open(*open);
-  } else if (const auto* tokens = As<OpenTokensMessage>(record); kind == MessageKind::kOpenTokens) {
-    SpeculatedSequence* sequence = tokens == nullptr ? nullptr : Find(tokens->sequence);
-    if (sequence != nullptr) sequence->AddTokens(tokens->tokens, *draft_);
-  } else if (const auto* biases = As<OpenBiasMessage>(record); kind == MessageKind::kOpenBias) {
-    SpeculatedSequence* sequence = biases == nullptr ? nullptr : Find(biases->sequence);
-    if (sequence != nullptr) sequence->AddBiases(biases->biases);
-  } else if (const auto* grammar = As<OpenGrammarMessage>(record);
-             kind == MessageKind::kOpenGrammar) {
-    SpeculatedSequence* sequence = grammar == nullptr ? nullptr : Find(grammar->sequence);
-    if (sequence != nullptr &&
-        sequence->AddGrammar({grammar->text.begin(), grammar->text.size()})) {
-      Constrain(sequence);
-    }
-  } else if (const auto* plan = As<PlanMessage>(record); kind == MessageKind::kPlan) {
-    SpeculatedSequence* sequence = plan == nullptr ? nullptr : Find(plan->sequence);
-    if (sequence != nullptr) sequence->SetPlan(plan->plan);
-  } else if (kind == MessageKind::kOutcome) {
-    const OutcomeMessage* outcome = OutcomeOf(record);
-    SpeculatedSequence* sequence = outcome == nullptr ? nullptr : Find(outcome->sequence);
-    if (sequence != nullptr && sequence->complete()) {
+  SpeculatedSequence* sequence = nullptr;
+  const auto finds = [&](SequenceId id) { return (sequence = Find(id)) != nullptr; };
+  if (const OutcomeMessage* outcome = OutcomeOf(record)) {
+    if (finds(outcome->sequence) && sequence->complete()) {
       sequence->Advance(*outcome, *draft_, &retrieval_rates_);
     }
-  } else if (const auto* retrieved = As<RetrievedMessage>(record);
-             kind == MessageKind::kRetrieved) {
-    SpeculatedSequence* sequence = retrieved == nullptr ? nullptr : Find(retrieved->sequence);
-    if (sequence != nullptr && sequence->epoch == retrieved->epoch) {
-      sequence->TakeRetrieved(retrieved->outcomes);
+  } else if (const auto* plan = As<PlanMessage>(record)) {
+    if (finds(plan->sequence)) sequence->SetPlan(plan->plan);
+  } else if (const auto* retrieved = As<RetrievedMessage>(record)) {
+    if (finds(retrieved->sequence) && sequence->epoch == retrieved->epoch) {
+      sequence->TakeRetrieved(retrieved->list);
     }
-  } else if (const auto* close = As<CloseMessage>(record); kind == MessageKind::kClose) {
-    if (close == nullptr) return true;
-    std::erase_if(sequences_, [&](const auto& sequence) {
-      if (sequence->id != close->sequence) return false;
-      draft_->pool.Release(&sequence->trunk.kv);
-      draft_->pool.Release(&sequence->scratch);
+  } else if (const auto* config = As<ConfigureMessage>(record)) {
+    if (!config_.has_value()) Configure(*config);
+  } else if (const auto* open = As<OpenMessage>(record)) {
+    Open(*open);
+  } else if (const auto* biases = As<OpenBiasMessage>(record)) {
+    if (finds(biases->sequence)) sequence->AddBiases(biases->list);
+  } else if (const auto* grammar = As<OpenGrammarMessage>(record)) {
+    if (finds(grammar->sequence) && sequence->AddGrammar(grammar->list)) Constrain(sequence);
+  } else if (const auto* tokens = As<OpenTokensMessage>(record)) {
+    if (finds(tokens->sequence)) sequence->AddTokens(tokens->list, *draft_);
+  } else if (const auto* close = As<CloseMessage>(record)) {
+    std::erase_if(sequences_, [&](const auto& open_one) {
+      if (open_one->id != close->sequence) return false;
+      draft_->pool.Release(&open_one->trunk.kv);
+      draft_->pool.Release(&open_one->scratch);
       return true;
     });
   }
-  return kind != MessageKind::kShutdown;
+  return KindOf(record) != MessageKind::kShutdown;
 }
 
-void Speculator::Reserve() {
+void Speculator::Configure(const ConfigureMessage& config) {
+  config_ = config;
+  draft_ = std::make_unique<DraftModel>(model_, config.max_sequences, config.max_context,
+                                        config.scratch_slots());
   // How many rows a pass has depends on how far the engine is ahead: room for the most comes now.
-  const auto sequences = static_cast<std::size_t>(config_->max_sequences);
-  const std::size_t trunk = sequences * (config_->max_nodes + 1);
+  const auto sequences = static_cast<std::size_t>(config.max_sequences);
+  const std::size_t trunk = sequences * (config.max_nodes + 1);
   const std::size_t rows = trunk + kBranchRowsPerPass;
   model_->Reserve(rows, rows);
   draft_->batch.rows.reserve(rows);
   draft_->batch.block_tables.reserve(2 * sequences);
   // A path is at most one through the tree under verification and one through a branch.
-  draft_->batch.tail_slots.reserve(rows * (config_->max_nodes + config_->max_lookahead + 2));
+  draft_->batch.tail_slots.reserve(rows * (config.max_nodes + config.max_lookahead + 2));
   trunk_rows_.reserve(sequences);
   const std::size_t wanted =
-      config_->max_nodes + std::size_t(config_->max_cache_budget) * (config_->max_nodes + 1);
+      config.max_nodes + std::size_t(config.max_cache_budget) * (config.max_nodes + 1);
   wanted_.reserve(wanted);
   work_rows_.reserve(sequences * wanted);
 }
@@ -322,28 +309,26 @@ bool Speculator::TakeWorkRows(Logits* logits) {
 void Speculator::SendBranchTokens(const Branch& branch, int added,
                                   const SpeculatedSequence& sequence) {
   if (outgoing_.sequence != sequence.id ||
-      outgoing_.count + static_cast<std::size_t>(added) > kMaxBranchTokens) {
+      outgoing_.list.size() + static_cast<std::size_t>(added) > kMaxBranchTokens) {
     FlushBranchTokens();
   }
   outgoing_.sequence = sequence.id;
   outgoing_.epoch = sequence.epoch;
   const Proposal& prepared = branch.tree.proposal();
   for (int i = prepared.size() - added; i < prepared.size(); ++i) {
-    outgoing_.tokens[outgoing_.count++] = {.node = static_cast<std::int8_t>(branch.outcome.node),
-                                           .index = static_cast<std::int8_t>(i + 1),
-                                           .parent = prepared.parents[i],
-                                           .retrieved = branch.retrieved,
-                                           .bonus = branch.outcome.bonus,
-                                           .token = prepared.tokens[i]};
+    outgoing_.list.push_back({.node = static_cast<std::int8_t>(branch.outcome.node),
+                              .index = static_cast<std::int8_t>(i + 1),
+                              .parent = prepared.parents[i],
+                              .retrieved = branch.retrieved,
+                              .bonus = branch.outcome.bonus,
+                              .token = prepared.tokens[i]});
   }
 }
 
 void Speculator::FlushBranchTokens() {
-  if (outgoing_.count == 0) return;
-  // As in Send: what does not fit is lost without harm.
-  (void)channel_->Send(std::as_bytes(std::span(&outgoing_, 1))
-                           .first(BranchTokensMessage::BytesFor(outgoing_.count)));
-  outgoing_.count = 0;
+  if (outgoing_.list.empty()) return;
+  Send(*channel_, outgoing_);
+  outgoing_.list.clear();
 }
 
 void Speculator::SendLaw(const SpeculatedSequence& sequence, const WantedRow& wanted,
@@ -353,12 +338,11 @@ void Speculator::SendLaw(const SpeculatedSequence& sequence, const WantedRow& wa
                      .outcome = {},
                      .parent = wanted.node,
                      .jit = wanted.branch < 0,
-                     .count = law.size()};
+                     .list = {}};
   if (!message.jit) message.outcome = sequence.branches[wanted.branch].outcome;
-  std::copy(law.begin(), law.end(), message.tokens.begin());
-  // As in Send: the engine does not use tokens whose law is lost.
-  (void)channel_->Send(
-      std::as_bytes(std::span(&message, 1)).first(LawMessage::BytesFor(message.count)));
+  for (const TokenProbability& entry : law) message.list.push_back(entry);
+  // The engine does not use tokens whose law is lost.
+  Send(*channel_, message);
 }
 
 void Speculator::FinishJit(SpeculatedSequence* sequence) {

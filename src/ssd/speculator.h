@@ -54,7 +54,7 @@ class Speculator {
   bool HandleMessages();
   bool Greet(std::span<const std::byte> record);
   bool Handle(std::span<const std::byte> record);
-  void Reserve();
+  void Configure(const ConfigureMessage& config);
   void Open(const OpenMessage& message);
   void Constrain(SpeculatedSequence* sequence);
   SpeculatedSequence* Find(SequenceId sequence);

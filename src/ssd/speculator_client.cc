@@ -55,11 +55,8 @@ SpeculatorClient::Slot* SpeculatorClient::Find(SequenceId sequence) const {
 
 template <typename Message>
 void SpeculatorClient::Send(const Message& message) {
-  SendRecord(std::as_bytes(std::span(&message, 1)));
-}
-
-void SpeculatorClient::SendRecord(std::span<const std::byte> record) {
   if (!healthy_) return;
+  const auto record = RecordOf(message);
   if (host_->channel().Send(record)) return;
   const std::int64_t deadline = NowNs() + kSendPatienceNs;
   while (!host_->channel().Send(record)) {
@@ -68,6 +65,18 @@ void SpeculatorClient::SendRecord(std::span<const std::byte> record) {
       return;
     }
   }
+}
+
+template <typename Message, typename Items>
+void SpeculatorClient::SendList(SequenceId sequence, const Items& items) {
+  Message message{.sequence = sequence, .list = {}};
+  for (const auto& item : items) {
+    message.list.push_back(item);
+    if (message.list.size() < message.list.capacity()) continue;
+    Send(message);
+    message.list.clear();
+  }
+  if (!message.list.empty()) Send(message);
 }
 
 void SpeculatorClient::Lose(const std::string& reason) {
@@ -123,25 +132,11 @@ void SpeculatorClient::SendOpen(const LiveSequence& sequence, Slot* slot) {
     if (open.stop_tokens.size() < kMaxStopTokens) open.stop_tokens.push_back(token);
   }
   Send(open);
-  for (std::size_t begin = 0; begin < sampling.logit_bias.size(); begin += kBiasPerRecord) {
-    OpenBiasMessage message{.sequence = sequence.sequence, .biases = {}};
-    const std::size_t end = std::min(begin + kBiasPerRecord, sampling.logit_bias.size());
-    for (std::size_t i = begin; i < end; ++i) {
-      message.biases.push_back({sampling.logit_bias[i].first, sampling.logit_bias[i].second});
-    }
-    Send(message);
-  }
-  for (std::size_t begin = 0; begin < grammar.size(); begin += kGrammarBytesPerRecord) {
-    OpenGrammarMessage message{.sequence = sequence.sequence, .text = {}};
-    for (const char c : grammar.substr(begin, kGrammarBytesPerRecord)) message.text.push_back(c);
-    Send(message);
-  }
-  for (std::size_t begin = 0; begin < sequence.tokens.size(); begin += kTokensPerRecord) {
-    OpenTokensMessage message{.sequence = sequence.sequence, .tokens = {}};
-    const std::size_t end = std::min(begin + kTokensPerRecord, sequence.tokens.size());
-    for (std::size_t i = begin; i < end; ++i) message.tokens.push_back(sequence.tokens[i]);
-    Send(message);
-  }
+  std::vector<OpenBiasMessage::Bias> biases;
+  for (const auto& [token, value] : sampling.logit_bias) biases.push_back({token, value});
+  SendList<OpenBiasMessage>(sequence.sequence, biases);
+  SendList<OpenGrammarMessage>(sequence.sequence, grammar);
+  SendList<OpenTokensMessage>(sequence.sequence, sequence.tokens);
 }
 
 void SpeculatorClient::Poll() {
@@ -165,51 +160,38 @@ void SpeculatorClient::Handle(std::span<const std::byte> record) {
     if (!ready_) refusal_ = hello.error().message;
     return;
   }
-  const MessageKind kind = KindOf(record);
-  if (kind == MessageKind::kBranchTokens) {
-    HandleBranchTokens(record);
-  } else if (kind == MessageKind::kLaw) {
-    HandleLaw(record);
-  } else if (kind == MessageKind::kProposal) {
-    const auto* message = As<ProposalMessage>(record);
-    Slot* slot = message == nullptr ? nullptr : Find(message->sequence);
+  if (const auto* branches = As<BranchTokensMessage>(record)) {
+    HandleBranchTokens(*branches);
+  } else if (const auto* law = As<LawMessage>(record)) {
+    HandleLaw(*law);
+  } else if (const auto* message = As<ProposalMessage>(record)) {
+    Slot* slot = Find(message->sequence);
     if (slot == nullptr || message->epoch != slot->epoch || !slot->awaits_proposal) return;
     slot->proposal = message->proposal;
     slot->has_proposal = true;
-  } else if (const auto* pass = As<DraftPassMessage>(record); kind == MessageKind::kDraftPass) {
-    if (pass == nullptr || pass->rows <= 0 || pass->ns <= 0) return;
+  } else if (const auto* pass = As<DraftPassMessage>(record)) {
+    if (pass->rows <= 0 || pass->ns <= 0) return;
     draft_passes_ += {.passes = 1, .rows = pass->rows, .ns = pass->ns};
   }
 }
 
-void SpeculatorClient::HandleBranchTokens(std::span<const std::byte> record) {
-  if (record.size() < BranchTokensMessage::BytesFor(0)) return;
-  const auto& message = *reinterpret_cast<const BranchTokensMessage*>(record.data());
-  if (message.count > kMaxBranchTokens ||
-      record.size() != BranchTokensMessage::BytesFor(message.count)) {
-    return;
-  }
+void SpeculatorClient::HandleBranchTokens(const BranchTokensMessage& message) {
   Slot* slot = Find(message.sequence);
   if (slot == nullptr) return;
-  for (std::size_t i = 0; i < message.count; ++i) {
-    const BranchToken& added = message.tokens[i];
+  for (const BranchToken& added : message.list) {
     slot->cache.Append(message.epoch, {added.node, added.bonus}, added.index, added.parent,
                        added.token, added.retrieved);
   }
 }
 
-void SpeculatorClient::HandleLaw(std::span<const std::byte> record) {
-  if (record.size() < LawMessage::BytesFor(0)) return;
-  const auto& message = *reinterpret_cast<const LawMessage*>(record.data());
-  if (message.count > kMaxLawTokens || record.size() != LawMessage::BytesFor(message.count)) return;
+void SpeculatorClient::HandleLaw(const LawMessage& message) {
   Slot* slot = Find(message.sequence);
   if (slot == nullptr || message.epoch != slot->epoch) return;
   if (message.parent < 0 || message.parent > kMaxProposal) return;
-  const auto law = std::span(message.tokens).first(message.count);
   if (message.jit) {
-    slot->laws.SetListed(message.parent, law);
+    slot->laws.SetListed(message.parent, message.list);
   } else {
-    slot->cache.SetLaw(message.epoch, message.outcome, message.parent, law);
+    slot->cache.SetLaw(message.epoch, message.outcome, message.parent, message.list);
   }
 }
 
@@ -253,13 +235,13 @@ void SpeculatorClient::SendOutcome(SequenceId sequence, Outcome outcome,
   outcome_.sequence = sequence;
   outcome_.node = static_cast<std::int8_t>(outcome.node);
   outcome_.wants_jit = wants_jit;
-  SendRecord(RecordOf(outcome_));
+  Send(outcome_);
 }
 
 void SpeculatorClient::SendRetrieved(SequenceId sequence, const OutcomeList& outcomes) {
   const Slot* slot = Find(sequence);
   if (slot == nullptr || outcomes.empty()) return;
-  Send(RetrievedMessage{.epoch = slot->epoch, .sequence = sequence, .outcomes = outcomes});
+  Send(RetrievedMessage{.epoch = slot->epoch, .sequence = sequence, .list = outcomes});
 }
 
 bool SpeculatorClient::TakeProposal(SequenceId sequence, Proposal* proposal, ProposalLaws* laws) {

@@ -115,11 +115,13 @@ class SpeculatorClient {
   Slot* Find(SequenceId sequence) const;
   template <typename Message>
   void Send(const Message& message);
+  /// Sends `items` in as many messages as it takes.
+  template <typename Message, typename Items>
+  void SendList(SequenceId sequence, const Items& items);
   void Handle(std::span<const std::byte> record);
-  void HandleBranchTokens(std::span<const std::byte> record);
-  void HandleLaw(std::span<const std::byte> record);
+  void HandleBranchTokens(const BranchTokensMessage& message);
+  void HandleLaw(const LawMessage& message);
   void SendOpen(const LiveSequence& sequence, Slot* slot);
-  void SendRecord(std::span<const std::byte> record);
   void Configure();
   void Receive();
   void Lose(const std::string& reason);

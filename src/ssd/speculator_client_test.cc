@@ -51,18 +51,17 @@ class ClientTest : public testing::Test {
 
   // What the speculator prepares: a chain of `nodes` tokens for every outcome of `outcomes`.
   void Prepare(std::uint32_t epoch, const std::vector<Outcome>& outcomes, int nodes) {
-    BranchTokensMessage message{.epoch = epoch, .sequence = 1};
+    BranchTokensMessage message{.epoch = epoch, .sequence = 1, .list = {}};
     for (const Outcome& outcome : outcomes) {
       for (int i = 0; i < nodes; ++i) {
-        message.tokens[message.count++] = {.node = static_cast<std::int8_t>(outcome.node),
-                                           .index = static_cast<std::int8_t>(i + 1),
-                                           .parent = static_cast<std::int8_t>(i),
-                                           .bonus = outcome.bonus,
-                                           .token = 100 + i};
+        message.list.push_back({.node = static_cast<std::int8_t>(outcome.node),
+                                .index = static_cast<std::int8_t>(i + 1),
+                                .parent = static_cast<std::int8_t>(i),
+                                .bonus = outcome.bonus,
+                                .token = 100 + i});
       }
     }
-    ASSERT_TRUE(pair_.speculator.Send(
-        std::as_bytes(std::span(&message, 1)).first(BranchTokensMessage::BytesFor(message.count))));
+    SendMessage(message, &pair_.speculator);
     client_->Poll();
   }
 
@@ -97,7 +96,7 @@ TEST_F(ClientTest, RefusesWhoIsNotTheRightSpeculator) {
   HelloMessage hello{.draft = kDraft};
   EXPECT_TRUE(CheckHello(std::as_bytes(std::span(&hello, 1)), kDraft).ok());
   refused({.magic = 1, .draft = kDraft}, "does not speak the protocol");
-  refused({.version = 1, .draft = kDraft}, "speaks version 1 of the protocol and not 3");
+  refused({.version = 1, .draft = kDraft}, "speaks version 1 of the protocol and not 4");
   refused({.record_bytes = 9, .draft = kDraft}, "the same build");
   refused({.draft = ModelIdentity::Of("weight", "words")}, "another draft model");
   refused({.draft = ModelIdentity::Of("weights", "")}, "another tokenizer");
