@@ -7,7 +7,7 @@
 #include "assembly/engine_testing.h"
 #include "backend/device.h"
 #include "base/clock.h"
-#include "draft/model/model_drafter.h"
+#include "draft/registry.h"
 #include "model/model_weights.h"
 #include "ssd/speculator.h"
 #include "transport/thread_host.h"
@@ -87,7 +87,7 @@ class RejectionTest : public testing::TestWithParam<Setting> {
     if (setting.mode == Mode::kSd) {
       const std::shared_ptr<Model> draft(std::shared_ptr<Model>(), draft_.model.get());
       proposers.before[DrafterId::kModel] =
-          std::make_unique<ModelDrafter>(draft, options.max_batch, 64);
+          MakeModelDrafter({.max_sequences = options.max_batch, .max_context = 64, .draft = draft});
     } else if (setting.mode == Mode::kSsd) {
       proposers.speculator = StartSpeculator(options);
     }

@@ -7,7 +7,7 @@
 
 #include "assembly/engine_testing.h"
 #include "base/clock.h"
-#include "draft/model/model_drafter.h"
+#include "draft/registry.h"
 #include "speculation/presets.h"
 #include "speculation/verify.h"
 #include "ssd/speculator.h"
@@ -88,8 +88,9 @@ class SpeculatorTest : public testing::TestWithParam<std::tuple<float, int>> {
     std::vector<Ranking> rankings;
     for (int node = 0; node <= tree.size(); ++node) {
       const auto path = PathTokens(tree, node);
-      rankings.push_back(RankRow(draft, logits, sampling_, history, path,
-                                 tokens.size() + path.size(), kMaxRanking));
+      rankings.push_back(RankRow(
+          draft, logits, sampling_, history,
+          {.root = tokens.size() - 1, .path = path, .children = 0, .candidates = kMaxRanking}));
       logits = logits.Row(1, truth_->model->config().vocabulary);
     }
     return rankings;
@@ -97,7 +98,10 @@ class SpeculatorTest : public testing::TestWithParam<std::tuple<float, int>> {
 
   // The chain that a drafter proposes after `tokens`.
   std::vector<Token> Expected(const std::vector<Token>& tokens, int count) {
-    ModelDrafter drafter(std::shared_ptr<Model>(truth_, truth_->model.get()), 1, kContext);
+    const auto drafter =
+        MakeModelDrafter({.max_sequences = 1,
+                          .max_context = kContext,
+                          .draft = std::shared_ptr<Model>(truth_, truth_->model.get())});
     TokenHistory history(truth_->model->config().vocabulary);
     history.AddPrompt(std::span<const Token>(tokens).first(prompt_tokens_));
     for (std::size_t i = prompt_tokens_; i < tokens.size(); ++i) history.AddOutput(tokens[i]);
@@ -109,7 +113,7 @@ class SpeculatorTest : public testing::TestWithParam<std::tuple<float, int>> {
                          .lookahead = count,
                          .max_nodes = count,
                          .proposal = &proposal};
-    drafter.Propose(std::span(&context, 1));
+    drafter->Propose(std::span(&context, 1));
     return {proposal.tokens.begin(), proposal.tokens.end()};
   }
 

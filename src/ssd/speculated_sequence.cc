@@ -290,20 +290,7 @@ StaticVector<Token, 2 * kMaxProposal + 1> SpeculatedSequence::PathOf(
   return path;
 }
 
-int SpeculatedSequence::CandidatesFor(const WantedRow& wanted) const {
-  // Children, and as many bonus tokens beside them.
-  const bool prepared = wanted.branch >= 0;
-  const Proposal& tree = prepared ? branches[wanted.branch].tree.proposal() : trunk.tree.proposal();
-  int children = plan_.tree_width;
-  if (!prepared) {
-    children =
-        std::max<int>(children, std::count(tree.parents.begin(), tree.parents.end(), wanted.node));
-  }
-  const int depth = std::min(tree.Depth(wanted.node), plan_.lookahead);
-  return std::max(plan_.primary.Most(depth), plan_.after_fallback.Most(depth)) + children;
-}
-
-DrawRequest SpeculatedSequence::RequestFor(const WantedRow& wanted,
+RankRequest SpeculatedSequence::RequestFor(const WantedRow& wanted,
                                            std::span<const Token> path) const {
   const bool prepared = wanted.branch >= 0;
   const bool grows = prepared || jit;
@@ -311,11 +298,18 @@ DrawRequest SpeculatedSequence::RequestFor(const WantedRow& wanted,
   const FanoutShape& fanout = prepared ? plan_.primary : plan_.after_fallback;
   const int depth = std::min(tree.Depth(wanted.node), plan_.lookahead);
   const int children = grows ? plan_.tree_width : 0;
-  return {.seed = sampling.seed,
-          .root = static_cast<std::uint64_t>(trunk.root()),
+  // There may be children already: as many bonus tokens beside them.
+  int most_children = plan_.tree_width;
+  if (!prepared) {
+    most_children = std::max<int>(
+        most_children, std::count(tree.parents.begin(), tree.parents.end(), wanted.node));
+  }
+  const int bonuses = std::max(plan_.primary.Most(depth), plan_.after_fallback.Most(depth));
+  return {.root = static_cast<std::uint64_t>(trunk.root()),
           .path = path,
           .children = children,
-          .candidates = CandidatesFor(wanted) - children,
+          .candidates = bonuses + most_children - children,
+          .seed = sampling.seed,
           .fanout = fanout.at[depth],
           .saguaro_c = plan_.saguaro_c,
           .order = plan_.cache_order};

@@ -71,17 +71,14 @@ class SpeculatedSequence {
 
   /// The tokens from below the root of the tree under verification to what the row stands for.
   StaticVector<Token, 2 * kMaxProposal + 1> PathOf(const WantedRow& wanted) const;
-  /// How many candidates the row's ranking should have.
-  int CandidatesFor(const WantedRow& wanted) const;
+  /// What is asked of the draft for the row; `path` is its PathOf.
+  RankRequest RequestFor(const WantedRow& wanted, std::span<const Token> path) const;
   /// Stores what the row of a node of the tree under verification, or of the growing just-in-time
   /// proposal, has said.
   void TakeTrunkRow(int node, const Ranking& ranking);
   /// Stores what a branch's row, now in scratch slot `slot`, has said. Returns how many nodes the
   /// branch has grown by.
   int GrowBranch(const WantedRow& wanted, int slot, const Ranking& ranking);
-
-  /// What is asked of the draft for the row where proposals are drawn; `path` is its PathOf.
-  DrawRequest RequestFor(const WantedRow& wanted, std::span<const Token> path) const;
 
   bool IsStop(Token token) const;
 

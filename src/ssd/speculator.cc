@@ -357,12 +357,8 @@ Ranking Speculator::RankNext(Logits* logits, const SpeculatedSequence& sequence,
   const auto path = sequence.PathOf(wanted);
   const Logits row = *logits;
   *logits = logits->Row(1, model_->config().vocabulary);
-  if (sequence.draws) {
-    return DrawRow(*draft_, row.values, sequence.sampling, sequence.history,
-                   sequence.RequestFor(wanted, path), law);
-  }
-  return RankRow(*draft_, row, sequence.sampling, sequence.history, path,
-                 sequence.trunk.committed() + path.size(), sequence.CandidatesFor(wanted));
+  return RankRow(*draft_, row, sequence.sampling, sequence.history,
+                 sequence.RequestFor(wanted, path), sequence.draws ? law : nullptr);
 }
 
 void Speculator::DelayForTests() {

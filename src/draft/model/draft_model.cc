@@ -25,24 +25,22 @@ DraftModel::DraftModel(Model* draft_model, int max_sequences, int context, int s
       sampler(&model->backend(), model->config().vocabulary) {}
 
 Ranking RankRow(DraftModel& draft, Logits logits, const SamplingParams& sampling,
-                const TokenHistory& history, std::span<const Token> path, std::uint64_t position,
-                int count) {
+                const TokenHistory& history, const RankRequest& request,
+                std::span<const TokenProbability>* law) {
+  if (law != nullptr) {
+    const auto likeliest = draft.sampler.LikeliestTokens(logits.values, sampling, history,
+                                                         request.path, kMaxLawTokens);
+    *law = likeliest;
+    return draft.draw.Draw(request, likeliest);
+  }
   std::array<Candidate, kMaxRanking> best;
+  const int count = std::min(request.children + request.candidates, kMaxRanking);
   const std::size_t found = draft.sampler.Rank(
-      logits, sampling, history, path, position,
-      std::span(best).first(static_cast<std::size_t>(std::min(count, kMaxRanking))));
+      logits, sampling, history, request.path, request.root + 1 + request.path.size(),
+      std::span(best).first(static_cast<std::size_t>(count)));
   Ranking ranking;
   for (std::size_t i = 0; i < found; ++i) ranking.push_back(best[i].token);
   return ranking;
-}
-
-Ranking DrawRow(DraftModel& draft, const float* logits, const SamplingParams& sampling,
-                const TokenHistory& history, const DrawRequest& request,
-                std::span<const TokenProbability>* law) {
-  const auto likeliest =
-      draft.sampler.LikeliestTokens(logits, sampling, history, request.path, kMaxLawTokens);
-  *law = likeliest;
-  return draft.draw.Draw(request, likeliest);
 }
 
 int CandidateNumber(const Proposal& proposal, int node, std::span<const Token> ranking,

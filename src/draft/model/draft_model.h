@@ -97,16 +97,12 @@ class DraftTrunk {
   std::vector<Token> committed_;
 };
 
-/// The draft's `count` best tokens after committed tokens and `path`, from their row's logits.
+/// What the draft says after committed tokens and the request's path, from their row's logits: its
+/// best tokens. Where there is a `law`, for rejection verification: children drawn from a law, then
+/// candidates for the bonus token; `law` gets the law, valid until the next row is ranked.
 Ranking RankRow(DraftModel& draft, Logits logits, const SamplingParams& sampling,
-                const TokenHistory& history, std::span<const Token> path, std::uint64_t position,
-                int count);
-
-/// The same under rejection verification: children drawn from a law, then candidates for the bonus
-/// token. `law` gets the law, valid until the next row is ranked or drawn.
-Ranking DrawRow(DraftModel& draft, const float* logits, const SamplingParams& sampling,
-                const TokenHistory& history, const DrawRequest& request,
-                std::span<const TokenProbability>* law);
+                const TokenHistory& history, const RankRequest& request,
+                std::span<const TokenProbability>* law = nullptr);
 
 /// The place of the target's `token` among the candidates after a node (OutcomePredictor): its
 /// children, then the rest of the ranking; -1 where it is not one of them.

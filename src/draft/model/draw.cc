@@ -16,7 +16,7 @@ double ResidualShare(double ratio) { return 1 / (1 + 1.6 * ratio); }
 
 }  // namespace
 
-void DraftDraw::AddNoise(const DrawRequest& request, std::span<const TokenProbability> law) {
+void DraftDraw::AddNoise(const RankRequest& request, std::span<const TokenProbability> law) {
   const std::uint64_t position = request.root + request.path.size() + 1;
   for (std::size_t i = 0; i < scored_.size(); ++i) {
     Scored& scored = scored_[i];
@@ -28,7 +28,7 @@ void DraftDraw::AddNoise(const DrawRequest& request, std::span<const TokenProbab
   }
 }
 
-Ranking DraftDraw::Draw(const DrawRequest& request, std::span<TokenProbability> likeliest) {
+Ranking DraftDraw::Draw(const RankRequest& request, std::span<TokenProbability> likeliest) {
   scored_.clear();
   if (request.candidates > 0) {
     for (const TokenProbability& entry : likeliest) {

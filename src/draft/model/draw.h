@@ -11,15 +11,16 @@
 
 namespace foretoken {
 
-/// What is asked of the draft after a node under rejection verification.
-struct DrawRequest {
-  std::uint64_t seed = 0;
+/// What is asked of the draft after a node.
+struct RankRequest {
   std::uint64_t root = 0;       ///< Position of the last committed token.
   std::span<const Token> path;  ///< From there to the node.
-  int children = 1;             ///< Tokens to draw; 0 at a leaf.
+  int children = 1;             ///< Tokens to propose; 0 at a leaf.
   int candidates = 0;           ///< Likely bonus tokens, besides those.
-  int fanout = 0;               ///< F of Definition 14.
-  double saguaro_c = 1;         ///< C of Definition 14.
+  // Of tokens that are drawn, for rejection verification.
+  std::uint64_t seed = 0;
+  int fanout = 0;        ///< F of Definition 14.
+  double saguaro_c = 1;  ///< C of Definition 14.
   CacheOrder order = CacheOrder::kNoise;
 };
 
@@ -30,7 +31,7 @@ class DraftDraw {
   /// `likeliest` are the draft's likeliest tokens as Sampler::LikeliestTokens gives them; becomes
   /// the law that the children were drawn from. Returns the children in the order of their draws,
   /// then the candidates, best first; fewer where the law has no more.
-  Ranking Draw(const DrawRequest& request, std::span<TokenProbability> likeliest);
+  Ranking Draw(const RankRequest& request, std::span<TokenProbability> likeliest);
 
  private:
   struct Scored {
@@ -39,7 +40,7 @@ class DraftDraw {
   };
   /// From probabilities to scores by the noise that the bonus is chosen with: w_i / E_i with
   /// E_i = -log(u_i), which ranks as log(w_i) + g_i does, with a logarithm instead of three.
-  void AddNoise(const DrawRequest& request, std::span<const TokenProbability> law);
+  void AddNoise(const RankRequest& request, std::span<const TokenProbability> law);
 
   std::vector<Scored> scored_;
 };

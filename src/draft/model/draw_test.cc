@@ -18,7 +18,7 @@ TEST(DraftDraw, DrawsFromTheLawItLeavesBehind) {
   for (std::uint64_t seed = 0; seed < kDraws; ++seed) {
     law = Likeliest();
     const Ranking ranking =
-        draw.Draw({.seed = seed, .root = 3, .children = 2, .fanout = 1, .saguaro_c = 0.5}, law);
+        draw.Draw({.root = 3, .children = 2, .seed = seed, .fanout = 1, .saguaro_c = 0.5}, law);
     ASSERT_EQ(ranking.size(), 2U);
     EXPECT_NE(ranking[0], ranking[1]) << "drawn without replacement";
     ++first[ranking[0]];
@@ -34,13 +34,13 @@ TEST(DraftDraw, CandidatesAreOthersThanTheDrawnInTheOrderAskedFor) {
   std::map<Token, int> best;
   for (std::uint64_t seed = 0; seed < 20'000; ++seed) {
     auto law = Likeliest();
-    Ranking ranking = draw.Draw({.seed = seed, .candidates = 3}, law);
+    Ranking ranking = draw.Draw({.candidates = 3, .seed = seed}, law);
     const Token drawn = ranking[0];
     ASSERT_EQ(ranking.size(), 4U);
     EXPECT_EQ(std::count(ranking.begin(), ranking.end(), drawn), 1);
 
     law = Likeliest();
-    ranking = draw.Draw({.seed = seed, .candidates = 9, .order = CacheOrder::kProbability}, law);
+    ranking = draw.Draw({.candidates = 9, .seed = seed, .order = CacheOrder::kProbability}, law);
     EXPECT_EQ(ranking[0], drawn) << "the order of candidates changes no draw";
     std::vector<Token> others = {7, 1, 4, 2};
     std::erase(others, drawn);
@@ -48,7 +48,7 @@ TEST(DraftDraw, CandidatesAreOthersThanTheDrawnInTheOrderAskedFor) {
 
     // At a leaf the best candidate is the draft's own choice by shared noise: a draw from its law.
     law = Likeliest();
-    ++best[draw.Draw({.seed = seed, .children = 0, .candidates = 1}, law)[0]];
+    ++best[draw.Draw({.children = 0, .candidates = 1, .seed = seed}, law)[0]];
   }
   for (const TokenProbability& entry : Likeliest()) {
     EXPECT_NEAR(best[entry.token] / 20'000.0, entry.probability, 0.015);

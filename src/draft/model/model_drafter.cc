@@ -1,9 +1,40 @@
-#include "draft/model/model_drafter.h"
-
+#include "draft/model/draft_model.h"
 #include "draft/registry.h"
 #include "speculation/verify.h"
 
 namespace foretoken {
+namespace {
+
+// Speculative decoding's drafter: a draft model that proposes chains or trees, all sequences
+// together, one pass per level. Ranks its candidates under the target's own noise and sampler
+// options.
+class ModelDrafter : public Drafter {
+ public:
+  ModelDrafter(std::shared_ptr<Model> model, int max_sequences, int max_context);
+
+  void Propose(std::span<DraftContext> contexts) override;
+  void Forget(SequenceId sequence) override;
+
+ private:
+  struct Slot {
+    SequenceId sequence = 0;
+    bool used = false;
+    DraftTrunk trunk;
+  };
+  Slot& SlotFor(SequenceId sequence);
+  // Ranks the candidates after every node whose row is in the pass just made.
+  void TakeRows(std::span<DraftContext> contexts, Logits logits);
+
+  // What the draft says after `node`: its best tokens, or drawn ones whose law is set.
+  Ranking RankNode(const DraftContext& context, const Proposal& proposal, int node, Logits logits);
+
+  std::shared_ptr<Model> model_;
+  DraftModel draft_;
+  std::vector<Slot> slots_;
+  // Contexts with rows in the current pass, and the nodes these rows are of, in order.
+  std::vector<int> drafting_;
+  std::vector<StaticVector<std::int8_t, kMaxProposal + 1>> nodes_;
+};
 
 ModelDrafter::ModelDrafter(std::shared_ptr<Model> model, int max_sequences, int max_context)
     : model_(std::move(model)),
@@ -77,20 +108,18 @@ void ModelDrafter::TakeRows(std::span<DraftContext> contexts, Logits logits) {
 Ranking ModelDrafter::RankNode(const DraftContext& context, const Proposal& proposal, int node,
                                Logits logits) {
   const auto path = PathTokens(proposal, node);
-  if (context.laws == nullptr) {
-    return RankRow(draft_, logits, *context.sampling, *context.history, path,
-                   context.tokens.size() + path.size(), context.tree_width);
-  }
   std::span<const TokenProbability> law;
-  const Ranking drawn = DrawRow(draft_, logits.values, *context.sampling, *context.history,
-                                {.seed = context.sampling->seed,
-                                 .root = context.tokens.size() - 1,
-                                 .path = path,
-                                 .children = context.tree_width},
-                                &law);
-  context.laws->SetListed(node, law);
-  return drawn;
+  const Ranking ranking = RankRow(draft_, logits, *context.sampling, *context.history,
+                                  {.root = context.tokens.size() - 1,
+                                   .path = path,
+                                   .children = context.tree_width,
+                                   .seed = context.sampling->seed},
+                                  context.laws == nullptr ? nullptr : &law);
+  if (context.laws != nullptr) context.laws->SetListed(node, law);
+  return ranking;
 }
+
+}  // namespace
 
 std::unique_ptr<Drafter> MakeModelDrafter(const DrafterParts& parts) {
   return std::make_unique<ModelDrafter>(parts.draft, parts.max_sequences, parts.max_context);
