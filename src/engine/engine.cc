@@ -366,7 +366,7 @@ void Engine::Impl::VerifyPass(Logits logits) {
     sequence->hit.reset();
     sequence->hit_rank.reset();
     if (!sequence->verifies) {
-      CommitRows(sequence->kv.cursor.committed + sequence->pass_rows, &sequence->kv);
+      CommitRows(sequence->kv.committed + sequence->pass_rows, &sequence->kv);
       continue;
     }
     const std::int64_t start = NowNs();

@@ -19,7 +19,7 @@ std::unique_ptr<Sequence> Waiting(SequenceId id, int prompt_tokens, Token first 
 void Compute(Scheduler* scheduler, Sequence* sequence) {
   const auto length = static_cast<std::int32_t>(sequence->tokens.size());
   ASSERT_TRUE(scheduler->Reserve(sequence, length));
-  sequence->kv.cursor.committed = length;
+  sequence->kv.committed = length;
 }
 
 TEST(Scheduler, AdmitsTheOldestFirstUpToTheBatch) {

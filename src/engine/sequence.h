@@ -27,7 +27,7 @@ class Sequence {
            const Tokenizer* tokenizer);
 
   /// Tokens whose KV is not computed yet; at least one (the last committed token).
-  int uncomputed() const { return static_cast<int>(tokens.size()) - kv.cursor.committed; }
+  int uncomputed() const { return static_cast<int>(tokens.size()) - kv.committed; }
   std::int32_t root() const { return static_cast<std::int32_t>(tokens.size()) - 1; }
   int output_tokens() const { return static_cast<int>(tokens.size()) - prompt_tokens; }
   /// How many it may yet emit, at most.

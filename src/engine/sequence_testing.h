@@ -19,7 +19,7 @@ inline std::unique_ptr<Sequence> DecodingSequence(SequenceId id, std::vector<Tok
                                              /*max_context=*/64, std::vector<Token>{},
                                              /*tokenizer=*/nullptr);
   sequence->kv.blocks = {3, 1};
-  sequence->kv.cursor.committed = computed;
+  sequence->kv.committed = computed;
   sequence->pass_rows = 1;
   sequence->verifies = true;
   return sequence;

@@ -48,10 +48,8 @@ std::int32_t KvCache::MatchPrefix(std::span<const Token> tokens, SequenceKv* seq
     last = block;
   }
   sequence->published_blocks = static_cast<std::int32_t>(sequence->blocks.size());
-  sequence->published_hash = index_.HashOf(last);
-  const std::int32_t found = sequence->published_blocks * kBlockSize;
-  sequence->cursor = {found, found};
-  return found;
+  sequence->committed = sequence->published_blocks * kBlockSize;
+  return sequence->committed;
 }
 
 bool KvCache::Reserve(std::int32_t length, SequenceKv* sequence) {
@@ -70,9 +68,9 @@ bool KvCache::Reserve(std::int32_t length, SequenceKv* sequence) {
 
 void KvCache::Publish(std::span<const Token> tokens, SequenceKv* sequence) {
   if (!prefix_cache_) return;
-  FT_CHECK(sequence->cursor.committed <= std::int64_t(tokens.size()),
-           "{} committed positions, {} tokens", sequence->cursor.committed, tokens.size());
-  const std::int32_t full = sequence->cursor.committed / kBlockSize;
+  FT_CHECK(sequence->committed <= std::int64_t(tokens.size()), "{} committed positions, {} tokens",
+           sequence->committed, tokens.size());
+  const std::int32_t full = sequence->committed / kBlockSize;
   FT_CHECK(std::size_t(full) <= sequence->blocks.size(), "committed beyond what was reserved");
   while (sequence->published_blocks < full) PublishNext(tokens, sequence);
 }
@@ -91,7 +89,6 @@ void KvCache::PublishNext(std::span<const Token> tokens, SequenceKv* sequence) {
     block = published;
   }
   ++sequence->published_blocks;
-  sequence->published_hash = index_.HashOf(block);
 }
 
 void KvCache::DropLast(SequenceKv* sequence) {
@@ -105,13 +102,10 @@ void KvCache::Truncate(std::int32_t length, SequenceKv* sequence) {
   if (length < sequence->published_blocks * kBlockSize) {
     length -= length % kBlockSize;
     sequence->published_blocks = length / kBlockSize;
-    sequence->published_hash =
-        length == 0 ? 0 : index_.HashOf(sequence->blocks[length / kBlockSize - 1]);
   }
   const std::size_t kept = static_cast<std::size_t>(BlocksFor(length));
   while (sequence->blocks.size() > kept) DropLast(sequence);
-  sequence->cursor.committed = std::min(sequence->cursor.committed, length);
-  sequence->cursor.tentative = std::min(sequence->cursor.tentative, length);
+  sequence->committed = std::min(sequence->committed, length);
 }
 
 Status KvCache::CheckIntegrity() const {

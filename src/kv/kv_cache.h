@@ -13,21 +13,14 @@
 
 namespace foretoken {
 
-/// How far a sequence's KV reaches. Positions below `committed` belong to emitted tokens; those in
-/// [committed, tentative) to a proposal under verification. Rollback is truncation.
-struct KvCursor {
-  std::int32_t committed = 0;
-  std::int32_t tentative = 0;
-};
-
 /// The KV blocks of one sequence in logical order. Owned by the sequence, filled and emptied by
 /// `KvCache` alone.
 struct SequenceKv {
   std::vector<std::int32_t> blocks;
-  KvCursor cursor;
-  /// Leading blocks that are published in the prefix cache, and the hash of the last of them.
-  std::int32_t published_blocks = 0;
-  std::uint64_t published_hash = 0;
+  /// Positions below it belong to committed tokens, and their KV is there; what lies behind is a
+  /// proposal's and is rolled back by being forgotten.
+  std::int32_t committed = 0;
+  std::int32_t published_blocks = 0;  ///< Leading blocks that are published in the prefix cache.
 
   std::int32_t SlotOf(std::int32_t position) const {
     return blocks[position / kBlockSize] * kBlockSize + position % kBlockSize;
@@ -48,7 +41,7 @@ class KvCache {
   KvCache& operator=(const KvCache&) = delete;
 
   /// Takes references to the longest cached prefix of `tokens`, at most tokens.size() - 1 so that
-  /// at least one token is left to compute, and sets the cursor there. `sequence` must be empty.
+  /// at least one token is left to compute, which are committed then. `sequence` must be empty.
   /// Returns the number of tokens found.
   std::int32_t MatchPrefix(std::span<const Token> tokens, SequenceKv* sequence);
 
@@ -61,9 +54,9 @@ class KvCache {
   /// and gives its own back, so slots of committed positions may change here.
   void Publish(std::span<const Token> tokens, SequenceKv* sequence);
 
-  /// Gives back blocks that lie wholly beyond `length` and truncates the cursor to it. Published
+  /// Gives back blocks that lie wholly beyond `length` and truncates `committed` to it. Published
   /// blocks are never written again: where `length` cuts into one, it is given back too and the
-  /// cursor falls to its start, from where the caller computes again.
+  /// `committed` falls to its start, from where the caller computes again.
   void Truncate(std::int32_t length, SequenceKv* sequence);
 
   /// Gives back everything; published blocks stay cached.

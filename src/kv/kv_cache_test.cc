@@ -20,7 +20,7 @@ std::vector<Token> Tokens(int count, Token first = 0) {
 void Fill(KvCache& cache, std::span<const Token> tokens, SequenceKv* sequence) {
   const auto length = static_cast<std::int32_t>(tokens.size());
   ASSERT_TRUE(cache.Reserve(length, sequence));
-  sequence->cursor = {length, length};
+  sequence->committed = length;
   cache.Publish(tokens, sequence);
 }
 
@@ -43,13 +43,13 @@ TEST(KvCache, ReservesByBlocksAndGivesBack) {
   ASSERT_TRUE(cache.Reserve(33, &sequence));
   ExpectUsage(cache, 2, 0, 2);
   EXPECT_EQ(sequence.SlotOf(33), sequence.blocks[1] * kBlockSize + 1);
-  sequence.cursor = {20, 33};
+  sequence.committed = 33;
   cache.Truncate(20, &sequence);
-  EXPECT_EQ(sequence.cursor.tentative, 20);
+  EXPECT_EQ(sequence.committed, 20);
   ExpectUsage(cache, 3, 0, 1);
   cache.Release(&sequence);
   ExpectUsage(cache, 4, 0, 0);
-  EXPECT_EQ(sequence.cursor.committed, 0);
+  EXPECT_EQ(sequence.committed, 0);
 }
 
 TEST(KvCache, RefusesWithoutChangeWhenExhausted) {
@@ -77,8 +77,7 @@ TEST(KvCache, FindsThePrefixAndLeavesATokenToCompute) {
 
   SequenceKv same;
   EXPECT_EQ(cache.MatchPrefix(tokens, &same), 96);
-  EXPECT_EQ(same.cursor.committed, 96);
-  EXPECT_EQ(same.published_hash, first.published_hash);
+  EXPECT_EQ(same.committed, 96);
   EXPECT_TRUE(std::equal(same.blocks.begin(), same.blocks.end(), first.blocks.begin()));
 
   SequenceKv exact;
@@ -100,10 +99,10 @@ TEST(KvCache, PublishesCommittedTokensOnly) {
   const std::vector<Token> tokens = Tokens(64);
   SequenceKv sequence;
   ASSERT_TRUE(cache.Reserve(64, &sequence));
-  sequence.cursor = {31, 64};
+  sequence.committed = 31;
   cache.Publish(tokens, &sequence);
   EXPECT_EQ(sequence.published_blocks, 0);
-  sequence.cursor = {32, 64};
+  sequence.committed = 32;
   cache.Publish(tokens, &sequence);
   EXPECT_EQ(sequence.published_blocks, 1);
 }
@@ -154,14 +153,14 @@ TEST(KvCache, NeverHandsOutAPublishedBlockForWriting) {
   SequenceKv sequence;
   Fill(cache, tokens, &sequence);
   cache.Truncate(40, &sequence);
-  EXPECT_EQ(sequence.cursor.committed, 32);
+  EXPECT_EQ(sequence.committed, 32);
   EXPECT_EQ(sequence.published_blocks, 1);
   EXPECT_EQ(sequence.blocks.size(), 1U);
   ExpectUsage(cache, 6, 1, 1);
   SequenceKv match;
   EXPECT_EQ(cache.MatchPrefix(tokens, &match), 64);
   Fill(cache, tokens, &sequence);
-  EXPECT_EQ(sequence.published_hash, match.published_hash);
+  EXPECT_EQ(sequence.published_blocks, match.published_blocks);
   EXPECT_EQ(sequence.blocks[1], match.blocks[1]);
 }
 

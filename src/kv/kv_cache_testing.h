@@ -125,7 +125,7 @@ class KvCacheHarness {
       return fmt::format("Reserve({}) did not return {}", length, expected);
     }
     if (!expected) {
-      live->tokens.resize(live->kv.cursor.committed);
+      live->tokens.resize(live->kv.committed);
       return "";
     }
     for (; live->blocks < wanted; ++live->blocks) {
@@ -134,9 +134,9 @@ class KvCacheHarness {
     std::uint64_t id = 0;
     for (std::int32_t p = 0; p < length; ++p) {
       id = IdOf(id, live->tokens[p]);
-      if (p >= live->kv.cursor.committed) computed_for_[live->kv.SlotOf(p)] = id;
+      if (p >= live->kv.committed) computed_for_[live->kv.SlotOf(p)] = id;
     }
-    live->kv.cursor = {length, length};
+    live->kv.committed = length;
     return "";
   }
 
@@ -208,7 +208,7 @@ class KvCacheHarness {
     }
     for (const Live& live : live_) {
       const auto length = static_cast<std::int32_t>(live.tokens.size());
-      if (live.kv.cursor.committed != length || live.kv.cursor.tentative != length ||
+      if (live.kv.committed != length ||
           live.kv.blocks.size() != live.blocks ||
           std::size_t(live.kv.published_blocks) != live.published) {
         return "a sequence differs from the model";

@@ -72,10 +72,7 @@ RowPlace RowPlacer::Branch(const KvTree& tree, int node, const SequenceKv& scrat
           .tail_begin = tail};
 }
 
-void CommitRows(std::int32_t end, SequenceKv* kv) {
-  kv->cursor.committed = std::max(kv->cursor.committed, end);
-  kv->cursor.tentative = kv->cursor.committed;
-}
+void CommitRows(std::int32_t end, SequenceKv* kv) { kv->committed = std::max(kv->committed, end); }
 
 void CommitPath(std::int32_t root, std::span<const std::int8_t> path, KvMemory memory,
                 SequenceKv* kv) {
@@ -89,7 +86,7 @@ void CommitPath(std::int32_t root, std::span<const std::int8_t> path, KvMemory m
     ++end;
   }
   Move(moves, memory);
-  kv->cursor = {.committed = end, .tentative = end};
+  kv->committed = end;
 }
 
 void CommitBranch(std::int32_t root, std::span<const PromotedRow> rows, const SequenceKv& scratch,

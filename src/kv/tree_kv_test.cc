@@ -92,15 +92,14 @@ TEST(TreeKv, TheAcceptedPathBecomesPositions) {
   Memory memory(4);
   for (int i = 0; i < 40; ++i) memory.at(kv.SlotOf(i)) = static_cast<float>(i);
   CommitRows(31, &kv);
-  EXPECT_EQ(kv.cursor.committed, 31);
+  EXPECT_EQ(kv.committed, 31);
   const std::int8_t path[] = {3, 4};
   CommitPath(30, path, memory.kv(), &kv);
-  EXPECT_EQ(kv.cursor.committed, 33);
-  EXPECT_EQ(kv.cursor.tentative, 33);
+  EXPECT_EQ(kv.committed, 33);
   EXPECT_EQ(memory.at(kv.SlotOf(31)), 33);
   EXPECT_EQ(memory.at(kv.SlotOf(32)), 34);
   CommitPath(33, {}, memory.kv(), &kv);
-  EXPECT_EQ(kv.cursor.committed, 34) << "the root itself";
+  EXPECT_EQ(kv.committed, 34) << "the root itself";
 }
 
 // One sequence with a tree and branches, and beside it a naive model: every slot remembers the
@@ -189,7 +188,7 @@ class Model {
 
   void ComputeCommitted() {
     RowPlacer placer = tables_.For(kv_);
-    for (std::int32_t p = kv_.cursor.committed; p <= Root(); ++p) {
+    for (std::int32_t p = kv_.committed; p <= Root(); ++p) {
       Compute(placer.Committed(p), {tokens_.begin(), tokens_.begin() + p + 1});
     }
     CommitRows(Root() + 1, &kv_);
@@ -257,7 +256,7 @@ class Model {
     for (const std::int8_t step : path) tokens_.push_back(tree_.tokens[step - 1]);
     tokens_.push_back(hit != nullptr ? hit->bonus : 1 + Below(3));
     CommitPath(old_root, path, memory_.kv(), &kv_);
-    ASSERT_EQ(kv_.cursor.committed, Root());
+    ASSERT_EQ(kv_.committed, Root());
     if (hit != nullptr) Promote(*hit);
   }
 
@@ -270,7 +269,7 @@ class Model {
       kept.push_back({branch.tree.rows[node], static_cast<std::int16_t>(node)});
     }
     CommitBranch(Root(), kept, scratch_, memory_.kv(), &kv_);
-    ASSERT_EQ(kv_.cursor.committed, Root() + 1);
+    ASSERT_EQ(kv_.committed, Root() + 1);
     for (const PromotedRow& row : kept) {
       ASSERT_EQ(memory_.at(kv_.SlotOf(Root() + row.node)), IdOf(PrefixOf(branch.tree, row.node)));
     }
@@ -279,7 +278,7 @@ class Model {
   }
 
   void CheckCommitted() {
-    for (std::int32_t p = 0; p < kv_.cursor.committed; ++p) {
+    for (std::int32_t p = 0; p < kv_.committed; ++p) {
       ASSERT_EQ(memory_.at(kv_.SlotOf(p)), IdOf({tokens_.begin(), tokens_.begin() + p + 1}))
           << "position " << p;
     }

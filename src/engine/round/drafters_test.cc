@@ -28,7 +28,7 @@ TEST(Drafters, NobodyDraftsFromAPromptUnderWay) {
   Drafters drafters({}, 16, 1);
   RetrievalBudget budget({}, 63);
   const RunningSet running = Running({.mode = Mode::kNgram, .lookahead = 2});
-  running[0]->kv.cursor.committed = 2;
+  running[0]->kv.committed = 2;
   drafters.Propose(running, &budget);
   EXPECT_EQ(running[0]->proposal.size(), 0);
 }

@@ -9,7 +9,7 @@ namespace {
 // its proposal.
 void AppendRows(const Sequence& sequence, ForwardBatch* batch) {
   RowPlacer placer(sequence.kv, &batch->block_tables, &batch->tail_slots);
-  const std::int32_t begin = sequence.kv.cursor.committed;
+  const std::int32_t begin = sequence.kv.committed;
   for (std::int32_t position = begin; position < begin + sequence.pass_rows; ++position) {
     batch->rows.push_back({.token = sequence.tokens[position],
                            .place = placer.Committed(position),
@@ -43,12 +43,11 @@ bool PlanPass(int prompt_budget, Scheduler* scheduler, Round* round, ForwardBatc
     const int rows = PlanRows(prompt_budget, sequence);
     if (rows == 0) continue;
     const std::int32_t end =
-        sequence->kv.cursor.committed + rows + (sequence->verifies ? sequence->proposal.size() : 0);
+        sequence->kv.committed + rows + (sequence->verifies ? sequence->proposal.size() : 0);
     if (!scheduler->Reserve(sequence, end)) continue;
     if (rows > 1) prompt_budget -= rows;
     sequence->in_pass = true;
     sequence->pass_rows = rows;
-    sequence->kv.cursor.tentative = end;
   }
   round->pass.clear();
   round->prefills = false;

@@ -47,7 +47,7 @@ TEST(PlanPass, TheYoungestGivesWayWhereTheKvDoesNotSuffice) {
   ForwardBatch batch;
   ASSERT_TRUE(PlanPass(256, &scheduler, &round, &batch));
   EXPECT_EQ(round.pass.size(), 2U);
-  for (Sequence* sequence : admitted) sequence->kv.cursor.committed = kBlockSize - 1;
+  for (Sequence* sequence : admitted) sequence->kv.committed = kBlockSize - 1;
   // The oldest one's proposal now takes three blocks, which leaves one for two sequences' two.
   for (int i = 0; i < 2 * kBlockSize - 1; ++i) admitted[0]->proposal.Extend(1);
   admitted[1]->proposal.Extend(1);

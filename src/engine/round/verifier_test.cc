@@ -43,7 +43,7 @@ TEST_F(VerifierTest, TakesTheProposalAsFarAsTheTargetAgrees) {
   CommitOutcome({backend_.get(), &kv_}, sequence_.get());
   EXPECT_EQ(sequence_->accepted, 2);
   EXPECT_EQ(sequence_->tokens.size(), 6U);
-  EXPECT_EQ(sequence_->kv.cursor.committed, 5);  // The bonus token is the next root.
+  EXPECT_EQ(sequence_->kv.committed, 5);  // The bonus token is the next root.
   EXPECT_EQ(sequence_->proposal.size(), 0);
   EXPECT_EQ(sequence_->stats.reached_at[2], 1);
   EXPECT_EQ(sequence_->stats.accepted_at[2], 0);
@@ -58,7 +58,7 @@ TEST_F(VerifierTest, CommitsNothingBehindTheEndOfTheSequence) {
   CommitOutcome({backend_.get(), &kv_}, sequence_.get());
   EXPECT_EQ(sequence_->finish, FinishReason::kEndOfSequence);
   EXPECT_EQ(sequence_->emitted.size(), 1U);
-  EXPECT_EQ(sequence_->kv.cursor.committed, 4);
+  EXPECT_EQ(sequence_->kv.committed, 4);
 }
 
 TEST_F(VerifierTest, AScriptDecidesInPlaceOfTheTarget) {
