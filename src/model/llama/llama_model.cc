@@ -59,7 +59,7 @@ KvShape LlamaModel::KvShapeFor(std::int64_t blocks) const {
 }
 
 void LlamaModel::ForwardLayer(int index, const BatchPlan& plan, KvStore& kv) {
-  const LlamaLayerWeights& layer = weights_->layers[index];
+  const LlamaLayerWeights& layer = weights_->tensors.layers[index];
   const HeadShape heads = HeadsOf(config_);
   const int rows = static_cast<int>(plan.rows.size());
   float* hidden = workspace_->hidden.as<float>();
@@ -95,7 +95,7 @@ bool LlamaModel::ForwardPart(const ForwardBatch& batch, std::size_t begin, std::
   const BatchPlan plan{workspace_->places, batch.block_tables, batch.tail_slots};
 
   float* hidden = workspace_->hidden.as<float>();
-  backend_->Embed(weights_->embedding, workspace_->tokens, hidden);
+  backend_->Embed(weights_->tensors.embedding, workspace_->tokens, hidden);
   for (int layer = 0; layer < config_.layers; ++layer) {
     if (interrupt.Raised()) return false;
     ForwardLayer(layer, plan, kv);
@@ -113,7 +113,7 @@ bool LlamaModel::ForwardPart(const ForwardBatch& batch, std::size_t begin, std::
   // The lm head of a small draft takes longer than its layers.
   if (interrupt.Raised()) return false;
   float* normed = workspace_->normed.as<float>();
-  backend_->RmsNorm(normed, weights_->final_norm.as<float>(), config_.norm_epsilon,
+  backend_->RmsNorm(normed, weights_->tensors.final_norm.as<float>(), config_.norm_epsilon,
                     static_cast<int>(wanted), config_.hidden, normed);
   backend_->MatMulMaxima(
       weights_->head(), normed, static_cast<int>(wanted),

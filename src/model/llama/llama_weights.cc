@@ -11,8 +11,11 @@ std::size_t LlamaLayerWeights::bytes() const {
          gate_up.data.bytes() + down.data.bytes();
 }
 
-LlamaWeights::LlamaWeights(const ModelConfig& config, const Backend& backend)
-    : rope(MakeRopeTable(config)), config_(config), layout_(backend.layout()) {}
+LlamaWeights::LlamaWeights(const ModelConfig& config, const Backend& backend, LlamaTensors packed)
+    : tensors(std::move(packed)),
+      rope(MakeRopeTable(config)),
+      config_(config),
+      layout_(backend.layout()) {}
 
 std::unique_ptr<Model> LlamaWeights::MakeModel(Backend* backend) const {
   FT_CHECK(backend->layout() == layout_, "weights are packed as {}, but {} reads {}", layout_,
@@ -21,8 +24,8 @@ std::unique_ptr<Model> LlamaWeights::MakeModel(Backend* backend) const {
 }
 
 std::size_t LlamaWeights::bytes_of_pass() const {
-  std::size_t bytes = head().data.bytes() + final_norm.bytes();
-  for (const LlamaLayerWeights& layer : layers) bytes += layer.bytes();
+  std::size_t bytes = head().data.bytes() + tensors.final_norm.bytes();
+  for (const LlamaLayerWeights& layer : tensors.layers) bytes += layer.bytes();
   return bytes;
 }
 

@@ -22,24 +22,31 @@ struct LlamaLayerWeights {
   std::size_t bytes() const;
 };
 
-/// The weights of a Llama-family decoder and what else its passes only read.
-class LlamaWeights final : public ModelWeights, public std::enable_shared_from_this<LlamaWeights> {
- public:
-  /// Without any weights yet, of the layout of `backend`.
-  LlamaWeights(const ModelConfig& config, const Backend& backend);
-
-  const ModelConfig& config() const override { return config_; }
-  std::unique_ptr<Model> MakeModel(Backend* backend) const override;
-
-  const Matrix& head() const { return config_.tied_embeddings ? embedding : lm_head; }
-  /// As Model::weight_bytes.
-  std::size_t bytes_of_pass() const;
-
+/// The packed weights of a whole decoder.
+struct LlamaTensors {
   Matrix embedding;
   std::vector<LlamaLayerWeights> layers;
   Buffer final_norm;
   Matrix lm_head;  ///< Empty where the embedding table is the lm head too.
-  RopeTable rope;
+};
+
+/// The weights of a Llama-family decoder and what else its passes only read.
+class LlamaWeights final : public ModelWeights, public std::enable_shared_from_this<LlamaWeights> {
+ public:
+  /// Of `packed` as `backend` packs.
+  LlamaWeights(const ModelConfig& config, const Backend& backend, LlamaTensors packed);
+
+  const ModelConfig& config() const override { return config_; }
+  std::unique_ptr<Model> MakeModel(Backend* backend) const override;
+
+  const Matrix& head() const {
+    return config_.tied_embeddings ? tensors.embedding : tensors.lm_head;
+  }
+  /// As Model::weight_bytes.
+  std::size_t bytes_of_pass() const;
+
+  const LlamaTensors tensors;
+  const RopeTable rope;
 
  private:
   ModelConfig config_;

@@ -15,23 +15,33 @@ using Shape = std::vector<std::int64_t>;
 
 std::string FormatShape(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
-// Looks tensors up by name and checks their shapes.
-class TensorSource {
- public:
-  explicit TensorSource(const ModelFolder& folder) : folder_(folder) {}
+// A tensor by its name, one of those that make a matrix, and its share of the outputs.
+struct Part {
+  std::string name;
+  std::int64_t outputs;
+};
 
-  Result<TensorView> Find(const std::string& name, const Shape& shape) const {
-    const TensorView* view = folder_.Find(name);
-    if (view == nullptr) {
-      return InvalidInput(fmt::format("{}: lacks tensor {} of shape {}",
-                                      folder_.directory().string(), name, FormatShape(shape)));
+// The weights of a folder. Without a backend they are found and checked, and nothing is packed.
+class FolderSource {
+ public:
+  FolderSource(const ModelFolder& folder, Backend* backend) : folder_(folder), backend_(backend) {}
+
+  // The gain of a norm.
+  Result<Buffer> Gain(const std::string& name, std::int64_t width) {
+    FT_ASSIGN_OR_RETURN(const TensorView view, Find(name, {width}));
+    if (backend_ == nullptr) return Buffer();
+    Buffer gain(static_cast<std::size_t>(width) * sizeof(float));
+    LoadElements(view, 0, width, gain.as<float>());
+    return gain;
+  }
+
+  // The matrix of tensors [outputs, inputs], one below the other.
+  Result<Matrix> Stack(const std::vector<Part>& parts, std::int64_t inputs, double /*gain*/) {
+    std::vector<TensorView> views;
+    for (const auto& [name, outputs] : parts) {
+      FT_ASSIGN_OR_RETURN(views.emplace_back(), Find(name, {outputs, inputs}));
     }
-    if (view->shape != shape) {
-      return InvalidInput(fmt::format("{}: tensor {} must have shape {} by config.json but has {}",
-                                      folder_.directory().string(), name, FormatShape(shape),
-                                      FormatShape(view->shape)));
-    }
-    return *view;
+    return backend_ == nullptr ? Matrix() : backend_->Pack(views);
   }
 
   // Biases mean a model that would be computed wrongly, whatever its config says.
@@ -46,95 +56,46 @@ class TensorSource {
   }
 
  private:
+  Result<TensorView> Find(const std::string& name, const Shape& shape) const {
+    const TensorView* view = folder_.Find(name);
+    if (view == nullptr) {
+      return InvalidInput(fmt::format("{}: lacks tensor {} of shape {}",
+                                      folder_.directory().string(), name, FormatShape(shape)));
+    }
+    if (view->shape != shape) {
+      return InvalidInput(fmt::format("{}: tensor {} must have shape {} by config.json but has {}",
+                                      folder_.directory().string(), name, FormatShape(shape),
+                                      FormatShape(view->shape)));
+    }
+    return *view;
+  }
+
   const ModelFolder& folder_;
+  Backend* backend_;
 };
 
-Buffer LoadGain(const TensorView& view) {
-  Buffer gain(static_cast<std::size_t>(view.elements()) * sizeof(float));
-  LoadElements(view, 0, view.elements(), gain.as<float>());
-  return gain;
-}
-
-// The tensors of one layer, found and checked.
-struct LayerTensors {
-  TensorView attention_norm, mlp_norm, query, key, value, output, gate, up, down;
-};
-
-Result<LayerTensors> FindLayer(const TensorSource& source, const ModelConfig& config, int layer) {
-  const std::string prefix = fmt::format("model.layers.{}.", layer);
-  const std::int64_t hidden = config.hidden;
-  const std::int64_t query_width = std::int64_t{config.heads} * config.head_dim;
-  const std::int64_t kv_width = std::int64_t{config.kv_heads} * config.head_dim;
-  const std::int64_t intermediate = config.intermediate;
-  LayerTensors tensors;
-  const struct {
-    const char* name;
-    Shape shape;
-    TensorView* view;
-  } wanted[] = {
-      {"input_layernorm.weight", {hidden}, &tensors.attention_norm},
-      {"post_attention_layernorm.weight", {hidden}, &tensors.mlp_norm},
-      {"self_attn.q_proj.weight", {query_width, hidden}, &tensors.query},
-      {"self_attn.k_proj.weight", {kv_width, hidden}, &tensors.key},
-      {"self_attn.v_proj.weight", {kv_width, hidden}, &tensors.value},
-      {"self_attn.o_proj.weight", {hidden, query_width}, &tensors.output},
-      {"mlp.gate_proj.weight", {intermediate, hidden}, &tensors.gate},
-      {"mlp.up_proj.weight", {intermediate, hidden}, &tensors.up},
-      {"mlp.down_proj.weight", {hidden, intermediate}, &tensors.down},
-  };
-  for (const auto& [name, shape, view] : wanted) {
-    FT_ASSIGN_OR_RETURN(*view, source.Find(prefix + name, shape));
-  }
-  return tensors;
-}
-
-// The tensors of a whole model, found and checked.
-struct ModelTensors {
-  TensorView embedding, norm;
-  TensorView lm_head;  // Only of untied embeddings.
-  std::vector<LayerTensors> layers;
-};
-
-Result<ModelTensors> FindTensors(const ModelFolder& folder, const ModelConfig& config) {
-  const TensorSource source(folder);
-  FT_RETURN_IF_ERROR(source.RefuseBiases());
-  const Shape table{config.vocabulary, config.hidden};
-  ModelTensors tensors;
-  FT_ASSIGN_OR_RETURN(tensors.embedding, source.Find("model.embed_tokens.weight", table));
-  FT_ASSIGN_OR_RETURN(tensors.norm, source.Find("model.norm.weight", {config.hidden}));
-  if (!config.tied_embeddings) {
-    FT_ASSIGN_OR_RETURN(tensors.lm_head, source.Find("lm_head.weight", table));
-  }
-  for (int layer = 0; layer < config.layers; ++layer) {
-    FT_ASSIGN_OR_RETURN(LayerTensors found, FindLayer(source, config, layer));
-    tensors.layers.push_back(std::move(found));
-  }
-  return tensors;
-}
-
-LlamaLayerWeights PackLayer(const LayerTensors& tensors, Backend& backend) {
-  LlamaLayerWeights weights;
-  weights.attention_norm = LoadGain(tensors.attention_norm);
-  weights.mlp_norm = LoadGain(tensors.mlp_norm);
-  weights.qkv = backend.Pack(std::array{tensors.query, tensors.key, tensors.value});
-  weights.output = backend.Pack(std::array{tensors.output});
-  weights.gate_up = backend.Pack(std::array{tensors.gate, tensors.up});
-  weights.down = backend.Pack(std::array{tensors.down});
-  return weights;
-}
-
-// A stream of random BF16 matrices. Each value is one of 256 quantiles of a normal distribution,
-// picked by one byte of an xorshift generator: eight values for a few instructions.
+// Random BF16 weights. Each value is one of 256 quantiles of a normal distribution, picked by one
+// byte of an xorshift generator: eight values for a few instructions.
 class SyntheticSource {
  public:
-  explicit SyntheticSource(std::uint64_t seed) : state_(seed * 2 + 0x9E3779B97F4A7C15U) {}
+  SyntheticSource(std::uint64_t seed, Backend* backend)
+      : state_(seed * 2 + 0x9E3779B97F4A7C15U), backend_(backend) {}
 
-  // [outputs, inputs] with the given standard deviation. The view lives until the next call.
-  TensorView Matrix(std::int64_t outputs, std::int64_t inputs, double deviation) {
+  Result<Buffer> Gain(const std::string& /*name*/, std::int64_t width) {
+    Buffer ones(static_cast<std::size_t>(width) * sizeof(float));
+    std::fill_n(ones.as<float>(), width, 1.0F);
+    return ones;
+  }
+
+  // A product with it makes standard deviation `gain` of inputs of unit variance.
+  Result<Matrix> Stack(const std::vector<Part>& parts, std::int64_t inputs, double gain) {
+    const double deviation = gain / std::sqrt(static_cast<double>(inputs));
     std::array<BFloat16, 256> quantiles;
     for (int i = 0; i < 256; ++i) {
       quantiles[i] = FloatToBFloat16(static_cast<float>(deviation * Quantile((i + 0.5) / 256)));
     }
+    std::int64_t outputs = 0;
+    for (const Part& part : parts) outputs += part.outputs;
     const std::size_t count = static_cast<std::size_t>(outputs * inputs);
     if (scratch_.bytes() < count * sizeof(BFloat16) + 16) {
       scratch_ = Buffer(count * sizeof(BFloat16) + 16);
@@ -146,7 +107,7 @@ class SyntheticSource {
       state_ ^= state_ << 17;
       for (int byte = 0; byte < 8; ++byte) out[i + byte] = quantiles[state_ >> (8 * byte) & 0xFF];
     }
-    return TensorView{DType::kBF16, {outputs, inputs}, scratch_.data()};
+    return backend_->Pack(std::array{TensorView{DType::kBF16, {outputs, inputs}, scratch_.data()}});
   }
 
  private:
@@ -154,19 +115,63 @@ class SyntheticSource {
   static double Quantile(double p) { return std::log(p / (1 - p)) * 0.5513; }
 
   std::uint64_t state_;
+  Backend* backend_;
   Buffer scratch_;
 };
 
-Buffer Ones(int width) {
-  Buffer buffer(static_cast<std::size_t>(width) * sizeof(float));
-  std::fill_n(buffer.as<float>(), width, 1.0F);
-  return buffer;
+// All weights of a model, taken from `source` in this order.
+template <typename Source>
+Result<LlamaTensors> Collect(const ModelConfig& config, Source source) {
+  // Of random weights: what a block adds to the residual stream shrinks with depth, yet outweighs
+  // the token's own embedding, so that the model does not just repeat its input. Logits get a
+  // standard deviation of 4: over 49,152 tokens their softmax has 4 to 5 nats, a little more than
+  // text, where equal logits would have 11.
+  const double spread = 4;
+  const double residual = 4 / std::sqrt(2.0 * config.layers);
+  const std::int64_t hidden = config.hidden;
+  const std::int64_t intermediate = config.intermediate;
+  const std::int64_t query_width = std::int64_t{config.heads} * config.head_dim;
+  const std::int64_t kv_width = std::int64_t{config.kv_heads} * config.head_dim;
+  LlamaTensors all;
+  const auto table = [&](const char* name) {
+    return source.Stack({{name, config.vocabulary}}, hidden, spread);
+  };
+  FT_ASSIGN_OR_RETURN(all.embedding, table("model.embed_tokens.weight"));
+  FT_ASSIGN_OR_RETURN(all.final_norm, source.Gain("model.norm.weight", hidden));
+  if (!config.tied_embeddings) {
+    FT_ASSIGN_OR_RETURN(all.lm_head, table("lm_head.weight"));
+  }
+  for (int i = 0; i < config.layers; ++i) {
+    LlamaLayerWeights& layer = all.layers.emplace_back();
+    const auto gain = [&](const char* name) {
+      return source.Gain(fmt::format("model.layers.{}.{}.weight", i, name), hidden);
+    };
+    const auto part = [&](const char* name, std::int64_t outputs) {
+      return Part{fmt::format("model.layers.{}.{}_proj.weight", i, name), outputs};
+    };
+    FT_ASSIGN_OR_RETURN(layer.attention_norm, gain("input_layernorm"));
+    FT_ASSIGN_OR_RETURN(layer.mlp_norm, gain("post_attention_layernorm"));
+    FT_ASSIGN_OR_RETURN(
+        layer.qkv, source.Stack({part("self_attn.q", query_width), part("self_attn.k", kv_width),
+                                 part("self_attn.v", kv_width)},
+                                hidden, 1));
+    FT_ASSIGN_OR_RETURN(layer.output,
+                        source.Stack({part("self_attn.o", hidden)}, query_width, residual));
+    FT_ASSIGN_OR_RETURN(
+        layer.gate_up,
+        source.Stack({part("mlp.gate", intermediate), part("mlp.up", intermediate)}, hidden, 1));
+    FT_ASSIGN_OR_RETURN(layer.down,
+                        source.Stack({part("mlp.down", hidden)}, intermediate, residual));
+  }
+  return all;
 }
 
 }  // namespace
 
 Status CheckWeights(const ModelFolder& folder, const ModelConfig& config) {
-  FT_RETURN_IF_ERROR(FindTensors(folder, config));
+  FolderSource source(folder, nullptr);
+  FT_RETURN_IF_ERROR(source.RefuseBiases());
+  FT_RETURN_IF_ERROR(Collect(config, source));
   return {};
 }
 
@@ -174,51 +179,16 @@ Result<std::shared_ptr<const ModelWeights>> LoadWeights(const ModelFolder& folde
                                                         const ModelConfig& config,
                                                         Backend* backend) {
   // Everything is checked before anything is packed, so that a bad folder fails at once.
-  FT_ASSIGN_OR_RETURN(const ModelTensors tensors, FindTensors(folder, config));
-  auto weights = std::make_shared<LlamaWeights>(config, *backend);
-  weights->embedding = backend->Pack(std::array{tensors.embedding});
-  weights->final_norm = LoadGain(tensors.norm);
-  if (!config.tied_embeddings) weights->lm_head = backend->Pack(std::array{tensors.lm_head});
-  for (const LayerTensors& layer : tensors.layers) {
-    weights->layers.push_back(PackLayer(layer, *backend));
-  }
-  return std::shared_ptr<const ModelWeights>(std::move(weights));
+  FT_RETURN_IF_ERROR(CheckWeights(folder, config));
+  FT_ASSIGN_OR_RETURN(LlamaTensors tensors, Collect(config, FolderSource(folder, backend)));
+  return std::shared_ptr<const ModelWeights>(
+      std::make_shared<LlamaWeights>(config, *backend, std::move(tensors)));
 }
 
 std::shared_ptr<const ModelWeights> SyntheticWeights(const ModelConfig& config, std::uint64_t seed,
                                                      Backend* backend) {
-  // Inputs of a product have unit variance, so 1 / sqrt(width) keeps it; what a block adds to the
-  // residual stream shrinks with depth, yet outweighs the token's own embedding, so that the model
-  // does not just repeat its input. Logits get a standard deviation of 4: over 49,152 tokens their
-  // softmax has 4 to 5 nats, a little more than text, where equal logits would have 11.
-  const double spread = 4;
-  const double from_hidden = 1 / std::sqrt(double(config.hidden));
-  const double residual = 4 / std::sqrt(2.0 * config.layers);
-  const std::int64_t query_width = std::int64_t{config.heads} * config.head_dim;
-  const HeadShape heads{config.heads, config.kv_heads, config.head_dim};
-
-  SyntheticSource source(seed);
-  const auto pack = [&](std::int64_t outputs, std::int64_t inputs, double deviation) {
-    return backend->Pack(std::array{source.Matrix(outputs, inputs, deviation)});
-  };
-  auto weights = std::make_shared<LlamaWeights>(config, *backend);
-  weights->embedding = pack(config.vocabulary, config.hidden, spread * from_hidden);
-  if (!config.tied_embeddings) {
-    weights->lm_head = pack(config.vocabulary, config.hidden, spread * from_hidden);
-  }
-  weights->final_norm = Ones(config.hidden);
-  for (int i = 0; i < config.layers; ++i) {
-    LlamaLayerWeights layer;
-    layer.attention_norm = Ones(config.hidden);
-    layer.mlp_norm = Ones(config.hidden);
-    layer.qkv = pack(heads.row_width(), config.hidden, from_hidden);
-    layer.output = pack(config.hidden, query_width, residual / std::sqrt(double(query_width)));
-    layer.gate_up = pack(2 * std::int64_t{config.intermediate}, config.hidden, from_hidden);
-    layer.down =
-        pack(config.hidden, config.intermediate, residual / std::sqrt(double(config.intermediate)));
-    weights->layers.push_back(std::move(layer));
-  }
-  return weights;
+  return std::make_shared<LlamaWeights>(config, *backend,
+                                        Collect(config, SyntheticSource(seed, backend)).value());
 }
 
 }  // namespace foretoken
