@@ -1,6 +1,6 @@
 #include "speculation/proposal.h"
 
-#include <array>
+#include <algorithm>
 
 #include "base/check.h"
 
@@ -35,20 +35,28 @@ int Proposal::Depth(int node) const {
 }
 
 void Proposal::Prune(int max_depth, int max_nodes) {
-  std::array<std::int8_t, kMaxProposal + 1> kept{};  // The node's new number; -1: dropped.
   std::array<std::int8_t, kMaxProposal + 1> depth{};
   int count = 0;
-  for (int i = 0; i < size(); ++i) {
-    const int parent = parents[i];
-    depth[i + 1] = static_cast<std::int8_t>(depth[parent] + 1);
-    kept[i + 1] = -1;
-    if (kept[parent] < 0 || depth[i + 1] > max_depth || count >= max_nodes) continue;
-    parents[count] = kept[parent];
-    tokens[count] = tokens[i];
-    kept[i + 1] = static_cast<std::int8_t>(++count);
+  KeepIf([&](int node, int parent) {
+    depth[node] = static_cast<std::int8_t>(depth[parent] + 1);
+    return depth[node] <= max_depth && count++ < max_nodes;
+  });
+}
+
+StaticVector<std::int8_t, kMaxProposal> PathTo(const Proposal& proposal, int node) {
+  FT_CHECK(node >= 0 && node <= proposal.size(), "node {} of {}", node, proposal.size());
+  StaticVector<std::int8_t, kMaxProposal> path;
+  for (; node != 0; node = proposal.parents[node - 1]) {
+    path.push_back(static_cast<std::int8_t>(node));
   }
-  tokens.resize(count);
-  parents.resize(count);
+  std::reverse(path.begin(), path.end());
+  return path;
+}
+
+StaticVector<Token, kMaxProposal> PathTokens(const Proposal& proposal, int node) {
+  StaticVector<Token, kMaxProposal> tokens;
+  for (const std::int8_t step : PathTo(proposal, node)) tokens.push_back(proposal.tokens[step - 1]);
+  return tokens;
 }
 
 }  // namespace foretoken

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 
 #include "base/static_vector.h"
@@ -21,6 +23,10 @@ struct Proposal {
   int ChildWith(int node, Token token) const;
   /// The first child of `node`; 0 where it is a leaf.
   int FirstChild(int node) const;
+  /// How many children `node` has.
+  int Children(int node) const {
+    return static_cast<int>(std::count(parents.begin(), parents.end(), node));
+  }
   /// Steps from the root to `node`.
   int Depth(int node) const;
   /// Appends below node `parent` <= size().
@@ -40,9 +46,31 @@ struct Proposal {
     tokens.resize(size);
     parents.resize(size);
   }
+  /// Keeps the nodes of which `keep(node, parent)` is true and whose parents stay. It is asked in
+  /// their order, and of no others.
+  template <typename Keep>
+  void KeepIf(Keep&& keep) {
+    std::array<std::int8_t, kMaxProposal + 1> place{};  // The node's new number; -1: dropped.
+    int count = 0;
+    for (int i = 0; i < size(); ++i) {
+      const int parent = parents[i];
+      place[i + 1] = -1;
+      if (place[parent] < 0 || !keep(i + 1, parent)) continue;
+      parents[count] = place[parent];
+      tokens[count] = tokens[i];
+      place[i + 1] = static_cast<std::int8_t>(++count);
+    }
+    Truncate(count);
+  }
   /// Keeps the nodes of at most that depth, and of them the first `max_nodes`.
   void Prune(int max_depth, int max_nodes);
 };
+
+/// The nodes from below the root to `node`, in order.
+StaticVector<std::int8_t, kMaxProposal> PathTo(const Proposal& proposal, int node);
+
+/// Their tokens.
+StaticVector<Token, kMaxProposal> PathTokens(const Proposal& proposal, int node);
 
 /// What verification found: the deepest accepted node (0: none) and the target's own next token.
 struct Outcome {

@@ -21,10 +21,4 @@ Outcome VerifySharedNoise(const Proposal& proposal, Choose&& choose) {
   }
 }
 
-/// The nodes from below the root to `node`, in order: the accepted path.
-StaticVector<std::int8_t, kMaxProposal> PathTo(const Proposal& proposal, int node);
-
-/// Their tokens.
-StaticVector<Token, kMaxProposal> PathTokens(const Proposal& proposal, int node);
-
 }  // namespace foretoken

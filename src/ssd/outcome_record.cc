@@ -23,19 +23,6 @@ std::optional<std::uint64_t> NodesIn(const Proposal& whole, const Proposal& part
   return nodes;
 }
 
-Proposal Kept(const Proposal& whole, std::uint64_t nodes) {
-  Proposal part;
-  std::array<std::int8_t, kMaxProposal + 1> number;
-  number[0] = 0;
-  for (int i = 0; i < whole.size(); ++i) {
-    number[i + 1] = -1;
-    if ((nodes >> i & 1) == 0 || number[whole.parents[i]] < 0) continue;
-    part.Append(number[whole.parents[i]], whole.tokens[i]);
-    number[i + 1] = static_cast<std::int8_t>(part.size());
-  }
-  return part;
-}
-
 }  // namespace
 
 void Pack(std::span<const Token> committed, const Proposal& next, const Proposal* prepared,
@@ -74,7 +61,8 @@ StaticVector<Token, kMaxProposal + 1> CommittedOf(const OutcomeMessage& message)
 Proposal NextOf(const OutcomeMessage& message, const Proposal* prepared) {
   Proposal next;
   if (message.taken) {
-    if (prepared != nullptr) next = Kept(*prepared, message.kept);
+    if (prepared != nullptr) next = *prepared;
+    next.KeepIf([&](int node, int) { return (message.kept >> (node - 1) & 1) != 0; });
   } else {
     for (int i = 0; i < message.proposed(); ++i) {
       const OutcomeMessage::Entry& entry = message.list[message.committed + i];

@@ -1,20 +1,9 @@
 #include "ssd/retrieved_outcomes.h"
 
 #include <algorithm>
-#include <cmath>
-
-#include "draft/retrieval/candidate_fusion.h"
+#include <array>
 
 namespace foretoken {
-namespace {
-
-constexpr double kKeep = 0.998;
-// Before anything was seen a tenth of the score is believed: the draft has thought of what is
-// likely, and a place that goes to a wrong guess is taken from one of its own.
-constexpr double kFirstTrust = 0.1;
-constexpr double kPriorSeen = 16;
-
-}  // namespace
 
 OutcomeList OutcomesBeside(const Proposal& proposal, const Proposal& retrieved,
                            std::span<const CandidateScore> scores) {
@@ -33,23 +22,6 @@ OutcomeList OutcomesBeside(const Proposal& proposal, const Proposal& retrieved,
     outcomes.push_back({{.node = parent, .bonus = retrieved.tokens[i]}, static_cast<float>(score)});
   }
   return outcomes;
-}
-
-std::size_t RetrievalRates::BinOf(bool leaf, double score) {
-  const double halvings = -2 * std::log2(std::clamp(score, 1e-9, 1.0));
-  return (leaf ? kBins : 0) + std::min(static_cast<std::size_t>(halvings), kBins - 1);
-}
-
-double RetrievalRates::Chance(bool leaf, double score) const {
-  const Tally& tally = tallies_[BinOf(leaf, score)];
-  return (kPriorSeen * kFirstTrust * std::clamp(score, 0.0, 1.0) + tally.right) /
-         (kPriorSeen + tally.seen);
-}
-
-void RetrievalRates::Observe(bool leaf, double score, bool right) {
-  Tally& tally = tallies_[BinOf(leaf, score)];
-  tally.seen = kKeep * tally.seen + 1;
-  tally.right = kKeep * tally.right + (right ? 1 : 0);
 }
 
 void RetrievedOutcomes::Assign(std::span<const RetrievedOutcome> outcomes) {

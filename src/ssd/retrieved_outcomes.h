@@ -1,14 +1,13 @@
 #pragma once
 
-#include <array>
+#include <algorithm>
 #include <span>
 
 #include "base/static_vector.h"
+#include "draft/retrieval/track_record.h"
 #include "speculation/proposal.h"
 
 namespace foretoken {
-
-struct CandidateScore;
 
 /// Bonus tokens beside the proposal that retrieval names for one round and sequence, at most ...
 inline constexpr int kMaxRetrieved = 24;
@@ -33,18 +32,18 @@ OutcomeList OutcomesBeside(const Proposal& proposal, const Proposal& retrieved,
 /// has to be wrong first) and leaves. Of all sequences of a speculator, decayed.
 class RetrievalRates {
  public:
-  double Chance(bool leaf, double score) const;
-  void Observe(bool leaf, double score, bool right);
+  double Chance(bool leaf, double score) const {
+    // Before anything was seen a tenth of the score is believed: the draft has thought of what is
+    // likely, and a place that goes to a wrong guess is taken from one of its own.
+    constexpr double kFirstTrust = 0.1;
+    constexpr double kPriorSeen = 16;
+    return tallies_.Chance(leaf ? 1 : 0, score, kFirstTrust * std::clamp(score, 0.0, 1.0),
+                           kPriorSeen);
+  }
+  void Observe(bool leaf, double score, bool right) { tallies_.Add(leaf ? 1 : 0, score, right); }
 
  private:
-  static constexpr std::size_t kBins = 8;  // Each half as wide as the one before it.
-  struct Tally {
-    double seen = 0;
-    double right = 0;
-  };
-  static std::size_t BinOf(bool leaf, double score);
-
-  std::array<Tally, 2 * kBins> tallies_{};
+  ScoreTallies<2, 8> tallies_;
 };
 
 /// The speculation cache's second source for one sequence and round: bonus tokens that retrieval

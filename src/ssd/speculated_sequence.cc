@@ -4,7 +4,6 @@
 #include <array>
 
 #include "prediction/branch_rows.h"
-#include "speculation/verify.h"
 #include "ssd/outcome_record.h"
 
 namespace foretoken {
@@ -171,8 +170,7 @@ void SpeculatedSequence::ExpandNode(int node, const RetrievalRates& rates) {
   const Proposal& proposal = trunk.tree.proposal();
   const bool leaf = proposal.FirstChild(node) == 0;
   const int fanout = FanoutAt(this->fanout(), proposal, node);
-  const auto children =
-      static_cast<int>(std::count(proposal.parents.begin(), proposal.parents.end(), node));
+  const int children = proposal.Children(node);
   StaticVector<Token, kMaxFanout> bonuses;
   for (const Token bonus : trunk.rankings[node]) {
     if (static_cast<int>(bonuses.size()) == fanout) break;
@@ -299,11 +297,7 @@ RankRequest SpeculatedSequence::RequestFor(const WantedRow& wanted,
   const int depth = std::min(tree.Depth(wanted.node), plan_.lookahead);
   const int children = grows ? plan_.tree_width : 0;
   // There may be children already: as many bonus tokens beside them.
-  int most_children = plan_.tree_width;
-  if (!prepared) {
-    most_children = std::max<int>(
-        most_children, std::count(tree.parents.begin(), tree.parents.end(), wanted.node));
-  }
+  const int most_children = std::max(plan_.tree_width, prepared ? 0 : tree.Children(wanted.node));
   const int bonuses = std::max(plan_.primary.Most(depth), plan_.after_fallback.Most(depth));
   return {.root = static_cast<std::uint64_t>(trunk.root()),
           .path = path,

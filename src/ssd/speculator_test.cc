@@ -10,7 +10,6 @@
 
 #include "backend/reference_backend_testing.h"
 #include "model/model_weights.h"
-#include "speculation/verify.h"
 #include "ssd/channel_testing.h"
 
 namespace foretoken {

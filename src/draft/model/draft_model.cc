@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "speculation/verify.h"
 
 namespace foretoken {
 namespace {

@@ -68,7 +68,7 @@ class DraftTrunk {
     return draft.pool.Reserve(committed() + kMaxProposal, &kv);
   }
   /// Committed positions below it have their KV in place.
-  std::int32_t computed() const { return kv.cursor.committed; }
+  std::int32_t computed() const { return kv.committed; }
   KvTree kv_tree() const { return {root(), tree.proposal().parents}; }
   /// Adds rows for the committed positions from computed() on, at most `limit` of them, to `batch`;
   /// the root's wants logits. Returns the position behind the last. After Reserve, like all rows.

@@ -1,6 +1,5 @@
 #include "draft/model/draft_model.h"
 #include "draft/registry.h"
-#include "speculation/verify.h"
 
 namespace foretoken {
 namespace {

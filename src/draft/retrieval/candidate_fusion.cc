@@ -3,18 +3,6 @@
 #include <algorithm>
 
 namespace foretoken {
-namespace {
-
-// The node of `proposal` below `parent` that carries `token`, or 0.
-int FindNode(const Proposal& proposal, int parent, Token token) {
-  for (int i = parent; i < proposal.size(); ++i) {
-    if (proposal.parents[i] == parent && proposal.tokens[i] == token) return i + 1;
-  }
-  return 0;
-}
-
-}  // namespace
-
 bool CandidateFusion::Later(const Candidate& a, const Candidate& b) {
   if (a.probability != b.probability) return a.probability < b.probability;
   if (a.depth != b.depth) return a.depth > b.depth;
@@ -42,8 +30,7 @@ void CandidateFusion::AppendChildren(const CandidateSource& source, const Candid
 
 void CandidateFusion::Fuse(std::span<const CandidateSource> sources, int most, Proposal* proposal,
                            std::span<const double> least) {
-  proposal->tokens.clear();
-  proposal->parents.clear();
+  proposal->Truncate(0);
   queue_.clear();
   scores_.clear();
   most = std::min(most, kMaxProposal);
@@ -60,11 +47,10 @@ void CandidateFusion::Fuse(std::span<const CandidateSource> sources, int most, P
     if (!least.empty() && best.probability < least[i]) return;
     // Where another source was first with the same token, its children go below the same node.
     const CandidateSource& source = sources[static_cast<std::size_t>(best.source)];
-    int node = FindNode(*proposal, best.parent, best.token);
+    int node = proposal->ChildWith(best.parent, best.token);
     if (node == 0) {
       scores_.push_back({best.probability, source.kind});
-      proposal->tokens.push_back(best.token);
-      proposal->parents.push_back(static_cast<std::int8_t>(best.parent));
+      proposal->Append(best.parent, best.token);
       node = proposal->size();
     }
     best.parent = static_cast<std::int16_t>(node);
