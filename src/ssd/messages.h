@@ -215,7 +215,9 @@ inline MessageKind KindOf(std::span<const std::byte> record) {
 
 /// A message that ends in a list.
 template <typename Message>
-concept HasList = requires(const Message& message) { message.list; };
+concept HasList = requires(const Message& message) {
+  message.list;
+};
 
 /// The bytes of a message whose list has `listed` elements.
 template <HasList Message>

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <tuple>
 
 #include "foretoken/sampling.h"
 
@@ -20,28 +19,16 @@ struct SamplingNumbers {
   std::uint64_t seed;
 };
 
-/// Both as the same tuple of references. An option that is added to SamplingParams does not compile
-/// here before it is decided how it crosses: drafts would get worse silently.
-template <typename Params>
-auto NumbersOf(Params& sampling) {
-  auto& [temperature, top_k, top_p, min_p, repetition, frequency, presence, bias, constraint, seed,
-         top_logprobs] = sampling;
-  return std::tie(temperature, top_k, top_p, min_p, repetition, frequency, presence, seed);
-}
-inline auto TieNumbers(SamplingNumbers& numbers) {
-  auto& [temperature, top_k, top_p, min_p, repetition, frequency, presence, seed] = numbers;
-  return std::tie(temperature, top_k, top_p, min_p, repetition, frequency, presence, seed);
-}
-
+/// An option that is added to SamplingParams does not compile here before it is decided how it
+/// crosses: drafts would get worse silently.
 inline SamplingNumbers ToNumbers(const SamplingParams& sampling) {
-  SamplingNumbers numbers;
-  TieNumbers(numbers) = NumbersOf(sampling);
-  return numbers;
+  const auto& [temperature, top_k, top_p, min_p, repetition, frequency, presence, bias, constraint,
+               seed, top_logprobs] = sampling;
+  return {temperature, top_k, top_p, min_p, repetition, frequency, presence, seed};
 }
-inline SamplingParams FromNumbers(SamplingNumbers numbers) {
-  SamplingParams sampling;
-  NumbersOf(sampling) = TieNumbers(numbers);
-  return sampling;
+inline SamplingParams FromNumbers(const SamplingNumbers& numbers) {
+  const auto& [temperature, top_k, top_p, min_p, repetition, frequency, presence, seed] = numbers;
+  return {temperature, top_k, top_p, min_p, repetition, frequency, presence, {}, {}, seed, -1};
 }
 
 }  // namespace foretoken

@@ -125,7 +125,8 @@ void Speculator::Configure(const ConfigureMessage& config) {
   draft_->batch.block_tables.reserve(2 * sequences);
   // A path is at most one through the tree under verification and one through a branch.
   draft_->batch.tail_slots.reserve(rows * (config.max_nodes + config.max_lookahead + 2));
-  trunk_rows_.reserve(sequences);
+  readings_.reserve(sequences);
+  trunk_rows_.reserve(trunk);
   const std::size_t wanted =
       config.max_nodes + std::size_t(config.max_cache_budget) * (config.max_nodes + 1);
   wanted_.reserve(wanted);
@@ -159,6 +160,7 @@ bool Speculator::Step() {
   const bool jit = std::any_of(sequences_.begin(), sequences_.end(),
                                [](const auto& sequence) { return sequence->jit; });
   draft_->batch.Clear();
+  readings_.clear();
   trunk_rows_.clear();
   work_rows_.clear();
   for (const auto& sequence : sequences_) sequence->Expand(*draft_, retrieval_rates_);
@@ -171,15 +173,14 @@ bool Speculator::Step() {
   const bool reads = reading_left_ < reading_rows_;
   Interrupt interrupt{.raised = ChannelReadable, .context = channel_};
   if (reads && reading_rows_ == kLeastReadingRows) interrupt = {};
-  Logits logits = model_->Forward(draft_->batch, draft_->kv, interrupt);
+  const Logits logits = model_->Forward(draft_->batch, draft_->kv, interrupt);
   const bool interrupted = logits.values == nullptr;
   if (reads) {
     reading_rows_ = interrupted ? std::max(reading_rows_ / 2, kLeastReadingRows)
                                 : std::min(reading_rows_ * 2, kMostReadingRows);
   }
   if (interrupted) return true;  // The records decide what matters now.
-  TakeTrunkRows(&logits);
-  if (!TakeWorkRows(&logits)) return true;
+  if (!TakeRows(logits)) return true;
   // Choosing a row's candidates may take as long as its share of the pass. Passes over a prompt lie
   // far beyond the row counts to choose between and would tilt the line.
   if (draft_->batch.rows.size() <= 2 * std::size_t{kBranchRowsPerPass}) {
@@ -201,7 +202,7 @@ void Speculator::CollectTrunkRows(bool only_jit) {
 
 bool Speculator::AppendTrunkRows(SpeculatedSequence* sequence) {
   DraftTrunk& trunk = sequence->trunk;
-  TrunkRows rows{.sequence = sequence, .end = 0, .nodes = {}};
+  StaticVector<std::int8_t, kMaxProposal + 1> nodes;  // Whose logits are wanted.
   if (trunk.computed() < trunk.committed()) {
     // Beyond the draft's own context, or without memory, there is nothing to prepare.
     if (trunk.committed() > draft_->max_context || !trunk.Reserve(*draft_)) return false;
@@ -212,12 +213,12 @@ bool Speculator::AppendTrunkRows(SpeculatedSequence* sequence) {
       reading_left_ -= wanted;
     }
     RowPlacer placer = draft_->PlacerFor(trunk.kv);
-    rows.end = trunk.AppendCommittedRows(wanted, &placer, &draft_->batch);
-    if (rows.end == trunk.committed()) rows.nodes.push_back(0);
-  } else if (!sequence->jit || !trunk.AppendDraftRows(*draft_, &rows.nodes)) {
+    readings_.push_back({sequence, trunk.AppendCommittedRows(wanted, &placer, &draft_->batch)});
+    if (readings_.back().end == trunk.committed()) nodes.push_back(0);
+  } else if (!sequence->jit || !trunk.AppendDraftRows(*draft_, &nodes)) {
     return false;
   }
-  trunk_rows_.push_back(rows);
+  for (const int node : nodes) trunk_rows_.push_back({sequence, {.branch = -1, .node = node}});
   return true;
 }
 
@@ -225,7 +226,7 @@ void Speculator::CollectWorkRows() {
   for (const auto& sequence : sequences_) {
     wanted_.clear();
     sequence->AppendWanted(*draft_, &wanted_);
-    for (const WantedRow& wanted : wanted_) work_rows_.push_back({sequence.get(), wanted, 0});
+    for (const WantedRow& wanted : wanted_) work_rows_.push_back({sequence.get(), wanted});
   }
   ChooseWorkRows();
   const SpeculatedSequence* current = nullptr;
@@ -267,43 +268,36 @@ void Speculator::ChooseWorkRows() {
   std::sort(work_rows_.begin(), work_rows_.end(), by_place);
 }
 
-void Speculator::TakeTrunkRows(Logits* logits) {
-  std::span<const TokenProbability> law;
-  for (const TrunkRows& rows : trunk_rows_) {
-    SpeculatedSequence& sequence = *rows.sequence;
-    CommitRows(rows.end, &sequence.trunk.kv);
-    for (const int node : rows.nodes) {
-      const WantedRow row{.branch = -1, .node = node};
-      const Ranking ranking = RankNext(logits, sequence, row, &law);
-      if (sequence.draws && sequence.jit) SendLaw(sequence, row, law);
-      sequence.TakeTrunkRow(node, ranking);
-    }
-  }
-}
-
-bool Speculator::TakeWorkRows(Logits* logits) {
-  std::span<const TokenProbability> law;
+bool Speculator::TakeRows(Logits logits) {
+  for (const Reading& reading : readings_) CommitRows(reading.end, &reading.sequence->trunk.kv);
+  for (const WorkRow& work : trunk_rows_) TakeRow(work, &logits);
   bool interrupted = false;
   for (const WorkRow& work : work_rows_) {
     // Choosing candidates may take longer than the pass did, and the engine may wait for a
     // just-in-time proposal. (It waited 65 us until its record was read, now 28.)
     interrupted = channel_->Readable();
     if (interrupted) break;
-    SpeculatedSequence& sequence = *work.sequence;
-    const Ranking ranking = RankNext(logits, sequence, work.wanted, &law);
-    if (work.wanted.branch < 0) {
-      sequence.TakeTrunkRow(work.wanted.node, ranking);
-    } else {
-      const int added = sequence.GrowBranch(work.wanted, work.slot, ranking);
-      SendBranchTokens(sequence.branches[work.wanted.branch], added, sequence);
-      if (sequence.draws && added > 0) {
-        FlushBranchTokens();
-        SendLaw(sequence, work.wanted, law);
-      }
-    }
+    TakeRow(work, &logits);
   }
   FlushBranchTokens();
   return !interrupted;
+}
+
+void Speculator::TakeRow(const WorkRow& work, Logits* logits) {
+  SpeculatedSequence& sequence = *work.sequence;
+  std::span<const TokenProbability> law;
+  const Ranking ranking = RankNext(logits, sequence, work.wanted, &law);
+  if (work.wanted.branch < 0) {
+    if (sequence.draws && sequence.jit) SendLaw(sequence, work.wanted, law);
+    sequence.TakeTrunkRow(work.wanted.node, ranking);
+    return;
+  }
+  const int added = sequence.GrowBranch(work.wanted, work.slot, ranking);
+  SendBranchTokens(sequence.branches[work.wanted.branch], added, sequence);
+  if (sequence.draws && added > 0) {
+    FlushBranchTokens();
+    SendLaw(sequence, work.wanted, law);
+  }
 }
 
 void Speculator::SendBranchTokens(const Branch& branch, int added,

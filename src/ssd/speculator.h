@@ -34,18 +34,16 @@ class Speculator {
   Status Run(bool (*stop)(void* context), void* context);
 
  private:
-  // Rows of one sequence in the pass under way: of committed tokens, or nodes that draft just in
-  // time.
-  struct TrunkRows {
+  // A sequence whose committed tokens are read in the pass under way, to before position `end`.
+  struct Reading {
     SpeculatedSequence* sequence;
-    std::int32_t end;  // The position behind the committed rows; 0: there are none.
-    StaticVector<std::int8_t, kMaxProposal + 1> nodes;  // Whose logits are wanted.
+    std::int32_t end;
   };
-  // A row that prepares for an outcome.
+  // A row of the pass under way whose logits are wanted.
   struct WorkRow {
     SpeculatedSequence* sequence;
     WantedRow wanted;
-    int slot;
+    int slot = 0;  // Of a branch's row.
   };
 
   /// Waits a bounded time for a record while there are sequences. False if none came.
@@ -65,9 +63,10 @@ class Speculator {
   bool AppendTrunkRows(SpeculatedSequence* sequence);
   void CollectWorkRows();
   void ChooseWorkRows();
-  void TakeTrunkRows(Logits* logits);
-  /// False if a record came in before all rows had been looked at.
-  bool TakeWorkRows(Logits* logits);
+  /// Takes in what the pass has computed. False if a record came in before all rows that prepare
+  /// for outcomes had been looked at.
+  bool TakeRows(Logits logits);
+  void TakeRow(const WorkRow& work, Logits* logits);
   void SendBranchTokens(const Branch& branch, int added, const SpeculatedSequence& sequence);
   void FlushBranchTokens();
   /// Tells the engine what the children below `wanted` were drawn from.
@@ -89,9 +88,9 @@ class Speculator {
   std::optional<ConfigureMessage> config_;
   std::unique_ptr<DraftModel> draft_;
   std::vector<std::unique_ptr<SpeculatedSequence>> sequences_;
-  // Rows of the pass under way, in batch order.
-  std::vector<TrunkRows> trunk_rows_;
-  std::vector<WorkRow> work_rows_;
+  std::vector<Reading> readings_;
+  std::vector<WorkRow> trunk_rows_;  // Of committed tokens, or nodes that draft just in time ...
+  std::vector<WorkRow> work_rows_;   // ... and, behind them, those that prepare for outcomes.
   std::vector<WantedRow> wanted_;
   int reading_rows_;      // Of contexts, in a pass at most ...
   int reading_left_ = 0;  // ... and how many of them the pass under way leaves.
