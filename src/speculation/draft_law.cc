@@ -53,12 +53,16 @@ void ApplySaguaro(std::span<TokenProbability> law, int F, double C) {
   for (TokenProbability& entry : top) entry.probability *= static_cast<float>(C);
 }
 
-Token DrawToken(std::span<const TokenProbability> law, std::span<const Token> taken, double u) {
-  double total = 0;
+double MassWithout(std::span<const TokenProbability> law, std::span<const Token> taken) {
+  double mass = 0;
   for (const TokenProbability& entry : law) {
-    if (!Contains(taken, entry.token)) total += entry.probability;
+    if (!Contains(taken, entry.token)) mass += entry.probability;
   }
-  double left = u * total;
+  return mass;
+}
+
+Token DrawToken(std::span<const TokenProbability> law, std::span<const Token> taken, double u) {
+  double left = u * MassWithout(law, taken);
   Token last = -1;
   for (const TokenProbability& entry : law) {
     if (entry.probability == 0 || Contains(taken, entry.token)) continue;

@@ -53,6 +53,9 @@ class ProposalLaws {
 // NOLINTNEXTLINE(readability-identifier-naming): the paper's symbols.
 void ApplySaguaro(std::span<TokenProbability> law, int F, double C);
 
+/// The mass of `law` without the tokens in `taken`.
+double MassWithout(std::span<const TokenProbability> law, std::span<const Token> taken);
+
 /// Draws from `law` without the tokens in `taken`, by inversion of `u` in (0, 1); -1 where nothing
 /// is left.
 Token DrawToken(std::span<const TokenProbability> law, std::span<const Token> taken, double u);

@@ -14,28 +14,24 @@ SpeculatedSequence::SpeculatedSequence(const OpenMessage& open, const ConfigureM
       epoch(open.epoch),
       draws(open.draws),
       sampling(FromNumbers(open.sampling)),
-      drops_space(open.drops_space),
       history(vocabulary),
+      announced_(open),
       plan_(open.plan),
       next_plan_(open.plan),
       max_branches_(config.max_cache_budget),
       scratch_capacity_(config.scratch_slots()),
-      announced_tokens_(open.tokens),
-      announced_prompt_(open.prompt_tokens),
-      announced_biases_(open.biases),
-      announced_grammar_(open.grammar_bytes),
-      stop_tokens_(open.stop_tokens),
       scratch_rankings_(scratch_capacity_) {
-  opening_.reserve(announced_tokens_);
+  opening_.reserve(announced_.tokens);
   branches.reserve(max_branches_);
   scratch.blocks.reserve(BlocksFor(scratch_capacity_));
 }
 
 void SpeculatedSequence::AddTokens(std::span<const Token> tokens, DraftModel& draft) {
   opening_.insert(opening_.end(), tokens.begin(), tokens.end());
-  if (static_cast<std::int32_t>(opening_.size()) < announced_tokens_) return;
-  history.AddPrompt(std::span<const Token>(opening_).first(announced_prompt_));
-  for (std::size_t i = announced_prompt_; i < opening_.size(); ++i) history.AddOutput(opening_[i]);
+  if (static_cast<std::int32_t>(opening_.size()) < announced_.tokens) return;
+  history.AddPrompt(std::span<const Token>(opening_).first(announced_.prompt_tokens));
+  for (std::size_t i = announced_.prompt_tokens; i < opening_.size(); ++i)
+    history.AddOutput(opening_[i]);
   trunk.Begin(draft, draws);
   trunk.Commit(opening_, draft);
   trunk.tree.Assign({});
@@ -47,18 +43,22 @@ void SpeculatedSequence::AddBiases(std::span<const OpenBiasMessage::Bias> biases
   for (const auto& bias : biases) sampling.logit_bias.emplace_back(bias.token, bias.value);
 }
 
-bool SpeculatedSequence::AddGrammar(std::span<const char> text) {
-  grammar.append(text.begin(), text.end());
-  return grammar.size() == announced_grammar_;
+void SpeculatedSequence::AddGrammar(std::span<const char> text, ConstraintCompiler* compiler) {
+  grammar_.append(text.begin(), text.end());
+  if (std::ssize(grammar_) != announced_.grammar_bytes || compiler == nullptr) return;
+  auto constraint = compiler->Compile(grammar_);
+  // Without it the draft proposes what the target will not take: slower, not wrong.
+  if (constraint.ok()) history.Constrain(std::move(constraint).value(), announced_.drops_space);
 }
 
 bool SpeculatedSequence::complete() const {
-  return trunk.committed() >= announced_tokens_ && grammar.size() == announced_grammar_ &&
-         static_cast<std::int32_t>(sampling.logit_bias.size()) == announced_biases_;
+  return trunk.committed() >= announced_.tokens &&
+         std::ssize(grammar_) == announced_.grammar_bytes &&
+         std::ssize(sampling.logit_bias) == announced_.biases;
 }
 
 bool SpeculatedSequence::IsStop(Token token) const {
-  return std::find(stop_tokens_.begin(), stop_tokens_.end(), token) != stop_tokens_.end();
+  return std::ranges::find(announced_.stop_tokens, token) != announced_.stop_tokens.end();
 }
 
 void SpeculatedSequence::Advance(const OutcomeMessage& outcome, DraftModel& draft,

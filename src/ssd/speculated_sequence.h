@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "draft/model/draft_model.h"
+#include "grammar/constraint_compiler.h"
 #include "sampling/history.h"
 #include "speculation/proposal.h"
 #include "ssd/messages.h"
@@ -37,8 +38,9 @@ class SpeculatedSequence {
   /// Takes in prompt and output so far; complete() once all that was announced is here.
   void AddTokens(std::span<const Token> tokens, DraftModel& draft);
   void AddBiases(std::span<const OpenBiasMessage::Bias> biases);
-  /// Takes in a part of the constraint's grammar. True once all of it is here.
-  bool AddGrammar(std::span<const char> text);
+  /// Takes in a part of the constraint's grammar. Once all of it is here the history is constrained
+  /// by it; `compiler` may be null: then it is not.
+  void AddGrammar(std::span<const char> text, ConstraintCompiler* compiler);
   bool complete() const;
 
   /// The plan from the next round on.
@@ -87,8 +89,6 @@ class SpeculatedSequence {
   const bool draws;         ///< Proposals are drawn, to be verified by rejection.
   bool jit = false;         ///< The engine waits for a proposal, which grows as the trunk's tree.
   SamplingParams sampling;  ///< Its constraint, if any, is in `history`.
-  std::string grammar;
-  bool drops_space = false;
   TokenHistory history;
   DraftTrunk trunk;  ///< With the tree under verification.
   SequenceKv scratch;
@@ -107,19 +107,16 @@ class SpeculatedSequence {
     return after_fallback_ ? plan_.after_fallback : plan_.primary;
   }
 
+  OpenMessage announced_;
   SpeculationPlan plan_;
   SpeculationPlan next_plan_;
   RetrievedOutcomes retrieved_;
   std::size_t max_branches_;
   std::int32_t scratch_capacity_;
   bool after_fallback_ = true;  // The proposal under verification came from a fallback.
-  std::int32_t announced_tokens_;
-  std::int32_t announced_prompt_;
-  std::int32_t announced_biases_;
-  std::size_t announced_grammar_;
   std::vector<Token> opening_;  // Tokens of the Open records until all are here.
-  StaticVector<Token, kMaxStopTokens> stop_tokens_;
-  std::uint64_t expanded_ = 0;                      // A bit for each node that has its branches.
+  std::string grammar_;         // Likewise.
+  std::uint64_t expanded_ = 0;  // A bit for each node that has its branches.
   std::array<double, kMaxProposal + 1> reached_{};  // P(verification comes to the node).
   int scratch_used_ = 0;
   std::vector<Ranking> scratch_rankings_;  // By scratch slot.

@@ -98,7 +98,7 @@ bool Speculator::Handle(std::span<const std::byte> record) {
   } else if (const auto* biases = As<OpenBiasMessage>(record)) {
     if (finds(biases->sequence)) sequence->AddBiases(biases->list);
   } else if (const auto* grammar = As<OpenGrammarMessage>(record)) {
-    if (finds(grammar->sequence) && sequence->AddGrammar(grammar->list)) Constrain(sequence);
+    if (finds(grammar->sequence)) sequence->AddGrammar(grammar->list, constraints_);
   } else if (const auto* tokens = As<OpenTokensMessage>(record)) {
     if (finds(tokens->sequence)) sequence->AddTokens(tokens->list, *draft_);
   } else if (const auto* close = As<CloseMessage>(record)) {
@@ -137,14 +137,6 @@ void Speculator::Open(const OpenMessage& message) {
   if (!config_.has_value() || Find(message.sequence) != nullptr) return;
   sequences_.push_back(
       std::make_unique<SpeculatedSequence>(message, *config_, model_->config().vocabulary));
-}
-
-void Speculator::Constrain(SpeculatedSequence* sequence) {
-  if (constraints_ == nullptr) return;
-  auto constraint = constraints_->Compile(sequence->grammar);
-  // Without it the draft proposes what the target will not take: slower, not wrong.
-  if (!constraint.ok()) return;
-  sequence->history.Constrain(std::move(constraint).value(), sequence->drops_space);
 }
 
 SpeculatedSequence* Speculator::Find(SequenceId sequence) {

@@ -54,7 +54,6 @@ class Speculator {
   bool Handle(std::span<const std::byte> record);
   void Configure(const ConfigureMessage& config);
   void Open(const OpenMessage& message);
-  void Constrain(SpeculatedSequence* sequence);
   SpeculatedSequence* Find(SequenceId sequence);
 
   /// One draft pass over the rows that matter most. False when there is nothing to prepare.
