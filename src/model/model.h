@@ -46,7 +46,9 @@ class Model {
 
   virtual const ModelConfig& config() const = 0;
   virtual Backend& backend() const = 0;
-  virtual KvShape KvShapeFor(std::int64_t blocks) const = 0;
+  KvShape KvShapeFor(std::int64_t blocks) const {
+    return {config().layers, config().kv_heads, config().head_dim, blocks};
+  }
 
   /// Bytes of packed weights that a pass over one row reads: everything but the embedding table,
   /// which counts only where it is the lm head too.

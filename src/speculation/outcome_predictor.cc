@@ -19,15 +19,13 @@ constexpr double kWeightOfOthers = 50;
 
 }  // namespace
 
-template <int kCandidates>
-void OutcomePredictor::Counts<kCandidates>::Add(int candidate, double decay) {
+void OutcomePredictor::Counts::Add(int candidate, double decay) {
   Scale(decay);
   total += 1;
-  if (candidate >= 0 && candidate < kCandidates) weights[candidate] += 1;
+  if (candidate >= 0 && candidate < kMaxRanking) weights[candidate] += 1;
 }
 
-template <int kCandidates>
-void OutcomePredictor::Counts<kCandidates>::Scale(double factor) {
+void OutcomePredictor::Counts::Scale(double factor) {
   for (double& weight : weights) weight *= factor;
   total *= factor;
 }

@@ -33,9 +33,8 @@ class OutcomePredictor {
 
  private:
   // How often each candidate was it, as weights that decay.
-  template <int kCandidates>
   struct Counts {
-    std::array<double, kCandidates> weights{};
+    std::array<double, kMaxRanking> weights{};
     double total = 0;  // With those of no candidate.
 
     double Rate(int candidate) const { return weights[candidate] / total; }
@@ -46,9 +45,9 @@ class OutcomePredictor {
   explicit OutcomePredictor(double memory);
 
   double decay_;
-  Counts<1> accepted_;
-  Counts<kMaxRanking> rejected_;  // Candidates 1, 2, ..., given that 0 was wrong.
-  Counts<kMaxRanking> leaf_;      // Candidates 0, 1, ...
+  Counts accepted_;  // Of candidate 0 only.
+  Counts rejected_;  // Candidates 1, 2, ..., given that 0 was wrong.
+  Counts leaf_;      // Candidates 0, 1, ...
 };
 
 }  // namespace foretoken

@@ -277,8 +277,12 @@ bool Speculator::TakeRows(Logits logits) {
 
 void Speculator::TakeRow(const WorkRow& work, Logits* logits) {
   SpeculatedSequence& sequence = *work.sequence;
+  const auto path = sequence.PathOf(work.wanted);
   std::span<const TokenProbability> law;
-  const Ranking ranking = RankNext(logits, sequence, work.wanted, &law);
+  const Ranking ranking =
+      RankRow(*draft_, *logits, sequence.sampling, sequence.history,
+              sequence.RequestFor(work.wanted, path), sequence.draws ? &law : nullptr);
+  *logits = logits->Row(1, model_->config().vocabulary);
   if (work.wanted.branch < 0) {
     if (sequence.draws && sequence.jit) SendLaw(sequence, work.wanted, law);
     sequence.TakeTrunkRow(work.wanted.node, ranking);
@@ -336,15 +340,6 @@ void Speculator::FinishJit(SpeculatedSequence* sequence) {
   Send(*channel_, ProposalMessage{.epoch = sequence->epoch,
                                   .sequence = sequence->id,
                                   .proposal = sequence->trunk.tree.proposal()});
-}
-
-Ranking Speculator::RankNext(Logits* logits, const SpeculatedSequence& sequence,
-                             const WantedRow& wanted, std::span<const TokenProbability>* law) {
-  const auto path = sequence.PathOf(wanted);
-  const Logits row = *logits;
-  *logits = logits->Row(1, model_->config().vocabulary);
-  return RankRow(*draft_, row, sequence.sampling, sequence.history,
-                 sequence.RequestFor(wanted, path), sequence.draws ? law : nullptr);
 }
 
 void Speculator::DelayForTests() {

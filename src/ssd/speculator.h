@@ -65,6 +65,7 @@ class Speculator {
   /// Takes in what the pass has computed. False if a record came in before all rows that prepare
   /// for outcomes had been looked at.
   bool TakeRows(Logits logits);
+  /// Takes in what one row says, and moves on to the logits of the next.
   void TakeRow(const WorkRow& work, Logits* logits);
   void SendBranchTokens(const Branch& branch, int added, const SpeculatedSequence& sequence);
   void FlushBranchTokens();
@@ -72,10 +73,6 @@ class Speculator {
   void SendLaw(const SpeculatedSequence& sequence, const WantedRow& wanted,
                std::span<const TokenProbability> law);
   void FinishJit(SpeculatedSequence* sequence);
-  /// The ranking of a row whose logits come next, and where it was drawn its law, valid until the
-  /// next call.
-  Ranking RankNext(Logits* logits, const SpeculatedSequence& sequence, const WantedRow& wanted,
-                   std::span<const TokenProbability>* law);
   void DelayForTests();
 
   Model* model_;

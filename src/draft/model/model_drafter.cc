@@ -21,11 +21,9 @@ class ModelDrafter : public Drafter {
     DraftTrunk trunk;
   };
   Slot& SlotFor(SequenceId sequence);
-  // Ranks the candidates after every node whose row is in the pass just made.
+  // Ranks the candidates after every node whose row is in the pass just made, or draws them and
+  // sets their law.
   void TakeRows(std::span<DraftContext> contexts, Logits logits);
-
-  // What the draft says after `node`: its best tokens, or drawn ones whose law is set.
-  Ranking RankNode(const DraftContext& context, const Proposal& proposal, int node, Logits logits);
 
   std::shared_ptr<Model> model_;
   DraftModel draft_;
@@ -98,24 +96,18 @@ void ModelDrafter::TakeRows(std::span<DraftContext> contexts, Logits logits) {
     const DraftContext& context = contexts[i];
     DraftTrunk& trunk = SlotFor(context.sequence).trunk;
     for (const int node : nodes_[i]) {
-      trunk.TakeRanking(node, RankNode(context, trunk.tree.proposal(), node, logits));
+      const auto path = PathTokens(trunk.tree.proposal(), node);
+      std::span<const TokenProbability> law;
+      trunk.TakeRanking(node, RankRow(draft_, logits, *context.sampling, *context.history,
+                                      {.root = context.tokens.size() - 1,
+                                       .path = path,
+                                       .children = context.tree_width,
+                                       .seed = context.sampling->seed},
+                                      context.laws == nullptr ? nullptr : &law));
+      if (context.laws != nullptr) context.laws->SetListed(node, law);
       logits = logits.Row(1, draft_.model->config().vocabulary);
     }
   }
-}
-
-Ranking ModelDrafter::RankNode(const DraftContext& context, const Proposal& proposal, int node,
-                               Logits logits) {
-  const auto path = PathTokens(proposal, node);
-  std::span<const TokenProbability> law;
-  const Ranking ranking = RankRow(draft_, logits, *context.sampling, *context.history,
-                                  {.root = context.tokens.size() - 1,
-                                   .path = path,
-                                   .children = context.tree_width,
-                                   .seed = context.sampling->seed},
-                                  context.laws == nullptr ? nullptr : &law);
-  if (context.laws != nullptr) context.laws->SetListed(node, law);
-  return ranking;
 }
 
 }  // namespace

@@ -54,10 +54,6 @@ LlamaModel::LlamaModel(std::shared_ptr<const LlamaWeights> weights, Backend* bac
 
 LlamaModel::~LlamaModel() = default;
 
-KvShape LlamaModel::KvShapeFor(std::int64_t blocks) const {
-  return KvShape{config_.layers, config_.kv_heads, config_.head_dim, blocks};
-}
-
 void LlamaModel::ForwardLayer(int index, const BatchPlan& plan, KvStore& kv) {
   const LlamaLayerWeights& layer = weights_->tensors.layers[index];
   const HeadShape heads = HeadsOf(config_);

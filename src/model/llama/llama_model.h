@@ -15,7 +15,6 @@ class LlamaModel final : public Model {
 
   const ModelConfig& config() const override { return config_; }
   Backend& backend() const override { return *backend_; }
-  KvShape KvShapeFor(std::int64_t blocks) const override;
   std::size_t weight_bytes() const override { return weights_->bytes_of_pass(); }
   void Reserve(std::size_t rows, std::size_t wanted) override;
 
