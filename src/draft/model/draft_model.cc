@@ -12,6 +12,23 @@ std::int64_t PoolBlocks(int sequences, int context, int scratch) {
   return sequences * (BlocksFor(context + kMaxProposal) + BlocksFor(scratch));
 }
 
+// The place of the target's `token` among the candidates after a node (OutcomePredictor): its
+// children, then the rest of the ranking; -1 where it is not one of them.
+int CandidateNumber(const Proposal& proposal, int node, std::span<const Token> ranking,
+                    Token token) {
+  int number = 0;
+  for (int i = node; i < proposal.size(); ++i) {
+    if (proposal.parents[i] != node) continue;
+    if (proposal.tokens[i] == token) return number;
+    ++number;
+  }
+  for (const Token candidate : ranking) {
+    if (candidate == token) return number;
+    if (proposal.ChildWith(node, candidate) == 0) ++number;
+  }
+  return -1;
+}
+
 }  // namespace
 
 DraftModel::DraftModel(Model* draft_model, int max_sequences, int context, int scratch)
@@ -39,21 +56,6 @@ Ranking RankRow(DraftModel& draft, Logits logits, const SamplingParams& sampling
   Ranking ranking;
   for (std::size_t i = 0; i < found; ++i) ranking.push_back(best[i].token);
   return ranking;
-}
-
-int CandidateNumber(const Proposal& proposal, int node, std::span<const Token> ranking,
-                    Token token) {
-  int number = 0;
-  for (int i = node; i < proposal.size(); ++i) {
-    if (proposal.parents[i] != node) continue;
-    if (proposal.tokens[i] == token) return number;
-    ++number;
-  }
-  for (const Token candidate : ranking) {
-    if (candidate == token) return number;
-    if (proposal.ChildWith(node, candidate) == 0) ++number;
-  }
-  return -1;
 }
 
 void DraftTrunk::Learn(int node, Token token, DraftModel& draft) {

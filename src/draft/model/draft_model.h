@@ -104,9 +104,4 @@ Ranking RankRow(DraftModel& draft, Logits logits, const SamplingParams& sampling
                 const TokenHistory& history, const RankRequest& request,
                 std::span<const TokenProbability>* law = nullptr);
 
-/// The place of the target's `token` among the candidates after a node (OutcomePredictor): its
-/// children, then the rest of the ranking; -1 where it is not one of them.
-int CandidateNumber(const Proposal& proposal, int node, std::span<const Token> ranking,
-                    Token token);
-
 }  // namespace foretoken

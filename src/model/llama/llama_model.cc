@@ -1,8 +1,9 @@
-#include "model/llama/llama_model.h"
-
 #include <algorithm>
 #include <utility>
 #include <vector>
+
+#include "base/check.h"
+#include "model/llama/llama_weights.h"
 
 namespace foretoken {
 namespace {
@@ -18,10 +19,8 @@ HeadShape HeadsOf(const ModelConfig& config) {
   return HeadShape{config.heads, config.kv_heads, config.head_dim};
 }
 
-}  // namespace
-
 // Activations of one part of a pass, each [rows, its width].
-struct LlamaModel::Workspace {
+struct Workspace {
   std::vector<RowPlace> places;
   std::vector<Token> tokens;
   Buffer hidden;    // The residual stream.
@@ -46,24 +45,43 @@ struct LlamaModel::Workspace {
   }
 };
 
-LlamaModel::LlamaModel(std::shared_ptr<const LlamaWeights> weights, Backend* backend)
-    : weights_(std::move(weights)),
-      config_(weights_->config()),
-      backend_(backend),
-      workspace_(std::make_unique<Workspace>()) {}
+// A Llama-family decoder on one device.
+class LlamaModel final : public Model {
+ public:
+  LlamaModel(std::shared_ptr<const LlamaWeights> weights, Backend* backend)
+      : weights_(std::move(weights)), config_(weights_->config()), backend_(backend) {}
 
-LlamaModel::~LlamaModel() = default;
+  const ModelConfig& config() const override { return config_; }
+  Backend& backend() const override { return *backend_; }
+  std::size_t weight_bytes() const override { return weights_->bytes_of_pass(); }
+  void Reserve(std::size_t rows, std::size_t wanted) override;
+
+  // A batch of more than kMaxRows rows runs as consecutive parts of at most that many. Since a
+  // row attends only to rows before it, and rows do not see each other otherwise, the parts give
+  // the same bits as one pass would.
+  Logits Forward(const ForwardBatch& batch, KvStore& kv, Interrupt interrupt) override;
+
+ private:
+  void ForwardLayer(int layer, const BatchPlan& plan, KvStore& kv);
+  bool ForwardPart(const ForwardBatch& batch, std::size_t begin, std::size_t count, KvStore& kv,
+                   Interrupt interrupt, std::size_t done);
+
+  std::shared_ptr<const LlamaWeights> weights_;
+  const ModelConfig& config_;  // The weights'.
+  Backend* backend_;
+  Workspace workspace_;
+};
 
 void LlamaModel::ForwardLayer(int index, const BatchPlan& plan, KvStore& kv) {
   const LlamaLayerWeights& layer = weights_->tensors.layers[index];
   const HeadShape heads = HeadsOf(config_);
   const int rows = static_cast<int>(plan.rows.size());
-  float* hidden = workspace_->hidden.as<float>();
-  float* normed = workspace_->normed.as<float>();
-  float* qkv = workspace_->qkv.as<float>();
-  float* attended = workspace_->attended.as<float>();
-  float* gate_up = workspace_->gate_up.as<float>();
-  float* mixed = workspace_->mixed.as<float>();
+  float* hidden = workspace_.hidden.as<float>();
+  float* normed = workspace_.normed.as<float>();
+  float* qkv = workspace_.qkv.as<float>();
+  float* attended = workspace_.attended.as<float>();
+  float* gate_up = workspace_.gate_up.as<float>();
+  float* mixed = workspace_.mixed.as<float>();
 
   backend_->RmsNorm(hidden, layer.attention_norm.as<float>(), config_.norm_epsilon, rows,
                     config_.hidden, normed);
@@ -82,16 +100,16 @@ void LlamaModel::ForwardLayer(int index, const BatchPlan& plan, KvStore& kv) {
 bool LlamaModel::ForwardPart(const ForwardBatch& batch, std::size_t begin, std::size_t count,
                              KvStore& kv, Interrupt interrupt, std::size_t done) {
   const std::span<const ForwardRow> rows = std::span(batch.rows).subspan(begin, count);
-  workspace_->places.clear();
-  workspace_->tokens.clear();
+  workspace_.places.clear();
+  workspace_.tokens.clear();
   for (const ForwardRow& row : rows) {
-    workspace_->places.push_back(row.place);
-    workspace_->tokens.push_back(row.token);
+    workspace_.places.push_back(row.place);
+    workspace_.tokens.push_back(row.token);
   }
-  const BatchPlan plan{workspace_->places, batch.block_tables, batch.tail_slots};
+  const BatchPlan plan{workspace_.places, batch.block_tables, batch.tail_slots};
 
-  float* hidden = workspace_->hidden.as<float>();
-  backend_->Embed(weights_->tensors.embedding, workspace_->tokens, hidden);
+  float* hidden = workspace_.hidden.as<float>();
+  backend_->Embed(weights_->tensors.embedding, workspace_.tokens, hidden);
   for (int layer = 0; layer < config_.layers; ++layer) {
     if (interrupt.Raised()) return false;
     ForwardLayer(layer, plan, kv);
@@ -102,26 +120,25 @@ bool LlamaModel::ForwardPart(const ForwardBatch& batch, std::size_t begin, std::
   for (std::size_t r = 0; r < count; ++r) {
     if (!rows[r].wants_logits) continue;
     std::copy_n(hidden + r * config_.hidden, config_.hidden,
-                workspace_->normed.as<float>() + wanted * config_.hidden);
+                workspace_.normed.as<float>() + wanted * config_.hidden);
     ++wanted;
   }
   if (wanted == 0) return true;
   // The lm head of a small draft takes longer than its layers.
   if (interrupt.Raised()) return false;
-  float* normed = workspace_->normed.as<float>();
+  float* normed = workspace_.normed.as<float>();
   backend_->RmsNorm(normed, weights_->tensors.final_norm.as<float>(), config_.norm_epsilon,
                     static_cast<int>(wanted), config_.hidden, normed);
-  backend_->MatMulMaxima(
-      weights_->head(), normed, static_cast<int>(wanted),
-      workspace_->logits.as<float>() + done * config_.vocabulary,
-      workspace_->maxima.as<float>() + done * Logits::Groups(config_.vocabulary));
+  backend_->MatMulMaxima(weights_->head(), normed, static_cast<int>(wanted),
+                         workspace_.logits.as<float>() + done * config_.vocabulary,
+                         workspace_.maxima.as<float>() + done * Logits::Groups(config_.vocabulary));
   return true;
 }
 
 void LlamaModel::Reserve(std::size_t rows, std::size_t wanted) {
-  workspace_->GrowTo(std::min(rows, kMaxRows), config_);
-  Grow(workspace_->logits, wanted * config_.vocabulary);
-  Grow(workspace_->maxima, wanted * Logits::Groups(config_.vocabulary));
+  workspace_.GrowTo(std::min(rows, kMaxRows), config_);
+  Grow(workspace_.logits, wanted * config_.vocabulary);
+  Grow(workspace_.maxima, wanted * Logits::Groups(config_.vocabulary));
 }
 
 Logits LlamaModel::Forward(const ForwardBatch& batch, KvStore& kv, Interrupt interrupt) {
@@ -139,7 +156,15 @@ Logits LlamaModel::Forward(const ForwardBatch& batch, KvStore& kv, Interrupt int
     done += static_cast<std::size_t>(
         std::count_if(part, part + static_cast<std::ptrdiff_t>(count), wants));
   }
-  return {workspace_->logits.as<float>(), workspace_->maxima.as<float>()};
+  return {workspace_.logits.as<float>(), workspace_.maxima.as<float>()};
+}
+
+}  // namespace
+
+std::unique_ptr<Model> LlamaWeights::MakeModel(Backend* backend) const {
+  FT_CHECK(backend->layout() == layout_, "weights are packed as {}, but {} reads {}", layout_,
+           backend->name(), backend->layout());
+  return std::make_unique<LlamaModel>(shared_from_this(), backend);
 }
 
 }  // namespace foretoken

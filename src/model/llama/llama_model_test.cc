@@ -1,4 +1,4 @@
-#include "model/llama/llama_model.h"
+#include "model/llama/llama_weights.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

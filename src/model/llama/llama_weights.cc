@@ -1,7 +1,5 @@
 #include "model/llama/llama_weights.h"
 
-#include "base/check.h"
-#include "model/llama/llama_model.h"
 #include "model/llama/rope.h"
 
 namespace foretoken {
@@ -16,12 +14,6 @@ LlamaWeights::LlamaWeights(const ModelConfig& config, const Backend& backend, Ll
       rope(MakeRopeTable(config)),
       config_(config),
       layout_(backend.layout()) {}
-
-std::unique_ptr<Model> LlamaWeights::MakeModel(Backend* backend) const {
-  FT_CHECK(backend->layout() == layout_, "weights are packed as {}, but {} reads {}", layout_,
-           backend->name(), backend->layout());
-  return std::make_unique<LlamaModel>(shared_from_this(), backend);
-}
 
 std::size_t LlamaWeights::bytes_of_pass() const {
   std::size_t bytes = head().data.bytes() + tensors.final_norm.bytes();
