@@ -208,8 +208,7 @@ class KvCacheHarness {
     }
     for (const Live& live : live_) {
       const auto length = static_cast<std::int32_t>(live.tokens.size());
-      if (live.kv.committed != length ||
-          live.kv.blocks.size() != live.blocks ||
+      if (live.kv.committed != length || live.kv.blocks.size() != live.blocks ||
           std::size_t(live.kv.published_blocks) != live.published) {
         return "a sequence differs from the model";
       }

@@ -79,5 +79,22 @@ TEST(OutcomeRecord, RefusesWhatMakesNoSense) {
   EXPECT_EQ(OutcomeOf(RecordOf(message)), nullptr) << "an outcome without a token";
 }
 
+TEST(Messages, ARecordIsRefusedWhoseListDoesNotFitIt) {
+  BranchTokensMessage message;
+  message.list.push_back({.token = 7});
+  const auto whole = RecordOf(message);
+  std::vector<std::byte> record(whole.begin(), whole.end());
+  ASSERT_NE(As<BranchTokensMessage>(record), nullptr);
+  EXPECT_EQ(As<BranchTokensMessage>(record)->list[0].token, 7);
+  EXPECT_EQ(As<LawMessage>(record), nullptr) << "another kind";
+  std::uint64_t size = 2;
+  std::byte* const at = record.data() + offsetof(BranchTokensMessage, list);
+  std::memcpy(at, &size, sizeof(size));
+  EXPECT_EQ(As<BranchTokensMessage>(record), nullptr) << "an element that is not there";
+  size = 1 + (std::uint64_t{1} << 62);  // As many bytes as one element, modulo 2^64.
+  std::memcpy(at, &size, sizeof(size));
+  EXPECT_EQ(As<BranchTokensMessage>(record), nullptr) << "more elements than any list has";
+}
+
 }  // namespace
 }  // namespace foretoken

@@ -88,7 +88,7 @@ void SpeculatedSequence::Advance(const OutcomeMessage& outcome, DraftModel& draf
   after_fallback_ = outcome.wants_jit || outcome.source != ProposalSource::kCache;
   epoch = outcome.epoch;
   trunk.Plan(plan_.tree_width, plan_.lookahead, plan_.nodes());
-  if (jit && trunk.tree.ranked(0)) TakeTrunkRow(0, Ranking(trunk.rankings[0]));
+  if (jit && trunk.tree.ranked(0)) TakeRow({}, 0, Ranking(trunk.rankings[0]));
   EstimateReached();
 }
 
@@ -309,22 +309,20 @@ RankRequest SpeculatedSequence::RequestFor(const WantedRow& wanted,
           .order = plan_.cache_order};
 }
 
-void SpeculatedSequence::CloseStops(DraftTree* tree, int added) const {
+int SpeculatedSequence::TakeRow(const WantedRow& wanted, int slot, const Ranking& ranking) {
+  DraftTree* tree = &trunk.tree;
+  int added = 0;
+  if (wanted.branch < 0) {
+    added = trunk.TakeRanking(wanted.node, ranking);
+  } else {
+    tree = &branches[wanted.branch].tree;
+    scratch_used_ = std::max(scratch_used_, slot + 1);
+    scratch_rankings_[slot] = ranking;
+    added = tree->Grow(wanted.node, slot, trunk.shape, ranking);
+  }
   for (int node = tree->nodes() - added; node < tree->nodes(); ++node) {
     if (IsStop(tree->proposal().tokens[node - 1])) tree->Close(node);
   }
-}
-
-void SpeculatedSequence::TakeTrunkRow(int node, const Ranking& ranking) {
-  CloseStops(&trunk.tree, trunk.TakeRanking(node, ranking));
-}
-
-int SpeculatedSequence::GrowBranch(const WantedRow& wanted, int slot, const Ranking& ranking) {
-  scratch_used_ = std::max(scratch_used_, slot + 1);
-  scratch_rankings_[slot] = ranking;
-  DraftTree& tree = branches[wanted.branch].tree;
-  const int added = tree.Grow(wanted.node, slot, trunk.shape, ranking);
-  CloseStops(&tree, added);
   return added;
 }
 

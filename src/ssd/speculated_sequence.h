@@ -75,12 +75,9 @@ class SpeculatedSequence {
   StaticVector<Token, 2 * kMaxProposal + 1> PathOf(const WantedRow& wanted) const;
   /// What is asked of the draft for the row; `path` is its PathOf.
   RankRequest RequestFor(const WantedRow& wanted, std::span<const Token> path) const;
-  /// Stores what the row of a node of the tree under verification, or of the growing just-in-time
-  /// proposal, has said.
-  void TakeTrunkRow(int node, const Ranking& ranking);
-  /// Stores what a branch's row, now in scratch slot `slot`, has said. Returns how many nodes the
-  /// branch has grown by.
-  int GrowBranch(const WantedRow& wanted, int slot, const Ranking& ranking);
+  /// Stores what the row has said; a branch's lies in scratch slot `slot` now. Returns how many
+  /// nodes the row's tree has grown by.
+  int TakeRow(const WantedRow& wanted, int slot, const Ranking& ranking);
 
   bool IsStop(Token token) const;
 
@@ -97,8 +94,6 @@ class SpeculatedSequence {
  private:
   void Promote(const Branch& branch, const Proposal& proposal, DraftModel& draft);
   void EstimateReached();
-  /// Ends the tree's growth at stop tokens among its last `added` nodes.
-  void CloseStops(DraftTree* tree, int added) const;
   void AddBranch(const Branch& branch);
   void ExpandNode(int node, const RetrievalRates& rates);
   void ObserveRetrieved(Outcome outcome, RetrievalRates* rates) const;

@@ -283,14 +283,10 @@ void Speculator::TakeRow(const WorkRow& work, Logits* logits) {
       RankRow(*draft_, *logits, sequence.sampling, sequence.history,
               sequence.RequestFor(work.wanted, path), sequence.draws ? &law : nullptr);
   *logits = logits->Row(1, model_->config().vocabulary);
-  if (work.wanted.branch < 0) {
-    if (sequence.draws && sequence.jit) SendLaw(sequence, work.wanted, law);
-    sequence.TakeTrunkRow(work.wanted.node, ranking);
-    return;
-  }
-  const int added = sequence.GrowBranch(work.wanted, work.slot, ranking);
-  SendBranchTokens(sequence.branches[work.wanted.branch], added, sequence);
-  if (sequence.draws && added > 0) {
+  const int added = sequence.TakeRow(work.wanted, work.slot, ranking);
+  const bool prepares = work.wanted.branch >= 0;
+  if (prepares) SendBranchTokens(sequence.branches[work.wanted.branch], added, sequence);
+  if (sequence.draws && (prepares ? added > 0 : sequence.jit)) {
     FlushBranchTokens();
     SendLaw(sequence, work.wanted, law);
   }
