@@ -31,9 +31,7 @@ constexpr double kContentionDoubt = 0.04;  // The standard deviation of its prio
 constexpr double kRowsDoubt = 0.03;        // The same of how row counts compare.
 
 double Tilt(const SequenceEstimate& sequence, double mean) {
-  const double own =
-      (kSequencePrior * mean + sequence.accepted) / (kSequencePrior + sequence.trials);
-  return mean > 0 ? own / mean : 1;
+  return mean > 0 ? sequence.accepted.MeanWith(mean, kSequencePrior) / mean : 1;
 }
 
 TimeTable OrNothing(const TimeTable& measured) {
@@ -181,8 +179,7 @@ void LearnedModel::ObserveDraft(double rows, double context, double us) {
 void LearnedModel::ObserveProposal(const ProposalObservation& proposal,
                                    SequenceEstimate* sequence) {
   ++sequence->rounds;
-  sequence->trials *= kKeepProposal;
-  sequence->accepted *= kKeepProposal;
+  sequence->accepted.Fade(kKeepProposal);
   const bool none = proposal.source == ProposalSource::kNone;
   Source* source = none ? nullptr : &sources_[proposal.source.drafter];
   Source* draft = &sources_[DrafterId::kModel];
@@ -196,8 +193,8 @@ void LearnedModel::ObserveProposal(const ProposalObservation& proposal,
     if (source == draft) {
       const int trials = std::min(proposal.proposed, proposal.accepted + 1);
       for (int i = 0; i < trials; ++i) {
-        sequence->trials = kKeepSequence * sequence->trials + 1;
-        sequence->accepted = kKeepSequence * sequence->accepted + (i < proposal.accepted ? 1 : 0);
+        sequence->accepted.Fade(kKeepSequence);
+        sequence->accepted.Add(i < proposal.accepted ? 1 : 0);
       }
     }
   }

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "prediction/estimates.h"
 #include "prediction/predict.h"
 #include "speculation/plan.h"
 
@@ -10,8 +11,7 @@ namespace foretoken {
 /// What is known of one sequence's traffic beyond everybody's; a part of the sequence.
 struct SequenceEstimate {
   SpeculationPlan wanted;  ///< The open plan that the planner fills in.
-  double trials = 0;       ///< Of proposal tokens, faded.
-  double accepted = 0;
+  FadingSum accepted;      ///< Of the draft's tokens, 1 where one was accepted.
   int rounds = 0;
   double predicted = 0;   ///< Tokens/s of the batch by the last plan, before correction ...
   Workload predicted_at;  ///< ... of this batch.

@@ -19,10 +19,6 @@ double ThreadUs() {
   return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) / 1e3;
 }
 
-RankedPlan Predicted(const CostModel& model, const SpeculationPlan& plan, const Workload& load) {
-  return {plan, Predict(model, plan, load)};
-}
-
 // What is predicted for the sequence from now on.
 void Promise(const CostModel& model, const RankedPlan& ranked, const Workload& load,
              SequenceEstimate* sequence) {
@@ -78,9 +74,9 @@ SpeculationPlan OnlinePlanner::FirstPlan(const SpeculationPlan& wanted, const Wo
   if (!wanted.mode.planned()) {
     first = FillIn(model, settings_, wanted, load);
   } else if (MustDecodePlainly()) {
-    first = Predicted(model, {}, load);
+    first = RankPlan(model, {}, load);
   } else if (const auto& last = LastPlan(load); last.has_value()) {
-    first = Predicted(model, *last, load);
+    first = RankPlan(model, *last, load);
   } else {
     first = Climb(model, settings_.limits, load);
   }
@@ -102,7 +98,7 @@ SpeculationPlan OnlinePlanner::Replan(const SpeculationPlan& current, const Work
   if (!wanted.mode.planned()) {
     choice.next = ChooseOpenPart(model, current, wanted, load);
   } else if (plainly) {
-    choice.next = Predicted(model, must_stop ? SpeculationPlan{} : current, load);
+    choice.next = RankPlan(model, must_stop ? SpeculationPlan{} : current, load);
   } else {
     choice = ChooseMode(model, current, load);
   }
@@ -131,21 +127,21 @@ RankedPlan OnlinePlanner::ChooseOpenPart(const CostModel& model, const Speculati
   const RankedPlan best = FillIn(model, settings_, wanted, load);
   // With the fallback given only the fan-outs follow what was learned: nothing to compare.
   if (wanted.fallback != Fallback::kAuto) return best;
-  const RankedPlan usual = Predicted(model, current, load);
+  const RankedPlan usual = RankPlan(model, current, load);
   return IsBetter(best, usual, current.mode, load) ? best : usual;
 }
 
 OnlinePlanner::Choice OnlinePlanner::ChooseMode(const CostModel& model,
                                                 const SpeculationPlan& current,
                                                 const Workload& load) {
-  const RankedPlan now = Predicted(model, current, load);
+  const RankedPlan now = RankPlan(model, current, load);
   const bool leads = !looks_.follows();
   const RankedPlan best = LookAround(model, now, load);
   // One that tries something is compared with what the others do.
   const std::optional<SpeculationPlan>& last = LastPlan(load);
   const bool alone =
       leads && trial_.tries(current.mode) && last.has_value() && last->mode != current.mode;
-  const RankedPlan usual = alone ? Predicted(model, *last, load) : now;
+  const RankedPlan usual = alone ? RankPlan(model, *last, load) : now;
   const bool joins = !leads && trial_.by_all();
   const bool change = joins || looks_.explores() || IsBetter(best, usual, current.mode, load);
   Choice choice{.next = change ? best : usual};
@@ -153,7 +149,7 @@ OnlinePlanner::Choice OnlinePlanner::ChooseMode(const CostModel& model,
   const std::optional<SpeculationPlan> trial =
       trial_.Choose(learned_, model, settings_.limits, current, choice.next, load);
   if (!trial.has_value()) return choice;
-  return {.next = Predicted(model, *trial, load), .scouts = !trial_.by_all()};
+  return {.next = RankPlan(model, *trial, load), .scouts = !trial_.by_all()};
 }
 
 // Of the sequences of a round the first looks at the neighbours of its plan; for the others there
@@ -164,7 +160,7 @@ RankedPlan OnlinePlanner::LookAround(const CostModel& model, const RankedPlan& n
                                      const Workload& load) {
   const std::optional<SpeculationPlan>& last = LastPlan(load);
   if (looks_.follows() && last.has_value()) {
-    return *last == now.plan ? now : Predicted(model, *last, load);
+    return *last == now.plan ? now : RankPlan(model, *last, load);
   }
   looks_.Lead();
   const RankedPlan best = ImprovePlan(model, settings_.limits, load, now.plan);
@@ -174,7 +170,7 @@ RankedPlan OnlinePlanner::LookAround(const CostModel& model, const RankedPlan& n
   const auto unknown = RowsWorthSeeing(learned_, model, settings_.limits, best.plan, load);
   if (!unknown.has_value()) return best;
   looks_.Explore();
-  return Predicted(model, *unknown, load);
+  return RankPlan(model, *unknown, load);
 }
 
 PlannerReport OnlinePlanner::Report() const {

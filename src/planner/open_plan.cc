@@ -65,8 +65,8 @@ RankedPlan FillIn(const CostModel& model, const PlannerSettings& settings,
     plan.fanout = FanoutRule::kGiven;
     Shape(model, settings, wanted, &plan);
     if (!CanPredict(model, plan)) return;
-    const Prediction prediction = Predict(model, plan, load);
-    if (prediction.tokens_per_second > best.prediction.tokens_per_second) best = {plan, prediction};
+    const RankedPlan ranked = RankPlan(model, plan, load);
+    if (ranked.prediction.tokens_per_second > best.prediction.tokens_per_second) best = ranked;
   };
   if (wanted.fallback != Fallback::kAuto) {
     consider(wanted.fallback);

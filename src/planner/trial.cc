@@ -38,7 +38,7 @@ std::optional<SpeculationPlan> Trial::Choose(const LearnedModel& learned, const 
     best = ImprovePlan(hoped, short_ones, load, SpeculationPlan{});
     if (best.plan.mode == current.mode) return std::nullopt;
   } else {
-    best = {*tried_, Predict(hoped, *tried_, load)};
+    best = RankPlan(hoped, *tried_, load);
   }
   tried_.reset();
   const double bar = kTrialGain * next.prediction.tokens_per_second;

@@ -57,9 +57,14 @@ struct CostModel {
   /// Of the draft model, at any time.
   const ProposerModel& draft_model() const { return proposers[DrafterId::kModel]; }
   /// What `fallback` proposes with; null for kNone and kAuto.
-  const ProposerModel* proposer(Fallback fallback) const;
+  const ProposerModel* proposer(Fallback fallback) const {
+    if (fallback == Fallback::kJit) return &draft_model();
+    return fallback.kind == Fallback::Kind::kDrafter ? &proposers[fallback.drafter] : nullptr;
+  }
   /// What `mode` proposes with; null for kAr and where nothing is predicted: baselines and auto.
-  const ProposerModel* proposer(Mode mode) const;
+  const ProposerModel* proposer(Mode mode) const {
+    return mode.drafts() && !InfoOf(mode.drafter).baseline ? &proposers[mode.drafter] : nullptr;
+  }
 
   static constexpr ByMode<double> NoCorrection() {
     ByMode<double> ones;

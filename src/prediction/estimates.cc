@@ -26,8 +26,6 @@ void AcceptanceEstimate::Add(int proposed, int accepted) {
   for (int k = 0; k < last; ++k) accepted_.Add(k, k < accepted ? 1 : 0);
 }
 
-void AcceptanceEstimate::Fade(double keep) { accepted_.Fade(keep); }
-
 double AcceptanceEstimate::mean() const { return accepted_.Total().MeanWith(prior_, kPriorTrials); }
 
 StaticVector<double, ProposerModel::kMaxPositions> AcceptanceEstimate::Curve(double tilt) const {
@@ -42,7 +40,7 @@ StaticVector<double, ProposerModel::kMaxPositions> AcceptanceEstimate::Curve(dou
 
 double AcceptanceEstimate::doubt() const {
   const double p = mean();
-  return std::sqrt(p * (1 - p) / (kPriorTrials + trials()));
+  return std::sqrt(p * (1 - p) / (kPriorTrials + accepted_.Total().weight));
 }
 
 void HitEstimate::Add(int fanout, bool hit) {
@@ -50,8 +48,6 @@ void HitEstimate::Add(int fanout, bool hit) {
   misses_.weight += prior_.Miss(fanout);
   misses_.sum += hit ? 0 : 1;
 }
-
-void HitEstimate::Fade(double keep) { misses_.Fade(keep); }
 
 HitCurve HitEstimate::Curve(double optimism) const {
   PowerLaw law = prior_;

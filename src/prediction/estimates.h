@@ -84,11 +84,10 @@ class AcceptanceEstimate {
 
   /// Of `proposed` tokens along a path the first `accepted` were.
   void Add(int proposed, int accepted);
-  void Fade(double keep);
+  void Fade(double keep) { accepted_.Fade(keep); }
 
   /// Mean over all positions seen.
   double mean() const;
-  double trials() const { return accepted_.Total().weight; }
   /// The curve, every value multiplied by `tilt` (a sequence's own deviation).
   StaticVector<double, ProposerModel::kMaxPositions> Curve(double tilt) const;
   /// The standard deviation that the trials seen leave to the mean.
@@ -106,7 +105,7 @@ class HitEstimate {
   explicit HitEstimate(PowerLaw prior) : prior_(prior) {}
 
   void Add(int fanout, bool hit);
-  void Fade(double keep);
+  void Fade(double keep) { misses_.Fade(keep); }
   /// Believed, or so many standard deviations better.
   HitCurve Curve(double optimism = 0) const;
 

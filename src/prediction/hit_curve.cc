@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/check.h"
 
@@ -62,7 +63,9 @@ PowerLaw FitPowerLaw(std::span<const double> hit) {
   return {.c = std::exp(mean_y + r * mean_x), .r = r};
 }
 
-HitCurve::HitCurve(std::array<double, kMaxFanout> gains) {
+HitCurve::HitCurve(const std::array<double, kMaxFanout>& hit) {
+  std::array<double, kMaxFanout> gains;
+  std::adjacent_difference(hit.begin(), hit.end(), gains.begin());
   PoolRises(&gains);
   for (int fanout = 1; fanout <= kMaxFanout; ++fanout) {
     hit_[fanout] = std::min(1.0, hit_[fanout - 1] + std::max(0.0, gains[fanout - 1]));
@@ -70,30 +73,23 @@ HitCurve::HitCurve(std::array<double, kMaxFanout> gains) {
 }
 
 HitCurve HitCurve::FromPowerLaw(const PowerLaw& law) {
-  std::array<double, kMaxFanout> gains;
-  double last = 0;
-  for (int fanout = 1; fanout <= kMaxFanout; ++fanout) {
-    const double hit = 1 - law.Miss(fanout);
-    gains[fanout - 1] = hit - last;
-    last = hit;
-  }
-  return HitCurve(gains);
+  std::array<double, kMaxFanout> hit;
+  for (int fanout = 1; fanout <= kMaxFanout; ++fanout) hit[fanout - 1] = 1 - law.Miss(fanout);
+  return HitCurve(hit);
 }
 
 HitCurve HitCurve::FromMeasured(std::span<const double> hit) {
   FT_CHECK(hit.size() <= kMaxFanout, "{} points", hit.size());
   if (hit.empty()) return {};
   const double r = FitPowerLaw(hit).r;
-  std::array<double, kMaxFanout> gains;
-  double last = 0;
-  for (std::size_t i = 0; i < gains.size(); ++i) {
+  std::array<double, kMaxFanout> all;
+  std::ranges::copy(hit, all.begin());
+  for (std::size_t i = hit.size(); i < all.size(); ++i) {
     // The law gives the shape beyond the last point, the last point its height.
     const double beyond = std::pow(double(i + 1) / double(hit.size()), -r);
-    const double here = i < hit.size() ? hit[i] : 1 - (1 - hit.back()) * beyond;
-    gains[i] = here - last;
-    last = here;
+    all[i] = 1 - (1 - hit.back()) * beyond;
   }
-  return HitCurve(gains);
+  return HitCurve(all);
 }
 
 }  // namespace foretoken

@@ -41,7 +41,8 @@ class HitCurve {
   double gain(int fanout) const { return hit_[fanout] - hit_[fanout - 1]; }
 
  private:
-  explicit HitCurve(std::array<double, kMaxFanout> gains);
+  // `hit[i]` at fan-out i + 1.
+  explicit HitCurve(const std::array<double, kMaxFanout>& hit);
 
   std::array<double, kMaxFanout + 1> hit_{};
 };

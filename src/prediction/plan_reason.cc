@@ -1,9 +1,9 @@
-#include "prediction/plan_reason.h"
-
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <vector>
+
+#include "prediction/plan_search.h"
 
 namespace foretoken {
 namespace {

@@ -6,19 +6,9 @@
 
 #include "base/check.h"
 #include "prediction/fanout_solver.h"
-#include "prediction/plan_reason.h"
 
 namespace foretoken {
 namespace {
-
-template <typename T, std::size_t N>
-bool Contains(const StaticVector<T, N>& items, T item) {
-  return std::ranges::find(items, item) != items.end();
-}
-
-RankedPlan Rank(const CostModel& model, const SpeculationPlan& plan, const Workload& load) {
-  return {plan, Predict(model, plan, load)};
-}
 
 // Calls visit(budget) for every cache budget at lookahead K.
 template <typename Visit>
@@ -70,12 +60,12 @@ class Best {
   Best(const CostModel& model, const Workload& load) : model_(model), load_(load) {}
 
   void operator()(const SpeculationPlan& plan) {
-    const RankedPlan candidate = Rank(model_, plan, load_);
+    const RankedPlan candidate = RankPlan(model_, plan, load_);
     const double bar = best_.prediction.tokens_per_second * (1 + 1e-9);
     if (candidate.prediction.tokens_per_second > bar) best_ = candidate;
   }
   RankedPlan OrAr() const {
-    return best_.prediction.tokens_per_second > 0 ? best_ : Rank(model_, {}, load_);
+    return best_.prediction.tokens_per_second > 0 ? best_ : RankPlan(model_, {}, load_);
   }
 
  private:
@@ -170,9 +160,9 @@ RankedPlan ImprovePlan(const CostModel& model, const PlanLimits& limits, const W
 PlanChoice ChoosePlan(const CostModel& model, const PlanLimits& limits, const Workload& load) {
   PlanChoice choice;
   ForEachPlan(model, limits, [&](const SpeculationPlan& plan) {
-    choice.ranked.push_back(Rank(model, plan, load));
+    choice.ranked.push_back(RankPlan(model, plan, load));
   });
-  if (choice.ranked.empty()) choice.ranked.push_back(Rank(model, {}, load));
+  if (choice.ranked.empty()) choice.ranked.push_back(RankPlan(model, {}, load));
   std::ranges::stable_sort(choice.ranked, [](const RankedPlan& a, const RankedPlan& b) {
     return a.prediction.tokens_per_second > b.prediction.tokens_per_second;
   });

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,12 @@ struct RankedPlan {
   Prediction prediction;
 };
 
+/// `plan` with what Predict says of it.
+inline RankedPlan RankPlan(const CostModel& model, const SpeculationPlan& plan,
+                           const Workload& load) {
+  return {plan, Predict(model, plan, load)};
+}
+
 /// The SSD plan whose fan-outs are solved (SolveFanout) for the model's acceptance and hit curves,
 /// after a proposal from the cache and after the fallback's, each with `budget` branches.
 SpeculationPlan PlanSsd(const CostModel& model, int lookahead, int budget, Fallback fallback);
@@ -53,5 +60,9 @@ struct PlanChoice {
 /// Searches all plans; AR where no other can be predicted, and K as small as possible among equals.
 /// Takes 5 to 20 ms. Needs model.target.
 PlanChoice ChoosePlan(const CostModel& model, const PlanLimits& limits, const Workload& load);
+
+/// Why the first of `ranked`, which are in order and not empty, is the fastest: two sentences that
+/// compare it with the best of each other mode.
+std::string ExplainChoice(std::span<const RankedPlan> ranked);
 
 }  // namespace foretoken

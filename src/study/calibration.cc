@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <cmath>
+#include <utility>
 
 #include "base/check.h"
 
@@ -70,14 +71,11 @@ const CalibratedSetting* FindSetting(const Calibration& calibration, double temp
                                      std::string_view verifier, double saguaro_c) {
   const CalibratedSetting* best = nullptr;
   const auto distance = [temperature](const CalibratedSetting& setting) {
-    return std::abs(setting.temperature - temperature);
+    return std::pair(std::abs(setting.temperature - temperature), setting.temperature);
   };
   for (const CalibratedSetting& setting : calibration.settings) {
     if (setting.verifier != verifier || setting.saguaro_c != saguaro_c) continue;
-    if (best == nullptr || distance(setting) < distance(*best) ||
-        (distance(setting) == distance(*best) && setting.temperature < best->temperature)) {
-      best = &setting;
-    }
+    if (best == nullptr || distance(setting) < distance(*best)) best = &setting;
   }
   return best;
 }

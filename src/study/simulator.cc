@@ -36,11 +36,9 @@ class Simulation {
   struct Sequence {
     State state = State::kReady;
     std::int64_t position = 1;  // Committed tokens.
-    int length = 0;             // Of the proposal that is ready or under verification.
-    bool from_primary = false;
-    DrawnOutcome outcome;  // Of the last verification.
-    DraftOrder order;
-    std::vector<int> seen;  // Steps of each draft device that this side has heard of.
+    DrawnOutcome outcome;       // Of the last verification.
+    DraftOrder order;           // With what is known of the proposal, in every mode.
+    std::vector<int> seen;      // Steps of each draft device that this side has heard of.
   };
   struct Target {
     bool busy = false;
@@ -55,10 +53,6 @@ class Simulation {
   int IndexOf(const Sequence& sequence) const {
     return static_cast<int>(&sequence - sequences_.data());
   }
-  const OutcomeLaw& LawOf(const Sequence& sequence) const {
-    return sequence.from_primary ? options_.after_primary : options_.after_backup;
-  }
-
   DrawnOutcome Draw(const Sequence& sequence) const;
   void Verify(Sequence* sequence);
   void TryToStart(int target);
@@ -115,14 +109,15 @@ DrawnOutcome Simulation::Draw(const Sequence& sequence) const {
     return UnitInterval(
         PhiloxDraw(options_.seed, position, 2 * index + which, NoisePurpose::kScript));
   };
-  const OutcomeLaw& law = LawOf(sequence);
+  const bool primary = sequence.order.ranked;
+  const OutcomeLaw& law = primary ? options_.after_primary : options_.after_backup;
   const int last = static_cast<int>(law.acceptance.size()) - 1;
   DrawnOutcome outcome;
-  while (outcome.node < sequence.length && uniform(sequence.position + outcome.node, 0) <
-                                               law.acceptance[std::min(outcome.node, last)]) {
+  while (outcome.node < sequence.order.length && uniform(sequence.position + outcome.node, 0) <
+                                                     law.acceptance[std::min(outcome.node, last)]) {
     ++outcome.node;
   }
-  outcome.rank = RankOf(law.curves.at(outcome.node, sequence.length),
+  outcome.rank = RankOf(law.curves.at(outcome.node, sequence.order.length),
                         uniform(sequence.position + outcome.node, 1));
   return outcome;
 }
@@ -143,7 +138,7 @@ void Simulation::StartPass(int target) {
   for (Sequence& sequence : SequencesOf(target)) {
     if (sequence.state != State::kReady) continue;
     sequence.state = State::kInPass;
-    rows += 1 + sequence.length;
+    rows += 1 + sequence.order.length;
     if (sequence.outcome.node == options_.lookahead) ++unseen;
   }
   double duration = options_.overhead_us + targets_[target].backup_us + options_.target_us(rows);
@@ -196,7 +191,7 @@ bool Simulation::CacheComplete(const Sequence& sequence) const {
 
 bool Simulation::LookUp(Sequence* sequence) {
   const auto [node, rank] = sequence->outcome;
-  if (rank > sequence->order.fanout.At(node, sequence->length)) return false;
+  if (rank > sequence->order.fanout.At(node, sequence->order.length)) return false;
   const int device = pool_.DeviceOf(sequence->order, node, rank);
   const int length = pool_.TokensAfter(sequence->order, node, sequence->seen[device]);
   if (length == 0) {
@@ -204,7 +199,7 @@ bool Simulation::LookUp(Sequence* sequence) {
     return false;
   }
   ++result_.hits;
-  if (node == sequence->length) ++result_.hits_at_end;
+  if (node == sequence->order.length) ++result_.hits_at_end;
   Propose(sequence, length, true, device);
   return true;
 }
@@ -224,8 +219,6 @@ void Simulation::FallBack(Sequence* sequence, bool may_wait) {
 
 void Simulation::Propose(Sequence* sequence, int length, bool from_primary, int owner) {
   sequence->state = State::kReady;
-  sequence->length = length;
-  sequence->from_primary = from_primary;
   Order(sequence, {.length = length,
                    .ranked = from_primary,
                    .owner = owner,
@@ -233,13 +226,12 @@ void Simulation::Propose(Sequence* sequence, int length, bool from_primary, int 
 }
 
 void Simulation::Order(Sequence* sequence, DraftOrder order) {
-  if (!ssd()) return;
   order.sequence = IndexOf(*sequence);
   order.epoch = sequence->order.epoch + 1;
   order.position = sequence->position;
   sequence->order = order;
   sequence->seen.assign(options_.draft_devices, 0);
-  unsent_.push_back(order);
+  if (ssd()) unsent_.push_back(order);
 }
 
 void Simulation::SendOrders() {
@@ -273,8 +265,8 @@ void Simulation::Verify(Sequence* sequence) {
   ++result_.rounds;
   result_.tokens += outcome.node + 1;
   result_.accepted += outcome.node;
-  result_.proposed += sequence->length;
-  if (outcome.node == sequence->length) ++result_.rounds_at_end;
+  result_.proposed += sequence->order.length;
+  if (outcome.node == sequence->order.length) ++result_.rounds_at_end;
 }
 
 void Simulation::CountPass(int target) {
@@ -287,38 +279,27 @@ void Simulation::CountPass(int target) {
   }
 }
 
-bool IsPositive(double value) { return std::isfinite(value) && value > 0; }
+Status CheckTime(std::string_view what, double us, bool may_be_none = true) {
+  if (std::isfinite(us) && (may_be_none ? us >= 0 : us > 0)) return {};
+  return InvalidInput(fmt::format("{} {} us: a time must be finite and {}", what, us,
+                                  may_be_none ? "not negative" : "positive"));
+}
 
 Status CheckTimes(const SimulatorOptions& options) {
   const int most = options.batch * (options.lookahead + 1);
   for (const int rows : {1, options.batch, most}) {
-    if (!IsPositive(options.target_us(rows))) {
-      return InvalidInput(fmt::format(
-          "a target pass over {} rows takes {} us: it must take a positive, finite time", rows,
-          options.target_us(rows)));
-    }
+    FT_RETURN_IF_ERROR(CheckTime(fmt::format("a target pass over {} rows takes", rows),
+                                 options.target_us(rows), /*may_be_none=*/false));
   }
-  const PassTime* draft = options.mode.during()   ? &options.draft_us
-                          : options.mode.before() ? &options.sd_draft_us
-                                                  : nullptr;
-  if (draft != nullptr) {
-    for (const int rows : {1, options.batch, most * kMaxFanout}) {
-      const double us = (*draft)(rows);
-      if (!std::isfinite(us) || us < 0) {
-        return InvalidInput(fmt::format(
-            "a draft pass over {} rows takes {} us: it must take a finite time, not a negative one",
-            rows, us));
-      }
-    }
+  for (const int rows : {1, options.batch, most * kMaxFanout}) {
+    if (!options.mode.drafts()) break;
+    const PassTime& draft_us = options.mode.during() ? options.draft_us : options.sd_draft_us;
+    FT_RETURN_IF_ERROR(
+        CheckTime(fmt::format("a draft pass over {} rows takes", rows), draft_us(rows)));
   }
-  for (const double us : {options.overhead_us, options.backup_us, options.channel_us}) {
-    if (!std::isfinite(us) || us < 0) {
-      return InvalidInput(fmt::format(
-          "overhead {} us, backup {} us, channel {} us: none may be negative or infinite",
-          options.overhead_us, options.backup_us, options.channel_us));
-    }
-  }
-  return {};
+  FT_RETURN_IF_ERROR(CheckTime("the overhead takes", options.overhead_us));
+  FT_RETURN_IF_ERROR(CheckTime("a backup proposal takes", options.backup_us));
+  return CheckTime("a message over the channel", options.channel_us);
 }
 
 Status CheckLaw(const OutcomeLaw& law, std::string_view which) {

@@ -1,10 +1,8 @@
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
 #include <functional>
+#include <map>
 #include <utility>
-#include <vector>
 
 namespace foretoken {
 
@@ -16,34 +14,21 @@ class EventQueue {
 
   /// Runs `action` in `delay` (>= 0) from now.
   void After(double delay, std::function<void()> action) {
-    events_.push_back({now_ + delay, next_order_++, std::move(action)});
-    std::ranges::push_heap(events_, Later);
+    events_.emplace(now_ + delay, std::move(action));
   }
 
   /// Runs the next event; false where there is none.
   bool RunNext() {
     if (events_.empty()) return false;
-    std::ranges::pop_heap(events_, Later);
-    const Event event = std::move(events_.back());
-    events_.pop_back();
-    now_ = event.time;
-    event.action();
+    const auto event = events_.extract(events_.begin());
+    now_ = event.key();
+    event.mapped()();
     return true;
   }
 
  private:
-  struct Event {
-    double time;
-    std::int64_t order;
-    std::function<void()> action;
-  };
-  static bool Later(const Event& a, const Event& b) {
-    return a.time != b.time ? a.time > b.time : a.order > b.order;
-  }
-
-  std::vector<Event> events_;  // A heap, the next one first.
+  std::multimap<double, std::function<void()>> events_;  // By time.
   double now_ = 0;
-  std::int64_t next_order_ = 0;
 };
 
 }  // namespace foretoken

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <vector>
 
 #include "base/check.h"
 #include "study/roofline.h"
@@ -18,18 +19,11 @@ struct PublishedPair {
   std::string_view description;
   ModelShape target;
   ModelShape draft;
-  int target_devices;
-  double ar_us;         // Of a token, measured.
-  double draft_us;      // Of a draft pass on one device over one sequence's rows at K=6, F=3.
-  double sd_draft_us;   // Of a draft pass on the target's devices.
-  double draft_row_us;  // Of a row, beyond the roofline: the attention with custom masks.
-  double acceptance;    // Fitted.
-  PowerLaw after_primary;
-  PowerLaw after_backup;
+  double ar_us;        // Of a token, measured.
+  double draft_us;     // Of a draft pass on one device over one sequence's rows at K=6, F=3.
+  double sd_draft_us;  // Of a draft pass on the target's devices.
+  double acceptance;   // Fitted.
 };
-
-constexpr DeviceRoof kH100 = {.flops = 989.5e12, .bytes_per_second = 3.35e12};
-constexpr int kFittedRows = 21;  // (K + 1) F
 
 constexpr std::array kPairs = {
     PublishedPair{
@@ -37,27 +31,27 @@ constexpr std::array kPairs = {
         .description = "Llama-3.1-70B on 4 H100s, Llama-3.2-1B on 1, as published (fitted)",
         .target = {80, 8192, 64, 8, 128, 28672, 128256},
         .draft = {16, 2048, 32, 8, 64, 8192, 128256},
-        .target_devices = 4,
         .ar_us = 18282,
         .draft_us = 3000,
         .sd_draft_us = 2800,
-        .draft_row_us = 10,
-        .acceptance = 0.93,
-        .after_primary = {.c = 0.25, .r = 0.83},
-        .after_backup = {.c = 0.45, .r = 0.74}},
+        .acceptance = 0.93},
     PublishedPair{.name = "paper-32b",
                   .description = "Qwen3-32B on 4 H100s, Qwen3-0.6B on 1, as published (fitted)",
                   .target = {64, 5120, 64, 8, 128, 25600, 151936},
                   .draft = {28, 1024, 16, 8, 128, 3072, 151936},
-                  .target_devices = 4,
                   .ar_us = 11261,
                   .draft_us = 2500,
                   .sd_draft_us = 2500,
-                  .draft_row_us = 10,
-                  .acceptance = 0.77,
-                  .after_primary = {.c = 0.25, .r = 0.83},
-                  .after_backup = {.c = 0.45, .r = 0.74}},
+                  .acceptance = 0.77},
 };
+
+// Of both pairs.
+constexpr DeviceRoof kH100 = {.flops = 989.5e12, .bytes_per_second = 3.35e12};
+constexpr int kTargetDevices = 4;
+constexpr int kFittedRows = 21;     // (K + 1) F
+constexpr double kDraftRowUs = 10;  // Beyond the roofline: the attention with custom masks.
+constexpr PowerLaw kAfterPrimary = {.c = 0.25, .r = 0.83};
+constexpr PowerLaw kAfterBackup = {.c = 0.45, .r = 0.74};
 
 // Roofline times of passes over 1, 2, 4 ... rows that attend to one sequence, plus a constant and a
 // cost per row.
@@ -90,19 +84,20 @@ CostModel ModelOf(const PublishedPair& pair) {
   constexpr double kContext = 512;
   CostModel model;
   model.draft_rows_per_pass = 0;  // As the paper's.
-  model.target = FittedTable(pair.target, pair.target_devices, 0, 1, pair.ar_us);
-  model.draft = FittedTable(pair.draft, 1, pair.draft_row_us, kFittedRows, pair.draft_us);
-  model.draft_on_target = FittedTable(pair.draft, pair.target_devices, 0, 1, pair.sd_draft_us);
+  model.target = FittedTable(pair.target, kTargetDevices, 0, 1, pair.ar_us);
+  model.draft = FittedTable(pair.draft, 1, kDraftRowUs, kFittedRows, pair.draft_us);
+  model.draft_on_target = FittedTable(pair.draft, kTargetDevices, 0, 1, pair.sd_draft_us);
   // Every further sequence's keys and values are loaded too.
-  const PassShape alone = {.context = kContext, .ranks = pair.target_devices};
+  const PassShape alone = {.context = kContext, .ranks = kTargetDevices};
   model.sequence_token_us =
       kUsPerSecond * RooflinePass(pair.target, alone, kH100).attention / kContext;
-  model.proposers[DrafterId::kModel].acceptance.push_back(pair.acceptance);
-  model.proposers[DrafterId::kModel].curves = {HitCurve::FromPowerLaw(pair.after_primary),
-                                               HitCurve::FromPowerLaw(pair.after_primary)};
-  model.proposers[DrafterId::kRandom].acceptance.push_back(0);
-  model.proposers[DrafterId::kRandom].curves = {HitCurve::FromPowerLaw(pair.after_backup),
-                                                HitCurve::FromPowerLaw(pair.after_backup)};
+  const auto propose = [&model](DrafterId id, double acceptance, const PowerLaw& law) {
+    const HitCurve curve = HitCurve::FromPowerLaw(law);
+    model.proposers[id].acceptance.push_back(acceptance);
+    model.proposers[id].curves = {curve, curve};
+  };
+  propose(DrafterId::kModel, pair.acceptance, kAfterPrimary);
+  propose(DrafterId::kRandom, 0, kAfterBackup);
   return model;
 }
 
@@ -134,15 +129,12 @@ SimulatorOptions SimulatorFor(const CostModel& model, const SpeculationPlan& pla
     options.after_backup = {AcceptanceOf(*backup), backup->curves};
     options.backup_us = backup->us;
   }
-  options.target_us = [table = model.target, context = load.context, row_us = model.host_row_us,
-                       fixed_us =
-                           model.host_us + model.FurtherSequencesUs(load.batch, load.context),
-                       factor = ssd ? model.target_contention : 1](int rows) {
-    return factor * (table.us(rows, context) + fixed_us + row_us * rows);
+  options.target_us = [model, load, factor = ssd ? model.target_contention : 1](int rows) {
+    const double fixed_us = model.host_us + model.FurtherSequencesUs(load.batch, load.context);
+    return factor * (model.target.us(rows, load.context) + fixed_us + model.host_row_us * rows);
   };
-  options.draft_us = [table = model.draft, context = load.context, factor = model.draft_contention,
-                      row_us = model.draft_model().us](int rows) {
-    return factor * table.us(rows, context) + row_us * rows;
+  options.draft_us = [model, context = load.context](int rows) {
+    return model.draft_contention * model.draft.us(rows, context) + model.draft_model().us * rows;
   };
   options.draft_rows_per_pass = model.draft_rows_per_pass;
   options.sd_draft_us = [table = model.draft_on_target, context = load.context](int rows) {
@@ -151,22 +143,18 @@ SimulatorOptions SimulatorFor(const CostModel& model, const SpeculationPlan& pla
   return options;
 }
 
-std::vector<std::string> SimulatorPresetNames() {
-  std::vector<std::string> names;
-  for (const PublishedPair& pair : kPairs) names.emplace_back(pair.name);
-  return names;
-}
-
 Result<SimulatorPreset> FindSimulatorPreset(std::string_view name) {
+  std::vector<std::string_view> known;
   for (const PublishedPair& pair : kPairs) {
+    known.push_back(pair.name);
     if (pair.name != name) continue;
     return SimulatorPreset{.name = std::string(pair.name),
                            .description = std::string(pair.description),
                            .model = ModelOf(pair),
-                           .target_devices = pair.target_devices};
+                           .target_devices = kTargetDevices};
   }
-  return InvalidInput(fmt::format("there is no preset '{}'; known presets are {}", name,
-                                  fmt::join(SimulatorPresetNames(), ", ")));
+  return InvalidInput(
+      fmt::format("there is no preset '{}'; known presets are {}", name, fmt::join(known, ", ")));
 }
 
 }  // namespace foretoken

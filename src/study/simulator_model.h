@@ -2,7 +2,6 @@
 
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "prediction/cost_model.h"
 #include "prediction/predict.h"
@@ -22,14 +21,11 @@ struct SimulatorPreset {
   std::string description;  ///< One line; what was fitted to what is in docs/planner.md.
   CostModel model;
   int target_devices = 1;  ///< Of one target.
-  int lookahead = 6;
-  int fanout = 3;
 };
 
 /// "paper-70b": Llama-3.1-70B on four H100s, Llama-3.2-1B on a fifth; "paper-32b": Qwen3-32B and
 /// Qwen3-0.6B likewise. Times are the roofline's plus an overhead that fits what the paper
 /// measured. Unknown names list the known ones.
 Result<SimulatorPreset> FindSimulatorPreset(std::string_view name);
-std::vector<std::string> SimulatorPresetNames();
 
 }  // namespace foretoken

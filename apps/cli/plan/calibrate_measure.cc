@@ -1,7 +1,9 @@
 #include "cli/plan/calibrate_measure.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <span>
 #include <thread>
 
 #include "base/clock.h"
@@ -15,6 +17,71 @@ namespace {
 // none, decided whether anything was prepared there.)
 constexpr double kPriorTrials = 4;
 constexpr double kPriorLookups = 16;
+
+// How often the cache was hit at each fan-out. What was seen too rarely leans on `prior`, if any.
+struct Lookups {
+  int count = 0;
+  std::array<int, kMaxFanout> at_rank{};
+
+  std::vector<double> HitRates(std::span<const double> prior = {}) const {
+    std::vector<double> rates;
+    double hits = 0;
+    const double weight = prior.empty() ? 0 : kPriorLookups;
+    for (std::size_t i = 0; i < at_rank.size(); ++i) {
+      hits += at_rank[i];
+      const double expected = prior.empty() ? 0 : weight * prior[i];
+      rates.push_back(count + weight > 0 ? (hits + expected) / (count + weight) : 0);
+    }
+    return rates;
+  }
+};
+
+// Rounds in which one kind of proposal was verified, counted.
+class ProposalCounter {
+ public:
+  // A round of a chain that was cut by nothing but verification.
+  void Add(const RoundRecord& round) {
+    const int proposed = static_cast<int>(round.proposed.size());
+    if (proposed == 0) return;
+    ++rounds_;
+    const int trials = std::min({proposed, round.accepted + 1, ProposerModel::kMaxPositions});
+    for (int k = 0; k < trials; ++k) {
+      ++trials_[k];
+      accepted_[k] += k < round.accepted ? 1 : 0;
+    }
+    if (!round.hit.has_value()) return;
+    Lookups& lookups = round.accepted == proposed ? full_ : partial_;
+    ++lookups.count;
+    if (round.hit_rank.has_value() && *round.hit_rank < kMaxFanout) {
+      ++lookups.at_rank[*round.hit_rank];
+    }
+  }
+
+  int rounds() const { return rounds_; }
+
+  // Acceptance by position and hit rates by fan-out; unmeasured without a round.
+  ProposerMeasurement Measurement(const ProposerMeasurement& draft = {}) const {
+    ProposerMeasurement measurement;
+    if (rounds_ == 0) return measurement;
+    measurement.rounds = rounds_;
+    double before = static_cast<double>(accepted_[0]) / trials_[0];
+    for (std::size_t k = 0; k < trials_.size() && trials_[k] > 0; ++k) {
+      const double prior = k == 0 ? 0 : kPriorTrials;
+      before = (accepted_[k] + prior * before) / (trials_[k] + prior);
+      measurement.acceptance.push_back(before);
+    }
+    measurement.hit_partial = partial_.HitRates();
+    measurement.hit_full = full_.HitRates(draft.hit_full);
+    return measurement;
+  }
+
+ private:
+  int rounds_ = 0;
+  std::array<int, ProposerModel::kMaxPositions> trials_{};
+  std::array<int, ProposerModel::kMaxPositions> accepted_{};
+  Lookups partial_;
+  Lookups full_;
+};
 
 // Counts rounds by who made the proposal and gives the speculator its time.
 class RateRecorder : public RequestListener {
@@ -92,50 +159,6 @@ double DraftRowUs(const DraftPasses& draft, const CalibrationTask& task, const C
 }
 
 }  // namespace
-
-void ProposalCounter::Add(const RoundRecord& round) {
-  const int proposed = static_cast<int>(round.proposed.size());
-  if (proposed == 0) return;
-  ++rounds_;
-  const int trials = std::min({proposed, round.accepted + 1, ProposerModel::kMaxPositions});
-  for (int k = 0; k < trials; ++k) {
-    ++trials_[k];
-    accepted_[k] += k < round.accepted ? 1 : 0;
-  }
-  if (!round.hit.has_value()) return;
-  Lookups& lookups = round.accepted == proposed ? full_ : partial_;
-  ++lookups.count;
-  if (round.hit_rank.has_value() && *round.hit_rank < kMaxFanout) {
-    ++lookups.at_rank[*round.hit_rank];
-  }
-}
-
-std::vector<double> ProposalCounter::Lookups::HitRates(std::span<const double> prior) const {
-  std::vector<double> rates;
-  double hits = 0;
-  const double weight = prior.empty() ? 0 : kPriorLookups;
-  for (std::size_t i = 0; i < at_rank.size(); ++i) {
-    hits += at_rank[i];
-    const double expected = prior.empty() ? 0 : weight * prior[i];
-    rates.push_back(count + weight > 0 ? (hits + expected) / (count + weight) : 0);
-  }
-  return rates;
-}
-
-ProposerMeasurement ProposalCounter::Measurement(const ProposerMeasurement& draft) const {
-  ProposerMeasurement measurement;
-  if (rounds_ == 0) return measurement;
-  measurement.rounds = rounds_;
-  double before = static_cast<double>(accepted_[0]) / trials_[0];
-  for (std::size_t k = 0; k < trials_.size() && trials_[k] > 0; ++k) {
-    const double prior = k == 0 ? 0 : kPriorTrials;
-    before = (accepted_[k] + prior * before) / (trials_[k] + prior);
-    measurement.acceptance.push_back(before);
-  }
-  measurement.hit_partial = partial_.HitRates({});
-  measurement.hit_full = full_.HitRates(draft.hit_full);
-  return measurement;
-}
 
 Result<CalibratedSetting> MeasureRates(Engine& engine, const CalibrationTask& task,
                                        const CostModel& times) {

@@ -1,39 +1,13 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
-#include <span>
 #include <vector>
 
 #include "engine/engine.h"
 #include "study/calibration.h"
 
 namespace foretoken {
-
-/// Rounds in which one kind of proposal was verified, counted.
-class ProposalCounter {
- public:
-  /// A round of a chain that was cut by nothing but verification.
-  void Add(const RoundRecord& round);
-
-  int rounds() const { return rounds_; }
-  /// Acceptance by position and hit rates by fan-out; unmeasured without a round. What was seen too
-  /// rarely leans on `draft`, if that is measured.
-  ProposerMeasurement Measurement(const ProposerMeasurement& draft = {}) const;
-
- private:
-  struct Lookups {
-    int count = 0;
-    std::array<int, kMaxFanout> at_rank{};
-    std::vector<double> HitRates(std::span<const double> prior) const;
-  };
-  int rounds_ = 0;
-  std::array<int, ProposerModel::kMaxPositions> trials_{};
-  std::array<int, ProposerModel::kMaxPositions> accepted_{};
-  Lookups partial_;
-  Lookups full_;
-};
 
 /// What a calibration run generates.
 struct CalibrationTask {

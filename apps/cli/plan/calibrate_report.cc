@@ -25,10 +25,16 @@ std::string SettingName(const CalibratedSetting& setting) {
   return name;
 }
 
-// C below 1 has plots of its own.
-bool Plotted(const CalibratedSetting& setting) {
-  return setting.draft().measured() && setting.saguaro_c == 1;
+// Those with a draft at C = 1: C below 1 has plots of its own.
+std::vector<CalibratedSetting> Plotted(const Calibration& calibration) {
+  std::vector<CalibratedSetting> plotted = calibration.settings;
+  std::erase_if(plotted, [](const CalibratedSetting& setting) {
+    return !setting.draft().measured() || setting.saguaro_c != 1;
+  });
+  return plotted;
 }
+
+std::string LawText(const PowerLaw& law) { return fmt::format("{:.2f} F^-{:.2f}", law.c, law.r); }
 
 double HitAt(const std::vector<double>& hits, std::size_t fanout) {
   return hits.size() < fanout ? 0 : hits[fanout - 1];
@@ -37,23 +43,21 @@ double HitAt(const std::vector<double>& hits, std::size_t fanout) {
 // Miss rates and their fit as two series of a color.
 void AddMisses(const std::string& name, int color, const std::vector<double>& hits,
                std::vector<ChartSeries>* series) {
-  ChartSeries measured{.name = name, .color = color};
-  ChartSeries fit{.name = {}, .color = color};
   const PowerLaw law = FitPowerLaw(hits);
+  ChartSeries measured{.name = name, .color = color};
+  ChartSeries fit{.name = name + ": " + LawText(law), .color = color};
   for (std::size_t i = 0; i < hits.size(); ++i) {
     const auto fanout = static_cast<double>(i + 1);
     measured.points.emplace_back(fanout, 1 - hits[i]);
     fit.points.emplace_back(fanout, law.Miss(fanout));
   }
-  fit.name = fmt::format("{}: {:.2f} F^-{:.2f}", name, law.c, law.r);
   series->push_back(std::move(measured));
   series->push_back(std::move(fit));
 }
 
 std::vector<ChartCard> MissCards(const Calibration& calibration) {
   std::vector<ChartCard> cards;
-  for (const CalibratedSetting& setting : calibration.settings) {
-    if (!Plotted(setting)) continue;
+  for (const CalibratedSetting& setting : Plotted(calibration)) {
     ChartCard card{.heading = SettingName(setting),
                    .note = "Miss rate of the speculation cache (Figure 3)",
                    .x_label = "fan-out F",
@@ -74,8 +78,7 @@ ChartCard AcceptanceCard(const Calibration& calibration) {
                  .note = "P(token accepted, given that all before it were)",
                  .x_label = "position"};
   int color = 0;
-  for (const CalibratedSetting& setting : calibration.settings) {
-    if (!Plotted(setting)) continue;
+  for (const CalibratedSetting& setting : Plotted(calibration)) {
     ChartSeries series{.name = SettingName(setting), .color = color++ % kReportColors};
     for (std::size_t k = 0; k < setting.draft().acceptance.size(); ++k) {
       series.points.emplace_back(static_cast<double>(k + 1), setting.draft().acceptance[k]);
@@ -112,8 +115,7 @@ std::vector<ChartCard> SaguaroCards(const Calibration& calibration) {
 // Figure 5: what each fallback makes of SSD as the batch grows.
 std::vector<ChartCard> FallbackCards(const Calibration& calibration) {
   std::vector<ChartCard> cards;
-  for (const CalibratedSetting& setting : calibration.settings) {
-    if (!Plotted(setting)) continue;
+  for (const CalibratedSetting& setting : Plotted(calibration)) {
     const CostModel model = ToCostModel(calibration, setting);
     ChartCard card{.heading = SettingName(setting),
                    .note = "Predicted tokens/s of a sequence by fallback (Figure 5)",
@@ -169,10 +171,6 @@ std::string CalibrationTable(const Calibration& calibration) {
   for (const CalibratedSetting& setting : calibration.settings) {
     const ProposerMeasurement& draft = setting.draft();
     if (!draft.measured()) continue;
-    const auto fit = [](const std::vector<double>& hits) {
-      const PowerLaw law = FitPowerLaw(hits);
-      return fmt::format("{:.2f} F^-{:.2f}", law.c, law.r);
-    };
     const auto rate = [](double value) { return fmt::format("{:.3f}", value); };
     const auto hit = [&rate](const std::vector<double>& hits, std::size_t fanout) {
       return hits.size() < fanout ? std::string("-") : rate(hits[fanout - 1]);
@@ -181,8 +179,8 @@ std::string CalibrationTable(const Calibration& calibration) {
     if (verifier == "rejection") verifier += fmt::format(", C = {:g}", setting.saguaro_c);
     table.Add({fmt::format("{:g}", setting.temperature), verifier, std::to_string(draft.rounds),
                rate(draft.acceptance[0]), hit(draft.hit_partial, 1), hit(draft.hit_partial, 3),
-               hit(draft.hit_partial, 8), hit(draft.hit_full, 3), fit(draft.hit_partial),
-               fit(draft.hit_full)});
+               hit(draft.hit_partial, 8), hit(draft.hit_full, 3),
+               LawText(FitPowerLaw(draft.hit_partial)), LawText(FitPowerLaw(draft.hit_full))});
   }
   return table.Render();
 }

@@ -5,10 +5,7 @@
 #include <string_view>
 
 #include "cli/common/commands.h"
-#include "cli/plan/plan_input.h"
-#include "cli/plan/plan_predict.h"
-#include "cli/plan/plan_roofline.h"
-#include "cli/plan/plan_simulate.h"
+#include "cli/plan/plan_views.h"
 
 namespace foretoken {
 namespace {
@@ -26,32 +23,26 @@ struct PlanCommandOptions {
 
 enum class View { kPredict, kSimulate, kRoofline };
 
-// Whether an option of `group` says something to `view`.
-bool Applies(View view, const std::string& group, const std::string& name) {
-  const bool shared = name == "--lookahead" || name == "--fallback";
-  if (group == "Simulation") return view == View::kSimulate || (shared && view == View::kPredict);
-  if (group == "Roofline") return view == View::kRoofline;
-  if (group == "Choice") return view == View::kPredict;
-  if (group == "Calibration" || group == "Models" || group == "Cores") {
-    return view != View::kRoofline;
-  }
-  if (group == "Numbers" && view == View::kRoofline) {
-    return name == "--batch" || name == "--acceptance";
-  }
-  return true;
+// What errors call the views that an option says something to; empty: all of them.
+std::string_view HomeOf(const std::string& group, const std::string& name) {
+  if (group == "Simulation") return "--simulate";
+  if (group == "Roofline") return "--roofline";
+  if (group == "Choice") return "predictions, without another view";
+  const bool of_all =
+      group == "Options" || group == "Output" || name == "--batch" || name == "--acceptance";
+  return of_all ? "" : "predictions and --simulate";
 }
 
 // Refuses options that were given and that the chosen view would ignore.
 Status CheckView(const CLI::App& command, View view) {
+  const std::string_view own = view == View::kSimulate   ? "--simulate"
+                               : view == View::kRoofline ? "--roofline"
+                                                         : "predictions";
   for (const CLI::Option* option : command.get_options()) {
     if (option->count() == 0) continue;
     const std::string name = "--" + option->get_lnames().front();
-    const std::string& group = option->get_group();
-    if (Applies(view, group, name)) continue;
-    const std::string_view home = group == "Simulation" ? "--simulate"
-                                  : group == "Roofline" ? "--roofline"
-                                  : group == "Choice"   ? "predictions, without another view"
-                                                        : "predictions and --simulate";
+    const std::string_view home = HomeOf(option->get_group(), name);
+    if (home.empty() || home.find(own) != home.npos) continue;
     return InvalidInput(fmt::format("{} is for {}: it would change nothing here", name, home));
   }
   return {};
@@ -85,7 +76,7 @@ void AddPlanCommand(CLI::App* app, CommandBody* chosen) {
       ->excludes("--roofline");
   AddPlanNumbers(command, &options->numbers);
   AddPlanCalibrationOptions(command, &options->calibration);
-  AddPlanSimulateOptions(command, &options->simulate_options, &options->numbers);
+  AddPlanSimulateOptions(command, &options->simulate_options);
   AddPlanPredictOptions(command, &options->predict_options);
   AddPlanRooflineOptions(command, &options->roofline_options);
   output("--json", &options->files.json, "FILE", "Write the figures as JSON; - for the output");

@@ -37,6 +37,7 @@ Result<TimeTable> ParseTimes(std::string_view text, std::string_view option) {
   return table;
 }
 
+// Probabilities.
 template <typename Vector>
 Status ParseInto(std::string_view text, std::string_view option, Vector* out) {
   FT_ASSIGN_OR_RETURN(const std::vector<double> values, ParseNumbers(text, option, 0, 1));
@@ -50,12 +51,9 @@ Status ParseInto(std::string_view text, std::string_view option, Vector* out) {
 }
 
 Result<HitCurve> ParseHits(std::string_view text, std::string_view option) {
-  FT_ASSIGN_OR_RETURN(const std::vector<double> values, ParseNumbers(text, option, 0, 1));
-  if (values.size() > kMaxFanout) {
-    return InvalidInput(fmt::format("{}: {} hit rates are more than the largest fan-out, {}",
-                                    option, values.size(), kMaxFanout));
-  }
-  return HitCurve::FromMeasured(values);
+  StaticVector<double, kMaxFanout> hits;
+  FT_RETURN_IF_ERROR(ParseInto(text, option, &hits));
+  return HitCurve::FromMeasured(hits);
 }
 
 Status CheckComplete(const PlanNumbers& numbers) {
@@ -163,8 +161,8 @@ Result<std::vector<int>> ParseCounts(std::string_view option, std::string_view t
     int last = first;
     if (dash != std::string::npos) good = good && ParseNumber(view.substr(dash + 1), &last);
     if (!good || first < 1 || last < first || last > high) {
-      return InvalidInput(fmt::format("{} '{}': '{}' is not a number or a range from 1 to {}",
-                                      option, text, item, high));
+      return InvalidInput(
+          fmt::format("{}: '{}' is not a number or a range from 1 to {}", option, item, high));
     }
     for (int count = first; count <= last; ++count) counts.push_back(count);
   }
@@ -176,16 +174,14 @@ Result<std::vector<std::pair<int, double>>> ParsePoints(std::string_view text,
                                                         std::string_view option) {
   std::vector<std::pair<int, double>> points;
   const std::vector<std::string> items = SplitList(text);
-  for (const std::string& item : items) {
+  for (std::string item : items) {
+    if (items.size() == 1 && item.find(':') == std::string::npos) item.insert(0, "1:");
     const std::size_t colon = item.find(':');
-    if (colon == std::string::npos && items.size() > 1) {
+    if (colon == std::string::npos) {
       return InvalidInput(fmt::format("{}: '{}' is not X:VALUE", option, item));
     }
-    const bool pair = colon != std::string::npos;
-    const std::string_view rest = std::string_view(item).substr(pair ? colon + 1 : 0);
-    FT_ASSIGN_OR_RETURN(const double x,
-                        ParseFinite(pair ? item.substr(0, colon) : std::string("1"), option));
-    FT_ASSIGN_OR_RETURN(const double y, ParseFinite(rest, option));
+    FT_ASSIGN_OR_RETURN(const double x, ParseFinite(item.substr(0, colon), option));
+    FT_ASSIGN_OR_RETURN(const double y, ParseFinite(item.substr(colon + 1), option));
     if (x != std::floor(x) || x < 1 || x > 1e6) {
       return InvalidInput(fmt::format("{}: {:g} in '{}' is not a count", option, x, item));
     }
@@ -207,6 +203,10 @@ Result<std::vector<double>> ParseNumbers(std::string_view text, std::string_view
   }
   if (values.empty()) return InvalidInput(fmt::format("{}: no value is given", option));
   return values;
+}
+
+Result<std::vector<int>> PlanNumbers::ParseLookaheads(std::string_view usual) const {
+  return ParseCounts("--lookahead", lookaheads.empty() ? usual : lookaheads, kMaxProposal);
 }
 
 Result<SimulatorPreset> PlanNumbers::Resolve() const {
@@ -269,6 +269,10 @@ void AddPlanNumbers(CLI::App* app, PlanNumbers* numbers) {
       "The same where all proposed tokens were accepted (default: as --hit)");
   add("--ngram-acceptance", &numbers->ngram_acceptance, "LIST",
       "As --acceptance, of prompt lookup's tokens (for --fallback ngram)");
+  add("-k,--lookahead", &numbers->lookaheads, "LIST",
+      "Proposal lengths K to choose among (default 1-12; --simulate: 2,4,6,8)");
+  add("--fallback", &numbers->fallback, "F",
+      "On a miss: jit, ngram, random, none or auto (default: the best)");
   add("-b,--batch", &numbers->batch, "N", "Sequences of a target (default: as each view suggests)")
       ->check(Between(1, 4096));
   add("--context", &numbers->context, "N", "Tokens of each sequence (default 512)")

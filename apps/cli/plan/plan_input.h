@@ -27,6 +27,8 @@ struct PlanNumbers {
   std::string lookaheads;  ///< Empty: as each view suggests. Of predictions and simulation.
   std::string fallback = "auto";
 
+  /// The lookaheads to choose among; `usual` where none are given.
+  Result<std::vector<int>> ParseLookaheads(std::string_view usual) const;
   /// The preset (paper-70b where nothing is given), with what is given in place of its own.
   /// Without a preset, target, draft, acceptance and hit are all needed.
   Result<SimulatorPreset> Resolve() const;

@@ -1,5 +1,3 @@
-#include "cli/plan/plan_predict.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -11,8 +9,8 @@
 #include <vector>
 
 #include "cli/common/terminal.h"
+#include "cli/plan/plan_views.h"
 #include "prediction/fallback_rule.h"
-#include "prediction/plan_reason.h"
 #include "prediction/plan_search.h"
 
 namespace foretoken {
@@ -150,51 +148,53 @@ json MakeTable(const PlanInput& input, const PlanLimits& limits, const std::vect
   return table;
 }
 
-// `ar_speed`: 0 where it is unknown. `with_c`: there was a C to choose.
-std::vector<std::string> Cells(const json& plan, double ar_speed, bool with_c) {
+constexpr int kColumnOfC = 4;
+
+// `ar_speed`: 0 where it is unknown.
+std::vector<std::string> Cells(const json& plan, double ar_speed) {
   const auto number = [&plan](const char* key) { return plan[key].get<double>(); };
   const auto shown = [&plan](const char* key, const auto& show) {
     return plan.contains(key) ? show(plan[key]) : std::string("-");
   };
   const auto whole = [](const json& value) { return value.dump(); };
   const auto text = [](const json& value) { return value.get<std::string>(); };
-  std::vector<std::string> cells = {plan["mode"], shown("lookahead", whole),
-                                    shown("cache_budget", whole), shown("fallback", text)};
-  if (with_c) {
-    cells.push_back(shown("saguaro_c", [](double c) { return fmt::format("{:g}", c); }));
-  }
-  const double speed = number("tokens_per_second");
-  cells.push_back(fmt::format("{:.1f}", speed));
-  cells.push_back(ar_speed > 0 ? fmt::format("{:.2f}x", speed / ar_speed) : "-");
-  cells.push_back(fmt::format("{:.2f}", number("tokens_per_round")));
-  cells.push_back(FormatDuration(number("round_us") * kNsPerUs));
-  cells.push_back(number("wait_us") >= 1 ? FormatDuration(number("wait_us") * kNsPerUs) : "-");
-  cells.push_back(shown("hit_rate", FormatPercent));
-  cells.push_back(shown("fanout", [](const std::vector<int>& fanout) {
+  const auto fanouts = [](const std::vector<int>& fanout) {
     return fmt::format("{}", fmt::join(fanout, " "));
-  }));
-  return cells;
+  };
+  const double speed = number("tokens_per_second");
+  return {plan["mode"],
+          shown("lookahead", whole),
+          shown("cache_budget", whole),
+          shown("fallback", text),
+          shown("saguaro_c", [](double c) { return fmt::format("{:g}", c); }),
+          fmt::format("{:.1f}", speed),
+          ar_speed > 0 ? fmt::format("{:.2f}x", speed / ar_speed) : "-",
+          fmt::format("{:.2f}", number("tokens_per_round")),
+          FormatDuration(number("round_us") * kNsPerUs),
+          number("wait_us") >= 1 ? FormatDuration(number("wait_us") * kNsPerUs) : "-",
+          shown("hit_rate", FormatPercent),
+          shown("fanout", fanouts)};
 }
 
-// The first `most` rows and the best of every mode, then the reason.
+// The first `most` rows and the best of every mode, then the reason. `with_c`: there was a C to
+// choose.
 std::string TableText(const json& table, std::size_t most, bool with_c) {
   double ar_speed = 0;
   for (const json& plan : table["plans"]) {
     if (plan["mode"] == ModeName(Mode::kAr)) ar_speed = plan["tokens_per_second"];
   }
-  std::vector<std::string> header = {"mode", "K", "B", "fallback"};
-  if (with_c) header.emplace_back("C");
-  for (const char* name :
-       {"tokens/s", "of ar", "tokens/round", "round", "waiting", "hits", "F_k"}) {
-    header.emplace_back(name);
-  }
-  TextTable text(std::move(header));
+  const auto columns = [with_c](std::vector<std::string> row) {
+    if (!with_c) row.erase(row.begin() + kColumnOfC);
+    return row;
+  };
+  TextTable text(columns({"mode", "K", "B", "fallback", "C", "tokens/s", "of ar", "tokens/round",
+                          "round", "waiting", "hits", "F_k"}));
   std::set<std::string> modes;
   std::size_t shown = 0;
   for (const json& plan : table["plans"]) {
     const bool first = modes.insert(plan["mode"]).second;
     if (shown >= most && !first) continue;
-    text.Add(Cells(plan, ar_speed, with_c));
+    text.Add(columns(Cells(plan, ar_speed)));
     ++shown;
   }
   std::string out = fmt::format("Batch {}\n{}", table["batch"].get<int>(), text.Render(2));
@@ -227,10 +227,7 @@ Result<int> RunPlanPredict(const PlanPredictOptions& options, const PlanInput& i
   if (!options.batches.empty()) {
     FT_ASSIGN_OR_RETURN(batches, ParseCounts("--batches", options.batches, kMaxBatch));
   }
-  FT_ASSIGN_OR_RETURN(
-      const std::vector<int> lookaheads,
-      ParseCounts("--lookahead", numbers.lookaheads.empty() ? "1-12" : numbers.lookaheads,
-                  kMaxProposal));
+  FT_ASSIGN_OR_RETURN(const std::vector<int> lookaheads, numbers.ParseLookaheads("1-12"));
   FT_ASSIGN_OR_RETURN(const PlanLimits limits, ReadLimits(options, numbers, lookaheads));
   std::string text = input.source + "\n";
   json tables = json::array();

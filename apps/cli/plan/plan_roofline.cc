@@ -1,5 +1,3 @@
-#include "cli/plan/plan_roofline.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,6 +10,7 @@
 #include "cli/common/report_chart.h"
 #include "cli/common/terminal.h"
 #include "cli/options/options.h"
+#include "cli/plan/plan_views.h"
 #include "model/config/model_config.h"
 #include "study/roofline.h"
 #include "weights/model_folder.h"

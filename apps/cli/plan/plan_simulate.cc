@@ -1,5 +1,3 @@
-#include "cli/plan/plan_simulate.h"
-
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 #include "cli/common/report_chart.h"
 #include "cli/common/terminal.h"
 #include "cli/options/options.h"
+#include "cli/plan/plan_views.h"
 #include "speculation/proposal.h"
 
 namespace foretoken {
@@ -18,45 +17,53 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kSpeed = "tokens_per_s_per_sequence";
-constexpr int kDeviceCounts[] = {1, 2, 3, 4, 6, 8};
-constexpr int kTargetCounts[] = {1, 2, 3, 4, 6, 8};
+constexpr std::span<const SimulatedMode> kAllModes = kSimulatedModes;
+constexpr int kCounts[] = {1, 2, 3, 4, 6, 8};
 constexpr int kBatches[] = {1, 2, 4, 8, 16, 32, 64, 128, 256};
-constexpr int kSweepBatch = 16;  // Figure 6 right.
-constexpr SimulatedMode kSsdModes[] = {SimulatedMode::kSsdWhole, SimulatedMode::kSsdAnytime};
 
-bool IsSsd(const SimulatedRun& run) { return run.options.mode.during(); }
+// Runs of some modes over deployments that differ in one number.
+struct Sweep {
+  const char* name;
+  const char* title;
+  const char* key;  // Of the number, in a run's JSON.
+  int Deployment::*number;
+  std::span<const int> values;
+  std::span<const SimulatedMode> modes;
+  int batch = 1;  // Where none is given.
+};
+constexpr Sweep kSweeps[] = {
+    {"devices", "Draft devices that share every cache's branches", "draft_devices",
+     &Deployment::draft_devices, kCounts, kAllModes.last(2), 16},  // Figure 6 right.
+    {"frontier", "Batch: throughput against latency", "batch", &Deployment::batch, kBatches,
+     kAllModes},  // Figure 7 right.
+    {"pool", "Targets that share the draft devices", "targets", &Deployment::targets, kCounts,
+     kAllModes.last(2)},
+};
 
 // "jit", "jit, batch waits", "none" ...
 std::string MissText(const SimulatedRun& run) {
   std::string text(FallbackName(run.options.fallback));
   if (run.options.fallback != Fallback::kJit || run.options.batch == 1) return text;
-  switch (run.options.jit_wait) {
-    case JitWait::kBatch:
-      return text + ", batch waits";
-    case JitWait::kSequence:
-      return text + ", sequence waits";
-    case JitWait::kNobody:
-      return text + ", nobody waits";
-  }
-  return text;
+  const JitWait wait = run.options.jit_wait;
+  if (wait == JitWait::kNobody) return text + ", nobody waits";
+  return text + (wait == JitWait::kBatch ? ", batch waits" : ", sequence waits");
 }
 
 // The speed of the autoregressive run of the same batch, or of the first run.
 double Baseline(const json& runs, const json& run) {
-  const std::string_view ar = SimulatedModeName(SimulatedMode::kAr);
   for (const json& other : runs) {
-    if (other["mode"] == ar && other["batch"] == run["batch"]) return other[kSpeed];
+    if (other["mode"] == "ar" && other["batch"] == run["batch"]) return other[kSpeed];
   }
   return runs[0][kSpeed];
 }
 
-// The cells of a run after those that name it.
-std::vector<std::string> Figures(const json& runs, const json& run) {
+std::vector<std::string> Cells(const json& runs, const json& run) {
   const bool ssd = run.contains("hit_rate");
   const auto number = [&run](const char* key) { return run[key].get<double>(); };
   int budget = 0;
   for (const int fanout : run.value("fanout", json::array())) budget += fanout;
-  return {FormatNumber(number(kSpeed)),
+  return {run["mode"],
+          FormatNumber(number(kSpeed)),
           FormatNumber(number("tokens_per_s")),
           FormatNumber(number("tokens_per_s_per_device")),
           fmt::format("{:.2f}x", number(kSpeed) / Baseline(runs, run)),
@@ -72,26 +79,23 @@ std::vector<std::string> Figures(const json& runs, const json& run) {
 
 // `swept`: the key of a second column, if any.
 std::string RunTable(const json& runs, const std::string& swept) {
-  std::vector<std::string> header = {"mode"};
-  if (!swept.empty()) header.push_back(swept == "draft_devices" ? "draft devices" : swept);
-  for (const char* column :
-       {"tokens/s each", "in all", "per device", "speed-up", "K", "B", "tokens a round", "hits",
-        "round", "target busy", "draft busy", "on a miss"}) {
-    header.emplace_back(column);
-  }
-  TextTable table(std::move(header));
+  const auto with_swept = [&swept](std::vector<std::string> row, const std::string& cell) {
+    if (!swept.empty()) row.insert(row.begin() + 1, cell);
+    return row;
+  };
+  TextTable table(
+      with_swept({"mode", "tokens/s each", "in all", "per device", "speed-up", "K", "B",
+                  "tokens a round", "hits", "round", "target busy", "draft busy", "on a miss"},
+                 swept == "draft_devices" ? "draft devices" : swept));
   for (const json& run : runs) {
-    std::vector<std::string> row = {run["mode"]};
-    if (!swept.empty()) row.push_back(run[swept].dump());
-    for (std::string& cell : Figures(runs, run)) row.push_back(std::move(cell));
-    table.Add(std::move(row));
+    table.Add(with_swept(Cells(runs, run), swept.empty() ? "" : run[swept].dump()));
   }
   return table.Render(2);
 }
 
 // A mode's colour in every chart.
 int ColorOf(const json& run) {
-  const auto named = [&run](SimulatedMode mode) { return run["mode"] == SimulatedModeName(mode); };
+  const auto named = [&run](const SimulatedMode& mode) { return run["mode"] == mode.name; };
   return static_cast<int>(std::ranges::find_if(kSimulatedModes, named) - kSimulatedModes);
 }
 
@@ -165,18 +169,18 @@ std::vector<ChartCard> Sweeps(const json& report) {
 // An entry of the report's lists.
 json RunJson(const SimulatedRun& run) {
   const SimulatorResult& result = run.result;
-  json out = {{"mode", SimulatedModeName(run.mode)},
-              {"targets", run.deployment.targets},
-              {"batch", run.deployment.batch},
+  json out = {{"mode", run.mode},
+              {"targets", run.options.targets},
+              {"batch", run.options.batch},
               {"devices", run.devices},
               {"tokens_per_s", result.tokens_per_second()},
-              {"tokens_per_s_per_sequence", run.per_sequence()},
-              {"tokens_per_s_per_device", run.per_device()},
+              {"tokens_per_s_per_sequence", result.tokens_per_second_per_sequence()},
+              {"tokens_per_s_per_device", result.tokens_per_second() / run.devices},
               {"tokens_per_round", result.tokens_per_round()},
               {"round_ms", result.round_us() / 1e3},
               {"target_busy", result.target_utilisation()}};
-  if (run.mode != SimulatedMode::kAr) out["lookahead"] = run.options.lookahead;
-  if (!IsSsd(run)) return out;
+  if (run.options.mode != Mode::kAr) out["lookahead"] = run.options.lookahead;
+  if (!run.options.mode.during()) return out;
   out["draft_devices"] = result.draft_devices;
   out["fanout"] = run.options.primary.at;
   out["fallback"] = MissText(run);
@@ -189,21 +193,17 @@ json RunJson(const SimulatedRun& run) {
 }
 
 // Both read the report: {"meta", and lists of runs: "modes" (one deployment, every mode, AR first),
-// "devices" (SSD over the number of draft devices, Figure 6 right), "frontier" (every mode over the
-// batch, Figure 7 right), "pool" (SSD over the number of targets that share the draft)}.
+// and one for each sweep, empty where it was not wanted}.
 std::string SimulationText(const json& report) {
   const json& run = report["modes"].back();
   std::string text = fmt::format(
       "{}\nBatch {}, {}, {} (simulated)\n\n{}", report["meta"]["numbers"].get<std::string>(),
       run["batch"].get<int>(), Count(run["targets"], "target"),
       Count(run["draft_devices"], "draft device"), RunTable(report["modes"], ""));
-  const auto sweep = [&](const char* list, const char* title, const char* key) {
-    if (report[list].empty()) return;
-    text += fmt::format("\n{}\n{}", title, RunTable(report[list], key));
-  };
-  sweep("devices", "Draft devices that share every cache's branches", "draft_devices");
-  sweep("frontier", "Batch: throughput against latency", "batch");
-  sweep("pool", "Targets that share the draft devices", "targets");
+  for (const Sweep& sweep : kSweeps) {
+    const json& runs = report[sweep.name];
+    if (!runs.empty()) text += fmt::format("\n{}\n{}", sweep.title, RunTable(runs, sweep.key));
+  }
   return text;
 }
 
@@ -222,15 +222,6 @@ std::string SimulationHtml(const json& report) {
                                   Sweeps(report)));
 }
 
-Result<int> ParseCount(const std::string& text, std::string_view option, int high) {
-  FT_ASSIGN_OR_RETURN(const std::vector<double> values, ParseNumbers(text, option, 1, high));
-  if (values.size() != 1 || values[0] != static_cast<int>(values[0])) {
-    return InvalidInput(
-        fmt::format("{}: '{}' is not auto or a number from 1 to {}", option, text, high));
-  }
-  return static_cast<int>(values[0]);
-}
-
 Result<SimulationSetting> MakeSetting(const PlanSimulateOptions& options, const PlanInput& input,
                                       const PlanNumbers& numbers) {
   SimulationSetting setting = options.setting;
@@ -241,14 +232,15 @@ Result<SimulationSetting> MakeSetting(const PlanSimulateOptions& options, const 
   if (setting.target_devices == 0) setting.target_devices = input.target_devices;
   setting.mean_fanouts = {1, 2, 4, 8};
   setting.context = numbers.context;
-  for (const std::string& item :
-       SplitList(numbers.lookaheads.empty() ? "2,4,6,8" : numbers.lookaheads)) {
-    FT_ASSIGN_OR_RETURN(const int lookahead, ParseCount(item, "--lookahead", kMaxProposal));
-    setting.lookaheads.push_back(lookahead);
-  }
-  if (setting.lookaheads.empty()) return InvalidInput("--lookahead: no value is given");
+  FT_ASSIGN_OR_RETURN(setting.lookaheads, numbers.ParseLookaheads("2,4,6,8"));
   if (options.fanout != "auto") {
-    FT_ASSIGN_OR_RETURN(setting.fanout, ParseCount(options.fanout, "--fanout", kMaxFanout));
+    FT_ASSIGN_OR_RETURN(const std::vector<double> fanouts,
+                        ParseNumbers(options.fanout, "--fanout", 1, kMaxFanout));
+    setting.fanout = static_cast<int>(fanouts[0]);
+    if (fanouts.size() != 1 || fanouts[0] != *setting.fanout) {
+      return InvalidInput(fmt::format("--fanout: '{}' is not auto or a number from 1 to {}",
+                                      options.fanout, kMaxFanout));
+    }
   }
   FT_ASSIGN_OR_RETURN(const Fallback fallback, ParseFallback(numbers.fallback));
   if (fallback != Fallback::kAuto) setting.fallback = fallback;
@@ -269,40 +261,24 @@ Result<json> RunAll(const SimulationSetting& setting, std::span<const SimulatedM
   return runs;
 }
 
-Result<json> RunSweep(const std::string& name, const PlanSimulateOptions& options,
-                      const SimulationSetting& setting, int batch, ProgressBar* progress) {
+// `batch`: 0 where none was given.
+Result<json> RunSweep(const Sweep& sweep, const SimulationSetting& setting,
+                      const PlanSimulateOptions& options, int batch, ProgressBar* progress) {
+  progress->SetLabel(fmt::format("Simulating ({})", sweep.name));
   std::vector<Deployment> deployments;
-  if (name == "devices") {
-    for (const int count : kDeviceCounts) {
-      deployments.push_back({options.targets, batch > 0 ? batch : kSweepBatch, count});
-    }
-    return RunAll(setting, kSsdModes, deployments, progress);
+  for (const int value : sweep.values) {
+    deployments.push_back(
+        {options.targets, batch > 0 ? batch : sweep.batch, options.draft_devices});
+    deployments.back().*sweep.number = value;
   }
-  if (name == "frontier") {
-    for (const int count : kBatches) {
-      deployments.push_back({options.targets, count, options.draft_devices});
-    }
-    return RunAll(setting, kSimulatedModes, deployments, progress);
-  }
-  if (name == "pool") {
-    for (const int count : kTargetCounts) {
-      deployments.push_back({count, std::max(1, batch), options.draft_devices});
-    }
-    return RunAll(setting, kSsdModes, deployments, progress);
-  }
-  return InvalidInput(
-      fmt::format("--sweep: '{}' is not one of devices, frontier, pool, none", name));
+  return RunAll(setting, sweep.modes, deployments, progress);
 }
 
 }  // namespace
 
-void AddPlanSimulateOptions(CLI::App* app, PlanSimulateOptions* options, PlanNumbers* numbers) {
+void AddPlanSimulateOptions(CLI::App* app, PlanSimulateOptions* options) {
   const OptionGroup add(app, "Simulation");
-  add("-k,--lookahead", &numbers->lookaheads, "LIST",
-      "Proposal lengths K to choose among (default 1-12; --simulate: 2,4,6,8)");
   add("--fanout", &options->fanout, "F", "Bonus tokens prepared at every node (default: the best)");
-  add("--fallback", &numbers->fallback, "F",
-      "On a miss: jit, ngram, random, none or auto (default: the best)");
   add("--draft-devices", &options->draft_devices, "N",
       "That share the branches of every cache (default 1)")
       ->check(Between(1, 256));
@@ -329,22 +305,22 @@ Result<int> RunPlanSimulate(const PlanSimulateOptions& options, const PlanInput&
                    {"simulated", true},
                    {"context", setting.context},
                    {"channel_us", setting.channel_us},
-                   {"seed", setting.seed}}},
-                 {"devices", json::array()},
-                 {"frontier", json::array()},
-                 {"pool", json::array()}};
+                   {"seed", setting.seed}}}};
+  for (const Sweep& sweep : kSweeps) report[sweep.name] = json::array();
   {
     ProgressBar progress("Simulating", 0);
     const Deployment deployment = {options.targets, std::max(1, numbers.batch),
                                    options.draft_devices};
     FT_ASSIGN_OR_RETURN(report["modes"],
                         RunAll(setting, kSimulatedModes, std::span(&deployment, 1), &progress));
-    if (options.sweeps != "none") {
-      for (const std::string& sweep : SplitList(options.sweeps)) {
-        progress.SetLabel(fmt::format("Simulating ({})", sweep));
-        FT_ASSIGN_OR_RETURN(report[sweep],
-                            RunSweep(sweep, options, setting, numbers.batch, &progress));
+    for (const std::string& name : SplitList(options.sweeps == "none" ? "" : options.sweeps)) {
+      const Sweep* sweep = std::ranges::find(kSweeps, name, &Sweep::name);
+      if (sweep == std::end(kSweeps)) {
+        return InvalidInput(
+            fmt::format("--sweep: '{}' is not one of devices, frontier, pool, none", name));
       }
+      FT_ASSIGN_OR_RETURN(report[name],
+                          RunSweep(*sweep, setting, options, numbers.batch, &progress));
     }
   }
   FT_RETURN_IF_ERROR(WriteReport(files, report, SimulationText(report), SimulationHtml));

@@ -15,13 +15,15 @@ struct MissRule {
   JitWait wait = JitWait::kNobody;
 };
 
-Result<std::vector<MissRule>> MissRules(const SimulationSetting& setting, SimulatedMode mode) {
+Result<std::vector<MissRule>> MissRules(const SimulationSetting& setting,
+                                        const SimulatedMode& mode) {
+  if (!mode.mode.during()) return std::vector<MissRule>(1);
   const auto known = [&setting](Fallback fallback) {
     const ProposerModel* backup = setting.model.proposer(fallback);
     return backup == nullptr || backup->measured();
   };
   std::vector<MissRule> rules;
-  if (mode == SimulatedMode::kSsdWhole) {
+  if (mode.whole_cache) {
     rules = {{Fallback::kJit, JitWait::kBatch}, {Fallback::kRandom}, {Fallback::kNgram}};
   } else {
     rules = {{Fallback::kNone},
@@ -45,11 +47,11 @@ Result<std::vector<MissRule>> MissRules(const SimulationSetting& setting, Simula
   return rules;
 }
 
-std::vector<SpeculationPlan> Shapes(const SimulationSetting& setting, SimulatedMode mode) {
-  if (mode == SimulatedMode::kAr) return {{.mode = Mode::kAr}};
+std::vector<SpeculationPlan> Shapes(const SimulationSetting& setting, Mode mode) {
+  if (mode == Mode::kAr) return {{.mode = Mode::kAr}};
   std::vector<SpeculationPlan> plans;
   for (const int lookahead : setting.lookaheads) {
-    if (mode == SimulatedMode::kSd) {
+    if (mode == Mode::kSd) {
       plans.push_back({.mode = Mode::kSd, .lookahead = lookahead});
     } else if (setting.fanout) {
       const FanoutShape shape = UniformFanout(*setting.fanout, lookahead);
@@ -64,13 +66,13 @@ std::vector<SpeculationPlan> Shapes(const SimulationSetting& setting, SimulatedM
   return plans;
 }
 
-SimulatorOptions OptionsFor(const SimulationSetting& setting, SimulatedMode mode,
+SimulatorOptions OptionsFor(const SimulationSetting& setting, const SimulatedMode& mode,
                             const Deployment& deployment, SpeculationPlan plan, MissRule rule) {
   plan.fallback = rule.fallback;
   SimulatorOptions options =
       SimulatorFor(setting.model, plan, {.batch = deployment.batch, .context = setting.context});
   options.jit_wait = rule.wait;
-  options.whole_cache = mode == SimulatedMode::kSsdWhole;
+  options.whole_cache = mode.whole_cache;
   if (options.whole_cache) options.draft_rows_per_pass = 0;  // The paper's has no limit.
   options.targets = deployment.targets;
   options.draft_devices = deployment.draft_devices;
@@ -88,36 +90,18 @@ SimulatorResult RunFor(SimulatorOptions* options, int rounds) {
 
 }  // namespace
 
-std::string_view SimulatedModeName(SimulatedMode mode) {
-  switch (mode) {
-    case SimulatedMode::kAr:
-      return "ar";
-    case SimulatedMode::kSd:
-      return "sd";
-    case SimulatedMode::kSsdWhole:
-      return "ssd, whole cache";
-    case SimulatedMode::kSsdAnytime:
-      return "ssd, anytime";
-  }
-  FT_CHECK(false, "simulated mode {}", static_cast<int>(mode));
-}
-
-Result<SimulatedRun> RunBest(const SimulationSetting& setting, SimulatedMode mode,
+Result<SimulatedRun> RunBest(const SimulationSetting& setting, const SimulatedMode& mode,
                              const Deployment& deployment) {
   constexpr int kSearchRounds = 600;
-  std::vector<MissRule> rules = {{}};
-  const bool ssd = mode == SimulatedMode::kSsdWhole || mode == SimulatedMode::kSsdAnytime;
-  if (ssd) {
-    FT_ASSIGN_OR_RETURN(rules, MissRules(setting, mode));
-  }
+  FT_ASSIGN_OR_RETURN(const std::vector<MissRule> rules, MissRules(setting, mode));
   std::vector<SimulatorOptions> candidates;
-  for (const SpeculationPlan& plan : Shapes(setting, mode)) {
+  for (const SpeculationPlan& plan : Shapes(setting, mode.mode)) {
     for (const MissRule& rule : rules) {
       candidates.push_back(OptionsFor(setting, mode, deployment, plan, rule));
       FT_RETURN_IF_ERROR(CheckSimulatorOptions(candidates.back()));
     }
   }
-  SimulatedRun run{.mode = mode, .deployment = deployment, .options = candidates.front()};
+  SimulatedRun run{.mode = mode.name, .options = candidates.front()};
   double best = 0;
   for (SimulatorOptions& candidate : candidates) {
     if (candidates.size() == 1) break;

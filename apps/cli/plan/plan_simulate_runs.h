@@ -10,18 +10,18 @@
 
 namespace foretoken {
 
-/// How SSD is run.
-enum class SimulatedMode {
-  kAr,
-  kSd,
-  kSsdWhole,  ///< As the paper's implementation: the cache is completed, a batch waits for misses.
-  kSsdAnytime,  ///< As Foretoken's: what is there in time is used, a miss holds nobody else.
+/// A mode, and how SSD is run.
+struct SimulatedMode {
+  std::string_view name;
+  Mode mode;
+  /// As the paper's implementation: the cache is completed, a batch waits for misses. Else as
+  /// Foretoken's: what is there in time is used, a miss holds nobody else.
+  bool whole_cache = false;
 };
-inline constexpr SimulatedMode kSimulatedModes[] = {
-    SimulatedMode::kAr, SimulatedMode::kSd, SimulatedMode::kSsdWhole, SimulatedMode::kSsdAnytime};
-
-/// "ar", "sd", "ssd, whole cache", "ssd, anytime".
-std::string_view SimulatedModeName(SimulatedMode mode);
+inline constexpr SimulatedMode kSimulatedModes[] = {{"ar", Mode::kAr},
+                                                    {"sd", Mode::kSd},
+                                                    {"ssd, whole cache", Mode::kSsd, true},
+                                                    {"ssd, anytime", Mode::kSsd}};
 
 struct Deployment {
   int targets = 1;
@@ -44,19 +44,15 @@ struct SimulationSetting {
 };
 
 struct SimulatedRun {
-  SimulatedMode mode = SimulatedMode::kAr;
-  Deployment deployment;
+  std::string_view mode;  ///< Its name.
   SimulatorOptions options;
   SimulatorResult result;
   int devices = 1;  ///< Of all targets, and the draft's.
-
-  double per_sequence() const { return result.tokens_per_second_per_sequence(); }
-  double per_device() const { return result.tokens_per_second() / devices; }
 };
 
 /// The fastest of what `setting` leaves open, found by short runs that meet the same luck.
 /// Refuses a fallback for which there are no numbers.
-Result<SimulatedRun> RunBest(const SimulationSetting& setting, SimulatedMode mode,
+Result<SimulatedRun> RunBest(const SimulationSetting& setting, const SimulatedMode& mode,
                              const Deployment& deployment);
 
 }  // namespace foretoken
