@@ -21,24 +21,18 @@ Linear LinearOf(RooflineOp op, const ModelShape& shape, int ranks) {
   const double h = shape.hidden;
   const double query_width = 1.0 * shape.query_heads * shape.head_dim / p;
   const double kv_width = 1.0 * shape.kv_heads * shape.head_dim / p;
-  switch (op) {
-    case RooflineOp::kQuery:
-      return {h, query_width};
-    case RooflineOp::kKey:
-    case RooflineOp::kValue:
-      return {h, kv_width};
-    case RooflineOp::kOutput:
-      return {query_width, h};
-    case RooflineOp::kGateUp:
-      return {h, shape.mlp / p, 2};
-    case RooflineOp::kDown:
-      return {shape.mlp / p, h};
-    case RooflineOp::kHead:
-      return {h, shape.vocabulary / p};
-    case RooflineOp::kAttention:
-      break;
-  }
-  FT_CHECK(false, "attention is not linear");
+  const std::array<Linear, kRooflineOps.size()> linear = {{
+      {h, query_width},           // kQuery
+      {h, kv_width},              // kKey
+      {h, kv_width},              // kValue
+      {},                         // kAttention
+      {query_width, h},           // kOutput
+      {h, shape.mlp / p, 2},      // kGateUp
+      {shape.mlp / p, h},         // kDown
+      {h, shape.vocabulary / p},  // kHead
+  }};
+  FT_CHECK(op != RooflineOp::kAttention, "attention is not linear");
+  return linear[static_cast<std::size_t>(op)];
 }
 
 OpCost AttentionCost(const ModelShape& shape, const PassShape& pass, double mask_bytes) {

@@ -28,8 +28,26 @@ int RankOf(const HitCurve& curve, double uniform) {
 
 class Simulation {
  public:
-  explicit Simulation(const SimulatorOptions& options);
-  SimulatorResult Run();
+  explicit Simulation(const SimulatorOptions& options)
+      : options_(options),
+        pool_(options_, &events_, [this](std::span<const DraftPool::Progress> p) { Hear(p); }),
+        sequences_(1UL * options.targets * options.batch),
+        targets_(options.targets) {}
+
+  SimulatorResult Run() {
+    for (Sequence& sequence : sequences_) Propose(&sequence, 0, false, -1);
+    SendOrders();
+    for (int target = 0; target < options_.targets; ++target) TryToStart(target);
+    const std::int64_t end = 1L * (options_.warmup + options_.passes) * options_.targets;
+    while (passes_ < end) FT_CHECK(events_.RunNext(), "the simulation came to a halt");
+    result_.elapsed_us = events_.now() - counting_since_;
+    result_.draft_tokens = pool_.tokens();
+    result_.draft_busy_us = pool_.busy_us();
+    result_.targets = options_.targets;
+    result_.sequences = static_cast<int>(sequences_.size());
+    result_.draft_devices = ssd() ? options_.draft_devices : 0;
+    return result_;
+  }
 
  private:
   enum class State { kReady, kInPass, kLookingUp, kDrafting };
@@ -53,23 +71,187 @@ class Simulation {
   int IndexOf(const Sequence& sequence) const {
     return static_cast<int>(&sequence - sequences_.data());
   }
-  DrawnOutcome Draw(const Sequence& sequence) const;
-  void Verify(Sequence* sequence);
-  void TryToStart(int target);
-  void StartPass(int target);
-  void EndPass(int target);
-  void EndPassOfSsd(int target);
+
+  DrawnOutcome Draw(const Sequence& sequence) const {
+    const auto index = static_cast<std::uint32_t>(IndexOf(sequence));
+    const auto uniform = [&](std::int64_t position, std::uint32_t which) {
+      return UnitInterval(
+          PhiloxDraw(options_.seed, position, 2 * index + which, NoisePurpose::kScript));
+    };
+    const bool primary = sequence.order.ranked;
+    const OutcomeLaw& law = primary ? options_.after_primary : options_.after_backup;
+    const int last = static_cast<int>(law.acceptance.size()) - 1;
+    DrawnOutcome outcome;
+    while (outcome.node < sequence.order.length &&
+           uniform(sequence.position + outcome.node, 0) <
+               law.acceptance[std::min(outcome.node, last)]) {
+      ++outcome.node;
+    }
+    outcome.rank = RankOf(law.curves.at(outcome.node, sequence.order.length),
+                          uniform(sequence.position + outcome.node, 1));
+    return outcome;
+  }
+
+  void Verify(Sequence* sequence) {
+    const DrawnOutcome outcome = Draw(*sequence);
+    sequence->outcome = outcome;
+    sequence->position += outcome.node + 1;
+    ++result_.rounds;
+    result_.tokens += outcome.node + 1;
+    result_.accepted += outcome.node;
+    result_.proposed += sequence->order.length;
+    if (outcome.node == sequence->order.length) ++result_.rounds_at_end;
+  }
+
+  void TryToStart(int target) {
+    if (targets_[target].busy) return;
+    const std::span<const Sequence> sequences = SequencesOf(target);
+    const auto ready = [](const Sequence& sequence) { return sequence.state == State::kReady; };
+    const bool together = options_.whole_cache || options_.jit_wait == JitWait::kBatch;
+    if (together ? std::ranges::all_of(sequences, ready) : std::ranges::any_of(sequences, ready)) {
+      StartPass(target);
+    }
+  }
+
+  void StartPass(int target) {
+    int rows = 0;
+    int unseen = 0;  // Last tokens of proposals that were accepted whole: SD's draft computes them.
+    for (Sequence& sequence : SequencesOf(target)) {
+      if (sequence.state != State::kReady) continue;
+      sequence.state = State::kInPass;
+      rows += 1 + sequence.order.length;
+      if (sequence.outcome.node == options_.lookahead) ++unseen;
+    }
+    double duration = options_.overhead_us + targets_[target].backup_us + options_.target_us(rows);
+    if (options_.mode.before()) {
+      duration += options_.sd_draft_us(options_.batch + unseen) +
+                  (options_.lookahead - 1) * options_.sd_draft_us(options_.batch);
+    }
+    targets_[target] = {.busy = true, .started = events_.now()};
+    events_.After(duration, [this, target] { EndPass(target); });
+  }
+
+  void EndPass(int target) {
+    targets_[target].busy = false;
+    if (ssd()) {
+      EndPassOfSsd(target);
+    } else {
+      for (Sequence& sequence : SequencesOf(target)) {
+        Verify(&sequence);
+        Propose(&sequence, options_.mode.before() ? options_.lookahead : 0, true, -1);
+      }
+    }
+    CountPass(target);
+    TryToStart(target);
+  }
+
+  void EndPassOfSsd(int target) {
+    std::vector<Sequence*> missed;
+    bool any_hit = false;
+    for (Sequence& sequence : SequencesOf(target)) {
+      if (sequence.state != State::kInPass) continue;
+      Verify(&sequence);
+      if (options_.whole_cache && !CacheComplete(sequence)) {
+        sequence.state = State::kLookingUp;
+      } else if (LookUp(&sequence)) {
+        any_hit = true;
+      } else {
+        missed.push_back(&sequence);
+      }
+    }
+    for (Sequence* sequence : missed) FallBack(sequence, !any_hit);
+    SendOrders();
+  }
+
   // Looks the outcome up; false on a miss.
-  bool LookUp(Sequence* sequence);
-  void FallBack(Sequence* sequence, bool may_wait);
-  bool CacheComplete(const Sequence& sequence) const;
-  void Hear(std::span<const DraftPool::Progress> progress);
+  bool LookUp(Sequence* sequence) {
+    const auto [node, rank] = sequence->outcome;
+    if (rank > sequence->order.fanout.At(node, sequence->order.length)) return false;
+    const int device = pool_.DeviceOf(sequence->order, node, rank);
+    const int length = pool_.TokensAfter(sequence->order, node, sequence->seen[device]);
+    if (length == 0) {
+      ++result_.late;
+      return false;
+    }
+    ++result_.hits;
+    if (node == sequence->order.length) ++result_.hits_at_end;
+    Propose(sequence, length, true, device);
+    return true;
+  }
+
+  void FallBack(Sequence* sequence, bool may_wait) {
+    if (options_.fallback == Fallback::kNone ||
+        (options_.fallback == Fallback::kJit && options_.jit_wait == JitWait::kNobody &&
+         !may_wait)) {
+      Propose(sequence, 0, false, -1);
+    } else if (options_.fallback == Fallback::kJit) {
+      sequence->state = State::kDrafting;
+      Order(sequence, {.chain = true});
+    } else {
+      targets_[IndexOf(*sequence) / options_.batch].backup_us += options_.backup_us;
+      Propose(sequence, options_.lookahead, false, -1);
+    }
+  }
+
+  bool CacheComplete(const Sequence& sequence) const {
+    for (int device = 0; device < options_.draft_devices; ++device) {
+      if (sequence.seen[device] < pool_.StepsOf(sequence.order, device)) return false;
+    }
+    return true;
+  }
+
+  void Hear(std::span<const DraftPool::Progress> progress) {
+    std::vector<int> moved;
+    for (const auto& [index, epoch, device, steps] : progress) {
+      Sequence& sequence = sequences_[index];
+      if (sequence.order.epoch != epoch) continue;
+      sequence.seen[device] = steps;
+      if (sequence.state == State::kDrafting && steps == options_.lookahead) {
+        Propose(&sequence, options_.lookahead, true, device);
+        moved.push_back(index / options_.batch);
+      } else if (sequence.state == State::kLookingUp && CacheComplete(sequence)) {
+        if (!LookUp(&sequence)) FallBack(&sequence, true);
+        moved.push_back(index / options_.batch);
+      }
+    }
+    SendOrders();
+    for (const int target : moved) TryToStart(target);
+  }
+
   // Sets the sequence's proposal and what the draft does meanwhile. The order leaves with the next
   // SendOrders.
-  void Propose(Sequence* sequence, int length, bool from_primary, int owner);
-  void Order(Sequence* sequence, DraftOrder order);
-  void SendOrders();
-  void CountPass(int target);
+  void Propose(Sequence* sequence, int length, bool from_primary, int owner) {
+    sequence->state = State::kReady;
+    Order(sequence, {.length = length,
+                     .ranked = from_primary,
+                     .owner = owner,
+                     .fanout = from_primary ? options_.primary : options_.after_fallback});
+  }
+
+  void Order(Sequence* sequence, DraftOrder order) {
+    order.sequence = IndexOf(*sequence);
+    order.epoch = sequence->order.epoch + 1;
+    order.position = sequence->position;
+    sequence->order = order;
+    sequence->seen.assign(options_.draft_devices, 0);
+    if (ssd()) unsent_.push_back(order);
+  }
+
+  void SendOrders() {
+    if (unsent_.empty()) return;
+    events_.After(options_.channel_us, [this, orders = std::move(unsent_)] { pool_.Give(orders); });
+    unsent_.clear();
+  }
+
+  void CountPass(int target) {
+    ++result_.passes;
+    result_.target_busy_us += events_.now() - std::max(targets_[target].started, counting_since_);
+    if (++passes_ == 1L * options_.warmup * options_.targets) {
+      result_ = {};
+      counting_since_ = events_.now();
+      pool_.ResetCounters();
+    }
+  }
 
   const SimulatorOptions& options_;
   EventQueue events_;
@@ -81,203 +263,6 @@ class Simulation {
   double counting_since_ = 0;
   SimulatorResult result_;
 };
-
-Simulation::Simulation(const SimulatorOptions& options)
-    : options_(options),
-      pool_(options_, &events_, [this](std::span<const DraftPool::Progress> p) { Hear(p); }),
-      sequences_(1UL * options.targets * options.batch),
-      targets_(options.targets) {}
-
-SimulatorResult Simulation::Run() {
-  for (Sequence& sequence : sequences_) Propose(&sequence, 0, false, -1);
-  SendOrders();
-  for (int target = 0; target < options_.targets; ++target) TryToStart(target);
-  const std::int64_t end = 1L * (options_.warmup + options_.passes) * options_.targets;
-  while (passes_ < end) FT_CHECK(events_.RunNext(), "the simulation came to a halt");
-  result_.elapsed_us = events_.now() - counting_since_;
-  result_.draft_tokens = pool_.tokens();
-  result_.draft_busy_us = pool_.busy_us();
-  result_.targets = options_.targets;
-  result_.sequences = static_cast<int>(sequences_.size());
-  result_.draft_devices = ssd() ? options_.draft_devices : 0;
-  return result_;
-}
-
-DrawnOutcome Simulation::Draw(const Sequence& sequence) const {
-  const auto index = static_cast<std::uint32_t>(IndexOf(sequence));
-  const auto uniform = [&](std::int64_t position, std::uint32_t which) {
-    return UnitInterval(
-        PhiloxDraw(options_.seed, position, 2 * index + which, NoisePurpose::kScript));
-  };
-  const bool primary = sequence.order.ranked;
-  const OutcomeLaw& law = primary ? options_.after_primary : options_.after_backup;
-  const int last = static_cast<int>(law.acceptance.size()) - 1;
-  DrawnOutcome outcome;
-  while (outcome.node < sequence.order.length && uniform(sequence.position + outcome.node, 0) <
-                                                     law.acceptance[std::min(outcome.node, last)]) {
-    ++outcome.node;
-  }
-  outcome.rank = RankOf(law.curves.at(outcome.node, sequence.order.length),
-                        uniform(sequence.position + outcome.node, 1));
-  return outcome;
-}
-
-void Simulation::TryToStart(int target) {
-  if (targets_[target].busy) return;
-  const std::span<const Sequence> sequences = SequencesOf(target);
-  const auto ready = [](const Sequence& sequence) { return sequence.state == State::kReady; };
-  const bool together = options_.whole_cache || options_.jit_wait == JitWait::kBatch;
-  if (together ? std::ranges::all_of(sequences, ready) : std::ranges::any_of(sequences, ready)) {
-    StartPass(target);
-  }
-}
-
-void Simulation::StartPass(int target) {
-  int rows = 0;
-  int unseen = 0;  // Last tokens of proposals that were accepted whole: SD's draft computes them.
-  for (Sequence& sequence : SequencesOf(target)) {
-    if (sequence.state != State::kReady) continue;
-    sequence.state = State::kInPass;
-    rows += 1 + sequence.order.length;
-    if (sequence.outcome.node == options_.lookahead) ++unseen;
-  }
-  double duration = options_.overhead_us + targets_[target].backup_us + options_.target_us(rows);
-  if (options_.mode.before()) {
-    duration += options_.sd_draft_us(options_.batch + unseen) +
-                (options_.lookahead - 1) * options_.sd_draft_us(options_.batch);
-  }
-  targets_[target] = {.busy = true, .started = events_.now()};
-  events_.After(duration, [this, target] { EndPass(target); });
-}
-
-void Simulation::EndPass(int target) {
-  targets_[target].busy = false;
-  if (ssd()) {
-    EndPassOfSsd(target);
-  } else {
-    for (Sequence& sequence : SequencesOf(target)) {
-      Verify(&sequence);
-      Propose(&sequence, options_.mode.before() ? options_.lookahead : 0, true, -1);
-    }
-  }
-  CountPass(target);
-  TryToStart(target);
-}
-
-void Simulation::EndPassOfSsd(int target) {
-  std::vector<Sequence*> missed;
-  bool any_hit = false;
-  for (Sequence& sequence : SequencesOf(target)) {
-    if (sequence.state != State::kInPass) continue;
-    Verify(&sequence);
-    if (options_.whole_cache && !CacheComplete(sequence)) {
-      sequence.state = State::kLookingUp;
-    } else if (LookUp(&sequence)) {
-      any_hit = true;
-    } else {
-      missed.push_back(&sequence);
-    }
-  }
-  for (Sequence* sequence : missed) FallBack(sequence, !any_hit);
-  SendOrders();
-}
-
-bool Simulation::CacheComplete(const Sequence& sequence) const {
-  for (int device = 0; device < options_.draft_devices; ++device) {
-    if (sequence.seen[device] < pool_.StepsOf(sequence.order, device)) return false;
-  }
-  return true;
-}
-
-bool Simulation::LookUp(Sequence* sequence) {
-  const auto [node, rank] = sequence->outcome;
-  if (rank > sequence->order.fanout.At(node, sequence->order.length)) return false;
-  const int device = pool_.DeviceOf(sequence->order, node, rank);
-  const int length = pool_.TokensAfter(sequence->order, node, sequence->seen[device]);
-  if (length == 0) {
-    ++result_.late;
-    return false;
-  }
-  ++result_.hits;
-  if (node == sequence->order.length) ++result_.hits_at_end;
-  Propose(sequence, length, true, device);
-  return true;
-}
-
-void Simulation::FallBack(Sequence* sequence, bool may_wait) {
-  if (options_.fallback == Fallback::kNone ||
-      (options_.fallback == Fallback::kJit && options_.jit_wait == JitWait::kNobody && !may_wait)) {
-    Propose(sequence, 0, false, -1);
-  } else if (options_.fallback == Fallback::kJit) {
-    sequence->state = State::kDrafting;
-    Order(sequence, {.chain = true});
-  } else {
-    targets_[IndexOf(*sequence) / options_.batch].backup_us += options_.backup_us;
-    Propose(sequence, options_.lookahead, false, -1);
-  }
-}
-
-void Simulation::Propose(Sequence* sequence, int length, bool from_primary, int owner) {
-  sequence->state = State::kReady;
-  Order(sequence, {.length = length,
-                   .ranked = from_primary,
-                   .owner = owner,
-                   .fanout = from_primary ? options_.primary : options_.after_fallback});
-}
-
-void Simulation::Order(Sequence* sequence, DraftOrder order) {
-  order.sequence = IndexOf(*sequence);
-  order.epoch = sequence->order.epoch + 1;
-  order.position = sequence->position;
-  sequence->order = order;
-  sequence->seen.assign(options_.draft_devices, 0);
-  if (ssd()) unsent_.push_back(order);
-}
-
-void Simulation::SendOrders() {
-  if (unsent_.empty()) return;
-  events_.After(options_.channel_us, [this, orders = std::move(unsent_)] { pool_.Give(orders); });
-  unsent_.clear();
-}
-
-void Simulation::Hear(std::span<const DraftPool::Progress> progress) {
-  std::vector<int> moved;
-  for (const auto& [index, epoch, device, steps] : progress) {
-    Sequence& sequence = sequences_[index];
-    if (sequence.order.epoch != epoch) continue;
-    sequence.seen[device] = steps;
-    if (sequence.state == State::kDrafting && steps == options_.lookahead) {
-      Propose(&sequence, options_.lookahead, true, device);
-      moved.push_back(index / options_.batch);
-    } else if (sequence.state == State::kLookingUp && CacheComplete(sequence)) {
-      if (!LookUp(&sequence)) FallBack(&sequence, true);
-      moved.push_back(index / options_.batch);
-    }
-  }
-  SendOrders();
-  for (const int target : moved) TryToStart(target);
-}
-
-void Simulation::Verify(Sequence* sequence) {
-  const DrawnOutcome outcome = Draw(*sequence);
-  sequence->outcome = outcome;
-  sequence->position += outcome.node + 1;
-  ++result_.rounds;
-  result_.tokens += outcome.node + 1;
-  result_.accepted += outcome.node;
-  result_.proposed += sequence->order.length;
-  if (outcome.node == sequence->order.length) ++result_.rounds_at_end;
-}
-
-void Simulation::CountPass(int target) {
-  ++result_.passes;
-  result_.target_busy_us += events_.now() - std::max(targets_[target].started, counting_since_);
-  if (++passes_ == 1L * options_.warmup * options_.targets) {
-    result_ = {};
-    counting_since_ = events_.now();
-    pool_.ResetCounters();
-  }
-}
 
 Status CheckTime(std::string_view what, double us, bool may_be_none = true) {
   if (std::isfinite(us) && (may_be_none ? us >= 0 : us > 0)) return {};

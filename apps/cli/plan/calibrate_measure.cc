@@ -1,12 +1,10 @@
-#include "cli/plan/calibrate_measure.h"
-
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <span>
 #include <thread>
 
-#include "base/clock.h"
+#include "cli/plan/calibrate.h"
 
 namespace foretoken {
 namespace {
@@ -163,7 +161,6 @@ double DraftRowUs(const DraftPasses& draft, const CalibrationTask& task, const C
 Result<CalibratedSetting> MeasureRates(Engine& engine, const CalibrationTask& task,
                                        const CostModel& times) {
   CalibratedSetting setting;
-  setting.temperature = task.sampling.temperature;
   RateRecorder own(task.settle_ns);
   engine.ResetStats();
   FT_RETURN_IF_ERROR(Generate(engine, task, WidePlan(task.lookahead), &own));
@@ -193,8 +190,7 @@ Result<CalibratedSetting> MeasureSaguaro(Engine& engine, const CalibrationTask& 
   plan.saguaro_c = static_cast<float>(saguaro_c);
   RateRecorder recorder(task.settle_ns);
   FT_RETURN_IF_ERROR(Generate(engine, task, plan, &recorder));
-  CalibratedSetting setting{.temperature = task.sampling.temperature,
-                            .verifier = std::string(VerificationName(Verification::kRejection)),
+  CalibratedSetting setting{.verifier = std::string(VerificationName(Verification::kRejection)),
                             .saguaro_c = saguaro_c};
   ProposerMeasurement& draft = setting.proposers[DrafterId::kModel];
   draft = recorder.by_drafter[DrafterId::kModel].Measurement();

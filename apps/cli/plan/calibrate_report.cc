@@ -1,5 +1,3 @@
-#include "cli/plan/calibrate_report.h"
-
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include "cli/common/html_page.h"
 #include "cli/common/report_chart.h"
 #include "cli/common/terminal.h"
+#include "cli/plan/calibrate.h"
 #include "prediction/plan_search.h"
 
 namespace foretoken {

@@ -76,20 +76,18 @@ Status ResolveDevice(const PlanRooflineOptions& options, Setting* setting) {
     setting->device = {options.flops, options.bandwidth, options.mask_bytes};
     return {};
   }
-  std::string known;
+  std::vector<std::string_view> known;
   for (const NamedDevice& device : kDevices) {
-    if (options.device == device.name || (options.device.empty() && &device == &kDevices[0])) {
-      setting->device_name = device.what;
-      setting->device = device.roof;
-      setting->device.mask_bytes = options.mask_bytes;
-      return {};
-    }
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", device.name);
+    known.emplace_back(device.name);
+    if (options.device != device.name && !options.device.empty()) continue;
+    setting->device_name = device.what;
+    setting->device = device.roof;
+    setting->device.mask_bytes = options.mask_bytes;
+    return {};
   }
   return InvalidInput(
-      fmt::format("there is no device '{}': choose one of {}, or give --flops and "
-                  "--bandwidth",
-                  options.device, known));
+      fmt::format("there is no device '{}': choose one of {}, or give --flops and --bandwidth",
+                  options.device, fmt::join(known, ", ")));
 }
 
 Result<Setting> Resolve(const PlanRooflineOptions& options, const PlanNumbers& numbers) {

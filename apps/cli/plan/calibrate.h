@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/engine.h"
@@ -23,7 +25,8 @@ struct CalibrationTask {
 
 /// Acceptance and hits of the draft, of prompt lookup and of random proposals as `task` samples,
 /// verified as the engine does, and the draft's time beside its passes, which `times` has. Needs an
-/// engine that offers mode ssd with room for kMaxFanout branches at each of K + 1 nodes.
+/// engine that offers mode ssd with room for kMaxFanout branches at each of K + 1 nodes. Leaves
+/// the setting's temperature to the caller, as MeasureSaguaro does.
 Result<CalibratedSetting> MeasureRates(Engine& engine, const CalibrationTask& task,
                                        const CostModel& times);
 
@@ -37,5 +40,14 @@ Result<CalibratedSetting> MeasureSaguaro(Engine& engine, const CalibrationTask& 
 /// Host time of a round and of its rows, from the prompts of `task`, without the settling. Writes
 /// them to `times`.
 Status MeasureOverheads(Engine& engine, const CalibrationTask& task, CostModel* times);
+
+/// The measured rates and the fits c F^-r as a table for a terminal.
+std::string CalibrationTable(const Calibration& calibration);
+
+/// A self-contained page with the plots of the paper's Figures 3 (miss rate against fan-out, with
+/// fits), 4 (acceptance against hits over C, where rejection verification was measured) and 5
+/// (fallbacks against batch size, predicted from the measurements), acceptance by position, and
+/// the passes' times.
+std::string CalibrationPage(const Calibration& calibration, std::string_view title);
 
 }  // namespace foretoken
