@@ -102,23 +102,20 @@ void ReadSettings(JsonObject& file, Calibration* calibration) {
   if (calibration->settings.empty()) file.Refuse("has no settings: one at least is wanted");
 }
 
-void AddProposer(const char* name, const ProposerMeasurement& proposer, Json* setting) {
-  if (!proposer.measured()) return;
-  (*setting)[name] = {{"rounds", proposer.rounds},
-                      {"acceptance", proposer.acceptance},
-                      {"hit_partial", proposer.hit_partial},
-                      {"hit_full", proposer.hit_full},
-                      {"coverage", proposer.coverage},
-                      {"mean_rows", proposer.mean_rows},
-                      {"us", proposer.us}};
-}
-
 Json SettingJson(const CalibratedSetting& setting) {
   Json json = {{"temperature", setting.temperature},
                {"verifier", setting.verifier},
                {"saguaro_c", setting.saguaro_c}};
   for (const DrafterId id : kDrafterIds) {
-    AddProposer(InfoOf(id).name.data(), setting.proposers[id], &json);
+    const ProposerMeasurement& proposer = setting.proposers[id];
+    if (!proposer.measured()) continue;
+    json[InfoOf(id).name.data()] = {{"rounds", proposer.rounds},
+                                    {"acceptance", proposer.acceptance},
+                                    {"hit_partial", proposer.hit_partial},
+                                    {"hit_full", proposer.hit_full},
+                                    {"coverage", proposer.coverage},
+                                    {"mean_rows", proposer.mean_rows},
+                                    {"us", proposer.us}};
   }
   return json;
 }

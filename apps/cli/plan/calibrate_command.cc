@@ -80,9 +80,7 @@ class Calibrator {
           "calibrate measures mode ssd, whose draft needs a core of its own: give it one with "
           "--draft-cores that --target-cores leaves free");
     }
-    FT_ASSIGN_OR_RETURN(
-        calibration_.models,
-        FingerprintModels(options_.model.target, options_.model.draft, options_.model.precision));
+    FT_ASSIGN_OR_RETURN(calibration_.models, FingerprintModels(options_.model));
     calibration_.machine = FingerprintMachine(cores_);
     FT_ASSIGN_OR_RETURN(target_, LoadTarget(options_.model, cores_.target));
     return {};

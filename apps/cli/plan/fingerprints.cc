@@ -14,16 +14,14 @@ Result<std::string> FingerprintModel(const std::string& directory) {
   return folder.Fingerprint();
 }
 
-Result<ModelFingerprints> FingerprintModels(const std::string& target, const std::string& draft,
-                                            const std::string& precision) {
-  ModelFingerprints fingerprints;
-  FT_ASSIGN_OR_RETURN(fingerprints.target, FingerprintModel(target));
-  if (!draft.empty()) {
-    FT_ASSIGN_OR_RETURN(fingerprints.draft, FingerprintModel(draft));
+Result<ModelFingerprints> FingerprintModels(const ModelOptions& models) {
+  ModelFingerprints fingerprints{.precision = models.precision};
+  FT_ASSIGN_OR_RETURN(fingerprints.target, FingerprintModel(models.target));
+  if (!models.draft.empty()) {
+    FT_ASSIGN_OR_RETURN(fingerprints.draft, FingerprintModel(models.draft));
   }
-  FT_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, Tokenizer::Load(target));
+  FT_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, Tokenizer::Load(models.target));
   fingerprints.tokenizer = tokenizer->fingerprint();
-  fingerprints.precision = precision;
   return fingerprints;
 }
 

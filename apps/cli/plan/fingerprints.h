@@ -12,9 +12,8 @@ namespace foretoken {
 /// copy, another for other weights, and computed in milliseconds whatever the model's size.
 Result<std::string> FingerprintModel(const std::string& directory);
 
-/// What a calibration with these models is valid for; `draft` may be empty.
-Result<ModelFingerprints> FingerprintModels(const std::string& target, const std::string& draft,
-                                            const std::string& precision);
+/// What a calibration with these models is valid for; there may be no draft.
+Result<ModelFingerprints> FingerprintModels(const ModelOptions& models);
 
 /// What a calibration made here, with this split of the cores, is valid for.
 MachineFingerprint FingerprintMachine(const Cores& cores);

@@ -37,11 +37,12 @@ TEST(Fingerprint, FollowsTheModelNotTheFolder) {
 TEST(Fingerprint, TellsTheModelsApart) {
   const std::string models = std::string(FORETOKEN_SOURCE_DIR) + "/models/";
   const Result<ModelFingerprints> pair =
-      FingerprintModels(models + "demo-target", models + "demo-draft", "bf16");
+      FingerprintModels({.target = models + "demo-target", .draft = models + "demo-draft"});
   ASSERT_TRUE(pair.ok()) << pair.error().message;
   EXPECT_NE(pair->target, pair->draft);
   EXPECT_FALSE(pair->tokenizer.empty());
-  EXPECT_TRUE(FingerprintModels(models + "demo-target", "", "f32")->draft.empty());
+  EXPECT_TRUE(
+      FingerprintModels({.target = models + "demo-target", .precision = "f32"})->draft.empty());
 }
 
 }  // namespace

@@ -23,8 +23,11 @@ Result<double> ParseFinite(std::string_view text, std::string_view option) {
   return value;
 }
 
+// The parsers of numbers leave `out` as it is where nothing was given: `text` is empty.
+
 // A pass's time by rows, whatever the context.
-Result<TimeTable> ParseTimes(std::string_view text, std::string_view option) {
+Status ParseTimes(std::string_view text, std::string_view option, TimeTable* out) {
+  if (text.empty()) return {};
   FT_ASSIGN_OR_RETURN(const auto points, ParsePoints(text, option));
   std::vector<int> rows;
   std::vector<double> us;
@@ -32,44 +35,29 @@ Result<TimeTable> ParseTimes(std::string_view text, std::string_view option) {
     rows.push_back(row);
     us.push_back(ms * kUsPerMs);
   }
-  Result<TimeTable> table = TimeTable::Make(rows, std::vector<int>{1}, us);
+  const Result<TimeTable> table = TimeTable::Make(rows, std::vector<int>{1}, us);
   if (!table.ok()) return InvalidInput(fmt::format("{}: {}", option, table.error().message));
-  return table;
+  *out = *table;
+  return {};
 }
 
 // Probabilities.
-template <typename Vector>
-Status ParseInto(std::string_view text, std::string_view option, Vector* out) {
+template <std::size_t N>
+Status ParseRates(std::string_view text, std::string_view option, StaticVector<double, N>* out) {
+  if (text.empty()) return {};
   FT_ASSIGN_OR_RETURN(const std::vector<double> values, ParseNumbers(text, option, 0, 1));
-  if (values.size() > out->capacity()) {
-    return InvalidInput(
-        fmt::format("{}: {} values are more than {}", option, values.size(), out->capacity()));
+  if (values.size() > N) {
+    return InvalidInput(fmt::format("{}: {} values are more than {}", option, values.size(), N));
   }
   out->clear();
   for (const double value : values) out->push_back(value);
   return {};
 }
 
-Result<HitCurve> ParseHits(std::string_view text, std::string_view option) {
+Status ParseHits(std::string_view text, std::string_view option, HitCurve* out) {
   StaticVector<double, kMaxFanout> hits;
-  FT_RETURN_IF_ERROR(ParseInto(text, option, &hits));
-  return HitCurve::FromMeasured(hits);
-}
-
-Status CheckComplete(const PlanNumbers& numbers) {
-  const std::pair<const char*, const std::string*> needed[] = {
-      {"--target-ms", &numbers.target_ms},
-      {"--draft-ms", &numbers.draft_ms},
-      {"--acceptance", &numbers.acceptance},
-      {"--hit", &numbers.hit}};
-  for (const auto& [option, value] : needed) {
-    if (value->empty()) {
-      return InvalidInput(
-          fmt::format("{} is missing: give --target-ms, --draft-ms, --acceptance and --hit, or "
-                      "--preset for what is not given",
-                      option));
-    }
-  }
+  FT_RETURN_IF_ERROR(ParseRates(text, option, &hits));
+  if (!hits.empty()) *out = HitCurve::FromMeasured(hits);
   return {};
 }
 
@@ -82,8 +70,7 @@ Status CheckFingerprints(const PlanCalibrationOptions& options, const Calibratio
   if (options.models.target.empty() && options.models.draft.empty()) return {};
   ModelOptions models = options.models;
   FT_RETURN_IF_ERROR(models.ResolveDefaults());
-  FT_ASSIGN_OR_RETURN(const ModelFingerprints fingerprints,
-                      FingerprintModels(models.target, models.draft, models.precision));
+  FT_ASSIGN_OR_RETURN(const ModelFingerprints fingerprints, FingerprintModels(models));
   return CheckModels(calibration, fingerprints, name);
 }
 
@@ -213,7 +200,15 @@ Result<SimulatorPreset> PlanNumbers::Resolve() const {
   const bool given = !(target_ms + draft_ms + sd_draft_ms + acceptance + hit + hit_at_end).empty();
   SimulatorPreset base{.name = "numbers", .description = "Numbers from the command line"};
   if (given && preset.empty()) {
-    FT_RETURN_IF_ERROR(CheckComplete(*this));
+    for (const auto& [option, value] :
+         {std::pair("--target-ms", &target_ms), std::pair("--draft-ms", &draft_ms),
+          std::pair("--acceptance", &acceptance), std::pair("--hit", &hit)}) {
+      if (!value->empty()) continue;
+      return InvalidInput(
+          fmt::format("{} is missing: give --target-ms, --draft-ms, --acceptance and --hit, or "
+                      "--preset for what is not given",
+                      option));
+    }
   } else {
     FT_ASSIGN_OR_RETURN(base, FindSimulatorPreset(preset.empty() ? "paper-70b" : preset));
     if (given) base.description += ", with numbers from the command line";
@@ -222,33 +217,21 @@ Result<SimulatorPreset> PlanNumbers::Resolve() const {
   ProposerModel& draft = model.proposers[DrafterId::kModel];
   ProposerModel& ngram = model.proposers[DrafterId::kNgram];
   ProposerModel& random = model.proposers[DrafterId::kRandom];
-  if (!target_ms.empty()) {
-    FT_ASSIGN_OR_RETURN(model.target, ParseTimes(target_ms, "--target-ms"));
-    model.sequence_token_us = 0;
-  }
-  if (!draft_ms.empty()) {
-    FT_ASSIGN_OR_RETURN(model.draft, ParseTimes(draft_ms, "--draft-ms"));
-    model.draft_on_target = model.draft;
-  }
-  if (!sd_draft_ms.empty()) {
-    FT_ASSIGN_OR_RETURN(model.draft_on_target, ParseTimes(sd_draft_ms, "--sd-draft-ms"));
-  }
-  if (!acceptance.empty()) {
-    FT_RETURN_IF_ERROR(ParseInto(acceptance, "--acceptance", &draft.acceptance));
-  }
+  FT_RETURN_IF_ERROR(ParseTimes(target_ms, "--target-ms", &model.target));
+  if (!target_ms.empty()) model.sequence_token_us = 0;
+  FT_RETURN_IF_ERROR(ParseTimes(draft_ms, "--draft-ms", &model.draft));
+  if (!draft_ms.empty()) model.draft_on_target = model.draft;
+  FT_RETURN_IF_ERROR(ParseTimes(sd_draft_ms, "--sd-draft-ms", &model.draft_on_target));
+  FT_RETURN_IF_ERROR(ParseRates(acceptance, "--acceptance", &draft.acceptance));
+  FT_RETURN_IF_ERROR(ParseHits(hit, "--hit", &draft.curves.partial));
   if (!hit.empty()) {
-    FT_ASSIGN_OR_RETURN(const HitCurve curve, ParseHits(hit, "--hit"));
-    draft.curves = {curve, curve};
+    draft.curves.full = draft.curves.partial;
     random = {.curves = draft.curves};
     random.acceptance.push_back(0);
   }
-  if (!hit_at_end.empty()) {
-    FT_ASSIGN_OR_RETURN(draft.curves.full, ParseHits(hit_at_end, "--hit-at-end"));
-  }
-  if (!ngram_acceptance.empty()) {
-    FT_RETURN_IF_ERROR(ParseInto(ngram_acceptance, "--ngram-acceptance", &ngram.acceptance));
-    ngram.curves = random.curves;
-  }
+  FT_RETURN_IF_ERROR(ParseHits(hit_at_end, "--hit-at-end", &draft.curves.full));
+  FT_RETURN_IF_ERROR(ParseRates(ngram_acceptance, "--ngram-acceptance", &ngram.acceptance));
+  if (!ngram_acceptance.empty()) ngram.curves = random.curves;
   return base;
 }
 
