@@ -94,9 +94,8 @@ struct Candidate {
   double score = 0;
 };
 
-/// Tensors and operations on one device. ReferenceBackend, for tests, defines truth in plain loops;
-/// every other backend passes the same conformance test. All activations are float32, row-major
-/// and dense.
+/// Tensors and operations on one device. `reference` defines truth in plain loops; every other
+/// backend passes the same conformance test. All activations are float32, row-major and dense.
 ///
 /// Batch invariance: in every operation the result for a row depends only on that
 /// row's inputs, never on how many rows are computed with it, on where its KV lies or on how many

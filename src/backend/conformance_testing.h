@@ -12,7 +12,7 @@
 
 #include "backend/amx_emulation_test.h"
 #include "backend/cpu/cpu_backend.h"
-#include "backend/reference_backend_testing.h"
+#include "backend/reference/reference_backend.h"
 
 namespace foretoken {
 

@@ -7,7 +7,7 @@
 #include <random>
 #include <string>
 
-#include "backend/reference_backend_testing.h"
+#include "backend/reference/reference_backend.h"
 
 namespace foretoken {
 namespace {

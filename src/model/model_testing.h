@@ -13,7 +13,7 @@
 
 #include "backend/backend.h"
 #include "backend/cpu/cpu_backend.h"
-#include "backend/reference_backend_testing.h"
+#include "backend/reference/reference_backend.h"
 #include "base/cores.h"
 #include "base/thread_pool.h"
 #include "model/model.h"

@@ -2,7 +2,7 @@
 
 #include <random>
 
-#include "backend/reference_backend_testing.h"
+#include "backend/reference/reference_backend.h"
 #include "base/allocation_counter_testing.h"
 #include "sampling/logprobs.h"
 #include "sampling/sampler.h"

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <random>
 
-#include "backend/reference_backend_testing.h"
+#include "backend/reference/reference_backend.h"
 #include "base/philox.h"
 #include "sampling/logprobs.h"
 

@@ -2,5 +2,5 @@
 
 // For tests: a sampler, and a backend that it can work on.
 
-#include "backend/reference_backend_testing.h"
+#include "backend/reference/reference_backend.h"
 #include "sampling/sampler.h"

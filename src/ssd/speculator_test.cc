@@ -8,7 +8,7 @@
 #include <map>
 #include <set>
 
-#include "backend/reference_backend_testing.h"
+#include "backend/reference/reference_backend.h"
 #include "model/model_weights.h"
 #include "ssd/channel_testing.h"
 

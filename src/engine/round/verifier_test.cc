@@ -5,7 +5,7 @@
 
 #include <array>
 
-#include "backend/reference_backend_testing.h"
+#include "backend/reference/reference_backend.h"
 #include "engine/sequence_testing.h"
 
 namespace foretoken {

@@ -9,7 +9,7 @@
 #include <tuple>
 #include <type_traits>
 
-#include "backend/reference_backend_testing.h"
+#include "backend/reference/reference_backend.h"
 #include "model/memory_needs.h"
 #include "model/model_testing.h"
 

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "backend/reference_backend_testing.h"
+#include "backend/reference/reference_backend.h"
 #include "base/temporary_testing.h"
 #include "model/model_testing.h"
 #include "weights/model_folder.h"

@@ -1,23 +1,17 @@
-#pragma once
+#include "backend/reference/reference_backend.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <memory>
 #include <vector>
 
-#include "backend/backend.h"
 #include "backend/noise.h"
 #include "base/check.h"
 #include "base/philox.h"
 
 namespace foretoken {
+namespace {
 
-/// Plain loops on one thread with float64 accumulation: what every other backend is compared with.
-/// Weights and KV are kept as float32; under kBF16 their values, the inputs of matrix products and
-/// the attention probabilities are rounded to bfloat16, which is where a fast backend rounds too.
-///
-/// Matrices are [outputs, inputs] row-major; KV is [layers, slots, kv_heads, head_dim].
 class ReferenceBackend final : public Backend {
  public:
   explicit ReferenceBackend(Precision precision) : precision_(precision) {}
@@ -260,7 +254,9 @@ class ReferenceBackend final : public Backend {
   std::vector<double> weighted_;  // The running sum of one head's values.
 };
 
-inline std::unique_ptr<Backend> MakeReferenceBackend(Precision precision) {
+}  // namespace
+
+std::unique_ptr<Backend> MakeReferenceBackend(Precision precision) {
   return std::make_unique<ReferenceBackend>(precision);
 }
 
