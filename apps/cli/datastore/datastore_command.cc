@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/common/commands.h"
+#include "cli/common/report_output.h"
 #include "cli/common/terminal.h"
 #include "cli/datastore/datastore_replay.h"
 #include "cli/datastore/document_reader.h"
@@ -33,6 +34,7 @@ struct DatastoreCommandOptions {
   double capacity_millions = 2048;
   bool json = false;
 
+  ReportFiles Report() const { return {json ? "-" : "", html}; }
   int Threads() const { return threads > 0 ? threads : static_cast<int>(AvailableCores().size()); }
 };
 
@@ -41,10 +43,13 @@ Result<std::unique_ptr<Tokenizer>> LoadTokenizer(DatastoreCommandOptions* option
   return Tokenizer::Load(options->model.target);
 }
 
-DatastoreOptions OptionsFor(const DatastoreCommandOptions& options, const Tokenizer& tokenizer) {
+TokenizerIdentity IdentityOf(const DatastoreCommandOptions& options, const Tokenizer& tokenizer) {
+  return {options.model.TargetSource().label(), tokenizer.fingerprint(), tokenizer.vocabulary()};
+}
+
+DatastoreOptions OptionsFor(const DatastoreCommandOptions& options, TokenizerIdentity tokenizer) {
   DatastoreOptions result;
-  result.tokenizer = {options.model.TargetSource().label(), tokenizer.fingerprint(),
-                      tokenizer.vocabulary()};
+  result.tokenizer = std::move(tokenizer);
   result.limits.capacity_tokens = static_cast<std::uint64_t>(options.capacity_millions * 1e6);
   result.threads = options.Threads();
   return result;
@@ -83,7 +88,7 @@ Result<std::vector<std::string>> Namespaces(const std::string& directory) {
 
 Result<int> RunBuild(DatastoreCommandOptions options) {
   FT_ASSIGN_OR_RETURN(const auto tokenizer, LoadTokenizer(&options));
-  const DatastoreOptions store_options = OptionsFor(options, *tokenizer);
+  const DatastoreOptions store_options = OptionsFor(options, IdentityOf(options, *tokenizer));
   FT_ASSIGN_OR_RETURN(const fs::path directory,
                       NamespaceDirectory(options.directory, options.name_space));
   std::int64_t bytes = 0;
@@ -153,16 +158,13 @@ Result<int> RunInfo(const DatastoreCommandOptions& options) {
     FT_ASSIGN_OR_RETURN(const auto datastore, OpenToRead(fs::path(options.directory) / name));
     report.push_back(InfoJson(name, *datastore));
   }
-  if (options.json) {
-    fmt::print("{}\n", report.dump(2));
-    return 0;
-  }
+  std::string text;
   for (const auto& space : report) {
-    fmt::print("{}: {} tokens in {} documents, {} of them in the log; tokenizer {} ({} tokens)\n",
-               space["namespace"].get<std::string>(), FormatCount(space["tokens"].get<double>()),
-               space["documents"].get<std::uint64_t>(),
-               FormatCount(space["log_tokens"].get<double>()),
-               space["tokenizer"].get<std::string>(), space["vocabulary"].get<int>());
+    text += fmt::format(
+        "{}: {} tokens in {} documents, {} of them in the log; tokenizer {} ({} tokens)\n",
+        space["namespace"].get<std::string>(), FormatCount(space["tokens"].get<double>()),
+        space["documents"].get<std::uint64_t>(), FormatCount(space["log_tokens"].get<double>()),
+        space["tokenizer"].get<std::string>(), space["vocabulary"].get<int>());
     TextTable table({"segment", "tokens", "documents", "size"});
     for (const auto& segment : space["segments"]) {
       table.Add({fmt::format("{:06}", segment["number"].get<std::uint64_t>()),
@@ -170,41 +172,36 @@ Result<int> RunInfo(const DatastoreCommandOptions& options) {
                  std::to_string(segment["documents"].get<std::uint64_t>()),
                  FormatBytes(segment["bytes"].get<double>())});
     }
-    if (!space["segments"].empty()) fmt::print("{}", table.Render(2));
+    if (!space["segments"].empty()) text += table.Render(2);
   }
+  FT_RETURN_IF_ERROR(WriteReport(options.Report(), report, text));
   return 0;
+}
+
+Status CheckNamespace(const fs::path& directory) {
+  FT_ASSIGN_OR_RETURN(const auto datastore, OpenToRead(directory));
+  const auto snapshot = datastore->snapshot();
+  for (const auto& segment : snapshot->segments) FT_RETURN_IF_ERROR(segment->CheckOrder());
+  return {};
 }
 
 Result<int> RunVerify(const DatastoreCommandOptions& options) {
   FT_ASSIGN_OR_RETURN(const std::vector<std::string> names, Namespaces(options.directory));
-  int bad = 0;
+  bool good = true;
   for (const std::string& name : names) {
-    const auto datastore = OpenToRead(fs::path(options.directory) / name);
-    Status status;
-    if (!datastore.ok()) status = datastore.error();
-    if (status.ok()) {
-      const auto snapshot = (*datastore)->snapshot();
-      for (const auto& segment : snapshot->segments) {
-        status = segment->CheckOrder();
-        if (!status.ok()) break;
-      }
-    }
-    bad += status.ok() ? 0 : 1;
+    const Status status = CheckNamespace(fs::path(options.directory) / name);
+    good = good && status.ok();
     fmt::print("{}: {}\n", name, status.ok() ? "good" : status.error().message);
   }
-  return bad == 0 ? 0 : 1;
+  return good ? 0 : 1;
 }
 
 Result<int> RunCompact(const DatastoreCommandOptions& options) {
   FT_ASSIGN_OR_RETURN(const fs::path directory,
                       NamespaceDirectory(options.directory, options.name_space));
   FT_ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(directory));
-  DatastoreOptions store_options;
-  store_options.tokenizer = manifest.tokenizer;
-  store_options.limits.capacity_tokens =
-      static_cast<std::uint64_t>(options.capacity_millions * 1e6);
-  store_options.threads = options.Threads();
-  FT_ASSIGN_OR_RETURN(const auto datastore, Datastore::Open(directory, store_options));
+  FT_ASSIGN_OR_RETURN(const auto datastore,
+                      Datastore::Open(directory, OptionsFor(options, manifest.tokenizer)));
   FT_RETURN_IF_ERROR(datastore->Compact());
   fmt::print("{}: {} tokens in {} segments\n", directory.string(),
              FormatCount(static_cast<double>(datastore->snapshot()->tokens())),
@@ -216,7 +213,7 @@ Result<int> RunQuery(DatastoreCommandOptions options) {
   FT_ASSIGN_OR_RETURN(const auto tokenizer, LoadTokenizer(&options));
   FT_ASSIGN_OR_RETURN(const fs::path directory,
                       NamespaceDirectory(options.directory, options.name_space));
-  DatastoreOptions store_options = OptionsFor(options, *tokenizer);
+  DatastoreOptions store_options = OptionsFor(options, IdentityOf(options, *tokenizer));
   store_options.read_only = true;
   FT_ASSIGN_OR_RETURN(const auto datastore, Datastore::Open(directory, store_options));
   const auto snapshot = datastore->snapshot();
@@ -249,29 +246,11 @@ Result<int> RunQuery(DatastoreCommandOptions options) {
   return 0;
 }
 
-void PrintPoints(const std::vector<ReplayPoint>& points, const std::vector<int>& lengths) {
-  std::vector<std::string> header = {"accepted per step"};
-  for (const int length : lengths) header.push_back(fmt::format("s_q {}", length));
-  header.push_back("us");
-  TextTable table(header);
-  for (const ReplaySource source : kReplaySources) {
-    std::vector<std::string> row = {std::string(ReplaySourceName(source))};
-    double us = 0;
-    for (const ReplayPoint& point : points) {
-      if (point.source != source) continue;
-      row.push_back(fmt::format("{:.3f}", point.accepted_per_step()));
-      us = point.retrieval_us;
-    }
-    row.push_back(fmt::format("{:.1f}", us));
-    table.Add(std::move(row));
-  }
-  fmt::print("{}", table.Render());
-}
-
 Result<int> RunReplay(DatastoreCommandOptions options) {
   FT_ASSIGN_OR_RETURN(const auto tokenizer, LoadTokenizer(&options));
   FT_ASSIGN_OR_RETURN(const auto directory,
-                      DatastoreDirectory::Open(options.directory, OptionsFor(options, *tokenizer),
+                      DatastoreDirectory::Open(options.directory,
+                                               OptionsFor(options, IdentityOf(options, *tokenizer)),
                                                /*learn=*/false));
   const bool shared_only = options.name_space == DatastoreDirectory::kShared;
   FT_ASSIGN_OR_RETURN(DatastoreTenant* const tenant,
@@ -294,40 +273,25 @@ Result<int> RunReplay(DatastoreCommandOptions options) {
     return InvalidInput(fmt::format("no document is longer than --prompt-tokens {}", prompt));
   }
   std::ranges::sort(options.lengths);
-  std::vector<ReplayPoint> points;
-  {
-    ProgressBar bar("replaying",
-                    static_cast<std::int64_t>(kReplaySources.size() * options.lengths.size()));
-    for (const ReplaySource source : kReplaySources) {
-      for (const int length : options.lengths) {
-        points.push_back(Replay(source, length, tenant->Segments(), streams));
-        bar.Advance();
-      }
-    }
-  }
+  const nlohmann::json points = Replay(tenant, options.lengths, streams);
   std::uint64_t tokens = 0;
   for (const auto& segment : tenant->Segments()) tokens += segment->tokens();
-  const nlohmann::json report = ReplayJson(points, streams.size(), tokens);
-  if (!options.html.empty()) {
-    nlohmann::json meta = {{"streams", streams.size()},
-                           {"datastore tokens", tokens},
-                           {"prompt tokens", prompt},
-                           {"files", options.files}};
-    FT_RETURN_IF_ERROR(WriteFile(options.html, RenderReplay(report["points"], meta)));
-  }
-  if (options.json) {
-    fmt::print("{}\n", report.dump(2));
-  } else {
-    PrintPoints(points, options.lengths);
-  }
+  const nlohmann::json report = {
+      {"streams", streams.size()}, {"datastore_tokens", tokens}, {"points", points}};
+  const nlohmann::json meta = {{"streams", streams.size()},
+                               {"datastore tokens", tokens},
+                               {"prompt tokens", prompt},
+                               {"files", options.files}};
+  FT_RETURN_IF_ERROR(WriteReport(options.Report(), report, ReplayTable(points, options.lengths),
+                                 [&](const auto&) { return RenderReplay(points, meta); }));
   return 0;
 }
 
 using Options = std::shared_ptr<DatastoreCommandOptions>;
 
+template <typename Body>
 OptionGroup AddPart(CLI::App* command, const char* name, const char* description,
-                    const Options& options, CommandBody* chosen,
-                    Result<int> (*body)(DatastoreCommandOptions)) {
+                    const Options& options, CommandBody* chosen, Body body) {
   CLI::App* part = command->add_subcommand(name, description);
   const OptionGroup add(part);
   add("-d,--datastore", &options->directory, "DIR", "The datastore's folder")->required();
@@ -361,19 +325,19 @@ void AddDatastoreCommand(CLI::App* app, CommandBody* chosen) {
 
   const OptionGroup build =
       AddPart(command, "build", "Add files: text, JSON lines, or tokens (.u16, .u32)", options,
-              chosen, [](auto o) { return RunBuild(std::move(o)); });
+              chosen, RunBuild);
   build("files", &options->files, "FILE", "The files")->required();
   AddTarget(build, options);
   AddNamespace(build, options, "Who reads it: 'shared' (default) is everybody");
   AddThreads(build, options);
   AddCapacity(build, options);
 
-  const OptionGroup info = AddPart(command, "info", "Show namespaces and segments", options, chosen,
-                                   [](auto o) { return RunInfo(o); });
+  const OptionGroup info =
+      AddPart(command, "info", "Show namespaces and segments", options, chosen, RunInfo);
   info("--json", &options->json, "Print JSON");
 
   const OptionGroup query = AddPart(command, "query", "Show what would be proposed after a text",
-                                    options, chosen, [](auto o) { return RunQuery(std::move(o)); });
+                                    options, chosen, RunQuery);
   query("text", &options->text, "TEXT", "The text")->required();
   query("--speculation-length", &options->speculation_length, "N",
         "Rows to verify, the root among them (default 16)")
@@ -382,18 +346,18 @@ void AddDatastoreCommand(CLI::App* app, CommandBody* chosen) {
   AddNamespace(query, options, "Where to look (default: 'shared')");
 
   AddPart(command, "verify", "Check every byte and the order of every suffix", options, chosen,
-          [](auto o) { return RunVerify(o); });
+          RunVerify);
 
   const OptionGroup compact =
       AddPart(command, "compact", "Merge segments as far as the capacity allows", options, chosen,
-              [](auto o) { return RunCompact(o); });
+              RunCompact);
   AddNamespace(compact, options, "Which namespace (default: 'shared')");
   AddThreads(compact, options);
   AddCapacity(compact, options);
 
   const OptionGroup replay =
       AddPart(command, "replay", "Measure accepted tokens on recorded streams, without a model",
-              options, chosen, [](auto o) { return RunReplay(std::move(o)); });
+              options, chosen, RunReplay);
   replay("files", &options->files, "FILE", "Streams, as `build` reads them")->required();
   AddTarget(replay, options);
   AddNamespace(replay, options, "Also look into this namespace");

@@ -1,76 +1,105 @@
 #include "cli/datastore/datastore_replay.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "cli/common/html_page.h"
 #include "cli/common/report_chart.h"
+#include "cli/common/terminal.h"
 #include "draft/registry.h"
-#include "draft/rest/rest_drafter.h"
 #include "draft/retrieval/retriever.h"
-#include "draft/retrieval/sequence_tries.h"
 #include "draft/trie/trie_drafter.h"
 #include "speculation/verify.h"
 
 namespace foretoken {
 namespace {
 
-// Proposals of one kind for one stream after another.
-class Proposer {
+// What proposes in a replay.
+struct Source {
+  const char* name;
+  DrafterId drafter;
+  bool reads_sequence = true;
+  bool reads_datastore = true;
+};
+constexpr Source kSources[] = {
+    {"input only", DrafterId::kRetrieval, true, false},
+    {"datastore only", DrafterId::kRetrieval, false},
+    {"both (SSSD)", DrafterId::kRetrieval},
+    {"prompt lookup", DrafterId::kNgram},
+    {"REST", DrafterId::kRest},
+    {"trie cache", DrafterId::kTrie},
+};
+
+// Retrieval that does not look into the sequence.
+class DatastoreDrafter : public Drafter {
  public:
-  Proposer(ReplaySource source, int speculation_length, SegmentList segments)
-      : source_(source), speculation_length_(speculation_length), segments_(segments) {
-    if (source == ReplaySource::kTrie) WarmTrie();
-  }
-
-  void Propose(SequenceId stream, std::span<const Token> tokens, Proposal* proposal) {
-    const bool uses_input = source_ != ReplaySource::kDatastore;
-    DraftContext context = {.sequence = stream,
-                            .tokens = tokens,
-                            .lookahead = speculation_length_ - 1,
-                            .proposal = proposal};
-    switch (source_) {
-      case ReplaySource::kInput:
-      case ReplaySource::kDatastore:
-      case ReplaySource::kBoth:
-        retriever_.Propose(uses_input ? &tries_.Follow(stream, tokens) : nullptr,
-                           source_ == ReplaySource::kInput ? SegmentList{} : segments_, tokens,
-                           speculation_length_, proposal);
-        break;
-      case ReplaySource::kPld:
-        pld_->Propose(std::span(&context, 1));
-        break;
-      case ReplaySource::kRest:
-        rest_.Propose(segments_, tokens, speculation_length_ - 1, proposal);
-        break;
-      case ReplaySource::kTrie:
-        trie_.Propose(std::span(&context, 1));
-        break;
+  void Propose(std::span<DraftContext> contexts) override {
+    for (const DraftContext& context : contexts) {
+      retriever_.Propose(nullptr, context.datastore->Segments(), context.tokens,
+                         context.lookahead + 1, context.proposal);
     }
-  }
-
-  void Forget(SequenceId stream) {
-    tries_.Forget(stream);
-    trie_.Forget(stream);
   }
 
  private:
-  void WarmTrie() {
-    for (const auto& segment : segments_) {
-      segment->VisitDocuments([&](std::span<const Token> document) { trie_.Remember(document); });
-    }
-  }
-
-  ReplaySource source_;
-  int speculation_length_;
-  SegmentList segments_;
   Retriever retriever_;
-  SequenceTries tries_;
-  std::unique_ptr<Drafter> pld_ = MakeDrafter(DrafterId::kNgram, {});
-  RestDrafter rest_;
-  TrieDrafter trie_;
 };
+
+std::unique_ptr<Drafter> DrafterOf(const Source& source, SegmentList segments) {
+  if (!source.reads_sequence) return std::make_unique<DatastoreDrafter>();
+  if (source.drafter != DrafterId::kTrie) return MakeDrafter(source.drafter, {});
+  auto trie = std::make_unique<TrieDrafter>();
+  for (const auto& segment : segments) {
+    segment->VisitDocuments([&](std::span<const Token> document) { trie->Remember(document); });
+  }
+  return trie;
+}
+
+nlohmann::json ReplaySource(const Source& source, DatastoreTenant* tenant, int speculation_length,
+                            std::span<const ReplayStream> streams) {
+  const std::unique_ptr<Drafter> drafter = DrafterOf(source, tenant->Segments());
+  Proposal proposal;
+  DraftContext context = {.datastore = source.reads_datastore ? tenant : nullptr,
+                          .lookahead = speculation_length - 1,
+                          .max_nodes = speculation_length - 1,
+                          .proposal = &proposal};
+  std::int64_t steps = 0;
+  std::int64_t accepted = 0;  // Proposal tokens that came true.
+  std::int64_t emitted = 0;   // Accepted and bonus tokens.
+  std::int64_t retrieval_ns = 0;
+  for (const ReplayStream& stream : streams) {
+    const std::span<const Token> tokens = stream.tokens;
+    std::size_t known = std::max<std::size_t>(stream.prompt, 1);
+    while (known < tokens.size()) {
+      context.tokens = tokens.first(known);
+      const std::int64_t start = NowNs();
+      drafter->Propose(std::span(&context, 1));
+      retrieval_ns += NowNs() - start;
+      std::size_t right = 0;
+      VerifySharedNoise(proposal, [&](int node) -> Token {
+        right += node > 0 ? 1 : 0;
+        return known + right < tokens.size() ? tokens[known + right] : Token{-1};
+      });
+      const std::size_t tokens_of_step = std::min(right + 1, tokens.size() - known);
+      ++steps;
+      accepted += static_cast<std::int64_t>(right);
+      emitted += static_cast<std::int64_t>(tokens_of_step);
+      known += tokens_of_step;
+    }
+    drafter->Forget(context.sequence++);
+  }
+  const auto per_step = [steps](auto sum) {
+    return static_cast<double>(sum) / std::max<double>(1, static_cast<double>(steps));
+  };
+  return {{"source", source.name},
+          {"speculation_length", speculation_length},
+          {"steps", steps},
+          {"accepted_per_step", per_step(accepted)},
+          {"tokens_per_step", per_step(emitted)},
+          {"retrieval_us", per_step(retrieval_ns) / 1e3}};
+}
 
 // A card of the values of `key` against s_q, one line a source.
 ChartCard CardOf(const nlohmann::json& points, ChartCard card, const char* key) {
@@ -89,57 +118,34 @@ ChartCard CardOf(const nlohmann::json& points, ChartCard card, const char* key) 
 
 }  // namespace
 
-std::string_view ReplaySourceName(ReplaySource source) {
-  constexpr std::array<std::string_view, kReplaySources.size()> kNames = {
-      "input only", "datastore only", "both (SSSD)", "prompt lookup", "REST", "trie cache"};
-  return kNames[static_cast<std::size_t>(source)];
-}
-
-ReplayPoint Replay(ReplaySource source, int speculation_length, SegmentList segments,
-                   std::span<const ReplayStream> streams) {
-  ReplayPoint point = {.source = source, .speculation_length = speculation_length};
-  Proposer proposer(source, speculation_length, segments);
-  Proposal proposal;
-  std::int64_t retrieval_ns = 0;
-  for (std::size_t s = 0; s < streams.size(); ++s) {
-    const std::span<const Token> tokens = streams[s].tokens;
-    std::size_t known = std::max<std::size_t>(streams[s].prompt, 1);
-    while (known < tokens.size()) {
-      const std::int64_t start = NowNs();
-      proposer.Propose(s, tokens.first(known), &proposal);
-      retrieval_ns += NowNs() - start;
-      std::size_t accepted = 0;
-      VerifySharedNoise(proposal, [&](int node) -> Token {
-        accepted += node > 0 ? 1 : 0;
-        return known + accepted < tokens.size() ? tokens[known + accepted] : Token{-1};
-      });
-      const std::size_t emitted = std::min(accepted + 1, tokens.size() - known);
-      ++point.steps;
-      point.accepted += static_cast<std::int64_t>(accepted);
-      point.tokens += static_cast<std::int64_t>(emitted);
-      known += emitted;
+nlohmann::json Replay(DatastoreTenant* tenant, std::span<const int> lengths,
+                      std::span<const ReplayStream> streams) {
+  nlohmann::json points = nlohmann::json::array();
+  ProgressBar bar("replaying", static_cast<std::int64_t>(std::size(kSources) * lengths.size()));
+  for (const Source& source : kSources) {
+    for (const int length : lengths) {
+      points.push_back(ReplaySource(source, tenant, length, streams));
+      bar.Advance();
     }
-    proposer.Forget(s);
   }
-  if (point.steps > 0) {
-    point.retrieval_us = static_cast<double>(retrieval_ns) / 1e3 / static_cast<double>(point.steps);
-  }
-  return point;
+  return points;
 }
 
-nlohmann::json ReplayJson(std::span<const ReplayPoint> points, std::size_t streams,
-                          std::uint64_t datastore_tokens) {
-  nlohmann::json list = nlohmann::json::array();
-  for (const ReplayPoint& point : points) {
-    const double steps = std::max<double>(1, static_cast<double>(point.steps));
-    list.push_back({{"source", ReplaySourceName(point.source)},
-                    {"speculation_length", point.speculation_length},
-                    {"steps", point.steps},
-                    {"accepted_per_step", point.accepted_per_step()},
-                    {"tokens_per_step", static_cast<double>(point.tokens) / steps},
-                    {"retrieval_us", point.retrieval_us}});
+std::string ReplayTable(const nlohmann::json& points, std::span<const int> lengths) {
+  std::vector<std::string> header = {"accepted per step"};
+  for (const int length : lengths) header.push_back(fmt::format("s_q {}", length));
+  header.push_back("us");
+  TextTable table(header);
+  for (std::size_t first = 0; first < points.size(); first += lengths.size()) {
+    std::vector<std::string> row = {points[first]["source"]};
+    for (std::size_t i = first; i < first + lengths.size(); ++i) {
+      row.push_back(fmt::format("{:.3f}", points[i]["accepted_per_step"].get<double>()));
+    }
+    const nlohmann::json& longest = points[first + lengths.size() - 1];
+    row.push_back(fmt::format("{:.1f}", longest["retrieval_us"].get<double>()));
+    table.Add(std::move(row));
   }
-  return {{"streams", streams}, {"datastore_tokens", datastore_tokens}, {"points", list}};
+  return table.Render();
 }
 
 std::string RenderReplay(const nlohmann::json& points, const nlohmann::json& meta) {
