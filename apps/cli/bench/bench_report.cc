@@ -42,12 +42,8 @@ json Quantiles(const std::vector<double>& values, double unit) {
 json ModeJson(const SetResult& set, const ModeResult& mode, const BenchContext& context) {
   const ModeFigures figures = ComputeFigures(set, mode, context);
   const RequestStats& total = mode.total;
-  json histogram = json::array();
-  for (const auto& [edge, count] : LogHistogram(mode.token_gaps_ns)) {
-    histogram.push_back({edge / kNsPerMs, count});
-  }
   json itl = Quantiles(mode.token_gaps_ns, kNsPerMs);
-  itl["histogram"] = std::move(histogram);
+  itl["histogram"] = LogHistogram(mode.token_gaps_ns, kNsPerMs);
   json out = {
       {"mode", mode.label},
       {"requests", mode.outputs.size()},

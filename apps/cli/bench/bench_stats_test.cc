@@ -65,7 +65,7 @@ TEST(Gaps, OfARoundAreSpreadOverItsTokens) {
 
 TEST(LogHistogram, CountsEveryPositiveValueBelowItsEdge) {
   const std::vector<double> values = {1, 1, 2, 100, 0};
-  const auto histogram = LogHistogram(values);
+  const auto histogram = LogHistogram(values, /*unit=*/1);
   EXPECT_THAT(histogram, ElementsAre(Pair(DoubleNear(1, 0.1), 2), Pair(DoubleNear(2, 0.2), 1),
                                      Pair(DoubleNear(100, 10), 1)));
   for (std::size_t i = 0; i < 3; ++i) EXPECT_GE(histogram[i].first, values[i + 1] * 0.999);

@@ -59,13 +59,16 @@ void AppendBurstGaps(const Generation& generation, std::vector<double>* gaps) {
   }
 }
 
-std::vector<std::pair<double, std::int64_t>> LogHistogram(std::span<const double> values) {
+std::vector<std::pair<double, std::int64_t>> LogHistogram(std::span<const double> values,
+                                                          double unit) {
   std::map<int, std::int64_t> bins;
   for (const double value : values) {
     if (value > 0) ++bins[static_cast<int>(std::ceil(std::log(value) / std::log(kBinGrowth)))];
   }
   std::vector<std::pair<double, std::int64_t>> histogram;
-  for (const auto& [bin, count] : bins) histogram.emplace_back(std::pow(kBinGrowth, bin), count);
+  for (const auto& [bin, count] : bins) {
+    histogram.emplace_back(std::pow(kBinGrowth, bin) / unit, count);
+  }
   return histogram;
 }
 

@@ -31,9 +31,10 @@ void AppendTokenGaps(const Generation& generation, std::vector<double>* gaps);
 /// Gaps between bursts in nanoseconds: what a reader waits.
 void AppendBurstGaps(const Generation& generation, std::vector<double>* gaps);
 
-/// Counts of `values` in bins whose upper edges grow by a tenth: [edge, count], ascending, without
-/// empty bins.
-std::vector<std::pair<double, std::int64_t>> LogHistogram(std::span<const double> values);
+/// Counts of `values` in bins whose upper edges grow by a tenth: [edge / unit, count], ascending,
+/// without empty bins.
+std::vector<std::pair<double, std::int64_t>> LogHistogram(std::span<const double> values,
+                                                          double unit);
 
 /// Adds counts and durations of one request to a total. Times are kept as durations: first token
 /// after 0, finish after the decode time.

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/philox.h"
+#include "json/fields.h"
 
 namespace foretoken {
 namespace {
@@ -36,13 +37,8 @@ std::unique_ptr<httplib::Client> Connect(const ServerAccess& access) {
 // What an error reply says: OpenAI's message where it has that shape, else its beginning.
 std::string ReplyMessage(const std::string& body) {
   const json reply = json::parse(body, nullptr, false);
-  if (reply.is_object() && reply.contains("error")) {
-    const json& error = reply["error"];
-    if (error.is_object() && error.contains("message") && error["message"].is_string()) {
-      return error["message"].get<std::string>();
-    }
-  }
-  return body.substr(0, kShownOfReply);
+  const std::string message = Text(Field(Field(reply, "error"), "message"));
+  return message.empty() ? body.substr(0, kShownOfReply) : message;
 }
 
 // Names a failure of the transport.
@@ -65,7 +61,6 @@ class Connection {
 
   void Send(const LoadRequest& request, LoadRecord* record) {
     SseReader reader;
-    CompletionStream stream;
     int status = 0;
     std::string refusal;
     std::int64_t last_ns = NowNs();
@@ -84,26 +79,25 @@ class Connection {
       if (status != 200) {
         refusal += part;
       } else {
-        reader.Feed(part, [&](std::string_view data) { stream.OnEvent(data, last_ns); });
+        reader.Feed(part, [&](std::string_view data) { record->OnEvent(data, last_ns); });
       }
-      return stream.error().empty();
+      return record->failure.empty();
     };
     httplib::Response response;
     httplib::Error error = httplib::Error::Success;
     const bool whole = client_->send(post, response, error);
     record->end_ns = NowNs();
     const auto silence_s = static_cast<double>(record->end_ns - last_ns) / 1e9;
-    static_cast<StreamedReply&>(*record) = stream.reply();
-    if (!stream.error().empty()) {
+    if (!record->failure.empty()) {
       record->error = "server error";
-      record->message = stream.error();
+      record->message = record->failure;
     } else if (!whole) {
       record->error = TransportError(error, silence_s >= 0.9 * access_.timeout_s);
       record->message = httplib::to_string(error);
     } else if (status != 200) {
       record->error = fmt::format("http {}", status);
       record->message = ReplyMessage(refusal);
-    } else if (!stream.done() && !stream.finished()) {
+    } else if (!record->done && !record->finished) {
       record->error = "cut off";
       record->message = "the stream ended without a finish_reason and without [DONE]";
     } else if (record->chunk_ns.empty()) {

@@ -32,15 +32,12 @@ constexpr Latency kLatencies[] = {
 };
 
 json LatencyJson(const std::vector<double>& values_ns) {
-  if (values_ns.empty()) return {};
   double sum = 0;
   for (const double value : values_ns) sum += value;
-  json latency = {{"mean", sum / static_cast<double>(values_ns.size()) / kNsPerMs}};
+  json latency = {{"mean", sum / static_cast<double>(values_ns.size()) / kNsPerMs},
+                  {"histogram", LogHistogram(values_ns, kNsPerMs)}};
   for (const auto& [name, q] : {std::pair("p50", 0.5), {"p90", 0.9}, {"p99", 0.99}}) {
     latency[name] = Quantile(values_ns, q) / kNsPerMs;
-  }
-  for (const auto& [edge, count] : LogHistogram(values_ns)) {
-    latency["histogram"].push_back({edge / kNsPerMs, count});
   }
   return latency;
 }
@@ -56,8 +53,8 @@ json ErrorsJson(const std::vector<LoadRecord>& records) {
   return errors;
 }
 
-// The most requests that were under way at once.
-int PeakInFlight(const std::vector<LoadRecord>& records) {
+// From the first start to the last end, and the most requests that were under way at once.
+json TimesJson(const std::vector<LoadRecord>& records) {
   std::vector<std::pair<std::int64_t, int>> changes;
   for (const LoadRecord& record : records) {
     changes.emplace_back(record.start_ns, 1);
@@ -67,7 +64,8 @@ int PeakInFlight(const std::vector<LoadRecord>& records) {
   int now = 0;
   int peak = 0;
   for (const auto& [time, change] : changes) peak = std::max(peak, now += change);
-  return peak;
+  const std::int64_t duration_ns = changes.back().first - changes.front().first;
+  return {{"duration_s", static_cast<double>(duration_ns) / 1e9}, {"peak_in_flight", peak}};
 }
 
 // Sums over the completed requests.
@@ -99,28 +97,15 @@ struct Totals {
   }
 };
 
-double DurationSeconds(const std::vector<LoadRecord>& records) {
-  if (records.empty()) return 0;
-  std::int64_t first = records.front().start_ns;
-  std::int64_t last = records.front().end_ns;
-  for (const LoadRecord& record : records) {
-    first = std::min(first, record.start_ns);
-    last = std::max(last, record.end_ns);
-  }
-  return static_cast<double>(last - first) / 1e9;
-}
-
-double NumberAt(const json& object, const char* key) {
-  return object.contains(key) && object[key].is_number() ? object[key].get<double>() : 0;
-}
-
 // Name and value of every figure that is not a distribution.
 std::vector<std::pair<std::string, std::string>> Figures(const json& load) {
-  const auto count = [&](const char* key) { return fmt::format("{:.0f}", NumberAt(load, key)); };
-  const auto rate = [&](const char* key) { return FormatNumber(NumberAt(load, key)); };
+  const auto number = [&](const char* key) { return load[key].get<double>(); };
+  const auto count = [&](const char* key) { return fmt::format("{:.0f}", number(key)); };
+  const auto rate = [&](const char* key) { return FormatNumber(number(key)); };
+  const auto share = [&](const char* key) { return FormatPercent(number(key)); };
   std::vector<std::pair<std::string, std::string>> figures = {
       {"completed", fmt::format("{} of {}", count("completed"), count("requests"))},
-      {"duration", FormatDuration(NumberAt(load, "duration_s") * 1e9)},
+      {"duration", FormatDuration(number("duration_s") * 1e9)},
       {"requests/s", rate("requests_per_s")},
       {"output tokens/s", rate("output_tokens_per_s")},
       {"output tokens",
@@ -131,12 +116,11 @@ std::vector<std::pair<std::string, std::string>> Figures(const json& load) {
     figures.emplace_back("tokens/s with prompts", rate("total_tokens_per_s"));
   }
   if (load.contains("goodput_per_s")) {
-    figures.emplace_back(
-        "goodput, requests/s",
-        fmt::format("{} ({})", rate("goodput_per_s"), FormatPercent(NumberAt(load, "good_share"))));
+    figures.emplace_back("goodput, requests/s",
+                         fmt::format("{} ({})", rate("goodput_per_s"), share("good_share")));
   }
   if (load.contains("acceptance_rate")) {
-    figures.emplace_back("draft tokens accepted", FormatPercent(NumberAt(load, "acceptance_rate")));
+    figures.emplace_back("draft tokens accepted", share("acceptance_rate"));
   }
   return figures;
 }
@@ -148,7 +132,7 @@ std::string LatencyTable(const json& load) {
     const json& values = load[latency.key];
     std::vector<std::string> row = {latency.name};
     for (const char* key : {"mean", "p50", "p90", "p99"}) {
-      row.push_back(FormatNumber(NumberAt(values, key)));
+      row.push_back(FormatNumber(values[key].get<double>()));
     }
     table.Add(std::move(row));
   }
@@ -160,14 +144,14 @@ std::string LatencyCards(const json& load) {
   for (const Latency& latency : kLatencies) {
     if (!load.contains(latency.key)) continue;
     const json& figures = load[latency.key];
-    const auto shown = [&](const char* key) { return FormatNumber(NumberAt(figures, key)); };
+    const auto shown = [&](const char* key) { return FormatNumber(figures[key].get<double>()); };
     cards.push_back(
         {.heading = latency.long_name,
          .note = fmt::format("p50 {}, p90 {}, p99 {} ms", shown("p50"), shown("p90"), shown("p99")),
          .x_label = "milliseconds (logarithmic)",
          .logarithmic_x = true,
          .markers = false,
-         .series = {{latency.name, 1, Distribution(figures.value("histogram", json::array()))}}});
+         .series = {{latency.name, 1, Distribution(figures["histogram"])}}});
   }
   return CardSection("Latencies", "Share of values at or below a time.", cards);
 }
@@ -196,28 +180,27 @@ json LoadJson(const std::vector<LoadRecord>& records, const LoadGoals& goals) {
   for (const LoadRecord& record : records) {
     if (record.ok()) totals.Add(record, goals);
   }
-  const double seconds = DurationSeconds(records);
+  json load = TimesJson(records);
+  const double seconds = load["duration_s"];
   const auto per_second = [&](auto count) {
     return seconds > 0 ? static_cast<double>(count) / seconds : 0.0;
   };
-  json load = {
+  load.update({
       {"requests", records.size()},
       {"completed", totals.completed},
       {"errors", ErrorsJson(records)},
-      {"duration_s", seconds},
-      {"peak_in_flight", PeakInFlight(records)},
       {"output_tokens", totals.output},
       {"tokens_counted_by", totals.all_counted ? "usage" : "chunks"},
       {"requests_per_s", per_second(totals.completed)},
       {"output_tokens_per_s", per_second(totals.output)},
-  };
+  });
   if (totals.input > 0) {
     load["input_tokens"] = totals.input;
     load["total_tokens_per_s"] = per_second(totals.input + totals.output);
   }
   if (goals.any()) {
     load["goodput_per_s"] = per_second(totals.good);
-    load["good_share"] = records.empty() ? 0 : totals.good / static_cast<double>(records.size());
+    load["good_share"] = totals.good / static_cast<double>(records.size());
   }
   if (totals.drafted > 0) {
     load["draft_tokens"] = totals.drafted;

@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "json/fields.h"
+
 namespace foretoken {
 namespace {
 
@@ -11,40 +13,18 @@ using nlohmann::json;
 
 constexpr std::size_t kShownOfBadEvent = 120;
 
-const json* Find(const json& object, const char* key) {
-  if (!object.is_object()) return nullptr;
-  const auto found = object.find(key);
-  return found == object.end() || found->is_null() ? nullptr : &*found;
-}
-
-void TakeCount(const json& object, const char* key, std::optional<int>* count) {
-  const json* value = Find(object, key);
-  if (value != nullptr && value->is_number_integer()) *count = value->get<int>();
-}
-
-std::string_view TextAt(const json& object, const char* key) {
-  const json* value = Find(object, key);
-  return value != nullptr && value->is_string()
-             ? std::string_view(value->get_ref<const std::string&>())
-             : std::string_view();
+void TakeCount(const json& value, std::optional<int>* count) {
+  if (value.is_number_integer()) *count = value.get<int>();
 }
 
 // The text that one choice of a chunk adds. Reasoning models stream their thoughts under names of
 // their own.
 std::string TextOf(const json& choice) {
-  std::string text(TextAt(choice, "text"));
-  if (const json* delta = Find(choice, "delta")) {
-    for (const char* key : {"reasoning_content", "reasoning", "content"}) {
-      text += TextAt(*delta, key);
-    }
+  std::string text = Text(Field(choice, "text"));
+  for (const char* key : {"reasoning_content", "reasoning", "content"}) {
+    text += Text(Field(Field(choice, "delta"), key));
   }
   return text;
-}
-
-std::string ErrorText(const json& error) {
-  const std::string_view message = TextAt(error, "message");
-  return message.empty() ? error.dump(-1, ' ', false, json::error_handler_t::replace)
-                         : std::string(message);
 }
 
 }  // namespace
@@ -75,36 +55,36 @@ void SseReader::Feed(std::string_view bytes, const std::function<void(std::strin
   line_ += bytes;
 }
 
-void CompletionStream::OnEvent(std::string_view data, std::int64_t now_ns) {
+void StreamedReply::OnEvent(std::string_view data, std::int64_t now_ns) {
   if (data == "[DONE]") {
-    done_ = true;
+    done = true;
     return;
   }
   const json event = json::parse(data, nullptr, false);
   if (!event.is_object()) {
-    error_ = fmt::format("an event is not a JSON object: {}", data.substr(0, kShownOfBadEvent));
+    failure = fmt::format("an event is not a JSON object: {}", data.substr(0, kShownOfBadEvent));
     return;
   }
-  if (const json* error = Find(event, "error")) {
-    error_ = ErrorText(*error);
+  if (const json& error = Field(event, "error"); !error.is_null()) {
+    failure = Text(Field(error, "message"));
+    if (failure.empty()) failure = error.dump(-1, ' ', false, json::error_handler_t::replace);
     return;
   }
-  if (const json* choices = Find(event, "choices"); choices != nullptr && choices->is_array()) {
-    std::string text;
-    for (const json& choice : *choices) {
-      text += TextOf(choice);
-      finished_ = finished_ || Find(choice, "finish_reason") != nullptr;
+  if (const json& choices = Field(event, "choices"); choices.is_array()) {
+    std::string added;
+    for (const json& choice : choices) {
+      added += TextOf(choice);
+      finished = finished || !Field(choice, "finish_reason").is_null();
     }
-    if (!text.empty()) reply_.chunk_ns.push_back(now_ns);
-    reply_.text += text;
+    if (!added.empty()) chunk_ns.push_back(now_ns);
+    text += added;
   }
   for (const char* key : {"usage", "timings"}) {
-    const json* counts = Find(event, key);
-    if (counts == nullptr) continue;
-    TakeCount(*counts, "prompt_tokens", &reply_.prompt_tokens);
-    TakeCount(*counts, "completion_tokens", &reply_.counted_tokens);
-    TakeCount(*counts, "draft_n", &reply_.drafted);
-    TakeCount(*counts, "draft_n_accepted", &reply_.draft_accepted);
+    const json& counts = Field(event, key);
+    TakeCount(Field(counts, "prompt_tokens"), &prompt_tokens);
+    TakeCount(Field(counts, "completion_tokens"), &counted_tokens);
+    TakeCount(Field(counts, "draft_n"), &drafted);
+    TakeCount(Field(counts, "draft_n_accepted"), &draft_accepted);
   }
 }
 

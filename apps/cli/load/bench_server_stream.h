@@ -24,7 +24,7 @@ class SseReader {
   bool has_data_ = false;
 };
 
-/// What a streamed reply brought. Counts are the server's.
+/// What a streamed reply of a chat or text completion brought. Counts are the server's.
 struct StreamedReply {
   std::vector<std::int64_t> chunk_ns;  ///< Arrivals of chunks with text.
   std::string text;
@@ -32,27 +32,12 @@ struct StreamedReply {
   std::optional<int> counted_tokens;
   std::optional<int> drafted;  ///< Proposed tokens, where the server speculates.
   std::optional<int> draft_accepted;
-};
+  bool done = false;      ///< [DONE] was seen, after which a reply is whole.
+  bool finished = false;  ///< Some choice has ended.
+  std::string failure;    ///< What the server said was wrong, or made an event unreadable.
 
-/// What a streamed reply of a chat or text completion says, event by event.
-class CompletionStream {
- public:
   /// Reads the data of one event that arrived at `now_ns`.
   void OnEvent(std::string_view data, std::int64_t now_ns);
-
-  /// Whether [DONE] was seen, after which a reply is whole.
-  bool done() const { return done_; }
-  /// Whether some choice has ended.
-  bool finished() const { return finished_; }
-  /// What the server said was wrong, or what made an event unreadable; empty while all is well.
-  const std::string& error() const { return error_; }
-  const StreamedReply& reply() const { return reply_; }
-
- private:
-  StreamedReply reply_;
-  std::string error_;
-  bool done_ = false;
-  bool finished_ = false;
 };
 
 }  // namespace foretoken

@@ -42,35 +42,35 @@ TEST(SseReader, FindsEventsHoweverTheBytesArrive) {
   }
 }
 
-TEST(CompletionStream, ReadsChatAndTextChunks) {
-  CompletionStream stream;
+TEST(StreamedReply, ReadsChatAndTextChunks) {
+  StreamedReply stream;
   stream.OnEvent(R"({"choices":[{"delta":{"role":"assistant","content":""}}]})", 1);
   stream.OnEvent(R"({"choices":[{"delta":{"content":"a b"},"finish_reason":null}]})", 2);
   stream.OnEvent(R"({"choices":[{"text":" c","finish_reason":"length"}]})", 5);
   stream.OnEvent(R"({"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3,
                      "draft_n":4,"draft_n_accepted":1}})",
                  6);
-  EXPECT_TRUE(stream.finished());
-  EXPECT_FALSE(stream.done());
+  EXPECT_TRUE(stream.finished);
+  EXPECT_FALSE(stream.done);
   stream.OnEvent("[DONE]", 7);
-  EXPECT_TRUE(stream.done());
-  EXPECT_EQ(stream.reply().text, "a b c");
-  EXPECT_THAT(stream.reply().chunk_ns, ElementsAre(2, 5));
-  EXPECT_EQ(stream.reply().prompt_tokens, 7);
-  EXPECT_EQ(stream.reply().counted_tokens, 3);
-  EXPECT_EQ(stream.reply().drafted, 4);
-  EXPECT_EQ(stream.reply().draft_accepted, 1);
-  EXPECT_EQ(stream.error(), "");
+  EXPECT_TRUE(stream.done);
+  EXPECT_EQ(stream.text, "a b c");
+  EXPECT_THAT(stream.chunk_ns, ElementsAre(2, 5));
+  EXPECT_EQ(stream.prompt_tokens, 7);
+  EXPECT_EQ(stream.counted_tokens, 3);
+  EXPECT_EQ(stream.drafted, 4);
+  EXPECT_EQ(stream.draft_accepted, 1);
+  EXPECT_EQ(stream.failure, "");
 }
 
-TEST(CompletionStream, ReportsWhatTheServerSaysIsWrong) {
-  CompletionStream stream;
+TEST(StreamedReply, ReportsWhatTheServerSaysIsWrong) {
+  StreamedReply stream;
   stream.OnEvent(R"({"error":{"message":"out of memory","code":500}})", 1);
-  EXPECT_EQ(stream.error(), "out of memory");
+  EXPECT_EQ(stream.failure, "out of memory");
   for (const char* bad : {"{", "[1]", "17", R"({"choices":[{"delta":3}],"usage":"x"})"}) {
-    CompletionStream other;
+    StreamedReply other;
     other.OnEvent(bad, 1);
-    EXPECT_EQ(other.reply().chunk_ns.size(), 0U) << bad;
+    EXPECT_EQ(other.chunk_ns.size(), 0U) << bad;
   }
 }
 
