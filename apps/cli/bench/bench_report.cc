@@ -33,8 +33,6 @@ double Share(int part, int whole) {
   return whole == 0 ? -1 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
-json OrNull(double value) { return value < 0 ? json() : json(value); }
-
 json Quantiles(const std::vector<double>& values, double unit) {
   return {{"p50", Quantile(values, 0.5) / unit}, {"p99", Quantile(values, 0.99) / unit}};
 }
@@ -80,13 +78,13 @@ json ModeJson(const SetResult& set, const ModeResult& mode, const BenchContext& 
   if (mode.planner.has_value()) out["planner"] = PlannerJson(*mode.planner);
   if (mode.mode == Mode::kAr) return out;
   out["acceptance_length"] = total.acceptance_length();
-  out["acceptance_rate"] = OrNull(Share(total.accepted, total.proposed));
+  out["acceptance_rate"] = ShareJson(Share(total.accepted, total.proposed));
   out["acceptance_per_position"] = AcceptancePerPosition(total);
   out["proposed"] = total.proposed;
   out["accepted"] = total.accepted;
   if (mode.mode.during()) {
-    out["hit_rate"] = {{"before_k", OrNull(Share(total.hits_partial, total.lookups_partial))},
-                       {"at_k", OrNull(Share(total.hits_full, total.lookups_full))}};
+    out["hit_rate"] = {{"before_k", ShareJson(Share(total.hits_partial, total.lookups_partial))},
+                       {"at_k", ShareJson(Share(total.hits_full, total.lookups_full))}};
     out["lookups"] = {{"before_k", total.lookups_partial}, {"at_k", total.lookups_full}};
     out["hits_retrieved"] = total.hits_retrieved;
     out["fallbacks"] = total.fallbacks;

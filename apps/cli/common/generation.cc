@@ -1,29 +1,29 @@
 #include "cli/common/generation.h"
 
+#include <fmt/core.h>
+
 #include <nlohmann/json.hpp>
+
+#include "cli/common/terminal.h"
 
 namespace foretoken {
 
 std::string_view DescribeFinish(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::kEndOfSequence:
-      return "ended by the model";
-    case FinishReason::kStopToken:
-      return "ended by a stop token";
-    case FinishReason::kStopString:
-      return "ended by a stop string";
-    case FinishReason::kMaxTokens:
-      return "ended at --max-tokens";
-    case FinishReason::kGrammarEnd:
-      return "ended by the grammar";
-    case FinishReason::kGrammarStuck:
-      return "ended because the grammar is too ambiguous";
-    case FinishReason::kContextFull:
-      return "ended with the context full";
-    case FinishReason::kCancelled:
-      return "interrupted";
-  }
-  return "";
+  constexpr std::string_view kDescriptions[] = {
+      "ended by the model",          "ended by a stop token",
+      "ended by a stop string",      "ended at --max-tokens",
+      "ended by the grammar",        "ended because the grammar is too ambiguous",
+      "ended with the context full", "interrupted",
+  };
+  return kDescriptions[static_cast<std::size_t>(reason)];
+}
+
+std::string SpeculationText(Mode mode, const RequestStats& stats) {
+  std::string text;
+  if (mode != Mode::kAr) text += fmt::format(", {:.2f} tokens/round", stats.acceptance_length());
+  const double hits = HitRate(stats);
+  if (hits >= 0) text += fmt::format(", {} cache hits", FormatPercent(hits));
+  return text;
 }
 
 double HitRate(const RequestStats& stats) {
@@ -31,9 +31,13 @@ double HitRate(const RequestStats& stats) {
   return lookups == 0 ? -1 : static_cast<double>(stats.hits_partial + stats.hits_full) / lookups;
 }
 
+nlohmann::json ShareJson(double share) {
+  return share < 0 ? nlohmann::json() : nlohmann::json(share);
+}
+
 nlohmann::json StatsJson(const RequestStats& stats) {
   const auto milliseconds = [](std::int64_t ns) { return static_cast<double>(ns) / 1e6; };
-  nlohmann::json json = {
+  return {
       {"prompt_tokens", stats.prompt_tokens},
       {"cached_prompt_tokens", stats.cached_prompt_tokens},
       {"output_tokens", stats.output_tokens},
@@ -46,13 +50,11 @@ nlohmann::json StatsJson(const RequestStats& stats) {
       {"acceptance_length", stats.acceptance_length()},
       {"lookups", {{"before_k", stats.lookups_partial}, {"at_k", stats.lookups_full}}},
       {"hits", {{"before_k", stats.hits_partial}, {"at_k", stats.hits_full}}},
+      {"hit_rate", ShareJson(HitRate(stats))},
       {"hits_retrieved", stats.hits_retrieved},
       {"fallbacks", stats.fallbacks},
       {"preemptions", stats.preemptions},
   };
-  const double hits = HitRate(stats);
-  json["hit_rate"] = hits < 0 ? nlohmann::json() : nlohmann::json(hits);
-  return json;
 }
 
 nlohmann::json PlannerJson(const PlannerReport& report) {

@@ -118,14 +118,13 @@ Result<std::vector<Token>> EncodePrompt(const Tokenizer& tokenizer, std::string_
   return tokens;
 }
 
-Result<EncodedSet> EncodeSet(const Tokenizer& tokenizer, const PromptSet& set, PromptStyle style,
-                             int context, int max_tokens, int limit) {
+Result<EncodedSet> EncodeSet(const Tokenizer& tokenizer, const PromptSet& set,
+                             const PromptOptions& options, int context, int max_tokens) {
   EncodedSet encoded;
   encoded.name = set.name;
-  encoded.chat = style == PromptStyle::kChat ||
-                 (style == PromptStyle::kAuto && tokenizer.has_chat_template() && !set.plain_text);
+  encoded.chat = options.chat || (tokenizer.has_chat_template() && options.AsChat(set));
   for (const std::string& prompt : set.prompts) {
-    if (limit > 0 && encoded.prompts.size() == static_cast<std::size_t>(limit)) break;
+    if (options.limit > 0 && std::ssize(encoded.prompts) == options.limit) break;
     FT_ASSIGN_OR_RETURN(std::vector<Token> tokens, EncodePrompt(tokenizer, prompt, encoded.chat));
     if (static_cast<int>(tokens.size()) + max_tokens > context) {
       ++encoded.too_long;
@@ -176,36 +175,22 @@ std::vector<PromptSet> BuiltInSets() {
   };
 }
 
-std::vector<BuiltInPrompt> BuiltInPrompts() {
-  const std::vector<PromptSet> sets = BuiltInSets();
-  std::vector<BuiltInPrompt> prompts;
-  for (int i = 0; i < 2; ++i) {
-    for (const PromptSet& set : sets) prompts.push_back({set.prompts[i], !set.plain_text});
-  }
-  return prompts;
-}
-
-Result<std::vector<PromptSet>> ReadPromptSets(const std::vector<std::string>& files, int words) {
-  if (files.empty()) return BuiltInSets();
+Result<std::vector<PromptSet>> ReadPromptSets(const PromptOptions& options) {
+  if (options.files.empty()) return BuiltInSets();
   std::vector<PromptSet> sets;
-  for (const std::string& path : files) {
-    FT_ASSIGN_OR_RETURN(PromptSet set, ReadPromptFile(path, words));
-    sets.push_back(std::move(set));
+  for (const std::string& path : options.files) {
+    FT_ASSIGN_OR_RETURN(sets.emplace_back(), ReadPromptFile(path, options.words));
   }
   return sets;
 }
 
 Result<std::vector<EncodedSet>> EncodeSets(const PromptOptions& options, const Tokenizer& tokenizer,
                                            int context, int max_tokens) {
-  FT_ASSIGN_OR_RETURN(const std::vector<PromptSet> sets,
-                      ReadPromptSets(options.files, options.words));
-  const PromptStyle style = options.raw    ? PromptStyle::kRaw
-                            : options.chat ? PromptStyle::kChat
-                                           : PromptStyle::kAuto;
+  FT_ASSIGN_OR_RETURN(const std::vector<PromptSet> sets, ReadPromptSets(options));
   std::vector<EncodedSet> encoded;
   for (const PromptSet& set : sets) {
     FT_ASSIGN_OR_RETURN(encoded.emplace_back(),
-                        EncodeSet(tokenizer, set, style, context, max_tokens, options.limit));
+                        EncodeSet(tokenizer, set, options, context, max_tokens));
   }
   return encoded;
 }

@@ -29,11 +29,16 @@ std::vector<std::string> ParseTextPrompts(std::string_view content, int words);
 /// Reads a prompt file: JSON lines where its first character is '{', plain text otherwise.
 Result<PromptSet> ReadPromptFile(const std::string& path, int words);
 
-/// How prompts become tokens.
-enum class PromptStyle {
-  kAuto,  ///< As a chat turn where the tokenizer has a template and the file is not plain text.
-  kChat,
-  kRaw,
+/// Which prompts to measure or check, and how they become tokens.
+struct PromptOptions {
+  std::vector<std::string> files;  ///< Empty: the built-in ones.
+  int limit = 0;                   ///< Of each file; 0: all.
+  int words = 0;                   ///< Of each plain-text prompt; 0: all.
+  bool raw = false;
+  bool chat = false;  ///< bench only.
+
+  /// Whether the prompts of a set are chat turns, where there is a template for them.
+  bool AsChat(const PromptSet& set) const { return chat || (!raw && !set.plain_text); }
 };
 
 /// Tokens of one prompt: as a user's turn (with the system message, unless empty), or as raw text
@@ -49,37 +54,19 @@ struct EncodedSet {
   int too_long = 0;  ///< Left out: prompt and output would not fit the context.
 };
 
-/// Encodes up to `limit` (0: all) prompts whose tokens fit `context` with `max_tokens` of output.
-Result<EncodedSet> EncodeSet(const Tokenizer& tokenizer, const PromptSet& set, PromptStyle style,
-                             int context, int max_tokens, int limit);
+/// Encodes up to `options.limit` prompts whose tokens fit `context` with `max_tokens` of output.
+Result<EncodedSet> EncodeSet(const Tokenizer& tokenizer, const PromptSet& set,
+                             const PromptOptions& options, int context, int max_tokens);
 
 /// `count` prompts of `length` random tokens each, the same for the same seed: for models without
 /// a tokenizer.
 EncodedSet RandomSet(int vocabulary, int length, int count, std::uint64_t seed);
 
-/// A built-in prompt that suits the bundled models.
-struct BuiltInPrompt {
-  std::string text;
-  bool chat;
-};
-std::vector<BuiltInPrompt> BuiltInPrompts();
-
-/// The built-in prompts as sets: the chat turns (where the tokenizer has a template) and the story
-/// openings.
+/// The built-in prompts, which suit the bundled models: chat turns and story openings.
 std::vector<PromptSet> BuiltInSets();
 
-/// The sets of these files, or the built-in ones where there are none. Of plain text only the first
-/// `words` words of each paragraph are taken; 0 takes all.
-Result<std::vector<PromptSet>> ReadPromptSets(const std::vector<std::string>& files, int words);
-
-/// Which prompts to measure or check.
-struct PromptOptions {
-  std::vector<std::string> files;  ///< Empty: the built-in ones.
-  int limit = 0;                   ///< Of each file; 0: all.
-  int words = 0;                   ///< Of each plain-text prompt; 0: all.
-  bool raw = false;
-  bool chat = false;  ///< bench only.
-};
+/// The sets of the chosen files, or the built-in ones where there are none.
+Result<std::vector<PromptSet>> ReadPromptSets(const PromptOptions& options);
 
 /// The chosen prompts as tokens that fit `context` with `max_tokens` of output.
 Result<std::vector<EncodedSet>> EncodeSets(const PromptOptions& options, const Tokenizer& tokenizer,

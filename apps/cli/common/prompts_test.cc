@@ -122,26 +122,26 @@ TEST(EncodeSet, UsesTheTemplateForQuestionsOnly) {
   const WordTokenizer with(true);
   const WordTokenizer without(false);
   PromptSet set{"set", {"a b"}, false};
-  const auto encode = [&set](const Tokenizer& tokenizer, PromptStyle style) {
-    return EncodeSet(tokenizer, set, style, 100, 10, 0);
+  const auto encode = [&set](const Tokenizer& tokenizer, const PromptOptions& options) {
+    return EncodeSet(tokenizer, set, options, 100, 10);
   };
-  EXPECT_THAT(encode(with, PromptStyle::kAuto)->prompts, ElementsAre(ElementsAre(1, 2, 2, 3)));
-  EXPECT_THAT(encode(without, PromptStyle::kAuto)->prompts, ElementsAre(ElementsAre(1, 2, 2)));
-  EXPECT_THAT(encode(with, PromptStyle::kRaw)->prompts, ElementsAre(ElementsAre(1, 2, 2)));
-  EXPECT_FALSE(encode(without, PromptStyle::kChat).ok());
+  EXPECT_THAT(encode(with, {})->prompts, ElementsAre(ElementsAre(1, 2, 2, 3)));
+  EXPECT_THAT(encode(without, {})->prompts, ElementsAre(ElementsAre(1, 2, 2)));
+  EXPECT_THAT(encode(with, {.raw = true})->prompts, ElementsAre(ElementsAre(1, 2, 2)));
+  EXPECT_FALSE(encode(without, {.chat = true}).ok());
   set.plain_text = true;
-  EXPECT_FALSE(encode(with, PromptStyle::kAuto)->chat);
-  EXPECT_TRUE(encode(with, PromptStyle::kChat)->chat);
+  EXPECT_FALSE(encode(with, {})->chat);
+  EXPECT_TRUE(encode(with, {.chat = true})->chat);
 }
 
 TEST(EncodeSet, LeavesOutWhatDoesNotFitAndStopsAtTheLimit) {
   const WordTokenizer tokenizer(false);
   const PromptSet set{"set", {"a", "a b c d", "b", "c"}, true};
-  const auto encoded = EncodeSet(tokenizer, set, PromptStyle::kAuto, 6, 3, 2);
+  const auto encoded = EncodeSet(tokenizer, set, {.limit = 2}, 6, 3);
   ASSERT_TRUE(encoded.ok()) << encoded.error().message;
   EXPECT_EQ(encoded->prompts.size(), 2U);
   EXPECT_EQ(encoded->too_long, 1);
-  const auto none = EncodeSet(tokenizer, set, PromptStyle::kAuto, 4, 3, 0);
+  const auto none = EncodeSet(tokenizer, set, {}, 4, 3);
   ASSERT_FALSE(none.ok());
   EXPECT_THAT(none.error().message, HasSubstr("no prompt of 'set' fits a context of 4 tokens"));
 }

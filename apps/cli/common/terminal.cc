@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <span>
 #include <string>
 
 #include "base/clock.h"
@@ -31,41 +32,42 @@ std::string_view ColorOf(TokenOrigin origin) {
   return kReset;
 }
 
-std::string Styled(bool color, std::string_view code, std::string_view text) {
-  return color ? fmt::format("{}{}{}", code, text, kReset) : std::string(text);
-}
-
-// `value` with three significant digits.
-std::string ThreeDigits(double value) {
-  const double size = std::abs(value);
-  return fmt::format("{:.{}f}", value, size < 9.995 ? 2 : size < 99.95 ? 1 : 0);
+// `value` in the first unit, without digits after the point, or with three digits in the unit that
+// suits it; each unit is a thousand times the one before.
+std::string WithUnit(double value, std::span<const char* const> units) {
+  std::size_t unit = 0;
+  for (; value >= 999.5 && unit + 1 < units.size(); ++unit) value /= 1000;
+  const int digits = unit == 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+  return fmt::format("{:.{}f}{}", value, digits, units[unit]);
 }
 
 }  // namespace
 
 bool IsTerminal(std::FILE* stream) { return isatty(fileno(stream)) == 1; }
 
-bool UseColor(ColorChoice choice, std::FILE* stream) {
-  if (choice != ColorChoice::kAuto) return choice == ColorChoice::kAlways;
+bool UseColor(std::string_view choice, std::FILE* stream) {
+  if (choice != "auto") return choice == "always";
   const char* no_color = std::getenv("NO_COLOR");
   const char* terminal = std::getenv("TERM");
   const bool dumb = terminal != nullptr && std::string_view(terminal) == "dumb";
   return (no_color == nullptr || *no_color == '\0') && !dumb && IsTerminal(stream);
 }
 
-std::string OriginPainter::Paint(TokenOrigin origin, std::string_view text) const {
-  return text.empty() ? std::string() : Styled(color_, ColorOf(origin), text);
+std::string Painter::Styled(std::string_view code, std::string_view text) const {
+  return color_ && !text.empty() ? fmt::format("{}{}{}", code, text, kReset) : std::string(text);
 }
 
-std::string OriginPainter::Legend() const {
+std::string Painter::Paint(TokenOrigin origin, std::string_view text) const {
+  return Styled(ColorOf(origin), text);
+}
+
+std::string Painter::Legend() const {
   if (!color_) return {};
-  return fmt::format("{}: drafted and accepted, {}: accepted from a fallback, {}: the target's own",
-                     Paint(TokenOrigin::kAccepted, "green"),
-                     Paint(TokenOrigin::kFallback, "yellow"), Paint(TokenOrigin::kBonus, "cyan"));
+  return fmt::format(
+      "{}: drafted and accepted, {}: accepted from a fallback, {}: the target's own\n",
+      Paint(TokenOrigin::kAccepted, "green"), Paint(TokenOrigin::kFallback, "yellow"),
+      Paint(TokenOrigin::kBonus, "cyan"));
 }
-
-std::string Bold(bool color, std::string_view text) { return Styled(color, "\x1b[1m", text); }
-std::string Dim(bool color, std::string_view text) { return Styled(color, "\x1b[2m", text); }
 
 std::size_t DisplayWidth(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
@@ -134,20 +136,13 @@ void ProgressBar::Draw() {
 }
 
 std::string FormatBytes(double bytes) {
-  if (bytes < 1000) return fmt::format("{:.0f} bytes", bytes);
-  constexpr const char* kUnits[] = {"kB", "MB", "GB", "TB"};
-  int unit = -1;
-  while (bytes >= 999.5 && unit < 3) {
-    bytes /= 1000;
-    ++unit;
-  }
-  return fmt::format("{} {}", ThreeDigits(bytes), kUnits[unit]);
+  constexpr const char* kUnits[] = {" bytes", " kB", " MB", " GB", " TB"};
+  return WithUnit(bytes, kUnits);
 }
 
 std::string FormatCount(double count) {
-  if (count < 1e3) return fmt::format("{:.0f}", count);
-  if (count < 999.5e3) return ThreeDigits(count / 1e3) + "k";
-  return count < 999.5e6 ? ThreeDigits(count / 1e6) + "M" : ThreeDigits(count / 1e9) + "B";
+  constexpr const char* kUnits[] = {"", "k", "M", "B"};
+  return WithUnit(count, kUnits);
 }
 
 std::string FormatPercent(double share) {
@@ -155,10 +150,8 @@ std::string FormatPercent(double share) {
 }
 
 std::string FormatDuration(double nanoseconds) {
-  if (nanoseconds < 999.5) return fmt::format("{:.0f} ns", nanoseconds);
-  if (nanoseconds < 999.5e3) return ThreeDigits(nanoseconds / 1e3) + " us";
-  if (nanoseconds < 999.5e6) return ThreeDigits(nanoseconds / 1e6) + " ms";
-  return ThreeDigits(nanoseconds / 1e9) + " s";
+  constexpr const char* kUnits[] = {" ns", " us", " ms", " s"};
+  return WithUnit(nanoseconds, kUnits);
 }
 
 void PrintError(std::string_view message) { fmt::print(stderr, "foretoken: {}\n", message); }

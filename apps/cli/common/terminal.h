@@ -11,31 +11,27 @@
 
 namespace foretoken {
 
-/// `--color`: automatic means on a terminal where NO_COLOR is not set.
-enum class ColorChoice { kAuto, kAlways, kNever };
-
 bool IsTerminal(std::FILE* stream);
-bool UseColor(ColorChoice choice, std::FILE* stream);
+/// What `--color` says, "always", "never" or "auto": on a terminal where NO_COLOR is not set.
+bool UseColor(std::string_view choice, std::FILE* stream);
 
-/// Writes text whose tokens are told apart by where they came from. Without colour the text is
-/// written as it is.
-class OriginPainter {
+/// Text for people. Without colour it is as it was.
+class Painter {
  public:
-  explicit OriginPainter(bool color) : color_(color) {}
+  explicit Painter(bool color) : color_(color) {}
 
-  bool color() const { return color_; }
-  /// `text` in the colour of its origin.
+  /// A token's text in the colour of where it came from.
   std::string Paint(TokenOrigin origin, std::string_view text) const;
-  /// One line that names the colours; empty without colour.
+  /// A line that names these colours; nothing without colour.
   std::string Legend() const;
+  std::string Bold(std::string_view text) const { return Styled("\x1b[1m", text); }
+  std::string Dim(std::string_view text) const { return Styled("\x1b[2m", text); }
 
  private:
+  std::string Styled(std::string_view code, std::string_view text) const;
+
   bool color_;
 };
-
-/// Emphasis for messages to people; `text` itself without colour.
-std::string Bold(bool color, std::string_view text);
-std::string Dim(bool color, std::string_view text);
 
 /// Rows of cells in aligned columns: the first column to the left, the others to the right.
 class TextTable {

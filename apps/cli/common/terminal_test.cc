@@ -29,8 +29,8 @@ TEST(Terminal, FormatsKeepThreeDigits) {
 }
 
 TEST(Terminal, OriginsAreTextWithoutColour) {
-  EXPECT_EQ(OriginPainter(false).Paint(TokenOrigin::kAccepted, "a"), "a");
-  const OriginPainter painter(true);
+  EXPECT_EQ(Painter(false).Paint(TokenOrigin::kAccepted, "a"), "a");
+  const Painter painter(true);
   EXPECT_THAT(painter.Paint(TokenOrigin::kAccepted, "a"),
               AllOf(HasSubstr("a"), HasSubstr("\x1b[0m")));
   EXPECT_NE(painter.Paint(TokenOrigin::kAccepted, "a"), painter.Paint(TokenOrigin::kBonus, "a"));

@@ -25,7 +25,7 @@ namespace {
 
 struct ChatOptions : DecodingOptions {
   std::string system;
-  ColorChoice color = ColorChoice::kAuto;
+  std::string color = "auto";
 };
 
 std::atomic<bool> interrupted = false;
@@ -56,6 +56,12 @@ constexpr const char* kHelp =
     "/stats           what the replies so far cost\n"
     "/quit            leave (also Ctrl-D); Ctrl-C stops a reply\n";
 
+// What stands before the first space, and what behind it.
+std::pair<std::string, std::string> SplitAtSpace(const std::string& text) {
+  const std::size_t space = text.find(' ');
+  return {text.substr(0, space), space == std::string::npos ? "" : text.substr(space + 1)};
+}
+
 class Chat {
  public:
   Chat(ChatOptions options, Mode mode, Decoding decoding, int context)
@@ -64,11 +70,9 @@ class Chat {
         decoding_(std::move(decoding)),
         target_(*decoding_.target),
         context_(context),
-        color_(UseColor(options_.color, stdout)),
-        painter_(color_) {}
+        painter_(UseColor(options_.color, stdout)) {}
 
-  Status Start() { return OpenEngine(mode_); }
-  Result<int> Loop();
+  Status Run();
 
  private:
   enum class Line { kText, kInterrupted, kEnd };
@@ -82,15 +86,14 @@ class Chat {
   bool Command(const std::string& line);
   void Set(const std::string& arguments);
   void PrintStats() const;
-  void Say(const std::string& text) const { fmt::print("{}\n", Dim(color_, text)); }
+  void Say(const std::string& text) const { fmt::print("{}\n", painter_.Dim(text)); }
 
   ChatOptions options_;
   Mode mode_;
   Decoding decoding_;
   const LanguageModel& target_;
   int context_;
-  bool color_;
-  OriginPainter painter_;
+  Painter painter_;
   std::unique_ptr<Engine> engine_;
   std::vector<ChatMessage> messages_;  // Without the system message.
   RequestStats total_;
@@ -111,7 +114,7 @@ Chat::Line Chat::ReadLine(std::string* line) {
   eventfd_t past;
   eventfd_read(interrupt_event, &past);
   interrupted = false;
-  if (terminal) fmt::print("{}", Bold(color_, "> "));
+  if (terminal) fmt::print("{}", painter_.Bold("> "));
   std::fflush(stdout);
   if (terminal && WaitForLine() == Line::kInterrupted) return Line::kInterrupted;
   char* buffer = nullptr;
@@ -204,8 +207,7 @@ Status Chat::Reply(const std::string& text) {
   ++replies_;
   std::string line = fmt::format("[{} tokens, {:.0f} tokens/s", stats.output_tokens,
                                  stats.decode_tokens_per_second());
-  if (mode_ != Mode::kAr) line += fmt::format(", {:.2f} tokens/round", stats.acceptance_length());
-  if (HitRate(stats) >= 0) line += fmt::format(", {} cache hits", FormatPercent(HitRate(stats)));
+  line += SpeculationText(mode_, stats);
   if (stats.cached_prompt_tokens > 0) {
     line += fmt::format(", {} of {} prompt tokens reused", stats.cached_prompt_tokens,
                         stats.prompt_tokens);
@@ -223,9 +225,7 @@ Status Chat::Reply(const std::string& text) {
 }
 
 void Chat::Set(const std::string& arguments) {
-  const std::size_t space = arguments.find(' ');
-  const std::string name = arguments.substr(0, space);
-  const std::string value = space == std::string::npos ? "" : arguments.substr(space + 1);
+  const auto [name, value] = SplitAtSpace(arguments);
   SamplingParams sampling = options_.generation.sampling;
   int max_tokens = options_.generation.stop.max_tokens;
   const bool parsed = name == "temp"             ? ParseNumber(value, &sampling.temperature)
@@ -262,9 +262,7 @@ void Chat::PrintStats() const {
 }
 
 bool Chat::Command(const std::string& line) {
-  const std::size_t space = line.find(' ');
-  const std::string name = line.substr(0, space);
-  const std::string arguments = space == std::string::npos ? "" : line.substr(space + 1);
+  const auto [name, arguments] = SplitAtSpace(line);
   if (name == "/quit" || name == "/exit") return false;
   if (name == "/help") {
     fmt::print("{}", kHelp);
@@ -298,29 +296,27 @@ bool Chat::Command(const std::string& line) {
   return true;
 }
 
-Result<int> Chat::Loop() {
+Status Chat::Run() {
+  fmt::print("{} in mode {}, context {} tokens; /help lists commands\n",
+             options_.model.TargetSource().label(), ModeName(mode_), context_);
+  if (mode_ != Mode::kAr) fmt::print("{}", painter_.Legend());
+  FT_RETURN_IF_ERROR(OpenEngine(mode_));
   CatchInterrupts();
   std::string line;
-  while (true) {
-    switch (ReadLine(&line)) {
-      case Line::kInterrupted:
-        fmt::print("\n{}\n", Dim(color_, "(/quit or Ctrl-D leaves)"));
-        continue;
-      case Line::kEnd:
-        if (IsTerminal(stdin)) fmt::print("\n");
-        FT_RETURN_IF_ERROR(decoding_.datastore.Flush());
-        return 0;
-      case Line::kText:
-        break;
+  for (bool stays = true; stays;) {
+    const Line read = ReadLine(&line);
+    if (read == Line::kInterrupted) {
+      fmt::print("\n{}\n", painter_.Dim("(/quit or Ctrl-D leaves)"));
+    } else if (read == Line::kEnd) {
+      if (IsTerminal(stdin)) fmt::print("\n");
+      stays = false;
+    } else if (line.starts_with('/')) {
+      stays = Command(line);
+    } else if (!line.empty()) {
+      if (const Status status = Reply(line); !status.ok()) Say(status.error().message);
     }
-    if (line.empty()) continue;
-    if (line.starts_with('/')) {
-      if (Command(line)) continue;
-      FT_RETURN_IF_ERROR(decoding_.datastore.Flush());
-      return 0;
-    }
-    if (const Status status = Reply(line); !status.ok()) Say(status.error().message);
   }
+  return decoding_.datastore.Flush();
 }
 
 Result<int> RunChat(ChatOptions options) {
@@ -339,14 +335,9 @@ Result<int> RunChat(ChatOptions options) {
   constexpr int kDefaultContext = 8192;
   FT_ASSIGN_OR_RETURN(const int context,
                       ChooseContext(options.speculation, target, kDefaultContext));
-  const bool color = UseColor(options.color, stdout);
-  fmt::print("{} in mode {}, context {} tokens; /help lists commands\n",
-             options.model.TargetSource().label(), ModeName(mode), context);
-  const OriginPainter painter(color);
-  if (mode != Mode::kAr && color) fmt::print("{}\n", painter.Legend());
   Chat chat(std::move(options), mode, std::move(decoding), context);
-  FT_RETURN_IF_ERROR(chat.Start());
-  return chat.Loop();
+  FT_RETURN_IF_ERROR(chat.Run());
+  return 0;
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -16,46 +17,51 @@ namespace {
 
 struct DemoOptions : DecodingOptions {
   bool json = false;
-  ColorChoice color = ColorChoice::kAuto;
+  std::string color = "auto";
 };
 
 constexpr Mode kShown[] = {Mode::kAr, Mode::kSd, Mode::kSsd};
 constexpr std::size_t kAr = 0;
 constexpr std::size_t kSsd = 2;
 
+struct Prompt {
+  std::string text;
+  bool chat;
+};
+
+// Two of each built-in set, in turn.
+std::vector<Prompt> PromptsToShow() {
+  std::vector<Prompt> prompts;
+  const std::vector<PromptSet> sets = BuiltInSets();
+  for (int i = 0; i < 2; ++i) {
+    for (const PromptSet& set : sets) prompts.push_back({set.prompts[i], !set.plain_text});
+  }
+  return prompts;
+}
+
 // One mode over all prompts.
 struct ModeRun {
   std::unique_ptr<Engine> engine;
   std::vector<Generation> generations;
 
-  double TokensPerSecond() const {
-    double tokens = 0;
-    double seconds = 0;
-    for (const Generation& generation : generations) {
-      const RequestStats& stats = generation.stats;
-      tokens += stats.output_tokens - 1;
-      seconds += static_cast<double>(stats.finished_ns - stats.first_token_ns) / 1e9;
-    }
-    return seconds > 0 ? tokens / seconds : 0;
-  }
   RequestStats Total() const {
     RequestStats total;
     for (const Generation& generation : generations) AddStats(generation.stats, &total);
     return total;
   }
+  double TokensPerSecond() const {
+    const RequestStats total = Total();
+    const auto decoded = total.output_tokens - static_cast<double>(generations.size());
+    return total.finished_ns > 0 ? decoded / (static_cast<double>(total.finished_ns) / 1e9) : 0;
+  }
   bool SameTokensAs(const ModeRun& other) const {
-    for (std::size_t i = 0; i < generations.size(); ++i) {
-      if (generations[i].tokens != other.generations[i].tokens) return false;
-    }
-    return true;
+    return std::ranges::equal(generations, other.generations, {}, &Generation::tokens,
+                              &Generation::tokens);
   }
 };
 
-void PrintText(const BuiltInPrompt& prompt, const Generation& generation, bool color,
-               const OriginPainter& painter) {
-  const std::string text =
-      prompt.chat ? fmt::format("> {}\n", prompt.text) : std::string(prompt.text);
-  fmt::print("{}", Bold(color, text));
+void PrintText(const Prompt& prompt, const Generation& generation, const Painter& painter) {
+  fmt::print("{}", painter.Bold(prompt.chat ? fmt::format("> {}\n", prompt.text) : prompt.text));
   for (std::size_t i = 0; i < generation.tokens.size(); ++i) {
     fmt::print("{}", painter.Paint(generation.origins[i], generation.PieceOf(i)));
   }
@@ -63,8 +69,7 @@ void PrintText(const BuiltInPrompt& prompt, const Generation& generation, bool c
   std::fflush(stdout);
 }
 
-nlohmann::json DemoJson(const std::vector<BuiltInPrompt>& prompts,
-                        const std::vector<ModeRun>& runs) {
+nlohmann::json DemoJson(const std::vector<Prompt>& prompts, const std::vector<ModeRun>& runs) {
   nlohmann::json json = {{"texts", nlohmann::json::array()}, {"modes", nlohmann::json::array()}};
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     json["texts"].push_back({{"prompt", prompts[i].text},
@@ -73,12 +78,11 @@ nlohmann::json DemoJson(const std::vector<BuiltInPrompt>& prompts,
   }
   for (std::size_t m = 0; m < runs.size(); ++m) {
     const RequestStats total = runs[m].Total();
-    const double hits = HitRate(total);
     json["modes"].push_back({{"mode", ModeName(kShown[m])},
                              {"tokens_per_s", runs[m].TokensPerSecond()},
                              {"speedup", runs[m].TokensPerSecond() / runs[kAr].TokensPerSecond()},
                              {"acceptance_length", total.acceptance_length()},
-                             {"hit_rate", hits < 0 ? nlohmann::json() : nlohmann::json(hits)},
+                             {"hit_rate", ShareJson(HitRate(total))},
                              {"identical", runs[m].SameTokensAs(runs[kAr])}});
   }
   return json;
@@ -100,7 +104,7 @@ std::string RenderTable(const nlohmann::json& report) {
 }
 
 Result<Request> MakeRequest(const DemoOptions& options, const Tokenizer& tokenizer,
-                            const BuiltInPrompt& prompt) {
+                            const Prompt& prompt) {
   Request request;
   const bool chat = prompt.chat && tokenizer.has_chat_template();
   FT_ASSIGN_OR_RETURN(request.prompt, EncodePrompt(tokenizer, prompt.text, chat));
@@ -123,27 +127,25 @@ Result<int> Demo(DemoOptions options) {
     FT_ASSIGN_OR_RETURN(runs[m].engine, Engine::Open(target, wanted));
   }
 
-  const bool color = UseColor(options.color, stdout);
-  const OriginPainter painter(color);
+  const Painter painter(UseColor(options.color, stdout));
   if (!options.json) {
     fmt::print("Target {} on cores {}, draft {} on cores {} (in ssd; else on the target's)\n",
                options.model.TargetSource().label(), FormatCores(cores.target),
                options.model.DraftSource().label(), FormatCores(cores.draft));
-    if (color) fmt::print("{}\n", painter.Legend());
-    fmt::print("\n");
+    fmt::print("{}\n", painter.Legend());
   }
-  const std::vector<BuiltInPrompt> prompts = BuiltInPrompts();
+  const std::vector<Prompt> prompts = PromptsToShow();
   for (ModeRun& run : runs) {  // Warm up.
     FT_ASSIGN_OR_RETURN(Request request, MakeRequest(options, *target->tokenizer(), prompts[0]));
     FT_ASSIGN_OR_RETURN(const Generation ignored, Generate(*run.engine, std::move(request)));
   }
-  for (const BuiltInPrompt& prompt : prompts) {
+  for (const Prompt& prompt : prompts) {
     for (ModeRun& run : runs) {
       FT_ASSIGN_OR_RETURN(Request request, MakeRequest(options, *target->tokenizer(), prompt));
       FT_ASSIGN_OR_RETURN(Generation generation, Generate(*run.engine, std::move(request)));
       run.generations.push_back(std::move(generation));
     }
-    if (!options.json) PrintText(prompt, runs[kSsd].generations.back(), color, painter);
+    if (!options.json) PrintText(prompt, runs[kSsd].generations.back(), painter);
   }
 
   const nlohmann::json report = DemoJson(prompts, runs);

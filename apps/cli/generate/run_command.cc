@@ -21,7 +21,7 @@ struct RunOptions : DecodingOptions {
   std::string system;
   bool chat = false;
   bool json = false;
-  ColorChoice color = ColorChoice::kAuto;
+  std::string color = "auto";
 };
 
 Result<std::string> ReadPrompt(const RunOptions& options) {
@@ -58,9 +58,7 @@ std::string StatisticsLine(Mode mode, const Generation& generation,
       fmt::format("{}: {} tokens, {:.1f} tokens/s, first token after {}", ModeName(mode),
                   stats.output_tokens, stats.decode_tokens_per_second(),
                   FormatDuration(static_cast<double>(stats.first_token_ns - stats.submitted_ns)));
-  if (mode != Mode::kAr) line += fmt::format(", {:.2f} tokens/round", stats.acceptance_length());
-  const double hits = HitRate(stats);
-  if (hits >= 0) line += fmt::format(", {} cache hits", FormatPercent(hits));
+  line += SpeculationText(mode, stats);
   if (mode == Mode::kAuto && planner) line += fmt::format(" (rounds: {})", ChosenModes(*planner));
   return line + fmt::format(", {}", DescribeFinish(generation.finish));
 }
@@ -115,13 +113,12 @@ Result<int> Run(RunOptions options) {
       options.EngineFor(options.datastore.ModesFor(mode), decoding.cores, 1, context));
   FT_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::Open(decoding.target, wanted));
 
-  const OriginPainter painter(mode != Mode::kAr && UseColor(options.color, stdout));
+  const bool color = UseColor(options.color, stdout);
+  const Painter painter(color && mode != Mode::kAr);
   GenerateHooks hooks;
   if (!options.json) {
-    if (painter.color()) fmt::print(stderr, "{}\n", painter.Legend());
-    if (!options.chat && IsTerminal(stdout)) {
-      fmt::print("{}", Dim(UseColor(options.color, stdout), prompt));
-    }
+    fmt::print(stderr, "{}", painter.Legend());
+    if (!options.chat && IsTerminal(stdout)) fmt::print("{}", Painter(color).Dim(prompt));
     hooks.on_token = [&painter](SequenceId, const EmittedToken& token) {
       if (token.text.empty()) return;
       fmt::print("{}", painter.Paint(token.origin, token.text));

@@ -157,10 +157,9 @@ std::vector<LoadRequest> MakeLoadRequests(const std::vector<PromptSet>& sets,
                                           std::size_t count) {
   std::vector<std::pair<const std::string*, bool>> prompts;  // Text, and whether it is a chat turn.
   for (const PromptSet& set : sets) {
-    const bool chat = content.prompts.chat || (!content.prompts.raw && !set.plain_text);
     const std::size_t limit = content.prompts.limit > 0 ? content.prompts.limit : -1;
     for (std::size_t i = 0; i < std::min(set.prompts.size(), limit); ++i) {
-      prompts.emplace_back(&set.prompts[i], chat);
+      prompts.emplace_back(&set.prompts[i], content.prompts.AsChat(set));
     }
   }
   std::vector<LoadRequest> requests;
@@ -187,8 +186,7 @@ Result<int> RunServerBench(const ServerBenchOptions& options, const PromptOption
   FT_ASSIGN_OR_RETURN(content.extra, ParseExtraBody(options.body));
   FT_ASSIGN_OR_RETURN(ServerAddress address, ParseServerUrl(options.url));
   const ServerAccess access{std::move(address), ApiKey(options), options.timeout_s};
-  FT_ASSIGN_OR_RETURN(const std::vector<PromptSet> sets,
-                      ReadPromptSets(prompts.files, prompts.words));
+  FT_ASSIGN_OR_RETURN(const std::vector<PromptSet> sets, ReadPromptSets(prompts));
   if (content.model.empty()) {
     FT_ASSIGN_OR_RETURN(content.model, FirstModel(access));
   }

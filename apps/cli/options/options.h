@@ -192,7 +192,7 @@ void AddSamplingOptions(CLI::App* app, GenerationOptions* options);
 /// `--stop`, `--ignore-eos`, `-n`.
 void AddStopOptions(CLI::App* app, GenerationOptions* options);
 void AddModeOption(CLI::App* app, std::string* mode);
-void AddColorOption(CLI::App* app, ColorChoice* choice);
+void AddColorOption(CLI::App* app, std::string* choice);
 
 /// "ID:VALUE" or "ID=VALUE".
 Result<std::pair<Token, float>> ParseLogitBias(std::string_view text);

@@ -190,17 +190,11 @@ void AddModeOption(CLI::App* app, std::string* mode) {
       ->check(OneOf(NamesOf(kModes, ModeName)));
 }
 
-void AddColorOption(CLI::App* app, ColorChoice* choice) {
-  const auto choose = [choice](const std::string& name) {
-    *choice = name == "always"  ? ColorChoice::kAlways
-              : name == "never" ? ColorChoice::kNever
-                                : ColorChoice::kAuto;
-  };
-  app->add_option_function<std::string>(
-         "--color", choose, "auto (default: on terminals, unless NO_COLOR is set), always or never")
-      ->check(OneOf({"auto", "always", "never"}))
-      ->type_name("WHEN")
-      ->group("Output");
+void AddColorOption(CLI::App* app, std::string* choice) {
+  const OptionGroup add(app, "Output");
+  add("--color", choice, "WHEN",
+      "auto (default: on terminals, unless NO_COLOR is set), always or never")
+      ->check(OneOf({"auto", "always", "never"}));
 }
 
 void AddDecodingOptions(CLI::App* app, DecodingOptions* options) {
