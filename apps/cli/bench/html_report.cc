@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
@@ -20,28 +19,28 @@ using nlohmann::json;
 
 constexpr std::string_view kDash = "–";
 
-/// The value at a path like "/itl_ms/p50", or nullptr.
-const json* Find(const json& object, const char* path) {
+/// The value at a path like "/itl_ms/p50", or null.
+const json& At(const json& object, const char* path) {
+  static const json kNull;
   const json::json_pointer pointer(path);
-  return object.contains(pointer) ? &object.at(pointer) : nullptr;
+  return object.contains(pointer) ? object.at(pointer) : kNull;
 }
 
 std::optional<double> Number(const json& object, const char* path) {
-  const json* found = Find(object, path);
-  if (found == nullptr || !found->is_number()) return std::nullopt;
-  const double value = found->get<double>();
+  const json& found = At(object, path);
+  const double value = found.is_number() ? found.get<double>() : NAN;
   return std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
 std::string Text(const json& object, const char* path) {
-  const json* found = Find(object, path);
-  return found != nullptr && found->is_string() ? found->get<std::string>() : std::string();
+  const json& found = At(object, path);
+  return found.is_string() ? found.get<std::string>() : std::string();
 }
 
 const json& Array(const json& object, const char* path) {
-  static const json empty = json::array();
-  const json* found = Find(object, path);
-  return found != nullptr && found->is_array() ? *found : empty;
+  static const json kEmpty = json::array();
+  const json& found = At(object, path);
+  return found.is_array() ? found : kEmpty;
 }
 
 std::string Shown(std::optional<double> value, std::string_view unit = "") {
@@ -76,19 +75,19 @@ std::string Header(const json& report) {
         "<p class=\"warn\">Scripted acceptance: these are timings of a prescribed script, not of a "
         "model's real acceptance.</p>\n";
   }
-  const json* meta = Find(report, "/meta");
-  return meta == nullptr
-             ? html
-             : html + MetaList(*meta, {"target", "draft", "data", "precision", "target_cores",
-                                       "draft_cores", "temperature", "acceptance"});
+  return html +
+         MetaList(At(report, "/meta"), {"target", "draft", "data", "precision", "target_cores",
+                                        "draft_cores", "temperature", "acceptance"});
 }
 
 std::string TableRow(const json& mode, int color) {
-  std::string html;
-  auto out = std::back_inserter(html);
+  std::string html = fmt::format(
+      "<tr><th scope=\"row\"><span class=\"key\" "
+      "style=\"background:var(--s{})\"></span>{}</th>",
+      color, EscapeHtml(Text(mode, "/mode")));
   const auto cell = [&](std::string_view main, std::string_view below = "") {
-    fmt::format_to(out, "<td>{}", main);
-    if (!below.empty()) fmt::format_to(out, "<small>{}</small>", below);
+    html += fmt::format("<td>{}", main);
+    if (!below.empty()) html += fmt::format("<small>{}</small>", below);
     html += "</td>";
   };
   const auto interval = [&](const char* low, const char* high) {
@@ -100,20 +99,13 @@ std::string TableRow(const json& mode, int color) {
     const auto high = Number(mode, p99);
     cell(Shown(Number(mode, p50)), high ? "p99 " + FormatNumber(*high) : "");
   };
-
-  fmt::format_to(out,
-                 "<tr><th scope=\"row\"><span class=\"key\" "
-                 "style=\"background:var(--s{})\"></span>{}</th>",
-                 color, EscapeHtml(Text(mode, "/mode")));
   cell(Shown(Number(mode, "/tokens_per_s/median")),
        interval("/tokens_per_s/p25", "/tokens_per_s/p75"));
   cell(Shown(Number(mode, "/speedup/value"), "×"), interval("/speedup/low", "/speedup/high"));
-  const json* identical = Find(mode, "/identical");
-  if (identical == nullptr || !identical->is_boolean()) {
-    cell(kDash);
-  } else {
-    html += identical->get<bool>() ? "<td class=\"good\">yes</td>" : "<td class=\"bad\">NO</td>";
-  }
+  const json& identical = At(mode, "/identical");
+  html += identical == true    ? "<td class=\"good\">yes</td>"
+          : identical == false ? "<td class=\"bad\">NO</td>"
+                               : fmt::format("<td>{}</td>", kDash);
   cell(Shown(Number(mode, "/acceptance_length")));
   cell(Percent(Number(mode, "/hit_rate/before_k")));
   cell(Percent(Number(mode, "/hit_rate/at_k")));

@@ -30,7 +30,7 @@ struct VerifyOptions : DecodingOptions {
   double preempt = 0;
   std::int64_t speculator_delay_us = 0;
   bool kill_speculator = false;
-  int show = 5;
+  std::size_t show = 5;
   ReportFiles files;
 };
 
@@ -94,13 +94,10 @@ Status Verify::ReadOptions() {
     options_.sampler_sets = {"none", "top-k=40+top-p=0.95+min-p=0.02",
                              "repeat-penalty=1.1+frequency-penalty=0.2+presence-penalty=0.2"};
   }
-  std::vector<std::string> texts;
   for (const std::string& list : options_.sampler_sets) {
-    for (std::string& text : SplitList(list)) texts.push_back(std::move(text));
-  }
-  for (const std::string& text : texts) {
-    FT_ASSIGN_OR_RETURN(SamplerSet set, ParseSamplerSet(text));
-    report_.sampler_sets.push_back(std::move(set));
+    for (const std::string& text : SplitList(list)) {
+      FT_ASSIGN_OR_RETURN(report_.sampler_sets.emplace_back(), ParseSamplerSet(text));
+    }
   }
   for (const float temperature : temps) {
     for (std::size_t set = 0; set < report_.sampler_sets.size(); ++set) {
@@ -238,8 +235,7 @@ void Verify::Compare(std::size_t configuration, std::size_t setting, const Outpu
 
 Status Verify::RunConfiguration(std::size_t index, ProgressBar* progress) {
   const VerifyConfiguration& configuration = report_.configurations[index];
-  progress->SetLabel(fmt::format("{}, batch {}, prefix cache {}", ModeName(configuration.mode),
-                                 configuration.batch, configuration.prefix_cache ? "on" : "off"));
+  progress->SetLabel(configuration.label());
   std::unique_ptr<Engine> engine;
   for (std::size_t s = 0; s < report_.settings.size(); ++s) {
     FT_ASSIGN_OR_RETURN(const Outputs outputs,
@@ -252,8 +248,7 @@ Status Verify::RunConfiguration(std::size_t index, ProgressBar* progress) {
 
 // Decodes the first differing prompts once more to see how close the target's choice was.
 Status Verify::Explain() {
-  const std::size_t shown =
-      std::min(report_.differences.size(), static_cast<std::size_t>(options_.show));
+  const std::size_t shown = std::min(report_.differences.size(), options_.show);
   for (std::size_t i = 0; i < shown; ++i) {
     VerifyDifference& difference = report_.differences[i];
     std::vector<Request> requests =
@@ -274,11 +269,6 @@ Result<int> Verify::Run() {
   FT_RETURN_IF_ERROR(ReadOptions());
   FT_ASSIGN_OR_RETURN(decoding_, options_.Load());
   FT_RETURN_IF_ERROR(ReadPrompts());
-  report_.target = decoding_.target->source().label();
-  report_.draft = options_.model.DraftSource().label();
-  report_.backend = decoding_.target->facts().backend;
-  report_.precision = options_.model.precision;
-  report_.max_tokens = options_.generation.stop.max_tokens;
   {
     ProgressBar progress("", static_cast<std::int64_t>((report_.configurations.size() + 1) *
                                                        report_.settings.size()));
@@ -289,9 +279,14 @@ Result<int> Verify::Run() {
     FT_RETURN_IF_ERROR(Explain());
     FT_RETURN_IF_ERROR(decoding_.datastore.Flush());
   }
-  FT_RETURN_IF_ERROR(WriteReport(options_.files, VerifyReportJson(report_),
-                                 RenderVerifyReport(report_, *decoding_.target->tokenizer(),
-                                                    static_cast<std::size_t>(options_.show))));
+  nlohmann::json report = VerifyReportJson(report_);
+  report.update({{"target", decoding_.target->source().label()},
+                 {"draft", options_.model.DraftSource().label()},
+                 {"backend", decoding_.target->facts().backend},
+                 {"precision", options_.model.precision}});
+  FT_RETURN_IF_ERROR(
+      WriteReport(options_.files, report,
+                  RenderVerifyReport(report_, *decoding_.target->tokenizer(), options_.show)));
   std::fflush(stdout);
   if (report_.differences.empty()) return 0;
   PrintError(fmt::format("{} of {} outputs differ from ar", report_.differences.size(),

@@ -15,11 +15,6 @@ std::string QuotedToken(const Tokenizer& tokenizer, Token token) {
                    : fmt::format("{} '{}'", token, tokenizer.TokenName(token));
 }
 
-std::string Describe(const VerifyConfiguration& configuration) {
-  return fmt::format("{}, batch {}, prefix cache {}", ModeName(configuration.mode),
-                     configuration.batch, configuration.prefix_cache ? "on" : "off");
-}
-
 std::string Counts(const VerifyReport& report) {
   std::vector<std::string> header = {"mode", "batch", "prefix cache"};
   for (const VerifySetting& setting : report.settings) {
@@ -42,6 +37,11 @@ std::string Counts(const VerifyReport& report) {
 
 }  // namespace
 
+std::string VerifyConfiguration::label() const {
+  return fmt::format("{}, batch {}, prefix cache {}", ModeName(mode), batch,
+                     prefix_cache ? "on" : "off");
+}
+
 std::string RenderVerifyReport(const VerifyReport& report, const Tokenizer& tokenizer,
                                std::size_t show) {
   std::string text = fmt::format(
@@ -63,7 +63,7 @@ std::string RenderVerifyReport(const VerifyReport& report, const Tokenizer& toke
     const VerifySetting& setting = report.settings[difference.setting];
     text += fmt::format(
         "\n  {} ({}, T={:g}, {}): token {} is {}, in ar {}", report.prompt_names[difference.prompt],
-        Describe(report.configurations[difference.configuration]), setting.temperature,
+        report.configurations[difference.configuration].label(), setting.temperature,
         report.sampler_sets[setting.sampler_set].name, difference.position + 1,
         QuotedToken(tokenizer, difference.found), QuotedToken(tokenizer, difference.expected));
     if (difference.top2_gap >= 0) {
@@ -104,19 +104,12 @@ nlohmann::json VerifyReportJson(const VerifyReport& report) {
     if (difference.top2_gap >= 0) entry["top2_gap"] = difference.top2_gap;
     differences.push_back(std::move(entry));
   }
-  return {{"target", report.target},
-          {"draft", report.draft},
-          {"backend", report.backend},
-          {"precision", report.precision},
-          {"prompts", report.prompt_names.size()},
-          {"prompts_left_out_as_too_long", report.too_long},
-          {"max_tokens", report.max_tokens},
-          {"forced_preemptions", report.preemptions},
-          {"speculators_killed", report.kills},
-          {"identical", report.differences.empty()},
-          {"outputs", report.outputs()},
-          {"configurations", std::move(rows)},
-          {"differences", std::move(differences)}};
+  return {
+      {"prompts", report.prompt_names.size()}, {"prompts_left_out_as_too_long", report.too_long},
+      {"max_tokens", report.max_tokens},       {"forced_preemptions", report.preemptions},
+      {"speculators_killed", report.kills},    {"identical", report.differences.empty()},
+      {"outputs", report.outputs()},           {"configurations", std::move(rows)},
+      {"differences", std::move(differences)}};
 }
 
 }  // namespace foretoken

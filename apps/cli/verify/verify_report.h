@@ -23,6 +23,8 @@ struct VerifyConfiguration {
   int batch = 1;
   bool prefix_cache = false;
   std::vector<int> identical;  ///< Outputs that agree, per setting.
+
+  std::string label() const;
 };
 
 /// Where an output first departs from that of AR.
@@ -38,10 +40,6 @@ struct VerifyDifference {
 
 /// All that `foretoken verify` found.
 struct VerifyReport {
-  std::string target;
-  std::string draft;
-  std::string backend;
-  std::string precision;
   int max_tokens = 0;
   std::vector<SamplerSet> sampler_sets;
   std::vector<std::string> prompt_names;
@@ -61,6 +59,7 @@ struct VerifyReport {
 std::string RenderVerifyReport(const VerifyReport& report, const Tokenizer& tokenizer,
                                std::size_t show);
 
+/// What the report itself knows; which models were compared is the command's to add.
 nlohmann::json VerifyReportJson(const VerifyReport& report);
 
 }  // namespace foretoken
