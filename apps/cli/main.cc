@@ -36,18 +36,12 @@ int Main(int argc, char** argv) {
       "bundled models are used.\n"
       "Exit codes: 0 good, 1 a check failed, 2 bad usage or input.");
   CommandBody chosen;
-  AddDemoCommand(&app, &chosen);
-  AddRunCommand(&app, &chosen);
-  AddChatCommand(&app, &chosen);
-  AddServeCommand(&app, &chosen);
-  AddBenchCommand(&app, &chosen);
-  AddVerifyCommand(&app, &chosen);
-  AddInspectCommand(&app, &chosen);
-  AddDevicesCommand(&app, &chosen);
-  AddCalibrateCommand(&app, &chosen);
-  AddPlanCommand(&app, &chosen);
-  AddDatastoreCommand(&app, &chosen);
-  AddSpeculatorCommand(&app, &chosen);
+  for (const auto add :
+       {AddDemoCommand, AddRunCommand, AddChatCommand, AddServeCommand, AddBenchCommand,
+        AddVerifyCommand, AddInspectCommand, AddDevicesCommand, AddCalibrateCommand, AddPlanCommand,
+        AddDatastoreCommand, AddSpeculatorCommand}) {
+    add(&app, &chosen);
+  }
 
   std::vector<std::string> arguments = ExpandFamiliarFlags(argc, argv);
   arguments.erase(arguments.begin());

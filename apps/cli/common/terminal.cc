@@ -113,16 +113,16 @@ ProgressBar::~ProgressBar() {
 
 void ProgressBar::Advance(std::int64_t by) {
   done_ += by;
-  if (NowNs() - drawn_ns_ >= kRedrawNs) Draw();
+  Draw();
 }
 
 void ProgressBar::SetLabel(std::string label) {
   label_ = std::move(label);
-  if (NowNs() - drawn_ns_ >= kRedrawNs) Draw();
+  Draw();
 }
 
 void ProgressBar::Draw() {
-  if (!enabled_) return;
+  if (!enabled_ || NowNs() - drawn_ns_ < kRedrawNs) return;
   drawn_ns_ = NowNs();
   if (total_ <= 0) {
     fmt::print(stderr, "{}{} ...", kEraseLine, label_);

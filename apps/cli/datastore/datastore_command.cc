@@ -256,7 +256,7 @@ Result<int> RunReplay(DatastoreCommandOptions options) {
   FT_ASSIGN_OR_RETURN(DatastoreTenant* const tenant,
                       directory->Tenant(shared_only ? DatastoreDirectory::kDefault
                                                     : std::string_view(options.name_space)));
-  std::vector<ReplayStream> streams;
+  std::vector<std::vector<Token>> streams;
   const auto prompt = static_cast<std::size_t>(options.prompt_tokens);
   for (const std::string& file : options.files) {
     FT_RETURN_IF_ERROR(ReadDocuments(
@@ -264,7 +264,7 @@ Result<int> RunReplay(DatastoreCommandOptions options) {
         [&](std::vector<Token> tokens) -> Status {
           const bool wanted =
               options.limit == 0 || streams.size() < static_cast<std::size_t>(options.limit);
-          if (wanted && tokens.size() > prompt) streams.push_back({std::move(tokens), prompt});
+          if (wanted && tokens.size() > prompt) streams.push_back(std::move(tokens));
           return {};
         },
         [](std::int64_t) {}));
@@ -273,7 +273,7 @@ Result<int> RunReplay(DatastoreCommandOptions options) {
     return InvalidInput(fmt::format("no document is longer than --prompt-tokens {}", prompt));
   }
   std::ranges::sort(options.lengths);
-  const nlohmann::json points = Replay(tenant, options.lengths, streams);
+  const nlohmann::json points = Replay(tenant, options.lengths, streams, prompt);
   std::uint64_t tokens = 0;
   for (const auto& segment : tenant->Segments()) tokens += segment->tokens();
   const nlohmann::json report = {

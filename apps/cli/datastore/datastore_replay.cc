@@ -58,7 +58,7 @@ std::unique_ptr<Drafter> DrafterOf(const Source& source, SegmentList segments) {
 }
 
 nlohmann::json ReplaySource(const Source& source, DatastoreTenant* tenant, int speculation_length,
-                            std::span<const ReplayStream> streams) {
+                            std::span<const std::vector<Token>> streams, std::size_t prompt) {
   const std::unique_ptr<Drafter> drafter = DrafterOf(source, tenant->Segments());
   Proposal proposal;
   DraftContext context = {.datastore = source.reads_datastore ? tenant : nullptr,
@@ -69,9 +69,8 @@ nlohmann::json ReplaySource(const Source& source, DatastoreTenant* tenant, int s
   std::int64_t accepted = 0;  // Proposal tokens that came true.
   std::int64_t emitted = 0;   // Accepted and bonus tokens.
   std::int64_t retrieval_ns = 0;
-  for (const ReplayStream& stream : streams) {
-    const std::span<const Token> tokens = stream.tokens;
-    std::size_t known = std::max<std::size_t>(stream.prompt, 1);
+  for (const std::span<const Token> tokens : streams) {
+    std::size_t known = prompt;
     while (known < tokens.size()) {
       context.tokens = tokens.first(known);
       const std::int64_t start = NowNs();
@@ -119,12 +118,12 @@ ChartCard CardOf(const nlohmann::json& points, ChartCard card, const char* key) 
 }  // namespace
 
 nlohmann::json Replay(DatastoreTenant* tenant, std::span<const int> lengths,
-                      std::span<const ReplayStream> streams) {
+                      std::span<const std::vector<Token>> streams, std::size_t prompt) {
   nlohmann::json points = nlohmann::json::array();
   ProgressBar bar("replaying", static_cast<std::int64_t>(std::size(kSources) * lengths.size()));
   for (const Source& source : kSources) {
     for (const int length : lengths) {
-      points.push_back(ReplaySource(source, tenant, length, streams));
+      points.push_back(ReplaySource(source, tenant, length, streams, prompt));
       bar.Advance();
     }
   }

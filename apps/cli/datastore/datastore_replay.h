@@ -10,22 +10,17 @@
 
 namespace foretoken {
 
-/// Tokens whose first `prompt` are given.
-struct ReplayStream {
-  std::vector<Token> tokens;
-  std::size_t prompt = 0;
-};
-
-/// Goes through recorded streams as decoding would, without a model: propose s_q - 1 tokens, accept
-/// what the stream confirms, go on behind the first token that was not proposed. Once for each of
-/// `lengths`, s_q in ascending order, with every source of proposals. The trie cache has seen the
-/// streams before, and, as far as it can keep them, the documents of the datastore.
+/// Goes through recorded streams, of each of which the first `prompt` tokens are given, as decoding
+/// would, without a model: propose s_q - 1 tokens, accept what the stream confirms, go on behind
+/// the first token that was not proposed. Once for each of `lengths`, s_q in ascending order, with
+/// every source of proposals. The trie cache has seen the streams before, and, as far as it can
+/// keep them, the documents of the datastore.
 ///
 /// Gives [{"source", "speculation_length", "steps", "accepted_per_step", "tokens_per_step",
 /// "retrieval_us"}], those of a source together; `retrieval_us` is the mean time of a proposal,
 /// following the sequence included.
 nlohmann::json Replay(DatastoreTenant* tenant, std::span<const int> lengths,
-                      std::span<const ReplayStream> streams);
+                      std::span<const std::vector<Token>> streams, std::size_t prompt);
 
 /// Of Replay's points the accepted tokens and the retrieval time at the largest length, for a
 /// terminal.

@@ -23,6 +23,27 @@ bool HoldsBundledPair(const fs::path& folder) {
   return fs::exists(folder / kDemoTarget / "config.json", ignored);
 }
 
+// The running program's path.
+std::string ExecutablePath() {
+  std::error_code error;
+  const fs::path path = fs::read_symlink("/proc/self/exe", error);
+  return error ? std::string() : path.string();
+}
+
+// The folder that holds demo-target and demo-draft: FORETOKEN_MODELS, or `models` in a folder above
+// the program's, or that of the source tree it was built from. Empty where there is none.
+std::string BundledModels() {
+  if (const char* given = std::getenv("FORETOKEN_MODELS"); given != nullptr && *given != '\0') {
+    return given;
+  }
+  for (fs::path folder = fs::path(ExecutablePath()).parent_path();; folder = folder.parent_path()) {
+    if (HoldsBundledPair(folder / "models")) return (folder / "models").string();
+    if (!folder.has_relative_path()) break;
+  }
+  const fs::path source = fs::path(FORETOKEN_SOURCE_DIR) / "models";
+  return HoldsBundledPair(source) ? source.string() : std::string();
+}
+
 CoreSet Without(const std::vector<int>& cores, const CoreSet& taken) {
   CoreSet rest;
   for (const int core : cores) {
@@ -61,24 +82,6 @@ std::vector<std::string> ExpandFamiliarFlags(int argc, const char* const* argv) 
     arguments.emplace_back(known ? found->second : argument);
   }
   return arguments;
-}
-
-std::string ExecutablePath() {
-  std::error_code error;
-  const fs::path path = fs::read_symlink("/proc/self/exe", error);
-  return error ? std::string() : path.string();
-}
-
-std::string BundledModels() {
-  if (const char* given = std::getenv("FORETOKEN_MODELS"); given != nullptr && *given != '\0') {
-    return given;
-  }
-  for (fs::path folder = fs::path(ExecutablePath()).parent_path();; folder = folder.parent_path()) {
-    if (HoldsBundledPair(folder / "models")) return (folder / "models").string();
-    if (!folder.has_relative_path()) break;
-  }
-  const fs::path source = fs::path(FORETOKEN_SOURCE_DIR) / "models";
-  return HoldsBundledPair(source) ? source.string() : std::string();
 }
 
 Status ModelOptions::ResolveDefaults() {
@@ -120,10 +123,8 @@ Result<Cores> ResolveCores(const CoreOptions& options) {
 
   // What is still open is shared out of what is left; with nothing left, both use the same cores.
   const CoreSplit split = DefaultCoreSplit(available);
-  if (cores.target.empty() && cores.draft.empty()) {
-    cores.target = split.target;
-    cores.draft = split.draft;
-  } else if (cores.target.empty()) {
+  if (cores.target.empty() && cores.draft.empty()) cores.draft = split.draft;
+  if (cores.target.empty()) {
     cores.target = Without(available, cores.draft);
     if (cores.target.empty()) cores.target = cores.draft;
   } else if (cores.draft.empty()) {
@@ -158,16 +159,6 @@ Status GenerationOptions::Finish() {
   }
   logit_bias.clear();
   return {};
-}
-
-Result<int> ParseSpeculationLength(std::string_view text) {
-  int rows = 0;
-  if (text == "auto") return kAutoSpeculationLength;
-  if (text == "knee") return kKneeSpeculationLength;
-  if (ParseNumber(text, &rows) && rows >= 2 && rows <= kMaxProposal + 1) return rows;
-  return InvalidInput(
-      fmt::format("--speculation-length '{}' is neither auto nor knee nor a number from 2 to {}",
-                  text, kMaxProposal + 1));
 }
 
 std::vector<std::string> SplitList(std::string_view text) {

@@ -197,21 +197,11 @@ void AddColorOption(CLI::App* app, std::string* choice);
 /// "ID:VALUE" or "ID=VALUE".
 Result<std::pair<Token, float>> ParseLogitBias(std::string_view text);
 
-/// Of modes that retrieve: "auto" or a number of rows.
-Result<int> ParseSpeculationLength(std::string_view text);
-
 /// Comma-separated items without the spaces around them; empty items are dropped.
 std::vector<std::string> SplitList(std::string_view text);
 
 /// The modes of "ar,sd,ssd", in that order, without repeats.
 Result<std::vector<Mode>> ParseModes(std::string_view text);
-
-/// The running program's path.
-std::string ExecutablePath();
-
-/// The folder that holds demo-target and demo-draft: FORETOKEN_MODELS, or `models` in a folder
-/// above the program's, or that of the source tree it was built from. Empty where there is none.
-std::string BundledModels();
 
 /// Loads the target onto `cores`, showing so on a terminal.
 Result<std::shared_ptr<LanguageModel>> LoadTarget(const ModelOptions& model, const CoreSet& cores);

@@ -17,6 +17,17 @@ int FanoutOf(std::string_view text, int least) {
   return ParseNumber(text, &fanout) && fanout >= least && fanout <= kMaxFanout ? fanout : -1;
 }
 
+// Of modes that retrieve: "auto", "knee" or a number of rows.
+Result<int> ParseSpeculationLength(std::string_view text) {
+  int rows = 0;
+  if (text == "auto") return kAutoSpeculationLength;
+  if (text == "knee") return kKneeSpeculationLength;
+  if (ParseNumber(text, &rows) && rows >= 2 && rows <= kMaxProposal + 1) return rows;
+  return InvalidInput(
+      fmt::format("--speculation-length '{}' is neither auto nor knee nor a number from 2 to {}",
+                  text, kMaxProposal + 1));
+}
+
 // "tree_width" is --tree-width here.
 std::string OptionName(std::string_view field) {
   std::string name = fmt::format("--{}", field);
