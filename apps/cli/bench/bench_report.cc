@@ -73,8 +73,7 @@ json ModeJson(const SetResult& set, const ModeResult& mode, const BenchContext& 
   if (figures.first_different_prompt >= 0) {
     out["first_different_prompt"] = figures.first_different_prompt;
   }
-  if (const auto bandwidth = AchievedBandwidth(mode, figures, context))
-    out["read_gb_per_s"] = *bandwidth;
+  if (figures.read_gb_per_s) out["read_gb_per_s"] = *figures.read_gb_per_s;
   if (mode.planner.has_value()) out["planner"] = PlannerJson(*mode.planner);
   if (mode.mode == Mode::kAr) return out;
   out["acceptance_length"] = total.acceptance_length();
@@ -182,8 +181,7 @@ void ModeResult::Add(const std::vector<Generation>& group) {
     last = std::max(last, stats.finished_ns);
     decoded += std::max(0, stats.output_tokens - 1);
     ttft_ns.push_back(static_cast<double>(stats.first_token_ns - stats.submitted_ns));
-    AppendTokenGaps(generation, &token_gaps_ns);
-    AppendBurstGaps(generation, &burst_gaps_ns);
+    AppendGaps(generation, &token_gaps_ns, &burst_gaps_ns);
     AddStats(stats, &total);
     const double context = stats.prompt_tokens + stats.output_tokens / 2.0;
     mean_context += (context - mean_context) / static_cast<double>(outputs.size() + 1);
@@ -201,6 +199,11 @@ ModeFigures ComputeFigures(const SetResult& set, const ModeResult& mode,
   figures.median = Quantile(rates, 0.5);
   figures.p25 = Quantile(rates, 0.25);
   figures.p75 = Quantile(rates, 0.75);
+  if (mode.mode == Mode::kAr && context.batch == 1) {
+    const double bytes = static_cast<double>(context.weight_bytes) +
+                         static_cast<double>(context.kv_bytes_per_token) * mode.mean_context;
+    figures.read_gb_per_s = bytes * figures.median / 1e9;
+  }
   const ModeResult* reference = FindReference(set);
   if (reference == nullptr) return figures;
 
@@ -219,14 +222,6 @@ ModeFigures ComputeFigures(const SetResult& set, const ModeResult& mode,
   }
   figures.identical = figures.first_different_prompt < 0;
   return figures;
-}
-
-std::optional<double> AchievedBandwidth(const ModeResult& mode, const ModeFigures& figures,
-                                        const BenchContext& context) {
-  if (mode.mode != Mode::kAr || context.batch != 1) return std::nullopt;
-  const double bytes = static_cast<double>(context.weight_bytes) +
-                       static_cast<double>(context.kv_bytes_per_token) * mode.mean_context;
-  return bytes * figures.median / 1e9;
 }
 
 json SetsJson(const std::vector<SetResult>& sets, const BenchContext& context) {
@@ -290,8 +285,9 @@ std::string RenderSet(const SetResult& set, const BenchContext& context) {
   for (const ModeResult& mode : set.modes) {
     if (mode.planner.has_value()) text += PlannerLines(mode.label, *mode.planner);
     const ModeFigures figures = ComputeFigures(set, mode, context);
-    if (const auto bandwidth = AchievedBandwidth(mode, figures, context)) {
-      text += fmt::format("  {} reads {:.1f} GB/s of weights and KV\n", mode.label, *bandwidth);
+    if (figures.read_gb_per_s) {
+      text += fmt::format("  {} reads {:.1f} GB/s of weights and KV\n", mode.label,
+                          *figures.read_gb_per_s);
     }
     if (figures.first_different_prompt >= 0) {
       text += fmt::format("  {} differs from ar first at prompt {} of this set\n", mode.label,

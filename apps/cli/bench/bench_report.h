@@ -42,6 +42,7 @@ struct ModeFigures {
   double median = 0;
   double p25 = 0;
   double p75 = 0;
+  std::optional<double> read_gb_per_s;  ///< Weights and KV, while decoding; of AR at batch 1 only.
   std::optional<Interval> speedup;
   std::optional<bool> identical;  ///< Absent for AR, without AR, and where nothing says it must be.
   int first_different_prompt = -1;
@@ -61,10 +62,6 @@ struct BenchContext {
 
 ModeFigures ComputeFigures(const SetResult& set, const ModeResult& mode,
                            const BenchContext& context);
-
-/// Bytes of weights and KV that AR read per second of decoding, in GB/s; for batch 1 only.
-std::optional<double> AchievedBandwidth(const ModeResult& mode, const ModeFigures& figures,
-                                        const BenchContext& context);
 
 /// The report's "sets": what RenderBenchReport draws (html_report.h says how it is laid out).
 nlohmann::json SetsJson(const std::vector<SetResult>& sets, const BenchContext& context);

@@ -55,12 +55,11 @@ Generation TwoRounds() {
 }
 
 TEST(Gaps, OfARoundAreSpreadOverItsTokens) {
-  std::vector<double> gaps;
-  AppendTokenGaps(TwoRounds(), &gaps);
-  EXPECT_THAT(gaps, ElementsAre(200, 200, 200, 100));
-  gaps.clear();
-  AppendBurstGaps(TwoRounds(), &gaps);
-  EXPECT_THAT(gaps, ElementsAre(600, 100));
+  std::vector<double> of_tokens;
+  std::vector<double> of_bursts;
+  AppendGaps(TwoRounds(), &of_tokens, &of_bursts);
+  EXPECT_THAT(of_tokens, ElementsAre(200, 200, 200, 100));
+  EXPECT_THAT(of_bursts, ElementsAre(600, 100));
 }
 
 TEST(LogHistogram, CountsEveryPositiveValueBelowItsEdge) {
@@ -167,8 +166,8 @@ TEST(BenchReport, ReadBandwidthIsBytesPerTokenTimesRate) {
   const BenchContext context{.weight_bytes = 1000, .kv_bytes_per_token = 10};
   const ModeFigures ar = ComputeFigures(set, set.modes[0], context);
   // 10 prompt tokens and half of 3 output tokens are in the cache on average.
-  EXPECT_DOUBLE_EQ(*AchievedBandwidth(set.modes[0], ar, context), (1000 + 10 * 11.5) * 750 / 1e9);
-  EXPECT_FALSE(AchievedBandwidth(set.modes[1], ar, context).has_value());
+  EXPECT_DOUBLE_EQ(*ar.read_gb_per_s, (1000 + 10 * 11.5) * 750 / 1e9);
+  EXPECT_FALSE(ComputeFigures(set, set.modes[1], context).read_gb_per_s.has_value());
 }
 
 }  // namespace

@@ -44,18 +44,13 @@ Interval BootstrapRatio(std::span<const double> ratios) {
   return {GeometricMean(ratios), Quantile(means, 0.025), Quantile(means, 0.975)};
 }
 
-void AppendTokenGaps(const Generation& generation, std::vector<double>* gaps) {
+void AppendGaps(const Generation& generation, std::vector<double>* of_tokens,
+                std::vector<double>* of_bursts) {
   for (std::size_t i = 1; i < generation.bursts.size(); ++i) {
     const Generation::Burst& burst = generation.bursts[i];
     const auto gap = static_cast<double>(burst.time_ns - generation.bursts[i - 1].time_ns);
-    gaps->insert(gaps->end(), static_cast<std::size_t>(burst.tokens), gap / burst.tokens);
-  }
-}
-
-void AppendBurstGaps(const Generation& generation, std::vector<double>* gaps) {
-  for (std::size_t i = 1; i < generation.bursts.size(); ++i) {
-    gaps->push_back(
-        static_cast<double>(generation.bursts[i].time_ns - generation.bursts[i - 1].time_ns));
+    of_bursts->push_back(gap);
+    of_tokens->insert(of_tokens->end(), static_cast<std::size_t>(burst.tokens), gap / burst.tokens);
   }
 }
 

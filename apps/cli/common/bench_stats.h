@@ -24,12 +24,11 @@ struct Interval {
 /// pairs (1,000 resamples, always the same). All zero when empty.
 Interval BootstrapRatio(std::span<const double> ratios);
 
-/// Gaps between tokens in nanoseconds, one for every token after the first burst: a burst's gap to
-/// the one before is spread evenly over its tokens, which came together.
-void AppendTokenGaps(const Generation& generation, std::vector<double>* gaps);
-
-/// Gaps between bursts in nanoseconds: what a reader waits.
-void AppendBurstGaps(const Generation& generation, std::vector<double>* gaps);
+/// Gaps between bursts in nanoseconds, which are what a reader waits, and between tokens: one for
+/// every token after the first burst, as a burst's gap to the one before is spread evenly over its
+/// tokens, which came together.
+void AppendGaps(const Generation& generation, std::vector<double>* of_tokens,
+                std::vector<double>* of_bursts);
 
 /// Counts of `values` in bins whose upper edges grow by a tenth: [edge / unit, count], ascending,
 /// without empty bins.

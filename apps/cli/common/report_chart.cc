@@ -25,24 +25,16 @@ std::string OpenSvg(double height, std::string_view title) {
       height, EscapeHtml(title), EscapeHtml(title));
 }
 
-/// Maps axis values to sheet coordinates.
-class Scale {
- public:
-  Scale(const ChartAxis& axis, double from, double to) : axis_(axis), from_(from), to_(to) {}
-
-  double operator()(double value) const {
-    value = std::clamp(value, axis_.low, axis_.high);
-    const double share = axis_.logarithmic
-                             ? std::log(value / axis_.low) / std::log(axis_.high / axis_.low)
-                             : (value - axis_.low) / (axis_.high - axis_.low);
-    return from_ + (to_ - from_) * share;
-  }
-
- private:
-  const ChartAxis& axis_;
-  double from_;
-  double to_;
-};
+// Maps values of an axis to sheet coordinates.
+auto ScaleOf(const ChartAxis& axis, double from, double to) {
+  return [=](double value) {
+    value = std::clamp(value, axis.low, axis.high);
+    const double share = axis.logarithmic
+                             ? std::log(value / axis.low) / std::log(axis.high / axis.low)
+                             : (value - axis.low) / (axis.high - axis.low);
+    return from + (to - from) * share;
+  };
+}
 
 }  // namespace
 
@@ -85,8 +77,7 @@ std::string BarChart(std::string_view title, std::span<const ChartBar> bars, dou
   constexpr double kRow = 40;
   constexpr double kBar = 14;
   constexpr double kRight = kWidth - 8;
-  const ChartAxis axis{.label = "", .low = 0, .high = high > 0 ? high : 1};
-  const Scale x(axis, 1, kRight);
+  const auto x = ScaleOf({.label = "", .low = 0, .high = high > 0 ? high : 1}, 1, kRight);
   std::string svg = OpenSvg(kRow * static_cast<double>(bars.size()) + 4, title);
   auto out = std::back_inserter(svg);
   double y = 14;
@@ -116,8 +107,8 @@ std::string LineChart(std::string_view title, const ChartAxis& x, const ChartAxi
   constexpr double kRight = kWidth - 10;
   constexpr double kTop = 8;
   constexpr double kBottom = 190;
-  const Scale to_x(x, kLeft, kRight);
-  const Scale to_y(y, kBottom, kTop);
+  const auto to_x = ScaleOf(x, kLeft, kRight);
+  const auto to_y = ScaleOf(y, kBottom, kTop);
   std::string svg = OpenSvg(kBottom + 36, title);
   auto out = std::back_inserter(svg);
   for (const double tick : y.ticks) {
@@ -247,8 +238,6 @@ std::vector<double> LinearTicks(double low, double high) {
   for (double i = first; i <= last; ++i) ticks.push_back(i * step);
   return ticks;
 }
-
-std::string RenderCard(const ChartCard& card) { return Render(card, card.heading, BarReach(card)); }
 
 std::string CardSection(std::string_view heading, std::string_view note,
                         const std::vector<ChartCard>& cards) {

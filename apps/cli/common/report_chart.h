@@ -69,11 +69,8 @@ struct ChartCard {
   std::vector<ChartBar> bars;  ///< In place of lines.
 };
 
-/// The card as HTML; text is escaped. Needs at least one point or bar.
-std::string RenderCard(const ChartCard& card);
-
 /// A section of cards, several in a row where there is room, their bars on one scale. Cards without
-/// a point or bar are left out, and so is a section without cards.
+/// a point or bar are left out, and so is a section without cards. Text is escaped.
 std::string CardSection(std::string_view heading, std::string_view note,
                         const std::vector<ChartCard>& cards);
 

@@ -54,62 +54,54 @@ std::string TransportError(httplib::Error error, bool silent_too_long) {
   }
 }
 
-// One connection: sends a request after the other and times the replies.
-class Connection {
- public:
-  explicit Connection(const ServerAccess& access) : access_(access), client_(Connect(access)) {}
-
-  void Send(const LoadRequest& request, LoadRecord* record) {
-    SseReader reader;
-    int status = 0;
-    std::string refusal;
-    std::int64_t last_ns = NowNs();
-    httplib::Request post;
-    post.method = "POST";
-    post.path = access_.address.prefix + request.path;
-    post.body = request.body;
-    post.headers = {{"Content-Type", "application/json"}, {"Accept", "text/event-stream"}};
-    post.response_handler = [&](const httplib::Response& response) {
-      status = response.status;
-      return true;
-    };
-    post.content_receiver = [&](const char* bytes, std::size_t size, std::uint64_t, std::uint64_t) {
-      last_ns = NowNs();
-      const std::string_view part(bytes, size);
-      if (status != 200) {
-        refusal += part;
-      } else {
-        reader.Feed(part, [&](std::string_view data) { record->OnEvent(data, last_ns); });
-      }
-      return record->failure.empty();
-    };
-    httplib::Response response;
-    httplib::Error error = httplib::Error::Success;
-    const bool whole = client_->send(post, response, error);
-    record->end_ns = NowNs();
-    const auto silence_s = static_cast<double>(record->end_ns - last_ns) / 1e9;
-    if (!record->failure.empty()) {
-      record->error = "server error";
-      record->message = record->failure;
-    } else if (!whole) {
-      record->error = TransportError(error, silence_s >= 0.9 * access_.timeout_s);
-      record->message = httplib::to_string(error);
-    } else if (status != 200) {
-      record->error = fmt::format("http {}", status);
-      record->message = ReplyMessage(refusal);
-    } else if (!record->done && !record->finished) {
-      record->error = "cut off";
-      record->message = "the stream ended without a finish_reason and without [DONE]";
-    } else if (record->chunk_ns.empty()) {
-      record->error = "no text";
-      record->message = "the reply held no text";
+// Sends a request over a connection that `access` made, and times the reply.
+void Send(httplib::Client* client, const ServerAccess& access, const LoadRequest& request,
+          LoadRecord* record) {
+  SseReader reader;
+  int status = 0;
+  std::string refusal;
+  std::int64_t last_ns = NowNs();
+  httplib::Request post;
+  post.method = "POST";
+  post.path = access.address.prefix + request.path;
+  post.body = request.body;
+  post.headers = {{"Content-Type", "application/json"}, {"Accept", "text/event-stream"}};
+  post.response_handler = [&](const httplib::Response& response) {
+    status = response.status;
+    return true;
+  };
+  post.content_receiver = [&](const char* bytes, std::size_t size, std::uint64_t, std::uint64_t) {
+    last_ns = NowNs();
+    const std::string_view part(bytes, size);
+    if (status != 200) {
+      refusal += part;
+    } else {
+      reader.Feed(part, [&](std::string_view data) { record->OnEvent(data, last_ns); });
     }
+    return record->failure.empty();
+  };
+  httplib::Response response;
+  httplib::Error error = httplib::Error::Success;
+  const bool whole = client->send(post, response, error);
+  record->end_ns = NowNs();
+  const auto silence_s = static_cast<double>(record->end_ns - last_ns) / 1e9;
+  if (!record->failure.empty()) {
+    record->error = "server error";
+    record->message = record->failure;
+  } else if (!whole) {
+    record->error = TransportError(error, silence_s >= 0.9 * access.timeout_s);
+    record->message = httplib::to_string(error);
+  } else if (status != 200) {
+    record->error = fmt::format("http {}", status);
+    record->message = ReplyMessage(refusal);
+  } else if (!record->done && !record->finished) {
+    record->error = "cut off";
+    record->message = "the stream ended without a finish_reason and without [DONE]";
+  } else if (record->chunk_ns.empty()) {
+    record->error = "no text";
+    record->message = "the reply held no text";
   }
-
- private:
-  const ServerAccess& access_;
-  std::unique_ptr<httplib::Client> client_;
-};
+}
 
 }  // namespace
 
@@ -188,7 +180,7 @@ std::vector<LoadRecord> RunLoad(const ServerAccess& access,
   std::mutex done;
   const std::int64_t begin_ns = NowNs();
   const auto work = [&] {
-    Connection connection(access);
+    const auto client = Connect(access);
     for (std::size_t i = next++; i < requests.size(); i = next++) {
       LoadRecord& record = records[i];
       const std::int64_t arrival_ns = begin_ns + arrivals[i];
@@ -196,7 +188,7 @@ std::vector<LoadRecord> RunLoad(const ServerAccess& access,
         std::this_thread::sleep_for(std::chrono::nanoseconds(arrival_ns - NowNs()));
       }
       record.start_ns = shape.rate > 0 ? arrival_ns : NowNs();
-      connection.Send(requests[i], &record);
+      Send(client.get(), access, requests[i], &record);
       const std::lock_guard lock(done);
       on_done();
     }

@@ -59,11 +59,12 @@ TEST(ChartCard, TicksCoverTheRangeInRoundSteps) {
 
 TEST(ChartCard, NamesEveryLineOnce) {
   const std::string html =
-      RenderCard({.heading = "a < b",
-                  .note = "Tokens.",
-                  .x_label = "x",
-                  .series = {{.name = "one", .color = 0, .points = {{1, 2}, {2, 3}}},
-                             {.name = "two", .color = 1, .points = {{1, 4}}}}});
+      CardSection("Figures", "",
+                  {{.heading = "a < b",
+                    .note = "Tokens.",
+                    .x_label = "x",
+                    .series = {{.name = "one", .color = 0, .points = {{1, 2}, {2, 3}}},
+                               {.name = "two", .color = 1, .points = {{1, 4}}}}}});
   EXPECT_THAT(html, HasSubstr("a &lt; b"));
   EXPECT_THAT(html, HasSubstr("var(--s1)\"></span>two</li>"));
   EXPECT_THAT(html, HasSubstr("class=\"line s1\""));
