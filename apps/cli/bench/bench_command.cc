@@ -75,8 +75,7 @@ class Bench {
   Status EncodePrompts();
   Status MakeContestants();
   Status Add(std::string label, Mode mode, std::shared_ptr<LanguageModel> target,
-             const DecodingOptions& options, int context, bool retrieves);
-  Status AddFallbacks(int context);
+             const DecodingOptions& options, bool retrieves = true);
   Result<std::vector<Generation>> RunGroup(Contestant* contestant,
                                            std::span<const std::vector<Token>> prompts,
                                            std::uint64_t first_seed);
@@ -96,6 +95,7 @@ class Bench {
   std::shared_ptr<LanguageModel> target_;
   std::shared_ptr<LanguageModel> target_on_all_;
   std::vector<EncodedSet> sets_;
+  int engine_context_ = 0;
   std::vector<Contestant> contestants_;
   std::vector<SetResult> results_;
   BenchContext context_;
@@ -176,28 +176,33 @@ Status Bench::MakeContestants() {
   }
   const int needed = static_cast<int>(longest) + options_.generation.stop.max_tokens +
                      options_.speculation.MostLookahead();
-  const int context = std::min(needed, target_->facts().max_context);
+  engine_context_ = std::min(needed, target_->facts().max_context);
+  const std::vector<std::string> fallbacks = SplitList(options_.fallbacks);
   for (const Mode mode : modes_) {
-    if (mode.during() && !options_.fallbacks.empty()) {
-      FT_RETURN_IF_ERROR(AddFallbacks(context));
+    const std::string name(ModeName(mode));
+    if (!mode.during() || fallbacks.empty()) {
+      FT_RETURN_IF_ERROR(Add(name, mode, target_, options_));
       continue;
     }
-    FT_RETURN_IF_ERROR(
-        Add(std::string(ModeName(mode)), mode, target_, options_, context, /*retrieves=*/true));
+    for (const std::string& fallback : fallbacks) {
+      DecodingOptions options = options_;
+      options.speculation.fallback = fallback;
+      FT_RETURN_IF_ERROR(Add(name + "/" + fallback, mode, target_, options,
+                             /*retrieves=*/fallback == FallbackName(Fallback::kRetrieval)));
+    }
   }
   for (const Mode mode : modes_) {
     if (mode.during() || mode.planned() || target_on_all_ == nullptr) continue;
-    FT_RETURN_IF_ERROR(Add(fmt::format("{}@all", ModeName(mode)), mode, target_on_all_, options_,
-                           context, /*retrieves=*/true));
+    FT_RETURN_IF_ERROR(Add(fmt::format("{}@all", ModeName(mode)), mode, target_on_all_, options_));
   }
   return {};
 }
 
 Status Bench::Add(std::string label, Mode mode, std::shared_ptr<LanguageModel> target,
-                  const DecodingOptions& options, int context, bool retrieves) {
+                  const DecodingOptions& options, bool retrieves) {
   FT_ASSIGN_OR_RETURN(const EngineOptions wanted,
                       options.EngineFor(options.datastore.ModesFor(mode), decoding_.cores,
-                                        options_.batch, context));
+                                        options_.batch, engine_context_));
   StudyOptions study{.script = script_};
   // Measured once for all modes of a target.
   if (!contestants_.empty() && contestants_.back().target == target) {
@@ -205,17 +210,6 @@ Status Bench::Add(std::string label, Mode mode, std::shared_ptr<LanguageModel> t
   }
   FT_ASSIGN_OR_RETURN(auto engine, OpenForStudy(target, wanted, study));
   contestants_.push_back({std::move(label), mode, std::move(target), std::move(engine), retrieves});
-  return {};
-}
-
-// Mode ssd once with each of --compare-fallbacks.
-Status Bench::AddFallbacks(int context) {
-  for (const std::string& name : SplitList(options_.fallbacks)) {
-    DecodingOptions options = options_;
-    options.speculation.fallback = name;
-    FT_RETURN_IF_ERROR(Add("ssd/" + name, Mode::kSsd, target_, options, context,
-                           /*retrieves=*/name == FallbackName(Fallback::kRetrieval)));
-  }
   return {};
 }
 

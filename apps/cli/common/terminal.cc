@@ -20,18 +20,6 @@ constexpr std::string_view kEraseLine = "\r\x1b[K";
 constexpr std::int64_t kRedrawNs = 80'000'000;
 constexpr int kBarWidth = 30;
 
-std::string_view ColorOf(TokenOrigin origin) {
-  switch (origin) {
-    case TokenOrigin::kAccepted:
-      return "\x1b[32m";
-    case TokenOrigin::kFallback:
-      return "\x1b[33m";
-    case TokenOrigin::kBonus:
-      return "\x1b[36m";
-  }
-  return kReset;
-}
-
 // `value` in the first unit, without digits after the point, or with three digits in the unit that
 // suits it; each unit is a thousand times the one before.
 std::string WithUnit(double value, std::span<const char* const> units) {
@@ -58,7 +46,8 @@ std::string Painter::Styled(std::string_view code, std::string_view text) const 
 }
 
 std::string Painter::Paint(TokenOrigin origin, std::string_view text) const {
-  return Styled(ColorOf(origin), text);
+  constexpr std::string_view kColors[] = {"\x1b[32m", "\x1b[33m", "\x1b[36m"};
+  return Styled(kColors[static_cast<std::size_t>(origin)], text);
 }
 
 std::string Painter::Legend() const {

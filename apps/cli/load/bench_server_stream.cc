@@ -29,30 +29,22 @@ std::string TextOf(const json& choice) {
 
 }  // namespace
 
-void SseReader::TakeLine(std::string_view line,
-                         const std::function<void(std::string_view)>& on_data) {
-  if (line.ends_with('\r')) line.remove_suffix(1);
-  if (line.empty()) {
-    if (has_data_) on_data(data_);
-    data_.clear();
-    has_data_ = false;
-  } else if (line.starts_with("data:")) {
-    line.remove_prefix(5);
-    if (line.starts_with(' ')) line.remove_prefix(1);
-    if (has_data_) data_ += '\n';
-    data_ += line;
-    has_data_ = true;
-  }
-}
-
 void SseReader::Feed(std::string_view bytes, const std::function<void(std::string_view)>& on_data) {
-  for (std::size_t end = bytes.find('\n'); end != std::string_view::npos; end = bytes.find('\n')) {
-    line_ += bytes.substr(0, end);
-    TakeLine(line_, on_data);
-    line_.clear();
-    bytes.remove_prefix(end + 1);
+  rest_ += bytes;
+  std::size_t begin = 0;
+  for (std::size_t end = rest_.find('\n'); end != rest_.npos; end = rest_.find('\n', begin)) {
+    std::string_view line = std::string_view(rest_).substr(begin, end - begin);
+    begin = end + 1;
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line.empty()) {
+      if (data_) on_data(*data_);
+      data_.reset();
+    } else if (line.starts_with("data:")) {
+      line.remove_prefix(line.starts_with("data: ") ? 6 : 5);
+      data_ = data_ ? fmt::format("{}\n{}", *data_, line) : std::string(line);
+    }
   }
-  line_ += bytes;
+  rest_.erase(0, begin);
 }
 
 void StreamedReply::OnEvent(std::string_view data, std::int64_t now_ns) {

@@ -17,11 +17,8 @@ class SseReader {
   void Feed(std::string_view bytes, const std::function<void(std::string_view)>& on_data);
 
  private:
-  void TakeLine(std::string_view line, const std::function<void(std::string_view)>& on_data);
-
-  std::string line_;
-  std::string data_;
-  bool has_data_ = false;
+  std::string rest_;                 // Of bytes, after the last whole line.
+  std::optional<std::string> data_;  // Of the event that has begun.
 };
 
 /// What a streamed reply of a chat or text completion brought. Counts are the server's.

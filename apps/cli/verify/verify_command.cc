@@ -44,7 +44,7 @@ class Verify {
  private:
   Status ReadOptions();
   Status ReadPrompts();
-  Result<std::unique_ptr<Engine>> NewEngine(Mode mode, int batch, bool prefix_cache);
+  Result<std::unique_ptr<Engine>> NewEngine(const VerifyConfiguration& configuration);
   std::vector<Request> Requests(const VerifySetting& setting, std::size_t begin,
                                 std::size_t end) const;
   Status RunBaseline(ProgressBar* progress);
@@ -137,10 +137,11 @@ Status Verify::ReadPrompts() {
   return {};
 }
 
-Result<std::unique_ptr<Engine>> Verify::NewEngine(Mode mode, int batch, bool prefix_cache) {
-  FT_ASSIGN_OR_RETURN(EngineOptions wanted, options_.EngineFor(options_.datastore.ModesFor(mode),
-                                                               decoding_.cores, batch, context_));
-  wanted.prefix_cache = prefix_cache;
+Result<std::unique_ptr<Engine>> Verify::NewEngine(const VerifyConfiguration& configuration) {
+  const std::vector<Mode> modes = options_.datastore.ModesFor(configuration.mode);
+  FT_ASSIGN_OR_RETURN(EngineOptions wanted,
+                      options_.EngineFor(modes, decoding_.cores, configuration.batch, context_));
+  wanted.prefix_cache = configuration.prefix_cache;
   return OpenForStudy(decoding_.target, wanted,
                       {.speculator_delay_us = options_.speculator_delay_us});
 }
@@ -163,20 +164,17 @@ std::vector<Request> Verify::Requests(const VerifySetting& setting, std::size_t 
 }
 
 Status Verify::RunBaseline(ProgressBar* progress) {
+  const VerifyConfiguration plain{.mode = Mode::kAr, .batch = 1, .prefix_cache = false};
   progress->SetLabel("ar, batch 1");
-  FT_ASSIGN_OR_RETURN(baseline_engine_, NewEngine(Mode::kAr, 1, false));
   for (const VerifySetting& setting : report_.settings) {
-    FT_ASSIGN_OR_RETURN(std::vector<Generation> generations,
-                        Generate(*baseline_engine_, Requests(setting, 0, prompts_.size()), 1));
-    Outputs outputs;
-    for (Generation& generation : generations) outputs.push_back(std::move(generation.tokens));
-    baseline_.push_back(std::move(outputs));
+    FT_ASSIGN_OR_RETURN(baseline_.emplace_back(), RunPrompts(&baseline_engine_, plain, setting));
     progress->Advance();
   }
   return {};
 }
 
 void Verify::Disturb(Engine* engine, const VerifyConfiguration& configuration) {
+  if (engine == baseline_engine_.get()) return;
   if (options_.preempt > 0 && std::bernoulli_distribution(options_.preempt)(random_)) {
     ForcePreemption(*engine);
     ++report_.preemptions;
@@ -201,8 +199,7 @@ Result<Outputs> Verify::RunPrompts(std::unique_ptr<Engine>* engine,
   for (std::size_t begin = 0; begin < prompts_.size(); begin += chunk) {
     if (*engine == nullptr || kills(configuration)) {
       engine->reset();
-      FT_ASSIGN_OR_RETURN(
-          *engine, NewEngine(configuration.mode, configuration.batch, configuration.prefix_cache));
+      FT_ASSIGN_OR_RETURN(*engine, NewEngine(configuration));
       steps_to_kill_ = std::uniform_int_distribution<int>(5, 80)(random_);
     }
     const GenerateHooks hooks{.before_step = [&] { Disturb(engine->get(), configuration); }};
