@@ -375,8 +375,7 @@ Result<int> Bench::Run() {
     ProgressBar progress("Warming up", static_cast<std::int64_t>(runs));
     FT_RETURN_IF_ERROR(WarmUp());
     for (const EncodedSet& set : sets_) {
-      FT_ASSIGN_OR_RETURN(SetResult result, RunSet(set, &progress));
-      results_.push_back(std::move(result));
+      FT_ASSIGN_OR_RETURN(results_.emplace_back(), RunSet(set, &progress));
     }
   }
   return Report();

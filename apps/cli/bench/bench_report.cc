@@ -40,6 +40,11 @@ json Quantiles(const std::vector<double>& values, double unit) {
 json ModeJson(const SetResult& set, const ModeResult& mode, const BenchContext& context) {
   const ModeFigures figures = ComputeFigures(set, mode, context);
   const RequestStats& total = mode.total;
+  const auto parts = [&engine = mode.engine](auto figure) -> json {
+    return {{"target", figure(engine.target) / kNsPerUs},
+            {"wait", figure(engine.wait) / kNsPerUs},
+            {"host", figure(engine.host) / kNsPerUs}};
+  };
   json itl = Quantiles(mode.token_gaps_ns, kNsPerMs);
   itl["histogram"] = LogHistogram(mode.token_gaps_ns, kNsPerMs);
   json out = {
@@ -52,14 +57,8 @@ json ModeJson(const SetResult& set, const ModeResult& mode, const BenchContext& 
       {"itl_ms", std::move(itl)},
       {"round_gap_ms", Quantiles(mode.burst_gaps_ns, kNsPerMs)},
       {"rounds", total.rounds},
-      {"round_us",
-       {{"target", mode.engine.target.mean() / kNsPerUs},
-        {"wait", mode.engine.wait.mean() / kNsPerUs},
-        {"host", mode.engine.host.mean() / kNsPerUs}}},
-      {"round_us_p50",
-       {{"target", mode.engine.target.Quantile(0.5) / kNsPerUs},
-        {"wait", mode.engine.wait.Quantile(0.5) / kNsPerUs},
-        {"host", mode.engine.host.Quantile(0.5) / kNsPerUs}}},
+      {"round_us", parts([](const Histogram& times) { return times.mean(); })},
+      {"round_us_p50", parts([](const Histogram& times) { return times.Quantile(0.5); })},
       {"choose_us", mode.engine.choose.mean() / kNsPerUs},
       {"passes", mode.engine.passes},
       {"rows", mode.engine.rows},

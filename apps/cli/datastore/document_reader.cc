@@ -18,14 +18,9 @@ using nlohmann::json;
 
 constexpr std::size_t kDocumentBytes = 4096;
 constexpr std::size_t kPiecesPerThread = 64;
+constexpr std::string_view kBlank = " \t\r\n";
 
-// One line of JSON or one piece of text, to be encoded by itself.
-struct Piece {
-  std::string_view text;
-  std::size_t line = 0;  // From 1; 0 for text.
-};
-
-using Encoded = std::optional<Result<std::vector<std::vector<Token>>>>;
+using Documents = std::vector<std::vector<Token>>;
 
 // Appends the texts of a field: a string, or an array of strings.
 void CollectTexts(const json& value, std::vector<std::string>* texts) {
@@ -50,13 +45,15 @@ Result<std::vector<Token>> ParseTokens(const json& array, const Tokenizer& token
   return tokens;
 }
 
-std::vector<Piece> SplitLines(std::string_view content) {
-  std::vector<Piece> pieces;
-  for (std::size_t line = 1; !content.empty(); ++line) {
-    const std::size_t end = std::min(content.find('\n'), content.size());
-    const std::string_view text = content.substr(0, end);
-    if (text.find_first_not_of(" \t\r") != std::string_view::npos) pieces.push_back({text, line});
-    content.remove_prefix(std::min(end + 1, content.size()));
+// Where a text is cut: after the first line that ends beyond `least` bytes. A cut never parts a
+// line.
+std::vector<std::string_view> CutText(std::string_view text, std::size_t least) {
+  std::vector<std::string_view> pieces;
+  while (!text.empty()) {
+    std::size_t end = text.size();
+    if (text.size() > least) end = std::min(text.find('\n', least), text.size() - 1) + 1;
+    pieces.push_back(text.substr(0, end));
+    text.remove_prefix(end);
   }
   return pieces;
 }
@@ -77,29 +74,15 @@ Status TakeRawTokens(std::span<const std::byte> bytes, const std::string& path,
   return take(std::move(tokens));
 }
 
-// Where texts are cut: after the first line that ends beyond 4 KB. A cut never parts a line.
-std::vector<std::string_view> CutText(std::string_view text) {
-  std::vector<std::string_view> pieces;
-  while (!text.empty()) {
-    std::size_t end = text.size();
-    if (text.size() > kDocumentBytes) {
-      end = std::min(text.find('\n', kDocumentBytes), text.size() - 1) + 1;
-    }
-    pieces.push_back(text.substr(0, end));
-    text.remove_prefix(end);
-  }
-  return pieces;
-}
-
 // The documents of one JSON line. `where` names file and line in errors.
-Result<std::vector<std::vector<Token>>> ParseJsonDocuments(std::string_view line,
-                                                           const Tokenizer& tokenizer,
-                                                           const std::string& where) {
+Result<Documents> ParseJsonDocuments(std::string_view line, const Tokenizer& tokenizer,
+                                     const std::string& where) {
+  if (line.find_first_not_of(kBlank) == line.npos) return Documents();
   const json object = json::parse(line, nullptr, false);
   if (!object.is_object()) {
     return InvalidInput(fmt::format("{}: not a JSON object on one line", where));
   }
-  std::vector<std::vector<Token>> documents;
+  Documents documents;
   if (const auto tokens = object.find("tokens"); tokens != object.end() && tokens->is_array()) {
     FT_ASSIGN_OR_RETURN(documents.emplace_back(), ParseTokens(*tokens, tokenizer, where));
     return documents;
@@ -128,37 +111,31 @@ Status ReadDocuments(const std::string& path, const Tokenizer& tokenizer, int th
 
   const std::string_view content(reinterpret_cast<const char*>(file->bytes().data()),
                                  file->bytes().size());
-  const std::size_t first = content.find_first_not_of(" \t\r\n");
-  std::vector<Piece> pieces;
-  if (first != std::string_view::npos && content[first] == '{') {
-    pieces = SplitLines(content);
-  } else {
-    for (const std::string_view text : CutText(content)) pieces.push_back({text, 0});
-  }
-  const auto encode = [&](const Piece& piece) -> Result<std::vector<std::vector<Token>>> {
-    if (piece.line == 0) {
-      return std::vector<std::vector<Token>>{tokenizer.Encode(piece.text, false, false)};
-    }
-    return ParseJsonDocuments(piece.text, tokenizer, fmt::format("{}:{}", path, piece.line));
+  const std::size_t first = content.find_first_not_of(kBlank);
+  const bool lines = first != content.npos && content[first] == '{';
+  const std::vector<std::string_view> pieces = CutText(content, lines ? 0 : kDocumentBytes);
+  const auto encode = [&](std::size_t i) -> Result<Documents> {
+    if (lines) return ParseJsonDocuments(pieces[i], tokenizer, fmt::format("{}:{}", path, i + 1));
+    return Documents{tokenizer.Encode(pieces[i], /*add_bos=*/false, /*parse_special=*/false)};
   };
 
   const std::size_t batch = kPiecesPerThread * static_cast<std::size_t>(threads);
   for (std::size_t begin = 0; begin < pieces.size(); begin += batch) {
-    const auto part = std::span(pieces).subspan(begin, std::min(batch, pieces.size() - begin));
-    std::vector<Encoded> encoded(part.size());
+    const std::size_t count = std::min(batch, pieces.size() - begin);
+    std::vector<std::optional<Result<Documents>>> encoded(count);
     std::atomic<std::size_t> next = 0;
     const auto work = [&] {
-      for (std::size_t i = next++; i < part.size(); i = next++) encoded[i] = encode(part[i]);
+      for (std::size_t i = next++; i < count; i = next++) encoded[i] = encode(begin + i);
     };
     std::vector<std::thread> others;
     for (int t = 1; t < threads; ++t) others.emplace_back(work);
     work();
     for (std::thread& other : others) other.join();
     std::int64_t bytes = 0;
-    for (std::size_t i = 0; i < part.size(); ++i) {
+    for (std::size_t i = 0; i < count; ++i) {
       if (!encoded[i]->ok()) return encoded[i]->error();
       for (auto& document : **encoded[i]) FT_RETURN_IF_ERROR(take(std::move(document)));
-      bytes += static_cast<std::int64_t>(part[i].text.size()) + (part[i].line > 0 ? 1 : 0);
+      bytes += static_cast<std::int64_t>(pieces[begin + i].size());
     }
     advance(bytes);
   }
