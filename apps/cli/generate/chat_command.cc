@@ -135,10 +135,7 @@ Chat::Line Chat::ReadLine(std::string* line) {
 
 Status Chat::OpenEngine(Mode mode) {
   engine_.reset();
-  FT_ASSIGN_OR_RETURN(
-      const EngineOptions wanted,
-      options_.EngineFor(options_.datastore.ModesFor(mode), decoding_.cores, 1, context_));
-  FT_ASSIGN_OR_RETURN(engine_, Engine::Open(decoding_.target, wanted));
+  FT_ASSIGN_OR_RETURN(engine_, options_.OpenEngine(mode, decoding_, context_));
   mode_ = mode;
   return {};
 }
@@ -332,7 +329,6 @@ Result<int> RunChat(ChatOptions options) {
   }
   FT_RETURN_IF_ERROR(
       ValidateSamplingParams(options.generation.sampling, target.facts().vocabulary));
-  constexpr int kDefaultContext = 8192;
   FT_ASSIGN_OR_RETURN(const int context,
                       ChooseContext(options.speculation, target, kDefaultContext));
   Chat chat(std::move(options), mode, std::move(decoding), context);

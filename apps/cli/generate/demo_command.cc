@@ -122,9 +122,7 @@ Result<int> Demo(DemoOptions options) {
   FT_ASSIGN_OR_RETURN(const int context, ChooseContext(options.speculation, *target, 0));
   std::vector<ModeRun> runs(std::size(kShown));
   for (std::size_t m = 0; m < runs.size(); ++m) {
-    FT_ASSIGN_OR_RETURN(const EngineOptions wanted,
-                        options.EngineFor({&kShown[m], 1}, cores, 1, context));
-    FT_ASSIGN_OR_RETURN(runs[m].engine, Engine::Open(target, wanted));
+    FT_ASSIGN_OR_RETURN(runs[m].engine, options.OpenEngine(kShown[m], decoding, context));
   }
 
   const Painter painter(UseColor(options.color, stdout));

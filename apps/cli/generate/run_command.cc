@@ -108,10 +108,7 @@ Result<int> Run(RunOptions options) {
                                                            request.stop.max_tokens +
                                                            options.speculation.MostLookahead()));
   FT_RETURN_IF_ERROR(CheckPromptFits(request.prompt.size(), context));
-  FT_ASSIGN_OR_RETURN(
-      const EngineOptions wanted,
-      options.EngineFor(options.datastore.ModesFor(mode), decoding.cores, 1, context));
-  FT_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::Open(decoding.target, wanted));
+  FT_ASSIGN_OR_RETURN(const auto engine, options.OpenEngine(mode, decoding, context));
 
   const bool color = UseColor(options.color, stdout);
   const Painter painter(color && mode != Mode::kAr);

@@ -78,17 +78,15 @@ void Send(httplib::Client* client, const ServerAccess& access, const LoadRequest
     } else {
       reader.Feed(part, [&](std::string_view data) { record->OnEvent(data, last_ns); });
     }
-    return record->failure.empty();
+    return record->ok();
   };
   httplib::Response response;
   httplib::Error error = httplib::Error::Success;
   const bool whole = client->send(post, response, error);
   record->end_ns = NowNs();
   const auto silence_s = static_cast<double>(record->end_ns - last_ns) / 1e9;
-  if (!record->failure.empty()) {
-    record->error = "server error";
-    record->message = record->failure;
-  } else if (!whole) {
+  if (!record->ok()) return;  // By what the stream said.
+  if (!whole) {
     record->error = TransportError(error, silence_s >= 0.9 * access.timeout_s);
     record->message = httplib::to_string(error);
   } else if (status != 200) {
@@ -152,11 +150,6 @@ Result<std::string> FirstModel(const ServerAccess& access) {
   return InvalidInput(fmt::format(
       "{} lists no model (HTTP {}); is this an OpenAI-compatible server? --server-model names one",
       url, reply->status));
-}
-
-std::optional<double> LoadRecord::tpot_ns() const {
-  if (tokens() < 2 || chunk_ns.empty()) return std::nullopt;
-  return static_cast<double>(chunk_ns.back() - chunk_ns.front()) / (tokens() - 1);
 }
 
 std::vector<std::int64_t> ArrivalTimes(const LoadShape& shape, std::size_t count) {

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,21 +35,6 @@ Result<std::string> FirstModel(const ServerAccess& access);
 struct LoadRequest {
   std::string path;  ///< "/v1/chat/completions" or "/v1/completions"
   std::string body;
-};
-
-/// What became of a request. Times are NowNs().
-struct LoadRecord : StreamedReply {
-  std::int64_t start_ns = 0;  ///< Arrival, also where all connections were busy then.
-  std::int64_t end_ns = 0;
-  std::string error;  ///< "http 429", "connection", "timeout", "cut off" ...; empty: all went well.
-  std::string message;  ///< What the error was in detail.
-
-  bool ok() const { return error.empty(); }
-  /// Output tokens: the server's count, else one a chunk.
-  int tokens() const { return counted_tokens.value_or(static_cast<int>(chunk_ns.size())); }
-  double ttft_ns() const { return static_cast<double>(chunk_ns.front() - start_ns); }
-  /// Time per output token after the first; nothing for a single token.
-  std::optional<double> tpot_ns() const;
 };
 
 /// In which order and how fast requests are sent.

@@ -11,6 +11,7 @@ namespace {
 
 using nlohmann::json;
 
+constexpr const char* kServerError = "server error";
 constexpr std::size_t kShownOfBadEvent = 120;
 
 void TakeCount(const json& value, std::optional<int>* count) {
@@ -47,19 +48,21 @@ void SseReader::Feed(std::string_view bytes, const std::function<void(std::strin
   rest_.erase(0, begin);
 }
 
-void StreamedReply::OnEvent(std::string_view data, std::int64_t now_ns) {
+void LoadRecord::OnEvent(std::string_view data, std::int64_t now_ns) {
   if (data == "[DONE]") {
     done = true;
     return;
   }
   const json event = json::parse(data, nullptr, false);
   if (!event.is_object()) {
-    failure = fmt::format("an event is not a JSON object: {}", data.substr(0, kShownOfBadEvent));
+    error = kServerError;
+    message = fmt::format("an event is not a JSON object: {}", data.substr(0, kShownOfBadEvent));
     return;
   }
-  if (const json& error = Field(event, "error"); !error.is_null()) {
-    failure = Text(Field(error, "message"));
-    if (failure.empty()) failure = error.dump(-1, ' ', false, json::error_handler_t::replace);
+  if (const json& told = Field(event, "error"); !told.is_null()) {
+    error = kServerError;
+    message = Text(Field(told, "message"));
+    if (message.empty()) message = told.dump(-1, ' ', false, json::error_handler_t::replace);
     return;
   }
   if (const json& choices = Field(event, "choices"); choices.is_array()) {
@@ -78,6 +81,11 @@ void StreamedReply::OnEvent(std::string_view data, std::int64_t now_ns) {
     TakeCount(Field(counts, "draft_n"), &drafted);
     TakeCount(Field(counts, "draft_n_accepted"), &draft_accepted);
   }
+}
+
+std::optional<double> LoadRecord::tpot_ns() const {
+  if (tokens() < 2 || chunk_ns.empty()) return std::nullopt;
+  return static_cast<double>(chunk_ns.back() - chunk_ns.front()) / (tokens() - 1);
 }
 
 }  // namespace foretoken

@@ -21,8 +21,10 @@ class SseReader {
   std::optional<std::string> data_;  // Of the event that has begun.
 };
 
-/// What a streamed reply of a chat or text completion brought. Counts are the server's.
-struct StreamedReply {
+/// What became of a request for a streamed completion. Times are NowNs(), counts the server's.
+struct LoadRecord {
+  std::int64_t start_ns = 0;  ///< Arrival, also where all connections were busy then.
+  std::int64_t end_ns = 0;
   std::vector<std::int64_t> chunk_ns;  ///< Arrivals of chunks with text.
   std::string text;
   std::optional<int> prompt_tokens;
@@ -31,10 +33,18 @@ struct StreamedReply {
   std::optional<int> draft_accepted;
   bool done = false;      ///< [DONE] was seen, after which a reply is whole.
   bool finished = false;  ///< Some choice has ended.
-  std::string failure;    ///< What the server said was wrong, or made an event unreadable.
+  std::string error;  ///< "http 429", "connection", "timeout", "cut off" ...; empty: all went well.
+  std::string message;  ///< What the error was in detail.
 
   /// Reads the data of one event that arrived at `now_ns`.
   void OnEvent(std::string_view data, std::int64_t now_ns);
+
+  bool ok() const { return error.empty(); }
+  /// Output tokens: the server's count, else one a chunk.
+  int tokens() const { return counted_tokens.value_or(static_cast<int>(chunk_ns.size())); }
+  double ttft_ns() const { return static_cast<double>(chunk_ns.front() - start_ns); }
+  /// Time per output token after the first; nothing for a single token.
+  std::optional<double> tpot_ns() const;
 };
 
 }  // namespace foretoken

@@ -42,8 +42,8 @@ TEST(SseReader, FindsEventsHoweverTheBytesArrive) {
   }
 }
 
-TEST(StreamedReply, ReadsChatAndTextChunks) {
-  StreamedReply stream;
+TEST(LoadRecord, ReadsChatAndTextChunks) {
+  LoadRecord stream;
   stream.OnEvent(R"({"choices":[{"delta":{"role":"assistant","content":""}}]})", 1);
   stream.OnEvent(R"({"choices":[{"delta":{"content":"a b"},"finish_reason":null}]})", 2);
   stream.OnEvent(R"({"choices":[{"text":" c","finish_reason":"length"}]})", 5);
@@ -60,15 +60,15 @@ TEST(StreamedReply, ReadsChatAndTextChunks) {
   EXPECT_EQ(stream.counted_tokens, 3);
   EXPECT_EQ(stream.drafted, 4);
   EXPECT_EQ(stream.draft_accepted, 1);
-  EXPECT_EQ(stream.failure, "");
+  EXPECT_EQ(stream.error, "");
 }
 
-TEST(StreamedReply, ReportsWhatTheServerSaysIsWrong) {
-  StreamedReply stream;
+TEST(LoadRecord, ReportsWhatTheServerSaysIsWrong) {
+  LoadRecord stream;
   stream.OnEvent(R"({"error":{"message":"out of memory","code":500}})", 1);
-  EXPECT_EQ(stream.failure, "out of memory");
+  EXPECT_EQ(stream.message, "out of memory");
   for (const char* bad : {"{", "[1]", "17", R"({"choices":[{"delta":3}],"usage":"x"})"}) {
-    StreamedReply other;
+    LoadRecord other;
     other.OnEvent(bad, 1);
     EXPECT_EQ(other.chunk_ns.size(), 0U) << bad;
   }

@@ -227,6 +227,15 @@ Result<EngineOptions> DecodingOptions::EngineFor(std::span<const Mode> modes, co
   return options;
 }
 
+Result<std::unique_ptr<Engine>> DecodingOptions::OpenEngine(Mode decoding_mode,
+                                                            const Decoding& with,
+                                                            int context) const {
+  FT_ASSIGN_OR_RETURN(const EngineOptions wanted,
+                      EngineFor(datastore.ModesFor(decoding_mode), with.cores,
+                                /*batch=*/1, context));
+  return Engine::Open(with.target, wanted);
+}
+
 Result<Mode> DecodingOptions::Choose() {
   FT_RETURN_IF_ERROR(generation.Finish());
   FT_RETURN_IF_ERROR(model.ResolveDefaults());

@@ -206,6 +206,9 @@ Result<std::vector<Mode>> ParseModes(std::string_view text);
 /// Loads the target onto `cores`, showing so on a terminal.
 Result<std::shared_ptr<LanguageModel>> LoadTarget(const ModelOptions& model, const CoreSet& cores);
 
+/// Tokens that are enough for conversations.
+inline constexpr int kDefaultContext = 8192;
+
 /// The context limit: `--context`, or the model's. `wanted` tokens are enough where the user did
 /// not say; 0 wants all.
 Result<int> ChooseContext(const SpeculationOptions& speculation, const LanguageModel& target,
@@ -240,6 +243,9 @@ struct DecodingOptions {
   /// What the options make of an engine that offers `modes`.
   Result<EngineOptions> EngineFor(std::span<const Mode> modes, const Cores& at, int batch,
                                   int context) const;
+  /// Opens an engine that decodes one sequence at a time in this mode.
+  Result<std::unique_ptr<Engine>> OpenEngine(Mode decoding_mode, const Decoding& with,
+                                             int context) const;
 };
 
 /// All of them, in the order of the help.

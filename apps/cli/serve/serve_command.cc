@@ -66,7 +66,6 @@ Result<server::ServedModel> LoadServed(ServeOptions options, const std::vector<M
   const LanguageModel& target = *decoding.target;
   FT_RETURN_IF_ERROR(
       ValidateSamplingParams(options.generation.sampling, target.facts().vocabulary));
-  constexpr int kDefaultContext = 8192;
   FT_ASSIGN_OR_RETURN(const int context,
                       ChooseContext(options.speculation, target, kDefaultContext));
   server::ServedModel served;
