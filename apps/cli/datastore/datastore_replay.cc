@@ -57,8 +57,8 @@ std::unique_ptr<Drafter> DrafterOf(const Source& source, SegmentList segments) {
   return trie;
 }
 
-nlohmann::json ReplaySource(const Source& source, DatastoreTenant* tenant, int speculation_length,
-                            std::span<const std::vector<Token>> streams, std::size_t prompt) {
+nlohmann::json ReplayOne(const Source& source, DatastoreTenant* tenant, int speculation_length,
+                         std::span<const std::vector<Token>> streams, std::size_t prompt) {
   const std::unique_ptr<Drafter> drafter = DrafterOf(source, tenant->Segments());
   Proposal proposal;
   DraftContext context = {.datastore = source.reads_datastore ? tenant : nullptr,
@@ -123,7 +123,7 @@ nlohmann::json Replay(DatastoreTenant* tenant, std::span<const int> lengths,
   ProgressBar bar("replaying", static_cast<std::int64_t>(std::size(kSources) * lengths.size()));
   for (const Source& source : kSources) {
     for (const int length : lengths) {
-      points.push_back(ReplaySource(source, tenant, length, streams, prompt));
+      points.push_back(ReplayOne(source, tenant, length, streams, prompt));
       bar.Advance();
     }
   }
