@@ -113,7 +113,7 @@ class Engine {
   Status CheckIdle() const;
 
   // For the layers below.
-  class Impl;
+  struct Impl;
   explicit Engine(std::unique_ptr<Impl> impl);
   Impl& impl() const { return *impl_; }
   void Keep(std::shared_ptr<LanguageModel> target) { target_ = std::move(target); }

@@ -7,8 +7,6 @@
 #include "backend/device.h"
 #include "base/result.h"
 #include "engine/engine_config.h"
-#include "engine/measured_times.h"
-#include "engine/proposers.h"
 #include "foretoken/engine.h"
 #include "model/model.h"
 #include "tokenizer/tokenizer.h"

@@ -1,8 +1,9 @@
 #include "engine/engine_config.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
-#include "engine/check_range.h"
 #include "engine/plan_rules.h"
 
 namespace foretoken {

@@ -1,12 +1,16 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "base/result.h"
+#include "draft/drafter.h"
 #include "model/model.h"
 #include "planner/open_plan.h"
+#include "prediction/cost_model.h"
 #include "speculation/plan.h"
+#include "ssd/speculator_client.h"
 
 namespace foretoken {
 
@@ -38,6 +42,24 @@ struct EngineConfig {
   /// Of sequences that sample; at temperature 0 both ways emit the same.
   Verification verification = Verification::kSharedNoise;
   std::optional<Script> script;
+};
+
+/// What is known of the times of an engine's passes before its first one: measured once, and good
+/// for every engine with the same models on the same cores. Empty parts were not measured.
+struct MeasuredTimes {
+  TimeTable row_times;  ///< Of the target's passes, for speculation lengths that pay.
+  int knee_rows = 0;    ///< I_knee, for speculation lengths by the knee.
+  CostModel costs;      ///< What the planner begins with.
+};
+
+/// Null where there is none.
+using DraftersById = ByDrafter<std::unique_ptr<Drafter>>;
+
+/// What an engine can propose with. A mode without its part is one that the engine does not offer;
+/// autoregression and drafters that need the text alone are always there.
+struct Proposers {
+  DraftersById before;                           ///< On the target's device, before a pass.
+  std::unique_ptr<SpeculatorClient> speculator;  ///< During a pass.
 };
 
 /// The options with every 0 that stands for a default replaced.

@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/check_range.h"
 #include "speculation/presets.h"
 
 namespace foretoken {
 namespace {
+
+constexpr int kMaxStopStrings = 16;
 
 // Whether a plan's tree width says what the mode proposes.
 bool ShapesAsPlanned(Mode mode) {
@@ -119,6 +120,13 @@ Status ShapeProposals(const PlanOptions& options, FieldSpelling spell, Speculati
 }
 
 }  // namespace
+
+Status CheckRange(std::string_view what, std::int64_t value, std::int64_t low, std::int64_t high,
+                  std::string_view field) {
+  if (value >= low && value <= high) return {};
+  return InvalidInput(fmt::format("{} must be from {} to {}, not {}", what, low, high, value),
+                      std::string(field));
+}
 
 Status CheckOptions(const PlanOptions& options, std::span<const Mode> modes,
                     Verification verification, FieldSpelling spell) {
@@ -234,7 +242,51 @@ SpeculationPlan CompletePlan(SpeculationPlan plan) {
   return plan;
 }
 
-Status CheckPlan(const SpeculationPlan& plan, const PlanBounds& bounds) {
+Status CheckRequest(const Request& request, const RequestBounds& bounds) {
+  if (request.prompt.empty()) {
+    return InvalidInput("the prompt is empty: give at least one token", "prompt");
+  }
+  for (std::size_t i = 0; i < request.prompt.size(); ++i) {
+    if (request.prompt[i] < 0 || request.prompt[i] >= bounds.vocabulary) {
+      return InvalidInput(fmt::format("prompt token {} is {}, outside the vocabulary of {}", i,
+                                      request.prompt[i], bounds.vocabulary),
+                          "prompt");
+    }
+  }
+  if (static_cast<std::int64_t>(request.prompt.size()) >= bounds.max_context) {
+    return InvalidInput(
+        fmt::format("the prompt has {} tokens, but the context holds {} and needs room for at "
+                    "least one more: shorten the prompt",
+                    request.prompt.size(), bounds.max_context),
+        "prompt");
+  }
+  if (request.stop.max_tokens < 1) {
+    return InvalidInput(
+        fmt::format("max tokens must be at least 1, not {}", request.stop.max_tokens),
+        "max_tokens");
+  }
+  if (!request.stop.stop_strings.empty() && !bounds.has_tokenizer) {
+    return InvalidInput("stop strings need a tokenizer, and this model has none", "stop_strings");
+  }
+  if (request.stop.stop_strings.size() > kMaxStopStrings) {
+    return InvalidInput(fmt::format("{} stop strings were given; at most {} are allowed",
+                                    request.stop.stop_strings.size(), kMaxStopStrings),
+                        "stop_strings");
+  }
+  for (const std::string& stop : request.stop.stop_strings) {
+    if (stop.empty()) {
+      return InvalidInput("a stop string is empty: give at least one character", "stop_strings");
+    }
+  }
+  if (request.sampling.constraint != nullptr && request.stop.ignore_eos) {
+    return InvalidInput(
+        "ignoring end of sequence does not go with a grammar, which says where the text ends",
+        "ignore_eos");
+  }
+  return ValidateSamplingParams(request.sampling, bounds.vocabulary);
+}
+
+Status CheckPlan(const SpeculationPlan& plan, const RequestBounds& bounds) {
   if (std::ranges::find(bounds.offered, plan.mode) == bounds.offered.end()) {
     return InvalidInput(fmt::format("mode {} was not set up for this engine", ModeName(plan.mode)),
                         "mode");

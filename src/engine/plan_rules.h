@@ -1,15 +1,21 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
-#include <span>
+#include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "foretoken/plan_check.h"
-#include "foretoken/speculation.h"
+#include "foretoken/request.h"
 #include "planner/open_plan.h"
 #include "speculation/plan.h"
 
 namespace foretoken {
+
+/// Refuses a value outside [low, high]. `what` begins the sentence; `field` is the error's.
+Status CheckRange(std::string_view what, std::int64_t value, std::int64_t low, std::int64_t high,
+                  std::string_view field = {});
 
 /// What engines do where nothing is asked of them, with a K in [1, kMaxProposal].
 SpeculationPlan DefaultPlan(int lookahead);
@@ -27,16 +33,22 @@ std::optional<PlannerSettings> PlannerSettingsFor(const PlanOptions& options,
 /// The plan with its empty fan-out shapes filled in.
 SpeculationPlan CompletePlan(SpeculationPlan plan);
 
-/// What the plans of an engine may ask for.
-struct PlanBounds {
-  std::span<const Mode> offered;
+/// What the requests of an engine, and their plans, must fit.
+struct RequestBounds {
+  int vocabulary = 0;
+  int max_context = 0;
+  bool has_tokenizer = false;
+  std::vector<Mode> offered;
   int max_lookahead = 0;
   int max_nodes = 0;
   int max_cache_budget = 0;
   bool knows_row_times = false;  ///< The target's passes were measured.
 };
 
+/// In one sentence why a request can never run, whatever its plan, if so.
+Status CheckRequest(const Request& request, const RequestBounds& bounds);
+
 /// In one sentence why an engine of these bounds cannot follow the plan, which is complete.
-Status CheckPlan(const SpeculationPlan& plan, const PlanBounds& bounds);
+Status CheckPlan(const SpeculationPlan& plan, const RequestBounds& bounds);
 
 }  // namespace foretoken

@@ -99,7 +99,7 @@ TEST(PlanRules, ErrorsSpellFieldsAsTheirReaderDoes) {
 
 TEST(PlanRules, AnEngineFollowsWhatItOffersWithinItsBounds) {
   const std::vector<Mode> offered = {Mode::kAr, Mode::kNgram, Mode::kSssd, Mode::kSsd};
-  const PlanBounds bounds{
+  const RequestBounds bounds{
       .offered = offered, .max_lookahead = 6, .max_nodes = 8, .max_cache_budget = 21};
   const auto field = [&](SpeculationPlan plan) {
     return FieldOf(CheckPlan(CompletePlan(std::move(plan)), bounds));
@@ -116,7 +116,7 @@ TEST(PlanRules, AnEngineFollowsWhatItOffersWithinItsBounds) {
   EXPECT_EQ(field({.mode = Mode::kSsd, .fallback = Fallback::kAuto}), "fallback");
   EXPECT_EQ(field({.mode = Mode::kSsd, .primary = UniformFanout(3, 2)}), "fanout");
   EXPECT_EQ(field({.mode = Mode::kSsd, .primary = UniformFanout(4, 6)}), "fanout");
-  PlanBounds wide = bounds;
+  RequestBounds wide = bounds;
   wide.max_nodes = kMaxAutoSpeculationLength - 1;
   const SpeculationPlan open{.mode = Mode::kSssd, .speculation_length = kAutoSpeculationLength};
   EXPECT_EQ(FieldOf(CheckPlan(CompletePlan(open), wide)), "speculation_length");
@@ -133,6 +133,59 @@ TEST(PlanRules, PresetsLeaveThePlannerNothing) {
   ASSERT_EQ(settings->limits.fallbacks.size(), 1U);
   EXPECT_EQ(settings->limits.fallbacks[0], Fallback::kNgram);
   EXPECT_EQ(settings->fanout, FanoutRule::kUniform);
+}
+
+const RequestBounds kBounds{.vocabulary = 16, .max_context = 8, .has_tokenizer = true};
+
+Request Good() {
+  Request request;
+  request.prompt = {1, 2, 15};
+  return request;
+}
+
+TEST(RequestRules, ARequestThatFitsMayRun) {
+  EXPECT_TRUE(CheckRequest(Good(), kBounds).ok());
+  Request longest = Good();
+  longest.prompt.assign(7, 3);
+  longest.stop.stop_strings.assign(16, "x");
+  EXPECT_TRUE(CheckRequest(longest, kBounds).ok());
+}
+
+TEST(RequestRules, WhatIsWrongIsNamedWithItsField) {
+  struct Case {
+    std::function<void(Request*)> spoil;
+    const char* field;
+    const char* sentence;
+  };
+  const Case cases[] = {
+      {[](Request* r) { r->prompt.clear(); }, "prompt", "the prompt is empty"},
+      {[](Request* r) { r->prompt[1] = 16; }, "prompt", "prompt token 1 is 16, outside"},
+      {[](Request* r) { r->prompt[2] = -1; }, "prompt", "prompt token 2 is -1, outside"},
+      {[](Request* r) { r->prompt.assign(8, 1); }, "prompt", "8 tokens, but the context holds 8"},
+      {[](Request* r) { r->stop.max_tokens = 0; }, "max_tokens", "at least 1, not 0"},
+      {[](Request* r) { r->stop.stop_strings.assign(17, "x"); }, "stop_strings", "at most 16"},
+      {[](Request* r) {
+         r->stop.stop_strings = {"a", ""};
+       },
+       "stop_strings", "is empty"},
+  };
+  for (const Case& wrong : cases) {
+    Request request = Good();
+    wrong.spoil(&request);
+    const Status status = CheckRequest(request, kBounds);
+    ASSERT_FALSE(status.ok()) << wrong.sentence;
+    EXPECT_EQ(status.error().code, ErrorCode::kInvalidInput);
+    EXPECT_EQ(status.error().field, wrong.field);
+    EXPECT_THAT(status.error().message, HasSubstr(wrong.sentence));
+  }
+}
+
+TEST(RequestRules, StopStringsNeedATokenizer) {
+  Request request = Good();
+  request.stop.stop_strings = {"end"};
+  const Status status = CheckRequest(request, {.vocabulary = 16, .max_context = 8});
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().field, "stop_strings");
 }
 
 }  // namespace

@@ -48,18 +48,19 @@ void Scheduler::PreemptYoungest() {
 }
 
 std::unique_ptr<Sequence> Scheduler::Remove(Sequence* sequence) {
-  const auto same = [&](const auto& candidate) { return candidate.get() == sequence; };
-  if (const auto found = std::find_if(running_.begin(), running_.end(), same);
-      found != running_.end()) {
-    kv_.Release(&sequence->kv);
+  const auto take_from = [sequence](auto* sequences) -> std::unique_ptr<Sequence> {
+    const auto found = std::ranges::find(*sequences, sequence, &std::unique_ptr<Sequence>::get);
+    if (found == sequences->end()) return nullptr;
     auto removed = std::move(*found);
-    running_.erase(found);
+    sequences->erase(found);
+    return removed;
+  };
+  if (auto removed = take_from(&running_)) {
+    kv_.Release(&removed->kv);
     return removed;
   }
-  const auto found = std::find_if(waiting_.begin(), waiting_.end(), same);
-  FT_CHECK(found != waiting_.end());
-  auto removed = std::move(*found);
-  waiting_.erase(found);
+  auto removed = take_from(&waiting_);
+  FT_CHECK(removed != nullptr);
   return removed;
 }
 

@@ -1,6 +1,7 @@
 #include "engine/sequence.h"
 
 #include <algorithm>
+#include <array>
 
 namespace foretoken {
 namespace {
@@ -16,6 +17,42 @@ bool Contains(const std::vector<Token>& tokens, Token token) {
 }
 
 }  // namespace
+
+std::string_view FinishReasonName(FinishReason reason) {
+  constexpr std::array<std::string_view, 8> kNames = {
+      "end_of_sequence", "stop_token",    "stop_string",  "max_tokens",
+      "grammar_end",     "grammar_stuck", "context_full", "cancelled"};
+  return kNames[static_cast<std::size_t>(reason)];
+}
+
+bool StopText::Push(std::string_view piece, std::string* out) {
+  if (stops_.empty()) {
+    out->append(piece);
+    return false;
+  }
+  held_.append(piece);
+  std::size_t found = std::string::npos;
+  for (const std::string& stop : stops_) found = std::min(found, held_.find(stop));
+  if (found != std::string::npos) {
+    out->append(held_, 0, found);
+    held_.clear();
+    return true;
+  }
+  std::size_t keep = 0;
+  for (const std::string& stop : stops_) {
+    for (std::size_t length = std::min(stop.size() - 1, held_.size()); length > keep; --length) {
+      if (held_.compare(held_.size() - length, length, stop, 0, length) == 0) keep = length;
+    }
+  }
+  out->append(held_, 0, held_.size() - keep);
+  held_.erase(0, held_.size() - keep);
+  return false;
+}
+
+void StopText::Flush(std::string* out) {
+  out->append(held_);
+  held_.clear();
+}
 
 Sequence::Sequence(SequenceId sequence_id, Request new_request, const SpeculationPlan& first_plan,
                    int vocabulary, int max_context, const std::vector<Token>& eos,

@@ -23,28 +23,6 @@ int FanoutAtOutcome(const Sequence& sequence) {
   return FanoutAt(shape, sequence.verified, sequence.outcome.node);
 }
 
-// Of the sequences for which plans are made.
-class MeanPrediction {
- public:
-  void Add(const SequenceEstimate& estimate) {
-    ++sequences_;
-    predicted_ += estimate.predicted;
-    batch_ += estimate.predicted_at.batch;
-    context_ += estimate.predicted_at.context;
-  }
-  void Tell(PassObservation* pass) const {
-    if (sequences_ == 0) return;
-    pass->predicted = predicted_ / sequences_;
-    pass->predicted_at = {.batch = batch_ / sequences_, .context = context_ / sequences_};
-  }
-
- private:
-  int sequences_ = 0;
-  double predicted_ = 0;
-  int batch_ = 0;
-  double context_ = 0;
-};
-
 // A round of which the planner need not see all.
 bool IsOneOfManyAlike(const Round& round) {
   const bool plain = std::ranges::all_of(round.pass, [](const Sequence* sequence) {
@@ -97,9 +75,10 @@ void AutoPlanning::Learn(const Round& round, int rounds) {
                        .tokens = 0,
                        .lookahead = round.pass[0]->plan.lookahead,
                        .mode = round.pass[0]->plan.mode,
+                       .predicted_at = {.batch = 0, .context = 0},
                        .rounds = rounds};
   SequenceEstimate nobody;
-  MeanPrediction planned;
+  int planned = 0;
   for (Sequence* sequence : round.pass) {
     pass.context += static_cast<double>(sequence->tokens.size()) / pass.sequences;
     pass.draft_busy = pass.draft_busy || sequence->opened;
@@ -107,7 +86,10 @@ void AutoPlanning::Learn(const Round& round, int rounds) {
     pass.tokens += static_cast<int>(sequence->emitted.size());
     if (pass.mode != sequence->plan.mode) pass.mode.reset();
     if (sequence->estimate.has_value()) {
-      planned.Add(*sequence->estimate);
+      ++planned;
+      pass.predicted += sequence->estimate->predicted;
+      pass.predicted_at.batch += sequence->estimate->predicted_at.batch;
+      pass.predicted_at.context += sequence->estimate->predicted_at.context;
       pass.chosen = pass.chosen || sequence->estimate->wanted.mode.planned();
     }
     const bool chain = sequence->verified.IsChain();
@@ -120,7 +102,11 @@ void AutoPlanning::Learn(const Round& round, int rounds) {
          .hit = sequence->hit},
         sequence->estimate.has_value() ? &*sequence->estimate : &nobody);
   }
-  planned.Tell(&pass);
+  if (planned > 0) {
+    pass.predicted /= planned;
+    pass.predicted_at.batch /= planned;
+    pass.predicted_at.context /= planned;
+  }
   if (!round.prefills && round.gap_ns >= 0) planner_.ObservePass(pass);
 }
 

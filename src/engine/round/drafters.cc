@@ -21,38 +21,9 @@ int OtherRows(const RunningSet& running, const Sequence& sequence) {
 
 }  // namespace
 
-DraftContext ContextFor(const RetrievalBudget& budget, int batch, Sequence* sequence) {
-  const SpeculationPlan& plan = sequence->plan;
-  const int nodes = budget.NodesOf(plan, batch);
-  const int longest = Retrieves(plan.mode) ? nodes : plan.lookahead;
-  if (sequence->draws) sequence->laws.Clear();  // A preempted sequence may still have some.
-  return {.sequence = sequence->id,
-          .tokens = sequence->tokens,
-          .sampling = &sequence->request.sampling,
-          .history = &sequence->history,
-          .datastore = sequence->request.datastore,
-          .lookahead = std::min(longest, sequence->DepthLimit()),
-          .tree_width = plan.tree_width,
-          .max_nodes = std::min(nodes, sequence->NodeLimit()),
-          .row_prices = budget.PricesFor(plan),
-          .proposal = &sequence->proposal,
-          .laws = sequence->draws ? &sequence->laws : nullptr};
-}
-
-namespace {
-
-// The same for a drafter: one whose proposals follow from the text has no laws to tell.
-DraftContext ContextOf(DrafterId drafter, const RetrievalBudget& budget, int batch,
-                       Sequence* sequence) {
-  DraftContext context = ContextFor(budget, batch, sequence);
-  if (InfoOf(drafter).law == ProposalLaw::kFixed) context.laws = nullptr;
-  return context;
-}
-
-}  // namespace
-
-Drafters::Drafters(DraftersById before, int vocabulary, int max_batch)
-    : before_(std::move(before)) {
+Drafters::Drafters(DraftersById before, const RetrievalBudget& budget, int vocabulary,
+                   int max_batch)
+    : budget_(budget), before_(std::move(before)) {
   const DrafterParts parts{.vocabulary = vocabulary, .max_sequences = max_batch};
   for (const DrafterId id : kDrafterIds) {
     const DrafterInfo& info = InfoOf(id);
@@ -63,46 +34,45 @@ Drafters::Drafters(DraftersById before, int vocabulary, int max_batch)
   contexts_.reserve(static_cast<std::size_t>(max_batch));
 }
 
-void Drafters::Propose(const RunningSet& running, RetrievalBudget* budget) {
+void Drafters::Propose(const RunningSet& running) {
+  budget_.SetPrices();
   for (const DrafterId id : kDrafterIds) {
-    if (Has(id)) ProposeWith(id, running, budget);
+    if (Has(id)) ProposeWith(id, running);
   }
 }
 
-void Drafters::ProposeWith(DrafterId drafter, const RunningSet& running, RetrievalBudget* budget) {
+void Drafters::ProposeWith(DrafterId drafter, const RunningSet& running) {
   contexts_.clear();
   for (const auto& sequence : running) {
     // A prompt under way, also one that is recomputed, has no root to draft from yet.
     const Mode mode = sequence->plan.mode;
     if (!mode.before() || mode.drafter != drafter || sequence->uncomputed() != 1) continue;
     const auto batch = static_cast<int>(running.size());
-    contexts_.push_back(ContextOf(drafter, *budget, batch, sequence.get()));
+    contexts_.push_back(ContextFor(drafter, batch, sequence.get()));
   }
   const bool priced = InfoOf(drafter).shape == ProposalShape::kPricedTree;
-  if (priced) budget->SpareUseless(&contexts_);
+  if (priced) budget_.SpareUseless(&contexts_);
   if (contexts_.empty()) return;
   const std::int64_t start = NowNs();
   before_[drafter]->Propose(contexts_);
-  if (priced) budget->ObserveAsking(NowNs() - start, contexts_.size());
+  if (priced) budget_.ObserveAsking(NowNs() - start, contexts_.size());
 }
 
-void Drafters::ProposeOnMiss(const RunningSet& running, RetrievalBudget* budget,
-                             Sequence* sequence) {
+void Drafters::ProposeOnMiss(const RunningSet& running, Sequence* sequence) {
   const Fallback fallback = sequence->plan.fallback;
   if (fallback == Fallback::kRetrieval) {
-    RetrieveOnMiss(running, budget, sequence);
+    RetrieveOnMiss(running, sequence);
   } else if (fallback.kind == Fallback::Kind::kDrafter) {
     const auto batch = static_cast<int>(running.size());
-    DraftContext context = ContextOf(fallback.drafter, *budget, batch, sequence);
+    DraftContext context = ContextFor(fallback.drafter, batch, sequence);
     on_miss_[fallback.drafter]->Propose(std::span(&context, 1));
   }
 }
 
-void Drafters::RetrieveOnMiss(const RunningSet& running, RetrievalBudget* budget,
-                              Sequence* sequence) {
+void Drafters::RetrieveOnMiss(const RunningSet& running, Sequence* sequence) {
   const auto batch = static_cast<int>(running.size());
-  DraftContext context = ContextFor(*budget, batch, sequence);
-  const int nodes = budget->RetrievedNodes(sequence->plan, batch);
+  DraftContext context = ContextFor(DrafterId::kRetrieval, batch, sequence);
+  const int nodes = budget_.RetrievedNodes(sequence->plan, batch);
   context.lookahead = std::min(nodes, sequence->DepthLimit());
   context.max_nodes = std::min(nodes, sequence->NodeLimit());
   // What hits and earlier misses propose is known, so it is known which row is the first that
@@ -110,18 +80,38 @@ void Drafters::RetrieveOnMiss(const RunningSet& running, RetrievalBudget* budget
   // rows fit and a 17th costs as much as three and a half, SSD was 4 % slower with retrieval than
   // without, now 1 to 2 %. Sparing it where what came of it was worth less than asking lost the
   // 2 % that it then gained at K = 2.)
-  context.row_prices = budget->PricesBeside(sequence->plan, OtherRows(running, *sequence));
+  context.row_prices = budget_.PricesBeside(sequence->plan, OtherRows(running, *sequence));
   retrieval_.Propose(std::span(&context, 1));
 }
 
-std::span<const CandidateScore> Drafters::Retrieve(const RetrievalBudget& budget, int batch,
-                                                   Sequence* sequence, Proposal* retrieved) {
-  DraftContext context = ContextFor(budget, batch, sequence);
+std::span<const CandidateScore> Drafters::Retrieve(int batch, Sequence* sequence,
+                                                   Proposal* retrieved) {
+  DraftContext context = ContextFor(DrafterId::kRetrieval, batch, sequence);
   context.lookahead = context.max_nodes = kDefaultTreeNodes;
   context.row_prices = {};
   context.proposal = retrieved;
   retrieval_.Propose(std::span(&context, 1));
   return retrieval_.scores();
+}
+
+DraftContext Drafters::ContextFor(DrafterId drafter, int batch, Sequence* sequence) const {
+  const SpeculationPlan& plan = sequence->plan;
+  const int nodes = budget_.NodesOf(plan, batch);
+  const int longest = Retrieves(plan.mode) ? nodes : plan.lookahead;
+  if (sequence->draws) sequence->laws.Clear();  // A preempted sequence may still have some.
+  // A drafter whose proposals follow from the text has no laws to tell.
+  const bool tells_laws = sequence->draws && InfoOf(drafter).law == ProposalLaw::kDrawn;
+  return {.sequence = sequence->id,
+          .tokens = sequence->tokens,
+          .sampling = &sequence->request.sampling,
+          .history = &sequence->history,
+          .datastore = sequence->request.datastore,
+          .lookahead = std::min(longest, sequence->DepthLimit()),
+          .tree_width = plan.tree_width,
+          .max_nodes = std::min(nodes, sequence->NodeLimit()),
+          .row_prices = budget_.PricesFor(plan),
+          .proposal = &sequence->proposal,
+          .laws = tells_laws ? &sequence->laws : nullptr};
 }
 
 void Drafters::Forget(SequenceId sequence) {

@@ -14,31 +14,28 @@ RunningSet Running(const SpeculationPlan& plan) {
 }
 
 TEST(Drafters, PromptLookupIsAlwaysThere) {
-  Drafters drafters({}, /*vocabulary=*/16, /*max_batch=*/1);
-  RetrievalBudget budget({}, 63);
+  Drafters drafters({}, RetrievalBudget({}, 63), /*vocabulary=*/16, /*max_batch=*/1);
   EXPECT_TRUE(drafters.Has(DrafterId::kNgram));
   EXPECT_FALSE(drafters.Has(DrafterId::kModel));
   const RunningSet running = Running({.mode = Mode::kNgram, .lookahead = 2});
-  drafters.Propose(running, &budget);
+  drafters.Propose(running);
   ASSERT_GE(running[0]->proposal.size(), 1);
   EXPECT_EQ(running[0]->proposal.tokens[0], 4);
 }
 
 TEST(Drafters, NobodyDraftsFromAPromptUnderWay) {
-  Drafters drafters({}, 16, 1);
-  RetrievalBudget budget({}, 63);
+  Drafters drafters({}, RetrievalBudget({}, 63), 16, 1);
   const RunningSet running = Running({.mode = Mode::kNgram, .lookahead = 2});
   running[0]->kv.committed = 2;
-  drafters.Propose(running, &budget);
+  drafters.Propose(running);
   EXPECT_EQ(running[0]->proposal.size(), 0);
 }
 
 TEST(Drafters, TheFallbackOfThePlanProposesAfterAMiss) {
-  Drafters drafters({}, 16, 1);
-  RetrievalBudget budget({}, 63);
+  Drafters drafters({}, RetrievalBudget({}, 63), 16, 1);
   const auto proposed = [&](Fallback fallback) {
     const RunningSet running = Running({.mode = Mode::kSsd, .lookahead = 2, .fallback = fallback});
-    drafters.ProposeOnMiss(running, &budget, running[0].get());
+    drafters.ProposeOnMiss(running, running[0].get());
     return running[0]->proposal;
   };
   EXPECT_EQ(proposed(Fallback::kNgram).source, ProposalSource::kNgram);
@@ -48,10 +45,10 @@ TEST(Drafters, TheFallbackOfThePlanProposesAfterAMiss) {
   EXPECT_EQ(proposed(Fallback::kJit).size(), 0);  // The speculator's business.
 }
 
-TEST(ContextFor, ProposesNoMoreThanMayBeEmitted) {
-  const RetrievalBudget budget({}, 63);
+TEST(Drafters, ProposesNoMoreThanMayBeEmitted) {
+  const Drafters drafters({}, RetrievalBudget({}, 63), 16, 1);
   const auto sequence = DecodingSequence(1, {1, 2}, {.mode = Mode::kSd, .lookahead = 40});
-  const DraftContext context = ContextFor(budget, 1, sequence.get());
+  const DraftContext context = drafters.ContextFor(DrafterId::kModel, 1, sequence.get());
   EXPECT_EQ(context.lookahead, 7);  // Eight tokens, of which one is the bonus token.
 }
 

@@ -4,8 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "draft/drafter.h"
-#include "engine/measured_times.h"
+#include "engine/engine_config.h"
 #include "engine/round/round.h"
 #include "planner/retrieval_worth.h"
 #include "prediction/row_price.h"

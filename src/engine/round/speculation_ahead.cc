@@ -101,7 +101,7 @@ bool SpeculationAhead::TakeAwaited(const RunningSet& running) {
   return all;
 }
 
-void SpeculationAhead::SendRetrieved(const Round& round, int batch, const RetrievalBudget& budget,
+void SpeculationAhead::SendRetrieved(const Round& round, const RunningSet& running,
                                      Drafters* drafters) {
   const auto has_datastore = [](const Sequence* sequence) {
     // Where proposals are drawn, what is prepared must not depend on the tokens drawn before.
@@ -110,10 +110,11 @@ void SpeculationAhead::SendRetrieved(const Round& round, int batch, const Retrie
   };
   for (Sequence* sequence : round.pass) sequence->asked_for_cache = false;
   if (std::ranges::none_of(round.pass, has_datastore) || !worth_.AskNow()) return;
+  const auto batch = static_cast<int>(running.size());
   for (Sequence* sequence : round.pass) {
     if (!has_datastore(sequence)) continue;
     const std::int64_t start = NowNs();
-    const auto scores = drafters->Retrieve(budget, batch, sequence, &retrieved_);
+    const auto scores = drafters->Retrieve(batch, sequence, &retrieved_);
     speculator_->SendRetrieved(sequence->id,
                                OutcomesBeside(sequence->proposal, retrieved_, scores));
     sequence->asked_for_cache = true;
@@ -127,7 +128,7 @@ DraftPasses SpeculationAhead::TakeNews() {
 }
 
 void SpeculationAhead::AnswerOutcomes(const Round& round, const RunningSet& running,
-                                      RetrievalBudget* budget, Drafters* drafters) {
+                                      Drafters* drafters) {
   const auto speculates = [](const Sequence* sequence) {
     return sequence->opened && sequence->verifies && !sequence->finish.has_value();
   };
@@ -138,7 +139,7 @@ void SpeculationAhead::AnswerOutcomes(const Round& round, const RunningSet& runn
   const bool may_wait = speculator_->healthy() && NobodyElseToServe(running);
   for (Sequence* sequence : round.pass) {
     if (!speculates(sequence) || sequence->hit != false) continue;
-    drafters->ProposeOnMiss(running, budget, sequence);
+    drafters->ProposeOnMiss(running, sequence);
     if (sequence->proposal.size() > 0) ++sequence->stats.fallbacks;
     Dispatch(sequence, may_wait && sequence->plan.fallback == Fallback::kJit);
   }

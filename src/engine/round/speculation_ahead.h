@@ -25,16 +25,14 @@ class SpeculationAhead {
   void AwaitProposals(const RunningSet& running);
 
   /// As a pass begins: tells the speculator what retrieval expects beside the proposals.
-  void SendRetrieved(const Round& round, int batch, const RetrievalBudget& budget,
-                     Drafters* drafters);
+  void SendRetrieved(const Round& round, const RunningSet& running, Drafters* drafters);
 
   /// As a pass ends: takes in what the speculator has prepared. Returns what its own passes took.
   DraftPasses TakeNews();
 
   /// Looks every outcome of the pass up, lets the fallbacks propose for the misses and tells the
   /// speculator.
-  void AnswerOutcomes(const Round& round, const RunningSet& running, RetrievalBudget* budget,
-                      Drafters* drafters);
+  void AnswerOutcomes(const Round& round, const RunningSet& running, Drafters* drafters);
 
   void ObserveRound(const Round& round);
 

@@ -55,12 +55,11 @@ class SpeculationAheadTest : public testing::Test {
     round_.pass.push_back(sequence);
     return sequence;
   }
-  void Answer() { ahead_.AnswerOutcomes(round_, running_, &budget_, &drafters_); }
+  void Answer() { ahead_.AnswerOutcomes(round_, running_, &drafters_); }
 
   int records_ = 0;
   SpeculationAhead ahead_;
-  RetrievalBudget budget_{{}, 63};
-  Drafters drafters_{{}, 16, 2};
+  Drafters drafters_{{}, RetrievalBudget({}, 63), 16, 2};
   RunningSet running_;
   Round round_;
 };

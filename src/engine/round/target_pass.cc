@@ -25,14 +25,6 @@ void AppendRows(const Sequence& sequence, ForwardBatch* batch) {
   }
 }
 
-// Committed tokens that the sequence computes, of which prompts may take so many.
-int PlanRows(int prompt_budget, Sequence* sequence) {
-  const int left = sequence->uncomputed();
-  const int rows = left == 1 ? 1 : std::min(left, prompt_budget);
-  sequence->verifies = rows == left;
-  return rows;
-}
-
 }  // namespace
 
 bool PlanPass(int prompt_budget, Scheduler* scheduler, Round* round, ForwardBatch* batch) {
@@ -40,7 +32,9 @@ bool PlanPass(int prompt_budget, Scheduler* scheduler, Round* round, ForwardBatc
   for (std::size_t i = 0; i < scheduler->running().size(); ++i) {
     Sequence* sequence = scheduler->running()[i].get();
     sequence->in_pass = false;
-    const int rows = PlanRows(prompt_budget, sequence);
+    const int left = sequence->uncomputed();
+    const int rows = left == 1 ? 1 : std::min(left, prompt_budget);
+    sequence->verifies = rows == left;
     if (rows == 0) continue;
     const std::int32_t end =
         sequence->kv.committed + rows + (sequence->verifies ? sequence->proposal.size() : 0);

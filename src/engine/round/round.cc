@@ -1,4 +1,4 @@
-#include "engine/round/round_timer.h"
+#include "engine/round/round.h"
 
 #include <algorithm>
 
