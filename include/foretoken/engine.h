@@ -1,13 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "foretoken/log_sink.h"
 #include "foretoken/model.h"
 #include "foretoken/request.h"
 #include "foretoken/result.h"
@@ -15,6 +16,10 @@
 #include "foretoken/stats.h"
 
 namespace foretoken {
+
+/// Told, in one sentence each, of what is worth a warning but no failure. May be empty; called from
+/// the thread that notices.
+using LogSink = std::function<void(std::string_view)>;
 
 /// The draft model of modes sd, ssd and auto.
 struct DraftOptions {

@@ -17,12 +17,6 @@ class Histogram {
     sum_ += v;
   }
 
-  void Merge(const Histogram& other) {
-    for (std::size_t i = 0; i < counts_.size(); ++i) counts_[i] += other.counts_[i];
-    count_ += other.count_;
-    sum_ += other.sum_;
-  }
-
   std::uint64_t count() const { return count_; }
   std::uint64_t sum() const { return sum_; }
   double mean() const { return count_ == 0 ? 0 : static_cast<double>(sum_) / count_; }

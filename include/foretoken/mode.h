@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <compare>
 #include <cstddef>
@@ -56,21 +57,20 @@ inline constexpr auto kDrafters = std::to_array<DrafterInfo>({
 #undef FORETOKEN_DRAFTER
 });
 
-constexpr const DrafterInfo& InfoOf(DrafterId drafter) {
-  return kDrafters[static_cast<std::size_t>(drafter)];
-}
+constexpr std::size_t IndexOf(DrafterId drafter) { return static_cast<std::size_t>(drafter); }
+
+constexpr const DrafterInfo& InfoOf(DrafterId drafter) { return kDrafters[IndexOf(drafter)]; }
+
+/// A value for each key, which IndexOf gives a place.
+template <typename Key, typename T, std::size_t kKeys>
+struct ByKey : std::array<T, kKeys> {
+  constexpr T& operator[](Key key) { return this->at(IndexOf(key)); }
+  constexpr const T& operator[](Key key) const { return this->at(IndexOf(key)); }
+};
 
 /// A value for each drafter.
 template <typename T>
-struct ByDrafter : std::array<T, kDrafters.size()> {
-  using Base = std::array<T, kDrafters.size()>;
-  constexpr T& operator[](DrafterId drafter) {
-    return Base::operator[](static_cast<std::size_t>(drafter));
-  }
-  constexpr const T& operator[](DrafterId drafter) const {
-    return Base::operator[](static_cast<std::size_t>(drafter));
-  }
-};
+using ByDrafter = ByKey<DrafterId, T, kDrafters.size()>;
 
 /// Every drafter, in the registry's order.
 inline constexpr auto kDrafterIds = [] {
@@ -146,10 +146,7 @@ constexpr std::size_t IndexOf(Mode mode) {
 
 /// A value for each mode.
 template <typename T>
-struct ByMode : std::array<T, kModeCount> {
-  constexpr T& operator[](Mode mode) { return this->at(IndexOf(mode)); }
-  constexpr const T& operator[](Mode mode) const { return this->at(IndexOf(mode)); }
-};
+using ByMode = ByKey<Mode, T, kModeCount>;
 
 /// The mode of a name that users type ("ssd"); the error lists them all.
 Result<Mode> ParseMode(std::string_view name);
@@ -223,11 +220,7 @@ inline constexpr Fallback Fallback::kRandom{Kind::kDrafter, DrafterId::kRandom};
 
 /// Every fallback: jit, the drafters' in the registry's order, none, auto.
 inline constexpr auto kFallbacks = [] {
-  constexpr auto kOfDrafters = [] {
-    std::size_t count = 0;
-    for (const DrafterInfo& info : kDrafters) count += info.fallback ? 1 : 0;
-    return count;
-  }();
+  constexpr auto kOfDrafters = std::ranges::count(kDrafters, true, &DrafterInfo::fallback);
   std::array<Fallback, kOfDrafters + 3> fallbacks{};
   std::size_t count = 0;
   fallbacks[count++] = Fallback::kJit;

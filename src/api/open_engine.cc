@@ -9,7 +9,7 @@
 namespace foretoken {
 namespace {
 
-Result<EngineConfig> ConfigFor(const EngineOptions& options, const LanguageModel& target) {
+Result<EngineConfig> ConfigFor(const EngineOptions& options) {
   FT_RETURN_IF_ERROR(CheckShapes(options.plan));
   EngineConfig config;
   const SpeculationPlan base =
@@ -24,34 +24,25 @@ Result<EngineConfig> ConfigFor(const EngineOptions& options, const LanguageModel
     config.max_cache_budget = std::min(kMaxCacheBudget, (config.max_lookahead + 1) * widest);
   }
   if (options.max_cache_budget) config.max_cache_budget = *options.max_cache_budget;
-  config.max_context = options.max_context.value_or(target.facts().max_context);
+  config.max_context = options.max_context.value_or(0);
   config.kv_tokens = options.kv_tokens.value_or(0);
   config.max_batch = options.max_batch;
   config.max_waiting = options.max_waiting;
   config.prefill_chunk = options.prefill_chunk;
   config.prefix_cache = options.prefix_cache;
+  config.log = options.log;
   return config;
-}
-
-DraftSetup SetupOf(const EngineOptions& options, const StudyOptions& study) {
-  const DraftOptions& draft = options.draft;
-  return {.source = draft.source,
-          .cores = draft.cores,
-          .precision = draft.precision,
-          .process = draft.process,
-          .executable = draft.executable,
-          .delay_us = study.speculator_delay_us,
-          .log = options.log};
 }
 
 Result<std::unique_ptr<Engine>> OpenWith(std::shared_ptr<LanguageModel> target,
                                          const EngineOptions& options, const StudyOptions& study,
                                          const Measuring& measuring) {
   if (options.modes.empty()) return InvalidInput("an engine offers one mode at least", "modes");
-  FT_ASSIGN_OR_RETURN(EngineConfig config, ConfigFor(options, *target));
+  FT_ASSIGN_OR_RETURN(EngineConfig config, ConfigFor(options));
   config.script = study.script;
-  FT_ASSIGN_OR_RETURN(auto engine, MakeEngine(options.modes, config, &target->loaded(),
-                                              SetupOf(options, study), measuring));
+  config.speculator_delay_us = study.speculator_delay_us;
+  FT_ASSIGN_OR_RETURN(
+      auto engine, MakeEngine(options.modes, config, &target->loaded(), options.draft, measuring));
   engine->Keep(std::move(target));
   return engine;
 }

@@ -104,9 +104,9 @@ void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
 class Constrained : public testing::TestWithParam<Case> {};
 
 TEST_P(Constrained, EveryTokenEqualsAr) {
-  DraftSetup draft = BundledDraft();
-  draft.delay_us = GetParam().delay_us;
-  const auto engine = MakeEngine(GetParam().mode, GetParam().options, BundledTarget(), draft);
+  EngineConfig options = GetParam().options;
+  options.speculator_delay_us = GetParam().delay_us;
+  const auto engine = MakeEngine(GetParam().mode, options, BundledTarget(), BundledDraft());
   ASSERT_TRUE(engine.ok()) << engine.error().message;
   int accepted = 0;
   for (const Setting& setting : Settings()) {

@@ -59,9 +59,16 @@ inline LoadedModel* BundledTarget() {
   return target.get();
 }
 
-inline DraftSetup BundledDraft() {
+inline DraftOptions BundledDraft() {
   const auto cores = AvailableCores();
   return {.source = {.directory = BundledModel("demo-draft")}, .cores = {cores.back()}};
+}
+
+/// An engine that offers one mode.
+inline Result<std::unique_ptr<Engine>> MakeEngine(Mode mode, const EngineConfig& config,
+                                                  LoadedModel* target, const DraftOptions& draft,
+                                                  const Measuring& measuring = {}) {
+  return MakeEngine(std::span(&mode, 1), config, target, draft, measuring);
 }
 
 /// Runs all prompts to the end, all submitted at once, and returns outputs in their order.

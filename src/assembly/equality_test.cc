@@ -42,7 +42,7 @@ std::vector<std::vector<Token>> TokensOf(const std::vector<Collector::Output>& o
   return tokens;
 }
 
-std::unique_ptr<Engine> Make(Mode mode, EngineConfig options, DraftSetup draft = BundledDraft(),
+std::unique_ptr<Engine> Make(Mode mode, EngineConfig options, DraftOptions draft = BundledDraft(),
                              MeasuredTimes times = {}) {
   auto engine = MakeEngine(mode, options, BundledTarget(), draft, {.known = times});
   EXPECT_TRUE(engine.ok()) << (engine.ok() ? "" : engine.error().message);
@@ -90,9 +90,9 @@ void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
 class Equality : public testing::TestWithParam<Case> {};
 
 TEST_P(Equality, EveryTokenEqualsAr) {
-  DraftSetup draft = BundledDraft();
-  draft.delay_us = GetParam().delay_us;
-  const auto engine = Make(GetParam().mode, GetParam().options, draft, GetParam().times);
+  EngineConfig options = GetParam().options;
+  options.speculator_delay_us = GetParam().delay_us;
+  const auto engine = Make(GetParam().mode, options, BundledDraft(), GetParam().times);
   for (const Setting& setting : Settings()) {
     const auto outputs = Generate(*engine, StoryPrompts(), setting.sampling, kStop);
     EXPECT_EQ(TokensOf(outputs), Truth(setting)) << setting.name;
@@ -164,7 +164,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 // Without a draft mode auto is left with autoregression and prompt lookup.
 TEST(EqualityUnder, AutoWithoutADraft) {
-  const auto engine = Make(Mode::kAuto, {.max_batch = 4}, DraftSetup{});
+  const auto engine = Make(Mode::kAuto, {.max_batch = 4}, DraftOptions{});
   EXPECT_FALSE(engine->Offers(Mode::kSd));
   for (const Setting& setting : {Settings()[0], Settings()[2]}) {
     const auto outputs = Generate(*engine, StoryPrompts(), setting.sampling, kStop);

@@ -20,18 +20,9 @@ ConstraintVocabulary VocabularyOf(const Tokenizer& tokenizer, std::vector<Token>
   return {.trie = TokenTrie(bytes), .end_tokens = std::move(eos)};
 }
 
-// A model over `weights` on `device`.
-std::unique_ptr<LoadedModel> Assemble(std::shared_ptr<const Tokenizer> tokenizer,
-                                      const ModelIdentity& identity,
-                                      std::shared_ptr<const ModelWeights> weights,
-                                      std::shared_ptr<Device> device,
-                                      std::unique_ptr<Backend> backend) {
-  auto loaded = std::make_unique<LoadedModel>();
-  loaded->device = std::move(device);
-  loaded->backend = std::move(backend);
-  loaded->tokenizer = std::move(tokenizer);
-  loaded->identity = identity;
-  loaded->weights = std::move(weights);
+// Adds what follows from the other parts: the model itself, and grammars over its vocabulary.
+std::unique_ptr<LoadedModel> Complete(LoadedModel parts) {
+  auto loaded = std::make_unique<LoadedModel>(std::move(parts));
   loaded->model = loaded->weights->MakeModel(loaded->backend.get());
   if (loaded->tokenizer != nullptr) {
     loaded->constraints = std::make_unique<ConstraintCompiler>(
@@ -78,8 +69,11 @@ std::unique_ptr<LoadedModel> LoadModel(const OpenedModel& opened, std::shared_pt
                   : SyntheticWeights(opened.config, kSyntheticSeed, backend.get());
   }
   if (packed != nullptr) *packed = {opened.identity, precision, weights};
-  return Assemble(opened.tokenizer, opened.identity, std::move(weights), std::move(device),
-                  std::move(backend));
+  return Complete({.device = std::move(device),
+                   .backend = std::move(backend),
+                   .tokenizer = opened.tokenizer,
+                   .weights = std::move(weights),
+                   .identity = opened.identity});
 }
 
 Result<std::unique_ptr<LoadedModel>> LoadModel(const ModelSource& source,
@@ -91,10 +85,12 @@ Result<std::unique_ptr<LoadedModel>> LoadModel(const ModelSource& source,
 
 std::unique_ptr<LoadedModel> OnDevice(const LoadedModel& loaded, std::shared_ptr<Device> device) {
   auto backend = device->MakeBackend(loaded.backend->precision());
-  auto other = Assemble(loaded.tokenizer, loaded.identity, loaded.weights, std::move(device),
-                        std::move(backend));
-  other->draft_weights = loaded.draft_weights;
-  return other;
+  return Complete({.device = std::move(device),
+                   .backend = std::move(backend),
+                   .tokenizer = loaded.tokenizer,
+                   .weights = loaded.weights,
+                   .identity = loaded.identity,
+                   .draft_weights = loaded.draft_weights});
 }
 
 Status CheckPair(const LoadedModel& target, const OpenedModel& draft) {

@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <vector>
 
-#include "assembly/draft_setup.h"
 #include "assembly/loaded_model.h"
 #include "base/result.h"
 #include "engine/engine.h"
@@ -24,12 +24,20 @@ struct Measuring {
 /// target's is refused with the first differing token named. Several engines may share a target as
 /// long as one thread steps them, one at a time.
 Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const EngineConfig& options,
-                                           LoadedModel* target, const DraftSetup& draft,
+                                           LoadedModel* target, const DraftOptions& draft,
                                            const Measuring& measuring = {});
 
-/// ... of one mode.
-Result<std::unique_ptr<Engine>> MakeEngine(Mode mode, const EngineConfig& options,
-                                           LoadedModel* target, const DraftSetup& draft,
-                                           const Measuring& measuring = {});
+/// The modes of an engine that is asked for `modes`, and where auto is one of them, those that it
+/// chooses from too: everything that there is a draft and a device for.
+std::vector<Mode> OfferedModes(std::span<const Mode> modes, const DraftOptions& draft,
+                               const Device& target);
+
+/// The options of an engine that offers such modes: complete, the first mode being that of requests
+/// without a plan, with a planner where plans may be open, and with room for what that may plan.
+EngineConfig OptionsFor(std::span<const Mode> offered, EngineConfig options,
+                        const ModelConfig& target);
+
+/// Whether some plan's speculation length depends on what rows cost.
+bool NeedsRowTimes(std::span<const Mode> offered, const SpeculationPlan& plan);
 
 }  // namespace foretoken

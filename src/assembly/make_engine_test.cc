@@ -3,10 +3,70 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+
 #include "assembly/engine_testing.h"
 
 namespace foretoken {
 namespace {
+
+using testing::ElementsAre;
+
+const DraftOptions kDraft{.source = {.synthetic = "draft-12m"}, .cores = {3}};
+
+std::vector<Mode> Offered(Mode mode, const DraftOptions& draft) {
+  return OfferedModes(std::span(&mode, 1), draft, Device({0, 1}));
+}
+
+TEST(OfferedModes, OnlyAutoOffersMoreThanItWasAskedFor) {
+  EXPECT_THAT(Offered(Mode::kSsd, kDraft), ElementsAre(Mode::kSsd));
+  EXPECT_THAT(Offered(Mode::kAuto, kDraft),
+              ElementsAre(Mode::kAuto, Mode::kAr, Mode::kNgram, Mode::kSd, Mode::kSsd));
+}
+
+TEST(OfferedModes, AutoNeedsADraftForSdAndAFreeCoreForSsd) {
+  EXPECT_THAT(Offered(Mode::kAuto, {}), ElementsAre(Mode::kAuto, Mode::kAr, Mode::kNgram));
+  DraftOptions on_targets_core = kDraft;
+  on_targets_core.cores = {1};
+  EXPECT_THAT(Offered(Mode::kAuto, on_targets_core),
+              ElementsAre(Mode::kAuto, Mode::kAr, Mode::kNgram, Mode::kSd));
+}
+
+TEST(OptionsFor, ThereIsAPlannerExactlyWherePlansMayBeOpen) {
+  const ModelConfig target{.max_positions = 128};
+  const auto planner_of = [&](std::vector<Mode> modes, EngineConfig options) {
+    return OptionsFor(modes, options, target).planner;
+  };
+  EXPECT_FALSE(planner_of({Mode::kSsd}, {.planner = PlannerSettings{}}).has_value());
+  EXPECT_TRUE(planner_of({Mode::kSsd}, {.plan = {.fallback = Fallback::kAuto}}).has_value());
+  const auto planner = planner_of({Mode::kSd, Mode::kAuto}, {});
+  ASSERT_TRUE(planner.has_value());
+  EXPECT_THAT(std::vector<Mode>(planner->limits.modes.begin(), planner->limits.modes.end()),
+              ElementsAre(Mode::kSd));
+  EXPECT_EQ(std::ranges::find(planner->limits.fallbacks, Fallback::kRetrieval),
+            planner->limits.fallbacks.end());
+}
+
+TEST(OptionsFor, AutoHasRoomForLongerPlansThanItsOwn) {
+  const ModelConfig target{.max_positions = 128};
+  const EngineConfig wanted{.plan = {.lookahead = 2}};
+  const Mode automatic = Mode::kAuto;
+  const Mode named = Mode::kSd;
+  EXPECT_EQ(OptionsFor(std::span(&named, 1), wanted, target).max_lookahead, 2);
+  EXPECT_GT(OptionsFor(std::span(&automatic, 1), wanted, target).max_lookahead, 2);
+}
+
+TEST(NeedsRowTimes, WhereRetrievalProposesByPrice) {
+  const std::array ssd = {Mode::kSsd};
+  const std::array sssd = {Mode::kSssd};
+  const std::array ar = {Mode::kAr};
+  EXPECT_TRUE(NeedsRowTimes(sssd, {.speculation_length = kAutoSpeculationLength}));
+  EXPECT_FALSE(NeedsRowTimes(ar, {.speculation_length = kAutoSpeculationLength}));
+  EXPECT_FALSE(NeedsRowTimes(sssd, {.speculation_length = 0}));
+  EXPECT_TRUE(NeedsRowTimes(ssd, {.speculation_length = 0, .fallback = Fallback::kRetrieval}));
+  EXPECT_FALSE(NeedsRowTimes(ssd, {.speculation_length = 8, .fallback = Fallback::kRetrieval}));
+}
 
 TEST(MakeEngine, OffersWhatItWasAskedForAndTheFirstIsTheDefault) {
   const std::vector<Mode> modes = {Mode::kSssd, Mode::kSd};
@@ -46,7 +106,7 @@ TEST(MakeEngine, EnginesOfATargetShareTheirDraftsWeights) {
 }
 
 TEST(MakeEngine, RefusesADraftThatDoesNotFit) {
-  DraftSetup draft = BundledDraft();
+  DraftOptions draft = BundledDraft();
   draft.source = {.synthetic = "draft-12m"};
   for (const Mode mode : {Mode::kSd, Mode::kSsd}) {
     const auto engine = MakeEngine(mode, {.max_batch = 1}, BundledTarget(), draft);

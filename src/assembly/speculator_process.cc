@@ -24,7 +24,7 @@ Status Serve(const LoadedModel& draft, Channel& channel, const std::atomic<bool>
       const_cast<std::atomic<bool>*>(&stop));
 }
 
-std::vector<std::string> SpeculatorCommand(const DraftSetup& setup) {
+std::vector<std::string> SpeculatorCommand(const DraftOptions& setup) {
   std::vector<std::string> command = {setup.executable, "speculator"};
   if (setup.source.directory.empty()) {
     command.insert(command.end(), {"--synthetic", setup.source.synthetic});
@@ -36,7 +36,7 @@ std::vector<std::string> SpeculatorCommand(const DraftSetup& setup) {
   return command;
 }
 
-Result<std::unique_ptr<SpeculatorHost>> StartHost(const DraftSetup& setup,
+Result<std::unique_ptr<SpeculatorHost>> StartHost(const DraftOptions& setup,
                                                   std::shared_ptr<LoadedModel> draft) {
   const std::string place = "on cores " + FormatCores(setup.cores);
   if (setup.process) return ProcessHost::Start(SpeculatorCommand(setup), place);
@@ -49,14 +49,15 @@ Result<std::unique_ptr<SpeculatorHost>> StartHost(const DraftSetup& setup,
 
 }  // namespace
 
-Result<std::unique_ptr<SpeculatorClient>> StartSpeculator(const DraftSetup& setup,
+Result<std::unique_ptr<SpeculatorClient>> StartSpeculator(const DraftOptions& setup,
                                                           ModelIdentity identity,
                                                           std::shared_ptr<LoadedModel> draft,
-                                                          const ConfigureMessage& limits) {
+                                                          const ConfigureMessage& limits,
+                                                          const LogSink& log) {
   FT_ASSIGN_OR_RETURN(auto host, StartHost(setup, std::move(draft)));
   auto client = std::make_unique<SpeculatorClient>(
       std::move(host), limits,
-      [log = setup.log](const std::string& warning) {
+      [log](const std::string& warning) {
         if (log) log(warning);
       },
       identity);

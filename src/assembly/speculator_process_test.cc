@@ -14,7 +14,7 @@ constexpr ConfigureMessage kLimits{.max_lookahead = 4,
                                    .max_context = 64};
 
 TEST(Speculator, IsReadyInAThreadOfThisProcess) {
-  const DraftSetup setup = BundledDraft();
+  const DraftOptions setup = BundledDraft();
   auto draft = LoadModel(setup.source, std::make_shared<Device>(setup.cores), setup.precision);
   ASSERT_TRUE(draft.ok());
   const ModelIdentity identity = (*draft)->identity;
@@ -24,7 +24,7 @@ TEST(Speculator, IsReadyInAThreadOfThisProcess) {
 }
 
 TEST(Speculator, AProcessThatCannotRunIsAnErrorAndNoWarning) {
-  DraftSetup setup = BundledDraft();
+  DraftOptions setup = BundledDraft();
   setup.process = true;
   setup.executable = "/nowhere/foretoken";
   setup.log = [](std::string_view warning) { ADD_FAILURE() << warning; };

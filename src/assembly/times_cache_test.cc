@@ -161,7 +161,7 @@ TEST_F(TimesCacheTest, EnginesBeginWithWhatOthersMeasuredAndLearned) {
   const EngineConfig config{.max_batch = 1};
   const Measuring measuring{.kept_in = folder_.path()};
   const auto make = [&] {
-    auto engine = MakeEngine(Mode::kAuto, config, BundledTarget(), DraftSetup{}, measuring);
+    auto engine = MakeEngine(Mode::kAuto, config, BundledTarget(), DraftOptions{}, measuring);
     EXPECT_TRUE(engine.ok()) << (engine.ok() ? "" : engine.error().message);
     return std::move(engine).value();
   };

@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "draft/drafter.h"
+#include "foretoken/engine.h"
 #include "model/model.h"
 #include "planner/open_plan.h"
 #include "prediction/cost_model.h"
@@ -42,6 +43,8 @@ struct EngineConfig {
   /// Of sequences that sample; at temperature 0 both ways emit the same.
   Verification verification = Verification::kSharedNoise;
   std::optional<Script> script;
+  std::int64_t speculator_delay_us = 0;  ///< Tests: it sleeps up to this long between its steps.
+  LogSink log;                           ///< Told when the speculator is lost or was restarted.
 };
 
 /// What is known of the times of an engine's passes before its first one: measured once, and good
