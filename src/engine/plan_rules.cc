@@ -12,6 +12,11 @@ namespace {
 
 constexpr int kMaxStopStrings = 16;
 
+template <typename... Values>
+Error Wrong(std::string_view field, fmt::format_string<Values...> sentence, Values&&... values) {
+  return InvalidInput(fmt::format(sentence, std::forward<Values>(values)...), std::string(field));
+}
+
 // Whether a plan's tree width says what the mode proposes.
 bool ShapesAsPlanned(Mode mode) {
   return mode.drafts() && InfoOf(mode.drafter).shape == ProposalShape::kAsPlanned;
@@ -25,18 +30,15 @@ Result<FanoutShape> GivenShape(std::string_view field, const std::vector<int>& c
   }
   if (counts.size() == 1) return UniformFanout(counts[0], lookahead);
   if (static_cast<int>(counts.size()) != lookahead + 1) {
-    return InvalidInput(
-        fmt::format("{} has {} numbers; a proposal of K = {} tokens has {} outcome nodes: give one "
-                    "number for all, or {}",
-                    spell(field), counts.size(), lookahead, lookahead + 1, lookahead + 1),
-        std::string(field));
+    return Wrong(field,
+                 "{} has {} numbers; a proposal of K = {} tokens has {} outcome nodes: give one "
+                 "number for all, or {}",
+                 spell(field), counts.size(), lookahead, lookahead + 1, lookahead + 1);
   }
   FanoutShape shape;
   for (const int count : counts) shape.at.push_back(static_cast<std::uint8_t>(count));
   if (shape.budget() == 0) {
-    return InvalidInput(
-        fmt::format("{} prepares nothing: one number must be above 0", spell(field)),
-        std::string(field));
+    return Wrong(field, "{} prepares nothing: one number must be above 0", spell(field));
   }
   return shape;
 }
@@ -44,19 +46,17 @@ Result<FanoutShape> GivenShape(std::string_view field, const std::vector<int>& c
 Status CheckBudget(int budget, const Fanout& fanout, int lookahead, FieldSpelling spell) {
   const int nodes = lookahead + 1;
   if (fanout.rule == FanoutRule::kGiven) {
-    return InvalidInput(
-        fmt::format("{} in numbers says how large the cache is: give {} with uniform, geometric or "
-                    "planned only",
-                    spell("fanout"), spell("cache_budget")),
-        "cache_budget");
+    return Wrong("cache_budget",
+                 "{} in numbers says how large the cache is: give {} with uniform, geometric or "
+                 "planned only",
+                 spell("fanout"), spell("cache_budget"));
   }
   if (budget >= nodes && budget <= kMaxFanout * nodes) return {};
-  return InvalidInput(
-      fmt::format("{} {} does not go with K = {}: its {} outcome nodes have a branch each at "
-                  "least and {} at most, {} to {} in all",
-                  spell("cache_budget"), budget, lookahead, nodes, kMaxFanout, nodes,
-                  std::min(kMaxFanout * nodes, kMaxCacheBudget)),
-      "cache_budget");
+  return Wrong("cache_budget",
+               "{} {} does not go with K = {}: its {} outcome nodes have a branch each at "
+               "least and {} at most, {} to {} in all",
+               spell("cache_budget"), budget, lookahead, nodes, kMaxFanout, nodes,
+               std::min(kMaxFanout * nodes, kMaxCacheBudget));
 }
 
 bool IsPlanned(FanoutRule rule) {
@@ -80,11 +80,10 @@ Status ShapeCache(const PlanOptions& options, FieldSpelling spell, SpeculationPl
   if (!options.fanout_after_fallback) return {};
   const Fanout& after = *options.fanout_after_fallback;
   if (after.rule != FanoutRule::kGiven || IsPlanned(fanout.rule)) {
-    return InvalidInput(
-        fmt::format("{} takes numbers, beside a uniform {} or one in numbers: geometric and "
-                    "planned shape both by themselves",
-                    spell("fanout_after_fallback"), spell("fanout")),
-        "fanout_after_fallback");
+    return Wrong("fanout_after_fallback",
+                 "{} takes numbers, beside a uniform {} or one in numbers: geometric and "
+                 "planned shape both by themselves",
+                 spell("fanout_after_fallback"), spell("fanout"));
   }
   FT_ASSIGN_OR_RETURN(plan->after_fallback,
                       GivenShape("fanout_after_fallback", after.counts, K, spell));
@@ -104,17 +103,15 @@ Status ShapeProposals(const PlanOptions& options, FieldSpelling spell, Speculati
     plan->after_fallback = plan->primary;
   }
   if (options.tree_nodes && plan->tree_width == 1) {
-    return InvalidInput(fmt::format("{} is for trees: give {} 2 or more as well",
-                                    spell("tree_nodes"), spell("tree_width")),
-                        "tree_nodes");
+    return Wrong("tree_nodes", "{} is for trees: give {} 2 or more as well", spell("tree_nodes"),
+                 spell("tree_width"));
   }
   if (plan->tree_width > 1 &&
       (plan->fanout != FanoutRule::kGiven || plan->fallback == Fallback::kAuto)) {
-    return InvalidInput(
-        fmt::format("{} geometric and planned and {} auto are for chains: leave out {}, or give "
-                    "numbers and a fallback's name",
-                    spell("fanout"), spell("fallback"), spell("tree_width")),
-        "tree_width");
+    return Wrong("tree_width",
+                 "{} geometric and planned and {} auto are for chains: leave out {}, or give "
+                 "numbers and a fallback's name",
+                 spell("fanout"), spell("fallback"), spell("tree_width"));
   }
   return {};
 }
@@ -124,8 +121,7 @@ Status ShapeProposals(const PlanOptions& options, FieldSpelling spell, Speculati
 Status CheckRange(std::string_view what, std::int64_t value, std::int64_t low, std::int64_t high,
                   std::string_view field) {
   if (value >= low && value <= high) return {};
-  return InvalidInput(fmt::format("{} must be from {} to {}, not {}", what, low, high, value),
-                      std::string(field));
+  return Wrong(field, "{} must be from {} to {}, not {}", what, low, high, value);
 }
 
 Status CheckOptions(const PlanOptions& options, std::span<const Mode> modes,
@@ -136,41 +132,37 @@ Status CheckOptions(const PlanOptions& options, std::span<const Mode> modes,
                                      std::pair(options.cache_budget.has_value(), "cache_budget"),
                                      std::pair(options.fallback.has_value(), "fallback")}) {
     if (!given || caches) continue;
-    return InvalidInput(
-        fmt::format("{} is about the speculation cache, which only modes ssd and auto have",
-                    spell(field)),
-        field);
+    return Wrong(field, "{} is about the speculation cache, which only modes ssd and auto have",
+                 spell(field));
   }
   const bool rejects = verification == Verification::kRejection;
   for (const auto& [given, field] : {std::pair(options.saguaro_c.has_value(), "saguaro_c"),
                                      std::pair(options.cache_order.has_value(), "cache_order")}) {
     if (!given || (caches && rejects)) continue;
-    return InvalidInput(fmt::format("{} needs {} rejection and mode ssd or auto: only there is it "
-                                    "of any effect",
-                                    spell(field), spell("verify")),
-                        field);
+    return Wrong(field,
+                 "{} needs {} rejection and mode ssd or auto: only there is it "
+                 "of any effect",
+                 spell(field), spell("verify"));
   }
   const bool listed =
       options.fanout_after_fallback || (options.fanout && options.fanout->counts.size() > 1);
   if (listed && !ahead) {
-    return InvalidInput(
-        fmt::format("{} with a number for every outcome node and {} are for mode ssd: mode auto "
-                    "chooses K and shapes its caches, and other modes have none",
-                    spell("fanout"), spell("fanout_after_fallback")),
-        "fanout");
+    return Wrong("fanout",
+                 "{} with a number for every outcome node and {} are for mode ssd: mode auto "
+                 "chooses K and shapes its caches, and other modes have none",
+                 spell("fanout"), spell("fanout_after_fallback"));
   }
   if (options.tree_width.value_or(1) > 1 && std::ranges::none_of(modes, ShapesAsPlanned)) {
-    return InvalidInput(
-        fmt::format("{} is for modes sd and ssd: mode auto chooses among chains, and other modes "
-                    "shape what they propose themselves",
-                    spell("tree_width")),
-        "tree_width");
+    return Wrong("tree_width",
+                 "{} is for modes sd and ssd: mode auto chooses among chains, and other modes "
+                 "shape what they propose themselves",
+                 spell("tree_width"));
   }
   if (options.ssd_preset && !ahead) {
-    return InvalidInput(fmt::format("{} is for mode ssd: mode auto shapes its caches itself, and "
-                                    "other modes have none",
-                                    spell("ssd_preset")),
-                        "ssd_preset");
+    return Wrong("ssd_preset",
+                 "{} is for mode ssd: mode auto shapes its caches itself, and "
+                 "other modes have none",
+                 spell("ssd_preset"));
   }
   return {};
 }
@@ -248,30 +240,25 @@ Status CheckRequest(const Request& request, const RequestBounds& bounds) {
   }
   for (std::size_t i = 0; i < request.prompt.size(); ++i) {
     if (request.prompt[i] < 0 || request.prompt[i] >= bounds.vocabulary) {
-      return InvalidInput(fmt::format("prompt token {} is {}, outside the vocabulary of {}", i,
-                                      request.prompt[i], bounds.vocabulary),
-                          "prompt");
+      return Wrong("prompt", "prompt token {} is {}, outside the vocabulary of {}", i,
+                   request.prompt[i], bounds.vocabulary);
     }
   }
   if (static_cast<std::int64_t>(request.prompt.size()) >= bounds.max_context) {
-    return InvalidInput(
-        fmt::format("the prompt has {} tokens, but the context holds {} and needs room for at "
-                    "least one more: shorten the prompt",
-                    request.prompt.size(), bounds.max_context),
-        "prompt");
+    return Wrong("prompt",
+                 "the prompt has {} tokens, but the context holds {} and needs room for at "
+                 "least one more: shorten the prompt",
+                 request.prompt.size(), bounds.max_context);
   }
   if (request.stop.max_tokens < 1) {
-    return InvalidInput(
-        fmt::format("max tokens must be at least 1, not {}", request.stop.max_tokens),
-        "max_tokens");
+    return Wrong("max_tokens", "max tokens must be at least 1, not {}", request.stop.max_tokens);
   }
   if (!request.stop.stop_strings.empty() && !bounds.has_tokenizer) {
     return InvalidInput("stop strings need a tokenizer, and this model has none", "stop_strings");
   }
   if (request.stop.stop_strings.size() > kMaxStopStrings) {
-    return InvalidInput(fmt::format("{} stop strings were given; at most {} are allowed",
-                                    request.stop.stop_strings.size(), kMaxStopStrings),
-                        "stop_strings");
+    return Wrong("stop_strings", "{} stop strings were given; at most {} are allowed",
+                 request.stop.stop_strings.size(), kMaxStopStrings);
   }
   for (const std::string& stop : request.stop.stop_strings) {
     if (stop.empty()) {
@@ -288,8 +275,7 @@ Status CheckRequest(const Request& request, const RequestBounds& bounds) {
 
 Status CheckPlan(const SpeculationPlan& plan, const RequestBounds& bounds) {
   if (std::ranges::find(bounds.offered, plan.mode) == bounds.offered.end()) {
-    return InvalidInput(fmt::format("mode {} was not set up for this engine", ModeName(plan.mode)),
-                        "mode");
+    return Wrong("mode", "mode {} was not set up for this engine", ModeName(plan.mode));
   }
   const bool needs_lookahead = plan.mode.drafts();
   FT_RETURN_IF_ERROR(CheckRange("lookahead", plan.lookahead, needs_lookahead ? 1 : 0,
@@ -305,10 +291,10 @@ Status CheckPlan(const SpeculationPlan& plan, const RequestBounds& bounds) {
   }
   if (!plan.mode.during()) return {};
   if (!(plan.saguaro_c >= 0 && plan.saguaro_c <= 1)) {
-    return InvalidInput(fmt::format("C of Saguaro sampling is {}; it must be between 0 and 1, "
-                                    "where 1 changes nothing",
-                                    plan.saguaro_c),
-                        "saguaro_c");
+    return Wrong("saguaro_c",
+                 "C of Saguaro sampling is {}; it must be between 0 and 1, "
+                 "where 1 changes nothing",
+                 plan.saguaro_c);
   }
   if (plan.open() && std::ranges::none_of(bounds.offered, &Mode::planned)) {
     return InvalidInput(
@@ -317,14 +303,9 @@ Status CheckPlan(const SpeculationPlan& plan, const RequestBounds& bounds) {
   }
   for (const FanoutShape* shape : {&plan.primary, &plan.after_fallback}) {
     if (static_cast<int>(shape->at.size()) != plan.lookahead + 1) {
-      return InvalidInput(
-          fmt::format(
-              "the fan-out has {} entries, but a proposal of {} tokens has {} outcome nodes",
-              shape->at.size(), plan.lookahead, plan.lookahead + 1),
-          "fanout");
-    }
-    for (const int fanout : shape->at) {
-      FT_RETURN_IF_ERROR(CheckRange("fan-out", fanout, 0, kMaxFanout, "fanout"));
+      return Wrong("fanout",
+                   "the fan-out has {} entries, but a proposal of {} tokens has {} outcome nodes",
+                   shape->at.size(), plan.lookahead, plan.lookahead + 1);
     }
     FT_RETURN_IF_ERROR(
         CheckRange("the cache budget", shape->budget(), 1, bounds.max_cache_budget, "fanout"));
