@@ -138,10 +138,7 @@ inline constexpr auto kModes = [] {
 
 /// The mode's place in kModes; kModeCount of what is no mode.
 constexpr std::size_t IndexOf(Mode mode) {
-  if (mode.planned()) return kModeCount - 1;
-  std::size_t index = 0;
-  while (index < kModeCount && kModes[index] != mode) ++index;
-  return index;
+  return static_cast<std::size_t>(std::ranges::find(kModes, mode) - kModes.begin());
 }
 
 /// A value for each mode.

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -90,5 +92,18 @@ struct PlanOptions {
   std::optional<float> saguaro_c;               ///< C of Definition 14, in [0, 1].
   std::optional<CacheOrder> cache_order;
 };
+
+/// How a caller's user writes a field of PlanOptions: "tree_width" may be "--tree-width".
+using FieldSpelling = std::string (*)(std::string_view field);
+
+/// As the public headers write it.
+inline std::string PlainSpelling(std::string_view field) { return std::string(field); }
+
+/// Refuses options that say nothing to any of `modes`, or are not for one of them.
+Status CheckOptions(const PlanOptions& options, std::span<const Mode> modes,
+                    Verification verification, FieldSpelling spell = PlainSpelling);
+
+/// Refuses options that no engine can follow, whatever its limits.
+Status CheckShapes(const PlanOptions& options, FieldSpelling spell = PlainSpelling);
 
 }  // namespace foretoken

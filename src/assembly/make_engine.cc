@@ -17,19 +17,6 @@ bool Contains(std::span<const Mode> modes, Mode mode) {
   return std::ranges::find(modes, mode) != modes.end();
 }
 
-// What plans of mode auto may need beyond the engine's own.
-void MakeRoomForAuto(EngineConfig* options) {
-  const PlanLimits& limits = options->planner->limits;
-  const SpeculationPlan& plan = options->plan;
-  if (options->max_lookahead == 0) {
-    options->max_lookahead = std::max(plan.lookahead, limits.max_lookahead);
-  }
-  if (options->max_cache_budget == 0) {
-    options->max_cache_budget = std::max({kPlannedCacheBudget, limits.cache_budget,
-                                          plan.primary.budget(), plan.after_fallback.budget()});
-  }
-}
-
 // Plans what the engine, whose options are complete, can follow.
 void LimitPlans(std::span<const Mode> offered, const EngineConfig& options, PlanLimits* limits) {
   limits->modes = {};
@@ -103,15 +90,6 @@ Result<Proposers> MakeProposers(std::span<const Mode> offered, const EngineConfi
   return proposers;
 }
 
-MeasuredTimes KeptOrMeasured(const std::optional<TimesCache>& cache, const EngineModels& models,
-                             const TimesNeeded& needed, const MeasuredTimes& known) {
-  if (!cache.has_value()) return MeasureTimes(models, needed, known);
-  if (const auto kept = cache->Read(); kept.has_value()) return *kept;
-  const MeasuredTimes times = MeasureTimes(models, needed);
-  cache->Write(times);
-  return times;
-}
-
 }  // namespace
 
 std::vector<Mode> OfferedModes(std::span<const Mode> modes, const DraftOptions& draft,
@@ -143,7 +121,17 @@ EngineConfig OptionsFor(std::span<const Mode> offered, EngineConfig options,
   } else if (!options.planner.has_value()) {
     options.planner.emplace();
   }
-  if (chooses) MakeRoomForAuto(&options);
+  if (chooses) {  // Plans of mode auto may need more than the engine's own.
+    const PlanLimits& limits = options.planner->limits;
+    const SpeculationPlan& plan = options.plan;
+    if (options.max_lookahead == 0) {
+      options.max_lookahead = std::max(plan.lookahead, limits.max_lookahead);
+    }
+    if (options.max_cache_budget == 0) {
+      options.max_cache_budget = std::max({kPlannedCacheBudget, limits.cache_budget,
+                                           plan.primary.budget(), plan.after_fallback.budget()});
+    }
+  }
   options = CompleteOptions(options, target);
   if (options.planner.has_value()) LimitPlans(offered, options, &options.planner->limits);
   return options;
@@ -165,7 +153,7 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const En
     return InvalidInput("a mode drafts at a time at which its drafter cannot: take one of kModes");
   }
   const std::vector<Mode> offered = OfferedModes(modes, draft, *target->device);
-  const EngineConfig options = OptionsFor(offered, wanted, target->model->config());
+  EngineConfig options = OptionsFor(offered, wanted, target->model->config());
   FT_ASSIGN_OR_RETURN(Drafts drafts,
                       LoadDrafts(offered, *target, draft, options.planner.has_value()));
   const EngineModels models{
@@ -174,23 +162,20 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const En
                            .costs = options.planner.has_value(),
                            .most_rows = options.max_batch * (1 + options.max_lookahead),
                            .sweeps = measuring.sweeps};
-  std::optional<TimesCache> cache;
-  if (!measuring.kept_in.empty() && (needed.rows || needed.costs)) {
-    cache.emplace(measuring.kept_in, models, needed);
+  const TimesCache cache(measuring.kept_in, models, needed);
+  std::optional<MeasuredTimes> times = cache.Read();
+  if (!times.has_value()) {
+    times = MeasureTimes(models, needed, measuring.known);
+    cache.Write(*times);
   }
-  const MeasuredTimes times = KeptOrMeasured(cache, models, needed, measuring.known);
+  options.when_closed = [cache](const CostModel& learned, std::int64_t rounds) {
+    cache.Refresh(learned, rounds);
+  };
   FT_ASSIGN_OR_RETURN(Proposers proposers,
                       MakeProposers(offered, options, target->model->config().vocabulary,
                                     std::move(drafts), draft));
-  FT_ASSIGN_OR_RETURN(auto engine,
-                      CreateEngine(options, target->model.get(), target->device.get(),
-                                   target->tokenizer.get(), std::move(proposers), times));
-  if (cache.has_value()) {
-    WhenClosed(*engine, [cache = *cache](const CostModel& learned, std::int64_t rounds) {
-      cache.Refresh(learned, rounds);
-    });
-  }
-  return engine;
+  return CreateEngine(options, target->model.get(), target->device.get(), target->tokenizer.get(),
+                      std::move(proposers), *times);
 }
 
 }  // namespace foretoken

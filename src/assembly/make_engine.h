@@ -15,7 +15,7 @@ namespace foretoken {
 struct Measuring {
   MeasuredTimes known;  ///< Those of another engine with the same models, say.
   int sweeps = 1;       ///< How often each point is measured; more where noise matters.
-  /// Where times are kept between runs (TimesCache), in place of `known`; empty: nowhere.
+  /// Where times are kept between runs (TimesCache); empty: nowhere.
   std::filesystem::path kept_in;
 };
 

@@ -25,9 +25,7 @@ constexpr std::int64_t kMeasuringNs = 900'000'000;
 constexpr std::int64_t kMeasuringManyRowsNs = 300'000'000;  // More, where a batch has so many.
 
 TimeTable TableOf(const PassTimes& times) {
-  const auto table = TimeTable::Make(times.rows, times.contexts, times.us);
-  FT_CHECK(table.ok(), "{}", table.ok() ? "" : table.error().message);
-  return *table;
+  return TimeTable::Make(times.rows, times.contexts, times.us).value();
 }
 
 // Attention hardly counts behind so short a context.

@@ -104,7 +104,7 @@ TimesCache::TimesCache(const fs::path& folder, const EngineModels& models,
       tables_{.draft = models.draft != nullptr,
               .draft_on_target = models.draft_on_target != nullptr},
       key_(KeyOf(models, needed)),
-      path_(folder / (key_ + ".json")) {}
+      path_(folder.empty() || !(needed.rows || needed.costs) ? "" : folder / (key_ + ".json")) {}
 
 std::optional<MeasuredTimes> TimesCache::Read() const {
   const std::optional<Kept> kept = ReadKept();
@@ -133,6 +133,7 @@ void TimesCache::Refresh(const CostModel& learned, std::int64_t rounds) const {
 }
 
 std::optional<TimesCache::Kept> TimesCache::ReadKept() const {
+  if (path_.empty()) return std::nullopt;
   const Result<std::string> text = ReadFile(path_, kMaxFileBytes);
   if (!text.ok()) return std::nullopt;
   const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
@@ -158,6 +159,7 @@ std::optional<TimesCache::Kept> TimesCache::ReadKept() const {
 }
 
 void TimesCache::WriteKept(const Kept& kept) const {
+  if (path_.empty()) return;
   const MeasuredTimes& times = kept.times;
   Json json = {{"format", kFormat}, {"version", kVersion}, {"key", key_}};
   json["measured_day"] = kept.measured_day;

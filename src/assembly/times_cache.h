@@ -19,7 +19,8 @@ std::filesystem::path DefaultTimesFolder();
 /// none, and one that cannot be written is not kept: nothing here fails.
 class TimesCache {
  public:
-  /// The file of `folder` for an engine of these models.
+  /// The file of `folder` for an engine of these models. Keeps nothing where the folder is empty or
+  /// no times are needed.
   TimesCache(const std::filesystem::path& folder, const EngineModels& models,
              const TimesNeeded& needed);
 

@@ -43,8 +43,6 @@ struct Engine::Impl {
   bool Offers(Mode mode) const;
   // The engine's own where nothing is wanted; an error where this engine cannot follow it.
   Result<SpeculationPlan> PlanOf(const std::optional<PlanOptions>& wanted) const;
-  std::unique_ptr<Sequence> NewSequence(SequenceId id, Request request,
-                                        const SpeculationPlan& plan) const;
   Sequence* Find(SequenceId id) const;
 
   // A round, in this order.
@@ -81,7 +79,6 @@ struct Engine::Impl {
   Verifier verifier;
   Emitter emitter;
   RoundTimer timer;
-  std::function<void(const CostModel&, std::int64_t)> when_closed;
 };
 
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -106,6 +103,7 @@ Result<SequenceId> Engine::Submit(Request request) {
 }
 
 Result<std::vector<SequenceId>> Engine::SubmitAll(std::vector<Request> requests) {
+  const EngineConfig& config = impl_->options;
   std::vector<SpeculationPlan> plans;
   for (const Request& request : requests) {
     FT_CHECK(request.listener != nullptr);
@@ -119,7 +117,14 @@ Result<std::vector<SequenceId>> Engine::SubmitAll(std::vector<Request> requests)
   std::vector<std::unique_ptr<Sequence>> sequences;
   for (std::size_t i = 0; i < requests.size(); ++i) {
     ids.push_back(first + i);
-    sequences.push_back(impl_->NewSequence(ids[i], std::move(requests[i]), plans[i]));
+    auto sequence = std::make_unique<Sequence>(ids[i], std::move(requests[i]), plans[i],
+                                               impl_->bounds.vocabulary, config.max_context,
+                                               impl_->eos, impl_->tokenizer);
+    if (plans[i].open()) sequence->estimate.emplace();
+    sequence->draws = config.verification == Verification::kRejection &&
+                      sequence->request.sampling.temperature > 0 && !config.script.has_value();
+    sequence->stats.submitted_ns = NowNs();
+    sequences.push_back(std::move(sequence));
   }
   impl_->inbox.Submit(std::move(sequences));
   return ids;
@@ -185,9 +190,6 @@ Status Engine::CheckIdle() const {
 
 const EngineConfig& ConfigOf(const Engine& engine) { return engine.impl().options; }
 const MeasuredTimes& TimesOf(const Engine& engine) { return engine.impl().times; }
-void WhenClosed(Engine& engine, std::function<void(const CostModel&, std::int64_t)> told) {
-  engine.impl().when_closed = std::move(told);
-}
 void ForcePreemption(Engine& engine) {
   engine.impl().scheduler.PreemptYoungest();
   engine.impl().EndSpeculationOfPreempted();
@@ -223,10 +225,10 @@ Engine::Impl::Impl(const EngineConfig& config, const MeasuredTimes& measured, Mo
 }
 
 Engine::Impl::~Impl() {
-  if (!when_closed || !planning.has_value()) return;
+  if (!options.when_closed || !planning.has_value()) return;
   std::int64_t rounds = 0;
   for (const ModeReport& mode : planning->Report().modes) rounds += mode.rounds;
-  when_closed(planning->Learned(), rounds);
+  options.when_closed(planning->Learned(), rounds);
 }
 
 bool Engine::Impl::Offers(Mode mode) const {
@@ -240,17 +242,6 @@ Result<SpeculationPlan> Engine::Impl::PlanOf(const std::optional<PlanOptions>& w
   FT_ASSIGN_OR_RETURN(const SpeculationPlan plan, ApplyOptions(*wanted, options.plan));
   FT_RETURN_IF_ERROR(CheckPlan(plan, bounds));
   return plan;
-}
-
-std::unique_ptr<Sequence> Engine::Impl::NewSequence(SequenceId id, Request request,
-                                                    const SpeculationPlan& plan) const {
-  auto sequence = std::make_unique<Sequence>(id, std::move(request), plan, bounds.vocabulary,
-                                             options.max_context, eos, tokenizer);
-  if (plan.open()) sequence->estimate.emplace();
-  sequence->draws = options.verification == Verification::kRejection &&
-                    sequence->request.sampling.temperature > 0 && !options.script.has_value();
-  sequence->stats.submitted_ns = NowNs();
-  return sequence;
 }
 
 Sequence* Engine::Impl::Find(SequenceId id) const {

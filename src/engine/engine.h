@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <functional>
 #include <memory>
 
 #include "backend/device.h"
@@ -23,11 +21,6 @@ Result<std::unique_ptr<Engine>> CreateEngine(EngineConfig config, Model* target,
 const EngineConfig& ConfigOf(const Engine& engine);
 /// As CreateEngine was given them.
 const MeasuredTimes& TimesOf(const Engine& engine);
-
-/// Has `told` called as the engine closes, if it has a planner: with what that believes of times,
-/// and the rounds that it learned from.
-void WhenClosed(Engine& engine,
-                std::function<void(const CostModel& learned, std::int64_t rounds)> told);
 
 /// Preempts the youngest running sequence now, as a full pool would: for tests.
 void ForcePreemption(Engine& engine);

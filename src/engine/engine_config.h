@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -45,6 +46,9 @@ struct EngineConfig {
   std::optional<Script> script;
   std::int64_t speculator_delay_us = 0;  ///< Tests: it sleeps up to this long between its steps.
   LogSink log;                           ///< Told when the speculator is lost or was restarted.
+  /// Called as the engine closes, if it has a planner: with what that believes of times, and the
+  /// rounds that it learned from.
+  std::function<void(const CostModel& learned, std::int64_t rounds)> when_closed;
 };
 
 /// What is known of the times of an engine's passes before its first one: measured once, and good

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/result.h"
-#include "foretoken/plan_check.h"
 #include "foretoken/request.h"
 #include "planner/open_plan.h"
 #include "speculation/plan.h"

@@ -6,7 +6,6 @@
 
 #include "base/parse_number.h"
 #include "cli/options/options.h"
-#include "foretoken/plan_check.h"
 
 namespace foretoken {
 namespace {

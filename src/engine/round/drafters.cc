@@ -29,8 +29,11 @@ Drafters::Drafters(DraftersById before, const RetrievalBudget& budget, int vocab
     const DrafterInfo& info = InfoOf(id);
     const bool always = info.needs == DrafterNeeds::kText && !info.baseline;
     if (always && before_[id] == nullptr) before_[id] = MakeDrafter(id, parts);
-    if (info.fallback && id != DrafterId::kRetrieval) on_miss_[id] = MakeDrafter(id, parts);
+    if (info.fallback) on_miss_[id] = MakeDrafter(id, parts);
   }
+  auto retrieval = std::make_unique<RetrievalDrafter>();
+  retrieval_ = retrieval.get();
+  on_miss_[DrafterId::kRetrieval] = std::move(retrieval);
   contexts_.reserve(static_cast<std::size_t>(max_batch));
 }
 
@@ -60,28 +63,21 @@ void Drafters::ProposeWith(DrafterId drafter, const RunningSet& running) {
 
 void Drafters::ProposeOnMiss(const RunningSet& running, Sequence* sequence) {
   const Fallback fallback = sequence->plan.fallback;
-  if (fallback == Fallback::kRetrieval) {
-    RetrieveOnMiss(running, sequence);
-  } else if (fallback.kind == Fallback::Kind::kDrafter) {
-    const auto batch = static_cast<int>(running.size());
-    DraftContext context = ContextFor(fallback.drafter, batch, sequence);
-    on_miss_[fallback.drafter]->Propose(std::span(&context, 1));
-  }
-}
-
-void Drafters::RetrieveOnMiss(const RunningSet& running, Sequence* sequence) {
+  if (fallback.kind != Fallback::Kind::kDrafter) return;
   const auto batch = static_cast<int>(running.size());
-  DraftContext context = ContextFor(DrafterId::kRetrieval, batch, sequence);
-  const int nodes = budget_.RetrievedNodes(sequence->plan, batch);
-  context.lookahead = std::min(nodes, sequence->DepthLimit());
-  context.max_nodes = std::min(nodes, sequence->NodeLimit());
-  // What hits and earlier misses propose is known, so it is known which row is the first that
-  // costs another tile: in the mean over rounds it is not. (At K = 1 and a batch of 8, where 16
-  // rows fit and a 17th costs as much as three and a half, SSD was 4 % slower with retrieval than
-  // without, now 1 to 2 %. Sparing it where what came of it was worth less than asking lost the
-  // 2 % that it then gained at K = 2.)
-  context.row_prices = budget_.PricesBeside(sequence->plan, OtherRows(running, *sequence));
-  retrieval_.Propose(std::span(&context, 1));
+  DraftContext context = ContextFor(fallback.drafter, batch, sequence);
+  if (fallback == Fallback::kRetrieval) {
+    const int nodes = budget_.RetrievedNodes(sequence->plan, batch);
+    context.lookahead = std::min(nodes, sequence->DepthLimit());
+    context.max_nodes = std::min(nodes, sequence->NodeLimit());
+    // What hits and earlier misses propose is known, so it is known which row is the first that
+    // costs another tile: in the mean over rounds it is not. (At K = 1 and a batch of 8, where 16
+    // rows fit and a 17th costs as much as three and a half, SSD was 4 % slower with retrieval than
+    // without, now 1 to 2 %. Sparing it where what came of it was worth less than asking lost the
+    // 2 % that it then gained at K = 2.)
+    context.row_prices = budget_.PricesBeside(sequence->plan, OtherRows(running, *sequence));
+  }
+  on_miss_[fallback.drafter]->Propose(std::span(&context, 1));
 }
 
 std::span<const CandidateScore> Drafters::Retrieve(int batch, Sequence* sequence,
@@ -90,8 +86,8 @@ std::span<const CandidateScore> Drafters::Retrieve(int batch, Sequence* sequence
   context.lookahead = context.max_nodes = kDefaultTreeNodes;
   context.row_prices = {};
   context.proposal = retrieved;
-  retrieval_.Propose(std::span(&context, 1));
-  return retrieval_.scores();
+  retrieval_->Propose(std::span(&context, 1));
+  return retrieval_->scores();
 }
 
 DraftContext Drafters::ContextFor(DrafterId drafter, int batch, Sequence* sequence) const {
@@ -120,7 +116,6 @@ void Drafters::Forget(SequenceId sequence) {
       if (drafter != nullptr) drafter->Forget(sequence);
     }
   }
-  retrieval_.Forget(sequence);
 }
 
 }  // namespace foretoken

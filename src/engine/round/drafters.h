@@ -41,12 +41,11 @@ class Drafters {
 
  private:
   void ProposeWith(DrafterId drafter, const RunningSet& running);
-  void RetrieveOnMiss(const RunningSet& running, Sequence* sequence);
 
   RetrievalBudget budget_;
   DraftersById before_;
-  DraftersById on_miss_;        // Fallbacks, but for retrieval.
-  RetrievalDrafter retrieval_;  // Beside the draft: a fallback, and a source of likely outcomes.
+  DraftersById on_miss_;                // Fallbacks.
+  RetrievalDrafter* retrieval_;         // ... of which this one also tells of likely outcomes.
   std::vector<DraftContext> contexts_;  // Reused between rounds.
 };
 
