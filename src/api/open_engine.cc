@@ -4,7 +4,7 @@
 #include "api/study.h"
 #include "assembly/make_engine.h"
 #include "assembly/times_cache.h"
-#include "engine/plan_rules.h"
+#include "engine/rules.h"
 
 namespace foretoken {
 namespace {

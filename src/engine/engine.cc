@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 #include "engine/inbox.h"
-#include "engine/plan_rules.h"
 #include "engine/round/auto_planning.h"
 #include "engine/round/drafters.h"
 #include "engine/round/emitter.h"
@@ -15,22 +14,10 @@
 #include "engine/round/speculation_ahead.h"
 #include "engine/round/target_pass.h"
 #include "engine/round/verifier.h"
+#include "engine/rules.h"
 #include "engine/scheduler.h"
 
 namespace foretoken {
-namespace {
-
-// End-of-sequence tokens of the model and of its tokenizer.
-std::vector<Token> EndTokens(const Model& target, const Tokenizer* tokenizer) {
-  std::vector<Token> end = target.config().eos;
-  if (tokenizer == nullptr) return end;
-  for (const Token token : tokenizer->eos()) {
-    if (std::ranges::find(end, token) == end.end()) end.push_back(token);
-  }
-  return end;
-}
-
-}  // namespace
 
 /// Who is there: requests, admission and the sequences' lives. What happens in a round is the
 /// business of its parts (engine/round), in the order of Step.
@@ -63,7 +50,7 @@ struct Engine::Impl {
   const MeasuredTimes times;
   Device* const device;
   const Tokenizer* const tokenizer;
-  const std::vector<Token> eos;
+  std::vector<Token> eos;  // Of the model and of its tokenizer.
   RequestBounds bounds;
   bool attached = false;
 
@@ -201,7 +188,7 @@ Engine::Impl::Impl(const EngineConfig& config, const MeasuredTimes& measured, Mo
       times(measured),
       device(target_device),
       tokenizer(target_tokenizer),
-      eos(EndTokens(*target, tokenizer)),
+      eos(target->config().eos),
       bounds{.vocabulary = target->config().vocabulary,
              .max_context = config.max_context,
              .has_tokenizer = tokenizer != nullptr,
@@ -216,6 +203,9 @@ Engine::Impl::Impl(const EngineConfig& config, const MeasuredTimes& measured, Mo
       target_pass(target, BlocksFor(config.kv_tokens), config.max_batch, config.prefill_chunk),
       verifier(&target->backend(), bounds.vocabulary, config.script),
       emitter(bounds.vocabulary) {
+  for (const Token token : tokenizer == nullptr ? std::vector<Token>() : tokenizer->eos()) {
+    if (std::ranges::find(eos, token) == eos.end()) eos.push_back(token);
+  }
   round.pass.reserve(static_cast<std::size_t>(config.max_batch));
   if (proposers.speculator != nullptr) ahead.emplace(std::move(proposers.speculator));
   if (config.planner.has_value()) planning.emplace(times.costs, *config.planner);

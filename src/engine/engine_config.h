@@ -5,10 +5,8 @@
 #include <memory>
 #include <optional>
 
-#include "base/result.h"
 #include "draft/drafter.h"
 #include "foretoken/engine.h"
-#include "model/model.h"
 #include "planner/open_plan.h"
 #include "prediction/cost_model.h"
 #include "speculation/plan.h"
@@ -24,7 +22,8 @@ struct Script {
   std::uint64_t seed = 1;
 };
 
-/// What an engine is made with; 0 stands for a default until CompleteOptions has been asked.
+/// What an engine is made with; 0 stands for a default until CompleteOptions (engine/rules.h) has
+/// been asked.
 struct EngineConfig {
   /// Of requests that bring none. An empty fan-out shape stands for kDefaultFanout at every node.
   SpeculationPlan plan;
@@ -68,11 +67,5 @@ struct Proposers {
   DraftersById before;                           ///< On the target's device, before a pass.
   std::unique_ptr<SpeculatorClient> speculator;  ///< During a pass.
 };
-
-/// The options with every 0 that stands for a default replaced.
-EngineConfig CompleteOptions(EngineConfig options, const ModelConfig& target);
-
-/// In one sentence why no engine can be made with complete options, if so.
-Status ValidateOptions(const EngineConfig& options);
 
 }  // namespace foretoken

@@ -6,12 +6,6 @@
 namespace foretoken {
 namespace {
 
-std::vector<Token> StopTokens(const StopRules& stop, const std::vector<Token>& eos) {
-  std::vector<Token> tokens = stop.stop_tokens;
-  if (!stop.ignore_eos) tokens.insert(tokens.end(), eos.begin(), eos.end());
-  return tokens;
-}
-
 bool Contains(const std::vector<Token>& tokens, Token token) {
   return std::find(tokens.begin(), tokens.end(), token) != tokens.end();
 }
@@ -61,13 +55,14 @@ Sequence::Sequence(SequenceId sequence_id, Request new_request, const Speculatio
       request(std::move(new_request)),
       prompt_tokens(static_cast<int>(request.prompt.size())),
       tokens(request.prompt),
-      stop_tokens(StopTokens(request.stop, eos)),
+      stop_tokens(request.stop.stop_tokens),
       history(vocabulary),
       plan(first_plan),
       max_context_(max_context),
       stop_text_(request.stop.stop_strings) {
   tokens.reserve(std::min<std::size_t>(
       max_context, request.prompt.size() + static_cast<std::size_t>(request.stop.max_tokens)));
+  if (!request.stop.ignore_eos) stop_tokens.insert(stop_tokens.end(), eos.begin(), eos.end());
   history.AddPrompt(request.prompt);
   if (request.sampling.constraint != nullptr) {
     const bool drops_space =

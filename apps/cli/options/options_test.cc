@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/plan_rules.h"
+#include "engine/rules.h"
 
 namespace foretoken {
 namespace {

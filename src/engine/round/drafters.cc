@@ -24,16 +24,16 @@ int OtherRows(const RunningSet& running, const Sequence& sequence) {
 Drafters::Drafters(DraftersById before, const RetrievalBudget& budget, int vocabulary,
                    int max_batch)
     : budget_(budget), before_(std::move(before)) {
+  auto retrieval = std::make_unique<RetrievalDrafter>();
+  retrieval_ = retrieval.get();
+  on_miss_[DrafterId::kRetrieval] = std::move(retrieval);
   const DrafterParts parts{.vocabulary = vocabulary, .max_sequences = max_batch};
   for (const DrafterId id : kDrafterIds) {
     const DrafterInfo& info = InfoOf(id);
     const bool always = info.needs == DrafterNeeds::kText && !info.baseline;
     if (always && before_[id] == nullptr) before_[id] = MakeDrafter(id, parts);
-    if (info.fallback) on_miss_[id] = MakeDrafter(id, parts);
+    if (info.fallback && on_miss_[id] == nullptr) on_miss_[id] = MakeDrafter(id, parts);
   }
-  auto retrieval = std::make_unique<RetrievalDrafter>();
-  retrieval_ = retrieval.get();
-  on_miss_[DrafterId::kRetrieval] = std::move(retrieval);
   contexts_.reserve(static_cast<std::size_t>(max_batch));
 }
 

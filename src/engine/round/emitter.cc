@@ -3,27 +3,19 @@
 #include "base/clock.h"
 
 namespace foretoken {
-namespace {
-
-void ReportRound(const Round& round, const Sequence& sequence) {
-  sequence.request.listener->OnRound(sequence.id, {.round = sequence.stats.rounds,
-                                                   .mode = sequence.plan.mode,
-                                                   .lookahead = sequence.plan.lookahead,
-                                                   .source = sequence.verified.source,
-                                                   .proposed = sequence.verified.tokens,
-                                                   .parents = sequence.verified.parents,
-                                                   .node = sequence.outcome.node,
-                                                   .bonus = sequence.outcome.bonus,
-                                                   .accepted = sequence.accepted,
-                                                   .hit_rank = sequence.hit_rank,
-                                                   .hit = sequence.hit,
-                                                   .round_ns = round.all_ns});
-}
-
-}  // namespace
-
 void Emitter::Emit(const Round& round, Logits logits, Sequence* sequence) {
-  ReportRound(round, *sequence);
+  sequence->request.listener->OnRound(sequence->id, {.round = sequence->stats.rounds,
+                                                     .mode = sequence->plan.mode,
+                                                     .lookahead = sequence->plan.lookahead,
+                                                     .source = sequence->verified.source,
+                                                     .proposed = sequence->verified.tokens,
+                                                     .parents = sequence->verified.parents,
+                                                     .node = sequence->outcome.node,
+                                                     .bonus = sequence->outcome.bonus,
+                                                     .accepted = sequence->accepted,
+                                                     .hit_rank = sequence->hit_rank,
+                                                     .hit = sequence->hit,
+                                                     .round_ns = round.all_ns});
   if (sequence->stats.first_token_ns == 0) sequence->stats.first_token_ns = NowNs();
   const int top = sequence->request.sampling.top_logprobs;
   const std::size_t count = sequence->emitted.size();

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/engine_config.h"
 #include "foretoken/request.h"
-#include "planner/open_plan.h"
-#include "speculation/plan.h"
+#include "model/model.h"
 
 namespace foretoken {
 
@@ -31,6 +31,12 @@ std::optional<PlannerSettings> PlannerSettingsFor(const PlanOptions& options,
 
 /// The plan with its empty fan-out shapes filled in.
 SpeculationPlan CompletePlan(SpeculationPlan plan);
+
+/// The options with every 0 that stands for a default replaced.
+EngineConfig CompleteOptions(EngineConfig options, const ModelConfig& target);
+
+/// In one sentence why no engine can be made with complete options, if so.
+Status ValidateOptions(const EngineConfig& options);
 
 /// What the requests of an engine, and their plans, must fit.
 struct RequestBounds {
