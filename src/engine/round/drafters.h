@@ -1,14 +1,57 @@
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "draft/retrieval/retrieval_drafter.h"
 #include "engine/engine_config.h"
-#include "engine/round/retrieval_budget.h"
 #include "engine/round/round.h"
+#include "planner/retrieval_worth.h"
+#include "prediction/row_price.h"
 
 namespace foretoken {
+
+/// How many tokens retrieval may propose for a plan, what each must be worth, and whether asking it
+/// pays at all. `batch`: sequences that are decoded together.
+class RetrievalBudget {
+ public:
+  /// `max_nodes`: that a proposal may have.
+  RetrievalBudget(const MeasuredTimes& times, int max_nodes);
+
+  /// What a row costs in the round that begins.
+  void SetPrices();
+
+  /// The most tokens of a proposal by this plan, and the same after a miss of the cache too.
+  int NodesOf(const SpeculationPlan& plan, int batch) const;
+  int MostNodes(const SpeculationPlan& plan, int batch) const;
+  /// s_q - 1: where retrieval proposes.
+  int RetrievedNodes(const SpeculationPlan& plan, int batch) const;
+
+  /// DraftContext's row_prices, valid until the next round: empty where the plan's proposals are of
+  /// a given length.
+  std::span<const double> PricesFor(const SpeculationPlan& plan) const;
+  /// The same for a sequence beside which the others have so many rows; valid until the next call.
+  std::span<const double> PricesBeside(const SpeculationPlan& plan, int other_rows);
+
+  /// Takes out the contexts that are to be priced where it does not pay to ask this round.
+  void SpareUseless(std::vector<DraftContext>* contexts);
+  /// Asking for so many sequences took that long.
+  void ObserveAsking(std::int64_t ns, std::size_t sequences);
+  void ObserveRound(const Round& round);
+
+ private:
+  double WorthOf(const Sequence& sequence) const;
+
+  int max_nodes_;
+  int knee_rows_;
+  std::optional<RowPrice> row_price_;  // Where the target's passes were measured.
+  std::vector<double> prices_;         // Of this round, by a proposal's tokens.
+  std::vector<double> prices_beside_;
+  RetrievalWorth worth_{0.2};  // Of asking in mode sssd.
+  bool asked_ = false;         // In this round, in mode sssd at a price.
+};
 
 /// What proposes on the target's device, between two passes: the drafters of the modes, and those
 /// that fill in after a miss of the speculation cache.

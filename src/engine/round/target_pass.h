@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "engine/round/retrieval_budget.h"
+#include "engine/round/drafters.h"
 #include "engine/round/round.h"
 #include "engine/scheduler.h"
 #include "kv/tree_kv.h"
