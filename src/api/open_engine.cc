@@ -3,7 +3,7 @@
 
 #include "api/study.h"
 #include "assembly/make_engine.h"
-#include "assembly/times_cache.h"
+#include "assembly/times.h"
 #include "engine/rules.h"
 
 namespace foretoken {
@@ -34,13 +34,20 @@ Result<EngineConfig> ConfigFor(const EngineOptions& options) {
   return config;
 }
 
+// `study` is null where there is none.
 Result<std::unique_ptr<Engine>> OpenWith(std::shared_ptr<LanguageModel> target,
-                                         const EngineOptions& options, const StudyOptions& study,
-                                         const Measuring& measuring) {
+                                         const EngineOptions& options, const StudyOptions* study) {
   if (options.modes.empty()) return InvalidInput("an engine offers one mode at least", "modes");
   FT_ASSIGN_OR_RETURN(EngineConfig config, ConfigFor(options));
-  config.script = study.script;
-  config.speculator_delay_us = study.speculator_delay_us;
+  Measuring measuring;
+  if (study == nullptr) {
+    if (options.keep_times) measuring.kept_in = DefaultTimesFolder();
+  } else {
+    config.script = study->script;
+    config.speculator_delay_us = study->speculator_delay_us;
+    measuring.sweeps = study->measuring_sweeps;
+    if (study->measured_with != nullptr) config.times = ConfigOf(*study->measured_with).times;
+  }
   FT_ASSIGN_OR_RETURN(
       auto engine, MakeEngine(options.modes, config, &target->loaded(), options.draft, measuring));
   engine->Keep(std::move(target));
@@ -51,18 +58,13 @@ Result<std::unique_ptr<Engine>> OpenWith(std::shared_ptr<LanguageModel> target,
 
 Result<std::unique_ptr<Engine>> Engine::Open(std::shared_ptr<LanguageModel> target,
                                              const EngineOptions& options) {
-  Measuring measuring;
-  if (options.keep_times) measuring.kept_in = DefaultTimesFolder();
-  return OpenWith(std::move(target), options, {}, measuring);
+  return OpenWith(std::move(target), options, nullptr);
 }
 
 Result<std::unique_ptr<Engine>> OpenForStudy(std::shared_ptr<LanguageModel> target,
                                              const EngineOptions& options,
                                              const StudyOptions& study) {
-  Measuring measuring;
-  measuring.sweeps = study.measuring_sweeps;
-  if (study.measured_with != nullptr) measuring.known = TimesOf(*study.measured_with);
-  return OpenWith(std::move(target), options, study, measuring);
+  return OpenWith(std::move(target), options, &study);
 }
 
 }  // namespace foretoken

@@ -44,7 +44,8 @@ std::vector<std::vector<Token>> TokensOf(const std::vector<Collector::Output>& o
 
 std::unique_ptr<Engine> Make(Mode mode, EngineConfig options, DraftOptions draft = BundledDraft(),
                              MeasuredTimes times = {}) {
-  auto engine = MakeEngine(mode, options, BundledTarget(), draft, {.known = times});
+  options.times = times;
+  auto engine = MakeEngine(mode, options, BundledTarget(), draft);
   EXPECT_TRUE(engine.ok()) << (engine.ok() ? "" : engine.error().message);
   return std::move(engine).value();
 }

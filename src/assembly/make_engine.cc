@@ -1,12 +1,11 @@
 #include "assembly/make_engine.h"
 
 #include <algorithm>
-#include <optional>
 
-#include "assembly/measure_times.h"
 #include "assembly/speculator_process.h"
-#include "assembly/times_cache.h"
+#include "assembly/times.h"
 #include "draft/registry.h"
+#include "engine/rules.h"
 
 namespace foretoken {
 namespace {
@@ -163,10 +162,11 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const En
                            .most_rows = options.max_batch * (1 + options.max_lookahead),
                            .sweeps = measuring.sweeps};
   const TimesCache cache(measuring.kept_in, models, needed);
-  std::optional<MeasuredTimes> times = cache.Read();
-  if (!times.has_value()) {
-    times = MeasureTimes(models, needed, measuring.known);
-    cache.Write(*times);
+  if (const auto kept = cache.Read(); kept.has_value()) {
+    options.times = *kept;
+  } else {
+    options.times = MeasureTimes(models, needed, options.times);
+    cache.Write(options.times);
   }
   options.when_closed = [cache](const CostModel& learned, std::int64_t rounds) {
     cache.Refresh(learned, rounds);
@@ -175,7 +175,7 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const En
                       MakeProposers(offered, options, target->model->config().vocabulary,
                                     std::move(drafts), draft));
   return CreateEngine(options, target->model.get(), target->device.get(), target->tokenizer.get(),
-                      std::move(proposers), *times);
+                      std::move(proposers));
 }
 
 }  // namespace foretoken

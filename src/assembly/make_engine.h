@@ -11,10 +11,9 @@
 
 namespace foretoken {
 
-/// What MakeEngine need not measure, and how thoroughly it measures the rest.
+/// How thoroughly MakeEngine measures, and what it need not measure again.
 struct Measuring {
-  MeasuredTimes known;  ///< Those of another engine with the same models, say.
-  int sweeps = 1;       ///< How often each point is measured; more where noise matters.
+  int sweeps = 1;  ///< How often each point is measured; more where noise matters.
   /// Where times are kept between runs (TimesCache); empty: nowhere.
   std::filesystem::path kept_in;
 };

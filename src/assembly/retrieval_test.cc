@@ -37,9 +37,10 @@ class LiveDatastore : public testing::Test {
   Run Decode(Mode mode, DatastoreTenant* tenant, bool learn) {
     return Decode(mode, {.plan = {.lookahead = 15}, .max_batch = 2}, tenant, learn);
   }
-  Run Decode(Mode mode, const EngineConfig& options, DatastoreTenant* tenant, bool learn,
+  Run Decode(Mode mode, EngineConfig options, DatastoreTenant* tenant, bool learn,
              const MeasuredTimes& times = {}) {
-    auto engine = MakeEngine(mode, options, BundledTarget(), BundledDraft(), {.known = times});
+    options.times = times;
+    auto engine = MakeEngine(mode, options, BundledTarget(), BundledDraft());
     EXPECT_TRUE(engine.ok());
     Rounds collector;
     Run run;

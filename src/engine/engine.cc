@@ -9,7 +9,6 @@
 #include "engine/inbox.h"
 #include "engine/round/auto_planning.h"
 #include "engine/round/drafters.h"
-#include "engine/round/emitter.h"
 #include "engine/round/round.h"
 #include "engine/round/speculation_ahead.h"
 #include "engine/round/target_pass.h"
@@ -22,8 +21,8 @@ namespace foretoken {
 /// Who is there: requests, admission and the sequences' lives. What happens in a round is the
 /// business of its parts (engine/round), in the order of Step.
 struct Engine::Impl {
-  Impl(const EngineConfig& config, const MeasuredTimes& measured, Model* target,
-       Device* target_device, const Tokenizer* target_tokenizer, Proposers proposers);
+  Impl(const EngineConfig& config, Model* target, Device* target_device,
+       const Tokenizer* target_tokenizer, Proposers proposers);
   ~Impl();
 
   const RunningSet& running() const { return scheduler.running(); }
@@ -36,10 +35,7 @@ struct Engine::Impl {
   bool Step();
   void Attach();
   void TakeInbox();
-  void TakePlan(Sequence* sequence, const SpeculationPlan& plan);
-  void AdmitWaiting();
   void Propose();
-  void FollowPlan(Sequence* sequence);
   void VerifyPass(Logits logits);
 
   void EndSpeculation(Sequence* sequence);
@@ -47,7 +43,6 @@ struct Engine::Impl {
   void Retire(Sequence* sequence);
 
   const EngineConfig options;
-  const MeasuredTimes times;
   Device* const device;
   const Tokenizer* const tokenizer;
   std::vector<Token> eos;  // Of the model and of its tokenizer.
@@ -56,7 +51,6 @@ struct Engine::Impl {
 
   Inbox inbox;
   Scheduler scheduler;
-  std::vector<Sequence*> admitted;  // Reused between rounds.
 
   Round round;
   Drafters drafters;
@@ -72,12 +66,11 @@ Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Engine::~Engine() = default;
 
 Result<std::unique_ptr<Engine>> CreateEngine(EngineConfig config, Model* target, Device* device,
-                                             const Tokenizer* tokenizer, Proposers proposers,
-                                             const MeasuredTimes& times) {
+                                             const Tokenizer* tokenizer, Proposers proposers) {
   config = CompleteOptions(config, target->config());
   FT_RETURN_IF_ERROR(ValidateOptions(config));
-  auto impl = std::make_unique<Engine::Impl>(config, times, target, device, tokenizer,
-                                             std::move(proposers));
+  auto impl =
+      std::make_unique<Engine::Impl>(config, target, device, tokenizer, std::move(proposers));
   FT_RETURN_IF_ERROR(CheckPlan(config.plan, impl->bounds));
   return std::make_unique<Engine>(std::move(impl));
 }
@@ -107,7 +100,6 @@ Result<std::vector<SequenceId>> Engine::SubmitAll(std::vector<Request> requests)
     auto sequence = std::make_unique<Sequence>(ids[i], std::move(requests[i]), plans[i],
                                                impl_->bounds.vocabulary, config.max_context,
                                                impl_->eos, impl_->tokenizer);
-    if (plans[i].open()) sequence->estimate.emplace();
     sequence->draws = config.verification == Verification::kRejection &&
                       sequence->request.sampling.temperature > 0 && !config.script.has_value();
     sequence->stats.submitted_ns = NowNs();
@@ -134,7 +126,7 @@ EngineLimits Engine::limits() const {
           .queue = config.max_waiting,
           .lookahead = config.max_lookahead,
           .cache_budget = config.max_cache_budget,
-          .knee_rows = impl_->times.knee_rows};
+          .knee_rows = config.times.knee_rows};
 }
 
 PlanOptions Engine::plan() const {
@@ -176,29 +168,28 @@ Status Engine::CheckIdle() const {
 }
 
 const EngineConfig& ConfigOf(const Engine& engine) { return engine.impl().options; }
-const MeasuredTimes& TimesOf(const Engine& engine) { return engine.impl().times; }
 void ForcePreemption(Engine& engine) {
   engine.impl().scheduler.PreemptYoungest();
   engine.impl().EndSpeculationOfPreempted();
 }
 
-Engine::Impl::Impl(const EngineConfig& config, const MeasuredTimes& measured, Model* target,
-                   Device* target_device, const Tokenizer* target_tokenizer, Proposers proposers)
+Engine::Impl::Impl(const EngineConfig& config, Model* target, Device* target_device,
+                   const Tokenizer* target_tokenizer, Proposers proposers)
     : options(config),
-      times(measured),
       device(target_device),
       tokenizer(target_tokenizer),
       eos(target->config().eos),
-      bounds{.vocabulary = target->config().vocabulary,
-             .max_context = config.max_context,
-             .has_tokenizer = tokenizer != nullptr,
-             .max_lookahead = config.max_lookahead,
-             .max_nodes = config.max_nodes,
-             .max_cache_budget = config.max_cache_budget,
-             .knows_row_times = times.knee_rows > 0 && !times.row_times.rows().empty()},
+      bounds{
+          .vocabulary = target->config().vocabulary,
+          .max_context = config.max_context,
+          .has_tokenizer = tokenizer != nullptr,
+          .max_lookahead = config.max_lookahead,
+          .max_nodes = config.max_nodes,
+          .max_cache_budget = config.max_cache_budget,
+          .knows_row_times = config.times.knee_rows > 0 && !config.times.row_times.rows().empty()},
       inbox(config.max_batch + config.max_waiting),
       scheduler(BlocksFor(config.kv_tokens), config.prefix_cache, config.max_batch),
-      drafters(std::move(proposers.before), RetrievalBudget(times, config.max_nodes),
+      drafters(std::move(proposers.before), RetrievalBudget(config.times, config.max_nodes),
                bounds.vocabulary, config.max_batch),
       target_pass(target, BlocksFor(config.kv_tokens), config.max_batch, config.prefill_chunk),
       verifier(&target->backend(), bounds.vocabulary, config.script),
@@ -208,7 +199,7 @@ Engine::Impl::Impl(const EngineConfig& config, const MeasuredTimes& measured, Mo
   }
   round.pass.reserve(static_cast<std::size_t>(config.max_batch));
   if (proposers.speculator != nullptr) ahead.emplace(std::move(proposers.speculator));
-  if (config.planner.has_value()) planning.emplace(times.costs, *config.planner);
+  if (config.planner.has_value()) planning.emplace(config.times.costs, *config.planner);
   for (const Mode mode : kModes) {
     if (Offers(mode)) bounds.offered.push_back(mode);
   }
@@ -246,7 +237,9 @@ Sequence* Engine::Impl::Find(SequenceId id) const {
 bool Engine::Impl::Step() {
   if (!attached) Attach();
   TakeInbox();
-  AdmitWaiting();
+  for (const auto& sequence : scheduler.Admit()) {
+    if (sequence->plan.open()) planning->MakeFirstPlan(running(), sequence.get());
+  }
   if (running().empty()) {
     timer.Idle();
     return !scheduler.waiting().empty();
@@ -291,7 +284,11 @@ void Engine::Impl::TakeInbox() {
   Inbox::Mail mail = inbox.Take();
   for (auto& sequence : mail.submitted) scheduler.Enqueue(std::move(sequence));
   for (const auto& [id, plan] : mail.changed_plans) {
-    if (Sequence* sequence = Find(id)) TakePlan(sequence, plan);
+    Sequence* sequence = Find(id);
+    if (sequence == nullptr) continue;
+    sequence->plan = plan;
+    sequence->estimate.reset();
+    if (plan.open()) planning->MakeFirstPlan(running(), sequence);
   }
   for (const SequenceId id : mail.cancelled) {
     Sequence* sequence = Find(id);
@@ -301,36 +298,17 @@ void Engine::Impl::TakeInbox() {
   }
 }
 
-void Engine::Impl::TakePlan(Sequence* sequence, const SpeculationPlan& plan) {
-  sequence->plan = plan;
-  sequence->estimate.reset();
-  if (!plan.open()) return;
-  sequence->estimate.emplace();
-  planning->MakeFirstPlan(running(), sequence);
-}
-
-void Engine::Impl::AdmitWaiting() {
-  if (scheduler.waiting().empty()) return;
-  admitted.clear();
-  scheduler.Admit(&admitted);
-  for (Sequence* sequence : admitted) {
-    if (sequence->plan.open()) planning->MakeFirstPlan(running(), sequence);
-  }
-}
-
 void Engine::Impl::Propose() {
   const std::int64_t start = NowNs();
-  for (const auto& sequence : running()) FollowPlan(sequence.get());
+  for (const auto& sequence : running()) {
+    const Mode mode = sequence->plan.mode;
+    if (sequence->opened && !mode.during()) EndSpeculation(sequence.get());
+    sequence->speculated = sequence->speculated || mode.drafts();
+    if (mode.during()) ahead->Open(sequence.get());
+  }
   drafters.Propose(running());
   if (ahead.has_value()) ahead->AwaitProposals(running());
   round.wait_ns = NowNs() - start;
-}
-
-void Engine::Impl::FollowPlan(Sequence* sequence) {
-  const bool works_ahead = sequence->plan.mode.during();
-  if (sequence->opened && !works_ahead) EndSpeculation(sequence);
-  sequence->speculated = sequence->speculated || sequence->plan.mode.drafts();
-  if (works_ahead) ahead->Open(sequence);
 }
 
 void Engine::Impl::VerifyPass(Logits logits) {

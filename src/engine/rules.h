@@ -6,9 +6,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "engine/engine_config.h"
+#include "engine/engine.h"
 #include "foretoken/request.h"
-#include "model/model.h"
 
 namespace foretoken {
 

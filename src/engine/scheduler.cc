@@ -9,20 +9,21 @@ Scheduler::Scheduler(std::int64_t kv_blocks, bool prefix_cache, int max_batch)
   running_.reserve(max_batch);
 }
 
-void Scheduler::Admit(std::vector<Sequence*>* admitted) {
+std::span<const std::unique_ptr<Sequence>> Scheduler::Admit() {
+  const std::size_t before = running_.size();
   while (!waiting_.empty() && static_cast<int>(running_.size()) < max_batch_) {
     Sequence& next = *waiting_.front();
     // Room for everything it has to compute and one more block, so that it can take at least a few
     // steps before anybody is preempted; a lone sequence may always try.
     const auto blocks = static_cast<std::int64_t>(next.tokens.size()) / kBlockSize + 2;
-    if (!running_.empty() && kv_.Available() < blocks) return;
+    if (!running_.empty() && kv_.Available() < blocks) break;
     const std::int32_t cached = kv_.MatchPrefix(next.tokens, &next.kv);
     if (!next.admitted_before) next.stats.cached_prompt_tokens = cached;
     next.admitted_before = true;
     running_.push_back(std::move(waiting_.front()));
     waiting_.pop_front();
-    admitted->push_back(running_.back().get());
   }
+  return std::span(running_).subspan(before);
 }
 
 bool Scheduler::Reserve(Sequence* sequence, std::int32_t length) {

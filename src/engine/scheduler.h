@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "engine/engine.h"
@@ -19,8 +20,8 @@ class Scheduler {
   void Enqueue(std::unique_ptr<Sequence> sequence) { waiting_.push_back(std::move(sequence)); }
 
   /// Moves waiting sequences, oldest first, into the running set while there is room for what they
-  /// have to compute, and takes their cached prefix. Appends the new ones to `admitted`.
-  void Admit(std::vector<Sequence*>* admitted);
+  /// have to compute, and takes their cached prefix. Returns the new ones, until the next call.
+  std::span<const std::unique_ptr<Sequence>> Admit();
 
   /// Makes room for `length` positions of `sequence`, preempting the youngest running sequences if
   /// need be. False when `sequence` itself had to give way.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "backend/batch_plan.h"
+#include "engine/sequence_testing.h"
 
 namespace foretoken {
 namespace {
@@ -26,13 +27,13 @@ TEST(Scheduler, AdmitsTheOldestFirstUpToTheBatch) {
   Scheduler scheduler(/*kv_blocks=*/64, /*prefix_cache=*/false, /*max_batch=*/2);
   for (const SequenceId id : {1, 2, 3}) scheduler.Enqueue(Waiting(id, 10));
   std::vector<Sequence*> admitted;
-  scheduler.Admit(&admitted);
+  Admit(&scheduler, &admitted);
   ASSERT_EQ(admitted.size(), 2U);
   EXPECT_EQ(admitted[0]->id, 1U);
   EXPECT_EQ(admitted[1]->id, 2U);
   EXPECT_EQ(scheduler.waiting().size(), 1U);
   EXPECT_EQ(scheduler.Remove(admitted[0])->id, 1U);
-  scheduler.Admit(&admitted);
+  Admit(&scheduler, &admitted);
   EXPECT_EQ(admitted.back()->id, 3U);
 }
 
@@ -42,11 +43,11 @@ TEST(Scheduler, WaitsForRoomUnlessNobodyRuns) {
   scheduler.Enqueue(Waiting(1, 2 * kBlockSize));
   scheduler.Enqueue(Waiting(2, kBlockSize + 1));
   std::vector<Sequence*> admitted;
-  scheduler.Admit(&admitted);  // Nothing is taken yet: both would seem to fit.
+  Admit(&scheduler, &admitted);  // Nothing is taken yet: both would seem to fit.
   Compute(&scheduler, admitted[0]);
   admitted.clear();
   scheduler.Enqueue(Waiting(3, kBlockSize));
-  scheduler.Admit(&admitted);
+  Admit(&scheduler, &admitted);
   EXPECT_TRUE(admitted.empty());
 }
 
@@ -55,7 +56,7 @@ TEST(Scheduler, TheYoungestGivesWayAndIsTheFirstToReturn) {
   scheduler.Enqueue(Waiting(1, kBlockSize));
   scheduler.Enqueue(Waiting(2, kBlockSize));
   std::vector<Sequence*> admitted;
-  scheduler.Admit(&admitted);
+  Admit(&scheduler, &admitted);
   ASSERT_EQ(admitted.size(), 2U);
   Compute(&scheduler, admitted[0]);
   Compute(&scheduler, admitted[1]);
@@ -74,7 +75,7 @@ TEST(Scheduler, TheYoungestItselfGivesWayToNobodyElse) {
   scheduler.Enqueue(Waiting(1, kBlockSize));
   scheduler.Enqueue(Waiting(2, kBlockSize));
   std::vector<Sequence*> admitted;
-  scheduler.Admit(&admitted);
+  Admit(&scheduler, &admitted);
   Compute(&scheduler, admitted[0]);
   EXPECT_FALSE(scheduler.Reserve(admitted[1], 3 * kBlockSize));
   EXPECT_EQ(scheduler.running().size(), 1U);
@@ -85,16 +86,16 @@ TEST(Scheduler, APrefixThatWasComputedBeforeIsCountedOnce) {
   Scheduler scheduler(16, /*prefix_cache=*/true, 4);
   scheduler.Enqueue(Waiting(1, 2 * kBlockSize));
   std::vector<Sequence*> admitted;
-  scheduler.Admit(&admitted);
+  Admit(&scheduler, &admitted);
   Compute(&scheduler, admitted[0]);
   scheduler.kv().Publish(admitted[0]->tokens, &admitted[0]->kv);
   scheduler.Remove(admitted[0]);
   scheduler.Enqueue(Waiting(2, 2 * kBlockSize));
-  scheduler.Admit(&admitted);
+  Admit(&scheduler, &admitted);
   Sequence* const again = admitted.back();
   EXPECT_EQ(again->stats.cached_prompt_tokens, kBlockSize);  // The last token is always computed.
   scheduler.PreemptYoungest();
-  scheduler.Admit(&admitted);
+  Admit(&scheduler, &admitted);
   EXPECT_EQ(again->stats.cached_prompt_tokens, kBlockSize);
   EXPECT_TRUE(scheduler.kv().CheckIntegrity().ok());
 }

@@ -4,13 +4,6 @@
 #include <array>
 
 namespace foretoken {
-namespace {
-
-bool Contains(const std::vector<Token>& tokens, Token token) {
-  return std::find(tokens.begin(), tokens.end(), token) != tokens.end();
-}
-
-}  // namespace
 
 std::string_view FinishReasonName(FinishReason reason) {
   constexpr std::array<std::string_view, 8> kNames = {
@@ -85,8 +78,8 @@ int Sequence::NodeLimit() const {
 }
 
 std::optional<FinishReason> Sequence::EndAfter(Token token, int outputs) const {
-  if (Contains(request.stop.stop_tokens, token)) return FinishReason::kStopToken;
-  if (Contains(stop_tokens, token)) return FinishReason::kEndOfSequence;
+  if (std::ranges::count(request.stop.stop_tokens, token) > 0) return FinishReason::kStopToken;
+  if (std::ranges::count(stop_tokens, token) > 0) return FinishReason::kEndOfSequence;
   if (const ConstraintCursor* constraint = history.constraint(); constraint != nullptr) {
     if (!constraint->MayContinue()) {
       return constraint->MayEnd() ? FinishReason::kGrammarEnd : FinishReason::kGrammarStuck;

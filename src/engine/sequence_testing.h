@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/round/round.h"
+#include "engine/scheduler.h"
 
 namespace foretoken {
 
@@ -23,6 +24,11 @@ inline std::unique_ptr<Sequence> DecodingSequence(SequenceId id, std::vector<Tok
   sequence->pass_rows = 1;
   sequence->verifies = true;
   return sequence;
+}
+
+/// Admits, and appends the new ones to `admitted`.
+inline void Admit(Scheduler* scheduler, std::vector<Sequence*>* admitted) {
+  for (const auto& sequence : scheduler->Admit()) admitted->push_back(sequence.get());
 }
 
 }  // namespace foretoken

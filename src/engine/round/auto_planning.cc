@@ -48,7 +48,8 @@ Workload LoadOf(const RunningSet& running) {
 }
 
 void AutoPlanning::MakeFirstPlan(const RunningSet& running, Sequence* sequence) {
-  sequence->plan = planner_.FirstPlan(sequence->plan, LoadOf(running), &*sequence->estimate);
+  sequence->plan =
+      planner_.FirstPlan(sequence->plan, LoadOf(running), &sequence->estimate.emplace());
 }
 
 void AutoPlanning::ObserveDraft(const DraftPasses& news, const RunningSet& running) {
@@ -62,7 +63,12 @@ void AutoPlanning::Consult(const Round& round, const RunningSet& running) {
   const bool alike = IsOneOfManyAlike(round);
   if (alike && ++alike_rounds_ % kAlikeRounds != 0) return;
   Learn(round, alike ? kAlikeRounds : 1);
-  Replan(round, running);
+  const Workload load = LoadOf(running);
+  for (Sequence* sequence : round.pass) {
+    if (!sequence->estimate.has_value() || !sequence->verifies) continue;
+    if (sequence->finish.has_value()) continue;
+    sequence->plan = planner_.Replan(sequence->plan, load, &*sequence->estimate);
+  }
 }
 
 // From a round that stands for `rounds` like it.
@@ -108,15 +114,6 @@ void AutoPlanning::Learn(const Round& round, int rounds) {
     pass.predicted_at.context /= planned;
   }
   if (!round.prefills && round.gap_ns >= 0) planner_.ObservePass(pass);
-}
-
-void AutoPlanning::Replan(const Round& round, const RunningSet& running) {
-  const Workload load = LoadOf(running);
-  for (Sequence* sequence : round.pass) {
-    if (!sequence->estimate.has_value() || !sequence->verifies) continue;
-    if (sequence->finish.has_value()) continue;
-    sequence->plan = planner_.Replan(sequence->plan, load, &*sequence->estimate);
-  }
 }
 
 }  // namespace foretoken

@@ -16,7 +16,7 @@ class AutoPlanning {
   AutoPlanning(const CostModel& prior, const PlannerSettings& settings)
       : planner_(prior, settings) {}
 
-  /// The plan of a sequence that leaves its own open.
+  /// The plan of a sequence that leaves its own open, and an estimate for it.
   void MakeFirstPlan(const RunningSet& running, Sequence* sequence);
 
   /// Passes of the speculator that ended beside a round.
@@ -31,7 +31,6 @@ class AutoPlanning {
 
  private:
   void Learn(const Round& round, int rounds);
-  void Replan(const Round& round, const RunningSet& running);
 
   OnlinePlanner planner_;
   unsigned alike_rounds_ = 0;

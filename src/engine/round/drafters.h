@@ -1,12 +1,11 @@
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "draft/retrieval/retrieval_drafter.h"
-#include "engine/engine_config.h"
+#include "engine/engine.h"
 #include "engine/round/round.h"
 #include "planner/retrieval_worth.h"
 #include "prediction/row_price.h"

@@ -22,7 +22,7 @@ TEST(PlanPass, PromptsShareTheirBudgetAndTheLastTokenAlwaysGoes) {
   scheduler.Enqueue(Waiting(2, 50));
   scheduler.Enqueue(Waiting(3, 1));
   std::vector<Sequence*> admitted;
-  scheduler.Admit(&admitted);
+  Admit(&scheduler, &admitted);
   ASSERT_EQ(admitted.size(), 3U);
   Round round;
   ForwardBatch batch;
@@ -41,7 +41,7 @@ TEST(PlanPass, TheYoungestGivesWayWhereTheKvDoesNotSuffice) {
   scheduler.Enqueue(Waiting(1, kBlockSize));
   scheduler.Enqueue(Waiting(2, kBlockSize));
   std::vector<Sequence*> admitted;
-  scheduler.Admit(&admitted);
+  Admit(&scheduler, &admitted);
   ASSERT_EQ(admitted.size(), 2U);
   Round round;
   ForwardBatch batch;

@@ -28,7 +28,7 @@ void Verifier::Verify(Logits logits, const SpeculatorClient* speculator, Sequenc
 Outcome Verifier::ByNoise(Logits logits, const SpeculatorClient* speculator, Sequence* sequence) {
   return VerifySharedNoise(sequence->proposal, [&](int node) {
     Token token = Choose(logits, node, *sequence);
-    if (script_.has_value()) token = Follow(*script_, speculator, node, token, *sequence);
+    if (script_.has_value()) token = FollowScript(speculator, node, token, *sequence);
     sequence->emitted.push_back(token);
     sequence->verified_nodes.push_back(static_cast<std::int8_t>(node));
     return token;
@@ -76,17 +76,17 @@ Token Verifier::Choose(Logits logits, int node, const Sequence& sequence) {
 }
 
 // What the script says in place of `choice`.
-Token Verifier::Follow(const Script& script, const SpeculatorClient* speculator, int node,
-                       Token choice, const Sequence& sequence) {
+Token Verifier::FollowScript(const SpeculatorClient* speculator, int node, Token choice,
+                             const Sequence& sequence) {
   const auto draw = [&](std::uint32_t which) {
-    return PhiloxDraw(script.seed ^ (sequence.id << 32), NextPosition(sequence), which,
+    return PhiloxDraw(script_->seed ^ (sequence.id << 32), NextPosition(sequence), which,
                       NoisePurpose::kScript);
   };
   const Proposal& proposal = sequence.proposal;
   const int child = proposal.FirstChild(node);
   const Token proposed = child == 0 ? -1 : proposal.tokens[child - 1];
-  if (child != 0 && UnitInterval(draw(0)) < script.acceptance) return proposed;
-  if (sequence.opened && UnitInterval(draw(1)) < script.hit) {
+  if (child != 0 && UnitInterval(draw(0)) < script_->acceptance) return proposed;
+  if (sequence.opened && UnitInterval(draw(1)) < script_->hit) {
     speculator->PreparedAt(sequence.id, node, &prepared_);
     // Prepared tokens come likeliest first: the first is it with probability 2/3, and so on.
     std::size_t which = 0;

@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "engine/engine_config.h"
+#include "engine/engine.h"
 #include "engine/round/round.h"
 #include "kv/tree_kv.h"
 #include "sampling/sampler.h"
@@ -28,8 +28,8 @@ class Verifier {
   Outcome ByNoise(Logits logits, const SpeculatorClient* speculator, Sequence* sequence);
   Outcome ByRejection(Logits logits, Sequence* sequence);
   Token Choose(Logits logits, int node, const Sequence& sequence);
-  Token Follow(const Script& script, const SpeculatorClient* speculator, int node, Token choice,
-               const Sequence& sequence);
+  Token FollowScript(const SpeculatorClient* speculator, int node, Token choice,
+                     const Sequence& sequence);
 
   int vocabulary_;
   std::optional<Script> script_;

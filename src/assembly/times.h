@@ -5,10 +5,31 @@
 #include <optional>
 #include <string>
 
-#include "assembly/measure_times.h"
+#include "assembly/loaded_model.h"
+#include "engine/engine.h"
 #include "prediction/json/times_json.h"
 
 namespace foretoken {
+
+/// Which times an engine needs, and how thoroughly they are measured.
+struct TimesNeeded {
+  bool rows = false;   ///< What rows cost the target: row_times and knee_rows.
+  bool costs = false;  ///< What the planner begins with.
+  int most_rows = 1;   ///< That a pass will have; the costs of more need not be known.
+  int sweeps = 1;      ///< How often each point is measured; more where noise matters.
+};
+
+/// The models of an engine; the drafts are null where there are none.
+struct EngineModels {
+  const LoadedModel* target = nullptr;
+  const LoadedModel* draft_on_target = nullptr;  ///< SD's; on the target's device.
+  const LoadedModel* draft = nullptr;            ///< SSD's, on cores of its own.
+};
+
+/// Measures what is needed and not `known` yet: about a second for each of the models, nothing else
+/// running on their cores.
+MeasuredTimes MeasureTimes(const EngineModels& models, const TimesNeeded& needed,
+                           MeasuredTimes known = {});
 
 /// Where times are kept by default: foretoken/times in the user's cache ($XDG_CACHE_HOME, else
 /// ~/.cache); empty where the user has none.
