@@ -9,6 +9,7 @@
 #include "engine/inbox.h"
 #include "engine/round/auto_planning.h"
 #include "engine/round/drafters.h"
+#include "engine/round/emitter.h"
 #include "engine/round/round.h"
 #include "engine/round/speculation_ahead.h"
 #include "engine/round/target_pass.h"

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "base/clock.h"
-
 namespace foretoken {
 
 void RoundTimer::RecordPass(std::int64_t pass_start, std::int64_t pass_end, Round* round) {
@@ -27,41 +25,6 @@ void RoundTimer::RecordOutcomes(const Round& round) {
   last_round_all_hit_ = std::ranges::all_of(round.pass, [](const Sequence* sequence) {
     return sequence->hit == true && !sequence->finish.has_value();
   });
-}
-
-void Emitter::Emit(const Round& round, Logits logits, Sequence* sequence) {
-  sequence->request.listener->OnRound(sequence->id, {.round = sequence->stats.rounds,
-                                                     .mode = sequence->plan.mode,
-                                                     .lookahead = sequence->plan.lookahead,
-                                                     .source = sequence->verified.source,
-                                                     .proposed = sequence->verified.tokens,
-                                                     .parents = sequence->verified.parents,
-                                                     .node = sequence->outcome.node,
-                                                     .bonus = sequence->outcome.bonus,
-                                                     .accepted = sequence->accepted,
-                                                     .hit_rank = sequence->hit_rank,
-                                                     .hit = sequence->hit,
-                                                     .round_ns = round.all_ns});
-  if (sequence->stats.first_token_ns == 0) sequence->stats.first_token_ns = NowNs();
-  const int top = sequence->request.sampling.top_logprobs;
-  const std::size_t count = sequence->emitted.size();
-  for (std::size_t i = 0; i < count; ++i) {
-    EmittedToken emitted{.token = sequence->emitted[i], .origin = sequence->OriginOf(i)};
-    const bool last = i + 1 == count && sequence->finish.has_value();
-    emitted.text = sequence->EmitText(emitted.token, last);
-    if (top >= 0) {
-      const std::int64_t row = sequence->first_logits + sequence->verified_nodes[i];
-      ComputeLogprobs(logits.Row(row, vocabulary_).values, vocabulary_, emitted.token, top,
-                      &logprobs_);
-      emitted.logprobs = &logprobs_;
-    }
-    sequence->request.listener->OnToken(sequence->id, emitted);
-    if (sequence->finish == FinishReason::kStopString) {
-      // Tokens of this round behind the stop string do not exist.
-      sequence->tokens.resize(sequence->tokens.size() - (count - 1 - i));
-      return;
-    }
-  }
 }
 
 }  // namespace foretoken

@@ -4,10 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include "backend/backend.h"
 #include "engine/sequence.h"
 #include "foretoken/stats.h"
-#include "sampling/logprobs.h"
 
 namespace foretoken {
 
@@ -58,21 +56,6 @@ class RoundTimer {
   EngineStats stats_;
   std::int64_t last_pass_end_ = 0;  // 0: the engine was idle.
   bool last_round_all_hit_ = false;
-};
-
-/// Tells listeners what a round brought their sequences: the round, then its tokens with text and
-/// log-probabilities.
-class Emitter {
- public:
-  explicit Emitter(int vocabulary) : vocabulary_(vocabulary) {}
-
-  /// For a sequence whose outcome is committed. `logits` are those of the whole pass. Tokens behind
-  /// a stop string are taken back.
-  void Emit(const Round& round, Logits logits, Sequence* sequence);
-
- private:
-  int vocabulary_;
-  std::vector<TokenLogprob> logprobs_;  // Reused between rounds.
 };
 
 }  // namespace foretoken

@@ -52,50 +52,5 @@ TEST(RoundTimer, AHitGapFollowsARoundInWhichAllHit) {
   EXPECT_EQ(timer.stats().hit_gap.count(), 1);
 }
 
-struct Listener : RequestListener {
-  void OnRound(SequenceId /*sequence*/, const RoundRecord& round) override {
-    EXPECT_TRUE(tokens.empty());  // Comes first.
-    accepted = round.accepted;
-  }
-  void OnToken(SequenceId /*sequence*/, const EmittedToken& token) override {
-    tokens.push_back(token.token);
-    origins.push_back(token.origin);
-    if (token.logprobs != nullptr) chosen_logprobs.push_back(token.logprobs->front().logprob);
-  }
-  void OnFinish(SequenceId /*sequence*/, FinishReason /*reason*/,
-                const RequestStats& /*stats*/) override {}
-
-  int accepted = -1;
-  std::vector<Token> tokens;
-  std::vector<TokenOrigin> origins;
-  std::vector<float> chosen_logprobs;
-};
-
-TEST(Emitter, TellsTheRoundThenItsTokensWithTheLogprobsOfTheirRows) {
-  Listener listener;
-  const auto sequence = DecodingSequence(1, {1, 2}, {}, &listener);
-  sequence->request.sampling.top_logprobs = 0;
-  sequence->verified.Append(0, 3);
-  sequence->verified.Append(0, 4);
-  sequence->verified.source = ProposalSource::kDraft;
-  for (const Token token : {4, 5}) sequence->emitted.push_back(token);
-  for (const int node : {0, 2}) sequence->verified_nodes.push_back(static_cast<std::int8_t>(node));
-  sequence->accepted = 1;
-  sequence->first_logits = 1;
-  std::vector<float> logits(4 * 16);
-  logits[1 * 16 + 4] = 2;  // Row of the root: token 4.
-  logits[3 * 16 + 5] = 9;  // Row of node 2: token 5.
-  Emitter emitter(16);
-  emitter.Emit({}, logits.data(), sequence.get());
-  EXPECT_EQ(listener.accepted, 1);
-  EXPECT_EQ(listener.tokens, (std::vector<Token>{4, 5}));
-  EXPECT_EQ(listener.origins,
-            (std::vector<TokenOrigin>{TokenOrigin::kAccepted, TokenOrigin::kBonus}));
-  ASSERT_EQ(listener.chosen_logprobs.size(), 2U);
-  EXPECT_LT(listener.chosen_logprobs[0], -0.5F);
-  EXPECT_GT(listener.chosen_logprobs[1], -0.01F);
-  EXPECT_NE(sequence->stats.first_token_ns, 0);
-}
-
 }  // namespace
 }  // namespace foretoken

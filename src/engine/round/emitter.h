@@ -1,0 +1,26 @@
+#pragma once
+
+#include <vector>
+
+#include "backend/backend.h"
+#include "engine/round/round.h"
+#include "sampling/logprobs.h"
+
+namespace foretoken {
+
+/// Tells listeners what a round brought their sequences: the round, then its tokens with text and
+/// log-probabilities.
+class Emitter {
+ public:
+  explicit Emitter(int vocabulary) : vocabulary_(vocabulary) {}
+
+  /// For a sequence whose outcome is committed. `logits` are those of the whole pass. Tokens behind
+  /// a stop string are taken back.
+  void Emit(const Round& round, Logits logits, Sequence* sequence);
+
+ private:
+  int vocabulary_;
+  std::vector<TokenLogprob> logprobs_;  // Reused between rounds.
+};
+
+}  // namespace foretoken
