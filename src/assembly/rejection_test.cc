@@ -8,6 +8,7 @@
 #include "backend/device.h"
 #include "base/clock.h"
 #include "draft/registry.h"
+#include "engine/rules.h"
 #include "model/model_weights.h"
 #include "ssd/speculator.h"
 #include "transport/thread_host.h"

@@ -27,8 +27,8 @@ TEST(Speculator, AProcessThatCannotRunIsAnErrorAndNoWarning) {
   DraftOptions setup = BundledDraft();
   setup.process = true;
   setup.executable = "/nowhere/foretoken";
-  setup.log = [](std::string_view warning) { ADD_FAILURE() << warning; };
-  EXPECT_FALSE(StartSpeculator(setup, {}, nullptr, kLimits).ok());
+  const LogSink log = [](std::string_view warning) { ADD_FAILURE() << warning; };
+  EXPECT_FALSE(StartSpeculator(setup, {}, nullptr, kLimits, log).ok());
 }
 
 }  // namespace
