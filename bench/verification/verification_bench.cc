@@ -135,11 +135,11 @@ class Measurement {
       return ranking;
     }
     std::vector<TokenProbability> law = position.likeliest;
-    const Ranking ranking = draw_.Draw({.seed = params.seed,
-                                        .root = kPosition - 1,
+    const Ranking ranking = draw_.Draw({.root = kPosition - 1,
                                         .path = {},
                                         .children = leaf ? 0 : 1,
                                         .candidates = kFanout,
+                                        .seed = params.seed,
                                         .fanout = kFanout,
                                         .saguaro_c = way.saguaro_c,
                                         .order = way.order},
