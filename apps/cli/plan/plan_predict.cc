@@ -22,10 +22,10 @@ constexpr double kNsPerUs = 1e3;
 constexpr int kMaxBatch = 4096;
 constexpr std::size_t kShownPlans = 12;
 
-// A plan of the planner and the C it samples its draft with.
+// A plan and the setting that it was ranked for.
 struct PlanRow {
   RankedPlan ranked;
-  double saguaro_c = 1;
+  const PlanSetting* setting;
 };
 
 Status LimitModes(const std::string& text, PlanLimits* limits) {
@@ -89,7 +89,7 @@ json PlanJson(const PlanRow& row) {
               {"target_rows", prediction.target_rows}};
   if (plan.mode.drafts()) {
     out["lookahead"] = plan.lookahead;
-    out["saguaro_c"] = row.saguaro_c;
+    out["saguaro_c"] = row.setting->saguaro_c;
   }
   if (plan.mode.during()) {
     out["fallback"] = FallbackName(plan.fallback);
@@ -109,7 +109,7 @@ void KeepBestBudgets(std::vector<PlanRow>* rows) {
   std::erase_if(*rows, [&seen](const PlanRow& row) {
     const SpeculationPlan& plan = row.ranked.plan;
     // AR and what does not sample from the draft are the same at every C.
-    const double c = NeedsDraft(plan.mode) ? row.saguaro_c : 1;
+    const double c = NeedsDraft(plan.mode) ? row.setting->saguaro_c : 1;
     return !seen.emplace(plan.mode, plan.lookahead, plan.fallback, c).second;
   });
 }
@@ -127,7 +127,7 @@ json MakeTable(const PlanInput& input, const PlanLimits& limits, const std::vect
     for (const RankedPlan& ranked : ChoosePlan(setting.model, allowed, load).ranked) {
       const bool wanted = ranked.plan.mode == Mode::kAr ||
                           std::ranges::find(lookaheads, ranked.plan.lookahead) != lookaheads.end();
-      if (wanted) rows.push_back({.ranked = ranked, .saguaro_c = setting.saguaro_c});
+      if (wanted) rows.push_back({.ranked = ranked, .setting = &setting});
     }
   }
   std::ranges::stable_sort(rows, [](const PlanRow& a, const PlanRow& b) {
@@ -138,8 +138,7 @@ json MakeTable(const PlanInput& input, const PlanLimits& limits, const std::vect
   json table = {{"batch", load.batch}, {"reason", ExplainChoice(ranked)}};
   for (const PlanRow& row : rows) {
     if (!row.ranked.plan.mode.during()) continue;
-    const auto setting = std::ranges::find(input.settings, row.saguaro_c, &PlanSetting::saguaro_c);
-    const auto rule = FindFallbackRule(setting->model, row.ranked.plan, load.context);
+    const auto rule = FindFallbackRule(row.setting->model, row.ranked.plan, load.context);
     if (rule) table["fallback_rule"] = FallbackRuleJson(*rule);
     break;
   }

@@ -36,9 +36,8 @@ constexpr std::array kLengths = {1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48
 
 struct Setting {
   std::string model_name;
-  std::string device_name;
   ModelShape shape;
-  DeviceRoof device;
+  NamedDevice device;
   std::vector<double> contexts;
   std::vector<std::pair<int, double>> accepted;  // Tokens a step by s_q; empty: by acceptance.
   std::vector<double> acceptance = {0.7};        // Of a chain, by position.
@@ -64,7 +63,7 @@ Result<ModelShape> ResolveShape(const PlanRooflineOptions& options) {
                     .weight_bytes = options.weight_bytes};
 }
 
-Status ResolveDevice(const PlanRooflineOptions& options, Setting* setting) {
+Result<NamedDevice> ResolveDevice(const PlanRooflineOptions& options) {
   if (options.flops > 0 || options.bandwidth > 0) {
     if (!(options.flops > 0 && options.bandwidth > 0)) {
       return InvalidInput("--flops and --bandwidth describe a device together: give both");
@@ -72,18 +71,12 @@ Status ResolveDevice(const PlanRooflineOptions& options, Setting* setting) {
     if (!options.device.empty()) {
       return InvalidInput("--device excludes --flops and --bandwidth: give one or the others");
     }
-    setting->device_name = "device";
-    setting->device = {options.flops, options.bandwidth, options.mask_bytes};
-    return {};
+    return NamedDevice{.what = "device", .roof = {options.flops, options.bandwidth}};
   }
   std::vector<std::string_view> known;
   for (const NamedDevice& device : kDevices) {
+    if (options.device == device.name || options.device.empty()) return device;
     known.emplace_back(device.name);
-    if (options.device != device.name && !options.device.empty()) continue;
-    setting->device_name = device.what;
-    setting->device = device.roof;
-    setting->device.mask_bytes = options.mask_bytes;
-    return {};
   }
   return InvalidInput(
       fmt::format("there is no device '{}': choose one of {}, or give --flops and --bandwidth",
@@ -97,7 +90,8 @@ Result<Setting> Resolve(const PlanRooflineOptions& options, const PlanNumbers& n
     FT_ASSIGN_OR_RETURN(setting.acceptance, ParseNumbers(numbers.acceptance, "--acceptance", 0, 1));
   }
   FT_ASSIGN_OR_RETURN(setting.shape, ResolveShape(options));
-  FT_RETURN_IF_ERROR(ResolveDevice(options, &setting));
+  FT_ASSIGN_OR_RETURN(setting.device, ResolveDevice(options));
+  setting.device.roof.mask_bytes = options.mask_bytes;
   FT_ASSIGN_OR_RETURN(setting.contexts, ParseNumbers(options.contexts, "--contexts", 0, 1e7));
   if (!options.accepted.empty()) {
     FT_ASSIGN_OR_RETURN(setting.accepted, ParsePoints(options.accepted, "--accepted"));
@@ -147,15 +141,15 @@ json OpsJson(const Setting& setting) {
   json ops = json::array();
   const PassShape pass = PassAt(setting, 1, setting.contexts.front());
   for (const RooflineOp op : kRooflineOps) {
-    const OpCost cost = RooflineCost(op, setting.shape, pass, setting.device.mask_bytes);
+    const OpCost cost = RooflineCost(op, setting.shape, pass, setting.device.roof.mask_bytes);
     json entry = {{"op", RooflineOpName(op)},
                   {"flops", cost.flops},
                   {"read_bytes", cost.read},
                   {"write_bytes", cost.write},
                   {"flops_per_byte", cost.intensity()},
-                  {"us", cost.Seconds(setting.device) * 1e6}};
+                  {"us", cost.Seconds(setting.device.roof) * 1e6}};
     if (op != RooflineOp::kAttention) {
-      const auto knee = KneeRows(op, setting.shape, setting.ranks, setting.device);
+      const auto knee = KneeRows(op, setting.shape, setting.ranks, setting.device.roof);
       entry["knee_rows"] = knee ? json(*knee) : json();
     }
     ops.push_back(std::move(entry));
@@ -167,19 +161,20 @@ json PassesJson(const Setting& setting) {
   json passes = json::array();
   for (const double context : setting.contexts) {
     const double plain =
-        RooflinePass(setting.shape, PassAt(setting, 1, context), setting.device).total();
+        RooflinePass(setting.shape, PassAt(setting, 1, context), setting.device.roof).total();
     for (const int s_q : kLengths) {
       const PassShape pass = PassAt(setting, s_q, context);
-      const PassSeconds seconds = RooflinePass(setting.shape, pass, setting.device);
+      const PassSeconds seconds = RooflinePass(setting.shape, pass, setting.device.roof);
       const double tokens = Accepted(setting, s_q);
-      passes.push_back({{"context", context},
-                        {"s_q", s_q},
-                        {"linear_ms", seconds.linear * 1e3},
-                        {"attention_ms", seconds.attention * 1e3},
-                        {"ms", seconds.total() * 1e3},
-                        {"cost", seconds.total() / plain},
-                        {"tokens", tokens},
-                        {"speedup", RooflineSpeedup(setting.shape, pass, setting.device, tokens)}});
+      passes.push_back(
+          {{"context", context},
+           {"s_q", s_q},
+           {"linear_ms", seconds.linear * 1e3},
+           {"attention_ms", seconds.attention * 1e3},
+           {"ms", seconds.total() * 1e3},
+           {"cost", seconds.total() / plain},
+           {"tokens", tokens},
+           {"speedup", RooflineSpeedup(setting.shape, pass, setting.device.roof, tokens)}});
     }
   }
   return passes;
@@ -188,11 +183,11 @@ json PassesJson(const Setting& setting) {
 json MakeReport(const Setting& setting) {
   return {{"meta",
            {{"model", setting.model_name},
-            {"device", setting.device_name},
-            {"flops_per_s", setting.device.flops},
-            {"bytes_per_s", setting.device.bytes_per_second},
-            {"knee", setting.device.knee()},
-            {"free_s_q", setting.device.knee() / setting.batch},
+            {"device", setting.device.what},
+            {"flops_per_s", setting.device.roof.flops},
+            {"bytes_per_s", setting.device.roof.bytes_per_second},
+            {"knee", setting.device.roof.knee()},
+            {"free_s_q", setting.device.roof.knee() / setting.batch},
             {"batch", setting.batch},
             {"ranks", setting.ranks}}},
           {"ops", OpsJson(setting)},
