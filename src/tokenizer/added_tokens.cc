@@ -4,17 +4,9 @@
 #include <cstdint>
 #include <functional>
 
+#include "base/text.h"
+
 namespace foretoken {
-namespace {
-
-constexpr std::string_view kSpaces = " \t\n\v\f\r";
-
-std::string_view TrimRight(std::string_view text) {
-  const std::size_t last = text.find_last_not_of(kSpaces);
-  return text.substr(0, last == std::string_view::npos ? 0 : last + 1);
-}
-
-}  // namespace
 
 AddedTokens::AddedTokens(std::vector<AddedToken> tokens) : tokens_(std::move(tokens)) {
   for (const AddedToken& token : tokens_) {
@@ -58,8 +50,9 @@ std::vector<TextPart> AddedTokens::Split(std::string_view text, bool parse_speci
       ++i;
       continue;
     }
-    const std::string_view before = text.substr(begin, i - begin);
-    parts.push_back({token->lstrip ? TrimRight(before) : before, token});
+    std::string_view before = text.substr(begin, i - begin);
+    if (token->lstrip) before = before.substr(0, before.find_last_not_of(kSpaces) + 1);
+    parts.push_back({before, token});
     i += token->content.size();
     if (token->rstrip) i = std::min(text.find_first_not_of(kSpaces, i), text.size());
     begin = i;

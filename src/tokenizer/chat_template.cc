@@ -1,32 +1,12 @@
 #include "tokenizer/chat_template.h"
 
+#include "base/text.h"
+
 namespace foretoken {
 namespace {
 
-constexpr std::string_view kSpaces = " \t\n\v\f\r";
-
 bool Contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
-}
-
-std::string_view Trim(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(kSpaces);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kSpaces) - first + 1);
-}
-
-/// Jinja string literals write a line feed as \n; templates read from JSON may hold either form.
-std::string WithLineFeeds(std::string_view jinja) {
-  std::string text;
-  for (std::size_t i = 0; i < jinja.size(); ++i) {
-    if (jinja.substr(i, 2) == "\\n") {
-      text += '\n';
-      ++i;
-    } else {
-      text += jinja[i];
-    }
-  }
-  return text;
 }
 
 /// The literal between `before` and `after` that holds no quote or brace (so no expression).
@@ -48,36 +28,30 @@ std::optional<std::string> LiteralBetween(std::string_view text, std::string_vie
 std::optional<ChatTemplate> ChatTemplate::Recognise(std::string_view jinja,
                                                     const AddedTokens& tokens) {
   ChatTemplate chat;
-  const std::string text = WithLineFeeds(jinja);
+  // Jinja string literals write a line feed as \n; templates read from JSON may hold either form.
+  const std::string text = ReplaceAll(jinja, "\\n", "\n");
   chat.trims_ = Contains(text, "| trim") || Contains(text, "|trim");
   if (Contains(text, "<|im_start|>") && Contains(text, "<|im_end|>")) {
-    chat.kind_ = Kind::kChatMl;
     chat.open_ = tokens.FindSpecial("<|im_start|>");
     chat.close_ = tokens.FindSpecial("<|im_end|>");
-    if (chat.open_ == nullptr || chat.close_ == nullptr) return std::nullopt;
     chat.default_system_ = LiteralBetween(text, "<|im_start|>system\n", "<|im_end|>");
     if (!chat.default_system_.has_value()) {
       chat.default_system_ = LiteralBetween(text, "set system_message = '", "'");
     }
-    return chat;
-  }
-  if (Contains(text, "<|start_header_id|>") && Contains(text, "<|eot_id|>")) {
-    chat.kind_ = Kind::kLlama3;
+  } else if (Contains(text, "<|start_header_id|>") && Contains(text, "<|eot_id|>")) {
     chat.open_ = tokens.FindSpecial("<|start_header_id|>");
     chat.header_end_ = tokens.FindSpecial("<|end_header_id|>");
     chat.close_ = tokens.FindSpecial("<|eot_id|>");
-    if (chat.open_ == nullptr || chat.header_end_ == nullptr || chat.close_ == nullptr) {
-      return std::nullopt;
-    }
+    if (chat.header_end_ == nullptr) return std::nullopt;
     // Llama 3.1 and later open every chat so. The date is the template's own constant: today's
     // would make the same chat give other tokens tomorrow.
     if (Contains(text, "Cutting Knowledge Date: December 2023")) {
       chat.system_preamble_ = "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n";
       chat.default_system_ = "";
     }
-    return chat;
   }
-  return std::nullopt;
+  if (chat.open_ == nullptr || chat.close_ == nullptr) return std::nullopt;
+  return chat;
 }
 
 std::optional<std::string> ChatTemplate::SystemText(std::span<const ChatMessage> messages) const {
@@ -89,17 +63,19 @@ std::optional<std::string> ChatTemplate::SystemText(std::span<const ChatMessage>
   return system_preamble_ + *default_system_;
 }
 
+void ChatTemplate::Open(const std::string& role, std::vector<ChatPart>* parts) const {
+  parts->back().mark = open_;
+  parts->push_back({role, header_end_});
+  if (header_end_ != nullptr) parts->push_back({"\n"});
+  parts->back().text += "\n";
+}
+
 void ChatTemplate::Turn(const std::string& role, std::string_view content,
                         std::vector<ChatPart>* parts) const {
-  parts->back().mark = open_;
-  if (kind_ == Kind::kChatMl) {
-    parts->push_back({role + "\n" + std::string(content), close_});
-    parts->push_back({"\n", nullptr});
-  } else {
-    parts->push_back({role, header_end_});
-    parts->push_back({"\n\n" + std::string(content), close_});
-    parts->push_back({"", nullptr});
-  }
+  Open(role, parts);
+  parts->back().text += content;
+  parts->back().mark = close_;
+  parts->push_back({header_end_ == nullptr ? "\n" : ""});
 }
 
 std::vector<ChatPart> ChatTemplate::Render(std::span<const ChatMessage> messages) const {
@@ -112,13 +88,7 @@ std::vector<ChatPart> ChatTemplate::Render(std::span<const ChatMessage> messages
     const std::string_view content = message.content;
     Turn(message.role, trims_ ? Trim(content) : content, &parts);
   }
-  parts.back().mark = open_;
-  if (kind_ == Kind::kChatMl) {
-    parts.push_back({"assistant\n", nullptr});
-  } else {
-    parts.push_back({"assistant", header_end_});
-    parts.push_back({"\n\n", nullptr});
-  }
+  Open("assistant", &parts);
   return parts;
 }
 

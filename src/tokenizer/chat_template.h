@@ -31,16 +31,15 @@ class ChatTemplate {
   std::vector<ChatPart> Render(std::span<const ChatMessage> messages) const;
 
  private:
-  enum class Kind { kChatMl, kLlama3 };
-
+  /// Begins the turn of `role`, up to its content.
+  void Open(const std::string& role, std::vector<ChatPart>* parts) const;
   void Turn(const std::string& role, std::string_view content, std::vector<ChatPart>* parts) const;
   /// The system message that the template puts first where `messages` does not begin with one, or
   /// with the template's preamble where it does; nothing where the template adds nothing.
   std::optional<std::string> SystemText(std::span<const ChatMessage> messages) const;
 
-  Kind kind_ = Kind::kChatMl;
   const AddedToken* open_ = nullptr;        // <|im_start|>, <|start_header_id|>
-  const AddedToken* header_end_ = nullptr;  // <|end_header_id|>
+  const AddedToken* header_end_ = nullptr;  // <|end_header_id|>; ChatML: none
   const AddedToken* close_ = nullptr;       // <|im_end|>, <|eot_id|>
   std::optional<std::string> default_system_;
   std::string system_preamble_;

@@ -45,18 +45,18 @@ Result<std::vector<Token>> TokenizerBase::EncodeChat(std::span<const ChatMessage
   return tokens;
 }
 
-std::vector<Token> EndTokens(const TokenizerConfig& config, const AddedTokens& added) {
+std::vector<Token> EndTokens(const TokenizerConfig& config, const AddedTokens& added, Token own) {
   std::vector<Token> ends;
-  const auto add = [&](const AddedToken* token) {
-    if (token != nullptr && std::find(ends.begin(), ends.end(), token->id) == ends.end()) {
-      ends.push_back(token->id);
-    }
+  const auto add_id = [&ends](Token id) {
+    if (id >= 0 && std::ranges::find(ends, id) == ends.end()) ends.push_back(id);
   };
+  const auto add = [&](const AddedToken* token) { add_id(token == nullptr ? -1 : token->id); };
   if (config.eos.has_value()) add(added.Find(*config.eos));
   for (const char* content :
        {"<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|endoftext|>", "</s>"}) {
     add(added.FindSpecial(content));
   }
+  add_id(own);
   return ends;
 }
 

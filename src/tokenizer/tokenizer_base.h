@@ -69,9 +69,10 @@ class TokenizerBase : public Tokenizer {
   std::optional<ChatTemplate> chat_template_;
 };
 
-/// The ids that end a text: `config`'s eos token and the ends of turns and texts among the special
-/// tokens.
-std::vector<Token> EndTokens(const TokenizerConfig& config, const AddedTokens& added);
+/// The ids that end a text: `config`'s eos token, the ends of turns and texts among the special
+/// tokens, and the vocabulary's `own`, if it has one.
+std::vector<Token> EndTokens(const TokenizerConfig& config, const AddedTokens& added,
+                             Token own = -1);
 
 /// Feeds the tokens of `vocabulary` to `sha`, each so that no two vocabularies give the same bytes.
 void HashVocabulary(const Vocabulary& vocabulary, Sha256* sha);

@@ -64,20 +64,18 @@ Status ReadAddedTokens(const Json& config_json, const Json& added_json,
                        const std::filesystem::path& directory, TokenizerConfig* config) {
   if (const Json& decoder = Field(config_json, "added_tokens_decoder"); decoder.is_object()) {
     for (const auto& [id, token] : decoder.items()) {
-      AddedToken added;
+      AddedToken added = {.content = Spelling(token).value_or(""),
+                          .special = Flag(Field(token, "special")),
+                          .lstrip = Flag(Field(token, "lstrip")),
+                          .rstrip = Flag(Field(token, "rstrip"))};
       if (!ParseNumber(id, &added.id)) added.id = -1;  // Refused below.
-      added.content = Spelling(token).value_or("");
-      added.special = Flag(Field(token, "special"));
-      added.lstrip = Flag(Field(token, "lstrip"));
-      added.rstrip = Flag(Field(token, "rstrip"));
       FT_RETURN_IF_ERROR(CheckAdded(added, directory / "tokenizer_config.json"));
       config->added.push_back(std::move(added));
     }
     return {};
   }
   for (const auto& [content, id] : added_json.items()) {
-    AddedToken added;
-    added.content = content;
+    AddedToken added = {.content = content};
     if (id.is_number_unsigned() && id.get<std::uint64_t>() < kMaxTokens) added.id = id.get<Token>();
     FT_RETURN_IF_ERROR(CheckAdded(added, directory / "added_tokens.json"));
     config->added.push_back(std::move(added));

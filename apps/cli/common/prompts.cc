@@ -9,19 +9,12 @@
 
 #include "base/philox.h"
 #include "base/read_file.h"
+#include "base/text.h"
 
 namespace foretoken {
 namespace {
 
 using nlohmann::json;
-
-constexpr std::string_view kSpaces = " \t\r\n\f\v";
-
-std::string_view Trim(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(kSpaces);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kSpaces) - begin + 1);
-}
 
 const json* PromptOf(const json& object) {
   if (!object.is_object()) return nullptr;

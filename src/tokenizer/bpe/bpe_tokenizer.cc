@@ -89,18 +89,13 @@ Error BpeVocabularyBuilder::Bad(std::string_view what) const {
   return InvalidInput(fmt::format("{}: {}.", where_, what));
 }
 
-Status BpeVocabularyBuilder::Reserve(std::uint64_t id, std::string_view spelling) {
+Status BpeVocabularyBuilder::AddToken(std::string_view spelling, std::uint64_t id) {
+  if (spelling.empty()) return Bad(fmt::format("token {} is empty", id));
   if (id >= kMaxTokens || id > names_.size() + kMaxIdGap) {
     return Bad(fmt::format("the token '{}' has id {}, far beyond the {} tokens before it", spelling,
                            id, names_.size()));
   }
   if (id >= names_.size()) names_.resize(id + 1);
-  return {};
-}
-
-Status BpeVocabularyBuilder::AddToken(std::string_view spelling, std::uint64_t id) {
-  if (spelling.empty()) return Bad(fmt::format("token {} is empty", id));
-  FT_RETURN_IF_ERROR(Reserve(id, spelling));
   if (!names_[id].empty()) {
     return Bad(
         fmt::format("the tokens '{}' and '{}' have the same id {}", names_[id], spelling, id));
@@ -170,11 +165,7 @@ Status BpeVocabularyBuilder::AddConfigured() {
   for (const std::string& content : config_.special) {
     const auto id = Find(content);
     if (!id.has_value() || content.empty()) continue;
-    AddedToken token;
-    token.id = *id;
-    token.content = content;
-    token.special = true;
-    FT_RETURN_IF_ERROR(AddAdded(std::move(token)));
+    FT_RETURN_IF_ERROR(AddAdded({.id = *id, .content = content, .special = true}));
   }
   return {};
 }

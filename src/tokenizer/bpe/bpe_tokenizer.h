@@ -32,6 +32,8 @@ class BpeVocabularyBuilder {
   void AddMergesOfAllCuts();
 
   std::optional<Token> Find(std::string_view spelling) const;
+  /// An error about the file.
+  Error Bad(std::string_view what) const;
 
   struct Settings {
     PreTokenizer pre_tokenizer;
@@ -47,8 +49,6 @@ class BpeVocabularyBuilder {
   Result<std::unique_ptr<Tokenizer>> Build(Settings settings) &&;
 
  private:
-  Error Bad(std::string_view what) const;
-  Status Reserve(std::uint64_t id, std::string_view spelling);
   Status AddConfigured();
   std::optional<Token> ChooseBos(const Settings& settings, const AddedTokens& added) const;
 

@@ -11,7 +11,7 @@ using Json = nlohmann::json;
 class TokenizerJsonParser {
  public:
   TokenizerJsonParser(std::string_view where, const TokenizerConfig& config)
-      : where_(where), builder_(where, config) {}
+      : builder_(where, config) {}
 
   Result<std::unique_ptr<Tokenizer>> Parse(const Json& json) {
     const Json& model = Field(json, "model");
@@ -39,9 +39,7 @@ class TokenizerJsonParser {
   }
 
  private:
-  Error Bad(std::string_view what) const {
-    return InvalidInput(fmt::format("{}: {}.", where_, what));
-  }
+  Error Bad(std::string_view what) const { return builder_.Bad(what); }
 
   Status CheckModel(const Json& model) const {
     if (!model.is_object()) return Bad("there is no object 'model'");
@@ -65,21 +63,16 @@ class TokenizerJsonParser {
   /// Whether the text is brought to NFC.
   Result<bool> ParseNormalizer(const Json& normalizer) const {
     if (normalizer.is_null()) return false;
-    const std::string type = Text(Field(normalizer, "type"));
-    if (type == "NFC") return true;
-    const Json& steps = Field(normalizer, "normalizers");
-    if (type == "Sequence" && steps.is_array()) {
-      bool nfc = false;
-      for (const Json& step : steps) {
-        if (Text(Field(step, "type")) != "NFC") {
-          return Bad(fmt::format("normalizer '{}' is not supported; only NFC is",
-                                 Text(Field(step, "type"))));
-        }
-        nfc = true;
+    const Json& sequence = Field(normalizer, "normalizers");
+    const bool several = Text(Field(normalizer, "type")) == "Sequence" && sequence.is_array();
+    const Json steps = several ? sequence : Json::array({normalizer});
+    for (const Json& step : steps) {
+      const std::string type = Text(Field(step, "type"));
+      if (type != "NFC") {
+        return Bad(fmt::format("normalizer '{}' is not supported; only NFC is", type));
       }
-      return nfc;
     }
-    return Bad(fmt::format("normalizer '{}' is not supported; only NFC is", type));
+    return !steps.empty();
   }
 
   Status CheckDecoder(const Json& decoder) const {
@@ -138,8 +131,10 @@ class TokenizerJsonParser {
     if (!tokens.is_array()) return Bad("added_tokens is not an array");
     for (const Json& json : tokens) {
       const Json& id = Field(json, "id");
-      AddedToken token;
-      token.content = Text(Field(json, "content"));
+      AddedToken token = {.content = Text(Field(json, "content")),
+                          .special = Flag(Field(json, "special")),
+                          .lstrip = Flag(Field(json, "lstrip")),
+                          .rstrip = Flag(Field(json, "rstrip"))};
       if (!id.is_number_unsigned() || id.get<std::uint64_t>() >= kMaxTokens) {
         return Bad(fmt::format("added_tokens gives '{}' no id between 0 and {}", token.content,
                                kMaxTokens - 1));
@@ -149,9 +144,6 @@ class TokenizerJsonParser {
             fmt::format("added_tokens: single_word of '{}' is not supported", token.content));
       }
       token.id = id.get<Token>();
-      token.special = Flag(Field(json, "special"));
-      token.lstrip = Flag(Field(json, "lstrip"));
-      token.rstrip = Flag(Field(json, "rstrip"));
       FT_RETURN_IF_ERROR(builder_.AddAdded(std::move(token)));
     }
     return {};
@@ -172,7 +164,6 @@ class TokenizerJsonParser {
     return content;
   }
 
-  std::string where_;
   BpeVocabularyBuilder builder_;
 };
 

@@ -76,18 +76,14 @@ std::optional<std::string> DecodeBase64(std::string_view text) {
   return bytes;
 }
 
-struct RankLine {
-  std::string bytes;
-  std::uint64_t rank = 0;
-};
-
-std::optional<RankLine> ParseRankLine(std::string_view line) {
+// The bytes of a token and its rank.
+std::optional<std::pair<std::string, std::uint64_t>> ParseRankLine(std::string_view line) {
   const std::size_t space = line.find(' ');
   if (space == std::string_view::npos) return std::nullopt;
   const auto bytes = DecodeBase64(line.substr(0, space));
   std::uint64_t rank = 0;
   if (!bytes.has_value() || !ParseNumber(line.substr(space + 1), &rank)) return std::nullopt;
-  return RankLine{*bytes, rank};
+  return std::pair(*bytes, rank);
 }
 
 /// Llama 3's own special tokens, which follow its ranks and stand in no file.
@@ -106,12 +102,8 @@ std::vector<AddedToken> Llama3SpecialTokens(Token first) {
     contents.push_back(fmt::format("<|reserved_special_token_{}|>", i));
   }
   std::vector<AddedToken> tokens;
-  for (std::string& content : contents) {
-    AddedToken token;
-    token.id = first++;
-    token.content = std::move(content);
-    token.special = true;
-    tokens.push_back(std::move(token));
+  for (const std::string& content : contents) {
+    tokens.push_back({.id = first++, .content = content, .special = true});
   }
   return tokens;
 }
@@ -152,12 +144,12 @@ Result<std::unique_ptr<Tokenizer>> ParseTiktokenRanks(std::string_view text, std
     const std::string_view line = TakeLine(&text);
     if (line.empty()) continue;
     const auto parsed = ParseRankLine(line);
-    if (!parsed.has_value() || parsed->bytes.empty() || parsed->bytes.size() > kMaxRankedToken) {
+    if (!parsed.has_value() || parsed->first.empty() || parsed->first.size() > kMaxRankedToken) {
       return InvalidInput(fmt::format(
           "{}: line {} is not a token of at most {} bytes in base64, a space and its rank.", where,
           count + 1, kMaxRankedToken));
     }
-    FT_RETURN_IF_ERROR(builder.AddToken(SpellBytes(parsed->bytes), parsed->rank));
+    FT_RETURN_IF_ERROR(builder.AddToken(SpellBytes(parsed->first), parsed->second));
     ++count;
   }
   builder.AddMergesOfAllCuts();

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/text.h"
 #include "tokenizer/files.h"
 #include "tokenizer/sentencepiece/sentencepiece_model.h"
 #include "tokenizer/tokenizer_base.h"
@@ -28,18 +29,14 @@ constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581
 constexpr std::size_t kChunk = 1024;
 constexpr int kNoLog = 4;  // above the library's FATAL
 
-std::string WithSpaces(std::string_view spelling) {
-  std::string text;
-  while (!spelling.empty()) {
-    if (spelling.starts_with(kSpaceMark)) {
-      text += ' ';
-      spelling.remove_prefix(kSpaceMark.size());
-    } else {
-      text += spelling.front();
-      spelling.remove_prefix(1);
-    }
+std::string WithSpaces(std::string_view spelling) { return ReplaceAll(spelling, kSpaceMark, " "); }
+
+/// The first place from `from` (> 0) on where `text` may be cut.
+std::size_t NextCut(std::string_view text, std::size_t from) {
+  for (std::size_t i = from; i < text.size(); ++i) {
+    if (text[i] == ' ' && text[i - 1] != ' ' && !text.substr(0, i).ends_with(kSpaceMark)) return i;
   }
-  return text;
+  return text.size();
 }
 
 /// Whether a text may be cut before any space that follows another character, and its parts encoded
@@ -48,19 +45,8 @@ bool MayCutBeforeSpaces(const SentencePieceModel& model) {
   if (model.remove_extra_whitespaces || model.has_chars_map) return false;
   return std::none_of(model.pieces.begin(), model.pieces.end(), [](const SentencePiece& piece) {
     const std::string text = WithSpaces(piece.spelling);
-    for (std::size_t i = 1; i < text.size(); ++i) {
-      if (text[i] == ' ' && text[i - 1] != ' ') return true;
-    }
-    return false;
+    return NextCut(text, 1) < text.size();
   });
-}
-
-/// The first place from `from` on where `text` may be cut.
-std::size_t NextCut(std::string_view text, std::size_t from) {
-  for (std::size_t i = from; i < text.size(); ++i) {
-    if (text[i] == ' ' && text[i - 1] != ' ' && !text.substr(0, i).ends_with(kSpaceMark)) return i;
-  }
-  return text.size();
 }
 
 /// The byte of a piece spelled <0xHH>; nothing where it is spelled otherwise.
@@ -159,7 +145,7 @@ class VocabularyBuilder {
   }
 
   Result<Vocabulary> Build() {
-    for (std::size_t i = 0; i < model_.pieces.size(); ++i) AddPiece(model_.pieces[i]);
+    for (const SentencePiece& piece : model_.pieces) AddPiece(piece);
     for (const AddedToken& token : config_.added) FT_RETURN_IF_ERROR(AddToken(token));
     vocabulary_.chat_template = config_.chat_template;
     return std::move(vocabulary_);
@@ -181,12 +167,8 @@ class VocabularyBuilder {
     // Longer control pieces than an added token may be exist in no real model.
     if (entry.special && piece.type != SentencePiece::kUnknown &&
         piece.spelling.size() <= AddedTokens::kMaxLength) {
-      AddedToken added;
-      added.id = id;
-      added.content = piece.spelling;
-      added.special = true;
-      added.in_model = user_defined;
-      vocabulary_.added.push_back(std::move(added));
+      vocabulary_.added.push_back(
+          {.id = id, .content = piece.spelling, .special = true, .in_model = user_defined});
     }
     ids_.emplace(piece.spelling, id);
     vocabulary_.entries.push_back(std::move(entry));
@@ -242,12 +224,6 @@ std::string Fingerprint(const SentencePieceModel& model, const Vocabulary& vocab
   return sha.Hex();
 }
 
-void AddUnique(Token token, std::vector<Token>* tokens) {
-  if (token >= 0 && std::find(tokens->begin(), tokens->end(), token) == tokens->end()) {
-    tokens->push_back(token);
-  }
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Tokenizer>> LoadSentencePiece(std::string file, std::string_view where,
@@ -280,15 +256,13 @@ Result<std::unique_ptr<Tokenizer>> LoadSentencePiece(std::string file, std::stri
       vocabulary.bos = prefixing->bos_id();
     }
   }
-  vocabulary.eos = EndTokens(config, added);
-  AddUnique(prefixing->eos_id(), &vocabulary.eos);
+  vocabulary.eos = EndTokens(config, added, prefixing->eos_id());
   vocabulary.fingerprint = Fingerprint(model, vocabulary);
 
-  SentencePieceTokenizer::Options options;
-  options.add_dummy_prefix = model.add_dummy_prefix;
-  options.legacy = config.legacy;
-  options.unknown = prefixing->unk_id();
-  options.may_cut = MayCutBeforeSpaces(model);
+  SentencePieceTokenizer::Options options = {.add_dummy_prefix = model.add_dummy_prefix,
+                                             .legacy = config.legacy,
+                                             .unknown = prefixing->unk_id(),
+                                             .may_cut = MayCutBeforeSpaces(model)};
   for (std::size_t i = 0; i < model.pieces.size(); ++i) {
     if (model.pieces[i].spelling == kSpaceMark) options.space = static_cast<Token>(i);
   }
