@@ -16,9 +16,10 @@ struct PageFile {
 std::span<const PageFile> PageFiles();
 
 /// The Content-Security-Policy that the page keeps to: own scripts and styles only, none inline, no
-/// other host, no framing.
+/// other host, no framing, and no script that has text read as HTML.
 inline constexpr std::string_view kPageSecurityPolicy =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'";
 
 }  // namespace foretoken::server

@@ -110,6 +110,11 @@ class Tab:
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
                   deviceScaleFactor=scale, mobile=width < 600)
 
+    def before_load(self, script):
+        """Runs a script in every document that is opened, before anything of its own."""
+        self.call("Page.addScriptToEvaluateOnNewDocument",
+                  source="if (location.protocol === 'http:') { " + script + " }")
+
     def open(self, url):
         self.call("Page.navigate", url=url)
         self.wait("document.readyState === 'complete' && location.href !== 'about:blank'")

@@ -5,7 +5,8 @@ Serves the page from the source tree, so that it can be worked on without buildi
 and see. Answers come at a pace that can be watched, in rounds whose proposals, hits and misses are
 drawn from a fixed seed. What a prompt contains decides how it is answered: "[refuse]" with HTTP
 429, "[break]" with an error in mid-stream, "[cut]" with a stream that just ends, "[differ]" with a
-mode that departs from the others, "[markup]" with HTML, "[long]" with many tokens.
+mode that departs from the others, "[markup]" with HTML, "[long]" with many tokens, "[markdown]"
+with a bit of everything that Markdown has, and "[echo] TEXT" with the text.
 """
 
 import http.server
@@ -30,6 +31,41 @@ STORY = (
     "snow fell and the fire in the village went out. The people were shivering 😀. Milo flew down "
     "the hill, took a deep breath, and out came a small, bright flame! The people clapped and "
     "cheered, and Milo was not sad any more.")
+
+MARKDOWN = """\
+## How to bake bread
+
+You need **flour**, *water*, salt and a little `yeast`. ~~Sugar~~ is not needed.
+Let it rest, then see [the long story](https://example.org/bread?a=1&b=2 "more") or https://example.org/x.
+
+1. Mix everything in a bowl:
+   - 500 g flour
+   - 350 ml water
+2. Wait for an hour.
+3. Bake at 230 °C.
+
+- [x] buy flour
+- [ ] clean the oven
+
+> Patience is the ingredient
+> that nobody lists.
+
+```python
+def knead(dough, minutes=10):
+    # Turns and folds it until it is smooth.
+    for minute in range(minutes):
+        dough = dough.fold().turn(90)  # A line that is long enough to need a scroll bar of its own on a phone.
+    return dough if dough.smooth else knead(dough, 5)
+```
+
+| Flour | Water | Time |
+|:------|------:|:----:|
+| wheat | 70 %  | 1 h  |
+| rye   | 85 %  | 16 h |
+
+---
+
+That is all. Enjoy it!"""
 
 
 def security_policy():
@@ -112,7 +148,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         path = self.path.split("?")[0]
         name = "index.html" if path == "/" else path.removeprefix("/page/")
         file = PAGE / name
-        if (path == "/" or path.startswith("/page/")) and "/" not in name and file.is_file():
+        if (path == "/" or path.startswith("/page/")) and ".." not in name and file.is_file():
             self.reply(200, file.read_bytes(), TYPES[file.suffix],
                        [("Content-Security-Policy", security_policy())])
         elif path in ("/props", "/stats", "/v1/models"):
@@ -178,7 +214,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         story = STORY.replace("green", "red") if "[differ]" in prompt and mode == "sd" else STORY
         if "[markup]" in prompt:
             story = "<b>Bold</b> <img src=x onerror=alert(1)> & <script>alert(2)</script>" + story
-        tokens = tokens_of(story * (12 if "[long]" in prompt else 1))[:body["max_tokens"]]
+        if "[markdown]" in prompt:
+            story = MARKDOWN
+        if prompt.startswith("[echo]"):
+            story = prompt.removeprefix("[echo]").lstrip(" ")
+        whole = tokens_of(story * (12 if "[long]" in prompt else 1))
+        tokens = whole[:body.get("max_tokens", len(whole))]
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Connection", "close")
@@ -211,8 +252,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return
         usage["hit_rate"] = hits / lookups if lookups else None
         timings = {"predicted_n": usage["completion_tokens"], "predicted_ms": decode_ms,
-                   "predicted_per_second": 1000 * (usage["completion_tokens"] - 1) / decode_ms}
-        self.event(choices=choice({}, "stop"), timings=timings)
+                   "predicted_per_second": 1000 * (usage["completion_tokens"] - 1) /
+                   (decode_ms or 1)}
+        finish = "stop" if len(tokens) == len(whole) else "length"
+        self.event(choices=choice({}, finish), timings=timings)
         self.event(usage=usage, timings=timings)
         self.wfile.write(b"data: [DONE]\n\n")
 

@@ -5,20 +5,10 @@ Runs against fake_server.py in headless Chromium and leaves screenshots to be lo
 Chromium is not installed it says so and exits with 77.
 """
 
-import pathlib
-import sys
-import threading
-import unittest
-
-import chromium
 import fake_server
+import page_case
+from page_case import DONE, READY, PageTest
 
-SKIPPED = 77
-SHOTS = pathlib.Path()
-BROWSER = None
-
-DONE = "document.querySelector('.answer:last-child').getAttribute('aria-busy') === 'false'"
-READY = "document.getElementById('server').dataset.state === 'ready'"
 # Contrast of an element's text with a background, as WCAG 2 defines it.
 CONTRAST = """((text, ground) => {
   const probe = document.body.appendChild(document.createElement('canvas')).getContext('2d', {willReadFrequently: true});
@@ -39,63 +29,6 @@ CONTRAST = """((text, ground) => {
   probe.canvas.remove();
   return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
 })"""
-
-
-class PageTest(unittest.TestCase):
-    api_key = ""
-    pace = 0.3  # Of the server's rounds.
-
-    def setUp(self):
-        self.server = fake_server.start(api_key=self.api_key, pace=self.pace)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        fake_server.Handler.seen.clear()
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}/"
-        self.tabs = []
-
-    def tearDown(self):
-        for tab in self.tabs:
-            with self.subTest("what the browser saw"):
-                self.assertEqual(tab.problems(), [])
-                foreign = [url for url in tab.requests() if not url.startswith(self.url)]
-                self.assertEqual(foreign, [])
-            tab.close()
-        self.server.shutdown()
-        self.server.server_close()
-
-    def open(self, view="", state=READY, **options):
-        tab = chromium.Tab(BROWSER, **options)
-        self.tabs.append(tab)
-        tab.open(self.url + view)
-        tab.wait(state)
-        return tab
-
-    def ask(self, tab, text, wait=True):
-        tab.run("document.getElementById('prompt').focus()")
-        tab.type(text)
-        tab.press("Enter")
-        if wait:
-            tab.wait(DONE)
-
-    def expect_problem(self, tab, part):
-        """Takes note of a problem that the browser itself reports, such as a refused request."""
-        self.assertTrue(any(part in problem for problem in tab.problems()), tab.problems())
-        tab.browser.events = [event for event in tab.browser.events
-                              if event.get("sessionId") != tab.session or
-                              event["method"] != "Log.entryAdded"]
-
-    def shoot(self, tab, name):
-        tab.screenshot(SHOTS / f"{name}.png")
-
-    def assert_fits(self, tab):
-        self.assertLessEqual(tab.run("document.documentElement.scrollWidth"),
-                             tab.run("document.documentElement.clientWidth"))
-        # Nothing may stick out of the window either, unless its box scrolls by itself.
-        out = tab.run("""[...document.querySelectorAll('main *, .bar *')].filter((element) => {
-          const box = element.getBoundingClientRect();
-          if (box.width === 0 || box.right <= innerWidth + 1) return false;
-          return !element.closest('.strip, .chips, .hidden');
-        }).map((element) => element.outerHTML.slice(0, 80))""")
-        self.assertEqual(out, [])
 
 
 class StreamTest(PageTest):
@@ -142,7 +75,7 @@ class StreamTest(PageTest):
                          [{"role": "user", "content": "Tell me a story."},
                           {"role": "assistant", "content": kept},
                           {"role": "user", "content": "And then?"}])
-        tab.click("#clear")
+        tab.click("#new-chat")
         self.assertEqual(tab.run("document.querySelectorAll('.answer, .column').length"), 0)
         self.assertFalse(tab.run("document.getElementById('empty').hidden"))
 
@@ -474,15 +407,4 @@ class ReachTest(PageTest):
 
 
 if __name__ == "__main__":
-    SHOTS = pathlib.Path(sys.argv[1])
-    SHOTS.mkdir(parents=True, exist_ok=True)
-    program = chromium.find()
-    if program is None:
-        print("skipped: Chromium is not installed (Debian package chromium)")
-        sys.exit(SKIPPED)
-    BROWSER = chromium.Browser(program)
-    try:
-        result = unittest.main(argv=sys.argv[:1] + sys.argv[2:], exit=False, verbosity=2).result
-    finally:
-        BROWSER.close()
-    sys.exit(0 if result.wasSuccessful() else 1)
+    page_case.main()

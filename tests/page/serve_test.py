@@ -15,6 +15,7 @@ import urllib.request
 
 import chromium
 import fake_server
+from page_case import settings_script
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "server"))
 from serving import Serving, ServerTest  # The folder beside this one.
@@ -31,12 +32,13 @@ class ServeTest(ServerTest):
         cls.url = f"http://127.0.0.1:{cls.server.port}/"
 
     def test_every_file_is_served_as_it_is_in_the_source(self):
-        for file in fake_server.PAGE.iterdir():
+        for file in fake_server.PAGE.rglob("*"):
             if file.suffix not in fake_server.TYPES:
                 continue
-            path = "" if file.name == "index.html" else f"page/{file.name}"
+            name = file.relative_to(fake_server.PAGE).as_posix()
+            path = "" if name == "index.html" else f"page/{name}"
             with urllib.request.urlopen(self.url + path) as reply:
-                self.assertEqual(reply.read(), file.read_bytes(), file.name)
+                self.assertEqual(reply.read(), file.read_bytes(), name)
                 self.assertEqual(reply.headers["Content-Type"], fake_server.TYPES[file.suffix])
                 if path == "":
                     self.assertEqual(reply.headers["Content-Security-Policy"],
@@ -47,6 +49,7 @@ class ServeTest(ServerTest):
         browser = chromium.Browser(chromium.find())
         self.addCleanup(browser.close)
         tab = chromium.Tab(browser, reduced_motion=True)
+        tab.before_load(settings_script({"seed": "1", "max_tokens": "200"}))
         tab.open(self.url)
         tab.wait("document.getElementById('server').dataset.state === 'ready'", START_SECONDS)
         tab.click("#origins")

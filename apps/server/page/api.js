@@ -63,7 +63,6 @@ export async function* generate(messages, options, signal) {
   };
   const response = await request('/v1/chat/completions',
                                  { method: 'POST', body: JSON.stringify(body), signal });
-  let finished = false;
   let last = {};
   for await (const data of events(response.body)) {
     if (data === '[DONE]') {
@@ -73,7 +72,7 @@ export async function* generate(messages, options, signal) {
     const event = JSON.parse(data);
     if (event.error) throw new ApiError(event.error.message ?? 'The server failed.', 200);
     const choice = event.choices?.[0];
-    finished ||= Boolean(choice?.finish_reason);
+    if (choice?.finish_reason) last = { ...last, finish: choice.finish_reason };
     if (event.usage) last = { ...last, usage: event.usage };
     if (event.timings) last = { ...last, timings: event.timings };
     const text = choice?.delta?.content ?? '';
@@ -83,6 +82,6 @@ export async function* generate(messages, options, signal) {
       yield { text };
     }
   }
-  if (!finished) throw new ApiError('The answer was cut off.', 200);
+  if (!last.finish) throw new ApiError('The answer was cut off.', 200);
   yield last;
 }

@@ -1,20 +1,22 @@
 // Puts the page together: views, colours, and whether the server is there.
 
 import { getJson } from './api.js';
-import { Chat } from './chat.js';
+import { Chat } from './chat/chat.js';
 import { byId } from './dom.js';
 import { Live } from './live.js';
 import { Race } from './race.js';
-import { offerModes, setUpSettings } from './settings.js';
+import { SettingsDialog } from './settings.js';
+import { kept } from './storage.js';
 
 const VIEWS = ['chat', 'race', 'live'];
 const THEMES = { auto: 'as the system', light: 'light', dark: 'dark' };
 const THEME_STORE = 'foretoken.theme';
 const RETRY_MS = 2000;
 
-const race = new Race();
+const chat = new Chat(() => settings.open());
+const settings = new SettingsDialog(() => chat.settings, (chosen) => chat.changeSettings(chosen), meetServer);
+const race = new Race(() => chat.settings);
 const live = new Live();
-new Chat();
 
 function showView(name, focus = false) {
   const chosen = VIEWS.includes(name) ? name : 'chat';
@@ -58,7 +60,7 @@ function setUpTheme() {
   button.addEventListener('click', () => {
     const names = Object.keys(THEMES);
     const next = names[(names.indexOf(button.dataset.theme) + 1) % names.length];
-    localStorage.setItem(THEME_STORE, next);
+    kept.set(THEME_STORE, next);
     show(next);
   });
   show(document.documentElement.dataset.theme ?? 'auto');
@@ -73,8 +75,9 @@ function showServer(state, text) {
 async function meetServer() {
   try {
     const props = await getJson('/props');
-    offerModes(props.modes);
-    race.offerModes(props.modes);
+    chat.offer(props);
+    settings.offer(props);
+    race.offer(props);
     showServer('ready', props.model);
   } catch (error) {
     if (error.status === 401) {
@@ -88,5 +91,4 @@ async function meetServer() {
 
 setUpTabs();
 setUpTheme();
-setUpSettings(meetServer);
 meetServer();

@@ -19,6 +19,13 @@ export function make(tag, attributes = {}, ...children) {
   return element;
 }
 
+/** A new element of a drawing. */
+export function svg(tag, attributes) {
+  const element = document.createElementNS('http://www.w3.org/2000/svg', tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  return element;
+}
+
 /** Says something to screen readers. */
 export function announce(text) {
   byId('announce').textContent = text;

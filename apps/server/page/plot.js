@@ -1,16 +1,9 @@
 // Plots in plain HTML and SVG. Colours come from classes, so that they follow the theme.
 
-import { make, number } from './dom.js';
+import { make, number, svg } from './dom.js';
 
-const SVG = 'http://www.w3.org/2000/svg';
 const WIDTH = 600;
 const HEIGHT = 140;
-
-function svg(tag, attributes) {
-  const element = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  return element;
-}
 
 /** A round number at or above `value`: 1, 2 or 5 times a power of ten. */
 function niceCeiling(value) {

@@ -2,7 +2,7 @@
 
 import { ApiError, generate } from './api.js';
 import { byId, calm, make, number, plural } from './dom.js';
-import { MODE_NAMES, requestOptions, withSystem } from './settings.js';
+import { MODE_NAMES, chooseSeed, requestOptions, withSystem } from './settings.js';
 import { TokenText } from './tokens.js';
 
 const FIRST_CHOICE = ['ar', 'sd', 'ssd'];
@@ -37,9 +37,9 @@ class Lane {
     return this.times.at(-1)?.ms ?? 0;
   }
 
-  async run(messages, signal) {
+  async run(messages, options, signal) {
     this.state.textContent = 'decoding';
-    for await (const part of generate(messages, requestOptions(this.mode), signal)) {
+    for await (const part of generate(messages, options, signal)) {
       if (part.round) this.addRound(part.round);
       else if (part.text) this.tokens.addText(part.text);
       else this.finish(part.timings);
@@ -109,7 +109,10 @@ function compare(lanes) {
 }
 
 export class Race {
-  constructor() {
+  /** `settings()` gives those that hold for every lane. */
+  constructor(settings) {
+    this.settings = settings;
+    this.context = 0;
     this.lanes = [];
     this.abort = null;
     byId('race-form').addEventListener('submit', (event) => {
@@ -120,8 +123,9 @@ export class Race {
     byId('replay-again').addEventListener('click', () => this.replay());
   }
 
-  /** Offers the modes that the server has. */
-  offerModes(modes) {
+  /** Offers what the server has. */
+  offer({ modes, context }) {
+    this.context = context;
     byId('race-modes').replaceChildren(byId('race-modes').firstElementChild, ...modes.map((mode) =>
       make('label', {},
            make('input', { type: 'checkbox', name: 'mode', value: mode, checked: FIRST_CHOICE.includes(mode) }),
@@ -142,8 +146,10 @@ export class Race {
     }
     this.stopReplay();
     byId('replay').hidden = true;
-    const messages = withSystem([{ role: 'user', content: byId('race-prompt').value.trim() }]);
-    const limit = requestOptions().max_tokens;
+    const settings = this.settings();
+    const seed = chooseSeed(settings); // The same for all.
+    const messages = withSystem(settings, [{ role: 'user', content: byId('race-prompt').value.trim() }]);
+    const limit = Number(settings.max_tokens) || this.context;
     this.lanes = modes.map((mode) => new Lane(mode, limit));
     byId('lanes').replaceChildren(...this.lanes.map((lane) => lane.element));
     byId('verdict').scrollIntoView({ block: 'start', behavior: calm() ? 'auto' : 'smooth' });
@@ -152,7 +158,7 @@ export class Race {
     try {
       for (const lane of this.lanes) {
         this.say(`${lane.mode.toUpperCase()} decodes alone …`);
-        await lane.run(messages, this.abort.signal);
+        await lane.run(messages, requestOptions(settings, seed, lane.mode), this.abort.signal);
       }
       this.conclude();
     } catch (error) {

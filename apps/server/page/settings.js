@@ -1,11 +1,14 @@
-// What the reader has chosen: kept by the browser, the API key only as long as its tab lives.
+// What the reader chooses about answers: each conversation has settings of its own, and a new one
+// begins with those chosen last. Values are as the form has them, text.
 
 import { byId, make } from './dom.js';
+import { kept, ofThisTab } from './storage.js';
 
 const STORE = 'foretoken.settings';
 const KEY_STORE = 'foretoken.key';
+// An empty seed is another one for every answer, empty max_tokens are what the context holds.
 const DEFAULTS = {
-  mode: '', lookahead: '', fanout: '', temperature: '0.7', seed: '1', max_tokens: '200', system: '',
+  mode: '', lookahead: '', fanout: '', temperature: '0.7', seed: '', max_tokens: '', system: '',
 };
 
 /** Modes in words, for those that need them. */
@@ -20,74 +23,88 @@ export const MODE_NAMES = {
   auto: 'whichever is fastest',
 };
 
-let values = { ...DEFAULTS, ...JSON.parse(localStorage.getItem(STORE) ?? '{}') };
-
 /** The key to send with every request; empty where none is needed. */
-export const apiKey = () => sessionStorage.getItem(KEY_STORE) ?? '';
+export const apiKey = () => ofThisTab.get(KEY_STORE) ?? '';
+
+/** `stored` with every setting there is and no other. */
+export function settingsFrom(stored) {
+  const known = Object.keys(DEFAULTS).filter((name) => typeof stored?.[name] === 'string');
+  return { ...DEFAULTS, ...Object.fromEntries(known.map((name) => [name, stored[name]])) };
+}
+
+/** What a new conversation begins with. */
+export const lastSettings = () => settingsFrom(kept.getObject(STORE));
 
 /** The conversation with the system message before it, where there is one. */
-export function withSystem(messages) {
-  return values.system ? [{ role: 'system', content: values.system }, ...messages] : messages;
+export function withSystem(settings, messages) {
+  return settings.system ? [{ role: 'system', content: settings.system }, ...messages] : messages;
+}
+
+/** The seed that was chosen, or another one each time. */
+export function chooseSeed(settings) {
+  return settings.seed === '' ? crypto.getRandomValues(new Uint32Array(1))[0] : Number(settings.seed);
 }
 
 /** The options of a request; `mode` overrides the one chosen. */
-export function requestOptions(mode = values.mode) {
+export function requestOptions(settings, seed, mode = settings.mode) {
   const speculative = {};
   if (mode) speculative.mode = mode;
   if (mode !== 'ar') {
-    if (values.lookahead) speculative.lookahead = Number(values.lookahead);
-    if (values.fanout) speculative.fanout = Number(values.fanout);
+    if (settings.lookahead) speculative.lookahead = Number(settings.lookahead);
+    if (settings.fanout) speculative.fanout = Number(settings.fanout);
   }
   return {
-    temperature: Number(values.temperature),
-    seed: Number(values.seed),
-    max_tokens: Number(values.max_tokens),
+    temperature: Number(settings.temperature),
+    seed,
+    ...(settings.max_tokens ? { max_tokens: Number(settings.max_tokens) } : {}),
     ...(Object.keys(speculative).length > 0 ? { speculative } : {}),
   };
 }
 
-function fill(form) {
-  for (const [name, value] of Object.entries(values)) form.elements[name].value = value;
-  form.elements.key.value = apiKey();
-}
+/** The dialog in which settings and the API key are entered. */
+export class SettingsDialog {
+  /** `read()` gives the settings to show, `write(settings)` takes the chosen ones. */
+  constructor(read, write, onKey) {
+    Object.assign(this, { read, write, onKey });
+    this.dialog = byId('settings');
+    this.form = byId('settings-form');
+    byId('open-settings').addEventListener('click', () => this.open());
+    byId('reset-settings').addEventListener('click', () => this.fill(DEFAULTS));
+    this.form.addEventListener('submit', (event) => {
+      if (event.submitter?.value === 'save') this.save();
+    });
+    this.dialog.addEventListener('click', (event) => {
+      if (event.target === this.dialog) this.dialog.close(); // The backdrop.
+    });
+  }
 
-function read(form) {
-  for (const name of Object.keys(DEFAULTS)) values[name] = form.elements[name].value.trim();
-  localStorage.setItem(STORE, JSON.stringify(values));
-  const key = form.elements.key.value.trim();
-  const changed = key !== apiKey();
-  sessionStorage.setItem(KEY_STORE, key);
-  return changed;
-}
+  open() {
+    this.fill(this.read());
+    this.form.elements.key.value = apiKey();
+    this.dialog.showModal();
+  }
 
-/** Shows the dialog. */
-export function openSettings() {
-  fill(byId('settings-form'));
-  byId('settings').showModal();
-}
+  fill(settings) {
+    for (const [name, value] of Object.entries(settings)) this.form.elements[name].value = value;
+  }
 
-/** Offers the modes that the server has. */
-export function offerModes(modes) {
-  const select = byId('settings-form').elements.mode;
-  select.replaceChildren(select.options[0], ...modes.map((mode) =>
-    make('option', { value: mode, text: `${mode.toUpperCase()}  ${MODE_NAMES[mode] ?? ''}` })));
-  if (!modes.includes(values.mode)) values.mode = '';
-  select.value = values.mode;
-}
+  save() {
+    const { elements } = this.form;
+    const entries = Object.keys(DEFAULTS).map((name) => [name, elements[name].value.trim()]);
+    const settings = Object.fromEntries(entries);
+    kept.set(STORE, JSON.stringify(settings));
+    this.write(settings);
+    const key = elements.key.value.trim();
+    if (key === apiKey()) return;
+    ofThisTab.set(KEY_STORE, key);
+    this.onKey();
+  }
 
-/** Wires the dialog; `onKey` is called when another API key was entered. */
-export function setUpSettings(onKey) {
-  const dialog = byId('settings');
-  const form = byId('settings-form');
-  byId('open-settings').addEventListener('click', openSettings);
-  byId('reset-settings').addEventListener('click', () => {
-    values = { ...DEFAULTS };
-    fill(form);
-  });
-  form.addEventListener('submit', (event) => {
-    if (event.submitter?.value === 'save' && read(form)) onKey();
-  });
-  dialog.addEventListener('click', (event) => {
-    if (event.target === dialog) dialog.close(); // The backdrop.
-  });
+  /** Offers what the server has. */
+  offer({ modes, context }) {
+    const select = this.form.elements.mode;
+    select.replaceChildren(select.options[0], ...modes.map((mode) =>
+      make('option', { value: mode, text: `${mode.toUpperCase()}  ${MODE_NAMES[mode] ?? ''}` })));
+    if (context > 0) this.form.elements.max_tokens.placeholder = `up to ${context}`;
+  }
 }

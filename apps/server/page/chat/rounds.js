@@ -1,7 +1,7 @@
 // The live strip of rounds: one column each, with the round that is looked at spelled out below.
 
-import { duration, make, percent, number, plural, visible } from './dom.js';
-import { describeSource } from './tokens.js';
+import { duration, make, percent, number, plural, visible } from '../dom.js';
+import { describeSource } from '../tokens.js';
 
 const KEPT = 160; // Columns; older ones leave the strip.
 const CELLS = 12; // Proposal tokens drawn in a column.
