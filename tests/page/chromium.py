@@ -85,9 +85,13 @@ class Browser:
 class Tab:
     """One page in a browser context of its own: no storage is shared with other tabs."""
 
-    def __init__(self, browser, width=1280, height=800, dark=False, reduced_motion=False):
+    def __init__(self, browser, width=1280, height=800, dark=False, reduced_motion=False,
+                 beside=None):
+        """With `beside`, another tab, it shares that one's storage."""
         self.browser = browser
-        self.context = browser.call("Target.createBrowserContext")["browserContextId"]
+        self.own_context = beside is None
+        self.context = (browser.call("Target.createBrowserContext")["browserContextId"]
+                        if self.own_context else beside.context)
         target = browser.call("Target.createTarget", url="about:blank",
                               browserContextId=self.context)["targetId"]
         self.session = browser.call("Target.attachToTarget", targetId=target,
@@ -104,7 +108,13 @@ class Tab:
         return self.browser.call(method, self.session, **parameters)
 
     def close(self):
-        self.browser.call("Target.disposeBrowserContext", browserContextId=self.context)
+        if self.own_context:
+            self.browser.call("Target.disposeBrowserContext", browserContextId=self.context)
+
+    def allow_clipboard(self, url):
+        """Lets the page of this address read and write the clipboard, without a question."""
+        self.browser.call("Browser.grantPermissions", browserContextId=self.context, origin=url,
+                          permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
 
     def resize(self, width, height, scale=1):
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
@@ -147,6 +157,13 @@ class Tab:
 
     def type(self, text):
         self.call("Input.insertText", text=text)
+
+    def paste(self):
+        """Pastes the clipboard where the focus is, as the keys for it do."""
+        self.call("Input.dispatchKeyEvent", type="keyDown", key="v", code="KeyV", modifiers=2,
+                  windowsVirtualKeyCode=86, commands=["paste"])
+        self.call("Input.dispatchKeyEvent", type="keyUp", key="v", code="KeyV", modifiers=2,
+                  windowsVirtualKeyCode=86)
 
     def press(self, key, shift=False):
         codes = {"Enter": 13, "Tab": 9, "Escape": 27, " ": 32, "End": 35, "Home": 36, "ArrowLeft": 37,

@@ -120,6 +120,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     seen = []  # (path, body) of every POST.
     polls = 0  # Of /stats.
     pace = 1.0  # How long a round takes, relative to what it claims.
+    failing = False  # Whether every request is refused.
 
     def log_message(self, *arguments):
         pass
@@ -195,7 +196,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return
         self.close_connection = True
         prompt = body["messages"][-1]["content"]
-        if "[refuse]" in prompt:
+        if self.failing or "[refuse]" in prompt:
             self.refuse(429, "the queue of 64 requests is full; try again in a second")
             return
         try:

@@ -35,7 +35,7 @@ class PageTest(unittest.TestCase):
         self.tabs = []
 
     def tearDown(self):
-        for tab in self.tabs:
+        for tab in reversed(self.tabs):  # What shares a tab's storage goes before that tab.
             with self.subTest("what the browser saw"):
                 self.assertEqual(tab.problems(), [])
                 foreign = [url for url in tab.requests() if not url.startswith(self.url)]

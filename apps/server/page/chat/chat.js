@@ -69,7 +69,10 @@ export class Chat {
       button.addEventListener('click', () => this.openNew());
     }
     byId('origins').addEventListener('click', () => this.showOrigins(!this.origins));
-    addEventListener('pagehide', () => this.takeDown());
+    addEventListener('pagehide', () => {
+      this.takeDown();
+      for (const talk of this.talks.values()) talk.stop(); // Otherwise it would fail, and say so.
+    });
     document.addEventListener('visibilitychange', () => {
       if (document.visibilityState === 'hidden') this.takeDown();
     });

@@ -103,14 +103,18 @@ function tableAt(lines, at) {
     (cell.endsWith(':') ? (cell.startsWith(':') ? 'center' : 'right') : 'left'));
 }
 
-/** Whether line `at` begins a block although a paragraph stands before it. */
-function interrupts(lines, at, depth) {
-  const line = lines[at];
-  if (isRule(line) || fenceOf(line) || headingOf(line) || tableAt(lines, at)) return true;
+/** Whether a line ends the table that stands before it. */
+function endsTable(line, depth) {
+  if (isRule(line) || fenceOf(line) || headingOf(line)) return true;
   if (depth >= MAX_DEPTH) return false;
   if (isQuote(line)) return true;
   const marker = markerOf(line);
   return marker !== null && !marker.empty && (!marker.ordered || marker.number === 1);
+}
+
+/** Whether line `at` begins a block although a paragraph stands before it. */
+function interrupts(lines, at, depth) {
+  return endsTable(lines[at], depth) || tableAt(lines, at) !== null;
 }
 
 /** Collects the lines inside a quote or an item, and knows whether a paragraph is open in them. */
@@ -212,7 +216,7 @@ function readTable(lines, at, columns, depth) {
   const table = { kind: 'table', columns, head: cellsOf(lines[at]), rows: [] };
   let end = at + 2;
   for (; end < lines.length && lines[end].includes('|'); ++end) {
-    if (interrupts(lines, end, depth)) break;
+    if (endsTable(lines[end], depth)) break;
     table.rows.push(cellsOf(lines[end]).slice(0, columns.length));
   }
   return [table, end];

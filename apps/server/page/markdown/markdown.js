@@ -6,6 +6,8 @@ import { make } from '../dom.js';
 import { parseBlocks } from './blocks.js';
 import { inline } from './inline.js';
 
+const LANGUAGE_LENGTH = 30; // What is longer is cut.
+
 /** `make` with as many children as there are: a call takes only so many arguments. */
 function parent(tag, attributes, children) {
   const element = make(tag, attributes);
@@ -13,7 +15,14 @@ function parent(tag, attributes, children) {
   return element;
 }
 
-const LANGUAGE_LENGTH = 30;
+/**
+ * Has an element read in the direction of its text. Only once its text is in it: Chromium looks for
+ * the direction again with every child that such an element is given.
+ */
+function directed(element) {
+  element.dir = 'auto';
+  return element;
+}
 
 function code(block) {
   const name = block.language.slice(0, LANGUAGE_LENGTH) || 'code';
@@ -29,8 +38,8 @@ function list(block) {
   const items = block.items.map((item) => {
     const content = item.blocks.map((inner) =>
       (inner.kind === 'paragraph' && !block.loose ? inline(inner.text) : elementOf(inner)));
-    if (item.done === null) return parent('li', { dir: 'auto' }, content);
-    return parent('li', { class: 'task', dir: 'auto' }, [item.done ? '☑ ' : '☐ ', ...content]);
+    if (item.done === null) return directed(parent('li', {}, content));
+    return directed(parent('li', { class: 'task' }, [item.done ? '☑ ' : '☐ ', ...content]));
   });
   return parent(block.ordered ? 'ol' : 'ul', { start, class: block.loose ? 'loose' : null }, items);
 }
@@ -47,12 +56,12 @@ function elementOf(block) {
   switch (block.kind) {
     case 'code': return code(block);
     case 'heading': // The page itself has headings of the first two levels.
-      return make(`h${Math.min(6, block.level + 2)}`, { dir: 'auto' }, inline(block.text));
+      return directed(make(`h${Math.min(6, block.level + 2)}`, {}, inline(block.text)));
     case 'list': return list(block);
     case 'quote': return parent('blockquote', {}, block.blocks.map(elementOf));
     case 'rule': return make('hr');
     case 'table': return table(block);
-    default: return make('p', { dir: 'auto' }, inline(block.text));
+    default: return directed(make('p', {}, inline(block.text)));
   }
 }
 
