@@ -189,6 +189,14 @@ class AnswerTest(ConversationTest):
         self.assertTrue(len(second) > 5 and fake_server.STORY.startswith(second) and second != fake_server.STORY)
         self.assertEqual(tab.run(FOOT), "Stopped")
 
+    def test_a_connection_that_is_lost_leaves_what_came(self):
+        tab = self.open()
+        self.ask(tab, "[drop]")
+        self.expect_problem(tab, "ERR_")
+        self.assertEqual(tab.run("document.querySelector('.error').textContent"),
+                         "The connection to the server was lost.")
+        self.assertTrue(fake_server.STORY.startswith(tab.run(ANSWERS)[0]) and tab.run(ANSWERS)[0] != "")
+
     def test_an_answer_is_given_again(self):
         tab = self.open()
         self.ask(tab, "[echo] One")

@@ -4,9 +4,10 @@
 Serves the page from the source tree, so that it can be worked on without building anything: reload
 and see. Answers come at a pace that can be watched, in rounds whose proposals, hits and misses are
 drawn from a fixed seed. What a prompt contains decides how it is answered: "[refuse]" with HTTP
-429, "[break]" with an error in mid-stream, "[cut]" with a stream that just ends, "[differ]" with a
-mode that departs from the others, "[markup]" with HTML, "[long]" with many tokens, "[markdown]"
-with a bit of everything that Markdown has, and "[echo] TEXT" with the text.
+429, "[break]" with an error in mid-stream, "[cut]" with a stream that just ends, "[drop]" with a
+connection that breaks, "[differ]" with a mode that departs from the others, "[markup]" with HTML,
+"[long]" with many tokens, "[markdown]" with a bit of everything that Markdown has, and a prompt
+that begins with "[echo]" with the rest of it.
 """
 
 import http.server
@@ -224,6 +225,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Connection", "close")
+        if "[drop]" in prompt:
+            self.send_header("Content-Length", "1000000")  # Which never come.
         self.end_headers()
 
         def choice(delta, finish=None):
@@ -246,7 +249,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             lookups += trace["hit"] is not None
             hits += trace["hit"] is True
             decode_ms += trace["ms"] if trace["round"] > 1 else 0
-            if trace["round"] == 5 and "[cut]" in prompt:
+            if trace["round"] == 5 and ("[cut]" in prompt or "[drop]" in prompt):
                 return
             if trace["round"] == 5 and "[break]" in prompt:
                 self.wfile.write(b'data: {"error":{"message":"the engine lost its model"}}\n\n')

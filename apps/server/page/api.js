@@ -36,7 +36,9 @@ async function* events(body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = '';
   for (;;) {
-    const { value, done } = await reader.read();
+    const { value, done } = await reader.read().catch((error) => {
+      throw error.name === 'AbortError' ? error : new ApiError('The connection to the server was lost.', 0);
+    });
     if (done) return;
     const parts = (rest + value).split(/\r?\n\r?\n/);
     rest = parts.pop();

@@ -69,10 +69,13 @@ export class Chat {
       button.addEventListener('click', () => this.openNew());
     }
     byId('origins').addEventListener('click', () => this.showOrigins(!this.origins));
-    addEventListener('pagehide', () => {
-      this.takeDown();
-      for (const talk of this.talks.values()) talk.stop(); // Otherwise it would fail, and say so.
-    });
+    // A browser ends connections before it hides the page; stopped here, an answer does not fail.
+    for (const leaving of ['beforeunload', 'pagehide']) {
+      addEventListener(leaving, () => {
+        this.takeDown();
+        for (const talk of this.talks.values()) talk.stop();
+      });
+    }
     document.addEventListener('visibilitychange', () => {
       if (document.visibilityState === 'hidden') this.takeDown();
     });

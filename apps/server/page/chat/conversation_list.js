@@ -5,12 +5,16 @@ import { announce, byId, make } from '../dom.js';
 import { titleOf } from './conversations.js';
 
 const PROBLEMS = {
-  full: 'The browser has no room for more: what is new is lost when this tab closes. Remove a conversation to keep it.',
+  full: 'The browser has no room for more: what is new is lost when this tab closes. Delete a ' +
+    'conversation to keep it.',
   refused: 'The browser keeps nothing for this page: conversations are lost when this tab closes.',
 };
 
 export class ConversationList {
-  /** `handlers` are `open(conversation)` and `removed(conversation)`; `isBusy(id)` tells what is being answered. */
+  /**
+   * `isBusy(id)` tells where an answer is being given; `handlers` are `open(conversation)` and
+   * `removed(conversation)`.
+   */
   constructor(conversations, isBusy, handlers) {
     Object.assign(this, { conversations, isBusy, handlers });
     this.list = byId('conversations');
@@ -38,16 +42,17 @@ export class ConversationList {
   item(conversation) {
     const title = titleOf(conversation);
     const current = conversation.id === this.currentId;
+    const busy = this.isBusy(conversation.id);
     const open = make('button', { class: 'open', type: 'button', title, dir: 'auto',
                                   'aria-current': current ? 'true' : null },
-                      title, this.isBusy(conversation.id) && make('span', { class: 'hidden', text: ', answering' }));
+                      title, busy && make('span', { class: 'hidden', text: ', answering' }));
     open.addEventListener('click', () => this.handlers.open(conversation));
     const rename = drawnButton('edit', `Rename ${title}`, () => this.rename(conversation, item));
     const remove = drawnButton('remove', `Delete ${title}`, () => this.remove(conversation));
     for (const [act, button] of Object.entries({ open, rename, remove })) {
       Object.assign(button.dataset, { id: conversation.id, act });
     }
-    const item = make('li', { class: this.isBusy(conversation.id) ? 'answering' : null }, open, rename, remove);
+    const item = make('li', { class: busy ? 'answering' : null }, open, rename, remove);
     return item;
   }
 
