@@ -9,7 +9,7 @@ for group in "$@"; do
     run)
       packages+=(g++ cmake ninja-build pkg-config libfmt-dev nlohmann-json3-dev libcli11-dev
         libsentencepiece-dev libpcre2-dev libicu-dev libxxhash-dev libssl-dev
-        libcpp-httplib-dev prometheus-cpp-dev)
+        libboost-dev libcpp-httplib-dev prometheus-cpp-dev)
       ;;
     test) packages+=(libgtest-dev libgmock-dev libbenchmark-dev python3 prometheus) ;;
     ci) packages+=(git python3 binutils clang-14 libclang-rt-14-dev clang-format-14 chromium) ;;

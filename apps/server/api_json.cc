@@ -6,6 +6,8 @@
 #include <cmath>
 #include <utility>
 
+#include "base/utf8.h"
+
 namespace foretoken::server {
 namespace {
 
@@ -25,6 +27,17 @@ RequestStats Sum(std::span<const Ending> endings) {
     sum.finished_ns = std::max(sum.finished_ns, stats.finished_ns);
   }
   return sum;
+}
+
+// A sentence longer than any of ours repeats something long that was sent: its middle goes.
+std::string WithoutLongMiddle(const std::string& message) {
+  constexpr std::size_t kLongest = 700;
+  constexpr std::size_t kFront = 140;
+  constexpr std::size_t kBack = 60;
+  if (message.size() <= kLongest) return message;
+  std::size_t back = message.size() - kBack;
+  while ((static_cast<unsigned char>(message[back]) & 0xC0) == 0x80) ++back;
+  return Shortened(message, kFront) + message.substr(back);
 }
 
 // JSON has no infinity; OpenAI shows -9999 for what cannot be.
@@ -145,10 +158,10 @@ std::string Dump(const OrderedJson& json) {
 
 std::string ErrorJson(const ApiError& error) {
   const auto or_null = [](const std::string& text) {
-    return text.empty() ? OrderedJson(nullptr) : OrderedJson(text);
+    return text.empty() ? OrderedJson(nullptr) : OrderedJson(Shortened(text));
   };
   const OrderedJson json = {{"error",
-                             {{"message", error.message},
+                             {{"message", WithoutLongMiddle(error.message)},
                               {"type", error.type},
                               {"param", or_null(error.param)},
                               {"code", or_null(error.code)}}}};
@@ -255,7 +268,7 @@ void EventWriter::AppendTrace(const Burst& burst, std::string* out) const {
   *out += "]}";
 }
 
-void EventWriter::Add(const Burst& burst, std::string* out) {
+void EventWriter::Add(Burst burst, std::string* out) {
   const auto choice = static_cast<std::size_t>(burst.choice);
   if (!burst.text.empty() || !burst.tokens.empty()) {
     Open(burst.choice, out);
@@ -301,14 +314,14 @@ ReplyBuilder::ReplyBuilder(const ApiRequest& request, ReplyHead head, const Toke
       choices_(static_cast<std::size_t>(request.choices())),
       endings_(static_cast<std::size_t>(request.choices())) {}
 
-void ReplyBuilder::Start(std::span<const std::string> echoed) {
+void ReplyBuilder::Start(std::span<const std::string> echoed, std::string*) {
   if (echoed.empty()) return;
   for (std::size_t i = 0; i < choices_.size(); ++i) {
     choices_[i].text = echoed[i / static_cast<std::size_t>(request_.n)];
   }
 }
 
-void ReplyBuilder::Add(Burst burst) {
+void ReplyBuilder::Add(Burst burst, std::string*) {
   const auto index = static_cast<std::size_t>(burst.choice);
   Choice& choice = choices_[index];
   choice.text += burst.text;
@@ -316,7 +329,9 @@ void ReplyBuilder::Add(Burst burst) {
   if (burst.ending.has_value()) endings_[index] = *burst.ending;
 }
 
-std::string ReplyBuilder::Finish() const {
+void ReplyBuilder::Fail(const ApiError& error, std::string* out) const { *out = ErrorJson(error); }
+
+void ReplyBuilder::End(std::string* out) {
   const bool chat = request_.kind == ApiKind::kChat;
   OrderedJson choices = OrderedJson::array();
   for (std::size_t i = 0; i < choices_.size(); ++i) {
@@ -340,7 +355,7 @@ std::string ReplyBuilder::Finish() const {
                              {"choices", std::move(choices)},
                              {"usage", UsageJson(endings_, request_.n, head_.seed)},
                              {"timings", TimingsJson(endings_)}};
-  return Dump(reply);
+  *out = Dump(reply);
 }
 
 }  // namespace foretoken::server

@@ -52,19 +52,33 @@ std::string DecodeTokens(const Tokenizer& tokenizer, std::span<const Token> toke
 /// How OpenAI calls the end of a choice; null for what it has no name for.
 std::string_view FinishName(FinishReason reason);
 
-/// Writes the server-sent events of one streaming request, which outlives it.
-class EventWriter {
+/// Writes the answer to one request that the engine has taken, in the form that its client asked
+/// for. What is appended to `out` goes to the client at once.
+class ReplyWriter {
+ public:
+  virtual ~ReplyWriter() = default;
+
+  /// What comes before the first token; the prompts where they are echoed.
+  virtual void Start(std::span<const std::string> echoed, std::string* out) = 0;
+  virtual void Add(Burst burst, std::string* out) = 0;
+  /// After the end of every choice.
+  virtual void End(std::string* out) = 0;
+  /// In place of End, where the answer has begun: an error.
+  virtual void Fail(const ApiError& error, std::string* out) const = 0;
+};
+
+/// The server-sent events of one streaming request, which outlives it.
+class EventWriter : public ReplyWriter {
  public:
   EventWriter(const ApiRequest& request, ReplyHead head, const Tokenizer* tokenizer);
 
-  /// What comes before the first token: roles of a chat; the prompts where they are echoed.
-  void Start(std::span<const std::string> echoed, std::string* out);
+  /// Roles of a chat; the prompts where they are echoed.
+  void Start(std::span<const std::string> echoed, std::string* out) override;
   /// One event for the burst, another where its choice ended.
-  void Add(const Burst& burst, std::string* out);
-  /// Usage where it was asked for, then the end mark. After the end of every choice.
-  void End(std::string* out);
-  /// In place of End: an error.
-  void Fail(const ApiError& error, std::string* out) const;
+  void Add(Burst burst, std::string* out) override;
+  /// Usage where it was asked for, then the end mark.
+  void End(std::string* out) override;
+  void Fail(const ApiError& error, std::string* out) const override;
 
  private:
   void Open(int choice, std::string* out) const;
@@ -79,15 +93,15 @@ class EventWriter {
   std::vector<Ending> endings_;  // By choice.
 };
 
-/// Collects the reply to a request that does not stream and outlives it.
-class ReplyBuilder {
+/// The reply to a request that does not stream and outlives it, whole at the end.
+class ReplyBuilder : public ReplyWriter {
  public:
   ReplyBuilder(const ApiRequest& request, ReplyHead head, const Tokenizer* tokenizer);
 
-  void Start(std::span<const std::string> echoed);
-  void Add(Burst burst);
-  /// After the end of every choice.
-  std::string Finish() const;
+  void Start(std::span<const std::string> echoed, std::string* out) override;
+  void Add(Burst burst, std::string* out) override;
+  void End(std::string* out) override;
+  void Fail(const ApiError& error, std::string* out) const override;
 
  private:
   struct Choice {

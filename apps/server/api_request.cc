@@ -341,6 +341,10 @@ Result<ApiRequest> ParseApiRequest(ApiKind kind, std::string_view body,
 Result<TokenizeRequest> ParseTokenizeRequest(std::string_view body) {
   const auto read = [](FieldReader* fields, TokenizeRequest* request) {
     if (!fields->String("content", &request->content)) fields->Refuse("content", "a string");
+    if (request->content.size() > kMaxTokenizeBytes) {
+      fields->Refuse("content", fmt::format("of {} bytes at most; send a longer text in parts",
+                                            kMaxTokenizeBytes));
+    }
     fields->Bool("add_special", &request->add_special);
     fields->Bool("parse_special", &request->parse_special);
     fields->Bool("with_pieces", &request->with_pieces);

@@ -65,6 +65,9 @@ struct ApiRequest {
 Result<ApiRequest> ParseApiRequest(ApiKind kind, std::string_view body,
                                    const ApiDefaults& defaults);
 
+/// What /tokenize takes at once: a second's work, and a hundred times its memory.
+inline constexpr std::size_t kMaxTokenizeBytes = 1 << 20;
+
 /// The body of /tokenize.
 struct TokenizeRequest {
   std::string content;

@@ -1,10 +1,23 @@
 #include "server/engine_thread.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/clock.h"
 
 namespace foretoken::server {
+namespace {
+
+std::size_t LongestToken(const Tokenizer& tokenizer) {
+  std::size_t longest = 1;
+  for (Token token = 0; token < tokenizer.vocabulary(); ++token) {
+    const std::size_t named = tokenizer.IsSpecial(token) ? tokenizer.TokenName(token).size() : 0;
+    longest = std::max({longest, tokenizer.TokenBytes(token).size(), named});
+  }
+  return longest;
+}
+
+}  // namespace
 
 EngineThread::EngineThread(ModelLoader load) : load_(std::move(load)), thread_([this] { Run(); }) {}
 
@@ -30,6 +43,7 @@ void EngineThread::Run() {
     const std::lock_guard lock(wake_mutex_);
     if (loaded.ok()) {
       model_ = std::move(*loaded);
+      model_.longest_token = LongestToken(model_.tokenizer());
     } else {
       load_status_ = loaded.error();
     }

@@ -21,10 +21,12 @@ namespace foretoken::server {
 /// What a server serves.
 struct ServedModel {
   std::string id;                              ///< As clients name it.
+  std::int64_t loaded = 0;                     ///< When, in seconds since 1970.
   std::shared_ptr<LanguageModel> model;        ///< With a tokenizer.
   std::shared_ptr<DatastoreFolder> datastore;  ///< Null: there is none.
   DatastoreTenant* tenant = nullptr;           ///< Of requests that name none; null likewise.
   std::unique_ptr<Engine> engine;
+  std::size_t longest_token = 0;  ///< Bytes of the vocabulary's longest.
 
   const Tokenizer& tokenizer() const { return *model->tokenizer(); }
 };

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "base/utf8.h"
 #include "json/accepting_sax.h"
 
 namespace foretoken::server {
@@ -53,14 +54,19 @@ class Complaint : public AcceptingSax {
 Result<Json> ParseJson(std::string_view text) {
   if (text.empty()) return InvalidInput("the body is empty; send a JSON object");
   Complaint complaint;
-  if (Json::sax_parse(text, &complaint)) return Json::parse(text, nullptr, false);
+  // The library takes a NUL for the end of the text, and what follows for nothing.
+  const std::size_t nul = text.find('\0');
+  if (nul == std::string_view::npos && Json::sax_parse(text, &complaint)) {
+    return Json::parse(text, nullptr, false);
+  }
+  if (nul != std::string_view::npos) complaint.position = nul + 1;
   if (complaint.too_deep) {
     return InvalidInput(
         fmt::format("the body nests JSON deeper than {} levels; flatten it", kMaxJsonDepth));
   }
   if (complaint.repeated.has_value()) {
-    return InvalidInput(
-        fmt::format("the body has '{}' twice in one object; give it once", *complaint.repeated));
+    return InvalidInput(fmt::format("the body has '{}' twice in one object; give it once",
+                                    Shortened(*complaint.repeated)));
   }
   return InvalidInput(fmt::format("the body is not valid JSON (in UTF-8): it goes wrong at byte {}",
                                   complaint.position));
@@ -108,8 +114,8 @@ void FieldReader::Fail(std::string_view name, std::string message) {
 }
 
 void FieldReader::RefuseUnknown(std::string_view name) {
-  Fail(name,
-       fmt::format("'{}{}' is not a field that this server supports; leave it out", place_, name));
+  Fail(name, fmt::format("'{}{}' is not a field that this server supports; leave it out", place_,
+                         Shortened(name)));
 }
 
 }  // namespace foretoken::server

@@ -26,14 +26,18 @@ LiveRequest::LiveRequest(int choices, Detail detail, StatsRecorder* recorder)
   }
 }
 
-void LiveRequest::Take(Clock::time_point until, bool all, std::vector<Burst>* bursts) {
+void LiveRequest::Take(std::vector<Burst>* bursts) {
   bursts->clear();
-  std::unique_lock lock(mutex_);
-  waiting_ = true;
-  waiting_for_end_ = all;
-  wake_.wait_until(lock, until, [&] { return ended_ || (!all && !published_.empty()); });
-  waiting_ = false;
+  const std::lock_guard lock(mutex_);
   bursts->swap(published_);
+}
+
+bool LiveRequest::Await(bool all, std::function<void()> wake) {
+  const std::lock_guard lock(mutex_);
+  if (ended_ || (!all && !published_.empty())) return false;
+  wake_ = std::move(wake);
+  wake_at_end_ = all;
+  return true;
 }
 
 bool LiveRequest::Finished() {
@@ -54,7 +58,7 @@ void LiveRequest::NoteAbort(AbortReason reason) {
 bool LiveRequest::Publish() {
   const bool last = unfinished_ == 0;
   for (Choice& choice : choices_) choice.staged = -1;
-  bool wake = false;
+  std::function<void()> wake;
   {
     const std::lock_guard lock(mutex_);
     for (Burst& burst : staged_) {
@@ -66,10 +70,10 @@ bool LiveRequest::Publish() {
       }
     }
     ended_ = last;
-    wake = waiting_ && (last || !waiting_for_end_);
+    if (last || !wake_at_end_) wake = std::exchange(wake_, nullptr);
   }
   staged_.clear();
-  if (wake) wake_.notify_one();
+  if (wake) wake();
   return last;
 }
 

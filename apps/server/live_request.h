@@ -1,7 +1,6 @@
 #pragma once
 
-#include <chrono>
-#include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -51,10 +50,10 @@ enum class Detail { kText, kTokens, kRounds };
 /// Why a request ended before its choices did.
 enum class AbortReason { kNone, kClientGone, kTimeout, kShutdown };
 
-/// One API request while the engine works on it: the queue from the engine's thread to the
-/// connection's. The engine's thread stages what a round emits and publishes it once per step, so
-/// a connection wakes once per round. What waits in the queue is bounded by the context: a client
-/// that takes nothing for the write timeout is cut off.
+/// One API request while the engine works on it: the queue from the engine's thread to the one that
+/// answers. The engine's thread stages what a round emits and publishes it once per step, so the
+/// other wakes once per round. What waits in the queue is bounded by the context: a client that
+/// takes nothing for the write timeout is cut off.
 class LiveRequest {
  public:
   /// `choices` sequences, to be submitted with `listener(i)`.
@@ -63,12 +62,13 @@ class LiveRequest {
   RequestListener* listener(int choice) { return &choices_[static_cast<std::size_t>(choice)]; }
   int choices() const { return static_cast<int>(choices_.size()); }
 
-  // The connection's thread.
+  // The thread that answers.
 
-  using Clock = std::chrono::steady_clock;
-  /// Waits for bursts, for the end of all choices or for `until`; then moves what has come to
-  /// `bursts`. With `all`, bursts alone do not end the wait.
-  void Take(Clock::time_point until, bool all, std::vector<Burst>* bursts);
+  /// Moves what has come to `bursts`, in place of what they held.
+  void Take(std::vector<Burst>* bursts);
+  /// Calls `wake` once, on the engine's thread, as soon as there is something to take (with `all`,
+  /// as soon as all choices have ended). False, without a call, where there already is.
+  bool Await(bool all, std::function<void()> wake);
   /// Whether every choice has ended and its last burst was taken.
   bool Finished();
   AbortReason abort_reason();
@@ -80,7 +80,7 @@ class LiveRequest {
 
   // The engine's thread.
 
-  /// Gives what was staged to the connection. True when that was the end of every choice.
+  /// Gives what was staged to the thread that answers. True when that was the end of every choice.
   bool Publish();
   /// Where this request enters itself when it stages something; set before it is submitted.
   void set_touched(std::vector<LiveRequest*>* touched) { touched_ = touched; }
@@ -111,11 +111,10 @@ class LiveRequest {
   int unfinished_;
 
   std::mutex mutex_;
-  std::condition_variable wake_;
+  std::function<void()> wake_;
+  bool wake_at_end_ = false;  // And no earlier.
   std::vector<Burst> published_;
   bool ended_ = false;
-  bool waiting_ = false;
-  bool waiting_for_end_ = false;
   AbortReason abort_ = AbortReason::kNone;
 };
 

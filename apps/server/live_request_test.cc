@@ -3,15 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <thread>
-
 #include "server/api_json.h"
 
 namespace foretoken::server {
 namespace {
-
-constexpr auto kNow = LiveRequest::Clock::time_point::min();
-constexpr auto kAnyTime = LiveRequest::Clock::time_point::max();
 
 // A live request with the engine's thread played by the test.
 struct Live {
@@ -45,7 +40,7 @@ TEST(LiveRequest, BurstsOfAChoiceJoinUntilTheyAreTaken) {
   live.Emit(0, 3, "c");
   live.Finish(0);
   EXPECT_FALSE(live.request.Publish());
-  live.request.Take(kNow, false, &live.bursts);
+  live.request.Take(&live.bursts);
   ASSERT_EQ(live.bursts.size(), 2U);
   EXPECT_EQ(live.bursts[0].text, "abc");
   EXPECT_TRUE(live.bursts[0].ending.has_value());
@@ -54,7 +49,7 @@ TEST(LiveRequest, BurstsOfAChoiceJoinUntilTheyAreTaken) {
   live.Finish(1);
   EXPECT_TRUE(live.request.Publish());
   EXPECT_FALSE(live.request.Finished());  // Its last burst is still to be taken.
-  live.request.Take(kNow, true, &live.bursts);
+  live.request.Take(&live.bursts);
   EXPECT_TRUE(live.request.Finished());
 }
 
@@ -66,24 +61,40 @@ TEST(LiveRequest, TracedRoundsStayApart) {
     live.Emit(0, 6, "b");
     live.request.Publish();
   }
-  live.request.Take(kNow, false, &live.bursts);
+  live.request.Take(&live.bursts);
   ASSERT_EQ(live.bursts.size(), 3U);
   EXPECT_EQ(live.bursts[2].round->round, 3);
   EXPECT_EQ(live.bursts[2].tokens.size(), 2U);
   EXPECT_EQ(live.bursts[2].text, "ab");
 }
 
-TEST(LiveRequest, AWaitingConnectionIsWoken) {
+TEST(LiveRequest, WhoWaitsIsWokenOnce) {
   Live live(1, Detail::kText);
-  std::thread engine([&] {
-    live.Emit(0, 1, "a");
-    live.Finish(0);
-    live.request.Publish();
-  });
-  live.request.Take(kAnyTime, true, &live.bursts);
-  engine.join();
-  ASSERT_EQ(live.bursts.size(), 1U);
-  EXPECT_TRUE(live.request.Finished());
+  int woken = 0;
+  const auto wake = [&woken] { ++woken; };
+  EXPECT_TRUE(live.request.Await(/*all=*/false, wake));
+  live.Emit(0, 1, "a");
+  EXPECT_EQ(woken, 0);
+  live.request.Publish();
+  EXPECT_EQ(woken, 1);
+  live.Emit(0, 2, "b");
+  live.request.Publish();
+  EXPECT_EQ(woken, 1);
+  EXPECT_FALSE(live.request.Await(/*all=*/false, wake));  // There is something already.
+}
+
+TEST(LiveRequest, WhoWaitsForTheEndIsNotWokenBefore) {
+  Live live(2, Detail::kText);
+  int woken = 0;
+  EXPECT_TRUE(live.request.Await(/*all=*/true, [&woken] { ++woken; }));
+  live.Emit(0, 1, "a");
+  live.Finish(0);
+  live.request.Publish();
+  EXPECT_EQ(woken, 0);
+  live.Finish(1);
+  live.request.Publish();
+  EXPECT_EQ(woken, 1);
+  EXPECT_FALSE(live.request.Await(/*all=*/true, [] {}));
 }
 
 TEST(LiveRequest, TheFirstReasonOfAnAbortStays) {

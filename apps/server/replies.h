@@ -1,16 +1,16 @@
 #pragma once
 
-#include "server/http_server.h"
+#include "server/http/http_connection.h"
 #include "server/service.h"
 
 namespace foretoken::server {
 
-/// Sets an error as the reply.
-void ReplyError(const ApiError& error, httplib::Response* response);
+HttpReply JsonReply(const OrderedJson& json);
+HttpReply ErrorReply(const ApiError& error);
 
-/// Answers /v1/chat/completions or /v1/completions: all at once, or as a stream of server-sent
-/// events. A client that goes away ends its request. `in_flight` counts replies not yet written.
-void ReplyToGeneration(ApiKind kind, Service* service, std::atomic<int>* in_flight,
-                       const httplib::Request& request, httplib::Response* response);
+/// Has `service` generate what the request's body asks for, and answers as the tokens come. May
+/// block while the request is read and tokenised: for a thread of the work pool.
+void ReplyToGeneration(ApiKind kind, Service* service, const HttpRequest& request,
+                       const HttpExchange& exchange);
 
 }  // namespace foretoken::server

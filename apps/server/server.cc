@@ -1,11 +1,14 @@
 #include "server/server.h"
 
 #include <fmt/core.h>
-#include <openssl/crypto.h>
+#include <malloc.h>
 
+#include <algorithm>
+#include <chrono>
+#include <thread>
 #include <utility>
 
-#include "base/sha256.h"
+#include "base/utf8.h"
 #include "server/metrics.h"
 #include "server/page.h"
 #include "server/replies.h"
@@ -14,6 +17,19 @@ namespace foretoken::server {
 namespace {
 
 constexpr char kJson[] = "application/json";
+constexpr int kWorkThreads = 4;
+constexpr int kMaxWaiting = 1024;  // Requests that wait to be read.
+// Of this size on, what a request took while it was read is given back to the system after it.
+constexpr std::size_t kLargeBody = 256 << 10;
+
+// What the server refuses before it looks at what is asked.
+HttpReply Refused(int status, const std::string& sentence) {
+  ApiError error{.status = status, .message = sentence};
+  if (status == 413) error.code = "body_too_large";
+  if (status >= 500) error.type = "server_error";
+  if (status == 503) error.retry_after = 1;
+  return ErrorReply(error);
+}
 
 OrderedJson SamplingJson(const SamplingParams& sampling) {
   return {{"temperature", sampling.temperature},
@@ -36,74 +52,70 @@ OrderedJson PlanJson(const PlanOptions& plan) {
 }  // namespace
 
 Server::Server(ServerOptions options, ModelLoader load)
-    : options_(std::move(options)),
-      api_key_digest_(options_.api_key.empty() ? "" : Sha256Hex(options_.api_key)),
-      service_(options_.service, std::move(load)),
-      http_(options_.connections) {
+    : options_(std::move(options)), service_(options_.service, std::move(load)) {
   AddRoutes();
 }
 
 Result<std::unique_ptr<Server>> Server::Start(ServerOptions options, ModelLoader load) {
   std::unique_ptr<Server> server(new Server(std::move(options), std::move(load)));
-  const ServerOptions& own = server->options_;
-  server->port_ = own.port != 0 ? own.port : server->http_.bind_to_any_port(own.host);
-  const bool bound =
-      own.port != 0 ? server->http_.bind_to_port(own.host, own.port) : server->port_ > 0;
-  if (!bound) {
-    return InvalidInput(fmt::format(
-        "cannot listen at {}:{}: the address is not this machine's or the port is taken", own.host,
-        own.port));
-  }
-  server->listener_ = std::thread([http = &server->http_] { http->listen_after_bind(); });
+  FT_ASSIGN_OR_RETURN(server->pool_, WorkPool::Start(kWorkThreads, kMaxWaiting));
+  Server* const own = server.get();
+  const HttpApp app = {
+      .screen = [own](const HttpHead& head) { return own->Screen(head); },
+      .handle = [own](HttpRequest request,
+                      HttpExchange exchange) { own->Handle(std::move(request), exchange); },
+      .refuse = [](int status, const std::string& sentence) { return Refused(status, sentence); },
+      .complete = [own](const HttpHead*, HttpReply* reply) { own->Complete(reply); }};
+  FT_ASSIGN_OR_RETURN(server->http_, HttpServer::Start(own->options_.http, app));
   return server;
 }
 
 Server::~Server() { Shutdown(); }
 
 void Server::Shutdown() {
-  if (!listener_.joinable()) return;
+  if (http_ == nullptr || std::exchange(stopped_, true)) return;
   service_.Drain();
-  http_.EndKeepAlive();
-  const auto step = std::chrono::milliseconds(10);
+  http_->EndKeepAlive();
   const auto wait = [&](double seconds) {
-    for (double left = seconds; left > 0 && in_flight_ > 0; left -= 0.01) {
-      std::this_thread::sleep_for(step);
+    for (double left = seconds; left > 0 && http_->answering() > 0; left -= 0.01) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
   };
   wait(options_.shutdown_seconds);
   service_.engine().AbortAll(AbortReason::kShutdown);
-  wait(static_cast<double>(options_.connections.write.count()));
-  while (!http_.is_running()) std::this_thread::sleep_for(step);  // stop() before it is lost.
-  http_.stop();
-  listener_.join();
+  wait(options_.http.limits.write_seconds);
+  http_->Stop();
 }
 
 void Server::Get(const std::string& path, Handler handler, bool open) {
-  methods_[path] = "GET";
-  http_.Get(path, [this, handler, open](const httplib::Request& request, httplib::Response& reply) {
-    if (!open && !Authorised(request)) return ReplyUnauthorised(&reply);
-    (this->*handler)(request, &reply);
-  });
+  routes_[path] = {
+      .method = "GET",
+      .open = open,
+      .quick = true,
+      .answer = [this, handler](const HttpRequest& request, const HttpExchange& exchange) {
+        exchange.Reply((this->*handler)(request));
+      }};
 }
 
 void Server::Post(const std::string& path, Handler handler) {
-  methods_[path] = "POST";
-  http_.Post(path, [this, handler](const httplib::Request& request, httplib::Response& reply) {
-    if (!Authorised(request)) return ReplyUnauthorised(&reply);
-    // Not what a form of a foreign page can send without asking (CORS).
-    if (!request.get_header_value("Content-Type").starts_with(kJson)) {
-      return ReplyError(
-          {.status = 415, .message = "the body must be JSON with 'Content-Type: application/json'"},
-          &reply);
-    }
-    (this->*handler)(request, &reply);
-  });
+  Get(path, handler);
+  routes_[path].method = "POST";
+  routes_[path].quick = false;
+}
+
+void Server::AddGeneration(const std::string& path, ApiKind kind) {
+  routes_[path] = {
+      .method = "POST",
+      .answer = [this, kind](const HttpRequest& request, const HttpExchange& exchange) {
+        ReplyToGeneration(kind, &service_, request, exchange);
+      }};
 }
 
 void Server::AddRoutes() {
-  Post("/v1/chat/completions", &Server::Generate<ApiKind::kChat>);
-  Post("/v1/completions", &Server::Generate<ApiKind::kCompletion>);
+  AddGeneration("/v1/chat/completions", ApiKind::kChat);
+  AddGeneration("/v1/completions", ApiKind::kCompletion);
   Get("/v1/models", &Server::Models);
+  Get("/v1/models/", &Server::Model);
   Get("/health", &Server::Health, /*open=*/true);
   Get("/metrics", &Server::Metrics);
   Get("/props", &Server::Props);
@@ -111,132 +123,165 @@ void Server::AddRoutes() {
   Post("/tokenize", &Server::Tokenize);
   Post("/detokenize", &Server::Detokenize);
   AddPage();
-
-  http_.Options(".*", [this](const httplib::Request&, httplib::Response& reply) {
-    reply.status = 204;
-    if (options_.cors.empty()) return;
-    reply.set_header("Access-Control-Allow-Methods", "GET, POST, OPTIONS");
-    reply.set_header("Access-Control-Allow-Headers", "Authorization, Content-Type");
-    reply.set_header("Access-Control-Max-Age", "86400");
-  });
-  http_.set_post_routing_handler([this](const httplib::Request&, httplib::Response& reply) {
-    reply.set_header("X-Content-Type-Options", "nosniff");
-    if (options_.cors.empty()) return;
-    reply.set_header("Access-Control-Allow-Origin", options_.cors);
-    reply.set_header("Vary", "Origin");
-  });
-  http_.set_error_handler([this](const httplib::Request& request, httplib::Response& reply) {
-    if (reply.body.empty()) ReplyUnhandled(request, &reply);
-  });
-  http_.set_exception_handler(
-      [](const httplib::Request&, httplib::Response& reply, const std::exception_ptr&) {
-        ReplyError({.status = 500,
-                    .message = "the server made a mistake while answering; please report it",
-                    .type = "server_error"},
-                   &reply);
-      });
 }
 
 void Server::AddPage() {
   for (const PageFile& file : PageFiles()) {
-    methods_[std::string(file.path)] = "GET";
-    http_.Get(std::string(file.path), [file](const httplib::Request&, httplib::Response& reply) {
-      reply.set_header("Content-Security-Policy", std::string(kPageSecurityPolicy));
-      reply.set_header("Cache-Control", "no-cache");
-      reply.set_content(file.body.data(), file.body.size(), std::string(file.content_type));
-    });
+    const HttpReply reply = {
+        .content_type = std::string(file.content_type),
+        .body = std::string(file.body),
+        .fields = {{"Content-Security-Policy", std::string(kPageSecurityPolicy)},
+                   {"Cache-Control", "no-cache"}}};
+    routes_[std::string(file.path)] = {
+        .method = "GET",
+        .open = true,
+        .quick = true,
+        .answer = [reply](const HttpRequest&, const HttpExchange& exchange) {
+          exchange.Reply(reply);
+        }};
   }
 }
 
-bool Server::Authorised(const httplib::Request& request) const {
-  if (api_key_digest_.empty()) return true;
-  const std::string header = request.get_header_value("Authorization");
-  constexpr std::string_view kScheme = "Bearer ";
-  const bool bearer = header.starts_with(kScheme);
-  const std::string digest = Sha256Hex(bearer ? header.substr(kScheme.size()) : "");
-  // In the same time wherever they differ.
-  const bool same =
-      CRYPTO_memcmp(digest.data(), api_key_digest_.data(), api_key_digest_.size()) == 0;
-  return same && bearer;
-}
-
-void Server::ReplyUnauthorised(httplib::Response* response) const {
-  response->set_header("WWW-Authenticate", "Bearer");
-  ReplyError({.status = 401,
-              .message = "this server wants its API key in the header 'Authorization: Bearer KEY'",
-              .code = "invalid_api_key"},
-             response);
-}
-
-// What httplib itself refuses, or finds no handler for.
-void Server::ReplyUnhandled(const httplib::Request& request, httplib::Response* response) const {
-  ApiError error{.status = response->status};
-  const auto known = methods_.find(request.path);
-  if (error.status == 404 && known != methods_.end()) {
-    error.status = 405;
-    error.message =
-        fmt::format("{} answers {} only, not {}", request.path, known->second, request.method);
-    response->set_header("Allow", known->second);
-  } else if (error.status == 404) {
-    error.message =
-        fmt::format("there is no {} here; docs/api.md lists what there is", request.path);
-    error.code = "unknown_url";
-  } else if (error.status == 413) {
-    error.message = fmt::format("the body is larger than the {} bytes that this server takes",
-                                options_.connections.body_bytes);
-    error.code = "body_too_large";
-  } else if (error.status == 414) {
-    error.message = "the address is too long";
-  } else {
-    error.message = "this is not an HTTP request that the server understands";
+const Server::Route* Server::FindRoute(const std::string& path) const {
+  const auto exact = routes_.find(path);
+  if (exact != routes_.end()) return &exact->second;
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos || slash + 1 == path.size()) return nullptr;
+  for (std::size_t at = slash; at != std::string::npos && at > 0; at = path.rfind('/', at - 1)) {
+    const auto below = routes_.find(path.substr(0, at + 1));
+    if (below != routes_.end()) return &below->second;
   }
-  if (error.status >= 500) error.type = "server_error";
-  ReplyError(error, response);
+  return nullptr;
 }
 
-template <ApiKind kind>
-void Server::Generate(const httplib::Request& request, httplib::Response* response) {
-  ReplyToGeneration(kind, &service_, &in_flight_, request, response);
+// What a request's head alone decides, before its body is read.
+std::optional<HttpReply> Server::Screen(const HttpHead& head) const {
+  if (!KnowsHost(head)) {
+    return Refused(403, fmt::format("the Host '{}' is none of this server's names; --allow-host "
+                                    "adds one",
+                                    Shortened(head.Field("Host"))));
+  }
+  if (head.method == "OPTIONS") return Preflight(head);
+  const Route* route = FindRoute(head.path);
+  if (route == nullptr) {
+    return ErrorReply(
+        {.status = 404,
+         .message = fmt::format("there is no {} here; docs/api.md lists what there is",
+                                Shortened(head.path)),
+         .code = "unknown_url"});
+  }
+  const bool asks =
+      head.method == route->method || (head.method == "HEAD" && route->method == "GET");
+  if (!asks) {
+    HttpReply reply = Refused(405, fmt::format("{} answers {} only, not {}", Shortened(head.path),
+                                               route->method, Shortened(head.method)));
+    reply.fields.emplace_back("Allow", route->method);
+    return reply;
+  }
+  if (!route->open && !options_.keys.empty() && options_.keys.Find(head) == nullptr) {
+    HttpReply reply = ErrorReply({.status = 401,
+                                  .message = "this server wants its API key in the header "
+                                             "'Authorization: Bearer KEY' or 'x-api-key: KEY'",
+                                  .code = "invalid_api_key"});
+    reply.fields.emplace_back("WWW-Authenticate", "Bearer");
+    return reply;
+  }
+  // Not what a form of a foreign page can send without asking (CORS).
+  if (route->method == "POST" && !head.Field("Content-Type").starts_with(kJson)) {
+    return Refused(415, "the body must be JSON with 'Content-Type: application/json'");
+  }
+  return std::nullopt;
 }
 
-void Server::Models(const httplib::Request&, httplib::Response* response) {
-  if (auto error = service_.Unready()) return ReplyError(*error, response);
-  const OrderedJson entry = {{"id", model().id},
-                             {"object", "model"},
-                             {"created", 0},
-                             {"owned_by", "foretoken"},
-                             {"max_model_len", model().engine->limits().context}};
-  response->set_content(Dump({{"object", "list"}, {"data", OrderedJson::array({entry})}}), kJson);
+// A page of another site can have its own name resolve to this machine and then call as if it were
+// the server's own page (DNS rebinding); its Host gives it away.
+bool Server::KnowsHost(const HttpHead& head) const {
+  const std::string& own = options_.http.host;
+  if (own != "localhost" && own != "::1" && !own.starts_with("127.")) return true;
+  std::string_view host = head.Field("Host");
+  if (host.empty()) return true;  // HTTP/1.0; no browser.
+  const std::size_t port = host.rfind(':');
+  if (port != std::string_view::npos && host.find(']', port) == std::string_view::npos) {
+    host = host.substr(0, port);
+  }
+  const auto& more = options_.allow_hosts;
+  return host == "localhost" || host == "[::1]" || host.starts_with("127.") || host == own ||
+         std::find(more.begin(), more.end(), host) != more.end();
 }
 
-void Server::Health(const httplib::Request&, httplib::Response* response) {
+// What a browser asks before a page of another origin may call.
+HttpReply Server::Preflight(const HttpHead& head) const {
+  HttpReply reply{.status = 204};
+  if (options_.cors.empty()) return reply;
+  const std::string wanted(head.Field("Access-Control-Request-Headers"));
+  reply.fields = {
+      {"Access-Control-Allow-Methods", "GET, POST, OPTIONS"},
+      {"Access-Control-Allow-Headers", wanted.empty() ? "Authorization, Content-Type" : wanted},
+      {"Access-Control-Max-Age", "86400"}};
+  return reply;
+}
+
+void Server::Handle(HttpRequest request, const HttpExchange& exchange) {
+  const Route& route = *FindRoute(request.head.path);
+  if (route.quick) return route.answer(request, exchange);
+  const auto held = std::make_shared<const HttpRequest>(std::move(request));
+  const bool taken = pool_->Run(
+      [&route, held, exchange] { route.answer(*held, exchange); },
+      [exchange] { exchange.Reply(Refused(503, "there is not enough memory for this request")); });
+  if (!taken) exchange.Reply(Refused(503, "too many requests wait to be read; try again later"));
+}
+
+void Server::Complete(HttpReply* reply) const {
+  reply->fields.emplace_back("X-Content-Type-Options", "nosniff");
+  if (options_.cors.empty()) return;
+  reply->fields.emplace_back("Access-Control-Allow-Origin", options_.cors);
+  reply->fields.emplace_back("Vary", "Origin");
+}
+
+OrderedJson Server::ModelJson() const {
+  return {{"id", model().id},
+          {"object", "model"},
+          {"created", model().loaded},
+          {"owned_by", "foretoken"},
+          {"max_model_len", model().engine->limits().context}};
+}
+
+HttpReply Server::Models(const HttpRequest&) {
+  if (auto error = service_.Unready()) return ErrorReply(*error);
+  return JsonReply({{"object", "list"}, {"data", OrderedJson::array({ModelJson()})}});
+}
+
+HttpReply Server::Model(const HttpRequest& request) {
+  if (auto error = service_.Unready()) return ErrorReply(*error);
+  const std::string id = request.head.path.substr(std::string_view("/v1/models/").size());
+  if (id != model().id) return ErrorReply(UnknownModel(id, model().id));
+  return JsonReply(ModelJson());
+}
+
+HttpReply Server::Health(const HttpRequest&) {
   const double stuck = service_.engine().SecondsWithoutProgress();
-  if (auto error = service_.Unready()) {
-    ReplyError(*error, response);
-  } else if (stuck >= options_.service.stall_seconds) {
-    ReplyError({.status = 503,
-                .message = fmt::format("the engine has work but has made no progress for {:.0f} "
-                                       "seconds",
-                                       stuck),
-                .type = "server_error",
-                .code = "stalled"},
-               response);
-  } else {
-    response->set_content(R"({"status":"ok"})", kJson);
-  }
+  if (auto error = service_.Unready()) return ErrorReply(*error);
+  if (stuck < options_.service.stall_seconds) return JsonReply({{"status", "ok"}});
+  return ErrorReply({.status = 503,
+                     .message = fmt::format("the engine has work but has made no progress for "
+                                            "{:.0f} seconds",
+                                            stuck),
+                     .type = "server_error",
+                     .code = "stalled"});
 }
 
-void Server::Metrics(const httplib::Request&, httplib::Response* response) {
-  response->set_content(MetricsText(service_), "text/plain; version=0.0.4; charset=utf-8");
+HttpReply Server::Metrics(const HttpRequest&) {
+  return {.content_type = "text/plain; version=0.0.4; charset=utf-8",
+          .body = MetricsText(service_)};
 }
 
-void Server::Stats(const httplib::Request&, httplib::Response* response) {
-  if (auto error = service_.Unready()) return ReplyError(*error, response);
-  response->set_content(Dump(StatsJson(service_)), kJson);
+HttpReply Server::Stats(const HttpRequest&) {
+  if (auto error = service_.Unready()) return ErrorReply(*error);
+  return JsonReply(StatsJson(service_));
 }
 
-void Server::Props(const httplib::Request&, httplib::Response* response) {
-  if (auto error = service_.Unready()) return ReplyError(*error, response);
+HttpReply Server::Props(const HttpRequest&) {
+  if (auto error = service_.Unready()) return ErrorReply(*error);
   const EngineLimits limits = model().engine->limits();
   const Tokenizer& tokenizer = model().tokenizer();
   std::vector<std::string> modes;
@@ -256,35 +301,39 @@ void Server::Props(const httplib::Request&, httplib::Response* response) {
                                {"lookahead", limits.lookahead},
                                {"cache_budget", limits.cache_budget},
                                {"choices", kMaxChoices},
-                               {"body_bytes", options_.connections.body_bytes},
+                               {"body_bytes", options_.http.limits.body_bytes},
                                {"request_seconds", options_.service.request_seconds}}}};
-  response->set_content(Dump(props), kJson);
+  return JsonReply(props);
 }
 
-void Server::Tokenize(const httplib::Request& request, httplib::Response* response) {
-  if (auto error = service_.Unready()) return ReplyError(*error, response);
+HttpReply Server::Tokenize(const HttpRequest& request) {
+  if (auto error = service_.Unready()) return ErrorReply(*error);
   const Result<TokenizeRequest> parsed = ParseTokenizeRequest(request.body);
-  if (!parsed.ok()) return ReplyError(Refusal(parsed.error()), response);
+  if (!parsed.ok()) return ErrorReply(Refusal(parsed.error()));
   const Tokenizer& tokenizer = model().tokenizer();
   const std::vector<Token> tokens =
       tokenizer.Encode(parsed->content, parsed->add_special, parsed->parse_special);
-  OrderedJson list = tokens;
-  if (parsed->with_pieces) {
-    list = OrderedJson::array();
-    for (const Token token : tokens) {
-      list.push_back({{"id", token}, {"piece", TokenText(tokenizer, token)}});
+  // Written as it goes: a JSON value would take ten times the memory of its text.
+  std::string text = "{\"tokens\":[";
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (i > 0) text += ',';
+    if (parsed->with_pieces) {
+      text += Dump({{"id", tokens[i]}, {"piece", TokenText(tokenizer, tokens[i])}});
+    } else {
+      text += std::to_string(tokens[i]);
     }
   }
-  response->set_content(Dump({{"tokens", std::move(list)}, {"count", tokens.size()}}), kJson);
+  text += fmt::format("],\"count\":{}}}", tokens.size());
+  return {.content_type = kJson, .body = std::move(text)};
 }
 
-void Server::Detokenize(const httplib::Request& request, httplib::Response* response) {
-  if (auto error = service_.Unready()) return ReplyError(*error, response);
+HttpReply Server::Detokenize(const HttpRequest& request) {
+  if (auto error = service_.Unready()) return ErrorReply(*error);
   const Tokenizer& tokenizer = model().tokenizer();
   const Result<std::vector<Token>> tokens =
       ParseDetokenizeRequest(request.body, tokenizer.vocabulary());
-  if (!tokens.ok()) return ReplyError(Refusal(tokens.error()), response);
-  response->set_content(Dump({{"content", DecodeTokens(tokenizer, *tokens)}}), kJson);
+  if (!tokens.ok()) return ErrorReply(Refusal(tokens.error()));
+  return JsonReply({{"content", DecodeTokens(tokenizer, *tokens)}});
 }
 
 }  // namespace foretoken::server

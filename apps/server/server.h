@@ -1,24 +1,27 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
-#include <thread>
+#include <vector>
 
 #include "base/result.h"
-#include "server/http_server.h"
+#include "server/api_keys.h"
+#include "server/http/http_server.h"
 #include "server/service.h"
+#include "server/work_pool.h"
 
 namespace foretoken::server {
 
 struct ServerOptions {
-  std::string host = "127.0.0.1";
-  int port = 8080;      ///< 0: any free one.
-  std::string api_key;  ///< Empty: none is asked for.
-  std::string cors;     ///< Origin that pages may call from; empty: only the server's own.
+  HttpOptions http;
+  ApiKeys keys;                          ///< None: nobody is asked for one.
+  std::string cors;                      ///< Origin whose pages may call; empty: the server's own.
+  std::vector<std::string> allow_hosts;  ///< Names it is called by besides its own.
   double shutdown_seconds = 30;
   std::string version;
-  ConnectionLimits connections;
   ServiceOptions service;
 };
 
@@ -31,7 +34,7 @@ class Server {
   /// Shuts down, if nobody has.
   ~Server();
 
-  int port() const { return port_; }
+  int port() const { return http_->port(); }
   /// Waits until the model is loaded, or says why it could not be.
   Status AwaitLoaded() { return service_.engine().AwaitLoaded(); }
   const ServedModel& model() const { return service_.model(); }
@@ -41,36 +44,48 @@ class Server {
   void Shutdown();
 
  private:
-  using Handler = void (Server::*)(const httplib::Request&, httplib::Response*);
+  /// Where a request goes by its path.
+  struct Route {
+    std::string method;
+    bool open = false;   ///< Whoever comes: without an API key.
+    bool quick = false;  ///< Answered on the HTTP server's thread; else on the work pool.
+    std::function<void(const HttpRequest&, const HttpExchange&)> answer;
+  };
+  using Handler = HttpReply (Server::*)(const HttpRequest&);
 
   Server(ServerOptions options, ModelLoader load);
 
   void AddRoutes();
   void Get(const std::string& path, Handler handler, bool open = false);
   void Post(const std::string& path, Handler handler);
+  void AddGeneration(const std::string& path, ApiKind kind);
   void AddPage();
-  bool Authorised(const httplib::Request& request) const;
-  void ReplyUnauthorised(httplib::Response* response) const;
-  void ReplyUnhandled(const httplib::Request& request, httplib::Response* response) const;
+  const Route* FindRoute(const std::string& path) const;
 
-  template <ApiKind kind>
-  void Generate(const httplib::Request& request, httplib::Response* response);
-  void Models(const httplib::Request& request, httplib::Response* response);
-  void Health(const httplib::Request& request, httplib::Response* response);
-  void Metrics(const httplib::Request& request, httplib::Response* response);
-  void Props(const httplib::Request& request, httplib::Response* response);
-  void Stats(const httplib::Request& request, httplib::Response* response);
-  void Tokenize(const httplib::Request& request, httplib::Response* response);
-  void Detokenize(const httplib::Request& request, httplib::Response* response);
+  std::optional<HttpReply> Screen(const HttpHead& head) const;
+  bool KnowsHost(const HttpHead& head) const;
+  HttpReply Preflight(const HttpHead& head) const;
+  void Handle(HttpRequest request, const HttpExchange& exchange);
+  void Complete(HttpReply* reply) const;
+
+  OrderedJson ModelJson() const;
+  HttpReply Models(const HttpRequest& request);
+  HttpReply Model(const HttpRequest& request);
+  HttpReply Health(const HttpRequest& request);
+  HttpReply Metrics(const HttpRequest& request);
+  HttpReply Props(const HttpRequest& request);
+  HttpReply Stats(const HttpRequest& request);
+  HttpReply Tokenize(const HttpRequest& request);
+  HttpReply Detokenize(const HttpRequest& request);
 
   const ServerOptions options_;
-  const std::string api_key_digest_;
-  std::map<std::string, std::string> methods_;  // By path: what it is answered for.
-  std::atomic<int> in_flight_ = 0;
+  std::map<std::string, Route> routes_;  // By path; one that ends with '/' is for all below it.
+
+  // In this order: the engine's and the pool's threads answer through the HTTP server.
+  std::unique_ptr<HttpServer> http_;
   Service service_;
-  HttpServer http_;
-  int port_ = 0;
-  std::thread listener_;
+  std::unique_ptr<WorkPool> pool_;
+  bool stopped_ = false;
 };
 
 }  // namespace foretoken::server

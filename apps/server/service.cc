@@ -8,6 +8,8 @@
 #include <ctime>
 #include <utility>
 
+#include "base/utf8.h"
+
 namespace foretoken::server {
 namespace {
 
@@ -29,6 +31,26 @@ std::optional<ApiError> CheckMode(const std::optional<PlanOptions>& plan, const 
                                          "{}",
                                          ModeName(*plan->mode), fmt::join(names, ", ")),
                   .param = "speculative.mode"};
+}
+
+// Refuses texts that cannot fit whatever their tokens are, before time and memory go into those:
+// `limit` tokens of `longest_token` bytes each, and tokenizers may fold what is written wider.
+std::optional<ApiError> CheckLengths(const ApiRequest& api, int limit, std::size_t longest_token) {
+  constexpr std::size_t kFolding = 4;
+  const std::size_t most = static_cast<std::size_t>(limit) * longest_token * kFolding;
+  std::size_t longest = 0;
+  for (const ChatMessage& message : api.messages) longest += message.content.size();
+  for (const ApiPrompt& prompt : api.prompts) {
+    const auto* text = std::get_if<std::string>(&prompt);
+    if (text != nullptr) longest = std::max(longest, text->size());
+  }
+  if (longest <= most) return std::nullopt;
+  return ApiError{
+      .message = fmt::format("the prompt has {} bytes, more than the {} tokens that are "
+                             "allowed can hold; shorten it",
+                             longest, limit),
+      .param = api.kind == ApiKind::kChat ? "messages" : "prompt",
+      .code = "context_length_exceeded"};
 }
 
 // The namespace of the served datastore that a wish names, or the default one (null where there is
@@ -76,6 +98,14 @@ ApiError AbortError(AbortReason reason, double request_seconds) {
           .code = "shutting_down"};
 }
 
+ApiError UnknownModel(const std::string& asked, const std::string& served) {
+  return {.status = 404,
+          .message =
+              fmt::format("the model '{}' is not served here; '{}' is", Shortened(asked), served),
+          .param = "model",
+          .code = "model_not_found"};
+}
+
 std::optional<ApiError> Service::Unready() const {
   if (draining_) return AbortError(AbortReason::kShutdown, 0);
   if (engine_.state() == EngineThread::State::kServing) return std::nullopt;
@@ -114,6 +144,11 @@ std::optional<ApiError> Service::MakeRequests(const ApiRequest& api, std::vector
   const Tokenizer& tokenizer = served.tokenizer();
   const bool chat = api.kind == ApiKind::kChat;
   const std::string prompt_field = chat ? "messages" : "prompt";
+  const int context = served.engine->limits().context;
+  const int limit = options_.max_prompt_tokens > 0
+                        ? std::min(options_.max_prompt_tokens, context - 1)
+                        : context - 1;
+  if (auto error = CheckLengths(api, limit, served.longest_token)) return error;
   std::vector<std::vector<Token>> prompts;
   if (chat) {
     Result<std::vector<Token>> tokens = tokenizer.EncodeChat(api.messages);
@@ -127,10 +162,6 @@ std::optional<ApiError> Service::MakeRequests(const ApiRequest& api, std::vector
     prompts.push_back(text != nullptr ? tokenizer.Encode(*text, true, false)
                                       : std::get<std::vector<Token>>(prompt));
   }
-  const int context = served.engine->limits().context;
-  const int limit = options_.max_prompt_tokens > 0
-                        ? std::min(options_.max_prompt_tokens, context - 1)
-                        : context - 1;
   if (auto error = CheckMode(api.speculation, *served.engine)) return error;
   SamplingParams sampling = api.sampling;
   if (!api.format.grammar.empty()) {
@@ -189,11 +220,7 @@ std::variant<Admitted, ApiError> Service::Admit(ApiKind kind, const std::string&
   Admitted admitted{.request = std::move(*parsed)};
   const ApiRequest& request = admitted.request;
   if (!request.model.empty() && request.model != model().id) {
-    return invalid({.status = 404,
-                    .message = fmt::format("the model '{}' is not served here; '{}' is",
-                                           request.model, model().id),
-                    .param = "model",
-                    .code = "model_not_found"});
+    return invalid(UnknownModel(request.model, model().id));
   }
   std::vector<Request> requests;
   if (auto error = MakeRequests(request, &requests, &admitted.echoed)) return invalid(*error);

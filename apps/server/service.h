@@ -89,6 +89,9 @@ class Service {
 /// The modes that requests may ask for.
 std::vector<Mode> OfferedModes(const Engine& engine);
 
+/// How a request for a model that is not served is answered.
+ApiError UnknownModel(const std::string& asked, const std::string& served);
+
 /// How a request that was aborted is answered.
 ApiError AbortError(AbortReason reason, double request_seconds);
 

@@ -40,4 +40,10 @@ std::size_t ValidUtf8Prefix(std::string_view bytes) {
   return i;
 }
 
+std::string Shortened(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return std::string(text);
+  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0) == 0x80) --most;
+  return std::string(text.substr(0, most)) + "...";
+}
+
 }  // namespace foretoken

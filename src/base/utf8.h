@@ -44,6 +44,10 @@ bool TakeUtf8(std::string_view* text, std::uint32_t* code);
 /// The length of the longest prefix of `bytes` that is valid UTF-8.
 std::size_t ValidUtf8Prefix(std::string_view bytes);
 
+/// What a message repeats of text that somebody sent: up to `most` bytes, whole characters, with
+/// "..." where there were more.
+std::string Shortened(std::string_view text, std::size_t most = 120);
+
 inline bool IsUtf8(std::string_view bytes) { return ValidUtf8Prefix(bytes) == bytes.size(); }
 
 }  // namespace foretoken

@@ -292,7 +292,7 @@ class Faults(unittest.TestCase):
                 for _ in range(8):
                     connection = socket.create_connection(("127.0.0.1", server.port), 20)
                     body = json.dumps({**self.ENDLESS, "stream": stream}).encode()
-                    connection.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\n"
+                    connection.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n"
                                        b"Content-Type: application/json\r\nContent-Length: %d"
                                        b"\r\n\r\n%s" % (len(body), body))
                     connections.append(connection)

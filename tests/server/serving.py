@@ -12,12 +12,13 @@ import unittest
 class Serving:
     """A running server; as a context it is ended by SIGTERM and must then exit with 0."""
 
-    def __init__(self, program, *arguments, wait=True):
+    def __init__(self, program, *arguments, wait=True, preexec_fn=None):
         self.process = subprocess.Popen([program, "serve", "--port", "0", *map(str, arguments)],
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                        preexec_fn=preexec_fn)
         if wait:
             line = self.process.stdout.readline()
-            match = re.search(r"Serving (\S+) at http://[^:]+:(\d+)", line)
+            match = re.search(r"Serving (\S+) at https?://[^:]+:(\d+)", line)
             if match is None:
                 raise RuntimeError(f"the server did not start: {line}{self.process.stderr.read()}")
             self.model, self.port = match.group(1), int(match.group(2))

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <csignal>
-#include <fstream>
+#include <ctime>
 #include <memory>
 
 #include "cli/common/commands.h"
@@ -17,6 +17,7 @@ namespace {
 struct ServeOptions : DecodingOptions {
   std::string modes;
   std::string alias;
+  std::string api_key;
   std::string api_key_file;
   int batch = 16;
   int queue = 256;
@@ -49,13 +50,15 @@ Result<std::vector<Mode>> ModesToOffer(const ServeOptions& options, Mode first) 
   return modes;
 }
 
-Result<std::string> ReadApiKey(const std::string& path) {
-  std::ifstream file(path);
-  std::string key;
-  if (!std::getline(file, key) || key.empty()) {
-    return InvalidInput(fmt::format("cannot read an API key from the first line of '{}'", path));
+// The keys that requests must bring, by either option.
+Result<server::ApiKeys> KeysFor(const ServeOptions& options, bool given) {
+  if (!options.api_key_file.empty()) return server::ApiKeys::Read(options.api_key_file);
+  server::ApiKeys keys;
+  if (given) {
+    FT_ASSIGN_OR_RETURN(server::ApiKey key, server::ApiKeys::Make("key", options.api_key));
+    keys.Add(std::move(key));
   }
-  return key;
+  return keys;
 }
 
 // Runs on the server's engine thread.
@@ -72,6 +75,7 @@ Result<server::ServedModel> LoadServed(ServeOptions options, const std::vector<M
   served.model = decoding.target;
   served.datastore = std::move(decoding.datastore.folder);
   served.tenant = decoding.datastore.tenant;
+  served.loaded = std::time(nullptr);
   served.id = options.alias.empty() ? target.source().label() : options.alias;
   FT_ASSIGN_OR_RETURN(EngineOptions wanted,
                       options.EngineFor(modes, decoding.cores, options.batch, context));
@@ -91,18 +95,14 @@ sigset_t BlockEndingSignals() {
   return signals;
 }
 
-Result<int> Serve(ServeOptions options) {
+Result<int> Serve(ServeOptions options, bool key_given) {
   FT_ASSIGN_OR_RETURN(const Mode first, options.Choose());
   FT_ASSIGN_OR_RETURN(const std::vector<Mode> modes, ModesToOffer(options, first));
   FT_RETURN_IF_ERROR(options.CheckFor(modes));
   server::ServerOptions& settings = options.server;
-  if (!options.api_key_file.empty()) {
-    FT_ASSIGN_OR_RETURN(settings.api_key, ReadApiKey(options.api_key_file));
-  }
+  FT_ASSIGN_OR_RETURN(settings.keys, KeysFor(options, key_given));
   settings.version = FORETOKEN_VERSION;
-  settings.connections.body_bytes = static_cast<std::size_t>(options.body_mb * 1e6);
-  // Every sequence may have a connection of its own, and others still be answered.
-  settings.connections.threads = std::max(512, options.batch + options.queue + 128);
+  settings.http.limits.body_bytes = static_cast<std::size_t>(options.body_mb * 1e6);
   settings.service.defaults.sampling = options.generation.sampling;
   settings.service.event_interval = std::chrono::milliseconds(options.event_interval_ms);
 
@@ -113,11 +113,13 @@ Result<int> Serve(ServeOptions options) {
   FT_RETURN_IF_ERROR(server->AwaitLoaded());
   std::vector<std::string_view> names;
   for (const Mode mode : modes) names.push_back(ModeName(mode));
-  fmt::print("Serving {} at http://{}:{} (modes {}; context {} tokens)\n", server->model().id,
-             settings.host, server->port(), fmt::join(names, ", "),
+  const bool tls = !settings.http.tls_certificate.empty();
+  fmt::print("Serving {} at {}://{}:{} (modes {}; context {} tokens)\n", server->model().id,
+             tls ? "https" : "http", settings.http.host, server->port(), fmt::join(names, ", "),
              server->model().engine->limits().context);
   std::fflush(stdout);
-  if (settings.host != "127.0.0.1" && settings.host != "localhost" && settings.api_key.empty()) {
+  const std::string& host = settings.http.host;
+  if (host != "127.0.0.1" && host != "localhost" && settings.keys.empty()) {
     PrintWarning("anyone who reaches this address can use the server; --api-key asks for a key");
   }
   int signal = 0;
@@ -132,15 +134,21 @@ Result<int> Serve(ServeOptions options) {
 void AddListenOptions(CLI::App* command, ServeOptions* options) {
   server::ServerOptions* server = &options->server;
   const OptionGroup add(command, "Server");
-  add("--host", &server->host, "ADDRESS",
+  add("--host", &server->http.host, "ADDRESS",
       "Address to listen at (default 127.0.0.1: this machine only)");
-  add("--port", &server->port, "PORT", "Port (default 8080); 0 takes any free one")
+  add("--port", &server->http.port, "PORT", "Port (default 8080); 0 takes any free one")
       ->check(Between(0, 65535));
   add("--alias", &options->alias, "NAME",
       "How clients name the model; by default its folder's name");
-  add("--api-key", &server->api_key, "KEY", "Answer only requests that bring this key");
-  add("--api-key-file", &options->api_key_file, "FILE", "The same from a file's first line")
+  add("--api-key", &options->api_key, "KEY", "Answer only requests that bring this key");
+  add("--api-key-file", &options->api_key_file, "FILE",
+      "The same with the keys of a file: on each line a key, or a name and a key")
       ->excludes("--api-key");
+  add("--ssl-cert", &server->http.tls_certificate, "FILE",
+      "Speak TLS (https) with this certificate, in PEM form with what it is signed by");
+  add("--ssl-key", &server->http.tls_key, "FILE", "The certificate's private key, in PEM form");
+  add("--allow-host", &server->allow_hosts, "NAME",
+      "Another name by which this machine's clients call a server that listens to it alone");
   add("--cors", &server->cors, "ORIGIN",
       "Let pages of this origin call the API, as in http://localhost:3000");
 }
@@ -157,6 +165,9 @@ void AddLoadOptions(CLI::App* command, ServeOptions* options) {
   add("--max-prompt", &server->service.max_prompt_tokens, "N",
       "Tokens of a prompt at most; by default what the context holds")
       ->check(Between(1, 1 << 24));
+  add("--connections", &server->http.limits.connections, "N",
+      "Connections open at once; more are answered 503 (default 8192)")
+      ->check(Between(1, 1 << 20));
   add("--max-body", &options->body_mb, "MB", "Megabytes of a request at most (default 4)")
       ->check(Between(0.001, 1024.0));
   add("--request-timeout", &server->service.request_seconds, "S",
@@ -201,7 +212,8 @@ void AddServeCommand(CLI::App* app, CommandBody* chosen) {
       "as OpenAI's, and the seed a random one unless given here. GET /props tells the limits.");
   command->callback([options, command, chosen] {
     options->server.service.random_seed = command->count("--seed") == 0;
-    *chosen = [options] { return Serve(*options); };
+    const bool key_given = command->count("--api-key") > 0;
+    *chosen = [options, key_given] { return Serve(*options, key_given); };
   });
 }
 

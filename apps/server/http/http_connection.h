@@ -1,0 +1,150 @@
+#pragma once
+
+#include <atomic>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_set>
+
+#include "server/http/http_message.h"
+#include "server/http/http_stream.h"
+
+namespace foretoken::server {
+
+class HttpConnection;
+
+/// One request that waits for its answer: a handle that handlers keep and copy. What is said after
+/// the answer has ended or the client has gone is ignored.
+class HttpExchange {
+ public:
+  HttpExchange(std::shared_ptr<HttpConnection> connection, std::uint64_t number)
+      : connection_(std::move(connection)), number_(number) {}
+
+  /// The whole answer. Any thread.
+  void Reply(HttpReply reply) const;
+  /// Runs `work` on the server's thread. Any thread.
+  void Post(std::function<void()> work) const;
+
+  // The server's thread only.
+
+  /// An answer that comes in parts; `head` has no body.
+  void Begin(HttpReply head) const;
+  /// One part; `taken` is called when the client has been sent it.
+  void Write(std::string part, std::function<void()> taken) const;
+  void End() const;
+  /// Called at most once: when the client leaves before the answer has ended.
+  void OnGone(std::function<void()> gone) const;
+  boost::asio::any_io_executor executor() const;
+
+ private:
+  std::shared_ptr<HttpConnection> connection_;
+  std::uint64_t number_;
+};
+
+/// What makes an HTTP server a certain one.
+struct HttpApp {
+  /// Looks at a request's head before its body is read: the answer that refuses it, if any.
+  std::function<std::optional<HttpReply>(const HttpHead& head)> screen;
+  std::function<void(HttpRequest request, HttpExchange exchange)> handle;
+  /// The answer to what the server itself refuses.
+  std::function<HttpReply(int status, const std::string& sentence)> refuse;
+  /// Adds what every answer carries; `head` is null where no request was understood.
+  std::function<void(const HttpHead* head, HttpReply* reply)> complete;
+};
+
+/// What the connections of one server share. The server's thread only, but for the atomic counts.
+struct HttpShared {
+  HttpLimits limits;
+  HttpApp app;
+  std::unordered_set<HttpConnection*> open;
+  std::size_t bodies_bytes = 0;
+  bool ending = false;  ///< No connection is kept alive any more.
+  std::atomic<int> answering = 0;
+};
+
+/// One connection, for as many requests as come through it, one after the other.
+class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
+ public:
+  HttpConnection(HttpStream::Socket socket, TlsContext* tls, HttpShared* shared);
+  ~HttpConnection();
+  HttpConnection(const HttpConnection&) = delete;
+  HttpConnection& operator=(const HttpConnection&) = delete;
+
+  void Start();
+  /// Closes it where it waits for a request; else it ends with the answer under way.
+  void EndKeepAlive();
+
+ private:
+  friend class HttpExchange;
+
+  using Clock = std::chrono::steady_clock;
+  using Parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
+
+  enum class State {
+    kIdle,       // Nothing of the next request has come.
+    kHead,       // Some of its head has.
+    kBody,       // Its head was admitted.
+    kAnswering,  // It is whole, or refused; its answer is not.
+    kLingering,  // All is said, and what still comes is thrown away.
+    kClosed,
+  };
+
+  void Read();
+  void OnRead(boost::system::error_code error, std::size_t bytes);
+  void Advance();
+  void ParseHead();
+  void AdmitHead();
+  void ParseBody();
+  void Handle();
+  void Refuse(int status, const std::string& sentence);
+  void HoldBody(std::size_t bytes);
+
+  void BeginAnswer(HttpReply head, std::optional<std::size_t> length);
+  void Append(std::string_view part);
+  void Flush();
+  void OnWritten(boost::system::error_code error, std::size_t bytes);
+  void EndAnswer();
+  void NextRequest();
+  void Linger();
+  void Close();
+  void Leave();
+
+  void SetDeadline(double seconds, void (HttpConnection::*missed)());
+  void MissedHead();
+  void MissedRequest();
+
+  HttpStream stream_;
+  HttpShared* const shared_;
+  boost::asio::steady_timer timer_;
+  std::uint64_t deadline_ = 0;  // Number of the deadline that counts.
+  State state_ = State::kIdle;
+
+  boost::beast::flat_buffer in_;
+  bool reading_ = false;
+  bool ended_ = false;  // The client will send no more.
+  std::size_t lingered_bytes_ = 0;
+  std::optional<Parser> parser_;
+  HttpHead head_;
+  std::size_t held_bytes_ = 0;  // Of shared_->bodies_bytes.
+
+  std::uint64_t number_ = 0;  // Of the request under way.
+  bool keep_alive_ = true;
+  bool chunked_ = false;
+  bool bodiless_ = false;  // HEAD: the answer's head alone.
+  bool answered_ = false;  // All of the answer is in out_ or sent.
+  bool writing_ = false;
+  std::string out_;
+  std::size_t sent_ = 0;
+  std::string coming_;  // What was appended while out_ is being sent.
+  std::function<void()> taken_;
+  std::function<void()> gone_;
+};
+
+}  // namespace foretoken::server

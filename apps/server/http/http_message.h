@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace foretoken::server {
+
+using HttpFields = std::vector<std::pair<std::string, std::string>>;
+
+/// What a request says before its body.
+struct HttpHead {
+  std::string method;
+  std::string path;   ///< Decoded, without the query.
+  std::string query;  ///< As sent, without the question mark.
+  HttpFields fields;
+  std::string peer;  ///< The client's address, for logs.
+
+  /// The first field of that name, whatever its case; empty where there is none.
+  std::string_view Field(std::string_view name) const;
+};
+
+struct HttpRequest {
+  HttpHead head;
+  std::string body;
+};
+
+struct HttpReply {
+  int status = 200;
+  std::string content_type;
+  std::string body;
+  HttpFields fields;
+};
+
+/// What a client may take of the server; each holds as bytes arrive.
+struct HttpLimits {
+  std::size_t connections = 8192;        ///< More are answered 503 and closed.
+  std::size_t head_bytes = 64 << 10;     ///< Request line and fields: else 431.
+  std::size_t body_bytes = 4 << 20;      ///< Else 413.
+  std::size_t bodies_bytes = 256 << 20;  ///< Of all bodies being read and handled: else 503.
+  double idle_seconds = 15;              ///< Between two requests of a connection.
+  double head_seconds = 10;              ///< For a request's head to arrive whole: else 408.
+  double request_seconds = 30;           ///< For all of a request: else 408.
+  double write_seconds = 20;             ///< For the client to take anything at all.
+};
+
+}  // namespace foretoken::server
