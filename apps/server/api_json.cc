@@ -40,9 +40,10 @@ std::string WithoutLongMiddle(const std::string& message) {
   return Shortened(message, kFront) + message.substr(back);
 }
 
-// JSON has no infinity; OpenAI shows -9999 for what cannot be.
+// As the number that its shortest decimal form names: that is what is printed. JSON has no
+// infinity; OpenAI shows -9999 for what cannot be.
 double FiniteLogprob(float logprob) {
-  return std::isfinite(logprob) ? Rounded(logprob, 1e-6) : -9999.0;
+  return std::isfinite(logprob) ? std::stod(fmt::format("{}", logprob)) : -9999.0;
 }
 
 OrderedJson ChatLogprob(const Tokenizer& tokenizer, const TokenLogprob& entry) {

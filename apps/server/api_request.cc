@@ -2,7 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "base/parse_number.h"
 
@@ -15,9 +17,10 @@ constexpr int kMaxInt = std::numeric_limits<int>::max();
 constexpr int kDefaultCompletionTokens = 16;  // As OpenAI has it.
 constexpr std::size_t kMaxStops = 16;
 
-// A message's text: a string, or an array of parts of type "text".
-void ReadContent(FieldReader* message, std::string* content) {
+// A message's text: a string, or an array of parts of type "text"; an assistant's may be missing.
+void ReadContent(FieldReader* message, const ChatMessage& turn, std::string* content) {
   const Json* field = message->Find("content");
+  if (field == nullptr && turn.role == "assistant") return;
   if (field == nullptr) return message->Refuse("content", "a string");
   if (field->is_string()) {
     *content = field->get_ref<const std::string&>();
@@ -25,9 +28,8 @@ void ReadContent(FieldReader* message, std::string* content) {
   }
   if (!field->is_array()) return message->Refuse("content", "a string or an array of text parts");
   for (const Json& part : *field) {
-    const bool text = part.is_object() && part.size() == 2 &&
-                      part.value("type", Json()) == Json("text") && part.contains("text") &&
-                      part["text"].is_string();
+    const bool text = part.is_object() && part.value("type", Json()) == Json("text") &&
+                      part.contains("text") && part["text"].is_string();
     if (!text) {
       return message->Refuse("content",
                              "a string or an array of {\"type\": \"text\", \"text\": ...}: this "
@@ -50,7 +52,13 @@ void ReadMessages(FieldReader* body, std::vector<ChatMessage>* messages) {
     if (turn.role != "system" && turn.role != "user" && turn.role != "assistant") {
       message.Refuse("role", "system, developer, user or assistant");
     }
-    ReadContent(&message, &turn.content);
+    ReadContent(&message, turn, &turn.content);
+    std::string name;  // Of who speaks; templates show roles only.
+    message.String("name", &name);
+    message.Has("refusal");
+    if (const Json* calls = message.Find("tool_calls"); calls != nullptr && !calls->empty()) {
+      message.Refuse("tool_calls", "empty: this server calls no tools");
+    }
     // An assistant's message as this server returned it may be sent back as it is.
     if (const Json* extra = message.Find("annotations"); extra != nullptr && !extra->empty()) {
       message.Refuse("annotations", "empty: this server makes none");
@@ -170,7 +178,7 @@ void ReadSampling(FieldReader* body, ApiRequest* request) {
   body->Number("repetition_penalty", 0.01F, 100, &sampling->repetition_penalty);
   body->Number("frequency_penalty", -100, 100, &sampling->frequency_penalty);
   body->Number("presence_penalty", -100, 100, &sampling->presence_penalty);
-  body->Int("top_k", 0, kMaxInt, &sampling->top_k);
+  if (body->Int("top_k", -1, kMaxInt, &sampling->top_k) && sampling->top_k < 0) sampling->top_k = 0;
   request->seeded = body->Seed("seed", &sampling->seed);
   ReadLogitBias(body, &sampling->logit_bias);
   ReadLogprobs(body, request->kind, &sampling->top_logprobs);
@@ -181,9 +189,6 @@ void ReadStreaming(FieldReader* body, ApiRequest* request) {
   if (const Json* field = body->Find("stream_options"); field != nullptr) {
     FieldReader options = body->Inner("stream_options", *field);
     options.Bool("include_usage", &request->include_usage);
-    bool obfuscation = false;
-    options.Bool("include_obfuscation", &obfuscation);
-    if (obfuscation) options.Refuse("include_obfuscation", "false: this server pads nothing");
     options.Close();
     if (!request->stream) {
       body->Fail("stream_options", "'stream_options' needs 'stream' to be true");
@@ -216,7 +221,7 @@ void ReadSpeculation(FieldReader* body, std::optional<PlanOptions>* wish) {
   const Json* field = body->Find("speculative");
   if (field == nullptr) return;
   PlanOptions plan;
-  FieldReader fields = body->Inner("speculative", *field);
+  FieldReader fields = body->InnerStrict("speculative", *field);
   std::string name;
   if (fields.String("mode", &name)) {
     const Result<Mode> mode = ParseMode(name);
@@ -247,7 +252,7 @@ void ReadDatastore(FieldReader* body, DatastoreWish* wish) {
   const Json* field = body->Find("datastore");
   if (field == nullptr) return;
   wish->given = true;
-  FieldReader fields = body->Inner("datastore", *field);
+  FieldReader fields = body->InnerStrict("datastore", *field);
   if (fields.String("namespace", &wish->tenant) && wish->tenant.empty()) {
     fields.Refuse("namespace", "a name, or absent");
   }
@@ -255,13 +260,18 @@ void ReadDatastore(FieldReader* body, DatastoreWish* wish) {
   fields.Close();
 }
 
-// Fields of OpenAI's that ask for nothing when they have these values.
+// Fields of OpenAI's that a server which keeps nothing and serves one model honours by doing
+// nothing: who asks, for which account, at which price.
 void ReadHarmless(FieldReader* body, ApiKind kind) {
-  std::string user;
-  body->String("user", &user);
-  bool store = false;
-  if (body->Bool("store", &store) && store) {
-    body->Refuse("store", "false: this server keeps nothing");
+  std::string text;
+  bool flag = false;
+  for (const char* name : {"user", "safety_identifier", "prompt_cache_key", "service_tier",
+                           "reasoning_effort", "verbosity"}) {
+    body->String(name, &text);
+  }
+  body->Bool("store", &flag);
+  if (const Json* field = body->Find("metadata"); field != nullptr && !field->is_object()) {
+    body->Refuse("metadata", "an object");
   }
   if (kind == ApiKind::kCompletion) {
     int best_of = 1;
@@ -276,25 +286,39 @@ void ReadHarmless(FieldReader* body, ApiKind kind) {
   if (const Json* tools = body->Find("tools"); tools != nullptr && !tools->empty()) {
     body->Fail("tools", "'tools' are not supported by this server; leave them out");
   }
+  body->Bool("parallel_tool_calls", &flag);
+  if (const Json* choice = body->Find("tool_choice");
+      choice != nullptr && *choice != Json("none") && *choice != Json("auto")) {
+    body->Refuse("tool_choice", "none or auto: this server calls no tools");
+  }
 }
 
 void ReadMaxTokens(FieldReader* body, ApiKind kind, const ApiDefaults& defaults, int* max_tokens) {
   *max_tokens = defaults.max_tokens;
   if (*max_tokens == 0 && kind == ApiKind::kCompletion) *max_tokens = kDefaultCompletionTokens;
-  const bool given = body->Int("max_tokens", 1, kMaxInt, max_tokens);
+  // -1 is llama.cpp's way to ask for what the context holds.
+  const auto read = [body, max_tokens](std::string_view name) {
+    int given = 0;
+    if (!body->Int(name, -1, kMaxInt, &given)) return false;
+    if (given == 0) body->Refuse(name, "-1 (what the context holds) or from 1");
+    *max_tokens = std::max(given, 0);
+    return true;
+  };
+  const bool given = read("max_tokens");
   if (kind == ApiKind::kCompletion) return;
   const int old = *max_tokens;
-  if (body->Int("max_completion_tokens", 1, kMaxInt, max_tokens) && given && *max_tokens != old) {
+  if (read("max_completion_tokens") && given && *max_tokens != old) {
     body->Fail("max_tokens", "'max_tokens' and 'max_completion_tokens' differ; give one of them");
   }
 }
 
 // Reads a body that is one JSON object by `read(&fields, &value)`.
 template <typename Value, typename Read>
-Result<Value> ParseFields(std::string_view body, const Read& read) {
+Result<Value> ParseFields(std::string_view body, std::vector<std::string>* unknown,
+                          const Read& read) {
   FT_ASSIGN_OR_RETURN(const Json json, ParseJson(body));
   Status error;
-  FieldReader fields(json, "", &error);
+  FieldReader fields(json, "", &error, unknown);
   Value value;
   read(&fields, &value);
   fields.Close();
@@ -335,7 +359,12 @@ Result<ApiRequest> ParseApiRequest(ApiKind kind, std::string_view body,
                    "generated tokens only");
     }
   };
-  return ParseFields<ApiRequest>(body, read);
+  std::vector<std::string> unknown;
+  FT_ASSIGN_OR_RETURN(
+      ApiRequest request,
+      ParseFields<ApiRequest>(body, defaults.strict_fields ? nullptr : &unknown, read));
+  request.ignored = std::move(unknown);
+  return request;
 }
 
 Result<TokenizeRequest> ParseTokenizeRequest(std::string_view body) {
@@ -349,7 +378,7 @@ Result<TokenizeRequest> ParseTokenizeRequest(std::string_view body) {
     fields->Bool("parse_special", &request->parse_special);
     fields->Bool("with_pieces", &request->with_pieces);
   };
-  return ParseFields<TokenizeRequest>(body, read);
+  return ParseFields<TokenizeRequest>(body, nullptr, read);
 }
 
 Result<std::vector<Token>> ParseDetokenizeRequest(std::string_view body, int vocabulary) {
@@ -364,7 +393,7 @@ Result<std::vector<Token>> ParseDetokenizeRequest(std::string_view body, int voc
       tokens->push_back(item.get<Token>());
     }
   };
-  return ParseFields<std::vector<Token>>(body, read);
+  return ParseFields<std::vector<Token>>(body, nullptr, read);
 }
 
 }  // namespace foretoken::server

@@ -31,6 +31,7 @@ struct DatastoreWish {
 struct ApiDefaults {
   SamplingParams sampling;
   int max_tokens = 0;  ///< 0: chats as much as the context holds, completions 16 as OpenAI does.
+  bool strict_fields = false;  ///< Fields that nobody knows are refused, not noted.
 };
 
 /// A prompt as text or as tokens.
@@ -40,7 +41,7 @@ using ApiPrompt = std::variant<std::string, std::vector<Token>>;
 /// model.
 struct ApiRequest {
   ApiKind kind = ApiKind::kChat;
-  std::string model;                  ///< Empty: whichever is served.
+  std::string model;                  ///< As asked for; empty: whichever is served.
   std::vector<ChatMessage> messages;  ///< kChat
   std::vector<ApiPrompt> prompts;     ///< kCompletion; at least one.
   SamplingParams sampling;
@@ -54,6 +55,7 @@ struct ApiRequest {
   bool trace = false;                      ///< `speculation_trace`
   std::optional<PlanOptions> speculation;  ///< What it leaves open is the server's default.
   DatastoreWish datastore;
+  std::vector<std::string> ignored;  ///< Fields that were sent and mean nothing here.
 
   int choices() const {
     return n * (kind == ApiKind::kChat ? 1 : static_cast<int>(prompts.size()));

@@ -11,6 +11,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
 
 constexpr char kMessages[] = R"("messages":[{"role":"user","content":"Hi"}])";
 
@@ -176,8 +177,6 @@ TEST(ApiRequest, OutputFormatsThatAreWrongAreRefused) {
   refused("\"json\"", "", "must be an object");
   refused("{}", "type", "text, json_object or json_schema");
   refused(R"({"type":"yaml"})", "type", "text, json_object or json_schema");
-  refused(R"({"type":"json_object","schema":{}})", "schema", "not a field");
-  refused(R"({"type":"text","json_schema":{}})", "json_schema", "not a field");
   refused(R"({"type":"json_schema"})", "json_schema", "must be {\"name\"");
   const auto schema = [&refused](const std::string& members, const std::string& field,
                                  const std::string& saying) {
@@ -189,7 +188,6 @@ TEST(ApiRequest, OutputFormatsThatAreWrongAreRefused) {
   schema(R"("name":"a")", "schema", "must be a JSON Schema");
   schema(R"("name":"a","schema":true)", "schema", "must be a JSON Schema");
   schema(R"("name":"a","strict":1,"schema":{})", "strict", "true or false");
-  schema(R"("name":"a","schema":{},"lax":true)", "lax", "not a field");
   schema(R"("name":"a","schema":{"properties":{"b":{"not":{}}}})", "schema",
          "schema, at /properties/b: the keyword 'not'");
 }
@@ -200,17 +198,38 @@ TEST(ApiRequest, AMemberGivenTwiceIsRefused) {
   GoodChat(R"("speculative":{"mode":"ar"},"stream":true,"stream_options":{},"logit_bias":{"1":0})");
 }
 
-TEST(ApiRequest, NothingIsIgnored) {
-  ExpectChatRefused(R"("tempersture":1)", "tempersture", "not a field that this server supports");
-  ExpectChatRefused(R"("tools":[{"type":"function"}])", "tools", "not supported");
-  ExpectChatRefused(R"("store":true)", "store", "must be false");
-  ExpectChatRefused(R"("prompt":"a")", "prompt", "not a field");
-  ExpectChatRefused(R"("stream":true,"stream_options":{"usage":true})", "stream_options.usage",
-                    "not a field");
+TEST(ApiRequest, UnknownFieldsAreNotedOrRefused) {
+  const std::string more =
+      R"("tempersture":1,"stream":true,"stream_options":{"usage":true},"suffix":null)";
+  EXPECT_THAT(GoodChat(more).ignored, UnorderedElementsAre("tempersture", "stream_options.usage"));
+  const Result<ApiRequest> strict = ParseApiRequest(
+      ApiKind::kChat, std::string("{") + kMessages + "," + more + "}", {.strict_fields = true});
+  ASSERT_FALSE(strict.ok());
+  EXPECT_EQ(strict.error().field, "stream_options.usage");
+  EXPECT_THAT(strict.error().message, HasSubstr("not a field that this server supports"));
+  // A wish about speculation that would be lost is refused in any case.
   ExpectChatRefused(R"("speculative":{"k":1})", "speculative.k", "not a field");
-  ExpectRefused(ApiKind::kChat, R"({"messages":[{"role":"user","content":"a","name":"b"}]})",
-                "messages[0].name", "not a field");
-  GoodChat(R"("tools":null,"suffix":null)");
+  ExpectChatRefused(R"("datastore":{"folder":"x"})", "datastore.folder", "not a field");
+  ExpectChatRefused(R"("tools":[{"type":"function"}])", "tools", "not supported");
+  ExpectChatRefused(R"("tool_choice":"required")", "tool_choice", "calls no tools");
+}
+
+TEST(ApiRequest, WhatClientsSendByDefaultIsTaken) {
+  const ApiRequest request =
+      GoodChat(R"("tool_choice":"auto","tools":[],"parallel_tool_calls":true,"metadata":{"a":"b"},)"
+               R"("store":true,"service_tier":"auto","user":"u","reasoning_effort":"low",)"
+               R"("max_tokens":-1,"top_k":-1)");
+  EXPECT_TRUE(request.ignored.empty());
+  EXPECT_EQ(request.stop.max_tokens, 0);
+  EXPECT_EQ(request.sampling.top_k, 0);
+  const Result<ApiRequest> turns = ParseApiRequest(
+      ApiKind::kChat,
+      R"({"messages":[{"role":"user","content":"a","name":"b"},)"
+      R"({"role":"assistant","content":null,"tool_calls":[]},{"role":"user","content":"c"}]})",
+      {.strict_fields = true});
+  ASSERT_TRUE(turns.ok()) << turns.error().message;
+  EXPECT_EQ(turns->messages[1].content, "");
+  ExpectChatRefused(R"("max_tokens":0)", "max_tokens", "from 1");
 }
 
 TEST(ApiRequest, WrongValuesAreNamed) {

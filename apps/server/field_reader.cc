@@ -72,8 +72,10 @@ Result<Json> ParseJson(std::string_view text) {
                                   complaint.position));
 }
 
-FieldReader::FieldReader(const Json& object, std::string name, Status* error)
-    : JsonObject(object.is_object() ? &object : nullptr, name.empty() ? name : name + ".", error) {
+FieldReader::FieldReader(const Json& object, std::string name, Status* error,
+                         std::vector<std::string>* unknown)
+    : JsonObject(object.is_object() ? &object : nullptr, name.empty() ? name : name + ".", error),
+      unknown_(unknown) {
   integer_ = "an integer";
   if (json_ != nullptr || !ok()) return;
   *status_ = name.empty() ? InvalidInput("the body must be a JSON object")
@@ -114,6 +116,10 @@ void FieldReader::Fail(std::string_view name, std::string message) {
 }
 
 void FieldReader::RefuseUnknown(std::string_view name) {
+  if (unknown_ != nullptr) {
+    unknown_->push_back(place_ + std::string(name));
+    return;
+  }
   Fail(name, fmt::format("'{}{}' is not a field that this server supports; leave it out", place_,
                          Shortened(name)));
 }

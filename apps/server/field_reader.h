@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "json/json_object.h"
@@ -20,11 +21,17 @@ Result<nlohmann::json> ParseJson(std::string_view text);
 /// fields that nobody asked for, so that nothing is ignored silently.
 class FieldReader : public JsonObject {
  public:
-  /// `name` is the object's own, as in "stream_options"; empty: the whole body.
-  FieldReader(const nlohmann::json& object, std::string name, Status* error);
+  /// `name` is the object's own, as in "stream_options"; empty: the whole body. Fields that nobody
+  /// knows enter `unknown`; where that is null they are refused.
+  FieldReader(const nlohmann::json& object, std::string name, Status* error,
+              std::vector<std::string>* unknown);
   /// The reader of `object`, the field `name`.
   FieldReader Inner(std::string_view name, const nlohmann::json& object) const {
-    return {object, place_ + std::string(name), status_};
+    return {object, place_ + std::string(name), status_, unknown_};
+  }
+  /// The same, in which an unknown field is a mistake in any case: a wish that would be lost.
+  FieldReader InnerStrict(std::string_view name, const nlohmann::json& object) const {
+    return {object, place_ + std::string(name), status_, nullptr};
   }
 
   // Like those of JsonObject.
@@ -41,6 +48,8 @@ class FieldReader : public JsonObject {
     Refuse(name, wanted);
   }
   void RefuseUnknown(std::string_view name) override;
+
+  std::vector<std::string>* unknown_;
 };
 
 }  // namespace foretoken::server

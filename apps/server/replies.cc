@@ -4,6 +4,8 @@
 #include <boost/asio/steady_timer.hpp>
 #include <utility>
 
+#include "base/utf8.h"
+
 namespace foretoken::server {
 namespace {
 
@@ -13,6 +15,19 @@ RequestOutcome OutcomeOf(AbortReason reason) {
   return reason == AbortReason::kClientGone ? RequestOutcome::kClientGone
          : reason == AbortReason::kTimeout  ? RequestOutcome::kTimeout
                                             : RequestOutcome::kShutdown;
+}
+
+// Says which fields of the request meant nothing, so that a misspelt one is found.
+void NameIgnored(const ApiRequest& request, HttpReply* reply) {
+  constexpr std::size_t kMostNamed = 8;
+  std::string names;
+  for (std::size_t i = 0; i < std::min(request.ignored.size(), kMostNamed); ++i) {
+    std::string name = Shortened(request.ignored[i], 40);
+    std::replace_if(
+        name.begin(), name.end(), [](char c) { return c <= ' ' || c >= '\x7f' || c == ','; }, '?');
+    names += (names.empty() ? "" : ", ") + name;
+  }
+  if (!names.empty()) reply->fields.emplace_back("X-Foretoken-Ignored", names);
 }
 
 // One admitted request on its way out, on the HTTP server's thread. The exchange owns it, by the
@@ -36,9 +51,11 @@ class Generation : public std::enable_shared_from_this<Generation> {
     exchange_.OnGone([self = shared_from_this()] { self->GiveUp(AbortReason::kClientGone); });
     if (over_) return;
     if (streams()) {
-      exchange_.Begin({.content_type = "text/event-stream",
-                       .fields = {{"Cache-Control", "no-cache"},
-                                  {"X-Accel-Buffering", "no"}}});  // nginx would hold events back.
+      HttpReply head{.content_type = "text/event-stream",
+                     .fields = {{"Cache-Control", "no-cache"},
+                                {"X-Accel-Buffering", "no"}}};  // nginx would hold events back.
+      NameIgnored(admitted_.request, &head);
+      exchange_.Begin(std::move(head));
     }
     writer_->Start(admitted_.echoed, &out_);
     if (!out_.empty()) return Write();
@@ -106,7 +123,9 @@ class Generation : public std::enable_shared_from_this<Generation> {
       writer_->Fail(error, &out_);
     }
     if (!streams()) {
-      return exchange_.Reply({.content_type = "application/json", .body = std::move(out_)});
+      HttpReply reply{.content_type = "application/json", .body = std::move(out_)};
+      NameIgnored(admitted_.request, &reply);
+      return exchange_.Reply(std::move(reply));
     }
     exchange_.Write(std::move(out_), nullptr);
     exchange_.End();

@@ -219,9 +219,6 @@ std::variant<Admitted, ApiError> Service::Admit(ApiKind kind, const std::string&
   if (!parsed.ok()) return invalid(Refusal(parsed.error()));
   Admitted admitted{.request = std::move(*parsed)};
   const ApiRequest& request = admitted.request;
-  if (!request.model.empty() && request.model != model().id) {
-    return invalid(UnknownModel(request.model, model().id));
-  }
   std::vector<Request> requests;
   if (auto error = MakeRequests(request, &requests, &admitted.echoed)) return invalid(*error);
 

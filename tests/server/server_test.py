@@ -218,12 +218,34 @@ class Api(Shared):
             self.assertIn("\n" + name, metrics)
 
 
+    def test_what_means_nothing_is_named(self):
+        answer = self.server.chat(tempersture=1, model="gpt-5", stream_options=None)
+        self.assertEqual(self.succeed(answer)["model"], "demo-target")
+        self.assertEqual(answer[1]["X-Foretoken-Ignored"], "tempersture")
+        self.assertNotIn("X-Foretoken-Ignored", self.server.chat()[1])
+        connection, response = self.server.stream("/v1/completions", {"prompt": "a", "é,\n": 1})
+        self.assertEqual(response.headers["X-Foretoken-Ignored"], "????")
+        response.read()
+        connection.close()
+
+    def test_models(self):
+        model = self.succeed(self.server.get("/v1/models"))["data"][0]
+        self.assertLess(abs(model["created"] - time.time()), 3600)
+        self.assertEqual(self.succeed(self.server.get("/v1/models/demo-target")), model)
+        self.assertEqual(self.server.get("/v1/models/gpt-5")[0], 404)
+
+    def test_logprobs_print_as_what_they_are(self):
+        body = self.server.request("POST", "/v1/completions", headers={
+            "Content-Type": "application/json"}, body=json.dumps(
+                {"prompt": "Once", "temperature": 0, "logprobs": 1, "max_tokens": 20}))[2]
+        for value in body["choices"][0]["logprobs"]["token_logprobs"]:
+            self.assertLessEqual(len(repr(value)), 16)
+
+
 class Refusals(Shared):
     def test_bad_requests(self):
         chat = self.server.chat
         self.refuse(chat(temperature=-1), 400, "temperature")
-        self.refuse(chat(tempersture=1), 400, "tempersture", saying="not a field")
-        self.refuse(chat(model="gpt-5"), 404, "model", "model_not_found", "demo-target")
         self.refuse(chat(speculative={"mode": "trie"}), 400, "speculative.mode", saying="choose")
         self.refuse(chat(speculative={"lookahead": 60}), 400, "speculative.lookahead")
         self.refuse(chat(speculative={"lookahead": 2, "fanout": [1, 2]}), 400,
@@ -420,6 +442,11 @@ class Faults(unittest.TestCase):
         refuse("--mode", "rest", saying="--datastore DIR")
         with socket.create_server(("127.0.0.1", 0)) as taken:
             refuse("--port", taken.getsockname()[1], saying="cannot listen")
+
+    def test_strict_fields(self):
+        with Serving(PROGRAM, "--strict-fields", "--mode", "ar") as server:
+            status, _, body = server.chat(tempersture=1)
+            self.assertEqual((status, body["error"]["param"]), (400, "tempersture"))
 
     def test_offered_modes(self):
         with Serving(PROGRAM, "--modes", "ar,sd", "--mode", "sd") as server:

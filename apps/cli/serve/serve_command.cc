@@ -153,6 +153,13 @@ void AddListenOptions(CLI::App* command, ServeOptions* options) {
       "Let pages of this origin call the API, as in http://localhost:3000");
 }
 
+void AddRequestOptions(CLI::App* command, ServeOptions* options) {
+  const OptionGroup add(command, "Requests");
+  add("--strict-fields", &options->server.service.defaults.strict_fields,
+      "Refuse fields that the server does not know; else they are named in the reply's header "
+      "X-Foretoken-Ignored");
+}
+
 void AddLoadOptions(CLI::App* command, ServeOptions* options) {
   server::ServerOptions* server = &options->server;
   const OptionGroup add(command, "Load");
@@ -195,6 +202,7 @@ void AddServeCommand(CLI::App* app, CommandBody* chosen) {
   options->generation.sampling.temperature = 1;
   AddListenOptions(command, options.get());
   AddLoadOptions(command, options.get());
+  AddRequestOptions(command, options.get());
   AddModelOptions(command, &options->model);
   AddModeOption(command, &options->mode);
   add("--modes", &options->modes, "LIST",
