@@ -34,24 +34,19 @@ void NameIgnored(const ApiRequest& request, HttpReply* reply) {
 // callback for clients that leave; it is gone when the answer has ended.
 class Generation : public std::enable_shared_from_this<Generation> {
  public:
-  Generation(Admitted admitted, Service* service, HttpExchange exchange)
-      : admitted_(std::move(admitted)),
+  Generation(const Door& door, Admitted admitted, Service* service, HttpExchange exchange)
+      : door_(door),
+        admitted_(std::move(admitted)),
         service_(service),
         exchange_(std::move(exchange)),
-        timer_(exchange_.executor()) {
-    const Tokenizer* tokenizer = &service->model().tokenizer();
-    if (streams()) {
-      writer_ = std::make_unique<EventWriter>(admitted_.request, admitted_.head, tokenizer);
-    } else {
-      writer_ = std::make_unique<ReplyBuilder>(admitted_.request, admitted_.head, tokenizer);
-    }
-  }
+        timer_(exchange_.executor()),
+        writer_(door.writer(admitted_.request, admitted_.head, &service->model().tokenizer())) {}
 
   void Start() {
     exchange_.OnGone([self = shared_from_this()] { self->GiveUp(AbortReason::kClientGone); });
     if (over_) return;
     if (streams()) {
-      HttpReply head{.content_type = "text/event-stream",
+      HttpReply head{.content_type = std::string(door_.stream_type),
                      .fields = {{"Cache-Control", "no-cache"},
                                 {"X-Accel-Buffering", "no"}}};  // nginx would hold events back.
       NameIgnored(admitted_.request, &head);
@@ -118,7 +113,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
     if (reason == AbortReason::kNone) {
       writer_->End(&out_);
     } else if (!streams()) {
-      return exchange_.Reply(ErrorReply(error));
+      return exchange_.Reply(ErrorReply(error, door_));
     } else {
       writer_->Fail(error, &out_);
     }
@@ -143,6 +138,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
     service_->Count(outcome);
   }
 
+  const Door& door_;
   const Admitted admitted_;
   Service* const service_;
   const HttpExchange exchange_;
@@ -162,25 +158,26 @@ HttpReply JsonReply(const OrderedJson& json) {
   return {.content_type = "application/json", .body = Dump(json)};
 }
 
-HttpReply ErrorReply(const ApiError& error) {
+HttpReply ErrorReply(const ApiError& error, const Door& door) {
   HttpReply reply{
-      .status = error.status, .content_type = "application/json", .body = ErrorJson(error)};
+      .status = error.status, .content_type = "application/json", .body = door.error(error)};
   if (error.retry_after > 0) {
     reply.fields.emplace_back("Retry-After", std::to_string(error.retry_after));
   }
   return reply;
 }
 
-void ReplyToGeneration(ApiKind kind, Service* service, const HttpRequest& request,
+void ReplyToGeneration(const Door& door, Service* service, const HttpRequest& request,
                        const HttpExchange& exchange) {
-  std::variant<Admitted, ApiError> admitted = service->Admit(kind, request.body);
+  std::variant<Admitted, ApiError> admitted = service->Admit(door, request.body);
   if (const auto* error = std::get_if<ApiError>(&admitted)) {
-    return exchange.Reply(ErrorReply(*error));
+    return exchange.Reply(ErrorReply(*error, door));
   }
   // Made where it will live: a client may leave at any time.
-  exchange.Post(
-      [held = std::make_shared<Admitted>(std::move(std::get<Admitted>(admitted))), service,
-       exchange] { std::make_shared<Generation>(std::move(*held), service, exchange)->Start(); });
+  auto held = std::make_shared<Admitted>(std::move(std::get<Admitted>(admitted)));
+  exchange.Post([held, &door, service, exchange] {
+    std::make_shared<Generation>(door, std::move(*held), service, exchange)->Start();
+  });
 }
 
 }  // namespace foretoken::server

@@ -6,11 +6,12 @@
 namespace foretoken::server {
 
 HttpReply JsonReply(const OrderedJson& json);
-HttpReply ErrorReply(const ApiError& error);
+HttpReply ErrorReply(const ApiError& error, const Door& door = ChatDoor());
 
-/// Has `service` generate what the request's body asks for, and answers as the tokens come. May
+/// Has `service` generate what the request's body asks for, and answers as the tokens come, in the
+/// form of `door`, which outlives the answer. May
 /// block while the request is read and tokenised: for a thread of the work pool.
-void ReplyToGeneration(ApiKind kind, Service* service, const HttpRequest& request,
+void ReplyToGeneration(const Door& door, Service* service, const HttpRequest& request,
                        const HttpExchange& exchange);
 
 }  // namespace foretoken::server

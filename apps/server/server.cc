@@ -103,17 +103,17 @@ void Server::Post(const std::string& path, Handler handler) {
   routes_[path].quick = false;
 }
 
-void Server::AddGeneration(const std::string& path, ApiKind kind) {
-  routes_[path] = {
+void Server::AddDoor(const Door& door) {
+  routes_[std::string(door.path)] = {
       .method = "POST",
-      .answer = [this, kind](const HttpRequest& request, const HttpExchange& exchange) {
-        ReplyToGeneration(kind, &service_, request, exchange);
+      .answer = [this, &door](const HttpRequest& request, const HttpExchange& exchange) {
+        ReplyToGeneration(door, &service_, request, exchange);
       }};
 }
 
 void Server::AddRoutes() {
-  AddGeneration("/v1/chat/completions", ApiKind::kChat);
-  AddGeneration("/v1/completions", ApiKind::kCompletion);
+  AddDoor(ChatDoor());
+  AddDoor(CompletionDoor());
   Get("/v1/models", &Server::Models);
   Get("/v1/models/", &Server::Model);
   Get("/health", &Server::Health, /*open=*/true);

@@ -58,7 +58,7 @@ class Server {
   void AddRoutes();
   void Get(const std::string& path, Handler handler, bool open = false);
   void Post(const std::string& path, Handler handler);
-  void AddGeneration(const std::string& path, ApiKind kind);
+  void AddDoor(const Door& door);
   void AddPage();
   const Route* FindRoute(const std::string& path) const;
 

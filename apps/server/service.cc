@@ -14,8 +14,8 @@ namespace foretoken::server {
 namespace {
 
 // The name that the API has for a field of the public headers.
-std::string FieldOf(ApiKind kind, const std::string& field) {
-  if (field == "prompt") return kind == ApiKind::kChat ? "messages" : "prompt";
+std::string FieldOf(const Door& door, const std::string& field) {
+  if (field == "prompt") return std::string(door.prompt);
   if (field == "stop_strings") return "stop";
   constexpr std::string_view kOfPlans[] = {"mode", "lookahead", "tree_width", "fanout", "fallback"};
   if (std::ranges::find(kOfPlans, field) != std::end(kOfPlans)) return "speculative." + field;
@@ -35,7 +35,8 @@ std::optional<ApiError> CheckMode(const std::optional<PlanOptions>& plan, const 
 
 // Refuses texts that cannot fit whatever their tokens are, before time and memory go into those:
 // `limit` tokens of `longest_token` bytes each, and tokenizers may fold what is written wider.
-std::optional<ApiError> CheckLengths(const ApiRequest& api, int limit, std::size_t longest_token) {
+std::optional<ApiError> CheckLengths(const Door& door, const ApiRequest& api, int limit,
+                                     std::size_t longest_token) {
   constexpr std::size_t kFolding = 4;
   const std::size_t most = static_cast<std::size_t>(limit) * longest_token * kFolding;
   std::size_t longest = 0;
@@ -49,7 +50,7 @@ std::optional<ApiError> CheckLengths(const ApiRequest& api, int limit, std::size
       .message = fmt::format("the prompt has {} bytes, more than the {} tokens that are "
                              "allowed can hold; shorten it",
                              longest, limit),
-      .param = api.kind == ApiKind::kChat ? "messages" : "prompt",
+      .param = std::string(door.prompt),
       .code = "context_length_exceeded"};
 }
 
@@ -126,10 +127,6 @@ std::uint64_t Service::Random() {
   return random_();
 }
 
-std::string Service::NewId(ApiKind kind) {
-  return fmt::format("{}-{:016x}", kind == ApiKind::kChat ? "chatcmpl" : "cmpl", Random());
-}
-
 int Service::RetryAfterSeconds() {
   // About when a place falls free: a request's time, divided by those that run at once.
   const ServerTotals totals = engine_.stats().Published();
@@ -138,17 +135,18 @@ int Service::RetryAfterSeconds() {
   return std::clamp(static_cast<int>(std::ceil(times.sum / times.count / totals.running)), 1, 60);
 }
 
-std::optional<ApiError> Service::MakeRequests(const ApiRequest& api, std::vector<Request>* requests,
+std::optional<ApiError> Service::MakeRequests(const Door& door, const ApiRequest& api,
+                                              std::vector<Request>* requests,
                                               std::vector<std::string>* echoed) {
   const ServedModel& served = model();
   const Tokenizer& tokenizer = served.tokenizer();
   const bool chat = api.kind == ApiKind::kChat;
-  const std::string prompt_field = chat ? "messages" : "prompt";
+  const std::string prompt_field(door.prompt);
   const int context = served.engine->limits().context;
   const int limit = options_.max_prompt_tokens > 0
                         ? std::min(options_.max_prompt_tokens, context - 1)
                         : context - 1;
-  if (auto error = CheckLengths(api, limit, served.longest_token)) return error;
+  if (auto error = CheckLengths(door, api, limit, served.longest_token)) return error;
   std::vector<std::vector<Token>> prompts;
   if (chat) {
     Result<std::vector<Token>> tokens = tokenizer.EncodeChat(api.messages);
@@ -206,7 +204,7 @@ std::optional<ApiError> Service::MakeRequests(const ApiRequest& api, std::vector
   return std::nullopt;
 }
 
-std::variant<Admitted, ApiError> Service::Admit(ApiKind kind, const std::string& body) {
+std::variant<Admitted, ApiError> Service::Admit(const Door& door, const std::string& body) {
   if (auto error = Unready()) {
     Count(RequestOutcome::kUnavailable);
     return *error;
@@ -215,18 +213,18 @@ std::variant<Admitted, ApiError> Service::Admit(ApiKind kind, const std::string&
     Count(RequestOutcome::kInvalid);
     return error;
   };
-  Result<ApiRequest> parsed = ParseApiRequest(kind, body, options_.defaults);
+  Result<ApiRequest> parsed = door.read(body, options_.defaults);
   if (!parsed.ok()) return invalid(Refusal(parsed.error()));
   Admitted admitted{.request = std::move(*parsed)};
   const ApiRequest& request = admitted.request;
   std::vector<Request> requests;
-  if (auto error = MakeRequests(request, &requests, &admitted.echoed)) return invalid(*error);
+  if (auto error = MakeRequests(door, request, &requests, &admitted.echoed)) return invalid(*error);
 
   const Detail detail = request.trace                        ? Detail::kRounds
                         : request.sampling.top_logprobs >= 0 ? Detail::kTokens
                                                              : Detail::kText;
   admitted.live = std::make_shared<LiveRequest>(request.choices(), detail, &engine_.stats());
-  admitted.head = {.id = NewId(kind),
+  admitted.head = {.id = fmt::format("{}-{:016x}", door.id_prefix, Random()),
                    .created = std::time(nullptr),
                    .model = model().id,
                    .seed = requests.front().sampling.seed};
@@ -244,7 +242,7 @@ std::variant<Admitted, ApiError> Service::Admit(ApiKind kind, const std::string&
                     .code = "queue_full",
                     .retry_after = RetryAfterSeconds()};
   }
-  return invalid({.message = message, .param = FieldOf(kind, submitted.error().field)});
+  return invalid({.message = message, .param = FieldOf(door, submitted.error().field)});
 }
 
 }  // namespace foretoken::server

@@ -12,6 +12,7 @@
 
 #include "server/api_json.h"
 #include "server/api_request.h"
+#include "server/door.h"
 #include "server/engine_thread.h"
 
 namespace foretoken::server {
@@ -56,7 +57,7 @@ class Service {
       : options_(std::move(options)), engine_(std::move(load)) {}
 
   /// Parses, checks and submits a request; or the error to answer with.
-  std::variant<Admitted, ApiError> Admit(ApiKind kind, const std::string& body);
+  std::variant<Admitted, ApiError> Admit(const Door& door, const std::string& body);
 
   /// Nothing where the model is served; else the 503 to answer with.
   std::optional<ApiError> Unready() const;
@@ -72,10 +73,10 @@ class Service {
   const ServiceOptions& options() const { return options_; }
 
  private:
-  std::optional<ApiError> MakeRequests(const ApiRequest& request, std::vector<Request>* requests,
+  std::optional<ApiError> MakeRequests(const Door& door, const ApiRequest& request,
+                                       std::vector<Request>* requests,
                                        std::vector<std::string>* echoed);
   std::uint64_t Random();
-  std::string NewId(ApiKind kind);
   int RetryAfterSeconds();
 
   const ServiceOptions options_;
