@@ -38,8 +38,8 @@ int Main(int argc, char** argv) {
   CommandBody chosen;
   for (const auto add :
        {AddDemoCommand, AddRunCommand, AddChatCommand, AddServeCommand, AddBenchCommand,
-        AddVerifyCommand, AddInspectCommand, AddDevicesCommand, AddCalibrateCommand, AddPlanCommand,
-        AddDatastoreCommand, AddSpeculatorCommand}) {
+        AddVerifyCommand, AddAuditCommand, AddInspectCommand, AddDevicesCommand,
+        AddCalibrateCommand, AddPlanCommand, AddDatastoreCommand, AddSpeculatorCommand}) {
     add(&app, &chosen);
   }
 
