@@ -174,6 +174,8 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const ApiRequest
   if (!tenant.ok()) return Refusal(tenant.error());
   const std::uint64_t seed =
       api.seeded || !options_.random_seed ? api.sampling.seed : Random() >> 11;
+  const std::uint64_t group = (Random() >> 1) | 1;  // A request's choices share its places.
+  std::int64_t most_tokens = 0;
   for (const std::vector<Token>& prompt : prompts) {
     if (static_cast<int>(prompt.size()) > limit) {
       return ApiError{
@@ -192,10 +194,21 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const ApiRequest
       if (request.stop.max_tokens == 0) request.stop.max_tokens = context;
       request.plan = api.speculation;
       request.continues_text = !chat;
+      request.group = group;
       request.datastore = *tenant;
       request.learn = api.datastore.learn;
+      const auto room = static_cast<int>(context - prompt.size());
+      most_tokens += static_cast<int>(prompt.size()) + std::min(request.stop.max_tokens, room);
       requests->push_back(std::move(request));
     }
+  }
+  if (most_tokens > options_.max_request_tokens) {
+    return ApiError{
+        .message = fmt::format("prompts and outputs of all choices may come to {} tokens, "
+                               "more than the {} that one request may have: lower 'n' "
+                               "or 'max_tokens'",
+                               most_tokens, options_.max_request_tokens),
+        .param = "max_tokens"};
   }
   for (std::size_t i = 0; api.echo && i < prompts.size(); ++i) {
     const auto* text = std::get_if<std::string>(&api.prompts[i]);

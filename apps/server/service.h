@@ -19,8 +19,9 @@ namespace foretoken::server {
 
 struct ServiceOptions {
   ApiDefaults defaults;
-  bool random_seed = true;    ///< For requests without one; else the default seed.
-  int max_prompt_tokens = 0;  ///< 0: what the context holds.
+  bool random_seed = true;                    ///< For requests without one; else the default seed.
+  int max_prompt_tokens = 0;                  ///< 0: what the context holds.
+  std::int64_t max_request_tokens = 1 << 18;  ///< Prompts and outputs of all its choices.
   double request_seconds = 600;
   double stall_seconds = 30;  ///< Without progress for so long the engine counts as stuck.
   /// A stream's events of less than this apart go out together.

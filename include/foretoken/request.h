@@ -149,6 +149,9 @@ struct Request {
   /// finished; null: neither. Outlives the engine.
   DatastoreTenant* datastore = nullptr;
   bool learn = true;  ///< False: the output stays out of the datastore.
+  /// Sequences of one group share what a sequence of another has: none of them begins, or goes on,
+  /// while a group waits that has nothing running. 0: a group of its own.
+  std::uint64_t group = 0;
   RequestListener* listener = nullptr;
 };
 

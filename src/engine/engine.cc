@@ -238,6 +238,7 @@ Sequence* Engine::Impl::Find(SequenceId id) const {
 bool Engine::Impl::Step() {
   if (!attached) Attach();
   TakeInbox();
+  if (scheduler.MakeWay()) EndSpeculationOfPreempted();  // The newcomer's may take its place.
   for (const auto& sequence : scheduler.Admit()) {
     if (sequence->plan.open()) planning->MakeFirstPlan(running(), sequence.get());
   }

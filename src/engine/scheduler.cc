@@ -3,16 +3,56 @@
 #include <algorithm>
 
 namespace foretoken {
+namespace {
+
+// Of sequences without a group each is one, apart from all that have a name.
+std::uint64_t GroupOf(const Sequence& sequence) {
+  constexpr std::uint64_t kOwn = std::uint64_t{1} << 63;
+  return sequence.request.group != 0 ? sequence.request.group : kOwn | sequence.id;
+}
+
+}  // namespace
 
 Scheduler::Scheduler(std::int64_t kv_blocks, bool prefix_cache, int max_batch)
     : kv_(kv_blocks, prefix_cache), max_batch_(max_batch) {
   running_.reserve(max_batch);
 }
 
+int Scheduler::RunningOf(std::uint64_t group) const {
+  return static_cast<int>(
+      std::ranges::count_if(running_, [group](const auto& s) { return GroupOf(*s) == group; }));
+}
+
+std::pair<std::size_t, int> Scheduler::Next() const {
+  std::pair<std::size_t, int> best = {0, max_batch_ + 1};
+  for (std::size_t i = 0; i < waiting_.size() && best.second > 0; ++i) {
+    const int running = RunningOf(GroupOf(*waiting_[i]));
+    if (running < best.second) best = {i, running};
+  }
+  return best;
+}
+
+bool Scheduler::MakeWay() {
+  if (waiting_.empty() || static_cast<int>(running_.size()) < max_batch_) return false;
+  if (Next().second > 0) return false;
+  int most = 1;
+  auto victim = running_.end();
+  for (auto place = running_.begin(); place != running_.end(); ++place) {
+    const int members = RunningOf(GroupOf(**place));
+    if (members < std::max(most, 2)) continue;
+    most = members;
+    victim = place;
+  }
+  if (victim == running_.end()) return false;
+  Preempt(victim);
+  return true;
+}
+
 std::span<const std::unique_ptr<Sequence>> Scheduler::Admit() {
   const std::size_t before = running_.size();
   while (!waiting_.empty() && static_cast<int>(running_.size()) < max_batch_) {
-    Sequence& next = *waiting_.front();
+    const auto place = waiting_.begin() + static_cast<std::ptrdiff_t>(Next().first);
+    Sequence& next = **place;
     // Room for everything it has to compute and one more block, so that it can take at least a few
     // steps before anybody is preempted; a lone sequence may always try.
     const auto blocks = static_cast<std::int64_t>(next.tokens.size()) / kBlockSize + 2;
@@ -20,8 +60,8 @@ std::span<const std::unique_ptr<Sequence>> Scheduler::Admit() {
     const std::int32_t cached = kv_.MatchPrefix(next.tokens, &next.kv);
     if (!next.admitted_before) next.stats.cached_prompt_tokens = cached;
     next.admitted_before = true;
-    running_.push_back(std::move(waiting_.front()));
-    waiting_.pop_front();
+    running_.push_back(std::move(*place));
+    waiting_.erase(place);
   }
   return std::span(running_).subspan(before);
 }
@@ -36,16 +76,15 @@ bool Scheduler::Reserve(Sequence* sequence, std::int32_t length) {
   return true;
 }
 
-void Scheduler::PreemptYoungest() {
-  if (running_.empty()) return;
-  Sequence& victim = *running_.back();
+void Scheduler::Preempt(Place place) {
+  Sequence& victim = **place;
   kv_.Release(&victim.kv);
   victim.in_pass = false;
   victim.proposal.Clear();
   victim.awaits_jit = false;
   ++victim.stats.preemptions;
-  waiting_.push_front(std::move(running_.back()));
-  running_.pop_back();
+  waiting_.push_front(std::move(*place));
+  running_.erase(place);
 }
 
 std::unique_ptr<Sequence> Scheduler::Remove(Sequence* sequence) {

@@ -3,6 +3,7 @@
 #include <deque>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "engine/engine.h"
@@ -19,8 +20,13 @@ class Scheduler {
 
   void Enqueue(std::unique_ptr<Sequence> sequence) { waiting_.push_back(std::move(sequence)); }
 
-  /// Moves waiting sequences, oldest first, into the running set while there is room for what they
-  /// have to compute, and takes their cached prefix. Returns the new ones, until the next call.
+  /// Where all places are taken, somebody of a group waits that has none, and another group has two
+  /// or more: the youngest of the largest group gives way. True: somebody did.
+  bool MakeWay();
+
+  /// Moves waiting sequences into the running set while there is room for what they have to
+  /// compute, those first whose group has the fewest running, then the oldest; and takes their
+  /// cached prefix. Returns the new ones, until the next call.
   std::span<const std::unique_ptr<Sequence>> Admit();
 
   /// Makes room for `length` positions of `sequence`, preempting the youngest running sequences if
@@ -28,7 +34,9 @@ class Scheduler {
   bool Reserve(Sequence* sequence, std::int32_t length);
 
   /// Gives the youngest running sequence's KV back and puts it at the head of the queue.
-  void PreemptYoungest();
+  void PreemptYoungest() {
+    if (!running_.empty()) Preempt(running_.end() - 1);
+  }
 
   /// Takes a finished sequence out, releasing its KV.
   std::unique_ptr<Sequence> Remove(Sequence* sequence);
@@ -39,6 +47,13 @@ class Scheduler {
   const KvCache& kv() const { return kv_; }
 
  private:
+  using Place = std::vector<std::unique_ptr<Sequence>>::iterator;
+
+  void Preempt(Place place);
+  int RunningOf(std::uint64_t group) const;
+  // Who is to run next, and how many its group has running.
+  std::pair<std::size_t, int> Next() const;
+
   KvCache kv_;
   int max_batch_;
   std::deque<std::unique_ptr<Sequence>> waiting_;

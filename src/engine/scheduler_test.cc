@@ -37,6 +37,46 @@ TEST(Scheduler, AdmitsTheOldestFirstUpToTheBatch) {
   EXPECT_EQ(admitted.back()->id, 3U);
 }
 
+TEST(Scheduler, GroupsShareThePlaces) {
+  Scheduler scheduler(64, false, 3);
+  const auto of_group = [](SequenceId id, std::uint64_t group) {
+    auto sequence = Waiting(id, 10);
+    sequence->request.group = group;
+    return sequence;
+  };
+  for (const SequenceId id : {1, 2, 3, 4}) scheduler.Enqueue(of_group(id, 7));
+  std::vector<Sequence*> admitted;
+  EXPECT_FALSE(scheduler.MakeWay());
+  Admit(&scheduler, &admitted);
+  ASSERT_EQ(admitted.size(), 3U);
+  EXPECT_FALSE(scheduler.MakeWay());  // Nobody else wants anything.
+  scheduler.Enqueue(of_group(5, 8));
+  scheduler.Enqueue(of_group(6, 8));
+  EXPECT_TRUE(scheduler.MakeWay());
+  admitted.clear();
+  Admit(&scheduler, &admitted);
+  ASSERT_EQ(admitted.size(), 1U);
+  EXPECT_EQ(admitted[0]->id, 5U);  // In place of 3, the youngest of the larger group.
+  EXPECT_EQ(scheduler.running()[1]->id, 2U);
+  EXPECT_FALSE(scheduler.MakeWay());  // Group 8 has its place: 6 waits for one that falls free.
+  EXPECT_EQ(scheduler.Remove(scheduler.running()[0].get())->id, 1U);
+  admitted.clear();
+  Admit(&scheduler, &admitted);
+  // One of each runs, so the one that has waited longest is next: who gave way.
+  ASSERT_EQ(admitted.size(), 1U);
+  EXPECT_EQ(admitted[0]->id, 3U);
+  EXPECT_EQ(admitted[0]->stats.preemptions, 1);
+}
+
+TEST(Scheduler, SequencesWithoutAGroupRunInTheirOrder) {
+  Scheduler scheduler(64, false, 2);
+  for (const SequenceId id : {1, 2, 3}) scheduler.Enqueue(Waiting(id, 10));
+  std::vector<Sequence*> admitted;
+  Admit(&scheduler, &admitted);
+  EXPECT_FALSE(scheduler.MakeWay());
+  EXPECT_EQ(scheduler.waiting().front()->id, 3U);
+}
+
 TEST(Scheduler, WaitsForRoomUnlessNobodyRuns) {
   // Two blocks hold the first; the second would need two and one to spare.
   Scheduler scheduler(3, false, 4);

@@ -349,6 +349,28 @@ class Faults(unittest.TestCase):
                 time.sleep(0.05)
             self.assertEqual(status, 200)
 
+    def test_a_large_request_keeps_nobody_out(self):
+        with Serving(PROGRAM, "-np", 4) as server:
+            connection, response = server.stream("/v1/completions", {**self.ENDLESS, "n": 32})
+            while server.get("/stats")[2]["waiting"] < 20:
+                time.sleep(0.01)
+            begin = time.monotonic()
+            status, _, body = server.complete(max_tokens=8, temperature=0)
+            self.assertEqual(status, 200)
+            self.assertLess(time.monotonic() - begin, 1)
+            self.assertGreater(server.get("/stats")[2]["waiting"], 10)
+            connection.close()
+            server.wait_idle()
+            alone = server.complete(max_tokens=8, temperature=0)[2]["choices"][0]["text"]
+            self.assertEqual(body["choices"][0]["text"], alone)
+
+    def test_tokens_of_a_request_are_bounded(self):
+        with Serving(PROGRAM, "--max-request-tokens", 1000) as server:
+            status, _, body = server.complete(n=10, max_tokens=200)
+            self.assertEqual((status, body["error"]["param"]), (400, "max_tokens"))
+            self.assertIn("1000", body["error"]["message"])
+            self.assertEqual(server.complete(n=4, max_tokens=200)[0], 200)
+
     def test_timeouts(self):
         with Serving(PROGRAM, "--request-timeout", 0.05, "-np", 1) as server:
             status, _, body = server.post("/v1/completions", {**self.ENDLESS, "n": 8})

@@ -172,6 +172,9 @@ void AddLoadOptions(CLI::App* command, ServeOptions* options) {
   add("--max-prompt", &server->service.max_prompt_tokens, "N",
       "Tokens of a prompt at most; by default what the context holds")
       ->check(Between(1, 1 << 24));
+  add("--max-request-tokens", &server->service.max_request_tokens, "N",
+      "Tokens of one request at most: prompts and outputs of all its choices (default 262144)")
+      ->check(Between(std::int64_t{1}, std::int64_t{1} << 40));
   add("--connections", &server->http.limits.connections, "N",
       "Connections open at once; more are answered 503 (default 8192)")
       ->check(Between(1, 1 << 20));
