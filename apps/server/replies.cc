@@ -81,7 +81,10 @@ class Generation : public std::enable_shared_from_this<Generation> {
     if (over_ || writing_) return;
     admitted_.live->Take(&bursts_);
     for (Burst& burst : bursts_) {
-      if (burst.ending) limited_ = limited_ || FinishName(burst.ending->reason) == "length";
+      if (burst.ending) {
+        limited_ = limited_ || FinishName(burst.ending->reason) == "length";
+        stuck_ = stuck_ || burst.ending->reason == FinishReason::kGrammarStuck;
+      }
       writer_->Add(std::move(burst), &out_);
     }
     if (admitted_.live->Finished()) return Finish(admitted_.live->abort_reason());
@@ -106,11 +109,15 @@ class Generation : public std::enable_shared_from_this<Generation> {
   }
 
   void Finish(AbortReason reason) {
-    End(reason == AbortReason::kNone ? (limited_ ? RequestOutcome::kLength : RequestOutcome::kStop)
-                                     : OutcomeOf(reason));
+    const bool aborted = reason != AbortReason::kNone;
+    End(aborted    ? OutcomeOf(reason)
+        : stuck_   ? RequestOutcome::kInvalid
+        : limited_ ? RequestOutcome::kLength
+                   : RequestOutcome::kStop);
     const auto self = shared_from_this();  // The exchange lets go of it below.
-    const ApiError error = AbortError(reason, service_->options().request_seconds);
-    if (reason == AbortReason::kNone) {
+    const ApiError error =
+        aborted ? AbortError(reason, service_->options().request_seconds) : GrammarError();
+    if (!aborted && !stuck_) {
       writer_->End(&out_);
     } else if (!streams()) {
       return exchange_.Reply(ErrorReply(error, door_));
@@ -149,6 +156,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   Clock::time_point next_write_;
   bool writing_ = false;
   bool limited_ = false;
+  bool stuck_ = false;
   bool over_ = false;
 };
 

@@ -107,6 +107,13 @@ ApiError UnknownModel(const std::string& asked, const std::string& served) {
           .code = "model_not_found"};
 }
 
+ApiError GrammarError() {
+  return {.message =
+              "the grammar is too ambiguous: the text generated so far can be read in too many "
+              "ways to go on; write it with fewer alternatives and optional parts that begin alike",
+          .code = "grammar_too_ambiguous"};
+}
+
 std::optional<ApiError> Service::Unready() const {
   if (draining_) return AbortError(AbortReason::kShutdown, 0);
   if (engine_.state() == EngineThread::State::kServing) return std::nullopt;

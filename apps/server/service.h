@@ -96,5 +96,7 @@ ApiError UnknownModel(const std::string& asked, const std::string& served);
 
 /// How a request that was aborted is answered.
 ApiError AbortError(AbortReason reason, double request_seconds);
+/// What a request is answered with whose grammar could not be followed to its end.
+ApiError GrammarError();
 
 }  // namespace foretoken::server

@@ -10,6 +10,7 @@
 #include "engine/round/auto_planning.h"
 #include "engine/round/drafters.h"
 #include "engine/round/emitter.h"
+#include "engine/round/mask_work.h"
 #include "engine/round/round.h"
 #include "engine/round/speculation_ahead.h"
 #include "engine/round/target_pass.h"
@@ -36,6 +37,7 @@ struct Engine::Impl {
   bool Step();
   void Attach();
   void TakeInbox();
+  void WorkOnMasks();
   void Propose();
   void VerifyPass(Logits logits);
 
@@ -246,6 +248,7 @@ bool Engine::Impl::Step() {
     timer.Idle();
     return !scheduler.waiting().empty();
   }
+  WorkOnMasks();
   Propose();
   const bool planned = target_pass.Plan(drafters.budget(), &scheduler, &round);
   EndSpeculationOfPreempted();
@@ -300,6 +303,14 @@ void Engine::Impl::TakeInbox() {
   }
 }
 
+void Engine::Impl::WorkOnMasks() {
+  PrepareMasks(running());
+  // From behind: Retire shortens the set.
+  for (std::size_t i = running().size(); i-- > 0;) {
+    if (running()[i]->finish.has_value()) Retire(running()[i].get());
+  }
+}
+
 void Engine::Impl::Propose() {
   const std::int64_t start = NowNs();
   for (const auto& sequence : running()) {
@@ -323,7 +334,8 @@ void Engine::Impl::VerifyPass(Logits logits) {
       continue;
     }
     const std::int64_t start = NowNs();
-    verifier.Verify(logits, ahead.has_value() ? &ahead->speculator() : nullptr, sequence);
+    verifier.Verify(logits, ahead.has_value() ? &ahead->speculator() : nullptr,
+                    ProposalMaskSteps(round.pass.size()), sequence);
     round.choose_ns += NowNs() - start;
     CommitOutcome(target_pass.memory(), sequence);
   }

@@ -83,6 +83,7 @@ class Sequence {
   bool draws = false;  ///< Proposals are drawn, to be verified by rejection.
   ProposalLaws laws;   ///< Of `proposal`, where it is drawn.
   bool awaits_jit = false;
+  bool awaits_mask = false;      ///< Its grammar's next mask is not done: it sits rounds out.
   bool speculated = false;       ///< Known to some proposer.
   bool opened = false;           ///< ... to the speculator.
   bool asked_for_cache = false;  ///< Retrieval was, for what the speculation cache should hold.

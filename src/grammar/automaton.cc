@@ -6,6 +6,7 @@
 
 #include "grammar/code_points.h"
 #include "grammar/rule_analysis.h"
+#include "grammar/simplify.h"
 
 namespace foretoken {
 
@@ -44,6 +45,7 @@ class ProgramBuilder {
     }
     automaton_->program_.push_back(instruction);
     automaton_->twins_.push_back(size() - 1);
+    automaton_->run_of_.push_back(-1);
     return size() - 1;
   }
 
@@ -135,10 +137,12 @@ class ProgramBuilder {
   ProgramCounter CompileCopies(const Expression& part, int copies, ProgramCounter skip_to,
                                ProgramCounter next) {
     const ProgramCounter begin = size();
+    const std::size_t first_run = automaton_->runs_.size();
     for (int i = 0; i < copies && !full_; ++i) {
       next = Compile(part, next);
       if (skip_to >= 0) next = Emit({.op = Op::kSplit, .next = next, .operand = skip_to});
     }
+    if (skip_to >= 0 && copies > 1 && !full_) NoteRun(begin, copies, first_run);
     // A copy that takes a byte or more lets the horizon see as many copies as it has bytes. Those
     // with more ahead of them (the first is emitted last) are all alike.
     if (full_ || copies <= horizon_ + 2 || analysis_.Nullable(part)) return next;
@@ -152,6 +156,20 @@ class ProgramBuilder {
     return next;
   }
 
+  // The instructions from `begin` on are a run of copies; it holds the runs from `first_inner` on.
+  void NoteRun(ProgramCounter begin, int copies, std::size_t first_inner) {
+    const int run = automaton_->runs();
+    for (std::size_t inner = first_inner; inner < automaton_->runs_.size(); ++inner) {
+      int& outer = automaton_->runs_[inner].outer;
+      if (outer < 0) outer = run;
+    }
+    for (ProgramCounter at = begin; at < size(); ++at) {
+      int& innermost = automaton_->run_of_[at];
+      if (innermost < 0) innermost = run;
+    }
+    automaton_->runs_.push_back({.begin = begin, .stride = (size() - begin) / copies});
+  }
+
   const Grammar& grammar_;
   const RuleAnalysis& analysis_;
   int horizon_;
@@ -159,8 +177,10 @@ class ProgramBuilder {
   bool full_ = false;
 };
 
-Result<Automaton> Automaton::Compile(const Grammar& grammar, int horizon) {
-  FT_ASSIGN_OR_RETURN(RuleAnalysis analysis, AnalyzeRules(grammar));
+Result<Automaton> Automaton::Compile(const Grammar& written, int horizon) {
+  FT_ASSIGN_OR_RETURN(RuleAnalysis analysis, AnalyzeRules(written));
+  const Grammar grammar = Simplify(written, analysis);
+  FT_ASSIGN_OR_RETURN(analysis, AnalyzeRules(grammar));
   Automaton automaton;
   automaton.root_ = grammar.root;
   FT_RETURN_IF_ERROR(ProgramBuilder(grammar, analysis, horizon, &automaton).Build());

@@ -59,6 +59,18 @@ class Automaton {
   /// `counter` within the horizon; `counter` itself outside of long repetitions.
   ProgramCounter Twin(ProgramCounter counter) const { return twins_[counter]; }
 
+  /// Copies of one part, one after the other: each may be skipped with all behind it. The copy with
+  /// the most ahead of it has the highest counters.
+  struct Run {
+    ProgramCounter begin = 0;
+    int stride = 0;  ///< Instructions of a copy.
+    int outer = -1;  ///< The run of which a copy holds this one; -1: none.
+  };
+  int runs() const { return static_cast<int>(runs_.size()); }
+  const Run& run(int index) const { return runs_[index]; }
+  /// The innermost run around an instruction; -1: none.
+  int RunOf(ProgramCounter counter) const { return run_of_[counter]; }
+
   /// Bytes of one class are alike to every instruction.
   int ClassOf(std::uint8_t byte) const { return class_of_[byte]; }
   int classes() const { return static_cast<int>(class_bytes_.size()); }
@@ -73,6 +85,8 @@ class Automaton {
 
   std::vector<Instruction> program_;
   std::vector<ProgramCounter> twins_;
+  std::vector<Run> runs_;
+  std::vector<int> run_of_;
   std::vector<ProgramCounter> entries_;
   std::vector<bool> nullable_;
   std::vector<int> call_order_;

@@ -1,6 +1,10 @@
 #include "grammar/state_graph.h"
 
 #include <algorithm>
+#include <bit>
+#include <unordered_map>
+
+#include "base/check.h"
 
 namespace foretoken {
 namespace {
@@ -13,20 +17,10 @@ constexpr std::size_t kSmallSeen = 64;
 
 StateGraph::StateGraph(const Automaton* automaton)
     : automaton_(automaton), callers_(automaton->rules()), seen_(kSmallSeen, 0) {
-  Clear();
-}
-
-void StateGraph::Clear() {
-  states_.Clear();
-  contexts_.Clear();
-  traits_.clear();
-  rows_.clear();
-  expanded_ = -1;
   const GrammarThread bottom{.context = kBottom, .counter = Automaton::kEnd};
   const GrammarThread open{.context = kOpen, .counter = Automaton::kHole};
   contexts_.Intern({&bottom, 1});
   contexts_.Intern({&open, 1});
-  threads_.clear();
   Intern();
   // The root is called once from outside.
   Add({.context = kBottom, .counter = automaton_->entry(automaton_->root())}, /*at_entry=*/false);
@@ -50,8 +44,49 @@ StateGraph::State StateGraph::Return(CallContext context) {
   return Intern();
 }
 
-StateGraph::State StateGraph::ComputeNext(State state, int byte_class) {
+StateGraph::State StateGraph::Import(const StateGraph& other, State state) {
+  // Contexts are numbered behind those they lead to.
+  std::unordered_map<CallContext, CallContext> known;
+  std::vector<GrammarThread> threads;
+  const auto translate = [&](std::span<const GrammarThread> from) {
+    threads.assign(from.begin(), from.end());
+    for (GrammarThread& thread : threads) thread.context = known.at(thread.context);
+    std::sort(threads.begin(), threads.end());
+  };
+  for (const CallContext context : other.ContextsBehind(state)) {
+    if (context == kBottom || context == kOpen) {
+      known[context] = context;
+      continue;
+    }
+    translate(other.contexts_[context]);
+    known[context] = contexts_.Intern(threads);
+  }
+  translate(other.states_[state]);
+  threads_ = threads;
+  steps_ = 0;
+  return Intern();
+}
+
+// Those that a state's threads may return to, ascending.
+std::vector<CallContext> StateGraph::ContextsBehind(State state) const {
+  std::vector<bool> seen(static_cast<std::size_t>(contexts_.size()), false);
+  std::vector<CallContext> found;
+  const auto note = [&](std::span<const GrammarThread> threads) {
+    for (const GrammarThread& thread : threads) {
+      if (seen[thread.context]) continue;
+      seen[thread.context] = true;
+      found.push_back(thread.context);
+    }
+  };
+  note(states_[state]);
+  for (std::size_t i = 0; i < found.size(); ++i) note(contexts_[found[i]]);
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+StateGraph::Transition StateGraph::Compute(State state, int byte_class) {
   if (expanded_ != state) ExpandCalls(state);
+  steps_ = expansion_steps_;
   const std::uint8_t byte = automaton_->ByteOfClass(byte_class);
   for (const GrammarThread& thread : expansion_) {
     const Instruction& instruction = automaton_->at(thread.counter);
@@ -59,15 +94,22 @@ StateGraph::State StateGraph::ComputeNext(State state, int byte_class) {
       Add({.context = thread.context, .counter = instruction.next}, /*at_entry=*/false);
     }
   }
+  const int log_steps = std::bit_width(static_cast<std::uint64_t>(steps_ - 1));
   const State next = Intern();
-  rows_[RowOf(state) + byte_class] = next;
-  return next;
+  FT_CHECK(next <= kStateMask, "{} states", next);
+  transitions_[static_cast<std::size_t>(state) * automaton_->classes() + byte_class] =
+      log_steps << kStateBits | next;
+  return {next, std::int64_t{1} << log_steps};
 }
 
 // Makes the set of threads that have been added a state.
 StateGraph::State StateGraph::Intern() {
   ForgetSeen();
+  spent_ += steps_;
+  // What was left out when there were too many depends on the order in which contexts were made.
+  if (StepTooMany()) threads_.clear();
   std::sort(threads_.begin(), threads_.end());
+  DropDominated();
   DropExcess();
   bool added = false;
   const State state = states_.Intern(threads_, &added);
@@ -80,10 +122,42 @@ StateGraph::State StateGraph::Intern() {
       traits.may_continue = traits.may_continue || op == Op::kBytes || op == Op::kCall;
     }
     traits_.push_back(traits);
-    rows_.resize(rows_.size() + automaton_->classes(), -1);
+    transitions_.resize(transitions_.size() + automaton_->classes(), -1);
   }
   threads_.clear();
+  steps_ = 0;
   return state;
+}
+
+bool StateGraph::StepTooMany() { return steps_ > kMaxByteSteps; }
+
+// Drops threads for which there is one of the same caller, at the same place of a copy with more
+// copies ahead. The first copies have the highest counters.
+void StateGraph::DropDominated() {
+  if (threads_.size() < 2 || automaton_->runs() == 0) return;
+  copies_.clear();
+  for (const GrammarThread& thread : threads_) {
+    for (int run = automaton_->RunOf(thread.counter); run >= 0; run = automaton_->run(run).outer) {
+      const Automaton::Run& copies = automaton_->run(run);
+      copies_.push_back({thread.context, run, (thread.counter - copies.begin) % copies.stride,
+                         thread.counter});
+    }
+  }
+  if (copies_.size() < 2) return;
+  std::sort(copies_.begin(), copies_.end());
+  std::vector<GrammarThread> dominated;
+  for (std::size_t i = 0; i + 1 < copies_.size(); ++i) {
+    const Copy& here = copies_[i];
+    const Copy& next = copies_[i + 1];
+    if (here.context == next.context && here.run == next.run && here.offset == next.offset) {
+      dominated.push_back({here.context, here.counter});
+    }
+  }
+  if (dominated.empty()) return;
+  std::sort(dominated.begin(), dominated.end());
+  std::erase_if(threads_, [&](const GrammarThread& thread) {
+    return std::binary_search(dominated.begin(), dominated.end(), thread);
+  });
 }
 
 void StateGraph::DropExcess() {
@@ -107,6 +181,8 @@ void StateGraph::Add(GrammarThread thread, bool at_entry) {
   while (!todo_.empty()) {
     const GrammarThread next = todo_.back();
     todo_.pop_back();
+    if (StepTooMany()) continue;
+    ++steps_;
     if (!Seen(next)) Visit(next, at_entry);
   }
 }
@@ -139,6 +215,7 @@ void StateGraph::ExpandCalls(State state) {
   const auto own = states_[state];
   expansion_.assign(own.begin(), own.end());
   expanded_ = state;
+  steps_ = 1 + std::ssize(own);
   const auto note_calls = [&](std::span<const GrammarThread> threads) {
     bool any = false;
     for (const GrammarThread& thread : threads) {
@@ -148,6 +225,8 @@ void StateGraph::ExpandCalls(State state) {
       auto& callers = callers_[call.operand];
       if (call.next == Automaton::kReturn) {
         const auto outer = contexts_[thread.context];
+        steps_ += std::ssize(outer);
+        if (StepTooMany()) return any;
         callers.insert(callers.end(), outer.begin(), outer.end());
       } else {
         callers.push_back({thread.context, call.next});
@@ -155,8 +234,9 @@ void StateGraph::ExpandCalls(State state) {
     }
     return any;
   };
-  if (!note_calls(expansion_)) return;
-  for (const int rule : automaton_->call_order()) {
+  const bool calls = note_calls(expansion_);
+  if (calls) steps_ += std::ssize(automaton_->call_order()) / 16;
+  for (const int rule : calls ? automaton_->call_order() : std::span<const int>()) {
     auto& callers = callers_[rule];
     if (callers.empty()) continue;
     std::sort(callers.begin(), callers.end());
@@ -169,6 +249,9 @@ void StateGraph::ExpandCalls(State state) {
     threads_.clear();
     ForgetSeen();
   }
+  if (StepTooMany()) expansion_.clear();
+  expansion_steps_ = steps_;
+  spent_ += steps_;
 }
 
 // Whether the thread was there before; it is from now on.

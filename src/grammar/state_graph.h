@@ -25,8 +25,16 @@ struct GrammarThread {
 /// set of threads in turn (a graph-structured stack), so ambiguity stays polynomial; calls in the
 /// last place of a rule leave no trace, so lists need no stack.
 ///
+/// Of threads in copies of one part, as in x{0,9}, only those with the most copies ahead are kept:
+/// what the others let follow, they do, too.
+///
 /// What a grammar can still ask for is bounded: a text with more than kMaxContexts readings at once
-/// (only grammars that read the same text in ever more ways have them) may not be continued.
+/// (only grammars that read the same text in ever more ways have them) may not be continued, and
+/// neither may one whose next byte takes more than kMaxByteSteps.
+///
+/// Work is counted in steps, about one per thread looked at. What a transition takes where it is not
+/// known yet is a function of the text before it, whatever was asked before: limits on it are the
+/// same wherever and whenever they are met. spent() is what was really done to make states.
 ///
 /// States are small numbers: copying one forks it. Not thread-safe.
 class StateGraph {
@@ -34,6 +42,7 @@ class StateGraph {
   using State = std::int32_t;
   static constexpr State kDead = 0;
   static constexpr int kMaxContexts = 128;   ///< Of a state's threads.
+  static constexpr std::int64_t kMaxByteSteps = 1 << 17;
   static constexpr CallContext kBottom = 0;  ///< The root returns: the text may end.
   static constexpr CallContext kOpen = 1;    ///< The thread returns to where is not known.
 
@@ -43,11 +52,23 @@ class StateGraph {
   /// Before the first byte.
   State start() const { return start_; }
 
-  /// After one byte more; kDead where no text goes on like that.
-  State Next(State state, std::uint8_t byte) {
-    const State known = rows_[RowOf(state) + automaton_->ClassOf(byte)];
-    return known >= 0 ? known : ComputeNext(state, automaton_->ClassOf(byte));
+  struct Transition {
+    State to = kDead;  ///< kDead where no text goes on like that.
+    std::int64_t steps = 1;
+  };
+  /// By one byte more.
+  Transition Follow(State state, std::uint8_t byte) {
+    const std::int32_t known = transitions_[IndexOf(state, byte)];
+    if (known < 0) return Compute(state, automaton_->ClassOf(byte));
+    return {known & kStateMask, std::int64_t{1} << (known >> kStateBits)};
   }
+  /// Transitions are numbered: below transitions(), which grows with the states.
+  std::size_t IndexOf(State state, std::uint8_t byte) const {
+    return static_cast<std::size_t>(state) * automaton_->classes() + automaton_->ClassOf(byte);
+  }
+  std::size_t transitions() const { return transitions_.size(); }
+
+  State Next(State state, std::uint8_t byte) { return Follow(state, byte).to; }
   State Next(State state, std::string_view bytes);
 
   /// Whether the text may end in this state.
@@ -65,25 +86,32 @@ class StateGraph {
   /// The state after a return out of `context`.
   State Return(CallContext context);
 
-  /// Bytes held, about; Clear forgets all states but kDead and start().
+  /// The same state as `state` of `other`, a graph of the same automaton.
+  State Import(const StateGraph& other, State state);
+
+  std::int64_t spent() const { return spent_; }
+  /// Bytes held, about.
   std::size_t bytes() const {
-    return states_.bytes() + contexts_.bytes() + rows_.size() * sizeof(State);
+    return states_.bytes() + contexts_.bytes() + transitions_.size() * sizeof(std::int32_t);
   }
-  void Clear();
 
  private:
+  // A transition known: its state and the steps it takes, as a power of two that is no less.
+  static constexpr int kStateBits = 26;
+  static constexpr std::int32_t kStateMask = (1 << kStateBits) - 1;
+
   struct Traits {
     bool may_end = false;
     bool may_continue = false;
     bool has_left = false;
   };
 
-  std::size_t RowOf(State state) const {
-    return static_cast<std::size_t>(state) * automaton_->classes();
-  }
-  State ComputeNext(State state, int byte_class);
+  Transition Compute(State state, int byte_class);
   State Intern();
+  void DropDominated();
   void DropExcess();
+  std::vector<CallContext> ContextsBehind(State state) const;
+  bool StepTooMany();
   void Add(GrammarThread thread, bool at_entry);
   void Visit(GrammarThread thread, bool at_entry);
   void ExpandCalls(State state);
@@ -94,13 +122,25 @@ class StateGraph {
   SpanInterner<GrammarThread> states_;
   SpanInterner<GrammarThread> contexts_;
   std::vector<Traits> traits_;
-  std::vector<State> rows_;  // [states, byte classes]; -1: not computed yet.
+  std::vector<std::int32_t> transitions_;  // [states, byte classes]; -1: not computed yet.
   State start_ = 0;
 
+  std::int64_t spent_ = 0;
+
   // Scratch.
+  std::int64_t steps_ = 0;            // Of the set being made.
   std::vector<GrammarThread> threads_;  // The set being made.
   std::vector<GrammarThread> todo_;
+  struct Copy {  // A thread within a run of copies.
+    CallContext context = 0;
+    int run = 0;
+    int offset = 0;
+    ProgramCounter counter = 0;
+    friend auto operator<=>(const Copy&, const Copy&) = default;
+  };
+  std::vector<Copy> copies_;
   State expanded_ = -1;
+  std::int64_t expansion_steps_ = 0;
   std::vector<GrammarThread> expansion_;             // Of expanded_, calls followed.
   std::vector<std::vector<GrammarThread>> callers_;  // By rule.
   std::vector<std::uint64_t> seen_;                  // Open addressing; 0 is free.

@@ -10,15 +10,9 @@
 #include "foretoken/types.h"
 #include "grammar/automaton.h"
 #include "grammar/state_graph.h"
-#include "grammar/token_trie.h"
+#include "grammar/token_mask.h"
 
 namespace foretoken {
-
-/// The tokens of one model, as constraints see them.
-struct ConstraintVocabulary {
-  TokenTrie trie;
-  std::vector<Token> end_tokens;  ///< End of sequence: allowed where the text may end.
-};
 
 /// A grammar over the tokens of a vocabulary: which tokens may come next. Shared by all sequences
 /// that obey the same grammar; each has a ConstraintCursor.
@@ -29,8 +23,9 @@ struct ConstraintVocabulary {
 class TokenConstraint {
  public:
   /// Compiles `grammar` (ParseGrammar's notation). Refuses, in one sentence, grammars that do not
-  /// compile and vocabularies that lack a byte which the grammar may need: with all of them, a text
-  /// that the grammar lets begin can always be continued and ended.
+  /// compile, whose first mask takes too many steps, and vocabularies that lack a byte which the
+  /// grammar may need: with all of them, a text that the grammar lets begin can always be continued
+  /// and ended, as long as it is not too ambiguous.
   static Result<std::shared_ptr<TokenConstraint>> Create(
       std::string grammar, std::shared_ptr<const ConstraintVocabulary> vocabulary);
 
@@ -41,56 +36,46 @@ class TokenConstraint {
   friend class ConstraintCursor;
   using State = StateGraph::State;
 
-  // At the start of a text whose first space is not shown.
-  static constexpr State kBeforeSpace = -1;
-
-  // What a frame (threads of one rule, called from anywhere) lets through.
-  struct FrameMask {
-    bool dense = false;
-    std::vector<std::uint64_t> bits;  // If dense: one per token.
-    std::vector<Token> tokens;        // If not.
-    // Trie nodes below which tokens go on after the rule's end: that depends on the caller.
-    std::vector<std::int32_t> exits;
-  };
-  struct CachedMask {
-    State state = StateGraph::kDead;
-    std::vector<std::uint64_t> bits;
-  };
+  static constexpr State kBeforeSpace = TokenMask::kBeforeSpace;
 
   TokenConstraint(std::string grammar, Automaton automaton,
                   std::shared_ptr<const ConstraintVocabulary> vocabulary);
 
   State Advance(State state, Token token);
-  bool IsEndToken(Token token) const;
   bool MayEnd(State state) const;
   bool MayContinue(State state) const;
-  std::span<const std::uint64_t> Mask(State state);
-  void AddFrames(State state, std::vector<std::uint64_t>* mask);
-  const FrameMask& Frame(std::span<const ProgramCounter> counters);
-  template <typename Visit>
-  void Walk(int begin, int end, State from, Visit visit);
-  void AddWalk(int begin, int end, State from, std::vector<std::uint64_t>* mask);
-  // Keeps the memory of what was learned within bounds. Ends all cursors' states.
+  // Perhaps unfinished.
+  const std::shared_ptr<TokenMask>& MaskOf(State state);
+  // Keeps the memory of what was learned within bounds: graph_ may be another one afterwards.
   void Trim();
 
   std::string grammar_;
   Automaton automaton_;
   std::shared_ptr<const ConstraintVocabulary> vocabulary_;
-  std::size_t words_;  // Of a mask.
 
-  StateGraph graph_;
-  std::uint64_t epoch_ = 1;  // Of the graph's states.
-  SpanInterner<ProgramCounter> frame_keys_;
-  std::vector<std::unique_ptr<FrameMask>> frames_;
-  std::size_t frame_bytes_ = 0;
-  std::vector<CachedMask> cache_;
-  std::vector<State> path_;  // Walk's states by depth.
-  std::vector<ProgramCounter> counters_;
+  std::shared_ptr<StateGraph> graph_;  // Never null; shared with cursors that have yet to leave it.
+  std::size_t brought_bytes_ = 0;      // That cursors have brought into it.
+  FrameMasks frames_;
+  struct KnownMask {
+    State state = StateGraph::kDead;
+    std::shared_ptr<TokenMask> mask;
+  };
+  std::vector<KnownMask> masks_;  // Of graph_'s states.
 };
 
 /// Where one sequence stands in its constraint: a function of its output so far. Copying forks it.
+///
+/// What one token and what all the tokens of a sequence may take is limited. The limits are on
+/// steps (StateGraph) that the output alone determines: where a sequence ends by them does not
+/// depend on what else was looked at.
 class ConstraintCursor {
  public:
+  /// Of a token's bytes.
+  static constexpr std::int64_t kMaxTokenSteps = 1 << 18;
+  /// Of all masks that tokens were chosen under, without the first kFreeSteps of each.
+  static constexpr std::int64_t kMaxSequenceSteps = std::int64_t{1} << 29;
+  static constexpr std::int64_t kFreeSteps = 1 << 20;
+
   /// `drops_space`: the text is shown without a space at its very beginning, so none is counted.
   ConstraintCursor(std::shared_ptr<TokenConstraint> constraint, bool drops_space)
       : constraint_(std::move(constraint)), drops_space_(drops_space) {}
@@ -102,25 +87,39 @@ class ConstraintCursor {
   /// leaves a text that nothing may follow.
   void Push(Token token);
 
+  /// Works on the mask after the output and `path` for about `*steps` steps, less those it took
+  /// afterwards. True once it is there: Mask then costs nothing.
+  bool Prepare(std::span<const Token> path, std::int64_t* steps) const;
+  /// Whether a mask that is there was refused: the grammar is too ambiguous to go on.
+  bool Refused(std::span<const Token> path) const { return MaskAfter(path)->refused(); }
+
   /// One bit per token, from the lowest of the first word on: which may follow the output and
-  /// `path`. Valid until the constraint is used again.
+  /// `path`; none where the mask is refused. Valid until the constraint is used again.
   std::span<const std::uint64_t> Mask(std::span<const Token> path) const;
 
   /// The text may end here.
   bool MayEnd() const { return constraint_->MayEnd(State()); }
   /// A longer text may follow. With neither, a token was pushed that is not allowed, or the
-  /// grammar is too ambiguous (StateGraph).
+  /// grammar is too ambiguous.
   bool MayContinue() const { return constraint_->MayContinue(State()); }
 
  private:
+  struct HeldMask {
+    StateGraph::State state = StateGraph::kDead;
+    std::shared_ptr<TokenMask> mask;
+  };
+
   StateGraph::State State() const;
+  const std::shared_ptr<TokenMask>& MaskAfter(std::span<const Token> path) const;
 
   std::shared_ptr<TokenConstraint> constraint_;
   bool drops_space_;
-  std::vector<Token> output_;
-  // The state after output_, while the constraint's epoch is the same.
-  mutable std::uint64_t epoch_ = 0;
+  std::int64_t steps_ = 0;  // Of kMaxSequenceSteps.
+  // The graph that the rest belongs to; the constraint may have another one by now. Null: nothing
+  // was pushed or asked.
+  mutable std::shared_ptr<StateGraph> graph_;
   mutable StateGraph::State state_ = StateGraph::kDead;
+  mutable std::vector<HeldMask> held_;  // Asked for since the root's was last asked for.
 };
 
 }  // namespace foretoken

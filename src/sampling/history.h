@@ -34,6 +34,12 @@ class TokenHistory {
   const ConstraintCursor* constraint() const {
     return constraint_.has_value() ? &*constraint_ : nullptr;
   }
+  /// Whether the constraint's mask for what follows the output and `path` is there and has a token,
+  /// after at most about `*steps` more of work on it (ConstraintCursor). True without a constraint.
+  bool PrepareMask(std::span<const Token> path, std::int64_t* steps) const {
+    return !constraint_.has_value() ||
+           (constraint_->Prepare(path, steps) && !constraint_->Refused(path));
+  }
   /// Distinct tokens seen, in first-seen order: penalties touch these and no others.
   std::span<const Token> seen() const { return seen_; }
 

@@ -39,9 +39,11 @@ double DraftProbability(const DraftLaw& q, std::span<const Token> earlier, Token
 ///   child; it must be independent of the children and of everything else.
 /// - `bonus(node, weights)` draws the token that follows `node`, from p where `weights` is empty
 ///   and from the normalised weights elsewhere. Never a rejected child.
-template <typename LawOf, typename Uniform, typename Bonus>
+/// - `may_enter(node, child)` is asked where a child was accepted. Where it is false, because to go
+///   on behind the child would take too long, the child's token is the bonus token.
+template <typename LawOf, typename Uniform, typename Bonus, typename MayEnter>
 Outcome VerifyRejection(const Proposal& proposal, const ProposalLaws& laws, LawOf&& law_of,
-                        Uniform&& uniform, Bonus&& bonus) {
+                        Uniform&& uniform, Bonus&& bonus, MayEnter&& may_enter) {
   Outcome outcome;
   for (;;) {
     const int node = outcome.node;
@@ -66,10 +68,21 @@ Outcome VerifyRejection(const Proposal& proposal, const ProposalLaws& laws, LawO
       rejected.push_back(token);
       if (residual.weights().empty()) break;
     }
-    if (outcome.node != node) continue;
+    if (outcome.node != node) {
+      if (may_enter(node, static_cast<int>(outcome.node))) continue;
+      outcome.bonus = proposal.tokens[outcome.node - 1];
+      outcome.node = node;
+      return outcome;
+    }
     outcome.bonus = bonus(node, rejected.empty() ? std::span<float>() : residual.weights());
     return outcome;
   }
+}
+
+template <typename LawOf, typename Uniform, typename Bonus>
+Outcome VerifyRejection(const Proposal& proposal, const ProposalLaws& laws, LawOf&& law_of,
+                        Uniform&& uniform, Bonus&& bonus) {
+  return VerifyRejection(proposal, laws, law_of, uniform, bonus, [](int, int) { return true; });
 }
 
 }  // namespace foretoken

@@ -151,6 +151,7 @@ bool Speculator::Step() {
   const std::int64_t start = NowNs();
   const bool jit = std::any_of(sequences_.begin(), sequences_.end(),
                                [](const auto& sequence) { return sequence->jit; });
+  draft_->AllowMaskWork();
   draft_->batch.Clear();
   readings_.clear();
   trunk_rows_.clear();

@@ -6,6 +6,8 @@
 namespace foretoken {
 namespace {
 
+// A mask has so many steps, whatever those before it took.
+constexpr std::int64_t kLeastMaskSteps = 1 << 12;
 constexpr std::size_t kFirstCapacity = 4096;  // Tokens; like a sequence's first block list.
 
 std::int64_t PoolBlocks(int sequences, int context, int scratch) {
@@ -39,9 +41,19 @@ DraftModel::DraftModel(Model* draft_model, int max_sequences, int context, int s
           model->KvShapeFor(PoolBlocks(max_sequences, max_context, scratch)))),
       sampler(&model->backend(), model->config().vocabulary) {}
 
+bool DraftModel::PrepareMask(const TokenHistory& history, std::span<const Token> path) {
+  std::int64_t steps = std::max(mask_steps_left, kLeastMaskSteps);
+  mask_steps_left -= steps;
+  const bool ready = history.PrepareMask(path, &steps);
+  mask_steps_left += steps;
+  return ready;
+}
+
 Ranking RankRow(DraftModel& draft, Logits logits, const SamplingParams& sampling,
                 const TokenHistory& history, const RankRequest& request,
                 std::span<const TokenProbability>* law) {
+  if (law != nullptr) *law = {};
+  if (!draft.PrepareMask(history, request.path)) return {};
   if (law != nullptr) {
     const auto likeliest = draft.sampler.LikeliestTokens(logits.values, sampling, history,
                                                          request.path, kMaxLawTokens);

@@ -18,6 +18,8 @@ namespace foretoken {
 /// A draft model with its KV: what SD's drafter and SSD's speculator share. Borrows the model.
 /// Belongs to one thread.
 struct DraftModel {
+  static constexpr std::int64_t kMaskSteps = 1 << 18;  ///< As ConstraintCursor counts.
+
   /// Room for `max_sequences` of `max_context` tokens and a proposal each, plus `scratch` slots per
   /// sequence.
   DraftModel(Model* draft_model, int max_sequences, int context, int scratch);
@@ -27,8 +29,15 @@ struct DraftModel {
   KvCache pool;
   KvStore kv;
   Sampler sampler;
+  std::int64_t mask_steps_left = 0;
   DraftDraw draw;
   ForwardBatch batch;
+
+  /// Work on grammars' masks from here on, until this is called again: a mask may take far longer
+  /// than a pass. Where it is not enough, drafting ends.
+  void AllowMaskWork() { mask_steps_left = kMaskSteps; }
+  /// Whether the mask after `path` is there within what is left of it.
+  bool PrepareMask(const TokenHistory& history, std::span<const Token> path);
 
   KvMemory memory() { return {.backend = &model->backend(), .store = &kv}; }
   /// For the rows of one sequence in `batch`.
@@ -99,7 +108,8 @@ class DraftTrunk {
 
 /// What the draft says after committed tokens and the request's path, from their row's logits: its
 /// best tokens. Where there is a `law`, for rejection verification: children drawn from a law, then
-/// candidates for the bonus token; `law` gets the law, valid until the next row is ranked.
+/// candidates for the bonus token; `law` gets the law, valid until the next row is ranked. Nothing
+/// where that takes more work on a mask than is allowed.
 Ranking RankRow(DraftModel& draft, Logits logits, const SamplingParams& sampling,
                 const TokenHistory& history, const RankRequest& request,
                 std::span<const TokenProbability>* law = nullptr);

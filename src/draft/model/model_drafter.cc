@@ -73,6 +73,7 @@ void ModelDrafter::Propose(std::span<DraftContext> contexts) {
     trunk.Plan(context.tree_width, context.lookahead, context.max_nodes);
   }
   nodes_.resize(contexts.size());
+  draft_.AllowMaskWork();
   for (;;) {
     draft_.batch.Clear();
     drafting_.clear();

@@ -137,6 +137,7 @@ void Drafters::ProposeWith(DrafterId drafter, const RunningSet& running) {
     // A prompt under way, also one that is recomputed, has no root to draft from yet.
     const Mode mode = sequence->plan.mode;
     if (!mode.before() || mode.drafter != drafter || sequence->uncomputed() != 1) continue;
+    if (sequence->awaits_mask) continue;  // It sits the round out.
     const auto batch = static_cast<int>(running.size());
     contexts_.push_back(ContextFor(drafter, batch, sequence.get()));
   }

@@ -32,6 +32,7 @@ bool PlanPass(int prompt_budget, Scheduler* scheduler, Round* round, ForwardBatc
   for (std::size_t i = 0; i < scheduler->running().size(); ++i) {
     Sequence* sequence = scheduler->running()[i].get();
     sequence->in_pass = false;
+    if (sequence->awaits_mask) continue;
     const int left = sequence->uncomputed();
     const int rows = left == 1 ? 1 : std::min(left, prompt_budget);
     sequence->verifies = rows == left;

@@ -16,26 +16,32 @@ std::size_t NextPosition(const Sequence& sequence) {
 
 }  // namespace
 
-void Verifier::Verify(Logits logits, const SpeculatorClient* speculator, Sequence* sequence) {
+void Verifier::Verify(Logits logits, const SpeculatorClient* speculator, std::int64_t mask_steps,
+                      Sequence* sequence) {
   const Logits own = logits.Row(sequence->first_logits, vocabulary_);
   sequence->emitted.clear();
   sequence->verified_nodes.clear();
   sequence->verified = sequence->proposal;
-  sequence->outcome =
-      sequence->draws ? ByRejection(own, sequence) : ByNoise(own, speculator, sequence);
+  sequence->outcome = sequence->draws ? ByRejection(own, mask_steps, sequence)
+                                      : ByNoise(own, speculator, mask_steps, sequence);
 }
 
-Outcome Verifier::ByNoise(Logits logits, const SpeculatorClient* speculator, Sequence* sequence) {
-  return VerifySharedNoise(sequence->proposal, [&](int node) {
+Outcome Verifier::ByNoise(Logits logits, const SpeculatorClient* speculator,
+                          std::int64_t mask_steps, Sequence* sequence) {
+  const auto choose = [&](int node) {
     Token token = Choose(logits, node, *sequence);
     if (script_.has_value()) token = FollowScript(speculator, node, token, *sequence);
     sequence->emitted.push_back(token);
     sequence->verified_nodes.push_back(static_cast<std::int8_t>(node));
     return token;
-  });
+  };
+  const auto may_enter = [&](int) {
+    return sequence->history.PrepareMask(sequence->emitted, &mask_steps);
+  };
+  return VerifySharedNoise(sequence->proposal, choose, may_enter);
 }
 
-Outcome Verifier::ByRejection(Logits logits, Sequence* sequence) {
+Outcome Verifier::ByRejection(Logits logits, std::int64_t mask_steps, Sequence* sequence) {
   const Proposal& proposal = sequence->proposal;
   const SamplingParams& sampling = sequence->request.sampling;
   auto& emitted = sequence->emitted;
@@ -63,7 +69,14 @@ Outcome Verifier::ByRejection(Logits logits, Sequence* sequence) {
     emitted.push_back(token);
     return token;
   };
-  return VerifyRejection(proposal, sequence->laws, law_of, uniform, bonus);
+  const auto may_enter = [&](int node, int child) {
+    visit(node);
+    emitted.push_back(proposal.tokens[child - 1]);
+    const bool may = sequence->history.PrepareMask(emitted, &mask_steps);
+    if (may) emitted.resize(emitted.size() - 1);  // Visiting the child adds it.
+    return may;
+  };
+  return VerifyRejection(proposal, sequence->laws, law_of, uniform, bonus, may_enter);
 }
 
 Token Verifier::Choose(Logits logits, int node, const Sequence& sequence) {

@@ -21,12 +21,15 @@ class Verifier {
 
   /// Sets the sequence's outcome, what it emits, and where that was chosen. `logits` are those of
   /// the whole pass. `speculator` is asked for what it has prepared where outcomes follow a script;
-  /// null: there is none.
-  void Verify(Logits logits, const SpeculatorClient* speculator, Sequence* sequence);
+  /// null: there is none. A proposal whose masks take more than `mask_steps` is not followed to its
+  /// end.
+  void Verify(Logits logits, const SpeculatorClient* speculator, std::int64_t mask_steps,
+              Sequence* sequence);
 
  private:
-  Outcome ByNoise(Logits logits, const SpeculatorClient* speculator, Sequence* sequence);
-  Outcome ByRejection(Logits logits, Sequence* sequence);
+  Outcome ByNoise(Logits logits, const SpeculatorClient* speculator, std::int64_t mask_steps,
+                  Sequence* sequence);
+  Outcome ByRejection(Logits logits, std::int64_t mask_steps, Sequence* sequence);
   Token Choose(Logits logits, int node, const Sequence& sequence);
   Token FollowScript(const SpeculatorClient* speculator, int node, Token choice,
                      const Sequence& sequence);

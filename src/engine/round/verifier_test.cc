@@ -6,6 +6,7 @@
 #include <array>
 
 #include "backend/reference/reference_backend.h"
+#include "engine/round/mask_work.h"
 #include "engine/sequence_testing.h"
 
 namespace foretoken {
@@ -34,7 +35,7 @@ TEST_F(VerifierTest, TakesTheProposalAsFarAsTheTargetAgrees) {
   sequence_->first_logits = 1;
   Verifier verifier(backend_.get(), kVocabulary, std::nullopt);
   const auto logits = LogitsOf({9, 4, 5, 7, 8});
-  verifier.Verify(logits.data(), nullptr, sequence_.get());
+  verifier.Verify(logits.data(), nullptr, kProposalMaskSteps, sequence_.get());
   EXPECT_EQ(sequence_->outcome, (Outcome{.node = 2, .bonus = 7}));
   EXPECT_THAT(std::vector<Token>(sequence_->emitted.begin(), sequence_->emitted.end()),
               testing::ElementsAre(4, 5, 7));
@@ -54,7 +55,7 @@ TEST_F(VerifierTest, CommitsNothingBehindTheEndOfTheSequence) {
   sequence_->stop_tokens = {4};
   Verifier verifier(backend_.get(), kVocabulary, std::nullopt);
   const auto logits = LogitsOf({4, 5, 6});
-  verifier.Verify(logits.data(), nullptr, sequence_.get());
+  verifier.Verify(logits.data(), nullptr, kProposalMaskSteps, sequence_.get());
   CommitOutcome({backend_.get(), &kv_}, sequence_.get());
   EXPECT_EQ(sequence_->finish, FinishReason::kEndOfSequence);
   EXPECT_EQ(sequence_->emitted.size(), 1U);
@@ -67,7 +68,7 @@ TEST_F(VerifierTest, AScriptDecidesInPlaceOfTheTarget) {
     sequence_->proposal.Extend(4);
     Verifier verifier(backend_.get(), kVocabulary, Script{.acceptance = acceptance});
     const auto logits = LogitsOf({4, 6});
-    verifier.Verify(logits.data(), nullptr, sequence_.get());
+    verifier.Verify(logits.data(), nullptr, kProposalMaskSteps, sequence_.get());
     return sequence_->outcome;
   };
   EXPECT_EQ(outcome(1), (Outcome{.node = 1, .bonus = 6}));

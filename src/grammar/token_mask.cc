@@ -1,0 +1,189 @@
+#include "grammar/token_mask.h"
+
+#include <algorithm>
+
+namespace foretoken {
+namespace {
+
+void Set(Token token, std::vector<std::uint64_t>* mask) {
+  (*mask)[token / 64] |= std::uint64_t{1} << token % 64;
+}
+
+}  // namespace
+
+TokenMask::TokenMask(const Parts& parts, std::shared_ptr<StateGraph> graph, State state)
+    : parts_(parts),
+      state_(state),
+      graph_(std::move(graph)),
+      bits_((parts.vocabulary->trie.vocabulary() + 63) / 64, 0) {
+  if (state == kBeforeSpace) {
+    AddBeforeSpace();
+  } else {
+    const auto threads = graph_->threads(state);
+    threads_.assign(threads.begin(), threads.end());
+  }
+}
+
+// The first byte of a token decides: a space does not count.
+void TokenMask::AddBeforeSpace() {
+  const TokenTrie& trie = parts_.vocabulary->trie;
+  from_ = graph_->start();
+  for (int child = 1; child < trie.size(); child = trie.at(child).end) {
+    const bool space = trie.at(child).byte == ' ';
+    spans_.push_back({space ? child + 1 : child, trie.at(child).end});
+    if (!space) continue;
+    for (const Token token : trie.tokens(child)) Set(token, &bits_);
+  }
+}
+
+std::int64_t TokenMask::Continue(std::int64_t steps) {
+  if (done()) return 0;
+  // What Walk takes of its limit is a step for each node and what the graph spends.
+  const std::shared_ptr<const StateGraph> graph = graph_;
+  const std::int64_t begin = graph->spent() + walked_;
+  path_.resize(parts_.vocabulary->trie.depth() + 1);
+  while (Walk(begin + steps)) {
+    if (building_ != nullptr) CompleteFrame();
+    if (!spans_.empty()) {
+      BeginWalk(spans_.back());
+      spans_.pop_back();
+    } else if (!TakeFrame()) {
+      Finish();
+      break;
+    }
+  }
+  if (!done() && steps_ > kMaxSteps) Refuse();
+  return graph->spent() + walked_ - begin;
+}
+
+void TokenMask::BeginWalk(Span span) {
+  walk_ = span;
+  if (span.begin < span.end) path_[parts_.vocabulary->trie.at(span.begin).depth - 1] = from_;
+}
+
+// Goes on with walk_. False where there is more to do, but the limit was reached.
+bool TokenMask::Walk(std::int64_t spent_limit) {
+  const TokenTrie& trie = parts_.vocabulary->trie;
+  if (building_ == nullptr) {
+    return Walk(spent_limit, &counted_, [&](int node, State) {
+      for (const Token token : trie.tokens(node)) Set(token, &bits_);
+    });
+  }
+  FrameMask& frame = *building_;
+  return Walk(spent_limit, &counted_in_frame_, [&](int node, State state) {
+    const auto tokens = trie.tokens(node);
+    frame.tokens.insert(frame.tokens.end(), tokens.begin(), tokens.end());
+    if (graph_->HasLeft(state) && trie.at(node).end > node + 1) frame.exits.push_back(node);
+  });
+}
+
+// Calls `visit(node, state)` for the nodes of walk_ that the grammar lets through.
+template <typename Visit>
+bool TokenMask::Walk(std::int64_t spent_limit, std::vector<bool>* counted, Visit visit) {
+  const TokenTrie& trie = parts_.vocabulary->trie;
+  StateGraph& graph = *graph_;
+  State* const path = path_.data();
+  const int end = walk_.end;
+  int node = walk_.begin;
+  std::int64_t steps = steps_;
+  std::int64_t walked = walked_;
+  while (node < end && walked + graph.spent() < spent_limit && steps <= kMaxSteps) {
+    const TokenTrie::Node& here = trie.at(node);
+    const State before = path[here.depth - 1];
+    const StateGraph::Transition taken = graph.Follow(before, here.byte);
+    ++steps;
+    ++walked;
+    if (taken.steps > kCheapSteps) {
+      const std::size_t index = graph.IndexOf(before, here.byte);
+      if (index >= counted->size()) counted->resize(graph.transitions(), false);
+      if (!(*counted)[index]) steps += taken.steps;
+      (*counted)[index] = true;
+    }
+    if (taken.to == StateGraph::kDead) {
+      node = here.end;
+      continue;
+    }
+    path[here.depth] = taken.to;
+    visit(node, taken.to);
+    ++node;
+  }
+  walk_.begin = node;
+  steps_ = steps;
+  walked_ = walked;
+  return node >= end;
+}
+
+// Begins with the next frame; false where there is none.
+bool TokenMask::TakeFrame() {
+  if (thread_ == threads_.size()) return false;
+  context_ = threads_[thread_].context;
+  counters_.clear();
+  for (; thread_ < threads_.size() && threads_[thread_].context == context_; ++thread_) {
+    counters_.push_back(parts_.automaton->Twin(threads_[thread_].counter));
+  }
+  std::sort(counters_.begin(), counters_.end());
+  counters_.erase(std::unique(counters_.begin(), counters_.end()), counters_.end());
+  steps_ += std::ssize(counters_);
+  if (const auto known = parts_.frames->Find(counters_); known != nullptr) {
+    steps_ += known->steps;
+    AddFrame(*known);
+    return true;
+  }
+  building_ = std::make_shared<FrameMask>();
+  building_from_ = steps_;
+  counted_in_frame_.clear();
+  from_ = graph_->Within(counters_);
+  spans_.push_back({1, parts_.vocabulary->trie.size()});
+  return true;
+}
+
+void TokenMask::CompleteFrame() {
+  if (!spans_.empty()) return;  // Its walk has yet to begin.
+  building_->steps = steps_ - building_from_;
+  const std::shared_ptr<const FrameMask> frame =
+      parts_.frames->Add(counters_, std::move(*building_), bits_.size());
+  building_ = nullptr;
+  AddFrame(*frame);
+}
+
+void TokenMask::AddFrame(const FrameMask& frame) {
+  for (std::size_t i = 0; i < frame.bits.size(); ++i) bits_[i] |= frame.bits[i];
+  for (const Token token : frame.tokens) Set(token, &bits_);
+  if (frame.exits.empty()) return;
+  from_ = graph_->Return(context_);
+  if (!graph_->MayContinue(from_)) return;
+  for (const int node : frame.exits) {
+    spans_.push_back({node + 1, parts_.vocabulary->trie.at(node).end});
+  }
+}
+
+void TokenMask::Finish() {
+  if (steps_ > kMaxSteps) return Refuse();
+  const State state = state_ == kBeforeSpace ? graph_->start() : state_;
+  if (graph_->MayEnd(state)) {
+    for (const Token token : parts_.vocabulary->end_tokens) {
+      if (token >= 0 && token < parts_.vocabulary->trie.vocabulary()) Set(token, &bits_);
+    }
+  }
+  const auto empty = [](std::uint64_t word) { return word == 0; };
+  if (state != StateGraph::kDead && std::ranges::all_of(bits_, empty)) return Refuse();
+  Leave();
+}
+
+void TokenMask::Refuse() {
+  refused_ = true;
+  std::ranges::fill(bits_, 0);
+  Leave();
+}
+
+// Only the bits are needed from here on.
+void TokenMask::Leave() {
+  graph_ = nullptr;
+  threads_ = {};
+  spans_ = {};
+  path_ = {};
+  counted_in_frame_ = {};
+  counted_ = {};
+}
+
+}  // namespace foretoken

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "grammar/automaton.h"
+#include "grammar/frame_masks.h"
+#include "grammar/state_graph.h"
+#include "grammar/token_trie.h"
+
+namespace foretoken {
+
+/// The tokens of one model, as constraints see them.
+struct ConstraintVocabulary {
+  TokenTrie trie;
+  std::vector<Token> end_tokens;  ///< End of sequence: allowed where the text may end.
+};
+
+/// Which tokens may follow in one state of a grammar. Made in as many pieces as one likes, since it
+/// may take long.
+///
+/// A state's mask is put together from those of its frames, the threads of each context. They are
+/// the same wherever a rule is called from; only tokens that reach beyond its end must be looked at
+/// again.
+class TokenMask {
+ public:
+  using State = StateGraph::State;
+  /// At the start of a text whose first space is not shown.
+  static constexpr State kBeforeSpace = -1;
+  /// A mask that takes more steps is refused: one for each place in the tree of tokens, and the
+  /// StateGraph's for each transition of more than kCheapSteps.
+  static constexpr std::int64_t kMaxSteps = 1 << 23;
+  static constexpr std::int64_t kCheapSteps = 16;
+
+  /// What all masks of a constraint share.
+  struct Parts {
+    const Automaton* automaton;
+    const ConstraintVocabulary* vocabulary;
+    FrameMasks* frames;
+  };
+
+  /// Of `state` of `graph`.
+  TokenMask(const Parts& parts, std::shared_ptr<StateGraph> graph, State state);
+
+  /// Goes on for about `steps` steps of work, however many count for kMaxSteps, and returns how many
+  /// it took.
+  std::int64_t Continue(std::int64_t steps);
+
+  bool done() const { return graph_ == nullptr; }
+  /// Once it is done: it took too many steps, or the grammar is so ambiguous that nothing follows.
+  bool refused() const { return refused_; }
+  /// Once it is done: one bit per token, from the lowest of the first word on. None if refused.
+  std::span<const std::uint64_t> bits() const { return bits_; }
+  /// Those of kMaxSteps: the same wherever and whenever the mask of this state is made.
+  std::int64_t steps() const { return steps_; }
+
+ private:
+  struct Span {
+    int begin = 0;
+    int end = 0;
+  };
+
+  void AddBeforeSpace();
+  void BeginWalk(Span span);
+  bool Walk(std::int64_t spent_limit);
+  template <typename Visit>
+  bool Walk(std::int64_t spent_limit, std::vector<bool>* counted, Visit visit);
+  bool TakeFrame();
+  void CompleteFrame();
+  void AddFrame(const FrameMask& frame);
+  void Finish();
+  void Refuse();
+  void Leave();
+
+  const Parts parts_;
+  const State state_;
+  std::shared_ptr<StateGraph> graph_;  // Null once the mask is done.
+  std::vector<std::uint64_t> bits_;
+  std::int64_t steps_ = 0;
+  std::int64_t walked_ = 0;  // Nodes of the trie.
+  bool refused_ = false;
+
+  std::vector<GrammarThread> threads_;  // Of the state, from thread_ on to be looked at.
+  std::size_t thread_ = 0;
+  CallContext context_ = 0;               // Of the frame at hand.
+  std::vector<ProgramCounter> counters_;  // Likewise.
+  std::shared_ptr<FrameMask> building_;   // Its mask where it was not known.
+  std::int64_t building_from_ = 0;        // steps_ when it was begun.
+
+  std::vector<Span> spans_;  // Runs of subtrees of the trie to be walked from from_, the last first.
+  State from_ = StateGraph::kDead;
+  Span walk_;                // Where the walk stands.
+  std::vector<State> path_;  // Its states by depth.
+  // Transitions that were counted: for the frame that is being made, and for the mask itself.
+  std::vector<bool> counted_in_frame_;
+  std::vector<bool> counted_;
+};
+
+}  // namespace foretoken
