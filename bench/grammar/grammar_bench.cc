@@ -4,6 +4,8 @@
 #include <benchmark/benchmark.h>
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdlib>
 
 #include "foretoken/json_schema.h"
@@ -75,6 +77,54 @@ void MasksOfOneText(benchmark::State& state) {
                              vocabulary->trie.vocabulary()));
 }
 BENCHMARK(MasksOfOneText)->ArgsProduct({{0, 1}, {0, 1}})->Unit(benchmark::kMillisecond);
+
+// Grammars that read a text in ever more ways; of single letters "a", until the grammar ends.
+std::string Ambiguous(int which) {
+  const auto doubling = [](const std::string& last) {
+    std::string text = "root ::= a0\n";
+    for (int i = 0; i < 20; ++i) text += fmt::format("a{} ::= a{} a{}\n", i, i + 1, i + 1);
+    return text + "a20 ::= " + last;
+  };
+  switch (which) {
+    case 0:
+      return "root ::= (\"a\"?){5000}";
+    case 1:
+      return doubling("\"a\"");
+    case 2:
+      return doubling("\"a\"?");
+    case 3:
+      return "root ::= \"a\" root \"a\" | \"b\" root \"b\" | \"a\" | \"b\" | \"\"";
+    default:
+      return "root ::= [ab]* \"a\" [ab]{100}";
+  }
+}
+
+void AmbiguousGrammars(benchmark::State& state) {
+  std::vector<Token> tokens;
+  const auto vocabulary = Vocabulary(&tokens);
+  Token a = 0;
+  while (vocabulary != nullptr && a < vocabulary->trie.vocabulary() &&
+         vocabulary->trie.BytesOf(a) != "a") {
+    ++a;
+  }
+  if (vocabulary == nullptr || a == vocabulary->trie.vocabulary()) {
+    state.SkipWithError("set FORETOKEN_TOKENIZER to a folder with a tokenizer");
+    return;
+  }
+  double worst_ms = 0;
+  for (auto _ : state) {
+    ConstraintCursor cursor(*TokenConstraint::Create(Ambiguous(state.range(0)), vocabulary), false);
+    for (int i = 0; i < 4096 && cursor.MayContinue(); ++i) {
+      const auto begin = std::chrono::steady_clock::now();
+      benchmark::DoNotOptimize(cursor.Mask({}).data());
+      cursor.Push(a);
+      const std::chrono::duration<double, std::milli> ms = std::chrono::steady_clock::now() - begin;
+      worst_ms = std::max(worst_ms, ms.count());
+    }
+  }
+  state.counters["worst_token_ms"] = worst_ms;
+}
+BENCHMARK(AmbiguousGrammars)->DenseRange(0, 4)->Unit(benchmark::kMillisecond);
 
 void Compile(benchmark::State& state) {
   std::vector<Token> tokens;

@@ -212,6 +212,56 @@ TEST(Constraint, RefusesWhatDoesNotGoWithIt) {
   EXPECT_THAT(id.error().message, testing::HasSubstr("grammar"));
 }
 
+// A text of n letters has ever more readings, and none of them may end before the '!'.
+constexpr const char* kAmbiguousGrammar = "root ::= x \"!\"\nx ::= [a-zA-Z ,.] x? x?";
+
+TEST(Constraint, AGrammarTooAmbiguousEndsTheSameInEveryMode) {
+  const Setting setting{.name = "ambiguous",
+                        .sampling = {.temperature = 1.0F, .seed = 8},
+                        .grammar = kAmbiguousGrammar,
+                        .stop = {.max_tokens = 150}};
+  const auto& truth = Truth(setting);
+  for (const Collector::Output& output : truth) {
+    EXPECT_EQ(output.reason, FinishReason::kGrammarStuck);
+    EXPECT_GT(output.tokens.size(), 5);
+  }
+  for (const Mode mode : {Mode::kSd, Mode::kSsd}) {
+    const auto engine = MakeEngine(mode, {.max_batch = 3}, BundledTarget(), BundledDraft());
+    const auto outputs = RunAll(**engine, setting);
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      EXPECT_EQ(outputs[i].tokens, truth[i].tokens) << ModeName(mode) << i;
+      EXPECT_EQ(outputs[i].text, truth[i].text) << ModeName(mode) << i;
+      EXPECT_EQ(outputs[i].reason, truth[i].reason) << ModeName(mode) << i;
+    }
+  }
+}
+
+TEST(Constraint, NobodyWaitsForAnothersMasks) {
+  const auto engine = MakeEngine(Mode::kAr, {.max_batch = 2}, BundledTarget(), {});
+  Collector collector;
+  const auto submit = [&](const std::string& grammar) {
+    SamplingParams sampling{.temperature = 1.0F, .seed = 2};
+    if (!grammar.empty()) sampling.constraint = Compile(grammar);
+    return *(*engine)->Submit({.prompt = StoryPrompts()[0],
+                               .sampling = sampling,
+                               .stop = {.max_tokens = 100},
+                               .listener = &collector});
+  };
+  // Its own text, so that nothing of it is known.
+  const SequenceId costly = submit(std::string(kAmbiguousGrammar) + " # new");
+  const SequenceId other = submit("");
+  int steps = 0;
+  while (!collector.outputs[other].finished) {
+    ASSERT_TRUE((*engine)->Step());
+    ++steps;
+  }
+  const auto tokens = static_cast<int>(collector.outputs[other].tokens.size());
+  EXPECT_LE(steps, tokens + 2);  // Every step after its prompt's gives it a token,
+  EXPECT_LT(collector.outputs[costly].tokens.size(), tokens / 2);  // while these take several.
+  (*engine)->RunUntilIdle();
+  EXPECT_EQ(collector.outputs[costly].reason, FinishReason::kGrammarStuck);
+}
+
 struct SchemaCase {
   nlohmann::ordered_json schema;
   std::string grammar;

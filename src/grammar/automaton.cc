@@ -28,9 +28,10 @@ class ProgramBuilder {
     for (const int rule : analysis_.call_order) {
       automaton_->entries_[rule] = Compile(grammar_.rules[rule].body, Automaton::kReturn);
       if (!full_) continue;
-      return InvalidInput(fmt::format(
-          "grammar: it is too large: with repetitions written out, more than {} steps at rule '{}'",
-          Automaton::kMaxInstructions, grammar_.rules[rule].name));
+      return InvalidInput(
+          fmt::format("grammar: it is too large: with repetitions written out, more than {} "
+                      "instructions at rule '{}'",
+                      Automaton::kMaxInstructions, grammar_.rules[rule].name));
     }
     return {};
   }

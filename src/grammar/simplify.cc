@@ -104,19 +104,19 @@ class Simplifier {
 
   // x{a,b} x{c,d} is x{a+c,b+d}.
   bool Join(const Expression& next, Expression* last) const {
-    const Counted a = CountedOf(*last);
-    const Counted b = CountedOf(next);
+    const Counted a = Look(*last);
+    const Counted b = Look(next);
     // Two literals are as good as one that is repeated.
-    const bool once = last->kind != Kind::kRepeat && next.kind != Kind::kRepeat;
-    if ((once && a.part->kind != Kind::kRule) || !Same(*a.part, *b.part)) return false;
+    const bool literals = last->kind != Kind::kRepeat && last->kind != Kind::kRule;
+    if ((literals && next.kind == last->kind) || !Same(*a.part, *b.part)) return false;
     const bool unbounded = IsUnbounded(a.max) || IsUnbounded(b.max);
     return Recount(a.min + b.min, unbounded ? Expression::kUnbounded : a.max + b.max, last);
   }
 
   // x{a,b} | x{c,d} is x{a,d} where there is no gap between.
   bool Unite(const Expression& next, Expression* known) const {
-    Counted a = CountedOf(*known);
-    Counted b = CountedOf(next);
+    Counted a = Look(*known);
+    Counted b = Look(next);
     if (!Same(*a.part, *b.part)) return false;
     if (b.min < a.min) std::swap(a, b);
     if (!IsUnbounded(a.max) && a.max + 1 < b.min) return false;
@@ -124,12 +124,29 @@ class Simplifier {
     return Recount(a.min, unbounded ? Expression::kUnbounded : std::max(a.max, b.max), known);
   }
 
+  // Through a rule that only repeats something small.
+  Counted Look(const Expression& expression) const {
+    return CountedOf(expression.kind == Kind::kRule ? Expanded(expression, 1, 1) : expression);
+  }
+
   // Makes `expression`, a part that may be repeated, repeat it otherwise, unless that is too often.
   bool Recount(std::int64_t min, std::int64_t max, Expression* expression) const {
     if (std::max(min, max) > kMaxRepetitions) return false;
-    Expression part = *CountedOf(*expression).part;
+    Expression part = *Look(*expression).part;
     *expression = SimpleRepeat(std::move(part), static_cast<int>(min), static_cast<int>(max));
     return true;
+  }
+
+  void AddAlternative(Expression part, bool compares, std::vector<Expression>* parts) const {
+    for (auto known = parts->begin(); compares && known != parts->end();) {
+      if (Unite(*known, &part)) {
+        parts->erase(known);
+        known = parts->begin();  // What is now wider may unite with what it left a gap to.
+      } else {
+        ++known;
+      }
+    }
+    parts->push_back(std::move(part));
   }
 
   Expression SimpleChoice(Expression choice) const {
@@ -137,11 +154,10 @@ class Simplifier {
     bool empty = false;
     std::vector<Expression> parts;
     for (Expression& part : choice.parts) {
-      const auto is_known = [&](Expression& known) { return Unite(part, &known); };
       if (IsEmptyText(part)) {
         empty = true;
-      } else if (!compares || std::ranges::none_of(parts, is_known)) {
-        parts.push_back(std::move(part));
+      } else {
+        AddAlternative(std::move(part), compares, &parts);
       }
     }
     if (parts.empty()) return EmptyText();

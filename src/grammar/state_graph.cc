@@ -139,8 +139,8 @@ void StateGraph::DropDominated() {
   for (const GrammarThread& thread : threads_) {
     for (int run = automaton_->RunOf(thread.counter); run >= 0; run = automaton_->run(run).outer) {
       const Automaton::Run& copies = automaton_->run(run);
-      copies_.push_back({thread.context, run, (thread.counter - copies.begin) % copies.stride,
-                         thread.counter});
+      copies_.push_back(
+          {thread.context, run, (thread.counter - copies.begin) % copies.stride, thread.counter});
     }
   }
   if (copies_.size() < 2) return;

@@ -32,16 +32,16 @@ struct GrammarThread {
 /// (only grammars that read the same text in ever more ways have them) may not be continued, and
 /// neither may one whose next byte takes more than kMaxByteSteps.
 ///
-/// Work is counted in steps, about one per thread looked at. What a transition takes where it is not
-/// known yet is a function of the text before it, whatever was asked before: limits on it are the
-/// same wherever and whenever they are met. spent() is what was really done to make states.
+/// Work is counted in steps, about one per thread looked at. What a transition takes where it is
+/// not known yet is a function of the text before it, whatever was asked before: limits on it are
+/// the same wherever and whenever they are met. spent() is what was really done to make states.
 ///
 /// States are small numbers: copying one forks it. Not thread-safe.
 class StateGraph {
  public:
   using State = std::int32_t;
   static constexpr State kDead = 0;
-  static constexpr int kMaxContexts = 128;   ///< Of a state's threads.
+  static constexpr int kMaxContexts = 128;  ///< Of a state's threads.
   static constexpr std::int64_t kMaxByteSteps = 1 << 17;
   static constexpr CallContext kBottom = 0;  ///< The root returns: the text may end.
   static constexpr CallContext kOpen = 1;    ///< The thread returns to where is not known.
@@ -128,7 +128,7 @@ class StateGraph {
   std::int64_t spent_ = 0;
 
   // Scratch.
-  std::int64_t steps_ = 0;            // Of the set being made.
+  std::int64_t steps_ = 0;              // Of the set being made.
   std::vector<GrammarThread> threads_;  // The set being made.
   std::vector<GrammarThread> todo_;
   struct Copy {  // A thread within a run of copies.

@@ -31,7 +31,7 @@ Result<std::shared_ptr<TokenConstraint>> TokenConstraint::Create(
   // Made here, the first mask keeps no round waiting.
   TokenMask& first = *constraint->MaskOf(constraint->graph_->start());
   first.Continue(std::numeric_limits<std::int64_t>::max() / 2);
-  if (first.refused()) {
+  if (first.refused() || constraint->graph_->start() == StateGraph::kDead) {
     return InvalidInput(
         "the grammar is too ambiguous: already its first character can be read in too many ways; "
         "write fewer alternatives and optional parts that may begin alike");

@@ -44,8 +44,8 @@ class TokenMask {
   /// Of `state` of `graph`.
   TokenMask(const Parts& parts, std::shared_ptr<StateGraph> graph, State state);
 
-  /// Goes on for about `steps` steps of work, however many count for kMaxSteps, and returns how many
-  /// it took.
+  /// Goes on for about `steps` steps of work, however many count for kMaxSteps, and returns how
+  /// many it took.
   std::int64_t Continue(std::int64_t steps);
 
   bool done() const { return graph_ == nullptr; }
@@ -89,7 +89,8 @@ class TokenMask {
   std::shared_ptr<FrameMask> building_;   // Its mask where it was not known.
   std::int64_t building_from_ = 0;        // steps_ when it was begun.
 
-  std::vector<Span> spans_;  // Runs of subtrees of the trie to be walked from from_, the last first.
+  std::vector<Span>
+      spans_;  // Runs of subtrees of the trie to be walked from from_, the last first.
   State from_ = StateGraph::kDead;
   Span walk_;                // Where the walk stands.
   std::vector<State> path_;  // Its states by depth.

@@ -51,6 +51,7 @@ struct Setting {
   bool top_p = false;  // Both laws lose their least likely tokens.
   int listed = kVocabulary;
   Mistake mistake = Mistake::kNone;
+  bool stops = false;  // No node with an odd token is entered.
 };
 
 Law Normalised(Law law) {
@@ -231,8 +232,12 @@ Tokens EmitRound(const Setting& setting, bool plain, const Tokens& emitted, Enum
   const auto bonus = [&](int node, std::span<float> left) {
     return Token{random->Pick(left.empty() ? law_of(node) : Law(left.begin(), left.end()))};
   };
-  const Outcome outcome = plain ? PlainVerify(proposal, laws, setting.mistake, law_of, random)
-                                : VerifyRejection(proposal, laws, float_law_of, uniform, bonus);
+  const auto may_enter = [&](int, int child) {
+    return !setting.stops || proposal.tokens[child - 1] % 2 == 0;
+  };
+  const Outcome outcome =
+      plain ? PlainVerify(proposal, laws, setting.mistake, law_of, random)
+            : VerifyRejection(proposal, laws, float_law_of, uniform, bonus, may_enter);
   Tokens tokens = emitted;
   for (const auto step : PathTo(proposal, outcome.node)) {
     tokens.push_back(proposal.tokens[step - 1]);
@@ -281,6 +286,8 @@ const std::vector<std::pair<std::string, Setting>>& Settings() {
       {"tree", {.width = 2}},
       {"wide tree", {.lookahead = 1, .width = 4}},
       {"no proposal", {.lookahead = 0}},
+      {"stopping behind some tokens", {.lookahead = 3, .stops = true}},
+      {"stopping in a tree", {.width = 2, .stops = true}},
       {"Saguaro", {.fanout = 1, .saguaro_c = 0.3}},
       {"Saguaro at C = 0", {.fanout = 2, .saguaro_c = 0}},
       {"Saguaro of everything", {.fanout = 4, .saguaro_c = 0}},

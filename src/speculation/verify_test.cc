@@ -47,6 +47,27 @@ Token TargetToken(const std::vector<Token>& emitted, int vocabulary) {
   return static_cast<Token>((state >> 33) % vocabulary);
 }
 
+TEST(Verify, StoppingEarlyEmitsTheSame) {
+  std::mt19937 random(3);
+  int stopped = 0;
+  for (int i = 0; i < 2000; ++i) {
+    const Proposal proposal = RandomTree(random, 12, 3);
+    const auto choose = [&](int node) { return TargetToken(TokensOnPath(proposal, node), 3); };
+    const Outcome whole = VerifySharedNoise(proposal, choose);
+    const int most = static_cast<int>(random() % 4);
+    const Outcome early = VerifySharedNoise(
+        proposal, choose, [&](int child) { return std::ssize(PathTo(proposal, child)) <= most; });
+    std::vector<Token> expected = TokensOnPath(proposal, whole.node);
+    expected.push_back(whole.bonus);
+    std::vector<Token> tokens = TokensOnPath(proposal, early.node);
+    tokens.push_back(early.bonus);
+    stopped += tokens.size() < expected.size() ? 1 : 0;
+    expected.resize(std::min<std::size_t>(expected.size(), most + 1));
+    ASSERT_EQ(tokens, expected);
+  }
+  EXPECT_GT(stopped, 100);
+}
+
 TEST(Proposal, ChainsAndNames) {
   Proposal proposal;
   EXPECT_TRUE(proposal.IsChain());

@@ -30,8 +30,9 @@ void PrepareMasks(const RunningSet& running) {
 }
 
 std::int64_t ProposalMaskSteps(std::size_t sequences) {
-  return std::max(kProposalMaskSteps / static_cast<std::int64_t>(std::max<std::size_t>(sequences, 1)),
-                  kLeastMaskSteps);
+  return std::max(
+      kProposalMaskSteps / static_cast<std::int64_t>(std::max<std::size_t>(sequences, 1)),
+      kLeastMaskSteps);
 }
 
 }  // namespace foretoken

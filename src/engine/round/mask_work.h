@@ -9,7 +9,8 @@
 namespace foretoken {
 
 // What grammars may take of the engine's thread. A mask may take far longer than a round: it is
-// then made over several, which its sequence sits out while the others go on. A step is about 10 ns.
+// then made over several, which its sequence sits out while the others go on. A step is about 10
+// ns.
 
 /// In a round, on the masks that its next tokens are chosen under.
 inline constexpr std::int64_t kRoundMaskSteps = 1 << 18;
