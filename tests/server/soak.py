@@ -37,7 +37,7 @@ FORMATS = ({}, {"response_format": {"type": "json_object"}}, {"grammar": 'root :
 # (prompt, options, format) of each request that is sent.
 CASES = [(p, o, 0) for p in range(len(PROMPTS)) for o in range(len(OPTIONS))] + \
         [(p, p % len(OPTIONS), f) for p in range(len(PROMPTS)) for f in range(1, len(FORMATS))]
-NONSENSE = ('{"prompt": ', '{"prompt": "a", "n": 0}', '{"prompt": "a", "temperture": 1}', "[]",
+NONSENSE = ('{"prompt": ', '{"prompt": "a", "n": 0}', '{"prompt": "a", "speculative": {"k": 1}}', "[]",
             '{"prompt": "a", "speculative": {"mode": "warp"}}', '{"prompt": [999999]}',
             '{"prompt": "a", "grammar": "root ::= ("}', '{"prompt": "a", "prompt": "a"}',
             '{"prompt": "a", "response_format": {"type": "json_schema", "json_schema": {"name": "a", '
