@@ -1,5 +1,7 @@
 #include "server/replies.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <boost/asio/steady_timer.hpp>
 #include <utility>
@@ -83,6 +85,8 @@ class Generation : public std::enable_shared_from_this<Generation> {
     for (Burst& burst : bursts_) {
       if (burst.ending) {
         limited_ = limited_ || FinishName(burst.ending->reason) == "length";
+        stats_.AddCounts(burst.ending->stats);
+        mode_ = burst.ending->mode;
         stuck_ = stuck_ || burst.ending->reason == FinishReason::kGrammarStuck;
       }
       writer_->Add(std::move(burst), &out_);
@@ -110,6 +114,9 @@ class Generation : public std::enable_shared_from_this<Generation> {
 
   void Finish(AbortReason reason) {
     const bool aborted = reason != AbortReason::kNone;
+    exchange_.Note(fmt::format("model={} tokens={}+{} mode={} accepted={}/{}", admitted_.head.model,
+                               stats_.prompt_tokens, stats_.output_tokens, ModeName(mode_),
+                               stats_.accepted, stats_.proposed));
     End(aborted    ? OutcomeOf(reason)
         : stuck_   ? RequestOutcome::kInvalid
         : limited_ ? RequestOutcome::kLength
@@ -155,6 +162,8 @@ class Generation : public std::enable_shared_from_this<Generation> {
   std::string out_;
   Clock::time_point next_write_;
   bool writing_ = false;
+  RequestStats stats_;  // Of the choices that have ended.
+  Mode mode_ = Mode::kAr;
   bool limited_ = false;
   bool stuck_ = false;
   bool over_ = false;

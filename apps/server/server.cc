@@ -58,6 +58,8 @@ Server::Server(ServerOptions options, ModelLoader load)
 
 Result<std::unique_ptr<Server>> Server::Start(ServerOptions options, ModelLoader load) {
   std::unique_ptr<Server> server(new Server(std::move(options), std::move(load)));
+  FT_ASSIGN_OR_RETURN(server->log_,
+                      AccessLog::Open(server->options_.log_file, server->options_.verbose));
   FT_ASSIGN_OR_RETURN(server->pool_, WorkPool::Start(kWorkThreads, kMaxWaiting));
   Server* const own = server.get();
   const HttpApp app = {
@@ -65,7 +67,8 @@ Result<std::unique_ptr<Server>> Server::Start(ServerOptions options, ModelLoader
       .handle = [own](HttpRequest request,
                       HttpExchange exchange) { own->Handle(std::move(request), exchange); },
       .refuse = [](int status, const std::string& sentence) { return Refused(status, sentence); },
-      .complete = [own](const HttpHead*, HttpReply* reply) { own->Complete(reply); }};
+      .complete = [own](const HttpHead* head, HttpReply* reply) { own->Complete(head, reply); },
+      .log = [own](const HttpAccess& access) { own->log_.Write(access); }};
   FT_ASSIGN_OR_RETURN(server->http_, HttpServer::Start(own->options_.http, app));
   return server;
 }
@@ -231,7 +234,8 @@ void Server::Handle(HttpRequest request, const HttpExchange& exchange) {
   if (!taken) exchange.Reply(Refused(503, "too many requests wait to be read; try again later"));
 }
 
-void Server::Complete(HttpReply* reply) const {
+void Server::Complete(const HttpHead* head, HttpReply* reply) const {
+  if (head != nullptr) reply->fields.emplace_back("X-Request-Id", head->id);
   reply->fields.emplace_back("X-Content-Type-Options", "nosniff");
   if (options_.cors.empty()) return;
   reply->fields.emplace_back("Access-Control-Allow-Origin", options_.cors);

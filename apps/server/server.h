@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "server/access_log.h"
 #include "server/api_keys.h"
 #include "server/http/http_server.h"
 #include "server/service.h"
@@ -22,6 +23,8 @@ struct ServerOptions {
   std::vector<std::string> allow_hosts;  ///< Names it is called by besides its own.
   double shutdown_seconds = 30;
   std::string version;
+  std::string log_file;  ///< Empty: none.
+  bool verbose = false;  ///< The log's lines on standard error.
   ServiceOptions service;
 };
 
@@ -66,7 +69,7 @@ class Server {
   bool KnowsHost(const HttpHead& head) const;
   HttpReply Preflight(const HttpHead& head) const;
   void Handle(HttpRequest request, const HttpExchange& exchange);
-  void Complete(HttpReply* reply) const;
+  void Complete(const HttpHead* head, HttpReply* reply) const;
 
   OrderedJson ModelJson() const;
   HttpReply Models(const HttpRequest& request);
@@ -80,6 +83,8 @@ class Server {
 
   const ServerOptions options_;
   std::map<std::string, Route> routes_;  // By path; one that ends with '/' is for all below it.
+
+  AccessLog log_;
 
   // In this order: the engine's and the pool's threads answer through the HTTP server.
   std::unique_ptr<HttpServer> http_;

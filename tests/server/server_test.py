@@ -465,6 +465,33 @@ class Faults(unittest.TestCase):
         with socket.create_server(("127.0.0.1", 0)) as taken:
             refuse("--port", taken.getsockname()[1], saying="cannot listen")
 
+    def test_log(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "log"
+            with Serving(PROGRAM, "--log-file", file, "--mode", "sd") as server:
+                answer = server.chat(max_tokens=8, temperature=0)
+                self.assertRegex(answer[1]["X-Request-Id"], "^req-[0-9a-f]{16}$")
+                own = server.get("/nothing", headers={"X-Request-Id": "mine-1"})
+                self.assertEqual(own[1]["X-Request-Id"], "mine-1")
+                bad = server.get("/health", headers={"X-Request-Id": "a b"})
+                self.assertRegex(bad[1]["X-Request-Id"], "^req-")
+                connection, response = server.stream("/v1/completions", self.ENDLESS)
+                connection.sock.close()
+                connection.close()
+                response.close()
+                server.wait_idle()
+            lines = file.read_text().splitlines()
+            self.assertRegex(lines[0], r"^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z 127\.0\.0\.1 POST "
+                             r"/v1/chat/completions 200 \d+\.\dms id=req-[0-9a-f]{16} "
+                             r"model=demo-target tokens=\d+\+8 mode=sd accepted=\d+/\d+$")
+            self.assertIn("GET /nothing 404", lines[1])
+            self.assertIn("id=mine-1", lines[1])
+            self.assertRegex("\n".join(lines), r"/v1/completions (499|200) ")
+        refused = subprocess.run([PROGRAM, "serve", "--port", "0", "--log-file", "/no/such/log"],
+                                 capture_output=True, text=True, timeout=60)
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("cannot write the log '/no/such/log'", refused.stderr)
+
     def test_strict_fields(self):
         with Serving(PROGRAM, "--strict-fields", "--mode", "ar") as server:
             status, _, body = server.chat(tempersture=1)

@@ -153,6 +153,14 @@ void AddListenOptions(CLI::App* command, ServeOptions* options) {
       "Let pages of this origin call the API, as in http://localhost:3000");
 }
 
+void AddLogOptions(CLI::App* command, ServeOptions* options) {
+  const OptionGroup add(command, "Log");
+  add("-v,--verbose", &options->server.verbose,
+      "A line on standard error for each request: time, client, status, milliseconds, model, "
+      "tokens, acceptance");
+  add("--log-file", &options->server.log_file, "FILE", "The same lines at the end of a file");
+}
+
 void AddRequestOptions(CLI::App* command, ServeOptions* options) {
   const OptionGroup add(command, "Requests");
   add("--strict-fields", &options->server.service.defaults.strict_fields,
@@ -206,6 +214,7 @@ void AddServeCommand(CLI::App* app, CommandBody* chosen) {
   AddListenOptions(command, options.get());
   AddLoadOptions(command, options.get());
   AddRequestOptions(command, options.get());
+  AddLogOptions(command, options.get());
   AddModelOptions(command, &options->model);
   AddModeOption(command, &options->mode);
   add("--modes", &options->modes, "LIST",

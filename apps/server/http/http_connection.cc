@@ -2,10 +2,12 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/http/status.hpp>
+#include <cctype>
 #include <ctime>
 #include <utility>
 
@@ -23,7 +25,17 @@ constexpr std::size_t kBodyRead = 64 << 10;
 // What a refused client may still send before it is cut off: enough that it reads the answer.
 constexpr std::size_t kLingerBytes = 8 << 20;
 constexpr double kLingerSeconds = 2;
-constexpr int kSwitchingContinue = 100;
+constexpr int kContinue = 100;
+constexpr int kClientLeft = 499;  // As nginx has it.
+
+// Whether a client's own name for its request is fit for a header and a log.
+bool IsRequestId(std::string_view id) {
+  constexpr std::size_t kLongest = 64;
+  return !id.empty() && id.size() <= kLongest &&
+         std::all_of(id.begin(), id.end(), [](unsigned char c) {
+           return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
+         });
+}
 
 std::string DateField() {
   const std::time_t now = std::time(nullptr);
@@ -149,6 +161,12 @@ void HttpConnection::AdmitHead() {
   const std::string peer = std::move(head_.peer);
   head_ = HeadOf(message);
   head_.peer = peer;
+  began_ = Clock::now();
+  note_.clear();
+  ++shared_->requests;
+  const std::string_view id = head_.Field("X-Request-Id");
+  head_.id = IsRequestId(id) ? std::string(id)
+                             : fmt::format("req-{:016x}", shared_->first_id + shared_->requests);
   if (const auto broken = BrokenRule(head_, message.version())) {
     return Refuse(broken->status, broken->sentence);
   }
@@ -163,7 +181,7 @@ void HttpConnection::AdmitHead() {
   state_ = State::kBody;
   SetDeadline(shared_->limits.request_seconds, &HttpConnection::MissedRequest);
   if (has_body && head_.Field("Expect") == "100-continue") {
-    out_ = fmt::format("HTTP/1.1 {} Continue\r\n\r\n", kSwitchingContinue);
+    out_ = fmt::format("HTTP/1.1 {} Continue\r\n\r\n", kContinue);
     Flush();
   }
   parser_->eager(true);
@@ -216,6 +234,7 @@ void HttpConnection::HoldBody(std::size_t bytes) {
 void HttpConnection::BeginAnswer(HttpReply head, std::optional<std::size_t> length) {
   const bool understood = parser_.has_value() && parser_->is_header_done();
   shared_->app.complete(understood ? &head_ : nullptr, &head);
+  status_ = head.status;
   const bool streams = !length.has_value();
   if (streams && !chunked_) keep_alive_ = false;  // HTTP/1.0: the end is where it closes.
   std::string text = fmt::format(
@@ -268,7 +287,14 @@ void HttpConnection::OnWritten(error_code error, std::size_t bytes) {
   Flush();
 }
 
+void HttpConnection::Log(int status) {
+  if (!parser_.has_value() || !parser_->is_header_done()) return;
+  const std::chrono::duration<double, std::milli> took = Clock::now() - began_;
+  shared_->app.log({.head = head_, .status = status, .milliseconds = took.count(), .note = note_});
+}
+
 void HttpConnection::EndAnswer() {
+  Log(status_);
   --shared_->answering;
   ++number_;
   gone_ = nullptr;
@@ -308,7 +334,10 @@ void HttpConnection::Linger() {
 }
 
 void HttpConnection::Close() {
-  if (state_ == State::kAnswering) --shared_->answering;
+  if (state_ == State::kAnswering) {
+    Log(kClientLeft);
+    --shared_->answering;
+  }
   state_ = State::kClosed;
   ++number_;
   HoldBody(0);
@@ -395,6 +424,10 @@ void HttpExchange::End() const {
   connection_->answered_ = true;
   connection_->gone_ = nullptr;
   connection_->Flush();
+}
+
+void HttpExchange::Note(std::string note) const {
+  if (connection_->number_ == number_) connection_->note_ = std::move(note);
 }
 
 void HttpExchange::OnGone(std::function<void()> gone) const {

@@ -39,6 +39,8 @@ class HttpExchange {
   /// One part; `taken` is called when the client has been sent it.
   void Write(std::string part, std::function<void()> taken) const;
   void End() const;
+  /// What the log is to say of it, besides what HTTP knows.
+  void Note(std::string note) const;
   /// Called at most once: when the client leaves before the answer has ended.
   void OnGone(std::function<void()> gone) const;
   boost::asio::any_io_executor executor() const;
@@ -57,6 +59,8 @@ struct HttpApp {
   std::function<HttpReply(int status, const std::string& sentence)> refuse;
   /// Adds what every answer carries; `head` is null where no request was understood.
   std::function<void(const HttpHead* head, HttpReply* reply)> complete;
+  /// Told of every request whose head was understood, once it is answered or its client gone.
+  std::function<void(const HttpAccess& access)> log;
 };
 
 /// What the connections of one server share. The server's thread only, but for the atomic counts.
@@ -66,6 +70,8 @@ struct HttpShared {
   std::unordered_set<HttpConnection*> open;
   std::size_t bodies_bytes = 0;
   bool ending = false;  ///< No connection is kept alive any more.
+  std::uint64_t requests = 0;
+  std::uint64_t first_id = 0;  ///< What made ids count from.
   std::atomic<int> answering = 0;
 };
 
@@ -111,6 +117,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void Flush();
   void OnWritten(boost::system::error_code error, std::size_t bytes);
   void EndAnswer();
+  void Log(int status);
   void NextRequest();
   void Linger();
   void Close();
@@ -135,6 +142,9 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   std::size_t held_bytes_ = 0;  // Of shared_->bodies_bytes.
 
   std::uint64_t number_ = 0;  // Of the request under way.
+  Clock::time_point began_;   // When its head was whole.
+  int status_ = 0;
+  std::string note_;
   bool keep_alive_ = true;
   bool chunked_ = false;
   bool bodiless_ = false;  // HEAD: the answer's head alone.

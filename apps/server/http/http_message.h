@@ -17,6 +17,7 @@ struct HttpHead {
   std::string query;  ///< As sent, without the question mark.
   HttpFields fields;
   std::string peer;  ///< The client's address, for logs.
+  std::string id;    ///< Of the request: the client's X-Request-Id, or one made here.
 
   /// The first field of that name, whatever its case; empty where there is none.
   std::string_view Field(std::string_view name) const;
@@ -32,6 +33,14 @@ struct HttpReply {
   std::string content_type;
   std::string body;
   HttpFields fields;
+};
+
+/// How a request went, for a log.
+struct HttpAccess {
+  const HttpHead& head;
+  int status = 0;  ///< 499: the client left before its answer ended.
+  double milliseconds = 0;
+  std::string note;  ///< What its handler has to say of it.
 };
 
 /// What a client may take of the server; each holds as bytes arrive.

@@ -8,6 +8,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <random>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -123,7 +124,9 @@ class HttpServer::Listener {
 };
 
 HttpServer::HttpServer(const HttpOptions& options, HttpApp app)
-    : shared_{.limits = options.limits, .app = std::move(app)} {}
+    : shared_{.limits = options.limits,
+              .app = std::move(app),
+              .first_id = std::uint64_t{std::random_device()()} << 32} {}
 
 Result<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpOptions& options, HttpApp app) {
   std::unique_ptr<HttpServer> server(new HttpServer(options, std::move(app)));

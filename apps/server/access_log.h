@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "server/http/http_message.h"
+
+namespace foretoken::server {
+
+/// A line for each request: when, who, what, status, milliseconds, its id, and what its handler
+/// says (model, tokens of prompt + output, mode, proposed tokens that were accepted).
+class AccessLog {
+ public:
+  /// Appends to a file; an error where it cannot be opened. `path` empty and not `verbose`: writes
+  /// nothing; `verbose` writes to standard error as well.
+  static Result<AccessLog> Open(const std::string& path, bool verbose);
+
+  void Write(const HttpAccess& access) const;
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  std::unique_ptr<std::FILE, Close> file_;
+  bool verbose_ = false;
+};
+
+}  // namespace foretoken::server
