@@ -92,7 +92,7 @@ class ServeTest(ServerTest):
 
     def test_refused_requests_are_errors_and_not_speed(self):
         result = subprocess.run([PROGRAM, "bench", "--server", self.url, "--requests", "2",
-                                 "--body", '{"max_tokens": -1}'],
+                                 "--body", '{"max_tokens": -2}'],
                                 capture_output=True, text=True, timeout=60)
         self.assertEqual(result.returncode, 1, result.stderr)
         self.assertIn("0 of 2", result.stdout)

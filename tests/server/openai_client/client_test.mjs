@@ -138,12 +138,14 @@ test('json_schema', async () => {
 });
 
 test('errors', async () => {
-  await assert.rejects(client.chat.completions.create({ model: 'gpt-5', messages }), (error) => {
+  await assert.rejects(client.models.retrieve('gpt-5'), (error) => {
     assert.ok(error instanceof NotFoundError);
     assert.equal(error.code, 'model_not_found');
     assert.equal(error.param, 'model');
     return true;
   });
+  const other = await client.chat.completions.create({ model: 'gpt-5', messages, max_tokens: 4 });
+  assert.equal(other.model, model);
   await assert.rejects(client.chat.completions.create({ model, messages, temperature: -1 }), (error) => {
     assert.ok(error instanceof BadRequestError);
     assert.equal(error.param, 'temperature');
