@@ -189,7 +189,15 @@ OrderedJson StatsJson(const Service& service) {
   const ServerTotals totals = service.engine().stats().Published();
   const Engine& engine = *service.model().engine;
   OrderedJson modes = OrderedJson::object();
+  OrderedJson chosen = OrderedJson::array();
   for (const Mode mode : OfferedModes(engine)) {
+    if (mode.planned()) continue;  // Its rounds are of the modes that it chooses.
+    const auto& planned = totals.planned_rounds[mode];
+    for (std::size_t lookahead = 0; lookahead < planned.size(); ++lookahead) {
+      if (planned[lookahead] == 0) continue;
+      chosen.push_back(
+          {{"mode", ModeName(mode)}, {"lookahead", lookahead}, {"rounds", planned[lookahead]}});
+    }
     const auto& counts = totals.modes[mode];
     modes[std::string(ModeName(mode))] = {
         {"requests", counts.requests}, {"rounds", counts.rounds}, {"tokens", counts.tokens}};
@@ -241,6 +249,7 @@ OrderedJson StatsJson(const Service& service) {
         {"wait_s", totals.wait_seconds},
         {"host_s", totals.host_seconds}}},
       {"modes", std::move(modes)},
+      {"plans", std::move(chosen)},
       {"tokens_by_origin",
        {{"accepted", totals.tokens_by_origin[0]},
         {"fallback", totals.tokens_by_origin[1]},

@@ -207,6 +207,12 @@ class Api(Shared):
         self.assertGreater(stats["acceptance"]["rate"], 0)
         self.assertGreater(stats["hits"]["rate"], 0)
         self.assertGreater(stats["modes"]["ssd"]["tokens"], 0)
+        self.succeed(self.server.complete(max_tokens=50, temperature=0,
+                                          speculative={"mode": "auto"}))
+        stats = self.server.wait_idle()
+        self.assertNotIn("auto", stats["modes"])  # What it chose counts.
+        self.assertEqual(sum(plan["rounds"] for plan in stats["plans"]),
+                         sum(mode["rounds"] for mode in stats["modes"].values()))
         metrics = self.succeed(self.server.get("/metrics"))
         for name in ("foretoken_spec_decode_num_drafts_total",
                      "foretoken_spec_decode_num_draft_tokens_total",
