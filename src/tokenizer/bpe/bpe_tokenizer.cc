@@ -42,13 +42,12 @@ std::vector<std::string_view> Views(const std::vector<std::string>& strings) {
 class BpeTokenizer : public TokenizerBase {
  public:
   BpeTokenizer(Vocabulary vocabulary, std::vector<std::string> token_bytes,
-               std::span<const BpeMerge> merges, Bpe::Options options, PreTokenizer pre_tokenizer,
-               bool nfc)
+               std::span<const BpeMerge> merges, BpeVocabularyBuilder::Settings settings)
       : TokenizerBase(std::move(vocabulary)),
         token_bytes_(std::move(token_bytes)),
-        bpe_(Views(token_bytes_), merges, options),
-        pre_tokenizer_(std::move(pre_tokenizer)),
-        nfc_(nfc) {}
+        bpe_(Views(token_bytes_), merges, settings.bpe),
+        pre_tokenizer_(std::move(settings.pre_tokenizer)),
+        nfc_(settings.nfc) {}
 
   bool DropsLeadingSpace() const override { return false; }
 
@@ -218,10 +217,8 @@ Result<std::unique_ptr<Tokenizer>> BpeVocabularyBuilder::Build(Settings settings
         &sha);
   }
   vocabulary.fingerprint = sha.Hex();
-  return std::unique_ptr<Tokenizer>(
-      std::make_unique<BpeTokenizer>(std::move(vocabulary), std::move(token_bytes), merges_,
-                                     Bpe::Options{settings.whole_words_first, settings.unknown},
-                                     std::move(settings.pre_tokenizer), settings.nfc));
+  return std::unique_ptr<Tokenizer>(std::make_unique<BpeTokenizer>(
+      std::move(vocabulary), std::move(token_bytes), merges_, std::move(settings)));
 }
 
 }  // namespace foretoken

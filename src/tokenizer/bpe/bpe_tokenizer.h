@@ -38,8 +38,7 @@ class BpeVocabularyBuilder {
   struct Settings {
     PreTokenizer pre_tokenizer;
     bool nfc = false;
-    bool whole_words_first = false;
-    Token unknown = -1;
+    Bpe::Options bpe;
     /// The spelling of the token that texts begin with, by the vocabulary's own file.
     std::optional<std::string> bos;
     /// What else tells tokenizers apart, for the fingerprint.

@@ -26,12 +26,12 @@ class TokenizerJsonParser {
     FT_RETURN_IF_ERROR(AddVocabulary(Field(model, "vocab")));
     FT_RETURN_IF_ERROR(AddMerges(Field(model, "merges")));
     FT_RETURN_IF_ERROR(AddAddedTokens(Field(json, "added_tokens")));
-    settings.whole_words_first = Flag(Field(model, "ignore_merges"));
+    settings.bpe.whole_words_first = Flag(Field(model, "ignore_merges"));
     const std::string unknown = Text(Field(model, "unk_token"));
     if (!unknown.empty()) {
       const auto id = builder_.Find(unknown);
       if (!id.has_value()) return Bad("model.unk_token is not in the vocabulary");
-      settings.unknown = *id;
+      settings.bpe.unknown = *id;
     }
     settings.bos = TemplateBos(Field(json, "post_processor"), /*may_nest=*/true);
     settings.rules = Field(json, "pre_tokenizer").dump() + Field(json, "normalizer").dump();

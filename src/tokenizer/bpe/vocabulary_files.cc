@@ -112,15 +112,8 @@ std::vector<AddedToken> Llama3SpecialTokens(Token first) {
 
 Result<std::unique_ptr<Tokenizer>> LoadVocabularyAndMerges(const std::filesystem::path& directory,
                                                            const TokenizerConfig& config) {
-  BpeVocabularyBuilder::Settings settings;
-  if (config.tokenizer_class.starts_with("Qwen2")) {
-    settings.pre_tokenizer = PreTokenizer::FromPattern(kQwen2Pattern);
-    settings.nfc = true;
-    settings.rules = kQwen2Pattern;
-  } else if (config.tokenizer_class.starts_with("GPT2")) {
-    settings.pre_tokenizer = PreTokenizer::FromPattern(kGpt2Pattern);
-    settings.rules = kGpt2Pattern;
-  } else {
+  const bool qwen2 = config.tokenizer_class.starts_with("Qwen2");
+  if (!qwen2 && !config.tokenizer_class.starts_with("GPT2")) {
     return InvalidInput(
         fmt::format("{} has vocab.json and merges.txt, for which tokenizer_class in "
                     "tokenizer_config.json must be Qwen2Tokenizer or GPT2Tokenizer, not '{}'.",
@@ -129,7 +122,10 @@ Result<std::unique_ptr<Tokenizer>> LoadVocabularyAndMerges(const std::filesystem
   BpeVocabularyBuilder builder(directory.string(), config);
   FT_RETURN_IF_ERROR(AddVocabularyJson(directory / "vocab.json", &builder));
   FT_RETURN_IF_ERROR(AddMergesText(directory / "merges.txt", &builder));
-  return std::move(builder).Build(std::move(settings));
+  const std::string_view pattern = qwen2 ? kQwen2Pattern : kGpt2Pattern;
+  return std::move(builder).Build({.pre_tokenizer = PreTokenizer::FromPattern(pattern),
+                                   .nfc = qwen2,
+                                   .rules = std::string(pattern)});
 }
 
 bool LooksLikeTiktokenRanks(std::string_view text) {
@@ -158,12 +154,10 @@ Result<std::unique_ptr<Tokenizer>> ParseTiktokenRanks(std::string_view text, std
       FT_RETURN_IF_ERROR(builder.AddAdded(std::move(token)));
     }
   }
-  BpeVocabularyBuilder::Settings settings;
-  settings.pre_tokenizer = PreTokenizer::FromPattern(kLlama3Pattern);
-  settings.whole_words_first = true;
-  settings.bos = "<|begin_of_text|>";
-  settings.rules = kLlama3Pattern;
-  return std::move(builder).Build(std::move(settings));
+  return std::move(builder).Build({.pre_tokenizer = PreTokenizer::FromPattern(kLlama3Pattern),
+                                   .bpe = {.whole_words_first = true},
+                                   .bos = "<|begin_of_text|>",
+                                   .rules = std::string(kLlama3Pattern)});
 }
 
 }  // namespace foretoken

@@ -1,5 +1,3 @@
-#include "tokenizer/sentencepiece/sentencepiece_model.h"
-
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -7,6 +5,7 @@
 
 #include "base/utf8.h"
 #include "tokenizer/files.h"
+#include "tokenizer/sentencepiece/sentencepiece_tokenizer.h"
 
 namespace foretoken {
 namespace {

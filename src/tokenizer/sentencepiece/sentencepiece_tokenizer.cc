@@ -11,7 +11,6 @@
 
 #include "base/text.h"
 #include "tokenizer/files.h"
-#include "tokenizer/sentencepiece/sentencepiece_model.h"
 #include "tokenizer/tokenizer_base.h"
 
 // Exported by the library but in none of its public headers: the only way to keep its log lines

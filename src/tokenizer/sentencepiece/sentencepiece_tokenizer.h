@@ -3,11 +3,38 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/tokenizer_config.h"
 
 namespace foretoken {
+
+/// One piece of a SentencePiece model file.
+struct SentencePiece {
+  enum Type { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
+  std::string spelling;
+  float score = 0;
+  Type type = kNormal;
+  /// Where in the file the type is written, a single byte; 0 where it is left to its default.
+  std::size_t type_offset = 0;
+};
+
+/// What Foretoken must know of a model file before it hands it to the library.
+struct SentencePieceModel {
+  std::vector<SentencePiece> pieces;
+  bool add_dummy_prefix = true;
+  bool remove_extra_whitespaces = true;
+  bool has_chars_map = false;
+};
+
+/// Reads and validates a serialised model: well-formed, every piece valid UTF-8 of bounded length
+/// with a finite score, BPE or unigram, and a normalisation map that stays within itself (the
+/// library trusts it). `where` names the file in errors.
+Result<SentencePieceModel> ParseSentencePieceModel(std::string_view file, std::string_view where);
+
+/// Bytes that, appended to a serialised model, turn its dummy prefix off.
+std::string_view WithoutDummyPrefixSuffix();
 
 /// A tokenizer from the bytes of a SentencePiece model file, which `where` names in errors.
 Result<std::unique_ptr<Tokenizer>> LoadSentencePiece(std::string file, std::string_view where,

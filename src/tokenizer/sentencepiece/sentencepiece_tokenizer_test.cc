@@ -6,7 +6,6 @@
 #include <limits>
 #include <random>
 
-#include "tokenizer/sentencepiece/sentencepiece_model.h"
 #include "tokenizer/tokenizer_testing.h"
 
 namespace foretoken {
