@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <initializer_list>
 #include <span>
 
 #include "base/check.h"
@@ -14,6 +15,11 @@ namespace foretoken {
 template <typename T, std::size_t Capacity>
 class StaticVector {
  public:
+  StaticVector() = default;
+  StaticVector(std::initializer_list<T> items) {
+    for (const T& item : items) push_back(item);
+  }
+
   static constexpr std::size_t capacity() { return Capacity; }
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }

@@ -205,8 +205,7 @@ std::optional<PlannerSettings> PlannerSettingsFor(const PlanOptions& options,
   if (options.fanout && options.fanout->rule == FanoutRule::kGiven) {
     // Mode auto takes its widths from it.
     settings.fanout = FanoutRule::kUniform;
-    limits.mean_fanouts = {};
-    limits.mean_fanouts.push_back(std::max(1, plan.primary.budget() / (plan.lookahead + 1)));
+    limits.mean_fanouts = {std::max(1, plan.primary.budget() / (plan.lookahead + 1))};
   } else if (options.fanout) {
     settings.fanout = options.fanout->rule;
   }

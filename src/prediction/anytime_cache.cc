@@ -45,11 +45,7 @@ Branches ListBranches(const CacheRace& race, const FanoutShape& shape, const Nod
 // are kept. (A prediction at K = 7, B = 40 and batch 4 took 0.9 ms.)
 class PassClock {
  public:
-  explicit PassClock(const CacheRace& race)
-      : draft_(race.model->draft),
-        contention_(race.model->draft_contention),
-        row_us_(race.model->draft_model().us),
-        context_(race.context) {}
+  explicit PassClock(const CacheRace& race) : race_(race) {}
 
   double us(int rows) {
     if (rows >= static_cast<int>(kept_.size())) return Compute(rows);
@@ -60,13 +56,12 @@ class PassClock {
 
  private:
   double Compute(int rows) const {
-    return contention_ * draft_.us(rows, context_) + row_us_ * rows;
+    const CostModel& model = *race_.model;
+    return model.draft_contention * model.draft.us(rows, race_.context) +
+           model.draft_model().us * rows;
   }
 
-  const TimeTable& draft_;
-  double contention_;
-  double row_us_;
-  double context_;
+  const CacheRace& race_;
   std::array<double, 2 * kBranchRowsPerPass> kept_{};
 };
 

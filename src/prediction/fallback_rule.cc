@@ -16,10 +16,8 @@ namespace {
 // Of a round on what `proposer` proposes; null: nothing.
 double TokensOn(const ProposerModel* proposer, int lookahead) {
   if (proposer == nullptr) return 1;
-  const NodeLaw nodes = OutcomeNodes(proposer->acceptance, lookahead);
-  double accepted = 0;
-  for (std::size_t k = 1; k < nodes.size(); ++k) accepted += static_cast<double>(k) * nodes[k];
-  return 1 + proposer->coverage * accepted;
+  const double tokens = ExpectedTokens(OutcomeNodes(proposer->acceptance, lookahead));
+  return 1 + proposer->coverage * (tokens - 1);
 }
 
 Fallback FastFallback(const CostModel& model, int lookahead) {
@@ -75,23 +73,16 @@ std::optional<FallbackRule> FindFallbackRule(const CostModel& model, const Specu
 
 std::string ExplainFallbackRule(const FallbackRule& rule) {
   const std::string fast(FallbackName(rule.fast));
-  std::string text = fmt::format("b* = {:.3g}: ", rule.b_star);
-  if (std::isinf(rule.b_star)) {
-    text += fmt::format("a just-in-time draft is worth waiting for at every batch size, before {}",
-                        fast);
-  } else if (rule.b_star < 1) {
-    text += fmt::format("a just-in-time draft is worth waiting for at no batch size, {} is better",
-                        fast);
-  } else {
-    text += fmt::format(
-        "a just-in-time draft is worth waiting for below that batch size, from it on {} is better",
-        fast);
-  }
-  text += fmt::format(
-      " (Theorem 17 with p_hit = {:.2f}, E_hit = {:.2f}, E_miss = {:.2f}, T_p = {:.2f}). Here, "
-      "where "
-      "such a draft holds no other sequence up, predictions favour ",
-      rule.p_hit, rule.E_hit, rule.E_miss, rule.T_p);
+  const bool always = std::isinf(rule.b_star);
+  const std::string_view where = always            ? "at every batch size, before "
+                                 : rule.b_star < 1 ? "at no batch size, "
+                                                   : "below that batch size, from it on ";
+  const std::string text = fmt::format(
+      "b* = {:.3g}: a just-in-time draft is worth waiting for {}{}{} (Theorem 17 with p_hit = "
+      "{:.2f}, E_hit = {:.2f}, E_miss = {:.2f}, T_p = {:.2f}). Here, where such a draft holds no "
+      "other sequence up, predictions favour ",
+      rule.b_star, where, fast, always ? "" : " is better", rule.p_hit, rule.E_hit, rule.E_miss,
+      rule.T_p);
   if (rule.crossover == 0) {
     return text + fmt::format("it at every batch size up to {}.", FallbackRule::kMostBatch);
   }

@@ -46,6 +46,12 @@ NodeLaw OutcomeNodes(std::span<const double> acceptance, int lookahead) {
   return nodes;
 }
 
+double ExpectedTokens(const NodeLaw& nodes) {
+  double tokens = 1;
+  for (std::size_t k = 1; k < nodes.size(); ++k) tokens += nodes[k] * double(k);
+  return tokens;
+}
+
 FanoutShape SolveFanout(const NodeLaw& nodes, const HitCurves& curves, int budget) {
   const int proposal = static_cast<int>(nodes.size()) - 1;
   return HandOut(proposal + 1, budget, [&](int node, int fanout) {

@@ -15,6 +15,9 @@ using NodeLaw = StaticVector<double, kMaxProposal + 1>;
 /// P(token k + 1 accepted | the first k were); its last value holds for all further positions.
 NodeLaw OutcomeNodes(std::span<const double> acceptance, int lookahead);
 
+/// What a round emits in the mean: the accepted tokens and one more.
+double ExpectedTokens(const NodeLaw& nodes);
+
 /// Theorem 18 in whole numbers, on any measured hit curves: the fan-outs with the highest
 /// P(cache hit) under sum F_k = `budget`, F_k <= kMaxFanout. Each token goes where it gains most;
 /// that is optimal because hit curves are concave. A budget beyond what the nodes can hold is cut.

@@ -84,15 +84,8 @@ StaticVector<Mode, kModeCount> PlanLimits::AllModes() {
   return modes;
 }
 
-StaticVector<int, 8> PlanLimits::DefaultFanouts() {
-  StaticVector<int, 8> fanouts;
-  for (const int fanout : {1, 2, 3, 4, 6, 8}) fanouts.push_back(fanout);
-  return fanouts;
-}
-
 StaticVector<Fallback, kFallbacks.size()> PlanLimits::AllFallbacks() {
-  StaticVector<Fallback, kFallbacks.size()> fallbacks;
-  fallbacks.push_back(Fallback::kNone);
+  StaticVector<Fallback, kFallbacks.size()> fallbacks = {Fallback::kNone};
   for (const Fallback fallback : kFallbacks) {
     if (fallback != Fallback::kNone && fallback != Fallback::kAuto) fallbacks.push_back(fallback);
   }
@@ -118,8 +111,7 @@ RankedPlan ImprovePlan(const CostModel& model, const PlanLimits& limits, const W
   const int narrowest = *limits.mean_fanouts.begin();
   const int widest = limits.mean_fanouts.back();
   if (current.mode == Mode::kAr) {  // It says nothing about the others: try some of each.
-    near.mean_fanouts = {};
-    near.mean_fanouts.push_back(std::clamp(2, narrowest, widest));
+    near.mean_fanouts = {std::clamp(2, narrowest, widest)};
     for (const int lookahead : {1, 2, 4, 8}) {
       near.min_lookahead = near.max_lookahead =
           std::clamp(lookahead, limits.min_lookahead, limits.max_lookahead);
@@ -129,10 +121,8 @@ RankedPlan ImprovePlan(const CostModel& model, const PlanLimits& limits, const W
   }
   const int K = std::clamp(current.lookahead, limits.min_lookahead, limits.max_lookahead);
   const int fanout = std::clamp(current.primary.budget() / (K + 1), narrowest, widest);
-  near.mean_fanouts = {};
-  near.mean_fanouts.push_back(fanout);
-  near.fallbacks = {};
-  near.fallbacks.push_back(current.fallback);
+  near.mean_fanouts = {fanout};
+  near.fallbacks = {current.fallback};
   near.min_lookahead = std::max(K - 1, limits.min_lookahead);
   near.max_lookahead = std::min(K + 1, limits.max_lookahead);
   ForEachPlan(model, near, best);  // One step in K, with every mode.
@@ -142,13 +132,11 @@ RankedPlan ImprovePlan(const CostModel& model, const PlanLimits& limits, const W
     if (!beyond && std::abs(other - K) > 1) ForEachPlanAt(model, near, current.mode, other, best);
   }
   if (!current.mode.during()) return best.OrAr();
-  near.modes = {};
-  near.modes.push_back(Mode::kSsd);
+  near.modes = {Mode::kSsd};
   near.min_lookahead = near.max_lookahead = K;
   near.fallbacks = limits.fallbacks;
   ForEachPlan(model, near, best);  // Other fallbacks.
-  near.fallbacks = {};
-  near.fallbacks.push_back(current.fallback);
+  near.fallbacks = {current.fallback};
   near.mean_fanouts = {};
   for (const int other : {fanout - 1, fanout + 1}) {
     if (other >= narrowest && other <= widest) near.mean_fanouts.push_back(other);

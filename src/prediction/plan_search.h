@@ -19,13 +19,12 @@ struct PlanLimits {
   int max_lookahead = kMaxPlannedLookahead;
   /// Cache budgets B, as multiples of K + 1 (mean fan-outs), in ascending order; ImprovePlan takes
   /// any between the first and the last ...
-  StaticVector<int, 8> mean_fanouts = DefaultFanouts();
+  StaticVector<int, 8> mean_fanouts = {1, 2, 3, 4, 6, 8};
   int cache_budget = 0;  ///< ... or this B only, where it is at least K + 1.
   int max_cache_budget = kMaxCacheBudget;
   StaticVector<Fallback, kFallbacks.size()> fallbacks = AllFallbacks();
 
   static StaticVector<Mode, kModeCount> AllModes();                 ///< But baselines and auto.
-  static StaticVector<int, 8> DefaultFanouts();                     ///< 1, 2, 3, 4, 6, 8.
   static StaticVector<Fallback, kFallbacks.size()> AllFallbacks();  ///< None first, but auto.
 };
 

@@ -12,12 +12,6 @@ namespace {
 
 constexpr double kUsPerSecond = 1e6;
 
-double ExpectedTokens(const NodeLaw& nodes) {
-  double tokens = 1;
-  for (std::size_t k = 1; k < nodes.size(); ++k) tokens += nodes[k] * double(k);
-  return tokens;
-}
-
 double ProposalRows(const ProposerModel& proposer, int lookahead) {
   return proposer.mean_rows > 0 ? proposer.mean_rows : lookahead;
 }
@@ -32,21 +26,11 @@ double PassUs(const CostModel& model, const Workload& load, double rows) {
   return PassUs(model, model.target, load, rows);
 }
 
-Prediction Finish(Prediction prediction, const Workload& load) {
-  prediction.tokens_per_second =
-      load.batch * prediction.tokens_per_round * kUsPerSecond / prediction.round_us;
-  return prediction;
-}
-
 // The same while the draft works too.
 double PassBesideDraftUs(const CostModel& model, const Workload& load, double rows) {
   const TimeTable& beside = model.target_beside_draft;
   return beside.rows().empty() ? model.target_contention * PassUs(model, load, rows)
                                : PassUs(model, beside, load, rows);
-}
-
-Prediction PredictAr(const CostModel& model, const Workload& load) {
-  return Finish({.round_us = PassUs(model, load, load.batch)}, load);
 }
 
 // The mean over how many of the batch's sequences have a proposal of `rows` rows: a pass over the
@@ -75,16 +59,16 @@ Prediction PredictSynchronous(const CostModel& model, const ProposerModel& propo
   prediction.target_rows = 1 + proposer.coverage * rows;
   prediction.wait_us = wait_us;
   prediction.round_us = wait_us + MeanPassUs(model, load, proposer.coverage, rows);
-  return Finish(prediction, load);
+  return prediction;
 }
 
-Prediction PredictSd(const CostModel& model, int lookahead, const Workload& load) {
+// How long a draft on the target's device takes.
+double DraftingUs(const CostModel& model, int lookahead, const Workload& load) {
   // K passes with a row of each sequence; after a full acceptance the first also computes the last
   // token of the proposal, which was never an input.
   const double full = OutcomeNodes(model.draft_model().acceptance, lookahead)[lookahead];
-  const double wait_us = model.draft_on_target.us(load.batch * (1 + full), load.context) +
-                         (lookahead - 1) * model.draft_on_target.us(load.batch, load.context);
-  return PredictSynchronous(model, model.draft_model(), lookahead, wait_us, load);
+  return model.draft_on_target.us(load.batch * (1 + full), load.context) +
+         (lookahead - 1) * model.draft_on_target.us(load.batch, load.context);
 }
 
 // The walk over what a sequence verifies. States 0 .. K: a chain of that many tokens from the
@@ -110,7 +94,7 @@ class SsdWalk {
       if (std::abs(prediction.target_rows - other_rows) < kSameRows * other_rows) break;
       other_rows = prediction.target_rows;
     }
-    return Finish(prediction, load_);
+    return prediction;
   }
 
  private:
@@ -252,6 +236,16 @@ class SsdWalk {
   double miss_ = 0;
 };
 
+// All but the tokens per second.
+Prediction PredictRound(const CostModel& model, const SpeculationPlan& plan, const Workload& load) {
+  if (!plan.mode.drafts()) return {.round_us = PassUs(model, load, load.batch)};
+  if (plan.mode.during()) return SsdWalk(model, plan, load).Run();
+  const ProposerModel& proposer = *model.proposer(plan.mode);
+  const double wait_us =
+      NeedsDraft(plan.mode) ? DraftingUs(model, plan.lookahead, load) : load.batch * proposer.us;
+  return PredictSynchronous(model, proposer, plan.lookahead, wait_us, load);
+}
+
 }  // namespace
 
 bool CanPredict(const CostModel& model, const SpeculationPlan& plan) {
@@ -268,24 +262,12 @@ bool CanPredict(const CostModel& model, const SpeculationPlan& plan) {
          fits(plan.primary) && fits(plan.after_fallback);
 }
 
-namespace {
-
-Prediction PredictUncorrected(const CostModel& model, const SpeculationPlan& plan,
-                              const Workload& load) {
-  if (!plan.mode.drafts()) return PredictAr(model, load);
-  if (plan.mode.during()) return SsdWalk(model, plan, load).Run();
-  if (NeedsDraft(plan.mode)) return PredictSd(model, plan.lookahead, load);
-  const ProposerModel& proposer = *model.proposer(plan.mode);
-  return PredictSynchronous(model, proposer, plan.lookahead, load.batch * proposer.us, load);
-}
-
-}  // namespace
-
 Prediction Predict(const CostModel& model, const SpeculationPlan& plan, const Workload& load) {
   FT_CHECK(CanPredict(model, plan), "mode {} is not predictable", ModeName(plan.mode));
   FT_CHECK(load.batch >= 1 && load.context >= 0);
-  Prediction prediction = PredictUncorrected(model, plan, load);
-  prediction.tokens_per_second *= model.correction[plan.mode];
+  Prediction prediction = PredictRound(model, plan, load);
+  prediction.tokens_per_second = load.batch * prediction.tokens_per_round * kUsPerSecond /
+                                 prediction.round_us * model.correction[plan.mode];
   return prediction;
 }
 

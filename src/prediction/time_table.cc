@@ -94,9 +94,8 @@ TimeTable TimeTable::Scaled(std::span<const double> by_rows) const {
 TimeTable TimeTable::Line(double base_us, double per_row_us) {
   FT_CHECK(base_us >= 0 && per_row_us >= 0);
   TimeTable table;
-  table.rows_.push_back(1);
-  table.rows_.push_back(2);
-  table.contexts_.push_back(1);
+  table.rows_ = {1, 2};
+  table.contexts_ = {1};
   table.us_[0] = base_us + per_row_us;
   table.us_[1] = base_us + 2 * per_row_us;
   return table;

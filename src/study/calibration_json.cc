@@ -21,7 +21,6 @@ constexpr std::size_t kMaxFileBytes = 16 << 20;
 constexpr std::size_t kMaxSettings = 256;
 constexpr int kMaxCount = 1 << 30;
 constexpr double kMaxTemperature = 100;
-constexpr double kMaxProposalRows = kMaxProposal;
 
 std::vector<double> ReadHits(JsonObject& object, const char* name) {
   const std::vector<double> hits = object.Numbers(name, kMaxFanout, 0, 1);
@@ -43,7 +42,7 @@ ProposerMeasurement ReadProposer(JsonObject& setting, const char* name) {
   proposer.hit_partial = ReadHits(object, "hit_partial");
   proposer.hit_full = ReadHits(object, "hit_full");
   proposer.coverage = object.Number("coverage", 0, 1);
-  proposer.mean_rows = object.Number("mean_rows", 0, kMaxProposalRows);
+  proposer.mean_rows = object.Number("mean_rows", 0, kMaxProposal);
   proposer.us = object.Number("us", 0, kMaxTimeUs);
   object.Close();
   if (proposer.acceptance.empty()) object.Refuse("has no acceptance rates: one at least is wanted");

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/philox.h"
-#include "study/simulator_events.h"
 #include "study/simulator_pool.h"
 
 namespace foretoken {
@@ -19,12 +18,6 @@ struct DrawnOutcome {
   int node = 0;
   int rank = 1;
 };
-
-int RankOf(const HitCurve& curve, double uniform) {
-  int rank = 1;
-  while (rank <= kMaxFanout && uniform >= curve.hit(rank)) ++rank;
-  return rank;
-}
 
 class Simulation {
  public:
@@ -78,8 +71,7 @@ class Simulation {
       return UnitInterval(
           PhiloxDraw(options_.seed, position, 2 * index + which, NoisePurpose::kScript));
     };
-    const bool primary = sequence.order.ranked;
-    const OutcomeLaw& law = primary ? options_.after_primary : options_.after_backup;
+    const OutcomeLaw& law = sequence.order.ranked ? options_.after_primary : options_.after_backup;
     const int last = static_cast<int>(law.acceptance.size()) - 1;
     DrawnOutcome outcome;
     while (outcome.node < sequence.order.length &&
@@ -87,20 +79,21 @@ class Simulation {
                law.acceptance[std::min(outcome.node, last)]) {
       ++outcome.node;
     }
-    outcome.rank = RankOf(law.curves.at(outcome.node, sequence.order.length),
-                          uniform(sequence.position + outcome.node, 1));
+    const HitCurve& curve = law.curves.at(outcome.node, sequence.order.length);
+    const double luck = uniform(sequence.position + outcome.node, 1);
+    while (outcome.rank <= kMaxFanout && luck >= curve.hit(outcome.rank)) ++outcome.rank;
     return outcome;
   }
 
   void Verify(Sequence* sequence) {
-    const DrawnOutcome outcome = Draw(*sequence);
-    sequence->outcome = outcome;
-    sequence->position += outcome.node + 1;
+    sequence->outcome = Draw(*sequence);
+    const int accepted = sequence->outcome.node;
+    sequence->position += accepted + 1;
     ++result_.rounds;
-    result_.tokens += outcome.node + 1;
-    result_.accepted += outcome.node;
+    result_.tokens += accepted + 1;
+    result_.accepted += accepted;
     result_.proposed += sequence->order.length;
-    if (outcome.node == sequence->order.length) ++result_.rounds_at_end;
+    if (accepted == sequence->order.length) ++result_.rounds_at_end;
   }
 
   void TryToStart(int target) {
@@ -180,11 +173,11 @@ class Simulation {
   }
 
   void FallBack(Sequence* sequence, bool may_wait) {
+    const bool jit = options_.fallback == Fallback::kJit;
     if (options_.fallback == Fallback::kNone ||
-        (options_.fallback == Fallback::kJit && options_.jit_wait == JitWait::kNobody &&
-         !may_wait)) {
+        (jit && options_.jit_wait == JitWait::kNobody && !may_wait)) {
       Propose(sequence, 0, false, -1);
-    } else if (options_.fallback == Fallback::kJit) {
+    } else if (jit) {
       sequence->state = State::kDrafting;
       Order(sequence, {.chain = true});
     } else {
@@ -292,9 +285,8 @@ Status CheckLaw(const OutcomeLaw& law, std::string_view which) {
     return InvalidInput(fmt::format("the acceptance of {} is missing", which));
   }
   for (const double a : law.acceptance) {
-    if (!(a >= 0 && a <= 1)) {
-      return InvalidInput(fmt::format("an acceptance of {} {} is not in [0, 1]", which, a));
-    }
+    if (a >= 0 && a <= 1) continue;
+    return InvalidInput(fmt::format("an acceptance of {} {} is not in [0, 1]", which, a));
   }
   return {};
 }
@@ -321,10 +313,9 @@ Status CheckSimulatorOptions(const SimulatorOptions& options) {
   FT_RETURN_IF_ERROR(within("the rows of a draft pass", options.draft_rows_per_pass, 0, 1 << 20));
   FT_RETURN_IF_ERROR(within("the number of warm-up passes", options.warmup, 0, 10'000'000));
   for (const FanoutShape* shape : {&options.primary, &options.after_fallback}) {
-    if (static_cast<int>(shape->at.size()) != options.lookahead + 1) {
-      return InvalidInput(fmt::format("a fan-out of {} nodes does not fit a lookahead of {}",
-                                      shape->at.size(), options.lookahead));
-    }
+    if (static_cast<int>(shape->at.size()) == options.lookahead + 1) continue;
+    return InvalidInput(fmt::format("a fan-out of {} nodes does not fit a lookahead of {}",
+                                    shape->at.size(), options.lookahead));
   }
   FT_RETURN_IF_ERROR(CheckLaw(options.after_primary, "the draft's tokens"));
   FT_RETURN_IF_ERROR(CheckLaw(options.after_backup, "the fallback's tokens"));

@@ -93,8 +93,7 @@ CostModel ModelOf(const PublishedPair& pair) {
       kUsPerSecond * RooflinePass(pair.target, alone, kH100).attention / kContext;
   const auto propose = [&model](DrafterId id, double acceptance, const PowerLaw& law) {
     const HitCurve curve = HitCurve::FromPowerLaw(law);
-    model.proposers[id].acceptance.push_back(acceptance);
-    model.proposers[id].curves = {curve, curve};
+    model.proposers[id] = {.acceptance = {acceptance}, .curves = {curve, curve}};
   };
   propose(DrafterId::kModel, pair.acceptance, kAfterPrimary);
   propose(DrafterId::kRandom, 0, kAfterBackup);
@@ -148,8 +147,7 @@ Result<SimulatorPreset> FindSimulatorPreset(std::string_view name) {
   for (const PublishedPair& pair : kPairs) {
     known.push_back(pair.name);
     if (pair.name != name) continue;
-    return SimulatorPreset{.name = std::string(pair.name),
-                           .description = std::string(pair.description),
+    return SimulatorPreset{.description = std::string(pair.description),
                            .model = ModelOf(pair),
                            .target_devices = kTargetDevices};
   }

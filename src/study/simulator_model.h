@@ -17,7 +17,6 @@ SimulatorOptions SimulatorFor(const CostModel& model, const SpeculationPlan& pla
 
 /// A published setting whose times and rates are known or can be fitted.
 struct SimulatorPreset {
-  std::string name;
   std::string description;  ///< One line; what was fitted to what is in docs/planner.md.
   CostModel model;
   int target_devices = 1;  ///< Of one target.

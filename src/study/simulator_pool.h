@@ -3,14 +3,39 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "study/simulator.h"
-#include "study/simulator_events.h"
 
 namespace foretoken {
+
+/// A clock that jumps from event to event. Events of the same time run in the order in which they
+/// were scheduled.
+class EventQueue {
+ public:
+  double now() const { return now_; }
+
+  /// Runs `action` in `delay` (>= 0) from now.
+  void After(double delay, std::function<void()> action) {
+    events_.emplace(now_ + delay, std::move(action));
+  }
+
+  /// Runs the next event; false where there is none.
+  bool RunNext() {
+    if (events_.empty()) return false;
+    const auto event = events_.extract(events_.begin());
+    now_ = event.key();
+    event.mapped()();
+    return true;
+  }
+
+ private:
+  std::multimap<double, std::function<void()>> events_;  // By time.
+  double now_ = 0;
+};
 
 /// What the draft is to do for a sequence until the next order of that sequence: draft a chain just
 /// in time, or prepare branches for the outcomes of the proposal under verification.
@@ -146,15 +171,11 @@ class DraftPool {
       return step;
     }
     if (mine.steps == 0) step.rows = static_cast<int>(order.position + order.length - mine.kv);
-    const auto grow = [&](int from, int to) {
-      if (from == to ||
-          TokensAfter(order, from, mine.steps + 1) == TokensAfter(order, from, mine.steps)) {
-        return;
-      }
-      step.tokens += Branches(order, from, to, device);
+    const auto grows = [&](int node) {
+      return TokensAfter(order, node, mine.steps + 1) > TokensAfter(order, node, mine.steps);
     };
-    grow(0, order.length);
-    grow(order.length, order.length + 1);
+    if (grows(0)) step.tokens += Branches(order, 0, order.length, device);
+    if (grows(order.length)) step.tokens += Branches(order, order.length, order.length + 1, device);
     step.rows += step.tokens;
     return step;
   }
@@ -187,8 +208,7 @@ class DraftPool {
   void EndPass(int index, std::int64_t pass) {
     Device& device = devices_[index];
     if (!device.busy || device.pass != pass) return;
-    device.busy = false;
-    StopCounting(device);
+    Stop(&device);
     tokens_ += device.tokens;
     std::vector<Progress> done = std::move(device.orders);
     std::erase_if(done, [this](const Progress& progress) {
@@ -211,13 +231,12 @@ class DraftPool {
     const bool pointless = std::ranges::none_of(device.orders, [this](const Progress& progress) {
       return orders_[progress.sequence].epoch == progress.epoch;
     });
-    if (!pointless) return;
-    device.busy = false;
-    StopCounting(device);
+    if (pointless) Stop(&device);
   }
 
-  void StopCounting(const Device& device) {
-    busy_us_ += events_->now() - std::max(device.started, counting_since_);
+  void Stop(Device* device) {
+    device->busy = false;
+    busy_us_ += events_->now() - std::max(device->started, counting_since_);
   }
 
   const SimulatorOptions& options_;

@@ -198,7 +198,7 @@ Result<std::vector<int>> PlanNumbers::ParseLookaheads(std::string_view usual) co
 
 Result<SimulatorPreset> PlanNumbers::Resolve() const {
   const bool given = !(target_ms + draft_ms + sd_draft_ms + acceptance + hit + hit_at_end).empty();
-  SimulatorPreset base{.name = "numbers", .description = "Numbers from the command line"};
+  SimulatorPreset base{.description = "Numbers from the command line"};
   if (given && preset.empty()) {
     for (const auto& [option, value] :
          {std::pair("--target-ms", &target_ms), std::pair("--draft-ms", &draft_ms),
@@ -226,8 +226,7 @@ Result<SimulatorPreset> PlanNumbers::Resolve() const {
   FT_RETURN_IF_ERROR(ParseHits(hit, "--hit", &draft.curves.partial));
   if (!hit.empty()) {
     draft.curves.full = draft.curves.partial;
-    random = {.curves = draft.curves};
-    random.acceptance.push_back(0);
+    random = {.acceptance = {0}, .curves = draft.curves};
   }
   FT_RETURN_IF_ERROR(ParseHits(hit_at_end, "--hit-at-end", &draft.curves.full));
   FT_RETURN_IF_ERROR(ParseRates(ngram_acceptance, "--ngram-acceptance", &ngram.acceptance));

@@ -26,7 +26,8 @@ TEST(PlanNumbers, ReadsPoints) {
 TEST(PlanNumbers, GivenNumbersReplaceThePresets) {
   PlanNumbers numbers;
   const SimulatorPreset papers = *numbers.Resolve();
-  EXPECT_EQ(papers.name, "paper-70b");
+  EXPECT_EQ(papers.description,
+            "Llama-3.1-70B on 4 H100s, Llama-3.2-1B on 1, as published (fitted)");
   numbers.preset = "paper-70b";
   numbers.target_ms = "1:10,3:20";
   const SimulatorPreset mixed = *numbers.Resolve();

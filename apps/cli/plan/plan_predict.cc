@@ -59,10 +59,7 @@ Result<PlanLimits> ReadLimits(const PlanPredictOptions& options, const PlanNumbe
   }
   FT_RETURN_IF_ERROR(LimitModes(options.modes, &limits));
   FT_ASSIGN_OR_RETURN(const Fallback fallback, ParseFallback(numbers.fallback));
-  if (fallback != Fallback::kAuto) {
-    limits.fallbacks = {};
-    limits.fallbacks.push_back(fallback);
-  }
+  if (fallback != Fallback::kAuto) limits.fallbacks = {fallback};
   return limits;
 }
 
@@ -120,10 +117,8 @@ json MakeTable(const PlanInput& input, const PlanLimits& limits, const std::vect
   std::vector<PlanRow> rows;
   for (const PlanSetting& setting : input.settings) {
     PlanLimits allowed = limits;
-    if (setting.saguaro_c < 1) {  // Measured at one fan-out, which C is the more about.
-      allowed.mean_fanouts = {};
-      allowed.mean_fanouts.push_back(kDefaultFanout);
-    }
+    // Measured at one fan-out, which C is the more about.
+    if (setting.saguaro_c < 1) allowed.mean_fanouts = {kDefaultFanout};
     for (const RankedPlan& ranked : ChoosePlan(setting.model, allowed, load).ranked) {
       const bool wanted = ranked.plan.mode == Mode::kAr ||
                           std::ranges::find(lookaheads, ranked.plan.lookahead) != lookaheads.end();

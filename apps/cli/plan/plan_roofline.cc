@@ -12,6 +12,7 @@
 #include "cli/options/options.h"
 #include "cli/plan/plan_views.h"
 #include "model/config/model_config.h"
+#include "prediction/fanout_solver.h"
 #include "study/roofline.h"
 #include "weights/model_folder.h"
 
@@ -104,21 +105,10 @@ Result<Setting> Resolve(const PlanRooflineOptions& options, const PlanNumbers& n
   return setting;
 }
 
-// Tokens of a chain of s_q rows, its root included.
-double ChainTokens(const std::vector<double>& acceptance, int s_q) {
-  double tokens = 1;
-  double reached = 1;
-  for (int k = 0; k + 1 < s_q; ++k) {
-    reached *= acceptance[std::min<std::size_t>(k, acceptance.size() - 1)];
-    tokens += reached;
-  }
-  return tokens;
-}
-
 // Tokens that a step with s_q rows a sequence emits.
 double Accepted(const Setting& setting, int s_q) {
   const auto& points = setting.accepted;
-  if (points.empty()) return ChainTokens(setting.acceptance, s_q);
+  if (points.empty()) return ExpectedTokens(OutcomeNodes(setting.acceptance, s_q - 1));
   std::pair<double, double> low = {1, 1};  // Plain decoding.
   for (const auto& [x, y] : points) {
     if (s_q <= x) {
