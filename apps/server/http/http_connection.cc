@@ -74,7 +74,8 @@ void HttpConnection::Start() {
 }
 
 void HttpConnection::EndKeepAlive() {
-  if (state_ == State::kIdle) return Close();
+  // A new one may have its first request on the way: that is still answered.
+  if (state_ == State::kIdle && number_ > 0) return Close();
   keep_alive_ = false;
 }
 

@@ -84,7 +84,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   HttpConnection& operator=(const HttpConnection&) = delete;
 
   void Start();
-  /// Closes it where it waits for a request; else it ends with the answer under way.
+  /// Closes it where it waits for a further request; else it ends with its next answer.
   void EndKeepAlive();
 
  private:
