@@ -41,7 +41,8 @@ std::int32_t KvCache::MatchPrefix(std::span<const Token> tokens, SequenceKv* seq
   GrowCapacity(limit + 1, sequence);
   std::int32_t last = PrefixIndex::kNone;
   while (sequence->blocks.size() < limit) {
-    const std::int32_t block = index_.Find(last, TokensOfBlock(tokens, sequence->blocks.size()));
+    const std::int32_t block =
+        index_.Find(sequence->scope, last, TokensOfBlock(tokens, sequence->blocks.size()));
     if (block == PrefixIndex::kNone) break;
     pool_.Retain(block);
     sequence->blocks.push_back(block);
@@ -80,9 +81,9 @@ void KvCache::PublishNext(std::span<const Token> tokens, SequenceKv* sequence) {
   const std::int32_t parent = index == 0 ? PrefixIndex::kNone : sequence->blocks[index - 1];
   const std::span<const Token> content = TokensOfBlock(tokens, index);
   std::int32_t& block = sequence->blocks[index];
-  const std::int32_t published = index_.Find(parent, content);
+  const std::int32_t published = index_.Find(sequence->scope, parent, content);
   if (published == PrefixIndex::kNone) {
-    index_.Insert(block, parent, content);
+    index_.Insert(sequence->scope, block, parent, content);
   } else {
     pool_.Retain(published);
     pool_.Drop(block, /*keep=*/false);

@@ -20,6 +20,8 @@ struct SequenceKv {
   /// Positions below it belong to committed tokens, and their KV is there; what lies behind is a
   /// proposal's and is rolled back by being forgotten.
   std::int32_t committed = 0;
+  /// Prefixes are shared with sequences of the same scope only; set before the first MatchPrefix.
+  std::uint64_t scope = 0;
   std::int32_t published_blocks = 0;  ///< Leading blocks that are published in the prefix cache.
 
   std::int32_t SlotOf(std::int32_t position) const {
@@ -40,9 +42,9 @@ class KvCache {
   KvCache(const KvCache&) = delete;
   KvCache& operator=(const KvCache&) = delete;
 
-  /// Takes references to the longest cached prefix of `tokens`, at most tokens.size() - 1 so that
-  /// at least one token is left to compute, which are committed then. `sequence` must be empty.
-  /// Returns the number of tokens found.
+  /// Takes references to the longest prefix of `tokens` that is cached in the sequence's scope, at
+  /// most tokens.size() - 1 so that at least one token is left to compute, which are committed
+  /// then. `sequence` must be empty. Returns the number of tokens found.
   std::int32_t MatchPrefix(std::span<const Token> tokens, SequenceKv* sequence);
 
   /// Makes room for positions below `length`, reclaiming cached blocks as needed. False, changing

@@ -94,6 +94,28 @@ TEST(KvCache, FindsThePrefixAndLeavesATokenToCompute) {
   EXPECT_EQ(cache.MatchPrefix(tokens, &none), 96) << "released blocks stay cached";
 }
 
+TEST(KvCache, ScopesShareNothing) {
+  const BlockHash collides = [](std::uint64_t, std::span<const Token>) { return std::uint64_t{7}; };
+  for (const BlockHash hash : {BlockHash(HashBlock), collides}) {
+    KvCache cache(16, true, hash);
+    const std::vector<Token> tokens = Tokens(100);
+    SequenceKv alice{.scope = 1};
+    Fill(cache, tokens, &alice);
+    for (const std::uint64_t scope : {0, 2}) {
+      SequenceKv other{.scope = scope};
+      EXPECT_EQ(cache.MatchPrefix(tokens, &other), 0);
+      Fill(cache, tokens, &other);
+      EXPECT_NE(other.blocks[0], alice.blocks[0]);
+      cache.Release(&other);
+    }
+    cache.Release(&alice);
+    SequenceKv again{.scope = 1};
+    EXPECT_EQ(cache.MatchPrefix(tokens, &again), 96) << "its own are found";
+    EXPECT_TRUE(cache.CheckIntegrity().ok());
+    cache.Release(&again);
+  }
+}
+
 TEST(KvCache, PublishesCommittedTokensOnly) {
   KvCache cache(8, true);
   const std::vector<Token> tokens = Tokens(64);

@@ -25,23 +25,27 @@ std::span<const Token> PrefixIndex::TokensOf(std::int32_t block) const {
   return {tokens_.data() + std::size_t(block) * kBlockSize, kBlockSize};
 }
 
-std::int32_t PrefixIndex::Find(std::int32_t parent, std::span<const Token> tokens) const {
-  const std::uint64_t hash = hash_(HashOf(parent), tokens);
+std::int32_t PrefixIndex::Find(std::uint64_t scope, std::int32_t parent,
+                               std::span<const Token> tokens) const {
+  const std::uint64_t hash = HashBelow(scope, parent, tokens);
   for (std::int32_t block = buckets_[BucketOf(hash)]; block != kNone; block = nodes_[block].next) {
     const Node& node = nodes_[block];
-    if (node.hash == hash && node.parent == parent && std::ranges::equal(TokensOf(block), tokens)) {
+    if (node.hash == hash && node.scope == scope && node.parent == parent &&
+        std::ranges::equal(TokensOf(block), tokens)) {
       return block;
     }
   }
   return kNone;
 }
 
-void PrefixIndex::Insert(std::int32_t block, std::int32_t parent, std::span<const Token> tokens) {
+void PrefixIndex::Insert(std::uint64_t scope, std::int32_t block, std::int32_t parent,
+                         std::span<const Token> tokens) {
   FT_CHECK(!Contains(block), "block {} is published already", block);
   FT_CHECK(parent == kNone || Contains(parent), "parent {} is not published", parent);
-  const std::uint64_t hash = hash_(HashOf(parent), tokens);
+  const std::uint64_t hash = HashBelow(scope, parent, tokens);
   std::int32_t& bucket = buckets_[BucketOf(hash)];
-  nodes_[block] = {.hash = hash, .parent = parent, .next = bucket, .published = true};
+  nodes_[block] = {
+      .hash = hash, .scope = scope, .parent = parent, .next = bucket, .published = true};
   bucket = block;
   if (parent != kNone) ++nodes_[parent].children;
   std::ranges::copy(tokens, tokens_.begin() + std::ptrdiff_t(block) * kBlockSize);
@@ -64,8 +68,14 @@ Status PrefixIndex::CheckNode(std::int32_t block) const {
   const Node& node = nodes_[block];
   if (!node.published) return wrong("is in a bucket and not published");
   if (node.parent != kNone && !Contains(node.parent)) return wrong("has an unpublished parent");
-  if (node.hash != hash_(HashOf(node.parent), TokensOf(block))) return wrong("has a wrong hash");
-  if (Find(node.parent, TokensOf(block)) != block) return wrong("is shadowed by a duplicate");
+  if (node.parent != kNone && nodes_[node.parent].scope != node.scope) {
+    return wrong("has a parent of another scope");
+  }
+  if (node.hash != HashBelow(node.scope, node.parent, TokensOf(block))) {
+    return wrong("has a wrong hash");
+  }
+  if (Find(node.scope, node.parent, TokensOf(block)) != block)
+    return wrong("is shadowed by a duplicate");
   return {};
 }
 

@@ -9,34 +9,35 @@
 
 namespace foretoken {
 
-/// The chain hash of a full block, from that of the block before it (0 for the first) and its own
-/// kBlockSize tokens. It only narrows the search: what it finds is confirmed token by token.
+/// The chain hash of a full block, from that of the block before it (the scope of the first) and
+/// its own kBlockSize tokens. It only narrows the search: what it finds is confirmed token by
+/// token.
 using BlockHash = std::uint64_t (*)(std::uint64_t parent, std::span<const Token> tokens);
 
 std::uint64_t HashBlock(std::uint64_t parent, std::span<const Token> tokens);
 
 /// Which blocks hold the KV of which tokens after which prefix. A published block is one node of
 /// a tree: its parent is the published block of the kBlockSize tokens before. Content is compared
-/// as (parent, tokens), which by induction compares whole prefixes. Allocates in its constructor
-/// only.
+/// as (scope, parent, tokens), which by induction compares whole prefixes; each scope has trees of
+/// its own. Allocates in its constructor only.
 class PrefixIndex {
  public:
   static constexpr std::int32_t kNone = -1;
 
   PrefixIndex(std::int32_t blocks, BlockHash hash);
 
-  /// The block below `parent` (kNone for the start of a sequence) that holds `tokens`, or kNone.
-  std::int32_t Find(std::int32_t parent, std::span<const Token> tokens) const;
+  /// The block of `scope` below `parent` (kNone for the start of a sequence) that holds `tokens`,
+  /// or kNone.
+  std::int32_t Find(std::uint64_t scope, std::int32_t parent, std::span<const Token> tokens) const;
 
-  /// Publishes `block` below `parent`, where no other block holds the same tokens.
-  void Insert(std::int32_t block, std::int32_t parent, std::span<const Token> tokens);
+  /// Publishes `block` below `parent`, where no other block of the scope holds the same tokens.
+  void Insert(std::uint64_t scope, std::int32_t block, std::int32_t parent,
+              std::span<const Token> tokens);
 
   /// Withdraws a published block that has no children.
   void Erase(std::int32_t block);
 
   bool Contains(std::int32_t block) const { return nodes_[block].published; }
-  /// The chain hash up to and including `block`; 0 for kNone.
-  std::uint64_t HashOf(std::int32_t block) const { return block < 0 ? 0 : nodes_[block].hash; }
   std::int32_t ParentOf(std::int32_t block) const { return nodes_[block].parent; }
 
   /// Recounts buckets, hashes and children; names the first contradiction.
@@ -45,6 +46,7 @@ class PrefixIndex {
  private:
   struct Node {
     std::uint64_t hash = 0;
+    std::uint64_t scope = 0;
     std::int32_t parent = kNone;
     std::int32_t children = 0;
     std::int32_t next = kNone;  // In the bucket.
@@ -52,6 +54,11 @@ class PrefixIndex {
   };
 
   std::size_t BucketOf(std::uint64_t hash) const { return hash & (buckets_.size() - 1); }
+  // The chain hash of a block of `tokens` below `parent`.
+  std::uint64_t HashBelow(std::uint64_t scope, std::int32_t parent,
+                          std::span<const Token> tokens) const {
+    return hash_(parent == kNone ? scope : nodes_[parent].hash, tokens);
+  }
   std::span<const Token> TokensOf(std::int32_t block) const;
   Status CheckNode(std::int32_t block) const;
 
