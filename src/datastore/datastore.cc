@@ -78,7 +78,10 @@ Status Datastore::Learn(std::span<const Token> document) {
   }
   {
     const std::scoped_lock lock(mutex_);
-    if (!failure_.ok() || pending_tokens_ + document.size() > kMaxPendingTokens) return {};
+    if (!failure_.ok() || pending_tokens_ + document.size() > kMaxPendingTokens) {
+      ++lost_;
+      return {};
+    }
     pending_.emplace_back(document.begin(), document.end());
     pending_tokens_ += document.size();
     ++learned_;
@@ -92,6 +95,11 @@ Status Datastore::Flush() {
   const std::uint64_t wanted = learned_;
   changed_.wait(lock, [&] { return flushed_ >= wanted || !failure_.ok(); });
   return failure_;
+}
+
+LearningState Datastore::learning() const {
+  const std::scoped_lock lock(mutex_);
+  return {.failure = failure_.ok() ? merge_failure_ : failure_, .lost = lost_};
 }
 
 Status Datastore::Import(TokenText text) {
@@ -192,12 +200,6 @@ void Datastore::Reclaim() {
   retired_.erase(unused, retired_.end());
 }
 
-void Datastore::Fail(const Status& status) {
-  Tell([&] {
-    if (failure_.ok()) failure_ = status;
-  });
-}
-
 std::shared_ptr<const Segment> Datastore::Join(
     std::span<const std::shared_ptr<const Segment>> segments,
     const std::atomic<bool>* cancelled) const {
@@ -223,18 +225,61 @@ void Datastore::WriterLoop() {
       seal = seal_wanted_;
     }
     Status status = Record(documents);
-    if (status.ok()) {
+    const bool recorded = status.ok();
+    if (recorded) {
       if (!documents.empty()) AddRun(documents);
       std::uint64_t live = 0;
       for (const auto& run : runs_) live += run->tokens();
       if (live >= options_.seal_tokens || (seal && live > 0)) status = Seal();
     }
-    if (!status.ok()) return Fail(status);
+    if (!status.ok()) {
+      if (!AwaitWriting(status, recorded ? 0 : documents.size())) return;
+      continue;
+    }
     Tell([&] {
       flushed_ += documents.size();
       if (seal) seal_wanted_ = false;
     });
   }
+}
+
+// After a failure: drops what waits, and tries again and again whether a log can be written. False
+// where the datastore ends first.
+bool Datastore::AwaitWriting(const Status& failure, std::uint64_t lost) {
+  Tell([&] {
+    failure_ = failure;
+    lost_ += lost + pending_.size();
+    pending_.clear();
+    pending_tokens_ = 0;
+    flushed_ = learned_;
+    seal_wanted_ = false;
+  });
+  for (;;) {
+    {
+      std::unique_lock lock(mutex_);
+      if (changed_.wait_for(lock, options_.retry_after, [this] { return stopping_.load(); })) {
+        return false;
+      }
+    }
+    if (!BeginLog().ok()) continue;
+    Tell([this] { failure_ = {}; });
+    return true;
+  }
+}
+
+// Begins a new log and tells its number: after a failure too, since the old one may end with part
+// of a record, behind which nothing is read.
+Result<std::uint64_t> Datastore::BeginLog() {
+  const std::uint64_t number = TakeNumber();
+  const std::filesystem::path path = LogPath(directory_, number);
+  auto log = EntryLogWriter::Create(files_.get(), path, options_.tokenizer.fingerprint);
+  if (!log.ok()) {
+    const Status ignored = files_->Remove(path);
+    (void)ignored;
+    return log.error();
+  }
+  log_ = std::move(*log);
+  return number;
 }
 
 Status Datastore::Record(std::span<const std::vector<Token>> documents) {
@@ -269,9 +314,8 @@ void Datastore::AddRun(std::span<const std::vector<Token>> documents) {
 Status Datastore::Seal() {
   const auto joined = Join(runs_, nullptr);
   const std::uint64_t old_log = manifest().first_log;
-  const std::uint64_t new_log = TakeNumber();
-  FT_ASSIGN_OR_RETURN(log_, EntryLogWriter::Create(files_.get(), LogPath(directory_, new_log),
-                                                   options_.tokenizer.fingerprint));
+  FT_ASSIGN_OR_RETURN(const std::uint64_t new_log, BeginLog());
+
   const std::uint64_t number = TakeNumber();
   FT_ASSIGN_OR_RETURN(std::shared_ptr<const Segment> segment, Store(*joined, number));
   FT_RETURN_IF_ERROR(Commit([&](Manifest* manifest, Segments* segments) {
@@ -305,7 +349,8 @@ void Datastore::MergerLoop() {
     Reclaim();
     for (bool more = true; more && !stopping_;) {
       const Result<bool> step = Maintain();
-      if (!step.ok()) return Fail(step.error());
+      Tell([&] { merge_failure_ = step.ok() ? Status() : step.error(); });
+      if (!step.ok()) break;  // Tried again after the next change.
       more = *step;
     }
   }

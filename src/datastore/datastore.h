@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <filesystem>
@@ -26,8 +27,15 @@ struct DatastoreOptions {
   DatastoreLimits limits;
   std::uint64_t seal_tokens = std::uint64_t{1} << 20;  ///< Live tokens that make a segment.
   int threads = 1;                                     ///< For sorting.
+  std::chrono::milliseconds retry_after{5000};  ///< Between two attempts to write after a failure.
   bool read_only = false;             ///< Shows what is there now; takes no lock, learns nothing.
   std::shared_ptr<FileSystem> files;  ///< The operating system's where null.
+};
+
+/// How learning goes.
+struct LearningState {
+  Status failure;          ///< Why nothing can be written now; it is tried again and again.
+  std::uint64_t lost = 0;  ///< Documents that could not be kept, since the start.
 };
 
 /// What a datastore holds at one moment, oldest first. Immutable.
@@ -59,10 +67,11 @@ class Datastore {
   std::uint64_t version() const { return version_.load(std::memory_order_acquire); }
 
   /// Takes a finished document and returns at once; it is found soon after. Refuses tokens outside
-  /// the vocabulary. Drops it silently where the disk cannot keep up or has failed.
+  /// the vocabulary. Where the disk cannot keep up or has failed it is lost, and counted.
   Status Learn(std::span<const Token> document);
   /// Returns when everything learned before is on disk and found, or with the first failure.
   Status Flush();
+  LearningState learning() const;
   /// Adds documents as a segment of their own, sorted and written by the caller's thread.
   Status Import(TokenText text);
   /// Makes segments of all live entries and merges segments as far as the limits allow.
@@ -82,6 +91,8 @@ class Datastore {
 
   // The writer's thread: log, runs in memory, sealing.
   void WriterLoop();
+  bool AwaitWriting(const Status& failure, std::uint64_t lost);
+  Result<std::uint64_t> BeginLog();
   Status Record(std::span<const std::vector<Token>> documents);
   void AddRun(std::span<const std::vector<Token>> documents);
   Status Seal();
@@ -101,7 +112,6 @@ class Datastore {
   Status Commit(const Edit& edit);
   void Publish();
   void Reclaim();
-  void Fail(const Status& status);
   std::shared_ptr<const Segment> Join(std::span<const std::shared_ptr<const Segment>> segments,
                                       const std::atomic<bool>* cancelled) const;
 
@@ -126,7 +136,9 @@ class Datastore {
   std::uint64_t flushed_ = 0;  // Of these, on disk.
   bool seal_wanted_ = false;
   bool merge_wanted_ = false;
-  Status failure_;
+  Status failure_;        // The writer's latest, until it can write again.
+  Status merge_failure_;  // Likewise the merger's.
+  std::uint64_t lost_ = 0;
 
   std::atomic<std::uint64_t> version_{0};
   std::atomic<bool> stopping_{false};

@@ -55,11 +55,15 @@ Result<std::unique_ptr<DatastoreDirectory>> DatastoreDirectory::Open(
   return opened;
 }
 
+Status DatastoreDirectory::CheckTenantName(std::string_view name) {
+  FT_RETURN_IF_ERROR(NamespaceDirectory({}, name));
+  if (name != kShared) return {};
+  return InvalidInput("the datastore's namespace 'shared' is everybody's: choose another name");
+}
+
 Result<DatastoreTenant*> DatastoreDirectory::Tenant(std::string_view name) {
+  FT_RETURN_IF_ERROR(CheckTenantName(name));
   FT_ASSIGN_OR_RETURN(const std::filesystem::path path, NamespaceDirectory(directory_, name));
-  if (name == kShared) {
-    return InvalidInput("the datastore's namespace 'shared' is everybody's: choose another name");
-  }
   const std::scoped_lock lock(mutex_);
   if (const auto found = tenants_.find(name); found != tenants_.end()) {
     return found->second.get();
@@ -84,6 +88,17 @@ Status DatastoreDirectory::Flush() {
   const std::scoped_lock lock(mutex_);
   for (const auto& [name, tenant] : tenants_) FT_RETURN_IF_ERROR(tenant->Flush());
   return {};
+}
+
+LearningState DatastoreDirectory::learning() {
+  LearningState all;
+  const std::scoped_lock lock(mutex_);
+  for (const auto& [name, tenant] : tenants_) {
+    const LearningState one = tenant->learning();
+    if (all.failure.ok()) all.failure = one.failure;
+    all.lost += one.lost;
+  }
+  return all;
 }
 
 }  // namespace foretoken

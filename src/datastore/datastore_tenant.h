@@ -32,6 +32,7 @@ class DatastoreTenant {
   void LearnOutput(std::span<const Token> tokens, int prompt_tokens);
   /// Returns when everything learned is on disk.
   Status Flush() { return learns_ ? own_->Flush() : Status(); }
+  LearningState learning() const { return learns_ ? own_->learning() : LearningState(); }
 
  private:
   std::unique_ptr<Datastore> own_;
@@ -44,7 +45,6 @@ class DatastoreTenant {
 class DatastoreDirectory {
  public:
   static constexpr std::string_view kShared = "shared";
-  static constexpr std::string_view kDefault = "default";  ///< Of requests that name none.
   /// Namespaces open at once, at most: each has files and threads of its own.
   static constexpr std::size_t kMaxTenants = 256;
 
@@ -53,12 +53,17 @@ class DatastoreDirectory {
   static Result<std::unique_ptr<DatastoreDirectory>> Open(const std::filesystem::path& directory,
                                                           DatastoreOptions options, bool learn);
 
+  /// An error for `shared` and for impossible names.
+  static Status CheckTenantName(std::string_view name);
+
   /// The tenant of this name, opened at its first use. Refuses `shared`, impossible names and more
   /// than kMaxTenants.
   Result<DatastoreTenant*> Tenant(std::string_view name);
 
   /// Returns when everything that tenants learned is on disk.
   Status Flush();
+  /// Of all tenants: a failure of any of them, and what was lost together.
+  LearningState learning();
 
  private:
   DatastoreDirectory(std::filesystem::path directory, DatastoreOptions options, bool learn)

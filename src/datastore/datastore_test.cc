@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <fstream>
 #include <thread>
 
@@ -15,6 +17,51 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+
+// Files on a disk that is full while `full` is set; half of what is appended then still fits.
+class FullDisk : public FileSystem {
+ public:
+  std::atomic<bool> full = false;
+
+  Result<std::unique_ptr<WritableFile>> Create(const fs::path& path) override {
+    if (full) return NoSpace();
+    FT_ASSIGN_OR_RETURN(auto file, posix_->Create(path));
+    return std::unique_ptr<WritableFile>(std::make_unique<File>(this, std::move(file)));
+  }
+  Result<std::unique_ptr<WritableFile>> OpenToAppend(const fs::path& path) override {
+    return posix_->OpenToAppend(path);
+  }
+  Status CreateDirectories(const fs::path& path) override {
+    return posix_->CreateDirectories(path);
+  }
+  Status Rename(const fs::path& from, const fs::path& to) override {
+    return posix_->Rename(from, to);
+  }
+  Status Remove(const fs::path& path) override { return posix_->Remove(path); }
+  Status Truncate(const fs::path& path, std::uint64_t bytes) override {
+    return posix_->Truncate(path, bytes);
+  }
+  Status SyncDirectory(const fs::path& path) override { return posix_->SyncDirectory(path); }
+
+ private:
+  class File : public WritableFile {
+   public:
+    File(const FullDisk* disk, std::unique_ptr<WritableFile> file)
+        : disk_(disk), file_(std::move(file)) {}
+    Status Append(std::span<const std::byte> bytes) override {
+      FT_RETURN_IF_ERROR(file_->Append(disk_->full ? bytes.first(bytes.size() / 2) : bytes));
+      return disk_->full ? Status(NoSpace()) : Status();
+    }
+    Status Sync() override { return file_->Sync(); }
+
+   private:
+    const FullDisk* disk_;
+    std::unique_ptr<WritableFile> file_;
+  };
+  static Error NoSpace() { return {ErrorCode::kUnavailable, "no space left"}; }
+
+  std::shared_ptr<FileSystem> posix_ = MakePosixFiles();
+};
 
 class DatastoreTest : public ::testing::Test {
  protected:
@@ -46,6 +93,43 @@ class DatastoreTest : public ::testing::Test {
   TemporaryFolder test_directory_;
   const fs::path& directory_ = test_directory_.path();
 };
+
+TEST_F(DatastoreTest, LearnsAgainWhenTheDiskHasRoomAgain) {
+  const auto disk = std::make_shared<FullDisk>();
+  DatastoreOptions options = Options();
+  options.files = disk;
+  options.retry_after = std::chrono::milliseconds(5);
+  const auto learn = [](Datastore* datastore, Token first, int tokens) {
+    std::vector<Token> document(static_cast<std::size_t>(tokens), first);
+    EXPECT_TRUE(datastore->Learn(document).ok());
+    return datastore->Flush();
+  };
+  const auto await = [](Datastore* datastore) {
+    for (int i = 0; i < 1000 && !datastore->learning().failure.ok(); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    EXPECT_TRUE(datastore->learning().failure.ok());
+  };
+  {
+    const auto datastore = Open(options);
+    EXPECT_TRUE(learn(datastore.get(), 1, 10).ok());
+    disk->full = true;
+    EXPECT_THAT(learn(datastore.get(), 2, 10).error().message, HasSubstr("no space left"));
+    EXPECT_THAT(learn(datastore.get(), 3, 10).error().message, HasSubstr("no space left"));
+    EXPECT_THAT(datastore->learning().failure.error().message, HasSubstr("no space left"));
+    EXPECT_EQ(datastore->learning().lost, 2U);
+    disk->full = false;
+    await(datastore.get());
+    EXPECT_TRUE(learn(datastore.get(), 4, 400).ok()) << "more than a segment of live tokens";
+    EXPECT_TRUE(learn(datastore.get(), 5, 10).ok());
+    EXPECT_EQ(datastore->learning().lost, 2U);
+    EXPECT_EQ(datastore->snapshot()->documents(), 3U);
+  }
+  const auto again = Open();
+  std::vector<Token> firsts;
+  for (const auto& document : DocumentsOf(*again->snapshot())) firsts.push_back(document[0]);
+  EXPECT_THAT(firsts, ::testing::ElementsAre(1, 4, 5)) << "each once, none of the lost ones";
+}
 
 TEST_F(DatastoreTest, LearnsAndRemembers) {
   std::mt19937 random(1);
