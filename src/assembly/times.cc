@@ -1,7 +1,6 @@
 #include "assembly/times.h"
 
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -14,8 +13,8 @@
 
 #include "base/cores.h"
 #include "base/read_file.h"
+#include "base/replace_file.h"
 #include "base/sha256.h"
-#include "datastore/storage/files.h"
 #include "draft/retrieval/speculation_length.h"
 #include "model/measure/pass_times.h"
 
@@ -252,16 +251,9 @@ void TimesCache::WriteKept(const Kept& kept) const {
   }
   if (needed_.costs) json["costs"] = TimesJson(times.costs, tables_);
   const std::string text = json.dump(1) + "\n";
-  const auto files = MakePosixFiles();
-  if (!files->CreateDirectories(path_.parent_path()).ok()) return;
-  // Another process may be keeping its own at this moment: each writes a file with a name of its
-  // own first. A cache: what cannot be kept is measured again.
-  fs::path own = path_;
-  own += fmt::format(".{}", getpid());
-  const Status written = PublishFile(files.get(), own, [&text](WritableFile* file) {
-    return file->Append(std::as_bytes(std::span(text)));
-  });
-  if (written.ok()) static_cast<void>(files->Rename(own, path_));
+  std::error_code ignored;
+  fs::create_directories(path_.parent_path(), ignored);
+  static_cast<void>(ReplaceFile(path_, text));  // A cache: what cannot be kept is measured again.
 }
 
 }  // namespace foretoken

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/common/terminal.h"
+#include "base/replace_file.h"
 
 namespace foretoken {
 
@@ -13,8 +13,8 @@ Status WriteReport(const ReportFiles& files, const nlohmann::json& report, const
   const std::string dump =
       report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   fmt::print("{}", files.json == "-" ? dump : text);
-  if (!files.json.empty() && files.json != "-") FT_RETURN_IF_ERROR(WriteFile(files.json, dump));
-  return files.html.empty() ? Status() : WriteFile(files.html, page(report));
+  if (!files.json.empty() && files.json != "-") FT_RETURN_IF_ERROR(ReplaceFile(files.json, dump));
+  return files.html.empty() ? Status() : ReplaceFile(files.html, page(report));
 }
 
 }  // namespace foretoken

@@ -4,9 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <span>
 #include <string>
 
@@ -146,18 +144,6 @@ std::string FormatDuration(double nanoseconds) {
 void PrintError(std::string_view message) { fmt::print(stderr, "foretoken: {}\n", message); }
 void PrintWarning(std::string_view message) {
   fmt::print(stderr, "foretoken: warning: {}\n", message);
-}
-
-Status WriteFile(const std::string& path, std::string_view content) {
-  std::FILE* file = std::fopen(path.c_str(), "wb");
-  if (file == nullptr) {
-    return InvalidInput(fmt::format("cannot write '{}': {}", path, std::strerror(errno)));
-  }
-  const bool written = std::fwrite(content.data(), 1, content.size(), file) == content.size();
-  if (std::fclose(file) != 0 || !written) {
-    return Error{ErrorCode::kUnavailable, fmt::format("writing '{}' failed", path)};
-  }
-  return {};
 }
 
 }  // namespace foretoken

@@ -6,7 +6,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/result.h"
 #include "foretoken/request.h"
 
 namespace foretoken {
@@ -84,8 +83,5 @@ std::string FormatDuration(double nanoseconds);
 /// the message does.
 void PrintError(std::string_view message);
 void PrintWarning(std::string_view message);
-
-/// Writes a whole file, or says why it could not.
-Status WriteFile(const std::string& path, std::string_view content);
 
 }  // namespace foretoken

@@ -5,6 +5,7 @@
 
 #include "api/study.h"
 #include "base/parse_number.h"
+#include "base/replace_file.h"
 #include "cli/common/commands.h"
 #include "cli/common/prompts.h"
 #include "cli/common/terminal.h"
@@ -206,11 +207,11 @@ class Calibrator {
   }
   Result<int> Report() const {
     const std::string text = FormatCalibration(calibration_);
-    FT_RETURN_IF_ERROR(WriteFile(options_.output, text));
+    FT_RETURN_IF_ERROR(ReplaceFile(options_.output, text));
     if (!options_.html_path.empty()) {
       const std::string title =
           fmt::format("{} and {}", target_->source().label(), options_.model.DraftSource().label());
-      FT_RETURN_IF_ERROR(WriteFile(options_.html_path, CalibrationPage(calibration_, title)));
+      FT_RETURN_IF_ERROR(ReplaceFile(options_.html_path, CalibrationPage(calibration_, title)));
     }
     if (options_.json) {
       fmt::print("{}\n", text);

@@ -1,0 +1,131 @@
+#include "base/replace_file.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/parse_number.h"
+
+namespace foretoken {
+namespace {
+
+namespace fs = std::filesystem;
+
+Error Failed(const fs::path& path) {
+  const int reason = errno;
+  return {reason == ENOSPC || reason == EIO ? ErrorCode::kUnavailable : ErrorCode::kInvalidInput,
+          fmt::format("cannot write '{}': {}", path.string(), std::strerror(reason))};
+}
+
+// A file that is being written; closed when this goes.
+class OpenFile {
+ public:
+  explicit OpenFile(int descriptor) : descriptor_(descriptor) {}
+  ~OpenFile() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+
+  int get() const { return descriptor_; }
+  // Each is false, with errno, where it fails.
+  bool Write(std::string_view content) const {
+    while (!content.empty()) {
+      const ssize_t written =
+          write(descriptor_, content.data(), std::min(content.size(), std::size_t{1} << 30));
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) return false;
+      content.remove_prefix(static_cast<std::size_t>(written));
+    }
+    return true;
+  }
+  bool Close() { return close(std::exchange(descriptor_, -1)) == 0; }
+
+ private:
+  int descriptor_;
+};
+
+// The open file of this process that a path names, as /dev/stdout and /dev/fd/3 do. It may be a
+// regular file, behind whose back another one would take its place.
+std::optional<int> DescriptorOf(fs::path path) {
+  constexpr int kMostLinks = 16;
+  if (path == "-") return STDOUT_FILENO;
+  const fs::path own = fmt::format("/proc/{}/fd", getpid());
+  std::error_code error;
+  for (int links = 0; links < kMostLinks; ++links) {
+    const fs::path folder = fs::weakly_canonical(fs::absolute(path, error).parent_path(), error);
+    int number = 0;
+    if (folder == own && ParseNumber(path.filename().string(), &number)) return number;
+    const fs::path target = fs::read_symlink(path, error);
+    if (error) break;
+    path = folder / target;
+  }
+  return std::nullopt;
+}
+
+Status WriteDirectly(const fs::path& path, std::optional<int> descriptor,
+                     std::string_view content) {
+  std::fflush(stdout);  // What was printed comes first.
+  OpenFile file(descriptor ? dup(*descriptor) : open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (file.get() < 0 || !file.Write(content) || !file.Close()) return Failed(path);
+  return {};
+}
+
+// Creates a file beside `target` under a name that nobody has, and says which.
+int CreateBeside(const fs::path& target, std::string* name) {
+  constexpr int kMostTries = 1000;  // Killed writers leave some behind.
+  int descriptor = -1;
+  for (int i = 0; i < kMostTries && descriptor < 0; ++i) {
+    *name = fmt::format("{}.{}-{}.tmp", target.string(), getpid(), i);
+    descriptor = open(name->c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (descriptor < 0 && errno != EEXIST) break;
+  }
+  return descriptor;
+}
+
+// Gives a new file the rights of the one that it will replace.
+bool TakeRights(const OpenFile& file, const fs::path& target) {
+  struct stat old = {};
+  return stat(target.c_str(), &old) != 0 || fchmod(file.get(), old.st_mode & 07777) == 0;
+}
+
+// Makes the renaming survive a loss of power, where the file system can.
+void SyncFolder(const fs::path& folder) {
+  const OpenFile opened(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (opened.get() >= 0) static_cast<void>(fsync(opened.get()));
+}
+
+}  // namespace
+
+Status ReplaceFile(const fs::path& path, std::string_view content) {
+  std::error_code ignored;
+  const std::optional<int> descriptor = DescriptorOf(path);
+  const fs::file_status old = fs::status(path, ignored);
+  const bool special = fs::exists(old) && !fs::is_regular_file(old) && !fs::is_directory(old);
+  if (descriptor || special) return WriteDirectly(path, descriptor, content);
+  const fs::path linked = fs::weakly_canonical(path, ignored);
+  const fs::path target = linked.empty() ? path : linked;
+  std::string temporary;
+  OpenFile file(CreateBeside(target, &temporary));
+  if (file.get() < 0) return Failed(path);
+  const bool written = file.Write(content) && TakeRights(file, target) && fsync(file.get()) == 0 &&
+                       file.Close() && rename(temporary.c_str(), target.c_str()) == 0;
+  if (!written) {
+    const Error failed = Failed(path);
+    unlink(temporary.c_str());
+    return failed;
+  }
+  SyncFolder(target.has_parent_path() ? target.parent_path() : fs::path("."));
+  return {};
+}
+
+}  // namespace foretoken
