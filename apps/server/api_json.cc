@@ -203,6 +203,7 @@ std::string_view FinishName(FinishReason reason) {
 EventWriter::EventWriter(const ApiRequest& request, ReplyHead head, const Tokenizer* tokenizer)
     : request_(request),
       seed_(head.seed),
+      shows_retrieved_(head.shows_retrieved),
       tokenizer_(tokenizer),
       offsets_(static_cast<std::size_t>(request.choices())),
       endings_(static_cast<std::size_t>(request.choices())) {
@@ -251,9 +252,12 @@ void EventWriter::AppendTrace(const Burst& burst, std::string* out) const {
   fmt::format_to(std::back_inserter(*out),
                  R"(,"speculation":{{"round":{},"mode":"{}","source":"{}","proposed":[)",
                  round.round, ModeName(round.mode), ProposalSourceName(round.source));
+  // Mode trie proposes what it saw in the requests of everybody.
+  const bool own = shows_retrieved_ && round.mode != Mode::kTrie;
+  const bool shown = own || round.source != ProposalSource::kRetrieval;
   for (std::size_t i = 0; i < round.proposed.size(); ++i) {
     if (i > 0) out->push_back(',');
-    *out += Dump(TokenText(*tokenizer_, round.proposed[i]));
+    *out += shown ? Dump(TokenText(*tokenizer_, round.proposed[i])) : "null";
   }
   fmt::format_to(std::back_inserter(*out), R"(],"accepted":{},"hit":{},"ms":{:.3f},"tokens":[)",
                  round.accepted, round.hit.has_value() ? (*round.hit ? "true" : "false") : "null",

@@ -40,6 +40,7 @@ struct ReplyHead {
   std::int64_t created = 0;  ///< Seconds since 1970.
   std::string model;
   std::uint64_t seed = 0;  ///< Of the first choice of each prompt; the next have the next ones.
+  bool shows_retrieved = true;  ///< A trace shows what retrieval proposed: it is the client's own.
 };
 
 /// What a token stands for, as text of its own: special tokens by name, bytes that are part of a
@@ -87,6 +88,7 @@ class EventWriter : public ReplyWriter {
 
   const ApiRequest& request_;
   const std::uint64_t seed_;
+  const bool shows_retrieved_;
   const Tokenizer* tokenizer_;
   std::string opening_;  // Of every event, up to the choice's index.
   std::vector<std::size_t> offsets_;

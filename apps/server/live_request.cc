@@ -58,6 +58,7 @@ void LiveRequest::NoteAbort(AbortReason reason) {
 bool LiveRequest::Publish() {
   const bool last = unfinished_ == 0;
   for (Choice& choice : choices_) choice.staged = -1;
+  if (last) places_.reset();  // Before the client can know, and send the next request.
   std::function<void()> wake;
   {
     const std::lock_guard lock(mutex_);

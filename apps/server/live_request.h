@@ -1,9 +1,11 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "foretoken/request.h"
@@ -82,6 +84,8 @@ class LiveRequest {
 
   /// Gives what was staged to the thread that answers. True when that was the end of every choice.
   bool Publish();
+  /// Keeps `places` until every choice has ended; set before it is submitted.
+  void Hold(std::shared_ptr<void> places) { places_ = std::move(places); }
   /// Where this request enters itself when it stages something; set before it is submitted.
   void set_touched(std::vector<LiveRequest*>* touched) { touched_ = touched; }
 
@@ -109,6 +113,7 @@ class LiveRequest {
   std::vector<LiveRequest*>* touched_ = nullptr;
   std::vector<Burst> staged_;
   int unfinished_;
+  std::shared_ptr<void> places_;
 
   std::mutex mutex_;
   std::function<void()> wake_;

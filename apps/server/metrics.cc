@@ -185,6 +185,18 @@ std::string MetricsText(const Service& service) {
   return families.Text();
 }
 
+namespace {
+
+// Null: there is no datastore.
+OrderedJson DatastoreJson(const DatastoreFolder* folder) {
+  if (folder == nullptr) return nullptr;
+  const Status learning = folder->Learning();
+  return {{"failure", learning.ok() ? OrderedJson(nullptr) : OrderedJson(learning.error().message)},
+          {"lost_outputs", folder->LostOutputs()}};
+}
+
+}  // namespace
+
 OrderedJson StatsJson(const Service& service) {
   const ServerTotals totals = service.engine().stats().Published();
   const Engine& engine = *service.model().engine;
@@ -255,6 +267,7 @@ OrderedJson StatsJson(const Service& service) {
         {"fallback", totals.tokens_by_origin[1]},
         {"bonus", totals.tokens_by_origin[2]}}},
       {"requests", std::move(outcomes)},
+      {"datastore", DatastoreJson(service.model().datastore.get())},
   };
 }
 

@@ -184,9 +184,9 @@ HttpReply ErrorReply(const ApiError& error, const Door& door) {
   return reply;
 }
 
-void ReplyToGeneration(const Door& door, Service* service, const HttpRequest& request,
-                       const HttpExchange& exchange) {
-  std::variant<Admitted, ApiError> admitted = service->Admit(door, request.body);
+void ReplyToGeneration(const Door& door, Service* service, const Caller& caller,
+                       const HttpRequest& request, const HttpExchange& exchange) {
+  std::variant<Admitted, ApiError> admitted = service->Admit(door, caller, request.body);
   if (const auto* error = std::get_if<ApiError>(&admitted)) {
     return exchange.Reply(ErrorReply(*error, door));
   }

@@ -11,7 +11,7 @@ HttpReply ErrorReply(const ApiError& error, const Door& door = ChatDoor());
 /// Has `service` generate what the request's body asks for, and answers as the tokens come, in the
 /// form of `door`, which outlives the answer. May
 /// block while the request is read and tokenised: for a thread of the work pool.
-void ReplyToGeneration(const Door& door, Service* service, const HttpRequest& request,
-                       const HttpExchange& exchange);
+void ReplyToGeneration(const Door& door, Service* service, const Caller& caller,
+                       const HttpRequest& request, const HttpExchange& exchange);
 
 }  // namespace foretoken::server

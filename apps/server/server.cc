@@ -106,11 +106,19 @@ void Server::Post(const std::string& path, Handler handler) {
   routes_[path].quick = false;
 }
 
+// Screen has let nobody through without a key where keys are asked for.
+Caller Server::CallerOf(const HttpHead& head) const {
+  if (options_.keys.empty()) return {.client = head.peer};
+  const ApiKey* const key = options_.keys.Find(head);
+  FT_CHECK(key != nullptr);
+  return {.client = key->name, .key = key};
+}
+
 void Server::AddDoor(const Door& door) {
   routes_[std::string(door.path)] = {
       .method = "POST",
       .answer = [this, &door](const HttpRequest& request, const HttpExchange& exchange) {
-        ReplyToGeneration(door, &service_, request, exchange);
+        ReplyToGeneration(door, &service_, CallerOf(request.head), request, exchange);
       }};
 }
 
@@ -302,6 +310,7 @@ HttpReply Server::Props(const HttpRequest&) {
                              {"limits",
                               {{"batch", limits.batch},
                                {"queue", limits.queue},
+                               {"client_sequences", service_.ClientShare()},
                                {"lookahead", limits.lookahead},
                                {"cache_budget", limits.cache_budget},
                                {"choices", kMaxChoices},

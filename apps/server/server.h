@@ -66,6 +66,7 @@ class Server {
   const Route* FindRoute(const std::string& path) const;
 
   std::optional<HttpReply> Screen(const HttpHead& head) const;
+  Caller CallerOf(const HttpHead& head) const;
   bool KnowsHost(const HttpHead& head) const;
   HttpReply Preflight(const HttpHead& head) const;
   void Handle(HttpRequest request, const HttpExchange& exchange);

@@ -54,18 +54,40 @@ std::optional<ApiError> CheckLengths(const Door& door, const ApiRequest& api, in
       .code = "context_length_exceeded"};
 }
 
-// The namespace of the served datastore that a wish names, or the default one (null where there is
-// no datastore).
-Result<DatastoreTenant*> TenantFor(const DatastoreWish& wish, const ServedModel& served) {
-  if (wish.given && served.datastore == nullptr) {
-    return InvalidInput(
-        "this server has no datastore; it has one where it is started with --datastore DIR",
-        "datastore");
+// Sets the namespace of the served datastore that a wish names; else the key's first, or without
+// keys the default one (null where there is no datastore).
+std::optional<ApiError> FindTenant(const DatastoreWish& wish, const Caller& caller,
+                                   const ServedModel& served, DatastoreTenant** tenant) {
+  if (served.datastore == nullptr) {
+    if (!wish.given) return std::nullopt;
+    return ApiError{.message =
+                        "this server has no datastore; it has one where it is started with "
+                        "--datastore DIR",
+                    .param = "datastore"};
   }
-  if (wish.tenant.empty()) return served.tenant;
-  Result<DatastoreTenant*> tenant = served.datastore->Tenant(wish.tenant);
-  if (tenant.ok()) return tenant;
-  return InvalidInput(tenant.error().message, "datastore.namespace");
+  std::string name = wish.tenant;
+  if (caller.key != nullptr) {
+    const std::vector<std::string>& own = caller.key->namespaces;
+    if (name.empty()) name = own.front();
+    if (std::ranges::find(own, name) == own.end()) {
+      return ApiError{.status = 403,
+                      .message = fmt::format("the namespace '{}' does not belong to this API key; "
+                                             "those that do: {}",
+                                             Shortened(name), fmt::join(own, ", ")),
+                      .param = "datastore.namespace",
+                      .code = "namespace_not_owned"};
+    }
+  }
+  if (name.empty()) {
+    *tenant = served.tenant;
+    return std::nullopt;
+  }
+  const Result<DatastoreTenant*> found = served.datastore->Tenant(name);
+  if (!found.ok()) {
+    return ApiError{.message = found.error().message, .param = "datastore.namespace"};
+  }
+  *tenant = *found;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -142,8 +164,25 @@ int Service::RetryAfterSeconds() {
   return std::clamp(static_cast<int>(std::ceil(times.sum / times.count / totals.running)), 1, 60);
 }
 
-std::optional<ApiError> Service::MakeRequests(const Door& door, const ApiRequest& api,
-                                              std::vector<Request>* requests,
+ApiError Service::Busy(std::string message, std::string code) {
+  return {.status = 429,
+          .message = std::move(message),
+          .type = "rate_limit_error",
+          .code = std::move(code),
+          .retry_after = RetryAfterSeconds()};
+}
+
+int Service::ClientShare() const {
+  const EngineLimits limits = model().engine->limits();
+  return std::max(1, (limits.batch + limits.queue) / 2);
+}
+
+int Service::LimitOf(const Caller& caller) const {
+  return caller.key != nullptr && caller.key->limit > 0 ? caller.key->limit : ClientShare();
+}
+
+std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& caller,
+                                              const ApiRequest& api, std::vector<Request>* requests,
                                               std::vector<std::string>* echoed) {
   const ServedModel& served = model();
   const Tokenizer& tokenizer = served.tokenizer();
@@ -177,8 +216,8 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const ApiRequest
     }
     sampling.constraint = std::move(*constraint);
   }
-  const Result<DatastoreTenant*> tenant = TenantFor(api.datastore, served);
-  if (!tenant.ok()) return Refusal(tenant.error());
+  DatastoreTenant* tenant = nullptr;
+  if (auto error = FindTenant(api.datastore, caller, served, &tenant)) return error;
   const std::uint64_t seed =
       api.seeded || !options_.random_seed ? api.sampling.seed : Random() >> 11;
   const std::uint64_t group = (Random() >> 1) | 1;  // A request's choices share its places.
@@ -202,8 +241,9 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const ApiRequest
       request.plan = api.speculation;
       request.continues_text = !chat;
       request.group = group;
-      request.datastore = *tenant;
+      request.datastore = tenant;
       request.learn = api.datastore.learn;
+      if (caller.key != nullptr) request.prefix_scope = caller.key->prefix_scope;
       const auto room = static_cast<int>(context - prompt.size());
       most_tokens += static_cast<int>(prompt.size()) + std::min(request.stop.max_tokens, room);
       requests->push_back(std::move(request));
@@ -224,7 +264,8 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const ApiRequest
   return std::nullopt;
 }
 
-std::variant<Admitted, ApiError> Service::Admit(const Door& door, const std::string& body) {
+std::variant<Admitted, ApiError> Service::Admit(const Door& door, const Caller& caller,
+                                                const std::string& body) {
   if (auto error = Unready()) {
     Count(RequestOutcome::kUnavailable);
     return *error;
@@ -238,16 +279,30 @@ std::variant<Admitted, ApiError> Service::Admit(const Door& door, const std::str
   Admitted admitted{.request = std::move(*parsed)};
   const ApiRequest& request = admitted.request;
   std::vector<Request> requests;
-  if (auto error = MakeRequests(door, request, &requests, &admitted.echoed)) return invalid(*error);
+  if (auto error = MakeRequests(door, caller, request, &requests, &admitted.echoed)) {
+    return invalid(*error);
+  }
+  const int limit = LimitOf(caller);
+  std::shared_ptr<void> places = places_->Take(caller.client, request.choices(), limit);
+  if (places == nullptr) {
+    Count(RequestOutcome::kBusy);
+    return Busy(fmt::format("one client may have {} sequences under way, and with the {} of this "
+                            "request you would have more; wait for yours to end, or lower 'n'",
+                            limit, request.choices()),
+                "client_limit");
+  }
 
   const Detail detail = request.trace                        ? Detail::kRounds
                         : request.sampling.top_logprobs >= 0 ? Detail::kTokens
                                                              : Detail::kText;
   admitted.live = std::make_shared<LiveRequest>(request.choices(), detail, &engine_.stats());
-  admitted.head = {.id = fmt::format("{}-{:016x}", door.id_prefix, Random()),
-                   .created = std::time(nullptr),
-                   .model = model().id,
-                   .seed = requests.front().sampling.seed};
+  admitted.live->Hold(std::move(places));
+  admitted.head = {
+      .id = fmt::format("{}-{:016x}", door.id_prefix, Random()),
+      .created = std::time(nullptr),
+      .model = model().id,
+      .seed = requests.front().sampling.seed,
+      .shows_retrieved = caller.key != nullptr || requests.front().datastore == nullptr};
   admitted.deadline =
       std::chrono::steady_clock::now() +
       std::chrono::milliseconds(static_cast<std::int64_t>(options_.request_seconds * 1000));
@@ -256,11 +311,7 @@ std::variant<Admitted, ApiError> Service::Admit(const Door& door, const std::str
   const std::string& message = submitted.error().message;
   if (submitted.error().code == ErrorCode::kUnavailable) {
     Count(RequestOutcome::kBusy);
-    return ApiError{.status = 429,
-                    .message = message,
-                    .type = "rate_limit_error",
-                    .code = "queue_full",
-                    .retry_after = RetryAfterSeconds()};
+    return Busy(message, "queue_full");
   }
   return invalid({.message = message, .param = FieldOf(door, submitted.error().field)});
 }

@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "server/api_json.h"
+#include "server/api_keys.h"
 #include "server/api_request.h"
+#include "server/client_places.h"
 #include "server/door.h"
 #include "server/engine_thread.h"
 
@@ -42,6 +44,12 @@ enum class RequestOutcome {
 inline constexpr int kRequestOutcomes = 8;
 std::string_view RequestOutcomeName(RequestOutcome outcome);
 
+/// Who sends a request.
+struct Caller {
+  std::string client;           ///< Whose sequences are counted together: a key's name, an address.
+  const ApiKey* key = nullptr;  ///< Null where no keys are asked for. Outlives the service.
+};
+
 /// A request that the engine has taken, with all that is needed to reply.
 struct Admitted {
   ApiRequest request;
@@ -58,7 +66,12 @@ class Service {
       : options_(std::move(options)), engine_(std::move(load)) {}
 
   /// Parses, checks and submits a request; or the error to answer with.
-  std::variant<Admitted, ApiError> Admit(const Door& door, const std::string& body);
+  std::variant<Admitted, ApiError> Admit(const Door& door, const Caller& caller,
+                                         const std::string& body);
+
+  /// How many sequences one client may have under way, unless its key says otherwise: half of all
+  /// places. Once the model is served.
+  int ClientShare() const;
 
   /// Nothing where the model is served; else the 503 to answer with.
   std::optional<ApiError> Unready() const;
@@ -74,15 +87,18 @@ class Service {
   const ServiceOptions& options() const { return options_; }
 
  private:
-  std::optional<ApiError> MakeRequests(const Door& door, const ApiRequest& request,
-                                       std::vector<Request>* requests,
+  std::optional<ApiError> MakeRequests(const Door& door, const Caller& caller,
+                                       const ApiRequest& request, std::vector<Request>* requests,
                                        std::vector<std::string>* echoed);
+  int LimitOf(const Caller& caller) const;
   std::uint64_t Random();
   int RetryAfterSeconds();
+  ApiError Busy(std::string message, std::string code);
 
   const ServiceOptions options_;
   std::atomic<bool> draining_ = false;
   std::array<std::atomic<std::int64_t>, kRequestOutcomes> outcomes_{};
+  const std::shared_ptr<ClientPlaces> places_ = std::make_shared<ClientPlaces>();
   std::mutex random_mutex_;
   std::mt19937_64 random_{std::random_device()()};
   EngineThread engine_;  // Last: its thread begins at once.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -19,11 +20,17 @@ class DatastoreTenant;
 /// engines whose requests name it. Thread-safe.
 class DatastoreFolder {
  public:
+  static constexpr std::string_view kDefault =
+      "default";  ///< The namespace of those that name none.
+
   /// Opens the folder for a model's tokenizer. With `learn` outputs may enter it, and it is made
   /// where it is missing; without it a folder that is not there is refused.
   static Result<std::unique_ptr<DatastoreFolder>> Open(const std::string& directory,
                                                        const LanguageModel& model, bool learn);
   ~DatastoreFolder();
+
+  /// An error unless a tenant's namespace may have this name.
+  static Status CheckNamespace(std::string_view name);
 
   /// What Request::datastore takes: the namespace of this name, opened at its first use; the
   /// default one where it is empty. Lives as long as the folder.
@@ -31,6 +38,11 @@ class DatastoreFolder {
 
   /// An output enters the tenant's namespace: what follows the first `prompt_tokens` of `tokens`.
   static void Learn(DatastoreTenant& tenant, std::span<const Token> tokens, int prompt_tokens);
+
+  /// How many outputs could not be kept since the start.
+  std::uint64_t LostOutputs() const;
+  /// Whether outputs can be kept now; else why not. They are again when writing works again.
+  Status Learning() const;
 
   /// Returns when everything learned is on disk.
   Status Flush();

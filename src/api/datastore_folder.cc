@@ -23,14 +23,22 @@ Result<std::unique_ptr<DatastoreFolder>> DatastoreFolder::Open(const std::string
   return std::unique_ptr<DatastoreFolder>(new DatastoreFolder(std::move(opened)));
 }
 
+Status DatastoreFolder::CheckNamespace(std::string_view name) {
+  return DatastoreDirectory::CheckTenantName(name);
+}
+
 Result<DatastoreTenant*> DatastoreFolder::Tenant(std::string_view name) {
-  return directory_->Tenant(name.empty() ? DatastoreDirectory::kDefault : name);
+  return directory_->Tenant(name.empty() ? kDefault : name);
 }
 
 void DatastoreFolder::Learn(DatastoreTenant& tenant, std::span<const Token> tokens,
                             int prompt_tokens) {
   tenant.LearnOutput(tokens, prompt_tokens);
 }
+
+std::uint64_t DatastoreFolder::LostOutputs() const { return directory_->learning().lost; }
+
+Status DatastoreFolder::Learning() const { return directory_->learning().failure; }
 
 Status DatastoreFolder::Flush() { return directory_->Flush(); }
 

@@ -392,6 +392,16 @@ class Doors(unittest.TestCase):
             for text in ("", "# none\n", "alice key more\n"):
                 file.write_text(text)
                 self.refuse("--api-key-file", file, saying="key")
+            for line, saying in (("alice key namespaces=", "separate"), ("k limit=0", "from 1 on"),
+                                 ("alice key namespaces=a,,b", "1 to 64"), ("k limit=many", "from 1 on"),
+                                 ("a@b key", "namespaces=a,b"), ("k namespaces=shared", "everybody's"),
+                                 ("alice key more", "a name and a key")):
+                file.write_text(f"# first\n{line}\n")
+                self.refuse("--api-key-file", file, saying="line 2 of")
+                self.refuse("--api-key-file", file, saying=saying)
+            file.write_text("alice key\n")
+            self.refuse("--api-key-file", file, "--datastore", folder, "--namespace", "x",
+                        saying="--namespace")
         self.refuse("--api-key", "", saying="an API key is one or more")
         self.refuse("--api-key", "a b", saying="without spaces")
 

@@ -337,8 +337,9 @@ class Faults(unittest.TestCase):
             # A fast machine ends streams while others are opened: open until one is refused.
             streams = []
             while not streams or streams[-1][1].status == 200:
-                self.assertLess(len(streams), 500)
-                streams.append(server.stream("/v1/completions", self.ENDLESS))
+                self.assertLess(len(streams), 200)
+                address = f"127.0.0.{2 + len(streams)}"  # Each a client of its own.
+                streams.append(server.stream("/v1/completions", self.ENDLESS, address))
             refused = streams[-1][1]
             self.assertEqual(refused.status, 429)
             self.assertEqual(json.loads(refused.read())["error"]["code"], "queue_full")
@@ -354,6 +355,21 @@ class Faults(unittest.TestCase):
             while (status := server.complete()[0]) == 429 and time.monotonic() < deadline:
                 time.sleep(0.05)
             self.assertEqual(status, 200)
+
+    def test_one_client_cannot_take_every_place(self):
+        with Serving(PROGRAM, "-np", 2, "--queue", 8) as server:
+            self.assertEqual(server.get("/props")[2]["limits"]["client_sequences"], 5)
+            many = {**self.ENDLESS, "n": 4}
+            connection, response = server.stream("/v1/completions", many, "127.0.0.2")
+            self.assertEqual(response.status, 200)
+            other, refused = server.stream("/v1/completions", many, "127.0.0.2")
+            self.assertEqual(refused.status, 429)
+            self.assertEqual(json.loads(refused.read())["error"]["code"], "client_limit")
+            self.assertGreaterEqual(int(refused.headers["Retry-After"]), 1)
+            other.close()
+            self.assertEqual(server.complete(max_tokens=4)[0], 200)  # From another address.
+            response.close()
+            connection.close()
 
     def test_a_large_request_keeps_nobody_out(self):
         with Serving(PROGRAM, "-np", 4) as server:
@@ -533,10 +549,60 @@ class Faults(unittest.TestCase):
                 again, warm = tell(server, "alice", False)
                 self.assertEqual(again, text)
                 self.assertLess(2 * warm, cold)
+                self.assertEqual(server.get("/stats")[2]["datastore"],
+                                 {"failure": None, "lost_outputs": 0})
+                # Nobody owns a namespace here: what retrieval found stays unseen.
+                connection, response = server.stream("/v1/completions", {
+                    "prompt": "Once upon a time", "speculation_trace": True,
+                    "datastore": {"namespace": "alice", "learn": False}, **fields})
+                shown = [text for event in events(response) if "speculation" in event
+                         for text in event["speculation"]["proposed"]]
+                connection.close()
+                self.assertEqual(set(shown), {None})
+            self.assertIn("every client reads what the outputs of others taught", server.errors)
         with Serving(PROGRAM, "--mode", "ar") as server:
             status, _, body = server.complete(datastore={})
             self.assertEqual((status, body["error"]["param"]), (400, "datastore"))
             self.assertIn("--datastore DIR", body["error"]["message"])
+
+    def test_tenants(self):
+        prompt = "Once upon a time there was a girl who had a cat and a dog and a very big red ball. " * 4
+        with tempfile.TemporaryDirectory() as folder:
+            keys = pathlib.Path(folder) / "keys"
+            keys.write_text("alice a-key namespaces=alice,team limit=2\nbob b-key\n")
+
+            def ask(key, **more):
+                body = {"prompt": prompt, "max_tokens": 40, "temperature": 0,
+                        "speculative": {"mode": "sssd"}, **more}
+                return server.post("/v1/completions", body, headers={"x-api-key": key})
+
+            def cached(answer):
+                return self.usage(answer)["prompt_tokens_details"]["cached_tokens"]
+
+            with Serving(PROGRAM, "--mode", "ar", "--datastore", folder + "/store", "--learn",
+                         "--api-key-file", keys) as server:
+                first = ask("a-key")
+                self.assertEqual(cached(first), 0)
+                self.assertGreater(cached(ask("a-key", datastore={"namespace": "team"})), 0)
+                other = ask("b-key")
+                self.assertEqual(cached(other), 0)  # Nothing of what alice sent.
+                self.assertEqual(self.usage(other)["rounds"], self.usage(first)["rounds"])
+                self.assertEqual(other[2]["choices"], first[2]["choices"])
+                for key, name in (("a-key", "bob"), ("b-key", "team"), ("b-key", "made-up")):
+                    status, _, body = ask(key, datastore={"namespace": name})
+                    self.assertEqual((status, body["error"]["param"], body["error"]["code"]),
+                                     (403, "datastore.namespace", "namespace_not_owned"))
+                self.assertEqual(ask("a-key", n=2)[0], 200)
+                status, reply, body = ask("a-key", n=3)
+                self.assertEqual((status, body["error"]["code"]), (429, "client_limit"))
+                self.assertEqual(ask("b-key", n=3)[0], 200)
+            self.assertNotIn("every client", server.errors)
+            made = sorted(path.name for path in pathlib.Path(folder, "store").iterdir())
+            self.assertEqual(made, ["alice", "bob", "team"])
+
+    def usage(self, answer):
+        self.assertEqual(answer[0], 200, answer[2])
+        return answer[2]["usage"]
 
 
 if __name__ == "__main__":

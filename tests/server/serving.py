@@ -78,9 +78,11 @@ class Serving:
     def complete(self, prompt="Once upon a time", **fields):
         return self.post("/v1/completions", {"prompt": prompt, **fields})
 
-    def stream(self, path, body):
-        """Opens a stream: (connection, response)."""
-        connection = self.connect()
+    def stream(self, path, body, address=None):
+        """Opens a stream, from an address of this machine: (connection, response)."""
+        source = None if address is None else (address, 0)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60,
+                                                source_address=source)
         connection.request("POST", path, json.dumps({**body, "stream": True}),
                            {"Content-Type": "application/json"})
         return connection, connection.getresponse()

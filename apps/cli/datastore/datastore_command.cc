@@ -13,6 +13,7 @@
 #include "cli/options/options.h"
 #include "datastore/datastore_tenant.h"
 #include "draft/retrieval/retriever.h"
+#include "foretoken/datastore.h"
 
 namespace foretoken {
 namespace {
@@ -254,7 +255,7 @@ Result<int> RunReplay(DatastoreCommandOptions options) {
                                                /*learn=*/false));
   const bool shared_only = options.name_space == DatastoreDirectory::kShared;
   FT_ASSIGN_OR_RETURN(DatastoreTenant* const tenant,
-                      directory->Tenant(shared_only ? DatastoreDirectory::kDefault
+                      directory->Tenant(shared_only ? DatastoreFolder::kDefault
                                                     : std::string_view(options.name_space)));
   std::vector<std::vector<Token>> streams;
   const auto prompt = static_cast<std::size_t>(options.prompt_tokens);

@@ -52,10 +52,17 @@ Result<std::vector<Mode>> ModesToOffer(const ServeOptions& options, Mode first) 
 
 // The keys that requests must bring, by either option.
 Result<server::ApiKeys> KeysFor(const ServeOptions& options, bool given) {
+  const std::string& tenant = options.datastore.tenant;
+  if (!options.api_key_file.empty() && !tenant.empty()) {
+    return InvalidInput(
+        "--namespace is for a server without --api-key-file, whose lines say which namespaces "
+        "belong to a key: leave one of the two out");
+  }
   if (!options.api_key_file.empty()) return server::ApiKeys::Read(options.api_key_file);
   server::ApiKeys keys;
   if (given) {
     FT_ASSIGN_OR_RETURN(server::ApiKey key, server::ApiKeys::Make("key", options.api_key));
+    key.namespaces = {tenant.empty() ? std::string(DatastoreFolder::kDefault) : tenant};
     keys.Add(std::move(key));
   }
   return keys;
@@ -101,6 +108,7 @@ Result<int> Serve(ServeOptions options, bool key_given) {
   FT_RETURN_IF_ERROR(options.CheckFor(modes));
   server::ServerOptions& settings = options.server;
   FT_ASSIGN_OR_RETURN(settings.keys, KeysFor(options, key_given));
+  if (!settings.keys.empty()) options.datastore.tenant = settings.keys.front().namespaces.front();
   settings.version = FORETOKEN_VERSION;
   settings.http.limits.body_bytes = static_cast<std::size_t>(options.body_mb * 1e6);
   settings.service.defaults.sampling = options.generation.sampling;
@@ -122,6 +130,11 @@ Result<int> Serve(ServeOptions options, bool key_given) {
   if (host != "127.0.0.1" && host != "localhost" && settings.keys.empty()) {
     PrintWarning("anyone who reaches this address can use the server; --api-key asks for a key");
   }
+  if (options.datastore.learn && settings.keys.empty()) {
+    PrintWarning(
+        "every client reads what the outputs of others taught; --api-key-file gives each its own "
+        "namespace");
+  }
   int signal = 0;
   sigwait(&signals, &signal);
   fmt::print(stderr, "foretoken: ending; running requests have {} seconds (again: end at once)\n",
@@ -142,7 +155,8 @@ void AddListenOptions(CLI::App* command, ServeOptions* options) {
       "How clients name the model; by default its folder's name");
   add("--api-key", &options->api_key, "KEY", "Answer only requests that bring this key");
   add("--api-key-file", &options->api_key_file, "FILE",
-      "The same with the keys of a file: on each line a key, or a name and a key")
+      "The same with the keys of a file: on each line a key, or a name and a key, then perhaps "
+      "namespaces=a,b (of the datastore) and limit=N (sequences under way)")
       ->excludes("--api-key");
   add("--ssl-cert", &server->http.tls_certificate, "FILE",
       "Speak TLS (https) with this certificate, in PEM form with what it is signed by");

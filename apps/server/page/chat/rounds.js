@@ -16,14 +16,15 @@ function describe(round) {
     duration(round.ms);
 }
 
-/** The proposed texts that were not accepted. Of a tree, the accepted path is anywhere among them. */
+/** The proposed texts that were not accepted, as far as the server tells them. Of a tree, the accepted path is
+ *  anywhere among them. */
 function rejectedTexts(round) {
   const rest = [...round.proposed];
   for (const token of round.tokens) {
     if (token.origin === 'bonus') continue;
     rest.splice(Math.max(0, rest.indexOf(token.text)), 1);
   }
-  return rest;
+  return rest.filter((text) => text !== null);
 }
 
 // From the bottom: what was emitted, then what was guessed in vain.
