@@ -49,10 +49,22 @@ OrderedJson PlanJson(const PlanOptions& plan) {
           {"tree_width", *plan.tree_width}};
 }
 
+// Whether a server at this address is called by its own machine only.
+bool IsLoopback(std::string_view host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
+// Without keys, who calls from this machine is its user.
+ServiceOptions ServiceOptionsOf(const ServerOptions& options) {
+  ServiceOptions service = options.service;
+  service.clients_are_one = options.keys.empty() && IsLoopback(options.http.host);
+  return service;
+}
+
 }  // namespace
 
 Server::Server(ServerOptions options, ModelLoader load)
-    : options_(std::move(options)), service_(options_.service, std::move(load)) {
+    : options_(std::move(options)), service_(ServiceOptionsOf(options_), std::move(load)) {
   AddRoutes();
 }
 
@@ -208,7 +220,7 @@ std::optional<HttpReply> Server::Screen(const HttpHead& head) const {
 // the server's own page (DNS rebinding); its Host gives it away.
 bool Server::KnowsHost(const HttpHead& head) const {
   const std::string& own = options_.http.host;
-  if (own != "localhost" && own != "::1" && !own.starts_with("127.")) return true;
+  if (!IsLoopback(own)) return true;
   std::string_view host = head.Field("Host");
   if (host.empty()) return true;  // HTTP/1.0; no browser.
   const std::size_t port = host.rfind(':');
@@ -216,7 +228,7 @@ bool Server::KnowsHost(const HttpHead& head) const {
     host = host.substr(0, port);
   }
   const auto& more = options_.allow_hosts;
-  return host == "localhost" || host == "[::1]" || host.starts_with("127.") || host == own ||
+  return IsLoopback(host) || host == "[::1]" || host == own ||
          std::find(more.begin(), more.end(), host) != more.end();
 }
 

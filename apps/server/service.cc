@@ -174,7 +174,9 @@ ApiError Service::Busy(std::string message, std::string code) {
 
 int Service::ClientShare() const {
   const EngineLimits limits = model().engine->limits();
-  return std::max(1, (limits.batch + limits.queue) / 2);
+  const int places = limits.batch + limits.queue;
+  if (options_.client_limit > 0) return std::min(options_.client_limit, places);
+  return options_.clients_are_one ? places : std::max(1, places / 2);
 }
 
 int Service::LimitOf(const Caller& caller) const {
@@ -283,6 +285,12 @@ std::variant<Admitted, ApiError> Service::Admit(const Door& door, const Caller& 
     return invalid(*error);
   }
   const int limit = LimitOf(caller);
+  if (request.choices() > limit) {
+    return invalid({.message = fmt::format("the request asks for {} sequences, but one client may "
+                                           "have {} at most; lower 'n'",
+                                           request.choices(), limit),
+                    .param = "n"});
+  }
   std::shared_ptr<void> places = places_->Take(caller.client, request.choices(), limit);
   if (places == nullptr) {
     Count(RequestOutcome::kBusy);

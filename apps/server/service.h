@@ -21,8 +21,11 @@ namespace foretoken::server {
 
 struct ServiceOptions {
   ApiDefaults defaults;
-  bool random_seed = true;                    ///< For requests without one; else the default seed.
-  int max_prompt_tokens = 0;                  ///< 0: what the context holds.
+  bool random_seed = true;    ///< For requests without one; else the default seed.
+  int max_prompt_tokens = 0;  ///< 0: what the context holds.
+  int client_limit = 0;  ///< Sequences of one client under way, where its key says nothing; 0: its
+                         ///< share.
+  bool clients_are_one = false;               ///< Only one person calls, who may have all places.
   std::int64_t max_request_tokens = 1 << 18;  ///< Prompts and outputs of all its choices.
   double request_seconds = 600;
   double stall_seconds = 30;  ///< Without progress for so long the engine counts as stuck.
@@ -70,7 +73,7 @@ class Service {
                                          const std::string& body);
 
   /// How many sequences one client may have under way, unless its key says otherwise: half of all
-  /// places. Once the model is served.
+  /// places where there is no limit. Once the model is served.
   int ClientShare() const;
 
   /// Nothing where the model is served; else the 503 to answer with.

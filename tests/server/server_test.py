@@ -358,7 +358,12 @@ class Faults(unittest.TestCase):
 
     def test_one_client_cannot_take_every_place(self):
         with Serving(PROGRAM, "-np", 2, "--queue", 8) as server:
+            # Only this machine calls: whoever does is one user.
+            self.assertEqual(server.get("/props")[2]["limits"]["client_sequences"], 10)
+        with Serving(PROGRAM, "-np", 2, "--queue", 8, "--client-limit", 5) as server:
             self.assertEqual(server.get("/props")[2]["limits"]["client_sequences"], 5)
+            status, _, body = server.complete(n=6, max_tokens=4)
+            self.assertEqual((status, body["error"]["param"]), (400, "n"))
             many = {**self.ENDLESS, "n": 4}
             connection, response = server.stream("/v1/completions", many, "127.0.0.2")
             self.assertEqual(response.status, 200)

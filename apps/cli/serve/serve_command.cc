@@ -194,6 +194,11 @@ void AddLoadOptions(CLI::App* command, ServeOptions* options) {
   add("--max-prompt", &server->service.max_prompt_tokens, "N",
       "Tokens of a prompt at most; by default what the context holds")
       ->check(Between(1, 1 << 24));
+  add("--client-limit", &server->service.client_limit, "N",
+      "Sequences that one client may have under way (default: half of all places; all of them "
+      "where "
+      "only this machine calls)")
+      ->check(Between(1, 1 << 17));
   add("--max-request-tokens", &server->service.max_request_tokens, "N",
       "Tokens of one request at most: prompts and outputs of all its choices (default 262144)")
       ->check(Between(std::int64_t{1}, std::int64_t{1} << 40));
