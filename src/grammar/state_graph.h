@@ -43,6 +43,7 @@ class StateGraph {
   static constexpr State kDead = 0;
   static constexpr int kMaxContexts = 128;  ///< Of a state's threads.
   static constexpr std::int64_t kMaxByteSteps = 1 << 17;
+  static constexpr std::int64_t kCheapSteps = 64;
   static constexpr CallContext kBottom = 0;  ///< The root returns: the text may end.
   static constexpr CallContext kOpen = 1;    ///< The thread returns to where is not known.
 
@@ -61,6 +62,12 @@ class StateGraph {
     const std::int32_t known = transitions_[IndexOf(state, byte)];
     if (known < 0) return Compute(state, automaton_->ClassOf(byte));
     return {known & kStateMask, std::int64_t{1} << (known >> kStateBits)};
+  }
+  /// The same for what is known and takes no more than kCheapSteps; false elsewhere.
+  bool FollowCheap(State state, std::uint8_t byte, State* to) const {
+    const std::int32_t known = transitions_[IndexOf(state, byte)];
+    *to = known & kStateMask;
+    return static_cast<std::uint32_t>(known) < kFirstCostly;
   }
   /// Transitions are numbered: below transitions(), which grows with the states.
   std::size_t IndexOf(State state, std::uint8_t byte) const {
@@ -99,6 +106,8 @@ class StateGraph {
   // A transition known: its state and the steps it takes, as a power of two that is no less.
   static constexpr int kStateBits = 26;
   static constexpr std::int32_t kStateMask = (1 << kStateBits) - 1;
+  static constexpr std::uint32_t kFirstCostly = 7U << kStateBits;
+  static_assert(kCheapSteps == 1 << 6);
 
   struct Traits {
     bool may_end = false;

@@ -81,36 +81,54 @@ bool TokenMask::Walk(std::int64_t spent_limit) {
 template <typename Visit>
 bool TokenMask::Walk(std::int64_t spent_limit, std::vector<bool>* counted, Visit visit) {
   const TokenTrie& trie = parts_.vocabulary->trie;
-  StateGraph& graph = *graph_;
+  const StateGraph& graph = *graph_;
   State* const path = path_.data();
   const int end = walk_.end;
   int node = walk_.begin;
-  std::int64_t steps = steps_;
-  std::int64_t walked = walked_;
-  while (node < end && walked + graph.spent() < spent_limit && steps <= kMaxSteps) {
+  std::int64_t left = NodesLeft(spent_limit);
+  std::int64_t all = left;
+  const auto count_nodes = [&] {
+    steps_ += all - left;
+    walked_ += all - left;
+  };
+  while (node < end && left > 0) {
     const TokenTrie::Node& here = trie.at(node);
     const State before = path[here.depth - 1];
-    const StateGraph::Transition taken = graph.Follow(before, here.byte);
-    ++steps;
-    ++walked;
-    if (taken.steps > kCheapSteps) {
-      const std::size_t index = graph.IndexOf(before, here.byte);
-      if (index >= counted->size()) counted->resize(graph.transitions(), false);
-      if (!(*counted)[index]) steps += taken.steps;
-      (*counted)[index] = true;
+    State state = StateGraph::kDead;
+    --left;
+    if (!graph.FollowCheap(before, here.byte, &state)) {
+      count_nodes();
+      state = FollowCostly(before, here.byte, counted);
+      left = all = NodesLeft(spent_limit);
     }
-    if (taken.to == StateGraph::kDead) {
+    if (state == StateGraph::kDead) {
       node = here.end;
       continue;
     }
-    path[here.depth] = taken.to;
-    visit(node, taken.to);
+    path[here.depth] = state;
+    visit(node, state);
     ++node;
   }
+  count_nodes();
   walk_.begin = node;
-  steps_ = steps;
-  walked_ = walked;
   return node >= end;
+}
+
+// How many cheap ones there may be until a limit is reached, by each a step.
+std::int64_t TokenMask::NodesLeft(std::int64_t spent_limit) const {
+  return std::min(spent_limit - walked_ - graph_->spent(), kMaxSteps + 1 - steps_);
+}
+
+TokenMask::State TokenMask::FollowCostly(State before, std::uint8_t byte,
+                                         std::vector<bool>* counted) {
+  const StateGraph::Transition taken = graph_->Follow(before, byte);
+  if (taken.steps > StateGraph::kCheapSteps) {
+    const std::size_t index = graph_->IndexOf(before, byte);
+    if (index >= counted->size()) counted->resize(graph_->transitions(), false);
+    if (!(*counted)[index]) steps_ += taken.steps;
+    (*counted)[index] = true;
+  }
+  return taken.to;
 }
 
 // Begins with the next frame; false where there is none.

@@ -30,9 +30,8 @@ class TokenMask {
   /// At the start of a text whose first space is not shown.
   static constexpr State kBeforeSpace = -1;
   /// A mask that takes more steps is refused: one for each place in the tree of tokens, and the
-  /// StateGraph's for each transition of more than kCheapSteps.
+  /// StateGraph's for each transition that is not cheap.
   static constexpr std::int64_t kMaxSteps = 1 << 23;
-  static constexpr std::int64_t kCheapSteps = 16;
 
   /// What all masks of a constraint share.
   struct Parts {
@@ -67,6 +66,8 @@ class TokenMask {
   bool Walk(std::int64_t spent_limit);
   template <typename Visit>
   bool Walk(std::int64_t spent_limit, std::vector<bool>* counted, Visit visit);
+  std::int64_t NodesLeft(std::int64_t spent_limit) const;
+  State FollowCostly(State before, std::uint8_t byte, std::vector<bool>* counted);
   bool TakeFrame();
   void CompleteFrame();
   void AddFrame(const FrameMask& frame);

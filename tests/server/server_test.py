@@ -476,6 +476,45 @@ class Faults(unittest.TestCase):
         self.assertEqual(whole[0][0], 503)
         self.assertEqual(server.process.returncode, 0, server.errors)
 
+    # A text has ever more readings, and none of them may end before the '!'.
+    AMBIGUOUS = 'root ::= x "!"\nx ::= [a-zA-Z ,.] x? x?'
+
+    def test_a_grammar_too_ambiguous_ends_its_own_request(self):
+        with Serving(PROGRAM, "-np", 4) as server:
+            body = {"prompt": "Once", "grammar": self.AMBIGUOUS, "max_tokens": 200, "seed": 1}
+            status, _, reply = server.post("/v1/completions", body)
+            self.assertEqual(status, 400, reply)
+            self.assertEqual(reply["error"]["code"], "grammar_too_ambiguous")
+            self.assertIn("the grammar is too ambiguous", reply["error"]["message"])
+            connection, response = server.stream("/v1/completions", {**body, "stream": True})
+            chunks = list(events(response))
+            self.assertGreater(len(chunks), 1)
+            self.assertEqual(chunks[-1]["error"]["code"], "grammar_too_ambiguous")
+            connection.close()
+            server.wait_idle()
+            self.assertEqual(server.complete()[0], 200)
+
+    def test_shutdown_beside_a_costly_grammar(self):
+        server = Serving(PROGRAM, "--shutdown-seconds", 1, "-np", 8)
+        body = {"prompt": "Once", "max_tokens": 500, "n": 8, "seed": 1}
+        answers = []
+        waiters = []
+        for i in range(2):
+            # Its own text each, so that nothing of the other's is known.
+            grammar = f"{self.AMBIGUOUS} # {i}"
+            waiters.append(threading.Thread(target=lambda g=grammar: answers.append(
+                server.post("/v1/completions", {**body, "grammar": g}))))
+            waiters[-1].start()
+        while server.get("/stats")[2]["running"] < 8:
+            time.sleep(0.01)
+        begin = time.monotonic()
+        server.end()
+        self.assertLess(time.monotonic() - begin, 15)
+        for waiter in waiters:
+            waiter.join()
+        self.assertEqual(len(answers), 2)
+        self.assertEqual(server.process.returncode, 0, server.errors)
+
     def test_bad_starts(self):
         def refuse(*arguments, saying):
             result = subprocess.run([PROGRAM, "serve", *map(str, arguments)], text=True,
