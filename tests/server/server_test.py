@@ -344,7 +344,7 @@ class Faults(unittest.TestCase):
             self.assertEqual(refused.status, 429)
             self.assertEqual(json.loads(refused.read())["error"]["code"], "queue_full")
             self.assertGreaterEqual(int(refused.headers["Retry-After"]), 1)
-            self.assertEqual(server.complete(n=4)[0], 429)
+            self.assertEqual(server.complete(n=3)[0], 429)
             self.assertEqual(server.get("/health")[0], 200)
             for connection, response in streams:
                 response.close()
