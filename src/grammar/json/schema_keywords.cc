@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "grammar/grammar.h"
-#include "grammar/json/schema_document.h"
 
 namespace foretoken {
 namespace {
@@ -15,123 +14,167 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 const char* const kAnnotations[] = {
-    "title",    "description", "default",     "examples",   "example",  "$schema",  "$id",
-    "$comment", "$defs",       "definitions", "deprecated", "readOnly", "writeOnly"};
-const char* const kTypes[] = {"object", "array", "string", "number", "integer", "boolean", "null"};
+    "title",    "description", "default",   "examples",      "example",         "$schema",
+    "$id",      "id",          "$comment",  "$defs",         "definitions",     "deprecated",
+    "readOnly", "writeOnly",   "$anchor",   "discriminator", "contentEncoding", "contentMediaType",
+    "$vocabulary", "contentSchema"};
 
-bool IsOneOf(std::string_view name, const auto& names) {
-  return std::any_of(std::begin(names), std::end(names),
-                     [&](const char* known) { return name == known; });
+// What the value of a keyword must be.
+enum class Shape { kAny, kList, kSchema, kSchemas, kSchemaMap, kNames, kNameMap, kText, kNumber, kFlag };
+
+struct Keyword {
+  const char* name;
+  Shape shape;
+};
+
+const Keyword kKeywords[] = {{"$ref", Shape::kText},
+                             {"const", Shape::kAny},
+                             {"enum", Shape::kList},
+                             {"type", Shape::kAny},
+                             {"nullable", Shape::kFlag},
+                             {"anyOf", Shape::kSchemas},
+                             {"oneOf", Shape::kSchemas},
+                             {"allOf", Shape::kSchemas},
+                             {"not", Shape::kSchema},
+                             {"if", Shape::kSchema},
+                             {"then", Shape::kSchema},
+                             {"else", Shape::kSchema},
+                             {"properties", Shape::kSchemaMap},
+                             {"patternProperties", Shape::kSchemaMap},
+                             {"additionalProperties", Shape::kSchema},
+                             {"propertyNames", Shape::kSchema},
+                             {"required", Shape::kNames},
+                             {"dependentRequired", Shape::kNameMap},
+                             {"dependentSchemas", Shape::kSchemaMap},
+                             {"minProperties", Shape::kNumber},
+                             {"maxProperties", Shape::kNumber},
+                             {"items", Shape::kSchema},
+                             {"prefixItems", Shape::kSchemas},
+                             {"contains", Shape::kSchema},
+                             {"minContains", Shape::kNumber},
+                             {"maxContains", Shape::kNumber},
+                             {"minItems", Shape::kNumber},
+                             {"maxItems", Shape::kNumber},
+                             {"uniqueItems", Shape::kFlag},
+                             {"minLength", Shape::kNumber},
+                             {"maxLength", Shape::kNumber},
+                             {"pattern", Shape::kText},
+                             {"format", Shape::kText},
+                             {"minimum", Shape::kNumber},
+                             {"maximum", Shape::kNumber},
+                             {"exclusiveMinimum", Shape::kNumber},
+                             {"exclusiveMaximum", Shape::kNumber},
+                             {"multipleOf", Shape::kNumber}};
+
+bool IsSchema(const Json& value) { return value.is_object() || value.is_boolean(); }
+
+bool IsNames(const Json& value) {
+  return value.is_array() &&
+         std::ranges::all_of(value, [](const Json& name) { return name.is_string(); });
 }
 
-bool HasType(const Json& value, std::string_view type) {
-  if (type == "number") return value.is_number();
-  if (type == "integer") {
-    return value.is_number_integer() ||
-           (value.is_number_float() && std::floor(value.get<double>()) == value.get<double>());
+// Says what the value should be where it is not; nullptr where it is.
+const char* Complaint(Shape shape, const Json& value) {
+  switch (shape) {
+    case Shape::kAny:
+      return nullptr;
+    case Shape::kList:
+      return value.is_array() ? nullptr : "a list of values";
+    case Shape::kSchema:
+      return IsSchema(value) ? nullptr : "a schema: an object, true or false";
+    case Shape::kSchemas:
+      return value.is_array() && std::ranges::all_of(value, IsSchema) ? nullptr
+                                                                      : "a list of schemas";
+    case Shape::kSchemaMap:
+      return value.is_object() && std::ranges::all_of(value, IsSchema)
+                 ? nullptr
+                 : "an object whose values are schemas";
+    case Shape::kNames:
+      return IsNames(value) ? nullptr : "a list of names";
+    case Shape::kNameMap:
+      return value.is_object() && std::ranges::all_of(value, IsNames)
+                 ? nullptr
+                 : "an object whose values are lists of names";
+    case Shape::kText:
+      return value.is_string() ? nullptr : "a text";
+    case Shape::kNumber:
+      return value.is_number() ? nullptr : "a number";
+    case Shape::kFlag:
+      return value.is_boolean() ? nullptr : "true or false";
   }
-  return type == (value.is_object()    ? "object"
-                  : value.is_array()   ? "array"
-                  : value.is_string()  ? "string"
-                  : value.is_boolean() ? "boolean"
-                                       : "null") &&
-         !value.is_number();
+  return nullptr;
+}
+
+ValueTypes TypeNamed(std::string_view name) {
+  constexpr std::pair<const char*, ValueTypes> kTypes[] = {
+      {"null", kNullType},     {"boolean", kBooleanType}, {"object", kObjectType},
+      {"array", kArrayType},   {"string", kStringType},   {"number", kNumberTypes},
+      {"integer", kWholeType},
+  };
+  for (const auto& [known, types] : kTypes) {
+    if (name == known) return types;
+  }
+  return 0;
 }
 
 }  // namespace
 
-bool IsAnnotation(std::string_view keyword) { return IsOneOf(keyword, kAnnotations); }
-
-void CheckKeywords(const Json& schema, const std::string& path) {
-  static const char* const kKnown[] = {"$ref",
-                                       "const",
-                                       "enum",
-                                       "anyOf",
-                                       "oneOf",
-                                       "allOf",
-                                       "type",
-                                       "properties",
-                                       "required",
-                                       "items",
-                                       "prefixItems",
-                                       "additionalProperties",
-                                       "minItems",
-                                       "maxItems",
-                                       "minLength",
-                                       "maxLength",
-                                       "pattern",
-                                       "format",
-                                       "minimum",
-                                       "maximum",
-                                       "nullable",
-                                       "exclusiveMinimum",
-                                       "exclusiveMaximum"};
-  for (const auto& [keyword, value] : schema.items()) {
-    const bool empty_demand =
-        (keyword == "uniqueItems" && value == false) || (keyword == "minProperties" && value == 0);
-    if (!IsOneOf(keyword, kKnown) && !IsAnnotation(keyword) && !empty_demand) {
-      RefuseSchema(path, fmt::format("the keyword '{}' is not supported", keyword));
-    }
+ValueTypes TypeOf(const Json& value) {
+  if (value.is_number_float() && std::floor(value.get<double>()) != value.get<double>()) {
+    return kFractionType;
   }
+  return value.is_number()    ? kWholeType
+         : value.is_string()  ? kStringType
+         : value.is_object()  ? kObjectType
+         : value.is_array()   ? kArrayType
+         : value.is_boolean() ? kBooleanType
+                              : kNullType;
 }
 
-void CheckAlone(const Json& schema, std::string_view keyword, const std::string& path,
-                std::initializer_list<std::string_view> others) {
-  for (const auto& [name, value] : schema.items()) {
-    if (name == keyword || IsAnnotation(name) ||
-        std::find(others.begin(), others.end(), name) != others.end()) {
-      continue;
-    }
-    RefuseSchema(path, fmt::format("'{}' beside '{}' is not supported", name, keyword));
-  }
-}
-
-int SchemaCount(const Json& schema, const char* keyword, int otherwise, const std::string& path) {
-  const auto found = schema.find(keyword);
-  if (found == schema.end()) return otherwise;
-  if (!found->is_number_unsigned() && !(found->is_number_integer() && *found >= 0)) {
-    RefuseSchema(path, fmt::format("'{}' must be a whole number from 0 on", keyword));
-  }
-  if (*found > kMaxRepetitions) {
-    RefuseSchema(path, fmt::format("'{}' may be {} at most", keyword, kMaxRepetitions));
-  }
-  return found->get<int>();
-}
-
-std::vector<std::string> TypesOf(const Json& schema, const std::string& path) {
-  std::vector<std::string> types;
+ValueTypes TypesOf(const Json& schema, const SchemaDocument& document) {
   const auto found = schema.find("type");
-  if (found != schema.end()) {
-    for (const Json& type : found->is_array() ? *found : Json::array({*found})) {
-      if (!type.is_string() || !IsOneOf(type.get<std::string>(), kTypes)) {
-        RefuseSchema(path, fmt::format("the type {} is not known", type.dump()));
-      }
-      types.push_back(type.get<std::string>());
-    }
-    if (types.empty()) RefuseSchema(path, "'type' lists no type");
-  } else {
-    // What the keywords speak of is what is meant.
-    const std::pair<const char*, std::vector<const char*>> meant[] = {
-        {"object", {"properties", "required", "additionalProperties"}},
-        {"array", {"items", "prefixItems", "minItems", "maxItems"}},
-        {"string", {"minLength", "maxLength", "pattern", "format"}},
-        {"number", {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}}};
-    for (const auto& [type, keywords] : meant) {
-      const bool any = std::any_of(keywords.begin(), keywords.end(),
-                                   [&](const char* name) { return schema.contains(name); });
-      if (any) types.emplace_back(type);
-    }
-    if (types.empty()) types = {"object", "array", "string", "number", "boolean", "null"};
+  if (found == schema.end()) return kAllTypes;
+  ValueTypes types = 0;
+  for (const Json& type : found->is_array() ? *found : Json::array({*found})) {
+    const ValueTypes named = type.is_string() ? TypeNamed(type.get_ref<const std::string&>()) : 0;
+    if (named == 0) document.Refuse(schema, fmt::format("the type {} is not known", type.dump()));
+    types |= named;
   }
-  if (schema.value("nullable", Json(false)) == true) types.emplace_back("null");
+  if (types == 0) document.Refuse(schema, "'type' lists no type");
+  if (schema.value("nullable", false)) types |= kNullType;
   return types;
 }
 
-bool FitsType(const Json& value, const Json& schema, const std::string& path) {
-  if (!schema.contains("type")) return true;
-  const auto types = TypesOf(schema, path);
-  return std::any_of(types.begin(), types.end(),
-                     [&](const std::string& type) { return HasType(value, type); });
+bool IsAnnotation(std::string_view keyword) {
+  return keyword.starts_with("x-") || std::ranges::find(kAnnotations, keyword) !=
+                                          std::end(kAnnotations);
+}
+
+void CheckKeywords(const Json& schema, const SchemaDocument& document) {
+  for (const auto& [keyword, value] : schema.items()) {
+    if (IsAnnotation(keyword)) continue;
+    const auto* const known = std::ranges::find(kKeywords, keyword, &Keyword::name);
+    if (known == std::end(kKeywords)) {
+      document.Refuse(schema, fmt::format("the keyword '{}' is not supported", keyword));
+    }
+    if (const char* const wanted = Complaint(known->shape, value)) {
+      document.Refuse(schema, fmt::format("'{}' must be {}", keyword, wanted));
+    }
+  }
+}
+
+bool HasOnly(const Json& schema, std::string_view only) {
+  return schema.contains(only) && std::ranges::all_of(schema.items(), [&](const auto& item) {
+    return item.key() == only || IsAnnotation(item.key());
+  });
+}
+
+int SchemaCount(const Json& schema, const char* keyword, const SchemaDocument& document) {
+  const auto value = schema[keyword].get<double>();
+  if (value < 0 || std::floor(value) != value) {
+    document.Refuse(schema, fmt::format("'{}' must be a whole number from 0 on", keyword));
+  }
+  return static_cast<int>(std::min<double>(value, kMaxRepetitions + 1));
 }
 
 std::optional<std::vector<Json>> ListedValues(const Json& schema) {

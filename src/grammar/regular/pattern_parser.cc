@@ -5,7 +5,7 @@
 
 #include "base/utf8.h"
 #include "grammar/code_points.h"
-#include "grammar/json/json_text.h"
+#include "grammar/regular/pattern.h"
 
 namespace foretoken {
 namespace {
@@ -34,11 +34,11 @@ class PatternParser {
  public:
   explicit PatternParser(std::string_view pattern) : rest_(pattern), pattern_(pattern) {}
 
-  Result<std::string> Parse() {
-    const std::optional<std::string> text = Choice();
+  Result<Pattern> Parse() {
+    std::optional<Pattern> pattern = Choice();
     if (!error_.has_value() && !rest_.empty()) Fail("a ')' that closes nothing");
     if (error_.has_value()) return *error_;
-    return *text;
+    return *std::move(pattern);
   }
 
  private:
@@ -56,94 +56,98 @@ class PatternParser {
     return true;
   }
 
-  std::optional<std::string> Choice() {
-    std::string text;
+  std::optional<Pattern> Choice() {
+    Pattern choice{.kind = Pattern::Kind::kChoice};
     do {
-      const std::optional<std::string> sequence = Sequence();
+      std::optional<Pattern> sequence = Sequence();
       if (!sequence.has_value()) return std::nullopt;
-      text += (text.empty() ? "" : " | ") + *sequence;
+      choice.parts.push_back(*std::move(sequence));
     } while (Take("|"));
-    return fmt::format("({})", text);
+    if (choice.parts.size() > 1) return choice;
+    return std::move(choice.parts[0]);
   }
 
-  std::optional<std::string> Sequence() {
-    // A pattern is searched for: outside of groups anything may come before and after it.
-    std::string text = depth_ > 0 || Take("^") ? "" : "char* ";
-    bool anchored = depth_ > 0;
+  std::optional<Pattern> Sequence() {
+    Pattern sequence;
     while (!rest_.empty() && rest_.front() != '|' && rest_.front() != ')') {
-      if (depth_ == 0 && (rest_ == "$" || rest_.starts_with("$|"))) {
-        anchored = Take("$");
-        continue;
-      }
-      std::optional<std::string> item = Item();
+      std::optional<Pattern> item = Item();
       if (!item.has_value()) return std::nullopt;
-      text += *item + " ";
+      sequence.parts.push_back(*std::move(item));
     }
-    text += anchored ? "\"\"" : "char*";
-    return text;
+    return sequence;
   }
 
-  std::optional<std::string> Item() {
-    std::optional<std::string> atom = Atom();
+  std::optional<Pattern> Item() {
+    // A look-ahead sees what comes after it only, so a beginning behind it would never be found.
+    if (!looked_ahead_ && Take("^")) return Pattern{.kind = Pattern::Kind::kBegin};
+    if (Take("$")) return Pattern{.kind = Pattern::Kind::kEnd};
+    std::optional<Pattern> atom = Atom();
     if (!atom.has_value()) return std::nullopt;
-    std::string count;
-    if (Take("*")) {
-      count = "*";
+    Pattern repeat{.kind = Pattern::Kind::kRepeat, .max = Expression::kUnbounded};
+    if (Take("?")) {
+      repeat.max = 1;
     } else if (Take("+")) {
-      count = "+";
-    } else if (Take("?")) {
-      count = "?";
+      repeat.min = 1;
     } else if (rest_.starts_with("{")) {
-      const std::size_t end = rest_.find('}');
-      if (end == rest_.npos || !ValidBounds(rest_.substr(1, end - 1))) {
-        return Fail("a repetition other than {m}, {m,} and {m,n}");
-      }
-      count = rest_.substr(0, end + 1);
-      rest_.remove_prefix(end + 1);
+      if (!TakeBounds(&repeat)) return Fail("a repetition other than {m}, {m,} and {m,n}");
+    } else if (!Take("*")) {
+      return atom;
     }
-    // How eagerly it repeats does not change what matches.
-    if (!count.empty()) (void)Take("?");
-    return *atom + count;
+    (void)Take("?");  // How eagerly it repeats does not change what matches.
+    repeat.parts.push_back(*std::move(atom));
+    return repeat;
   }
 
-  static bool ValidBounds(std::string_view bounds) {
-    int min = 0;
-    int max = 0;
-    const char* const end = bounds.data() + bounds.size();
-    auto read = std::from_chars(bounds.data(), end, min);
-    if (read.ec != std::errc() || min > kMaxRepetitions) return false;
-    if (read.ptr == end) return true;
-    if (*read.ptr != ',') return false;
-    if (read.ptr + 1 == end) return true;
-    read = std::from_chars(read.ptr + 1, end, max);
-    return read.ec == std::errc() && read.ptr == end && min <= max && max <= kMaxRepetitions;
+  bool TakeBounds(Pattern* repeat) {
+    const std::size_t size = rest_.find('}');
+    if (size == rest_.npos) return false;
+    const char* const end = rest_.data() + size;
+    auto read = std::from_chars(rest_.data() + 1, end, repeat->min);
+    if (read.ec != std::errc() || repeat->min > kMaxRepetitions) return false;
+    if (read.ptr == end) {
+      repeat->max = repeat->min;
+    } else if (*read.ptr != ',') {
+      return false;
+    } else if (read.ptr + 1 != end) {
+      read = std::from_chars(read.ptr + 1, end, repeat->max);
+      if (read.ec != std::errc() || read.ptr != end || repeat->max < repeat->min) return false;
+    }
+    rest_.remove_prefix(size + 1);
+    return repeat->min >= 0 && repeat->max <= kMaxRepetitions;
   }
 
-  std::optional<std::string> Atom() {
+  std::optional<Pattern> Atom() {
     if (Take("(")) return GroupAtom();
     if (Take("[")) return ClassAtom();
     if (Take(".")) {
       return Characters(ComplementRanges({{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}}));
     }
-    for (const char* const special : {"^", "$", "*", "+", "?", "{", "}", "]"}) {
+    for (const char* const special : {"^", "*", "+", "?", "{", "}", "]"}) {
       if (rest_.starts_with(special)) return Fail(fmt::format("a '{}' in this place", special));
     }
     Ranges ranges;
-    return Character(&ranges) ? Characters(NormalizeRanges(std::move(ranges))) : std::nullopt;
+    if (!Character(&ranges)) return std::nullopt;
+    return Characters(NormalizeRanges(std::move(ranges)));
   }
 
-  std::optional<std::string> GroupAtom() {
-    if (!Take("?:") && rest_.starts_with("?")) {
+  std::optional<Pattern> GroupAtom() {
+    const bool ahead = Take("?=");
+    const bool not_ahead = !ahead && Take("?!");
+    if (!Take("?:") && !ahead && !not_ahead && rest_.starts_with("?")) {
       return Fail(fmt::format("the group '({}'", rest_.substr(0, 3)));
     }
     if (++depth_ > kMaxGroups) return Fail("groups nested too deep");
-    const std::optional<std::string> choice = Choice();
+    looked_ahead_ = looked_ahead_ || ahead || not_ahead;
+    std::optional<Pattern> choice = Choice();
     --depth_;
     if (choice.has_value() && !Take(")")) return Fail("a '(' that is never closed");
-    return choice;
+    if (!choice.has_value() || (!ahead && !not_ahead)) return choice;
+    Pattern look{.kind = ahead ? Pattern::Kind::kAhead : Pattern::Kind::kNotAhead};
+    look.parts.push_back(*std::move(choice));
+    return look;
   }
 
-  std::optional<std::string> ClassAtom() {
+  std::optional<Pattern> ClassAtom() {
     const bool negated = Take("^");
     Ranges ranges;
     while (!Take("]")) {
@@ -164,10 +168,8 @@ class PatternParser {
     return Characters(negated ? ComplementRanges(ranges) : ranges);
   }
 
-  std::optional<std::string> Characters(const Ranges& ranges) {
-    const std::optional<std::string> text = JsonCharacter(ranges);
-    if (!text.has_value()) return Fail("a class of characters that no JSON text needs");
-    return text;
+  static Pattern Characters(Ranges ranges) {
+    return {.kind = Pattern::Kind::kClass, .ranges = std::move(ranges)};
   }
 
   // Appends one character or one of the classes \d, \w, \s and their complements.
@@ -216,13 +218,12 @@ class PatternParser {
   std::string_view rest_;
   std::string_view pattern_;
   int depth_ = 0;
+  bool looked_ahead_ = false;
   std::optional<Error> error_;
 };
 
 }  // namespace
 
-Result<std::string> JsonStringPattern(std::string_view pattern) {
-  return PatternParser(pattern).Parse();
-}
+Result<Pattern> ParsePattern(std::string_view text) { return PatternParser(text).Parse(); }
 
 }  // namespace foretoken

@@ -1,0 +1,251 @@
+#include "grammar/json/scalar_language.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "grammar/grammar_text.h"
+#include "grammar/json/string_format.h"
+#include "grammar/regular/decimal_language.h"
+
+namespace foretoken {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr bool kFlags[] = {true, false};
+constexpr int kMaxDigits = 40;  // Before the point, where bounds ask for as many.
+// Of lengths that are counted along with something else: what most strings do not reach.
+constexpr int kFewestCounted = 16;
+
+// The regular expression that a demand names; nothing where it leaves all strings.
+std::optional<Pattern> PatternOf(const KeywordDemand& demand, const SchemaDocument& document) {
+  const Json& schema = *demand.schema;
+  auto text = schema[demand.keyword].get<std::string>();
+  if (std::string_view(demand.keyword) == "format") {
+    const auto pattern = FormatPattern(text);
+    if (!pattern.has_value()) {
+      document.Refuse(schema, fmt::format("the format \"{}\" is not supported", text));
+    }
+    text = *pattern;
+    if (text.empty()) return std::nullopt;
+  }
+  Result<Pattern> pattern = ParsePattern(text);
+  if (!pattern.ok()) document.Refuse(schema, pattern.error().message);
+  return std::move(pattern).value();
+}
+
+RegularLanguage Without(const RegularLanguage& language, const RegularLanguage& taken,
+                        const Json& schema, const SchemaDocument& document) {
+  return document.Take(language.Intersect(taken.Complement()), schema, "what it excludes");
+}
+
+// The strings that meet all demands but that on the length.
+RegularLanguage UncountedStrings(const Demands& demands, const SchemaDocument& document) {
+  RegularLanguage language;
+  for (const KeywordDemand& demand : demands.strings) {
+    const std::string subject = fmt::format("'{}'", demand.keyword);
+    const auto pattern = PatternOf(demand, document);
+    RegularLanguage one;
+    if (pattern.has_value()) one = document.Take(LanguageOf(*pattern), *demand.schema, subject);
+    if (demand.negated) one = one.Complement();
+    language = document.Take(language.Intersect(one), *demand.schema,
+                             subject + " beside other keywords of the string");
+  }
+  std::vector<std::string> excluded;
+  for (const Json& value : demands.excluded) {
+    if (value.is_string()) excluded.push_back(value);
+  }
+  if (excluded.empty()) return language;
+  const auto taken = document.Take(RegularLanguage::OfTexts(excluded), document.root(), "'enum'");
+  return Without(language, taken, document.root(), document);
+}
+
+Decimal DecimalOf(const Json& value) {
+  if (value.is_number_unsigned()) return Decimal::Of(value.get<std::uint64_t>());
+  if (value.is_number_integer()) return Decimal::Of(value.get<std::int64_t>());
+  return Decimal::Of(value.get<double>());
+}
+
+RegularLanguage BoundLanguage(const KeywordDemand& demand, const SchemaDocument& document) {
+  const std::string_view keyword = demand.keyword;
+  const Json& value = (*demand.schema)[demand.keyword];
+  const Decimal decimal = DecimalOf(value);
+  const std::string subject = fmt::format("'{}'", keyword);
+  RegularLanguage language;
+  if (keyword == "multipleOf") {
+    if (decimal.negative || decimal.digits.empty()) {
+      document.Refuse(*demand.schema, "'multipleOf' must be a number above zero");
+    }
+    language = document.Take(DecimalMultiples(decimal), *demand.schema, subject);
+  } else {
+    // Up to a bound is not above it.
+    const bool from = keyword == "minimum" || keyword == "exclusiveMinimum";
+    const bool exclusive = keyword == "exclusiveMinimum" || keyword == "maximum";
+    language = document.Take(DecimalsFrom(decimal, exclusive), *demand.schema, subject);
+    if (!from) language = language.Complement();
+  }
+  return demand.negated ? language.Complement() : language;
+}
+
+// What the demands on numbers leave; only texts that are numbers count.
+RegularLanguage NumberLanguage(const Demands& demands, const SchemaDocument& document) {
+  RegularLanguage language;
+  for (const KeywordDemand& demand : demands.numbers) {
+    language = document.Take(language.Intersect(BoundLanguage(demand, document)), *demand.schema,
+                             fmt::format("'{}' beside other keywords of the number",
+                                         demand.keyword));
+  }
+  if ((demands.types & kNumberTypes) == kFractionType) {
+    const auto whole = document.Take(DecimalMultiples(Decimal::Of(std::int64_t{1})),
+                                     document.root(), "'integer'");
+    language = Without(language, whole, document.root(), document);
+  }
+  for (const Json& value : demands.excluded) {
+    if (!value.is_number()) continue;
+    const auto same = document.Take(DecimalsEqualTo(DecimalOf(value)), document.root(), "'enum'");
+    language = Without(language, same, document.root(), document);
+  }
+  return language;
+}
+
+Result<RegularLanguage> WithDigits(const RegularLanguage& language, ValueTypes types, int digits) {
+  FT_ASSIGN_OR_RETURN(const auto syntax,
+                      DecimalSyntax((types & kFractionType) == 0, digits));
+  return syntax.Intersect(language);
+}
+
+bool MeetsNumbers(const Json& value, const RegularLanguage& language) {
+  return language.Has(DecimalOf(value).Text());
+}
+
+}  // namespace
+
+RegularLanguage StringLanguage(const Demands& demands, const SchemaDocument& document) {
+  const RegularLanguage language = UncountedStrings(demands, document);
+  if (demands.length.free()) return language;
+  const Json& at = demands.strings.empty() ? document.root() : *demands.strings[0].schema;
+  const auto length =
+      document.Take(RegularLanguage::OfLength(demands.length.min, demands.length.max), at,
+                    "'maxLength'");
+  return document.Take(language.Intersect(length), at, "a length beside 'pattern' or 'format'");
+}
+
+Expression StringPart(const Demands& demands, const SchemaDocument& document,
+                      JsonGrammar* grammar) {
+  const bool excludes = std::ranges::any_of(demands.excluded, &Json::is_string);
+  const CountDemand& length = demands.length;
+  if (demands.strings.empty() && !excludes) {
+    if (length.free()) return grammar->Rule(JsonGrammar::kString);
+    if (length.max >= 0 && length.max < length.min) return ChoiceOf({});
+    return SequenceOf({LiteralOf("\""),
+                       RepeatOf(grammar->Rule(JsonGrammar::kCharacter), length.min, length.max),
+                       LiteralOf("\"")});
+  }
+  if (demands.strings.size() == 1 && !demands.strings[0].negated && !excludes && length.free()) {
+    const auto pattern = PatternOf(demands.strings[0], document);
+    if (!pattern.has_value()) return grammar->Rule(JsonGrammar::kString);
+    if (IsPlain(*pattern)) return grammar->StringOf(*pattern);
+  }
+  const Json& at = demands.strings.empty() ? document.root() : *demands.strings[0].schema;
+  const RegularLanguage uncounted = UncountedStrings(demands, document);
+  // Counting along takes states for each character: shorter strings then have to do.
+  for (int max = length.max;; max /= 2) {
+    const bool last = max < 2 * std::max(kFewestCounted, length.min);
+    const auto counted = RegularLanguage::OfLength(length.min, max);
+    Result<RegularLanguage> language = counted.ok() ? uncounted.Intersect(*counted) : counted;
+    Result<Expression> part =
+        language.ok() ? grammar->StringOf(*language) : Result<Expression>(language.error());
+    const bool emptied = max != length.max && language.ok() && language->empty();
+    if (emptied) part = InvalidInput("needs too many states");
+    if (part.ok() || last || emptied) {
+      return document.Take(std::move(part), at, "a length beside 'pattern' or 'format'");
+    }
+  }
+}
+
+Expression NumberPart(const Demands& demands, const SchemaDocument& document,
+                      JsonGrammar* grammar) {
+  const ValueTypes types = demands.types & kNumberTypes;
+  const bool excludes =
+      std::ranges::any_of(demands.excluded, [](const Json& value) { return value.is_number(); });
+  if (demands.numbers.empty() && !excludes && types != kFractionType) {
+    return grammar->Rule(types == kWholeType ? JsonGrammar::kInteger : JsonGrammar::kNumber);
+  }
+  int wanted = kDecimalDigits;
+  for (const KeywordDemand& demand : demands.numbers) {
+    const int point = DecimalOf((*demand.schema)[demand.keyword]).point;
+    if (point <= kMaxDigits) wanted = std::max(wanted, point);
+  }
+  const Json& at = demands.numbers.empty() ? document.root() : *demands.numbers[0].schema;
+  const RegularLanguage language = NumberLanguage(demands, document);
+  // Remainders take states for each digit: fewer digits then have to do.
+  for (int digits = wanted;; digits /= 2) {
+    const auto written = WithDigits(language, types, digits);
+    Result<Expression> part =
+        written.ok() ? grammar->NumberOf(*written) : Result<Expression>(written.error());
+    const bool emptied = digits != wanted && written.ok() && written->empty();
+    if (emptied) part = InvalidInput("needs too many states");
+    if (part.ok() || digits < 8 || emptied) {
+      return document.Take(std::move(part), at, "what it demands of a number");
+    }
+  }
+}
+
+std::vector<Json> ListedValues(const Demands& demands, const SchemaDocument& document) {
+  std::optional<RegularLanguage> strings;
+  std::optional<RegularLanguage> numbers;
+  std::vector<Json> values;
+  for (const Json& value : *demands.values) {
+    if ((TypeOf(value) & demands.types) == 0 ||
+        std::ranges::find(demands.excluded, value) != demands.excluded.end()) {
+      continue;
+    }
+    if (value.is_string() && !(demands.strings.empty() && demands.length.free())) {
+      if (!strings.has_value()) strings = StringLanguage(demands, document);
+      if (!strings->Has(value.get_ref<const std::string&>())) continue;
+    }
+    if (value.is_number() && !demands.numbers.empty()) {
+      if (!numbers.has_value()) numbers = NumberLanguage(demands, document);
+      if (!MeetsNumbers(value, *numbers)) continue;
+    }
+    values.push_back(value);
+  }
+  return values;
+}
+
+std::optional<std::vector<Json>> FiniteValues(const Demands& demands, std::size_t most,
+                                              const SchemaDocument& document) {
+  if (demands.values.has_value()) return ListedValues(demands, document);
+  if ((demands.types & (kObjectType | kArrayType | kFractionType)) != 0) return std::nullopt;
+  std::vector<Json> values;
+  if ((demands.types & kNullType) != 0) values.push_back(nullptr);
+  if ((demands.types & kBooleanType) != 0) values.insert(values.end(), std::begin(kFlags), std::end(kFlags));
+  if ((demands.types & kStringType) != 0) {
+    const auto texts = StringLanguage(demands, document).Texts(most);
+    if (!texts.has_value()) return std::nullopt;
+    values.insert(values.end(), texts->begin(), texts->end());
+  }
+  if ((demands.types & kWholeType) != 0) {
+    const auto numbers = document.Take(
+        WithDigits(NumberLanguage(demands, document), kWholeType, kDecimalDigits), document.root(),
+        "what it demands of a number");
+    const auto texts = numbers.Texts(most);
+    if (!texts.has_value()) return std::nullopt;
+    for (const std::string& text : *texts) values.push_back(Json::parse(text));
+  }
+  std::erase_if(values, [&](const Json& value) {
+    return std::ranges::find(demands.excluded, value) != demands.excluded.end();
+  });
+  return values;
+}
+
+Expression ValuePart(const Json& value) {
+  const Expression written = LiteralOf(value.dump());
+  if (!value.is_number_float() || TypeOf(value) != kWholeType) return written;
+  return ChoiceOf({LiteralOf(DecimalOf(value).Text()), written});
+}
+
+}  // namespace foretoken

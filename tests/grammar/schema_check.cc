@@ -1,0 +1,50 @@
+// Says which texts a schema's grammar lets through. Reads lines of JSON, {"schema": TEXT, "texts":
+// [[TEXT, ...], ...]}, and answers each with {"refused": MESSAGE} or {"accepted": [BOOLEAN, ...]}:
+// whether any text of each list matches as a whole.
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "foretoken/json_schema.h"
+#include "grammar/automaton.h"
+#include "grammar/grammar.h"
+#include "grammar/state_graph.h"
+
+namespace foretoken {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kHorizon = 16;
+
+Result<Automaton> Compile(const std::string& schema) {
+  FT_ASSIGN_OR_RETURN(const std::string text, JsonSchemaGrammar(schema));
+  FT_ASSIGN_OR_RETURN(const Grammar grammar, ParseGrammar(text));
+  return Automaton::Compile(grammar, kHorizon);
+}
+
+Json Answer(const Json& line) {
+  const Result<Automaton> automaton = Compile(line["schema"]);
+  if (!automaton.ok()) return {{"refused", automaton.error().message}};
+  StateGraph graph(&*automaton);
+  Json accepted = Json::array();
+  for (const Json& texts : line["texts"]) {
+    bool any = false;
+    for (const Json& text : texts) {
+      const auto state = graph.Next(graph.start(), text.get_ref<const std::string&>());
+      any = any || graph.MayEnd(state);
+    }
+    accepted.push_back(any);
+  }
+  return {{"accepted", accepted}};
+}
+
+}  // namespace
+}  // namespace foretoken
+
+int main() {
+  for (std::string line; std::getline(std::cin, line);) {
+    std::cout << foretoken::Answer(nlohmann::json::parse(line)).dump() << std::endl;
+  }
+}
