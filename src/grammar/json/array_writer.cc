@@ -88,7 +88,8 @@ template <typename Choices, typename MayEnd>
 Expression SchemaWriter::CountedItems(int position, int state, Choices choices, MayEnd may_end,
                                       Items* items) {
   const auto [min, max] = items->count;
-  position = std::min(position, max < 0 ? std::max(items->fixed, min) : max);
+  // The first item has no comma before it; those after the last that differs are all alike.
+  position = std::min(position, max < 0 ? std::max({1, items->fixed, min}) : max);
   const auto [known, added] = items->rules.try_emplace({position, state}, -1);
   if (!added) return RuleOf(known->second);
   if (items->depth > kMaxCounted) {

@@ -13,9 +13,6 @@ namespace {
 
 using Kind = Pattern::Kind;
 
-// Ways from a state to another, of one language as it is written out.
-constexpr std::size_t kMaxWays = 8000;
-
 constexpr const char* kBaseNames[] = {"value",     "object", "array",   "string",
                                       "character", "number", "integer", "space"};
 constexpr std::string_view kBaseRules =
@@ -183,8 +180,8 @@ Result<int> JsonGrammar::AddLanguage(const RegularLanguage& language, OfRanges o
     for (const auto& [target, ranges] : ways[i]) ++entries[target];
     written += ways[i].size();
   }
-  if (written > kMaxWays) {
-    return InvalidInput(fmt::format("needs an automaton of more than {} steps", kMaxWays));
+  if (written > kMaxSteps) {
+    return InvalidInput(fmt::format("needs an automaton of more than {} steps", kMaxSteps));
   }
   std::vector<int> rules(states.size(), -1);
   std::vector<int> todo;

@@ -15,6 +15,7 @@ namespace foretoken {
 class JsonGrammar {
  public:
   static constexpr std::size_t kMaxRules = 20000;
+  static constexpr std::size_t kMaxSteps = 6000;  ///< From state to state, of one language.
 
   JsonGrammar();
 

@@ -99,7 +99,7 @@ const RegularLanguage& SchemaWriter::PatternLanguage(const std::string& pattern,
     const auto parsed = ParsePattern(pattern);
     if (!parsed.ok()) document_.Refuse(schema, parsed.error().message);
     known->second =
-        document_.Take(LanguageOf(*parsed), schema, fmt::format("the pattern '{}'", pattern));
+        document_.Take(LanguageOf(*parsed, false), schema, fmt::format("the pattern '{}'", pattern));
   }
   return known->second;
 }

@@ -26,6 +26,8 @@ std::optional<Pattern> PatternOf(const KeywordDemand& demand, const SchemaDocume
   auto text = schema[demand.keyword].get<std::string>();
   if (std::string_view(demand.keyword) == "format") {
     const auto pattern = FormatPattern(text);
+    // A format that is not known is no loss where a pattern says the same.
+    if (!pattern.has_value() && schema.contains("pattern") && !demand.negated) return std::nullopt;
     if (!pattern.has_value()) {
       document.Refuse(schema, fmt::format("the format \"{}\" is not supported", text));
     }
@@ -49,7 +51,9 @@ RegularLanguage UncountedStrings(const Demands& demands, const SchemaDocument& d
     const std::string subject = fmt::format("'{}'", demand.keyword);
     const auto pattern = PatternOf(demand, document);
     RegularLanguage one;
-    if (pattern.has_value()) one = document.Take(LanguageOf(*pattern), *demand.schema, subject);
+    if (pattern.has_value()) {
+      one = document.Take(LanguageOf(*pattern, !demand.negated), *demand.schema, subject);
+    }
     if (demand.negated) one = one.Complement();
     language = document.Take(language.Intersect(one), *demand.schema,
                              subject + " beside other keywords of the string");
@@ -151,8 +155,12 @@ Expression StringPart(const Demands& demands, const SchemaDocument& document,
   }
   const Json& at = demands.strings.empty() ? document.root() : *demands.strings[0].schema;
   const RegularLanguage uncounted = UncountedStrings(demands, document);
-  // Counting along takes states for each character: shorter strings then have to do.
-  for (int max = length.max;; max /= 2) {
+  // Counting along takes steps for each character: shorter strings may have to do.
+  std::size_t steps = 0;
+  for (const auto& state : uncounted.states()) steps += state.steps.size();
+  const int fitting = static_cast<int>(2 * JsonGrammar::kMaxSteps / steps);
+  const int longest = std::min(length.max, std::max({kFewestCounted, length.min, fitting}));
+  for (int max = longest;; max /= 2) {
     const bool last = max < 2 * std::max(kFewestCounted, length.min);
     const auto counted = RegularLanguage::OfLength(length.min, max);
     Result<RegularLanguage> language = counted.ok() ? uncounted.Intersect(*counted) : counted;

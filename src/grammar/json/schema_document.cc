@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 
@@ -39,7 +40,18 @@ std::string Decoded(std::string_view text) {
   return decoded;
 }
 
+// Whether a part of `json` has a name by which references may be meant to be read.
+bool NamesAPart(const Json& json) {
+  return std::ranges::any_of(json, [](const Json& part) {
+    if (!part.is_structured()) return false;
+    const bool named = part.is_object() && part.contains("$id") && part["$id"].is_string();
+    return named || NamesAPart(part);
+  });
+}
+
 }  // namespace
+
+SchemaDocument::SchemaDocument(const Json& root) : root_(root), names_parts_(NamesAPart(root)) {}
 
 void SchemaDocument::Refuse(const Json& part, const std::string& what) const {
   std::optional<std::string> pointer = PointerTo(root_, &part);
@@ -60,6 +72,9 @@ const Json& SchemaDocument::Resolve(const Json& schema) const {
   const std::string text = reference.is_string() ? reference.get<std::string>() : "";
   if (text != "#" && !text.starts_with("#/")) {
     Refuse(schema, "'$ref' must name a place in this schema, like #/$defs/name");
+  }
+  if (names_parts_) {
+    Refuse(schema, "'$ref' is not supported in a schema with parts that have an '$id'");
   }
   try {
     const Json::json_pointer pointer(Decoded(text.substr(1)));

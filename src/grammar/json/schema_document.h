@@ -24,7 +24,7 @@ class SchemaDocument {
  public:
   using Json = nlohmann::ordered_json;
 
-  explicit SchemaDocument(const Json& root) : root_(root) {}
+  explicit SchemaDocument(const Json& root);
 
   const Json& root() const { return root_; }
 
@@ -66,6 +66,7 @@ class SchemaDocument {
   };
 
   const Json& root_;
+  const bool names_parts_;  // Parts have an "$id".
   std::deque<Own> own_;
   std::unordered_map<const Json*, const Json*> reworded_;
   std::size_t work_ = 0;

@@ -151,6 +151,10 @@ bool IsAnnotation(std::string_view keyword) {
 }
 
 void CheckKeywords(const Json& schema, const SchemaDocument& document) {
+  const auto dialect = schema.find("$schema");
+  if (dialect != schema.end() && dialect->dump().find("json-schema.org/") == std::string::npos) {
+    document.Refuse(schema, fmt::format("the '$schema' {} is not supported", dialect->dump()));
+  }
   for (const auto& [keyword, value] : schema.items()) {
     if (IsAnnotation(keyword)) continue;
     const auto* const known = std::ranges::find(kKeywords, keyword, &Keyword::name);

@@ -87,14 +87,29 @@ Expression SchemaWriter::Way(const Demands& demands) {
   };
   if ((demands.types & kObjectType) != 0) parts.push_back(Object(demands));
   if ((demands.types & kArrayType) != 0) parts.push_back(Array(demands));
-  if ((demands.types & kStringType) != 0) parts.push_back(StringPart(demands, document_, &grammar_));
-  if ((demands.types & kNumberTypes) != 0) {
-    parts.push_back(NumberPart(demands, document_, &grammar_));
-  }
+  if ((demands.types & kStringType) != 0) parts.push_back(Scalar(demands, StringPart));
+  if ((demands.types & kNumberTypes) != 0) parts.push_back(Scalar(demands, NumberPart));
   for (const Json& value : {Json(true), Json(false), Json(nullptr)}) {
     if (may_be(value)) parts.push_back(ValuePart(value));
   }
   return ChoiceOf(std::move(parts));
+}
+
+// Schemas repeat themselves: what they demand of a string or a number is written once.
+Expression SchemaWriter::Scalar(const Demands& demands,
+                                Expression (*write)(const Demands&, const SchemaDocument&,
+                                                    JsonGrammar*)) {
+  const bool strings = write == StringPart;
+  std::string key = strings ? fmt::format("string {} {}", demands.length.min, demands.length.max)
+                            : fmt::format("number {}", demands.types & kNumberTypes);
+  for (const KeywordDemand& demand : strings ? demands.strings : demands.numbers) {
+    key += fmt::format(" {}{} {}", demand.negated ? "not " : "", demand.keyword,
+                       (*demand.schema)[demand.keyword].dump());
+  }
+  for (const Json& value : demands.excluded) key += fmt::format(" but {}", value.dump());
+  const auto known = scalars_.find(key);
+  if (known != scalars_.end()) return known->second;
+  return scalars_.try_emplace(key, write(demands, document_, &grammar_)).first->second;
 }
 
 }  // namespace foretoken

@@ -27,6 +27,8 @@ class SchemaWriter {
   Expression Value(const Goal& goal);
   Expression Body(const Goal& goal);
   Expression Way(const Demands& demands);
+  Expression Scalar(const Demands& demands,
+                    Expression (*write)(const Demands&, const SchemaDocument&, JsonGrammar*));
   int NewRule(Expression body);
 
   // Objects (object_writer.cc).
@@ -72,6 +74,7 @@ class SchemaWriter {
   JsonGrammar grammar_;
   std::map<Goal, int> rules_;
   std::map<std::string, RegularLanguage> patterns_;  // Of "patternProperties".
+  std::map<std::string, Expression> scalars_;
   std::vector<Goal> todo_;  // Goals whose rules are still to be written.
 };
 

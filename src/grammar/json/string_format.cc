@@ -10,7 +10,7 @@ constexpr const char* kOpen[] = {"password",       "binary", "byte",        "pat
 
 std::string Date() {
   return R"((?:[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01]))"
-         R"(|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|1[0-9]|2[0-8]))"
+         R"(|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|1[0-9]|2[0-8])))"
          R"(|(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)-02-29))";
 }
 
@@ -65,6 +65,7 @@ std::string Hostname() {
   return fmt::format(R"({}(?:\.{}){{0,3}})", label(63), label(62));
 }
 
+// Hosts are names and IPv4 addresses.
 std::string Uri() {
   const std::string encoded = "%[0-9A-Fa-f]{2}";
   const std::string name = fmt::format("(?:[A-Za-z0-9._~!$&'()*+,;=-]|{})", encoded);
@@ -72,7 +73,7 @@ std::string Uri() {
   const std::string path = fmt::format("(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|{})", encoded);
   const std::string rest = fmt::format("(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]|{})*", encoded);
   const std::string authority =
-      fmt::format(R"((?:{}*@)?(?:\[{}\]|{}*)(?::[0-9]*)?)", user, Ipv6(), name);
+      fmt::format("(?:{}*@)?{}*(?::[0-9]*)?", user, name);
   const std::string hierarchy =
       fmt::format("(?://{1}(?:/{0}*)*|/(?:{0}+(?:/{0}*)*)?|{0}+(?:/{0}*)*|)", path, authority);
   return fmt::format(R"([A-Za-z][A-Za-z0-9+.-]*:{0}(?:\?{1})?(?:#{1})?)", hierarchy, rest);
@@ -89,6 +90,7 @@ std::string Content(std::string_view format) {
   if (format == "uuid") return "[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}";
   if (format == "ipv4") return Ipv4();
   if (format == "ipv6") return Ipv6();
+  if (format == "jwt") return R"([A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*)";
   return "";
 }
 

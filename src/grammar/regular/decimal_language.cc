@@ -138,7 +138,7 @@ Result<RegularLanguage> DecimalSyntax(bool whole, int digits) {
       ParsePattern(whole ? fmt::format("^(0|-?[1-9][0-9]{{0,{}}})$", digits - 1)
                          : fmt::format("^-?(0|[1-9][0-9]{{0,{}}})(\\.[0-9]{{1,{}}})?$", digits - 1,
                                        kDecimalDigits)));
-  return LanguageOf(pattern);
+  return LanguageOf(pattern, false);
 }
 
 Result<RegularLanguage> DecimalsFrom(const Decimal& bound, bool exclusive) {

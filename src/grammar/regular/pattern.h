@@ -32,7 +32,8 @@ struct Pattern {
 /// Reads a regular expression. The error names the construct that is not supported.
 Result<Pattern> ParsePattern(std::string_view text);
 
-/// The texts in which `pattern` is found: anchors are not implied.
-Result<RegularLanguage> LanguageOf(const Pattern& pattern);
+/// The texts in which `pattern` is found: anchors are not implied. With `may_narrow`, long texts may
+/// be left out where a look-ahead would need too large an automaton.
+Result<RegularLanguage> LanguageOf(const Pattern& pattern, bool may_narrow);
 
 }  // namespace foretoken

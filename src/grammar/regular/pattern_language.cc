@@ -11,13 +11,14 @@ namespace foretoken {
 namespace {
 
 constexpr std::size_t kMaxPlaces = 20000;
+constexpr std::size_t kMaxLookStates = 2000;  // Where what is left out is no great loss.
 constexpr std::size_t kMaxWork = 5'000'000;  // Of all that is done for one pattern.
 
 // A nondeterministic automaton for a pattern. It is built back to front: each part is compiled
 // knowing where it goes on, so that a look-ahead can be intersected with all that follows it.
 class PatternAutomaton {
  public:
-  PatternAutomaton() {
+  explicit PatternAutomaton(bool may_narrow) : may_narrow_(may_narrow) {
     const int end = Add({});           // Where a text ends.
     const int rest = Add({{end}, {}});  // Anything before.
     places_[rest].characters.push_back({{0, kLastCodePoint}, rest});
@@ -109,13 +110,16 @@ class PatternAutomaton {
       error_ = InvalidInput("has a look-ahead within an endless repetition, which is not supported");
       return next;
     }
+    const bool may_narrow = may_narrow_;
     const auto language = [&]() -> Result<RegularLanguage> {
+      may_narrow_ = may_narrow && pattern.kind == Pattern::Kind::kAhead;
       const int ahead = Compile(pattern.parts[0], rest_);
       FT_ASSIGN_OR_RETURN(RegularLanguage seen, Determine(ahead, false));
       if (pattern.kind == Pattern::Kind::kNotAhead) seen = seen.Complement();
       FT_ASSIGN_OR_RETURN(const RegularLanguage follows, Determine(next, false));
-      return seen.Intersect(follows);
+      return IntersectLook(seen, follows, may_narrow);
     }();
+    may_narrow_ = may_narrow;
     if (!language.ok()) {
       if (!error_.has_value()) error_ = language.error();
       return next;
@@ -134,6 +138,18 @@ class PatternAutomaton {
       Add(std::move(place));
     }
     return first;
+  }
+
+  static Result<RegularLanguage> IntersectLook(const RegularLanguage& seen,
+                                               const RegularLanguage& follows, bool may_narrow) {
+    auto both = seen.Intersect(follows);
+    for (int longest = 128; longest >= 16 && may_narrow; longest /= 2) {
+      if (both.ok() && both->states().size() <= kMaxLookStates) break;
+      FT_ASSIGN_OR_RETURN(const auto length, RegularLanguage::OfLength(0, longest));
+      FT_ASSIGN_OR_RETURN(const auto shorter, follows.Intersect(length));
+      both = seen.Intersect(shorter);
+    }
+    return both;
   }
 
   // The texts that lead from `start` to the end.
@@ -201,6 +217,7 @@ class PatternAutomaton {
 
   std::vector<Place> places_;
   int rest_ = 0;
+  bool may_narrow_;
   std::size_t work_ = 0;
   int loops_ = 0;  // Endless repetitions around the part at hand.
   std::optional<Error> error_;
@@ -208,8 +225,8 @@ class PatternAutomaton {
 
 }  // namespace
 
-Result<RegularLanguage> LanguageOf(const Pattern& pattern) {
-  return PatternAutomaton().Search(pattern);
+Result<RegularLanguage> LanguageOf(const Pattern& pattern, bool may_narrow) {
+  return PatternAutomaton(may_narrow).Search(pattern);
 }
 
 }  // namespace foretoken
