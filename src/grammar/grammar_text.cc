@@ -45,8 +45,8 @@ void Prune(Expression* expression, const std::vector<bool>& rules) {
 }
 
 std::string ClassCharacter(std::uint32_t code) {
-  const bool plain = (code >= '0' && code <= '9') || (code >= 'a' && code <= 'z') ||
-                     (code >= 'A' && code <= 'Z');
+  const bool plain =
+      (code >= '0' && code <= '9') || (code >= 'a' && code <= 'z') || (code >= 'A' && code <= 'Z');
   if (plain) return std::string(1, static_cast<char>(code));
   if (code < 0x100) return fmt::format("\\x{:02X}", code);
   return code < 0x10000 ? fmt::format("\\u{:04X}", code) : fmt::format("\\U{:08X}", code);

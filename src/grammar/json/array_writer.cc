@@ -62,9 +62,10 @@ Expression SchemaWriter::PlainItems(const Demands& demands, const Items& items) 
   const auto [min, max] = items.count;
   // From the back: what may come after the items so far, the first of which needs no comma.
   const int first_alike = std::max(items.fixed, 1);
-  Expression rest = RepeatOf(
-      SequenceOf({LiteralOf(","), space, Value(ItemGoal(demands, first_alike))}),
-      std::max(0, min - first_alike), max < 0 ? Expression::kUnbounded : std::max(0, max - first_alike));
+  Expression rest =
+      RepeatOf(SequenceOf({LiteralOf(","), space, Value(ItemGoal(demands, first_alike))}),
+               std::max(0, min - first_alike),
+               max < 0 ? Expression::kUnbounded : std::max(0, max - first_alike));
   for (int position = first_alike - 1; position >= 0; --position) {
     if (max >= 0 && position >= max) {
       rest = LiteralOf("");
@@ -121,8 +122,9 @@ Expression SchemaWriter::CountedItems(int position, int state, Choices choices, 
 Expression SchemaWriter::ContainingItems(const Demands& demands, Items* items) {
   const ContainsDemand& contains = demands.contains[0];
   if (demands.contains.size() > 1) {
-    document_.Refuse(*demands.contains[1].schema, "a second 'contains' for the same list is not "
-                                                  "supported");
+    document_.Refuse(*demands.contains[1].schema,
+                     "a second 'contains' for the same list is not "
+                     "supported");
   }
   const auto [min, max] = contains.count;
   // Below a greatest number all items that count must be counted, else as many as are needed.
@@ -148,7 +150,8 @@ Expression SchemaWriter::ContainingItems(const Demands& demands, Items* items) {
     if (state < (max < 0 ? min : max)) list.push_back({with(contains.goal), state + 1});
     return list;
   };
-  return CountedItems(0, 0, choices, [&](int state) { return state >= min; }, items);
+  return CountedItems(
+      0, 0, choices, [&](int state) { return state >= min; }, items);
 }
 
 // The state is the set of the values that are there already.
@@ -165,7 +168,8 @@ Expression SchemaWriter::UniqueItems(const Demands& demands, Items* items) {
   for (int position = 0; position <= items->fixed; ++position) {
     if (position == items->count.max) break;
     allowed.emplace_back(kMaxUniqueValues, false);
-    for (const Demands& way : WaysTo(NormalGoal(ItemGoal(demands, position), &document_), &document_)) {
+    for (const Demands& way :
+         WaysTo(NormalGoal(ItemGoal(demands, position), &document_), &document_)) {
       const auto found = FiniteValues(way, kMaxUniqueValues, document_);
       if (!found.has_value()) refuse();
       for (const Json& value : *found) {
@@ -185,7 +189,8 @@ Expression SchemaWriter::UniqueItems(const Demands& demands, Items* items) {
     }
     return list;
   };
-  return CountedItems(0, 0, choices, [](int) { return true; }, items);
+  return CountedItems(
+      0, 0, choices, [](int) { return true; }, items);
 }
 
 }  // namespace foretoken

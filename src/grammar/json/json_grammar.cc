@@ -119,15 +119,14 @@ Expression JsonGrammar::Character(const std::vector<CodeRange>& ranges) {
     if (!IntersectRanges(ranges, {{code, code}}).empty()) letters.push_back({letter, letter});
   }
   parts.push_back(SequenceOf({LiteralOf("\\"), ClassOf(NormalizeRanges(std::move(letters)))}));
-  const auto others =
-      IntersectRanges(ranges, {{0, 7}, {0xB, 0xB}, {0xE, 0x1F}});
+  const auto others = IntersectRanges(ranges, {{0, 7}, {0xB, 0xB}, {0xE, 0x1F}});
   for (const std::uint32_t high : {0U, 1U}) {
     parts.push_back(
         SequenceOf({LiteralOf(fmt::format("\\u00{}", high)), ControlDigit(others, high)}));
   }
   // One plain character is a literal, which needs no rule.
-  const bool single = ranges.size() == 1 && ranges[0].first == ranges[0].last &&
-                      parts[0].ranges.size() == 1;
+  const bool single =
+      ranges.size() == 1 && ranges[0].first == ranges[0].last && parts[0].ranges.size() == 1;
   if (single) {
     std::string bytes;
     AppendUtf8(ranges[0].first, &bytes);
@@ -215,16 +214,15 @@ Result<int> JsonGrammar::AddLanguage(const RegularLanguage& language, OfRanges o
 }
 
 Result<Expression> JsonGrammar::StringOf(const RegularLanguage& language) {
-  FT_ASSIGN_OR_RETURN(const int content, AddLanguage(language, [&](const auto& ranges) {
-    return Character(ranges);
-  }));
+  FT_ASSIGN_OR_RETURN(const int content,
+                      AddLanguage(language, [&](const auto& ranges) { return Character(ranges); }));
   return Quoted(RuleOf(content));
 }
 
 Result<Expression> JsonGrammar::NumberOf(const RegularLanguage& language) {
   FT_ASSIGN_OR_RETURN(const int number, AddLanguage(language, [](auto ranges) {
-    return ClassOf(std::move(ranges));
-  }));
+                        return ClassOf(std::move(ranges));
+                      }));
   return RuleOf(number);
 }
 

@@ -53,10 +53,9 @@ Expression SchemaWriter::Object(const Demands& demands) {
     if (absent && required.contains(name)) return ChoiceOf({});
     if (absent) continue;
     document_.Spend(kSchemaStep + name.size());
-    members.named.push_back(
-        {SequenceOf({Key(name), grammar_.Rule(JsonGrammar::kSpace),
-                     Value(MemberGoal(demands, name))}),
-         required.contains(name)});
+    members.named.push_back({SequenceOf({Key(name), grammar_.Rule(JsonGrammar::kSpace),
+                                         Value(MemberGoal(demands, name))}),
+                             required.contains(name)});
   }
   for (const std::string& name : demands.absent) add(name);
   const bool full = members.count.max >= 0 && std::ssize(required) >= members.count.max;
@@ -98,8 +97,8 @@ const RegularLanguage& SchemaWriter::PatternLanguage(const std::string& pattern,
   if (added) {
     const auto parsed = ParsePattern(pattern);
     if (!parsed.ok()) document_.Refuse(schema, parsed.error().message);
-    known->second =
-        document_.Take(LanguageOf(*parsed, false), schema, fmt::format("the pattern '{}'", pattern));
+    known->second = document_.Take(LanguageOf(*parsed, false), schema,
+                                   fmt::format("the pattern '{}'", pattern));
   }
   return known->second;
 }
@@ -134,8 +133,8 @@ Expression SchemaWriter::OtherMembers(const Demands& demands,
   };
   std::vector<NameSet> sets(1);
   for (const Json* schema : demands.names) {
-    sets[0].language = document_.Take(
-        sets[0].language.Intersect(NameLanguage({{schema, false}})), *schema, "'propertyNames'");
+    sets[0].language = document_.Take(sets[0].language.Intersect(NameLanguage({{schema, false}})),
+                                      *schema, "'propertyNames'");
   }
   const auto part = [&](const RegularLanguage& a, const RegularLanguage& b, const Json& schema) {
     document_.Spend(a.states().size() + b.states().size());
@@ -185,8 +184,8 @@ Expression SchemaWriter::OtherMembers(const Demands& demands,
     const Expression key = left.full() ? grammar_.Rule(JsonGrammar::kString)
                                        : document_.Take(grammar_.StringOf(left), document_.root(),
                                                         "the names of further properties");
-    choices.push_back(SequenceOf(
-        {key, LiteralOf(":"), grammar_.Rule(JsonGrammar::kSpace), Value(set.goal)}));
+    choices.push_back(
+        SequenceOf({key, LiteralOf(":"), grammar_.Rule(JsonGrammar::kSpace), Value(set.goal)}));
   }
   return choices.empty() ? ChoiceOf({}) : RuleOf(NewRule(ChoiceOf(std::move(choices))));
 }

@@ -20,23 +20,36 @@ constexpr int kMaxDigits = 40;  // Before the point, where bounds ask for as man
 // Of lengths that are counted along with something else: what most strings do not reach.
 constexpr int kFewestCounted = 16;
 
-// The regular expression that a demand names; nothing where it leaves all strings.
-std::optional<Pattern> PatternOf(const KeywordDemand& demand, const SchemaDocument& document) {
-  const Json& schema = *demand.schema;
-  auto text = schema[demand.keyword].get<std::string>();
-  if (std::string_view(demand.keyword) == "format") {
-    const auto pattern = FormatPattern(text);
-    // A format that is not known is no loss where a pattern says the same.
-    if (!pattern.has_value() && schema.contains("pattern") && !demand.negated) return std::nullopt;
-    if (!pattern.has_value()) {
-      document.Refuse(schema, fmt::format("the format \"{}\" is not supported", text));
+// The regular expression of a demand on a string.
+struct StringDemand {
+  KeywordDemand demand;
+  Pattern pattern;
+};
+
+// Without what leaves all strings, like formats that say nothing of the text.
+std::vector<StringDemand> ReadStringDemands(const Demands& demands,
+                                            const SchemaDocument& document) {
+  const bool has_pattern = std::ranges::any_of(demands.strings, [](const KeywordDemand& demand) {
+    return std::string_view(demand.keyword) == "pattern" && !demand.negated;
+  });
+  std::vector<StringDemand> read;
+  for (const KeywordDemand& demand : demands.strings) {
+    const Json& schema = *demand.schema;
+    auto text = schema[demand.keyword].get<std::string>();
+    if (std::string_view(demand.keyword) == "format") {
+      const auto pattern = FormatPattern(text);
+      // A format that is not known comes with patterns that say the same.
+      if (!pattern.has_value() && has_pattern && !demand.negated) continue;
+      if (!pattern.has_value()) {
+        document.Refuse(schema, fmt::format("the format \"{}\" is not supported", text));
+      }
+      text = *pattern;
     }
-    text = *pattern;
-    if (text.empty()) return std::nullopt;
+    Result<Pattern> pattern = ParsePattern(text);
+    if (!pattern.ok()) document.Refuse(schema, pattern.error().message);
+    if (!text.empty() || demand.negated) read.push_back({demand, std::move(pattern).value()});
   }
-  Result<Pattern> pattern = ParsePattern(text);
-  if (!pattern.ok()) document.Refuse(schema, pattern.error().message);
-  return std::move(pattern).value();
+  return read;
 }
 
 RegularLanguage Without(const RegularLanguage& language, const RegularLanguage& taken,
@@ -47,13 +60,10 @@ RegularLanguage Without(const RegularLanguage& language, const RegularLanguage& 
 // The strings that meet all demands but that on the length.
 RegularLanguage UncountedStrings(const Demands& demands, const SchemaDocument& document) {
   RegularLanguage language;
-  for (const KeywordDemand& demand : demands.strings) {
+  for (const auto& [demand, pattern] : ReadStringDemands(demands, document)) {
     const std::string subject = fmt::format("'{}'", demand.keyword);
-    const auto pattern = PatternOf(demand, document);
-    RegularLanguage one;
-    if (pattern.has_value()) {
-      one = document.Take(LanguageOf(*pattern, !demand.negated), *demand.schema, subject);
-    }
+    RegularLanguage one =
+        document.Take(LanguageOf(pattern, !demand.negated), *demand.schema, subject);
     if (demand.negated) one = one.Complement();
     language = document.Take(language.Intersect(one), *demand.schema,
                              subject + " beside other keywords of the string");
@@ -98,13 +108,13 @@ RegularLanguage BoundLanguage(const KeywordDemand& demand, const SchemaDocument&
 RegularLanguage NumberLanguage(const Demands& demands, const SchemaDocument& document) {
   RegularLanguage language;
   for (const KeywordDemand& demand : demands.numbers) {
-    language = document.Take(language.Intersect(BoundLanguage(demand, document)), *demand.schema,
-                             fmt::format("'{}' beside other keywords of the number",
-                                         demand.keyword));
+    language =
+        document.Take(language.Intersect(BoundLanguage(demand, document)), *demand.schema,
+                      fmt::format("'{}' beside other keywords of the number", demand.keyword));
   }
   if ((demands.types & kNumberTypes) == kFractionType) {
-    const auto whole = document.Take(DecimalMultiples(Decimal::Of(std::int64_t{1})),
-                                     document.root(), "'integer'");
+    const auto whole =
+        document.Take(DecimalMultiples(Decimal::Of(std::int64_t{1})), document.root(), "'integer'");
     language = Without(language, whole, document.root(), document);
   }
   for (const Json& value : demands.excluded) {
@@ -116,13 +126,20 @@ RegularLanguage NumberLanguage(const Demands& demands, const SchemaDocument& doc
 }
 
 Result<RegularLanguage> WithDigits(const RegularLanguage& language, ValueTypes types, int digits) {
-  FT_ASSIGN_OR_RETURN(const auto syntax,
-                      DecimalSyntax((types & kFractionType) == 0, digits));
+  FT_ASSIGN_OR_RETURN(const auto syntax, DecimalSyntax((types & kFractionType) == 0, digits));
   return syntax.Intersect(language);
 }
 
 bool MeetsNumbers(const Json& value, const RegularLanguage& language) {
   return language.Has(DecimalOf(value).Text());
+}
+
+// Any string of a length.
+Expression Counted(const CountDemand& length, JsonGrammar* grammar) {
+  if (length.free()) return grammar->Rule(JsonGrammar::kString);
+  return SequenceOf({LiteralOf("\""),
+                     RepeatOf(grammar->Rule(JsonGrammar::kCharacter), length.min, length.max),
+                     LiteralOf("\"")});
 }
 
 }  // namespace
@@ -131,9 +148,8 @@ RegularLanguage StringLanguage(const Demands& demands, const SchemaDocument& doc
   const RegularLanguage language = UncountedStrings(demands, document);
   if (demands.length.free()) return language;
   const Json& at = demands.strings.empty() ? document.root() : *demands.strings[0].schema;
-  const auto length =
-      document.Take(RegularLanguage::OfLength(demands.length.min, demands.length.max), at,
-                    "'maxLength'");
+  const auto length = document.Take(
+      RegularLanguage::OfLength(demands.length.min, demands.length.max), at, "'maxLength'");
   return document.Take(language.Intersect(length), at, "a length beside 'pattern' or 'format'");
 }
 
@@ -141,17 +157,13 @@ Expression StringPart(const Demands& demands, const SchemaDocument& document,
                       JsonGrammar* grammar) {
   const bool excludes = std::ranges::any_of(demands.excluded, &Json::is_string);
   const CountDemand& length = demands.length;
-  if (demands.strings.empty() && !excludes) {
-    if (length.free()) return grammar->Rule(JsonGrammar::kString);
-    if (length.max >= 0 && length.max < length.min) return ChoiceOf({});
-    return SequenceOf({LiteralOf("\""),
-                       RepeatOf(grammar->Rule(JsonGrammar::kCharacter), length.min, length.max),
-                       LiteralOf("\"")});
-  }
-  if (demands.strings.size() == 1 && !demands.strings[0].negated && !excludes && length.free()) {
-    const auto pattern = PatternOf(demands.strings[0], document);
-    if (!pattern.has_value()) return grammar->Rule(JsonGrammar::kString);
-    if (IsPlain(*pattern)) return grammar->StringOf(*pattern);
+  if (length.max >= 0 && length.max < length.min) return ChoiceOf({});
+  const std::vector<StringDemand> read = ReadStringDemands(demands, document);
+  if (read.empty() && !excludes) return Counted(length, grammar);
+  if (read.size() == 1 && !read[0].demand.negated && !excludes) {
+    std::optional<Pattern> pattern = read[0].pattern;
+    if (!length.free()) pattern = WithLength(*pattern, length.min, length.max);
+    if (pattern.has_value() && IsPlain(*pattern)) return grammar->StringOf(*pattern);
   }
   const Json& at = demands.strings.empty() ? document.root() : *demands.strings[0].schema;
   const RegularLanguage uncounted = UncountedStrings(demands, document);
@@ -230,16 +242,17 @@ std::optional<std::vector<Json>> FiniteValues(const Demands& demands, std::size_
   if ((demands.types & (kObjectType | kArrayType | kFractionType)) != 0) return std::nullopt;
   std::vector<Json> values;
   if ((demands.types & kNullType) != 0) values.push_back(nullptr);
-  if ((demands.types & kBooleanType) != 0) values.insert(values.end(), std::begin(kFlags), std::end(kFlags));
+  if ((demands.types & kBooleanType) != 0)
+    values.insert(values.end(), std::begin(kFlags), std::end(kFlags));
   if ((demands.types & kStringType) != 0) {
     const auto texts = StringLanguage(demands, document).Texts(most);
     if (!texts.has_value()) return std::nullopt;
     values.insert(values.end(), texts->begin(), texts->end());
   }
   if ((demands.types & kWholeType) != 0) {
-    const auto numbers = document.Take(
-        WithDigits(NumberLanguage(demands, document), kWholeType, kDecimalDigits), document.root(),
-        "what it demands of a number");
+    const auto numbers =
+        document.Take(WithDigits(NumberLanguage(demands, document), kWholeType, kDecimalDigits),
+                      document.root(), "what it demands of a number");
     const auto texts = numbers.Texts(most);
     if (!texts.has_value()) return std::nullopt;
     for (const std::string& text : *texts) values.push_back(Json::parse(text));

@@ -54,9 +54,8 @@ bool Disjoint(const Json& left, const Json& right, SchemaDocument* document) {
   }
   const ValueTypes shared = TypesOf(a, *document) & TypesOf(b, *document);
   if (a_values.has_value() || b_values.has_value()) {
-    return std::ranges::none_of(a_values ? *a_values : *b_values, [&](const Json& value) {
-      return (TypeOf(value) & shared) != 0;
-    });
+    return std::ranges::none_of(a_values ? *a_values : *b_values,
+                                [&](const Json& value) { return (TypeOf(value) & shared) != 0; });
   }
   return shared == 0 || (shared == kObjectType && ToldApart(a, b, document));
 }

@@ -13,14 +13,40 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-const char* const kAnnotations[] = {
-    "title",    "description", "default",   "examples",      "example",         "$schema",
-    "$id",      "id",          "$comment",  "$defs",         "definitions",     "deprecated",
-    "readOnly", "writeOnly",   "$anchor",   "discriminator", "contentEncoding", "contentMediaType",
-    "$vocabulary", "contentSchema"};
+const char* const kAnnotations[] = {"title",
+                                    "description",
+                                    "default",
+                                    "examples",
+                                    "example",
+                                    "$schema",
+                                    "$id",
+                                    "id",
+                                    "$comment",
+                                    "$defs",
+                                    "definitions",
+                                    "deprecated",
+                                    "readOnly",
+                                    "writeOnly",
+                                    "$anchor",
+                                    "discriminator",
+                                    "contentEncoding",
+                                    "contentMediaType",
+                                    "$vocabulary",
+                                    "contentSchema"};
 
 // What the value of a keyword must be.
-enum class Shape { kAny, kList, kSchema, kSchemas, kSchemaMap, kNames, kNameMap, kText, kNumber, kFlag };
+enum class Shape {
+  kAny,
+  kList,
+  kSchema,
+  kSchemas,
+  kSchemaMap,
+  kNames,
+  kNameMap,
+  kText,
+  kNumber,
+  kFlag
+};
 
 struct Keyword {
   const char* name;
@@ -146,8 +172,8 @@ ValueTypes TypesOf(const Json& schema, const SchemaDocument& document) {
 }
 
 bool IsAnnotation(std::string_view keyword) {
-  return keyword.starts_with("x-") || std::ranges::find(kAnnotations, keyword) !=
-                                          std::end(kAnnotations);
+  return keyword.starts_with("x-") ||
+         std::ranges::find(kAnnotations, keyword) != std::end(kAnnotations);
 }
 
 void CheckKeywords(const Json& schema, const SchemaDocument& document) {
@@ -169,8 +195,8 @@ void CheckKeywords(const Json& schema, const SchemaDocument& document) {
 
 bool HasOnly(const Json& schema, std::string_view only) {
   return schema.contains(only) && std::ranges::all_of(schema.items(), [&](const auto& item) {
-    return item.key() == only || IsAnnotation(item.key());
-  });
+           return item.key() == only || IsAnnotation(item.key());
+         });
 }
 
 int SchemaCount(const Json& schema, const char* keyword, const SchemaDocument& document) {

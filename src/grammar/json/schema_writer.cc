@@ -55,7 +55,8 @@ Expression SchemaWriter::Body(const Goal& goal) {
   // Alternatives that stand alone have rules of their own, which others may use as well.
   const Json& only = *goal[0].schema;
   for (const char* const keyword : {"anyOf", "oneOf"}) {
-    if (goal.size() > 1 || goal[0].negated || !only.is_object() || !HasOnly(only, keyword)) continue;
+    if (goal.size() > 1 || goal[0].negated || !only.is_object() || !HasOnly(only, keyword))
+      continue;
     CheckKeywords(only, document_);
     const Json& choices = only[keyword];
     bool disjoint = true;

@@ -12,8 +12,8 @@
 
 namespace foretoken {
 
-/// Writes the grammar of a schema: a rule for each goal that a value may have to reach, of which the
-/// first is the schema itself. Refuses (SchemaRefusal) what is not supported.
+/// Writes the grammar of a schema: a rule for each goal that a value may have to reach, of which
+/// the first is the schema itself. Refuses (SchemaRefusal) what is not supported.
 class SchemaWriter {
  public:
   explicit SchemaWriter(const nlohmann::ordered_json& root) : document_(root) {}
@@ -40,7 +40,7 @@ class SchemaWriter {
     std::vector<Member> named;
     Expression other;  // One with another name; matches nothing where there may be none.
     CountDemand count;
-    int enough = 1;                                // As many members as need to be told apart.
+    int enough = 1;                                    // As many members as need to be told apart.
     std::map<std::pair<std::size_t, int>, int> rules;  // By next member and count so far.
   };
   Expression Object(const Demands& demands);
@@ -57,7 +57,7 @@ class SchemaWriter {
     int state = 0;  // After it.
   };
   struct Items {
-    int fixed = 0;     // Positions that differ from those after them.
+    int fixed = 0;  // Positions that differ from those after them.
     CountDemand count;
     std::map<std::pair<int, int>, int> rules;  // By position and state.
     int depth = 0;                             // Rules that are being written.

@@ -5,8 +5,8 @@
 namespace foretoken {
 namespace {
 
-constexpr const char* kOpen[] = {"password",       "binary", "byte",        "path", "file-path",
-                                 "directory-path", "regex",  "json-string"};
+constexpr const char* kOpen[] = {"password",  "binary",         "byte",  "path",
+                                 "file-path", "directory-path", "regex", "json-string"};
 
 std::string Date() {
   return R"((?:[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01]))"
@@ -24,8 +24,7 @@ std::string Time() {
 
 std::string Duration() {
   const std::string number = "[0-9]{1,9}";
-  const std::string time =
-      fmt::format("T(?:{0}H(?:{0}M(?:{0}S)?)?|{0}M(?:{0}S)?|{0}S)", number);
+  const std::string time = fmt::format("T(?:{0}H(?:{0}M(?:{0}S)?)?|{0}M(?:{0}S)?|{0}S)", number);
   return fmt::format("P(?:{0}W|(?:{0}Y(?:{0}M(?:{0}D)?)?|{0}M(?:{0}D)?|{0}D)(?:{1})?|{1})", number,
                      time);
 }
@@ -41,8 +40,7 @@ std::string Ipv6() {
   const std::string last = fmt::format("(?:{0}:{0}|{1})", group, Ipv4());
   std::string text = fmt::format("(?:{}:){{6}}{}", group, last);
   const auto before = [&](int most) {
-    return most == 0 ? std::string()
-                     : fmt::format("(?:(?:{0}:){{0,{1}}}{0})?", group, most - 1);
+    return most == 0 ? std::string() : fmt::format("(?:(?:{0}:){{0,{1}}}{0})?", group, most - 1);
   };
   for (int after = 5; after >= 0; --after) {
     text += fmt::format("|{}::(?:{}:){{{}}}{}", before(5 - after), group, after, last);
@@ -72,8 +70,7 @@ std::string Uri() {
   const std::string user = fmt::format("(?:[A-Za-z0-9._~!$&'()*+,;=:-]|{})", encoded);
   const std::string path = fmt::format("(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|{})", encoded);
   const std::string rest = fmt::format("(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]|{})*", encoded);
-  const std::string authority =
-      fmt::format("(?:{}*@)?{}*(?::[0-9]*)?", user, name);
+  const std::string authority = fmt::format("(?:{}*@)?{}*(?::[0-9]*)?", user, name);
   const std::string hierarchy =
       fmt::format("(?://{1}(?:/{0}*)*|/(?:{0}+(?:/{0}*)*)?|{0}+(?:/{0}*)*|)", path, authority);
   return fmt::format(R"([A-Za-z][A-Za-z0-9+.-]*:{0}(?:\?{1})?(?:#{1})?)", hierarchy, rest);

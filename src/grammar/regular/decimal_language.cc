@@ -63,9 +63,7 @@ Result<RegularLanguage> Compared(const Decimal& bound, bool less, bool equal, bo
   const int fraction = std::max(0, static_cast<int>(bound.digits.size()) - bound.point);
   const Key dead{-1, 0, 0};
   const auto compared = [](int digit, int with) { return digit < with ? -1 : digit > with; };
-  const auto at_point = [&](int count, int order) {
-    return count < whole ? -1 : order;
-  };
+  const auto at_point = [&](int count, int order) { return count < whole ? -1 : order; };
   const auto steps = [&](const Key& key) -> Steps<Key> {
     const auto [count, after, order] = key;
     if (count < 0) return {{kLastCodePoint, dead}};
@@ -84,7 +82,8 @@ Result<RegularLanguage> Compared(const Decimal& bound, bool less, bool equal, bo
     const auto [count, after, order] = key;
     if (count <= 0) return false;
     int final_order = after < 0 ? at_point(count, order) : order;
-    // What the bound has more digits of is greater, unless they are all zeros: it has none of those.
+    // What the bound has more digits of is greater, unless they are all zeros: it has none of
+    // those.
     if (final_order == 0 && std::max(after, 0) < fraction) final_order = -1;
     return final_order < 0 ? less : final_order > 0 ? greater : equal;
   });
@@ -172,11 +171,12 @@ Result<RegularLanguage> DecimalMultiples(const Decimal& divisor) {
   const auto steps = [&](const Key& key) -> Steps<Key> {
     const auto [rest, after] = key;
     if (rest < 0) return {{kLastCodePoint, dead}};
-    auto list = NumberSteps(after < 0 ? Key{rest, 0} : dead, dead, [&, rest = rest,
-                                                                    after = after](int digit) {
-      if (after == places) return digit == 0 ? Key{rest, after} : dead;
-      return Key{static_cast<int>((rest * 10LL + digit) % modulus), after < 0 ? after : after + 1};
-    });
+    auto list = NumberSteps(after < 0 ? Key{rest, 0} : dead, dead,
+                            [&, rest = rest, after = after](int digit) {
+                              if (after == places) return digit == 0 ? Key{rest, after} : dead;
+                              return Key{static_cast<int>((rest * 10LL + digit) % modulus),
+                                         after < 0 ? after : after + 1};
+                            });
     if (rest == 0 && after < 0) list[0].second = key;  // '-' is the character before '.'.
     list.insert(list.begin(), {'-' - 1, dead});
     return list;

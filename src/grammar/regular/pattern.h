@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -32,8 +33,13 @@ struct Pattern {
 /// Reads a regular expression. The error names the construct that is not supported.
 Result<Pattern> ParsePattern(std::string_view text);
 
-/// The texts in which `pattern` is found: anchors are not implied. With `may_narrow`, long texts may
-/// be left out where a look-ahead would need too large an automaton.
+/// Texts in which `pattern` is found and that have `min` to `max` characters (-1: any number from
+/// `min` on), again as a pattern: where one part of it has texts of several lengths and is a
+/// repetition of single characters, which can be given other bounds. Nothing for other patterns.
+std::optional<Pattern> WithLength(const Pattern& pattern, int min, int max);
+
+/// The texts in which `pattern` is found: anchors are not implied. With `may_narrow`, long texts
+/// may be left out where a look-ahead would need too large an automaton.
 Result<RegularLanguage> LanguageOf(const Pattern& pattern, bool may_narrow);
 
 }  // namespace foretoken

@@ -11,7 +11,7 @@ namespace foretoken {
 namespace {
 
 constexpr std::size_t kMaxPlaces = 20000;
-constexpr std::size_t kMaxLookStates = 2000;  // Where what is left out is no great loss.
+constexpr std::size_t kMaxLookStates = 8000;
 constexpr std::size_t kMaxWork = 5'000'000;  // Of all that is done for one pattern.
 
 // A nondeterministic automaton for a pattern. It is built back to front: each part is compiled
@@ -19,7 +19,7 @@ constexpr std::size_t kMaxWork = 5'000'000;  // Of all that is done for one patt
 class PatternAutomaton {
  public:
   explicit PatternAutomaton(bool may_narrow) : may_narrow_(may_narrow) {
-    const int end = Add({});           // Where a text ends.
+    const int end = Add({});            // Where a text ends.
     const int rest = Add({{end}, {}});  // Anything before.
     places_[rest].characters.push_back({{0, kLastCodePoint}, rest});
     rest_ = rest;
@@ -107,7 +107,8 @@ class PatternAutomaton {
 
   int CompileLook(const Pattern& pattern, int next) {
     if (loops_ > 0) {
-      error_ = InvalidInput("has a look-ahead within an endless repetition, which is not supported");
+      error_ =
+          InvalidInput("has a look-ahead within an endless repetition, which is not supported");
       return next;
     }
     const bool may_narrow = may_narrow_;
@@ -140,16 +141,16 @@ class PatternAutomaton {
     return first;
   }
 
+  // What counts characters beside something else takes states for each: shorter texts may do.
   static Result<RegularLanguage> IntersectLook(const RegularLanguage& seen,
                                                const RegularLanguage& follows, bool may_narrow) {
-    auto both = seen.Intersect(follows);
-    for (int longest = 128; longest >= 16 && may_narrow; longest /= 2) {
-      if (both.ok() && both->states().size() <= kMaxLookStates) break;
-      FT_ASSIGN_OR_RETURN(const auto length, RegularLanguage::OfLength(0, longest));
-      FT_ASSIGN_OR_RETURN(const auto shorter, follows.Intersect(length));
-      both = seen.Intersect(shorter);
+    if (!may_narrow || seen.states().size() * follows.states().size() <= kMaxLookStates) {
+      return seen.Intersect(follows);
     }
-    return both;
+    const auto longest = std::max<std::size_t>(32, kMaxLookStates / follows.states().size());
+    FT_ASSIGN_OR_RETURN(const auto length, RegularLanguage::OfLength(0, static_cast<int>(longest)));
+    FT_ASSIGN_OR_RETURN(const auto shorter, seen.Intersect(length));
+    return shorter.Intersect(follows);
   }
 
   // The texts that lead from `start` to the end.

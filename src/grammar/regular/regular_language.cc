@@ -118,7 +118,7 @@ class StatePartition {
   std::vector<int> touched_;  // Blocks with marked states.
   std::vector<int> waiting_;  // Blocks by which others are still to be split.
   std::size_t classes_ = 0;
-  std::vector<int> begins_;   // In sources_, by class and target.
+  std::vector<int> begins_;  // In sources_, by class and target.
   std::vector<int> sources_;
 };
 
@@ -240,10 +240,10 @@ bool RegularLanguage::Has(std::string_view text) const {
   for (std::uint32_t code = 0; !text.empty();) {
     if (!TakeUtf8(&text, &code)) return false;
     const auto& steps = states_[state].steps;
-    state = std::lower_bound(steps.begin(), steps.end(), code, [](const Step& step,
-                                                                  std::uint32_t wanted) {
-              return step.last < wanted;
-            })->target;
+    state =
+        std::lower_bound(steps.begin(), steps.end(), code,
+                         [](const Step& step, std::uint32_t wanted) { return step.last < wanted; })
+            ->target;
   }
   return states_[state].accepts;
 }

@@ -70,9 +70,8 @@ class RegularLanguage {
   template <typename Accepts>
   static Result<RegularLanguage> Product(const RegularLanguage& a, const RegularLanguage& b,
                                          Accepts accepts);
-  bool AddTexts(int state, const std::vector<bool>& live, std::size_t most,
-                std::vector<bool>* open, std::string* text,
-                std::vector<std::string>* texts) const;
+  bool AddTexts(int state, const std::vector<bool>& live, std::size_t most, std::vector<bool>* open,
+                std::string* text, std::vector<std::string>* texts) const;
   void MergeSteps();
   void Minimize();
 

@@ -1,0 +1,168 @@
+#include <fmt/core.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "grammar/regular/decimal_language.h"
+#include "grammar/regular/pattern.h"
+#include "grammar/regular/regular_language.h"
+
+namespace foretoken {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+RegularLanguage Found(std::string_view pattern, bool may_narrow = false) {
+  const auto parsed = ParsePattern(pattern);
+  EXPECT_TRUE(parsed.ok()) << parsed.error().message;
+  auto language = LanguageOf(*parsed, may_narrow);
+  EXPECT_TRUE(language.ok()) << language.error().message;
+  return *language;
+}
+
+void CheckPattern(std::string_view pattern, const std::vector<std::string>& in,
+                  const std::vector<std::string>& out) {
+  const RegularLanguage language = Found(pattern);
+  for (const std::string& text : in) EXPECT_TRUE(language.Has(text)) << pattern << " " << text;
+  for (const std::string& text : out) EXPECT_FALSE(language.Has(text)) << pattern << " " << text;
+}
+
+TEST(RegularLanguage, SetsOfTexts) {
+  const std::vector<std::string> texts = {"ab", "abc", "é", ""};
+  const auto language = *RegularLanguage::OfTexts(texts);
+  for (const std::string& text : texts) EXPECT_TRUE(language.Has(text)) << text;
+  for (const char* text : {"a", "abcd", "b", "e", "\xC3"}) EXPECT_FALSE(language.Has(text)) << text;
+  EXPECT_THAT(language.Texts(4), testing::Optional(ElementsAre("", "ab", "abc", "é")));
+  EXPECT_EQ(language.Texts(3), std::nullopt);
+  EXPECT_EQ(language.Complement().Texts(100), std::nullopt);
+
+  const auto two = *RegularLanguage::OfLength(2, 2);
+  EXPECT_THAT(language.Intersect(two)->Texts(9), testing::Optional(ElementsAre("ab")));
+  const auto either = *language.Unite(two);
+  EXPECT_TRUE(either.Has("xy") && either.Has("abc") && !either.Has("x"));
+  EXPECT_TRUE(language.Intersect(language.Complement())->empty());
+  EXPECT_TRUE(language.Unite(language.Complement())->full());
+}
+
+TEST(RegularLanguage, IsMinimal) {
+  // Twelve digits in two ways of writing: a state for each count, and one for all other texts.
+  EXPECT_EQ(Found("^([0-9]{12}|[0-9]{4}[0-9]{8})$").states().size(), 14);
+  EXPECT_EQ(Found("^(a|b)*$").states().size(), 2);
+  EXPECT_EQ(Found("a|").states().size(), 1);
+  const auto counted = *Found("^[a-c]+$").Intersect(*RegularLanguage::OfLength(3, 5));
+  EXPECT_EQ(counted.states().size(), 7);
+}
+
+TEST(Pattern, AreSearchedFor) {
+  CheckPattern("b+c", {"bc", "abbcd"}, {"", "b", "cb"});
+  CheckPattern("^b|c$", {"bx", "xc"}, {"xb", "cx"});
+  CheckPattern("(^a|b)+$", {"a", "ab", "xbb"}, {"ba", "xa"});
+  CheckPattern("^(?:a{2,3}?|\\u00e9)$", {"aa", "aaa", "é"}, {"a", "aaaa"});
+  CheckPattern("^[^\\W_]$", {"x", "7"}, {"_", "-", "é"});
+}
+
+TEST(Pattern, LookAhead) {
+  CheckPattern("^(?!.*\\.\\.)[a-z.]+$", {"a.b", "."}, {"a..b", "A"});
+  CheckPattern("^(?=.{3,4}$)(a|bb)*$", {"aaa", "bbbb", "abb"}, {"aa", "bbbbb"});
+  CheckPattern("a(?!b)", {"a", "ab a", "ac"}, {"ab", "b"});
+  CheckPattern("^(?:(?!x)[a-z]){2}$", {"ab"}, {"xa", "ax"});
+  const auto endless = ParsePattern("^(?:(?!x).)*$");
+  EXPECT_THAT(LanguageOf(*endless, false).error().message, HasSubstr("endless repetition"));
+  EXPECT_THAT(ParsePattern("(?!^a)").error().message, HasSubstr("'^' in this place"));
+  EXPECT_THAT(ParsePattern("(?<=a)b").error().message, HasSubstr("'(?<='"));
+}
+
+TEST(Pattern, LongLookAheadsMayBeNarrowed) {
+  const char* const host =
+      "^(?=.{1,253}$)[a-z](?:[a-z-]{0,61}[a-z])?(?:\\.[a-z](?:[a-z-]{0,61}[a-z])?)*$";
+  const RegularLanguage language = Found(host, true);
+  EXPECT_TRUE(language.Has("www.ex-ample.org"));
+  EXPECT_FALSE(language.Has("www.-x.org"));
+  EXPECT_FALSE(language.Has(std::string(64, 'a')));
+}
+
+TEST(Pattern, WithLength) {
+  const auto counted = [](std::string_view pattern, int min, int max) {
+    const auto parsed = WithLength(*ParsePattern(pattern), min, max);
+    return parsed.has_value() ? LanguageOf(*parsed, false)->Texts(10) : std::nullopt;
+  };
+  EXPECT_THAT(counted("^xa*(y|z)$", 0, 3),
+              testing::Optional(ElementsAre("xay", "xaz", "xy", "xz")));
+  EXPECT_THAT(counted("^a{2,9}$", 3, 4), testing::Optional(ElementsAre("aaa", "aaaa")));
+  EXPECT_FALSE(WithLength(*ParsePattern("^a*b*$"), 0, 3).has_value());
+  EXPECT_FALSE(WithLength(*ParsePattern("^(ab)*$"), 0, 3).has_value());
+  const auto open = LanguageOf(*WithLength(*ParsePattern("^ab"), 0, 4), false);
+  EXPECT_TRUE(open->Has("ab") && open->Has("abcd") && !open->Has("abcde") && !open->Has("xab"));
+}
+
+TEST(Pattern, RefusesWhatWouldTakeLong) {
+  for (const char* pattern :
+       {"(a?){20000}", "^.*a.{30}$", "((a{100}){100}){100}", "^(?=(a|b)*a(a|b){40})(a|b)*$"}) {
+    const auto language = LanguageOf(*ParsePattern(pattern), true);
+    EXPECT_FALSE(language.ok()) << pattern;
+  }
+}
+
+TEST(DecimalLanguage, TextsOfNumbers) {
+  for (const auto& [value, text] : {std::pair{0.0, "0"},
+                                    {1e20, "100000000000000000000"},
+                                    {-0.05, "-0.05"},
+                                    {12.5, "12.5"},
+                                    {1e-7, "0.0000001"},
+                                    {-300, "-300"}}) {
+    EXPECT_EQ(Decimal::Of(value).Text(), text);
+  }
+}
+
+TEST(DecimalLanguage, BoundsAgreeWithArithmetic) {
+  const auto syntax = *DecimalSyntax(false, kDecimalDigits);
+  for (const double bound :
+       {0.0, 1.0, -1.0, 0.05, -0.05, 9.99, 10.0, -10.0, 99.5, 123.456, -20.25}) {
+    for (const bool exclusive : {false, true}) {
+      const auto from = *DecimalsFrom(Decimal::Of(bound), exclusive)->Intersect(syntax);
+      for (int i = -2500; i <= 2500; ++i) {
+        const double value = i / 20.0;
+        const bool wanted = exclusive ? value > bound : value >= bound;
+        ASSERT_EQ(from.Has(fmt::format("{}", value)), wanted) << value << " from " << bound;
+        ASSERT_EQ(from.Has(fmt::format("{:.3f}", value)), wanted) << value << " from " << bound;
+      }
+    }
+  }
+}
+
+TEST(DecimalLanguage, BoundsOfAnySize) {
+  const auto low = *DecimalsFrom(Decimal::Of(std::int64_t{-9223372036854775807 - 1}), false);
+  EXPECT_TRUE(low.Has("-9223372036854775808") && low.Has("5") && low.Has("-0.5"));
+  EXPECT_FALSE(low.Has("-9223372036854775809") || low.Has("-9223372036854775808.5") ||
+               low.Has("-10000000000000000000"));
+  const auto high = DecimalsFrom(Decimal::Of(1.7976931348623157e308), true)->Complement();
+  EXPECT_TRUE(high.Has("12345678901234567890"));
+}
+
+TEST(DecimalLanguage, MultiplesAgreeWithArithmetic) {
+  for (const int thousandths : {1, 10, 250, 500, 1000, 1500, 7000, 60000, 100000}) {
+    const auto multiples = *DecimalMultiples(Decimal::Of(thousandths / 1000.0));
+    for (int i = -3000; i <= 300000; i += i % 7 == 0 ? 1 : 13) {
+      ASSERT_EQ(multiples.Has(fmt::format("{}{}.{:03}", i < 0 ? "-" : "", std::abs(i) / 1000,
+                                          std::abs(i) % 1000)),
+                i % thousandths == 0)
+          << i << " of " << thousandths;
+    }
+    EXPECT_TRUE(multiples.Has("0") && multiples.Has("-0.0"));
+    EXPECT_FALSE(multiples.Has("0.0001"));
+  }
+  EXPECT_FALSE(DecimalMultiples(Decimal::Of(0.123456789)).ok());
+}
+
+TEST(DecimalLanguage, EqualNumbers) {
+  const auto same = *DecimalsEqualTo(Decimal::Of(-1.5));
+  EXPECT_TRUE(same.Has("-1.5") && same.Has("-1.500"));
+  EXPECT_FALSE(same.Has("1.5") || same.Has("-1.51") || same.Has("-1") || same.Has("-11.5"));
+  const auto zero = *DecimalsEqualTo(Decimal());
+  EXPECT_TRUE(zero.Has("0") && zero.Has("-0.00"));
+}
+
+}  // namespace
+}  // namespace foretoken
