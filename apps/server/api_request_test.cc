@@ -188,8 +188,8 @@ TEST(ApiRequest, OutputFormatsThatAreWrongAreRefused) {
   schema(R"("name":"a")", "schema", "must be a JSON Schema");
   schema(R"("name":"a","schema":true)", "schema", "must be a JSON Schema");
   schema(R"("name":"a","strict":1,"schema":{})", "strict", "true or false");
-  schema(R"("name":"a","schema":{"properties":{"b":{"not":{}}}})", "schema",
-         "schema, at /properties/b: the keyword 'not'");
+  schema(R"("name":"a","schema":{"properties":{"b":{"unevaluatedItems":{}}}})", "schema",
+         "schema, at /properties/b: the keyword 'unevaluatedItems'");
 }
 
 TEST(ApiRequest, AMemberGivenTwiceIsRefused) {

@@ -22,7 +22,8 @@ class RandomSchema {
                        {"node",
                         {{"type", "object"},
                          {"properties", {{"v", Value(0)}, {"next", {{"$ref", next}}}}},
-                         {"required", {"v"}}}}};
+                         {"required", {"v"}},
+                         {"additionalProperties", !bounded_}}}};
     return schema;
   }
 
@@ -88,7 +89,10 @@ class RandomSchema {
   Json Array(int depth) {
     const int min = Below(2);
     if (Below(4) == 0) {
-      return {{"type", "array"}, {"prefixItems", {Value(0), Value(0)}}, {"minItems", min}};
+      return {{"type", "array"},
+              {"prefixItems", {Value(0), Value(0)}},
+              {"items", !bounded_},
+              {"minItems", min}};
     }
     return {{"type", "array"},
             {"items", Value(depth)},
@@ -103,9 +107,8 @@ class RandomSchema {
       schema["properties"][name] = Value(depth);
       if (Below(2) == 0) schema["required"].push_back(name);
     }
-    // Without declared properties others may come, as many as the model likes.
-    const bool open = schema["properties"].empty();
-    if (Below(3) == 0 || (bounded_ && open)) schema["additionalProperties"] = false;
+    // Unless told otherwise others may come, as many as the model likes.
+    if (Below(3) == 0 || bounded_) schema["additionalProperties"] = false;
     return schema;
   }
 
@@ -132,6 +135,7 @@ inline bool HasJsonType(const RandomSchema::Json& value, const std::string& type
 inline bool Validates(const RandomSchema::Json& schema, const RandomSchema::Json& root,
                       const RandomSchema::Json& value) {
   using Json = RandomSchema::Json;
+  if (schema.is_boolean()) return schema.get<bool>();
   if (schema.contains("$ref")) {
     const Json::json_pointer place(schema["$ref"].get<std::string>().substr(1));
     return Validates(root.at(place), root, value);

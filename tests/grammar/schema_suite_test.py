@@ -4,24 +4,17 @@ schema_suite_test.py SCHEMA_CHECK BUILD_FOLDER [--table]
 
 For each schema of the suite: either it is refused by name, or its grammar lets every valid instance
 through and no invalid one. The suite is unpacked from a pinned source package in BUILD_FOLDER. Skips
-(exit code 77) where that cannot be downloaded, unless the environment has CI=true.
-
-An instance counts as let through if some order of its members is: a grammar has one order. Numbers
-are written as grammars write them: whole ones without a fraction or an exponent."""
+(exit code 77) where that cannot be downloaded, unless the environment has CI=true."""
 
 import collections
-import itertools
 import json
-import os
 import pathlib
-import subprocess
 import sys
 import tarfile
 
-SKIPPED = 77
-PACKAGE = "jsonschema==4.23.0"  # Its source has the suite in it.
+from checking import PACKAGE, Checker, pip
+
 FOLDER = "json/tests/draft2020-12"
-MOST_TEXTS = 5000  # Orders of one instance.
 
 # Of the optional part: formats, and what regular expressions can be asked for.
 OPTIONAL = ["optional/ecmascript-regex", "optional/non-bmp-regex"] + [
@@ -53,49 +46,16 @@ NARROWER = {
 }
 
 
-def unavailable(reason):
-    if os.environ.get("CI") == "true":
-        sys.exit(f"failed: {reason}, and with CI=true this test may not be skipped")
-    print(f"skipped: {reason}")
-    sys.exit(SKIPPED)
-
-
 def unpacked_suite(folder):
     suite = folder / "suite"
     if suite.exists():
         return suite
-    folder.mkdir(parents=True, exist_ok=True)
-    environment = folder / "environment"
-    commands = [
-        [sys.executable, "-m", "venv", environment],
-        [environment / "bin" / "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:",
-         "--dest", folder, PACKAGE]]
-    for command in commands:
-        result = subprocess.run(command, capture_output=True, text=True)
-        if result.returncode != 0:
-            unavailable(f"the suite's package {PACKAGE} cannot be downloaded: "
-                        f"{result.stderr.strip().splitlines()[-1:]}")
-    archive = next(folder.glob("jsonschema-*.tar.gz"))
+    pip(folder, "download", "--no-deps", "--no-binary", ":all:", "--dest", folder, PACKAGE)
     part = folder / "suite.part"
-    with tarfile.open(archive) as packed:
+    with tarfile.open(next(folder.glob("jsonschema-*.tar.gz"))) as packed:
         packed.extractall(part, filter="data")
     next(part.iterdir()).rename(suite)
     return suite
-
-
-def orders(value):
-    """The texts of a value: one for each order of the members of its objects."""
-    if isinstance(value, dict):
-        members = [[json.dumps(key, ensure_ascii=False) + ":" + text for text in orders(member)]
-                   for key, member in value.items()]
-        return ["{" + ",".join(chosen) + "}" for order in itertools.permutations(members)
-                for chosen in itertools.product(*order)]
-    if isinstance(value, list):
-        return ["[" + ",".join(chosen) + "]"
-                for chosen in itertools.product(*[orders(item) for item in value])]
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e16:
-        return [json.dumps(int(value))]
-    return [json.dumps(value, ensure_ascii=False)]
 
 
 class Tally:
@@ -107,11 +67,7 @@ class Tally:
 def check_file(name, groups, checker, problems):
     tally = Tally()
     for group in groups:
-        request = {"schema": json.dumps(group["schema"], ensure_ascii=False),
-                   "texts": [orders(test["data"])[:MOST_TEXTS] for test in group["tests"]]}
-        checker.stdin.write(json.dumps(request) + "\n")
-        checker.stdin.flush()
-        answer = json.loads(checker.stdout.readline())
+        answer = checker.check(group["schema"], [test["data"] for test in group["tests"]])
         if "refused" in answer:
             tally.refused += len(group["tests"])
             tally.reasons[answer["refused"]] += len(group["tests"])
@@ -139,22 +95,20 @@ def main():
     names = sorted(path.stem for path in tests.glob("*.json")) + OPTIONAL
     problems = []
     total = Tally()
-    with subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                          text=True) as checker:
-        for name in names:
-            if name in LEFT_OUT:
-                continue
-            groups = json.loads((tests / f"{name}.json").read_text(encoding="utf-8"))
-            before = len(problems)
-            tally = check_file(name, groups, checker, problems)
-            total.passed += tally.passed
-            total.refused += tally.refused
-            total.narrower += tally.narrower
-            print(f"{name}: {tally.passed} passed, {tally.refused} refused by name, "
-                  f"{tally.narrower} narrower, {len(problems) - before} failed")
-            for reason, count in tally.reasons.most_common() if "--table" in sys.argv else []:
-                print(f"    {count} {reason}")
-        checker.stdin.close()
+    checker = Checker(program)
+    for name in names:
+        if name in LEFT_OUT:
+            continue
+        groups = json.loads((tests / f"{name}.json").read_text(encoding="utf-8"))
+        before = len(problems)
+        tally = check_file(name, groups, checker, problems)
+        total.passed += tally.passed
+        total.refused += tally.refused
+        total.narrower += tally.narrower
+        print(f"{name}: {tally.passed} passed, {tally.refused} refused by name, "
+              f"{tally.narrower} narrower, {len(problems) - before} failed")
+        for reason, count in tally.reasons.most_common() if "--table" in sys.argv else []:
+            print(f"    {count} {reason}")
     print(f"in all: {total.passed} passed, {total.refused} refused by name, "
           f"{total.narrower} narrower, {len(problems)} failed")
     if problems:

@@ -104,8 +104,8 @@ class Formats(ServerTest):
             self.assertRegex(body["error"]["message"], saying)
             self.assertNotIn("\n", body["error"]["message"])
         schema = "response_format.json_schema.schema"
-        refuse(schema, "at /properties/a: the keyword 'not' is not supported",
-               response_format=schema_format({"properties": {"a": {"not": {}}}}))
+        refuse(schema, "at /properties/a: the keyword 'unevaluatedItems' is not supported",
+               response_format=schema_format({"properties": {"a": {"unevaluatedItems": {}}}}))
         refuse("response_format.type", "text, json_object or json_schema",
                response_format={"type": "xml"})
         refuse("grammar", "contradict", grammar=LIST, response_format={"type": "json_object"})

@@ -31,7 +31,7 @@ MODES = "ssd,ar,ngram,sd,sssd,trie,auto"
 SCHEMA = {"type": "object", "properties": {
     "name": {"type": "string", "maxLength": 12}, "age": {"type": "integer", "minimum": 0, "maximum": 99},
     "likes": {"type": "array", "items": {"enum": ["cats", "dogs", "the sea"]}, "maxItems": 3}},
-    "required": ["name", "age"]}
+    "required": ["name", "age"], "additionalProperties": False}
 FORMATS = ({}, {"response_format": {"type": "json_object"}}, {"grammar": 'root ::= ([a-z]{1,8} [ .]){4,20}'},
            {"response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": SCHEMA}}})
 # (prompt, options, format) of each request that is sent.
@@ -41,7 +41,7 @@ NONSENSE = ('{"prompt": ', '{"prompt": "a", "n": 0}', '{"prompt": "a", "speculat
             '{"prompt": "a", "speculative": {"mode": "warp"}}', '{"prompt": [999999]}',
             '{"prompt": "a", "grammar": "root ::= ("}', '{"prompt": "a", "prompt": "a"}',
             '{"prompt": "a", "response_format": {"type": "json_schema", "json_schema": {"name": "a", '
-            '"schema": {"not": {}}}}}')
+            '"schema": {"unevaluatedItems": {}}}}}')
 MAX_TOKENS = 64
 
 

@@ -70,7 +70,7 @@ std::optional<Pattern> WithLength(const Pattern& pattern, int min, int max) {
       return std::nullopt;
     }
   }
-  if (varying == nullptr) return std::nullopt;
+  if (varying == nullptr || (max >= 0 && max < fixed)) return std::nullopt;
   varying->min = std::max(varying->min, min - fixed);
   if (max >= 0) varying->max = varying->max < 0 ? max - fixed : std::min(varying->max, max - fixed);
   if (varying->max >= 0 && varying->max < varying->min) return std::nullopt;

@@ -93,6 +93,7 @@ TEST(Pattern, WithLength) {
   EXPECT_THAT(counted("^a{2,9}$", 3, 4), testing::Optional(ElementsAre("aaa", "aaaa")));
   EXPECT_FALSE(WithLength(*ParsePattern("^a*b*$"), 0, 3).has_value());
   EXPECT_FALSE(WithLength(*ParsePattern("^(ab)*$"), 0, 3).has_value());
+  EXPECT_FALSE(WithLength(*ParsePattern("abc"), 0, 2).has_value());
   const auto open = LanguageOf(*WithLength(*ParsePattern("^ab"), 0, 4), false);
   EXPECT_TRUE(open->Has("ab") && open->Has("abcd") && !open->Has("abcde") && !open->Has("xab"));
 }
