@@ -127,7 +127,8 @@ const std::shared_ptr<TokenMask>& ConstraintCursor::MaskAfter(std::span<const To
   for (const Token token : path) state = constraint_->Advance(state, token);
   const auto known = std::ranges::find(held_, state, &HeldMask::state);
   if (known != held_.end()) return known->mask;
-  return held_.emplace_back(state, constraint_->MaskOf(state)).mask;
+  held_.push_back({state, constraint_->MaskOf(state)});
+  return held_.back().mask;
 }
 
 bool ConstraintCursor::Prepare(std::span<const Token> path, std::int64_t* steps) const {

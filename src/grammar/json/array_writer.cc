@@ -126,7 +126,8 @@ Expression SchemaWriter::ContainingItems(const Demands& demands, Items* items) {
                      "a second 'contains' for the same list is not "
                      "supported");
   }
-  const auto [min, max] = contains.count;
+  const int min = contains.count.min;
+  const int max = contains.count.max;
   // Below a greatest number all items that count must be counted, else as many as are needed.
   Goal others;
   if (max >= 0) {
