@@ -11,7 +11,9 @@ for group in "$@"; do
         libsentencepiece-dev libpcre2-dev libicu-dev libxxhash-dev libssl-dev
         libboost-dev libcpp-httplib-dev prometheus-cpp-dev)
       ;;
-    test) packages+=(libgtest-dev libgmock-dev libbenchmark-dev python3 prometheus) ;;
+    test)
+      packages+=(libgtest-dev libgmock-dev libbenchmark-dev python3 python3-venv openssl prometheus)
+      ;;
     ci) packages+=(git python3 binutils clang-14 libclang-rt-14-dev clang-format-14 chromium) ;;
     *)
       echo "install_dependencies.sh: unknown group '$group'; known: run, test, ci" >&2
