@@ -23,8 +23,8 @@ struct ServiceOptions {
   ApiDefaults defaults;
   bool random_seed = true;    ///< For requests without one; else the default seed.
   int max_prompt_tokens = 0;  ///< 0: what the context holds.
-  int client_limit = 0;  ///< Sequences of one client under way, where its key says nothing; 0: its
-                         ///< share.
+  /// Sequences of one client under way, where its key says nothing; 0: its share of the places.
+  int client_limit = 0;
   bool clients_are_one = false;               ///< Only one person calls, who may have all places.
   std::int64_t max_request_tokens = 1 << 18;  ///< Prompts and outputs of all its choices.
   double request_seconds = 600;

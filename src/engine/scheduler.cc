@@ -35,11 +35,11 @@ std::pair<std::size_t, int> Scheduler::Next() const {
 bool Scheduler::MakeWay() {
   if (waiting_.empty() || static_cast<int>(running_.size()) < max_batch_) return false;
   if (Next().second > 0) return false;
-  int most = 1;
+  int most = 2;
   auto victim = running_.end();
   for (auto place = running_.begin(); place != running_.end(); ++place) {
     const int members = RunningOf(GroupOf(**place));
-    if (members < std::max(most, 2)) continue;
+    if (members < most) continue;
     most = members;
     victim = place;
   }

@@ -1,6 +1,5 @@
 #include <fmt/core.h>
 
-#include <cstdlib>
 #include <memory>
 
 #include "cli/audit/audit.h"
@@ -13,6 +12,9 @@ namespace {
 
 using nlohmann::json;
 
+// How Foretoken's own requests switch speculation off.
+constexpr char kOff[] = R"({"speculative":{"off":true}})";
+
 struct AuditOptions {
   std::string url;
   std::string against;
@@ -21,19 +23,11 @@ struct AuditOptions {
   double timeout_s = 600;
   int batch = 8;
   std::string on;
-  std::string off = R"({"speculative":{"off":true}})";
+  std::string off = kOff;
   PromptOptions prompts;
   GenerationOptions generation;
   ReportFiles files;
 };
-
-Result<json> ParseBody(const char* option, const std::string& text) {
-  if (text.empty()) return json::object();
-  json body = json::parse(text, nullptr, false);
-  if (body.is_object()) return body;
-  return InvalidInput(fmt::format(
-      R"({} '{}' is not a JSON object, as in {{"speculative":{{"off":true}}}})", option, text));
-}
 
 // What differs between two runs of the same prompts.
 struct Side {
@@ -42,10 +36,8 @@ struct Side {
 };
 
 Result<Side> SideFor(const AuditOptions& options, const std::string& url, json extra) {
-  FT_ASSIGN_OR_RETURN(ServerAddress address, ParseServerUrl(url));
-  const char* key = std::getenv("OPENAI_API_KEY");
-  Side side{{std::move(address), options.api_key.empty() && key != nullptr ? key : options.api_key,
-             options.timeout_s},
+  FT_ASSIGN_OR_RETURN(ServerAccess access, AccessTo(url, options.api_key, options.timeout_s));
+  Side side{std::move(access),
             {options.prompts, options.generation, options.model, std::move(extra)}};
   if (side.content.model.empty()) {
     FT_ASSIGN_OR_RETURN(side.content.model, FirstModel(side.access));
@@ -55,18 +47,14 @@ Result<Side> SideFor(const AuditOptions& options, const std::string& url, json e
 
 Result<int> Audit(AuditOptions options) {
   FT_RETURN_IF_ERROR(options.generation.Finish());
-  FT_ASSIGN_OR_RETURN(json on, ParseBody("--on-body", options.on));
-  FT_ASSIGN_OR_RETURN(json off, ParseBody("--off-body", options.off));
+  FT_ASSIGN_OR_RETURN(json on, ParseBodyEntries("--on-body", options.on, kOff));
+  FT_ASSIGN_OR_RETURN(json off, ParseBodyEntries("--off-body", options.off, kOff));
   const bool other = !options.against.empty();
   FT_ASSIGN_OR_RETURN(const Side with, SideFor(options, options.url, std::move(on)));
   FT_ASSIGN_OR_RETURN(const Side without, SideFor(options, other ? options.against : options.url,
                                                   other ? json::object() : std::move(off)));
   FT_ASSIGN_OR_RETURN(const std::vector<PromptSet> sets, ReadPromptSets(options.prompts));
-  std::size_t count = 0;
-  for (const PromptSet& set : sets) {
-    const std::size_t limit = options.prompts.limit > 0 ? options.prompts.limit : -1;
-    count += std::min(set.prompts.size(), limit);
-  }
+  const std::size_t count = CountPrompts(sets, options.prompts);
   const std::vector<AuditCell> cells = AuditCells(other || !options.off.empty(), options.batch);
   ProgressBar progress("Auditing", static_cast<std::int64_t>(count * cells.size()));
   std::vector<LoadRecord> baseline;

@@ -50,22 +50,6 @@ json CommonBody(const LoadContent& content) {
   return body;
 }
 
-std::string ApiKey(const ServerBenchOptions& options) {
-  if (!options.api_key.empty()) return options.api_key;
-  const char* key = std::getenv("OPENAI_API_KEY");
-  return key == nullptr ? "" : key;
-}
-
-Result<json> ParseExtraBody(const std::string& text) {
-  if (text.empty()) return json::object();
-  json extra = json::parse(text, nullptr, false);
-  if (!extra.is_object()) {
-    return InvalidInput(fmt::format(
-        R"(--body '{}' is not a JSON object, as in {{"speculative":{{"mode":"sd"}}}})", text));
-  }
-  return extra;
-}
-
 json Meta(const ServerBenchOptions& options, const LoadContent& content, const LoadShape& shape,
           const std::vector<PromptSet>& sets) {
   const SamplingParams& sampling = content.generation.sampling;
@@ -101,6 +85,29 @@ std::vector<LoadRecord> Measure(const ServerAccess& access, const std::vector<Lo
 }
 
 }  // namespace
+
+Result<ServerAccess> AccessTo(const std::string& url, const std::string& api_key,
+                              double timeout_s) {
+  FT_ASSIGN_OR_RETURN(ServerAddress address, ParseServerUrl(url));
+  const char* key = std::getenv("OPENAI_API_KEY");
+  return ServerAccess{std::move(address), api_key.empty() && key != nullptr ? key : api_key,
+                      timeout_s};
+}
+
+Result<json> ParseBodyEntries(std::string_view option, const std::string& text,
+                              std::string_view example) {
+  if (text.empty()) return json::object();
+  json body = json::parse(text, nullptr, false);
+  if (body.is_object()) return body;
+  return InvalidInput(fmt::format("{} '{}' is not a JSON object, as in {}", option, text, example));
+}
+
+std::size_t CountPrompts(const std::vector<PromptSet>& sets, const PromptOptions& options) {
+  const std::size_t limit = options.limit > 0 ? options.limit : -1;
+  std::size_t count = 0;
+  for (const PromptSet& set : sets) count += std::min(set.prompts.size(), limit);
+  return count;
+}
 
 void AddServerBenchOptions(CLI::App* command, ServerBenchOptions* options) {
   const OptionGroup group(command, std::string(kGroup));
@@ -183,19 +190,15 @@ Result<int> RunServerBench(const ServerBenchOptions& options, const PromptOption
                            GenerationOptions generation, const ReportFiles& files) {
   FT_RETURN_IF_ERROR(generation.Finish());
   LoadContent content{prompts, std::move(generation), options.model, {}};
-  FT_ASSIGN_OR_RETURN(content.extra, ParseExtraBody(options.body));
-  FT_ASSIGN_OR_RETURN(ServerAddress address, ParseServerUrl(options.url));
-  const ServerAccess access{std::move(address), ApiKey(options), options.timeout_s};
+  FT_ASSIGN_OR_RETURN(content.extra,
+                      ParseBodyEntries("--body", options.body, R"({"speculative":{"mode":"sd"}})"));
+  FT_ASSIGN_OR_RETURN(const ServerAccess access,
+                      AccessTo(options.url, options.api_key, options.timeout_s));
   FT_ASSIGN_OR_RETURN(const std::vector<PromptSet> sets, ReadPromptSets(prompts));
   if (content.model.empty()) {
     FT_ASSIGN_OR_RETURN(content.model, FirstModel(access));
   }
-  std::size_t count = 0;
-  for (const PromptSet& set : sets) {
-    count += prompts.limit > 0 ? std::min<std::size_t>(set.prompts.size(), prompts.limit)
-                               : set.prompts.size();
-  }
-  if (options.requests > 0) count = options.requests;
+  const std::size_t count = options.requests > 0 ? options.requests : CountPrompts(sets, prompts);
   LoadShape shape = options.shape;
   shape.seed = content.generation.sampling.seed;
   if (shape.concurrency == 0) {

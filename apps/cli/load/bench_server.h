@@ -39,6 +39,18 @@ void AddServerBenchOptions(CLI::App* command, ServerBenchOptions* options);
 /// Refuses options of `command` that were given beside --server but speak of a model in process.
 Status CheckServerBenchOptions(const CLI::App& command);
 
+/// How a server is reached with this key, or OPENAI_API_KEY where it is empty. An error where `url`
+/// is no address.
+Result<ServerAccess> AccessTo(const std::string& url, const std::string& api_key, double timeout_s);
+
+/// Entries to add to a request's body: `text` as a JSON object, empty for none. An error names the
+/// `option` and shows an `example`.
+Result<nlohmann::json> ParseBodyEntries(std::string_view option, const std::string& text,
+                                        std::string_view example);
+
+/// How many prompts of all sets `options` lets through.
+std::size_t CountPrompts(const std::vector<PromptSet>& sets, const PromptOptions& options);
+
 /// `count` requests over the prompts of all sets in turn, beginning with prompt number `begin`: a
 /// chat turn for questions, a text to go on with for openings, unless --chat or --raw decides.
 /// Request i has seed + i.

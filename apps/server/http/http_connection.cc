@@ -141,10 +141,7 @@ void HttpConnection::ParseHead() {
                                      "{} bytes that this server takes",
                                      shared_->limits.head_bytes));
     }
-    if (error == http::error::body_limit) {
-      return Refuse(413, fmt::format("the body is larger than the {} bytes that this server takes",
-                                     shared_->limits.body_bytes));
-    }
+    if (error == http::error::body_limit) return RefuseBody();
     if (error) {
       return Refuse(
           400, "this is not an HTTP request that the server understands (" + error.message() + ")");
@@ -174,8 +171,7 @@ void HttpConnection::AdmitHead() {
   std::optional<HttpReply> refused = shared_->app.screen(head_);
   const bool has_body = !parser_->is_done();
   if (refused.has_value()) {
-    state_ = State::kAnswering;
-    ++shared_->answering;
+    Answering();
     keep_alive_ = keep_alive_ && !has_body;
     return HttpExchange(shared_from_this(), number_).Reply(std::move(*refused));
   }
@@ -200,28 +196,33 @@ void HttpConnection::ParseBody() {
       if (in_.size() < kBodyRead) return;
       return Refuse(400, "a chunk of the body begins with a line that is too long");
     }
-    if (error == http::error::body_limit) {
-      return Refuse(413, fmt::format("the body is larger than the {} bytes that this server takes",
-                                     shared_->limits.body_bytes));
-    }
+    if (error == http::error::body_limit) return RefuseBody();
     if (error) return Refuse(400, "the body is not framed as HTTP asks (" + error.message() + ")");
   }
   if (parser_->is_done()) Handle();
 }
 
 void HttpConnection::Handle() {
-  state_ = State::kAnswering;
-  ++shared_->answering;
+  Answering();
   SetDeadline(0, nullptr);
   HttpRequest request{.head = head_, .body = std::move(parser_->get().body())};
   parser_->get().body().clear();
   shared_->app.handle(std::move(request), HttpExchange(shared_from_this(), number_));
 }
 
-// An answer by the server itself; it says nothing more to who breaks the rules.
-void HttpConnection::Refuse(int status, const std::string& sentence) {
+void HttpConnection::Answering() {
   if (state_ != State::kAnswering) ++shared_->answering;
   state_ = State::kAnswering;
+}
+
+void HttpConnection::RefuseBody() {
+  Refuse(413, fmt::format("the body is larger than the {} bytes that this server takes",
+                          shared_->limits.body_bytes));
+}
+
+// An answer by the server itself; it says nothing more to who breaks the rules.
+void HttpConnection::Refuse(int status, const std::string& sentence) {
+  Answering();
   keep_alive_ = false;
   HttpExchange(shared_from_this(), number_).Reply(shared_->app.refuse(status, sentence));
 }

@@ -109,7 +109,9 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void AdmitHead();
   void ParseBody();
   void Handle();
+  void Answering();
   void Refuse(int status, const std::string& sentence);
+  void RefuseBody();
   void HoldBody(std::size_t bytes);
 
   void BeginAnswer(HttpReply head, std::optional<std::size_t> length);
