@@ -219,6 +219,14 @@ TEST(JsonSchema, CountedAndUniqueItems) {
         {R"(["x"])"}, {R"(["x","y"])"});
 }
 
+TEST(JsonSchema, OlderDrafts) {
+  Check(R"({"type":"array","items":[{"const":1},{"type":"string"}],"additionalItems":false})",
+        {"[1]", R"([1,"x"])"}, {"[2]", R"([1,"x",1])"});
+  Check(R"({"type":"object","properties":{"a":{},"b":{}},"additionalProperties":false,
+            "dependencies":{"a":["b"],"b":{"properties":{"b":{"const":1}}}}})",
+        {"{}", R"({"a":0,"b":1})", R"({"b":1})"}, {R"({"a":0})", R"({"b":2})"});
+}
+
 TEST(JsonSchema, Conditions) {
   Check(R"({"type":"object","properties":{"country":{"enum":["US","DE"]},"zip":{"type":"string"}},
             "required":["country","zip"],"additionalProperties":false,
@@ -247,7 +255,7 @@ TEST(JsonSchema, RefusesByName) {
   EXPECT_THAT(
       SchemaError(R"({"properties":{"a":{"unevaluatedItems":false}}})"),
       HasSubstr("schema, at /properties/a: the keyword 'unevaluatedItems' is not supported"));
-  EXPECT_THAT(SchemaError(R"({"items":[{}]})"), HasSubstr("'items' must be a schema"));
+  EXPECT_THAT(SchemaError(R"({"items":3})"), HasSubstr("'items' must be a schema"));
   EXPECT_THAT(SchemaError(R"({"minLength":-1})"), HasSubstr("must be a whole number from 0 on"));
   EXPECT_THAT(SchemaError(R"({"type":"text"})"), HasSubstr("the type \"text\" is not known"));
   EXPECT_THAT(SchemaError(R"({"format":"iri"})"), HasSubstr("format \"iri\""));

@@ -43,7 +43,7 @@ class WayFinder {
       draft.todo.pop_back();
       if (draft.seen.contains({next.schema, !next.negated})) return;  // It cannot be both.
       if (!draft.seen.insert(next).second) continue;
-      const Json& schema = *next.schema;
+      const Json& schema = InNewWords(*next.schema);
       if (schema.is_boolean()) {
         if (schema.get<bool>() == next.negated) return;
         continue;
@@ -69,6 +69,22 @@ class WayFinder {
       alternative(&copy);
       if (copy.demands.types != 0) Follow(std::move(copy));
     }
+  }
+
+  // Older drafts have a list of schemas in "items", and "additionalItems" for those after.
+  const Json& InNewWords(const Json& schema) {
+    if (!schema.is_object() || !schema.contains("items") || !schema["items"].is_array()) {
+      return schema;
+    }
+    return document_->Reworded(schema, [&] {
+      document_->Spend(schema.dump().size());
+      Json reworded = schema;
+      reworded["prefixItems"] = schema["items"];
+      reworded.erase("items");
+      if (schema.contains("additionalItems")) reworded["items"] = schema["additionalItems"];
+      reworded.erase("additionalItems");
+      return reworded;
+    });
   }
 
   void Affirm(const Json& schema, Draft* draft) {
@@ -176,7 +192,7 @@ class WayFinder {
       for (const Json& name : schema["required"]) draft->Require(name);
     }
     AffirmCount(schema, "minProperties", "maxProperties", &demands.properties);
-    for (const char* const keyword : {"dependentRequired", "dependentSchemas"}) {
+    for (const char* const keyword : {"dependentRequired", "dependentSchemas", "dependencies"}) {
       if (!schema.contains(keyword)) continue;
       for (const auto& [name, wanted] : schema[keyword].items()) {
         draft->forks.push_back({[name = name](Draft* to) { to->Without(name); },

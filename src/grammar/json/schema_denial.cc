@@ -140,7 +140,8 @@ class Denial {
       }
     } else if (keyword == "additionalProperties" && value == false && !HasPatterns(schema)) {
       DenyClosed(schema, fork);
-    } else if (keyword == "dependentRequired" || keyword == "dependentSchemas") {
+    } else if (keyword == "dependentRequired" || keyword == "dependentSchemas" ||
+               keyword == "dependencies") {
       for (const auto& [name, wanted] : value.items()) {
         if (!wanted.is_array()) {
           fork->emplace_back([name = name, &wanted = wanted](Draft* to) {

@@ -32,7 +32,12 @@ const char* const kAnnotations[] = {"title",
                                     "contentEncoding",
                                     "contentMediaType",
                                     "$vocabulary",
-                                    "contentSchema"};
+                                    "contentSchema",
+                                    "additionalItems",
+                                    "markdownDescription",
+                                    "deprecationMessage",
+                                    "errorMessage",
+                                    "defaultSnippets"};
 
 // What the value of a keyword must be.
 enum class Shape {
@@ -43,6 +48,7 @@ enum class Shape {
   kSchemaMap,
   kNames,
   kNameMap,
+  kDependencies,
   kText,
   kNumber,
   kFlag
@@ -72,6 +78,7 @@ const Keyword kKeywords[] = {{"$ref", Shape::kText},
                              {"required", Shape::kNames},
                              {"dependentRequired", Shape::kNameMap},
                              {"dependentSchemas", Shape::kSchemaMap},
+                             {"dependencies", Shape::kDependencies},
                              {"minProperties", Shape::kNumber},
                              {"maxProperties", Shape::kNumber},
                              {"items", Shape::kSchema},
@@ -121,6 +128,13 @@ const char* Complaint(Shape shape, const Json& value) {
       return value.is_object() && std::ranges::all_of(value, IsNames)
                  ? nullptr
                  : "an object whose values are lists of names";
+    case Shape::kDependencies:
+      return value.is_object() && std::ranges::all_of(value,
+                                                      [](const Json& wanted) {
+                                                        return IsSchema(wanted) || IsNames(wanted);
+                                                      })
+                 ? nullptr
+                 : "an object whose values are schemas or lists of names";
     case Shape::kText:
       return value.is_string() ? nullptr : "a text";
     case Shape::kNumber:
