@@ -29,6 +29,11 @@ integer ::= "-"? ("0" | [1-9] [0-9]{0,15})
 space ::= (" " | "\n" [ \t]{0,20})?
 )";
 
+// Those that stand for themselves in a string.
+std::vector<CodeRange> PlainCharacters() {
+  return {{0x20, 0x21}, {0x23, 0x5B}, {0x5D, 0xD7FF}, {0xE000, kLastCodePoint}};
+}
+
 // Control characters from 0x`high`0 on, as the last digit of \u00XX.
 Expression ControlDigit(const std::vector<CodeRange>& ranges, std::uint32_t high) {
   std::vector<CodeRange> digits;
@@ -108,8 +113,7 @@ Expression JsonGrammar::Character(const std::vector<CodeRange>& ranges) {
   const auto [known, added] = characters_.try_emplace(std::move(key), -1);
   if (!added) return RuleOf(known->second);
   std::vector<Expression> parts;
-  parts.push_back(ClassOf(IntersectRanges(
-      ranges, {{0x20, 0x21}, {0x23, 0x5B}, {0x5D, 0xD7FF}, {0xE000, kLastCodePoint}})));
+  parts.push_back(ClassOf(IntersectRanges(ranges, PlainCharacters())));
   constexpr std::string_view kEscaped = "\"\\\b\f\n\r\t";
   constexpr std::string_view kLetters = "\"\\bfnrt";
   std::vector<CodeRange> letters;
@@ -216,6 +220,13 @@ Result<int> JsonGrammar::AddLanguage(const RegularLanguage& language, OfRanges o
 Result<Expression> JsonGrammar::StringOf(const RegularLanguage& language) {
   FT_ASSIGN_OR_RETURN(const int content,
                       AddLanguage(language, [&](const auto& ranges) { return Character(ranges); }));
+  return Quoted(RuleOf(content));
+}
+
+Result<Expression> JsonGrammar::NameOf(const RegularLanguage& language) {
+  FT_ASSIGN_OR_RETURN(const int content, AddLanguage(language, [](const auto& ranges) {
+                        return ClassOf(IntersectRanges(ranges, PlainCharacters()));
+                      }));
   return Quoted(RuleOf(content));
 }
 

@@ -35,6 +35,8 @@ class JsonGrammar {
   Expression StringOf(const Pattern& pattern);
   /// Strings of a language, and numbers of one. Refuses (half a sentence) what is too large.
   Result<Expression> StringOf(const RegularLanguage& language);
+  /// Names of members, without characters that would have to be escaped.
+  Result<Expression> NameOf(const RegularLanguage& language);
   Result<Expression> NumberOf(const RegularLanguage& language);
 
   /// As text, once `root` is the rule to begin with. Refuses a grammar that matches nothing.

@@ -182,7 +182,7 @@ Expression SchemaWriter::OtherMembers(const Demands& demands,
         free.has_value() ? part(set.language, *free, document_.root()) : set.language;
     if (left.empty()) continue;
     const Expression key = left.full() ? grammar_.Rule(JsonGrammar::kString)
-                                       : document_.Take(grammar_.StringOf(left), document_.root(),
+                                       : document_.Take(grammar_.NameOf(left), document_.root(),
                                                         "the names of further properties");
     choices.push_back(
         SequenceOf({key, LiteralOf(":"), grammar_.Rule(JsonGrammar::kSpace), Value(set.goal)}));

@@ -7,8 +7,6 @@
 #include <tuple>
 #include <utility>
 
-#include "grammar/regular/pattern.h"
-
 namespace foretoken {
 namespace {
 
@@ -132,12 +130,27 @@ std::string Decimal::Text() const {
 }
 
 Result<RegularLanguage> DecimalSyntax(bool whole, int digits) {
-  FT_ASSIGN_OR_RETURN(
-      const Pattern pattern,
-      ParsePattern(whole ? fmt::format("^(0|-?[1-9][0-9]{{0,{}}})$", digits - 1)
-                         : fmt::format("^-?(0|[1-9][0-9]{{0,{}}})(\\.[0-9]{{1,{}}})?$", digits - 1,
-                                       kDecimalDigits)));
-  return LanguageOf(pattern, false);
+  // Nothing so far, "-", "0" before a point, digits before a point (from kDigits on), a point, and
+  // digits after it.
+  enum : int { kDead, kStart, kMinus, kZero, kDigits };
+  const int point = kDigits + digits;
+  const auto steps = [&](int key) -> Steps<int> {
+    if (key == kDead) return {{kLastCodePoint, kDead}};
+    const bool may_have_point = !whole && key >= kZero && key < point;
+    auto list = NumberSteps<int>(may_have_point ? point : kDead, kDead, [&](int digit) -> int {
+      if (key == kStart || key == kMinus) {
+        const int zero = whole && key == kMinus ? kDead : kZero;
+        return digit == 0 ? zero : kDigits;
+      }
+      const int last = key < point ? point - 1 : point + kDecimalDigits;
+      return key == kZero || key == last ? kDead : key + 1;
+    });
+    if (key == kStart) list[0].second = kMinus;  // '-' is the character before '.'.
+    list.insert(list.begin(), {'-' - 1, kDead});
+    return list;
+  };
+  return RegularLanguage::Explore(kStart + 0, steps,
+                                  [&](int key) { return key >= kZero && key != point; });
 }
 
 Result<RegularLanguage> DecimalsFrom(const Decimal& bound, bool exclusive) {

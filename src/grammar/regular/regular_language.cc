@@ -58,10 +58,12 @@ class StatePartition {
 
   // By class of characters and target. Characters of one class are alike to all states.
   void SortTransitions(std::span<const RegularLanguage::State> states) {
-    std::set<std::uint32_t> ends;
+    std::vector<std::uint32_t> ends;
     for (const auto& state : states) {
-      for (const Step& step : state.steps) ends.insert(step.last);
+      for (const Step& step : state.steps) ends.push_back(step.last);
     }
+    std::sort(ends.begin(), ends.end());
+    ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
     if (ends.size() * states.size() > kMaxTransitions) return;
     classes_ = ends.size();
     const auto visit = [&](auto use) {
@@ -301,12 +303,12 @@ std::vector<bool> RegularLanguage::LiveStates() const {
 
 void RegularLanguage::MergeSteps() {
   for (State& state : states_) {
-    std::vector<Step> merged;
+    std::size_t kept = 0;
     for (const Step& step : state.steps) {
-      if (!merged.empty() && merged.back().target == step.target) merged.pop_back();
-      merged.push_back(step);
+      if (kept > 0 && state.steps[kept - 1].target == step.target) --kept;
+      state.steps[kept++] = step;
     }
-    state.steps = std::move(merged);
+    state.steps.resize(kept);
   }
 }
 
