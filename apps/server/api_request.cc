@@ -235,7 +235,7 @@ void ReadSpeculation(FieldReader* body, std::optional<PlanOptions>* wish) {
   }
   int number = 0;
   if (fields.Int("lookahead", 1, kMaxProposal, &number)) plan.lookahead = number;
-  if (fields.Int("tree_width", 1, kMaxProposal, &number)) plan.tree_width = number;
+  if (fields.Int("tree_width", 1, kMaxTreeWidth, &number)) plan.tree_width = number;
   ReadFanout(&fields, &plan.fanout);
   bool off = false;
   if (fields.Bool("off", &off) && off) {

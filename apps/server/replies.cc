@@ -122,8 +122,8 @@ class Generation : public std::enable_shared_from_this<Generation> {
         : limited_ ? RequestOutcome::kLength
                    : RequestOutcome::kStop);
     const auto self = shared_from_this();  // The exchange lets go of it below.
-    const ApiError error =
-        aborted ? AbortError(reason, service_->options().request_seconds) : GrammarError();
+    const ApiError error = aborted ? AbortError(reason, service_->options().request_seconds)
+                                   : GrammarError(admitted_.request.format.field);
     if (!aborted && !stuck_) {
       writer_->End(&out_);
     } else if (!streams()) {

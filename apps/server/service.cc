@@ -19,6 +19,8 @@ std::string FieldOf(const Door& door, const std::string& field) {
   if (field == "stop_strings") return "stop";
   constexpr std::string_view kOfPlans[] = {"mode", "lookahead", "tree_width", "fanout", "fallback"};
   if (std::ranges::find(kOfPlans, field) != std::end(kOfPlans)) return "speculative." + field;
+  // The server's own option, which does not go with the mode or fallback that was asked for.
+  if (field == "speculation_length") return "speculative";
   return field;
 }
 
@@ -129,10 +131,11 @@ ApiError UnknownModel(const std::string& asked, const std::string& served) {
           .code = "model_not_found"};
 }
 
-ApiError GrammarError() {
+ApiError GrammarError(const std::string& field) {
   return {.message =
               "the grammar is too ambiguous: the text generated so far can be read in too many "
               "ways to go on; write it with fewer alternatives and optional parts that begin alike",
+          .param = field,
           .code = "grammar_too_ambiguous"};
 }
 

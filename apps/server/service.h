@@ -115,7 +115,7 @@ ApiError UnknownModel(const std::string& asked, const std::string& served);
 
 /// How a request that was aborted is answered.
 ApiError AbortError(AbortReason reason, double request_seconds);
-/// What a request is answered with whose grammar could not be followed to its end.
-ApiError GrammarError();
+/// What a request is answered with whose grammar, the field `field`, could not be followed further.
+ApiError GrammarError(const std::string& field);
 
 }  // namespace foretoken::server

@@ -313,6 +313,14 @@ Status CheckRequest(const Request& request, const RequestBounds& bounds) {
   return ValidateSamplingParams(request.sampling, bounds.vocabulary);
 }
 
+SpeculationPlan FitTree(SpeculationPlan plan, const RequestBounds& bounds) {
+  // The likeliest nodes come first, so a smaller tree is the best of its size.
+  if (plan.tree_width > 1 && plan.max_nodes == 0) {
+    plan.max_nodes = std::min(plan.nodes(), bounds.max_nodes);
+  }
+  return plan;
+}
+
 Status CheckPlan(const SpeculationPlan& plan, const RequestBounds& bounds) {
   if (std::ranges::find(bounds.offered, plan.mode) == bounds.offered.end()) {
     return Wrong("mode", "mode {} was not set up for this engine", ModeName(plan.mode));

@@ -52,6 +52,9 @@ struct RequestBounds {
 /// In one sentence why a request can never run, whatever its plan, if so.
 Status CheckRequest(const Request& request, const RequestBounds& bounds);
 
+/// The plan with a tree that was given no size cut to what an engine of these bounds has room for.
+SpeculationPlan FitTree(SpeculationPlan plan, const RequestBounds& bounds);
+
 /// In one sentence why an engine of these bounds cannot follow the plan, which is complete.
 Status CheckPlan(const SpeculationPlan& plan, const RequestBounds& bounds);
 

@@ -124,6 +124,30 @@ TEST(PlanRules, AnEngineFollowsWhatItOffersWithinItsBounds) {
   EXPECT_EQ(FieldOf(CheckPlan(CompletePlan(open), wide)), "none");
 }
 
+TEST(PlanRules, ATreeWithoutASizeTakesWhatFits) {
+  const RequestBounds bounds{
+      .offered = {Mode::kSd}, .max_lookahead = 16, .max_nodes = 16, .max_cache_budget = 51};
+  const auto fitted = [&](const PlanOptions& options) {
+    const auto plan = ApplyOptions(options, DefaultPlan(6));
+    EXPECT_TRUE(plan.ok());
+    return FitTree(*plan, bounds);
+  };
+  const SpeculationPlan tree = fitted({.mode = Mode::kSd, .tree_width = 3});
+  EXPECT_EQ(tree.nodes(), 16);
+  EXPECT_EQ(FieldOf(CheckPlan(tree, bounds)), "none");
+  EXPECT_EQ(fitted({.mode = Mode::kSd, .tree_width = 3, .tree_nodes = 9}).nodes(), 9);
+  // What was asked for in so many words is refused, not cut.
+  EXPECT_EQ(
+      FieldOf(CheckPlan(fitted({.mode = Mode::kSd, .tree_width = 3, .tree_nodes = 17}), bounds)),
+      "tree_width");
+  EXPECT_EQ(fitted({.mode = Mode::kSd, .lookahead = 5}),
+            *ApplyOptions({.mode = Mode::kSd, .lookahead = 5}, DefaultPlan(6)));
+  RequestBounds roomy = bounds;
+  roomy.max_nodes = kMaxProposal;
+  EXPECT_EQ(FitTree(*ApplyOptions({.tree_width = 2}, DefaultPlan(6)), roomy).nodes(),
+            kDefaultTreeNodes);
+}
+
 TEST(PlanRules, PresetsLeaveThePlannerNothing) {
   EXPECT_FALSE(PlannerSettingsFor({.ssd_preset = SsdPreset::kAmusd}, DefaultPlan(4)).has_value());
   const auto settings = PlannerSettingsFor(

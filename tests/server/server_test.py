@@ -485,6 +485,7 @@ class Faults(unittest.TestCase):
             status, _, reply = server.post("/v1/completions", body)
             self.assertEqual(status, 400, reply)
             self.assertEqual(reply["error"]["code"], "grammar_too_ambiguous")
+            self.assertEqual(reply["error"]["param"], "grammar")
             self.assertIn("the grammar is too ambiguous", reply["error"]["message"])
             connection, response = server.stream("/v1/completions", {**body, "stream": True})
             chunks = list(events(response))
