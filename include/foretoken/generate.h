@@ -21,6 +21,8 @@ struct Generation {
   std::vector<Token> tokens;
   std::vector<TokenOrigin> origins;
   std::vector<std::vector<TokenLogprob>> logprobs;  ///< Per token; empty unless asked for.
+  /// Per prompt token after the first; likewise.
+  std::vector<std::vector<TokenLogprob>> prompt_logprobs;
   std::vector<Burst> bursts;
   std::string text;
   std::vector<std::size_t> piece_ends;  ///< Where in `text` each token's part ends.

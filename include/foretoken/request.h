@@ -18,7 +18,9 @@ class DatastoreTenant;
 
 /// When a sequence ends, besides the model's end-of-sequence tokens.
 struct StopRules {
-  int max_tokens = 256;  ///< Output tokens; the context limit ends a sequence earlier.
+  /// Output tokens; the context limit ends a sequence earlier. 0 where the log-probabilities of the
+  /// prompt are all that is wanted.
+  int max_tokens = 256;
   std::vector<Token> stop_tokens;
   std::vector<std::string> stop_strings;  ///< Cut from the text; need a tokenizer.
   bool ignore_eos = false;
@@ -52,6 +54,14 @@ struct EmittedToken {
   const std::vector<TokenLogprob>* logprobs = nullptr;
 };
 
+/// A prompt with its log-probabilities. Borrowed for the call.
+struct ScoredPrompt {
+  std::span<const Token> tokens;
+  /// Of each token after the first, which follows nothing: its own log-probability, then the most
+  /// likely tokens in its place, as for emitted tokens.
+  std::span<const std::vector<TokenLogprob>> logprobs;
+};
+
 /// What one request cost and how its speculation went.
 struct RequestStats {
   int prompt_tokens = 0;
@@ -59,7 +69,7 @@ struct RequestStats {
   int output_tokens = 0;
   int preemptions = 0;
   std::int64_t submitted_ns = 0;
-  std::int64_t first_token_ns = 0;
+  std::int64_t first_token_ns = 0;  ///< Without output: when the prompt's log-probabilities came.
   std::int64_t finished_ns = 0;
 
   int rounds = 0;           ///< Target passes that emitted tokens.
@@ -130,6 +140,8 @@ struct RoundRecord {
 class RequestListener {
  public:
   virtual ~RequestListener() = default;
+  /// Comes once and before any round, where a request asks for its prompt's log-probabilities.
+  virtual void OnPrompt(SequenceId /*sequence*/, const ScoredPrompt& /*prompt*/) {}
   /// Comes before the tokens of the round.
   virtual void OnRound(SequenceId /*sequence*/, const RoundRecord& /*round*/) {}
   virtual void OnToken(SequenceId sequence, const EmittedToken& token) = 0;
@@ -141,6 +153,9 @@ struct Request {
   std::vector<Token> prompt;
   SamplingParams sampling;
   StopRules stop;
+  /// Log-probabilities of the prompt's tokens: -1: none; 0: of these; n: and of the n most likely
+  /// in the place of each. All of such a prompt is computed, cached prefixes or not.
+  int prompt_logprobs = -1;
   std::optional<PlanOptions> plan;  ///< What differs from the engine's own.
   /// The output's text goes on where the prompt's ends, so a leading space belongs to it; false
   /// for an answer (a chat turn), which starts a text of its own.

@@ -23,6 +23,10 @@ class Recorder : public RequestListener {
     generation_.text.reserve(room * 8);
   }
 
+  void OnPrompt(SequenceId, const ScoredPrompt& prompt) override {
+    generation_.prompt_logprobs.assign(prompt.logprobs.begin(), prompt.logprobs.end());
+  }
+
   void OnToken(SequenceId sequence, const EmittedToken& token) override {
     if (generation_.bursts.empty() || last_step_ != *step_) {
       generation_.bursts.push_back({.time_ns = NowNs()});

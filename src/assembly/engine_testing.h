@@ -21,11 +21,20 @@ class Collector : public RequestListener {
     std::vector<TokenOrigin> origins;
     std::string text;
     std::vector<std::vector<TokenLogprob>> logprobs;
+    std::vector<std::vector<TokenLogprob>> prompt_logprobs;
+    int prompts_told = 0;
     FinishReason reason = FinishReason::kCancelled;
     RequestStats stats;
     bool finished = false;
   };
 
+  void OnPrompt(SequenceId sequence, const ScoredPrompt& prompt) override {
+    Output& output = outputs[sequence];
+    EXPECT_TRUE(output.tokens.empty());
+    EXPECT_EQ(prompt.logprobs.size() + 1, prompt.tokens.size());
+    output.prompt_logprobs.assign(prompt.logprobs.begin(), prompt.logprobs.end());
+    ++output.prompts_told;
+  }
   void OnToken(SequenceId sequence, const EmittedToken& token) override {
     Output& output = outputs[sequence];
     output.tokens.push_back(token.token);

@@ -93,6 +93,7 @@ Result<std::vector<SequenceId>> Engine::SubmitAll(std::vector<Request> requests)
     FT_RETURN_IF_ERROR(CheckRequest(request, impl_->bounds));
     FT_ASSIGN_OR_RETURN(const SpeculationPlan plan, impl_->PlanOf(request.plan));
     plans.push_back(plan);
+    if (request.stop.max_tokens == 0) plans.back().mode = Mode::kAr;  // Nothing to speculate on.
   }
   FT_ASSIGN_OR_RETURN(const SequenceId first,
                       impl_->inbox.TakePlaces(static_cast<int>(requests.size())));
@@ -269,6 +270,7 @@ bool Engine::Impl::Step() {
   timer.RecordOutcomes(round);
   for (Sequence* sequence : round.pass) {
     scheduler.kv().Publish(sequence->tokens, &sequence->kv);
+    emitter.ScorePrompt(logits, sequence);
     if (sequence->verifies) emitter.Emit(round, logits, sequence);
   }
   drafters.budget().ObserveRound(round);
@@ -332,6 +334,8 @@ void Engine::Impl::VerifyPass(Logits logits) {
     sequence->hit_rank.reset();
     if (!sequence->verifies) {
       CommitRows(sequence->kv.committed + sequence->pass_rows, &sequence->kv);
+      // Nothing was to follow the prompt.
+      if (sequence->uncomputed() == 0) sequence->finish = FinishReason::kMaxTokens;
       continue;
     }
     const std::int64_t start = NowNs();

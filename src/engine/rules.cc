@@ -290,8 +290,12 @@ Status CheckRequest(const Request& request, const RequestBounds& bounds) {
                  "least one more: shorten the prompt",
                  request.prompt.size(), bounds.max_context);
   }
-  if (request.stop.max_tokens < 1) {
-    return Wrong("max_tokens", "max tokens must be at least 1, not {}", request.stop.max_tokens);
+  FT_RETURN_IF_ERROR(CheckRange("the number of tokens whose log-probabilities come with the prompt",
+                                request.prompt_logprobs, -1, kMaxTopLogprobs, "prompt_logprobs"));
+  const int least = request.prompt_logprobs >= 0 ? 0 : 1;
+  if (request.stop.max_tokens < least) {
+    return Wrong("max_tokens", "max tokens must be at least {}, not {}", least,
+                 request.stop.max_tokens);
   }
   if (!request.stop.stop_strings.empty() && !bounds.has_tokenizer) {
     return InvalidInput("stop strings need a tokenizer, and this model has none", "stop_strings");

@@ -173,6 +173,10 @@ TEST(RequestRules, ARequestThatFitsMayRun) {
   longest.prompt.assign(7, 3);
   longest.stop.stop_strings.assign(16, "x");
   EXPECT_TRUE(CheckRequest(longest, kBounds).ok());
+  Request scored = Good();
+  scored.stop.max_tokens = 0;
+  scored.prompt_logprobs = 0;
+  EXPECT_TRUE(CheckRequest(scored, kBounds).ok());
 }
 
 TEST(RequestRules, WhatIsWrongIsNamedWithItsField) {
@@ -187,6 +191,13 @@ TEST(RequestRules, WhatIsWrongIsNamedWithItsField) {
       {[](Request* r) { r->prompt[2] = -1; }, "prompt", "prompt token 2 is -1, outside"},
       {[](Request* r) { r->prompt.assign(8, 1); }, "prompt", "8 tokens, but the context holds 8"},
       {[](Request* r) { r->stop.max_tokens = 0; }, "max_tokens", "at least 1, not 0"},
+      {[](Request* r) {
+         r->stop.max_tokens = -1;
+         r->prompt_logprobs = 0;
+       },
+       "max_tokens", "at least 0, not -1"},
+      {[](Request* r) { r->prompt_logprobs = kMaxTopLogprobs + 1; }, "prompt_logprobs",
+       "from -1 to 100"},
       {[](Request* r) { r->stop.stop_strings.assign(17, "x"); }, "stop_strings", "at most 16"},
       {[](Request* r) {
          r->stop.stop_strings = {"a", ""};

@@ -48,6 +48,12 @@ class Sequence {
   int uncomputed() const { return static_cast<int>(tokens.size()) - kv.committed; }
   std::int32_t root() const { return static_cast<std::int32_t>(tokens.size()) - 1; }
   int output_tokens() const { return static_cast<int>(tokens.size()) - prompt_tokens; }
+  /// Whether the pass over `position` tells a log-probability of the prompt that is still wanted.
+  bool Scores(std::int32_t position) const {
+    return request.prompt_logprobs >= 0 && position >= scored && position < prompt_tokens - 1;
+  }
+  /// Whether any position does.
+  bool scores_prompt() const { return Scores(scored); }
   /// How many it may yet emit, at most.
   int TokensLeft() const;
   /// The most proposal tokens on one path that could all be emitted, with a bonus token, within
@@ -88,14 +94,21 @@ class Sequence {
   bool opened = false;           ///< ... to the speculator.
   bool asked_for_cache = false;  ///< Retrieval was, for what the speculation cache should hold.
   bool admitted_before = false;
+  /// Prompt tokens after the first whose log-probabilities are computed, and these until the
+  /// listener is told.
+  std::int32_t scored = 0;
+  std::vector<std::vector<TokenLogprob>> prompt_logprobs;
+  bool prompt_told = false;
   std::optional<FinishReason> finish;
   RequestStats stats;
 
   // The pass under way.
   int pass_rows = 0;  ///< Committed tokens computed in it.
   bool in_pass = false;
-  bool verifies = false;  ///< The pass reaches the root: there is an outcome.
-  int first_logits = 0;   ///< Index of the root's logits row.
+  bool verifies = false;        ///< The pass reaches the root: there is an outcome.
+  int prompt_logits = 0;        ///< Rows that tell log-probabilities of the prompt ...
+  int first_prompt_logits = 0;  ///< ... and the index of the first one's logits row.
+  int first_logits = 0;         ///< Index of the root's logits row.
   Outcome outcome;
   StaticVector<Token, kMaxProposal + 1> emitted;  ///< The accepted path, then the bonus token.
   StaticVector<std::int8_t, kMaxProposal + 1> verified_nodes;  ///< Where each was chosen.

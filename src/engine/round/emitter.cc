@@ -4,6 +4,24 @@
 
 namespace foretoken {
 
+void Emitter::ScorePrompt(Logits logits, Sequence* sequence) {
+  const int top = sequence->request.prompt_logprobs;
+  if (top < 0 || sequence->prompt_told) return;
+  for (int i = 0; i < sequence->prompt_logits; ++i) {
+    const Token next = sequence->tokens[++sequence->scored];
+    ComputeLogprobs(logits.Row(sequence->first_prompt_logits + i, vocabulary_).values, vocabulary_,
+                    next, top, &sequence->prompt_logprobs.emplace_back());
+  }
+  if (sequence->scores_prompt()) return;
+  sequence->prompt_told = true;
+  if (sequence->request.stop.max_tokens == 0) sequence->stats.first_token_ns = NowNs();
+  const std::span<const Token> tokens(sequence->tokens);
+  sequence->request.listener->OnPrompt(
+      sequence->id, {.tokens = tokens.first(static_cast<std::size_t>(sequence->prompt_tokens)),
+                     .logprobs = sequence->prompt_logprobs});
+  sequence->prompt_logprobs = {};
+}
+
 void Emitter::Emit(const Round& round, Logits logits, Sequence* sequence) {
   sequence->request.listener->OnRound(sequence->id, {.round = sequence->stats.rounds,
                                                      .mode = sequence->plan.mode,

@@ -14,6 +14,10 @@ class Emitter {
  public:
   explicit Emitter(int vocabulary) : vocabulary_(vocabulary) {}
 
+  /// Reduces the prompt's rows of the pass to log-probabilities, and tells them once all are there.
+  /// Before Emit.
+  void ScorePrompt(Logits logits, Sequence* sequence);
+
   /// For a sequence whose outcome is committed. `logits` are those of the whole pass. Tokens behind
   /// a stop string are taken back.
   void Emit(const Round& round, Logits logits, Sequence* sequence);

@@ -26,6 +26,47 @@ struct Listener : RequestListener {
   std::vector<float> chosen_logprobs;
 };
 
+// What a prompt's listener is told.
+struct PromptListener : Listener {
+  void OnPrompt(SequenceId /*sequence*/, const ScoredPrompt& prompt) override {
+    tokens_told.emplace_back(prompt.tokens.begin(), prompt.tokens.end());
+    for (const auto& entry : prompt.logprobs) {
+      scored.push_back(entry.front().token);
+      likeliest.push_back(entry.at(1).token);
+    }
+  }
+
+  std::vector<std::vector<Token>> tokens_told;
+  std::vector<Token> scored;
+  std::vector<Token> likeliest;
+};
+
+TEST(Emitter, TellsAPromptOnceAllItsLogprobsAreThere) {
+  PromptListener listener;
+  const auto sequence = DecodingSequence(1, {1, 2, 3, 4}, {}, &listener);
+  sequence->request.prompt_logprobs = 1;
+  std::vector<float> logits(4 * 16);
+  logits[1 * 16 + 7] = 2;
+  logits[2 * 16 + 8] = 2;
+  Emitter emitter(16);
+  sequence->prompt_logits = 2;
+  sequence->first_prompt_logits = 1;
+  emitter.ScorePrompt(logits.data(), sequence.get());
+  EXPECT_TRUE(listener.tokens_told.empty());
+  EXPECT_TRUE(sequence->scores_prompt());
+  EXPECT_FALSE(sequence->Scores(1));  // Not again, where the sequence is preempted here.
+  sequence->prompt_logits = 1;
+  sequence->first_prompt_logits = 2;
+  for (int pass = 0; pass < 2; ++pass) {
+    emitter.ScorePrompt(logits.data(), sequence.get());
+    sequence->prompt_logits = 0;
+  }
+  EXPECT_EQ(listener.tokens_told, (std::vector<std::vector<Token>>{{1, 2, 3, 4}}));
+  EXPECT_EQ(listener.scored, (std::vector<Token>{2, 3, 4}));
+  EXPECT_EQ(listener.likeliest, (std::vector<Token>{7, 8, 8}));
+  EXPECT_EQ(sequence->stats.first_token_ns, 0);
+}
+
 TEST(Emitter, TellsTheRoundThenItsTokensWithTheLogprobsOfTheirRows) {
   Listener listener;
   const auto sequence = DecodingSequence(1, {1, 2}, {}, &listener);

@@ -17,7 +17,7 @@ using RunningSet = std::vector<std::unique_ptr<Sequence>>;
 struct Round {
   std::vector<Sequence*> pass;  ///< Of the target, oldest first.
   int rows = 0;                 ///< Of that pass.
-  bool prefills = false;        ///< Some sequence computes more than its last token.
+  bool prefills = false;        ///< Some sequence computes other tokens than its last one.
 
   std::int64_t wait_ns = 0;    ///< For proposals, before the pass.
   std::int64_t choose_ns = 0;  ///< Noise and choice of all visited rows.

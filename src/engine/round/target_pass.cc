@@ -6,18 +6,27 @@ namespace foretoken {
 namespace {
 
 // Adds what the pass computes of a sequence: `pass_rows` committed tokens and, where it verifies,
-// its proposal.
-void AppendRows(const Sequence& sequence, ForwardBatch* batch) {
-  RowPlacer placer(sequence.kv, &batch->block_tables, &batch->tail_slots);
-  const std::int32_t begin = sequence.kv.committed;
-  for (std::int32_t position = begin; position < begin + sequence.pass_rows; ++position) {
-    batch->rows.push_back({.token = sequence.tokens[position],
+// its proposal. `logits` counts the rows that want them.
+void AppendRows(Sequence* sequence, ForwardBatch* batch, int* logits) {
+  RowPlacer placer(sequence->kv, &batch->block_tables, &batch->tail_slots);
+  sequence->prompt_logits = 0;
+  sequence->first_prompt_logits = *logits;
+  const std::int32_t begin = sequence->kv.committed;
+  const std::int32_t end = begin + sequence->pass_rows;
+  for (std::int32_t position = begin; position < end; ++position) {
+    const bool scores = sequence->Scores(position);
+    if (scores) ++sequence->prompt_logits;
+    const bool chooses = sequence->verifies && position == sequence->root();
+    batch->rows.push_back({.token = sequence->tokens[position],
                            .place = placer.Committed(position),
-                           .wants_logits = position == sequence.root()});
+                           .wants_logits = scores || chooses});
   }
-  if (!sequence.verifies) return;
-  const Proposal& proposal = sequence.proposal;
-  const KvTree tree(sequence.root(), proposal.parents);
+  *logits += sequence->prompt_logits;
+  sequence->first_logits = *logits;
+  if (!sequence->verifies) return;
+  const Proposal& proposal = sequence->proposal;
+  *logits += 1 + proposal.size();
+  const KvTree tree(sequence->root(), proposal.parents);
   for (int node = 1; node <= proposal.size(); ++node) {
     batch->rows.push_back({.token = proposal.tokens[node - 1],
                            .place = placer.Node(tree, node),
@@ -28,19 +37,23 @@ void AppendRows(const Sequence& sequence, ForwardBatch* batch) {
 }  // namespace
 
 bool PlanPass(int prompt_budget, Scheduler* scheduler, Round* round, ForwardBatch* batch) {
+  int scored_budget = kScoredRowsPerPass;
   // Preemption shortens the running set from its young end, so an index stays valid.
   for (std::size_t i = 0; i < scheduler->running().size(); ++i) {
     Sequence* sequence = scheduler->running()[i].get();
     sequence->in_pass = false;
     if (sequence->awaits_mask) continue;
     const int left = sequence->uncomputed();
-    const int rows = left == 1 ? 1 : std::min(left, prompt_budget);
-    sequence->verifies = rows == left;
+    const bool scores = sequence->scores_prompt();
+    const int most = scores ? std::min(prompt_budget, scored_budget) : prompt_budget;
+    const int rows = left == 1 ? 1 : std::min(left, most);
+    sequence->verifies = rows == left && sequence->request.stop.max_tokens > 0;
     if (rows == 0) continue;
     const std::int32_t end =
         sequence->kv.committed + rows + (sequence->verifies ? sequence->proposal.size() : 0);
     if (!scheduler->Reserve(sequence, end)) continue;
     if (rows > 1) prompt_budget -= rows;
+    if (scores) scored_budget -= rows;
     sequence->in_pass = true;
     sequence->pass_rows = rows;
   }
@@ -50,10 +63,8 @@ bool PlanPass(int prompt_budget, Scheduler* scheduler, Round* round, ForwardBatc
   int logits = 0;
   for (const auto& sequence : scheduler->running()) {
     if (!sequence->in_pass) continue;
-    round->prefills = round->prefills || sequence->pass_rows > 1;
-    sequence->first_logits = logits;
-    if (sequence->verifies) logits += 1 + sequence->proposal.size();
-    AppendRows(*sequence, batch);
+    round->prefills = round->prefills || sequence->pass_rows > 1 || !sequence->verifies;
+    AppendRows(sequence.get(), batch, &logits);
     round->pass.push_back(sequence.get());
   }
   round->rows = static_cast<int>(batch->rows.size());

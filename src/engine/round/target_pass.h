@@ -10,9 +10,14 @@
 
 namespace foretoken {
 
+/// Rows of a pass, at most, whose logits tell log-probabilities of prompts: of a vocabulary of
+/// 128,000 these logits are 33 MB.
+inline constexpr int kScoredRowsPerPass = 64;
+
 /// Decides what each running sequence computes in the next pass: its last token and proposal, or
-/// up to `prompt_budget` rows of prompts in all. Preempts the youngest where the KV does not
-/// suffice for all. Fills the round and the batch; false where nobody computes anything.
+/// up to `prompt_budget` rows of prompts in all, kScoredRowsPerPass of them of prompts that are to
+/// be scored. Preempts the youngest where the KV does not suffice for all. Fills the round and the
+/// batch; false where nobody computes anything.
 bool PlanPass(int prompt_budget, Scheduler* scheduler, Round* round, ForwardBatch* batch);
 
 /// The target's part of a round: one pass over rows of all running sequences. Owns their KV.

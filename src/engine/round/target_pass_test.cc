@@ -36,6 +36,42 @@ TEST(PlanPass, PromptsShareTheirBudgetAndTheLastTokenAlwaysGoes) {
   EXPECT_EQ(admitted[2]->first_logits, 1);  // The second one's rows have none.
 }
 
+TEST(PlanPass, PromptsThatAreScoredWantLogitsOfAFewRowsAPass) {
+  Scheduler scheduler(/*kv_blocks=*/32, /*prefix_cache=*/false, /*max_batch=*/4);
+  scheduler.Enqueue(Waiting(1, 1));
+  for (const SequenceId id : {2, 3}) {
+    auto scored = Waiting(id, 50);
+    scored->request.prompt_logprobs = 0;
+    scored->request.stop.max_tokens = id == 2 ? 0 : 8;
+    scheduler.Enqueue(std::move(scored));
+  }
+  std::vector<Sequence*> admitted;
+  Admit(&scheduler, &admitted);
+  ASSERT_EQ(admitted.size(), 3U);
+  Round round;
+  ForwardBatch batch;
+  ASSERT_TRUE(PlanPass(128, &scheduler, &round, &batch));
+  // Whether the last row wants logits is up to what follows the prompt.
+  EXPECT_FALSE(admitted[1]->verifies);
+  EXPECT_EQ(admitted[1]->pass_rows, 50);
+  EXPECT_EQ(admitted[1]->prompt_logits, 49);
+  EXPECT_EQ(admitted[1]->first_prompt_logits, 1);
+  EXPECT_EQ(admitted[2]->pass_rows, kScoredRowsPerPass - 50);
+  EXPECT_EQ(admitted[2]->first_prompt_logits, 50);
+  EXPECT_EQ(std::ranges::count_if(batch.rows, &ForwardRow::wants_logits), kScoredRowsPerPass);
+  // Preempted after 10 of its rows, the last computes all again and scores the rest.
+  admitted[1]->kv.committed = 49;
+  admitted[1]->scored = 49;
+  admitted[2]->scored = 10;
+  ASSERT_TRUE(PlanPass(128, &scheduler, &round, &batch));
+  EXPECT_EQ(admitted[1]->prompt_logits, 0);
+  EXPECT_TRUE(round.prefills);
+  EXPECT_TRUE(admitted[2]->verifies);
+  EXPECT_EQ(admitted[2]->pass_rows, 50);
+  EXPECT_EQ(admitted[2]->prompt_logits, 39);
+  EXPECT_EQ(admitted[2]->first_logits, 1 + 39);
+}
+
 TEST(PlanPass, TheYoungestGivesWayWhereTheKvDoesNotSuffice) {
   Scheduler scheduler(/*kv_blocks=*/4, /*prefix_cache=*/false, /*max_batch=*/2);
   scheduler.Enqueue(Waiting(1, kBlockSize));
