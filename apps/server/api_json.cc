@@ -78,19 +78,37 @@ OrderedJson CompletionLogprobs(const Tokenizer& tokenizer, std::span<const Token
   OrderedJson text_offset = OrderedJson::array();
   for (const TokenPart& part : parts) {
     tokens.push_back(TokenText(tokenizer, part.token));
+    text_offset.push_back(offset);
+    offset += part.characters;
+    if (part.logprobs.empty()) {  // A prompt's first token follows nothing.
+      token_logprobs.push_back(nullptr);
+      top_logprobs.push_back(nullptr);
+      continue;
+    }
     token_logprobs.push_back(FiniteLogprob(part.logprobs.front().logprob));
     OrderedJson top = OrderedJson::object();
     for (std::size_t i = 1; i < part.logprobs.size(); ++i) {
-      top[TokenText(tokenizer, part.logprobs[i].token)] = FiniteLogprob(part.logprobs[i].logprob);
+      // Of tokens that read alike the likeliest stays.
+      top.emplace(TokenText(tokenizer, part.logprobs[i].token),
+                  FiniteLogprob(part.logprobs[i].logprob));
     }
     top_logprobs.push_back(std::move(top));
-    text_offset.push_back(offset);
-    offset += part.text_bytes;
   }
   return {{"tokens", std::move(tokens)},
           {"token_logprobs", std::move(token_logprobs)},
           {"top_logprobs", std::move(top_logprobs)},
           {"text_offset", std::move(text_offset)}};
+}
+
+// Gives the tokens of a prompt their shares of `text`, as which it is echoed.
+void ShareText(const Tokenizer& tokenizer, std::string_view text, std::vector<TokenPart>* prompt) {
+  std::size_t left = CharactersIn(text);
+  IncrementalDecoder decoder(&tokenizer);
+  for (TokenPart& part : *prompt) {
+    part.characters = std::min(CharactersIn(decoder.Push(part.token)), left);
+    left -= part.characters;
+  }
+  prompt->back().characters += left;
 }
 
 // `usage`, with what speculation did. `endings` are those of all choices, `n` per prompt.
@@ -123,7 +141,7 @@ OrderedJson TimingsJson(std::span<const Ending> endings) {
   const double prompt_ms = Milliseconds(sum.first_token_ns - sum.submitted_ns);
   const double predicted_ms = Milliseconds(sum.finished_ns - sum.first_token_ns);
   // The first token of each choice comes with its prompt.
-  const int decoded = sum.output_tokens - static_cast<int>(endings.size());
+  const int decoded = std::max(0, sum.output_tokens - static_cast<int>(endings.size()));
   const auto per_second = [](int count, double ms) {
     return ms <= 0 ? 0 : Rounded(count * 1000 / ms, 0.01);
   };
@@ -231,18 +249,26 @@ void EventWriter::Close(std::string_view finish, std::string_view extra, std::st
   *out += "}\n\n";
 }
 
+void EventWriter::Echo(int choice, const std::string& prompt, const OrderedJson& logprobs,
+                       std::string* out) {
+  Open(choice, out);
+  *out += "\"text\":" + Dump(prompt) + ",\"logprobs\":" + Dump(logprobs);
+  Close("", "", out);
+  offsets_[static_cast<std::size_t>(choice)] = CharactersIn(prompt);
+}
+
 void EventWriter::Start(std::span<const std::string> echoed, std::string* out) {
+  if (request_.scores_prompts()) {
+    echoed_.assign(echoed.begin(), echoed.end());
+    return;
+  }
   for (std::size_t i = 0; i < offsets_.size(); ++i) {
     if (request_.kind == ApiKind::kChat) {
       Open(static_cast<int>(i), out);
       *out += R"("delta":{"role":"assistant","content":""},"logprobs":null)";
       Close("", "", out);
     } else if (!echoed.empty()) {
-      const std::string& prompt = echoed[i / static_cast<std::size_t>(request_.n)];
-      Open(static_cast<int>(i), out);
-      *out += "\"text\":" + Dump(prompt) + ",\"logprobs\":null";
-      Close("", "", out);
-      offsets_[i] = prompt.size();
+      Echo(static_cast<int>(i), echoed[i / static_cast<std::size_t>(request_.n)], nullptr, out);
     }
   }
 }
@@ -275,6 +301,11 @@ void EventWriter::AppendTrace(const Burst& burst, std::string* out) const {
 
 void EventWriter::Add(Burst burst, std::string* out) {
   const auto choice = static_cast<std::size_t>(burst.choice);
+  if (!burst.prompt.empty()) {
+    const std::string& prompt = echoed_[choice / static_cast<std::size_t>(request_.n)];
+    ShareText(*tokenizer_, prompt, &burst.prompt);
+    Echo(burst.choice, prompt, LogprobsJson(request_.kind, *tokenizer_, burst.prompt, 0), out);
+  }
   if (!burst.text.empty() || !burst.tokens.empty()) {
     Open(burst.choice, out);
     *out += request_.kind == ApiKind::kChat ? "\"delta\":{\"content\":" : "\"text\":";
@@ -283,7 +314,7 @@ void EventWriter::Add(Burst burst, std::string* out) {
     *out += request_.sampling.top_logprobs >= 0 && !burst.tokens.empty()
                 ? Dump(LogprobsJson(request_.kind, *tokenizer_, burst.tokens, offsets_[choice]))
                 : "null";
-    offsets_[choice] += burst.text.size();
+    offsets_[choice] += CharactersIn(burst.text);
     std::string trace;
     if (burst.round.has_value()) AppendTrace(burst, &trace);
     Close("", trace, out);
@@ -329,6 +360,10 @@ void ReplyBuilder::Start(std::span<const std::string> echoed, std::string*) {
 void ReplyBuilder::Add(Burst burst, std::string*) {
   const auto index = static_cast<std::size_t>(burst.choice);
   Choice& choice = choices_[index];
+  if (!burst.prompt.empty()) {
+    ShareText(*tokenizer_, choice.text, &burst.prompt);
+    choice.tokens = std::move(burst.prompt);
+  }
   choice.text += burst.text;
   std::move(burst.tokens.begin(), burst.tokens.end(), std::back_inserter(choice.tokens));
   if (burst.ending.has_value()) endings_[index] = *burst.ending;

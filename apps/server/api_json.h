@@ -83,6 +83,7 @@ class EventWriter : public ReplyWriter {
 
  private:
   void Open(int choice, std::string* out) const;
+  void Echo(int choice, const std::string& prompt, const OrderedJson& logprobs, std::string* out);
   void Close(std::string_view finish, std::string_view extra, std::string* out) const;
   void AppendTrace(const Burst& burst, std::string* out) const;
 
@@ -90,7 +91,8 @@ class EventWriter : public ReplyWriter {
   const std::uint64_t seed_;
   const bool shows_retrieved_;
   const Tokenizer* tokenizer_;
-  std::string opening_;  // Of every event, up to the choice's index.
+  std::string opening_;              // Of every event, up to the choice's index.
+  std::vector<std::string> echoed_;  // Prompts whose log-probabilities are to come.
   std::vector<std::size_t> offsets_;
   std::vector<Ending> endings_;  // By choice.
 };

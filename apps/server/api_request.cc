@@ -293,19 +293,27 @@ void ReadHarmless(FieldReader* body, ApiKind kind) {
   }
 }
 
-void ReadMaxTokens(FieldReader* body, ApiKind kind, const ApiDefaults& defaults, int* max_tokens) {
+// After 'echo' and 'logprobs'.
+void ReadMaxTokens(FieldReader* body, const ApiDefaults& defaults, ApiRequest* request) {
+  const bool completion = request->kind == ApiKind::kCompletion;
+  int* const max_tokens = &request->stop.max_tokens;
   *max_tokens = defaults.max_tokens;
-  if (*max_tokens == 0 && kind == ApiKind::kCompletion) *max_tokens = kDefaultCompletionTokens;
+  if (*max_tokens == 0 && completion) *max_tokens = kDefaultCompletionTokens;
   // -1 is llama.cpp's way to ask for what the context holds.
-  const auto read = [body, max_tokens](std::string_view name) {
+  const auto read = [&](std::string_view name) {
     int given = 0;
     if (!body->Int(name, -1, kMaxInt, &given)) return false;
-    if (given == 0) body->Refuse(name, "-1 (what the context holds) or from 1");
+    request->prompt_only = given == 0;
+    if (given == 0 && !request->scores_prompts()) {
+      body->Refuse(name, completion ? "-1 (what the context holds), from 1, or 0 beside 'echo' and "
+                                      "'logprobs'"
+                                    : "-1 (what the context holds) or from 1");
+    }
     *max_tokens = std::max(given, 0);
     return true;
   };
   const bool given = read("max_tokens");
-  if (kind == ApiKind::kCompletion) return;
+  if (completion) return;
   const int old = *max_tokens;
   if (read("max_completion_tokens") && given && *max_tokens != old) {
     body->Fail("max_tokens", "'max_tokens' and 'max_completion_tokens' differ; give one of them");
@@ -343,7 +351,7 @@ Result<ApiRequest> ParseApiRequest(ApiKind kind, std::string_view body,
     fields->Int("n", 1, kMaxChoices, &request->n);
     ReadSampling(fields, request);
     ReadStop(fields, &request->stop);
-    ReadMaxTokens(fields, kind, defaults, &request->stop.max_tokens);
+    ReadMaxTokens(fields, defaults, request);
     ReadStreaming(fields, request);
     ReadSpeculation(fields, &request->speculation);
     ReadOutputFormat(body, fields, &request->format);
@@ -352,11 +360,6 @@ Result<ApiRequest> ParseApiRequest(ApiKind kind, std::string_view body,
     if (request->choices() > kMaxChoices) {
       fields->Fail("n", fmt::format("{} prompts times 'n' of {} are more than {} choices",
                                     request->prompts.size(), request->n, kMaxChoices));
-    }
-    if (request->echo && request->sampling.top_logprobs >= 0) {
-      fields->Fail("echo",
-                   "'echo' together with 'logprobs' is not supported: log-probabilities are of "
-                   "generated tokens only");
     }
   };
   std::vector<std::string> unknown;

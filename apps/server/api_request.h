@@ -47,9 +47,10 @@ struct ApiRequest {
   SamplingParams sampling;
   bool seeded = false;  ///< `sampling.seed` was given.
   OutputFormat format;
-  StopRules stop;     ///< `max_tokens` is 0 where as much as the context holds is wanted.
-  int n = 1;          ///< Choices per prompt.
-  bool echo = false;  ///< kCompletion: the prompt before the text.
+  StopRules stop;            ///< `max_tokens` is 0 where as much as the context holds is wanted.
+  int n = 1;                 ///< Choices per prompt.
+  bool echo = false;         ///< kCompletion: the prompt before the text.
+  bool prompt_only = false;  ///< ... and nothing behind it.
   bool stream = false;
   bool include_usage = false;
   bool trace = false;                      ///< `speculation_trace`
@@ -57,6 +58,8 @@ struct ApiRequest {
   DatastoreWish datastore;
   std::vector<std::string> ignored;  ///< Fields that were sent and mean nothing here.
 
+  /// Whether the log-probabilities of prompts are wanted.
+  bool scores_prompts() const { return echo && sampling.top_logprobs >= 0; }
   int choices() const {
     return n * (kind == ApiKind::kChat ? 1 : static_cast<int>(prompts.size()));
   }

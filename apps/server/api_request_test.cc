@@ -259,8 +259,26 @@ TEST(ApiRequest, WrongValuesAreNamed) {
                 "messages[0].content", "reads text only");
   ExpectRefused(ApiKind::kCompletion, R"({"prompt":{}})", "prompt", "must be a string");
   ExpectRefused(ApiKind::kCompletion, R"({"prompt":["a","b"],"n":100})", "n", "more than 128");
-  ExpectRefused(ApiKind::kCompletion, R"({"prompt":"a","echo":true,"logprobs":1})", "echo",
-                "not supported");
+  ExpectRefused(ApiKind::kCompletion, R"({"prompt":"a","max_tokens":0,"echo":true})", "max_tokens",
+                "0 beside 'echo' and 'logprobs'");
+  ExpectRefused(ApiKind::kCompletion, R"({"prompt":"a","max_tokens":0,"logprobs":1})", "max_tokens",
+                "0 beside 'echo' and 'logprobs'");
+}
+
+TEST(ApiRequest, PromptsAreScoredWhereTheyAreEchoedWithLogprobs) {
+  const auto read = [](std::string_view body) {
+    Result<ApiRequest> request = ParseApiRequest(ApiKind::kCompletion, body, {});
+    EXPECT_TRUE(request.ok()) << (request.ok() ? "" : request.error().message);
+    return std::move(request).value();
+  };
+  const ApiRequest alone = read(R"({"prompt":"a","max_tokens":0,"echo":true,"logprobs":0})");
+  EXPECT_TRUE(alone.scores_prompts());
+  EXPECT_TRUE(alone.prompt_only);
+  const ApiRequest more = read(R"({"prompt":"a","max_tokens":1,"echo":true,"logprobs":1})");
+  EXPECT_TRUE(more.scores_prompts());
+  EXPECT_FALSE(more.prompt_only);
+  EXPECT_FALSE(read(R"({"prompt":"a","echo":true})").scores_prompts());
+  EXPECT_FALSE(read(R"({"prompt":"a","logprobs":1})").scores_prompts());
 }
 
 TEST(ApiRequest, BodiesThatAreNoObjectAreRefused) {

@@ -4,6 +4,8 @@
 #include <iterator>
 #include <utility>
 
+#include "base/utf8.h"
+
 namespace foretoken::server {
 namespace {
 
@@ -93,6 +95,15 @@ Burst& LiveRequest::Stage(Choice* choice, bool fresh) {
   return staged_[static_cast<std::size_t>(choice->staged)];
 }
 
+void LiveRequest::Choice::OnPrompt(SequenceId, const ScoredPrompt& prompt) {
+  std::vector<TokenPart>& parts = owner->Stage(this, /*fresh=*/false).prompt;
+  for (std::size_t i = 0; i < prompt.tokens.size(); ++i) {
+    TokenPart& part = parts.emplace_back();
+    part.token = prompt.tokens[i];
+    if (i > 0) part.logprobs = prompt.logprobs[i - 1];
+  }
+}
+
 void LiveRequest::Choice::OnRound(SequenceId, const RoundRecord& round) {
   mode = round.mode;
   owner->recorder_->AddRound(round);
@@ -116,6 +127,7 @@ void LiveRequest::Choice::OnToken(SequenceId, const EmittedToken& token) {
   part.token = token.token;
   part.origin = token.origin;
   part.text_bytes = token.text.size();
+  part.characters = CharactersIn(token.text);
   if (token.logprobs != nullptr) part.logprobs = *token.logprobs;
 }
 

@@ -18,6 +18,7 @@ struct TokenPart {
   Token token = -1;
   TokenOrigin origin = TokenOrigin::kBonus;
   std::size_t text_bytes = 0;  ///< Its share of the burst's text.
+  std::size_t characters = 0;  ///< ... in characters.
   std::vector<TokenLogprob> logprobs;
 };
 
@@ -41,6 +42,9 @@ struct Ending {
 /// What one choice gained: in one round where rounds are traced, otherwise since it was last taken.
 struct Burst {
   int choice = 0;
+  /// The prompt's, where their log-probabilities were asked for, before all else. The first has
+  /// none of its own.
+  std::vector<TokenPart> prompt;
   std::string text;
   std::vector<TokenPart> tokens;    ///< With `Detail::kTokens` and above.
   std::optional<RoundTrace> round;  ///< With `Detail::kRounds`.
@@ -92,6 +96,7 @@ class LiveRequest {
  private:
   class Choice final : public RequestListener {
    public:
+    void OnPrompt(SequenceId sequence, const ScoredPrompt& prompt) override;
     void OnRound(SequenceId sequence, const RoundRecord& round) override;
     void OnToken(SequenceId sequence, const EmittedToken& token) override;
     void OnFinish(SequenceId sequence, FinishReason reason, const RequestStats& stats) override;

@@ -227,6 +227,7 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& ca
       api.seeded || !options_.random_seed ? api.sampling.seed : Random() >> 11;
   const std::uint64_t group = (Random() >> 1) | 1;  // A request's choices share its places.
   std::int64_t most_tokens = 0;
+  std::int64_t prompt_logprobs = 0;
   for (const std::vector<Token>& prompt : prompts) {
     if (static_cast<int>(prompt.size()) > limit) {
       return ApiError{
@@ -242,7 +243,11 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& ca
       request.sampling = sampling;
       request.sampling.seed = seed + static_cast<std::uint64_t>(i);
       request.stop = api.stop;
-      if (request.stop.max_tokens == 0) request.stop.max_tokens = context;
+      if (request.stop.max_tokens == 0 && !api.prompt_only) request.stop.max_tokens = context;
+      if (api.scores_prompts()) {
+        request.prompt_logprobs = sampling.top_logprobs;
+        prompt_logprobs += std::ssize(prompt) * (1 + sampling.top_logprobs);
+      }
       request.plan = api.speculation;
       request.continues_text = !chat;
       request.group = group;
@@ -261,6 +266,13 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& ca
                                "or 'max_tokens'",
                                most_tokens, options_.max_request_tokens),
         .param = "max_tokens"};
+  }
+  if (prompt_logprobs > 2 * options_.max_request_tokens) {
+    return ApiError{
+        .message = fmt::format("the log-probabilities of the prompts come to {}, more than the {} "
+                               "that one request may have: lower 'logprobs', or send fewer prompts",
+                               prompt_logprobs, 2 * options_.max_request_tokens),
+        .param = "logprobs"};
   }
   for (std::size_t i = 0; api.echo && i < prompts.size(); ++i) {
     const auto* text = std::get_if<std::string>(&api.prompts[i]);

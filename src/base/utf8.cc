@@ -2,6 +2,8 @@
 
 #include <unicode/utf8.h>
 
+#include <algorithm>
+
 namespace foretoken {
 
 void AppendUtf8(std::uint32_t code, std::string* out) {
@@ -38,6 +40,11 @@ std::size_t ValidUtf8Prefix(std::string_view bytes) {
     i += step.size;
   }
   return i;
+}
+
+std::size_t CharactersIn(std::string_view text) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      text, [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }));
 }
 
 std::string Shortened(std::string_view text, std::size_t most) {

@@ -44,6 +44,9 @@ bool TakeUtf8(std::string_view* text, std::uint32_t* code);
 /// The length of the longest prefix of `bytes` that is valid UTF-8.
 std::size_t ValidUtf8Prefix(std::string_view bytes);
 
+/// How many characters `text`, which is UTF-8, has.
+std::size_t CharactersIn(std::string_view text);
+
 /// What a message repeats of text that somebody sent: up to `most` bytes, whole characters, with
 /// "..." where there were more.
 std::string Shortened(std::string_view text, std::size_t most = 120);
