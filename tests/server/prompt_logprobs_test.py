@@ -1,12 +1,10 @@
 #!/usr/bin/env python3
 """`echo` with `logprobs` on /v1/completions: prompt_logprobs_test.py PROGRAM [TEST]..."""
 
-import concurrent.futures
-import math
 import sys
 import unittest
 
-from serving import Serving, ServerTest, events
+from serving import Serving, ServerTest, events, generated_logprobs
 
 PROGRAM = ""
 MODES = ("ar", "sd", "ssd", "auto")
@@ -14,7 +12,7 @@ TEXTS = ("Once upon a time, there was a little girl named Lily.",
          "Tom had a big, red ball — été 🙂 and a dog.", "One day, a small dragon")
 
 
-class Shared(ServerTest):
+class PromptLogprobs(ServerTest):
     @classmethod
     def setUpClass(cls):
         cls.server = Serving(PROGRAM, "-np", 4)
@@ -23,19 +21,6 @@ class Shared(ServerTest):
         return self.succeed(self.server.post(
             "/tokenize", {"content": text, "add_special": True}))["tokens"]
 
-    def generated(self, tokens):
-        """The same by requests that generate each token after those before it."""
-        logprobs = {"token_logprobs": [None], "top_logprobs": [None]}
-        for length in range(1, len(tokens)):
-            body = self.succeed(self.server.complete(
-                tokens[:length], max_tokens=1, temperature=0, logprobs=2,
-                logit_bias={str(tokens[length]): 1e6}))
-            for name, list_ in logprobs.items():
-                list_ += body["choices"][0]["logprobs"][name]
-        return logprobs
-
-
-class PromptLogprobs(Shared):
     def score(self, prompt, **fields):
         fields = {"max_tokens": 0, "echo": True, "logprobs": 2, "temperature": 0, **fields}
         return self.succeed(self.server.complete(prompt, **fields))
@@ -43,7 +28,7 @@ class PromptLogprobs(Shared):
     def test_are_those_of_requests_that_generate_the_tokens(self):
         for text in TEXTS:
             tokens = self.tokens(text)
-            truth = self.generated(tokens)
+            truth = generated_logprobs(self.server, tokens, top=2)
             for mode in MODES:
                 for prompt in (text, tokens):
                     body = self.score(prompt, speculative={"mode": mode})
@@ -103,6 +88,18 @@ class PromptLogprobs(Shared):
                 self.assertEqual(choices, [{name: choice[name] for name in choices[0]}
                                            for choice in whole])
 
+    def test_an_end_of_sequence_counts_as_generated(self):
+        # lm-eval leaves out the last of what it gets, as it has asked for one token.
+        connection, response = self.server.stream("/v1/completions", {
+            "prompt": TEXTS[2], "max_tokens": 300, "temperature": 0, "speculation_trace": True})
+        story = [token["id"] for event in events(response) if "speculation" in event
+                 for token in event["speculation"]["tokens"]]
+        connection.close()
+        prompt = self.tokens(TEXTS[2]) + story[:-1]
+        choice = self.score(prompt, max_tokens=1)["choices"][0]
+        self.assertEqual(choice["finish_reason"], "stop")
+        self.assertEqual(len(choice["logprobs"]["token_logprobs"]), len(prompt) + 1)
+
     def test_a_prompt_of_one_token_has_null_only(self):
         for stream in (False, True):
             fields = {"prompt": [5], "max_tokens": 0, "echo": True, "logprobs": 1}
@@ -125,70 +122,6 @@ class PromptLogprobs(Shared):
             self.assertEqual(status, 400, body)
             self.assertEqual(body["error"]["param"], "logprobs")
             self.assertIn("come to 700, more than the 600", body["error"]["message"])
-
-
-def loglikelihoods(server, pairs, batch, workers):
-    """(log-likelihood, whether greedy) of each (context, continuation), in tokens, by the requests
-    that lm-eval 0.4.13 sends for its model local-completions and read as it reads the answers:
-    token arrays, the longest first, one generated token that is left out again."""
-    order = sorted(range(len(pairs)), key=lambda i: (-len(sum(pairs[i], [])), sum(pairs[i], [])))
-    batches = [order[i:i + batch] for i in range(0, len(order), batch)]
-
-    def ask(indices):
-        status, _, body = server.post("/v1/completions", {
-            "model": "demo-target", "prompt": [sum(pairs[i], []) for i in indices],
-            "temperature": 0, "max_tokens": 1, "logprobs": 1, "seed": 1234, "echo": True})
-        if status != 200:
-            raise AssertionError(body)
-        results = {}
-        for i, choice in zip(indices, sorted(body["choices"], key=lambda c: c["index"])):
-            scored = slice(len(pairs[i][0]), -1)
-            own = choice["logprobs"]["token_logprobs"][scored]
-            top = choice["logprobs"]["top_logprobs"][scored]
-            results[i] = (sum(own), all(one == max(many.values())
-                                        for one, many in zip(own, top)))
-        return results
-
-    results = {}
-    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
-        for part in pool.map(ask, batches):
-            results.update(part)
-    return [results[i] for i in range(len(pairs))]
-
-
-class LmEval(Shared):
-    def continuation(self, context):
-        """The tokens that the model itself goes on with."""
-        connection, response = self.server.stream("/v1/completions", {
-            "prompt": context, "max_tokens": 300, "temperature": 0, "speculation_trace": True})
-        tokens = [token["id"] for event in events(response) if "speculation" in event
-                  for token in event["speculation"]["tokens"]]
-        connection.close()
-        return tokens
-
-    def test_loglikelihoods(self):
-        contexts = [self.tokens(text) for text in TEXTS]
-        continuations = [self.tokens(" " + text)[1:] for text in
-                         ("She liked to play.", "The end", "zebra quantum")]
-        pairs = [(context, continuation) for context in contexts
-                 for continuation in continuations]
-        pairs += [(context, self.continuation(context)[:8]) for context in contexts]
-        # Here the token that is left out again is an end of sequence.
-        story = self.continuation(contexts[2])
-        self.assertLess(len(story), 300)
-        pairs.append((contexts[2], story[:-1]))
-
-        expected = []
-        for context, continuation in pairs:
-            truth = self.generated(context + continuation)
-            own = truth["token_logprobs"][len(context):]
-            top = truth["top_logprobs"][len(context):]
-            expected.append((sum(own), all(one == max(many.values())
-                                           for one, many in zip(own, top))))
-        for batch, workers in ((1, 1), (3, 1), (2, 4)):
-            self.assertEqual(loglikelihoods(self.server, pairs, batch, workers), expected)
-        self.assertEqual([greedy for _, greedy in expected], [False] * 9 + [True] * 4)
-        self.assertTrue(all(math.isfinite(sum_) and sum_ < 0 for sum_, _ in expected))
 
 
 if __name__ == "__main__":

@@ -128,3 +128,17 @@ def events(response):
             yield json.loads(line[len("data: "):])
     if not ended:
         raise AssertionError("the stream ended without its end mark")
+
+
+def generated_logprobs(server, tokens, top):
+    """`token_logprobs` and `top_logprobs` of a prompt by requests that generate each token after
+    those before it; what makes them choose it does not enter log-probabilities."""
+    logprobs = {"token_logprobs": [None], "top_logprobs": [None]}
+    for length in range(1, len(tokens)):
+        status, _, body = server.complete(tokens[:length], max_tokens=1, temperature=0,
+                                          logprobs=top, logit_bias={str(tokens[length]): 1e6})
+        if status != 200:
+            raise AssertionError(body)
+        for name, values in logprobs.items():
+            values += body["choices"][0]["logprobs"][name]
+    return logprobs
