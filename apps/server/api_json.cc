@@ -29,21 +29,9 @@ RequestStats Sum(std::span<const Ending> endings) {
   return sum;
 }
 
-// A sentence longer than any of ours repeats something long that was sent: its middle goes.
-std::string WithoutLongMiddle(const std::string& message) {
-  constexpr std::size_t kLongest = 700;
-  constexpr std::size_t kFront = 140;
-  constexpr std::size_t kBack = 60;
-  if (message.size() <= kLongest) return message;
-  std::size_t back = message.size() - kBack;
-  while ((static_cast<unsigned char>(message[back]) & 0xC0) == 0x80) ++back;
-  return Shortened(message, kFront) + message.substr(back);
-}
-
-// As the number that its shortest decimal form names: that is what is printed. JSON has no
-// infinity; OpenAI shows -9999 for what cannot be.
+// JSON has no infinity; OpenAI shows -9999 for what cannot be.
 double FiniteLogprob(float logprob) {
-  return std::isfinite(logprob) ? std::stod(fmt::format("{}", logprob)) : -9999.0;
+  return std::isfinite(logprob) ? ShortestNumber(logprob) : -9999.0;
 }
 
 OrderedJson ChatLogprob(const Tokenizer& tokenizer, const TokenLogprob& entry) {
@@ -54,20 +42,6 @@ OrderedJson ChatLogprob(const Tokenizer& tokenizer, const TokenLogprob& entry) {
   return {{"token", TokenText(tokenizer, entry.token)},
           {"logprob", FiniteLogprob(entry.logprob)},
           {"bytes", std::move(bytes)}};
-}
-
-OrderedJson ChatLogprobs(const Tokenizer& tokenizer, std::span<const TokenPart> parts) {
-  OrderedJson content = OrderedJson::array();
-  for (const TokenPart& part : parts) {
-    OrderedJson entry = ChatLogprob(tokenizer, part.logprobs.front());
-    OrderedJson top = OrderedJson::array();
-    for (std::size_t i = 1; i < part.logprobs.size(); ++i) {
-      top.push_back(ChatLogprob(tokenizer, part.logprobs[i]));
-    }
-    entry["top_logprobs"] = std::move(top);
-    content.push_back(std::move(entry));
-  }
-  return {{"content", std::move(content)}, {"refusal", nullptr}};
 }
 
 OrderedJson CompletionLogprobs(const Tokenizer& tokenizer, std::span<const TokenPart> parts,
@@ -113,60 +87,28 @@ void ShareText(const Tokenizer& tokenizer, std::string_view text, std::vector<To
 
 // `usage`, with what speculation did. `endings` are those of all choices, `n` per prompt.
 OrderedJson UsageJson(std::span<const Ending> endings, int n, std::uint64_t seed) {
-  const RequestStats sum = Sum(endings);
   int prompt_tokens = 0;  // Choices of one prompt share it.
-  for (std::size_t i = 0; i < endings.size(); i += static_cast<std::size_t>(n)) {
-    prompt_tokens += endings[i].stats.prompt_tokens;
+  int output_tokens = 0;
+  for (std::size_t i = 0; i < endings.size(); ++i) {
+    if (i % static_cast<std::size_t>(n) == 0) prompt_tokens += endings[i].stats.prompt_tokens;
+    output_tokens += endings[i].stats.output_tokens;
   }
-  const int lookups = sum.lookups_partial + sum.lookups_full;
-  const double hits = sum.hits_partial + sum.hits_full;
-  return {
+  OrderedJson usage = {
       {"prompt_tokens", prompt_tokens},
-      {"completion_tokens", sum.output_tokens},
-      {"total_tokens", prompt_tokens + sum.output_tokens},
-      {"prompt_tokens_details", {{"cached_tokens", endings.front().stats.cached_prompt_tokens}}},
-      {"seed", seed},
-      {"mode", ModeName(endings.front().mode)},
-      {"rounds", sum.rounds},
-      {"draft_n", sum.proposed},
-      {"draft_n_accepted", sum.accepted},
-      {"acceptance_length", Rounded(sum.acceptance_length(), 0.001)},
-      {"hit_rate", lookups == 0 ? OrderedJson(nullptr) : OrderedJson(hits / lookups)}};
-}
-
-// `timings` as llama.cpp has them.
-OrderedJson TimingsJson(std::span<const Ending> endings) {
-  const RequestStats sum = Sum(endings);
-  const int computed = sum.prompt_tokens - sum.cached_prompt_tokens;
-  const double prompt_ms = Milliseconds(sum.first_token_ns - sum.submitted_ns);
-  const double predicted_ms = Milliseconds(sum.finished_ns - sum.first_token_ns);
-  // The first token of each choice comes with its prompt.
-  const int decoded = std::max(0, sum.output_tokens - static_cast<int>(endings.size()));
-  const auto per_second = [](int count, double ms) {
-    return ms <= 0 ? 0 : Rounded(count * 1000 / ms, 0.01);
-  };
-  const auto per_token = [](int count, double ms) {
-    return count <= 0 ? 0 : Rounded(ms / count, 0.0001);
-  };
-  return {{"cache_n", sum.cached_prompt_tokens},
-          {"prompt_n", computed},
-          {"prompt_ms", prompt_ms},
-          {"prompt_per_token_ms", per_token(computed, prompt_ms)},
-          {"prompt_per_second", per_second(computed, prompt_ms)},
-          {"predicted_n", sum.output_tokens},
-          {"predicted_ms", predicted_ms},
-          {"predicted_per_token_ms", per_token(decoded, predicted_ms)},
-          {"predicted_per_second", per_second(decoded, predicted_ms)},
-          {"draft_n", sum.proposed},
-          {"draft_n_accepted", sum.accepted}};
+      {"completion_tokens", output_tokens},
+      {"total_tokens", prompt_tokens + output_tokens},
+      {"prompt_tokens_details", {{"cached_tokens", endings.front().stats.cached_prompt_tokens}}}};
+  usage.update(SpeculationJson(endings, seed));
+  return usage;
 }
 
 // `logprobs` of these tokens as chats have them, or as completions have them; `text_offset` is
 // where the first token's text begins in the choice's.
 OrderedJson LogprobsJson(ApiKind kind, const Tokenizer& tokenizer, std::span<const TokenPart> parts,
                          std::size_t text_offset) {
-  return kind == ApiKind::kChat ? ChatLogprobs(tokenizer, parts)
-                                : CompletionLogprobs(tokenizer, parts, text_offset);
+  return kind == ApiKind::kChat
+             ? OrderedJson{{"content", TokenLogprobs(tokenizer, parts)}, {"refusal", nullptr}}
+             : CompletionLogprobs(tokenizer, parts, text_offset);
 }
 
 }  // namespace
@@ -175,12 +117,26 @@ std::string Dump(const OrderedJson& json) {
   return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
+double ShortestNumber(float number) { return std::stod(fmt::format("{}", number)); }
+
+// A sentence longer than any of ours repeats something long that was sent: its middle goes.
+std::string BoundedMessage(const ApiError& error) {
+  constexpr std::size_t kLongest = 700;
+  constexpr std::size_t kFront = 140;
+  constexpr std::size_t kBack = 60;
+  const std::string& message = error.message;
+  if (message.size() <= kLongest) return message;
+  std::size_t back = message.size() - kBack;
+  while ((static_cast<unsigned char>(message[back]) & 0xC0) == 0x80) ++back;
+  return Shortened(message, kFront) + message.substr(back);
+}
+
 std::string ErrorJson(const ApiError& error) {
   const auto or_null = [](const std::string& text) {
     return text.empty() ? OrderedJson(nullptr) : OrderedJson(Shortened(text));
   };
   const OrderedJson json = {{"error",
-                             {{"message", WithoutLongMiddle(error.message)},
+                             {{"message", BoundedMessage(error)},
                               {"type", error.type},
                               {"param", or_null(error.param)},
                               {"code", or_null(error.code)}}}};
@@ -216,6 +172,63 @@ std::string_view FinishName(FinishReason reason) {
       break;
   }
   return "";
+}
+
+OrderedJson SpeculationJson(std::span<const Ending> endings, std::uint64_t seed) {
+  const RequestStats sum = Sum(endings);
+  const int lookups = sum.lookups_partial + sum.lookups_full;
+  const double hits = sum.hits_partial + sum.hits_full;
+  return {{"seed", seed},
+          {"mode", ModeName(endings.front().mode)},
+          {"rounds", sum.rounds},
+          {"draft_n", sum.proposed},
+          {"draft_n_accepted", sum.accepted},
+          {"acceptance_length", Rounded(sum.acceptance_length(), 0.001)},
+          {"hit_rate", lookups == 0 ? OrderedJson(nullptr) : OrderedJson(hits / lookups)}};
+}
+
+OrderedJson TimingsJson(std::span<const Ending> endings) {
+  const RequestStats sum = Sum(endings);
+  const int computed = sum.prompt_tokens - sum.cached_prompt_tokens;
+  const double prompt_ms = Milliseconds(sum.first_token_ns - sum.submitted_ns);
+  const double predicted_ms = Milliseconds(sum.finished_ns - sum.first_token_ns);
+  // The first token of each choice comes with its prompt.
+  const int decoded = std::max(0, sum.output_tokens - static_cast<int>(endings.size()));
+  const auto per_second = [](int count, double ms) {
+    return ms <= 0 ? 0 : Rounded(count * 1000 / ms, 0.01);
+  };
+  const auto per_token = [](int count, double ms) {
+    return count <= 0 ? 0 : Rounded(ms / count, 0.0001);
+  };
+  return {{"cache_n", sum.cached_prompt_tokens},
+          {"prompt_n", computed},
+          {"prompt_ms", prompt_ms},
+          {"prompt_per_token_ms", per_token(computed, prompt_ms)},
+          {"prompt_per_second", per_second(computed, prompt_ms)},
+          {"predicted_n", sum.output_tokens},
+          {"predicted_ms", predicted_ms},
+          {"predicted_per_token_ms", per_token(decoded, predicted_ms)},
+          {"predicted_per_second", per_second(decoded, predicted_ms)},
+          {"draft_n", sum.proposed},
+          {"draft_n_accepted", sum.accepted}};
+}
+
+OrderedJson TokenLogprobs(const Tokenizer& tokenizer, std::span<const TokenPart> parts) {
+  OrderedJson content = OrderedJson::array();
+  for (const TokenPart& part : parts) {
+    OrderedJson entry = ChatLogprob(tokenizer, part.logprobs.front());
+    OrderedJson top = OrderedJson::array();
+    for (std::size_t i = 1; i < part.logprobs.size(); ++i) {
+      top.push_back(ChatLogprob(tokenizer, part.logprobs[i]));
+    }
+    entry["top_logprobs"] = std::move(top);
+    content.push_back(std::move(entry));
+  }
+  return content;
+}
+
+void AppendEvent(std::string_view name, const OrderedJson& json, std::string* out) {
+  fmt::format_to(std::back_inserter(*out), "event: {}\ndata: {}\n\n", name, Dump(json));
 }
 
 EventWriter::EventWriter(const ApiRequest& request, ReplyHead head, const Tokenizer* tokenizer)

@@ -31,6 +31,11 @@ struct ApiError {
 inline ApiError Refusal(const Error& error) {
   return {.message = error.message, .param = error.field};
 }
+/// The number that a float's shortest decimal form names: 0.8 and not 0.800000011920929.
+double ShortestNumber(float number);
+
+/// Its sentence, at the length that errors have at most.
+std::string BoundedMessage(const ApiError& error);
 /// {"error": {"message", "type", "param", "code"}}
 std::string ErrorJson(const ApiError& error);
 
@@ -40,6 +45,7 @@ struct ReplyHead {
   std::int64_t created = 0;  ///< Seconds since 1970.
   std::string model;
   std::uint64_t seed = 0;  ///< Of the first choice of each prompt; the next have the next ones.
+  int prompt_tokens = 0;   ///< Of the first prompt.
   bool shows_retrieved = true;  ///< A trace shows what retrieval proposed: it is the client's own.
 };
 
@@ -52,6 +58,18 @@ std::string DecodeTokens(const Tokenizer& tokenizer, std::span<const Token> toke
 
 /// How OpenAI calls the end of a choice; null for what it has no name for.
 std::string_view FinishName(FinishReason reason);
+
+/// What the endings of all choices say of speculation: seed, mode, rounds and proposals.
+OrderedJson SpeculationJson(std::span<const Ending> endings, std::uint64_t seed);
+
+/// `timings` as llama.cpp has them.
+OrderedJson TimingsJson(std::span<const Ending> endings);
+
+/// Log-probabilities of these tokens as OpenAI's chats have them, one entry a token.
+OrderedJson TokenLogprobs(const Tokenizer& tokenizer, std::span<const TokenPart> parts);
+
+/// One server-sent event with a name; `json` is its data.
+void AppendEvent(std::string_view name, const OrderedJson& json, std::string* out);
 
 /// Writes the answer to one request that the engine has taken, in the form that its client asked
 /// for. What is appended to `out` goes to the client at once.

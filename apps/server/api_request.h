@@ -37,8 +37,8 @@ struct ApiDefaults {
 /// A prompt as text or as tokens.
 using ApiPrompt = std::variant<std::string, std::vector<Token>>;
 
-/// One call of /v1/chat/completions or /v1/completions, checked as far as it can be without a
-/// model.
+/// One request for a generation, whatever door it came through, checked as far as it can be without
+/// a model.
 struct ApiRequest {
   ApiKind kind = ApiKind::kChat;
   std::string model;                  ///< As asked for; empty: whichever is served.
@@ -47,15 +47,18 @@ struct ApiRequest {
   SamplingParams sampling;
   bool seeded = false;  ///< `sampling.seed` was given.
   OutputFormat format;
-  StopRules stop;            ///< `max_tokens` is 0 where as much as the context holds is wanted.
-  int n = 1;                 ///< Choices per prompt.
-  bool echo = false;         ///< kCompletion: the prompt before the text.
-  bool prompt_only = false;  ///< ... and nothing behind it.
+  StopRules stop;              ///< `max_tokens` is 0 where as much as the context holds is wanted.
+  int n = 1;                   ///< Choices per prompt.
+  bool echo = false;           ///< kCompletion: the reply has the prompts as well.
+  bool prompt_only = false;    ///< ... and nothing behind them.
+  bool parse_special = false;  ///< kCompletion: special tokens written out in a prompt count.
   bool stream = false;
   bool include_usage = false;
   bool trace = false;                      ///< `speculation_trace`
+  bool return_tokens = false;              ///< The reply has the tokens beside the text.
   std::optional<PlanOptions> speculation;  ///< What it leaves open is the server's default.
   DatastoreWish datastore;
+  nlohmann::json repeated;           ///< Fields that the reply says again.
   std::vector<std::string> ignored;  ///< Fields that were sent and mean nothing here.
 
   /// Whether the log-probabilities of prompts are wanted.

@@ -20,8 +20,9 @@ std::unique_ptr<ReplyWriter> Writer(const ApiRequest& request, ReplyHead head,
 
 const Door& ChatDoor() {
   static constexpr Door kDoor = {.path = "/v1/chat/completions",
-                                 .id_prefix = "chatcmpl",
+                                 .id_prefix = "chatcmpl-",
                                  .prompt = "messages",
+                                 .limit = "max_tokens",
                                  .read = Read<ApiKind::kChat>,
                                  .writer = Writer,
                                  .error = ErrorJson};
@@ -30,8 +31,9 @@ const Door& ChatDoor() {
 
 const Door& CompletionDoor() {
   static constexpr Door kDoor = {.path = "/v1/completions",
-                                 .id_prefix = "cmpl",
+                                 .id_prefix = "cmpl-",
                                  .prompt = "prompt",
+                                 .limit = "max_tokens",
                                  .read = Read<ApiKind::kCompletion>,
                                  .writer = Writer,
                                  .error = ErrorJson};

@@ -13,8 +13,9 @@ namespace foretoken::server {
 /// another API's. All of them become an ApiRequest, and what comes of it goes out by a ReplyWriter.
 struct Door {
   std::string_view path;       ///< Of its POST requests.
-  std::string_view id_prefix;  ///< Of its replies' ids: "chatcmpl".
-  std::string_view prompt;     ///< What it calls the field with the prompt.
+  std::string_view id_prefix;  ///< Of its replies' ids: "chatcmpl-".
+  std::string_view prompt;     ///< What it calls the field with the prompt,
+  std::string_view limit;      ///< and the one with the most tokens of output.
 
   /// Reads a body. A pure function: an error is one sentence, its `field` the one at fault.
   Result<ApiRequest> (*read)(std::string_view body, const ApiDefaults& defaults);

@@ -82,6 +82,14 @@ FieldReader::FieldReader(const Json& object, std::string name, Status* error,
                           : InvalidInput(fmt::format("'{}' must be an object", name), name);
 }
 
+FieldReader FieldReader::Inner(std::string_view name, const Json& object) const {
+  return {object, fmt::format("{}{}", place_, name), status_, unknown_};
+}
+
+FieldReader FieldReader::InnerStrict(std::string_view name, const Json& object) const {
+  return {object, fmt::format("{}{}", place_, name), status_, nullptr};
+}
+
 bool FieldReader::Seed(std::string_view name, std::uint64_t* value) {
   const Json* field = Find(name);
   if (field == nullptr) return false;

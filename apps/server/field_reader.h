@@ -26,13 +26,9 @@ class FieldReader : public JsonObject {
   FieldReader(const nlohmann::json& object, std::string name, Status* error,
               std::vector<std::string>* unknown);
   /// The reader of `object`, the field `name`.
-  FieldReader Inner(std::string_view name, const nlohmann::json& object) const {
-    return {object, place_ + std::string(name), status_, unknown_};
-  }
+  FieldReader Inner(std::string_view name, const nlohmann::json& object) const;
   /// The same, in which an unknown field is a mistake in any case: a wish that would be lost.
-  FieldReader InnerStrict(std::string_view name, const nlohmann::json& object) const {
-    return {object, place_ + std::string(name), status_, nullptr};
-  }
+  FieldReader InnerStrict(std::string_view name, const nlohmann::json& object) const;
 
   // Like those of JsonObject.
   bool Seed(std::string_view name, std::uint64_t* value);
@@ -51,5 +47,19 @@ class FieldReader : public JsonObject {
 
   std::vector<std::string>* unknown_;
 };
+
+/// Reads a body, one JSON object, by `read(FieldReader*, Value*)`.
+template <typename Value, typename Read>
+Result<Value> ParseFields(std::string_view body, std::vector<std::string>* unknown,
+                          const Read& read) {
+  FT_ASSIGN_OR_RETURN(const nlohmann::json json, ParseJson(body));
+  Status error;
+  FieldReader fields(json, "", &error, unknown);
+  Value value;
+  read(&fields, &value);
+  fields.Close();
+  FT_RETURN_IF_ERROR(error);
+  return value;
+}
 
 }  // namespace foretoken::server

@@ -1,6 +1,7 @@
 #include "server/output_format.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "foretoken/json_schema.h"
 
@@ -9,7 +10,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr char kSchemaField[] = "response_format.json_schema.schema";
 constexpr std::size_t kMaxNameBytes = 64;
 
 // Of a valid JSON text: the first place from `at` on that is no white space.
@@ -55,11 +55,6 @@ std::string_view MemberText(std::string_view object, std::string_view name) {
   }
 }
 
-// The schema of a body that has one, as it was sent: parsed, its properties have lost their order.
-std::string_view SchemaText(std::string_view body) {
-  return MemberText(MemberText(MemberText(body, "response_format"), "json_schema"), "schema");
-}
-
 bool IsSchemaName(std::string_view name) {
   constexpr std::string_view kAllowed =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
@@ -67,33 +62,33 @@ bool IsSchemaName(std::string_view name) {
          name.find_first_not_of(kAllowed) == std::string_view::npos;
 }
 
-void ReadSchema(std::string_view body, FieldReader* format_fields, OutputFormat* format) {
-  const Json* field = format_fields->Find("json_schema");
-  if (field == nullptr) {
-    return format_fields->Refuse("json_schema", "{\"name\": ..., \"schema\": ...}");
-  }
-  FieldReader fields = format_fields->Inner("json_schema", *field);
+}  // namespace
+
+void ReadSchemaField(std::string_view body, std::span<const std::string_view> path,
+                     FieldReader* fields, OutputFormat* format) {
+  const std::string_view name = path.back();
+  const Json* schema = fields->Find(name);
+  if (schema == nullptr || !schema->is_object()) fields->Refuse(name, "a JSON Schema, an object");
+  if (!fields->ok()) return;
+  for (const std::string_view member : path) body = MemberText(body, member);
+  Result<std::string> grammar = JsonSchemaGrammar(body);
+  if (!grammar.ok()) return fields->Fail(name, grammar.error().message);
+  *format = {.grammar = std::move(*grammar), .field = fmt::format("{}", fmt::join(path, "."))};
+}
+
+void ReadNamedSchema(std::string_view body, std::span<const std::string_view> path,
+                     FieldReader* fields, OutputFormat* format) {
   std::string name;
   std::string description;
   bool strict = true;  // Always so: what is generated matches the schema.
-  fields.String("name", &name);
+  fields->String("name", &name);
   if (!IsSchemaName(name)) {
-    fields.Refuse("name", fmt::format("1 to {} of a-z, A-Z, 0-9, _ and -", kMaxNameBytes));
+    fields->Refuse("name", fmt::format("1 to {} of a-z, A-Z, 0-9, _ and -", kMaxNameBytes));
   }
-  fields.String("description", &description);
-  fields.Bool("strict", &strict);
-  const Json* schema = fields.Find("schema");
-  if (schema == nullptr || !schema->is_object()) {
-    fields.Refuse("schema", "a JSON Schema, an object");
-  }
-  fields.Close();
-  if (!fields.ok()) return;
-  Result<std::string> grammar = JsonSchemaGrammar(SchemaText(body));
-  if (!grammar.ok()) return fields.Fail("schema", grammar.error().message);
-  *format = {.grammar = std::move(*grammar), .field = kSchemaField};
+  fields->String("description", &description);
+  fields->Bool("strict", &strict);
+  ReadSchemaField(body, path, fields, format);
 }
-
-}  // namespace
 
 void ReadOutputFormat(std::string_view body, FieldReader* fields, OutputFormat* format) {
   if (fields->String("grammar", &format->grammar)) {
@@ -112,7 +107,16 @@ void ReadOutputFormat(std::string_view body, FieldReader* fields, OutputFormat* 
   } else if (type != "text" && !format->field.empty()) {
     fields->Fail("grammar", "'grammar' and 'response_format' contradict; give one of them");
   }
-  if (type == "json_schema") ReadSchema(body, &format_fields, format);
+  if (type == "json_schema") {
+    const Json* schema = format_fields.Find("json_schema");
+    if (schema == nullptr) {
+      return format_fields.Refuse("json_schema", "{\"name\": ..., \"schema\": ...}");
+    }
+    constexpr std::string_view kPath[] = {"response_format", "json_schema", "schema"};
+    FieldReader fields_of_schema = format_fields.Inner("json_schema", *schema);
+    ReadNamedSchema(body, kPath, &fields_of_schema, format);
+    fields_of_schema.Close();
+  }
   if (type == "json_object") *format = {.grammar = JsonObjectGrammar(), .field = "response_format"};
   format_fields.Close();
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -17,5 +18,13 @@ struct OutputFormat {
 /// `body` is the text that `fields` were parsed from: the order of a schema's properties matters
 /// and parsed fields have lost it. Whether a `grammar` makes sense is for its compiler to say.
 void ReadOutputFormat(std::string_view body, FieldReader* fields, OutputFormat* format);
+
+/// Reads the last member of `path`, a JSON Schema: `path` is the way to it through `body`, and
+/// `fields` are those of the object that it is in.
+void ReadSchemaField(std::string_view body, std::span<const std::string_view> path,
+                     FieldReader* fields, OutputFormat* format);
+/// The same with the schema's `name`, `description` and `strict` beside it.
+void ReadNamedSchema(std::string_view body, std::span<const std::string_view> path,
+                     FieldReader* fields, OutputFormat* format);
 
 }  // namespace foretoken::server

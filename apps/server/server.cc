@@ -9,6 +9,10 @@
 #include <utility>
 
 #include "base/utf8.h"
+#include "server/doors/anthropic.h"
+#include "server/doors/llama_cpp.h"
+#include "server/doors/ollama.h"
+#include "server/doors/responses.h"
 #include "server/metrics.h"
 #include "server/page.h"
 #include "server/replies.h"
@@ -23,12 +27,12 @@ constexpr int kMaxWaiting = 1024;  // Requests that wait to be read.
 constexpr std::size_t kLargeBody = 256 << 10;
 
 // What the server refuses before it looks at what is asked.
-HttpReply Refused(int status, const std::string& sentence) {
+HttpReply Refused(int status, const std::string& sentence, const Door& door = ChatDoor()) {
   ApiError error{.status = status, .message = sentence};
   if (status == 413) error.code = "body_too_large";
   if (status >= 500) error.type = "server_error";
   if (status == 503) error.retry_after = 1;
-  return ErrorReply(error);
+  return ErrorReply(error, door);
 }
 
 OrderedJson SamplingJson(const SamplingParams& sampling) {
@@ -129,14 +133,41 @@ Caller Server::CallerOf(const HttpHead& head) const {
 void Server::AddDoor(const Door& door) {
   routes_[std::string(door.path)] = {
       .method = "POST",
+      .door = &door,
       .answer = [this, &door](const HttpRequest& request, const HttpExchange& exchange) {
         ReplyToGeneration(door, &service_, CallerOf(request.head), request, exchange);
       }};
 }
 
+// What a door's clients ask besides generations.
+void Server::AddQuery(const std::string& method, const std::string& path, const Door& door,
+                      Query query) {
+  routes_[path] = {
+      .method = method,
+      .door = &door,
+      .answer = [this, &door, query](const HttpRequest& request, const HttpExchange& exchange) {
+        if (auto error = service_.Unready()) return exchange.Reply(ErrorReply(*error, door));
+        const QueryAnswer answer = query(service_, request);
+        const auto* error = std::get_if<ApiError>(&answer);
+        exchange.Reply(error != nullptr ? ErrorReply(*error, door)
+                                        : JsonReply(std::get<OrderedJson>(answer)));
+      }};
+}
+
 void Server::AddRoutes() {
-  AddDoor(ChatDoor());
-  AddDoor(CompletionDoor());
+  for (const Door* door : {&ChatDoor(), &CompletionDoor(), &ResponsesDoor(), &AnthropicDoor(),
+                           &LlamaCppDoor(), &OllamaChatDoor(), &OllamaGenerateDoor()}) {
+    AddDoor(*door);
+  }
+  AddQuery("POST", "/v1/messages/count_tokens", AnthropicDoor(), CountTokens);
+  AddQuery("GET", "/slots", LlamaCppDoor(), Slots);
+  AddQuery("POST", "/apply-template", LlamaCppDoor(), ApplyTemplate);
+  AddQuery("GET", "/api/tags", OllamaChatDoor(), OllamaTags);
+  AddQuery("POST", "/api/show", OllamaChatDoor(), OllamaShow);
+  AddQuery("GET", "/api/version", OllamaChatDoor(),
+           [this](const Service&, const HttpRequest&) -> QueryAnswer {
+             return OrderedJson::object({{"version", options_.version}});
+           });
   Get("/v1/models", &Server::Models);
   Get("/v1/models/", &Server::Model);
   Get("/health", &Server::Health, /*open=*/true);
@@ -193,11 +224,14 @@ std::optional<HttpReply> Server::Screen(const HttpHead& head) const {
                                 Shortened(head.path)),
          .code = "unknown_url"});
   }
+  const Door& door = *route->door;
   const bool asks =
       head.method == route->method || (head.method == "HEAD" && route->method == "GET");
   if (!asks) {
-    HttpReply reply = Refused(405, fmt::format("{} answers {} only, not {}", Shortened(head.path),
-                                               route->method, Shortened(head.method)));
+    HttpReply reply = Refused(405,
+                              fmt::format("{} answers {} only, not {}", Shortened(head.path),
+                                          route->method, Shortened(head.method)),
+                              door);
     reply.fields.emplace_back("Allow", route->method);
     return reply;
   }
@@ -205,13 +239,14 @@ std::optional<HttpReply> Server::Screen(const HttpHead& head) const {
     HttpReply reply = ErrorReply({.status = 401,
                                   .message = "this server wants its API key in the header "
                                              "'Authorization: Bearer KEY' or 'x-api-key: KEY'",
-                                  .code = "invalid_api_key"});
+                                  .code = "invalid_api_key"},
+                                 door);
     reply.fields.emplace_back("WWW-Authenticate", "Bearer");
     return reply;
   }
   // Not what a form of a foreign page can send without asking (CORS).
   if (route->method == "POST" && !head.Field("Content-Type").starts_with(kJson)) {
-    return Refused(415, "the body must be JSON with 'Content-Type: application/json'");
+    return Refused(415, "the body must be JSON with 'Content-Type: application/json'", door);
   }
   return std::nullopt;
 }
@@ -250,8 +285,11 @@ void Server::Handle(HttpRequest request, const HttpExchange& exchange) {
   const auto held = std::make_shared<const HttpRequest>(std::move(request));
   const bool taken = pool_->Run(
       [&route, held, exchange] { route.answer(*held, exchange); },
-      [exchange] { exchange.Reply(Refused(503, "there is not enough memory for this request")); });
-  if (!taken) exchange.Reply(Refused(503, "too many requests wait to be read; try again later"));
+      [&route, exchange] {
+        exchange.Reply(Refused(503, "there is not enough memory for this request", *route.door));
+      });
+  if (taken) return;
+  exchange.Reply(Refused(503, "too many requests wait to be read; try again later", *route.door));
 }
 
 void Server::Complete(const HttpHead* head, HttpReply* reply) const {

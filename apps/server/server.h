@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "server/access_log.h"
 #include "server/api_keys.h"
+#include "server/doors/queries.h"
 #include "server/http/http_server.h"
 #include "server/service.h"
 #include "server/work_pool.h"
@@ -52,6 +53,7 @@ class Server {
     std::string method;
     bool open = false;   ///< Whoever comes: without an API key.
     bool quick = false;  ///< Answered on the HTTP server's thread; else on the work pool.
+    const Door* door = &ChatDoor();  ///< Whose form errors have.
     std::function<void(const HttpRequest&, const HttpExchange&)> answer;
   };
   using Handler = HttpReply (Server::*)(const HttpRequest&);
@@ -62,6 +64,7 @@ class Server {
   void Get(const std::string& path, Handler handler, bool open = false);
   void Post(const std::string& path, Handler handler);
   void AddDoor(const Door& door);
+  void AddQuery(const std::string& method, const std::string& path, const Door& door, Query query);
   void AddPage();
   const Route* FindRoute(const std::string& path) const;
 

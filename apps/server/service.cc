@@ -17,6 +17,7 @@ namespace {
 std::string FieldOf(const Door& door, const std::string& field) {
   if (field == "prompt") return std::string(door.prompt);
   if (field == "stop_strings") return "stop";
+  if (field == "max_tokens") return std::string(door.limit);
   constexpr std::string_view kOfPlans[] = {"mode", "lookahead", "tree_width", "fanout", "fallback"};
   if (std::ranges::find(kOfPlans, field) != std::end(kOfPlans)) return "speculative." + field;
   // The server's own option, which does not go with the mode or fallback that was asked for.
@@ -208,7 +209,7 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& ca
   }
   for (const ApiPrompt& prompt : api.prompts) {
     const auto* text = std::get_if<std::string>(&prompt);
-    prompts.push_back(text != nullptr ? tokenizer.Encode(*text, true, false)
+    prompts.push_back(text != nullptr ? tokenizer.Encode(*text, true, api.parse_special)
                                       : std::get<std::vector<Token>>(prompt));
   }
   if (auto error = CheckMode(api.speculation, *served.engine)) return error;
@@ -262,10 +263,10 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& ca
   if (most_tokens > options_.max_request_tokens) {
     return ApiError{
         .message = fmt::format("prompts and outputs of all choices may come to {} tokens, "
-                               "more than the {} that one request may have: lower 'n' "
-                               "or 'max_tokens'",
-                               most_tokens, options_.max_request_tokens),
-        .param = "max_tokens"};
+                               "more than the {} that one request may have: ask for fewer "
+                               "choices or lower '{}'",
+                               most_tokens, options_.max_request_tokens, door.limit),
+        .param = std::string(door.limit)};
   }
   if (prompt_logprobs > 2 * options_.max_request_tokens) {
     return ApiError{
@@ -315,16 +316,16 @@ std::variant<Admitted, ApiError> Service::Admit(const Door& door, const Caller& 
                 "client_limit");
   }
 
-  const Detail detail = request.trace                        ? Detail::kRounds
-                        : request.sampling.top_logprobs >= 0 ? Detail::kTokens
-                                                             : Detail::kText;
+  const bool tokens = request.sampling.top_logprobs >= 0 || request.return_tokens;
+  const Detail detail = request.trace ? Detail::kRounds : tokens ? Detail::kTokens : Detail::kText;
   admitted.live = std::make_shared<LiveRequest>(request.choices(), detail, &engine_.stats());
   admitted.live->Hold(std::move(places));
   admitted.head = {
-      .id = fmt::format("{}-{:016x}", door.id_prefix, Random()),
+      .id = fmt::format("{}{:016x}", door.id_prefix, Random()),
       .created = std::time(nullptr),
       .model = model().id,
       .seed = requests.front().sampling.seed,
+      .prompt_tokens = static_cast<int>(requests.front().prompt.size()),
       .shows_retrieved = caller.key != nullptr || requests.front().datastore == nullptr};
   admitted.deadline =
       std::chrono::steady_clock::now() +

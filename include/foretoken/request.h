@@ -68,6 +68,7 @@ struct RequestStats {
   int cached_prompt_tokens = 0;  ///< Found in the prefix cache.
   int output_tokens = 0;
   int preemptions = 0;
+  int stop_string = -1;  ///< Which of the request's stop strings ended it; -1: none.
   std::int64_t submitted_ns = 0;
   std::int64_t first_token_ns = 0;  ///< Without output: when the prompt's log-probabilities came.
   std::int64_t finished_ns = 0;

@@ -48,6 +48,8 @@ class Tokenizer {
   /// Tokens of a chat, ending with the opening of the assistant's turn. An error where the
   /// tokenizer has no template that Foretoken knows (ChatML, Llama 3).
   virtual Result<std::vector<Token>> EncodeChat(std::span<const ChatMessage> messages) const = 0;
+  /// The same chat as text, its marks written out, without the beginning-of-sequence token.
+  virtual Result<std::string> ChatText(std::span<const ChatMessage> messages) const = 0;
   virtual bool has_chat_template() const = 0;
 };
 

@@ -19,7 +19,12 @@ bool StopText::Push(std::string_view piece, std::string* out) {
   }
   held_.append(piece);
   std::size_t found = std::string::npos;
-  for (const std::string& stop : stops_) found = std::min(found, held_.find(stop));
+  for (std::size_t i = 0; i < stops_.size(); ++i) {
+    const std::size_t at = held_.find(stops_[i]);
+    if (at >= found) continue;
+    found = at;
+    found_ = static_cast<int>(i);
+  }
   if (found != std::string::npos) {
     out->append(held_, 0, found);
     held_.clear();
@@ -118,7 +123,10 @@ std::string_view Sequence::EmitText(Token token, bool last) {
     stopped = stop_text_.Push(decoder_->Finish(), &text_);
     if (!stopped) stop_text_.Flush(&text_);
   }
-  if (stopped) finish = FinishReason::kStopString;
+  if (stopped) {
+    finish = FinishReason::kStopString;
+    stats.stop_string = stop_text_.found();
+  }
   return text_;
 }
 

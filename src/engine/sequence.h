@@ -30,9 +30,13 @@ class StopText {
   /// Appends what is still held back: the text ends here.
   void Flush(std::string* out);
 
+  /// Which stop string is complete; -1: none yet.
+  int found() const { return found_; }
+
  private:
   std::vector<std::string> stops_;
   std::string held_;
+  int found_ = -1;
 };
 
 /// One request in flight: its tokens, its KV on the target, and the proposal to be verified next.

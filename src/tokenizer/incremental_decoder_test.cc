@@ -35,6 +35,9 @@ class ByteTokenizer : public Tokenizer {
   Result<std::vector<Token>> EncodeChat(std::span<const ChatMessage>) const override {
     return InvalidInput("no chat");
   }
+  Result<std::string> ChatText(std::span<const ChatMessage>) const override {
+    return InvalidInput("no chat");
+  }
   bool has_chat_template() const override { return false; }
 
  private:

@@ -30,16 +30,29 @@ std::vector<Token> TokenizerBase::Encode(std::string_view text, bool add_bos,
   return tokens;
 }
 
-Result<std::vector<Token>> TokenizerBase::EncodeChat(std::span<const ChatMessage> messages) const {
-  if (!chat_template_.has_value()) {
-    return InvalidInput(
-        "The tokenizer has no chat template that Foretoken knows: it must be ChatML or Llama 3, "
-        "with its marks among the special tokens.");
+Result<std::vector<ChatPart>> TokenizerBase::Render(std::span<const ChatMessage> messages) const {
+  if (chat_template_.has_value()) return chat_template_->Render(messages);
+  return InvalidInput(
+      "The tokenizer has no chat template that Foretoken knows: it must be ChatML or Llama 3, "
+      "with its marks among the special tokens.");
+}
+
+Result<std::string> TokenizerBase::ChatText(std::span<const ChatMessage> messages) const {
+  FT_ASSIGN_OR_RETURN(const std::vector<ChatPart> parts, Render(messages));
+  std::string text;
+  for (const ChatPart& part : parts) {
+    text += part.text;
+    if (part.mark != nullptr) text += part.mark->content;
   }
+  return text;
+}
+
+Result<std::vector<Token>> TokenizerBase::EncodeChat(std::span<const ChatMessage> messages) const {
+  FT_ASSIGN_OR_RETURN(const std::vector<ChatPart> parts, Render(messages));
   std::vector<Token> tokens;
   if (vocabulary_.bos.has_value()) tokens.push_back(*vocabulary_.bos);
   const AddedToken* before = nullptr;
-  for (const ChatPart& part : chat_template_->Render(messages)) {
+  for (const ChatPart& part : parts) {
     before = EncodePart(part.text, /*parse_special=*/false, before, part.mark, &tokens);
   }
   return tokens;

@@ -49,6 +49,7 @@ class TokenizerBase : public Tokenizer {
   std::vector<Token> eos() const override { return vocabulary_.eos; }
   const std::string& fingerprint() const override { return vocabulary_.fingerprint; }
   Result<std::vector<Token>> EncodeChat(std::span<const ChatMessage> messages) const override;
+  Result<std::string> ChatText(std::span<const ChatMessage> messages) const override;
   bool has_chat_template() const override { return chat_template_.has_value(); }
 
  protected:
@@ -58,6 +59,8 @@ class TokenizerBase : public Tokenizer {
                           std::vector<Token>* tokens) const = 0;
 
  private:
+  /// The parts of a chat; an error where there is no template.
+  Result<std::vector<ChatPart>> Render(std::span<const ChatMessage> messages) const;
   /// An empty one where no token has that id.
   const VocabularyEntry& Entry(Token token) const;
   /// Encodes `text` and then `mark`, where there is one; returns the last added token.

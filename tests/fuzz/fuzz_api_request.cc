@@ -5,23 +5,25 @@
 
 #include "base/check.h"
 #include "server/api_request.h"
+#include "server/doors/anthropic.h"
+#include "server/doors/llama_cpp.h"
+#include "server/doors/ollama.h"
+#include "server/doors/responses.h"
 
 namespace {
 
-using foretoken::server::ApiKind;
-using foretoken::server::ApiRequest;
+using namespace foretoken::server;  // NOLINT: a program of its own.
 
 // What later code relies on.
-void CheckParsed(ApiKind kind, const foretoken::Result<ApiRequest>& parsed) {
+void CheckParsed(const foretoken::Result<ApiRequest>& parsed) {
   if (!parsed.ok()) {
     const std::string& message = parsed.error().message;
     FT_CHECK(!message.empty() && message.find('\n') == std::string::npos);
     return;
   }
   const ApiRequest& request = parsed.value();
-  FT_CHECK(request.n >= 1 && request.choices() >= 1 &&
-           request.choices() <= foretoken::server::kMaxChoices);
-  FT_CHECK(kind == ApiKind::kChat ? !request.messages.empty() : !request.prompts.empty());
+  FT_CHECK(request.n >= 1 && request.choices() >= 1 && request.choices() <= kMaxChoices);
+  FT_CHECK(request.kind == ApiKind::kChat ? !request.messages.empty() : !request.prompts.empty());
   FT_CHECK(request.stop.max_tokens >= 0);
   FT_CHECK(!request.prompt_only || (request.scores_prompts() && kind == ApiKind::kCompletion));
   FT_CHECK(request.sampling.temperature >= 0 && request.sampling.top_p <= 1);
@@ -33,10 +35,14 @@ void CheckParsed(ApiKind kind, const foretoken::Result<ApiRequest>& parsed) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view body(reinterpret_cast<const char*>(data), size);
-  for (const ApiKind kind : {ApiKind::kChat, ApiKind::kCompletion}) {
-    CheckParsed(kind, foretoken::server::ParseApiRequest(kind, body, {}));
+  for (const Door* door : {&ChatDoor(), &CompletionDoor(), &AnthropicDoor(), &ResponsesDoor(),
+                           &OllamaChatDoor(), &OllamaGenerateDoor(), &LlamaCppDoor()}) {
+    CheckParsed(door->read(body, {}));
   }
-  (void)foretoken::server::ParseTokenizeRequest(body);
-  (void)foretoken::server::ParseDetokenizeRequest(body, 1000);
+  CheckParsed(ReadCountTokens(body, {}));
+  CheckParsed(ReadApplyTemplate(body, {}));
+  (void)ReadOllamaShow(body, {});
+  (void)ParseTokenizeRequest(body);
+  (void)ParseDetokenizeRequest(body, 1000);
   return 0;
 }

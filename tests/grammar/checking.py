@@ -3,34 +3,11 @@ has the JSON Schema Test Suite in it, and the program that says which texts a sc
 
 import itertools
 import json
-import os
 import subprocess
 import sys
 
-SKIPPED = 77
 PACKAGE = "jsonschema==4.23.0"
 MOST_TEXTS = 5000  # Orders of one instance.
-
-
-def unavailable(reason):
-    if os.environ.get("CI") == "true":
-        sys.exit(f"failed: {reason}, and with CI=true this test may not be skipped")
-    print(f"skipped: {reason}")
-    sys.exit(SKIPPED)
-
-
-def pip(folder, *arguments):
-    """Runs pip in a virtual environment in `folder`; skips the test where it reaches no registry."""
-    python = folder / "environment" / "bin" / "python"
-    commands = [[python, "-m", "pip", "--quiet", *arguments]]
-    if not python.exists():
-        commands.insert(0, [sys.executable, "-m", "venv", folder / "environment"])
-    for command in commands:
-        result = subprocess.run(command, capture_output=True, text=True)
-        if result.returncode != 0:
-            last = (result.stderr.strip().splitlines() or ["no message"])[-1]
-            unavailable(f"{' '.join(map(str, command))} failed: {last}")
-    return python
 
 
 def orders(value):

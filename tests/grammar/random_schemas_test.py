@@ -12,7 +12,10 @@ import pathlib
 import random
 import sys
 
-from checking import PACKAGE, Checker, pip
+from checking import PACKAGE, Checker
+
+sys.path.append(str(pathlib.Path(__file__).parents[1]))
+from python_packages import pip
 
 INSTANCES = 14  # Of each schema.
 NAMES = ["a", "b", "ab", "c"]

@@ -12,7 +12,10 @@ import pathlib
 import sys
 import tarfile
 
-from checking import PACKAGE, Checker, pip
+from checking import PACKAGE, Checker
+
+sys.path.append(str(pathlib.Path(__file__).parents[1]))
+from python_packages import pip
 
 FOLDER = "json/tests/draft2020-12"
 

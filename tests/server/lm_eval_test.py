@@ -12,7 +12,9 @@ import sys
 
 from serving import Serving, generated_logprobs
 
-SKIPPED = 77
+sys.path.append(str(pathlib.Path(__file__).parents[1]))
+from python_packages import install
+
 SOURCE = pathlib.Path(__file__).parent / "lm_eval_client"
 SETTINGS = [[1, 1], [4, 1], [2, 3]]  # Prompts of a request, requests at once.
 STORY = "Once upon a time, there was a little"
@@ -20,29 +22,6 @@ PAIRS = [[STORY, " girl named Lily."], [STORY, " zebra quantum"],
          ["Tom had a big, red", " ball — été 🙂"], ["One day, a small", " dragon found a ball"]]
 TEXTS = [["Once upon a time, there was a little girl named Lily. She liked to play."], ["a"]]
 PROMPTS = [["Once upon a time", {"until": ["."], "max_gen_toks": 16}]]
-
-
-def install(folder):
-    """The Python of a virtual environment with the packages."""
-    wanted = (SOURCE / "requirements.txt").read_bytes()
-    stamp = folder / "installed.txt"
-    python = folder / "environment" / "bin" / "python"
-    if stamp.exists() and stamp.read_bytes() == wanted:
-        return python
-    folder.mkdir(parents=True, exist_ok=True)
-    for command in ([sys.executable, "-m", "venv", folder / "environment"],
-                    [python, "-m", "pip", "--quiet", "install", "--no-deps", "-r",
-                     SOURCE / "requirements.txt"]):
-        result = subprocess.run(command, capture_output=True, text=True)
-        if result.returncode != 0:
-            last = (result.stderr.strip().splitlines() or ["no message"])[-1]
-            reason = f"{' '.join(map(str, command))} failed: {last}"
-            if os.environ.get("CI") == "true":
-                sys.exit(f"failed: {reason}, and with CI=true this test may not be skipped")
-            print(f"skipped: {reason}")
-            sys.exit(SKIPPED)
-    stamp.write_bytes(wanted)
-    return python
 
 
 def expected(server):
@@ -69,7 +48,7 @@ def expected(server):
 
 def main():
     program, folder = sys.argv[1], pathlib.Path(sys.argv[2])
-    python = install(folder)
+    python = install(folder, SOURCE / "requirements.txt")
     with Serving(program) as server:
         questions = {"settings": SETTINGS, "pairs": PAIRS, "texts": TEXTS, "prompts": PROMPTS}
         result = subprocess.run(

@@ -111,6 +111,9 @@ class WordTokenizer : public Tokenizer {
     tokens.push_back(3);
     return tokens;
   }
+  Result<std::string> ChatText(std::span<const ChatMessage>) const override {
+    return InvalidInput("no text");
+  }
   bool has_chat_template() const override { return has_template_; }
 
  private:

@@ -138,6 +138,9 @@ TEST(SentencePiece, Chat) {
   EXPECT_THAT(std::vector<Token>(tokens->begin(), tokens->begin() + 4),
               ElementsAre(kWords + 1, kMark, kWords + 3, kByte0 + '\n'));
   EXPECT_EQ(std::count(tokens->begin(), tokens->end(), 4), 1);
+  EXPECT_FALSE(Must({})->ChatText(messages).ok());
+  EXPECT_EQ(*tokenizer->ChatText(messages),
+            "<|im_start|>b\n<|im_end|><|im_end|>\n<|im_start|>assistant\n");
 }
 
 TEST(SentencePiece, FingerprintsTellScoresApart) {

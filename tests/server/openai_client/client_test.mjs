@@ -137,6 +137,27 @@ test('json_schema', async () => {
     (error) => error instanceof BadRequestError && error.param === 'response_format.json_schema.schema');
 });
 
+test('responses', async () => {
+  const options = { model, input: messages, temperature: 0.8, seed: 4, max_output_tokens: 48 };
+  const whole = await client.responses.create(options);
+  const chat = await client.chat.completions.create({ model, messages, temperature: 0.8, seed: 4, max_completion_tokens: 48 });
+  assert.equal(whole.output_text, chat.choices[0].message.content);
+  let text = '';
+  let last = null;
+  for await (const event of await client.responses.create({ ...options, stream: true })) {
+    if (event.type === 'response.output_text.delta') text += event.delta;
+    last = event;
+  }
+  assert.equal(text, whole.output_text);
+  assert.equal(last.type, 'response.incomplete');
+  assert.equal(last.response.incomplete_details.reason, 'max_output_tokens');
+  const helper = await client.responses.stream({ ...options, stop: [text.split(' ')[5]] }).finalResponse();
+  assert.equal(helper.status, 'completed');
+  assert.ok(text.startsWith(helper.output_text));
+  await assert.rejects(client.responses.create({ ...options, previous_response_id: 'resp_1' }),
+    (error) => error instanceof BadRequestError && error.param === 'previous_response_id');
+});
+
 test('errors', async () => {
   await assert.rejects(client.models.retrieve('gpt-5'), (error) => {
     assert.ok(error instanceof NotFoundError);

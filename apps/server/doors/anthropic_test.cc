@@ -1,0 +1,118 @@
+#include "server/doors/anthropic.h"
+
+#include "server/doors/door_testing.h"
+
+namespace foretoken::server {
+namespace {
+
+using ::testing::ElementsAre;
+
+std::string Body(const std::string& more) {
+  return R"({"model":"m","max_tokens":9,"messages":[{"role":"user","content":"Hi"}])" + more + "}";
+}
+
+TEST(AnthropicDoor, ReadsWhatItsClientsSend) {
+  const ApiRequest request = MustRead(
+      AnthropicDoor(),
+      R"({"max_tokens":9,"system":[{"type":"text","text":"Be ","cache_control":null},)"
+      R"({"type":"text","text":"brief."}],"messages":[{"role":"user","content":"Hi"},)"
+      R"({"role":"assistant","content":[{"type":"text","text":"Ho","citations":null}]},)"
+      R"({"role":"user","content":[{"type":"text","text":"Hm"}]}],"stop_sequences":["x","y"],)"
+      R"("stream":true,"top_k":5,"seed":3,"speculative":{"mode":"ar"},"unheard":1,)"
+      R"("thinking":{"type":"disabled"},"tools":[],"metadata":{"user_id":"u"}})");
+  ASSERT_EQ(request.messages.size(), 4U);
+  EXPECT_EQ(request.messages[0].role, "system");
+  EXPECT_EQ(request.messages[0].content, "Be brief.");
+  EXPECT_EQ(request.messages[2].content, "Ho");
+  EXPECT_EQ(request.stop.max_tokens, 9);
+  EXPECT_THAT(request.stop.stop_strings, ElementsAre("x", "y"));
+  EXPECT_TRUE(request.stream);
+  EXPECT_EQ(request.sampling.top_k, 5);
+  EXPECT_EQ(request.sampling.seed, 3U);
+  EXPECT_EQ(request.speculation->mode, Mode::kAr);
+  EXPECT_THAT(request.ignored, ElementsAre("unheard"));
+}
+
+TEST(AnthropicDoor, RefusesWhatItCannotHonour) {
+  const auto refused = [](const std::string& more, const std::string& field,
+                          const std::string& saying) {
+    ExpectRefused(AnthropicDoor(), Body(more), field, saying);
+  };
+  ExpectRefused(AnthropicDoor(), R"({"messages":[{"role":"user","content":"Hi"}]})", "max_tokens",
+                "from 1");
+  ExpectRefused(AnthropicDoor(), R"({"max_tokens":1})", "messages", "at least one");
+  ExpectRefused(AnthropicDoor(),
+                R"({"max_tokens":1,"messages":[{"role":"assistant","content":"Hi"}]})", "messages",
+                "must not end with the assistant's turn");
+  refused(R"(,"tools":[{"name":"f"}])", "tools", "calls no tools");
+  refused(R"(,"tool_choice":{"type":"any"})", "tool_choice.type", "auto or none");
+  refused(R"(,"thinking":{"type":"enabled","budget_tokens":1024})", "thinking.type", "disabled");
+  refused(R"(,"system":[{"type":"image"}])", "system", "text only");
+  refused(R"(,"output_config":{"format":{"type":"json_schema","schema":{"not":{}}}})",
+          "output_config.format.schema", "no value matches");
+  refused(R"(,"grammar":"root ::= \"a\"","output_config":{"format":{"type":"json_schema",)"
+          R"("schema":{"type":"object"}}})",
+          "grammar", "contradict");
+}
+
+TEST(AnthropicDoor, ASchemaKeepsTheOrderOfItsProperties) {
+  const std::string schema = R"({"type":"object","properties":{"b":{"type":"null"},)"
+                             R"("a":{"type":"null"}},"required":["a","b"],)"
+                             R"("additionalProperties":false})";
+  const ApiRequest request =
+      MustRead(AnthropicDoor(),
+               Body(R"(,"output_config":{"effort":"low","format":{"type":"json_schema","schema":)" +
+                    schema + "}}"));
+  EXPECT_EQ(request.format.field, "output_config.format.schema");
+  EXPECT_LT(request.format.grammar.find("\\\"b\\\""), request.format.grammar.find("\\\"a\\\""));
+}
+
+TEST(AnthropicDoor, AWholeReply) {
+  const ApiRequest request = MustRead(AnthropicDoor(), Body(R"(,"stop_sequences":["x","END"])"));
+  const auto reply =
+      OrderedJson::parse(Answer(AnthropicDoor(), request, EndingBy(FinishReason::kStopString, 1)));
+  EXPECT_EQ(reply["id"], "msg_1");
+  EXPECT_EQ(reply["type"], "message");
+  EXPECT_EQ(reply["role"], "assistant");
+  EXPECT_EQ(reply["content"],
+            OrderedJson::parse(R"([{"type":"text","text":"Hello\n","citations":null}])"));
+  EXPECT_EQ(reply["stop_reason"], "stop_sequence");
+  EXPECT_EQ(reply["stop_sequence"], "END");
+  EXPECT_EQ(reply["usage"], OrderedJson::parse(R"({"input_tokens":3,
+      "cache_creation_input_tokens":0,"cache_read_input_tokens":4,"output_tokens":3})"));
+}
+
+TEST(AnthropicDoor, AStreamNamesItsEventsInOrder) {
+  const ApiRequest request = MustRead(AnthropicDoor(), Body(R"(,"stream":true)"));
+  const auto events =
+      Events(Answer(AnthropicDoor(), request, EndingBy(FinishReason::kContextFull)));
+  std::vector<std::string> names;
+  std::string text;
+  for (const NamedEvent& event : events) {
+    names.push_back(event.name);
+    EXPECT_EQ(event.data["type"], event.name);
+    if (event.name == "content_block_delta") text += event.data["delta"]["text"];
+  }
+  EXPECT_THAT(names, ElementsAre("message_start", "content_block_start", "content_block_delta",
+                                 "content_block_delta", "content_block_stop", "message_delta",
+                                 "message_stop"));
+  EXPECT_EQ(text, "Hello\n");
+  EXPECT_EQ(events[0].data["message"]["content"], OrderedJson::array());
+  EXPECT_EQ(events[0].data["message"]["usage"]["input_tokens"], 7);
+  EXPECT_EQ(events[5].data["delta"]["stop_reason"], "model_context_window_exceeded");
+  EXPECT_TRUE(events[5].data["delta"]["stop_sequence"].is_null());
+  EXPECT_EQ(events[5].data["usage"]["output_tokens"], 3);
+}
+
+TEST(AnthropicDoor, Errors) {
+  EXPECT_EQ(AnthropicDoor().error({.status = 429, .message = "full"}),
+            R"({"type":"error","error":{"type":"rate_limit_error","message":"full"}})");
+  const ApiRequest request = MustRead(AnthropicDoor(), Body(R"(,"stream":true)"));
+  std::string out;
+  AnthropicDoor().writer(request, {}, nullptr)->Fail({.status = 504, .message = "late"}, &out);
+  EXPECT_EQ(Events(out).at(0).name, "error");
+  EXPECT_EQ(Events(out).at(0).data["error"]["type"], "timeout_error");
+}
+
+}  // namespace
+}  // namespace foretoken::server

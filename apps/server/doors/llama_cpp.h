@@ -1,0 +1,13 @@
+#pragma once
+
+#include "server/door.h"
+
+namespace foretoken::server {
+
+/// The completions of llama.cpp's own server.
+const Door& LlamaCppDoor();
+
+/// The body of /apply-template: the chat to be written out.
+Result<ApiRequest> ReadApplyTemplate(std::string_view body, const ApiDefaults& defaults);
+
+}  // namespace foretoken::server

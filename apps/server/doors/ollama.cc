@@ -1,0 +1,226 @@
+#include "server/doors/ollama.h"
+
+#include <fmt/chrono.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "foretoken/json_schema.h"
+#include "server/request_fields.h"
+
+namespace foretoken::server {
+namespace {
+
+using Json = nlohmann::json;
+
+void ReadOptions(FieldReader* body, ApiRequest* request) {
+  const Json* options = body->Find("options");
+  if (options == nullptr) return;
+  FieldReader fields = body->Inner("options", *options);
+  ReadLlamaSampling(&fields, request);
+  int most = 0;  // -2 is to fill the context.
+  if (fields.Int("num_predict", -2, 1 << 30, &most)) {
+    if (most == 0) fields.Refuse("num_predict", "-1 (what the context holds) or from 1");
+    request->stop.max_tokens = std::max(most, 0);
+  }
+  ReadStopStrings(&fields, "stop", &request->stop);
+  ReadStopTokens(&fields, &request->stop);
+  // How a model is to be loaded; the served one is.
+  SkipFields(&fields, {"numa", "num_ctx", "num_batch", "num_gpu", "main_gpu", "low_vram", "f16_kv",
+                       "use_mmap", "logits_all", "use_mlock", "num_keep", "embedding_only",
+                       "num_thread", "vocab_only"});
+  fields.Close();
+}
+
+// `format`: "json" or a JSON Schema.
+void ReadFormat(std::string_view body, FieldReader* fields, OutputFormat* format) {
+  ReadOutputFormat(body, fields, format);
+  const Json* wanted = fields->Find("format");
+  if (wanted == nullptr || *wanted == Json("")) return;
+  if (!format->field.empty()) {
+    return fields->Fail("format", "'format' contradicts another field; give one of them");
+  }
+  if (*wanted == Json("json")) {
+    *format = {.grammar = JsonObjectGrammar(), .field = "format"};
+  } else if (wanted->is_object()) {
+    constexpr std::string_view kPath[] = {"format"};
+    ReadSchemaField(body, kPath, fields, format);
+  } else {
+    fields->Refuse("format", "json or a JSON Schema, an object");
+  }
+}
+
+void ReadCommon(std::string_view body, FieldReader* fields, ApiRequest* request) {
+  request->stream = true;
+  fields->Bool("stream", &request->stream);
+  ReadOptions(fields, request);
+  ReadFormat(body, fields, &request->format);
+  bool logprobs = false;
+  int top = 0;
+  fields->Bool("logprobs", &logprobs);
+  fields->Int("top_logprobs", 0, kMaxTopLogprobs, &top);
+  request->sampling.top_logprobs = logprobs ? top : -1;
+  ReadSpeculation(fields, request);
+  MustBeEmpty(fields, "think", "this server's model does not think apart");
+  SkipFields(fields, {"keep_alive", "truncate", "shift"});
+}
+
+void ReadMoreOfMessage(FieldReader* message) {
+  MustBeEmpty(message, "images", "this server reads text only");
+  MustBeEmpty(message, "tool_calls", "this server calls no tools");
+  MustBeEmpty(message, "thinking", "this server's model does not think apart");
+}
+
+constexpr std::string_view kTextTypes[] = {"text"};
+
+Result<ApiRequest> ReadChat(std::string_view body, const ApiDefaults& defaults) {
+  return ReadBody(body, defaults, [body](FieldReader* fields, ApiRequest* request) {
+    ReadMessages(fields, "messages", kTextTypes, ReadMoreOfMessage, &request->messages);
+    MustBeEmpty(fields, "tools", "this server calls no tools");
+    ReadCommon(body, fields, request);
+  });
+}
+
+// A prompt is a chat of one turn, or with `raw` a text that the model goes on with.
+Result<ApiRequest> ReadGenerate(std::string_view body, const ApiDefaults& defaults) {
+  return ReadBody(body, defaults, [body](FieldReader* fields, ApiRequest* request) {
+    std::string prompt;
+    std::string system;
+    bool raw = false;
+    if (!fields->String("prompt", &prompt) || prompt.empty()) {
+      fields->Refuse("prompt", "a string that is not empty");
+    }
+    fields->String("system", &system);
+    fields->Bool("raw", &raw);
+    if (raw) {
+      request->kind = ApiKind::kCompletion;
+      request->parse_special = true;
+      request->prompts.emplace_back(std::move(prompt));
+      if (!system.empty())
+        fields->Refuse("system", "empty: with 'raw' nothing goes before the prompt");
+    } else {
+      if (!system.empty()) request->messages.push_back({"system", std::move(system)});
+      request->messages.push_back({"user", std::move(prompt)});
+    }
+    MustBeEmpty(fields, "suffix", "this server fills no gaps");
+    MustBeEmpty(fields, "template", "the model has a template of its own; 'raw' uses none");
+    MustBeEmpty(fields, "context", "send the whole text as 'prompt', or use /api/chat");
+    MustBeEmpty(fields, "images", "this server reads text only");
+    ReadCommon(body, fields, request);
+  });
+}
+
+class LineWriter final : public ReplyWriter {
+ public:
+  LineWriter(const ApiRequest& request, ReplyHead head, const Tokenizer* tokenizer, bool chat)
+      : request_(request), head_(std::move(head)), tokenizer_(tokenizer), chat_(chat) {}
+
+  void Start(std::span<const std::string>, std::string*) override {}
+
+  void Add(Burst burst, std::string* out) override {
+    if (burst.ending.has_value()) ending_ = *burst.ending;
+    OrderedJson logprobs = OrderedJson::array();
+    if (request_.sampling.top_logprobs >= 0) logprobs = TokenLogprobs(*tokenizer_, burst.tokens);
+    if (!request_.stream) {
+      text_ += burst.text;
+      logprobs_.insert(logprobs_.end(), logprobs.begin(), logprobs.end());
+    } else if (!burst.text.empty() || !logprobs.empty()) {
+      *out += Dump(Line(burst.text, logprobs, false)) + "\n";
+    }
+  }
+
+  void End(std::string* out) override {
+    const RequestStats& stats = ending_.stats;
+    const std::span<const Ending> endings(&ending_, 1);
+    OrderedJson line = Line(text_, logprobs_, true);
+    line["done_reason"] = FinishName(ending_.reason);
+    line["total_duration"] = stats.finished_ns - stats.submitted_ns;
+    line["load_duration"] = 0;
+    line["prompt_eval_count"] = stats.prompt_tokens;
+    line["prompt_eval_duration"] = stats.first_token_ns - stats.submitted_ns;
+    line["eval_count"] = stats.output_tokens;
+    line["eval_duration"] = stats.finished_ns - stats.first_token_ns;
+    line["timings"] = TimingsJson(endings);
+    line["speculation"] = SpeculationJson(endings, head_.seed);
+    *out += Dump(line);
+    if (request_.stream) *out += "\n";
+  }
+
+  void Fail(const ApiError& error, std::string* out) const override {
+    *out += OllamaChatDoor().error(error) + "\n";
+  }
+
+ private:
+  OrderedJson Line(const std::string& text, const OrderedJson& logprobs, bool done) const {
+    OrderedJson line = {{"model", head_.model}, {"created_at", OllamaTime(head_.created)}};
+    if (chat_) {
+      line["message"] = {{"role", "assistant"}, {"content", text}};
+    } else {
+      line["response"] = text;
+    }
+    if (!logprobs.empty()) line["logprobs"] = logprobs;
+    line["done"] = done;
+    return line;
+  }
+
+  const ApiRequest& request_;
+  const ReplyHead head_;
+  const Tokenizer* const tokenizer_;
+  const bool chat_;
+  std::string text_;
+  OrderedJson logprobs_ = OrderedJson::array();
+  Ending ending_;
+};
+
+template <bool chat>
+std::unique_ptr<ReplyWriter> Writer(const ApiRequest& request, ReplyHead head,
+                                    const Tokenizer* tokenizer) {
+  return std::make_unique<LineWriter>(request, std::move(head), tokenizer, chat);
+}
+
+std::string ErrorBody(const ApiError& error) { return Dump({{"error", BoundedMessage(error)}}); }
+
+}  // namespace
+
+const Door& OllamaChatDoor() {
+  static constexpr Door kDoor = {.path = "/api/chat",
+                                 .id_prefix = "",
+                                 .prompt = "messages",
+                                 .limit = "options.num_predict",
+                                 .read = ReadChat,
+                                 .writer = Writer<true>,
+                                 .error = ErrorBody,
+                                 .stream_type = "application/x-ndjson"};
+  return kDoor;
+}
+
+const Door& OllamaGenerateDoor() {
+  static constexpr Door kDoor = {.path = "/api/generate",
+                                 .id_prefix = "",
+                                 .prompt = "prompt",
+                                 .limit = "options.num_predict",
+                                 .read = ReadGenerate,
+                                 .writer = Writer<false>,
+                                 .error = ErrorBody,
+                                 .stream_type = "application/x-ndjson"};
+  return kDoor;
+}
+
+Result<ApiRequest> ReadOllamaShow(std::string_view body, const ApiDefaults& defaults) {
+  return ReadBody(body, defaults, [](FieldReader* fields, ApiRequest* request) {
+    fields->String("name", &request->model);
+    if (request->model.empty()) fields->Refuse("model", "the name of a model");
+    SkipFields(fields, {"verbose"});
+  });
+}
+
+std::string_view WithoutTag(std::string_view model) {
+  constexpr std::string_view kTag = ":latest";
+  return model.ends_with(kTag) ? model.substr(0, model.size() - kTag.size()) : model;
+}
+
+std::string OllamaTime(std::int64_t seconds) {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}Z", fmt::gmtime(static_cast<std::time_t>(seconds)));
+}
+
+}  // namespace foretoken::server

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "server/door.h"
+
+namespace foretoken::server {
+
+/// Ollama's chats and generations, streamed as lines of JSON unless a request says otherwise.
+const Door& OllamaChatDoor();
+const Door& OllamaGenerateDoor();
+
+/// The body of /api/show: the model's name; `name` is what older clients call it.
+Result<ApiRequest> ReadOllamaShow(std::string_view body, const ApiDefaults& defaults);
+
+/// The name without the tag ":latest", which is no part of the names here.
+std::string_view WithoutTag(std::string_view model);
+
+/// A time as Ollama writes it: 2026-11-24T07:05:00Z.
+std::string OllamaTime(std::int64_t seconds);
+
+}  // namespace foretoken::server

@@ -1,0 +1,111 @@
+#include "server/doors/ollama.h"
+
+#include "server/doors/door_testing.h"
+
+namespace foretoken::server {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr char kChat[] = R"({"messages":[{"role":"user","content":"Hi"}])";
+
+TEST(OllamaDoor, ReadsWhatItsClientsSend) {
+  const ApiRequest request = MustRead(
+      OllamaChatDoor(),
+      std::string(kChat) +
+          R"(,"options":{"temperature":0.5,"seed":4,"num_predict":9,"top_k":5,"top_p":0.9,)"
+          R"("min_p":0.1,"repeat_penalty":1.2,"repeat_last_n":-1,"stop":["x"],"num_ctx":4096,)"
+          R"("mirostat":0,"unheard":1},"format":"json","keep_alive":"5m","think":false,"tools":[]})");
+  EXPECT_TRUE(request.stream);
+  EXPECT_FLOAT_EQ(request.sampling.temperature, 0.5F);
+  EXPECT_EQ(request.sampling.seed, 4U);
+  EXPECT_EQ(request.sampling.top_k, 5);
+  EXPECT_FLOAT_EQ(request.sampling.repetition_penalty, 1.2F);
+  EXPECT_EQ(request.stop.max_tokens, 9);
+  EXPECT_THAT(request.stop.stop_strings, ElementsAre("x"));
+  EXPECT_EQ(request.format.field, "format");
+  EXPECT_THAT(request.ignored, ElementsAre("options.unheard"));
+}
+
+TEST(OllamaDoor, ASeedOfMinusOneIsARandomOne) {
+  const auto seeded = [](const std::string& seed) {
+    return MustRead(OllamaChatDoor(), std::string(kChat) + R"(,"options":{"seed":)" + seed + "}}")
+        .seeded;
+  };
+  EXPECT_FALSE(seeded("-1"));
+  EXPECT_TRUE(seeded("0"));
+}
+
+TEST(OllamaDoor, APromptIsAChatUnlessItIsRaw) {
+  const ApiRequest chat =
+      MustRead(OllamaGenerateDoor(), R"({"prompt":"Hi","system":"Be brief.","stream":false})");
+  EXPECT_EQ(chat.kind, ApiKind::kChat);
+  ASSERT_EQ(chat.messages.size(), 2U);
+  EXPECT_EQ(chat.messages[0].role, "system");
+  EXPECT_EQ(chat.messages[1].content, "Hi");
+  const ApiRequest raw = MustRead(OllamaGenerateDoor(), R"({"prompt":"Hi","raw":true})");
+  EXPECT_EQ(raw.kind, ApiKind::kCompletion);
+  EXPECT_TRUE(raw.parse_special);
+  EXPECT_EQ(std::get<std::string>(raw.prompts.at(0)), "Hi");
+}
+
+TEST(OllamaDoor, RefusesWhatItCannotHonour) {
+  const auto refused = [](const std::string& more, const std::string& field,
+                          const std::string& saying) {
+    ExpectRefused(OllamaChatDoor(), std::string(kChat) + "," + more + "}", field, saying);
+  };
+  refused(R"("options":{"mirostat":2})", "options.mirostat", "no such sampler");
+  refused(R"("options":{"repeat_penalty":1.1,"repeat_last_n":64})", "options.repeat_last_n", "-1");
+  refused(R"("options":{"num_predict":0})", "options.num_predict", "from 1");
+  refused(R"("format":"yaml")", "format", "JSON Schema");
+  refused(R"("format":"json","grammar":"root ::= \"a\"")", "format", "contradicts");
+  refused(R"("think":true)", "think", "empty");
+  refused(R"("tools":[{"type":"function"}])", "tools", "calls no tools");
+  ExpectRefused(OllamaChatDoor(), R"({"messages":[{"role":"user","content":"Hi","images":["x"]}]})",
+                "messages[0].images", "text only");
+  ExpectRefused(OllamaGenerateDoor(), R"({"prompt":""})", "prompt", "not empty");
+  ExpectRefused(OllamaGenerateDoor(), R"({"prompt":"a","raw":true,"system":"b"})", "system", "raw");
+  ExpectRefused(OllamaGenerateDoor(), R"({"prompt":"a","suffix":"b"})", "suffix", "gaps");
+}
+
+TEST(OllamaDoor, AStreamIsLines) {
+  const ApiRequest request = MustRead(OllamaChatDoor(), std::string(kChat) + "}");
+  const std::string out = Answer(OllamaChatDoor(), request, EndingBy(FinishReason::kMaxTokens));
+  std::vector<OrderedJson> lines;
+  for (std::size_t at = 0; at < out.size(); at = out.find('\n', at) + 1) {
+    lines.push_back(OrderedJson::parse(out.substr(at, out.find('\n', at) - at)));
+  }
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_EQ(lines[0]["message"]["content"], "Hel");
+  EXPECT_EQ(lines[1]["message"]["content"], "lo\n");
+  EXPECT_EQ(lines[0]["done"], false);
+  EXPECT_EQ(lines[0]["created_at"], "2023-11-14T22:13:20Z");
+  EXPECT_EQ(lines[2]["message"]["content"], "");
+  EXPECT_EQ(lines[2]["done"], true);
+  EXPECT_EQ(lines[2]["done_reason"], "length");
+  EXPECT_EQ(lines[2]["total_duration"], 9'000);  // Nanoseconds.
+  EXPECT_EQ(lines[2]["prompt_eval_duration"], 2'000);
+  EXPECT_EQ(lines[2]["eval_duration"], 7'000);
+  EXPECT_EQ(lines[2]["prompt_eval_count"], 7);
+  EXPECT_EQ(lines[2]["eval_count"], 3);
+}
+
+TEST(OllamaDoor, AWholeReply) {
+  const ApiRequest request = MustRead(OllamaGenerateDoor(), R"({"prompt":"Hi","stream":false})");
+  const auto reply = OrderedJson::parse(
+      Answer(OllamaGenerateDoor(), request, EndingBy(FinishReason::kEndOfSequence)));
+  EXPECT_EQ(reply["response"], "Hello\n");
+  EXPECT_EQ(reply["done_reason"], "stop");
+  EXPECT_FALSE(reply.contains("message"));
+}
+
+TEST(OllamaDoor, NamesAndErrors) {
+  EXPECT_EQ(OllamaChatDoor().error({.message = "no"}), R"({"error":"no"})");
+  EXPECT_EQ(WithoutTag("demo:latest"), "demo");
+  EXPECT_EQ(WithoutTag("demo:7b"), "demo:7b");
+  EXPECT_EQ(ReadOllamaShow(R"({"name":"demo"})", {})->model, "demo");
+  EXPECT_FALSE(ReadOllamaShow("{}", {}).ok());
+}
+
+}  // namespace
+}  // namespace foretoken::server

@@ -1,0 +1,10 @@
+#pragma once
+
+#include "server/door.h"
+
+namespace foretoken::server {
+
+/// OpenAI's responses, whole or streamed. Nothing is stored: each request has its whole input.
+const Door& ResponsesDoor();
+
+}  // namespace foretoken::server

@@ -1,0 +1,111 @@
+#include "server/doors/responses.h"
+
+#include "server/doors/door_testing.h"
+
+namespace foretoken::server {
+namespace {
+
+using ::testing::ElementsAre;
+
+TEST(ResponsesDoor, ReadsWhatItsClientsSend) {
+  const ApiRequest request = MustRead(
+      ResponsesDoor(),
+      R"({"instructions":"Be brief.","input":[{"role":"user","content":"Hi"},)"
+      R"({"id":"msg_1","type":"message","status":"completed","role":"assistant","content":)"
+      R"([{"type":"output_text","text":"Ho","annotations":[],"logprobs":[]}]},)"
+      R"({"role":"developer","content":[{"type":"input_text","text":"Hm"}]}],)"
+      R"("max_output_tokens":9,"store":true,"previous_response_id":null,"temperature":0.5,)"
+      R"("include":["message.output_text.logprobs"],"top_logprobs":2,"metadata":{"a":"b"}})");
+  ASSERT_EQ(request.messages.size(), 4U);
+  EXPECT_EQ(request.messages[0].content, "Be brief.");
+  EXPECT_EQ(request.messages[2].content, "Ho");
+  EXPECT_EQ(request.messages[3].role, "system");
+  EXPECT_EQ(request.stop.max_tokens, 9);
+  EXPECT_EQ(request.sampling.top_logprobs, 2);
+  EXPECT_THAT(request.ignored, ElementsAre());
+  const ApiRequest text = MustRead(ResponsesDoor(), R"({"input":"Hi"})");
+  EXPECT_EQ(text.messages.at(0).role, "user");
+  EXPECT_EQ(text.messages.at(0).content, "Hi");
+  EXPECT_EQ(text.sampling.top_logprobs, -1);
+}
+
+TEST(ResponsesDoor, RefusesWhatItCannotHonour) {
+  const auto refused = [](const std::string& more, const std::string& field,
+                          const std::string& saying) {
+    ExpectRefused(ResponsesDoor(), R"({"input":"Hi",)" + more + "}", field, saying);
+  };
+  ExpectRefused(ResponsesDoor(), "{}", "input", "a string or an array");
+  ExpectRefused(ResponsesDoor(), R"({"input":[{"type":"item_reference","id":"x"}]})",
+                "input[0].type", "message");
+  ExpectRefused(ResponsesDoor(),
+                R"({"input":[{"role":"user","content":[{"type":"input_image"}]}]})",
+                "input[0].content", "text only");
+  refused(R"("previous_response_id":"resp_1")", "previous_response_id", "stores no responses");
+  refused(R"("conversation":{"id":"c"})", "conversation", "stores no responses");
+  refused(R"("background":true)", "background", "empty");
+  refused(R"("tools":[{"type":"web_search"}])", "tools", "calls no tools");
+  refused(R"("truncation":"auto")", "truncation", "disabled");
+  refused(R"("text":{"format":{"type":"xml"}})", "text.format.type", "json_schema");
+  refused(R"("text":{"format":{"type":"json_schema","name":"n","schema":{"not":{}}}})",
+          "text.format.schema", "no value matches");
+}
+
+TEST(ResponsesDoor, AWholeReply) {
+  const ApiRequest request =
+      MustRead(ResponsesDoor(),
+               R"({"instructions":"Be brief.","input":"Hi","temperature":0.8,"metadata":{"a":"b"},)"
+               R"("text":{"format":{"type":"json_object"}}})");
+  const auto reply =
+      OrderedJson::parse(Answer(ResponsesDoor(), request, EndingBy(FinishReason::kMaxTokens)));
+  EXPECT_EQ(reply["object"], "response");
+  EXPECT_EQ(reply["status"], "incomplete");
+  EXPECT_EQ(reply["incomplete_details"]["reason"], "max_output_tokens");
+  EXPECT_EQ(reply["instructions"], "Be brief.");
+  EXPECT_EQ(reply["temperature"], 0.8);
+  EXPECT_EQ(reply["metadata"]["a"], "b");
+  EXPECT_EQ(reply["text"]["format"]["type"], "json_object");
+  EXPECT_EQ(reply["store"], false);
+  ASSERT_EQ(reply["output"].size(), 1U);
+  EXPECT_EQ(reply["output"][0]["status"], "incomplete");
+  EXPECT_EQ(reply["output"][0]["content"][0]["text"], "Hello\n");
+  EXPECT_EQ(reply["usage"]["input_tokens"], 7);
+  EXPECT_EQ(reply["usage"]["input_tokens_details"]["cached_tokens"], 4);
+  EXPECT_EQ(reply["usage"]["total_tokens"], 10);
+}
+
+TEST(ResponsesDoor, AStreamNumbersItsEvents) {
+  const ApiRequest request = MustRead(ResponsesDoor(), R"({"input":"Hi","stream":true})");
+  const auto events =
+      Events(Answer(ResponsesDoor(), request, EndingBy(FinishReason::kEndOfSequence)));
+  std::vector<std::string> names;
+  std::string text;
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    names.push_back(events[i].name);
+    EXPECT_EQ(events[i].data["type"], events[i].name);
+    EXPECT_EQ(events[i].data["sequence_number"], i);
+    if (events[i].name == "response.output_text.delta") text += events[i].data["delta"];
+  }
+  EXPECT_THAT(names, ElementsAre("response.created", "response.in_progress",
+                                 "response.output_item.added", "response.content_part.added",
+                                 "response.output_text.delta", "response.output_text.delta",
+                                 "response.output_text.done", "response.content_part.done",
+                                 "response.output_item.done", "response.completed"));
+  EXPECT_EQ(text, "Hello\n");
+  EXPECT_EQ(events[6].data["text"], text);
+  EXPECT_EQ(events[0].data["response"]["status"], "in_progress");
+  const OrderedJson& last = events.back().data["response"];
+  EXPECT_EQ(last["status"], "completed");
+  EXPECT_EQ(last["output"][0]["id"], events[4].data["item_id"]);
+  EXPECT_EQ(last["output"][0]["content"][0]["text"], text);
+}
+
+TEST(ResponsesDoor, AStreamThatFails) {
+  const ApiRequest request = MustRead(ResponsesDoor(), R"({"input":"Hi","stream":true})");
+  std::string out;
+  ResponsesDoor().writer(request, {.id = "resp_1"}, nullptr)->Fail({.message = "late"}, &out);
+  EXPECT_EQ(Events(out).at(0).name, "response.failed");
+  EXPECT_EQ(Events(out).at(0).data["response"]["error"]["message"], "late");
+}
+
+}  // namespace
+}  // namespace foretoken::server

@@ -1,0 +1,300 @@
+#include "server/request_fields.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "base/parse_number.h"
+
+namespace foretoken::server {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kMaxInt = std::numeric_limits<int>::max();
+constexpr std::size_t kMaxStops = 16;
+
+bool IsTextPart(const Json& part, std::span<const std::string_view> types) {
+  if (!part.is_object() || !part.contains("text") || !part["text"].is_string()) return false;
+  const Json type = part.value("type", Json());
+  return type.is_string() && std::ranges::count(types, type.get_ref<const std::string&>()) > 0;
+}
+
+bool IsTokenArray(const Json& json) {
+  if (!json.is_array() || json.empty()) return false;
+  for (const Json& item : json) {
+    if (!item.is_number_integer()) return false;
+  }
+  return true;
+}
+
+bool ReadPrompt(const Json& json, std::vector<ApiPrompt>* prompts) {
+  if (json.is_string()) {
+    prompts->emplace_back(json.get<std::string>());
+    return true;
+  }
+  if (!IsTokenArray(json)) return false;
+  std::vector<Token> tokens;
+  for (const Json& item : json) {
+    // What no token can be stays so; the engine names it.
+    const auto id = item.get<std::int64_t>();
+    tokens.push_back(id < 0 || id > kMaxInt ? Token{-1} : static_cast<Token>(id));
+  }
+  prompts->emplace_back(std::move(tokens));
+  return true;
+}
+
+void ReadLogitBias(FieldReader* body, std::vector<std::pair<Token, float>>* biases) {
+  const Json* field = body->Find("logit_bias");
+  if (field == nullptr) return;
+  const char* const expected = "an object of token ids and numbers, as in {\"42\": -1.5}";
+  if (!field->is_object()) return body->Refuse("logit_bias", expected);
+  biases->clear();
+  for (const auto& [name, value] : field->items()) {
+    Token token = -1;
+    constexpr double kLargest = 1e6;
+    if (!ParseNumber(name, &token) || !value.is_number() ||
+        !(std::abs(value.get<double>()) <= kLargest)) {
+      return body->Refuse("logit_bias", expected);
+    }
+    biases->emplace_back(token, value.get<float>());
+  }
+}
+
+void ReadFanout(FieldReader* fields, std::optional<Fanout>* fanout) {
+  const Json* field = fields->Find("fanout");
+  if (field == nullptr) return;
+  Fanout given{.rule = FanoutRule::kGiven, .counts = {}};
+  const Json list = field->is_array() ? *field : Json::array({*field});
+  bool good = !list.empty() && list.size() <= kMaxProposal + 1;
+  for (const Json& item : list) {
+    good = good && item.is_number_unsigned() && item.get<std::uint64_t>() <= kMaxFanout;
+    if (good) given.counts.push_back(item.get<int>());
+  }
+  *fanout = std::move(given);
+  if (good) return;
+  fields->Refuse("fanout", fmt::format("an integer from 0 to {}, or an array of them for the "
+                                       "outcomes k = 0, 1, ...",
+                                       kMaxFanout));
+}
+
+void ReadPlan(FieldReader* body, std::optional<PlanOptions>* wish) {
+  const Json* field = body->Find("speculative");
+  if (field == nullptr) return;
+  PlanOptions plan;
+  FieldReader fields = body->InnerStrict("speculative", *field);
+  std::string name;
+  if (fields.String("mode", &name)) {
+    const Result<Mode> mode = ParseMode(name);
+    if (mode.ok()) plan.mode = *mode;
+    if (!mode.ok()) fields.Fail("mode", mode.error().message);
+  }
+  if (fields.String("fallback", &name)) {
+    const Result<Fallback> fallback = ParseFallback(name);
+    if (fallback.ok()) plan.fallback = *fallback;
+    if (!fallback.ok()) fields.Fail("fallback", fallback.error().message);
+  }
+  int number = 0;
+  if (fields.Int("lookahead", 1, kMaxProposal, &number)) plan.lookahead = number;
+  if (fields.Int("tree_width", 1, kMaxTreeWidth, &number)) plan.tree_width = number;
+  ReadFanout(&fields, &plan.fanout);
+  bool off = false;
+  if (fields.Bool("off", &off) && off) {
+    if (plan.mode && *plan.mode != Mode::kAr) {
+      fields.Fail("off", "'speculative.off' contradicts 'speculative.mode'; give one of them");
+    }
+    plan.mode = Mode::kAr;
+  }
+  fields.Close();
+  if (!field->empty()) *wish = std::move(plan);
+}
+
+void ReadDatastore(FieldReader* body, DatastoreWish* wish) {
+  const Json* field = body->Find("datastore");
+  if (field == nullptr) return;
+  wish->given = true;
+  FieldReader fields = body->InnerStrict("datastore", *field);
+  if (fields.String("namespace", &wish->tenant) && wish->tenant.empty()) {
+    fields.Refuse("namespace", "a name, or absent");
+  }
+  fields.Bool("learn", &wish->learn);
+  fields.Close();
+}
+
+}  // namespace
+
+Result<ApiRequest> ReadBody(std::string_view body, const ApiDefaults& defaults,
+                            const std::function<void(FieldReader*, ApiRequest*)>& read) {
+  std::vector<std::string> unknown;
+  const auto read_all = [&](FieldReader* fields, ApiRequest* request) {
+    request->sampling = defaults.sampling;
+    request->stop.max_tokens = defaults.max_tokens;
+    fields->String("model", &request->model);
+    read(fields, request);
+  };
+  FT_ASSIGN_OR_RETURN(
+      ApiRequest request,
+      ParseFields<ApiRequest>(body, defaults.strict_fields ? nullptr : &unknown, read_all));
+  request.ignored = std::move(unknown);
+  return request;
+}
+
+bool ReadText(FieldReader* fields, std::string_view name, std::span<const std::string_view> types,
+              std::string* text) {
+  const Json* field = fields->Find(name);
+  if (field == nullptr) return false;
+  if (field->is_string()) {
+    *text = field->get_ref<const std::string&>();
+    return true;
+  }
+  if (!field->is_array()) fields->Refuse(name, "a string or an array of text parts");
+  for (std::size_t i = 0; i < field->size() && fields->ok(); ++i) {
+    const Json& part = (*field)[i];
+    if (!IsTextPart(part, types)) {
+      fields->Refuse(name, fmt::format("a string or an array of {{\"type\": \"{}\", \"text\": "
+                                       "...}}: this server reads text only",
+                                       types.front()));
+      return true;
+    }
+    *text += part["text"].get_ref<const std::string&>();
+  }
+  return true;
+}
+
+void ReadMessages(FieldReader* body, std::string_view name, std::span<const std::string_view> types,
+                  const std::function<void(FieldReader*)>& more,
+                  std::vector<ChatMessage>* messages) {
+  const Json* field = body->Find(name);
+  if (field == nullptr || !field->is_array() || field->empty()) {
+    return body->Refuse(name, "an array of at least one {\"role\": ..., \"content\": ...}");
+  }
+  for (std::size_t i = 0; i < field->size() && body->ok(); ++i) {
+    FieldReader message = body->Inner(fmt::format("{}[{}]", name, i), (*field)[i]);
+    more(&message);
+    ChatMessage turn;
+    if (!message.String("role", &turn.role)) message.Refuse("role", "a string");
+    if (turn.role == "developer") turn.role = "system";
+    if (turn.role != "system" && turn.role != "user" && turn.role != "assistant") {
+      message.Refuse("role", "system, developer, user or assistant");
+    }
+    if (!ReadText(&message, "content", types, &turn.content) && turn.role != "assistant") {
+      message.Refuse("content", "a string");
+    }
+    message.Close();
+    messages->push_back(std::move(turn));
+  }
+}
+
+void ReadPrompts(FieldReader* body, std::vector<ApiPrompt>* prompts) {
+  const Json* field = body->Find("prompt");
+  const char* const expected = "a string, an array of tokens, or an array of either";
+  if (field == nullptr) return body->Refuse("prompt", expected);
+  if (ReadPrompt(*field, prompts)) return;
+  if (!field->is_array() || field->empty()) return body->Refuse("prompt", expected);
+  if (field->size() > kMaxChoices) {
+    return body->Refuse("prompt", fmt::format("at most {} prompts", kMaxChoices));
+  }
+  for (const Json& item : *field) {
+    if (!ReadPrompt(item, prompts)) return body->Refuse("prompt", expected);
+  }
+}
+
+void ReadSampling(FieldReader* fields, ApiRequest* request) {
+  SamplingParams* sampling = &request->sampling;
+  fields->Number("temperature", 0, 100, &sampling->temperature);
+  fields->Number("top_p", 0, 1, &sampling->top_p);
+  fields->Number("min_p", 0, 1, &sampling->min_p);
+  fields->Number("repetition_penalty", 0.01F, 100, &sampling->repetition_penalty);
+  fields->Number("frequency_penalty", -100, 100, &sampling->frequency_penalty);
+  fields->Number("presence_penalty", -100, 100, &sampling->presence_penalty);
+  if (fields->Int("top_k", -1, kMaxInt, &sampling->top_k) && sampling->top_k < 0)
+    sampling->top_k = 0;
+  request->seeded = fields->Seed("seed", &sampling->seed);
+  ReadLogitBias(fields, &sampling->logit_bias);
+}
+
+void ReadLlamaSampling(FieldReader* fields, ApiRequest* request) {
+  SamplingParams* sampling = &request->sampling;
+  const std::uint64_t default_seed = sampling->seed;
+  ReadSampling(fields, request);
+  if (request->seeded && sampling->seed == std::numeric_limits<std::uint64_t>::max()) {
+    request->seeded = false;
+    sampling->seed = default_seed;
+  }
+  fields->Number("repeat_penalty", 0.01F, 100, &sampling->repetition_penalty);
+  constexpr std::pair<std::string_view, float> kOff[] = {
+      {"mirostat", 0},        {"typical_p", 1},      {"tfs_z", 1},         {"top_n_sigma", -1},
+      {"xtc_probability", 0}, {"dynatemp_range", 0}, {"dry_multiplier", 0}};
+  for (const auto& [name, off] : kOff) {
+    float value = off;
+    if (fields->Number(name, -1000, 1000, &value) && value != off) {
+      fields->Refuse(name, fmt::format("{}: this server has no such sampler", off));
+    }
+  }
+  SkipFields(fields, {"mirostat_tau", "mirostat_eta", "xtc_threshold", "dynatemp_exponent",
+                      "dry_base", "dry_allowed_length", "dry_penalty_last_n",
+                      "dry_sequence_breakers", "penalize_newline"});
+  int window = -1;
+  if (fields->Int("repeat_last_n", -1, kMaxInt, &window) && window >= 0 &&
+      sampling->has_penalties()) {
+    fields->Refuse("repeat_last_n", "-1: penalties of this server see all of the text");
+  }
+}
+
+bool ReadMaxTokens(FieldReader* fields, std::string_view name, int* max_tokens) {
+  int given = 0;
+  if (!fields->Int(name, -1, kMaxInt, &given)) return false;
+  if (given == 0) fields->Refuse(name, "-1 (what the context holds) or from 1");
+  *max_tokens = std::max(given, 0);
+  return true;
+}
+
+void ReadStopStrings(FieldReader* fields, std::string_view name, StopRules* stop) {
+  const Json* field = fields->Find(name);
+  if (field == nullptr) return;
+  const Json list = field->is_array() ? *field : Json::array({*field});
+  if (list.size() > kMaxStops) {
+    return fields->Refuse(name, fmt::format("at most {} strings", kMaxStops));
+  }
+  for (const Json& item : list) {
+    if (!item.is_string() || item.get_ref<const std::string&>().empty()) {
+      return fields->Refuse(name, "a string or an array of strings, none of them empty");
+    }
+    stop->stop_strings.push_back(item.get<std::string>());
+  }
+}
+
+void ReadStopTokens(FieldReader* fields, StopRules* stop) {
+  fields->Bool("ignore_eos", &stop->ignore_eos);
+  const Json* field = fields->Find("stop_token_ids");
+  if (field == nullptr) return;
+  if (!field->empty() && !IsTokenArray(*field)) {
+    return fields->Refuse("stop_token_ids", "an array of tokens");
+  }
+  for (const Json& item : *field) {
+    const auto id = item.get<std::int64_t>();
+    if (id < 0 || id > kMaxInt) return fields->Refuse("stop_token_ids", "an array of tokens");
+    stop->stop_tokens.push_back(static_cast<Token>(id));
+  }
+}
+
+void ReadSpeculation(FieldReader* body, ApiRequest* request) {
+  ReadPlan(body, &request->speculation);
+  ReadDatastore(body, &request->datastore);
+}
+
+void SkipFields(FieldReader* fields, std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names) fields->Has(name);
+}
+
+void MustBeEmpty(FieldReader* fields, std::string_view name, std::string_view why) {
+  const Json* field = fields->Find(name);
+  if (field == nullptr || *field == Json(false) || *field == Json("")) return;
+  if (field->is_structured() && field->empty()) return;
+  fields->Refuse(name, fmt::format("empty: {}", why));
+}
+
+}  // namespace foretoken::server

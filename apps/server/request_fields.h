@@ -1,0 +1,54 @@
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/api_request.h"
+
+namespace foretoken::server {
+
+// Fields of requests that mean the same through every door, whatever it calls them.
+
+/// Reads a body, one JSON object, by `read`; fields that it does not ask for are noted or refused,
+/// as `defaults` say.
+Result<ApiRequest> ReadBody(std::string_view body, const ApiDefaults& defaults,
+                            const std::function<void(FieldReader*, ApiRequest*)>& read);
+
+/// Reads text: a string, or an array of parts with a `text` and one of the `types`. Whether the
+/// field is there.
+bool ReadText(FieldReader* fields, std::string_view name, std::span<const std::string_view> types,
+              std::string* text);
+/// Reads the field `name`, the turns of a chat: each has a `role`, a `content` whose text parts are
+/// of `types` (an assistant's may be missing), and what `more` reads.
+void ReadMessages(FieldReader* body, std::string_view name, std::span<const std::string_view> types,
+                  const std::function<void(FieldReader*)>& more,
+                  std::vector<ChatMessage>* messages);
+/// Reads `prompt`: a string, an array of tokens, or an array of either.
+void ReadPrompts(FieldReader* body, std::vector<ApiPrompt>* prompts);
+
+/// Reads `temperature`, `top_k`, `top_p`, `min_p`, the penalties, `logit_bias` and `seed`.
+void ReadSampling(FieldReader* fields, ApiRequest* request);
+/// The same as llama.cpp and Ollama have it: `repeat_penalty`, a random seed where it is -1, and
+/// samplers that this server lacks, which must be off.
+void ReadLlamaSampling(FieldReader* fields, ApiRequest* request);
+/// Reads the field `name`, a limit of tokens; -1 asks for what the context holds.
+bool ReadMaxTokens(FieldReader* fields, std::string_view name, int* max_tokens);
+/// Reads the field `name`, up to 16 strings that end the output: a string or an array.
+void ReadStopStrings(FieldReader* fields, std::string_view name, StopRules* stop);
+/// Reads `stop_token_ids` and `ignore_eos`.
+void ReadStopTokens(FieldReader* fields, StopRules* stop);
+/// Reads `speculative` and `datastore`.
+void ReadSpeculation(FieldReader* body, ApiRequest* request);
+
+/// Takes fields that such a server honours by doing nothing: who asks, for which account, at which
+/// price.
+void SkipFields(FieldReader* fields, std::initializer_list<std::string_view> names);
+/// Refuses a field that asks for something: "'NAME' must be empty: WHY". Null, false, "", [] and {}
+/// ask for nothing.
+void MustBeEmpty(FieldReader* fields, std::string_view name, std::string_view why);
+
+}  // namespace foretoken::server
