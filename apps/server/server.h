@@ -42,6 +42,8 @@ class Server {
   /// Waits until the model is loaded, or says why it could not be.
   Status AwaitLoaded() { return service_.engine().AwaitLoaded(); }
   const ServedModel& model() const { return service_.model(); }
+  /// What was decoded so far.
+  ServerTotals totals() const { return service_.engine().stats().Published(); }
 
   /// Refuses new requests with 503, lets running ones end for `shutdown_seconds`, ends the rest
   /// with an error reply, and stops listening.

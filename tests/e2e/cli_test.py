@@ -12,7 +12,7 @@ import subprocess
 import time
 import unittest
 
-from command_line import MODELS, PROGRAM, CliTest
+from command_line import CLEAN_ENVIRONMENT, MODELS, PROGRAM, CliTest, foretoken
 
 ESCAPE = "\x1b"
 
@@ -20,8 +20,15 @@ ESCAPE = "\x1b"
 class GoodInput(CliTest):
     def test_help_of_every_command(self):
         top = self.succeed("--help").stdout
+        for mode in ("auto", "ar", "sd", "ssd", "ngram", "sssd", "rest", "trie"):
+            self.assertRegex(top, rf"\b{mode} \(")
         for command in ("run", "chat", "demo", "bench", "verify", "inspect", "devices", "plan",
-                        "calibrate"):
+                        "calibrate", "serve", "audit", "tokenize", "detokenize", "completions",
+                        "man"):
+            everyday = self.succeed(command, "--help").stdout
+            self.assertLess(everyday.count("\n"), 60, command)
+            self.assertGreaterEqual(self.succeed(command, "--help-all").stdout.count("\n"),
+                                    everyday.count("\n") - 3, command)
             self.assertIn(f"  {command} ", top)
             self.assertIn("Usage: foretoken " + command, self.succeed(command, "--help").stdout)
         self.assertNotIn("speculator", top)
@@ -57,6 +64,56 @@ class GoodInput(CliTest):
         for token, entry in zip(report["tokens"], report["logprobs"]):
             self.assertEqual(entry["token"], token)
             self.assertEqual(entry["top"][0]["token"], token)  # Greedy.
+
+    def test_run_reads_standard_input_where_asked(self):
+        prompt = "Once upon a time"
+        expected = self.succeed("run", prompt, "-n", 8).stdout
+        self.assertEqual(self.succeed("run", "-", "-n", 8, stdin=prompt + "\n").stdout, expected)
+        self.assertEqual(self.succeed("run", "-n", 8, "-p", prompt).stdout, expected)
+
+    def test_serve_tells_its_temperature(self):
+        self.assertIn("(default 1)", self.succeed("serve", "--help").stdout)
+        self.assertIn("(default 0.7)", self.succeed("chat", "--help").stdout)
+        self.assertIn("(default 0)", self.succeed("run", "--help").stdout)
+
+    def test_tokens_and_back(self):
+        text = "Once upon a time, Lily said: \"Hi!\"\n\nThe end é."
+        ids = json.loads(self.succeed("tokenize", "--json", stdin=text).stdout)
+        lines = self.succeed("tokenize", "-", stdin=text).stdout
+        self.assertEqual([int(line) for line in lines.split()], ids)
+        self.assertEqual(self.succeed("detokenize", stdin=lines).stdout, text)
+        self.assertEqual(self.succeed("detokenize", json.dumps(ids)).stdout, text)
+        self.assertEqual(json.loads(self.succeed("tokenize", "--json", "--no-bos", text).stdout),
+                         ids[1:])
+        pieces = self.succeed("tokenize", "--pieces", "Once").stdout
+        self.assertRegex(pieces, r"\A1\t.*\n\d+\t.*Once\n\Z")
+        prompt = json.loads(self.succeed("run", text, "-n", 1, "--json").stdout)
+        self.assertEqual(prompt["stats"]["prompt_tokens"], len(ids))
+        self.refuse("detokenize", "1 2 many", saying="'many' is no token")
+        self.refuse("detokenize", "99999", saying="ids are from 0 to")
+
+    def test_inspect_alone_shows_the_bundled_models(self):
+        text = self.succeed("inspect").stdout
+        self.assertIn("demo-target", text)
+        self.assertIn("The draft has the target's vocabulary.", text)
+
+    def test_a_write_that_fails_is_an_error(self):
+        commands = [("run", "Once", "-n", 4, "--json"), ("run", "Once", "-n", 4), ("--help",),
+                    ("man",), ("inspect",)]
+        for arguments in commands:
+            with open("/dev/full", "w") as full:
+                result = subprocess.run([PROGRAM, *map(str, arguments)], stdout=full, text=True,
+                                        stderr=subprocess.PIPE, env=CLEAN_ENVIRONMENT)
+            self.assertEqual(result.returncode, 1, arguments)
+            self.assertIn("foretoken: writing to standard output failed", result.stderr, arguments)
+
+    def test_a_draft_that_does_not_pay_is_named(self):
+        slow = ("bench", "--synthetic", "draft-12m", "--draft-synthetic", "draft-12m",
+                "--scripted-acceptance", "0", "--limit", 2, "--prompt-tokens", 16, "-n", 24,
+                "--modes", "ar,sd", "--only-target-cores", "--json", "-")
+        self.assertRegex(self.succeed(*slow).stderr,
+                         r"warning: sd ran at 0\.\d\d times the speed of ar on 'random tokens': "
+                         r"0\.0% of what it proposed was accepted")
 
     def test_stop_strings_never_show(self):
         full = self.succeed("run", "Once upon a time", "-n", 60).stdout
@@ -219,10 +276,54 @@ class GoodInput(CliTest):
                      "write it like", "no command /what"):
             self.assertIn(part, out)
 
+    def test_chat_saves_loads_and_regenerates(self):
+        talk = self.folder / "talk.json"
+        out = self.succeed("chat", "-n", 24, "--seed", 3, "--system", "Be kind.",
+                           stdin=f"/regen\nTell me a story.\n/save {talk}\n/regen\n"
+                                 f"/load {talk}\n/load {self.folder}/none\n/set temp 0\n"
+                                 "/regen\n").stdout
+        for part in ("there is no reply yet", "2 messages are in", "2 messages from",
+                     "cannot read", "the reply is always the same"):
+            self.assertIn(part, out)
+        messages = json.loads(talk.read_text())["messages"]
+        self.assertEqual([message["role"] for message in messages],
+                         ["system", "user", "assistant"])
+        # The saved reply and another one.
+        self.assertIn(messages[2]["content"].strip()[:20], out)
+        self.assertEqual(len(set(line for line in out.splitlines() if line.startswith("["))), 2, out)
+
+    def test_chat_edits_lines_and_remembers_them(self):
+        environment = {**CLEAN_ENVIRONMENT, "TERM": "xterm", "XDG_STATE_HOME": str(self.folder)}
+        master, slave = pty.openpty()
+        process = subprocess.Popen([PROGRAM, "chat", "--color", "never", "-n", "8"], stdin=slave,
+                                   stdout=slave, stderr=slave, start_new_session=True,
+                                   env=environment)
+        os.close(slave)
+        seen = b""
+
+        def wait_for(text):
+            nonlocal seen
+            while text not in seen:
+                seen += os.read(master, 4096)
+            seen = seen[seen.index(text) + len(text):]
+
+        wait_for(b"> ")
+        os.write(master, b"/set temp 0.x\x02\x7f\x06\x7f25\n")  # Left, delete, right, delete.
+        wait_for(b"temp is now 025")
+        wait_for(b"> ")
+        os.write(master, b"\x1b[A\n")  # Up: the same line again.
+        wait_for(b"temp is now 025")
+        wait_for(b"> ")
+        os.write(master, b"/quit\n")
+        self.assertEqual(process.wait(timeout=30), 0)
+        os.close(master)
+        self.assertIn("/set", (self.folder / "foretoken" / "chat_history").read_text())
+
     def test_chat_outlives_ctrl_c(self):
         master, slave = pty.openpty()
         process = subprocess.Popen([PROGRAM, "chat", "--color", "never"], stdin=slave,
-                                   stdout=slave, stderr=slave, start_new_session=True)
+                                   stdout=slave, stderr=slave, start_new_session=True,
+                                   env={**CLEAN_ENVIRONMENT, "XDG_STATE_HOME": str(self.folder)})
         os.close(slave)
         seen = b""
 
@@ -243,6 +344,76 @@ class GoodInput(CliTest):
         os.write(master, b"/quit\n")
         self.assertEqual(process.wait(timeout=30), 0)
         os.close(master)
+
+
+class Settings(CliTest):
+    def tokens(self, *arguments, config=None, **variables):
+        if config is not None:
+            (self.folder / "foretoken").mkdir(exist_ok=True)
+            (self.folder / "foretoken" / "config.toml").write_text(config)
+        environment = {"XDG_CONFIG_HOME": str(self.folder), **variables}
+        result = foretoken("run", "Once upon a time", "--json", *arguments, environment=environment)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return len(json.loads(result.stdout)["tokens"])
+
+    def test_command_line_beats_variables_beat_the_file(self):
+        config = "max-tokens = 9\n[serve]\nmax-body = 2\n"
+        self.assertEqual(self.tokens(config=config), 9)
+        self.assertEqual(self.tokens(config=config + "[run]\nmax-tokens = 8\n"), 8)
+        self.assertEqual(self.tokens(FORETOKEN_MAX_TOKENS="7"), 7)
+        self.assertEqual(self.tokens("-n", 6, FORETOKEN_MAX_TOKENS="7"), 6)
+        other = self.folder / "other.toml"
+        other.write_text("max-tokens = 5\n")
+        self.assertEqual(self.tokens("--config", other), 5)
+        self.assertEqual(self.tokens(FORETOKEN_CONFIG=str(other)), 5)
+
+    def test_bad_settings_name_their_place(self):
+        config = self.folder / "mine.toml"
+
+        def refuse(text, saying):
+            config.write_text(text)
+            self.refuse("run", "x", "--config", config, saying=saying)
+
+        refuse("\nmax-tokns = 3\n", f"{config}:2: no command has an option 'max-tokns'; did you mean "
+                                    "max-tokens?")
+        refuse("[run]\nmax-tokens = many\n", f"{config}:2: --max-tokens")
+        refuse("[rum]\nmax-tokens = 3\n", "the section [rum] is no command; did you mean run?")
+        refuse('mode = "warp"\n', f"{config}:1: --mode")
+        self.refuse("run", "x", "--config", self.folder / "none.toml", saying="none.toml")
+        self.refuse("serve", environment={"FORETOKEN_MAX_BODY": "0"},
+                    saying="FORETOKEN_MAX_BODY: --max-body")
+        self.refuse("run", "x", environment={"FORETOKEN_FANOUT": "flat"},
+                    saying="(FORETOKEN_FANOUT sets it)")
+        self.assertIn("FORETOKEN_TEMPP names no option",
+                      self.succeed("inspect", environment={"FORETOKEN_TEMPP": "1"}).stderr)
+
+
+class Documents(CliTest):
+    def test_bash_completes_what_the_program_takes(self):
+        script = self.succeed("completions", "bash").stdout
+
+        def complete(*words):
+            line = ("source /dev/stdin; COMP_WORDS=(foretoken \"$@\"); COMP_CWORD=$#; _foretoken; "
+                    "printf '%s\\n' \"${COMPREPLY[@]}\"")
+            return subprocess.run(["bash", "-c", line, "bash", *words], input=script, text=True,
+                                  capture_output=True, check=True).stdout.split()
+
+        self.assertIn("serve", complete(""))
+        self.assertEqual(complete("tok"), ["tokenize"])
+        self.assertEqual(complete("run", "--max-t"), ["--max-tokens"])
+        self.assertIn("trie", complete("run", "--mode", ""))
+        self.assertEqual(complete("datastore", "bu"), ["build"])
+        self.assertIn("--capacity", complete("datastore", "build", "--cap"))
+        self.assertIn("#compdef foretoken", self.succeed("completions", "zsh").stdout)
+        self.assertIn("-l max-tokens", self.succeed("completions", "fish").stdout)
+        self.refuse("completions", "tcsh", saying="tcsh")
+
+    def test_the_man_page_has_every_command(self):
+        page = self.succeed("man").stdout
+        for command in ("RUN", "SERVE", "DATASTORE BUILD", "MAN"):
+            self.assertIn(f".SH FORETOKEN {command}\n", page)
+        self.assertIn("\\-\\-max\\-tokens", page)
+        self.assertNotIn("SPECULATOR", page)
 
 
 if __name__ == "__main__":

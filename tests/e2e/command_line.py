@@ -12,10 +12,16 @@ PROGRAM = os.path.abspath(sys.argv.pop(1))
 MODELS = pathlib.Path(sys.argv.pop(1)).resolve() / "models"
 
 
+# Without the settings of whoever runs the tests.
+CLEAN_ENVIRONMENT = {name: value for name, value in os.environ.items()
+                     if not name.startswith("FORETOKEN_")}
+CLEAN_ENVIRONMENT.update(NO_COLOR="", XDG_CONFIG_HOME="/nonexistent")
+
+
 def foretoken(*arguments, stdin="", environment=None, timeout=120):
     return subprocess.run([PROGRAM, *map(str, arguments)], input=stdin, text=True,
                           capture_output=True, timeout=timeout,
-                          env={**os.environ, "NO_COLOR": "", **(environment or {})})
+                          env={**CLEAN_ENVIRONMENT, **(environment or {})})
 
 
 class CliTest(unittest.TestCase):

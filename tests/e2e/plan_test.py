@@ -65,6 +65,14 @@ class Plan(CliTest):
             elif plan["mode"] == "ar":
                 self.assertAlmostEqual(plan["tokens_per_second"], 100)
 
+    def test_alone_plans_this_machine(self):
+        out = self.succeed("plan").stdout
+        self.assertIn("demo-target with demo-draft, measured now", out)
+        self.assertNotIn("70B", out)
+        self.assertIn("Choice: ", out)
+        self.refuse("plan", "-m", MODELS / "demo-target", saying="--draft")
+        self.refuse("plan", "--simulate", "--temp", 1, saying="needs --calibration")
+
     def test_limits_are_kept(self):
         report = json.loads(self.succeed(
             "plan", *self.NUMBERS, "--lookahead", "3-4", "--cache-budget", 9, "--modes", "ssd",
@@ -78,6 +86,12 @@ class Plan(CliTest):
         out = self.succeed("plan", "--calibration", path).stdout
         self.assertIn("shared-noise at T = 0.", out)
         self.assertIn("Choice: ssd", out)
+        page = self.folder / "plan.html"
+        self.succeed("plan", "--calibration", path, "--batches", "1,4", "--html", page)
+        html = page.read_text()
+        self.assertEqual(html.count("<h2>Batch "), 2)
+        self.assertIn("<svg", html)
+        self.assertIn(">ssd</th>", html)
         out = self.succeed("plan", "--calibration", path, "--verify", "rejection",
                            "--temp", 0.8).stdout
         self.assertIn("at T = 1, the closest to 0.8 that was measured", out)
@@ -117,7 +131,7 @@ class Plan(CliTest):
                 ([*self.NUMBERS, "--modes", "trie"], "cannot be predicted"),
                 ([*self.NUMBERS, "--fallback", "luck"], "'luck' is not a fallback"),
                 ([*self.NUMBERS, "--batches", "0"], "from 1 to 4096"),
-                ([*self.NUMBERS, "--html", "x.html"], "--html needs"),
+                ([*self.NUMBERS, "--temp", 1], "not both"),
                 (["--calibration", self.folder / "none.json"], "none.json"),
                 (["--calibration", self.folder], "")):
             self.refuse("plan", *arguments, saying=saying)

@@ -2,11 +2,17 @@
 
 import http.client
 import json
+import os
 import re
 import signal
 import subprocess
 import time
 import unittest
+
+# Programs that tests start have none of the settings of whoever runs the tests.
+for name in [name for name in os.environ if name.startswith("FORETOKEN_")]:
+    del os.environ[name]
+os.environ["XDG_CONFIG_HOME"] = "/nonexistent"
 
 
 class Serving:

@@ -349,6 +349,8 @@ Result<int> Bench::Report() const {
                       options_.batch);
   for (const SetResult& set : results_) text += "\n" + RenderSet(set, context_);
   FT_RETURN_IF_ERROR(WriteReport(options_.files, report, text, RenderBenchReport));
+  std::fflush(stdout);
+  for (const std::string& sentence : SlowModes(results_, context_)) PrintWarning(sentence);
   for (const SetResult& set : results_) {
     for (const ModeResult& mode : set.modes) {
       if (!ComputeFigures(set, mode, context_).identical.value_or(true)) {
@@ -435,7 +437,9 @@ void AddBenchCommand(CLI::App* app, CommandBody* chosen) {
   AddServerBenchOptions(command, &options->server);
   output("--json", &options->files.json, "FILE", "Write the report as JSON; - for the output");
   output("--html", &options->files.html, "FILE", "Write the report as a page with plots");
-  std::string footer = "The prefix cache is off unless --prefix-cache is given. What figures mean:";
+  std::string footer =
+      "The prefix cache is off unless --prefix-cache is given. --help-all ends with what the "
+      "figures mean.";
   const nlohmann::json definitions = Definitions();
   for (const auto& [name, meaning] : definitions.items()) {
     footer += fmt::format("\n  {}: {}", name, meaning.get<std::string>());

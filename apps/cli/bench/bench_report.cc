@@ -237,6 +237,25 @@ json SetsJson(const std::vector<SetResult>& sets, const BenchContext& context) {
   return out;
 }
 
+std::vector<std::string> SlowModes(const std::vector<SetResult>& sets,
+                                   const BenchContext& context) {
+  std::vector<std::string> sentences;
+  for (const SetResult& set : sets) {
+    for (const ModeResult& mode : set.modes) {
+      const std::optional<Interval> speedup = ComputeFigures(set, mode, context).speedup;
+      if (!mode.mode.drafts() || !speedup || speedup->value >= 1) continue;
+      const std::string accepted =
+          mode.total.proposed == 0
+              ? "nothing was proposed"
+              : fmt::format("{} of what it proposed was accepted",
+                            FormatPercent(Share(mode.total.accepted, mode.total.proposed)));
+      sentences.push_back(fmt::format("{} ran at {:.2f} times the speed of ar on '{}': {}",
+                                      mode.label, speedup->value, set.name, accepted));
+    }
+  }
+  return sentences;
+}
+
 json Definitions() {
   return {
       {"tokens_per_s",

@@ -66,6 +66,9 @@ ModeFigures ComputeFigures(const SetResult& set, const ModeResult& mode,
 /// The report's "sets": what RenderBenchReport draws (html_report.h says how it is laid out).
 nlohmann::json SetsJson(const std::vector<SetResult>& sets, const BenchContext& context);
 
+/// A sentence for every mode with a draft that was slower than ar on a set.
+std::vector<std::string> SlowModes(const std::vector<SetResult>& sets, const BenchContext& context);
+
 /// What each figure means, for the report's "definitions".
 nlohmann::json Definitions();
 

@@ -136,6 +136,43 @@ TEST(BenchReport, ComparesPromptByPromptWithAr) {
   EXPECT_THAT(RenderSet(set, {}), HasSubstr("ssd differs from ar first at prompt 2"));
 }
 
+TEST(BenchReport, SaysWhichModesWereSlowerThanAr) {
+  SetResult set = TwoModes();
+  EXPECT_TRUE(SlowModes({set}, {}).empty());
+  set.modes[1].tokens_per_second = {500, 250};  // Half of ar.
+  set.modes[1].total.proposed = 40;
+  set.modes[1].total.accepted = 0;
+  EXPECT_THAT(
+      SlowModes({set}, {}),
+      ElementsAre("ssd ran at 0.50 times the speed of ar on 'set': 0.0% of what it proposed "
+                  "was accepted"));
+  set.modes[1].label = "ar@all";
+  set.modes[1].mode = Mode::kAr;  // No draft is to blame.
+  EXPECT_TRUE(SlowModes({set}, {}).empty());
+}
+
+TEST(DraftVerdict, SaysWhatSurelyDidNotPay) {
+  // A token a round, which waits for half a pass: ar would have 1.5 tokens in the time.
+  const DraftingCosts bad{.rounds = 100,
+                          .tokens = 100,
+                          .proposed = 600,
+                          .accepted = 0,
+                          .target = 80,
+                          .wait = 50,
+                          .host = 20};
+  EXPECT_EQ(DraftVerdict(Mode::kSd, bad),
+            "mode sd does not pay here: 0.0% of what it proposed was accepted, and --mode ar would "
+            "be 1.50 times as fast or more");
+  EXPECT_EQ(DraftVerdict(Mode::kAr, bad), "");
+  EXPECT_EQ(DraftVerdict(Mode::kAuto, bad), "");
+  DraftingCosts good = bad;
+  good.tokens = 200;
+  EXPECT_EQ(DraftVerdict(Mode::kSd, good), "");
+  DraftingCosts few = bad;
+  few.rounds = few.tokens = 8;
+  EXPECT_EQ(DraftVerdict(Mode::kSd, few), "");
+}
+
 TEST(BenchReport, ABatchIsTimedAsAWhole) {
   ModeResult mode;
   mode.Add({Output({1, 2, 3}, 2'000'000), Output({4, 5}, 1'000'000)});

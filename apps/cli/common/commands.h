@@ -7,6 +7,10 @@
 
 namespace foretoken {
 
+inline constexpr int kSucceeded = 0;
+inline constexpr int kCheckFailed = 1;
+inline constexpr int kBadInput = 2;
+
 /// What a subcommand does once its options are parsed: the program's exit code (0 good, 1 a check
 /// failed), or an error (exit code 2 where the input was at fault).
 using CommandBody = std::function<Result<int>()>;
@@ -24,6 +28,10 @@ void AddDevicesCommand(CLI::App* app, CommandBody* chosen);
 void AddCalibrateCommand(CLI::App* app, CommandBody* chosen);
 void AddPlanCommand(CLI::App* app, CommandBody* chosen);
 void AddDatastoreCommand(CLI::App* app, CommandBody* chosen);
+void AddTokenizeCommand(CLI::App* app, CommandBody* chosen);
+void AddDetokenizeCommand(CLI::App* app, CommandBody* chosen);
 void AddSpeculatorCommand(CLI::App* app, CommandBody* chosen);
+void AddCompletionsCommand(CLI::App* app, CommandBody* chosen);
+void AddManCommand(CLI::App* app, CommandBody* chosen);
 
 }  // namespace foretoken

@@ -18,12 +18,46 @@ std::string_view DescribeFinish(FinishReason reason) {
   return kDescriptions[static_cast<std::size_t>(reason)];
 }
 
+std::string SpeedText(const RequestStats& stats) {
+  std::string text =
+      fmt::format("{} token{}", stats.output_tokens, stats.output_tokens == 1 ? "" : "s");
+  const double speed = stats.decode_tokens_per_second();
+  if (speed > 0) text += fmt::format(", {:.0f} tokens/s", speed);
+  return text;
+}
+
 std::string SpeculationText(Mode mode, const RequestStats& stats) {
   std::string text;
-  if (mode != Mode::kAr) text += fmt::format(", {:.2f} tokens/round", stats.acceptance_length());
+  if (mode != Mode::kAr && stats.rounds > 0)
+    text += fmt::format(", {:.2f} tokens/round", stats.acceptance_length());
   const double hits = HitRate(stats);
   if (hits >= 0) text += fmt::format(", {} cache hits", FormatPercent(hits));
   return text;
+}
+
+DraftingCosts CostsOf(const RequestStats& stats, const EngineStats& engine) {
+  return {.rounds = stats.rounds,
+          .tokens = stats.output_tokens,
+          .proposed = stats.proposed,
+          .accepted = stats.accepted,
+          .target = static_cast<double>(engine.target.sum()),
+          .wait = static_cast<double>(engine.wait.sum()),
+          .host = static_cast<double>(engine.host.sum())};
+}
+
+std::string DraftVerdict(Mode mode, const DraftingCosts& costs) {
+  constexpr std::int64_t kTelling = 16;  // Rounds.
+  if (!mode.drafts() || mode.planned() || costs.rounds < kTelling || costs.proposed == 0) return {};
+  const double per_round = static_cast<double>(costs.tokens) / costs.rounds;
+  const double without_waiting = costs.target + costs.host;
+  const double speed = per_round * without_waiting / (without_waiting + costs.wait);
+  if (!(speed < 1)) return {};
+  return fmt::format(
+      "mode {} does not pay here: {} of what it proposed was accepted, and --mode ar would be "
+      "{:.2f} "
+      "times as fast or more",
+      ModeName(mode), FormatPercent(static_cast<double>(costs.accepted) / costs.proposed),
+      1 / speed);
 }
 
 double HitRate(const RequestStats& stats) {

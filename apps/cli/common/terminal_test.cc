@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cli/common/help_formatter.h"
-
 namespace foretoken {
 namespace {
 
@@ -35,11 +33,6 @@ TEST(Terminal, OriginsAreTextWithoutColour) {
               AllOf(HasSubstr("a"), HasSubstr("\x1b[0m")));
   EXPECT_NE(painter.Paint(TokenOrigin::kAccepted, "a"), painter.Paint(TokenOrigin::kBonus, "a"));
   EXPECT_EQ(painter.Paint(TokenOrigin::kBonus, ""), "");
-}
-
-TEST(Help, WrapsBetweenWords) {
-  EXPECT_EQ(WrapText("one two  three", 7, 2), "one two\n  three");
-  EXPECT_EQ(WrapText("incomprehensible", 5, 0), "incomprehensible");
 }
 
 }  // namespace

@@ -1,23 +1,20 @@
 #include <fmt/core.h>
-#include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
-#include <atomic>
-#include <cerrno>
-#include <csignal>
 #include <cstdio>
-#include <cstdlib>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "base/parse_number.h"
+#include "base/read_file.h"
+#include "base/replace_file.h"
 #include "cli/common/bench_stats.h"
 #include "cli/common/commands.h"
 #include "cli/common/generation.h"
 #include "cli/common/terminal.h"
+#include "cli/generate/conversation.h"
+#include "cli/generate/interrupts.h"
+#include "cli/generate/line_reader.h"
 #include "cli/options/options.h"
 
 namespace foretoken {
@@ -28,33 +25,17 @@ struct ChatOptions : DecodingOptions {
   std::string color = "auto";
 };
 
-std::atomic<bool> interrupted = false;
-int interrupt_event = -1;  // An eventfd, readable after Ctrl-C.
-
-// Ctrl-C interrupts a reply or a line being typed, never the program. Reading a line waits for the
-// event and not for EINTR alone, which a signal just before the read would not cause. Without
-// SA_RESTART, so that reading from a pipe returns too.
-void CatchInterrupts() {
-  interrupt_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  struct sigaction action = {};
-  action.sa_handler = [](int) {
-    const int error = errno;
-    interrupted.store(true);
-    eventfd_write(interrupt_event, 1);
-    errno = error;
-  };
-  sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, nullptr);
-}
-
 constexpr const char* kHelp =
     "/help            this list\n"
     "/reset           forget the conversation\n"
     "/system TEXT     set the system message (empty: none) and forget the conversation\n"
     "/mode MODE       auto, ar, sd, ssd, ngram, sssd ...: how to decode; the text stays the same\n"
     "/set NAME VALUE  temp, top-k, top-p, min-p, repeat-penalty, seed or max-tokens\n"
+    "/regen           another reply to the last turn, with the next seed\n"
+    "/save FILE       write the conversation as JSON; /load FILE goes on with it\n"
     "/stats           what the replies so far cost\n"
-    "/quit            leave (also Ctrl-D); Ctrl-C stops a reply\n";
+    "/quit            leave (also Ctrl-D); Ctrl-C stops a reply\n"
+    "On a terminal, the arrow keys edit the line and go through what was typed before.\n";
 
 // What stands before the first space, and what behind it.
 std::pair<std::string, std::string> SplitAtSpace(const std::string& text) {
@@ -70,22 +51,26 @@ class Chat {
         decoding_(std::move(decoding)),
         target_(*decoding_.target),
         context_(context),
-        painter_(UseColor(options_.color, stdout)) {}
+        painter_(UseColor(options_.color, stdout)) {
+    conversation_.system = options_.system;
+  }
 
   Status Run();
 
  private:
-  enum class Line { kText, kInterrupted, kEnd };
-
-  static Line WaitForLine();
-  Line ReadLine(std::string* line);
   Status OpenEngine(Mode mode);
   Status Reply(const std::string& text);
   Result<std::vector<Token>> EncodeFitting();
   /// False to leave.
   bool Command(const std::string& line);
+  Status ChangeMode(const std::string& name);
   void Set(const std::string& arguments);
+  Status Regenerate();
+  Status Save(const std::string& path) const;
+  Status Load(const std::string& path);
   void PrintStats() const;
+  /// What there is to say of the mode's draft, once it is over.
+  void SayVerdict() const;
   void Say(const std::string& text) const { fmt::print("{}\n", painter_.Dim(text)); }
 
   ChatOptions options_;
@@ -95,46 +80,15 @@ class Chat {
   int context_;
   Painter painter_;
   std::unique_ptr<Engine> engine_;
-  std::vector<ChatMessage> messages_;  // Without the system message.
+  Conversation conversation_;
   RequestStats total_;
+  RequestStats of_mode_;  // Since the mode was chosen.
   int replies_ = 0;
 };
 
-// Returns when a terminal has a line (or its end) to read, or after Ctrl-C.
-Chat::Line Chat::WaitForLine() {
-  pollfd events[] = {{STDIN_FILENO, POLLIN, 0}, {interrupt_event, POLLIN, 0}};
-  while (poll(events, std::size(events), /*timeout=*/-1) < 0 && errno == EINTR) {
-  }
-  return events[1].revents != 0 ? Line::kInterrupted : Line::kText;
-}
-
-Chat::Line Chat::ReadLine(std::string* line) {
-  const bool terminal = IsTerminal(stdin);
-  // What comes from the prompt on counts.
-  eventfd_t past;
-  eventfd_read(interrupt_event, &past);
-  interrupted = false;
-  if (terminal) fmt::print("{}", painter_.Bold("> "));
-  std::fflush(stdout);
-  if (terminal && WaitForLine() == Line::kInterrupted) return Line::kInterrupted;
-  char* buffer = nullptr;
-  std::size_t capacity = 0;
-  errno = 0;
-  const ssize_t length = getline(&buffer, &capacity, stdin);
-  const bool was_interrupted = length < 0 && errno == EINTR;
-  if (length > 0) line->assign(buffer, static_cast<std::size_t>(length));
-  std::free(buffer);
-  if (was_interrupted) {
-    std::clearerr(stdin);
-    return Line::kInterrupted;
-  }
-  if (length < 0) return Line::kEnd;
-  while (line->ends_with('\n') || line->ends_with(' ')) line->pop_back();
-  return Line::kText;
-}
-
 Status Chat::OpenEngine(Mode mode) {
   engine_.reset();
+  of_mode_ = {};
   FT_ASSIGN_OR_RETURN(engine_, options_.OpenEngine(mode, decoding_, context_));
   mode_ = mode;
   return {};
@@ -145,11 +99,10 @@ Result<std::vector<Token>> Chat::EncodeFitting() {
   const int reserve = std::min(options_.generation.stop.max_tokens, context_ / 2);
   bool dropped = false;
   while (true) {
-    std::vector<ChatMessage> messages;
-    if (!options_.system.empty()) messages.push_back({"system", options_.system});
-    messages.insert(messages.end(), messages_.begin(), messages_.end());
-    FT_ASSIGN_OR_RETURN(std::vector<Token> tokens, target_.tokenizer()->EncodeChat(messages));
-    if (static_cast<int>(tokens.size()) + reserve <= context_ || messages_.size() < 3) {
+    std::vector<ChatMessage>& messages = conversation_.messages;
+    FT_ASSIGN_OR_RETURN(std::vector<Token> tokens,
+                        target_.tokenizer()->EncodeChat(conversation_.WithSystem()));
+    if (static_cast<int>(tokens.size()) + reserve <= context_ || messages.size() < 3) {
       if (dropped) {
         Say(fmt::format("[the context of {} tokens is full: the oldest turns were dropped]",
                         context_));
@@ -157,16 +110,16 @@ Result<std::vector<Token>> Chat::EncodeFitting() {
       FT_RETURN_IF_ERROR(CheckPromptFits(tokens.size(), context_));
       return tokens;
     }
-    messages_.erase(messages_.begin(), messages_.begin() + 2);  // A turn and its reply.
+    messages.erase(messages.begin(), messages.begin() + 2);  // A turn and its reply.
     dropped = true;
   }
 }
 
 Status Chat::Reply(const std::string& text) {
-  messages_.push_back({"user", text});
+  conversation_.messages.push_back({"user", text});
   Result<std::vector<Token>> tokens = EncodeFitting();
   if (!tokens.ok()) {
-    messages_.pop_back();
+    conversation_.messages.pop_back();
     return tokens.error();
   }
   Request request;
@@ -179,8 +132,8 @@ Status Chat::Reply(const std::string& text) {
   bool cancelled = false;
   GenerateHooks hooks;
   const auto cancel_if_interrupted = [&](SequenceId sequence) {
-    if (interrupted && !cancelled) engine_->Cancel(sequence);
-    cancelled = cancelled || interrupted;
+    if (Interrupted() && !cancelled) engine_->Cancel(sequence);
+    cancelled = cancelled || Interrupted();
   };
   hooks.before_step = [&] {
     if (running) cancel_if_interrupted(*running);
@@ -195,16 +148,15 @@ Status Chat::Reply(const std::string& text) {
   };
   Result<Generation> generation = Generate(*engine_, std::move(request), hooks);
   if (!generation.ok()) {
-    messages_.pop_back();
+    conversation_.messages.pop_back();
     return generation.error();
   }
-  messages_.push_back({"assistant", generation->text});
+  conversation_.messages.push_back({"assistant", generation->text});
   const RequestStats& stats = generation->stats;
   AddStats(stats, &total_);
+  AddStats(stats, &of_mode_);
   ++replies_;
-  std::string line = fmt::format("[{} tokens, {:.0f} tokens/s", stats.output_tokens,
-                                 stats.decode_tokens_per_second());
-  line += SpeculationText(mode_, stats);
+  std::string line = "[" + SpeedText(stats) + SpeculationText(mode_, stats);
   if (stats.cached_prompt_tokens > 0) {
     line += fmt::format(", {} of {} prompt tokens reused", stats.cached_prompt_tokens,
                         stats.prompt_tokens);
@@ -258,39 +210,79 @@ void Chat::PrintStats() const {
                   total_.cached_prompt_tokens, total_.prompt_tokens));
 }
 
+Status Chat::ChangeMode(const std::string& name) {
+  FT_ASSIGN_OR_RETURN(const Mode mode, ParseMode(name));
+  if (NeedsDraft(mode) && !options_.model.has_draft()) {
+    return InvalidInput("there is no draft model; start with --draft");
+  }
+  FT_RETURN_IF_ERROR(options_.datastore.Check({&mode, 1}));
+  if (mode == Mode::kAuto) FT_RETURN_IF_ERROR(options_.speculation.CheckFor({&mode, 1}));
+  SayVerdict();
+  FT_RETURN_IF_ERROR(OpenEngine(mode));
+  Say(fmt::format("mode {}", ModeName(mode_)));
+  return {};
+}
+
+Status Chat::Regenerate() {
+  if (conversation_.messages.empty()) return InvalidInput("there is no reply yet");
+  if (options_.generation.sampling.temperature == 0) {
+    return InvalidInput("at temperature 0 the reply is always the same; /set temp 0.7 first");
+  }
+  ++options_.generation.sampling.seed;
+  return Reply(conversation_.TakeLastTurn());
+}
+
+Status Chat::Save(const std::string& path) const {
+  if (path.empty()) return InvalidInput("write it like /save talk.json");
+  FT_RETURN_IF_ERROR(ReplaceFile(path, FormatConversation(conversation_)));
+  Say(fmt::format("{} messages are in {}", conversation_.messages.size(), path));
+  return {};
+}
+
+Status Chat::Load(const std::string& path) {
+  if (path.empty()) return InvalidInput("write it like /load talk.json");
+  const Result<std::string> text = ReadFile(path);
+  if (!text.ok()) return InvalidInput(fmt::format("cannot read '{}'", path));
+  FT_ASSIGN_OR_RETURN(conversation_, ParseConversation(*text, path));
+  Say(fmt::format("{} messages from {}", conversation_.messages.size(), path));
+  return {};
+}
+
+void Chat::SayVerdict() const {
+  if (engine_ == nullptr) return;
+  const std::string verdict = DraftVerdict(mode_, CostsOf(of_mode_, engine_->stats()));
+  if (!verdict.empty()) Say(fmt::format("[{}]", verdict));
+}
+
 bool Chat::Command(const std::string& line) {
   const auto [name, arguments] = SplitAtSpace(line);
   if (name == "/quit" || name == "/exit") return false;
+  Status status;
   if (name == "/help") {
     fmt::print("{}", kHelp);
   } else if (name == "/reset") {
-    messages_.clear();
+    conversation_.messages.clear();
     Say("the conversation is forgotten");
   } else if (name == "/system") {
-    options_.system = arguments;
-    messages_.clear();
+    conversation_ = {.system = arguments};
     Say(arguments.empty() ? "no system message" : "the system message is set");
   } else if (name == "/mode") {
-    Result<Mode> mode = ParseMode(arguments);
-    Status status = mode.ok() ? Status() : Status(mode.error());
-    if (status.ok() && NeedsDraft(*mode) && !options_.model.has_draft()) {
-      status = InvalidInput("there is no draft model; start with --draft");
-    }
-    if (status.ok()) status = options_.datastore.Check({&*mode, 1});
-    if (status.ok() && *mode == Mode::kAuto) {
-      status = options_.speculation.CheckFor(std::span(&*mode, 1));
-    }
-    if (status.ok()) status = OpenEngine(*mode);
-    Say(status.ok() ? fmt::format("mode {}", ModeName(mode_)) : status.error().message);
-    if (engine_ == nullptr) return false;
+    status = ChangeMode(arguments);
   } else if (name == "/set") {
     Set(arguments);
+  } else if (name == "/regen") {
+    status = Regenerate();
+  } else if (name == "/save") {
+    status = Save(arguments);
+  } else if (name == "/load") {
+    status = Load(arguments);
   } else if (name == "/stats") {
     PrintStats();
   } else {
     Say(fmt::format("there is no command {}; /help lists them", name));
   }
-  return true;
+  if (!status.ok()) Say(status.error().message);
+  return engine_ != nullptr;
 }
 
 Status Chat::Run() {
@@ -299,12 +291,13 @@ Status Chat::Run() {
   if (mode_ != Mode::kAr) fmt::print("{}", painter_.Legend());
   FT_RETURN_IF_ERROR(OpenEngine(mode_));
   CatchInterrupts();
+  LineReader reader(painter_.Bold("> "), ChatHistoryFile());
   std::string line;
   for (bool stays = true; stays;) {
-    const Line read = ReadLine(&line);
-    if (read == Line::kInterrupted) {
+    const LineReader::Read read = reader.Next(&line);
+    if (read == LineReader::Read::kInterrupted) {
       fmt::print("\n{}\n", painter_.Dim("(/quit or Ctrl-D leaves)"));
-    } else if (read == Line::kEnd) {
+    } else if (read == LineReader::Read::kEnd) {
       if (IsTerminal(stdin)) fmt::print("\n");
       stays = false;
     } else if (line.starts_with('/')) {
@@ -313,6 +306,7 @@ Status Chat::Run() {
       if (const Status status = Reply(line); !status.ok()) Say(status.error().message);
     }
   }
+  SayVerdict();
   return decoding_.datastore.Flush();
 }
 
@@ -348,9 +342,6 @@ void AddChatCommand(CLI::App* app, CommandBody* chosen) {
   add("--system", &options->system, "TEXT", "A system message");
   AddDecodingOptions(command, options.get());
   AddColorOption(command, &options->color);
-  command->footer(
-      "The temperature is 0.7 unless given. Each reply reuses the KV of the turns "
-      "before it.");
   command->callback([options, chosen] { *chosen = [options] { return RunChat(*options); }; });
 }
 

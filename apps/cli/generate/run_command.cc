@@ -16,7 +16,8 @@ namespace foretoken {
 namespace {
 
 struct RunOptions : DecodingOptions {
-  std::string prompt;
+  std::optional<std::string> argument;  // The prompt; "-" is standard input.
+  std::optional<std::string> prompt;    // The same, given as an option.
   std::string file;
   std::string system;
   bool chat = false;
@@ -25,18 +26,24 @@ struct RunOptions : DecodingOptions {
 };
 
 Result<std::string> ReadPrompt(const RunOptions& options) {
-  if (!options.prompt.empty()) return options.prompt;
-  std::string path = options.file;
-  if (path.empty()) {
-    if (IsTerminal(stdin)) {
-      return InvalidInput("there is no prompt; give it as an argument or on standard input");
+  const bool asks_for_stdin = options.argument == "-";
+  std::string text;
+  if (options.argument && !asks_for_stdin) {
+    text = *options.argument;
+  } else if (options.prompt) {
+    text = *options.prompt;
+  } else {
+    if (options.file.empty() && !asks_for_stdin && IsTerminal(stdin)) {
+      return InvalidInput(
+          "there is no prompt; give it as an argument, or - to type it, ending with Ctrl-D");
     }
-    path = "/dev/stdin";
+    const std::string path = options.file.empty() ? "/dev/stdin" : options.file;
+    Result<std::string> read = ReadFile(path);
+    if (!read.ok()) return InvalidInput(fmt::format("cannot read the prompt from '{}'", path));
+    text = std::move(*read);
+    if (text.ends_with('\n')) text.pop_back();
   }
-  Result<std::string> text = ReadFile(path);
-  if (!text.ok()) return InvalidInput(fmt::format("cannot read the prompt from '{}'", path));
-  if (text->ends_with('\n')) text->pop_back();
-  if (text->empty()) return InvalidInput("the prompt is empty");
+  if (text.empty()) return InvalidInput("the prompt is empty");
   return text;
 }
 
@@ -55,11 +62,11 @@ std::string StatisticsLine(Mode mode, const Generation& generation,
                            const std::optional<PlannerReport>& planner) {
   const RequestStats& stats = generation.stats;
   std::string line =
-      fmt::format("{}: {} tokens, {:.1f} tokens/s, first token after {}", ModeName(mode),
-                  stats.output_tokens, stats.decode_tokens_per_second(),
+      fmt::format("{}: {}, first token after {}", ModeName(mode), SpeedText(stats),
                   FormatDuration(static_cast<double>(stats.first_token_ns - stats.submitted_ns)));
   line += SpeculationText(mode, stats);
-  if (mode == Mode::kAuto && planner) line += fmt::format(" (rounds: {})", ChosenModes(*planner));
+  const std::string chosen = mode == Mode::kAuto && planner ? ChosenModes(*planner) : "";
+  if (!chosen.empty()) line += fmt::format(" (rounds: {})", chosen);
   return line + fmt::format(", {}", DescribeFinish(generation.finish));
 }
 
@@ -131,6 +138,8 @@ Result<int> Run(RunOptions options) {
     std::fflush(stdout);
     fmt::print(stderr, "{}\n", StatisticsLine(mode, generation, engine->planner_report()));
   }
+  const std::string verdict = DraftVerdict(mode, CostsOf(generation.stats, engine->stats()));
+  if (!verdict.empty()) PrintWarning(verdict);
   return 0;
 }
 
@@ -142,16 +151,24 @@ void AddRunCommand(CLI::App* app, CommandBody* chosen) {
   const OptionGroup prompt(command, "Prompt");
   const OptionGroup output(command, "Output");
   auto options = std::make_shared<RunOptions>();
-  add("prompt", &options->prompt, "TEXT", "The prompt; standard input where absent");
-  prompt("-p,--prompt", &options->prompt, "TEXT", "The same as an option");
-  prompt("-f,--file", &options->file, "FILE", "Read the prompt from a file");
-  prompt("--chat", &options->chat, "Put the prompt into the model's chat template");
-  prompt("--system", &options->system, "TEXT", "A system message before it, with --chat");
+  CLI::Option* argument = add("text", &options->argument, "TEXT",
+                              "The prompt; - or nothing: what comes on standard input");
+  CLI::Option* text = prompt("-p,--prompt", &options->prompt, "TEXT", "The prompt, as an option")
+                          ->excludes(argument);
+  prompt("-f,--file", &options->file, "FILE", "Read the prompt from a file")
+      ->excludes(argument)
+      ->excludes(text);
+  CLI::Option* chat = prompt("--chat", &options->chat,
+                             "Ask the prompt as a question, in the model's chat template");
+  prompt("--system", &options->system, "TEXT", "What the model is told first, with --chat")
+      ->needs(chat);
   AddDecodingOptions(command, options.get());
+  CLI::Option* json =
+      output("--json", &options->json, "Print one JSON object at the end instead of text");
   output("--logprobs", &options->generation.sampling.top_logprobs, "N",
          "With --json: log-probability of each token and of the N most likely")
-      ->check(Between(0, 100));
-  output("--json", &options->json, "Print one JSON object at the end instead of text");
+      ->check(Between(0, 100))
+      ->needs(json);
   AddColorOption(command, &options->color);
   command->callback([options, chosen] { *chosen = [options] { return Run(*options); }; });
 }

@@ -21,9 +21,7 @@ namespace {
 using nlohmann::json;
 
 struct InspectOptions {
-  std::string directory;
-  std::string draft;
-  std::string precision = "bf16";
+  ModelOptions model;
   bool json = false;
 };
 
@@ -132,12 +130,14 @@ void Print(const json& figures) {
        fmt::format("{} with the context full", FormatBytes(memory["kv_bytes_per_sequence"])));
 }
 
-Result<int> RunInspect(const InspectOptions& options) {
-  FT_ASSIGN_OR_RETURN(const Inspected target, Inspect(options.directory, options.precision));
+Result<int> RunInspect(InspectOptions options) {
+  ModelOptions& model = options.model;
+  FT_RETURN_IF_ERROR(model.ResolveDefaults());
+  FT_ASSIGN_OR_RETURN(const Inspected target, Inspect(model.target, model.precision));
   json figures = target.figures;
   Status compatible;
-  if (!options.draft.empty()) {
-    FT_ASSIGN_OR_RETURN(const Inspected draft, Inspect(options.draft, options.precision));
+  if (model.has_draft()) {
+    FT_ASSIGN_OR_RETURN(const Inspected draft, Inspect(model.draft, model.precision));
     compatible = CheckSameVocabulary(*target.tokenizer, *draft.tokenizer);
     figures["draft"] = draft.figures;
     figures["same_vocabulary"] = compatible.ok();
@@ -163,10 +163,11 @@ void AddInspectCommand(CLI::App* app, CommandBody* chosen) {
       app->add_subcommand("inspect", "Show what a model folder holds and the memory it needs");
   const OptionGroup add(command);
   auto options = std::make_shared<InspectOptions>();
-  add("directory,-m,--target,--model", &options->directory, "DIR", "The model folder")->required();
-  add("--draft", &options->draft, "DIR",
+  add("directory,-m,--target,--model", &options->model.target, "DIR",
+      "The model folder; by default the bundled models are shown");
+  add("--draft,--model-draft", &options->model.draft, "DIR",
       "A draft's folder (also -md): shown too, and its vocabulary compared");
-  add("--precision", &options->precision, "P",
+  add("--precision", &options->model.precision, "P",
       "How weights and KV would be stored: bf16 (default) or f32")
       ->check(OneOf({"bf16", "f32"}));
   add("--json", &options->json, "Print one JSON object");

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <map>
 
 #include "base/parse_number.h"
 
@@ -68,21 +67,6 @@ bool LeavesCores(Mode mode, const ModelOptions& model) {
 }
 
 }  // namespace
-
-std::vector<std::string> ExpandFamiliarFlags(int argc, const char* const* argv) {
-  static const std::map<std::string_view, std::string_view> kLong = {
-      {"-md", "--draft"}, {"-td", "--draft-threads"}, {"-np", "--batch"}};
-  std::vector<std::string> arguments;
-  bool options_ended = false;
-  for (int i = 0; i < argc; ++i) {
-    const std::string_view argument = argv[i];
-    options_ended = options_ended || argument == "--";
-    const auto found = kLong.find(argument);
-    const bool known = found != kLong.end() && !options_ended;
-    arguments.emplace_back(known ? found->second : argument);
-  }
-  return arguments;
-}
 
 Status ModelOptions::ResolveDefaults() {
   if (!target.empty() && !synthetic.empty()) {

@@ -18,10 +18,6 @@
 
 namespace foretoken {
 
-/// argv with the multi-letter short options that users of other engines know ("-md", "-td", "-np")
-/// as long ones.
-std::vector<std::string> ExpandFamiliarFlags(int argc, const char* const* argv);
-
 /// Which models, and how they are stored.
 struct ModelOptions {
   std::string target;     ///< Empty: the bundled one.
@@ -150,12 +146,21 @@ void AddDatastoreOptions(CLI::App* app, DatastoreChoice* choice);
 /// Opens what was chosen, for the target's tokenizer.
 Result<OpenDatastore> OpenChosen(const DatastoreChoice& choice, const LanguageModel& target);
 
+/// Whether a variable or a configuration file has set the option: its value is not the program's
+/// default, though it does not count as given on the command line.
+bool IsSet(const CLI::Option& option);
+/// Who has, as MarkSet was told; empty: nobody.
+std::string SourceOf(const CLI::Option& option);
+void MarkSet(CLI::Option* option, std::string source);
+
 /// Checks whose bounds help does not spell out; errors do.
 template <typename Number>
 CLI::Validator Between(Number low, Number high) {
   return CLI::Range(low, high).description("");
 }
 CLI::Validator OneOf(std::vector<std::string> values);
+/// The values of the option's OneOf; empty without one.
+std::vector<std::string> ChoicesOf(CLI::Option* option);
 
 /// Adds options under one heading of a command's help; without a name, under the usual one.
 class OptionGroup {

@@ -1,5 +1,8 @@
 // How the options are called and explained.
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "cli/options/options.h"
 
 namespace foretoken {
@@ -14,8 +17,26 @@ std::vector<std::string> NamesOf(const Values& values, NameOf name_of) {
 
 }  // namespace
 
+// CLI11's place for what help shows as a default: this program's help does not.
+bool IsSet(const CLI::Option& option) { return !SourceOf(option).empty(); }
+std::string SourceOf(const CLI::Option& option) { return option.get_default_str(); }
+void MarkSet(CLI::Option* option, std::string source) { option->default_str(std::move(source)); }
+
+// The check's name holds its values, since CLI11 keeps them to itself.
 CLI::Validator OneOf(std::vector<std::string> values) {
-  return CLI::IsMember(std::move(values)).description("");
+  const std::string name = fmt::format("{}", fmt::join(values, ","));
+  return CLI::IsMember(std::move(values)).description("").name(name);
+}
+
+std::vector<std::string> ChoicesOf(CLI::Option* option) {
+  try {
+    for (int i = 0;; ++i) {
+      const std::string& name = option->get_validator(i)->get_name();
+      if (!name.empty()) return SplitList(name);
+    }
+  } catch (const CLI::OptionNotFound&) {  // How CLI11 says that there is no further one.
+    return {};
+  }
 }
 
 void AddModelOptions(CLI::App* app, ModelOptions* options) {
@@ -25,7 +46,7 @@ void AddModelOptions(CLI::App* app, ModelOptions* options) {
   add("--draft,--model-draft", &options->draft, "DIR",
       "Folder of the draft model (also -md); needs the target's vocabulary");
   add("--precision", &options->precision, "P",
-      "How weights and KV are stored: bf16 (default) or f32")
+      "How numbers are kept in memory: bf16 (default) or f32, twice the size")
       ->check(OneOf({"bf16", "f32"}));
 }
 
@@ -59,19 +80,23 @@ namespace {
 void AddCacheOptions(CLI::App* app, SpeculationOptions* options) {
   const OptionGroup add(app, "Speculation");
   add("--fanout", &options->fanout, "SHAPE",
-      "Prepared bonus tokens per outcome node in modes ssd and auto: uniform:F (or just F; default "
-      "3), F_0,..,F_K, or uniform, geometric (Theorem 12) or planned (by measured hit rates, anew "
-      "as it goes; auto's default), each at the same --cache-budget");
+      "How many continuations modes ssd and auto prepare for each place where a proposal can end: "
+      "a number (default 3), one for each of the K + 1 places, as 4,3,3,2; or how to share out "
+      "--cache-budget: uniform, geometric (fewer at later places) or planned (by hit rates that "
+      "are "
+      "measured as it goes; mode auto's default)");
   add("--fanout-after-fallback", &options->fanout_after_fallback, "SHAPE",
-      "The same while a fallback's proposal is verified: F or F_0,..,F_K (default: as --fanout)");
+      "The same while a fallback's proposal is checked: a number, or one for each place (default: "
+      "as --fanout)");
   add("--cache-budget", &options->cache_budget, "B",
-      "Outcomes that the speculation cache of a sequence prepares for, B, K + 1 at least (default "
-      "3 (K + 1); mode auto chooses)")
+      "How many continuations are prepared in all, at least K + 1 (default 3 (K + 1); mode auto "
+      "chooses)")
       ->check(Between(1, kMaxCacheBudget));
   add("--fallback", &options->fallback, "WHAT",
-      "What proposes after a cache miss in modes ssd and auto: jit (the draft model, just in time; "
-      "default), ngram (prompt lookup), retrieval (as mode sssd), random (random tokens), none, or "
-      "auto (the fastest by measured times and rates; mode auto's default)")
+      "What proposes where modes ssd and auto had nothing prepared: jit (the draft model, which "
+      "the "
+      "target waits for; default), ngram (what the text repeats), retrieval (as mode sssd), random "
+      "(random tokens), none, or auto (the fastest, as measured; mode auto's default)")
       ->check(OneOf(NamesOf(kFallbacks, FallbackName)));
 }
 
@@ -80,18 +105,17 @@ void AddCacheOptions(CLI::App* app, SpeculationOptions* options) {
 void AddSpeculationOptions(CLI::App* app, SpeculationOptions* options) {
   const OptionGroup add(app, "Speculation");
   add("-k,--lookahead,--draft-max,--spec-draft-n-max", &options->lookahead, "K",
-      "Tokens proposed per round, K (default 6; mode auto chooses up to 12, or up to K)")
+      "Tokens that are proposed at once, K (default 6; mode auto chooses up to 12, or up to K)")
       ->check(Between(1, kMaxProposal));
   AddCacheOptions(app, options);
   add("--speculation-length", &options->speculation_length, "N|auto|knee",
-      "Rows per sequence, s_q, that modes sssd, rest and trie verify, the last token among them: a "
-      "number; knee: as many as this machine computes at the price of one, shared by the batch; or "
-      "auto: those that are worth what a row costs (default: K + 1, of --fallback retrieval auto)");
+      "Tokens of a sequence that modes sssd, rest and trie check at once, the last one among them: "
+      "a number; knee: as many as this machine computes at the price of one, shared by the batch; "
+      "or auto: as many as are worth their price (default: K + 1, of --fallback retrieval auto)");
   add("--tree-width", &options->tree_width, "W",
       "Let the draft model propose trees with up to W children of a token (default 1: chains)")
       ->check(Between(1, kMaxTreeWidth));
-  add("--tree-nodes", &options->tree_nodes, "N",
-      "Tokens of a proposed tree (default 31: with its root a pass of 32 rows)")
+  add("--tree-nodes", &options->tree_nodes, "N", "Tokens of a proposed tree (default 31)")
       ->check(Between(1, kMaxProposal));
   add("--ssd-preset", &options->ssd_preset, "NAME",
       "Speculate like a published parallel method, in place of the options above except "
@@ -100,20 +124,19 @@ void AddSpeculationOptions(CLI::App* app, SpeculationOptions* options) {
       ->excludes("--fanout", "--fanout-after-fallback", "--cache-budget", "--fallback",
                  "--tree-width", "--tree-nodes");
   add("--verify", &options->verification, "HOW",
-      "How proposals are verified: shared-noise (default: the same tokens in every mode) or "
-      "rejection (the same distribution, as in the paper)")
+      "How proposals are checked: shared-noise (default: the same tokens in every mode) or "
+      "rejection (tokens drawn from the same distribution, as in the literature)")
       ->check(OneOf({"shared-noise", "rejection"}));
   add("--saguaro-c", &options->saguaro_c, "C",
-      "With --verify rejection in mode ssd: draw the draft's F likeliest tokens C times as often, "
-      "from 0 to 1 (default 1), for more cache hits")
+      "With --verify rejection in mode ssd: let the draft propose its likeliest tokens C times as "
+      "often, from 0 to 1 (default 1), so that more of what is prepared is used")
       ->check(Between(0.0F, 1.0F));
   add("--cache-order", &options->cache_order, "ORDER",
-      "With --verify rejection in mode ssd: prepare the bonus tokens that are likeliest under the "
-      "noise that will pick one (noise, the default) or by the draft (probability, as in the "
-      "paper)")
+      "With --verify rejection in mode ssd: prepare the tokens that are likeliest under the noise "
+      "that will pick one (noise, the default) or by the draft alone (probability)")
       ->check(OneOf({"noise", "probability"}));
   add("--draft-process", &options->draft_process,
-      "Run the speculator of mode ssd as a process of its own over shared memory");
+      "Run the draft of mode ssd as a process of its own over shared memory");
 }
 
 void AddContextOption(CLI::App* app, SpeculationOptions* options) {
@@ -129,8 +152,8 @@ void AddMemoryOptions(CLI::App* app, SpeculationOptions* options) {
   AddContextOption(app, options);
   add("--prefix-cache,!--no-prefix-cache", &options->prefix_cache,
       options->prefix_cache
-          ? "Whether to reuse the KV of prompts that begin alike (on by default)"
-          : "Whether to reuse the KV of prompts that begin alike (off by default)");
+          ? "Whether prompts that begin alike share the work on their beginning (on by default)"
+          : "Whether prompts that begin alike share the work on their beginning (off by default)");
 }
 
 void AddPromptOptions(CLI::App* app, PromptOptions* options) {
@@ -149,8 +172,9 @@ void AddSamplingOptions(CLI::App* app, GenerationOptions* options) {
   SamplingParams* sampling = &options->sampling;
   const OptionGroup add(app, "Sampling");
   add("--temp,--temperature", &sampling->temperature, "T",
-      options->sampling.temperature > 0 ? "Temperature (default 0.7); 0 is greedy"
-                                        : "Temperature; 0, the default, is greedy");
+      fmt::format("How freely tokens are drawn: 0 takes the likeliest each time, 1 draws as the "
+                  "model says (default {:g})",
+                  options->sampling.temperature));
   add("--top-k", &sampling->top_k, "K", "Keep the K most likely tokens; 0 keeps all");
   add("--top-p", &sampling->top_p, "P", "Keep the smallest set with this much probability");
   add("--min-p", &sampling->min_p, "P",
@@ -183,10 +207,11 @@ void AddStopOptions(CLI::App* app, GenerationOptions* options) {
 void AddModeOption(CLI::App* app, std::string* mode) {
   const OptionGroup add(app, "Speculation");
   add("--mode", mode, "MODE",
-      "ar (autoregressive), sd (speculative), ssd (speculative speculative), ngram (prompt "
-      "lookup), sssd (retrieval from prompt, output and a datastore), its rivals rest and trie, or "
-      "auto (the default: the fastest of ar, sd, ssd, ngram and, with a datastore, sssd, round by "
-      "round)")
+      "How to decode; the text is the same. auto (default: the fastest of the next, as it goes), "
+      "ar "
+      "(one token at a time), sd (a draft model proposes), ssd (it prepares proposals while the "
+      "target checks), ngram (proposes what the text repeats), sssd (from a datastore too); to "
+      "compare with: rest, trie")
       ->check(OneOf(NamesOf(kModes, ModeName)));
 }
 

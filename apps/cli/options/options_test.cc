@@ -13,12 +13,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
 
-TEST(FamiliarFlags, AreExpandedUntilOptionsEnd) {
-  const char* argv[] = {"foretoken", "run", "-md", "dir", "-np", "4", "-n", "8", "--", "-md"};
-  EXPECT_THAT(ExpandFamiliarFlags(10, argv), ElementsAre("foretoken", "run", "--draft", "dir",
-                                                         "--batch", "4", "-n", "8", "--", "-md"));
-}
-
 // As the engine completes it.
 SpeculationPlan CompletedPlan(const EngineOptions& options) {
   return ApplyOptions(options.plan, DefaultPlan(options.plan.lookahead.value_or(6))).value();

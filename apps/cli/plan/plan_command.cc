@@ -45,6 +45,12 @@ Status CheckView(const CLI::App& command, View view) {
     if (home.empty() || home.find(own) != home.npos) continue;
     return InvalidInput(fmt::format("{} is for {}: it would change nothing here", name, home));
   }
+  // The published pair is simulated where nothing is given: nothing is measured for it.
+  if (view != View::kSimulate || command.count("--calibration") > 0) return {};
+  for (const char* name : {"--temp", "--verify", "--target", "--draft"}) {
+    if (command.count(name) == 0) continue;
+    return InvalidInput(fmt::format("with --simulate {} needs --calibration", name));
+  }
   return {};
 }
 
@@ -52,10 +58,11 @@ Result<int> RunPlan(const PlanCommandOptions& options) {
   if (options.roofline) {
     return RunPlanRoofline(options.roofline_options, options.numbers, options.files);
   }
-  if (!options.simulate && !options.files.html.empty()) {
-    return InvalidInput("--html needs --simulate or --roofline");
-  }
-  FT_ASSIGN_OR_RETURN(const PlanInput input, ReadPlanInput(options.calibration, options.numbers));
+  const bool measured =
+      !options.simulate && options.calibration.path.empty() && !options.numbers.given();
+  FT_ASSIGN_OR_RETURN(const PlanInput input,
+                      measured ? MeasurePlanInput(options.calibration)
+                               : ReadPlanInput(options.calibration, options.numbers));
   if (options.simulate) {
     return RunPlanSimulate(options.simulate_options, input, options.numbers, options.files);
   }
@@ -66,12 +73,12 @@ Result<int> RunPlan(const PlanCommandOptions& options) {
 
 void AddPlanCommand(CLI::App* app, CommandBody* chosen) {
   CLI::App* command = app->add_subcommand(
-      "plan", "Predict the speed of every mode and setting and choose; simulate; show a roofline");
+      "plan", "Predict the speed of every mode and setting on this machine, and choose");
   const OptionGroup add(command);
   const OptionGroup output(command, "Output");
   auto options = std::make_shared<PlanCommandOptions>();
   add("--roofline", &options->roofline,
-      "Show what a verification pass costs on a device (SSSD, Appendix B)");
+      "Show what checking proposals costs on a device, from its data sheet");
   add("--simulate", &options->simulate, "Simulate the round process of ar, sd and ssd")
       ->excludes("--roofline");
   AddPlanNumbers(command, &options->numbers);

@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "base/parse_number.h"
+#include "cli/plan/calibrator.h"
 #include "cli/plan/fingerprints.h"
 #include "study/calibration.h"
 
@@ -74,9 +75,9 @@ Status CheckFingerprints(const PlanCalibrationOptions& options, const Calibratio
   return CheckModels(calibration, fingerprints, name);
 }
 
-Result<PlanInput> FromCalibration(const PlanCalibrationOptions& options) {
-  FT_ASSIGN_OR_RETURN(const Calibration calibration, ReadCalibration(options.path));
-  FT_RETURN_IF_ERROR(CheckFingerprints(options, calibration));
+// `whence`: what errors and the source's line call the calibration.
+Result<PlanInput> InputOf(const Calibration& calibration, const PlanCalibrationOptions& options,
+                          const std::string& whence) {
   PlanInput input;
   double temperature = 0;
   for (const CalibratedSetting& setting : calibration.settings) {
@@ -91,13 +92,12 @@ Result<PlanInput> FromCalibration(const PlanCalibrationOptions& options) {
   }
   if (input.settings.empty()) {
     return InvalidInput(
-        fmt::format("{}: holds nothing measured with --verify {}", options.path, options.verifier));
+        fmt::format("{}: nothing was measured with --verify {}", whence, options.verifier));
   }
   std::ranges::stable_sort(input.settings, std::greater<>(), &PlanSetting::saguaro_c);
-  input.source =
-      fmt::format("From {} ({}, target on {} cores, draft on {}), {} at T = {:g}", options.path,
-                  calibration.machine.cpu, calibration.machine.target_cores,
-                  calibration.machine.draft_cores, options.verifier, temperature);
+  input.source = fmt::format("{} ({}, target on {} cores, draft on {}), {} at T = {:g}", whence,
+                             calibration.machine.cpu, calibration.machine.target_cores,
+                             calibration.machine.draft_cores, options.verifier, temperature);
   if (temperature != options.temperature) {
     input.source += fmt::format(", the closest to {:g} that was measured", options.temperature);
   }
@@ -105,26 +105,54 @@ Result<PlanInput> FromCalibration(const PlanCalibrationOptions& options) {
   return input;
 }
 
+Result<PlanInput> FromCalibration(const PlanCalibrationOptions& options) {
+  FT_ASSIGN_OR_RETURN(const Calibration calibration, ReadCalibration(options.path));
+  FT_RETURN_IF_ERROR(CheckFingerprints(options, calibration));
+  return InputOf(calibration, options, "From " + options.path);
+}
+
 }  // namespace
 
 void AddPlanCalibrationOptions(CLI::App* app, PlanCalibrationOptions* options) {
   const OptionGroup add(app, "Calibration");
-  CLI::Option* path = add("--calibration", &options->path, "FILE",
-                          "Plan from this file of `foretoken calibrate`; must be of this machine");
-  for (const char* number : {"--preset", "--target-ms", "--draft-ms", "--sd-draft-ms",
-                             "--acceptance", "--hit", "--hit-at-end", "--ngram-acceptance"}) {
-    path->excludes(app->get_option(number));
-  }
+  add("--calibration", &options->path, "FILE",
+      "Plan from this file of `foretoken calibrate`, of this machine; without it and without "
+      "numbers, the models are measured here, for some seconds");
   add("--temp,--temperature", &options->temperature, "T",
       "Plan for this temperature; the closest measured one is taken (default 0)")
-      ->check(Between(0.0, 100.0))
-      ->needs(path);
+      ->check(Between(0.0, 100.0));
   add("--verify", &options->verifier, "V",
       "Plan for this verifier: shared-noise (default) or rejection")
-      ->check(OneOf({"shared-noise", "rejection"}))
-      ->needs(path);
+      ->check(OneOf({"shared-noise", "rejection"}));
+  for (const char* number : {"--preset", "--target-ms", "--draft-ms", "--sd-draft-ms",
+                             "--acceptance", "--hit", "--hit-at-end", "--ngram-acceptance"}) {
+    for (const char* measured : {"--calibration", "--temp", "--verify"}) {
+      app->get_option(measured)->excludes(app->get_option(number));
+    }
+  }
   AddModelOptions(app, &options->models);
   AddCoreOptions(app, &options->cores);
+}
+
+Result<PlanInput> MeasurePlanInput(const PlanCalibrationOptions& options) {
+  CalibrateOptions measured;
+  measured.model = options.models;
+  measured.cores = options.cores;
+  measured.temperatures = fmt::format("{}", options.temperature);
+  measured.verify = options.verifier;
+  measured.saguaro_cs.clear();
+  measured.prompts.limit = 2;
+  measured.speculation.lookahead = 6;
+  measured.speculation.prefix_cache = false;
+  measured.generation.stop.max_tokens = 48;
+  FT_RETURN_IF_ERROR(measured.model.ResolveDefaults());
+  FT_ASSIGN_OR_RETURN(const Calibration calibration, MeasureCalibration(measured));
+  FT_ASSIGN_OR_RETURN(PlanInput input, InputOf(calibration, options,
+                                               fmt::format("{} with {}, measured now",
+                                                           measured.model.TargetSource().label(),
+                                                           measured.model.DraftSource().label())));
+  input.source += " `foretoken calibrate` measures longer and keeps what it finds.";
+  return input;
 }
 
 Result<PlanInput> ReadPlanInput(const PlanCalibrationOptions& calibration,
@@ -196,10 +224,17 @@ Result<std::vector<int>> PlanNumbers::ParseLookaheads(std::string_view usual) co
   return ParseCounts("--lookahead", lookaheads.empty() ? usual : lookaheads, kMaxProposal);
 }
 
+bool PlanNumbers::given() const {
+  return !(preset + target_ms + draft_ms + sd_draft_ms + acceptance + hit + hit_at_end +
+           ngram_acceptance)
+              .empty();
+}
+
 Result<SimulatorPreset> PlanNumbers::Resolve() const {
-  const bool given = !(target_ms + draft_ms + sd_draft_ms + acceptance + hit + hit_at_end).empty();
+  const bool numbers =
+      !(target_ms + draft_ms + sd_draft_ms + acceptance + hit + hit_at_end).empty();
   SimulatorPreset base{.description = "Numbers from the command line"};
-  if (given && preset.empty()) {
+  if (numbers && preset.empty()) {
     for (const auto& [option, value] :
          {std::pair("--target-ms", &target_ms), std::pair("--draft-ms", &draft_ms),
           std::pair("--acceptance", &acceptance), std::pair("--hit", &hit)}) {
@@ -211,7 +246,7 @@ Result<SimulatorPreset> PlanNumbers::Resolve() const {
     }
   } else {
     FT_ASSIGN_OR_RETURN(base, FindSimulatorPreset(preset.empty() ? "paper-70b" : preset));
-    if (given) base.description += ", with numbers from the command line";
+    if (numbers) base.description += ", with numbers from the command line";
   }
   CostModel& model = base.model;
   ProposerModel& draft = model.proposers[DrafterId::kModel];
@@ -237,7 +272,9 @@ Result<SimulatorPreset> PlanNumbers::Resolve() const {
 void AddPlanNumbers(CLI::App* app, PlanNumbers* numbers) {
   const OptionGroup add(app, "Numbers");
   add("--preset", &numbers->preset, "NAME",
-      "Published numbers: paper-70b (default) or paper-32b; what is given below replaces them");
+      "Published numbers in place of measured ones: paper-70b (default of --simulate) or "
+      "paper-32b; "
+      "what is given below replaces them");
   add("--target-ms", &numbers->target_ms, "LIST",
       "Milliseconds of a target pass by its rows: 18.3, or 1:18.3,64:19.5,256:40");
   add("--draft-ms", &numbers->draft_ms, "LIST", "The same of a draft pass on a device of its own");

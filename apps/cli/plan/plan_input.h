@@ -22,6 +22,9 @@ struct PlanNumbers {
   std::string hit;
   std::string hit_at_end;
   std::string ngram_acceptance;
+  /// Whether any time or rate is given, or a preset.
+  bool given() const;
+
   double context = 512;
   int batch = 0;           ///< 0: not given.
   std::string lookaheads;  ///< Empty: as each view suggests. Of predictions and simulation.
@@ -47,10 +50,10 @@ Result<std::vector<double>> ParseNumbers(std::string_view text, std::string_view
 
 /// Where `plan` finds a calibration, and what of it to use.
 struct PlanCalibrationOptions {
-  std::string path;
+  std::string path;  ///< Empty: none.
   double temperature = 0;
   std::string verifier = "shared-noise";
-  ModelOptions models;  ///< Named only to check that the calibration is theirs.
+  ModelOptions models;  ///< To measure; or to check that the calibration is theirs.
   CoreOptions cores;
 };
 
@@ -74,6 +77,9 @@ void AddPlanCalibrationOptions(CLI::App* app, PlanCalibrationOptions* options);
 /// where they are named; the numbers otherwise.
 Result<PlanInput> ReadPlanInput(const PlanCalibrationOptions& calibration,
                                 const PlanNumbers& numbers);
+
+/// Measures the models on this machine, for seconds: enough to choose by.
+Result<PlanInput> MeasurePlanInput(const PlanCalibrationOptions& options);
 
 /// "1,2,4-6": positive whole numbers up to `high`, in the order given.
 Result<std::vector<int>> ParseCounts(std::string_view option, std::string_view text, int high);

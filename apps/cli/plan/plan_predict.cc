@@ -231,8 +231,8 @@ Result<int> RunPlanPredict(const PlanPredictOptions& options, const PlanInput& i
     text += "\n" + TableText(tables.back(), options.all ? SIZE_MAX : kShownPlans,
                              /*with_c=*/input.settings.size() > 1);
   }
-  FT_RETURN_IF_ERROR(
-      WriteReport(files, {{"source", input.source}, {"tables", std::move(tables)}}, text));
+  FT_RETURN_IF_ERROR(WriteReport(files, {{"source", input.source}, {"tables", std::move(tables)}},
+                                 text, PlanPage));
   return 0;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "base/result.h"
@@ -23,6 +24,9 @@ void AddPlanPredictOptions(CLI::App* app, PlanPredictOptions* options);
 /// are read.
 Result<int> RunPlanPredict(const PlanPredictOptions& options, const PlanInput& input,
                            const PlanNumbers& numbers, const ReportFiles& files);
+
+/// A page of the report that RunPlanPredict writes as JSON: speeds by mode and K, and the choices.
+std::string PlanPage(const nlohmann::json& report);
 
 /// `foretoken plan --simulate`.
 struct PlanSimulateOptions {

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "cli/common/commands.h"
+#include "cli/common/generation.h"
 #include "cli/common/terminal.h"
 #include "cli/options/options.h"
 #include "server/server.h"
@@ -102,6 +103,20 @@ sigset_t BlockEndingSignals() {
   return signals;
 }
 
+// Nothing where requests used other modes too: the times are of all together.
+DraftingCosts CostsOf(const server::ServerTotals& totals, Mode mode) {
+  for (const Mode other : kModes) {
+    if (other != mode && totals.modes[other].rounds > 0) return {};
+  }
+  return {.rounds = totals.modes[mode].rounds,
+          .tokens = totals.modes[mode].tokens,
+          .proposed = totals.draft_tokens,
+          .accepted = totals.accepted_tokens,
+          .target = totals.target_seconds,
+          .wait = totals.wait_seconds,
+          .host = totals.host_seconds};
+}
+
 Result<int> Serve(ServeOptions options, bool key_given) {
   FT_ASSIGN_OR_RETURN(const Mode first, options.Choose());
   FT_ASSIGN_OR_RETURN(const std::vector<Mode> modes, ModesToOffer(options, first));
@@ -141,6 +156,8 @@ Result<int> Serve(ServeOptions options, bool key_given) {
              settings.shutdown_seconds);
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);  // A second one ends the program.
   server->Shutdown();
+  const std::string verdict = DraftVerdict(first, CostsOf(server->totals(), first));
+  if (!verdict.empty()) PrintWarning(verdict);
   return 0;
 }
 
@@ -247,12 +264,16 @@ void AddServeCommand(CLI::App* app, CommandBody* chosen) {
   AddSamplingOptions(command, &options->generation);
   AddCoreOptions(command, &options->cores);
   command->footer(
-      "Sampling options are what requests get that do not say otherwise; the temperature is then 1 "
+      "Sampling options are what requests get that do not say otherwise; the temperature is 1, "
       "as OpenAI's, and the seed a random one unless given here. GET /props tells the limits.");
   command->callback([options, command, chosen] {
-    options->server.service.random_seed = command->count("--seed") == 0;
-    const bool key_given = command->count("--api-key") > 0;
-    *chosen = [options, key_given] { return Serve(*options, key_given); };
+    *chosen = [options, command] {
+      const auto given = [command](const char* name) {
+        return command->count(name) > 0 || IsSet(*command->get_option(name));
+      };
+      options->server.service.random_seed = !given("--seed");
+      return Serve(*options, given("--api-key"));
+    };
   });
 }
 

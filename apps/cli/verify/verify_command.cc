@@ -294,7 +294,8 @@ Result<int> Verify::Run() {
 void AddWhatToVerify(CLI::App* command, VerifyOptions* options) {
   const OptionGroup add(command);
   add("--modes", &options->modes, "LIST", "Modes to check (default ar,sd,ssd)");
-  add("--temps", &options->temps, "LIST", "Temperatures (default 0,0.7,1.0)");
+  add("--temps,--temp,--temperature", &options->temps, "LIST",
+      "Temperatures to check at (default 0,0.7,1.0)");
   add("--batches,--batch", &options->batches, "LIST", "Requests in flight (default 1,4,16)");
   add("--prefix-cache", &options->prefix_caches, "LIST",
       "on, off, or on,off to check both (default on)");

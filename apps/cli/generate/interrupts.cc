@@ -1,0 +1,41 @@
+#include "cli/generate/interrupts.h"
+
+#include <sys/eventfd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+
+namespace foretoken {
+namespace {
+
+// A signal handler reaches nothing else.
+std::atomic<bool> interrupted = false;
+int interrupt_event = -1;
+
+}  // namespace
+
+void CatchInterrupts() {
+  interrupt_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  struct sigaction action = {};
+  action.sa_handler = [](int) {
+    const int error = errno;
+    interrupted.store(true);
+    eventfd_write(interrupt_event, 1);
+    errno = error;
+  };
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, nullptr);
+}
+
+bool Interrupted() { return interrupted; }
+
+void ForgetInterrupts() {
+  eventfd_t past = 0;
+  eventfd_read(interrupt_event, &past);
+  interrupted = false;
+}
+
+int InterruptEvent() { return interrupt_event; }
+
+}  // namespace foretoken
