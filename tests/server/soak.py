@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Load with everything mixed: soak.py PROGRAM [--seconds S] [--streams N] [SERVER OPTION]...
+"""Load with everything mixed: soak.py PROGRAM [--seconds S] [--streams N] [--slow N]
+[SERVER OPTION]...
 
-N clients at once stream and do not stream, in every mode and with changing plans, with schemas and
-grammars, leave in the middle, and send nonsense. Every output that completes must be the one that AR gave for its prompt,
+Some clients at once stream and do not stream, in every mode and with changing plans, with schemas
+and grammars, leave in the middle, and send nonsense; beside them thousands send their heads slowly
+and come again when the server hangs up. Every output that completes must be the one that AR gave for its prompt,
 options and seed beforehand; every request must get a reply; in the end the KV pool is empty and the
 memory has not grown. Prints one line of figures.
 """
@@ -13,6 +15,9 @@ import http.client
 import json
 import multiprocessing
 import random
+import resource
+import selectors
+import socket
 import threading
 import time
 
@@ -81,11 +86,37 @@ def watch_health(port, seconds):
     return times, problems
 
 
+def stay_slow(port, seconds, count):
+    """Keeps `count` connections for `seconds` whose heads never end, in a process of its own.
+    Returns how many the server hung up on."""
+    selector = selectors.DefaultSelector()
+    dropped = 0
+
+    def connect():
+        connection = socket.create_connection(("127.0.0.1", port), timeout=60)
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: loc")
+        connection.setblocking(False)
+        selector.register(connection, selectors.EVENT_READ)
+
+    end = time.monotonic() + seconds
+    for _ in range(count):
+        connect()
+    while time.monotonic() < end:
+        for key, _ in selector.select(timeout=0.1):
+            selector.unregister(key.fileobj)
+            key.fileobj.close()
+            dropped += 1
+            connect()
+    return dropped
+
+
 class Soak:
-    def __init__(self, server, expected, seconds):
+    def __init__(self, server, expected, seconds, slow):
         self.server = server
         self.expected = expected
         self.seconds = seconds
+        self.slow = slow
+        self.slow_dropped = 0
         self.end = 0
         self.lock = threading.Lock()
         self.counts = dict.fromkeys(("whole", "streamed", "left", "refused", "busy"), 0)
@@ -168,8 +199,10 @@ class Soak:
     def run(self, streams):
         """Runs to the end, and returns how long /health took, in milliseconds."""
         spawn = multiprocessing.get_context("spawn")
-        with concurrent.futures.ProcessPoolExecutor(1, mp_context=spawn) as pool:
-            pool.submit(time.sleep, 0).result()  # Started.
+        with concurrent.futures.ProcessPoolExecutor(2, mp_context=spawn) as pool:
+            for started in [pool.submit(time.sleep, 0.1) for _ in range(2)]:
+                started.result()
+            slow = pool.submit(stay_slow, self.server.port, self.seconds, self.slow)
             self.end = time.monotonic() + self.seconds
             health = pool.submit(watch_health, self.server.port, self.seconds)
             threads = [threading.Thread(target=self.client, args=(i,)) for i in range(streams)]
@@ -178,6 +211,7 @@ class Soak:
             for thread in threads:
                 thread.join()
             times, problems = health.result()
+            self.slow_dropped = slow.result()
         self.problems += problems
         return times
 
@@ -198,15 +232,20 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--streams", type=int, default=64)
+    parser.add_argument("--slow", type=int, default=5000)
     arguments, server_options = parser.parse_known_args()
+    # Each slow client is a file of both processes.
+    room = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (room, room))
+    slow = min(arguments.slow, room - 500)
     with Serving(arguments.program, "-np", 16, "--queue", 64, "--modes", MODES,
                  *server_options) as server:
         expected = expected_outputs(server)
-        warm_up = Soak(server, expected, min(10, arguments.seconds / 3))
+        warm_up = Soak(server, expected, min(10, arguments.seconds / 3), slow)
         warm_up.run(arguments.streams)
         server.wait_idle()
         resident = resident_mb(server.process)
-        soak = Soak(server, expected, arguments.seconds)
+        soak = Soak(server, expected, arguments.seconds, slow)
         health_ms = soak.run(arguments.streams)
         stats = server.wait_idle()
         grown = resident_mb(server.process) - resident
@@ -218,6 +257,7 @@ def main():
     if min(soak.counts[kind] for kind in ("whole", "streamed", "left", "refused")) == 0:
         problems.append(f"something never happened: {soak.counts}")
     print(json.dumps({**soak.counts, "modes": {m: c["requests"] for m, c in stats["modes"].items()},
+                      "slow": slow, "slow_dropped": soak.slow_dropped,
                       "health_p50_ms": round(quantile(health_ms, 0.5), 2),
                       "health_p99_ms": round(quantile(health_ms, 0.99), 2),
                       "resident_mb": round(resident, 1), "grown_mb": round(grown, 1)}))
