@@ -7,6 +7,7 @@ Runs on the bundled models.
 import json
 import os
 import pty
+import select
 import signal
 import subprocess
 import time
@@ -292,6 +293,19 @@ class GoodInput(CliTest):
         self.assertIn(messages[2]["content"].strip()[:20], out)
         self.assertEqual(len(set(line for line in out.splitlines() if line.startswith("["))), 2, out)
 
+    def reader_of(self, terminal):
+        """A function that reads from the terminal until a text has come."""
+        seen = b""
+
+        def wait_for(text):
+            nonlocal seen
+            while text not in seen:
+                self.assertTrue(select.select([terminal], [], [], 60)[0], (text, seen))
+                seen += os.read(terminal, 4096)
+            seen = seen[seen.index(text) + len(text):]
+
+        return wait_for
+
     def test_chat_edits_lines_and_remembers_them(self):
         environment = {**CLEAN_ENVIRONMENT, "TERM": "xterm", "XDG_STATE_HOME": str(self.folder)}
         master, slave = pty.openpty()
@@ -299,14 +313,7 @@ class GoodInput(CliTest):
                                    stdout=slave, stderr=slave, start_new_session=True,
                                    env=environment)
         os.close(slave)
-        seen = b""
-
-        def wait_for(text):
-            nonlocal seen
-            while text not in seen:
-                seen += os.read(master, 4096)
-            seen = seen[seen.index(text) + len(text):]
-
+        wait_for = self.reader_of(master)
         wait_for(b"> ")
         os.write(master, b"/set temp 0.x\x02\x7f\x06\x7f25\n")  # Left, delete, right, delete.
         wait_for(b"temp is now 025")
@@ -325,14 +332,7 @@ class GoodInput(CliTest):
                                    stdout=slave, stderr=slave, start_new_session=True,
                                    env={**CLEAN_ENVIRONMENT, "XDG_STATE_HOME": str(self.folder)})
         os.close(slave)
-        seen = b""
-
-        def wait_for(text):
-            nonlocal seen
-            while text not in seen:
-                seen += os.read(master, 4096)
-            seen = seen[seen.index(text) + len(text):]
-
+        wait_for = self.reader_of(master)
         wait_for(b"> ")
         process.send_signal(signal.SIGINT)
         wait_for(b"leaves)")

@@ -107,6 +107,8 @@ LineReader::Read LineReader::Next(std::string* line) {
 
 LineReader::Read LineReader::Edited(std::string* line) {
   el_resize(editor_.get());
+  // Before the prompt, behind which a fast hand may type at once; the editor does it after.
+  el_set(editor_.get(), EL_PREP_TERM, 1);
   int length = 0;
   const char* text = el_gets(editor_.get(), &length);
   if (Interrupted()) return Read::kInterrupted;
