@@ -25,7 +25,8 @@ void CheckParsed(const foretoken::Result<ApiRequest>& parsed) {
   FT_CHECK(request.n >= 1 && request.choices() >= 1 && request.choices() <= kMaxChoices);
   FT_CHECK(request.kind == ApiKind::kChat ? !request.messages.empty() : !request.prompts.empty());
   FT_CHECK(request.stop.max_tokens >= 0);
-  FT_CHECK(!request.prompt_only || (request.scores_prompts() && kind == ApiKind::kCompletion));
+  FT_CHECK(!request.prompt_only ||
+           (request.scores_prompts() && request.kind == ApiKind::kCompletion));
   FT_CHECK(request.sampling.temperature >= 0 && request.sampling.top_p <= 1);
   FT_CHECK(!request.trace || request.stream);
   FT_CHECK(request.format.grammar.empty() == request.format.field.empty());
