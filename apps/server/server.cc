@@ -297,6 +297,8 @@ void Server::Complete(const HttpHead* head, HttpReply* reply) const {
   reply->fields.emplace_back("X-Content-Type-Options", "nosniff");
   if (options_.cors.empty()) return;
   reply->fields.emplace_back("Access-Control-Allow-Origin", options_.cors);
+  // Clients read the request's id and when to try again.
+  reply->fields.emplace_back("Access-Control-Expose-Headers", "*");
   reply->fields.emplace_back("Vary", "Origin");
 }
 

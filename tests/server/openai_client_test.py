@@ -21,6 +21,9 @@ def skip(reason):
 
 
 def install(folder):
+    """Has npm install the client into a folder, unless it is there; or skips the test."""
+    if shutil.which("node") is None or shutil.which("npm") is None:
+        skip("node or npm is not installed")
     lock = (SOURCE / "package-lock.json").read_bytes()
     stamp = folder / "installed-lock.json"
     folder.mkdir(parents=True, exist_ok=True)
@@ -41,8 +44,6 @@ def install(folder):
 
 def main():
     program, folder = sys.argv[1], pathlib.Path(sys.argv[2])
-    if shutil.which("node") is None or shutil.which("npm") is None:
-        skip("node or npm is not installed")
     install(folder)
     with Serving(program) as server:
         result = subprocess.run(["node", "--test", "client_test.mjs"], cwd=folder, timeout=300,
