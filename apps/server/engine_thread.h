@@ -14,7 +14,7 @@
 #include "foretoken/datastore.h"
 #include "foretoken/engine.h"
 #include "server/live_request.h"
-#include "server/server_stats.h"
+#include "server/observe/server_stats.h"
 
 namespace foretoken::server {
 

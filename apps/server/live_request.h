@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "foretoken/request.h"
-#include "server/server_stats.h"
+#include "server/observe/server_stats.h"
 
 namespace foretoken::server {
 

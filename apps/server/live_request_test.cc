@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "server/api_json.h"
+#include "server/api/api_json.h"
 
 namespace foretoken::server {
 namespace {

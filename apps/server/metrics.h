@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "server/server_stats.h"
+#include "server/observe/server_stats.h"
 #include "server/service.h"
 
 namespace foretoken::server {

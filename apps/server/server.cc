@@ -14,7 +14,7 @@
 #include "server/doors/ollama.h"
 #include "server/doors/responses.h"
 #include "server/metrics.h"
-#include "server/page.h"
+#include "server/page/page.h"
 #include "server/replies.h"
 
 namespace foretoken::server {

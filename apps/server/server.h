@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "base/result.h"
-#include "server/access_log.h"
-#include "server/api_keys.h"
-#include "server/doors/queries.h"
+#include "server/access/api_keys.h"
 #include "server/http/http_server.h"
+#include "server/observe/access_log.h"
+#include "server/queries.h"
 #include "server/service.h"
 #include "server/work_pool.h"
 

@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "server/api_json.h"
-#include "server/api_keys.h"
-#include "server/api_request.h"
-#include "server/client_places.h"
-#include "server/door.h"
+#include "server/access/api_keys.h"
+#include "server/access/client_places.h"
+#include "server/api/api_json.h"
+#include "server/api/api_request.h"
+#include "server/api/door.h"
 #include "server/engine_thread.h"
 
 namespace foretoken::server {

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "server/api_request.h"
+#include "server/api/api_request.h"
 #include "server/doors/anthropic.h"
 #include "server/doors/llama_cpp.h"
 #include "server/doors/ollama.h"

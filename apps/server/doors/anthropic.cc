@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "server/request_fields.h"
+#include "server/api/request_fields.h"
 
 namespace foretoken::server {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/door.h"
+#include "server/api/door.h"
 
 namespace foretoken::server {
 

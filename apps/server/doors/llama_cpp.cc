@@ -4,7 +4,7 @@
 #include <iterator>
 #include <utility>
 
-#include "server/request_fields.h"
+#include "server/api/request_fields.h"
 
 namespace foretoken::server {
 namespace {

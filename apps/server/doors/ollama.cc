@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "foretoken/json_schema.h"
-#include "server/request_fields.h"
+#include "server/api/request_fields.h"
 
 namespace foretoken::server {
 namespace {

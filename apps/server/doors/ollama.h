@@ -1,6 +1,6 @@
 #pragma once
 
-#include "server/door.h"
+#include "server/api/door.h"
 
 namespace foretoken::server {
 

@@ -1,6 +1,5 @@
-# cmake -D OUTPUT=page_files.cc -P embed.cmake: writes C++ that defines PageFiles() (server/page.h)
-# from the files beside this script and in its folders. index.html becomes "/", any other file
-# "/page/PATH".
+# cmake -D OUTPUT=page_files.cc -P embed.cmake: writes C++ that defines PageFiles() (page.h) from the
+# files beside this script and in its folders. index.html becomes "/", any other file "/page/PATH".
 set(type_html "text/html; charset=utf-8")
 set(type_css "text/css; charset=utf-8")
 set(type_js "text/javascript; charset=utf-8")
@@ -23,7 +22,7 @@ foreach(file IN LISTS files)
 endforeach()
 
 file(WRITE ${OUTPUT} "// Written by embed.cmake.
-#include \"server/page.h\"
+#include \"server/page/page.h\"
 
 namespace foretoken::server {
 namespace {

@@ -1,4 +1,4 @@
-#include "server/access_log.h"
+#include "server/observe/access_log.h"
 
 #include <fmt/chrono.h>
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "server/api_request.h"
+#include "server/api/api_request.h"
 
 namespace foretoken::server {
 

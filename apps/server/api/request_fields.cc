@@ -1,4 +1,4 @@
-#include "server/request_fields.h"
+#include "server/api/request_fields.h"
 
 #include <fmt/core.h>
 

@@ -1,4 +1,4 @@
-#include "server/api_json.h"
+#include "server/api/api_json.h"
 
 #include <fmt/format.h>
 

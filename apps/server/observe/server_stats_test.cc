@@ -1,4 +1,4 @@
-#include "server/server_stats.h"
+#include "server/observe/server_stats.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "foretoken/tokenizer.h"
-#include "server/api_request.h"
+#include "server/api/api_request.h"
 #include "server/live_request.h"
 
 namespace foretoken::server {

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "server/field_reader.h"
+#include "server/api/field_reader.h"
 
 namespace foretoken::server {
 

@@ -1,4 +1,4 @@
-#include "server/client_places.h"
+#include "server/access/client_places.h"
 
 #include <gtest/gtest.h>
 

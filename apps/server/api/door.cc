@@ -1,4 +1,4 @@
-#include "server/door.h"
+#include "server/api/door.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "server/output_format.h"
+#include "server/api/output_format.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-#include "server/api_request.h"
+#include "server/api/api_request.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -11,8 +11,8 @@
 #include "foretoken/sampling.h"
 #include "foretoken/speculation.h"
 #include "foretoken/tokenizer.h"
-#include "server/field_reader.h"
-#include "server/output_format.h"
+#include "server/api/field_reader.h"
+#include "server/api/output_format.h"
 
 namespace foretoken::server {
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
-#include "server/api_json.h"
-#include "server/api_request.h"
+#include "server/api/api_json.h"
+#include "server/api/api_request.h"
 
 namespace foretoken::server {
 

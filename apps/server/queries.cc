@@ -1,4 +1,4 @@
-#include "server/doors/queries.h"
+#include "server/queries.h"
 
 #include <fmt/format.h>
 

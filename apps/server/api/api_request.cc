@@ -1,10 +1,10 @@
-#include "server/api_request.h"
+#include "server/api/api_request.h"
 
 #include <fmt/core.h>
 
 #include <utility>
 
-#include "server/request_fields.h"
+#include "server/api/request_fields.h"
 
 namespace foretoken::server {
 namespace {
