@@ -3,53 +3,15 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "foretoken/request.h"
+#include "server/api/burst.h"
 #include "server/observe/server_stats.h"
 
 namespace foretoken::server {
-
-/// One emitted token, kept where somebody asked for more than text.
-struct TokenPart {
-  Token token = -1;
-  TokenOrigin origin = TokenOrigin::kBonus;
-  std::size_t text_bytes = 0;  ///< Its share of the burst's text.
-  std::size_t characters = 0;  ///< ... in characters.
-  std::vector<TokenLogprob> logprobs;
-};
-
-/// A round as `speculation_trace` shows it.
-struct RoundTrace {
-  int round = 0;
-  Mode mode = Mode::kAr;
-  ProposalSource source = ProposalSource::kNone;
-  std::vector<Token> proposed;
-  int accepted = 0;
-  std::optional<bool> hit;
-  double milliseconds = 0;
-};
-
-struct Ending {
-  FinishReason reason = FinishReason::kCancelled;
-  RequestStats stats;
-  Mode mode = Mode::kAr;  ///< Of the last round.
-};
-
-/// What one choice gained: in one round where rounds are traced, otherwise since it was last taken.
-struct Burst {
-  int choice = 0;
-  /// The prompt's, where their log-probabilities were asked for, before all else. The first has
-  /// none of its own.
-  std::vector<TokenPart> prompt;
-  std::string text;
-  std::vector<TokenPart> tokens;    ///< With `Detail::kTokens` and above.
-  std::optional<RoundTrace> round;  ///< With `Detail::kRounds`.
-  std::optional<Ending> ending;     ///< With the choice's last burst.
-};
 
 enum class Detail { kText, kTokens, kRounds };
 

@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "server/api/api_json.h"
-
 namespace foretoken::server {
 namespace {
 
@@ -102,39 +100,6 @@ TEST(LiveRequest, TheFirstReasonOfAnAbortStays) {
   live.request.NoteAbort(AbortReason::kTimeout);
   live.request.NoteAbort(AbortReason::kShutdown);
   EXPECT_EQ(live.request.abort_reason(), AbortReason::kTimeout);
-}
-
-TEST(EventWriter, EventsAreJsonWhateverTheText) {
-  ApiRequest request;
-  request.include_usage = true;
-  EventWriter writer(request, {.id = "x", .model = "a \"model\""}, nullptr);
-  std::string events;
-  writer.Start({}, &events);
-  writer.Add({.text = "\"\\\n\t\x01\x7f é 🙂"}, &events);
-  writer.Add({.ending = Ending{FinishReason::kStopString, {.output_tokens = 3}}}, &events);
-  writer.End(&events);
-  std::vector<nlohmann::json> parsed;
-  for (std::size_t at = 0; at < events.size();) {
-    const std::size_t end = events.find("\n\n", at);
-    const std::string event = events.substr(at, end - at);
-    ASSERT_TRUE(event.starts_with("data: "));
-    if (event != "data: [DONE]") parsed.push_back(nlohmann::json::parse(event.substr(6)));
-    at = end + 2;
-  }
-  ASSERT_EQ(parsed.size(), 4U);
-  EXPECT_EQ(parsed[0]["choices"][0]["delta"]["role"], "assistant");
-  EXPECT_EQ(parsed[1]["choices"][0]["delta"]["content"], "\"\\\n\t\x01\x7f é 🙂");
-  EXPECT_EQ(parsed[1]["model"], "a \"model\"");
-  EXPECT_TRUE(parsed[1]["usage"].is_null());
-  EXPECT_EQ(parsed[2]["choices"][0]["finish_reason"], "stop");
-  EXPECT_EQ(parsed[3]["usage"]["completion_tokens"], 3);
-  EXPECT_THAT(events, ::testing::EndsWith("data: [DONE]\n\n"));
-}
-
-TEST(ErrorJson, HasTheShapeOfOpenAi) {
-  EXPECT_EQ(ErrorJson({.message = "a \xff", .param = "n"}),
-            "{\"error\":{\"message\":\"a \xef\xbf\xbd\",\"type\":\"invalid_request_error\","
-            "\"param\":\"n\",\"code\":null}}");
 }
 
 }  // namespace

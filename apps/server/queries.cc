@@ -7,6 +7,7 @@
 #include "server/doors/anthropic.h"
 #include "server/doors/llama_cpp.h"
 #include "server/doors/ollama.h"
+#include "server/doors/tokenize.h"
 
 namespace foretoken::server {
 namespace {

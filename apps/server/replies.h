@@ -1,5 +1,6 @@
 #pragma once
 
+#include "server/doors/openai.h"
 #include "server/http/http_connection.h"
 #include "server/service.h"
 

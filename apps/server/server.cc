@@ -13,6 +13,7 @@
 #include "server/doors/llama_cpp.h"
 #include "server/doors/ollama.h"
 #include "server/doors/responses.h"
+#include "server/doors/tokenize.h"
 #include "server/metrics.h"
 #include "server/page/page.h"
 #include "server/replies.h"

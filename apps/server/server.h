@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "server/access/api_keys.h"
+#include "server/doors/openai.h"
 #include "server/http/http_server.h"
 #include "server/observe/access_log.h"
 #include "server/queries.h"

@@ -4,11 +4,12 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "server/api/api_request.h"
 #include "server/doors/anthropic.h"
 #include "server/doors/llama_cpp.h"
 #include "server/doors/ollama.h"
+#include "server/doors/openai.h"
 #include "server/doors/responses.h"
+#include "server/doors/tokenize.h"
 
 namespace {
 

@@ -68,24 +68,4 @@ struct ApiRequest {
   }
 };
 
-/// Reads a request's body. A pure function: no model, no state. An error is one sentence; its
-/// `field` names the field at fault as OpenAI's `param` does (empty where it is the body itself).
-Result<ApiRequest> ParseApiRequest(ApiKind kind, std::string_view body,
-                                   const ApiDefaults& defaults);
-
-/// What /tokenize takes at once: a second's work, and a hundred times its memory.
-inline constexpr std::size_t kMaxTokenizeBytes = 1 << 20;
-
-/// The body of /tokenize.
-struct TokenizeRequest {
-  std::string content;
-  bool add_special = false;   ///< The beginning-of-sequence token first.
-  bool parse_special = true;  ///< Special tokens written out in the text are recognised.
-  bool with_pieces = false;
-};
-Result<TokenizeRequest> ParseTokenizeRequest(std::string_view body);
-
-/// The body of /detokenize: its tokens, within a vocabulary of `vocabulary`.
-Result<std::vector<Token>> ParseDetokenizeRequest(std::string_view body, int vocabulary);
-
 }  // namespace foretoken::server

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -8,6 +10,31 @@
 #include "server/api/api_request.h"
 
 namespace foretoken::server {
+
+/// What every reply to one request shares.
+struct ReplyHead {
+  std::string id;
+  std::int64_t created = 0;  ///< Seconds since 1970.
+  std::string model;
+  std::uint64_t seed = 0;  ///< Of the first choice of each prompt; the next have the next ones.
+  int prompt_tokens = 0;   ///< Of the first prompt.
+  bool shows_retrieved = true;  ///< A trace shows what retrieval proposed: it is the client's own.
+};
+
+/// Writes the answer to one request that the engine has taken, in the form that its client asked
+/// for. What is appended to `out` goes to the client at once.
+class ReplyWriter {
+ public:
+  virtual ~ReplyWriter() = default;
+
+  /// What comes before the first token; the prompts where they are echoed.
+  virtual void Start(std::span<const std::string> echoed, std::string* out) = 0;
+  virtual void Add(Burst burst, std::string* out) = 0;
+  /// After the end of every choice.
+  virtual void End(std::string* out) = 0;
+  /// In place of End, where the answer has begun: an error.
+  virtual void Fail(const ApiError& error, std::string* out) const = 0;
+};
 
 /// One form in which clients ask for generations and are answered: OpenAI's chats, its completions,
 /// another API's. All of them become an ApiRequest, and what comes of it goes out by a ReplyWriter.
@@ -27,9 +54,5 @@ struct Door {
   /// Of answers that stream.
   std::string_view stream_type = "text/event-stream";
 };
-
-/// OpenAI's chats and completions.
-const Door& ChatDoor();
-const Door& CompletionDoor();
 
 }  // namespace foretoken::server

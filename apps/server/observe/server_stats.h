@@ -3,7 +3,6 @@
 #include <array>
 #include <cstdint>
 #include <mutex>
-#include <string_view>
 
 #include "foretoken/engine.h"
 #include "foretoken/request.h"
@@ -34,9 +33,6 @@ class RateWindow {
   std::array<std::int64_t, kSlices> counts_{};
   std::int64_t newest_ = 0;  // Slice number of the latest entry.
 };
-
-inline constexpr std::array<std::string_view, 3> kOriginNames = {"accepted", "fallback",
-                                                                 "bonus"};  ///< By TokenOrigin.
 
 /// All that the engine's thread has counted since it began.
 struct ServerTotals {

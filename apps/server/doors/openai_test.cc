@@ -1,9 +1,10 @@
-#include "server/api/api_request.h"
+#include "server/doors/openai.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "foretoken/json_schema.h"
+#include "server/doors/door_testing.h"
 
 namespace foretoken::server {
 namespace {
@@ -17,7 +18,7 @@ constexpr char kMessages[] = R"("messages":[{"role":"user","content":"Hi"}])";
 
 Result<ApiRequest> Chat(const std::string& more) {
   const std::string body = std::string("{") + kMessages + (more.empty() ? "" : "," + more) + "}";
-  return ParseApiRequest(ApiKind::kChat, body, {});
+  return ChatDoor().read(body, {});
 }
 
 ApiRequest GoodChat(const std::string& more) {
@@ -26,20 +27,12 @@ ApiRequest GoodChat(const std::string& more) {
   return *request;
 }
 
-void ExpectRefused(ApiKind kind, const std::string& body, const std::string& field,
-                   const std::string& saying) {
-  const Result<ApiRequest> request = ParseApiRequest(kind, body, {});
-  ASSERT_FALSE(request.ok()) << body;
-  EXPECT_EQ(request.error().field, field) << body;
-  EXPECT_THAT(request.error().message, HasSubstr(saying)) << body;
-}
-
 void ExpectChatRefused(const std::string& more, const std::string& field,
                        const std::string& saying) {
-  ExpectRefused(ApiKind::kChat, std::string("{") + kMessages + "," + more + "}", field, saying);
+  ExpectRefused(ChatDoor(), std::string("{") + kMessages + "," + more + "}", field, saying);
 }
 
-TEST(ApiRequest, Datastore) {
+TEST(OpenAi, Datastore) {
   EXPECT_FALSE(GoodChat("").datastore.given);
   EXPECT_TRUE(GoodChat(R"("datastore":{})").datastore.learn);
   const DatastoreWish wish =
@@ -52,7 +45,7 @@ TEST(ApiRequest, Datastore) {
   ExpectChatRefused(R"("datastore":{"folder":"x"})", "datastore.folder", "folder");
 }
 
-TEST(ApiRequest, EverySamplingOptionArrives) {
+TEST(OpenAi, EverySamplingOptionArrives) {
   const ApiRequest request = GoodChat(
       R"("temperature":0.7,"top_k":40,"top_p":0.9,"min_p":0.05,"repetition_penalty":1.1,)"
       R"("frequency_penalty":0.5,"presence_penalty":-0.25,"logit_bias":{"42":-1.5},"seed":9,)"
@@ -80,27 +73,25 @@ TEST(ApiRequest, EverySamplingOptionArrives) {
   EXPECT_TRUE(request.trace);
 }
 
-TEST(ApiRequest, WhatIsLeftOutIsTheDefault) {
+TEST(OpenAi, WhatIsLeftOutIsTheDefault) {
   ApiDefaults defaults;
   defaults.sampling.temperature = 0.5F;
   defaults.sampling.top_k = 12;
   const Result<ApiRequest> chat =
-      ParseApiRequest(ApiKind::kChat, std::string("{") + kMessages + ",\"top_k\":null}", defaults);
+      ChatDoor().read(std::string("{") + kMessages + ",\"top_k\":null}", defaults);
   ASSERT_TRUE(chat.ok());
   EXPECT_FLOAT_EQ(chat.value().sampling.temperature, 0.5F);
   EXPECT_EQ(chat.value().sampling.top_k, 12);
   EXPECT_EQ(chat.value().stop.max_tokens, 0);
   EXPECT_EQ(chat.value().sampling.top_logprobs, -1);
   EXPECT_FALSE(chat.value().seeded);
-  const Result<ApiRequest> completion =
-      ParseApiRequest(ApiKind::kCompletion, R"({"prompt":"a"})", defaults);
+  const Result<ApiRequest> completion = CompletionDoor().read(R"({"prompt":"a"})", defaults);
   ASSERT_TRUE(completion.ok());
   EXPECT_EQ(completion.value().stop.max_tokens, 16);
 }
 
-TEST(ApiRequest, MessagesOfEveryForm) {
-  const Result<ApiRequest> request = ParseApiRequest(
-      ApiKind::kChat,
+TEST(OpenAi, MessagesOfEveryForm) {
+  const Result<ApiRequest> request = ChatDoor().read(
       R"({"messages":[{"role":"developer","content":"S"},)"
       R"({"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},)"
       R"({"role":"assistant","content":"c","refusal":null,"annotations":[]}]})",
@@ -112,10 +103,9 @@ TEST(ApiRequest, MessagesOfEveryForm) {
   EXPECT_EQ(request.value().messages[2].role, "assistant");
 }
 
-TEST(ApiRequest, PromptsOfEveryForm) {
+TEST(OpenAi, PromptsOfEveryForm) {
   const auto prompts = [](const std::string& prompt) {
-    Result<ApiRequest> request =
-        ParseApiRequest(ApiKind::kCompletion, "{\"prompt\":" + prompt + "}", {});
+    Result<ApiRequest> request = CompletionDoor().read("{\"prompt\":" + prompt + "}", {});
     EXPECT_TRUE(request.ok()) << prompt;
     return request->prompts;
   };
@@ -126,7 +116,7 @@ TEST(ApiRequest, PromptsOfEveryForm) {
   EXPECT_THAT(std::get<std::vector<Token>>(prompts("[99999999999]")[0]), ElementsAre(-1));
 }
 
-TEST(ApiRequest, SpeculationIsAWish) {
+TEST(OpenAi, SpeculationIsAWish) {
   const ApiRequest request = GoodChat(
       R"("speculative":{"mode":"ssd","lookahead":4,"fanout":[3,2,1,1,4],"fallback":"ngram",)"
       R"("tree_width":2})");
@@ -141,7 +131,7 @@ TEST(ApiRequest, SpeculationIsAWish) {
               ElementsAre(5));
 }
 
-TEST(ApiRequest, OutputFormats) {
+TEST(OpenAi, OutputFormats) {
   EXPECT_EQ(GoodChat(R"("response_format":{"type":"text"})").format.grammar, "");
   const OutputFormat object = GoodChat(R"("response_format":{"type":"json_object"})").format;
   EXPECT_EQ(object.grammar, JsonObjectGrammar());
@@ -152,7 +142,7 @@ TEST(ApiRequest, OutputFormats) {
   EXPECT_EQ(grammar.field, "grammar");
 }
 
-TEST(ApiRequest, AJsonSchemaKeepsTheOrderOfItsProperties) {
+TEST(OpenAi, AJsonSchemaKeepsTheOrderOfItsProperties) {
   const OutputFormat format =
       GoodChat(R"("response_format":{"json_schema":{"name":"a-1","description":"d","strict":false,)"
                R"("schema":{"properties":{"z":{"const":1},"a":{"const":2}},"required":["a","z"]}},)"
@@ -164,7 +154,7 @@ TEST(ApiRequest, AJsonSchemaKeepsTheOrderOfItsProperties) {
                 R"({"properties":{"z":{"const":1},"a":{"const":2}},"required":["a","z"]})"));
 }
 
-TEST(ApiRequest, OutputFormatsThatAreWrongAreRefused) {
+TEST(OpenAi, OutputFormatsThatAreWrongAreRefused) {
   ExpectChatRefused(R"("grammar":7)", "grammar", "must be a string");
   ExpectChatRefused(R"("grammar":"")", "grammar", "must be a grammar");
   ExpectChatRefused(R"("grammar":"a","response_format":{"type":"json_object"})", "grammar",
@@ -192,18 +182,18 @@ TEST(ApiRequest, OutputFormatsThatAreWrongAreRefused) {
          "schema, at /properties/b: the keyword 'unevaluatedItems'");
 }
 
-TEST(ApiRequest, AMemberGivenTwiceIsRefused) {
+TEST(OpenAi, AMemberGivenTwiceIsRefused) {
   ExpectChatRefused(R"("seed":1,"seed":2)", "", "the body has 'seed' twice");
   ExpectChatRefused(R"("stream_options":{"a":1,"b":[{"c":1,"c":2}]})", "", "'c' twice");
   GoodChat(R"("speculative":{"mode":"ar"},"stream":true,"stream_options":{},"logit_bias":{"1":0})");
 }
 
-TEST(ApiRequest, UnknownFieldsAreNotedOrRefused) {
+TEST(OpenAi, UnknownFieldsAreNotedOrRefused) {
   const std::string more =
       R"("tempersture":1,"stream":true,"stream_options":{"usage":true},"suffix":null)";
   EXPECT_THAT(GoodChat(more).ignored, UnorderedElementsAre("tempersture", "stream_options.usage"));
-  const Result<ApiRequest> strict = ParseApiRequest(
-      ApiKind::kChat, std::string("{") + kMessages + "," + more + "}", {.strict_fields = true});
+  const Result<ApiRequest> strict =
+      ChatDoor().read(std::string("{") + kMessages + "," + more + "}", {.strict_fields = true});
   ASSERT_FALSE(strict.ok());
   EXPECT_EQ(strict.error().field, "stream_options.usage");
   EXPECT_THAT(strict.error().message, HasSubstr("not a field that this server supports"));
@@ -214,7 +204,7 @@ TEST(ApiRequest, UnknownFieldsAreNotedOrRefused) {
   ExpectChatRefused(R"("tool_choice":"required")", "tool_choice", "calls no tools");
 }
 
-TEST(ApiRequest, WhatClientsSendByDefaultIsTaken) {
+TEST(OpenAi, WhatClientsSendByDefaultIsTaken) {
   const ApiRequest request =
       GoodChat(R"("tool_choice":"auto","tools":[],"parallel_tool_calls":true,"metadata":{"a":"b"},)"
                R"("store":true,"service_tier":"auto","user":"u","reasoning_effort":"low",)"
@@ -222,8 +212,7 @@ TEST(ApiRequest, WhatClientsSendByDefaultIsTaken) {
   EXPECT_TRUE(request.ignored.empty());
   EXPECT_EQ(request.stop.max_tokens, 0);
   EXPECT_EQ(request.sampling.top_k, 0);
-  const Result<ApiRequest> turns = ParseApiRequest(
-      ApiKind::kChat,
+  const Result<ApiRequest> turns = ChatDoor().read(
       R"({"messages":[{"role":"user","content":"a","name":"b"},)"
       R"({"role":"assistant","content":null,"tool_calls":[]},{"role":"user","content":"c"}]})",
       {.strict_fields = true});
@@ -232,7 +221,7 @@ TEST(ApiRequest, WhatClientsSendByDefaultIsTaken) {
   ExpectChatRefused(R"("max_tokens":0)", "max_tokens", "from 1");
 }
 
-TEST(ApiRequest, WrongValuesAreNamed) {
+TEST(OpenAi, WrongValuesAreNamed) {
   ExpectChatRefused(R"("temperature":"hot")", "temperature", "must be a number");
   ExpectChatRefused(R"("temperature":-1)", "temperature", "from 0 to 100");
   ExpectChatRefused(R"("temperature":1e999)", "", "not valid JSON");
@@ -251,23 +240,22 @@ TEST(ApiRequest, WrongValuesAreNamed) {
   ExpectChatRefused(R"("speculative":{"mode":"sd","off":true})", "speculative.off", "contradicts");
   ExpectChatRefused(R"("speculative":{"fanout":[]})", "speculative.fanout", "integer");
   ExpectChatRefused(R"("speculative":7)", "speculative", "must be an object");
-  ExpectRefused(ApiKind::kChat, R"({"messages":[]})", "messages", "at least one");
-  ExpectRefused(ApiKind::kChat, R"({"messages":[{"role":"tool","content":"a"}]})",
-                "messages[0].role", "system, developer, user or assistant");
-  ExpectRefused(ApiKind::kChat,
-                R"({"messages":[{"role":"user","content":[{"type":"image_url"}]}]})",
+  ExpectRefused(ChatDoor(), R"({"messages":[]})", "messages", "at least one");
+  ExpectRefused(ChatDoor(), R"({"messages":[{"role":"tool","content":"a"}]})", "messages[0].role",
+                "system, developer, user or assistant");
+  ExpectRefused(ChatDoor(), R"({"messages":[{"role":"user","content":[{"type":"image_url"}]}]})",
                 "messages[0].content", "reads text only");
-  ExpectRefused(ApiKind::kCompletion, R"({"prompt":{}})", "prompt", "must be a string");
-  ExpectRefused(ApiKind::kCompletion, R"({"prompt":["a","b"],"n":100})", "n", "more than 128");
-  ExpectRefused(ApiKind::kCompletion, R"({"prompt":"a","max_tokens":0,"echo":true})", "max_tokens",
+  ExpectRefused(CompletionDoor(), R"({"prompt":{}})", "prompt", "must be a string");
+  ExpectRefused(CompletionDoor(), R"({"prompt":["a","b"],"n":100})", "n", "more than 128");
+  ExpectRefused(CompletionDoor(), R"({"prompt":"a","max_tokens":0,"echo":true})", "max_tokens",
                 "0 beside 'echo' and 'logprobs'");
-  ExpectRefused(ApiKind::kCompletion, R"({"prompt":"a","max_tokens":0,"logprobs":1})", "max_tokens",
+  ExpectRefused(CompletionDoor(), R"({"prompt":"a","max_tokens":0,"logprobs":1})", "max_tokens",
                 "0 beside 'echo' and 'logprobs'");
 }
 
-TEST(ApiRequest, PromptsAreScoredWhereTheyAreEchoedWithLogprobs) {
+TEST(OpenAi, PromptsAreScoredWhereTheyAreEchoedWithLogprobs) {
   const auto read = [](std::string_view body) {
-    Result<ApiRequest> request = ParseApiRequest(ApiKind::kCompletion, body, {});
+    Result<ApiRequest> request = CompletionDoor().read(body, {});
     EXPECT_TRUE(request.ok()) << (request.ok() ? "" : request.error().message);
     return std::move(request).value();
   };
@@ -281,27 +269,40 @@ TEST(ApiRequest, PromptsAreScoredWhereTheyAreEchoedWithLogprobs) {
   EXPECT_FALSE(read(R"({"prompt":"a","logprobs":1})").scores_prompts());
 }
 
-TEST(ApiRequest, BodiesThatAreNoObjectAreRefused) {
-  ExpectRefused(ApiKind::kChat, "", "", "empty");
-  ExpectRefused(ApiKind::kChat, "[]", "", "must be a JSON object");
-  ExpectRefused(ApiKind::kChat, "{\"a\":1,}", "", "goes wrong at byte 8");
-  ExpectRefused(ApiKind::kChat, "{\"a\":\"\xff\"}", "", "not valid JSON");
-  ExpectRefused(ApiKind::kChat, std::string(100000, '['), "", "deeper than 64");
+TEST(OpenAi, BodiesThatAreNoObjectAreRefused) {
+  ExpectRefused(ChatDoor(), "", "", "empty");
+  ExpectRefused(ChatDoor(), "[]", "", "must be a JSON object");
+  ExpectRefused(ChatDoor(), "{\"a\":1,}", "", "goes wrong at byte 8");
+  ExpectRefused(ChatDoor(), "{\"a\":\"\xff\"}", "", "not valid JSON");
+  ExpectRefused(ChatDoor(), std::string(100000, '['), "", "deeper than 64");
 }
 
-TEST(ApiRequest, TokenizeAndDetokenize) {
-  const auto text = ParseTokenizeRequest(R"({"content":"a","add_special":true})");
-  ASSERT_TRUE(text.ok());
-  EXPECT_TRUE(text.value().add_special);
-  const auto no_text = ParseTokenizeRequest(R"({"text":"a"})");
-  ASSERT_FALSE(no_text.ok());
-  EXPECT_EQ(no_text.error().field, "content");
-  const auto tokens = ParseDetokenizeRequest(R"({"tokens":[0,9]})", 10);
-  ASSERT_TRUE(tokens.ok());
-  EXPECT_THAT(tokens.value(), ElementsAre(0, 9));
-  const auto no_tokens = ParseDetokenizeRequest(R"({"tokens":[10]})", 10);
-  ASSERT_FALSE(no_tokens.ok());
-  EXPECT_EQ(no_tokens.error().field, "tokens");
+TEST(OpenAi, EventsAreJsonWhateverTheText) {
+  ApiRequest request;
+  request.stream = true;
+  request.include_usage = true;
+  const auto writer = ChatDoor().writer(request, {.id = "x", .model = "a \"model\""}, nullptr);
+  std::string events;
+  writer->Start({}, &events);
+  writer->Add({.text = "\"\\\n\t\x01\x7f é 🙂"}, &events);
+  writer->Add({.ending = Ending{FinishReason::kStopString, {.output_tokens = 3}}}, &events);
+  writer->End(&events);
+  std::vector<nlohmann::json> parsed;
+  for (std::size_t at = 0; at < events.size();) {
+    const std::size_t end = events.find("\n\n", at);
+    const std::string event = events.substr(at, end - at);
+    ASSERT_TRUE(event.starts_with("data: "));
+    if (event != "data: [DONE]") parsed.push_back(nlohmann::json::parse(event.substr(6)));
+    at = end + 2;
+  }
+  ASSERT_EQ(parsed.size(), 4U);
+  EXPECT_EQ(parsed[0]["choices"][0]["delta"]["role"], "assistant");
+  EXPECT_EQ(parsed[1]["choices"][0]["delta"]["content"], "\"\\\n\t\x01\x7f é 🙂");
+  EXPECT_EQ(parsed[1]["model"], "a \"model\"");
+  EXPECT_TRUE(parsed[1]["usage"].is_null());
+  EXPECT_EQ(parsed[2]["choices"][0]["finish_reason"], "stop");
+  EXPECT_EQ(parsed[3]["usage"]["completion_tokens"], 3);
+  EXPECT_THAT(events, ::testing::EndsWith("data: [DONE]\n\n"));
 }
 
 }  // namespace

@@ -1,0 +1,478 @@
+#include "server/doors/openai.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "base/utf8.h"
+#include "server/api/request_fields.h"
+
+namespace foretoken::server {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kDefaultCompletionTokens = 16;  // As OpenAI has it.
+
+// What a message of a chat may have besides its role and content.
+void ReadMoreOfMessage(FieldReader* message) {
+  std::string name;  // Of who speaks; templates show roles only.
+  message->String("name", &name);
+  // An assistant's message as this server returned it may be sent back as it is.
+  message->Has("refusal");
+  MustBeEmpty(message, "tool_calls", "this server calls no tools");
+  MustBeEmpty(message, "annotations", "this server makes none");
+}
+
+// `logprobs` is a boolean with `top_logprobs` beside it in chats, a count in completions.
+void ReadLogprobs(FieldReader* body, ApiKind kind, int* top_logprobs) {
+  *top_logprobs = -1;
+  if (kind == ApiKind::kCompletion) {
+    body->Int("logprobs", 0, kMaxTopLogprobs, top_logprobs);
+    return;
+  }
+  bool wanted = false;
+  body->Bool("logprobs", &wanted);
+  if (wanted) *top_logprobs = 0;
+  int top = 0;
+  if (body->Int("top_logprobs", 0, kMaxTopLogprobs, &top)) {
+    if (!wanted) {
+      return body->Fail("top_logprobs", "'top_logprobs' needs 'logprobs' to be true");
+    }
+    *top_logprobs = top;
+  }
+}
+
+void ReadStreaming(FieldReader* body, ApiRequest* request) {
+  body->Bool("stream", &request->stream);
+  if (const Json* field = body->Find("stream_options"); field != nullptr) {
+    FieldReader options = body->Inner("stream_options", *field);
+    options.Bool("include_usage", &request->include_usage);
+    options.Close();
+    if (!request->stream) {
+      body->Fail("stream_options", "'stream_options' needs 'stream' to be true");
+    }
+  }
+  body->Bool("speculation_trace", &request->trace);
+  if (request->trace && !request->stream) {
+    body->Fail("speculation_trace", "'speculation_trace' needs 'stream' to be true");
+  }
+}
+
+// Fields of OpenAI's that a server which keeps nothing and serves one model honours by doing
+// nothing: who asks, for which account, at which price.
+void ReadHarmless(FieldReader* body, ApiKind kind) {
+  std::string text;
+  bool flag = false;
+  for (const char* name : {"user", "safety_identifier", "prompt_cache_key", "service_tier",
+                           "reasoning_effort", "verbosity"}) {
+    body->String(name, &text);
+  }
+  body->Bool("store", &flag);
+  if (const Json* field = body->Find("metadata"); field != nullptr && !field->is_object()) {
+    body->Refuse("metadata", "an object");
+  }
+  if (kind == ApiKind::kCompletion) {
+    int best_of = 1;
+    if (body->Int("best_of", 1, kMaxChoices, &best_of) && best_of != 1) {
+      body->Refuse("best_of", "1: this server returns every choice that it makes");
+    }
+    return;
+  }
+  if (const Json* field = body->Find("modalities"); field != nullptr) {
+    if (*field != Json::array({"text"})) body->Refuse("modalities", "[\"text\"]");
+  }
+  if (const Json* tools = body->Find("tools"); tools != nullptr && !tools->empty()) {
+    body->Fail("tools", "'tools' are not supported by this server; leave them out");
+  }
+  body->Bool("parallel_tool_calls", &flag);
+  if (const Json* choice = body->Find("tool_choice");
+      choice != nullptr && *choice != Json("none") && *choice != Json("auto")) {
+    body->Refuse("tool_choice", "none or auto: this server calls no tools");
+  }
+}
+
+// After 'echo' and 'logprobs'.
+void ReadLimit(FieldReader* body, ApiRequest* request) {
+  int* const max_tokens = &request->stop.max_tokens;
+  if (request->kind == ApiKind::kCompletion) {
+    if (*max_tokens == 0) *max_tokens = kDefaultCompletionTokens;
+    const Json* field = body->Find("max_tokens");
+    request->prompt_only = field != nullptr && *field == Json(0);
+    if (!request->prompt_only) {
+      ReadMaxTokens(body, "max_tokens", max_tokens);
+    } else if (request->scores_prompts()) {
+      *max_tokens = 0;
+    } else {
+      body->Refuse("max_tokens",
+                   "-1 (what the context holds), from 1, or 0 beside 'echo' and 'logprobs'");
+    }
+    return;
+  }
+  const bool given = ReadMaxTokens(body, "max_tokens", max_tokens);
+  const int old = *max_tokens;
+  if (ReadMaxTokens(body, "max_completion_tokens", max_tokens) && given && *max_tokens != old) {
+    body->Fail("max_tokens", "'max_tokens' and 'max_completion_tokens' differ; give one of them");
+  }
+}
+
+template <ApiKind kind>
+Result<ApiRequest> Read(std::string_view body, const ApiDefaults& defaults) {
+  return ReadBody(body, defaults, [&](FieldReader* fields, ApiRequest* request) {
+    request->kind = kind;
+    if (kind == ApiKind::kChat) {
+      constexpr std::string_view kTypes[] = {"text"};
+      ReadMessages(fields, "messages", kTypes, ReadMoreOfMessage, &request->messages);
+    } else {
+      ReadPrompts(fields, &request->prompts);
+      fields->Bool("echo", &request->echo);
+    }
+    fields->Int("n", 1, kMaxChoices, &request->n);
+    ReadSampling(fields, request);
+    ReadLogprobs(fields, kind, &request->sampling.top_logprobs);
+    ReadStopStrings(fields, "stop", &request->stop);
+    ReadStopTokens(fields, &request->stop);
+    ReadLimit(fields, request);
+    ReadStreaming(fields, request);
+    ReadSpeculation(fields, request);
+    ReadOutputFormat(body, fields, &request->format);
+    ReadHarmless(fields, kind);
+    if (request->choices() > kMaxChoices) {
+      fields->Fail("n", fmt::format("{} prompts times 'n' of {} are more than {} choices",
+                                    request->prompts.size(), request->n, kMaxChoices));
+    }
+  });
+}
+
+OrderedJson CompletionLogprobs(const Tokenizer& tokenizer, std::span<const TokenPart> parts,
+                               std::size_t offset) {
+  OrderedJson tokens = OrderedJson::array();
+  OrderedJson token_logprobs = OrderedJson::array();
+  OrderedJson top_logprobs = OrderedJson::array();
+  OrderedJson text_offset = OrderedJson::array();
+  for (const TokenPart& part : parts) {
+    tokens.push_back(TokenText(tokenizer, part.token));
+    text_offset.push_back(offset);
+    offset += part.characters;
+    if (part.logprobs.empty()) {  // A prompt's first token follows nothing.
+      token_logprobs.push_back(nullptr);
+      top_logprobs.push_back(nullptr);
+      continue;
+    }
+    token_logprobs.push_back(FiniteLogprob(part.logprobs.front().logprob));
+    OrderedJson top = OrderedJson::object();
+    for (std::size_t i = 1; i < part.logprobs.size(); ++i) {
+      // Of tokens that read alike the likeliest stays.
+      top.emplace(TokenText(tokenizer, part.logprobs[i].token),
+                  FiniteLogprob(part.logprobs[i].logprob));
+    }
+    top_logprobs.push_back(std::move(top));
+  }
+  return {{"tokens", std::move(tokens)},
+          {"token_logprobs", std::move(token_logprobs)},
+          {"top_logprobs", std::move(top_logprobs)},
+          {"text_offset", std::move(text_offset)}};
+}
+
+// Gives the tokens of a prompt their shares of `text`, as which it is echoed.
+void ShareText(const Tokenizer& tokenizer, std::string_view text, std::vector<TokenPart>* prompt) {
+  std::size_t left = CharactersIn(text);
+  IncrementalDecoder decoder(&tokenizer);
+  for (TokenPart& part : *prompt) {
+    part.characters = std::min(CharactersIn(decoder.Push(part.token)), left);
+    left -= part.characters;
+  }
+  prompt->back().characters += left;
+}
+
+// `usage`, with what speculation did. `endings` are those of all choices, `n` per prompt.
+OrderedJson UsageJson(std::span<const Ending> endings, int n, std::uint64_t seed) {
+  int prompt_tokens = 0;  // Choices of one prompt share it.
+  int output_tokens = 0;
+  for (std::size_t i = 0; i < endings.size(); ++i) {
+    if (i % static_cast<std::size_t>(n) == 0) prompt_tokens += endings[i].stats.prompt_tokens;
+    output_tokens += endings[i].stats.output_tokens;
+  }
+  OrderedJson usage = {
+      {"prompt_tokens", prompt_tokens},
+      {"completion_tokens", output_tokens},
+      {"total_tokens", prompt_tokens + output_tokens},
+      {"prompt_tokens_details", {{"cached_tokens", endings.front().stats.cached_prompt_tokens}}}};
+  usage.update(SpeculationJson(endings, seed));
+  return usage;
+}
+
+// `logprobs` of these tokens as chats have them, or as completions have them; `text_offset` is
+// where the first token's text begins in the choice's.
+OrderedJson LogprobsJson(ApiKind kind, const Tokenizer& tokenizer, std::span<const TokenPart> parts,
+                         std::size_t text_offset) {
+  return kind == ApiKind::kChat
+             ? OrderedJson{{"content", TokenLogprobs(tokenizer, parts)}, {"refusal", nullptr}}
+             : CompletionLogprobs(tokenizer, parts, text_offset);
+}
+
+// The server-sent events of one streaming request, which outlives it.
+class EventWriter : public ReplyWriter {
+ public:
+  EventWriter(const ApiRequest& request, ReplyHead head, const Tokenizer* tokenizer);
+
+  // Roles of a chat; the prompts where they are echoed.
+  void Start(std::span<const std::string> echoed, std::string* out) override;
+  // One event for the burst, another where its choice ended.
+  void Add(Burst burst, std::string* out) override;
+  // Usage where it was asked for, then the end mark.
+  void End(std::string* out) override;
+  void Fail(const ApiError& error, std::string* out) const override;
+
+ private:
+  void Open(int choice, std::string* out) const;
+  void Echo(int choice, const std::string& prompt, const OrderedJson& logprobs, std::string* out);
+  void Close(std::string_view finish, std::string_view extra, std::string* out) const;
+  void AppendTrace(const Burst& burst, std::string* out) const;
+
+  const ApiRequest& request_;
+  const std::uint64_t seed_;
+  const bool shows_retrieved_;
+  const Tokenizer* tokenizer_;
+  std::string opening_;              // Of every event, up to the choice's index.
+  std::vector<std::string> echoed_;  // Prompts whose log-probabilities are to come.
+  std::vector<std::size_t> offsets_;
+  std::vector<Ending> endings_;  // By choice.
+};
+
+// The reply to a request that does not stream and outlives it, whole at the end.
+class ReplyBuilder : public ReplyWriter {
+ public:
+  ReplyBuilder(const ApiRequest& request, ReplyHead head, const Tokenizer* tokenizer);
+
+  void Start(std::span<const std::string> echoed, std::string* out) override;
+  void Add(Burst burst, std::string* out) override;
+  void End(std::string* out) override;
+  void Fail(const ApiError& error, std::string* out) const override;
+
+ private:
+  struct Choice {
+    std::string text;
+    std::vector<TokenPart> tokens;
+  };
+
+  const ApiRequest& request_;
+  const ReplyHead head_;
+  const Tokenizer* tokenizer_;
+  std::vector<Choice> choices_;
+  std::vector<Ending> endings_;
+};
+
+EventWriter::EventWriter(const ApiRequest& request, ReplyHead head, const Tokenizer* tokenizer)
+    : request_(request),
+      seed_(head.seed),
+      shows_retrieved_(head.shows_retrieved),
+      tokenizer_(tokenizer),
+      offsets_(static_cast<std::size_t>(request.choices())),
+      endings_(static_cast<std::size_t>(request.choices())) {
+  const OrderedJson opening = {
+      {"id", head.id},
+      {"object", request_.kind == ApiKind::kChat ? "chat.completion.chunk" : "text_completion"},
+      {"created", head.created},
+      {"model", head.model}};
+  opening_ = "data: " + Dump(opening);
+  opening_.pop_back();
+  opening_ += ",\"choices\":[";
+}
+
+void EventWriter::Open(int choice, std::string* out) const {
+  *out += opening_;
+  fmt::format_to(std::back_inserter(*out), "{{\"index\":{},", choice);
+}
+
+// `finish` empty: not yet. `extra`: more members of the event, each with a comma before it.
+void EventWriter::Close(std::string_view finish, std::string_view extra, std::string* out) const {
+  *out += finish.empty() ? ",\"finish_reason\":null}]"
+                         : fmt::format(",\"finish_reason\":\"{}\"}}]", finish);
+  if (request_.include_usage) *out += ",\"usage\":null";
+  *out += extra;
+  *out += "}\n\n";
+}
+
+void EventWriter::Echo(int choice, const std::string& prompt, const OrderedJson& logprobs,
+                       std::string* out) {
+  Open(choice, out);
+  *out += "\"text\":" + Dump(prompt) + ",\"logprobs\":" + Dump(logprobs);
+  Close("", "", out);
+  offsets_[static_cast<std::size_t>(choice)] = CharactersIn(prompt);
+}
+
+void EventWriter::Start(std::span<const std::string> echoed, std::string* out) {
+  if (request_.scores_prompts()) {
+    echoed_.assign(echoed.begin(), echoed.end());
+    return;
+  }
+  for (std::size_t i = 0; i < offsets_.size(); ++i) {
+    if (request_.kind == ApiKind::kChat) {
+      Open(static_cast<int>(i), out);
+      *out += R"("delta":{"role":"assistant","content":""},"logprobs":null)";
+      Close("", "", out);
+    } else if (!echoed.empty()) {
+      Echo(static_cast<int>(i), echoed[i / static_cast<std::size_t>(request_.n)], nullptr, out);
+    }
+  }
+}
+
+void EventWriter::AppendTrace(const Burst& burst, std::string* out) const {
+  const RoundTrace& round = *burst.round;
+  fmt::format_to(std::back_inserter(*out),
+                 R"(,"speculation":{{"round":{},"mode":"{}","source":"{}","proposed":[)",
+                 round.round, ModeName(round.mode), ProposalSourceName(round.source));
+  // Mode trie proposes what it saw in the requests of everybody.
+  const bool own = shows_retrieved_ && round.mode != Mode::kTrie;
+  const bool shown = own || round.source != ProposalSource::kRetrieval;
+  for (std::size_t i = 0; i < round.proposed.size(); ++i) {
+    if (i > 0) out->push_back(',');
+    *out += shown ? Dump(TokenText(*tokenizer_, round.proposed[i])) : "null";
+  }
+  fmt::format_to(std::back_inserter(*out), R"(],"accepted":{},"hit":{},"ms":{:.3f},"tokens":[)",
+                 round.accepted, round.hit.has_value() ? (*round.hit ? "true" : "false") : "null",
+                 round.milliseconds);
+  std::size_t offset = 0;
+  for (std::size_t i = 0; i < burst.tokens.size(); ++i) {
+    const TokenPart& part = burst.tokens[i];
+    fmt::format_to(std::back_inserter(*out), R"({}{{"id":{},"text":{},"origin":"{}"}})",
+                   i > 0 ? "," : "", part.token, Dump(burst.text.substr(offset, part.text_bytes)),
+                   kOriginNames[static_cast<std::size_t>(part.origin)]);
+    offset += part.text_bytes;
+  }
+  *out += "]}";
+}
+
+void EventWriter::Add(Burst burst, std::string* out) {
+  const auto choice = static_cast<std::size_t>(burst.choice);
+  if (!burst.prompt.empty()) {
+    const std::string& prompt = echoed_[choice / static_cast<std::size_t>(request_.n)];
+    ShareText(*tokenizer_, prompt, &burst.prompt);
+    Echo(burst.choice, prompt, LogprobsJson(request_.kind, *tokenizer_, burst.prompt, 0), out);
+  }
+  if (!burst.text.empty() || !burst.tokens.empty()) {
+    Open(burst.choice, out);
+    *out += request_.kind == ApiKind::kChat ? "\"delta\":{\"content\":" : "\"text\":";
+    *out += Dump(burst.text);
+    *out += request_.kind == ApiKind::kChat ? "},\"logprobs\":" : ",\"logprobs\":";
+    *out += request_.sampling.top_logprobs >= 0 && !burst.tokens.empty()
+                ? Dump(LogprobsJson(request_.kind, *tokenizer_, burst.tokens, offsets_[choice]))
+                : "null";
+    offsets_[choice] += CharactersIn(burst.text);
+    std::string trace;
+    if (burst.round.has_value()) AppendTrace(burst, &trace);
+    Close("", trace, out);
+  }
+  if (burst.ending.has_value()) {
+    endings_[choice] = *burst.ending;
+    const std::string_view finish = FinishName(burst.ending->reason);
+    if (finish.empty()) return;  // Cancelled: Fail says so.
+    Open(burst.choice, out);
+    *out += request_.kind == ApiKind::kChat ? R"("delta":{},"logprobs":null)"
+                                            : R"("text":"","logprobs":null)";
+    Close(finish, ",\"timings\":" + Dump(TimingsJson(std::span(&*burst.ending, 1))), out);
+  }
+}
+
+void EventWriter::End(std::string* out) {
+  if (request_.include_usage) {
+    *out += opening_;
+    *out += "],\"usage\":" + Dump(UsageJson(endings_, request_.n, seed_)) +
+            ",\"timings\":" + Dump(TimingsJson(endings_)) + "}\n\n";
+  }
+  *out += "data: [DONE]\n\n";
+}
+
+void EventWriter::Fail(const ApiError& error, std::string* out) const {
+  *out += "data: " + ErrorJson(error) + "\n\ndata: [DONE]\n\n";
+}
+
+ReplyBuilder::ReplyBuilder(const ApiRequest& request, ReplyHead head, const Tokenizer* tokenizer)
+    : request_(request),
+      head_(std::move(head)),
+      tokenizer_(tokenizer),
+      choices_(static_cast<std::size_t>(request.choices())),
+      endings_(static_cast<std::size_t>(request.choices())) {}
+
+void ReplyBuilder::Start(std::span<const std::string> echoed, std::string*) {
+  if (echoed.empty()) return;
+  for (std::size_t i = 0; i < choices_.size(); ++i) {
+    choices_[i].text = echoed[i / static_cast<std::size_t>(request_.n)];
+  }
+}
+
+void ReplyBuilder::Add(Burst burst, std::string*) {
+  const auto index = static_cast<std::size_t>(burst.choice);
+  Choice& choice = choices_[index];
+  if (!burst.prompt.empty()) {
+    ShareText(*tokenizer_, choice.text, &burst.prompt);
+    choice.tokens = std::move(burst.prompt);
+  }
+  choice.text += burst.text;
+  std::move(burst.tokens.begin(), burst.tokens.end(), std::back_inserter(choice.tokens));
+  if (burst.ending.has_value()) endings_[index] = *burst.ending;
+}
+
+void ReplyBuilder::Fail(const ApiError& error, std::string* out) const { *out = ErrorJson(error); }
+
+void ReplyBuilder::End(std::string* out) {
+  const bool chat = request_.kind == ApiKind::kChat;
+  OrderedJson choices = OrderedJson::array();
+  for (std::size_t i = 0; i < choices_.size(); ++i) {
+    const Choice& choice = choices_[i];
+    OrderedJson json = {{"index", i}};
+    if (chat) {
+      json["message"] = {{"role", "assistant"}, {"content", choice.text}, {"refusal", nullptr}};
+    } else {
+      json["text"] = choice.text;
+    }
+    json["logprobs"] = request_.sampling.top_logprobs >= 0
+                           ? LogprobsJson(request_.kind, *tokenizer_, choice.tokens, 0)
+                           : nullptr;
+    json["finish_reason"] = FinishName(endings_[i].reason);
+    choices.push_back(std::move(json));
+  }
+  const OrderedJson reply = {{"id", head_.id},
+                             {"object", chat ? "chat.completion" : "text_completion"},
+                             {"created", head_.created},
+                             {"model", head_.model},
+                             {"choices", std::move(choices)},
+                             {"usage", UsageJson(endings_, request_.n, head_.seed)},
+                             {"timings", TimingsJson(endings_)}};
+  *out = Dump(reply);
+}
+
+std::unique_ptr<ReplyWriter> Writer(const ApiRequest& request, ReplyHead head,
+                                    const Tokenizer* tokenizer) {
+  if (request.stream) return std::make_unique<EventWriter>(request, std::move(head), tokenizer);
+  return std::make_unique<ReplyBuilder>(request, std::move(head), tokenizer);
+}
+
+}  // namespace
+
+const Door& ChatDoor() {
+  static constexpr Door kDoor = {.path = "/v1/chat/completions",
+                                 .id_prefix = "chatcmpl-",
+                                 .prompt = "messages",
+                                 .limit = "max_tokens",
+                                 .read = Read<ApiKind::kChat>,
+                                 .writer = Writer,
+                                 .error = ErrorJson};
+  return kDoor;
+}
+
+const Door& CompletionDoor() {
+  static constexpr Door kDoor = {.path = "/v1/completions",
+                                 .id_prefix = "cmpl-",
+                                 .prompt = "prompt",
+                                 .limit = "max_tokens",
+                                 .read = Read<ApiKind::kCompletion>,
+                                 .writer = Writer,
+                                 .error = ErrorJson};
+  return kDoor;
+}
+
+}  // namespace foretoken::server
