@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/utf8.h"
+#include "server/access/loopback.h"
 #include "server/doors/anthropic.h"
 #include "server/doors/llama_cpp.h"
 #include "server/doors/ollama.h"
@@ -54,11 +55,6 @@ OrderedJson PlanJson(const PlanOptions& plan) {
           {"tree_width", *plan.tree_width}};
 }
 
-// Whether a server at this address is called by its own machine only.
-bool IsLoopback(std::string_view host) {
-  return host == "localhost" || host == "::1" || host.starts_with("127.");
-}
-
 // Without keys, who calls from this machine is its user.
 ServiceOptions ServiceOptionsOf(const ServerOptions& options) {
   ServiceOptions service = options.service;
@@ -80,7 +76,7 @@ Result<std::unique_ptr<Server>> Server::Start(ServerOptions options, ModelLoader
   FT_ASSIGN_OR_RETURN(server->pool_, WorkPool::Start(kWorkThreads, kMaxWaiting));
   Server* const own = server.get();
   const HttpApp app = {
-      .screen = [own](const HttpHead& head) { return own->Screen(head); },
+      .screen = [own](HttpHead* head) { return own->Screen(head); },
       .handle = [own](HttpRequest request,
                       HttpExchange exchange) { own->Handle(std::move(request), exchange); },
       .refuse = [](int status, const std::string& sentence) { return Refused(status, sentence); },
@@ -126,9 +122,9 @@ void Server::Post(const std::string& path, Handler handler) {
 // Screen has let nobody through without a key where keys are asked for.
 Caller Server::CallerOf(const HttpHead& head) const {
   if (options_.keys.empty()) return {.client = head.peer};
-  const ApiKey* const key = options_.keys.Find(head);
-  FT_CHECK(key != nullptr);
-  return {.client = key->name, .key = key};
+  FT_CHECK(head.client >= 0);
+  const ApiKey& key = options_.keys.at(head.client);
+  return {.client = key.name, .key = &key};
 }
 
 void Server::AddDoor(const Door& door) {
@@ -210,7 +206,8 @@ const Server::Route* Server::FindRoute(const std::string& path) const {
 }
 
 // What a request's head alone decides, before its body is read.
-std::optional<HttpReply> Server::Screen(const HttpHead& head) const {
+std::optional<HttpReply> Server::Screen(HttpHead* note) const {
+  const HttpHead& head = *note;
   if (!KnowsHost(head)) {
     return Refused(403, fmt::format("the Host '{}' is none of this server's names; --allow-host "
                                     "adds one",
@@ -236,20 +233,26 @@ std::optional<HttpReply> Server::Screen(const HttpHead& head) const {
     reply.fields.emplace_back("Allow", route->method);
     return reply;
   }
-  if (!route->open && !options_.keys.empty() && options_.keys.Find(head) == nullptr) {
-    HttpReply reply = ErrorReply({.status = 401,
-                                  .message = "this server wants its API key in the header "
-                                             "'Authorization: Bearer KEY' or 'x-api-key: KEY'",
-                                  .code = "invalid_api_key"},
-                                 door);
-    reply.fields.emplace_back("WWW-Authenticate", "Bearer");
-    return reply;
-  }
+  if (auto refused = Unauthorized(*route, note)) return refused;
   // Not what a form of a foreign page can send without asking (CORS).
   if (route->method == "POST" && !head.Field("Content-Type").starts_with(kJson)) {
     return Refused(415, "the body must be JSON with 'Content-Type: application/json'", door);
   }
   return std::nullopt;
+}
+
+// The answer to who brings none of the keys that are asked for; else notes which one that is.
+std::optional<HttpReply> Server::Unauthorized(const Route& route, HttpHead* head) const {
+  if (route.open || options_.keys.empty()) return std::nullopt;
+  head->client = options_.keys.Find(*head);
+  if (head->client >= 0) return std::nullopt;
+  HttpReply reply = ErrorReply({.status = 401,
+                                .message = "this server wants its API key in the header "
+                                           "'Authorization: Bearer KEY' or 'x-api-key: KEY'",
+                                .code = "invalid_api_key"},
+                               *route.door);
+  reply.fields.emplace_back("WWW-Authenticate", "Bearer");
+  return reply;
 }
 
 // A page of another site can have its own name resolve to this machine and then call as if it were
@@ -264,8 +267,7 @@ bool Server::KnowsHost(const HttpHead& head) const {
     host = host.substr(0, port);
   }
   const auto& more = options_.allow_hosts;
-  return IsLoopback(host) || host == "[::1]" || host == own ||
-         std::find(more.begin(), more.end(), host) != more.end();
+  return IsLoopback(host) || host == own || std::find(more.begin(), more.end(), host) != more.end();
 }
 
 // What a browser asks before a page of another origin may call.

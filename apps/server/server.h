@@ -71,7 +71,8 @@ class Server {
   void AddPage();
   const Route* FindRoute(const std::string& path) const;
 
-  std::optional<HttpReply> Screen(const HttpHead& head) const;
+  std::optional<HttpReply> Screen(HttpHead* head) const;
+  std::optional<HttpReply> Unauthorized(const Route& route, HttpHead* head) const;
   Caller CallerOf(const HttpHead& head) const;
   bool KnowsHost(const HttpHead& head) const;
   HttpReply Preflight(const HttpHead& head) const;

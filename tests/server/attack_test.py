@@ -418,8 +418,15 @@ class Doors(unittest.TestCase):
                 return server.get("/health", headers={"Host": host})[0]
             for host in ("localhost", "localhost:99", "127.0.0.1:8080", "[::1]:8080", "box.example"):
                 self.assertEqual(ask(host), 200, host)
-            for host in ("evil.example", "evil.example:8080", "localhost.evil.example", "box.example.x"):
+            for host in ("evil.example", "evil.example:8080", "localhost.evil.example", "box.example.x",
+                         "127.evil.example", "127.0.0.1.evil.example:8080"):
                 self.assertEqual(ask(host), 403, host)
+
+    def test_only_an_open_address_is_warned_of(self):
+        for host, warned in (("127.0.0.2", False), ("localhost", False), ("0.0.0.0", True)):
+            server = Serving(PROGRAM, "--host", host)
+            self.assertEqual(server.end(), 0, server.errors)
+            self.assertEqual("anyone who reaches this address" in server.errors, warned, host)
 
     def test_preflight_admits_what_clients_send(self):
         with Serving(PROGRAM, "--cors", "http://a.example") as server:

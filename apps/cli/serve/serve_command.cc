@@ -10,6 +10,7 @@
 #include "cli/common/generation.h"
 #include "cli/common/terminal.h"
 #include "cli/options/options.h"
+#include "server/access/loopback.h"
 #include "server/server.h"
 
 namespace foretoken {
@@ -137,12 +138,13 @@ Result<int> Serve(ServeOptions options, bool key_given) {
   std::vector<std::string_view> names;
   for (const Mode mode : modes) names.push_back(ModeName(mode));
   const bool tls = !settings.http.tls_certificate.empty();
-  fmt::print("Serving {} at {}://{}:{} (modes {}; context {} tokens)\n", server->model().id,
-             tls ? "https" : "http", settings.http.host, server->port(), fmt::join(names, ", "),
-             server->model().engine->limits().context);
-  std::fflush(stdout);
   const std::string& host = settings.http.host;
-  if (host != "127.0.0.1" && host != "localhost" && settings.keys.empty()) {
+  const bool six = host.find(':') != std::string::npos;  // IPv6, which URLs have in brackets.
+  fmt::print("Serving {} at {}://{}:{} (modes {}; context {} tokens)\n", server->model().id,
+             tls ? "https" : "http", six ? fmt::format("[{}]", host) : host, server->port(),
+             fmt::join(names, ", "), server->model().engine->limits().context);
+  std::fflush(stdout);
+  if (!server::IsLoopback(host) && settings.keys.empty()) {
     PrintWarning("anyone who reaches this address can use the server; --api-key asks for a key");
   }
   if (options.datastore.learn && settings.keys.empty()) {

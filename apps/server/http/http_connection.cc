@@ -168,7 +168,7 @@ void HttpConnection::AdmitHead() {
   if (const auto broken = BrokenRule(head_, message.version())) {
     return Refuse(broken->status, broken->sentence);
   }
-  std::optional<HttpReply> refused = shared_->app.screen(head_);
+  std::optional<HttpReply> refused = shared_->app.screen(&head_);
   const bool has_body = !parser_->is_done();
   if (refused.has_value()) {
     Answering();

@@ -53,7 +53,8 @@ class HttpExchange {
 /// What makes an HTTP server a certain one.
 struct HttpApp {
   /// Looks at a request's head before its body is read: the answer that refuses it, if any.
-  std::function<std::optional<HttpReply>(const HttpHead& head)> screen;
+  /// May note the head's `client`.
+  std::function<std::optional<HttpReply>(HttpHead* head)> screen;
   std::function<void(HttpRequest request, HttpExchange exchange)> handle;
   /// The answer to what the server itself refuses.
   std::function<HttpReply(int status, const std::string& sentence)> refuse;
