@@ -87,7 +87,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
         limited_ = limited_ || FinishName(burst.ending->reason) == "length";
         stats_.AddCounts(burst.ending->stats);
         mode_ = burst.ending->mode;
-        stuck_ = stuck_ || burst.ending->reason == FinishReason::kGrammarStuck;
+        if (burst.ending->reason == FinishReason::kGrammarStuck) ++stuck_;
       }
       writer_->Add(std::move(burst), &out_);
     }
@@ -114,17 +114,19 @@ class Generation : public std::enable_shared_from_this<Generation> {
 
   void Finish(AbortReason reason) {
     const bool aborted = reason != AbortReason::kNone;
+    // Beside choices that ended well, one whose grammar was too ambiguous is only shorter.
+    const bool stuck = stuck_ == admitted_.request.choices();
     exchange_.Note(fmt::format("model={} tokens={}+{} mode={} accepted={}/{}", admitted_.head.model,
                                stats_.prompt_tokens, stats_.output_tokens, ModeName(mode_),
                                stats_.accepted, stats_.proposed));
     End(aborted    ? OutcomeOf(reason)
-        : stuck_   ? RequestOutcome::kInvalid
+        : stuck    ? RequestOutcome::kInvalid
         : limited_ ? RequestOutcome::kLength
                    : RequestOutcome::kStop);
     const auto self = shared_from_this();  // The exchange lets go of it below.
     const ApiError error = aborted ? AbortError(reason, service_->options().request_seconds)
                                    : GrammarError(admitted_.request.format.field);
-    if (!aborted && !stuck_) {
+    if (!aborted && !stuck) {
       writer_->End(&out_);
     } else if (!streams()) {
       return exchange_.Reply(ErrorReply(error, door_));
@@ -165,7 +167,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   RequestStats stats_;  // Of the choices that have ended.
   Mode mode_ = Mode::kAr;
   bool limited_ = false;
-  bool stuck_ = false;
+  int stuck_ = 0;  // Choices that ended because the grammar is too ambiguous.
   bool over_ = false;
 };
 

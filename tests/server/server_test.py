@@ -495,6 +495,25 @@ class Faults(unittest.TestCase):
             server.wait_idle()
             self.assertEqual(server.complete()[0], 200)
 
+    def test_choices_go_on_beside_one_whose_grammar_is_too_ambiguous(self):
+        with Serving(PROGRAM, "-np", 4) as server:
+            end = server.post("/tokenize", {"content": "a!"})[2]["tokens"][-1]
+            body = {"prompt": "Once", "grammar": self.AMBIGUOUS, "max_tokens": 200, "seed": 1, "n": 4,
+                    "logit_bias": {str(end): 6}}  # Some end before they are too ambiguous.
+            status, _, reply = server.post("/v1/completions", body)
+            self.assertEqual(status, 200, reply)
+            ends = [choice["finish_reason"] for choice in reply["choices"]]
+            self.assertEqual(set(ends), {"stop", "length"})
+            for choice in reply["choices"]:
+                self.assertEqual(choice["text"].endswith("!"), choice["finish_reason"] == "stop")
+            self.assertLess(reply["usage"]["completion_tokens"], 200)  # No choice has 'max_tokens'.
+            connection, response = server.stream("/v1/completions", body)
+            chunks = [chunk["choices"][0] for chunk in events(response)]
+            connection.close()
+            ended = {chunk["index"]: chunk["finish_reason"] for chunk in chunks if chunk["finish_reason"]}
+            self.assertEqual([ended[i] for i in range(4)], ends)
+            self.assertIn('requests_total{outcome="length"} 2', server.get("/metrics")[2])
+
     def test_shutdown_beside_a_costly_grammar(self):
         server = Serving(PROGRAM, "--shutdown-seconds", 1, "-np", 8)
         body = {"prompt": "Once", "max_tokens": 500, "n": 8, "seed": 1}
