@@ -168,8 +168,8 @@ struct Request {
   /// Sequences of one group share what a sequence of another has: none of them begins, or goes on,
   /// while a group waits that has nothing running. 0: a group of its own.
   std::uint64_t group = 0;
-  /// Cached prefixes are found only by requests of the same number, so that how much was found
-  /// tells nothing about the prompts of others.
+  /// Cached prefixes, and in mode trie the texts of ended sequences, are found only by requests of
+  /// the same number, so that how much was found tells nothing about the texts of others.
   std::uint64_t prefix_scope = 0;
   RequestListener* listener = nullptr;
 };

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 
 #include "datastore/datastore_tenant.h"
@@ -18,7 +19,9 @@ struct DraftContext {
   const SamplingParams* sampling = nullptr;
   const TokenHistory* history = nullptr;
   DatastoreTenant* datastore = nullptr;  ///< Where retrieval may look; null: nowhere.
-  int lookahead = 0;                     ///< At most this many tokens along one path.
+  /// Texts of sequences of another number may not show in the proposal (Request::prefix_scope).
+  std::uint64_t scope = 0;
+  int lookahead = 0;   ///< At most this many tokens along one path.
   int tree_width = 1;  ///< At most this many children of a node, for drafters that rank tokens.
   int max_nodes = 0;   ///< At most this many tokens in all.
   /// What its first, second ... token costs, in tokens (RowPrice), for drafters that know their

@@ -190,5 +190,31 @@ TEST(TrieDrafter, RemembersEndedSequences) {
   EXPECT_EQ(Tokens(proposal), (std::vector<Token>{3}));
 }
 
+TEST(TrieDrafter, EndedSequencesAreFoundInTheirScopeOnly) {
+  TrieDrafter drafter;
+  Proposal proposal;
+  const std::vector<Token> ended = {1, 2, 3};
+  const std::vector<Token> beginning = {1, 2};
+  const auto propose = [&](SequenceId sequence, std::uint64_t scope) {
+    DraftContext context = Context(sequence, beginning, 4, &proposal);
+    context.scope = scope;
+    drafter.Propose(std::span(&context, 1));
+    return Tokens(proposal);
+  };
+  DraftContext context = Context(1, ended, 4, &proposal);
+  context.scope = 7;
+  drafter.Propose(std::span(&context, 1));
+  drafter.Forget(1);
+  EXPECT_EQ(propose(2, 7), (std::vector<Token>{3}));
+  EXPECT_EQ(propose(3, 8), std::vector<Token>());
+  EXPECT_EQ(propose(4, 0), std::vector<Token>());
+  // Others' scopes push one out, the one that nothing ended in for longest.
+  for (std::uint64_t scope = 100; scope < 100 + TrieDrafter::kMaxScopes; ++scope) {
+    drafter.Remember(ended, scope);
+  }
+  EXPECT_EQ(propose(5, 100), (std::vector<Token>{3}));
+  EXPECT_EQ(propose(6, 7), std::vector<Token>());
+}
+
 }  // namespace
 }  // namespace foretoken

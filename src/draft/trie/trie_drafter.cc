@@ -1,5 +1,7 @@
 #include "draft/trie/trie_drafter.h"
 
+#include <algorithm>
+
 #include "draft/registry.h"
 
 namespace foretoken {
@@ -7,11 +9,23 @@ namespace {
 
 constexpr int kLongestMatch = 4;
 
+// The node of `suffix`, or 0.
+std::uint32_t Find(const TokenTree& tree, std::span<const Token> suffix) {
+  std::uint32_t node = 0;
+  for (const Token token : suffix) {
+    node = tree.Find(node, token);
+    if (node == 0) return 0;
+  }
+  return node;
+}
+
 }  // namespace
 
 void TrieDrafter::Propose(std::span<DraftContext> contexts) {
   for (DraftContext& context : contexts) {
-    std::vector<Token>& tokens = tokens_[context.sequence];
+    Text& text = texts_[context.sequence];
+    text.scope = context.scope;
+    std::vector<Token>& tokens = text.tokens;
     const auto known = static_cast<std::ptrdiff_t>(tokens.size());
     tokens.insert(tokens.end(), context.tokens.begin() + known, context.tokens.end());
     Propose(tries_.Follow(context.sequence, context.tokens), context);
@@ -20,6 +34,7 @@ void TrieDrafter::Propose(std::span<DraftContext> contexts) {
 
 void TrieDrafter::Propose(const InputTrie& input, const DraftContext& context) {
   context.proposal->Clear();
+  const InputTrie* const ended = EndedOf(context.scope);
   for (int match = kLongestMatch; match >= 1; --match) {
     const std::uint32_t own = input.Suffix(match);
     if (own == 0) continue;
@@ -27,9 +42,8 @@ void TrieDrafter::Propose(const InputTrie& input, const DraftContext& context) {
     // At equal frequency the sequence's own continuations come first.
     sources_.push_back({&input.tree(), own, 1.0, 1.0});
     const auto suffix = context.tokens.last(static_cast<std::size_t>(match));
-    if (const std::uint32_t ended = FindEnded(suffix); ended != 0) {
-      sources_.push_back({&ended_.tree(), ended, 1.0, 1.0});
-    }
+    const std::uint32_t other = ended != nullptr ? Find(ended->tree(), suffix) : 0;
+    if (other != 0) sources_.push_back({&ended->tree(), other, 1.0, 1.0});
     fusion_.Fuse(sources_, context.lookahead, context.proposal);
     if (context.proposal->size() == 0) continue;
     context.proposal->source = ProposalSource::kRetrieval;
@@ -37,26 +51,30 @@ void TrieDrafter::Propose(const InputTrie& input, const DraftContext& context) {
   }
 }
 
-std::uint32_t TrieDrafter::FindEnded(std::span<const Token> suffix) const {
-  std::uint32_t node = 0;
-  for (const Token token : suffix) {
-    node = ended_.tree().Find(node, token);
-    if (node == 0) return 0;
-  }
-  return node;
+const InputTrie* TrieDrafter::EndedOf(std::uint64_t scope) const {
+  const auto found = std::ranges::find(ended_, scope, &Ended::scope);
+  return found != ended_.end() ? &found->trie : nullptr;
 }
 
-void TrieDrafter::Remember(std::span<const Token> tokens) {
-  for (const Token token : tokens) ended_.Append(token);
-  ended_.Break();
+void TrieDrafter::Remember(std::span<const Token> tokens, std::uint64_t scope) {
+  const auto found = std::ranges::find(ended_, scope, &Ended::scope);
+  if (found != ended_.end()) {
+    ended_.splice(ended_.begin(), ended_, found);
+  } else {
+    if (ended_.size() == kMaxScopes) ended_.pop_back();
+    ended_.emplace_front().scope = scope;
+  }
+  InputTrie& trie = ended_.front().trie;
+  for (const Token token : tokens) trie.Append(token);
+  trie.Break();
 }
 
 void TrieDrafter::Forget(SequenceId sequence) {
   tries_.Forget(sequence);
-  const auto found = tokens_.find(sequence);
-  if (found == tokens_.end()) return;
-  Remember(found->second);
-  tokens_.erase(found);
+  const auto found = texts_.find(sequence);
+  if (found == texts_.end()) return;
+  Remember(found->second.tokens, found->second.scope);
+  texts_.erase(found);
 }
 
 std::unique_ptr<Drafter> MakeTrieDrafter(const DrafterParts&) {

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <list>
 #include <unordered_map>
 #include <vector>
 
@@ -10,27 +13,39 @@
 namespace foretoken {
 
 /// A baseline: a trie cache in the manner of Lookahead (Zhao et al., 2024). Prompt and output of
-/// the sequence itself and those of sequences that have ended, the latest million tokens of them;
-/// the continuations of the longest suffix that occurs, most frequent first. Lookahead drops what
-/// is rare, this trie what is old. Not thread-safe.
+/// the sequence itself and those of sequences of its scope that have ended, the latest million
+/// tokens of them; the continuations of the longest suffix that occurs, most frequent first.
+/// Lookahead drops what is rare, this trie what is old. Not thread-safe.
 class TrieDrafter : public Drafter {
  public:
   void Propose(std::span<DraftContext> contexts) override;
   void Forget(SequenceId sequence) override;
 
-  /// Adds the tokens of a sequence that ended elsewhere.
-  void Remember(std::span<const Token> tokens);
+  /// Adds the tokens of a sequence of a scope that ended elsewhere.
+  void Remember(std::span<const Token> tokens, std::uint64_t scope = 0);
+
+  /// Scopes that are remembered at once: a full window takes some 200 MB.
+  static constexpr std::size_t kMaxScopes = 8;
 
  private:
   static constexpr int kWindow = 1 << 20;
 
+  struct Text {
+    std::uint64_t scope = 0;
+    std::vector<Token> tokens;
+  };
+  struct Ended {
+    std::uint64_t scope = 0;
+    InputTrie trie{kWindow};
+  };
+
   void Propose(const InputTrie& input, const DraftContext& context);
-  // The node of `suffix` in the trie of ended sequences, or 0.
-  std::uint32_t FindEnded(std::span<const Token> suffix) const;
+  // The ended sequences of a scope; null where there are none.
+  const InputTrie* EndedOf(std::uint64_t scope) const;
 
   SequenceTries tries_;
-  InputTrie ended_{kWindow};
-  std::unordered_map<SequenceId, std::vector<Token>> tokens_;  // Of sequences in flight.
+  std::list<Ended> ended_;                      // That with the latest ended sequence first.
+  std::unordered_map<SequenceId, Text> texts_;  // Of sequences in flight.
   CandidateFusion fusion_;
   std::vector<CandidateSource> sources_;
 };

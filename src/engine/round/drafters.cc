@@ -190,6 +190,7 @@ DraftContext Drafters::ContextFor(DrafterId drafter, int batch, Sequence* sequen
           .sampling = &sequence->request.sampling,
           .history = &sequence->history,
           .datastore = sequence->request.datastore,
+          .scope = sequence->request.prefix_scope,
           .lookahead = std::min(longest, sequence->DepthLimit()),
           .tree_width = plan.tree_width,
           .max_nodes = std::min(nodes, sequence->NodeLimit()),
