@@ -24,7 +24,7 @@ struct ServedModel {
   std::int64_t loaded = 0;                     ///< When, in seconds since 1970.
   std::shared_ptr<LanguageModel> model;        ///< With a tokenizer.
   std::shared_ptr<DatastoreFolder> datastore;  ///< Null: there is none.
-  DatastoreTenant* tenant = nullptr;           ///< Of requests that name none; null likewise.
+  std::shared_ptr<DatastoreTenant> tenant;     ///< Of requests that name none; null likewise.
   std::unique_ptr<Engine> engine;
   std::size_t longest_token = 0;  ///< Bytes of the vocabulary's longest.
 

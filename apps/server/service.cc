@@ -60,7 +60,8 @@ std::optional<ApiError> CheckLengths(const Door& door, const ApiRequest& api, in
 // Sets the namespace of the served datastore that a wish names; else the key's first, or without
 // keys the default one (null where there is no datastore).
 std::optional<ApiError> FindTenant(const DatastoreWish& wish, const Caller& caller,
-                                   const ServedModel& served, DatastoreTenant** tenant) {
+                                   const ServedModel& served,
+                                   std::shared_ptr<DatastoreTenant>* tenant) {
   if (served.datastore == nullptr) {
     if (!wish.given) return std::nullopt;
     return ApiError{.message =
@@ -85,9 +86,15 @@ std::optional<ApiError> FindTenant(const DatastoreWish& wish, const Caller& call
     *tenant = served.tenant;
     return std::nullopt;
   }
-  const Result<DatastoreTenant*> found = served.datastore->Tenant(name);
+  const Result<std::shared_ptr<DatastoreTenant>> found = served.datastore->Tenant(name);
   if (!found.ok()) {
-    return ApiError{.message = found.error().message, .param = "datastore.namespace"};
+    ApiError error{.message = found.error().message, .param = "datastore.namespace"};
+    if (found.error().code == ErrorCode::kUnavailable) {
+      error.status = 503;
+      error.type = "server_error";
+      error.retry_after = 1;
+    }
+    return error;
   }
   *tenant = *found;
   return std::nullopt;
@@ -222,7 +229,7 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& ca
     }
     sampling.constraint = std::move(*constraint);
   }
-  DatastoreTenant* tenant = nullptr;
+  std::shared_ptr<DatastoreTenant> tenant;
   if (auto error = FindTenant(api.datastore, caller, served, &tenant)) return error;
   const std::uint64_t seed =
       api.seeded || !options_.random_seed ? api.sampling.seed : Random() >> 11;

@@ -32,9 +32,10 @@ class DatastoreFolder {
   /// An error unless a tenant's namespace may have this name.
   static Status CheckNamespace(std::string_view name);
 
-  /// What Request::datastore takes: the namespace of this name, opened at its first use; the
-  /// default one where it is empty. Lives as long as the folder.
-  Result<DatastoreTenant*> Tenant(std::string_view name);
+  /// What Request::datastore takes: the namespace of this name, the default one where it is empty.
+  /// The folder outlives it. At most 256 are open: those that nobody holds make room for others,
+  /// and where 256 are held a further one is refused (kUnavailable).
+  Result<std::shared_ptr<DatastoreTenant>> Tenant(std::string_view name);
 
   /// An output enters the tenant's namespace: what follows the first `prompt_tokens` of `tokens`.
   static void Learn(DatastoreTenant& tenant, std::span<const Token> tokens, int prompt_tokens);

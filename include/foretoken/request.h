@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -162,8 +163,8 @@ struct Request {
   /// for an answer (a chat turn), which starts a text of its own.
   bool continues_text = true;
   /// Where retrieval looks beside the sequence itself, and what the output enters when it is
-  /// finished; null: neither. Outlives the engine.
-  DatastoreTenant* datastore = nullptr;
+  /// finished; null: neither. Its folder outlives the engine.
+  std::shared_ptr<DatastoreTenant> datastore;
   bool learn = true;  ///< False: the output stays out of the datastore.
   /// Sequences of one group share what a sequence of another has: none of them begins, or goes on,
   /// while a group waits that has nothing running. 0: a group of its own.

@@ -27,7 +27,7 @@ Status DatastoreFolder::CheckNamespace(std::string_view name) {
   return DatastoreDirectory::CheckTenantName(name);
 }
 
-Result<DatastoreTenant*> DatastoreFolder::Tenant(std::string_view name) {
+Result<std::shared_ptr<DatastoreTenant>> DatastoreFolder::Tenant(std::string_view name) {
   return directory_->Tenant(name.empty() ? kDefault : name);
 }
 

@@ -280,7 +280,8 @@ std::vector<SchemaCase> RandomSchemas(unsigned count, bool bounded) {
 }
 
 std::vector<Collector::Output> DecodeSchemas(Mode mode, const std::vector<SchemaCase>& cases,
-                                             const StopRules& stop, DatastoreTenant* tenant) {
+                                             const StopRules& stop,
+                                             const std::shared_ptr<DatastoreTenant>& tenant) {
   const auto engine =
       MakeEngine(mode, {.plan = {.lookahead = mode == Mode::kSssd ? 15 : 6}, .max_batch = 16},
                  BundledTarget(), BundledDraft());
@@ -327,7 +328,7 @@ TEST(Constraint, OutputsOf500RandomSchemasValidateAndAreTheSameInEveryMode) {
   options.tokenizer = {"demo-target", tokenizer.fingerprint(), tokenizer.vocabulary()};
   auto datastore = DatastoreDirectory::Open(folder.path(), options, /*learn=*/true);
   ASSERT_TRUE(datastore.ok());
-  DatastoreTenant* const tenant = *(*datastore)->Tenant("schemas");
+  const std::shared_ptr<DatastoreTenant> tenant = *(*datastore)->Tenant("schemas");
 
   const StopRules stop{.max_tokens = 480};  // More than any of them needs.
   const auto truth = DecodeSchemas(Mode::kAr, cases, stop, tenant);

@@ -34,11 +34,11 @@ class LiveDatastore : public testing::Test {
     std::int64_t accepted = 0;
     int largest = 0;  // Proposal.
   };
-  Run Decode(Mode mode, DatastoreTenant* tenant, bool learn) {
+  Run Decode(Mode mode, const std::shared_ptr<DatastoreTenant>& tenant, bool learn) {
     return Decode(mode, {.plan = {.lookahead = 15}, .max_batch = 2}, tenant, learn);
   }
-  Run Decode(Mode mode, EngineConfig options, DatastoreTenant* tenant, bool learn,
-             const MeasuredTimes& times = {}) {
+  Run Decode(Mode mode, EngineConfig options, const std::shared_ptr<DatastoreTenant>& tenant,
+             bool learn, const MeasuredTimes& times = {}) {
     options.times = times;
     auto engine = MakeEngine(mode, options, BundledTarget(), BundledDraft());
     EXPECT_TRUE(engine.ok());
@@ -71,8 +71,8 @@ class LiveDatastore : public testing::Test {
 };
 
 TEST_F(LiveDatastore, LearnsFromOutputsOfItsOwnNamespace) {
-  DatastoreTenant* const alice = *directory_->Tenant("alice");
-  DatastoreTenant* const bob = *directory_->Tenant("bob");
+  const std::shared_ptr<DatastoreTenant> alice = *directory_->Tenant("alice");
+  const std::shared_ptr<DatastoreTenant> bob = *directory_->Tenant("bob");
   const Run truth = Decode(Mode::kAr, nullptr, false);
   const Run cold = Decode(Mode::kSssd, alice, /*learn=*/false);
   EXPECT_EQ(cold.tokens, truth.tokens);
@@ -93,7 +93,7 @@ TEST_F(LiveDatastore, LearnsFromOutputsOfItsOwnNamespace) {
 }
 
 TEST_F(LiveDatastore, SpeculatesBesideTheDraft) {
-  DatastoreTenant* const alice = *directory_->Tenant("alice");
+  const std::shared_ptr<DatastoreTenant> alice = *directory_->Tenant("alice");
   const Run truth = Decode(Mode::kAr, alice, /*learn=*/true);
   for (const Fallback fallback : {Fallback::kNone, Fallback::kRetrieval, Fallback::kJit}) {
     for (const int width : {1, 2}) {
@@ -118,7 +118,7 @@ TEST_F(LiveDatastore, SpeculatesBesideTheDraft) {
 }
 
 TEST_F(LiveDatastore, ProposalsAreAsLongAsTheSpeculationLengthSays) {
-  DatastoreTenant* const alice = *directory_->Tenant("alice");
+  const std::shared_ptr<DatastoreTenant> alice = *directory_->Tenant("alice");
   const Run truth = Decode(Mode::kAr, alice, /*learn=*/true);
   const auto decode = [&](int speculation_length, int knee_rows) {
     EngineConfig options{.plan = {.lookahead = 2}, .max_batch = 2};
@@ -139,7 +139,7 @@ TEST_F(LiveDatastore, ProposalsAreAsLongAsTheSpeculationLengthSays) {
 
 // A fallback's proposals need not end where the draft's do: nobody has to draft them.
 TEST_F(LiveDatastore, FallsBackOnProposalsBeyondTheLookahead) {
-  DatastoreTenant* const alice = *directory_->Tenant("alice");
+  const std::shared_ptr<DatastoreTenant> alice = *directory_->Tenant("alice");
   const Run truth = Decode(Mode::kAr, alice, /*learn=*/true);
   const auto largest = [&](int speculation_length, const TimeTable& row_times) {
     EngineConfig options{.plan = {.lookahead = 2}, .max_batch = 2};
@@ -157,7 +157,7 @@ TEST_F(LiveDatastore, FallsBackOnProposalsBeyondTheLookahead) {
 // Where rows are all but free retrieval proposes what it finds; where each costs as much as a pass
 // it proposes only what is all but certain, and by and by nothing of what does not come true.
 TEST_F(LiveDatastore, ProposesWhatIsWorthItsRow) {
-  DatastoreTenant* const alice = *directory_->Tenant("alice");
+  const std::shared_ptr<DatastoreTenant> alice = *directory_->Tenant("alice");
   const Run truth = Decode(Mode::kAr, alice, /*learn=*/true);
   const auto decode = [&](const TimeTable& row_times) {
     EngineConfig options{.max_batch = 2};

@@ -19,7 +19,8 @@ Error Failed(const std::filesystem::path& path, std::string_view what, int reaso
 
 }  // namespace
 
-Result<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::filesystem::path& path) {
+Result<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::filesystem::path& path,
+                                                           WhenLost when) {
   // Not blocking: a pipe is refused below, not waited for.
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) return Failed(path, "opened", errno);
@@ -37,12 +38,14 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::filesystem
       return Failed(path, "mapped", reason);
     }
     file->bytes_ = {static_cast<const std::byte*>(mapping), bytes};
+    file->watch_.emplace(file->bytes_, when, path.string());
   }
   close(descriptor);
   return std::shared_ptr<const MappedFile>(std::move(file));
 }
 
 MappedFile::~MappedFile() {
+  watch_.reset();
   if (!bytes_.empty()) munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 

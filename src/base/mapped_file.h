@@ -3,8 +3,10 @@
 #include <cstddef>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 
+#include "base/mapping_watch.h"
 #include "base/result.h"
 
 namespace foretoken {
@@ -12,17 +14,22 @@ namespace foretoken {
 /// A whole regular file, mapped read-only. Immutable and thread-safe.
 class MappedFile {
  public:
-  /// A file that is not there is kInvalidInput.
-  static Result<std::shared_ptr<const MappedFile>> Open(const std::filesystem::path& path);
+  /// A file that is not there is kInvalidInput. `when` is for a file that others truncate later.
+  static Result<std::shared_ptr<const MappedFile>> Open(const std::filesystem::path& path,
+                                                        WhenLost when = WhenLost::kEnd);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
 
   std::span<const std::byte> bytes() const { return bytes_; }
+  /// Whether some of it was lost and reads as zeros, with WhenLost::kZeros; lives as long as this.
+  /// Null: it is empty.
+  const std::atomic<bool>* lost() const { return watch_ ? &watch_->lost() : nullptr; }
 
  private:
   MappedFile() = default;
   std::span<const std::byte> bytes_;
+  std::optional<MappingWatch> watch_;
 };
 
 }  // namespace foretoken

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "base/cores.h"
@@ -50,7 +51,9 @@ void Datastore::Tell(const Change& change) {
   changed_.notify_all();
 }
 
-Datastore::~Datastore() {
+Datastore::~Datastore() { StopThreads(); }
+
+void Datastore::StopThreads() {
   if (options_.read_only) return;
   Tell([this] { stopping_ = true; });
   if (writer_.joinable()) writer_.join();
@@ -99,7 +102,45 @@ Status Datastore::Flush() {
 
 LearningState Datastore::learning() const {
   const std::scoped_lock lock(mutex_);
-  return {.failure = failure_.ok() ? merge_failure_ : failure_, .lost = lost_};
+  Status failure = failure_.ok() ? merge_failure_ : failure_;
+  if (failure.ok()) failure = CheckKept();
+  return {.failure = std::move(failure), .lost = lost_};
+}
+
+// Under mutex_.
+Status Datastore::CheckKept() const {
+  for (std::size_t i = 0; i < segments_.size(); ++i) {
+    if (!segments_[i]->lost()) continue;
+    return Error{ErrorCode::kUnavailable,
+                 fmt::format("{}: lost part of its content while it was open (another program has "
+                             "truncated it, or its disk fails); retrieval goes on without it",
+                             SegmentPath(directory_, manifest_.segments[i].number).string())};
+  }
+  return {};
+}
+
+bool Datastore::empty() const {
+  const std::scoped_lock lock(mutex_);
+  return flushed_ == learned_ && current_->segments.empty();
+}
+
+Status Datastore::RemoveEmpty(std::unique_ptr<Datastore> datastore) {
+  FT_CHECK(!datastore->options_.read_only && datastore->empty(), "removing a datastore in use");
+  datastore->StopThreads();
+  FileSystem* const files = datastore->files_.get();
+  const std::filesystem::path directory = datastore->directory_;
+  std::error_code error;
+  std::vector<std::filesystem::path> logs;
+  for (std::filesystem::directory_iterator at(directory, error), end; !error && at != end;
+       at.increment(error)) {
+    if (FileNumber(at->path()) != 0) logs.push_back(at->path());
+  }
+  // The lock's file last: until then no other process makes a datastore here.
+  FT_RETURN_IF_ERROR(files->Remove(ManifestPath(directory)));
+  for (const auto& log : logs) FT_RETURN_IF_ERROR(files->Remove(log));
+  FT_RETURN_IF_ERROR(files->Remove(DirectoryLock::Path(directory)));
+  std::filesystem::remove(directory, error);  // Stays where somebody keeps other files in it.
+  return {};
 }
 
 Status Datastore::Import(TokenText text) {
@@ -387,6 +428,10 @@ Status Datastore::Merge(std::size_t first, std::size_t last) {
   }
   auto joined = Join(parts, &stopping_);
   if (joined == nullptr) return {};
+  if (std::ranges::any_of(parts, [](const auto& part) { return part->lost(); })) {
+    const std::scoped_lock lock(mutex_);
+    return CheckKept();  // What was joined is not what was learned.
+  }
   parts.clear();
   const std::uint64_t number = TakeNumber();
   FT_ASSIGN_OR_RETURN(std::shared_ptr<const Segment> segment, Store(*joined, number));

@@ -34,7 +34,7 @@ struct DatastoreOptions {
 
 /// How learning goes.
 struct LearningState {
-  Status failure;          ///< Why nothing can be written now; it is tried again and again.
+  Status failure;          ///< Why nothing can be written now, or what was lost of it.
   std::uint64_t lost = 0;  ///< Documents that could not be kept, since the start.
 };
 
@@ -72,6 +72,10 @@ class Datastore {
   /// Returns when everything learned before is on disk and found, or with the first failure.
   Status Flush();
   LearningState learning() const;
+  /// Whether nothing is there, nor waits to be written.
+  bool empty() const;
+  /// Removes the files of a datastore that is empty, and the directory if nothing else is in it.
+  static Status RemoveEmpty(std::unique_ptr<Datastore> datastore);
   /// Adds documents as a segment of their own, sorted and written by the caller's thread.
   Status Import(TokenText text);
   /// Makes segments of all live entries and merges segments as far as the limits allow.
@@ -81,6 +85,9 @@ class Datastore {
   using Segments = std::vector<std::shared_ptr<const Segment>>;
 
   Datastore(std::filesystem::path directory, const DatastoreOptions& options);
+
+  void StopThreads();
+  Status CheckKept() const;
 
   // Opening.
   Status Recover();

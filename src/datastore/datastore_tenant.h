@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -32,7 +33,12 @@ class DatastoreTenant {
   void LearnOutput(std::span<const Token> tokens, int prompt_tokens);
   /// Returns when everything learned is on disk.
   Status Flush() { return learns_ ? own_->Flush() : Status(); }
-  LearningState learning() const { return learns_ ? own_->learning() : LearningState(); }
+  LearningState learning() const { return own_ != nullptr ? own_->learning() : LearningState(); }
+  /// Where it may learn and has nothing of its own, its files go, so that a name that a request
+  /// made up leaves no trace. Only its destructor may follow.
+  void RemoveIfEmpty();
+  /// Whether it has nothing of its own.
+  bool empty() const { return own_ == nullptr || own_->empty(); }
 
  private:
   std::unique_ptr<Datastore> own_;
@@ -45,7 +51,8 @@ class DatastoreTenant {
 class DatastoreDirectory {
  public:
   static constexpr std::string_view kShared = "shared";
-  /// Namespaces open at once, at most: each has files and threads of its own.
+  /// Namespaces open at once, at most: each has files and threads of its own. Those that nobody
+  /// holds make room for others, empty ones first, then that which was asked for longest ago.
   static constexpr std::size_t kMaxTenants = 256;
 
   /// Opens the shared namespace, if there is one, for reading. With `learn` tenants learn and are
@@ -56,9 +63,9 @@ class DatastoreDirectory {
   /// An error for `shared` and for impossible names.
   static Status CheckTenantName(std::string_view name);
 
-  /// The tenant of this name, opened at its first use. Refuses `shared`, impossible names and more
-  /// than kMaxTenants.
-  Result<DatastoreTenant*> Tenant(std::string_view name);
+  /// The tenant of this name, opened where it is not; the directory outlives it. Refuses `shared`,
+  /// impossible names, and more than kMaxTenants in use (kUnavailable).
+  Result<std::shared_ptr<DatastoreTenant>> Tenant(std::string_view name);
 
   /// Returns when everything that tenants learned is on disk.
   Status Flush();
@@ -69,12 +76,21 @@ class DatastoreDirectory {
   DatastoreDirectory(std::filesystem::path directory, DatastoreOptions options, bool learn)
       : directory_(std::move(directory)), options_(std::move(options)), learn_(learn) {}
 
+  struct OpenTenant {
+    std::shared_ptr<DatastoreTenant> tenant;
+    std::uint64_t asked = 0;  // When, in calls of Tenant.
+  };
+
+  Status MakeRoom();
+
   std::filesystem::path directory_;
   DatastoreOptions options_;
   bool learn_;
   std::unique_ptr<Datastore> shared_;
   std::mutex mutex_;
-  std::map<std::string, std::unique_ptr<DatastoreTenant>, std::less<>> tenants_;
+  std::map<std::string, OpenTenant, std::less<>> tenants_;
+  std::uint64_t calls_ = 0;        // Of Tenant.
+  std::uint64_t closed_lost_ = 0;  // Documents that tenants lost which were closed since.
 };
 
 }  // namespace foretoken

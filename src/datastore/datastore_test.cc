@@ -9,7 +9,9 @@
 #include <thread>
 
 #include "base/temporary_testing.h"
+#include "datastore/datastore_tenant.h"
 #include "datastore/datastore_testing.h"
+#include "datastore/index/continuation_sampler.h"
 #include "datastore/index/segment_search.h"
 
 namespace foretoken {
@@ -270,6 +272,58 @@ TEST_F(DatastoreTest, DetectsFlippedBitsAndTruncation) {
     }
     std::ofstream(path, std::ios::binary) << good;
     EXPECT_EQ(OpenError(), "");
+  }
+}
+
+// All that the tree says below `node`.
+void ExpectTokensBelow(int vocabulary, SampledTree* tree, std::uint32_t node) {
+  std::vector<std::uint32_t> children;
+  tree->VisitChildren(node, [&](std::uint32_t child, Token token, std::uint32_t) {
+    EXPECT_TRUE(token >= 0 && token < vocabulary) << token;
+    children.push_back(child);
+  });
+  for (const std::uint32_t child : children) ExpectTokensBelow(vocabulary, tree, child);
+}
+
+// Another program may shorten a file that is mapped: what is found then is worth nothing, but
+// searching stays safe, nothing is built from it, and the file is named.
+TEST_F(DatastoreTest, LivesThroughTruncationOfAnOpenSegment) {
+  DatastoreOptions reading = Options();
+  reading.read_only = true;
+  for (const double part : {0.0, 0.3, 0.6, 0.9, 0.98}) {
+    fs::remove_all(directory_);
+    const auto datastore = Open();
+    std::mt19937 random(2);
+    for (const auto& document : RandomDocuments(&random, 40, 2000, 1000)) {
+      ASSERT_TRUE(datastore->Learn(document).ok());
+    }
+    ASSERT_TRUE(datastore->Compact().ok());
+    const fs::path path = OnlyFile(".segment");
+    DatastoreTenant tenant(datastore.get(), nullptr, /*learns=*/false);
+    ASSERT_EQ(tenant.Segments().size(), 1U);
+    ASSERT_TRUE(datastore->learning().failure.ok());
+
+    fs::resize_file(path,
+                    static_cast<std::uint64_t>(part * static_cast<double>(fs::file_size(path))));
+    ContinuationSampler sampler;
+    const auto snapshot = datastore->snapshot();
+    for (Token token = 0; token < 1000; ++token) {
+      const std::vector<Token> context = {token, token / 2, token / 4, token / 8};
+      for (const int longest : {4, 1}) {
+        ExpectTokensBelow(1000,
+                          &sampler.TakeFirst(snapshot->segments, context, longest, 1, 100, 10), 0);
+      }
+    }
+    EXPECT_TRUE(tenant.Segments().empty());
+    EXPECT_THAT(datastore->learning().failure.error().message, HasSubstr(path.string()));
+    EXPECT_THAT(OpenError(reading), HasSubstr(path.string()));
+    // Its neighbours are not merged with it.
+    const auto before = datastore->manifest().segments;
+    TokenText text(1000);
+    for (int i = 0; i < 2; ++i) ASSERT_TRUE(text.Append(std::vector<Token>{1, 2, 3}).ok());
+    ASSERT_TRUE(datastore->Import(std::move(text)).ok());
+    EXPECT_FALSE(datastore->Compact().ok());
+    EXPECT_EQ(datastore->manifest().segments.front(), before.front());
   }
 }
 

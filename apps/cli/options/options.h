@@ -134,7 +134,7 @@ struct DatastoreChoice {
 /// A datastore with the namespace that was chosen. Outlives the engine that reads it.
 struct OpenDatastore {
   std::unique_ptr<DatastoreFolder> folder;  ///< Null: there is none.
-  DatastoreTenant* tenant = nullptr;        ///< Null: likewise.
+  std::shared_ptr<DatastoreTenant> tenant;  ///< Null: likewise.
 
   /// Returns when everything learned is on disk.
   Status Flush() const { return folder == nullptr ? Status() : folder->Flush(); }

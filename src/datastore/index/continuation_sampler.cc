@@ -93,8 +93,9 @@ void ContinuationSampler::DrawFrom(const Segment& segment, SuffixRange range, st
 void ContinuationSampler::AddDraws(int length) {
   for (const Draw& draw : draws_) {
     const SegmentParts& parts = draw.segment->parts();
-    const auto entry =
-        static_cast<std::size_t>(parts.suffixes[draw.suffix]) + static_cast<std::size_t>(length);
+    // Beyond the end only where part of the segment was lost: what matched may be zeros.
+    const auto entry = std::min<std::size_t>(
+        parts.suffixes[draw.suffix] + static_cast<std::size_t>(length), parts.entries);
     const auto bytes = static_cast<std::size_t>(draw.segment->token_bytes());
     const void* text = static_cast<const std::byte*>(parts.text) + bytes * entry;
     __builtin_prefetch(text);

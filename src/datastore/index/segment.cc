@@ -13,8 +13,10 @@ struct OwnedParts {
 template <typename T>
 Status CheckOrderOf(const T* text, const SegmentParts& parts) {
   for (int token = 0; token < parts.vocabulary; ++token) {
-    const auto bucket = parts.suffixes.subspan(parts.buckets[token],
-                                               parts.buckets[token + 1] - parts.buckets[token]);
+    const std::uint32_t begin = parts.buckets[token];
+    const std::uint32_t end = parts.buckets[token + 1];
+    if (begin > end) return InvalidInput(fmt::format("bucket {} ends before it begins", token));
+    const auto bucket = parts.suffixes.subspan(begin, end - begin);
     for (std::size_t i = 0; i < bucket.size(); ++i) {
       if (text[bucket[i]] != static_cast<T>(token)) {
         return InvalidInput(fmt::format("suffix {} of the bucket of token {} starts with token {}",

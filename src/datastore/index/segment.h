@@ -19,6 +19,8 @@ struct SegmentParts {
   int vocabulary = 0;
   std::span<const std::uint32_t> suffixes;  ///< SuffixOrder's, one per token.
   std::span<const std::uint32_t> buckets;   ///< SuffixOrder's: vocabulary + 1.
+  /// Whether some of it reads as zeros now (MappedFile::lost); null: never.
+  const std::atomic<bool>* lost = nullptr;
 };
 
 /// Documents with their suffixes in order: what retrieval searches. Immutable and thread-safe; its
@@ -39,6 +41,8 @@ class Segment {
   int token_bytes() const { return TokenBytesFor(parts_.vocabulary); }
   std::uint64_t tokens() const { return parts_.suffixes.size(); }
   std::uint64_t documents() const { return parts_.documents; }
+  /// Some of its content is gone. It may still be searched, but what is found is worth nothing.
+  bool lost() const { return parts_.lost != nullptr && parts_.lost->load(); }
   /// Bytes of text, suffixes and buckets.
   std::uint64_t bytes() const;
 

@@ -1,5 +1,7 @@
 #include "datastore/index/segment_search.h"
 
+#include <algorithm>
+
 namespace foretoken {
 namespace {
 
@@ -22,6 +24,7 @@ void SegmentSearch::AddCursors(const Segment& segment, std::span<const Token> pa
   }
   const auto buckets = segment.parts().buckets;
   const SuffixRange bucket{buckets[pattern[0]], buckets[pattern[0] + 1]};
+  if (bucket.begin > bucket.end) return;  // Part of the segment was lost.
   *range = bucket;
   if (pattern.size() == 1) return;
   for (const bool upper : {false, true}) {
@@ -37,7 +40,7 @@ void SegmentSearch::AddCursors(const Segment& segment, std::span<const Token> pa
 }
 
 template <typename T>
-void SegmentSearch::Bisect() {
+void SegmentSearch::BisectAs() {
   while (!cursors_.empty()) {
     for (const Cursor& cursor : cursors_) {
       __builtin_prefetch(&cursor.segment->parts().suffixes[cursor.low + cursor.count / 2]);
@@ -79,10 +82,16 @@ void SegmentSearch::Find(SegmentList segments, std::span<const Token> context, i
   }
   std::erase_if(cursors_, [](const Cursor& cursor) { return cursor.count == 0; });
   if (cursors_.empty()) return;
+  Bisect();
+  // Only where part of a segment was lost meanwhile.
+  for (SuffixRange& range : ranges_) range.end = std::max(range.begin, range.end);
+}
+
+void SegmentSearch::Bisect() {
   if (cursors_.front().segment->token_bytes() == 2) {
-    Bisect<std::uint16_t>();
+    BisectAs<std::uint16_t>();
   } else {
-    Bisect<std::uint32_t>();
+    BisectAs<std::uint32_t>();
   }
 }
 

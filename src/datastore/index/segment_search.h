@@ -48,8 +48,9 @@ class SegmentSearch {
   };
 
   void AddCursors(const Segment& segment, std::span<const Token> pattern, SuffixRange* range);
-  template <typename T>
   void Bisect();
+  template <typename T>
+  void BisectAs();
 
   std::size_t segments_ = 0;
   std::vector<SuffixRange> ranges_;

@@ -93,7 +93,8 @@ Result<LogContents> ParseEntryLog(std::span<const std::byte> file, std::string_v
 }
 
 Result<LogContents> ReadEntryLog(const std::filesystem::path& path, std::string_view fingerprint) {
-  FT_ASSIGN_OR_RETURN(const std::shared_ptr<const MappedFile> file, MappedFile::Open(path));
+  FT_ASSIGN_OR_RETURN(const std::shared_ptr<const MappedFile> file,
+                      MappedFile::Open(path, WhenLost::kZeros));
   return ParseEntryLog(file->bytes(), fingerprint, path.string());
 }
 

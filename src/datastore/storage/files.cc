@@ -110,7 +110,7 @@ Status PublishFile(FileSystem* files, const fs::path& path,
 }
 
 Result<std::unique_ptr<DirectoryLock>> DirectoryLock::Take(const fs::path& directory) {
-  const fs::path path = directory / "LOCK";
+  const fs::path path = Path(directory);
   const int descriptor = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (descriptor < 0) return Failed(path, "opened", errno);
   if (flock(descriptor, LOCK_EX | LOCK_NB) != 0) {

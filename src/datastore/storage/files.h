@@ -51,6 +51,10 @@ inline constexpr std::string_view kTemporarySuffix = ".tmp";
 /// Keeps other processes from opening the same directory for writing, until destroyed.
 class DirectoryLock {
  public:
+  /// The file that is locked.
+  static std::filesystem::path Path(const std::filesystem::path& directory) {
+    return directory / "LOCK";
+  }
   static Result<std::unique_ptr<DirectoryLock>> Take(const std::filesystem::path& directory);
   ~DirectoryLock();
   DirectoryLock(const DirectoryLock&) = delete;

@@ -138,7 +138,8 @@ Status WriteManifest(FileSystem* files, const std::filesystem::path& directory,
 
 Result<Manifest> ReadManifest(const std::filesystem::path& directory) {
   const std::filesystem::path path = ManifestPath(directory);
-  FT_ASSIGN_OR_RETURN(const std::shared_ptr<const MappedFile> file, MappedFile::Open(path));
+  FT_ASSIGN_OR_RETURN(const std::shared_ptr<const MappedFile> file,
+                      MappedFile::Open(path, WhenLost::kZeros));
   return ParseManifest({reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()},
                        path.string());
 }

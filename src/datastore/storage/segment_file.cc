@@ -235,9 +235,13 @@ Result<std::shared_ptr<const Segment>> ParseSegment(std::span<const std::byte> f
 
 Result<std::shared_ptr<const Segment>> OpenSegmentFile(const std::filesystem::path& path,
                                                        const TokenizerIdentity& tokenizer) {
-  FT_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file, MappedFile::Open(path));
-  const auto bytes = file->bytes();
-  return ParseSegment(bytes, std::move(file), tokenizer, path.string());
+  FT_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file,
+                      MappedFile::Open(path, WhenLost::kZeros));
+  FT_ASSIGN_OR_RETURN(std::shared_ptr<const Segment> segment,
+                      ParseSegment(file->bytes(), file, tokenizer, path.string()));
+  SegmentParts parts = segment->parts();
+  parts.lost = file->lost();
+  return std::make_shared<const Segment>(parts, std::move(file));
 }
 
 void ResealSegment(std::span<std::byte> file) {

@@ -189,7 +189,7 @@ DraftContext Drafters::ContextFor(DrafterId drafter, int batch, Sequence* sequen
           .tokens = sequence->tokens,
           .sampling = &sequence->request.sampling,
           .history = &sequence->history,
-          .datastore = sequence->request.datastore,
+          .datastore = sequence->request.datastore.get(),
           .scope = sequence->request.prefix_scope,
           .lookahead = std::min(longest, sequence->DepthLimit()),
           .tree_width = plan.tree_width,
