@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/exhaustion.h"
 
 namespace foretoken::server {
 namespace {
@@ -38,7 +39,7 @@ Status EngineThread::AwaitLoaded() {
 }
 
 void EngineThread::Run() {
-  Result<ServedModel> loaded = load_();
+  Result<ServedModel> loaded = OrExhausted(load_);
   {
     const std::lock_guard lock(wake_mutex_);
     if (loaded.ok()) {
@@ -101,9 +102,22 @@ Status EngineThread::Submit(const std::shared_ptr<LiveRequest>& live,
     }
     live->set_touched(&touched_);
     if (sequences_ == 0) progress_ns_ = NowNs();
-    FT_ASSIGN_OR_RETURN(std::vector<SequenceId> ids, model_.engine->SubmitAll(std::move(requests)));
+    // First, since what the engine has taken must stay registered, whatever memory there is.
+    Entry& entry = register_[live.get()];
+    entry.live = live;
+    Result<std::vector<SequenceId>> ids = Error{};
+    try {
+      ids = model_.engine->SubmitAll(std::move(requests));
+    } catch (...) {
+      register_.erase(live.get());
+      throw;
+    }
+    if (!ids.ok()) {
+      register_.erase(live.get());
+      return ids.error();
+    }
+    entry.sequences = std::move(*ids);
     sequences_ += live->choices();
-    register_[live.get()] = {live, std::move(ids)};
   }
   Wake();
   return {};

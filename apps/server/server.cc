@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/exhaustion.h"
 #include "base/utf8.h"
 #include "server/access/loopback.h"
 #include "server/doors/anthropic.h"
@@ -70,7 +71,10 @@ Server::Server(ServerOptions options, ModelLoader load)
 }
 
 Result<std::unique_ptr<Server>> Server::Start(ServerOptions options, ModelLoader load) {
-  std::unique_ptr<Server> server(new Server(std::move(options), std::move(load)));
+  FT_ASSIGN_OR_RETURN(
+      std::unique_ptr<Server> server, OrExhausted([&]() -> Result<std::unique_ptr<Server>> {
+        return std::unique_ptr<Server>(new Server(std::move(options), std::move(load)));
+      }));
   FT_ASSIGN_OR_RETURN(server->log_,
                       AccessLog::Open(server->options_.log_file, server->options_.verbose));
   FT_ASSIGN_OR_RETURN(server->pool_, WorkPool::Start(kWorkThreads, kMaxWaiting));

@@ -8,10 +8,14 @@
 #include <ctime>
 #include <utility>
 
+#include "base/exhaustion.h"
 #include "base/utf8.h"
 
 namespace foretoken::server {
 namespace {
+
+// Requests are refused where less could be had: a step of the engine for those under way cannot.
+constexpr std::size_t kKeptForSteps = std::size_t{16} << 20;
 
 // The name that the API has for a field of the public headers.
 std::string FieldOf(const Door& door, const std::string& field) {
@@ -294,6 +298,14 @@ std::variant<Admitted, ApiError> Service::Admit(const Door& door, const Caller& 
   if (auto error = Unready()) {
     Count(RequestOutcome::kUnavailable);
     return *error;
+  }
+  if (!MemoryLeft(kKeptForSteps)) {
+    Count(RequestOutcome::kUnavailable);
+    return ApiError{.status = 503,
+                    .message = "there is not enough memory for this request",
+                    .type = "server_error",
+                    .code = "out_of_memory",
+                    .retry_after = 1};
   }
   const auto invalid = [this](ApiError error) {
     Count(RequestOutcome::kInvalid);

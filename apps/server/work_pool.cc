@@ -1,33 +1,40 @@
 #include "server/work_pool.h"
 
-#include <fmt/core.h>
-
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/thread_pool.hpp>
-#include <system_error>
+#include <thread>
 #include <utility>
+#include <vector>
+
+#include "base/exhaustion.h"
 
 namespace foretoken::server {
 
+// Not Boost's own pool, which waits for ever where one of its threads cannot be started.
 struct WorkPool::Threads {
-  explicit Threads(int count) : pool(static_cast<std::size_t>(count)) {}
-  boost::asio::thread_pool pool;
+  boost::asio::io_context work;
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> more =
+      boost::asio::make_work_guard(work);
+  std::vector<std::thread> threads;
 };
 
-WorkPool::WorkPool(std::unique_ptr<Threads> threads, int most_waiting)
-    : most_waiting_(most_waiting), threads_(std::move(threads)) {}
+WorkPool::WorkPool(int most_waiting)
+    : most_waiting_(most_waiting), threads_(std::make_unique<Threads>()) {}
 
-WorkPool::~WorkPool() { threads_->pool.join(); }
+WorkPool::~WorkPool() {
+  threads_->more.reset();
+  for (std::thread& thread : threads_->threads) thread.join();
+}
 
 Result<std::unique_ptr<WorkPool>> WorkPool::Start(int threads, int most_waiting) {
-  try {
-    return std::unique_ptr<WorkPool>(
-        new WorkPool(std::make_unique<Threads>(threads), most_waiting));
-  } catch (const std::system_error& error) {
-    return Error{ErrorCode::kUnavailable,
-                 fmt::format("the {} threads that read requests cannot be started: {}", threads,
-                             error.what())};
-  }
+  std::unique_ptr<WorkPool> pool(new WorkPool(most_waiting));
+  return OrExhausted([&]() -> Result<std::unique_ptr<WorkPool>> {
+    for (int i = 0; i < threads; ++i) {
+      pool->threads_->threads.emplace_back([own = pool->threads_.get()] { own->work.run(); });
+    }
+    return std::move(pool);
+  });
 }
 
 bool WorkPool::Run(std::function<void()> work, std::function<void()> failed) {
@@ -35,7 +42,7 @@ bool WorkPool::Run(std::function<void()> work, std::function<void()> failed) {
     --waiting_;
     return false;
   }
-  boost::asio::post(threads_->pool, [this, work = std::move(work), failed = std::move(failed)] {
+  boost::asio::post(threads_->work, [this, work = std::move(work), failed = std::move(failed)] {
     try {
       work();
     } catch (const std::exception&) {

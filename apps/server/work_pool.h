@@ -21,7 +21,7 @@ class WorkPool {
 
  private:
   struct Threads;
-  WorkPool(std::unique_ptr<Threads> threads, int most_waiting);
+  explicit WorkPool(int most_waiting);
 
   const int most_waiting_;
   std::atomic<int> waiting_ = 0;

@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "base/exhaustion.h"
 #include "base/result.h"
 #include "datastore/datastore_tenant.h"
 #include "foretoken/datastore.h"
@@ -28,7 +29,7 @@ Status DatastoreFolder::CheckNamespace(std::string_view name) {
 }
 
 Result<std::shared_ptr<DatastoreTenant>> DatastoreFolder::Tenant(std::string_view name) {
-  return directory_->Tenant(name.empty() ? kDefault : name);
+  return OrExhausted([&] { return directory_->Tenant(name.empty() ? kDefault : name); });
 }
 
 void DatastoreFolder::Learn(DatastoreTenant& tenant, std::span<const Token> tokens,

@@ -4,6 +4,7 @@
 #include "assembly/loaded_model.h"
 #include "backend/batch_plan.h"
 #include "base/cores.h"
+#include "base/exhaustion.h"
 #include "base/result.h"
 #include "foretoken/model.h"
 
@@ -34,9 +35,11 @@ LanguageModel::~LanguageModel() = default;
 
 Result<std::shared_ptr<LanguageModel>> LanguageModel::Load(const LoadOptions& options) {
   const CoreSet cores = options.cores.empty() ? AvailableCores() : options.cores;
-  FT_ASSIGN_OR_RETURN(
-      auto loaded, LoadModel(options.source, std::make_shared<Device>(cores), options.precision));
-  return std::shared_ptr<LanguageModel>(new LanguageModel(options.source, std::move(loaded)));
+  return OrExhausted([&]() -> Result<std::shared_ptr<LanguageModel>> {
+    FT_ASSIGN_OR_RETURN(
+        auto loaded, LoadModel(options.source, std::make_shared<Device>(cores), options.precision));
+    return std::shared_ptr<LanguageModel>(new LanguageModel(options.source, std::move(loaded)));
+  });
 }
 
 std::shared_ptr<LanguageModel> LanguageModel::OnCores(std::vector<int> cores) const {

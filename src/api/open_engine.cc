@@ -4,6 +4,7 @@
 #include "api/study.h"
 #include "assembly/make_engine.h"
 #include "assembly/times.h"
+#include "base/exhaustion.h"
 #include "engine/rules.h"
 
 namespace foretoken {
@@ -58,13 +59,13 @@ Result<std::unique_ptr<Engine>> OpenWith(std::shared_ptr<LanguageModel> target,
 
 Result<std::unique_ptr<Engine>> Engine::Open(std::shared_ptr<LanguageModel> target,
                                              const EngineOptions& options) {
-  return OpenWith(std::move(target), options, nullptr);
+  return OrExhausted([&] { return OpenWith(std::move(target), options, nullptr); });
 }
 
 Result<std::unique_ptr<Engine>> OpenForStudy(std::shared_ptr<LanguageModel> target,
                                              const EngineOptions& options,
                                              const StudyOptions& study) {
-  return OpenWith(std::move(target), options, &study);
+  return OrExhausted([&] { return OpenWith(std::move(target), options, &study); });
 }
 
 }  // namespace foretoken

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <string>
 #include <thread>
@@ -29,14 +30,20 @@ class Device {
   void Adopt() { pool_.Adopt(); }
 
   /// Returns what `work` returns when a thread calls it that owns the device meanwhile: the calling
-  /// thread may be anywhere, on another device's core too.
+  /// thread may be anywhere, on another device's core too. Throws what `work` throws.
   template <typename Work>
   auto Run(const Work& work) {
     decltype(work()) result;
+    std::exception_ptr thrown;
     std::thread([&] {
-      Adopt();
-      result = work();
+      try {
+        Adopt();
+        result = work();
+      } catch (...) {
+        thrown = std::current_exception();
+      }
     }).join();
+    if (thrown != nullptr) std::rethrow_exception(thrown);
     return result;
   }
 

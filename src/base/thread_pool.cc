@@ -48,12 +48,19 @@ struct ThreadPool::Shared {
 ThreadPool::ThreadPool(CoreSet cores)
     : cores_(std::move(cores)), shared_(std::make_unique<Shared>()) {
   FT_CHECK(!cores_.empty(), "a thread pool needs at least one core");
-  for (int worker = 1; worker < size(); ++worker) {
-    threads_.emplace_back([this, worker] { WorkerLoop(worker); });
+  try {
+    for (int worker = 1; worker < size(); ++worker) {
+      threads_.emplace_back([this, worker] { WorkerLoop(worker); });
+    }
+  } catch (...) {
+    Stop();
+    throw;
   }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { Stop(); }
+
+void ThreadPool::Stop() {
   shared_->stop = true;
   shared_->epoch.fetch_add(1);
   shared_->epoch.notify_all();

@@ -15,6 +15,7 @@ namespace foretoken {
 /// owner thread drives a pool. With one core `Run` is a plain call.
 class ThreadPool {
  public:
+  /// Throws std::system_error where the system starts too few threads.
   explicit ThreadPool(CoreSet cores);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -44,6 +45,7 @@ class ThreadPool {
 
   void Dispatch(Thunk thunk, const void* context);
   void WorkerLoop(int worker);
+  void Stop();
 
   CoreSet cores_;
   std::unique_ptr<Shared> shared_;

@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "base/cores.h"
+#include "base/exhaustion.h"
 
 namespace foretoken {
 namespace {
@@ -265,14 +266,15 @@ void Datastore::WriterLoop() {
       pending_tokens_ = 0;
       seal = seal_wanted_;
     }
-    Status status = Record(documents);
-    const bool recorded = status.ok();
-    if (recorded) {
+    bool recorded = false;
+    const Status status = OrExhausted([&]() -> Status {
+      FT_RETURN_IF_ERROR(Record(documents));
       if (!documents.empty()) AddRun(documents);
+      recorded = true;
       std::uint64_t live = 0;
       for (const auto& run : runs_) live += run->tokens();
-      if (live >= options_.seal_tokens || (seal && live > 0)) status = Seal();
-    }
+      return live >= options_.seal_tokens || (seal && live > 0) ? Seal() : Status();
+    });
     if (!status.ok()) {
       if (!AwaitWriting(status, recorded ? 0 : documents.size())) return;
       continue;
@@ -389,7 +391,7 @@ void Datastore::MergerLoop() {
     }
     Reclaim();
     for (bool more = true; more && !stopping_;) {
-      const Result<bool> step = Maintain();
+      const Result<bool> step = OrExhausted([this] { return Maintain(); });
       Tell([&] { merge_failure_ = step.ok() ? Status() : step.error(); });
       if (!step.ok()) break;  // Tried again after the next change.
       more = *step;

@@ -48,6 +48,7 @@ Result<std::unique_ptr<Datastore>> Datastore::Open(const fs::path& directory,
   datastore->Publish();
   if (!options.read_only) {
     datastore->merge_wanted_ = true;
+    // Where the second does not start, the destructor ends the first.
     datastore->writer_ = std::thread([store = datastore.get()] { store->WriterLoop(); });
     datastore->merger_ = std::thread([store = datastore.get()] { store->MergerLoop(); });
   }

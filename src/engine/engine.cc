@@ -97,20 +97,25 @@ Result<std::vector<SequenceId>> Engine::SubmitAll(std::vector<Request> requests)
   }
   FT_ASSIGN_OR_RETURN(const SequenceId first,
                       impl_->inbox.TakePlaces(static_cast<int>(requests.size())));
-  std::vector<SequenceId> ids;
-  std::vector<std::unique_ptr<Sequence>> sequences;
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    ids.push_back(first + i);
-    auto sequence = std::make_unique<Sequence>(ids[i], std::move(requests[i]), plans[i],
-                                               impl_->bounds.vocabulary, config.max_context,
-                                               impl_->eos, impl_->tokenizer);
-    sequence->draws = config.verification == Verification::kRejection &&
-                      sequence->request.sampling.temperature > 0 && !config.script.has_value();
-    sequence->stats.submitted_ns = NowNs();
-    sequences.push_back(std::move(sequence));
+  try {
+    std::vector<SequenceId> ids;
+    std::vector<std::unique_ptr<Sequence>> sequences;
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      ids.push_back(first + i);
+      auto sequence = std::make_unique<Sequence>(ids[i], std::move(requests[i]), plans[i],
+                                                 impl_->bounds.vocabulary, config.max_context,
+                                                 impl_->eos, impl_->tokenizer);
+      sequence->draws = config.verification == Verification::kRejection &&
+                        sequence->request.sampling.temperature > 0 && !config.script.has_value();
+      sequence->stats.submitted_ns = NowNs();
+      sequences.push_back(std::move(sequence));
+    }
+    impl_->inbox.Submit(std::move(sequences));
+    return ids;
+  } catch (...) {  // Out of memory.
+    for (std::size_t i = 0; i < requests.size(); ++i) impl_->inbox.FreePlace();
+    throw;
   }
-  impl_->inbox.Submit(std::move(sequences));
-  return ids;
 }
 
 Status Engine::ChangePlan(SequenceId sequence, const PlanOptions& plan) {

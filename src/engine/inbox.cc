@@ -20,6 +20,7 @@ Result<SequenceId> Inbox::TakePlaces(int sequences) {
 
 void Inbox::Submit(std::vector<std::unique_ptr<Sequence>> sequences) {
   const std::lock_guard lock(mutex_);
+  mail_.submitted.reserve(mail_.submitted.size() + sequences.size());  // All or none.
   std::ranges::move(sequences, std::back_inserter(mail_.submitted));
   has_mail_ = true;
 }

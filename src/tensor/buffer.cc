@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "base/check.h"
+#include "base/exhaustion.h"
 
 namespace foretoken {
 namespace {
@@ -24,7 +24,7 @@ constexpr std::size_t RoundUp(std::size_t bytes, std::size_t multiple) {
 std::byte* MapAligned(std::size_t bytes) {
   void* const raw =
       mmap(nullptr, bytes + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  FT_CHECK(raw != MAP_FAILED, "out of memory: cannot map {} bytes", bytes);
+  if (raw == MAP_FAILED) throw OutOfMemory(bytes);
   auto* const begin = static_cast<std::byte*>(raw);
   const auto address = reinterpret_cast<std::uintptr_t>(begin);
   const std::size_t head = RoundUp(address, kHugePage) - address;
@@ -39,14 +39,14 @@ std::byte* MapAligned(std::size_t bytes) {
 Buffer::Buffer(std::size_t bytes) : bytes_(bytes) {
   if (bytes == 0) return;
   if (bytes >= kMapFrom) {
-    FT_CHECK(bytes < SIZE_MAX / 2, "buffer of {} bytes", bytes);
+    if (bytes > SIZE_MAX / 2) throw OutOfMemory(bytes);
     mapped_bytes_ = RoundUp(bytes, kHugePage);
     data_ = MapAligned(mapped_bytes_);
     return;
   }
   const std::size_t rounded = RoundUp(bytes, kCacheLine);
   data_ = static_cast<std::byte*>(std::aligned_alloc(kCacheLine, rounded));
-  FT_CHECK(data_ != nullptr, "out of memory: cannot allocate {} bytes", bytes);
+  if (data_ == nullptr) throw OutOfMemory(rounded);
   std::memset(data_, 0, rounded);
 }
 

@@ -10,6 +10,7 @@ namespace foretoken {
 class Buffer {
  public:
   Buffer() = default;
+  /// Throws OutOfMemory.
   explicit Buffer(std::size_t bytes);
   ~Buffer();
   Buffer(Buffer&& other) noexcept { Swap(other); }

@@ -20,7 +20,7 @@ class ThreadHost : public SpeculatorHost {
   ~ThreadHost() override;
 
   Channel& channel() override { return engine_end_; }
-  bool Alive() override { return true; }
+  bool Alive() override { return !ended_; }
   Status Restart() override;
   std::string Describe() const override { return description_; }
 
@@ -32,6 +32,7 @@ class ThreadHost : public SpeculatorHost {
   RingChannel speculator_end_;
   std::string description_;
   std::atomic<bool> stop_ = false;
+  std::atomic<bool> ended_ = false;  // For lack of memory.
   std::thread thread_;
 };
 

@@ -9,9 +9,10 @@ import subprocess
 import time
 import unittest
 
-# Programs that tests start have none of the settings of whoever runs the tests.
+# Programs that tests start have none of the settings and keys of whoever runs the tests.
 for name in [name for name in os.environ if name.startswith("FORETOKEN_")]:
     del os.environ[name]
+os.environ.pop("OPENAI_API_KEY", None)
 os.environ["XDG_CONFIG_HOME"] = "/nonexistent"
 
 

@@ -7,9 +7,9 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <thread>
 
 #include "base/mapped_file.h"
+#include "base/run_threads.h"
 
 namespace foretoken {
 namespace {
@@ -124,13 +124,9 @@ Status ReadDocuments(const std::string& path, const Tokenizer& tokenizer, int th
     const std::size_t count = std::min(batch, pieces.size() - begin);
     std::vector<std::optional<Result<Documents>>> encoded(count);
     std::atomic<std::size_t> next = 0;
-    const auto work = [&] {
+    RunThreads(threads, [&](int) {
       for (std::size_t i = next++; i < count; i = next++) encoded[i] = encode(begin + i);
-    };
-    std::vector<std::thread> others;
-    for (int t = 1; t < threads; ++t) others.emplace_back(work);
-    work();
-    for (std::thread& other : others) other.join();
+    });
     std::int64_t bytes = 0;
     for (std::size_t i = 0; i < count; ++i) {
       if (!encoded[i]->ok()) return encoded[i]->error();

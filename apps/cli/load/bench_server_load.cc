@@ -188,7 +188,14 @@ std::vector<LoadRecord> RunLoad(const ServerAccess& access,
   };
   std::vector<std::thread> threads;
   const std::size_t count = std::min<std::size_t>(shape.concurrency, requests.size());
-  for (std::size_t i = 0; i < count; ++i) threads.emplace_back(work);
+  threads.reserve(count);
+  try {
+    for (std::size_t i = 0; i < count; ++i) threads.emplace_back(work);
+  } catch (...) {  // Fewer would measure something else.
+    next = requests.size();
+    for (std::thread& thread : threads) thread.join();
+    throw;
+  }
   for (std::thread& thread : threads) thread.join();
   return records;
 }

@@ -171,6 +171,11 @@ std::string ExplainParseError(const CLI::ParseError& error, const CLI::App& comm
     return fmt::format("give either {} or {}, not both", called(message.substr(0, excludes)),
                        called(message.substr(excludes + 10)));
   }
+  // CLI11's "--temp: At Most 1 required but received 2".
+  const std::size_t at_most = message.find(": At Most 1 required but received ");
+  if (at_most != std::string::npos) {
+    return fmt::format("{} is given more than once; give one value", message.substr(0, at_most));
+  }
   return message + "; --help tells more";
 }
 

@@ -95,6 +95,8 @@ TEST_F(Commands, ExplainWhatTheParserFound) {
   run_->get_option("--chat")->excludes(run_->get_option("text"));
   EXPECT_THAT(explain({"run", "one", "--chat"}), HasSubstr("the argument 'text'"));
   EXPECT_THAT(explain({"run", "one", "--chat"}), HasSubstr("not both"));
+  EXPECT_EQ(explain({"run", "--temp", "1", "--temp", "0"}),
+            "--temp is given more than once; give one value");
 }
 
 }  // namespace

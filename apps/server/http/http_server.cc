@@ -9,9 +9,10 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <random>
-#include <system_error>
 #include <utility>
 #include <vector>
+
+#include "base/exhaustion.h"
 
 namespace foretoken::server {
 namespace {
@@ -161,13 +162,10 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpOptions& options
   }
   server->port_ = server->listener_->port();
   server->listener_->Accept(server->tls_.get());
-  try {
+  return OrExhausted([&]() -> Result<std::unique_ptr<HttpServer>> {
     server->thread_ = std::thread([own = server.get()] { own->Run(); });
-  } catch (const std::system_error& failed) {
-    return Error{ErrorCode::kUnavailable,
-                 fmt::format("the server's thread cannot be started: {}", failed.what())};
-  }
-  return server;
+    return std::move(server);
+  });
 }
 
 HttpServer::~HttpServer() { Stop(); }

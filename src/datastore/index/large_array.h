@@ -4,10 +4,11 @@
 
 #include <cstddef>
 #include <cstring>
-#include <new>
 #include <span>
 #include <type_traits>
 #include <utility>
+
+#include "base/exhaustion.h"
 
 namespace foretoken {
 
@@ -36,7 +37,7 @@ class LargeArray {
   const T& operator[](std::size_t i) const { return data_[i]; }
   std::span<const T> span() const { return {data_, size_}; }
 
-  /// Throws std::bad_alloc where memory runs out.
+  /// Throws OutOfMemory.
   void Resize(std::size_t size) {
     if (size > mapped_ / sizeof(T)) Map(size);
     if (size < size_) std::memset(data_ + size, 0, (size_ - size) * sizeof(T));
@@ -60,7 +61,7 @@ class LargeArray {
     void* memory = mapped_ == 0 ? mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
                                 : mremap(data_, mapped_, bytes, MREMAP_MAYMOVE);
-    if (memory == MAP_FAILED) throw std::bad_alloc();
+    if (memory == MAP_FAILED) throw OutOfMemory(bytes);
     if (unit == kHugePage) madvise(memory, bytes, MADV_HUGEPAGE);
     data_ = static_cast<T*>(memory);
     mapped_ = bytes;

@@ -5,10 +5,10 @@
 #include <bit>
 #include <condition_variable>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #include "base/check.h"
+#include "base/run_threads.h"
 
 namespace foretoken {
 namespace {
@@ -16,15 +16,6 @@ namespace {
 constexpr std::size_t kDirect = 12;                      // Fewer: compared token by token.
 constexpr std::size_t kGathered = std::size_t{1} << 20;  // More: partitioned in place first.
 constexpr std::size_t kChunk = std::size_t{1} << 14;     // Suffixes a thread takes at a time.
-
-// Runs `work(thread)` on `threads` threads, this one among them.
-template <typename Work>
-void RunThreads(int threads, const Work& work) {
-  std::vector<std::thread> others;
-  for (int t = 1; t < threads; ++t) others.emplace_back([&work, t] { work(t); });
-  work(0);
-  for (std::thread& other : others) other.join();
-}
 
 // As many of the next tokens as fit 64 bits, so that most comparisons are one instruction. A
 // separator becomes `vocabulary`, the greatest value.

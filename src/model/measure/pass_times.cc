@@ -317,8 +317,15 @@ Contention MeasureContention(const PassWorker& first, const PassWorker& second, 
   Contention contention;
   std::thread worker(
       [&] { contention.first = CompareWork(first.device, &one, Phase::kFirst, phase); });
-  std::thread beside(
-      [&] { contention.second = CompareWork(second.device, &other, Phase::kSecond, phase); });
+  std::thread beside;
+  try {
+    beside = std::thread(
+        [&] { contention.second = CompareWork(second.device, &other, Phase::kSecond, phase); });
+  } catch (...) {
+    phase = Phase::kNobody;
+    worker.join();
+    throw;
+  }
   for (int i = 0; i < rounds; ++i) {
     for (const Phase next : {Phase::kFirst, Phase::kBoth, Phase::kSecond, Phase::kBoth}) {
       phase = next;
