@@ -196,6 +196,21 @@ std::array<Piece, 3> Partition(const KeyPacker<T>& packer, Piece piece) {
           Piece{piece.first + greater, piece.size - greater, piece.depth}};
 }
 
+// Sorts a piece; a giant one is only split, into `more`.
+template <typename T>
+void SortPiece(const KeyPacker<T>& packer, const Piece& piece, PieceSorter<T>* sorter,
+               std::vector<Piece>* more) {
+  if (piece.depth >= kSortDepth) {  // Partitioning has disturbed the order of positions.
+    std::sort(piece.first, piece.first + piece.size);
+  } else if (piece.size <= kGathered) {
+    sorter->Sort(piece);
+  } else {
+    for (const Piece& part : Partition(packer, piece)) {
+      if (part.size > 0) more->push_back(part);
+    }
+  }
+}
+
 template <typename T>
 void SortPieces(const KeyPacker<T>& packer, const std::atomic<bool>* cancelled, WorkList* list) {
   PieceSorter<T> sorter(&packer);
@@ -204,16 +219,11 @@ void SortPieces(const KeyPacker<T>& packer, const std::atomic<bool>* cancelled, 
   while (list->Next(&pieces)) {
     more.clear();
     if (cancelled != nullptr && *cancelled) pieces.clear();
-    for (const Piece& piece : pieces) {
-      if (piece.depth >= kSortDepth) {  // Partitioning has disturbed the order of positions.
-        std::sort(piece.first, piece.first + piece.size);
-      } else if (piece.size <= kGathered) {
-        sorter.Sort(piece);
-      } else {
-        for (const Piece& part : Partition(packer, piece)) {
-          if (part.size > 0) more.push_back(part);
-        }
-      }
+    try {
+      for (const Piece& piece : pieces) SortPiece(packer, piece, &sorter, &more);
+    } catch (...) {  // Out of memory: the other threads must not wait for this one.
+      list->Done({});
+      throw;
     }
     list->Done(more);
   }
