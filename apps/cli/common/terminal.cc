@@ -141,9 +141,12 @@ std::string FormatDuration(double nanoseconds) {
   return WithUnit(nanoseconds, kUnits);
 }
 
-void PrintError(std::string_view message) { fmt::print(stderr, "foretoken: {}\n", message); }
+// fmt::print would throw where standard error is full.
+void PrintError(std::string_view message) {
+  std::fputs(fmt::format("foretoken: {}\n", message).c_str(), stderr);
+}
 void PrintWarning(std::string_view message) {
-  fmt::print(stderr, "foretoken: warning: {}\n", message);
+  std::fputs(fmt::format("foretoken: warning: {}\n", message).c_str(), stderr);
 }
 
 }  // namespace foretoken
