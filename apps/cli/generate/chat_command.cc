@@ -229,7 +229,10 @@ Status Chat::Regenerate() {
     return InvalidInput("at temperature 0 the reply is always the same; /set temp 0.7 first");
   }
   ++options_.generation.sampling.seed;
-  return Reply(conversation_.TakeLastTurn());
+  const Conversation before = conversation_;
+  Status status = Reply(conversation_.TakeLastTurn());
+  if (!status.ok()) conversation_ = before;
+  return status;
 }
 
 Status Chat::Save(const std::string& path) const {
@@ -291,7 +294,8 @@ Status Chat::Run() {
   if (mode_ != Mode::kAr) fmt::print("{}", painter_.Legend());
   FT_RETURN_IF_ERROR(OpenEngine(mode_));
   CatchInterrupts();
-  LineReader reader(painter_.Bold("> "), ChatHistoryFile());
+  // The end of a style is the editor's to print with the character behind it.
+  LineReader reader(painter_.Bold(">") + " ", ChatHistoryFile());
   std::string line;
   for (bool stays = true; stays;) {
     const LineReader::Read read = reader.Next(&line);

@@ -93,6 +93,9 @@ LineReader::LineReader(const std::string& prompt, std::string history_file)
 
 LineReader::~LineReader() {
   if (history_ == nullptr || history_file_.empty()) return;
+  std::error_code error;
+  fs::create_directories(fs::path(history_file_).parent_path(), error);
+  if (error) return;
   HistEvent event = {};
   history(history_.get(), &event, H_SAVE, history_file_.c_str());
 }
@@ -144,10 +147,7 @@ std::string ChatHistoryFile() {
   fs::path folder = variable("XDG_STATE_HOME");
   if (!folder.is_absolute()) folder = variable("HOME") / ".local" / "state";
   if (!folder.is_absolute()) return {};
-  folder /= "foretoken";
-  std::error_code error;
-  fs::create_directories(folder, error);
-  return error ? std::string() : (folder / "chat_history").string();
+  return (folder / "foretoken" / "chat_history").string();
 }
 
 }  // namespace foretoken

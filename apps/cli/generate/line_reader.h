@@ -13,7 +13,7 @@ class LineReader {
  public:
   enum class Read { kLine, kInterrupted, kEnd };
 
-  /// The history is kept in a file; empty: nowhere.
+  /// The history is kept in a file, whose folder is made; empty: nowhere.
   LineReader(const std::string& prompt, std::string history_file);
   ~LineReader();
   LineReader(const LineReader&) = delete;
@@ -39,8 +39,8 @@ class LineReader {
   std::unique_ptr<EditLine, EditorEnd> editor_;
 };
 
-/// Where chat keeps its history: foretoken/chat_history in the user's folder for state, which is
-/// made. Empty where there is no such folder.
+/// Where chat keeps its history: foretoken/chat_history in the user's folder for state. Empty where
+/// the user has none.
 std::string ChatHistoryFile();
 
 }  // namespace foretoken
