@@ -39,6 +39,7 @@ struct Generation {
 /// What may be done while requests run, on the thread that steps the engine.
 struct GenerateHooks {
   std::function<void(SequenceId, const EmittedToken&)> on_token = {};  ///< For every token.
+  std::function<void(SequenceId, const RoundRecord&)> on_round = {};   ///< Before its tokens.
   std::function<void()> before_step = {};  ///< Before every step; may cancel.
 };
 

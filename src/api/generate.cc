@@ -27,6 +27,10 @@ class Recorder : public RequestListener {
     generation_.prompt_logprobs.assign(prompt.logprobs.begin(), prompt.logprobs.end());
   }
 
+  void OnRound(SequenceId sequence, const RoundRecord& round) override {
+    if (hooks_->on_round) hooks_->on_round(sequence, round);
+  }
+
   void OnToken(SequenceId sequence, const EmittedToken& token) override {
     if (generation_.bursts.empty() || last_step_ != *step_) {
       generation_.bursts.push_back({.time_ns = NowNs()});

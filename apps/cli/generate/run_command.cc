@@ -48,30 +48,28 @@ Result<std::string> ReadPrompt(const RunOptions& options) {
 }
 
 // "ssd 40, sd 3": rounds of each mode that auto chose.
-std::string ChosenModes(const PlannerReport& report) {
+std::string ChosenModes(const ByMode<int>& rounds) {
   std::string text;
   for (const Mode mode : kModes) {
-    const std::int64_t rounds = report.modes[mode].rounds;
-    if (rounds > 0)
-      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", ModeName(mode), rounds);
+    if (rounds[mode] == 0) continue;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", ModeName(mode), rounds[mode]);
   }
   return text;
 }
 
-std::string StatisticsLine(Mode mode, const Generation& generation,
-                           const std::optional<PlannerReport>& planner) {
+std::string StatisticsLine(Mode mode, const Generation& generation, const ByMode<int>& rounds) {
   const RequestStats& stats = generation.stats;
   std::string line =
       fmt::format("{}: {}, first token after {}", ModeName(mode), SpeedText(stats),
                   FormatDuration(static_cast<double>(stats.first_token_ns - stats.submitted_ns)));
   line += SpeculationText(mode, stats);
-  const std::string chosen = mode == Mode::kAuto && planner ? ChosenModes(*planner) : "";
+  const std::string chosen = mode == Mode::kAuto ? ChosenModes(rounds) : "";
   if (!chosen.empty()) line += fmt::format(" (rounds: {})", chosen);
   return line + fmt::format(", {}", DescribeFinish(generation.finish));
 }
 
 nlohmann::json RunJson(const RunOptions& options, Mode mode, const Generation& generation,
-                       const std::optional<PlannerReport>& planner) {
+                       const ByMode<int>& rounds, const std::optional<PlannerReport>& planner) {
   nlohmann::json logprobs = nlohmann::json::array();
   for (const auto& entry : generation.logprobs) {
     nlohmann::json top = nlohmann::json::array();
@@ -93,6 +91,12 @@ nlohmann::json RunJson(const RunOptions& options, Mode mode, const Generation& g
   if (mode != Mode::kAr && options.model.has_draft())
     json["draft"] = options.model.DraftSource().label();
   if (planner) json["planner"] = PlannerJson(*planner);
+  if (mode == Mode::kAuto) {
+    nlohmann::json& chosen = json["rounds_by_mode"] = nlohmann::json::object();
+    for (const Mode any : kModes) {
+      if (rounds[any] > 0) chosen[std::string(ModeName(any))] = rounds[any];
+    }
+  }
   if (!logprobs.empty()) json["logprobs"] = std::move(logprobs);
   return json;
 }
@@ -119,7 +123,11 @@ Result<int> Run(RunOptions options) {
 
   const bool color = UseColor(options.color, stdout);
   const Painter painter(color && mode != Mode::kAr);
+  ByMode<int> rounds{};
   GenerateHooks hooks;
+  hooks.on_round = [&rounds](SequenceId, const RoundRecord& round) {
+    if (round.round > 1) ++rounds[round.mode];  // In the first, the prompt's, nothing is proposed.
+  };
   if (!options.json) {
     fmt::print(stderr, "{}", painter.Legend());
     if (!options.chat && IsTerminal(stdout)) fmt::print("{}", Painter(color).Dim(prompt));
@@ -132,11 +140,12 @@ Result<int> Run(RunOptions options) {
   FT_ASSIGN_OR_RETURN(const Generation generation, Generate(*engine, std::move(request), hooks));
   FT_RETURN_IF_ERROR(decoding.datastore.Flush());
   if (options.json) {
-    fmt::print("{}\n", RunJson(options, mode, generation, engine->planner_report()).dump(2));
+    fmt::print("{}\n",
+               RunJson(options, mode, generation, rounds, engine->planner_report()).dump(2));
   } else {
     fmt::print("\n");
     std::fflush(stdout);
-    fmt::print(stderr, "{}\n", StatisticsLine(mode, generation, engine->planner_report()));
+    fmt::print(stderr, "{}\n", StatisticsLine(mode, generation, rounds));
   }
   const std::string verdict = DraftVerdict(mode, CostsOf(generation.stats, engine->stats()));
   if (!verdict.empty()) PrintWarning(verdict);
