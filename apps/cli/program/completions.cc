@@ -36,6 +36,22 @@ std::string Words(const CommandFacts& command) {
 bool IsFile(const OptionFacts& option) { return option.value.find("FILE") != std::string::npos; }
 bool IsFolder(const OptionFacts& option) { return option.value == "DIR"; }
 
+// Whether its arguments are names of files or folders.
+bool TakesFiles(const CommandFacts& command) {
+  return std::ranges::any_of(command.arguments, [](const OptionFacts& argument) {
+    return argument.value == "directory" || argument.value == "files";
+  });
+}
+
+// All that its arguments can be, where that can be listed: the commands below it count.
+std::vector<std::string> ArgumentChoices(const CommandFacts& command) {
+  std::vector<std::string> choices = NamesOf(command.commands);
+  for (const OptionFacts& argument : command.arguments) {
+    choices.insert(choices.end(), argument.choices.begin(), argument.choices.end());
+  }
+  return choices;
+}
+
 // What the command takes, as a branch of the bash function.
 std::string BashBranch(const CommandFacts& command) {
   std::string values;
@@ -48,22 +64,19 @@ std::string BashBranch(const CommandFacts& command) {
         !option.choices.empty()
             ? fmt::format("COMPREPLY=($(compgen -W {} -- \"$word\"))",
                           Quoted(fmt::format("{}", fmt::join(option.choices, " "))))
-        : IsFolder(option) ? "COMPREPLY=($(compgen -d -- \"$word\"))"
-        : IsFile(option)   ? "COMPREPLY=($(compgen -f -- \"$word\"))"
+        : IsFolder(option) ? "_foretoken_paths -d \"$word\""
+        : IsFile(option)   ? "_foretoken_paths -f \"$word\""
                            : "COMPREPLY=()";
     values += fmt::format("        {}) {}; return ;;\n", fmt::join(own, "|"), reply);
   }
-  const bool takes_files = std::ranges::any_of(command.arguments, [](const OptionFacts& argument) {
-    return argument.value == "directory" || argument.value == "files";
-  });
+  const std::vector<std::string> choices = ArgumentChoices(command);
   return fmt::format(
       "    {})\n"
       "      case $previous in\n{}      esac\n"
-      "      words={}\n      files={} ;;\n",
-      Quoted(Words(command)), values,
-      Quoted(fmt::format(
-          "{}", fmt::join(command.commands.empty() ? names : NamesOf(command.commands), " "))),
-      takes_files ? 1 : 0);
+      "      options={}\n      words={}\n      files={} ;;\n",
+      Quoted(Words(command)), values, Quoted(fmt::format("{}", fmt::join(names, " "))),
+      choices.empty() ? "$options" : Quoted(fmt::format("{}", fmt::join(choices, " "))),
+      TakesFiles(command) ? 1 : 0);
 }
 
 // An option for zsh's _arguments.
@@ -102,9 +115,16 @@ std::string BashCompletions(const CommandFacts& root) {
   }
   return fmt::format(
       "# bash completion for foretoken; written by `foretoken completions bash`.\n"
+      "_foretoken_paths() {{\n"
+      "  mapfile -t COMPREPLY < <(compgen \"$1\" -- \"$2\")\n"
+      "  compopt -o filenames 2>/dev/null\n"
+      "}}\n"
       "_foretoken() {{\n"
       "  local word=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}}\n"
-      "  local command='' words='' files=0 i path\n"
+      "  local command='' options='' words='' files=0 i path\n"
+      "  # Bash takes --mode=ar for three words.\n"
+      "  if [[ $word == = ]]; then word=''\n"
+      "  elif [[ $previous == = ]]; then previous=${{COMP_WORDS[COMP_CWORD-2]}}; fi\n"
       "  local -a paths=({})\n"
       "  for ((i = 1; i < COMP_CWORD; ++i)); do\n"
       "    for path in \"${{paths[@]}}\"; do\n"
@@ -113,10 +133,11 @@ std::string BashCompletions(const CommandFacts& root) {
       "    done\n"
       "  done\n"
       "  case $command in\n{}  esac\n"
-      "  COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
-      "  if ((files)) && [[ $word != -* ]]; then COMPREPLY=($(compgen -f -- \"$word\")); fi\n"
+      "  if [[ $word == -* ]]; then COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n"
+      "  elif ((files)); then _foretoken_paths -f \"$word\"\n"
+      "  else COMPREPLY=($(compgen -W \"$words\" -- \"$word\")); fi\n"
       "}}\n"
-      "complete -o filenames -F _foretoken foretoken\n",
+      "complete -F _foretoken foretoken\n",
       fmt::join(paths, " "), branches);
 }
 
@@ -129,7 +150,10 @@ std::string ZshCompletions(const CommandFacts& root) {
     if (command->commands.empty()) {
       branches += "      _arguments -S";
       for (const OptionFacts& option : command->options) branches += ZshOption(option);
-      branches += " \\\n        '*:argument:_files' ;;\n";
+      const std::vector<std::string> choices = ArgumentChoices(*command);
+      branches +=
+          fmt::format(" \\\n        '*:argument:{}' ;;\n",
+                      choices.empty() ? "_files" : fmt::format("({})", fmt::join(choices, " ")));
       continue;
     }
     branches += "      local -a commands=(";
@@ -179,6 +203,12 @@ std::string FishCompletions(const CommandFacts& root) {
     for (const CommandFacts& sub : command->commands) {
       lines += fmt::format("{} -a {} -d {}\n", begin, sub.name, Quoted(ShortText(sub.text)));
     }
+    for (const OptionFacts& argument : command->arguments) {
+      if (argument.choices.empty()) continue;
+      lines += fmt::format("{} -a {}\n", begin,
+                           Quoted(fmt::format("{}", fmt::join(argument.choices, " "))));
+    }
+    if (TakesFiles(*command)) lines += begin + " -F\n";
     for (const OptionFacts& option : command->options) {
       lines += begin;
       for (const std::string& name : option.short_names) lines += " -s " + name.substr(1);

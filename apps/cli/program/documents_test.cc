@@ -24,7 +24,9 @@ class Documents : public ::testing::Test {
     add("--in", &text_, "FILE", "A file");
     add("--from", &text_, "DIR", "A folder");
     add("--fast,!--no-fast", &flag_, ".dotted [text]: of a flag");
-    app_.add_subcommand("store", "Keep it")->add_subcommand("build", "Build it");
+    CLI::App* store = app_.add_subcommand("store", "Keep it");
+    const OptionGroup build(store->add_subcommand("build", "Build it"));
+    build("shell", &text_, "SHELL", "Which")->check(OneOf({"bash", "zsh"}));
     app_.add_subcommand("secret", "Not shown")->group("");
   }
 
@@ -53,15 +55,19 @@ TEST_F(Documents, CompletionsOfferCommandsOptionsAndValues) {
   const CommandFacts root = DescribeCommands(&app_);
   const std::string bash = BashCompletions(root);
   EXPECT_THAT(bash, HasSubstr("-m|--mode) COMPREPLY=($(compgen -W 'ar sd'"));
-  EXPECT_THAT(bash, HasSubstr("--in) COMPREPLY=($(compgen -f"));
-  EXPECT_THAT(bash, HasSubstr("--from) COMPREPLY=($(compgen -d"));
+  EXPECT_THAT(bash, HasSubstr("--in) _foretoken_paths -f"));
+  EXPECT_THAT(bash, HasSubstr("--from) _foretoken_paths -d"));
   EXPECT_THAT(bash, HasSubstr("local -a paths=('' 'run' 'store' 'store build')"));
+  EXPECT_THAT(bash, HasSubstr("words='run store'"));
+  EXPECT_THAT(bash, HasSubstr("words='bash zsh'"));
   const std::string zsh = ZshCompletions(root);
+  EXPECT_THAT(zsh, HasSubstr("'*:argument:(bash zsh)'"));
   EXPECT_THAT(zsh, HasSubstr("'*--mode[It'\\''s how]:value:(ar sd)'"));
   EXPECT_THAT(zsh, HasSubstr("'*--no-fast[.dotted \\[text\\]]'"));
   EXPECT_THAT(zsh, HasSubstr("'build:Build it'"));
   const std::string fish = FishCompletions(root);
   EXPECT_THAT(fish, HasSubstr("-n '__fish_seen_subcommand_from run' -s m -l mode -x -a 'ar sd'"));
+  EXPECT_THAT(fish, HasSubstr("from build' -a 'bash zsh'"));
   EXPECT_THAT(fish, HasSubstr("-n 'not __fish_seen_subcommand_from run store' -a run -d 'Run it'"));
   for (const std::string& script : {bash, zsh, fish}) EXPECT_THAT(script, Not(HasSubstr("secret")));
 }
