@@ -37,6 +37,15 @@ TEST(PlanNumbers, GivenNumbersReplaceThePresets) {
   EXPECT_THAT(numbers.Resolve().error().message, HasSubstr("--draft-ms is missing"));
 }
 
+TEST(PlanNumbers, AnyOfThemIsGivenInPlaceOfMeasuring) {
+  EXPECT_FALSE(PlanNumbers().given());
+  // These say what to plan for, not how fast anything is.
+  EXPECT_FALSE((PlanNumbers{.lookaheads = "2,4"}).given());
+  EXPECT_TRUE((PlanNumbers{.preset = "paper-32b"}).given());
+  EXPECT_TRUE((PlanNumbers{.hit_at_end = "0.5"}).given());
+  EXPECT_TRUE((PlanNumbers{.ngram_acceptance = "0.5"}).given());
+}
+
 TEST(PlanNumbers, NumbersAloneAreAModel) {
   const PlanNumbers numbers = {.target_ms = "10",
                                .draft_ms = "1",
