@@ -13,7 +13,7 @@ from command_line import MODELS, CliTest, foretoken
 
 class BadInput(CliTest):
     def test_usage(self):
-        self.refuse(saying="A subcommand is required")
+        self.refuse(saying="foretoken needs a command")
         self.refuse("fly", saying="fly")
         self.refuse("srve", saying="did you mean serve?")
         self.refuse("run", "--warp", "x", saying="--warp")

@@ -7,6 +7,7 @@ Runs on the bundled models.
 import json
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -108,6 +109,16 @@ class GoodInput(CliTest):
             self.assertEqual(result.returncode, 1, arguments)
             self.assertIn("foretoken: writing to standard output failed", result.stderr, arguments)
 
+    def test_closed_streams_hold_no_file(self):
+        shell = '"$0" run Once -n 4 --mode ssd >&-; echo $? >&2'
+        result = subprocess.run(["bash", "-c", shell, PROGRAM], text=True, capture_output=True,
+                                env=CLEAN_ENVIRONMENT)
+        self.assertIn("foretoken: writing to standard output failed", result.stderr)
+        self.assertTrue(result.stderr.endswith("\n1\n"), result.stderr)
+        with open("/dev/full", "w") as full:  # Nothing can be said, but the code can.
+            result = subprocess.run([PROGRAM, "run", "--bogus"], stderr=full, env=CLEAN_ENVIRONMENT)
+        self.assertEqual(result.returncode, 2)
+
     def test_a_draft_that_does_not_pay_is_named(self):
         slow = ("bench", "--synthetic", "draft-12m", "--draft-synthetic", "draft-12m",
                 "--scripted-acceptance", "0", "--limit", 2, "--prompt-tokens", 16, "-n", 24,
@@ -153,6 +164,21 @@ class GoodInput(CliTest):
             result = self.succeed(*story, *options)
             self.assertEqual(result.stdout, plain)
             self.assertIn("auto: ", result.stderr)
+
+    def test_run_says_what_auto_chose(self):
+        for tokens in (1, 2, 3, 40):
+            result = self.succeed("run", "Once upon a time", "-n", tokens)
+            line = result.stderr.splitlines()[-1]
+            self.assertRegex(line, rf"\Aauto: {tokens} tokens?, ")
+            self.assertNotIn("(rounds: )", line)
+            self.assertNotRegex(line, r"\b0(\.0)? tokens/s")
+            chosen = re.search(r"\(rounds: ([^)]+)\)", line)
+            self.assertEqual(chosen is not None, tokens > 1, line)
+            report = json.loads(self.succeed("run", "Once upon a time", "-n", tokens,
+                                             "--json").stdout)
+            # All rounds but the prompt's own, which is nobody's choice.
+            self.assertEqual(sum(report["rounds_by_mode"].values()),
+                             report["stats"]["rounds"] - 1)
 
     def test_run_learns_into_a_datastore(self):
         store = self.folder / "store"
@@ -367,6 +393,14 @@ class Settings(CliTest):
         self.assertEqual(self.tokens("--config", other), 5)
         self.assertEqual(self.tokens(FORETOKEN_CONFIG=str(other)), 5)
 
+    def test_a_mistake_in_the_file_stops_no_manual(self):
+        (self.folder / "foretoken").mkdir()
+        (self.folder / "foretoken" / "config.toml").write_text("tepm = 1\n")
+        environment = {"XDG_CONFIG_HOME": str(self.folder)}
+        self.refuse("inspect", environment=environment, saying="did you mean temp?")
+        for arguments in (("man",), ("completions", "bash"), ("run", "--help")):
+            self.succeed(*arguments, environment=environment)
+
     def test_bad_settings_name_their_place(self):
         config = self.folder / "mine.toml"
 
@@ -402,6 +436,9 @@ class Documents(CliTest):
         self.assertEqual(complete("tok"), ["tokenize"])
         self.assertEqual(complete("run", "--max-t"), ["--max-tokens"])
         self.assertIn("trie", complete("run", "--mode", ""))
+        self.assertEqual(complete("run", "--mode", "=", "tr"), ["trie"])
+        self.assertEqual(complete("completions", ""), ["bash", "zsh", "fish"])
+        self.assertEqual(complete("--vers"), ["--version"])
         self.assertEqual(complete("datastore", "bu"), ["build"])
         self.assertIn("--capacity", complete("datastore", "build", "--cap"))
         self.assertIn("#compdef foretoken", self.succeed("completions", "zsh").stdout)

@@ -154,14 +154,22 @@ Status CheckOptionNames(CLI::App* command, std::span<const std::string> argument
   return {};
 }
 
-std::string ExplainParseError(const CLI::ParseError& error, const CLI::App& command) {
+std::string ExplainParseError(const CLI::ParseError& error, CLI::App* command) {
   std::string message = error.what();
   std::ranges::replace(message, '\n', ' ');
   while (message.ends_with(' ') || message.ends_with('.')) message.pop_back();
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) {
-    const std::vector<std::string> extras = command.remaining();
+    const std::vector<std::string> extras = command->remaining();
     return fmt::format("there is no place for the argument{} '{}'; text with spaces needs quotes",
                        extras.size() > 1 ? "s" : "", fmt::join(extras, "' '"));
+  }
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError)) {
+    if (!VisibleCommands(command).empty()) {
+      return fmt::format("{} needs a command; --help lists them", CommandPath(*command));
+    }
+    constexpr std::string_view kRequired = " is required";
+    if (message.ends_with(kRequired)) message.resize(message.size() - kRequired.size());
+    return fmt::format("the argument '{}' is missing; --help tells more", message);
   }
   const auto called = [](const std::string& name) {
     return name.starts_with('-') ? name : "the argument '" + name + "'";

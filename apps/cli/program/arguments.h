@@ -36,6 +36,6 @@ std::vector<std::string> OptionNames(CLI::App* command);
 Status CheckOptionNames(CLI::App* command, std::span<const std::string> arguments);
 
 /// What CLI11 found wrong with the arguments of `command`, as one sentence.
-std::string ExplainParseError(const CLI::ParseError& error, const CLI::App& command);
+std::string ExplainParseError(const CLI::ParseError& error, CLI::App* command);
 
 }  // namespace foretoken

@@ -86,12 +86,17 @@ TEST_F(Commands, ExplainWhatTheParserFound) {
     try {
       app_.parse(std::move(arguments));
     } catch (const CLI::ParseError& error) {
-      return ExplainParseError(error, *run_);
+      return ExplainParseError(error, run_);
     }
     return std::string("accepted");
   };
   EXPECT_EQ(explain({"run", "one", "two", "three"}),
             "there is no place for the arguments 'two' 'three'; text with spaces needs quotes");
+  app_.require_subcommand(1);
+  EXPECT_EQ(ExplainParseError(CLI::RequiredError("A subcommand"), &app_),
+            "foretoken needs a command; --help lists them");
+  EXPECT_EQ(ExplainParseError(CLI::RequiredError("text"), run_),
+            "the argument 'text' is missing; --help tells more");
   run_->get_option("--chat")->excludes(run_->get_option("text"));
   EXPECT_THAT(explain({"run", "one", "--chat"}), HasSubstr("the argument 'text'"));
   EXPECT_THAT(explain({"run", "one", "--chat"}), HasSubstr("not both"));

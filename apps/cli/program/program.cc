@@ -40,14 +40,15 @@ void AddCommands(CLI::App* app, CommandBody* chosen) {
 
 void AddConfigTo(CLI::App* app, std::string* path) {
   for (CLI::App* command : VisibleCommands(app)) {
-    if (VisibleCommands(command).empty()) AddConfigOption(command, path);
+    if (HasSettings(command)) AddConfigOption(command, path);
     AddConfigTo(command, path);
   }
 }
 
-// The speculator is started by the engine, with all that it needs.
+// Not the speculator, which is started by the engine with all that it needs, and not commands
+// without options, which a mistake in the file must not stop: the manual page is one of them.
 bool TakesSettings(const CLI::App& command) {
-  return command.get_parent() != nullptr && !command.get_group().empty();
+  return command.get_option_no_throw("--config") != nullptr;
 }
 
 Result<int> Run(CLI::App* app, std::vector<std::string> arguments, const std::string& config_path,
@@ -61,7 +62,7 @@ Result<int> Run(CLI::App* app, std::vector<std::string> arguments, const std::st
     app->parse(std::move(arguments));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app->exit(error);  // Help, or the version.
-    return InvalidInput(ExplainParseError(error, *command));
+    return InvalidInput(ExplainParseError(error, command));
   }
   std::vector<SettingsLevel> settings;
   if (TakesSettings(*command)) {
@@ -78,7 +79,7 @@ Result<int> Run(CLI::App* app, std::vector<std::string> arguments, const std::st
 }  // namespace
 
 int RunProgram(std::vector<std::string> arguments) {
-  CLI::App app{"Foretoken: exact speculative decoding, with the same tokens in every mode",
+  CLI::App app{"Exact speculative decoding of language models, with the same tokens in every mode",
                "foretoken"};
   app.formatter(std::make_shared<HelpFormatter>());
   app.option_defaults()->group("Program");
@@ -86,11 +87,11 @@ int RunProgram(std::vector<std::string> arguments) {
   app.set_help_flag("-h,--help", "Show the everyday options");
   app.set_help_all_flag("--help-all", "Show all options");
   app.require_subcommand(1);
-  app.footer(kFooter);
   CommandBody chosen;
   std::string config_path;
   AddCommands(&app, &chosen);
   AddConfigTo(&app, &config_path);
+  app.footer(kFooter);  // Last: a command that is added afterwards would have it too.
   const Result<int> result = Run(&app, std::move(arguments), config_path, chosen);
   if (result.ok()) return *result;
   PrintError(result.error().message);

@@ -139,8 +139,10 @@ Status Apply(const Setting& setting) {
   const auto refused = [&](std::string_view why) {
     return InvalidInput(fmt::format("{}: --{}: {}", setting.source, setting.name, why));
   };
+  const bool is_empty = setting.values.size() == 1 && setting.values.front().empty();
+  if (setting.values.empty() || is_empty) return refused("has no value");
   if (setting.values.size() > 1 && option->get_expected_max() < 2) {
-    return refused("takes one value; a value with spaces or commas needs quotes");
+    return refused("takes one value, once; a value with spaces or commas needs quotes");
   }
   try {
     const bool is_flag = option->get_items_expected_max() == 0;
@@ -189,12 +191,14 @@ Status ApplyLevel(const SettingsLevel& level, bool with_needs) {
 
 }  // namespace
 
+bool HasSettings(CLI::App* command) { return !SettableNames(command).empty(); }
+
 void AddConfigOption(CLI::App* command, std::string* path) {
   const OptionGroup add(command, "Program");
   add("--config", path, "FILE",
-      "Read options from this file: lines like temp = 0.7, for one command below [run]. Without it "
-      "from foretoken/config.toml in your folder for configuration; FORETOKEN_TEMP and the like "
-      "count more, options here most");
+      "Take options from this file: lines like temp = 0.7, those below [run] for that command "
+      "only (default: ~/.config/foretoken/config.toml). FORETOKEN_TEMP=0.7 counts more, what is "
+      "given here most");
 }
 
 SettingsLevel ReadVariables(CLI::App* command, const char* const* variables) {

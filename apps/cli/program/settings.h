@@ -20,6 +20,9 @@ struct Setting {
 /// Settings that were made in one place. Options given elsewhere take their place one by one.
 using SettingsLevel = std::vector<Setting>;
 
+/// Whether the command has an option that may be set elsewhere than on the command line.
+bool HasSettings(CLI::App* command);
+
 /// Adds `--config` to the command.
 void AddConfigOption(CLI::App* command, std::string* path);
 

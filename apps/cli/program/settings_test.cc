@@ -106,6 +106,7 @@ TEST_F(SettingsTest, BadValuesNameTheirSource) {
               HasSubstr("FORETOKEN_CHAT: --chat: 'maybe' is neither true nor false"));
   EXPECT_THAT(Apply("", File("\n\nmax-tokens = many\n")), HasSubstr("my.toml:3: --max-tokens: "));
   EXPECT_THAT(Apply("", File("[run]\ncores = 0, 1\n")), HasSubstr("my.toml:2: --cores: takes one"));
+  EXPECT_EQ(Apply("", File("temp =\n")), "my.toml:1: --temp: has no value");
   EXPECT_EQ(Apply("", {Variables({"FORETOKEN_CORES=1", "FORETOKEN_THREADS=2"})}),
             "FORETOKEN_CORES and FORETOKEN_THREADS exclude each other: set only one");
 }
@@ -131,6 +132,11 @@ TEST_F(SettingsTest, MessagesOfLaterChecksNameTheSource) {
             "--cores 'x' is no list (FORETOKEN_CORES sets it)");
   EXPECT_EQ(WithSources("--cores-x is no list", levels), "--cores-x is no list");
   EXPECT_EQ(WithSources("--temp is too high", levels), "--temp is too high");
+}
+
+TEST_F(SettingsTest, OnlyCommandsWithOptionsHaveSettings) {
+  EXPECT_TRUE(HasSettings(run_));
+  EXPECT_FALSE(HasSettings(app_.add_subcommand("man")));  // It has --help.
 }
 
 TEST_F(SettingsTest, RequiredOptionsMayBeSet) {
