@@ -70,7 +70,7 @@ That is all. Enjoy it!"""
 
 
 def security_policy():
-    header = (ROOT / "apps" / "server" / "page.h").read_text(encoding="utf-8")
+    header = (PAGE / "page.h").read_text(encoding="utf-8")
     definition = header[header.index("kPageSecurityPolicy"):]
     return "".join(re.findall(r'"([^"]*)"', definition[:definition.index(";\n")]))
 
