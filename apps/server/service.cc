@@ -286,7 +286,7 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& ca
                                prompt_logprobs, 2 * options_.max_request_tokens),
         .param = "logprobs"};
   }
-  for (std::size_t i = 0; api.echo && i < prompts.size(); ++i) {
+  for (std::size_t i = 0; (api.echo || api.return_prompts) && i < prompts.size(); ++i) {
     const auto* text = std::get_if<std::string>(&api.prompts[i]);
     echoed->push_back(text != nullptr ? *text : DecodeTokens(tokenizer, prompts[i]));
   }

@@ -99,6 +99,15 @@ class Doors(ServerTest):
             "/completion", {**body, "json_schema": {"enum": ["red", "blue"]}}))
         self.assertIn(json.loads(shaped["content"]), ("red", "blue"))
 
+    def test_probabilities_leave_the_prefix_cache_on(self):
+        body = {"prompt": "Once upon a time there was a little dog who had a red ball. " * 6,
+                "n_predict": 4, "temperature": 0, "n_probs": 1}
+        first = self.succeed(self.server.post("/completion", body))
+        again = self.succeed(self.server.post("/completion", body))
+        self.assertEqual(first["tokens_cached"], 0)
+        self.assertGreater(again["tokens_cached"], 0)
+        self.assertEqual(again["completion_probabilities"], first["completion_probabilities"])
+
     def test_a_chat_as_text(self):
         text = self.succeed(self.server.post("/apply-template", {"messages": MESSAGES}))["prompt"]
         self.assertIn(MESSAGES[0]["content"], text)

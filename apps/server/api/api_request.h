@@ -49,13 +49,14 @@ struct ApiRequest {
   OutputFormat format;
   StopRules stop;              ///< `max_tokens` is 0 where as much as the context holds is wanted.
   int n = 1;                   ///< Choices per prompt.
-  bool echo = false;           ///< kCompletion: the reply has the prompts as well.
+  bool echo = false;           ///< kCompletion: the reply has the prompts before the texts.
   bool prompt_only = false;    ///< ... and nothing behind them.
   bool parse_special = false;  ///< kCompletion: special tokens written out in a prompt count.
   bool stream = false;
   bool include_usage = false;
   bool trace = false;                      ///< `speculation_trace`
   bool return_tokens = false;              ///< The reply has the tokens beside the text.
+  bool return_prompts = false;             ///< kCompletion: it has the prompts beside the texts.
   std::optional<PlanOptions> speculation;  ///< What it leaves open is the server's default.
   DatastoreWish datastore;
   nlohmann::json repeated;           ///< Fields that the reply says again.

@@ -14,7 +14,7 @@ using Json = nlohmann::json;
 Result<ApiRequest> Read(std::string_view body, const ApiDefaults& defaults) {
   return ReadBody(body, defaults, [body](FieldReader* fields, ApiRequest* request) {
     request->kind = ApiKind::kCompletion;
-    request->echo = true;
+    request->return_prompts = true;
     request->parse_special = true;
     ReadPrompts(fields, &request->prompts);
     ReadMaxTokens(fields, "n_predict", &request->stop.max_tokens);

@@ -17,7 +17,8 @@ TEST(LlamaCppDoor, ReadsWhatItsClientsSend) {
   EXPECT_EQ(request.choices(), 2);
   EXPECT_THAT(std::get<std::vector<Token>>(request.prompts[1]), ElementsAre(1, 2));
   EXPECT_TRUE(request.parse_special);
-  EXPECT_TRUE(request.echo);
+  EXPECT_TRUE(request.return_prompts);
+  EXPECT_FALSE(request.scores_prompts());
   EXPECT_EQ(request.stop.max_tokens, 9);
   EXPECT_FLOAT_EQ(request.sampling.repetition_penalty, 1.2F);
   EXPECT_EQ(request.sampling.top_logprobs, 2);
