@@ -1,7 +1,6 @@
 #include "server/server.h"
 
 #include <fmt/core.h>
-#include <malloc.h>
 
 #include <algorithm>
 #include <chrono>
@@ -26,8 +25,6 @@ namespace {
 constexpr char kJson[] = "application/json";
 constexpr int kWorkThreads = 4;
 constexpr int kMaxWaiting = 1024;  // Requests that wait to be read.
-// Of this size on, what a request took while it was read is given back to the system after it.
-constexpr std::size_t kLargeBody = 256 << 10;
 
 // What the server refuses before it looks at what is asked.
 HttpReply Refused(int status, const std::string& sentence, const Door& door = ChatDoor()) {
