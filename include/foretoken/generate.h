@@ -23,6 +23,7 @@ struct Generation {
   std::vector<std::vector<TokenLogprob>> logprobs;  ///< Per token; empty unless asked for.
   /// Per prompt token after the first; likewise.
   std::vector<std::vector<TokenLogprob>> prompt_logprobs;
+  std::vector<float> embedding;  ///< Of the prompt; likewise.
   std::vector<Burst> bursts;
   std::string text;
   std::vector<std::size_t> piece_ends;  ///< Where in `text` each token's part ends.

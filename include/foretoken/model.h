@@ -37,6 +37,7 @@ struct LoadOptions {
 struct ModelFacts {
   std::int64_t parameters = 0;
   int vocabulary = 0;
+  int hidden = 0;                ///< Numbers in an embedding.
   int max_context = 0;           ///< Tokens per sequence at most.
   std::size_t weight_bytes = 0;  ///< Read by a pass over one row.
   std::size_t kv_bytes_per_token = 0;

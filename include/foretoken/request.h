@@ -19,8 +19,8 @@ class DatastoreTenant;
 
 /// When a sequence ends, besides the model's end-of-sequence tokens.
 struct StopRules {
-  /// Output tokens; the context limit ends a sequence earlier. 0 where the log-probabilities of the
-  /// prompt are all that is wanted.
+  /// Output tokens; the context limit ends a sequence earlier. 0 where only the prompt's
+  /// log-probabilities or its embedding are wanted.
   int max_tokens = 256;
   std::vector<Token> stop_tokens;
   std::vector<std::string> stop_strings;  ///< Cut from the text; need a tokenizer.
@@ -63,6 +63,13 @@ struct ScoredPrompt {
   std::span<const std::vector<TokenLogprob>> logprobs;
 };
 
+/// How the target's states of a prompt's rows (the final norm's output) become one vector, which is
+/// then divided by its length.
+enum class Pooling {
+  kMean,  ///< Their mean.
+  kLast,  ///< The last one.
+};
+
 /// What one request cost and how its speculation went.
 struct RequestStats {
   int prompt_tokens = 0;
@@ -71,7 +78,7 @@ struct RequestStats {
   int preemptions = 0;
   int stop_string = -1;  ///< Which of the request's stop strings ended it; -1: none.
   std::int64_t submitted_ns = 0;
-  std::int64_t first_token_ns = 0;  ///< Without output: when the prompt's log-probabilities came.
+  std::int64_t first_token_ns = 0;  ///< Without output: when what is asked of the prompt came.
   std::int64_t finished_ns = 0;
 
   int rounds = 0;           ///< Target passes that emitted tokens.
@@ -144,6 +151,9 @@ class RequestListener {
   virtual ~RequestListener() = default;
   /// Comes once and before any round, where a request asks for its prompt's log-probabilities.
   virtual void OnPrompt(SequenceId /*sequence*/, const ScoredPrompt& /*prompt*/) {}
+  /// Comes once, where a request asks for its prompt's embedding [hidden], of length 1. Borrowed
+  /// for the call.
+  virtual void OnEmbedding(SequenceId /*sequence*/, std::span<const float> /*embedding*/) {}
   /// Comes before the tokens of the round.
   virtual void OnRound(SequenceId /*sequence*/, const RoundRecord& /*round*/) {}
   virtual void OnToken(SequenceId sequence, const EmittedToken& token) = 0;
@@ -158,6 +168,9 @@ struct Request {
   /// Log-probabilities of the prompt's tokens: -1: none; 0: of these; n: and of the n most likely
   /// in the place of each. All of such a prompt is computed, cached prefixes or not.
   int prompt_logprobs = -1;
+  /// The prompt's embedding, and nothing else: `stop.max_tokens` is 0. For a mean all of the prompt
+  /// is computed, cached prefixes or not.
+  std::optional<Pooling> embedding;
   std::optional<PlanOptions> plan;  ///< What differs from the engine's own.
   /// The output's text goes on where the prompt's ends, so a leading space belongs to it; false
   /// for an answer (a chat turn), which starts a text of its own.

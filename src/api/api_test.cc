@@ -45,6 +45,7 @@ TEST(Api, AModelTellsWhatItIs) {
   const ModelFacts& facts = Target()->facts();
   EXPECT_EQ(Target()->source().label(), "demo-target");
   EXPECT_EQ(facts.vocabulary, Target()->tokenizer()->vocabulary());
+  EXPECT_EQ(facts.hidden, 256);
   EXPECT_GT(facts.parameters, 1'000'000);
   EXPECT_GT(facts.weight_bytes, static_cast<std::size_t>(facts.parameters));
   EXPECT_GT(facts.kv_bytes_per_token, 0U);

@@ -31,6 +31,10 @@ class Recorder : public RequestListener {
     if (hooks_->on_round) hooks_->on_round(sequence, round);
   }
 
+  void OnEmbedding(SequenceId, std::span<const float> embedding) override {
+    generation_.embedding.assign(embedding.begin(), embedding.end());
+  }
+
   void OnToken(SequenceId sequence, const EmittedToken& token) override {
     if (generation_.bursts.empty() || last_step_ != *step_) {
       generation_.bursts.push_back({.time_ns = NowNs()});

@@ -15,6 +15,7 @@ ModelFacts FactsOf(const LoadedModel& loaded) {
   const ModelConfig& config = loaded.model->config();
   return {.parameters = config.parameters(),
           .vocabulary = config.vocabulary,
+          .hidden = config.hidden,
           .max_context = config.max_positions,
           .weight_bytes = loaded.model->weight_bytes(),
           .kv_bytes_per_token = loaded.backend->KvBytes(loaded.model->KvShapeFor(1)) / kBlockSize,

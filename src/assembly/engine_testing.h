@@ -23,6 +23,8 @@ class Collector : public RequestListener {
     std::vector<std::vector<TokenLogprob>> logprobs;
     std::vector<std::vector<TokenLogprob>> prompt_logprobs;
     int prompts_told = 0;
+    std::vector<float> embedding;
+    int embeddings_told = 0;
     FinishReason reason = FinishReason::kCancelled;
     RequestStats stats;
     bool finished = false;
@@ -34,6 +36,11 @@ class Collector : public RequestListener {
     EXPECT_EQ(prompt.logprobs.size() + 1, prompt.tokens.size());
     output.prompt_logprobs.assign(prompt.logprobs.begin(), prompt.logprobs.end());
     ++output.prompts_told;
+  }
+  void OnEmbedding(SequenceId sequence, std::span<const float> embedding) override {
+    Output& output = outputs[sequence];
+    output.embedding.assign(embedding.begin(), embedding.end());
+    ++output.embeddings_told;
   }
   void OnToken(SequenceId sequence, const EmittedToken& token) override {
     Output& output = outputs[sequence];

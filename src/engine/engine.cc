@@ -202,7 +202,7 @@ Engine::Impl::Impl(const EngineConfig& config, Model* target, Device* target_dev
                bounds.vocabulary, config.max_batch),
       target_pass(target, BlocksFor(config.kv_tokens), config.max_batch, config.prefill_chunk),
       verifier(&target->backend(), bounds.vocabulary, config.script),
-      emitter(bounds.vocabulary) {
+      emitter(bounds.vocabulary, target->config().hidden) {
   for (const Token token : tokenizer == nullptr ? std::vector<Token>() : tokenizer->eos()) {
     if (std::ranges::find(eos, token) == eos.end()) eos.push_back(token);
   }
@@ -276,6 +276,7 @@ bool Engine::Impl::Step() {
   for (Sequence* sequence : round.pass) {
     scheduler.kv().Publish(sequence->tokens, &sequence->kv);
     emitter.ScorePrompt(logits, sequence);
+    emitter.PoolPrompt(target_pass.states(), sequence);
     if (sequence->verifies) emitter.Emit(round, logits, sequence);
   }
   drafters.budget().ObserveRound(round);

@@ -292,7 +292,14 @@ Status CheckRequest(const Request& request, const RequestBounds& bounds) {
   }
   FT_RETURN_IF_ERROR(CheckRange("the number of tokens whose log-probabilities come with the prompt",
                                 request.prompt_logprobs, -1, kMaxTopLogprobs, "prompt_logprobs"));
-  const int least = request.prompt_logprobs >= 0 ? 0 : 1;
+  const bool embeds = request.embedding.has_value();
+  if (embeds && (request.stop.max_tokens != 0 || request.prompt_logprobs >= 0)) {
+    return InvalidInput(
+        "a request for an embedding gives nothing else: max tokens must be 0, and no "
+        "log-probabilities of the prompt asked for",
+        request.stop.max_tokens != 0 ? "max_tokens" : "prompt_logprobs");
+  }
+  const int least = embeds || request.prompt_logprobs >= 0 ? 0 : 1;
   if (request.stop.max_tokens < least) {
     return Wrong("max_tokens", "max tokens must be at least {}, not {}", least,
                  request.stop.max_tokens);

@@ -177,6 +177,10 @@ TEST(RequestRules, ARequestThatFitsMayRun) {
   scored.stop.max_tokens = 0;
   scored.prompt_logprobs = 0;
   EXPECT_TRUE(CheckRequest(scored, kBounds).ok());
+  Request embedded = Good();
+  embedded.stop.max_tokens = 0;
+  embedded.embedding = Pooling::kMean;
+  EXPECT_TRUE(CheckRequest(embedded, kBounds).ok());
 }
 
 TEST(RequestRules, WhatIsWrongIsNamedWithItsField) {
@@ -198,6 +202,13 @@ TEST(RequestRules, WhatIsWrongIsNamedWithItsField) {
        "max_tokens", "at least 0, not -1"},
       {[](Request* r) { r->prompt_logprobs = kMaxTopLogprobs + 1; }, "prompt_logprobs",
        "from -1 to 100"},
+      {[](Request* r) { r->embedding = Pooling::kLast; }, "max_tokens", "max tokens must be 0"},
+      {[](Request* r) {
+         r->embedding = Pooling::kLast;
+         r->stop.max_tokens = 0;
+         r->prompt_logprobs = 0;
+       },
+       "prompt_logprobs", "gives nothing else"},
       {[](Request* r) { r->stop.stop_strings.assign(17, "x"); }, "stop_strings", "at most 16"},
       {[](Request* r) {
          r->stop.stop_strings = {"a", ""};

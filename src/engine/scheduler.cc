@@ -57,7 +57,7 @@ std::span<const std::unique_ptr<Sequence>> Scheduler::Admit() {
     // steps before anybody is preempted; a lone sequence may always try.
     const auto blocks = static_cast<std::int64_t>(next.tokens.size()) / kBlockSize + 2;
     if (!running_.empty() && kv_.Available() < blocks) break;
-    const std::int32_t cached = next.scores_prompt() ? 0 : kv_.MatchPrefix(next.tokens, &next.kv);
+    const std::int32_t cached = next.needs_all_rows() ? 0 : kv_.MatchPrefix(next.tokens, &next.kv);
     if (!next.admitted_before) next.stats.cached_prompt_tokens = cached;
     next.admitted_before = true;
     running_.push_back(std::move(*place));

@@ -58,6 +58,13 @@ class Sequence {
   }
   /// Whether any position does.
   bool scores_prompt() const { return Scores(scored); }
+  /// Whether the pass over `position` gives a state of the prompt that its embedding still lacks.
+  bool Pools(std::int32_t position) const {
+    return request.embedding.has_value() && position >= pooled &&
+           (request.embedding == Pooling::kMean || position == prompt_tokens - 1);
+  }
+  /// Whether the prompt's rows are wanted themselves, so that a cached prefix would leave some out.
+  bool needs_all_rows() const { return scores_prompt() || request.embedding == Pooling::kMean; }
   /// How many it may yet emit, at most.
   int TokensLeft() const;
   /// The most proposal tokens on one path that could all be emitted, with a bonus token, within
@@ -103,6 +110,9 @@ class Sequence {
   std::int32_t scored = 0;
   std::vector<std::vector<TokenLogprob>> prompt_logprobs;
   bool prompt_told = false;
+  /// Prompt tokens up to the last one whose state the embedding has, and the sum of these states.
+  std::int32_t pooled = 0;
+  std::vector<double> state_sum;
   std::optional<FinishReason> finish;
   RequestStats stats;
 
@@ -113,6 +123,8 @@ class Sequence {
   int prompt_logits = 0;        ///< Rows that tell log-probabilities of the prompt ...
   int first_prompt_logits = 0;  ///< ... and the index of the first one's logits row.
   int first_logits = 0;         ///< Index of the root's logits row.
+  int states = 0;               ///< Rows whose states the embedding needs ...
+  int first_state = 0;          ///< ... and the index of the first one's.
   Outcome outcome;
   StaticVector<Token, kMaxProposal + 1> emitted;  ///< The accepted path, then the bonus token.
   StaticVector<std::int8_t, kMaxProposal + 1> verified_nodes;  ///< Where each was chosen.

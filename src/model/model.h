@@ -9,11 +9,12 @@
 
 namespace foretoken {
 
-/// One row of a pass and whether its logits are wanted.
+/// One row of a pass and what is wanted of it.
 struct ForwardRow {
   Token token = 0;
   RowPlace place;
   bool wants_logits = true;
+  bool wants_state = false;  ///< The final norm's output, which the lm head would read.
 };
 
 /// The input of one pass. Reused between passes so that steady state does not allocate. Rows of a
@@ -66,6 +67,10 @@ class Model {
   /// the largest pass seen; after that nothing is allocated.
   virtual Logits Forward(const ForwardBatch& batch, KvStore& kv, Interrupt interrupt) = 0;
   Logits Forward(const ForwardBatch& batch, KvStore& kv) { return Forward(batch, kv, {}); }
+
+  /// The states [wanted rows, hidden] of the latest pass, in the order of the rows that want them,
+  /// valid until the next one. Unspecified where that was interrupted.
+  virtual const float* states() const = 0;
 };
 
 }  // namespace foretoken

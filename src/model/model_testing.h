@@ -66,13 +66,14 @@ class SequenceRunner {
     for (int block = 0; block < kv_.shape.blocks; ++block) blocks_.push_back(block);
   }
 
-  /// Appends `tokens` in one pass and returns the logits of all of them.
+  /// Appends `tokens` in one pass and returns the logits of all of them; the model has their
+  /// states.
   const float* Append(std::span<const Token> tokens) {
     batch_.Clear();
     batch_.block_tables.push_back(blocks_.data());
     for (const Token token : tokens) {
       const RowPlace place{length_, length_, 0, length_ + 1, 0};
-      batch_.rows.push_back(ForwardRow{token, place, true});
+      batch_.rows.push_back(ForwardRow{token, place, true, true});
       ++length_;
     }
     return model_->Forward(batch_, kv_).values;

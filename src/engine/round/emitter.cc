@@ -1,8 +1,24 @@
 #include "engine/round/emitter.h"
 
+#include <cmath>
+
 #include "base/clock.h"
 
 namespace foretoken {
+namespace {
+
+// The vector divided by its length.
+std::vector<float> Normalised(std::span<const double> vector) {
+  double squares = 0;
+  for (const double value : vector) squares += value * value;
+  const double length = squares > 0 ? std::sqrt(squares) : 1;
+  std::vector<float> normalised;
+  normalised.reserve(vector.size());
+  for (const double value : vector) normalised.push_back(static_cast<float>(value / length));
+  return normalised;
+}
+
+}  // namespace
 
 void Emitter::ScorePrompt(Logits logits, Sequence* sequence) {
   const int top = sequence->request.prompt_logprobs;
@@ -20,6 +36,21 @@ void Emitter::ScorePrompt(Logits logits, Sequence* sequence) {
       sequence->id, {.tokens = tokens.first(static_cast<std::size_t>(sequence->prompt_tokens)),
                      .logprobs = sequence->prompt_logprobs});
   sequence->prompt_logprobs = {};
+}
+
+void Emitter::PoolPrompt(const float* states, Sequence* sequence) const {
+  if (sequence->states == 0) return;
+  std::vector<double>& sum = sequence->state_sum;
+  sum.resize(static_cast<std::size_t>(hidden_));
+  const float* row = states + std::int64_t{sequence->first_state} * hidden_;
+  for (int r = 0; r < sequence->states; ++r, row += hidden_) {
+    for (int i = 0; i < hidden_; ++i) sum[i] += row[i];
+  }
+  sequence->pooled = sequence->kv.committed;
+  if (sequence->pooled < sequence->prompt_tokens) return;
+  sequence->stats.first_token_ns = NowNs();
+  // A mean points where its sum does.
+  sequence->request.listener->OnEmbedding(sequence->id, Normalised(sum));
 }
 
 void Emitter::Emit(const Round& round, Logits logits, Sequence* sequence) {

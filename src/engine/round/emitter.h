@@ -12,11 +12,15 @@ namespace foretoken {
 /// log-probabilities.
 class Emitter {
  public:
-  explicit Emitter(int vocabulary) : vocabulary_(vocabulary) {}
+  Emitter(int vocabulary, int hidden) : vocabulary_(vocabulary), hidden_(hidden) {}
 
   /// Reduces the prompt's rows of the pass to log-probabilities, and tells them once all are there.
   /// Before Emit.
   void ScorePrompt(Logits logits, Sequence* sequence);
+
+  /// Adds the prompt's states of the pass [rows, hidden] to the embedding, and tells it once all
+  /// are there. In double, one row after the other: its bits do not depend on what a pass holds.
+  void PoolPrompt(const float* states, Sequence* sequence) const;
 
   /// For a sequence whose outcome is committed. `logits` are those of the whole pass. Tokens behind
   /// a stop string are taken back.
@@ -24,6 +28,7 @@ class Emitter {
 
  private:
   int vocabulary_;
+  int hidden_;
   std::vector<TokenLogprob> logprobs_;  // Reused between rounds.
 };
 

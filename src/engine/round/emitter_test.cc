@@ -48,7 +48,7 @@ TEST(Emitter, TellsAPromptOnceAllItsLogprobsAreThere) {
   std::vector<float> logits(4 * 16);
   logits[1 * 16 + 7] = 2;
   logits[2 * 16 + 8] = 2;
-  Emitter emitter(16);
+  Emitter emitter(16, 2);
   sequence->prompt_logits = 2;
   sequence->first_prompt_logits = 1;
   emitter.ScorePrompt(logits.data(), sequence.get());
@@ -67,6 +67,35 @@ TEST(Emitter, TellsAPromptOnceAllItsLogprobsAreThere) {
   EXPECT_EQ(sequence->stats.first_token_ns, 0);
 }
 
+struct EmbeddingListener : Listener {
+  void OnEmbedding(SequenceId /*sequence*/, std::span<const float> embedding) override {
+    embeddings.emplace_back(embedding.begin(), embedding.end());
+  }
+
+  std::vector<std::vector<float>> embeddings;
+};
+
+TEST(Emitter, TellsTheMeanOfAPromptOnceAllItsStatesAreThere) {
+  EmbeddingListener listener;
+  const auto sequence = DecodingSequence(1, {1, 2, 3}, {}, &listener);
+  sequence->request.embedding = Pooling::kMean;
+  const std::vector<float> states = {9, 9, 1, 0, 2, 1, 0, 3};
+  const Emitter emitter(16, 2);
+  sequence->states = 2;
+  sequence->first_state = 1;
+  sequence->kv.committed = 2;
+  emitter.PoolPrompt(states.data(), sequence.get());
+  EXPECT_TRUE(listener.embeddings.empty());
+  EXPECT_FALSE(sequence->Pools(1));  // Not again, where the sequence is preempted here.
+  EXPECT_TRUE(sequence->Pools(2));
+  sequence->states = 1;
+  sequence->first_state = 3;
+  sequence->kv.committed = 3;
+  emitter.PoolPrompt(states.data(), sequence.get());
+  EXPECT_EQ(listener.embeddings, (std::vector<std::vector<float>>{{0.6F, 0.8F}}));
+  EXPECT_NE(sequence->stats.first_token_ns, 0);
+}
+
 TEST(Emitter, TellsTheRoundThenItsTokensWithTheLogprobsOfTheirRows) {
   Listener listener;
   const auto sequence = DecodingSequence(1, {1, 2}, {}, &listener);
@@ -81,7 +110,7 @@ TEST(Emitter, TellsTheRoundThenItsTokensWithTheLogprobsOfTheirRows) {
   std::vector<float> logits(4 * 16);
   logits[1 * 16 + 4] = 2;  // Row of the root: token 4.
   logits[3 * 16 + 5] = 9;  // Row of node 2: token 5.
-  Emitter emitter(16);
+  Emitter emitter(16, 2);
   emitter.Emit({}, logits.data(), sequence.get());
   EXPECT_EQ(listener.accepted, 1);
   EXPECT_EQ(listener.tokens, (std::vector<Token>{4, 5}));

@@ -5,27 +5,39 @@
 namespace foretoken {
 namespace {
 
+// Rows of a pass that want them.
+struct Wanted {
+  int logits = 0;
+  int states = 0;
+};
+
 // Adds what the pass computes of a sequence: `pass_rows` committed tokens and, where it verifies,
-// its proposal. `logits` counts the rows that want them.
-void AppendRows(Sequence* sequence, ForwardBatch* batch, int* logits) {
+// its proposal.
+void AppendRows(Sequence* sequence, ForwardBatch* batch, Wanted* wanted) {
   RowPlacer placer(sequence->kv, &batch->block_tables, &batch->tail_slots);
   sequence->prompt_logits = 0;
-  sequence->first_prompt_logits = *logits;
+  sequence->first_prompt_logits = wanted->logits;
+  sequence->states = 0;
+  sequence->first_state = wanted->states;
   const std::int32_t begin = sequence->kv.committed;
   const std::int32_t end = begin + sequence->pass_rows;
   for (std::int32_t position = begin; position < end; ++position) {
     const bool scores = sequence->Scores(position);
     if (scores) ++sequence->prompt_logits;
+    const bool pools = sequence->Pools(position);
+    if (pools) ++sequence->states;
     const bool chooses = sequence->verifies && position == sequence->root();
     batch->rows.push_back({.token = sequence->tokens[position],
                            .place = placer.Committed(position),
-                           .wants_logits = scores || chooses});
+                           .wants_logits = scores || chooses,
+                           .wants_state = pools});
   }
-  *logits += sequence->prompt_logits;
-  sequence->first_logits = *logits;
+  wanted->states += sequence->states;
+  wanted->logits += sequence->prompt_logits;
+  sequence->first_logits = wanted->logits;
   if (!sequence->verifies) return;
   const Proposal& proposal = sequence->proposal;
-  *logits += 1 + proposal.size();
+  wanted->logits += 1 + proposal.size();
   const KvTree tree(sequence->root(), proposal.parents);
   for (int node = 1; node <= proposal.size(); ++node) {
     batch->rows.push_back({.token = proposal.tokens[node - 1],
@@ -60,11 +72,11 @@ bool PlanPass(int prompt_budget, Scheduler* scheduler, Round* round, ForwardBatc
   round->pass.clear();
   round->prefills = false;
   batch->Clear();
-  int logits = 0;
+  Wanted wanted;
   for (const auto& sequence : scheduler->running()) {
     if (!sequence->in_pass) continue;
     round->prefills = round->prefills || sequence->pass_rows > 1 || !sequence->verifies;
-    AppendRows(sequence.get(), batch, &logits);
+    AppendRows(sequence.get(), batch, &wanted);
     round->pass.push_back(sequence.get());
   }
   round->rows = static_cast<int>(batch->rows.size());

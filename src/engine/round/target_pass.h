@@ -30,8 +30,9 @@ class TargetPass {
   bool Plan(const RetrievalBudget& budget, Scheduler* scheduler, Round* round);
 
   /// Computes what was planned. The logits, in the order of the sequences' `first_logits`, stay
-  /// until the next pass.
+  /// until the next pass; so do the states, in that of `first_state`.
   Logits Run() { return target_->Forward(batch_, kv_); }
+  const float* states() const { return target_->states(); }
 
   /// Where the sequences' KV lies.
   KvMemory memory() { return {&target_->backend(), &kv_}; }

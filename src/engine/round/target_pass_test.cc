@@ -72,6 +72,31 @@ TEST(PlanPass, PromptsThatAreScoredWantLogitsOfAFewRowsAPass) {
   EXPECT_EQ(admitted[2]->first_logits, 1 + 39);
 }
 
+TEST(PlanPass, OfPromptsThatAreEmbeddedTheStatesAreWantedAndNoLogits) {
+  Scheduler scheduler(/*kv_blocks=*/32, /*prefix_cache=*/false, /*max_batch=*/4);
+  scheduler.Enqueue(Waiting(1, 1));
+  for (const SequenceId id : {2, 3}) {
+    auto embedded = Waiting(id, 50);
+    embedded->request.embedding = id == 2 ? Pooling::kMean : Pooling::kLast;
+    embedded->request.stop.max_tokens = 0;
+    scheduler.Enqueue(std::move(embedded));
+  }
+  std::vector<Sequence*> admitted;
+  Admit(&scheduler, &admitted);
+  ASSERT_EQ(admitted.size(), 3U);
+  admitted[1]->pooled = 20;  // Preempted there, it computes all again and counts the rest.
+  Round round;
+  ForwardBatch batch;
+  ASSERT_TRUE(PlanPass(128, &scheduler, &round, &batch));
+  EXPECT_EQ(std::ranges::count_if(batch.rows, &ForwardRow::wants_logits), 1);
+  EXPECT_EQ(admitted[0]->states, 0);
+  EXPECT_EQ(admitted[1]->states, 30);
+  EXPECT_EQ(admitted[1]->first_state, 0);
+  EXPECT_EQ(admitted[2]->states, 1);
+  EXPECT_EQ(admitted[2]->first_state, 30);
+  EXPECT_TRUE(batch.rows.back().wants_state);
+}
+
 TEST(PlanPass, TheYoungestGivesWayWhereTheKvDoesNotSuffice) {
   Scheduler scheduler(/*kv_blocks=*/4, /*prefix_cache=*/false, /*max_batch=*/2);
   scheduler.Enqueue(Waiting(1, kBlockSize));

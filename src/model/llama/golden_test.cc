@@ -69,6 +69,32 @@ TEST_P(GoldenTest, LogitsAndGreedyTokensAgree) {
   EXPECT_EQ(tokens, expected_tokens);
 }
 
+// What tests/golden/make_states.py computed, in float64 as well.
+TEST_P(GoldenTest, FinalStatesAgree) {
+  std::ifstream file(std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/states.json");
+  const auto all = nlohmann::json::parse(file);
+  const std::string name = std::get<1>(GetParam());
+  if (!all.contains(name)) GTEST_SKIP() << "there are no golden states of " << name;
+  const auto prompt = all[name]["prompt_ids"].get<std::vector<Token>>();
+  const auto last = all[name]["last"].get<std::vector<float>>();
+  const auto mean = all[name]["mean"].get<std::vector<float>>();
+
+  const auto model = Load();
+  const std::size_t hidden = last.size();
+  ASSERT_EQ(static_cast<int>(hidden), model->config().hidden);
+  SequenceRunner runner(model.get(), static_cast<int>(prompt.size()));
+  runner.Append(prompt);
+  const std::span states(model->states(), prompt.size() * hidden);
+  std::vector<float> own_mean(hidden);
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    own_mean[i % hidden] += states[i] / static_cast<float>(prompt.size());
+  }
+  const auto near = testing::Pointwise(
+      testing::FloatNear(2e-5F * std::fabs(*std::ranges::max_element(last))), last);
+  EXPECT_THAT(states.last(hidden), near);
+  EXPECT_THAT(own_mean, testing::Pointwise(testing::FloatNear(2e-5F), mean));
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Models, GoldenTest,
     testing::Combine(testing::ValuesIn(BackendCases()),

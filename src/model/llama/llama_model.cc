@@ -31,6 +31,7 @@ struct Workspace {
   Buffer mixed;     // [rows, intermediate]
   Buffer logits;    // [wanted rows, vocabulary]
   Buffer maxima;    // [wanted rows, groups of the vocabulary]
+  Buffer states;    // [rows that want theirs, hidden]
 
   void GrowTo(std::size_t rows, const ModelConfig& config) {
     places.reserve(rows);
@@ -60,11 +61,19 @@ class LlamaModel final : public Model {
   // row attends only to rows before it, and rows do not see each other otherwise, the parts give
   // the same bits as one pass would.
   Logits Forward(const ForwardBatch& batch, KvStore& kv, Interrupt interrupt) override;
+  const float* states() const override { return workspace_.states.as<float>(); }
 
  private:
+  // Rows of the parts before, whose logits and states are there.
+  struct Done {
+    std::int64_t logits = 0;
+    std::int64_t states = 0;
+  };
+
   void ForwardLayer(int layer, const BatchPlan& plan, KvStore& kv);
   bool ForwardPart(const ForwardBatch& batch, std::size_t begin, std::size_t count, KvStore& kv,
-                   Interrupt interrupt, std::size_t done);
+                   Interrupt interrupt, Done* done);
+  std::int64_t Normalise(std::span<const ForwardRow> rows, bool ForwardRow::*wanted, float* out);
 
   std::shared_ptr<const LlamaWeights> weights_;
   const ModelConfig& config_;  // The weights'.
@@ -97,8 +106,25 @@ void LlamaModel::ForwardLayer(int index, const BatchPlan& plan, KvStore& kv) {
   backend_->MatMulAdd(layer.down, mixed, rows, hidden);
 }
 
+// The final norm of the rows that want it, one behind the other, so that the lm head sees no
+// others. Returns how many they are.
+std::int64_t LlamaModel::Normalise(std::span<const ForwardRow> rows, bool ForwardRow::*wanted,
+                                   float* out) {
+  const float* hidden = workspace_.hidden.as<float>();
+  std::int64_t count = 0;
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    if (!(rows[r].*wanted)) continue;
+    std::copy_n(hidden + r * config_.hidden, config_.hidden, out + count * config_.hidden);
+    ++count;
+  }
+  if (count == 0) return 0;
+  backend_->RmsNorm(out, weights_->tensors.final_norm.as<float>(), config_.norm_epsilon,
+                    static_cast<int>(count), config_.hidden, out);
+  return count;
+}
+
 bool LlamaModel::ForwardPart(const ForwardBatch& batch, std::size_t begin, std::size_t count,
-                             KvStore& kv, Interrupt interrupt, std::size_t done) {
+                             KvStore& kv, Interrupt interrupt, Done* done) {
   const std::span<const ForwardRow> rows = std::span(batch.rows).subspan(begin, count);
   workspace_.places.clear();
   workspace_.tokens.clear();
@@ -115,23 +141,18 @@ bool LlamaModel::ForwardPart(const ForwardBatch& batch, std::size_t begin, std::
     ForwardLayer(layer, plan, kv);
   }
 
-  // Rows whose logits are wanted move to the front, so that the lm head sees no others.
-  std::int64_t wanted = 0;
-  for (std::size_t r = 0; r < count; ++r) {
-    if (!rows[r].wants_logits) continue;
-    std::copy_n(hidden + r * config_.hidden, config_.hidden,
-                workspace_.normed.as<float>() + wanted * config_.hidden);
-    ++wanted;
-  }
+  done->states += Normalise(rows, &ForwardRow::wants_state,
+                            workspace_.states.as<float>() + done->states * config_.hidden);
+  float* normed = workspace_.normed.as<float>();
+  const std::int64_t wanted = Normalise(rows, &ForwardRow::wants_logits, normed);
   if (wanted == 0) return true;
   // The lm head of a small draft takes longer than its layers.
   if (interrupt.Raised()) return false;
-  float* normed = workspace_.normed.as<float>();
-  backend_->RmsNorm(normed, weights_->tensors.final_norm.as<float>(), config_.norm_epsilon,
-                    static_cast<int>(wanted), config_.hidden, normed);
+  const std::int64_t groups = Logits::Groups(config_.vocabulary);
   backend_->MatMulMaxima(weights_->head(), normed, static_cast<int>(wanted),
-                         workspace_.logits.as<float>() + done * config_.vocabulary,
-                         workspace_.maxima.as<float>() + done * Logits::Groups(config_.vocabulary));
+                         workspace_.logits.as<float>() + done->logits * config_.vocabulary,
+                         workspace_.maxima.as<float>() + done->logits * groups);
+  done->logits += wanted;
   return true;
 }
 
@@ -143,18 +164,16 @@ void LlamaModel::Reserve(std::size_t rows, std::size_t wanted) {
 
 Logits LlamaModel::Forward(const ForwardBatch& batch, KvStore& kv, Interrupt interrupt) {
   const std::size_t total = batch.rows.size();
-  const auto wants = [](const ForwardRow& row) { return row.wants_logits; };
-  const auto wanted = std::count_if(batch.rows.begin(), batch.rows.end(), wants);
+  const auto wanted = std::ranges::count_if(batch.rows, &ForwardRow::wants_logits);
   // At least one row's worth, so that a pass without wanted rows is told from an interrupted one.
   Reserve(total, static_cast<std::size_t>(std::max<std::ptrdiff_t>(wanted, 1)));
+  const auto stated = std::ranges::count_if(batch.rows, &ForwardRow::wants_state);
+  Grow(workspace_.states, static_cast<std::size_t>(stated * config_.hidden));
 
-  std::size_t done = 0;  // Rows whose logits are there.
+  Done done;
   for (std::size_t begin = 0; begin < total; begin += kMaxRows) {
     const std::size_t count = std::min(kMaxRows, total - begin);
-    if (!ForwardPart(batch, begin, count, kv, interrupt, done)) return {};
-    const auto part = batch.rows.begin() + static_cast<std::ptrdiff_t>(begin);
-    done += static_cast<std::size_t>(
-        std::count_if(part, part + static_cast<std::ptrdiff_t>(count), wants));
+    if (!ForwardPart(batch, begin, count, kv, interrupt, &done)) return {};
   }
   return {workspace_.logits.as<float>(), workspace_.maxima.as<float>()};
 }

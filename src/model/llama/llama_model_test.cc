@@ -17,10 +17,11 @@ namespace foretoken {
 namespace {
 
 constexpr int kVocabulary = 330;
+constexpr int kHidden = 144;
 
 ModelConfig SmallConfig() {
   ModelConfig config;
-  config.hidden = 144;
+  config.hidden = kHidden;
   config.intermediate = 272;
   config.layers = 2;
   config.heads = 6;
@@ -48,22 +49,26 @@ class LlamaTest : public testing::TestWithParam<std::tuple<BackendCase, Precisio
   std::unique_ptr<Backend> backend_ = std::get<0>(GetParam()).make(std::get<1>(GetParam()));
   std::unique_ptr<Model> model_ = SyntheticModel(SmallConfig(), 1, backend_.get());
 
-  // Logits of every row, fed in passes of at most `chunk` rows.
+  // Logits and states of every row, fed in passes of at most `chunk` rows.
   std::vector<float> RunChunked(std::span<const Token> tokens, std::size_t chunk) {
     SequenceRunner runner(model_.get(), static_cast<int>(tokens.size()));
     std::vector<float> all;
+    std::vector<float> states;
     for (std::size_t begin = 0; begin < tokens.size(); begin += chunk) {
       const std::size_t count = std::min(chunk, tokens.size() - begin);
       const float* logits = runner.Append(tokens.subspan(begin, count));
       all.insert(all.end(), logits, logits + count * kVocabulary);
+      states.insert(states.end(), model_->states(), model_->states() + count * kHidden);
     }
+    all.insert(all.end(), states.begin(), states.end());
     return all;
   }
 };
 
 TEST_P(LlamaTest, LogitsAreFiniteAndSpread) {
   const std::vector<Token> tokens = RandomTokens(20);
-  const std::vector<float> logits = RunChunked(tokens, 20);
+  std::vector<float> logits = RunChunked(tokens, 20);
+  logits.resize(20 * kVocabulary);
   double squares = 0;
   for (const float logit : logits) squares += double{logit} * double{logit};
   const double deviation = std::sqrt(squares / static_cast<double>(logits.size()));
@@ -144,10 +149,18 @@ TEST_P(LlamaTest, PlacementAndNeighboursDoNotChangeBits) {
         place.trunk_length = kTrunk;
       }
       const bool wanted = sequence == 0 ? p % 3 != 0 : p == length - 1;
-      batch.rows.push_back({tokens[p], place, wanted});
+      batch.rows.push_back({tokens[p], place, wanted, p % 5 == 0});
     }
   }
   const float* logits = model_->Forward(batch, kv).values;
+  const float* states = model_->states();
+  for (const ForwardRow& row : batch.rows) {
+    if (!row.wants_state) continue;
+    EXPECT_TRUE(std::equal(states, states + kHidden,
+                           expected.data() + 80 * kVocabulary + row.place.position * kHidden))
+        << "sequence " << row.place.sequence << " position " << row.place.position;
+    states += kHidden;
+  }
   for (const ForwardRow& row : batch.rows) {
     if (!row.wants_logits) continue;
     EXPECT_TRUE(std::equal(logits, logits + kVocabulary,
