@@ -12,6 +12,7 @@ namespace {
 void Join(Burst burst, Burst* earlier) {
   earlier->text += burst.text;
   std::move(burst.tokens.begin(), burst.tokens.end(), std::back_inserter(earlier->tokens));
+  earlier->embedding = std::move(burst.embedding);
   earlier->ending = burst.ending;
 }
 
@@ -102,6 +103,10 @@ void LiveRequest::Choice::OnPrompt(SequenceId, const ScoredPrompt& prompt) {
     part.token = prompt.tokens[i];
     if (i > 0) part.logprobs = prompt.logprobs[i - 1];
   }
+}
+
+void LiveRequest::Choice::OnEmbedding(SequenceId, std::span<const float> embedding) {
+  owner->Stage(this, /*fresh=*/false).embedding.assign(embedding.begin(), embedding.end());
 }
 
 void LiveRequest::Choice::OnRound(SequenceId, const RoundRecord& round) {

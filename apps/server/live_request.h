@@ -59,6 +59,7 @@ class LiveRequest {
   class Choice final : public RequestListener {
    public:
     void OnPrompt(SequenceId sequence, const ScoredPrompt& prompt) override;
+    void OnEmbedding(SequenceId sequence, std::span<const float> embedding) override;
     void OnRound(SequenceId sequence, const RoundRecord& round) override;
     void OnToken(SequenceId sequence, const EmittedToken& token) override;
     void OnFinish(SequenceId sequence, FinishReason reason, const RequestStats& stats) override;

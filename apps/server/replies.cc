@@ -84,7 +84,8 @@ class Generation : public std::enable_shared_from_this<Generation> {
     admitted_.live->Take(&bursts_);
     for (Burst& burst : bursts_) {
       if (burst.ending) {
-        limited_ = limited_ || FinishName(burst.ending->reason) == "length";
+        const bool embeds = admitted_.request.embedding.has_value();
+        limited_ = limited_ || (!embeds && FinishName(burst.ending->reason) == "length");
         stats_.AddCounts(burst.ending->stats);
         mode_ = burst.ending->mode;
         if (burst.ending->reason == FinishReason::kGrammarStuck) ++stuck_;

@@ -11,6 +11,7 @@
 #include "base/utf8.h"
 #include "server/access/loopback.h"
 #include "server/doors/anthropic.h"
+#include "server/doors/embeddings.h"
 #include "server/doors/llama_cpp.h"
 #include "server/doors/ollama.h"
 #include "server/doors/responses.h"
@@ -153,8 +154,10 @@ void Server::AddQuery(const std::string& method, const std::string& path, const 
 }
 
 void Server::AddRoutes() {
-  for (const Door* door : {&ChatDoor(), &CompletionDoor(), &ResponsesDoor(), &AnthropicDoor(),
-                           &LlamaCppDoor(), &OllamaChatDoor(), &OllamaGenerateDoor()}) {
+  for (const Door* door :
+       {&ChatDoor(), &CompletionDoor(), &ResponsesDoor(), &AnthropicDoor(), &LlamaCppDoor(),
+        &OllamaChatDoor(), &OllamaGenerateDoor(), &EmbeddingsDoor(), &OllamaEmbedDoor(),
+        &OllamaEmbeddingsDoor(), &LlamaCppEmbeddingDoor()}) {
     AddDoor(*door);
   }
   AddQuery("POST", "/v1/messages/count_tokens", AnthropicDoor(), CountTokens);

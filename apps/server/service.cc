@@ -61,6 +61,46 @@ std::optional<ApiError> CheckLengths(const Door& door, const ApiRequest& api, in
       .code = "context_length_exceeded"};
 }
 
+// Refuses embeddings of another size than the model has.
+std::optional<ApiError> CheckDimensions(const std::optional<EmbeddingWish>& wish, int hidden) {
+  if (!wish || wish->dimensions == 0 || wish->dimensions == hidden) return std::nullopt;
+  return ApiError{.message = fmt::format("'dimensions' must be {}, which this model's embeddings "
+                                         "have: a part of one means nothing",
+                                         hidden),
+                  .param = "dimensions"};
+}
+
+// How a client asks for less.
+std::string FewerWith(const Door& door, const ApiRequest& api) {
+  return api.embedding.has_value() ? fmt::format("send fewer texts in '{}'", door.prompt)
+                                   : std::string("lower 'n'");
+}
+
+// Refuses what takes more than one request may have, all of its choices together.
+std::optional<ApiError> CheckTotals(const Door& door, const ApiRequest& api, std::int64_t tokens,
+                                    std::int64_t prompt_logprobs, std::int64_t most) {
+  if (tokens > most && api.embedding.has_value()) {
+    return ApiError{.message = fmt::format("the texts come to {} tokens, more than the {} that one "
+                                           "request may have: {}",
+                                           tokens, most, FewerWith(door, api)),
+                    .param = std::string(door.prompt)};
+  }
+  if (tokens > most) {
+    return ApiError{
+        .message = fmt::format("prompts and outputs of all choices may come to {} tokens, "
+                               "more than the {} that one request may have: ask for fewer "
+                               "choices or lower '{}'",
+                               tokens, most, door.limit),
+        .param = std::string(door.limit)};
+  }
+  if (prompt_logprobs <= 2 * most) return std::nullopt;
+  return ApiError{
+      .message = fmt::format("the log-probabilities of the prompts come to {}, more than the {} "
+                             "that one request may have: lower 'logprobs', or send fewer prompts",
+                             prompt_logprobs, 2 * most),
+      .param = "logprobs"};
+}
+
 // Sets the namespace of the served datastore that a wish names; else the key's first, or without
 // keys the default one (null where there is no datastore).
 std::optional<ApiError> FindTenant(const DatastoreWish& wish, const Caller& caller,
@@ -223,6 +263,7 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& ca
     prompts.push_back(text != nullptr ? tokenizer.Encode(*text, true, api.parse_special)
                                       : std::get<std::vector<Token>>(prompt));
   }
+  if (auto error = CheckDimensions(api.embedding, served.model->facts().hidden)) return error;
   if (auto error = CheckMode(api.speculation, *served.engine)) return error;
   SamplingParams sampling = api.sampling;
   if (!api.format.grammar.empty()) {
@@ -260,6 +301,7 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& ca
         request.prompt_logprobs = sampling.top_logprobs;
         prompt_logprobs += std::ssize(prompt) * (1 + sampling.top_logprobs);
       }
+      if (api.embedding.has_value()) request.embedding = api.embedding->pooling;
       request.plan = api.speculation;
       request.continues_text = !chat;
       request.group = group;
@@ -271,20 +313,9 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& ca
       requests->push_back(std::move(request));
     }
   }
-  if (most_tokens > options_.max_request_tokens) {
-    return ApiError{
-        .message = fmt::format("prompts and outputs of all choices may come to {} tokens, "
-                               "more than the {} that one request may have: ask for fewer "
-                               "choices or lower '{}'",
-                               most_tokens, options_.max_request_tokens, door.limit),
-        .param = std::string(door.limit)};
-  }
-  if (prompt_logprobs > 2 * options_.max_request_tokens) {
-    return ApiError{
-        .message = fmt::format("the log-probabilities of the prompts come to {}, more than the {} "
-                               "that one request may have: lower 'logprobs', or send fewer prompts",
-                               prompt_logprobs, 2 * options_.max_request_tokens),
-        .param = "logprobs"};
+  if (auto error =
+          CheckTotals(door, api, most_tokens, prompt_logprobs, options_.max_request_tokens)) {
+    return error;
   }
   for (std::size_t i = 0; (api.echo || api.return_prompts) && i < prompts.size(); ++i) {
     const auto* text = std::get_if<std::string>(&api.prompts[i]);
@@ -322,16 +353,16 @@ std::variant<Admitted, ApiError> Service::Admit(const Door& door, const Caller& 
   const int limit = LimitOf(caller);
   if (request.choices() > limit) {
     return invalid({.message = fmt::format("the request asks for {} sequences, but one client may "
-                                           "have {} at most; lower 'n'",
-                                           request.choices(), limit),
-                    .param = "n"});
+                                           "have {} at most; {}",
+                                           request.choices(), limit, FewerWith(door, request)),
+                    .param = request.embedding.has_value() ? std::string(door.prompt) : "n"});
   }
   std::shared_ptr<void> places = places_->Take(caller.client, request.choices(), limit);
   if (places == nullptr) {
     Count(RequestOutcome::kBusy);
     return Busy(fmt::format("one client may have {} sequences under way, and with the {} of this "
-                            "request you would have more; wait for yours to end, or lower 'n'",
-                            limit, request.choices()),
+                            "request you would have more; wait for yours to end, or {}",
+                            limit, request.choices(), FewerWith(door, request)),
                 "client_limit");
   }
 

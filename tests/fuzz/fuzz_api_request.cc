@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "server/doors/anthropic.h"
+#include "server/doors/embeddings.h"
 #include "server/doors/llama_cpp.h"
 #include "server/doors/ollama.h"
 #include "server/doors/openai.h"
@@ -26,8 +27,8 @@ void CheckParsed(const foretoken::Result<ApiRequest>& parsed) {
   FT_CHECK(request.n >= 1 && request.choices() >= 1 && request.choices() <= kMaxChoices);
   FT_CHECK(request.kind == ApiKind::kChat ? !request.messages.empty() : !request.prompts.empty());
   FT_CHECK(request.stop.max_tokens >= 0);
-  FT_CHECK(!request.prompt_only ||
-           (request.scores_prompts() && request.kind == ApiKind::kCompletion));
+  FT_CHECK(!request.prompt_only || request.kind == ApiKind::kCompletion);
+  FT_CHECK(!request.prompt_only || request.scores_prompts() || request.embedding.has_value());
   FT_CHECK(request.sampling.temperature >= 0 && request.sampling.top_p <= 1);
   FT_CHECK(!request.trace || request.stream);
   FT_CHECK(request.format.grammar.empty() == request.format.field.empty());
@@ -37,8 +38,10 @@ void CheckParsed(const foretoken::Result<ApiRequest>& parsed) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view body(reinterpret_cast<const char*>(data), size);
-  for (const Door* door : {&ChatDoor(), &CompletionDoor(), &AnthropicDoor(), &ResponsesDoor(),
-                           &OllamaChatDoor(), &OllamaGenerateDoor(), &LlamaCppDoor()}) {
+  for (const Door* door :
+       {&ChatDoor(), &CompletionDoor(), &AnthropicDoor(), &ResponsesDoor(), &OllamaChatDoor(),
+        &OllamaGenerateDoor(), &LlamaCppDoor(), &EmbeddingsDoor(), &OllamaEmbedDoor(),
+        &OllamaEmbeddingsDoor(), &LlamaCppEmbeddingDoor()}) {
     CheckParsed(door->read(body, {}));
   }
   CheckParsed(ReadCountTokens(body, {}));

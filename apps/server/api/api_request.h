@@ -34,11 +34,18 @@ struct ApiDefaults {
   bool strict_fields = false;  ///< Fields that nobody knows are refused, not noted.
 };
 
+/// A wish for the embeddings of prompts in place of generations.
+struct EmbeddingWish {
+  Pooling pooling = Pooling::kMean;
+  bool base64 = false;  ///< Little-endian float32 in base64 instead of an array of numbers.
+  int dimensions = 0;   ///< How many numbers are expected; 0: however many there are.
+};
+
 /// A prompt as text or as tokens.
 using ApiPrompt = std::variant<std::string, std::vector<Token>>;
 
-/// One request for a generation, whatever door it came through, checked as far as it can be without
-/// a model.
+/// One request for a generation or for embeddings, whatever door it came through, checked as far as
+/// it can be without a model.
 struct ApiRequest {
   ApiKind kind = ApiKind::kChat;
   std::string model;                  ///< As asked for; empty: whichever is served.
@@ -51,6 +58,7 @@ struct ApiRequest {
   int n = 1;                   ///< Choices per prompt.
   bool echo = false;           ///< kCompletion: the reply has the prompts before the texts.
   bool prompt_only = false;    ///< ... and nothing behind them.
+  std::optional<EmbeddingWish> embedding;  ///< kCompletion, with `prompt_only`.
   bool parse_special = false;  ///< kCompletion: special tokens written out in a prompt count.
   bool stream = false;
   bool include_usage = false;

@@ -47,6 +47,7 @@ struct Burst {
   /// The prompt's, where their log-probabilities were asked for, before all else. The first has
   /// none of its own.
   std::vector<TokenPart> prompt;
+  std::vector<float> embedding;  ///< The prompt's, where it was asked for, with the ending.
   std::string text;
   std::vector<TokenPart> tokens;    ///< With `Detail::kTokens` and above.
   std::optional<RoundTrace> round;  ///< With `Detail::kRounds`.

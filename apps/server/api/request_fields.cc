@@ -188,17 +188,17 @@ void ReadMessages(FieldReader* body, std::string_view name, std::span<const std:
   }
 }
 
-void ReadPrompts(FieldReader* body, std::vector<ApiPrompt>* prompts) {
-  const Json* field = body->Find("prompt");
+void ReadPrompts(FieldReader* body, std::string_view name, std::vector<ApiPrompt>* prompts) {
+  const Json* field = body->Find(name);
   const char* const expected = "a string, an array of tokens, or an array of either";
-  if (field == nullptr) return body->Refuse("prompt", expected);
+  if (field == nullptr) return body->Refuse(name, expected);
   if (ReadPrompt(*field, prompts)) return;
-  if (!field->is_array() || field->empty()) return body->Refuse("prompt", expected);
+  if (!field->is_array() || field->empty()) return body->Refuse(name, expected);
   if (field->size() > kMaxChoices) {
-    return body->Refuse("prompt", fmt::format("at most {} prompts", kMaxChoices));
+    return body->Refuse(name, fmt::format("at most {} prompts", kMaxChoices));
   }
   for (const Json& item : *field) {
-    if (!ReadPrompt(item, prompts)) return body->Refuse("prompt", expected);
+    if (!ReadPrompt(item, prompts)) return body->Refuse(name, expected);
   }
 }
 

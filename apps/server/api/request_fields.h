@@ -27,8 +27,8 @@ bool ReadText(FieldReader* fields, std::string_view name, std::span<const std::s
 void ReadMessages(FieldReader* body, std::string_view name, std::span<const std::string_view> types,
                   const std::function<void(FieldReader*)>& more,
                   std::vector<ChatMessage>* messages);
-/// Reads `prompt`: a string, an array of tokens, or an array of either.
-void ReadPrompts(FieldReader* body, std::vector<ApiPrompt>* prompts);
+/// Reads the field `name`: a string, an array of tokens, or an array of either.
+void ReadPrompts(FieldReader* body, std::string_view name, std::vector<ApiPrompt>* prompts);
 
 /// Reads `temperature`, `top_k`, `top_p`, `min_p`, the penalties, `logit_bias` and `seed`.
 void ReadSampling(FieldReader* fields, ApiRequest* request);

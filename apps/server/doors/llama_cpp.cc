@@ -16,7 +16,7 @@ Result<ApiRequest> Read(std::string_view body, const ApiDefaults& defaults) {
     request->kind = ApiKind::kCompletion;
     request->return_prompts = true;
     request->parse_special = true;
-    ReadPrompts(fields, &request->prompts);
+    ReadPrompts(fields, "prompt", &request->prompts);
     ReadMaxTokens(fields, "n_predict", &request->stop.max_tokens);
     ReadLlamaSampling(fields, request);
     ReadStopStrings(fields, "stop", &request->stop);

@@ -126,7 +126,7 @@ Result<ApiRequest> Read(std::string_view body, const ApiDefaults& defaults) {
       constexpr std::string_view kTypes[] = {"text"};
       ReadMessages(fields, "messages", kTypes, ReadMoreOfMessage, &request->messages);
     } else {
-      ReadPrompts(fields, &request->prompts);
+      ReadPrompts(fields, "prompt", &request->prompts);
       fields->Bool("echo", &request->echo);
     }
     fields->Int("n", 1, kMaxChoices, &request->n);
