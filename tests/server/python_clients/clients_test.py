@@ -154,6 +154,38 @@ class Responses(unittest.TestCase):
         self.assertEqual(caught.exception.param, "previous_response_id")
 
 
+class Embeddings(unittest.TestCase):
+    TEXTS = ["Once upon a time", "The dog ran to the park."]
+
+    def test_openai(self):
+        client = openai.OpenAI(base_url=URL + "/v1", api_key="none", max_retries=0)
+        # Left to itself the client asks for base64, and decodes it.
+        reply = client.embeddings.create(model=MODEL, input=self.TEXTS)
+        numbers = client.embeddings.create(model=MODEL, input=self.TEXTS, encoding_format="float")
+        self.assertEqual([entry.index for entry in reply.data], [0, 1])
+        self.assertGreater(reply.usage.prompt_tokens, len(self.TEXTS))
+        self.assertEqual(reply.usage, numbers.usage)
+        for entry, same in zip(reply.data, numbers.data):
+            self.assertEqual(len(entry.embedding), 256)
+            self.assertAlmostEqual(sum(value * value for value in entry.embedding), 1, places=5)
+            for value, other in zip(entry.embedding, same.embedding):
+                self.assertAlmostEqual(value, other, delta=1e-7)
+        with self.assertRaises(openai.BadRequestError) as caught:
+            client.embeddings.create(model=MODEL, input="a", dimensions=64)
+        self.assertEqual(caught.exception.param, "dimensions")
+
+    def test_ollama(self):
+        client = ollama.Client(host=URL)
+        reply = client.embed(MODEL, self.TEXTS)
+        numbers = openai.OpenAI(base_url=URL + "/v1", api_key="none").embeddings.create(
+            model=MODEL, input=self.TEXTS, encoding_format="float")
+        self.assertEqual([list(vector) for vector in reply.embeddings],
+                         [entry.embedding for entry in numbers.data])
+        self.assertEqual(reply.prompt_eval_count, numbers.usage.prompt_tokens)
+        old = client.embeddings(MODEL, self.TEXTS[0])
+        self.assertEqual(list(old.embedding), numbers.data[0].embedding)
+
+
 class Ollama(unittest.TestCase):
     def setUp(self):
         self.client = ollama.Client(host=URL)
