@@ -99,9 +99,13 @@ TEST_P(Embeddings, HaveTheBitsThatEachHasAlone) {
       EXPECT_EQ(output.stats.rounds, 0);
       EXPECT_GT(output.stats.first_token_ns, output.stats.submitted_ns);
       const bool mean = i < Prompts().size();
-      if (mean) EXPECT_EQ(output.stats.cached_prompt_tokens, 0);
+      if (mean) {
+        EXPECT_EQ(output.stats.cached_prompt_tokens, 0);
+      }
       const bool longest_again = !mean && turn == 1 && i + 1 == ids.size();
-      if (longest_again && !GetParam().preempts) EXPECT_GT(output.stats.cached_prompt_tokens, 0);
+      if (longest_again && !GetParam().preempts) {
+        EXPECT_GT(output.stats.cached_prompt_tokens, 0);
+      }
       preemptions += output.stats.preemptions;
     }
     for (const auto& [id, output] : stories.outputs) {
