@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/printable.h"
 #include "base/read_file.h"
 #include "base/sha256.h"
 

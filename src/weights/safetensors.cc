@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/printable.h"
 #include "json/fields.h"
 
 namespace foretoken {
@@ -117,16 +118,6 @@ Status CheckLayout(std::vector<Extent> extents, std::uint64_t data_bytes, std::s
 }
 
 }  // namespace
-
-std::string Printable(std::string_view text) {
-  constexpr std::size_t kMaxLength = 120;
-  std::string out(text.substr(0, kMaxLength));
-  for (char& c : out) {
-    if (c < ' ' || c > '~') c = '?';
-  }
-  if (text.size() > kMaxLength) out += "...";
-  return out;
-}
 
 Result<TensorMap> ParseSafetensors(std::span<const std::byte> file, std::string_view where) {
   if (file.size() < 8) {

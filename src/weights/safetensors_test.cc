@@ -104,10 +104,5 @@ TEST(SafetensorsTest, OpensOnlyRegularFiles) {
   EXPECT_THAT(SafetensorsFile::Open(folder.path() / "empty").error().message, HasSubstr("too few"));
 }
 
-TEST(SafetensorsTest, NamesFromFilesArePrintable) {
-  EXPECT_EQ(Printable("a\x1B[31m\n"), "a?[31m?");
-  EXPECT_EQ(Printable(std::string(500, 'x')).size(), 123U);
-}
-
 }  // namespace
 }  // namespace foretoken

@@ -4,9 +4,9 @@
 
 #include <utility>
 
+#include "base/printable.h"
 #include "json/json_object.h"
 #include "weights/model_folder.h"
-#include "weights/safetensors.h"
 
 namespace foretoken {
 namespace {
