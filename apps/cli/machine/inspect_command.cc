@@ -40,6 +40,8 @@ std::string RopeText(const ModelConfig& config) {
   } else if (config.rope_scaling.kind == RopeScaling::Kind::kLlama3) {
     text += fmt::format(", llama3 scaling by {:g} from {} positions", config.rope_scaling.factor,
                         config.rope_scaling.original_positions);
+  } else if (config.rope_scaling.kind == RopeScaling::Kind::kFactors) {
+    text += ", each frequency scaled by a factor of its own";
   }
   return text;
 }
