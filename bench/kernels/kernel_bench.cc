@@ -33,7 +33,7 @@ void MatMul(benchmark::State& state) {
   auto backend = MakeCpuBackend(kernels, nullptr, Precision::kBF16);
   const auto weights = Random(static_cast<std::size_t>(outputs * inputs), 1.0F);
   const TensorView view{
-      DType::kF32, {outputs, inputs}, reinterpret_cast<const std::byte*>(weights.data())};
+      WeightFormat::kF32, {outputs, inputs}, reinterpret_cast<const std::byte*>(weights.data())};
   const std::int64_t bytes = outputs * inputs * 2;
   std::vector<Matrix> copies;
   for (std::int64_t total = 0; total < (std::int64_t{160} << 20); total += bytes) {
@@ -145,7 +145,7 @@ void SmallMatMul(benchmark::State& state) {
   auto backend = MakeCpuBackend(*AvailableKernels().back(), nullptr, Precision::kBF16);
   const auto weights = Random(static_cast<std::size_t>(outputs * inputs), 1.0F);
   const TensorView view{
-      DType::kF32, {outputs, inputs}, reinterpret_cast<const std::byte*>(weights.data())};
+      WeightFormat::kF32, {outputs, inputs}, reinterpret_cast<const std::byte*>(weights.data())};
   const Matrix matrix = backend->Pack({&view, 1});
   const auto x = Random(static_cast<std::size_t>(rows * inputs), 1.0F);
   std::vector<float> y(static_cast<std::size_t>(rows * outputs));

@@ -4,22 +4,28 @@
 #include <limits>
 
 #include "tensor/buffer.h"
-#include "tensor/dtype.h"
+#include "tensor/half.h"
 #include "tensor/tensor_testing.h"
 #include "tensor/tensor_view.h"
+#include "tensor/weight_format.h"
 
 namespace foretoken {
 namespace {
 
-TEST(DType, NamesAndSizes) {
-  EXPECT_EQ(DTypeName(DType::kF32), "F32");
-  EXPECT_EQ(DTypeName(DType::kF16), "F16");
-  EXPECT_EQ(DTypeName(DType::kBF16), "BF16");
-  EXPECT_EQ(DTypeBytes(DType::kF32), 4U);
-  EXPECT_EQ(DTypeBytes(DType::kF16), 2U);
+TEST(WeightFormat, NamesAndSizes) {
+  for (const std::string_view name : {"F32", "F16", "BF16", "Q4_K", "IQ4_XS", "MXFP4"}) {
+    const auto format = ParseWeightFormat(name);
+    ASSERT_TRUE(format.has_value()) << name;
+    EXPECT_EQ(FormatName(*format), name);
+  }
+  EXPECT_FALSE(ParseWeightFormat("Q4_2").has_value());
+  EXPECT_EQ(FormatBytes(WeightFormat::kF32, 3), 12U);
+  EXPECT_EQ(FormatBytes(WeightFormat::kBF16, 3), 6U);
+  EXPECT_EQ(FormatBytes(WeightFormat::kQ4_0, 64), 36U);
+  EXPECT_EQ(FormatBytes(WeightFormat::kQ6_K, 512), 420U);
 }
 
-TEST(DType, BFloat16RoundsToNearestEven) {
+TEST(Half, BFloat16RoundsToNearestEven) {
   EXPECT_EQ(FloatToBFloat16(1.0F), 0x3F80);
   EXPECT_EQ(FloatToBFloat16(std::bit_cast<float>(0x3F808000U)), 0x3F80);  // Tie to even: down.
   EXPECT_EQ(FloatToBFloat16(std::bit_cast<float>(0x3F818000U)), 0x3F82);  // Tie to even: up.
@@ -34,7 +40,7 @@ TEST(DType, BFloat16RoundsToNearestEven) {
   }
 }
 
-TEST(DType, HalfToFloatIsExact) {
+TEST(Half, HalfToFloatIsExact) {
   EXPECT_EQ(HalfToFloat(0x3C00), 1.0F);
   EXPECT_EQ(HalfToFloat(0xC000), -2.0F);
   EXPECT_EQ(HalfToFloat(0x7BFF), 65504.0F);
@@ -53,19 +59,19 @@ TEST(TensorView, LoadsEveryDTypeUnaligned) {
   };
   put(1, std::bit_cast<std::uint32_t>(1.5F), 4);
   put(5, std::bit_cast<std::uint32_t>(-3.0F), 4);
-  TensorView view{DType::kF32, {2}, bytes + 1};
+  TensorView view{WeightFormat::kF32, {2}, bytes + 1};
   EXPECT_EQ(view.elements(), 2);
   EXPECT_EQ(view.bytes(), 8U);
   EXPECT_EQ(LoadElement(view, 0), 1.5F);
   EXPECT_EQ(LoadElement(view, 1), -3.0F);
   put(1, 0x3C00C000, 4);
-  view.dtype = DType::kF16;
+  view.format = WeightFormat::kF16;
   float loaded[2];
   LoadElements(view, 0, 2, loaded);
   EXPECT_EQ(loaded[0], -2.0F);
   EXPECT_EQ(loaded[1], 1.0F);
   put(1, 0x3F80C000, 4);
-  view.dtype = DType::kBF16;
+  view.format = WeightFormat::kBF16;
   EXPECT_EQ(LoadElement(view, 0), -2.0F);
   EXPECT_EQ(LoadElement(view, 1), 1.0F);
 }

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "tensor/half.h"
+
 namespace foretoken {
 namespace {
 
@@ -16,21 +18,23 @@ T LoadUnaligned(const std::byte* from) {
 }  // namespace
 
 void LoadElements(const TensorView& view, std::int64_t begin, std::int64_t count, float* out) {
-  const std::byte* from = view.data + static_cast<std::size_t>(begin) * DTypeBytes(view.dtype);
-  switch (view.dtype) {
-    case DType::kF32:
+  const std::byte* from = view.data + FormatBytes(view.format, begin);
+  switch (view.format) {
+    case WeightFormat::kF32:
       if (count > 0) std::memcpy(out, from, static_cast<std::size_t>(count) * sizeof(float));
       return;
-    case DType::kF16:
+    case WeightFormat::kF16:
       for (std::int64_t i = 0; i < count; ++i) {
         out[i] = HalfToFloat(LoadUnaligned<std::uint16_t>(from + 2 * i));
       }
       return;
-    case DType::kBF16:
+    case WeightFormat::kBF16:
       for (std::int64_t i = 0; i < count; ++i) {
         out[i] = BFloat16ToFloat(LoadUnaligned<BFloat16>(from + 2 * i));
       }
       return;
+    default:
+      Dequantize(view.format, from, count / InfoOf(view.format).block_elements, out);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/printable.h"
 #include "base/read_file.h"
 #include "base/sha256.h"
 
@@ -87,7 +88,7 @@ std::string ModelFolder::Fingerprint() const {
   Sha256 sha;
   sha.Update(config_json_);
   for (const auto& [name, tensor] : tensors_) {
-    sha.Update(fmt::format("\n{} {} {}\n", name, DTypeName(tensor.dtype), tensor.bytes()));
+    sha.Update(fmt::format("\n{} {} {}\n", name, FormatName(tensor.format), tensor.bytes()));
     AddSamples({reinterpret_cast<const char*>(tensor.data), tensor.bytes()}, &sha);
   }
   return sha.Hex();

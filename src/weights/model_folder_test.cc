@@ -22,7 +22,7 @@ std::string ErrorOf(const TemporaryFolder& folder) {
 
 std::string OneTensor(const std::string& name, float value) {
   SafetensorsBuilder builder;
-  builder.Add(name, DType::kF32, {1}, {value});
+  builder.Add(name, WeightFormat::kF32, {1}, {value});
   return builder.Build();
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/printable.h"
 #include "json/fields.h"
 
 namespace foretoken {
@@ -26,18 +27,18 @@ std::optional<std::int64_t> AsSize(const Json& json) {
   return static_cast<std::int64_t>(value);
 }
 
-std::optional<DType> ParseDType(std::string_view name) {
-  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
-    if (DTypeName(dtype) == name) return dtype;
+std::optional<WeightFormat> ParseDType(std::string_view name) {
+  for (const WeightFormat format : {WeightFormat::kF32, WeightFormat::kF16, WeightFormat::kBF16}) {
+    if (FormatName(format) == name) return format;
   }
   return std::nullopt;
 }
 
-// The shape of a tensor of `dtype`, if its size in bytes can be computed without overflow.
-std::optional<std::vector<std::int64_t>> ParseShape(const Json& json, DType dtype) {
+// The shape of a tensor of `format`, if its size in bytes can be computed without overflow.
+std::optional<std::vector<std::int64_t>> ParseShape(const Json& json, WeightFormat format) {
   if (!json.is_array() || json.size() > kMaxRank) return std::nullopt;
   std::vector<std::int64_t> shape;
-  auto bytes = static_cast<std::int64_t>(DTypeBytes(dtype));
+  auto bytes = static_cast<std::int64_t>(FormatBytes(format, 1));
   for (const Json& dimension : json) {
     const auto size = AsSize(dimension);
     if (!size || __builtin_mul_overflow(bytes, *size, &bytes)) return std::nullopt;
@@ -62,12 +63,12 @@ Result<TensorView> ParseTensor(const Json& json, std::span<const std::byte> data
     return InvalidInput(where + " must have a dtype, a shape and data_offsets");
   }
   const auto& dtype_name = dtype_json.get_ref<const std::string&>();
-  const auto dtype = ParseDType(dtype_name);
-  if (!dtype) {
+  const auto format = ParseDType(dtype_name);
+  if (!format) {
     return InvalidInput(fmt::format("{} has dtype {}, but only F32, F16 and BF16 are supported",
                                     where, Printable(dtype_name)));
   }
-  auto shape = ParseShape(shape_json, *dtype);
+  auto shape = ParseShape(shape_json, *format);
   if (!shape) {
     return InvalidInput(
         fmt::format("{} has the impossible shape {}", where, Printable(shape_json.dump())));
@@ -81,7 +82,7 @@ Result<TensorView> ParseTensor(const Json& json, std::span<const std::byte> data
                     "may be truncated",
                     where, Printable(offsets.dump()), data.size()));
   }
-  TensorView view{*dtype, std::move(*shape), data.data() + *begin};
+  TensorView view{*format, std::move(*shape), data.data() + *begin};
   if (view.bytes() != static_cast<std::size_t>(*end - *begin)) {
     return InvalidInput(fmt::format("{} takes {} bytes by shape and dtype but {} by data_offsets",
                                     where, view.bytes(), *end - *begin));
@@ -117,16 +118,6 @@ Status CheckLayout(std::vector<Extent> extents, std::uint64_t data_bytes, std::s
 }
 
 }  // namespace
-
-std::string Printable(std::string_view text) {
-  constexpr std::size_t kMaxLength = 120;
-  std::string out(text.substr(0, kMaxLength));
-  for (char& c : out) {
-    if (c < ' ' || c > '~') c = '?';
-  }
-  if (text.size() > kMaxLength) out += "...";
-  return out;
-}
 
 Result<TensorMap> ParseSafetensors(std::span<const std::byte> file, std::string_view where) {
   if (file.size() < 8) {

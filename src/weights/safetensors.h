@@ -2,19 +2,15 @@
 
 #include <cstddef>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <span>
-#include <string>
 #include <string_view>
 
 #include "base/mapped_file.h"
 #include "base/result.h"
-#include "tensor/tensor_view.h"
+#include "tensor/tensor_map.h"
 
 namespace foretoken {
-
-using TensorMap = std::map<std::string, TensorView, std::less<>>;
 
 /// Validates a whole safetensors file in memory and returns views into it: the header lies inside
 /// the file, is a JSON object and at most 100 MB; every tensor is F32, F16 or BF16, its byte range
@@ -29,8 +25,5 @@ struct SafetensorsFile {
 
   static Result<SafetensorsFile> Open(const std::filesystem::path& path);
 };
-
-/// `text` cut to a readable length with unprintable bytes replaced, for names from files in errors.
-std::string Printable(std::string_view text);
 
 }  // namespace foretoken

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tensor/dtype.h"
+#include "tensor/half.h"
 
 namespace foretoken {
 
@@ -24,20 +24,20 @@ inline std::string FrameSafetensors(const std::string& header, const std::string
 /// Builds a safetensors file tensor by tensor.
 class SafetensorsBuilder {
  public:
-  void Add(const std::string& name, DType dtype, const std::vector<std::int64_t>& shape,
+  void Add(const std::string& name, WeightFormat format, const std::vector<std::int64_t>& shape,
            const std::vector<float>& values) {
     const std::size_t begin = data_.size();
     for (const float value : values) {
-      if (dtype == DType::kF32) {
+      if (format == WeightFormat::kF32) {
         data_.append(reinterpret_cast<const char*>(&value), sizeof(value));
       } else {
         const std::uint16_t bits =
-            dtype == DType::kBF16 ? FloatToBFloat16(value) : FloatToHalf(value);
+            format == WeightFormat::kBF16 ? FloatToBFloat16(value) : FloatToHalf(value);
         data_.append(reinterpret_cast<const char*>(&bits), sizeof(bits));
       }
     }
     header_[name] = {
-        {"dtype", DTypeName(dtype)}, {"shape", shape}, {"data_offsets", {begin, data_.size()}}};
+        {"dtype", FormatName(format)}, {"shape", shape}, {"data_offsets", {begin, data_.size()}}};
   }
 
   /// The file; a header of odd length leaves the data unaligned.

@@ -40,6 +40,8 @@ std::string RopeText(const ModelConfig& config) {
   } else if (config.rope_scaling.kind == RopeScaling::Kind::kLlama3) {
     text += fmt::format(", llama3 scaling by {:g} from {} positions", config.rope_scaling.factor,
                         config.rope_scaling.original_positions);
+  } else if (config.rope_scaling.kind == RopeScaling::Kind::kFactors) {
+    text += ", each frequency scaled by a factor of its own";
   }
   return text;
 }
@@ -53,10 +55,10 @@ struct Inspected {
 Result<Inspected> Inspect(const std::string& directory, const std::string& precision) {
   FT_ASSIGN_OR_RETURN(const ModelFolder folder, ModelFolder::Open(directory));
   FT_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(folder));
-  std::map<std::string, std::int64_t> elements_by_dtype;
+  std::map<std::string, std::int64_t> elements_by_format;
   std::size_t file_bytes = 0;
   for (const auto& [name, tensor] : folder.tensors()) {
-    elements_by_dtype[std::string(DTypeName(tensor.dtype))] += tensor.elements();
+    elements_by_format[std::string(FormatName(tensor.format))] += tensor.elements();
     file_bytes += tensor.bytes();
   }
   Device device({AvailableCores().front()});
@@ -78,7 +80,7 @@ Result<Inspected> Inspect(const std::string& directory, const std::string& preci
                   {"tied_embeddings", config.tied_embeddings},
                   {"rope", RopeText(config)},
                   {"eos", config.eos},
-                  {"dtypes", elements_by_dtype},
+                  {"dtypes", elements_by_format},
                   {"tensors", folder.tensors().size()},
                   {"file_bytes", file_bytes},
                   {"tokenizer",

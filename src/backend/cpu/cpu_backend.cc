@@ -8,6 +8,7 @@
 
 #include "backend/cpu/attention.h"
 #include "backend/noise.h"
+#include "tensor/half.h"
 
 namespace foretoken {
 namespace {

@@ -48,7 +48,7 @@ std::vector<MatMulCost> MeasureMatMulCosts(Backend* backend, std::span<const int
   std::vector<float> values(kOutputs * kInputs);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 13) - 6;
   const TensorView view{
-      DType::kF32, {kOutputs, kInputs}, reinterpret_cast<const std::byte*>(values.data())};
+      WeightFormat::kF32, {kOutputs, kInputs}, reinterpret_cast<const std::byte*>(values.data())};
   std::vector<Matrix> matrices;
   for (int i = 0; i < kMatrices; ++i) matrices.push_back(backend->Pack({&view, 1}));
 

@@ -8,6 +8,7 @@
 #include "backend/noise.h"
 #include "base/check.h"
 #include "base/philox.h"
+#include "tensor/half.h"
 
 namespace foretoken {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <utility>
 
+#include "base/printable.h"
 #include "json/json_object.h"
 #include "weights/model_folder.h"
-#include "weights/safetensors.h"
 
 namespace foretoken {
 namespace {
@@ -135,6 +135,18 @@ void ParseSizes(Fields& fields, ModelConfig& config) {
   }
 }
 
+void ParseFactors(Fields& rope, ModelConfig& config) {
+  const Json* list = rope.Find("factors");
+  const auto wanted = static_cast<std::size_t>(config.head_dim / 2);
+  bool good = list != nullptr && list->is_array() && list->size() == wanted;
+  for (std::size_t i = 0; good && i < wanted; ++i) {
+    const Json& item = (*list)[i];
+    good = item.is_number() && item.get<double>() > 0 && item.get<double>() < 1e9;
+    if (good) config.rope_scaling.factors.push_back(item.get<double>());
+  }
+  if (!good) rope.Refuse(fmt::format("factors must be {} positive numbers", wanted));
+}
+
 // `rope` is rope_scaling or the newer rope_parameters, which may hold rope_theta too.
 void ParseRope(Fields& rope, ModelConfig& config) {
   rope.Number("rope_theta", 1.0, 1e12, &config.rope_theta);
@@ -147,6 +159,9 @@ void ParseRope(Fields& rope, ModelConfig& config) {
     scaling.kind = RopeScaling::Kind::kLinear;
   } else if (type == "llama3") {
     scaling.kind = RopeScaling::Kind::kLlama3;
+  } else if (type == "factors") {
+    scaling.kind = RopeScaling::Kind::kFactors;
+    return ParseFactors(rope, config);
   } else {
     rope.Refuse(fmt::format("is of type {}, but only default, linear and llama3 are supported",
                             Printable(type)));

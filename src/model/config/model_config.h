@@ -12,14 +12,16 @@ namespace foretoken {
 
 class ModelFolder;
 
-/// Rotary position scaling as config.json's `rope_scaling` gives it.
+/// Rotary position scaling as config.json's `rope_scaling` gives it; kFactors, which divides each
+/// frequency by a factor of its own, is how GGUF files write llama3's.
 struct RopeScaling {
-  enum class Kind { kNone, kLinear, kLlama3 };
+  enum class Kind { kNone, kLinear, kLlama3, kFactors };
   Kind kind = Kind::kNone;
   double factor = 1.0;
   double low_frequency_factor = 1.0;       ///< llama3 only.
   double high_frequency_factor = 4.0;      ///< llama3 only.
   std::int64_t original_positions = 8192;  ///< llama3 only.
+  std::vector<double> factors;             ///< kFactors only: [head_dim / 2].
 };
 
 /// The shape of a Llama-family model.

@@ -89,6 +89,19 @@ TEST(ModelConfigTest, ReadsBothSpellingsOfRope) {
   EXPECT_TRUE(ParseWith({{"rope_parameters", {{"rope_type", "default"}}}}).ok());
 }
 
+TEST(ModelConfigTest, RotaryFactorsAreOneForEachFrequency) {
+  const auto with = [](const json& factors) {
+    return ParseWith(
+        {{"head_dim", 4}, {"rope_scaling", {{"type", "factors"}, {"factors", factors}}}});
+  };
+  const auto config = with({1, 8.5});
+  ASSERT_TRUE(config.ok()) << config.error().message;
+  EXPECT_THAT(config->rope_scaling.factors, ElementsAre(1, 8.5));
+  for (const json& wrong : {json({1}), json({1, 0}), json({1, "a"}), json(nullptr)}) {
+    EXPECT_THAT(with(wrong).error().message, HasSubstr("factors must be 2 positive numbers"));
+  }
+}
+
 TEST(ModelConfigTest, RefusesWhatWouldBeComputedWrongly) {
   for (const char* type : {"yarn", "dynamic", "longrope"}) {
     EXPECT_THAT(ErrorOf({{"rope_scaling", {{"rope_type", type}, {"factor", 2}}}}),

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "model/llama/llama_weights.h"
+#include "tensor/half.h"
 
 namespace foretoken {
 namespace {
@@ -107,7 +108,8 @@ class SyntheticSource {
       state_ ^= state_ << 17;
       for (int byte = 0; byte < 8; ++byte) out[i + byte] = quantiles[state_ >> (8 * byte) & 0xFF];
     }
-    return backend_->Pack(std::array{TensorView{DType::kBF16, {outputs, inputs}, scratch_.data()}});
+    return backend_->Pack(
+        std::array{TensorView{WeightFormat::kBF16, {outputs, inputs}, scratch_.data()}});
   }
 
  private:

@@ -58,11 +58,11 @@ struct TinyModel {
     tensors[name] = std::move(tensor);
   }
 
-  void Write(const TemporaryFolder& folder, DType dtype = DType::kF32) const {
+  void Write(const TemporaryFolder& folder, WeightFormat format = WeightFormat::kF32) const {
     folder.Write("config.json", config.dump());
     SafetensorsBuilder builder;
     for (const auto& [name, tensor] : tensors) {
-      builder.Add(name, dtype, tensor.shape, tensor.values);
+      builder.Add(name, format, tensor.shape, tensor.values);
     }
     folder.Write("model.safetensors", builder.Build(/*unaligned=*/true));
   }
@@ -74,7 +74,7 @@ struct TinyModel {
     int shard = 0;
     for (const auto& [name, tensor] : tensors) {
       shard = 1 - shard;
-      builders[shard].Add(name, DType::kF32, tensor.shape, tensor.values);
+      builders[shard].Add(name, WeightFormat::kF32, tensor.shape, tensor.values);
       map[name] = std::to_string(shard) + ".safetensors";
     }
     folder.Write("0.safetensors", builders[0].Build());
@@ -105,9 +105,9 @@ Result<std::vector<float>> LoadAndRun(const TemporaryFolder& directory) {
   return std::vector<float>(logits, logits + 5 * config.vocabulary);
 }
 
-std::vector<float> LogitsOf(const TinyModel& tiny, DType dtype = DType::kF32) {
+std::vector<float> LogitsOf(const TinyModel& tiny, WeightFormat format = WeightFormat::kF32) {
   const TemporaryFolder folder;
-  tiny.Write(folder, dtype);
+  tiny.Write(folder, format);
   auto logits = LoadAndRun(folder);
   EXPECT_TRUE(logits.ok()) << logits.error().message;
   EXPECT_TRUE(Check(folder).ok());
@@ -130,8 +130,8 @@ std::string ErrorWith(const std::function<void(TinyModel&)>& change) {
 TEST(LlamaLoadTest, DTypesAndShardsGiveTheSameLogits) {
   const TinyModel tiny;
   const std::vector<float> expected = LogitsOf(tiny);
-  EXPECT_EQ(LogitsOf(tiny, DType::kF16), expected);
-  EXPECT_EQ(LogitsOf(tiny, DType::kBF16), expected);
+  EXPECT_EQ(LogitsOf(tiny, WeightFormat::kF16), expected);
+  EXPECT_EQ(LogitsOf(tiny, WeightFormat::kBF16), expected);
   const TemporaryFolder folder;
   tiny.WriteSharded(folder);
   const auto sharded = LoadAndRun(folder);

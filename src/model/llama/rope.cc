@@ -27,6 +27,7 @@ std::vector<double> RopeFrequencies(const ModelConfig& config) {
     const RopeScaling& scaling = config.rope_scaling;
     if (scaling.kind == RopeScaling::Kind::kLinear) frequency /= scaling.factor;
     if (scaling.kind == RopeScaling::Kind::kLlama3) frequency = ScaleLlama3(frequency, scaling);
+    if (scaling.kind == RopeScaling::Kind::kFactors) frequency /= scaling.factors[i];
     frequencies.push_back(frequency);
   }
   return frequencies;

@@ -1,4 +1,4 @@
-#include "tensor/dtype.h"
+#include "tensor/half.h"
 
 namespace foretoken {
 

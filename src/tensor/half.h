@@ -1,21 +1,9 @@
 #pragma once
 
 #include <bit>
-#include <cstddef>
 #include <cstdint>
-#include <string_view>
 
 namespace foretoken {
-
-/// Element types of stored tensors.
-enum class DType { kF32, kF16, kBF16 };
-
-constexpr std::size_t DTypeBytes(DType dtype) { return dtype == DType::kF32 ? 4 : 2; }
-
-/// "F32", "F16" or "BF16", as safetensors spells them.
-constexpr std::string_view DTypeName(DType dtype) {
-  return dtype == DType::kF32 ? "F32" : dtype == DType::kF16 ? "F16" : "BF16";
-}
 
 /// Bits of a bfloat16 number: the upper half of a float32.
 using BFloat16 = std::uint16_t;

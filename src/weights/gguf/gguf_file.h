@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/mapped_file.h"
+#include "base/result.h"
+#include "tensor/tensor_map.h"
+#include "weights/gguf/gguf_metadata.h"
+
+namespace foretoken {
+
+/// What a GGUF file holds. Borrows the file's bytes.
+struct GgufContents {
+  GgufMetadata metadata;
+  TensorMap tensors;
+};
+
+/// Validates a whole GGUF file (version 2 or 3, little-endian) in memory and returns views into it:
+/// every count, string and array lies inside the file, keys and names are unique, every tensor has
+/// a supported format, one to four dimensions, rows of whole blocks, and aligned data that lies
+/// inside the file and overlaps no other. `where` names the file in errors.
+Result<GgufContents> ParseGguf(std::span<const std::byte> file, std::string_view where);
+
+/// A model in a GGUF file, or in all parts of a split one, mapped read-only. Movable; views live as
+/// long as it does.
+class GgufFile {
+ public:
+  /// Opens a file, and with the first part of a split model ("NAME-00001-of-000NN.gguf") the others
+  /// beside it.
+  static Result<GgufFile> Open(const std::filesystem::path& path);
+
+  const std::filesystem::path& path() const { return path_; }
+  /// Of the first part.
+  const GgufMetadata& metadata() const { return metadata_; }
+  const TensorMap& tensors() const { return tensors_; }
+
+ private:
+  Status OpenOtherParts();
+  Status AddPart(const std::filesystem::path& path, std::int64_t number, std::int64_t count);
+
+  std::filesystem::path path_;
+  std::vector<std::shared_ptr<const MappedFile>> parts_;
+  GgufMetadata metadata_;
+  TensorMap tensors_;
+};
+
+}  // namespace foretoken

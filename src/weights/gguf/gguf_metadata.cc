@@ -1,0 +1,240 @@
+#include "weights/gguf/gguf_metadata.h"
+
+#include <fmt/core.h>
+
+#include <array>
+#include <bit>
+#include <cstring>
+
+#include "base/printable.h"
+
+namespace foretoken {
+namespace {
+
+constexpr std::array<std::string_view, 13> kTypeNames = {
+    "u8", "i8", "u16", "i16", "u32", "i32", "f32", "bool", "string", "array", "u64", "i64", "f64"};
+constexpr std::array<std::size_t, 13> kTypeBytes = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
+
+Error Truncated(std::string_view where, std::string_view in) {
+  return InvalidInput(fmt::format("{}: ends inside {}; the file is truncated", where, in));
+}
+
+template <typename T>
+std::optional<GgufValue> ReadNumber(GgufReader* reader) {
+  const std::optional<T> read = reader->Read<T>();
+  if (!read) return std::nullopt;
+  if constexpr (std::is_floating_point_v<T>) {
+    return GgufValue(static_cast<double>(*read));
+  } else if constexpr (std::is_signed_v<T>) {
+    return GgufValue(static_cast<std::int64_t>(*read));
+  } else {
+    return GgufValue(static_cast<std::uint64_t>(*read));
+  }
+}
+
+// A value that is neither string nor array.
+std::optional<GgufValue> ReadScalar(GgufType type, GgufReader* reader) {
+  switch (type) {
+    case GgufType::kUint8:
+      return ReadNumber<std::uint8_t>(reader);
+    case GgufType::kInt8:
+      return ReadNumber<std::int8_t>(reader);
+    case GgufType::kUint16:
+      return ReadNumber<std::uint16_t>(reader);
+    case GgufType::kInt16:
+      return ReadNumber<std::int16_t>(reader);
+    case GgufType::kUint32:
+      return ReadNumber<std::uint32_t>(reader);
+    case GgufType::kInt32:
+      return ReadNumber<std::int32_t>(reader);
+    case GgufType::kFloat32:
+      return ReadNumber<float>(reader);
+    case GgufType::kUint64:
+      return ReadNumber<std::uint64_t>(reader);
+    case GgufType::kInt64:
+      return ReadNumber<std::int64_t>(reader);
+    case GgufType::kFloat64:
+      return ReadNumber<double>(reader);
+    default:
+      const auto read = reader->Read<std::uint8_t>();
+      if (!read) return std::nullopt;
+      return GgufValue(*read != 0);
+  }
+}
+
+// An array whose elements all lie in the file. `what` names it in errors.
+Result<GgufArray> ReadArray(std::string_view where, const std::string& what, GgufReader* reader) {
+  const auto type = reader->Read<std::uint32_t>();
+  const auto count = reader->Read<std::uint64_t>();
+  if (!type || !count) return Truncated(where, what);
+  if (*type >= kTypeNames.size()) {
+    return InvalidInput(
+        fmt::format("{}: {} has elements of the unknown type {}", where, what, *type));
+  }
+  GgufArray array{.type = static_cast<GgufType>(*type), .count = *count};
+  if (array.type == GgufType::kArray) {
+    return InvalidInput(
+        fmt::format("{}: {} is an array of arrays, which no model needs", where, what));
+  }
+  GgufReader elements = *reader;
+  if (array.type == GgufType::kString) {
+    for (std::uint64_t i = 0; i < array.count; ++i) {
+      if (!elements.ReadString()) return Truncated(where, what);
+    }
+  } else {
+    const std::size_t bytes = kTypeBytes[*type];
+    if (array.count > elements.left() / bytes) return Truncated(where, what);
+    elements.Skip(array.count * bytes);
+  }
+  array.bytes = *reader->Skip(elements.position() - reader->position());
+  return array;
+}
+
+Error WrongKind(std::string_view key, std::string_view wanted) {
+  return InvalidInput(fmt::format("the key {} must be {}", Printable(key), wanted));
+}
+
+}  // namespace
+
+std::string_view GgufTypeName(GgufType type) { return kTypeNames[static_cast<std::size_t>(type)]; }
+
+template <typename T>
+std::optional<T> GgufReader::Read() {
+  static_assert(std::endian::native == std::endian::little);
+  if (left() < sizeof(T)) return std::nullopt;
+  T value;
+  std::memcpy(&value, bytes_.data() + position_, sizeof(T));
+  position_ += sizeof(T);
+  return value;
+}
+template std::optional<std::uint32_t> GgufReader::Read();
+template std::optional<std::uint64_t> GgufReader::Read();
+
+std::optional<std::span<const std::byte>> GgufReader::Skip(std::uint64_t bytes) {
+  if (left() < bytes) return std::nullopt;
+  const auto skipped = bytes_.subspan(position_, bytes);
+  position_ += bytes;
+  return skipped;
+}
+
+std::optional<std::string_view> GgufReader::ReadString() {
+  const auto length = Read<std::uint64_t>();
+  if (!length) return std::nullopt;
+  const auto text = Skip(*length);
+  if (!text) return std::nullopt;
+  return std::string_view(reinterpret_cast<const char*>(text->data()), text->size());
+}
+
+std::vector<std::string_view> GgufArray::Strings() const {
+  std::vector<std::string_view> strings;
+  if (type != GgufType::kString) return strings;
+  strings.reserve(count);
+  GgufReader reader(bytes);
+  while (strings.size() < count) strings.push_back(*reader.ReadString());
+  return strings;
+}
+
+std::vector<double> GgufArray::Numbers() const {
+  std::vector<double> numbers;
+  if (type == GgufType::kString) return numbers;
+  numbers.reserve(count);
+  GgufReader reader(bytes);
+  while (numbers.size() < count) {
+    numbers.push_back(std::visit(
+        [](const auto& value) {
+          using Value = std::decay_t<decltype(value)>;
+          if constexpr (std::is_arithmetic_v<Value>) return static_cast<double>(value);
+          return 0.0;
+        },
+        *ReadScalar(type, &reader)));
+  }
+  return numbers;
+}
+
+const GgufValue* GgufMetadata::Find(std::string_view key) const {
+  const auto found = values_.find(key);
+  return found == values_.end() ? nullptr : &found->second;
+}
+
+Status GgufMetadata::Integer(std::string_view key, std::int64_t low, std::int64_t high,
+                             std::int64_t* value) const {
+  const GgufValue* found = Find(key);
+  if (found == nullptr) return {};
+  std::optional<std::int64_t> given;
+  if (const auto* number = std::get_if<std::int64_t>(found)) given = *number;
+  if (const auto* number = std::get_if<std::uint64_t>(found);
+      number != nullptr && *number <= INT64_MAX) {
+    given = static_cast<std::int64_t>(*number);
+  }
+  if (!given || *given < low || *given > high) {
+    return WrongKind(key, fmt::format("an integer from {} to {}", low, high));
+  }
+  *value = *given;
+  return {};
+}
+
+Status GgufMetadata::Number(std::string_view key, double* value) const {
+  const GgufValue* found = Find(key);
+  if (found == nullptr) return {};
+  const auto* number = std::get_if<double>(found);
+  if (number == nullptr) return WrongKind(key, "a number with a fraction (f32 or f64)");
+  *value = *number;
+  return {};
+}
+
+Status GgufMetadata::Flag(std::string_view key, bool* value) const {
+  const GgufValue* found = Find(key);
+  if (found == nullptr) return {};
+  const auto* flag = std::get_if<bool>(found);
+  if (flag == nullptr) return WrongKind(key, "true or false");
+  *value = *flag;
+  return {};
+}
+
+Status GgufMetadata::String(std::string_view key, std::string* value) const {
+  const GgufValue* found = Find(key);
+  if (found == nullptr) return {};
+  const auto* text = std::get_if<std::string_view>(found);
+  if (text == nullptr) return WrongKind(key, "a string");
+  *value = *text;
+  return {};
+}
+
+Status GgufMetadata::Array(std::string_view key, std::optional<GgufArray>* value) const {
+  const GgufValue* found = Find(key);
+  if (found == nullptr) return {};
+  const auto* array = std::get_if<GgufArray>(found);
+  if (array == nullptr) return WrongKind(key, "an array");
+  *value = *array;
+  return {};
+}
+
+Result<GgufMetadata> ReadGgufMetadata(std::uint64_t count, std::string_view where,
+                                      GgufReader* reader) {
+  GgufMetadata metadata;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const auto key = reader->ReadString();
+    if (!key) return Truncated(where, fmt::format("the {}th metadata key", i + 1));
+    const std::string what = fmt::format("the value of {}", Printable(*key));
+    const auto type = reader->Read<std::uint32_t>();
+    if (!type) return Truncated(where, what);
+    if (*type >= kTypeNames.size()) {
+      return InvalidInput(fmt::format("{}: {} has the unknown type {}", where, what, *type));
+    }
+    std::optional<GgufValue> value;
+    if (static_cast<GgufType>(*type) == GgufType::kString) {
+      if (const auto text = reader->ReadString()) value = *text;
+    } else if (static_cast<GgufType>(*type) == GgufType::kArray) {
+      FT_ASSIGN_OR_RETURN(value, ReadArray(where, what, reader));
+    } else {
+      value = ReadScalar(static_cast<GgufType>(*type), reader);
+    }
+    if (!value) return Truncated(where, what);
+    if (!metadata.Add(*key, *value)) {
+      return InvalidInput(fmt::format("{}: has the key {} twice", where, Printable(*key)));
+    }
+  }
+  return metadata;
+}
+
+}  // namespace foretoken

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+
+namespace foretoken {
+
+/// Types of metadata values, by their numbers in files.
+enum class GgufType : std::uint32_t {
+  kUint8,
+  kInt8,
+  kUint16,
+  kInt16,
+  kUint32,
+  kInt32,
+  kFloat32,
+  kBool,
+  kString,
+  kArray,
+  kUint64,
+  kInt64,
+  kFloat64,
+};
+
+/// "u32", "string", ...
+std::string_view GgufTypeName(GgufType type);
+
+/// An array of a file's metadata, validated and left where it is. Borrows the file.
+struct GgufArray {
+  GgufType type = GgufType::kUint8;  ///< Of its elements.
+  std::uint64_t count = 0;
+  std::span<const std::byte> bytes;
+
+  /// Its elements, of an array of strings.
+  std::vector<std::string_view> Strings() const;
+  /// ... of an array of any numbers.
+  std::vector<double> Numbers() const;
+};
+
+/// A metadata value: numbers in the widest type of their kind. Strings borrow the file.
+using GgufValue =
+    std::variant<std::uint64_t, std::int64_t, double, bool, std::string_view, GgufArray>;
+
+/// What a GGUF file says about its model, by key; keys that nobody knows are kept. Borrows the
+/// file.
+class GgufMetadata {
+ public:
+  /// nullptr where there is no such key.
+  const GgufValue* Find(std::string_view key) const;
+  const std::map<std::string_view, GgufValue>& values() const { return values_; }
+  /// Adds a value; false where the key is there already.
+  bool Add(std::string_view key, GgufValue value) { return values_.emplace(key, value).second; }
+
+  // Each leaves `value` as it is where the key is absent, and refuses a value of another kind.
+  Status Integer(std::string_view key, std::int64_t low, std::int64_t high,
+                 std::int64_t* value) const;
+  Status Number(std::string_view key, double* value) const;
+  Status Flag(std::string_view key, bool* value) const;
+  Status String(std::string_view key, std::string* value) const;
+  Status Array(std::string_view key, std::optional<GgufArray>* value) const;
+
+ private:
+  std::map<std::string_view, GgufValue> values_;
+};
+
+/// Reads little-endian fields from the front of a file; what it returns borrows that.
+class GgufReader {
+ public:
+  explicit GgufReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
+
+  std::size_t position() const { return position_; }
+  std::size_t left() const { return bytes_.size() - position_; }
+
+  // Each is none where the bytes end before it does.
+  template <typename T>
+  std::optional<T> Read();
+  std::optional<std::string_view> ReadString();
+  std::optional<std::span<const std::byte>> Skip(std::uint64_t bytes);
+
+ private:
+  std::span<const std::byte> bytes_;
+  std::size_t position_ = 0;
+};
+
+/// Reads `count` keys and values. `where` names the file in errors.
+Result<GgufMetadata> ReadGgufMetadata(std::uint64_t count, std::string_view where,
+                                      GgufReader* reader);
+
+}  // namespace foretoken

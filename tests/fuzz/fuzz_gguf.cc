@@ -1,0 +1,30 @@
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+#include <vector>
+
+#include "weights/gguf/gguf_file.h"
+
+// Every key, array and element of a file that is accepted must be readable: AddressSanitizer sees
+// where one is not.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto contents = foretoken::ParseGguf(std::as_bytes(std::span(data, size)), "fuzz");
+  if (!contents.ok()) {
+    if (contents.error().message.empty()) std::abort();
+    return 0;
+  }
+  for (const auto& [key, value] : contents->metadata.values()) {
+    const auto* array = std::get_if<foretoken::GgufArray>(&value);
+    if (array == nullptr) continue;
+    const bool strings = array->type == foretoken::GgufType::kString;
+    const std::size_t read = strings ? array->Strings().size() : array->Numbers().size();
+    if (read != array->count) std::abort();
+  }
+  std::vector<float> values;
+  for (const auto& [name, view] : contents->tensors) {
+    values.resize(static_cast<std::size_t>(view.elements()));
+    foretoken::LoadElements(view, 0, view.elements(), values.data());
+  }
+  return 0;
+}
