@@ -54,10 +54,10 @@ struct ApiRequest {
   SamplingParams sampling;
   bool seeded = false;  ///< `sampling.seed` was given.
   OutputFormat format;
-  StopRules stop;              ///< `max_tokens` is 0 where as much as the context holds is wanted.
-  int n = 1;                   ///< Choices per prompt.
-  bool echo = false;           ///< kCompletion: the reply has the prompts before the texts.
-  bool prompt_only = false;    ///< ... and nothing behind them.
+  StopRules stop;            ///< `max_tokens` is 0 where as much as the context holds is wanted.
+  int n = 1;                 ///< Choices per prompt.
+  bool echo = false;         ///< kCompletion: the reply has the prompts before the texts.
+  bool prompt_only = false;  ///< ... and nothing behind them.
   std::optional<EmbeddingWish> embedding;  ///< kCompletion, with `prompt_only`.
   bool parse_special = false;  ///< kCompletion: special tokens written out in a prompt count.
   bool stream = false;

@@ -7,9 +7,9 @@
 #include <limits>
 #include <utility>
 
+#include "server/api/request_fields.h"
 #include "server/doors/llama_cpp.h"
 #include "server/doors/ollama.h"
-#include "server/api/request_fields.h"
 
 namespace foretoken::server {
 namespace {
