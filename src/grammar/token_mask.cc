@@ -2,8 +2,13 @@
 
 #include <algorithm>
 
+#include "grammar/uniform_steps.h"
+
 namespace foretoken {
 namespace {
+
+// Whether all of them go on is asked for subtrees of more nodes.
+constexpr int kSmallSubtree = 16;
 
 void Set(Token token, std::vector<std::uint64_t>* mask) {
   (*mask)[token / 64] |= std::uint64_t{1} << token % 64;
@@ -65,21 +70,22 @@ void TokenMask::BeginWalk(Span span) {
 bool TokenMask::Walk(std::int64_t spent_limit) {
   const TokenTrie& trie = parts_.vocabulary->trie;
   if (building_ == nullptr) {
-    return Walk(spent_limit, &counted_, [&](int node, State) {
-      for (const Token token : trie.tokens(node)) Set(token, &bits_);
+    return Walk(spent_limit, &counted_, [&](int begin, int end, State) {
+      for (const Token token : trie.tokens(begin, end)) Set(token, &bits_);
     });
   }
   FrameMask& frame = *building_;
-  return Walk(spent_limit, &counted_in_frame_, [&](int node, State state) {
-    const auto tokens = trie.tokens(node);
+  return Walk(spent_limit, &counted_in_frame_, [&](int begin, int end, State state) {
+    const auto tokens = trie.tokens(begin, end);
     frame.tokens.insert(frame.tokens.end(), tokens.begin(), tokens.end());
-    if (graph_->HasLeft(state) && trie.at(node).end > node + 1) frame.exits.push_back(node);
+    if (graph_->HasLeft(state) && trie.at(begin).end > begin + 1) frame.exits.push_back(begin);
   });
 }
 
-// Calls `visit(node, state)` for the nodes of walk_ that the grammar lets through.
-template <typename Visit>
-bool TokenMask::Walk(std::int64_t spent_limit, std::vector<bool>* counted, Visit visit) {
+// Calls `take(begin, end, state)` for the nodes of walk_ that the grammar lets through, from the
+// first with its state to before `end`.
+template <typename Take>
+bool TokenMask::Walk(std::int64_t spent_limit, std::vector<bool>* counted, Take take) {
   const TokenTrie& trie = parts_.vocabulary->trie;
   const StateGraph& graph = *graph_;
   State* const path = path_.data();
@@ -106,12 +112,27 @@ bool TokenMask::Walk(std::int64_t spent_limit, std::vector<bool>* counted, Visit
       continue;
     }
     path[here.depth] = state;
-    visit(node, state);
-    ++node;
+    int next = node + 1;
+    if (here.end - node > kSmallSubtree) {
+      count_nodes();
+      if (LetsAllThrough(node, state, counted)) next = here.end;
+      left = all = NodesLeft(spent_limit);
+    }
+    take(node, next, state);
+    node = next;
   }
   count_nodes();
   walk_.begin = node;
   return node >= end;
+}
+
+// Whether all that is below the node goes on, as far as that is known with little work.
+bool TokenMask::LetsAllThrough(int node, State state, std::vector<bool>* counted) {
+  const TokenTrie::Below& below = parts_.vocabulary->trie.below(node);
+  const UniformSteps::Answer answer =
+      graph_->uniform_steps().LetThrough(state, below.kinds, below.length);
+  if (answer.costly.has_value()) FollowCostly(answer.costly->first, answer.costly->second, counted);
+  return answer.all;
 }
 
 // How many cheap ones there may be until a limit is reached, by each a step.

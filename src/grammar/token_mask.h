@@ -64,9 +64,10 @@ class TokenMask {
   void AddBeforeSpace();
   void BeginWalk(Span span);
   bool Walk(std::int64_t spent_limit);
-  template <typename Visit>
-  bool Walk(std::int64_t spent_limit, std::vector<bool>* counted, Visit visit);
+  template <typename Take>
+  bool Walk(std::int64_t spent_limit, std::vector<bool>* counted, Take take);
   std::int64_t NodesLeft(std::int64_t spent_limit) const;
+  bool LetsAllThrough(int node, State state, std::vector<bool>* counted);
   State FollowCostly(State before, std::uint8_t byte, std::vector<bool>* counted);
   bool TakeFrame();
   void CompleteFrame();
