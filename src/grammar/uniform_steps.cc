@@ -24,21 +24,25 @@ const std::vector<ByteSequence>& WideSequences() {
 
 UniformSteps::Answer UniformSteps::LetThrough(State state, CharacterKinds kinds, int length) {
   Answer answer;
+  const State first = state;
   if ((kinds & kBrokenKind) != 0) return answer;
   for (; length > 0; --length) {
-    const State to = Target(state, &answer);
+    Step& step = StepOf(state);
+    const State to = step.to == kUnknown ? FindTarget(state, &answer) : step.to;
     if (to == StateGraph::kDead) return answer;
     // In a fixed order, so that what is found costly does not depend on what was asked before.
-    for (CharacterKinds left = kinds & ~StepOf(state).alike; left != 0; left &= left - 1) {
+    for (CharacterKinds left = kinds & ~step.alike; left != 0; left &= left - 1) {
       const CharacterKinds kind = left & -left;
-      if ((StepOf(state).unlike & kind) != 0) return answer;
+      if ((step.unlike & kind) != 0) return answer;
       const bool leads = Leads(state, kind, to, &answer);
       if (answer.costly.has_value()) return answer;
-      Step& step = StepOf(state);
       (leads ? step.alike : step.unlike) |= kind;
       if (!leads) return answer;
     }
-    if (to == state) break;
+    if (to == state) {  // Then so it is for all the rest.
+      answer.loops = state == first;
+      break;
+    }
     state = to;
   }
   answer.all = true;
@@ -52,8 +56,7 @@ UniformSteps::Step& UniformSteps::StepOf(State state) {
 }
 
 // Where the characters of a state that are alike lead; kDead where there is no such place.
-UniformSteps::State UniformSteps::Target(State state, Answer* answer) {
-  if (StepOf(state).to != kUnknown) return StepOf(state).to;
+UniformSteps::State UniformSteps::FindTarget(State state, Answer* answer) {
   State to = StateGraph::kDead;
   for (const std::uint8_t probe : kProbes) {
     to = Follow(state, probe, answer);

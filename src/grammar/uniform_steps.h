@@ -25,13 +25,13 @@ class UniformSteps {
 
   struct Answer {
     bool all = false;
+    bool loops = false;  ///< They lead back to the state: texts of any length go on.
     /// A transition that was too costly to find out.
     std::optional<std::pair<State, std::uint8_t>> costly = std::nullopt;
   };
   /// Whether it is known with little work that the grammar lets through every text of characters
   /// of `kinds`, of `length` bytes at most, and that no thread leaves kOpen on the way.
   Answer LetThrough(State state, CharacterKinds kinds, int length);
-
   /// Bytes held, about.
   std::size_t bytes() const { return steps_.size() * sizeof(Step); }
 
@@ -45,7 +45,7 @@ class UniformSteps {
   };
 
   Step& StepOf(State state);
-  State Target(State state, Answer* answer);
+  State FindTarget(State state, Answer* answer);
   bool Leads(State state, CharacterKinds kind, State to, Answer* answer);
   bool LeadsWide(State state, const ByteSequence& sequence, State to, Answer* answer);
   State Follow(State state, std::uint8_t byte, Answer* answer);
