@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <span>
+#include <string_view>
 
 #include "grammar/code_points.h"
 #include "grammar/rule_analysis.h"
@@ -59,11 +61,7 @@ class ProgramBuilder {
     if (full_) return next;
     switch (expression.kind) {
       case Kind::kLiteral:
-        for (auto c = expression.literal.rbegin(); c != expression.literal.rend(); ++c) {
-          const auto byte = static_cast<std::uint8_t>(*c);
-          next = Bytes({byte, byte}, next);
-        }
-        return next;
+        return CompileText(expression.literal, next);
       case Kind::kClass:
         return CompileClass(expression, next);
       case Kind::kRule:
@@ -93,7 +91,7 @@ class ProgramBuilder {
         for (int i = static_cast<int>(sequence.size()) - 1; i >= 0; --i) {
           at = SharedBytes(sequence[i], at, begin);
         }
-        entry = entry < 0 ? at : Emit({.op = Op::kSplit, .next = at, .operand = entry});
+        entry = Either(entry, at);
       }
     }
     return entry;
@@ -111,13 +109,57 @@ class ProgramBuilder {
     return Bytes(range, next);
   }
 
+  // Goes on at `entry`, unless that is -1, or at `at`.
+  ProgramCounter Either(ProgramCounter entry, ProgramCounter at) {
+    return entry < 0 ? at : Emit({.op = Op::kSplit, .next = at, .operand = entry});
+  }
+
   ProgramCounter CompileChoice(const Expression& expression, ProgramCounter next) {
     ProgramCounter entry = -1;
+    std::vector<std::string_view> texts;
     for (const Expression& part : expression.parts) {
-      const ProgramCounter at = Compile(part, next);
-      entry = entry < 0 ? at : Emit({.op = Op::kSplit, .next = at, .operand = entry});
+      if (part.kind == Kind::kLiteral) {
+        texts.push_back(part.literal);
+      } else {
+        entry = Either(entry, Compile(part, next));
+      }
     }
-    return entry;
+    if (texts.empty()) return entry;
+    std::sort(texts.begin(), texts.end());
+    texts.erase(std::unique(texts.begin(), texts.end()), texts.end());
+    return Either(entry, CompileTexts(texts, 0, next));
+  }
+
+  // One of `texts`, ascending and alike up to `begin`, from there on. What they begin with in
+  // common is emitted once, so a text is in few places at once.
+  ProgramCounter CompileTexts(std::span<const std::string_view> texts, std::size_t begin,
+                              ProgramCounter next) {
+    const auto [first, last] =
+        std::ranges::mismatch(texts.front().substr(begin), texts.back().substr(begin));
+    const auto parting = static_cast<std::size_t>(first - texts.front().begin());
+    const std::string_view common = texts.front().substr(begin, parting - begin);
+    ProgramCounter entry = -1;
+    if (texts.front().size() == parting) {
+      entry = next;
+      texts = texts.subspan(1);
+    }
+    while (!texts.empty() && !full_) {
+      const char byte = texts.front()[parting];
+      const auto end =
+          std::ranges::find_if(texts, [&](std::string_view text) { return text[parting] != byte; });
+      const auto alike = static_cast<std::size_t>(end - texts.begin());
+      entry = Either(entry, CompileTexts(texts.first(alike), parting, next));
+      texts = texts.subspan(alike);
+    }
+    return CompileText(common, entry);
+  }
+
+  ProgramCounter CompileText(std::string_view text, ProgramCounter next) {
+    for (auto c = text.rbegin(); c != text.rend(); ++c) {
+      const auto byte = static_cast<std::uint8_t>(*c);
+      next = Bytes({byte, byte}, next);
+    }
+    return next;
   }
 
   ProgramCounter CompileRepeat(const Expression& expression, ProgramCounter next) {

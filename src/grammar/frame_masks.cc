@@ -14,13 +14,7 @@ std::shared_ptr<const FrameMask> FrameMasks::Find(std::span<const ProgramCounter
 }
 
 std::shared_ptr<const FrameMask> FrameMasks::Add(std::span<const ProgramCounter> counters,
-                                                 FrameMask mask, std::size_t words) {
-  if (mask.tokens.size() > 2 * words) {
-    mask.bits.assign(words, 0);
-    for (const Token token : mask.tokens) mask.bits[token / 64] |= std::uint64_t{1} << token % 64;
-    mask.tokens.clear();
-  }
-  mask.tokens.shrink_to_fit();
+                                                 FrameMask mask) {
   if (bytes_ + keys_.bytes() > kMaxBytes) {
     keys_.Clear();
     masks_.clear();

@@ -26,9 +26,7 @@ class FrameMasks {
  public:
   /// nullptr where it is not known.
   std::shared_ptr<const FrameMask> Find(std::span<const ProgramCounter> counters);
-  /// `mask` has tokens only; `words` hold a bit per token.
-  std::shared_ptr<const FrameMask> Add(std::span<const ProgramCounter> counters, FrameMask mask,
-                                       std::size_t words);
+  std::shared_ptr<const FrameMask> Add(std::span<const ProgramCounter> counters, FrameMask mask);
 
  private:
   SpanInterner<ProgramCounter> keys_;

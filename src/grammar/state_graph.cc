@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "base/check.h"
+#include "grammar/uniform_steps.h"
 
 namespace foretoken {
 namespace {
@@ -16,7 +17,10 @@ constexpr std::size_t kSmallSeen = 64;
 }  // namespace
 
 StateGraph::StateGraph(const Automaton* automaton)
-    : automaton_(automaton), callers_(automaton->rules()), seen_(kSmallSeen, 0) {
+    : automaton_(automaton),
+      uniform_steps_(std::make_unique<UniformSteps>(this)),
+      callers_(automaton->rules()),
+      seen_(kSmallSeen, 0) {
   const GrammarThread bottom{.context = kBottom, .counter = Automaton::kEnd};
   const GrammarThread open{.context = kOpen, .counter = Automaton::kHole};
   contexts_.Intern({&bottom, 1});
@@ -25,6 +29,13 @@ StateGraph::StateGraph(const Automaton* automaton)
   // The root is called once from outside.
   Add({.context = kBottom, .counter = automaton_->entry(automaton_->root())}, /*at_entry=*/false);
   start_ = Intern();
+}
+
+StateGraph::~StateGraph() = default;
+
+std::size_t StateGraph::bytes() const {
+  return states_.bytes() + contexts_.bytes() + transitions_.size() * sizeof(std::int32_t) +
+         uniform_steps_->bytes();
 }
 
 StateGraph::State StateGraph::Next(State state, std::string_view bytes) {

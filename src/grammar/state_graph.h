@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,8 @@
 #include "grammar/span_interner.h"
 
 namespace foretoken {
+
+class UniformSteps;
 
 /// Where a called rule returns to: interned, shared by all that have the same callers.
 using CallContext = std::int32_t;
@@ -49,6 +52,7 @@ class StateGraph {
 
   /// `automaton` outlives the graph.
   explicit StateGraph(const Automaton* automaton);
+  ~StateGraph();
 
   /// Before the first byte.
   State start() const { return start_; }
@@ -96,11 +100,12 @@ class StateGraph {
   /// The same state as `state` of `other`, a graph of the same automaton.
   State Import(const StateGraph& other, State state);
 
+  /// What was found out about characters that lead on alike.
+  UniformSteps& uniform_steps() { return *uniform_steps_; }
+
   std::int64_t spent() const { return spent_; }
   /// Bytes held, about.
-  std::size_t bytes() const {
-    return states_.bytes() + contexts_.bytes() + transitions_.size() * sizeof(std::int32_t);
-  }
+  std::size_t bytes() const;
 
  private:
   // A transition known: its state and the steps it takes, as a power of two that is no less.
@@ -133,6 +138,7 @@ class StateGraph {
   std::vector<Traits> traits_;
   std::vector<std::int32_t> transitions_;  // [states, byte classes]; -1: not computed yet.
   State start_ = 0;
+  std::unique_ptr<UniformSteps> uniform_steps_;
 
   std::int64_t spent_ = 0;
 

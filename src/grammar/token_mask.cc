@@ -2,11 +2,20 @@
 
 #include <algorithm>
 
+#include "grammar/uniform_steps.h"
+
 namespace foretoken {
 namespace {
 
+// Whether all of them go on is asked for subtrees of more nodes.
+constexpr int kSmallSubtree = 16;
+
 void Set(Token token, std::vector<std::uint64_t>* mask) {
   (*mask)[token / 64] |= std::uint64_t{1} << token % 64;
+}
+
+void SetAll(std::span<const Token> tokens, std::vector<std::uint64_t>* mask) {
+  for (const Token token : tokens) Set(token, mask);
 }
 
 }  // namespace
@@ -58,6 +67,8 @@ std::int64_t TokenMask::Continue(std::int64_t steps) {
 
 void TokenMask::BeginWalk(Span span) {
   walk_ = span;
+  loop_ = StateGraph::kDead;
+  loop_kinds_ = kNoKinds;
   if (span.begin < span.end) path_[parts_.vocabulary->trie.at(span.begin).depth - 1] = from_;
 }
 
@@ -65,21 +76,24 @@ void TokenMask::BeginWalk(Span span) {
 bool TokenMask::Walk(std::int64_t spent_limit) {
   const TokenTrie& trie = parts_.vocabulary->trie;
   if (building_ == nullptr) {
-    return Walk(spent_limit, &counted_, [&](int node, State) {
-      for (const Token token : trie.tokens(node)) Set(token, &bits_);
-    });
+    return Walk(spent_limit, &counted_,
+                [&](int begin, int end, State) { SetAll(trie.tokens(begin, end), &bits_); });
   }
   FrameMask& frame = *building_;
-  return Walk(spent_limit, &counted_in_frame_, [&](int node, State state) {
-    const auto tokens = trie.tokens(node);
-    frame.tokens.insert(frame.tokens.end(), tokens.begin(), tokens.end());
-    if (graph_->HasLeft(state) && trie.at(node).end > node + 1) frame.exits.push_back(node);
+  return Walk(spent_limit, &counted_in_frame_, [&](int begin, int end, State state) {
+    if (!taken_.empty() && taken_.back().end == begin) {
+      taken_.back().end = end;
+    } else {
+      taken_.push_back({begin, end});
+    }
+    if (graph_->HasLeft(state) && trie.at(begin).end > begin + 1) frame.exits.push_back(begin);
   });
 }
 
-// Calls `visit(node, state)` for the nodes of walk_ that the grammar lets through.
-template <typename Visit>
-bool TokenMask::Walk(std::int64_t spent_limit, std::vector<bool>* counted, Visit visit) {
+// Calls `take(begin, end, state)` for the nodes of walk_ that the grammar lets through, from the
+// first with its state to before `end`.
+template <typename Take>
+bool TokenMask::Walk(std::int64_t spent_limit, std::vector<bool>* counted, Take take) {
   const TokenTrie& trie = parts_.vocabulary->trie;
   const StateGraph& graph = *graph_;
   State* const path = path_.data();
@@ -106,12 +120,33 @@ bool TokenMask::Walk(std::int64_t spent_limit, std::vector<bool>* counted, Visit
       continue;
     }
     path[here.depth] = state;
-    visit(node, state);
-    ++node;
+    int next = node + 1;
+    if (state == loop_ && (trie.below(node).kinds & ~loop_kinds_) == 0) {
+      next = here.end;
+    } else if (here.end - node > kSmallSubtree) {
+      count_nodes();
+      if (LetsAllThrough(node, state, counted)) next = here.end;
+      left = all = NodesLeft(spent_limit);
+    }
+    take(node, next, state);
+    node = next;
   }
   count_nodes();
   walk_.begin = node;
   return node >= end;
+}
+
+// Whether all that is below the node goes on, as far as that is known with little work.
+bool TokenMask::LetsAllThrough(int node, State state, std::vector<bool>* counted) {
+  const TokenTrie::Below& below = parts_.vocabulary->trie.below(node);
+  const UniformSteps::Answer answer =
+      graph_->uniform_steps().LetThrough(state, below.kinds, below.length);
+  if (answer.costly.has_value()) FollowCostly(answer.costly->first, answer.costly->second, counted);
+  if (answer.loops) {
+    loop_kinds_ = below.kinds | (loop_ == state ? loop_kinds_ : kNoKinds);
+    loop_ = state;
+  }
+  return answer.all;
 }
 
 // How many cheap ones there may be until a limit is reached, by each a step.
@@ -158,15 +193,30 @@ bool TokenMask::TakeFrame() {
 void TokenMask::CompleteFrame() {
   if (!spans_.empty()) return;  // Its walk has yet to begin.
   building_->steps = steps_ - building_from_;
+  const TokenTrie& trie = parts_.vocabulary->trie;
+  std::size_t tokens = 0;
+  for (const Span& span : taken_) tokens += trie.tokens(span.begin, span.end).size();
+  const bool many = tokens > 2 * bits_.size();
+  if (many) building_->bits.assign(bits_.size(), 0);
+  building_->tokens.reserve(many ? 0 : tokens);
+  for (const Span& span : taken_) {
+    const auto own = trie.tokens(span.begin, span.end);
+    if (many) {
+      SetAll(own, &building_->bits);
+    } else {
+      building_->tokens.insert(building_->tokens.end(), own.begin(), own.end());
+    }
+  }
+  taken_.clear();
   const std::shared_ptr<const FrameMask> frame =
-      parts_.frames->Add(counters_, std::move(*building_), bits_.size());
+      parts_.frames->Add(counters_, std::move(*building_));
   building_ = nullptr;
   AddFrame(*frame);
 }
 
 void TokenMask::AddFrame(const FrameMask& frame) {
   for (std::size_t i = 0; i < frame.bits.size(); ++i) bits_[i] |= frame.bits[i];
-  for (const Token token : frame.tokens) Set(token, &bits_);
+  SetAll(frame.tokens, &bits_);
   if (frame.exits.empty()) return;
   from_ = graph_->Return(context_);
   if (!graph_->MayContinue(from_)) return;
@@ -200,6 +250,7 @@ void TokenMask::Leave() {
   threads_ = {};
   spans_ = {};
   path_ = {};
+  taken_ = {};
   counted_in_frame_ = {};
   counted_ = {};
 }

@@ -64,9 +64,10 @@ class TokenMask {
   void AddBeforeSpace();
   void BeginWalk(Span span);
   bool Walk(std::int64_t spent_limit);
-  template <typename Visit>
-  bool Walk(std::int64_t spent_limit, std::vector<bool>* counted, Visit visit);
+  template <typename Take>
+  bool Walk(std::int64_t spent_limit, std::vector<bool>* counted, Take take);
   std::int64_t NodesLeft(std::int64_t spent_limit) const;
+  bool LetsAllThrough(int node, State state, std::vector<bool>* counted);
   State FollowCostly(State before, std::uint8_t byte, std::vector<bool>* counted);
   bool TakeFrame();
   void CompleteFrame();
@@ -89,12 +90,17 @@ class TokenMask {
   std::vector<ProgramCounter> counters_;  // Likewise.
   std::shared_ptr<FrameMask> building_;   // Its mask where it was not known.
   std::int64_t building_from_ = 0;        // steps_ when it was begun.
+  std::vector<Span> taken_;               // Runs of nodes whose tokens it lets through.
 
   std::vector<Span>
       spans_;  // Runs of subtrees of the trie to be walked from from_, the last first.
   State from_ = StateGraph::kDead;
   Span walk_;                // Where the walk stands.
   std::vector<State> path_;  // Its states by depth.
+  // What the walk has found: these characters lead from loop_ back to it. Nothing that another has
+  // found counts here, so that steps_ does not depend on it.
+  State loop_ = StateGraph::kDead;
+  CharacterKinds loop_kinds_ = kNoKinds;
   // Transitions that were counted: for the frame that is being made, and for the mask itself.
   std::vector<bool> counted_in_frame_;
   std::vector<bool> counted_;

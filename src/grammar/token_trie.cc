@@ -44,6 +44,30 @@ TokenTrie::TokenTrie(std::span<const std::string_view> token_bytes) : has_byte_(
   close_below(0);
   nodes_[0].end = static_cast<std::int32_t>(nodes_.size());
   nodes_.push_back({.token_begin = static_cast<std::int32_t>(tokens_.size())});
+  LookBelow();
+}
+
+void TokenTrie::LookBelow() {
+  below_.resize(nodes_.size());
+  std::vector<int> parents(nodes_.size(), 0);
+  std::vector<Utf8State> at(nodes_.size(), Utf8State::kWhole);
+  std::vector<int> path(depth_ + 1, 0);  // By depth.
+  for (int node = 1; node < size(); ++node) {
+    const Node& here = nodes_[node];
+    path[here.depth] = node;
+    parents[node] = path[here.depth - 1];
+    at[node] = NextUtf8(at[parents[node]], here.byte);
+  }
+  for (int node = size() - 1; node > 0; --node) {
+    Below& below = below_[node];
+    Below& above = below_[parents[node]];
+    const bool broken = at[node] == Utf8State::kBroken;
+    const std::uint8_t byte = nodes_[node].byte;
+    above.kinds |= below.kinds | (broken ? kBrokenKind : byte < 0x80 ? KindOf(byte) : kWideKind);
+    above.length = std::max(above.length, below.length + 1);
+    // Within a character its kind says nothing of what may follow.
+    if (at[node] != Utf8State::kWhole) below.kinds |= kBrokenKind;
+  }
 }
 
 }  // namespace foretoken

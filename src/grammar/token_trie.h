@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "foretoken/types.h"
+#include "grammar/character_kinds.h"
 
 namespace foretoken {
 
@@ -20,6 +21,11 @@ class TokenTrie {
     std::int32_t token_begin = 0;  ///< The node's own tokens; they end where the next node's begin.
     std::uint16_t depth = 0;
     std::uint8_t byte = 0;
+  };
+  /// The texts that lead on from a node.
+  struct Below {
+    CharacterKinds kinds = kNoKinds;  ///< Of all their characters; the last may be cut off.
+    int length = 0;                   ///< Bytes of the longest.
   };
   static constexpr std::size_t kMaxTokenBytes = 4096;
 
@@ -38,15 +44,21 @@ class TokenTrie {
 
   int size() const { return static_cast<int>(nodes_.size()) - 1; }
   const Node& at(int node) const { return nodes_[node]; }
-  std::span<const Token> tokens(int node) const {
-    return std::span(tokens_).subspan(nodes_[node].token_begin,
-                                      nodes_[node + 1].token_begin - nodes_[node].token_begin);
+  const Below& below(int node) const { return below_[node]; }
+  std::span<const Token> tokens(int node) const { return tokens(node, node + 1); }
+  /// Of the nodes from `begin` to before `end`.
+  std::span<const Token> tokens(int begin, int end) const {
+    return std::span(tokens_).subspan(nodes_[begin].token_begin,
+                                      nodes_[end].token_begin - nodes_[begin].token_begin);
   }
 
  private:
+  void LookBelow();
+
   std::string bytes_;  // Of all tokens, in order.
   std::vector<std::uint32_t> begins_;
   std::vector<Node> nodes_;  // And one behind the last.
+  std::vector<Below> below_;
   std::vector<Token> tokens_;
   std::vector<bool> has_byte_;
   int depth_ = 0;

@@ -165,10 +165,12 @@ Expression JsonGrammar::PatternPart(const Pattern& pattern) {
   return RepeatOf(std::move(parts[0]), pattern.min, pattern.max);
 }
 
-// A rule per state, which says what may follow; states with one way in and one way on are written
-// where they are used.
+// A rule per state, which says what may follow, with `end` behind a text of the language: a rule
+// that may end behind any character has tokens looked at again for each (TokenMask). States with
+// one way in and one way on are written where they are used.
 template <typename OfRanges>
-Result<int> JsonGrammar::AddLanguage(const RegularLanguage& language, OfRanges of_ranges) {
+Result<int> JsonGrammar::AddLanguage(const RegularLanguage& language, const std::string& end,
+                                     OfRanges of_ranges) {
   const auto states = language.states();
   const std::vector<bool> live = language.LiveStates();
   std::size_t written = 0;
@@ -208,30 +210,31 @@ Result<int> JsonGrammar::AddLanguage(const RegularLanguage& language, OfRanges o
         parts.push_back(of_ranges(NormalizeRanges(next_ranges)));
         at = next;
       }
-      if (!ways[at].empty()) parts.push_back(RuleOf(rule_of(at)));
+      parts.push_back(ways[at].empty() ? LiteralOf(end) : RuleOf(rule_of(at)));
       choices.push_back(SequenceOf(std::move(parts)));
     }
-    if (states[state].accepts) choices.push_back(LiteralOf(""));
+    if (states[state].accepts) choices.push_back(LiteralOf(end));
     SetBody(rules[state], ChoiceOf(std::move(choices)));
   }
   return first;
 }
 
 Result<Expression> JsonGrammar::StringOf(const RegularLanguage& language) {
-  FT_ASSIGN_OR_RETURN(const int content,
-                      AddLanguage(language, [&](const auto& ranges) { return Character(ranges); }));
-  return Quoted(RuleOf(content));
+  FT_ASSIGN_OR_RETURN(const int content, AddLanguage(language, "\"", [&](const auto& ranges) {
+                        return Character(ranges);
+                      }));
+  return SequenceOf({LiteralOf("\""), RuleOf(content)});
 }
 
 Result<Expression> JsonGrammar::NameOf(const RegularLanguage& language) {
-  FT_ASSIGN_OR_RETURN(const int content, AddLanguage(language, [](const auto& ranges) {
+  FT_ASSIGN_OR_RETURN(const int content, AddLanguage(language, "\"", [](const auto& ranges) {
                         return ClassOf(IntersectRanges(ranges, PlainCharacters()));
                       }));
-  return Quoted(RuleOf(content));
+  return SequenceOf({LiteralOf("\""), RuleOf(content)});
 }
 
 Result<Expression> JsonGrammar::NumberOf(const RegularLanguage& language) {
-  FT_ASSIGN_OR_RETURN(const int number, AddLanguage(language, [](auto ranges) {
+  FT_ASSIGN_OR_RETURN(const int number, AddLanguage(language, "", [](auto ranges) {
                         return ClassOf(std::move(ranges));
                       }));
   return RuleOf(number);

@@ -45,7 +45,8 @@ class JsonGrammar {
  private:
   Expression PatternPart(const Pattern& pattern);
   template <typename OfRanges>
-  Result<int> AddLanguage(const RegularLanguage& language, OfRanges of_ranges);
+  Result<int> AddLanguage(const RegularLanguage& language, const std::string& end,
+                          OfRanges of_ranges);
 
   Grammar grammar_;
   std::map<std::vector<std::uint32_t>, int> characters_;  // The rules of classes, by their bounds.
