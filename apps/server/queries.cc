@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <utility>
 
 #include "server/doors/anthropic.h"
 #include "server/doors/llama_cpp.h"
@@ -47,7 +48,7 @@ QueryAnswer CountTokens(const Service& service, const HttpRequest& request) {
   if (auto error = CheckLength(*chat)) return *error;
   const auto tokens = service.model().tokenizer().EncodeChat(chat->messages);
   if (!tokens.ok()) return ApiError{.message = tokens.error().message, .param = "messages"};
-  return OrderedJson::object({{"input_tokens", tokens->size()}});
+  return QueryReply{OrderedJson::object({{"input_tokens", tokens->size()}}), chat->ignored};
 }
 
 QueryAnswer ApplyTemplate(const Service& service, const HttpRequest& request) {
@@ -55,7 +56,7 @@ QueryAnswer ApplyTemplate(const Service& service, const HttpRequest& request) {
   if (!chat.ok()) return Refusal(chat.error());
   const Result<std::string> text = service.model().tokenizer().ChatText(chat->messages);
   if (!text.ok()) return ApiError{.message = text.error().message, .param = "messages"};
-  return OrderedJson::object({{"prompt", *text}});
+  return QueryReply{OrderedJson::object({{"prompt", *text}}), chat->ignored};
 }
 
 QueryAnswer Slots(const Service& service, const HttpRequest& request) {
@@ -75,7 +76,7 @@ QueryAnswer Slots(const Service& service, const HttpRequest& request) {
                      {"speculative", engine.plan().mode != Mode::kAr},
                      {"is_processing", i < running}});
   }
-  return slots;
+  return QueryReply{std::move(slots), {}};
 }
 
 QueryAnswer OllamaTags(const Service& service, const HttpRequest&) {
@@ -86,7 +87,7 @@ QueryAnswer OllamaTags(const Service& service, const HttpRequest&) {
                              {"size", served.model->facts().weight_bytes},
                              {"digest", served.tokenizer().fingerprint()},
                              {"details", Details(served)}};
-  return OrderedJson::object({{"models", OrderedJson::array({model})}});
+  return QueryReply{OrderedJson::object({{"models", OrderedJson::array({model})}}), {}};
 }
 
 QueryAnswer OllamaShow(const Service& service, const HttpRequest& request) {
@@ -95,20 +96,21 @@ QueryAnswer OllamaShow(const Service& service, const HttpRequest& request) {
   if (!asked.ok()) return Refusal(asked.error());
   if (WithoutTag(asked->model) != served.id) return UnknownModel(asked->model, served.id);
   const SamplingParams& sampling = service.options().defaults.sampling;
-  return OrderedJson::object(
-      {{"modelfile", ""},
-       {"parameters", fmt::format("temperature {}\ntop_k {}\ntop_p {}\nmin_p {}\n"
-                                  "repeat_penalty {}",
-                                  sampling.temperature, sampling.top_k, sampling.top_p,
-                                  sampling.min_p, sampling.repetition_penalty)},
-       {"template", ""},
-       {"details", Details(served)},
-       {"model_info",
-        {{"general.architecture", "llama"},
-         {"general.parameter_count", served.model->facts().parameters},
-         {"llama.context_length", served.engine->limits().context}}},
-       {"capabilities", OrderedJson::array({"completion"})},
-       {"modified_at", OllamaTime(served.loaded)}});
+  OrderedJson shown = {
+      {"modelfile", ""},
+      {"parameters", fmt::format("temperature {}\ntop_k {}\ntop_p {}\nmin_p {}\n"
+                                 "repeat_penalty {}",
+                                 sampling.temperature, sampling.top_k, sampling.top_p,
+                                 sampling.min_p, sampling.repetition_penalty)},
+      {"template", ""},
+      {"details", Details(served)},
+      {"model_info",
+       {{"general.architecture", "llama"},
+        {"general.parameter_count", served.model->facts().parameters},
+        {"llama.context_length", served.engine->limits().context}}},
+      {"capabilities", OrderedJson::array({"completion"})},
+      {"modified_at", OllamaTime(served.loaded)}};
+  return QueryReply{std::move(shown), asked->ignored};
 }
 
 }  // namespace foretoken::server

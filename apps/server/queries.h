@@ -1,7 +1,9 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <variant>
+#include <vector>
 
 #include "server/http/http_message.h"
 #include "server/service.h"
@@ -10,7 +12,11 @@ namespace foretoken::server {
 
 // What clients of other APIs ask besides generations, once the model is served.
 
-using QueryAnswer = std::variant<OrderedJson, ApiError>;
+struct QueryReply {
+  OrderedJson json;
+  std::vector<std::string> ignored;  ///< Fields that were sent and mean nothing here.
+};
+using QueryAnswer = std::variant<QueryReply, ApiError>;
 using Query = std::function<QueryAnswer(const Service& service, const HttpRequest& request)>;
 
 /// Anthropic's: how many tokens a chat is.

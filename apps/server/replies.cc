@@ -19,19 +19,6 @@ RequestOutcome OutcomeOf(AbortReason reason) {
                                             : RequestOutcome::kShutdown;
 }
 
-// Says which fields of the request meant nothing, so that a misspelt one is found.
-void NameIgnored(const ApiRequest& request, HttpReply* reply) {
-  constexpr std::size_t kMostNamed = 8;
-  std::string names;
-  for (std::size_t i = 0; i < std::min(request.ignored.size(), kMostNamed); ++i) {
-    std::string name = Shortened(request.ignored[i], 40);
-    std::replace_if(
-        name.begin(), name.end(), [](char c) { return c <= ' ' || c >= '\x7f' || c == ','; }, '?');
-    names += (names.empty() ? "" : ", ") + name;
-  }
-  if (!names.empty()) reply->fields.emplace_back("X-Foretoken-Ignored", names);
-}
-
 // One admitted request on its way out, on the HTTP server's thread. The exchange owns it, by the
 // callback for clients that leave; it is gone when the answer has ended.
 class Generation : public std::enable_shared_from_this<Generation> {
@@ -51,7 +38,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
       HttpReply head{.content_type = std::string(door_.stream_type),
                      .fields = {{"Cache-Control", "no-cache"},
                                 {"X-Accel-Buffering", "no"}}};  // nginx would hold events back.
-      NameIgnored(admitted_.request, &head);
+      NameIgnored(admitted_.request.ignored, &head);
       exchange_.Begin(std::move(head));
     }
     writer_->Start(admitted_.echoed, &out_);
@@ -136,7 +123,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
     }
     if (!streams()) {
       HttpReply reply{.content_type = "application/json", .body = std::move(out_)};
-      NameIgnored(admitted_.request, &reply);
+      NameIgnored(admitted_.request.ignored, &reply);
       return exchange_.Reply(std::move(reply));
     }
     exchange_.Write(std::move(out_), nullptr);
@@ -173,6 +160,18 @@ class Generation : public std::enable_shared_from_this<Generation> {
 };
 
 }  // namespace
+
+void NameIgnored(std::span<const std::string> ignored, HttpReply* reply) {
+  constexpr std::size_t kMostNamed = 8;
+  std::string names;
+  for (std::size_t i = 0; i < std::min(ignored.size(), kMostNamed); ++i) {
+    std::string name = Shortened(ignored[i], 40);
+    std::replace_if(
+        name.begin(), name.end(), [](char c) { return c <= ' ' || c >= '\x7f' || c == ','; }, '?');
+    names += (names.empty() ? "" : ", ") + name;
+  }
+  if (!names.empty()) reply->fields.emplace_back("X-Foretoken-Ignored", names);
+}
 
 HttpReply JsonReply(const OrderedJson& json) {
   return {.content_type = "application/json", .body = Dump(json)};

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <span>
+#include <string>
+
 #include "server/doors/openai.h"
 #include "server/http/http_connection.h"
 #include "server/service.h"
@@ -8,6 +11,8 @@ namespace foretoken::server {
 
 HttpReply JsonReply(const OrderedJson& json);
 HttpReply ErrorReply(const ApiError& error, const Door& door = ChatDoor());
+/// Says in a header which fields of the request meant nothing, so that a misspelt one is found.
+void NameIgnored(std::span<const std::string> ignored, HttpReply* reply);
 
 /// Has `service` generate what the request's body asks for, and answers as the tokens come, in the
 /// form of `door`, which outlives the answer. May

@@ -147,9 +147,13 @@ void Server::AddQuery(const std::string& method, const std::string& path, const 
       .answer = [this, &door, query](const HttpRequest& request, const HttpExchange& exchange) {
         if (auto error = service_.Unready()) return exchange.Reply(ErrorReply(*error, door));
         const QueryAnswer answer = query(service_, request);
-        const auto* error = std::get_if<ApiError>(&answer);
-        exchange.Reply(error != nullptr ? ErrorReply(*error, door)
-                                        : JsonReply(std::get<OrderedJson>(answer)));
+        if (const auto* error = std::get_if<ApiError>(&answer)) {
+          return exchange.Reply(ErrorReply(*error, door));
+        }
+        const auto& found = std::get<QueryReply>(answer);
+        HttpReply reply = JsonReply(found.json);
+        NameIgnored(found.ignored, &reply);
+        exchange.Reply(std::move(reply));
       }};
 }
 
@@ -167,7 +171,7 @@ void Server::AddRoutes() {
   AddQuery("POST", "/api/show", OllamaChatDoor(), OllamaShow);
   AddQuery("GET", "/api/version", OllamaChatDoor(),
            [this](const Service&, const HttpRequest&) -> QueryAnswer {
-             return OrderedJson::object({{"version", options_.version}});
+             return QueryReply{OrderedJson::object({{"version", options_.version}}), {}};
            });
   Get("/v1/models", &Server::Models);
   Get("/v1/models/", &Server::Model);

@@ -130,6 +130,13 @@ class Doors(ServerTest):
         body = {**body, "stream": False, "options": {**body["options"], "unheard": 1}}
         _, headers, _ = self.server.post(path, body)
         self.assertEqual(headers["X-Foretoken-Ignored"], "options.unheard")
+        for path, body in (("/v1/messages/count_tokens", {"messages": MESSAGES}),
+                           ("/apply-template", {"messages": MESSAGES}),
+                           ("/api/show", {"model": self.server.model})):
+            with self.subTest(path):
+                status, headers, _ = self.server.post(path, {**body, "unheard": 1})
+                self.assertEqual((status, headers["X-Foretoken-Ignored"]), (200, "unheard"))
+                self.assertNotIn("X-Foretoken-Ignored", self.server.post(path, body)[1])
 
 
 class Keys(unittest.TestCase):

@@ -11,8 +11,9 @@
 namespace foretoken::server {
 namespace {
 
-double Rounded(double value, double unit) { return std::round(value / unit) * unit; }
-double Milliseconds(std::int64_t ns) { return Rounded(static_cast<double>(ns) / 1e6, 0.001); }
+// To a part of one: 100 for hundredths. Divided, which unlike a product of the part prints short.
+double Rounded(double value, double parts) { return std::round(value * parts) / parts; }
+double Milliseconds(std::int64_t ns) { return Rounded(static_cast<double>(ns) / 1e6, 1000); }
 
 // What all sequences of a request did together.
 RequestStats Sum(std::span<const Ending> endings) {
@@ -115,7 +116,7 @@ OrderedJson SpeculationJson(std::span<const Ending> endings, std::uint64_t seed)
           {"rounds", sum.rounds},
           {"draft_n", sum.proposed},
           {"draft_n_accepted", sum.accepted},
-          {"acceptance_length", Rounded(sum.acceptance_length(), 0.001)},
+          {"acceptance_length", Rounded(sum.acceptance_length(), 1000)},
           {"hit_rate", lookups == 0 ? OrderedJson(nullptr) : OrderedJson(hits / lookups)}};
 }
 
@@ -127,10 +128,10 @@ OrderedJson TimingsJson(std::span<const Ending> endings) {
   // The first token of each choice comes with its prompt.
   const int decoded = std::max(0, sum.output_tokens - static_cast<int>(endings.size()));
   const auto per_second = [](int count, double ms) {
-    return ms <= 0 ? 0 : Rounded(count * 1000 / ms, 0.01);
+    return ms <= 0 ? 0 : Rounded(count * 1000 / ms, 100);
   };
   const auto per_token = [](int count, double ms) {
-    return count <= 0 ? 0 : Rounded(ms / count, 0.0001);
+    return count <= 0 ? 0 : Rounded(ms / count, 10000);
   };
   return {{"cache_n", sum.cached_prompt_tokens},
           {"prompt_n", computed},
