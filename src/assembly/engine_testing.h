@@ -87,6 +87,17 @@ inline Result<std::unique_ptr<Engine>> MakeEngine(Mode mode, const EngineConfig&
   return MakeEngine(std::span(&mode, 1), config, target, draft, measuring);
 }
 
+/// The outputs of `ids`, in their order, once the engine has run dry.
+inline std::vector<Collector::Output> Finish(Engine& engine, Collector* collector,
+                                             const std::vector<SequenceId>& ids) {
+  engine.RunUntilIdle();
+  const Status idle = engine.CheckIdle();
+  EXPECT_TRUE(idle.ok()) << (idle.ok() ? "" : idle.error().message);
+  std::vector<Collector::Output> outputs;
+  for (const SequenceId id : ids) outputs.push_back(collector->outputs[id]);
+  return outputs;
+}
+
 /// Runs all prompts to the end, all submitted at once, and returns outputs in their order.
 inline std::vector<Collector::Output> Generate(Engine& engine,
                                                const std::vector<std::vector<Token>>& prompts,
@@ -102,12 +113,7 @@ inline std::vector<Collector::Output> Generate(Engine& engine,
     EXPECT_TRUE(id.ok()) << (id.ok() ? "" : id.error().message);
     ids.push_back(*id);
   }
-  engine.RunUntilIdle();
-  const Status idle = engine.CheckIdle();
-  EXPECT_TRUE(idle.ok()) << (idle.ok() ? "" : idle.error().message);
-  std::vector<Collector::Output> outputs;
-  for (const SequenceId id : ids) outputs.push_back(collector.outputs[id]);
-  return outputs;
+  return Finish(engine, &collector, ids);
 }
 
 inline std::vector<std::vector<Token>> StoryPrompts() {

@@ -92,11 +92,7 @@ std::vector<Collector::Output> Score(Engine& engine, const Asking& asking) {
     }
     engine.RunUntilIdle();
   }
-  const Status idle = engine.CheckIdle();
-  EXPECT_TRUE(idle.ok()) << (idle.ok() ? "" : idle.error().message);
-  std::vector<Collector::Output> outputs;
-  for (const SequenceId id : ids) outputs.push_back(collector.outputs[id]);
-  return outputs;
+  return Finish(engine, &collector, ids);
 }
 
 struct Case {

@@ -1,6 +1,7 @@
 #include "server/doors/embeddings.h"
 
 #include <fmt/format.h>
+#include <openssl/evp.h>
 
 #include <bit>
 #include <cmath>
@@ -181,21 +182,12 @@ class Writer final : public ReplyWriter {
 }  // namespace
 
 std::string Base64Floats(std::span<const float> values) {
-  constexpr std::string_view kDigits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  text.reserve(values.size() * 16 / 3 + 4);
-  std::uint32_t held = 0;  // Bits that are no whole digit yet.
-  int bits = 0;
-  for (const float value : values) {
-    const auto word = std::bit_cast<std::uint32_t>(value);
-    for (int shift = 0; shift < 32; shift += 8) {
-      held = (held << 8) | ((word >> shift) & 0xFF);
-      for (bits += 8; bits >= 6; bits -= 6) text += kDigits[(held >> (bits - 6)) & 0x3F];
-    }
-  }
-  if (bits > 0) text += kDigits[(held << (6 - bits)) & 0x3F];
-  while (text.size() % 4 != 0) text += '=';
+  static_assert(std::endian::native == std::endian::little);
+  std::string text(values.size_bytes() / 3 * 4 + 5, '\0');  // The writer ends it with a zero.
+  const int length = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
+                                     reinterpret_cast<const unsigned char*>(values.data()),
+                                     static_cast<int>(values.size_bytes()));
+  text.resize(static_cast<std::size_t>(length));
   return text;
 }
 

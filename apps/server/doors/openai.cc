@@ -325,7 +325,7 @@ void EventWriter::AppendTrace(const Burst& burst, std::string* out) const {
   fmt::format_to(std::back_inserter(*out),
                  R"(,"speculation":{{"round":{},"mode":"{}","source":"{}","proposed":[)",
                  round.round, ModeName(round.mode), ProposalSourceName(round.source));
-  // Mode trie proposes what it saw in the requests of everybody.
+  // Without keys mode trie proposes what it saw in the requests of everybody.
   const bool own = shows_retrieved_ && round.mode != Mode::kTrie;
   const bool shown = own || round.source != ProposalSource::kRetrieval;
   for (std::size_t i = 0; i < round.proposed.size(); ++i) {

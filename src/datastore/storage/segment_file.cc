@@ -203,7 +203,8 @@ Status WriteSegmentFile(FileSystem* files, const std::filesystem::path& path,
 Result<std::shared_ptr<const Segment>> ParseSegment(std::span<const std::byte> file,
                                                     std::shared_ptr<const void> memory,
                                                     const TokenizerIdentity& tokenizer,
-                                                    std::string_view where) {
+                                                    std::string_view where,
+                                                    const std::atomic<bool>* lost) {
   if (file.size() < kPage) {
     return InvalidInput(
         fmt::format("{}: {} bytes are too few for a datastore segment", where, file.size()));
@@ -227,7 +228,8 @@ Result<std::shared_ptr<const Segment>> ParseSegment(std::span<const std::byte> f
                    .documents = header.documents,
                    .vocabulary = static_cast<int>(header.vocabulary),
                    .suffixes = words(1),
-                   .buckets = words(2)},
+                   .buckets = words(2),
+                   .lost = lost},
       std::move(memory));
   FT_RETURN_IF_ERROR(CheckBounds(*segment, where));
   return segment;
@@ -237,11 +239,9 @@ Result<std::shared_ptr<const Segment>> OpenSegmentFile(const std::filesystem::pa
                                                        const TokenizerIdentity& tokenizer) {
   FT_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file,
                       MappedFile::Open(path, WhenLost::kZeros));
-  FT_ASSIGN_OR_RETURN(std::shared_ptr<const Segment> segment,
-                      ParseSegment(file->bytes(), file, tokenizer, path.string()));
-  SegmentParts parts = segment->parts();
-  parts.lost = file->lost();
-  return std::make_shared<const Segment>(parts, std::move(file));
+  const auto bytes = file->bytes();
+  const std::atomic<bool>* const lost = file->lost();
+  return ParseSegment(bytes, std::move(file), tokenizer, path.string(), lost);
 }
 
 void ResealSegment(std::span<std::byte> file) {

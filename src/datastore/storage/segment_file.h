@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <filesystem>
 #include <memory>
@@ -39,11 +40,13 @@ Status WriteSegmentFile(FileSystem* files, const std::filesystem::path& path,
 Result<std::shared_ptr<const Segment>> OpenSegmentFile(const std::filesystem::path& path,
                                                        const TokenizerIdentity& tokenizer);
 
-/// The same for bytes in memory that live as long as `memory` and start on a multiple of 4.
+/// The same for bytes in memory that live as long as `memory` and start on a multiple of 4. `lost`
+/// says whether some of them read as zeros now (MappedFile::lost); null: never.
 Result<std::shared_ptr<const Segment>> ParseSegment(std::span<const std::byte> file,
                                                     std::shared_ptr<const void> memory,
                                                     const TokenizerIdentity& tokenizer,
-                                                    std::string_view where);
+                                                    std::string_view where,
+                                                    const std::atomic<bool>* lost = nullptr);
 
 /// Sets all checksums to what they should be for the bytes as they are: for tests of what lies
 /// behind them. Bytes that are too short stay as they are.

@@ -49,10 +49,6 @@ struct TensorInfo {
   std::uint64_t offset = 0;
 };
 
-Error Truncated(std::string_view where, std::string_view in) {
-  return InvalidInput(fmt::format("{}: ends inside {}; the file is truncated", where, in));
-}
-
 Result<WeightFormat> FormatOf(std::uint32_t type, const std::string& what) {
   const std::string_view name = type < kTensorTypes.size() ? kTensorTypes[type] : "";
   if (const auto format = ParseWeightFormat(name)) return *format;
@@ -69,7 +65,7 @@ Result<WeightFormat> FormatOf(std::uint32_t type, const std::string& what) {
 Result<std::vector<std::int64_t>> ReadShape(std::string_view where, const std::string& what,
                                             GgufReader* reader) {
   const auto dimensions = reader->Read<std::uint32_t>();
-  if (!dimensions) return Truncated(where, what);
+  if (!dimensions) return GgufTruncated(where, what);
   if (*dimensions < 1 || *dimensions > kMostDimensions) {
     return InvalidInput(fmt::format("{}: {} has {} dimensions; tensors have from 1 to {}", where,
                                     what, *dimensions, kMostDimensions));
@@ -79,7 +75,7 @@ Result<std::vector<std::int64_t>> ReadShape(std::string_view where, const std::s
   constexpr std::int64_t kMostElements = std::numeric_limits<std::int64_t>::max() / 8;
   for (std::size_t i = shape.size(); i-- > 0;) {
     const auto size = reader->Read<std::uint64_t>();
-    if (!size) return Truncated(where, what);
+    if (!size) return GgufTruncated(where, what);
     if (*size < 1 || *size > static_cast<std::uint64_t>(kMostElements / elements)) {
       return InvalidInput(
           fmt::format("{}: {} has the impossible dimension {}", where, what, *size));
@@ -94,13 +90,13 @@ Result<TensorInfo> ReadTensorInfo(std::uint64_t number, std::string_view where,
                                   GgufReader* reader) {
   TensorInfo info;
   const auto name = reader->ReadString();
-  if (!name) return Truncated(where, fmt::format("the name of tensor {}", number));
+  if (!name) return GgufTruncated(where, fmt::format("the name of tensor {}", number));
   info.name = *name;
   const std::string what = fmt::format("tensor '{}'", Printable(*name));
   FT_ASSIGN_OR_RETURN(info.view.shape, ReadShape(where, what, reader));
   const auto type = reader->Read<std::uint32_t>();
   const auto offset = reader->Read<std::uint64_t>();
-  if (!type || !offset) return Truncated(where, what);
+  if (!type || !offset) return GgufTruncated(where, what);
   FT_ASSIGN_OR_RETURN(info.view.format, FormatOf(*type, fmt::format("{}: {}", where, what)));
   const std::int64_t block = InfoOf(info.view.format).block_elements;
   if (info.view.shape.back() % block != 0) {
@@ -149,7 +145,7 @@ Status CheckHead(std::string_view where, GgufReader* reader) {
         fmt::format("{}: is not a GGUF file: it does not begin with 'GGUF'", where));
   }
   const auto version = reader->Read<std::uint32_t>();
-  if (!version) return Truncated(where, "its head");
+  if (!version) return GgufTruncated(where, "its head");
   if (*version == 2 || *version == 3) return {};
   const bool swapped = *version != 0 && *version % 0x10000 == 0;
   return InvalidInput(
@@ -175,7 +171,7 @@ Result<GgufContents> ParseGguf(std::span<const std::byte> file, std::string_view
   FT_RETURN_IF_ERROR(CheckHead(where, &reader));
   const auto tensors = reader.Read<std::uint64_t>();
   const auto keys = reader.Read<std::uint64_t>();
-  if (!tensors || !keys) return Truncated(where, "its head");
+  if (!tensors || !keys) return GgufTruncated(where, "its head");
   GgufContents contents;
   FT_ASSIGN_OR_RETURN(contents.metadata, ReadGgufMetadata(*keys, where, &reader));
   std::int64_t alignment = kDefaultAlignment;

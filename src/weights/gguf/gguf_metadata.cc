@@ -11,13 +11,8 @@
 namespace foretoken {
 namespace {
 
-constexpr std::array<std::string_view, 13> kTypeNames = {
-    "u8", "i8", "u16", "i16", "u32", "i32", "f32", "bool", "string", "array", "u64", "i64", "f64"};
+// By GgufType; strings and arrays have no size of their own.
 constexpr std::array<std::size_t, 13> kTypeBytes = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
-
-Error Truncated(std::string_view where, std::string_view in) {
-  return InvalidInput(fmt::format("{}: ends inside {}; the file is truncated", where, in));
-}
 
 template <typename T>
 std::optional<GgufValue> ReadNumber(GgufReader* reader) {
@@ -66,8 +61,8 @@ std::optional<GgufValue> ReadScalar(GgufType type, GgufReader* reader) {
 Result<GgufArray> ReadArray(std::string_view where, const std::string& what, GgufReader* reader) {
   const auto type = reader->Read<std::uint32_t>();
   const auto count = reader->Read<std::uint64_t>();
-  if (!type || !count) return Truncated(where, what);
-  if (*type >= kTypeNames.size()) {
+  if (!type || !count) return GgufTruncated(where, what);
+  if (*type >= kTypeBytes.size()) {
     return InvalidInput(
         fmt::format("{}: {} has elements of the unknown type {}", where, what, *type));
   }
@@ -79,11 +74,11 @@ Result<GgufArray> ReadArray(std::string_view where, const std::string& what, Ggu
   GgufReader elements = *reader;
   if (array.type == GgufType::kString) {
     for (std::uint64_t i = 0; i < array.count; ++i) {
-      if (!elements.ReadString()) return Truncated(where, what);
+      if (!elements.ReadString()) return GgufTruncated(where, what);
     }
   } else {
     const std::size_t bytes = kTypeBytes[*type];
-    if (array.count > elements.left() / bytes) return Truncated(where, what);
+    if (array.count > elements.left() / bytes) return GgufTruncated(where, what);
     elements.Skip(array.count * bytes);
   }
   array.bytes = *reader->Skip(elements.position() - reader->position());
@@ -96,7 +91,9 @@ Error WrongKind(std::string_view key, std::string_view wanted) {
 
 }  // namespace
 
-std::string_view GgufTypeName(GgufType type) { return kTypeNames[static_cast<std::size_t>(type)]; }
+Error GgufTruncated(std::string_view where, std::string_view in) {
+  return InvalidInput(fmt::format("{}: ends inside {}; the file is truncated", where, in));
+}
 
 template <typename T>
 std::optional<T> GgufReader::Read() {
@@ -173,40 +170,30 @@ Status GgufMetadata::Integer(std::string_view key, std::int64_t low, std::int64_
   return {};
 }
 
-Status GgufMetadata::Number(std::string_view key, double* value) const {
+template <typename T, typename Value>
+Status GgufMetadata::Read(std::string_view key, std::string_view wanted, Value* value) const {
   const GgufValue* found = Find(key);
   if (found == nullptr) return {};
-  const auto* number = std::get_if<double>(found);
-  if (number == nullptr) return WrongKind(key, "a number with a fraction (f32 or f64)");
-  *value = *number;
+  const auto* read = std::get_if<T>(found);
+  if (read == nullptr) return WrongKind(key, wanted);
+  *value = *read;
   return {};
+}
+
+Status GgufMetadata::Number(std::string_view key, double* value) const {
+  return Read<double>(key, "a number with a fraction (f32 or f64)", value);
 }
 
 Status GgufMetadata::Flag(std::string_view key, bool* value) const {
-  const GgufValue* found = Find(key);
-  if (found == nullptr) return {};
-  const auto* flag = std::get_if<bool>(found);
-  if (flag == nullptr) return WrongKind(key, "true or false");
-  *value = *flag;
-  return {};
+  return Read<bool>(key, "true or false", value);
 }
 
 Status GgufMetadata::String(std::string_view key, std::string* value) const {
-  const GgufValue* found = Find(key);
-  if (found == nullptr) return {};
-  const auto* text = std::get_if<std::string_view>(found);
-  if (text == nullptr) return WrongKind(key, "a string");
-  *value = *text;
-  return {};
+  return Read<std::string_view>(key, "a string", value);
 }
 
 Status GgufMetadata::Array(std::string_view key, std::optional<GgufArray>* value) const {
-  const GgufValue* found = Find(key);
-  if (found == nullptr) return {};
-  const auto* array = std::get_if<GgufArray>(found);
-  if (array == nullptr) return WrongKind(key, "an array");
-  *value = *array;
-  return {};
+  return Read<GgufArray>(key, "an array", value);
 }
 
 Result<GgufMetadata> ReadGgufMetadata(std::uint64_t count, std::string_view where,
@@ -214,11 +201,11 @@ Result<GgufMetadata> ReadGgufMetadata(std::uint64_t count, std::string_view wher
   GgufMetadata metadata;
   for (std::uint64_t i = 0; i < count; ++i) {
     const auto key = reader->ReadString();
-    if (!key) return Truncated(where, fmt::format("the {}th metadata key", i + 1));
+    if (!key) return GgufTruncated(where, fmt::format("the {}th metadata key", i + 1));
     const std::string what = fmt::format("the value of {}", Printable(*key));
     const auto type = reader->Read<std::uint32_t>();
-    if (!type) return Truncated(where, what);
-    if (*type >= kTypeNames.size()) {
+    if (!type) return GgufTruncated(where, what);
+    if (*type >= kTypeBytes.size()) {
       return InvalidInput(fmt::format("{}: {} has the unknown type {}", where, what, *type));
     }
     std::optional<GgufValue> value;
@@ -229,7 +216,7 @@ Result<GgufMetadata> ReadGgufMetadata(std::uint64_t count, std::string_view wher
     } else {
       value = ReadScalar(static_cast<GgufType>(*type), reader);
     }
-    if (!value) return Truncated(where, what);
+    if (!value) return GgufTruncated(where, what);
     if (!metadata.Add(*key, *value)) {
       return InvalidInput(fmt::format("{}: has the key {} twice", where, Printable(*key)));
     }

@@ -31,9 +31,6 @@ enum class GgufType : std::uint32_t {
   kFloat64,
 };
 
-/// "u32", "string", ...
-std::string_view GgufTypeName(GgufType type);
-
 /// An array of a file's metadata, validated and left where it is. Borrows the file.
 struct GgufArray {
   GgufType type = GgufType::kUint8;  ///< Of its elements.
@@ -69,8 +66,14 @@ class GgufMetadata {
   Status Array(std::string_view key, std::optional<GgufArray>* value) const;
 
  private:
+  template <typename T, typename Value>
+  Status Read(std::string_view key, std::string_view wanted, Value* value) const;
+
   std::map<std::string_view, GgufValue> values_;
 };
+
+/// The error of a file that ends inside something. `where` names the file.
+Error GgufTruncated(std::string_view where, std::string_view in);
 
 /// Reads little-endian fields from the front of a file; what it returns borrows that.
 class GgufReader {

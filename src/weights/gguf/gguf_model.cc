@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include <array>
+#include <algorithm>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -100,12 +100,11 @@ Status CheckRope(const GgufMetadata& metadata, const TensorMap& tensors, ConfigR
 Status CheckRotated(const GgufMetadata& metadata, const ConfigReader& reader) {
   std::int64_t rotated = 0;
   FT_RETURN_IF_ERROR(metadata.Integer(reader.Key("rope.dimension_count"), 0, 1 << 30, &rotated));
-  const std::int64_t head =
-      reader.json.contains("head_dim")
-          ? reader.json["head_dim"].get<std::int64_t>()
-          : reader.json.value("hidden_size", std::int64_t{0}) /
-                std::max(std::int64_t{1},
-                         reader.json.value("num_attention_heads", std::int64_t{1}));
+  const auto number = [&reader](const char* field, std::int64_t otherwise) {
+    return reader.json.value(field, otherwise);
+  };
+  const std::int64_t heads = std::max(std::int64_t{1}, number("num_attention_heads", 1));
+  const std::int64_t head = number("head_dim", number("hidden_size", 0) / heads);
   if (rotated == 0 || rotated == head) return {};
   return InvalidInput(
       fmt::format("{} is {}, but heads have {} dimensions, and only rotating all of "
