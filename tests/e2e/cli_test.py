@@ -332,6 +332,11 @@ class GoodInput(CliTest):
 
         return wait_for
 
+    def drain(self, terminal, quiet):
+        """Reads until nothing has come for that many seconds."""
+        while select.select([terminal], [], [], quiet)[0]:
+            os.read(terminal, 4096)
+
     def test_chat_edits_lines_and_remembers_them(self):
         environment = {**CLEAN_ENVIRONMENT, "TERM": "xterm", "XDG_STATE_HOME": str(self.folder)}
         master, slave = pty.openpty()
@@ -366,6 +371,17 @@ class GoodInput(CliTest):
         os.write(master, b"Tell me a story about a dragon.\n")
         time.sleep(0.02)
         process.send_signal(signal.SIGINT)
+        wait_for(b"> ")
+        # Many at once, some of which meet the program in the middle of a write.
+        for _ in range(10):
+            os.write(master, b"And then?\n")
+            end = time.monotonic() + 0.08
+            while time.monotonic() < end:
+                process.send_signal(signal.SIGINT)
+                self.drain(master, 0.0003)
+            self.drain(master, 0.05)
+        os.write(master, b"/stats\n")
+        wait_for(b"replies,")
         wait_for(b"> ")
         os.write(master, b"/quit\n")
         self.assertEqual(process.wait(timeout=30), 0)

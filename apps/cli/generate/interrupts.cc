@@ -25,6 +25,8 @@ void CatchInterrupts() {
     errno = error;
   };
   sigemptyset(&action.sa_mask);
+  // Else a write that is under way fails, and with it the stream. poll returns all the same.
+  action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, nullptr);
 }
 

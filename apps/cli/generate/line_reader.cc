@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 constexpr int kHistoryLines = 1000;
 constexpr wchar_t kPromptEscape = 1;
 
-// A byte of the terminal; false at its end and after Ctrl-C.
+// A byte of standard input; false at its end and after Ctrl-C.
 bool ReadByte(char* byte) {
   while (true) {
     pollfd events[] = {{STDIN_FILENO, POLLIN, 0}, {InterruptEvent(), POLLIN, 0}};
@@ -125,18 +125,14 @@ LineReader::Read LineReader::Edited(std::string* line) {
 }
 
 LineReader::Read LineReader::Plain(std::string* line) {
-  char* buffer = nullptr;
-  std::size_t capacity = 0;
-  errno = 0;
-  const ssize_t length = getline(&buffer, &capacity, stdin);
-  const bool was_interrupted = length < 0 && errno == EINTR;
-  if (length > 0) line->assign(buffer, static_cast<std::size_t>(length));
-  std::free(buffer);
-  if (was_interrupted) {
-    std::clearerr(stdin);
-    return Read::kInterrupted;
+  line->clear();
+  char byte = 0;
+  while (ReadByte(&byte)) {
+    *line += byte;
+    if (byte == '\n') return Read::kLine;
   }
-  return length < 0 ? Read::kEnd : Read::kLine;
+  if (Interrupted()) return Read::kInterrupted;
+  return line->empty() ? Read::kEnd : Read::kLine;
 }
 
 std::string ChatHistoryFile() {
