@@ -97,7 +97,8 @@ class RandomSchema {
     return {{"type", "array"},
             {"items", Value(depth)},
             {"minItems", min},
-            {"maxItems", min + Below(3)}};
+            {"maxItems", min + Below(4)},
+            {"uniqueItems", Below(2) == 0}};
   }
   Json Object(int depth) {
     const char* names[] = {"name", "age", "a b", "\"", "é", "color", "x"};
@@ -171,6 +172,11 @@ inline bool Validates(const RandomSchema::Json& schema, const RandomSchema::Json
   }
   if (value.is_array()) {
     bool valid = within("minItems", "maxItems", static_cast<double>(value.size()));
+    if (schema.value("uniqueItems", false)) {
+      for (auto item = value.begin(); item != value.end(); ++item) {
+        valid = valid && std::find(value.begin(), item, *item) == item;
+      }
+    }
     for (std::size_t i = 0; i < value.size() && valid; ++i) {
       const bool fixed = schema.contains("prefixItems") && i < schema["prefixItems"].size();
       if (fixed) valid = Validates(schema["prefixItems"][i], root, value[i]);

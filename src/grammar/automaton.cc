@@ -64,6 +64,13 @@ class ProgramBuilder {
         return CompileText(expression.literal, next);
       case Kind::kClass:
         return CompileClass(expression, next);
+      case Kind::kBeginUnique:
+        automaton_->has_unique_ = true;
+        return Emit({.op = Op::kBytes,
+                     .first = '[',
+                     .last = '[',
+                     .next = next,
+                     .operand = Instruction::kBeginsUnique});
       case Kind::kRule:
         if (analysis_.expandable[expression.rule]) {
           return Compile(grammar_.rules[expression.rule].body, next);

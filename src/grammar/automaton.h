@@ -27,7 +27,10 @@ struct Instruction {
   std::uint8_t first = 0;
   std::uint8_t last = 0;
   ProgramCounter next = -1;
-  std::int32_t operand = -1;
+  std::int32_t operand = -1;  ///< Of kBytes: kBeginsUnique or nothing.
+
+  /// The byte begins a JSON list whose items all differ.
+  static constexpr std::int32_t kBeginsUnique = 1;
 };
 
 /// A grammar compiled to a byte-level pushdown automaton: a program per rule, over the bytes of
@@ -48,6 +51,8 @@ class Automaton {
   std::size_t size() const { return program_.size(); }
   int rules() const { return static_cast<int>(entries_.size()); }
   int root() const { return root_; }
+  /// Whether there are lists whose items all differ.
+  bool has_unique() const { return has_unique_; }
   /// -1 where the root never calls the rule.
   ProgramCounter entry(int rule) const { return entries_[rule]; }
   /// Whether the rule matches the empty text.
@@ -91,6 +96,7 @@ class Automaton {
   std::vector<bool> nullable_;
   std::vector<int> call_order_;
   int root_ = 0;
+  bool has_unique_ = false;
   std::array<std::uint8_t, 256> class_of_{};
   std::array<bool, 256> used_{};
   std::vector<std::uint8_t> class_bytes_;

@@ -23,12 +23,13 @@ struct CodeRange {
 /// What a rule, or a part of one, matches.
 struct Expression {
   enum class Kind {
-    kLiteral,   ///< The bytes of `literal`; may be empty.
-    kClass,     ///< One character of `ranges`.
-    kRule,      ///< What rule `rule` matches.
-    kSequence,  ///< `parts` one after the other.
-    kChoice,    ///< One of `parts`.
-    kRepeat,    ///< parts[0], `min` to `max` times.
+    kLiteral,      ///< The bytes of `literal`; may be empty.
+    kClass,        ///< One character of `ranges`.
+    kRule,         ///< What rule `rule` matches.
+    kSequence,     ///< `parts` one after the other.
+    kChoice,       ///< One of `parts`.
+    kRepeat,       ///< parts[0], `min` to `max` times.
+    kBeginUnique,  ///< "[", with which a JSON list begins whose items all differ (UniqueLists).
   };
   static constexpr int kUnbounded = -1;
 

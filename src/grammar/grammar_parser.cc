@@ -198,6 +198,13 @@ class Parser {
                    ? Fail(fmt::format("'{}' does not begin anything known", Character()))
                    : FailAt(begin, "this '(' is never closed");
       }
+    } else if (Take("@unique")) {
+      SkipBlanks();
+      if (!Take(R"("[")")) {
+        return FailAt(begin,
+                      "'@unique' stands before the \"[\" of a JSON list whose items all differ");
+      }
+      item = Expression{.kind = Expression::Kind::kBeginUnique};
     } else if (IsNameCharacter(Peek())) {
       item = Expression{.kind = Expression::Kind::kRule};
       item->rule = Mention(TakeName(), begin).rule;

@@ -19,6 +19,7 @@ bool Matchable(const Expression& expression, const std::vector<bool>& rules) {
   const auto matchable = [&](const Expression& part) { return Matchable(part, rules); };
   switch (expression.kind) {
     case Kind::kLiteral:
+    case Kind::kBeginUnique:
       return true;
     case Kind::kClass:
       return !expression.ranges.empty();
@@ -88,6 +89,9 @@ class Writer {
           if (range.last > range.first) text_ += fmt::format("-{}", ClassCharacter(range.last));
         }
         text_ += ']';
+        return;
+      case Kind::kBeginUnique:
+        text_ += R"( @unique "[")";
         return;
       case Kind::kRule:
         text_ += fmt::format(" {}", grammar_.rules[expression.rule].name);

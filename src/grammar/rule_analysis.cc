@@ -77,6 +77,8 @@ Extent Measure(const Expression& expression, const std::vector<Extent>& rules) {
   } else if (expression.kind == Kind::kClass) {
     extent.bytes = Utf8Length(expression.ranges.back().last);
     extent.weight = Saturate(2 * std::ssize(expression.ranges), kLarge.weight);
+  } else if (expression.kind == Kind::kBeginUnique) {
+    extent = {.bytes = 1, .weight = 1};
   }
   const std::int64_t copies = expression.kind != Kind::kRepeat           ? 1
                               : expression.max == Expression::kUnbounded ? kLarge.bytes

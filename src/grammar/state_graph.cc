@@ -99,18 +99,20 @@ StateGraph::Transition StateGraph::Compute(State state, int byte_class) {
   if (expanded_ != state) ExpandCalls(state);
   steps_ = expansion_steps_;
   const std::uint8_t byte = automaton_->ByteOfClass(byte_class);
+  bool begins_unique = false;
   for (const GrammarThread& thread : expansion_) {
     const Instruction& instruction = automaton_->at(thread.counter);
     if (instruction.op == Op::kBytes && instruction.first <= byte && byte <= instruction.last) {
       Add({.context = thread.context, .counter = instruction.next}, /*at_entry=*/false);
+      begins_unique = begins_unique || instruction.operand == Instruction::kBeginsUnique;
     }
   }
   const int log_steps = std::bit_width(static_cast<std::uint64_t>(steps_ - 1));
   const State next = Intern();
   FT_CHECK(next <= kStateMask, "{} states", next);
   transitions_[static_cast<std::size_t>(state) * automaton_->classes() + byte_class] =
-      log_steps << kStateBits | next;
-  return {next, std::int64_t{1} << log_steps};
+      log_steps << kStepsShift | (begins_unique ? kBeginsUnique : 0) | next;
+  return {next, std::int64_t{1} << log_steps, begins_unique};
 }
 
 // Makes the set of threads that have been added a state.

@@ -60,12 +60,14 @@ class StateGraph {
   struct Transition {
     State to = kDead;  ///< kDead where no text goes on like that.
     std::int64_t steps = 1;
+    bool begins_unique = false;  ///< A list whose items all differ.
   };
   /// By one byte more.
   Transition Follow(State state, std::uint8_t byte) {
     const std::int32_t known = transitions_[IndexOf(state, byte)];
     if (known < 0) return Compute(state, automaton_->ClassOf(byte));
-    return {known & kStateMask, std::int64_t{1} << (known >> kStateBits)};
+    return {known & kStateMask, std::int64_t{1} << (known >> kStepsShift),
+            (known & kBeginsUnique) != 0};
   }
   /// The same for what is known and takes no more than kCheapSteps; false elsewhere.
   bool FollowCheap(State state, std::uint8_t byte, State* to) const {
@@ -108,10 +110,12 @@ class StateGraph {
   std::size_t bytes() const;
 
  private:
-  // A transition known: its state and the steps it takes, as a power of two that is no less.
-  static constexpr int kStateBits = 26;
-  static constexpr std::int32_t kStateMask = (1 << kStateBits) - 1;
-  static constexpr std::uint32_t kFirstCostly = 7U << kStateBits;
+  // A transition known: its state, whether it begins a list whose items all differ, and the steps
+  // it takes, as a power of two that is no less.
+  static constexpr std::int32_t kBeginsUnique = 1 << 25;
+  static constexpr std::int32_t kStateMask = kBeginsUnique - 1;
+  static constexpr int kStepsShift = 26;
+  static constexpr std::uint32_t kFirstCostly = 7U << kStepsShift;
   static_assert(kCheapSteps == 1 << 6);
 
   struct Traits {

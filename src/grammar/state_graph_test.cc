@@ -37,6 +37,9 @@ class PlainMatcher {
           ends.insert(begin + expression.literal.size());
         }
         break;
+      case Expression::Kind::kBeginUnique:
+        if (text_.substr(begin).starts_with('[')) ends.insert(begin + 1);
+        break;
       case Expression::Kind::kClass: {
         std::string_view rest = text_.substr(begin);
         std::uint32_t code = 0;

@@ -45,9 +45,11 @@ TokenConstraint::TokenConstraint(std::string grammar, Automaton automaton,
       automaton_(std::move(automaton)),
       vocabulary_(std::move(vocabulary)),
       graph_(std::make_shared<StateGraph>(&automaton_)),
-      masks_(kKnownMasks) {}
+      masks_(kKnownMasks) {
+  if (automaton_.has_unique()) repeats_.emplace(&vocabulary_->trie);
+}
 
-TokenConstraint::State TokenConstraint::Advance(State state, Token token) {
+TokenConstraint::State TokenConstraint::Advance(State state, Token token, UniqueLists* lists) {
   if (token < 0 || token >= vocabulary()) return StateGraph::kDead;
   std::string_view bytes = vocabulary_->trie.BytesOf(token);
   if (bytes.empty()) return StateGraph::kDead;
@@ -60,6 +62,9 @@ TokenConstraint::State TokenConstraint::Advance(State state, Token token) {
     const StateGraph::Transition taken = graph_->Follow(state, static_cast<std::uint8_t>(byte));
     steps += taken.steps;
     if (steps > ConstraintCursor::kMaxTokenSteps) return StateGraph::kDead;
+    if (lists != nullptr && !lists->Push(static_cast<std::uint8_t>(byte), taken.begins_unique)) {
+      return StateGraph::kDead;
+    }
     state = taken.to;
   }
   return state;
@@ -96,7 +101,12 @@ void ConstraintCursor::Push(Token token) {
   if (under != held_.end()) {
     steps_ += std::max<std::int64_t>(0, under->mask->steps() - kFreeSteps);
   }
-  state_ = constraint_->Advance(before, token);
+  for (const FilteredMask& filtered : filtered_) {
+    if (filtered.path.empty()) steps_ += std::max<std::int64_t>(0, filtered.steps - kFreeSteps);
+  }
+  filtered_.clear();
+  state_ = constraint_->Advance(before, token, constraint_->repeats_ ? &lists_ : nullptr);
+  lists_.Settle();
   if (steps_ > kMaxSequenceSteps) state_ = StateGraph::kDead;
 }
 
@@ -124,7 +134,7 @@ const std::shared_ptr<TokenMask>& ConstraintCursor::MaskAfter(std::span<const To
     if (held_.size() == 1 && held_[0].state == state) return held_[0].mask;
     std::erase_if(held_, [&](const HeldMask& held) { return held.state != state; });
   }
-  for (const Token token : path) state = constraint_->Advance(state, token);
+  for (const Token token : path) state = constraint_->Advance(state, token, nullptr);
   const auto known = std::ranges::find(held_, state, &HeldMask::state);
   if (known != held_.end()) return known->mask;
   held_.push_back({state, constraint_->MaskOf(state)});
@@ -134,12 +144,49 @@ const std::shared_ptr<TokenMask>& ConstraintCursor::MaskAfter(std::span<const To
 bool ConstraintCursor::Prepare(std::span<const Token> path, std::int64_t* steps) const {
   TokenMask& mask = *MaskAfter(path);
   *steps -= mask.Continue(*steps);
-  return mask.done();
+  if (!mask.done()) return false;
+  if (!constraint_->repeats_ || mask.refused()) return true;
+  const std::size_t known = filtered_.size();
+  const FilteredMask& filtered = FilteredAfter(path);
+  if (filtered_.size() > known) *steps -= filtered.steps;
+  return true;
+}
+
+bool ConstraintCursor::Refused(std::span<const Token> path) const {
+  if (MaskAfter(path)->refused()) return true;
+  return constraint_->repeats_ &&
+         std::ranges::all_of(FilteredAfter(path).bits, [](auto word) { return word == 0; });
+}
+
+const ConstraintCursor::FilteredMask& ConstraintCursor::FilteredAfter(
+    std::span<const Token> path) const {
+  const auto known = std::ranges::find_if(filtered_, [&](const FilteredMask& filtered) {
+    return std::ranges::equal(filtered.path, path);
+  });
+  if (known != filtered_.end()) return *known;
+  TokenMask& mask = *MaskAfter(path);
+  mask.Continue(std::numeric_limits<std::int64_t>::max() / 2);
+  FilteredMask filtered{.path = {path.begin(), path.end()},
+                        .bits = {mask.bits().begin(), mask.bits().end()}};
+  StateGraph::State state = State();
+  UniqueLists lists = lists_;
+  for (const Token token : path) state = constraint_->Advance(state, token, &lists);
+  const bool before_space = state == TokenConstraint::kBeforeSpace;
+  if (state != StateGraph::kDead && !mask.refused()) {
+    filtered.steps = constraint_->repeats_->Filter(
+        constraint_->graph_.get(), before_space ? constraint_->graph_->start() : state,
+        before_space, &lists, filtered.bits);
+  } else {
+    std::ranges::fill(filtered.bits, 0);
+  }
+  filtered_.push_back(std::move(filtered));
+  return filtered_.back();
 }
 
 std::span<const std::uint64_t> ConstraintCursor::Mask(std::span<const Token> path) const {
   TokenMask& mask = *MaskAfter(path);
   mask.Continue(std::numeric_limits<std::int64_t>::max() / 2);
+  if (constraint_->repeats_ && !mask.refused()) return FilteredAfter(path).bits;
   return mask.bits();
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,6 +12,8 @@
 #include "grammar/automaton.h"
 #include "grammar/state_graph.h"
 #include "grammar/token_mask.h"
+#include "grammar/unique/repeat_filter.h"
+#include "grammar/unique/unique_lists.h"
 
 namespace foretoken {
 
@@ -41,7 +44,8 @@ class TokenConstraint {
   TokenConstraint(std::string grammar, Automaton automaton,
                   std::shared_ptr<const ConstraintVocabulary> vocabulary);
 
-  State Advance(State state, Token token);
+  // `lists` goes on as well; null: there are none.
+  State Advance(State state, Token token, UniqueLists* lists);
   bool MayEnd(State state) const;
   bool MayContinue(State state) const;
   // Perhaps unfinished.
@@ -52,6 +56,7 @@ class TokenConstraint {
   std::string grammar_;
   Automaton automaton_;
   std::shared_ptr<const ConstraintVocabulary> vocabulary_;
+  std::optional<RepeatFilter> repeats_;  // Where lists have items that all differ.
 
   std::shared_ptr<StateGraph> graph_;  // Never null; shared with cursors that have yet to leave it.
   std::size_t brought_bytes_ = 0;      // That cursors have brought into it.
@@ -91,7 +96,7 @@ class ConstraintCursor {
   /// afterwards. True once it is there: Mask then costs nothing.
   bool Prepare(std::span<const Token> path, std::int64_t* steps) const;
   /// Whether a mask that is there was refused: the grammar is too ambiguous to go on.
-  bool Refused(std::span<const Token> path) const { return MaskAfter(path)->refused(); }
+  bool Refused(std::span<const Token> path) const;
 
   /// One bit per token, from the lowest of the first word on: which may follow the output and
   /// `path`; none where the mask is refused. Valid until the constraint is used again.
@@ -109,7 +114,15 @@ class ConstraintCursor {
     std::shared_ptr<TokenMask> mask;
   };
 
+  // The mask of the state after a path, without the tokens that repeat an item of a list.
+  struct FilteredMask {
+    std::vector<Token> path;
+    std::vector<std::uint64_t> bits;
+    std::int64_t steps = 0;
+  };
+
   StateGraph::State State() const;
+  const FilteredMask& FilteredAfter(std::span<const Token> path) const;
   const std::shared_ptr<TokenMask>& MaskAfter(std::span<const Token> path) const;
 
   std::shared_ptr<TokenConstraint> constraint_;
@@ -119,7 +132,9 @@ class ConstraintCursor {
   // was pushed or asked.
   mutable std::shared_ptr<StateGraph> graph_;
   mutable StateGraph::State state_ = StateGraph::kDead;
-  mutable std::vector<HeldMask> held_;  // Asked for since the root's was last asked for.
+  mutable std::vector<HeldMask> held_;          // Asked for since the root's was last asked for.
+  UniqueLists lists_;                           // At the end of the output.
+  mutable std::vector<FilteredMask> filtered_;  // Asked for since the last token.
 };
 
 }  // namespace foretoken

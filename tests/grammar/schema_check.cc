@@ -10,6 +10,7 @@
 #include "grammar/automaton.h"
 #include "grammar/grammar.h"
 #include "grammar/state_graph.h"
+#include "grammar/unique/unique_lists.h"
 
 namespace foretoken {
 namespace {
@@ -32,8 +33,7 @@ Json Answer(const Json& line) {
   for (const Json& texts : line["texts"]) {
     bool any = false;
     for (const Json& text : texts) {
-      const auto state = graph.Next(graph.start(), text.get_ref<const std::string&>());
-      any = any || graph.MayEnd(state);
+      any = any || Matches(text.get_ref<const std::string&>(), &graph);
     }
     accepted.push_back(any);
   }

@@ -9,9 +9,11 @@
 namespace foretoken {
 namespace {
 
-// Different values of "uniqueItems": which of them are there already has to be remembered.
-constexpr std::size_t kMaxUniqueValues = 10;
-constexpr int kMaxCounted = 500;  // Items that are counted one by one.
+// Of "uniqueItems" with up to so many different values the grammar itself remembers which are
+// there.
+constexpr std::size_t kFewValues = 10;
+constexpr std::size_t kManyValues = 1000;  // Not counted further: no list is so long.
+constexpr int kMaxCounted = 500;           // Items that are counted one by one.
 
 }  // namespace
 
@@ -25,19 +27,21 @@ Expression SchemaWriter::Array(const Demands& demands) {
   if (!demands.positions.empty()) {
     items.fixed = std::max(items.fixed, demands.positions.rbegin()->first + 1);
   }
-  const bool unique = demands.unique != nullptr && (items.count.max < 0 || items.count.max > 1);
-  Expression content;
-  if (unique) {
-    content = UniqueItems(demands, &items);
-  } else if (!demands.contains.empty()) {
-    content = ContainingItems(demands, &items);
-  } else if (demands.arrays.empty() && demands.positions.empty() && items.count.free()) {
-    return grammar_.Rule(JsonGrammar::kArray);
-  } else {
-    content = PlainItems(demands, items);
+  if (demands.unique != nullptr && (items.count.max < 0 || items.count.max > 1)) {
+    return UniqueList(demands, &items);
   }
-  return SequenceOf(
-      {LiteralOf("["), grammar_.Rule(JsonGrammar::kSpace), std::move(content), LiteralOf("]")});
+  const bool any = demands.contains.empty() && demands.arrays.empty() &&
+                   demands.positions.empty() && items.count.free();
+  if (any) return Base(JsonGrammar::kArray);
+  return List(LiteralOf("["), SomeItems(demands, &items));
+}
+
+Expression SchemaWriter::List(Expression begin, Expression items) {
+  return SequenceOf({std::move(begin), grammar_.Space(), std::move(items), LiteralOf("]")});
+}
+
+Expression SchemaWriter::SomeItems(const Demands& demands, Items* items) {
+  return demands.contains.empty() ? PlainItems(demands, *items) : ContainingItems(demands, items);
 }
 
 // All that the schemas say of the item at a position.
@@ -58,7 +62,7 @@ Goal SchemaWriter::ItemGoal(const Demands& demands, int position) {
 }
 
 Expression SchemaWriter::PlainItems(const Demands& demands, const Items& items) {
-  const Expression space = grammar_.Rule(JsonGrammar::kSpace);
+  const Expression space = grammar_.Space();
   const auto [min, max] = items.count;
   // From the back: what may come after the items so far, the first of which needs no comma.
   const int first_alike = std::max(items.fixed, 1);
@@ -101,7 +105,7 @@ Expression SchemaWriter::CountedItems(int position, int state, Choices choices, 
   }
   ++items->depth;
   const int rule = known->second = NewRule(ChoiceOf({}));
-  const Expression space = grammar_.Rule(JsonGrammar::kSpace);
+  const Expression space = grammar_.Space();
   std::vector<Expression> parts;
   if (position >= min && may_end(state)) parts.push_back(position == 0 ? LiteralOf("") : space);
   if (position != max) {
@@ -155,30 +159,69 @@ Expression SchemaWriter::ContainingItems(const Demands& demands, Items* items) {
       0, 0, choices, [&](int state) { return state >= min; }, items);
 }
 
-// The state is the set of the values that are there already.
-Expression SchemaWriter::UniqueItems(const Demands& demands, Items* items) {
-  const auto refuse = [&] {
+// A list no two of whose items are alike. Where they have few values the rules of the grammar tell
+// which are there, else UniqueLists does.
+Expression SchemaWriter::UniqueList(const Demands& demands, Items* items) {
+  const std::vector<std::optional<Values>> values = ItemValues(demands, *items);
+  if (demands.contains.empty()) {
+    if (auto few = FewUniqueItems(values, items)) return List(LiteralOf("["), std::move(*few));
+  }
+  for (int position = 0; position < std::ssize(values); ++position) {
+    // The items before the one that finds the fewest values left.
+    const int before = position < items->fixed ? position : items->count.min - 1;
+    if (!values[position].has_value() || position >= items->count.min) continue;
+    const auto count = std::ssize(*values[position]);
+    if (count > before) continue;
     document_.Refuse(*demands.unique,
-                     fmt::format("'uniqueItems' is supported only for items that are one of {} "
-                                 "values at most (and no lists or objects), without 'contains'",
-                                 kMaxUniqueValues));
-  };
-  if (!demands.contains.empty()) refuse();
-  std::vector<Json> values;
-  std::vector<std::vector<bool>> allowed;  // By position and value.
-  for (int position = 0; position <= items->fixed; ++position) {
-    if (position == items->count.max) break;
-    allowed.emplace_back(kMaxUniqueValues, false);
+                     fmt::format("'uniqueItems' asks for {} items that differ, but one of them has "
+                                 "only {} values",
+                                 before + 1, count));
+  }
+  const Spelling outer = spelling_;
+  spelling_ = Spelling::kOne;
+  Expression content = SomeItems(demands, items);
+  spelling_ = outer;
+  return List({.kind = Expression::Kind::kBeginUnique}, std::move(content));
+}
+
+// The values that the item at each position may have, the last for all from there on; nullopt where
+// they are many or not known.
+std::vector<std::optional<SchemaWriter::Values>> SchemaWriter::ItemValues(const Demands& demands,
+                                                                          const Items& items) {
+  std::vector<std::optional<Values>> by_position;
+  for (int position = 0; position <= items.fixed && position != items.count.max; ++position) {
+    std::optional<Values> values = Values();
     for (const Demands& way :
          WaysTo(NormalGoal(ItemGoal(demands, position), &document_), &document_)) {
-      const auto found = FiniteValues(way, kMaxUniqueValues, document_);
-      if (!found.has_value()) refuse();
-      for (const Json& value : *found) {
-        const auto at = std::ranges::find(values, value) - values.begin();
-        if (at == std::ssize(values)) values.push_back(value);
-        if (values.size() > kMaxUniqueValues) refuse();
-        allowed.back()[at] = true;
+      std::optional<Values> found;
+      try {
+        found = FiniteValues(way, kManyValues, document_);
+      } catch (const SchemaRefusal&) {  // Too much to list.
       }
+      if (!found.has_value()) values.reset();
+      if (!values.has_value()) break;
+      for (Json& value : *found) {
+        if (std::ranges::find(*values, value) == values->end()) values->push_back(std::move(value));
+      }
+    }
+    by_position.push_back(std::move(values));
+  }
+  return by_position;
+}
+
+// The state is the set of the values that are there already. Nothing where the values are many.
+std::optional<Expression> SchemaWriter::FewUniqueItems(
+    const std::vector<std::optional<Values>>& by_position, Items* items) {
+  Values values;
+  std::vector<std::vector<bool>> allowed;  // By position and value.
+  for (const std::optional<Values>& some : by_position) {
+    if (!some.has_value()) return std::nullopt;
+    allowed.emplace_back(kFewValues, false);
+    for (const Json& value : *some) {
+      const auto at = std::ranges::find(values, value) - values.begin();
+      if (at == std::ssize(values)) values.push_back(value);
+      if (values.size() > kFewValues) return std::nullopt;
+      allowed.back()[at] = true;
     }
   }
   const auto choices = [&](int position, int state) {
@@ -186,7 +229,7 @@ Expression SchemaWriter::UniqueItems(const Demands& demands, Items* items) {
     for (std::size_t i = 0; i < values.size(); ++i) {
       const int bit = 1 << i;
       if ((state & bit) != 0 || !allowed[std::min(position, items->fixed)][i]) continue;
-      list.push_back({ValuePart(values[i]), state | bit});
+      list.push_back({ValuePart(values[i], spelling_), state | bit});
     }
     return list;
   };

@@ -29,6 +29,19 @@ integer ::= "-"? ("0" | [1-9] [0-9]{0,15})
 space ::= (" " | "\n" [ \t]{0,20})?
 )";
 
+// Without escapes that need not be, zeros at the end of fractions, exponents, and more digits than
+// double-precision numbers tell apart.
+constexpr std::string_view kOneSpellingRules =
+    R"(one-value ::= one-object | one-array | one-string | one-number | "true" | "false" | "null"
+one-object ::= "{" space (one-member ("," space one-member)* space)? "}"
+one-member ::= one-string ":" space one-value
+one-array ::= "[" space (one-value ("," space one-value)* space)? "]"
+one-string ::= "\"" one-character* "\""
+one-character ::= [^"\\\x00-\x1F] | "\\" (["\\bfnrt] | "u00" ("0" [0-7be-f] | "1" [0-9a-f]))
+one-number ::= one-integer | "-"? ("0" | [1-9] [0-9]{0,6}) "." [0-9]{0,7} [1-9]
+one-integer ::= "0" | "-"? [1-9] [0-9]{0,14}
+)";
+
 // Those that stand for themselves in a string.
 std::vector<CodeRange> PlainCharacters() {
   return {{0x20, 0x21}, {0x23, 0x5B}, {0x5D, 0xD7FF}, {0xE000, kLastCodePoint}};
@@ -91,13 +104,15 @@ bool IsPlain(const Pattern& pattern) {
 }
 
 JsonGrammar::JsonGrammar() {
-  auto base = ParseGrammar(kBaseRules);
+  auto base = ParseGrammar(fmt::format("{}{}", kBaseRules, kOneSpellingRules));
   FT_CHECK(base.ok());
   grammar_ = std::move(base).value();
 }
 
-Expression JsonGrammar::Rule(Base base) const {
-  const auto rule = std::ranges::find(grammar_.rules, kBaseNames[base], &GrammarRule::name);
+Expression JsonGrammar::Rule(Base base, Spelling spelling) const {
+  const std::string name =
+      fmt::format("{}{}", spelling == Spelling::kOne ? "one-" : "", kBaseNames[base]);
+  const auto rule = std::ranges::find(grammar_.rules, name, &GrammarRule::name);
   return RuleOf(static_cast<int>(rule - grammar_.rules.begin()));
 }
 
@@ -142,9 +157,9 @@ Expression JsonGrammar::Character(const std::vector<CodeRange>& ranges) {
   return RuleOf(known->second);
 }
 
-Expression JsonGrammar::StringOf(const Pattern& pattern) {
+Expression JsonGrammar::StringOf(const Pattern& pattern, Spelling spelling) {
   std::vector<Expression> choices;
-  const Expression anything = RepeatOf(Rule(kCharacter), 0, Expression::kUnbounded);
+  const Expression anything = RepeatOf(Rule(kCharacter, spelling), 0, Expression::kUnbounded);
   for (const Pattern& alternative : Alternatives(pattern)) {
     const Anchored anchored = WithoutAnchors(alternative);
     std::vector<Expression> parts;

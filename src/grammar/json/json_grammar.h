@@ -11,6 +11,12 @@
 
 namespace foretoken {
 
+/// How values are written.
+enum class Spelling {
+  kAny,  ///< In every way that JSON has.
+  kOne,  ///< In one way each, spaces aside: texts that differ are values that differ.
+};
+
 /// A grammar of JSON texts while it is written. It begins with the rules of JSON itself.
 class JsonGrammar {
  public:
@@ -22,7 +28,8 @@ class JsonGrammar {
   // Rules of JSON. kSpace is what may stand after an opening bracket, a comma or a colon and before
   // a closing bracket; kCharacter one character of a string, escaped where it must be.
   enum Base { kValue, kObject, kArray, kString, kCharacter, kNumber, kInteger, kSpace };
-  Expression Rule(Base base) const;
+  Expression Rule(Base base, Spelling spelling) const;
+  Expression Space() const { return Rule(kSpace, Spelling::kAny); }
 
   /// A rule more, empty so far. There may be more than kMaxRules for a while: ask full().
   int AddRule();
@@ -32,7 +39,7 @@ class JsonGrammar {
   /// A character of `ranges` (normalised) as it stands in a string.
   Expression Character(const std::vector<CodeRange>& ranges);
   /// A string whose content `pattern` is found in. Not for patterns that look ahead.
-  Expression StringOf(const Pattern& pattern);
+  Expression StringOf(const Pattern& pattern, Spelling spelling);
   /// Strings of a language, and numbers of one. Refuses (half a sentence) what is too large.
   Result<Expression> StringOf(const RegularLanguage& language);
   /// Names of members, without characters that would have to be escaped.

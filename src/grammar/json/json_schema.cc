@@ -20,7 +20,7 @@ constexpr int kMaxMembers = 1000;   // Of an object.
 std::string JsonObjectGrammar() {
   JsonGrammar grammar;
   const int root = grammar.AddRule();
-  grammar.SetBody(root, grammar.Rule(JsonGrammar::kObject));
+  grammar.SetBody(root, grammar.Rule(JsonGrammar::kObject, Spelling::kAny));
   return *std::move(grammar).Write(root);
 }
 

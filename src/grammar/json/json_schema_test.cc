@@ -7,6 +7,7 @@
 #include "grammar/automaton.h"
 #include "grammar/grammar.h"
 #include "grammar/state_graph.h"
+#include "grammar/unique/unique_lists.h"
 
 namespace foretoken {
 namespace {
@@ -22,7 +23,7 @@ class Language {
     automaton_ = std::make_unique<Automaton>(std::move(automaton).value());
     graph_ = std::make_unique<StateGraph>(automaton_.get());
   }
-  bool Has(std::string_view text) { return graph_->MayEnd(graph_->Next(graph_->start(), text)); }
+  bool Has(std::string_view text) { return Matches(text, graph_.get()); }
 
  private:
   std::unique_ptr<Automaton> automaton_;
@@ -219,6 +220,33 @@ TEST(JsonSchema, CountedAndUniqueItems) {
         {R"(["x"])"}, {R"(["x","y"])"});
 }
 
+// Where the values are many, or not known.
+TEST(JsonSchema, UniqueItemsOfManyValues) {
+  Check(R"({"type":"array","items":{"type":"string"},"uniqueItems":true,"minItems":1})",
+        {R"(["x"])", R"(["x", "y","xy"])", R"(["é","e","\"","\n"])"},
+        {"[]", R"(["x","x"])", R"(["x" ,"y","x" ])", R"(["\u0078","y"])"});
+  Check(R"({"uniqueItems":true})",
+        {"[1,12,1.5,-1,0]", "[[1],[[1]],{}]", R"([{"a":1,"b":2},{"a":2,"b":1}])", "\"x\"",
+         R"({"a":[1,1]})"},
+        {"[1,2,1]", "[1,1.0]", "[0,-0]", "[1e0,2]", "[[],[ ]]", R"([{"a":1,"b":2},{"b":2,"a":1}])",
+         R"([{"a":1},{"a":2,"a":1}])"});
+  Check(R"({"items":{"type":"number","minimum":0.5},"uniqueItems":true})",
+        {"[0.5,0.75,1]", "[12.5,12.25]"}, {"[0.5,0.50]", "[1,1.0]", "[0.5,0.5]", "[2,3,2]"});
+  Check(R"({"items":{"type":"array","items":{"type":"integer"}},"uniqueItems":true})",
+        {"[[1,1],[1]]", "[[],[0]]"}, {"[[1,1],[1, 1]]"});
+  Check(R"({"items":{"type":"object","properties":{"name":{"type":"string"},"tags":
+            {"type":"array","items":{"type":"string"},"uniqueItems":true}},"required":["name"],
+            "additionalProperties":false},"uniqueItems":true})",
+        {R"([{"name":"a","tags":["x","y"]},{"name":"a","tags":["x"]},{"name":"a"}])"},
+        {R"([{"name":"a","tags":["x","x"]}])", R"([{"name":"a"},{"name": "a"}])"});
+  Check(R"({"items":{"pattern":"^[a-k]$","type":"string"},"uniqueItems":true,"minItems":2})",
+        {R"(["a","b"])"}, {R"(["a"])", R"(["a","a"])"});
+  Check(R"({"type":"array","prefixItems":[{"type":"string"},{"const":"x"}],"uniqueItems":true,
+            "contains":{"type":"integer"}})",
+        {R"(["y","x",1])", R"(["y","x",1,"z",2])"},
+        {R"(["x","x",1])", R"(["y","x","z"])", R"(["y","x",1,1])"});
+}
+
 TEST(JsonSchema, OlderDrafts) {
   Check(R"({"type":"array","items":[{"const":1},{"type":"string"}],"additionalItems":false})",
         {"[1]", R"([1,"x"])"}, {"[2]", R"([1,"x",1])"});
@@ -265,8 +293,10 @@ TEST(JsonSchema, RefusesByName) {
   EXPECT_THAT(SchemaError(R"({"multipleOf":0})"), HasSubstr("must be a number above zero"));
   EXPECT_THAT(SchemaError(R"({"multipleOf":0.123456789})"),
               HasSubstr("'multipleOf' has more digits"));
-  EXPECT_THAT(SchemaError(R"({"type":"array","uniqueItems":true})"),
-              HasSubstr("'uniqueItems' is supported only for items"));
+  EXPECT_THAT(
+      SchemaError(R"({"type":"array","items":{"pattern":"^[a-k]$","type":"string"},
+                              "uniqueItems":true,"minItems":12})"),
+      HasSubstr("'uniqueItems' asks for 12 items that differ, but one of them has only 11"));
   EXPECT_THAT(SchemaError(R"({"not":{"propertyNames":{"maxLength":1}}})"),
               HasSubstr("'propertyNames' is not supported where it must not hold"));
   EXPECT_THAT(SchemaError(R"({"$ref":"#/$defs/x"})"), HasSubstr("'#/$defs/x', which is not there"));

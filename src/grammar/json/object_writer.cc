@@ -27,7 +27,7 @@ Expression Key(const std::string& name) {
 Expression SchemaWriter::Object(const Demands& demands) {
   const bool any = demands.objects.empty() && demands.names.empty() && demands.required.empty() &&
                    demands.absent.empty() && demands.properties.free();
-  if (any) return grammar_.Rule(JsonGrammar::kObject);
+  if (any) return Base(JsonGrammar::kObject);
 
   std::vector<std::string> names;
   std::set<std::string> seen;
@@ -53,15 +53,15 @@ Expression SchemaWriter::Object(const Demands& demands) {
     if (absent && required.contains(name)) return ChoiceOf({});
     if (absent) continue;
     document_.Spend(kSchemaStep + name.size());
-    members.named.push_back({SequenceOf({Key(name), grammar_.Rule(JsonGrammar::kSpace),
-                                         Value(MemberGoal(demands, name))}),
-                             required.contains(name)});
+    members.named.push_back(
+        {SequenceOf({Key(name), grammar_.Space(), Value(MemberGoal(demands, name))}),
+         required.contains(name)});
   }
   for (const std::string& name : demands.absent) add(name);
   const bool full = members.count.max >= 0 && std::ssize(required) >= members.count.max;
   members.other = full ? ChoiceOf({}) : OtherMembers(demands, names);
-  return SequenceOf({LiteralOf("{"), grammar_.Rule(JsonGrammar::kSpace),
-                     MembersFrom(0, 0, &members), LiteralOf("}")});
+  return SequenceOf(
+      {LiteralOf("{"), grammar_.Space(), MembersFrom(0, 0, &members), LiteralOf("}")});
 }
 
 // All that the schemas say of a member of this name.
@@ -181,11 +181,10 @@ Expression SchemaWriter::OtherMembers(const Demands& demands,
     const RegularLanguage left =
         free.has_value() ? part(set.language, *free, document_.root()) : set.language;
     if (left.empty()) continue;
-    const Expression key = left.full() ? grammar_.Rule(JsonGrammar::kString)
+    const Expression key = left.full() ? Base(JsonGrammar::kString)
                                        : document_.Take(grammar_.NameOf(left), document_.root(),
                                                         "the names of further properties");
-    choices.push_back(
-        SequenceOf({key, LiteralOf(":"), grammar_.Rule(JsonGrammar::kSpace), Value(set.goal)}));
+    choices.push_back(SequenceOf({key, LiteralOf(":"), grammar_.Space(), Value(set.goal)}));
   }
   return choices.empty() ? ChoiceOf({}) : RuleOf(NewRule(ChoiceOf(std::move(choices))));
 }
@@ -196,7 +195,7 @@ Expression SchemaWriter::MembersFrom(std::size_t index, int count, Members* memb
   const auto add_member = [&](const Expression& text) {
     if (count > 0) {
       parts.push_back(LiteralOf(","));
-      parts.push_back(grammar_.Rule(JsonGrammar::kSpace));
+      parts.push_back(grammar_.Space());
     }
     parts.push_back(text);
     count = std::min(count + 1, members->enough);
@@ -238,7 +237,7 @@ Expression SchemaWriter::OthersFrom(int count, Members* members) {
   if (!added) return RuleOf(known->second);
   const int rule = known->second = NewRule(ChoiceOf({}));
   std::vector<Expression> choices;
-  const Expression space = grammar_.Rule(JsonGrammar::kSpace);
+  const Expression space = grammar_.Space();
   if (count >= members->count.min) choices.push_back(count == 0 ? LiteralOf("") : space);
   if (count != members->count.max) {
     std::vector<Expression> parts;

@@ -125,8 +125,15 @@ RegularLanguage NumberLanguage(const Demands& demands, const SchemaDocument& doc
   return language;
 }
 
-Result<RegularLanguage> WithDigits(const RegularLanguage& language, ValueTypes types, int digits) {
-  FT_ASSIGN_OR_RETURN(const auto syntax, DecimalSyntax((types & kFractionType) == 0, digits));
+Result<RegularLanguage> WithDigits(const RegularLanguage& language, ValueTypes types, int digits,
+                                   Spelling spelling) {
+  const bool whole = (types & kFractionType) == 0;
+  FT_ASSIGN_OR_RETURN(auto syntax, DecimalSyntax(whole, digits));
+  if (spelling == Spelling::kOne && !whole) {
+    const auto pattern = ParsePattern(R"(^(0|-?[1-9][0-9]*|-?(0|[1-9][0-9]*)\.[0-9]*[1-9])$)");
+    FT_ASSIGN_OR_RETURN(const auto one, LanguageOf(pattern.value(), /*may_narrow=*/false));
+    FT_ASSIGN_OR_RETURN(syntax, syntax.Intersect(one));
+  }
   return syntax.Intersect(language);
 }
 
@@ -135,11 +142,11 @@ bool MeetsNumbers(const Json& value, const RegularLanguage& language) {
 }
 
 // Any string of a length.
-Expression Counted(const CountDemand& length, JsonGrammar* grammar) {
-  if (length.free()) return grammar->Rule(JsonGrammar::kString);
-  return SequenceOf({LiteralOf("\""),
-                     RepeatOf(grammar->Rule(JsonGrammar::kCharacter), length.min, length.max),
-                     LiteralOf("\"")});
+Expression Counted(const CountDemand& length, Spelling spelling, JsonGrammar* grammar) {
+  if (length.free()) return grammar->Rule(JsonGrammar::kString, spelling);
+  const Expression character = grammar->Rule(JsonGrammar::kCharacter, spelling);
+  return SequenceOf(
+      {LiteralOf("\""), RepeatOf(character, length.min, length.max), LiteralOf("\"")});
 }
 
 }  // namespace
@@ -153,17 +160,17 @@ RegularLanguage StringLanguage(const Demands& demands, const SchemaDocument& doc
   return document.Take(language.Intersect(length), at, "a length beside 'pattern' or 'format'");
 }
 
-Expression StringPart(const Demands& demands, const SchemaDocument& document,
+Expression StringPart(const Demands& demands, Spelling spelling, const SchemaDocument& document,
                       JsonGrammar* grammar) {
   const bool excludes = std::ranges::any_of(demands.excluded, &Json::is_string);
   const CountDemand& length = demands.length;
   if (length.max >= 0 && length.max < length.min) return ChoiceOf({});
   const std::vector<StringDemand> read = ReadStringDemands(demands, document);
-  if (read.empty() && !excludes) return Counted(length, grammar);
+  if (read.empty() && !excludes) return Counted(length, spelling, grammar);
   if (read.size() == 1 && !read[0].demand.negated && !excludes) {
     std::optional<Pattern> pattern = read[0].pattern;
     if (!length.free()) pattern = WithLength(*pattern, length.min, length.max);
-    if (pattern.has_value() && IsPlain(*pattern)) return grammar->StringOf(*pattern);
+    if (pattern.has_value() && IsPlain(*pattern)) return grammar->StringOf(*pattern, spelling);
   }
   const Json& at = demands.strings.empty() ? document.root() : *demands.strings[0].schema;
   const RegularLanguage uncounted = UncountedStrings(demands, document);
@@ -186,13 +193,14 @@ Expression StringPart(const Demands& demands, const SchemaDocument& document,
   }
 }
 
-Expression NumberPart(const Demands& demands, const SchemaDocument& document,
+Expression NumberPart(const Demands& demands, Spelling spelling, const SchemaDocument& document,
                       JsonGrammar* grammar) {
   const ValueTypes types = demands.types & kNumberTypes;
   const bool excludes =
       std::ranges::any_of(demands.excluded, [](const Json& value) { return value.is_number(); });
   if (demands.numbers.empty() && !excludes && types != kFractionType) {
-    return grammar->Rule(types == kWholeType ? JsonGrammar::kInteger : JsonGrammar::kNumber);
+    return grammar->Rule(types == kWholeType ? JsonGrammar::kInteger : JsonGrammar::kNumber,
+                         spelling);
   }
   int wanted = kDecimalDigits;
   for (const KeywordDemand& demand : demands.numbers) {
@@ -203,7 +211,7 @@ Expression NumberPart(const Demands& demands, const SchemaDocument& document,
   const RegularLanguage language = NumberLanguage(demands, document);
   // Remainders take states for each digit: fewer digits then have to do.
   for (int digits = wanted;; digits /= 2) {
-    const auto written = WithDigits(language, types, digits);
+    const auto written = WithDigits(language, types, digits, spelling);
     Result<Expression> part =
         written.ok() ? grammar->NumberOf(*written) : Result<Expression>(written.error());
     const bool emptied = digits != wanted && written.ok() && written->empty();
@@ -250,9 +258,9 @@ std::optional<std::vector<Json>> FiniteValues(const Demands& demands, std::size_
     values.insert(values.end(), texts->begin(), texts->end());
   }
   if ((demands.types & kWholeType) != 0) {
-    const auto numbers =
-        document.Take(WithDigits(NumberLanguage(demands, document), kWholeType, kDecimalDigits),
-                      document.root(), "what it demands of a number");
+    const auto numbers = document.Take(
+        WithDigits(NumberLanguage(demands, document), kWholeType, kDecimalDigits, Spelling::kOne),
+        document.root(), "what it demands of a number");
     const auto texts = numbers.Texts(most);
     if (!texts.has_value()) return std::nullopt;
     for (const std::string& text : *texts) values.push_back(Json::parse(text));
@@ -263,8 +271,11 @@ std::optional<std::vector<Json>> FiniteValues(const Demands& demands, std::size_
   return values;
 }
 
-Expression ValuePart(const Json& value) {
+Expression ValuePart(const Json& value, Spelling spelling) {
   const Expression written = LiteralOf(value.dump());
+  if (value.is_number_float() && spelling == Spelling::kOne) {
+    return LiteralOf(DecimalOf(value).Text());
+  }
   if (!value.is_number_float() || TypeOf(value) != kWholeType) return written;
   return ChoiceOf({LiteralOf(DecimalOf(value).Text()), written});
 }

@@ -19,8 +19,10 @@ RegularLanguage StringLanguage(const Demands& demands, const SchemaDocument& doc
 /// Strings, and numbers of the types demanded, as parts of a grammar. Both may be narrower than
 /// what is demanded: numbers in their digits, and long strings where a pattern or a format has to
 /// be counted along.
-Expression StringPart(const Demands& demands, const SchemaDocument& document, JsonGrammar* grammar);
-Expression NumberPart(const Demands& demands, const SchemaDocument& document, JsonGrammar* grammar);
+Expression StringPart(const Demands& demands, Spelling spelling, const SchemaDocument& document,
+                      JsonGrammar* grammar);
+Expression NumberPart(const Demands& demands, Spelling spelling, const SchemaDocument& document,
+                      JsonGrammar* grammar);
 
 /// All values that meet the demands, if they are found to be `most` at most; none of them is an
 /// object or an array.
@@ -33,6 +35,6 @@ std::vector<nlohmann::ordered_json> ListedValues(const Demands& demands,
                                                  const SchemaDocument& document);
 
 /// A value as it stands in the output.
-Expression ValuePart(const nlohmann::ordered_json& value);
+Expression ValuePart(const nlohmann::ordered_json& value, Spelling spelling);
 
 }  // namespace foretoken

@@ -13,10 +13,10 @@ namespace foretoken {
 Result<std::string> SchemaWriter::Write() {
   const Expression root = Value({{&document_.root(), false}});
   while (!todo_.empty()) {
-    const Goal goal = std::move(todo_.back());
+    const auto wanted = std::move(todo_.back());
     todo_.pop_back();
-    const int rule = rules_[goal];
-    grammar_.SetBody(rule, Body(goal));
+    spelling_ = wanted.second;
+    grammar_.SetBody(rules_.at(wanted), Body(wanted.first));
   }
   const int root_rule = NewRule(root);
   FT_ASSIGN_OR_RETURN(std::string text, std::move(grammar_).Write(root_rule));
@@ -41,11 +41,11 @@ int SchemaWriter::NewRule(Expression body) {
 
 Expression SchemaWriter::Value(const Goal& wanted) {
   Goal goal = NormalGoal(wanted, &document_);
-  if (goal.empty()) return grammar_.Rule(JsonGrammar::kValue);
-  const auto [known, added] = rules_.try_emplace(goal, -1);
+  if (goal.empty()) return Base(JsonGrammar::kValue);
+  const auto [known, added] = rules_.try_emplace({goal, spelling_}, -1);
   if (added) {
     known->second = NewRule(ChoiceOf({}));
-    todo_.push_back(std::move(goal));
+    todo_.emplace_back(std::move(goal), spelling_);
   }
   return RuleOf(known->second);
 }
@@ -78,7 +78,7 @@ Expression SchemaWriter::Way(const Demands& demands) {
   if (demands.values.has_value()) {
     for (const Json& value : ListedValues(demands, document_)) {
       document_.Spend(kSchemaStep);
-      parts.push_back(ValuePart(value));
+      parts.push_back(ValuePart(value, spelling_));
     }
     return ChoiceOf(std::move(parts));
   }
@@ -91,14 +91,14 @@ Expression SchemaWriter::Way(const Demands& demands) {
   if ((demands.types & kStringType) != 0) parts.push_back(Scalar(demands, StringPart));
   if ((demands.types & kNumberTypes) != 0) parts.push_back(Scalar(demands, NumberPart));
   for (const Json& value : {Json(true), Json(false), Json(nullptr)}) {
-    if (may_be(value)) parts.push_back(ValuePart(value));
+    if (may_be(value)) parts.push_back(ValuePart(value, spelling_));
   }
   return ChoiceOf(std::move(parts));
 }
 
 // Schemas repeat themselves: what they demand of a string or a number is written once.
 Expression SchemaWriter::Scalar(const Demands& demands,
-                                Expression (*write)(const Demands&, const SchemaDocument&,
+                                Expression (*write)(const Demands&, Spelling, const SchemaDocument&,
                                                     JsonGrammar*)) {
   const bool strings = write == StringPart;
   std::string key = strings ? fmt::format("string {} {}", demands.length.min, demands.length.max)
@@ -108,9 +108,10 @@ Expression SchemaWriter::Scalar(const Demands& demands,
                        (*demand.schema)[demand.keyword].dump());
   }
   for (const Json& value : demands.excluded) key += fmt::format(" but {}", value.dump());
+  if (spelling_ == Spelling::kOne) key += " in one spelling";
   const auto known = scalars_.find(key);
   if (known != scalars_.end()) return known->second;
-  return scalars_.try_emplace(key, write(demands, document_, &grammar_)).first->second;
+  return scalars_.try_emplace(key, write(demands, spelling_, document_, &grammar_)).first->second;
 }
 
 }  // namespace foretoken

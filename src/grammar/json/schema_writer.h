@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -23,12 +24,14 @@ class SchemaWriter {
  private:
   using Json = nlohmann::ordered_json;
 
-  // A value that reaches `goal`.
+  // A value that reaches `goal`, in the spelling at hand.
   Expression Value(const Goal& goal);
   Expression Body(const Goal& goal);
   Expression Way(const Demands& demands);
   Expression Scalar(const Demands& demands,
-                    Expression (*write)(const Demands&, const SchemaDocument&, JsonGrammar*));
+                    Expression (*write)(const Demands&, Spelling, const SchemaDocument&,
+                                        JsonGrammar*));
+  Expression Base(JsonGrammar::Base base) const { return grammar_.Rule(base, spelling_); }
   int NewRule(Expression body);
 
   // Objects (object_writer.cc).
@@ -63,19 +66,26 @@ class SchemaWriter {
     int depth = 0;                             // Rules that are being written.
   };
   Expression Array(const Demands& demands);
+  Expression List(Expression begin, Expression items);
+  Expression SomeItems(const Demands& demands, Items* items);
   Goal ItemGoal(const Demands& demands, int position);
   Expression PlainItems(const Demands& demands, const Items& items);
   template <typename Choices, typename MayEnd>
   Expression CountedItems(int position, int state, Choices choices, MayEnd may_end, Items* items);
   Expression ContainingItems(const Demands& demands, Items* items);
-  Expression UniqueItems(const Demands& demands, Items* items);
+  using Values = std::vector<Json>;
+  Expression UniqueList(const Demands& demands, Items* items);
+  std::vector<std::optional<Values>> ItemValues(const Demands& demands, const Items& items);
+  std::optional<Expression> FewUniqueItems(const std::vector<std::optional<Values>>& by_position,
+                                           Items* items);
 
   SchemaDocument document_;
   JsonGrammar grammar_;
-  std::map<Goal, int> rules_;
+  Spelling spelling_ = Spelling::kAny;  // Of what is being written.
+  std::map<std::pair<Goal, Spelling>, int> rules_;
   std::map<std::string, RegularLanguage> patterns_;  // Of "patternProperties".
   std::map<std::string, Expression> scalars_;
-  std::vector<Goal> todo_;  // Goals whose rules are still to be written.
+  std::vector<std::pair<Goal, Spelling>> todo_;  // Whose rules are still to be written.
 };
 
 }  // namespace foretoken
