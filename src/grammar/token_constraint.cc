@@ -45,9 +45,7 @@ TokenConstraint::TokenConstraint(std::string grammar, Automaton automaton,
       automaton_(std::move(automaton)),
       vocabulary_(std::move(vocabulary)),
       graph_(std::make_shared<StateGraph>(&automaton_)),
-      masks_(kKnownMasks) {
-  if (automaton_.has_unique()) repeats_.emplace(&vocabulary_->trie);
-}
+      masks_(kKnownMasks) {}
 
 TokenConstraint::State TokenConstraint::Advance(State state, Token token, UniqueLists* lists) {
   if (token < 0 || token >= vocabulary()) return StateGraph::kDead;
@@ -105,7 +103,7 @@ void ConstraintCursor::Push(Token token) {
     if (filtered.path.empty()) steps_ += std::max<std::int64_t>(0, filtered.steps - kFreeSteps);
   }
   filtered_.clear();
-  state_ = constraint_->Advance(before, token, constraint_->repeats_ ? &lists_ : nullptr);
+  state_ = constraint_->Advance(before, token, constraint_->automaton_.has_unique() ? &lists_ : nullptr);
   lists_.Settle();
   if (steps_ > kMaxSequenceSteps) state_ = StateGraph::kDead;
 }
@@ -145,7 +143,7 @@ bool ConstraintCursor::Prepare(std::span<const Token> path, std::int64_t* steps)
   TokenMask& mask = *MaskAfter(path);
   *steps -= mask.Continue(*steps);
   if (!mask.done()) return false;
-  if (!constraint_->repeats_ || mask.refused()) return true;
+  if (!constraint_->automaton_.has_unique() || mask.refused()) return true;
   const std::size_t known = filtered_.size();
   const FilteredMask& filtered = FilteredAfter(path);
   if (filtered_.size() > known) *steps -= filtered.steps;
@@ -154,7 +152,7 @@ bool ConstraintCursor::Prepare(std::span<const Token> path, std::int64_t* steps)
 
 bool ConstraintCursor::Refused(std::span<const Token> path) const {
   if (MaskAfter(path)->refused()) return true;
-  return constraint_->repeats_ &&
+  return constraint_->automaton_.has_unique() &&
          std::ranges::all_of(FilteredAfter(path).bits, [](auto word) { return word == 0; });
 }
 
@@ -173,9 +171,11 @@ const ConstraintCursor::FilteredMask& ConstraintCursor::FilteredAfter(
   for (const Token token : path) state = constraint_->Advance(state, token, &lists);
   const bool before_space = state == TokenConstraint::kBeforeSpace;
   if (state != StateGraph::kDead && !mask.refused()) {
-    filtered.steps = constraint_->repeats_->Filter(
-        constraint_->graph_.get(), before_space ? constraint_->graph_->start() : state,
-        before_space, &lists, filtered.bits);
+    StateGraph* const graph = constraint_->graph_.get();
+    const ConstraintVocabulary& vocabulary = *constraint_->vocabulary_;
+    filtered.steps = DropRepeats(vocabulary.trie, vocabulary.repeats, graph,
+                                 before_space ? graph->start() : state, before_space, &lists,
+                                 filtered.bits);
   } else {
     std::ranges::fill(filtered.bits, 0);
   }
@@ -186,7 +186,7 @@ const ConstraintCursor::FilteredMask& ConstraintCursor::FilteredAfter(
 std::span<const std::uint64_t> ConstraintCursor::Mask(std::span<const Token> path) const {
   TokenMask& mask = *MaskAfter(path);
   mask.Continue(std::numeric_limits<std::int64_t>::max() / 2);
-  if (constraint_->repeats_ && !mask.refused()) return FilteredAfter(path).bits;
+  if (constraint_->automaton_.has_unique() && !mask.refused()) return FilteredAfter(path).bits;
   return mask.bits();
 }
 

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,7 +11,6 @@
 #include "grammar/automaton.h"
 #include "grammar/state_graph.h"
 #include "grammar/token_mask.h"
-#include "grammar/unique/repeat_filter.h"
 #include "grammar/unique/unique_lists.h"
 
 namespace foretoken {
@@ -56,7 +54,6 @@ class TokenConstraint {
   std::string grammar_;
   Automaton automaton_;
   std::shared_ptr<const ConstraintVocabulary> vocabulary_;
-  std::optional<RepeatFilter> repeats_;  // Where lists have items that all differ.
 
   std::shared_ptr<StateGraph> graph_;  // Never null; shared with cursors that have yet to leave it.
   std::size_t brought_bytes_ = 0;      // That cursors have brought into it.

@@ -9,6 +9,7 @@
 #include "grammar/frame_masks.h"
 #include "grammar/state_graph.h"
 #include "grammar/token_trie.h"
+#include "grammar/unique/drop_repeats.h"
 
 namespace foretoken {
 
@@ -16,6 +17,7 @@ namespace foretoken {
 struct ConstraintVocabulary {
   TokenTrie trie;
   std::vector<Token> end_tokens;  ///< End of sequence: allowed where the text may end.
+  RepeatTokens repeats = RepeatTokens(trie);
 };
 
 /// Which tokens may follow in one state of a grammar. Made in as many pieces as one likes, since it

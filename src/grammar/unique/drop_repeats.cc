@@ -1,6 +1,7 @@
-#include "grammar/unique/repeat_filter.h"
+#include "grammar/unique/drop_repeats.h"
 
 #include <algorithm>
+#include <bitset>
 #include <string_view>
 
 namespace foretoken {
@@ -32,11 +33,10 @@ class Walk {
 
   // The same for all tokens that go on like an item that is there.
   void CheckAlike() {
+    std::vector<std::string_view> rests = lists_.Continuations();
+    std::ranges::sort(rests);
     std::vector<Token> tokens;
-    for (const std::string_view rest : lists_.Continuations()) AddAlike(rest, /*node=*/0, &tokens);
-    std::ranges::sort(tokens);
-    const auto twice = std::ranges::unique(tokens);
-    tokens.erase(twice.begin(), twice.end());
+    AddAlike(rests, /*node=*/0, &tokens);
     Check(tokens, /*skips_space=*/false);
   }
 
@@ -53,7 +53,7 @@ class Walk {
     seen_comparisons_ = lists_.comparisons();
     steps_ += steps + compared_ / kComparisonsPerStep;
     compared_ %= kComparisonsPerStep;
-    return steps_ <= RepeatFilter::kMaxSteps;
+    return steps_ <= kMaxRepeatSteps;
   }
 
   bool Fits(std::string_view bytes) {
@@ -75,43 +75,56 @@ class Walk {
   // item differs from all, the grammar lets it end as one more.
   bool CanDiffer(State state) {
     const UniqueLists::Mark mark = lists_.mark();
-    struct Way {
-      std::uint8_t byte;
-      State to;
-    };
-    std::vector<Way> ways;  // To what may still become a repetition.
+    std::bitset<256> alike;  // How items that are there go on.
+    for (const std::string_view rest : lists_.Continuations()) {
+      if (!rest.empty()) alike.set(static_cast<std::uint8_t>(rest.front()));
+    }
+    std::vector<std::uint8_t> others;
     for (int value = 0; value < 256; ++value) {
       const auto byte = static_cast<std::uint8_t>(value);
       if (!lists_.in_string() && kSpaces.find(static_cast<char>(byte)) != kSpaces.npos) continue;
       const StateGraph::Transition taken = graph_.Follow(state, byte);
       if (taken.to == StateGraph::kDead) continue;
       if (!Spend(taken.steps)) return false;
-      const bool fits = lists_.Push(byte, taken.begins_unique);
-      const bool differs = fits && !lists_.MayRepeat();
+      // Behind a comma there is another item.
+      if (alike[byte] || (!lists_.in_string() && byte == ',')) {
+        others.push_back(byte);
+        continue;
+      }
+      const bool differs = lists_.Push(byte, taken.begins_unique);
       lists_.Return(mark);
       if (differs) return true;
-      if (fits) ways.push_back({byte, taken.to});
     }
-    for (const Way& way : ways) {
-      lists_.Push(way.byte, graph_.Follow(state, way.byte).begins_unique);
-      const bool can = CanDiffer(way.to);
+    for (const std::uint8_t byte : others) {
+      const StateGraph::Transition taken = graph_.Follow(state, byte);
+      const bool can = lists_.Push(byte, taken.begins_unique) && Spend(1) &&
+                       (!lists_.MayRepeat() || CanDiffer(taken.to));
       lists_.Return(mark);
       if (can) return true;
     }
     return false;
   }
 
-  // Adds the tokens below `node` that are beginnings of `rest`, or would be without spaces.
-  void AddAlike(std::string_view rest, int node, std::vector<Token>* tokens) {
+  // Adds the tokens below `node` that are beginnings of one of `rests`, which are sorted, or would
+  // be without spaces.
+  void AddAlike(std::span<const std::string_view> rests, int node, std::vector<Token>* tokens) {
     const int end = trie_.at(node).end;
     for (int child = node + 1; child < end; child = trie_.at(child).end) {
       const char byte = static_cast<char>(trie_.at(child).byte);
-      const bool alike = rest.starts_with(byte);
-      if (!alike && kSpaces.find(byte) == kSpaces.npos) continue;
-      if (!Spend(1)) return;
+      std::vector<std::string_view> on;
+      const auto first = std::ranges::lower_bound(rests, std::string_view(&byte, 1));
+      for (auto rest = first; rest != rests.end() && rest->starts_with(byte); ++rest) {
+        on.push_back(rest->substr(1));
+      }
+      if (kSpaces.find(byte) != kSpaces.npos) {
+        on.insert(on.end(), rests.begin(), rests.end());
+        std::ranges::sort(on);
+      }
+      if (on.empty()) continue;
+      if (!Spend(std::ssize(on))) return;
       const auto own = trie_.tokens(child);
       tokens->insert(tokens->end(), own.begin(), own.end());
-      AddAlike(rest.substr(alike ? 1 : 0), child, tokens);
+      AddAlike(on, child, tokens);
     }
   }
 
@@ -127,30 +140,32 @@ class Walk {
 
 }  // namespace
 
-RepeatFilter::RepeatFilter(const TokenTrie* trie) : trie_(trie) {
-  for (Token token = 0; token < trie->vocabulary(); ++token) {
-    const std::string_view bytes = trie->BytesOf(token);
+RepeatTokens::RepeatTokens(const TokenTrie& trie) {
+  for (Token token = 0; token < trie.vocabulary(); ++token) {
+    const std::string_view bytes = trie.BytesOf(token);
     if (bytes.empty()) continue;
     const bool has_quote = bytes.find('"') != bytes.npos;
     const bool ends =
         bytes.find_first_of(",]}") != bytes.npos || bytes.find_first_not_of(kSpaces) == bytes.npos;
-    if (has_quote) quotes_.push_back(token);
-    if (!has_quote && ends) others_.push_back(token);
+    if (has_quote) quotes.push_back(token);
+    if (!has_quote && ends) others.push_back(token);
     const std::size_t bracket = bytes.find('[');
-    if (bracket != bytes.npos && bytes.find(',', bracket) != bytes.npos) lists_.push_back(token);
+    if (bracket != bytes.npos && bytes.find(',', bracket) != bytes.npos) lists.push_back(token);
   }
 }
 
-std::int64_t RepeatFilter::Filter(StateGraph* graph, State state, bool skips_space,
-                                  UniqueLists* lists, std::span<std::uint64_t> bits) const {
-  Walk walk(*trie_, graph, state, lists, bits);
+std::int64_t DropRepeats(const TokenTrie& trie, const RepeatTokens& tokens, StateGraph* graph,
+                         State state, bool skips_space, UniqueLists* lists,
+                         std::span<std::uint64_t> bits) {
+  Walk walk(trie, graph, state, lists, bits);
   if (!lists->open()) {
-    walk.Check(lists_, skips_space);
+    walk.Check(tokens.lists, skips_space);
   } else {
     walk.CheckAlike();
-    walk.Check(quotes_, skips_space);
-    if (!lists->in_string()) walk.Check(others_, skips_space);
+    walk.Check(tokens.quotes, skips_space);
+    if (!lists->in_string()) walk.Check(tokens.others, skips_space);
   }
   return walk.steps();
 }
+
 }  // namespace foretoken
