@@ -6,6 +6,7 @@
 #include "base/utf8.h"
 #include "grammar/code_points.h"
 #include "grammar/regular/pattern.h"
+#include "grammar/regular/unicode_property.h"
 
 namespace foretoken {
 namespace {
@@ -43,9 +44,12 @@ class PatternParser {
 
  private:
   std::nullopt_t Fail(const std::string& what) {
+    return FailAs(fmt::format("has {}, which is not supported", what));
+  }
+
+  std::nullopt_t FailAs(const std::string& what) {
     if (!error_.has_value()) {
-      error_ = InvalidInput(
-          fmt::format("the pattern '{}' has {}, which is not supported", pattern_, what));
+      error_ = InvalidInput(fmt::format("the pattern '{}' {}", pattern_, what));
     }
     return std::nullopt;
   }
@@ -125,9 +129,9 @@ class PatternParser {
     for (const char* const special : {"^", "*", "+", "?", "{", "}", "]"}) {
       if (rest_.starts_with(special)) return Fail(fmt::format("a '{}' in this place", special));
     }
-    Ranges ranges;
-    if (!Character(&ranges)) return std::nullopt;
-    return Characters(NormalizeRanges(std::move(ranges)));
+    std::optional<Element> element = TakeElement();
+    if (!element.has_value()) return std::nullopt;
+    return Characters(NormalizeRanges(std::move(element->ranges)));
   }
 
   std::optional<Pattern> GroupAtom() {
@@ -150,19 +154,27 @@ class PatternParser {
   std::optional<Pattern> ClassAtom() {
     const bool negated = Take("^");
     Ranges ranges;
+    const auto append = [&](const Ranges& added) {
+      ranges.insert(ranges.end(), added.begin(), added.end());
+    };
     while (!Take("]")) {
       if (rest_.empty()) return Fail("a '[' that is never closed");
-      const std::size_t before = ranges.size();
-      if (!Character(&ranges)) return std::nullopt;
-      const bool single = ranges.size() == before + 1 && ranges.back().first == ranges.back().last;
-      if (!single || !rest_.starts_with("-") || rest_.starts_with("-]")) continue;
+      std::optional<Element> first = TakeElement();
+      if (!first.has_value()) return std::nullopt;
+      append(first->ranges);
+      if (!first->single || !rest_.starts_with("-") || rest_.starts_with("-]")) continue;
       rest_.remove_prefix(1);
-      Ranges last;
-      if (!Character(&last)) return std::nullopt;
-      if (last.size() != 1 || last[0].last < ranges.back().first) {
+      const std::optional<Element> last = TakeElement();
+      if (!last.has_value()) return std::nullopt;
+      if (!last->single) {  // As where a class comes first, the hyphen is one.
+        append({{'-', '-'}});
+        append(last->ranges);
+        continue;
+      }
+      ranges.back().last = last->ranges[0].last;
+      if (ranges.back().last < ranges.back().first) {
         return Fail("a range of characters that ends before it begins");
       }
-      ranges.back().last = last[0].last;
     }
     ranges = NormalizeRanges(std::move(ranges));
     return Characters(negated ? ComplementRanges(ranges) : ranges);
@@ -172,39 +184,61 @@ class PatternParser {
     return {.kind = Pattern::Kind::kClass, .ranges = std::move(ranges)};
   }
 
-  // Appends one character or one of the classes \d, \w, \s and their complements.
-  bool Character(Ranges* ranges) {
+  // What stands for one character of a text: itself, or an escape for one or for a class.
+  struct Element {
+    Ranges ranges;
+    bool single = false;  // One range of one character, not a class that has just one.
+  };
+
+  static Element SingleOf(std::uint32_t code) { return {{{code, code}}, true}; }
+  static Element ClassOf(const Ranges& ranges, bool complement) {
+    return {complement ? ComplementRanges(ranges) : ranges};
+  }
+
+  std::optional<Element> TakeElement() {
     std::uint32_t code = 0;
     if (!Take("\\")) {
-      if (!TakeUtf8(&rest_, &code)) return Fail("invalid UTF-8"), false;
-      ranges->push_back({code, code});
-      return true;
+      if (!TakeUtf8(&rest_, &code)) return Fail("invalid UTF-8");
+      return SingleOf(code);
     }
-    if (rest_.empty()) return Fail("a '\\' at its end"), false;
+    if (rest_.empty()) return Fail("a '\\' at its end");
     const char letter = rest_.front();
     rest_.remove_prefix(1);
-    const auto append = [&](const Ranges& known, bool complement) {
-      const Ranges added = complement ? ComplementRanges(known) : known;
-      ranges->insert(ranges->end(), added.begin(), added.end());
-      return true;
-    };
-    if (letter == 'd' || letter == 'D') return append(DigitClass(), letter == 'D');
-    if (letter == 'w' || letter == 'W') return append(WordClass(), letter == 'W');
-    if (letter == 's' || letter == 'S') return append(SpaceClass(), letter == 'S');
+    if (letter == 'd' || letter == 'D') return ClassOf(DigitClass(), letter == 'D');
+    if (letter == 'w' || letter == 'W') return ClassOf(WordClass(), letter == 'W');
+    if (letter == 's' || letter == 'S') return ClassOf(SpaceClass(), letter == 'S');
+    if (letter == 'p' || letter == 'P') return TakeProperty(letter == 'P');
     constexpr std::string_view kLetters = "tnrfv";
     constexpr std::string_view kValues = "\t\n\r\f\v";
     if (const std::size_t at = kLetters.find(letter); at != kLetters.npos) {
-      code = static_cast<unsigned char>(kValues[at]);
-    } else if (letter == 'x' || letter == 'u') {
-      if (!Hex(letter == 'x' ? 2 : 4, &code)) return Fail("a malformed \\x or \\u escape"), false;
-    } else if (std::string_view("^$\\.*+?()[]{}|/-\"'#&,:;<>=@!%~` ").find(letter) !=
-               std::string_view::npos) {
-      code = static_cast<unsigned char>(letter);
-    } else {
-      return Fail(fmt::format("the escape '\\{}'", letter)), false;
+      return SingleOf(static_cast<unsigned char>(kValues[at]));
     }
-    ranges->push_back({code, code});
-    return true;
+    if (letter == 'x' || letter == 'u') {
+      if (!Hex(letter == 'x' ? 2 : 4, &code)) return Fail("a malformed \\x or \\u escape");
+      return SingleOf(code);
+    }
+    constexpr std::string_view kSigns = "^$\\.*+?()[]{}|/-\"'#&,:;<>=@!%~` ";
+    if (kSigns.find(letter) == kSigns.npos) return Fail(fmt::format("the escape '\\{}'", letter));
+    return SingleOf(static_cast<unsigned char>(letter));
+  }
+
+  // Behind \p or \P.
+  std::optional<Element> TakeProperty(bool complement) {
+    const std::size_t size = rest_.find('}');
+    if (!rest_.starts_with("{") || size == rest_.npos) {
+      return Fail("a \\p or \\P without a name in braces");
+    }
+    const std::string_view name = rest_.substr(1, size - 1);
+    const std::optional<Ranges> ranges = UnicodeProperty(name);
+    if (!ranges.has_value()) {
+      return FailAs(
+          fmt::format("asks for the Unicode property '{}', which is not known: names are exact, as "
+                      "in \\p{{Lu}}, "
+                      "\\p{{Letter}}, \\p{{Script=Greek}} and \\p{{Emoji}}",
+                      name));
+    }
+    rest_.remove_prefix(size + 1);
+    return ClassOf(*ranges, complement);
   }
 
   bool Hex(int digits, std::uint32_t* code) {
