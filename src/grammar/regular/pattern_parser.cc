@@ -12,6 +12,8 @@ namespace foretoken {
 namespace {
 
 constexpr int kMaxGroups = 30;  // One within the other.
+// Of all properties that a pattern names; letters are 659.
+constexpr std::size_t kMaxPropertyRanges = 100'000;
 
 using Ranges = std::vector<CodeRange>;
 
@@ -29,6 +31,8 @@ const Ranges& SpaceClass() {
       {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
   return ranges;
 }
+
+bool IsAsciiLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 // Recursive descent over a regular expression. A failed step stores its error.
 class PatternParser {
@@ -49,7 +53,7 @@ class PatternParser {
 
   std::nullopt_t FailAs(const std::string& what) {
     if (!error_.has_value()) {
-      error_ = InvalidInput(fmt::format("the pattern '{}' {}", pattern_, what));
+      error_ = InvalidInput(fmt::format("the pattern '{}' {}", Shortened(pattern_), what));
     }
     return std::nullopt;
   }
@@ -214,7 +218,13 @@ class PatternParser {
       return SingleOf(static_cast<unsigned char>(kValues[at]));
     }
     if (letter == 'x' || letter == 'u') {
-      if (!Hex(letter == 'x' ? 2 : 4, &code)) return Fail("a malformed \\x or \\u escape");
+      const bool read = letter == 'x' ? Hex(2, &code) : CodePoint(&code);
+      if (!read || !IsScalarValue(code)) return Fail("a malformed \\x or \\u escape");
+      return SingleOf(code);
+    }
+    if (letter == 'c' && !rest_.empty() && IsAsciiLetter(rest_.front())) {
+      code = static_cast<unsigned char>(rest_.front()) % 32;
+      rest_.remove_prefix(1);
       return SingleOf(code);
     }
     constexpr std::string_view kSigns = "^$\\.*+?()[]{}|/-\"'#&,:;<>=@!%~` ";
@@ -232,19 +242,39 @@ class PatternParser {
     const std::optional<Ranges> ranges = UnicodeProperty(name);
     if (!ranges.has_value()) {
       return FailAs(
-          fmt::format("asks for the Unicode property '{}', which is not known: names are exact, as "
-                      "in \\p{{Lu}}, "
-                      "\\p{{Letter}}, \\p{{Script=Greek}} and \\p{{Emoji}}",
-                      name));
+          fmt::format("asks for the Unicode property '{}', which is not known: names are exact, "
+                      "like {}",
+                      Shortened(name), "\\p{Lu}, \\p{Letter}, \\p{Script=Greek} and \\p{Emoji}"));
+    }
+    property_ranges_ += ranges->size();
+    if (property_ranges_ > kMaxPropertyRanges) {
+      return FailAs(
+          fmt::format("asks for Unicode properties too often: for more than {} ranges of "
+                      "characters",
+                      kMaxPropertyRanges));
     }
     rest_.remove_prefix(size + 1);
     return ClassOf(*ranges, complement);
   }
 
-  bool Hex(int digits, std::uint32_t* code) {
+  // What comes behind \u: four digits, two such escapes that are surrogates, or digits in braces.
+  bool CodePoint(std::uint32_t* code) {
+    if (Take("{")) {
+      const std::size_t digits = rest_.find('}');
+      return digits != rest_.npos && Hex(digits, code) && Take("}");
+    }
+    if (!Hex(4, code)) return false;
+    if (*code >> 10 != 0xD800 >> 10) return true;
+    std::uint32_t low = 0;
+    if (!Take("\\u") || !Hex(4, &low) || low >> 10 != 0xDC00 >> 10) return false;
+    *code = 0x10000 + ((*code & 0x3FF) << 10 | (low & 0x3FF));
+    return true;
+  }
+
+  bool Hex(std::size_t digits, std::uint32_t* code) {
     const std::string_view hex = rest_.substr(0, digits);
     const auto [end, error] = std::from_chars(hex.data(), hex.data() + hex.size(), *code, 16);
-    if (error != std::errc() || end != hex.data() + digits || !IsScalarValue(*code)) return false;
+    if (error != std::errc() || end != hex.data() + digits) return false;
     rest_.remove_prefix(digits);
     return true;
   }
@@ -252,6 +282,7 @@ class PatternParser {
   std::string_view rest_;
   std::string_view pattern_;
   int depth_ = 0;
+  std::size_t property_ranges_ = 0;
   bool looked_ahead_ = false;
   std::optional<Error> error_;
 };
