@@ -54,6 +54,13 @@ CASES = {
                  "maxLength": 40}},
         "required": ["user"], "additionalProperties": False},
         {"user": "the_quick_brown_fox_jumps_7"}),
+    "Unicode letters": ({"type": "object", "properties": {
+        "name": {"type": "string", "pattern": "^\\p{L}[\\p{L}\\p{M}' -]*$"}},
+        "required": ["name"], "additionalProperties": False}, {"name": "Zoë d'Ångström-Müller"}),
+    "emoji": ({"type": "object", "properties": {
+        "mood": {"type": "string",
+                 "pattern": "^(\\p{Extended_Pictographic}|\\p{Emoji_Component})+$"}},
+        "required": ["mood"], "additionalProperties": False}, {"mood": "😀👍🏽🎉"}),
     "formats": ({"type": "object", "properties": {
         "at": {"type": "string", "format": "date-time"}, "day": {"type": "string", "format": "date"},
         "id": {"type": "string", "format": "uuid"}, "host": {"type": "string", "format": "ipv4"},

@@ -90,16 +90,30 @@ class ProgramBuilder {
   }
 
   ProgramCounter CompileClass(const Expression& expression, ProgramCounter next) {
-    const ProgramCounter begin = size();
-    ProgramCounter entry = -1;
+    std::vector<ByteSequence> sequences;
     for (const CodeRange& range : expression.ranges) {
-      for (const ByteSequence& sequence : Utf8Sequences(range)) {
-        ProgramCounter at = next;
-        for (int i = static_cast<int>(sequence.size()) - 1; i >= 0; --i) {
-          at = SharedBytes(sequence[i], at, begin);
-        }
-        entry = Either(entry, at);
-      }
+      const auto own = Utf8Sequences(range);
+      sequences.insert(sequences.end(), own.begin(), own.end());
+    }
+    return CompileSequences(sequences, 0, next, size());
+  }
+
+  /// One of `sequences`, ascending and alike up to `depth`, from there on. Ranges at one place are
+  /// the same or have no byte in common, so a text is in one place at once: classes have hundreds.
+  ProgramCounter CompileSequences(std::span<const ByteSequence> sequences, std::size_t depth,
+                                  ProgramCounter next, ProgramCounter begin) {
+    ProgramCounter entry = -1;
+    while (!sequences.empty() && !full_) {
+      const ByteRange range = sequences.front()[depth];
+      const auto end = std::ranges::find_if(sequences, [&](const ByteSequence& sequence) {
+        return sequence[depth].first != range.first;
+      });
+      const auto alike = static_cast<std::size_t>(end - sequences.begin());
+      const bool last = depth + 1 == sequences.front().size();
+      const ProgramCounter at =
+          last ? next : CompileSequences(sequences.first(alike), depth + 1, next, begin);
+      entry = Either(entry, SharedBytes(range, at, begin));
+      sequences = sequences.subspan(alike);
     }
     return entry;
   }

@@ -6,6 +6,8 @@
 #include "base/utf8.h"
 #include "grammar/automaton.h"
 #include "grammar/code_points.h"
+#include "grammar/grammar_text.h"
+#include "grammar/state_graph.h"
 
 namespace foretoken {
 namespace {
@@ -97,6 +99,30 @@ TEST(Automaton, TakesThousandsOfChainedRules) {
   std::string text = "root ::= r0\n";
   for (int i = 0; i < 10000; ++i) text += fmt::format("r{} ::= r{}\n", i, i + 1);
   EXPECT_EQ(CompileError(text + "r10000 ::= \"a\"*"), "no error");
+}
+
+// Of a class with many ranges a text is in few places at once: as many as there are first bytes.
+TEST(Automaton, CharactersOfAClassShareTheirFirstBytes) {
+  constexpr std::uint32_t kEnd = 0x20000;
+  std::vector<bool> wanted(kEnd, false);
+  std::vector<CodeRange> ranges;
+  for (std::uint32_t code = 0x40; code < kEnd; code += 1 + code % 7) {
+    ranges.push_back({code, code});
+    wanted[code] = IsScalarValue(code);
+  }
+  Grammar grammar;
+  grammar.rules.push_back({.name = "root", .body = ClassOf(NormalizeRanges(std::move(ranges)))});
+  EXPECT_GT(grammar.rules[0].body.ranges.size(), 10'000);
+  const auto automaton = Automaton::Compile(grammar, 16);
+  ASSERT_TRUE(automaton.ok());
+  StateGraph graph(&*automaton);
+  EXPECT_LE(graph.threads(graph.start()).size(), 128U);
+  for (std::uint32_t code = 0; code < kEnd; ++code) {
+    if (!IsScalarValue(code)) continue;
+    std::string bytes;
+    AppendUtf8(code, &bytes);
+    ASSERT_EQ(graph.MayEnd(graph.Next(graph.start(), bytes)), wanted[code]) << code;
+  }
 }
 
 TEST(Utf8Sequences, CoverExactlyTheirRange) {

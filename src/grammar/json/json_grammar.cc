@@ -242,8 +242,8 @@ Result<Expression> JsonGrammar::StringOf(const RegularLanguage& language) {
 }
 
 Result<Expression> JsonGrammar::NameOf(const RegularLanguage& language) {
-  FT_ASSIGN_OR_RETURN(const int content, AddLanguage(language, "\"", [](const auto& ranges) {
-                        return ClassOf(IntersectRanges(ranges, PlainCharacters()));
+  FT_ASSIGN_OR_RETURN(const int content, AddLanguage(language, "\"", [&](const auto& ranges) {
+                        return Character(IntersectRanges(ranges, PlainCharacters()));
                       }));
   return SequenceOf({LiteralOf("\""), RuleOf(content)});
 }

@@ -187,6 +187,50 @@ TEST(JsonSchema, StringsOfSeveralDemands) {
               testing::HasSubstr("no value matches it"));
 }
 
+TEST(JsonSchema, StringsOfUnicodeProperties) {
+  // As zod 4.6 writes z.emoji(), and as zod 4.1 did.
+  Check(R"({"$schema":"https://json-schema.org/draft/2020-12/schema","type":"string",
+            "format":"emoji",
+            "pattern":"^(?=[\\s\\S]*[\\p{Extended_Pictographic}\\p{Regional_Indicator}\\u20E3]))"
+        R"([\\p{Extended_Pictographic}\\p{Emoji_Component}]+$"})",
+        {R"("😀")", R"("👍🏽🇩🇪❤️")", R"("👩‍💻")", R"("7️⃣")"},
+        {R"("")", R"("7")", R"("a")", R"("😀 ")", R"("€")"});
+  Check(R"({"type":"string","format":"emoji",
+            "pattern":"^(\\p{Extended_Pictographic}|\\p{Emoji_Component})+$"})",
+        {R"("😀")", R"("👍🏽🇩🇪❤️")", R"("👩‍💻")", R"("7")"},
+        {R"("")", R"("a")", R"("😀 ")", R"("€")"});
+  Check(R"({"type":"string","pattern":"^[\\p{L}\\p{M}' -]+$"})",
+        {R"("José O'Neill")", R"("Ольга-中𝒜")"}, {R"("R2")", R"("")", R"("😀")"});
+  Check(R"({"type":"string","pattern":"^\\P{L}+$"})", {R"("1 \"\\\n😀")"}, {R"("1é")", "\"\n\""});
+  Check(R"({"type":"string","pattern":"^\\p{Cc}{2}$"})", {R"("\n\u0001")", "\"\\t\u0085\""},
+        {R"("a\n")", "\"\x01\x01\""});
+  Check(R"({"type":"string","pattern":"^\\p{Lu}(\\p{L}| \\p{L})*$","minLength":3,"maxLength":5})",
+        {R"("Éa é")", R"("ЖЖЖЖЖ")"}, {R"("Éa")", R"("Éa éaa")", R"("éaa")", R"("Éa  ")"});
+  Check(R"({"type":"object","patternProperties":{"^\\p{L}{1,30}$":{"type":"integer"}},
+            "additionalProperties":false})",
+        {R"({"é":1,"中文":2})"}, {R"({"é2":1})", R"({"é":"x"})"});
+  EXPECT_THAT(SchemaError(R"({"properties":{"a":{"pattern":"\\p{Greek}"}}})"),
+              testing::HasSubstr("schema, at /properties/a: the pattern '\\p{Greek}' asks for the "
+                                 "Unicode property 'Greek', which is not known"));
+}
+
+// Letters are hundreds of ranges, which a grammar has once.
+TEST(JsonSchema, ClassesOfManyRangesAreWrittenOnce) {
+  const auto size_of = [](int members) {
+    std::string properties;
+    for (int i = 0; i < members; ++i) {
+      properties += fmt::format(R"("m{}":{{"pattern":"^\\p{{L}}+{}$"}},)", i, i);
+    }
+    properties.pop_back();
+    const auto grammar = JsonSchemaGrammar(fmt::format(R"({{"properties":{{{}}}}})", properties));
+    EXPECT_TRUE(grammar.ok());
+    return grammar->size();
+  };
+  const std::size_t one = size_of(1);
+  EXPECT_GT(one, 8'000);
+  EXPECT_LT(size_of(20), one + 6'000);
+}
+
 TEST(JsonSchema, PropertiesByName) {
   Check(R"({"type":"object","properties":{"a":{"type":"null"}},
             "patternProperties":{"^n_":{"type":"integer"},"x$":{"maximum":9}},

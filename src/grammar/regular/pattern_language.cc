@@ -1,8 +1,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "grammar/regular/pattern.h"
@@ -161,30 +161,7 @@ class PatternAutomaton {
     Places first{start};
     if (at_begin) first.insert(first.begin(), -1);
     const auto steps = [&](const Places& from) {
-      std::vector<std::pair<std::uint32_t, Places>> list;
-      std::set<std::uint32_t> begins{0};
-      std::vector<const Place::Character*> characters;
-      for (const int place : Closure(from, false)) {
-        for (const auto& character : places_[place].characters) {
-          characters.push_back(&character);
-          begins.insert(character.range.first);
-          begins.insert(character.range.last + 1);
-        }
-      }
-      begins.erase(kLastCodePoint + 1);
-      for (auto begin = begins.begin(); begin != begins.end(); ++begin) {
-        Places to;
-        for (const auto* character : characters) {
-          if (character->range.first <= *begin && *begin <= character->range.last) {
-            to.push_back(character->next);
-          }
-        }
-        std::sort(to.begin(), to.end());
-        to.erase(std::unique(to.begin(), to.end()), to.end());
-        const auto after = std::next(begin);
-        list.emplace_back(after == begins.end() ? kLastCodePoint : *after - 1, std::move(to));
-      }
-      work_ += characters.size() * begins.size();
+      auto list = StepsFrom(from);
       if (work_ > kMaxWork) list = {{kLastCodePoint, Places{}}};  // Refused below.
       return list;
     };
@@ -194,6 +171,47 @@ class PatternAutomaton {
     });
     if (work_ > kMaxWork) return InvalidInput("is too intricate; write it simpler");
     return language;
+  }
+
+  // By last character, ascending: where characters lead from `from`. Classes may have hundreds of
+  // ranges, so it goes through where they begin and end and keeps count of those that are open.
+  std::vector<std::pair<std::uint32_t, Places>> StepsFrom(const Places& from) {
+    struct Bound {
+      std::uint32_t code;
+      int next;
+      int opens;  // 1, or -1 where a range has ended.
+    };
+    std::vector<Bound> bounds;
+    for (const int place : Closure(from, false)) {
+      for (const auto& [range, next] : places_[place].characters) {
+        bounds.push_back({range.first, next, 1});
+        if (range.last < kLastCodePoint) bounds.push_back({range.last + 1, next, -1});
+      }
+    }
+    std::ranges::sort(bounds, {}, &Bound::code);
+    std::vector<std::pair<std::uint32_t, Places>> list;
+    std::map<int, int> open;  // How many ranges lead there.
+    for (auto bound = bounds.begin(); bound != bounds.end();) {
+      const std::uint32_t begin = bound->code;
+      if (begin > 0) AddStep(begin - 1, open, &list);
+      for (; bound != bounds.end() && bound->code == begin; ++bound) {
+        const auto at = open.try_emplace(bound->next, 0).first;
+        at->second += bound->opens;
+        if (at->second == 0) open.erase(at);
+      }
+      work_ += 1 + open.size();
+    }
+    AddStep(kLastCodePoint, open, &list);
+    work_ += bounds.size();
+    return list;
+  }
+
+  static void AddStep(std::uint32_t last, const std::map<int, int>& open,
+                      std::vector<std::pair<std::uint32_t, Places>>* list) {
+    Places to;
+    for (const auto& [place, count] : open) to.push_back(place);
+    if (!list->empty() && list->back().second == to) list->pop_back();
+    list->emplace_back(last, std::move(to));
   }
 
   Places Closure(const Places& from, bool at_end) {

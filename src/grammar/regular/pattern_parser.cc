@@ -6,11 +6,14 @@
 #include "base/utf8.h"
 #include "grammar/code_points.h"
 #include "grammar/regular/pattern.h"
+#include "grammar/regular/unicode_property.h"
 
 namespace foretoken {
 namespace {
 
 constexpr int kMaxGroups = 30;  // One within the other.
+// Of all properties that a pattern names; letters are 659.
+constexpr std::size_t kMaxPropertyRanges = 100'000;
 
 using Ranges = std::vector<CodeRange>;
 
@@ -29,6 +32,8 @@ const Ranges& SpaceClass() {
   return ranges;
 }
 
+bool IsAsciiLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
 // Recursive descent over a regular expression. A failed step stores its error.
 class PatternParser {
  public:
@@ -43,9 +48,12 @@ class PatternParser {
 
  private:
   std::nullopt_t Fail(const std::string& what) {
+    return FailAs(fmt::format("has {}, which is not supported", what));
+  }
+
+  std::nullopt_t FailAs(const std::string& what) {
     if (!error_.has_value()) {
-      error_ = InvalidInput(
-          fmt::format("the pattern '{}' has {}, which is not supported", pattern_, what));
+      error_ = InvalidInput(fmt::format("the pattern '{}' {}", Shortened(pattern_), what));
     }
     return std::nullopt;
   }
@@ -125,9 +133,9 @@ class PatternParser {
     for (const char* const special : {"^", "*", "+", "?", "{", "}", "]"}) {
       if (rest_.starts_with(special)) return Fail(fmt::format("a '{}' in this place", special));
     }
-    Ranges ranges;
-    if (!Character(&ranges)) return std::nullopt;
-    return Characters(NormalizeRanges(std::move(ranges)));
+    std::optional<Element> element = TakeElement();
+    if (!element.has_value()) return std::nullopt;
+    return Characters(NormalizeRanges(std::move(element->ranges)));
   }
 
   std::optional<Pattern> GroupAtom() {
@@ -150,19 +158,27 @@ class PatternParser {
   std::optional<Pattern> ClassAtom() {
     const bool negated = Take("^");
     Ranges ranges;
+    const auto append = [&](const Ranges& added) {
+      ranges.insert(ranges.end(), added.begin(), added.end());
+    };
     while (!Take("]")) {
       if (rest_.empty()) return Fail("a '[' that is never closed");
-      const std::size_t before = ranges.size();
-      if (!Character(&ranges)) return std::nullopt;
-      const bool single = ranges.size() == before + 1 && ranges.back().first == ranges.back().last;
-      if (!single || !rest_.starts_with("-") || rest_.starts_with("-]")) continue;
+      std::optional<Element> first = TakeElement();
+      if (!first.has_value()) return std::nullopt;
+      append(first->ranges);
+      if (!first->single || !rest_.starts_with("-") || rest_.starts_with("-]")) continue;
       rest_.remove_prefix(1);
-      Ranges last;
-      if (!Character(&last)) return std::nullopt;
-      if (last.size() != 1 || last[0].last < ranges.back().first) {
+      const std::optional<Element> last = TakeElement();
+      if (!last.has_value()) return std::nullopt;
+      if (!last->single) {  // As where a class comes first, the hyphen is one.
+        append({{'-', '-'}});
+        append(last->ranges);
+        continue;
+      }
+      ranges.back().last = last->ranges[0].last;
+      if (ranges.back().last < ranges.back().first) {
         return Fail("a range of characters that ends before it begins");
       }
-      ranges.back().last = last[0].last;
     }
     ranges = NormalizeRanges(std::move(ranges));
     return Characters(negated ? ComplementRanges(ranges) : ranges);
@@ -172,45 +188,93 @@ class PatternParser {
     return {.kind = Pattern::Kind::kClass, .ranges = std::move(ranges)};
   }
 
-  // Appends one character or one of the classes \d, \w, \s and their complements.
-  bool Character(Ranges* ranges) {
+  // What stands for one character of a text: itself, or an escape for one or for a class.
+  struct Element {
+    Ranges ranges;
+    bool single = false;  // One range of one character, not a class that has just one.
+  };
+
+  static Element SingleOf(std::uint32_t code) { return {{{code, code}}, true}; }
+  static Element ClassOf(const Ranges& ranges, bool complement) {
+    return {complement ? ComplementRanges(ranges) : ranges};
+  }
+
+  std::optional<Element> TakeElement() {
     std::uint32_t code = 0;
     if (!Take("\\")) {
-      if (!TakeUtf8(&rest_, &code)) return Fail("invalid UTF-8"), false;
-      ranges->push_back({code, code});
-      return true;
+      if (!TakeUtf8(&rest_, &code)) return Fail("invalid UTF-8");
+      return SingleOf(code);
     }
-    if (rest_.empty()) return Fail("a '\\' at its end"), false;
+    if (rest_.empty()) return Fail("a '\\' at its end");
     const char letter = rest_.front();
     rest_.remove_prefix(1);
-    const auto append = [&](const Ranges& known, bool complement) {
-      const Ranges added = complement ? ComplementRanges(known) : known;
-      ranges->insert(ranges->end(), added.begin(), added.end());
-      return true;
-    };
-    if (letter == 'd' || letter == 'D') return append(DigitClass(), letter == 'D');
-    if (letter == 'w' || letter == 'W') return append(WordClass(), letter == 'W');
-    if (letter == 's' || letter == 'S') return append(SpaceClass(), letter == 'S');
+    if (letter == 'd' || letter == 'D') return ClassOf(DigitClass(), letter == 'D');
+    if (letter == 'w' || letter == 'W') return ClassOf(WordClass(), letter == 'W');
+    if (letter == 's' || letter == 'S') return ClassOf(SpaceClass(), letter == 'S');
+    if (letter == 'p' || letter == 'P') return TakeProperty(letter == 'P');
     constexpr std::string_view kLetters = "tnrfv";
     constexpr std::string_view kValues = "\t\n\r\f\v";
     if (const std::size_t at = kLetters.find(letter); at != kLetters.npos) {
-      code = static_cast<unsigned char>(kValues[at]);
-    } else if (letter == 'x' || letter == 'u') {
-      if (!Hex(letter == 'x' ? 2 : 4, &code)) return Fail("a malformed \\x or \\u escape"), false;
-    } else if (std::string_view("^$\\.*+?()[]{}|/-\"'#&,:;<>=@!%~` ").find(letter) !=
-               std::string_view::npos) {
-      code = static_cast<unsigned char>(letter);
-    } else {
-      return Fail(fmt::format("the escape '\\{}'", letter)), false;
+      return SingleOf(static_cast<unsigned char>(kValues[at]));
     }
-    ranges->push_back({code, code});
+    if (letter == 'x' || letter == 'u') {
+      const bool read = letter == 'x' ? Hex(2, &code) : CodePoint(&code);
+      if (!read || !IsScalarValue(code)) return Fail("a malformed \\x or \\u escape");
+      return SingleOf(code);
+    }
+    if (letter == 'c' && !rest_.empty() && IsAsciiLetter(rest_.front())) {
+      code = static_cast<unsigned char>(rest_.front()) % 32;
+      rest_.remove_prefix(1);
+      return SingleOf(code);
+    }
+    constexpr std::string_view kSigns = "^$\\.*+?()[]{}|/-\"'#&,:;<>=@!%~` ";
+    if (kSigns.find(letter) == kSigns.npos) return Fail(fmt::format("the escape '\\{}'", letter));
+    return SingleOf(static_cast<unsigned char>(letter));
+  }
+
+  // Behind \p or \P.
+  std::optional<Element> TakeProperty(bool complement) {
+    const std::size_t size = rest_.find('}');
+    if (!rest_.starts_with("{") || size == rest_.npos) {
+      return Fail("a \\p or \\P without a name in braces");
+    }
+    const std::string_view name = rest_.substr(1, size - 1);
+    const std::optional<Ranges> ranges = UnicodeProperty(name);
+    if (!ranges.has_value()) {
+      return FailAs(
+          fmt::format("asks for the Unicode property '{}', which is not known: names are exact, "
+                      "like {}",
+                      Shortened(name), "\\p{Lu}, \\p{Letter}, \\p{Script=Greek} and \\p{Emoji}"));
+    }
+    property_ranges_ += ranges->size();
+    if (property_ranges_ > kMaxPropertyRanges) {
+      return FailAs(
+          fmt::format("asks for Unicode properties too often: for more than {} ranges of "
+                      "characters",
+                      kMaxPropertyRanges));
+    }
+    rest_.remove_prefix(size + 1);
+    return ClassOf(*ranges, complement);
+  }
+
+  // What comes behind \u: four digits, two such escapes that are surrogates, or digits in braces.
+  bool CodePoint(std::uint32_t* code) {
+    if (Take("{")) {
+      const std::size_t digits = rest_.find('}');
+      return digits != rest_.npos && Hex(digits, code) && Take("}");
+    }
+    if (!Hex(4, code)) return false;
+    if (*code >> 10 != 0xD800 >> 10) return true;
+    std::uint32_t low = 0;
+    if (!Take("\\u") || !Hex(4, &low) || low >> 10 != 0xDC00 >> 10) return false;
+    *code = 0x10000 + ((*code & 0x3FF) << 10 | (low & 0x3FF));
     return true;
   }
 
-  bool Hex(int digits, std::uint32_t* code) {
+  bool Hex(std::size_t digits, std::uint32_t* code) {
     const std::string_view hex = rest_.substr(0, digits);
     const auto [end, error] = std::from_chars(hex.data(), hex.data() + hex.size(), *code, 16);
-    if (error != std::errc() || end != hex.data() + digits || !IsScalarValue(*code)) return false;
+    if (error != std::errc() || end != hex.data() + digits) return false;
     rest_.remove_prefix(digits);
     return true;
   }
@@ -218,6 +282,7 @@ class PatternParser {
   std::string_view rest_;
   std::string_view pattern_;
   int depth_ = 0;
+  std::size_t property_ranges_ = 0;
   bool looked_ahead_ = false;
   std::optional<Error> error_;
 };

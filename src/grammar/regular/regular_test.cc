@@ -63,6 +63,91 @@ TEST(Pattern, AreSearchedFor) {
   CheckPattern("^[^\\W_]$", {"x", "7"}, {"_", "-", "é"});
 }
 
+TEST(Pattern, EscapesForOneCharacter) {
+  CheckPattern("^\\u{1F600}\\u{e9}$", {"😀é"}, {"😀e", "u{1F600}"});
+  CheckPattern("^[\\u{1F600}-\\u{1F64F}]+$", {"😀🙏"}, {"🚀"});
+  CheckPattern("^\\ud83d\\uDE00$", {"😀"}, {});
+  CheckPattern("^\\cj\\cZ$", {"\n\x1A"}, {"cjcZ"});
+  for (const char* pattern :
+       {"\\u{110000}", "\\u{}", "\\u{41", "\\uD83D", "\\ude00", "\\uD83D\\u0041"}) {
+    EXPECT_THAT(ParsePattern(pattern).error().message, HasSubstr("malformed")) << pattern;
+  }
+  EXPECT_THAT(ParsePattern("\\c1").error().message, HasSubstr("the escape '\\c'"));
+}
+
+TEST(Pattern, UnicodeCategories) {
+  CheckPattern("^\\p{L}$", {"a", "Z", "é", "ß", "Ω", "中", "𐍈", "𝒜"},
+               {"1", "_", " ", "😀", "٣", ""});
+  CheckPattern("^\\p{Letter}$", {"ñ", "あ"}, {"٣"});
+  CheckPattern("^\\p{Lu}$", {"A", "É", "Ж", "𐐀"}, {"a", "é", "ж", "𐐨", "中"});
+  CheckPattern("^\\p{General_Category=Lowercase_Letter}$", {"a", "𐐨"}, {"A"});
+  CheckPattern("^\\p{gc=Nd}+$", {"7", "٣", "७", "𝟗"}, {"½", "Ⅷ"});
+  CheckPattern("^\\p{punct}\\p{Sc}\\p{Zs}\\p{cntrl}$", {"!€ \t", "—₹\u3000\u0085"},
+               {"a€ \t", "!e \t"});
+  CheckPattern("^\\P{L}$", {"1", "😀", "٣", "\U0010FFFF"}, {"a", "中", "𝒜"});
+  CheckPattern("^\\p{Cn}$", {"\u0378"}, {"a"});
+}
+
+TEST(Pattern, UnicodeScripts) {
+  CheckPattern("^\\p{Script=Greek}+$", {"Ελλάδα", "ἀ"}, {"Ж", "a", "1"});
+  CheckPattern("^\\p{sc=Cyrl}\\p{sc=Han}$", {"Ж中", "ж𠀀"}, {"中Ж"});
+  // The mark of long vowels is common to two scripts.
+  CheckPattern("^\\p{Script_Extensions=Katakana}\\p{scx=Hira}$", {"アー", "ーあ"}, {"あー"});
+  CheckPattern("^\\p{Script=Katakana}$", {"ア"}, {"ー"});
+}
+
+TEST(Pattern, PropertiesThatCharactersHaveOrNot) {
+  CheckPattern("^\\p{Alphabetic}\\p{Alpha}$", {"aⅧ", "中é"}, {"1a"});
+  CheckPattern("^\\p{White_Space}\\p{space}$", {" \t", "\u0085\u3000"}, {"a "});
+  CheckPattern("^\\p{ID_Start}\\p{ID_Continue}*$", {"été_2"}, {"2a", "a-b"});
+  CheckPattern("^\\p{XIDS}\\p{Hex}\\p{Ideographic}\\p{Uppercase}$", {"éF中É"}, {"éG中É", "éF中é"});
+  CheckPattern("^\\p{ASCII}\\p{Any}\\p{Assigned}$", {"a\U0010FFFFé"}, {"éaa", "aa\u0378"});
+  CheckPattern("^\\P{Any}|\\P{ASCII}$", {"é"}, {"a", ""});
+  CheckPattern("^\\p{Emoji_Presentation}\\p{Emoji_Modifier_Base}\\p{Emoji_Modifier}\\p{RI}$",
+               {"😀👍🏽🇩"}, {"❤👍🏽🇩"});
+  CheckPattern("^\\p{Emoji}$", {"😀", "❤", "7"}, {"a", "\uFE0F"});
+}
+
+TEST(Pattern, UnicodePropertiesInClasses) {
+  CheckPattern("^[\\p{L}\\d_-]+$", {"é-2_中"}, {"é 2"});
+  CheckPattern("^[^\\p{L}]+$", {"12 😀"}, {"1a2", "é"});
+  CheckPattern("^[\\P{L}x]$", {"1", "x"}, {"a"});
+  CheckPattern("^[^\\P{Lu}]$", {"É"}, {"é", "1"});
+  // Never the end of a range, not even where a class has one character: U+2028.
+  CheckPattern("^[\\p{Zl}-\\u2030]$", {"\u2028", "-", "\u2030"}, {"\u2029"});
+  CheckPattern("^[!-\\d]$", {"!", "-", "5"}, {"#"});
+}
+
+TEST(Pattern, UnicodePropertiesByOtherNamesAreRefused) {
+  for (const char* name :
+       {"",          "l",         "lu",           "letter",       "Lowercase Letter",
+        "LETTER",    "Greek",     "script=Greek", "Script=greek", "Script=",
+        "Script",    "Script=L",  "gc=Greek",     "gc=Any",       "General_Category",
+        "Emoji=Yes", "emoji",     "Is_L",         "sc=Jpan",      "alnum",
+        "Hyphen",    "RGI_Emoji", "Any=",         "=Any",         "^L"}) {
+    const auto parsed = ParsePattern(fmt::format("a\\p{{{}}}", name));
+    ASSERT_FALSE(parsed.ok()) << name;
+    EXPECT_EQ(parsed.error().message,
+              fmt::format("the pattern 'a\\p{{{0}}}' asks for the Unicode property '{0}', which is "
+                          "not known: names are exact, like \\p{{Lu}}, \\p{{Letter}}, "
+                          "\\p{{Script=Greek}} and \\p{{Emoji}}",
+                          name));
+  }
+  for (const char* pattern : {"\\p", "\\pL", "\\P{L"}) {
+    EXPECT_THAT(ParsePattern(pattern).error().message, HasSubstr("without a name in braces"));
+  }
+}
+
+TEST(Pattern, ManyRangesDoNotTakeLong) {
+  const RegularLanguage names = Found("\\p{Lu}\\p{Ll}{1,60}(?!x) \\p{L}+");
+  EXPECT_TRUE(names.Has("1 Élan éa"));
+  EXPECT_FALSE(names.Has("élan éa") || names.Has("Élan 1"));
+  std::string many;
+  for (int i = 0; i < 40'000; ++i) many += "\\p{L}";
+  EXPECT_THAT(ParsePattern(many).error().message, HasSubstr("properties too often"));
+  EXPECT_THAT(ParsePattern("[" + many + "]").error().message, HasSubstr("properties too often"));
+}
+
 TEST(Pattern, LookAhead) {
   CheckPattern("^(?!.*\\.\\.)[a-z.]+$", {"a.b", "."}, {"a..b", "A"});
   CheckPattern("^(?=.{3,4}$)(a|bb)*$", {"aaa", "bbbb", "abb"}, {"aa", "bbbbb"});
