@@ -103,7 +103,8 @@ void ConstraintCursor::Push(Token token) {
     if (filtered.path.empty()) steps_ += std::max<std::int64_t>(0, filtered.steps - kFreeSteps);
   }
   filtered_.clear();
-  state_ = constraint_->Advance(before, token, constraint_->automaton_.has_unique() ? &lists_ : nullptr);
+  state_ =
+      constraint_->Advance(before, token, constraint_->automaton_.has_unique() ? &lists_ : nullptr);
   lists_.Settle();
   if (steps_ > kMaxSequenceSteps) state_ = StateGraph::kDead;
 }
@@ -144,9 +145,9 @@ bool ConstraintCursor::Prepare(std::span<const Token> path, std::int64_t* steps)
   *steps -= mask.Continue(*steps);
   if (!mask.done()) return false;
   if (!constraint_->automaton_.has_unique() || mask.refused()) return true;
-  const std::size_t known = filtered_.size();
-  const FilteredMask& filtered = FilteredAfter(path);
-  if (filtered_.size() > known) *steps -= filtered.steps;
+  if (FindFiltered(path) != filtered_.end()) return true;
+  if (*steps <= 0) return false;  // Done in one piece.
+  *steps -= FilteredAfter(path).steps;
   return true;
 }
 
@@ -156,11 +157,16 @@ bool ConstraintCursor::Refused(std::span<const Token> path) const {
          std::ranges::all_of(FilteredAfter(path).bits, [](auto word) { return word == 0; });
 }
 
-const ConstraintCursor::FilteredMask& ConstraintCursor::FilteredAfter(
+std::vector<ConstraintCursor::FilteredMask>::iterator ConstraintCursor::FindFiltered(
     std::span<const Token> path) const {
-  const auto known = std::ranges::find_if(filtered_, [&](const FilteredMask& filtered) {
+  return std::ranges::find_if(filtered_, [&](const FilteredMask& filtered) {
     return std::ranges::equal(filtered.path, path);
   });
+}
+
+const ConstraintCursor::FilteredMask& ConstraintCursor::FilteredAfter(
+    std::span<const Token> path) const {
+  const auto known = FindFiltered(path);
   if (known != filtered_.end()) return *known;
   TokenMask& mask = *MaskAfter(path);
   mask.Continue(std::numeric_limits<std::int64_t>::max() / 2);
@@ -173,9 +179,9 @@ const ConstraintCursor::FilteredMask& ConstraintCursor::FilteredAfter(
   if (state != StateGraph::kDead && !mask.refused()) {
     StateGraph* const graph = constraint_->graph_.get();
     const ConstraintVocabulary& vocabulary = *constraint_->vocabulary_;
-    filtered.steps = DropRepeats(vocabulary.trie, vocabulary.repeats, graph,
-                                 before_space ? graph->start() : state, before_space, &lists,
-                                 filtered.bits);
+    filtered.steps =
+        DropRepeats(vocabulary.trie, vocabulary.repeats, graph,
+                    before_space ? graph->start() : state, before_space, &lists, filtered.bits);
   } else {
     std::ranges::fill(filtered.bits, 0);
   }

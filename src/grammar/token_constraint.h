@@ -119,6 +119,7 @@ class ConstraintCursor {
   };
 
   StateGraph::State State() const;
+  std::vector<FilteredMask>::iterator FindFiltered(std::span<const Token> path) const;
   const FilteredMask& FilteredAfter(std::span<const Token> path) const;
   const std::shared_ptr<TokenMask>& MaskAfter(std::span<const Token> path) const;
 

@@ -152,6 +152,9 @@ RepeatTokens::RepeatTokens(const TokenTrie& trie) {
     const std::size_t bracket = bytes.find('[');
     if (bracket != bytes.npos && bytes.find(',', bracket) != bytes.npos) lists.push_back(token);
   }
+  for (std::vector<Token>* tokens : {&quotes, &others, &lists}) {
+    std::ranges::stable_sort(*tokens, {}, [&](Token token) { return trie.BytesOf(token).size(); });
+  }
 }
 
 std::int64_t DropRepeats(const TokenTrie& trie, const RepeatTokens& tokens, StateGraph* graph,

@@ -11,7 +11,7 @@
 
 namespace foretoken {
 
-/// The tokens of a vocabulary by what they hold that may end an item of a list.
+/// The tokens of a vocabulary by what they hold that may end an item of a list, the shortest first.
 struct RepeatTokens {
   explicit RepeatTokens(const TokenTrie& trie);
 
@@ -21,7 +21,7 @@ struct RepeatTokens {
 };
 
 /// Of one mask. Where more would be needed, tokens that were not looked at are taken out, too.
-inline constexpr std::int64_t kMaxRepeatSteps = 1 << 20;
+inline constexpr std::int64_t kMaxRepeatSteps = 1 << 19;
 
 /// Takes out of `bits`, the mask of `state`, where `lists` stand, the tokens with which an item of
 /// a list would be there twice, or could only become one that is there. `skips_space`: the first
