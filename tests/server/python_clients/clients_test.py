@@ -4,11 +4,12 @@ FORETOKEN_URL: what they stream is what they get whole, and what OpenAI's chats 
 import json
 import os
 import unittest
+from typing import Annotated
 
 import anthropic
 import ollama
 import openai
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 URL = os.environ["FORETOKEN_URL"]
 MODEL = "demo-target"
@@ -30,6 +31,10 @@ def chat(**fields):
 class Cat(BaseModel):
     name: str
     lives: int
+
+
+class Cats(BaseModel):
+    names: set[Annotated[str, Field(max_length=6)]] = Field(min_length=8, max_length=12)
 
 
 class Anthropic(unittest.TestCase):
@@ -222,6 +227,11 @@ class Ollama(unittest.TestCase):
         reply = self.client.chat(MODEL, self.messages, options=options,
                                  format=Cat.model_json_schema())
         Cat.model_validate_json(reply.message.content)
+        # A set, whose items all differ.
+        reply = self.client.chat(MODEL, self.messages, options=options,
+                                 format=Cats.model_json_schema())
+        written = json.loads(reply.message.content)["names"]
+        self.assertEqual(len(Cats.model_validate_json(reply.message.content).names), len(written))
         reply = self.client.chat(MODEL, self.messages, options=self.options, format="json")
         self.assertTrue(reply.message.content.startswith("{"))
 
