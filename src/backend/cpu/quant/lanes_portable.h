@@ -141,7 +141,8 @@ FT_INLINE Floats LoadHalves(const void* p) {
   });
 }
 
-FT_INLINE void Prefetch(const std::byte* p) { __builtin_prefetch(p); }
+// Into L2.
+FT_INLINE void Prefetch(const std::byte* p) { __builtin_prefetch(p, 0, 2); }
 
 }  // namespace
 }  // namespace foretoken::cpu::FT_ISA

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "backend/cpu/quant/layout.h"
 #include "base/check.h"
@@ -252,44 +253,24 @@ void ReadStretch(const std::byte* from, int blocks, int output, float* to) {
   }
 }
 
-// Calls function.template operator()<format>().
+// Calls function.operator()<format>().
 template <typename Function>
 void WithFormat(WeightFormat format, const Function& function) {
-  switch (format) {
-    case WeightFormat::kQ8_0:
-      return function.template operator()<WeightFormat::kQ8_0>();
-    case WeightFormat::kQ4_0:
-      return function.template operator()<WeightFormat::kQ4_0>();
-    case WeightFormat::kQ4_1:
-      return function.template operator()<WeightFormat::kQ4_1>();
-    case WeightFormat::kQ5_0:
-      return function.template operator()<WeightFormat::kQ5_0>();
-    case WeightFormat::kQ5_1:
-      return function.template operator()<WeightFormat::kQ5_1>();
-    case WeightFormat::kQ2_K:
-      return function.template operator()<WeightFormat::kQ2_K>();
-    case WeightFormat::kQ3_K:
-      return function.template operator()<WeightFormat::kQ3_K>();
-    case WeightFormat::kQ4_K:
-      return function.template operator()<WeightFormat::kQ4_K>();
-    case WeightFormat::kQ5_K:
-      return function.template operator()<WeightFormat::kQ5_K>();
-    case WeightFormat::kQ6_K:
-      return function.template operator()<WeightFormat::kQ6_K>();
-    case WeightFormat::kIQ4_NL:
-      return function.template operator()<WeightFormat::kIQ4_NL>();
-    case WeightFormat::kIQ4_XS:
-      return function.template operator()<WeightFormat::kIQ4_XS>();
-    case WeightFormat::kMXFP4:
-      return function.template operator()<WeightFormat::kMXFP4>();
-    default:
-      FT_CHECK(false, "{} is not quantised", FormatName(format));
+  const auto call = [&]<std::size_t kIndex>() {
+    constexpr auto kFormat = static_cast<WeightFormat>(kIndex);
+    if constexpr (IsQuantized(kFormat)) function.template operator()<kFormat>();
+  };
+  [&]<std::size_t... kIndices>(std::index_sequence<kIndices...>) {
+    ((static_cast<std::size_t>(format) == kIndices ? call.template operator()<kIndices>() : void()),
+     ...);
   }
+  (std::make_index_sequence<kWeightFormats>());
 }
 
 // Calls work(input, blocks) for every stretch of `inputs`.
 template <typename Work>
 void EachStretch(WeightFormat format, std::int64_t inputs, const Work& work) {
+  FT_CHECK(IsQuantized(format), "{} is not quantised", FormatName(format));
   FT_CHECK(inputs % InfoOf(format).block_elements == 0, "{} inputs are no whole blocks of {}",
            inputs, FormatName(format));
   for (std::int64_t begin = 0; begin < inputs; begin += kStretchInputs) {
@@ -298,13 +279,23 @@ void EachStretch(WeightFormat format, std::int64_t inputs, const Work& work) {
   }
 }
 
+// Where the stretch of input `begin` lies in a panel.
+std::ptrdiff_t StretchOffset(WeightFormat format, std::int64_t begin) {
+  return begin / kStretchInputs * StretchBytes(format, kStretchBlocks);
+}
+
 }  // namespace
+
+std::size_t QuantPanelBytes(WeightFormat format, std::int64_t inputs) {
+  const auto rest = static_cast<int>(inputs % kStretchInputs) / kInputBlock;
+  return static_cast<std::size_t>(StretchOffset(format, inputs) + StretchBytes(format, rest));
+}
 
 void PackQuantPanel(WeightFormat format, const PanelRows& rows, std::int64_t inputs,
                     std::byte* to) {
   WithFormat(format, [&]<WeightFormat kFormat>() {
     EachStretch(kFormat, inputs, [&](std::int64_t begin, int blocks) {
-      std::byte* const stretch = to + QuantPanelBytes(kFormat, begin);
+      std::byte* const stretch = to + StretchOffset(kFormat, begin);
       for (int output = 0; output < kPanel; ++output) {
         const std::byte* const row = rows[output];
         if (row != nullptr) {
@@ -319,7 +310,7 @@ void ReadQuantOutput(WeightFormat format, const std::byte* panel, std::int64_t i
                      float* out) {
   WithFormat(format, [&]<WeightFormat kFormat>() {
     EachStretch(kFormat, inputs, [&](std::int64_t begin, int blocks) {
-      ReadStretch<kFormat>(panel + QuantPanelBytes(kFormat, begin), blocks, output, out + begin);
+      ReadStretch<kFormat>(panel + StretchOffset(kFormat, begin), blocks, output, out + begin);
     });
   });
 }
