@@ -12,13 +12,24 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
                               COMPILE_OPTIONS "${avx512};-mavx512bf16")
   set_source_files_properties(backend/cpu/kernels_amx.cc PROPERTIES
                               COMPILE_OPTIONS "${avx512};-mavx512bf16;-mamx-tile;-mamx-bf16")
+  # Every processor with AVX2 converts halves.
+  set_source_files_properties(backend/cpu/quant/kernels_avx2.cc PROPERTIES
+                              COMPILE_OPTIONS "-mavx2;-mfma;-mf16c")
+  set_source_files_properties(backend/cpu/quant/kernels_avx512.cc PROPERTIES
+                              COMPILE_OPTIONS "${avx512}")
+  set_source_files_properties(backend/cpu/quant/kernels_avx512_vnni.cc PROPERTIES
+                              COMPILE_OPTIONS "${avx512};-mavx512vnni")
 endif()
 
 if(FORETOKEN_BUILD_FUZZERS)
   # No fuzz target computes with kernels, and clang 14 needs two minutes for each of these files
   # with sanitizers.
-  foreach(isa portable avx2 avx512 avx512_bf16 amx)
-    set_property(SOURCE backend/cpu/kernels_${isa}.cc APPEND PROPERTY COMPILE_OPTIONS
+  foreach(kernels portable avx2 avx512 avx512_bf16 amx)
+    set_property(SOURCE backend/cpu/kernels_${kernels}.cc APPEND PROPERTY COMPILE_OPTIONS
+                 "-fno-sanitize=all")
+  endforeach()
+  foreach(kernels portable avx2 avx512 avx512_vnni)
+    set_property(SOURCE backend/cpu/quant/kernels_${kernels}.cc APPEND PROPERTY COMPILE_OPTIONS
                  "-fno-sanitize=all")
   endforeach()
 endif()

@@ -1,0 +1,45 @@
+#pragma once
+
+// Integer dot products by vpdpbusd. Include after lanes_avx512.h.
+
+namespace foretoken::cpu::FT_ISA {
+namespace {
+
+// As many rows of inputs as leave registers for 8 steps of weights and what one row needs.
+constexpr int kMostRows = 16;
+// Rows whose dot products are computed together: one, so that its sums are in a register.
+template <int kRows>
+constexpr int kDotRows = 1;
+
+// Whether codes of kBits are multiplied by the values as they are.
+template <int kBits>
+constexpr bool kCodesAsTheyAre = true;
+
+// Codes of `kSteps` steps, each below 2^kBits.
+template <int kBits, int kSteps>
+struct Steps {
+  Ints codes[kSteps];
+};
+template <int kBits, int kSteps>
+FT_INLINE void Prepare(const Ints* codes, Steps<kBits, kSteps>* steps) {
+#pragma GCC unroll 8
+  for (int s = 0; s < kSteps; ++s) steps->codes[s] = codes[s];
+}
+
+// sums[r] += the codes times the 4 * kSteps values at `values` + r * stride.
+template <int kBits, int kSteps, int kRows>
+FT_INLINE void Dot(const Steps<kBits, kSteps>& steps, const std::int8_t* values, std::size_t stride,
+                   Ints* sums) {
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+    for (int s = 0; s < kSteps; ++s) {
+      std::int32_t four;
+      __builtin_memcpy(&four, values + r * stride + 4 * s, sizeof(four));
+      sums[r] = _mm512_dpbusd_epi32(sums[r], steps.codes[s], _mm512_set1_epi32(four));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace foretoken::cpu::FT_ISA

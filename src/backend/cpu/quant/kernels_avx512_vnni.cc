@@ -1,0 +1,19 @@
+#if defined(__x86_64__)
+
+#define FT_ISA avx512_vnni
+#include "backend/cpu/quant/lanes_avx512.h"
+//
+#include "backend/cpu/quant/dots_vnni.h"
+//
+#include "backend/cpu/quant/product_impl.h"
+
+namespace foretoken::cpu::FT_ISA {
+
+const QuantKernels& QuantTable() {
+  static constexpr QuantKernels kTable = MakeQuantTable("avx512_vnni");
+  return kTable;
+}
+
+}  // namespace foretoken::cpu::FT_ISA
+
+#endif

@@ -1,0 +1,15 @@
+#define FT_ISA portable
+#include "backend/cpu/quant/lanes_portable.h"
+//
+#include "backend/cpu/quant/dots_portable.h"
+//
+#include "backend/cpu/quant/product_impl.h"
+
+namespace foretoken::cpu::FT_ISA {
+
+const QuantKernels& QuantTable() {
+  static constexpr QuantKernels kTable = MakeQuantTable("portable");
+  return kTable;
+}
+
+}  // namespace foretoken::cpu::FT_ISA

@@ -1,0 +1,123 @@
+#pragma once
+
+// Sixteen floats or 32-bit integers in two registers of AVX2.
+
+#include <immintrin.h>
+
+#include "backend/cpu/quant/quant_kernels.h"
+
+#ifndef FT_ISA
+#error "define FT_ISA, the namespace of the instruction set, before including kernel headers"
+#endif
+#define FT_INLINE inline __attribute__((always_inline))
+
+namespace foretoken::cpu::FT_ISA {
+namespace {
+
+struct Floats {
+  __m256 h[2];
+};
+struct Ints {
+  __m256i h[2];
+};
+
+FT_INLINE Floats LoadFloats(const float* p) {
+  return {{_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}};
+}
+FT_INLINE void StoreFloats(float* p, Floats v) {
+  _mm256_storeu_ps(p, v.h[0]);
+  _mm256_storeu_ps(p + 8, v.h[1]);
+}
+FT_INLINE Floats BroadcastFloat(const float* p) {
+  return {{_mm256_broadcast_ss(p), _mm256_broadcast_ss(p)}};
+}
+FT_INLINE Floats ZeroFloats() { return {{_mm256_setzero_ps(), _mm256_setzero_ps()}}; }
+FT_INLINE Floats Add(Floats a, Floats b) {
+  return {{_mm256_add_ps(a.h[0], b.h[0]), _mm256_add_ps(a.h[1], b.h[1])}};
+}
+FT_INLINE Floats Mul(Floats a, Floats b) {
+  return {{_mm256_mul_ps(a.h[0], b.h[0]), _mm256_mul_ps(a.h[1], b.h[1])}};
+}
+FT_INLINE Floats Fma(Floats a, Floats b, Floats c) {
+  return {{_mm256_fmadd_ps(a.h[0], b.h[0], c.h[0]), _mm256_fmadd_ps(a.h[1], b.h[1], c.h[1])}};
+}
+// Every NaN becomes the one of docs/arithmetic.md.
+FT_INLINE Floats OneNan(Floats v) {
+  const __m256 one = _mm256_castsi256_ps(_mm256_set1_epi32(0x7FC00000));
+  for (__m256& half : v.h) {
+    half = _mm256_blendv_ps(half, one, _mm256_cmp_ps(half, half, _CMP_UNORD_Q));
+  }
+  return v;
+}
+
+FT_INLINE Ints LoadInts(const void* p) {
+  const auto* const halves = static_cast<const __m256i*>(p);
+  return {{_mm256_loadu_si256(halves), _mm256_loadu_si256(halves + 1)}};
+}
+FT_INLINE Ints SetInts(std::uint32_t x) {
+  const __m256i half = _mm256_set1_epi32(static_cast<int>(x));
+  return {{half, half}};
+}
+FT_INLINE Ints BroadcastInt(const std::int32_t* p) {
+  return SetInts(static_cast<std::uint32_t>(*p));
+}
+FT_INLINE Ints SetBytes(int x) {
+  const __m256i half = _mm256_set1_epi8(static_cast<char>(x));
+  return {{half, half}};
+}
+FT_INLINE Ints ZeroInts() { return {{_mm256_setzero_si256(), _mm256_setzero_si256()}}; }
+FT_INLINE Ints AddInts(Ints a, Ints b) {
+  return {{_mm256_add_epi32(a.h[0], b.h[0]), _mm256_add_epi32(a.h[1], b.h[1])}};
+}
+FT_INLINE Ints And(Ints a, Ints b) {
+  return {{_mm256_and_si256(a.h[0], b.h[0]), _mm256_and_si256(a.h[1], b.h[1])}};
+}
+FT_INLINE Ints Or(Ints a, Ints b) {
+  return {{_mm256_or_si256(a.h[0], b.h[0]), _mm256_or_si256(a.h[1], b.h[1])}};
+}
+template <int kBits>
+FT_INLINE Ints ShiftLeft(Ints v) {
+  return {{_mm256_slli_epi32(v.h[0], kBits), _mm256_slli_epi32(v.h[1], kBits)}};
+}
+template <int kBits>
+FT_INLINE Ints ShiftRight(Ints v) {
+  return {{_mm256_srli_epi32(v.h[0], kBits), _mm256_srli_epi32(v.h[1], kBits)}};
+}
+// Each byte of `indices`, below 16, replaced by that one of `table`.
+FT_INLINE Ints LookUp(const std::uint8_t* table, Ints indices) {
+  const __m256i bytes =
+      _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(table)));
+  return {{_mm256_shuffle_epi8(bytes, indices.h[0]), _mm256_shuffle_epi8(bytes, indices.h[1])}};
+}
+
+FT_INLINE Floats ToFloats(Ints v) {
+  return {{_mm256_cvtepi32_ps(v.h[0]), _mm256_cvtepi32_ps(v.h[1])}};
+}
+FT_INLINE Floats AsFloats(Ints v) {
+  return {{_mm256_castsi256_ps(v.h[0]), _mm256_castsi256_ps(v.h[1])}};
+}
+FT_INLINE Ints LoadWords16(const void* p) {
+  const auto* const halves = static_cast<const __m128i*>(p);
+  return {{_mm256_cvtepu16_epi32(_mm_loadu_si128(halves)),
+           _mm256_cvtepu16_epi32(_mm_loadu_si128(halves + 1))}};
+}
+FT_INLINE Ints LoadSignedBytes(const void* p) {
+  const __m128i bytes = _mm_loadu_si128(static_cast<const __m128i*>(p));
+  return {{_mm256_cvtepi8_epi32(bytes), _mm256_cvtepi8_epi32(_mm_srli_si128(bytes, 8))}};
+}
+FT_INLINE Ints LoadBytes(const void* p) {
+  const __m128i bytes = _mm_loadu_si128(static_cast<const __m128i*>(p));
+  return {{_mm256_cvtepu8_epi32(bytes), _mm256_cvtepu8_epi32(_mm_srli_si128(bytes, 8))}};
+}
+FT_INLINE Floats LoadHalves(const void* p) {
+  const auto* const halves = static_cast<const __m128i*>(p);
+  return {{_mm256_cvtph_ps(_mm_loadu_si128(halves)), _mm256_cvtph_ps(_mm_loadu_si128(halves + 1))}};
+}
+
+// Into L2.
+FT_INLINE void Prefetch(const std::byte* p) {
+  _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T1);
+}
+
+}  // namespace
+}  // namespace foretoken::cpu::FT_ISA
