@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "tokenizer/bpe/bpe.h"
 #include "tokenizer/bpe/pretokenizer.h"
+#include "tokenizer/embedded_vocabulary.h"
 #include "tokenizer/tokenizer_base.h"
 
 namespace foretoken {
@@ -41,8 +42,6 @@ class BpeVocabularyBuilder {
     Bpe::Options bpe;
     /// The spelling of the token that texts begin with, by the vocabulary's own file.
     std::optional<std::string> bos;
-    /// What else tells tokenizers apart, for the fingerprint.
-    std::string rules;
   };
   /// The tokenizer, with the special tokens and chat template of the configuration.
   Result<std::unique_ptr<Tokenizer>> Build(Settings settings) &&;
@@ -76,5 +75,10 @@ bool LooksLikeTiktokenRanks(std::string_view text);
 /// A Llama 3 tokenizer from its list of ranks.
 Result<std::unique_ptr<Tokenizer>> ParseTiktokenRanks(std::string_view text, std::string_view where,
                                                       const TokenizerConfig& config);
+
+/// A tokenizer from a vocabulary of the kind "gpt2", whose tokens, types and ids are checked.
+Result<std::unique_ptr<Tokenizer>> LoadEmbeddedBpe(const EmbeddedVocabulary& vocabulary,
+                                                   std::string_view where,
+                                                   const TokenizerConfig& config);
 
 }  // namespace foretoken

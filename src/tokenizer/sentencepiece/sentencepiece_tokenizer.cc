@@ -24,7 +24,6 @@ namespace {
 
 using Processor = sentencepiece::SentencePieceProcessor;
 
-constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581
 constexpr std::size_t kChunk = 1024;
 constexpr int kNoLog = 4;  // above the library's FATAL
 
@@ -55,11 +54,6 @@ std::optional<std::string> FallbackByte(std::string_view spelling) {
   const auto [end, error] = std::from_chars(spelling.data() + 3, spelling.data() + 5, byte, 16);
   if (error != std::errc() || end != spelling.data() + 5) return {};
   return std::string(1, static_cast<char>(byte));
-}
-
-/// Marks such as <|im_start|> are special even where no configuration says so.
-bool LooksLikeMark(std::string_view spelling) {
-  return spelling.size() > 4 && spelling.starts_with("<|") && spelling.ends_with("|>");
 }
 
 class SentencePieceTokenizer : public TokenizerBase {
@@ -260,10 +254,11 @@ Result<std::unique_ptr<Tokenizer>> LoadSentencePiece(std::string file, std::stri
 
   SentencePieceTokenizer::Options options = {.add_dummy_prefix = model.add_dummy_prefix,
                                              .legacy = config.legacy,
-                                             .unknown = prefixing->unk_id(),
                                              .may_cut = MayCutBeforeSpaces(model)};
   for (std::size_t i = 0; i < model.pieces.size(); ++i) {
     if (model.pieces[i].spelling == kSpaceMark) options.space = static_cast<Token>(i);
+    // The library's own answer is -1 where the piece <unk> is another.
+    if (model.pieces[i].type == SentencePiece::kUnknown) options.unknown = static_cast<Token>(i);
   }
   return std::unique_ptr<Tokenizer>(std::make_unique<SentencePieceTokenizer>(
       std::move(vocabulary), std::move(prefixing), std::move(plain), options));
