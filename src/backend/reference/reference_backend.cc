@@ -5,13 +5,15 @@
 #include <limits>
 #include <vector>
 
-#include "backend/noise.h"
+#include "backend/reference/reference_parts.h"
 #include "base/check.h"
-#include "base/philox.h"
 #include "tensor/half.h"
 
 namespace foretoken {
 namespace {
+
+float RoundToBf16(float value) { return BFloat16ToFloat(FloatToBFloat16(value)); }
+float Exactly(float value) { return value; }
 
 class ReferenceBackend final : public Backend {
  public:
@@ -42,14 +44,9 @@ class ReferenceBackend final : public Backend {
   }
 
   std::size_t KvBytes(const KvShape& shape) const override {
-    return 2 * sizeof(float) *
-           static_cast<std::size_t>(shape.layers * Slots(shape) * SlotWidth(shape));
+    return reference::KvFloatBytes(shape);
   }
-
-  KvStore AllocateKv(const KvShape& shape) override {
-    const std::size_t half = KvBytes(shape) / 2;
-    return KvStore{shape, Buffer(half), Buffer(half)};
-  }
+  KvStore AllocateKv(const KvShape& shape) override { return reference::AllocateFloats(shape); }
 
   void Embed(const Matrix& table, std::span<const Token> tokens, float* out) override {
     for (const Token token : tokens) {
@@ -75,16 +72,7 @@ class ReferenceBackend final : public Backend {
   void MatMulMaxima(const Matrix& weights, const float* x, int rows, float* y,
                     float* maxima) override {
     MatMul(weights, x, rows, y);
-    for (int row = 0; row < rows; ++row) {
-      for (std::int64_t begin = 0; begin < weights.outputs; begin += kLogitGroup) {
-        float most = -std::numeric_limits<float>::infinity();
-        for (std::int64_t i = begin; i < std::min(weights.outputs, begin + kLogitGroup); ++i) {
-          const float logit = y[row * weights.outputs + i];
-          if (logit > most) most = logit;
-        }
-        *maxima++ = most;
-      }
-    }
+    reference::GroupMaxima(y, rows, weights.outputs, maxima);
   }
 
   void MatMulAdd(const Matrix& weights, const float* x, int rows, float* y) override {
@@ -99,31 +87,15 @@ class ReferenceBackend final : public Backend {
 
   void RotateAndStore(const RopeTable& rope, const BatchPlan& plan, const HeadShape& heads,
                       int layer, float* qkv, KvStore& kv) override {
-    const int head_dim = heads.head_dim;
-    const std::int64_t width = SlotWidth(kv.shape);
-    for (const RowPlace& place : plan.rows) {
-      FT_CHECK(place.position >= 0 && place.position < rope.positions);
-      FT_CHECK(place.slot >= 0 && place.slot < Slots(kv.shape));
-      const float* cos = rope.cos.as<float>() + std::int64_t{place.position} * (head_dim / 2);
-      const float* sin = rope.sin.as<float>() + std::int64_t{place.position} * (head_dim / 2);
-      for (int h = 0; h < heads.heads + heads.kv_heads; ++h) {
-        RotateHead(cos, sin, head_dim, qkv + std::int64_t{h} * head_dim);
-      }
-      const float* key = qkv + std::int64_t{heads.heads} * head_dim;
-      const std::int64_t at = (layer * Slots(kv.shape) + place.slot) * width;
-      for (std::int64_t i = 0; i < width; ++i) {
-        kv.keys.as<float>()[at + i] = Round(key[i]);
-        kv.values.as<float>()[at + i] = Round(key[width + i]);
-      }
-      qkv += heads.row_width();
-    }
+    const bool bf16 = precision_ == Precision::kBF16;
+    reference::RotateAndStoreRows(rope, plan, heads, layer, bf16 ? RoundToBf16 : Exactly, qkv, kv);
   }
 
   void Attention(const BatchPlan& plan, const HeadShape& heads, int layer, const float* qkv,
                  const KvStore& kv, float* out) override {
     const int head_dim = heads.head_dim;
-    const std::int64_t stride = SlotWidth(kv.shape);
-    const std::int64_t layer_begin = layer * Slots(kv.shape) * stride;
+    const std::int64_t stride = reference::SlotWidth(kv.shape);
+    const std::int64_t layer_begin = layer * reference::SlotsOf(kv.shape) * stride;
     const int group = heads.heads / heads.kv_heads;
     for (const RowPlace& place : plan.rows) {
       for (int h = 0; h < heads.heads; ++h) {
@@ -146,63 +118,15 @@ class ReferenceBackend final : public Backend {
   }
 
   void CopyKv(KvStore& kv, std::span<const KvMove> moves) override {
-    const std::int64_t width = SlotWidth(kv.shape);
-    for (const KvMove& move : moves) {
-      if (move.from == move.to) continue;
-      for (int layer = 0; layer < kv.shape.layers; ++layer) {
-        const std::int64_t base = layer * Slots(kv.shape);
-        for (Buffer* buffer : {&kv.keys, &kv.values}) {
-          std::copy_n(buffer->as<float>() + (base + move.from) * width, width,
-                      buffer->as<float>() + (base + move.to) * width);
-        }
-      }
-    }
+    reference::CopySlots(kv, moves);
   }
 
   std::size_t NoisyTop(Logits logits, int vocabulary, float temperature, NoiseKey noise,
                        std::span<Candidate> best) override {
-    std::size_t count = 0;
-    for (Token token = 0; token < vocabulary; ++token) {
-      const std::uint32_t draw = PhiloxDraw(
-          noise.seed, noise.position, static_cast<std::uint32_t>(token), NoisePurpose::kSampling);
-      const double score = NoisyScore(logits.values[token], temperature, draw);
-      if (!(score > -std::numeric_limits<double>::infinity())) continue;
-      // Tokens come in ascending order, so an equal score stays behind the earlier one.
-      std::size_t rank = count;
-      while (rank > 0 && score > best[rank - 1].score) --rank;
-      if (rank == best.size()) continue;
-      if (count < best.size()) ++count;
-      std::move_backward(best.begin() + rank, best.begin() + count - 1, best.begin() + count);
-      best[rank] = Candidate{token, score};
-    }
-    return count;
+    return reference::NoisyTopOf(logits, vocabulary, temperature, noise, best);
   }
 
  private:
-  static std::int64_t Slots(const KvShape& shape) { return shape.blocks * kBlockSize; }
-
-  static std::int64_t SlotWidth(const KvShape& shape) {
-    return std::int64_t{shape.kv_heads} * shape.head_dim;
-  }
-
-  // Where position `p` of a row's path lies.
-  static std::int32_t SlotAt(const BatchPlan& plan, const RowPlace& place, std::int32_t p) {
-    if (p < place.trunk_length) {
-      return plan.block_tables[place.sequence][p / kBlockSize] * kBlockSize + p % kBlockSize;
-    }
-    return plan.tail_slots[place.tail_begin + p - place.trunk_length];
-  }
-
-  static void RotateHead(const float* cos, const float* sin, int head_dim, float* head) {
-    const int half = head_dim / 2;
-    for (int i = 0; i < half; ++i) {
-      const float low = head[i];
-      const float high = head[i + half];
-      head[i] = low * cos[i] - high * sin[i];
-      head[i + half] = high * cos[i] + low * sin[i];
-    }
-  }
-
   static double Dot(const float* a, const float* b, std::int64_t count) {
     double sum = 0;
     for (std::int64_t i = 0; i < count; ++i) sum += double{a[i]} * double{b[i]};
@@ -210,7 +134,7 @@ class ReferenceBackend final : public Backend {
   }
 
   float Round(float value) const {
-    return precision_ == Precision::kBF16 ? BFloat16ToFloat(FloatToBFloat16(value)) : value;
+    return precision_ == Precision::kBF16 ? RoundToBf16(value) : value;
   }
 
   const float* RoundRow(const float* x, std::int64_t width) {
@@ -233,7 +157,7 @@ class ReferenceBackend final : public Backend {
       double scores[kBlockSize];
       double new_largest = largest;
       for (int i = 0; i < count; ++i) {
-        slots[i] = SlotAt(plan, place, begin + i);
+        slots[i] = reference::SlotAt(plan, place, begin + i);
         scores[i] = scale * Dot(query, keys + slots[i] * stride, head_dim);
         new_largest = std::max(new_largest, scores[i]);
       }

@@ -1,0 +1,116 @@
+#include "backend/reference/reference_parts.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "backend/noise.h"
+#include "base/check.h"
+#include "base/philox.h"
+
+namespace foretoken::reference {
+namespace {
+
+void RotateHead(const float* cos, const float* sin, int head_dim, float* head) {
+  const int half = head_dim / 2;
+  for (int i = 0; i < half; ++i) {
+    const float low = head[i];
+    const float high = head[i + half];
+    head[i] = low * cos[i] - high * sin[i];
+    head[i + half] = high * cos[i] + low * sin[i];
+  }
+}
+
+}  // namespace
+
+std::int64_t SlotsOf(const KvShape& shape) { return shape.blocks * kBlockSize; }
+
+std::int64_t SlotWidth(const KvShape& shape) {
+  return std::int64_t{shape.kv_heads} * shape.head_dim;
+}
+
+std::int32_t SlotAt(const BatchPlan& plan, const RowPlace& place, std::int32_t p) {
+  if (p < place.trunk_length) {
+    return plan.block_tables[place.sequence][p / kBlockSize] * kBlockSize + p % kBlockSize;
+  }
+  return plan.tail_slots[place.tail_begin + p - place.trunk_length];
+}
+
+std::size_t KvFloatBytes(const KvShape& shape) {
+  return 2 * sizeof(float) *
+         static_cast<std::size_t>(shape.layers * SlotsOf(shape) * SlotWidth(shape));
+}
+
+KvStore AllocateFloats(const KvShape& shape) {
+  const std::size_t half = KvFloatBytes(shape) / 2;
+  return KvStore{shape, Buffer(half), Buffer(half)};
+}
+
+void CopySlots(KvStore& kv, std::span<const KvMove> moves) {
+  const std::int64_t width = SlotWidth(kv.shape);
+  for (const KvMove& move : moves) {
+    if (move.from == move.to) continue;
+    for (int layer = 0; layer < kv.shape.layers; ++layer) {
+      const std::int64_t base = layer * SlotsOf(kv.shape);
+      for (Buffer* buffer : {&kv.keys, &kv.values}) {
+        std::copy_n(buffer->as<float>() + (base + move.from) * width, width,
+                    buffer->as<float>() + (base + move.to) * width);
+      }
+    }
+  }
+}
+
+void RotateAndStoreRows(const RopeTable& rope, const BatchPlan& plan, const HeadShape& heads,
+                        int layer, float (*round)(float), float* qkv, KvStore& kv) {
+  const int head_dim = heads.head_dim;
+  const std::int64_t width = SlotWidth(kv.shape);
+  for (const RowPlace& place : plan.rows) {
+    FT_CHECK(place.position >= 0 && place.position < rope.positions);
+    FT_CHECK(place.slot >= 0 && place.slot < SlotsOf(kv.shape));
+    const float* cos = rope.cos.as<float>() + std::int64_t{place.position} * (head_dim / 2);
+    const float* sin = rope.sin.as<float>() + std::int64_t{place.position} * (head_dim / 2);
+    for (int h = 0; h < heads.heads + heads.kv_heads; ++h) {
+      RotateHead(cos, sin, head_dim, qkv + std::int64_t{h} * head_dim);
+    }
+    const float* key = qkv + std::int64_t{heads.heads} * head_dim;
+    const std::int64_t at = (layer * SlotsOf(kv.shape) + place.slot) * width;
+    for (std::int64_t i = 0; i < width; ++i) {
+      kv.keys.as<float>()[at + i] = round(key[i]);
+      kv.values.as<float>()[at + i] = round(key[width + i]);
+    }
+    qkv += heads.row_width();
+  }
+}
+
+void GroupMaxima(const float* logits, int rows, std::int64_t outputs, float* maxima) {
+  for (int row = 0; row < rows; ++row) {
+    for (std::int64_t begin = 0; begin < outputs; begin += kLogitGroup) {
+      float most = -std::numeric_limits<float>::infinity();
+      for (std::int64_t i = begin; i < std::min(outputs, begin + kLogitGroup); ++i) {
+        const float logit = logits[row * outputs + i];
+        if (logit > most) most = logit;
+      }
+      *maxima++ = most;
+    }
+  }
+}
+
+std::size_t NoisyTopOf(Logits logits, int vocabulary, float temperature, NoiseKey noise,
+                       std::span<Candidate> best) {
+  std::size_t count = 0;
+  for (Token token = 0; token < vocabulary; ++token) {
+    const std::uint32_t draw = PhiloxDraw(
+        noise.seed, noise.position, static_cast<std::uint32_t>(token), NoisePurpose::kSampling);
+    const double score = NoisyScore(logits.values[token], temperature, draw);
+    if (!(score > -std::numeric_limits<double>::infinity())) continue;
+    // Tokens come in ascending order, so an equal score stays behind the earlier one.
+    std::size_t rank = count;
+    while (rank > 0 && score > best[rank - 1].score) --rank;
+    if (rank == best.size()) continue;
+    if (count < best.size()) ++count;
+    std::move_backward(best.begin() + rank, best.begin() + count - 1, best.begin() + count);
+    best[rank] = Candidate{token, score};
+  }
+  return count;
+}
+
+}  // namespace foretoken::reference

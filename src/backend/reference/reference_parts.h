@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "backend/backend.h"
+
+// What the reference backends do alike: nothing of it depends on how numbers are rounded, but for
+// rotations, which have one order of operations everywhere.
+
+namespace foretoken::reference {
+
+std::int64_t SlotsOf(const KvShape& shape);
+/// Numbers of a slot in one layer.
+std::int64_t SlotWidth(const KvShape& shape);
+/// Where position `p` of a row's path lies.
+std::int32_t SlotAt(const BatchPlan& plan, const RowPlace& place, std::int32_t p);
+
+/// KV in floats, [layers, slots, kv_heads, head_dim].
+KvStore AllocateFloats(const KvShape& shape);
+std::size_t KvFloatBytes(const KvShape& shape);
+void CopySlots(KvStore& kv, std::span<const KvMove> moves);
+
+/// Rotates queries and keys of `qkv` in place and stores what `round` makes of keys and values.
+void RotateAndStoreRows(const RopeTable& rope, const BatchPlan& plan, const HeadShape& heads,
+                        int layer, float (*round)(float), float* qkv, KvStore& kv);
+
+/// The largest of each kLogitGroup of `rows` rows of logits.
+void GroupMaxima(const float* logits, int rows, std::int64_t outputs, float* maxima);
+
+/// Backend::NoisyTop, by plain loops in double.
+std::size_t NoisyTopOf(Logits logits, int vocabulary, float temperature, NoiseKey noise,
+                       std::span<Candidate> best);
+
+}  // namespace foretoken::reference
