@@ -116,9 +116,9 @@ class Bench {
   double Multiply(int rows, int panels) {
     Quantize(rows);
     const std::int64_t start = NowNs();
-    kernels_.product[static_cast<std::size_t>(format_)]({weights_.data(), blocks_.data(), y_.data(),
-                                                         rows, kInputs, panels * cpu::kPanel, 0,
-                                                         panels, false});
+    kernels_.product[static_cast<std::size_t>(format_)](
+        {weights_.data(), blocks_.data(), y_.data(), std::ptrdiff_t{panels} * cpu::kPanel, rows,
+         kInputs, panels * cpu::kPanel, 0, panels, false});
     return static_cast<double>(NowNs() - start) * 1e-9;
   }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "backend/batch_plan.h"
 #include "base/result.h"
@@ -13,12 +14,29 @@
 
 namespace foretoken {
 
+/// Adjacent outputs of a matrix whose weights are of one format.
+struct MatrixBand {
+  WeightFormat format = WeightFormat::kF32;
+  std::int64_t begin = 0;  ///< Outputs [begin, end).
+  std::int64_t end = 0;
+  std::size_t offset = 0;  ///< Of their weights, in bytes of the matrix's data.
+};
+
 /// A weight matrix [outputs, inputs] in the layout of the backend that packed it.
 struct Matrix {
   std::int64_t outputs = 0;
   std::int64_t inputs = 0;
+  std::vector<MatrixBand> bands;  ///< In order, without gaps.
   Buffer data;
 };
+
+/// The bands of stacked matrices of equal width, a format each: what `stored_as` makes of theirs.
+/// Offsets are left out. Neighbours of one format are one band.
+std::vector<MatrixBand> BandsOf(std::span<const TensorView> parts,
+                                WeightFormat (*stored_as)(WeightFormat));
+
+/// What a matrix of `format` is packed as under Precision::kPortable.
+WeightFormat PortableFormat(WeightFormat format);
 
 struct KvShape {
   int layers = 0;

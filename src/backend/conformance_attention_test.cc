@@ -108,7 +108,8 @@ TEST_P(AttentionTest, AttentionAgreesWithReference) {
     for (const Placement& placement : {trunk, mixed}) {
       const auto out = AttendAt(backend.get(), c, placement, Range(0, 100));
       const auto expected = AttendAt(reference.get(), c, placement, Range(0, 100));
-      ASSERT_THAT(out, Pointwise(NearBy(bf16() ? 0.02F : 1e-4F), expected)) << heads.head_dim;
+      ASSERT_THAT(out, Pointwise(NearBy(Tolerance(bf16() ? 0.02F : 1e-4F)), expected))
+          << heads.head_dim;
     }
   }
 }
@@ -123,8 +124,9 @@ TEST_P(AttentionTest, RotateAgreesWithReference) {
     KvStore kv = backend->AllocateKv(shape);
     EXPECT_EQ(kv.keys.bytes() + kv.values.bytes(), backend->KvBytes(shape));
     KvStore plain = reference->AllocateKv(shape);
-    EXPECT_THAT(StoreAll(backend.get(), c, placement, &kv),
-                Pointwise(NearBy(1e-5F), StoreAll(reference.get(), c, placement, &plain)));
+    EXPECT_THAT(
+        StoreAll(backend.get(), c, placement, &kv),
+        Pointwise(NearBy(Tolerance(1e-5F)), StoreAll(reference.get(), c, placement, &plain)));
   }
 }
 

@@ -34,7 +34,7 @@ TEST_P(OperationTest, MatMulAgreesWithReference) {
       std::vector<float> expected(y.size());
       backend->MatMul(packed, x.data(), rows, y.data());
       reference->MatMul(plain, x.data(), rows, expected.data());
-      const float tolerance = 1e-5F * static_cast<float>(inputs) + 1e-5F;
+      const float tolerance = Tolerance(1e-5F * static_cast<float>(inputs) + 1e-5F);
       ASSERT_THAT(y, Pointwise(NearBy(tolerance), expected))
           << outputs << " x " << inputs << ", " << rows << " rows";
       y = Random(y.size(), 4);
@@ -117,7 +117,7 @@ TEST_P(OperationTest, RmsNormAndSiluMul) {
     std::vector<float> alone(static_cast<std::size_t>(width));
     backend->RmsNorm(x.data(), gain.data(), 1e-5F, rows, width, out.data());
     reference->RmsNorm(x.data(), gain.data(), 1e-5F, rows, width, expected.data());
-    EXPECT_THAT(out, Pointwise(NearBy(2e-5F), expected)) << width;
+    EXPECT_THAT(out, Pointwise(NearBy(Tolerance(2e-5F)), expected)) << width;
     backend->RmsNorm(x.data() + 3 * width, gain.data(), 1e-5F, 1, width, alone.data());
     EXPECT_TRUE(SameBits(alone.data(), out.data() + 3 * width, alone.size()));
     std::vector<float> in_place(x.begin(), x.begin() + rows * width);
@@ -126,7 +126,7 @@ TEST_P(OperationTest, RmsNormAndSiluMul) {
 
     backend->SiluMul(x.data(), rows, width, out.data());
     reference->SiluMul(x.data(), rows, width, expected.data());
-    EXPECT_THAT(out, Pointwise(NearBy(2e-5F), expected)) << width;
+    EXPECT_THAT(out, Pointwise(NearBy(Tolerance(2e-5F)), expected)) << width;
     backend->SiluMul(x.data() + 6 * width, 1, width, alone.data());
     EXPECT_TRUE(SameBits(alone.data(), out.data() + 3 * width, alone.size()));
   }

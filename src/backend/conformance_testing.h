@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,18 +13,36 @@
 
 #include "backend/amx_emulation_test.h"
 #include "backend/cpu/cpu_backend.h"
+#include "backend/cpu/quant/quant_isa.h"
 #include "backend/reference/reference_backend.h"
 
 namespace foretoken {
 
-/// A backend under test: kernels and a precision.
+/// A backend under test: kernels and a precision; under kPortable kernels for quantised weights.
 struct Subject {
   const cpu::Kernels* kernels;
   Precision precision;
+  const cpu::QuantKernels* quant = nullptr;
+
   std::string Name() const {
-    return kernels->name + std::string(precision == Precision::kBF16 ? "_BF16" : "_F32");
+    if (precision == Precision::kPortable) {
+      return fmt::format("{}_{}_Portable", kernels->name, quant->name);
+    }
+    return fmt::format("{}_{}", kernels->name, precision == Precision::kBF16 ? "BF16" : "F32");
   }
 };
+
+inline std::vector<Subject> PortableSubjects() {
+  std::vector<Subject> subjects;
+  for (const cpu::Kernels* kernels : PortableKernels()) {
+    subjects.push_back({kernels, Precision::kPortable, AvailableQuantKernels().front()});
+  }
+  for (const cpu::QuantKernels* quant : AvailableQuantKernels()) {
+    subjects.push_back({PortableKernels().back(), Precision::kPortable, quant});
+  }
+  subjects.erase(subjects.begin() + std::ssize(PortableKernels()) - 1);  // It is there twice.
+  return subjects;
+}
 
 inline std::vector<Subject> Subjects() {
   std::vector<Subject> subjects;
@@ -31,6 +50,7 @@ inline std::vector<Subject> Subjects() {
     for (const cpu::Kernels* kernels : AvailableKernels()) subjects.push_back({kernels, precision});
   }
   subjects.push_back({&cpu::amx_emulated::Table(), Precision::kBF16});
+  for (const Subject& subject : PortableSubjects()) subjects.push_back(subject);
   return subjects;
 }
 
@@ -55,10 +75,17 @@ inline bool SameBits(const float* a, const float* b, std::size_t count) {
 class BackendTest : public testing::TestWithParam<Subject> {
  protected:
   std::unique_ptr<Backend> Make(ThreadPool* pool = nullptr) const {
-    return MakeCpuBackend(*GetParam().kernels, pool, GetParam().precision);
+    const auto& [kernels, precision, quant] = GetParam();
+    return quant != nullptr ? MakePortableCpuBackend(*kernels, *quant, pool)
+                            : MakeCpuBackend(*kernels, pool, precision);
   }
-  std::unique_ptr<Backend> Reference() const { return MakeReferenceBackend(GetParam().precision); }
+  std::unique_ptr<Backend> Reference() const {
+    return portable() ? MakePortableReference() : MakeReferenceBackend(GetParam().precision);
+  }
   bool bf16() const { return GetParam().precision == Precision::kBF16; }
+  bool portable() const { return GetParam().precision == Precision::kPortable; }
+  /// How far results may be from the reference's: those of the portable arithmetic are the same.
+  float Tolerance(float usual) const { return portable() ? 0.0F : usual; }
 };
 
 MATCHER_P(NearBy, tolerance, "") {

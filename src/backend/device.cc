@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backend/cpu/cpu_backend.h"
+#include "backend/cpu/quant/quant_isa.h"
 
 namespace foretoken {
 
@@ -11,6 +12,10 @@ bool Device::Overlaps(const CoreSet& cores) const {
 }
 
 std::unique_ptr<Backend> Device::MakeBackend(Precision precision) {
+  if (precision == Precision::kPortable) {
+    return MakePortableCpuBackend(*PortableKernels().back(), *AvailableQuantKernels().back(),
+                                  &pool_);
+  }
   return MakeCpuBackend(*AvailableKernels().back(), &pool_, precision);
 }
 

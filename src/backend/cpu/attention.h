@@ -8,11 +8,12 @@ namespace foretoken::cpu {
 
 /// Where the keys and values of a block of one layer and head lie in a KvStore.
 struct KvLayout {
-  KvLayout(const KvShape& shape, Precision precision)
+  /// `format`: BF16 or F32.
+  KvLayout(const KvShape& shape, WeightFormat format)
       : kv_heads(shape.kv_heads),
         blocks(shape.blocks),
         chunk_bytes(static_cast<std::size_t>(kBlockSize) * PadToChunk(shape.head_dim) *
-                    (precision == Precision::kBF16 ? 2 : 4)) {}
+                    (format == WeightFormat::kBF16 ? 2 : 4)) {}
 
   /// Bytes of the keys, and of the values, of the whole store.
   std::size_t bytes(int layers) const {

@@ -6,7 +6,10 @@
 #include <limits>
 #include <string>
 
+#include <fmt/core.h>
+
 #include "backend/cpu/attention.h"
+#include "backend/cpu/packed_matrix.h"
 #include "backend/noise.h"
 #include "tensor/half.h"
 
@@ -16,6 +19,7 @@ namespace {
 using cpu::kPanel;
 using cpu::KvLayout;
 using cpu::PadToChunk;
+using cpu::PanelsOf;
 
 // Work worth sharing among threads, in elements touched: a few microseconds, against the one that
 // waking spinning workers costs.
@@ -30,13 +34,14 @@ struct RowRange {
   int end = 0;
 };
 
-// The first weight of `output` in a packed matrix with `width` padded inputs, in elements.
-std::size_t WeightOffset(Precision precision, std::int64_t width, std::int64_t output) {
-  const std::int64_t lane = output % kPanel * (precision == Precision::kBF16 ? 2 : 1);
-  return static_cast<std::size_t>(output / kPanel * kPanel * width + lane);
-}
+// What each precision makes of a format.
+WeightFormat AsBF16(WeightFormat) { return WeightFormat::kBF16; }
+WeightFormat AsF32(WeightFormat) { return WeightFormat::kF32; }
 
-std::int64_t PanelsOf(const Matrix& weights) { return (weights.outputs + kPanel - 1) / kPanel; }
+bool HasQuantized(const Matrix& weights) {
+  return std::ranges::any_of(weights.bands,
+                             [](const MatrixBand& band) { return IsQuantized(band.format); });
+}
 
 // Of a product, as kWorthSharing counts it.
 std::int64_t CostOf(const Matrix& weights, int rows) {
@@ -99,12 +104,17 @@ std::size_t Likeliest(Logits logits, int vocabulary, Candidate* best) {
 
 class CpuBackend final : public Backend {
  public:
-  CpuBackend(const cpu::Kernels& kernels, ThreadPool* pool, Precision precision)
-      : name_("cpu/" + std::string(kernels.name)),
+  // `quant` is null but for kPortable.
+  CpuBackend(const cpu::Kernels& kernels, const cpu::QuantKernels* quant, ThreadPool* pool,
+             Precision precision)
+      : name_(quant == nullptr ? fmt::format("cpu/{}", kernels.name)
+                               : fmt::format("cpu/{}, portable bits", quant->name)),
         kernels_(kernels),
-        ops_(precision == Precision::kBF16 ? kernels.bf16 : kernels.f32),
+        quant_(quant),
+        ops_(precision == Precision::kF32 ? kernels.f32 : kernels.bf16),
         pool_(pool),
-        precision_(precision) {
+        precision_(precision),
+        kv_format_(precision == Precision::kF32 ? WeightFormat::kF32 : WeightFormat::kBF16) {
     const int workers = pool == nullptr ? 1 : pool->size();
     scratch_.resize(static_cast<std::size_t>(workers));
     ranges_.reserve(kUsualRows);
@@ -114,54 +124,40 @@ class CpuBackend final : public Backend {
   std::string_view name() const override { return name_; }
   Precision precision() const override { return precision_; }
   std::string_view layout() const override {
-    return precision_ == Precision::kBF16 ? "panels of bf16" : "panels of f32";
+    switch (precision_) {
+      case Precision::kBF16:
+        return "panels of bf16";
+      case Precision::kF32:
+        return "panels of f32";
+      case Precision::kPortable:
+        return "panels as stored";
+    }
+    return "";
   }
 
   Matrix Pack(std::span<const TensorView> parts) override {
-    FT_CHECK(!parts.empty());
-    Matrix matrix;
-    matrix.inputs = parts[0].shape.at(1);
-    for (const TensorView& part : parts) {
-      FT_CHECK(part.shape.size() == 2 && part.shape[1] == matrix.inputs,
-               "stacked matrices differ in width");
-      matrix.outputs += part.shape[0];
-    }
-    const std::int64_t width = PadToChunk(static_cast<int>(matrix.inputs));
-    const std::int64_t panels = PanelsOf(matrix);
-    const std::size_t element = precision_ == Precision::kBF16 ? 2 : 4;
-    matrix.data = Buffer(static_cast<std::size_t>(panels * kPanel * width) * element);
-    Share(panels, panels * kPanel * width, [&](int, std::int64_t begin, std::int64_t end) {
-      std::vector<float> row(static_cast<std::size_t>(matrix.inputs));
-      for (std::int64_t panel = begin; panel < end; ++panel) {
-        PackPanel(parts, panel, row.data(), &matrix);
-      }
-    });
+    Matrix matrix = cpu::MakeMatrix(parts, precision_ == Precision::kBF16  ? AsBF16
+                                           : precision_ == Precision::kF32 ? AsF32
+                                                                           : PortableFormat);
+    Share(PanelsOf(matrix), matrix.outputs * matrix.inputs,
+          [&](int, std::int64_t begin, std::int64_t end) {
+            cpu::PackPanels(parts, begin, end, &matrix);
+          });
     return matrix;
   }
 
   KvStore AllocateKv(const KvShape& shape) override {
-    const std::size_t bytes = KvLayout(shape, precision_).bytes(shape.layers);
+    const std::size_t bytes = KvLayout(shape, kv_format_).bytes(shape.layers);
     return KvStore{shape, Buffer(bytes), Buffer(bytes)};
   }
 
   std::size_t KvBytes(const KvShape& shape) const override {
-    return 2 * KvLayout(shape, precision_).bytes(shape.layers);
+    return 2 * KvLayout(shape, kv_format_).bytes(shape.layers);
   }
 
   void Embed(const Matrix& table, std::span<const Token> tokens, float* out) override {
-    const std::int64_t width = PadToChunk(static_cast<int>(table.inputs));
     for (const Token token : tokens) {
-      FT_CHECK(token >= 0 && token < table.outputs, "token {} of {}", token, table.outputs);
-      const std::size_t offset = WeightOffset(precision_, width, token);
-      if (precision_ == Precision::kBF16) {
-        const BFloat16* const from = table.data.as<BFloat16>() + offset;
-        for (std::int64_t i = 0; i < table.inputs; ++i) {
-          out[i] = BFloat16ToFloat(from[i / 2 * 2 * kPanel + i % 2]);
-        }
-      } else {
-        const float* const from = table.data.as<float>() + offset;
-        for (std::int64_t i = 0; i < table.inputs; ++i) out[i] = from[i * kPanel];
-      }
+      cpu::ReadOutput(table, token, out);
       out += table.inputs;
     }
   }
@@ -185,6 +181,8 @@ class CpuBackend final : public Backend {
     constexpr std::int64_t kStrip = 8;  // Groups.
     constexpr std::int64_t kGroupPanels = kLogitGroup / kPanel;
     if (rows == 0) return;
+    FT_CHECK(weights.bands.size() == 1, "a matrix of {} formats", weights.bands.size());
+    QuantizeInputs(weights, x, rows);
     const std::int64_t groups = Logits::Groups(weights.outputs);
     const std::int64_t panels = PanelsOf(weights);
     Share(groups, CostOf(weights, rows), [&](int worker, std::int64_t begin, std::int64_t end) {
@@ -210,7 +208,7 @@ class CpuBackend final : public Backend {
   void RotateAndStore(const RopeTable& rope, const BatchPlan& plan, const HeadShape& heads,
                       int layer, float* qkv, KvStore& kv) override {
     const auto rows = static_cast<std::int64_t>(plan.rows.size());
-    const KvLayout layout(kv.shape, precision_);
+    const KvLayout layout(kv.shape, kv_format_);
     const int half = heads.head_dim / 2;
     Share(rows, rows * heads.row_width() * 2, [&](int, std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) {
@@ -246,7 +244,7 @@ class CpuBackend final : public Backend {
         ranges_.push_back({row, row + 1});
       }
     }
-    const cpu::AttentionCall call{plan, heads, layer, qkv, kv, {kv.shape, precision_}, out};
+    const cpu::AttentionCall call{plan, heads, layer, qkv, kv, {kv.shape, kv_format_}, out};
     const auto tasks = static_cast<std::int64_t>(ranges_.size()) * heads.kv_heads;
     const auto run = [&](int worker, std::int64_t task) {
       const RowRange range = ranges_[static_cast<std::size_t>(task / heads.kv_heads)];
@@ -274,7 +272,7 @@ class CpuBackend final : public Backend {
   }
 
   void CopyKv(KvStore& kv, std::span<const KvMove> moves) override {
-    const KvLayout layout(kv.shape, precision_);
+    const KvLayout layout(kv.shape, kv_format_);
     for (int layer = 0; layer < kv.shape.layers; ++layer) {
       for (const KvMove& move : moves) {
         for (int head = 0; head < kv.shape.kv_heads; ++head) {
@@ -338,51 +336,60 @@ class CpuBackend final : public Backend {
 
   void Multiply(const Matrix& weights, const float* x, int rows, float* y, bool add) {
     if (rows == 0) return;
-    const std::int64_t panels = PanelsOf(weights);
-    Share(panels, CostOf(weights, rows), [&](int worker, std::int64_t begin, std::int64_t end) {
-      MultiplyPanels(worker, weights, x, rows, y, add, begin, end);
+    QuantizeInputs(weights, x, rows);
+    Share(PanelsOf(weights), CostOf(weights, rows),
+          [&](int worker, std::int64_t begin, std::int64_t end) {
+            MultiplyPanels(worker, weights, x, rows, y, add, begin, end);
+          });
+  }
+
+  // For the products of quantised bands, once for all of them.
+  void QuantizeInputs(const Matrix& weights, const float* x, int rows) {
+    if (!HasQuantized(weights)) return;
+    const auto inputs = static_cast<int>(weights.inputs);
+    const std::size_t bytes = cpu::RowBlocks(rows, inputs) * sizeof(cpu::RowBlock);
+    if (row_blocks_.bytes() < bytes) row_blocks_ = Buffer(bytes);
+    const std::int64_t groups = (rows + cpu::kRowGroup - 1) / cpu::kRowGroup;
+    Share(groups, rows * weights.inputs, [&](int, std::int64_t begin, std::int64_t end) {
+      quant_->quantize({x, rows, inputs, static_cast<int>(begin * cpu::kRowGroup),
+                        static_cast<int>(std::min<std::int64_t>(rows, end * cpu::kRowGroup)),
+                        row_blocks_.as<cpu::RowBlock>()});
     });
   }
 
-  // The same for panels [begin, end), by one worker.
+  // The product for panels [begin, end) of all bands, by one worker.
   void MultiplyPanels(int worker, const Matrix& weights, const float* x, int rows, float* y,
                       bool add, std::int64_t begin, std::int64_t end) {
-    const std::size_t scratch_bytes =
-        sizeof(float) * cpu::kPackRows * PadToChunk(static_cast<int>(weights.inputs));
+    const auto inputs = static_cast<int>(weights.inputs);
+    const std::size_t scratch_bytes = sizeof(float) * cpu::kPackRows * PadToChunk(inputs);
     Buffer& scratch = scratch_[static_cast<std::size_t>(worker)];
     if (scratch.bytes() < scratch_bytes) scratch = Buffer(scratch_bytes);
-    ops_.matmul({weights.data.data(), x, y, rows, static_cast<int>(weights.inputs),
-                 static_cast<int>(weights.outputs), static_cast<int>(begin), static_cast<int>(end),
-                 add, scratch.data()});
-  }
-
-  void PackPanel(std::span<const TensorView> parts, std::int64_t panel, float* row,
-                 Matrix* matrix) const {
-    const std::int64_t width = PadToChunk(static_cast<int>(matrix->inputs));
-    const std::int64_t end = std::min<std::int64_t>((panel + 1) * kPanel, matrix->outputs);
-    for (std::int64_t output = panel * kPanel; output < end; ++output) {
-      std::size_t part = 0;
-      std::int64_t local = output;
-      while (local >= parts[part].shape[0]) local -= parts[part++].shape[0];
-      LoadElements(parts[part], local * matrix->inputs, matrix->inputs, row);
-      const std::size_t offset = WeightOffset(precision_, width, output);
-      if (precision_ == Precision::kBF16) {
-        BFloat16* const to = matrix->data.as<BFloat16>() + offset;
-        for (std::int64_t i = 0; i < matrix->inputs; ++i) {
-          to[i / 2 * 2 * kPanel + i % 2] = FloatToBFloat16(row[i]);
-        }
-      } else {
-        float* const to = matrix->data.as<float>() + offset;
-        for (std::int64_t i = 0; i < matrix->inputs; ++i) to[i * kPanel] = row[i];
-      }
-    }
+    cpu::VisitBands(
+        weights, begin, end, [&](const MatrixBand& band, std::int64_t from, std::int64_t to) {
+          const std::byte* const data = weights.data.data() + band.offset;
+          const auto outputs = static_cast<int>(band.end - band.begin);
+          const auto stride = static_cast<std::ptrdiff_t>(weights.outputs);
+          if (IsQuantized(band.format)) {
+            quant_->product[static_cast<std::size_t>(band.format)](
+                {data, row_blocks_.as<cpu::RowBlock>(), y + band.begin, stride, rows, inputs,
+                 outputs, static_cast<int>(from), static_cast<int>(to), add});
+            return;
+          }
+          const cpu::PrecisionKernels& ops =
+              band.format == WeightFormat::kBF16 ? kernels_.bf16 : kernels_.f32;
+          ops.matmul({data, x, y + band.begin, stride, rows, inputs, outputs,
+                      static_cast<int>(from), static_cast<int>(to), add, scratch.data()});
+        });
   }
 
   std::string name_;
   const cpu::Kernels& kernels_;
-  const cpu::PrecisionKernels& ops_;
+  const cpu::QuantKernels* quant_;
+  const cpu::PrecisionKernels& ops_;  // Of queries, keys and values.
   ThreadPool* pool_;
   Precision precision_;
+  WeightFormat kv_format_;
+  Buffer row_blocks_;            // The inputs of a product, quantised.
   std::vector<Buffer> scratch_;  // Of each worker.
   std::vector<cpu::AttentionWorker> attention_;
   std::vector<RowRange> ranges_;
@@ -393,7 +400,13 @@ class CpuBackend final : public Backend {
 
 std::unique_ptr<Backend> MakeCpuBackend(const cpu::Kernels& kernels, ThreadPool* pool,
                                         Precision precision) {
-  return std::make_unique<CpuBackend>(kernels, pool, precision);
+  FT_CHECK(precision != Precision::kPortable);
+  return std::make_unique<CpuBackend>(kernels, nullptr, pool, precision);
+}
+
+std::unique_ptr<Backend> MakePortableCpuBackend(const cpu::Kernels& kernels,
+                                                const cpu::QuantKernels& quant, ThreadPool* pool) {
+  return std::make_unique<CpuBackend>(kernels, &quant, pool, Precision::kPortable);
 }
 
 }  // namespace foretoken

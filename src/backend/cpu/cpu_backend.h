@@ -5,6 +5,7 @@
 
 #include "backend/backend.h"
 #include "backend/cpu/kernels.h"
+#include "backend/cpu/quant/quant_kernels.h"
 #include "base/thread_pool.h"
 
 namespace foretoken {
@@ -18,5 +19,14 @@ const std::vector<const cpu::Kernels*>& AvailableKernels();
 /// and pool outlive it; without a pool the calling thread works alone.
 std::unique_ptr<Backend> MakeCpuBackend(const cpu::Kernels& kernels, ThreadPool* pool,
                                         Precision precision);
+
+/// Sets of kernels whose results are the same bits, whatever the machine: those of the portable
+/// arithmetic. The fastest last, never empty.
+const std::vector<const cpu::Kernels*>& PortableKernels();
+
+/// The backend of the portable arithmetic (Precision::kPortable), from one of PortableKernels and
+/// one of AvailableQuantKernels.
+std::unique_ptr<Backend> MakePortableCpuBackend(const cpu::Kernels& kernels,
+                                                const cpu::QuantKernels& quant, ThreadPool* pool);
 
 }  // namespace foretoken

@@ -56,6 +56,20 @@ std::vector<const cpu::Kernels*> Detect() { return {&cpu::portable::Table()}; }
 
 }  // namespace
 
+const std::vector<const cpu::Kernels*>& PortableKernels() {
+  static const std::vector<const cpu::Kernels*> kernels = [] {
+    std::vector<const cpu::Kernels*> found = {&cpu::fused::Table()};
+#if defined(__x86_64__)
+    for (const cpu::Kernels* each : AvailableKernels()) {
+      const bool portable = each == &cpu::avx2::Table() || each == &cpu::avx512::Table();
+      if (portable) found.push_back(each);
+    }
+#endif
+    return found;
+  }();
+  return kernels;
+}
+
 const std::vector<const cpu::Kernels*>& AvailableKernels() {
   static const std::vector<const cpu::Kernels*> kernels = Detect();
   return kernels;

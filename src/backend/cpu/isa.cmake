@@ -24,7 +24,7 @@ endif()
 if(FORETOKEN_BUILD_FUZZERS)
   # No fuzz target computes with kernels, and clang 14 needs two minutes for each of these files
   # with sanitizers.
-  foreach(kernels portable avx2 avx512 avx512_bf16 amx)
+  foreach(kernels portable fused avx2 avx512 avx512_bf16 amx)
     set_property(SOURCE backend/cpu/kernels_${kernels}.cc APPEND PROPERTY COMPILE_OPTIONS
                  "-fno-sanitize=all")
   endforeach()

@@ -24,13 +24,15 @@ inline constexpr int kNoiseBlocks = kNoiseGroup / 4;
 
 constexpr int PadToChunk(int width) { return (width + kChunk - 1) / kChunk * kChunk; }
 
-/// y [rows, outputs] (+)= x [rows, inputs] * weights^T for panels [panel_begin, panel_end).
-/// Weights: BF16 panels of [inputs / 2][16 outputs][2], F32 panels of [inputs][16 outputs], inputs
-/// padded with zeros to a multiple of kChunk.
+/// y [rows, outputs] (+)= x [rows, inputs] * weights^T for panels [panel_begin, panel_end); a row
+/// of y begins `y_stride` behind the one before. Weights: BF16 panels of [inputs / 2][16
+/// outputs][2], F32 panels of [inputs][16 outputs], inputs padded with zeros to a multiple of
+/// kChunk.
 struct MatMulTask {
   const void* weights;
   const float* x;
   float* y;
+  std::ptrdiff_t y_stride;
   int rows;
   int inputs;
   int outputs;
@@ -114,6 +116,9 @@ struct Kernels {
 };
 
 namespace portable {
+const Kernels& Table();
+}
+namespace fused {
 const Kernels& Table();
 }
 #if defined(__x86_64__)

@@ -102,7 +102,7 @@ void MatMulPacked(const MatMulTask& task, int rows, const typename Dot::Input* x
   t.row_bytes = 64;
   t.panel_bytes = static_cast<std::size_t>(chunks) * (kChunk / Dot::kInputs) * 64;
   t.chunks = chunks;
-  t.c_stride = static_cast<std::size_t>(task.outputs);
+  t.c_stride = static_cast<std::size_t>(task.y_stride);
   t.add = task.add;
   // One group at a time where rows come in several blocks, all at once where not.
   const bool one_block = block_rows == rows;
@@ -142,7 +142,7 @@ void MatMul(const MatMulTask& task) {
     for (int r = 0; r < rows; ++r) {
       PackRow<Dot>(x + static_cast<std::size_t>(r) * task.inputs, task.inputs, r, rows, packed);
     }
-    MatMulPacked<Dot>(task, rows, packed, task.y + static_cast<std::size_t>(begin) * task.outputs);
+    MatMulPacked<Dot>(task, rows, packed, task.y + begin * task.y_stride);
   }
 }
 

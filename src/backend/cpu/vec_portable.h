@@ -57,8 +57,19 @@ FT_INLINE Vec Mul(Vec a, Vec b) {
 FT_INLINE Vec Div(Vec a, Vec b) {
   return EachQuad([&](int i) { return a.q[i] / b.q[i]; });
 }
+#ifdef FT_FUSED
+// a * b + c, rounded once: slow where the machine has no such operation.
+FT_INLINE Vec Fma(Vec a, Vec b, Vec c) {
+  return EachQuad([&](int i) {
+    const Quad x = a.q[i], y = b.q[i], z = c.q[i];
+    return Quad{__builtin_fmaf(x[0], y[0], z[0]), __builtin_fmaf(x[1], y[1], z[1]),
+                __builtin_fmaf(x[2], y[2], z[2]), __builtin_fmaf(x[3], y[3], z[3])};
+  });
+}
+#else
 // a * b + c; not fused, as the base instruction set has no such operation.
 FT_INLINE Vec Fma(Vec a, Vec b, Vec c) { return Add(Mul(a, b), c); }
+#endif
 // The second operand where either is NaN.
 FT_INLINE Vec Max(Vec a, Vec b) {
   return EachQuad([&](int i) { return a.q[i] > b.q[i] ? a.q[i] : b.q[i]; });

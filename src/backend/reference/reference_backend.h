@@ -13,4 +13,8 @@ namespace foretoken {
 /// Matrices are [outputs, inputs] row-major; KV is [layers, slots, kv_heads, head_dim].
 std::unique_ptr<Backend> MakeReferenceBackend(Precision precision);
 
+/// The portable arithmetic (Precision::kPortable) in plain loops on one thread: every other backend
+/// of it gives the same bits.
+std::unique_ptr<Backend> MakePortableReference();
+
 }  // namespace foretoken

@@ -167,7 +167,7 @@ void Product(const QuantProductTask& task) {
   const int group = task.rows <= kRowGroup || fit < 1 ? 1 : fit;
   PanelArgs t;
   t.blocks = blocks;
-  t.y_stride = task.outputs;
+  t.y_stride = task.y_stride;
   t.add = task.add;
   for (int begin = task.panel_begin; begin < task.panel_end; begin += group) {
     const int end = begin + group < task.panel_end ? begin + group : task.panel_end;

@@ -46,6 +46,7 @@ struct QuantProductTask {
   const std::byte* weights;  ///< As PackQuantPanel writes them, one panel after the other.
   const RowBlock* x;         ///< As `quantize` writes them.
   float* y;
+  std::ptrdiff_t y_stride;  ///< From a row of y to the next.
   int rows;
   int inputs;
   int outputs;

@@ -123,8 +123,8 @@ void MultiplyPanels(const QuantKernels& kernels, const Weights& weights,
                     const std::vector<RowBlock>& x, int rows, int begin, int end, bool add,
                     std::vector<float>* y) {
   kernels.product[static_cast<std::size_t>(weights.format)](
-      {weights.panels.data(), x.data(), y->data(), rows, static_cast<int>(weights.inputs),
-       static_cast<int>(weights.outputs), begin, end, add});
+      {weights.panels.data(), x.data(), y->data(), static_cast<std::ptrdiff_t>(weights.outputs),
+       rows, static_cast<int>(weights.inputs), static_cast<int>(weights.outputs), begin, end, add});
 }
 
 std::vector<float> Multiply(const QuantKernels& kernels, const Weights& weights,

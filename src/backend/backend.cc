@@ -1,0 +1,28 @@
+#include "backend/backend.h"
+
+#include "base/check.h"
+
+namespace foretoken {
+
+std::vector<MatrixBand> BandsOf(std::span<const TensorView> parts,
+                                WeightFormat (*stored_as)(WeightFormat)) {
+  std::vector<MatrixBand> bands;
+  for (const TensorView& part : parts) {
+    FT_CHECK(part.shape.size() == 2 && part.shape[1] == parts[0].shape[1],
+             "stacked matrices differ in width");
+    const std::int64_t begin = bands.empty() ? 0 : bands.back().end;
+    const WeightFormat format = stored_as(part.format);
+    if (bands.empty() || bands.back().format != format) {
+      bands.push_back({.format = format, .begin = begin, .end = begin});
+    }
+    bands.back().end += part.shape[0];
+  }
+  return bands;
+}
+
+WeightFormat PortableFormat(WeightFormat format) {
+  // Floats hold halves exactly.
+  return format == WeightFormat::kF16 ? WeightFormat::kF32 : format;
+}
+
+}  // namespace foretoken

@@ -1,0 +1,117 @@
+#include "backend/cpu/packed_matrix.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "backend/cpu/quant/packing.h"
+#include "base/check.h"
+#include "tensor/half.h"
+
+namespace foretoken::cpu {
+namespace {
+
+std::size_t PanelBytes(WeightFormat format, std::int64_t inputs) {
+  if (IsQuantized(format)) return QuantPanelBytes(format, inputs);
+  const std::size_t element = format == WeightFormat::kBF16 ? 2 : 4;
+  return static_cast<std::size_t>(kPanel * PadToChunk(static_cast<int>(inputs))) * element;
+}
+
+// Where an output of the stacked matrices is.
+struct Place {
+  const TensorView* part = nullptr;
+  std::int64_t row = 0;
+};
+
+Place Find(std::span<const TensorView> parts, std::int64_t output) {
+  auto part = parts.begin();
+  while (output >= part->shape[0]) output -= part++->shape[0];
+  return {&*part, output};
+}
+
+void PackFloats(const TensorView& part, std::int64_t row, WeightFormat format, int lane,
+                std::vector<float>* scratch, std::byte* panel) {
+  const auto inputs = static_cast<std::int64_t>(scratch->size());
+  float* const values = scratch->data();
+  LoadElements(part, row * inputs, inputs, values);
+  if (format == WeightFormat::kBF16) {
+    auto* const to = reinterpret_cast<BFloat16*>(panel) + std::ptrdiff_t{lane} * 2;
+    for (std::int64_t i = 0; i < inputs; ++i) {
+      to[i / 2 * 2 * kPanel + i % 2] = FloatToBFloat16(values[i]);
+    }
+  } else {
+    float* const to = reinterpret_cast<float*>(panel) + lane;
+    for (std::int64_t i = 0; i < inputs; ++i) to[i * kPanel] = values[i];
+  }
+}
+
+}  // namespace
+
+std::int64_t PanelsOf(const Matrix& matrix) {
+  std::int64_t panels = 0;
+  for (const MatrixBand& band : matrix.bands) panels += PanelsOf(band);
+  return panels;
+}
+
+Matrix MakeMatrix(std::span<const TensorView> parts, WeightFormat (*stored_as)(WeightFormat)) {
+  FT_CHECK(!parts.empty());
+  Matrix matrix;
+  matrix.bands = BandsOf(parts, stored_as);
+  matrix.outputs = matrix.bands.back().end;
+  matrix.inputs = parts[0].shape.at(1);
+  std::size_t bytes = 0;
+  for (MatrixBand& band : matrix.bands) {
+    band.offset = bytes;
+    bytes += static_cast<std::size_t>(PanelsOf(band)) * PanelBytes(band.format, matrix.inputs);
+  }
+  matrix.data = Buffer(bytes);
+  return matrix;
+}
+
+void PackPanels(std::span<const TensorView> parts, std::int64_t begin, std::int64_t end,
+                Matrix* matrix) {
+  std::vector<float> scratch(static_cast<std::size_t>(matrix->inputs));
+  VisitBands(*matrix, begin, end, [&](const MatrixBand& band, std::int64_t from, std::int64_t to) {
+    const std::size_t panel_bytes = PanelBytes(band.format, matrix->inputs);
+    for (std::int64_t panel = from; panel < to; ++panel) {
+      std::byte* const packed =
+          matrix->data.data() + band.offset + static_cast<std::size_t>(panel) * panel_bytes;
+      const std::int64_t first = band.begin + panel * kPanel;
+      PanelRows rows = {};
+      for (std::int64_t output = first; output < std::min(first + kPanel, band.end); ++output) {
+        const Place place = Find(parts, output);
+        const auto lane = static_cast<int>(output - first);
+        if (IsQuantized(band.format)) {
+          rows[static_cast<std::size_t>(lane)] =
+              place.part->data +
+              static_cast<std::size_t>(place.row) * FormatBytes(band.format, matrix->inputs);
+        } else {
+          PackFloats(*place.part, place.row, band.format, lane, &scratch, packed);
+        }
+      }
+      if (IsQuantized(band.format)) PackQuantPanel(band.format, rows, matrix->inputs, packed);
+    }
+  });
+}
+
+void ReadOutput(const Matrix& matrix, std::int64_t output, float* out) {
+  FT_CHECK(output >= 0 && output < matrix.outputs, "output {} of {}", output, matrix.outputs);
+  const MatrixBand& band = *std::ranges::find_if(
+      matrix.bands, [&](const MatrixBand& each) { return output < each.end; });
+  const auto lane = static_cast<int>((output - band.begin) % kPanel);
+  const std::byte* const panel = matrix.data.data() + band.offset +
+                                 static_cast<std::size_t>((output - band.begin) / kPanel) *
+                                     PanelBytes(band.format, matrix.inputs);
+  if (IsQuantized(band.format)) {
+    ReadQuantOutput(band.format, panel, matrix.inputs, lane, out);
+  } else if (band.format == WeightFormat::kBF16) {
+    const auto* const from = reinterpret_cast<const BFloat16*>(panel) + std::ptrdiff_t{lane} * 2;
+    for (std::int64_t i = 0; i < matrix.inputs; ++i) {
+      out[i] = BFloat16ToFloat(from[i / 2 * 2 * kPanel + i % 2]);
+    }
+  } else {
+    const float* const from = reinterpret_cast<const float*>(panel) + lane;
+    for (std::int64_t i = 0; i < matrix.inputs; ++i) out[i] = from[i * kPanel];
+  }
+}
+
+}  // namespace foretoken::cpu

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "backend/backend.h"
+#include "backend/cpu/kernels.h"
+
+// Matrices as kernels read them: panels of kPanel outputs, band after band. A panel of a quantised
+// band is laid out as cpu/quant/layout.h says, one of floats as MatMulTask does.
+
+namespace foretoken::cpu {
+
+/// Panels of a band: the last of them may be a part of one.
+constexpr std::int64_t PanelsOf(const MatrixBand& band) {
+  return (band.end - band.begin + kPanel - 1) / kPanel;
+}
+/// Of all bands.
+std::int64_t PanelsOf(const Matrix& matrix);
+
+/// A matrix with room for its weights, each band as `stored_as` makes of its format.
+Matrix MakeMatrix(std::span<const TensorView> parts, WeightFormat (*stored_as)(WeightFormat));
+
+/// Packs panels [begin, end), counted over all bands.
+void PackPanels(std::span<const TensorView> parts, std::int64_t begin, std::int64_t end,
+                Matrix* matrix);
+
+/// The weights of one output.
+void ReadOutput(const Matrix& matrix, std::int64_t output, float* out);
+
+/// Calls visit(band, begin, end) with the panels of each band among panels [begin, end) of all,
+/// counted from the band's first.
+template <typename Visit>
+void VisitBands(const Matrix& matrix, std::int64_t begin, std::int64_t end, const Visit& visit) {
+  std::int64_t first = 0;
+  for (const MatrixBand& band : matrix.bands) {
+    const std::int64_t panels = PanelsOf(band);
+    const std::int64_t from = begin > first ? begin - first : 0;
+    const std::int64_t to = end - first < panels ? end - first : panels;
+    if (from < to) visit(band, from, to);
+    first += panels;
+  }
+}
+
+}  // namespace foretoken::cpu

@@ -1,0 +1,250 @@
+// The portable arithmetic in plain loops: what docs/arithmetic.md says, one number at a time.
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numbers>
+#include <vector>
+
+#include "backend/reference/portable_arithmetic.h"
+#include "backend/reference/quantized_product.h"
+#include "backend/reference/reference_backend.h"
+#include "backend/reference/reference_parts.h"
+#include "base/check.h"
+#include "tensor/half.h"
+
+namespace foretoken {
+namespace {
+
+using reference::kLanes;
+using reference::Lanes;
+
+// Inputs of products are taken in whole chunks, zeros behind the last.
+constexpr std::int64_t kChunk = 32;
+
+float RoundToBf16(float value) { return BFloat16ToFloat(FloatToBFloat16(value)); }
+
+std::int64_t PadToChunk(std::int64_t count) { return (count + kChunk - 1) / kChunk * kChunk; }
+
+// A row of inputs as each kind of weights takes them.
+struct InputRow {
+  std::vector<float> exact;
+  std::vector<float> rounded;  // To BF16.
+  std::vector<reference::InputBlock> blocks;
+};
+
+class PortableReference final : public Backend {
+ public:
+  std::string_view name() const override { return "reference"; }
+  Precision precision() const override { return Precision::kPortable; }
+  std::string_view layout() const override { return "rows as stored"; }
+
+  Matrix Pack(std::span<const TensorView> parts) override {
+    FT_CHECK(!parts.empty());
+    Matrix matrix;
+    matrix.inputs = parts[0].shape.at(1);
+    matrix.bands = BandsOf(parts, PortableFormat);
+    matrix.outputs = matrix.bands.back().end;
+    std::size_t bytes = 0;
+    for (MatrixBand& band : matrix.bands) {
+      band.offset = bytes;
+      bytes += static_cast<std::size_t>(band.end - band.begin) * RowBytes(matrix, band);
+    }
+    matrix.data = Buffer(bytes);
+    std::byte* to = matrix.data.data();
+    for (const TensorView& part : parts) {
+      const auto elements = part.elements();
+      const std::size_t size = FormatBytes(PortableFormat(part.format), elements);
+      if (part.format == WeightFormat::kF16) {
+        LoadElements(part, 0, elements, reinterpret_cast<float*>(to));
+      } else {
+        std::memcpy(to, part.data, size);
+      }
+      to += size;
+    }
+    return matrix;
+  }
+
+  std::size_t KvBytes(const KvShape& shape) const override {
+    return reference::KvFloatBytes(shape);
+  }
+  KvStore AllocateKv(const KvShape& shape) override { return reference::AllocateFloats(shape); }
+
+  void Embed(const Matrix& table, std::span<const Token> tokens, float* out) override {
+    for (const Token token : tokens) {
+      FT_CHECK(token >= 0 && token < table.outputs, "token {} of {}", token, table.outputs);
+      const TensorView row{BandOf(table, token).format, {1, table.inputs}, Row(table, token)};
+      LoadElements(row, 0, table.inputs, out);
+      out += table.inputs;
+    }
+  }
+
+  void RmsNorm(const float* x, const float* gain, float epsilon, int rows, int width,
+               float* out) override {
+    for (int r = 0; r < rows; ++r, x += width, out += width) {
+      // Four times 16 sums, as long as there are 64 numbers left.
+      Lanes sums[4] = {};
+      for (int i = 0; i < width; ++i) {
+        const int sum = i < width / 64 * 64 ? i / kLanes % 4 : 0;
+        float& lane = sums[sum][i % kLanes];
+        lane = std::fma(x[i], x[i], lane);
+      }
+      Lanes all;
+      for (int i = 0; i < kLanes; ++i) {
+        all[i] = (sums[0][i] + sums[1][i]) + (sums[2][i] + sums[3][i]);
+      }
+      const float mean = reference::SumOf(all) / static_cast<float>(width);
+      const float factor = 1.0F / std::sqrt(mean + epsilon);
+      for (int i = 0; i < width; ++i) out[i] = x[i] * factor * gain[i];
+    }
+  }
+
+  void MatMul(const Matrix& weights, const float* x, int rows, float* y) override {
+    Multiply(weights, x, rows, false, y);
+  }
+
+  void MatMulMaxima(const Matrix& weights, const float* x, int rows, float* y,
+                    float* maxima) override {
+    Multiply(weights, x, rows, false, y);
+    reference::GroupMaxima(y, rows, weights.outputs, maxima);
+  }
+
+  void MatMulAdd(const Matrix& weights, const float* x, int rows, float* y) override {
+    Multiply(weights, x, rows, true, y);
+  }
+
+  void RotateAndStore(const RopeTable& rope, const BatchPlan& plan, const HeadShape& heads,
+                      int layer, float* qkv, KvStore& kv) override {
+    reference::RotateAndStoreRows(rope, plan, heads, layer, RoundToBf16, qkv, kv);
+  }
+
+  void Attention(const BatchPlan& plan, const HeadShape& heads, int layer, const float* qkv,
+                 const KvStore& kv, float* out) override {
+    const std::int64_t stride = reference::SlotWidth(kv.shape);
+    const std::int64_t layer_begin = layer * reference::SlotsOf(kv.shape) * stride;
+    const int group = heads.heads / heads.kv_heads;
+    for (const RowPlace& place : plan.rows) {
+      for (int h = 0; h < heads.heads; ++h) {
+        const std::int64_t at = layer_begin + std::int64_t{h / group} * heads.head_dim;
+        AttendHead(plan, place, qkv + std::int64_t{h} * heads.head_dim, kv.keys.as<float>() + at,
+                   kv.values.as<float>() + at, stride, heads.head_dim, out);
+        out += heads.head_dim;
+      }
+      qkv += heads.row_width();
+    }
+  }
+
+  void SiluMul(const float* gate_up, int rows, int width, float* out) override {
+    for (int r = 0; r < rows; ++r, gate_up += 2 * std::int64_t{width}, out += width) {
+      for (int i = 0; i < width; ++i) {
+        const float gate = gate_up[i];
+        const float e = reference::Exp(std::min(0.0F - gate, 88.0F));
+        out[i] = gate / (1.0F + e) * gate_up[width + i];
+      }
+    }
+  }
+
+  void CopyKv(KvStore& kv, std::span<const KvMove> moves) override {
+    reference::CopySlots(kv, moves);
+  }
+
+  std::size_t NoisyTop(Logits logits, int vocabulary, float temperature, NoiseKey noise,
+                       std::span<Candidate> best) override {
+    return reference::NoisyTopOf(logits, vocabulary, temperature, noise, best);
+  }
+
+ private:
+  static std::size_t RowBytes(const Matrix& matrix, const MatrixBand& band) {
+    return FormatBytes(band.format, matrix.inputs);
+  }
+  static const MatrixBand& BandOf(const Matrix& matrix, std::int64_t output) {
+    return *std::ranges::find_if(matrix.bands,
+                                 [&](const MatrixBand& band) { return output < band.end; });
+  }
+  static const std::byte* Row(const Matrix& matrix, std::int64_t output) {
+    const MatrixBand& band = BandOf(matrix, output);
+    return matrix.data.data() + band.offset +
+           static_cast<std::size_t>(output - band.begin) * RowBytes(matrix, band);
+  }
+
+  static void Multiply(const Matrix& weights, const float* x, int rows, bool add, float* y) {
+    const bool quantizes = std::ranges::any_of(
+        weights.bands, [](const auto& band) { return IsQuantized(band.format); });
+    for (int r = 0; r < rows; ++r, x += weights.inputs, y += weights.outputs) {
+      InputRow row{.exact = {x, x + weights.inputs}};
+      for (const float value : row.exact) row.rounded.push_back(RoundToBf16(value));
+      if (quantizes) row.blocks = reference::QuantizeInputs(x, weights.inputs);
+      for (const MatrixBand& band : weights.bands) {
+        for (std::int64_t o = band.begin; o < band.end; ++o) {
+          const float start = add ? y[o] : 0.0F;
+          y[o] = IsQuantized(band.format)
+                     ? reference::QuantizedProduct(row.blocks, band.format, Row(weights, o)) + start
+                     : Product(start, weights, band.format, o, row);
+        }
+      }
+    }
+  }
+
+  // One multiply-add after the other.
+  static float Product(float start, const Matrix& matrix, WeightFormat format, std::int64_t output,
+                       const InputRow& row) {
+    std::vector<float> weights(static_cast<std::size_t>(PadToChunk(matrix.inputs)), 0.0F);
+    LoadElements({format, {1, matrix.inputs}, Row(matrix, output)}, 0, matrix.inputs,
+                 weights.data());
+    std::vector<float> x = format == WeightFormat::kBF16 ? row.rounded : row.exact;
+    x.resize(weights.size(), 0.0F);
+    for (std::size_t i = 0; i < x.size(); ++i) start = std::fma(weights[i], x[i], start);
+    return start;
+  }
+
+  // An online softmax in powers of two over blocks of keys.
+  static void AttendHead(const BatchPlan& plan, const RowPlace& place, const float* query,
+                         const float* keys, const float* values, std::int64_t stride, int head_dim,
+                         float* out) {
+    const auto scale =
+        static_cast<float>(std::numbers::log2e / std::sqrt(static_cast<double>(head_dim)));
+    std::vector<float> weighted(static_cast<std::size_t>(head_dim), 0.0F);
+    Lanes sums = {};
+    float largest = -std::numeric_limits<float>::infinity();
+    for (std::int32_t begin = 0; begin <= place.position; begin += kBlockSize) {
+      const int count = std::min(kBlockSize, place.position + 1 - begin);
+      const float* value_rows[kBlockSize];
+      float scores[kBlockSize];
+      float best = -std::numeric_limits<float>::infinity();
+      for (int i = 0; i < count; ++i) {
+        const std::int64_t slot = reference::SlotAt(plan, place, begin + i);
+        value_rows[i] = values + slot * stride;
+        scores[i] = 0;
+        for (int d = 0; d < head_dim; ++d) {
+          scores[i] = std::fma(keys[slot * stride + d], RoundToBf16(query[d]), scores[i]);
+        }
+        best = std::max(best, scores[i]);
+      }
+      const float after = std::max(best * scale, largest);
+      const float factor = reference::Exp2(largest - after);
+      largest = after;
+      float weights[kBlockSize] = {};
+      for (int i = 0; i < count; ++i) {
+        weights[i] = RoundToBf16(reference::CoarseExp2(std::fma(scores[i], scale, -after)));
+      }
+      for (int i = 0; i < kLanes; ++i) {
+        sums[i] = sums[i] * factor + (weights[i] + weights[i + kLanes]);
+      }
+      for (int d = 0; d < head_dim; ++d) {
+        weighted[d] *= factor;
+        for (int i = 0; i < count; ++i) {
+          weighted[d] = std::fma(value_rows[i][d], weights[i], weighted[d]);
+        }
+      }
+    }
+    const float factor = 1.0F / reference::SumOf(sums);
+    for (int d = 0; d < head_dim; ++d) out[d] = weighted[d] * factor;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> MakePortableReference() { return std::make_unique<PortableReference>(); }
+
+}  // namespace foretoken
