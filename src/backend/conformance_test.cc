@@ -50,10 +50,11 @@ TEST_P(OperationTest, MatMulRowsDoNotDependOnTheirBatchOrThreads) {
   ThreadPool pool({0, 1});
   auto backend = Make();
   auto threaded = Make(&pool);
-  const bool emulated = GetParam().kernels == &cpu::amx_emulated::Table();
+  const bool slow = GetParam().kernels == &cpu::amx_emulated::Table() ||
+                    GetParam().kernels == &cpu::fused::Table();
   std::vector<std::pair<int, int>> shapes = {{172, 64}, {64, 172}, {192, 576}, {100, 1536}};
-  if (!emulated) shapes.insert(shapes.end(), {{512, 2048}, {2048, 64}, {576, 1536}});
-  if (!emulated) shapes.push_back({49152, 64});
+  if (!slow) shapes.insert(shapes.end(), {{512, 2048}, {2048, 64}, {576, 1536}});
+  if (!slow) shapes.push_back({49152, 64});
   for (const auto& [outputs, inputs] : shapes) {
     const auto weights = Random(static_cast<std::size_t>(outputs) * inputs, 1);
     const TensorView view = ViewOf(weights, outputs);
@@ -205,7 +206,8 @@ TEST_P(OperationTest, MatMulMaximaIsMatMulAndItsMaxima) {
   ThreadPool pool({0, 1});
   auto backend = Make();
   auto threaded = Make(&pool);
-  const bool emulated = GetParam().kernels == &cpu::amx_emulated::Table();
+  const bool slow = GetParam().kernels == &cpu::amx_emulated::Table() ||
+                    GetParam().kernels == &cpu::fused::Table();
   const int inputs = 64;
   for (const int outputs : {5, 128, 130, 1100, emulated ? 2048 : 49152}) {
     auto weights = Random(static_cast<std::size_t>(outputs) * inputs, 1);
