@@ -16,13 +16,14 @@ namespace foretoken {
 class TokenConstraint;
 struct LoadedModel;
 
-/// Where a model comes from: a Hugging Face folder, or random weights of a named shape.
+/// Where a model comes from: a Hugging Face folder, a GGUF file (of a split one the first part), or
+/// random weights of a named shape.
 struct ModelSource {
-  std::string directory;
-  std::string synthetic;  ///< "llama-135m", say; used when `directory` is empty.
+  std::string path;       ///< Of the folder or file.
+  std::string synthetic;  ///< "llama-135m", say; used when `path` is empty.
 
-  bool empty() const { return directory.empty() && synthetic.empty(); }
-  /// How reports call it: the folder's name, or the shape's.
+  bool empty() const { return path.empty() && synthetic.empty(); }
+  /// How reports call it: the folder's name, the file's without ".gguf", or the shape's.
   std::string label() const;
 };
 

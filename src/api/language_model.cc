@@ -25,9 +25,10 @@ ModelFacts FactsOf(const LoadedModel& loaded) {
 }  // namespace
 
 std::string ModelSource::label() const {
-  if (directory.empty()) return synthetic;
-  const auto path = std::filesystem::path(directory).lexically_normal();
-  return (path.has_filename() ? path.filename() : path.parent_path().filename()).string();
+  if (path.empty()) return synthetic;
+  const auto place = std::filesystem::path(path).lexically_normal();
+  if (place.extension() == ".gguf") return place.stem().string();
+  return (place.has_filename() ? place.filename() : place.parent_path().filename()).string();
 }
 
 LanguageModel::LanguageModel(ModelSource source, std::unique_ptr<LoadedModel> loaded)

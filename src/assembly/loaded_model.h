@@ -11,16 +11,16 @@
 #include "model/model_weights.h"
 #include "ssd/hello.h"
 #include "tokenizer/tokenizer.h"
-#include "weights/model_folder.h"
+#include "weights/checkpoint.h"
 
 namespace foretoken {
 
-/// What a source holds, checked and ready to be packed. A synthetic one has neither folder nor
+/// What a source holds, checked and ready to be packed. A synthetic one has neither checkpoint nor
 /// tokenizer.
 struct OpenedModel {
   ModelConfig config;
   std::shared_ptr<const Tokenizer> tokenizer;
-  std::optional<ModelFolder> folder;
+  std::optional<Checkpoint> checkpoint;
   ModelIdentity identity;  ///< What both sides of a speculator's channel must have loaded.
 };
 

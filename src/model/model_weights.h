@@ -7,7 +7,7 @@
 #include "base/result.h"
 #include "model/config/model_config.h"
 #include "model/model.h"
-#include "weights/model_folder.h"
+#include "weights/checkpoint.h"
 
 namespace foretoken {
 
@@ -25,11 +25,11 @@ class ModelWeights {
 };
 
 /// Checks that every tensor is present with the shape that the config implies; packs nothing.
-Status CheckWeights(const ModelFolder& folder, const ModelConfig& config);
+Status CheckWeights(const Checkpoint& checkpoint, const ModelConfig& config);
 
 /// Checks as CheckWeights does, then packs as `backend` does, whose owner thread calls. Neither
-/// folder nor backend is needed afterwards.
-Result<std::shared_ptr<const ModelWeights>> LoadWeights(const ModelFolder& folder,
+/// checkpoint nor backend is needed afterwards.
+Result<std::shared_ptr<const ModelWeights>> LoadWeights(const Checkpoint& checkpoint,
                                                         const ModelConfig& config,
                                                         Backend* backend);
 

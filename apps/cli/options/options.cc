@@ -79,7 +79,8 @@ Status ModelOptions::ResolveDefaults() {
   const std::string models = BundledModels();
   if (models.empty()) {
     return InvalidInput(
-        "the bundled models were not found; name a model folder with --target, or set "
+        "the bundled models were not found; name a model's folder or GGUF file with --target, or "
+        "set "
         "FORETOKEN_MODELS to the folder that holds demo-target and demo-draft");
   }
   target = (fs::path(models) / kDemoTarget).string();
@@ -229,9 +230,9 @@ Result<Mode> DecodingOptions::Choose() {
     FT_ASSIGN_OR_RETURN(chosen, ParseMode(mode));
   }
   if (NeedsDraft(chosen) && !model.has_draft()) {
-    return InvalidInput(
-        fmt::format("mode {} needs a draft model; name its folder with --draft, or use --mode ar",
-                    ModeName(chosen)));
+    return InvalidInput(fmt::format(
+        "mode {} needs a draft model; name its folder or GGUF file with --draft, or use --mode ar",
+        ModeName(chosen)));
   }
   return chosen;
 }

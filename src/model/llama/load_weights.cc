@@ -22,10 +22,11 @@ struct Part {
   std::int64_t outputs;
 };
 
-// The weights of a folder. Without a backend they are found and checked, and nothing is packed.
-class FolderSource {
+// The weights of a checkpoint. Without a backend they are found and checked, and nothing is packed.
+class CheckpointSource {
  public:
-  FolderSource(const ModelFolder& folder, Backend* backend) : folder_(folder), backend_(backend) {}
+  CheckpointSource(const Checkpoint& checkpoint, Backend* backend)
+      : checkpoint_(checkpoint), backend_(backend) {}
 
   // The gain of a norm.
   Result<Buffer> Gain(const std::string& name, std::int64_t width) {
@@ -47,10 +48,10 @@ class FolderSource {
 
   // Biases mean a model that would be computed wrongly, whatever its config says.
   Status RefuseBiases() const {
-    for (const auto& [name, view] : folder_.tensors()) {
+    for (const auto& [name, view] : checkpoint_.tensors) {
       if (name.starts_with("model.layers.") && name.ends_with("_proj.bias")) {
         return InvalidInput(fmt::format("{}: tensor {} is a bias, which is not supported",
-                                        folder_.directory().string(), name));
+                                        checkpoint_.path.string(), checkpoint_.NameInFile(name)));
       }
     }
     return {};
@@ -58,20 +59,22 @@ class FolderSource {
 
  private:
   Result<TensorView> Find(const std::string& name, const Shape& shape) const {
-    const TensorView* view = folder_.Find(name);
+    const std::string where = checkpoint_.path.string();
+    const TensorView* view = checkpoint_.Find(name);
     if (view == nullptr) {
-      return InvalidInput(fmt::format("{}: lacks tensor {} of shape {}",
-                                      folder_.directory().string(), name, FormatShape(shape)));
+      return InvalidInput(fmt::format("{}: lacks tensor {} of shape {}", where,
+                                      checkpoint_.NameInFile(name), FormatShape(shape)));
     }
     if (view->shape != shape) {
-      return InvalidInput(fmt::format("{}: tensor {} must have shape {} by config.json but has {}",
-                                      folder_.directory().string(), name, FormatShape(shape),
+      return InvalidInput(fmt::format("{}: tensor {} must have shape {} by {} but has {}", where,
+                                      checkpoint_.NameInFile(name), FormatShape(shape),
+                                      checkpoint_.gguf ? "the metadata" : "config.json",
                                       FormatShape(view->shape)));
     }
     return *view;
   }
 
-  const ModelFolder& folder_;
+  const Checkpoint& checkpoint_;
   Backend* backend_;
 };
 
@@ -170,19 +173,19 @@ Result<LlamaTensors> Collect(const ModelConfig& config, Source source) {
 
 }  // namespace
 
-Status CheckWeights(const ModelFolder& folder, const ModelConfig& config) {
-  FolderSource source(folder, nullptr);
+Status CheckWeights(const Checkpoint& checkpoint, const ModelConfig& config) {
+  CheckpointSource source(checkpoint, nullptr);
   FT_RETURN_IF_ERROR(source.RefuseBiases());
   FT_RETURN_IF_ERROR(Collect(config, source));
   return {};
 }
 
-Result<std::shared_ptr<const ModelWeights>> LoadWeights(const ModelFolder& folder,
+Result<std::shared_ptr<const ModelWeights>> LoadWeights(const Checkpoint& checkpoint,
                                                         const ModelConfig& config,
                                                         Backend* backend) {
-  // Everything is checked before anything is packed, so that a bad folder fails at once.
-  FT_RETURN_IF_ERROR(CheckWeights(folder, config));
-  FT_ASSIGN_OR_RETURN(LlamaTensors tensors, Collect(config, FolderSource(folder, backend)));
+  // Everything is checked before anything is packed, so that a bad model fails at once.
+  FT_RETURN_IF_ERROR(CheckWeights(checkpoint, config));
+  FT_ASSIGN_OR_RETURN(LlamaTensors tensors, Collect(config, CheckpointSource(checkpoint, backend)));
   return std::shared_ptr<const ModelWeights>(
       std::make_shared<LlamaWeights>(config, *backend, std::move(tensors)));
 }

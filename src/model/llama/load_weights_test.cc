@@ -8,7 +8,7 @@
 #include "backend/reference/reference_backend.h"
 #include "base/temporary_testing.h"
 #include "model/model_testing.h"
-#include "weights/model_folder.h"
+#include "weights/checkpoint.h"
 #include "weights/weights_testing.h"
 
 namespace foretoken {
@@ -88,17 +88,17 @@ struct TinyModel {
 
 // What checking without packing says.
 Status Check(const TemporaryFolder& directory) {
-  FT_ASSIGN_OR_RETURN(const ModelFolder folder, ModelFolder::Open(directory.path()));
-  FT_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(folder));
-  return CheckWeights(folder, config);
+  FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(directory.path()));
+  FT_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(checkpoint));
+  return CheckWeights(checkpoint, config);
 }
 
 // The logits after each of some tokens, or the error of loading.
 Result<std::vector<float>> LoadAndRun(const TemporaryFolder& directory) {
-  FT_ASSIGN_OR_RETURN(const ModelFolder folder, ModelFolder::Open(directory.path()));
-  FT_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(folder));
+  FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(directory.path()));
+  FT_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(checkpoint));
   const auto backend = MakeReferenceBackend(Precision::kF32);
-  FT_ASSIGN_OR_RETURN(const auto weights, LoadWeights(folder, config, backend.get()));
+  FT_ASSIGN_OR_RETURN(const auto weights, LoadWeights(checkpoint, config, backend.get()));
   const auto model = weights->MakeModel(backend.get());
   SequenceRunner runner(model.get(), 5);
   const float* logits = runner.Append(std::vector<Token>{3, 1, 39, 0, 17});
