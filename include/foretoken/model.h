@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -27,11 +28,15 @@ struct ModelSource {
   std::string label() const;
 };
 
+/// Told, between two tensors, how many of a model's bytes have been read, and of how many.
+using LoadProgress = std::function<void(std::size_t read, std::size_t all)>;
+
 /// What to load, and where it runs.
 struct LoadOptions {
   ModelSource source;
   std::vector<int> cores;  ///< One thread is pinned to each; empty: all that the process may use.
   Precision precision = Precision::kBF16;
+  LoadProgress progress;  ///< May be none.
 };
 
 /// What is known of a loaded model.

@@ -59,7 +59,8 @@ Result<OpenedModel> OpenModel(const ModelSource& source) {
 }
 
 std::unique_ptr<LoadedModel> LoadModel(const OpenedModel& opened, std::shared_ptr<Device> device,
-                                       Precision precision, PackedWeights* packed) {
+                                       Precision precision, PackedWeights* packed,
+                                       const LoadProgress& progress) {
   auto backend = device->MakeBackend(precision);
   std::shared_ptr<const ModelWeights> weights;
   if (packed != nullptr && packed->identity == opened.identity && packed->precision == precision) {
@@ -67,7 +68,7 @@ std::unique_ptr<LoadedModel> LoadModel(const OpenedModel& opened, std::shared_pt
   }
   if (weights == nullptr) {
     weights = opened.checkpoint.has_value()
-                  ? LoadWeights(*opened.checkpoint, opened.config, backend.get()).value()
+                  ? LoadWeights(*opened.checkpoint, opened.config, backend.get(), progress).value()
                   : SyntheticWeights(opened.config, kSyntheticSeed, backend.get());
   }
   if (packed != nullptr) *packed = {opened.identity, precision, weights};
@@ -79,10 +80,10 @@ std::unique_ptr<LoadedModel> LoadModel(const OpenedModel& opened, std::shared_pt
 }
 
 Result<std::unique_ptr<LoadedModel>> LoadModel(const ModelSource& source,
-                                               std::shared_ptr<Device> device,
-                                               Precision precision) {
+                                               std::shared_ptr<Device> device, Precision precision,
+                                               const LoadProgress& progress) {
   FT_ASSIGN_OR_RETURN(const OpenedModel opened, OpenModel(source));
-  return LoadModel(opened, std::move(device), precision);
+  return LoadModel(opened, std::move(device), precision, nullptr, progress);
 }
 
 std::unique_ptr<LoadedModel> OnDevice(const LoadedModel& loaded, std::shared_ptr<Device> device) {

@@ -5,6 +5,7 @@
 
 #include "backend/backend.h"
 #include "base/result.h"
+#include "foretoken/model.h"
 #include "model/config/model_config.h"
 #include "model/model.h"
 #include "weights/checkpoint.h"
@@ -28,10 +29,11 @@ class ModelWeights {
 Status CheckWeights(const Checkpoint& checkpoint, const ModelConfig& config);
 
 /// Checks as CheckWeights does, then packs as `backend` does, whose owner thread calls. Neither
-/// checkpoint nor backend is needed afterwards.
+/// checkpoint nor backend is needed afterwards. Quantised tensors are packed as the numbers that
+/// they stand for.
 Result<std::shared_ptr<const ModelWeights>> LoadWeights(const Checkpoint& checkpoint,
-                                                        const ModelConfig& config,
-                                                        Backend* backend);
+                                                        const ModelConfig& config, Backend* backend,
+                                                        const LoadProgress& progress = {});
 
 /// Random weights of a real shape, for timing studies; the same for the same seed.
 std::shared_ptr<const ModelWeights> SyntheticWeights(const ModelConfig& config, std::uint64_t seed,

@@ -171,9 +171,12 @@ Result<std::vector<Mode>> ParseModes(std::string_view text) {
 
 Result<std::shared_ptr<LanguageModel>> LoadTarget(const ModelOptions& model, const CoreSet& cores) {
   const ModelSource source = model.TargetSource();
-  const ProgressBar progress(fmt::format("Loading {}", source.label()), 0);
+  ProgressBar bar(fmt::format("Loading {}", source.label()), 0);
   return LanguageModel::Load(
-      {.source = source, .cores = cores, .precision = model.ParsedPrecision()});
+      {.source = source,
+       .cores = cores,
+       .precision = model.ParsedPrecision(),
+       .progress = [&bar](std::size_t read, std::size_t all) { bar.Show(read, all); }});
 }
 
 Result<Decoding> DecodingOptions::Load(std::optional<Mode> decoding_mode) {

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <string>
+#include <utility>
 
 #include "model/llama/llama_weights.h"
 #include "tensor/half.h"
@@ -20,13 +22,35 @@ std::string FormatShape(const Shape& shape) { return fmt::format("[{}]", fmt::jo
 struct Part {
   std::string name;
   std::int64_t outputs;
+  bool rotated = false;  // Its outputs are heads that are rotated.
 };
+
+// The rows of a tensor whose heads alternate between their halves, with each head's first half
+// before its second. Rows are whole blocks of any format.
+std::vector<std::byte> HalvesApart(const TensorView& view, std::int64_t head_dim) {
+  const std::size_t row_bytes = FormatBytes(view.format, view.shape[1]);
+  const std::int64_t half = head_dim / 2;
+  std::vector<std::byte> rows(view.bytes());
+  for (std::int64_t row = 0; row < view.shape[0]; ++row) {
+    const std::int64_t in_head = row % head_dim;
+    const std::int64_t from = row - in_head + in_head % half * 2 + in_head / half;
+    std::memcpy(rows.data() + static_cast<std::size_t>(row) * row_bytes,
+                view.data + static_cast<std::size_t>(from) * row_bytes, row_bytes);
+  }
+  return rows;
+}
 
 // The weights of a checkpoint. Without a backend they are found and checked, and nothing is packed.
 class CheckpointSource {
  public:
-  CheckpointSource(const Checkpoint& checkpoint, Backend* backend)
-      : checkpoint_(checkpoint), backend_(backend) {}
+  CheckpointSource(const Checkpoint& checkpoint, const ModelConfig& config, Backend* backend,
+                   LoadProgress progress = {})
+      : checkpoint_(checkpoint),
+        head_dim_(config.head_dim),
+        backend_(backend),
+        progress_(std::move(progress)) {
+    for (const auto& [name, view] : checkpoint.tensors) all_bytes_ += view.bytes();
+  }
 
   // The gain of a norm.
   Result<Buffer> Gain(const std::string& name, std::int64_t width) {
@@ -34,16 +58,25 @@ class CheckpointSource {
     if (backend_ == nullptr) return Buffer();
     Buffer gain(static_cast<std::size_t>(width) * sizeof(float));
     LoadElements(view, 0, width, gain.as<float>());
+    Report({&view, 1});
     return gain;
   }
 
   // The matrix of tensors [outputs, inputs], one below the other.
   Result<Matrix> Stack(const std::vector<Part>& parts, std::int64_t inputs, double /*gain*/) {
     std::vector<TensorView> views;
-    for (const auto& [name, outputs] : parts) {
-      FT_ASSIGN_OR_RETURN(views.emplace_back(), Find(name, {outputs, inputs}));
+    std::vector<std::vector<std::byte>> reordered;
+    for (const Part& part : parts) {
+      FT_ASSIGN_OR_RETURN(TensorView view, Find(part.name, {part.outputs, inputs}));
+      if (backend_ != nullptr && part.rotated && checkpoint_.alternating_heads) {
+        view.data = reordered.emplace_back(HalvesApart(view, head_dim_)).data();
+      }
+      views.push_back(std::move(view));
     }
-    return backend_ == nullptr ? Matrix() : backend_->Pack(views);
+    if (backend_ == nullptr) return Matrix();
+    Matrix packed = backend_->Pack(views);
+    Report(views);
+    return packed;
   }
 
   // Biases mean a model that would be computed wrongly, whatever its config says.
@@ -58,6 +91,11 @@ class CheckpointSource {
   }
 
  private:
+  void Report(std::span<const TensorView> packed) {
+    for (const TensorView& view : packed) packed_bytes_ += view.bytes();
+    if (progress_) progress_(packed_bytes_, all_bytes_);
+  }
+
   Result<TensorView> Find(const std::string& name, const Shape& shape) const {
     const std::string where = checkpoint_.path.string();
     const TensorView* view = checkpoint_.Find(name);
@@ -75,7 +113,11 @@ class CheckpointSource {
   }
 
   const Checkpoint& checkpoint_;
+  std::int64_t head_dim_;
   Backend* backend_;
+  LoadProgress progress_;
+  std::size_t packed_bytes_ = 0;
+  std::size_t all_bytes_ = 0;
 };
 
 // Random BF16 weights. Each value is one of 256 quantiles of a normal distribution, picked by one
@@ -151,15 +193,15 @@ Result<LlamaTensors> Collect(const ModelConfig& config, Source source) {
     const auto gain = [&](const char* name) {
       return source.Gain(fmt::format("model.layers.{}.{}.weight", i, name), hidden);
     };
-    const auto part = [&](const char* name, std::int64_t outputs) {
-      return Part{fmt::format("model.layers.{}.{}_proj.weight", i, name), outputs};
+    const auto part = [&](const char* name, std::int64_t outputs, bool rotated = false) {
+      return Part{fmt::format("model.layers.{}.{}_proj.weight", i, name), outputs, rotated};
     };
     FT_ASSIGN_OR_RETURN(layer.attention_norm, gain("input_layernorm"));
     FT_ASSIGN_OR_RETURN(layer.mlp_norm, gain("post_attention_layernorm"));
-    FT_ASSIGN_OR_RETURN(
-        layer.qkv, source.Stack({part("self_attn.q", query_width), part("self_attn.k", kv_width),
-                                 part("self_attn.v", kv_width)},
-                                hidden, 1));
+    FT_ASSIGN_OR_RETURN(layer.qkv, source.Stack({part("self_attn.q", query_width, /*rotated=*/true),
+                                                 part("self_attn.k", kv_width, /*rotated=*/true),
+                                                 part("self_attn.v", kv_width)},
+                                                hidden, 1));
     FT_ASSIGN_OR_RETURN(layer.output,
                         source.Stack({part("self_attn.o", hidden)}, query_width, residual));
     FT_ASSIGN_OR_RETURN(
@@ -174,18 +216,19 @@ Result<LlamaTensors> Collect(const ModelConfig& config, Source source) {
 }  // namespace
 
 Status CheckWeights(const Checkpoint& checkpoint, const ModelConfig& config) {
-  CheckpointSource source(checkpoint, nullptr);
+  CheckpointSource source(checkpoint, config, nullptr);
   FT_RETURN_IF_ERROR(source.RefuseBiases());
   FT_RETURN_IF_ERROR(Collect(config, source));
   return {};
 }
 
 Result<std::shared_ptr<const ModelWeights>> LoadWeights(const Checkpoint& checkpoint,
-                                                        const ModelConfig& config,
-                                                        Backend* backend) {
+                                                        const ModelConfig& config, Backend* backend,
+                                                        const LoadProgress& progress) {
   // Everything is checked before anything is packed, so that a bad model fails at once.
   FT_RETURN_IF_ERROR(CheckWeights(checkpoint, config));
-  FT_ASSIGN_OR_RETURN(LlamaTensors tensors, Collect(config, CheckpointSource(checkpoint, backend)));
+  FT_ASSIGN_OR_RETURN(LlamaTensors tensors,
+                      Collect(config, CheckpointSource(checkpoint, config, backend, progress)));
   return std::shared_ptr<const ModelWeights>(
       std::make_shared<LlamaWeights>(config, *backend, std::move(tensors)));
 }
