@@ -65,6 +65,7 @@ std::vector<Token> EndTokens(const TokenizerConfig& config, const AddedTokens& a
   };
   const auto add = [&](const AddedToken* token) { add_id(token == nullptr ? -1 : token->id); };
   if (config.eos.has_value()) add(added.Find(*config.eos));
+  for (const std::string& end : config.ends) add(added.Find(end));
   for (const char* content :
        {"<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|endoftext|>", "</s>"}) {
     add(added.FindSpecial(content));

@@ -72,8 +72,8 @@ class TokenizerBase : public Tokenizer {
   std::optional<ChatTemplate> chat_template_;
 };
 
-/// The ids that end a text: `config`'s eos token, the ends of turns and texts among the special
-/// tokens, and the vocabulary's `own`, if it has one.
+/// The ids that end a text: `config`'s eos token and further ends, the ends of turns and texts
+/// among the special tokens, and the vocabulary's `own`, if it has one.
 std::vector<Token> EndTokens(const TokenizerConfig& config, const AddedTokens& added,
                              Token own = -1);
 

@@ -17,6 +17,8 @@ struct TokenizerConfig {
   /// How bos and eos are spelled; empty for an explicit null, nullopt where nothing is said.
   std::optional<std::string> bos;
   std::optional<std::string> eos;
+  /// Spellings of further tokens that end a text.
+  std::vector<std::string> ends;
   std::optional<bool> add_bos;
   /// Whether text after a special token gets SentencePiece's leading space again.
   bool legacy = true;

@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "tokenizer/bpe/bpe.h"
 #include "tokenizer/bpe/pretokenizer.h"
+#include "tokenizer/embedded_vocabulary.h"
 #include "tokenizer/tokenizer_base.h"
 
 namespace foretoken {
@@ -76,5 +77,10 @@ bool LooksLikeTiktokenRanks(std::string_view text);
 /// A Llama 3 tokenizer from its list of ranks.
 Result<std::unique_ptr<Tokenizer>> ParseTiktokenRanks(std::string_view text, std::string_view where,
                                                       const TokenizerConfig& config);
+
+/// A tokenizer from a vocabulary of the kind "gpt2", whose tokens, types and ids are checked.
+Result<std::unique_ptr<Tokenizer>> LoadEmbeddedBpe(const EmbeddedVocabulary& vocabulary,
+                                                   std::string_view where,
+                                                   const TokenizerConfig& config);
 
 }  // namespace foretoken

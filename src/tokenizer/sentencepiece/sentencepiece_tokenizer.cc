@@ -24,7 +24,6 @@ namespace {
 
 using Processor = sentencepiece::SentencePieceProcessor;
 
-constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581
 constexpr std::size_t kChunk = 1024;
 constexpr int kNoLog = 4;  // above the library's FATAL
 
@@ -55,11 +54,6 @@ std::optional<std::string> FallbackByte(std::string_view spelling) {
   const auto [end, error] = std::from_chars(spelling.data() + 3, spelling.data() + 5, byte, 16);
   if (error != std::errc() || end != spelling.data() + 5) return {};
   return std::string(1, static_cast<char>(byte));
-}
-
-/// Marks such as <|im_start|> are special even where no configuration says so.
-bool LooksLikeMark(std::string_view spelling) {
-  return spelling.size() > 4 && spelling.starts_with("<|") && spelling.ends_with("|>");
 }
 
 class SentencePieceTokenizer : public TokenizerBase {

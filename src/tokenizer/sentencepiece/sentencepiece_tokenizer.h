@@ -5,10 +5,19 @@
 #include <string_view>
 #include <vector>
 
+#include "tokenizer/embedded_vocabulary.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/tokenizer_config.h"
 
 namespace foretoken {
+
+/// How pieces spell a space: U+2581.
+inline constexpr std::string_view kSpaceMark = "\xE2\x96\x81";
+
+/// Marks such as <|im_start|> are special even where no configuration says so.
+inline bool LooksLikeMark(std::string_view spelling) {
+  return spelling.size() > 4 && spelling.starts_with("<|") && spelling.ends_with("|>");
+}
 
 /// One piece of a SentencePiece model file.
 struct SentencePiece {
@@ -39,5 +48,11 @@ std::string_view WithoutDummyPrefixSuffix();
 /// A tokenizer from the bytes of a SentencePiece model file, which `where` names in errors.
 Result<std::unique_ptr<Tokenizer>> LoadSentencePiece(std::string file, std::string_view where,
                                                      const TokenizerConfig& config);
+
+/// A tokenizer from a vocabulary of the kind "llama", whose tokens, types and ids are checked: the
+/// library is given the model file from which such a vocabulary comes.
+Result<std::unique_ptr<Tokenizer>> LoadEmbeddedSentencePiece(const EmbeddedVocabulary& vocabulary,
+                                                             std::string_view where,
+                                                             const TokenizerConfig& config);
 
 }  // namespace foretoken

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace foretoken {
+
+/// What the tokenizer.json of a family of models says of how text becomes words. A model file has
+/// only the family's name (tokenizer.ggml.pre).
+struct BpeFamily {
+  nlohmann::json pre_tokenizer;
+  nlohmann::json normalizer;  ///< null or NFC
+  bool whole_words_first = false;
+  /// Whether texts begin with the beginning-of-sequence token where a file says nothing of it.
+  bool adds_bos = false;
+};
+
+/// Nothing where no family has that name.
+std::optional<BpeFamily> FindBpeFamily(std::string_view name);
+
+/// All names, with spaces between them.
+std::string BpeFamilyNames();
+
+}  // namespace foretoken

@@ -1,0 +1,66 @@
+#include "base/printable.h"
+#include "base/utf8.h"
+#include "tokenizer/bpe/bpe_family.h"
+#include "tokenizer/bpe/bpe_tokenizer.h"
+
+namespace foretoken {
+namespace {
+
+using Embedded = EmbeddedVocabulary;
+
+Status AddTokens(const Embedded& vocabulary, BpeVocabularyBuilder* builder) {
+  for (std::size_t id = 0; id < vocabulary.tokens.size(); ++id) {
+    const std::string_view spelling = vocabulary.tokens[id];
+    const int type = vocabulary.types[id];
+    if (type == Embedded::kUnused) continue;  // Only keeps its id free.
+    if (type == Embedded::kNormal || type == Embedded::kByte) {
+      FT_RETURN_IF_ERROR(builder->AddToken(spelling, id));
+    } else {
+      FT_RETURN_IF_ERROR(builder->AddAdded({.id = static_cast<Token>(id),
+                                            .content = std::string(spelling),
+                                            .special = type != Embedded::kUserDefined}));
+    }
+  }
+  return {};
+}
+
+Status AddMerges(const Embedded& vocabulary, BpeVocabularyBuilder* builder) {
+  if (vocabulary.merges.empty()) return builder->Bad("a tokenizer of the kind gpt2 needs merges");
+  for (const std::string_view merge : vocabulary.merges) {
+    const std::size_t space = merge.find(' ');
+    if (!IsUtf8(merge) || space == merge.npos || merge.find(' ', space + 1) != merge.npos) {
+      return builder->Bad(
+          fmt::format("the merge '{}' is not two tokens with a space between", Printable(merge)));
+    }
+    FT_RETURN_IF_ERROR(builder->AddMerge(merge.substr(0, space), merge.substr(space + 1)));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Tokenizer>> LoadEmbeddedBpe(const Embedded& vocabulary,
+                                                   std::string_view where,
+                                                   const TokenizerConfig& config) {
+  BpeVocabularyBuilder builder(where, config);
+  const std::optional<BpeFamily> family = FindBpeFamily(vocabulary.pre);
+  if (!family.has_value()) {
+    return builder.Bad(fmt::format(
+        "the file {}, so that nothing says how text is cut into words; names that are known: {}",
+        vocabulary.pre.empty()
+            ? "names no pre-tokenizer (tokenizer.ggml.pre)"
+            : fmt::format("names the pre-tokenizer '{}'", Printable(vocabulary.pre)),
+        BpeFamilyNames()));
+  }
+  FT_RETURN_IF_ERROR(AddTokens(vocabulary, &builder));
+  FT_RETURN_IF_ERROR(AddMerges(vocabulary, &builder));
+  BpeVocabularyBuilder::Settings settings;
+  FT_ASSIGN_OR_RETURN(settings.pre_tokenizer, PreTokenizer::FromJson(family->pre_tokenizer));
+  settings.nfc = !family->normalizer.is_null();
+  settings.bpe.whole_words_first = family->whole_words_first;
+  if (family->adds_bos) settings.bos = config.bos;
+  settings.rules = family->pre_tokenizer.dump() + family->normalizer.dump();
+  return std::move(builder).Build(std::move(settings));
+}
+
+}  // namespace foretoken

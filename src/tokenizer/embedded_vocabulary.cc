@@ -1,0 +1,122 @@
+#include "tokenizer/embedded_vocabulary.h"
+
+#include <fmt/core.h>
+
+#include <unordered_set>
+
+#include "base/printable.h"
+#include "base/utf8.h"
+#include "tokenizer/added_tokens.h"
+#include "tokenizer/bpe/bpe_tokenizer.h"
+#include "tokenizer/files.h"
+#include "tokenizer/sentencepiece/sentencepiece_tokenizer.h"
+
+namespace foretoken {
+namespace {
+
+/// Checks what both kinds of vocabularies share.
+class Checker {
+ public:
+  Checker(const EmbeddedVocabulary& vocabulary, std::string_view where)
+      : vocabulary_(vocabulary), where_(where) {}
+
+  Status Check() const {
+    if (vocabulary_.tokens.empty()) return Bad("the file holds no tokenizer: there are no tokens");
+    if (vocabulary_.tokens.size() > kMaxTokens || vocabulary_.merges.size() > kMaxTokens) {
+      return Bad(fmt::format("there are {} tokens and {} merges; at most {} of each are accepted",
+                             vocabulary_.tokens.size(), vocabulary_.merges.size(), kMaxTokens));
+    }
+    if (vocabulary_.types.size() != vocabulary_.tokens.size()) {
+      return Bad(fmt::format("there are {} tokens but {} token types; each token needs one",
+                             vocabulary_.tokens.size(), vocabulary_.types.size()));
+    }
+    if (!IsUtf8(vocabulary_.chat_template)) return Bad("the chat template is not valid UTF-8");
+    FT_RETURN_IF_ERROR(CheckTokens());
+    FT_RETURN_IF_ERROR(CheckId("beginning-of-sequence", vocabulary_.bos));
+    FT_RETURN_IF_ERROR(CheckId("end-of-sequence", vocabulary_.eos));
+    FT_RETURN_IF_ERROR(CheckId("end-of-turn", vocabulary_.eot));
+    FT_RETURN_IF_ERROR(CheckId("end-of-message", vocabulary_.eom));
+    return CheckId("unknown", vocabulary_.unknown);
+  }
+
+ private:
+  Error Bad(std::string_view what) const {
+    return InvalidInput(fmt::format("{}: {}.", where_, what));
+  }
+
+  Status CheckTokens() const {
+    std::unordered_set<std::string_view> seen;
+    std::size_t bytes = 0;
+    for (std::size_t id = 0; id < vocabulary_.tokens.size(); ++id) {
+      const std::string_view token = vocabulary_.tokens[id];
+      const int type = vocabulary_.types[id];
+      if (token.empty() || !IsUtf8(token)) {
+        return Bad(fmt::format("token {} is {}", id, token.empty() ? "empty" : "not valid UTF-8"));
+      }
+      if (type < EmbeddedVocabulary::kNormal || type > EmbeddedVocabulary::kByte) {
+        return Bad(fmt::format("token {}, '{}', has the type {}; types are 1 to 6", id,
+                               Shortened(token), type));
+      }
+      const bool added =
+          type == EmbeddedVocabulary::kControl || type == EmbeddedVocabulary::kUserDefined;
+      if (added && token.size() > AddedTokens::kMaxLength) {
+        return Bad(
+            fmt::format("token {} has {} bytes; at most {} are accepted in tokens that are "
+                        "recognised in texts",
+                        id, token.size(), AddedTokens::kMaxLength));
+      }
+      if (!seen.insert(token).second) {
+        return Bad(fmt::format("the token '{}' occurs twice, the second time as token {}",
+                               Shortened(token), id));
+      }
+      bytes += token.size();
+    }
+    if (bytes <= kMaxTokenizerFile) return {};
+    return Bad(
+        fmt::format("the tokens have {} bytes; at most {} are accepted", bytes, kMaxTokenizerFile));
+  }
+
+  Status CheckId(std::string_view name, const std::optional<Token>& id) const {
+    const std::size_t tokens = vocabulary_.tokens.size();
+    if (!id || (*id >= 0 && static_cast<std::size_t>(*id) < tokens)) return {};
+    return Bad(fmt::format("the {} token has id {}; the file has {} tokens", name, *id, tokens));
+  }
+
+  const EmbeddedVocabulary& vocabulary_;
+  std::string_view where_;
+};
+
+/// What the files beside a vocabulary would say.
+TokenizerConfig ConfigOf(const EmbeddedVocabulary& vocabulary) {
+  TokenizerConfig config;
+  const auto spelling = [&](const std::optional<Token>& id) -> std::optional<std::string> {
+    if (!id) return std::nullopt;
+    // Some files call the tokens that begin and end a text ordinary ones.
+    config.special.emplace_back(vocabulary.tokens[static_cast<std::size_t>(*id)]);
+    return config.special.back();
+  };
+  config.bos = spelling(vocabulary.bos);
+  config.eos = spelling(vocabulary.eos);
+  for (const auto& id : {vocabulary.eot, vocabulary.eom}) {
+    if (auto end = spelling(id)) config.ends.push_back(*std::move(end));
+  }
+  config.add_bos = vocabulary.add_bos;
+  config.chat_template = vocabulary.chat_template;
+  return config;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Tokenizer>> TokenizerFromEmbedded(const EmbeddedVocabulary& vocabulary,
+                                                         std::string_view where) {
+  FT_RETURN_IF_ERROR(Checker(vocabulary, where).Check());
+  const TokenizerConfig config = ConfigOf(vocabulary);
+  if (vocabulary.model == "llama") return LoadEmbeddedSentencePiece(vocabulary, where, config);
+  if (vocabulary.model == "gpt2") return LoadEmbeddedBpe(vocabulary, where, config);
+  return InvalidInput(fmt::format(
+      "{}: the tokenizer is of the kind '{}'; supported are llama (SentencePiece) and gpt2 "
+      "(byte-level BPE).",
+      where, Printable(vocabulary.model)));
+}
+
+}  // namespace foretoken
