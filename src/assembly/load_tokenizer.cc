@@ -1,19 +1,11 @@
 #include "assembly/load_tokenizer.h"
 
 #include <filesystem>
-#include <string>
 
+#include "assembly/gguf_tokenizer.h"
 #include "weights/gguf/gguf_file.h"
 
 namespace foretoken {
-namespace {
-
-Result<std::unique_ptr<Tokenizer>> TokenizerFromGguf(const GgufMetadata& /*metadata*/,
-                                                     const std::string& source) {
-  return InvalidInput(source + ": the tokenizers of GGUF files cannot be read yet");
-}
-
-}  // namespace
 
 Result<std::unique_ptr<Tokenizer>> LoadTokenizer(const Checkpoint& checkpoint) {
   return checkpoint.gguf ? TokenizerFromGguf(*checkpoint.gguf, checkpoint.path.string())
