@@ -68,14 +68,16 @@ constexpr std::string_view kDeepseekAsian =
 constexpr std::string_view kDeepseekV3Asian =
     R"([\x{4E00}-\x{9FA5}\x{3040}-\x{309F}\x{30A0}-\x{30FF}]+)";
 
-// Falcon's, which also serves files that name no family.
-constexpr std::string_view kDefaultMarks = R"([\p{P}\$\+<=>\^~\|]+)";
+// Names of steps that are not patterns.
+constexpr std::string_view kPunctuation = "Punctuation";  // runs of it
+constexpr std::string_view kDigits = "Digits";            // each a word
+constexpr std::string_view kNumbers = "Numbers";          // runs of digits
+constexpr std::string_view kBytes = "ByteLevel";
+constexpr std::string_view kGpt2Words = "ByteLevel with GPT-2's pattern";
 
 struct Row {
-  std::string_view names;                         // with spaces between them
-  std::array<std::string_view, 5> patterns = {};  // cut one after the other; empty: none
-  bool digits = false;                            // then each digit is a word
-  bool gpt2_words = false;                        // then GPT-2's pattern
+  std::string_view names;  // with spaces between them
+  std::array<std::string_view, 7> steps;
   bool nfc = false;
   bool whole_words_first = false;
   bool adds_bos = false;
@@ -83,29 +85,37 @@ struct Row {
 
 constexpr Row kRows[] = {
     {.names = "llama-bpe llama3 llama-v3 pixtral midm-2.0 lfm2",
-     .patterns = {kLlama3Pattern},
+     .steps = {kLlama3Pattern, kBytes},
      .whole_words_first = true,
      .adds_bos = true},
-    {.names = "dbrx smaug-bpe chatglm-bpe glm4", .patterns = {kLlama3Pattern}},
-    {.names = "qwen2 deepseek-r1-qwen stablelm2 megrez", .patterns = {kQwen2Pattern}, .nfc = true},
-    {.names = "qwen35", .patterns = {kQwen35Pattern}, .nfc = true},
-    {.names = "gpt-2 gpt2 phi-2 mellum", .gpt2_words = true},
-    {.names = "olmo mpt", .gpt2_words = true, .nfc = true},
-    {.names = "smollm starcoder refact codeshell exaone", .digits = true, .gpt2_words = true},
-    {.names = "command-r", .digits = true, .gpt2_words = true, .nfc = true},
-    {.names = "gpt-4o llama4", .patterns = {kGpt4oPattern}},
-    {.names = "tekken", .patterns = {kTekkenPattern}, .whole_words_first = true, .adds_bos = true},
-    {.names = "kimi-k2", .patterns = {kKimiPattern}, .whole_words_first = true},
-    {.names = "seed-coder", .patterns = {kSeedCoderPattern}},
+    {.names = "dbrx smaug-bpe chatglm-bpe glm4", .steps = {kLlama3Pattern, kBytes}},
+    {.names = "qwen2 deepseek-r1-qwen stablelm2 megrez",
+     .steps = {kQwen2Pattern, kBytes},
+     .nfc = true},
+    {.names = "qwen35", .steps = {kQwen35Pattern, kBytes}, .nfc = true},
+    {.names = "gpt-2 gpt2 phi-2 mellum", .steps = {kGpt2Words}},
+    {.names = "olmo mpt", .steps = {kGpt2Words}, .nfc = true},
+    {.names = "smollm starcoder refact codeshell exaone", .steps = {kDigits, kGpt2Words}},
+    {.names = "command-r", .steps = {kDigits, kGpt2Words}, .nfc = true},
+    {.names = "gpt-4o llama4", .steps = {kGpt4oPattern, kBytes}},
+    {.names = "tekken",
+     .steps = {kTekkenPattern, kBytes},
+     .whole_words_first = true,
+     .adds_bos = true},
+    {.names = "kimi-k2", .steps = {kKimiPattern, kBytes}, .whole_words_first = true},
+    {.names = "seed-coder", .steps = {kSeedCoderPattern, kBytes}},
     {.names = "deepseek-llm",
-     .patterns = {"[\r\n]", kDeepseekLlmLetters, kDeepseekLlmMarks, "\\s+$", kDeepseekAsian},
-     .digits = true},
+     .steps = {"[\r\n]", kDeepseekLlmLetters, kDeepseekLlmMarks, "\\s+$", kDeepseekAsian, kDigits,
+               kBytes}},
     {.names = "deepseek-coder",
-     .patterns = {"[\r\n]", "\\s?\\p{L}+", "\\s?\\p{P}+", kDeepseekAsian},
-     .digits = true},
+     .steps = {"[\r\n]", "\\s?\\p{L}+", "\\s?\\p{P}+", kDeepseekAsian, kDigits, kBytes}},
     {.names = "deepseek-v3 hunyuan-dense",
-     .patterns = {"\\p{N}{1,3}", kDeepseekV3Asian, kDeepseekV3Pattern}},
-    {.names = "default", .patterns = {kDefaultMarks, kGpt2Pattern, "\\p{N}+", "[0-9][0-9][0-9]"}},
+     .steps = {"\\p{N}{1,3}", kDeepseekV3Asian, kDeepseekV3Pattern, kBytes}},
+    {.names = "falcon", .steps = {kPunctuation, kGpt2Words, kNumbers, "[0-9][0-9][0-9]"}},
+    {.names = "falcon3", .steps = {kPunctuation, kGpt2Words, kDigits}},
+    // What llama.cpp does where a converter knew no family.
+    {.names = "default",
+     .steps = {R"([\p{P}\$\+<=>\^~\|]+)", kGpt2Pattern, "\\p{N}+", "[0-9][0-9][0-9]", kBytes}},
 };
 
 bool Names(const Row& row, std::string_view name) {
@@ -117,22 +127,15 @@ bool Names(const Row& row, std::string_view name) {
   return false;
 }
 
-/// The row as a tokenizer.json writes it.
-Json PreTokenizerOf(const Row& row) {
-  Json byte_level = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}};
-  Json steps = Json::array();
-  for (const std::string_view pattern : row.patterns) {
-    if (pattern.empty()) break;
-    steps.push_back({{"type", "Split"},
-                     {"pattern", {{"Regex", pattern}}},
-                     {"behavior", "Isolated"},
-                     {"invert", false}});
+Json StepOf(std::string_view step) {
+  if (step == kPunctuation) return {{"type", "Punctuation"}, {"behavior", "Contiguous"}};
+  if (step == kDigits || step == kNumbers) {
+    return {{"type", "Digits"}, {"individual_digits", step == kDigits}};
   }
-  if (row.digits) steps.push_back({{"type", "Digits"}, {"individual_digits", true}});
-  if (steps.empty()) return byte_level;
-  byte_level["use_regex"] = row.gpt2_words;
-  steps.push_back(std::move(byte_level));
-  return {{"type", "Sequence"}, {"pretokenizers", std::move(steps)}};
+  if (step == kBytes || step == kGpt2Words) {
+    return {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", step == kGpt2Words}};
+  }
+  return {{"type", "Split"}, {"pattern", {{"Regex", step}}}, {"behavior", "Isolated"}};
 }
 
 }  // namespace
@@ -140,10 +143,16 @@ Json PreTokenizerOf(const Row& row) {
 std::optional<BpeFamily> FindBpeFamily(std::string_view name) {
   for (const Row& row : kRows) {
     if (!Names(row, name)) continue;
-    return BpeFamily{.pre_tokenizer = PreTokenizerOf(row),
-                     .normalizer = row.nfc ? Json{{"type", "NFC"}} : Json(),
-                     .whole_words_first = row.whole_words_first,
-                     .adds_bos = row.adds_bos};
+    Json steps = Json::array();
+    for (const std::string_view step : row.steps) {
+      if (!step.empty()) steps.push_back(StepOf(step));
+    }
+    return BpeFamily{
+        .pre_tokenizer = {{"type", "Sequence"}, {"pretokenizers", std::move(steps)}},
+        .nfc = row.nfc,
+        .whole_words_first = row.whole_words_first,
+        .adds_bos = row.adds_bos,
+    };
   }
   return std::nullopt;
 }

@@ -11,7 +11,7 @@ namespace foretoken {
 /// only the family's name (tokenizer.ggml.pre).
 struct BpeFamily {
   nlohmann::json pre_tokenizer;
-  nlohmann::json normalizer;  ///< null or NFC
+  bool nfc = false;
   bool whole_words_first = false;
   /// Whether texts begin with the beginning-of-sequence token where a file says nothing of it.
   bool adds_bos = false;

@@ -148,6 +148,7 @@ Status BpeVocabularyBuilder::AddMerge(std::string_view left, std::string_view ri
 void BpeVocabularyBuilder::AddMergesOfAllCuts() {
   for (std::size_t id = 0; id < names_.size(); ++id) {
     const std::string& name = names_[id];
+    const std::size_t first = merges_.size();
     for (std::size_t cut = 1; cut < name.size(); ++cut) {
       const auto left = Find(std::string_view(name).substr(0, cut));
       if (!left.has_value()) continue;
@@ -155,6 +156,11 @@ void BpeVocabularyBuilder::AddMergesOfAllCuts() {
       if (!right.has_value()) continue;
       merges_.push_back({*left, *right, static_cast<Token>(id), static_cast<std::uint32_t>(id)});
     }
+    // The order in which converters list them, so that the fingerprints are equal.
+    std::sort(merges_.begin() + static_cast<std::ptrdiff_t>(first), merges_.end(),
+              [](const BpeMerge& a, const BpeMerge& b) {
+                return std::pair(a.left, a.right) < std::pair(b.left, b.right);
+              });
   }
 }
 
@@ -209,7 +215,8 @@ Result<std::unique_ptr<Tokenizer>> BpeVocabularyBuilder::Build(Settings settings
 
   Sha256 sha;
   HashString("byte-level BPE", &sha);
-  HashString(settings.rules, &sha);
+  HashString(settings.pre_tokenizer.rules(), &sha);
+  HashNumber(settings.nfc ? 1 : 0, &sha);
   HashVocabulary(vocabulary, &sha);
   for (const BpeMerge& merge : merges_) {
     HashNumber(

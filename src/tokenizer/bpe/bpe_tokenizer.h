@@ -42,8 +42,6 @@ class BpeVocabularyBuilder {
     Bpe::Options bpe;
     /// The spelling of the token that texts begin with, by the vocabulary's own file.
     std::optional<std::string> bos;
-    /// What else tells tokenizers apart, for the fingerprint.
-    std::string rules;
   };
   /// The tokenizer, with the special tokens and chat template of the configuration.
   Result<std::unique_ptr<Tokenizer>> Build(Settings settings) &&;

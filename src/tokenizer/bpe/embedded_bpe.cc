@@ -56,10 +56,9 @@ Result<std::unique_ptr<Tokenizer>> LoadEmbeddedBpe(const Embedded& vocabulary,
   FT_RETURN_IF_ERROR(AddMerges(vocabulary, &builder));
   BpeVocabularyBuilder::Settings settings;
   FT_ASSIGN_OR_RETURN(settings.pre_tokenizer, PreTokenizer::FromJson(family->pre_tokenizer));
-  settings.nfc = !family->normalizer.is_null();
+  settings.nfc = family->nfc;
   settings.bpe.whole_words_first = family->whole_words_first;
   if (family->adds_bos) settings.bos = config.bos;
-  settings.rules = family->pre_tokenizer.dump() + family->normalizer.dump();
   return std::move(builder).Build(std::move(settings));
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -25,12 +26,15 @@ class PreTokenizer {
  public:
   /// One pattern whose matches, and the text between them, are words.
   static PreTokenizer FromPattern(std::string_view pattern);
-  /// From the JSON of `pre_tokenizer`: ByteLevel, Split, Digits and Sequences of them, where the
-  /// last step is ByteLevel. Anything else is an error that names the field.
+  /// From the JSON of `pre_tokenizer`: Split, Punctuation, Digits and ByteLevel, which must be one
+  /// of the steps of a Sequence. Anything else is an error that names the field.
   static Result<PreTokenizer> FromJson(const nlohmann::json& json);
 
   /// Whether a space goes before a text that does not begin with one.
   bool add_prefix_space() const { return add_prefix_space_; }
+
+  /// All that it does, as a text: two that cut alike by the same patterns have the same rules.
+  const std::string& rules() const { return rules_; }
 
   /// The words of the valid UTF-8 `text`, in order. Where a pattern reaches its limits, the rest of
   /// the piece at hand stays whole.
@@ -41,14 +45,18 @@ class PreTokenizer {
   struct Step {
     Regex regex;
     Keep keep;
+    bool spelled;  // A step after ByteLevel, which sees words in the byte alphabet.
   };
 
   Status AddJson(const nlohmann::json& json, bool may_nest);
   Status AddSplit(const nlohmann::json& json);
+  Status AddPunctuation(const nlohmann::json& json);
   Status AddByteLevel(const nlohmann::json& json);
   Status AddPattern(std::string_view pattern, bool literal, Keep keep);
+  static void Cut(const Step& step, std::string_view word, std::vector<std::string_view>* words);
 
   std::vector<Step> steps_;
+  std::string rules_;
   bool byte_level_ = false;
   bool add_prefix_space_ = false;
 };

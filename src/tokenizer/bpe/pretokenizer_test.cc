@@ -73,6 +73,37 @@ TEST(PreTokenizer, SmolLm2IsolatesDigitsBeforeGpt2) {
   EXPECT_THAT(smollm2.Split("in 2024 x"), ElementsAre("in", " ", "2", "0", "2", "4", " x"));
 }
 
+TEST(PreTokenizer, StepsAfterByteLevelSeeTheByteAlphabet) {
+  const PreTokenizer falcon3 = Must(R"({"type": "Sequence", "pretokenizers": [
+      {"type": "Punctuation", "behavior": "Contiguous"},
+      {"type": "ByteLevel", "add_prefix_space": false, "use_regex": true},
+      {"type": "Digits", "individual_digits": true}]})");
+  EXPECT_THAT(falcon3.Split("(a, b)?! 42"), ElementsAre("(", "a", ",", " b", ")?!", " ", "4", "2"));
+  // The second byte of U+00F2 is spelled as a superscript two, which is a digit; no byte of U+0663,
+  // an Arabic digit, is spelled as one.
+  EXPECT_THAT(falcon3.Split("x\xC3\xB2y"), ElementsAre("x\xC3", "\xB2", "y"));
+  EXPECT_THAT(falcon3.Split("\xD9\xA3\xD9\xA3"), ElementsAre("\xD9\xA3\xD9\xA3"));
+}
+
+TEST(PreTokenizer, RulesTellWhatCutsOtherwise) {
+  const auto rules = [](const char* text) { return Must(text).rules(); };
+  const std::string gpt2 = rules(R"({"type": "ByteLevel", "add_prefix_space": false})");
+  // What changes no word changes no rule.
+  EXPECT_EQ(rules(R"({"type": "Sequence", "pretokenizers": [
+      {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true}]})"),
+            gpt2);
+  EXPECT_EQ(PreTokenizer::FromPattern(kGpt2Pattern).rules(), gpt2);
+  EXPECT_NE(rules(R"({"type": "ByteLevel"})"), gpt2);
+  EXPECT_NE(rules(R"({"type": "ByteLevel", "add_prefix_space": false, "use_regex": false})"), gpt2);
+  const auto digits = [&](const char* before, const char* after) {
+    return rules(fmt::format(R"({{"type": "Sequence", "pretokenizers": [{}
+        {{"type": "ByteLevel", "add_prefix_space": false}}{}]}})",
+                             before, after)
+                     .c_str());
+  };
+  EXPECT_NE(digits(R"({"type": "Digits"},)", ""), digits("", R"(, {"type": "Digits"})"));
+}
+
 TEST(PreTokenizer, SplitBehaviors) {
   EXPECT_THAT(MustSplit(SplitStep("-+")).Split("a--b-"), ElementsAre("a", "--", "b", "-"));
   EXPECT_THAT(MustSplit(SplitStep("-+", "Removed")).Split("a--b-"), ElementsAre("a", "b"));
@@ -96,8 +127,11 @@ TEST(PreTokenizer, WhatIsNotSupportedIsNamed) {
       {R"({"type": "Split", "pattern": {}, "behavior": "Isolated"})", "Regex or a String"},
       {R"({"type": "Split", "pattern": {"Regex": "(a"}, "behavior": "Isolated"})",
        "does not compile"},
-      {R"({"type": "Sequence", "pretokenizers": [{"type": "ByteLevel"}, {"type": "Digits"}]})",
-       "a step follows ByteLevel"},
+      {R"({"type": "Sequence", "pretokenizers": [{"type": "ByteLevel"}, {"type": "ByteLevel"}]})",
+       "two ByteLevel steps"},
+      {R"({"type": "Sequence", "pretokenizers": [{"type": "Digits"}, {"type": "ByteLevel"}]})",
+       "add_prefix_space must be the first step"},
+      {R"({"type": "Punctuation", "behavior": "Removed"})", "Punctuation with behavior 'Removed'"},
   };
   for (const auto& [text, part] : cases) {
     const auto result = FromText(text);

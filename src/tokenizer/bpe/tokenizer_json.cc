@@ -34,7 +34,6 @@ class TokenizerJsonParser {
       settings.bpe.unknown = *id;
     }
     settings.bos = TemplateBos(Field(json, "post_processor"), /*may_nest=*/true);
-    settings.rules = Field(json, "pre_tokenizer").dump() + Field(json, "normalizer").dump();
     return std::move(builder_).Build(std::move(settings));
   }
 

@@ -123,9 +123,8 @@ Result<std::unique_ptr<Tokenizer>> LoadVocabularyAndMerges(const std::filesystem
   FT_RETURN_IF_ERROR(AddVocabularyJson(directory / "vocab.json", &builder));
   FT_RETURN_IF_ERROR(AddMergesText(directory / "merges.txt", &builder));
   const std::string_view pattern = qwen2 ? kQwen2Pattern : kGpt2Pattern;
-  return std::move(builder).Build({.pre_tokenizer = PreTokenizer::FromPattern(pattern),
-                                   .nfc = qwen2,
-                                   .rules = std::string(pattern)});
+  return std::move(builder).Build(
+      {.pre_tokenizer = PreTokenizer::FromPattern(pattern), .nfc = qwen2});
 }
 
 bool LooksLikeTiktokenRanks(std::string_view text) {
@@ -156,8 +155,7 @@ Result<std::unique_ptr<Tokenizer>> ParseTiktokenRanks(std::string_view text, std
   }
   return std::move(builder).Build({.pre_tokenizer = PreTokenizer::FromPattern(kLlama3Pattern),
                                    .bpe = {.whole_words_first = true},
-                                   .bos = "<|begin_of_text|>",
-                                   .rules = std::string(kLlama3Pattern)});
+                                   .bos = "<|begin_of_text|>"});
 }
 
 }  // namespace foretoken
