@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <functional>
+#include <span>
 #include <system_error>
 
 #include "base/sha256.h"
@@ -39,6 +41,17 @@ Result<Checkpoint> Checkpoint::Open(const std::filesystem::path& path) {
 const TensorView* Checkpoint::Find(std::string_view name) const {
   const auto found = tensors.find(name);
   return found == tensors.end() ? nullptr : &found->second;
+}
+
+void Checkpoint::Release(const TensorView& tensor) const {
+  const std::span<const std::byte> part(tensor.data, tensor.bytes());
+  for (const auto& file : files) {
+    const std::span<const std::byte> all = file->bytes();
+    if (std::less_equal<>()(all.data(), part.data()) &&
+        std::less_equal<>()(part.data() + part.size(), all.data() + all.size())) {
+      return file->Release(part);
+    }
+  }
 }
 
 std::string Checkpoint::NameInFile(std::string_view name) const {

@@ -41,6 +41,9 @@ struct Checkpoint {
 
   /// nullptr where there is no tensor of that name.
   const TensorView* Find(std::string_view name) const;
+  /// Gives back the memory of a tensor that has been read: what was loaded must not lie there
+  /// twice.
+  void Release(const TensorView& tensor) const;
   /// How the model's own files call that tensor.
   std::string NameInFile(std::string_view name) const;
 

@@ -112,7 +112,7 @@ class GgufFiles(CliTest):
         story.write_text(text * 20)
         store = self.folder / "store"
         self.succeed("datastore", "build", "-d", store, "-m", path, story)
-        self.succeed("datastore", "stats", "-d", store)
+        self.succeed("datastore", "info", "-d", store)
         self.succeed("run", "x", "-n", 4, "-m", path, "--datastore", store)
         self.succeed("chat", "-n", 4, "-m", path, stdin="Hello!\n")
         self.succeed("demo", "-n", 4, "-m", path, "-md", draft)

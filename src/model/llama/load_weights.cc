@@ -58,7 +58,7 @@ class CheckpointSource {
     if (backend_ == nullptr) return Buffer();
     Buffer gain(static_cast<std::size_t>(width) * sizeof(float));
     LoadElements(view, 0, width, gain.as<float>());
-    Report({&view, 1});
+    Packed({&view, 1});
     return gain;
   }
 
@@ -67,16 +67,17 @@ class CheckpointSource {
     std::vector<TensorView> views;
     std::vector<std::vector<std::byte>> reordered;
     for (const Part& part : parts) {
-      FT_ASSIGN_OR_RETURN(TensorView view, Find(part.name, {part.outputs, inputs}));
-      if (backend_ != nullptr && part.rotated && checkpoint_.alternating_heads) {
-        view.data = reordered.emplace_back(HalvesApart(view, head_dim_)).data();
-      }
-      views.push_back(std::move(view));
+      FT_ASSIGN_OR_RETURN(views.emplace_back(), Find(part.name, {part.outputs, inputs}));
     }
     if (backend_ == nullptr) return Matrix();
-    Matrix packed = backend_->Pack(views);
-    Report(views);
-    return packed;
+    std::vector<TensorView> in_order = views;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      if (!parts[i].rotated || !checkpoint_.alternating_heads) continue;
+      in_order[i].data = reordered.emplace_back(HalvesApart(views[i], head_dim_)).data();
+    }
+    Matrix matrix = backend_->Pack(in_order);
+    Packed(views);
+    return matrix;
   }
 
   // Biases mean a model that would be computed wrongly, whatever its config says.
@@ -91,8 +92,11 @@ class CheckpointSource {
   }
 
  private:
-  void Report(std::span<const TensorView> packed) {
-    for (const TensorView& view : packed) packed_bytes_ += view.bytes();
+  void Packed(std::span<const TensorView> packed) {
+    for (const TensorView& view : packed) {
+      packed_bytes_ += view.bytes();
+      checkpoint_.Release(view);
+    }
     if (progress_) progress_(packed_bytes_, all_bytes_);
   }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -63,11 +64,18 @@ class ConfigReader {
     Keep(metadata_.Integer(key, 0, kMost, &value));
     if (value >= 0) json[field] = value;
   }
+  // Absent or positive.
   void Fraction(std::string_view name, const char* field) {
+    const std::string key = Key(name);
+    if (metadata_.Find(key) == nullptr) return;
     double value = 0;
-    Keep(metadata_.Number(Key(name), &value));
+    Keep(metadata_.Number(key, &value));
+    if (!status.ok()) return;
+    if (!(value > 0 && value <= std::numeric_limits<float>::max())) {
+      return Keep(InvalidInput(fmt::format("{} is {}, but must be a positive number", key, value)));
+    }
     // As the file has it: a float, whose shortest decimal form is meant.
-    if (value > 0) json[field] = Json::parse(fmt::format("{}", static_cast<float>(value)));
+    json[field] = Json::parse(fmt::format("{}", static_cast<float>(value)));
   }
   void Keep(const Status& read) {
     if (status.ok() && !read.ok()) status = read.error();
@@ -190,6 +198,7 @@ Result<std::string> ConfigFromGguf(const GgufMetadata& metadata, const TensorMap
   reader.Needed("context_length", "max_position_embeddings");
   reader.Optional(reader.Key("attention.head_count_kv"), "num_key_value_heads");
   reader.Optional(reader.Key("attention.key_length"), "head_dim");
+  reader.Optional(reader.Key("attention.sliding_window"), "sliding_window");
   reader.Optional("tokenizer.ggml.bos_token_id", "bos_token_id");
   reader.Optional("tokenizer.ggml.eos_token_id", "eos_token_id");
   reader.Fraction("attention.layer_norm_rms_epsilon", "rms_norm_eps");

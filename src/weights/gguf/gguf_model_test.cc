@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/temporary_testing.h"
@@ -36,7 +37,9 @@ GgufBuilder Model(std::string_view without = "", std::string_view architecture =
     if (key != without) builder.Key(key, GgufType::kUint32, value);
   }
   builder.Key("llama.attention.layer_norm_rms_epsilon", GgufType::kFloat32, 1e-5F);
-  builder.Key("llama.rope.freq_base", GgufType::kFloat32, 500000.0F);
+  if (without != "llama.rope.freq_base") {
+    builder.Key("llama.rope.freq_base", GgufType::kFloat32, 500000.0F);
+  }
   builder.Tensor("token_embd.weight", {8, 5}, kF32, std::string(160, '\0'));
   return builder;
 }
@@ -114,6 +117,12 @@ TEST(GgufModel, MetadataAreAConfiguration) {
   EXPECT_EQ(*config, expected) << config->dump(2);
 }
 
+TEST(GgufModel, AWindowOfAttentionIsSeen) {
+  GgufBuilder builder = Model();
+  builder.Key("llama.attention.sliding_window", GgufType::kUint32, std::uint32_t{32});
+  EXPECT_EQ((*Config(builder))["sliding_window"], 32);
+}
+
 TEST(GgufModel, AnLmHeadOfItsOwnIsSeen) {
   GgufBuilder builder = Model();
   builder.Tensor("output.weight", {8, 5}, kF32, std::string(160, '\0'));
@@ -143,6 +152,12 @@ TEST(GgufModel, DefectsAreNamedByTheirKeys) {
   yarn.Text("llama.rope.scaling.type", "yarn");
   EXPECT_THAT(Refusal(yarn),
               HasSubstr("llama.rope.scaling.type is yarn, but only none and linear"));
+  for (const float base : {0.0F, -1.0F, std::numeric_limits<float>::infinity(),
+                           std::numeric_limits<float>::quiet_NaN()}) {
+    GgufBuilder odd = Model("llama.rope.freq_base");
+    odd.Key("llama.rope.freq_base", GgufType::kFloat32, base);
+    EXPECT_THAT(Refusal(odd), HasSubstr("llama.rope.freq_base is "));
+  }
   GgufBuilder part = Model("llama.rope.dimension_count");
   part.Key("llama.rope.dimension_count", GgufType::kUint32, std::uint32_t{1});
   EXPECT_THAT(Refusal(part), HasSubstr("heads have 2 dimensions"));
