@@ -28,15 +28,16 @@ struct ModelSource {
   std::string label() const;
 };
 
-/// Told, between two tensors, how many of a model's bytes have been read, and of how many.
-using LoadProgress = std::function<void(std::size_t read, std::size_t all)>;
+/// Told how many of a model's bytes have been packed, and of how many: first of none, then between
+/// two tensors, at last of all.
+using LoadProgress = std::function<void(std::size_t packed, std::size_t all)>;
 
 /// What to load, and where it runs.
 struct LoadOptions {
   ModelSource source;
   std::vector<int> cores;  ///< One thread is pinned to each; empty: all that the process may use.
   Precision precision = Precision::kBF16;
-  LoadProgress progress;  ///< May be none.
+  LoadProgress progress;  ///< May be null.
 };
 
 /// What is known of a loaded model.

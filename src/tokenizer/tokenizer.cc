@@ -57,6 +57,12 @@ Status CheckExtraTokens(const Tokenizer& tokenizer, int common, std::string_view
   return {};
 }
 
+/// Of such tokens (<tool_call>, <|fim_prefix|>) some files say that they are special and others
+/// that they are text, in one and the same family.
+bool IsBracketed(std::string_view name) {
+  return name.size() > 2 && name.starts_with('<') && name.ends_with('>');
+}
+
 }  // namespace
 
 Status CheckSameVocabulary(const Tokenizer& target, const Tokenizer& draft) {
@@ -68,7 +74,7 @@ Status CheckSameVocabulary(const Tokenizer& target, const Tokenizer& draft) {
                       "spells it '{}', the draft '{}'. The draft must use the target's tokenizer.",
                       id, target.TokenName(id), draft.TokenName(id)));
     }
-    if (target.IsSpecial(id) != draft.IsSpecial(id)) {
+    if (target.IsSpecial(id) != draft.IsSpecial(id) && !IsBracketed(target.TokenName(id))) {
       const bool target_special = target.IsSpecial(id);
       return InvalidInput(
           fmt::format("The vocabularies of target and draft differ first at token {}, '{}': it is "

@@ -61,6 +61,16 @@ Result<CoreSet> TakeCores(const CoreSet& from, int count, std::string_view optio
   return taken;
 }
 
+// Shows how far a model is while it loads.
+LoadProgress LoadingBar(const ModelSource& source) {
+  return [label = fmt::format("Loading {}", source.label()), bar = std::shared_ptr<ProgressBar>()](
+             std::size_t packed, std::size_t all) mutable {
+    if (bar == nullptr) bar = std::make_shared<ProgressBar>(label, 0);
+    bar->Show(packed, all);
+    if (packed == all) bar.reset();
+  };
+}
+
 // Whether a target that decodes in `mode` leaves the draft's cores to a draft.
 bool LeavesCores(Mode mode, const ModelOptions& model) {
   return mode.during() || (mode.planned() && model.has_draft());
@@ -171,12 +181,10 @@ Result<std::vector<Mode>> ParseModes(std::string_view text) {
 
 Result<std::shared_ptr<LanguageModel>> LoadTarget(const ModelOptions& model, const CoreSet& cores) {
   const ModelSource source = model.TargetSource();
-  ProgressBar bar(fmt::format("Loading {}", source.label()), 0);
-  return LanguageModel::Load(
-      {.source = source,
-       .cores = cores,
-       .precision = model.ParsedPrecision(),
-       .progress = [&bar](std::size_t read, std::size_t all) { bar.Show(read, all); }});
+  return LanguageModel::Load({.source = source,
+                              .cores = cores,
+                              .precision = model.ParsedPrecision(),
+                              .progress = LoadingBar(source)});
 }
 
 Result<Decoding> DecodingOptions::Load(std::optional<Mode> decoding_mode) {
@@ -209,7 +217,8 @@ Result<EngineOptions> DecodingOptions::EngineFor(std::span<const Mode> modes, co
                    .cores = at.draft,
                    .precision = model.ParsedPrecision(),
                    .process = speculation.draft_process,
-                   .executable = ExecutablePath()};
+                   .executable = ExecutablePath(),
+                   .progress = LoadingBar(model.DraftSource())};
   options.keep_times = true;
   options.log = [](std::string_view warning) { PrintWarning(std::string(warning)); };
   return options;

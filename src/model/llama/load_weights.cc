@@ -43,13 +43,16 @@ std::vector<std::byte> HalvesApart(const TensorView& view, std::int64_t head_dim
 // The weights of a checkpoint. Without a backend they are found and checked, and nothing is packed.
 class CheckpointSource {
  public:
-  CheckpointSource(const Checkpoint& checkpoint, const ModelConfig& config, Backend* backend,
-                   LoadProgress progress = {})
-      : checkpoint_(checkpoint),
-        head_dim_(config.head_dim),
-        backend_(backend),
-        progress_(std::move(progress)) {
-    for (const auto& [name, view] : checkpoint.tensors) all_bytes_ += view.bytes();
+  CheckpointSource(const Checkpoint& checkpoint, const ModelConfig& config, Backend* backend)
+      : checkpoint_(checkpoint), head_dim_(config.head_dim), backend_(backend) {}
+
+  // Of all that was found.
+  std::size_t bytes() const { return bytes_; }
+  // From now on `progress` is told how many of `all` bytes are packed.
+  void ReportTo(const LoadProgress& progress, std::size_t all) {
+    progress_ = progress;
+    all_ = all;
+    Report();
   }
 
   // The gain of a norm.
@@ -58,7 +61,7 @@ class CheckpointSource {
     if (backend_ == nullptr) return Buffer();
     Buffer gain(static_cast<std::size_t>(width) * sizeof(float));
     LoadElements(view, 0, width, gain.as<float>());
-    Packed({&view, 1});
+    Release({&view, 1});
     return gain;
   }
 
@@ -76,7 +79,7 @@ class CheckpointSource {
       in_order[i].data = reordered.emplace_back(HalvesApart(views[i], head_dim_)).data();
     }
     Matrix matrix = backend_->Pack(in_order);
-    Packed(views);
+    Release(views);
     return matrix;
   }
 
@@ -92,15 +95,16 @@ class CheckpointSource {
   }
 
  private:
-  void Packed(std::span<const TensorView> packed) {
-    for (const TensorView& view : packed) {
-      packed_bytes_ += view.bytes();
-      checkpoint_.Release(view);
-    }
-    if (progress_) progress_(packed_bytes_, all_bytes_);
+  // Of tensors that are packed.
+  void Release(std::span<const TensorView> packed) {
+    for (const TensorView& view : packed) checkpoint_.Release(view);
+    Report();
+  }
+  void Report() const {
+    if (progress_) progress_(bytes_, all_);
   }
 
-  Result<TensorView> Find(const std::string& name, const Shape& shape) const {
+  Result<TensorView> Find(const std::string& name, const Shape& shape) {
     const std::string where = checkpoint_.path.string();
     const TensorView* view = checkpoint_.Find(name);
     if (view == nullptr) {
@@ -113,15 +117,16 @@ class CheckpointSource {
                                       checkpoint_.gguf ? "the metadata" : "config.json",
                                       FormatShape(view->shape)));
     }
+    bytes_ += view->bytes();
     return *view;
   }
 
   const Checkpoint& checkpoint_;
   std::int64_t head_dim_;
   Backend* backend_;
+  std::size_t bytes_ = 0;
   LoadProgress progress_;
-  std::size_t packed_bytes_ = 0;
-  std::size_t all_bytes_ = 0;
+  std::size_t all_ = 0;
 };
 
 // Random BF16 weights. Each value is one of 256 quantiles of a normal distribution, picked by one
@@ -172,7 +177,7 @@ class SyntheticSource {
 
 // All weights of a model, taken from `source` in this order.
 template <typename Source>
-Result<LlamaTensors> Collect(const ModelConfig& config, Source source) {
+Result<LlamaTensors> Collect(const ModelConfig& config, Source& source) {
   // Of random weights: what a block adds to the residual stream shrinks with depth, yet outweighs
   // the token's own embedding, so that the model does not just repeat its input. Logits get a
   // standard deviation of 4: over 49,152 tokens their softmax has 4 to 5 nats, a little more than
@@ -217,12 +222,18 @@ Result<LlamaTensors> Collect(const ModelConfig& config, Source source) {
   return all;
 }
 
-}  // namespace
-
-Status CheckWeights(const Checkpoint& checkpoint, const ModelConfig& config) {
+// Checks everything and packs nothing; returns the bytes that there are to pack.
+Result<std::size_t> CheckAll(const Checkpoint& checkpoint, const ModelConfig& config) {
   CheckpointSource source(checkpoint, config, nullptr);
   FT_RETURN_IF_ERROR(source.RefuseBiases());
   FT_RETURN_IF_ERROR(Collect(config, source));
+  return source.bytes();
+}
+
+}  // namespace
+
+Status CheckWeights(const Checkpoint& checkpoint, const ModelConfig& config) {
+  FT_RETURN_IF_ERROR(CheckAll(checkpoint, config));
   return {};
 }
 
@@ -230,17 +241,18 @@ Result<std::shared_ptr<const ModelWeights>> LoadWeights(const Checkpoint& checkp
                                                         const ModelConfig& config, Backend* backend,
                                                         const LoadProgress& progress) {
   // Everything is checked before anything is packed, so that a bad model fails at once.
-  FT_RETURN_IF_ERROR(CheckWeights(checkpoint, config));
-  FT_ASSIGN_OR_RETURN(LlamaTensors tensors,
-                      Collect(config, CheckpointSource(checkpoint, config, backend, progress)));
+  FT_ASSIGN_OR_RETURN(const std::size_t all, CheckAll(checkpoint, config));
+  CheckpointSource source(checkpoint, config, backend);
+  source.ReportTo(progress, all);
+  FT_ASSIGN_OR_RETURN(LlamaTensors tensors, Collect(config, source));
   return std::shared_ptr<const ModelWeights>(
       std::make_shared<LlamaWeights>(config, *backend, std::move(tensors)));
 }
 
 std::shared_ptr<const ModelWeights> SyntheticWeights(const ModelConfig& config, std::uint64_t seed,
                                                      Backend* backend) {
-  return std::make_shared<LlamaWeights>(config, *backend,
-                                        Collect(config, SyntheticSource(seed, backend)).value());
+  SyntheticSource source(seed, backend);
+  return std::make_shared<LlamaWeights>(config, *backend, Collect(config, source).value());
 }
 
 }  // namespace foretoken

@@ -1,0 +1,287 @@
+#include "tokenizer/embedded_vocabulary.h"
+
+#include <gmock/gmock.h>
+
+#include <functional>
+
+#include "tokenizer/bpe/bpe_family.h"
+#include "tokenizer/bpe/byte_alphabet.h"
+#include "tokenizer/tokenizer_testing.h"
+
+namespace foretoken {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Embedded = EmbeddedVocabulary;
+
+/// Owns what a vocabulary borrows.
+class Vocabulary {
+ public:
+  Embedded embedded;
+
+  Token Add(std::string_view token, int type, float score = 0) {
+    tokens_.push_back(std::make_unique<std::string>(token));
+    embedded.tokens.push_back(*tokens_.back());
+    embedded.types.push_back(type);
+    if (embedded.model == "llama") embedded.scores.push_back(score);
+    return static_cast<Token>(embedded.tokens.size() - 1);
+  }
+
+  Result<std::unique_ptr<Tokenizer>> Load() const {
+    return TokenizerFromEmbedded(embedded, "test.gguf");
+  }
+  std::unique_ptr<Tokenizer> Must() const {
+    auto loaded = Load();
+    FT_CHECK(loaded.ok(), "{}", loaded.error().message);
+    return std::move(loaded).value();
+  }
+
+ private:
+  std::vector<std::unique_ptr<std::string>> tokens_;
+};
+
+constexpr Token kHell = 258;
+constexpr Token kStart = 259;
+constexpr Token kEnd = 260;
+constexpr Token kTool = 261;
+
+/// All bytes by their value, "he", "ll", "hell", two marks, "<tool>" and two fillers.
+Vocabulary SmallBpe() {
+  Vocabulary vocabulary;
+  Embedded& embedded = vocabulary.embedded;
+  embedded.model = "gpt2";
+  embedded.pre = "gpt-2";
+  for (int byte = 0; byte < 256; ++byte) {
+    vocabulary.Add(SpellBytes(std::string(1, static_cast<char>(byte))), Embedded::kNormal);
+  }
+  for (const char* word : {"he", "ll", "hell"}) vocabulary.Add(word, Embedded::kNormal);
+  for (const char* mark : {"<|im_start|>", "<|im_end|>"}) vocabulary.Add(mark, Embedded::kControl);
+  vocabulary.Add("<tool>", Embedded::kUserDefined);
+  for (const char* filler : {"[PAD262]", "[PAD263]"}) vocabulary.Add(filler, Embedded::kUnused);
+  embedded.merges = {"h e", "l l", "he ll"};
+  embedded.eos = kEnd;
+  return vocabulary;
+}
+
+constexpr Token kByte0 = 3;
+constexpr Token kA = kByte0 + 256;  // "\u2581a", then "\u2581", "a", "b", "ab", "\u2581ab"
+
+Vocabulary SmallSentencePiece() {
+  Vocabulary vocabulary;
+  vocabulary.embedded.model = "llama";
+  vocabulary.Add("<unk>", Embedded::kUnknown);
+  vocabulary.Add("<s>", Embedded::kControl);
+  vocabulary.Add("</s>", Embedded::kControl);
+  for (int byte = 0; byte < 256; ++byte) {
+    vocabulary.Add(fmt::format("<0x{:02X}>", byte), Embedded::kByte);
+  }
+  float score = 0;
+  for (const char* word : {"\u2581a", "\u2581", "a", "b", "ab", "\u2581ab"}) {
+    vocabulary.Add(word, Embedded::kNormal, score--);
+  }
+  vocabulary.embedded.bos = 1;
+  vocabulary.embedded.eos = 2;
+  return vocabulary;
+}
+
+TEST(EmbeddedBpe, EncodesAndDecodes) {
+  const auto tokenizer = SmallBpe().Must();
+  EXPECT_EQ(tokenizer->vocabulary(), 262);  // Fillers are no tokens.
+  EXPECT_THAT(tokenizer->Encode("hello", true, false), ElementsAre(kHell, 'o'));
+  EXPECT_THAT(tokenizer->Encode("he<|im_end|><tool>", false, true), ElementsAre(256, kEnd, kTool));
+  EXPECT_EQ(tokenizer->Encode("<|im_end|>", false, false).size(), 10U);
+  EXPECT_TRUE(tokenizer->IsSpecial(kStart));
+  EXPECT_FALSE(tokenizer->IsSpecial(kTool));
+  EXPECT_EQ(tokenizer->TokenName(kStart), "<|im_start|>");
+  EXPECT_FALSE(tokenizer->DropsLeadingSpace());
+  EXPECT_EQ(tokenizer->bos(), std::nullopt);
+  EXPECT_THAT(tokenizer->eos(), ElementsAre(kEnd));
+  const std::string text = "hello\n<tool> caf\xC3\xA9 \xF0\x9F\x98\x80";
+  EXPECT_EQ(DecodeAll(*tokenizer, tokenizer->Encode(text, true, true)), text);
+}
+
+TEST(EmbeddedBpe, BosIsAddedAsTheFileOrElseTheFamilySays) {
+  Vocabulary vocabulary = SmallBpe();
+  vocabulary.embedded.bos = kStart;
+  EXPECT_EQ(vocabulary.Must()->bos(), std::nullopt);
+  vocabulary.embedded.add_bos = true;
+  EXPECT_THAT(vocabulary.Must()->Encode("he", true, false), ElementsAre(kStart, 256));
+  vocabulary.embedded.add_bos.reset();
+  vocabulary.embedded.pre = "llama-bpe";
+  EXPECT_EQ(vocabulary.Must()->bos(), kStart);
+  vocabulary.embedded.add_bos = false;
+  EXPECT_EQ(vocabulary.Must()->bos(), std::nullopt);
+}
+
+TEST(EmbeddedBpe, TheFamilyDecidesOnWords) {
+  Vocabulary vocabulary = SmallBpe();
+  EXPECT_EQ(vocabulary.Must()->Encode("e\xCC\x81", false, false).size(), 3U);
+  vocabulary.embedded.pre = "qwen2";
+  EXPECT_EQ(vocabulary.Must()->Encode("e\xCC\x81", false, false).size(), 2U);  // NFC
+  // A word that is a token needs no merges in Llama 3's family.
+  vocabulary.embedded.merges = {"h e"};
+  EXPECT_EQ(vocabulary.Must()->Encode("hell", false, false).size(), 3U);
+  vocabulary.embedded.pre = "llama-bpe";
+  EXPECT_THAT(vocabulary.Must()->Encode("hell", false, false), ElementsAre(kHell));
+}
+
+TEST(EmbeddedBpe, EveryFamilyLoads) {
+  std::istringstream names(BpeFamilyNames());
+  std::size_t count = 0;
+  for (std::string name; names >> name; ++count) {
+    Vocabulary vocabulary = SmallBpe();
+    vocabulary.embedded.pre = name;
+    EXPECT_EQ(DecodeAll(*vocabulary.Must(), vocabulary.Must()->Encode("he (12).", false, false)),
+              "he (12).");
+  }
+  EXPECT_GT(count, 30U);
+}
+
+TEST(EmbeddedBpe, WhatEndsATextIsSpecialWhateverItsType) {
+  Vocabulary vocabulary = SmallBpe();
+  vocabulary.embedded.eot = vocabulary.Add("<turn>", Embedded::kNormal);
+  vocabulary.embedded.eom = vocabulary.Add("<message>", Embedded::kUserDefined);
+  const auto tokenizer = vocabulary.Must();
+  EXPECT_THAT(tokenizer->eos(), ElementsAre(kEnd, 264, 265));
+  EXPECT_TRUE(tokenizer->IsSpecial(264) && tokenizer->IsSpecial(265));
+}
+
+TEST(EmbeddedBpe, ChatTemplate) {
+  Vocabulary vocabulary = SmallBpe();
+  const std::vector<ChatMessage> chat = {{"user", "<|im_end|>"}};
+  EXPECT_FALSE(vocabulary.Must()->has_chat_template());
+  vocabulary.embedded.chat_template = "{{ '<|im_start|>' }} ... {{ '<|im_end|>' }}";
+  const auto tokens = vocabulary.Must()->EncodeChat(chat);
+  ASSERT_TRUE(tokens.ok());
+  EXPECT_EQ(std::count(tokens->begin(), tokens->end(), kStart), 2);
+  EXPECT_EQ(std::count(tokens->begin(), tokens->end(), kEnd), 1);
+}
+
+TEST(EmbeddedSentencePiece, EncodesAndDecodes) {
+  const auto tokenizer = SmallSentencePiece().Must();
+  EXPECT_EQ(tokenizer->vocabulary(), kA + 6);
+  EXPECT_THAT(tokenizer->Encode("a b", true, false), ElementsAre(1, kA, kA + 1, kA + 3));
+  EXPECT_EQ(tokenizer->TokenBytes(kByte0 + 0xE2), "\xE2");
+  EXPECT_EQ(tokenizer->TokenName(kA), "\u2581a");
+  EXPECT_TRUE(tokenizer->DropsLeadingSpace());
+  EXPECT_EQ(tokenizer->bos(), 1);
+  EXPECT_THAT(tokenizer->eos(), ElementsAre(2));
+  for (const std::string text : {"a", " ab", "b\n\n a", "caf\xC3\xA9 \xF0\x9F\x98\x80", "", " "}) {
+    EXPECT_EQ(DecodeAll(*tokenizer, tokenizer->Encode(text, true, false)), text);
+  }
+}
+
+TEST(EmbeddedSentencePiece, SpacesAreAsTheFileSays) {
+  Vocabulary vocabulary = SmallSentencePiece();
+  EXPECT_THAT(vocabulary.Must()->Encode("ab  a", false, false), ElementsAre(kA + 5, kA + 1, kA));
+  vocabulary.embedded.remove_extra_whitespaces = true;
+  EXPECT_THAT(vocabulary.Must()->Encode("ab  a", false, false), ElementsAre(kA + 5, kA));
+  vocabulary.embedded.add_space_prefix = false;
+  EXPECT_THAT(vocabulary.Must()->Encode("ab a", false, false), ElementsAre(kA + 4, kA));
+  EXPECT_FALSE(vocabulary.Must()->DropsLeadingSpace());
+  vocabulary.embedded.add_bos = false;
+  EXPECT_EQ(vocabulary.Must()->bos(), std::nullopt);
+}
+
+// Converters give tokens that a configuration names another type and a score of -1000.
+TEST(EmbeddedSentencePiece, TheTypesOfConvertersMakeNoDifference) {
+  const auto wanted = SmallSentencePiece().Must();
+  Vocabulary vocabulary = SmallSentencePiece();
+  for (Token id = 0; id < 3; ++id) {
+    vocabulary.embedded.types[static_cast<std::size_t>(id)] = Embedded::kControl;
+    vocabulary.embedded.scores[static_cast<std::size_t>(id)] = -1000;
+  }
+  vocabulary.embedded.unknown = 0;
+  EXPECT_EQ(vocabulary.Must()->fingerprint(), wanted->fingerprint());
+  vocabulary.embedded.unknown.reset();  // It is found by its spelling.
+  EXPECT_EQ(vocabulary.Must()->fingerprint(), wanted->fingerprint());
+  vocabulary.embedded.types[2] = Embedded::kNormal;
+  EXPECT_EQ(vocabulary.Must()->fingerprint(), wanted->fingerprint());
+  EXPECT_EQ(vocabulary.Must()->eos(), wanted->eos());
+  // The scores of other pieces rank the merges.
+  vocabulary.embedded.scores.back() = -77;
+  EXPECT_NE(vocabulary.Must()->fingerprint(), wanted->fingerprint());
+}
+
+TEST(EmbeddedSentencePiece, TokensBehindThePiecesWereAdded) {
+  Vocabulary vocabulary = SmallSentencePiece();
+  const Token sep = vocabulary.Add("<sep>", Embedded::kControl);
+  const Token tool = vocabulary.Add("<tool>", Embedded::kUserDefined);
+  vocabulary.Add("[PAD267]", Embedded::kUnused);
+  const auto tokenizer = vocabulary.Must();
+  EXPECT_EQ(tokenizer->vocabulary(), tool + 1);
+  // Text begins anew behind them.
+  EXPECT_THAT(tokenizer->Encode("a<sep>ab", false, true), ElementsAre(kA, sep, kA + 5));
+  EXPECT_THAT(tokenizer->Encode("a<tool>ab", false, false), ElementsAre(kA, tool, kA + 5));
+  EXPECT_TRUE(tokenizer->IsSpecial(sep));
+  EXPECT_EQ(tokenizer->TokenBytes(tool), "<tool>");
+}
+
+// Marks that the model's makers defined are pieces: no space follows them.
+TEST(EmbeddedSentencePiece, MarksAmongThePieces) {
+  for (const int type : {Embedded::kUserDefined, Embedded::kNormal}) {
+    Vocabulary vocabulary = SmallSentencePiece();
+    const Token mark = vocabulary.Add("<|im_start|>", type);
+    const Token wide = vocabulary.Add("a  b", Embedded::kUserDefined);
+    vocabulary.Add("zz", Embedded::kNormal, -9);
+    const auto tokenizer = vocabulary.Must();
+    EXPECT_TRUE(tokenizer->IsSpecial(mark));
+    EXPECT_THAT(tokenizer->Encode("a<|im_start|>b", false, true), ElementsAre(kA, mark, kA + 3));
+    EXPECT_EQ(tokenizer->TokenName(wide), "a\u2581\u2581b");
+    EXPECT_THAT(tokenizer->Encode("ba  b", false, true), ElementsAre(kA + 1, kA + 3, wide));
+  }
+}
+
+TEST(EmbeddedVocabulary, DefectsAreNamed) {
+  using Change = std::function<void(Vocabulary*)>;
+  const auto bpe = [](const Change& change) {
+    Vocabulary vocabulary = SmallBpe();
+    change(&vocabulary);
+    return vocabulary;
+  };
+  const auto pieces = [](const Change& change) {
+    Vocabulary vocabulary = SmallSentencePiece();
+    change(&vocabulary);
+    return vocabulary;
+  };
+  const std::pair<Vocabulary, std::string> cases[] = {
+      {Vocabulary(), "there are no tokens"},
+      {bpe([](Vocabulary* v) { v->embedded.model = "t5"; }), "of the kind 't5'"},
+      {bpe([](Vocabulary* v) { v->embedded.pre = "what"; }), "names the pre-tokenizer 'what'"},
+      {bpe([](Vocabulary* v) { v->embedded.pre = ""; }), "names no pre-tokenizer"},
+      {bpe([](Vocabulary* v) { v->embedded.types.pop_back(); }), "264 tokens but 263 token types"},
+      {bpe([](Vocabulary* v) { v->embedded.types[5] = 7; }), "token 5, '\u0105', has the type 7"},
+      {bpe([](Vocabulary* v) { v->embedded.tokens[5] = ""; }), "token 5 is empty"},
+      {bpe([](Vocabulary* v) { v->embedded.tokens[5] = "\xFF"; }), "token 5 is not valid UTF-8"},
+      {bpe([](Vocabulary* v) { v->Add("hell", Embedded::kNormal); }),
+       "'hell' occurs twice, the second time as token 264"},
+      {bpe([](Vocabulary* v) { v->Add(std::string(600, 'x'), Embedded::kControl); }),
+       "token 264 has 600 bytes"},
+      {bpe([](Vocabulary* v) { v->embedded.bos = 264; }), "beginning-of-sequence token has id 264"},
+      {bpe([](Vocabulary* v) { v->embedded.eom = -1; }), "end-of-message token has id -1"},
+      {bpe([](Vocabulary* v) { v->embedded.merges.clear(); }), "needs merges"},
+      {bpe([](Vocabulary* v) { v->embedded.merges[1] = "ll"; }),
+       "the merge 'll' is not two tokens"},
+      {bpe([](Vocabulary* v) { v->embedded.merges[1] = "l l l"; }), "'l l l' is not two tokens"},
+      {bpe([](Vocabulary* v) { v->embedded.merges[1] = "q q"; }), "merge 1 ('q' with 'q')"},
+      {bpe([](Vocabulary* v) { v->embedded.chat_template = "\xFF"; }), "chat template"},
+      {pieces([](Vocabulary* v) { v->embedded.scores.pop_back(); }), "265 tokens but 264 scores"},
+      {pieces([](Vocabulary* v) {
+         v->embedded.types[0] = Embedded::kControl;
+         v->embedded.tokens[0] = "<none>";
+       }),
+       "no token stands for unknown text"},
+      {pieces([](Vocabulary* v) { v->embedded.types[3] = Embedded::kNormal; }),
+       "all 256 byte pieces"},
+  };
+  for (const auto& [vocabulary, part] : cases) {
+    const auto loaded = vocabulary.Load();
+    ASSERT_FALSE(loaded.ok()) << part;
+    EXPECT_THAT(loaded.error().message, HasSubstr("test.gguf"));
+    EXPECT_THAT(loaded.error().message, HasSubstr(part));
+  }
+}
+
+}  // namespace
+}  // namespace foretoken
