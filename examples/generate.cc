@@ -12,13 +12,13 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: generate TARGET_FOLDER DRAFT_FOLDER PROMPT\n");
     return 2;
   }
-  const auto target = foretoken::LanguageModel::Load({.source = {.directory = argv[1]}});
+  const auto target = foretoken::LanguageModel::Load({.source = {.path = argv[1]}});
   if (!target.ok()) {
     std::fprintf(stderr, "%s\n", target.error().message.c_str());
     return 1;
   }
   const auto engine = foretoken::Engine::Open(
-      *target, {.modes = {foretoken::Mode::kSd}, .draft = {.source = {.directory = argv[2]}}});
+      *target, {.modes = {foretoken::Mode::kSd}, .draft = {.source = {.path = argv[2]}}});
   if (!engine.ok()) {
     std::fprintf(stderr, "%s\n", engine.error().message.c_str());
     return 1;

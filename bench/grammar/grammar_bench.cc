@@ -31,7 +31,7 @@ constexpr std::string_view kSchema = R"({"type":"object","properties":{
 std::shared_ptr<const ConstraintVocabulary> Vocabulary(std::vector<Token>* tokens) {
   const char* const folder = std::getenv("FORETOKEN_TOKENIZER");
   if (folder == nullptr) return nullptr;
-  const auto tokenizer = Tokenizer::Load(folder);
+  const auto tokenizer = LoadTokenizerFolder(folder);
   if (!tokenizer.ok()) return nullptr;
   std::vector<std::string_view> bytes;
   for (Token token = 0; token < (*tokenizer)->vocabulary(); ++token) {

@@ -46,7 +46,7 @@ Json Answer(const Json& line, const std::shared_ptr<const ConstraintVocabulary>&
 }
 
 int Run(const std::string& folder) {
-  const auto tokenizer = Tokenizer::Load(folder);
+  const auto tokenizer = LoadTokenizerFolder(folder);
   if (!tokenizer.ok()) {
     std::cerr << tokenizer.error().message << '\n';
     return 1;

@@ -190,8 +190,8 @@ class Measurement {
 
 int Main(const std::string& target_folder, const std::string& draft_folder) {
   const auto device = std::make_shared<Device>(CoreSet{AvailableCores().front()});
-  auto target = LoadModel({.directory = target_folder}, device, Precision::kBF16);
-  auto draft = LoadModel({.directory = draft_folder}, device, Precision::kBF16);
+  auto target = LoadModel({.path = target_folder}, device, Precision::kBF16);
+  auto draft = LoadModel({.path = draft_folder}, device, Precision::kBF16);
   if (!target.ok() || !draft.ok()) {
     fmt::print(stderr, "{}\n", (target.ok() ? draft.error() : target.error()).message);
     return 1;

@@ -28,6 +28,7 @@ struct DraftOptions {
   Precision precision = Precision::kBF16;
   bool process = false;    ///< Mode ssd: in a process of its own, over shared memory.
   std::string executable;  ///< For `process`: the foretoken program.
+  LoadProgress progress;   ///< Of its weights; may be null.
 };
 
 /// What an engine offers and how much it holds.

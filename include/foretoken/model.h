@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -16,21 +17,27 @@ namespace foretoken {
 class TokenConstraint;
 struct LoadedModel;
 
-/// Where a model comes from: a Hugging Face folder, or random weights of a named shape.
+/// Where a model comes from: a Hugging Face folder, a GGUF file (of a split one the first part), or
+/// random weights of a named shape.
 struct ModelSource {
-  std::string directory;
-  std::string synthetic;  ///< "llama-135m", say; used when `directory` is empty.
+  std::string path;       ///< Of the folder or file.
+  std::string synthetic;  ///< "llama-135m", say; used when `path` is empty.
 
-  bool empty() const { return directory.empty() && synthetic.empty(); }
-  /// How reports call it: the folder's name, or the shape's.
+  bool empty() const { return path.empty() && synthetic.empty(); }
+  /// How reports call it: the folder's name, the file's without ".gguf", or the shape's.
   std::string label() const;
 };
+
+/// Told how many of a model's bytes have been packed, and of how many: first of none, then between
+/// two tensors, at last of all.
+using LoadProgress = std::function<void(std::size_t packed, std::size_t all)>;
 
 /// What to load, and where it runs.
 struct LoadOptions {
   ModelSource source;
   std::vector<int> cores;  ///< One thread is pinned to each; empty: all that the process may use.
   Precision precision = Precision::kBF16;
+  LoadProgress progress;  ///< May be null.
 };
 
 /// What is known of a loaded model.

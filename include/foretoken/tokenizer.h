@@ -24,9 +24,10 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  /// Loads tokenizer.json (byte-level BPE) or tokenizer.model (SentencePiece) from a Hugging Face
-  /// folder, with the special tokens and chat template of tokenizer_config.json.
-  static Result<std::unique_ptr<Tokenizer>> Load(const std::filesystem::path& directory);
+  /// That of a model: of a Hugging Face folder's files, tokenizer.json (byte-level BPE) or
+  /// tokenizer.model (SentencePiece) with the special tokens and chat template of
+  /// tokenizer_config.json, or of a GGUF file's metadata.
+  static Result<std::unique_ptr<Tokenizer>> Load(const std::filesystem::path& model);
 
   virtual int vocabulary() const = 0;
   /// Ids of `text`. Special tokens written out in it are recognised only with `parse_special`;

@@ -18,7 +18,7 @@ namespace {
 using ::testing::HasSubstr;
 
 ModelSource Bundled(const std::string& name) {
-  return {.directory = std::string(FORETOKEN_SOURCE_DIR) + "/models/" + name};
+  return {.path = std::string(FORETOKEN_SOURCE_DIR) + "/models/" + name};
 }
 
 std::shared_ptr<LanguageModel> Target() {
@@ -110,7 +110,7 @@ TEST(Api, OutputsMatchAGrammar) {
 }
 
 TEST(Api, WhatACallerDoesWrongIsASentenceWithTheField) {
-  EXPECT_THAT(LanguageModel::Load({.source = {.directory = "/nowhere"}}).error().message,
+  EXPECT_THAT(LanguageModel::Load({.source = {.path = "/nowhere"}}).error().message,
               HasSubstr("/nowhere"));
   EXPECT_EQ(Engine::Open(Target(), {.modes = {}}).error().field, "modes");
   EXPECT_EQ(Engine::Open(Target(), {.modes = {Mode::kAr}, .plan = {.lookahead = 0}}).error().field,

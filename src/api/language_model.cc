@@ -25,9 +25,10 @@ ModelFacts FactsOf(const LoadedModel& loaded) {
 }  // namespace
 
 std::string ModelSource::label() const {
-  if (directory.empty()) return synthetic;
-  const auto path = std::filesystem::path(directory).lexically_normal();
-  return (path.has_filename() ? path.filename() : path.parent_path().filename()).string();
+  if (path.empty()) return synthetic;
+  const auto place = std::filesystem::path(path).lexically_normal();
+  if (place.extension() == ".gguf") return place.stem().string();
+  return (place.has_filename() ? place.filename() : place.parent_path().filename()).string();
 }
 
 LanguageModel::LanguageModel(ModelSource source, std::unique_ptr<LoadedModel> loaded)
@@ -37,8 +38,8 @@ LanguageModel::~LanguageModel() = default;
 Result<std::shared_ptr<LanguageModel>> LanguageModel::Load(const LoadOptions& options) {
   const CoreSet cores = options.cores.empty() ? AvailableCores() : options.cores;
   return OrExhausted([&]() -> Result<std::shared_ptr<LanguageModel>> {
-    FT_ASSIGN_OR_RETURN(
-        auto loaded, LoadModel(options.source, std::make_shared<Device>(cores), options.precision));
+    FT_ASSIGN_OR_RETURN(auto loaded, LoadModel(options.source, std::make_shared<Device>(cores),
+                                               options.precision, options.progress));
     return std::shared_ptr<LanguageModel>(new LanguageModel(options.source, std::move(loaded)));
   });
 }

@@ -152,7 +152,7 @@ TEST(Embedding, IsThatOfAnotherProgram) {
   std::ifstream file(std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/states.json");
   const auto golden = nlohmann::json::parse(file)["demo-target"];
   auto target =
-      LoadModel({.directory = BundledModel("demo-target")},
+      LoadModel({.path = BundledModel("demo-target")},
                 std::make_shared<Device>(CoreSet{AvailableCores().front()}), Precision::kF32);
   ASSERT_TRUE(target.ok());
   const auto engine = Make(Mode::kAr, {.max_batch = 2}, target->get());

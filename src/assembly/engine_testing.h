@@ -67,7 +67,7 @@ inline std::string BundledModel(const std::string& name) {
 inline LoadedModel* BundledTarget() {
   static const auto target = [] {
     auto loaded =
-        LoadModel({.directory = BundledModel("demo-target")},
+        LoadModel({.path = BundledModel("demo-target")},
                   std::make_shared<Device>(CoreSet{AvailableCores().front()}), Precision::kBF16);
     EXPECT_TRUE(loaded.ok()) << (loaded.ok() ? "" : loaded.error().message);
     return std::move(loaded).value();
@@ -77,7 +77,7 @@ inline LoadedModel* BundledTarget() {
 
 inline DraftOptions BundledDraft() {
   const auto cores = AvailableCores();
-  return {.source = {.directory = BundledModel("demo-draft")}, .cores = {cores.back()}};
+  return {.source = {.path = BundledModel("demo-draft")}, .cores = {cores.back()}};
 }
 
 /// An engine that offers one mode.

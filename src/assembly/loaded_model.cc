@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "assembly/load_tokenizer.h"
+
 namespace foretoken {
 namespace {
 
@@ -37,35 +39,36 @@ std::unique_ptr<LoadedModel> Complete(LoadedModel parts) {
 
 Result<OpenedModel> OpenModel(const ModelSource& source) {
   OpenedModel opened;
-  if (source.directory.empty()) {
+  if (source.path.empty()) {
     FT_ASSIGN_OR_RETURN(opened.config, NamedShape(source.synthetic));
     opened.identity = ModelIdentity::Of("synthetic " + source.synthetic, "");
     return opened;
   }
-  FT_ASSIGN_OR_RETURN(opened.folder, ModelFolder::Open(source.directory));
-  FT_ASSIGN_OR_RETURN(opened.config, ReadModelConfig(*opened.folder));
-  FT_ASSIGN_OR_RETURN(opened.tokenizer, Tokenizer::Load(source.directory));
+  FT_ASSIGN_OR_RETURN(opened.checkpoint, Checkpoint::Open(source.path));
+  FT_ASSIGN_OR_RETURN(opened.config, ReadModelConfig(*opened.checkpoint));
+  FT_ASSIGN_OR_RETURN(opened.tokenizer, LoadTokenizer(*opened.checkpoint));
   if (opened.tokenizer->vocabulary() > opened.config.vocabulary) {
     return InvalidInput(fmt::format(
         "{}: the tokenizer has {} tokens but the model only {}: they do not belong together",
-        source.directory, opened.tokenizer->vocabulary(), opened.config.vocabulary));
+        source.path, opened.tokenizer->vocabulary(), opened.config.vocabulary));
   }
-  FT_RETURN_IF_ERROR(CheckWeights(*opened.folder, opened.config));
+  FT_RETURN_IF_ERROR(CheckWeights(*opened.checkpoint, opened.config));
   opened.identity =
-      ModelIdentity::Of(opened.folder->Fingerprint(), opened.tokenizer->fingerprint());
+      ModelIdentity::Of(opened.checkpoint->Fingerprint(), opened.tokenizer->fingerprint());
   return opened;
 }
 
 std::unique_ptr<LoadedModel> LoadModel(const OpenedModel& opened, std::shared_ptr<Device> device,
-                                       Precision precision, PackedWeights* packed) {
+                                       Precision precision, PackedWeights* packed,
+                                       const LoadProgress& progress) {
   auto backend = device->MakeBackend(precision);
   std::shared_ptr<const ModelWeights> weights;
   if (packed != nullptr && packed->identity == opened.identity && packed->precision == precision) {
     weights = packed->weights.lock();
   }
   if (weights == nullptr) {
-    weights = opened.folder.has_value()
-                  ? LoadWeights(*opened.folder, opened.config, backend.get()).value()
+    weights = opened.checkpoint.has_value()
+                  ? LoadWeights(*opened.checkpoint, opened.config, backend.get(), progress).value()
                   : SyntheticWeights(opened.config, kSyntheticSeed, backend.get());
   }
   if (packed != nullptr) *packed = {opened.identity, precision, weights};
@@ -77,10 +80,10 @@ std::unique_ptr<LoadedModel> LoadModel(const OpenedModel& opened, std::shared_pt
 }
 
 Result<std::unique_ptr<LoadedModel>> LoadModel(const ModelSource& source,
-                                               std::shared_ptr<Device> device,
-                                               Precision precision) {
+                                               std::shared_ptr<Device> device, Precision precision,
+                                               const LoadProgress& progress) {
   FT_ASSIGN_OR_RETURN(const OpenedModel opened, OpenModel(source));
-  return LoadModel(opened, std::move(device), precision);
+  return LoadModel(opened, std::move(device), precision, nullptr, progress);
 }
 
 std::unique_ptr<LoadedModel> OnDevice(const LoadedModel& loaded, std::shared_ptr<Device> device) {

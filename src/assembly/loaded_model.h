@@ -11,16 +11,16 @@
 #include "model/model_weights.h"
 #include "ssd/hello.h"
 #include "tokenizer/tokenizer.h"
-#include "weights/model_folder.h"
+#include "weights/checkpoint.h"
 
 namespace foretoken {
 
-/// What a source holds, checked and ready to be packed. A synthetic one has neither folder nor
+/// What a source holds, checked and ready to be packed. A synthetic one has neither checkpoint nor
 /// tokenizer.
 struct OpenedModel {
   ModelConfig config;
   std::shared_ptr<const Tokenizer> tokenizer;
-  std::optional<ModelFolder> folder;
+  std::optional<Checkpoint> checkpoint;
   ModelIdentity identity;  ///< What both sides of a speculator's channel must have loaded.
 };
 
@@ -50,11 +50,13 @@ struct LoadedModel {
 /// Packs the weights of a model, unless they are the `packed` ones, and makes it ready to run on
 /// `device`. `packed`, which may be null, then has them.
 std::unique_ptr<LoadedModel> LoadModel(const OpenedModel& opened, std::shared_ptr<Device> device,
-                                       Precision precision, PackedWeights* packed = nullptr);
+                                       Precision precision, PackedWeights* packed = nullptr,
+                                       const LoadProgress& progress = {});
 
 /// Opens and loads.
 Result<std::unique_ptr<LoadedModel>> LoadModel(const ModelSource& source,
-                                               std::shared_ptr<Device> device, Precision precision);
+                                               std::shared_ptr<Device> device, Precision precision,
+                                               const LoadProgress& progress = {});
 
 /// The same weights on another device; nothing is packed again.
 std::unique_ptr<LoadedModel> OnDevice(const LoadedModel& loaded, std::shared_ptr<Device> device);

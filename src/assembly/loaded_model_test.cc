@@ -20,7 +20,7 @@ TEST(LoadedModel, SyntheticModelsHaveNoTokenizer) {
 }
 
 TEST(LoadedModel, SharesTheDeviceItIsGiven) {
-  const auto opened = OpenModel({.directory = BundledModel("demo-draft")});
+  const auto opened = OpenModel({.path = BundledModel("demo-draft")});
   ASSERT_TRUE(opened.ok()) << opened.error().message;
   EXPECT_TRUE(CheckPair(*BundledTarget(), *opened).ok());
   const auto loaded = LoadModel(*opened, BundledTarget()->device, Precision::kBF16);

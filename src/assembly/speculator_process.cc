@@ -26,10 +26,10 @@ Status Serve(const LoadedModel& draft, Channel& channel, const std::atomic<bool>
 
 std::vector<std::string> SpeculatorCommand(const DraftOptions& setup) {
   std::vector<std::string> command = {setup.executable, "speculator"};
-  if (setup.source.directory.empty()) {
+  if (setup.source.path.empty()) {
     command.insert(command.end(), {"--synthetic", setup.source.synthetic});
   } else {
-    command.insert(command.end(), {"--draft", setup.source.directory});
+    command.insert(command.end(), {"--draft", setup.source.path});
   }
   command.insert(command.end(), {"--cores", FormatCores(setup.cores), "--precision",
                                  setup.precision == Precision::kBF16 ? "bf16" : "f32"});

@@ -30,7 +30,7 @@ class SpeculatorTest : public testing::TestWithParam<std::tuple<float, int>> {
     plan_.tree_width = width();
     plan_.max_nodes = kTreeNodes;
     const auto cores = AvailableCores();
-    auto draft = LoadModel({.directory = BundledModel("demo-draft")},
+    auto draft = LoadModel({.path = BundledModel("demo-draft")},
                            std::make_shared<Device>(CoreSet{cores.back()}), Precision::kBF16);
     ASSERT_TRUE(draft.ok());
     draft_ = std::move(draft).value();

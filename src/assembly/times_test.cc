@@ -61,8 +61,8 @@ TEST_F(TimesCacheTest, OtherSettingsHaveOtherFiles) {
   EXPECT_NE(TimesCache(folder, alone, kNeeded).path(), Cache().path());
   EXPECT_NE(TimesCache(folder, Models(), more).path(), Cache().path());
   EXPECT_EQ(TimesCache(folder, Models(), as_many).path(), Cache().path());
-  const auto exact = LoadModel({.directory = BundledModel("demo-target")}, BundledTarget()->device,
-                               Precision::kF32);
+  const auto exact =
+      LoadModel({.path = BundledModel("demo-target")}, BundledTarget()->device, Precision::kF32);
   EngineModels other = Models();
   other.target = exact->get();
   EXPECT_NE(TimesCache(folder, other, kNeeded).path(), Cache().path());
@@ -207,8 +207,8 @@ TEST(MeasureTimes, TakesWhatIsKnownAsItIs) {
 
 // With the drafts' times too: SSD's own device and SD's share of the target's.
 TEST(MeasureTimes, MeasuresTheDraftsThatAreThere) {
-  const auto draft = LoadModel({.directory = BundledModel("demo-draft")}, BundledTarget()->device,
-                               Precision::kBF16);
+  const auto draft =
+      LoadModel({.path = BundledModel("demo-draft")}, BundledTarget()->device, Precision::kBF16);
   ASSERT_TRUE(draft.ok());
   MeasuredTimes known;
   known.costs.target = TimeTable::Line(5, 1);

@@ -44,6 +44,16 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::filesystem
   return std::shared_ptr<const MappedFile>(std::move(file));
 }
 
+void MappedFile::Release(std::span<const std::byte> part) const {
+  static const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = static_cast<std::size_t>(part.data() - bytes_.data());
+  const std::size_t first = (begin + page - 1) / page * page;
+  const std::size_t end = (begin + part.size()) / page * page;
+  if (first >= end) return;
+  // Where it cannot be done, the pages stay.
+  madvise(const_cast<std::byte*>(bytes_.data()) + first, end - first, MADV_DONTNEED);
+}
+
 MappedFile::~MappedFile() {
   watch_.reset();
   if (!bytes_.empty()) munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());

@@ -22,6 +22,9 @@ class MappedFile {
   MappedFile& operator=(const MappedFile&) = delete;
 
   std::span<const std::byte> bytes() const { return bytes_; }
+  /// Gives back the memory of the pages that lie wholly in `part` of it: whoever reads them again
+  /// reads them from the file.
+  void Release(std::span<const std::byte> part) const;
   /// Whether some of it was lost and reads as zeros, with WhenLost::kZeros; lives as long as this.
   /// Null: it is empty.
   const std::atomic<bool>* lost() const { return watch_ ? &watch_->lost() : nullptr; }

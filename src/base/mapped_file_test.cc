@@ -1,12 +1,15 @@
 #include "base/mapped_file.h"
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -48,6 +51,33 @@ TEST_F(MappedFileTest, WhatIsCutOffReadsAsZeros) {
   EXPECT_EQ(Letters(file->bytes()), 3 * kPage);  // From before the first zero too.
   EXPECT_FALSE(*other->lost());
   EXPECT_EQ(Letters(other->bytes()), 3 * kPage);
+}
+
+// Kilobytes of a mapping that are in this process's memory.
+int Resident(const std::byte* mapping) {
+  std::ifstream maps("/proc/self/smaps");
+  const std::string begin = fmt::format("{:x}-", reinterpret_cast<std::uintptr_t>(mapping));
+  std::string line;
+  while (std::getline(maps, line) && !line.starts_with(begin)) {
+  }
+  while (std::getline(maps, line)) {
+    if (line.starts_with("Rss:")) return std::atoi(line.c_str() + 4);
+  }
+  return -1;
+}
+
+TEST_F(MappedFileTest, WhatIsReleasedTakesNoMemoryAndReadsAsBefore) {
+  const auto file = Open(WhenLost::kEnd);
+  const auto bytes = file->bytes();
+  EXPECT_EQ(Letters(bytes), kPages * kPage);
+  EXPECT_EQ(Resident(bytes.data()), 64);
+  file->Release(bytes.subspan(1, 5 * kPage));  // Page 0 and page 5 are only partly in it.
+  EXPECT_EQ(Resident(bytes.data()), 48);
+  file->Release(bytes.subspan(8 * kPage + 1, kPage));
+  file->Release(bytes.subspan(9, 9));
+  EXPECT_EQ(Resident(bytes.data()), 48);
+  EXPECT_EQ(Letters(bytes), kPages * kPage);
+  EXPECT_EQ(Resident(bytes.data()), 64);
 }
 
 TEST_F(MappedFileTest, AFileThatIsOpenedLaterIsWhole) {

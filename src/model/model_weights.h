@@ -5,9 +5,10 @@
 
 #include "backend/backend.h"
 #include "base/result.h"
+#include "foretoken/model.h"
 #include "model/config/model_config.h"
 #include "model/model.h"
-#include "weights/model_folder.h"
+#include "weights/checkpoint.h"
 
 namespace foretoken {
 
@@ -25,13 +26,14 @@ class ModelWeights {
 };
 
 /// Checks that every tensor is present with the shape that the config implies; packs nothing.
-Status CheckWeights(const ModelFolder& folder, const ModelConfig& config);
+Status CheckWeights(const Checkpoint& checkpoint, const ModelConfig& config);
 
 /// Checks as CheckWeights does, then packs as `backend` does, whose owner thread calls. Neither
-/// folder nor backend is needed afterwards.
-Result<std::shared_ptr<const ModelWeights>> LoadWeights(const ModelFolder& folder,
-                                                        const ModelConfig& config,
-                                                        Backend* backend);
+/// checkpoint nor backend is needed afterwards. Quantised tensors are packed as the numbers that
+/// they stand for.
+Result<std::shared_ptr<const ModelWeights>> LoadWeights(const Checkpoint& checkpoint,
+                                                        const ModelConfig& config, Backend* backend,
+                                                        const LoadProgress& progress = {});
 
 /// Random weights of a real shape, for timing studies; the same for the same seed.
 std::shared_ptr<const ModelWeights> SyntheticWeights(const ModelConfig& config, std::uint64_t seed,

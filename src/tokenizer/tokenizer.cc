@@ -9,7 +9,7 @@
 
 namespace foretoken {
 
-Result<std::unique_ptr<Tokenizer>> Tokenizer::Load(const std::filesystem::path& directory) {
+Result<std::unique_ptr<Tokenizer>> LoadTokenizerFolder(const std::filesystem::path& directory) {
   std::error_code error;
   if (!std::filesystem::is_directory(directory, error)) {
     return InvalidInput(fmt::format("{} is not a readable directory.", directory.string()));

@@ -16,7 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::string LoadError(const std::filesystem::path& directory) {
-  const auto result = Tokenizer::Load(directory);
+  const auto result = LoadTokenizerFolder(directory);
   return result.ok() ? "(loaded)" : result.error().message;
 }
 

@@ -32,7 +32,7 @@ inline std::string DecodeAll(const Tokenizer& tokenizer, const std::vector<Token
 
 /// Loads `directory`, or fails the test.
 inline std::unique_ptr<Tokenizer> MustLoad(const std::filesystem::path& directory) {
-  auto tokenizer = Tokenizer::Load(directory);
+  auto tokenizer = LoadTokenizerFolder(directory);
   EXPECT_TRUE(tokenizer.ok()) << tokenizer.error().message;
   return tokenizer.ok() ? std::move(tokenizer).value() : nullptr;
 }

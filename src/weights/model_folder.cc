@@ -8,7 +8,7 @@
 
 #include "base/printable.h"
 #include "base/read_file.h"
-#include "base/sha256.h"
+#include "weights/safetensors.h"
 
 namespace foretoken {
 namespace {
@@ -37,21 +37,6 @@ Result<std::string> ReadText(const fs::path& path) {
   return text;
 }
 
-// Of each tensor's bytes: that many pieces, evenly spread, the first and the last among them.
-void AddSamples(std::string_view bytes, Sha256* sha) {
-  constexpr std::size_t kPieces = 16;
-  constexpr std::size_t kPieceBytes = 64;
-  if (bytes.size() <= kPieces * kPieceBytes) {
-    sha->Update(bytes);
-    return;
-  }
-  const std::size_t last = bytes.size() - kPieceBytes;
-  for (std::size_t i = 0; i < kPieces; ++i) {
-    sha->Update(bytes.substr(last / (kPieces - 1) * i, kPieceBytes));
-  }
-  sha->Update(bytes.substr(last));
-}
-
 bool IsPlainFileName(const std::string& name) {
   return !name.empty() && name != "." && name != ".." &&
          name.find_first_of(std::string_view("/\\\0", 3)) == std::string::npos;
@@ -77,73 +62,56 @@ Result<WeightMap> ParseIndex(const std::string& text, const std::string& where) 
   return map;
 }
 
-}  // namespace
-
-const TensorView* ModelFolder::Find(std::string_view name) const {
-  const auto found = tensors_.find(name);
-  return found == tensors_.end() ? nullptr : &found->second;
-}
-
-std::string ModelFolder::Fingerprint() const {
-  Sha256 sha;
-  sha.Update(config_json_);
-  for (const auto& [name, tensor] : tensors_) {
-    sha.Update(fmt::format("\n{} {} {}\n", name, FormatName(tensor.format), tensor.bytes()));
-    AddSamples({reinterpret_cast<const char*>(tensor.data), tensor.bytes()}, &sha);
-  }
-  return sha.Hex();
-}
-
-Status ModelFolder::OpenSharded(const fs::path& index) {
+Status ReadShards(const fs::path& index, Checkpoint* checkpoint) {
   FT_ASSIGN_OR_RETURN(const std::string text, ReadText(index));
   FT_ASSIGN_OR_RETURN(const WeightMap map, ParseIndex(text, index.string()));
   std::map<std::string, TensorMap> opened;
   for (const auto& [tensor, shard] : map) {
+    const fs::path path = checkpoint->path / shard;
     const auto [tensors, added] = opened.try_emplace(shard);
     if (added) {
-      FT_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::Open(directory_ / shard));
+      FT_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::Open(path));
       tensors->second = std::move(file.tensors);
-      shards_.push_back(std::move(file.file));
+      checkpoint->files.push_back(std::move(file.file));
     }
     const auto found = tensors->second.find(tensor);
     if (found == tensors->second.end()) {
-      return InvalidInput(fmt::format("{}: lacks tensor '{}', which {} places there",
-                                      (directory_ / shard).string(), Printable(tensor),
-                                      index.filename().string()));
+      return InvalidInput(fmt::format("{}: lacks tensor '{}', which {} places there", path.string(),
+                                      Printable(tensor), index.filename().string()));
     }
-    tensors_.emplace(tensor, found->second);
+    checkpoint->tensors.emplace(tensor, found->second);
   }
   return {};
 }
 
-Status ModelFolder::OpenWeights() {
-  const fs::path index = directory_ / "model.safetensors.index.json";
-  if (Exists(index)) return OpenSharded(index);
-  const fs::path single = directory_ / "model.safetensors";
+Status ReadWeights(Checkpoint* checkpoint) {
+  const fs::path index = checkpoint->path / "model.safetensors.index.json";
+  if (Exists(index)) return ReadShards(index, checkpoint);
+  const fs::path single = checkpoint->path / "model.safetensors";
   if (!Exists(single)) {
-    return InvalidInput(directory_.string() +
+    return InvalidInput(checkpoint->path.string() +
                         ": has neither model.safetensors nor model.safetensors.index.json");
   }
   FT_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::Open(single));
-  tensors_ = std::move(file.tensors);
-  shards_.push_back(std::move(file.file));
+  checkpoint->tensors = std::move(file.tensors);
+  checkpoint->files.push_back(std::move(file.file));
   return {};
 }
 
-Result<ModelFolder> ModelFolder::Open(const fs::path& directory, bool need_weights) {
-  std::error_code error;
-  if (!fs::is_directory(directory, error)) {
-    return InvalidInput(directory.string() + ": is not a model directory (no such directory)");
-  }
-  ModelFolder folder;
-  folder.directory_ = directory;
-  FT_ASSIGN_OR_RETURN(folder.config_json_, ReadText(directory / "config.json"));
+}  // namespace
+
+Result<Checkpoint> ReadModelFolder(const fs::path& directory) {
+  Checkpoint checkpoint{.path = directory};
+  const fs::path config = directory / "config.json";
+  FT_ASSIGN_OR_RETURN(checkpoint.config.json, ReadText(config));
+  checkpoint.config.where = config.string();
   const fs::path generation = directory / "generation_config.json";
   if (Exists(generation)) {
-    FT_ASSIGN_OR_RETURN(folder.generation_config_json_, ReadText(generation));
+    FT_ASSIGN_OR_RETURN(checkpoint.generation_config.json, ReadText(generation));
+    checkpoint.generation_config.where = generation.string();
   }
-  if (need_weights) FT_RETURN_IF_ERROR(folder.OpenWeights());
-  return folder;
+  FT_RETURN_IF_ERROR(ReadWeights(&checkpoint));
+  return checkpoint;
 }
 
 }  // namespace foretoken

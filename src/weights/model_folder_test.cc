@@ -16,7 +16,7 @@ using testing::HasSubstr;
 constexpr const char* kIndex = "model.safetensors.index.json";
 
 std::string ErrorOf(const TemporaryFolder& folder) {
-  const auto opened = ModelFolder::Open(folder.path());
+  const auto opened = ReadModelFolder(folder.path());
   return opened.ok() ? "no error" : opened.error().message;
 }
 
@@ -30,11 +30,11 @@ TEST(ModelFolderTest, OpensASingleFile) {
   const TemporaryFolder folder;
   folder.Write("config.json", "{}");
   folder.Write("model.safetensors", OneTensor("a", 5));
-  auto opened = ModelFolder::Open(folder.path());
+  auto opened = ReadModelFolder(folder.path());
   ASSERT_TRUE(opened.ok()) << opened.error().message;
-  const ModelFolder moved = std::move(opened).value();
-  EXPECT_EQ(moved.config_json(), "{}");
-  EXPECT_EQ(moved.generation_config_json(), "");
+  const Checkpoint moved = std::move(opened).value();
+  EXPECT_EQ(moved.config.json, "{}");
+  EXPECT_EQ(moved.generation_config.json, "");
   ASSERT_NE(moved.Find("a"), nullptr);
   EXPECT_EQ(LoadElement(*moved.Find("a"), 0), 5);
   EXPECT_EQ(moved.Find("b"), nullptr);
@@ -47,9 +47,9 @@ TEST(ModelFolderTest, OpensShards) {
   folder.Write("one.safetensors", OneTensor("a", 1));
   folder.Write("two.safetensors", OneTensor("b", 2));
   folder.Write(kIndex, R"({"weight_map":{"a":"one.safetensors","b":"two.safetensors"}})");
-  const auto opened = ModelFolder::Open(folder.path());
+  const auto opened = ReadModelFolder(folder.path());
   ASSERT_TRUE(opened.ok()) << opened.error().message;
-  EXPECT_EQ(opened->generation_config_json(), "{\"eos_token_id\":2}");
+  EXPECT_EQ(opened->generation_config.json, "{\"eos_token_id\":2}");
   EXPECT_EQ(LoadElement(*opened->Find("a"), 0), 1);
   EXPECT_EQ(LoadElement(*opened->Find("b"), 0), 2);
 
@@ -76,12 +76,11 @@ TEST(ModelFolderTest, RefusesAHostileIndex) {
 
 TEST(ModelFolderTest, SaysWhatIsMissing) {
   const TemporaryFolder folder;
-  EXPECT_THAT(ModelFolder::Open(folder.path() / "absent").error().message,
-              HasSubstr("no such directory"));
+  EXPECT_THAT(Checkpoint::Open(folder.path() / "absent").error().message,
+              HasSubstr("no such model folder or GGUF file"));
   EXPECT_THAT(ErrorOf(folder), AllOf(HasSubstr("config.json"), HasSubstr("missing")));
   folder.Write("config.json", "{}");
   EXPECT_THAT(ErrorOf(folder), HasSubstr("has neither model.safetensors nor"));
-  EXPECT_TRUE(ModelFolder::Open(folder.path(), /*need_weights=*/false).ok());
   folder.Write("config.json", std::string((16 << 20) + 1, ' '));
   EXPECT_THAT(ErrorOf(folder), HasSubstr("larger than 16 MiB"));
 }

@@ -19,7 +19,7 @@ class BadInput(CliTest):
         self.refuse("run", "--warp", "x", saying="--warp")
         self.refuse("run", "x", "--max-token", 3, saying="did you mean --max-tokens?")
         self.refuse("run", "-hf", "who/what", saying="fetching models by name is not supported yet")
-        self.refuse("run", "-hf", "who/what", saying="-m FOLDER")
+        self.refuse("run", "-hf", "who/what", saying="-m PATH")
         self.refuse("run", "x", "-ngl", 99, saying="no option -ngl")
         self.refuse("run", "-temp", 1, "x", saying="did you mean --temp?")
         self.refuse("run", "-n", saying="-n needs a value")

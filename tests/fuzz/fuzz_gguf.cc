@@ -4,7 +4,9 @@
 #include <span>
 #include <vector>
 
+#include "model/config/model_config.h"
 #include "weights/gguf/gguf_file.h"
+#include "weights/gguf/gguf_model.h"
 
 // Every key, array and element of a file that is accepted must be readable: AddressSanitizer sees
 // where one is not.
@@ -21,6 +23,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::size_t read = strings ? array->Strings().size() : array->Numbers().size();
     if (read != array->count) std::abort();
   }
+  const auto config = foretoken::ConfigFromGguf(contents->metadata, contents->tensors, "fuzz");
+  if (config.ok()) (void)foretoken::ParseModelConfig(*config, "fuzz");
   std::vector<float> values;
   for (const auto& [name, view] : contents->tensors) {
     values.resize(static_cast<std::size_t>(view.elements()));

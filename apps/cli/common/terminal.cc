@@ -103,6 +103,12 @@ void ProgressBar::Advance(std::int64_t by) {
   Draw();
 }
 
+void ProgressBar::Show(std::size_t done, std::size_t total) {
+  done_ = static_cast<std::int64_t>(done);
+  total_ = static_cast<std::int64_t>(total);
+  Draw();
+}
+
 void ProgressBar::SetLabel(std::string label) {
   label_ = std::move(label);
   Draw();

@@ -58,6 +58,8 @@ class ProgressBar {
   ProgressBar& operator=(const ProgressBar&) = delete;
 
   void Advance(std::int64_t by = 1);
+  /// As far as that, of a total that is known only now.
+  void Show(std::size_t done, std::size_t total);
   void SetLabel(std::string label);
 
  private:

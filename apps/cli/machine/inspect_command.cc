@@ -1,6 +1,6 @@
 #include <fmt/core.h>
 
-#include <filesystem>
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -13,7 +13,7 @@
 #include "model/config/model_config.h"
 #include "model/memory_needs.h"
 #include "tokenizer/tokenizer.h"
-#include "weights/model_folder.h"
+#include "weights/checkpoint.h"
 
 namespace foretoken {
 namespace {
@@ -25,12 +25,19 @@ struct InspectOptions {
   bool json = false;
 };
 
-// A SentencePiece model is a protocol buffer whose first field has this tag; tokenizer.model may
-// also be a list of byte-level ranks.
-std::string TokenizerKind(const std::string& directory) {
-  constexpr int kPiecesTag = 0x0A;
-  std::ifstream model(std::filesystem::path(directory) / "tokenizer.model", std::ios::binary);
-  return model.get() == kPiecesTag ? "SentencePiece" : "byte-level BPE";
+std::string TokenizerKind(const Checkpoint& checkpoint) {
+  bool pieces = false;
+  if (checkpoint.gguf) {
+    std::string model;
+    pieces = checkpoint.gguf->String("tokenizer.ggml.model", &model).ok() && model == "llama";
+  } else {
+    // A SentencePiece model is a protocol buffer whose first field has this tag; tokenizer.model
+    // may also be a list of byte-level ranks.
+    constexpr int kPiecesTag = 0x0A;
+    std::ifstream model(checkpoint.path / "tokenizer.model", std::ios::binary);
+    pieces = model.get() == kPiecesTag;
+  }
+  return pieces ? "SentencePiece" : "byte-level BPE";
 }
 
 std::string RopeText(const ModelConfig& config) {
@@ -46,27 +53,52 @@ std::string RopeText(const ModelConfig& config) {
   return text;
 }
 
-// The folder's figures and its tokenizer.
+// How the tensors are stored: by format, and all together.
+json Stored(const Checkpoint& checkpoint) {
+  struct Sum {
+    std::int64_t tensors = 0;
+    std::int64_t elements = 0;
+    std::size_t bytes = 0;
+
+    void Add(const TensorView& tensor) {
+      ++tensors;
+      elements += tensor.elements();
+      bytes += tensor.bytes();
+    }
+    json Figures() const {
+      return {{"tensors", tensors},
+              {"elements", elements},
+              {"bytes", bytes},
+              {"bits_per_weight",
+               8.0 * static_cast<double>(bytes) / static_cast<double>(std::max(elements, 1L))}};
+    }
+  };
+  Sum all;
+  std::map<std::string, Sum> by_type;
+  for (const auto& [name, tensor] : checkpoint.tensors) {
+    by_type[std::string(FormatName(tensor.format))].Add(tensor);
+    all.Add(tensor);
+  }
+  json figures = all.Figures();
+  for (const auto& [type, sum] : by_type) figures["types"][type] = sum.Figures();
+  return figures;
+}
+
+// A model's figures and its tokenizer.
 struct Inspected {
   json figures;
   std::unique_ptr<Tokenizer> tokenizer;
 };
 
-Result<Inspected> Inspect(const std::string& directory, const std::string& precision) {
-  FT_ASSIGN_OR_RETURN(const ModelFolder folder, ModelFolder::Open(directory));
-  FT_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(folder));
-  std::map<std::string, std::int64_t> elements_by_format;
-  std::size_t file_bytes = 0;
-  for (const auto& [name, tensor] : folder.tensors()) {
-    elements_by_format[std::string(FormatName(tensor.format))] += tensor.elements();
-    file_bytes += tensor.bytes();
-  }
+Result<Inspected> Inspect(const std::string& path, const std::string& precision) {
+  FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(path));
+  FT_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(checkpoint));
   Device device({AvailableCores().front()});
   const std::unique_ptr<Backend> backend =
       device.MakeBackend(precision == "f32" ? Precision::kF32 : Precision::kBF16);
   const MemoryNeeds memory = EstimateMemory(config, *backend);
-  FT_ASSIGN_OR_RETURN(std::unique_ptr<Tokenizer> tokenizer, Tokenizer::Load(directory));
-  json figures = {{"directory", directory},
+  FT_ASSIGN_OR_RETURN(std::unique_ptr<Tokenizer> tokenizer, Tokenizer::Load(path));
+  json figures = {{"path", path},
                   {"architecture", config.architecture},
                   {"parameters", config.parameters()},
                   {"layers", config.layers},
@@ -80,20 +112,25 @@ Result<Inspected> Inspect(const std::string& directory, const std::string& preci
                   {"tied_embeddings", config.tied_embeddings},
                   {"rope", RopeText(config)},
                   {"eos", config.eos},
-                  {"dtypes", elements_by_format},
-                  {"tensors", folder.tensors().size()},
-                  {"file_bytes", file_bytes},
+                  {"stored", Stored(checkpoint)},
                   {"tokenizer",
-                   {{"kind", TokenizerKind(directory)},
+                   {{"kind", TokenizerKind(checkpoint)},
                     {"vocabulary", tokenizer->vocabulary()},
                     {"chat_template", tokenizer->has_chat_template()},
                     {"fingerprint", tokenizer->fingerprint()}}},
                   {"memory",
                    {{"precision", precision},
                     {"weight_bytes", memory.weight_bytes},
+                    {"weight_bytes_per_token", memory.weight_bytes_per_pass},
                     {"kv_bytes_per_token", memory.kv_bytes_per_token},
                     {"kv_bytes_per_sequence", memory.kv_bytes_per_sequence}}}};
   return Inspected{std::move(figures), std::move(tokenizer)};
+}
+
+std::string StoredText(const json& sum) {
+  return fmt::format("{} weights in {} tensors, {}, {:.2f} bits per weight",
+                     FormatCount(sum["elements"]), sum["tensors"].get<std::int64_t>(),
+                     FormatBytes(sum["bytes"]), sum["bits_per_weight"].get<double>());
 }
 
 void Print(const json& figures) {
@@ -102,11 +139,7 @@ void Print(const json& figures) {
   const auto line = [](std::string_view name, const std::string& value) {
     fmt::print("  {:<16}{}\n", name, value);
   };
-  std::string dtypes;
-  for (const auto& [dtype, elements] : figures["dtypes"].items()) {
-    dtypes += fmt::format("{}{} ({})", dtypes.empty() ? "" : ", ", dtype, FormatCount(elements));
-  }
-  fmt::print("{}\n", text(figures["directory"]));
+  fmt::print("{}\n", text(figures["path"]));
   line("architecture", text(figures["architecture"]));
   line("parameters", fmt::format("{} ({} embeddings)", FormatCount(figures["parameters"]),
                                  figures["tied_embeddings"] ? "tied" : "untied"));
@@ -117,8 +150,13 @@ void Print(const json& figures) {
   line("vocabulary", figures["vocabulary"].dump());
   line("context", fmt::format("{} tokens", number("context")));
   line("rope", text(figures["rope"]));
-  line("stored as", fmt::format("{}, {} tensors, {}", dtypes, number("tensors"),
-                                FormatBytes(figures["file_bytes"])));
+  const json& stored = figures["stored"];
+  std::string name = "stored as";
+  for (const auto& [type, sum] : stored["types"].items()) {
+    line(name, type + ": " + StoredText(sum));
+    name.clear();
+  }
+  if (stored["types"].size() > 1) line(name, "together: " + StoredText(stored));
   const json& tokenizer = figures["tokenizer"];
   line("tokenizer",
        fmt::format("{}, {} tokens, {}", text(tokenizer["kind"]), tokenizer["vocabulary"].get<int>(),
@@ -126,7 +164,8 @@ void Print(const json& figures) {
   line("fingerprint", text(tokenizer["fingerprint"]));
   const json& memory = figures["memory"];
   fmt::print("memory in {}\n", text(memory["precision"]));
-  line("weights", FormatBytes(memory["weight_bytes"]));
+  line("weights", fmt::format("{}, of which a token reads {}", FormatBytes(memory["weight_bytes"]),
+                              FormatBytes(memory["weight_bytes_per_token"])));
   line("KV per token", FormatBytes(memory["kv_bytes_per_token"]));
   line("KV per sequence",
        fmt::format("{} with the context full", FormatBytes(memory["kv_bytes_per_sequence"])));
@@ -161,14 +200,14 @@ Result<int> RunInspect(InspectOptions options) {
 }  // namespace
 
 void AddInspectCommand(CLI::App* app, CommandBody* chosen) {
-  CLI::App* command =
-      app->add_subcommand("inspect", "Show what a model folder holds and the memory it needs");
+  CLI::App* command = app->add_subcommand(
+      "inspect", "Show what a model's folder or GGUF file holds and the memory it needs");
   const OptionGroup add(command);
   auto options = std::make_shared<InspectOptions>();
-  add("directory,-m,--target,--model", &options->model.target, "DIR",
-      "The model folder; by default the bundled models are shown");
-  add("--draft,--model-draft", &options->model.draft, "DIR",
-      "A draft's folder (also -md): shown too, and its vocabulary compared");
+  add("path,-m,--target,--model", &options->model.target, "MODEL",
+      "The model, a folder or a GGUF file; by default the bundled models are shown");
+  add("--draft,--model-draft", &options->model.draft, "MODEL",
+      "A draft (also -md): shown too, and its vocabulary compared");
   add("--precision", &options->model.precision, "P",
       "How weights and KV would be stored: bf16 (default) or f32")
       ->check(OneOf({"bf16", "f32"}));

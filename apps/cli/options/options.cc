@@ -61,6 +61,16 @@ Result<CoreSet> TakeCores(const CoreSet& from, int count, std::string_view optio
   return taken;
 }
 
+// Shows how far a model is while it loads.
+LoadProgress LoadingBar(const ModelSource& source) {
+  return [label = fmt::format("Loading {}", source.label()), bar = std::shared_ptr<ProgressBar>()](
+             std::size_t packed, std::size_t all) mutable {
+    if (bar == nullptr) bar = std::make_shared<ProgressBar>(label, 0);
+    bar->Show(packed, all);
+    if (packed == all) bar.reset();
+  };
+}
+
 // Whether a target that decodes in `mode` leaves the draft's cores to a draft.
 bool LeavesCores(Mode mode, const ModelOptions& model) {
   return mode.during() || (mode.planned() && model.has_draft());
@@ -79,7 +89,8 @@ Status ModelOptions::ResolveDefaults() {
   const std::string models = BundledModels();
   if (models.empty()) {
     return InvalidInput(
-        "the bundled models were not found; name a model folder with --target, or set "
+        "the bundled models were not found; name a model's folder or GGUF file with --target, or "
+        "set "
         "FORETOKEN_MODELS to the folder that holds demo-target and demo-draft");
   }
   target = (fs::path(models) / kDemoTarget).string();
@@ -170,9 +181,10 @@ Result<std::vector<Mode>> ParseModes(std::string_view text) {
 
 Result<std::shared_ptr<LanguageModel>> LoadTarget(const ModelOptions& model, const CoreSet& cores) {
   const ModelSource source = model.TargetSource();
-  const ProgressBar progress(fmt::format("Loading {}", source.label()), 0);
-  return LanguageModel::Load(
-      {.source = source, .cores = cores, .precision = model.ParsedPrecision()});
+  return LanguageModel::Load({.source = source,
+                              .cores = cores,
+                              .precision = model.ParsedPrecision(),
+                              .progress = LoadingBar(source)});
 }
 
 Result<Decoding> DecodingOptions::Load(std::optional<Mode> decoding_mode) {
@@ -205,7 +217,8 @@ Result<EngineOptions> DecodingOptions::EngineFor(std::span<const Mode> modes, co
                    .cores = at.draft,
                    .precision = model.ParsedPrecision(),
                    .process = speculation.draft_process,
-                   .executable = ExecutablePath()};
+                   .executable = ExecutablePath(),
+                   .progress = LoadingBar(model.DraftSource())};
   options.keep_times = true;
   options.log = [](std::string_view warning) { PrintWarning(std::string(warning)); };
   return options;
@@ -229,9 +242,9 @@ Result<Mode> DecodingOptions::Choose() {
     FT_ASSIGN_OR_RETURN(chosen, ParseMode(mode));
   }
   if (NeedsDraft(chosen) && !model.has_draft()) {
-    return InvalidInput(
-        fmt::format("mode {} needs a draft model; name its folder with --draft, or use --mode ar",
-                    ModeName(chosen)));
+    return InvalidInput(fmt::format(
+        "mode {} needs a draft model; name its folder or GGUF file with --draft, or use --mode ar",
+        ModeName(chosen)));
   }
   return chosen;
 }

@@ -41,10 +41,10 @@ std::vector<std::string> ChoicesOf(CLI::Option* option) {
 
 void AddModelOptions(CLI::App* app, ModelOptions* options) {
   const OptionGroup add(app, "Models");
-  add("-m,--target,--model", &options->target, "DIR",
-      "Folder of the target model (Hugging Face layout); the bundled one by default");
-  add("--draft,--model-draft", &options->draft, "DIR",
-      "Folder of the draft model (also -md); needs the target's vocabulary");
+  add("-m,--target,--model", &options->target, "MODEL",
+      "The target model, a Hugging Face folder or a GGUF file; the bundled one by default");
+  add("--draft,--model-draft", &options->draft, "MODEL",
+      "The draft model, a folder or a GGUF file (also -md); needs the target's vocabulary");
   add("--precision", &options->precision, "P",
       "How numbers are kept in memory: bf16 (default) or f32, twice the size")
       ->check(OneOf({"bf16", "f32"}));

@@ -224,6 +224,8 @@ TEST(Models, BundledPairIsTheDefault) {
   ASSERT_TRUE(own.ResolveDefaults().ok());
   EXPECT_FALSE(own.has_draft());  // The bundled draft suits the bundled target only.
   EXPECT_EQ(own.TargetSource().label(), "mine");
+  own.target = "somewhere/mine.Q8_0.gguf";
+  EXPECT_EQ(own.TargetSource().label(), "mine.Q8_0");
 
   own.synthetic = "llama-135m";
   EXPECT_FALSE(own.ResolveDefaults().ok());

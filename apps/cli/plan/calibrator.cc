@@ -62,7 +62,8 @@ class Calibrator {
     if (!measures("rejection")) saguaro_cs_.clear();
     FT_RETURN_IF_ERROR(options_.model.ResolveDefaults());
     if (!options_.model.has_draft()) {
-      return InvalidInput("measuring a pair needs a draft model; name its folder with --draft");
+      return InvalidInput(
+          "measuring a pair needs a draft model; name its folder or GGUF file with --draft");
     }
     FT_ASSIGN_OR_RETURN(cores_, ResolveCores(options_.cores));
     if (cores_.all.size() == cores_.target.size()) {

@@ -5,13 +5,13 @@
 #include "backend/cpu/cpu_backend.h"
 #include "base/cores.h"
 #include "tokenizer/tokenizer.h"
-#include "weights/model_folder.h"
+#include "weights/checkpoint.h"
 
 namespace foretoken {
 
-Result<std::string> FingerprintModel(const std::string& directory) {
-  FT_ASSIGN_OR_RETURN(const ModelFolder folder, ModelFolder::Open(directory));
-  return folder.Fingerprint();
+Result<std::string> FingerprintModel(const std::string& model) {
+  FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(model));
+  return checkpoint.Fingerprint();
 }
 
 Result<ModelFingerprints> FingerprintModels(const ModelOptions& models) {

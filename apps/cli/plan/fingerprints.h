@@ -8,9 +8,10 @@
 
 namespace foretoken {
 
-/// The SHA-256 of a model folder's configuration and of samples of all its tensors: the same for a
-/// copy, another for other weights, and computed in milliseconds whatever the model's size.
-Result<std::string> FingerprintModel(const std::string& directory);
+/// The SHA-256 of the configuration of the model in a folder or GGUF file and of samples of all its
+/// tensors: the same for a copy, another for other weights, and computed in milliseconds whatever
+/// the model's size.
+Result<std::string> FingerprintModel(const std::string& model);
 
 /// What a calibration with these models is valid for; there may be no draft.
 Result<ModelFingerprints> FingerprintModels(const ModelOptions& models);

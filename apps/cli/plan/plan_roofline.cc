@@ -14,7 +14,7 @@
 #include "model/config/model_config.h"
 #include "prediction/fanout_solver.h"
 #include "study/roofline.h"
-#include "weights/model_folder.h"
+#include "weights/checkpoint.h"
 
 namespace foretoken {
 namespace {
@@ -48,9 +48,10 @@ struct Setting {
 
 Result<ModelShape> ResolveShape(const PlanRooflineOptions& options) {
   ModelConfig config;
-  if (std::filesystem::is_directory(options.model)) {
-    FT_ASSIGN_OR_RETURN(const ModelFolder folder, ModelFolder::Open(options.model));
-    FT_ASSIGN_OR_RETURN(config, ReadModelConfig(folder));
+  std::error_code error;
+  if (std::filesystem::exists(options.model, error)) {
+    FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(options.model));
+    FT_ASSIGN_OR_RETURN(config, ReadModelConfig(checkpoint));
   } else {
     FT_ASSIGN_OR_RETURN(config, NamedShape(options.model));
   }
@@ -269,7 +270,7 @@ std::string Html(const json& report, const std::string& tokens) {
 void AddPlanRooflineOptions(CLI::App* app, PlanRooflineOptions* options) {
   const OptionGroup add(app, "Roofline");
   add("--model-shape", &options->model, "MODEL",
-      "A shape's name, like llama-8b (default), or a model's folder");
+      "A shape's name, like llama-8b (default), or a model's folder or GGUF file");
   add("--device", &options->device, "NAME", "sssd (the SSSD paper's GPU; default), h100 or h200");
   add("--flops", &options->flops, "X", "FLOP/s of another device: 165e12");
   add("--bandwidth", &options->bandwidth, "X", "Its memory's bytes/s: 0.95e12");

@@ -18,7 +18,7 @@ struct ForeignOption {
   std::string_view advice;
 };
 constexpr std::string_view kNoFetching =
-    "fetching models by name is not supported yet: -m FOLDER names a model's folder";
+    "fetching models by name is not supported yet: -m PATH names a model's folder or GGUF file";
 constexpr std::string_view kNoLayers =
     "models run on the cores that --target-cores and --threads choose: leave it out";
 constexpr ForeignOption kForeign[] = {

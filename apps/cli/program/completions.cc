@@ -33,13 +33,15 @@ std::string Words(const CommandFacts& command) {
   return space == std::string::npos ? "" : command.path.substr(space + 1);
 }
 
-bool IsFile(const OptionFacts& option) { return option.value.find("FILE") != std::string::npos; }
+bool IsFile(const OptionFacts& option) {
+  return option.value.find("FILE") != std::string::npos || option.value == "MODEL";
+}
 bool IsFolder(const OptionFacts& option) { return option.value == "DIR"; }
 
 // Whether its arguments are names of files or folders.
 bool TakesFiles(const CommandFacts& command) {
   return std::ranges::any_of(command.arguments, [](const OptionFacts& argument) {
-    return argument.value == "directory" || argument.value == "files";
+    return argument.value == "path" || argument.value == "files";
   });
 }
 

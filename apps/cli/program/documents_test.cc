@@ -23,6 +23,7 @@ class Documents : public ::testing::Test {
     add("-m,--mode", &text_, "MODE", "It's how; more of it")->check(OneOf({"ar", "sd"}));
     add("--in", &text_, "FILE", "A file");
     add("--from", &text_, "DIR", "A folder");
+    add("--model", &text_, "MODEL", "A folder or a file");
     add("--fast,!--no-fast", &flag_, ".dotted [text]: of a flag");
     CLI::App* store = app_.add_subcommand("store", "Keep it");
     const OptionGroup build(store->add_subcommand("build", "Build it"));
@@ -57,6 +58,7 @@ TEST_F(Documents, CompletionsOfferCommandsOptionsAndValues) {
   EXPECT_THAT(bash, HasSubstr("-m|--mode) COMPREPLY=($(compgen -W 'ar sd'"));
   EXPECT_THAT(bash, HasSubstr("--in) _foretoken_paths -f"));
   EXPECT_THAT(bash, HasSubstr("--from) _foretoken_paths -d"));
+  EXPECT_THAT(bash, HasSubstr("--model) _foretoken_paths -f"));
   EXPECT_THAT(bash, HasSubstr("local -a paths=('' 'run' 'store' 'store build')"));
   EXPECT_THAT(bash, HasSubstr("words='run store'"));
   EXPECT_THAT(bash, HasSubstr("words='bash zsh'"));

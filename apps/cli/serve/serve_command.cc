@@ -45,7 +45,8 @@ Result<std::vector<Mode>> ModesToOffer(const ServeOptions& options, Mode first) 
   for (const Mode mode : others) {
     if (NeedsDraft(mode) && !options.model.has_draft()) {
       return InvalidInput(
-          fmt::format("mode {} needs a draft model; name its folder with --draft", ModeName(mode)));
+          fmt::format("mode {} needs a draft model; name its folder or GGUF file with --draft",
+                      ModeName(mode)));
     }
     if (std::find(modes.begin(), modes.end(), mode) == modes.end()) modes.push_back(mode);
   }
@@ -171,7 +172,7 @@ void AddListenOptions(CLI::App* command, ServeOptions* options) {
   add("--port", &server->http.port, "PORT", "Port (default 8080); 0 takes any free one")
       ->check(Between(0, 65535));
   add("--alias", &options->alias, "NAME",
-      "How clients name the model; by default its folder's name");
+      "How clients name the model; by default its folder's or GGUF file's name");
   add("--api-key", &options->api_key, "KEY", "Answer only requests that bring this key");
   add("--api-key-file", &options->api_key_file, "FILE",
       "The same with the keys of a file: on each line a key, or a name and a key, then perhaps "

@@ -28,7 +28,7 @@ void AddSpeculatorCommand(CLI::App* app, CommandBody* chosen) {
       app->add_subcommand("speculator", "The speculator's process; started by the engine itself");
   command->group("");  // Hidden.
   auto options = std::make_shared<SpeculatorOptions>();
-  command->add_option("--draft", options->model.draft, "Folder of the draft model");
+  command->add_option("--draft", options->model.draft, "Folder or GGUF file of the draft model");
   command->add_option("--synthetic", options->model.draft_synthetic, "Or a named shape");
   command->add_option("--cores", options->cores, "Cores of the draft")->required();
   command->add_option("--precision", options->model.precision, "bf16 or f32")

@@ -101,8 +101,8 @@ void AddInputOptions(CLI::App* command, const char* what, TokenizeOptions* optio
   const OptionGroup add(command);
   CLI::Option* text = add(what, &options->text, "TEXT", "- or nothing: standard input");
   add("-f,--file", &options->file, "FILE", "Read from a file")->excludes(text);
-  add("-m,--target,--model", &options->model.target, "DIR",
-      "The model folder whose tokenizer is used; the bundled one by default");
+  add("-m,--target,--model", &options->model.target, "MODEL",
+      "The model, a folder or a GGUF file, whose tokenizer is used; the bundled one by default");
 }
 
 }  // namespace

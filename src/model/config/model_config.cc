@@ -6,7 +6,7 @@
 
 #include "base/printable.h"
 #include "json/json_object.h"
-#include "weights/model_folder.h"
+#include "weights/checkpoint.h"
 
 namespace foretoken {
 namespace {
@@ -235,14 +235,12 @@ Status ApplyGenerationConfig(std::string_view text, std::string_view where, Mode
   return {};
 }
 
-Result<ModelConfig> ReadModelConfig(const ModelFolder& folder) {
-  FT_ASSIGN_OR_RETURN(
-      ModelConfig config,
-      ParseModelConfig(folder.config_json(), (folder.directory() / "config.json").string()));
-  if (!folder.generation_config_json().empty()) {
-    FT_RETURN_IF_ERROR(
-        ApplyGenerationConfig(folder.generation_config_json(),
-                              (folder.directory() / "generation_config.json").string(), &config));
+Result<ModelConfig> ReadModelConfig(const Checkpoint& checkpoint) {
+  const auto& [config_json, config_place] = checkpoint.config;
+  FT_ASSIGN_OR_RETURN(ModelConfig config, ParseModelConfig(config_json, config_place));
+  const auto& [generation_json, generation_place] = checkpoint.generation_config;
+  if (!generation_json.empty()) {
+    FT_RETURN_IF_ERROR(ApplyGenerationConfig(generation_json, generation_place, &config));
   }
   return config;
 }

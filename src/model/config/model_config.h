@@ -10,7 +10,7 @@
 
 namespace foretoken {
 
-class ModelFolder;
+struct Checkpoint;
 
 /// Rotary position scaling as config.json's `rope_scaling` gives it; kFactors, which divides each
 /// frequency by a factor of its own, is how GGUF files write llama3's.
@@ -54,8 +54,8 @@ Result<ModelConfig> ParseModelConfig(std::string_view json, std::string_view whe
 /// generation_config.json where it has them.
 Status ApplyGenerationConfig(std::string_view json, std::string_view where, ModelConfig* config);
 
-/// The configuration of a model folder: config.json, then generation_config.json where present.
-Result<ModelConfig> ReadModelConfig(const ModelFolder& folder);
+/// The configuration of a model: config.json, then generation_config.json where present.
+Result<ModelConfig> ReadModelConfig(const Checkpoint& checkpoint);
 
 /// A named shape for timing studies with random weights: "llama-135m", "llama-1b", "llama-8b",
 /// "draft-12m" ... Unknown names list the known ones.

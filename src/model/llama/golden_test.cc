@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "model/model_testing.h"
-#include "weights/model_folder.h"
+#include "weights/checkpoint.h"
 
 namespace foretoken {
 namespace {
@@ -30,11 +30,11 @@ class GoldenTest : public testing::TestWithParam<std::tuple<BackendCase, std::st
   }
 
   std::unique_ptr<Model> Load() {
-    auto folder = ModelFolder::Open(directory_);
-    EXPECT_TRUE(folder.ok()) << folder.error().message;
-    auto config = ReadModelConfig(*folder);
+    auto checkpoint = Checkpoint::Open(directory_);
+    EXPECT_TRUE(checkpoint.ok()) << checkpoint.error().message;
+    auto config = ReadModelConfig(*checkpoint);
     EXPECT_TRUE(config.ok()) << config.error().message;
-    auto weights = LoadWeights(*folder, *config, backend_.get());
+    auto weights = LoadWeights(*checkpoint, *config, backend_.get());
     EXPECT_TRUE(weights.ok()) << weights.error().message;
     return (*weights)->MakeModel(backend_.get());
   }

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <string>
+#include <utility>
 
 #include "model/llama/llama_weights.h"
 #include "tensor/half.h"
@@ -20,12 +22,38 @@ std::string FormatShape(const Shape& shape) { return fmt::format("[{}]", fmt::jo
 struct Part {
   std::string name;
   std::int64_t outputs;
+  bool rotated = false;  // Its outputs are heads that are rotated.
 };
 
-// The weights of a folder. Without a backend they are found and checked, and nothing is packed.
-class FolderSource {
+// The rows of a tensor whose heads alternate between their halves, with each head's first half
+// before its second. Rows are whole blocks of any format.
+std::vector<std::byte> HalvesApart(const TensorView& view, std::int64_t head_dim) {
+  const std::size_t row_bytes = FormatBytes(view.format, view.shape[1]);
+  const std::int64_t half = head_dim / 2;
+  std::vector<std::byte> rows(view.bytes());
+  for (std::int64_t row = 0; row < view.shape[0]; ++row) {
+    const std::int64_t in_head = row % head_dim;
+    const std::int64_t from = row - in_head + in_head % half * 2 + in_head / half;
+    std::memcpy(rows.data() + static_cast<std::size_t>(row) * row_bytes,
+                view.data + static_cast<std::size_t>(from) * row_bytes, row_bytes);
+  }
+  return rows;
+}
+
+// The weights of a checkpoint. Without a backend they are found and checked, and nothing is packed.
+class CheckpointSource {
  public:
-  FolderSource(const ModelFolder& folder, Backend* backend) : folder_(folder), backend_(backend) {}
+  CheckpointSource(const Checkpoint& checkpoint, const ModelConfig& config, Backend* backend)
+      : checkpoint_(checkpoint), head_dim_(config.head_dim), backend_(backend) {}
+
+  // Of all that was found.
+  std::size_t bytes() const { return bytes_; }
+  // From now on `progress` is told how many of `all` bytes are packed.
+  void ReportTo(const LoadProgress& progress, std::size_t all) {
+    progress_ = progress;
+    all_ = all;
+    Report();
+  }
 
   // The gain of a norm.
   Result<Buffer> Gain(const std::string& name, std::int64_t width) {
@@ -33,46 +61,72 @@ class FolderSource {
     if (backend_ == nullptr) return Buffer();
     Buffer gain(static_cast<std::size_t>(width) * sizeof(float));
     LoadElements(view, 0, width, gain.as<float>());
+    Release({&view, 1});
     return gain;
   }
 
   // The matrix of tensors [outputs, inputs], one below the other.
   Result<Matrix> Stack(const std::vector<Part>& parts, std::int64_t inputs, double /*gain*/) {
     std::vector<TensorView> views;
-    for (const auto& [name, outputs] : parts) {
-      FT_ASSIGN_OR_RETURN(views.emplace_back(), Find(name, {outputs, inputs}));
+    std::vector<std::vector<std::byte>> reordered;
+    for (const Part& part : parts) {
+      FT_ASSIGN_OR_RETURN(views.emplace_back(), Find(part.name, {part.outputs, inputs}));
     }
-    return backend_ == nullptr ? Matrix() : backend_->Pack(views);
+    if (backend_ == nullptr) return Matrix();
+    std::vector<TensorView> in_order = views;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      if (!parts[i].rotated || !checkpoint_.alternating_heads) continue;
+      in_order[i].data = reordered.emplace_back(HalvesApart(views[i], head_dim_)).data();
+    }
+    Matrix matrix = backend_->Pack(in_order);
+    Release(views);
+    return matrix;
   }
 
   // Biases mean a model that would be computed wrongly, whatever its config says.
   Status RefuseBiases() const {
-    for (const auto& [name, view] : folder_.tensors()) {
+    for (const auto& [name, view] : checkpoint_.tensors) {
       if (name.starts_with("model.layers.") && name.ends_with("_proj.bias")) {
         return InvalidInput(fmt::format("{}: tensor {} is a bias, which is not supported",
-                                        folder_.directory().string(), name));
+                                        checkpoint_.path.string(), checkpoint_.NameInFile(name)));
       }
     }
     return {};
   }
 
  private:
-  Result<TensorView> Find(const std::string& name, const Shape& shape) const {
-    const TensorView* view = folder_.Find(name);
+  // Of tensors that are packed.
+  void Release(std::span<const TensorView> packed) {
+    for (const TensorView& view : packed) checkpoint_.Release(view);
+    Report();
+  }
+  void Report() const {
+    if (progress_) progress_(bytes_, all_);
+  }
+
+  Result<TensorView> Find(const std::string& name, const Shape& shape) {
+    const std::string where = checkpoint_.path.string();
+    const TensorView* view = checkpoint_.Find(name);
     if (view == nullptr) {
-      return InvalidInput(fmt::format("{}: lacks tensor {} of shape {}",
-                                      folder_.directory().string(), name, FormatShape(shape)));
+      return InvalidInput(fmt::format("{}: lacks tensor {} of shape {}", where,
+                                      checkpoint_.NameInFile(name), FormatShape(shape)));
     }
     if (view->shape != shape) {
-      return InvalidInput(fmt::format("{}: tensor {} must have shape {} by config.json but has {}",
-                                      folder_.directory().string(), name, FormatShape(shape),
+      return InvalidInput(fmt::format("{}: tensor {} must have shape {} by {} but has {}", where,
+                                      checkpoint_.NameInFile(name), FormatShape(shape),
+                                      checkpoint_.gguf ? "the metadata" : "config.json",
                                       FormatShape(view->shape)));
     }
+    bytes_ += view->bytes();
     return *view;
   }
 
-  const ModelFolder& folder_;
+  const Checkpoint& checkpoint_;
+  std::int64_t head_dim_;
   Backend* backend_;
+  std::size_t bytes_ = 0;
+  LoadProgress progress_;
+  std::size_t all_ = 0;
 };
 
 // Random BF16 weights. Each value is one of 256 quantiles of a normal distribution, picked by one
@@ -123,7 +177,7 @@ class SyntheticSource {
 
 // All weights of a model, taken from `source` in this order.
 template <typename Source>
-Result<LlamaTensors> Collect(const ModelConfig& config, Source source) {
+Result<LlamaTensors> Collect(const ModelConfig& config, Source& source) {
   // Of random weights: what a block adds to the residual stream shrinks with depth, yet outweighs
   // the token's own embedding, so that the model does not just repeat its input. Logits get a
   // standard deviation of 4: over 49,152 tokens their softmax has 4 to 5 nats, a little more than
@@ -148,15 +202,15 @@ Result<LlamaTensors> Collect(const ModelConfig& config, Source source) {
     const auto gain = [&](const char* name) {
       return source.Gain(fmt::format("model.layers.{}.{}.weight", i, name), hidden);
     };
-    const auto part = [&](const char* name, std::int64_t outputs) {
-      return Part{fmt::format("model.layers.{}.{}_proj.weight", i, name), outputs};
+    const auto part = [&](const char* name, std::int64_t outputs, bool rotated = false) {
+      return Part{fmt::format("model.layers.{}.{}_proj.weight", i, name), outputs, rotated};
     };
     FT_ASSIGN_OR_RETURN(layer.attention_norm, gain("input_layernorm"));
     FT_ASSIGN_OR_RETURN(layer.mlp_norm, gain("post_attention_layernorm"));
-    FT_ASSIGN_OR_RETURN(
-        layer.qkv, source.Stack({part("self_attn.q", query_width), part("self_attn.k", kv_width),
-                                 part("self_attn.v", kv_width)},
-                                hidden, 1));
+    FT_ASSIGN_OR_RETURN(layer.qkv, source.Stack({part("self_attn.q", query_width, /*rotated=*/true),
+                                                 part("self_attn.k", kv_width, /*rotated=*/true),
+                                                 part("self_attn.v", kv_width)},
+                                                hidden, 1));
     FT_ASSIGN_OR_RETURN(layer.output,
                         source.Stack({part("self_attn.o", hidden)}, query_width, residual));
     FT_ASSIGN_OR_RETURN(
@@ -168,29 +222,37 @@ Result<LlamaTensors> Collect(const ModelConfig& config, Source source) {
   return all;
 }
 
-}  // namespace
-
-Status CheckWeights(const ModelFolder& folder, const ModelConfig& config) {
-  FolderSource source(folder, nullptr);
+// Checks everything and packs nothing; returns the bytes that there are to pack.
+Result<std::size_t> CheckAll(const Checkpoint& checkpoint, const ModelConfig& config) {
+  CheckpointSource source(checkpoint, config, nullptr);
   FT_RETURN_IF_ERROR(source.RefuseBiases());
   FT_RETURN_IF_ERROR(Collect(config, source));
+  return source.bytes();
+}
+
+}  // namespace
+
+Status CheckWeights(const Checkpoint& checkpoint, const ModelConfig& config) {
+  FT_RETURN_IF_ERROR(CheckAll(checkpoint, config));
   return {};
 }
 
-Result<std::shared_ptr<const ModelWeights>> LoadWeights(const ModelFolder& folder,
-                                                        const ModelConfig& config,
-                                                        Backend* backend) {
-  // Everything is checked before anything is packed, so that a bad folder fails at once.
-  FT_RETURN_IF_ERROR(CheckWeights(folder, config));
-  FT_ASSIGN_OR_RETURN(LlamaTensors tensors, Collect(config, FolderSource(folder, backend)));
+Result<std::shared_ptr<const ModelWeights>> LoadWeights(const Checkpoint& checkpoint,
+                                                        const ModelConfig& config, Backend* backend,
+                                                        const LoadProgress& progress) {
+  // Everything is checked before anything is packed, so that a bad model fails at once.
+  FT_ASSIGN_OR_RETURN(const std::size_t all, CheckAll(checkpoint, config));
+  CheckpointSource source(checkpoint, config, backend);
+  source.ReportTo(progress, all);
+  FT_ASSIGN_OR_RETURN(LlamaTensors tensors, Collect(config, source));
   return std::shared_ptr<const ModelWeights>(
       std::make_shared<LlamaWeights>(config, *backend, std::move(tensors)));
 }
 
 std::shared_ptr<const ModelWeights> SyntheticWeights(const ModelConfig& config, std::uint64_t seed,
                                                      Backend* backend) {
-  return std::make_shared<LlamaWeights>(config, *backend,
-                                        Collect(config, SyntheticSource(seed, backend)).value());
+  SyntheticSource source(seed, backend);
+  return std::make_shared<LlamaWeights>(config, *backend, Collect(config, source).value());
 }
 
 }  // namespace foretoken

@@ -8,7 +8,9 @@
 #include "backend/reference/reference_backend.h"
 #include "base/temporary_testing.h"
 #include "model/model_testing.h"
-#include "weights/model_folder.h"
+#include "weights/checkpoint.h"
+#include "weights/gguf/gguf_model.h"
+#include "weights/gguf/gguf_testing.h"
 #include "weights/weights_testing.h"
 
 namespace foretoken {
@@ -23,28 +25,54 @@ struct StoredTensor {
   std::vector<float> values;
 };
 
-// A tiny random Llama whose values F16 and BF16 hold exactly, to be changed and written by tests.
+// As blocks of Q8_0 with the scale 1/64, which hold a tiny model's values exactly.
+std::string InBlocks(const std::vector<float>& values) {
+  constexpr std::string_view kScale("\x00\x24", 2);
+  std::string blocks;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (i % 32 == 0) blocks += kScale;
+    blocks += static_cast<char>(static_cast<std::int8_t>(values[i] * 64));
+  }
+  return blocks;
+}
+
+// As GGUF files have the rows of q and k: element i of a head's first half, then of its second.
+std::vector<float> Alternating(const StoredTensor& tensor, std::size_t head_dim) {
+  const auto width = static_cast<std::size_t>(tensor.shape[1]);
+  std::vector<float> rows;
+  for (std::size_t row = 0; row < tensor.values.size() / width; ++row) {
+    const std::size_t head = row / head_dim;
+    const std::size_t in_head = row % head_dim / 2 + row % 2 * (head_dim / 2);
+    const auto from =
+        tensor.values.begin() + static_cast<std::ptrdiff_t>((head * head_dim + in_head) * width);
+    rows.insert(rows.end(), from, from + static_cast<std::ptrdiff_t>(width));
+  }
+  return rows;
+}
+
+// A tiny random Llama whose values F16, BF16 and Q8_0 hold exactly, to be changed and written by
+// tests.
 struct TinyModel {
-  json config = {{"model_type", "llama"},      {"hidden_size", 16}, {"intermediate_size", 24},
-                 {"num_hidden_layers", 2},     {"head_dim", 8},     {"num_attention_heads", 4},
+  json config = {{"model_type", "llama"},      {"hidden_size", 32}, {"intermediate_size", 96},
+                 {"num_hidden_layers", 2},     {"head_dim", 16},    {"num_attention_heads", 4},
                  {"num_key_value_heads", 2},   {"vocab_size", 40},  {"max_position_embeddings", 64},
                  {"tie_word_embeddings", true}};
   std::map<std::string, StoredTensor> tensors;
 
   TinyModel() {
-    Random("model.embed_tokens.weight", {40, 16});
-    Random("model.norm.weight", {16});
+    Random("model.embed_tokens.weight", {40, 32});
+    Random("model.norm.weight", {32});
     for (int layer = 0; layer < 2; ++layer) {
       const std::string prefix = "model.layers." + std::to_string(layer) + ".";
-      Random(prefix + "input_layernorm.weight", {16});
-      Random(prefix + "post_attention_layernorm.weight", {16});
-      Random(prefix + "self_attn.q_proj.weight", {32, 16});
-      Random(prefix + "self_attn.k_proj.weight", {16, 16});
-      Random(prefix + "self_attn.v_proj.weight", {16, 16});
-      Random(prefix + "self_attn.o_proj.weight", {16, 32});
-      Random(prefix + "mlp.gate_proj.weight", {24, 16});
-      Random(prefix + "mlp.up_proj.weight", {24, 16});
-      Random(prefix + "mlp.down_proj.weight", {16, 24});
+      Random(prefix + "input_layernorm.weight", {32});
+      Random(prefix + "post_attention_layernorm.weight", {32});
+      Random(prefix + "self_attn.q_proj.weight", {64, 32});
+      Random(prefix + "self_attn.k_proj.weight", {32, 32});
+      Random(prefix + "self_attn.v_proj.weight", {32, 32});
+      Random(prefix + "self_attn.o_proj.weight", {32, 64});
+      Random(prefix + "mlp.gate_proj.weight", {96, 32});
+      Random(prefix + "mlp.up_proj.weight", {96, 32});
+      Random(prefix + "mlp.down_proj.weight", {32, 96});
     }
   }
 
@@ -67,6 +95,36 @@ struct TinyModel {
     folder.Write("model.safetensors", builder.Build(/*unaligned=*/true));
   }
 
+  // Matrices as F32 or Q8_0.
+  void WriteGguf(const std::string& path, WeightFormat format) const {
+    GgufBuilder builder;
+    builder.Text("general.architecture", "llama");
+    const std::pair<const char*, const char*> kSizes[] = {
+        {"llama.embedding_length", "hidden_size"},
+        {"llama.feed_forward_length", "intermediate_size"},
+        {"llama.block_count", "num_hidden_layers"},
+        {"llama.attention.head_count", "num_attention_heads"},
+        {"llama.attention.head_count_kv", "num_key_value_heads"},
+        {"llama.attention.key_length", "head_dim"},
+        {"llama.context_length", "max_position_embeddings"}};
+    for (const auto& [key, field] : kSizes) {
+      builder.Key(key, GgufType::kUint32, config[field].get<std::uint32_t>());
+    }
+    builder.Key("llama.attention.layer_norm_rms_epsilon", GgufType::kFloat32, 1e-6F);
+    for (const auto& [name, tensor] : tensors) {
+      const bool rotated = name.find("q_proj.weight") != std::string::npos ||
+                           name.find("k_proj.weight") != std::string::npos;
+      const std::vector<float> values = rotated ? Alternating(tensor, 16) : tensor.values;
+      const bool blocks = format == WeightFormat::kQ8_0 && tensor.shape.size() == 2;
+      const std::string data = blocks ? InBlocks(values)
+                                      : std::string(reinterpret_cast<const char*>(values.data()),
+                                                    values.size() * sizeof(float));
+      builder.Tensor(GgufName(name), {tensor.shape.rbegin(), tensor.shape.rend()}, blocks ? 8 : 0,
+                     data);
+    }
+    builder.Write(path);
+  }
+
   void WriteSharded(const TemporaryFolder& folder) const {
     folder.Write("config.json", config.dump());
     SafetensorsBuilder builders[2];
@@ -87,18 +145,18 @@ struct TinyModel {
 };
 
 // What checking without packing says.
-Status Check(const TemporaryFolder& directory) {
-  FT_ASSIGN_OR_RETURN(const ModelFolder folder, ModelFolder::Open(directory.path()));
-  FT_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(folder));
-  return CheckWeights(folder, config);
+Status Check(const std::filesystem::path& path) {
+  FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(path));
+  FT_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(checkpoint));
+  return CheckWeights(checkpoint, config);
 }
 
 // The logits after each of some tokens, or the error of loading.
-Result<std::vector<float>> LoadAndRun(const TemporaryFolder& directory) {
-  FT_ASSIGN_OR_RETURN(const ModelFolder folder, ModelFolder::Open(directory.path()));
-  FT_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(folder));
+Result<std::vector<float>> LoadAndRun(const std::filesystem::path& path) {
+  FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(path));
+  FT_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(checkpoint));
   const auto backend = MakeReferenceBackend(Precision::kF32);
-  FT_ASSIGN_OR_RETURN(const auto weights, LoadWeights(folder, config, backend.get()));
+  FT_ASSIGN_OR_RETURN(const auto weights, LoadWeights(checkpoint, config, backend.get()));
   const auto model = weights->MakeModel(backend.get());
   SequenceRunner runner(model.get(), 5);
   const float* logits = runner.Append(std::vector<Token>{3, 1, 39, 0, 17});
@@ -108,9 +166,9 @@ Result<std::vector<float>> LoadAndRun(const TemporaryFolder& directory) {
 std::vector<float> LogitsOf(const TinyModel& tiny, WeightFormat format = WeightFormat::kF32) {
   const TemporaryFolder folder;
   tiny.Write(folder, format);
-  auto logits = LoadAndRun(folder);
+  auto logits = LoadAndRun(folder.path());
   EXPECT_TRUE(logits.ok()) << logits.error().message;
-  EXPECT_TRUE(Check(folder).ok());
+  EXPECT_TRUE(Check(folder.path()).ok());
   return std::move(logits).value();
 }
 
@@ -119,8 +177,8 @@ std::string ErrorWith(const std::function<void(TinyModel&)>& change) {
   change(tiny);
   const TemporaryFolder folder;
   tiny.Write(folder);
-  const auto logits = LoadAndRun(folder);
-  const Status checked = Check(folder);
+  const auto logits = LoadAndRun(folder.path());
+  const Status checked = Check(folder.path());
   EXPECT_EQ(checked.ok(), logits.ok());
   if (logits.ok()) return "no error";
   EXPECT_EQ(checked.error().message, logits.error().message);
@@ -134,9 +192,65 @@ TEST(LlamaLoadTest, DTypesAndShardsGiveTheSameLogits) {
   EXPECT_EQ(LogitsOf(tiny, WeightFormat::kBF16), expected);
   const TemporaryFolder folder;
   tiny.WriteSharded(folder);
-  const auto sharded = LoadAndRun(folder);
+  const auto sharded = LoadAndRun(folder.path());
   ASSERT_TRUE(sharded.ok()) << sharded.error().message;
   EXPECT_EQ(*sharded, expected);
+}
+
+TEST(LlamaLoadTest, GgufFilesGiveTheSameLogits) {
+  TinyModel tiny;
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder.path() / "m.gguf";
+  const auto logits_of_file = [&](WeightFormat format) {
+    tiny.WriteGguf(path.string(), format);
+    const auto logits = LoadAndRun(path);
+    EXPECT_TRUE(logits.ok()) << logits.error().message;
+    return *logits;
+  };
+  const std::vector<float> tied = LogitsOf(tiny);
+  EXPECT_EQ(logits_of_file(WeightFormat::kF32), tied);
+  EXPECT_EQ(logits_of_file(WeightFormat::kQ8_0), tied);
+  tiny.config["tie_word_embeddings"] = false;
+  tiny.Random("lm_head.weight", {40, 32});
+  const std::vector<float> untied = LogitsOf(tiny);
+  EXPECT_NE(untied, tied);
+  EXPECT_EQ(logits_of_file(WeightFormat::kQ8_0), untied);
+}
+
+TEST(LlamaLoadTest, GgufFilesNameTheirTensorsThemselves) {
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder.path() / "m.gguf";
+  TinyModel missing;
+  missing.tensors.erase("model.layers.1.mlp.up_proj.weight");
+  missing.WriteGguf(path.string(), WeightFormat::kQ8_0);
+  EXPECT_EQ(LoadAndRun(path).error().message,
+            path.string() + ": lacks tensor blk.1.ffn_up.weight of shape [96, 32]");
+  TinyModel wrong;
+  wrong.Random("model.layers.0.self_attn.o_proj.weight", {64, 32});
+  wrong.WriteGguf(path.string(), WeightFormat::kQ8_0);
+  EXPECT_EQ(LoadAndRun(path).error().message,
+            path.string() +
+                ": tensor blk.0.attn_output.weight must have shape [32, 64] by the metadata but "
+                "has [64, 32]");
+}
+
+TEST(LlamaLoadTest, TellsHowMuchHasBeenRead) {
+  const TemporaryFolder folder;
+  TinyModel().Write(folder);
+  const auto checkpoint = Checkpoint::Open(folder.path());
+  const auto config = ReadModelConfig(*checkpoint);
+  const auto backend = MakeReferenceBackend(Precision::kF32);
+  std::vector<std::size_t> steps;
+  std::size_t total = 0;
+  ASSERT_TRUE(
+      LoadWeights(*checkpoint, *config, backend.get(), [&](std::size_t read, std::size_t all) {
+        EXPECT_TRUE(steps.empty() || read > steps.back());
+        steps.push_back(read);
+        total = all;
+      }).ok());
+  EXPECT_EQ(steps.size(), 1 + 2 + 2 * 6);  // Embedding, norm; a layer's norms and matrices.
+  EXPECT_EQ(steps.front(), 0);
+  EXPECT_EQ(steps.back(), total);
 }
 
 TEST(LlamaLoadTest, UntiedHeadIsUsed) {
@@ -161,9 +275,9 @@ TEST(LlamaLoadTest, GroupedHeadsEqualRepeatedHeads) {
     const auto at = tensor.values.begin();
     std::vector<float> repeated;
     for (const int head : {0, 0, 1, 1}) {
-      repeated.insert(repeated.end(), at + head * 8 * 16, at + (head + 1) * 8 * 16);
+      repeated.insert(repeated.end(), at + head * 16 * 32, at + (head + 1) * 16 * 32);
     }
-    tensor = {{32, 16}, repeated};
+    tensor = {{64, 32}, repeated};
   }
   EXPECT_EQ(LogitsOf(tiny), expected);
 }
@@ -190,12 +304,12 @@ TEST(LlamaLoadTest, NamesTheTensorThatIsWrong) {
         AllOf(HasSubstr("tensor " + missing + " must have shape ["), HasSubstr("has [1, ")));
   }
   EXPECT_THAT(ErrorWith([](TinyModel& tiny) { tiny.config["tie_word_embeddings"] = false; }),
-              HasSubstr("lacks tensor lm_head.weight of shape [40, 16]"));
+              HasSubstr("lacks tensor lm_head.weight of shape [40, 32]"));
   EXPECT_THAT(
-      ErrorWith([](TinyModel& tiny) { tiny.Random("model.layers.0.self_attn.q_proj.bias", {32}); }),
+      ErrorWith([](TinyModel& tiny) { tiny.Random("model.layers.0.self_attn.q_proj.bias", {64}); }),
       HasSubstr("is a bias"));
-  EXPECT_THAT(ErrorWith([](TinyModel& tiny) { tiny.config["hidden_size"] = 32; }),
-              HasSubstr("must have shape [40, 32] by config.json but has [40, 16]"));
+  EXPECT_THAT(ErrorWith([](TinyModel& tiny) { tiny.config["hidden_size"] = 64; }),
+              HasSubstr("must have shape [40, 64] by config.json but has [40, 32]"));
 }
 
 }  // namespace

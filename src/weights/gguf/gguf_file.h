@@ -27,7 +27,7 @@ struct GgufContents {
 Result<GgufContents> ParseGguf(std::span<const std::byte> file, std::string_view where);
 
 /// A model in a GGUF file, or in all parts of a split one, mapped read-only. Movable; views live as
-/// long as it does.
+/// long as its parts do.
 class GgufFile {
  public:
   /// Opens a file, and with the first part of a split model ("NAME-00001-of-000NN.gguf") the others
@@ -38,6 +38,7 @@ class GgufFile {
   /// Of the first part.
   const GgufMetadata& metadata() const { return metadata_; }
   const TensorMap& tensors() const { return tensors_; }
+  const std::vector<std::shared_ptr<const MappedFile>>& parts() const { return parts_; }
 
  private:
   Status OpenOtherParts();

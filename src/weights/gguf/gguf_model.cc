@@ -4,17 +4,24 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "base/parse_number.h"
 #include "base/printable.h"
+#include "weights/gguf/gguf_file.h"
 
 namespace foretoken {
 namespace {
 
 using Json = nlohmann::json;
+
+constexpr std::string_view kLayer = "blk.";
+constexpr std::string_view kCanonicalLayer = "model.layers.";
+constexpr std::string_view kRopeFactors = "rope_freqs.weight";
 
 constexpr std::pair<std::string_view, std::string_view> kOfModel[] = {
     {"token_embd.weight", "model.embed_tokens.weight"},
@@ -57,11 +64,18 @@ class ConfigReader {
     Keep(metadata_.Integer(key, 0, kMost, &value));
     if (value >= 0) json[field] = value;
   }
+  // Absent or positive.
   void Fraction(std::string_view name, const char* field) {
+    const std::string key = Key(name);
+    if (metadata_.Find(key) == nullptr) return;
     double value = 0;
-    Keep(metadata_.Number(Key(name), &value));
+    Keep(metadata_.Number(key, &value));
+    if (!status.ok()) return;
+    if (!(value > 0 && value <= std::numeric_limits<float>::max())) {
+      return Keep(InvalidInput(fmt::format("{} is {}, but must be a positive number", key, value)));
+    }
     // As the file has it: a float, whose shortest decimal form is meant.
-    if (value > 0) json[field] = Json::parse(fmt::format("{}", static_cast<float>(value)));
+    json[field] = Json::parse(fmt::format("{}", static_cast<float>(value)));
   }
   void Keep(const Status& read) {
     if (status.ok() && !read.ok()) status = read.error();
@@ -76,7 +90,7 @@ class ConfigReader {
 };
 
 Status CheckRope(const GgufMetadata& metadata, const TensorMap& tensors, ConfigReader* reader) {
-  if (const auto found = tensors.find("rope_freqs.weight"); found != tensors.end()) {
+  if (const auto found = tensors.find(kRopeFactors); found != tensors.end()) {
     const TensorView& view = found->second;
     std::vector<float> factors(static_cast<std::size_t>(view.elements()));
     LoadElements(view, 0, view.elements(), factors.data());
@@ -112,24 +126,48 @@ Status CheckRotated(const GgufMetadata& metadata, const ConfigReader& reader) {
                   reader.Key("rope.dimension_count"), rotated, head));
 }
 
+// "blk.3.attn_q.weight" as 3 and "attn_q.weight", where `prefix` is "blk.".
+struct LayerName {
+  std::string_view number;
+  std::string_view rest;
+};
+std::optional<LayerName> SplitLayerName(std::string_view name, std::string_view prefix) {
+  if (!name.starts_with(prefix)) return std::nullopt;
+  name.remove_prefix(prefix.size());
+  const std::size_t dot = name.find('.');
+  int layer = -1;
+  if (dot == std::string_view::npos || !ParseNumber(name.substr(0, dot), &layer)) {
+    return std::nullopt;
+  }
+  // One name for each layer.
+  if (layer < 0 || name.substr(0, dot) != std::to_string(layer)) return std::nullopt;
+  return LayerName{name.substr(0, dot), name.substr(dot + 1)};
+}
+
 }  // namespace
 
 std::string CanonicalName(std::string_view gguf_name) {
   for (const auto& [theirs, ours] : kOfModel) {
     if (gguf_name == theirs) return std::string(ours);
   }
-  constexpr std::string_view kLayer = "blk.";
-  if (!gguf_name.starts_with(kLayer)) return {};
-  const std::string_view rest = gguf_name.substr(kLayer.size());
-  const std::size_t dot = rest.find('.');
-  int layer = -1;
-  if (dot == std::string_view::npos || !ParseNumber(rest.substr(0, dot), &layer) || layer < 0) {
-    return {};
-  }
+  const auto layer = SplitLayerName(gguf_name, kLayer);
+  if (!layer) return {};
   for (const auto& [theirs, ours] : kOfLayers) {
-    if (rest.substr(dot + 1) == theirs) return fmt::format("model.layers.{}.{}", layer, ours);
+    if (layer->rest == theirs) return fmt::format("{}{}.{}", kCanonicalLayer, layer->number, ours);
   }
   return {};
+}
+
+std::string GgufName(std::string_view canonical_name) {
+  for (const auto& [theirs, ours] : kOfModel) {
+    if (canonical_name == ours) return std::string(theirs);
+  }
+  if (const auto layer = SplitLayerName(canonical_name, kCanonicalLayer)) {
+    for (const auto& [theirs, ours] : kOfLayers) {
+      if (layer->rest == ours) return fmt::format("{}{}.{}", kLayer, layer->number, theirs);
+    }
+  }
+  return std::string(canonical_name);
 }
 
 Result<std::string> ConfigFromGguf(const GgufMetadata& metadata, const TensorMap& tensors,
@@ -160,6 +198,7 @@ Result<std::string> ConfigFromGguf(const GgufMetadata& metadata, const TensorMap
   reader.Needed("context_length", "max_position_embeddings");
   reader.Optional(reader.Key("attention.head_count_kv"), "num_key_value_heads");
   reader.Optional(reader.Key("attention.key_length"), "head_dim");
+  reader.Optional(reader.Key("attention.sliding_window"), "sliding_window");
   reader.Optional("tokenizer.ggml.bos_token_id", "bos_token_id");
   reader.Optional("tokenizer.ggml.eos_token_id", "eos_token_id");
   reader.Fraction("attention.layer_norm_rms_epsilon", "rms_norm_eps");
@@ -168,6 +207,26 @@ Result<std::string> ConfigFromGguf(const GgufMetadata& metadata, const TensorMap
   reader.Keep(CheckRotated(metadata, reader));
   if (!reader.status.ok()) return refuse(reader.status.error());
   return reader.json.dump(2);
+}
+
+Result<Checkpoint> ReadGgufModel(const std::filesystem::path& path) {
+  FT_ASSIGN_OR_RETURN(const GgufFile file, GgufFile::Open(path));
+  Checkpoint checkpoint{
+      .path = path, .alternating_heads = true, .gguf = file.metadata(), .files = file.parts()};
+  FT_ASSIGN_OR_RETURN(checkpoint.config.json,
+                      ConfigFromGguf(file.metadata(), file.tensors(), path.string()));
+  checkpoint.config.where = path.string();
+  for (const auto& [name, view] : file.tensors()) {
+    if (name == kRopeFactors) continue;  // They are in the configuration.
+    std::string canonical = CanonicalName(name);
+    if (canonical.empty()) {
+      return InvalidInput(
+          fmt::format("{}: has tensor '{}', which is none of a Llama model; others cannot run yet",
+                      path.string(), Printable(name)));
+    }
+    checkpoint.tensors.emplace(std::move(canonical), view);
+  }
+  return checkpoint;
 }
 
 }  // namespace foretoken

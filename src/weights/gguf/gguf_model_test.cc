@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
+#include "base/temporary_testing.h"
+#include "tensor/tensor_testing.h"
 #include "weights/gguf/gguf_file.h"
 #include "weights/gguf/gguf_testing.h"
 
@@ -34,7 +37,9 @@ GgufBuilder Model(std::string_view without = "", std::string_view architecture =
     if (key != without) builder.Key(key, GgufType::kUint32, value);
   }
   builder.Key("llama.attention.layer_norm_rms_epsilon", GgufType::kFloat32, 1e-5F);
-  builder.Key("llama.rope.freq_base", GgufType::kFloat32, 500000.0F);
+  if (without != "llama.rope.freq_base") {
+    builder.Key("llama.rope.freq_base", GgufType::kFloat32, 500000.0F);
+  }
   builder.Tensor("token_embd.weight", {8, 5}, kF32, std::string(160, '\0'));
   return builder;
 }
@@ -58,9 +63,46 @@ TEST(GgufModel, TensorsHaveTheNamesOfFolders) {
   EXPECT_EQ(CanonicalName("blk.31.ffn_gate.weight"), "model.layers.31.mlp.gate_proj.weight");
   EXPECT_EQ(CanonicalName("blk.0.attn_output.weight"), "model.layers.0.self_attn.o_proj.weight");
   for (const char* other : {"blk.x.attn_q.weight", "blk.-1.attn_q.weight", "blk.1", "blk.1.other",
-                            "rope_freqs.weight", ""}) {
+                            "blk.01.attn_q.weight", "rope_freqs.weight", ""}) {
     EXPECT_EQ(CanonicalName(other), "") << other;
   }
+  for (const char* name : {"token_embd.weight", "blk.7.attn_k.bias", "output_norm.weight"}) {
+    EXPECT_EQ(GgufName(CanonicalName(name)), name);
+  }
+  EXPECT_EQ(GgufName("another.weight"), "another.weight");
+}
+
+TEST(GgufModel, AFileIsACheckpoint) {
+  const TemporaryFolder folder;
+  const std::string path = (folder.path() / "m.gguf").string();
+  GgufBuilder builder = Model();
+  const float norm[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+  builder.Tensor("blk.1.attn_norm.weight", {8}, kF32,
+                 std::string_view(reinterpret_cast<const char*>(norm), sizeof(norm)));
+  const float factor = 2;
+  builder.Tensor("rope_freqs.weight", {1}, kF32,
+                 std::string_view(reinterpret_cast<const char*>(&factor), sizeof(factor)));
+  builder.Write(path);
+  auto opened = Checkpoint::Open(path);
+  ASSERT_TRUE(opened.ok()) << opened.error().message;
+  const Checkpoint moved = std::move(opened).value();
+  EXPECT_THAT(moved.config.json, HasSubstr("factors"));
+  EXPECT_EQ(moved.generation_config.json, "");
+  EXPECT_TRUE(moved.alternating_heads);
+  EXPECT_EQ(moved.tensors.size(), 2U);
+  const TensorView* view = moved.Find("model.layers.1.input_layernorm.weight");
+  ASSERT_NE(view, nullptr);
+  EXPECT_EQ(LoadElement(*view, 7), 8);
+  EXPECT_EQ(moved.NameInFile("model.layers.1.input_layernorm.weight"), "blk.1.attn_norm.weight");
+  std::string architecture;
+  EXPECT_TRUE(moved.gguf->String("general.architecture", &architecture).ok());
+  EXPECT_EQ(architecture, "llama");
+
+  builder.Tensor("blk.1.attn_q_norm.weight", {8}, kF32,
+                 std::string_view(reinterpret_cast<const char*>(norm), sizeof(norm)));
+  builder.Write(path);
+  EXPECT_THAT(Checkpoint::Open(path).error().message,
+              HasSubstr("m.gguf: has tensor 'blk.1.attn_q_norm.weight', which is none of a Llama"));
 }
 
 TEST(GgufModel, MetadataAreAConfiguration) {
@@ -73,6 +115,12 @@ TEST(GgufModel, MetadataAreAConfiguration) {
       "bos_token_id": 1, "eos_token_id": 2, "rms_norm_eps": 1e-5, "rope_theta": 500000,
       "tie_word_embeddings": true})");
   EXPECT_EQ(*config, expected) << config->dump(2);
+}
+
+TEST(GgufModel, AWindowOfAttentionIsSeen) {
+  GgufBuilder builder = Model();
+  builder.Key("llama.attention.sliding_window", GgufType::kUint32, std::uint32_t{32});
+  EXPECT_EQ((*Config(builder))["sliding_window"], 32);
 }
 
 TEST(GgufModel, AnLmHeadOfItsOwnIsSeen) {
@@ -104,6 +152,12 @@ TEST(GgufModel, DefectsAreNamedByTheirKeys) {
   yarn.Text("llama.rope.scaling.type", "yarn");
   EXPECT_THAT(Refusal(yarn),
               HasSubstr("llama.rope.scaling.type is yarn, but only none and linear"));
+  for (const float base : {0.0F, -1.0F, std::numeric_limits<float>::infinity(),
+                           std::numeric_limits<float>::quiet_NaN()}) {
+    GgufBuilder odd = Model("llama.rope.freq_base");
+    odd.Key("llama.rope.freq_base", GgufType::kFloat32, base);
+    EXPECT_THAT(Refusal(odd), HasSubstr("llama.rope.freq_base is "));
+  }
   GgufBuilder part = Model("llama.rope.dimension_count");
   part.Key("llama.rope.dimension_count", GgufType::kUint32, std::uint32_t{1});
   EXPECT_THAT(Refusal(part), HasSubstr("heads have 2 dimensions"));

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/mapped_file.h"
+#include "base/result.h"
+#include "tensor/tensor_map.h"
+#include "weights/gguf/gguf_metadata.h"
+
+namespace foretoken {
+
+/// A model as it lies on disk, a Hugging Face folder or a GGUF file: its configuration as text, its
+/// tensors mapped read-only. Everything is validated, nothing is packed. Movable; what it holds
+/// lives as long as it does.
+struct Checkpoint {
+  /// Reads the folder (ReadModelFolder) or the GGUF file (ReadGgufModel) at `path`.
+  static Result<Checkpoint> Open(const std::filesystem::path& path);
+
+  /// JSON, and how errors call it.
+  struct Text {
+    std::string json;
+    std::string where;
+  };
+
+  std::filesystem::path path;
+  Text config;             ///< In the form of config.json.
+  Text generation_config;  ///< In that of generation_config.json; empty where there is none.
+  TensorMap tensors;       ///< By the names that folders give them.
+  /// Rows of q_proj and k_proj alternate between the two halves of each head, which GGUF files have
+  /// for a rotation of neighbours; in folders a head's first half lies before its second.
+  bool alternating_heads = false;
+  /// What a GGUF file says besides, its tokenizer above all; none of a folder, whose tokenizer has
+  /// files of its own.
+  std::optional<GgufMetadata> gguf;
+  std::vector<std::shared_ptr<const MappedFile>> files;  ///< What the tensors and `gguf` borrow.
+
+  /// nullptr where there is no tensor of that name.
+  const TensorView* Find(std::string_view name) const;
+  /// Gives back the memory of a tensor that has been read: what was loaded must not lie there
+  /// twice.
+  void Release(const TensorView& tensor) const;
+  /// How the model's own files call that tensor.
+  std::string NameInFile(std::string_view name) const;
+
+  /// Tells models apart: SHA-256, in hexadecimal digits, of the configuration, of every tensor's
+  /// name and type, and of a sample of its bytes.
+  std::string Fingerprint() const;
+};
+
+}  // namespace foretoken
