@@ -25,7 +25,7 @@ using LogSink = std::function<void(std::string_view)>;
 struct DraftOptions {
   ModelSource source;
   std::vector<int> cores;  ///< Of mode ssd; in mode sd the draft runs on the target's.
-  Precision precision = Precision::kBF16;
+  std::optional<Precision> precision;  ///< As in LoadOptions.
   bool process = false;    ///< Mode ssd: in a process of its own, over shared memory.
   std::string executable;  ///< For `process`: the foretoken program.
   LoadProgress progress;   ///< Of its weights; may be null.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,7 +37,8 @@ using LoadProgress = std::function<void(std::size_t packed, std::size_t all)>;
 struct LoadOptions {
   ModelSource source;
   std::vector<int> cores;  ///< One thread is pinned to each; empty: all that the process may use.
-  Precision precision = Precision::kBF16;
+  /// None: kPortable for models with quantised weights, else kBF16.
+  std::optional<Precision> precision;
   LoadProgress progress;  ///< May be null.
 };
 

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <optional>
+#include <string_view>
+
 namespace foretoken {
 
 /// How weights and KV are stored, and what inputs of matrices are rounded to. Sums are always in
@@ -11,5 +14,18 @@ enum class Precision {
   /// on every instruction set (docs/arithmetic.md).
   kPortable,
 };
+
+/// As options and reports write it.
+constexpr std::string_view PrecisionName(Precision precision) {
+  return precision == Precision::kBF16 ? "bf16" : precision == Precision::kF32 ? "f32" : "portable";
+}
+
+/// Nothing where `name` is none of those: "auto", say.
+constexpr std::optional<Precision> ParsePrecision(std::string_view name) {
+  for (const Precision precision : {Precision::kBF16, Precision::kF32, Precision::kPortable}) {
+    if (name == PrecisionName(precision)) return precision;
+  }
+  return std::nullopt;
+}
 
 }  // namespace foretoken

@@ -79,11 +79,18 @@ std::unique_ptr<LoadedModel> LoadModel(const OpenedModel& opened, std::shared_pt
                    .identity = opened.identity});
 }
 
+Precision PrecisionFor(const OpenedModel& opened, std::optional<Precision> wanted) {
+  if (wanted.has_value()) return *wanted;
+  const bool quantized = opened.checkpoint.has_value() && opened.checkpoint->quantized();
+  return quantized ? Precision::kPortable : Precision::kBF16;
+}
+
 Result<std::unique_ptr<LoadedModel>> LoadModel(const ModelSource& source,
-                                               std::shared_ptr<Device> device, Precision precision,
+                                               std::shared_ptr<Device> device,
+                                               std::optional<Precision> precision,
                                                const LoadProgress& progress) {
   FT_ASSIGN_OR_RETURN(const OpenedModel opened, OpenModel(source));
-  return LoadModel(opened, std::move(device), precision, nullptr, progress);
+  return LoadModel(opened, std::move(device), PrecisionFor(opened, precision), nullptr, progress);
 }
 
 std::unique_ptr<LoadedModel> OnDevice(const LoadedModel& loaded, std::shared_ptr<Device> device) {

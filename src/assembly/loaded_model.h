@@ -47,6 +47,10 @@ struct LoadedModel {
   std::shared_ptr<PackedWeights> draft_weights = std::make_shared<PackedWeights>();
 };
 
+/// `wanted`, or what the model is computed in if nothing is: kPortable where some of its weights
+/// are quantised, else kBF16.
+Precision PrecisionFor(const OpenedModel& opened, std::optional<Precision> wanted);
+
 /// Packs the weights of a model, unless they are the `packed` ones, and makes it ready to run on
 /// `device`. `packed`, which may be null, then has them.
 std::unique_ptr<LoadedModel> LoadModel(const OpenedModel& opened, std::shared_ptr<Device> device,
@@ -55,7 +59,8 @@ std::unique_ptr<LoadedModel> LoadModel(const OpenedModel& opened, std::shared_pt
 
 /// Opens and loads.
 Result<std::unique_ptr<LoadedModel>> LoadModel(const ModelSource& source,
-                                               std::shared_ptr<Device> device, Precision precision,
+                                               std::shared_ptr<Device> device,
+                                               std::optional<Precision> precision,
                                                const LoadProgress& progress = {});
 
 /// The same weights on another device; nothing is packed again.

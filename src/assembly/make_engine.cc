@@ -53,8 +53,8 @@ Result<Drafts> LoadDrafts(std::span<const Mode> offered, const LoadedModel& targ
   FT_RETURN_IF_ERROR(CheckPair(target, opened));
   drafts.identity = opened.identity;
   const auto load = [&](std::shared_ptr<Device> device) {
-    return LoadModel(opened, std::move(device), setup.precision, target.draft_weights.get(),
-                     setup.progress);
+    return LoadModel(opened, std::move(device), PrecisionFor(opened, setup.precision),
+                     target.draft_weights.get(), setup.progress);
   };
   if (before) drafts.on_target = load(target.device);
   if (during && (measured || !setup.process)) {

@@ -31,8 +31,8 @@ std::vector<std::string> SpeculatorCommand(const DraftOptions& setup) {
   } else {
     command.insert(command.end(), {"--draft", setup.source.path});
   }
-  command.insert(command.end(), {"--cores", FormatCores(setup.cores), "--precision",
-                                 setup.precision == Precision::kBF16 ? "bf16" : "f32"});
+  const std::string precision(setup.precision ? PrecisionName(*setup.precision) : "auto");
+  command.insert(command.end(), {"--cores", FormatCores(setup.cores), "--precision", precision});
   return command;
 }
 
@@ -66,7 +66,7 @@ Result<std::unique_ptr<SpeculatorClient>> StartSpeculator(const DraftOptions& se
 }
 
 Status RunSpeculatorProcess(const ModelSource& source, std::shared_ptr<Device> device,
-                            Precision precision, int memory_fd) {
+                            std::optional<Precision> precision, int memory_fd) {
   // The engine's end is ours: without it nobody would read what we write.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   std::signal(SIGINT, SIG_IGN);  // Ctrl-C is for the program that the user sees.

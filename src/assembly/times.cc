@@ -125,8 +125,7 @@ std::string Describe(std::string_view role, const LoadedModel* loaded) {
   if (loaded == nullptr) return fmt::format("{}: none\n", role);
   return fmt::format("{}: {}, {} positions, {} {} on {}\n", role, TextOf(loaded->identity.model),
                      loaded->model->config().max_positions, loaded->backend->name(),
-                     loaded->backend->precision() == Precision::kBF16 ? "bf16" : "f32",
-                     loaded->device->name());
+                     PrecisionName(loaded->backend->precision()), loaded->device->name());
 }
 
 // Of everything that times depend on. (Not on the context limit: what is measured has KV of its

@@ -4,16 +4,18 @@
 
 #include "backend/backend.h"
 #include "model/config/model_config.h"
+#include "tensor/tensor_map.h"
 
 namespace foretoken {
 
-/// What a model takes on a backend, to be known before loading it.
+/// What a model of these tensors takes on a backend, to be known before loading it.
 struct MemoryNeeds {
   std::size_t weight_bytes = 0;           ///< Packed weights, embedding table included.
   std::size_t weight_bytes_per_pass = 0;  ///< Of these, what a pass over one row reads.
   std::size_t kv_bytes_per_token = 0;     ///< Keys and values of one position in all layers.
   std::size_t kv_bytes_per_sequence = 0;  ///< Of one sequence of max_positions.
 };
-MemoryNeeds EstimateMemory(const ModelConfig& config, const Backend& backend);
+MemoryNeeds EstimateMemory(const ModelConfig& config, const TensorMap& tensors,
+                           const Backend& backend);
 
 }  // namespace foretoken

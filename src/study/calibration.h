@@ -25,7 +25,7 @@ struct ModelFingerprints {
   std::string target;
   std::string draft;
   std::string tokenizer;
-  std::string precision;  ///< How weights and KV are stored: "bf16" or "f32".
+  std::string precision;  ///< How weights and KV are stored: "bf16", "f32" or "portable".
 };
 
 /// How one way of proposing did. Rates are counted over `rounds` rounds.

@@ -78,7 +78,8 @@ void ReadModels(JsonObject object, ModelFingerprints* models) {
   models->target = object.Fingerprint("target");
   if (object.Has("draft")) models->draft = object.Fingerprint("draft");
   models->tokenizer = object.Fingerprint("tokenizer");
-  models->precision = object.Text("precision", {"bf16", "f32"});
+  models->precision = object.Text(
+      "precision", {"bf16", "f32", "portable", "bf16, draft portable", "portable, draft bf16"});
   object.Close();
 }
 

@@ -1,5 +1,7 @@
 #include "weights/checkpoint.h"
 
+#include <algorithm>
+
 #include <fmt/core.h>
 
 #include <functional>
@@ -36,6 +38,11 @@ Result<Checkpoint> Checkpoint::Open(const std::filesystem::path& path) {
   if (std::filesystem::is_directory(status)) return ReadModelFolder(path);
   if (std::filesystem::exists(status)) return ReadGgufModel(path);
   return InvalidInput(path.string() + ": there is no such model folder or GGUF file");
+}
+
+bool Checkpoint::quantized() const {
+  return std::ranges::any_of(tensors,
+                             [](const auto& tensor) { return IsQuantized(tensor.second.format); });
 }
 
 const TensorView* Checkpoint::Find(std::string_view name) const {

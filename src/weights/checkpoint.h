@@ -39,6 +39,8 @@ struct Checkpoint {
   std::optional<GgufMetadata> gguf;
   std::vector<std::shared_ptr<const MappedFile>> files;  ///< What the tensors and `gguf` borrow.
 
+  /// Whether any of the tensors is in blocks.
+  bool quantized() const;
   /// nullptr where there is no tensor of that name.
   const TensorView* Find(std::string_view name) const;
   /// Gives back the memory of a tensor that has been read: what was loaded must not lie there

@@ -101,7 +101,7 @@ Result<int> RunDevices(const DevicesOptions& options) {
     double all_cores = 0;
     {
       ProgressBar progress("Measuring read bandwidth", 0);
-      const Precision precision = options.precision == "f32" ? Precision::kF32 : Precision::kBF16;
+      const Precision precision = ParsePrecision(options.precision).value_or(Precision::kBF16);
       report["row_costs"].push_back(MeasureCosts({cores.front()}, precision, &progress, &one_core));
       all_cores = one_core;
       if (cores.size() > 1) {

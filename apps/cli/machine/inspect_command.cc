@@ -94,9 +94,10 @@ Result<Inspected> Inspect(const std::string& path, const std::string& precision)
   FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(path));
   FT_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(checkpoint));
   Device device({AvailableCores().front()});
-  const std::unique_ptr<Backend> backend =
-      device.MakeBackend(precision == "f32" ? Precision::kF32 : Precision::kBF16);
-  const MemoryNeeds memory = EstimateMemory(config, *backend);
+  const Precision used = ParsePrecision(precision).value_or(
+      checkpoint.quantized() ? Precision::kPortable : Precision::kBF16);
+  const std::unique_ptr<Backend> backend = device.MakeBackend(used);
+  const MemoryNeeds memory = EstimateMemory(config, checkpoint.tensors, *backend);
   FT_ASSIGN_OR_RETURN(std::unique_ptr<Tokenizer> tokenizer, Tokenizer::Load(path));
   json figures = {{"path", path},
                   {"architecture", config.architecture},
@@ -119,7 +120,7 @@ Result<Inspected> Inspect(const std::string& path, const std::string& precision)
                     {"chat_template", tokenizer->has_chat_template()},
                     {"fingerprint", tokenizer->fingerprint()}}},
                   {"memory",
-                   {{"precision", precision},
+                   {{"precision", PrecisionName(used)},
                     {"weight_bytes", memory.weight_bytes},
                     {"weight_bytes_per_token", memory.weight_bytes_per_pass},
                     {"kv_bytes_per_token", memory.kv_bytes_per_token},
@@ -209,8 +210,8 @@ void AddInspectCommand(CLI::App* app, CommandBody* chosen) {
   add("--draft,--model-draft", &options->model.draft, "MODEL",
       "A draft (also -md): shown too, and its vocabulary compared");
   add("--precision", &options->model.precision, "P",
-      "How weights and KV would be stored: bf16 (default) or f32")
-      ->check(OneOf({"bf16", "f32"}));
+      "How numbers would be kept: auto (default), bf16, f32 or portable, as `run` has it")
+      ->check(OneOf({"auto", "bf16", "f32", "portable"}));
   add("--json", &options->json, "Print one JSON object");
   command->callback([options, chosen] { *chosen = [options] { return RunInspect(*options); }; });
 }

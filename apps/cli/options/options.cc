@@ -183,7 +183,7 @@ Result<std::shared_ptr<LanguageModel>> LoadTarget(const ModelOptions& model, con
   const ModelSource source = model.TargetSource();
   return LanguageModel::Load({.source = source,
                               .cores = cores,
-                              .precision = model.ParsedPrecision(),
+                              .precision = ParsePrecision(model.precision),
                               .progress = LoadingBar(source)});
 }
 
@@ -215,7 +215,7 @@ Result<EngineOptions> DecodingOptions::EngineFor(std::span<const Mode> modes, co
   options.modes.assign(modes.begin(), modes.end());
   options.draft = {.source = model.DraftSource(),
                    .cores = at.draft,
-                   .precision = model.ParsedPrecision(),
+                   .precision = ParsePrecision(model.precision),
                    .process = speculation.draft_process,
                    .executable = ExecutablePath(),
                    .progress = LoadingBar(model.DraftSource())};

@@ -24,13 +24,10 @@ struct ModelOptions {
   std::string draft;      ///< Empty: the bundled one where the target is the bundled one.
   std::string synthetic;  ///< bench only: a named shape with random weights.
   std::string draft_synthetic;
-  std::string precision = "bf16";
+  std::string precision = "auto";
 
   /// Fills in the bundled pair where nothing was chosen; an error where that is not to be found.
   Status ResolveDefaults();
-  Precision ParsedPrecision() const {
-    return precision == "f32" ? Precision::kF32 : Precision::kBF16;
-  }
   ModelSource TargetSource() const { return {target, synthetic}; }
   ModelSource DraftSource() const { return {draft, draft_synthetic}; }
   bool has_draft() const { return !draft.empty() || !draft_synthetic.empty(); }

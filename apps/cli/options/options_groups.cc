@@ -46,8 +46,11 @@ void AddModelOptions(CLI::App* app, ModelOptions* options) {
   add("--draft,--model-draft", &options->draft, "MODEL",
       "The draft model, a folder or a GGUF file (also -md); needs the target's vocabulary");
   add("--precision", &options->precision, "P",
-      "How numbers are kept in memory: bf16 (default) or f32, twice the size")
-      ->check(OneOf({"bf16", "f32"}));
+      "How numbers are kept and computed: bf16; f32, twice the size; portable, weights as they are "
+      "stored and the same bits on every processor; auto (default): portable for quantised "
+      "weights, "
+      "else bf16")
+      ->check(OneOf({"auto", "bf16", "f32", "portable"}));
 }
 
 void AddSyntheticOptions(CLI::App* app, ModelOptions* options) {

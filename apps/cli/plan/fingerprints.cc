@@ -9,16 +9,34 @@
 
 namespace foretoken {
 
+namespace {
+
+struct Known {
+  std::string fingerprint;
+  std::string precision;
+};
+
+Result<Known> Know(const std::string& model, const std::string& precision) {
+  FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(model));
+  const Precision usual = checkpoint.quantized() ? Precision::kPortable : Precision::kBF16;
+  return Known{checkpoint.Fingerprint(),
+               std::string(PrecisionName(ParsePrecision(precision).value_or(usual)))};
+}
+
+}  // namespace
+
 Result<std::string> FingerprintModel(const std::string& model) {
   FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(model));
   return checkpoint.Fingerprint();
 }
 
 Result<ModelFingerprints> FingerprintModels(const ModelOptions& models) {
-  ModelFingerprints fingerprints{.precision = models.precision};
-  FT_ASSIGN_OR_RETURN(fingerprints.target, FingerprintModel(models.target));
+  FT_ASSIGN_OR_RETURN(const Known target, Know(models.target, models.precision));
+  ModelFingerprints fingerprints{.target = target.fingerprint, .precision = target.precision};
   if (!models.draft.empty()) {
-    FT_ASSIGN_OR_RETURN(fingerprints.draft, FingerprintModel(models.draft));
+    FT_ASSIGN_OR_RETURN(const Known draft, Know(models.draft, models.precision));
+    fingerprints.draft = draft.fingerprint;
+    if (draft.precision != target.precision) fingerprints.precision += ", draft " + draft.precision;
   }
   FT_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, Tokenizer::Load(models.target));
   fingerprints.tokenizer = tokenizer->fingerprint();

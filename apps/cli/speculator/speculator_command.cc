@@ -15,9 +15,9 @@ struct SpeculatorOptions {
 
 Result<int> RunSpeculator(const SpeculatorOptions& options) {
   FT_ASSIGN_OR_RETURN(const CoreSet cores, ParseCores(options.cores));
-  FT_RETURN_IF_ERROR(RunSpeculatorProcess(options.model.DraftSource(),
-                                          std::make_shared<Device>(cores),
-                                          options.model.ParsedPrecision(), options.memory_fd));
+  FT_RETURN_IF_ERROR(
+      RunSpeculatorProcess(options.model.DraftSource(), std::make_shared<Device>(cores),
+                           ParsePrecision(options.model.precision), options.memory_fd));
   return 0;
 }
 
@@ -31,7 +31,7 @@ void AddSpeculatorCommand(CLI::App* app, CommandBody* chosen) {
   command->add_option("--draft", options->model.draft, "Folder or GGUF file of the draft model");
   command->add_option("--synthetic", options->model.draft_synthetic, "Or a named shape");
   command->add_option("--cores", options->cores, "Cores of the draft")->required();
-  command->add_option("--precision", options->model.precision, "bf16 or f32")
+  command->add_option("--precision", options->model.precision, "auto, bf16, f32 or portable")
       ->check(OneOf({"bf16", "f32"}));
   command->add_option("--memory-fd", options->memory_fd, "File descriptor of the shared memory")
       ->required();

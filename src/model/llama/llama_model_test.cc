@@ -227,7 +227,11 @@ TEST_P(LlamaTest, InterruptGivesUpBetweenLayersAndBeforeTheLmHead) {
 
 TEST_P(LlamaTest, ReportsMemory) {
   const ModelConfig config = SmallConfig();
-  const MemoryNeeds needs = EstimateMemory(config, *backend_);
+  const std::int64_t table = std::int64_t{kVocabulary} * kHidden;
+  const TensorMap tensors = {
+      {"model.embed_tokens.weight", {WeightFormat::kBF16, {kVocabulary, kHidden}, nullptr}},
+      {"model.layers.0.all", {WeightFormat::kF16, {config.parameters() - table, 1}, nullptr}}};
+  const MemoryNeeds needs = EstimateMemory(config, tensors, *backend_);
   const std::size_t stored = backend_->precision() == Precision::kBF16 ? 2 : 4;
   EXPECT_EQ(needs.weight_bytes, static_cast<std::size_t>(config.parameters()) * stored);
   EXPECT_EQ(needs.kv_bytes_per_sequence, needs.kv_bytes_per_token * 512);

@@ -1,7 +1,8 @@
 #include "model/llama/rope.h"
 
-#include <cmath>
 #include <numbers>
+
+#include "base/portable_math.h"
 
 namespace foretoken {
 namespace {
@@ -23,7 +24,7 @@ double ScaleLlama3(double frequency, const RopeScaling& scaling) {
 std::vector<double> RopeFrequencies(const ModelConfig& config) {
   std::vector<double> frequencies;
   for (int i = 0; i < config.head_dim / 2; ++i) {
-    double frequency = std::pow(config.rope_theta, -2.0 * i / config.head_dim);
+    double frequency = PortableExp(-2.0 * i / config.head_dim * PortableLog(config.rope_theta));
     const RopeScaling& scaling = config.rope_scaling;
     if (scaling.kind == RopeScaling::Kind::kLinear) frequency /= scaling.factor;
     if (scaling.kind == RopeScaling::Kind::kLlama3) frequency = ScaleLlama3(frequency, scaling);
@@ -44,8 +45,9 @@ RopeTable MakeRopeTable(const ModelConfig& config) {
   for (std::int64_t position = 0; position < table.positions; ++position) {
     for (const double frequency : frequencies) {
       const double angle = static_cast<double>(position) * frequency;
-      *cos++ = static_cast<float>(std::cos(angle));
-      *sin++ = static_cast<float>(std::sin(angle));
+      const SinCos turned = PortableSinCos(angle);
+      *cos++ = static_cast<float>(turned.cos);
+      *sin++ = static_cast<float>(turned.sin);
     }
   }
   return table;

@@ -1,0 +1,126 @@
+// A model whose matrices are of many formats: under the portable arithmetic every instruction set
+// gives the logits of plain loops, bit for bit.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstring>
+#include <deque>
+#include <random>
+#include <vector>
+
+#include "backend/cpu/quant/quant_isa.h"
+#include "backend/reference/reference_backend.h"
+#include "model/llama/llama_weights.h"
+#include "model/model_testing.h"
+
+namespace foretoken {
+namespace {
+
+constexpr int kVocabulary = 300;
+constexpr int kHidden = 256;
+
+ModelConfig SmallConfig() {
+  ModelConfig config;
+  config.hidden = kHidden;
+  config.intermediate = 512;
+  config.layers = 2;
+  config.heads = 8;
+  config.kv_heads = 2;
+  config.head_dim = 32;
+  config.vocabulary = kVocabulary;
+  config.max_positions = 256;
+  config.tied_embeddings = true;
+  return config;
+}
+
+// A checkpoint in memory with random weights.
+class RandomCheckpoint {
+ public:
+  RandomCheckpoint() {
+    using enum WeightFormat;
+    Add("model.embed_tokens.weight", kQ6_K, kVocabulary, kHidden);
+    AddOnes("model.norm.weight");
+    const WeightFormat value_formats[] = {kQ6_K, kQ8_0};
+    for (int layer = 0; layer < 2; ++layer) {
+      const std::string at = "model.layers." + std::to_string(layer) + ".";
+      Add(at + "self_attn.q_proj.weight", kQ4_K, 256, kHidden);
+      Add(at + "self_attn.k_proj.weight", kQ4_K, 64, kHidden);
+      Add(at + "self_attn.v_proj.weight", value_formats[layer], 64, kHidden);
+      Add(at + "self_attn.o_proj.weight", kIQ4_XS, kHidden, 256);
+      Add(at + "mlp.gate_proj.weight", kQ5_0, 512, kHidden);
+      Add(at + "mlp.up_proj.weight", kBF16, 512, kHidden);
+      Add(at + "mlp.down_proj.weight", kMXFP4, kHidden, 512);
+      AddOnes(at + "input_layernorm.weight");
+      AddOnes(at + "post_attention_layernorm.weight");
+    }
+  }
+  const Checkpoint& checkpoint() const { return checkpoint_; }
+
+ private:
+  void Add(const std::string& name, WeightFormat format, std::int64_t rows, std::int64_t width) {
+    std::vector<std::byte>& bytes = bytes_.emplace_back(FormatBytes(format, rows * width));
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random_());
+    // The upper bytes of halves and BF16 numbers are small, so that no scale is large.
+    for (std::size_t i = 1; i < bytes.size(); i += 2) {
+      bytes[i] &= format == WeightFormat::kBF16 ? std::byte{0xBC} : std::byte{0xA3};
+    }
+    const std::size_t block = InfoOf(format).block_bytes;
+    for (std::size_t i = 0; format == WeightFormat::kMXFP4 && i < bytes.size(); i += block) {
+      bytes[i] = std::byte{120};
+    }
+    checkpoint_.tensors[name] = {format, {rows, width}, bytes.data()};
+  }
+  void AddOnes(const std::string& name) {
+    const std::vector<float> ones(kHidden, 1.0F);
+    std::vector<std::byte>& bytes = bytes_.emplace_back(kHidden * sizeof(float));
+    std::memcpy(bytes.data(), ones.data(), bytes.size());
+    checkpoint_.tensors[name] = {WeightFormat::kF32, {kHidden}, bytes.data()};
+  }
+
+  std::mt19937 random_{7};
+  std::deque<std::vector<std::byte>> bytes_;
+  Checkpoint checkpoint_;
+};
+
+std::vector<float> LogitsOf(const RandomCheckpoint& model, std::unique_ptr<Backend> backend,
+                            std::size_t chunk) {
+  const auto weights = LoadWeights(model.checkpoint(), SmallConfig(), backend.get());
+  EXPECT_TRUE(weights.ok()) << weights.error().message;
+  const std::unique_ptr<Model> loaded = (*weights)->MakeModel(backend.get());
+  std::mt19937 random(5);
+  std::vector<Token> tokens(75);
+  for (Token& token : tokens) token = static_cast<Token>(random() % kVocabulary);
+  SequenceRunner runner(loaded.get(), static_cast<int>(tokens.size()));
+  std::vector<float> all;
+  for (std::size_t begin = 0; begin < tokens.size(); begin += chunk) {
+    const std::size_t count = std::min(chunk, tokens.size() - begin);
+    const float* logits = runner.Append(std::span(tokens).subspan(begin, count));
+    all.insert(all.end(), logits, logits + count * kVocabulary);
+  }
+  return all;
+}
+
+TEST(PortableModel, EveryInstructionSetGivesTheLogitsOfPlainLoops) {
+  const RandomCheckpoint model;
+  const std::vector<float> expected = LogitsOf(model, MakePortableReference(), 75);
+  EXPECT_THAT(expected, testing::Each(testing::Truly([](float x) { return std::isfinite(x); })));
+  EXPECT_NE(expected.front(), expected.back());
+  const auto check = [&](const cpu::Kernels& kernels, const cpu::QuantKernels& quant,
+                         std::size_t chunk) {
+    const auto logits = LogitsOf(model, MakePortableCpuBackend(kernels, quant, nullptr), chunk);
+    ASSERT_EQ(logits.size(), expected.size());
+    EXPECT_EQ(std::memcmp(logits.data(), expected.data(), logits.size() * sizeof(float)), 0)
+        << kernels.name << " " << quant.name << ", passes of " << chunk << " rows";
+  };
+  for (const cpu::Kernels* kernels : PortableKernels()) {
+    check(*kernels, *AvailableQuantKernels().back(), 75);
+  }
+  for (const cpu::QuantKernels* quant : AvailableQuantKernels()) {
+    for (const std::size_t chunk : {1, 7, 75}) check(*PortableKernels().back(), *quant, chunk);
+  }
+}
+
+}  // namespace
+}  // namespace foretoken
