@@ -204,6 +204,27 @@ TEST(EmbeddedSentencePiece, TheTypesOfConvertersMakeNoDifference) {
   EXPECT_NE(vocabulary.Must()->fingerprint(), wanted->fingerprint());
 }
 
+// The library does not know its own unknown piece where another is spelled <unk>, and encodes no
+// text with a character that is a control piece.
+TEST(EmbeddedSentencePiece, AnyPieceMayBeTheUnknownOne) {
+  Vocabulary vocabulary;
+  vocabulary.embedded.model = "llama";
+  vocabulary.Add("<unk>", Embedded::kUnknown);
+  vocabulary.Add("b", Embedded::kControl);
+  for (const char* word : {"\u2581", "a", "what"}) {
+    vocabulary.Add(word, Embedded::kNormal);
+  }
+  vocabulary.embedded.unknown = 4;
+  const auto tokenizer = vocabulary.Must();
+  EXPECT_TRUE(tokenizer->IsSpecial(0) && tokenizer->IsSpecial(4));
+  for (const char* text : {"a", "b", "a b c", "what", "caf\xC3\xA9", "\xFF", "<unk>"}) {
+    for (const Token token : tokenizer->Encode(text, false, false)) {
+      EXPECT_GE(token, 1) << text;
+      EXPECT_LT(token, 5) << text;
+    }
+  }
+}
+
 TEST(EmbeddedSentencePiece, TokensBehindThePiecesWereAdded) {
   Vocabulary vocabulary = SmallSentencePiece();
   const Token sep = vocabulary.Add("<sep>", Embedded::kControl);

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/text.h"
 #include "tokenizer/sentencepiece/sentencepiece_tokenizer.h"

@@ -254,10 +254,11 @@ Result<std::unique_ptr<Tokenizer>> LoadSentencePiece(std::string file, std::stri
 
   SentencePieceTokenizer::Options options = {.add_dummy_prefix = model.add_dummy_prefix,
                                              .legacy = config.legacy,
-                                             .unknown = prefixing->unk_id(),
                                              .may_cut = MayCutBeforeSpaces(model)};
   for (std::size_t i = 0; i < model.pieces.size(); ++i) {
     if (model.pieces[i].spelling == kSpaceMark) options.space = static_cast<Token>(i);
+    // The library's own answer is -1 where the piece <unk> is another.
+    if (model.pieces[i].type == SentencePiece::kUnknown) options.unknown = static_cast<Token>(i);
   }
   return std::unique_ptr<Tokenizer>(std::make_unique<SentencePieceTokenizer>(
       std::move(vocabulary), std::move(prefixing), std::move(plain), options));
