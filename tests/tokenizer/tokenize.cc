@@ -6,24 +6,14 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
-#include <memory>
 #include <string>
 #include <string_view>
 
-#include "assembly/gguf_tokenizer.h"
 #include "base/result.h"
 #include "tokenizer/tokenizer.h"
-#include "weights/gguf/gguf_file.h"
 
 namespace foretoken {
 namespace {
-
-Result<std::unique_ptr<Tokenizer>> Open(const std::filesystem::path& source) {
-  if (std::filesystem::is_directory(source)) return Tokenizer::Load(source);
-  FT_ASSIGN_OR_RETURN(const GgufFile file, GgufFile::Open(source));
-  return TokenizerFromGguf(file.metadata(), source.string());
-}
 
 void Print(const std::vector<Token>& tokens) {
   std::string line;
@@ -32,7 +22,7 @@ void Print(const std::vector<Token>& tokens) {
 }
 
 int Run(const char* source) {
-  const auto tokenizer = Open(source);
+  const auto tokenizer = Tokenizer::Load(source);
   if (!tokenizer.ok()) {
     std::fprintf(stderr, "%s\n", tokenizer.error().message.c_str());
     return 1;

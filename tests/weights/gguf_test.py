@@ -5,7 +5,9 @@
 import json
 import os
 import pathlib
+import pty
 import shutil
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -18,7 +20,7 @@ if "GGUF_TEST" not in os.environ:
     os.execve(python, [str(python), *sys.argv], {**os.environ, "GGUF_TEST": "1"})
 sys.argv.pop(3)
 
-from command_line import MODELS, CliTest
+from command_line import CLEAN_ENVIRONMENT, MODELS, PROGRAM, CliTest
 from gguf_pair import Kind, Model
 
 TARGET = MODELS / "demo-target"
@@ -133,6 +135,25 @@ class GgufFiles(CliTest):
         self.refuse("run", "x", "-m", parts[1], saying="name the first part, NAME-00001-of-00003")
         parts[2].unlink()
         self.refuse("inspect", parts[0], saying="split-00003-of-00003.gguf: cannot be opened")
+
+    def test_loading_shows_on_a_terminal_only(self):
+        command = ("run", "x", "-n", 1, "--mode", "sd", "-m", self.file_of(self.target, "q8_0"),
+                   "-md", self.file_of(self.draft, "q8_0"))
+        self.assertNotIn("Loading", self.succeed(*command).stderr)
+        reader, terminal = pty.openpty()
+        with subprocess.Popen([PROGRAM, *map(str, command)], stdout=subprocess.DEVNULL,
+                              stderr=terminal, env=CLEAN_ENVIRONMENT) as process:
+            os.close(terminal)
+            shown = b""
+            try:
+                while data := os.read(reader, 4096):
+                    shown += data
+            except OSError:  # The terminal's other end is closed.
+                pass
+        os.close(reader)
+        self.assertEqual(process.returncode, 0)
+        for name in (b"demo-target-q8_0", b"demo-draft-q8_0"):
+            self.assertIn(b"Loading " + name, shown)
 
     def test_inspect(self):
         path = self.file_of(self.target, "q8_0")

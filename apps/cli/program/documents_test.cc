@@ -43,11 +43,11 @@ TEST_F(Documents, TheTreeIsWhatTheParserKnows) {
   EXPECT_EQ(run.path, "foretoken run");
   ASSERT_EQ(run.arguments.size(), 1U);
   EXPECT_EQ(run.arguments[0].value, "text");
-  ASSERT_EQ(run.options.size(), 5U);  // With --help.
+  ASSERT_EQ(run.options.size(), 6U);  // With --help.
   EXPECT_EQ(run.options[1].Heading(), "-m, --mode MODE");
   EXPECT_THAT(run.options[1].choices, ElementsAre("ar", "sd"));
-  EXPECT_THAT(run.options[4].Names(), ElementsAre("--fast", "--no-fast"));
-  EXPECT_EQ(run.options[4].value, "");
+  EXPECT_THAT(run.options[5].Names(), ElementsAre("--fast", "--no-fast"));
+  EXPECT_EQ(run.options[5].value, "");
   EXPECT_EQ(AllCommands(root).size(), 4U);
   EXPECT_EQ(ShortText("A number (default 1); 0 is none"), "A number");
 }
