@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "backend/cpu/kernels.h"
 #include "backend/cpu/quant/quant_kernels.h"
 
 #ifndef FT_ISA
@@ -139,6 +140,14 @@ FT_INLINE Floats LoadHalves(const void* p) {
     const QuadInt keep = ~reinterpret_cast<QuadInt>(magnitudes.q[i] >= 0x0F800000);
     return reinterpret_cast<Quad>(signs.q[i] | (finite & keep) | special);
   });
+}
+
+// The sums of the first and of the last 16 of 32 values.
+FT_INLINE void SumHalves(const std::int8_t* values, std::int32_t* sums) {
+  sums[0] = 0;
+  sums[1] = 0;
+  for (int j = 0; j < 16; ++j) sums[0] += values[j];
+  for (int j = 16; j < 32; ++j) sums[1] += values[j];
 }
 
 // Into L2.
