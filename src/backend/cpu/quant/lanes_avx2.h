@@ -76,6 +76,8 @@ FT_INLINE Ints And(Ints a, Ints b) {
 FT_INLINE Ints Or(Ints a, Ints b) {
   return {{_mm256_or_si256(a.h[0], b.h[0]), _mm256_or_si256(a.h[1], b.h[1])}};
 }
+// a | (b & mask).
+FT_INLINE Ints OrMasked(Ints a, Ints b, Ints mask) { return Or(a, And(b, mask)); }
 template <int kBits>
 FT_INLINE Ints ShiftLeft(Ints v) {
   return {{_mm256_slli_epi32(v.h[0], kBits), _mm256_slli_epi32(v.h[1], kBits)}};

@@ -88,6 +88,8 @@ FT_INLINE Ints And(Ints a, Ints b) {
 FT_INLINE Ints Or(Ints a, Ints b) {
   return Quads<Ints>([&](int i) { return a.q[i] | b.q[i]; });
 }
+// a | (b & mask).
+FT_INLINE Ints OrMasked(Ints a, Ints b, Ints mask) { return Or(a, And(b, mask)); }
 template <int kBits>
 FT_INLINE Ints ShiftLeft(Ints v) {
   return Quads<Ints>([&](int i) { return v.q[i] << kBits; });
