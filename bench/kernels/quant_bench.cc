@@ -35,7 +35,7 @@ constexpr std::size_t kBytes = std::size_t{160} << 20;
 constexpr std::size_t kSliceBytes = std::size_t{4} << 20;  // For each core.
 constexpr int kFewRows[] = {1, 2, 4, 8, 16};
 constexpr int kManyRows = 512;
-constexpr int kManyRowsPanels = 4;  // Of each core, whose weights stay in cache.
+constexpr int kManyRowsPanels = 16;  // Of each core; their weights stay in cache.
 
 double Quantile(std::vector<double> values, double part) {
   const auto place =
@@ -204,8 +204,11 @@ int Main(int argc, char** argv) {
       return 2;
     }
   }
-  for (std::size_t i = 0; formats.empty() && i < kWeightFormats; ++i) {
-    if (IsQuantized(static_cast<WeightFormat>(i))) formats.push_back(static_cast<WeightFormat>(i));
+  if (formats.empty()) {
+    for (std::size_t i = 0; i < kWeightFormats; ++i) {
+      if (IsQuantized(static_cast<WeightFormat>(i)))
+        formats.push_back(static_cast<WeightFormat>(i));
+    }
   }
   if (sets.empty()) sets = AvailableQuantKernels();
   ThreadPool pool(*cores);
