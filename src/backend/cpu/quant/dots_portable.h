@@ -20,10 +20,14 @@ struct Steps {
 };
 template <int kBits, int kSteps>
 void Prepare(const Ints* codes, Steps<kBits, kSteps>* steps) {
+  std::uint8_t bytes[kPanel][4 * kSteps];
   for (int s = 0; s < kSteps; ++s) {
-    std::uint8_t bytes[4 * kPanel];
-    __builtin_memcpy(bytes, &codes[s], sizeof(bytes));
-    for (int i = 0; i < 4 * kPanel; ++i) steps->codes[i / 4][4 * s + i % 4] = bytes[i];
+    for (int o = 0; o < kPanel; ++o) {
+      __builtin_memcpy(bytes[o] + 4 * s, reinterpret_cast<const char*>(codes + s) + 4 * o, 4);
+    }
+  }
+  for (int o = 0; o < kPanel; ++o) {
+    for (int i = 0; i < 4 * kSteps; ++i) steps->codes[o][i] = bytes[o][i];
   }
 }
 
