@@ -1,11 +1,14 @@
-// Products with quantised weights on one core: the time of a product by rows, for every format and
-// instruction set, beside what the core reads from memory in the same rounds.
+// Products with quantised weights: their time by rows, for every format and instruction set, beside
+// what the cores read from memory in the same rounds.
 //
 //   quant_bench [FORMAT or SET ...]     no argument: every format, the sets of the machine
 //
-// FORETOKEN_BENCH_CORE picks the core (default: the last), FORETOKEN_BENCH_ROUNDS the rounds (7).
-// Row counts take turns within a round, so that a disturbance strikes them alike; figures are
-// medians over rounds, of reading memory the best one too.
+// FORETOKEN_BENCH_CORES names the cores (default: the last one), FORETOKEN_BENCH_SECONDS how long
+// each line is measured (4).
+//
+// Weights are read in slices of some megabytes, of which no cache holds all, and row counts take
+// turns slice by slice, so that a disturbance strikes them alike. Figures are the median over all
+// slices and, on a machine that others use as well, the tenth part that was least disturbed.
 
 #include <fmt/format.h>
 
@@ -14,6 +17,7 @@
 #include <cstring>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "backend/cpu/cpu_backend.h"
@@ -21,178 +25,203 @@
 #include "backend/cpu/quant/quant_isa.h"
 #include "base/clock.h"
 #include "base/cores.h"
+#include "base/thread_pool.h"
 
 namespace foretoken {
 namespace {
 
-constexpr std::int64_t kInputs = 4096;
-// No cache holds the weights that few rows read. Many rows take a part of them: there arithmetic is
-// the limit.
+constexpr int kInputs = 4096;
 constexpr std::size_t kBytes = std::size_t{160} << 20;
+constexpr std::size_t kSliceBytes = std::size_t{4} << 20;  // For each core.
 constexpr int kFewRows[] = {1, 2, 4, 8, 16};
 constexpr int kManyRows = 512;
-constexpr int kManyRowsOutputs = 1024;
+constexpr int kManyRowsPanels = 16;  // Of each core; their weights stay in cache.
 
-double Median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+double Quantile(std::vector<double> values, double part) {
+  const auto place =
+      values.begin() + static_cast<std::ptrdiff_t>(part * static_cast<double>(values.size()));
+  std::nth_element(values.begin(), place, values.end());
+  return *place;
 }
 
 // Random codes under scales of usual size, in panels that repeat.
 Buffer RandomPanels(WeightFormat format, std::int64_t panels) {
   constexpr std::int64_t kDistinct = 8;
+  const std::int64_t outputs = kDistinct * cpu::kPanel;
+  std::mt19937 generator(1);
+  std::vector<std::byte> blocks(FormatBytes(format, outputs * kInputs));
+  for (std::byte& byte : blocks) byte = static_cast<std::byte>(generator() & 0x3F);
+  for (std::size_t at = 0; format == WeightFormat::kMXFP4 && at < blocks.size();
+       at += InfoOf(format).block_bytes) {
+    blocks[at] = std::byte{120};
+  }
+  const TensorView view{format, {outputs, kInputs}, blocks.data()};
   const std::size_t panel_bytes = cpu::QuantPanelBytes(format, kInputs);
   Buffer buffer(static_cast<std::size_t>(panels) * panel_bytes);
-  std::mt19937 generator(1);
-  std::vector<std::byte> rows(kDistinct * panel_bytes);
-  for (std::byte& byte : rows) byte = static_cast<std::byte>(generator() & 0x3F);
-  for (std::int64_t panel = 0; panel < panels; ++panel) {
-    std::byte* const to = buffer.data() + static_cast<std::size_t>(panel) * panel_bytes;
-    if (panel >= kDistinct) {
-      std::memcpy(to, buffer.data() + static_cast<std::size_t>(panel % kDistinct) * panel_bytes,
-                  panel_bytes);
-      continue;
-    }
-    cpu::PanelRows row_blocks;
-    for (int o = 0; o < cpu::kPanel; ++o) {
-      row_blocks[static_cast<std::size_t>(o)] =
-          rows.data() +
-          static_cast<std::size_t>(panel * cpu::kPanel + o) * panel_bytes / cpu::kPanel;
-    }
-    cpu::PackQuantPanel(format, row_blocks, kInputs, to);
+  cpu::PackQuantPanels({&view, 1}, 0, kDistinct, buffer.data());
+  for (auto panel = static_cast<std::size_t>(kDistinct); panel < static_cast<std::size_t>(panels);
+       ++panel) {
+    std::memcpy(buffer.data() + panel * panel_bytes,
+                buffer.data() + panel % kDistinct * panel_bytes, panel_bytes);
   }
   return buffer;
 }
 
 class Bench {
  public:
-  Bench(WeightFormat format, const cpu::QuantKernels& kernels, int rounds)
+  Bench(WeightFormat format, const cpu::QuantKernels& kernels, ThreadPool* pool)
       : format_(format),
         kernels_(kernels),
-        rounds_(rounds),
-        panels_(static_cast<std::int64_t>(kBytes / cpu::QuantPanelBytes(format, kInputs))),
-        weights_(RandomPanels(format, panels_)),
-        x_(static_cast<std::size_t>(kManyRows * kInputs)),
-        blocks_(cpu::RowBlocks(kManyRows, kInputs)),
-        y_(static_cast<std::size_t>(16 * panels_ * cpu::kPanel)) {
+        pool_(pool),
+        panel_bytes_(cpu::QuantPanelBytes(format, kInputs)),
+        slice_panels_(static_cast<int>(kSliceBytes / panel_bytes_) * pool->size()),
+        slices_(static_cast<int>(kBytes / panel_bytes_) / slice_panels_),
+        weights_(RandomPanels(format, std::int64_t{slices_} * slice_panels_)),
+        x_(static_cast<std::size_t>(kManyRows) * kInputs),
+        y_(static_cast<std::size_t>(slice_panels_) * slices_ * cpu::kPanel * 16),
+        sinks_(static_cast<std::size_t>(pool->size())) {
     std::mt19937 generator(1);
     std::normal_distribution<float> normal;
     for (float& value : x_) value = normal(generator);
+    for (const int rows : kFewRows) blocks_.push_back(Quantize(rows));
+    blocks_.push_back(Quantize(kManyRows));
   }
 
-  void Run() {
-    std::vector<std::vector<double>> seconds(std::size(kFewRows));
-    std::vector<double> many, quantize, memory;
-    for (int round = -1; round < rounds_; ++round) {  // The first one warms up.
-      memory.push_back(Read());
-      for (std::size_t i = 0; i < std::size(kFewRows); ++i) {
-        seconds[i].push_back(Multiply(kFewRows[i], static_cast<int>(panels_)));
-      }
-      many.push_back(Multiply(kManyRows, kManyRowsOutputs / cpu::kPanel));
-      quantize.push_back(Quantize(16));
-      if (round < 0) {
-        for (auto& times : seconds) times.clear();
-        many.clear();
-        quantize.clear();
-        memory.clear();
-      }
+  void Run(double seconds) {
+    std::vector<std::vector<double>> few(std::size(kFewRows));
+    std::vector<double> many, reading;
+    const std::int64_t end = NowNs() + static_cast<std::int64_t>(seconds * 1e9);
+    while (NowNs() < end || many.size() < 3) {
+      reading.push_back(Read());
+      for (std::size_t i = 0; i < few.size(); ++i) few[i].push_back(Multiply(i, NextSlice()));
+      many.push_back(MultiplyManyRows());
     }
-    Print(seconds, Median(many), Median(quantize), memory);
+    fmt::print("{} {} {}, {} rounds\n", FormatName(format_), kernels_.name,
+               FormatCores(pool_->cores()), many.size());
+    for (const double part : {0.5, 0.1}) {
+      std::vector<double> times;
+      for (const auto& samples : few) times.push_back(Quantile(samples, part));
+      Print(part, times, Quantile(many, part), Quantile(reading, part));
+    }
+    std::fflush(stdout);
   }
 
  private:
-  double weights_of(std::int64_t panels) const {
-    return static_cast<double>(panels * cpu::kPanel * kInputs);
+  std::vector<cpu::RowBlock> Quantize(int rows) const {
+    std::vector<cpu::RowBlock> blocks(cpu::RowBlocks(rows, kInputs));
+    kernels_.quantize({x_.data(), rows, kInputs, 0, rows, blocks.data()});
+    return blocks;
   }
 
-  double Quantize(int rows) {
+  int NextSlice() { return next_ = (next_ + 1) % slices_; }
+
+  // Seconds that `work(worker, begin, end)` takes for shares of panels [begin, begin + panels).
+  template <typename Work>
+  double Time(int begin, int panels, const Work& work) {
     const std::int64_t start = NowNs();
-    kernels_.quantize({x_.data(), rows, kInputs, 0, rows, blocks_.data()});
+    pool_->Run([&](int worker, int workers) {
+      work(worker, begin + panels * worker / workers, begin + panels * (worker + 1) / workers);
+    });
     return static_cast<double>(NowNs() - start) * 1e-9;
   }
 
-  // Without quantising the inputs, which several products share.
-  double Multiply(int rows, int panels) {
-    Quantize(rows);
-    const std::int64_t start = NowNs();
+  double Multiply(std::size_t index, int slice) {
+    return Time(slice * slice_panels_, slice_panels_, [&](int, int begin, int end) {
+      Product(kFewRows[index], blocks_[index], slice_panels_ * slices_, begin, end);
+    });
+  }
+
+  double MultiplyManyRows() {
+    const int panels = kManyRowsPanels * pool_->size();
+    return Time(0, panels, [&](int, int begin, int end) {
+      Product(kManyRows, blocks_.back(), panels, begin, end);
+    });
+  }
+
+  void Product(int rows, const std::vector<cpu::RowBlock>& x, int panels, int begin, int end) {
     kernels_.product[static_cast<std::size_t>(format_)](
-        {weights_.data(), blocks_.data(), y_.data(), std::ptrdiff_t{panels} * cpu::kPanel, rows,
-         kInputs, panels * cpu::kPanel, 0, panels, false});
-    return static_cast<double>(NowNs() - start) * 1e-9;
+        {weights_.data(), x.data(), y_.data(), std::ptrdiff_t{panels} * cpu::kPanel, rows, kInputs,
+         panels * cpu::kPanel, begin, end, false});
   }
 
   double Read() {
-    const std::size_t bytes = kBytes / 4096 * 4096 / 2;
-    const std::int64_t start = NowNs();
-    const float sum = AvailableKernels().back()->read_stream(weights_.data(), bytes);
-    const double seconds = static_cast<double>(NowNs() - start) * 1e-9;
-    sink_ = sink_ + sum;
-    return static_cast<double>(bytes) * 1e-9 / seconds;
+    return Time(NextSlice() * slice_panels_, slice_panels_, [&](int worker, int begin, int end) {
+      const std::size_t bytes = static_cast<std::size_t>(end - begin) * panel_bytes_;
+      sinks_[static_cast<std::size_t>(worker)] += AvailableKernels().back()->read_stream(
+          weights_.data() + static_cast<std::size_t>(begin) * panel_bytes_, bytes / 4096 * 4096);
+    });
   }
 
-  void Print(const std::vector<std::vector<double>>& seconds, double many, double quantize,
-             const std::vector<double>& memory) {
-    const double one = Median(seconds[0]);
-    const double bytes = static_cast<double>(weights_.bytes()) * 1e-9;
-    fmt::print("{:7} {:12} memory {:5.1f} (best {:5.1f}) GB/s, one row {:5.1f} GB/s = {:3.0f} %;",
-               FormatName(format_), kernels_.name, Median(memory),
-               *std::ranges::max_element(memory), bytes / one, 100 * bytes / one / Median(memory));
-    fmt::print(" ms");
-    for (const auto& times : seconds) fmt::print(" {:.2f}", 1e3 * Median(times));
-    fmt::print("; over one row");
-    for (const auto& times : seconds) fmt::print(" {:.2f}", Median(times) / one);
-    fmt::print("; GMAC/s of 16 rows {:.1f}, of {} {:.1f}; quantising {:.2f} us a row\n",
-               16 * weights_of(panels_) * 1e-9 / Median(seconds.back()), kManyRows,
-               kManyRows * weights_of(kManyRowsOutputs / cpu::kPanel) * 1e-9 / many,
-               quantize * 1e6 / 16);
-    std::fflush(stdout);
+  void Print(double part, const std::vector<double>& times, double many, double reading) const {
+    const double bytes = static_cast<double>(slice_panels_) * static_cast<double>(panel_bytes_);
+    const double weights = double{cpu::kPanel} * kInputs;
+    fmt::print("  {:3.0f} %: memory {:5.1f} GB/s, one row {:5.1f} ({:3.0f} %); rows", 100 * part,
+               bytes * 1e-9 / reading, bytes * 1e-9 / times[0], 100 * reading / times[0]);
+    for (std::size_t i = 0; i < times.size(); ++i) {
+      fmt::print(" {}: {:.2f}", kFewRows[i], times[i] / times[0]);
+    }
+    fmt::print("; GMAC/s of 16 rows {:.1f}, of {} {:.1f}\n",
+               16 * weights * slice_panels_ * 1e-9 / times.back(), kManyRows,
+               kManyRows * weights * kManyRowsPanels * pool_->size() * 1e-9 / many);
   }
 
   WeightFormat format_;
   const cpu::QuantKernels& kernels_;
-  int rounds_;
-  std::int64_t panels_;
+  ThreadPool* pool_;
+  std::size_t panel_bytes_;
+  int slice_panels_;
+  int slices_;
+  int next_ = 0;
   Buffer weights_;
   std::vector<float> x_;
-  std::vector<cpu::RowBlock> blocks_;
+  std::vector<std::vector<cpu::RowBlock>> blocks_;  // By kFewRows, then kManyRows.
   std::vector<float> y_;
-  volatile float sink_ = 0;
+  std::vector<float> sinks_;
 };
 
-}  // namespace
-}  // namespace foretoken
-
-int main(int argc, char** argv) {
-  using namespace foretoken;  // NOLINT(google-build-using-namespace)
-  const char* const core = std::getenv("FORETOKEN_BENCH_CORE");
-  const char* const rounds = std::getenv("FORETOKEN_BENCH_ROUNDS");
-  PinCurrentThread(core != nullptr ? std::atoi(core) : AvailableCores().back());
+int Main(int argc, char** argv) {
+  const char* const names = std::getenv("FORETOKEN_BENCH_CORES");
+  const char* const seconds = std::getenv("FORETOKEN_BENCH_SECONDS");
+  Result<CoreSet> cores = CoreSet{AvailableCores().back()};
+  if (names != nullptr) cores = ParseCores(names);
+  if (!cores.ok()) {
+    fmt::print(stderr, "quant_bench: {}\n", cores.error().message);
+    return 2;
+  }
   std::vector<WeightFormat> formats;
   std::vector<const cpu::QuantKernels*> sets;
-  for (int i = 1; i < argc; ++i) {
-    const auto format = ParseWeightFormat(argv[i]);
-    const auto set = std::ranges::find_if(AvailableQuantKernels(), [&](const auto* kernels) {
-      return kernels->name == std::string(argv[i]);
-    });
+  for (const std::string_view word : std::vector<std::string_view>(argv + 1, argv + argc)) {
+    const auto format = ParseWeightFormat(word);
+    const auto set = std::ranges::find_if(
+        AvailableQuantKernels(), [&](const auto* kernels) { return kernels->name == word; });
     if (format && IsQuantized(*format)) {
       formats.push_back(*format);
     } else if (set != AvailableQuantKernels().end()) {
       sets.push_back(*set);
     } else {
-      fmt::print(stderr, "quant_bench: {} is no quantised format and no instruction set here\n",
-                 argv[i]);
+      fmt::print(stderr, "quant_bench: '{}' is no quantised format and no set of this machine\n",
+                 word);
       return 2;
     }
   }
-  for (std::size_t i = 0; formats.empty() && i < kWeightFormats; ++i) {
-    if (IsQuantized(static_cast<WeightFormat>(i))) formats.push_back(static_cast<WeightFormat>(i));
+  if (formats.empty()) {
+    for (std::size_t i = 0; i < kWeightFormats; ++i) {
+      if (IsQuantized(static_cast<WeightFormat>(i)))
+        formats.push_back(static_cast<WeightFormat>(i));
+    }
   }
   if (sets.empty()) sets = AvailableQuantKernels();
+  ThreadPool pool(*cores);
+  pool.Adopt();
   for (const WeightFormat format : formats) {
     for (const cpu::QuantKernels* kernels : sets) {
-      Bench(format, *kernels, rounds != nullptr ? std::atoi(rounds) : 7).Run();
+      Bench(format, *kernels, &pool).Run(seconds != nullptr ? std::atof(seconds) : 4);
     }
   }
   return 0;
 }
+
+}  // namespace
+}  // namespace foretoken
+
+int main(int argc, char** argv) { return foretoken::Main(argc, argv); }

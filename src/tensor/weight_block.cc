@@ -12,7 +12,6 @@ namespace {
 using Bytes = const std::uint8_t*;
 
 std::uint16_t Word16(Bytes at) { return static_cast<std::uint16_t>(at[0] | at[1] << 8); }
-std::uint32_t Word32(Bytes at) { return Word16(at) | std::uint32_t{Word16(at + 2)} << 16; }
 std::uint8_t Byte(int value) { return static_cast<std::uint8_t>(value); }
 std::uint8_t Low(std::uint8_t byte) { return byte & 15; }
 std::uint8_t High(std::uint8_t byte) { return byte >> 4; }
@@ -23,9 +22,20 @@ void Nibbles(Bytes from, std::uint8_t* codes) {
   for (int j = 0; j < 16; ++j) codes[j + 16] = High(from[j]);
 }
 
-// The fifth bits of 32 elements are the bits of one word.
-void AddFifthBits(std::uint32_t bits, std::uint8_t* codes) {
-  for (int j = 0; j < 32; ++j) codes[j] |= Byte((bits >> j & 1) << 4);
+// The fifth bits of 32 elements are the bits of four bytes. Loops like this one keep to what
+// compilers turn into vectors: packing a model reads all of its blocks.
+void AddFifthBits(Bytes bits, std::uint8_t* codes) {
+  constexpr std::uint8_t kBits[8] = {1, 2, 4, 8, 16, 32, 64, 128};
+  for (int byte = 0; byte < 4; ++byte) {
+    for (int k = 0; k < 8; ++k) codes[byte * 8 + k] |= (bits[byte] & kBits[k]) != 0 ? 16 : 0;
+  }
+}
+
+// Bit `group` of byte l: the bit `to` of element l of that group of 32.
+void AddBits(Bytes bits, int to, std::uint8_t* codes) {
+  for (int group = 0; group < 8; ++group) {
+    for (int l = 0; l < 32; ++l) codes[group * 32 + l] |= Byte((bits[l] >> group & 1) << to);
+  }
 }
 
 void Q8_0(Bytes from, WeightBlock* block) {
@@ -50,14 +60,14 @@ void Q4_1(Bytes from, WeightBlock* block) {
 void Q5_0(Bytes from, WeightBlock* block) {
   block->scale = Word16(from);
   Nibbles(from + 6, block->codes.data());
-  AddFifthBits(Word32(from + 2), block->codes.data());
+  AddFifthBits(from + 2, block->codes.data());
 }
 
 void Q5_1(Bytes from, WeightBlock* block) {
   block->scale = Word16(from);
   block->less = Word16(from + 2) ^ kSign;
   Nibbles(from + 8, block->codes.data());
-  AddFifthBits(Word32(from + 4), block->codes.data());
+  AddFifthBits(from + 4, block->codes.data());
 }
 
 // Formats of 256 elements, in two halves of 128. A half's two-bit parts lie in 32 bytes: byte l
@@ -89,8 +99,8 @@ void Q3_K(Bytes from, WeightBlock* block) {
     block->group_scales[g] = static_cast<std::int8_t>((low | top << 4) - 32);
   }
   block->scale = Word16(from + 108);
-  // Bit k of byte l: of element l of the k-th 32.
-  for (int i = 0; i < 256; ++i) block->codes[i] = Byte((from[i % 32] >> (i / 32) & 1) << 2);
+  block->codes = {};
+  AddBits(from, 2, block->codes.data());
   AddTwoBits(from + 32, 0, block->codes.data());
 }
 
@@ -126,7 +136,7 @@ void Q4_K(Bytes from, WeightBlock* block) {
 void Q5_K(Bytes from, WeightBlock* block) {
   SixBitScales(from, block);
   NibblesOfPairs(from + 48, block->codes.data());
-  for (int i = 0; i < 256; ++i) block->codes[i] |= Byte((from[16 + i % 32] >> (i / 32) & 1) << 4);
+  AddBits(from + 16, 4, block->codes.data());
 }
 
 void Q6_K(Bytes from, WeightBlock* block) {

@@ -46,34 +46,40 @@ FT_INLINE __m256i FourValues(const std::int8_t* values) {
 // Pairs of products that can be added up in 16 bits.
 constexpr int PairsThatFit(int bits) { return 32767 / (2 * 127 * ((1 << bits) - 1)); }
 
-// sums[r] += the codes times the 4 * kSteps values at `values` + r * stride.
+// sums[r] += the codes times the 4 * kSteps values at `values` + r * stride. Steps are a loop:
+// where they are not, compilers load all values first, for which there are no registers.
 template <int kBits, int kSteps, int kRows>
 FT_INLINE void Dot(const Steps<kBits, kSteps>& steps, const std::int8_t* values, std::size_t stride,
                    Ints* sums) {
   const __m256i ones = _mm256_set1_epi16(1);
   constexpr int kFit = kCodesAsTheyAre<kBits> ? PairsThatFit(kBits) : 1;
   constexpr int kTogether = kFit < kSteps ? kFit : kSteps;
-#pragma GCC unroll 8
+#pragma GCC unroll 1
   for (int begin = 0; begin < kSteps; begin += kTogether) {
-#pragma GCC unroll 2
-    for (int h = 0; h < 2; ++h) {
-      __m256i pairs[kRows];
-#pragma GCC unroll 8
-      for (int s = begin; s < begin + kTogether; ++s) {
-        const __m256i codes = steps.codes[s].h[h];
+    Ints pairs[kRows];
 #pragma GCC unroll 4
-        for (int r = 0; r < kRows; ++r) {
-          __m256i four = FourValues(values + r * stride + 4 * s);
-          if constexpr (!kCodesAsTheyAre<kBits>) {
-            four = _mm256_sign_epi8(four, steps.weights[s].h[h]);
-          }
-          const __m256i product = _mm256_maddubs_epi16(codes, four);
-          pairs[r] = s == begin ? product : _mm256_add_epi16(pairs[r], product);
-        }
-      }
+    for (int r = 0; r < kRows; ++r) pairs[r] = ZeroInts();
+#pragma GCC unroll 4
+    for (int s = begin; s < begin + kTogether; ++s) {
 #pragma GCC unroll 4
       for (int r = 0; r < kRows; ++r) {
-        sums[r].h[h] = _mm256_add_epi32(sums[r].h[h], _mm256_madd_epi16(pairs[r], ones));
+        const __m256i four = FourValues(values + r * stride + 4 * s);
+#pragma GCC unroll 2
+        for (int h = 0; h < 2; ++h) {
+          __m256i signed_four = four;
+          if constexpr (!kCodesAsTheyAre<kBits>) {
+            signed_four = _mm256_sign_epi8(four, steps.weights[s].h[h]);
+          }
+          const __m256i products = _mm256_maddubs_epi16(steps.codes[s].h[h], signed_four);
+          pairs[r].h[h] = kTogether == 1 ? products : _mm256_add_epi16(pairs[r].h[h], products);
+        }
+      }
+    }
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+      for (int h = 0; h < 2; ++h) {
+        sums[r].h[h] = _mm256_add_epi32(sums[r].h[h], _mm256_madd_epi16(pairs[r].h[h], ones));
       }
     }
   }

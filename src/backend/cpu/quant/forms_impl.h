@@ -37,21 +37,18 @@ FT_INLINE void UnpackCodes(const std::byte* from, Ints* codes) {
   }
 }
 
-// Bit `kFrom` on of each byte moves to bit `kTo` on; `mask` says which are kept.
+// Bit `kFrom` on of each byte, moved to bit `kTo` on; bits beside them come along.
 template <int kFrom, int kTo>
-FT_INLINE Ints MoveBits(Ints v, Ints mask) {
-  if constexpr (kFrom >= kTo) {
-    return And(ShiftRight<kFrom - kTo>(v), mask);
-  } else {
-    return And(ShiftLeft<kTo - kFrom>(v), mask);
-  }
+FT_INLINE Ints MoveBits(Ints v) {
+  if constexpr (kFrom >= kTo) return ShiftRight<kFrom - kTo>(v);
+  if constexpr (kFrom < kTo) return ShiftLeft<kTo - kFrom>(v);
 }
 
 // The top bit of codes of kTop + 1 bits, from one vector for all steps.
 template <int kTop, int kStep = 0>
 FT_INLINE void AddTopBit(Ints tops, Ints* codes) {
   if constexpr (kStep < 8) {
-    codes[kStep] = Or(codes[kStep], MoveBits<kStep, kTop>(tops, SetBytes(1 << kTop)));
+    codes[kStep] = OrMasked(codes[kStep], MoveBits<kStep, kTop>(tops), SetBytes(1 << kTop));
     AddTopBit<kTop, kStep + 1>(tops, codes);
   }
 }
@@ -60,7 +57,7 @@ FT_INLINE void AddTopBit(Ints tops, Ints* codes) {
 template <int kStep = 0>
 FT_INLINE void AddTopPair(Ints tops, Ints* codes) {
   if constexpr (kStep < 4) {
-    codes[kStep] = Or(codes[kStep], MoveBits<2 * kStep, 4>(tops, SetBytes(0x30)));
+    codes[kStep] = OrMasked(codes[kStep], MoveBits<2 * kStep, 4>(tops), SetBytes(0x30));
     AddTopPair<kStep + 1>(tops, codes);
   }
 }
@@ -103,8 +100,7 @@ struct Factors {
 template <int kIndex>
 FT_INLINE Ints SixBits(const Ints* lows, Ints tops) {
   const Ints low = And(ShiftRight<kIndex % 8 * 4>(lows[kIndex / 8]), SetInts(15));
-  if constexpr (kIndex < 2) return Or(low, And(ShiftLeft<4 - 2 * kIndex>(tops), SetInts(48)));
-  if constexpr (kIndex >= 2) return Or(low, And(ShiftRight<2 * kIndex - 4>(tops), SetInts(48)));
+  return OrMasked(low, MoveBits<2 * kIndex, 4>(tops), SetInts(48));
 }
 
 // Q4_K and Q5_K: scale and less of eight groups.

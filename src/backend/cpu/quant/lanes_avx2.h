@@ -4,6 +4,7 @@
 
 #include <immintrin.h>
 
+#include "backend/cpu/kernels.h"
 #include "backend/cpu/quant/quant_kernels.h"
 
 #ifndef FT_ISA
@@ -75,6 +76,8 @@ FT_INLINE Ints And(Ints a, Ints b) {
 FT_INLINE Ints Or(Ints a, Ints b) {
   return {{_mm256_or_si256(a.h[0], b.h[0]), _mm256_or_si256(a.h[1], b.h[1])}};
 }
+// a | (b & mask).
+FT_INLINE Ints OrMasked(Ints a, Ints b, Ints mask) { return Or(a, And(b, mask)); }
 template <int kBits>
 FT_INLINE Ints ShiftLeft(Ints v) {
   return {{_mm256_slli_epi32(v.h[0], kBits), _mm256_slli_epi32(v.h[1], kBits)}};
@@ -112,6 +115,17 @@ FT_INLINE Ints LoadBytes(const void* p) {
 FT_INLINE Floats LoadHalves(const void* p) {
   const auto* const halves = static_cast<const __m128i*>(p);
   return {{_mm256_cvtph_ps(_mm_loadu_si128(halves)), _mm256_cvtph_ps(_mm_loadu_si128(halves + 1))}};
+}
+
+// The sums of the first and of the last 16 of 32 values.
+FT_INLINE void SumHalves(const std::int8_t* values, std::int32_t* sums) {
+  const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(values));
+  // Of 8 bytes each, 128 added to all.
+  const __m256i eights =
+      _mm256_sad_epu8(_mm256_xor_si256(bytes, _mm256_set1_epi8(-128)), _mm256_setzero_si256());
+  const __m256i halves = _mm256_add_epi64(eights, _mm256_unpackhi_epi64(eights, eights));
+  sums[0] = _mm256_extract_epi32(halves, 0) - 16 * 128;
+  sums[1] = _mm256_extract_epi32(halves, 4) - 16 * 128;
 }
 
 // Into L2.

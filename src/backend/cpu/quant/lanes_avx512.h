@@ -4,6 +4,7 @@
 
 #include <immintrin.h>
 
+#include "backend/cpu/kernels.h"
 #include "backend/cpu/quant/quant_kernels.h"
 
 #ifndef FT_ISA
@@ -38,6 +39,10 @@ FT_INLINE Ints ZeroInts() { return _mm512_setzero_si512(); }
 FT_INLINE Ints AddInts(Ints a, Ints b) { return _mm512_add_epi32(a, b); }
 FT_INLINE Ints And(Ints a, Ints b) { return _mm512_and_si512(a, b); }
 FT_INLINE Ints Or(Ints a, Ints b) { return _mm512_or_si512(a, b); }
+// a | (b & mask).
+FT_INLINE Ints OrMasked(Ints a, Ints b, Ints mask) {
+  return _mm512_ternarylogic_epi32(a, b, mask, 0xF8);
+}
 template <int kBits>
 FT_INLINE Ints ShiftLeft(Ints v) {
   return _mm512_slli_epi32(v, kBits);
@@ -65,6 +70,17 @@ FT_INLINE Ints LoadSignedBytes(const void* p) {
 }
 FT_INLINE Ints LoadBytes(const void* p) {
   return _mm512_cvtepu8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(p)));
+}
+
+// The sums of the first and of the last 16 of 32 values.
+FT_INLINE void SumHalves(const std::int8_t* values, std::int32_t* sums) {
+  const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(values));
+  // Of 8 bytes each, 128 added to all.
+  const __m256i eights =
+      _mm256_sad_epu8(_mm256_xor_si256(bytes, _mm256_set1_epi8(-128)), _mm256_setzero_si256());
+  const __m256i halves = _mm256_add_epi64(eights, _mm256_unpackhi_epi64(eights, eights));
+  sums[0] = _mm256_extract_epi32(halves, 0) - 16 * 128;
+  sums[1] = _mm256_extract_epi32(halves, 4) - 16 * 128;
 }
 
 // Into L2.

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "backend/cpu/kernels.h"
 #include "backend/cpu/quant/quant_kernels.h"
 
 #ifndef FT_ISA
@@ -87,6 +88,8 @@ FT_INLINE Ints And(Ints a, Ints b) {
 FT_INLINE Ints Or(Ints a, Ints b) {
   return Quads<Ints>([&](int i) { return a.q[i] | b.q[i]; });
 }
+// a | (b & mask).
+FT_INLINE Ints OrMasked(Ints a, Ints b, Ints mask) { return Or(a, And(b, mask)); }
 template <int kBits>
 FT_INLINE Ints ShiftLeft(Ints v) {
   return Quads<Ints>([&](int i) { return v.q[i] << kBits; });
@@ -139,6 +142,14 @@ FT_INLINE Floats LoadHalves(const void* p) {
     const QuadInt keep = ~reinterpret_cast<QuadInt>(magnitudes.q[i] >= 0x0F800000);
     return reinterpret_cast<Quad>(signs.q[i] | (finite & keep) | special);
   });
+}
+
+// The sums of the first and of the last 16 of 32 values.
+FT_INLINE void SumHalves(const std::int8_t* values, std::int32_t* sums) {
+  sums[0] = 0;
+  sums[1] = 0;
+  for (int j = 0; j < 16; ++j) sums[0] += values[j];
+  for (int j = 16; j < 32; ++j) sums[1] += values[j];
 }
 
 // Into L2.

@@ -306,6 +306,28 @@ void PackQuantPanel(WeightFormat format, const PanelRows& rows, std::int64_t inp
   });
 }
 
+void PackQuantPanels(std::span<const TensorView> parts, std::int64_t begin, std::int64_t end,
+                     std::byte* to) {
+  FT_CHECK(!parts.empty());
+  const WeightFormat format = parts[0].format;
+  const std::int64_t inputs = parts[0].shape.at(1);
+  for (const TensorView& part : parts) {
+    FT_CHECK(part.format == format && part.shape.size() == 2 && part.shape[1] == inputs,
+             "stacked matrices differ in format or width");
+  }
+  std::size_t part = 0;
+  std::int64_t row = begin * kPanel;  // Of the part.
+  for (std::int64_t panel = begin; panel < end; ++panel, to += QuantPanelBytes(format, inputs)) {
+    PanelRows rows = {};
+    for (const std::byte*& of_output : rows) {
+      while (part < parts.size() && row >= parts[part].shape[0]) row -= parts[part++].shape[0];
+      if (part == parts.size()) break;
+      of_output = parts[part].data + FormatBytes(format, row++ * inputs);
+    }
+    PackQuantPanel(format, rows, inputs, to);
+  }
+}
+
 void ReadQuantOutput(WeightFormat format, const std::byte* panel, std::int64_t inputs, int output,
                      float* out) {
   WithFormat(format, [&]<WeightFormat kFormat>() {

@@ -3,9 +3,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "backend/cpu/kernels.h"
-#include "tensor/weight_format.h"
+#include "tensor/tensor_view.h"
 
 namespace foretoken::cpu {
 
@@ -19,6 +20,11 @@ using PanelRows = std::array<const std::byte*, kPanel>;
 /// Packs a panel as layout.h describes it, into bytes that are zero where outputs are missing.
 /// `inputs` is a multiple of the format's block.
 void PackQuantPanel(WeightFormat format, const PanelRows& rows, std::int64_t inputs, std::byte* to);
+
+/// The same for panels [begin, end) of matrices stacked by rows, [outputs_i, inputs] of one format:
+/// panel `begin` is written to `to`.
+void PackQuantPanels(std::span<const TensorView> parts, std::int64_t begin, std::int64_t end,
+                     std::byte* to);
 
 /// The weights of one output of a packed panel as floats, exactly what Dequantize gives.
 void ReadQuantOutput(WeightFormat format, const std::byte* panel, std::int64_t inputs, int output,

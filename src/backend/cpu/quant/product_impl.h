@@ -107,7 +107,7 @@ void PanelRowsProduct(const PanelArgs& t) {
   for (int begin = 0; begin < t.blocks; begin += kStretchBlocks) {
     const int blocks = t.blocks - begin < kStretchBlocks ? t.blocks - begin : kStretchBlocks;
     UnpackScales<Form::kScaleForm>(stretch, blocks, scale_floats);
-    const std::byte* const block_codes = stretch + blocks * Form::kScaleBytes;
+    const std::byte* w = stretch + blocks * Form::kScaleBytes;
     for (int b = 0; b < blocks; ++b) {
       if constexpr (FetchesAhead<Form>(kRows)) {
 #pragma GCC unroll 16
@@ -116,7 +116,8 @@ void PanelRowsProduct(const PanelArgs& t) {
         }
       }
       Ints codes[8];
-      F::Unpack(block_codes + b * Form::kCodeBytes, codes);
+      F::Unpack(w, codes);
+      w += Form::kCodeBytes;
       Steps<F::kBits, 8 / kGroups> steps[kGroups];
 #pragma GCC unroll 2
       for (int g = 0; g < kGroups; ++g) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <random>
 #include <string>
@@ -76,15 +77,8 @@ struct Weights {
 
   void Pack() {
     panels = Buffer(static_cast<std::size_t>(panel_count()) * cpu::QuantPanelBytes(format, inputs));
-    for (std::int64_t panel = 0; panel * kPanel < outputs; ++panel) {
-      cpu::PanelRows rows = {};
-      for (std::int64_t o = panel * kPanel; o < std::min(outputs, (panel + 1) * kPanel); ++o) {
-        rows[static_cast<std::size_t>(o % kPanel)] = Row(o);
-      }
-      cpu::PackQuantPanel(
-          format, rows, inputs,
-          panels.data() + static_cast<std::size_t>(panel) * cpu::QuantPanelBytes(format, inputs));
-    }
+    const TensorView view{format, {outputs, inputs}, blocks.data()};
+    cpu::PackQuantPanels({&view, 1}, 0, panel_count(), panels.data());
   }
 
   const std::byte* Row(std::int64_t output) const {
@@ -337,6 +331,25 @@ TEST(QuantPackingTest, KeepsEveryWeight) {
         }
       }
     }
+  }
+}
+
+// Matrices on top of each other, in parts as several threads pack them.
+TEST(QuantPackingTest, StacksMatrices) {
+  for (const WeightFormat format : QuantizedFormats()) {
+    SCOPED_TRACE(FormatName(format));
+    const Weights whole(format, 90, 512, 1);
+    std::vector<TensorView> parts;
+    std::int64_t begin = 0;
+    for (const std::int64_t outputs : {3, 40, 5, 42}) {
+      parts.push_back({format, {outputs, 512}, whole.Row(begin)});
+      begin += outputs;
+    }
+    const std::size_t panel = cpu::QuantPanelBytes(format, 512);
+    Buffer stacked(whole.panels.bytes());
+    cpu::PackQuantPanels(parts, 0, 2, stacked.data());
+    cpu::PackQuantPanels(parts, 2, 6, stacked.data() + 2 * panel);
+    EXPECT_EQ(std::memcmp(stacked.data(), whole.panels.data(), 6 * panel), 0);
   }
 }
 

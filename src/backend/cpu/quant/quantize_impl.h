@@ -1,7 +1,7 @@
 #pragma once
 
-// Quantising inputs, in loops that compilers turn into vectors of any width: there is no operation
-// in them whose order matters but for the ones that are spelled out. Include with FT_ISA defined.
+// Quantising inputs, mostly in loops that compilers turn into vectors of any width, since no sum in
+// them has an order. Include after a lanes_*.h.
 
 #include "backend/cpu/quant/quant_kernels.h"
 
@@ -14,19 +14,23 @@ constexpr std::uint32_t kNanBits = 0x7FC00000;
 constexpr std::uint32_t kSmallestBits = 0x0D800000;
 constexpr std::uint32_t kIntegersBegin = 0x4B400000;
 
-inline float FloatOf(std::uint32_t bits) {
+FT_INLINE float FloatOf(std::uint32_t bits) {
   float value;
   __builtin_memcpy(&value, &bits, sizeof(value));
   return value;
 }
 
+FT_INLINE std::uint32_t BitsOf(float value) {
+  std::uint32_t bits;
+  __builtin_memcpy(&bits, &value, sizeof(bits));
+  return bits;
+}
+
 void QuantizeBlock(const float* x, RowBlock* to) {
-  std::uint32_t bits[kInputBlock];
-  __builtin_memcpy(bits, x, sizeof(bits));
   // Of positive floats the larger one has the larger bits, and NaN larger ones than infinity.
   std::uint32_t largest = 0;
   for (int j = 0; j < kInputBlock; ++j) {
-    const std::uint32_t magnitude = bits[j] & 0x7FFFFFFF;
+    const std::uint32_t magnitude = BitsOf(x[j]) & 0x7FFFFFFF;
     largest = magnitude > largest ? magnitude : largest;
   }
   if (largest >= kInfinityBits || largest < kSmallestBits) {
@@ -37,21 +41,15 @@ void QuantizeBlock(const float* x, RowBlock* to) {
   to->scale = FloatOf(largest) / 127.0F;
   const float inverse = 127.0F / FloatOf(largest);
   // Adding 1.5 * 2^23 rounds to an integer, ties to even, in the low bits of the sum.
-  float rounded[kInputBlock];
   for (int j = 0; j < kInputBlock; ++j) {
-    rounded[j] = x[j] * inverse + FloatOf(kIntegersBegin);
+    const std::uint32_t rounded = BitsOf(x[j] * inverse + FloatOf(kIntegersBegin));
+    to->values[j] = static_cast<std::int8_t>(rounded & 0xFF);
   }
-  __builtin_memcpy(bits, rounded, sizeof(bits));
-  for (int j = 0; j < kInputBlock; ++j) to->values[j] = static_cast<std::int8_t>(bits[j] & 0xFF);
-  std::uint32_t first = 0;
-  std::uint32_t last = 0;
-  for (int j = 0; j < kInputBlock / 2; ++j) {
-    first += bits[j] - kIntegersBegin;
-    last += bits[j + kInputBlock / 2] - kIntegersBegin;
-  }
-  to->minus_halves[0] = static_cast<std::int32_t>(0 - first);
-  to->minus_halves[1] = static_cast<std::int32_t>(0 - last);
-  to->minus_sum = static_cast<std::int32_t>(0 - first - last);
+  std::int32_t sums[2];
+  SumHalves(to->values, sums);
+  to->minus_halves[0] = -sums[0];
+  to->minus_halves[1] = -sums[1];
+  to->minus_sum = -sums[0] - sums[1];
 }
 
 void Quantize(const QuantizeTask& task) {
