@@ -371,8 +371,9 @@ class CpuBackend final : public Backend {
           const auto stride = static_cast<std::ptrdiff_t>(weights.outputs);
           if (IsQuantized(band.format)) {
             quant_->product[static_cast<std::size_t>(band.format)](
-                {data, row_blocks_.as<cpu::RowBlock>(), y + band.begin, stride, rows, inputs,
-                 outputs, static_cast<int>(from), static_cast<int>(to), add});
+                {data, cpu::PanelBytes(band.format, inputs), row_blocks_.as<cpu::RowBlock>(),
+                 y + band.begin, stride, rows, inputs, outputs, static_cast<int>(from),
+                 static_cast<int>(to), add});
             return;
           }
           const cpu::PrecisionKernels& ops =

@@ -10,12 +10,6 @@
 namespace foretoken::cpu {
 namespace {
 
-std::size_t PanelBytes(WeightFormat format, std::int64_t inputs) {
-  if (IsQuantized(format)) return QuantPanelBytes(format, inputs);
-  const std::size_t element = format == WeightFormat::kBF16 ? 2 : 4;
-  return static_cast<std::size_t>(kPanel * PadToChunk(static_cast<int>(inputs))) * element;
-}
-
 // Where an output of the stacked matrices is.
 struct Place {
   const TensorView* part = nullptr;
@@ -45,6 +39,12 @@ void PackFloats(const TensorView& part, std::int64_t row, WeightFormat format, i
 }
 
 }  // namespace
+
+std::size_t PanelBytes(WeightFormat format, std::int64_t inputs) {
+  if (IsQuantized(format)) return QuantPanelBytes(format, inputs);
+  const std::size_t element = format == WeightFormat::kBF16 ? 2 : 4;
+  return static_cast<std::size_t>(kPanel * PadToChunk(static_cast<int>(inputs))) * element;
+}
 
 std::int64_t PanelsOf(const Matrix& matrix) {
   std::int64_t panels = 0;

@@ -11,6 +11,9 @@
 
 namespace foretoken::cpu {
 
+/// Bytes of a panel.
+std::size_t PanelBytes(WeightFormat format, std::int64_t inputs);
+
 /// Panels of a band: the last of them may be a part of one.
 constexpr std::int64_t PanelsOf(const MatrixBand& band) {
   return (band.end - band.begin + kPanel - 1) / kPanel;

@@ -62,10 +62,17 @@ FT_INLINE void AddTopPair(Ints tops, Ints* codes) {
   }
 }
 
-constexpr std::uint8_t kNonLinearPlus128[16] = {1,   24,  45,  63,  79,  93,  106, 118,
-                                                129, 141, 153, 166, 181, 197, 217, 241};
-constexpr std::uint8_t kFp4Plus16[16] = {16, 17, 18, 19, 20, 22, 24, 28,
-                                         16, 15, 14, 13, 12, 10, 8,  4};
+// The values that codes of four bits stand for, made positive.
+struct PositiveValues {
+  std::uint8_t bytes[16];
+};
+constexpr PositiveValues Plus(const std::array<std::int8_t, 16>& values, int offset) {
+  PositiveValues positive = {};
+  for (int i = 0; i < 16; ++i) positive.bytes[i] = static_cast<std::uint8_t>(values[i] + offset);
+  return positive;
+}
+constexpr PositiveValues kNonLinearPlus128 = Plus(kNonLinearValues, 128);
+constexpr PositiveValues kFp4Plus16 = Plus(kFp4Values, 16);
 
 // How a format's weights enter a dot product: as integers below 2^kBits that are kOffset too large.
 template <WeightFormat kFormat>
@@ -88,7 +95,7 @@ struct Factors {
     if constexpr (kNonLinear || kFp4) {
 #pragma GCC unroll 8
       for (int s = 0; s < 8; ++s) {
-        codes[s] = LookUp(kNonLinear ? kNonLinearPlus128 : kFp4Plus16, codes[s]);
+        codes[s] = LookUp(kNonLinear ? kNonLinearPlus128.bytes : kFp4Plus16.bytes, codes[s]);
       }
     }
   }

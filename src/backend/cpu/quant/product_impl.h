@@ -8,7 +8,7 @@
 namespace foretoken::cpu::FT_ISA {
 namespace {
 
-// Bytes that weights are fetched ahead of use, into L2: into L1 or less far is slower.
+// Bytes that weights are fetched ahead of use, into L2: into L1, or less far, is slower.
 constexpr std::ptrdiff_t kAheadBytes = 32768;
 // Whether they are at all. Where the few operations of one row (two of the widest codes) let the
 // processor run ahead of itself, its own fetching is faster (Zen 4, weights in memory: one row of
@@ -156,15 +156,12 @@ FT_INLINE void RunPanel(int rows, const PanelArgs& t) {
 }
 
 // Bytes of the panels that all rows take before the next ones: they stay in L2.
-constexpr int kGroupBytes = 256 << 10;
+constexpr std::size_t kGroupBytes = 256 << 10;
 
 template <WeightFormat kFormat>
 void Product(const QuantProductTask& task) {
   const int blocks = task.inputs / kInputBlock;
-  const std::ptrdiff_t panel_bytes =
-      blocks / kStretchBlocks * StretchBytes(kFormat, kStretchBlocks) +
-      StretchBytes(kFormat, blocks % kStretchBlocks);
-  const auto fit = static_cast<int>(kGroupBytes / panel_bytes);
+  const auto fit = static_cast<int>(kGroupBytes / task.panel_bytes);
   const int group = task.rows <= kRowGroup || fit < 1 ? 1 : fit;
   PanelArgs t;
   t.blocks = blocks;
@@ -177,7 +174,7 @@ void Product(const QuantProductTask& task) {
       t.x_stride = in_group;
       for (int panel = begin; panel < end; ++panel) {
         const int first = panel * kPanel;
-        t.weights = task.weights + panel * panel_bytes;
+        t.weights = task.weights + static_cast<std::size_t>(panel) * task.panel_bytes;
         t.outputs = task.outputs - first < kPanel ? task.outputs - first : kPanel;
         for (int r = 0; r < in_group; r += kMostRows) {
           const int count = in_group - r < kMostRows ? in_group - r : kMostRows;

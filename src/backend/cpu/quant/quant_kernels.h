@@ -29,8 +29,7 @@ constexpr std::size_t RowBlocks(int rows, int inputs) {
 }
 
 /// Quantises rows [row_begin, row_end) of x [rows, inputs] into `to`, RowBlocks(rows, inputs) of
-/// them: [rows / kRowGroup][inputs / kInputBlock][kRowGroup], fewer rows in the last group. Begin
-/// and end are multiples of kRowGroup, or the end is `rows`.
+/// them: [rows / kRowGroup][inputs / kInputBlock][kRowGroup], fewer rows in the last group.
 struct QuantizeTask {
   const float* x;
   int rows;
@@ -43,7 +42,8 @@ struct QuantizeTask {
 /// y [rows, outputs] (+)= x * weights^T for panels [panel_begin, panel_end) of kPanel outputs, as
 /// docs/arithmetic.md defines it. `inputs` is a multiple of the format's block.
 struct QuantProductTask {
-  const std::byte* weights;  ///< As PackQuantPanel writes them, one panel after the other.
+  const std::byte* weights;  ///< Panels as PackQuantPanels writes them.
+  std::size_t panel_bytes;   ///< QuantPanelBytes.
   const RowBlock* x;         ///< As `quantize` writes them.
   float* y;
   std::ptrdiff_t y_stride;  ///< From a row of y to the next.

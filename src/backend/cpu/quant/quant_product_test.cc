@@ -117,8 +117,9 @@ void MultiplyPanels(const QuantKernels& kernels, const Weights& weights,
                     const std::vector<RowBlock>& x, int rows, int begin, int end, bool add,
                     std::vector<float>* y) {
   kernels.product[static_cast<std::size_t>(weights.format)](
-      {weights.panels.data(), x.data(), y->data(), static_cast<std::ptrdiff_t>(weights.outputs),
-       rows, static_cast<int>(weights.inputs), static_cast<int>(weights.outputs), begin, end, add});
+      {weights.panels.data(), cpu::QuantPanelBytes(weights.format, weights.inputs), x.data(),
+       y->data(), static_cast<std::ptrdiff_t>(weights.outputs), rows,
+       static_cast<int>(weights.inputs), static_cast<int>(weights.outputs), begin, end, add});
 }
 
 std::vector<float> Multiply(const QuantKernels& kernels, const Weights& weights,
@@ -194,17 +195,13 @@ TEST_P(QuantProductTest, DoesNotOverflow) {
   for (const WeightFormat format : QuantizedFormats()) {
     SCOPED_TRACE(FormatName(format));
     Weights weights(format, 32, 256, 1);
-    for (int fill = 0; fill < 2; ++fill) {
+    std::vector<std::size_t> scales =
+        format == WeightFormat::kMXFP4 ? std::vector<std::size_t>{0} : std::vector<std::size_t>{};
+    for (const std::size_t half : HalvesOf(format)) scales.insert(scales.end(), {half, half + 1});
+    for (const int fill : {0x00, 0x77, 0x7F, 0x80, 0xFF}) {
       for (std::size_t i = 0; i < weights.blocks.size(); ++i) {
         const std::size_t at = i % InfoOf(format).block_bytes;
-        const auto halves = HalvesOf(format);
-        const bool scale = std::ranges::any_of(
-            halves, [&](std::size_t half) { return at == half || at == half + 1; });
-        // Of Q8_0 -128 and 127; of the others all codes 0 or the largest.
-        const int code = format == WeightFormat::kQ8_0 ? 0x80 - fill : 0xFF * fill;
-        if (!scale && !(format == WeightFormat::kMXFP4 && at == 0)) {
-          weights.blocks[i] = static_cast<std::byte>(code);
-        }
+        if (std::ranges::count(scales, at) == 0) weights.blocks[i] = static_cast<std::byte>(fill);
       }
       weights.Pack();
       std::vector<float> x(3 * 256, 1.0F);
