@@ -158,10 +158,13 @@ class GgufFiles(CliTest):
     def test_inspect(self):
         path = self.file_of(self.target, "q8_0")
         report = json.loads(self.succeed("inspect", path, "--json").stdout)
+        as_bf16 = json.loads(self.succeed("inspect", path, "--precision", "bf16", "--json").stdout)
         folder = json.loads(self.succeed("inspect", TARGET, "--json").stdout)
         for key in ("layers", "hidden", "heads", "kv_heads", "vocabulary", "context", "rope",
                     "parameters", "memory", "tokenizer"):
-            self.assertEqual(report[key], folder[key], key)
+            self.assertEqual(as_bf16[key], folder[key], key)
+        self.assertEqual(report["memory"]["precision"], "portable")
+        self.assertEqual(report["memory"]["weight_bytes"], report["stored"]["bytes"])
         types = report["stored"]["types"]
         self.assertEqual(set(types), {"F32", "Q8_0"})
         self.assertEqual(types["Q8_0"]["bits_per_weight"], 8.5)
@@ -172,7 +175,7 @@ class GgufFiles(CliTest):
                          report["memory"]["weight_bytes"])
         text = self.succeed("inspect", path, "-md", self.file_of(self.draft, "q4_0")).stdout
         self.assertRegex(text, r"Q8_0: 5.24M weights in 43 tensors, 5.57 MB, 8.50 bits per weight")
-        self.assertRegex(text, r"of which a token reads 10.5 MB")
+        self.assertRegex(text, r"of which a token reads 5.58 MB")
         self.assertIn("The draft has the target's vocabulary.", text)
 
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "backend/cpu/measure.h"
 #include "backend/device.h"
 #include "cli/common/commands.h"
 #include "cli/common/terminal.h"
@@ -22,6 +23,7 @@ using nlohmann::json;
 
 struct InspectOptions {
   ModelOptions model;
+  bool no_measuring = false;
   bool json = false;
 };
 
@@ -134,6 +136,17 @@ std::string StoredText(const json& sum) {
                      FormatBytes(sum["bytes"]), sum["bits_per_weight"].get<double>());
 }
 
+// What reading the weights allows at most, once for each token, on these cores.
+json SpeedLimit(const json& memory, const CoreSet& cores) {
+  Device device(cores);
+  device.Adopt();
+  const double gb_per_s = MeasureReadBandwidth(&device);
+  const auto bytes = memory["weight_bytes_per_token"].get<double>();
+  return {{"cores", FormatCores(cores)},
+          {"read_gb_per_s", gb_per_s},
+          {"tokens_per_s", gb_per_s * 1e9 / bytes}};
+}
+
 void Print(const json& figures) {
   const auto number = [&](const char* key) { return figures[key].get<std::int64_t>(); };
   const auto text = [](const json& value) { return value.get<std::string>(); };
@@ -167,6 +180,13 @@ void Print(const json& figures) {
   fmt::print("memory in {}\n", text(memory["precision"]));
   line("weights", fmt::format("{}, of which a token reads {}", FormatBytes(memory["weight_bytes"]),
                               FormatBytes(memory["weight_bytes_per_token"])));
+  if (figures.contains("speed_limit")) {
+    const json& limit = figures["speed_limit"];
+    line("speed limit",
+         fmt::format("{:.0f} tokens/s without speculation: cores {} read {:.1f} GB/s",
+                     limit["tokens_per_s"].get<double>(), text(limit["cores"]),
+                     limit["read_gb_per_s"].get<double>()));
+  }
   line("KV per token", FormatBytes(memory["kv_bytes_per_token"]));
   line("KV per sequence",
        fmt::format("{} with the context full", FormatBytes(memory["kv_bytes_per_sequence"])));
@@ -177,6 +197,9 @@ Result<int> RunInspect(InspectOptions options) {
   FT_RETURN_IF_ERROR(model.ResolveDefaults());
   FT_ASSIGN_OR_RETURN(const Inspected target, Inspect(model.target, model.precision));
   json figures = target.figures;
+  if (!options.no_measuring) {
+    figures["speed_limit"] = SpeedLimit(figures["memory"], AvailableCores());
+  }
   Status compatible;
   if (model.has_draft()) {
     FT_ASSIGN_OR_RETURN(const Inspected draft, Inspect(model.draft, model.precision));
@@ -212,6 +235,8 @@ void AddInspectCommand(CLI::App* app, CommandBody* chosen) {
   add("--precision", &options->model.precision, "P",
       "How numbers would be kept: auto (default), bf16, f32 or portable, as `run` has it")
       ->check(OneOf({"auto", "bf16", "f32", "portable"}));
+  add("--no-measuring", &options->no_measuring,
+      "Leave out how fast the machine reads, and so the speed that it allows");
   add("--json", &options->json, "Print one JSON object");
   command->callback([options, chosen] { *chosen = [options] { return RunInspect(*options); }; });
 }
