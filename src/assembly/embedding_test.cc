@@ -118,16 +118,20 @@ TEST_P(Embeddings, HaveTheBitsThatEachHasAlone) {
 
 INSTANTIATE_TEST_SUITE_P(
     Modes, Embeddings,
-    testing::Values(Case{"Ar", Mode::kAr, {.max_batch = 1}},
-                    Case{"ArSmallChunks", Mode::kAr, {.max_batch = 4, .prefill_chunk = 5}},
-                    Case{"ArLargeChunks", Mode::kAr, {.max_batch = 7, .prefill_chunk = 4096}},
-                    Case{"Sd", Mode::kSd, {.plan = {.lookahead = 4}, .max_batch = 4}},
-                    Case{"Ssd", Mode::kSsd, {.max_batch = 4, .prefill_chunk = 7}},
-                    Case{
-                        "SsdTinyPool",
-                        Mode::kSsd,
-                        {.max_batch = 7, .prefill_chunk = 16, .max_context = 192, .kv_tokens = 256},
-                        true}),
+    testing::Values(
+        Case{"Ar", Mode::kAr, {.max_batch = 1}},
+        Case{"ArSmallChunks", Mode::kAr, {.max_batch = 4, .prefill_chunk = 5}},
+        Case{"ArLargeChunks", Mode::kAr, {.max_batch = 7, .prefill_chunk = 4096}},
+        Case{"Sd", Mode::kSd, {.plan = {.lookahead = 4}, .max_batch = 4}},
+        Case{"Ssd", Mode::kSsd, {.max_batch = 4, .prefill_chunk = 7}},
+        // How far speculation gets, and so who is preempted, depends on time.
+        Case{"SsdTinyPool",
+             Mode::kSsd,
+             {.max_batch = 7, .prefill_chunk = 16, .max_context = 192, .kv_tokens = 256}},
+        Case{"ArTinyPool",
+             Mode::kAr,
+             {.max_batch = 7, .prefill_chunk = 16, .max_context = 192, .kv_tokens = 256},
+             true}),
     [](const auto& test) { return test.param.name; });
 
 TEST(Embedding, PreemptionCountsNoRowTwice) {
