@@ -128,10 +128,12 @@ INSTANTIATE_TEST_SUITE_P(
         // How far speculation gets, and so who is preempted, depends on time.
         Case{"SsdTinyPool",
              Mode::kSsd,
-             {.max_batch = 7, .prefill_chunk = 16, .max_context = 192, .kv_tokens = 256}},
+             {.max_batch = 7, .prefill_chunk = 16, .max_context = 192, .kv_tokens = 256},
+             true},
         Case{"ArTinyPool",
              Mode::kAr,
              {.max_batch = 7, .prefill_chunk = 16, .max_context = 192, .kv_tokens = 256},
+             true,
              true}),
     [](const auto& test) { return test.param.name; });
 
