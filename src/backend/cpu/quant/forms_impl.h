@@ -10,29 +10,28 @@ namespace {
 
 // ---- Codes: kBits of each byte, of the eight steps of a block of inputs.
 
+// The low bits of codes, from the vectors that a block is stored in.
 template <int kBits>
-FT_INLINE void UnpackCodes(const std::byte* from, Ints* codes) {
+FT_INLINE void UnpackLowBits(const Ints* vectors, Ints* codes) {
   static_assert(kBits >= 2 && kBits <= 8);
   if constexpr (kBits == 8) {
 #pragma GCC unroll 8
-    for (int s = 0; s < 8; ++s) codes[s] = LoadInts(from + 64 * s);
+    for (int s = 0; s < 8; ++s) codes[s] = vectors[s];
   } else if constexpr (kBits >= 4) {
     const Ints mask = SetBytes(0x0F);
 #pragma GCC unroll 4
     for (int v = 0; v < 4; ++v) {
-      const Ints pair = LoadInts(from + 64 * v);
-      codes[v] = And(pair, mask);
-      codes[v + 4] = And(ShiftRight<4>(pair), mask);
+      codes[v] = And(vectors[v], mask);
+      codes[v + 4] = And(ShiftRight<4>(vectors[v]), mask);
     }
   } else {
     const Ints mask = SetBytes(0x03);
 #pragma GCC unroll 2
     for (int v = 0; v < 2; ++v) {
-      const Ints four = LoadInts(from + 64 * v);
-      codes[4 * v] = And(four, mask);
-      codes[4 * v + 1] = And(ShiftRight<2>(four), mask);
-      codes[4 * v + 2] = And(ShiftRight<4>(four), mask);
-      codes[4 * v + 3] = And(ShiftRight<6>(four), mask);
+      codes[4 * v] = And(vectors[v], mask);
+      codes[4 * v + 1] = And(ShiftRight<2>(vectors[v]), mask);
+      codes[4 * v + 2] = And(ShiftRight<4>(vectors[v]), mask);
+      codes[4 * v + 3] = And(ShiftRight<6>(vectors[v]), mask);
     }
   }
 }
@@ -84,13 +83,23 @@ struct Factors {
   static constexpr int kBits = kNonLinear ? 8 : kFp4 ? 5 : Form::kStoredBits;
   static constexpr int kOffset = kNonLinear ? 128 : kFp4 ? 16 : Form::kCodes.offset;
 
+  // The factors of eight steps. kLoadFirst: loads all vectors before anything else, in the order in
+  // which they lie.
+  template <bool kLoadFirst>
   static FT_INLINE void Unpack(const std::byte* from, Ints* codes) {
-    UnpackCodes<Form::kStoredBits>(from, codes);
-    if constexpr (Form::kStoredBits == 3) AddTopBit<2>(LoadInts(from + 128), codes);
-    if constexpr (Form::kStoredBits == 5) AddTopBit<4>(LoadInts(from + 256), codes);
-    if constexpr (Form::kStoredBits == 6) {
-      AddTopPair(LoadInts(from + 256), codes);
-      AddTopPair(LoadInts(from + 320), codes + 4);
+    constexpr int kBitsStored = Form::kStoredBits;
+    Ints vectors[kBitsStored];
+#pragma GCC unroll 8
+    for (int v = 0; v < kBitsStored; ++v) {
+      vectors[v] = LoadInts(from + 64 * v);
+      if constexpr (kLoadFirst) LoadNow(&vectors[v]);
+    }
+    UnpackLowBits<kBitsStored>(vectors, codes);
+    if constexpr (kBitsStored == 3) AddTopBit<2>(vectors[2], codes);
+    if constexpr (kBitsStored == 5) AddTopBit<4>(vectors[4], codes);
+    if constexpr (kBitsStored == 6) {
+      AddTopPair(vectors[4], codes);
+      AddTopPair(vectors[5], codes + 4);
     }
     if constexpr (kNonLinear || kFp4) {
 #pragma GCC unroll 8

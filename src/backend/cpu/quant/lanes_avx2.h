@@ -59,6 +59,8 @@ FT_INLINE Ints SetInts(std::uint32_t x) {
   const __m256i half = _mm256_set1_epi32(static_cast<int>(x));
   return {{half, half}};
 }
+// Makes the compiler load `v` here, neither earlier nor later.
+FT_INLINE void LoadNow(Ints* v) { asm volatile("" : "+x"(v->h[0]), "+x"(v->h[1])); }
 FT_INLINE Ints BroadcastInt(const std::int32_t* p) {
   return SetInts(static_cast<std::uint32_t>(*p));
 }

@@ -32,6 +32,8 @@ FT_INLINE Floats OneNan(Floats v) {
 }
 
 FT_INLINE Ints LoadInts(const void* p) { return _mm512_loadu_si512(p); }
+// Makes the compiler load `v` here, neither earlier nor later.
+FT_INLINE void LoadNow(Ints* v) { asm volatile("" : "+v"(*v)); }
 FT_INLINE Ints BroadcastInt(const std::int32_t* p) { return _mm512_set1_epi32(*p); }
 FT_INLINE Ints SetInts(std::uint32_t x) { return _mm512_set1_epi32(static_cast<int>(x)); }
 FT_INLINE Ints SetBytes(int x) { return _mm512_set1_epi8(static_cast<char>(x)); }

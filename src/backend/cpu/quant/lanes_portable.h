@@ -70,6 +70,8 @@ FT_INLINE Ints LoadInts(const void* p) {
   __builtin_memcpy(&v, p, sizeof(v));
   return v;
 }
+// Where a register of the machine is an Ints: loads it here, neither earlier nor later.
+FT_INLINE void LoadNow(Ints*) {}
 FT_INLINE Ints SetInts(std::uint32_t x) {
   const QuadInt q = {x, x, x, x};
   return Ints{{q, q, q, q}};
