@@ -15,6 +15,9 @@ enum class Precision {
   kPortable,
 };
 
+/// The version of the portable arithmetic: it changes whenever a bit may.
+inline constexpr int kPortableVersion = 1;
+
 /// As options and reports write it.
 constexpr std::string_view PrecisionName(Precision precision) {
   return precision == Precision::kBF16 ? "bf16" : precision == Precision::kF32 ? "f32" : "portable";

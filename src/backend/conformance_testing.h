@@ -32,6 +32,8 @@ struct Subject {
   }
 };
 
+inline void PrintTo(const Subject& subject, std::ostream* out) { *out << subject.Name(); }
+
 inline std::vector<Subject> PortableSubjects() {
   std::vector<Subject> subjects;
   for (const cpu::Kernels* kernels : PortableKernels()) {

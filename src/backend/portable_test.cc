@@ -19,10 +19,15 @@ INSTANTIATE_TEST_SUITE_P(All, PortableTest, testing::ValuesIn(PortableSubjects()
 
 // Weights of a format with usual scales, in the file's layout.
 struct Stored {
+  WeightFormat format;
+  std::int64_t rows;
+  std::int64_t width;
   std::vector<std::byte> bytes;
-  TensorView view;
 
-  Stored(WeightFormat format, std::int64_t rows, std::int64_t width, std::uint32_t seed) {
+  TensorView view() const { return {format, {rows, width}, bytes.data()}; }
+
+  Stored(WeightFormat stored_format, std::int64_t height, std::int64_t across, std::uint32_t seed)
+      : format(stored_format), rows(height), width(across) {
     std::mt19937 generator(seed);
     bytes.resize(FormatBytes(format, rows * width));
     if (IsQuantized(format)) {
@@ -42,7 +47,6 @@ struct Stored {
         }
       }
     }
-    view = {format, {rows, width}, bytes.data()};
   }
 };
 
@@ -57,8 +61,9 @@ TEST_P(PortableTest, ProductsOfEveryFormatAreThoseOfPlainLoops) {
   auto reference = Reference();
   for (const WeightFormat format : AllFormats()) {
     const Stored stored(format, 41, 512, 1);
-    const Matrix packed = backend->Pack({&stored.view, 1});
-    const Matrix plain = reference->Pack({&stored.view, 1});
+    const TensorView view = stored.view();
+    const Matrix packed = backend->Pack({&view, 1});
+    const Matrix plain = reference->Pack({&view, 1});
     for (const int rows : {1, 3, 18}) {
       const auto x = Random(static_cast<std::size_t>(rows) * 512, 2);
       auto y = Random(static_cast<std::size_t>(rows) * 41, 3);
@@ -96,8 +101,8 @@ TEST_P(PortableTest, AMatrixMayHaveSeveralFormats) {
   std::vector<TensorView> parts;
   std::int64_t outputs = 0;
   for (const Stored& each : stored) {
-    parts.push_back(each.view);
-    outputs += each.view.shape[0];
+    parts.push_back(each.view());
+    outputs += each.rows;
   }
   const Matrix packed = backend->Pack(parts);
   const Matrix plain = reference->Pack(parts);

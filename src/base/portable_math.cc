@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cmath>
+#include <limits>
 
 namespace foretoken {
 namespace {
@@ -57,6 +58,7 @@ SinCos PortableSinCos(double angle) {
 }
 
 double PortableLog(double x) {
+  if (x == 0) return -std::numeric_limits<double>::infinity();
   int exponent = 0;
   double mantissa = std::frexp(x, &exponent);  // In [1/2, 1).
   if (mantissa < 0x1.6a09e667f3bcdp-1) {

@@ -14,7 +14,7 @@ struct SinCos {
 /// For |angle| up to 2^20.
 SinCos PortableSinCos(double angle);
 
-/// The natural logarithm of a positive, finite, normal number.
+/// The natural logarithm of a finite number from 0 on.
 double PortableLog(double x);
 
 /// For results that are normal numbers.

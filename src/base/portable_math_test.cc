@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <random>
 
 namespace foretoken {
@@ -32,6 +33,8 @@ TEST(PortableMath, LogarithmsAndExponentialsAreThoseOfTheLibrary) {
     ASSERT_NEAR(PortableLog(power), x, 1e-15 * (1 + std::abs(x))) << x;
   }
   EXPECT_EQ(PortableLog(1), 0);
+  EXPECT_EQ(PortableLog(0), -std::numeric_limits<double>::infinity());
+  EXPECT_NEAR(PortableLog(0x1p-1070), -741.667, 1e-3);
   EXPECT_EQ(PortableExp(0), 1);
   EXPECT_NEAR(PortableLog(1 + 0x1p-40), 0x1p-40, 0x1p-80);
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/portable_math.h"
 #include "sampling/softmax.h"
 
 namespace foretoken {
@@ -62,7 +63,7 @@ void LogitFilter::GatherNucleus(const float* logits, float top_p, float max, flo
   // Tokens below a share of (1 - top_p) / vocabulary have less than 1 - top_p together, so the
   // nucleus is complete without them; half of that leaves room for rounding.
   const double share = 0.5 * (1.0 - double{top_p}) / vocabulary_;
-  Gather(logits, LogitBelow(max, temperature, std::log(share * total)));
+  Gather(logits, LogitBelow(max, temperature, PortableLog(share * total)));
 }
 
 void LogitFilter::KeepNucleus(float top_p, float max, float temperature, double total) {
@@ -94,7 +95,7 @@ void LogitFilter::Apply(const SamplingParams& params, float* logits) {
   if (!std::isfinite(max)) return;
 
   const float min_p_logit = params.min_p > 0.0F
-                                ? LogitBelow(max, temperature, std::log(double{params.min_p}))
+                                ? LogitBelow(max, temperature, PortableLog(double{params.min_p}))
                                 : kMinusInfinity;
   const bool top_k = params.top_k > 0 && params.top_k < vocabulary_;
   if (!top_k && params.top_p >= 1.0F) {

@@ -20,7 +20,7 @@ if "GGUF_TEST" not in os.environ:
     os.execve(python, [str(python), *sys.argv], {**os.environ, "GGUF_TEST": "1"})
 sys.argv.pop(3)
 
-from command_line import CLEAN_ENVIRONMENT, MODELS, PROGRAM, CliTest
+from command_line import CLEAN_ENVIRONMENT, MODELS, PROGRAM, CliTest, foretoken
 from gguf_pair import Kind, Model
 
 TARGET = MODELS / "demo-target"
@@ -100,6 +100,28 @@ class GgufFiles(CliTest):
             "-m", self.file_of(self.target, "q8_0"),
             "-md", self.file_of(self.draft, "q8_0")).stdout)
         self.assertLess(report["stats"]["rounds"], 64 / 2)  # Else its heads would be mixed up.
+
+    def test_a_receipt_tells_who_wrote_a_text(self):
+        path, draft = self.file_of(self.target, "q4_0"), self.file_of(self.draft, "q8_0")
+        receipt = self.folder / "receipt.json"
+        self.succeed("run", "Once upon a time", "-n", 80, "--temp", 0.9, "--seed", 5, "-m", path,
+                     "-md", draft, "--mode", "ssd", "--receipt", receipt)
+        self.assertIn("yes: demo-target-q4_0 wrote these 80 tokens",
+                      self.succeed("check", receipt, "-m", path).stdout)
+        written = json.loads(receipt.read_text())
+        self.assertEqual((written["precision"], written["arithmetic"]), ("portable", 1))
+        written["tokens"][7] += 1
+        receipt.write_text(json.dumps(written))
+        altered = foretoken("check", receipt, "-m", path)
+        self.assertEqual(altered.returncode, 1, altered.stderr)
+        self.assertIn("no: its hash chain does not fit", altered.stdout)
+        self.refuse("check", receipt, "-m", self.file_of(self.target, "q8_0"),
+                    saying="the receipt is of a model with fingerprint")
+        self.refuse("check", path, "-m", path, saying="is no JSON object")
+        self.refuse("check", self.folder / "none", saying="cannot read")
+        nowhere = foretoken("run", "x", "-n", 4, "-m", path, "--receipt", self.folder / "no" / "r")
+        self.assertNotEqual(nowhere.returncode, 0)
+        self.assertIn("no/r", nowhere.stderr)
 
     def test_every_command_takes_a_file(self):
         path, draft = self.file_of(self.target, "q8_0"), self.file_of(self.draft, "q8_0")

@@ -22,6 +22,7 @@ void AddDemoCommand(CLI::App* app, CommandBody* chosen);
 void AddBenchCommand(CLI::App* app, CommandBody* chosen);
 void AddServeCommand(CLI::App* app, CommandBody* chosen);
 void AddVerifyCommand(CLI::App* app, CommandBody* chosen);
+void AddCheckCommand(CLI::App* app, CommandBody* chosen);
 void AddAuditCommand(CLI::App* app, CommandBody* chosen);
 void AddInspectCommand(CLI::App* app, CommandBody* chosen);
 void AddDevicesCommand(CLI::App* app, CommandBody* chosen);

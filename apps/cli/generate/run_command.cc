@@ -6,11 +6,13 @@
 #include <optional>
 
 #include "base/read_file.h"
+#include "base/replace_file.h"
 #include "cli/common/commands.h"
 #include "cli/common/generation.h"
 #include "cli/common/prompts.h"
 #include "cli/common/terminal.h"
 #include "cli/options/options.h"
+#include "foretoken/receipt.h"
 
 namespace foretoken {
 namespace {
@@ -22,6 +24,7 @@ struct RunOptions : DecodingOptions {
   std::string system;
   bool chat = false;
   bool json = false;
+  std::string receipt;
   std::string color = "auto";
 };
 
@@ -137,7 +140,12 @@ Result<int> Run(RunOptions options) {
       std::fflush(stdout);
     };
   }
+  const Request asked = request;
   FT_ASSIGN_OR_RETURN(const Generation generation, Generate(*engine, std::move(request), hooks));
+  if (!options.receipt.empty()) {
+    const Receipt receipt = MakeReceipt(target, asked, generation.tokens, generation.finish);
+    FT_RETURN_IF_ERROR(ReplaceFile(options.receipt, FormatReceipt(receipt)));
+  }
   FT_RETURN_IF_ERROR(decoding.datastore.Flush());
   if (options.json) {
     fmt::print("{}\n",
@@ -174,6 +182,9 @@ void AddRunCommand(CLI::App* app, CommandBody* chosen) {
   AddDecodingOptions(command, options.get());
   CLI::Option* json =
       output("--json", &options->json, "Print one JSON object at the end instead of text");
+  output(
+      "--receipt", &options->receipt, "FILE",
+      "Write a receipt, by which `foretoken check` tells on any machine that the model wrote this");
   output("--logprobs", &options->generation.sampling.top_logprobs, "N",
          "With --json: log-probability of each token and of the N most likely")
       ->check(Between(0, 100))
