@@ -40,7 +40,6 @@ FT_INLINE Ints SetBytes(int x) { return _mm512_set1_epi8(static_cast<char>(x)); 
 FT_INLINE Ints ZeroInts() { return _mm512_setzero_si512(); }
 FT_INLINE Ints AddInts(Ints a, Ints b) { return _mm512_add_epi32(a, b); }
 FT_INLINE Ints And(Ints a, Ints b) { return _mm512_and_si512(a, b); }
-FT_INLINE Ints Or(Ints a, Ints b) { return _mm512_or_si512(a, b); }
 // a | (b & mask).
 FT_INLINE Ints OrMasked(Ints a, Ints b, Ints mask) {
   return _mm512_ternarylogic_epi32(a, b, mask, 0xF8);
