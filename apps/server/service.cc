@@ -10,6 +10,7 @@
 
 #include "base/exhaustion.h"
 #include "base/utf8.h"
+#include "foretoken/receipt.h"
 
 namespace foretoken::server {
 namespace {
@@ -366,7 +367,8 @@ std::variant<Admitted, ApiError> Service::Admit(const Door& door, const Caller& 
                 "client_limit");
   }
 
-  const bool tokens = request.sampling.top_logprobs >= 0 || request.return_tokens;
+  const bool tokens =
+      request.sampling.top_logprobs >= 0 || request.return_tokens || request.receipt;
   const Detail detail = request.trace ? Detail::kRounds : tokens ? Detail::kTokens : Detail::kText;
   admitted.live = std::make_shared<LiveRequest>(request.choices(), detail, &engine_.stats());
   admitted.live->Hold(std::move(places));
@@ -377,6 +379,15 @@ std::variant<Admitted, ApiError> Service::Admit(const Door& door, const Caller& 
       .seed = requests.front().sampling.seed,
       .prompt_tokens = static_cast<int>(requests.front().prompt.size()),
       .shows_retrieved = caller.key != nullptr || requests.front().datastore == nullptr};
+  if (request.receipt) {
+    admitted.head.receipt = [target = model().model, asked = requests](
+                                int choice, std::span<const Token> output, FinishReason finish) {
+      std::string receipt = FormatReceipt(
+          MakeReceipt(*target, asked[static_cast<std::size_t>(choice)], output, finish));
+      receipt.pop_back();  // The end of the line.
+      return receipt;
+    };
+  }
   admitted.deadline =
       std::chrono::steady_clock::now() +
       std::chrono::milliseconds(static_cast<std::int64_t>(options_.request_seconds * 1000));

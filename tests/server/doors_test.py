@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """Every form in which a running server can be asked gives the same text: doors_test.py PROGRAM"""
 
+import contextlib
 import json
+import subprocess
 import sys
+import tempfile
 import unittest
 
 from serving import ServerTest, Serving
@@ -118,6 +121,37 @@ class Doors(ServerTest):
         self.assertEqual(reply["tokens_evaluated"], count)
         # A completion goes on with a text and keeps its leading space; a chat's turn begins one.
         self.assertEqual(reply["content"].strip(), self.chat().strip())
+
+    def test_receipts_are_of_what_was_written(self):
+        def check(receipt):
+            with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+                json.dump(receipt, file)
+                file.flush()
+                return subprocess.run([PROGRAM, "check", file.name, "--json"], text=True,
+                                      capture_output=True).stdout
+        body = {"max_tokens": TOKENS, **SAMPLING, "n": 2, "receipt": True}
+        for path, asked in (("/v1/chat/completions", {"messages": MESSAGES}),
+                            ("/v1/completions", {"prompt": "Once upon", "echo": True,
+                                                 "logprobs": 0})):
+            with self.subTest(path):
+                reply = self.succeed(self.server.post(path, {**asked, **body}))
+                receipts = [choice["receipt"] for choice in reply["choices"]]
+                self.assertNotEqual(receipts[0]["tokens"], receipts[1]["tokens"])
+                for choice, receipt in zip(reply["choices"], receipts):
+                    self.assertEqual(json.loads(check(receipt)),
+                                     {"genuine": True, "tokens": len(receipt["tokens"])})
+                connection, response = self.server.stream(path, {**asked, **body, "stream": True})
+                with contextlib.closing(connection):
+                    events = [json.loads(line.removeprefix("data: "))
+                              for line in response.read().decode().splitlines()
+                              if line.startswith("data: {")]
+                streamed = {event["choices"][0]["index"]: event["receipt"]
+                            for event in events if "receipt" in event}
+                self.assertEqual([streamed[0], streamed[1]], receipts)
+        receipts[0]["seed"] += 1
+        self.assertFalse(json.loads(check(receipts[0]))["genuine"])
+        self.assertNotIn("receipt", self.succeed(self.server.post(
+            "/v1/completions", {"prompt": "x", "max_tokens": 2}))["choices"][0])
 
     def test_slots(self):
         slots = self.succeed(self.server.get("/slots"))

@@ -63,6 +63,7 @@ struct ApiRequest {
   bool stream = false;
   bool include_usage = false;
   bool trace = false;                      ///< `speculation_trace`
+  bool receipt = false;                    ///< Each choice ends with a receipt.
   bool return_tokens = false;              ///< The reply has the tokens beside the text.
   bool return_prompts = false;             ///< kCompletion: it has the prompts beside the texts.
   std::optional<PlanOptions> speculation;  ///< What it leaves open is the server's default.

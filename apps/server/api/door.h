@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -19,6 +20,9 @@ struct ReplyHead {
   std::uint64_t seed = 0;  ///< Of the first choice of each prompt; the next have the next ones.
   int prompt_tokens = 0;   ///< Of the first prompt.
   bool shows_retrieved = true;  ///< A trace shows what retrieval proposed: it is the client's own.
+  /// The receipt (JSON) of a choice with these tokens; null where none was asked for.
+  std::function<std::string(int choice, std::span<const Token> tokens, FinishReason finish)>
+      receipt;
 };
 
 /// Writes the answer to one request that the engine has taken, in the form that its client asked

@@ -136,6 +136,7 @@ Result<ApiRequest> Read(std::string_view body, const ApiDefaults& defaults) {
     ReadStopTokens(fields, &request->stop);
     ReadLimit(fields, request);
     ReadStreaming(fields, request);
+    fields->Bool("receipt", &request->receipt);
     ReadSpeculation(fields, request);
     ReadOutputFormat(body, fields, &request->format);
     ReadHarmless(fields, kind);
@@ -213,6 +214,12 @@ OrderedJson LogprobsJson(ApiKind kind, const Tokenizer& tokenizer, std::span<con
              : CompletionLogprobs(tokenizer, parts, text_offset);
 }
 
+std::vector<Token> TokensOf(std::span<const TokenPart> parts) {
+  std::vector<Token> tokens;
+  for (const TokenPart& part : parts) tokens.push_back(part.token);
+  return tokens;
+}
+
 // The server-sent events of one streaming request, which outlives it.
 class EventWriter : public ReplyWriter {
  public:
@@ -235,11 +242,13 @@ class EventWriter : public ReplyWriter {
   const ApiRequest& request_;
   const std::uint64_t seed_;
   const bool shows_retrieved_;
+  const decltype(ReplyHead::receipt) receipt_;
   const Tokenizer* tokenizer_;
   std::string opening_;              // Of every event, up to the choice's index.
   std::vector<std::string> echoed_;  // Prompts whose log-probabilities are to come.
   std::vector<std::size_t> offsets_;
-  std::vector<Ending> endings_;  // By choice.
+  std::vector<Ending> endings_;             // By choice.
+  std::vector<std::vector<Token>> tokens_;  // Likewise, for receipts.
 };
 
 // The reply to a request that does not stream and outlives it, whole at the end.
@@ -256,6 +265,7 @@ class ReplyBuilder : public ReplyWriter {
   struct Choice {
     std::string text;
     std::vector<TokenPart> tokens;
+    std::size_t prompt_parts = 0;  // Of the tokens, those before the output.
   };
 
   const ApiRequest& request_;
@@ -269,9 +279,11 @@ EventWriter::EventWriter(const ApiRequest& request, ReplyHead head, const Tokeni
     : request_(request),
       seed_(head.seed),
       shows_retrieved_(head.shows_retrieved),
+      receipt_(head.receipt),
       tokenizer_(tokenizer),
       offsets_(static_cast<std::size_t>(request.choices())),
-      endings_(static_cast<std::size_t>(request.choices())) {
+      endings_(static_cast<std::size_t>(request.choices())),
+      tokens_(static_cast<std::size_t>(request.choices())) {
   const OrderedJson opening = {
       {"id", head.id},
       {"object", request_.kind == ApiKind::kChat ? "chat.completion.chunk" : "text_completion"},
@@ -362,6 +374,7 @@ void EventWriter::Add(Burst burst, std::string* out) {
                 ? Dump(LogprobsJson(request_.kind, *tokenizer_, burst.tokens, offsets_[choice]))
                 : "null";
     offsets_[choice] += CharactersIn(burst.text);
+    for (const TokenPart& part : burst.tokens) tokens_[choice].push_back(part.token);
     std::string trace;
     if (burst.round.has_value()) AppendTrace(burst, &trace);
     Close("", trace, out);
@@ -373,7 +386,10 @@ void EventWriter::Add(Burst burst, std::string* out) {
     Open(burst.choice, out);
     *out += request_.kind == ApiKind::kChat ? R"("delta":{},"logprobs":null)"
                                             : R"("text":"","logprobs":null)";
-    Close(finish, ",\"timings\":" + Dump(TimingsJson(std::span(&*burst.ending, 1))), out);
+    std::string extra = ",\"timings\":" + Dump(TimingsJson(std::span(&*burst.ending, 1)));
+    const FinishReason reason = burst.ending->reason;
+    if (receipt_) extra += ",\"receipt\":" + receipt_(burst.choice, tokens_[choice], reason);
+    Close(finish, extra, out);
   }
 }
 
@@ -410,6 +426,7 @@ void ReplyBuilder::Add(Burst burst, std::string*) {
   if (!burst.prompt.empty()) {
     ShareText(*tokenizer_, choice.text, &burst.prompt);
     choice.tokens = std::move(burst.prompt);
+    choice.prompt_parts = choice.tokens.size();
   }
   choice.text += burst.text;
   std::move(burst.tokens.begin(), burst.tokens.end(), std::back_inserter(choice.tokens));
@@ -433,6 +450,11 @@ void ReplyBuilder::End(std::string* out) {
                            ? LogprobsJson(request_.kind, *tokenizer_, choice.tokens, 0)
                            : nullptr;
     json["finish_reason"] = FinishName(endings_[i].reason);
+    if (head_.receipt) {
+      json["receipt"] = OrderedJson::parse(head_.receipt(
+          static_cast<int>(i), TokensOf(std::span(choice.tokens).subspan(choice.prompt_parts)),
+          endings_[i].reason));
+    }
     choices.push_back(std::move(json));
   }
   const OrderedJson reply = {{"id", head_.id},
