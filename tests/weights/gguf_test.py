@@ -32,6 +32,7 @@ KINDS = {
     "f16": {"": Kind.F16},
     "q8_0": {"": Kind.Q8_0},
     "q4_0": {"": Kind.Q4_0},
+    "mxfp4": {"": Kind.MXFP4},
     # Mixed types in one file are the normal case. q, k and v differ, as they do in such files.
     "mixed": {"embed": Kind.Q8_0, "q_proj": Kind.Q4_0, "k_proj": Kind.Q5_1, "v_proj": Kind.Q6_K,
               "o_proj": Kind.Q4_1, "gate": Kind.Q5_0, "up": Kind.Q4_K, "down": Kind.F16},
@@ -75,8 +76,27 @@ class GgufFiles(CliTest):
                 self.assertEqual(self.story("-m", self.file_of(self.target, kinds), *options),
                                  self.story("-m", folder, *options), (kinds, precision))
 
+    def test_inputs_of_eight_bits_change_little(self):
+        """The portable arithmetic beside float32 with the numbers that the blocks stand for."""
+        for kinds in ("bf16", "q8_0", "q4_0", "mxfp4", "mixed"):
+            path = self.file_of(self.target, kinds)
+            exact = self.story("-m", path, "--mode", "ar", "--precision", "f32")[2]
+            portable = self.story("-m", path, "--mode", "ar", "--precision", "portable")[2]
+            differences = []
+            for here, there in zip(portable, exact):
+                expected = {entry["token"]: entry["logprob"] for entry in there["top"]}
+                differences += [abs(entry["logprob"] - expected[entry["token"]])
+                                for entry in here["top"] if entry["token"] in expected]
+                if here["token"] != there["token"]:  # From here on they tell other stories.
+                    break
+            self.assertGreater(len(differences), 20)
+            self.assertLess(sum(differences) / len(differences), 0.05, kinds)
+            if kinds != "bf16":
+                self.assertGreater(max(differences), 0)
+
     def test_every_mode_gives_the_same_tokens(self):
-        for target, draft in (("q8_0", "q8_0"), ("q4_0", "q4_0"), ("mixed", "q8_0")):
+        for target, draft in (("q8_0", "q8_0"), ("q4_0", "q4_0"), ("mxfp4", "q4_0"),
+                              ("mixed", "q8_0")):
             report = json.loads(self.succeed(
                 "verify", "-m", self.file_of(self.target, target),
                 "-md", self.file_of(self.draft, draft), "--limit", 2, "-n", 32,
