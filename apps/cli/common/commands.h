@@ -23,6 +23,7 @@ void AddBenchCommand(CLI::App* app, CommandBody* chosen);
 void AddServeCommand(CLI::App* app, CommandBody* chosen);
 void AddVerifyCommand(CLI::App* app, CommandBody* chosen);
 void AddAuditCommand(CLI::App* app, CommandBody* chosen);
+void AddPerplexityCommand(CLI::App* app, CommandBody* chosen);
 void AddInspectCommand(CLI::App* app, CommandBody* chosen);
 void AddDevicesCommand(CLI::App* app, CommandBody* chosen);
 void AddCalibrateCommand(CLI::App* app, CommandBody* chosen);
