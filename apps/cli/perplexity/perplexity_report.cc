@@ -83,8 +83,9 @@ std::string PerplexityText(const PerplexityReport& report) {
   text += Line("bits per byte", fmt::format("{:.4f}", BitsPerByte(report, score.loss)));
   text +=
       Line("scored", fmt::format("{} tokens, {} bytes", score.loss.count(), report.scored_bytes));
-  text += Line("read", fmt::format("{} tokens in {}, {:.0f} tokens/s", score.rows,
-                                   FormatDuration(report.seconds * 1e9), RowsPerSecond(report)));
+  text += Line("read", fmt::format("{} tokens in {}, {:.0f} tokens/s{}", score.rows,
+                                   FormatDuration(report.seconds * 1e9), RowsPerSecond(report),
+                                   report.against.name.empty() ? "" : " by both models"));
   if (report.against.name.empty()) return text;
   text += fmt::format("against {} in {}\n", report.against.name,
                       PrecisionName(report.against.precision));
