@@ -31,12 +31,17 @@ TEST(PortableMath, LogarithmsAndExponentialsAreThoseOfTheLibrary) {
     const double power = std::exp(x);
     ASSERT_NEAR(PortableExp(x) / power, 1, 1e-15) << x;
     ASSERT_NEAR(PortableLog(power), x, 1e-15 * (1 + std::abs(x))) << x;
+    ASSERT_NEAR(PortableExpNonPositive(-std::abs(x)) / std::exp(-std::abs(x)), 1, 1e-15) << x;
   }
   EXPECT_EQ(PortableLog(1), 0);
   EXPECT_EQ(PortableLog(0), -std::numeric_limits<double>::infinity());
   EXPECT_NEAR(PortableLog(0x1p-1070), -741.667, 1e-3);
   EXPECT_EQ(PortableExp(0), 1);
   EXPECT_NEAR(PortableLog(1 + 0x1p-40), 0x1p-40, 0x1p-80);
+  EXPECT_EQ(PortableExpNonPositive(0), 1);
+  EXPECT_EQ(PortableExpNonPositive(-INFINITY), PortableExpNonPositive(-708));
+  EXPECT_LT(PortableExpNonPositive(-1e6), 1e-307);
+  EXPECT_TRUE(std::isnan(PortableExpNonPositive(NAN)));
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes states.json beside itself: the final states (the final norm's output) of the bundled models'
-prompts, computed in float64 from the safetensors files by plain Python. What is computed is first
-held against the logits in each model's golden.json.
+prompts, and the log-probability of each prompt token but the first after those before it, computed in
+float64 from the safetensors files by plain Python. What is computed is first held against the logits
+in each model's golden.json.
 
     tests/golden/make_states.py
 """
@@ -106,19 +107,28 @@ def final_states(config, tensors, tokens):
     return [norm(row, tensors["model.norm.weight"], epsilon) for row in rows]
 
 
+def log_probability(logits, token):
+    largest = max(logits)
+    return logits[token] - largest - math.log(math.fsum(math.exp(x - largest) for x in logits))
+
+
 def main():
     models = {}
     for name in NAMES:
         config = json.loads((MODELS / name / "config.json").read_text())
         golden = json.loads((MODELS / name / "golden.json").read_text())
         tensors = load(MODELS / name)
-        states = final_states(config, tensors, golden["prompt_ids"])
+        tokens = golden["prompt_ids"]
+        states = final_states(config, tensors, tokens)
         head = tensors.get("lm_head.weight", tensors["model.embed_tokens.weight"])
-        error = max(abs(a - b) for a, b in zip(product(head, states[-1]), golden["last_logits"]))
+        logits = [product(head, state) for state in states]
+        error = max(abs(a - b) for a, b in zip(logits[-1], golden["last_logits"]))
         if error > 1e-5:
             sys.exit(f"{name}: logits differ from golden.json's by {error}")
         mean = [math.fsum(column) / len(states) for column in zip(*states)]
-        models[name] = {"prompt_ids": golden["prompt_ids"],
+        logprobs = [log_probability(row, token) for row, token in zip(logits, tokens[1:])]
+        models[name] = {"prompt_ids": tokens,
+                        "logprobs": [round(value, 9) for value in logprobs],
                         "last": [round(value, 9) for value in states[-1]],
                         "mean": [round(value, 9) for value in mean]}
         print(f"{name}: {len(states)} rows of {len(mean)}; logits agree within {error:.1e}")

@@ -104,6 +104,21 @@ class GgufFiles(CliTest):
             self.assertTrue(report["identical"], (target, draft))
             self.assertEqual(report["target"], f"demo-target-{target}")
 
+    def test_fewer_bits_lose_more(self):
+        story = self.folder / "story.txt"
+        story.write_text("Once upon a time, there was a little girl named Lily. She had a red "
+                         "ball and a small dog.\n\n" * 40)
+        loss = {}
+        for kinds in ("bf16", "q8_0", "q4_0"):
+            report = json.loads(self.succeed(
+                "perplexity", "-f", story, "-m", self.file_of(self.target, kinds), "--against",
+                TARGET, "--against-precision", "f32", "--json").stdout)
+            self.assertEqual(report["precision"], "bf16" if kinds == "bf16" else "portable")
+            loss[kinds] = report["against"]["divergence"]
+        self.assertLess(loss["bf16"], loss["q8_0"])
+        self.assertLess(10 * loss["q8_0"], loss["q4_0"])
+        self.assertLess(loss["q4_0"], 0.5)
+
     def test_folders_and_files_go_together(self):
         expected, _, _ = self.story("-m", TARGET, "--mode", "ar")
         for options in (("-m", TARGET, "-md", self.file_of(self.draft, "q8_0")),
@@ -159,6 +174,7 @@ class GgufFiles(CliTest):
         self.succeed("datastore", "info", "-d", store)
         self.succeed("run", "x", "-n", 4, "-m", path, "--datastore", store)
         self.succeed("chat", "-n", 4, "-m", path, stdin="Hello!\n")
+        self.succeed("perplexity", "-f", story, "-m", path)
         self.succeed("demo", "-n", 4, "-m", path, "-md", draft)
         self.succeed("bench", "-n", 8, "--limit", 1, "-m", path, "-md", draft)
         measured = self.folder / "measured.json"

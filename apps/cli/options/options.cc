@@ -61,16 +61,6 @@ Result<CoreSet> TakeCores(const CoreSet& from, int count, std::string_view optio
   return taken;
 }
 
-// Shows how far a model is while it loads.
-LoadProgress LoadingBar(const ModelSource& source) {
-  return [label = fmt::format("Loading {}", source.label()), bar = std::shared_ptr<ProgressBar>()](
-             std::size_t packed, std::size_t all) mutable {
-    if (bar == nullptr) bar = std::make_shared<ProgressBar>(label, 0);
-    bar->Show(packed, all);
-    if (packed == all) bar.reset();
-  };
-}
-
 // Whether a target that decodes in `mode` leaves the draft's cores to a draft.
 bool LeavesCores(Mode mode, const ModelOptions& model) {
   return mode.during() || (mode.planned() && model.has_draft());
@@ -177,6 +167,15 @@ Result<std::vector<Mode>> ParseModes(std::string_view text) {
   }
   if (modes.empty()) return InvalidInput("--modes names no mode; write it like ar,sd,ssd");
   return modes;
+}
+
+LoadProgress LoadingBar(const ModelSource& source) {
+  return [label = fmt::format("Loading {}", source.label()), bar = std::shared_ptr<ProgressBar>()](
+             std::size_t packed, std::size_t all) mutable {
+    if (bar == nullptr) bar = std::make_shared<ProgressBar>(label, 0);
+    bar->Show(packed, all);
+    if (packed == all) bar.reset();
+  };
 }
 
 Result<std::shared_ptr<LanguageModel>> LoadTarget(const ModelOptions& model, const CoreSet& cores) {

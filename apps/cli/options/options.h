@@ -205,6 +205,9 @@ std::vector<std::string> SplitList(std::string_view text);
 /// The modes of "ar,sd,ssd", in that order, without repeats.
 Result<std::vector<Mode>> ParseModes(std::string_view text);
 
+/// Shows on a terminal how far a model is while it loads.
+LoadProgress LoadingBar(const ModelSource& source);
+
 /// Loads the target onto `cores`, showing so on a terminal.
 Result<std::shared_ptr<LanguageModel>> LoadTarget(const ModelOptions& model, const CoreSet& cores);
 
