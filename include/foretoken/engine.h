@@ -24,11 +24,11 @@ using LogSink = std::function<void(std::string_view)>;
 /// The draft model of modes sd, ssd and auto.
 struct DraftOptions {
   ModelSource source;
-  std::vector<int> cores;  ///< Of mode ssd; in mode sd the draft runs on the target's.
+  std::vector<int> cores;              ///< Of mode ssd; in mode sd the draft runs on the target's.
   std::optional<Precision> precision;  ///< As in LoadOptions.
-  bool process = false;    ///< Mode ssd: in a process of its own, over shared memory.
-  std::string executable;  ///< For `process`: the foretoken program.
-  LoadProgress progress;   ///< Of its weights; may be null.
+  bool process = false;                ///< Mode ssd: in a process of its own, over shared memory.
+  std::string executable;              ///< For `process`: the foretoken program.
+  LoadProgress progress;               ///< Of its weights; may be null.
 };
 
 /// What an engine offers and how much it holds.
