@@ -25,8 +25,8 @@ class GoodInput(CliTest):
         for mode in ("auto", "ar", "sd", "ssd", "ngram", "sssd", "rest", "trie"):
             self.assertRegex(top, rf"\b{mode} \(")
         for command in ("run", "chat", "demo", "bench", "verify", "inspect", "devices", "plan",
-                        "calibrate", "serve", "audit", "tokenize", "detokenize", "completions",
-                        "man"):
+                        "calibrate", "serve", "audit", "quantize", "tokenize", "detokenize",
+                        "completions", "man"):
             everyday = self.succeed(command, "--help").stdout
             self.assertLess(everyday.count("\n"), 60, command)
             self.assertGreaterEqual(self.succeed(command, "--help-all").stdout.count("\n"),

@@ -24,6 +24,7 @@ void AddServeCommand(CLI::App* app, CommandBody* chosen);
 void AddVerifyCommand(CLI::App* app, CommandBody* chosen);
 void AddAuditCommand(CLI::App* app, CommandBody* chosen);
 void AddInspectCommand(CLI::App* app, CommandBody* chosen);
+void AddQuantizeCommand(CLI::App* app, CommandBody* chosen);
 void AddDevicesCommand(CLI::App* app, CommandBody* chosen);
 void AddCalibrateCommand(CLI::App* app, CommandBody* chosen);
 void AddPlanCommand(CLI::App* app, CommandBody* chosen);

@@ -31,9 +31,10 @@ constexpr const char* kFooter =
 void AddCommands(CLI::App* app, CommandBody* chosen) {
   for (const auto add :
        {AddRunCommand, AddChatCommand, AddServeCommand, AddDemoCommand, AddBenchCommand,
-        AddVerifyCommand, AddAuditCommand, AddInspectCommand, AddTokenizeCommand,
-        AddDetokenizeCommand, AddDevicesCommand, AddCalibrateCommand, AddPlanCommand,
-        AddDatastoreCommand, AddSpeculatorCommand, AddCompletionsCommand, AddManCommand}) {
+        AddVerifyCommand, AddAuditCommand, AddInspectCommand, AddQuantizeCommand,
+        AddTokenizeCommand, AddDetokenizeCommand, AddDevicesCommand, AddCalibrateCommand,
+        AddPlanCommand, AddDatastoreCommand, AddSpeculatorCommand, AddCompletionsCommand,
+        AddManCommand}) {
     add(app, chosen);
   }
 }
