@@ -23,9 +23,12 @@ struct LoadedModel;
 struct ModelSource {
   std::string path;       ///< Of the folder or file.
   std::string synthetic;  ///< "llama-135m", say; used when `path` is empty.
+  /// What its weights are converted to as they are loaded: "q8_0", "q4_k_m" ...; empty: nothing.
+  std::string weights = {};
 
   bool empty() const { return path.empty() && synthetic.empty(); }
-  /// How reports call it: the folder's name, the file's without ".gguf", or the shape's.
+  /// How reports call it: the folder's name, the file's without ".gguf", or the shape's,
+  /// and behind a colon what its weights are converted to.
   std::string label() const;
 };
 

@@ -27,8 +27,11 @@ ModelFacts FactsOf(const LoadedModel& loaded) {
 std::string ModelSource::label() const {
   if (path.empty()) return synthetic;
   const auto place = std::filesystem::path(path).lexically_normal();
-  if (place.extension() == ".gguf") return place.stem().string();
-  return (place.has_filename() ? place.filename() : place.parent_path().filename()).string();
+  const std::string name =
+      place.extension() == ".gguf"
+          ? place.stem().string()
+          : (place.has_filename() ? place.filename() : place.parent_path().filename()).string();
+  return weights.empty() ? name : name + ":" + weights;
 }
 
 LanguageModel::LanguageModel(ModelSource source, std::unique_ptr<LoadedModel> loaded)

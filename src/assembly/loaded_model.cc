@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "assembly/load_tokenizer.h"
+#include "model/open_checkpoint.h"
 
 namespace foretoken {
 namespace {
@@ -44,7 +45,7 @@ Result<OpenedModel> OpenModel(const ModelSource& source) {
     opened.identity = ModelIdentity::Of("synthetic " + source.synthetic, "");
     return opened;
   }
-  FT_ASSIGN_OR_RETURN(opened.checkpoint, Checkpoint::Open(source.path));
+  FT_ASSIGN_OR_RETURN(opened.checkpoint, OpenCheckpoint(source.path, source.weights));
   FT_ASSIGN_OR_RETURN(opened.config, ReadModelConfig(*opened.checkpoint));
   FT_ASSIGN_OR_RETURN(opened.tokenizer, LoadTokenizer(*opened.checkpoint));
   if (opened.tokenizer->vocabulary() > opened.config.vocabulary) {

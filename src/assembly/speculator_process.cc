@@ -30,6 +30,9 @@ std::vector<std::string> SpeculatorCommand(const DraftOptions& setup) {
     command.insert(command.end(), {"--synthetic", setup.source.synthetic});
   } else {
     command.insert(command.end(), {"--draft", setup.source.path});
+    if (!setup.source.weights.empty()) {
+      command.insert(command.end(), {"--weights", setup.source.weights});
+    }
   }
   const std::string precision(setup.precision ? PrecisionName(*setup.precision) : "auto");
   command.insert(command.end(), {"--cores", FormatCores(setup.cores), "--precision", precision});

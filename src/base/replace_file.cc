@@ -72,14 +72,6 @@ std::optional<int> DescriptorOf(fs::path path) {
   return std::nullopt;
 }
 
-Status WriteDirectly(const fs::path& path, std::optional<int> descriptor,
-                     std::string_view content) {
-  std::fflush(stdout);  // What was printed comes first.
-  OpenFile file(descriptor ? dup(*descriptor) : open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  if (file.get() < 0 || !file.Write(content) || !file.Close()) return Failed(path);
-  return {};
-}
-
 // Creates a file beside `target` under a name that nobody has, and says which.
 int CreateBeside(const fs::path& target, std::string* name) {
   constexpr int kMostTries = 1000;  // Killed writers leave some behind.
@@ -106,26 +98,69 @@ void SyncFolder(const fs::path& folder) {
 
 }  // namespace
 
-Status ReplaceFile(const fs::path& path, std::string_view content) {
+struct FileReplacement::State {
+  explicit State(int descriptor) : file(descriptor) {}
+
+  OpenFile file;
+  fs::path path;          // As given, for errors.
+  fs::path target;        // What is replaced.
+  std::string temporary;  // Empty: `path` itself is written.
+};
+
+FileReplacement::FileReplacement(std::unique_ptr<State> state) : state_(std::move(state)) {}
+FileReplacement::FileReplacement(FileReplacement&& other) noexcept = default;
+
+FileReplacement::~FileReplacement() {
+  if (state_ != nullptr && !state_->temporary.empty()) unlink(state_->temporary.c_str());
+}
+
+Result<FileReplacement> FileReplacement::Begin(const fs::path& path) {
   std::error_code ignored;
   const std::optional<int> descriptor = DescriptorOf(path);
   const fs::file_status old = fs::status(path, ignored);
   const bool special = fs::exists(old) && !fs::is_regular_file(old) && !fs::is_directory(old);
-  if (descriptor || special) return WriteDirectly(path, descriptor, content);
-  const fs::path linked = fs::weakly_canonical(path, ignored);
-  const fs::path target = linked.empty() ? path : linked;
-  std::string temporary;
-  OpenFile file(CreateBeside(target, &temporary));
-  if (file.get() < 0) return Failed(path);
-  const bool written = file.Write(content) && TakeRights(file, target) && fsync(file.get()) == 0 &&
-                       file.Close() && rename(temporary.c_str(), target.c_str()) == 0;
-  if (!written) {
-    const Error failed = Failed(path);
-    unlink(temporary.c_str());
-    return failed;
+  std::unique_ptr<State> state;
+  if (descriptor || special) {
+    std::fflush(stdout);  // What was printed comes first.
+    state = std::make_unique<State>(descriptor ? dup(*descriptor)
+                                               : open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  } else {
+    const fs::path linked = fs::weakly_canonical(path, ignored);
+    const fs::path target = linked.empty() ? path : linked;
+    std::string temporary;
+    state = std::make_unique<State>(CreateBeside(target, &temporary));
+    state->target = target;
+    if (state->file.get() >= 0) state->temporary = temporary;
   }
+  if (state->file.get() < 0) return Failed(path);
+  state->path = path;
+  return FileReplacement(std::move(state));
+}
+
+Status FileReplacement::Write(std::string_view content) {
+  if (!state_->file.Write(content)) return Failed(state_->path);
+  return {};
+}
+
+Status FileReplacement::Finish() {
+  const fs::path& target = state_->target;
+  OpenFile& file = state_->file;
+  if (state_->temporary.empty()) {
+    if (!file.Close()) return Failed(state_->path);
+    return {};
+  }
+  const bool done = TakeRights(file, target) && fsync(file.get()) == 0 && file.Close() &&
+                    rename(state_->temporary.c_str(), target.c_str()) == 0;
+  if (!done) return Failed(state_->path);
+  state_->temporary.clear();
   SyncFolder(target.has_parent_path() ? target.parent_path() : fs::path("."));
   return {};
+}
+
+Status ReplaceFile(const fs::path& path, std::string_view content) {
+  FT_ASSIGN_OR_RETURN(FileReplacement file, FileReplacement::Begin(path));
+  FT_RETURN_IF_ERROR(file.Write(content));
+  return file.Finish();
 }
 
 }  // namespace foretoken

@@ -22,4 +22,7 @@ inline BFloat16 FloatToBFloat16(float value) {
 /// IEEE half precision to float, exact.
 float HalfToFloat(std::uint16_t bits);
 
+/// Rounds to nearest even; what is too large becomes infinite, a NaN stays a NaN.
+std::uint16_t FloatToHalf(float value);
+
 }  // namespace foretoken

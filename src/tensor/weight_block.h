@@ -66,6 +66,8 @@ struct WeightBlock {
 };
 
 void UnpackBlock(WeightFormat format, const std::byte* data, WeightBlock* block);
+/// The other way round: the bytes of a block that has these integers.
+void PackBlock(WeightFormat format, const WeightBlock& block, std::byte* data);
 
 /// The scale of a group and what its values are less by, 0 where the format has no such thing. Both
 /// are exact products.

@@ -11,6 +11,7 @@
 #include "base/sha256.h"
 #include "weights/gguf/gguf_model.h"
 #include "weights/model_folder.h"
+#include "weights/requantize.h"
 
 namespace foretoken {
 namespace {
@@ -50,8 +51,26 @@ const TensorView* Checkpoint::Find(std::string_view name) const {
   return found == tensors.end() ? nullptr : &found->second;
 }
 
-void Checkpoint::Release(const TensorView& tensor) const {
-  const std::span<const std::byte> part(tensor.data, tensor.bytes());
+const TensorView* Checkpoint::InFile(std::string_view name) const {
+  const auto found = requantized_from.find(name);
+  return found == requantized_from.end() ? Find(name) : &found->second;
+}
+
+TensorBytes Checkpoint::Read(std::string_view name) const {
+  const TensorView* wanted = Find(name);
+  const TensorView* stored = InFile(name);
+  FT_CHECK(wanted != nullptr, "no tensor {}", name);
+  TensorBytes read{*wanted, {}};
+  if (wanted == stored) return read;
+  read.made = Converted(*stored, wanted->format);
+  read.view.data = read.made.data();
+  return read;
+}
+
+void Checkpoint::Release(std::string_view name) const {
+  const TensorView* tensor = InFile(name);
+  if (tensor == nullptr) return;
+  const std::span<const std::byte> part(tensor->data, tensor->bytes());
   for (const auto& file : files) {
     const std::span<const std::byte> all = file->bytes();
     if (std::less_equal<>()(all.data(), part.data()) &&
@@ -70,7 +89,8 @@ std::string Checkpoint::Fingerprint() const {
   sha.Update(config.json);
   for (const auto& [name, tensor] : tensors) {
     sha.Update(fmt::format("\n{} {} {}\n", name, FormatName(tensor.format), tensor.bytes()));
-    AddSamples({reinterpret_cast<const char*>(tensor.data), tensor.bytes()}, &sha);
+    const TensorView& stored = *InFile(name);
+    AddSamples({reinterpret_cast<const char*>(stored.data), stored.bytes()}, &sha);
   }
   return sha.Hex();
 }

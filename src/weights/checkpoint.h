@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -10,9 +11,16 @@
 #include "base/mapped_file.h"
 #include "base/result.h"
 #include "tensor/tensor_map.h"
+#include "tensor/tensor_view.h"
 #include "weights/gguf/gguf_metadata.h"
 
 namespace foretoken {
+
+/// A tensor with its bytes, and these where they were made for it.
+struct TensorBytes {
+  TensorView view;
+  std::vector<std::byte> made;
+};
 
 /// A model as it lies on disk, a Hugging Face folder or a GGUF file: its configuration as text, its
 /// tensors mapped read-only. Everything is validated, nothing is packed. Movable; what it holds
@@ -30,7 +38,10 @@ struct Checkpoint {
   std::filesystem::path path;
   Text config;             ///< In the form of config.json.
   Text generation_config;  ///< In that of generation_config.json; empty where there is none.
-  TensorMap tensors;       ///< By the names that folders give them.
+  TensorMap tensors;       ///< By the names that folders give them; read by Read.
+  /// What those tensors are in the files that are to be quantised as they are read: these have no
+  /// data, and the format that they will have (weights/requantize.h).
+  TensorMap requantized_from;
   /// Rows of q_proj and k_proj alternate between the two halves of each head, which GGUF files have
   /// for a rotation of neighbours; in folders a head's first half lies before its second.
   bool alternating_heads = false;
@@ -41,16 +52,20 @@ struct Checkpoint {
 
   /// Whether any of the tensors is in blocks.
   bool quantized() const;
-  /// nullptr where there is no tensor of that name.
+  /// nullptr where there is no tensor of that name. What Read gives has data.
   const TensorView* Find(std::string_view name) const;
+  /// The bytes of a tensor that there is: those of its file, or made now. Borrows this checkpoint.
+  TensorBytes Read(std::string_view name) const;
   /// Gives back the memory of a tensor that has been read: what was loaded must not lie there
   /// twice.
-  void Release(const TensorView& tensor) const;
+  void Release(std::string_view name) const;
+  /// A tensor as it lies in the files; nullptr where there is none.
+  const TensorView* InFile(std::string_view name) const;
   /// How the model's own files call that tensor.
   std::string NameInFile(std::string_view name) const;
 
   /// Tells models apart: SHA-256, in hexadecimal digits, of the configuration, of every tensor's
-  /// name and type, and of a sample of its bytes.
+  /// name and type, and of a sample of its bytes in the files.
   std::string Fingerprint() const;
 };
 

@@ -25,7 +25,8 @@ class GoodInput(CliTest):
         for mode in ("auto", "ar", "sd", "ssd", "ngram", "sssd", "rest", "trie"):
             self.assertRegex(top, rf"\b{mode} \(")
         for command in ("run", "chat", "demo", "bench", "verify", "inspect", "devices", "plan",
-                        "calibrate", "serve", "audit", "perplexity", "tokenize", "detokenize",
+                        "calibrate", "serve", "audit", "check", "perplexity", "quantize",
+                        "tokenize", "detokenize",
                         "completions", "man"):
             everyday = self.succeed(command, "--help").stdout
             self.assertLess(everyday.count("\n"), 60, command)

@@ -13,6 +13,7 @@
 #include "cli/options/options.h"
 #include "model/config/model_config.h"
 #include "model/memory_needs.h"
+#include "model/open_checkpoint.h"
 #include "tokenizer/tokenizer.h"
 #include "weights/checkpoint.h"
 
@@ -92,8 +93,9 @@ struct Inspected {
   std::unique_ptr<Tokenizer> tokenizer;
 };
 
-Result<Inspected> Inspect(const std::string& path, const std::string& precision) {
-  FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(path));
+Result<Inspected> Inspect(const std::string& path, const std::string& weights,
+                          const std::string& precision) {
+  FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, OpenCheckpoint(path, weights));
   FT_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(checkpoint));
   Device device({AvailableCores().front()});
   const Precision used = ParsePrecision(precision).value_or(
@@ -195,14 +197,16 @@ void Print(const json& figures) {
 Result<int> RunInspect(InspectOptions options) {
   ModelOptions& model = options.model;
   FT_RETURN_IF_ERROR(model.ResolveDefaults());
-  FT_ASSIGN_OR_RETURN(const Inspected target, Inspect(model.target, model.precision));
+  FT_ASSIGN_OR_RETURN(const Inspected target,
+                      Inspect(model.target, model.weights, model.precision));
   json figures = target.figures;
   if (!options.no_measuring) {
     figures["speed_limit"] = SpeedLimit(figures["memory"], AvailableCores());
   }
   Status compatible;
   if (model.has_draft()) {
-    FT_ASSIGN_OR_RETURN(const Inspected draft, Inspect(model.draft, model.precision));
+    FT_ASSIGN_OR_RETURN(const Inspected draft,
+                        Inspect(model.draft, model.draft_weights, model.precision));
     compatible = CheckSameVocabulary(*target.tokenizer, *draft.tokenizer);
     figures["draft"] = draft.figures;
     figures["same_vocabulary"] = compatible.ok();
@@ -232,6 +236,7 @@ void AddInspectCommand(CLI::App* app, CommandBody* chosen) {
       "The model, a folder or a GGUF file; by default the bundled models are shown");
   add("--draft,--model-draft", &options->model.draft, "MODEL",
       "A draft (also -md): shown too, and its vocabulary compared");
+  AddWeightsOptions(command, &options->model);
   add("--precision", &options->model.precision, "P",
       "How numbers would be kept: auto (default), bf16, f32 or portable, as `run` has it")
       ->check(OneOf({"auto", "bf16", "f32", "portable"}));

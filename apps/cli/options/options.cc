@@ -16,6 +16,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kDemoTarget = "demo-target";
 constexpr std::string_view kDemoDraft = "demo-draft";
+constexpr std::string_view kSelf = "self:";
 
 bool HoldsBundledPair(const fs::path& folder) {
   std::error_code ignored;
@@ -75,6 +76,35 @@ Status ModelOptions::ResolveDefaults() {
   if (!draft.empty() && !draft_synthetic.empty()) {
     return InvalidInput("give either --draft or --draft-synthetic, not both");
   }
+  FT_RETURN_IF_ERROR(FillInBundled());
+  if (draft.starts_with(kSelf)) {
+    FT_RETURN_IF_ERROR(FillInSelf());
+  }
+  for (const bool of_draft : {false, true}) {
+    if ((of_draft ? draft_weights : weights).empty()) continue;
+    if ((of_draft ? draft : target).empty()) {
+      return InvalidInput(
+          fmt::format("--{0}weights converts the weights of a {1} in files, and there is none",
+                      of_draft ? "draft-" : "", of_draft ? "draft" : "target"));
+    }
+  }
+  return {};
+}
+
+Status ModelOptions::FillInSelf() {
+  const std::string type = draft.substr(kSelf.size());
+  if (type.empty() || !draft_weights.empty() || target.empty()) {
+    return InvalidInput(
+        fmt::format("the draft '{}' stands for the target with other weights: write self:TYPE, as "
+                    "self:q4_0, without --draft-weights, and beside a target in files",
+                    draft));
+  }
+  draft = target;
+  draft_weights = type;
+  return {};
+}
+
+Status ModelOptions::FillInBundled() {
   if (!target.empty() || !synthetic.empty()) return {};
   const std::string models = BundledModels();
   if (models.empty()) {

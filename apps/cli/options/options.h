@@ -24,13 +24,20 @@ struct ModelOptions {
   std::string draft;      ///< Empty: the bundled one where the target is the bundled one.
   std::string synthetic;  ///< bench only: a named shape with random weights.
   std::string draft_synthetic;
+  std::string weights;        ///< What the target's weights are converted to; empty: nothing.
+  std::string draft_weights;  ///< Likewise the draft's.
   std::string precision = "auto";
 
-  /// Fills in the bundled pair where nothing was chosen; an error where that is not to be found.
+  /// Fills in the bundled pair where nothing was chosen, and the target for a draft "self:TYPE"; an
+  /// error where the former is not to be found.
   Status ResolveDefaults();
-  ModelSource TargetSource() const { return {target, synthetic}; }
-  ModelSource DraftSource() const { return {draft, draft_synthetic}; }
+  ModelSource TargetSource() const { return {target, synthetic, weights}; }
+  ModelSource DraftSource() const { return {draft, draft_synthetic, draft_weights}; }
   bool has_draft() const { return !draft.empty() || !draft_synthetic.empty(); }
+
+ private:
+  Status FillInBundled();
+  Status FillInSelf();
 };
 
 /// Which cores do what.
@@ -182,6 +189,8 @@ class OptionGroup {
 };
 
 void AddModelOptions(CLI::App* app, ModelOptions* options);
+/// `--weights` and `--draft-weights`, which are among them.
+void AddWeightsOptions(CLI::App* app, ModelOptions* options);
 /// `--synthetic` and `--draft-synthetic`.
 void AddSyntheticOptions(CLI::App* app, ModelOptions* options);
 void AddCoreOptions(CLI::App* app, CoreOptions* options);

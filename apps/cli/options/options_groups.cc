@@ -44,13 +44,23 @@ void AddModelOptions(CLI::App* app, ModelOptions* options) {
   add("-m,--target,--model", &options->target, "MODEL",
       "The target model, a Hugging Face folder or a GGUF file; the bundled one by default");
   add("--draft,--model-draft", &options->draft, "MODEL",
-      "The draft model, a folder or a GGUF file (also -md); needs the target's vocabulary");
+      "The draft model, a folder or a GGUF file (also -md); needs the target's vocabulary. "
+      "self:TYPE: the target itself with weights of that type, as self:q4_0");
+  AddWeightsOptions(app, options);
   add("--precision", &options->precision, "P",
       "How numbers are kept and computed: bf16; f32, twice the size; portable, weights as they are "
       "stored and the same bits on every processor; auto (default): portable for quantised "
       "weights, "
       "else bf16")
       ->check(OneOf({"auto", "bf16", "f32", "portable"}));
+}
+
+void AddWeightsOptions(CLI::App* app, ModelOptions* options) {
+  const OptionGroup add(app, "Models");
+  add("--weights", &options->weights, "TYPE",
+      "Convert the target's weights as they are loaded: q8_0, q6_k, q5_k, q4_k, q4_0, bf16, f32 "
+      "and the other types of `foretoken quantize`; by default they stay as they are stored");
+  add("--draft-weights", &options->draft_weights, "TYPE", "The same for the draft's weights");
 }
 
 void AddSyntheticOptions(CLI::App* app, ModelOptions* options) {

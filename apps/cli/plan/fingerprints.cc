@@ -4,6 +4,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "base/cores.h"
+#include "model/open_checkpoint.h"
 #include "tokenizer/tokenizer.h"
 #include "weights/checkpoint.h"
 
@@ -16,8 +17,9 @@ struct Known {
   std::string precision;
 };
 
-Result<Known> Know(const std::string& model, const std::string& precision) {
-  FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(model));
+Result<Known> Know(const std::string& model, const std::string& weights,
+                   const std::string& precision) {
+  FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, OpenCheckpoint(model, weights));
   const Precision usual = checkpoint.quantized() ? Precision::kPortable : Precision::kBF16;
   return Known{checkpoint.Fingerprint(),
                std::string(PrecisionName(ParsePrecision(precision).value_or(usual)))};
@@ -31,10 +33,11 @@ Result<std::string> FingerprintModel(const std::string& model) {
 }
 
 Result<ModelFingerprints> FingerprintModels(const ModelOptions& models) {
-  FT_ASSIGN_OR_RETURN(const Known target, Know(models.target, models.precision));
+  FT_ASSIGN_OR_RETURN(const Known target, Know(models.target, models.weights, models.precision));
   ModelFingerprints fingerprints{.target = target.fingerprint, .precision = target.precision};
   if (!models.draft.empty()) {
-    FT_ASSIGN_OR_RETURN(const Known draft, Know(models.draft, models.precision));
+    FT_ASSIGN_OR_RETURN(const Known draft,
+                        Know(models.draft, models.draft_weights, models.precision));
     fingerprints.draft = draft.fingerprint;
     if (draft.precision != target.precision) fingerprints.precision += ", draft " + draft.precision;
   }

@@ -29,6 +29,7 @@ void AddSpeculatorCommand(CLI::App* app, CommandBody* chosen) {
   command->group("");  // Hidden.
   auto options = std::make_shared<SpeculatorOptions>();
   command->add_option("--draft", options->model.draft, "Folder or GGUF file of the draft model");
+  command->add_option("--weights", options->model.draft_weights, "What its weights become");
   command->add_option("--synthetic", options->model.draft_synthetic, "Or a named shape");
   command->add_option("--cores", options->cores, "Cores of the draft")->required();
   command->add_option("--precision", options->model.precision, "auto, bf16, f32 or portable")

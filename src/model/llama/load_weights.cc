@@ -57,29 +57,34 @@ class CheckpointSource {
 
   // The gain of a norm.
   Result<Buffer> Gain(const std::string& name, std::int64_t width) {
-    FT_ASSIGN_OR_RETURN(const TensorView view, Find(name, {width}));
+    FT_RETURN_IF_ERROR(Find(name, {width}));
     if (backend_ == nullptr) return Buffer();
     Buffer gain(static_cast<std::size_t>(width) * sizeof(float));
-    LoadElements(view, 0, width, gain.as<float>());
-    Release({&view, 1});
+    LoadElements(checkpoint_.Read(name).view, 0, width, gain.as<float>());
+    checkpoint_.Release(name);
+    Report();
     return gain;
   }
 
   // The matrix of tensors [outputs, inputs], one below the other.
   Result<Matrix> Stack(const std::vector<Part>& parts, std::int64_t inputs, double /*gain*/) {
-    std::vector<TensorView> views;
-    std::vector<std::vector<std::byte>> reordered;
     for (const Part& part : parts) {
-      FT_ASSIGN_OR_RETURN(views.emplace_back(), Find(part.name, {part.outputs, inputs}));
+      FT_RETURN_IF_ERROR(Find(part.name, {part.outputs, inputs}));
     }
     if (backend_ == nullptr) return Matrix();
-    std::vector<TensorView> in_order = views;
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      if (!parts[i].rotated || !checkpoint_.alternating_heads) continue;
-      in_order[i].data = reordered.emplace_back(HalvesApart(views[i], head_dim_)).data();
+    std::vector<TensorBytes> tensors;
+    std::vector<TensorView> views;
+    for (const Part& part : parts) {
+      TensorBytes& tensor = tensors.emplace_back(checkpoint_.Read(part.name));
+      if (part.rotated && checkpoint_.alternating_heads) {
+        tensor.made = HalvesApart(tensor.view, head_dim_);
+        tensor.view.data = tensor.made.data();
+      }
+      views.push_back(tensor.view);
     }
-    Matrix matrix = backend_->Pack(in_order);
-    Release(views);
+    Matrix matrix = backend_->Pack(views);
+    for (const Part& part : parts) checkpoint_.Release(part.name);
+    Report();
     return matrix;
   }
 
@@ -95,16 +100,12 @@ class CheckpointSource {
   }
 
  private:
-  // Of tensors that are packed.
-  void Release(std::span<const TensorView> packed) {
-    for (const TensorView& view : packed) checkpoint_.Release(view);
-    Report();
-  }
   void Report() const {
     if (progress_) progress_(bytes_, all_);
   }
 
-  Result<TensorView> Find(const std::string& name, const Shape& shape) {
+  // Refuses a tensor that is missing or has another shape.
+  Status Find(const std::string& name, const Shape& shape) {
     const std::string where = checkpoint_.path.string();
     const TensorView* view = checkpoint_.Find(name);
     if (view == nullptr) {
@@ -118,7 +119,7 @@ class CheckpointSource {
                                       FormatShape(view->shape)));
     }
     bytes_ += view->bytes();
-    return *view;
+    return {};
   }
 
   const Checkpoint& checkpoint_;

@@ -157,6 +157,12 @@ std::optional<BpeFamily> FindBpeFamily(std::string_view name) {
   return std::nullopt;
 }
 
+std::vector<std::string_view> BpeFamilies() {
+  std::vector<std::string_view> names;
+  for (const Row& row : kRows) names.push_back(row.names.substr(0, row.names.find(' ')));
+  return names;
+}
+
 std::string BpeFamilyNames() {
   std::string names;
   for (const Row& row : kRows) names.append(names.empty() ? "" : " ").append(row.names);

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace foretoken {
 
@@ -19,6 +20,9 @@ struct BpeFamily {
 
 /// Nothing where no family has that name.
 std::optional<BpeFamily> FindBpeFamily(std::string_view name);
+
+/// One name of each family, the one that llama.cpp's own files have.
+std::vector<std::string_view> BpeFamilies();
 
 /// All names, with spaces between them.
 std::string BpeFamilyNames();

@@ -168,6 +168,7 @@ class ModelParser {
         return InvalidInput(fmt::format(
             "{} has model_type {}; supported are 1 (unigram) and 2 (BPE).", where_, field.value));
       }
+      if (Is(field, 3, kVarint)) model_.unigram = field.value == 1;
       if (Is(field, 24, kVarint) && field.value != 0) {
         return InvalidInput(
             fmt::format("{} treats white space as a suffix, which is not supported.", where_));

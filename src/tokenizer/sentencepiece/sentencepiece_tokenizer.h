@@ -35,6 +35,7 @@ struct SentencePieceModel {
   bool add_dummy_prefix = true;
   bool remove_extra_whitespaces = true;
   bool has_chars_map = false;
+  bool unigram = true;  ///< The library's default; else BPE.
 };
 
 /// Reads and validates a serialised model: well-formed, every piece valid UTF-8 of bounded length

@@ -166,6 +166,11 @@ std::string PartName(const fs::path& first, std::int64_t number, std::int64_t co
 
 }  // namespace
 
+std::uint32_t GgufTensorType(WeightFormat format) {
+  const auto* found = std::ranges::find(kTensorTypes, FormatName(format));
+  return static_cast<std::uint32_t>(found - kTensorTypes.begin());
+}
+
 Result<GgufContents> ParseGguf(std::span<const std::byte> file, std::string_view where) {
   GgufReader reader(file);
   FT_RETURN_IF_ERROR(CheckHead(where, &reader));

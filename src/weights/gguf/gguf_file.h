@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <span>
@@ -10,9 +11,13 @@
 #include "base/mapped_file.h"
 #include "base/result.h"
 #include "tensor/tensor_map.h"
+#include "tensor/weight_format.h"
 #include "weights/gguf/gguf_metadata.h"
 
 namespace foretoken {
+
+/// A format's number in files.
+std::uint32_t GgufTensorType(WeightFormat format);
 
 /// What a GGUF file holds. Borrows the file's bytes.
 struct GgufContents {

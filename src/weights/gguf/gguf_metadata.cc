@@ -208,6 +208,7 @@ Result<GgufMetadata> ReadGgufMetadata(std::uint64_t count, std::string_view wher
     if (*type >= kTypeBytes.size()) {
       return InvalidInput(fmt::format("{}: {} has the unknown type {}", where, what, *type));
     }
+    const std::size_t begin = reader->position();
     std::optional<GgufValue> value;
     if (static_cast<GgufType>(*type) == GgufType::kString) {
       if (const auto text = reader->ReadString()) value = *text;
@@ -217,7 +218,7 @@ Result<GgufMetadata> ReadGgufMetadata(std::uint64_t count, std::string_view wher
       value = ReadScalar(static_cast<GgufType>(*type), reader);
     }
     if (!value) return GgufTruncated(where, what);
-    if (!metadata.Add(*key, *value)) {
+    if (!metadata.Add(*key, *value, {static_cast<GgufType>(*type), reader->Since(begin)})) {
       return InvalidInput(fmt::format("{}: has the key {} twice", where, Printable(*key)));
     }
   }

@@ -47,6 +47,12 @@ struct GgufArray {
 using GgufValue =
     std::variant<std::uint64_t, std::int64_t, double, bool, std::string_view, GgufArray>;
 
+/// A metadata value as it stands in a file. Borrows the file.
+struct GgufEncoded {
+  GgufType type = GgufType::kUint8;
+  std::span<const std::byte> bytes;
+};
+
 /// What a GGUF file says about its model, by key; keys that nobody knows are kept. Borrows the
 /// file.
 class GgufMetadata {
@@ -54,8 +60,14 @@ class GgufMetadata {
   /// nullptr where there is no such key.
   const GgufValue* Find(std::string_view key) const;
   const std::map<std::string_view, GgufValue>& values() const { return values_; }
-  /// Adds a value; false where the key is there already.
-  bool Add(std::string_view key, GgufValue value) { return values_.emplace(key, value).second; }
+  /// Adds a value, and as what type and which bytes its file has it; false where the key is there
+  /// already.
+  bool Add(std::string_view key, GgufValue value, GgufEncoded encoded = {}) {
+    encoded_.emplace(key, encoded);
+    return values_.emplace(key, value).second;
+  }
+  /// By key, as their file has them: what a copy of the file is to have.
+  const std::map<std::string_view, GgufEncoded>& encoded() const { return encoded_; }
 
   // Each leaves `value` as it is where the key is absent, and refuses a value of another kind.
   Status Integer(std::string_view key, std::int64_t low, std::int64_t high,
@@ -70,6 +82,7 @@ class GgufMetadata {
   Status Read(std::string_view key, std::string_view wanted, Value* value) const;
 
   std::map<std::string_view, GgufValue> values_;
+  std::map<std::string_view, GgufEncoded> encoded_;
 };
 
 /// The error of a file that ends inside something. `where` names the file.
@@ -81,6 +94,10 @@ class GgufReader {
   explicit GgufReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
 
   std::size_t position() const { return position_; }
+  /// What was read since a former position.
+  std::span<const std::byte> Since(std::size_t position) const {
+    return bytes_.subspan(position, position_ - position);
+  }
   std::size_t left() const { return bytes_.size() - position_; }
 
   // Each is none where the bytes end before it does.

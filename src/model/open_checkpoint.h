@@ -1,0 +1,20 @@
+#pragma once
+
+#include <filesystem>
+#include <string_view>
+
+#include "base/result.h"
+#include "model/config/model_config.h"
+#include "weights/checkpoint.h"
+#include "weights/weight_type.h"
+
+namespace foretoken {
+
+/// What mixes of formats depend on.
+MixBasis MixBasisOf(const ModelConfig& config);
+
+/// Opens a folder or a GGUF file. `weights` names what its weights are to be stored as, of whatever
+/// type they are in the files (ParseWeightType); empty: as they are.
+Result<Checkpoint> OpenCheckpoint(const std::filesystem::path& path, std::string_view weights);
+
+}  // namespace foretoken

@@ -1,0 +1,65 @@
+#include "weights/weight_type.h"
+
+#include <gmock/gmock.h>
+
+#include <fmt/core.h>
+
+namespace foretoken {
+namespace {
+
+using enum WeightFormat;
+using ::testing::HasSubstr;
+
+WeightFormat Of(std::string_view type, std::string_view name, std::int64_t width = 4096,
+                const MixBasis& model = {.layers = 32, .queries_per_kv_head = 4}) {
+  return FormatFor(ParseWeightType(type).value(), {name, width, 2}, model);
+}
+
+std::string Down(int layer) { return fmt::format("model.layers.{}.mlp.down_proj.weight", layer); }
+std::string Values(int layer) {
+  return fmt::format("model.layers.{}.self_attn.v_proj.weight", layer);
+}
+
+TEST(WeightType, Names) {
+  EXPECT_EQ(ParseWeightType("q4_k")->name, "q4_k_m");
+  EXPECT_EQ(ParseWeightType("q4_k_s")->file_type, 14U);
+  const auto unknown = ParseWeightType("q9");
+  ASSERT_FALSE(unknown.ok());
+  EXPECT_THAT(unknown.error().message, HasSubstr("'q9' is no type of weights; there are q8_0, "));
+}
+
+// The layers of Q4_K_M in a model of 32: the first four, the last four and every third.
+TEST(WeightType, MixesGiveSomeTensorsMoreBits) {
+  for (int layer = 0; layer < 32; ++layer) {
+    const bool more = layer < 4 || layer >= 28 || layer % 3 == 0;
+    EXPECT_EQ(Of("q4_k_m", Down(layer)), more ? kQ6_K : kQ4_K) << layer;
+    EXPECT_EQ(Of("q5_k_m", Values(layer)), more ? kQ6_K : kQ5_K) << layer;
+    EXPECT_EQ(Of("q4_k_s", Down(layer)), layer < 4 ? kQ5_K : kQ4_K) << layer;
+    EXPECT_EQ(Of("q3_k_m", Values(layer)), layer < 2 ? kQ5_K : kQ4_K) << layer;
+    EXPECT_EQ(Of("q6_k", Down(layer)), kQ6_K);
+    EXPECT_EQ(Of("q4_0", Values(layer)), kQ4_0);
+  }
+  EXPECT_EQ(Of("q3_k_m", Down(0)), kQ5_K);
+  EXPECT_EQ(Of("q3_k_m", Down(2)), kQ4_K);
+  EXPECT_EQ(Of("q3_k_m", Down(4)), kQ3_K);
+  EXPECT_EQ(Of("q2_k", Values(9)), kQ4_K);
+  EXPECT_EQ(Of("q2_k", Values(9), 4096, {.layers = 32, .queries_per_kv_head = 1}), kQ3_K);
+  EXPECT_EQ(Of("q2_k", "model.layers.3.self_attn.o_proj.weight"), kQ3_K);
+  EXPECT_EQ(Of("q2_k", "model.layers.3.mlp.up_proj.weight"), kQ2_K);
+}
+
+TEST(WeightType, HeadsNormsAndWidths) {
+  const MixBasis tied{.layers = 32, .tied_embeddings = true};
+  EXPECT_EQ(Of("q4_0", "lm_head.weight"), kQ6_K);
+  EXPECT_EQ(Of("q4_0", "model.embed_tokens.weight"), kQ4_0);
+  EXPECT_EQ(Of("q4_0", "model.embed_tokens.weight", 4096, tied), kQ6_K);
+  EXPECT_EQ(Of("q8_0", "lm_head.weight"), kQ8_0);
+  EXPECT_EQ(Of("f16", "lm_head.weight"), kF16);
+  EXPECT_EQ(FormatFor(ParseWeightType("bf16").value(), {"model.norm.weight", 4096, 1}, tied), kF32);
+  EXPECT_EQ(Of("q4_k_m", "model.layers.9.mlp.up_proj.weight", 4096 + 32), kQ5_0);
+  EXPECT_EQ(Of("q4_0", "lm_head.weight", 96), kQ8_0);
+  EXPECT_EQ(Of("q4_0", "model.layers.9.mlp.up_proj.weight", 100), kF16);
+}
+
+}  // namespace
+}  // namespace foretoken
