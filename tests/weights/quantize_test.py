@@ -159,6 +159,14 @@ class Quantized(CliTest):
         self.assertIn("Q4_0", self.succeed("inspect", out).stdout)
         self.story("-m", out, "--mode", "ar")
 
+    def test_the_parts_of_a_model_become_one_file(self):
+        self.target.write_gguf(self.folder / "split.gguf", {"": Kind.F16}, split_max_tensors=20)
+        out = self.folder / "whole.gguf"
+        self.succeed("quantize", sorted(self.folder.glob("split-*"))[0], out, "--type", "f16")
+        reader = gguf.GGUFReader(out)
+        self.assertEqual(len(reader.tensors), len(self.target.tensors))
+        self.assertEqual([name for name in reader.fields if name.startswith("split.")], [])
+
     def test_weights_may_be_converted_as_they_are_loaded(self):
         for kind in ("q4_0", "q4_k", "q6_k", "f32"):
             path = self.file_of(TARGET, {"q4_k": "q4_k_m"}.get(kind, kind))
