@@ -114,6 +114,7 @@ class FolderReader {
     FT_ASSIGN_OR_RETURN(const std::string text, ReadTokenizerFile(path, kMaxTokenizerFile));
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) {
+      if (line.ends_with('\r')) line.pop_back();
       if (!line.empty() && !line.starts_with("#version")) made_.merges.push_back(line);
     }
     return {};

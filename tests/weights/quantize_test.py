@@ -70,12 +70,13 @@ class Quantized(CliTest):
         last = f".{model.config['num_hidden_layers'] - 1}."
         for name, values in model.tensors.items():
             tensor = tensors[gguf_name(name)]
-            wanted = (head if "embed" in name else "F32" if values.ndim == 1 else
-                      value if last in name and "v_proj" in name else
-                      down if last in name and "down_proj" in name else
-                      tensor.tensor_type.name if "v_proj" in name or "down_proj" in name or
-                      "o_proj" in name else most)
-            if narrow and values.shape[-1] % 256 != 0:
+            mixed = any(part in name for part in ("v_proj", "down_proj", "o_proj"))
+            wanted = head if "embed" in name else "F32" if values.ndim == 1 else most
+            if mixed and not narrow and last in name and "o_proj" not in name:
+                wanted = value if "v_proj" in name else down
+            elif mixed:
+                wanted = tensor.tensor_type.name
+            if values.shape[-1] % 256 != 0:
                 wanted = NARROW.get(wanted, wanted)
             self.assertEqual(tensor.tensor_type.name, wanted, (kind, name))
             read = gguf.quants.dequantize(tensor.data, tensor.tensor_type).astype(np.float32)
@@ -91,6 +92,10 @@ class Quantized(CliTest):
             self.check_file(self.target, kind, narrow=False)
         for kind in ("q4_k_m", "q5_k_m", "q6_k", "q2_k", "q3_k_m", "q8_0"):
             self.check_file(self.draft, kind, narrow=True)
+        out = self.succeed("quantize", DRAFT, self.folder / "out.gguf", "--type", "q4_k_m").stdout
+        self.assertIn("tensors have a width that is no multiple of q4_k_m's blocks", out)
+        out = self.succeed("quantize", TARGET, self.folder / "wide.gguf", "--type", "q4_k_m").stdout
+        self.assertNotIn("blocks", out)
 
     def test_blocks_of_one_scale_are_those_that_others_write(self):
         for kind in ("q8_0", "q4_0", "q5_1"):
@@ -153,6 +158,14 @@ class Quantized(CliTest):
         self.succeed("quantize", out, out, "--type", "q4_0", "--force")
         self.assertIn("Q4_0", self.succeed("inspect", out).stdout)
         self.story("-m", out, "--mode", "ar")
+
+    def test_the_parts_of_a_model_become_one_file(self):
+        self.target.write_gguf(self.folder / "split.gguf", {"": Kind.F16}, split_max_tensors=20)
+        out = self.folder / "whole.gguf"
+        self.succeed("quantize", sorted(self.folder.glob("split-*"))[0], out, "--type", "f16")
+        reader = gguf.GGUFReader(out)
+        self.assertEqual(len(reader.tensors), len(self.target.tensors))
+        self.assertEqual([name for name in reader.fields if name.startswith("split.")], [])
 
     def test_weights_may_be_converted_as_they_are_loaded(self):
         for kind in ("q4_0", "q4_k", "q6_k", "f32"):

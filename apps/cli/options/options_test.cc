@@ -74,6 +74,22 @@ TEST(Options, ParseAsUsersOfOtherEnginesWriteThem) {
   EXPECT_THAT(generation.sampling.logit_bias, Contains(Pair(3, -1.5F)));
 }
 
+TEST(Options, ADraftMayBeTheTargetWithOtherWeights) {
+  ModelOptions model{.target = "target", .draft = "self:q4_0", .weights = "q8_0"};
+  ASSERT_TRUE(model.ResolveDefaults().ok());
+  EXPECT_EQ(model.TargetSource().weights, "q8_0");
+  EXPECT_EQ(model.DraftSource().path, "target");
+  EXPECT_EQ(model.DraftSource().weights, "q4_0");
+  EXPECT_TRUE(model.ResolveDefaults().ok()) << "again";
+
+  ModelOptions twice{.target = "target", .draft = "self:q4_0", .draft_weights = "q8_0"};
+  EXPECT_FALSE(twice.ResolveDefaults().ok());
+  ModelOptions random{.draft = "self:q4_0", .synthetic = "llama-135m"};
+  EXPECT_FALSE(random.ResolveDefaults().ok());
+  ModelOptions shape{.synthetic = "llama-135m", .weights = "q4_0"};
+  EXPECT_FALSE(shape.ResolveDefaults().ok());
+}
+
 template <typename Items>
 auto Listed(const Items& items) {
   return std::vector(items.begin(), items.end());
