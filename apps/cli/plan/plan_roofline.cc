@@ -46,12 +46,25 @@ struct Setting {
   int ranks = 1;
 };
 
+// Of all weights together, as the file has them.
+double BytesOfWeight(const Checkpoint& checkpoint) {
+  double bytes = 0;
+  double weights = 0;
+  for (const auto& [name, tensor] : checkpoint.tensors) {
+    bytes += static_cast<double>(tensor.bytes());
+    weights += static_cast<double>(tensor.elements());
+  }
+  return bytes / weights;
+}
+
 Result<ModelShape> ResolveShape(const PlanRooflineOptions& options) {
   ModelConfig config;
+  double weight_bytes = 2;
   std::error_code error;
   if (std::filesystem::exists(options.model, error)) {
     FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(options.model));
     FT_ASSIGN_OR_RETURN(config, ReadModelConfig(checkpoint));
+    if (checkpoint.quantized()) weight_bytes = BytesOfWeight(checkpoint);
   } else {
     FT_ASSIGN_OR_RETURN(config, NamedShape(options.model));
   }
@@ -62,7 +75,7 @@ Result<ModelShape> ResolveShape(const PlanRooflineOptions& options) {
                     .head_dim = config.head_dim,
                     .mlp = config.intermediate,
                     .vocabulary = config.vocabulary,
-                    .weight_bytes = options.weight_bytes};
+                    .weight_bytes = options.weight_bytes.value_or(weight_bytes)};
 }
 
 Result<NamedDevice> ResolveDevice(const PlanRooflineOptions& options) {
@@ -274,7 +287,8 @@ void AddPlanRooflineOptions(CLI::App* app, PlanRooflineOptions* options) {
   add("--device", &options->device, "NAME", "sssd (the SSSD paper's GPU; default), h100 or h200");
   add("--flops", &options->flops, "X", "FLOP/s of another device: 165e12");
   add("--bandwidth", &options->bandwidth, "X", "Its memory's bytes/s: 0.95e12");
-  add("--weight-bytes", &options->weight_bytes, "X", "Of a weight (default 2)")
+  add("--weight-bytes", &options->weight_bytes, "X",
+      "Of a weight (default: those of a model with quantised weights, else 2)")
       ->check(Between(0.1, 8.0));
   add("--mask-bytes", &options->mask_bytes, "X", "Of an element of the attention mask (default 1)")
       ->check(Between(0.0, 8.0));

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -48,7 +49,7 @@ struct PlanRooflineOptions {
   std::string device;
   double flops = 0;
   double bandwidth = 0;
-  double weight_bytes = 2;
+  std::optional<double> weight_bytes;  // None: those of the model's file, or 2.
   double mask_bytes = 1;
   int ranks = 1;
   std::string contexts = "1024,32768";
