@@ -82,8 +82,7 @@ std::unique_ptr<LoadedModel> LoadModel(const OpenedModel& opened, std::shared_pt
 
 Precision PrecisionFor(const OpenedModel& opened, std::optional<Precision> wanted) {
   if (wanted.has_value()) return *wanted;
-  const bool quantized = opened.checkpoint.has_value() && opened.checkpoint->quantized();
-  return quantized ? Precision::kPortable : Precision::kBF16;
+  return opened.checkpoint.has_value() ? UsualPrecision(*opened.checkpoint) : Precision::kBF16;
 }
 
 Result<std::unique_ptr<LoadedModel>> LoadModel(const ModelSource& source,

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +15,7 @@
 #include "weights/gguf/gguf_header.h"
 #include "weights/gguf/gguf_model.h"
 #include "weights/requantize.h"
+#include "weights/rotated_rows.h"
 
 namespace foretoken {
 namespace {
@@ -25,21 +25,6 @@ constexpr std::string_view kRopeFactors = "rope_freqs.weight";
 
 std::string_view Text(const TensorView& view) {
   return {reinterpret_cast<const char*>(view.data), view.bytes()};
-}
-
-// The rows of a tensor whose heads' first halves lie before their second, with the two
-// alternating: files have them for a rotation of neighbours. Rows are whole blocks of any format.
-std::vector<std::byte> HalvesAlternating(const TensorView& view, std::int64_t head_dim) {
-  const std::size_t row_bytes = FormatBytes(view.format, view.shape[1]);
-  const std::int64_t half = head_dim / 2;
-  std::vector<std::byte> rows(view.bytes());
-  for (std::int64_t row = 0; row < view.shape[0]; ++row) {
-    const std::int64_t in_head = row % head_dim;
-    const std::int64_t to = row - in_head + in_head % half * 2 + in_head / half;
-    std::memcpy(rows.data() + static_cast<std::size_t>(to) * row_bytes,
-                view.data + static_cast<std::size_t>(row) * row_bytes, row_bytes);
-  }
-  return rows;
 }
 
 // Writes a model whose tensors have their formats.

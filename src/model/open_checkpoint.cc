@@ -20,4 +20,8 @@ Result<Checkpoint> OpenCheckpoint(const std::filesystem::path& path, std::string
   return Requantize(std::move(checkpoint), type, MixBasisOf(config));
 }
 
+Precision UsualPrecision(const Checkpoint& checkpoint) {
+  return checkpoint.quantized() ? Precision::kPortable : Precision::kBF16;
+}
+
 }  // namespace foretoken

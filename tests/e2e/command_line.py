@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import pty
 import shutil
 import subprocess
 import sys
@@ -41,6 +42,22 @@ class CliTest(unittest.TestCase):
         self.assertEqual(result.stdout, "", arguments)
         self.assertRegex(result.stderr, r"\Aforetoken: [^\n]+\n\Z", arguments)
         self.assertIn(saying, result.stderr, arguments)
+
+    def shown_on_a_terminal(self, *arguments):
+        """What a command that succeeds writes to standard error, where that is a terminal."""
+        reader, terminal = pty.openpty()
+        with subprocess.Popen([PROGRAM, *map(str, arguments)], stdout=subprocess.DEVNULL,
+                              stderr=terminal, env=CLEAN_ENVIRONMENT) as process:
+            os.close(terminal)
+            shown = b""
+            try:
+                while data := os.read(reader, 4096):
+                    shown += data
+            except OSError:  # The terminal's other end is closed.
+                pass
+        os.close(reader)
+        self.assertEqual(process.returncode, 0)
+        return shown
 
     def copy_model(self, name):
         copy = self.folder / name

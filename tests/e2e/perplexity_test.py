@@ -7,11 +7,9 @@ Runs on the bundled models.
 import json
 import math
 import os
-import pty
-import subprocess
 import unittest
 
-from command_line import CLEAN_ENVIRONMENT, MODELS, PROGRAM, CliTest
+from command_line import MODELS, CliTest
 
 STORY = ("Once upon a time, there was a little girl named Lily. She had a red ball and a small dog. "
          "One day, the dog ran into the forest. Lily was sad, but her mom said, \"Let us look for "
@@ -99,18 +97,7 @@ class Perplexity(CliTest):
     def test_progress_shows_on_a_terminal_only(self):
         command = ("perplexity", "-f", self.text, "-c", 64, "--stride", 4)
         self.assertEqual(self.succeed(*command).stderr, "")
-        reader, terminal = pty.openpty()
-        with subprocess.Popen([PROGRAM, *map(str, command)], stdout=subprocess.DEVNULL,
-                              stderr=terminal, env=CLEAN_ENVIRONMENT) as process:
-            os.close(terminal)
-            shown = b""
-            try:
-                while data := os.read(reader, 4096):
-                    shown += data
-            except OSError:  # The terminal's other end is closed.
-                pass
-        os.close(reader)
-        self.assertEqual(process.returncode, 0)
+        shown = self.shown_on_a_terminal(*command)
         self.assertRegex(shown, rb"\] +\d+%  perplexity \d+\.\d{4}")
 
     def test_bad_input(self):

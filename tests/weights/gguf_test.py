@@ -5,9 +5,7 @@
 import json
 import os
 import pathlib
-import pty
 import shutil
-import subprocess
 import sys
 import tempfile
 import unittest
@@ -20,7 +18,7 @@ if "GGUF_TEST" not in os.environ:
     os.execve(python, [str(python), *sys.argv], {**os.environ, "GGUF_TEST": "1"})
 sys.argv.pop(3)
 
-from command_line import CLEAN_ENVIRONMENT, MODELS, PROGRAM, CliTest, foretoken
+from command_line import MODELS, CliTest, foretoken
 from gguf_pair import Kind, Model
 
 TARGET = MODELS / "demo-target"
@@ -198,18 +196,7 @@ class GgufFiles(CliTest):
         command = ("run", "x", "-n", 1, "--mode", "sd", "-m", self.file_of(self.target, "q8_0"),
                    "-md", self.file_of(self.draft, "q8_0"))
         self.assertNotIn("Loading", self.succeed(*command).stderr)
-        reader, terminal = pty.openpty()
-        with subprocess.Popen([PROGRAM, *map(str, command)], stdout=subprocess.DEVNULL,
-                              stderr=terminal, env=CLEAN_ENVIRONMENT) as process:
-            os.close(terminal)
-            shown = b""
-            try:
-                while data := os.read(reader, 4096):
-                    shown += data
-            except OSError:  # The terminal's other end is closed.
-                pass
-        os.close(reader)
-        self.assertEqual(process.returncode, 0)
+        shown = self.shown_on_a_terminal(*command)
         for name in (b"demo-target-q8_0", b"demo-draft-q8_0"):
             self.assertIn(b"Loading " + name, shown)
 

@@ -98,8 +98,7 @@ Result<Inspected> Inspect(const std::string& path, const std::string& weights,
   FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, OpenCheckpoint(path, weights));
   FT_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(checkpoint));
   Device device({AvailableCores().front()});
-  const Precision used = ParsePrecision(precision).value_or(
-      checkpoint.quantized() ? Precision::kPortable : Precision::kBF16);
+  const Precision used = ParsePrecision(precision).value_or(UsualPrecision(checkpoint));
   const std::unique_ptr<Backend> backend = device.MakeBackend(used);
   const MemoryNeeds memory = EstimateMemory(config, checkpoint.tensors, *backend);
   FT_ASSIGN_OR_RETURN(std::unique_ptr<Tokenizer> tokenizer, Tokenizer::Load(path));
@@ -239,7 +238,7 @@ void AddInspectCommand(CLI::App* app, CommandBody* chosen) {
   AddWeightsOptions(command, &options->model);
   add("--precision", &options->model.precision, "P",
       "How numbers would be kept: auto (default), bf16, f32 or portable, as `run` has it")
-      ->check(OneOf({"auto", "bf16", "f32", "portable"}));
+      ->check(IsPrecision());
   add("--no-measuring", &options->no_measuring,
       "Leave out how fast the machine reads, and so the speed that it allows");
   add("--json", &options->json, "Print one JSON object");

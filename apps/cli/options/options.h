@@ -163,6 +163,8 @@ CLI::Validator Between(Number low, Number high) {
   return CLI::Range(low, high).description("");
 }
 CLI::Validator OneOf(std::vector<std::string> values);
+/// Of `--precision` (ParsePrecision), "auto" among them.
+CLI::Validator IsPrecision();
 /// The values of the option's OneOf; empty without one.
 std::vector<std::string> ChoicesOf(CLI::Option* option);
 

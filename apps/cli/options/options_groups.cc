@@ -28,6 +28,8 @@ CLI::Validator OneOf(std::vector<std::string> values) {
   return CLI::IsMember(std::move(values)).description("").name(name);
 }
 
+CLI::Validator IsPrecision() { return OneOf({"auto", "bf16", "f32", "portable"}); }
+
 std::vector<std::string> ChoicesOf(CLI::Option* option) {
   try {
     for (int i = 0;; ++i) {
@@ -52,7 +54,7 @@ void AddModelOptions(CLI::App* app, ModelOptions* options) {
       "stored and the same bits on every processor; auto (default): portable for quantised "
       "weights, "
       "else bf16")
-      ->check(OneOf({"auto", "bf16", "f32", "portable"}));
+      ->check(IsPrecision());
 }
 
 void AddWeightsOptions(CLI::App* app, ModelOptions* options) {

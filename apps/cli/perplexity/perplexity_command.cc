@@ -164,19 +164,18 @@ void AddPerplexityCommand(CLI::App* app, CommandBody* chosen) {
   const OptionGroup add(command);
   auto options = std::make_shared<PerplexityOptions>();
   options->against.precision.clear();
-  const std::vector<std::string> precisions = {"auto", "bf16", "f32", "portable"};
   add("-f,--text,--file", &options->file, "FILE", "The text; - reads standard input")->required();
   add("-m,--target,--model", &options->model.target, "MODEL",
       "The model, a folder or a GGUF file; the bundled one by default");
   add("--precision", &options->model.precision, "P",
       "How its numbers are kept: auto (default), bf16, f32 or portable, as `run` has it")
-      ->check(OneOf(precisions));
+      ->check(IsPrecision());
   add("--against", &options->against.target, "MODEL",
       "Compare with this model of the same vocabulary: the ratio of perplexities, the divergence "
       "from it, and how often both hold the same token likeliest");
   add("--against-precision", &options->against.precision, "P",
       "How numbers of the other are kept (default auto); without --against it is the same model")
-      ->check(OneOf(precisions));
+      ->check(IsPrecision());
   add("-c,--context,--ctx-size", &options->context, "N",
       "Tokens of a window (default 512, or the model's limit)")
       ->check(Between(2, 1 << 24));

@@ -20,9 +20,8 @@ struct Known {
 Result<Known> Know(const std::string& model, const std::string& weights,
                    const std::string& precision) {
   FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, OpenCheckpoint(model, weights));
-  const Precision usual = checkpoint.quantized() ? Precision::kPortable : Precision::kBF16;
-  return Known{checkpoint.Fingerprint(),
-               std::string(PrecisionName(ParsePrecision(precision).value_or(usual)))};
+  const Precision used = ParsePrecision(precision).value_or(UsualPrecision(checkpoint));
+  return Known{checkpoint.Fingerprint(), std::string(PrecisionName(used))};
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ void AddSpeculatorCommand(CLI::App* app, CommandBody* chosen) {
   command->add_option("--synthetic", options->model.draft_synthetic, "Or a named shape");
   command->add_option("--cores", options->cores, "Cores of the draft")->required();
   command->add_option("--precision", options->model.precision, "auto, bf16, f32 or portable")
-      ->check(OneOf({"auto", "bf16", "f32", "portable"}));
+      ->check(IsPrecision());
   command->add_option("--memory-fd", options->memory_fd, "File descriptor of the shared memory")
       ->required();
   command->callback([options, chosen] { *chosen = [options] { return RunSpeculator(*options); }; });

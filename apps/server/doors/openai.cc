@@ -374,7 +374,7 @@ void EventWriter::Add(Burst burst, std::string* out) {
                 ? Dump(LogprobsJson(request_.kind, *tokenizer_, burst.tokens, offsets_[choice]))
                 : "null";
     offsets_[choice] += CharactersIn(burst.text);
-    for (const TokenPart& part : burst.tokens) tokens_[choice].push_back(part.token);
+    if (receipt_) std::ranges::move(TokensOf(burst.tokens), std::back_inserter(tokens_[choice]));
     std::string trace;
     if (burst.round.has_value()) AppendTrace(burst, &trace);
     Close("", trace, out);

@@ -10,23 +10,24 @@
 namespace foretoken::cpu {
 namespace {
 
-// Where an output of the stacked matrices is.
-struct Place {
-  const TensorView* part = nullptr;
-  std::int64_t row = 0;
-};
-
-Place Find(std::span<const TensorView> parts, std::int64_t output) {
-  auto part = parts.begin();
-  while (output >= part->shape[0]) output -= part++->shape[0];
-  return {&*part, output};
+// The matrices that make a band.
+std::span<const TensorView> PartsOf(std::span<const TensorView> parts, const MatrixBand& band) {
+  std::int64_t output = 0;
+  std::size_t first = 0;
+  while (output < band.begin) output += parts[first++].shape[0];
+  std::size_t end = first;
+  while (output < band.end) output += parts[end++].shape[0];
+  return parts.subspan(first, end - first);
 }
 
-void PackFloats(const TensorView& part, std::int64_t row, WeightFormat format, int lane,
+// `row`: of the stacked parts.
+void PackFloats(std::span<const TensorView> parts, std::int64_t row, WeightFormat format, int lane,
                 std::vector<float>* scratch, std::byte* panel) {
+  auto part = parts.begin();
+  while (row >= part->shape[0]) row -= part++->shape[0];
   const auto inputs = static_cast<std::int64_t>(scratch->size());
   float* const values = scratch->data();
-  LoadElements(part, row * inputs, inputs, values);
+  LoadElements(*part, row * inputs, inputs, values);
   if (format == WeightFormat::kBF16) {
     auto* const to = reinterpret_cast<BFloat16*>(panel) + std::ptrdiff_t{lane} * 2;
     for (std::int64_t i = 0; i < inputs; ++i) {
@@ -71,24 +72,17 @@ void PackPanels(std::span<const TensorView> parts, std::int64_t begin, std::int6
                 Matrix* matrix) {
   std::vector<float> scratch(static_cast<std::size_t>(matrix->inputs));
   VisitBands(*matrix, begin, end, [&](const MatrixBand& band, std::int64_t from, std::int64_t to) {
+    const std::span<const TensorView> own = PartsOf(parts, band);
     const std::size_t panel_bytes = PanelBytes(band.format, matrix->inputs);
-    for (std::int64_t panel = from; panel < to; ++panel) {
-      std::byte* const packed =
-          matrix->data.data() + band.offset + static_cast<std::size_t>(panel) * panel_bytes;
-      const std::int64_t first = band.begin + panel * kPanel;
-      PanelRows rows = {};
-      for (std::int64_t output = first; output < std::min(first + kPanel, band.end); ++output) {
-        const Place place = Find(parts, output);
-        const auto lane = static_cast<int>(output - first);
-        if (IsQuantized(band.format)) {
-          rows[static_cast<std::size_t>(lane)] =
-              place.part->data +
-              static_cast<std::size_t>(place.row) * FormatBytes(band.format, matrix->inputs);
-        } else {
-          PackFloats(*place.part, place.row, band.format, lane, &scratch, packed);
-        }
+    std::byte* packed =
+        matrix->data.data() + band.offset + static_cast<std::size_t>(from) * panel_bytes;
+    if (IsQuantized(band.format)) return PackQuantPanels(own, from, to, packed);
+    for (std::int64_t panel = from; panel < to; ++panel, packed += panel_bytes) {
+      const std::int64_t first = panel * kPanel;
+      const std::int64_t last = std::min(first + kPanel, band.end - band.begin);
+      for (std::int64_t row = first; row < last; ++row) {
+        PackFloats(own, row, band.format, static_cast<int>(row - first), &scratch, packed);
       }
-      if (IsQuantized(band.format)) PackQuantPanel(band.format, rows, matrix->inputs, packed);
     }
   });
 }

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <string>
 #include <utility>
 
 #include "model/llama/llama_weights.h"
 #include "tensor/half.h"
+#include "weights/rotated_rows.h"
 
 namespace foretoken {
 namespace {
@@ -24,21 +24,6 @@ struct Part {
   std::int64_t outputs;
   bool rotated = false;  // Its outputs are heads that are rotated.
 };
-
-// The rows of a tensor whose heads alternate between their halves, with each head's first half
-// before its second. Rows are whole blocks of any format.
-std::vector<std::byte> HalvesApart(const TensorView& view, std::int64_t head_dim) {
-  const std::size_t row_bytes = FormatBytes(view.format, view.shape[1]);
-  const std::int64_t half = head_dim / 2;
-  std::vector<std::byte> rows(view.bytes());
-  for (std::int64_t row = 0; row < view.shape[0]; ++row) {
-    const std::int64_t in_head = row % head_dim;
-    const std::int64_t from = row - in_head + in_head % half * 2 + in_head / half;
-    std::memcpy(rows.data() + static_cast<std::size_t>(row) * row_bytes,
-                view.data + static_cast<std::size_t>(from) * row_bytes, row_bytes);
-  }
-  return rows;
-}
 
 // The weights of a checkpoint. Without a backend they are found and checked, and nothing is packed.
 class CheckpointSource {
