@@ -62,16 +62,42 @@ void MatMulArgs(benchmark::internal::Benchmark* bench) {
 }
 BENCHMARK(MatMul)->Apply(MatMulArgs);
 
-// Args: rows that verify a chain, positions before it. The heads are those of a 135M Llama; eight
-// layers, so that keys come from further than L1.
+// Stores keys and values of random numbers in slots [0, positions) of every layer.
+void FillKv(Backend* backend, const HeadShape& heads, int positions, KvStore* kv) {
+  constexpr int kAtOnce = 256;
+  const int half = heads.head_dim / 2;
+  RopeTable rope{heads.head_dim, positions, {}, {}};
+  rope.cos = Buffer(static_cast<std::size_t>(positions * half) * sizeof(float));
+  rope.sin = Buffer(static_cast<std::size_t>(positions * half) * sizeof(float));
+  std::fill_n(rope.cos.as<float>(), positions * half, 1.0F);
+  auto qkv = Random(static_cast<std::size_t>(kAtOnce * heads.row_width()), 1.0F);
+  for (int begin = 0; begin < positions; begin += kAtOnce) {
+    std::vector<RowPlace> rows;
+    for (int p = begin; p < std::min(positions, begin + kAtOnce); ++p) {
+      rows.push_back({p, p, 0, p + 1, 0});
+    }
+    for (int layer = 0; layer < kv->shape.layers; ++layer) {
+      backend->RotateAndStore(rope, {rows, {}, {}}, heads, layer, qkv.data(), *kv);
+    }
+  }
+}
+
+// Args: rows that verify a chain, positions before it, the format of keys and values, and whether
+// kernels are those of the portable arithmetic. The heads are those of a 135M Llama; eight layers,
+// so that keys come from further than L1.
 void Attention(benchmark::State& state) {
   const int rows = static_cast<int>(state.range(0));
   const int trunk = static_cast<int>(state.range(1));
+  const auto format = static_cast<KvFormat>(state.range(2));
+  const cpu::Kernels& kernels =
+      *(state.range(3) != 0 ? PortableKernels() : AvailableKernels()).back();
   const HeadShape heads{9, 3, 64};
   constexpr int kLayers = 8;
-  auto backend = MakeCpuBackend(*AvailableKernels().back(), nullptr, Precision::kBF16);
+  auto backend = MakeCpuBackend(kernels, nullptr, {Precision::kBF16, format});
+  state.SetLabel(std::string(kernels.name) + ", " + std::string(KvFormatName(format)));
   const int blocks = (trunk + rows) / kBlockSize + 1;
   KvStore kv = backend->AllocateKv({kLayers, heads.kv_heads, heads.head_dim, blocks});
+  FillKv(backend.get(), heads, trunk + rows, &kv);
   std::vector<std::int32_t> table(static_cast<std::size_t>(blocks));
   for (int i = 0; i < blocks; ++i) table[static_cast<std::size_t>(i)] = i;
   std::vector<RowPlace> places;
@@ -91,7 +117,9 @@ void Attention(benchmark::State& state) {
       benchmark::Counter(static_cast<double>(state.iterations()) * kLayers * 1e-6,
                          benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
-BENCHMARK(Attention)->ArgNames({"rows", "trunk"})->ArgsProduct({{1, 4, 8, 16, 32}, {256, 2048}});
+BENCHMARK(Attention)
+    ->ArgNames({"rows", "trunk", "kv", "portable"})
+    ->ArgsProduct({{1, 4, 8, 16, 32}, {256, 2048, 16384}, {0, 1, 2}, {0, 1}});
 
 // Args: vocabulary, temperature in hundredths, candidates wanted, standard deviation of logits, and
 // whether the maxima of their groups are known.

@@ -26,6 +26,7 @@ struct DraftOptions {
   ModelSource source;
   std::vector<int> cores;              ///< Of mode ssd; in mode sd the draft runs on the target's.
   std::optional<Precision> precision;  ///< As in LoadOptions.
+  std::optional<KvFormat> kv;          ///< Likewise, of the draft's own keys and values.
   bool process = false;                ///< Mode ssd: in a process of its own, over shared memory.
   std::string executable;              ///< For `process`: the foretoken program.
   LoadProgress progress;               ///< Of its weights; may be null.

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "foretoken/kv_format.h"
 #include "foretoken/precision.h"
 #include "foretoken/result.h"
 #include "foretoken/tokenizer.h"
@@ -42,7 +43,8 @@ struct LoadOptions {
   std::vector<int> cores;  ///< One thread is pinned to each; empty: all that the process may use.
   /// None: kPortable for models with quantised weights, else kBF16.
   std::optional<Precision> precision;
-  LoadProgress progress;  ///< May be null.
+  std::optional<KvFormat> kv;  ///< None: kF32 under kF32, else kBF16.
+  LoadProgress progress;       ///< May be null.
 };
 
 /// What is known of a loaded model.

@@ -5,13 +5,13 @@
 
 namespace foretoken {
 
-/// How weights and KV are stored, and what inputs of matrices are rounded to. Sums are always in
-/// float32 or better.
+/// How weights are stored, and what inputs of matrices are rounded to. Sums are always in float32
+/// or better. How keys and values are kept is another setting (foretoken/kv_format.h).
 enum class Precision {
   kBF16,
   kF32,
-  /// Weights as they were stored, quantised ones with inputs of 8 bits; KV in BF16. The same bits
-  /// on every instruction set (docs/arithmetic.md).
+  /// Weights as they were stored, quantised ones with inputs of 8 bits. The same bits on every
+  /// instruction set (docs/arithmetic.md).
   kPortable,
 };
 

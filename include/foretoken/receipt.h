@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "foretoken/kv_format.h"
 #include "foretoken/model.h"
 #include "foretoken/precision.h"
 #include "foretoken/request.h"
@@ -20,6 +21,7 @@ struct Receipt {
   std::string model;  ///< Fingerprints of weights and tokenizer, as `inspect` shows them.
   std::string tokenizer;
   Precision precision = Precision::kPortable;
+  KvFormat kv = KvFormat::kBF16;      ///< How keys and values were kept, which bits depend on.
   int arithmetic = kPortableVersion;  ///< Version of the portable arithmetic.
   std::string backend;                ///< Under other precisions bits depend on it.
   SamplingParams sampling;            ///< Without its constraint.

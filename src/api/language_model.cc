@@ -42,7 +42,7 @@ Result<std::shared_ptr<LanguageModel>> LanguageModel::Load(const LoadOptions& op
   const CoreSet cores = options.cores.empty() ? AvailableCores() : options.cores;
   return OrExhausted([&]() -> Result<std::shared_ptr<LanguageModel>> {
     FT_ASSIGN_OR_RETURN(auto loaded, LoadModel(options.source, std::make_shared<Device>(cores),
-                                               options.precision, options.progress));
+                                               options.precision, options.kv, options.progress));
     return std::shared_ptr<LanguageModel>(new LanguageModel(options.source, std::move(loaded)));
   });
 }

@@ -51,6 +51,8 @@ Json HeadOf(const Receipt& receipt) {
                {"continues_text", receipt.continues_text},
                {"finish_reason", FinishReasonName(receipt.finish)},
                {"prompt", receipt.prompt}};
+  // Receipts of the usual KV stay what they were before there was another.
+  if (receipt.kv != UsualKvFormat(receipt.precision)) json["kv"] = KvFormatName(receipt.kv);
   return json;
 }
 
@@ -123,6 +125,11 @@ Status CheckOrigin(const LanguageModel& model, const Receipt& receipt) {
     return InvalidInput(fmt::format("the receipt was made in precision {}, not in {}",
                                     PrecisionName(receipt.precision), PrecisionName(precision)));
   }
+  const KvFormat kv = loaded.backend->kv_format();
+  if (receipt.kv != kv) {
+    return InvalidInput(fmt::format("the receipt was made with KV in {}, not in {}",
+                                    KvFormatName(receipt.kv), KvFormatName(kv)));
+  }
   if (precision == Precision::kPortable) {
     if (receipt.arithmetic == kPortableVersion) return {};
     return InvalidInput(fmt::format(
@@ -162,6 +169,7 @@ Receipt MakeReceipt(const LanguageModel& model, const Request& request,
   Receipt receipt{.model = TextOf(loaded.identity.model),
                   .tokenizer = TextOf(loaded.identity.tokenizer),
                   .precision = loaded.backend->precision(),
+                  .kv = loaded.backend->kv_format(),
                   .backend = std::string(loaded.backend->name()),
                   .sampling = request.sampling,
                   .continues_text = request.continues_text,
@@ -195,6 +203,10 @@ Result<Receipt> ParseReceipt(std::string_view json, const std::string& where) {
   receipt.tokenizer = object.Fingerprint("tokenizer");
   receipt.precision = ParsePrecision(object.Text("precision", {"bf16", "f32", "portable"}))
                           .value_or(receipt.precision);
+  receipt.kv = UsualKvFormat(receipt.precision);
+  if (object.Has("kv")) {
+    receipt.kv = ParseKvFormat(object.Text("kv", {"bf16", "f32", "q8_0"})).value_or(receipt.kv);
+  }
   receipt.arithmetic = object.Integer("arithmetic", 1, 1 << 20);
   receipt.backend = object.Text("backend");
   SamplingParams& sampling = receipt.sampling;

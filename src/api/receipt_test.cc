@@ -16,12 +16,14 @@ namespace foretoken {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
-std::shared_ptr<LanguageModel> Load(Precision precision) {
+std::shared_ptr<LanguageModel> Load(Precision precision, std::optional<KvFormat> kv = {}) {
   auto model = LanguageModel::Load(
       {.source = {.path = std::string(FORETOKEN_SOURCE_DIR) + "/models/demo-target"},
        .cores = {AvailableCores().front()},
-       .precision = precision});
+       .precision = precision,
+       .kv = kv});
   EXPECT_TRUE(model.ok()) << model.error().message;
   return std::move(*model);
 }
@@ -111,6 +113,20 @@ TEST_F(ReceiptTest, ComesBackFromItsText) {
   EXPECT_EQ(FlawOf(*read), std::nullopt);
 }
 
+TEST_F(ReceiptTest, OfAnotherFormatOfKvSaysSo) {
+  EXPECT_THAT(FormatReceipt(Write({})), Not(HasSubstr("\"kv\"")));
+  model_ = Load(Precision::kPortable, KvFormat::kQ8_0);
+  const Receipt receipt = Write({.temperature = 0.8F, .seed = 3});
+  EXPECT_THAT(FormatReceipt(receipt), HasSubstr(R"("kv":"q8_0")"));
+  const auto read = ParseReceipt(FormatReceipt(receipt), "receipt.json");
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(FlawOf(*read), std::nullopt);
+  Receipt forged = *read;
+  forged.kv = KvFormat::kBF16;
+  model_ = Load(Precision::kPortable);
+  EXPECT_THAT(FlawOf(forged)->what, HasSubstr("hash chain"));
+}
+
 TEST_F(ReceiptTest, AWrongTokenIsFoundWhereItIs) {
   const Receipt receipt = Write({.temperature = 0.8F, .seed = 3});
   for (const std::size_t at : {0U, 17U, 59U}) {
@@ -167,6 +183,11 @@ TEST_F(ReceiptTest, RefusesWhatCannotBeChecked) {
   other = receipt;
   other.precision = Precision::kBF16;
   EXPECT_THAT(ErrorOf(other), HasSubstr("made in precision bf16, not in portable"));
+  other = receipt;
+  other.kv = KvFormat::kQ8_0;
+  EXPECT_THAT(ErrorOf(other), HasSubstr("made with KV in q8_0, not in bf16"));
+  other = receipt;
+  other.precision = Precision::kBF16;
   model_ = Load(Precision::kBF16);
   other.backend = "cpu/abacus";
   EXPECT_THAT(ErrorOf(other), HasSubstr("made in bf16 by cpu/abacus, but this machine"));

@@ -60,9 +60,10 @@ Result<OpenedModel> OpenModel(const ModelSource& source) {
 }
 
 std::unique_ptr<LoadedModel> LoadModel(const OpenedModel& opened, std::shared_ptr<Device> device,
-                                       Precision precision, PackedWeights* packed,
+                                       Numerics numerics, PackedWeights* packed,
                                        const LoadProgress& progress) {
-  auto backend = device->MakeBackend(precision);
+  const Precision precision = numerics.precision;
+  auto backend = device->MakeBackend(numerics);
   std::shared_ptr<const ModelWeights> weights;
   if (packed != nullptr && packed->identity == opened.identity && packed->precision == precision) {
     weights = packed->weights.lock();
@@ -80,21 +81,25 @@ std::unique_ptr<LoadedModel> LoadModel(const OpenedModel& opened, std::shared_pt
                    .identity = opened.identity});
 }
 
-Precision PrecisionFor(const OpenedModel& opened, std::optional<Precision> wanted) {
-  if (wanted.has_value()) return *wanted;
-  return opened.checkpoint.has_value() ? UsualPrecision(*opened.checkpoint) : Precision::kBF16;
+Numerics NumericsFor(const OpenedModel& opened, std::optional<Precision> precision,
+                     std::optional<KvFormat> kv) {
+  const Precision usual =
+      opened.checkpoint.has_value() ? UsualPrecision(*opened.checkpoint) : Precision::kBF16;
+  return {precision.value_or(usual), kv};
 }
 
 Result<std::unique_ptr<LoadedModel>> LoadModel(const ModelSource& source,
                                                std::shared_ptr<Device> device,
                                                std::optional<Precision> precision,
+                                               std::optional<KvFormat> kv,
                                                const LoadProgress& progress) {
   FT_ASSIGN_OR_RETURN(const OpenedModel opened, OpenModel(source));
-  return LoadModel(opened, std::move(device), PrecisionFor(opened, precision), nullptr, progress);
+  return LoadModel(opened, std::move(device), NumericsFor(opened, precision, kv), nullptr,
+                   progress);
 }
 
 std::unique_ptr<LoadedModel> OnDevice(const LoadedModel& loaded, std::shared_ptr<Device> device) {
-  auto backend = device->MakeBackend(loaded.backend->precision());
+  auto backend = device->MakeBackend({loaded.backend->precision(), loaded.backend->kv_format()});
   return Complete({.device = std::move(device),
                    .backend = std::move(backend),
                    .tokenizer = loaded.tokenizer,

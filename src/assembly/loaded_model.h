@@ -47,20 +47,22 @@ struct LoadedModel {
   std::shared_ptr<PackedWeights> draft_weights = std::make_shared<PackedWeights>();
 };
 
-/// `wanted`, or what the model is computed in if nothing is: kPortable where some of its weights
-/// are quantised, else kBF16.
-Precision PrecisionFor(const OpenedModel& opened, std::optional<Precision> wanted);
+/// What is asked for, or else suits the model: kPortable where some of its weights are quantised,
+/// else kBF16, and the KV that is usual with that.
+Numerics NumericsFor(const OpenedModel& opened, std::optional<Precision> precision,
+                     std::optional<KvFormat> kv);
 
 /// Packs the weights of a model, unless they are the `packed` ones, and makes it ready to run on
 /// `device`. `packed`, which may be null, then has them.
 std::unique_ptr<LoadedModel> LoadModel(const OpenedModel& opened, std::shared_ptr<Device> device,
-                                       Precision precision, PackedWeights* packed = nullptr,
+                                       Numerics numerics, PackedWeights* packed = nullptr,
                                        const LoadProgress& progress = {});
 
 /// Opens and loads.
 Result<std::unique_ptr<LoadedModel>> LoadModel(const ModelSource& source,
                                                std::shared_ptr<Device> device,
                                                std::optional<Precision> precision,
+                                               std::optional<KvFormat> kv = {},
                                                const LoadProgress& progress = {});
 
 /// The same weights on another device; nothing is packed again.

@@ -53,7 +53,7 @@ Result<Drafts> LoadDrafts(std::span<const Mode> offered, const LoadedModel& targ
   FT_RETURN_IF_ERROR(CheckPair(target, opened));
   drafts.identity = opened.identity;
   const auto load = [&](std::shared_ptr<Device> device) {
-    return LoadModel(opened, std::move(device), PrecisionFor(opened, setup.precision),
+    return LoadModel(opened, std::move(device), NumericsFor(opened, setup.precision, setup.kv),
                      target.draft_weights.get(), setup.progress);
   };
   if (before) drafts.on_target = load(target.device);

@@ -35,7 +35,9 @@ std::vector<std::string> SpeculatorCommand(const DraftOptions& setup) {
     }
   }
   const std::string precision(setup.precision ? PrecisionName(*setup.precision) : "auto");
-  command.insert(command.end(), {"--cores", FormatCores(setup.cores), "--precision", precision});
+  const std::string kv(setup.kv ? KvFormatName(*setup.kv) : "auto");
+  command.insert(command.end(),
+                 {"--cores", FormatCores(setup.cores), "--precision", precision, "--kv", kv});
   return command;
 }
 
@@ -69,12 +71,13 @@ Result<std::unique_ptr<SpeculatorClient>> StartSpeculator(const DraftOptions& se
 }
 
 Status RunSpeculatorProcess(const ModelSource& source, std::shared_ptr<Device> device,
-                            std::optional<Precision> precision, int memory_fd) {
+                            std::optional<Precision> precision, std::optional<KvFormat> kv,
+                            int memory_fd) {
   // The engine's end is ours: without it nobody would read what we write.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   std::signal(SIGINT, SIG_IGN);  // Ctrl-C is for the program that the user sees.
   FT_ASSIGN_OR_RETURN(const auto memory, ChannelMemory::Attach(memory_fd));
-  FT_ASSIGN_OR_RETURN(const auto draft, LoadModel(source, std::move(device), precision));
+  FT_ASSIGN_OR_RETURN(const auto draft, LoadModel(source, std::move(device), precision, kv));
   RingChannel channel(memory->to_engine(), memory->to_speculator());
   const std::atomic<bool> never = false;
   return Serve(*draft, channel, never);

@@ -23,6 +23,7 @@ Result<std::unique_ptr<SpeculatorClient>> StartSpeculator(const DraftOptions& se
 /// The main loop of a speculator process (`foretoken speculator`, started by the engine itself):
 /// loads the draft, serves the shared memory of file descriptor `memory_fd`, returns at shutdown.
 Status RunSpeculatorProcess(const ModelSource& source, std::shared_ptr<Device> device,
-                            std::optional<Precision> precision, int memory_fd);
+                            std::optional<Precision> precision, std::optional<KvFormat> kv,
+                            int memory_fd);
 
 }  // namespace foretoken

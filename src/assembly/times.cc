@@ -123,9 +123,11 @@ std::string TextOf(const std::array<char, 64>& fingerprint) {
 // A model as far as the times of its passes depend on it, in a line.
 std::string Describe(std::string_view role, const LoadedModel* loaded) {
   if (loaded == nullptr) return fmt::format("{}: none\n", role);
-  return fmt::format("{}: {}, {} positions, {} {} on {}\n", role, TextOf(loaded->identity.model),
-                     loaded->model->config().max_positions, loaded->backend->name(),
-                     PrecisionName(loaded->backend->precision()), loaded->device->name());
+  const Backend& backend = *loaded->backend;
+  return fmt::format("{}: {}, {} positions, {} {} with KV in {} on {}\n", role,
+                     TextOf(loaded->identity.model), loaded->model->config().max_positions,
+                     backend.name(), PrecisionName(backend.precision()),
+                     KvFormatName(backend.kv_format()), loaded->device->name());
 }
 
 // Of everything that times depend on. (Not on the context limit: what is measured has KV of its

@@ -13,7 +13,7 @@
 //
 #include "backend/cpu/kernels_impl.h"
 //
-#include "backend/cpu/attention_impl.h"
+#include "backend/cpu/attention/attention_impl.h"
 //
 #include "backend/cpu/noise_impl.h"
 

@@ -1,18 +1,30 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "backend/batch_plan.h"
 #include "base/result.h"
+#include "foretoken/kv_format.h"
 #include "foretoken/precision.h"
 #include "foretoken/types.h"
 #include "tensor/buffer.h"
 #include "tensor/tensor_view.h"
 
 namespace foretoken {
+
+/// How a backend keeps and computes numbers.
+struct Numerics {
+  Precision precision;
+  KvFormat kv;
+
+  // NOLINTNEXTLINE(google-explicit-constructor): a precision by itself has its usual KV.
+  Numerics(Precision rounding, std::optional<KvFormat> kept = std::nullopt)
+      : precision(rounding), kv(kept.value_or(UsualKvFormat(rounding))) {}
+};
 
 /// Adjacent outputs of a matrix whose weights are of one format.
 struct MatrixBand {
@@ -128,6 +140,7 @@ class Backend {
   /// "reference", "cpu/avx512_bf16", ...
   virtual std::string_view name() const = 0;
   virtual Precision precision() const = 0;
+  virtual KvFormat kv_format() const = 0;
   /// Names how Pack lays weights out, precision included: backends of one layout read each other's.
   virtual std::string_view layout() const = 0;
 

@@ -16,7 +16,19 @@ using ::testing::Pointwise;
 
 class AttentionTest : public BackendTest {};
 
-INSTANTIATE_TEST_SUITE_P(All, AttentionTest, testing::ValuesIn(Subjects()),
+INSTANTIATE_TEST_SUITE_P(All, AttentionTest, testing::ValuesIn(AttentionSubjects()),
+                         [](const auto& param) { return param.param.Name(); });
+
+std::vector<Subject> PortableAttentionSubjects() {
+  std::vector<Subject> subjects = AttentionSubjects();
+  std::erase_if(subjects, [](const Subject& subject) { return subject.quant == nullptr; });
+  return subjects;
+}
+
+// What has the reference's bits.
+class PortableAttentionTest : public BackendTest {};
+
+INSTANTIATE_TEST_SUITE_P(All, PortableAttentionTest, testing::ValuesIn(PortableAttentionSubjects()),
                          [](const auto& param) { return param.param.Name(); });
 
 // Keys and values of one sequence for attention tests: qkv rows by position, and for each position
@@ -108,10 +120,60 @@ TEST_P(AttentionTest, AttentionAgreesWithReference) {
     for (const Placement& placement : {trunk, mixed}) {
       const auto out = AttendAt(backend.get(), c, placement, Range(0, 100));
       const auto expected = AttendAt(reference.get(), c, placement, Range(0, 100));
-      ASSERT_THAT(out, Pointwise(NearBy(Tolerance(bf16() ? 0.02F : 1e-4F)), expected))
-          << heads.head_dim;
+      const KvFormat kv = GetParam().numerics.kv;
+      const float usual = kv == KvFormat::kBF16 ? 0.02F : kv == KvFormat::kF32 ? 1e-4F : 1e-3F;
+      ASSERT_THAT(out, Pointwise(NearBy(Tolerance(usual)), expected)) << heads.head_dim;
     }
   }
+}
+
+// Numbers that a block of them cannot hold exactly, and such as count as zero.
+TEST_P(PortableAttentionTest, KeysAndValuesOfAnySize) {
+  const HeadShape heads{4, 2, 48};
+  AttentionCase c(heads, 70, 9);
+  for (int p = 0; p < 70; ++p) {
+    float* const keys = c.qkv.data() + p * heads.row_width() + heads.heads * heads.head_dim;
+    const float scales[] = {1, 1e-31F, 1e-38F, 0, 1e4F, -3};
+    for (int i = 0; i < 2 * heads.kv_heads * heads.head_dim; ++i) {
+      // Different in the blocks of a head; now and then one number outweighs its block.
+      keys[i] *= scales[(p + i / 32) % 6] * (i % 53 == p % 53 ? 100.0F : 1.0F);
+    }
+  }
+  const Placement placement{{7, 2, 9}, 70, {}};
+  const auto out = AttendAt(Make().get(), c, placement, Range(0, 70));
+  EXPECT_THAT(out,
+              Pointwise(testing::Eq(), AttendAt(Reference().get(), c, placement, Range(0, 70))));
+}
+
+// What a format rounds is what it should: little, but not nothing.
+TEST_P(AttentionTest, FormatsOfKvRoundAsTheyShould) {
+  const KvFormat format = GetParam().numerics.kv;
+  const auto exact = MakeReferenceBackend(Precision::kF32);
+  const HeadShape heads{9, 3, 64};
+  const AttentionCase c(heads, 100, 5);
+  const Placement placement{{7, 2, 9, 0}, 100, {}};
+  const auto out = AttendAt(Make().get(), c, placement, Range(0, 100));
+  const auto expected = AttendAt(exact.get(), c, placement, Range(0, 100));
+  double error = 0;
+  double power = 0;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    error += std::pow(out[i] - expected[i], 2);
+    power += std::pow(expected[i], 2);
+  }
+  const double relative = std::sqrt(error / power);
+  if (format == KvFormat::kF32) {
+    EXPECT_LT(relative, 1e-5);
+  } else {
+    EXPECT_GT(relative, 1e-3);
+    EXPECT_LT(relative, 1e-2);
+  }
+  const auto bytes = [&](KvFormat kept) {
+    return MakeCpuBackend(*AvailableKernels().front(), nullptr, {Precision::kBF16, kept})
+        ->KvBytes({.layers = 2, .kv_heads = 3, .head_dim = 64, .blocks = 5});
+  };
+  EXPECT_EQ(bytes(KvFormat::kBF16), 2U * 2 * 2 * 3 * 64 * 5 * kBlockSize);
+  EXPECT_EQ(bytes(KvFormat::kF32), 2 * bytes(KvFormat::kBF16));
+  EXPECT_EQ(bytes(KvFormat::kQ8_0), bytes(KvFormat::kBF16) / 16 * 9);
 }
 
 TEST_P(AttentionTest, RotateAgreesWithReference) {

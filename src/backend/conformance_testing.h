@@ -18,17 +18,18 @@
 
 namespace foretoken {
 
-/// A backend under test: kernels and a precision; under kPortable kernels for quantised weights.
+/// A backend under test: kernels and how it keeps numbers; under kPortable kernels for quantised
+/// weights.
 struct Subject {
   const cpu::Kernels* kernels;
-  Precision precision;
+  Numerics numerics;
   const cpu::QuantKernels* quant = nullptr;
 
   std::string Name() const {
-    if (precision == Precision::kPortable) {
-      return fmt::format("{}_{}_Portable", kernels->name, quant->name);
-    }
-    return fmt::format("{}_{}", kernels->name, precision == Precision::kBF16 ? "BF16" : "F32");
+    std::string name = kernels->name;
+    if (quant != nullptr) name += fmt::format("_{}", quant->name);
+    return fmt::format("{}_{}_{}", name, PrecisionName(numerics.precision),
+                       KvFormatName(numerics.kv));
   }
 };
 
@@ -56,6 +57,21 @@ inline std::vector<Subject> Subjects() {
   return subjects;
 }
 
+/// Every format of KV beside every set of kernels; F32 weights, which no attention reads, with
+/// their own only.
+inline std::vector<Subject> AttentionSubjects() {
+  std::vector<Subject> subjects;
+  for (const Subject& subject : Subjects()) {
+    for (std::size_t i = 0; i < kKvFormats; ++i) {
+      const auto kv = static_cast<KvFormat>(i);
+      const Precision precision = subject.numerics.precision;
+      if (precision == Precision::kF32 && kv != subject.numerics.kv) continue;
+      subjects.push_back({subject.kernels, {precision, kv}, subject.quant});
+    }
+  }
+  return subjects;
+}
+
 inline std::vector<float> Random(std::size_t count, std::uint32_t seed, float scale = 1.0F) {
   std::mt19937 generator(seed);
   std::normal_distribution<float> normal(0.0F, scale);
@@ -77,15 +93,15 @@ inline bool SameBits(const float* a, const float* b, std::size_t count) {
 class BackendTest : public testing::TestWithParam<Subject> {
  protected:
   std::unique_ptr<Backend> Make(ThreadPool* pool = nullptr) const {
-    const auto& [kernels, precision, quant] = GetParam();
-    return quant != nullptr ? MakePortableCpuBackend(*kernels, *quant, pool)
-                            : MakeCpuBackend(*kernels, pool, precision);
+    const auto& [kernels, numerics, quant] = GetParam();
+    return quant != nullptr ? MakePortableCpuBackend(*kernels, *quant, pool, numerics.kv)
+                            : MakeCpuBackend(*kernels, pool, numerics);
   }
   std::unique_ptr<Backend> Reference() const {
-    return portable() ? MakePortableReference() : MakeReferenceBackend(GetParam().precision);
+    const Numerics& numerics = GetParam().numerics;
+    return portable() ? MakePortableReference(numerics.kv) : MakeReferenceBackend(numerics);
   }
-  bool bf16() const { return GetParam().precision == Precision::kBF16; }
-  bool portable() const { return GetParam().precision == Precision::kPortable; }
+  bool portable() const { return GetParam().numerics.precision == Precision::kPortable; }
   /// How far results may be from the reference's: those of the portable arithmetic are the same.
   float Tolerance(float usual) const { return portable() ? 0.0F : usual; }
 };

@@ -11,12 +11,12 @@ bool Device::Overlaps(const CoreSet& cores) const {
   return std::ranges::find_first_of(pool_.cores(), cores) != pool_.cores().end();
 }
 
-std::unique_ptr<Backend> Device::MakeBackend(Precision precision) {
-  if (precision == Precision::kPortable) {
+std::unique_ptr<Backend> Device::MakeBackend(Numerics numerics) {
+  if (numerics.precision == Precision::kPortable) {
     return MakePortableCpuBackend(*PortableKernels().back(), *AvailableQuantKernels().back(),
-                                  &pool_);
+                                  &pool_, numerics.kv);
   }
-  return MakeCpuBackend(*AvailableKernels().back(), &pool_, precision);
+  return MakeCpuBackend(*AvailableKernels().back(), &pool_, numerics);
 }
 
 }  // namespace foretoken

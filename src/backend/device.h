@@ -24,7 +24,7 @@ class Device {
   bool Overlaps(const CoreSet& cores) const;
 
   /// The fastest backend of this machine for the device, which it borrows.
-  std::unique_ptr<Backend> MakeBackend(Precision precision);
+  std::unique_ptr<Backend> MakeBackend(Numerics numerics);
 
   /// Makes the calling thread the device's owner and pins it there. Call it once before passes.
   void Adopt() { pool_.Adopt(); }

@@ -63,8 +63,11 @@ Status CheckModels(const Calibration& calibration, const ModelFingerprints& mode
   FT_RETURN_IF_ERROR(same("target", measured.target, models.target));
   FT_RETURN_IF_ERROR(same("draft", measured.draft, models.draft));
   FT_RETURN_IF_ERROR(same("tokenizer", measured.tokenizer, models.tokenizer));
-  if (measured.precision == models.precision) return {};
-  return Another(where, "precision", "precision", measured.precision, models.precision);
+  if (measured.precision != models.precision) {
+    return Another(where, "precision", "precision", measured.precision, models.precision);
+  }
+  if (measured.kv == models.kv) return {};
+  return Another(where, "format of keys and values", "KV", measured.kv, models.kv);
 }
 
 const CalibratedSetting* FindSetting(const Calibration& calibration, double temperature,

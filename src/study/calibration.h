@@ -25,7 +25,8 @@ struct ModelFingerprints {
   std::string target;
   std::string draft;
   std::string tokenizer;
-  std::string precision;  ///< How weights and KV are stored: "bf16", "f32" or "portable".
+  std::string precision;    ///< How weights are stored: "bf16", "f32" or "portable".
+  std::string kv = "bf16";  ///< How keys and values are: "bf16", "f32" or "q8_0".
 };
 
 /// How one way of proposing did. Rates are counted over `rounds` rounds.

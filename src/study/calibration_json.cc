@@ -80,6 +80,9 @@ void ReadModels(JsonObject object, ModelFingerprints* models) {
   models->tokenizer = object.Fingerprint("tokenizer");
   models->precision = object.Text(
       "precision", {"bf16", "f32", "portable", "bf16, draft portable", "portable, draft bf16"});
+  // Older files do not say.
+  models->kv = object.Has("kv") ? object.Text("kv", {"bf16", "f32", "q8_0"})
+                                : std::string(models->precision == "f32" ? "f32" : "bf16");
   object.Close();
 }
 
@@ -162,6 +165,7 @@ std::string FormatCalibration(const Calibration& calibration) {
   if (!models.draft.empty()) json["models"]["draft"] = models.draft;
   json["models"]["tokenizer"] = models.tokenizer;
   json["models"]["precision"] = models.precision;
+  json["models"]["kv"] = models.kv;
   json["times"] = TimesJson(calibration.times, TablesOf(models));
   json["settings"] = Json::array();
   for (const CalibratedSetting& setting : calibration.settings) {

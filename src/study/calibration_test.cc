@@ -39,7 +39,8 @@ Calibration Sample() {
   calibration.models = {.target = std::string(64, 'a'),
                         .draft = std::string(64, 'b'),
                         .tokenizer = std::string(16, 'c'),
-                        .precision = "bf16"};
+                        .precision = "bf16",
+                        .kv = "q8_0"};
   calibration.times.target = Table({9000, 9100, 10'000.5, 11'000});
   calibration.times.draft = Table({800, 810, 900, 950});
   calibration.times.draft_on_target = Table({700, 710, 800, 850});
@@ -84,6 +85,7 @@ TEST(Calibration, ReadsBackWhatItWrites) {
   ASSERT_TRUE(read.ok()) << read.error().message;
   EXPECT_EQ(FormatCalibration(*read), text);
   EXPECT_EQ(read->machine.cpu, "Some CPU");
+  EXPECT_EQ(read->models.kv, "q8_0");
   EXPECT_EQ(read->settings.size(), 4);
   EXPECT_EQ(read->times.target.us(8, 128), 10'000.5);
   EXPECT_EQ(read->settings[1].proposers[DrafterId::kNgram].acceptance[1],
@@ -97,6 +99,17 @@ TEST(Calibration, ReadsBackWhatItWrites) {
   const Result<Calibration> read_alone = ParseCalibration(FormatCalibration(alone), "cal.json");
   ASSERT_TRUE(read_alone.ok()) << read_alone.error().message;
   EXPECT_TRUE(read_alone->times.draft.rows().empty());
+}
+
+TEST(Calibration, WithoutKvIsOfTheUsualOne) {
+  for (const std::string precision : {"bf16", "f32", "portable"}) {
+    Json json = SampleJson();
+    json["models"].erase("kv");
+    json["models"]["precision"] = precision;
+    const Result<Calibration> read = ParseCalibration(json.dump(), "cal.json");
+    ASSERT_TRUE(read.ok()) << read.error().message;
+    EXPECT_EQ(read->models.kv, precision == "f32" ? "f32" : "bf16");
+  }
 }
 
 TEST(Calibration, RefusesNonsenseByItsPlace) {
@@ -114,6 +127,7 @@ TEST(Calibration, RefusesNonsenseByItsPlace) {
       {"/machine/color", "red", "cal.json: machine has an unknown field \"color\""},
       {"/models/target", "xyz", "lower-case hexadecimal digits"},
       {"/models/precision", "int2", "one of bf16, f32"},
+      {"/models/kv", "q4_0", "models: kv is \"q4_0\" but must be one of bf16, f32, q8_0"},
       {"/models/draft", nullptr, "unknown field \"draft\""},  // Its times are there.
       {"/times/target", nullptr, "cal.json: times lacks the field \"target\""},
       {"/times/target/rows", Json::array({8, 1}), "cal.json: times: target holds rows 1 after 8"},
@@ -190,6 +204,12 @@ TEST(Calibration, RefusesOtherModelsNamingWhich) {
   models = calibration.models;
   models.precision = "f32";
   EXPECT_NE(CheckModels(calibration, models, "cal.json").error().message.find("precision"),
+            std::string::npos);
+  models = calibration.models;
+  models.kv = "bf16";
+  EXPECT_NE(CheckModels(calibration, models, "cal.json")
+                .error()
+                .message.find("another format of keys and values: its KV is q8_0, here it is bf16"),
             std::string::npos);
 }
 

@@ -7,7 +7,7 @@
 namespace foretoken {
 namespace {
 
-constexpr double kElementBytes = 2;  // Of an activation or a KV element.
+constexpr double kElementBytes = 2;  // Of an activation.
 
 // X [rows, in] times `matrices` weights [in, out]; their products are merged to one [rows, out].
 struct Linear {
@@ -41,8 +41,8 @@ OpCost AttentionCost(const ModelShape& shape, const PassShape& pass, double mask
   const double query_width = shape.query_heads * shape.head_dim / p;
   const double kv_width = shape.kv_heads * shape.head_dim / p;
   return {.flops = 4 * pass.rows() * keys * query_width,
-          .read = kElementBytes * (2 * pass.batch * keys * kv_width + pass.rows() * query_width) +
-                  mask_bytes * pass.rows() * keys,
+          .read = shape.kv_bytes * 2 * pass.batch * keys * kv_width +
+                  kElementBytes * pass.rows() * query_width + mask_bytes * pass.rows() * keys,
           .write = kElementBytes * pass.rows() * query_width};
 }
 

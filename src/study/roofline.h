@@ -18,7 +18,8 @@ struct ModelShape {
   int head_dim = 0;         ///< d. The table takes h = n_q d; here they may differ.
   int mlp = 0;              ///< h_mlp
   int vocabulary = 0;       ///< Width of the output head, which the table leaves out; 0: no head.
-  double weight_bytes = 2;  ///< Of a weight. Activations and KV elements take 2 bytes.
+  double weight_bytes = 2;  ///< Of a weight. Activations take 2 bytes.
+  double kv_bytes = 2;      ///< Of a number in keys and values that attention reads.
 };
 
 /// What one rank can do at most.

@@ -93,6 +93,19 @@ TEST(Roofline, HalfTheWeightBytesHalveTheFreeRows) {
               0.5, 1e-12);
 }
 
+TEST(Roofline, SmallerKeysAndValuesAreReadFaster) {
+  ModelShape small = kLlama8b;
+  small.kv_bytes = 1.125;
+  const PassShape pass{.batch = 8, .context = 32767};
+  const auto read = [&](const ModelShape& shape, RooflineOp op) {
+    return RooflineCost(op, shape, pass, 0).read;
+  };
+  const double keys_and_values = 2.0 * 8 * 32768 * 8 * 128;
+  EXPECT_DOUBLE_EQ(read(kLlama8b, RooflineOp::kAttention) - read(small, RooflineOp::kAttention),
+                   0.875 * keys_and_values);
+  EXPECT_EQ(read(kLlama8b, RooflineOp::kKey), read(small, RooflineOp::kKey));
+}
+
 // Figure 3a and b: at batch 8 the linear part is nearly flat up to s_q = 22 and steep after; at a
 // long context the keys dominate and speculation is nearly free far beyond.
 TEST(Roofline, PassesBendAtTheKnee) {

@@ -287,6 +287,23 @@ class GoodInput(CliTest):
         self.assertEqual(len(report["configurations"]), 3 * 2 * 2 * 2 * 3)
         self.assertTrue(all(row["identical"] == row["of"] for row in report["configurations"]))
 
+    def test_keys_and_values_in_eight_bits(self):
+        for precision in ("auto", "portable"):
+            text = self.succeed("verify", "--kv", "q8_0", "--precision", precision, "--limit", 2,
+                                "-n", 32, "--batches", "1,3", "--temps", "0,1.0", "--prefix-cache",
+                                "on,off", "--preempt", "0.05", "--json", "-").stdout
+            report = json.loads(text)
+            self.assertTrue(report["identical"])
+            self.assertEqual(report["kv"], "q8_0")
+        texts = [self.succeed("run", "Once upon a time", "-n", 64, "--kv", "q8_0", "--mode",
+                              *mode).stdout
+                 for mode in (["ar"], ["sd", "--tree-width", 3], ["ssd", "--draft-process"])]
+        self.assertEqual(len(set(texts)), 1, texts)
+        per_token = [json.loads(self.succeed("inspect", "--no-measuring", "--json", "--kv",
+                                             kv).stdout)["memory"]["kv_bytes_per_token"]
+                     for kv in ("bf16", "f32", "q8_0")]
+        self.assertEqual([bytes / per_token[0] for bytes in per_token], [1, 2, 0.5625])
+
     def test_verify_survives_killed_speculators(self):
         result = self.succeed("verify", "--modes", "ssd", "--kill-speculator", "--limit", 4,
                               "-n", 96, "--batches", "1", "--temps", "0.7", "--sampler-sets",

@@ -87,6 +87,18 @@ class Perplexity(CliTest):
         self.assertLess(rounded["divergence"], target["divergence"] / 100)
         self.assertGreater(rounded["same_likeliest"], 0.95)
 
+    def test_formats_of_keys_and_values(self):
+        report = self.score("-f", self.text, "--kv", "q8_0", "--against-kv", "f32")
+        other = report["against"]
+        self.assertEqual((report["kv"], other["kv"], other["precision"]), ("q8_0", "f32", "bf16"))
+        self.assertGreater(other["divergence"], 0)
+        self.assertLess(other["divergence"], 0.01)
+        self.assertGreater(other["same_likeliest"], 0.95)
+        text = self.succeed("perplexity", "-f", self.text, "--kv", "q8_0", "--against-kv",
+                            "bf16").stdout
+        self.assertIn("demo-target in bf16 with KV in q8_0: ", text)
+        self.assertIn("against demo-target in bf16\n", text)
+
     def test_is_shown_to_people(self):
         text = self.succeed("perplexity", "-f", self.text, "--against", MODELS / "demo-draft").stdout
         report = self.score("-f", self.text, "--against", MODELS / "demo-draft")

@@ -299,6 +299,7 @@ nlohmann::json Bench::Meta() const {
       {"target", target_->source().label()},
       {"target_parameters", FormatCount(static_cast<double>(target_->facts().parameters))},
       {"precision", options_.model.precision},
+      {"kv", options_.model.kv},
       {"weights", synthetic() ? "random" : "trained"},
       {"target_cores", FormatCores(decoding_.cores.target)},
       {"temperature", sampling.temperature},

@@ -75,9 +75,9 @@ std::string Header(const json& report) {
         "<p class=\"warn\">Scripted acceptance: these are timings of a prescribed script, not of a "
         "model's real acceptance.</p>\n";
   }
-  return html +
-         MetaList(At(report, "/meta"), {"target", "draft", "data", "precision", "target_cores",
-                                        "draft_cores", "temperature", "acceptance"});
+  return html + MetaList(At(report, "/meta"),
+                         {"target", "draft", "data", "precision", "kv", "target_cores",
+                          "draft_cores", "temperature", "acceptance"});
 }
 
 std::string TableRow(const json& mode, int color) {

@@ -10,7 +10,8 @@ namespace foretoken {
 ///
 /// `report` is what `foretoken bench --json` writes:
 ///
-///     {"meta": {"target", "draft", "precision", "target_cores", "draft_cores", "temperature",
+///     {"meta": {"target", "draft", "precision", "kv", "target_cores", "draft_cores",
+///     "temperature",
 ///               "acceptance": "real" | "scripted", ...},
 ///      "sets": [{"name", "modes": [{
 ///        "mode",                                    // unique within a set, the same in all sets

@@ -48,6 +48,7 @@ Result<int> Check(ReceiptOptions options) {
   FT_ASSIGN_OR_RETURN(const Receipt receipt, ParseReceipt(*text, options.receipt));
   FT_RETURN_IF_ERROR(options.model.ResolveDefaults());
   options.model.precision = PrecisionName(receipt.precision);
+  options.model.kv = KvFormatName(receipt.kv);
   FT_ASSIGN_OR_RETURN(const auto model, LoadTarget(options.model, AvailableCores()));
   const auto begin = std::chrono::steady_clock::now();
   FT_ASSIGN_OR_RETURN(const std::optional<ReceiptFlaw> flaw, CheckReceipt(*model, receipt));

@@ -93,12 +93,14 @@ struct Inspected {
   std::unique_ptr<Tokenizer> tokenizer;
 };
 
+// Of the target or the draft, with numbers kept as `options` say.
 Result<Inspected> Inspect(const std::string& path, const std::string& weights,
-                          const std::string& precision) {
+                          const ModelOptions& options) {
   FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, OpenCheckpoint(path, weights));
   FT_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(checkpoint));
   Device device({AvailableCores().front()});
-  const Precision used = ParsePrecision(precision).value_or(UsualPrecision(checkpoint));
+  const Numerics used(ParsePrecision(options.precision).value_or(UsualPrecision(checkpoint)),
+                      ParseKvFormat(options.kv));
   const std::unique_ptr<Backend> backend = device.MakeBackend(used);
   const MemoryNeeds memory = EstimateMemory(config, checkpoint.tensors, *backend);
   FT_ASSIGN_OR_RETURN(std::unique_ptr<Tokenizer> tokenizer, Tokenizer::Load(path));
@@ -123,7 +125,8 @@ Result<Inspected> Inspect(const std::string& path, const std::string& weights,
                     {"chat_template", tokenizer->has_chat_template()},
                     {"fingerprint", tokenizer->fingerprint()}}},
                   {"memory",
-                   {{"precision", PrecisionName(used)},
+                   {{"precision", PrecisionName(used.precision)},
+                    {"kv", KvFormatName(used.kv)},
                     {"weight_bytes", memory.weight_bytes},
                     {"weight_bytes_per_token", memory.weight_bytes_per_pass},
                     {"kv_bytes_per_token", memory.kv_bytes_per_token},
@@ -178,7 +181,7 @@ void Print(const json& figures) {
                    tokenizer["chat_template"] ? "with a chat template" : "no known chat template"));
   line("fingerprint", text(tokenizer["fingerprint"]));
   const json& memory = figures["memory"];
-  fmt::print("memory in {}\n", text(memory["precision"]));
+  fmt::print("memory in {}, KV in {}\n", text(memory["precision"]), text(memory["kv"]));
   line("weights", fmt::format("{}, of which a token reads {}", FormatBytes(memory["weight_bytes"]),
                               FormatBytes(memory["weight_bytes_per_token"])));
   if (figures.contains("speed_limit")) {
@@ -196,16 +199,14 @@ void Print(const json& figures) {
 Result<int> RunInspect(InspectOptions options) {
   ModelOptions& model = options.model;
   FT_RETURN_IF_ERROR(model.ResolveDefaults());
-  FT_ASSIGN_OR_RETURN(const Inspected target,
-                      Inspect(model.target, model.weights, model.precision));
+  FT_ASSIGN_OR_RETURN(const Inspected target, Inspect(model.target, model.weights, model));
   json figures = target.figures;
   if (!options.no_measuring) {
     figures["speed_limit"] = SpeedLimit(figures["memory"], AvailableCores());
   }
   Status compatible;
   if (model.has_draft()) {
-    FT_ASSIGN_OR_RETURN(const Inspected draft,
-                        Inspect(model.draft, model.draft_weights, model.precision));
+    FT_ASSIGN_OR_RETURN(const Inspected draft, Inspect(model.draft, model.draft_weights, model));
     compatible = CheckSameVocabulary(*target.tokenizer, *draft.tokenizer);
     figures["draft"] = draft.figures;
     figures["same_vocabulary"] = compatible.ok();
@@ -239,6 +240,9 @@ void AddInspectCommand(CLI::App* app, CommandBody* chosen) {
   add("--precision", &options->model.precision, "P",
       "How numbers would be kept: auto (default), bf16, f32 or portable, as `run` has it")
       ->check(IsPrecision());
+  add("--kv", &options->model.kv, "FORMAT",
+      "How keys and values would be: auto (default), bf16, f32 or q8_0, as `run` has it")
+      ->check(IsKvFormat());
   add("--no-measuring", &options->no_measuring,
       "Leave out how fast the machine reads, and so the speed that it allows");
   add("--json", &options->json, "Print one JSON object");

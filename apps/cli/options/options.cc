@@ -213,6 +213,7 @@ Result<std::shared_ptr<LanguageModel>> LoadTarget(const ModelOptions& model, con
   return LanguageModel::Load({.source = source,
                               .cores = cores,
                               .precision = ParsePrecision(model.precision),
+                              .kv = ParseKvFormat(model.kv),
                               .progress = LoadingBar(source)});
 }
 
@@ -245,6 +246,7 @@ Result<EngineOptions> DecodingOptions::EngineFor(std::span<const Mode> modes, co
   options.draft = {.source = model.DraftSource(),
                    .cores = at.draft,
                    .precision = ParsePrecision(model.precision),
+                   .kv = ParseKvFormat(model.kv),
                    .process = speculation.draft_process,
                    .executable = ExecutablePath(),
                    .progress = LoadingBar(model.DraftSource())};

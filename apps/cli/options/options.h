@@ -27,6 +27,7 @@ struct ModelOptions {
   std::string weights;        ///< What the target's weights are converted to; empty: nothing.
   std::string draft_weights;  ///< Likewise the draft's.
   std::string precision = "auto";
+  std::string kv = "auto";  ///< How keys and values are kept, the draft's too.
 
   /// Fills in the bundled pair where nothing was chosen, and the target for a draft "self:TYPE"; an
   /// error where the former is not to be found.
@@ -165,6 +166,8 @@ CLI::Validator Between(Number low, Number high) {
 CLI::Validator OneOf(std::vector<std::string> values);
 /// Of `--precision` (ParsePrecision), "auto" among them.
 CLI::Validator IsPrecision();
+/// Of `--kv` (ParseKvFormat), likewise.
+CLI::Validator IsKvFormat();
 /// The values of the option's OneOf; empty without one.
 std::vector<std::string> ChoicesOf(CLI::Option* option);
 

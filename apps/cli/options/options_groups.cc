@@ -29,6 +29,7 @@ CLI::Validator OneOf(std::vector<std::string> values) {
 }
 
 CLI::Validator IsPrecision() { return OneOf({"auto", "bf16", "f32", "portable"}); }
+CLI::Validator IsKvFormat() { return OneOf({"auto", "bf16", "f32", "q8_0"}); }
 
 std::vector<std::string> ChoicesOf(CLI::Option* option) {
   try {
@@ -55,6 +56,11 @@ void AddModelOptions(CLI::App* app, ModelOptions* options) {
       "weights, "
       "else bf16")
       ->check(IsPrecision());
+  add("--kv", &options->kv, "FORMAT",
+      "How keys and values are kept, whatever the precision: bf16; f32, twice the size; q8_0, 8 "
+      "bits and a scale for 32 of them, little more than half of bf16; auto (default): f32 with "
+      "--precision f32, else bf16")
+      ->check(IsKvFormat());
 }
 
 void AddWeightsOptions(CLI::App* app, ModelOptions* options) {

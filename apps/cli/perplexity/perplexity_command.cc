@@ -27,7 +27,7 @@ constexpr int kUsualContext = 512;
 
 struct PerplexityOptions {
   ModelOptions model;
-  ModelOptions against;  // Without a target: that of `model`, in another precision.
+  ModelOptions against;  // Without a target: that of `model`, with other numbers.
   CoreOptions cores;
   std::string file;
   int context = 0;  // 0: kUsualContext, or the models' limit.
@@ -101,8 +101,13 @@ std::int64_t ScoredBytes(const Task& task) {
 
 std::unique_ptr<LoadedModel> Load(const OpenedModel& opened, const ModelOptions& options,
                                   const std::shared_ptr<Device>& device) {
-  return LoadModel(opened, device, PrecisionFor(opened, ParsePrecision(options.precision)), nullptr,
-                   LoadingBar(options.TargetSource()));
+  const Numerics numerics =
+      NumericsFor(opened, ParsePrecision(options.precision), ParseKvFormat(options.kv));
+  return LoadModel(opened, device, numerics, nullptr, LoadingBar(options.TargetSource()));
+}
+
+ScoredModel Scored(const ModelOptions& options, const LoadedModel& loaded) {
+  return {options.TargetSource().label(), loaded.backend->precision(), loaded.backend->kv_format()};
 }
 
 // All passes, with a bar that shows the value so far.
@@ -122,9 +127,11 @@ Status ScoreAll(const Task& task, TextScorer* scorer) {
 
 Result<int> RunPerplexity(PerplexityOptions options) {
   FT_RETURN_IF_ERROR(options.model.ResolveDefaults());
-  options.compare = !options.against.target.empty() || !options.against.precision.empty();
+  options.compare = !options.against.target.empty() || !options.against.precision.empty() ||
+                    !options.against.kv.empty();
   if (options.against.target.empty()) options.against.target = options.model.target;
   if (options.against.precision.empty()) options.against.precision = "auto";
+  if (options.against.kv.empty()) options.against.kv = "auto";
   FT_ASSIGN_OR_RETURN(const Cores cores, ResolveCores(options.cores));
   FT_ASSIGN_OR_RETURN(const Task task, Prepare(options));
 
@@ -138,16 +145,15 @@ Result<int> RunPerplexity(PerplexityOptions options) {
   const std::int64_t start = NowNs();
   FT_RETURN_IF_ERROR(device->Run([&] { return ScoreAll(task, &scorer); }));
 
-  PerplexityReport report{
-      .model = {options.model.TargetSource().label(), model->backend->precision()},
-      .text = options.file,
-      .text_tokens = std::ssize(task.tokens),
-      .windows = task.windows,
-      .scored_bytes = ScoredBytes(task),
-      .score = scorer.score(),
-      .seconds = static_cast<double>(NowNs() - start) / 1e9};
+  PerplexityReport report{.model = Scored(options.model, *model),
+                          .text = options.file,
+                          .text_tokens = std::ssize(task.tokens),
+                          .windows = task.windows,
+                          .scored_bytes = ScoredBytes(task),
+                          .score = scorer.score(),
+                          .seconds = static_cast<double>(NowNs() - start) / 1e9};
   if (against != nullptr) {
-    report.against = {options.against.TargetSource().label(), against->backend->precision()};
+    report.against = Scored(options.against, *against);
   }
   fmt::print("{}", options.json ? PerplexityJson(report).dump(
                                       2, ' ', false, nlohmann::json::error_handler_t::replace) +
@@ -164,18 +170,25 @@ void AddPerplexityCommand(CLI::App* app, CommandBody* chosen) {
   const OptionGroup add(command);
   auto options = std::make_shared<PerplexityOptions>();
   options->against.precision.clear();
+  options->against.kv.clear();
   add("-f,--text,--file", &options->file, "FILE", "The text; - reads standard input")->required();
   add("-m,--target,--model", &options->model.target, "MODEL",
       "The model, a folder or a GGUF file; the bundled one by default");
   add("--precision", &options->model.precision, "P",
       "How its numbers are kept: auto (default), bf16, f32 or portable, as `run` has it")
       ->check(IsPrecision());
+  add("--kv", &options->model.kv, "FORMAT",
+      "How its keys and values are: auto (default), bf16, f32 or q8_0, as `run` has it")
+      ->check(IsKvFormat());
   add("--against", &options->against.target, "MODEL",
       "Compare with this model of the same vocabulary: the ratio of perplexities, the divergence "
       "from it, and how often both hold the same token likeliest");
   add("--against-precision", &options->against.precision, "P",
       "How numbers of the other are kept (default auto); without --against it is the same model")
       ->check(IsPrecision());
+  add("--against-kv", &options->against.kv, "FORMAT",
+      "How keys and values of the other are (default auto); likewise")
+      ->check(IsKvFormat());
   add("-c,--context,--ctx-size", &options->context, "N",
       "Tokens of a window (default 512, or the model's limit)")
       ->check(Between(2, 1 << 24));

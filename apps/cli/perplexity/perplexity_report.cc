@@ -32,6 +32,15 @@ std::string Line(std::string_view name, const std::string& value) {
   return fmt::format("  {:<18}{}\n", name, value);
 }
 
+// Its KV is named where it is not what its precision has by itself.
+std::string Described(const ScoredModel& model) {
+  std::string text = fmt::format("{} in {}", model.name, PrecisionName(model.precision));
+  if (model.kv != UsualKvFormat(model.precision)) {
+    text += fmt::format(" with KV in {}", KvFormatName(model.kv));
+  }
+  return text;
+}
+
 }  // namespace
 
 double BitsPerByte(const PerplexityReport& report, const Mean& loss) {
@@ -44,6 +53,7 @@ json PerplexityJson(const PerplexityReport& report) {
   const TextScore& score = report.score;
   json object = {{"model", report.model.name},
                  {"precision", PrecisionName(report.model.precision)},
+                 {"kv", KvFormatName(report.model.kv)},
                  {"text", report.text},
                  {"text_tokens", report.text_tokens},
                  {"context", report.windows.length},
@@ -60,6 +70,7 @@ json PerplexityJson(const PerplexityReport& report) {
   if (report.against.name.empty()) return object;
   object["against"] = {{"model", report.against.name},
                        {"precision", PrecisionName(report.against.precision)},
+                       {"kv", KvFormatName(report.against.kv)},
                        {"perplexity", ExpOf(score.reference_loss)},
                        {"standard_error", ExpErrorOf(score.reference_loss)},
                        {"nats_per_token", score.reference_loss.value()},
@@ -75,10 +86,10 @@ json PerplexityJson(const PerplexityReport& report) {
 std::string PerplexityText(const PerplexityReport& report) {
   const TextScore& score = report.score;
   const TextWindows& windows = report.windows;
-  std::string text = fmt::format(
-      "{} in {}: {}, {} tokens in {} window{} of {}, of each the last {} scored\n",
-      report.model.name, PrecisionName(report.model.precision), report.text, report.text_tokens,
-      windows.count, windows.count == 1 ? "" : "s", windows.length, windows.scored);
+  std::string text =
+      fmt::format("{}: {}, {} tokens in {} window{} of {}, of each the last {} scored\n",
+                  Described(report.model), report.text, report.text_tokens, windows.count,
+                  windows.count == 1 ? "" : "s", windows.length, windows.scored);
   text += Line("perplexity", WithError(ExpOf(score.loss), ExpErrorOf(score.loss)));
   text += Line("bits per byte", fmt::format("{:.4f}", BitsPerByte(report, score.loss)));
   text +=
@@ -87,8 +98,7 @@ std::string PerplexityText(const PerplexityReport& report) {
                                    FormatDuration(report.seconds * 1e9), RowsPerSecond(report),
                                    report.against.name.empty() ? "" : " by both models"));
   if (report.against.name.empty()) return text;
-  text += fmt::format("against {} in {}\n", report.against.name,
-                      PrecisionName(report.against.precision));
+  text += fmt::format("against {}\n", Described(report.against));
   text += Line("its perplexity",
                WithError(ExpOf(score.reference_loss), ExpErrorOf(score.reference_loss)));
   text += Line("ratio to that", WithError(ExpOf(score.excess), ExpErrorOf(score.excess)));

@@ -4,6 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "foretoken/kv_format.h"
 #include "foretoken/precision.h"
 #include "model/measure/text_score.h"
 
@@ -13,6 +14,7 @@ namespace foretoken {
 struct ScoredModel {
   std::string name;
   Precision precision = Precision::kBF16;
+  KvFormat kv = KvFormat::kBF16;
 };
 
 /// A text's score, and what it is the score of.

@@ -15,13 +15,18 @@ namespace {
 struct Known {
   std::string fingerprint;
   std::string precision;
+  std::string kv;
 };
 
+// Of the target or the draft, with numbers kept as `options` say.
 Result<Known> Know(const std::string& model, const std::string& weights,
-                   const std::string& precision) {
+                   const ModelOptions& options) {
   FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, OpenCheckpoint(model, weights));
-  const Precision used = ParsePrecision(precision).value_or(UsualPrecision(checkpoint));
-  return Known{checkpoint.Fingerprint(), std::string(PrecisionName(used))};
+  const Precision precision =
+      ParsePrecision(options.precision).value_or(UsualPrecision(checkpoint));
+  const KvFormat kv = ParseKvFormat(options.kv).value_or(UsualKvFormat(precision));
+  return Known{checkpoint.Fingerprint(), std::string(PrecisionName(precision)),
+               std::string(KvFormatName(kv))};
 }
 
 }  // namespace
@@ -32,11 +37,12 @@ Result<std::string> FingerprintModel(const std::string& model) {
 }
 
 Result<ModelFingerprints> FingerprintModels(const ModelOptions& models) {
-  FT_ASSIGN_OR_RETURN(const Known target, Know(models.target, models.weights, models.precision));
-  ModelFingerprints fingerprints{.target = target.fingerprint, .precision = target.precision};
+  FT_ASSIGN_OR_RETURN(const Known target, Know(models.target, models.weights, models));
+  // The draft's KV is the same: what is usual differs only with a precision that both have.
+  ModelFingerprints fingerprints{
+      .target = target.fingerprint, .precision = target.precision, .kv = target.kv};
   if (!models.draft.empty()) {
-    FT_ASSIGN_OR_RETURN(const Known draft,
-                        Know(models.draft, models.draft_weights, models.precision));
+    FT_ASSIGN_OR_RETURN(const Known draft, Know(models.draft, models.draft_weights, models));
     fingerprints.draft = draft.fingerprint;
     if (draft.precision != target.precision) fingerprints.precision += ", draft " + draft.precision;
   }

@@ -43,6 +43,8 @@ TEST(Fingerprint, TellsTheModelsApart) {
   EXPECT_FALSE(pair->tokenizer.empty());
   EXPECT_TRUE(
       FingerprintModels({.target = models + "demo-target", .precision = "f32"})->draft.empty());
+  EXPECT_EQ(pair->kv, "bf16");
+  EXPECT_EQ(FingerprintModels({.target = models + "demo-target", .kv = "q8_0"})->kv, "q8_0");
 }
 
 }  // namespace

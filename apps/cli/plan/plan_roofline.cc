@@ -75,7 +75,8 @@ Result<ModelShape> ResolveShape(const PlanRooflineOptions& options) {
                     .head_dim = config.head_dim,
                     .mlp = config.intermediate,
                     .vocabulary = config.vocabulary,
-                    .weight_bytes = options.weight_bytes.value_or(weight_bytes)};
+                    .weight_bytes = options.weight_bytes.value_or(weight_bytes),
+                    .kv_bytes = options.kv_bytes};
 }
 
 Result<NamedDevice> ResolveDevice(const PlanRooflineOptions& options) {
@@ -289,6 +290,9 @@ void AddPlanRooflineOptions(CLI::App* app, PlanRooflineOptions* options) {
   add("--bandwidth", &options->bandwidth, "X", "Its memory's bytes/s: 0.95e12");
   add("--weight-bytes", &options->weight_bytes, "X",
       "Of a weight (default: those of a model with quantised weights, else 2)")
+      ->check(Between(0.1, 8.0));
+  add("--kv-bytes", &options->kv_bytes, "X",
+      "Of a number in keys and values (default 2; 1.125 with --kv q8_0)")
       ->check(Between(0.1, 8.0));
   add("--mask-bytes", &options->mask_bytes, "X", "Of an element of the attention mask (default 1)")
       ->check(Between(0.0, 8.0));

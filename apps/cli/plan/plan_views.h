@@ -50,6 +50,7 @@ struct PlanRooflineOptions {
   double flops = 0;
   double bandwidth = 0;
   std::optional<double> weight_bytes;  // None: those of the model's file, or 2.
+  double kv_bytes = 2;
   double mask_bytes = 1;
   int ranks = 1;
   std::string contexts = "1024,32768";

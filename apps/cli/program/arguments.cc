@@ -21,6 +21,8 @@ constexpr std::string_view kNoFetching =
     "fetching models by name is not supported yet: -m PATH names a model's folder or GGUF file";
 constexpr std::string_view kNoLayers =
     "models run on the cores that --target-cores and --threads choose: leave it out";
+constexpr std::string_view kOneFormat =
+    "keys and values are kept in one format: --kv bf16, f32 or q8_0";
 constexpr ForeignOption kForeign[] = {
     {"-hf", kNoFetching},
     {"-hfr", kNoFetching},
@@ -35,6 +37,10 @@ constexpr ForeignOption kForeign[] = {
     {"--n-gpu-layers", kNoLayers},
     {"-ngld", kNoLayers},
     {"--gpu-layers-draft", kNoLayers},
+    {"-ctk", kOneFormat},
+    {"--cache-type-k", kOneFormat},
+    {"-ctv", kOneFormat},
+    {"--cache-type-v", kOneFormat},
 };
 
 // The name of an option in an argument, without what may be attached: "--temp" of "--temp=1", "-n"

@@ -72,6 +72,7 @@ TEST_F(Commands, RefuseOptionsTheyDoNotHave) {
   // Not -h and -f, nor -n with the value "gl".
   EXPECT_THAT(Refusal({"-hf", "who/what"}), HasSubstr("-hf; fetching models by name is not supp"));
   EXPECT_THAT(Refusal({"-ngl", "99"}), HasSubstr("has no option -ngl; models run on the cores"));
+  EXPECT_THAT(Refusal({"-ctk", "q8_0"}), HasSubstr("kept in one format: --kv bf16, f32 or q8_0"));
   EXPECT_THAT(Refusal({"-q"}), HasSubstr("has no option -q"));
 }
 

@@ -15,9 +15,9 @@ struct SpeculatorOptions {
 
 Result<int> RunSpeculator(const SpeculatorOptions& options) {
   FT_ASSIGN_OR_RETURN(const CoreSet cores, ParseCores(options.cores));
-  FT_RETURN_IF_ERROR(
-      RunSpeculatorProcess(options.model.DraftSource(), std::make_shared<Device>(cores),
-                           ParsePrecision(options.model.precision), options.memory_fd));
+  FT_RETURN_IF_ERROR(RunSpeculatorProcess(
+      options.model.DraftSource(), std::make_shared<Device>(cores),
+      ParsePrecision(options.model.precision), ParseKvFormat(options.model.kv), options.memory_fd));
   return 0;
 }
 
@@ -34,6 +34,7 @@ void AddSpeculatorCommand(CLI::App* app, CommandBody* chosen) {
   command->add_option("--cores", options->cores, "Cores of the draft")->required();
   command->add_option("--precision", options->model.precision, "auto, bf16, f32 or portable")
       ->check(IsPrecision());
+  command->add_option("--kv", options->model.kv, "auto, bf16, f32 or q8_0")->check(IsKvFormat());
   command->add_option("--memory-fd", options->memory_fd, "File descriptor of the shared memory")
       ->required();
   command->callback([options, chosen] { *chosen = [options] { return RunSpeculator(*options); }; });

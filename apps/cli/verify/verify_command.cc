@@ -280,7 +280,8 @@ Result<int> Verify::Run() {
   report.update({{"target", decoding_.target->source().label()},
                  {"draft", options_.model.DraftSource().label()},
                  {"backend", decoding_.target->facts().backend},
-                 {"precision", options_.model.precision}});
+                 {"precision", options_.model.precision},
+                 {"kv", options_.model.kv}});
   FT_RETURN_IF_ERROR(
       WriteReport(options_.files, report,
                   RenderVerifyReport(report_, *decoding_.target->tokenizer(), options_.show)));

@@ -8,7 +8,7 @@
 
 #include <fmt/core.h>
 
-#include "backend/cpu/attention.h"
+#include "backend/cpu/attention/attention.h"
 #include "backend/cpu/packed_matrix.h"
 #include "backend/noise.h"
 #include "tensor/half.h"
@@ -106,23 +106,23 @@ class CpuBackend final : public Backend {
  public:
   // `quant` is null but for kPortable.
   CpuBackend(const cpu::Kernels& kernels, const cpu::QuantKernels* quant, ThreadPool* pool,
-             Precision precision)
+             Numerics numerics)
       : name_(quant == nullptr ? fmt::format("cpu/{}", kernels.name)
                                : fmt::format("cpu/{}, portable bits", quant->name)),
         kernels_(kernels),
         quant_(quant),
-        ops_(precision == Precision::kF32 ? kernels.f32 : kernels.bf16),
         pool_(pool),
-        precision_(precision),
-        kv_format_(precision == Precision::kF32 ? WeightFormat::kF32 : WeightFormat::kBF16) {
+        precision_(numerics.precision),
+        kv_format_(numerics.kv) {
     const int workers = pool == nullptr ? 1 : pool->size();
     scratch_.resize(static_cast<std::size_t>(workers));
     ranges_.reserve(kUsualRows);
-    for (int i = 0; i < workers; ++i) attention_.emplace_back(ops_, kernels_);
+    for (int i = 0; i < workers; ++i) attention_.emplace_back(kernels_, kv_format_);
   }
 
   std::string_view name() const override { return name_; }
   Precision precision() const override { return precision_; }
+  KvFormat kv_format() const override { return kv_format_; }
   std::string_view layout() const override {
     switch (precision_) {
       case Precision::kBF16:
@@ -209,6 +209,7 @@ class CpuBackend final : public Backend {
                       int layer, float* qkv, KvStore& kv) override {
     const auto rows = static_cast<std::int64_t>(plan.rows.size());
     const KvLayout layout(kv.shape, kv_format_);
+    const cpu::AttentionKernels& attention = AttentionOps();
     const int half = heads.head_dim / 2;
     Share(rows, rows * heads.row_width() * 2, [&](int, std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) {
@@ -220,9 +221,9 @@ class CpuBackend final : public Backend {
         const float* const k = q + std::int64_t{heads.heads} * heads.head_dim;
         const float* const v = k + std::int64_t{heads.kv_heads} * heads.head_dim;
         for (int head = 0; head < heads.kv_heads; ++head) {
-          ops_.store_kv(k + std::int64_t{head} * heads.head_dim,
-                        v + std::int64_t{head} * heads.head_dim, heads.head_dim,
-                        layout.ChunkOf(kv, layer, place.slot, head), place.slot % kBlockSize);
+          attention.store_kv(k + std::int64_t{head} * heads.head_dim,
+                             v + std::int64_t{head} * heads.head_dim, heads.head_dim,
+                             layout.ChunkOf(kv, layer, place.slot, head), place.slot % kBlockSize);
         }
       }
     });
@@ -273,12 +274,13 @@ class CpuBackend final : public Backend {
 
   void CopyKv(KvStore& kv, std::span<const KvMove> moves) override {
     const KvLayout layout(kv.shape, kv_format_);
+    const cpu::AttentionKernels& attention = AttentionOps();
     for (int layer = 0; layer < kv.shape.layers; ++layer) {
       for (const KvMove& move : moves) {
         for (int head = 0; head < kv.shape.kv_heads; ++head) {
-          ops_.copy_kv(layout.ChunkOf(kv, layer, move.from, head), move.from % kBlockSize,
-                       kv.shape.head_dim, layout.ChunkOf(kv, layer, move.to, head),
-                       move.to % kBlockSize);
+          attention.copy_kv(layout.ChunkOf(kv, layer, move.from, head), move.from % kBlockSize,
+                            kv.shape.head_dim, layout.ChunkOf(kv, layer, move.to, head),
+                            move.to % kBlockSize);
         }
       }
     }
@@ -320,6 +322,10 @@ class CpuBackend final : public Backend {
   }
 
  private:
+  const cpu::AttentionKernels& AttentionOps() const {
+    return kernels_.attention[static_cast<std::size_t>(kv_format_)];
+  }
+
   // Calls work(worker, begin, end) for shares of [0, count), in parallel if it is worth it.
   template <typename Work>
   void Share(std::int64_t count, std::int64_t cost, const Work& work) {
@@ -376,20 +382,19 @@ class CpuBackend final : public Backend {
                  static_cast<int>(to), add});
             return;
           }
-          const cpu::PrecisionKernels& ops =
-              band.format == WeightFormat::kBF16 ? kernels_.bf16 : kernels_.f32;
-          ops.matmul({data, x, y + band.begin, stride, rows, inputs, outputs,
-                      static_cast<int>(from), static_cast<int>(to), add, scratch.data()});
+          const auto multiply =
+              band.format == WeightFormat::kBF16 ? kernels_.matmul_bf16 : kernels_.matmul_f32;
+          multiply({data, x, y + band.begin, stride, rows, inputs, outputs, static_cast<int>(from),
+                    static_cast<int>(to), add, scratch.data()});
         });
   }
 
   std::string name_;
   const cpu::Kernels& kernels_;
   const cpu::QuantKernels* quant_;
-  const cpu::PrecisionKernels& ops_;  // Of queries, keys and values.
   ThreadPool* pool_;
   Precision precision_;
-  WeightFormat kv_format_;
+  KvFormat kv_format_;
   Buffer row_blocks_;            // The inputs of a product, quantised.
   std::vector<Buffer> scratch_;  // Of each worker.
   std::vector<cpu::AttentionWorker> attention_;
@@ -400,14 +405,15 @@ class CpuBackend final : public Backend {
 }  // namespace
 
 std::unique_ptr<Backend> MakeCpuBackend(const cpu::Kernels& kernels, ThreadPool* pool,
-                                        Precision precision) {
-  FT_CHECK(precision != Precision::kPortable);
-  return std::make_unique<CpuBackend>(kernels, nullptr, pool, precision);
+                                        Numerics numerics) {
+  FT_CHECK(numerics.precision != Precision::kPortable);
+  return std::make_unique<CpuBackend>(kernels, nullptr, pool, numerics);
 }
 
 std::unique_ptr<Backend> MakePortableCpuBackend(const cpu::Kernels& kernels,
-                                                const cpu::QuantKernels& quant, ThreadPool* pool) {
-  return std::make_unique<CpuBackend>(kernels, &quant, pool, Precision::kPortable);
+                                                const cpu::QuantKernels& quant, ThreadPool* pool,
+                                                KvFormat kv) {
+  return std::make_unique<CpuBackend>(kernels, &quant, pool, Numerics(Precision::kPortable, kv));
 }
 
 }  // namespace foretoken

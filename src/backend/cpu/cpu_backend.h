@@ -15,10 +15,11 @@ namespace foretoken {
 /// any.
 const std::vector<const cpu::Kernels*>& AvailableKernels();
 
-/// The backend of one CPU device. Weights and KV have one layout for all instruction sets. Kernels
-/// and pool outlive it; without a pool the calling thread works alone.
+/// The backend of one CPU device, of any precision but kPortable. Weights and KV have one layout
+/// for all instruction sets. Kernels and pool outlive it; without a pool the calling thread works
+/// alone.
 std::unique_ptr<Backend> MakeCpuBackend(const cpu::Kernels& kernels, ThreadPool* pool,
-                                        Precision precision);
+                                        Numerics numerics);
 
 /// Sets of kernels whose results are the same bits, whatever the machine: those of the portable
 /// arithmetic. The fastest last, never empty.
@@ -27,6 +28,7 @@ const std::vector<const cpu::Kernels*>& PortableKernels();
 /// The backend of the portable arithmetic (Precision::kPortable), from one of PortableKernels and
 /// one of AvailableQuantKernels.
 std::unique_ptr<Backend> MakePortableCpuBackend(const cpu::Kernels& kernels,
-                                                const cpu::QuantKernels& quant, ThreadPool* pool);
+                                                const cpu::QuantKernels& quant, ThreadPool* pool,
+                                                KvFormat kv = KvFormat::kBF16);
 
 }  // namespace foretoken

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+
+#include "foretoken/kv_format.h"
 
 // What the translation units of the instruction sets share: plain structs and constants only.
 // Anything inline that the linker could merge would be compiled with one unit's instructions and
@@ -50,13 +53,15 @@ struct AttentionState {
   void* q;             // Packed queries, 4 * queries * PadToChunk(head_dim) bytes.
   float* out;          // [queries, PadToChunk(head_dim)], unnormalised.
   float* sums;         // [queries, 16] partial sums of the softmax.
-  float* maxima;       // [queries]
+  float* maxima;       // [queries], and room for 16 more.
   std::int32_t* seen;  // [queries]: lanes of the current chunk that a query may see, 1..32.
 };
 
-/// One layer's keys and values of one head for one block of 32 slots.
+/// One layer's keys and values of one head for one block of 32 slots. head_dim is padded to a
+/// multiple of kChunk.
 /// BF16: keys 2 halves of [head_dim / 2][16 keys][2], values [16 key pairs][head_dim][2].
-/// F32: keys [head_dim][32], values [32][head_dim]. head_dim is padded to a multiple of kChunk.
+/// F32: keys [head_dim][32], values [32][head_dim].
+/// Q8_0: [head_dim / 32] blocks of 32 x 32 integers of 8 bits and 32 scales (q8_kv_impl.h).
 struct KvChunk {
   char* keys;
   char* values;
@@ -81,9 +86,8 @@ struct NoiseScan {
   float threshold;
 };
 
-/// The operations that storage precision decides.
-struct PrecisionKernels {
-  void (*matmul)(const MatMulTask& task);
+/// The operations that the format of keys and values decides.
+struct AttentionKernels {
   void (*pack_query)(const AttentionState& state, int query, const float* from);
   /// Queries [begin, end) attend to the first `seen` lanes of `chunk`. `next`, if not null, is
   /// fetched from memory meanwhile.
@@ -95,8 +99,9 @@ struct PrecisionKernels {
 /// What one instruction set offers.
 struct Kernels {
   const char* name;  ///< "portable", "avx2", "avx512", "avx512_bf16", "amx".
-  PrecisionKernels bf16;
-  PrecisionKernels f32;
+  void (*matmul_bf16)(const MatMulTask& task);  ///< Weights in BF16, inputs rounded to it.
+  void (*matmul_f32)(const MatMulTask& task);
+  std::array<AttentionKernels, kKvFormats> attention;  ///< By KvFormat.
   void (*rms_norm)(const float* x, const float* gain, float epsilon, int rows, int width,
                    float* out);
   void (*silu_mul)(const float* gate_up, int rows, int width, float* out);

@@ -2,7 +2,7 @@
 
 // The search for tokens whose noisy score may reach a threshold. Include after a vec_*.h.
 
-#include "backend/cpu/attention_impl.h"
+#include "backend/cpu/attention/attention_impl.h"
 
 namespace foretoken::cpu::FT_ISA {
 namespace {
@@ -100,18 +100,19 @@ void GroupMaxima(const float* x, int count, float* maxima) {
 template <typename Bf16Dot, typename F32Dot>
 constexpr Kernels MakeTable(const char* name) {
   return Kernels{
-      name,
-      {MatMul<Bf16Dot>, PackQuery<Bf16Dot>, Attend<Bf16Dot>, StoreKvBf16,
-       CopyKv<std::uint16_t, false>},
-      {MatMul<F32Dot>, PackQuery<F32Dot>, Attend<F32Dot>, StoreKvF32, CopyKv<float, true>},
-      RmsNorm,
-      SiluMul,
-      Rotate,
-      Finish,
-      ScanNoise,
-      GroupMaxima,
-      DrawNoiseGroup,
-      ReadStream,
+      .name = name,
+      .matmul_bf16 = MatMul<Bf16Dot>,
+      .matmul_f32 = MatMul<F32Dot>,
+      .attention = {AttentionOf<PlainKv<Bf16Dot>>(), AttentionOf<PlainKv<F32Dot>>(),
+                    AttentionOf<Q8Kv>()},
+      .rms_norm = RmsNorm,
+      .silu_mul = SiluMul,
+      .rotate = Rotate,
+      .finish = Finish,
+      .scan_noise = ScanNoise,
+      .group_maxima = GroupMaxima,
+      .draw_group = DrawNoiseGroup,
+      .read_stream = ReadStream,
   };
 }
 

@@ -110,6 +110,40 @@ FT_INLINE void LoadBf16Pairs(const char* p, Vec* even, Vec* odd) {
           _mm256_castsi256_ps(_mm256_and_si256(b, high))};
 }
 
+// Sixteen sums of 32 bits, and sixteen pairs of integers of 16 bits.
+struct Sums {
+  __m256i a;
+  __m256i b;
+};
+using Pairs = Sums;
+FT_INLINE Sums ZeroSums() { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
+// Of integers of 8 bits.
+FT_INLINE Pairs LoadPairs(const std::int8_t* p) {
+  const auto* const from = reinterpret_cast<const __m128i*>(p);
+  return {_mm256_cvtepi8_epi16(_mm_loadu_si128(from)),
+          _mm256_cvtepi8_epi16(_mm_loadu_si128(from + 1))};
+}
+// The same pair sixteen times.
+FT_INLINE Pairs RepeatPair(const std::int16_t* p) {
+  std::int32_t pair;
+  __builtin_memcpy(&pair, p, sizeof(pair));
+  return {_mm256_set1_epi32(pair), _mm256_set1_epi32(pair)};
+}
+// Adds x[0] y[0] + x[1] y[1] of each pair.
+FT_INLINE Sums AddProducts(Sums sums, Pairs x, Pairs y) {
+  return {_mm256_add_epi32(sums.a, _mm256_madd_epi16(x.a, y.a)),
+          _mm256_add_epi32(sums.b, _mm256_madd_epi16(x.b, y.b))};
+}
+// As integers of 16 bits, to nearest, ties to even.
+FT_INLINE void StoreNearest(std::int16_t* to, Vec v) {
+  // Halves of 128 bits are packed by themselves.
+  const __m256i mixed = _mm256_packs_epi32(_mm256_cvtps_epi32(v.a), _mm256_cvtps_epi32(v.b));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_permute4x64_epi64(mixed, 0xD8));
+}
+FT_INLINE Vec ToFloat(Sums sums) {
+  return {_mm256_cvtepi32_ps(sums.a), _mm256_cvtepi32_ps(sums.b)};
+}
+
 FT_INLINE void Prefetch(const char* p) { _mm_prefetch(p, _MM_HINT_T0); }
 
 // Unsigned to float without AVX-512: the halves are exact, their sum is rounded once.

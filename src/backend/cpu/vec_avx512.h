@@ -91,6 +91,30 @@ FT_INLINE void LoadBf16Pairs(const char* p, Vec* even, Vec* odd) {
   *odd = _mm512_castsi512_ps(_mm512_and_si512(v, _mm512_set1_epi32(static_cast<int>(0xFFFF0000))));
 }
 
+// Sixteen sums of 32 bits, and sixteen pairs of integers of 16 bits.
+using Sums = __m512i;
+using Pairs = __m512i;
+FT_INLINE Sums ZeroSums() { return _mm512_setzero_si512(); }
+// Of integers of 8 bits.
+FT_INLINE Pairs LoadPairs(const std::int8_t* p) {
+  return _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+}
+// The same pair sixteen times.
+FT_INLINE Pairs RepeatPair(const std::int16_t* p) {
+  std::int32_t pair;
+  __builtin_memcpy(&pair, p, sizeof(pair));
+  return _mm512_set1_epi32(pair);
+}
+// Adds x[0] y[0] + x[1] y[1] of each pair.
+FT_INLINE Sums AddProducts(Sums sums, Pairs x, Pairs y) {
+  return _mm512_add_epi32(sums, _mm512_madd_epi16(x, y));
+}
+// As integers of 16 bits, to nearest, ties to even.
+FT_INLINE void StoreNearest(std::int16_t* to, Vec v) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtepi32_epi16(_mm512_cvtps_epi32(v)));
+}
+FT_INLINE Vec ToFloat(Sums sums) { return _mm512_cvtepi32_ps(sums); }
+
 FT_INLINE void Prefetch(const char* p) { _mm_prefetch(p, _MM_HINT_T0); }
 
 // An upper bound of -log(x), x = (2^32 - 1 - draw) / 2^32, hence of the Gumbel noise of 16 draws.

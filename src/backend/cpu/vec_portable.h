@@ -140,6 +140,46 @@ FT_INLINE void LoadBf16Pairs(const char* p, Vec* even, Vec* odd) {
   }
 }
 
+// Sixteen sums of 32 bits, and the first and second of sixteen pairs of integers.
+struct Sums {
+  QuadInt q[4];
+};
+struct Pairs {
+  QuadInt first[4];
+  QuadInt second[4];
+};
+FT_INLINE Sums ZeroSums() { return {}; }
+// Of integers of 8 bits.
+FT_INLINE Pairs LoadPairs(const std::int8_t* p) {
+  Pairs pairs;
+  for (int i = 0; i < 4; ++i, p += 8) {
+    pairs.first[i] = QuadInt{p[0], p[2], p[4], p[6]};
+    pairs.second[i] = QuadInt{p[1], p[3], p[5], p[7]};
+  }
+  return pairs;
+}
+// The same pair of integers of 16 bits sixteen times.
+FT_INLINE Pairs RepeatPair(const std::int16_t* p) {
+  const QuadInt first = {p[0], p[0], p[0], p[0]};
+  const QuadInt second = {p[1], p[1], p[1], p[1]};
+  return {{first, first, first, first}, {second, second, second, second}};
+}
+// Adds x[0] y[0] + x[1] y[1] of each pair.
+FT_INLINE Sums AddProducts(Sums sums, Pairs x, Pairs y) {
+  for (int i = 0; i < 4; ++i) {
+    sums.q[i] += x.first[i] * y.first[i] + x.second[i] * y.second[i];
+  }
+  return sums;
+}
+// As integers of 16 bits, to nearest, ties to even.
+FT_INLINE void StoreNearest(std::int16_t* to, Vec v) {
+  const Vec nearest = RoundToInteger(v);
+  for (int i = 0; i < 16; ++i) to[i] = static_cast<std::int16_t>(nearest.q[i / 4][i % 4]);
+}
+FT_INLINE Vec ToFloat(Sums sums) {
+  return EachQuad([&](int i) { return __builtin_convertvector(sums.q[i], Quad); });
+}
+
 FT_INLINE void Prefetch(const char* p) { __builtin_prefetch(p); }
 
 // An upper bound of -log(x), x = (2^32 - 1 - draw) / 2^32, hence of the Gumbel noise of 16 draws.

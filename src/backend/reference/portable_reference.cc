@@ -12,18 +12,16 @@
 #include "backend/reference/reference_backend.h"
 #include "backend/reference/reference_parts.h"
 #include "base/check.h"
-#include "tensor/half.h"
 
 namespace foretoken {
 namespace {
 
 using reference::kLanes;
 using reference::Lanes;
+using reference::RoundToBf16;
 
 // Inputs of products are taken in whole chunks, zeros behind the last.
 constexpr std::int64_t kChunk = 32;
-
-float RoundToBf16(float value) { return BFloat16ToFloat(FloatToBFloat16(value)); }
 
 std::int64_t PadToChunk(std::int64_t count) { return (count + kChunk - 1) / kChunk * kChunk; }
 
@@ -36,8 +34,11 @@ struct InputRow {
 
 class PortableReference final : public Backend {
  public:
+  explicit PortableReference(KvFormat kv) : kv_format_(kv) {}
+
   std::string_view name() const override { return "reference"; }
   Precision precision() const override { return Precision::kPortable; }
+  KvFormat kv_format() const override { return kv_format_; }
   std::string_view layout() const override { return "rows as stored"; }
 
   Matrix Pack(std::span<const TensorView> parts) override {
@@ -116,7 +117,9 @@ class PortableReference final : public Backend {
 
   void RotateAndStore(const RopeTable& rope, const BatchPlan& plan, const HeadShape& heads,
                       int layer, float* qkv, KvStore& kv) override {
-    reference::RotateAndStoreRows(rope, plan, heads, layer, RoundToBf16, qkv, kv);
+    reference::RotateAndStoreRows(
+        rope, plan, heads, layer,
+        kv_format_ == KvFormat::kBF16 ? reference::KeepRounded : reference::KeepExactly, qkv, kv);
   }
 
   void Attention(const BatchPlan& plan, const HeadShape& heads, int layer, const float* qkv,
@@ -198,10 +201,78 @@ class PortableReference final : public Backend {
     return start;
   }
 
+  // KV in Q8_0 is kept as it came and put into blocks wherever it is read.
+  static float ScoreOfBlocks(const float* query, const float* key, int head_dim) {
+    float score = 0;
+    for (const reference::InputBlock& block : reference::QuantizeHead(key, head_dim)) {
+      float part[reference::kInputBlock] = {};
+      std::copy_n(query, std::min(head_dim, reference::kInputBlock), part);
+      const reference::WideBlock wide = reference::QuantizeWide(part);
+      std::int32_t sum = 0;
+      for (int d = 0; d < reference::kInputBlock; ++d) sum += block.values[d] * wide.values[d];
+      score = std::fma(static_cast<float>(sum) * block.scale, wide.scale, score);
+      query += reference::kInputBlock;
+      head_dim -= reference::kInputBlock;
+    }
+    return score;
+  }
+
+  static void AddBlocks(std::span<const float* const> values, const float* weights,
+                        std::vector<float>* sums) {
+    std::vector<std::vector<reference::InputBlock>> heads;
+    for (const float* value : values) {
+      heads.push_back(reference::QuantizeHead(value, static_cast<int>(sums->size())));
+    }
+    for (std::size_t block = 0; block < heads.front().size(); ++block) {
+      float scaled[reference::kInputBlock] = {};
+      for (std::size_t i = 0; i < heads.size(); ++i) scaled[i] = weights[i] * heads[i][block].scale;
+      const reference::WideBlock wide = reference::QuantizeWide(scaled);
+      const std::size_t begin = block * reference::kInputBlock;
+      const std::size_t end = std::min(sums->size(), begin + reference::kInputBlock);
+      for (std::size_t d = begin; d < end; ++d) {
+        std::int32_t sum = 0;
+        for (std::size_t i = 0; i < heads.size(); ++i) {
+          sum += wide.values[i] * heads[i][block].values[d - begin];
+        }
+        (*sums)[d] = std::fma(static_cast<float>(sum), wide.scale, (*sums)[d]);
+      }
+    }
+  }
+
+  float Score(const float* query, const float* key, int head_dim) const {
+    if (kv_format_ == KvFormat::kQ8_0) return ScoreOfBlocks(query, key, head_dim);
+    float score = 0;
+    for (int d = 0; d < head_dim; ++d) {
+      const float q = kv_format_ == KvFormat::kBF16 ? RoundToBf16(query[d]) : query[d];
+      score = std::fma(key[d], q, score);
+    }
+    return score;
+  }
+
+  // 2^power, what a position weighs.
+  float WeightOf(float power) const {
+    return kv_format_ == KvFormat::kBF16 ? RoundToBf16(reference::CoarseExp2(power))
+                                         : reference::Exp2(power);
+  }
+
+  // Those of a block of positions, each times its weight.
+  void AddValues(std::span<const float* const> values, const float* weights,
+                 std::vector<float>* sums) const {
+    if (kv_format_ == KvFormat::kQ8_0) {
+      AddBlocks(values, weights, sums);
+      return;
+    }
+    for (std::size_t d = 0; d < sums->size(); ++d) {
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        (*sums)[d] = std::fma(values[i][d], weights[i], (*sums)[d]);
+      }
+    }
+  }
+
   // An online softmax in powers of two over blocks of keys.
-  static void AttendHead(const BatchPlan& plan, const RowPlace& place, const float* query,
-                         const float* keys, const float* values, std::int64_t stride, int head_dim,
-                         float* out) {
+  void AttendHead(const BatchPlan& plan, const RowPlace& place, const float* query,
+                  const float* keys, const float* values, std::int64_t stride, int head_dim,
+                  float* out) const {
     const auto scale =
         static_cast<float>(std::numbers::log2e / std::sqrt(static_cast<double>(head_dim)));
     std::vector<float> weighted(static_cast<std::size_t>(head_dim), 0.0F);
@@ -215,10 +286,7 @@ class PortableReference final : public Backend {
       for (int i = 0; i < count; ++i) {
         const std::int64_t slot = reference::SlotAt(plan, place, begin + i);
         value_rows[i] = values + slot * stride;
-        scores[i] = 0;
-        for (int d = 0; d < head_dim; ++d) {
-          scores[i] = std::fma(keys[slot * stride + d], RoundToBf16(query[d]), scores[i]);
-        }
+        scores[i] = Score(query, keys + slot * stride, head_dim);
         best = std::max(best, scores[i]);
       }
       const float after = std::max(best * scale, largest);
@@ -226,25 +294,25 @@ class PortableReference final : public Backend {
       largest = after;
       float weights[kBlockSize] = {};
       for (int i = 0; i < count; ++i) {
-        weights[i] = RoundToBf16(reference::CoarseExp2(std::fma(scores[i], scale, -after)));
+        weights[i] = WeightOf(std::fma(scores[i], scale, -after));
       }
       for (int i = 0; i < kLanes; ++i) {
         sums[i] = sums[i] * factor + (weights[i] + weights[i + kLanes]);
       }
-      for (int d = 0; d < head_dim; ++d) {
-        weighted[d] *= factor;
-        for (int i = 0; i < count; ++i) {
-          weighted[d] = std::fma(value_rows[i][d], weights[i], weighted[d]);
-        }
-      }
+      for (float& sum : weighted) sum *= factor;
+      AddValues({value_rows, static_cast<std::size_t>(count)}, weights, &weighted);
     }
     const float factor = 1.0F / reference::SumOf(sums);
     for (int d = 0; d < head_dim; ++d) out[d] = weighted[d] * factor;
   }
+
+  KvFormat kv_format_;
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> MakePortableReference() { return std::make_unique<PortableReference>(); }
+std::unique_ptr<Backend> MakePortableReference(KvFormat kv) {
+  return std::make_unique<PortableReference>(kv);
+}
 
 }  // namespace foretoken

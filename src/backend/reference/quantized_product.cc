@@ -14,13 +14,16 @@ namespace {
 constexpr float kSmallest = 0x1p-100F;
 
 // For |x| < 2^22: adding what makes the last bit of a float stand for one rounds, ties to even.
-std::int8_t ToNearest(float x) {
+float ToNearest(float x) {
   constexpr float kIntegersBegin = 0x1.8p23F;
-  return static_cast<std::int8_t>((x + kIntegersBegin) - kIntegersBegin);
+  return (x + kIntegersBegin) - kIntegersBegin;
 }
 
-InputBlock QuantizeBlock(const float* x) {
-  InputBlock block = {};
+// Integers as far from zero as the larger half of their range goes, either way.
+template <typename Block, typename Integer = typename decltype(Block::values)::value_type>
+Block QuantizeBlock(const float* x) {
+  constexpr auto kMost = static_cast<float>(std::numeric_limits<Integer>::max());
+  Block block = {};
   float largest = 0;
   for (int j = 0; j < kInputBlock; ++j) {
     if (!std::isfinite(x[j])) {
@@ -30,9 +33,11 @@ InputBlock QuantizeBlock(const float* x) {
     largest = std::max(largest, std::abs(x[j]));
   }
   if (largest < kSmallest) return block;
-  block.scale = largest / 127.0F;
-  const float inverse = 127.0F / largest;
-  for (int j = 0; j < kInputBlock; ++j) block.values[j] = ToNearest(x[j] * inverse);
+  block.scale = largest / kMost;
+  const float inverse = kMost / largest;
+  for (int j = 0; j < kInputBlock; ++j) {
+    block.values[j] = static_cast<Integer>(ToNearest(x[j] * inverse));
+  }
   return block;
 }
 
@@ -56,10 +61,14 @@ std::int32_t SumOfGroup(const WeightCodes& meaning, int group, const InputBlock&
 
 }  // namespace
 
+WideBlock QuantizeWide(const float* x) { return QuantizeBlock<WideBlock>(x); }
+
 std::vector<InputBlock> QuantizeInputs(const float* x, std::int64_t width) {
   FT_CHECK(width % kInputBlock == 0, "{} inputs are no whole blocks of {}", width, kInputBlock);
   std::vector<InputBlock> blocks;
-  for (std::int64_t i = 0; i < width; i += kInputBlock) blocks.push_back(QuantizeBlock(x + i));
+  for (std::int64_t i = 0; i < width; i += kInputBlock) {
+    blocks.push_back(QuantizeBlock<InputBlock>(x + i));
+  }
   return blocks;
 }
 

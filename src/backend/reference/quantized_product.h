@@ -18,6 +18,15 @@ struct InputBlock {
   float scale;
 };
 
+/// Likewise of 16 bits.
+struct WideBlock {
+  std::array<std::int16_t, kInputBlock> values;
+  float scale;
+};
+
+/// kInputBlock floats in a block of 16 bits.
+WideBlock QuantizeWide(const float* x);
+
 /// `width`, a multiple of kInputBlock, floats in blocks.
 std::vector<InputBlock> QuantizeInputs(const float* x, std::int64_t width);
 

@@ -7,22 +7,47 @@
 
 #include "backend/reference/reference_parts.h"
 #include "base/check.h"
-#include "tensor/half.h"
 
 namespace foretoken {
 namespace {
 
-float RoundToBf16(float value) { return BFloat16ToFloat(FloatToBFloat16(value)); }
+using reference::RoundToBf16;
+
 float Exactly(float value) { return value; }
+
+// What blocks of it stand for.
+void KeepQuantized(const float* head, int count, float* kept) {
+  const auto blocks = reference::QuantizeHead(head, count);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+    const reference::InputBlock& block = blocks[i / reference::kInputBlock];
+    kept[i] = static_cast<float>(block.values[i % reference::kInputBlock]) * block.scale;
+  }
+}
+
+reference::KeepHead KeepAs(KvFormat format) {
+  switch (format) {
+    case KvFormat::kBF16:
+      return reference::KeepRounded;
+    case KvFormat::kF32:
+      return reference::KeepExactly;
+    case KvFormat::kQ8_0:
+      return KeepQuantized;
+  }
+  return nullptr;
+}
 
 class ReferenceBackend final : public Backend {
  public:
-  explicit ReferenceBackend(Precision precision) : precision_(precision) {}
+  explicit ReferenceBackend(Numerics numerics)
+      : round_products_(numerics.precision == Precision::kBF16 ? RoundToBf16 : Exactly),
+        round_attention_(numerics.kv == KvFormat::kBF16 ? RoundToBf16 : Exactly),
+        numerics_(numerics) {}
 
   std::string_view name() const override { return "reference"; }
-  Precision precision() const override { return precision_; }
+  Precision precision() const override { return numerics_.precision; }
+  KvFormat kv_format() const override { return numerics_.kv; }
   std::string_view layout() const override {
-    return precision_ == Precision::kBF16 ? "rows of values of bf16" : "rows of f32";
+    return numerics_.precision == Precision::kBF16 ? "rows of values of bf16" : "rows of f32";
   }
 
   Matrix Pack(std::span<const TensorView> parts) override {
@@ -39,7 +64,8 @@ class ReferenceBackend final : public Backend {
       LoadElements(part, 0, part.elements(), out);
       out += part.elements();
     }
-    for (float* value = matrix.data.as<float>(); value < out; ++value) *value = Round(*value);
+    float* const begin = matrix.data.as<float>();
+    std::transform(begin, out, begin, round_products_);
     return matrix;
   }
 
@@ -78,7 +104,7 @@ class ReferenceBackend final : public Backend {
   void MatMulAdd(const Matrix& weights, const float* x, int rows, float* y) override {
     const std::int64_t inputs = weights.inputs;
     for (int r = 0; r < rows; ++r, y += weights.outputs) {
-      const float* row = RoundRow(x + r * inputs, inputs);
+      const float* row = RoundRow(round_products_, x + r * inputs, inputs);
       for (std::int64_t o = 0; o < weights.outputs; ++o) {
         y[o] += static_cast<float>(Dot(row, weights.data.as<float>() + o * inputs, inputs));
       }
@@ -87,8 +113,7 @@ class ReferenceBackend final : public Backend {
 
   void RotateAndStore(const RopeTable& rope, const BatchPlan& plan, const HeadShape& heads,
                       int layer, float* qkv, KvStore& kv) override {
-    const bool bf16 = precision_ == Precision::kBF16;
-    reference::RotateAndStoreRows(rope, plan, heads, layer, bf16 ? RoundToBf16 : Exactly, qkv, kv);
+    reference::RotateAndStoreRows(rope, plan, heads, layer, KeepAs(numerics_.kv), qkv, kv);
   }
 
   void Attention(const BatchPlan& plan, const HeadShape& heads, int layer, const float* qkv,
@@ -133,13 +158,9 @@ class ReferenceBackend final : public Backend {
     return sum;
   }
 
-  float Round(float value) const {
-    return precision_ == Precision::kBF16 ? RoundToBf16(value) : value;
-  }
-
-  const float* RoundRow(const float* x, std::int64_t width) {
+  const float* RoundRow(float (*round)(float), const float* x, std::int64_t width) {
     rounded_.resize(static_cast<std::size_t>(width));
-    for (std::int64_t i = 0; i < width; ++i) rounded_[i] = Round(x[i]);
+    for (std::int64_t i = 0; i < width; ++i) rounded_[i] = round(x[i]);
     return rounded_.data();
   }
 
@@ -147,7 +168,7 @@ class ReferenceBackend final : public Backend {
                   const float* keys, const float* values, std::int64_t stride, int head_dim,
                   float* out) {
     const double scale = 1.0 / std::sqrt(double(head_dim));
-    query = RoundRow(query, head_dim);
+    query = RoundRow(round_attention_, query, head_dim);
     weighted_.assign(static_cast<std::size_t>(head_dim), 0.0);
     double largest = -std::numeric_limits<double>::infinity();
     double total = 0;
@@ -166,7 +187,7 @@ class ReferenceBackend final : public Backend {
       total *= shrink;
       for (double& sum : weighted_) sum *= shrink;
       for (int i = 0; i < count; ++i) {
-        const double weight = Round(static_cast<float>(std::exp(scores[i] - largest)));
+        const double weight = round_attention_(static_cast<float>(std::exp(scores[i] - largest)));
         total += weight;
         for (int d = 0; d < head_dim; ++d) weighted_[d] += weight * values[slots[i] * stride + d];
       }
@@ -174,15 +195,17 @@ class ReferenceBackend final : public Backend {
     for (int d = 0; d < head_dim; ++d) out[d] = static_cast<float>(weighted_[d] / total);
   }
 
-  Precision precision_;
+  float (*round_products_)(float);
+  float (*round_attention_)(float);
+  Numerics numerics_;
   std::vector<float> rounded_;    // One matrix input row, or one query.
   std::vector<double> weighted_;  // The running sum of one head's values.
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> MakeReferenceBackend(Precision precision) {
-  return std::make_unique<ReferenceBackend>(precision);
+std::unique_ptr<Backend> MakeReferenceBackend(Numerics numerics) {
+  return std::make_unique<ReferenceBackend>(numerics);
 }
 
 }  // namespace foretoken

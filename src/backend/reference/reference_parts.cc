@@ -6,6 +6,7 @@
 #include "backend/noise.h"
 #include "base/check.h"
 #include "base/philox.h"
+#include "tensor/half.h"
 
 namespace foretoken::reference {
 namespace {
@@ -59,8 +60,21 @@ void CopySlots(KvStore& kv, std::span<const KvMove> moves) {
   }
 }
 
+float RoundToBf16(float value) { return BFloat16ToFloat(FloatToBFloat16(value)); }
+
+void KeepRounded(const float* head, int count, float* kept) {
+  std::transform(head, head + count, kept, RoundToBf16);
+}
+void KeepExactly(const float* head, int count, float* kept) { std::copy_n(head, count, kept); }
+
+std::vector<InputBlock> QuantizeHead(const float* head, int count) {
+  std::vector<float> padded(head, head + count);
+  padded.resize(static_cast<std::size_t>((count + kInputBlock - 1) / kInputBlock * kInputBlock));
+  return QuantizeInputs(padded.data(), std::ssize(padded));
+}
+
 void RotateAndStoreRows(const RopeTable& rope, const BatchPlan& plan, const HeadShape& heads,
-                        int layer, float (*round)(float), float* qkv, KvStore& kv) {
+                        int layer, KeepHead keep, float* qkv, KvStore& kv) {
   const int head_dim = heads.head_dim;
   const std::int64_t width = SlotWidth(kv.shape);
   for (const RowPlace& place : plan.rows) {
@@ -73,9 +87,9 @@ void RotateAndStoreRows(const RopeTable& rope, const BatchPlan& plan, const Head
     }
     const float* key = qkv + std::int64_t{heads.heads} * head_dim;
     const std::int64_t at = (layer * SlotsOf(kv.shape) + place.slot) * width;
-    for (std::int64_t i = 0; i < width; ++i) {
-      kv.keys.as<float>()[at + i] = round(key[i]);
-      kv.values.as<float>()[at + i] = round(key[width + i]);
+    for (std::int64_t i = 0; i < width; i += head_dim) {
+      keep(key + i, head_dim, kv.keys.as<float>() + at + i);
+      keep(key + width + i, head_dim, kv.values.as<float>() + at + i);
     }
     qkv += heads.row_width();
   }

@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "backend/backend.h"
+#include "backend/reference/quantized_product.h"
 
 // What the reference backends do alike: nothing of it depends on how numbers are rounded, but for
 // rotations, which have one order of operations everywhere.
@@ -21,9 +23,19 @@ KvStore AllocateFloats(const KvShape& shape);
 std::size_t KvFloatBytes(const KvShape& shape);
 void CopySlots(KvStore& kv, std::span<const KvMove> moves);
 
-/// Rotates queries and keys of `qkv` in place and stores what `round` makes of keys and values.
+float RoundToBf16(float value);
+
+/// Writes a head's key or value as it is kept, `count` floats.
+using KeepHead = void (*)(const float* head, int count, float* kept);
+void KeepRounded(const float* head, int count, float* kept);
+void KeepExactly(const float* head, int count, float* kept);
+
+/// A head's key or value in blocks, as if zeros followed.
+std::vector<InputBlock> QuantizeHead(const float* head, int count);
+
+/// Rotates queries and keys of `qkv` in place and stores what `keep` makes of keys and values.
 void RotateAndStoreRows(const RopeTable& rope, const BatchPlan& plan, const HeadShape& heads,
-                        int layer, float (*round)(float), float* qkv, KvStore& kv);
+                        int layer, KeepHead keep, float* qkv, KvStore& kv);
 
 /// The largest of each kLogitGroup of `rows` rows of logits.
 void GroupMaxima(const float* logits, int rows, std::int64_t outputs, float* maxima);

@@ -102,14 +102,21 @@ std::vector<float> LogitsOf(const RandomCheckpoint& model, std::unique_ptr<Backe
   return all;
 }
 
-TEST(PortableModel, EveryInstructionSetGivesTheLogitsOfPlainLoops) {
+class PortableModel : public testing::TestWithParam<KvFormat> {};
+
+INSTANTIATE_TEST_SUITE_P(Kv, PortableModel,
+                         testing::Values(KvFormat::kBF16, KvFormat::kF32, KvFormat::kQ8_0),
+                         [](const auto& test) { return std::string(KvFormatName(test.param)); });
+
+TEST_P(PortableModel, EveryInstructionSetGivesTheLogitsOfPlainLoops) {
+  const KvFormat kv = GetParam();
   const RandomCheckpoint model;
-  const std::vector<float> expected = LogitsOf(model, MakePortableReference(), 75);
+  const std::vector<float> expected = LogitsOf(model, MakePortableReference(kv), 75);
   EXPECT_THAT(expected, testing::Each(testing::Truly([](float x) { return std::isfinite(x); })));
   EXPECT_NE(expected.front(), expected.back());
   const auto check = [&](const cpu::Kernels& kernels, const cpu::QuantKernels& quant,
                          std::size_t chunk) {
-    const auto logits = LogitsOf(model, MakePortableCpuBackend(kernels, quant, nullptr), chunk);
+    const auto logits = LogitsOf(model, MakePortableCpuBackend(kernels, quant, nullptr, kv), chunk);
     ASSERT_EQ(logits.size(), expected.size());
     EXPECT_EQ(std::memcmp(logits.data(), expected.data(), logits.size() * sizeof(float)), 0)
         << kernels.name << " " << quant.name << ", passes of " << chunk << " rows";

@@ -6,14 +6,26 @@
 
 namespace foretoken::cpu {
 
+/// Bytes of the keys, and of the values, of a KvChunk.
+constexpr std::size_t ChunkBytes(KvFormat format, int head_dim) {
+  const auto numbers = static_cast<std::size_t>(kBlockSize) * PadToChunk(head_dim);
+  switch (format) {
+    case KvFormat::kBF16:
+      return numbers * 2;
+    case KvFormat::kF32:
+      return numbers * 4;
+    case KvFormat::kQ8_0:  // A scale for 32 of them.
+      return numbers + numbers / 32 * sizeof(float);
+  }
+  return 0;
+}
+
 /// Where the keys and values of a block of one layer and head lie in a KvStore.
 struct KvLayout {
-  /// `format`: BF16 or F32.
-  KvLayout(const KvShape& shape, WeightFormat format)
+  KvLayout(const KvShape& shape, KvFormat format)
       : kv_heads(shape.kv_heads),
         blocks(shape.blocks),
-        chunk_bytes(static_cast<std::size_t>(kBlockSize) * PadToChunk(shape.head_dim) *
-                    (format == WeightFormat::kBF16 ? 2 : 4)) {}
+        chunk_bytes(ChunkBytes(format, shape.head_dim)) {}
 
   /// Bytes of the keys, and of the values, of the whole store.
   std::size_t bytes(int layers) const {
@@ -53,8 +65,8 @@ struct AttentionCall {
 /// slots are first gathered into a chunk of the same layout, so the arithmetic is the same.
 class AttentionWorker {
  public:
-  AttentionWorker(const PrecisionKernels& precision_kernels, const Kernels& kernels)
-      : ops_(precision_kernels), kernels_(kernels) {}
+  AttentionWorker(const Kernels& kernels, KvFormat format)
+      : ops_(kernels.attention[static_cast<std::size_t>(format)]), finish_(kernels.finish) {}
 
   /// Rows [begin, end) of the plan, all of one sequence.
   void Run(const AttentionCall& call, int begin, int end, int kv_head);
@@ -71,8 +83,8 @@ class AttentionWorker {
   Source Find(const AttentionCall& call, const RowPlace& row, int kv_head, int chunk);
   KvChunk Gather(const AttentionCall& call, const std::int32_t* slots, int count, int kv_head);
 
-  const PrecisionKernels& ops_;
-  const Kernels& kernels_;
+  const AttentionKernels& ops_;
+  void (*finish_)(const AttentionState& state, int query, float* to);
   AttentionState state_{};
   Buffer q_, out_, sums_, maxima_, seen_;
   Buffer gathered_keys_, gathered_values_;

@@ -1,4 +1,4 @@
-#include "backend/cpu/attention.h"
+#include "backend/cpu/attention/attention.h"
 
 #include <algorithm>
 #include <cmath>
@@ -51,7 +51,7 @@ void AttentionWorker::Reserve(int queries, int head_dim) {
   state_.q = Grow(&q_, most * width * sizeof(float));
   state_.out = reinterpret_cast<float*>(Grow(&out_, most * width * sizeof(float)));
   state_.sums = reinterpret_cast<float*>(Grow(&sums_, most * kPanel * sizeof(float)));
-  state_.maxima = reinterpret_cast<float*>(Grow(&maxima_, most * sizeof(float)));
+  state_.maxima = reinterpret_cast<float*>(Grow(&maxima_, (most + kPanel) * sizeof(float)));
   state_.seen = reinterpret_cast<std::int32_t*>(Grow(&seen_, most * sizeof(std::int32_t)));
   Grow(&gathered_keys_, kBlockSize * width * sizeof(float));
   Grow(&gathered_values_, kBlockSize * width * sizeof(float));
@@ -90,7 +90,7 @@ void AttentionWorker::Run(const AttentionCall& call, int begin, int end, int kv_
     float* const to = call.out + (std::int64_t{row} * heads.heads + kv_head * group) *
                                      std::int64_t{heads.head_dim};
     for (int h = 0; h < group; ++h) {
-      kernels_.finish(state_, (row - begin) * group + h, to + std::int64_t{h} * heads.head_dim);
+      finish_(state_, (row - begin) * group + h, to + std::int64_t{h} * heads.head_dim);
     }
   }
 }
