@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "base/printable.h"
 
@@ -42,13 +43,19 @@ class Matching {
   Matching(const Tokenizer& target, const Tokenizer& draft)
       : target_(target),
         draft_(draft),
-        taken_(static_cast<std::size_t>(draft.vocabulary()), false) {
-    by_text_.reserve(taken_.size());
-    for (Token token = 0; token < draft.vocabulary(); ++token) {
+        next_(static_cast<std::size_t>(draft.vocabulary()), -1),
+        taken_(next_.size(), false) {
+    first_.reserve(next_.size());
+    for (Token token = draft.vocabulary() - 1; token >= 0; --token) {
       const std::string_view text = TextOf(draft, token);
-      if (!text.empty()) by_text_[text].push_back(token);
+      if (text.empty()) continue;
+      const auto [entry, added] = first_.try_emplace(text, token);
+      if (!added) next_[static_cast<std::size_t>(token)] = std::exchange(entry->second, token);
     }
     match_.same.assign(static_cast<std::size_t>(target.vocabulary()), -1);
+    for (Token token = 0; token < target.vocabulary(); ++token) {
+      alike_.push_back(First(TextOf(target, token)));
+    }
   }
 
   VocabularyMatch Find() && {
@@ -80,10 +87,16 @@ class Matching {
                                          : IsByte(target_, token) == IsByte(draft_, other);
   }
 
+  // The first of the draft's tokens of a text, after which come next_'s; -1 where there is none.
+  Token First(std::string_view text) const {
+    const auto found = first_.find(text);
+    return found == first_.end() ? -1 : found->second;
+  }
+
   void PairByText(Token token, Likeness needed) {
-    const auto found = by_text_.find(TextOf(target_, token));
-    if (Paired(token) || found == by_text_.end()) return;
-    for (const Token other : found->second) {
+    if (Paired(token)) return;
+    Token other = alike_[static_cast<std::size_t>(token)];
+    for (; other >= 0; other = next_[static_cast<std::size_t>(other)]) {
       if (taken_[static_cast<std::size_t>(other)] || !Alike(token, other, needed)) continue;
       return Pair(token, other);
     }
@@ -117,9 +130,8 @@ class Matching {
   // because there must be some token.
   Token EndOf(std::string_view text) const {
     for (; !text.empty(); text.remove_prefix(1)) {
-      const auto found = by_text_.find(text);
-      if (found == by_text_.end()) continue;
-      for (const Token token : found->second) {
+      Token token = First(text);
+      for (; token >= 0; token = next_[static_cast<std::size_t>(token)]) {
         if (!draft_.IsSpecial(token)) return token;
       }
     }
@@ -128,8 +140,11 @@ class Matching {
 
   const Tokenizer& target_;
   const Tokenizer& draft_;
-  std::unordered_map<std::string_view, std::vector<Token>> by_text_;  // The draft's.
-  std::vector<bool> taken_;                                           // Of the draft's tokens.
+  // The draft's tokens by their text: the first, and behind each the next of the same text or -1.
+  std::unordered_map<std::string_view, Token> first_;
+  std::vector<Token> next_;
+  std::vector<bool> taken_;   // Of the draft's tokens.
+  std::vector<Token> alike_;  // By the target's tokens: the first of the draft's of that text.
   VocabularyMatch match_;
 };
 
