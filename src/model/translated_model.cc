@@ -68,12 +68,15 @@ class TranslatedModel final : public Model {
     float* to = logits_.data() + row * config_.vocabulary;  // -inf where nothing is written.
     const std::int64_t groups = Logits::Groups(config_.vocabulary);
     float* maxima = maxima_.data() + row * groups;
-    std::fill_n(maxima, groups, kMinusInfinity);
-    for (const Said& said : said_) {
-      const float logit = from[said.own];
-      to[said.token] = logit;
-      float& most = maxima[said.token / kLogitGroup];
-      most = logit > most ? logit : most;  // Never a NaN.
+    auto said = said_.begin();
+    for (std::int64_t group = 0; group < groups; ++group) {
+      float most = kMinusInfinity;
+      for (; said != said_.end() && said->token / kLogitGroup == group; ++said) {
+        const float logit = from[said->own];
+        to[said->token] = logit;
+        most = logit > most ? logit : most;  // Never a NaN.
+      }
+      maxima[group] = most;
     }
   }
 
@@ -81,7 +84,7 @@ class TranslatedModel final : public Model {
   std::shared_ptr<const Translation> translation_;
   ModelConfig config_;
   std::int64_t own_vocabulary_;
-  std::vector<Said> said_;  // What has a logit.
+  std::vector<Said> said_;  // What has a logit, in order of `token`.
   ForwardBatch batch_;
   std::vector<float> logits_;  // [wanted rows, vocabulary]
   std::vector<float> maxima_;  // [wanted rows, groups of the vocabulary]
