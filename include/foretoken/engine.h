@@ -21,7 +21,8 @@ namespace foretoken {
 /// the thread that notices.
 using LogSink = std::function<void(std::string_view)>;
 
-/// The draft model of modes sd, ssd and auto.
+/// The draft model of modes sd, ssd and auto. Where its tokens are not the target's they are
+/// translated, as far as it has them.
 struct DraftOptions {
   ModelSource source;
   std::vector<int> cores;              ///< Of mode ssd; in mode sd the draft runs on the target's.
@@ -49,7 +50,8 @@ struct EngineOptions {
   /// The times that mode auto plans with are kept between runs, in the user's cache
   /// (foretoken/times in $XDG_CACHE_HOME, else ~/.cache), and so measured at the first start only.
   bool keep_times = false;
-  LogSink log;  ///< Told when the speculator is lost or was restarted.
+  /// Told when the speculator is lost or was restarted, and where the draft has other tokens.
+  LogSink log;
 };
 
 /// What an engine has become.

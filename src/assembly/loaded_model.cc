@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "assembly/load_tokenizer.h"
+#include "base/sha256.h"
 #include "model/open_checkpoint.h"
+#include "tokenizer/pair/vocabulary_match.h"
 
 namespace foretoken {
 namespace {
@@ -27,9 +29,12 @@ ConstraintVocabulary VocabularyOf(const Tokenizer& tokenizer, std::vector<Token>
 std::unique_ptr<LoadedModel> Complete(LoadedModel parts) {
   auto loaded = std::make_unique<LoadedModel>(std::move(parts));
   loaded->model = loaded->weights->MakeModel(loaded->backend.get());
+  if (loaded->translation != nullptr) {
+    loaded->model = Translate(std::move(loaded->model), loaded->translation);
+  }
   if (loaded->tokenizer != nullptr) {
     loaded->constraints = std::make_unique<ConstraintCompiler>(
-        [tokenizer = loaded->tokenizer, eos = loaded->weights->config().eos] {
+        [tokenizer = loaded->tokenizer, eos = loaded->model->config().eos] {
           return VocabularyOf(*tokenizer, eos);
         });
   }
@@ -78,7 +83,9 @@ std::unique_ptr<LoadedModel> LoadModel(const OpenedModel& opened, std::shared_pt
                    .backend = std::move(backend),
                    .tokenizer = opened.tokenizer,
                    .weights = std::move(weights),
-                   .identity = opened.identity});
+                   .identity = opened.identity,
+                   .translation = opened.translation,
+                   .path = opened.checkpoint.has_value() ? opened.checkpoint->path.string() : ""});
 }
 
 Numerics NumericsFor(const OpenedModel& opened, std::optional<Precision> precision,
@@ -105,22 +112,40 @@ std::unique_ptr<LoadedModel> OnDevice(const LoadedModel& loaded, std::shared_ptr
                    .tokenizer = loaded.tokenizer,
                    .weights = loaded.weights,
                    .identity = loaded.identity,
+                   .translation = loaded.translation,
+                   .path = loaded.path,
                    .draft_weights = loaded.draft_weights});
 }
 
-Status CheckPair(const LoadedModel& target, const OpenedModel& draft) {
-  if (target.tokenizer != nullptr && draft.tokenizer != nullptr) {
-    FT_RETURN_IF_ERROR(CheckSameVocabulary(*target.tokenizer, *draft.tokenizer));
-  }
-  const int target_size = target.model->config().vocabulary;
-  const int draft_size = draft.config.vocabulary;
-  if (target_size != draft_size) {
+Result<OpenedModel> FitDraft(const ModelConfig& target,
+                             const std::shared_ptr<const Tokenizer>& tokenizer, OpenedModel draft,
+                             std::string* notice) {
+  const bool same_size = target.vocabulary == draft.config.vocabulary;
+  if (tokenizer == nullptr || draft.tokenizer == nullptr) {
+    if (same_size) return draft;
     return InvalidInput(
         fmt::format("the draft's output has {} entries and the target's {}: the pair must share "
-                    "one vocabulary",
-                    draft_size, target_size));
+                    "one vocabulary, or both have tokenizers by which to match them",
+                    draft.config.vocabulary, target.vocabulary));
   }
-  return {};
+  const bool same_tokens = CheckSameVocabulary(*tokenizer, *draft.tokenizer).ok();
+  if (same_tokens && same_size) return draft;
+  VocabularyMatch match = MatchVocabularies(*tokenizer, *draft.tokenizer);
+  FT_RETURN_IF_ERROR(CheckEnoughShared(match, *tokenizer));
+  if (!same_tokens && notice != nullptr) {
+    *notice = fmt::format("the draft has another vocabulary than the target: {}", match.Summary());
+  }
+  // Ids beyond the tokenizer's stand for nothing.
+  const auto size = static_cast<std::size_t>(target.vocabulary);
+  match.same.resize(size, -1);
+  match.read.resize(size, draft.tokenizer->bos().value_or(0));
+  draft.translation = std::make_shared<const Translation>(
+      Translation{std::move(match.read), std::move(match.same), target.bos, target.eos});
+  draft.identity =
+      ModelIdentity::Of(draft.checkpoint->Fingerprint(),
+                        Sha256Hex(tokenizer->fingerprint() + draft.tokenizer->fingerprint()));
+  draft.tokenizer = tokenizer;
+  return draft;
 }
 
 }  // namespace foretoken

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "backend/device.h"
 #include "base/result.h"
@@ -9,6 +10,7 @@
 #include "grammar/constraint_compiler.h"
 #include "model/model.h"
 #include "model/model_weights.h"
+#include "model/translated_model.h"
 #include "ssd/hello.h"
 #include "tokenizer/tokenizer.h"
 #include "weights/checkpoint.h"
@@ -22,6 +24,9 @@ struct OpenedModel {
   std::shared_ptr<const Tokenizer> tokenizer;
   std::optional<Checkpoint> checkpoint;
   ModelIdentity identity;  ///< What both sides of a speculator's channel must have loaded.
+  /// Of a draft whose tokens are not its target's; else null. The tokenizer is then the target's,
+  /// and `config` still the model's own.
+  std::shared_ptr<const Translation> translation;
 };
 
 /// Checks that configuration, tokenizer and tensors are there and go together.
@@ -43,6 +48,8 @@ struct LoadedModel {
   std::unique_ptr<Model> model;
   std::unique_ptr<ConstraintCompiler> constraints;  ///< Grammars over the tokenizer's vocabulary.
   ModelIdentity identity;
+  std::shared_ptr<const Translation> translation;  ///< As in OpenedModel: `model` is translated.
+  std::string path;                                ///< Of its files; empty for synthetic models.
   /// Of the drafts of its engines, also on other devices.
   std::shared_ptr<PackedWeights> draft_weights = std::make_shared<PackedWeights>();
 };
@@ -68,7 +75,12 @@ Result<std::unique_ptr<LoadedModel>> LoadModel(const ModelSource& source,
 /// The same weights on another device; nothing is packed again.
 std::unique_ptr<LoadedModel> OnDevice(const LoadedModel& loaded, std::shared_ptr<Device> device);
 
-/// Refuses a draft whose vocabulary differs from the target's, the first differing token named.
-Status CheckPair(const LoadedModel& target, const OpenedModel& draft);
+/// Makes a draft one that reads and says the tokens of a target of this configuration and
+/// tokenizer, matched by MatchVocabularies; what the draft has not it never says. Nothing changes
+/// where they have one vocabulary. Refuses a draft that has too few of the target's tokens.
+/// `notice`, which may be null, is told where it has another vocabulary.
+Result<OpenedModel> FitDraft(const ModelConfig& target,
+                             const std::shared_ptr<const Tokenizer>& tokenizer, OpenedModel draft,
+                             std::string* notice = nullptr);
 
 }  // namespace foretoken

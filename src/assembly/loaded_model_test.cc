@@ -22,7 +22,6 @@ TEST(LoadedModel, SyntheticModelsHaveNoTokenizer) {
 TEST(LoadedModel, SharesTheDeviceItIsGiven) {
   const auto opened = OpenModel({.path = BundledModel("demo-draft")});
   ASSERT_TRUE(opened.ok()) << opened.error().message;
-  EXPECT_TRUE(CheckPair(*BundledTarget(), *opened).ok());
   const auto loaded = LoadModel(*opened, BundledTarget()->device, Precision::kBF16);
   EXPECT_EQ(loaded->device, BundledTarget()->device);
 }
@@ -37,12 +36,30 @@ TEST(LoadedModel, OnAnotherDeviceItHasTheSameWeights) {
   EXPECT_NE(other->constraints, target.constraints);  // Of one engine each.
 }
 
-TEST(LoadedModel, RefusesADraftWithAnotherVocabulary) {
-  const auto draft = OpenModel({.synthetic = "draft-12m"});
-  ASSERT_TRUE(draft.ok()) << draft.error().message;
-  const Status status = CheckPair(*BundledTarget(), *draft);
-  ASSERT_FALSE(status.ok());
-  EXPECT_THAT(status.error().message, testing::HasSubstr("must share one vocabulary"));
+TEST(LoadedModel, RefusesADraftOfAnotherSizeThatHasNoTokens) {
+  const LoadedModel& target = *BundledTarget();
+  const auto fit = [&](const char* shape, const ModelConfig& to) {
+    return FitDraft(to, target.tokenizer, OpenModel({.synthetic = shape}).value());
+  };
+  const auto refused = fit("draft-12m", target.model->config());
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message, testing::HasSubstr("must share one vocabulary"));
+  const auto same = fit("draft-12m", NamedShape("llama-135m").value());
+  ASSERT_TRUE(same.ok()) << same.error().message;
+  EXPECT_EQ(same->translation, nullptr);
+}
+
+TEST(LoadedModel, ADraftOfTheTargetsVocabularyIsNotTranslated) {
+  std::string notice;
+  const LoadedModel& target = *BundledTarget();
+  OpenedModel opened = OpenModel({.path = BundledModel("demo-draft")}).value();
+  const ModelIdentity identity = opened.identity;
+  const auto fitted =
+      FitDraft(target.model->config(), target.tokenizer, std::move(opened), &notice);
+  ASSERT_TRUE(fitted.ok()) << fitted.error().message;
+  EXPECT_EQ(fitted->translation, nullptr);
+  EXPECT_EQ(fitted->identity, identity);
+  EXPECT_EQ(notice, "");
 }
 
 TEST(LoadedModel, SaysWhichNameIsUnknown) {

@@ -33,14 +33,13 @@ void LimitPlans(std::span<const Mode> offered, const EngineConfig& options, Plan
 
 struct Drafts {
   std::shared_ptr<LoadedModel> on_target;  // Drafts before a pass.
-  std::unique_ptr<LoadedModel> apart;      // ... during it; null where another process does.
-  ModelIdentity identity;
+  SpeculatorDraft apart;                   // ... during it.
 };
 
 // The draft is opened here even if another process will draft with it: a bad one is then refused
 // at once, in one sentence. Its weights are packed once, for other engines of the target too.
 Result<Drafts> LoadDrafts(std::span<const Mode> offered, const LoadedModel& target,
-                          const DraftOptions& setup, bool measured) {
+                          const DraftOptions& setup, bool measured, const LogSink& log) {
   const auto drafts_at = [offered](Schedule schedule) {
     return std::ranges::any_of(
         offered, [schedule](Mode mode) { return NeedsDraft(mode) && mode.schedule == schedule; });
@@ -49,16 +48,21 @@ Result<Drafts> LoadDrafts(std::span<const Mode> offered, const LoadedModel& targ
   const bool during = drafts_at(Schedule::kDuring);
   Drafts drafts;
   if (!before && !during) return drafts;
-  FT_ASSIGN_OR_RETURN(const OpenedModel opened, OpenModel(setup.source));
-  FT_RETURN_IF_ERROR(CheckPair(target, opened));
-  drafts.identity = opened.identity;
+  FT_ASSIGN_OR_RETURN(OpenedModel opened, OpenModel(setup.source));
+  std::string notice;
+  FT_ASSIGN_OR_RETURN(
+      opened, FitDraft(target.model->config(), target.tokenizer, std::move(opened), &notice));
+  const bool known = target.draft_weights->identity == opened.identity;
+  if (!notice.empty() && !known && log) log(notice);
+  drafts.apart.identity = opened.identity;
+  if (opened.translation != nullptr) drafts.apart.target = target.path;
   const auto load = [&](std::shared_ptr<Device> device) {
     return LoadModel(opened, std::move(device), NumericsFor(opened, setup.precision, setup.kv),
                      target.draft_weights.get(), setup.progress);
   };
   if (before) drafts.on_target = load(target.device);
   if (during && (measured || !setup.process)) {
-    drafts.apart = load(std::make_shared<Device>(setup.cores));
+    drafts.apart.loaded = load(std::make_shared<Device>(setup.cores));
   }
   return drafts;
 }
@@ -82,9 +86,8 @@ Result<Proposers> MakeProposers(std::span<const Mode> offered, const EngineConfi
                                     .max_sequences = options.max_batch,
                                     .max_context = options.max_context,
                                     .delay_us = options.speculator_delay_us};
-      FT_ASSIGN_OR_RETURN(
-          proposers.speculator,
-          StartSpeculator(setup, drafts.identity, std::move(drafts.apart), limits, options.log));
+      FT_ASSIGN_OR_RETURN(proposers.speculator,
+                          StartSpeculator(setup, std::move(drafts.apart), limits, options.log));
     }
   }
   return proposers;
@@ -154,10 +157,11 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const En
   }
   const std::vector<Mode> offered = OfferedModes(modes, draft, *target->device);
   EngineConfig options = OptionsFor(offered, wanted, target->model->config());
-  FT_ASSIGN_OR_RETURN(Drafts drafts,
-                      LoadDrafts(offered, *target, draft, options.planner.has_value()));
-  const EngineModels models{
-      .target = target, .draft_on_target = drafts.on_target.get(), .draft = drafts.apart.get()};
+  FT_ASSIGN_OR_RETURN(
+      Drafts drafts, LoadDrafts(offered, *target, draft, options.planner.has_value(), options.log));
+  const EngineModels models{.target = target,
+                            .draft_on_target = drafts.on_target.get(),
+                            .draft = drafts.apart.loaded.get()};
   const TimesNeeded needed{.rows = NeedsRowTimes(offered, options.plan),
                            .costs = options.planner.has_value(),
                            .most_rows = options.max_batch * (1 + options.max_lookahead),

@@ -19,9 +19,8 @@ struct Measuring {
 };
 
 /// An engine over a loaded target that offers `modes`; the first one is that of requests without a
-/// plan. For SD and SSD the draft is loaded here; a draft whose vocabulary differs from the
-/// target's is refused with the first differing token named. Several engines may share a target as
-/// long as one thread steps them, one at a time.
+/// plan. For SD and SSD the draft is loaded here and made to speak the target's tokens (FitDraft).
+/// Several engines may share a target as long as one thread steps them, one at a time.
 Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const EngineConfig& options,
                                            LoadedModel* target, const DraftOptions& draft,
                                            const Measuring& measuring = {});

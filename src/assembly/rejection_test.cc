@@ -1,6 +1,7 @@
 // Rejection verification end to end: the joint law of the first tokens that an engine emits, over
 // many seeds, against the target's own law, which its log-probabilities give exactly.
 
+#include <algorithm>
 #include <cmath>
 #include <thread>
 
@@ -10,6 +11,7 @@
 #include "draft/registry.h"
 #include "engine/rules.h"
 #include "model/model_weights.h"
+#include "model/translated_model.h"
 #include "ssd/speculator.h"
 #include "transport/thread_host.h"
 
@@ -28,6 +30,7 @@ struct Setting {
   int tree_width = 1;
   float top_p = 1;
   CacheOrder order = CacheOrder::kNoise;
+  std::vector<Token> draft_lacks = {};
 
   // SSD's rounds wait for another thread; that laws travel with proposals shows in fewer.
   int requests() const { return mode == Mode::kSsd ? 1'500 : 12'000; }
@@ -52,10 +55,20 @@ ModelConfig TinyShape(int hidden) {
 
 /// A model on a device of its own.
 struct Tiny {
-  Tiny(int hidden, std::uint64_t seed, int core)
+  Tiny(int hidden, std::uint64_t seed, int core, const std::vector<Token>& lacks = {})
       : device({core}),
         backend(device.MakeBackend(Precision::kF32)),
-        model(SyntheticWeights(TinyShape(hidden), seed, backend.get())->MakeModel(backend.get())) {}
+        model(SyntheticWeights(TinyShape(hidden), seed, backend.get())->MakeModel(backend.get())) {
+    if (lacks.empty()) return;
+    // The others under other ids.
+    Translation translation;
+    for (Token token = 0; token < kVocabulary; ++token) {
+      translation.read.push_back((token + 3) % kVocabulary);
+      const bool lacked = std::ranges::find(lacks, token) != lacks.end();
+      translation.said.push_back(lacked ? -1 : (token + 3) % kVocabulary);
+    }
+    model = Translate(std::move(model), std::make_shared<const Translation>(translation));
+  }
   Device device;
   std::unique_ptr<Backend> backend;
   std::unique_ptr<Model> model;
@@ -217,7 +230,7 @@ class RejectionTest : public testing::TestWithParam<Setting> {
 
   SpeculatorClient* client_ = nullptr;  // The engine's.
   Tiny target_{32, 3, AvailableCores().front()};
-  Tiny draft_{16, 8, AvailableCores().back()};
+  Tiny draft_{16, 8, AvailableCores().back(), GetParam().draft_lacks};
   const std::vector<Token> prompt_ = {1, 5, 2, 5, 1, 5};
 };
 
@@ -264,6 +277,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Setting{.name = "Sd", .mode = Mode::kSd},
                     Setting{.name = "SdTopP", .mode = Mode::kSd, .top_p = 0.8F},
                     Setting{.name = "SdTree", .mode = Mode::kSd, .tree_width = 2},
+                    Setting{.name = "SdLacking", .mode = Mode::kSd, .draft_lacks = {1, 4, 6}},
                     Setting{.name = "Ngram", .mode = Mode::kNgram},
                     Setting{.name = "Ssd", .mode = Mode::kSsd},
                     Setting{.name = "SsdSaguaro", .mode = Mode::kSsd, .saguaro_c = 0.3F},
@@ -272,6 +286,7 @@ INSTANTIATE_TEST_SUITE_P(
                             .saguaro_c = 0,
                             .top_p = 0.9F,
                             .order = CacheOrder::kProbability},
+                    Setting{.name = "SsdLacking", .mode = Mode::kSsd, .draft_lacks = {0, 5}},
                     Setting{.name = "SsdNgram", .mode = Mode::kSsd, .fallback = Fallback::kNgram},
                     Setting{.name = "SsdRandom", .mode = Mode::kSsd, .fallback = Fallback::kRandom},
                     Setting{.name = "SsdNoneTree",

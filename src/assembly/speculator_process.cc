@@ -24,7 +24,7 @@ Status Serve(const LoadedModel& draft, Channel& channel, const std::atomic<bool>
       const_cast<std::atomic<bool>*>(&stop));
 }
 
-std::vector<std::string> SpeculatorCommand(const DraftOptions& setup) {
+std::vector<std::string> SpeculatorCommand(const DraftOptions& setup, const std::string& target) {
   std::vector<std::string> command = {setup.executable, "speculator"};
   if (setup.source.path.empty()) {
     command.insert(command.end(), {"--synthetic", setup.source.synthetic});
@@ -34,6 +34,7 @@ std::vector<std::string> SpeculatorCommand(const DraftOptions& setup) {
       command.insert(command.end(), {"--weights", setup.source.weights});
     }
   }
+  if (!target.empty()) command.insert(command.end(), {"--target", target});
   const std::string precision(setup.precision ? PrecisionName(*setup.precision) : "auto");
   const std::string kv(setup.kv ? KvFormatName(*setup.kv) : "auto");
   command.insert(command.end(),
@@ -42,23 +43,34 @@ std::vector<std::string> SpeculatorCommand(const DraftOptions& setup) {
 }
 
 Result<std::unique_ptr<SpeculatorHost>> StartHost(const DraftOptions& setup,
-                                                  std::shared_ptr<LoadedModel> draft) {
+                                                  SpeculatorDraft draft) {
   const std::string place = "on cores " + FormatCores(setup.cores);
-  if (setup.process) return ProcessHost::Start(SpeculatorCommand(setup), place);
+  if (setup.process) return ProcessHost::Start(SpeculatorCommand(setup, draft.target), place);
   return ThreadHost::Start(
-      [draft = std::move(draft)](Channel& channel, const std::atomic<bool>& stop) {
+      [draft = std::move(draft.loaded)](Channel& channel, const std::atomic<bool>& stop) {
         (void)Serve(*draft, channel, stop);  // Why not, the engine's side says too.
       },
       place);
 }
 
+// The draft of a process, as the engine's own process would load it.
+Result<std::unique_ptr<LoadedModel>> LoadDraft(const SpeculatorProcessOptions& options,
+                                               std::shared_ptr<Device> device) {
+  FT_ASSIGN_OR_RETURN(OpenedModel draft, OpenModel(options.draft));
+  if (!options.target.empty()) {
+    FT_ASSIGN_OR_RETURN(const OpenedModel target, OpenModel({.path = options.target}));
+    FT_ASSIGN_OR_RETURN(draft, FitDraft(target.config, target.tokenizer, std::move(draft)));
+  }
+  return LoadModel(draft, std::move(device), NumericsFor(draft, options.precision, options.kv));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<SpeculatorClient>> StartSpeculator(const DraftOptions& setup,
-                                                          ModelIdentity identity,
-                                                          std::shared_ptr<LoadedModel> draft,
+                                                          SpeculatorDraft draft,
                                                           const ConfigureMessage& limits,
                                                           const LogSink& log) {
+  const ModelIdentity identity = draft.identity;
   FT_ASSIGN_OR_RETURN(auto host, StartHost(setup, std::move(draft)));
   auto client = std::make_unique<SpeculatorClient>(
       std::move(host), limits,
@@ -70,14 +82,13 @@ Result<std::unique_ptr<SpeculatorClient>> StartSpeculator(const DraftOptions& se
   return client;
 }
 
-Status RunSpeculatorProcess(const ModelSource& source, std::shared_ptr<Device> device,
-                            std::optional<Precision> precision, std::optional<KvFormat> kv,
-                            int memory_fd) {
+Status RunSpeculatorProcess(const SpeculatorProcessOptions& options,
+                            std::shared_ptr<Device> device) {
   // The engine's end is ours: without it nobody would read what we write.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   std::signal(SIGINT, SIG_IGN);  // Ctrl-C is for the program that the user sees.
-  FT_ASSIGN_OR_RETURN(const auto memory, ChannelMemory::Attach(memory_fd));
-  FT_ASSIGN_OR_RETURN(const auto draft, LoadModel(source, std::move(device), precision, kv));
+  FT_ASSIGN_OR_RETURN(const auto memory, ChannelMemory::Attach(options.memory_fd));
+  FT_ASSIGN_OR_RETURN(const auto draft, LoadDraft(options, std::move(device)));
   RingChannel channel(memory->to_engine(), memory->to_speculator());
   const std::atomic<bool> never = false;
   return Serve(*draft, channel, never);

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "assembly/loaded_model.h"
 #include "base/result.h"
@@ -10,20 +12,33 @@
 
 namespace foretoken {
 
-/// Starts a speculator on the draft's cores, in a thread of this process that drafts with `draft`
-/// or, where `setup` says so, in a process that loads the same model itself; returns when it is
-/// ready. It must have loaded the model of that `identity`. `log` is told when it is lost or was
-/// restarted.
+/// What a speculator drafts with.
+struct SpeculatorDraft {
+  ModelIdentity identity;               ///< Which it must have loaded.
+  std::shared_ptr<LoadedModel> loaded;  ///< Needed in a thread; a process loads it itself.
+  /// Path of the target's files, where the draft is to be fitted to its tokens; else empty.
+  std::string target;
+};
+
+/// Starts a speculator on the draft's cores, in a thread of this process or, where `setup` says so,
+/// in one of its own; returns when it is ready. `log` is told when it is lost or was restarted.
 Result<std::unique_ptr<SpeculatorClient>> StartSpeculator(const DraftOptions& setup,
-                                                          ModelIdentity identity,
-                                                          std::shared_ptr<LoadedModel> draft,
+                                                          SpeculatorDraft draft,
                                                           const ConfigureMessage& limits,
                                                           const LogSink& log = {});
 
+/// What a speculator's process is told on its command line.
+struct SpeculatorProcessOptions {
+  ModelSource draft;
+  std::string target;  ///< As SpeculatorDraft::target.
+  std::optional<Precision> precision;
+  std::optional<KvFormat> kv;
+  int memory_fd = -1;  ///< File descriptor of the memory shared with the engine.
+};
+
 /// The main loop of a speculator process (`foretoken speculator`, started by the engine itself):
-/// loads the draft, serves the shared memory of file descriptor `memory_fd`, returns at shutdown.
-Status RunSpeculatorProcess(const ModelSource& source, std::shared_ptr<Device> device,
-                            std::optional<Precision> precision, std::optional<KvFormat> kv,
-                            int memory_fd);
+/// loads the draft, serves the shared memory, returns at shutdown.
+Status RunSpeculatorProcess(const SpeculatorProcessOptions& options,
+                            std::shared_ptr<Device> device);
 
 }  // namespace foretoken

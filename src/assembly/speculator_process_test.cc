@@ -18,7 +18,8 @@ TEST(Speculator, IsReadyInAThreadOfThisProcess) {
   auto draft = LoadModel(setup.source, std::make_shared<Device>(setup.cores), setup.precision);
   ASSERT_TRUE(draft.ok());
   const ModelIdentity identity = (*draft)->identity;
-  const auto speculator = StartSpeculator(setup, identity, std::move(*draft), kLimits);
+  const auto speculator =
+      StartSpeculator(setup, {.identity = identity, .loaded = std::move(*draft)}, kLimits);
   ASSERT_TRUE(speculator.ok()) << speculator.error().message;
   EXPECT_TRUE((*speculator)->healthy());
 }
@@ -28,7 +29,7 @@ TEST(Speculator, AProcessThatCannotRunIsAnErrorAndNoWarning) {
   setup.process = true;
   setup.executable = "/nowhere/foretoken";
   const LogSink log = [](std::string_view warning) { ADD_FAILURE() << warning; };
-  EXPECT_FALSE(StartSpeculator(setup, {}, nullptr, kLimits, log).ok());
+  EXPECT_FALSE(StartSpeculator(setup, {}, kLimits, log).ok());
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "assembly/draft_variant_testing.h"
 #include "assembly/engine_testing.h"
 #include "base/clock.h"
 #include "draft/registry.h"
@@ -21,10 +22,12 @@ constexpr int kFanout = 3;
 constexpr int kTreeNodes = 9;
 constexpr int kContext = 512;
 
-class SpeculatorTest : public testing::TestWithParam<std::tuple<float, int>> {
+class SpeculatorTest : public testing::TestWithParam<std::tuple<float, int, bool>> {
  protected:
   static float temperature() { return std::get<0>(GetParam()); }
   static int width() { return std::get<1>(GetParam()); }
+  // The speculator's draft has its tokens under other ids than the one it is held to.
+  static bool renumbered() { return std::get<2>(GetParam()); }
 
   void SetUp() override {
     plan_.tree_width = width();
@@ -35,6 +38,13 @@ class SpeculatorTest : public testing::TestWithParam<std::tuple<float, int>> {
     ASSERT_TRUE(draft.ok());
     draft_ = std::move(draft).value();
     truth_ = OnDevice(*draft_, std::make_shared<Device>(CoreSet{cores.front()}));
+    if (renumbered()) {
+      const DraftVariant variant(DraftVariant::Reversed());
+      const auto fitted = FitDraft(truth_->model->config(), truth_->tokenizer,
+                                   OpenModel({.path = variant.path()}).value());
+      ASSERT_TRUE(fitted.ok()) << fitted.error().message;
+      draft_ = LoadModel(*fitted, draft_->device, Precision::kBF16);
+    }
     LoadedModel* draft_model = draft_.get();
     auto host = ThreadHost::Start(
         [draft_model](Channel& channel, const std::atomic<bool>& stop) {
@@ -382,8 +392,11 @@ TEST_P(SpeculatorTest, PreparesForWhatRetrievalExpectsToo) {
 }
 
 INSTANTIATE_TEST_SUITE_P(TemperaturesAndWidths, SpeculatorTest,
-                         testing::Combine(testing::Values(0.0F, 1.0F, 1.3F),
-                                          testing::Values(1, 3)));
+                         testing::Combine(testing::Values(0.0F, 1.0F, 1.3F), testing::Values(1, 3),
+                                          testing::Values(false)));
+INSTANTIATE_TEST_SUITE_P(Renumbered, SpeculatorTest,
+                         testing::Combine(testing::Values(1.3F), testing::Values(1, 3),
+                                          testing::Values(true)));
 
 }  // namespace
 }  // namespace foretoken

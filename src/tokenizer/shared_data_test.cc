@@ -1,12 +1,15 @@
 // Real tokenizers and the ids that other implementations gave them. The data is not part of the
 // repository; these tests are skipped where it is absent.
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <sentencepiece_processor.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <random>
 
 #include "base/utf8.h"
+#include "tokenizer/pair/vocabulary_match.h"
 #include "tokenizer/tokenizer_testing.h"
 
 namespace foretoken {
@@ -208,6 +211,39 @@ TEST_F(SharedData, DifferentVocabulariesAreNamed) {
   EXPECT_THAT(status.error().message, HasSubstr("token 3"));
   EXPECT_THAT(status.error().message, HasSubstr("'<|im_start|>'"));
   EXPECT_THAT(status.error().message, HasSubstr("'<0x00>'"));
+}
+
+// How many of a target's tokens drafts of other families have, and how much of texts they are: what
+// docs/models.md says, and CheckEnoughShared refuses by.
+TEST_F(SharedData, FamiliesShareMostOfWhatTextsAreMadeOf) {
+  const std::string prose = Slurp(kShared / "prompts" / "gsm8k_question.jsonl");
+  const std::string code = Slurp(kShared / "prompts" / "HumanEval.jsonl").substr(0, 50'000);
+  std::map<std::string, std::unique_ptr<Tokenizer>> families;
+  for (const char* name : {"gpt2", "smollm2", "llama2", "llama3", "qwen2"}) {
+    families[name] = Load(name);
+    ASSERT_NE(families[name], nullptr);
+  }
+  for (const auto& [target_name, target] : families) {
+    const std::vector<Token> words = target->Encode(prose, false, false);
+    const std::vector<Token> lines = target->Encode(code, false, false);
+    for (const auto& [draft_name, draft] : families) {
+      const VocabularyMatch match = MatchVocabularies(*target, *draft);
+      const auto share_of = [&](const std::vector<Token>& text) {
+        const auto has = [&](Token token) { return match.same[token] >= 0; };
+        return static_cast<double>(std::ranges::count_if(text, has)) /
+               static_cast<double>(text.size());
+      };
+      const double share = static_cast<double>(match.shared) / match.words;
+      fmt::print(
+          "{:8}drafted by {:8}{:6} of {:6} tokens, {:3.0f}%; of prose {:3.0f}%, code {:3.0f}%\n",
+          target_name, draft_name, match.shared, match.words, 100 * share, 100 * share_of(words),
+          100 * share_of(lines));
+      EXPECT_TRUE(CheckEnoughShared(match, *target).ok());
+      EXPECT_GT(share, target == draft ? 0.999 : 0.16);
+      EXPECT_GT(share_of(words), target == draft ? 0.999 : 0.8);
+      EXPECT_GT(share_of(lines), target == draft ? 0.999 : 0.75);
+    }
+  }
 }
 
 TEST_F(SharedData, RandomTokensDecodeAlikeInOneAndInSteps) {

@@ -8,7 +8,7 @@ import json
 import shutil
 import unittest
 
-from command_line import MODELS, CliTest, foretoken
+from command_line import MODELS, CliTest
 
 
 class BadInput(CliTest):
@@ -118,18 +118,6 @@ class BadInput(CliTest):
         for content in (b"", b"nonsense", pieces[:1000]):
             (model / "tokenizer.model").write_bytes(content)
             self.refuse("run", "x", "-m", model, saying="")
-
-    def test_draft_of_another_vocabulary(self):
-        draft = self.copy_model("demo-draft")
-        pieces = (draft / "tokenizer.model").read_bytes()
-        self.assertEqual(pieces.count(b"dragon"), 1)
-        (draft / "tokenizer.model").write_bytes(pieces.replace(b"dragon", b"wyvern"))
-        for mode in ("sd", "ssd"):
-            self.refuse("run", "x", "-m", MODELS / "demo-target", "-md", draft, "--mode", mode,
-                        saying="wyvern")
-        result = foretoken("inspect", MODELS / "demo-target", "--draft", draft)
-        self.assertEqual(result.returncode, 2)
-        self.assertIn("wyvern", result.stderr)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@
 #include "model/config/model_config.h"
 #include "model/memory_needs.h"
 #include "model/open_checkpoint.h"
+#include "tokenizer/pair/vocabulary_match.h"
 #include "tokenizer/tokenizer.h"
 #include "weights/checkpoint.h"
 
@@ -204,12 +205,17 @@ Result<int> RunInspect(InspectOptions options) {
   if (!options.no_measuring) {
     figures["speed_limit"] = SpeedLimit(figures["memory"], AvailableCores());
   }
-  Status compatible;
+  Status usable;
+  bool same_vocabulary = true;
+  VocabularyMatch match;
   if (model.has_draft()) {
     FT_ASSIGN_OR_RETURN(const Inspected draft, Inspect(model.draft, model.draft_weights, model));
-    compatible = CheckSameVocabulary(*target.tokenizer, *draft.tokenizer);
+    same_vocabulary = CheckSameVocabulary(*target.tokenizer, *draft.tokenizer).ok();
+    match = MatchVocabularies(*target.tokenizer, *draft.tokenizer);
+    if (!same_vocabulary) usable = CheckEnoughShared(match, *target.tokenizer);
     figures["draft"] = draft.figures;
-    figures["same_vocabulary"] = compatible.ok();
+    figures["same_vocabulary"] = same_vocabulary;
+    figures["shared_tokens"] = match.shared;
   }
   if (options.json) {
     fmt::print("{}\n", figures.dump(2));
@@ -218,10 +224,14 @@ Result<int> RunInspect(InspectOptions options) {
     if (figures.contains("draft")) {
       fmt::print("\n");
       Print(figures["draft"]);
-      if (compatible.ok()) fmt::print("\nThe draft has the target's vocabulary.\n");
+      if (same_vocabulary) {
+        fmt::print("\nThe draft has the target's vocabulary.\n");
+      } else if (usable.ok()) {
+        fmt::print("\nThe draft has another vocabulary: {}.\n", match.Summary());
+      }
     }
   }
-  FT_RETURN_IF_ERROR(compatible);
+  FT_RETURN_IF_ERROR(usable);
   return 0;
 }
 

@@ -47,7 +47,7 @@ void AddModelOptions(CLI::App* app, ModelOptions* options) {
   add("-m,--target,--model", &options->target, "MODEL",
       "The target model, a Hugging Face folder or a GGUF file; the bundled one by default");
   add("--draft,--model-draft", &options->draft, "MODEL",
-      "The draft model, a folder or a GGUF file (also -md); needs the target's vocabulary. "
+      "The draft model, a folder or a GGUF file (also -md), with most of the target's tokens. "
       "self:TYPE: the target itself with weights of that type, as self:q4_0");
   AddWeightsOptions(app, options);
   add("--precision", &options->precision, "P",

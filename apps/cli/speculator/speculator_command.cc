@@ -15,9 +15,12 @@ struct SpeculatorOptions {
 
 Result<int> RunSpeculator(const SpeculatorOptions& options) {
   FT_ASSIGN_OR_RETURN(const CoreSet cores, ParseCores(options.cores));
-  FT_RETURN_IF_ERROR(RunSpeculatorProcess(
-      options.model.DraftSource(), std::make_shared<Device>(cores),
-      ParsePrecision(options.model.precision), ParseKvFormat(options.model.kv), options.memory_fd));
+  FT_RETURN_IF_ERROR(RunSpeculatorProcess({.draft = options.model.DraftSource(),
+                                           .target = options.model.target,
+                                           .precision = ParsePrecision(options.model.precision),
+                                            .kv = ParseKvFormat(options.model.kv),
+                                           .memory_fd = options.memory_fd},
+                                          std::make_shared<Device>(cores)));
   return 0;
 }
 
@@ -31,6 +34,8 @@ void AddSpeculatorCommand(CLI::App* app, CommandBody* chosen) {
   command->add_option("--draft", options->model.draft, "Folder or GGUF file of the draft model");
   command->add_option("--weights", options->model.draft_weights, "What its weights become");
   command->add_option("--synthetic", options->model.draft_synthetic, "Or a named shape");
+  command->add_option("--target", options->model.target,
+                      "Folder or GGUF file of a target with other tokens, to be fitted to");
   command->add_option("--cores", options->cores, "Cores of the draft")->required();
   command->add_option("--precision", options->model.precision, "auto, bf16, f32 or portable")
       ->check(IsPrecision());

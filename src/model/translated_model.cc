@@ -1,0 +1,100 @@
+#include "model/translated_model.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/check.h"
+
+namespace foretoken {
+namespace {
+
+constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+
+class TranslatedModel final : public Model {
+ public:
+  TranslatedModel(std::unique_ptr<Model> model, std::shared_ptr<const Translation> translation)
+      : model_(std::move(model)),
+        translation_(std::move(translation)),
+        config_(model_->config()),
+        own_vocabulary_(config_.vocabulary) {
+    FT_CHECK(translation_->read.size() == translation_->said.size());
+    config_.vocabulary = static_cast<int>(translation_->said.size());
+    config_.bos = translation_->bos;
+    config_.eos = translation_->eos;
+    for (Token token = 0; token < config_.vocabulary; ++token) {
+      const Token own = translation_->said[static_cast<std::size_t>(token)];
+      FT_CHECK(own < own_vocabulary_, "token {} of {}", own, own_vocabulary_);
+      if (own >= 0) said_.push_back({token, own});
+    }
+  }
+
+  const ModelConfig& config() const override { return config_; }
+  Backend& backend() const override { return model_->backend(); }
+  std::size_t weight_bytes() const override { return model_->weight_bytes(); }
+  const float* states() const override { return model_->states(); }
+
+  void Reserve(std::size_t rows, std::size_t wanted) override {
+    model_->Reserve(rows, wanted);
+    batch_.rows.reserve(rows);
+    const std::size_t logits = wanted * static_cast<std::size_t>(config_.vocabulary);
+    if (logits_.size() < logits) logits_.resize(logits, kMinusInfinity);
+    const auto maxima = wanted * static_cast<std::size_t>(Logits::Groups(config_.vocabulary));
+    if (maxima_.size() < maxima) maxima_.resize(maxima);
+  }
+
+  Logits Forward(const ForwardBatch& batch, KvStore& kv, Interrupt interrupt) override {
+    const auto wanted = std::ranges::count_if(batch.rows, &ForwardRow::wants_logits);
+    // At least one row's worth, so that a pass without wanted rows is told from an interrupted one.
+    Reserve(batch.rows.size(), static_cast<std::size_t>(std::max<std::ptrdiff_t>(wanted, 1)));
+    batch_ = batch;
+    for (ForwardRow& row : batch_.rows) {
+      row.token = translation_->read[static_cast<std::size_t>(row.token)];
+    }
+    const Logits own = model_->Forward(batch_, kv, interrupt);
+    if (own.values == nullptr) return {};
+    for (std::int64_t row = 0; row < wanted; ++row) TranslateRow(own, row);
+    return {logits_.data(), maxima_.data()};
+  }
+
+ private:
+  struct Said {
+    Token token;
+    Token own;
+  };
+
+  void TranslateRow(const Logits& own, std::int64_t row) {
+    const float* from = own.values + row * own_vocabulary_;
+    float* to = logits_.data() + row * config_.vocabulary;  // -inf where nothing is written.
+    const std::int64_t groups = Logits::Groups(config_.vocabulary);
+    float* maxima = maxima_.data() + row * groups;
+    auto said = said_.begin();
+    for (std::int64_t group = 0; group < groups; ++group) {
+      float most = kMinusInfinity;
+      for (; said != said_.end() && said->token / kLogitGroup == group; ++said) {
+        const float logit = from[said->own];
+        to[said->token] = logit;
+        most = logit > most ? logit : most;  // Never a NaN.
+      }
+      maxima[group] = most;
+    }
+  }
+
+  std::unique_ptr<Model> model_;
+  std::shared_ptr<const Translation> translation_;
+  ModelConfig config_;
+  std::int64_t own_vocabulary_;
+  std::vector<Said> said_;  // What has a logit, in order of `token`.
+  ForwardBatch batch_;
+  std::vector<float> logits_;  // [wanted rows, vocabulary]
+  std::vector<float> maxima_;  // [wanted rows, groups of the vocabulary]
+};
+
+}  // namespace
+
+std::unique_ptr<Model> Translate(std::unique_ptr<Model> model,
+                                 std::shared_ptr<const Translation> translation) {
+  return std::make_unique<TranslatedModel>(std::move(model), std::move(translation));
+}
+
+}  // namespace foretoken
