@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "backend/amx_emulation_test.h"
+#include "backend/cpu/amx/bf16_emulation_test.h"
 #include "backend/cpu/cpu_backend.h"
-#include "backend/cpu/quant/quant_isa.h"
+#include "backend/cpu/quant/quant_testing.h"
 #include "backend/reference/reference_backend.h"
 
 namespace foretoken {
@@ -40,7 +40,7 @@ inline std::vector<Subject> PortableSubjects() {
   for (const cpu::Kernels* kernels : PortableKernels()) {
     subjects.push_back({kernels, Precision::kPortable, AvailableQuantKernels().front()});
   }
-  for (const cpu::QuantKernels* quant : AvailableQuantKernels()) {
+  for (const cpu::QuantKernels* quant : TestedQuantKernels()) {
     subjects.push_back({PortableKernels().back(), Precision::kPortable, quant});
   }
   subjects.erase(subjects.begin() + std::ssize(PortableKernels()) - 1);  // It is there twice.

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "tensor/block_search.h"
 #include "tensor/half.h"
+#include "tensor/table_search.h"
 #include "tensor/weight_block.h"
 
 namespace foretoken {
@@ -60,16 +61,27 @@ void QuantizeFromMinimum(const WeightCodes& meaning, const float* values, Weight
   block->less = FloatToHalf(*low) ^ kHalfSign;
 }
 
+// A block that is NaN throughout; infinite in MXFP4, which has none.
+WeightBlock NotFinite(WeightFormat format) {
+  WeightBlock block = {};
+  block.scale = kHalfNan;
+  block.group_scales.fill(1);
+  if (format == WeightFormat::kMXFP4) {
+    block.scale = 255;
+    block.codes.fill(7);
+  }
+  return block;
+}
+
 WeightBlock QuantizeBlock(WeightFormat format, const float* values) {
   const WeightCodes& meaning = CodesOf(format);
   const std::int64_t elements = InfoOf(format).block_elements;
-  WeightBlock block = {};
   if (!std::all_of(values, values + elements, [](float value) { return std::isfinite(value); })) {
-    block.scale = kHalfNan;
-    block.group_scales.fill(1);
-    return block;
+    return NotFinite(format);
   }
+  if (meaning.values != nullptr) return SearchTableBlock(format, values);
   if (elements > meaning.group) return SearchBlock(format, values);
+  WeightBlock block = {};
   if (format == WeightFormat::kQ8_0) {
     QuantizeQ8_0(values, &block);
   } else if (meaning.has_less) {
@@ -90,7 +102,7 @@ void StoreEach(const float* values, std::int64_t count, std::byte* out, const Co
 
 }  // namespace
 
-bool CanStore(WeightFormat format) { return CodesOf(format).values == nullptr; }
+bool CanStore(WeightFormat format) { return format != WeightFormat::kIQ4_XS; }
 
 void StoreElements(WeightFormat format, const float* values, std::int64_t count, std::byte* out) {
   FT_CHECK(CanStore(format));

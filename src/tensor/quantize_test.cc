@@ -125,8 +125,9 @@ TEST(Quantize, BlocksArePackedAsTheyAreUnpacked) {
 TEST(Quantize, WhatCanBeStored) {
   EXPECT_TRUE(CanStore(WeightFormat::kF16));
   EXPECT_TRUE(CanStore(WeightFormat::kQ2_K));
+  EXPECT_TRUE(CanStore(WeightFormat::kIQ4_NL));
+  EXPECT_TRUE(CanStore(WeightFormat::kMXFP4));
   EXPECT_FALSE(CanStore(WeightFormat::kIQ4_XS));
-  EXPECT_FALSE(CanStore(WeightFormat::kMXFP4));
 }
 
 // The search pays on weights like those of models, and on some with outliers.
@@ -158,6 +159,60 @@ TEST(Quantize, SearchedScalesAreBetterThanExtremes) {
   }
 }
 
+/// The square error of a block whose scale is given, every code the nearest one.
+double ErrorWithScale(WeightFormat format, std::span<const float> block, double scale) {
+  double error = 0;
+  for (const float x : block) {
+    double least = std::numeric_limits<double>::infinity();
+    for (const std::int8_t value : *CodesOf(format).values) {
+      least = std::min(least, std::pow(x - scale * value, 2));
+    }
+    error += least;
+  }
+  return error;
+}
+
+double SquareError(std::span<const float> values, std::span<const float> stored) {
+  double error = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    error += std::pow(double{values[i]} - double{stored[i]}, 2);
+  }
+  return error;
+}
+
+// Blocks of all magnitudes, with and without outliers; scales are tried one by one.
+TEST(Quantize, TablesGetTheScaleOfLeastError) {
+  std::mt19937 random(9);
+  std::normal_distribution<float> bell;
+  std::student_t_distribution<float> tails(2);
+  std::uniform_int_distribution<int> powers(-12, 12);
+  double searched = 0;
+  double possible = 0;
+  for (int round = 0; round < 300; ++round) {
+    const float magnitude = std::ldexp(1.0F, powers(random));
+    std::vector<float> block(32);
+    for (float& value : block) value = magnitude * (round % 2 == 0 ? bell(random) : tails(random));
+    double least = std::numeric_limits<double>::infinity();
+    for (int power = -128; power < 127; ++power) {
+      const double scale = std::ldexp(1.0, power);
+      least = std::min(least, ErrorWithScale(WeightFormat::kMXFP4, block, scale));
+    }
+    EXPECT_NEAR(SquareError(block, Stored(WeightFormat::kMXFP4, block)), least, 1e-9 * least);
+
+    const float extreme = std::ranges::max(block, {}, [](float x) { return std::abs(x); });
+    const double square = magnitude * magnitude;
+    searched += SquareError(block, Stored(WeightFormat::kIQ4_NL, block)) / square;
+    least = std::numeric_limits<double>::infinity();
+    for (double end = -160; end <= 160; end += 0.5) {
+      if (std::abs(end) < 60) continue;
+      const double scale = HalfToFloat(FloatToHalf(static_cast<float>(extreme / end)));
+      least = std::min(least, ErrorWithScale(WeightFormat::kIQ4_NL, block, scale));
+    }
+    possible += least / square;
+  }
+  EXPECT_LT(searched, 1.04 * possible);
+}
+
 // Groups of one magnitude, of none, and beside an outlier; the ends of what halves can say.
 TEST(Quantize, BlocksOfAnyKindStayNear) {
   std::mt19937 random(7);
@@ -169,7 +224,9 @@ TEST(Quantize, BlocksOfAnyKindStayNear) {
     for (const float stored : Stored(format, values)) EXPECT_EQ(stored, 0) << FormatName(format);
     for (const float constant : {1.0F, -1.0F, 100.0F, -3e-4F}) {
       std::ranges::fill(values, constant);
-      EXPECT_LT(RelativeError(values, Stored(format, values)), 0.05) << FormatName(format);
+      // Of MXFP4 neighbours are 1, 1.5 and 2 times a power of two.
+      const double most = format == WeightFormat::kMXFP4 ? 0.2 : 0.05;
+      EXPECT_LT(RelativeError(values, Stored(format, values)), most) << FormatName(format);
     }
     for (const float outlier : {1.0F, -1.0F}) {
       std::ranges::fill(values, 0.0F);
@@ -187,7 +244,9 @@ TEST(Quantize, BlocksOfAnyKindStayNear) {
     for (const float bad :
          {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
       values[3] = bad;
-      for (const float stored : Stored(format, values)) EXPECT_TRUE(std::isnan(stored));
+      for (const float stored : Stored(format, values)) {
+        EXPECT_TRUE(format == WeightFormat::kMXFP4 ? std::isinf(stored) : std::isnan(stored));
+      }
       values[3] = 0;
     }
   }

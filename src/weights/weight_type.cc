@@ -14,10 +14,10 @@ namespace {
 using enum WeightFormat;
 
 constexpr WeightType kTypes[] = {
-    {"q8_0", kQ8_0, 7},  {"q4_0", kQ4_0, 2},    {"q4_1", kQ4_1, 3},    {"q5_0", kQ5_0, 8},
-    {"q5_1", kQ5_1, 9},  {"q4_k_m", kQ4_K, 15}, {"q4_k_s", kQ4_K, 14}, {"q5_k_m", kQ5_K, 17},
-    {"q6_k", kQ6_K, 18}, {"q2_k", kQ2_K, 10},   {"q3_k_m", kQ3_K, 12}, {"bf16", kBF16, 32},
-    {"f16", kF16, 1},    {"f32", kF32, 0},
+    {"q8_0", kQ8_0, 7},    {"q4_0", kQ4_0, 2},    {"q4_1", kQ4_1, 3},    {"q5_0", kQ5_0, 8},
+    {"q5_1", kQ5_1, 9},    {"q4_k_m", kQ4_K, 15}, {"q4_k_s", kQ4_K, 14}, {"q5_k_m", kQ5_K, 17},
+    {"q6_k", kQ6_K, 18},   {"q2_k", kQ2_K, 10},   {"q3_k_m", kQ3_K, 12}, {"iq4_nl", kIQ4_NL, 25},
+    {"mxfp4", kMXFP4, 38}, {"bf16", kBF16, 32},   {"f16", kF16, 1},      {"f32", kF32, 0},
 };
 
 // "model.layers.3.mlp.down_proj.weight" is layer 3; -1: none.

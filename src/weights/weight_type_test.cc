@@ -38,6 +38,8 @@ TEST(WeightType, MixesGiveSomeTensorsMoreBits) {
     EXPECT_EQ(Of("q3_k_m", Values(layer)), layer < 2 ? kQ5_K : kQ4_K) << layer;
     EXPECT_EQ(Of("q6_k", Down(layer)), kQ6_K);
     EXPECT_EQ(Of("q4_0", Values(layer)), kQ4_0);
+    EXPECT_EQ(Of("iq4_nl", Down(layer)), kIQ4_NL);
+    EXPECT_EQ(Of("mxfp4", Values(layer)), kMXFP4);
   }
   EXPECT_EQ(Of("q3_k_m", Down(0)), kQ5_K);
   EXPECT_EQ(Of("q3_k_m", Down(2)), kQ4_K);
@@ -54,6 +56,7 @@ TEST(WeightType, HeadsNormsAndWidths) {
   EXPECT_EQ(Of("q4_0", "model.embed_tokens.weight"), kQ4_0);
   EXPECT_EQ(Of("q4_0", "model.embed_tokens.weight", 4096, tied), kQ6_K);
   EXPECT_EQ(Of("q8_0", "lm_head.weight"), kQ8_0);
+  EXPECT_EQ(Of("mxfp4", "lm_head.weight"), kQ6_K);
   EXPECT_EQ(Of("f16", "lm_head.weight"), kF16);
   EXPECT_EQ(FormatFor(ParseWeightType("bf16").value(), {"model.norm.weight", 4096, 1}, tied), kF32);
   EXPECT_EQ(Of("q4_k_m", "model.layers.9.mlp.up_proj.weight", 4096 + 32), kQ5_0);

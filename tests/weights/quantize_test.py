@@ -37,7 +37,9 @@ TYPES = {
     "q4_k_s": ("Q4_K", "Q6_K", "Q4_K", "Q4_K", 0.1),
     "q5_k_m": ("Q5_K", "Q6_K", "Q6_K", "Q6_K", 0.05),
     "q6_k": ("Q6_K", "Q6_K", "Q6_K", "Q6_K", 0.03), "q2_k": ("Q2_K", "Q6_K", "Q3_K", "Q3_K", 0.35),
-    "q3_k_m": ("Q3_K", "Q6_K", "Q4_K", "Q4_K", 0.2), "bf16": ("BF16", "BF16", "BF16", "BF16", 0),
+    "q3_k_m": ("Q3_K", "Q6_K", "Q4_K", "Q4_K", 0.2),
+    "iq4_nl": ("IQ4_NL", "Q6_K", "IQ4_NL", "IQ4_NL", 0.09),
+    "mxfp4": ("MXFP4", "Q6_K", "MXFP4", "MXFP4", 0.13), "bf16": ("BF16", "BF16", "BF16", "BF16", 0),
     "f16": ("F16", "F16", "F16", "F16", 1e-3), "f32": ("F32", "F32", "F32", "F32", 0),
 }
 # What the demo draft, 64 wide, gets where a type has blocks of 256.

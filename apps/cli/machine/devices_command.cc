@@ -8,6 +8,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "backend/cpu/measure.h"
+#include "backend/cpu/quant/quant_isa.h"
 #include "base/cores.h"
 #include "cli/common/commands.h"
 #include "cli/common/terminal.h"
@@ -78,13 +79,16 @@ Result<int> RunDevices(const DevicesOptions& options) {
   }
   std::vector<std::string_view> isas;
   for (const cpu::Kernels* kernels : AvailableKernels()) isas.push_back(kernels->name);
+  std::vector<std::string_view> quant_isas;
+  for (const cpu::QuantKernels* each : AvailableQuantKernels()) quant_isas.push_back(each->name);
   json report = {{"machine", CpuModel()},
                  {"logical_cores", FormatCores(logical)},
                  {"physical_cores", physical},
                  {"measured_cores", FormatCores(cores)},
                  {"default_target_cores", FormatCores(split.target)},
                  {"default_draft_cores", FormatCores(split.draft)},
-                 {"instruction_sets", isas}};
+                 {"instruction_sets", isas},
+                 {"quantised_instruction_sets", quant_isas}};
   if (!options.json) {
     const auto line = [](std::string_view name, const std::string& value) {
       fmt::print("{:<18}{}\n", name, value);
@@ -94,6 +98,7 @@ Result<int> RunDevices(const DevicesOptions& options) {
     line("default split",
          fmt::format("target {}, draft {}", FormatCores(split.target), FormatCores(split.draft)));
     line("instruction sets", fmt::format("{} (the last is used)", fmt::join(isas, ", ")));
+    line("quantised weights", fmt::format("{} (likewise)", fmt::join(quant_isas, ", ")));
     std::fflush(stdout);
   }
   if (!options.no_measuring) {

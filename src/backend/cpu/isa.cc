@@ -1,9 +1,4 @@
-#if defined(__x86_64__)
-#include <cpuid.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
-
+#include "backend/cpu/amx/tile_access.h"
 #include "backend/cpu/cpu_backend.h"
 
 namespace foretoken {
@@ -16,20 +11,6 @@ namespace {
 // hypervisor hides), one on Zen 4. Not measured at start: the choice decides the output's last
 // bits.
 bool DotProductIsSlow() { return __builtin_cpu_is("intel"); }
-
-// Linux hands out the 8 KB of tile state only to programs that ask.
-bool RequestTiles() {
-  constexpr int kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
-  constexpr int kTileData = 18;
-  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
-}
-
-// Whether the processor has tiles and their BF16 product; compilers differ in how they ask.
-bool HasTiles() {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  constexpr unsigned kBoth = 1U << 22 | 1U << 24;
-  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & kBoth) == kBoth;
-}
 
 // A set counts only where the operating system saves its registers on a switch of threads.
 std::vector<const cpu::Kernels*> Detect() {
@@ -44,7 +25,7 @@ std::vector<const cpu::Kernels*> Detect() {
   kernels.push_back(&cpu::avx512::Table());
   if (!__builtin_cpu_supports("avx512bf16")) return kernels;
   kernels.insert(kernels.end() - (DotProductIsSlow() ? 1 : 0), &cpu::avx512_bf16::Table());
-  if (HasTiles() && RequestTiles()) kernels.push_back(&cpu::amx::Table());
+  if (MayUseBf16Tiles()) kernels.push_back(&cpu::amx::Table());
   return kernels;
 }
 

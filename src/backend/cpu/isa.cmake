@@ -10,26 +10,25 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set_source_files_properties(backend/cpu/kernels_avx512.cc PROPERTIES COMPILE_OPTIONS "${avx512}")
   set_source_files_properties(backend/cpu/kernels_avx512_bf16.cc PROPERTIES
                               COMPILE_OPTIONS "${avx512};-mavx512bf16")
-  set_source_files_properties(backend/cpu/kernels_amx.cc PROPERTIES
+  set_source_files_properties(backend/cpu/amx/kernels_amx.cc PROPERTIES
                               COMPILE_OPTIONS "${avx512};-mavx512bf16;-mamx-tile;-mamx-bf16")
   # Every processor with AVX2 converts halves.
-  set_source_files_properties(backend/cpu/quant/kernels_avx2.cc PROPERTIES
+  set_source_files_properties(backend/cpu/quant/kernels_avx2.cc
+                              backend/cpu/quant/kernels_avx_vnni_emulated_test.cc PROPERTIES
                               COMPILE_OPTIONS "-mavx2;-mfma;-mf16c")
+  set_source_files_properties(backend/cpu/quant/kernels_avx_vnni.cc PROPERTIES
+                              COMPILE_OPTIONS "-mavx2;-mfma;-mf16c;-mavxvnni")
   set_source_files_properties(backend/cpu/quant/kernels_avx512.cc PROPERTIES
                               COMPILE_OPTIONS "${avx512}")
   set_source_files_properties(backend/cpu/quant/kernels_avx512_vnni.cc PROPERTIES
                               COMPILE_OPTIONS "${avx512};-mavx512vnni")
+  set_source_files_properties(backend/cpu/amx/kernels_amx_int8.cc PROPERTIES
+                              COMPILE_OPTIONS "${avx512};-mamx-tile;-mamx-int8")
 endif()
 
 if(FORETOKEN_BUILD_FUZZERS)
   # No fuzz target computes with kernels, and clang 14 needs two minutes for each of these files
   # with sanitizers.
-  foreach(kernels portable fused avx2 avx512 avx512_bf16 amx)
-    set_property(SOURCE backend/cpu/kernels_${kernels}.cc APPEND PROPERTY COMPILE_OPTIONS
-                 "-fno-sanitize=all")
-  endforeach()
-  foreach(kernels portable avx2 avx512 avx512_vnni)
-    set_property(SOURCE backend/cpu/quant/kernels_${kernels}.cc APPEND PROPERTY COMPILE_OPTIONS
-                 "-fno-sanitize=all")
-  endforeach()
+  file(GLOB_RECURSE kernels ${CMAKE_CURRENT_SOURCE_DIR}/backend/cpu/kernels_*.cc)
+  set_property(SOURCE ${kernels} APPEND PROPERTY COMPILE_OPTIONS "-fno-sanitize=all")
 endif()

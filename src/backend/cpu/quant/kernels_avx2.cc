@@ -10,7 +10,7 @@
 namespace foretoken::cpu::FT_ISA {
 
 const QuantKernels& QuantTable() {
-  static constexpr QuantKernels kTable = MakeQuantTable("avx2");
+  static constexpr QuantKernels kTable = MakeQuantTable<VectorProducts>("avx2", Quantize);
   return kTable;
 }
 

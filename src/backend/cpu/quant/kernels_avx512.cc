@@ -10,7 +10,7 @@
 namespace foretoken::cpu::FT_ISA {
 
 const QuantKernels& QuantTable() {
-  static constexpr QuantKernels kTable = MakeQuantTable("avx512");
+  static constexpr QuantKernels kTable = MakeQuantTable<VectorProducts>("avx512", Quantize);
   return kTable;
 }
 

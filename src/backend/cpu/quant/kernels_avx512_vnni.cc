@@ -10,7 +10,7 @@
 namespace foretoken::cpu::FT_ISA {
 
 const QuantKernels& QuantTable() {
-  static constexpr QuantKernels kTable = MakeQuantTable("avx512_vnni");
+  static constexpr QuantKernels kTable = MakeQuantTable<VectorProducts>("avx512_vnni", Quantize);
   return kTable;
 }
 

@@ -8,7 +8,7 @@
 namespace foretoken::cpu::FT_ISA {
 
 const QuantKernels& QuantTable() {
-  static constexpr QuantKernels kTable = MakeQuantTable("portable");
+  static constexpr QuantKernels kTable = MakeQuantTable<VectorProducts>("portable", Quantize);
   return kTable;
 }
 

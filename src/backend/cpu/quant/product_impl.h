@@ -2,17 +2,15 @@
 
 // Products of quantised rows and packed panels. Include after a lanes_*.h and a dots_*.h.
 
-#include "backend/cpu/quant/forms_impl.h"
+#include "backend/cpu/quant/panels_impl.h"
 #include "backend/cpu/quant/quantize_impl.h"
 
 namespace foretoken::cpu::FT_ISA {
 namespace {
 
-// Bytes that weights are fetched ahead of use, into L2: into L1, or less far, is slower.
-constexpr std::ptrdiff_t kAheadBytes = 32768;
-// Whether they are at all. Where the few operations of one row (two of the widest codes) let the
-// processor run ahead of itself, its own fetching is faster (Zen 4, weights in memory: one row of
-// Q8_0 35 GB/s against 23; two rows of Q4_0 25 against 33, eight of Q8_0 13 against 23).
+// Whether weights are fetched ahead. Where the few operations of one row (two of the widest codes)
+// let the processor run ahead of itself, its own fetching is faster (Zen 4, weights in memory: one
+// row of Q8_0 35 GB/s against 23; two rows of Q4_0 25 against 33, eight of Q8_0 13 against 23).
 template <typename Form>
 constexpr bool FetchesAhead(int rows) {
   return rows * 256 > Form::kCodeBytes;
@@ -27,18 +25,6 @@ constexpr bool LoadsFirst(int rows) {
   if (Form::kStoredBits == 8) return rows == 2 || rows == 3;
   return rows == 1 && Form::kStoredBits > 4;
 }
-
-// One panel and rows of one group.
-struct PanelArgs {
-  const std::byte* weights;
-  const RowBlock* x;
-  int x_stride;  // Row blocks from one block of inputs to the next.
-  int blocks;
-  float* y;
-  std::ptrdiff_t y_stride;
-  int outputs;  // Of the panel that are written.
-  bool add;
-};
 
 constexpr int Log2(int power) { return 31 - __builtin_clz(static_cast<unsigned>(power)); }
 
@@ -72,32 +58,8 @@ FT_INLINE void BlockOf(const GroupSteps* steps, const Floats* scales, const RowB
       scaled[r] = g == 0 ? Mul(product, scales[0]) : Fma(product, scales[g], scaled[r]);
     }
   }
-  if constexpr (F::Form::kCodes.has_less) {
 #pragma GCC unroll 16
-    for (int r = 0; r < kDot; ++r) {
-#pragma GCC unroll 2
-      for (int g = 0; g < kGroups; ++g) {
-        const std::int32_t* const minus = kGroups == 1 ? &x[r].minus_sum : &x[r].minus_halves[g];
-        scaled[r] = Fma(ToFloats(BroadcastInt(minus)), scales[kGroups + g], scaled[r]);
-      }
-    }
-  }
-}
-
-// Writes the sums of `rows` rows, [rows][kPanel] floats. Not inlined: it runs once a panel.
-__attribute__((noinline)) void Finish(const PanelArgs& t, int rows, float* sums) {
-  for (int r = 0; r < rows; ++r, sums += kPanel) {
-    float* const y = t.y + r * t.y_stride;
-    if (t.outputs == kPanel) {
-      StoreFloats(y, OneNan(t.add ? Add(LoadFloats(y), LoadFloats(sums)) : LoadFloats(sums)));
-    } else {
-      float lanes[kPanel] = {};
-      for (int o = 0; t.add && o < t.outputs; ++o) lanes[o] = y[o];
-      StoreFloats(lanes,
-                  OneNan(t.add ? Add(LoadFloats(lanes), LoadFloats(sums)) : LoadFloats(sums)));
-      for (int o = 0; o < t.outputs; ++o) y[o] = lanes[o];
-    }
-  }
+  for (int r = 0; r < kDot; ++r) TakeLess<kFormat>(x[r], scales, &scaled[r]);
 }
 
 template <WeightFormat kFormat, int kRows>
@@ -106,8 +68,6 @@ void PanelRowsProduct(const PanelArgs& t) {
   using Form = typename F::Form;
   constexpr int kGroups = Form::kGroups;
   constexpr int kDot = kDotRows<kRows>;
-  // Lines of a block of inputs, those of scales among them.
-  constexpr int kLines = static_cast<int>(Form::kStretchBytes / kStretchBlocks + 63) / 64;
   Floats sums[kRows];
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) sums[r] = ZeroFloats();
@@ -119,12 +79,7 @@ void PanelRowsProduct(const PanelArgs& t) {
     UnpackScales<Form::kScaleForm>(stretch, blocks, scale_floats);
     const std::byte* w = stretch + blocks * Form::kScaleBytes;
     for (int b = 0; b < blocks; ++b) {
-      if constexpr (FetchesAhead<Form>(kRows)) {
-#pragma GCC unroll 16
-        for (int line = 0; line < kLines; ++line) {
-          Prefetch(stretch + kAheadBytes + 64 * (b * kLines + line));
-        }
-      }
+      if constexpr (FetchesAhead<Form>(kRows)) FetchAhead<Form>(stretch, b);
       Ints codes[8];
       F::template Unpack<LoadsFirst<Form>(kRows)>(w, codes);
       w += Form::kCodeBytes;
@@ -165,48 +120,18 @@ FT_INLINE void RunPanel(int rows, const PanelArgs& t) {
   PanelRowsProduct<kFormat, kRows>(t);
 }
 
-// Bytes of the panels that all rows take before the next ones: they stay in L2.
-constexpr std::size_t kGroupBytes = 256 << 10;
-
-template <WeightFormat kFormat>
-void Product(const QuantProductTask& task) {
-  const int blocks = task.inputs / kInputBlock;
-  const auto fit = static_cast<int>(kGroupBytes / task.panel_bytes);
-  const int group = task.rows <= kRowGroup || fit < 1 ? 1 : fit;
-  PanelArgs t;
-  t.blocks = blocks;
-  t.y_stride = task.y_stride;
-  t.add = task.add;
-  for (int begin = task.panel_begin; begin < task.panel_end; begin += group) {
-    const int end = begin + group < task.panel_end ? begin + group : task.panel_end;
-    for (int row = 0; row < task.rows; row += kRowGroup) {
-      const int in_group = task.rows - row < kRowGroup ? task.rows - row : kRowGroup;
-      t.x_stride = in_group;
-      for (int panel = begin; panel < end; ++panel) {
-        const int first = panel * kPanel;
-        t.weights = task.weights + static_cast<std::size_t>(panel) * task.panel_bytes;
-        t.outputs = task.outputs - first < kPanel ? task.outputs - first : kPanel;
-        for (int r = 0; r < in_group; r += kMostRows) {
-          const int count = in_group - r < kMostRows ? in_group - r : kMostRows;
-          t.x = task.x + std::ptrdiff_t{row} * blocks + r;
-          t.y = task.y + (row + r) * t.y_stride + first;
-          RunPanel<kFormat>(count, t);
-        }
+struct VectorProducts {
+  template <WeightFormat kFormat>
+  static void Run(const QuantProductTask& task) {
+    WalkPanels(task, kRowGroup, [](int rows, PanelArgs t) {
+      for (int r = 0; r < rows; r += kMostRows) {
+        RunPanel<kFormat>(rows - r < kMostRows ? rows - r : kMostRows, t);
+        t.x += kMostRows;
+        t.y += kMostRows * t.y_stride;
       }
-    }
+    });
   }
-}
-
-constexpr QuantKernels MakeQuantTable(const char* name) {
-  return {
-      name,
-      Quantize,
-      {nullptr, nullptr, nullptr, Product<WeightFormat::kQ8_0>, Product<WeightFormat::kQ4_0>,
-       Product<WeightFormat::kQ4_1>, Product<WeightFormat::kQ5_0>, Product<WeightFormat::kQ5_1>,
-       Product<WeightFormat::kQ2_K>, Product<WeightFormat::kQ3_K>, Product<WeightFormat::kQ4_K>,
-       Product<WeightFormat::kQ5_K>, Product<WeightFormat::kQ6_K>, Product<WeightFormat::kIQ4_NL>,
-       Product<WeightFormat::kIQ4_XS>, Product<WeightFormat::kMXFP4>}};
-}
+};
 
 }  // namespace
 }  // namespace foretoken::cpu::FT_ISA

@@ -57,7 +57,7 @@ struct QuantProductTask {
 
 /// What one instruction set offers. All of them give the same bits.
 struct QuantKernels {
-  const char* name;  ///< "portable", "avx2", "avx512", "avx512_vnni".
+  const char* name;  ///< "portable", "avx2", "avx_vnni", "avx512", "avx512_vnni", "amx_int8".
   void (*quantize)(const QuantizeTask& task);
   /// By WeightFormat; null for the formats that are not quantised.
   std::array<void (*)(const QuantProductTask& task), kWeightFormats> product;
@@ -70,10 +70,16 @@ const QuantKernels& QuantTable();
 namespace avx2 {
 const QuantKernels& QuantTable();
 }
+namespace avx_vnni {
+const QuantKernels& QuantTable();
+}
 namespace avx512 {
 const QuantKernels& QuantTable();
 }
 namespace avx512_vnni {
+const QuantKernels& QuantTable();
+}
+namespace amx_int8 {
 const QuantKernels& QuantTable();
 }
 #endif

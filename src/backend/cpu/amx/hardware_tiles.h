@@ -1,34 +1,33 @@
-#if defined(__x86_64__)
+#pragma once
 
-// The tile kernels' logic is tested with emulated tiles (amx_emulation_test.cc).
+// The processor's tiles. Instructions name tiles as immediates, hence the template arguments; they
+// are written out because the compiler's macros neither take those nor tell it that memory is read.
+// Include after a header that defines FT_INLINE.
 
-#define FT_ISA amx
-#include "backend/cpu/vec_avx512.h"
-//
-#include "backend/cpu/amx_dot.h"
-#include "backend/cpu/bf16_step.h"
-#include "backend/cpu/noise_impl.h"
+#include <immintrin.h>
+
+#include <cstddef>
+
+#include "backend/cpu/amx/tile_shapes.h"
 
 namespace foretoken::cpu::FT_ISA {
 namespace {
 
-// The processor's tiles. Instructions name tiles as immediates, hence the template arguments; they
-// are written out because the compiler's macros neither take those nor tell it that memory is read.
 struct HardwareTiles {
-  static FT_INLINE void Configure(const TileRows& rows) {
+  static FT_INLINE void Configure(const TileShapes& shapes) {
     struct alignas(64) Config {
       std::uint8_t palette;
       std::uint8_t start_row;
       std::uint8_t reserved[14];
-      std::uint16_t column_bytes[16];
+      std::uint16_t row_bytes[16];
       std::uint8_t rows[16];
     };
     static_assert(sizeof(Config) == 64);
     Config config = {};
     config.palette = 1;
     for (int i = 0; i < 8; ++i) {
-      config.column_bytes[i] = 64;
-      config.rows[i] = rows.rows[i];
+      config.row_bytes[i] = shapes.row_bytes[i];
+      config.rows[i] = shapes.rows[i];
     }
     _tile_loadconfig(&config);
   }
@@ -45,22 +44,19 @@ struct HardwareTiles {
   static FT_INLINE void Store(void* to, std::size_t stride) {
     asm volatile("tilestored %%tmm%c2, (%0,%1,1)" : : "r"(to), "r"(stride), "i"(kTile) : "memory");
   }
+  /// Sums of floats += inputs * weights in BF16.
   template <int kSum, int kInputs, int kWeights>
-  static FT_INLINE void Multiply() {
+  static FT_INLINE void MultiplyBf16() {
     asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0"
                  :
                  : "i"(kSum), "i"(kInputs), "i"(kWeights));
   }
+  /// Sums of 32-bit integers += inputs * weights of 8 bits, both signed.
+  template <int kSum, int kInputs, int kWeights>
+  static FT_INLINE void MultiplyInt8() {
+    asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kSum), "i"(kInputs), "i"(kWeights));
+  }
 };
 
 }  // namespace
-
-const Kernels& Table() {
-  static constexpr Kernels kTable =
-      MakeTable<TileDot<HardwareTiles, NativeBf16Step>, VectorDot<F32Step>>("amx");
-  return kTable;
-}
-
 }  // namespace foretoken::cpu::FT_ISA
-
-#endif

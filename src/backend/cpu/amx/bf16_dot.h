@@ -6,17 +6,14 @@
 // A tile product takes the 32 inputs of a chunk in ascending order for each output, so a row's bits
 // do not depend on how many rows are in the tile.
 
+#include "backend/cpu/amx/tile_shapes.h"
 #include "backend/cpu/dot.h"
 
 namespace foretoken::cpu::FT_ISA {
 namespace {
 
-/// Rows of the eight tiles: sums 0..3, inputs 4 and 5, weights 6 and 7. Up to 16 rows use one input
-/// tile and four panels; up to 32 use two input tiles and two panels.
-struct TileRows {
-  std::uint8_t rows[8];
-};
-
+/// Tiles: sums 0..3, inputs 4 and 5, weights 6 and 7. Up to 16 rows use one input tile and four
+/// panels; up to 32 use two input tiles and two panels.
 template <typename Ops, typename Step>
 struct TileDot : Step {
   using Input = typename Step::Input;
@@ -29,7 +26,7 @@ struct TileDot : Step {
   static void Begin(int rows) {
     const auto top = static_cast<std::uint8_t>(rows < 16 ? rows : 16);
     const auto rest = static_cast<std::uint8_t>(rows <= 16 ? top : rows - 16);
-    Ops::Configure(TileRows{{top, top, rest, rest, top, rest, 16, 16}});
+    Ops::Configure({{top, top, rest, rest, top, rest, 16, 16}, {64, 64, 64, 64, 64, 64, 64, 64}});
   }
   static void End() { Ops::Release(); }
 
@@ -68,7 +65,7 @@ struct TileDot : Step {
   static FT_INLINE void Multiply(const TileArgs<Input>& t, const char* w) {
     Ops::template Load<kWeights>(w, t.row_bytes);
     FetchAhead(t, w);
-    Ops::template Multiply<kSum, 4, kWeights>();
+    Ops::template MultiplyBf16<kSum, 4, kWeights>();
   }
 
   static void OneRowTile(int panels, const TileArgs<Input>& t) {
@@ -107,10 +104,10 @@ struct TileDot : Step {
       Ops::template Load<4>(x, kChunk * sizeof(Input));
       Ops::template Load<5>(x + 16 * kChunk, kChunk * sizeof(Input));
       Multiply<0, 6>(t, w);
-      Ops::template Multiply<2, 5, 6>();
+      Ops::template MultiplyBf16<2, 5, 6>();
       if (panels > 1) {
         Multiply<1, 7>(t, w + t.panel_bytes);
-        Ops::template Multiply<3, 5, 7>();
+        Ops::template MultiplyBf16<3, 5, 7>();
       }
       x += t.x_chunk;
       w += 16 * t.row_bytes;
