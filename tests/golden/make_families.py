@@ -44,6 +44,8 @@ def randomize(model, generator):
         else:
             sharp = ("gate.weight", "router", "q_proj", "k_proj", "qkv_proj", "kv_b_proj")
             size = 2 if any(part in name for part in sharp) else 1
+            if hasattr(model.config, "swiglu_limit") and name.endswith("gate_up_proj"):
+                size = 4  # Some are beyond the limit.
             values = normal(weight.shape, size / math.sqrt(weight.shape[-1]))
         weight.copy_(values.to(torch.bfloat16).to(weight.dtype))
 
