@@ -123,7 +123,10 @@ Status ScoreAll(const Task& task, TextScorer* scorer) {
 Result<int> RunPerplexity(PerplexityOptions options) {
   FT_RETURN_IF_ERROR(options.model.ResolveDefaults());
   options.compare = !options.against.target.empty() || !options.against.precision.empty();
-  if (options.against.target.empty()) options.against.target = options.model.target;
+  if (options.against.target.empty()) {
+    options.against.target = options.model.target;
+    options.against.target_name = options.model.target_name;
+  }
   if (options.against.precision.empty()) options.against.precision = "auto";
   FT_ASSIGN_OR_RETURN(const Cores cores, ResolveCores(options.cores));
   FT_ASSIGN_OR_RETURN(const Task task, Prepare(options));
@@ -165,8 +168,8 @@ void AddPerplexityCommand(CLI::App* app, CommandBody* chosen) {
   auto options = std::make_shared<PerplexityOptions>();
   options->against.precision.clear();
   add("-f,--text,--file", &options->file, "FILE", "The text; - reads standard input")->required();
-  add("-m,--target,--model", &options->model.target, "MODEL",
-      "The model, a folder or a GGUF file; the bundled one by default");
+  AddTargetOptions(add, "-m,--target,--model", &options->model,
+                   "The model, a folder or a GGUF file; the bundled one by default");
   add("--precision", &options->model.precision, "P",
       "How its numbers are kept: auto (default), bf16, f32 or portable, as `run` has it")
       ->check(IsPrecision());
