@@ -92,9 +92,12 @@ class Transfer {
 
   CURL* easy() { return easy_.get(); }
   Clock::time_point start_at() const { return start_at_; }
+  // Whether nothing has come for too long. (curl's own limit is of a mean over some seconds.)
+  bool StandsStill(Clock::time_point now) const { return now - moved_at_ > settings_.timeout; }
 
   // Makes ready for a try.
-  Status Begin() {
+  Status Begin(Clock::time_point now) {
+    moved_at_ = now;
     FT_ASSIGN_OR_RETURN(range_, fetch_->begin());
     received_ = 0;
     checked_ = false;
@@ -147,12 +150,7 @@ class Transfer {
     // As many connections as there are fetches: parts that share one are no faster than a whole.
     SetOption(easy(), CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
     SetOption(easy(), CURLOPT_USERAGENT, "foretoken");
-    SetOption(easy(), CURLOPT_NOSIGNAL, 1L);
     SetOption(easy(), CURLOPT_BUFFERSIZE, kReadBytes);
-    const auto timeout = std::chrono::ceil<std::chrono::seconds>(settings_.timeout).count();
-    SetOption(easy(), CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(settings_.timeout.count()));
-    SetOption(easy(), CURLOPT_LOW_SPEED_LIMIT, 1L);
-    SetOption(easy(), CURLOPT_LOW_SPEED_TIME, static_cast<long>(timeout));
     SetOption(easy(), CURLOPT_WRITEFUNCTION, &Transfer::Take);
     SetOption(easy(), CURLOPT_WRITEDATA, static_cast<void*>(this));
     SetOption(easy(), CURLOPT_PRIVATE, static_cast<void*>(this));
@@ -226,6 +224,7 @@ class Transfer {
       return false;
     }
     received_ += bytes.size();
+    moved_at_ = Clock::now();
     wait_ = settings_.first_wait;
     failures_ = 0;
     failure_ = fetch_->take(bytes);
@@ -256,6 +255,7 @@ class Transfer {
   Status failure_;  // What ended the try on this side.
   int failures_ = 0;
   Clock::time_point start_at_;
+  Clock::time_point moved_at_;
   std::chrono::milliseconds wait_;
 };
 
@@ -276,7 +276,7 @@ class Transfers {
   Status StartReady(Clock::time_point now) {
     for (auto& transfer : waiting_) {
       if (transfer->start_at() > now) continue;
-      FT_RETURN_IF_ERROR(transfer->Begin());
+      FT_RETURN_IF_ERROR(transfer->Begin(now));
       FT_CHECK(curl_multi_add_handle(multi_.get(), transfer->easy()) == CURLM_OK);
       active_.push_back(std::move(transfer));
     }
@@ -293,6 +293,9 @@ class Transfers {
     while (const CURLMsg* message = curl_multi_info_read(multi_.get(), &left)) {
       FT_RETURN_IF_ERROR(End(message->easy_handle, message->data.result));
     }
+    const auto still = std::ranges::find_if(
+        active_, [now = Clock::now()](const auto& t) { return t->StandsStill(now); });
+    if (still != active_.end()) return End((*still)->easy(), CURLE_OPERATION_TIMEDOUT);
     FT_CHECK(curl_multi_poll(multi_.get(), nullptr, 0, kMomentMs, nullptr) == CURLM_OK);
     return {};
   }

@@ -16,7 +16,7 @@ struct HubSettings {
   std::string token;            ///< Sent to the endpoint alone; empty: none.
   bool offline = false;         ///< Nothing is asked for: what the cache has must do.
 
-  /// To connect, and between two bytes.
+  /// Before the first byte, and between two.
   std::chrono::milliseconds timeout{10'000};
   /// Before a request is tried again; doubled each time that nothing has come.
   std::chrono::milliseconds first_wait{500};

@@ -51,7 +51,7 @@ class HubFails(FailureCase):
         self.hub.fail(1, lambda handler, content: handler.send_content(content, stall_after=1 << 20))
         start = time.monotonic()
         self.pull_good()
-        self.assertLess(time.monotonic() - start, 5)  # The timeout is 1 second here.
+        self.assertLess(time.monotonic() - start, 15)  # The timeout is 1 second here.
 
     def test_statuses_that_pass_are_waited_for(self):
         for status in (500, 502, 503, 504):
@@ -233,12 +233,15 @@ class ProgramIsStopped(FailureCase):
 
     def test_one_takes_over_from_one_that_is_killed(self):
         self.make_large()
-        self.hub.pause = 0.0005
+        self.hub.pause = 0.02
         first = self.start("pull", NAME)
-        self.wait_until(lambda: self.sent() > LARGE // 4)
+        self.wait_until(lambda: self.sent() > LARGE // 8)
+        asked = len(self.hub.requests)
         second = self.start("pull", NAME)
-        time.sleep(0.3)
+        self.wait_until(lambda: len(self.hub.requests) > asked)
+        time.sleep(0.5)
         first.kill()
+        self.hub.pause = 0
         self.assertEqual(second.wait(60), 0)
         self.assertIn("another process is fetching", second.stderr.read())
         self.assert_cached(NAME, [FILE])

@@ -4,6 +4,7 @@ fail in every way. Two ports: the hub, and one to which it can redirect, as hubs
 import hashlib
 import http.server
 import json
+import sys
 import threading
 import time
 import urllib.parse
@@ -54,6 +55,14 @@ class Repository:
         return commit if commit in self.commits else None
 
 
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request, client_address):
+        if not isinstance(sys.exc_info()[1], ConnectionError):  # Clients are killed here.
+            super().handle_error(request, client_address)
+
+
 class SmallHub:
     """`with SmallHub() as hub:` serves `hub.repositories` at `hub.url` until the block ends.
 
@@ -76,8 +85,7 @@ class SmallHub:
                                     for server in self.servers)
 
     def _server(self):
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        server.daemon_threads = True
+        server = Server(("127.0.0.1", 0), Handler)
         server.hub = self
         return server
 
@@ -263,7 +271,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return
             if end == stall_after:
                 self.close_connection = True
-                time.sleep(5)
+                time.sleep(30)
                 return
             if self.hub.pause:
                 time.sleep(self.hub.pause)
