@@ -72,19 +72,20 @@ Result<fs::path> FetchModel(const ModelName& name, const CachedModel& model,
   std::vector<std::string> paths;
   for (const HubFile& file : listing.files) paths.push_back(file.path);
   FT_ASSIGN_OR_RETURN(const ModelFiles chosen, ChooseFiles(paths, name));
-  FT_RETURN_IF_ERROR(model.Create());
   // Nobody removes what is about to be linked.
   FT_ASSIGN_OR_RETURN(const FileLock lock,
                       FileLock::Acquire(model.Lock("foretoken"), FileLock::Kind::kShared,
                                         hooks.cancelled, nullptr));
+  FT_RETURN_IF_ERROR(model.Create());
   const std::vector<const HubFile*> files = FilesOf(listing, chosen);
   FT_RETURN_IF_ERROR(FetchFiles(files, {&client, &model, listing.commit}, settings, hooks));
-  // All at once and last: a snapshot never has a part of what was wanted.
+  // Together and last: nobody finds a part of what was wanted.
   for (const HubFile* file : files) {
     FT_RETURN_IF_ERROR(model.Link(file->hash, listing.commit, file->path));
   }
-  if (!IsCommit(name.revision()))
+  if (!IsCommit(name.revision())) {
     FT_RETURN_IF_ERROR(model.WriteRef(name.revision(), listing.commit));
+  }
   const fs::path snapshot = model.Snapshot(listing.commit);
   return chosen.entry.empty() ? snapshot : snapshot / chosen.entry;
 }

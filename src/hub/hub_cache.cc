@@ -71,9 +71,11 @@ std::set<fs::path> UsedBlobs(const CachedModel& model) {
 std::uint64_t RemoveUnusedBlobs(const CachedModel& model) {
   const std::set<fs::path> used = UsedBlobs(model);
   std::vector<fs::path> unused;
-  VisitFiles(model.folder() / "blobs", [&](const fs::path& blob) {
-    if (!used.contains(TargetOf(blob))) unused.push_back(blob);
-  });
+  std::error_code unreadable;
+  for (fs::directory_iterator at(model.folder() / "blobs", unreadable), end;
+       !unreadable && at != end; at.increment(unreadable)) {
+    if (!used.contains(TargetOf(at->path()))) unused.push_back(at->path());
+  }
   std::uint64_t freed = 0;
   for (const fs::path& blob : unused) {
     const std::string name = blob.filename().string();
@@ -81,7 +83,7 @@ std::uint64_t RemoveUnusedBlobs(const CachedModel& model) {
         FileLock::Try(model.Lock(name.substr(0, name.find('.'))), FileLock::Kind::kExclusive);
     if (!lock.ok()) continue;
     std::error_code ignored;
-    const std::uint64_t size = fs::file_size(blob, ignored);
+    const std::uint64_t size = fs::is_symlink(blob, ignored) ? 0 : fs::file_size(blob, ignored);
     std::error_code error;
     if (fs::remove(blob, error) && !error) freed += size;
   }
@@ -111,6 +113,8 @@ Status RemoveFiles(const CachedModel& model, CachedRevision revision,
     for (const std::string& ref : revision.refs) {
       FT_RETURN_IF_ERROR(RemoveBelow(model.folder() / "refs", model.folder() / "refs" / ref));
     }
+    const fs::path trees = model.folder() / "trees";
+    FT_RETURN_IF_ERROR(RemoveBelow(trees, trees / (revision.commit + ".json")));
     return RemoveBelow(model.folder() / "snapshots", model.Snapshot(revision.commit));
   }
   for (const std::string& path : paths) {

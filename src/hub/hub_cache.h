@@ -34,6 +34,7 @@ struct CachedRevision {
 ///   models--ORG--NAME/blobs/HASH                  the content of files
 ///   models--ORG--NAME/snapshots/COMMIT/PATH       links to blobs
 ///   models--ORG--NAME/refs/REVISION               the commit that a branch or tag was
+///   models--ORG--NAME/trees/COMMIT.json           a listing that those tools keep
 ///   .locks/models--ORG--NAME/HASH.lock            held by whoever fetches that blob
 ///
 /// A file is in a snapshot once its blob is whole, and a revision in refs once all that was wanted

@@ -107,6 +107,7 @@ TEST_F(HubCache, RemovingFilesLeavesTheOthers) {
 
 TEST_F(HubCache, RemovingAllLeavesNothing) {
   std::ofstream(model_.Blob("dddd").string() + ".foretoken.incomplete") << "half";
+  fs::create_symlink("../../nowhere", model_.Blob("foretoken-1.tmp"));
   EXPECT_EQ(Remove({}), 33U);
   EXPECT_FALSE(fs::exists(model_.folder()));
   EXPECT_THAT(CachedRepositories(folder_.path()), ElementsAre());

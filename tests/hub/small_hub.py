@@ -161,7 +161,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         path = urllib.parse.urlsplit(self.path).path
         words = [urllib.parse.unquote(word) for word in path.strip("/").split("/")]
         if words[:2] == ["api", "models"]:
-            revision = words[5] if words[4:5] == ["revision"] else "main"
+            revision = words[5] if words[4:5] in (["revision"], ["tree"]) else "main"
             return "/".join(words[2:4]), revision, None
         if words[0] == "content":
             words = words[1:]
@@ -187,6 +187,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         commit = repository.find(revision)
         if commit is None:
             return self.refuse(404, "RevisionNotFound", "Invalid rev id")
+        if path is None and "/tree/" in self.path:
+            return self.list_tree(repository.commits[commit])
         if path is None:
             return self.list_files(name, repository.commits[commit], commit)
         content = repository.commits[commit].get(path)
@@ -200,6 +202,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 "X-Linked-Size": str(len(content)),
                 "X-Linked-ETag": f'"{blob_name(path, content)}"'})
         return self.send_content(content, etag=blob_name(path, content), commit=commit)
+
+    def list_tree(self, files):
+        """The listing that the Hub's own package asks for besides."""
+        entries = []
+        for path, content in files.items():
+            entry = {"type": "file", "path": path, "size": len(content), "oid": git_hash(content)}
+            if is_large(path, content):
+                entry["lfs"] = {"oid": blob_name(path, content), "size": len(content),
+                                "pointerSize": 134}
+            entries.append(entry)
+        self.respond(200, json.dumps(entries).encode(), {"Content-Type": "application/json"})
 
     def list_files(self, name, files, commit):
         siblings = []
