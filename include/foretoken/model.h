@@ -26,9 +26,11 @@ struct ModelSource {
   std::string synthetic;  ///< "llama-135m", say; used when `path` is empty.
   /// What its weights are converted to as they are loaded: "q8_0", "q4_k_m" ...; empty: nothing.
   std::string weights = {};
+  /// How reports call it, where not by its path.
+  std::string name = {};
 
   bool empty() const { return path.empty() && synthetic.empty(); }
-  /// How reports call it: the folder's name, the file's without ".gguf", or the shape's,
+  /// How reports call it: its name, or the folder's, the file's without ".gguf", or the shape's,
   /// and behind a colon what its weights are converted to.
   std::string label() const;
 };

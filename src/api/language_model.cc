@@ -27,11 +27,12 @@ ModelFacts FactsOf(const LoadedModel& loaded) {
 std::string ModelSource::label() const {
   if (path.empty()) return synthetic;
   const auto place = std::filesystem::path(path).lexically_normal();
-  const std::string name =
-      place.extension() == ".gguf"
+  const std::string called =
+      !name.empty() ? name
+      : place.extension() == ".gguf"
           ? place.stem().string()
           : (place.has_filename() ? place.filename() : place.parent_path().filename()).string();
-  return weights.empty() ? name : name + ":" + weights;
+  return weights.empty() ? called : called + ":" + weights;
 }
 
 LanguageModel::LanguageModel(ModelSource source, std::unique_ptr<LoadedModel> loaded)

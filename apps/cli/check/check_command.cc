@@ -76,8 +76,8 @@ void AddCheckCommand(CLI::App* app, CommandBody* chosen) {
   const OptionGroup add(command);
   auto options = std::make_shared<ReceiptOptions>();
   add("receipt", &options->receipt, "FILE", "The receipt")->required();
-  add("-m,--target,--model", &options->model.target, "MODEL",
-      "The model that wrote it, a folder or a GGUF file; the bundled one by default");
+  AddTargetOptions(add, "-m,--target,--model", &options->model,
+                   "The model that wrote it, a folder or a GGUF file; the bundled one by default");
   add("--json", &options->json, "Print one JSON object");
   command->footer(
       "The text is read again in one prefill, and each token chosen again with its options, seed "

@@ -304,8 +304,9 @@ void AddNamespace(const OptionGroup& add, const Options& options, const char* de
   add("--namespace", &options->name_space, "NAME", description);
 }
 void AddTarget(const OptionGroup& add, const Options& options) {
-  add("-m,--target,--model", &options->model.target, "MODEL",
-      "The model, a folder or a GGUF file, whose tokenizer is used (default: the bundled one)");
+  AddTargetOptions(add, "-m,--target,--model", &options->model,
+                   "The model, a folder or a GGUF file, whose tokenizer is used (default: the "
+                   "bundled one)");
 }
 void AddThreads(const OptionGroup& add, const Options& options) {
   add("--threads", &options->threads, "N", "Threads (default: all cores)")->check(Between(1, 1024));

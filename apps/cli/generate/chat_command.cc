@@ -11,9 +11,9 @@
 #include "cli/common/bench_stats.h"
 #include "cli/common/commands.h"
 #include "cli/common/generation.h"
+#include "cli/common/interrupts.h"
 #include "cli/common/terminal.h"
 #include "cli/generate/conversation.h"
-#include "cli/generate/interrupts.h"
 #include "cli/generate/line_reader.h"
 #include "cli/options/options.h"
 

@@ -11,8 +11,8 @@
 #include <filesystem>
 #include <iterator>
 
+#include "cli/common/interrupts.h"
 #include "cli/common/terminal.h"
-#include "cli/generate/interrupts.h"
 
 namespace foretoken {
 namespace {

@@ -242,10 +242,10 @@ void AddInspectCommand(CLI::App* app, CommandBody* chosen) {
       "inspect", "Show what a model's folder or GGUF file holds and the memory it needs");
   const OptionGroup add(command);
   auto options = std::make_shared<InspectOptions>();
-  add("path,-m,--target,--model", &options->model.target, "MODEL",
-      "The model, a folder or a GGUF file; by default the bundled models are shown");
-  add("--draft,--model-draft", &options->model.draft, "MODEL",
-      "A draft (also -md): shown too, and its vocabulary compared");
+  AddTargetOptions(add, "path,-m,--target,--model", &options->model,
+                   "The model, a folder or a GGUF file; by default the bundled models are shown");
+  AddDraftOptions(add, &options->model,
+                  "A draft (also -md): shown too, and its vocabulary compared");
   AddWeightsOptions(command, &options->model);
   add("--precision", &options->model.precision, "P",
       "How numbers would be kept: auto (default), bf16, f32 or portable, as `run` has it")

@@ -6,8 +6,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <initializer_list>
+#include <utility>
 
 #include "base/parse_number.h"
+#include "cli/options/hub_models.h"
 
 namespace foretoken {
 namespace {
@@ -67,15 +70,37 @@ bool LeavesCores(Mode mode, const ModelOptions& model) {
   return mode.during() || (mode.planned() && model.has_draft());
 }
 
+// Refuses more than one of the options that name a model.
+Status GiveOne(std::initializer_list<std::pair<std::string_view, const std::string*>> options) {
+  std::string_view given;
+  for (const auto& [option, value] : options) {
+    if (value->empty()) continue;
+    if (!given.empty()) {
+      return InvalidInput(fmt::format("give either {} or {}, not both", given, option));
+    }
+    given = option;
+  }
+  return {};
+}
+
+// Puts where a named model lies in place of its name.
+Status FindOnHub(std::string* name, std::string* path, std::string* label) {
+  if (name->empty()) return {};
+  FT_ASSIGN_OR_RETURN(*path, FindHubModel(*name, HubQuestion::kWhereNeeded));
+  *label = std::exchange(*name, {});
+  return {};
+}
+
 }  // namespace
 
 Status ModelOptions::ResolveDefaults() {
-  if (!target.empty() && !synthetic.empty()) {
-    return InvalidInput("give either --target or --synthetic, not both");
-  }
-  if (!draft.empty() && !draft_synthetic.empty()) {
-    return InvalidInput("give either --draft or --draft-synthetic, not both");
-  }
+  FT_RETURN_IF_ERROR(
+      GiveOne({{"--target", &target}, {"--hf-repo", &hub_target}, {"--synthetic", &synthetic}}));
+  FT_RETURN_IF_ERROR(GiveOne({{"--draft", &draft},
+                              {"--hf-repo-draft", &hub_draft},
+                              {"--draft-synthetic", &draft_synthetic}}));
+  FT_RETURN_IF_ERROR(FindOnHub(&hub_target, &target, &target_name));
+  FT_RETURN_IF_ERROR(FindOnHub(&hub_draft, &draft, &draft_name));
   FT_RETURN_IF_ERROR(FillInBundled());
   if (draft.starts_with(kSelf)) {
     FT_RETURN_IF_ERROR(FillInSelf());
@@ -100,6 +125,7 @@ Status ModelOptions::FillInSelf() {
                     draft));
   }
   draft = target;
+  draft_name = target_name;
   draft_weights = type;
   return {};
 }

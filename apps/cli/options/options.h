@@ -20,21 +20,32 @@ namespace foretoken {
 
 /// Which models, and how they are stored.
 struct ModelOptions {
-  std::string target;     ///< Empty: the bundled one.
-  std::string draft;      ///< Empty: the bundled one where the target is the bundled one.
-  std::string synthetic;  ///< bench only: a named shape with random weights.
+  std::string target;      ///< Empty: the bundled one.
+  std::string draft;       ///< Empty: the bundled one where the target is the bundled one.
+  std::string hub_target;  ///< In place of `target`: its name on a hub.
+  std::string hub_draft;   ///< Likewise of `draft`.
+  std::string synthetic;   ///< bench only: a named shape with random weights.
   std::string draft_synthetic;
   std::string weights;        ///< What the target's weights are converted to; empty: nothing.
   std::string draft_weights;  ///< Likewise the draft's.
   std::string precision = "auto";
   std::string kv = "auto";  ///< How keys and values are kept, the draft's too.
 
-  /// Fills in the bundled pair where nothing was chosen, and the target for a draft "self:TYPE"; an
-  /// error where the former is not to be found.
+  /// Finds models that were named, fetching what is missing; fills in the bundled pair where
+  /// nothing was chosen, and the target for a draft "self:TYPE"; an error where the former is not
+  /// to be found. May be called again.
   Status ResolveDefaults();
-  ModelSource TargetSource() const { return {target, synthetic, weights}; }
-  ModelSource DraftSource() const { return {draft, draft_synthetic, draft_weights}; }
-  bool has_draft() const { return !draft.empty() || !draft_synthetic.empty(); }
+  ModelSource TargetSource() const { return {target, synthetic, weights, target_name}; }
+  ModelSource DraftSource() const { return {draft, draft_synthetic, draft_weights, draft_name}; }
+  bool has_draft() const {
+    return !draft.empty() || !hub_draft.empty() || !draft_synthetic.empty();
+  }
+  /// Whether any model was named.
+  bool given() const { return has_draft() || !target.empty() || !hub_target.empty(); }
+
+  // How reports call what was named.
+  std::string target_name;
+  std::string draft_name;
 
  private:
   Status FillInBundled();
@@ -194,6 +205,11 @@ class OptionGroup {
 };
 
 void AddModelOptions(CLI::App* app, ModelOptions* options);
+/// `-m` (by these names) and `-hf`, two ways to say which target.
+void AddTargetOptions(const OptionGroup& add, const char* names, ModelOptions* options,
+                      const std::string& help);
+/// `-md` and `-hfd`, likewise the draft.
+void AddDraftOptions(const OptionGroup& add, ModelOptions* options, const std::string& help);
 /// `--weights` and `--draft-weights`, which are among them.
 void AddWeightsOptions(CLI::App* app, ModelOptions* options);
 /// `--synthetic` and `--draft-synthetic`.

@@ -42,13 +42,29 @@ std::vector<std::string> ChoicesOf(CLI::Option* option) {
   }
 }
 
+void AddTargetOptions(const OptionGroup& add, const char* names, ModelOptions* options,
+                      const std::string& help) {
+  CLI::Option* path = add(names, &options->target, "MODEL", help);
+  add("--hf-repo,--hf", &options->hub_target, "NAME",
+      "A model of a hub by its name (also -hf): ORG/NAME, ORG/NAME:Q4_K_M, ORG/NAME:FILE.gguf, "
+      "ORG/NAME@REVISION; taken from the cache of models, or fetched into it")
+      ->excludes(path);
+}
+
+void AddDraftOptions(const OptionGroup& add, ModelOptions* options, const std::string& help) {
+  CLI::Option* path = add("--draft,--model-draft", &options->draft, "MODEL", help);
+  add("--hf-repo-draft", &options->hub_draft, "NAME", "A draft model by such a name (also -hfd)")
+      ->excludes(path);
+}
+
 void AddModelOptions(CLI::App* app, ModelOptions* options) {
   const OptionGroup add(app, "Models");
-  add("-m,--target,--model", &options->target, "MODEL",
-      "The target model, a Hugging Face folder or a GGUF file; the bundled one by default");
-  add("--draft,--model-draft", &options->draft, "MODEL",
-      "The draft model, a folder or a GGUF file (also -md), with most of the target's tokens. "
-      "self:TYPE: the target itself with weights of that type, as self:q4_0");
+  AddTargetOptions(add, "-m,--target,--model", options,
+                   "The target model, a Hugging Face folder or a GGUF file; the bundled one by "
+                   "default");
+  AddDraftOptions(add, options,
+                  "The draft model, a folder or a GGUF file (also -md), with most of the target's "
+                  "tokens. self:TYPE: the target itself with weights of that type, as self:q4_0");
   AddWeightsOptions(app, options);
   add("--precision", &options->precision, "P",
       "How numbers are kept and computed: bf16; f32, twice the size; portable, weights as they are "

@@ -129,7 +129,10 @@ Result<int> RunPerplexity(PerplexityOptions options) {
   FT_RETURN_IF_ERROR(options.model.ResolveDefaults());
   options.compare = !options.against.target.empty() || !options.against.precision.empty() ||
                     !options.against.kv.empty();
-  if (options.against.target.empty()) options.against.target = options.model.target;
+  if (options.against.target.empty()) {
+    options.against.target = options.model.target;
+    options.against.target_name = options.model.target_name;
+  }
   if (options.against.precision.empty()) options.against.precision = "auto";
   if (options.against.kv.empty()) options.against.kv = "auto";
   FT_ASSIGN_OR_RETURN(const Cores cores, ResolveCores(options.cores));
@@ -172,8 +175,8 @@ void AddPerplexityCommand(CLI::App* app, CommandBody* chosen) {
   options->against.precision.clear();
   options->against.kv.clear();
   add("-f,--text,--file", &options->file, "FILE", "The text; - reads standard input")->required();
-  add("-m,--target,--model", &options->model.target, "MODEL",
-      "The model, a folder or a GGUF file; the bundled one by default");
+  AddTargetOptions(add, "-m,--target,--model", &options->model,
+                   "The model, a folder or a GGUF file; the bundled one by default");
   add("--precision", &options->model.precision, "P",
       "How its numbers are kept: auto (default), bf16, f32 or portable, as `run` has it")
       ->check(IsPrecision());

@@ -68,7 +68,7 @@ Status CheckFingerprints(const PlanCalibrationOptions& options, const Calibratio
   MachineFingerprint machine = FingerprintMachine(cores);
   if (calibration.models.draft.empty()) machine.draft_cores = calibration.machine.draft_cores;
   FT_RETURN_IF_ERROR(CheckMachine(calibration, machine, name));
-  if (options.models.target.empty() && options.models.draft.empty()) return {};
+  if (!options.models.given()) return {};
   ModelOptions models = options.models;
   FT_RETURN_IF_ERROR(models.ResolveDefaults());
   FT_ASSIGN_OR_RETURN(const ModelFingerprints fingerprints, FingerprintModels(models));

@@ -17,29 +17,18 @@ struct ForeignOption {
   std::string_view name;
   std::string_view advice;
 };
-constexpr std::string_view kNoFetching =
-    "fetching models by name is not supported yet: -m PATH names a model's folder or GGUF file";
+constexpr std::string_view kFileByName = "a file is named behind its model: -hf ORG/NAME:FILE.gguf";
+constexpr std::string_view kNoAddresses =
+    "models are fetched from a hub by name, -hf ORG/NAME, and none by an address";
 constexpr std::string_view kNoLayers =
     "models run on the cores that --target-cores and --threads choose: leave it out";
 constexpr std::string_view kOneFormat =
     "keys and values are kept in one format: --kv bf16, f32 or q8_0";
 constexpr ForeignOption kForeign[] = {
-    {"-hf", kNoFetching},
-    {"-hfr", kNoFetching},
-    {"--hf-repo", kNoFetching},
-    {"-hff", kNoFetching},
-    {"--hf-file", kNoFetching},
-    {"--hf", kNoFetching},
-    {"-mu", kNoFetching},
-    {"--model-url", kNoFetching},
-    {"-ngl", kNoLayers},
-    {"--gpu-layers", kNoLayers},
-    {"--n-gpu-layers", kNoLayers},
-    {"-ngld", kNoLayers},
-    {"--gpu-layers-draft", kNoLayers},
-    {"-ctk", kOneFormat},
-    {"--cache-type-k", kOneFormat},
-    {"-ctv", kOneFormat},
+    {"-hff", kFileByName},         {"--hf-file", kFileByName}, {"-mu", kNoAddresses},
+    {"--model-url", kNoAddresses}, {"-ngl", kNoLayers},        {"--gpu-layers", kNoLayers},
+    {"--n-gpu-layers", kNoLayers}, {"-ngld", kNoLayers},       {"--gpu-layers-draft", kNoLayers},
+    {"-ctk", kOneFormat},          {"--cache-type-k", kOneFormat}, {"-ctv", kOneFormat},
     {"--cache-type-v", kOneFormat},
 };
 
@@ -86,7 +75,9 @@ bool HasName(CLI::App* command, std::string_view name) {
 
 std::vector<std::string> ReadArguments(int argc, const char* const* argv) {
   static const std::map<std::string_view, std::string_view> kLong = {
-      {"-md", "--draft"}, {"-td", "--draft-threads"}, {"-np", "--batch"}};
+      {"-md", "--draft"},          {"-td", "--draft-threads"}, {"-np", "--batch"},
+      {"-hf", "--hf-repo"},        {"-hfr", "--hf-repo"},      {"-hfd", "--hf-repo-draft"},
+      {"-hfrd", "--hf-repo-draft"}};
   std::vector<std::string> arguments;
   bool options_ended = false;
   for (int i = 1; i < argc; ++i) {

@@ -69,8 +69,8 @@ TEST_F(Commands, RefuseOptionsTheyDoNotHave) {
   EXPECT_EQ(Refusal({"--tempp", "1"}), "foretoken run has no option --tempp; did you mean --temp?");
   EXPECT_EQ(Refusal({"-temp", "1"}), "foretoken run has no option -temp; did you mean --temp?");
   EXPECT_EQ(Refusal({"--warp=9"}), "foretoken run has no option --warp; --help-all lists them");
-  // Not -h and -f, nor -n with the value "gl".
-  EXPECT_THAT(Refusal({"-hf", "who/what"}), HasSubstr("-hf; fetching models by name is not supp"));
+  // Not -h and -ff, nor -n with the value "gl".
+  EXPECT_THAT(Refusal({"-hff", "a.gguf"}), HasSubstr("-hff; a file is named behind its model"));
   EXPECT_THAT(Refusal({"-ngl", "99"}), HasSubstr("has no option -ngl; models run on the cores"));
   EXPECT_THAT(Refusal({"-ctk", "q8_0"}), HasSubstr("kept in one format: --kv bf16, f32 or q8_0"));
   EXPECT_THAT(Refusal({"-q"}), HasSubstr("has no option -q"));

@@ -101,8 +101,10 @@ void AddInputOptions(CLI::App* command, const char* what, TokenizeOptions* optio
   const OptionGroup add(command);
   CLI::Option* text = add(what, &options->text, "TEXT", "- or nothing: standard input");
   add("-f,--file", &options->file, "FILE", "Read from a file")->excludes(text);
-  add("-m,--target,--model", &options->model.target, "MODEL",
-      "The model, a folder or a GGUF file, whose tokenizer is used; the bundled one by default");
+  AddTargetOptions(
+      add, "-m,--target,--model", &options->model,
+      "The model, a folder or a GGUF file, whose tokenizer is used; the bundled one by "
+      "default");
 }
 
 }  // namespace

@@ -1,10 +1,12 @@
-#include "cli/generate/interrupts.h"
+#include "cli/common/interrupts.h"
 
 #include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <utility>
 
 namespace foretoken {
 namespace {
@@ -35,6 +37,12 @@ bool Interrupted() { return interrupted; }
 void ForgetInterrupts() {
   eventfd_t past = 0;
   eventfd_read(interrupt_event, &past);
+  interrupted = false;
+}
+
+void LetInterruptsEnd() {
+  signal(SIGINT, SIG_DFL);
+  close(std::exchange(interrupt_event, -1));
   interrupted = false;
 }
 

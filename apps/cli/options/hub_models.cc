@@ -1,0 +1,53 @@
+#include "cli/options/hub_models.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "cli/common/interrupts.h"
+#include "cli/common/terminal.h"
+#include "hub/fetch_model.h"
+#include "hub/hub_settings.h"
+#include "hub/model_name.h"
+
+namespace foretoken {
+namespace {
+
+// Ctrl-C is something to ask about while this lives.
+struct CaughtInterrupts {
+  CaughtInterrupts() { CatchInterrupts(); }
+  ~CaughtInterrupts() { LetInterruptsEnd(); }
+  CaughtInterrupts(const CaughtInterrupts&) = delete;
+  CaughtInterrupts& operator=(const CaughtInterrupts&) = delete;
+};
+
+}  // namespace
+
+Result<std::string> FindHubModel(const std::string& text, HubQuestion question) {
+  FT_ASSIGN_OR_RETURN(const ModelName name, ParseModelName(text));
+  FT_ASSIGN_OR_RETURN(const HubSettings settings, ReadHubSettings(environ));
+  const CaughtInterrupts caught;
+  ProgressBar bar(text, 0);
+  const FetchHooks hooks{
+      .cancelled = Interrupted,
+      .progress =
+          [&bar](std::string_view doing, std::uint64_t done, std::uint64_t all) {
+            bar.SetLabel(fmt::format(
+                "{}{}", doing,
+                all == 0 ? "" : fmt::format(", {} in all", FormatBytes(static_cast<double>(all)))));
+            bar.Show(done, all);
+          },
+      .warn = [](const std::string& warning) { PrintWarning(warning); }};
+  const Result<std::filesystem::path> path = question == HubQuestion::kAlways
+                                                 ? PullModel(name, settings, hooks)
+                                                 : FindModel(name, settings, hooks);
+  if (path.ok()) return path->string();
+  if (path.error().code != ErrorCode::kCancelled) return path.error();
+  return Error{ErrorCode::kCancelled,
+               fmt::format("interrupted while fetching {}: what has come stays, and the same "
+                           "command goes on from there",
+                           text)};
+}
+
+}  // namespace foretoken
