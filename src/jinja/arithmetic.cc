@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "jinja/builtins/format.h"
+#include "jinja/builtins/text_operations.h"
 #include "jinja/operations.h"
 
 namespace foretoken::jinja {
@@ -84,9 +85,13 @@ Value WithFloats(Workspace* workspace, Operator operation, double a, double b) {
 }
 
 Value Concatenate(Workspace* workspace, const Value& left, const Value& right) {
+  const bool is_safe = left.IsSafe() || right.IsSafe();
   TextBuilder builder(workspace);
-  if (builder.Append(*left.AsText())) builder.Append(*right.AsText());
-  return builder.Finish();
+  for (const Value* side : {&left, &right}) {
+    const Value part = is_safe ? Escape(workspace, *side) : *side;
+    if (!builder.Append(*part.AsText())) break;
+  }
+  return builder.Finish(is_safe);
 }
 
 Value Join(Workspace* workspace, const List& left, const List& right) {

@@ -23,6 +23,11 @@ const Text* Value::AsText() const {
   return string == nullptr ? nullptr : &(*string)->text;
 }
 
+bool Value::IsSafe() const {
+  const String* string = std::get_if<String>(&data_);
+  return string != nullptr && (*string)->is_safe;
+}
+
 std::optional<std::int64_t> Value::Integer() const {
   if (const auto* integer = std::get_if<std::int64_t>(&data_)) return *integer;
   if (const bool* flag = AsBool()) return *flag ? 1 : 0;

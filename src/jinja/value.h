@@ -41,6 +41,8 @@ struct StoredText {
 
   Text text;
   Workspace* owner;
+  /// The filters safe and escape were here: what is added to it with + is escaped.
+  bool is_safe = false;
 };
 using String = std::shared_ptr<const StoredText>;
 
@@ -74,6 +76,8 @@ class Value {
   const bool* AsBool() const { return std::get_if<bool>(&data_); }
   const double* AsFloat() const { return std::get_if<double>(&data_); }
   const Text* AsText() const;
+  /// Of a string: see StoredText.
+  bool IsSafe() const;
   List* AsList() const { return Pointer<List*>(); }
   Dict* AsDict() const { return Pointer<Dict*>(); }
   Namespace* AsNamespace() const { return Pointer<Namespace*>(); }

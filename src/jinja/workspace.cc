@@ -141,8 +141,9 @@ bool TextBuilder::Append(const Text& text, std::size_t begin, std::size_t end) {
   return true;
 }
 
-Value TextBuilder::Finish() {
+Value TextBuilder::Finish(bool is_safe) {
   auto string = std::make_shared<StoredText>(std::exchange(text_, {}), nullptr);
+  string->is_safe = is_safe;
   // What was spent on pieces that joined comes back.
   const std::size_t takes = Workspace::Footprint(string->text);
   if (takes <= spent_) {

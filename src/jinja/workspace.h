@@ -115,7 +115,7 @@ class TextBuilder {
   Workspace* workspace() const { return workspace_; }
   const Text& text() const { return text_; }
   /// The string. The builder is empty afterwards.
-  Value Finish();
+  Value Finish(bool is_safe = false);
   /// The text itself, which nobody counts any longer.
   Text Release();
 

@@ -107,22 +107,27 @@ Value Indent(Workspace* workspace, const Value& input, Arguments* arguments) {
   return builder.Finish();
 }
 
-Value Escape(Workspace* workspace, const Value& input, Arguments* arguments) {
+Value EscapeFilter(Workspace* workspace, const Value& input, Arguments* arguments) {
   Parameters parameters(workspace, "escape", arguments);
   const Value string = Str(workspace, input);
-  if (!parameters.Close()) return {};
+  return parameters.Close() ? Escape(workspace, string) : Value();
+}
+
+Value Safe(Workspace* workspace, const Value& input, Arguments* arguments) {
+  Parameters parameters(workspace, "safe", arguments);
   TextBuilder builder(workspace);
-  const auto map = [](std::uint32_t code, std::size_t, std::string* replacement) {
-    *replacement = code == '&'    ? "&amp;"
-                   : code == '<'  ? "&lt;"
-                   : code == '>'  ? "&gt;"
-                   : code == '\'' ? "&#39;"
-                   : code == '"'  ? "&#34;"
-                                  : "";
-    return !replacement->empty();
-  };
-  AppendMapped(*string.AsText(), map, &builder);
-  return builder.Finish();
+  if (!parameters.Close()) return {};
+  AppendStr(input, &builder);
+  return builder.Finish(/*is_safe=*/true);
+}
+
+Value Center(Workspace* workspace, const Value& input, Arguments* arguments) {
+  Parameters parameters(workspace, "center", arguments);
+  const std::int64_t width = parameters.Integer("width", 80);
+  const Value string = Str(workspace, input);
+  if (!parameters.Close()) return {};
+  Arguments passed{{width}, {}};
+  return FindMethod(string, "center")->body(workspace, string, &passed);
 }
 
 Value Format(Workspace* workspace, const Value& input, Arguments* arguments) {
@@ -219,21 +224,14 @@ Value ToJson(Workspace* workspace, const Value& input, Arguments* arguments) {
 }
 
 constexpr std::array kFilters = {
-    NamedFilter{"string", String},
-    NamedFilter{"safe", String},
-    NamedFilter{"trim", Trim},
-    NamedFilter{"upper", Plain<Upper>},
-    NamedFilter{"lower", Plain<Lower>},
-    NamedFilter{"capitalize", Plain<Capitalize>},
-    NamedFilter{"title", Plain<Title>},
-    NamedFilter{"replace", ReplaceFilter},
-    NamedFilter{"indent", Indent},
-    NamedFilter{"escape", Escape},
-    NamedFilter{"e", Escape},
-    NamedFilter{"forceescape", Escape},
-    NamedFilter{"format", Format},
-    NamedFilter{"truncate", Truncate},
-    NamedFilter{"wordcount", WordCount},
+    NamedFilter{"string", String},      NamedFilter{"safe", Safe},
+    NamedFilter{"trim", Trim},          NamedFilter{"upper", Plain<Upper>},
+    NamedFilter{"lower", Plain<Lower>}, NamedFilter{"capitalize", Plain<Capitalize>},
+    NamedFilter{"title", Plain<Title>}, NamedFilter{"replace", ReplaceFilter},
+    NamedFilter{"indent", Indent},      NamedFilter{"escape", EscapeFilter},
+    NamedFilter{"e", EscapeFilter},     NamedFilter{"forceescape", EscapeFilter},
+    NamedFilter{"format", Format},      NamedFilter{"center", Center},
+    NamedFilter{"truncate", Truncate},  NamedFilter{"wordcount", WordCount},
     NamedFilter{"tojson", ToJson},
 };
 

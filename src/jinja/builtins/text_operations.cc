@@ -130,6 +130,22 @@ Value Capitalize(Workspace* workspace, const Text& text) {
   return builder.Finish();
 }
 
+Value Escape(Workspace* workspace, const Value& string) {
+  if (string.IsSafe()) return string;
+  TextBuilder builder(workspace);
+  const auto map = [](std::uint32_t code, std::size_t, std::string* replacement) {
+    *replacement = code == '&'    ? "&amp;"
+                   : code == '<'  ? "&lt;"
+                   : code == '>'  ? "&gt;"
+                   : code == '\'' ? "&#39;"
+                   : code == '"'  ? "&#34;"
+                                  : "";
+    return !replacement->empty();
+  };
+  AppendMapped(*string.AsText(), map, &builder);
+  return builder.Finish(/*is_safe=*/true);
+}
+
 Value JoinTexts(Workspace* workspace, const Text& separator, const std::vector<Value>& items) {
   TextBuilder builder(workspace);
   for (std::size_t i = 0; i < items.size(); ++i) {

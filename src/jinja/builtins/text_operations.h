@@ -29,6 +29,9 @@ Value Lower(Workspace* workspace, const Text& text);
 /// The first letter large, all others small.
 Value Capitalize(Workspace* workspace, const Text& text);
 
+/// A string with the characters that mean something in HTML replaced, and safe; what is safe stays.
+Value Escape(Workspace* workspace, const Value& string);
+
 /// The items' texts with `separator` between them.
 Value JoinTexts(Workspace* workspace, const Text& separator, const std::vector<Value>& items);
 

@@ -88,6 +88,7 @@ class Parser {
     if (name == "call") return ParseCall(line);
     if (name == "filter") return ParseFilter(line);
     if (name == "with") return ParseWith(line);
+    if (name == "print") return Add(line, PrintStatement{expressions_.ParseTuple()});
     if (name == "break" || name == "continue") return ParseJump(line, name == "break");
     // What an assistant said, which those mark who train on it.
     if (name == "generation") return Add(line, WithStatement{{}, ParseInner("endgeneration")});
