@@ -25,6 +25,8 @@ struct ModelSource {
   std::string synthetic;  ///< "llama-135m", say; used when `path` is empty.
   /// What its weights are converted to as they are loaded: "q8_0", "q4_k_m" ...; empty: nothing.
   std::string weights = {};
+  /// Jinja, in place of the model's own chat template; empty: that one.
+  std::string chat_template = {};
 
   bool empty() const { return path.empty() && synthetic.empty(); }
   /// How reports call it: the folder's name, the file's without ".gguf", or the shape's,

@@ -59,7 +59,8 @@ std::optional<std::int64_t> ParseInteger(Workspace* workspace, const Text& text,
     }
   }
   if (rest.empty() || rest[0] == '-' || rest[0] == '+') return std::nullopt;
-  const std::string number = (negative ? "-" : "") + std::string(rest);
+  std::string number(negative ? 1 : 0, '-');
+  number += rest;
   std::int64_t parsed = 0;
   const char* end = number.data() + number.size();
   const auto result = std::from_chars(number.data(), end, parsed, base == 0 ? 10 : base);
