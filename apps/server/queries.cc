@@ -14,9 +14,9 @@ namespace foretoken::server {
 namespace {
 
 // Refuses a chat that is too long to be tokenised in a second.
-std::optional<ApiError> CheckLength(const ApiRequest& chat) {
-  std::size_t bytes = 0;
-  for (const ChatMessage& message : chat.messages) bytes += message.content.size();
+std::optional<ApiError> CheckLength(const ApiRequest& request) {
+  std::size_t bytes = request.chat.variables.size();
+  for (const ChatMessage& message : request.chat.messages) bytes += message.content.size();
   if (bytes <= kMaxTokenizeBytes) return std::nullopt;
   return ApiError{.message = fmt::format("'messages' hold {} bytes of text; at most {} are allowed",
                                          bytes, kMaxTokenizeBytes),
@@ -46,7 +46,7 @@ QueryAnswer CountTokens(const Service& service, const HttpRequest& request) {
   const Result<ApiRequest> chat = ReadCountTokens(request.body, service.options().defaults);
   if (!chat.ok()) return Refusal(chat.error());
   if (auto error = CheckLength(*chat)) return *error;
-  const auto tokens = service.model().tokenizer().EncodeChat(chat->messages);
+  const auto tokens = service.model().tokenizer().EncodeChat(chat->ChatNow());
   if (!tokens.ok()) return ApiError{.message = tokens.error().message, .param = "messages"};
   return QueryReply{OrderedJson::object({{"input_tokens", tokens->size()}}), chat->ignored};
 }
@@ -54,7 +54,7 @@ QueryAnswer CountTokens(const Service& service, const HttpRequest& request) {
 QueryAnswer ApplyTemplate(const Service& service, const HttpRequest& request) {
   const Result<ApiRequest> chat = ReadApplyTemplate(request.body, service.options().defaults);
   if (!chat.ok()) return Refusal(chat.error());
-  const Result<std::string> text = service.model().tokenizer().ChatText(chat->messages);
+  const Result<std::string> text = service.model().tokenizer().ChatText(chat->ChatNow());
   if (!text.ok()) return ApiError{.message = text.error().message, .param = "messages"};
   return QueryReply{OrderedJson::object({{"prompt", *text}}), chat->ignored};
 }

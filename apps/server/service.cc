@@ -47,8 +47,8 @@ std::optional<ApiError> CheckLengths(const Door& door, const ApiRequest& api, in
                                      std::size_t longest_token) {
   constexpr std::size_t kFolding = 4;
   const std::size_t most = static_cast<std::size_t>(limit) * longest_token * kFolding;
-  std::size_t longest = 0;
-  for (const ChatMessage& message : api.messages) longest += message.content.size();
+  std::size_t longest = api.chat.variables.size();
+  for (const ChatMessage& message : api.chat.messages) longest += message.content.size();
   for (const ApiPrompt& prompt : api.prompts) {
     const auto* text = std::get_if<std::string>(&prompt);
     if (text != nullptr) longest = std::max(longest, text->size());
@@ -253,7 +253,7 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& ca
   if (auto error = CheckLengths(door, api, limit, served.longest_token)) return error;
   std::vector<std::vector<Token>> prompts;
   if (chat) {
-    Result<std::vector<Token>> tokens = tokenizer.EncodeChat(api.messages);
+    Result<std::vector<Token>> tokens = tokenizer.EncodeChat(api.ChatNow());
     if (!tokens.ok()) {
       return ApiError{.message = tokens.error().message, .param = prompt_field};
     }

@@ -28,6 +28,8 @@ struct ModelSource {
   std::string weights = {};
   /// How reports call it, where not by its path.
   std::string name = {};
+  /// Jinja, in place of the model's own chat template; empty: that one.
+  std::string chat_template = {};
 
   bool empty() const { return path.empty() && synthetic.empty(); }
   /// How reports call it: its name, or the folder's, the file's without ".gguf", or the shape's,

@@ -3,21 +3,15 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "foretoken/chat.h"
 #include "foretoken/result.h"
 #include "foretoken/types.h"
 
 namespace foretoken {
-
-/// One turn of a chat.
-struct ChatMessage {
-  std::string role;  ///< "system", "user", "assistant"
-  std::string content;
-};
 
 /// Text to tokens and back, for one vocabulary. Immutable after loading and thread-safe.
 class Tokenizer {
@@ -25,8 +19,8 @@ class Tokenizer {
   virtual ~Tokenizer() = default;
 
   /// That of a model: of a Hugging Face folder's files, tokenizer.json (byte-level BPE) or
-  /// tokenizer.model (SentencePiece) with the special tokens and chat template of
-  /// tokenizer_config.json, or of a GGUF file's metadata.
+  /// tokenizer.model (SentencePiece) with the special tokens of tokenizer_config.json and the chat
+  /// template of chat_template.jinja or there, or of a GGUF file's metadata.
   static Result<std::unique_ptr<Tokenizer>> Load(const std::filesystem::path& model);
 
   virtual int vocabulary() const = 0;
@@ -46,12 +40,17 @@ class Tokenizer {
   /// SHA-256 (hex) of vocabulary, merges and special tokens.
   virtual const std::string& fingerprint() const = 0;
 
-  /// Tokens of a chat, ending with the opening of the assistant's turn. An error where the
-  /// tokenizer has no template that Foretoken knows (ChatML, Llama 3).
-  virtual Result<std::vector<Token>> EncodeChat(std::span<const ChatMessage> messages) const = 0;
-  /// The same chat as text, its marks written out, without the beginning-of-sequence token.
-  virtual Result<std::string> ChatText(std::span<const ChatMessage> messages) const = 0;
+  /// Tokens of a chat, ending with the opening of the assistant's turn. Special tokens that the
+  /// template writes count; those that a message writes out are text. An error where there is no
+  /// template, or it refuses the chat.
+  virtual Result<std::vector<Token>> EncodeChat(const ChatInput& chat) const = 0;
+  /// The same chat as text, its marks written out, without the beginning-of-sequence token that
+  /// Encode adds.
+  virtual Result<std::string> ChatText(const ChatInput& chat) const = 0;
   virtual bool has_chat_template() const = 0;
+  /// Takes this Jinja template in place of the model's own, before anybody uses the tokenizer; an
+  /// error where it is none.
+  virtual Status UseChatTemplate(std::string_view jinja) = 0;
 };
 
 /// Turns tokens into text as they come, holding bytes back until they form whole UTF-8 characters.

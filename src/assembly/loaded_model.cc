@@ -52,7 +52,11 @@ Result<OpenedModel> OpenModel(const ModelSource& source) {
   }
   FT_ASSIGN_OR_RETURN(opened.checkpoint, OpenCheckpoint(source.path, source.weights));
   FT_ASSIGN_OR_RETURN(opened.config, ReadModelConfig(*opened.checkpoint));
-  FT_ASSIGN_OR_RETURN(opened.tokenizer, LoadTokenizer(*opened.checkpoint));
+  FT_ASSIGN_OR_RETURN(std::unique_ptr<Tokenizer> tokenizer, LoadTokenizer(*opened.checkpoint));
+  if (!source.chat_template.empty()) {
+    FT_RETURN_IF_ERROR(tokenizer->UseChatTemplate(source.chat_template));
+  }
+  opened.tokenizer = std::move(tokenizer);
   if (opened.tokenizer->vocabulary() > opened.config.vocabulary) {
     return InvalidInput(fmt::format(
         "{}: the tokenizer has {} tokens but the model only {}: they do not belong together",

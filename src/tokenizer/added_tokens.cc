@@ -29,23 +29,30 @@ const AddedToken* AddedTokens::FindSpecial(std::string_view content) const {
   return token != nullptr && token->special ? token : nullptr;
 }
 
-const AddedToken* AddedTokens::MatchAt(std::string_view text, bool parse_special) const {
+const AddedToken* AddedTokens::MatchAt(std::string_view text, std::size_t begin,
+                                       const MayStand& may_be_special) const {
   for (const std::size_t length : lengths_) {
-    if (length > text.size()) continue;
-    const AddedToken* token = Find(text.substr(0, length));
-    if (token != nullptr && (parse_special || !token->special)) return token;
+    if (length > text.size() - begin) continue;
+    const AddedToken* token = Find(text.substr(begin, length));
+    if (token != nullptr && (!token->special || may_be_special(begin, begin + length))) {
+      return token;
+    }
   }
   return nullptr;
 }
 
 std::vector<TextPart> AddedTokens::Split(std::string_view text, bool parse_special) const {
+  return Split(text, [parse_special](std::size_t, std::size_t) { return parse_special; });
+}
+
+std::vector<TextPart> AddedTokens::Split(std::string_view text,
+                                         const MayStand& may_be_special) const {
   std::vector<TextPart> parts;
   std::size_t begin = 0;
   std::size_t i = 0;
   while (i < text.size()) {
-    const AddedToken* token = starts_[static_cast<std::uint8_t>(text[i])]
-                                  ? MatchAt(text.substr(i), parse_special)
-                                  : nullptr;
+    const AddedToken* token =
+        starts_[static_cast<std::uint8_t>(text[i])] ? MatchAt(text, i, may_be_special) : nullptr;
     if (token == nullptr) {
       ++i;
       continue;

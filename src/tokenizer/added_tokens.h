@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -43,9 +44,13 @@ class AddedTokens {
   /// Cuts `text` at the added tokens in it, leftmost first and longest first; special ones count
   /// only with `parse_special`. There is always a last part without a token.
   std::vector<TextPart> Split(std::string_view text, bool parse_special) const;
+  /// Whether a special token may stand in bytes [begin, end) of a text.
+  using MayStand = std::function<bool(std::size_t begin, std::size_t end)>;
+  std::vector<TextPart> Split(std::string_view text, const MayStand& may_be_special) const;
 
  private:
-  const AddedToken* MatchAt(std::string_view text, bool parse_special) const;
+  const AddedToken* MatchAt(std::string_view text, std::size_t begin,
+                            const MayStand& may_be_special) const;
 
   std::vector<AddedToken> tokens_;
   std::unordered_map<std::string_view, const AddedToken*> by_content_;

@@ -1,49 +1,33 @@
 #pragma once
 
+#include <map>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "tokenizer/added_tokens.h"
-#include "tokenizer/tokenizer.h"
+#include "base/result.h"
+#include "foretoken/chat.h"
+#include "jinja/template.h"
 
 namespace foretoken {
 
-/// Ordinary text of a rendered chat and the mark that follows it (nullptr after the last text).
-/// The text is never searched for special tokens, so that what a user writes stays text.
-struct ChatPart {
-  std::string text;
-  const AddedToken* mark = nullptr;
-};
-
-/// A chat template that Foretoken knows. Templates are programs (Jinja); these are recognised by
-/// their marks and rendered by own code, to the same text.
+/// A model's chat template: a Jinja program that writes a chat as text. Immutable and thread-safe.
 class ChatTemplate {
  public:
-  /// Nothing where `jinja` is neither ChatML nor Llama 3, or its marks are no special tokens.
-  /// `tokens` must outlive the template.
-  static std::optional<ChatTemplate> Recognise(std::string_view jinja, const AddedTokens& tokens);
+  /// `marks` are the template's variables for special tokens: bos_token, eos_token ...
+  static Result<ChatTemplate> Parse(std::string_view jinja,
+                                    std::map<std::string, std::string> marks);
 
-  /// The chat, ending with the opening of the assistant's turn; without the beginning-of-sequence
-  /// token.
-  std::vector<ChatPart> Render(std::span<const ChatMessage> messages) const;
+  /// The chat, ending with the opening of the assistant's turn. What messages, tools, documents and
+  /// variables say is marked as input. An error where the template refuses the chat, or fails.
+  Result<jinja::Text> Render(const ChatInput& chat) const;
 
  private:
-  /// Begins the turn of `role`, up to its content.
-  void Open(const std::string& role, std::vector<ChatPart>* parts) const;
-  void Turn(const std::string& role, std::string_view content, std::vector<ChatPart>* parts) const;
-  /// The system message that the template puts first where `messages` does not begin with one, or
-  /// with the template's preamble where it does; nothing where the template adds nothing.
-  std::optional<std::string> SystemText(std::span<const ChatMessage> messages) const;
+  ChatTemplate(jinja::Template parsed, std::map<std::string, std::string> marks)
+      : template_(std::move(parsed)), marks_(std::move(marks)) {}
 
-  const AddedToken* open_ = nullptr;        // <|im_start|>, <|start_header_id|>
-  const AddedToken* header_end_ = nullptr;  // <|end_header_id|>; ChatML: none
-  const AddedToken* close_ = nullptr;       // <|im_end|>, <|eot_id|>
-  std::optional<std::string> default_system_;
-  std::string system_preamble_;
-  bool trims_ = false;  // white space around the contents is dropped
+  jinja::Template template_;
+  std::map<std::string, std::string> marks_;
 };
 
 }  // namespace foretoken

@@ -1,97 +1,90 @@
 #include "tokenizer/chat_template.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <map>
+#include <string>
 
 namespace foretoken {
 namespace {
 
-constexpr char kChatMl[] =
-    "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + "
-    "'<|im_end|>' + '\n'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' "
-    "}}{% endif %}";
-constexpr char kLlama3[] =
-    "{% set loop_messages = messages %}{% for message in loop_messages %}{% set content = "
-    "'<|start_header_id|>' + message['role'] + '<|end_header_id|>\n\n'+ message['content'] | trim "
-    "+ '<|eot_id|>' %}{% if loop.index0 == 0 %}{% set content = bos_token + content %}{% endif %}"
-    "{{ content }}{% endfor %}";
+using ::testing::HasSubstr;
 
-class ChatTemplateTest : public ::testing::Test {
- protected:
-  static std::vector<AddedToken> Marks() {
-    std::vector<AddedToken> tokens;
-    for (const char* content :
-         {"<|im_start|>", "<|im_end|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"}) {
-      AddedToken token;
-      token.id = static_cast<Token>(tokens.size());
-      token.content = content;
-      token.special = true;
-      tokens.push_back(token);
-    }
-    return tokens;
+const std::map<std::string, std::string> kMarks = {{"bos_token", "<s>"}, {"eos_token", "</s>"}};
+
+std::string Render(std::string_view jinja, const ChatInput& chat) {
+  const auto parsed = ChatTemplate::Parse(jinja, kMarks);
+  if (!parsed.ok()) return "(" + parsed.error().message + ")";
+  const auto text = parsed->Render(chat);
+  return text.ok() ? text->bytes() : "(" + text.error().message + ")";
+}
+
+std::string RenderBuiltIn(std::string_view name, const ChatInput& chat) {
+  return Render(BuiltInChatTemplate(name).value(), chat);
+}
+
+const ChatInput kTalk = {
+    {{"system", "Be kind."}, {"user", " Hi "}, {"assistant", "Yes?"}, {"user", "Bye"}}};
+
+TEST(BuiltInChatTemplates, WriteTheirFamiliesForms) {
+  const std::map<std::string_view, std::string> expected = {
+      {"chatml",
+       "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\n Hi <|im_end|>\n"
+       "<|im_start|>assistant\nYes?<|im_end|>\n<|im_start|>user\nBye<|im_end|>\n"
+       "<|im_start|>assistant\n"},
+      {"gemma",
+       "<s><start_of_turn>user\nBe kind.\n\nHi<end_of_turn>\n<start_of_turn>model\n"
+       "Yes?<end_of_turn>\n<start_of_turn>user\nBye<end_of_turn>\n<start_of_turn>model\n"},
+      {"llama2",
+       "<s>[INST] <<SYS>>\nBe kind.\n<</SYS>>\n\n Hi  [/INST] Yes? </s><s>[INST] Bye [/INST]"},
+      {"llama3",
+       "<s><|start_header_id|>system<|end_header_id|>\n\nBe kind.<|eot_id|>"
+       "<|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|>"
+       "<|start_header_id|>assistant<|end_header_id|>\n\nYes?<|eot_id|>"
+       "<|start_header_id|>user<|end_header_id|>\n\nBye<|eot_id|>"
+       "<|start_header_id|>assistant<|end_header_id|>\n\n"},
+      {"mistral", "<s>[INST] Be kind.\n\n Hi  [/INST] Yes?</s>[INST] Bye [/INST]"},
+      {"phi3",
+       "<|system|>\nBe kind.<|end|>\n<|user|>\n Hi <|end|>\n<|assistant|>\nYes?<|end|>\n"
+       "<|user|>\nBye<|end|>\n<|assistant|>\n"},
+      {"vicuna", "<s>Be kind.\n\nUSER:  Hi \nASSISTANT: Yes?</s>\nUSER: Bye\nASSISTANT:"},
+      {"zephyr",
+       "<|system|>\nBe kind.</s>\n<|user|>\n Hi </s>\n<|assistant|>\nYes?</s>\n<|user|>\nBye</s>\n"
+       "<|assistant|>\n"}};
+  ASSERT_EQ(BuiltInChatTemplates().size(), expected.size());
+  for (const std::string_view name : BuiltInChatTemplates()) {
+    EXPECT_EQ(RenderBuiltIn(name, kTalk), expected.at(name)) << name;
   }
-
-  std::string Render(std::string_view jinja, const std::vector<ChatMessage>& messages) const {
-    const auto chat = ChatTemplate::Recognise(jinja, tokens_);
-    if (!chat.has_value()) return "(unknown)";
-    std::string text;
-    for (const ChatPart& part : chat->Render(messages)) {
-      text += part.text;
-      if (part.mark != nullptr) text += part.mark->content;
-    }
-    return text;
-  }
-
-  AddedTokens tokens_{Marks()};
-};
-
-TEST_F(ChatTemplateTest, ChatMl) {
-  EXPECT_EQ(Render(kChatMl, {{"user", "Hi "}, {"assistant", "Yes?"}, {"user", "Bye"}}),
-            "<|im_start|>user\nHi <|im_end|>\n<|im_start|>assistant\nYes?<|im_end|>\n"
-            "<|im_start|>user\nBye<|im_end|>\n<|im_start|>assistant\n");
+  EXPECT_FALSE(BuiltInChatTemplate("chatmil").has_value());
 }
 
-TEST_F(ChatTemplateTest, ChatMlWithADefaultSystemMessage) {
-  const char* templates[] = {
-      // Line feeds as Jinja escapes, as in a chat_template.jinja.
-      "{% if messages[0]['role'] != 'system' %}{{ '<|im_start|>system\\nBe kind.<|im_end|>\\n' }}"
-      "{% endif %}{{ '<|im_start|>system\\n' + messages[0]['content'] + '<|im_end|>\\n' }}",
-      "{% set system_message = 'Be kind.' %}{{ '<|im_start|>system\n' + system_message + "
-      "'<|im_end|>\n' }}",
-  };
-  for (const char* jinja : templates) {
-    EXPECT_EQ(Render(jinja, {{"user", "Hi"}}),
-              "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n"
-              "<|im_start|>assistant\n");
-    EXPECT_EQ(Render(jinja, {{"system", "Be short."}, {"user", "Hi"}}),
-              "<|im_start|>system\nBe short.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n"
-              "<|im_start|>assistant\n");
-  }
+TEST(ChatTemplate, TellsTheTemplateEverything) {
+  ChatInput chat{.messages = {{"user", "Hi", R"({"name": "Ada", "parts": [1, {"z": 1, "a": 2}]})"}},
+                 .tools = R"([{"b": 1, "a": {}}])",
+                 .documents = R"([{"title": "T"}])",
+                 .variables = R"({"think": false})"};
+  EXPECT_EQ(Render("{{ messages|tojson }} {{ tools|tojson }} {{ documents[0].title }} {{ think }} "
+                   "{{ add_generation_prompt }} {{ eos_token }}",
+                   chat),
+            R"([{"role": "user", "content": "Hi", "name": "Ada", "parts": [1, {"z": 1, "a": 2}]}] )"
+            R"([{"b": 1, "a": {}}] T False True </s>)");
+  EXPECT_EQ(Render("{{ tools is none }}{{ documents is none }}{{ strftime_now is defined }}", {}),
+            "TrueTrueFalse");
+  chat.variables = R"({"add_generation_prompt": false, "eos_token": "."})";
+  EXPECT_EQ(Render("{{ add_generation_prompt }}{{ eos_token }}", chat), "False.");
+  chat.now.emplace();
+  chat.now->tm_year = 100;
+  EXPECT_EQ(Render("{{ strftime_now('%Y') }}", chat), "2000");
 }
 
-TEST_F(ChatTemplateTest, Llama3TrimsContents) {
-  EXPECT_EQ(Render(kLlama3, {{"system", " Be short.\n"}, {"user", "\tHi "}}),
-            "<|start_header_id|>system<|end_header_id|>\n\nBe short.<|eot_id|>"
-            "<|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|>"
-            "<|start_header_id|>assistant<|end_header_id|>\n\n");
-}
-
-TEST_F(ChatTemplateTest, Llama31OpensWithItsDates) {
-  const std::string jinja =
-      std::string(kLlama3) + "{{- \"Cutting Knowledge Date: December 2023\\n\" }}";
-  const std::string dates =
-      "<|start_header_id|>system<|end_header_id|>\n\nCutting Knowledge Date: December 2023\n"
-      "Today Date: 26 Jul 2024\n\n";
-  const std::string rest =
-      "<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|>"
-      "<|start_header_id|>assistant<|end_header_id|>\n\n";
-  EXPECT_EQ(Render(jinja, {{"user", "Hi"}}), dates + rest);
-  EXPECT_EQ(Render(jinja, {{"system", "Be short."}, {"user", "Hi"}}), dates + "Be short." + rest);
-}
-
-TEST_F(ChatTemplateTest, OthersAreUnknown) {
-  EXPECT_EQ(Render("", {}), "(unknown)");
-  EXPECT_EQ(Render("{{ '[INST] ' + message['content'] + ' [/INST]' }}", {}), "(unknown)");
-  EXPECT_FALSE(ChatTemplate::Recognise(kChatMl, AddedTokens({})).has_value());
+TEST(ChatTemplate, RefusesInputsThatAreNone) {
+  EXPECT_THAT(Render("", {.tools = "{}"}), HasSubstr("the tools of a chat must be a JSON array"));
+  EXPECT_THAT(Render("", {.variables = "[1"}), HasSubstr("must be a JSON object, not '[1'"));
+  EXPECT_THAT(Render("", {.messages = {{"user", "", "7"}}}), HasSubstr("must be a JSON object"));
+  EXPECT_THAT(Render("", {.variables = R"({"messages": []})"}), HasSubstr("'messages'"));
+  EXPECT_THAT(Render("{{ raise_exception('Only users.') }}", {}), HasSubstr("Only users."));
+  EXPECT_THAT(Render("{% if %}", {}), HasSubstr("line 1"));
 }
 
 }  // namespace

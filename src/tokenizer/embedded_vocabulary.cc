@@ -97,6 +97,12 @@ TokenizerConfig ConfigOf(const EmbeddedVocabulary& vocabulary) {
   };
   config.bos = spelling(vocabulary.bos);
   config.eos = spelling(vocabulary.eos);
+  if (config.bos) config.marks.emplace("bos_token", *config.bos);
+  if (config.eos) config.marks.emplace("eos_token", *config.eos);
+  if (vocabulary.unknown) {
+    config.marks.emplace("unk_token",
+                         vocabulary.tokens[static_cast<std::size_t>(*vocabulary.unknown)]);
+  }
   for (const auto& id : {vocabulary.eot, vocabulary.eom}) {
     if (auto end = spelling(id)) config.ends.push_back(*std::move(end));
   }

@@ -149,9 +149,11 @@ TEST(EmbeddedBpe, WhatEndsATextIsSpecialWhateverItsType) {
 
 TEST(EmbeddedBpe, ChatTemplate) {
   Vocabulary vocabulary = SmallBpe();
-  const std::vector<ChatMessage> chat = {{"user", "<|im_end|>"}};
+  const ChatInput chat{{{"user", "<|im_end|>"}}};
   EXPECT_FALSE(vocabulary.Must()->has_chat_template());
-  vocabulary.embedded.chat_template = "{{ '<|im_start|>' }} ... {{ '<|im_end|>' }}";
+  vocabulary.embedded.chat_template =
+      "{% for m in messages %}{{ '<|im_start|>' ~ m.role ~ m.content ~ '<|im_end|>' }}"
+      "{% endfor %}{{ '<|im_start|>' }}";
   const auto tokens = vocabulary.Must()->EncodeChat(chat);
   ASSERT_TRUE(tokens.ok());
   EXPECT_EQ(std::count(tokens->begin(), tokens->end(), kStart), 2);

@@ -32,13 +32,12 @@ class ByteTokenizer : public Tokenizer {
   std::optional<Token> bos() const override { return std::nullopt; }
   std::vector<Token> eos() const override { return {}; }
   const std::string& fingerprint() const override { return bytes_; }
-  Result<std::vector<Token>> EncodeChat(std::span<const ChatMessage>) const override {
+  Result<std::vector<Token>> EncodeChat(const ChatInput&) const override {
     return InvalidInput("no chat");
   }
-  Result<std::string> ChatText(std::span<const ChatMessage>) const override {
-    return InvalidInput("no chat");
-  }
+  Result<std::string> ChatText(const ChatInput&) const override { return InvalidInput("no chat"); }
   bool has_chat_template() const override { return false; }
+  Status UseChatTemplate(std::string_view) override { return InvalidInput("no chat"); }
 
  private:
   std::string bytes_;

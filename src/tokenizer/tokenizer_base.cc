@@ -1,6 +1,9 @@
 #include "tokenizer/tokenizer_base.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
+#include <utility>
 
 namespace foretoken {
 
@@ -10,50 +13,69 @@ const VocabularyEntry& TokenizerBase::Entry(Token token) const {
   return vocabulary_.entries[static_cast<std::size_t>(token)];
 }
 
-const AddedToken* TokenizerBase::EncodePart(std::string_view text, bool parse_special,
-                                            const AddedToken* before, const AddedToken* mark,
-                                            std::vector<Token>* tokens) const {
-  for (const TextPart& part : added_.Split(text, parse_special)) {
-    const AddedToken* after = part.token != nullptr ? part.token : mark;
-    EncodeText(part.text, before, after, tokens);
-    if (after != nullptr) tokens->push_back(after->id);
-    before = after;
+TokenizerBase::TokenizerBase(Vocabulary vocabulary)
+    : vocabulary_(std::move(vocabulary)),
+      added_(vocabulary_.added),
+      chat_template_(InvalidInput("the model has no chat template")) {
+  auto& marks = vocabulary_.marks;
+  if (bos().has_value()) marks.try_emplace("bos_token", TokenName(*bos()));
+  if (!eos().empty()) marks.try_emplace("eos_token", TokenName(eos().front()));
+  if (vocabulary_.chat_template.empty()) return;
+  // A model whose template is broken still completes texts.
+  const Status used = UseChatTemplate(vocabulary_.chat_template);
+  if (!used.ok()) chat_template_ = used.error();
+}
+
+Status TokenizerBase::UseChatTemplate(std::string_view jinja) {
+  Result<ChatTemplate> parsed = ChatTemplate::Parse(jinja, vocabulary_.marks);
+  if (!parsed.ok()) {
+    return InvalidInput(
+        fmt::format("the chat template cannot be read: {}", parsed.error().message));
   }
-  return before;
+  chat_template_ = std::move(parsed);
+  return {};
+}
+
+void TokenizerBase::EncodeParts(const std::vector<TextPart>& parts,
+                                std::vector<Token>* tokens) const {
+  const AddedToken* before = nullptr;
+  for (const TextPart& part : parts) {
+    EncodeText(part.text, before, part.token, tokens);
+    if (part.token != nullptr) tokens->push_back(part.token->id);
+    before = part.token;
+  }
 }
 
 std::vector<Token> TokenizerBase::Encode(std::string_view text, bool add_bos,
                                          bool parse_special) const {
   std::vector<Token> tokens;
   if (add_bos && vocabulary_.bos.has_value()) tokens.push_back(*vocabulary_.bos);
-  EncodePart(text, parse_special, nullptr, nullptr, &tokens);
+  EncodeParts(added_.Split(text, parse_special), &tokens);
   return tokens;
 }
 
-Result<std::vector<ChatPart>> TokenizerBase::Render(std::span<const ChatMessage> messages) const {
-  if (chat_template_.has_value()) return chat_template_->Render(messages);
-  return InvalidInput(
-      "The tokenizer has no chat template that Foretoken knows: it must be ChatML or Llama 3, "
-      "with its marks among the special tokens.");
-}
-
-Result<std::string> TokenizerBase::ChatText(std::span<const ChatMessage> messages) const {
-  FT_ASSIGN_OR_RETURN(const std::vector<ChatPart> parts, Render(messages));
-  std::string text;
-  for (const ChatPart& part : parts) {
-    text += part.text;
-    if (part.mark != nullptr) text += part.mark->content;
+Result<std::string> TokenizerBase::ChatText(const ChatInput& chat) const {
+  if (!chat_template_.ok()) return chat_template_.error();
+  FT_ASSIGN_OR_RETURN(jinja::Text text, chat_template_->Render(chat));
+  if (vocabulary_.bos.has_value()) {
+    const std::string_view bos = TokenName(*vocabulary_.bos);
+    if (text.bytes().starts_with(bos) && !text.IsInput(0)) return text.bytes().substr(bos.size());
   }
-  return text;
+  return std::move(text).Release();
 }
 
-Result<std::vector<Token>> TokenizerBase::EncodeChat(std::span<const ChatMessage> messages) const {
-  FT_ASSIGN_OR_RETURN(const std::vector<ChatPart> parts, Render(messages));
+Result<std::vector<Token>> TokenizerBase::EncodeChat(const ChatInput& chat) const {
+  if (!chat_template_.ok()) return chat_template_.error();
+  FT_ASSIGN_OR_RETURN(const jinja::Text text, chat_template_->Render(chat));
+  // A mark around a role is the template's, though the role is not.
+  const auto is_mark = [&text](std::size_t begin, std::size_t end) {
+    return !text.IsInput(begin) && !text.IsInput(end - 1);
+  };
   std::vector<Token> tokens;
-  if (vocabulary_.bos.has_value()) tokens.push_back(*vocabulary_.bos);
-  const AddedToken* before = nullptr;
-  for (const ChatPart& part : parts) {
-    before = EncodePart(part.text, /*parse_special=*/false, before, part.mark, &tokens);
+  EncodeParts(added_.Split(text.bytes(), is_mark), &tokens);
+  const std::optional<Token> bos = vocabulary_.bos;
+  if (bos.has_value() && (tokens.empty() || tokens.front() != *bos)) {
+    tokens.insert(tokens.begin(), *bos);
   }
   return tokens;
 }

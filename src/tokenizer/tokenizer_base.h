@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -27,7 +28,9 @@ struct Vocabulary {
   /// What a text begins with; nullopt where the configuration adds nothing.
   std::optional<Token> bos;
   std::vector<Token> eos;
-  std::string chat_template;
+  std::string chat_template;  ///< Jinja; empty: none.
+  /// The template's variables for special tokens: bos_token, eos_token ...
+  std::map<std::string, std::string> marks;
   std::string fingerprint;
 };
 
@@ -35,10 +38,7 @@ struct Vocabulary {
 /// text between added tokens.
 class TokenizerBase : public Tokenizer {
  public:
-  explicit TokenizerBase(Vocabulary vocabulary)
-      : vocabulary_(std::move(vocabulary)),
-        added_(vocabulary_.added),
-        chat_template_(ChatTemplate::Recognise(vocabulary_.chat_template, added_)) {}
+  explicit TokenizerBase(Vocabulary vocabulary);
 
   int vocabulary() const override { return static_cast<int>(vocabulary_.entries.size()); }
   std::vector<Token> Encode(std::string_view text, bool add_bos, bool parse_special) const override;
@@ -48,9 +48,10 @@ class TokenizerBase : public Tokenizer {
   std::optional<Token> bos() const override { return vocabulary_.bos; }
   std::vector<Token> eos() const override { return vocabulary_.eos; }
   const std::string& fingerprint() const override { return vocabulary_.fingerprint; }
-  Result<std::vector<Token>> EncodeChat(std::span<const ChatMessage> messages) const override;
-  Result<std::string> ChatText(std::span<const ChatMessage> messages) const override;
-  bool has_chat_template() const override { return chat_template_.has_value(); }
+  Result<std::vector<Token>> EncodeChat(const ChatInput& chat) const override;
+  Result<std::string> ChatText(const ChatInput& chat) const override;
+  bool has_chat_template() const override { return chat_template_.ok(); }
+  Status UseChatTemplate(std::string_view jinja) override;
 
  protected:
   /// Appends the ids of `text`, which stands between the added tokens `before` and `after`
@@ -59,17 +60,14 @@ class TokenizerBase : public Tokenizer {
                           std::vector<Token>* tokens) const = 0;
 
  private:
-  /// The parts of a chat; an error where there is no template.
-  Result<std::vector<ChatPart>> Render(std::span<const ChatMessage> messages) const;
   /// An empty one where no token has that id.
   const VocabularyEntry& Entry(Token token) const;
-  /// Encodes `text` and then `mark`, where there is one; returns the last added token.
-  const AddedToken* EncodePart(std::string_view text, bool parse_special, const AddedToken* before,
-                               const AddedToken* mark, std::vector<Token>* tokens) const;
+  /// Encodes what `parts` are.
+  void EncodeParts(const std::vector<TextPart>& parts, std::vector<Token>* tokens) const;
 
   Vocabulary vocabulary_;
   AddedTokens added_;
-  std::optional<ChatTemplate> chat_template_;
+  Result<ChatTemplate> chat_template_;
 };
 
 /// The ids that end a text: `config`'s eos token and further ends, the ends of turns and texts

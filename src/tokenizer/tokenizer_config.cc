@@ -35,6 +35,7 @@ void ReadSpecialTokens(const Json& object, TokenizerConfig* config) {
     if (found == object.end()) return;
     std::optional<std::string> spelling = Spelling(*found);
     if (spelling.has_value()) config->special.push_back(*spelling);
+    if (!spelling.value_or("").empty()) config->marks.try_emplace(key, *spelling);
     if (to != nullptr && !to->has_value()) *to = spelling.value_or("");
   };
   read("bos_token", &config->bos);

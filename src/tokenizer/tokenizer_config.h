@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,6 +29,8 @@ struct TokenizerConfig {
   std::vector<AddedToken> added;
   /// The text of the (default) chat template; empty where there is none.
   std::string chat_template;
+  /// What the template calls special tokens: bos_token, eos_token, pad_token ...
+  std::map<std::string, std::string> marks;
 };
 
 /// Reads the files in `directory`; a file that is absent says nothing, a malformed one is an error.

@@ -83,11 +83,33 @@ TEST(TokenizerLoad, ChatTemplateFromAListOrAFile) {
                              {"259", {{"content", "<|im_end|>"}, {"special", true}}}}},
                            {"chat_template",
                             {{{"name", "tool_use"}, {"template", "?"}},
-                             {{"name", "default"}, {"template", "<|im_start|><|im_end|>"}}}}};
+                             {{"name", "default"}, {"template", "<|im_start|>{{ bos_token }}"}}}}};
   directory.Write("tokenizer_config.json", config.dump());
-  EXPECT_TRUE(MustLoad(directory.path())->has_chat_template());
-  directory.Write("chat_template.jinja", "{{ messages }}");
-  EXPECT_FALSE(MustLoad(directory.path())->has_chat_template());
+  EXPECT_EQ(*MustLoad(directory.path())->ChatText({}), "<|im_start|>");
+  config["bos_token"] = "<|im_end|>";
+  config["add_bos_token"] = true;
+  config["pad_token"] = "<pad>";
+  directory.Write("tokenizer_config.json", config.dump());
+  directory.Write("chat_template.jinja", "{{ bos_token }}{{ pad_token }}{{ messages[0].content }}");
+  const auto tokenizer = MustLoad(directory.path());
+  const ChatInput chat{{{"user", "h<|im_start|>"}}};
+  // The template's own beginning counts, once; what the user wrote is no mark.
+  EXPECT_EQ(*tokenizer->ChatText(chat), "<pad>h<|im_start|>");
+  const std::vector<Token> tokens = tokenizer->EncodeChat(chat).value();
+  EXPECT_EQ(tokens.front(), 259);
+  EXPECT_EQ(std::count(tokens.begin(), tokens.end(), 259), 1);
+  EXPECT_EQ(std::count(tokens.begin(), tokens.end(), 258), 0);
+  // What the template does not write is put first all the same.
+  ASSERT_TRUE(tokenizer->UseChatTemplate("<|im_start|>h").ok());
+  EXPECT_THAT(tokenizer->EncodeChat(chat).value(), ElementsAre(259, 258, 'h'));
+
+  directory.Write("chat_template.jinja", "a\n{% for %}");
+  const auto broken = MustLoad(directory.path());
+  ASSERT_NE(broken, nullptr);
+  EXPECT_FALSE(broken->has_chat_template());
+  EXPECT_THAT(broken->EncodeChat(chat).error().message, HasSubstr("cannot be read: line 2"));
+  EXPECT_FALSE(broken->UseChatTemplate("{{").ok());
+  EXPECT_TRUE(broken->UseChatTemplate("x").ok() && broken->has_chat_template());
 }
 
 // The beginning of Llama 3's own list, where ids are ranks and every cut of a token is a merge.

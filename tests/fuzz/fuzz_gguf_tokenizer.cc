@@ -23,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text =
       " a cab  <|im_start|>2024! caf\xC3\xA9\n\t\xF0\x9F\x98\x80 \xFF<s>ab";
   std::vector<Token> tokens = tokenizer.Encode(text, true, true);
-  const std::vector<ChatMessage> chat = {{"user", std::string(text)}};
+  const ChatInput chat{{{"user", std::string(text)}}};
   if (const auto encoded = tokenizer.EncodeChat(chat); encoded.ok()) {
     tokens.insert(tokens.end(), encoded->begin(), encoded->end());
   }

@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   config.bos = "<|im_start|>";
   config.eos = "<|im_end|>";
   config.special = {"<|im_start|>", "<|im_end|>"};
-  config.chat_template = "<|im_start|><|im_end|>";
+  config.chat_template = BuiltInChatTemplate("chatml").value();
   const auto loaded = ParseTokenizerJson(input.substr(0, nul), "fuzz", config);
   if (!loaded.ok()) {
     FT_CHECK(!loaded.error().message.empty());
@@ -28,7 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   const Tokenizer& tokenizer = **loaded;
   std::vector<Token> tokens = tokenizer.Encode(text, true, true);
-  const std::vector<ChatMessage> chat = {{"user", std::string(text)}};
+  const ChatInput chat{{{"user", std::string(text)}}};
   if (const auto encoded = tokenizer.EncodeChat(chat); encoded.ok()) {
     tokens.insert(tokens.end(), encoded->begin(), encoded->end());
   }

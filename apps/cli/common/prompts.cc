@@ -97,17 +97,20 @@ Result<PromptSet> ReadPromptFile(const std::string& path, int words) {
 }
 
 Result<std::vector<Token>> EncodePrompt(const Tokenizer& tokenizer, std::string_view text,
-                                        bool chat, std::string_view system) {
-  std::vector<Token> tokens;
-  if (chat) {
-    std::vector<ChatMessage> messages;
-    if (!system.empty()) messages.push_back({"system", std::string(system)});
-    messages.push_back({"user", std::string(text)});
-    FT_ASSIGN_OR_RETURN(tokens, tokenizer.EncodeChat(messages));
-  } else {
-    tokens = tokenizer.Encode(text, /*add_bos=*/true, /*parse_special=*/true);
-  }
+                                        bool chat) {
+  if (chat) return EncodeQuestion(tokenizer, text, {}, {});
+  std::vector<Token> tokens = tokenizer.Encode(text, /*add_bos=*/true, /*parse_special=*/true);
   if (tokens.empty()) return InvalidInput("the prompt is empty and the model has no start token");
+  return tokens;
+}
+
+Result<std::vector<Token>> EncodeQuestion(const Tokenizer& tokenizer, std::string_view text,
+                                          std::string_view system, std::string_view variables) {
+  ChatInput chat{.variables = std::string(variables), .now = LocalTime()};
+  if (!system.empty()) chat.messages.push_back({"system", std::string(system)});
+  chat.messages.push_back({"user", std::string(text)});
+  FT_ASSIGN_OR_RETURN(std::vector<Token> tokens, tokenizer.EncodeChat(chat));
+  if (tokens.empty()) return InvalidInput("the chat template writes nothing for this prompt");
   return tokens;
 }
 

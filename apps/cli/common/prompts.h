@@ -41,10 +41,13 @@ struct PromptOptions {
   bool AsChat(const PromptSet& set) const { return chat || (!raw && !set.plain_text); }
 };
 
-/// Tokens of one prompt: as a user's turn (with the system message, unless empty), or as raw text
-/// after the beginning-of-sequence token.
+/// Tokens of one prompt: as a user's turn, or as raw text after the beginning-of-sequence token.
 Result<std::vector<Token>> EncodePrompt(const Tokenizer& tokenizer, std::string_view text,
-                                        bool chat, std::string_view system = {});
+                                        bool chat);
+/// Tokens of a user's turn, with the system message unless it is empty, and what the chat template
+/// is told besides: a JSON object, or nothing.
+Result<std::vector<Token>> EncodeQuestion(const Tokenizer& tokenizer, std::string_view text,
+                                          std::string_view system, std::string_view variables);
 
 /// A prompt set as tokens.
 struct EncodedSet {

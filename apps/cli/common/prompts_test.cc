@@ -105,16 +105,17 @@ class WordTokenizer : public Tokenizer {
   std::optional<Token> bos() const override { return 1; }
   std::vector<Token> eos() const override { return {}; }
   const std::string& fingerprint() const override { return fingerprint_; }
-  Result<std::vector<Token>> EncodeChat(std::span<const ChatMessage> messages) const override {
+  Result<std::vector<Token>> EncodeChat(const ChatInput& chat) const override {
     if (!has_template_) return InvalidInput("no template");
-    std::vector<Token> tokens = Encode(messages.back().content, true, false);
+    std::vector<Token> tokens = Encode(chat.messages.back().content, true, false);
     tokens.push_back(3);
     return tokens;
   }
-  Result<std::string> ChatText(std::span<const ChatMessage>) const override {
+  Result<std::string> ChatText(const ChatInput&) const override {
     return InvalidInput("no text");
   }
   bool has_chat_template() const override { return has_template_; }
+  Status UseChatTemplate(std::string_view) override { return InvalidInput("no template"); }
 
  private:
   bool has_template_;

@@ -100,8 +100,10 @@ Result<std::vector<Token>> Chat::EncodeFitting() {
   bool dropped = false;
   while (true) {
     std::vector<ChatMessage>& messages = conversation_.messages;
-    FT_ASSIGN_OR_RETURN(std::vector<Token> tokens,
-                        target_.tokenizer()->EncodeChat(conversation_.WithSystem()));
+    const ChatInput chat{.messages = conversation_.WithSystem(),
+                         .variables = options_.chat_template.variables,
+                         .now = LocalTime()};
+    FT_ASSIGN_OR_RETURN(std::vector<Token> tokens, target_.tokenizer()->EncodeChat(chat));
     if (static_cast<int>(tokens.size()) + reserve <= context_ || messages.size() < 3) {
       if (dropped) {
         Say(fmt::format("[the context of {} tokens is full: the oldest turns were dropped]",
@@ -321,9 +323,9 @@ Result<int> RunChat(ChatOptions options) {
   const LanguageModel& target = *decoding.target;
   if (!target.tokenizer()->has_chat_template()) {
     return InvalidInput(fmt::format(
-        "the model in '{}' has no chat template that Foretoken knows (ChatML, Llama 3); "
-        "`foretoken run` continues plain text",
-        options.model.target));
+        "no chat with the model in '{}': {}; name one with --chat-template, or let `foretoken run` "
+        "continue plain text",
+        options.model.target, target.tokenizer()->EncodeChat({}).error().message));
   }
   FT_RETURN_IF_ERROR(
       ValidateSamplingParams(options.generation.sampling, target.facts().vocabulary));
@@ -344,6 +346,7 @@ void AddChatCommand(CLI::App* app, CommandBody* chosen) {
   options->generation.sampling.temperature = 0.7F;
   options->generation.stop.max_tokens = 512;
   add("--system", &options->system, "TEXT", "A system message");
+  AddChatTemplateOptions(command, &options->chat_template);
   AddDecodingOptions(command, options.get());
   AddColorOption(command, &options->color);
   command->callback([options, chosen] { *chosen = [options] { return RunChat(*options); }; });

@@ -111,8 +111,12 @@ Result<int> Run(RunOptions options) {
   FT_ASSIGN_OR_RETURN(const Decoding decoding, options.Load(mode));
   const LanguageModel& target = *decoding.target;
   Request request;
-  FT_ASSIGN_OR_RETURN(request.prompt,
-                      EncodePrompt(*target.tokenizer(), prompt, options.chat, options.system));
+  if (options.chat) {
+    FT_ASSIGN_OR_RETURN(request.prompt, EncodeQuestion(*target.tokenizer(), prompt, options.system,
+                                                       options.chat_template.variables));
+  } else {
+    FT_ASSIGN_OR_RETURN(request.prompt, EncodePrompt(*target.tokenizer(), prompt, false));
+  }
   request.sampling = options.generation.sampling;
   request.stop = options.generation.stop;
   request.continues_text = !options.chat;
@@ -179,6 +183,9 @@ void AddRunCommand(CLI::App* app, CommandBody* chosen) {
                              "Ask the prompt as a question, in the model's chat template");
   prompt("--system", &options->system, "TEXT", "What the model is told first, with --chat")
       ->needs(chat);
+  AddChatTemplateOptions(command, &options->chat_template);
+  command->get_option("--chat-template")->needs(chat);
+  command->get_option("--chat-template-kwargs")->needs(chat);
   AddDecodingOptions(command, options.get());
   CLI::Option* json =
       output("--json", &options->json, "Print one JSON object at the end instead of text");

@@ -293,6 +293,7 @@ Result<std::unique_ptr<Engine>> DecodingOptions::OpenEngine(Mode decoding_mode,
 Result<Mode> DecodingOptions::Choose() {
   FT_RETURN_IF_ERROR(generation.Finish());
   FT_RETURN_IF_ERROR(model.ResolveDefaults());
+  FT_ASSIGN_OR_RETURN(model.chat_template, chat_template.Read());
   const bool fixed = speculation.tree_width > 1 || !speculation.ssd_preset.empty();
   Mode chosen = fixed ? Mode::kSsd : Mode::kAuto;
   if (!mode.empty()) {

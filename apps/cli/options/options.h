@@ -18,6 +18,19 @@
 
 namespace foretoken {
 
+/// What chats are written by.
+struct ChatTemplateOptions {
+  std::string source;     ///< A file, or the name of a built-in template; empty: the model's own.
+  std::string variables;  ///< A JSON object; empty: none.
+
+  /// The template; empty where the model's own is to be used. An error where it cannot be read, or
+  /// the variables are none.
+  Result<std::string> Read() const;
+};
+
+/// `--chat-template` and `--chat-template-kwargs`.
+void AddChatTemplateOptions(CLI::App* app, ChatTemplateOptions* options);
+
 /// Which models, and how they are stored.
 struct ModelOptions {
   std::string target;      ///< Empty: the bundled one.
@@ -30,12 +43,13 @@ struct ModelOptions {
   std::string draft_weights;  ///< Likewise the draft's.
   std::string precision = "auto";
   std::string kv = "auto";  ///< How keys and values are kept, the draft's too.
+  std::string chat_template;  ///< Jinja, in place of the target's own; empty: that one.
 
   /// Finds models that were named, fetching what is missing; fills in the bundled pair where
   /// nothing was chosen, and the target for a draft "self:TYPE"; an error where the former is not
   /// to be found. May be called again.
   Status ResolveDefaults();
-  ModelSource TargetSource() const { return {target, synthetic, weights, target_name}; }
+  ModelSource TargetSource() const { return {target, synthetic, weights, target_name, chat_template}; }
   ModelSource DraftSource() const { return {draft, draft_synthetic, draft_weights, draft_name}; }
   bool has_draft() const {
     return !draft.empty() || !hub_draft.empty() || !draft_synthetic.empty();
@@ -264,10 +278,12 @@ struct DecodingOptions {
   GenerationOptions generation;
   ConstraintOptions constraint;
   DatastoreChoice datastore;
+  ChatTemplateOptions chat_template;
   std::string mode;
 
   /// The mode the user named; else auto, or ssd for what auto does not choose among (trees,
-  /// presets). Fills in the default models and finishes the generation's options.
+  /// presets). Fills in the default models, finishes the generation's options and reads the chat
+  /// template.
   Result<Mode> Choose();
   /// Refuses what says nothing to these modes, or is not for one of them.
   Status CheckFor(std::span<const Mode> modes) const;

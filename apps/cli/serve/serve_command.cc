@@ -129,6 +129,7 @@ Result<int> Serve(ServeOptions options, bool key_given) {
   settings.version = FORETOKEN_VERSION;
   settings.http.limits.body_bytes = static_cast<std::size_t>(options.body_mb * 1e6);
   settings.service.defaults.sampling = options.generation.sampling;
+  settings.service.defaults.template_variables = options.chat_template.variables;
   settings.service.event_interval = std::chrono::milliseconds(options.event_interval_ms);
 
   const sigset_t signals = BlockEndingSignals();
@@ -255,6 +256,7 @@ void AddServeCommand(CLI::App* app, CommandBody* chosen) {
   AddRequestOptions(command, options.get());
   AddLogOptions(command, options.get());
   AddModelOptions(command, &options->model);
+  AddChatTemplateOptions(command, &options->chat_template);
   AddModeOption(command, &options->mode);
   add("--modes", &options->modes, "LIST",
       "Modes that requests may choose; by default all that the models allow");

@@ -11,6 +11,7 @@
 #include "base/parse_number.h"
 #include "base/read_file.h"
 #include "cli/common/commands.h"
+#include "cli/common/prompts.h"
 #include "cli/common/terminal.h"
 #include "cli/options/options.h"
 #include "foretoken/tokenizer.h"
@@ -20,6 +21,7 @@ namespace {
 
 struct TokenizeOptions {
   ModelOptions model;
+  ChatTemplateOptions chat_template;
   std::optional<std::string> text;  // Of detokenize: ids. "-" or none: standard input.
   std::string file;
   bool chat = false;
@@ -47,8 +49,10 @@ Result<int> Tokenize(const TokenizeOptions& options) {
   FT_ASSIGN_OR_RETURN(const std::string text, ReadInput(options));
   std::vector<Token> tokens;
   if (options.chat) {
-    const ChatMessage turn{"user", text};
-    FT_ASSIGN_OR_RETURN(tokens, tokenizer->EncodeChat({&turn, 1}));
+    FT_ASSIGN_OR_RETURN(const std::string jinja, options.chat_template.Read());
+    if (!jinja.empty()) FT_RETURN_IF_ERROR(tokenizer->UseChatTemplate(jinja));
+    FT_ASSIGN_OR_RETURN(
+        tokens, EncodeQuestion(*tokenizer, text, {}, options.chat_template.variables));
   } else {
     tokens = tokenizer->Encode(text, !options.no_bos, !options.literal);
   }
@@ -117,6 +121,9 @@ void AddTokenizeCommand(CLI::App* app, CommandBody* chosen) {
   const OptionGroup add(command);
   CLI::Option* chat =
       add("--chat", &options->chat, "As a user's turn in the model's chat template");
+  AddChatTemplateOptions(command, &options->chat_template);
+  command->get_option("--chat-template")->needs(chat);
+  command->get_option("--chat-template-kwargs")->needs(chat);
   add("--no-bos", &options->no_bos, "Without the token that begins a text")->excludes(chat);
   add("--literal", &options->literal, "Names of special tokens are text like any other")
       ->excludes(chat);

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "base/result.h"
+#include "foretoken/chat.h"
 #include "foretoken/request.h"
 #include "foretoken/sampling.h"
 #include "foretoken/speculation.h"
-#include "foretoken/tokenizer.h"
 #include "server/api/field_reader.h"
 #include "server/api/output_format.h"
 
@@ -31,7 +31,8 @@ struct DatastoreWish {
 struct ApiDefaults {
   SamplingParams sampling;
   int max_tokens = 0;  ///< 0: chats as much as the context holds, completions 16 as OpenAI does.
-  bool strict_fields = false;  ///< Fields that nobody knows are refused, not noted.
+  std::string template_variables;  ///< Of the chat template, a JSON object; empty: none.
+  bool strict_fields = false;      ///< Fields that nobody knows are refused, not noted.
 };
 
 /// A wish for the embeddings of prompts in place of generations.
@@ -49,7 +50,7 @@ using ApiPrompt = std::variant<std::string, std::vector<Token>>;
 struct ApiRequest {
   ApiKind kind = ApiKind::kChat;
   std::string model;                  ///< As asked for; empty: whichever is served.
-  std::vector<ChatMessage> messages;  ///< kChat
+  ChatInput chat;                     ///< kChat; without the time.
   std::vector<ApiPrompt> prompts;     ///< kCompletion; at least one.
   SamplingParams sampling;
   bool seeded = false;  ///< `sampling.seed` was given.
@@ -71,6 +72,12 @@ struct ApiRequest {
   nlohmann::json repeated;           ///< Fields that the reply says again.
   std::vector<std::string> ignored;  ///< Fields that were sent and mean nothing here.
 
+  /// The chat as it is at this moment.
+  ChatInput ChatNow() const {
+    ChatInput now = chat;
+    now.now = LocalTime();
+    return now;
+  }
   /// Whether the log-probabilities of prompts are wanted.
   bool scores_prompts() const { return echo && sampling.top_logprobs >= 0; }
   int choices() const {

@@ -132,6 +132,7 @@ Result<ApiRequest> ReadBody(std::string_view body, const ApiDefaults& defaults,
   const auto read_all = [&](FieldReader* fields, ApiRequest* request) {
     request->sampling = defaults.sampling;
     request->stop.max_tokens = defaults.max_tokens;
+    request->chat.variables = defaults.template_variables;
     fields->String("model", &request->model);
     read(fields, request);
   };
@@ -186,6 +187,26 @@ void ReadMessages(FieldReader* body, std::string_view name, std::span<const std:
     message.Close();
     messages->push_back(std::move(turn));
   }
+}
+
+void ReadTemplateVariables(FieldReader* body, ApiRequest* request) {
+  const Json* field = body->Find("chat_template_kwargs");
+  if (field == nullptr) return;
+  if (!field->is_object()) {
+    return body->Refuse("chat_template_kwargs",
+                        "an object of the chat template's variables, as {\"enable_thinking\": "
+                        "false}");
+  }
+  for (const char* name : {"messages", "tools", "documents"}) {
+    if (!field->contains(name)) continue;
+    return body->Fail(
+        "chat_template_kwargs",
+        fmt::format("'chat_template_kwargs' must not have '{}': the chat itself is", name));
+  }
+  std::string* const variables = &request->chat.variables;
+  Json all = variables->empty() ? Json::object() : Json::parse(*variables);
+  all.update(*field);
+  *variables = all.dump();
 }
 
 void ReadPrompts(FieldReader* body, std::string_view name, std::vector<ApiPrompt>* prompts) {

@@ -27,6 +27,8 @@ bool ReadText(FieldReader* fields, std::string_view name, std::span<const std::s
 void ReadMessages(FieldReader* body, std::string_view name, std::span<const std::string_view> types,
                   const std::function<void(FieldReader*)>& more,
                   std::vector<ChatMessage>* messages);
+/// Reads `chat_template_kwargs`, which go before the server's own.
+void ReadTemplateVariables(FieldReader* body, ApiRequest* request);
 /// Reads the field `name`: a string, an array of tokens, or an array of either.
 void ReadPrompts(FieldReader* body, std::string_view name, std::vector<ApiPrompt>* prompts);
 

@@ -15,11 +15,11 @@ constexpr std::string_view kTextTypes[] = {"text"};
 void ReadChat(FieldReader* body, ApiRequest* request) {
   std::string system;
   if (ReadText(body, "system", kTextTypes, &system)) {
-    request->messages.push_back({"system", std::move(system)});
+    request->chat.messages.push_back({"system", std::move(system)});
   }
   ReadMessages(
-      body, "messages", kTextTypes, [](FieldReader*) {}, &request->messages);
-  if (body->ok() && request->messages.back().role == "assistant") {
+      body, "messages", kTextTypes, [](FieldReader*) {}, &request->chat.messages);
+  if (body->ok() && request->chat.messages.back().role == "assistant") {
     body->Fail("messages",
                "'messages' must not end with the assistant's turn: this server begins a turn of "
                "its own");

@@ -20,10 +20,10 @@ TEST(AnthropicDoor, ReadsWhatItsClientsSend) {
       R"({"role":"user","content":[{"type":"text","text":"Hm"}]}],"stop_sequences":["x","y"],)"
       R"("stream":true,"top_k":5,"seed":3,"speculative":{"mode":"ar"},"unheard":1,)"
       R"("thinking":{"type":"disabled"},"tools":[],"metadata":{"user_id":"u"}})");
-  ASSERT_EQ(request.messages.size(), 4U);
-  EXPECT_EQ(request.messages[0].role, "system");
-  EXPECT_EQ(request.messages[0].content, "Be brief.");
-  EXPECT_EQ(request.messages[2].content, "Ho");
+  ASSERT_EQ(request.chat.messages.size(), 4U);
+  EXPECT_EQ(request.chat.messages[0].role, "system");
+  EXPECT_EQ(request.chat.messages[0].content, "Be brief.");
+  EXPECT_EQ(request.chat.messages[2].content, "Ho");
   EXPECT_EQ(request.stop.max_tokens, 9);
   EXPECT_THAT(request.stop.stop_strings, ElementsAre("x", "y"));
   EXPECT_TRUE(request.stream);

@@ -222,7 +222,8 @@ Result<ApiRequest> ReadApplyTemplate(std::string_view body, const ApiDefaults& d
   return ReadBody(body, defaults, [](FieldReader* fields, ApiRequest* request) {
     constexpr std::string_view kTypes[] = {"text"};
     ReadMessages(
-        fields, "messages", kTypes, [](FieldReader*) {}, &request->messages);
+        fields, "messages", kTypes, [](FieldReader*) {}, &request->chat.messages);
+    ReadTemplateVariables(fields, request);
   });
 }
 

@@ -75,7 +75,7 @@ constexpr std::string_view kTextTypes[] = {"text"};
 
 Result<ApiRequest> ReadChat(std::string_view body, const ApiDefaults& defaults) {
   return ReadBody(body, defaults, [body](FieldReader* fields, ApiRequest* request) {
-    ReadMessages(fields, "messages", kTextTypes, ReadMoreOfMessage, &request->messages);
+    ReadMessages(fields, "messages", kTextTypes, ReadMoreOfMessage, &request->chat.messages);
     MustBeEmpty(fields, "tools", "this server calls no tools");
     ReadCommon(body, fields, request);
   });
@@ -99,8 +99,8 @@ Result<ApiRequest> ReadGenerate(std::string_view body, const ApiDefaults& defaul
       if (!system.empty())
         fields->Refuse("system", "empty: with 'raw' nothing goes before the prompt");
     } else {
-      if (!system.empty()) request->messages.push_back({"system", std::move(system)});
-      request->messages.push_back({"user", std::move(prompt)});
+      if (!system.empty()) request->chat.messages.push_back({"system", std::move(system)});
+      request->chat.messages.push_back({"user", std::move(prompt)});
     }
     MustBeEmpty(fields, "suffix", "this server fills no gaps");
     MustBeEmpty(fields, "template", "the model has a template of its own; 'raw' uses none");

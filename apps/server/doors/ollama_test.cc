@@ -40,9 +40,9 @@ TEST(OllamaDoor, APromptIsAChatUnlessItIsRaw) {
   const ApiRequest chat =
       MustRead(OllamaGenerateDoor(), R"({"prompt":"Hi","system":"Be brief.","stream":false})");
   EXPECT_EQ(chat.kind, ApiKind::kChat);
-  ASSERT_EQ(chat.messages.size(), 2U);
-  EXPECT_EQ(chat.messages[0].role, "system");
-  EXPECT_EQ(chat.messages[1].content, "Hi");
+  ASSERT_EQ(chat.chat.messages.size(), 2U);
+  EXPECT_EQ(chat.chat.messages[0].role, "system");
+  EXPECT_EQ(chat.chat.messages[1].content, "Hi");
   const ApiRequest raw = MustRead(OllamaGenerateDoor(), R"({"prompt":"Hi","raw":true})");
   EXPECT_EQ(raw.kind, ApiKind::kCompletion);
   EXPECT_TRUE(raw.parse_special);

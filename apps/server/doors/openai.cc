@@ -124,7 +124,8 @@ Result<ApiRequest> Read(std::string_view body, const ApiDefaults& defaults) {
     request->kind = kind;
     if (kind == ApiKind::kChat) {
       constexpr std::string_view kTypes[] = {"text"};
-      ReadMessages(fields, "messages", kTypes, ReadMoreOfMessage, &request->messages);
+      ReadMessages(fields, "messages", kTypes, ReadMoreOfMessage, &request->chat.messages);
+      ReadTemplateVariables(fields, request);
     } else {
       ReadPrompts(fields, "prompt", &request->prompts);
       fields->Bool("echo", &request->echo);

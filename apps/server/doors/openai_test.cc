@@ -97,10 +97,10 @@ TEST(OpenAi, MessagesOfEveryForm) {
       R"({"role":"assistant","content":"c","refusal":null,"annotations":[]}]})",
       {});
   ASSERT_TRUE(request.ok()) << request.error().message;
-  ASSERT_EQ(request.value().messages.size(), 3U);
-  EXPECT_EQ(request.value().messages[0].role, "system");
-  EXPECT_EQ(request.value().messages[1].content, "ab");
-  EXPECT_EQ(request.value().messages[2].role, "assistant");
+  ASSERT_EQ(request.value().chat.messages.size(), 3U);
+  EXPECT_EQ(request.value().chat.messages[0].role, "system");
+  EXPECT_EQ(request.value().chat.messages[1].content, "ab");
+  EXPECT_EQ(request.value().chat.messages[2].role, "assistant");
 }
 
 TEST(OpenAi, PromptsOfEveryForm) {
@@ -217,7 +217,7 @@ TEST(OpenAi, WhatClientsSendByDefaultIsTaken) {
       R"({"role":"assistant","content":null,"tool_calls":[]},{"role":"user","content":"c"}]})",
       {.strict_fields = true});
   ASSERT_TRUE(turns.ok()) << turns.error().message;
-  EXPECT_EQ(turns->messages[1].content, "");
+  EXPECT_EQ(turns->chat.messages[1].content, "");
   ExpectChatRefused(R"("max_tokens":0)", "max_tokens", "from 1");
 }
 

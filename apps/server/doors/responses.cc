@@ -27,14 +27,14 @@ void ReadInput(FieldReader* body, ApiRequest* request) {
   std::string text;
   if (body->String("instructions", &text)) {
     request->repeated["instructions"] = text;
-    request->messages.push_back({"system", std::move(text)});
+    request->chat.messages.push_back({"system", std::move(text)});
   }
   const Json* input = body->Find("input");
   if (input == nullptr) return body->Refuse("input", "a string or an array of messages");
   if (input->is_string()) {
-    request->messages.push_back({"user", input->get<std::string>()});
+    request->chat.messages.push_back({"user", input->get<std::string>()});
   } else {
-    ReadMessages(body, "input", kTextTypes, ReadMoreOfItem, &request->messages);
+    ReadMessages(body, "input", kTextTypes, ReadMoreOfItem, &request->chat.messages);
   }
 }
 

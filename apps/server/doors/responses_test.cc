@@ -16,16 +16,16 @@ TEST(ResponsesDoor, ReadsWhatItsClientsSend) {
       R"({"role":"developer","content":[{"type":"input_text","text":"Hm"}]}],)"
       R"("max_output_tokens":9,"store":true,"previous_response_id":null,"temperature":0.5,)"
       R"("include":["message.output_text.logprobs"],"top_logprobs":2,"metadata":{"a":"b"}})");
-  ASSERT_EQ(request.messages.size(), 4U);
-  EXPECT_EQ(request.messages[0].content, "Be brief.");
-  EXPECT_EQ(request.messages[2].content, "Ho");
-  EXPECT_EQ(request.messages[3].role, "system");
+  ASSERT_EQ(request.chat.messages.size(), 4U);
+  EXPECT_EQ(request.chat.messages[0].content, "Be brief.");
+  EXPECT_EQ(request.chat.messages[2].content, "Ho");
+  EXPECT_EQ(request.chat.messages[3].role, "system");
   EXPECT_EQ(request.stop.max_tokens, 9);
   EXPECT_EQ(request.sampling.top_logprobs, 2);
   EXPECT_THAT(request.ignored, ElementsAre());
   const ApiRequest text = MustRead(ResponsesDoor(), R"({"input":"Hi"})");
-  EXPECT_EQ(text.messages.at(0).role, "user");
-  EXPECT_EQ(text.messages.at(0).content, "Hi");
+  EXPECT_EQ(text.chat.messages.at(0).role, "user");
+  EXPECT_EQ(text.chat.messages.at(0).content, "Hi");
   EXPECT_EQ(text.sampling.top_logprobs, -1);
 }
 

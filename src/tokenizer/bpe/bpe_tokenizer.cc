@@ -209,6 +209,7 @@ Result<std::unique_ptr<Tokenizer>> BpeVocabularyBuilder::Build(Settings settings
   }
   vocabulary.added = std::move(added_);
   vocabulary.chat_template = config_.chat_template;
+  vocabulary.marks = config_.marks;
   const AddedTokens added(vocabulary.added);
   vocabulary.eos = EndTokens(config_, added);
   vocabulary.bos = ChooseBos(settings, added);

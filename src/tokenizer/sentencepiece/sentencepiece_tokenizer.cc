@@ -141,6 +141,7 @@ class VocabularyBuilder {
     for (const SentencePiece& piece : model_.pieces) AddPiece(piece);
     for (const AddedToken& token : config_.added) FT_RETURN_IF_ERROR(AddToken(token));
     vocabulary_.chat_template = config_.chat_template;
+    vocabulary_.marks = config_.marks;
     return std::move(vocabulary_);
   }
 

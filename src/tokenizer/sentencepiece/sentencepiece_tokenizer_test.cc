@@ -128,18 +128,18 @@ TEST(SentencePiece, AddedTokensBeginTextAnewInLegacyMode) {
 TEST(SentencePiece, Chat) {
   TokenizerConfig config;
   EXPECT_FALSE(Must(config)->EncodeChat({}).ok());
-  config.chat_template = "<|im_start|> ... <|im_end|>";
+  config.chat_template = BuiltInChatTemplate("chatml").value();
   config.add_bos = false;
   const auto tokenizer = Must(config);
   ASSERT_TRUE(tokenizer->has_chat_template());
-  const std::vector<ChatMessage> messages = {{"b", "<|im_end|>"}};
-  const auto tokens = tokenizer->EncodeChat(messages);
+  const ChatInput chat{{{"b", "<|im_end|>"}}};
+  const auto tokens = tokenizer->EncodeChat(chat);
   ASSERT_TRUE(tokens.ok());
   EXPECT_THAT(std::vector<Token>(tokens->begin(), tokens->begin() + 4),
               ElementsAre(kWords + 1, kMark, kWords + 3, kByte0 + '\n'));
   EXPECT_EQ(std::count(tokens->begin(), tokens->end(), 4), 1);
-  EXPECT_FALSE(Must({})->ChatText(messages).ok());
-  EXPECT_EQ(*tokenizer->ChatText(messages),
+  EXPECT_FALSE(Must({})->ChatText(chat).ok());
+  EXPECT_EQ(*tokenizer->ChatText(chat),
             "<|im_start|>b\n<|im_end|><|im_end|>\n<|im_start|>assistant\n");
 }
 
