@@ -145,7 +145,7 @@ class GgufFiles(CliTest):
         other = Model(DRAFT)
         table = "model.embed_tokens.weight"
         other.tensors[table] = other.tensors[table][order]
-        for kinds in ("bf16", "q8_0", "q4_0", "mixed"):
+        for kinds in ("bf16", "q8_0", "q4_0"):
             path = other.write_gguf(self.folder / f"{kinds}.gguf", KINDS[kinds], change=reordered)
             reports = [json.loads(self.succeed(*STORY, "-m", TARGET, "--mode", "sd", "-md",
                                                draft).stdout)
