@@ -77,7 +77,7 @@ void FillKv(Backend* backend, const HeadShape& heads, int positions, KvStore* kv
       rows.push_back({p, p, 0, p + 1, 0});
     }
     for (int layer = 0; layer < kv->shape.layers; ++layer) {
-      backend->RotateAndStore(rope, {rows, {}, {}}, heads, layer, qkv.data(), *kv);
+      backend->RotateAndStore(&rope, {rows, {}, {}}, heads, layer, qkv.data(), *kv);
     }
   }
 }
@@ -92,6 +92,7 @@ void Attention(benchmark::State& state) {
   const cpu::Kernels& kernels =
       *(state.range(3) != 0 ? PortableKernels() : AvailableKernels()).back();
   const HeadShape heads{9, 3, 64};
+  const AttentionRule rule{.scale = 0.125};
   constexpr int kLayers = 8;
   auto backend = MakeCpuBackend(kernels, nullptr, {Precision::kBF16, format});
   state.SetLabel(std::string(kernels.name) + ", " + std::string(KvFormatName(format)));
@@ -110,7 +111,7 @@ void Attention(benchmark::State& state) {
   std::vector<float> out(static_cast<std::size_t>(rows * heads.heads * heads.head_dim));
   for (auto _ : state) {
     for (int layer = 0; layer < kLayers; ++layer) {
-      backend->Attention(plan, heads, layer, qkv.data(), kv, out.data());
+      backend->Attention(plan, heads, rule, layer, qkv.data(), kv, out.data());
     }
   }
   state.counters["us_per_layer"] =
@@ -159,7 +160,7 @@ void SmallOperations(benchmark::State& state) {
   std::vector<float> out(static_cast<std::size_t>(rows) * kWidth);
   for (auto _ : state) {
     backend->RmsNorm(x.data(), gain.data(), 1e-5F, rows, kWidth, out.data());
-    backend->SiluMul(x.data(), rows, kWidth, out.data());
+    backend->GatedMul(Activation::kSilu, x.data(), rows, kWidth, out.data());
     benchmark::DoNotOptimize(out.data());
   }
 }

@@ -1,8 +1,8 @@
 // How long passes of a model take: over rows of one sequence behind a context, all of which want
-// logits, as verification does, and over a prompt of which only the last row does. Usage: pass_bench
-// MODEL PRECISION CORES [ROUNDS]: a folder or a GGUF file, auto, bf16, f32 or portable, cores such
-// as 0 or 0,1. Every round times each kind of pass in turn; prints a line of JSON with the median
-// milliseconds of each.
+// logits, as verification does, and over a prompt of which only the last row does. Usage:
+// pass_bench MODEL PRECISION CORES [ROUNDS]: a folder or a GGUF file, auto, bf16, f32 or portable,
+// cores such as 0 or 0,1. Every round times each kind of pass in turn; prints a line of JSON with
+// the median milliseconds of each.
 
 #include <fmt/core.h>
 
@@ -15,6 +15,7 @@
 
 #include "backend/device.h"
 #include "base/cores.h"
+#include "model/families/read_config.h"
 #include "model/model_weights.h"
 #include "model/open_checkpoint.h"
 
@@ -29,8 +30,9 @@ constexpr int kRows[] = {1, 2, 4, 8, 16, 32};
 class Passes {
  public:
   Passes(Model* model, int context, int rows, bool all)
-      : model_(model), kv_(model->backend().AllocateKv(
-                           model->KvShapeFor(BlocksFor(std::int64_t{context} + rows)))) {
+      : model_(model),
+        kv_(model->backend().AllocateKv(
+            model->KvShapeFor(BlocksFor(std::int64_t{context} + rows)))) {
     for (std::int32_t block = 0; block < kv_.shape.blocks; ++block) blocks_.push_back(block);
     batch_.block_tables.push_back(blocks_.data());
     for (std::int32_t position = 0; position < context + rows; ++position) {

@@ -30,6 +30,9 @@ struct ModelSource {
   std::string name = {};
   /// Jinja, in place of the model's own chat template; empty: that one.
   std::string chat_template = {};
+  /// Positions that it is used for at most; 0: all that it was made for. A model with one rotation
+  /// for short texts and another for long ones takes the short one where this is short enough.
+  int context = 0;
 
   bool empty() const { return path.empty() && synthetic.empty(); }
   /// How reports call it: its name, or the folder's, the file's without ".gguf", or the shape's,

@@ -2,10 +2,13 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "assembly/load_tokenizer.h"
 #include "base/sha256.h"
+#include "model/config/named_shapes.h"
+#include "model/families/read_config.h"
 #include "model/open_checkpoint.h"
 #include "tokenizer/pair/vocabulary_match.h"
 
@@ -23,6 +26,19 @@ ConstraintVocabulary VocabularyOf(const Tokenizer& tokenizer, std::vector<Token>
   }
   for (const Token token : tokenizer.eos()) eos.push_back(token);
   return {.trie = TokenTrie(bytes), .end_tokens = std::move(eos)};
+}
+
+int UsedPositions(int context, int made_for) {
+  return context == 0 ? made_for : std::min(context, made_for);
+}
+
+// Of a model that would rotate otherwise without its context, the context too: it computes what
+// another model does.
+Result<std::string> FingerprintOf(const Checkpoint& checkpoint, const ModelConfig& config) {
+  std::string fingerprint = checkpoint.Fingerprint();
+  FT_ASSIGN_OR_RETURN(const ModelConfig whole, ReadModelConfig(checkpoint));
+  if (whole.ropes == config.ropes) return fingerprint;
+  return Sha256Hex(fmt::format("{} of {} positions", fingerprint, config.max_positions));
 }
 
 // Adds what follows from the other parts: the model itself, and grammars over its vocabulary.
@@ -45,13 +61,19 @@ std::unique_ptr<LoadedModel> Complete(LoadedModel parts) {
 
 Result<OpenedModel> OpenModel(const ModelSource& source) {
   OpenedModel opened;
+  if (source.context < 0 || source.context == 1) {
+    return InvalidInput(fmt::format(
+        "a model's context of {} tokens must be at least 2, or 0 for all that it was made for",
+        source.context));
+  }
   if (source.path.empty()) {
     FT_ASSIGN_OR_RETURN(opened.config, NamedShape(source.synthetic));
+    opened.config.max_positions = UsedPositions(source.context, opened.config.max_positions);
     opened.identity = ModelIdentity::Of("synthetic " + source.synthetic, "");
     return opened;
   }
   FT_ASSIGN_OR_RETURN(opened.checkpoint, OpenCheckpoint(source.path, source.weights));
-  FT_ASSIGN_OR_RETURN(opened.config, ReadModelConfig(*opened.checkpoint));
+  FT_ASSIGN_OR_RETURN(opened.config, ReadModelConfig(*opened.checkpoint, source.context));
   FT_ASSIGN_OR_RETURN(std::unique_ptr<Tokenizer> tokenizer, LoadTokenizer(*opened.checkpoint));
   if (!source.chat_template.empty()) {
     FT_RETURN_IF_ERROR(tokenizer->UseChatTemplate(source.chat_template));
@@ -63,8 +85,9 @@ Result<OpenedModel> OpenModel(const ModelSource& source) {
         source.path, opened.tokenizer->vocabulary(), opened.config.vocabulary));
   }
   FT_RETURN_IF_ERROR(CheckWeights(*opened.checkpoint, opened.config));
-  opened.identity =
-      ModelIdentity::Of(opened.checkpoint->Fingerprint(), opened.tokenizer->fingerprint());
+  FT_ASSIGN_OR_RETURN(const std::string fingerprint,
+                      FingerprintOf(*opened.checkpoint, opened.config));
+  opened.identity = ModelIdentity::Of(fingerprint, opened.tokenizer->fingerprint());
   return opened;
 }
 
@@ -76,6 +99,10 @@ std::unique_ptr<LoadedModel> LoadModel(const OpenedModel& opened, std::shared_pt
   std::shared_ptr<const ModelWeights> weights;
   if (packed != nullptr && packed->identity == opened.identity && packed->precision == precision) {
     weights = packed->weights.lock();
+  }
+  // Their rotations are of so many positions.
+  if (weights != nullptr && weights->config().max_positions != opened.config.max_positions) {
+    weights = nullptr;
   }
   if (weights == nullptr) {
     weights = opened.checkpoint.has_value()

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "assembly/engine_testing.h"
+#include "model/config/named_shapes.h"
 
 namespace foretoken {
 namespace {
@@ -60,6 +61,37 @@ TEST(LoadedModel, ADraftOfTheTargetsVocabularyIsNotTranslated) {
   EXPECT_EQ(fitted->translation, nullptr);
   EXPECT_EQ(fitted->identity, identity);
   EXPECT_EQ(notice, "");
+}
+
+TEST(LoadedModel, IsUsedForTheContextThatIsAskedFor) {
+  const std::string path = BundledModel("demo-draft");
+  const auto whole = OpenModel({.path = path});
+  const auto less = OpenModel({.path = path, .context = 64});
+  const auto more = OpenModel({.path = path, .context = 1 << 20});
+  ASSERT_TRUE(whole.ok() && less.ok() && more.ok());
+  EXPECT_EQ(less->config.max_positions, 64);
+  EXPECT_EQ(more->config.max_positions, whole->config.max_positions);
+  EXPECT_EQ(less->identity, whole->identity);  // It rotates as ever.
+  EXPECT_EQ(OpenModel({.synthetic = "draft-12m", .context = 64})->config.max_positions, 64);
+  for (const int context : {-1, 1}) {
+    const auto none = OpenModel({.path = path, .context = context});
+    ASSERT_FALSE(none.ok());
+    EXPECT_THAT(none.error().message, testing::HasSubstr("must be at least 2"));
+  }
+}
+
+TEST(LoadedModel, WeightsOfAnotherContextAreNotShared) {
+  const std::string path = BundledModel("demo-draft");
+  PackedWeights packed;
+  const auto load = [&](int context) {
+    return LoadModel(*OpenModel({.path = path, .context = context}), OneCore(), Precision::kF32,
+                     &packed);
+  };
+  const auto less = load(64);
+  const auto same = load(64);
+  const auto whole = load(0);
+  EXPECT_EQ(less->weights, same->weights);
+  EXPECT_NE(less->weights, whole->weights);
 }
 
 TEST(LoadedModel, SaysWhichNameIsUnknown) {

@@ -40,17 +40,14 @@ struct Setting {
 std::ostream& operator<<(std::ostream& out, const Setting& setting) { return out << setting.name; }
 
 ModelConfig TinyShape(int hidden) {
-  ModelConfig config;
-  config.architecture = "LlamaForCausalLM";
-  config.hidden = hidden;
-  config.intermediate = 2 * hidden;
-  config.layers = 1;
-  config.heads = 2;
-  config.kv_heads = 1;
-  config.head_dim = hidden / 2;
-  config.vocabulary = kVocabulary;
-  config.max_positions = 64;
-  return config;
+  return LlamaConfig({.hidden = hidden,
+                      .intermediate = 2 * hidden,
+                      .layers = 1,
+                      .heads = 2,
+                      .kv_heads = 1,
+                      .head_dim = hidden / 2,
+                      .vocabulary = kVocabulary,
+                      .max_positions = 64});
 }
 
 /// A model on a device of its own.

@@ -33,6 +33,7 @@ std::vector<std::string> SpeculatorCommand(const DraftOptions& setup, const std:
     if (!setup.source.weights.empty()) {
       command.insert(command.end(), {"--weights", setup.source.weights});
     }
+    command.insert(command.end(), {"--context", std::to_string(setup.source.context)});
   }
   if (!target.empty()) command.insert(command.end(), {"--target", target});
   const std::string precision(setup.precision ? PrecisionName(*setup.precision) : "auto");

@@ -20,6 +20,12 @@ std::vector<MatrixBand> BandsOf(std::span<const TensorView> parts,
   return bands;
 }
 
+Matrix Backend::Pack(std::span<const TensorView> parts) {
+  Matrix matrix = MakeStack(parts, 1);
+  PackInto(parts, 0, &matrix);
+  return matrix;
+}
+
 WeightFormat PortableFormat(WeightFormat format) {
   // Floats hold halves exactly.
   return format == WeightFormat::kF16 ? WeightFormat::kF32 : format;

@@ -34,12 +34,24 @@ struct MatrixBand {
   std::size_t offset = 0;  ///< Of their weights, in bytes of the matrix's data.
 };
 
-/// A weight matrix [outputs, inputs] in the layout of the backend that packed it.
+/// A weight matrix [outputs, inputs] in the layout of the backend that packed it, or a stack of
+/// `count` matrices of the same shape and formats, one behind the other.
 struct Matrix {
   std::int64_t outputs = 0;
   std::int64_t inputs = 0;
-  std::vector<MatrixBand> bands;  ///< In order, without gaps.
+  std::vector<MatrixBand> bands;  ///< In order, without gaps; those of each matrix.
   Buffer data;
+  int count = 1;
+
+  /// Bytes from a matrix of a stack to the next.
+  std::size_t stride() const { return data.bytes() / static_cast<std::size_t>(count); }
+};
+
+/// Adjacent rows [begin, end) of a product that meet one matrix of a stack.
+struct RowGroup {
+  int matrix = 0;
+  int begin = 0;
+  int end = 0;
 };
 
 /// The bands of stacked matrices of equal width, a format each: what `stored_as` makes of theirs.
@@ -71,13 +83,27 @@ struct KvMove {
   std::int32_t to = 0;
 };
 
-/// cos and sin of every position and frequency, [positions, head_dim / 2] each, already scaled.
-/// Rotation pairs element i with i + head_dim / 2 (the Hugging Face convention).
+/// cos and sin of every position and frequency, [positions, dims / 2] each, already scaled.
+/// Rotation pairs element i of a head with i + dims / 2 (the Hugging Face convention) and leaves
+/// those from `dims` on as they are.
 struct RopeTable {
-  int head_dim = 0;
+  int dims = 0;
   std::int64_t positions = 0;
   Buffer cos;
   Buffer sin;
+  Buffer query_scales;  ///< [positions]: what rotated queries are multiplied by; empty: nothing.
+};
+
+/// How a norm scales numbers: over the root of their mean square, or, after their mean is taken
+/// away, over the root of their variance.
+enum class NormKind { kRms, kLayer };
+
+/// A norm without a bias of equally wide parts of rows.
+struct PartsNorm {
+  NormKind kind = NormKind::kRms;
+  float epsilon = 0;
+  const float* gain = nullptr;  ///< [width], or [parts, width]:
+  bool gain_of_each = false;    ///< where each part has a gain of its own.
 };
 
 /// Attention geometry of a layer. A qkv row is [heads + 2 * kv_heads, head_dim]: all query heads,
@@ -87,6 +113,34 @@ struct HeadShape {
   int kv_heads = 0;
   int head_dim = 0;
   std::int64_t row_width() const { return std::int64_t{heads + 2 * kv_heads} * head_dim; }
+};
+
+/// Which positions a row sees in a layer, and how much of each.
+struct AttentionRule {
+  double scale = 1;     ///< Of scores, usually 1 / sqrt(head_dim).
+  int window = 0;       ///< Positions seen, the row's own included; 0: all.
+  float score_cap = 0;  ///< Scores become cap * tanh(score / cap); 0: they stay.
+  /// [heads]: a score of each head that takes its share of the softmax and has no value; or null.
+  const float* sinks = nullptr;
+};
+
+/// What a gated MLP does to its gates: x / (1 + exp(-x)), or GELU with the tanh form of its
+/// cumulative normal, 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))). kClampedSwish is
+/// x / (1 + exp(-1.702 x)) of gates of kSwishLimit at most, times one more than `up`, which is
+/// kept between -kSwishLimit and kSwishLimit.
+enum class Activation { kSilu, kGeluTanh, kClampedSwish };
+inline constexpr float kSwishLimit = 7;
+
+/// How rows choose among experts: by scores, the largest first, equal ones by lower index.
+struct Routing {
+  /// What the experts of a row weigh: the softmax of its scores, taken over all experts or over
+  /// those that are chosen.
+  enum class Softmax { kOfAll, kOfChosen };
+  int experts = 0;
+  int chosen = 0;  ///< Of each row, at most `experts`.
+  Softmax softmax = Softmax::kOfChosen;
+
+  bool operator==(const Routing&) const = default;
 };
 
 /// Logits of a row that are summed up by their maximum.
@@ -144,8 +198,13 @@ class Backend {
   /// Names how Pack lays weights out, precision included: backends of one layout read each other's.
   virtual std::string_view layout() const = 0;
 
-  /// Packs matrices of equal width, stacked by rows, each [outputs_i, inputs]. Any dtype.
-  virtual Matrix Pack(std::span<const TensorView> parts) = 0;
+  /// Packs matrices of equal width, one below the other, each [outputs_i, inputs]. Any dtype.
+  Matrix Pack(std::span<const TensorView> parts);
+
+  /// Room for `count` matrices like the one that `parts` make.
+  virtual Matrix MakeStack(std::span<const TensorView> parts, int count) = 0;
+  /// Packs matrix `index` of a stack; `parts` have the shapes and formats that it was made for.
+  virtual void PackInto(std::span<const TensorView> parts, int index, Matrix* stack) = 0;
 
   virtual KvStore AllocateKv(const KvShape& shape) = 0;
   /// Bytes that AllocateKv would take, to be known before allocating.
@@ -158,6 +217,29 @@ class Backend {
   virtual void RmsNorm(const float* x, const float* gain, float epsilon, int rows, int width,
                        float* out) = 0;
 
+  /// out [rows, width] = (x - mean(x)) / sqrt(variance(x) + epsilon) * gain + bias. `bias` may be
+  /// null, `out` may be `x`.
+  virtual void LayerNorm(const float* x, const float* gain, const float* bias, float epsilon,
+                         int rows, int width, float* out) = 0;
+
+  /// RmsNorm or LayerNorm of `parts` adjacent stretches of `width` in each of `rows` rows, in
+  /// place; a row begins `stride` behind the one before.
+  virtual void NormParts(const PartsNorm& norm, int rows, std::int64_t stride, int parts, int width,
+                         float* x) = 0;
+
+  /// y [rows, width] = x in every row: what a product with a bias is added to.
+  virtual void FillRows(const float* x, int rows, std::int64_t width, float* y) = 0;
+
+  /// x = x * factor, for `count` numbers.
+  virtual void Scale(float factor, std::int64_t count, float* x) = 0;
+
+  /// y = y + x, for `count` numbers.
+  virtual void Add(const float* x, std::int64_t count, float* y) = 0;
+
+  /// x = cap * tanh(x / cap) for rows of logits and their maxima.
+  virtual void CapLogits(float cap, int rows, std::int64_t vocabulary, float* logits,
+                         float* maxima) = 0;
+
   /// y [rows, outputs] = x [rows, inputs] * weights^T. `y` does not overlap `x`.
   virtual void MatMul(const Matrix& weights, const float* x, int rows, float* y) = 0;
 
@@ -168,18 +250,35 @@ class Backend {
   /// y += x * weights^T: the residual add of a block's output projection.
   virtual void MatMulAdd(const Matrix& weights, const float* x, int rows, float* y) = 0;
 
-  /// Rotates queries and keys of `qkv` [rows, row_width] in place and writes keys and values to
-  /// each row's slot in `layer` of `kv`.
-  virtual void RotateAndStore(const RopeTable& rope, const BatchPlan& plan, const HeadShape& heads,
+  /// y [rows, outputs] = x [rows, inputs] times the matrix of each row's group, transposed.
+  /// `groups` are all rows, in order; the matrices that they name are read once. `bias`
+  /// [matrices, outputs] is added unless it is null.
+  virtual void MatMulGroups(const Matrix& stack, std::span<const RowGroup> groups,
+                            const float* bias, const float* x, float* y) = 0;
+
+  /// The experts of each of `rows` rows by its scores [rows, experts], in the order of choice, and
+  /// what they weigh; both [rows, chosen].
+  virtual void Route(const Routing& routing, const float* scores, int rows, std::int32_t* experts,
+                     float* weights) = 0;
+
+  /// out [rows, width]: row r is the sum of weights[r, i] * x[places[r, i]] for i < count, added
+  /// up in that order; x is [.., width].
+  virtual void WeightedSums(const float* x, const std::int32_t* places, const float* weights,
+                            int rows, int count, int width, float* out) = 0;
+
+  /// Rotates queries and keys of `qkv` [rows, row_width] in place and scales queries, unless `rope`
+  /// is null, and writes keys and values to each row's slot in `layer` of `kv`.
+  virtual void RotateAndStore(const RopeTable* rope, const BatchPlan& plan, const HeadShape& heads,
                               int layer, float* qkv, KvStore& kv) = 0;
 
-  /// out [rows, heads * head_dim]: softmax(q k / sqrt(head_dim)) v over positions 0..position of
-  /// each row, walked in logical order in chunks of kBlockSize with an online softmax.
-  virtual void Attention(const BatchPlan& plan, const HeadShape& heads, int layer, const float* qkv,
-                         const KvStore& kv, float* out) = 0;
+  /// out [rows, heads * head_dim]: softmax(q k * scale) v over the positions that each row sees of
+  /// 0..position, walked in logical order in chunks of kBlockSize with an online softmax.
+  virtual void Attention(const BatchPlan& plan, const HeadShape& heads, const AttentionRule& rule,
+                         int layer, const float* qkv, const KvStore& kv, float* out) = 0;
 
-  /// out [rows, width] = silu(gate) * up, where gate_up is [rows, 2 * width]: gate then up.
-  virtual void SiluMul(const float* gate_up, int rows, int width, float* out) = 0;
+  /// out [rows, width] = activation(gate) * up, where gate_up is [rows, 2 * width]: gate then up.
+  virtual void GatedMul(Activation activation, const float* gate_up, int rows, int width,
+                        float* out) = 0;
 
   /// Moves in order; a slot may be a target after it was a source.
   virtual void CopyKv(KvStore& kv, std::span<const KvMove> moves) = 0;

@@ -38,11 +38,16 @@ struct AttentionCase {
   int positions = 0;
   std::vector<float> qkv;
   RopeTable rope;
+  std::vector<float> sinks;
+  AttentionRule rule;
 
-  AttentionCase(HeadShape shape, int count, std::uint32_t seed) : heads(shape), positions(count) {
+  AttentionCase(HeadShape shape, int count, std::uint32_t seed, int dims = 0)
+      : heads(shape), positions(count) {
     qkv = Random(static_cast<std::size_t>(count * shape.row_width()), seed);
-    const int half = shape.head_dim / 2;
-    rope.head_dim = shape.head_dim;
+    sinks = Random(static_cast<std::size_t>(shape.heads), seed + 1);
+    rule.scale = 1 / std::sqrt(double(shape.head_dim));
+    rope.dims = dims == 0 ? shape.head_dim : dims;
+    const int half = rope.dims / 2;
     rope.positions = count;
     rope.cos = Buffer(static_cast<std::size_t>(count * half) * sizeof(float));
     rope.sin = Buffer(static_cast<std::size_t>(count * half) * sizeof(float));
@@ -79,7 +84,8 @@ std::vector<float> StoreAll(Backend* backend, const AttentionCase& c, const Plac
   std::vector<RowPlace> rows;
   for (int p = 0; p < c.positions; ++p) rows.push_back({p, placement.SlotOf(p), 0, p + 1, 0});
   const std::int32_t* table = placement.blocks.data();
-  backend->RotateAndStore(c.rope, {rows, {&table, 1}, placement.tail}, c.heads, 1, qkv.data(), *kv);
+  backend->RotateAndStore(&c.rope, {rows, {&table, 1}, placement.tail}, c.heads, 1, qkv.data(),
+                          *kv);
   return qkv;
 }
 
@@ -98,7 +104,8 @@ std::vector<float> AttendAt(Backend* backend, const AttentionCase& c, const Plac
   std::vector<float> out(queries.size() *
                          static_cast<std::size_t>(c.heads.heads * c.heads.head_dim));
   const std::int32_t* table = placement.blocks.data();
-  backend->Attention({rows, {&table, 1}, placement.tail}, c.heads, 1, qkv.data(), kv, out.data());
+  backend->Attention({rows, {&table, 1}, placement.tail}, c.heads, c.rule, 1, qkv.data(), kv,
+                     out.data());
   return out;
 }
 
@@ -110,19 +117,53 @@ std::vector<int> Range(int begin, int end) {
 
 const HeadShape kHeadShapes[] = {{9, 3, 64}, {8, 8, 8}, {8, 4, 8}, {4, 1, 48}, {2, 2, 128}};
 
+// What layers of some models do: see a few positions only, bound scores, let a sink take its share.
+enum class Rule { kPlain, kWindow, kSelf, kCap, kSinks, kAll };
+constexpr Rule kRules[] = {Rule::kPlain, Rule::kWindow, Rule::kSelf,
+                           Rule::kCap,   Rule::kSinks,  Rule::kAll};
+
+void Apply(Rule rule, AttentionCase* c) {
+  if (rule == Rule::kSelf) c->rule.window = 1;
+  if (rule == Rule::kWindow || rule == Rule::kAll) c->rule.window = 40;
+  if (rule == Rule::kCap || rule == Rule::kAll) c->rule.score_cap = 1.5F;
+  if (rule == Rule::kSinks || rule == Rule::kAll) c->rule.sinks = c->sinks.data();
+}
+
 TEST_P(AttentionTest, AttentionAgreesWithReference) {
   auto backend = Make();
   auto reference = Reference();
+  const Placement trunk{{7, 2, 9, 0}, 100, {}};
+  const Placement mixed{{7, 2, 9, 0}, 70, Range(340, 370)};
   for (const HeadShape& heads : kHeadShapes) {
-    const AttentionCase c(heads, 100, 5);
-    const Placement trunk{{7, 2, 9, 0}, 100, {}};
-    const Placement mixed{{7, 2, 9, 0}, 70, Range(340, 370)};
-    for (const Placement& placement : {trunk, mixed}) {
-      const auto out = AttendAt(backend.get(), c, placement, Range(0, 100));
-      const auto expected = AttendAt(reference.get(), c, placement, Range(0, 100));
-      const KvFormat kv = GetParam().numerics.kv;
-      const float usual = kv == KvFormat::kBF16 ? 0.02F : kv == KvFormat::kF32 ? 1e-4F : 1e-3F;
-      ASSERT_THAT(out, Pointwise(NearBy(Tolerance(usual)), expected)) << heads.head_dim;
+    std::vector<float> plain;
+    for (const Rule rule : kRules) {
+      AttentionCase c(heads, 100, 5, heads.head_dim / 4 * 2);
+      Apply(rule, &c);
+      for (const Placement& placement : {trunk, mixed}) {
+        const auto out = AttendAt(backend.get(), c, placement, Range(0, 100));
+        const auto expected = AttendAt(reference.get(), c, placement, Range(0, 100));
+        const KvFormat kv = GetParam().numerics.kv;
+        const float usual = kv == KvFormat::kBF16 ? 0.02F : kv == KvFormat::kF32 ? 1e-4F : 1e-3F;
+        ASSERT_THAT(out, Pointwise(NearBy(Tolerance(usual)), expected))
+            << heads.head_dim << ", rule " << static_cast<int>(rule);
+        if (rule == Rule::kPlain) plain = out;
+        EXPECT_EQ(out == plain, rule == Rule::kPlain);
+      }
+    }
+  }
+}
+
+// With a window of one a row's output is its own value.
+TEST_P(AttentionTest, AWindowOfOneSeesItself) {
+  const HeadShape heads{2, 1, 32};
+  AttentionCase c(heads, 70, 5);
+  Apply(Rule::kSelf, &c);
+  const auto out = AttendAt(Make().get(), c, {{7, 2, 9}, 70, {}}, Range(0, 70));
+  for (int p = 0; p < 70; ++p) {
+    for (int i = 0; i < 64; ++i) {
+      const float value = c.qkv[static_cast<std::size_t>(p * 128 + 96 + i % 32)];
+      ASSERT_NEAR(out[static_cast<std::size_t>(p * 64 + i)], value,
+                  0.01F * std::fabs(value) + 0.03F);
     }
   }
 }
@@ -207,8 +248,10 @@ TEST_P(AttentionTest, AttentionDoesNotDependOnPlacementBatchOrThreads) {
       {{}, 0, scattered},
       {{5, 1, 0, 3}, 97, {200, 290, 201}},
   };
-  for (const HeadShape& heads : kHeadShapes) {
-    const AttentionCase c(heads, 100, 8);
+  for (int shape = 0; shape < 2 * std::ssize(kHeadShapes); ++shape) {
+    const HeadShape& heads = kHeadShapes[shape / 2];
+    AttentionCase c(heads, 100, 8);
+    Apply(shape % 2 == 0 ? Rule::kPlain : Rule::kAll, &c);
     const std::size_t width = static_cast<std::size_t>(heads.heads * heads.head_dim);
     std::vector<float> alone;
     for (int p = 0; p < 100; ++p) {
@@ -229,8 +272,7 @@ TEST_P(AttentionTest, AttentionDoesNotDependOnPlacementBatchOrThreads) {
 }
 
 // A tree: branches after position 70, each with its own tail, in one call with a second sequence.
-TEST_P(AttentionTest, TreeRowsEqualTheirChains) {
-  auto backend = Make();
+void CheckTree(Backend* backend, Rule rule) {
   const HeadShape heads{9, 3, 64};
   const std::size_t width = static_cast<std::size_t>(heads.heads * heads.head_dim);
   const std::int64_t row_width = heads.row_width();
@@ -240,8 +282,9 @@ TEST_P(AttentionTest, TreeRowsEqualTheirChains) {
   const std::int32_t* table = blocks.data();
   const std::int32_t* const tables[] = {table, table};
   KvStore kv = backend->AllocateKv({kLayers, heads.kv_heads, heads.head_dim, kStoreBlocks});
-  const AttentionCase base(heads, trunk + depth, 20);
-  StoreAll(backend.get(), base, {blocks, trunk, Range(180, 180 + depth)}, &kv);
+  AttentionCase base(heads, trunk + depth, 20);
+  Apply(rule, &base);
+  StoreAll(backend, base, {blocks, trunk, Range(180, 180 + depth)}, &kv);
   std::vector<RowPlace> rows;
   std::vector<float> qkv;
   std::vector<float> expected;
@@ -250,8 +293,10 @@ TEST_P(AttentionTest, TreeRowsEqualTheirChains) {
     // The branch replaces the qkv rows after the trunk; alone it is a plain chain.
     AttentionCase chain(heads, trunk + depth, 30 + static_cast<std::uint32_t>(branch));
     std::copy_n(base.qkv.begin(), trunk * row_width, chain.qkv.begin());
+    chain.sinks = base.sinks;
+    Apply(rule, &chain);
     const auto alone =
-        AttendAt(backend.get(), chain, {{0, 1, 2}, trunk + depth, {}}, Range(trunk, trunk + depth));
+        AttendAt(backend, chain, {{0, 1, 2}, trunk + depth, {}}, Range(trunk, trunk + depth));
     expected.insert(expected.end(), alone.begin(), alone.end());
     const auto tail_begin = static_cast<std::int32_t>(tails.size());
     std::vector<RowPlace> branch_rows;
@@ -264,10 +309,9 @@ TEST_P(AttentionTest, TreeRowsEqualTheirChains) {
     qkv.insert(qkv.end(), chain.qkv.begin() + trunk * row_width, chain.qkv.end());
   }
   const BatchPlan plan{rows, tables, tails};
-  const AttentionCase rope(heads, trunk + depth, 0);
-  backend->RotateAndStore(rope.rope, plan, heads, 1, qkv.data(), kv);
+  backend->RotateAndStore(&base.rope, plan, heads, 1, qkv.data(), kv);
   std::vector<float> out(rows.size() * width);
-  backend->Attention(plan, heads, 1, qkv.data(), kv, out.data());
+  backend->Attention(plan, heads, base.rule, 1, qkv.data(), kv, out.data());
   EXPECT_TRUE(SameBits(out.data(), expected.data(), out.size()));
 
   // The same with the rows of the first two branches interleaved level by level.
@@ -281,10 +325,15 @@ TEST_P(AttentionTest, TreeRowsEqualTheirChains) {
                      qkv.begin() + static_cast<std::ptrdiff_t>(row + 1) * row_width);
   }
   std::vector<float> mixed(mixed_rows.size() * width);
-  backend->Attention({mixed_rows, tables, tails}, heads, 1, mixed_qkv.data(), kv, mixed.data());
+  backend->Attention({mixed_rows, tables, tails}, heads, base.rule, 1, mixed_qkv.data(), kv,
+                     mixed.data());
   for (std::size_t i = 0; i < order.size(); ++i) {
     EXPECT_TRUE(SameBits(mixed.data() + i * width, expected.data() + order[i] * width, width)) << i;
   }
+}
+
+TEST_P(AttentionTest, TreeRowsEqualTheirChains) {
+  for (const Rule rule : {Rule::kPlain, Rule::kWindow, Rule::kAll}) CheckTree(Make().get(), rule);
 }
 
 TEST_P(AttentionTest, CopyKvMovesEveryLayer) {
@@ -305,7 +354,7 @@ TEST_P(AttentionTest, CopyKvMovesEveryLayer) {
     for (int p = 0; p < 50; ++p) rows.push_back({p, to.SlotOf(p), 0, std::min(p + 1, 33), 0});
     std::vector<float> out(static_cast<std::size_t>(50 * heads.heads * heads.head_dim));
     const std::int32_t* table = to.blocks.data();
-    backend->Attention({rows, {&table, 1}, to.tail}, heads, 1, qkv.data(), kv, out.data());
+    backend->Attention({rows, {&table, 1}, to.tail}, heads, c.rule, 1, qkv.data(), kv, out.data());
     const auto expected = AttendAt(backend.get(), c, from, Range(0, 50));
     EXPECT_TRUE(SameBits(out.data(), expected.data(), out.size()));
   }

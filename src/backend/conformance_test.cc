@@ -105,7 +105,7 @@ TEST_P(OperationTest, PackStacksPartsAndEmbedReadsThemBack) {
   EXPECT_TRUE(SameBits(out.data(), expected.data(), out.size()));
 }
 
-TEST_P(OperationTest, RmsNormAndSiluMul) {
+TEST_P(OperationTest, NormsAndGates) {
   ThreadPool pool({0, 1});
   auto backend = Make(&pool);
   auto reference = Reference();
@@ -125,23 +125,100 @@ TEST_P(OperationTest, RmsNormAndSiluMul) {
     backend->RmsNorm(in_place.data(), gain.data(), 1e-5F, rows, width, in_place.data());
     EXPECT_TRUE(SameBits(in_place.data(), out.data(), out.size()));
 
-    backend->SiluMul(x.data(), rows, width, out.data());
-    reference->SiluMul(x.data(), rows, width, expected.data());
+    backend->LayerNorm(x.data(), gain.data(), gain.data(), 1e-5F, rows, width, out.data());
+    reference->LayerNorm(x.data(), gain.data(), gain.data(), 1e-5F, rows, width, expected.data());
     EXPECT_THAT(out, Pointwise(NearBy(Tolerance(2e-5F)), expected)) << width;
-    backend->SiluMul(x.data() + 6 * width, 1, width, alone.data());
+    backend->LayerNorm(x.data() + 3 * width, gain.data(), gain.data(), 1e-5F, 1, width,
+                       alone.data());
     EXPECT_TRUE(SameBits(alone.data(), out.data() + 3 * width, alone.size()));
+    backend->LayerNorm(x.data(), gain.data(), nullptr, 1e-5F, rows, width, in_place.data());
+    reference->LayerNorm(x.data(), gain.data(), nullptr, 1e-5F, rows, width, expected.data());
+    EXPECT_THAT(in_place, Pointwise(NearBy(Tolerance(2e-5F)), expected)) << width;
+
+    for (const Activation activation :
+         {Activation::kSilu, Activation::kGeluTanh, Activation::kClampedSwish}) {
+      backend->GatedMul(activation, x.data(), rows, width, out.data());
+      reference->GatedMul(activation, x.data(), rows, width, expected.data());
+      EXPECT_THAT(out, Pointwise(NearBy(Tolerance(2e-5F)), expected)) << width;
+      backend->GatedMul(activation, x.data() + 6 * width, 1, width, alone.data());
+      EXPECT_TRUE(SameBits(alone.data(), out.data() + 3 * width, alone.size()));
+    }
   }
 }
 
-TEST_P(OperationTest, SiluMulOfExtremes) {
+TEST_P(OperationTest, PartsOfRowsAreNormalisedInPlace) {
+  ThreadPool pool({0, 1});
+  auto backend = Make(&pool);
+  const auto x = Random(300 * 7 * 16, 1, 4.0F);
+  const auto gains = Random(3 * 16, 2);
+  for (const NormKind kind : {NormKind::kRms, NormKind::kLayer}) {
+    for (const bool gain_of_each : {false, true}) {
+      std::vector<float> out = x;
+      backend->NormParts({kind, 1e-5F, gains.data(), gain_of_each}, 300, 7 * 16, 3, 16,
+                         out.data() + 16);
+      for (int row = 0; row < 300; ++row) {
+        for (int part = 0; part < 7; ++part) {
+          const std::size_t at = static_cast<std::size_t>(row * 7 + part) * 16;
+          std::vector<float> expected(x.begin() + static_cast<std::ptrdiff_t>(at),
+                                      x.begin() + static_cast<std::ptrdiff_t>(at) + 16);
+          const float* gain = gains.data() + (gain_of_each ? (part - 1) * 16 : 0);
+          if (part >= 1 && part < 4 && kind == NormKind::kRms) {
+            backend->RmsNorm(expected.data(), gain, 1e-5F, 1, 16, expected.data());
+          } else if (part >= 1 && part < 4) {
+            backend->LayerNorm(expected.data(), gain, nullptr, 1e-5F, 1, 16, expected.data());
+          }
+          ASSERT_TRUE(SameBits(out.data() + at, expected.data(), 16));
+        }
+      }
+    }
+  }
+}
+
+TEST_P(OperationTest, CappedLogitsHaveTheirMaxima) {
+  ThreadPool pool({0, 1});
+  auto backend = Make(&pool);
+  auto reference = Reference();
+  constexpr int kVocabulary = 30'001;
+  auto logits = Random(3 * kVocabulary, 4, 30.0F);
+  logits[5] = 1e6F;
+  logits[6] = -1e6F;
+  auto expected = logits;
+  std::vector<float> maxima(3 * Logits::Groups(kVocabulary));
+  std::vector<float> largest(maxima.size());
+  backend->CapLogits(30.0F, 3, kVocabulary, logits.data(), maxima.data());
+  reference->CapLogits(30.0F, 3, kVocabulary, expected.data(), largest.data());
+  EXPECT_THAT(logits, Pointwise(NearBy(Tolerance(1e-5F)), expected));
+  EXPECT_THAT(maxima, Pointwise(NearBy(Tolerance(1e-5F)), largest));
+  EXPECT_EQ(logits[5], 30.0F);
+  EXPECT_EQ(logits[6], -30.0F);
+  EXPECT_EQ(maxima[0], 30.0F);
+}
+
+TEST_P(OperationTest, RowsAreFilledScaledAndAdded) {
+  auto backend = Make();
+  const auto x = Random(33, 1);
+  std::vector<float> y(99);
+  backend->FillRows(x.data(), 3, 33, y.data());
+  backend->Scale(3.0F, 66, y.data());
+  backend->Add(y.data(), 33, y.data() + 66);
+  for (std::size_t i = 0; i < 33; ++i) {
+    EXPECT_EQ(y[i], x[i] * 3);
+    EXPECT_EQ(y[33 + i], x[i] * 3);
+    EXPECT_EQ(y[66 + i], x[i] + x[i] * 3);
+  }
+}
+
+TEST_P(OperationTest, GatesOfExtremeSize) {
   auto backend = Make();
   const float gate_up[] = {-1000.0F, 1000.0F, -90.0F, 0.0F, 2.0F, 3.0F, 5.0F, 7.0F};
-  float out[4];
-  backend->SiluMul(gate_up, 1, 4, out);
-  EXPECT_NEAR(out[0], 0.0F, 1e-30F);
-  EXPECT_EQ(out[1], 3000.0F);
-  EXPECT_NEAR(out[2], 0.0F, 1e-30F);
-  EXPECT_EQ(out[3], 0.0F);
+  for (const Activation activation : {Activation::kSilu, Activation::kGeluTanh}) {
+    float out[4];
+    backend->GatedMul(activation, gate_up, 1, 4, out);
+    EXPECT_NEAR(out[0], 0.0F, 1e-30F);
+    EXPECT_EQ(out[1], 3000.0F);
+    EXPECT_NEAR(out[2], 0.0F, 1e-30F);
+    EXPECT_EQ(out[3], 0.0F);
+  }
 }
 
 TEST_P(OperationTest, DrawsAreThoseOfPhilox) {

@@ -127,5 +127,39 @@ TEST_P(PortableTest, AMatrixMayHaveSeveralFormats) {
   }
 }
 
+// As the gates and the rest of experts may be stored differently.
+TEST_P(PortableTest, StacksOfSeveralFormatsAreThoseOfPlainLoops) {
+  ThreadPool pool({0, 1});
+  auto threaded = Make(&pool);
+  auto backend = Make();
+  auto reference = Reference();
+  constexpr int kMatrices = 3;
+  constexpr int kRows = 23;
+  const std::vector<RowGroup> groups = {{1, 0, 1}, {2, 1, 20}, {0, 20, kRows}};
+  const auto x = Random(kRows * 512, 8);
+  const auto bias = Random(kMatrices * 1070, 9);
+  const auto product = [&](Backend* by, const float* added) {
+    Matrix stack;
+    for (std::uint32_t i = 0; i < kMatrices; ++i) {
+      const Stored gate(WeightFormat::kQ4_K, 41, 512, i);
+      const Stored up(WeightFormat::kMXFP4, 1000, 512, 10 + i);
+      const Stored rest(WeightFormat::kBF16, 29, 512, 20 + i);
+      const std::vector<TensorView> parts = {gate.view(), up.view(), rest.view()};
+      if (i == 0) stack = by->MakeStack(parts, kMatrices);
+      by->PackInto(parts, static_cast<int>(i), &stack);
+    }
+    std::vector<float> y(kRows * 1070);
+    by->MatMulGroups(stack, groups, added, x.data(), y.data());
+    return y;
+  };
+  for (const float* added : {static_cast<const float*>(nullptr), bias.data()}) {
+    const std::vector<float> expected = product(reference.get(), added);
+    for (Backend* each : {backend.get(), threaded.get()}) {
+      const std::vector<float> y = product(each, added);
+      EXPECT_TRUE(SameBits(y.data(), expected.data(), y.size()));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace foretoken

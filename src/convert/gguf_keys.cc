@@ -2,9 +2,10 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <string>
 
-#include "model/llama/rope.h"
+#include "model/decoder/rope.h"
 
 namespace foretoken {
 namespace {
@@ -13,23 +14,36 @@ void SetShape(const ModelConfig& config, GgufHeader* header) {
   const auto set = [header](const char* name, int value) {
     header->Set(fmt::format("llama.{}", name), static_cast<std::uint32_t>(value));
   };
+  const LayerSpec& layer = config.layers.front();
+  const RopeSpec& rope = config.ropes.front();
   header->Set("general.architecture", "llama");
-  set("block_count", config.layers);
+  set("block_count", config.layer_count());
   set("context_length", config.max_positions);
   set("embedding_length", config.hidden);
-  set("feed_forward_length", config.intermediate);
+  set("feed_forward_length", layer.mlp.intermediate);
   set("vocab_size", config.vocabulary);
-  set("attention.head_count", config.heads);
-  set("attention.head_count_kv", config.kv_heads);
-  set("attention.key_length", config.head_dim);
-  set("attention.value_length", config.head_dim);
-  set("rope.dimension_count", config.head_dim);
-  header->Set("llama.attention.layer_norm_rms_epsilon", config.norm_epsilon);
-  header->Set("llama.rope.freq_base", static_cast<float>(config.rope_theta));
-  if (config.rope_scaling.kind == RopeScaling::Kind::kLinear) {
+  set("attention.head_count", layer.attention.heads);
+  set("attention.head_count_kv", layer.attention.kv_heads);
+  set("attention.key_length", layer.attention.head_dim);
+  set("attention.value_length", layer.attention.head_dim);
+  set("rope.dimension_count", rope.dims);
+  header->Set("llama.attention.layer_norm_rms_epsilon", config.norm.epsilon);
+  header->Set("llama.rope.freq_base", static_cast<float>(rope.theta));
+  if (rope.scaling.kind == RopeScaling::Kind::kLinear) {
     header->Set("llama.rope.scaling.type", "linear");
-    header->Set("llama.rope.scaling.factor", static_cast<float>(config.rope_scaling.factor));
+    header->Set("llama.rope.scaling.factor", static_cast<float>(rope.scaling.factor));
   }
+}
+
+// Whether the keys above say all that the model is.
+bool IsPlainLlama(const ModelConfig& config) {
+  const bool family = config.family == "llama" || config.family == "mistral";
+  const RopeScaling::Kind kind = config.ropes.front().scaling.kind;
+  return family && kind != RopeScaling::Kind::kYarn &&
+         config.ropes.front().scaling.attention_factor == 1 &&
+         std::ranges::all_of(config.layers, [](const LayerSpec& layer) {
+           return layer.attention.window == 0 && layer.mlp.activation == Activation::kSilu;
+         });
 }
 
 void SetVocabulary(const VocabularyToEmbed& vocabulary, GgufHeader* header) {
@@ -71,6 +85,12 @@ Status SetModelKeys(const Checkpoint& checkpoint, const ModelConfig& config, Ggu
     }
     return {};
   }
+  if (!IsPlainLlama(config)) {
+    return InvalidInput(fmt::format(
+        "{}: is a folder of the family {}, and GGUF files are written of folders of llama and "
+        "mistral without a window only; of a GGUF file of it others can be made",
+        checkpoint.path.string(), config.family));
+  }
   FT_ASSIGN_OR_RETURN(const VocabularyToEmbed vocabulary,
                       ReadVocabularyToEmbed(checkpoint.path, config.vocabulary, config.eos));
   std::string name = checkpoint.path.filename().string();
@@ -82,13 +102,12 @@ Status SetModelKeys(const Checkpoint& checkpoint, const ModelConfig& config, Ggu
 }
 
 std::vector<float> RopeFactors(const ModelConfig& config) {
-  const RopeScaling::Kind kind = config.rope_scaling.kind;
+  const RopeSpec& rope = config.ropes.front();
+  const RopeScaling::Kind kind = rope.scaling.kind;
   if (kind != RopeScaling::Kind::kLlama3 && kind != RopeScaling::Kind::kFactors) return {};
-  ModelConfig unscaled = config;
-  unscaled.rope_scaling = {};
-  const std::vector<double> scaled = RopeFrequencies(config);
+  const std::vector<double> scaled = RopeFrequencies(rope);
   std::vector<float> factors;
-  for (const double frequency : RopeFrequencies(unscaled)) {
+  for (const double frequency : RopeFrequencies({.theta = rope.theta, .dims = rope.dims})) {
     factors.push_back(static_cast<float>(frequency / scaled[factors.size()]));
   }
   return factors;

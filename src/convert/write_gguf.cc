@@ -10,10 +10,11 @@
 
 #include "base/replace_file.h"
 #include "convert/gguf_keys.h"
+#include "model/families/family.h"
+#include "model/families/read_config.h"
 #include "model/model_weights.h"
 #include "model/open_checkpoint.h"
 #include "weights/gguf/gguf_header.h"
-#include "weights/gguf/gguf_model.h"
 #include "weights/requantize.h"
 #include "weights/rotated_rows.h"
 
@@ -62,9 +63,9 @@ class ModelWriter {
  private:
   void ListTensors() {
     for (const auto& [name, view] : checkpoint_.tensors) {
-      // What no Llama has, and a head that this one does not use.
-      const std::string theirs = GgufName(name);
-      if (theirs == name || (name == "lm_head.weight" && config_.tied_embeddings)) continue;
+      // What the family does not have, and a head that this model does not use.
+      const std::string theirs = NameInFile(*FamilyNamed(config_.family), /*gguf=*/true, name);
+      if (theirs.empty() || (name == "head.weight" && config_.tied_embeddings)) continue;
       names_.push_back(name);
       all_ += view.bytes();
       header_.AddTensor(theirs, view.shape, view.format);
@@ -84,9 +85,11 @@ class ModelWriter {
   Status WriteTensor(const std::string& name, FileReplacement* file) {
     FT_RETURN_IF_ERROR(CheckFinite(name));
     TensorBytes tensor = checkpoint_.Read(name);
-    const bool rotated = name.ends_with("q_proj.weight") || name.ends_with("k_proj.weight");
-    if (rotated && !checkpoint_.alternating_heads) {
-      tensor.made = HalvesAlternating(tensor.view, config_.head_dim);
+    const bool rotated =
+        name.find(".q.") != std::string::npos || name.find(".k.") != std::string::npos;
+    if (rotated && !checkpoint_.gguf) {
+      const std::int64_t head_dim = config_.layers.front().attention.head_dim;
+      tensor.made = HalvesAlternating(tensor.view, head_dim, head_dim);
       tensor.view.data = tensor.made.data();
     }
     FT_RETURN_IF_ERROR(Put(tensor.view, file));

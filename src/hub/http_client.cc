@@ -232,7 +232,7 @@ class Transfer {
   }
 
   Result<bool> Again(std::string_view why, Clock::time_point now) {
-    if (++failures_ >= settings_.tries) {
+    if (++failures_ >= fetch_->tries) {
       return Error{ErrorCode::kUnavailable,
                    fmt::format("{} failed {} times: {}", fetch_->url, failures_, why)};
     }

@@ -28,6 +28,8 @@ struct Fetch {
   std::function<Result<std::optional<ByteRange>>()> begin;
   /// Takes what comes, in order and never more than is wanted. Its error ends everything.
   std::function<Status(std::string_view)> take;
+  /// How often it is tried without a byte coming.
+  int tries = 6;
 
   // What the server said, of the last try.
   int status = 0;             ///< The HTTP status; 0: there was no answer.

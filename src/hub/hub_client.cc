@@ -66,7 +66,9 @@ Result<HubListing> HubClient::List() {
                 }
                 text += bytes;
                 return {};
-              }};
+              },
+              // Somebody waits, and the cache may do.
+              .tries = 3};
   FT_RETURN_IF_ERROR(FetchAll({&fetch, 1}));
   return ParseListing(text, url);
 }

@@ -20,8 +20,6 @@ struct HubSettings {
   std::chrono::milliseconds timeout{10'000};
   /// Before a request is tried again; doubled each time that nothing has come.
   std::chrono::milliseconds first_wait{500};
-  /// Tries of a request of which nothing comes, with those waits between them.
-  int tries = 6;
   int connections = 8;                           ///< Parts of a file that are fetched at once.
   std::uint64_t piece_bytes = 32 * 1024 * 1024;  ///< Bytes of such a part.
 };

@@ -1,5 +1,9 @@
 #include "model/memory_needs.h"
 
+#include <string_view>
+
+#include "model/model.h"
+
 namespace foretoken {
 namespace {
 
@@ -15,21 +19,35 @@ std::size_t PackedBytes(const TensorView& tensor, Precision precision) {
   return 0;
 }
 
+// A row reads those experts of a layer that it chooses.
+std::size_t BytesOfRow(const ModelConfig& config, std::string_view name, std::size_t bytes) {
+  if (name.find(".experts.") == std::string_view::npos) return bytes;
+  for (const LayerSpec& layer : config.layers) {
+    const Routing& routing = layer.mlp.routing;
+    if (!layer.mlp.has_experts()) continue;
+    return bytes * static_cast<std::size_t>(routing.chosen) /
+           static_cast<std::size_t>(routing.experts);
+  }
+  return bytes;
+}
+
 }  // namespace
 
 MemoryNeeds EstimateMemory(const ModelConfig& config, const TensorMap& tensors,
                            const Backend& backend) {
-  KvShape shape{config.layers, config.kv_heads, config.head_dim, 1};
+  KvShape shape = KvShapeOf(config, 1);
   MemoryNeeds needs;
   for (const auto& [name, tensor] : tensors) {
-    const bool head = name == "lm_head.weight";
+    const bool head = name == "head.weight";
     if (head && config.tied_embeddings) continue;  // Not read.
+    if (name == "embedding.weight" && !config.tied_embeddings) {
+      // Left in the file, of which a pass over one row reads a row.
+      needs.weight_bytes_per_pass += tensor.bytes() / static_cast<std::size_t>(config.vocabulary);
+      continue;
+    }
     const std::size_t bytes = PackedBytes(tensor, backend.precision());
     needs.weight_bytes += bytes;
-    // A pass reads one row of an embedding table that is not the lm head too.
-    const bool looked_up = name == "model.embed_tokens.weight" && !config.tied_embeddings;
-    needs.weight_bytes_per_pass +=
-        looked_up ? bytes / static_cast<std::size_t>(config.vocabulary) : bytes;
+    needs.weight_bytes_per_pass += BytesOfRow(config, name, bytes);
   }
   needs.kv_bytes_per_token = backend.KvBytes(shape) / kBlockSize;
   shape.blocks = BlocksFor(config.max_positions);

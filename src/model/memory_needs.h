@@ -10,8 +10,9 @@ namespace foretoken {
 
 /// What a model of these tensors takes on a backend, to be known before loading it.
 struct MemoryNeeds {
-  std::size_t weight_bytes = 0;           ///< Packed weights, embedding table included.
-  std::size_t weight_bytes_per_pass = 0;  ///< Of these, what a pass over one row reads.
+  /// Packed weights. An embedding table that is not the head too stays in the model's file.
+  std::size_t weight_bytes = 0;
+  std::size_t weight_bytes_per_pass = 0;  ///< What a pass over one row reads.
   std::size_t kv_bytes_per_token = 0;     ///< Keys and values of one position in all layers.
   std::size_t kv_bytes_per_sequence = 0;  ///< Of one sequence of max_positions.
 };

@@ -9,6 +9,12 @@
 
 namespace foretoken {
 
+/// The keys and values of a model's layers, which are of one width.
+inline KvShape KvShapeOf(const ModelConfig& config, std::int64_t blocks) {
+  const AttentionSpec& attention = config.layers.front().attention;
+  return {config.layer_count(), attention.kv_heads, attention.head_dim, blocks};
+}
+
 /// One row of a pass and what is wanted of it.
 struct ForwardRow {
   Token token = 0;
@@ -47,9 +53,7 @@ class Model {
 
   virtual const ModelConfig& config() const = 0;
   virtual Backend& backend() const = 0;
-  KvShape KvShapeFor(std::int64_t blocks) const {
-    return {config().layers, config().kv_heads, config().head_dim, blocks};
-  }
+  KvShape KvShapeFor(std::int64_t blocks) const { return KvShapeOf(config(), blocks); }
 
   /// Bytes of packed weights that a pass over one row reads: everything but the embedding table,
   /// which counts only where it is the lm head too.

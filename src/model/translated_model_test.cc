@@ -16,15 +16,14 @@ constexpr int kOther = 330;
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 ModelConfig SmallConfig() {
-  ModelConfig config;
-  config.hidden = 32;
-  config.intermediate = 64;
-  config.layers = 1;
-  config.heads = 2;
-  config.kv_heads = 1;
-  config.head_dim = 16;
-  config.vocabulary = kOwn;
-  config.max_positions = 64;
+  ModelConfig config = LlamaConfig({.hidden = 32,
+                                    .intermediate = 64,
+                                    .layers = 1,
+                                    .heads = 2,
+                                    .kv_heads = 1,
+                                    .head_dim = 16,
+                                    .vocabulary = kOwn,
+                                    .max_positions = 64});
   config.eos = {7};
   return config;
 }

@@ -19,15 +19,14 @@ constexpr int kLookahead = 3;
 constexpr int kFanout = 2;
 
 std::unique_ptr<Model> TinyModel(Backend* backend) {
-  const auto weights = SyntheticWeights({.architecture = "LlamaForCausalLM",
-                                         .hidden = 16,
-                                         .intermediate = 32,
-                                         .layers = 2,
-                                         .heads = 2,
-                                         .kv_heads = 1,
-                                         .head_dim = 8,
-                                         .vocabulary = 48,
-                                         .max_positions = 256},
+  const auto weights = SyntheticWeights(LlamaConfig({.hidden = 16,
+                                                     .intermediate = 32,
+                                                     .layers = 2,
+                                                     .heads = 2,
+                                                     .kv_heads = 1,
+                                                     .head_dim = 8,
+                                                     .vocabulary = 48,
+                                                     .max_positions = 256}),
                                         7, backend);
   return weights->MakeModel(backend);
 }

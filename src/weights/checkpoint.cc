@@ -7,6 +7,7 @@
 #include <functional>
 #include <span>
 #include <system_error>
+#include <utility>
 
 #include "base/sha256.h"
 #include "weights/gguf/gguf_model.h"
@@ -61,27 +62,55 @@ TensorBytes Checkpoint::Read(std::string_view name) const {
   const TensorView* stored = InFile(name);
   FT_CHECK(wanted != nullptr, "no tensor {}", name);
   TensorBytes read{*wanted, {}};
-  if (wanted == stored) return read;
-  read.made = Converted(*stored, wanted->format);
+  TensorBytes before{*stored, {}};
+  if (const auto found = arranged.find(name); found != arranged.end()) {
+    before.made = found->second.make(found->second.from);
+    before.view.data = before.made.data();
+  }
+  if (wanted == stored) return before;
+  read.made = Converted(before.view, wanted->format);
   read.view.data = read.made.data();
   return read;
 }
 
-void Checkpoint::Release(std::string_view name) const {
+std::vector<TensorView> Checkpoint::PiecesOf(std::string_view name) const {
+  const auto found = arranged.find(name);
+  if (found != arranged.end()) return found->second.from;
   const TensorView* tensor = InFile(name);
-  if (tensor == nullptr) return;
-  const std::span<const std::byte> part(tensor->data, tensor->bytes());
-  for (const auto& file : files) {
-    const std::span<const std::byte> all = file->bytes();
-    if (std::less_equal<>()(all.data(), part.data()) &&
-        std::less_equal<>()(part.data() + part.size(), all.data() + all.size())) {
-      return file->Release(part);
+  return tensor == nullptr ? std::vector<TensorView>() : std::vector{*tensor};
+}
+
+void Checkpoint::Release(std::string_view name) const {
+  for (const TensorView& piece : PiecesOf(name)) {
+    const std::span<const std::byte> part(piece.data, piece.bytes());
+    for (const auto& file : files) {
+      const std::span<const std::byte> all = file->bytes();
+      if (std::less_equal<>()(all.data(), part.data()) &&
+          std::less_equal<>()(part.data() + part.size(), all.data() + all.size())) {
+        file->Release(part);
+        break;
+      }
     }
   }
 }
 
 std::string Checkpoint::NameInFile(std::string_view name) const {
-  return gguf.has_value() ? GgufName(name) : std::string(name);
+  const auto found = names_in_files.find(name);
+  if (found != names_in_files.end()) return found->second;
+  return usual_name ? usual_name(name) : std::string(name);
+}
+
+void Checkpoint::Rename(const std::function<std::string(std::string_view)>& name_of,
+                        std::function<std::string(std::string_view)> usual) {
+  usual_name = std::move(usual);
+  const TensorMap before = std::move(tensors);
+  tensors.clear();
+  for (const auto& [name, view] : before) {
+    const std::string renamed = name_of(name);
+    if (renamed.empty()) continue;
+    tensors.emplace(renamed, view);
+    names_in_files.emplace(renamed, name);
+  }
 }
 
 std::string Checkpoint::Fingerprint() const {
@@ -89,8 +118,9 @@ std::string Checkpoint::Fingerprint() const {
   sha.Update(config.json);
   for (const auto& [name, tensor] : tensors) {
     sha.Update(fmt::format("\n{} {} {}\n", name, FormatName(tensor.format), tensor.bytes()));
-    const TensorView& stored = *InFile(name);
-    AddSamples({reinterpret_cast<const char*>(stored.data), stored.bytes()}, &sha);
+    for (const TensorView& piece : PiecesOf(name)) {
+      AddSamples({reinterpret_cast<const char*>(piece.data), piece.bytes()}, &sha);
+    }
   }
   return sha.Hex();
 }

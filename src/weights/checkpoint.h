@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,15 +38,27 @@ struct Checkpoint {
   };
 
   std::filesystem::path path;
-  Text config;             ///< In the form of config.json.
+  Text config;             ///< In the form of config.json; of a GGUF file made by OpenCheckpoint.
   Text generation_config;  ///< In that of generation_config.json; empty where there is none.
-  TensorMap tensors;       ///< By the names that folders give them; read by Read.
+  TensorMap tensors;       ///< As files name them, or as Rename has named them; read by Read.
+  std::map<std::string, std::string, std::less<>> names_in_files;  ///< Of renamed tensors.
+  /// What files call a tensor that is not there; null before Rename.
+  std::function<std::string(std::string_view)> usual_name;
+  /// How a tensor is made of what lies in the files, when it is read.
+  struct Arrangement {
+    std::vector<TensorView> from;
+    std::function<std::vector<std::byte>(const std::vector<TensorView>& from)> make;
+  };
+  /// Of those tensors that do not lie in the files as they are; these have no data.
+  std::map<std::string, Arrangement, std::less<>> arranged;
   /// What those tensors are in the files that are to be quantised as they are read: these have no
   /// data, and the format that they will have (weights/requantize.h).
   TensorMap requantized_from;
-  /// Rows of q_proj and k_proj alternate between the two halves of each head, which GGUF files have
-  /// for a rotation of neighbours; in folders a head's first half lies before its second.
+  /// Rows of q and k alternate between the two halves of what is rotated of each head, for a
+  /// rotation of neighbours (weights/rotated_rows.h); elsewhere the first half lies before the
+  /// second.
   bool alternating_heads = false;
+  bool gains_less_one = false;  ///< One is to be added to the gains of norms.
   /// What a GGUF file says besides, its tokenizer above all; none of a folder, whose tokenizer has
   /// files of its own.
   std::optional<GgufMetadata> gguf;
@@ -59,10 +73,16 @@ struct Checkpoint {
   /// Gives back the memory of a tensor that has been read: what was loaded must not lie there
   /// twice.
   void Release(std::string_view name) const;
-  /// A tensor as it lies in the files; nullptr where there is none.
+  /// A tensor in the format that it has in the files; nullptr where there is none.
   const TensorView* InFile(std::string_view name) const;
   /// How the model's own files call that tensor.
   std::string NameInFile(std::string_view name) const;
+  /// The pieces of files that a tensor is made of.
+  std::vector<TensorView> PiecesOf(std::string_view name) const;
+  /// Calls each tensor as `name_of` says; `usual` is the other way round. Those that are called ""
+  /// are left out.
+  void Rename(const std::function<std::string(std::string_view)>& name_of,
+              std::function<std::string(std::string_view)> usual);
 
   /// Tells models apart: SHA-256, in hexadecimal digits, of the configuration, of every tensor's
   /// name and type, and of a sample of its bytes in the files.

@@ -20,9 +20,9 @@ constexpr WeightType kTypes[] = {
     {"mxfp4", kMXFP4, 38}, {"bf16", kBF16, 32},   {"f16", kF16, 1},      {"f32", kF32, 0},
 };
 
-// "model.layers.3.mlp.down_proj.weight" is layer 3; -1: none.
+// "layers.3.down.weight" is layer 3; -1: none.
 int LayerOf(std::string_view name) {
-  constexpr std::string_view kLayers = "model.layers.";
+  constexpr std::string_view kLayers = "layers.";
   int layer = -1;
   if (!name.starts_with(kLayers)) return layer;
   name.remove_prefix(kLayers.size());
@@ -54,16 +54,16 @@ WeightFormat OfDown(std::string_view type, WeightFormat most, int layer, const M
 // Without regard to the width.
 WeightFormat Wanted(const WeightType& type, std::string_view name, const MixBasis& model) {
   if (!IsQuantized(type.format)) return type.format;
-  const bool head =
-      name == (model.tied_embeddings ? "model.embed_tokens.weight" : "lm_head.weight");
+  const bool head = name == (model.tied_embeddings ? "embedding.weight" : "head.weight");
   if (head) return type.format == kQ8_0 ? kQ8_0 : kQ6_K;
+  if (name.ends_with(".router.weight")) return kF32;  // Small, and it decides what is computed.
   const int layer = LayerOf(name);
   const bool mix =
       type.format == kQ2_K || type.format == kQ3_K || type.format == kQ4_K || type.format == kQ5_K;
   if (layer < 0 || !mix) return type.format;
-  if (name.ends_with("v_proj.weight")) return OfValues(type.name, type.format, layer, model);
-  if (name.ends_with("down_proj.weight")) return OfDown(type.name, type.format, layer, model);
-  if (name.ends_with("o_proj.weight")) {
+  if (name.ends_with(".v.weight")) return OfValues(type.name, type.format, layer, model);
+  if (name.ends_with(".down.weight")) return OfDown(type.name, type.format, layer, model);
+  if (name.ends_with(".o.weight")) {
     if (type.name == "q2_k") return kQ3_K;
     if (type.name == "q3_k_m") return kQ4_K;
   }

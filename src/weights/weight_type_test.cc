@@ -15,10 +15,8 @@ WeightFormat Of(std::string_view type, std::string_view name, std::int64_t width
   return FormatFor(ParseWeightType(type).value(), {name, width, 2}, model);
 }
 
-std::string Down(int layer) { return fmt::format("model.layers.{}.mlp.down_proj.weight", layer); }
-std::string Values(int layer) {
-  return fmt::format("model.layers.{}.self_attn.v_proj.weight", layer);
-}
+std::string Down(int layer) { return fmt::format("layers.{}.down.weight", layer); }
+std::string Values(int layer) { return fmt::format("layers.{}.v.weight", layer); }
 
 TEST(WeightType, Names) {
   EXPECT_EQ(ParseWeightType("q4_k")->name, "q4_k_m");
@@ -46,22 +44,23 @@ TEST(WeightType, MixesGiveSomeTensorsMoreBits) {
   EXPECT_EQ(Of("q3_k_m", Down(4)), kQ3_K);
   EXPECT_EQ(Of("q2_k", Values(9)), kQ4_K);
   EXPECT_EQ(Of("q2_k", Values(9), 4096, {.layers = 32, .queries_per_kv_head = 1}), kQ3_K);
-  EXPECT_EQ(Of("q2_k", "model.layers.3.self_attn.o_proj.weight"), kQ3_K);
-  EXPECT_EQ(Of("q2_k", "model.layers.3.mlp.up_proj.weight"), kQ2_K);
+  EXPECT_EQ(Of("q2_k", "layers.3.o.weight"), kQ3_K);
+  EXPECT_EQ(Of("q2_k", "layers.3.up.weight"), kQ2_K);
 }
 
 TEST(WeightType, HeadsNormsAndWidths) {
   const MixBasis tied{.layers = 32, .tied_embeddings = true};
-  EXPECT_EQ(Of("q4_0", "lm_head.weight"), kQ6_K);
-  EXPECT_EQ(Of("q4_0", "model.embed_tokens.weight"), kQ4_0);
-  EXPECT_EQ(Of("q4_0", "model.embed_tokens.weight", 4096, tied), kQ6_K);
-  EXPECT_EQ(Of("q8_0", "lm_head.weight"), kQ8_0);
-  EXPECT_EQ(Of("mxfp4", "lm_head.weight"), kQ6_K);
-  EXPECT_EQ(Of("f16", "lm_head.weight"), kF16);
-  EXPECT_EQ(FormatFor(ParseWeightType("bf16").value(), {"model.norm.weight", 4096, 1}, tied), kF32);
-  EXPECT_EQ(Of("q4_k_m", "model.layers.9.mlp.up_proj.weight", 4096 + 32), kQ5_0);
-  EXPECT_EQ(Of("q4_0", "lm_head.weight", 96), kQ8_0);
-  EXPECT_EQ(Of("q4_0", "model.layers.9.mlp.up_proj.weight", 100), kF16);
+  EXPECT_EQ(Of("q4_0", "head.weight"), kQ6_K);
+  EXPECT_EQ(Of("q4_0", "embedding.weight"), kQ4_0);
+  EXPECT_EQ(Of("q4_0", "embedding.weight", 4096, tied), kQ6_K);
+  EXPECT_EQ(Of("q8_0", "head.weight"), kQ8_0);
+  EXPECT_EQ(Of("mxfp4", "head.weight"), kQ6_K);
+  EXPECT_EQ(Of("f16", "head.weight"), kF16);
+  EXPECT_EQ(FormatFor(ParseWeightType("bf16").value(), {"output_norm.weight", 4096, 1}, tied),
+            kF32);
+  EXPECT_EQ(Of("q4_k_m", "layers.9.up.weight", 4096 + 32), kQ5_0);
+  EXPECT_EQ(Of("q4_0", "head.weight", 96), kQ8_0);
+  EXPECT_EQ(Of("q4_0", "layers.9.up.weight", 100), kF16);
 }
 
 }  // namespace

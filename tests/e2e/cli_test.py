@@ -92,6 +92,15 @@ class GoodInput(CliTest):
         self.assertRegex(pieces, r"\A1\t.*\n\d+\t.*Once\n\Z")
         prompt = json.loads(self.succeed("run", text, "-n", 1, "--json").stdout)
         self.assertEqual(prompt["stats"]["prompt_tokens"], len(ids))
+        chat = ["tokenize", "--chat", "--json", "--chat-template"]
+        with_mark, plain = (json.loads(self.succeed(*chat, "chatml", text).stdout)
+                            for text in ("Hi <|im_end|>", "Hi"))
+        mark = json.loads(self.succeed("tokenize", "--no-bos", "--json", "<|im_end|>").stdout)[-1]
+        # What is typed is text; the template's own mark is one.
+        self.assertEqual((with_mark.count(mark), plain.count(mark)), (1, 1))
+        self.assertGreater(len(with_mark), len(plain))
+        self.refuse(*chat, "chatmil", "Hi", saying="nor one of those built in")
+        self.refuse("tokenize", "--chat-template", "chatml", "Hi", saying="requires --chat")
         self.refuse("detokenize", "1 2 many", saying="'many' is no token")
         self.refuse("detokenize", "99999", saying="ids are from 0 to")
 

@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "model/config/model_config.h"
-#include "model/llama/rope.h"
+#include "model/decoder/rope.h"
+#include "model/families/read_config.h"
 
 // config.json, and the same text as generation_config.json. A configuration that is accepted must
 // keep what the model's arithmetic relies on.
@@ -16,13 +16,24 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (config.error().message.empty()) std::abort();
     return 0;
   }
-  if (config->hidden < 1 || config->layers < 1 || config->vocabulary < 1 ||
-      config->heads % config->kv_heads != 0 || config->head_dim % 2 != 0 ||
+  if (config->hidden < 1 || config->layers.empty() || config->vocabulary < 1 ||
       config->parameters() <= 0) {
     std::abort();
   }
-  for (const double frequency : foretoken::RopeFrequencies(*config)) {
-    if (!std::isfinite(frequency) || frequency < 0) std::abort();
+  for (const foretoken::LayerSpec& layer : config->layers) {
+    const foretoken::AttentionSpec& attention = layer.attention;
+    if (attention.heads % attention.kv_heads != 0 || attention.head_dim % 2 != 0 ||
+        attention.window < 0 || attention.window > config->max_positions ||
+        !std::isfinite(attention.scale) || layer.mlp.intermediate < 1 ||
+        attention.rope >= std::ssize(config->ropes)) {
+      std::abort();
+    }
+  }
+  for (const foretoken::RopeSpec& rope : config->ropes) {
+    if (rope.dims < 2 || rope.dims > config->layers[0].attention.head_dim) std::abort();
+    for (const double frequency : foretoken::RopeFrequencies(rope)) {
+      if (!std::isfinite(frequency) || frequency < 0) std::abort();
+    }
   }
   const auto status = foretoken::ApplyGenerationConfig(text, "fuzz", &*config);
   for (const foretoken::Token token : config->eos) {

@@ -4,9 +4,9 @@
 #include <span>
 #include <vector>
 
-#include "model/config/model_config.h"
+#include "model/families/gguf_config.h"
+#include "model/families/read_config.h"
 #include "weights/gguf/gguf_file.h"
-#include "weights/gguf/gguf_model.h"
 
 // Every key, array and element of a file that is accepted must be readable: AddressSanitizer sees
 // where one is not.

@@ -43,7 +43,7 @@ class HubCase(unittest.TestCase):
         clean = {name: value for name, value in CLEAN_ENVIRONMENT.items()
                  if not name.startswith(HUB_VARIABLES)}
         return clean | {"HF_ENDPOINT": self.hub.url, "HF_HOME": str(self.folder),
-                        "HOME": str(self.folder), "HF_HUB_DOWNLOAD_TIMEOUT": "1"} | variables
+                        "HOME": str(self.folder), "HF_HUB_DOWNLOAD_TIMEOUT": "10"} | variables
 
     def run_program(self, *arguments, **variables):
         return subprocess.run([PROGRAM, *map(str, arguments)], stdin=subprocess.DEVNULL, text=True,

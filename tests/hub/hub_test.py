@@ -113,13 +113,14 @@ class PullTest(HubCase):
             path = self.pull("org/gguf", HF_TOKEN="hf_secret")
             self.assert_cached("org/gguf", ["m-Q4_K_M.gguf"])
             path.resolve().unlink()  # To be fetched again.
-            followed = [handler for handler in self.hub.requests
-                        if handler.path.startswith("/content/")]
+            followed = [request for request in self.hub.requests
+                        if request.path.startswith("/content/")]
             self.assertEqual(len(followed), 1)
-            for handler in self.hub.requests:
-                here = handler.own_url == self.hub.url
-                self.assertEqual(handler.headers.get("Authorization"),
-                                 "Bearer hf_secret" if here else None, handler.path)
+            self.assertEqual(followed[0].url == self.hub.url, redirect == "same")
+            for request in self.hub.requests:
+                here = request.url == self.hub.url
+                self.assertEqual(request.headers.get("Authorization"),
+                                 "Bearer hf_secret" if here else None, request.path)
         # Where a login leaves it.
         (self.folder / "token").write_text("hf_secret\n")
         self.pull("org/gguf")

@@ -1,6 +1,8 @@
 """A hub of the tests' own on loopback, as much of one as fetching models by name needs, that can
 fail in every way. Two ports: the hub, and one to which it can redirect, as hubs do for contents."""
 
+import collections
+import functools
 import hashlib
 import http.server
 import json
@@ -13,8 +15,15 @@ LARGE = 1 << 20  # From here on, and for weights, a file is one of Git LFS.
 CHUNK = 1 << 16
 
 
+# Asked again and again, of the same objects.
+@functools.lru_cache(maxsize=None)
 def git_hash(content):
     return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+
+
+@functools.lru_cache(maxsize=None)
+def sha256(content):
+    return hashlib.sha256(content).hexdigest()
 
 
 def is_large(path, content):
@@ -23,7 +32,7 @@ def is_large(path, content):
 
 def blob_name(path, content):
     """How caches call a file's content: what the hub gives as its ETag."""
-    return hashlib.sha256(content).hexdigest() if is_large(path, content) else git_hash(content)
+    return sha256(content) if is_large(path, content) else git_hash(content)
 
 
 class Repository:
@@ -36,7 +45,7 @@ class Repository:
 
     def put(self, files, branch="main"):
         """A new commit with these files."""
-        named = json.dumps({path: git_hash(files[path]) for path in sorted(files)})
+        named = json.dumps({path: blob_name(path, files[path]) for path in sorted(files)})
         commit = hashlib.sha1(named.encode()).hexdigest()
         self.commits[commit] = dict(files)
         self.branches[branch] = commit
@@ -53,6 +62,10 @@ class Repository:
     def find(self, revision):
         commit = self.branches.get(revision, revision)
         return commit if commit in self.commits else None
+
+
+# A request, and the port to which it came.
+Request = collections.namedtuple("Request", "command path headers url")
 
 
 class Server(http.server.ThreadingHTTPServer):
@@ -77,7 +90,7 @@ class SmallHub:
         self.ranges = True
         self.pause = 0           # Seconds after each 64 kB.
         self.faults = []
-        self.requests = []       # Handlers, in the order in which they came.
+        self.requests = []       # In the order in which they came.
         self.sent = {}           # Bytes of bodies, by path in the repository.
         self.lock = threading.Lock()
         self.servers = [self._server(), self._server()]
@@ -107,9 +120,6 @@ class SmallHub:
         with self.lock:
             self.requests.clear()
             self.sent.clear()
-
-    def paths(self, method="GET"):
-        return [handler.path for handler in self.requests if handler.command == method]
 
     def fail(self, times, answer, where=""):
         """Lets `answer(handler, content)` answer the next `times` requests for contents whose
@@ -149,7 +159,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def answer(self):
         with self.hub.lock:
-            self.hub.requests.append(self)
+            self.hub.requests.append(Request(self.command, self.path, self.headers, self.own_url))
         try:
             if not any(fault(self) for fault in list(self.hub.faults)):
                 self.route()

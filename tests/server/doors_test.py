@@ -122,6 +122,26 @@ class Doors(ServerTest):
         # A completion goes on with a text and keeps its leading space; a chat's turn begins one.
         self.assertEqual(reply["content"].strip(), self.chat().strip())
 
+    def test_a_template_is_told_what_the_request_says(self):
+        jinja = "<|im_start|>{{ messages[-1].content }} {{ mood|default('calm') }} {{ who }}"
+        if_no = "{% if not messages[-1].content %}{{ raise_exception('Say something.') }}{% endif %}"
+        with tempfile.NamedTemporaryFile("w", suffix=".jinja") as file:
+            file.write(jinja + if_no)
+            file.flush()
+            with Serving(PROGRAM, "--mode", "ar", "--chat-template", file.name,
+                         "--chat-template-kwargs", '{"who": "me", "mood": "good"}') as server:
+                def text(content, **body):
+                    return server.post("/apply-template", {
+                        "messages": [{"role": "user", "content": content}], **body})
+                self.assertEqual(text("Hi")[2]["prompt"], "<|im_start|>Hi good me")
+                self.assertEqual(
+                    text("Hi", chat_template_kwargs={"mood": "bad"})[2]["prompt"],
+                    "<|im_start|>Hi bad me")
+                status, _, body = text("")
+                self.assertEqual(status, 400)
+                self.assertIn("Say something.", body["error"]["message"])
+                self.assertEqual(text("Hi", chat_template_kwargs=[1])[0], 400)
+
     def test_receipts_are_of_what_was_written(self):
         def check(receipt):
             with tempfile.NamedTemporaryFile("w", suffix=".json") as file:

@@ -58,7 +58,7 @@ class AtStart(unittest.TestCase):
 
     def test_little_memory(self):
         refused = 0
-        for megabytes in (64, 68, 72, 76, 80, 96, 112, 128, 160, 256):
+        for megabytes in (80, 84, 88, 92, 96, 104, 112, 128, 160, 256):
             limit = limited(resource.RLIMIT_AS, megabytes * MB)
             saying = r"not enough memory|starts no further thread|annot allocate memory|SentencePiece"
             with self.subTest(megabytes=megabytes):

@@ -145,8 +145,7 @@ Status Bench::Load() {
 
 Status Bench::EncodePrompts() {
   const ModelFacts& facts = target_->facts();
-  const int context =
-      options_.speculation.context > 0 ? options_.speculation.context : facts.max_context;
+  FT_ASSIGN_OR_RETURN(const int context, ChooseContext(options_.model, *target_, /*wanted=*/0));
   const int max_tokens = options_.generation.stop.max_tokens;
   if (target_->tokenizer() == nullptr) {
     if (!options_.prompts.files.empty()) {
@@ -423,7 +422,7 @@ void AddBenchCommand(CLI::App* app, CommandBody* chosen) {
     command->get_option("--compare-fallbacks")->excludes(command->get_option(other));
   }
   AddDatastoreOptions(command, &options->datastore);
-  AddMemoryOptions(command, &options->speculation);
+  AddMemoryOptions(command, &options->model, &options->speculation);
   speculation("--target-delay-us", &options->target_delay_us, "US",
               "Hit rates beside a slower target: its passes take this much longer, so that the "
               "draft prepares all that the fan-out asks for")

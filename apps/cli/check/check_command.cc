@@ -78,6 +78,7 @@ void AddCheckCommand(CLI::App* app, CommandBody* chosen) {
   add("receipt", &options->receipt, "FILE", "The receipt")->required();
   AddTargetOptions(add, "-m,--target,--model", &options->model,
                    "The model that wrote it, a folder or a GGUF file; the bundled one by default");
+  AddContextOption(command, &options->model);
   add("--json", &options->json, "Print one JSON object");
   command->footer(
       "The text is read again in one prefill, and each token chosen again with its options, seed "

@@ -111,9 +111,7 @@ class WordTokenizer : public Tokenizer {
     tokens.push_back(3);
     return tokens;
   }
-  Result<std::string> ChatText(const ChatInput&) const override {
-    return InvalidInput("no text");
-  }
+  Result<std::string> ChatText(const ChatInput&) const override { return InvalidInput("no text"); }
   bool has_chat_template() const override { return has_template_; }
   Status UseChatTemplate(std::string_view) override { return InvalidInput("no template"); }
 

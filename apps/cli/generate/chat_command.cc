@@ -329,8 +329,7 @@ Result<int> RunChat(ChatOptions options) {
   }
   FT_RETURN_IF_ERROR(
       ValidateSamplingParams(options.generation.sampling, target.facts().vocabulary));
-  FT_ASSIGN_OR_RETURN(const int context,
-                      ChooseContext(options.speculation, target, kDefaultContext));
+  FT_ASSIGN_OR_RETURN(const int context, ChooseContext(options.model, target, kDefaultContext));
   Chat chat(std::move(options), mode, std::move(decoding), context);
   FT_RETURN_IF_ERROR(chat.Run());
   return 0;

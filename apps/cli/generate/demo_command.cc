@@ -119,7 +119,7 @@ Result<int> Demo(DemoOptions options) {
   FT_RETURN_IF_ERROR(options.CheckFor(kShown));
   FT_ASSIGN_OR_RETURN(const Decoding decoding, options.Load(mode));
   const auto& [cores, target, datastore] = decoding;
-  FT_ASSIGN_OR_RETURN(const int context, ChooseContext(options.speculation, *target, 0));
+  FT_ASSIGN_OR_RETURN(const int context, ChooseContext(options.model, *target, 0));
   std::vector<ModeRun> runs(std::size(kShown));
   for (std::size_t m = 0; m < runs.size(); ++m) {
     FT_ASSIGN_OR_RETURN(runs[m].engine, options.OpenEngine(kShown[m], decoding, context));
@@ -168,7 +168,7 @@ void AddDemoCommand(CLI::App* app, CommandBody* chosen) {
   options->generation.stop.max_tokens = 160;
   AddModelOptions(command, &options->model);
   AddSpeculationOptions(command, &options->speculation);
-  AddMemoryOptions(command, &options->speculation);
+  AddMemoryOptions(command, &options->model, &options->speculation);
   AddSamplingOptions(command, &options->generation);
   AddStopOptions(command, &options->generation);
   AddCoreOptions(command, &options->cores);

@@ -12,6 +12,7 @@
 #include "cli/common/terminal.h"
 #include "cli/options/options.h"
 #include "model/config/model_config.h"
+#include "model/families/read_config.h"
 #include "model/memory_needs.h"
 #include "model/open_checkpoint.h"
 #include "tokenizer/pair/vocabulary_match.h"
@@ -44,17 +45,56 @@ std::string TokenizerKind(const Checkpoint& checkpoint) {
   return pieces ? "SentencePiece" : "byte-level BPE";
 }
 
-std::string RopeText(const ModelConfig& config) {
-  std::string text = fmt::format("theta {:g}", config.rope_theta);
-  if (config.rope_scaling.kind == RopeScaling::Kind::kLinear) {
-    text += fmt::format(", linear scaling by {:g}", config.rope_scaling.factor);
-  } else if (config.rope_scaling.kind == RopeScaling::Kind::kLlama3) {
-    text += fmt::format(", llama3 scaling by {:g} from {} positions", config.rope_scaling.factor,
-                        config.rope_scaling.original_positions);
-  } else if (config.rope_scaling.kind == RopeScaling::Kind::kFactors) {
-    text += ", each frequency scaled by a factor of its own";
+std::string RopeText(const RopeSpec& rope, int head_dim) {
+  const RopeScaling& scaling = rope.scaling;
+  std::string text = fmt::format("theta {:g}", rope.theta);
+  if (rope.dims != head_dim) text += fmt::format(", {} of {} numbers", rope.dims, head_dim);
+  switch (scaling.kind) {
+    case RopeScaling::Kind::kNone:
+      break;
+    case RopeScaling::Kind::kLinear:
+      text += fmt::format(", linear scaling by {:g}", scaling.factor);
+      break;
+    case RopeScaling::Kind::kLlama3:
+      text += fmt::format(", llama3 scaling by {:g} from {} positions", scaling.factor,
+                          scaling.original_positions);
+      break;
+    case RopeScaling::Kind::kYarn:
+      text += fmt::format(", yarn scaling by {:g} from {} positions", scaling.factor,
+                          scaling.original_positions);
+      break;
+    case RopeScaling::Kind::kFactors:
+      text += ", each frequency scaled by a factor of its own";
+      break;
   }
   return text;
+}
+
+// "5 of 6 layers see 1024 positions"; empty where all see all.
+std::string WindowText(const ModelConfig& config) {
+  int layers = 0;
+  int window = 0;
+  for (const LayerSpec& layer : config.layers) {
+    if (layer.attention.window == 0) continue;
+    ++layers;
+    window = layer.attention.window;
+  }
+  if (layers == 0) return "";
+  return fmt::format("{} of {} layers see {} positions", layers, config.layer_count(), window);
+}
+
+// "128, of which a token takes 8, in 47 of 48 layers"; empty where there are none.
+std::string ExpertsText(const ModelConfig& config) {
+  int layers = 0;
+  Routing routing;
+  for (const LayerSpec& layer : config.layers) {
+    if (!layer.mlp.has_experts()) continue;
+    ++layers;
+    routing = layer.mlp.routing;
+  }
+  if (layers == 0) return "";
+  return fmt::format("{}, of which a token takes {}, in {} of {} layers", routing.experts,
+                     routing.chosen, layers, config.layer_count());
 }
 
 // How the tensors are stored: by format, and all together.
@@ -98,26 +138,32 @@ struct Inspected {
 Result<Inspected> Inspect(const std::string& path, const std::string& weights,
                           const ModelOptions& options) {
   FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, OpenCheckpoint(path, weights));
-  FT_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(checkpoint));
+  FT_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(checkpoint, options.context));
+  FT_ASSIGN_OR_RETURN(const ModelConfig whole, ReadModelConfig(checkpoint));
   Device device({AvailableCores().front()});
   const Numerics used(ParsePrecision(options.precision).value_or(UsualPrecision(checkpoint)),
                       ParseKvFormat(options.kv));
   const std::unique_ptr<Backend> backend = device.MakeBackend(used);
   const MemoryNeeds memory = EstimateMemory(config, checkpoint.tensors, *backend);
   FT_ASSIGN_OR_RETURN(std::unique_ptr<Tokenizer> tokenizer, Tokenizer::Load(path));
+  const LayerSpec& layer = config.layers.front();
   json figures = {{"path", path},
                   {"architecture", config.architecture},
                   {"parameters", config.parameters()},
-                  {"layers", config.layers},
+                  {"family", config.family},
+                  {"layers", config.layer_count()},
                   {"hidden", config.hidden},
-                  {"intermediate", config.intermediate},
-                  {"heads", config.heads},
-                  {"kv_heads", config.kv_heads},
-                  {"head_dim", config.head_dim},
+                  {"intermediate", layer.mlp.intermediate},
+                  {"experts", ExpertsText(config)},
+                  {"heads", layer.attention.heads},
+                  {"kv_heads", layer.attention.kv_heads},
+                  {"head_dim", layer.attention.head_dim},
+                  {"window", WindowText(config)},
                   {"vocabulary", config.vocabulary},
                   {"context", config.max_positions},
+                  {"made_for_context", whole.max_positions},
                   {"tied_embeddings", config.tied_embeddings},
-                  {"rope", RopeText(config)},
+                  {"rope", RopeText(config.ropes.front(), layer.attention.head_dim)},
                   {"eos", config.eos},
                   {"stored", Stored(checkpoint)},
                   {"tokenizer",
@@ -164,11 +210,15 @@ void Print(const json& figures) {
                                  figures["tied_embeddings"] ? "tied" : "untied"));
   line("layers", figures["layers"].dump());
   line("hidden", fmt::format("{}, feed-forward {}", number("hidden"), number("intermediate")));
+  if (!text(figures["experts"]).empty()) line("experts", text(figures["experts"]));
   line("heads", fmt::format("{} query, {} key/value, {} wide", number("heads"), number("kv_heads"),
                             number("head_dim")));
   line("vocabulary", figures["vocabulary"].dump());
-  line("context", fmt::format("{} tokens", number("context")));
+  const bool all = number("context") == number("made_for_context");
+  line("context", fmt::format("{} tokens{}", number("context"),
+                              all ? "" : fmt::format(" of {}", number("made_for_context"))));
   line("rope", text(figures["rope"]));
+  if (!text(figures["window"]).empty()) line("windows", text(figures["window"]));
   const json& stored = figures["stored"];
   std::string name = "stored as";
   for (const auto& [type, sum] : stored["types"].items()) {
@@ -202,6 +252,11 @@ Result<int> RunInspect(InspectOptions options) {
   FT_RETURN_IF_ERROR(model.ResolveDefaults());
   FT_ASSIGN_OR_RETURN(const Inspected target, Inspect(model.target, model.weights, model));
   json figures = target.figures;
+  const int limit = figures["made_for_context"].get<int>();
+  if (model.context > limit) {
+    return InvalidInput(fmt::format("--context {} is more than the model's limit of {} tokens",
+                                    model.context, limit));
+  }
   if (!options.no_measuring) {
     figures["speed_limit"] = SpeedLimit(figures["memory"], AvailableCores());
   }
@@ -253,6 +308,7 @@ void AddInspectCommand(CLI::App* app, CommandBody* chosen) {
   add("--kv", &options->model.kv, "FORMAT",
       "How keys and values would be: auto (default), bf16, f32 or q8_0, as `run` has it")
       ->check(IsKvFormat());
+  AddContextOption(command, &options->model);
   add("--no-measuring", &options->no_measuring,
       "Leave out how fast the machine reads, and so the speed that it allows");
   add("--json", &options->json, "Print one JSON object");

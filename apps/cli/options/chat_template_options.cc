@@ -23,8 +23,8 @@ Result<std::string> ChatTemplateOptions::Read() const {
     return InvalidInput(fmt::format("the chat template in '{}' is empty", source));
   }
   return InvalidInput(fmt::format(
-      "'{}' is no file with a chat template that can be read, nor one of those built in: {}", source,
-      fmt::join(BuiltInChatTemplates(), ", ")));
+      "'{}' is no file with a chat template that can be read, nor one of those built in: {}",
+      source, fmt::join(BuiltInChatTemplates(), ", ")));
 }
 
 void AddChatTemplateOptions(CLI::App* app, ChatTemplateOptions* options) {

@@ -254,14 +254,13 @@ Result<Decoding> DecodingOptions::Load(std::optional<Mode> decoding_mode) {
   return decoding;
 }
 
-Result<int> ChooseContext(const SpeculationOptions& speculation, const LanguageModel& target,
-                          int wanted) {
+Result<int> ChooseContext(const ModelOptions& model, const LanguageModel& target, int wanted) {
   const int limit = target.facts().max_context;
-  if (speculation.context > limit) {
+  if (model.context > limit) {
     return InvalidInput(fmt::format("--context {} is more than the model's limit of {} tokens",
-                                    speculation.context, limit));
+                                    model.context, limit));
   }
-  if (speculation.context > 0) return speculation.context;
+  if (model.context > 0) return model.context;
   return wanted > 0 ? std::min(wanted, limit) : limit;
 }
 

@@ -42,15 +42,20 @@ struct ModelOptions {
   std::string weights;        ///< What the target's weights are converted to; empty: nothing.
   std::string draft_weights;  ///< Likewise the draft's.
   std::string precision = "auto";
-  std::string kv = "auto";  ///< How keys and values are kept, the draft's too.
+  std::string kv = "auto";    ///< How keys and values are kept, the draft's too.
   std::string chat_template;  ///< Jinja, in place of the target's own; empty: that one.
+  int context = 0;            ///< Positions that both are used for; 0: what the command needs.
 
   /// Finds models that were named, fetching what is missing; fills in the bundled pair where
   /// nothing was chosen, and the target for a draft "self:TYPE"; an error where the former is not
   /// to be found. May be called again.
   Status ResolveDefaults();
-  ModelSource TargetSource() const { return {target, synthetic, weights, target_name, chat_template}; }
-  ModelSource DraftSource() const { return {draft, draft_synthetic, draft_weights, draft_name}; }
+  ModelSource TargetSource() const {
+    return {target, synthetic, weights, target_name, chat_template, context};
+  }
+  ModelSource DraftSource() const {
+    return {draft, draft_synthetic, draft_weights, draft_name, {}, context};
+  }
   bool has_draft() const {
     return !draft.empty() || !hub_draft.empty() || !draft_synthetic.empty();
   }
@@ -102,7 +107,6 @@ struct SpeculationOptions {
   std::string verification = "shared-noise";
   float saguaro_c = 1;
   std::string cache_order;  ///< Empty: noise.
-  int context = 0;          ///< 0: what the command needs, or the model's limit.
   bool prefix_cache = true;
 
   /// The most tokens that a round may propose, in any mode.
@@ -230,9 +234,9 @@ void AddWeightsOptions(CLI::App* app, ModelOptions* options);
 void AddSyntheticOptions(CLI::App* app, ModelOptions* options);
 void AddCoreOptions(CLI::App* app, CoreOptions* options);
 void AddSpeculationOptions(CLI::App* app, SpeculationOptions* options);
-void AddContextOption(CLI::App* app, SpeculationOptions* options);
+void AddContextOption(CLI::App* app, ModelOptions* options);
 /// `--context` and `--prefix-cache`.
-void AddMemoryOptions(CLI::App* app, SpeculationOptions* options);
+void AddMemoryOptions(CLI::App* app, ModelOptions* model, SpeculationOptions* options);
 void AddPromptOptions(CLI::App* app, PromptOptions* options);
 void AddSamplingOptions(CLI::App* app, GenerationOptions* options);
 /// `--stop`, `--ignore-eos`, `-n`.
@@ -260,8 +264,7 @@ inline constexpr int kDefaultContext = 8192;
 
 /// The context limit: `--context`, or the model's. `wanted` tokens are enough where the user did
 /// not say; 0 wants all.
-Result<int> ChooseContext(const SpeculationOptions& speculation, const LanguageModel& target,
-                          int wanted);
+Result<int> ChooseContext(const ModelOptions& model, const LanguageModel& target, int wanted);
 
 /// What a command decodes with, in place.
 struct Decoding {

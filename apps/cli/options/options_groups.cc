@@ -176,17 +176,18 @@ void AddSpeculationOptions(CLI::App* app, SpeculationOptions* options) {
       "Run the draft of mode ssd as a process of its own over shared memory");
 }
 
-void AddContextOption(CLI::App* app, SpeculationOptions* options) {
+void AddContextOption(CLI::App* app, ModelOptions* options) {
   const OptionGroup add(app, "Memory");
   add("-c,--context,--ctx-size", &options->context, "N",
       "Tokens per sequence, prompt and output together; by default what is needed, at most the "
-      "model's limit")
+      "model's limit. A model that turns positions otherwise in short texts does so where N is "
+      "short enough")
       ->check(Between(2, 1 << 24));
 }
 
-void AddMemoryOptions(CLI::App* app, SpeculationOptions* options) {
+void AddMemoryOptions(CLI::App* app, ModelOptions* model, SpeculationOptions* options) {
   const OptionGroup add(app, "Memory");
-  AddContextOption(app, options);
+  AddContextOption(app, model);
   add("--prefix-cache,!--no-prefix-cache", &options->prefix_cache,
       options->prefix_cache
           ? "Whether prompts that begin alike share the work on their beginning (on by default)"
@@ -264,7 +265,7 @@ void AddDecodingOptions(CLI::App* app, DecodingOptions* options) {
   AddModeOption(app, &options->mode);
   AddSpeculationOptions(app, &options->speculation);
   AddDatastoreOptions(app, &options->datastore);
-  AddMemoryOptions(app, &options->speculation);
+  AddMemoryOptions(app, &options->model, &options->speculation);
   AddSamplingOptions(app, &options->generation);
   AddConstraintOptions(app, &options->constraint);
   AddStopOptions(app, &options->generation);

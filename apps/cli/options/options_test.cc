@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/temporary_testing.h"
 #include "engine/rules.h"
 
 namespace foretoken {
@@ -53,16 +54,19 @@ TEST(Options, ParseAsUsersOfOtherEnginesWriteThem) {
   app.add_option("prompt", prompt);
   AddModelOptions(&app, &model);
   AddSpeculationOptions(&app, &speculation);
-  AddMemoryOptions(&app, &speculation);
+  AddMemoryOptions(&app, &model, &speculation);
   AddSamplingOptions(&app, &generation);
   AddStopOptions(&app, &generation);
   app.parse(
       "-m target --draft draft -n 8 --temp 0.7 --top-k 40 --presence-penalty -0.5 --draft-max 4 "
-      "--logit-bias 3:-1.5 --logit-bias 4:inf --no-prefix-cache --stop END --stop STOP words",
+      "--logit-bias 3:-1.5 --logit-bias 4:inf --no-prefix-cache --stop END --stop STOP -c 256 "
+      "words",
       false);
   EXPECT_EQ(model.target, "target");
   EXPECT_EQ(model.draft, "draft");
   EXPECT_EQ(prompt, "words");
+  EXPECT_EQ(model.TargetSource().context, 256);
+  EXPECT_EQ(model.DraftSource().context, 256);
   EXPECT_EQ(speculation.lookahead, 4);
   EXPECT_FALSE(speculation.prefix_cache);
   EXPECT_EQ(generation.stop.max_tokens, 8);
@@ -227,6 +231,24 @@ TEST(Cores, OpenSidesGetWhatIsLeft) {
   options.target.clear();
   options.target_count = 4000;
   EXPECT_THAT(ResolveCores(options).error().message, HasSubstr("--threads asks for 4000 cores"));
+}
+
+TEST(ChatTemplates, AreBuiltInOrFiles) {
+  ChatTemplateOptions options;
+  EXPECT_EQ(options.Read().value(), "");
+  options.source = "chatml";
+  EXPECT_EQ(options.Read().value(), *BuiltInChatTemplate("chatml"));
+  const TemporaryFolder folder;
+  folder.Write("own.jinja", "{{ 1 }}");
+  folder.Write("empty.jinja", "");
+  options.source = (folder.path() / "own.jinja").string();
+  EXPECT_EQ(options.Read().value(), "{{ 1 }}");
+  options.source = (folder.path() / "empty.jinja").string();
+  EXPECT_THAT(options.Read().error().message, HasSubstr("is empty"));
+  options.source = "chatmil";
+  EXPECT_THAT(options.Read().error().message, HasSubstr("chatml, gemma"));
+  options = {.source = "", .variables = "[1]"};
+  EXPECT_THAT(options.Read().error().message, HasSubstr("takes a JSON object"));
 }
 
 TEST(Models, BundledPairIsTheDefault) {

@@ -32,7 +32,7 @@ Result<Known> Know(const std::string& model, const std::string& weights,
 }  // namespace
 
 Result<std::string> FingerprintModel(const std::string& model) {
-  FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(model));
+  FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, OpenCheckpoint(model, ""));
   return checkpoint.Fingerprint();
 }
 

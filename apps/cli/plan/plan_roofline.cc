@@ -11,7 +11,9 @@
 #include "cli/common/terminal.h"
 #include "cli/options/options.h"
 #include "cli/plan/plan_views.h"
-#include "model/config/model_config.h"
+#include "model/config/named_shapes.h"
+#include "model/families/read_config.h"
+#include "model/open_checkpoint.h"
 #include "prediction/fanout_solver.h"
 #include "study/roofline.h"
 #include "weights/checkpoint.h"
@@ -62,18 +64,19 @@ Result<ModelShape> ResolveShape(const PlanRooflineOptions& options) {
   double weight_bytes = 2;
   std::error_code error;
   if (std::filesystem::exists(options.model, error)) {
-    FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(options.model));
+    FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, OpenCheckpoint(options.model, ""));
     FT_ASSIGN_OR_RETURN(config, ReadModelConfig(checkpoint));
     if (checkpoint.quantized()) weight_bytes = BytesOfWeight(checkpoint);
   } else {
     FT_ASSIGN_OR_RETURN(config, NamedShape(options.model));
   }
-  return ModelShape{.layers = config.layers,
+  const LayerSpec& layer = config.layers.front();
+  return ModelShape{.layers = config.layer_count(),
                     .hidden = config.hidden,
-                    .query_heads = config.heads,
-                    .kv_heads = config.kv_heads,
-                    .head_dim = config.head_dim,
-                    .mlp = config.intermediate,
+                    .query_heads = layer.attention.heads,
+                    .kv_heads = layer.attention.kv_heads,
+                    .head_dim = layer.attention.head_dim,
+                    .mlp = layer.mlp.intermediate,
                     .vocabulary = config.vocabulary,
                     .weight_bytes = options.weight_bytes.value_or(weight_bytes),
                     .kv_bytes = options.kv_bytes};

@@ -25,10 +25,18 @@ constexpr std::string_view kNoLayers =
 constexpr std::string_view kOneFormat =
     "keys and values are kept in one format: --kv bf16, f32 or q8_0";
 constexpr ForeignOption kForeign[] = {
-    {"-hff", kFileByName},         {"--hf-file", kFileByName}, {"-mu", kNoAddresses},
-    {"--model-url", kNoAddresses}, {"-ngl", kNoLayers},        {"--gpu-layers", kNoLayers},
-    {"--n-gpu-layers", kNoLayers}, {"-ngld", kNoLayers},       {"--gpu-layers-draft", kNoLayers},
-    {"-ctk", kOneFormat},          {"--cache-type-k", kOneFormat}, {"-ctv", kOneFormat},
+    {"-hff", kFileByName},
+    {"--hf-file", kFileByName},
+    {"-mu", kNoAddresses},
+    {"--model-url", kNoAddresses},
+    {"-ngl", kNoLayers},
+    {"--gpu-layers", kNoLayers},
+    {"--n-gpu-layers", kNoLayers},
+    {"-ngld", kNoLayers},
+    {"--gpu-layers-draft", kNoLayers},
+    {"-ctk", kOneFormat},
+    {"--cache-type-k", kOneFormat},
+    {"-ctv", kOneFormat},
     {"--cache-type-v", kOneFormat},
 };
 

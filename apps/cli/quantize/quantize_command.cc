@@ -11,6 +11,7 @@
 #include "cli/common/terminal.h"
 #include "cli/options/options.h"
 #include "convert/write_gguf.h"
+#include "model/open_checkpoint.h"
 
 namespace foretoken {
 namespace {
@@ -50,7 +51,7 @@ Result<int> Quantize(const QuantizeOptions& options) {
   if (!options.force && std::filesystem::is_regular_file(options.out, ignored)) {
     return InvalidInput(fmt::format("{} is there already; --force replaces it", options.out));
   }
-  FT_ASSIGN_OR_RETURN(Checkpoint checkpoint, Checkpoint::Open(options.in));
+  FT_ASSIGN_OR_RETURN(Checkpoint checkpoint, OpenCheckpoint(options.in, ""));
   WrittenGguf written;
   {
     ProgressBar bar(fmt::format("Writing {}", options.out), 0);

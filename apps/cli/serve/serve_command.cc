@@ -79,8 +79,7 @@ Result<server::ServedModel> LoadServed(ServeOptions options, const std::vector<M
   const LanguageModel& target = *decoding.target;
   FT_RETURN_IF_ERROR(
       ValidateSamplingParams(options.generation.sampling, target.facts().vocabulary));
-  FT_ASSIGN_OR_RETURN(const int context,
-                      ChooseContext(options.speculation, target, kDefaultContext));
+  FT_ASSIGN_OR_RETURN(const int context, ChooseContext(options.model, target, kDefaultContext));
   server::ServedModel served;
   served.model = decoding.target;
   served.datastore = std::move(decoding.datastore.folder);
@@ -265,7 +264,7 @@ void AddServeCommand(CLI::App* app, CommandBody* chosen) {
       "The most tokens per round that a request may ask for (default 16)")
       ->check(Between(1, kMaxProposal));
   AddDatastoreOptions(command, &options->datastore);
-  AddMemoryOptions(command, &options->speculation);
+  AddMemoryOptions(command, &options->model, &options->speculation);
   AddSamplingOptions(command, &options->generation);
   AddCoreOptions(command, &options->cores);
   command->footer(

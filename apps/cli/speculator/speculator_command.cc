@@ -18,7 +18,7 @@ Result<int> RunSpeculator(const SpeculatorOptions& options) {
   FT_RETURN_IF_ERROR(RunSpeculatorProcess({.draft = options.model.DraftSource(),
                                            .target = options.model.target,
                                            .precision = ParsePrecision(options.model.precision),
-                                            .kv = ParseKvFormat(options.model.kv),
+                                           .kv = ParseKvFormat(options.model.kv),
                                            .memory_fd = options.memory_fd},
                                           std::make_shared<Device>(cores)));
   return 0;
@@ -33,6 +33,7 @@ void AddSpeculatorCommand(CLI::App* app, CommandBody* chosen) {
   auto options = std::make_shared<SpeculatorOptions>();
   command->add_option("--draft", options->model.draft, "Folder or GGUF file of the draft model");
   command->add_option("--weights", options->model.draft_weights, "What its weights become");
+  command->add_option("--context", options->model.context, "Positions that it is used for");
   command->add_option("--synthetic", options->model.draft_synthetic, "Or a named shape");
   command->add_option("--target", options->model.target,
                       "Folder or GGUF file of a target with other tokens, to be fitted to");

@@ -51,8 +51,8 @@ Result<int> Tokenize(const TokenizeOptions& options) {
   if (options.chat) {
     FT_ASSIGN_OR_RETURN(const std::string jinja, options.chat_template.Read());
     if (!jinja.empty()) FT_RETURN_IF_ERROR(tokenizer->UseChatTemplate(jinja));
-    FT_ASSIGN_OR_RETURN(
-        tokens, EncodeQuestion(*tokenizer, text, {}, options.chat_template.variables));
+    FT_ASSIGN_OR_RETURN(tokens,
+                        EncodeQuestion(*tokenizer, text, {}, options.chat_template.variables));
   } else {
     tokens = tokenizer->Encode(text, !options.no_bos, !options.literal);
   }

@@ -118,8 +118,8 @@ Status Verify::ReadOptions() {
 }
 
 Status Verify::ReadPrompts() {
-  const int limit = decoding_.target->facts().max_context;
-  const int context = options_.speculation.context > 0 ? options_.speculation.context : limit;
+  FT_ASSIGN_OR_RETURN(const int context,
+                      ChooseContext(options_.model, *decoding_.target, /*wanted=*/0));
   FT_ASSIGN_OR_RETURN(std::vector<EncodedSet> sets,
                       EncodeSets(options_.prompts, *decoding_.target->tokenizer(), context,
                                  options_.generation.stop.max_tokens));
@@ -132,8 +132,8 @@ Status Verify::ReadPrompts() {
       report_.prompt_names.push_back(fmt::format("{} #{}", encoded.name, i + 1));
     }
   }
-  context_ = std::min(limit, static_cast<int>(longest) + options_.generation.stop.max_tokens +
-                                 options_.speculation.MostLookahead());
+  context_ = std::min(context, static_cast<int>(longest) + options_.generation.stop.max_tokens +
+                                   options_.speculation.MostLookahead());
   return {};
 }
 
@@ -328,7 +328,7 @@ void AddVerifyCommand(CLI::App* app, CommandBody* chosen) {
   AddModelOptions(command, &options->model);
   AddSpeculationOptions(command, &options->speculation);
   AddDatastoreOptions(command, &options->datastore);
-  AddContextOption(command, &options->speculation);
+  AddContextOption(command, &options->model);
   AddConstraintOptions(command, &options->constraint);
   AddStopOptions(command, &options->generation);
   sampling("-s,--seed", &options->generation.sampling.seed, "N", "Seed of the first prompt");

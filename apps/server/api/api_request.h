@@ -49,9 +49,9 @@ using ApiPrompt = std::variant<std::string, std::vector<Token>>;
 /// it can be without a model.
 struct ApiRequest {
   ApiKind kind = ApiKind::kChat;
-  std::string model;                  ///< As asked for; empty: whichever is served.
-  ChatInput chat;                     ///< kChat; without the time.
-  std::vector<ApiPrompt> prompts;     ///< kCompletion; at least one.
+  std::string model;               ///< As asked for; empty: whichever is served.
+  ChatInput chat;                  ///< kChat; without the time.
+  std::vector<ApiPrompt> prompts;  ///< kCompletion; at least one.
   SamplingParams sampling;
   bool seeded = false;  ///< `sampling.seed` was given.
   OutputFormat format;

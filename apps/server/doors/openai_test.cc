@@ -103,6 +103,20 @@ TEST(OpenAi, MessagesOfEveryForm) {
   EXPECT_EQ(request.value().chat.messages[2].role, "assistant");
 }
 
+TEST(OpenAi, VariablesOfTheChatTemplate) {
+  const ApiDefaults defaults{.template_variables = R"({"a": 1, "b": 2})"};
+  const auto read = [&](const std::string& variables) {
+    return ChatDoor().read(R"({"messages":[{"role":"user","content":"x"}],)"
+                           R"("chat_template_kwargs":)" +
+                               variables + "}",
+                           defaults);
+  };
+  EXPECT_EQ(read("null")->chat.variables, R"({"a": 1, "b": 2})");
+  EXPECT_EQ(read(R"({"b": [3], "c": false})")->chat.variables, R"({"a":1,"b":[3],"c":false})");
+  EXPECT_EQ(read("[]").error().field, "chat_template_kwargs");
+  EXPECT_THAT(read(R"({"tools": []})").error().message, testing::HasSubstr("'tools'"));
+}
+
 TEST(OpenAi, PromptsOfEveryForm) {
   const auto prompts = [](const std::string& prompt) {
     Result<ApiRequest> request = CompletionDoor().read("{\"prompt\":" + prompt + "}", {});

@@ -2,16 +2,14 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
-#include <limits>
 #include <string>
 
 #include <fmt/core.h>
 
 #include "backend/cpu/attention/attention.h"
+#include "backend/cpu/noisy_top.h"
 #include "backend/cpu/packed_matrix.h"
-#include "backend/noise.h"
-#include "tensor/half.h"
+#include "backend/routing.h"
 
 namespace foretoken {
 namespace {
@@ -26,8 +24,6 @@ using cpu::PanelsOf;
 constexpr std::int64_t kWorthSharing = 200'000;
 
 constexpr std::size_t kUsualRows = 256;
-
-constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 
 struct RowRange {
   int begin = 0;
@@ -46,60 +42,6 @@ bool HasQuantized(const Matrix& weights) {
 // Of a product, as kWorthSharing counts it.
 std::int64_t CostOf(const Matrix& weights, int rows) {
   return weights.outputs * weights.inputs * (8 + rows) / 8;
-}
-
-// Inserts unless `best` is full of better ones. Tokens come in ascending order, so an equal score
-// ranks behind.
-void Insert(Candidate candidate, std::span<Candidate> best, std::size_t* count) {
-  if (*count == best.size()) {
-    if (!(candidate.score > best[*count - 1].score)) return;
-    --*count;
-  }
-  std::size_t at = (*count)++;
-  for (; at > 0 && candidate.score > best[at - 1].score; --at) best[at] = best[at - 1];
-  best[at] = candidate;
-}
-
-// A score that `count` tokens reach, so that no token below it is among the best: that of the
-// likeliest of one group, the one with the largest logit if that is known. -inf where there are too
-// few.
-double FirstBound(Logits logits, int vocabulary, float temperature, NoiseKey noise,
-                  std::span<Candidate> scratch) {
-  Token begin = 0;
-  if (logits.maxima != nullptr) {
-    const float* const end = logits.maxima + Logits::Groups(vocabulary);
-    begin = kLogitGroup * static_cast<Token>(std::max_element(logits.maxima, end) - logits.maxima);
-  }
-  std::size_t count = 0;
-  for (Token token = begin; token < std::min(vocabulary, begin + kLogitGroup); ++token) {
-    Insert({token, logits.values[token]}, scratch, &count);
-  }
-  if (count < scratch.size()) return kMinusInfinity;
-  double bound = -kMinusInfinity;
-  for (const Candidate& likely : scratch) {
-    const std::uint32_t draw =
-        PhiloxDraw(noise.seed, noise.position, static_cast<std::uint32_t>(likely.token),
-                   NoisePurpose::kSampling);
-    bound = std::min(bound, NoisyScore(logits.values[likely.token], temperature, draw));
-  }
-  return bound;
-}
-
-// The token of the largest logit, by the maxima of groups that are known; returns how many: 0 where
-// all are -inf or NaN.
-std::size_t Likeliest(Logits logits, int vocabulary, Candidate* best) {
-  const auto groups = static_cast<int>(Logits::Groups(vocabulary));
-  float most = -std::numeric_limits<float>::infinity();
-  Token token = -1;
-  for (int group = 0; group < groups; ++group) {
-    if (!(logits.maxima[group] > most)) continue;
-    most = logits.maxima[group];
-    token = group * static_cast<Token>(kLogitGroup);
-  }
-  if (token < 0) return 0;
-  while (logits.values[token] != most) ++token;
-  *best = {token, logits.values[token]};
-  return 1;
 }
 
 class CpuBackend final : public Backend {
@@ -135,15 +77,18 @@ class CpuBackend final : public Backend {
     return "";
   }
 
-  Matrix Pack(std::span<const TensorView> parts) override {
-    Matrix matrix = cpu::MakeMatrix(parts, precision_ == Precision::kBF16  ? AsBF16
-                                           : precision_ == Precision::kF32 ? AsF32
-                                                                           : PortableFormat);
-    Share(PanelsOf(matrix), matrix.outputs * matrix.inputs,
+  Matrix MakeStack(std::span<const TensorView> parts, int count) override {
+    return cpu::MakeMatrix(parts, count,
+                           precision_ == Precision::kBF16  ? AsBF16
+                           : precision_ == Precision::kF32 ? AsF32
+                                                           : PortableFormat);
+  }
+
+  void PackInto(std::span<const TensorView> parts, int index, Matrix* stack) override {
+    Share(PanelsOf(*stack), stack->outputs * stack->inputs,
           [&](int, std::int64_t begin, std::int64_t end) {
-            cpu::PackPanels(parts, begin, end, &matrix);
+            cpu::PackPanels(parts, begin, end, index, stack);
           });
-    return matrix;
   }
 
   KvStore AllocateKv(const KvShape& shape) override {
@@ -174,6 +119,59 @@ class CpuBackend final : public Backend {
     Multiply(weights, x, rows, y, false);
   }
 
+  void NormParts(const PartsNorm& norm, int rows, std::int64_t stride, int parts, int width,
+                 float* x) override {
+    // As many parts at once as have one gain.
+    const int together = norm.gain_of_each ? 1 : parts;
+    Share(rows, std::int64_t{rows} * parts * width, [&](int, std::int64_t begin, std::int64_t end) {
+      for (std::int64_t row = begin; row < end; ++row) {
+        for (int part = 0; part < parts; part += together) {
+          float* const at = x + row * stride + std::int64_t{part} * width;
+          const float* const gain = norm.gain + std::int64_t{part} * width;
+          if (norm.kind == NormKind::kRms) {
+            kernels_.rms_norm(at, gain, norm.epsilon, together, width, at);
+          } else {
+            kernels_.layer_norm(at, gain, nullptr, norm.epsilon, together, width, at);
+          }
+        }
+      }
+    });
+  }
+
+  void LayerNorm(const float* x, const float* gain, const float* bias, float epsilon, int rows,
+                 int width, float* out) override {
+    Share(rows, std::int64_t{rows} * width * 2, [&](int, std::int64_t begin, std::int64_t end) {
+      kernels_.layer_norm(x + begin * width, gain, bias, epsilon, static_cast<int>(end - begin),
+                          width, out + begin * width);
+    });
+  }
+
+  void FillRows(const float* x, int rows, std::int64_t width, float* y) override {
+    for (int row = 0; row < rows; ++row) std::copy_n(x, width, y + row * width);
+  }
+
+  void Scale(float factor, std::int64_t count, float* x) override {
+    for (std::int64_t i = 0; i < count; ++i) x[i] *= factor;
+  }
+
+  void Add(const float* x, std::int64_t count, float* y) override {
+    for (std::int64_t i = 0; i < count; ++i) y[i] += x[i];
+  }
+
+  void CapLogits(float cap, int rows, std::int64_t vocabulary, float* logits,
+                 float* maxima) override {
+    const std::int64_t groups = Logits::Groups(vocabulary);
+    Share(groups, 4 * vocabulary * rows, [&](int, std::int64_t begin, std::int64_t end) {
+      const std::int64_t first = begin * kLogitGroup;
+      const auto count = static_cast<int>(std::min(vocabulary, end * kLogitGroup) - first);
+      for (int row = 0; row < rows; ++row) {
+        kernels_.cap(cap, count, logits + row * vocabulary + first);
+        kernels_.group_maxima(logits + row * vocabulary + first, count,
+                              maxima + row * groups + begin);
+      }
+    });
+  }
+
   // Strips of outputs, so that the maxima are taken while the products are still in cache.
   void MatMulMaxima(const Matrix& weights, const float* x, int rows, float* y,
                     float* maxima) override {
@@ -183,12 +181,13 @@ class CpuBackend final : public Backend {
     if (rows == 0) return;
     FT_CHECK(weights.bands.size() == 1, "a matrix of {} formats", weights.bands.size());
     QuantizeInputs(weights, x, rows);
+    const Product product{weights, 0, x, row_blocks_.as<cpu::RowBlock>(), rows, y, false};
     const std::int64_t groups = Logits::Groups(weights.outputs);
     const std::int64_t panels = PanelsOf(weights);
     Share(groups, CostOf(weights, rows), [&](int worker, std::int64_t begin, std::int64_t end) {
       for (std::int64_t group = begin; group < end; group += kStrip) {
         const std::int64_t strip_end = std::min(end, group + kStrip);
-        MultiplyPanels(worker, weights, x, rows, y, false, group * kGroupPanels,
+        MultiplyPanels(worker, product, group * kGroupPanels,
                        std::min(panels, strip_end * kGroupPanels));
         const std::int64_t first = group * kLogitGroup;
         const auto count =
@@ -205,19 +204,75 @@ class CpuBackend final : public Backend {
     Multiply(weights, x, rows, y, true);
   }
 
-  void RotateAndStore(const RopeTable& rope, const BatchPlan& plan, const HeadShape& heads,
+  // Workers share the panels of each matrix, so that they have alike much to do however many rows
+  // each group has.
+  void MatMulGroups(const Matrix& stack, std::span<const RowGroup> groups, const float* bias,
+                    const float* x, float* y) override {
+    QuantizeGroups(stack, groups, x);
+    std::int64_t cost = 0;
+    for (const RowGroup& group : groups) cost += CostOf(stack, group.end - group.begin);
+    Share(PanelsOf(stack), cost, [&](int worker, std::int64_t begin, std::int64_t end) {
+      for (const RowGroup& group : groups) {
+        Product product{stack,
+                        static_cast<std::size_t>(group.matrix) * stack.stride(),
+                        x + group.begin * stack.inputs,
+                        BlocksOf(stack, group),
+                        group.end - group.begin,
+                        y + group.begin * stack.outputs,
+                        false};
+        if (bias != nullptr) product.bias = bias + group.matrix * stack.outputs;
+        MultiplyPanels(worker, product, begin, end);
+      }
+    });
+  }
+
+  void Route(const Routing& routing, const float* scores, int rows, std::int32_t* experts,
+             float* weights) override {
+    const auto all = static_cast<std::size_t>(routing.experts);
+    const auto chosen = static_cast<std::size_t>(routing.chosen);
+    if (parts_.size() < all) parts_.resize(all);
+    for (int row = 0; row < rows; ++row, scores += all, experts += chosen, weights += chosen) {
+      ChooseLargest({scores, all}, {experts, chosen});
+      const float* from = scores;
+      if (routing.softmax == Routing::Softmax::kOfAll) {
+        kernels_.softmax(scores, routing.experts, parts_.data());
+        from = parts_.data();
+      }
+      for (std::size_t i = 0; i < chosen; ++i) weights[i] = from[experts[i]];
+      if (routing.softmax == Routing::Softmax::kOfChosen) {
+        kernels_.softmax(weights, routing.chosen, weights);
+      }
+    }
+  }
+
+  void WeightedSums(const float* x, const std::int32_t* places, const float* weights, int rows,
+                    int count, int width, float* out) override {
+    Share(rows, std::int64_t{rows} * count * width, [&](int, std::int64_t begin, std::int64_t end) {
+      for (std::int64_t row = begin; row < end; ++row) {
+        kernels_.weighted_sum(x, places + row * count, weights + row * count, count, width,
+                              out + row * width);
+      }
+    });
+  }
+
+  void RotateAndStore(const RopeTable* rope, const BatchPlan& plan, const HeadShape& heads,
                       int layer, float* qkv, KvStore& kv) override {
     const auto rows = static_cast<std::int64_t>(plan.rows.size());
     const KvLayout layout(kv.shape, kv_format_);
     const cpu::AttentionKernels& attention = AttentionOps();
-    const int half = heads.head_dim / 2;
     Share(rows, rows * heads.row_width() * 2, [&](int, std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) {
         const RowPlace& place = plan.rows[static_cast<std::size_t>(row)];
         float* const q = qkv + row * heads.row_width();
-        kernels_.rotate(q, heads.heads + heads.kv_heads, heads.head_dim,
-                        rope.cos.as<float>() + std::int64_t{place.position} * half,
-                        rope.sin.as<float>() + std::int64_t{place.position} * half);
+        if (rope != nullptr) {
+          const std::int64_t at = std::int64_t{place.position} * (rope->dims / 2);
+          kernels_.rotate(q, heads.heads + heads.kv_heads, heads.head_dim, rope->dims,
+                          rope->cos.as<float>() + at, rope->sin.as<float>() + at);
+        }
+        if (rope != nullptr && rope->query_scales.bytes() > 0) {
+          Scale(rope->query_scales.as<float>()[place.position],
+                std::int64_t{heads.heads} * heads.head_dim, q);
+        }
         const float* const k = q + std::int64_t{heads.heads} * heads.head_dim;
         const float* const v = k + std::int64_t{heads.kv_heads} * heads.head_dim;
         for (int head = 0; head < heads.kv_heads; ++head) {
@@ -229,15 +284,17 @@ class CpuBackend final : public Backend {
     });
   }
 
-  void Attention(const BatchPlan& plan, const HeadShape& heads, int layer, const float* qkv,
-                 const KvStore& kv, float* out) override {
+  void Attention(const BatchPlan& plan, const HeadShape& heads, const AttentionRule& rule,
+                 int layer, const float* qkv, const KvStore& kv, float* out) override {
     const int rows = static_cast<int>(plan.rows.size());
     const int rows_at_once = std::max(1, cpu::kQueryRows / (heads.heads / heads.kv_heads));
     std::int64_t cost = 0;
     ranges_.clear();
     for (int row = 0; row < rows; ++row) {
       const RowPlace& place = plan.rows[static_cast<std::size_t>(row)];
-      cost += std::int64_t{place.position + 1} * heads.heads * heads.head_dim;
+      const int seen = place.position + 1;
+      cost += std::int64_t{rule.window == 0 ? seen : std::min(seen, rule.window)} * heads.heads *
+              heads.head_dim;
       const bool fits = !ranges_.empty() && row - ranges_.back().begin < rows_at_once;
       if (fits && plan.rows[static_cast<std::size_t>(row) - 1].sequence == place.sequence) {
         ranges_.back().end = row + 1;
@@ -245,7 +302,7 @@ class CpuBackend final : public Backend {
         ranges_.push_back({row, row + 1});
       }
     }
-    const cpu::AttentionCall call{plan, heads, layer, qkv, kv, {kv.shape, kv_format_}, out};
+    const cpu::AttentionCall call{plan, heads, rule, layer, qkv, kv, {kv.shape, kv_format_}, out};
     const auto tasks = static_cast<std::int64_t>(ranges_.size()) * heads.kv_heads;
     const auto run = [&](int worker, std::int64_t task) {
       const RowRange range = ranges_[static_cast<std::size_t>(task / heads.kv_heads)];
@@ -265,10 +322,15 @@ class CpuBackend final : public Backend {
     });
   }
 
-  void SiluMul(const float* gate_up, int rows, int width, float* out) override {
+  void GatedMul(Activation activation, const float* gate_up, int rows, int width,
+                float* out) override {
+    static_assert(kSwishLimit == cpu::kSwishLimit);
+    auto* const multiply = activation == Activation::kSilu       ? kernels_.silu_mul
+                           : activation == Activation::kGeluTanh ? kernels_.gelu_mul
+                                                                 : kernels_.clamped_swish_mul;
     Share(rows, std::int64_t{rows} * width * 2, [&](int, std::int64_t begin, std::int64_t end) {
-      kernels_.silu_mul(gate_up + begin * 2 * width, static_cast<int>(end - begin), width,
-                        out + begin * width);
+      multiply(gate_up + begin * 2 * width, static_cast<int>(end - begin), width,
+               out + begin * width);
     });
   }
 
@@ -288,37 +350,7 @@ class CpuBackend final : public Backend {
 
   std::size_t NoisyTop(Logits logits, int vocabulary, float temperature, NoiseKey noise,
                        std::span<Candidate> best) override {
-    constexpr int kFirstScan = cpu::kNoiseGroup;
-    constexpr int kLargestScan = 4096;
-    if (best.empty()) return 0;
-    if (temperature == 0.0F && best.size() == 1 && logits.maxima != nullptr) {
-      return Likeliest(logits, vocabulary, best.data());
-    }
-    hits_.resize(kLargestScan);
-    cpu::NoiseScan scan{logits.values, logits.maxima, 0, 0, noise.seed, noise.position, 0, 0};
-    const bool noisy = temperature != 0.0F;
-    // Below this 1 / T leaves the range of float; every token is then looked at.
-    const bool bounded = !noisy || temperature > 1e-30F;
-    scan.inverse_temperature = noisy ? (bounded ? 1.0F / temperature : 1.0F) : 0.0F;
-    const double first = FirstBound(logits, vocabulary, temperature, noise, best);
-    std::size_t count = 0;
-    for (int size = kFirstScan; scan.end < vocabulary; size = std::min(2 * size, kLargestScan)) {
-      scan.begin = scan.end;
-      scan.end = std::min(vocabulary, scan.begin + size);
-      const double worst = count == best.size() ? best[count - 1].score : first;
-      scan.threshold = -std::numeric_limits<float>::infinity();
-      if (bounded && worst > kMinusInfinity) {
-        const double margin = noisy ? 1e-3 + 1e-6 * std::abs(worst) : 0.0;
-        scan.threshold = static_cast<float>(worst - margin);
-      }
-      const int hits = kernels_.scan_noise(scan, hits_.data());
-      for (int i = 0; i < hits; ++i) {
-        const cpu::NoiseHit hit = hits_[static_cast<std::size_t>(i)];
-        const double score = NoisyScore(logits.values[hit.token], temperature, hit.draw);
-        if (score > kMinusInfinity) Insert({hit.token, score}, best, &count);
-      }
-    }
-    return count;
+    return cpu::NoisyTop(kernels_, logits, vocabulary, temperature, noise, best, &hits_);
   }
 
  private:
@@ -343,9 +375,10 @@ class CpuBackend final : public Backend {
   void Multiply(const Matrix& weights, const float* x, int rows, float* y, bool add) {
     if (rows == 0) return;
     QuantizeInputs(weights, x, rows);
+    const Product product{weights, 0, x, row_blocks_.as<cpu::RowBlock>(), rows, y, add};
     Share(PanelsOf(weights), CostOf(weights, rows),
           [&](int worker, std::int64_t begin, std::int64_t end) {
-            MultiplyPanels(worker, weights, x, rows, y, add, begin, end);
+            MultiplyPanels(worker, product, begin, end);
           });
   }
 
@@ -353,8 +386,7 @@ class CpuBackend final : public Backend {
   void QuantizeInputs(const Matrix& weights, const float* x, int rows) {
     if (!HasQuantized(weights)) return;
     const auto inputs = static_cast<int>(weights.inputs);
-    const std::size_t bytes = cpu::RowBlocks(rows, inputs) * sizeof(cpu::RowBlock);
-    if (row_blocks_.bytes() < bytes) row_blocks_ = Buffer(bytes);
+    GrowRowBlocks(rows, inputs);
     const std::int64_t groups = (rows + cpu::kRowGroup - 1) / cpu::kRowGroup;
     Share(groups, rows * weights.inputs, [&](int, std::int64_t begin, std::int64_t end) {
       quant_->quantize({x, rows, inputs, static_cast<int>(begin * cpu::kRowGroup),
@@ -363,30 +395,81 @@ class CpuBackend final : public Backend {
     });
   }
 
+  // Of each group by itself, as if there were no other.
+  void QuantizeGroups(const Matrix& stack, std::span<const RowGroup> groups, const float* x) {
+    if (groups.empty() || !HasQuantized(stack)) return;
+    const auto inputs = static_cast<int>(stack.inputs);
+    GrowRowBlocks(groups.back().end, inputs);
+    Share(std::ssize(groups), groups.back().end * stack.inputs,
+          [&](int, std::int64_t begin, std::int64_t end) {
+            for (std::int64_t i = begin; i < end; ++i) {
+              const RowGroup& group = groups[static_cast<std::size_t>(i)];
+              const int rows = group.end - group.begin;
+              quant_->quantize(
+                  {x + group.begin * stack.inputs, rows, inputs, 0, rows, BlocksOf(stack, group)});
+            }
+          });
+  }
+
+  void GrowRowBlocks(int rows, int inputs) {
+    const std::size_t bytes = cpu::RowBlocks(rows, inputs) * sizeof(cpu::RowBlock);
+    if (row_blocks_.bytes() < bytes) row_blocks_ = Buffer(bytes);
+  }
+  cpu::RowBlock* BlocksOf(const Matrix& stack, const RowGroup& group) {
+    if (row_blocks_.bytes() == 0) return nullptr;
+    return row_blocks_.as<cpu::RowBlock>() +
+           cpu::RowBlocks(group.begin, static_cast<int>(stack.inputs));
+  }
+
+  // y [rows, outputs] (+)= x [rows, inputs] times one matrix, `data` bytes into `weights`.
+  struct Product {
+    const Matrix& weights;
+    std::size_t data;
+    const float* x;
+    const cpu::RowBlock* blocks;  // The rows of x, quantised, for quantised bands.
+    int rows;
+    float* y;
+    bool add;
+    const float* bias = nullptr;  // What y is before the product is added; or null.
+  };
+
   // The product for panels [begin, end) of all bands, by one worker.
-  void MultiplyPanels(int worker, const Matrix& weights, const float* x, int rows, float* y,
-                      bool add, std::int64_t begin, std::int64_t end) {
-    const auto inputs = static_cast<int>(weights.inputs);
+  void MultiplyPanels(int worker, const Product& product, std::int64_t begin, std::int64_t end) {
+    const auto inputs = static_cast<int>(product.weights.inputs);
     const std::size_t scratch_bytes = sizeof(float) * cpu::kPackRows * PadToChunk(inputs);
     Buffer& scratch = scratch_[static_cast<std::size_t>(worker)];
     if (scratch.bytes() < scratch_bytes) scratch = Buffer(scratch_bytes);
-    cpu::VisitBands(
-        weights, begin, end, [&](const MatrixBand& band, std::int64_t from, std::int64_t to) {
-          const std::byte* const data = weights.data.data() + band.offset;
-          const auto outputs = static_cast<int>(band.end - band.begin);
-          const auto stride = static_cast<std::ptrdiff_t>(weights.outputs);
-          if (IsQuantized(band.format)) {
-            quant_->product[static_cast<std::size_t>(band.format)](
-                {data, cpu::PanelBytes(band.format, inputs), row_blocks_.as<cpu::RowBlock>(),
-                 y + band.begin, stride, rows, inputs, outputs, static_cast<int>(from),
-                 static_cast<int>(to), add});
-            return;
-          }
-          const auto multiply =
-              band.format == WeightFormat::kBF16 ? kernels_.matmul_bf16 : kernels_.matmul_f32;
-          multiply({data, x, y + band.begin, stride, rows, inputs, outputs, static_cast<int>(from),
-                    static_cast<int>(to), add, scratch.data()});
-        });
+    cpu::VisitBands(product.weights, begin, end,
+                    [&](const MatrixBand& band, std::int64_t from, std::int64_t to) {
+                      MultiplyBand(product, band, static_cast<int>(from), static_cast<int>(to),
+                                   scratch.data());
+                    });
+  }
+
+  void MultiplyBand(const Product& product, const MatrixBand& band, int begin, int end,
+                    void* scratch) {
+    const std::byte* const data = product.weights.data.data() + product.data + band.offset;
+    const auto inputs = static_cast<int>(product.weights.inputs);
+    const auto outputs = static_cast<int>(band.end - band.begin);
+    const auto stride = static_cast<std::ptrdiff_t>(product.weights.outputs);
+    float* const y = product.y + band.begin;
+    if (product.bias != nullptr) {
+      const float* const bias = product.bias + band.begin;
+      for (int row = 0; row < product.rows; ++row) {
+        std::copy(bias + begin * kPanel, bias + std::min(outputs, end * kPanel),
+                  y + row * stride + begin * kPanel);
+      }
+    }
+    const bool add = product.add || product.bias != nullptr;
+    if (IsQuantized(band.format)) {
+      quant_->product[static_cast<std::size_t>(band.format)](
+          {data, cpu::PanelBytes(band.format, inputs), product.blocks, y, stride, product.rows,
+           inputs, outputs, begin, end, add});
+      return;
+    }
+    const auto multiply =
+        band.format == WeightFormat::kBF16 ? kernels_.matmul_bf16 : kernels_.matmul_f32;
+    multiply({data, product.x, y, stride, product.rows, inputs, outputs, begin, end, add, scratch});
   }
 
   std::string name_;
@@ -399,6 +482,7 @@ class CpuBackend final : public Backend {
   std::vector<Buffer> scratch_;  // Of each worker.
   std::vector<cpu::AttentionWorker> attention_;
   std::vector<RowRange> ranges_;
+  std::vector<float> parts_;  // A row's softmax over all experts.
   std::vector<cpu::NoiseHit> hits_;
 };
 

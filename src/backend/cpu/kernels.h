@@ -22,6 +22,8 @@ inline constexpr int kPackRows = 64;
 inline constexpr int kQueryRows = 64;
 /// Tokens whose noise is drawn together.
 inline constexpr int kNoiseGroup = 128;
+/// Gates and what they are multiplied with stay below, as backend.h says of kClampedSwish.
+inline constexpr float kSwishLimit = 7;
 /// Philox gives four draws a block.
 inline constexpr int kNoiseBlocks = kNoiseGroup / 4;
 
@@ -49,12 +51,16 @@ struct MatMulTask {
 struct AttentionState {
   int queries;
   int head_dim;
-  float scale;         // log2(e) / sqrt(head_dim): the softmax works in powers of two.
-  void* q;             // Packed queries, 4 * queries * PadToChunk(head_dim) bytes.
-  float* out;          // [queries, PadToChunk(head_dim)], unnormalised.
-  float* sums;         // [queries, 16] partial sums of the softmax.
-  float* maxima;       // [queries], and room for 16 more.
-  std::int32_t* seen;  // [queries]: lanes of the current chunk that a query may see, 1..32.
+  float scale;        // Of scores, with log2(e): the softmax works in powers of two.
+  float cap_inverse;  // Where cap is not 0, scores become cap * tanh(score * cap_inverse / 2)
+  float cap;          // before they are scaled.
+  void* q;            // Packed queries, 4 * queries * PadToChunk(head_dim) bytes.
+  float* out;         // [queries, PadToChunk(head_dim)], unnormalised.
+  float* sums;        // [queries, 16] partial sums of the softmax.
+  float* maxima;      // [queries], and room for 16 more.
+  // [queries]: a query sees lanes [hidden, seen) of the current chunk, at least one.
+  std::int32_t* hidden;
+  std::int32_t* seen;
 };
 
 /// One layer's keys and values of one head for one block of 32 slots. head_dim is padded to a
@@ -104,9 +110,21 @@ struct Kernels {
   std::array<AttentionKernels, kKvFormats> attention;  ///< By KvFormat.
   void (*rms_norm)(const float* x, const float* gain, float epsilon, int rows, int width,
                    float* out);
+  void (*layer_norm)(const float* x, const float* gain, const float* bias, float epsilon, int rows,
+                     int width, float* out);
   void (*silu_mul)(const float* gate_up, int rows, int width, float* out);
-  /// Rotates `heads` adjacent heads in place by one position's cos and sin [head_dim / 2].
-  void (*rotate)(float* x, int heads, int head_dim, const float* cos, const float* sin);
+  void (*gelu_mul)(const float* gate_up, int rows, int width, float* out);
+  void (*clamped_swish_mul)(const float* gate_up, int rows, int width, float* out);
+  /// out = softmax of `count` numbers; `out` may be `x`.
+  void (*softmax)(const float* x, int count, float* out);
+  /// out [width] = the sum of weights[i] * x[places[i]], i < count, x being [.., width].
+  void (*weighted_sum)(const float* x, const std::int32_t* places, const float* weights, int count,
+                       int width, float* out);
+  /// x = cap * tanh(x / cap) for `count` numbers.
+  void (*cap)(float cap, int count, float* x);
+  /// Rotates the first `dims` numbers of `heads` adjacent heads in place by one position's cos and
+  /// sin [dims / 2].
+  void (*rotate)(float* x, int heads, int head_dim, int dims, const float* cos, const float* sin);
   /// Divides by the softmax sum and writes one query's output [head_dim].
   void (*finish)(const AttentionState& state, int query, float* to);
   /// Writes the hits in ascending order and returns how many; at most end - begin.

@@ -170,21 +170,117 @@ void RmsNorm(const float* x, const float* gain, float epsilon, int rows, int wid
   }
 }
 
-void SiluMul(const float* gate_up, int rows, int width, float* out) {
-  const Vec one = Set1(1.0F);
-  for (int row = 0; row < rows; ++row, gate_up += 2 * width, out += width) {
+void LayerNorm(const float* x, const float* gain, const float* bias, float epsilon, int rows,
+               int width, float* out) {
+  const auto count = static_cast<float>(width);
+  for (int row = 0; row < rows; ++row, x += width, out += width) {
+    Vec sums = Set1(0.0F);
+    for (int i = 0; i < width; i += 16) sums = Add(sums, LoadFirst(x + i, width - i));
+    const Vec mean = Set1(ReduceAdd(sums) / count);
+    Vec squares = Set1(0.0F);
+    for (int i = 0; i < width; i += 16) {
+      const Vec apart = KeepBelow(Sub(LoadFirst(x + i, width - i), mean), width - i, 0.0F);
+      squares = Fma(apart, apart, squares);
+    }
+    const Vec factor = Set1(1.0F / __builtin_sqrtf(ReduceAdd(squares) / count + epsilon));
     for (int i = 0; i < width; i += 16) {
       const int n = width - i;
-      const Vec gate = LoadFirst(gate_up + i, n);
-      const Vec up = LoadFirst(gate_up + width + i, n);
-      const Vec e = Exp(Min(Sub(Set1(0.0F), gate), Set1(88.0F)));
-      StoreFirst(out + i, n, Mul(Div(gate, Add(one, e)), up));
+      const Vec apart = Sub(LoadFirst(x + i, n), mean);
+      const Vec scaled = Mul(Mul(apart, factor), LoadFirst(gain + i, n));
+      StoreFirst(out + i, n, bias == nullptr ? scaled : Add(scaled, LoadFirst(bias + i, n)));
     }
   }
 }
 
-void Rotate(float* x, int heads, int head_dim, const float* cos, const float* sin) {
-  const int half = head_dim / 2;
+// x / (1 + exp(-t)).
+FT_INLINE Vec TimesSigmoid(Vec x, Vec t) {
+  return Div(x, Add(Set1(1.0F), Exp(Min(Sub(Set1(0.0F), t), Set1(88.0F)))));
+}
+
+template <typename F>
+FT_INLINE void GatedMul(const float* gate_up, int rows, int width, float* out, const F& activate) {
+  for (int row = 0; row < rows; ++row, gate_up += 2 * width, out += width) {
+    for (int i = 0; i < width; i += 16) {
+      const int n = width - i;
+      const Vec up = LoadFirst(gate_up + width + i, n);
+      StoreFirst(out + i, n, Mul(activate(LoadFirst(gate_up + i, n)), up));
+    }
+  }
+}
+
+void SiluMul(const float* gate_up, int rows, int width, float* out) {
+  GatedMul(gate_up, rows, width, out, [](Vec gate) { return TimesSigmoid(gate, gate); });
+}
+
+// 0.5 (1 + tanh(u)) is 1 / (1 + exp(-2 u)), and 2 sqrt(2 / pi) the first factor.
+void GeluMul(const float* gate_up, int rows, int width, float* out) {
+  GatedMul(gate_up, rows, width, out, [](Vec gate) {
+    const Vec cube = Mul(Mul(gate, gate), gate);
+    return TimesSigmoid(gate, Mul(Set1(1.59576912F), Fma(Set1(0.044715F), cube, gate)));
+  });
+}
+
+// Numbers that are none stay so: the second of two is what Min and Max give then.
+void ClampedSwishMul(const float* gate_up, int rows, int width, float* out) {
+  const Vec limit = Set1(kSwishLimit);
+  const Vec lowest = Set1(-kSwishLimit);
+  for (int row = 0; row < rows; ++row, gate_up += 2 * width, out += width) {
+    for (int i = 0; i < width; i += 16) {
+      const int n = width - i;
+      const Vec gate = Min(limit, LoadFirst(gate_up + i, n));
+      const Vec up = Max(lowest, Min(limit, LoadFirst(gate_up + width + i, n)));
+      const Vec activated = TimesSigmoid(gate, Mul(Set1(1.702F), gate));
+      StoreFirst(out + i, n, Mul(activated, Add(up, Set1(1.0F))));
+    }
+  }
+}
+
+void Softmax(const float* x, int count, float* out) {
+  float largest = x[0];
+  for (int i = 1; i < count; ++i) largest = x[i] > largest ? x[i] : largest;
+  Vec sums = Set1(0.0F);
+  for (int i = 0; i < count; i += 16) {
+    const int n = count - i;
+    const Vec part = KeepBelow(Exp(Sub(LoadFirst(x + i, n), Set1(largest))), n, 0.0F);
+    StoreFirst(out + i, n, part);
+    sums = Add(sums, part);
+  }
+  const Vec sum = Set1(ReduceAdd(sums));
+  for (int i = 0; i < count; i += 16) {
+    StoreFirst(out + i, count - i, Div(LoadFirst(out + i, count - i), sum));
+  }
+}
+
+void WeightedSum(const float* x, const std::int32_t* places, const float* weights, int count,
+                 int width, float* out) {
+  for (int d = 0; d < width; d += 16) {
+    const int n = width - d;
+    Vec sum = Set1(0.0F);
+    for (int i = 0; i < count; ++i) {
+      const float* const row = x + std::ptrdiff_t{places[i]} * width;
+      sum = Fma(Set1(weights[i]), LoadFirst(row + d, n), sum);
+    }
+    StoreFirst(out + d, n, sum);
+  }
+}
+
+// cap * tanh(x * inverse / 2), tanh(t / 2) being (e^t - 1) / (e^t + 1).
+FT_INLINE Vec Capped(Vec x, Vec inverse, Vec cap) {
+  const Vec one = Set1(1.0F);
+  const Vec e = Exp(Min(Mul(x, inverse), Set1(88.0F)));
+  return Mul(Div(Sub(e, one), Add(e, one)), cap);
+}
+
+void CapAll(float cap, int count, float* x) {
+  const Vec inverse = Set1(2.0F / cap);
+  for (int i = 0; i < count; i += 16) {
+    const int n = count - i;
+    StoreFirst(x + i, n, Capped(LoadFirst(x + i, n), inverse, Set1(cap)));
+  }
+}
+
+void Rotate(float* x, int heads, int head_dim, int dims, const float* cos, const float* sin) {
+  const int half = dims / 2;
   for (int head = 0; head < heads; ++head, x += head_dim) {
     for (int i = 0; i < half; i += 16) {
       const int n = half - i;

@@ -53,9 +53,10 @@ std::int64_t PanelsOf(const Matrix& matrix) {
   return panels;
 }
 
-Matrix MakeMatrix(std::span<const TensorView> parts, WeightFormat (*stored_as)(WeightFormat)) {
+Matrix MakeMatrix(std::span<const TensorView> parts, int count,
+                  WeightFormat (*stored_as)(WeightFormat)) {
   FT_CHECK(!parts.empty());
-  Matrix matrix;
+  Matrix matrix{.count = count};
   matrix.bands = BandsOf(parts, stored_as);
   matrix.outputs = matrix.bands.back().end;
   matrix.inputs = parts[0].shape.at(1);
@@ -64,18 +65,18 @@ Matrix MakeMatrix(std::span<const TensorView> parts, WeightFormat (*stored_as)(W
     band.offset = bytes;
     bytes += static_cast<std::size_t>(PanelsOf(band)) * PanelBytes(band.format, matrix.inputs);
   }
-  matrix.data = Buffer(bytes);
+  matrix.data = Buffer(bytes * static_cast<std::size_t>(count));
   return matrix;
 }
 
-void PackPanels(std::span<const TensorView> parts, std::int64_t begin, std::int64_t end,
-                Matrix* matrix) {
-  std::vector<float> scratch(static_cast<std::size_t>(matrix->inputs));
-  VisitBands(*matrix, begin, end, [&](const MatrixBand& band, std::int64_t from, std::int64_t to) {
+void PackPanels(std::span<const TensorView> parts, std::int64_t begin, std::int64_t end, int index,
+                Matrix* stack) {
+  std::vector<float> scratch(static_cast<std::size_t>(stack->inputs));
+  std::byte* const data = stack->data.data() + static_cast<std::size_t>(index) * stack->stride();
+  VisitBands(*stack, begin, end, [&](const MatrixBand& band, std::int64_t from, std::int64_t to) {
     const std::span<const TensorView> own = PartsOf(parts, band);
-    const std::size_t panel_bytes = PanelBytes(band.format, matrix->inputs);
-    std::byte* packed =
-        matrix->data.data() + band.offset + static_cast<std::size_t>(from) * panel_bytes;
+    const std::size_t panel_bytes = PanelBytes(band.format, stack->inputs);
+    std::byte* packed = data + band.offset + static_cast<std::size_t>(from) * panel_bytes;
     if (IsQuantized(band.format)) return PackQuantPanels(own, from, to, packed);
     for (std::int64_t panel = from; panel < to; ++panel, packed += panel_bytes) {
       const std::int64_t first = panel * kPanel;

@@ -18,15 +18,17 @@ std::size_t PanelBytes(WeightFormat format, std::int64_t inputs);
 constexpr std::int64_t PanelsOf(const MatrixBand& band) {
   return (band.end - band.begin + kPanel - 1) / kPanel;
 }
-/// Of all bands.
+/// Of all bands of one matrix.
 std::int64_t PanelsOf(const Matrix& matrix);
 
-/// A matrix with room for its weights, each band as `stored_as` makes of its format.
-Matrix MakeMatrix(std::span<const TensorView> parts, WeightFormat (*stored_as)(WeightFormat));
+/// A stack of `count` matrices with room for their weights, each band as `stored_as` makes of its
+/// format.
+Matrix MakeMatrix(std::span<const TensorView> parts, int count,
+                  WeightFormat (*stored_as)(WeightFormat));
 
-/// Packs panels [begin, end), counted over all bands.
-void PackPanels(std::span<const TensorView> parts, std::int64_t begin, std::int64_t end,
-                Matrix* matrix);
+/// Packs panels [begin, end), counted over all bands, of matrix `index` of a stack.
+void PackPanels(std::span<const TensorView> parts, std::int64_t begin, std::int64_t end, int index,
+                Matrix* stack);
 
 /// The weights of one output.
 void ReadOutput(const Matrix& matrix, std::int64_t output, float* out);

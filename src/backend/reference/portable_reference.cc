@@ -11,6 +11,7 @@
 #include "backend/reference/quantized_product.h"
 #include "backend/reference/reference_backend.h"
 #include "backend/reference/reference_parts.h"
+#include "backend/routing.h"
 #include "base/check.h"
 
 namespace foretoken {
@@ -24,6 +25,32 @@ using reference::RoundToBf16;
 constexpr std::int64_t kChunk = 32;
 
 std::int64_t PadToChunk(std::int64_t count) { return (count + kChunk - 1) / kChunk * kChunk; }
+
+// cap * tanh(x * inverse / 2).
+float Capped(float x, float inverse, float cap) {
+  const float e = reference::Exp(std::min(x * inverse, 88.0F));
+  return (e - 1.0F) / (e + 1.0F) * cap;
+}
+
+float ClampedSwish(float gate, float up) {
+  const float least = std::min(gate, kSwishLimit);
+  const float e = reference::Exp(std::min(0.0F - 1.702F * least, 88.0F));
+  const float kept = std::max(std::min(up, kSwishLimit), -kSwishLimit);
+  return least / (1.0F + e) * (kept + 1.0F);
+}
+
+std::vector<float> SoftmaxOf(const std::vector<float>& x) {
+  const float largest = *std::ranges::max_element(x);
+  std::vector<float> parts;
+  Lanes sums = {};
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    parts.push_back(reference::Exp(x[i] - largest));
+    sums[i % kLanes] += parts[i];
+  }
+  const float sum = reference::SumOf(sums);
+  for (float& part : parts) part /= sum;
+  return parts;
+}
 
 // A row of inputs as each kind of weights takes them.
 struct InputRow {
@@ -41,9 +68,9 @@ class PortableReference final : public Backend {
   KvFormat kv_format() const override { return kv_format_; }
   std::string_view layout() const override { return "rows as stored"; }
 
-  Matrix Pack(std::span<const TensorView> parts) override {
+  Matrix MakeStack(std::span<const TensorView> parts, int count) override {
     FT_CHECK(!parts.empty());
-    Matrix matrix;
+    Matrix matrix{.count = count};
     matrix.inputs = parts[0].shape.at(1);
     matrix.bands = BandsOf(parts, PortableFormat);
     matrix.outputs = matrix.bands.back().end;
@@ -52,8 +79,11 @@ class PortableReference final : public Backend {
       band.offset = bytes;
       bytes += static_cast<std::size_t>(band.end - band.begin) * RowBytes(matrix, band);
     }
-    matrix.data = Buffer(bytes);
-    std::byte* to = matrix.data.data();
+    matrix.data = Buffer(bytes * static_cast<std::size_t>(count));
+    return matrix;
+  }
+  void PackInto(std::span<const TensorView> parts, int index, Matrix* stack) override {
+    std::byte* to = stack->data.data() + static_cast<std::size_t>(index) * stack->stride();
     for (const TensorView& part : parts) {
       const auto elements = part.elements();
       const std::size_t size = FormatBytes(PortableFormat(part.format), elements);
@@ -64,7 +94,6 @@ class PortableReference final : public Backend {
       }
       to += size;
     }
-    return matrix;
   }
 
   std::size_t KvBytes(const KvShape& shape) const override {
@@ -101,6 +130,49 @@ class PortableReference final : public Backend {
     }
   }
 
+  void NormParts(const PartsNorm& norm, int rows, std::int64_t stride, int parts, int width,
+                 float* x) override {
+    reference::NormParts(this, norm, rows, stride, parts, width, x);
+  }
+
+  void LayerNorm(const float* x, const float* gain, const float* bias, float epsilon, int rows,
+                 int width, float* out) override {
+    for (int r = 0; r < rows; ++r, x += width, out += width) {
+      Lanes sums = {};
+      for (int i = 0; i < width; ++i) sums[i % kLanes] += x[i];
+      const float mean = reference::SumOf(sums) / static_cast<float>(width);
+      Lanes squares = {};
+      for (int i = 0; i < width; ++i) {
+        float& lane = squares[i % kLanes];
+        lane = std::fma(x[i] - mean, x[i] - mean, lane);
+      }
+      const float variance = reference::SumOf(squares) / static_cast<float>(width);
+      const float factor = 1.0F / std::sqrt(variance + epsilon);
+      for (int i = 0; i < width; ++i) {
+        const float scaled = (x[i] - mean) * factor * gain[i];
+        out[i] = bias == nullptr ? scaled : scaled + bias[i];
+      }
+    }
+  }
+
+  void FillRows(const float* x, int rows, std::int64_t width, float* y) override {
+    reference::FillRows(x, rows, width, y);
+  }
+  void Scale(float factor, std::int64_t count, float* x) override {
+    for (std::int64_t i = 0; i < count; ++i) x[i] *= factor;
+  }
+  void Add(const float* x, std::int64_t count, float* y) override {
+    for (std::int64_t i = 0; i < count; ++i) y[i] += x[i];
+  }
+
+  void CapLogits(float cap, int rows, std::int64_t vocabulary, float* logits,
+                 float* maxima) override {
+    for (std::int64_t i = 0; i < rows * vocabulary; ++i) {
+      logits[i] = Capped(logits[i], 2.0F / cap, cap);
+    }
+    reference::GroupMaxima(logits, rows, vocabulary, maxima);
+  }
+
   void MatMul(const Matrix& weights, const float* x, int rows, float* y) override {
     Multiply(weights, x, rows, false, y);
   }
@@ -115,34 +187,88 @@ class PortableReference final : public Backend {
     Multiply(weights, x, rows, true, y);
   }
 
-  void RotateAndStore(const RopeTable& rope, const BatchPlan& plan, const HeadShape& heads,
+  void MatMulGroups(const Matrix& stack, std::span<const RowGroup> groups, const float* bias,
+                    const float* x, float* y) override {
+    for (const RowGroup& group : groups) {
+      const int rows = group.end - group.begin;
+      float* const to = y + group.begin * stack.outputs;
+      if (bias != nullptr) FillRows(bias + group.matrix * stack.outputs, rows, stack.outputs, to);
+      Multiply(stack, x + group.begin * stack.inputs, rows, bias != nullptr, to, group.matrix);
+    }
+  }
+
+  void Route(const Routing& routing, const float* scores, int rows, std::int32_t* experts,
+             float* weights) override {
+    const auto chosen = static_cast<std::size_t>(routing.chosen);
+    for (int r = 0; r < rows; ++r, experts += chosen, weights += chosen) {
+      const std::vector<float> all(scores + std::int64_t{r} * routing.experts,
+                                   scores + std::int64_t{r + 1} * routing.experts);
+      ChooseLargest(all, {experts, chosen});
+      std::vector<float> of_chosen;
+      for (std::size_t i = 0; i < chosen; ++i) {
+        of_chosen.push_back(all[static_cast<std::size_t>(experts[i])]);
+      }
+      if (routing.softmax == Routing::Softmax::kOfChosen) {
+        std::ranges::copy(SoftmaxOf(of_chosen), weights);
+        continue;
+      }
+      const std::vector<float> parts = SoftmaxOf(all);
+      for (std::size_t i = 0; i < chosen; ++i) {
+        weights[i] = parts[static_cast<std::size_t>(experts[i])];
+      }
+    }
+  }
+
+  void WeightedSums(const float* x, const std::int32_t* places, const float* weights, int rows,
+                    int count, int width, float* out) override {
+    for (int r = 0; r < rows; ++r, places += count, weights += count, out += width) {
+      for (int d = 0; d < width; ++d) {
+        float sum = 0;
+        for (int i = 0; i < count; ++i) {
+          sum = std::fma(weights[i], x[std::int64_t{places[i]} * width + d], sum);
+        }
+        out[d] = sum;
+      }
+    }
+  }
+
+  void RotateAndStore(const RopeTable* rope, const BatchPlan& plan, const HeadShape& heads,
                       int layer, float* qkv, KvStore& kv) override {
     reference::RotateAndStoreRows(
         rope, plan, heads, layer,
         kv_format_ == KvFormat::kBF16 ? reference::KeepRounded : reference::KeepExactly, qkv, kv);
   }
 
-  void Attention(const BatchPlan& plan, const HeadShape& heads, int layer, const float* qkv,
-                 const KvStore& kv, float* out) override {
+  void Attention(const BatchPlan& plan, const HeadShape& heads, const AttentionRule& rule,
+                 int layer, const float* qkv, const KvStore& kv, float* out) override {
     const std::int64_t stride = reference::SlotWidth(kv.shape);
     const std::int64_t layer_begin = layer * reference::SlotsOf(kv.shape) * stride;
     const int group = heads.heads / heads.kv_heads;
     for (const RowPlace& place : plan.rows) {
       for (int h = 0; h < heads.heads; ++h) {
         const std::int64_t at = layer_begin + std::int64_t{h / group} * heads.head_dim;
-        AttendHead(plan, place, qkv + std::int64_t{h} * heads.head_dim, kv.keys.as<float>() + at,
-                   kv.values.as<float>() + at, stride, heads.head_dim, out);
+        AttendHead(plan, place, rule, h, qkv + std::int64_t{h} * heads.head_dim,
+                   kv.keys.as<float>() + at, kv.values.as<float>() + at, stride, heads.head_dim,
+                   out);
         out += heads.head_dim;
       }
       qkv += heads.row_width();
     }
   }
 
-  void SiluMul(const float* gate_up, int rows, int width, float* out) override {
+  void GatedMul(Activation activation, const float* gate_up, int rows, int width,
+                float* out) override {
     for (int r = 0; r < rows; ++r, gate_up += 2 * std::int64_t{width}, out += width) {
       for (int i = 0; i < width; ++i) {
         const float gate = gate_up[i];
-        const float e = reference::Exp(std::min(0.0F - gate, 88.0F));
+        if (activation == Activation::kClampedSwish) {
+          out[i] = ClampedSwish(gate, gate_up[width + i]);
+          continue;
+        }
+        const float t = activation == Activation::kSilu
+                            ? gate
+                            : 1.59576912F * std::fma(0.044715F, gate * gate * gate, gate);
+        const float e = reference::Exp(std::min(0.0F - t, 88.0F));
         out[i] = gate / (1.0F + e) * gate_up[width + i];
       }
     }
@@ -165,13 +291,15 @@ class PortableReference final : public Backend {
     return *std::ranges::find_if(matrix.bands,
                                  [&](const MatrixBand& band) { return output < band.end; });
   }
-  static const std::byte* Row(const Matrix& matrix, std::int64_t output) {
+  static const std::byte* Row(const Matrix& matrix, std::int64_t output, int index = 0) {
     const MatrixBand& band = BandOf(matrix, output);
-    return matrix.data.data() + band.offset +
+    return matrix.data.data() + static_cast<std::size_t>(index) * matrix.stride() + band.offset +
            static_cast<std::size_t>(output - band.begin) * RowBytes(matrix, band);
   }
 
-  static void Multiply(const Matrix& weights, const float* x, int rows, bool add, float* y) {
+  // `index`: which matrix of a stack.
+  static void Multiply(const Matrix& weights, const float* x, int rows, bool add, float* y,
+                       int index = 0) {
     const bool quantizes = std::ranges::any_of(
         weights.bands, [](const auto& band) { return IsQuantized(band.format); });
     for (int r = 0; r < rows; ++r, x += weights.inputs, y += weights.outputs) {
@@ -181,20 +309,21 @@ class PortableReference final : public Backend {
       for (const MatrixBand& band : weights.bands) {
         for (std::int64_t o = band.begin; o < band.end; ++o) {
           const float start = add ? y[o] : 0.0F;
+          const std::byte* const from = Row(weights, o, index);
           y[o] = IsQuantized(band.format)
-                     ? reference::QuantizedProduct(row.blocks, band.format, Row(weights, o)) + start
-                     : Product(start, weights, band.format, o, row);
+                     ? reference::QuantizedProduct(row.blocks, band.format, from) + start
+                     : Product(start, band.format, from, row);
         }
       }
     }
   }
 
   // One multiply-add after the other.
-  static float Product(float start, const Matrix& matrix, WeightFormat format, std::int64_t output,
+  static float Product(float start, WeightFormat format, const std::byte* from,
                        const InputRow& row) {
-    std::vector<float> weights(static_cast<std::size_t>(PadToChunk(matrix.inputs)), 0.0F);
-    LoadElements({format, {1, matrix.inputs}, Row(matrix, output)}, 0, matrix.inputs,
-                 weights.data());
+    const std::int64_t inputs = std::ssize(row.exact);
+    std::vector<float> weights(static_cast<std::size_t>(PadToChunk(inputs)), 0.0F);
+    LoadElements({format, {1, inputs}, from}, 0, inputs, weights.data());
     std::vector<float> x = format == WeightFormat::kBF16 ? row.rounded : row.exact;
     x.resize(weights.size(), 0.0F);
     for (std::size_t i = 0; i < x.size(); ++i) start = std::fma(weights[i], x[i], start);
@@ -270,15 +399,24 @@ class PortableReference final : public Backend {
   }
 
   // An online softmax in powers of two over blocks of keys.
-  void AttendHead(const BatchPlan& plan, const RowPlace& place, const float* query,
-                  const float* keys, const float* values, std::int64_t stride, int head_dim,
-                  float* out) const {
-    const auto scale =
-        static_cast<float>(std::numbers::log2e / std::sqrt(static_cast<double>(head_dim)));
+  void AttendHead(const BatchPlan& plan, const RowPlace& place, const AttentionRule& rule, int head,
+                  const float* query, const float* keys, const float* values, std::int64_t stride,
+                  int head_dim, float* out) const {
+    const bool capped = rule.score_cap != 0;
+    const auto inverse = static_cast<float>(2 * rule.scale / double{rule.score_cap});
+    const auto cap = static_cast<float>(std::numbers::log2e * double{rule.score_cap});
+    const float scale = capped ? 1.0F : static_cast<float>(std::numbers::log2e * rule.scale);
     std::vector<float> weighted(static_cast<std::size_t>(head_dim), 0.0F);
     Lanes sums = {};
     float largest = -std::numeric_limits<float>::infinity();
-    for (std::int32_t begin = 0; begin <= place.position; begin += kBlockSize) {
+    if (rule.sinks != nullptr) {
+      largest = rule.sinks[head] * static_cast<float>(std::numbers::log2e);
+      sums[0] = 1;
+    }
+    const std::int32_t first = reference::FirstSeen(rule, place.position);
+    for (std::int32_t begin = first / kBlockSize * kBlockSize; begin <= place.position;
+         begin += kBlockSize) {
+      const int hidden = std::max(0, first - begin);
       const int count = std::min(kBlockSize, place.position + 1 - begin);
       const float* value_rows[kBlockSize];
       float scores[kBlockSize];
@@ -286,14 +424,16 @@ class PortableReference final : public Backend {
       for (int i = 0; i < count; ++i) {
         const std::int64_t slot = reference::SlotAt(plan, place, begin + i);
         value_rows[i] = values + slot * stride;
+        if (i < hidden) continue;
         scores[i] = Score(query, keys + slot * stride, head_dim);
+        if (capped) scores[i] = Capped(scores[i], inverse, cap);
         best = std::max(best, scores[i]);
       }
       const float after = std::max(best * scale, largest);
       const float factor = reference::Exp2(largest - after);
       largest = after;
       float weights[kBlockSize] = {};
-      for (int i = 0; i < count; ++i) {
+      for (int i = hidden; i < count; ++i) {
         weights[i] = WeightOf(std::fma(scores[i], scale, -after));
       }
       for (int i = 0; i < kLanes; ++i) {

@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
+#include <numeric>
 #include <vector>
 
 #include "backend/reference/reference_parts.h"
+#include "backend/routing.h"
 #include "base/check.h"
 
 namespace foretoken {
@@ -50,23 +53,26 @@ class ReferenceBackend final : public Backend {
     return numerics_.precision == Precision::kBF16 ? "rows of values of bf16" : "rows of f32";
   }
 
-  Matrix Pack(std::span<const TensorView> parts) override {
+  Matrix MakeStack(std::span<const TensorView> parts, int count) override {
     FT_CHECK(!parts.empty());
-    Matrix matrix;
+    Matrix matrix{.count = count};
     matrix.inputs = parts[0].shape.at(1);
     for (const TensorView& part : parts) {
       FT_CHECK(part.shape.size() == 2 && part.shape[1] == matrix.inputs);
       matrix.outputs += part.shape[0];
     }
-    matrix.data = Buffer(static_cast<std::size_t>(matrix.outputs * matrix.inputs) * sizeof(float));
-    float* out = matrix.data.as<float>();
+    const std::int64_t floats = count * matrix.outputs * matrix.inputs;
+    matrix.data = Buffer(static_cast<std::size_t>(floats) * sizeof(float));
+    return matrix;
+  }
+  void PackInto(std::span<const TensorView> parts, int index, Matrix* stack) override {
+    float* const begin = stack->data.as<float>() + index * stack->outputs * stack->inputs;
+    float* out = begin;
     for (const TensorView& part : parts) {
       LoadElements(part, 0, part.elements(), out);
       out += part.elements();
     }
-    float* const begin = matrix.data.as<float>();
     std::transform(begin, out, begin, round_products_);
-    return matrix;
   }
 
   std::size_t KvBytes(const KvShape& shape) const override {
@@ -90,6 +96,43 @@ class ReferenceBackend final : public Backend {
     }
   }
 
+  void NormParts(const PartsNorm& norm, int rows, std::int64_t stride, int parts, int width,
+                 float* x) override {
+    reference::NormParts(this, norm, rows, stride, parts, width, x);
+  }
+
+  void LayerNorm(const float* x, const float* gain, const float* bias, float epsilon, int rows,
+                 int width, float* out) override {
+    for (int r = 0; r < rows; ++r, x += width, out += width) {
+      const double mean = std::accumulate(x, x + width, 0.0) / width;
+      double squares = 0;
+      for (int i = 0; i < width; ++i) squares += (x[i] - mean) * (x[i] - mean);
+      const double scale = 1.0 / std::sqrt(squares / width + double{epsilon});
+      for (int i = 0; i < width; ++i) {
+        const double shift = bias == nullptr ? 0.0 : double{bias[i]};
+        out[i] = static_cast<float>((x[i] - mean) * scale * gain[i] + shift);
+      }
+    }
+  }
+
+  void FillRows(const float* x, int rows, std::int64_t width, float* y) override {
+    reference::FillRows(x, rows, width, y);
+  }
+  void Scale(float factor, std::int64_t count, float* x) override {
+    for (std::int64_t i = 0; i < count; ++i) x[i] *= factor;
+  }
+  void Add(const float* x, std::int64_t count, float* y) override {
+    for (std::int64_t i = 0; i < count; ++i) y[i] += x[i];
+  }
+
+  void CapLogits(float cap, int rows, std::int64_t vocabulary, float* logits,
+                 float* maxima) override {
+    for (std::int64_t i = 0; i < rows * vocabulary; ++i) {
+      logits[i] = static_cast<float>(double{cap} * std::tanh(double{logits[i]} / double{cap}));
+    }
+    reference::GroupMaxima(logits, rows, vocabulary, maxima);
+  }
+
   void MatMul(const Matrix& weights, const float* x, int rows, float* y) override {
     std::fill_n(y, rows * weights.outputs, 0.0F);
     MatMulAdd(weights, x, rows, y);
@@ -111,13 +154,66 @@ class ReferenceBackend final : public Backend {
     }
   }
 
-  void RotateAndStore(const RopeTable& rope, const BatchPlan& plan, const HeadShape& heads,
+  void MatMulGroups(const Matrix& stack, std::span<const RowGroup> groups, const float* bias,
+                    const float* x, float* y) override {
+    for (const RowGroup& group : groups) {
+      const float* const weights =
+          stack.data.as<float>() + group.matrix * stack.outputs * stack.inputs;
+      for (int r = group.begin; r < group.end; ++r) {
+        const float* row = RoundRow(round_products_, x + r * stack.inputs, stack.inputs);
+        for (std::int64_t o = 0; o < stack.outputs; ++o) {
+          const double start = bias == nullptr ? 0 : double{bias[group.matrix * stack.outputs + o]};
+          y[r * stack.outputs + o] =
+              static_cast<float>(start + Dot(row, weights + o * stack.inputs, stack.inputs));
+        }
+      }
+    }
+  }
+
+  void Route(const Routing& routing, const float* scores, int rows, std::int32_t* experts,
+             float* weights) override {
+    const auto chosen = static_cast<std::size_t>(routing.chosen);
+    for (int r = 0; r < rows; ++r, experts += chosen, weights += chosen) {
+      const std::span<const float> all(scores + std::int64_t{r} * routing.experts,
+                                       static_cast<std::size_t>(routing.experts));
+      const std::span<std::int32_t> best(experts, chosen);
+      ChooseLargest(all, best);
+      const auto part_of = [&](std::int32_t expert) {
+        return std::exp(double{all[static_cast<std::size_t>(expert)]} -
+                        double{all[static_cast<std::size_t>(best[0])]});
+      };
+      double sum = 0;
+      if (routing.softmax == Routing::Softmax::kOfAll) {
+        for (std::int32_t expert = 0; expert < routing.experts; ++expert) sum += part_of(expert);
+      } else {
+        for (const std::int32_t expert : best) sum += part_of(expert);
+      }
+      for (std::size_t i = 0; i < chosen; ++i) {
+        weights[i] = static_cast<float>(part_of(best[i]) / sum);
+      }
+    }
+  }
+
+  void WeightedSums(const float* x, const std::int32_t* places, const float* weights, int rows,
+                    int count, int width, float* out) override {
+    for (int r = 0; r < rows; ++r, places += count, weights += count, out += width) {
+      for (int d = 0; d < width; ++d) {
+        double sum = 0;
+        for (int i = 0; i < count; ++i) {
+          sum += double{weights[i]} * double{x[std::int64_t{places[i]} * width + d]};
+        }
+        out[d] = static_cast<float>(sum);
+      }
+    }
+  }
+
+  void RotateAndStore(const RopeTable* rope, const BatchPlan& plan, const HeadShape& heads,
                       int layer, float* qkv, KvStore& kv) override {
     reference::RotateAndStoreRows(rope, plan, heads, layer, KeepAs(numerics_.kv), qkv, kv);
   }
 
-  void Attention(const BatchPlan& plan, const HeadShape& heads, int layer, const float* qkv,
-                 const KvStore& kv, float* out) override {
+  void Attention(const BatchPlan& plan, const HeadShape& heads, const AttentionRule& rule,
+                 int layer, const float* qkv, const KvStore& kv, float* out) override {
     const int head_dim = heads.head_dim;
     const std::int64_t stride = reference::SlotWidth(kv.shape);
     const std::int64_t layer_begin = layer * reference::SlotsOf(kv.shape) * stride;
@@ -125,19 +221,33 @@ class ReferenceBackend final : public Backend {
     for (const RowPlace& place : plan.rows) {
       for (int h = 0; h < heads.heads; ++h) {
         const std::int64_t at = layer_begin + std::int64_t{h / group} * head_dim;
-        AttendHead(plan, place, qkv + std::int64_t{h} * head_dim, kv.keys.as<float>() + at,
-                   kv.values.as<float>() + at, stride, head_dim, out);
+        const double sink = rule.sinks == nullptr ? -std::numeric_limits<double>::infinity()
+                                                  : double{rule.sinks[h]};
+        AttendHead(plan, place, rule, sink, qkv + std::int64_t{h} * head_dim,
+                   kv.keys.as<float>() + at, kv.values.as<float>() + at, stride, head_dim, out);
         out += head_dim;
       }
       qkv += heads.row_width();
     }
   }
 
-  void SiluMul(const float* gate_up, int rows, int width, float* out) override {
+  void GatedMul(Activation activation, const float* gate_up, int rows, int width,
+                float* out) override {
     for (int r = 0; r < rows; ++r, gate_up += 2 * std::int64_t{width}, out += width) {
       for (int i = 0; i < width; ++i) {
         const double gate = gate_up[i];
-        out[i] = static_cast<float>(gate / (1.0 + std::exp(-gate)) * gate_up[width + i]);
+        if (activation == Activation::kClampedSwish) {
+          const double most = std::min(gate, double{kSwishLimit});
+          const double up =
+              std::clamp(double{gate_up[width + i]}, double{-kSwishLimit}, double{kSwishLimit});
+          out[i] = static_cast<float>(most / (1.0 + std::exp(-1.702 * most)) * (up + 1));
+          continue;
+        }
+        const double u = std::sqrt(2 / std::numbers::pi) * (gate + 0.044715 * gate * gate * gate);
+        const double activated = activation == Activation::kSilu
+                                     ? gate / (1.0 + std::exp(-gate))
+                                     : 0.5 * gate * (1.0 + std::tanh(u));
+        out[i] = static_cast<float>(activated * gate_up[width + i]);
       }
     }
   }
@@ -164,22 +274,26 @@ class ReferenceBackend final : public Backend {
     return rounded_.data();
   }
 
-  void AttendHead(const BatchPlan& plan, const RowPlace& place, const float* query,
-                  const float* keys, const float* values, std::int64_t stride, int head_dim,
-                  float* out) {
-    const double scale = 1.0 / std::sqrt(double(head_dim));
+  void AttendHead(const BatchPlan& plan, const RowPlace& place, const AttentionRule& rule,
+                  double sink, const float* query, const float* keys, const float* values,
+                  std::int64_t stride, int head_dim, float* out) {
     query = RoundRow(round_attention_, query, head_dim);
     weighted_.assign(static_cast<std::size_t>(head_dim), 0.0);
-    double largest = -std::numeric_limits<double>::infinity();
-    double total = 0;
-    for (std::int32_t begin = 0; begin <= place.position; begin += kBlockSize) {
+    double largest = sink;
+    double total = std::isinf(sink) ? 0 : 1;
+    const std::int32_t first = reference::FirstSeen(rule, place.position);
+    for (std::int32_t begin = first; begin <= place.position; begin += kBlockSize) {
       const int count = std::min(kBlockSize, place.position + 1 - begin);
       std::int32_t slots[kBlockSize];
       double scores[kBlockSize];
       double new_largest = largest;
       for (int i = 0; i < count; ++i) {
         slots[i] = reference::SlotAt(plan, place, begin + i);
-        scores[i] = scale * Dot(query, keys + slots[i] * stride, head_dim);
+        scores[i] = rule.scale * Dot(query, keys + slots[i] * stride, head_dim);
+        if (rule.score_cap != 0) {
+          const double cap = rule.score_cap;
+          scores[i] = cap * std::tanh(scores[i] / cap);
+        }
         new_largest = std::max(new_largest, scores[i]);
       }
       const double shrink = std::exp(largest - new_largest);

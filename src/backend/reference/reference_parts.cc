@@ -11,8 +11,8 @@
 namespace foretoken::reference {
 namespace {
 
-void RotateHead(const float* cos, const float* sin, int head_dim, float* head) {
-  const int half = head_dim / 2;
+void RotateHead(const float* cos, const float* sin, int dims, float* head) {
+  const int half = dims / 2;
   for (int i = 0; i < half; ++i) {
     const float low = head[i];
     const float high = head[i + half];
@@ -27,6 +27,10 @@ std::int64_t SlotsOf(const KvShape& shape) { return shape.blocks * kBlockSize; }
 
 std::int64_t SlotWidth(const KvShape& shape) {
   return std::int64_t{shape.kv_heads} * shape.head_dim;
+}
+
+std::int32_t FirstSeen(const AttentionRule& rule, std::int32_t position) {
+  return rule.window == 0 ? 0 : std::max(0, position - rule.window + 1);
 }
 
 std::int32_t SlotAt(const BatchPlan& plan, const RowPlace& place, std::int32_t p) {
@@ -73,19 +77,24 @@ std::vector<InputBlock> QuantizeHead(const float* head, int count) {
   return QuantizeInputs(padded.data(), std::ssize(padded));
 }
 
-void RotateAndStoreRows(const RopeTable& rope, const BatchPlan& plan, const HeadShape& heads,
+void RotateAndStoreRows(const RopeTable* rope, const BatchPlan& plan, const HeadShape& heads,
                         int layer, KeepHead keep, float* qkv, KvStore& kv) {
   const int head_dim = heads.head_dim;
   const std::int64_t width = SlotWidth(kv.shape);
   for (const RowPlace& place : plan.rows) {
-    FT_CHECK(place.position >= 0 && place.position < rope.positions);
     FT_CHECK(place.slot >= 0 && place.slot < SlotsOf(kv.shape));
-    const float* cos = rope.cos.as<float>() + std::int64_t{place.position} * (head_dim / 2);
-    const float* sin = rope.sin.as<float>() + std::int64_t{place.position} * (head_dim / 2);
-    for (int h = 0; h < heads.heads + heads.kv_heads; ++h) {
-      RotateHead(cos, sin, head_dim, qkv + std::int64_t{h} * head_dim);
+    for (int h = 0; rope != nullptr && h < heads.heads + heads.kv_heads; ++h) {
+      FT_CHECK(place.position >= 0 && place.position < rope->positions);
+      const std::int64_t at = std::int64_t{place.position} * (rope->dims / 2);
+      RotateHead(rope->cos.as<float>() + at, rope->sin.as<float>() + at, rope->dims,
+                 qkv + std::int64_t{h} * head_dim);
     }
-    const float* key = qkv + std::int64_t{heads.heads} * head_dim;
+    const std::int64_t queries = std::int64_t{heads.heads} * head_dim;
+    if (rope != nullptr && rope->query_scales.bytes() > 0) {
+      const float scale = rope->query_scales.as<float>()[place.position];
+      for (std::int64_t i = 0; i < queries; ++i) qkv[i] *= scale;
+    }
+    const float* key = qkv + queries;
     const std::int64_t at = (layer * SlotsOf(kv.shape) + place.slot) * width;
     for (std::int64_t i = 0; i < width; i += head_dim) {
       keep(key + i, head_dim, kv.keys.as<float>() + at + i);
@@ -93,6 +102,25 @@ void RotateAndStoreRows(const RopeTable& rope, const BatchPlan& plan, const Head
     }
     qkv += heads.row_width();
   }
+}
+
+void NormParts(Backend* backend, const PartsNorm& norm, int rows, std::int64_t stride, int parts,
+               int width, float* x) {
+  for (int row = 0; row < rows; ++row, x += stride) {
+    for (int part = 0; part < parts; ++part) {
+      float* at = x + std::int64_t{part} * width;
+      const float* gain = norm.gain + (norm.gain_of_each ? std::int64_t{part} * width : 0);
+      if (norm.kind == NormKind::kRms) {
+        backend->RmsNorm(at, gain, norm.epsilon, 1, width, at);
+      } else {
+        backend->LayerNorm(at, gain, nullptr, norm.epsilon, 1, width, at);
+      }
+    }
+  }
+}
+
+void FillRows(const float* x, int rows, std::int64_t width, float* y) {
+  for (int row = 0; row < rows; ++row) std::copy_n(x, width, y + row * width);
 }
 
 void GroupMaxima(const float* logits, int rows, std::int64_t outputs, float* maxima) {

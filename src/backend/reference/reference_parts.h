@@ -15,6 +15,8 @@ namespace foretoken::reference {
 std::int64_t SlotsOf(const KvShape& shape);
 /// Numbers of a slot in one layer.
 std::int64_t SlotWidth(const KvShape& shape);
+/// The first position that a row at `position` sees.
+std::int32_t FirstSeen(const AttentionRule& rule, std::int32_t position);
 /// Where position `p` of a row's path lies.
 std::int32_t SlotAt(const BatchPlan& plan, const RowPlace& place, std::int32_t p);
 
@@ -33,9 +35,16 @@ void KeepExactly(const float* head, int count, float* kept);
 /// A head's key or value in blocks, as if zeros followed.
 std::vector<InputBlock> QuantizeHead(const float* head, int count);
 
-/// Rotates queries and keys of `qkv` in place and stores what `keep` makes of keys and values.
-void RotateAndStoreRows(const RopeTable& rope, const BatchPlan& plan, const HeadShape& heads,
+/// Rotates queries and keys of `qkv` in place, scales queries and stores what `keep` makes of keys
+/// and values.
+void RotateAndStoreRows(const RopeTable* rope, const BatchPlan& plan, const HeadShape& heads,
                         int layer, KeepHead keep, float* qkv, KvStore& kv);
+
+/// Backend::NormParts, part by part.
+void NormParts(Backend* backend, const PartsNorm& norm, int rows, std::int64_t stride, int parts,
+               int width, float* x);
+
+void FillRows(const float* x, int rows, std::int64_t width, float* y);
 
 /// The largest of each kLogitGroup of `rows` rows of logits.
 void GroupMaxima(const float* logits, int rows, std::int64_t outputs, float* maxima);

@@ -2,31 +2,136 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "base/result.h"
+#include "backend/backend.h"
 #include "foretoken/types.h"
 
 namespace foretoken {
 
-struct Checkpoint;
-
-/// Rotary position scaling as config.json's `rope_scaling` gives it; kFactors, which divides each
-/// frequency by a factor of its own, is how GGUF files write llama3's.
+/// How the frequencies of a rotation are stretched for contexts longer than those trained on.
 struct RopeScaling {
-  enum class Kind { kNone, kLinear, kLlama3, kFactors };
+  /// kFactors divides each frequency by a factor of its own: how GGUF files write llama3's, and
+  /// what longrope says.
+  enum class Kind { kNone, kLinear, kLlama3, kYarn, kFactors };
   Kind kind = Kind::kNone;
   double factor = 1.0;
+  std::int64_t original_positions = 8192;  ///< That the model was first trained on.
   double low_frequency_factor = 1.0;       ///< llama3 only.
   double high_frequency_factor = 4.0;      ///< llama3 only.
-  std::int64_t original_positions = 8192;  ///< llama3 only.
-  std::vector<double> factors;             ///< kFactors only: [head_dim / 2].
+  double beta_fast = 32.0;                 ///< yarn only: turns above which nothing is stretched,
+  double beta_slow = 1.0;                  ///< and below which everything is.
+  bool truncate = true;                    ///< yarn only: whether those bounds are whole numbers.
+  std::vector<double> factors;             ///< kFactors only: [dims / 2].
+  /// What cos and sin are multiplied with.
+  double attention_factor = 1.0;
+
+  bool operator==(const RopeScaling&) const = default;
 };
 
-/// The shape of a Llama-family model.
+/// A rotation of queries and keys by their position.
+struct RopeSpec {
+  double theta = 10000.0;
+  int dims = 0;  ///< Leading numbers of each head that are rotated, number i with i + dims / 2.
+  RopeScaling scaling;
+  /// Queries at position p are multiplied by 1 + query_growth * log(1 + floor(p / growth_step)).
+  double query_growth = 0;
+  int growth_step = 1;
+
+  bool operator==(const RopeSpec&) const = default;
+};
+
+/// How a layer's rows see those before them.
+struct AttentionSpec {
+  int heads = 0;
+  int kv_heads = 0;
+  int head_dim = 0;
+  int rope = 0;         ///< Which of ModelConfig::ropes; -1: positions are not told apart.
+  int window = 0;       ///< Positions that a row sees, its own included; 0: all.
+  double scale = 1.0;   ///< Of scores: usually 1 / sqrt(head_dim).
+  float score_cap = 0;  ///< Scores become cap * tanh(score / cap); 0: they stay.
+  bool sinks = false;   ///< A learned score of each head that takes its share of the softmax.
+  /// What normalises queries and keys before they are rotated.
+  /// Each head with one gain for all or with its own, or all heads as one.
+  enum class QkNorm { kNone, kEachHead, kEachHeadItsOwn, kAllHeads };
+  QkNorm qk_norm = QkNorm::kNone;
+  bool qkv_bias = false;
+  bool output_bias = false;
+
+  int row_width() const { return (heads + 2 * kv_heads) * head_dim; }
+  int query_width() const { return heads * head_dim; }
+  int kv_width() const { return kv_heads * head_dim; }
+  bool operator==(const AttentionSpec&) const = default;
+};
+
+/// What follows attention: activation(gate) * up, then down; by one MLP for all rows, or by the
+/// experts that each row chooses.
+struct MlpSpec {
+  int intermediate = 0;  ///< Of each expert, where there are any.
+  Activation activation = Activation::kSilu;
+  bool bias = false;
+  Routing routing;           ///< Without experts: one MLP for all rows.
+  bool router_bias = false;  ///< Added to the scores by which rows choose.
+
+  bool has_experts() const { return routing.experts > 0; }
+
+  bool operator==(const MlpSpec&) const = default;
+};
+
+/// One layer of a decoder.
+struct LayerSpec {
+  AttentionSpec attention;
+  MlpSpec mlp;
+
+  bool operator==(const LayerSpec&) const = default;
+};
+
+/// What all norms of a model have in common, those of queries and keys included.
+struct NormSpec {
+  NormKind kind = NormKind::kRms;
+  float epsilon = 1e-6F;
+  bool bias = false;  ///< kLayer only.
+
+  bool operator==(const NormSpec&) const = default;
+};
+
+/// Where norms stand around attention and the MLP.
+struct BlockSpec {
+  bool norm_before = true;
+  bool norm_after = false;   ///< Of what is added to the residual stream.
+  bool parallel = false;     ///< Both read the stream before either adds to it.
+  bool shared_norm = false;  ///< parallel only: and through one norm.
+  float scale = 1;           ///< Of what is added.
+
+  bool operator==(const BlockSpec&) const = default;
+};
+
+/// A decoder as data: what one walk over its layers computes, and the tokens that begin and end its
+/// texts. Made by a family (families/family.h) of what a checkpoint says.
 struct ModelConfig {
-  std::string architecture;  ///< "LlamaForCausalLM"
+  std::string architecture;  ///< As config.json names it: "LlamaForCausalLM".
+  std::string family;        ///< Family::name.
+  int hidden = 0;
+  int vocabulary = 0;
+  int max_positions = 0;
+  std::vector<LayerSpec> layers;
+  std::vector<RopeSpec> ropes;
+  NormSpec norm;
+  BlockSpec block;
+  float embedding_scale = 1;
+  float logit_scale = 1;
+  float logit_cap = 0;  ///< Logits become cap * tanh(logit / cap); 0: they stay.
+  bool tied_embeddings = false;
+  Token bos = -1;
+  std::vector<Token> eos;  ///< From generation_config.json where present, else config.json.
+
+  int layer_count() const { return static_cast<int>(layers.size()); }
+  /// Weights of the whole model, all experts included; a tied embedding table counts once.
+  std::int64_t parameters() const;
+};
+
+/// The sizes of a decoder of Llama's shape, all of whose layers are alike.
+struct LlamaSizes {
   int hidden = 0;
   int intermediate = 0;
   int layers = 0;
@@ -35,30 +140,9 @@ struct ModelConfig {
   int head_dim = 0;
   int vocabulary = 0;
   int max_positions = 0;
-  float norm_epsilon = 1e-5F;
   double rope_theta = 10000.0;
-  RopeScaling rope_scaling;
   bool tied_embeddings = false;
-  Token bos = -1;
-  std::vector<Token> eos;  ///< From generation_config.json where present, else config.json.
-
-  /// Weights of the whole model; a tied embedding table counts once.
-  std::int64_t parameters() const;
 };
-
-/// Parses and validates config.json's text: every size positive and within sane limits, heads a
-/// multiple of kv_heads, a known activation and rope scaling. `where` names the file in errors.
-Result<ModelConfig> ParseModelConfig(std::string_view json, std::string_view where);
-
-/// Takes the end-of-sequence tokens (one or a list) and the start token from the text of
-/// generation_config.json where it has them.
-Status ApplyGenerationConfig(std::string_view json, std::string_view where, ModelConfig* config);
-
-/// The configuration of a model: config.json, then generation_config.json where present.
-Result<ModelConfig> ReadModelConfig(const Checkpoint& checkpoint);
-
-/// A named shape for timing studies with random weights: "llama-135m", "llama-1b", "llama-8b",
-/// "draft-12m" ... Unknown names list the known ones.
-Result<ModelConfig> NamedShape(std::string_view name);
+ModelConfig LlamaConfig(const LlamaSizes& sizes);
 
 }  // namespace foretoken

@@ -6,7 +6,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "model/llama/rope.h"
+#include "model/config/named_shapes.h"
+#include "model/decoder/rope.h"
+#include "model/families/read_config.h"
 
 namespace foretoken {
 namespace {
@@ -36,12 +38,15 @@ TEST(ModelConfigTest, FillsDefaults) {
   const auto config = ParseWith(json::object());
   ASSERT_TRUE(config.ok()) << config.error().message;
   EXPECT_EQ(config->architecture, "LlamaForCausalLM");
-  EXPECT_EQ(config->kv_heads, 4);
-  EXPECT_EQ(config->head_dim, 16);
+  const AttentionSpec& attention = config->layers.at(1).attention;
+  EXPECT_EQ(attention.kv_heads, 4);
+  EXPECT_EQ(attention.head_dim, 16);
+  EXPECT_EQ(attention.scale, 0.25);
+  EXPECT_EQ(config->layers.size(), 2U);
   EXPECT_EQ(config->max_positions, 2048);
-  EXPECT_FLOAT_EQ(config->norm_epsilon, 1e-6F);
-  EXPECT_EQ(config->rope_theta, 10000.0);
-  EXPECT_EQ(config->rope_scaling.kind, RopeScaling::Kind::kNone);
+  EXPECT_FLOAT_EQ(config->norm.epsilon, 1e-6F);
+  EXPECT_EQ(config->ropes.at(0).theta, 10000.0);
+  EXPECT_EQ(config->ropes.at(0).scaling.kind, RopeScaling::Kind::kNone);
   EXPECT_FALSE(config->tied_embeddings);
   EXPECT_EQ(config->bos, -1);
   EXPECT_TRUE(config->eos.empty());
@@ -59,11 +64,11 @@ TEST(ModelConfigTest, ReadsEveryField) {
                                  {"bos_token_id", 1},
                                  {"eos_token_id", {2, 4}}});
   ASSERT_TRUE(config.ok()) << config.error().message;
-  EXPECT_EQ(config->kv_heads, 2);
-  EXPECT_EQ(config->head_dim, 32);
+  EXPECT_EQ(config->layers[0].attention.kv_heads, 2);
+  EXPECT_EQ(config->layers[0].attention.head_dim, 32);
   EXPECT_EQ(config->max_positions, 4096);
-  EXPECT_FLOAT_EQ(config->norm_epsilon, 1e-5F);
-  EXPECT_EQ(config->rope_theta, 500000.0);
+  EXPECT_FLOAT_EQ(config->norm.epsilon, 1e-5F);
+  EXPECT_EQ(config->ropes.at(0).theta, 500000.0);
   EXPECT_TRUE(config->tied_embeddings);
   EXPECT_EQ(config->bos, 1);
   EXPECT_THAT(config->eos, ElementsAre(2, 4));
@@ -79,13 +84,13 @@ TEST(ModelConfigTest, ReadsBothSpellingsOfRope) {
   for (const char* name : {"rope_scaling", "rope_parameters"}) {
     const auto config = ParseWith({{name, llama3}});
     ASSERT_TRUE(config.ok()) << config.error().message;
-    EXPECT_EQ(config->rope_scaling.kind, RopeScaling::Kind::kLlama3);
-    EXPECT_EQ(config->rope_scaling.original_positions, 4096);
-    EXPECT_EQ(config->rope_theta, 500000.0);
+    EXPECT_EQ(config->ropes.at(0).scaling.kind, RopeScaling::Kind::kLlama3);
+    EXPECT_EQ(config->ropes.at(0).scaling.original_positions, 4096);
+    EXPECT_EQ(config->ropes.at(0).theta, 500000.0);
   }
   const auto linear = ParseWith({{"rope_scaling", {{"type", "linear"}, {"factor", 2}}}});
   ASSERT_TRUE(linear.ok()) << linear.error().message;
-  EXPECT_EQ(linear->rope_scaling.kind, RopeScaling::Kind::kLinear);
+  EXPECT_EQ(linear->ropes.at(0).scaling.kind, RopeScaling::Kind::kLinear);
   EXPECT_TRUE(ParseWith({{"rope_parameters", {{"rope_type", "default"}}}}).ok());
 }
 
@@ -96,28 +101,53 @@ TEST(ModelConfigTest, RotaryFactorsAreOneForEachFrequency) {
   };
   const auto config = with({1, 8.5});
   ASSERT_TRUE(config.ok()) << config.error().message;
-  EXPECT_THAT(config->rope_scaling.factors, ElementsAre(1, 8.5));
+  EXPECT_THAT(config->ropes.at(0).scaling.factors, ElementsAre(1, 8.5));
   for (const json& wrong : {json({1}), json({1, 0}), json({1, "a"}), json(nullptr)}) {
     EXPECT_THAT(with(wrong).error().message, HasSubstr("factors must be 2 positive numbers"));
   }
 }
 
 TEST(ModelConfigTest, RefusesWhatWouldBeComputedWrongly) {
-  for (const char* type : {"yarn", "dynamic", "longrope"}) {
-    EXPECT_THAT(ErrorOf({{"rope_scaling", {{"rope_type", type}, {"factor", 2}}}}),
-                AllOf(HasSubstr("config.json: rope_scaling"), HasSubstr(type)));
-  }
-  EXPECT_THAT(ErrorOf({{"model_type", "qwen2"}}), HasSubstr("qwen2"));
+  EXPECT_THAT(ErrorOf({{"rope_scaling", {{"rope_type", "mrope"}, {"factor", 2}}}}),
+              AllOf(HasSubstr("config.json: rope_scaling"), HasSubstr("mrope")));
+  EXPECT_THAT(ErrorOf({{"rope_scaling", {{"rope_type", "longrope"}, {"factor", 2}}}}),
+              HasSubstr("short_factor must be 8 positive numbers"));
+  EXPECT_THAT(ErrorOf({{"model_type", "gpt2"}}), HasSubstr("gpt2"));
+  EXPECT_THAT(ErrorOf({{"architectures", {"Qwen2ForCausalLM"}}}), HasSubstr("Qwen2ForCausalLM"));
   EXPECT_THAT(ErrorOf({{"architectures", {"GPT2LMHeadModel"}}}), HasSubstr("GPT2LMHeadModel"));
-  EXPECT_THAT(ErrorOf({{"model_type", nullptr}}), HasSubstr("only LlamaForCausalLM"));
+  EXPECT_THAT(ErrorOf({{"model_type", nullptr}}),
+              HasSubstr("but there are LlamaForCausalLM, Mistral"));
   EXPECT_THAT(ErrorOf({{"hidden_act", "gelu"}}), HasSubstr("only silu"));
-  EXPECT_THAT(ErrorOf({{"attention_bias", true}}), HasSubstr("attention_bias"));
-  EXPECT_THAT(ErrorOf({{"mlp_bias", true}}), HasSubstr("mlp_bias"));
   EXPECT_THAT(ErrorOf({{"quantization_config", {{"bits", 4}}}}), HasSubstr("quantization_config"));
-  EXPECT_THAT(ErrorOf({{"partial_rotary_factor", 0.5}}), HasSubstr("partial_rotary_factor"));
-  EXPECT_THAT(ErrorOf({{"model_type", "mistral"}, {"sliding_window", 1024}}),
-              HasSubstr("sliding_window is 1024"));
+  EXPECT_THAT(ErrorOf({{"partial_rotary_factor", 0.07}}), HasSubstr("partial_rotary_factor"));
+  EXPECT_THAT(ErrorOf({{"model_type", "mistral"}, {"sliding_window", "wide"}}),
+              HasSubstr("sliding_window is"));
   EXPECT_EQ(ErrorOf({{"model_type", "mistral"}, {"sliding_window", nullptr}}), "no error");
+}
+
+// As the models that see besides say of their text.
+TEST(ModelConfigTest, SomeFamiliesLeaveOutWhatIsUsual) {
+  const json config = {{"architectures", {"Gemma3ForConditionalGeneration"}},
+                       {"model_type", "gemma3"},
+                       {"eos_token_id", {1, 106}},
+                       {"text_config",
+                        {{"model_type", "gemma3_text"},
+                         {"hidden_size", 2560},
+                         {"intermediate_size", 10240},
+                         {"num_hidden_layers", 34},
+                         {"rope_scaling", {{"factor", 8.0}, {"rope_type", "linear"}}},
+                         {"sliding_window", 1024}}}};
+  const auto parsed = ParseModelConfig(config.dump(), "config.json");
+  ASSERT_TRUE(parsed.ok()) << parsed.error().message;
+  EXPECT_EQ(parsed->vocabulary, 262208);
+  EXPECT_EQ(parsed->layers[0].attention.heads, 8);
+  EXPECT_EQ(parsed->layers[0].attention.kv_heads, 4);
+  EXPECT_EQ(parsed->layers[0].attention.window, 1024);
+  EXPECT_EQ(parsed->layers[5].attention.window, 0);
+  EXPECT_EQ(parsed->ropes[0].theta, 1e6);
+  EXPECT_EQ(parsed->ropes[1].theta, 1e4);
+  EXPECT_TRUE(parsed->tied_embeddings);
+  EXPECT_THAT(parsed->eos, ElementsAre(1, 106));
 }
 
 TEST(ModelConfigTest, RefusesBadValues) {
@@ -173,12 +203,10 @@ TEST(ModelConfigTest, NamedShapesHaveTheirPublishedSize) {
 }
 
 TEST(RopeTest, Unscaled) {
-  ModelConfig config;
-  config.head_dim = 8;
-  config.max_positions = 100;
-  EXPECT_THAT(RopeFrequencies(config),
+  const RopeSpec rope{.dims = 8};
+  EXPECT_THAT(RopeFrequencies(rope),
               testing::Pointwise(testing::DoubleNear(1e-15), {1.0, 0.1, 0.01, 0.001}));
-  const RopeTable table = MakeRopeTable(config);
+  const RopeTable table = MakeRopeTable(rope, 100);
   EXPECT_EQ(table.positions, 100);
   EXPECT_EQ(table.cos.as<float>()[0], 1.0F);
   EXPECT_EQ(table.sin.as<float>()[0], 0.0F);
@@ -187,21 +215,19 @@ TEST(RopeTest, Unscaled) {
 }
 
 TEST(RopeTest, LinearDividesPositions) {
-  ModelConfig config;
-  config.head_dim = 8;
-  config.rope_scaling.kind = RopeScaling::Kind::kLinear;
-  config.rope_scaling.factor = 4;
-  EXPECT_THAT(RopeFrequencies(config),
+  RopeSpec rope{.dims = 8};
+  rope.scaling.kind = RopeScaling::Kind::kLinear;
+  rope.scaling.factor = 4;
+  EXPECT_THAT(RopeFrequencies(rope),
               testing::Pointwise(testing::DoubleNear(1e-15), {0.25, 0.025, 0.0025, 0.00025}));
 }
 
 // Llama 3.1: head_dim 128, theta 500000, factor 8, wavelengths compared with 8192 / 1 and 8192 / 4.
 TEST(RopeTest, Llama3ByWavelength) {
-  ModelConfig config;
-  config.head_dim = 128;
-  config.rope_theta = 500000;
-  config.rope_scaling = {RopeScaling::Kind::kLlama3, 8, 1, 4, 8192};
-  const std::vector<double> frequencies = RopeFrequencies(config);
+  RopeSpec rope{.theta = 500000, .dims = 128};
+  rope.scaling.kind = RopeScaling::Kind::kLlama3;
+  rope.scaling.factor = 8;
+  const std::vector<double> frequencies = RopeFrequencies(rope);
   int kept = 0;
   int slowed = 0;
   for (int i = 0; i < 64; ++i) {

@@ -1,8 +1,8 @@
+#include "model/config/named_shapes.h"
+
 #include <fmt/core.h>
 
 #include <array>
-
-#include "model/config/model_config.h"
 
 namespace foretoken {
 namespace {
@@ -40,18 +40,16 @@ Result<ModelConfig> NamedShape(std::string_view name) {
   std::string known;
   for (const NamedShapeRow& row : kShapes) {
     if (row.name == name) {
-      ModelConfig config;
-      config.architecture = "LlamaForCausalLM";
-      config.hidden = row.hidden;
-      config.intermediate = row.intermediate;
-      config.layers = row.layers;
-      config.heads = row.heads;
-      config.kv_heads = row.kv_heads;
-      config.head_dim = row.head_dim;
-      config.vocabulary = row.vocabulary;
-      config.max_positions = 8192;
-      config.rope_theta = row.rope_theta;
-      config.tied_embeddings = row.tied;
+      ModelConfig config = LlamaConfig({.hidden = row.hidden,
+                                        .intermediate = row.intermediate,
+                                        .layers = row.layers,
+                                        .heads = row.heads,
+                                        .kv_heads = row.kv_heads,
+                                        .head_dim = row.head_dim,
+                                        .vocabulary = row.vocabulary,
+                                        .max_positions = 8192,
+                                        .rope_theta = row.rope_theta,
+                                        .tied_embeddings = row.tied});
       config.bos = 1;
       config.eos = {2};
       return config;

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "model/config/named_shapes.h"
 #include "model/model_testing.h"
 
 namespace foretoken {
@@ -18,7 +19,7 @@ class PassTimesTest : public testing::Test {
   static ModelConfig Config() {
     ModelConfig config = *NamedShape("draft-12m");
     config.vocabulary = 500;
-    config.layers = 2;
+    config.layers.resize(2);
     config.max_positions = 128;
     return config;
   }

@@ -8,7 +8,10 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "model/config/named_shapes.h"
+#include "model/families/read_config.h"
 #include "model/model_testing.h"
+#include "model/open_checkpoint.h"
 #include "weights/checkpoint.h"
 
 namespace foretoken {
@@ -72,7 +75,7 @@ class TextScoreTest : public testing::Test {
   static ModelConfig Config() {
     ModelConfig config = *NamedShape("draft-12m");
     config.vocabulary = 500;  // No multiple of the strips in which it is summed.
-    config.layers = 2;
+    config.layers.resize(2);
     config.max_positions = 400;
     return config;
   }
@@ -272,7 +275,7 @@ TEST(TextScoreGolden, LossesAgree) {
     const auto logprobs = golden["logprobs"].get<std::vector<double>>();
     Device device({AvailableCores().front()});
     const auto backend = device.MakeBackend(Precision::kF32);
-    const auto checkpoint = Checkpoint::Open(root + "/models/" + name);
+    const auto checkpoint = OpenCheckpoint(root + "/models/" + name, "");
     ASSERT_TRUE(checkpoint.ok()) << checkpoint.error().message;
     const auto weights =
         LoadWeights(*checkpoint, *ReadModelConfig(*checkpoint), backend.get()).value();

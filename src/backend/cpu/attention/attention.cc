@@ -47,26 +47,47 @@ void AttentionWorker::Reserve(int queries, int head_dim) {
   const auto width = static_cast<std::size_t>(PadToChunk(head_dim));
   state_.queries = queries;
   state_.head_dim = head_dim;
-  state_.scale = static_cast<float>(std::numbers::log2e / std::sqrt(static_cast<double>(head_dim)));
   state_.q = Grow(&q_, most * width * sizeof(float));
   state_.out = reinterpret_cast<float*>(Grow(&out_, most * width * sizeof(float)));
   state_.sums = reinterpret_cast<float*>(Grow(&sums_, most * kPanel * sizeof(float)));
   state_.maxima = reinterpret_cast<float*>(Grow(&maxima_, (most + kPanel) * sizeof(float)));
+  state_.hidden = reinterpret_cast<std::int32_t*>(Grow(&hidden_, most * sizeof(std::int32_t)));
   state_.seen = reinterpret_cast<std::int32_t*>(Grow(&seen_, most * sizeof(std::int32_t)));
   Grow(&gathered_keys_, kBlockSize * width * sizeof(float));
   Grow(&gathered_values_, kBlockSize * width * sizeof(float));
   std::memset(state_.out, 0, n * width * sizeof(float));
   std::memset(state_.sums, 0, n * kPanel * sizeof(float));
-  std::fill_n(state_.maxima, n, -std::numeric_limits<float>::infinity());
+}
+
+// A sink is as if a score without a value had been seen before all others.
+void AttentionWorker::Begin(const AttentionRule& rule, int group, int kv_head) {
+  state_.scale = static_cast<float>(std::numbers::log2e * rule.scale);
+  state_.cap = 0;
+  if (rule.score_cap != 0) {
+    state_.cap_inverse = static_cast<float>(2 * rule.scale / double{rule.score_cap});
+    state_.cap = static_cast<float>(std::numbers::log2e * double{rule.score_cap});
+    state_.scale = 1;
+  }
+  std::fill_n(state_.maxima, state_.queries, -std::numeric_limits<float>::infinity());
+  if (rule.sinks == nullptr) return;
+  for (int query = 0; query < state_.queries; ++query) {
+    const float sink = rule.sinks[kv_head * group + query % group];
+    state_.maxima[query] = sink * static_cast<float>(std::numbers::log2e);
+    state_.sums[static_cast<std::ptrdiff_t>(query) * kPanel] = 1;
+  }
 }
 
 void AttentionWorker::Run(const AttentionCall& call, int begin, int end, int kv_head) {
   const HeadShape& heads = call.heads;
   const int group = heads.heads / heads.kv_heads;
   Reserve((end - begin) * group, heads.head_dim);
+  Begin(call.rule, group, kv_head);
+  std::int32_t first = std::numeric_limits<std::int32_t>::max();
   std::int32_t last = 0;
   for (int row = begin; row < end; ++row) {
-    last = std::max(last, call.plan.rows[static_cast<std::size_t>(row)].position);
+    const std::int32_t position = call.plan.rows[static_cast<std::size_t>(row)].position;
+    first = std::min(first, call.FirstSeen(position));
+    last = std::max(last, position);
     const float* const q =
         call.qkv + row * heads.row_width() + std::int64_t{kv_head} * group * heads.head_dim;
     for (int h = 0; h < group; ++h) {
@@ -75,14 +96,15 @@ void AttentionWorker::Run(const AttentionCall& call, int begin, int end, int kv_
   }
   const RowPlace& furthest = call.plan.rows[static_cast<std::size_t>(end - 1)];
   const int chunks = last / kBlockSize + 1;
-  for (int chunk = 0; chunk < chunks; ++chunk) {
+  const int first_chunk = first / kBlockSize;
+  for (int chunk = first_chunk; chunk < chunks; ++chunk) {
     // The next chunk comes from memory while this one is computed; a head's blocks do not lie next
     // to each other, so the machine does not see the stream by itself.
     KvChunk next = {};
     if (chunk + 1 < chunks) {
       next = TrunkChunk(call, furthest, kv_head, chunk + 1);
     } else if (kv_head + 1 < heads.kv_heads) {
-      next = TrunkChunk(call, furthest, kv_head + 1, 0);
+      next = TrunkChunk(call, furthest, kv_head + 1, first_chunk);
     }
     Chunk(call, begin, end, kv_head, chunk, next);
   }
@@ -110,7 +132,10 @@ void AttentionWorker::Chunk(const AttentionCall& call, int begin, int end, int k
   const auto place = [&](int row) -> const RowPlace& {
     return call.plan.rows[static_cast<std::size_t>(row)];
   };
-  const auto reaches = [&](int row) { return place(row).position >= first_position; };
+  const auto reaches = [&](int row) {
+    const std::int32_t position = place(row).position;
+    return position >= first_position && call.FirstSeen(position) < first_position + kBlockSize;
+  };
   gathered_any_ = false;
   for (int row = begin; row < end;) {
     if (!reaches(row)) {
@@ -126,6 +151,8 @@ void AttentionWorker::Chunk(const AttentionCall& call, int begin, int end, int k
         if (other.gathered || other.chunk.keys != source.chunk.keys) break;
       }
       const std::int32_t seen = std::min(place(next).position - first_position + 1, kBlockSize);
+      const std::int32_t hidden = call.FirstSeen(place(next).position) - first_position;
+      std::fill_n(state_.hidden + (next - begin) * group, group, std::max(hidden, 0));
       std::fill_n(state_.seen + (next - begin) * group, group, seen);
       // Later rows of a shared tail may reach further than the first one's gathered lanes.
       if (next > row && source.gathered) Find(call, place(next), kv_head, chunk);

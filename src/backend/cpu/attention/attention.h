@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+
 #include "backend/backend.h"
 #include "backend/cpu/kernels.h"
 #include "tensor/buffer.h"
@@ -48,12 +50,17 @@ struct KvLayout {
 struct AttentionCall {
   const BatchPlan& plan;
   const HeadShape& heads;
+  const AttentionRule& rule;
   int layer;
   const float* qkv;
   const KvStore& kv;
   KvLayout layout;  // Of `kv`.
   float* out;
 
+  /// The first position that a row at `position` sees.
+  std::int32_t FirstSeen(std::int32_t position) const {
+    return rule.window == 0 ? 0 : std::max(0, position - rule.window + 1);
+  }
   /// The chunk that `slot` lies in.
   KvChunk ChunkOf(std::int32_t slot, int kv_head) const {
     return layout.ChunkOf(kv, layer, slot, kv_head);
@@ -75,6 +82,7 @@ class AttentionWorker {
   struct Source;
 
   void Reserve(int queries, int head_dim);
+  void Begin(const AttentionRule& rule, int group, int kv_head);
   // Where `chunk` lies if `row` has it on the trunk, else null.
   static KvChunk TrunkChunk(const AttentionCall& call, const RowPlace& row, int kv_head, int chunk);
   // `next_chunk` is fetched meanwhile.
@@ -86,7 +94,7 @@ class AttentionWorker {
   const AttentionKernels& ops_;
   void (*finish_)(const AttentionState& state, int query, float* to);
   AttentionState state_{};
-  Buffer q_, out_, sums_, maxima_, seen_;
+  Buffer q_, out_, sums_, maxima_, hidden_, seen_;
   Buffer gathered_keys_, gathered_values_;
   std::int32_t gathered_slots_[kBlockSize] = {};
   bool gathered_any_ = false;  // In the current chunk.

@@ -8,6 +8,14 @@
 namespace foretoken::cpu::FT_ISA {
 namespace {
 
+// What few models do to the scores of a query, away from the loops that all of them run.
+__attribute__((noinline)) void CapAndHide(const AttentionState& state, int query, float* scores) {
+  for (int i = 0; state.cap != 0 && i < kChunk; i += 16) {
+    Store(scores + i, Capped(Load(scores + i), Set1(state.cap_inverse), Set1(state.cap)));
+  }
+  for (int i = 0; i < state.hidden[query]; ++i) scores[i] = -__builtin_inff();
+}
+
 // The online softmax of queries [first, first + count) over their scores of one chunk: rescales
 // what came before and packs the probabilities as inputs of the product with the values. Scores
 // and maxima are in units of log 2.
@@ -21,6 +29,7 @@ FT_INLINE void SoftmaxBlock(const AttentionState& state, int first, int count, f
   const Vec scale = Set1(state.scale);
   for (int r = 0; r < count; ++r) {
     float* const row = scores + r * kChunk;
+    if (state.cap != 0 || state.hidden[first + r] > 0) CapAndHide(state, first + r, row);
     Vec low = Load(row);
     Vec high = Load(row + 16);
     const int seen = state.seen[first + r];

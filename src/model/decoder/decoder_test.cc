@@ -1,4 +1,4 @@
-#include "model/llama/llama_weights.h"
+#include "model/decoder/decoder_weights.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,17 +20,15 @@ constexpr int kVocabulary = 330;
 constexpr int kHidden = 144;
 
 ModelConfig SmallConfig() {
-  ModelConfig config;
-  config.hidden = kHidden;
-  config.intermediate = 272;
-  config.layers = 2;
-  config.heads = 6;
-  config.kv_heads = 2;
-  config.head_dim = 32;
-  config.vocabulary = kVocabulary;
-  config.max_positions = 512;
-  config.tied_embeddings = true;
-  return config;
+  return LlamaConfig({.hidden = kHidden,
+                      .intermediate = 272,
+                      .layers = 2,
+                      .heads = 6,
+                      .kv_heads = 2,
+                      .head_dim = 32,
+                      .vocabulary = kVocabulary,
+                      .max_positions = 512,
+                      .tied_embeddings = true});
 }
 
 std::vector<Token> RandomTokens(int count) {
@@ -44,7 +42,7 @@ std::vector<float> CopyRows(const float* logits, std::size_t rows) {
   return {logits, logits + rows * kVocabulary};
 }
 
-class LlamaTest : public testing::TestWithParam<std::tuple<BackendCase, Precision>> {
+class DecoderTest : public testing::TestWithParam<std::tuple<BackendCase, Precision>> {
  protected:
   std::unique_ptr<Backend> backend_ = std::get<0>(GetParam()).make(std::get<1>(GetParam()));
   std::unique_ptr<Model> model_ = SyntheticModel(SmallConfig(), 1, backend_.get());
@@ -65,7 +63,7 @@ class LlamaTest : public testing::TestWithParam<std::tuple<BackendCase, Precisio
   }
 };
 
-TEST_P(LlamaTest, LogitsAreFiniteAndSpread) {
+TEST_P(DecoderTest, LogitsAreFiniteAndSpread) {
   const std::vector<Token> tokens = RandomTokens(20);
   std::vector<float> logits = RunChunked(tokens, 20);
   logits.resize(20 * kVocabulary);
@@ -77,7 +75,7 @@ TEST_P(LlamaTest, LogitsAreFiniteAndSpread) {
 }
 
 // Operations agree to a rounding (the backends' conformance test); so must the model they make up.
-TEST_P(LlamaTest, AgreesWithTheReference) {
+TEST_P(DecoderTest, AgreesWithTheReference) {
   const std::vector<Token> tokens = RandomTokens(40);
   const std::vector<float> logits = RunChunked(tokens, 40);
   const auto reference = MakeReferenceBackend(backend_->precision());
@@ -90,8 +88,8 @@ TEST_P(LlamaTest, AgreesWithTheReference) {
 
 // Weights are packed once for any number of models, each on a backend of its own: a model refers to
 // them, and could not copy them.
-TEST_P(LlamaTest, ModelsShareTheirWeights) {
-  static_assert(!std::is_copy_constructible_v<LlamaWeights>);
+TEST_P(DecoderTest, ModelsShareTheirWeights) {
+  static_assert(!std::is_copy_constructible_v<DecoderWeights>);
   const auto other_backend = std::get<0>(GetParam()).make(std::get<1>(GetParam()));
   auto weights = SyntheticWeights(SmallConfig(), 1, backend_.get());
   const std::weak_ptr<const ModelWeights> watched = weights;
@@ -108,7 +106,7 @@ TEST_P(LlamaTest, ModelsShareTheirWeights) {
   EXPECT_TRUE(watched.expired());
 }
 
-TEST_P(LlamaTest, SameSeedSameWeights) {
+TEST_P(DecoderTest, SameSeedSameWeights) {
   const std::vector<Token> tokens = RandomTokens(3);
   const std::vector<float> first = RunChunked(tokens, 3);
   model_ = SyntheticModel(SmallConfig(), 1, backend_.get());
@@ -119,7 +117,7 @@ TEST_P(LlamaTest, SameSeedSameWeights) {
 
 // The promise rests on this: a row alone has the bits that it has in a pass of any size, here up
 // to more rows than one part holds.
-TEST_P(LlamaTest, ChunksDoNotChangeBits) {
+TEST_P(DecoderTest, ChunksDoNotChangeBits) {
   const std::vector<Token> tokens = RandomTokens(300);
   const std::vector<float> alone = RunChunked(tokens, 1);
   for (const std::size_t chunk : {2, 7, 16, 33, 64, 300}) {
@@ -128,7 +126,7 @@ TEST_P(LlamaTest, ChunksDoNotChangeBits) {
 }
 
 // Two sequences with scattered blocks, whose last rows are found through tail slots.
-TEST_P(LlamaTest, PlacementAndNeighboursDoNotChangeBits) {
+TEST_P(DecoderTest, PlacementAndNeighboursDoNotChangeBits) {
   const std::vector<Token> tokens = RandomTokens(80);
   const std::vector<float> expected = RunChunked(tokens, 80);
   KvStore kv = backend_->AllocateKv(model_->KvShapeFor(12));
@@ -171,7 +169,7 @@ TEST_P(LlamaTest, PlacementAndNeighboursDoNotChangeBits) {
 }
 
 // Branches of a tree in one pass see their own path only.
-TEST_P(LlamaTest, BranchesDoNotSeeEachOther) {
+TEST_P(DecoderTest, BranchesDoNotSeeEachOther) {
   const std::vector<Token> trunk = RandomTokens(40);
   const std::vector<Token> branches[] = {{11, 12, 13}, {21, 22, 23}};
   const std::int32_t table[] = {0, 1};
@@ -201,13 +199,13 @@ TEST_P(LlamaTest, BranchesDoNotSeeEachOther) {
   }
 }
 
-TEST_P(LlamaTest, InterruptGivesUpBetweenLayersAndBeforeTheLmHead) {
+TEST_P(DecoderTest, InterruptGivesUpBetweenLayersAndBeforeTheLmHead) {
   KvStore kv = backend_->AllocateKv(model_->KvShapeFor(1));
   const std::int32_t table[] = {0};
   ForwardBatch batch;
   batch.block_tables = {table};
   batch.rows = {{5, {0, 0, 0, 1, 0}, true}};
-  const int polls = SmallConfig().layers + 1;
+  const int polls = SmallConfig().layer_count() + 1;
   int left = 0;
   const Interrupt at_last{[](void* context) { return --*static_cast<int*>(context) == 0; }, &left};
   for (const int poll : {2, polls}) {
@@ -225,12 +223,12 @@ TEST_P(LlamaTest, InterruptGivesUpBetweenLayersAndBeforeTheLmHead) {
   EXPECT_EQ(left, 1);
 }
 
-TEST_P(LlamaTest, ReportsMemory) {
+TEST_P(DecoderTest, ReportsMemory) {
   const ModelConfig config = SmallConfig();
   const std::int64_t table = std::int64_t{kVocabulary} * kHidden;
   const TensorMap tensors = {
-      {"model.embed_tokens.weight", {WeightFormat::kBF16, {kVocabulary, kHidden}, nullptr}},
-      {"model.layers.0.all", {WeightFormat::kF16, {config.parameters() - table, 1}, nullptr}}};
+      {"embedding.weight", {WeightFormat::kBF16, {kVocabulary, kHidden}, nullptr}},
+      {"layers.0.all", {WeightFormat::kF16, {config.parameters() - table, 1}, nullptr}}};
   const MemoryNeeds needs = EstimateMemory(config, tensors, *backend_);
   const std::size_t stored = backend_->precision() == Precision::kBF16 ? 2 : 4;
   EXPECT_EQ(needs.weight_bytes, static_cast<std::size_t>(config.parameters()) * stored);
@@ -239,7 +237,7 @@ TEST_P(LlamaTest, ReportsMemory) {
   EXPECT_GE(model_->weight_bytes(), needs.weight_bytes);
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, LlamaTest,
+INSTANTIATE_TEST_SUITE_P(Backends, DecoderTest,
                          testing::Combine(testing::ValuesIn(BackendCases()),
                                           testing::Values(Precision::kF32, Precision::kBF16)),
                          [](const auto& test) {

@@ -7,9 +7,11 @@
 
 #include "backend/reference/reference_backend.h"
 #include "base/temporary_testing.h"
+#include "model/families/family.h"
+#include "model/families/read_config.h"
 #include "model/model_testing.h"
+#include "model/open_checkpoint.h"
 #include "weights/checkpoint.h"
-#include "weights/gguf/gguf_model.h"
 #include "weights/gguf/gguf_testing.h"
 #include "weights/weights_testing.h"
 
@@ -119,8 +121,8 @@ struct TinyModel {
       const std::string data = blocks ? InBlocks(values)
                                       : std::string(reinterpret_cast<const char*>(values.data()),
                                                     values.size() * sizeof(float));
-      builder.Tensor(GgufName(name), {tensor.shape.rbegin(), tensor.shape.rend()}, blocks ? 8 : 0,
-                     data);
+      builder.Tensor(NameInFile(kLlama, true, OurName(kLlama, false, name)),
+                     {tensor.shape.rbegin(), tensor.shape.rend()}, blocks ? 8 : 0, data);
     }
     builder.Write(path);
   }
@@ -146,14 +148,14 @@ struct TinyModel {
 
 // What checking without packing says.
 Status Check(const std::filesystem::path& path) {
-  FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(path));
+  FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, OpenCheckpoint(path, ""));
   FT_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(checkpoint));
   return CheckWeights(checkpoint, config);
 }
 
 // The logits after each of some tokens, or the error of loading.
 Result<std::vector<float>> LoadAndRun(const std::filesystem::path& path) {
-  FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(path));
+  FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, OpenCheckpoint(path, ""));
   FT_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(checkpoint));
   const auto backend = MakeReferenceBackend(Precision::kF32);
   FT_ASSIGN_OR_RETURN(const auto weights, LoadWeights(checkpoint, config, backend.get()));
@@ -185,7 +187,7 @@ std::string ErrorWith(const std::function<void(TinyModel&)>& change) {
   return logits.error().message;
 }
 
-TEST(LlamaLoadTest, DTypesAndShardsGiveTheSameLogits) {
+TEST(LoadWeightsTest, DTypesAndShardsGiveTheSameLogits) {
   const TinyModel tiny;
   const std::vector<float> expected = LogitsOf(tiny);
   EXPECT_EQ(LogitsOf(tiny, WeightFormat::kF16), expected);
@@ -197,7 +199,7 @@ TEST(LlamaLoadTest, DTypesAndShardsGiveTheSameLogits) {
   EXPECT_EQ(*sharded, expected);
 }
 
-TEST(LlamaLoadTest, GgufFilesGiveTheSameLogits) {
+TEST(LoadWeightsTest, GgufFilesGiveTheSameLogits) {
   TinyModel tiny;
   const TemporaryFolder folder;
   const std::filesystem::path path = folder.path() / "m.gguf";
@@ -217,7 +219,7 @@ TEST(LlamaLoadTest, GgufFilesGiveTheSameLogits) {
   EXPECT_EQ(logits_of_file(WeightFormat::kQ8_0), untied);
 }
 
-TEST(LlamaLoadTest, GgufFilesNameTheirTensorsThemselves) {
+TEST(LoadWeightsTest, GgufFilesNameTheirTensorsThemselves) {
   const TemporaryFolder folder;
   const std::filesystem::path path = folder.path() / "m.gguf";
   TinyModel missing;
@@ -234,10 +236,10 @@ TEST(LlamaLoadTest, GgufFilesNameTheirTensorsThemselves) {
                 "has [64, 32]");
 }
 
-TEST(LlamaLoadTest, TellsHowMuchHasBeenRead) {
+TEST(LoadWeightsTest, TellsHowMuchHasBeenRead) {
   const TemporaryFolder folder;
   TinyModel().Write(folder);
-  const auto checkpoint = Checkpoint::Open(folder.path());
+  const auto checkpoint = OpenCheckpoint(folder.path(), "");
   const auto config = ReadModelConfig(*checkpoint);
   const auto backend = MakeReferenceBackend(Precision::kF32);
   std::vector<std::size_t> steps;
@@ -253,7 +255,7 @@ TEST(LlamaLoadTest, TellsHowMuchHasBeenRead) {
   EXPECT_EQ(steps.back(), total);
 }
 
-TEST(LlamaLoadTest, UntiedHeadIsUsed) {
+TEST(LoadWeightsTest, UntiedHeadIsUsed) {
   TinyModel tiny;
   std::vector<float> expected = LogitsOf(tiny);
   for (float& logit : expected) logit *= 2;
@@ -264,7 +266,7 @@ TEST(LlamaLoadTest, UntiedHeadIsUsed) {
   EXPECT_EQ(LogitsOf(tiny), expected);
 }
 
-TEST(LlamaLoadTest, GroupedHeadsEqualRepeatedHeads) {
+TEST(LoadWeightsTest, GroupedHeadsEqualRepeatedHeads) {
   TinyModel tiny;
   const std::vector<float> expected = LogitsOf(tiny);
   tiny.config["num_key_value_heads"] = 4;
@@ -282,7 +284,7 @@ TEST(LlamaLoadTest, GroupedHeadsEqualRepeatedHeads) {
   EXPECT_EQ(LogitsOf(tiny), expected);
 }
 
-TEST(LlamaLoadTest, RopeScalingChangesLogitsAfterTheFirst) {
+TEST(LoadWeightsTest, RopeScalingChangesLogitsAfterTheFirst) {
   TinyModel tiny;
   const std::vector<float> plain = LogitsOf(tiny);
   tiny.config["rope_scaling"] = {{"type", "linear"}, {"factor", 2}};
@@ -291,7 +293,7 @@ TEST(LlamaLoadTest, RopeScalingChangesLogitsAfterTheFirst) {
   EXPECT_FALSE(std::equal(plain.begin() + 40, plain.begin() + 80, scaled.begin() + 40));
 }
 
-TEST(LlamaLoadTest, NamesTheTensorThatIsWrong) {
+TEST(LoadWeightsTest, NamesTheTensorThatIsWrong) {
   for (const auto& [name, tensor] : TinyModel().tensors) {
     const std::string missing = name;
     EXPECT_THAT(ErrorWith([&](TinyModel& tiny) { tiny.tensors.erase(missing); }),

@@ -8,7 +8,9 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "model/families/read_config.h"
 #include "model/model_testing.h"
+#include "model/open_checkpoint.h"
 #include "weights/checkpoint.h"
 
 namespace foretoken {
@@ -30,7 +32,7 @@ class GoldenTest : public testing::TestWithParam<std::tuple<BackendCase, std::st
   }
 
   std::unique_ptr<Model> Load() {
-    auto checkpoint = Checkpoint::Open(directory_);
+    auto checkpoint = OpenCheckpoint(directory_, "");
     EXPECT_TRUE(checkpoint.ok()) << checkpoint.error().message;
     auto config = ReadModelConfig(*checkpoint);
     EXPECT_TRUE(config.ok()) << config.error().message;

@@ -12,8 +12,8 @@
 
 #include "backend/cpu/quant/quant_isa.h"
 #include "backend/reference/reference_backend.h"
-#include "model/llama/llama_weights.h"
 #include "model/model_testing.h"
+#include "model/model_weights.h"
 
 namespace foretoken {
 namespace {
@@ -22,17 +22,15 @@ constexpr int kVocabulary = 300;
 constexpr int kHidden = 256;
 
 ModelConfig SmallConfig() {
-  ModelConfig config;
-  config.hidden = kHidden;
-  config.intermediate = 512;
-  config.layers = 2;
-  config.heads = 8;
-  config.kv_heads = 2;
-  config.head_dim = 32;
-  config.vocabulary = kVocabulary;
-  config.max_positions = 256;
-  config.tied_embeddings = true;
-  return config;
+  return LlamaConfig({.hidden = kHidden,
+                      .intermediate = 512,
+                      .layers = 2,
+                      .heads = 8,
+                      .kv_heads = 2,
+                      .head_dim = 32,
+                      .vocabulary = kVocabulary,
+                      .max_positions = 256,
+                      .tied_embeddings = true});
 }
 
 // A checkpoint in memory with random weights.
@@ -40,20 +38,20 @@ class RandomCheckpoint {
  public:
   RandomCheckpoint() {
     using enum WeightFormat;
-    Add("model.embed_tokens.weight", kQ6_K, kVocabulary, kHidden);
-    AddOnes("model.norm.weight");
+    Add("embedding.weight", kQ6_K, kVocabulary, kHidden);
+    AddOnes("output_norm.weight");
     const WeightFormat value_formats[] = {kQ6_K, kQ8_0};
     for (int layer = 0; layer < 2; ++layer) {
-      const std::string at = "model.layers." + std::to_string(layer) + ".";
-      Add(at + "self_attn.q_proj.weight", kQ4_K, 256, kHidden);
-      Add(at + "self_attn.k_proj.weight", kQ4_K, 64, kHidden);
-      Add(at + "self_attn.v_proj.weight", value_formats[layer], 64, kHidden);
-      Add(at + "self_attn.o_proj.weight", kIQ4_XS, kHidden, 256);
-      Add(at + "mlp.gate_proj.weight", kQ5_0, 512, kHidden);
-      Add(at + "mlp.up_proj.weight", kBF16, 512, kHidden);
-      Add(at + "mlp.down_proj.weight", kMXFP4, kHidden, 512);
-      AddOnes(at + "input_layernorm.weight");
-      AddOnes(at + "post_attention_layernorm.weight");
+      const std::string at = "layers." + std::to_string(layer) + ".";
+      Add(at + "q.weight", kQ4_K, 256, kHidden);
+      Add(at + "k.weight", kQ4_K, 64, kHidden);
+      Add(at + "v.weight", value_formats[layer], 64, kHidden);
+      Add(at + "o.weight", kIQ4_XS, kHidden, 256);
+      Add(at + "gate.weight", kQ5_0, 512, kHidden);
+      Add(at + "up.weight", kBF16, 512, kHidden);
+      Add(at + "down.weight", kMXFP4, kHidden, 512);
+      AddOnes(at + "attention_norm.weight");
+      AddOnes(at + "mlp_norm.weight");
     }
   }
   const Checkpoint& checkpoint() const { return checkpoint_; }

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "base/allocation_counter_testing.h"
+#include "model/config/named_shapes.h"
 #include "model/model_testing.h"
 
 namespace foretoken {
@@ -8,11 +9,12 @@ namespace {
 
 class AllocationTest : public testing::TestWithParam<BackendCase> {};
 
-TEST_P(AllocationTest, ForwardAllocatesOnlyToGrow) {
-  const auto backend = GetParam().make(Precision::kBF16);
+void CheckAllocations(const BackendCase& by, const Routing& routing) {
+  const auto backend = by.make(Precision::kBF16);
   ModelConfig config = *NamedShape("draft-12m");
   config.vocabulary = 500;
-  config.layers = 2;
+  config.layers.resize(2);
+  config.layers[1].mlp.routing = routing;
   config.max_positions = 128;
   const auto model = SyntheticModel(config, 1, backend.get());
   KvStore kv = backend->AllocateKv(model->KvShapeFor(4));
@@ -32,6 +34,10 @@ TEST_P(AllocationTest, ForwardAllocatesOnlyToGrow) {
   for (const int rows : {1, 17, 5, 16, 1, 9}) ASSERT_NE(run(rows), nullptr);
   EXPECT_EQ(allocations, before);
 }
+
+TEST_P(AllocationTest, ForwardAllocatesOnlyToGrow) { CheckAllocations(GetParam(), {}); }
+
+TEST_P(AllocationTest, SoDoExperts) { CheckAllocations(GetParam(), {.experts = 6, .chosen = 2}); }
 
 INSTANTIATE_TEST_SUITE_P(Backends, AllocationTest, testing::ValuesIn(BackendCases()),
                          [](const auto& test) { return TestName(test.param.name); });

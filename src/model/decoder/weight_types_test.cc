@@ -11,7 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "model/families/read_config.h"
 #include "model/model_testing.h"
+#include "model/open_checkpoint.h"
 #include "weights/checkpoint.h"
 #include "weights/gguf/gguf_testing.h"
 
@@ -87,7 +89,7 @@ class WeightTypes : public testing::TestWithParam<WeightFormat> {
  protected:
   void SetUp() override {
     const std::string path = WriteModel(GetParam());
-    auto checkpoint = Checkpoint::Open(path);
+    auto checkpoint = OpenCheckpoint(path, "");
     std::filesystem::remove(path);  // It is mapped.
     ASSERT_TRUE(checkpoint.ok()) << checkpoint.error().message;
     checkpoint_ = std::move(*checkpoint);

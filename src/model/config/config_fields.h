@@ -1,0 +1,44 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "foretoken/types.h"
+#include "json/json_object.h"
+
+namespace foretoken {
+
+// Above any known model, and small enough that no product of sizes overflows 64 bits.
+inline constexpr int kMaxHidden = 1 << 16;
+inline constexpr int kMaxIntermediate = 1 << 20;
+inline constexpr int kMaxLayers = 1 << 10;
+inline constexpr int kMaxHeads = 1 << 10;
+inline constexpr int kMaxHeadDim = 1 << 10;
+inline constexpr int kMaxExperts = 1 << 10;
+inline constexpr int kMaxVocabulary = 1 << 22;
+inline constexpr int kMaxPositions = 1 << 20;
+
+/// The fields of a model's configuration, read as JsonObject reads them.
+class ConfigFields : public JsonObject {
+ public:
+  ConfigFields(const Json* json, std::string where, Status* status);
+  using JsonObject::Path;
+
+  void Refuse(const std::string& what);
+
+  /// The fields of an object within; those of nothing where it is absent or null.
+  ConfigFields Within(const char* name);
+  /// One token or a list of tokens; negative ones mean none.
+  std::vector<Token> Tokens(const char* name, int vocabulary);
+  /// A list of so many strings; empty where it is absent.
+  std::vector<std::string> Strings(const char* name, std::size_t count);
+  /// As the field has it, or `otherwise`. Ranges are inclusive.
+  int IntOr(const char* name, int low, int high, int otherwise);
+  double NumberOr(const char* name, double low, double high, double otherwise);
+  bool BoolOr(const char* name, bool otherwise);
+
+ private:
+  void RefuseMissing(std::string_view name) override;
+};
+
+}  // namespace foretoken

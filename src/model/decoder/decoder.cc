@@ -1,0 +1,316 @@
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "model/decoder/decoder_weights.h"
+#include "model/decoder/expert_mixer.h"
+#include "model/decoder/float_buffer.h"
+#include "tensor/half.h"
+
+namespace foretoken {
+namespace {
+
+constexpr std::size_t kMaxRows = 256;
+
+HeadShape HeadsOf(const AttentionSpec& attention) {
+  return HeadShape{attention.heads, attention.kv_heads, attention.head_dim};
+}
+
+// The widest of the layers'.
+struct Widths {
+  explicit Widths(const ModelConfig& config) : hidden(config.hidden) {
+    for (const LayerSpec& layer : config.layers) {
+      qkv = std::max(qkv, layer.attention.row_width());
+      attended = std::max(attended, layer.attention.query_width());
+      if (layer.mlp.has_experts()) continue;  // They have room of their own.
+      intermediate = std::max(intermediate, layer.mlp.intermediate);
+    }
+  }
+
+  int hidden = 0;
+  int qkv = 0;
+  int attended = 0;
+  int intermediate = 0;
+};
+
+// Activations of one part of a pass, each [rows, its width].
+struct Workspace {
+  std::vector<RowPlace> places;
+  std::vector<Token> tokens;
+  Buffer hidden;    // The residual stream.
+  Buffer normed;    // [rows, hidden]
+  Buffer qkv;       // [rows, row_width]
+  Buffer attended;  // [rows, heads * head_dim]
+  Buffer gate_up;   // [rows, 2 * intermediate]
+  Buffer mixed;     // [rows, intermediate]
+  Buffer added;     // [rows, hidden]: what is changed before it is added to the stream.
+  Buffer logits;    // [wanted rows, vocabulary]
+  Buffer maxima;    // [wanted rows, groups of the vocabulary]
+  Buffer states;    // [rows that want theirs, hidden]
+
+  void GrowTo(std::size_t rows, const Widths& widths) {
+    places.reserve(rows);
+    tokens.reserve(rows);
+    const auto hidden_width = static_cast<std::size_t>(widths.hidden);
+    GrowFloats(hidden, rows * hidden_width);
+    GrowFloats(normed, rows * hidden_width);
+    GrowFloats(added, rows * hidden_width);
+    GrowFloats(qkv, rows * static_cast<std::size_t>(widths.qkv));
+    GrowFloats(attended, rows * static_cast<std::size_t>(widths.attended));
+    GrowFloats(gate_up, rows * 2 * static_cast<std::size_t>(widths.intermediate));
+    GrowFloats(mixed, rows * static_cast<std::size_t>(widths.intermediate));
+  }
+};
+
+// A decoder on one device: one walk over the layers of its description.
+class Decoder final : public Model {
+ public:
+  Decoder(std::shared_ptr<const DecoderWeights> weights, Backend* backend)
+      : weights_(std::move(weights)),
+        config_(weights_->config()),
+        widths_(config_),
+        backend_(backend) {}
+
+  const ModelConfig& config() const override { return config_; }
+  Backend& backend() const override { return *backend_; }
+  std::size_t weight_bytes() const override { return weights_->bytes_of_pass(); }
+  void Reserve(std::size_t rows, std::size_t wanted) override;
+
+  // A batch of more than kMaxRows rows runs as consecutive parts of at most that many. Since a
+  // row attends only to rows before it, and rows do not see each other otherwise, the parts give
+  // the same bits as one pass would.
+  Logits Forward(const ForwardBatch& batch, KvStore& kv, Interrupt interrupt) override;
+  const float* states() const override { return workspace_.states.as<float>(); }
+
+ private:
+  // Rows of the parts before, whose logits and states are there.
+  struct Done {
+    std::int64_t logits = 0;
+    std::int64_t states = 0;
+  };
+
+  void Embed(float* hidden);
+  void Normalise(const NormWeights& norm, const float* x, int rows, float* out);
+  void Multiply(const LinearWeights& linear, const float* x, int rows, float* y) {
+    foretoken::Multiply(linear, x, rows, backend_, y);
+  }
+  const float* Enter(const NormWeights& norm, int rows);
+  void Leave(const LinearWeights& linear, const NormWeights& post_norm, const float* x, int rows);
+  void AddToStream(const NormWeights& post_norm, int rows, float* added);
+  void Attend(int layer, const float* x, const BatchPlan& plan, KvStore& kv);
+  void ForwardLayer(int layer, const BatchPlan& plan, KvStore& kv);
+  bool ForwardPart(const ForwardBatch& batch, std::size_t begin, std::size_t count, KvStore& kv,
+                   Interrupt interrupt, Done* done);
+  std::int64_t Finish(std::span<const ForwardRow> rows, bool ForwardRow::*wanted, float* out);
+
+  std::shared_ptr<const DecoderWeights> weights_;
+  const ModelConfig& config_;  // The weights'.
+  Widths widths_;
+  Backend* backend_;
+  Workspace workspace_;
+  ExpertMixer experts_;
+};
+
+// The first states of the part's tokens, rounded as a packed table would be.
+void Decoder::Embed(float* hidden) {
+  const EmbeddingTable& table = weights_->tensors.embedding;
+  if (table.packed.outputs > 0) {
+    return backend_->Embed(table.packed, workspace_.tokens, hidden);
+  }
+  const std::int64_t width = config_.hidden;
+  for (const Token token : workspace_.tokens) {
+    FT_CHECK(token >= 0 && token < config_.vocabulary, "token {}", token);
+    LoadElements(table.stored.view, token * width, width, hidden);
+    hidden += width;
+  }
+  if (backend_->precision() != Precision::kBF16) return;
+  const auto count = static_cast<std::int64_t>(workspace_.tokens.size()) * width;
+  for (float* value = hidden - count; value < hidden; ++value) {
+    *value = BFloat16ToFloat(FloatToBFloat16(*value));
+  }
+}
+
+void Decoder::Normalise(const NormWeights& norm, const float* x, int rows, float* out) {
+  const NormSpec& spec = config_.norm;
+  if (spec.kind == NormKind::kRms) {
+    backend_->RmsNorm(x, norm.gain.as<float>(), spec.epsilon, rows, config_.hidden, out);
+    return;
+  }
+  const float* bias = norm.bias.bytes() == 0 ? nullptr : norm.bias.as<float>();
+  backend_->LayerNorm(x, norm.gain.as<float>(), bias, spec.epsilon, rows, config_.hidden, out);
+}
+
+// What a block reads of the residual stream.
+const float* Decoder::Enter(const NormWeights& norm, int rows) {
+  const float* hidden = workspace_.hidden.as<float>();
+  if (!norm.there()) return hidden;
+  Normalise(norm, hidden, rows, workspace_.normed.as<float>());
+  return workspace_.normed.as<float>();
+}
+
+// Adds a block's output projection of x to the residual stream.
+void Decoder::Leave(const LinearWeights& linear, const NormWeights& post_norm, const float* x,
+                    int rows) {
+  if (linear.bias.bytes() == 0 && !post_norm.there() && config_.block.scale == 1) {
+    return backend_->MatMulAdd(linear.matrix, x, rows, workspace_.hidden.as<float>());
+  }
+  float* added = workspace_.added.as<float>();
+  Multiply(linear, x, rows, added);
+  AddToStream(post_norm, rows, added);
+}
+
+// Adds what a block has made, which is changed on the way.
+void Decoder::AddToStream(const NormWeights& post_norm, int rows, float* added) {
+  const std::int64_t count = std::int64_t{rows} * config_.hidden;
+  if (post_norm.there()) Normalise(post_norm, added, rows, added);
+  if (config_.block.scale != 1) backend_->Scale(config_.block.scale, count, added);
+  backend_->Add(added, count, workspace_.hidden.as<float>());
+}
+
+// Attention of rows `x`, into workspace_.attended.
+void Decoder::Attend(int index, const float* x, const BatchPlan& plan, KvStore& kv) {
+  const LayerWeights& layer = weights_->tensors.layers[static_cast<std::size_t>(index)];
+  const AttentionSpec& spec = config_.layers[static_cast<std::size_t>(index)].attention;
+  const int rows = static_cast<int>(plan.rows.size());
+  float* qkv = workspace_.qkv.as<float>();
+  Multiply(layer.qkv, x, rows, qkv);
+  if (spec.qk_norm != AttentionSpec::QkNorm::kNone) {
+    const bool all = spec.qk_norm == AttentionSpec::QkNorm::kAllHeads;
+    const bool own = spec.qk_norm == AttentionSpec::QkNorm::kEachHeadItsOwn;
+    const auto normalise = [&](const NormWeights& weights, int heads, float* at) {
+      const PartsNorm norm{config_.norm.kind, config_.norm.epsilon, weights.gain.as<float>(), own};
+      backend_->NormParts(norm, rows, spec.row_width(), all ? 1 : heads,
+                          all ? heads * spec.head_dim : spec.head_dim, at);
+    };
+    normalise(layer.q_norm, spec.heads, qkv);
+    normalise(layer.k_norm, spec.kv_heads, qkv + spec.query_width());
+  }
+  const RopeTable* rope =
+      spec.rope < 0 ? nullptr : &weights_->ropes[static_cast<std::size_t>(spec.rope)];
+  const AttentionRule rule{.scale = spec.scale,
+                           .window = spec.window,
+                           .score_cap = spec.score_cap,
+                           .sinks = spec.sinks ? layer.sinks.as<float>() : nullptr};
+  backend_->RotateAndStore(rope, plan, HeadsOf(spec), index, qkv, kv);
+  backend_->Attention(plan, HeadsOf(spec), rule, index, qkv, kv, workspace_.attended.as<float>());
+}
+
+void Decoder::ForwardLayer(int index, const BatchPlan& plan, KvStore& kv) {
+  const LayerWeights& layer = weights_->tensors.layers[static_cast<std::size_t>(index)];
+  const MlpSpec& mlp = config_.layers[static_cast<std::size_t>(index)].mlp;
+  const int rows = static_cast<int>(plan.rows.size());
+  float* attended = workspace_.attended.as<float>();
+  float* gate_up = workspace_.gate_up.as<float>();
+  float* mixed = workspace_.mixed.as<float>();
+
+  const float* entered = Enter(layer.attention_norm, rows);
+  Attend(index, entered, plan, kv);
+  if (!config_.block.parallel) {
+    Leave(layer.output, layer.attention_post_norm, attended, rows);
+    entered = Enter(layer.mlp_norm, rows);
+  } else if (layer.mlp_norm.there()) {
+    entered = Enter(layer.mlp_norm, rows);
+  }
+  float* made = nullptr;
+  if (mlp.has_experts()) {
+    made = experts_.Mix(mlp, layer, entered, rows, backend_);
+  } else {
+    Multiply(layer.gate_up, entered, rows, gate_up);
+    backend_->GatedMul(mlp.activation, gate_up, rows, mlp.intermediate, mixed);
+  }
+  if (config_.block.parallel) Leave(layer.output, layer.attention_post_norm, attended, rows);
+  if (made != nullptr) return AddToStream(layer.mlp_post_norm, rows, made);
+  Leave(layer.down, layer.mlp_post_norm, mixed, rows);
+}
+
+// The final norm of the rows that want it, one behind the other, so that the lm head sees no
+// others. Returns how many they are.
+std::int64_t Decoder::Finish(std::span<const ForwardRow> rows, bool ForwardRow::*wanted,
+                             float* out) {
+  const float* hidden = workspace_.hidden.as<float>();
+  std::int64_t count = 0;
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    if (!(rows[r].*wanted)) continue;
+    std::copy_n(hidden + r * config_.hidden, config_.hidden, out + count * config_.hidden);
+    ++count;
+  }
+  if (count == 0) return 0;
+  Normalise(weights_->tensors.output_norm, out, static_cast<int>(count), out);
+  return count;
+}
+
+bool Decoder::ForwardPart(const ForwardBatch& batch, std::size_t begin, std::size_t count,
+                          KvStore& kv, Interrupt interrupt, Done* done) {
+  const std::span<const ForwardRow> rows = std::span(batch.rows).subspan(begin, count);
+  workspace_.places.clear();
+  workspace_.tokens.clear();
+  for (const ForwardRow& row : rows) {
+    workspace_.places.push_back(row.place);
+    workspace_.tokens.push_back(row.token);
+  }
+  const BatchPlan plan{workspace_.places, batch.block_tables, batch.tail_slots};
+
+  float* hidden = workspace_.hidden.as<float>();
+  Embed(hidden);
+  if (config_.embedding_scale != 1) {
+    backend_->Scale(config_.embedding_scale, std::ssize(rows) * config_.hidden, hidden);
+  }
+  for (int layer = 0; layer < config_.layer_count(); ++layer) {
+    if (interrupt.Raised()) return false;
+    ForwardLayer(layer, plan, kv);
+  }
+
+  done->states += Finish(rows, &ForwardRow::wants_state,
+                         workspace_.states.as<float>() + done->states * config_.hidden);
+  float* normed = workspace_.normed.as<float>();
+  const std::int64_t wanted = Finish(rows, &ForwardRow::wants_logits, normed);
+  if (wanted == 0) return true;
+  // The lm head of a small draft takes longer than its layers.
+  if (interrupt.Raised()) return false;
+  if (config_.logit_scale != 1) {
+    backend_->Scale(config_.logit_scale, wanted * config_.hidden, normed);
+  }
+  float* logits = workspace_.logits.as<float>() + done->logits * config_.vocabulary;
+  float* maxima = workspace_.maxima.as<float>() + done->logits * Logits::Groups(config_.vocabulary);
+  backend_->MatMulMaxima(weights_->head(), normed, static_cast<int>(wanted), logits, maxima);
+  if (config_.logit_cap != 0) {
+    backend_->CapLogits(config_.logit_cap, static_cast<int>(wanted), config_.vocabulary, logits,
+                        maxima);
+  }
+  done->logits += wanted;
+  return true;
+}
+
+void Decoder::Reserve(std::size_t rows, std::size_t wanted) {
+  workspace_.GrowTo(std::min(rows, kMaxRows), widths_);
+  experts_.GrowTo(std::min(rows, kMaxRows), config_);
+  GrowFloats(workspace_.logits, wanted * config_.vocabulary);
+  GrowFloats(workspace_.maxima, wanted * Logits::Groups(config_.vocabulary));
+}
+
+Logits Decoder::Forward(const ForwardBatch& batch, KvStore& kv, Interrupt interrupt) {
+  const std::size_t total = batch.rows.size();
+  const auto wanted = std::ranges::count_if(batch.rows, &ForwardRow::wants_logits);
+  // At least one row's worth, so that a pass without wanted rows is told from an interrupted one.
+  Reserve(total, static_cast<std::size_t>(std::max<std::ptrdiff_t>(wanted, 1)));
+  const auto stated = std::ranges::count_if(batch.rows, &ForwardRow::wants_state);
+  GrowFloats(workspace_.states, static_cast<std::size_t>(stated * config_.hidden));
+
+  Done done;
+  for (std::size_t begin = 0; begin < total; begin += kMaxRows) {
+    const std::size_t count = std::min(kMaxRows, total - begin);
+    if (!ForwardPart(batch, begin, count, kv, interrupt, &done)) return {};
+  }
+  return {workspace_.logits.as<float>(), workspace_.maxima.as<float>()};
+}
+
+}  // namespace
+
+std::unique_ptr<Model> DecoderWeights::MakeModel(Backend* backend) const {
+  FT_CHECK(backend->layout() == layout_, "weights are packed as {}, but {} reads {}", layout_,
+           backend->name(), backend->layout());
+  return std::make_unique<Decoder>(shared_from_this(), backend);
+}
+
+}  // namespace foretoken

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "backend/backend.h"
+#include "model/model_weights.h"
+#include "weights/checkpoint.h"
+
+namespace foretoken {
+
+/// The gain of a norm and, where it has one, its bias; both float32. Empty where there is no norm.
+struct NormWeights {
+  Buffer gain;
+  Buffer bias;
+
+  bool there() const { return gain.bytes() > 0; }
+  std::size_t bytes() const { return gain.bytes() + bias.bytes(); }
+};
+
+/// A weight matrix and, where it has one, what is added to its outputs, float32.
+struct LinearWeights {
+  Matrix matrix;
+  Buffer bias;
+
+  std::size_t bytes() const { return matrix.data.bytes() + bias.bytes(); }
+};
+
+/// y [rows, outputs] = x [rows, inputs] * weights^T + bias.
+void Multiply(const LinearWeights& linear, const float* x, int rows, Backend* backend, float* y);
+
+/// The packed weights of one layer; what its model's description leaves out is empty.
+struct LayerWeights {
+  NormWeights attention_norm;
+  LinearWeights qkv;  ///< [row_width, hidden]: all query heads, then keys, then values.
+  NormWeights q_norm;
+  NormWeights k_norm;
+  Buffer sinks;  ///< [heads], float32.
+  LinearWeights output;
+  NormWeights attention_post_norm;
+  NormWeights mlp_norm;
+  LinearWeights router;   ///< [experts, hidden]; where there is one, what follows are stacks.
+  LinearWeights gate_up;  ///< [2 * intermediate, hidden]: gate, then up.
+  LinearWeights down;
+  NormWeights mlp_post_norm;
+
+  /// Of what one row reads.
+  std::size_t bytes_of_row(const MlpSpec& mlp) const;
+};
+
+/// What tokens begin with, [vocabulary, hidden].
+struct EmbeddingTable {
+  Matrix packed;  ///< Where it is the head too, or lies in no file.
+  /// Else it stays as it is stored: a pass reads a row for each token, and several processes share
+  /// the pages of a mapped file.
+  TensorBytes stored;
+  std::vector<std::shared_ptr<const MappedFile>> files;  ///< What `stored` borrows.
+};
+
+/// The weights of a whole decoder, packed but for the embedding table.
+struct DecoderTensors {
+  EmbeddingTable embedding;
+  std::vector<LayerWeights> layers;
+  NormWeights output_norm;
+  Matrix head;  ///< Empty where the embedding table is the head too.
+};
+
+/// The weights of a decoder and what else its passes only read.
+class DecoderWeights final : public ModelWeights,
+                             public std::enable_shared_from_this<DecoderWeights> {
+ public:
+  /// Of `packed` as `backend` packs.
+  DecoderWeights(const ModelConfig& config, const Backend& backend, DecoderTensors packed);
+
+  const ModelConfig& config() const override { return config_; }
+  std::unique_ptr<Model> MakeModel(Backend* backend) const override;
+
+  const Matrix& head() const {
+    return config_.tied_embeddings ? tensors.embedding.packed : tensors.head;
+  }
+  /// As Model::weight_bytes.
+  std::size_t bytes_of_pass() const;
+
+  const DecoderTensors tensors;
+  const std::vector<RopeTable> ropes;  ///< Of ModelConfig::ropes.
+
+ private:
+  ModelConfig config_;
+  std::string_view layout_;
+};
+
+}  // namespace foretoken

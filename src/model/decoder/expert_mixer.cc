@@ -1,0 +1,88 @@
+#include "model/decoder/expert_mixer.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "model/decoder/float_buffer.h"
+
+namespace foretoken {
+
+void ExpertMixer::GrowTo(std::size_t rows, const ModelConfig& config) {
+  std::size_t experts = 0;
+  std::size_t chosen = 0;
+  std::size_t width = 0;  // Of all that a row chooses.
+  for (const LayerSpec& layer : config.layers) {
+    const MlpSpec& mlp = layer.mlp;
+    if (!mlp.has_experts()) continue;
+    experts = std::max(experts, static_cast<std::size_t>(mlp.routing.experts));
+    chosen = std::max(chosen, static_cast<std::size_t>(mlp.routing.chosen));
+    width = std::max(width, static_cast<std::size_t>(mlp.routing.chosen) *
+                                static_cast<std::size_t>(mlp.intermediate));
+  }
+  if (experts == 0) return;
+  const auto hidden = static_cast<std::size_t>(config.hidden);
+  if (experts_.size() < rows * chosen) {
+    experts_.resize(rows * chosen);
+    places_.resize(rows * chosen);
+  }
+  if (ends_.size() < experts) ends_.resize(experts);
+  groups_.reserve(experts);
+  GrowFloats(scores_, rows * experts);
+  GrowFloats(weights_, rows * chosen);
+  GrowFloats(inputs_, rows * chosen * hidden);
+  GrowFloats(gate_up_, rows * width * 2);
+  GrowFloats(mixed_, rows * width);
+  GrowFloats(made_, rows * chosen * hidden);
+  GrowFloats(sums_, rows * hidden);
+}
+
+// Counts what each expert has, then gives every choice its place.
+void ExpertMixer::OrderByExpert(const Routing& routing, int rows) {
+  const std::ptrdiff_t choices = std::ptrdiff_t{rows} * routing.chosen;
+  const auto ends = std::span(ends_).first(static_cast<std::size_t>(routing.experts));
+  std::ranges::fill(ends, 0);
+  for (std::ptrdiff_t i = 0; i < choices; ++i) {
+    ++ends[static_cast<std::size_t>(experts_[static_cast<std::size_t>(i)])];
+  }
+  groups_.clear();
+  int begin = 0;
+  for (int expert = 0; expert < routing.experts; ++expert) {
+    std::int32_t& end = ends[static_cast<std::size_t>(expert)];
+    if (end > 0) groups_.push_back({expert, begin, begin + end});
+    end = std::exchange(begin, begin + end);
+  }
+  for (std::ptrdiff_t i = 0; i < choices; ++i) {
+    const auto choice = static_cast<std::size_t>(i);
+    places_[choice] = ends[static_cast<std::size_t>(experts_[choice])]++;
+  }
+}
+
+float* ExpertMixer::Mix(const MlpSpec& mlp, const LayerWeights& layer, const float* x, int rows,
+                        Backend* backend) {
+  const Routing& routing = mlp.routing;
+  const auto hidden = static_cast<std::ptrdiff_t>(layer.down.matrix.outputs);
+  const int choices = rows * routing.chosen;
+  float* const weights = weights_.as<float>();
+  float* const inputs = inputs_.as<float>();
+  float* const gate_up = gate_up_.as<float>();
+  Multiply(layer.router, x, rows, backend, scores_.as<float>());
+  backend->Route(routing, scores_.as<float>(), rows, experts_.data(), weights);
+  OrderByExpert(routing, rows);
+  for (int i = 0; i < choices; ++i) {
+    std::copy_n(x + i / routing.chosen * hidden, hidden,
+                inputs + places_[static_cast<std::size_t>(i)] * hidden);
+  }
+  const auto multiply = [&](const LinearWeights& stack, const float* from, float* to) {
+    const float* bias = stack.bias.bytes() == 0 ? nullptr : stack.bias.as<float>();
+    backend->MatMulGroups(stack.matrix, groups_, bias, from, to);
+  };
+  multiply(layer.gate_up, inputs, gate_up);
+  backend->GatedMul(mlp.activation, gate_up, choices, mlp.intermediate, mixed_.as<float>());
+  multiply(layer.down, mixed_.as<float>(), made_.as<float>());
+  backend->WeightedSums(made_.as<float>(), places_.data(), weights, rows, routing.chosen,
+                        static_cast<int>(hidden), sums_.as<float>());
+  return sums_.as<float>();
+}
+
+}  // namespace foretoken

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "backend/backend.h"
+#include "model/decoder/decoder_weights.h"
+
+namespace foretoken {
+
+/// Sends rows through the experts that they choose. Rows are ordered by expert, so that a pass
+/// reads the weights of each chosen expert once; what the experts of a row make is added up in the
+/// order in which the row chose them, whatever other rows there are. Owns the room that it takes.
+class ExpertMixer {
+ public:
+  /// Makes room for that many rows of any layer.
+  void GrowTo(std::size_t rows, const ModelConfig& config);
+
+  /// What the experts of a layer make of rows x [rows, hidden]; valid, and the caller's to change,
+  /// until the next call.
+  float* Mix(const MlpSpec& mlp, const LayerWeights& layer, const float* x, int rows,
+             Backend* backend);
+
+ private:
+  void OrderByExpert(const Routing& routing, int rows);
+
+  std::vector<std::int32_t> experts_;  // [rows, chosen]
+  std::vector<std::int32_t> places_;   // [rows, chosen]: where each lies in that order.
+  std::vector<std::int32_t> ends_;     // Of each expert's rows.
+  std::vector<RowGroup> groups_;
+  Buffer scores_;   // [rows, experts]
+  Buffer weights_;  // [rows, chosen]
+  Buffer inputs_;   // [rows * chosen, hidden], in that order, as is what follows.
+  Buffer gate_up_;  // [rows * chosen, 2 * intermediate]
+  Buffer mixed_;    // [rows * chosen, intermediate]
+  Buffer made_;     // [rows * chosen, hidden]
+  Buffer sums_;     // [rows, hidden]
+};
+
+}  // namespace foretoken

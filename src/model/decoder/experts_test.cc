@@ -1,0 +1,217 @@
+// A model with experts: whatever rows share a pass, and however files keep the weights.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <deque>
+#include <filesystem>
+#include <random>
+
+#include "backend/cpu/quant/quant_isa.h"
+#include "model/families/read_config.h"
+#include "model/memory_needs.h"
+#include "model/model_testing.h"
+#include "model/open_checkpoint.h"
+
+namespace foretoken {
+namespace {
+
+constexpr int kVocabulary = 90;
+constexpr int kHidden = 64;
+constexpr int kWidth = 96;
+constexpr int kExperts = 6;
+constexpr int kChosen = 2;
+
+ModelConfig SmallConfig(Routing::Softmax softmax) {
+  ModelConfig config = LlamaConfig({.hidden = kHidden,
+                                    .intermediate = kWidth,
+                                    .layers = 2,
+                                    .heads = 4,
+                                    .kv_heads = 2,
+                                    .head_dim = 16,
+                                    .vocabulary = kVocabulary,
+                                    .max_positions = 128,
+                                    .tied_embeddings = true});
+  for (LayerSpec& layer : config.layers) layer.mlp.routing = {kExperts, kChosen, softmax};
+  return config;
+}
+
+enum class Form { kNumbered, kStacked };
+
+// Random weights, the same in both forms: matrices of experts in Q8_0.
+class RandomCheckpoint {
+ public:
+  explicit RandomCheckpoint(Form form) {
+    Floats("embedding.weight", {kVocabulary, kHidden});
+    Ones("output_norm.weight");
+    for (const std::string at : {"layers.0.", "layers.1."}) {
+      for (const char* name : {"q", "o"}) Floats(at + name + ".weight", {kHidden, kHidden});
+      for (const char* name : {"k", "v"}) Floats(at + name + ".weight", {32, kHidden});
+      Ones(at + "attention_norm.weight");
+      Ones(at + "mlp_norm.weight");
+      Floats(at + "router.weight", {kExperts, kHidden});
+      Experts(form, at, "gate", kWidth, kHidden);
+      Experts(form, at, "up", kWidth, kHidden);
+      Experts(form, at, "down", kHidden, kWidth);
+    }
+  }
+
+  Checkpoint checkpoint;
+
+ private:
+  void Floats(const std::string& name, std::vector<std::int64_t> shape) {
+    TensorView view{WeightFormat::kF32, std::move(shape), nullptr};
+    auto& bytes = bytes_.emplace_back(view.bytes());
+    std::normal_distribution<float> normal(0, 0.2F);
+    for (std::size_t i = 0; i < bytes.size(); i += sizeof(float)) {
+      const float value = normal(random_);
+      std::memcpy(bytes.data() + i, &value, sizeof(value));
+    }
+    view.data = bytes.data();
+    checkpoint.tensors[name] = view;
+  }
+  void Ones(const std::string& name) {
+    const std::vector<float> ones(kHidden, 1.0F);
+    auto& bytes = bytes_.emplace_back(kHidden * sizeof(float));
+    std::memcpy(bytes.data(), ones.data(), bytes.size());
+    checkpoint.tensors[name] = {WeightFormat::kF32, {kHidden}, bytes.data()};
+  }
+  void Experts(Form form, const std::string& at, const std::string& name, std::int64_t outputs,
+               std::int64_t inputs) {
+    const TensorView stacked{WeightFormat::kQ8_0, {kExperts, outputs, inputs}, nullptr};
+    auto& bytes = bytes_.emplace_back(stacked.bytes());
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random_());
+    for (std::size_t i = 1; i < bytes.size(); i += 34) bytes[i] = std::byte{0x18};  // Scales.
+    if (form == Form::kStacked) {
+      checkpoint.tensors[at + "experts." + name + ".weight"] = {stacked.format, stacked.shape,
+                                                                bytes.data()};
+      return;
+    }
+    for (int expert = 0; expert < kExperts; ++expert) {
+      const std::size_t size = bytes.size() / kExperts;
+      checkpoint.tensors[at + "experts." + std::to_string(expert) + "." + name + ".weight"] = {
+          stacked.format,
+          {outputs, inputs},
+          bytes.data() + static_cast<std::size_t>(expert) * size};
+    }
+  }
+
+  std::mt19937 random_{3};
+  std::deque<std::vector<std::byte>> bytes_;
+};
+
+std::unique_ptr<Model> Load(const RandomCheckpoint& model, Routing::Softmax softmax,
+                            Backend* backend) {
+  const auto weights = LoadWeights(model.checkpoint, SmallConfig(softmax), backend);
+  EXPECT_TRUE(weights.ok()) << weights.error().message;
+  return (*weights)->MakeModel(backend);
+}
+
+std::vector<float> LogitsOf(const RandomCheckpoint& checkpoint, Routing::Softmax softmax,
+                            std::unique_ptr<Backend> backend, std::size_t chunk) {
+  const auto model = Load(checkpoint, softmax, backend.get());
+  std::vector<Token> tokens;
+  for (Token token = 0; token < 60; ++token) tokens.push_back(token * 37 % kVocabulary);
+  SequenceRunner runner(model.get(), 60);
+  std::vector<float> all;
+  for (std::size_t begin = 0; begin < tokens.size(); begin += chunk) {
+    const std::size_t count = std::min(chunk, tokens.size() - begin);
+    const float* logits = runner.Append(std::span(tokens).subspan(begin, count));
+    all.insert(all.end(), logits, logits + count * kVocabulary);
+  }
+  return all;
+}
+
+TEST(ExpertsModel, EveryInstructionSetGivesTheLogitsOfPlainLoops) {
+  for (const auto softmax : {Routing::Softmax::kOfAll, Routing::Softmax::kOfChosen}) {
+    const RandomCheckpoint numbered(Form::kNumbered);
+    const RandomCheckpoint stacked(Form::kStacked);
+    const auto expected = LogitsOf(numbered, softmax, MakePortableReference(), 60);
+    EXPECT_NE(expected.front(), expected.back());
+    EXPECT_EQ(LogitsOf(stacked, softmax, MakePortableReference(), 60), expected);
+    ThreadPool pool(AvailableCores());
+    for (const cpu::QuantKernels* quant : AvailableQuantKernels()) {
+      for (const std::size_t chunk : {1, 7, 60}) {
+        for (ThreadPool* workers : {static_cast<ThreadPool*>(nullptr), &pool}) {
+          auto backend = MakePortableCpuBackend(*PortableKernels().back(), *quant, workers);
+          EXPECT_EQ(LogitsOf(stacked, softmax, std::move(backend), chunk), expected)
+              << quant->name << ", passes of " << chunk << " rows";
+        }
+      }
+    }
+  }
+}
+
+TEST(ExpertsModel, ARowReadsTheExpertsThatItChooses) {
+  const auto backend = MakePortableReference();
+  const RandomCheckpoint stored(Form::kStacked);
+  const ModelConfig config = SmallConfig(Routing::Softmax::kOfChosen);
+  const auto model = Load(stored, Routing::Softmax::kOfChosen, backend.get());
+  const std::size_t each = FormatBytes(WeightFormat::kQ8_0, 3 * kWidth * kHidden);
+  const std::size_t not_read = 2 * (kExperts - kChosen) * each;
+  const MemoryNeeds needs = EstimateMemory(config, stored.checkpoint.tensors, *backend);
+  EXPECT_EQ(needs.weight_bytes - needs.weight_bytes_per_pass, not_read);
+  EXPECT_EQ(needs.weight_bytes_per_pass, model->weight_bytes());
+  std::int64_t elements = 0;
+  for (const auto& [name, view] : stored.checkpoint.tensors) elements += view.elements();
+  EXPECT_EQ(config.parameters(), elements);
+}
+
+TEST(ExpertsModel, ExpertsThatAreMissingOrDifferAreNamed) {
+  const auto backend = MakePortableReference();
+  const ModelConfig config = SmallConfig(Routing::Softmax::kOfChosen);
+  const auto refusal = [&](const RandomCheckpoint& model) {
+    const Status checked = CheckWeights(model.checkpoint, config);
+    return checked.ok() ? "accepted" : checked.error().message;
+  };
+  RandomCheckpoint lacking(Form::kNumbered);
+  lacking.checkpoint.tensors.erase("layers.1.experts.4.up.weight");
+  EXPECT_THAT(refusal(lacking), testing::HasSubstr("lacks tensor layers.1.experts.4.up.weight"));
+  RandomCheckpoint more(Form::kNumbered);
+  more.checkpoint.tensors["layers.1.experts.6.up.weight"] =
+      more.checkpoint.tensors["layers.1.experts.5.up.weight"];
+  EXPECT_THAT(refusal(more), testing::HasSubstr("layers.1.experts.6.up.weight"));
+  RandomCheckpoint mixed(Form::kNumbered);
+  mixed.checkpoint.tensors["layers.0.experts.2.gate.weight"].format = WeightFormat::kQ5_1;
+  EXPECT_THAT(refusal(mixed), testing::HasSubstr("must be alike"));
+}
+
+// Tensors that folders keep transposed are turned before they are quantised, and routers stay
+// floats.
+TEST(ExpertsModel, FoldersOfEachFamilyAreQuantisedAsTheyAreRead) {
+  for (const std::string family : {"mixtral", "qwen3_moe", "granitemoe", "gpt_oss"}) {
+    const auto folder =
+        std::filesystem::path(FORETOKEN_SOURCE_DIR) / "tests/golden/families" / family;
+    const auto plain = OpenCheckpoint(folder, "");
+    const auto quantised = OpenCheckpoint(folder, "q8_0");
+    ASSERT_TRUE(plain.ok() && quantised.ok()) << family;
+    int matrices = 0;
+    for (const auto& [name, tensor] : quantised->tensors) {
+      if (name.ends_with(".router.weight")) {
+        EXPECT_EQ(tensor.format, WeightFormat::kF32) << name;
+      }
+      if (name.find(".experts.") == std::string::npos || !name.ends_with(".weight")) continue;
+      ++matrices;
+      ASSERT_EQ(tensor.format, WeightFormat::kQ8_0) << name;
+      const auto count = static_cast<std::size_t>(tensor.elements());
+      std::vector<float> expected(count);
+      std::vector<float> values(count);
+      LoadElements(plain->Read(name).view, 0, tensor.elements(), expected.data());
+      LoadElements(quantised->Read(name).view, 0, tensor.elements(), values.data());
+      float largest = 0;
+      for (const float value : expected) largest = std::max(largest, std::fabs(value));
+      for (std::size_t i = 0; i < count; ++i) {
+        ASSERT_NEAR(values[i], expected[i], largest / 200) << name;
+      }
+    }
+    EXPECT_GT(matrices, 0);
+    const auto backend = MakePortableReference();
+    const auto weights = LoadWeights(*quantised, *ReadModelConfig(*quantised), backend.get());
+    EXPECT_TRUE(weights.ok()) << weights.error().message;
+  }
+}
+
+}  // namespace
+}  // namespace foretoken

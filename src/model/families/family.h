@@ -1,0 +1,99 @@
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/config/config_fields.h"
+#include "model/config/model_config.h"
+#include "weights/checkpoint.h"
+#include "weights/gguf/gguf_metadata.h"
+
+namespace foretoken {
+
+/// One tensor's name: ours, that of Hugging Face's folders and that of GGUF files, each without
+/// ".weight" or ".bias", or all three as they end. Those of a layer are what follows "layers.3.",
+/// "model.layers.3." and "blk.3.". A '*' is a number, of an expert say. Files of a kind whose name
+/// is empty do not have the tensor.
+struct TensorName {
+  std::string_view ours;
+  std::string_view folder;
+  std::string_view gguf;
+};
+
+/// Where rotated pairs are neighbours, number 2i with 2i + 1; elsewhere number i is rotated with
+/// i + dims / 2.
+enum class Neighbours { kNever, kInGguf, kAlways };
+
+/// Models that are described alike. A family is a file of this folder.
+struct Family {
+  std::string_view name;              ///< As config.json's model_type has it.
+  std::string_view architecture;      ///< As `architectures` has it.
+  std::string_view gguf;              ///< As general.architecture has it.
+  std::span<const TensorName> names;  ///< Where they differ from the usual ones.
+  Neighbours neighbours = Neighbours::kNever;
+  bool folder_gains_less_one = false;  ///< Folders hold the gains of norms less one.
+  bool gguf_has_experts = false;       ///< What tells it from another that GGUF files call alike.
+  /// Fields of config.json, as JSON, of models that leave them out: "": none do.
+  std::string_view defaults = "";
+  /// What the family has that DescribeUsual does not say; null: nothing.
+  void (*describe)(ConfigFields& fields, ModelConfig* config) = nullptr;
+  /// Fields of config.json that GGUF files say in a way of the family's own; null: none.
+  void (*gguf_fields)(const GgufMetadata& metadata, ConfigFields::Json* config) = nullptr;
+  /// Tensors that folders keep in an order of the family's own become what they are elsewhere when
+  /// they are read; null: none do. They have their names already.
+  Status (*arrange)(Checkpoint* checkpoint) = nullptr;
+};
+
+/// All that there are.
+std::span<const Family* const> Families();
+/// nullptr where there is none of that name.
+const Family* FamilyNamed(std::string_view name);
+
+/// Reads what nearly all families call by the same names and makes all layers alike: sizes, the
+/// rotation, biases, a window, the tokens that begin and end texts.
+/// The model is used for `context` positions at most, 0: for all that it was made for.
+void DescribeUsual(ConfigFields& fields, int context, ModelConfig* config);
+
+/// The names of `family`'s tensors. A tensor that it does not have is "".
+std::string OurName(const Family& family, bool gguf, std::string_view name_in_file);
+std::string NameInFile(const Family& family, bool gguf, std::string_view our_name);
+
+// What several families say alike.
+
+/// Which layers see a window only: those whose `layer_types` is "sliding_attention", or without
+/// that field those that `otherwise(layer)` says.
+std::vector<bool> SlidingLayers(ConfigFields& fields, int layers,
+                                const std::function<bool(int layer)>& otherwise);
+/// These see `window` positions, the others all.
+void SetWindows(const std::vector<bool>& sliding, int window, ModelConfig* config);
+
+/// The layers that `sparse` says have experts of `intermediate` each, so many and so many chosen as
+/// num_experts (or num_local_experts) and num_experts_per_tok say.
+void SetExperts(ConfigFields& fields, Routing::Softmax softmax, int intermediate,
+                const std::function<bool(int layer)>& sparse, ModelConfig* config);
+
+// Each family, in a file of its own or with its relatives.
+extern const Family kLlama;
+extern const Family kMistral;
+extern const Family kMinistral3;
+extern const Family kQwen2;
+extern const Family kQwen3;
+extern const Family kGemma2;
+extern const Family kGemma3;
+extern const Family kPhi3;
+extern const Family kSmolLm3;
+extern const Family kOlmo2;
+extern const Family kGranite;
+extern const Family kGlm4;
+extern const Family kCohere;
+extern const Family kCohere2;
+extern const Family kStableLm;
+extern const Family kMixtral;
+extern const Family kQwen3Moe;
+extern const Family kGraniteMoe;
+extern const Family kGptOss;
+
+}  // namespace foretoken

@@ -1,0 +1,113 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "model/config/rope_config.h"
+#include "model/families/family.h"
+
+namespace foretoken {
+namespace {
+
+constexpr TensorName kNames[] = {
+    {"attention_post_norm", "post_attention_layernorm", "post_attention_norm"},
+    {"mlp_norm", "pre_feedforward_layernorm", "ffn_norm"},
+    {"mlp_post_norm", "post_feedforward_layernorm", "post_ffw_norm"},
+};
+
+// Models of 4B and more leave out what is usual.
+constexpr std::string_view kGemma3Defaults = R"({
+    "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "vocab_size": 262208,
+    "max_position_embeddings": 131072, "rope_theta": 1000000})";
+
+constexpr double kMostCap = 1e6;
+
+// What both have: embeddings scaled by the root of their width, norms before and after each block,
+// and a scale of scores of their own.
+void DescribeBoth(ConfigFields& fields, ModelConfig* config) {
+  config->tied_embeddings = fields.BoolOr("tie_word_embeddings", true);
+  config->embedding_scale = std::sqrt(static_cast<float>(config->hidden));
+  config->block.norm_after = true;
+  const double scalar = fields.NumberOr("query_pre_attn_scalar", 1e-6, kMostCap, 256);
+  config->logit_cap =
+      static_cast<float>(fields.NumberOr("final_logit_softcapping", 0, kMostCap, 0));
+  const double cap = fields.NumberOr("attn_logit_softcapping", 0, kMostCap, 0);
+  for (LayerSpec& layer : config->layers) {
+    layer.attention.scale = 1 / std::sqrt(scalar);
+    layer.attention.score_cap = static_cast<float>(cap);
+    layer.mlp.activation = Activation::kGeluTanh;
+  }
+}
+
+void DescribeGemma2(ConfigFields& fields, ModelConfig* config) {
+  DescribeBoth(fields, config);
+  const int window = fields.IntOr("sliding_window", 1, kMaxPositions, 4096);
+  const auto even = [](int layer) { return layer % 2 == 0; };
+  SetWindows(SlidingLayers(fields, config->layer_count(), even), window, config);
+}
+
+// Layers with a window rotate faster, and have no scaling.
+void DescribeGemma3(ConfigFields& fields, ModelConfig* config) {
+  DescribeBoth(fields, config);
+  const int window = fields.IntOr("sliding_window", 1, kMaxPositions, 4096);
+  const int every = fields.IntOr("sliding_window_pattern", 1, kMaxLayers, 6);
+  RopeSpec local = config->ropes[0];
+  local.scaling = {};
+  local.theta = fields.NumberOr("rope_local_base_freq", 1, 1e12, 10000);
+  if (ConfigFields by_type = fields.Within("rope_parameters"); by_type.Has("full_attention")) {
+    ConfigFields full = by_type.Within("full_attention");
+    ConfigFields sliding = by_type.Within("sliding_attention");
+    const Context context{config->max_positions, config->max_positions};
+    config->ropes[0] = ReadRopeParameters(full, context, config->ropes[0]);
+    local = ReadRopeParameters(sliding, context, local);
+  }
+  config->ropes.push_back(local);
+  const auto most = [every](int layer) { return (layer + 1) % every != 0; };
+  const std::vector<bool> sliding = SlidingLayers(fields, config->layer_count(), most);
+  SetWindows(sliding, window, config);
+  for (std::size_t i = 0; i < config->layers.size(); ++i) {
+    AttentionSpec& attention = config->layers[i].attention;
+    attention.qk_norm = AttentionSpec::QkNorm::kEachHead;
+    if (sliding[i]) attention.rope = 1;
+  }
+}
+
+// GGUF files do not say the scale of scores: it is the width of a head, but that of the stream for
+// each head in the models of 27B.
+void FromGguf(ConfigFields::Json* config, int layers_of_27b) {
+  const auto number = [&](const char* name) { return config->value(name, std::int64_t{0}); };
+  const std::int64_t heads = std::max(number("num_attention_heads"), std::int64_t{1});
+  const bool largest = number("num_hidden_layers") == layers_of_27b;
+  const std::int64_t of_stream = number("hidden_size") / heads;
+  const bool of_head = !largest && config->contains("head_dim");
+  const std::int64_t scalar = of_head ? number("head_dim") : of_stream;
+  if (scalar > 0) (*config)["query_pre_attn_scalar"] = scalar;
+}
+void Gemma2FromGguf(const GgufMetadata& /*metadata*/, ConfigFields::Json* config) {
+  FromGguf(config, 46);
+}
+void Gemma3FromGguf(const GgufMetadata& /*metadata*/, ConfigFields::Json* config) {
+  FromGguf(config, 62);
+  const bool windows = config->contains("sliding_window");
+  if (!windows) (*config)["sliding_window_pattern"] = 1;  // All layers see everything.
+}
+
+}  // namespace
+
+const Family kGemma2 = {.name = "gemma2",
+                        .architecture = "Gemma2ForCausalLM",
+                        .gguf = "gemma2",
+                        .names = kNames,
+                        .folder_gains_less_one = true,
+                        .describe = DescribeGemma2,
+                        .gguf_fields = Gemma2FromGguf};
+
+const Family kGemma3 = {.name = "gemma3_text",
+                        .architecture = "Gemma3ForCausalLM",
+                        .gguf = "gemma3",
+                        .names = kNames,
+                        .folder_gains_less_one = true,
+                        .defaults = kGemma3Defaults,
+                        .describe = DescribeGemma3,
+                        .gguf_fields = Gemma3FromGguf};
+
+}  // namespace foretoken

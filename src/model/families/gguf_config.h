@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "model/families/family.h"
+#include "tensor/tensor_map.h"
+#include "weights/gguf/gguf_metadata.h"
+
+namespace foretoken {
+
+/// Whether a tensor of a GGUF file is part of its configuration: factors of a rotation.
+bool IsOfGgufConfig(std::string_view name);
+
+/// What a GGUF file's metadata say of its model, in the form of a folder's config.json, so that one
+/// parser judges both. `tensors` are the file's, by its own names: the size of the vocabulary,
+/// biases, and whether the embedding is the head too, are theirs. A key that is missing or out of
+/// range is named as the file names it; architectures and rotary scalings that cannot be computed
+/// are refused. `where` names the file in errors.
+Result<std::string> ConfigFromGguf(const GgufMetadata& metadata, const TensorMap& tensors,
+                                   std::string_view where);
+
+}  // namespace foretoken

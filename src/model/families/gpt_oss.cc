@@ -1,0 +1,101 @@
+#include <fmt/core.h>
+
+#include <array>
+#include <string>
+#include <utility>
+
+#include "model/families/family.h"
+#include "weights/turned_experts.h"
+
+namespace foretoken {
+namespace {
+
+// Folders keep the weights of experts transposed and their gates in turns; those become what the
+// second row of each pair says.
+constexpr TensorName kNames[] = {
+    {"mlp_norm", "post_attention_layernorm", "post_attention_norm"},
+    {"sinks.weight", "self_attn.sinks", "attn_sinks.weight"},
+    {"router", "mlp.router", "ffn_gate_inp"},
+    {"experts.gate_up.turned", "mlp.experts.gate_up_proj", ""},
+    {"experts.gate_up.weight", "mlp.experts.gate_up_proj", ""},
+    {"experts.gate_up.turns", "mlp.experts.gate_up_proj_bias", ""},
+    {"experts.gate_up.bias", "mlp.experts.gate_up_proj_bias", ""},
+    {"experts.down.turned", "mlp.experts.down_proj", ""},
+    {"experts.down.weight", "mlp.experts.down_proj", ""},
+    {"experts.down.bias", "mlp.experts.down_proj_bias", ""},
+};
+
+// Every second layer sees a window, heads have sinks, and gates are clamped.
+void DescribeGptOss(ConfigFields& fields, ModelConfig* config) {
+  const int window = fields.IntOr("sliding_window", 1, kMaxPositions, 128);
+  const auto even = [](int layer) { return layer % 2 == 0; };
+  SetWindows(SlidingLayers(fields, config->layer_count(), even), window, config);
+  for (LayerSpec& layer : config->layers) {
+    layer.attention.sinks = true;
+    layer.attention.qkv_bias = true;
+    layer.attention.output_bias = true;
+    layer.mlp.activation = Activation::kClampedSwish;
+    layer.mlp.bias = true;
+    layer.mlp.router_bias = true;
+  }
+  const double limit = fields.NumberOr("swiglu_limit", 0, 1e6, kSwishLimit);
+  if (limit != kSwishLimit) {
+    fields.Refuse(fmt::format("swiglu_limit is {}, but only {} is supported", limit, kSwishLimit));
+  }
+  const auto every = [](int) { return true; };
+  SetExperts(fields, Routing::Softmax::kOfChosen, config->layers.front().mlp.intermediate, every,
+             config);
+}
+
+// The frequencies between those that are stretched and those that are not are not rounded to whole
+// numbers, which GGUF files do not say.
+void FromGguf(const GgufMetadata& /*metadata*/, ConfigFields::Json* config) {
+  if (config->contains("rope_scaling")) (*config)["rope_scaling"]["truncate"] = false;
+}
+
+// `name` becomes `arranged`, of that shape, when it is read.
+void Arrange(const std::string& name, const std::string& arranged, std::vector<std::int64_t> shape,
+             std::function<std::vector<std::byte>(const std::vector<TensorView>&)> make,
+             Checkpoint* checkpoint) {
+  auto tensor = checkpoint->tensors.extract(name);
+  checkpoint->arranged[arranged] = {{tensor.mapped()}, std::move(make)};
+  checkpoint->tensors[arranged] = {tensor.mapped().format, std::move(shape), nullptr};
+}
+
+Status ArrangeGptOss(Checkpoint* checkpoint) {
+  std::vector<std::pair<std::string, TensorView>> turned;
+  for (const auto& tensor : checkpoint->tensors) turned.push_back(tensor);
+  for (const auto& [name, view] : turned) {
+    const auto stem = name.substr(0, name.rfind('.'));
+    const bool matrices = name.ends_with(".turned");
+    if (!matrices && !name.ends_with(".turns")) continue;
+    if (view.shape.size() != (matrices ? 3 : 2)) {
+      return InvalidInput(fmt::format("{}: tensor {} must have {} dimensions but has {}",
+                                      checkpoint->path.string(), checkpoint->NameInFile(name),
+                                      matrices ? 3 : 2, view.shape.size()));
+    }
+    if (!matrices) {
+      Arrange(
+          name, stem + ".bias", view.shape, [](const auto& from) { return InOrder(from[0]); },
+          checkpoint);
+      continue;
+    }
+    const Outputs order = stem.ends_with(".gate_up") ? Outputs::kInTurns : Outputs::kInOrder;
+    Arrange(
+        name, stem + ".weight", {view.shape[0], view.shape[2], view.shape[1]},
+        [order](const auto& from) { return Transposed(from[0], order); }, checkpoint);
+  }
+  return {};
+}
+
+}  // namespace
+
+const Family kGptOss = {.name = "gpt_oss",
+                        .architecture = "GptOssForCausalLM",
+                        .gguf = "gpt-oss",
+                        .names = kNames,
+                        .describe = DescribeGptOss,
+                        .gguf_fields = FromGguf,
+                        .arrange = ArrangeGptOss};
+
+}  // namespace foretoken

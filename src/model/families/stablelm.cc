@@ -1,0 +1,48 @@
+#include "model/families/family.h"
+
+namespace foretoken {
+namespace {
+
+// Of each head's norm there is a tensor of its own in folders, one of all in GGUF files.
+constexpr TensorName kNames[] = {
+    {"q_norm.*", "self_attn.q_layernorm.norms.*", ""},
+    {"k_norm.*", "self_attn.k_layernorm.norms.*", ""},
+};
+
+void DescribeStableLm(ConfigFields& fields, ModelConfig* config) {
+  config->norm.kind = NormKind::kLayer;
+  config->norm.bias = true;
+  config->norm.epsilon = static_cast<float>(fields.NumberOr("layer_norm_eps", 1e-30, 1, 1e-5));
+  const bool parallel = fields.BoolOr("use_parallel_residual", false);
+  config->block.parallel = parallel;
+  config->block.shared_norm = parallel;
+  if (!fields.Has("partial_rotary_factor") && !fields.Has("rotary_dims")) {
+    ConfigFields parameters = fields.Within("rope_parameters");
+    if (!parameters.Has("partial_rotary_factor")) config->ropes[0].dims /= 4;
+  }
+  const bool bias = fields.BoolOr("use_qkv_bias", false);
+  const bool norms = fields.BoolOr("qk_layernorm", false);
+  for (LayerSpec& layer : config->layers) {
+    layer.attention.qkv_bias = bias;
+    layer.attention.output_bias = false;
+    if (norms) layer.attention.qk_norm = AttentionSpec::QkNorm::kEachHeadItsOwn;
+  }
+}
+
+void FromGguf(const GgufMetadata& metadata, ConfigFields::Json* config) {
+  bool parallel = false;
+  if (metadata.Flag("stablelm.use_parallel_residual", &parallel).ok()) {
+    (*config)["use_parallel_residual"] = parallel;
+  }
+}
+
+}  // namespace
+
+const Family kStableLm = {.name = "stablelm",
+                          .architecture = "StableLmForCausalLM",
+                          .gguf = "stablelm",
+                          .names = kNames,
+                          .describe = DescribeStableLm,
+                          .gguf_fields = FromGguf};
+
+}  // namespace foretoken

@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""Models of every family as GGUF files, which must give the logits that their folders give:
+families_test.py MODEL_LOGITS BUILD_FOLDER [TEST]..."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SOURCE = pathlib.Path(__file__).resolve().parent
+sys.path.append(str(SOURCE.parent))
+if "FAMILIES_TEST" not in os.environ:
+    from python_packages import install
+    python = install(pathlib.Path(sys.argv[2]).resolve(), SOURCE / "requirements.txt")
+    os.execve(python, [str(python), *sys.argv], {**os.environ, "FAMILIES_TEST": "1"})
+MODEL_LOGITS = sys.argv.pop(1)
+sys.argv.pop(1)
+
+import numpy as np
+
+from family_gguf import Family
+
+FOLDERS = SOURCE.parent / "golden" / "families"
+# What files do not say: the folder that a file is compared with has this in its config.json.
+UNSAID = {"mistral": {"sliding_window": None}, "gemma2": {"query_pre_attn_scalar": 16},
+          "gemma3": {"query_pre_attn_scalar": 16}}
+# Whose files have other numbers than their folders: factors of frequencies as float32, rows of
+# queries and keys in another order though nothing rotates them.
+ROUNDED = ("llama", "phi3", "phi3-long", "smollm3", "ministral3")
+# Of the context that a model is used for where that is not its own.
+CONTEXTS = {"phi3": 128}
+EXACT = ("llama-bias", "llama-linear", "llama-yarn", "llama-dynamic", "mistral", "qwen2", "qwen3",
+         "gemma2", "gemma3", "olmo2", "granite", "glm4", "cohere", "cohere-qk-norm", "cohere2",
+         "stablelm", "stablelm-parallel")
+
+
+class Families(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="foretoken_families."))
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def logits(self, model, context, tokens):
+        """[tokens, vocabulary]"""
+        ran = subprocess.run([MODEL_LOGITS, model, str(context), *map(str, tokens)],
+                             capture_output=True)
+        self.assertEqual(ran.returncode, 0, ran.stderr.decode())
+        return np.frombuffer(ran.stdout, np.float32).reshape(len(tokens), -1)
+
+    def compare(self, name):
+        golden = json.loads((FOLDERS / name / "golden.json").read_text())
+        tokens = golden["prompt_ids"]
+        folder = shutil.copytree(FOLDERS / name, self.folder / name)
+        family = Family(folder)
+        file = family.write_gguf(self.folder / f"{name}.gguf")
+        config = {**family.config, **UNSAID.get(name, {})}
+        (folder / "config.json").write_text(json.dumps(config))
+        context = CONTEXTS.get(name, 0)
+        of_folder = self.logits(folder, context, tokens)
+        of_file = self.logits(file, context, tokens)
+        if name in EXACT:
+            np.testing.assert_array_equal(of_file, of_folder)
+        else:
+            np.testing.assert_allclose(of_file, of_folder, atol=1e-5 * np.abs(of_folder).max())
+        if name not in UNSAID:
+            expected = np.array(golden["last_logits"], np.float32)
+            np.testing.assert_allclose(of_file[-1], expected, atol=1e-4 * np.abs(expected).max())
+
+    def test_files_give_the_logits_of_folders(self):
+        for name in (*EXACT, *ROUNDED):
+            with self.subTest(name):
+                self.compare(name)
+
+
+if __name__ == "__main__":
+    unittest.main()

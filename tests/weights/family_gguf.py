@@ -1,0 +1,143 @@
+"""Model folders as GGUF files, laid out as llama.cpp's converter lays out each family. Tensors have
+the names that the package `gguf` maps those of folders to."""
+
+import math
+
+import gguf
+import numpy as np
+
+from gguf_pair import Kind, Model, interleaved
+
+ARCHITECTURES = {"mistral": "llama", "cohere": "command-r", "gemma3_text": "gemma3",
+                 "ministral3": "mistral3"}
+# Whose rows of queries and keys the converter puts in another order.
+INTERLEAVED = ("llama", "mistral", "ministral3", "smollm3", "granite")
+INTEGERS = {"max_position_embeddings": "context_length", "hidden_size": "embedding_length",
+            "num_hidden_layers": "block_count", "intermediate_size": "feed_forward_length",
+            "num_attention_heads": "attention.head_count",
+            "num_key_value_heads": "attention.head_count_kv"}
+FRACTIONS = {"rms_norm_eps": "attention.layer_norm_rms_epsilon", "rope_theta": "rope.freq_base",
+             "rope_local_base_freq": "rope.freq_base_swa",
+             "layer_norm_eps": "attention.layer_norm_epsilon", "logit_scale": "logit_scale",
+             "logits_scaling": "logit_scale", "embedding_multiplier": "embedding_scale",
+             "residual_multiplier": "residual_scale", "attention_multiplier": "attention.scale",
+             "attn_logit_softcapping": "attn_logit_softcapping",
+             "final_logit_softcapping": "final_logit_softcapping"}
+# Whose files say how wide the window of a layer is: the converter leaves it out of others.
+WINDOWED = ("phi3", "gemma2", "gemma3_text", "cohere2")
+
+
+def llama3_factors(rope, theta, dims):
+    """What each frequency is divided by."""
+    original = rope["original_max_position_embeddings"]
+    low, high = rope["low_freq_factor"], rope["high_freq_factor"]
+    for pair in range(dims // 2):
+        turns = original * theta ** (-2 * pair / dims) / (2 * math.pi)
+        kept = min(max((turns - low) / (high - low), 0), 1)
+        yield 1 / ((1 - kept) / rope["factor"] + kept)
+
+
+class Family:
+    """A folder of one of the families, and the file that it becomes."""
+
+    def __init__(self, folder):
+        self.model = Model(folder)
+        self.config = self.model.config
+        self.type = self.config["model_type"]
+        self.head_dim = self.config.get(
+            "head_dim", self.config["hidden_size"] // self.config["num_attention_heads"])
+        self.rope = (self.config.get("rope_scaling") or self.config.get("rope_parameters") or {})
+        self.rope_type = self.rope.get("rope_type", self.rope.get("type"))
+
+    def write_gguf(self, path, change=lambda writer: None):
+        """`change` changes metadata."""
+        architecture = ARCHITECTURES.get(self.type, self.type)
+        self.writer = gguf.GGUFWriter(path, architecture)
+        self.key = lambda name: f"{architecture}.{name}"
+        self.add_metadata()
+        self.add_rope()
+        change(self.writer)
+        for name, values in self.tensors(architecture):
+            self.writer.add_tensor(name, np.ascontiguousarray(values, np.float32),
+                                   raw_dtype=Kind.F32)
+        self.writer.write_header_to_file()
+        self.writer.write_kv_data_to_file()
+        self.writer.write_tensors_to_file()
+        self.writer.close()
+        return path
+
+    def add_metadata(self):
+        config = self.config
+        for field, name in INTEGERS.items():
+            self.writer.add_uint32(self.key(name), config[field])
+        for field, name in FRACTIONS.items():
+            if config.get(field) is not None:
+                self.writer.add_float32(self.key(name), config[field])
+        if "head_dim" in config:
+            self.writer.add_uint32(self.key("attention.key_length"), self.head_dim)
+            self.writer.add_uint32(self.key("attention.value_length"), self.head_dim)
+        if self.type in WINDOWED:
+            self.writer.add_uint32(self.key("attention.sliding_window"),
+                                   config["sliding_window"] or 0)
+        if self.type == "gemma3_text":
+            self.writer.add_uint32(self.key("attention.sliding_window_pattern"),
+                                   config["sliding_window_pattern"])
+        if "use_parallel_residual" in config:
+            self.writer.add_bool(self.key("use_parallel_residual"), config["use_parallel_residual"])
+        self.writer.add_bos_token_id(config["bos_token_id"])
+        self.writer.add_eos_token_id(config["eos_token_id"])
+
+    def add_rope(self):
+        rope = self.rope
+        if "partial_rotary_factor" in self.config or self.type in INTERLEAVED:
+            share = self.config.get("partial_rotary_factor", 1)
+            self.writer.add_uint32(self.key("rope.dimension_count"), int(self.head_dim * share))
+        if self.rope_type in ("linear", "yarn"):
+            self.writer.add_string(self.key("rope.scaling.type"), self.rope_type)
+            self.writer.add_float32(self.key("rope.scaling.factor"), rope["factor"])
+        if self.rope_type == "yarn":
+            self.writer.add_uint32(self.key("rope.scaling.original_context_length"),
+                                   rope["original_max_position_embeddings"])
+            for field in ("beta_fast", "beta_slow"):
+                if field in rope:
+                    self.writer.add_float32(self.key(f"rope.scaling.yarn_{field}"), rope[field])
+        if self.type == "ministral3":
+            self.writer.add_float32(self.key("rope.freq_base"), rope["rope_theta"])
+            self.writer.add_float32(self.key("rope.scaling.yarn_log_multiplier"),
+                                    rope["mscale_all_dim"])
+            self.writer.add_float32(self.key("attention.temperature_scale"),
+                                    rope["llama_4_scaling_beta"])
+        if self.rope_type == "longrope":
+            original = self.config["original_max_position_embeddings"]
+            longer = self.config["max_position_embeddings"] / original
+            self.writer.add_uint32(self.key("rope.scaling.original_context_length"), original)
+            self.writer.add_float32(self.key("rope.scaling.attn_factor"),
+                                    math.sqrt(1 + math.log(longer) / math.log(original)))
+
+    def factors(self):
+        """The tensors of a rotation."""
+        if self.rope_type == "llama3":
+            yield "rope_freqs.weight", np.array(
+                list(llama3_factors(self.rope, self.config["rope_theta"], self.head_dim)))
+        if self.rope_type == "longrope":
+            for length in ("long", "short"):
+                yield f"rope_factors_{length}.weight", np.array(self.rope[f"{length}_factor"])
+
+    def tensors(self, architecture):
+        arch = next(arch for arch, name in gguf.MODEL_ARCH_NAMES.items() if name == architecture)
+        names = gguf.get_tensor_name_map(arch, self.config["num_hidden_layers"])
+        yield from self.factors()
+        of_heads = {}  # Norms of queries and keys, a tensor for each head.
+        for name, values in self.model.tensors.items():
+            if ".norms." in name:
+                of_heads.setdefault(name.split(".norms.")[0], []).append((name, values))
+                continue
+            if self.type in INTERLEAVED and self.model.heads(name):
+                values = interleaved(values, self.model.heads(name))
+            if self.type.startswith("gemma") and name.endswith("norm.weight"):
+                values = values + np.float32(1)
+            yield names.get_name(name, try_suffixes=(".weight", ".bias")), values
+        for name, heads in of_heads.items():
+            in_order = sorted(heads, key=lambda head: int(head[0].split(".")[-2]))
+            yield (names.get_name(name + ".weight", try_suffixes=(".weight",)),
+                   np.stack([values for _, values in in_order]))

@@ -1,0 +1,42 @@
+// Writes the logits of every row of a text, in float32, to standard output:
+// model_logits MODEL CONTEXT TOKEN...
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include "backend/cpu/cpu_backend.h"
+#include "model/families/read_config.h"
+#include "model/model_testing.h"
+#include "model/open_checkpoint.h"
+
+namespace {
+
+using foretoken::Token;
+
+foretoken::Status Write(const char* path, int context, const std::vector<Token>& tokens) {
+  FT_ASSIGN_OR_RETURN(const auto checkpoint, foretoken::OpenCheckpoint(path, ""));
+  FT_ASSIGN_OR_RETURN(const auto config, foretoken::ReadModelConfig(checkpoint, context));
+  const auto backend = foretoken::MakeCpuBackend(*foretoken::AvailableKernels().back(), nullptr,
+                                                 foretoken::Precision::kF32);
+  FT_ASSIGN_OR_RETURN(const auto weights,
+                      foretoken::LoadWeights(checkpoint, config, backend.get()));
+  const auto model = weights->MakeModel(backend.get());
+  foretoken::SequenceRunner runner(model.get(), static_cast<int>(tokens.size()));
+  const std::size_t count = tokens.size() * static_cast<std::size_t>(config.vocabulary);
+  if (std::fwrite(runner.Append(tokens), sizeof(float), count, stdout) != count) {
+    return foretoken::InvalidInput("cannot write to standard output");
+  }
+  return {};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 4) return 2;
+  std::vector<Token> tokens;
+  for (int i = 3; i < argc; ++i) tokens.push_back(std::atoi(argv[i]));
+  const foretoken::Status status = Write(argv[1], std::atoi(argv[2]), tokens);
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "%s\n", status.error().message.c_str());
+  return 1;
+}
