@@ -25,7 +25,8 @@ void CheckParsed(const foretoken::Result<ApiRequest>& parsed) {
   }
   const ApiRequest& request = parsed.value();
   FT_CHECK(request.n >= 1 && request.choices() >= 1 && request.choices() <= kMaxChoices);
-  FT_CHECK(request.kind == ApiKind::kChat ? !request.messages.empty() : !request.prompts.empty());
+  FT_CHECK(request.kind == ApiKind::kChat ? !request.chat.messages.empty()
+                                          : !request.prompts.empty());
   FT_CHECK(request.stop.max_tokens >= 0);
   FT_CHECK(!request.prompt_only || request.kind == ApiKind::kCompletion);
   FT_CHECK(!request.prompt_only || request.scores_prompts() || request.embedding.has_value());
