@@ -35,8 +35,9 @@ def install(folder, requirements):
     every package that these need."""
     wanted = requirements.read_bytes()
     stamp = folder / "installed.txt"
-    if stamp.exists() and stamp.read_bytes() == wanted:
-        return folder / "environment" / "bin" / "python"
+    python = folder / "environment" / "bin" / "python"
+    if python.exists() and stamp.exists() and stamp.read_bytes() == wanted:
+        return python
     folder.mkdir(parents=True, exist_ok=True)
     python = pip(folder, "install", "--no-deps", "--requirement", requirements)
     stamp.write_bytes(wanted)
