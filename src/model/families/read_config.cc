@@ -38,13 +38,9 @@ const Family* FindFamily(ConfigFields& fields, ModelConfig* config) {
   fields.String("model_type", &type);
   const Family* family = FamilyNamed(type);
   for (const Family* each : Families()) {
-    // A class of its own with the type of another family is computed in another way.
-    if (config->architecture == each->architecture && family == nullptr && type.empty()) {
-      family = each;
-    }
-    const bool other = family != nullptr && config->architecture == each->architecture;
-    if (other && each != family) family = nullptr;
+    if (type.empty() && config->architecture == each->architecture) family = each;
   }
+  // A class of its own with the type of a family is computed in another way.
   if (family == nullptr ||
       !(config->architecture.empty() || config->architecture == family->architecture ||
         config->architecture.ends_with("ForConditionalGeneration"))) {
