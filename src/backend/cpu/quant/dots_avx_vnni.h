@@ -5,6 +5,8 @@
 // Include after lanes_avx2.h and that function. (vpdpbssd, whose codes are signed, would save what
 // a sum starts from, one addition in seventeen operations of a row, on few processors.)
 
+#include "backend/cpu/quant/whole_codes.h"
+
 namespace foretoken::cpu::FT_ISA {
 namespace {
 
@@ -12,21 +14,6 @@ constexpr int kMostRows = 4;
 // All of them, so that a weight is loaded once for all.
 template <int kRows>
 constexpr int kDotRows = kRows;
-
-// Whether codes of kBits are multiplied by the values as they are.
-template <int kBits>
-constexpr bool kCodesAsTheyAre = true;
-
-// Codes of `kSteps` steps.
-template <int kBits, int kSteps>
-struct Steps {
-  Ints codes[kSteps];
-};
-template <int kBits, int kSteps>
-FT_INLINE void Prepare(const Ints* codes, Steps<kBits, kSteps>* steps) {
-#pragma GCC unroll 8
-  for (int s = 0; s < kSteps; ++s) steps->codes[s] = codes[s];
-}
 
 FT_INLINE __m256i FourValues(const std::int8_t* values) {
   std::int32_t four;

@@ -2,6 +2,8 @@
 
 // Integer dot products by vpdpbusd. Include after lanes_avx512.h.
 
+#include "backend/cpu/quant/whole_codes.h"
+
 namespace foretoken::cpu::FT_ISA {
 namespace {
 
@@ -10,21 +12,6 @@ constexpr int kMostRows = 16;
 // Rows whose dot products are computed together: one, so that its sums are in a register.
 template <int kRows>
 constexpr int kDotRows = 1;
-
-// Whether codes of kBits are multiplied by the values as they are.
-template <int kBits>
-constexpr bool kCodesAsTheyAre = true;
-
-// Codes of `kSteps` steps, each below 2^kBits.
-template <int kBits, int kSteps>
-struct Steps {
-  Ints codes[kSteps];
-};
-template <int kBits, int kSteps>
-FT_INLINE void Prepare(const Ints* codes, Steps<kBits, kSteps>* steps) {
-#pragma GCC unroll 8
-  for (int s = 0; s < kSteps; ++s) steps->codes[s] = codes[s];
-}
 
 // Four values of a row, as one operand.
 struct __attribute__((may_alias)) Four {
