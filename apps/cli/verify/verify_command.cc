@@ -132,6 +132,7 @@ Status Verify::ReadPrompts() {
       report_.prompt_names.push_back(fmt::format("{} #{}", encoded.name, i + 1));
     }
   }
+  report_.max_tokens = options_.generation.stop.max_tokens;
   context_ = std::min(context, static_cast<int>(longest) + options_.generation.stop.max_tokens +
                                    options_.speculation.MostLookahead());
   return {};
