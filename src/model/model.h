@@ -9,10 +9,13 @@
 
 namespace foretoken {
 
-/// The keys and values of a model's layers, which are of one width.
+/// The keys and values of a model's layers.
 inline KvShape KvShapeOf(const ModelConfig& config, std::int64_t blocks) {
-  const AttentionSpec& attention = config.layers.front().attention;
-  return {config.layer_count(), attention.kv_heads, attention.head_dim, blocks};
+  KvShape shape{.blocks = blocks};
+  for (const LayerSpec& layer : config.layers) {
+    shape.layers.push_back({layer.attention.kv_heads, layer.attention.head_dim});
+  }
+  return shape;
 }
 
 /// One row of a pass and what is wanted of it.

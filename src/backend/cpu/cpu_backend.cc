@@ -8,7 +8,7 @@
 
 #include "backend/cpu/attention/attention.h"
 #include "backend/cpu/noisy_top.h"
-#include "backend/cpu/packed_matrix.h"
+#include "backend/cpu/products/packed_matrix.h"
 #include "backend/routing.h"
 
 namespace foretoken {
@@ -66,15 +66,9 @@ class CpuBackend final : public Backend {
   Precision precision() const override { return precision_; }
   KvFormat kv_format() const override { return kv_format_; }
   std::string_view layout() const override {
-    switch (precision_) {
-      case Precision::kBF16:
-        return "panels of bf16";
-      case Precision::kF32:
-        return "panels of f32";
-      case Precision::kPortable:
-        return "panels as stored";
-    }
-    return "";
+    return precision_ == Precision::kBF16  ? "panels of bf16"
+           : precision_ == Precision::kF32 ? "panels of f32"
+                                           : "panels as stored";
   }
 
   Matrix MakeStack(std::span<const TensorView> parts, int count) override {
@@ -92,12 +86,20 @@ class CpuBackend final : public Backend {
   }
 
   KvStore AllocateKv(const KvShape& shape) override {
-    const std::size_t bytes = KvLayout(shape, kv_format_).bytes(shape.layers);
-    return KvStore{shape, Buffer(bytes), Buffer(bytes)};
+    const std::size_t half = KvBytes(shape) / 2;
+    KvStore kv{shape, Buffer(half), Buffer(half), {}};
+    std::size_t offset = 0;
+    for (const KvLayer& layer : shape.layers) {
+      kv.offsets.push_back(offset);
+      offset += static_cast<std::size_t>(shape.blocks) * cpu::BlockBytes(kv_format_, layer);
+    }
+    return kv;
   }
 
   std::size_t KvBytes(const KvShape& shape) const override {
-    return 2 * KvLayout(shape, kv_format_).bytes(shape.layers);
+    std::size_t block = 0;
+    for (const KvLayer& layer : shape.layers) block += cpu::BlockBytes(kv_format_, layer);
+    return 2 * static_cast<std::size_t>(shape.blocks) * block;
   }
 
   void Embed(const Matrix& table, std::span<const Token> tokens, float* out) override {
@@ -252,7 +254,7 @@ class CpuBackend final : public Backend {
   void RotateAndStore(const RopeTable* rope, const BatchPlan& plan, const HeadShape& heads,
                       int layer, float* qkv, KvStore& kv) override {
     const auto rows = static_cast<std::int64_t>(plan.rows.size());
-    const KvLayout layout(kv.shape, kv_format_);
+    const KvLayout layout(kv, layer, kv_format_);
     const cpu::AttentionKernels& attention = AttentionOps();
     Share(rows, rows * heads.row_width() * 2, [&](int, std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) {
@@ -272,7 +274,7 @@ class CpuBackend final : public Backend {
         for (int head = 0; head < heads.kv_heads; ++head) {
           attention.store_kv(k + std::int64_t{head} * heads.head_dim,
                              v + std::int64_t{head} * heads.head_dim, heads.head_dim,
-                             layout.ChunkOf(kv, layer, place.slot, head), place.slot % kBlockSize);
+                             layout.ChunkOf(place.slot, head), place.slot % kBlockSize);
         }
       }
     });
@@ -296,7 +298,7 @@ class CpuBackend final : public Backend {
         ranges_.push_back({row, row + 1});
       }
     }
-    const cpu::AttentionCall call{plan, heads, rule, layer, qkv, kv, {kv.shape, kv_format_}, out};
+    const cpu::AttentionCall call{plan, heads, rule, qkv, {kv, layer, kv_format_}, out};
     const auto tasks = static_cast<std::int64_t>(ranges_.size()) * heads.kv_heads;
     const auto run = [&](int worker, std::int64_t task) {
       const RowRange range = ranges_[static_cast<std::size_t>(task / heads.kv_heads)];
@@ -329,13 +331,13 @@ class CpuBackend final : public Backend {
   }
 
   void CopyKv(KvStore& kv, std::span<const KvMove> moves) override {
-    const KvLayout layout(kv.shape, kv_format_);
     const cpu::AttentionKernels& attention = AttentionOps();
-    for (int layer = 0; layer < kv.shape.layers; ++layer) {
+    for (int layer = 0; layer < std::ssize(kv.shape.layers); ++layer) {
+      const KvLayout layout(kv, layer, kv_format_);
       for (const KvMove& move : moves) {
-        for (int head = 0; head < kv.shape.kv_heads; ++head) {
-          attention.copy_kv(layout.ChunkOf(kv, layer, move.from, head), move.from % kBlockSize,
-                            kv.shape.head_dim, layout.ChunkOf(kv, layer, move.to, head),
+        for (int head = 0; head < layout.shape.kv_heads; ++head) {
+          attention.copy_kv(layout.ChunkOf(move.from, head), move.from % kBlockSize,
+                            layout.shape.head_dim, layout.ChunkOf(move.to, head),
                             move.to % kBlockSize);
         }
       }
