@@ -8,7 +8,7 @@
 
 #include "backend/cpu/attention/attention.h"
 #include "backend/cpu/noisy_top.h"
-#include "backend/cpu/packed_matrix.h"
+#include "backend/cpu/products/packed_matrix.h"
 #include "backend/routing.h"
 
 namespace foretoken {
