@@ -123,6 +123,8 @@ TEST(ModelConfigTest, RefusesWhatWouldBeComputedWrongly) {
   EXPECT_THAT(ErrorOf({{"model_type", "mistral"}, {"sliding_window", "wide"}}),
               HasSubstr("sliding_window is"));
   EXPECT_EQ(ErrorOf({{"model_type", "mistral"}, {"sliding_window", nullptr}}), "no error");
+  EXPECT_THAT(ErrorOf({{"model_type", "granitemoehybrid"}, {"architectures", nullptr}}),
+              HasSubstr("has layers that are not attention (layer_types)"));
 }
 
 // As the models that see besides say of their text.
