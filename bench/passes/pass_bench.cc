@@ -1,9 +1,9 @@
 // How long passes of a model take: over rows of one sequence behind a context, all of which want
 // logits, as verification does, and over a prompt of which only the last row does. Usage:
-// pass_bench MODEL PRECISION CORES [ROUNDS]: a folder or a GGUF file, auto, bf16, f32 or portable,
-// cores such as 0 or 0,1. Every round times each kind of pass in turn; prints a line of JSON with
-// the median milliseconds of each. Every pass has other tokens, so that experts that its rows
-// choose are others too.
+// pass_bench MODEL PRECISION CORES [ROUNDS [WHERE]]: a folder or a GGUF file, auto, bf16, f32 or
+// portable, cores such as 0 or 0,1, and whether experts lie in memory or are mapped, mmap. Every
+// round times each kind of pass in turn; prints a line of JSON with the median milliseconds of
+// each. Every pass has other tokens, so that experts that its rows choose are others too.
 
 #include <fmt/core.h>
 
@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "backend/device.h"
@@ -81,7 +82,7 @@ double Median(std::vector<double> times) {
 }
 
 Result<std::string> Measure(const std::string& path, const std::string& precision_name,
-                            Device* device, int rounds) {
+                            Device* device, int rounds, ExpertsPlace experts) {
   FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, OpenCheckpoint(path, ""));
   FT_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(checkpoint));
   const Precision precision = precision_name == "bf16"       ? Precision::kBF16
@@ -89,7 +90,8 @@ Result<std::string> Measure(const std::string& path, const std::string& precisio
                               : precision_name == "portable" ? Precision::kPortable
                                                              : UsualPrecision(checkpoint);
   const auto backend = device->MakeBackend(precision);
-  FT_ASSIGN_OR_RETURN(const auto weights, LoadWeights(checkpoint, config, backend.get()));
+  FT_ASSIGN_OR_RETURN(const auto weights,
+                      LoadWeights(checkpoint, config, backend.get(), {}, experts));
   const auto model = weights->MakeModel(backend.get());
   std::vector<Passes> passes;
   for (const int rows : kRows) passes.emplace_back(model.get(), kContext, rows, /*all=*/true);
@@ -116,7 +118,7 @@ Result<std::string> Measure(const std::string& path, const std::string& precisio
 int main(int argc, char** argv) {
   using namespace foretoken;
   if (argc < 4) {
-    std::fputs("usage: pass_bench MODEL PRECISION CORES [ROUNDS]\n", stderr);
+    std::fputs("usage: pass_bench MODEL PRECISION CORES [ROUNDS [memory|mmap]]\n", stderr);
     return 2;
   }
   const auto cores = ParseCores(argv[3]);
@@ -126,9 +128,11 @@ int main(int argc, char** argv) {
   }
   Device device(*cores);
   const int rounds = argc > 4 ? std::atoi(argv[4]) : 5;
+  const bool mapped = argc > 5 && std::string_view(argv[5]) == "mmap";
+  const ExpertsPlace experts = mapped ? ExpertsPlace::kFile : ExpertsPlace::kMemory;
   Result<std::string> result = std::string();
   device.Run([&] {
-    result = Measure(argv[1], argv[2], &device, rounds);
+    result = Measure(argv[1], argv[2], &device, rounds, experts);
     return 0;
   });
   fmt::print("{}\n", result.ok() ? *result : result.error().message);

@@ -19,6 +19,11 @@ namespace foretoken {
 class TokenConstraint;
 struct LoadedModel;
 
+/// Where the weights of experts are kept: packed in memory; or in the model's file, which is mapped
+/// and of which a pass reads those experts that its rows choose, so that a model may be larger than
+/// memory. The tokens are the same.
+enum class ExpertsPlace { kMemory, kFile };
+
 /// Where a model comes from: a Hugging Face folder, a GGUF file (of a split one the first part), or
 /// random weights of a named shape.
 struct ModelSource {
@@ -33,6 +38,8 @@ struct ModelSource {
   /// Positions that it is used for at most; 0: all that it was made for. A model with one rotation
   /// for short texts and another for long ones takes the short one where this is short enough.
   int context = 0;
+  /// kFile is for targets with experts, as their files have them: without `weights`.
+  ExpertsPlace experts = ExpertsPlace::kMemory;
 
   bool empty() const { return path.empty() && synthetic.empty(); }
   /// How reports call it: its name, or the folder's, the file's without ".gguf", or the shape's,

@@ -16,15 +16,15 @@ const ExpertsFolder& Folder() {
   return folder;
 }
 
-std::unique_ptr<LoadedModel> Load() {
-  auto loaded = LoadModel({.path = Folder().path()},
+std::unique_ptr<LoadedModel> Load(ExpertsPlace experts) {
+  auto loaded = LoadModel({.path = Folder().path(), .experts = experts},
                           std::make_shared<Device>(CoreSet{AvailableCores().front()}), {});
   EXPECT_TRUE(loaded.ok()) << (loaded.ok() ? "" : loaded.error().message);
   return std::move(loaded).value();
 }
 
 LoadedModel* Target() {
-  static const auto target = Load();
+  static const auto target = Load(ExpertsPlace::kMemory);
   return target.get();
 }
 
@@ -42,8 +42,9 @@ std::vector<std::vector<Token>> TokensOf(Engine& engine, const SamplingParams& s
   return tokens;
 }
 
-std::unique_ptr<Engine> Make(Mode mode, const EngineConfig& config) {
-  auto engine = MakeEngine(mode, config, Target(), Folder().Draft());
+std::unique_ptr<Engine> Make(Mode mode, const EngineConfig& config,
+                             LoadedModel* target = Target()) {
+  auto engine = MakeEngine(mode, config, target, Folder().Draft());
   EXPECT_TRUE(engine.ok()) << (engine.ok() ? "" : engine.error().message);
   return std::move(engine).value();
 }
@@ -97,6 +98,27 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"SdTinyPool", Mode::kSd, {.max_batch = 5, .max_context = 128, .kv_tokens = 160}},
         Case{"SsdTinyPool", Mode::kSsd, {.max_batch = 5, .max_context = 128, .kv_tokens = 160}}),
     [](const auto& test) { return test.param.name; });
+
+TEST(ExpertsInTheFile, EmitTheTokensOfPackedOnes) {
+  const auto target = Load(ExpertsPlace::kFile);
+  for (const Mode mode : {Mode::kAr, Mode::kSd, Mode::kSsd}) {
+    const auto engine = Make(mode, {.max_batch = 3}, target.get());
+    for (std::size_t i = 0; i < Settings().size(); ++i) {
+      EXPECT_EQ(TokensOf(*engine, Settings()[i]), Truth(i)) << ModeName(mode);
+    }
+  }
+}
+
+TEST(ExpertsInTheFile, AreThoseOfTargetsInFiles) {
+  DraftOptions draft = Folder().Draft();
+  draft.source = {.path = Folder().path(), .experts = ExpertsPlace::kFile};
+  const auto engine = MakeEngine(Mode::kSd, {}, Target(), draft);
+  ASSERT_FALSE(engine.ok());
+  EXPECT_THAT(engine.error().message, testing::HasSubstr("keep them in memory"));
+  const auto random = OpenModel({.synthetic = "moe-669m", .experts = ExpertsPlace::kFile});
+  ASSERT_FALSE(random.ok());
+  EXPECT_THAT(random.error().message, testing::HasSubstr("lie in no file"));
+}
 
 }  // namespace
 }  // namespace foretoken

@@ -66,7 +66,11 @@ Result<OpenedModel> OpenModel(const ModelSource& source) {
         "a model's context of {} tokens must be at least 2, or 0 for all that it was made for",
         source.context));
   }
+  opened.experts = source.experts;
   if (source.path.empty()) {
+    if (source.experts == ExpertsPlace::kFile) {
+      return InvalidInput("experts of random weights lie in no file that they could stay in");
+    }
     FT_ASSIGN_OR_RETURN(opened.config, NamedShape(source.synthetic));
     opened.config.max_positions = UsedPositions(source.context, opened.config.max_positions);
     opened.identity = ModelIdentity::Of("synthetic " + source.synthetic, "");
@@ -84,7 +88,7 @@ Result<OpenedModel> OpenModel(const ModelSource& source) {
         "{}: the tokenizer has {} tokens but the model only {}: they do not belong together",
         source.path, opened.tokenizer->vocabulary(), opened.config.vocabulary));
   }
-  FT_RETURN_IF_ERROR(CheckWeights(*opened.checkpoint, opened.config));
+  FT_RETURN_IF_ERROR(CheckWeights(*opened.checkpoint, opened.config, source.experts));
   FT_ASSIGN_OR_RETURN(const std::string fingerprint,
                       FingerprintOf(*opened.checkpoint, opened.config));
   opened.identity = ModelIdentity::Of(fingerprint, opened.tokenizer->fingerprint());
@@ -106,7 +110,9 @@ std::unique_ptr<LoadedModel> LoadModel(const OpenedModel& opened, std::shared_pt
   }
   if (weights == nullptr) {
     weights = opened.checkpoint.has_value()
-                  ? LoadWeights(*opened.checkpoint, opened.config, backend.get(), progress).value()
+                  ? LoadWeights(*opened.checkpoint, opened.config, backend.get(), progress,
+                                opened.experts)
+                        .value()
                   : SyntheticWeights(opened.config, kSyntheticSeed, backend.get());
   }
   if (packed != nullptr) *packed = {opened.identity, precision, weights};
@@ -116,7 +122,8 @@ std::unique_ptr<LoadedModel> LoadModel(const OpenedModel& opened, std::shared_pt
                    .weights = std::move(weights),
                    .identity = opened.identity,
                    .translation = opened.translation,
-                   .path = opened.checkpoint.has_value() ? opened.checkpoint->path.string() : ""});
+                   .path = opened.checkpoint.has_value() ? opened.checkpoint->path.string() : "",
+                   .experts = opened.experts});
 }
 
 Numerics NumericsFor(const OpenedModel& opened, std::optional<Precision> precision,
@@ -145,6 +152,7 @@ std::unique_ptr<LoadedModel> OnDevice(const LoadedModel& loaded, std::shared_ptr
                    .identity = loaded.identity,
                    .translation = loaded.translation,
                    .path = loaded.path,
+                   .experts = loaded.experts,
                    .draft_weights = loaded.draft_weights});
 }
 

@@ -27,6 +27,7 @@ struct OpenedModel {
   /// Of a draft whose tokens are not its target's; else null. The tokenizer is then the target's,
   /// and `config` still the model's own.
   std::shared_ptr<const Translation> translation;
+  ExpertsPlace experts = ExpertsPlace::kMemory;
 };
 
 /// Checks that configuration, tokenizer and tensors are there and go together.
@@ -50,6 +51,7 @@ struct LoadedModel {
   ModelIdentity identity;
   std::shared_ptr<const Translation> translation;  ///< As in OpenedModel: `model` is translated.
   std::string path;                                ///< Of its files; empty for synthetic models.
+  ExpertsPlace experts = ExpertsPlace::kMemory;
   /// Of the drafts of its engines, also on other devices.
   std::shared_ptr<PackedWeights> draft_weights = std::make_shared<PackedWeights>();
 };

@@ -48,6 +48,9 @@ Result<Drafts> LoadDrafts(std::span<const Mode> offered, const LoadedModel& targ
   const bool during = drafts_at(Schedule::kDuring);
   Drafts drafts;
   if (!before && !during) return drafts;
+  if (setup.source.experts == ExpertsPlace::kFile) {
+    return InvalidInput("the experts of a draft cannot stay in its file: keep them in memory");
+  }
   FT_ASSIGN_OR_RETURN(OpenedModel opened, OpenModel(setup.source));
   std::string notice;
   FT_ASSIGN_OR_RETURN(

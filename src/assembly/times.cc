@@ -124,10 +124,12 @@ std::string TextOf(const std::array<char, 64>& fingerprint) {
 std::string Describe(std::string_view role, const LoadedModel* loaded) {
   if (loaded == nullptr) return fmt::format("{}: none\n", role);
   const Backend& backend = *loaded->backend;
-  return fmt::format("{}: {}, {} positions, {} {} with KV in {} on {}\n", role,
+  return fmt::format("{}: {}, {} positions, {} {} with KV in {}{} on {}\n", role,
                      TextOf(loaded->identity.model), loaded->model->config().max_positions,
                      backend.name(), PrecisionName(backend.precision()),
-                     KvFormatName(backend.kv_format()), loaded->device->name());
+                     KvFormatName(backend.kv_format()),
+                     loaded->experts == ExpertsPlace::kFile ? " and experts in the file" : "",
+                     loaded->device->name());
 }
 
 // Of everything that times depend on. (Not on the context limit: what is measured has KV of its

@@ -20,6 +20,27 @@ std::vector<MatrixBand> BandsOf(std::span<const TensorView> parts,
   return bands;
 }
 
+std::size_t Matrix::bytes() const {
+  std::size_t sum = data.bytes();
+  for (const TensorView& part : borrowed) sum += part.bytes();
+  return sum;
+}
+
+std::span<const TensorView> Matrix::BorrowedParts(int index) const {
+  const std::size_t parts = borrowed.size() / static_cast<std::size_t>(count);
+  return std::span(borrowed).subspan(static_cast<std::size_t>(index) * parts, parts);
+}
+
+Matrix Backend::Borrow(std::vector<TensorView> parts, int count) {
+  const std::size_t of_each = parts.size() / static_cast<std::size_t>(count);
+  const std::span<const TensorView> all = parts;
+  Matrix stack = MakeStack(all.first(of_each), count);
+  for (int i = 0; i < count; ++i) {
+    PackInto(all.subspan(static_cast<std::size_t>(i) * of_each, of_each), i, &stack);
+  }
+  return stack;
+}
+
 Matrix Backend::Pack(std::span<const TensorView> parts) {
   Matrix matrix = MakeStack(parts, 1);
   PackInto(parts, 0, &matrix);

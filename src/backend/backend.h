@@ -35,16 +35,22 @@ struct MatrixBand {
 };
 
 /// A weight matrix [outputs, inputs] in the layout of the backend that packed it, or a stack of
-/// `count` matrices of the same shape and formats, one behind the other.
+/// `count` matrices of the same shape and formats, one behind the other. A borrowed one has no data
+/// of its own.
 struct Matrix {
   std::int64_t outputs = 0;
   std::int64_t inputs = 0;
   std::vector<MatrixBand> bands;  ///< In order, without gaps; those of each matrix.
   Buffer data;
   int count = 1;
+  std::vector<TensorView> borrowed;  ///< [count, parts of each]: the weights, where they lie.
 
   /// Bytes from a matrix of a stack to the next.
   std::size_t stride() const { return data.bytes() / static_cast<std::size_t>(count); }
+  /// Of all weights, wherever they lie.
+  std::size_t bytes() const;
+  /// What makes one matrix of a borrowed stack.
+  std::span<const TensorView> BorrowedParts(int index) const;
 };
 
 /// Adjacent rows [begin, end) of a product that meet one matrix of a stack.
@@ -328,6 +334,12 @@ class Backend {
   /// means no noise. Exact: every backend of a machine returns what plain loops in double return.
   virtual std::size_t NoisyTop(Logits logits, int vocabulary, float temperature, NoiseKey noise,
                                std::span<Candidate> best) = 0;
+
+  /// A stack of `count` matrices for MatMulGroups whose weights stay where they lie: `parts`
+  /// [count, parts of each], which outlive it, alike in shape and format from matrix to matrix.
+  /// Products have the bits of those with a packed stack; they take longer, and of a mapped file
+  /// only the matrices that rows meet are read. A backend that cannot do so packs them.
+  virtual Matrix Borrow(std::vector<TensorView> parts, int count);
 };
 
 }  // namespace foretoken

@@ -5,10 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <numeric>
 
 #include "backend/conformance_testing.h"
+#include "tensor/half.h"
 
 namespace foretoken {
 namespace {
@@ -63,6 +65,46 @@ TEST_P(ExpertsTest, GroupsOfRowsMeetTheirMatricesAsAlone) {
         backend->FillRows(bias.data() + group.matrix * kOutputs, 1, kOutputs, alone.data());
         backend->MatMulAdd(matrix, x.data() + row * kInputs, 1, alone.data());
         ASSERT_TRUE(SameBits(alone.data(), biased.data() + row * kOutputs, kOutputs)) << row;
+      }
+    }
+  }
+}
+
+TEST_P(ExpertsTest, BorrowedMatricesHaveTheBitsOfPackedOnes) {
+  ThreadPool pool({0, 1});
+  const auto x = Random(25 * kInputs, 10);
+  const auto bias = Random(std::size_t{kMatrices} * kOutputs, 11);
+  const auto matrices = Matrices();
+  std::vector<std::vector<BFloat16>> rounded;
+  for (const std::vector<float>& numbers : matrices) {
+    std::ranges::transform(numbers, std::back_inserter(rounded.emplace_back()), FloatToBFloat16);
+  }
+  for (ThreadPool* workers : {static_cast<ThreadPool*>(nullptr), &pool}) {
+    const auto backend = Make(workers);
+    for (const int inputs : {kInputs, 55}) {  // No whole chunk, and an odd number.
+      constexpr int kFirst = 19;
+      Matrix packed;
+      std::vector<TensorView> parts;
+      for (std::size_t i = 0; i < kMatrices; ++i) {
+        // Two parts, of which the first ends within a panel.
+        const std::vector<TensorView> own = {
+            {WeightFormat::kF32,
+             {kFirst, inputs},
+             reinterpret_cast<const std::byte*>(matrices[i].data())},
+            {WeightFormat::kBF16,
+             {kOutputs - kFirst, inputs},
+             reinterpret_cast<const std::byte*>(rounded[i].data())}};
+        if (i == 0) packed = backend->MakeStack(own, kMatrices);
+        backend->PackInto(own, static_cast<int>(i), &packed);
+        parts.insert(parts.end(), own.begin(), own.end());
+      }
+      const Matrix borrowed = backend->Borrow(parts, kMatrices);
+      for (const float* added : {static_cast<const float*>(nullptr), bias.data()}) {
+        std::vector<float> expected(std::size_t{25} * kOutputs);
+        std::vector<float> y(expected.size(), -1.0F);
+        backend->MatMulGroups(packed, kGroups, added, x.data(), expected.data());
+        backend->MatMulGroups(borrowed, kGroups, added, x.data(), y.data());
+        EXPECT_TRUE(SameBits(y.data(), expected.data(), y.size())) << inputs;
       }
     }
   }

@@ -138,26 +138,58 @@ TEST_P(PortableTest, StacksOfSeveralFormatsAreThoseOfPlainLoops) {
   const std::vector<RowGroup> groups = {{1, 0, 1}, {2, 1, 20}, {0, 20, kRows}};
   const auto x = Random(kRows * 512, 8);
   const auto bias = Random(kMatrices * 1070, 9);
-  const auto product = [&](Backend* by, const float* added) {
-    Matrix stack;
-    for (std::uint32_t i = 0; i < kMatrices; ++i) {
-      const Stored gate(WeightFormat::kQ4_K, 41, 512, i);
-      const Stored up(WeightFormat::kMXFP4, 1000, 512, 10 + i);
-      const Stored rest(WeightFormat::kBF16, 29, 512, 20 + i);
-      const std::vector<TensorView> parts = {gate.view(), up.view(), rest.view()};
-      if (i == 0) stack = by->MakeStack(parts, kMatrices);
-      by->PackInto(parts, static_cast<int>(i), &stack);
+  std::vector<Stored> stored;
+  std::vector<TensorView> all;
+  for (std::uint32_t i = 0; i < kMatrices; ++i) {
+    stored.emplace_back(WeightFormat::kQ4_K, 41, 512, i);
+    stored.emplace_back(WeightFormat::kMXFP4, 1000, 512, 10 + i);
+    stored.emplace_back(WeightFormat::kBF16, 29, 512, 20 + i);
+  }
+  for (const Stored& part : stored) all.push_back(part.view());
+  const auto packed = [&](Backend* by) {
+    Matrix stack = by->MakeStack(std::span(all).first(3), kMatrices);
+    for (int i = 0; i < kMatrices; ++i) {
+      by->PackInto(std::span(all).subspan(static_cast<std::size_t>(3 * i), 3), i, &stack);
     }
+    return stack;
+  };
+  const auto product = [&](Backend* by, const Matrix& stack, const float* added) {
     std::vector<float> y(kRows * 1070);
     by->MatMulGroups(stack, groups, added, x.data(), y.data());
     return y;
   };
   for (const float* added : {static_cast<const float*>(nullptr), bias.data()}) {
-    const std::vector<float> expected = product(reference.get(), added);
+    const auto expected = product(reference.get(), packed(reference.get()), added);
     for (Backend* each : {backend.get(), threaded.get()}) {
-      const std::vector<float> y = product(each, added);
-      EXPECT_TRUE(SameBits(y.data(), expected.data(), y.size()));
+      const Matrix stacks[] = {packed(each), each->Borrow(all, kMatrices)};
+      for (const Matrix& stack : stacks) {
+        const std::vector<float> y = product(each, stack, added);
+        EXPECT_TRUE(SameBits(y.data(), expected.data(), y.size()));
+      }
     }
+  }
+}
+
+// Of each format, where nothing is packed before it is needed.
+TEST_P(PortableTest, BorrowedMatricesAreThoseOfPlainLoops) {
+  auto backend = Make();
+  auto reference = Reference();
+  constexpr int kInputs = 768;  // Three stretches.
+  const auto x = Random(5 * kInputs, 8);
+  for (const WeightFormat format : AllFormats()) {
+    const Stored first(format, 50, kInputs, 1);
+    const Stored second(format, 50, kInputs, 2);
+    const std::vector<TensorView> parts = {first.view(), second.view()};
+    const std::vector<RowGroup> groups = {{1, 0, 4}, {0, 4, 5}};
+    std::vector<float> results[2];
+    Backend* const backends[] = {backend.get(), reference.get()};
+    for (int b = 0; b < 2; ++b) {
+      results[b].resize(5 * 50);
+      const Matrix stack = backends[b]->Borrow(parts, 2);
+      backends[b]->MatMulGroups(stack, groups, nullptr, x.data(), results[b].data());
+    }
+    EXPECT_TRUE(SameBits(results[0].data(), results[1].data(), results[0].size()))
+        << InfoOf(format).name;
   }
 }
 

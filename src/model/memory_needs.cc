@@ -19,9 +19,12 @@ std::size_t PackedBytes(const TensorView& tensor, Precision precision) {
   return 0;
 }
 
+// One of those of which a row reads some.
+bool IsOfExperts(std::string_view name) { return name.find(".experts.") != std::string_view::npos; }
+
 // A row reads those experts of a layer that it chooses.
 std::size_t BytesOfRow(const ModelConfig& config, std::string_view name, std::size_t bytes) {
-  if (name.find(".experts.") == std::string_view::npos) return bytes;
+  if (!IsOfExperts(name)) return bytes;
   for (const LayerSpec& layer : config.layers) {
     const Routing& routing = layer.mlp.routing;
     if (!layer.mlp.has_experts()) continue;
@@ -34,7 +37,7 @@ std::size_t BytesOfRow(const ModelConfig& config, std::string_view name, std::si
 }  // namespace
 
 MemoryNeeds EstimateMemory(const ModelConfig& config, const TensorMap& tensors,
-                           const Backend& backend) {
+                           const Backend& backend, ExpertsPlace experts) {
   KvShape shape = KvShapeOf(config, 1);
   MemoryNeeds needs;
   for (const auto& [name, tensor] : tensors) {
@@ -43,6 +46,11 @@ MemoryNeeds EstimateMemory(const ModelConfig& config, const TensorMap& tensors,
     if (name == "embedding.weight" && !config.tied_embeddings) {
       // Left in the file, of which a pass over one row reads a row.
       needs.weight_bytes_per_pass += tensor.bytes() / static_cast<std::size_t>(config.vocabulary);
+      continue;
+    }
+    if (experts == ExpertsPlace::kFile && IsOfExperts(name) && name.ends_with(".weight")) {
+      needs.mapped_bytes += tensor.bytes();
+      needs.weight_bytes_per_pass += BytesOfRow(config, name, tensor.bytes());
       continue;
     }
     const std::size_t bytes = PackedBytes(tensor, backend.precision());

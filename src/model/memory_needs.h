@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "backend/backend.h"
+#include "foretoken/model.h"
 #include "model/config/model_config.h"
 #include "tensor/tensor_map.h"
 
@@ -12,11 +13,12 @@ namespace foretoken {
 struct MemoryNeeds {
   /// Packed weights. An embedding table that is not the head too stays in the model's file.
   std::size_t weight_bytes = 0;
+  std::size_t mapped_bytes = 0;           ///< Of experts that stay in the model's file.
   std::size_t weight_bytes_per_pass = 0;  ///< What a pass over one row reads.
   std::size_t kv_bytes_per_token = 0;     ///< Keys and values of one position in all layers.
   std::size_t kv_bytes_per_sequence = 0;  ///< Of one sequence of max_positions.
 };
 MemoryNeeds EstimateMemory(const ModelConfig& config, const TensorMap& tensors,
-                           const Backend& backend);
+                           const Backend& backend, ExpertsPlace experts = ExpertsPlace::kMemory);
 
 }  // namespace foretoken

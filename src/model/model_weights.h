@@ -25,15 +25,17 @@ class ModelWeights {
   virtual std::unique_ptr<Model> MakeModel(Backend* backend) const = 0;
 };
 
-/// Checks that every tensor is present with the shape that the config implies; packs nothing.
-Status CheckWeights(const Checkpoint& checkpoint, const ModelConfig& config);
+/// Checks that every tensor is present with the shape that the config implies, and that experts
+/// that are to stay in the file lie there as they are multiplied; packs nothing.
+Status CheckWeights(const Checkpoint& checkpoint, const ModelConfig& config,
+                    ExpertsPlace experts = ExpertsPlace::kMemory);
 
 /// Checks as CheckWeights does, then packs as `backend` does, whose owner thread calls. Neither
 /// checkpoint nor backend is needed afterwards. Quantised tensors are packed as the numbers that
 /// they stand for.
-Result<std::shared_ptr<const ModelWeights>> LoadWeights(const Checkpoint& checkpoint,
-                                                        const ModelConfig& config, Backend* backend,
-                                                        const LoadProgress& progress = {});
+Result<std::shared_ptr<const ModelWeights>> LoadWeights(
+    const Checkpoint& checkpoint, const ModelConfig& config, Backend* backend,
+    const LoadProgress& progress = {}, ExpertsPlace experts = ExpertsPlace::kMemory);
 
 /// Random weights of a real shape, for timing studies; the same for the same seed.
 std::shared_ptr<const ModelWeights> SyntheticWeights(const ModelConfig& config, std::uint64_t seed,

@@ -14,6 +14,7 @@
 #include "model/config/model_config.h"
 #include "model/families/read_config.h"
 #include "model/memory_needs.h"
+#include "model/model_weights.h"
 #include "model/open_checkpoint.h"
 #include "tokenizer/pair/vocabulary_match.h"
 #include "tokenizer/tokenizer.h"
@@ -135,7 +136,7 @@ struct Inspected {
 };
 
 // Of the target or the draft, with numbers kept as `options` say.
-Result<Inspected> Inspect(const std::string& path, const std::string& weights,
+Result<Inspected> Inspect(const std::string& path, const std::string& weights, ExpertsPlace experts,
                           const ModelOptions& options) {
   FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, OpenCheckpoint(path, weights));
   FT_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(checkpoint, options.context));
@@ -144,7 +145,10 @@ Result<Inspected> Inspect(const std::string& path, const std::string& weights,
   const Numerics used(ParsePrecision(options.precision).value_or(UsualPrecision(checkpoint)),
                       ParseKvFormat(options.kv));
   const std::unique_ptr<Backend> backend = device.MakeBackend(used);
-  const MemoryNeeds memory = EstimateMemory(config, checkpoint.tensors, *backend);
+  if (experts == ExpertsPlace::kFile) {
+    FT_RETURN_IF_ERROR(CheckWeights(checkpoint, config, experts));
+  }
+  const MemoryNeeds memory = EstimateMemory(config, checkpoint.tensors, *backend, experts);
   FT_ASSIGN_OR_RETURN(std::unique_ptr<Tokenizer> tokenizer, Tokenizer::Load(path));
   const LayerSpec& layer = config.layers.front();
   json figures = {{"path", path},
@@ -175,6 +179,7 @@ Result<Inspected> Inspect(const std::string& path, const std::string& weights,
                    {{"precision", PrecisionName(used.precision)},
                     {"kv", KvFormatName(used.kv)},
                     {"weight_bytes", memory.weight_bytes},
+                    {"mapped_expert_bytes", memory.mapped_bytes},
                     {"weight_bytes_per_token", memory.weight_bytes_per_pass},
                     {"kv_bytes_per_token", memory.kv_bytes_per_token},
                     {"kv_bytes_per_sequence", memory.kv_bytes_per_sequence}}}};
@@ -233,8 +238,12 @@ void Print(const json& figures) {
   line("fingerprint", text(tokenizer["fingerprint"]));
   const json& memory = figures["memory"];
   fmt::print("memory in {}, KV in {}\n", text(memory["precision"]), text(memory["kv"]));
-  line("weights", fmt::format("{}, of which a token reads {}", FormatBytes(memory["weight_bytes"]),
-                              FormatBytes(memory["weight_bytes_per_token"])));
+  const bool mapped = memory["mapped_expert_bytes"] > 0;
+  const std::string in_file = mapped ? fmt::format(", and {} of experts in the file,",
+                                                   FormatBytes(memory["mapped_expert_bytes"]))
+                                     : ",";
+  line("weights", fmt::format("{}{} of which a token reads {}", FormatBytes(memory["weight_bytes"]),
+                              in_file, FormatBytes(memory["weight_bytes_per_token"])));
   if (figures.contains("speed_limit")) {
     const json& limit = figures["speed_limit"];
     line("speed limit",
@@ -250,7 +259,8 @@ void Print(const json& figures) {
 Result<int> RunInspect(InspectOptions options) {
   ModelOptions& model = options.model;
   FT_RETURN_IF_ERROR(model.ResolveDefaults());
-  FT_ASSIGN_OR_RETURN(const Inspected target, Inspect(model.target, model.weights, model));
+  FT_ASSIGN_OR_RETURN(const Inspected target,
+                      Inspect(model.target, model.weights, model.experts_place(), model));
   json figures = target.figures;
   const int limit = figures["made_for_context"].get<int>();
   if (model.context > limit) {
@@ -264,7 +274,8 @@ Result<int> RunInspect(InspectOptions options) {
   bool same_vocabulary = true;
   VocabularyMatch match;
   if (model.has_draft()) {
-    FT_ASSIGN_OR_RETURN(const Inspected draft, Inspect(model.draft, model.draft_weights, model));
+    FT_ASSIGN_OR_RETURN(const Inspected draft,
+                        Inspect(model.draft, model.draft_weights, ExpertsPlace::kMemory, model));
     same_vocabulary = CheckSameVocabulary(*target.tokenizer, *draft.tokenizer).ok();
     match = MatchVocabularies(*target.tokenizer, *draft.tokenizer);
     if (!same_vocabulary) usable = CheckEnoughShared(match, *target.tokenizer);

@@ -39,8 +39,9 @@ struct ModelOptions {
   std::string hub_draft;   ///< Likewise of `draft`.
   std::string synthetic;   ///< bench only: a named shape with random weights.
   std::string draft_synthetic;
-  std::string weights;        ///< What the target's weights are converted to; empty: nothing.
-  std::string draft_weights;  ///< Likewise the draft's.
+  std::string weights;             ///< What the target's weights are converted to; empty: nothing.
+  std::string draft_weights;       ///< Likewise the draft's.
+  std::string experts = "memory";  ///< Where the target's are kept: there, or "mmap".
   std::string precision = "auto";
   std::string kv = "auto";    ///< How keys and values are kept, the draft's too.
   std::string chat_template;  ///< Jinja, in place of the target's own; empty: that one.
@@ -51,10 +52,13 @@ struct ModelOptions {
   /// to be found. May be called again.
   Status ResolveDefaults();
   ModelSource TargetSource() const {
-    return {target, synthetic, weights, target_name, chat_template, context};
+    return {target, synthetic, weights, target_name, chat_template, context, experts_place()};
   }
   ModelSource DraftSource() const {
     return {draft, draft_synthetic, draft_weights, draft_name, {}, context};
+  }
+  ExpertsPlace experts_place() const {
+    return experts == "mmap" ? ExpertsPlace::kFile : ExpertsPlace::kMemory;
   }
   bool has_draft() const {
     return !draft.empty() || !hub_draft.empty() || !draft_synthetic.empty();
@@ -228,7 +232,7 @@ void AddTargetOptions(const OptionGroup& add, const char* names, ModelOptions* o
                       const std::string& help);
 /// `-md` and `-hfd`, likewise the draft.
 void AddDraftOptions(const OptionGroup& add, ModelOptions* options, const std::string& help);
-/// `--weights` and `--draft-weights`, which are among them.
+/// `--weights`, `--draft-weights` and `--experts`, which are among them.
 void AddWeightsOptions(CLI::App* app, ModelOptions* options);
 /// `--synthetic` and `--draft-synthetic`.
 void AddSyntheticOptions(CLI::App* app, ModelOptions* options);

@@ -85,6 +85,11 @@ void AddWeightsOptions(CLI::App* app, ModelOptions* options) {
       "Convert the target's weights as they are loaded: q8_0, q6_k, q5_k, q4_k, q4_0, bf16, f32 "
       "and the other types of `foretoken quantize`; by default they stay as they are stored");
   add("--draft-weights", &options->draft_weights, "TYPE", "The same for the draft's weights");
+  add("--experts", &options->experts, "WHERE",
+      "Where the weights of the target's experts are kept: memory (default); mmap, in the model's "
+      "file, of which a pass reads what its tokens choose, so that the model may be larger than "
+      "memory")
+      ->check(OneOf({"memory", "mmap"}));
 }
 
 void AddSyntheticOptions(CLI::App* app, ModelOptions* options) {

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <atomic>
 #include <string>
+#include <utility>
 
 #include <fmt/core.h>
 
 #include "backend/cpu/attention/attention.h"
 #include "backend/cpu/noisy_top.h"
+#include "backend/cpu/products/matrix_products.h"
 #include "backend/cpu/products/packed_matrix.h"
+#include "backend/cpu/share_work.h"
 #include "backend/routing.h"
 
 namespace foretoken {
@@ -16,12 +19,7 @@ namespace {
 
 using cpu::kPanel;
 using cpu::KvLayout;
-using cpu::PadToChunk;
 using cpu::PanelsOf;
-
-// Work worth sharing among threads, in elements touched: a few microseconds, against the one that
-// waking spinning workers costs.
-constexpr std::int64_t kWorthSharing = 200'000;
 
 constexpr std::size_t kUsualRows = 256;
 
@@ -34,16 +32,6 @@ struct RowRange {
 WeightFormat AsBF16(WeightFormat) { return WeightFormat::kBF16; }
 WeightFormat AsF32(WeightFormat) { return WeightFormat::kF32; }
 
-bool HasQuantized(const Matrix& weights) {
-  return std::ranges::any_of(weights.bands,
-                             [](const MatrixBand& band) { return IsQuantized(band.format); });
-}
-
-// Of a product, as kWorthSharing counts it.
-std::int64_t CostOf(const Matrix& weights, int rows) {
-  return weights.outputs * weights.inputs * (8 + rows) / 8;
-}
-
 class CpuBackend final : public Backend {
  public:
   // `quant` is null but for kPortable.
@@ -52,12 +40,11 @@ class CpuBackend final : public Backend {
       : name_(quant == nullptr ? fmt::format("cpu/{}", kernels.name)
                                : fmt::format("cpu/{}, portable bits", quant->name)),
         kernels_(kernels),
-        quant_(quant),
+        products_(kernels, quant, pool),
         pool_(pool),
         precision_(numerics.precision),
         kv_format_(numerics.kv) {
     const int workers = pool == nullptr ? 1 : pool->size();
-    scratch_.resize(static_cast<std::size_t>(workers));
     ranges_.reserve(kUsualRows);
     for (int i = 0; i < workers; ++i) attention_.emplace_back(kernels_, kv_format_);
   }
@@ -72,10 +59,11 @@ class CpuBackend final : public Backend {
   }
 
   Matrix MakeStack(std::span<const TensorView> parts, int count) override {
-    return cpu::MakeMatrix(parts, count,
-                           precision_ == Precision::kBF16  ? AsBF16
-                           : precision_ == Precision::kF32 ? AsF32
-                                                           : PortableFormat);
+    return cpu::MakeMatrix(parts, count, StoredAs());
+  }
+
+  Matrix Borrow(std::vector<TensorView> parts, int count) override {
+    return cpu::BorrowMatrix(std::move(parts), count, StoredAs());
   }
 
   void PackInto(std::span<const TensorView> parts, int index, Matrix* stack) override {
@@ -114,7 +102,7 @@ class CpuBackend final : public Backend {
   }
 
   void MatMul(const Matrix& weights, const float* x, int rows, float* y) override {
-    Multiply(weights, x, rows, y, false);
+    products_.MatMul(weights, x, rows, /*add=*/false, y);
   }
 
   void NormParts(const PartsNorm& norm, int rows, std::int64_t stride, int parts, int width,
@@ -177,58 +165,18 @@ class CpuBackend final : public Backend {
     });
   }
 
-  // Strips of outputs, so that the maxima are taken while the products are still in cache.
+  void MatMulAdd(const Matrix& weights, const float* x, int rows, float* y) override {
+    products_.MatMul(weights, x, rows, /*add=*/true, y);
+  }
+
   void MatMulMaxima(const Matrix& weights, const float* x, int rows, float* y,
                     float* maxima) override {
-    static_assert(kLogitGroup == cpu::kNoiseGroup && kLogitGroup % kPanel == 0);
-    constexpr std::int64_t kStrip = 8;  // Groups.
-    constexpr std::int64_t kGroupPanels = kLogitGroup / kPanel;
-    if (rows == 0) return;
-    FT_CHECK(weights.bands.size() == 1, "a matrix of {} formats", weights.bands.size());
-    QuantizeInputs(weights, x, rows);
-    const Product product{weights, 0, x, row_blocks_.as<cpu::RowBlock>(), rows, y, false};
-    const std::int64_t groups = Logits::Groups(weights.outputs);
-    const std::int64_t panels = PanelsOf(weights);
-    Share(groups, CostOf(weights, rows), [&](int worker, std::int64_t begin, std::int64_t end) {
-      for (std::int64_t group = begin; group < end; group += kStrip) {
-        const std::int64_t strip_end = std::min(end, group + kStrip);
-        MultiplyPanels(worker, product, group * kGroupPanels,
-                       std::min(panels, strip_end * kGroupPanels));
-        const std::int64_t first = group * kLogitGroup;
-        const auto count =
-            static_cast<int>(std::min(weights.outputs, strip_end * kLogitGroup) - first);
-        for (int row = 0; row < rows; ++row) {
-          kernels_.group_maxima(y + row * weights.outputs + first, count,
-                                maxima + row * groups + group);
-        }
-      }
-    });
+    products_.MatMulMaxima(weights, x, rows, y, maxima);
   }
 
-  void MatMulAdd(const Matrix& weights, const float* x, int rows, float* y) override {
-    Multiply(weights, x, rows, y, true);
-  }
-
-  // Workers share the panels of each matrix, so that they have alike much to do however many rows
-  // each group has.
   void MatMulGroups(const Matrix& stack, std::span<const RowGroup> groups, const float* bias,
                     const float* x, float* y) override {
-    QuantizeGroups(stack, groups, x);
-    std::int64_t cost = 0;
-    for (const RowGroup& group : groups) cost += CostOf(stack, group.end - group.begin);
-    Share(PanelsOf(stack), cost, [&](int worker, std::int64_t begin, std::int64_t end) {
-      for (const RowGroup& group : groups) {
-        Product product{stack,
-                        static_cast<std::size_t>(group.matrix) * stack.stride(),
-                        x + group.begin * stack.inputs,
-                        BlocksOf(stack, group),
-                        group.end - group.begin,
-                        y + group.begin * stack.outputs,
-                        false};
-        if (bias != nullptr) product.bias = bias + group.matrix * stack.outputs;
-        MultiplyPanels(worker, product, begin, end);
-      }
-    });
+    products_.MatMulGroups(stack, groups, bias, x, y);
   }
 
   void Route(const Routing& routing, const float* scores, const float* choice_bias, int rows,
@@ -301,7 +249,7 @@ class CpuBackend final : public Backend {
       attention_[static_cast<std::size_t>(worker)].Run(call, range.begin, range.end,
                                                        static_cast<int>(task % heads.kv_heads));
     };
-    if (pool_ == nullptr || pool_->size() == 1 || tasks < 2 || cost < kWorthSharing) {
+    if (pool_ == nullptr || pool_->size() == 1 || tasks < 2 || cost < cpu::kWorthSharing) {
       for (std::int64_t task = 0; task < tasks; ++task) run(0, task);
       return;
     }
@@ -346,132 +294,34 @@ class CpuBackend final : public Backend {
   }
 
  private:
+  // What the precision makes of a format.
+  auto StoredAs() const -> WeightFormat (*)(WeightFormat) {
+    switch (precision_) {
+      case Precision::kBF16:
+        return AsBF16;
+      case Precision::kF32:
+        return AsF32;
+      case Precision::kPortable:
+        return PortableFormat;
+    }
+    return PortableFormat;
+  }
+
+  template <typename Work>
+  void Share(std::int64_t count, std::int64_t cost, const Work& work) {
+    cpu::ShareWork(pool_, count, cost, work);
+  }
+
   const cpu::AttentionKernels& AttentionOps() const {
     return kernels_.attention[static_cast<std::size_t>(kv_format_)];
   }
 
-  // Calls work(worker, begin, end) for shares of [0, count), in parallel if it is worth it.
-  template <typename Work>
-  void Share(std::int64_t count, std::int64_t cost, const Work& work) {
-    if (pool_ == nullptr || pool_->size() == 1 || count < 2 || cost < kWorthSharing) {
-      work(0, std::int64_t{0}, count);
-      return;
-    }
-    pool_->Run([&](int worker, int workers) {
-      const std::int64_t begin = count * worker / workers;
-      const std::int64_t end = count * (worker + 1) / workers;
-      if (begin < end) work(worker, begin, end);
-    });
-  }
-
-  void Multiply(const Matrix& weights, const float* x, int rows, float* y, bool add) {
-    if (rows == 0) return;
-    QuantizeInputs(weights, x, rows);
-    const Product product{weights, 0, x, row_blocks_.as<cpu::RowBlock>(), rows, y, add};
-    Share(PanelsOf(weights), CostOf(weights, rows),
-          [&](int worker, std::int64_t begin, std::int64_t end) {
-            MultiplyPanels(worker, product, begin, end);
-          });
-  }
-
-  // For the products of quantised bands, once for all of them.
-  void QuantizeInputs(const Matrix& weights, const float* x, int rows) {
-    if (!HasQuantized(weights)) return;
-    const auto inputs = static_cast<int>(weights.inputs);
-    GrowRowBlocks(rows, inputs);
-    const std::int64_t groups = (rows + cpu::kRowGroup - 1) / cpu::kRowGroup;
-    Share(groups, rows * weights.inputs, [&](int, std::int64_t begin, std::int64_t end) {
-      quant_->quantize({x, rows, inputs, static_cast<int>(begin * cpu::kRowGroup),
-                        static_cast<int>(std::min<std::int64_t>(rows, end * cpu::kRowGroup)),
-                        row_blocks_.as<cpu::RowBlock>()});
-    });
-  }
-
-  // Of each group by itself, as if there were no other.
-  void QuantizeGroups(const Matrix& stack, std::span<const RowGroup> groups, const float* x) {
-    if (groups.empty() || !HasQuantized(stack)) return;
-    const auto inputs = static_cast<int>(stack.inputs);
-    GrowRowBlocks(groups.back().end, inputs);
-    Share(std::ssize(groups), groups.back().end * stack.inputs,
-          [&](int, std::int64_t begin, std::int64_t end) {
-            for (std::int64_t i = begin; i < end; ++i) {
-              const RowGroup& group = groups[static_cast<std::size_t>(i)];
-              const int rows = group.end - group.begin;
-              quant_->quantize(
-                  {x + group.begin * stack.inputs, rows, inputs, 0, rows, BlocksOf(stack, group)});
-            }
-          });
-  }
-
-  void GrowRowBlocks(int rows, int inputs) {
-    const std::size_t bytes = cpu::RowBlocks(rows, inputs) * sizeof(cpu::RowBlock);
-    if (row_blocks_.bytes() < bytes) row_blocks_ = Buffer(bytes);
-  }
-  cpu::RowBlock* BlocksOf(const Matrix& stack, const RowGroup& group) {
-    if (row_blocks_.bytes() == 0) return nullptr;
-    return row_blocks_.as<cpu::RowBlock>() +
-           cpu::RowBlocks(group.begin, static_cast<int>(stack.inputs));
-  }
-
-  // y [rows, outputs] (+)= x [rows, inputs] times one matrix, `data` bytes into `weights`.
-  struct Product {
-    const Matrix& weights;
-    std::size_t data;
-    const float* x;
-    const cpu::RowBlock* blocks;  // The rows of x, quantised, for quantised bands.
-    int rows;
-    float* y;
-    bool add;
-    const float* bias = nullptr;  // What y is before the product is added; or null.
-  };
-
-  // The product for panels [begin, end) of all bands, by one worker.
-  void MultiplyPanels(int worker, const Product& product, std::int64_t begin, std::int64_t end) {
-    const auto inputs = static_cast<int>(product.weights.inputs);
-    const std::size_t scratch_bytes = sizeof(float) * cpu::kPackRows * PadToChunk(inputs);
-    Buffer& scratch = scratch_[static_cast<std::size_t>(worker)];
-    if (scratch.bytes() < scratch_bytes) scratch = Buffer(scratch_bytes);
-    cpu::VisitBands(product.weights, begin, end,
-                    [&](const MatrixBand& band, std::int64_t from, std::int64_t to) {
-                      MultiplyBand(product, band, static_cast<int>(from), static_cast<int>(to),
-                                   scratch.data());
-                    });
-  }
-
-  void MultiplyBand(const Product& product, const MatrixBand& band, int begin, int end,
-                    void* scratch) {
-    const std::byte* const data = product.weights.data.data() + product.data + band.offset;
-    const auto inputs = static_cast<int>(product.weights.inputs);
-    const auto outputs = static_cast<int>(band.end - band.begin);
-    const auto stride = static_cast<std::ptrdiff_t>(product.weights.outputs);
-    float* const y = product.y + band.begin;
-    if (product.bias != nullptr) {
-      const float* const bias = product.bias + band.begin;
-      for (int row = 0; row < product.rows; ++row) {
-        std::copy(bias + begin * kPanel, bias + std::min(outputs, end * kPanel),
-                  y + row * stride + begin * kPanel);
-      }
-    }
-    const bool add = product.add || product.bias != nullptr;
-    if (IsQuantized(band.format)) {
-      quant_->product[static_cast<std::size_t>(band.format)](
-          {data, cpu::PanelBytes(band.format, inputs), product.blocks, y, stride, product.rows,
-           inputs, outputs, begin, end, add});
-      return;
-    }
-    const auto multiply =
-        band.format == WeightFormat::kBF16 ? kernels_.matmul_bf16 : kernels_.matmul_f32;
-    multiply({data, product.x, y, stride, product.rows, inputs, outputs, begin, end, add, scratch});
-  }
-
   std::string name_;
   const cpu::Kernels& kernels_;
-  const cpu::QuantKernels* quant_;
+  cpu::MatrixProducts products_;
   ThreadPool* pool_;
   Precision precision_;
   KvFormat kv_format_;
-  Buffer row_blocks_;            // The inputs of a product, quantised.
-  std::vector<Buffer> scratch_;  // Of each worker.
   std::vector<cpu::AttentionWorker> attention_;
   std::vector<RowRange> ranges_;
   Router router_;

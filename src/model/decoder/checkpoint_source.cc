@@ -102,6 +102,7 @@ Result<EmbeddingTable> CheckpointSource::Rows(const std::string& name, std::int6
 Result<Matrix> CheckpointSource::Experts(const std::vector<Part>& parts, int count,
                                          std::int64_t inputs, double /*gain*/) {
   for (const Part& part : parts) FT_RETURN_IF_ERROR(FindExperts(part, count, inputs));
+  if (experts_ == ExpertsPlace::kFile) return ExpertsInFile(parts, count);
   if (backend_ == nullptr) return Matrix();
   std::vector<TensorBytes> stacked(parts.size());
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -130,6 +131,32 @@ Result<Matrix> CheckpointSource::Experts(const std::vector<Part>& parts, int cou
   }
   Report();
   return stack;
+}
+
+Result<Matrix> CheckpointSource::ExpertsInFile(const std::vector<Part>& parts, int count) {
+  std::vector<TensorView> views;
+  for (int expert = 0; expert < count; ++expert) {
+    for (const Part& part : parts) {
+      const bool numbered = Numbered(part);
+      const std::string name = numbered ? NameOfExpert(part, expert) : part.name + ".weight";
+      FT_RETURN_IF_ERROR(CheckLiesInFile(name));
+      const TensorView& tensor = *checkpoint_.Find(name);
+      views.push_back(numbered ? tensor : PartOf(tensor, expert));
+    }
+  }
+  if (backend_ == nullptr) return Matrix();
+  Report();
+  return backend_->Borrow(std::move(views), count);
+}
+
+Status CheckpointSource::CheckLiesInFile(const std::string& name) const {
+  const bool converted = checkpoint_.requantized_from.contains(name);
+  if (!converted && !checkpoint_.arranged.contains(name)) return {};
+  return InvalidInput(fmt::format(
+      "{}: tensor {} {}, so experts cannot stay in the file: keep them in memory{}",
+      checkpoint_.path.string(), checkpoint_.NameInFile(name),
+      converted ? "is to be converted as it is loaded" : "does not lie there as it is multiplied",
+      converted ? ", or leave the weights as they are stored" : ""));
 }
 
 Result<Buffer> CheckpointSource::BiasesOfExperts(const std::vector<Part>& parts, int count) {

@@ -18,8 +18,8 @@ namespace foretoken {
 class CheckpointSource {
  public:
   /// Borrows both.
-  CheckpointSource(const Checkpoint& checkpoint, Backend* backend)
-      : checkpoint_(checkpoint), backend_(backend) {}
+  CheckpointSource(const Checkpoint& checkpoint, ExpertsPlace experts, Backend* backend)
+      : checkpoint_(checkpoint), experts_(experts), backend_(backend) {}
 
   /// Of all that was found.
   std::size_t bytes() const { return bytes_; }
@@ -45,7 +45,7 @@ class CheckpointSource {
                               double gain);
 
   /// A stack of `count` matrices; of each part there is a tensor [count, outputs, inputs], or one
-  /// tensor for each of them.
+  /// tensor for each of them. It borrows the file where experts stay there.
   Result<Matrix> Experts(const std::vector<Part>& parts, int count, std::int64_t inputs,
                          double gain);
   /// [count, outputs of all parts].
@@ -66,8 +66,11 @@ class CheckpointSource {
   TensorBytes ReadRotated(const std::string& name, const Part& part, const RotatedHeads& heads);
   bool Numbered(const Part& part) const;
   Status FindExperts(const Part& part, int count, std::int64_t inputs);
+  Result<Matrix> ExpertsInFile(const std::vector<Part>& parts, int count);
+  Status CheckLiesInFile(const std::string& name) const;
 
   const Checkpoint& checkpoint_;
+  ExpertsPlace experts_;
   Backend* backend_;
   std::set<std::string, std::less<>> used_;
   std::size_t bytes_ = 0;

@@ -25,7 +25,7 @@ struct LinearWeights {
   Matrix matrix;
   Buffer bias;
 
-  std::size_t bytes() const { return matrix.data.bytes() + bias.bytes(); }
+  std::size_t bytes() const { return matrix.bytes() + bias.bytes(); }
 };
 
 /// y [rows, outputs] = x [rows, inputs] * weights^T + bias.
@@ -69,6 +69,7 @@ struct DecoderTensors {
   std::vector<LayerWeights> layers;
   NormWeights output_norm;
   Matrix head;  ///< Empty where the embedding table is the head too.
+  std::vector<std::shared_ptr<const MappedFile>> files;  ///< What experts borrow that stay there.
 };
 
 /// The weights of a decoder and what else its passes only read.

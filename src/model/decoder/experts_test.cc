@@ -130,15 +130,17 @@ class RandomCheckpoint {
   std::deque<std::vector<std::byte>> bytes_;
 };
 
-std::unique_ptr<Model> Load(const RandomCheckpoint& model, Kind kind, Backend* backend) {
-  const auto weights = LoadWeights(model.checkpoint, SmallConfig(kind), backend);
+std::unique_ptr<Model> Load(const RandomCheckpoint& model, Kind kind, Backend* backend,
+                            ExpertsPlace experts = ExpertsPlace::kMemory) {
+  const auto weights = LoadWeights(model.checkpoint, SmallConfig(kind), backend, {}, experts);
   EXPECT_TRUE(weights.ok()) << weights.error().message;
   return (*weights)->MakeModel(backend);
 }
 
 std::vector<float> LogitsOf(const RandomCheckpoint& checkpoint, Kind kind,
-                            std::unique_ptr<Backend> backend, std::size_t chunk) {
-  const auto model = Load(checkpoint, kind, backend.get());
+                            std::unique_ptr<Backend> backend, std::size_t chunk,
+                            ExpertsPlace experts = ExpertsPlace::kMemory) {
+  const auto model = Load(checkpoint, kind, backend.get(), experts);
   std::vector<Token> tokens;
   for (Token token = 0; token < 60; ++token) tokens.push_back(token * 37 % kVocabulary);
   SequenceRunner runner(model.get(), 60);
@@ -171,6 +173,51 @@ TEST(ExpertsModel, EveryInstructionSetGivesTheLogitsOfPlainLoops) {
   }
 }
 
+TEST(ExpertsModel, ExpertsInTheFileGiveTheLogitsOfPackedOnes) {
+  constexpr auto kKind = Kind::kAll;
+  const RandomCheckpoint numbered(Form::kNumbered, kKind);
+  const RandomCheckpoint stacked(Form::kStacked, kKind);
+  const auto expected = LogitsOf(stacked, kKind, MakePortableReference(), 60);
+  ThreadPool pool(AvailableCores());
+  for (const cpu::QuantKernels* quant : AvailableQuantKernels()) {
+    for (const RandomCheckpoint* stored : {&numbered, &stacked}) {
+      auto backend = MakePortableCpuBackend(*PortableKernels().back(), *quant, &pool);
+      EXPECT_EQ(LogitsOf(*stored, kKind, std::move(backend), 7, ExpertsPlace::kFile), expected)
+          << quant->name;
+    }
+  }
+  for (const Precision precision : {Precision::kBF16, Precision::kF32}) {
+    for (const BackendCase& each : BackendCases()) {
+      EXPECT_EQ(LogitsOf(stacked, kKind, each.make(precision), 7, ExpertsPlace::kFile),
+                LogitsOf(stacked, kKind, each.make(precision), 7))
+          << each.name;
+    }
+  }
+}
+
+TEST(ExpertsModel, OnlyWhatLiesInTheFileCanStayThere) {
+  const auto refusal = [](const Checkpoint& checkpoint, const ModelConfig& config) {
+    const Status checked = CheckWeights(checkpoint, config, ExpertsPlace::kFile);
+    return checked.ok() ? "accepted" : checked.error().message;
+  };
+  const RandomCheckpoint plain(Form::kStacked, Kind::kPlain);
+  const ModelConfig config = SmallConfig(Kind::kPlain);
+  EXPECT_EQ(refusal(plain.checkpoint, config), "accepted");
+  RandomCheckpoint arranged(Form::kStacked, Kind::kPlain);
+  arranged.checkpoint.arranged["layers.0.experts.up.weight"] = {};
+  EXPECT_THAT(refusal(arranged.checkpoint, config),
+              testing::HasSubstr("layers.0.experts.up.weight does not lie there as it is"));
+  RandomCheckpoint converted(Form::kNumbered, Kind::kPlain);
+  converted.checkpoint.requantized_from["layers.1.experts.3.down.weight"] = {};
+  EXPECT_THAT(refusal(converted.checkpoint, config),
+              testing::HasSubstr("layers.1.experts.3.down.weight is to be converted"));
+  converted.checkpoint.requantized_from = {{"layers.0.q.weight", {}}};  // No expert's.
+  EXPECT_EQ(refusal(converted.checkpoint, config), "accepted");
+  ModelConfig dense = config;
+  for (LayerSpec& layer : dense.layers) layer.mlp.routing = {};
+  EXPECT_THAT(refusal(plain.checkpoint, dense), testing::HasSubstr("has no experts"));
+}
+
 TEST(ExpertsModel, ARowReadsTheExpertsThatItChooses) {
   const auto backend = MakePortableReference();
   for (const Kind kind : {Kind::kPlain, Kind::kAll}) {
@@ -182,6 +229,13 @@ TEST(ExpertsModel, ARowReadsTheExpertsThatItChooses) {
     const MemoryNeeds needs = EstimateMemory(config, stored.checkpoint.tensors, *backend);
     EXPECT_EQ(needs.weight_bytes - needs.weight_bytes_per_pass, not_read);
     EXPECT_EQ(needs.weight_bytes_per_pass, model->weight_bytes());
+    const auto in_file = Load(stored, kind, backend.get(), ExpertsPlace::kFile);
+    const MemoryNeeds rest =
+        EstimateMemory(config, stored.checkpoint.tensors, *backend, ExpertsPlace::kFile);
+    EXPECT_EQ(rest.mapped_bytes, 2 * kExperts * each);
+    EXPECT_EQ(rest.weight_bytes, needs.weight_bytes - rest.mapped_bytes);
+    EXPECT_EQ(rest.weight_bytes_per_pass, needs.weight_bytes_per_pass);
+    EXPECT_EQ(in_file->weight_bytes(), model->weight_bytes());
     std::int64_t elements = 0;
     for (const auto& [name, view] : stored.checkpoint.tensors) elements += view.elements();
     EXPECT_EQ(config.parameters(), elements);

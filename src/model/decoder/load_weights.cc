@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -173,8 +174,15 @@ class Collector {
 };
 
 // Checks everything and packs nothing; returns the bytes that there are to pack.
-Result<std::size_t> CheckAll(const Checkpoint& checkpoint, const ModelConfig& config) {
-  CheckpointSource source(checkpoint, nullptr);
+Result<std::size_t> CheckAll(const Checkpoint& checkpoint, const ModelConfig& config,
+                             ExpertsPlace experts) {
+  const bool has_experts = std::ranges::any_of(
+      config.layers, [](const LayerSpec& layer) { return layer.mlp.has_experts(); });
+  if (experts == ExpertsPlace::kFile && !has_experts) {
+    return InvalidInput(fmt::format("{}: the model has no experts that could stay in its file",
+                                    checkpoint.path.string()));
+  }
+  CheckpointSource source(checkpoint, experts, nullptr);
   FT_RETURN_IF_ERROR(Collector(config, source).All());
   FT_RETURN_IF_ERROR(source.RefuseUnused());
   return source.bytes();
@@ -182,19 +190,21 @@ Result<std::size_t> CheckAll(const Checkpoint& checkpoint, const ModelConfig& co
 
 }  // namespace
 
-Status CheckWeights(const Checkpoint& checkpoint, const ModelConfig& config) {
-  FT_RETURN_IF_ERROR(CheckAll(checkpoint, config));
+Status CheckWeights(const Checkpoint& checkpoint, const ModelConfig& config, ExpertsPlace experts) {
+  FT_RETURN_IF_ERROR(CheckAll(checkpoint, config, experts));
   return {};
 }
 
 Result<std::shared_ptr<const ModelWeights>> LoadWeights(const Checkpoint& checkpoint,
                                                         const ModelConfig& config, Backend* backend,
-                                                        const LoadProgress& progress) {
+                                                        const LoadProgress& progress,
+                                                        ExpertsPlace experts) {
   // Everything is checked before anything is packed, so that a bad model fails at once.
-  FT_ASSIGN_OR_RETURN(const std::size_t all, CheckAll(checkpoint, config));
-  CheckpointSource source(checkpoint, backend);
+  FT_ASSIGN_OR_RETURN(const std::size_t all, CheckAll(checkpoint, config, experts));
+  CheckpointSource source(checkpoint, experts, backend);
   source.ReportTo(progress, all);
   FT_ASSIGN_OR_RETURN(DecoderTensors tensors, Collector(config, source).All());
+  if (experts == ExpertsPlace::kFile) tensors.files = checkpoint.files;
   return std::shared_ptr<const ModelWeights>(
       std::make_shared<DecoderWeights>(config, *backend, std::move(tensors)));
 }

@@ -1,6 +1,8 @@
 #include "backend/cpu/products/packed_matrix.h"
 
 #include <algorithm>
+#include <cstring>
+#include <utility>
 #include <vector>
 
 #include "backend/cpu/quant/packing.h"
@@ -20,13 +22,27 @@ std::span<const TensorView> PartsOf(std::span<const TensorView> parts, const Mat
   return parts.subspan(first, end - first);
 }
 
+// Weights that are BF16 already: pairs are copied.
+void CopyPairs(const std::byte* from, std::int64_t inputs, int lane, std::byte* panel) {
+  constexpr std::ptrdiff_t kPair = 2 * sizeof(BFloat16);
+  std::byte* to = panel + lane * kPair;
+  for (std::int64_t i = 0; i < inputs / 2; ++i, from += kPair, to += kPanel * kPair) {
+    std::memcpy(to, from, kPair);
+  }
+  if (inputs % 2 == 1) std::memcpy(to, from, sizeof(BFloat16));
+}
+
 // `row`: of the stacked parts.
 void PackFloats(std::span<const TensorView> parts, std::int64_t row, WeightFormat format, int lane,
-                std::vector<float>* scratch, std::byte* panel) {
+                std::span<float> scratch, std::byte* panel) {
   auto part = parts.begin();
   while (row >= part->shape[0]) row -= part++->shape[0];
-  const auto inputs = static_cast<std::int64_t>(scratch->size());
-  float* const values = scratch->data();
+  const std::int64_t inputs = part->shape[1];
+  if (format == WeightFormat::kBF16 && part->format == WeightFormat::kBF16) {
+    const std::size_t before = FormatBytes(part->format, row * inputs);
+    return CopyPairs(part->data + before, inputs, lane, panel);
+  }
+  float* const values = scratch.data();
   LoadElements(*part, row * inputs, inputs, values);
   if (format == WeightFormat::kBF16) {
     auto* const to = reinterpret_cast<BFloat16*>(panel) + std::ptrdiff_t{lane} * 2;
@@ -69,27 +85,52 @@ Matrix MakeMatrix(std::span<const TensorView> parts, int count,
   return matrix;
 }
 
+Matrix BorrowMatrix(std::vector<TensorView> parts, int count,
+                    WeightFormat (*stored_as)(WeightFormat)) {
+  FT_CHECK(count > 0 && !parts.empty() && parts.size() % static_cast<std::size_t>(count) == 0);
+  const std::span<const TensorView> all = parts;
+  const std::size_t of_each = parts.size() / static_cast<std::size_t>(count);
+  Matrix matrix{.count = count};
+  matrix.bands = BandsOf(all.first(of_each), stored_as);
+  matrix.outputs = matrix.bands.back().end;
+  matrix.inputs = parts[0].shape.at(1);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const TensorView& first = parts[i % of_each];
+    FT_CHECK(parts[i].format == first.format && parts[i].shape == first.shape,
+             "matrices of a stack differ in shape or format");
+  }
+  matrix.borrowed = std::move(parts);
+  return matrix;
+}
+
+void PackBand(std::span<const TensorView> parts, const MatrixBand& band, std::int64_t begin,
+              std::int64_t end, std::span<float> row, std::byte* to) {
+  const std::span<const TensorView> own = PartsOf(parts, band);
+  if (IsQuantized(band.format)) return PackQuantPanels(own, begin, end, to);
+  for (std::int64_t panel = begin; panel < end; ++panel) {
+    const std::int64_t first = panel * kPanel;
+    const std::int64_t last = std::min(first + kPanel, band.end - band.begin);
+    for (std::int64_t output = first; output < last; ++output) {
+      PackFloats(own, output, band.format, static_cast<int>(output - first), row, to);
+    }
+    to += PanelBytes(band.format, own[0].shape[1]);
+  }
+}
+
 void PackPanels(std::span<const TensorView> parts, std::int64_t begin, std::int64_t end, int index,
                 Matrix* stack) {
-  std::vector<float> scratch(static_cast<std::size_t>(stack->inputs));
+  std::vector<float> row(static_cast<std::size_t>(stack->inputs));
   std::byte* const data = stack->data.data() + static_cast<std::size_t>(index) * stack->stride();
   VisitBands(*stack, begin, end, [&](const MatrixBand& band, std::int64_t from, std::int64_t to) {
-    const std::span<const TensorView> own = PartsOf(parts, band);
-    const std::size_t panel_bytes = PanelBytes(band.format, stack->inputs);
-    std::byte* packed = data + band.offset + static_cast<std::size_t>(from) * panel_bytes;
-    if (IsQuantized(band.format)) return PackQuantPanels(own, from, to, packed);
-    for (std::int64_t panel = from; panel < to; ++panel, packed += panel_bytes) {
-      const std::int64_t first = panel * kPanel;
-      const std::int64_t last = std::min(first + kPanel, band.end - band.begin);
-      for (std::int64_t row = first; row < last; ++row) {
-        PackFloats(own, row, band.format, static_cast<int>(row - first), &scratch, packed);
-      }
-    }
+    const std::size_t before =
+        static_cast<std::size_t>(from) * PanelBytes(band.format, stack->inputs);
+    PackBand(parts, band, from, to, row, data + band.offset + before);
   });
 }
 
 void ReadOutput(const Matrix& matrix, std::int64_t output, float* out) {
   FT_CHECK(output >= 0 && output < matrix.outputs, "output {} of {}", output, matrix.outputs);
+  FT_CHECK(matrix.borrowed.empty(), "outputs of a borrowed matrix are not read one by one");
   const MatrixBand& band = *std::ranges::find_if(
       matrix.bands, [&](const MatrixBand& each) { return output < each.end; });
   const auto lane = static_cast<int>((output - band.begin) % kPanel);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "backend/backend.h"
 #include "backend/cpu/kernels.h"
@@ -25,6 +26,15 @@ std::int64_t PanelsOf(const Matrix& matrix);
 /// format.
 Matrix MakeMatrix(std::span<const TensorView> parts, int count,
                   WeightFormat (*stored_as)(WeightFormat));
+
+/// The same without room: a stack of `count` matrices that borrows `parts` [count, parts of each].
+Matrix BorrowMatrix(std::vector<TensorView> parts, int count,
+                    WeightFormat (*stored_as)(WeightFormat));
+
+/// Packs panels [begin, end) of a band of the matrix that `parts` make. `row` has room for the
+/// weights of an output. What lies behind the inputs and outputs of a panel is left as it is.
+void PackBand(std::span<const TensorView> parts, const MatrixBand& band, std::int64_t begin,
+              std::int64_t end, std::span<float> row, std::byte* to);
 
 /// Packs panels [begin, end), counted over all bands, of matrix `index` of a stack.
 void PackPanels(std::span<const TensorView> parts, std::int64_t begin, std::int64_t end, int index,
