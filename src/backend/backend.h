@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backend/batch_plan.h"
+#include "backend/delta/delta_rule.h"
 #include "base/result.h"
 #include "foretoken/kv_format.h"
 #include "foretoken/precision.h"
@@ -67,6 +68,8 @@ struct KvShape {
   int kv_heads = 0;
   int head_dim = 0;
   std::int64_t blocks = 0;  ///< Of kBlockSize slots each.
+  DeltaShape delta;         ///< Of the model's gated delta layers,
+  int delta_layers = 0;     ///< of which there are so many.
 };
 
 /// Keys and values of one model for `blocks * kBlockSize` slots, zero-initialised, in the layout
@@ -75,6 +78,7 @@ struct KvStore {
   KvShape shape;
   Buffer keys;
   Buffer values;
+  DeltaStore delta;
 };
 
 /// Copies the keys and values of slot `from` to slot `to`, in every layer.
@@ -124,11 +128,11 @@ struct AttentionRule {
   const float* sinks = nullptr;
 };
 
-/// What a gated MLP does to its gates: x / (1 + exp(-x)), or GELU with the tanh form of its
+/// What is done to gates: x / (1 + exp(-x)), or GELU with the tanh form of its
 /// cumulative normal, 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))). kClampedSwish is
 /// x / (1 + exp(-1.702 x)) of gates of kSwishLimit at most, times one more than `up`, which is
-/// kept between -kSwishLimit and kSwishLimit.
-enum class Activation { kSilu, kGeluTanh, kClampedSwish };
+/// kept between -kSwishLimit and kSwishLimit. kSigmoid is 1 / (1 + exp(-x)).
+enum class Activation { kSilu, kGeluTanh, kClampedSwish, kSigmoid };
 inline constexpr float kSwishLimit = 7;
 
 /// How rows choose among experts: by scores, the largest first, equal ones by lower index.
@@ -275,6 +279,16 @@ class Backend {
   /// 0..position, walked in logical order in chunks of kBlockSize with an online softmax.
   virtual void Attention(const BatchPlan& plan, const HeadShape& heads, const AttentionRule& rule,
                          int layer, const float* qkv, const KvStore& kv, float* out) = 0;
+
+  /// Gated delta layer number `layer` of the store's: rows x [rows, row_width] give
+  /// out [rows, 2 * value_width], their gates and then what their heads read of their states. Keeps
+  /// in each row's slot what rows behind it need.
+  ///
+  /// With q, k, v the convolved query, key and value of a head, and S its state before the row:
+  /// written = write * (v - decay * k S), read = decay * q S + (q k) written, and the state becomes
+  /// decay * S + k written.
+  virtual void DeltaRule(const BatchPlan& plan, const DeltaWeights& weights, int layer,
+                         const float* x, KvStore& kv, float* out) = 0;
 
   /// out [rows, width] = activation(gate) * up, where gate_up is [rows, 2 * width]: gate then up.
   virtual void GatedMul(Activation activation, const float* gate_up, int rows, int width,

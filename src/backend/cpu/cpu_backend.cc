@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "backend/cpu/attention/attention.h"
+#include "backend/cpu/delta/delta_heads.h"
 #include "backend/cpu/noisy_top.h"
 #include "backend/cpu/packed_matrix.h"
 #include "backend/routing.h"
@@ -60,6 +61,7 @@ class CpuBackend final : public Backend {
     scratch_.resize(static_cast<std::size_t>(workers));
     ranges_.reserve(kUsualRows);
     for (int i = 0; i < workers; ++i) attention_.emplace_back(kernels_, kv_format_);
+    for (int i = 0; i < workers; ++i) delta_.emplace_back(kernels_.delta);
   }
 
   std::string_view name() const override { return name_; }
@@ -93,11 +95,13 @@ class CpuBackend final : public Backend {
 
   KvStore AllocateKv(const KvShape& shape) override {
     const std::size_t bytes = KvLayout(shape, kv_format_).bytes(shape.layers);
-    return KvStore{shape, Buffer(bytes), Buffer(bytes)};
+    return KvStore{shape, Buffer(bytes), Buffer(bytes),
+                   DeltaStore::Allocate(shape.delta, shape.delta_layers, shape.blocks)};
   }
 
   std::size_t KvBytes(const KvShape& shape) const override {
-    return 2 * KvLayout(shape, kv_format_).bytes(shape.layers);
+    return 2 * KvLayout(shape, kv_format_).bytes(shape.layers) +
+           DeltaStore::Bytes(shape.delta, shape.delta_layers, shape.blocks);
   }
 
   void Embed(const Matrix& table, std::span<const Token> tokens, float* out) override {
@@ -322,11 +326,27 @@ class CpuBackend final : public Backend {
     });
   }
 
+  void DeltaRule(const BatchPlan& plan, const DeltaWeights& weights, int layer, const float* x,
+                 KvStore& kv, float* out) override {
+    const DeltaShape& shape = kv.delta.shape;
+    for (const RowPlace& place : plan.rows) kv.delta.Forget(layer, place.slot);
+    walk_.Plan(plan, kv.delta.Applied(layer));
+    const cpu::DeltaCall call{plan, weights, layer, x, kv.delta, out};
+    Share(shape.key_heads, std::ssize(walk_.steps()) * shape.state_width(),
+          [&](int worker, std::int64_t begin, std::int64_t end) {
+            for (std::int64_t head = begin; head < end; ++head) {
+              delta_[static_cast<std::size_t>(worker)].Run(call, walk_.steps(),
+                                                           static_cast<int>(head));
+            }
+          });
+  }
+
   void GatedMul(Activation activation, const float* gate_up, int rows, int width,
                 float* out) override {
     static_assert(kSwishLimit == cpu::kSwishLimit);
     auto* const multiply = activation == Activation::kSilu       ? kernels_.silu_mul
                            : activation == Activation::kGeluTanh ? kernels_.gelu_mul
+                           : activation == Activation::kSigmoid  ? kernels_.sigmoid_mul
                                                                  : kernels_.clamped_swish_mul;
     Share(rows, std::int64_t{rows} * width * 2, [&](int, std::int64_t begin, std::int64_t end) {
       multiply(gate_up + begin * 2 * width, static_cast<int>(end - begin), width,
@@ -335,6 +355,7 @@ class CpuBackend final : public Backend {
   }
 
   void CopyKv(KvStore& kv, std::span<const KvMove> moves) override {
+    for (const KvMove& move : moves) kv.delta.CopySlot(move.from, move.to);
     const KvLayout layout(kv.shape, kv_format_);
     const cpu::AttentionKernels& attention = AttentionOps();
     for (int layer = 0; layer < kv.shape.layers; ++layer) {
@@ -481,6 +502,8 @@ class CpuBackend final : public Backend {
   Buffer row_blocks_;            // The inputs of a product, quantised.
   std::vector<Buffer> scratch_;  // Of each worker.
   std::vector<cpu::AttentionWorker> attention_;
+  DeltaWalk walk_;
+  std::vector<cpu::DeltaWorker> delta_;
   std::vector<RowRange> ranges_;
   std::vector<float> parts_;  // A row's softmax over all experts.
   std::vector<cpu::NoiseHit> hits_;

@@ -10,6 +10,7 @@
 #include "backend/reference/portable_arithmetic.h"
 #include "backend/reference/quantized_product.h"
 #include "backend/reference/reference_backend.h"
+#include "backend/reference/reference_delta.h"
 #include "backend/reference/reference_parts.h"
 #include "backend/routing.h"
 #include "base/check.h"
@@ -97,7 +98,8 @@ class PortableReference final : public Backend {
   }
 
   std::size_t KvBytes(const KvShape& shape) const override {
-    return reference::KvFloatBytes(shape);
+    return reference::KvFloatBytes(shape) +
+           DeltaStore::Bytes(shape.delta, shape.delta_layers, shape.blocks);
   }
   KvStore AllocateKv(const KvShape& shape) override { return reference::AllocateFloats(shape); }
 
@@ -256,6 +258,11 @@ class PortableReference final : public Backend {
     }
   }
 
+  void DeltaRule(const BatchPlan& plan, const DeltaWeights& weights, int layer, const float* x,
+                 KvStore& kv, float* out) override {
+    reference::DeltaRuleRows(plan, weights, layer, x, kv.delta, out);
+  }
+
   void GatedMul(Activation activation, const float* gate_up, int rows, int width,
                 float* out) override {
     for (int r = 0; r < rows; ++r, gate_up += 2 * std::int64_t{width}, out += width) {
@@ -265,11 +272,12 @@ class PortableReference final : public Backend {
           out[i] = ClampedSwish(gate, gate_up[width + i]);
           continue;
         }
-        const float t = activation == Activation::kSilu
-                            ? gate
-                            : 1.59576912F * std::fma(0.044715F, gate * gate * gate, gate);
+        const float t = activation == Activation::kGeluTanh
+                            ? 1.59576912F * std::fma(0.044715F, gate * gate * gate, gate)
+                            : gate;
         const float e = reference::Exp(std::min(0.0F - t, 88.0F));
-        out[i] = gate / (1.0F + e) * gate_up[width + i];
+        const float factor = activation == Activation::kSigmoid ? 1.0F : gate;
+        out[i] = factor / (1.0F + e) * gate_up[width + i];
       }
     }
   }

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <vector>
 
+#include "backend/reference/reference_delta.h"
 #include "backend/reference/reference_parts.h"
 #include "backend/routing.h"
 #include "base/check.h"
@@ -76,7 +77,8 @@ class ReferenceBackend final : public Backend {
   }
 
   std::size_t KvBytes(const KvShape& shape) const override {
-    return reference::KvFloatBytes(shape);
+    return reference::KvFloatBytes(shape) +
+           DeltaStore::Bytes(shape.delta, shape.delta_layers, shape.blocks);
   }
   KvStore AllocateKv(const KvShape& shape) override { return reference::AllocateFloats(shape); }
 
@@ -231,11 +233,20 @@ class ReferenceBackend final : public Backend {
     }
   }
 
+  void DeltaRule(const BatchPlan& plan, const DeltaWeights& weights, int layer, const float* x,
+                 KvStore& kv, float* out) override {
+    reference::DeltaRuleRows(plan, weights, layer, x, kv.delta, out);
+  }
+
   void GatedMul(Activation activation, const float* gate_up, int rows, int width,
                 float* out) override {
     for (int r = 0; r < rows; ++r, gate_up += 2 * std::int64_t{width}, out += width) {
       for (int i = 0; i < width; ++i) {
         const double gate = gate_up[i];
+        if (activation == Activation::kSigmoid) {
+          out[i] = static_cast<float>(1 / (1.0 + std::exp(-gate)) * gate_up[width + i]);
+          continue;
+        }
         if (activation == Activation::kClampedSwish) {
           const double most = std::min(gate, double{kSwishLimit});
           const double up =

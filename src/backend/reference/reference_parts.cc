@@ -47,13 +47,15 @@ std::size_t KvFloatBytes(const KvShape& shape) {
 
 KvStore AllocateFloats(const KvShape& shape) {
   const std::size_t half = KvFloatBytes(shape) / 2;
-  return KvStore{shape, Buffer(half), Buffer(half)};
+  return KvStore{shape, Buffer(half), Buffer(half),
+                 DeltaStore::Allocate(shape.delta, shape.delta_layers, shape.blocks)};
 }
 
 void CopySlots(KvStore& kv, std::span<const KvMove> moves) {
   const std::int64_t width = SlotWidth(kv.shape);
   for (const KvMove& move : moves) {
     if (move.from == move.to) continue;
+    kv.delta.CopySlot(move.from, move.to);
     for (int layer = 0; layer < kv.shape.layers; ++layer) {
       const std::int64_t base = layer * SlotsOf(kv.shape);
       for (Buffer* buffer : {&kv.keys, &kv.values}) {
