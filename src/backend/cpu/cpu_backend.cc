@@ -162,6 +162,13 @@ class CpuBackend final : public Backend {
     for (std::int64_t i = 0; i < count; ++i) y[i] += x[i];
   }
 
+  void AddGatedRows(const float* gates, const float* x, int rows, int width, float* y) override {
+    Share(rows, std::int64_t{rows} * width, [&](int, std::int64_t begin, std::int64_t end) {
+      kernels_.add_gated(gates + begin, x + begin * width, static_cast<int>(end - begin), width,
+                         y + begin * width);
+    });
+  }
+
   void CapLogits(float cap, int rows, std::int64_t vocabulary, float* logits,
                  float* maxima) override {
     const std::int64_t groups = Logits::Groups(vocabulary);
@@ -230,23 +237,10 @@ class CpuBackend final : public Backend {
     });
   }
 
-  void Route(const Routing& routing, const float* scores, int rows, std::int32_t* experts,
-             float* weights) override {
-    const auto all = static_cast<std::size_t>(routing.experts);
-    const auto chosen = static_cast<std::size_t>(routing.chosen);
-    if (parts_.size() < all) parts_.resize(all);
-    for (int row = 0; row < rows; ++row, scores += all, experts += chosen, weights += chosen) {
-      ChooseLargest({scores, all}, {experts, chosen});
-      const float* from = scores;
-      if (routing.softmax == Routing::Softmax::kOfAll) {
-        kernels_.softmax(scores, routing.experts, parts_.data());
-        from = parts_.data();
-      }
-      for (std::size_t i = 0; i < chosen; ++i) weights[i] = from[experts[i]];
-      if (routing.softmax == Routing::Softmax::kOfChosen) {
-        kernels_.softmax(weights, routing.chosen, weights);
-      }
-    }
+  void Route(const Routing& routing, const float* scores, const float* choice_bias, int rows,
+             std::int32_t* experts, float* weights) override {
+    router_.Route({kernels_.softmax, kernels_.sigmoids}, routing, scores, choice_bias, rows,
+                  experts, weights);
   }
 
   void WeightedSums(const float* x, const std::int32_t* places, const float* weights, int rows,
@@ -505,7 +499,7 @@ class CpuBackend final : public Backend {
   DeltaWalk walk_;
   std::vector<cpu::DeltaWorker> delta_;
   std::vector<RowRange> ranges_;
-  std::vector<float> parts_;  // A row's softmax over all experts.
+  Router router_;
   std::vector<cpu::NoiseHit> hits_;
 };
 

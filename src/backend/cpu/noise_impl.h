@@ -113,6 +113,8 @@ constexpr Kernels MakeTable(const char* name) {
       .sigmoid_mul = SigmoidMul,
       .clamped_swish_mul = ClampedSwishMul,
       .softmax = Softmax,
+      .sigmoids = Sigmoids,
+      .add_gated = AddGated,
       .weighted_sum = WeightedSum,
       .cap = CapAll,
       .rotate = Rotate,
