@@ -11,8 +11,14 @@ namespace foretoken {
 
 /// The keys and values of a model's layers, which are of one width.
 inline KvShape KvShapeOf(const ModelConfig& config, std::int64_t blocks) {
-  const AttentionSpec& attention = config.layers.front().attention;
-  return {config.layer_count(), attention.kv_heads, attention.head_dim, blocks};
+  const AttentionSpec& attention = config.first_attention();
+  KvShape shape{config.layer_count(), attention.kv_heads, attention.head_dim, blocks};
+  for (const LayerSpec& layer : config.layers) {
+    if (!layer.is_recurrent()) continue;
+    shape.delta = layer.delta;
+    ++shape.delta_layers;
+  }
+  return shape;
 }
 
 /// One row of a pass and what is wanted of it.
