@@ -63,10 +63,17 @@ std::vector<MatrixBand> BandsOf(std::span<const TensorView> parts,
 /// What a matrix of `format` is packed as under Precision::kPortable.
 WeightFormat PortableFormat(WeightFormat format);
 
-struct KvShape {
-  int layers = 0;
+/// What a layer keeps of every position: nothing without heads, as where it has no attention or
+/// reads what another layer keeps.
+struct KvLayer {
   int kv_heads = 0;
   int head_dim = 0;
+
+  bool operator==(const KvLayer&) const = default;
+};
+
+struct KvShape {
+  std::vector<KvLayer> layers;
   std::int64_t blocks = 0;  ///< Of kBlockSize slots each.
   DeltaShape delta;         ///< Of the model's gated delta layers,
   int delta_layers = 0;     ///< of which there are so many.
@@ -78,6 +85,7 @@ struct KvStore {
   KvShape shape;
   Buffer keys;
   Buffer values;
+  std::vector<std::size_t> offsets;  ///< Of each layer's keys, and values, in bytes.
   DeltaStore delta;
 };
 

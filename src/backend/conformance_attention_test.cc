@@ -75,7 +75,10 @@ struct Placement {
 };
 
 constexpr int kStoreBlocks = 12;
-constexpr int kLayers = 2;
+// Layer 0 keeps nothing, layer 2 keeps more than the one that is tested, which is layer 1.
+std::vector<KvLayer> LayersOf(const HeadShape& heads) {
+  return {{}, {heads.kv_heads, heads.head_dim}, {heads.kv_heads + 1, 2 * heads.head_dim}};
+}
 
 // Stores every position's key and value in layer 1; returns the rotated qkv rows.
 std::vector<float> StoreAll(Backend* backend, const AttentionCase& c, const Placement& placement,
@@ -92,7 +95,7 @@ std::vector<float> StoreAll(Backend* backend, const AttentionCase& c, const Plac
 // Attention of the given positions, all in one call.
 std::vector<float> AttendAt(Backend* backend, const AttentionCase& c, const Placement& placement,
                             const std::vector<int>& queries) {
-  KvStore kv = backend->AllocateKv({kLayers, c.heads.kv_heads, c.heads.head_dim, kStoreBlocks});
+  KvStore kv = backend->AllocateKv({LayersOf(c.heads), kStoreBlocks});
   const std::vector<float> all = StoreAll(backend, c, placement, &kv);
   std::vector<float> qkv;
   std::vector<RowPlace> rows;
@@ -210,9 +213,9 @@ TEST_P(AttentionTest, FormatsOfKvRoundAsTheyShould) {
   }
   const auto bytes = [&](KvFormat kept) {
     return MakeCpuBackend(*AvailableKernels().front(), nullptr, {Precision::kBF16, kept})
-        ->KvBytes({.layers = 2, .kv_heads = 3, .head_dim = 64, .blocks = 5});
+        ->KvBytes({.layers = {{3, 64}, {}, {1, 128}, {1, 64}}, .blocks = 5});
   };
-  EXPECT_EQ(bytes(KvFormat::kBF16), 2U * 2 * 2 * 3 * 64 * 5 * kBlockSize);
+  EXPECT_EQ(bytes(KvFormat::kBF16), 2U * 2 * (3 + 2 + 1) * 64 * 5 * kBlockSize);
   EXPECT_EQ(bytes(KvFormat::kF32), 2 * bytes(KvFormat::kBF16));
   EXPECT_EQ(bytes(KvFormat::kQ8_0), bytes(KvFormat::kBF16) / 16 * 9);
 }
@@ -223,7 +226,7 @@ TEST_P(AttentionTest, RotateAgreesWithReference) {
   for (const HeadShape& heads : kHeadShapes) {
     const AttentionCase c(heads, 40, 6);
     const Placement placement{{1, 0}, 40, {}};
-    const KvShape shape{kLayers, heads.kv_heads, heads.head_dim, kStoreBlocks};
+    const KvShape shape{LayersOf(heads), kStoreBlocks};
     KvStore kv = backend->AllocateKv(shape);
     EXPECT_EQ(kv.keys.bytes() + kv.values.bytes(), backend->KvBytes(shape));
     KvStore plain = reference->AllocateKv(shape);
@@ -281,7 +284,7 @@ void CheckTree(Backend* backend, Rule rule) {
   const std::vector<std::int32_t> blocks = {4, 1, 3};
   const std::int32_t* table = blocks.data();
   const std::int32_t* const tables[] = {table, table};
-  KvStore kv = backend->AllocateKv({kLayers, heads.kv_heads, heads.head_dim, kStoreBlocks});
+  KvStore kv = backend->AllocateKv({LayersOf(heads), kStoreBlocks});
   AttentionCase base(heads, trunk + depth, 20);
   Apply(rule, &base);
   StoreAll(backend, base, {blocks, trunk, Range(180, 180 + depth)}, &kv);
@@ -342,7 +345,7 @@ TEST_P(AttentionTest, CopyKvMovesEveryLayer) {
     const AttentionCase c(heads, 50, 11);
     const Placement from{{2, 0}, 50, {}};
     const Placement to{{5, 1}, 33, Range(320, 337)};
-    KvStore kv = backend->AllocateKv({kLayers, heads.kv_heads, heads.head_dim, kStoreBlocks});
+    KvStore kv = backend->AllocateKv({LayersOf(heads), kStoreBlocks});
     const auto qkv = StoreAll(backend.get(), c, from, &kv);
     std::vector<KvMove> moves;
     for (int p = 0; p < 50; ++p) {

@@ -9,11 +9,11 @@
 
 namespace foretoken {
 
-/// The keys and values of a model's layers, which are of one width.
+/// The keys and values of a model's layers.
 inline KvShape KvShapeOf(const ModelConfig& config, std::int64_t blocks) {
-  const AttentionSpec& attention = config.first_attention();
-  KvShape shape{config.layer_count(), attention.kv_heads, attention.head_dim, blocks};
+  KvShape shape{.blocks = blocks};
   for (const LayerSpec& layer : config.layers) {
+    shape.layers.push_back({layer.attention.kv_heads, layer.attention.head_dim});
     if (!layer.is_recurrent()) continue;
     shape.delta = layer.delta;
     ++shape.delta_layers;

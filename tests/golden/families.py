@@ -151,6 +151,8 @@ FAMILIES = {
                         num_experts_per_tok=3, num_key_value_heads=1, output_router_logits=False,
                         rope_theta=1000000.0, shared_expert_intermediate_size=48,
                         sliding_window=None, use_sliding_window=False),
+    "glm": config("GlmForCausalLM", "glm", attention_bias=True, head_dim=HEAD_DIM, pad_token_id=0,
+                  partial_rotary_factor=0.5),
     "glm4": config("Glm4ForCausalLM", "glm4", attention_bias=True, head_dim=HEAD_DIM,
                    pad_token_id=0, partial_rotary_factor=0.5),
     "cohere": cohere(use_qk_norm=False),

@@ -94,14 +94,22 @@ class CpuBackend final : public Backend {
   }
 
   KvStore AllocateKv(const KvShape& shape) override {
-    const std::size_t bytes = KvLayout(shape, kv_format_).bytes(shape.layers);
-    return KvStore{shape, Buffer(bytes), Buffer(bytes),
-                   DeltaStore::Allocate(shape.delta, shape.delta_layers, shape.blocks)};
+    const std::size_t half = HalfBytes(shape);
+    KvStore kv{shape,
+               Buffer(half),
+               Buffer(half),
+               {},
+               DeltaStore::Allocate(shape.delta, shape.delta_layers, shape.blocks)};
+    std::size_t offset = 0;
+    for (const KvLayer& layer : shape.layers) {
+      kv.offsets.push_back(offset);
+      offset += static_cast<std::size_t>(shape.blocks) * cpu::BlockBytes(kv_format_, layer);
+    }
+    return kv;
   }
 
   std::size_t KvBytes(const KvShape& shape) const override {
-    return 2 * KvLayout(shape, kv_format_).bytes(shape.layers) +
-           DeltaStore::Bytes(shape.delta, shape.delta_layers, shape.blocks);
+    return 2 * HalfBytes(shape) + DeltaStore::Bytes(shape.delta, shape.delta_layers, shape.blocks);
   }
 
   void Embed(const Matrix& table, std::span<const Token> tokens, float* out) override {
@@ -256,7 +264,7 @@ class CpuBackend final : public Backend {
   void RotateAndStore(const RopeTable* rope, const BatchPlan& plan, const HeadShape& heads,
                       int layer, float* qkv, KvStore& kv) override {
     const auto rows = static_cast<std::int64_t>(plan.rows.size());
-    const KvLayout layout(kv.shape, kv_format_);
+    const KvLayout layout(kv, layer, kv_format_);
     const cpu::AttentionKernels& attention = AttentionOps();
     Share(rows, rows * heads.row_width() * 2, [&](int, std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) {
@@ -276,7 +284,7 @@ class CpuBackend final : public Backend {
         for (int head = 0; head < heads.kv_heads; ++head) {
           attention.store_kv(k + std::int64_t{head} * heads.head_dim,
                              v + std::int64_t{head} * heads.head_dim, heads.head_dim,
-                             layout.ChunkOf(kv, layer, place.slot, head), place.slot % kBlockSize);
+                             layout.ChunkOf(place.slot, head), place.slot % kBlockSize);
         }
       }
     });
@@ -300,7 +308,7 @@ class CpuBackend final : public Backend {
         ranges_.push_back({row, row + 1});
       }
     }
-    const cpu::AttentionCall call{plan, heads, rule, layer, qkv, kv, {kv.shape, kv_format_}, out};
+    const cpu::AttentionCall call{plan, heads, rule, qkv, {kv, layer, kv_format_}, out};
     const auto tasks = static_cast<std::int64_t>(ranges_.size()) * heads.kv_heads;
     const auto run = [&](int worker, std::int64_t task) {
       const RowRange range = ranges_[static_cast<std::size_t>(task / heads.kv_heads)];
@@ -350,13 +358,13 @@ class CpuBackend final : public Backend {
 
   void CopyKv(KvStore& kv, std::span<const KvMove> moves) override {
     for (const KvMove& move : moves) kv.delta.CopySlot(move.from, move.to);
-    const KvLayout layout(kv.shape, kv_format_);
     const cpu::AttentionKernels& attention = AttentionOps();
-    for (int layer = 0; layer < kv.shape.layers; ++layer) {
+    for (int layer = 0; layer < std::ssize(kv.shape.layers); ++layer) {
+      const KvLayout layout(kv, layer, kv_format_);
       for (const KvMove& move : moves) {
-        for (int head = 0; head < kv.shape.kv_heads; ++head) {
-          attention.copy_kv(layout.ChunkOf(kv, layer, move.from, head), move.from % kBlockSize,
-                            kv.shape.head_dim, layout.ChunkOf(kv, layer, move.to, head),
+        for (int head = 0; head < layout.shape.kv_heads; ++head) {
+          attention.copy_kv(layout.ChunkOf(move.from, head), move.from % kBlockSize,
+                            layout.shape.head_dim, layout.ChunkOf(move.to, head),
                             move.to % kBlockSize);
         }
       }
@@ -369,6 +377,13 @@ class CpuBackend final : public Backend {
   }
 
  private:
+  // Of the keys of all layers, or of the values.
+  std::size_t HalfBytes(const KvShape& shape) const {
+    std::size_t block = 0;
+    for (const KvLayer& layer : shape.layers) block += cpu::BlockBytes(kv_format_, layer);
+    return static_cast<std::size_t>(shape.blocks) * block;
+  }
+
   const cpu::AttentionKernels& AttentionOps() const {
     return kernels_.attention[static_cast<std::size_t>(kv_format_)];
   }

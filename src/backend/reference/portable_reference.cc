@@ -235,15 +235,15 @@ class PortableReference final : public Backend {
 
   void Attention(const BatchPlan& plan, const HeadShape& heads, const AttentionRule& rule,
                  int layer, const float* qkv, const KvStore& kv, float* out) override {
-    const std::int64_t stride = reference::SlotWidth(kv.shape);
-    const std::int64_t layer_begin = layer * reference::SlotsOf(kv.shape) * stride;
+    const std::int64_t stride = std::int64_t{heads.kv_heads} * heads.head_dim;
+    const float* const keys = kv.keys.as<float>() + reference::LayerBegin(kv, layer);
+    const float* const values = kv.values.as<float>() + reference::LayerBegin(kv, layer);
     const int group = heads.heads / heads.kv_heads;
     for (const RowPlace& place : plan.rows) {
       for (int h = 0; h < heads.heads; ++h) {
-        const std::int64_t at = layer_begin + std::int64_t{h / group} * heads.head_dim;
-        AttendHead(plan, place, rule, h, qkv + std::int64_t{h} * heads.head_dim,
-                   kv.keys.as<float>() + at, kv.values.as<float>() + at, stride, heads.head_dim,
-                   out);
+        const std::int64_t at = std::int64_t{h / group} * heads.head_dim;
+        AttendHead(plan, place, rule, h, qkv + std::int64_t{h} * heads.head_dim, keys + at,
+                   values + at, stride, heads.head_dim, out);
         out += heads.head_dim;
       }
       qkv += heads.row_width();

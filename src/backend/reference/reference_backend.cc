@@ -221,16 +221,17 @@ class ReferenceBackend final : public Backend {
   void Attention(const BatchPlan& plan, const HeadShape& heads, const AttentionRule& rule,
                  int layer, const float* qkv, const KvStore& kv, float* out) override {
     const int head_dim = heads.head_dim;
-    const std::int64_t stride = reference::SlotWidth(kv.shape);
-    const std::int64_t layer_begin = layer * reference::SlotsOf(kv.shape) * stride;
+    const std::int64_t stride = std::int64_t{heads.kv_heads} * head_dim;
+    const float* const keys = kv.keys.as<float>() + reference::LayerBegin(kv, layer);
+    const float* const values = kv.values.as<float>() + reference::LayerBegin(kv, layer);
     const int group = heads.heads / heads.kv_heads;
     for (const RowPlace& place : plan.rows) {
       for (int h = 0; h < heads.heads; ++h) {
-        const std::int64_t at = layer_begin + std::int64_t{h / group} * head_dim;
+        const std::int64_t at = std::int64_t{h / group} * head_dim;
         const double sink = rule.sinks == nullptr ? -std::numeric_limits<double>::infinity()
                                                   : double{rule.sinks[h]};
-        AttendHead(plan, place, rule, sink, qkv + std::int64_t{h} * head_dim,
-                   kv.keys.as<float>() + at, kv.values.as<float>() + at, stride, head_dim, out);
+        AttendHead(plan, place, rule, sink, qkv + std::int64_t{h} * head_dim, keys + at,
+                   values + at, stride, head_dim, out);
         out += head_dim;
       }
       qkv += heads.row_width();

@@ -25,8 +25,8 @@ void RotateHead(const float* cos, const float* sin, int dims, float* head) {
 
 std::int64_t SlotsOf(const KvShape& shape) { return shape.blocks * kBlockSize; }
 
-std::int64_t SlotWidth(const KvShape& shape) {
-  return std::int64_t{shape.kv_heads} * shape.head_dim;
+std::int64_t SlotWidth(const KvLayer& layer) {
+  return std::int64_t{layer.kv_heads} * layer.head_dim;
 }
 
 std::int32_t FirstSeen(const AttentionRule& rule, std::int32_t position) {
@@ -41,26 +41,39 @@ std::int32_t SlotAt(const BatchPlan& plan, const RowPlace& place, std::int32_t p
 }
 
 std::size_t KvFloatBytes(const KvShape& shape) {
-  return 2 * sizeof(float) *
-         static_cast<std::size_t>(shape.layers * SlotsOf(shape) * SlotWidth(shape));
+  std::int64_t width = 0;
+  for (const KvLayer& layer : shape.layers) width += SlotWidth(layer);
+  return 2 * sizeof(float) * static_cast<std::size_t>(SlotsOf(shape) * width);
 }
 
 KvStore AllocateFloats(const KvShape& shape) {
   const std::size_t half = KvFloatBytes(shape) / 2;
-  return KvStore{shape, Buffer(half), Buffer(half),
-                 DeltaStore::Allocate(shape.delta, shape.delta_layers, shape.blocks)};
+  KvStore kv{shape,
+             Buffer(half),
+             Buffer(half),
+             {},
+             DeltaStore::Allocate(shape.delta, shape.delta_layers, shape.blocks)};
+  std::size_t offset = 0;
+  for (const KvLayer& layer : shape.layers) {
+    kv.offsets.push_back(offset);
+    offset += static_cast<std::size_t>(SlotsOf(shape) * SlotWidth(layer)) * sizeof(float);
+  }
+  return kv;
+}
+
+std::int64_t LayerBegin(const KvStore& kv, int layer) {
+  return static_cast<std::int64_t>(kv.offsets[static_cast<std::size_t>(layer)] / sizeof(float));
 }
 
 void CopySlots(KvStore& kv, std::span<const KvMove> moves) {
-  const std::int64_t width = SlotWidth(kv.shape);
-  for (const KvMove& move : moves) {
-    if (move.from == move.to) continue;
-    kv.delta.CopySlot(move.from, move.to);
-    for (int layer = 0; layer < kv.shape.layers; ++layer) {
-      const std::int64_t base = layer * SlotsOf(kv.shape);
-      for (Buffer* buffer : {&kv.keys, &kv.values}) {
-        std::copy_n(buffer->as<float>() + (base + move.from) * width, width,
-                    buffer->as<float>() + (base + move.to) * width);
+  for (const KvMove& move : moves) kv.delta.CopySlot(move.from, move.to);
+  for (int layer = 0; layer < std::ssize(kv.shape.layers); ++layer) {
+    const std::int64_t width = SlotWidth(kv.shape.layers[static_cast<std::size_t>(layer)]);
+    for (Buffer* buffer : {&kv.keys, &kv.values}) {
+      float* const floats = buffer->as<float>() + LayerBegin(kv, layer);
+      for (const KvMove& move : moves) {
+        if (move.from == move.to) continue;
+        std::copy_n(floats + move.from * width, width, floats + move.to * width);
       }
     }
   }
@@ -82,7 +95,9 @@ std::vector<InputBlock> QuantizeHead(const float* head, int count) {
 void RotateAndStoreRows(const RopeTable* rope, const BatchPlan& plan, const HeadShape& heads,
                         int layer, KeepHead keep, float* qkv, KvStore& kv) {
   const int head_dim = heads.head_dim;
-  const std::int64_t width = SlotWidth(kv.shape);
+  const std::int64_t width = std::int64_t{heads.kv_heads} * head_dim;
+  float* const keys = kv.keys.as<float>() + LayerBegin(kv, layer);
+  float* const values = kv.values.as<float>() + LayerBegin(kv, layer);
   for (const RowPlace& place : plan.rows) {
     FT_CHECK(place.slot >= 0 && place.slot < SlotsOf(kv.shape));
     for (int h = 0; rope != nullptr && h < heads.heads + heads.kv_heads; ++h) {
@@ -97,10 +112,10 @@ void RotateAndStoreRows(const RopeTable* rope, const BatchPlan& plan, const Head
       for (std::int64_t i = 0; i < queries; ++i) qkv[i] *= scale;
     }
     const float* key = qkv + queries;
-    const std::int64_t at = (layer * SlotsOf(kv.shape) + place.slot) * width;
+    const std::int64_t at = place.slot * width;
     for (std::int64_t i = 0; i < width; i += head_dim) {
-      keep(key + i, head_dim, kv.keys.as<float>() + at + i);
-      keep(key + width + i, head_dim, kv.values.as<float>() + at + i);
+      keep(key + i, head_dim, keys + at + i);
+      keep(key + width + i, head_dim, values + at + i);
     }
     qkv += heads.row_width();
   }

@@ -14,15 +14,17 @@ namespace foretoken::reference {
 
 std::int64_t SlotsOf(const KvShape& shape);
 /// Numbers of a slot in one layer.
-std::int64_t SlotWidth(const KvShape& shape);
+std::int64_t SlotWidth(const KvLayer& layer);
 /// The first position that a row at `position` sees.
 std::int32_t FirstSeen(const AttentionRule& rule, std::int32_t position);
 /// Where position `p` of a row's path lies.
 std::int32_t SlotAt(const BatchPlan& plan, const RowPlace& place, std::int32_t p);
 
-/// KV in floats, [layers, slots, kv_heads, head_dim].
+/// KV in floats, [slots, kv_heads, head_dim] of each layer.
 KvStore AllocateFloats(const KvShape& shape);
 std::size_t KvFloatBytes(const KvShape& shape);
+/// Where the keys, and the values, of a layer begin, in floats.
+std::int64_t LayerBegin(const KvStore& kv, int layer);
 void CopySlots(KvStore& kv, std::span<const KvMove> moves);
 
 float RoundToBf16(float value);

@@ -121,7 +121,7 @@ KvChunk AttentionWorker::TrunkChunk(const AttentionCall& call, const RowPlace& r
                                     int chunk) {
   const std::int32_t first = chunk * kBlockSize;
   if (first >= row.trunk_length) return {};
-  return call.ChunkOf(SlotOf(call.plan, row, first), kv_head);
+  return call.layout.ChunkOf(SlotOf(call.plan, row, first), kv_head);
 }
 
 // Walks the rows that reach into `chunk`, computing neighbours with the same source together.
@@ -178,7 +178,7 @@ AttentionWorker::Source AttentionWorker::Find(const AttentionCall& call, const R
     }
   }
   if (in_place) {
-    return {call.ChunkOf(slots[0], kv_head)};
+    return {call.layout.ChunkOf(slots[0], kv_head)};
   }
   return {Gather(call, slots, count, kv_head), true, row.trunk_length, row.tail_begin};
 }
@@ -190,7 +190,7 @@ KvChunk AttentionWorker::Gather(const AttentionCall& call, const std::int32_t* s
   const KvChunk to = {gathered_keys_.as<char>(), gathered_values_.as<char>()};
   if (!gathered_any_) {
     gathered_any_ = true;
-    const KvChunk from = call.ChunkOf(slots[0], kv_head);
+    const KvChunk from = call.layout.ChunkOf(slots[0], kv_head);
     std::memcpy(to.keys, from.keys, call.layout.chunk_bytes);
     std::memcpy(to.values, from.values, call.layout.chunk_bytes);
     const std::int32_t base = slots[0] / kBlockSize * kBlockSize;
@@ -199,8 +199,8 @@ KvChunk AttentionWorker::Gather(const AttentionCall& call, const std::int32_t* s
   for (int lane = 0; lane < count; ++lane) {
     if (gathered_slots_[lane] == slots[lane]) continue;
     gathered_slots_[lane] = slots[lane];
-    ops_.copy_kv(call.ChunkOf(slots[lane], kv_head), slots[lane] % kBlockSize, call.heads.head_dim,
-                 to, lane);
+    ops_.copy_kv(call.layout.ChunkOf(slots[lane], kv_head), slots[lane] % kBlockSize,
+                 call.heads.head_dim, to, lane);
   }
   return to;
 }

@@ -22,28 +22,32 @@ constexpr std::size_t ChunkBytes(KvFormat format, int head_dim) {
   return 0;
 }
 
-/// Where the keys and values of a block of one layer and head lie in a KvStore.
+/// Bytes of the keys, and of the values, of a block of a layer.
+constexpr std::size_t BlockBytes(KvFormat format, const KvLayer& layer) {
+  return static_cast<std::size_t>(layer.kv_heads) * ChunkBytes(format, layer.head_dim);
+}
+
+/// Where the keys and values of a block and head of one layer lie in a KvStore, which it borrows.
 struct KvLayout {
-  KvLayout(const KvShape& shape, KvFormat format)
-      : kv_heads(shape.kv_heads),
-        blocks(shape.blocks),
-        chunk_bytes(ChunkBytes(format, shape.head_dim)) {}
+  KvLayout(const KvStore& kv, int layer, KvFormat format)
+      : shape(kv.shape.layers[static_cast<std::size_t>(layer)]),
+        chunk_bytes(ChunkBytes(format, shape.head_dim)),
+        keys(const_cast<char*>(kv.keys.as<char>()) + kv.offsets[static_cast<std::size_t>(layer)]),
+        values(const_cast<char*>(kv.values.as<char>()) +
+               kv.offsets[static_cast<std::size_t>(layer)]) {}
 
-  /// Bytes of the keys, and of the values, of the whole store.
-  std::size_t bytes(int layers) const {
-    return static_cast<std::size_t>(layers) * blocks * kv_heads * chunk_bytes;
-  }
-  /// The chunk that `slot` lies in; it may be written to where `kv` may.
-  KvChunk ChunkOf(const KvStore& kv, int layer, std::int32_t slot, int head) const {
-    const std::int64_t block = layer * blocks + slot / kBlockSize;
-    const std::size_t offset = static_cast<std::size_t>(block * kv_heads + head) * chunk_bytes;
-    return {const_cast<char*>(kv.keys.as<char>()) + offset,
-            const_cast<char*>(kv.values.as<char>()) + offset};
+  /// The chunk that `slot` lies in; it may be written to where the store may.
+  KvChunk ChunkOf(std::int32_t slot, int head) const {
+    const std::int64_t block = slot / kBlockSize;
+    const std::size_t offset =
+        static_cast<std::size_t>(block * shape.kv_heads + head) * chunk_bytes;
+    return {keys + offset, values + offset};
   }
 
-  int kv_heads;
-  std::int64_t blocks;
+  KvLayer shape;
   std::size_t chunk_bytes;
+  char* keys;
+  char* values;
 };
 
 /// One call of Backend::Attention.
@@ -51,19 +55,13 @@ struct AttentionCall {
   const BatchPlan& plan;
   const HeadShape& heads;
   const AttentionRule& rule;
-  int layer;
   const float* qkv;
-  const KvStore& kv;
-  KvLayout layout;  // Of `kv`.
+  KvLayout layout;
   float* out;
 
   /// The first position that a row at `position` sees.
   std::int32_t FirstSeen(std::int32_t position) const {
     return rule.window == 0 ? 0 : std::max(0, position - rule.window + 1);
-  }
-  /// The chunk that `slot` lies in.
-  KvChunk ChunkOf(std::int32_t slot, int kv_head) const {
-    return layout.ChunkOf(kv, layer, slot, kv_head);
   }
 };
 
