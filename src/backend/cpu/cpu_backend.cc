@@ -97,15 +97,18 @@ class CpuBackend final : public Backend {
     std::size_t offset = 0;
     for (const KvLayer& layer : shape.layers) {
       kv.offsets.push_back(offset);
-      offset += static_cast<std::size_t>(shape.blocks) * cpu::BlockBytes(kv_format_, layer);
+      offset +=
+          static_cast<std::size_t>(shape.BlocksOf(layer)) * cpu::BlockBytes(kv_format_, layer);
     }
     return kv;
   }
 
   std::size_t KvBytes(const KvShape& shape) const override {
-    std::size_t block = 0;
-    for (const KvLayer& layer : shape.layers) block += cpu::BlockBytes(kv_format_, layer);
-    return 2 * static_cast<std::size_t>(shape.blocks) * block;
+    std::size_t half = 0;
+    for (const KvLayer& layer : shape.layers) {
+      half += static_cast<std::size_t>(shape.BlocksOf(layer)) * cpu::BlockBytes(kv_format_, layer);
+    }
+    return 2 * half;
   }
 
   void Embed(const Matrix& table, std::span<const Token> tokens, float* out) override {
