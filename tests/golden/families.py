@@ -135,6 +135,8 @@ FAMILIES = {
                          logits_scaling=2.0, num_attention_heads=2, num_experts_per_tok=3,
                          num_key_value_heads=1, num_local_experts=8, output_router_logits=False,
                          residual_multiplier=0.8, rope_scaling=None, tie_word_embeddings=True),
+    "glm": config("GlmForCausalLM", "glm", attention_bias=True, head_dim=HEAD_DIM, pad_token_id=0,
+                  partial_rotary_factor=0.5),
     "glm4": config("Glm4ForCausalLM", "glm4", attention_bias=True, head_dim=HEAD_DIM,
                    pad_token_id=0, partial_rotary_factor=0.5),
     "cohere": cohere(use_qk_norm=False),

@@ -34,7 +34,7 @@ ROUNDED = ("llama", "phi3", "phi3-long", "smollm3", "ministral3")
 # Of the context that a model is used for where that is not its own.
 CONTEXTS = {"phi3": 128}
 EXACT = ("llama-bias", "llama-linear", "llama-yarn", "llama-dynamic", "mistral", "qwen2", "qwen3",
-         "gemma2", "gemma3", "olmo2", "granite", "glm4", "cohere", "cohere-qk-norm", "cohere2",
+         "gemma2", "gemma3", "olmo2", "granite", "glm", "glm4", "cohere", "cohere-qk-norm", "cohere2",
          "stablelm", "stablelm-parallel")
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from gguf_pair import Kind, Model, interleaved
 
 ARCHITECTURES = {"mistral": "llama", "cohere": "command-r", "gemma3_text": "gemma3",
-                 "ministral3": "mistral3"}
+                 "ministral3": "mistral3", "glm": "chatglm"}
 # Whose rows of queries and keys the converter puts in another order.
 INTERLEAVED = ("llama", "mistral", "ministral3", "smollm3", "granite")
 INTEGERS = {"max_position_embeddings": "context_length", "hidden_size": "embedding_length",

@@ -87,6 +87,7 @@ extern const Family kPhi3;
 extern const Family kSmolLm3;
 extern const Family kOlmo2;
 extern const Family kGranite;
+extern const Family kGlm;
 extern const Family kGlm4;
 extern const Family kCohere;
 extern const Family kCohere2;
