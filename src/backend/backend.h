@@ -68,6 +68,7 @@ WeightFormat PortableFormat(WeightFormat format);
 struct KvLayer {
   int kv_heads = 0;
   int head_dim = 0;
+  bool windowed = false;  ///< Its rows see the last positions only.
 
   bool operator==(const KvLayer&) const = default;
 };
@@ -75,8 +76,17 @@ struct KvLayer {
 struct KvShape {
   std::vector<KvLayer> layers;
   std::int64_t blocks = 0;  ///< Of kBlockSize slots each.
-  DeltaShape delta;         ///< Of the model's gated delta layers,
-  int delta_layers = 0;     ///< of which there are so many.
+  /// Blocks of the windowed layers where they have fewer, which KvStore::recent_places assigns; 0:
+  /// they have as many as the others, at the same places.
+  std::int64_t recent_blocks = 0;
+  DeltaShape delta;      ///< Of the model's gated delta layers, which count as windowed,
+  int delta_layers = 0;  ///< of which there are so many.
+
+  bool KeptApart(const KvLayer& layer) const { return layer.windowed && recent_blocks > 0; }
+  std::int64_t BlocksOf(const KvLayer& layer) const {
+    return KeptApart(layer) ? recent_blocks : blocks;
+  }
+  std::int64_t DeltaBlocks() const { return recent_blocks > 0 ? recent_blocks : blocks; }
 };
 
 /// Keys and values of one model for `blocks * kBlockSize` slots, zero-initialised, in the layout
@@ -87,13 +97,34 @@ struct KvStore {
   Buffer values;
   std::vector<std::size_t> offsets;  ///< Of each layer's keys, and values, in bytes.
   DeltaStore delta;
+  /// [shape.blocks]: which of the recent blocks is a block's in windowed layers. Borrowed from who
+  /// hands blocks out, and read by every operation.
+  std::span<const std::int32_t> recent_places = {};
+
+  /// Which of a layer's blocks is each block; null: itself.
+  const std::int32_t* PlacesIn(int layer) const {
+    const KvLayer& of = shape.layers[static_cast<std::size_t>(layer)];
+    return shape.KeptApart(of) ? recent_places.data() : nullptr;
+  }
+  /// Likewise of the gated delta layers.
+  const std::int32_t* DeltaPlaces() const {
+    return shape.recent_blocks > 0 ? recent_places.data() : nullptr;
+  }
 };
+
+/// Where `slot` lies among the slots of a layer whose blocks have these `places` (PlacesIn).
+inline std::int32_t SlotIn(const std::int32_t* places, std::int32_t slot) {
+  return places == nullptr ? slot : places[slot / kBlockSize] * kBlockSize + slot % kBlockSize;
+}
 
 /// Copies the keys and values of slot `from` to slot `to`, in every layer.
 struct KvMove {
   std::int32_t from = 0;
   std::int32_t to = 0;
 };
+
+/// What Backend::CopyKv does in gated delta layers.
+void CopyDeltaSlots(KvStore& kv, std::span<const KvMove> moves);
 
 /// cos and sin of every position and frequency, [positions, dims / 2] each, already scaled.
 /// Rotation pairs element i of a head with i + dims / 2 (the Hugging Face convention) and leaves

@@ -24,7 +24,7 @@ void Compute(Scheduler* scheduler, Sequence* sequence) {
 }
 
 TEST(Scheduler, AdmitsTheOldestFirstUpToTheBatch) {
-  Scheduler scheduler(/*kv_blocks=*/64, /*prefix_cache=*/false, /*max_batch=*/2);
+  Scheduler scheduler(/*room=*/{.blocks = 64}, /*prefix_cache=*/false, /*max_batch=*/2);
   for (const SequenceId id : {1, 2, 3}) scheduler.Enqueue(Waiting(id, 10));
   std::vector<Sequence*> admitted;
   Admit(&scheduler, &admitted);

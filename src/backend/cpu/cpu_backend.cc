@@ -99,17 +99,19 @@ class CpuBackend final : public Backend {
                Buffer(half),
                Buffer(half),
                {},
-               DeltaStore::Allocate(shape.delta, shape.delta_layers, shape.blocks)};
+               DeltaStore::Allocate(shape.delta, shape.delta_layers, shape.DeltaBlocks())};
     std::size_t offset = 0;
     for (const KvLayer& layer : shape.layers) {
       kv.offsets.push_back(offset);
-      offset += static_cast<std::size_t>(shape.blocks) * cpu::BlockBytes(kv_format_, layer);
+      offset +=
+          static_cast<std::size_t>(shape.BlocksOf(layer)) * cpu::BlockBytes(kv_format_, layer);
     }
     return kv;
   }
 
   std::size_t KvBytes(const KvShape& shape) const override {
-    return 2 * HalfBytes(shape) + DeltaStore::Bytes(shape.delta, shape.delta_layers, shape.blocks);
+    return 2 * HalfBytes(shape) +
+           DeltaStore::Bytes(shape.delta, shape.delta_layers, shape.DeltaBlocks());
   }
 
   void Embed(const Matrix& table, std::span<const Token> tokens, float* out) override {
@@ -331,9 +333,9 @@ class CpuBackend final : public Backend {
   void DeltaRule(const BatchPlan& plan, const DeltaWeights& weights, int layer, const float* x,
                  KvStore& kv, float* out) override {
     const DeltaShape& shape = kv.delta.shape;
-    for (const RowPlace& place : plan.rows) kv.delta.Forget(layer, place.slot);
-    walk_.Plan(plan, kv.delta.Applied(layer));
-    const cpu::DeltaCall call{plan, weights, layer, x, kv.delta, out};
+    const std::int32_t* const places = kv.DeltaPlaces();
+    walk_.Plan(plan, places, layer, &kv.delta);
+    const cpu::DeltaCall call{plan, places, weights, layer, x, kv.delta, out};
     Share(shape.key_heads, std::ssize(walk_.steps()) * shape.state_width(),
           [&](int worker, std::int64_t begin, std::int64_t end) {
             for (std::int64_t head = begin; head < end; ++head) {
@@ -357,7 +359,7 @@ class CpuBackend final : public Backend {
   }
 
   void CopyKv(KvStore& kv, std::span<const KvMove> moves) override {
-    for (const KvMove& move : moves) kv.delta.CopySlot(move.from, move.to);
+    CopyDeltaSlots(kv, moves);
     const cpu::AttentionKernels& attention = AttentionOps();
     for (int layer = 0; layer < std::ssize(kv.shape.layers); ++layer) {
       const KvLayout layout(kv, layer, kv_format_);
@@ -379,9 +381,11 @@ class CpuBackend final : public Backend {
  private:
   // Of the keys of all layers, or of the values.
   std::size_t HalfBytes(const KvShape& shape) const {
-    std::size_t block = 0;
-    for (const KvLayer& layer : shape.layers) block += cpu::BlockBytes(kv_format_, layer);
-    return static_cast<std::size_t>(shape.blocks) * block;
+    std::size_t half = 0;
+    for (const KvLayer& layer : shape.layers) {
+      half += static_cast<std::size_t>(shape.BlocksOf(layer)) * cpu::BlockBytes(kv_format_, layer);
+    }
+    return half;
   }
 
   const cpu::AttentionKernels& AttentionOps() const {

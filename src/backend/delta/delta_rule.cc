@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "backend/batch_plan.h"
 #include "base/portable_math.h"
 
 namespace foretoken {
@@ -54,12 +53,10 @@ void DeltaStore::Forget(int layer, std::int32_t slot) {
   if (count > slot % kBlockSize) count = 0;
 }
 
-void DeltaStore::CopySlot(std::int32_t from, std::int32_t to) {
+void DeltaStore::CopySlot(int layer, std::int32_t from, std::int32_t to) {
   if (from == to) return;
-  for (int layer = 0; layer < layers; ++layer) {
-    std::copy_n(Slot(layer, from), shape.slot_width(), Slot(layer, to));
-    Forget(layer, to);
-  }
+  std::copy_n(Slot(layer, from), shape.slot_width(), Slot(layer, to));
+  Forget(layer, to);
 }
 
 }  // namespace foretoken

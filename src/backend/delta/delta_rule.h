@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "backend/batch_plan.h"
 #include "tensor/buffer.h"
 
 namespace foretoken {
@@ -57,12 +58,18 @@ struct DeltaGates {
 /// From a row's rates of writing and forgetting and the head's own, by portable arithmetic.
 DeltaGates GatesOf(float write, float forget, float rate, float rate_bias);
 
+/// A state is made of what the last so many positions have kept, a row's own included: a state of a
+/// block before, which is the last that is sure to be there after a pass of the largest proposal,
+/// none of whose blocks' states was kept.
+inline constexpr int kDeltaReach = 4 * kBlockSize + 1;
+
 /// What all such layers of a model, which are of one shape, keep: float32 whatever the KV's format.
 ///
 /// A position's own numbers lie in its slot and move with it, as keys and values do. A block also
 /// has room for the states after its first `applied` positions: a cache of what its slots and those
 /// of the blocks before it say, which is made again where it is not there. Whoever writes a slot
-/// forgets a state that has seen more of the block than what lies before it.
+/// forgets a state that has seen more of the block than what lies before it. Blocks and slots are
+/// those of KvStore::DeltaPlaces.
 struct DeltaStore {
   DeltaShape shape;
   int layers = 0;
@@ -80,8 +87,7 @@ struct DeltaStore {
 
   /// Slot `slot` of a layer is about to be written.
   void Forget(int layer, std::int32_t slot);
-  /// Copies slot `from` to slot `to` in every layer.
-  void CopySlot(std::int32_t from, std::int32_t to);
+  void CopySlot(int layer, std::int32_t from, std::int32_t to);
 };
 
 }  // namespace foretoken

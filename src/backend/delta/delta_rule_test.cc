@@ -255,14 +255,15 @@ int Applied(const DeltaWalk& walk) {
 TEST(DeltaWalk, BeginsWhereTheLastOneWas) {
   const std::vector<std::int32_t> table = {2, 0, 1};
   const std::int32_t* tables[] = {table.data()};
-  std::vector<std::int8_t> applied(3, 0);
+  DeltaStore store = DeltaStore::Allocate(kShapes[0], 1, 3);
+  std::vector<std::int8_t>& applied = store.applied;
   DeltaWalk walk;
   const auto plan = [&](std::int32_t begin, std::int32_t count) {
     std::vector<RowPlace> rows;
     for (std::int32_t p = begin; p < begin + count; ++p) {
       rows.push_back({p, table[p / kBlockSize] * kBlockSize + p % kBlockSize, 0, p + 1, 0});
     }
-    walk.Plan({rows, tables, {}}, applied.data());
+    walk.Plan({rows, tables, {}}, nullptr, 0, &store);
   };
   plan(0, 40);
   EXPECT_EQ(Applied(walk), 39) << "every row but the last is taken in on the way";

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backend/batch_plan.h"
+#include "backend/delta/delta_rule.h"
 
 namespace foretoken {
 
@@ -33,25 +34,33 @@ struct DeltaStep {
 /// trunk that they fill get their states.
 class DeltaWalk {
  public:
-  /// `applied` are the layer's counts in the DeltaStore, which are brought up to date: the steps
-  /// are to be done by every head. The rows' slots have been forgotten before.
-  void Plan(const BatchPlan& plan, std::int8_t* applied);
+  /// Of a layer of `store`, which forgets what rows write and counts what the steps will have
+  /// applied: every head is to do them. Steps name slots and blocks as the store does, whose
+  /// `places` are those of KvStore::DeltaPlaces.
+  void Plan(const BatchPlan& plan, const std::int32_t* places, int layer, DeltaStore* store);
 
   std::span<const DeltaStep> steps() const { return steps_; }
 
  private:
-  void PlanSequence(const BatchPlan& plan, std::size_t begin, std::size_t end,
-                    std::int8_t* applied);
-  void Advance(const std::int32_t* table, std::int32_t length, std::int8_t* applied);
+  void PlanSequence(std::size_t begin, std::size_t end);
+  void Advance(const std::int32_t* table, std::int32_t length);
+  // Where the block of a position on the trunk lies.
+  std::int32_t BlockOf(const std::int32_t* table, std::int32_t position) const;
+  std::int32_t SlotBefore(const RowPlace& row) const;
   void Add(DeltaStep::Kind kind, std::int32_t at, std::int32_t from = 0) {
     steps_.push_back({kind, at, from});
   }
 
+  // Of the call.
+  const BatchPlan* plan_ = nullptr;
+  const std::int32_t* places_ = nullptr;
+  std::int8_t* applied_ = nullptr;
   std::vector<DeltaStep> steps_;
   std::vector<std::int32_t> trunks_;  // Of a sequence's rows.
 };
 
-/// The slot of position `p` on the path to a row.
-std::int32_t SlotOnPath(const BatchPlan& plan, const RowPlace& row, std::int32_t p);
+/// The slot of position `p` on the path to a row, among those of the store.
+std::int32_t SlotOnPath(const BatchPlan& plan, const std::int32_t* places, const RowPlace& row,
+                        std::int32_t p);
 
 }  // namespace foretoken

@@ -101,7 +101,7 @@ class PortableReference final : public Backend {
 
   std::size_t KvBytes(const KvShape& shape) const override {
     return reference::KvFloatBytes(shape) +
-           DeltaStore::Bytes(shape.delta, shape.delta_layers, shape.blocks);
+           DeltaStore::Bytes(shape.delta, shape.delta_layers, shape.DeltaBlocks());
   }
   KvStore AllocateKv(const KvShape& shape) override { return reference::AllocateFloats(shape); }
 
@@ -238,11 +238,12 @@ class PortableReference final : public Backend {
     const std::int64_t stride = std::int64_t{heads.kv_heads} * heads.head_dim;
     const float* const keys = kv.keys.as<float>() + reference::LayerBegin(kv, layer);
     const float* const values = kv.values.as<float>() + reference::LayerBegin(kv, layer);
+    const std::int32_t* const places = kv.PlacesIn(layer);
     const int group = heads.heads / heads.kv_heads;
     for (const RowPlace& place : plan.rows) {
       for (int h = 0; h < heads.heads; ++h) {
         const std::int64_t at = std::int64_t{h / group} * heads.head_dim;
-        AttendHead(plan, place, rule, h, qkv + std::int64_t{h} * heads.head_dim, keys + at,
+        AttendHead(plan, place, places, rule, h, qkv + std::int64_t{h} * heads.head_dim, keys + at,
                    values + at, stride, heads.head_dim, out);
         out += heads.head_dim;
       }
@@ -252,7 +253,7 @@ class PortableReference final : public Backend {
 
   void DeltaRule(const BatchPlan& plan, const DeltaWeights& weights, int layer, const float* x,
                  KvStore& kv, float* out) override {
-    reference::DeltaRuleRows(plan, weights, layer, x, kv.delta, out);
+    reference::DeltaRuleRows(plan, weights, layer, x, kv, out);
   }
 
   void GatedMul(Activation activation, const float* gate_up, int rows, int width,
@@ -399,9 +400,9 @@ class PortableReference final : public Backend {
   }
 
   // An online softmax in powers of two over blocks of keys.
-  void AttendHead(const BatchPlan& plan, const RowPlace& place, const AttentionRule& rule, int head,
-                  const float* query, const float* keys, const float* values, std::int64_t stride,
-                  int head_dim, float* out) const {
+  void AttendHead(const BatchPlan& plan, const RowPlace& place, const std::int32_t* places,
+                  const AttentionRule& rule, int head, const float* query, const float* keys,
+                  const float* values, std::int64_t stride, int head_dim, float* out) const {
     const bool capped = rule.score_cap != 0;
     const auto inverse = static_cast<float>(2 * rule.scale / double{rule.score_cap});
     const auto cap = static_cast<float>(std::numbers::log2e * double{rule.score_cap});
@@ -422,7 +423,7 @@ class PortableReference final : public Backend {
       float scores[kBlockSize];
       float best = -std::numeric_limits<float>::infinity();
       for (int i = 0; i < count; ++i) {
-        const std::int64_t slot = reference::SlotAt(plan, place, begin + i);
+        const std::int64_t slot = reference::SlotAt(plan, place, places, begin + i);
         value_rows[i] = values + slot * stride;
         if (i < hidden) continue;
         scores[i] = Score(query, keys + slot * stride, head_dim);

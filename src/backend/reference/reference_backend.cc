@@ -94,7 +94,7 @@ class ReferenceBackend final : public Backend {
 
   std::size_t KvBytes(const KvShape& shape) const override {
     return reference::KvFloatBytes(shape) +
-           DeltaStore::Bytes(shape.delta, shape.delta_layers, shape.blocks);
+           DeltaStore::Bytes(shape.delta, shape.delta_layers, shape.DeltaBlocks());
   }
   KvStore AllocateKv(const KvShape& shape) override { return reference::AllocateFloats(shape); }
 
@@ -224,13 +224,14 @@ class ReferenceBackend final : public Backend {
     const std::int64_t stride = std::int64_t{heads.kv_heads} * head_dim;
     const float* const keys = kv.keys.as<float>() + reference::LayerBegin(kv, layer);
     const float* const values = kv.values.as<float>() + reference::LayerBegin(kv, layer);
+    const std::int32_t* const places = kv.PlacesIn(layer);
     const int group = heads.heads / heads.kv_heads;
     for (const RowPlace& place : plan.rows) {
       for (int h = 0; h < heads.heads; ++h) {
         const std::int64_t at = std::int64_t{h / group} * head_dim;
         const double sink = rule.sinks == nullptr ? -std::numeric_limits<double>::infinity()
                                                   : double{rule.sinks[h]};
-        AttendHead(plan, place, rule, sink, qkv + std::int64_t{h} * head_dim, keys + at,
+        AttendHead(plan, place, places, rule, sink, qkv + std::int64_t{h} * head_dim, keys + at,
                    values + at, stride, head_dim, out);
         out += head_dim;
       }
@@ -240,7 +241,7 @@ class ReferenceBackend final : public Backend {
 
   void DeltaRule(const BatchPlan& plan, const DeltaWeights& weights, int layer, const float* x,
                  KvStore& kv, float* out) override {
-    reference::DeltaRuleRows(plan, weights, layer, x, kv.delta, out);
+    reference::DeltaRuleRows(plan, weights, layer, x, kv, out);
   }
 
   void GatedMul(Activation activation, const float* gate_up, int rows, int width,
@@ -290,9 +291,9 @@ class ReferenceBackend final : public Backend {
     return rounded_.data();
   }
 
-  void AttendHead(const BatchPlan& plan, const RowPlace& place, const AttentionRule& rule,
-                  double sink, const float* query, const float* keys, const float* values,
-                  std::int64_t stride, int head_dim, float* out) {
+  void AttendHead(const BatchPlan& plan, const RowPlace& place, const std::int32_t* places,
+                  const AttentionRule& rule, double sink, const float* query, const float* keys,
+                  const float* values, std::int64_t stride, int head_dim, float* out) {
     query = RoundRow(round_attention_, query, head_dim);
     weighted_.assign(static_cast<std::size_t>(head_dim), 0.0);
     double largest = sink;
@@ -304,7 +305,7 @@ class ReferenceBackend final : public Backend {
       double scores[kBlockSize];
       double new_largest = largest;
       for (int i = 0; i < count; ++i) {
-        slots[i] = reference::SlotAt(plan, place, begin + i);
+        slots[i] = reference::SlotAt(plan, place, places, begin + i);
         scores[i] = rule.scale * Dot(query, keys + slots[i] * stride, head_dim);
         if (rule.score_cap != 0) {
           const double cap = rule.score_cap;

@@ -6,6 +6,7 @@
 
 #include "backend/reference/portable_arithmetic.h"
 #include "backend/reference/reference_parts.h"
+#include "base/check.h"
 
 namespace foretoken::reference {
 namespace {
@@ -25,16 +26,21 @@ void MakeUnit(float factor, int width, float* x) {
 
 class Rows {
  public:
-  Rows(const BatchPlan& plan, const DeltaWeights& weights, int layer, DeltaStore& store)
-      : plan_(plan), weights_(weights), layer_(layer), store_(store), shape_(store.shape) {}
+  Rows(const BatchPlan& plan, const DeltaWeights& weights, int layer, KvStore& kv)
+      : plan_(plan),
+        weights_(weights),
+        layer_(layer),
+        places_(kv.DeltaPlaces()),
+        store_(kv.delta),
+        shape_(kv.delta.shape) {}
 
   void Keep(const RowPlace& place, const float* x) {
-    std::copy_n(x, shape_.conv_width(), Slot(place.slot));
+    std::copy_n(x, shape_.conv_width(), Slot(SlotIn(places_, place.slot)));
   }
 
   // Rows come in order along every path.
   void Compute(const RowPlace& place, const float* x, float* out) {
-    float* const slot = Slot(place.slot);
+    float* const slot = Slot(SlotIn(places_, place.slot));
     float* const keys = slot + shape_.conv_width();
     float* const written = keys + shape_.key_width();
     float* const decays = written + shape_.value_width();
@@ -62,7 +68,7 @@ class Rows {
     for (int tap = 0; tap < shape_.taps; ++tap) {
       const std::int32_t position = place.position - shape_.taps + 1 + tap;
       if (position < 0) continue;
-      const float* const input = Slot(SlotAt(plan_, place, position));
+      const float* const input = Slot(SlotAt(plan_, place, places_, position));
       const float* const taps = weights_.taps + std::int64_t{tap} * shape_.conv_width();
       for (std::size_t i = 0; i < all.size(); ++i) all[i] = std::fma(taps[i], input[i], all[i]);
     }
@@ -80,7 +86,9 @@ class Rows {
   std::vector<float> StateBefore(const RowPlace& place, int head) const {
     std::vector<float> state(static_cast<std::size_t>(shape_.key_dim * shape_.value_dim), 0.0F);
     for (std::int32_t p = 0; p < place.position; ++p) {
-      const float* const slot = Slot(SlotAt(plan_, place, p));
+      const std::int32_t at = SlotAt(plan_, place, places_, p);
+      FT_CHECK(at >= 0, "the plain loops need every position, but {} is not kept", p);
+      const float* const slot = Slot(at);
       const float* const key = slot + shape_.conv_width() + KeyOffset(head);
       const float* const all_written = slot + shape_.conv_width() + shape_.key_width();
       const float* const written = all_written + head * shape_.value_dim;
@@ -114,6 +122,7 @@ class Rows {
   const BatchPlan& plan_;
   const DeltaWeights& weights_;
   int layer_;
+  const std::int32_t* places_;
   DeltaStore& store_;
   const DeltaShape& shape_;
 };
@@ -121,15 +130,16 @@ class Rows {
 }  // namespace
 
 void DeltaRuleRows(const BatchPlan& plan, const DeltaWeights& weights, int layer, const float* x,
-                   DeltaStore& store, float* out) {
-  Rows rows(plan, weights, layer, store);
-  const std::int64_t width = store.shape.row_width();
+                   KvStore& kv, float* out) {
+  Rows rows(plan, weights, layer, kv);
+  const DeltaShape& shape = kv.delta.shape;
+  const std::int64_t width = shape.row_width();
   for (std::size_t r = 0; r < plan.rows.size(); ++r) {
     rows.Keep(plan.rows[r], x + static_cast<std::int64_t>(r) * width);
   }
   for (std::size_t r = 0; r < plan.rows.size(); ++r) {
     rows.Compute(plan.rows[r], x + static_cast<std::int64_t>(r) * width,
-                 out + static_cast<std::int64_t>(r) * 2 * store.shape.value_width());
+                 out + static_cast<std::int64_t>(r) * 2 * shape.value_width());
   }
 }
 

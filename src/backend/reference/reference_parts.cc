@@ -23,7 +23,9 @@ void RotateHead(const float* cos, const float* sin, int dims, float* head) {
 
 }  // namespace
 
-std::int64_t SlotsOf(const KvShape& shape) { return shape.blocks * kBlockSize; }
+std::int64_t SlotsOf(const KvShape& shape, const KvLayer& layer) {
+  return shape.BlocksOf(layer) * kBlockSize;
+}
 
 std::int64_t SlotWidth(const KvLayer& layer) {
   return std::int64_t{layer.kv_heads} * layer.head_dim;
@@ -33,17 +35,19 @@ std::int32_t FirstSeen(const AttentionRule& rule, std::int32_t position) {
   return rule.window == 0 ? 0 : std::max(0, position - rule.window + 1);
 }
 
-std::int32_t SlotAt(const BatchPlan& plan, const RowPlace& place, std::int32_t p) {
+std::int32_t SlotAt(const BatchPlan& plan, const RowPlace& place, const std::int32_t* places,
+                    std::int32_t p) {
   if (p < place.trunk_length) {
-    return plan.block_tables[place.sequence][p / kBlockSize] * kBlockSize + p % kBlockSize;
+    return SlotIn(places,
+                  plan.block_tables[place.sequence][p / kBlockSize] * kBlockSize + p % kBlockSize);
   }
-  return plan.tail_slots[place.tail_begin + p - place.trunk_length];
+  return SlotIn(places, plan.tail_slots[place.tail_begin + p - place.trunk_length]);
 }
 
 std::size_t KvFloatBytes(const KvShape& shape) {
-  std::int64_t width = 0;
-  for (const KvLayer& layer : shape.layers) width += SlotWidth(layer);
-  return 2 * sizeof(float) * static_cast<std::size_t>(SlotsOf(shape) * width);
+  std::int64_t half = 0;
+  for (const KvLayer& layer : shape.layers) half += SlotsOf(shape, layer) * SlotWidth(layer);
+  return 2 * sizeof(float) * static_cast<std::size_t>(half);
 }
 
 KvStore AllocateFloats(const KvShape& shape) {
@@ -52,11 +56,11 @@ KvStore AllocateFloats(const KvShape& shape) {
              Buffer(half),
              Buffer(half),
              {},
-             DeltaStore::Allocate(shape.delta, shape.delta_layers, shape.blocks)};
+             DeltaStore::Allocate(shape.delta, shape.delta_layers, shape.DeltaBlocks())};
   std::size_t offset = 0;
   for (const KvLayer& layer : shape.layers) {
     kv.offsets.push_back(offset);
-    offset += static_cast<std::size_t>(SlotsOf(shape) * SlotWidth(layer)) * sizeof(float);
+    offset += static_cast<std::size_t>(SlotsOf(shape, layer) * SlotWidth(layer)) * sizeof(float);
   }
   return kv;
 }
@@ -66,14 +70,16 @@ std::int64_t LayerBegin(const KvStore& kv, int layer) {
 }
 
 void CopySlots(KvStore& kv, std::span<const KvMove> moves) {
-  for (const KvMove& move : moves) kv.delta.CopySlot(move.from, move.to);
+  CopyDeltaSlots(kv, moves);
   for (int layer = 0; layer < std::ssize(kv.shape.layers); ++layer) {
     const std::int64_t width = SlotWidth(kv.shape.layers[static_cast<std::size_t>(layer)]);
+    const std::int32_t* const places = kv.PlacesIn(layer);
     for (Buffer* buffer : {&kv.keys, &kv.values}) {
       float* const floats = buffer->as<float>() + LayerBegin(kv, layer);
       for (const KvMove& move : moves) {
         if (move.from == move.to) continue;
-        std::copy_n(floats + move.from * width, width, floats + move.to * width);
+        std::copy_n(floats + SlotIn(places, move.from) * width, width,
+                    floats + SlotIn(places, move.to) * width);
       }
     }
   }
@@ -98,8 +104,10 @@ void RotateAndStoreRows(const RopeTable* rope, const BatchPlan& plan, const Head
   const std::int64_t width = std::int64_t{heads.kv_heads} * head_dim;
   float* const keys = kv.keys.as<float>() + LayerBegin(kv, layer);
   float* const values = kv.values.as<float>() + LayerBegin(kv, layer);
+  const std::int64_t slots = SlotsOf(kv.shape, kv.shape.layers[static_cast<std::size_t>(layer)]);
   for (const RowPlace& place : plan.rows) {
-    FT_CHECK(place.slot >= 0 && place.slot < SlotsOf(kv.shape));
+    const std::int64_t slot = SlotIn(kv.PlacesIn(layer), place.slot);
+    FT_CHECK(slot >= 0 && slot < slots, "slot {} of {}", slot, slots);
     for (int h = 0; rope != nullptr && h < heads.heads + heads.kv_heads; ++h) {
       FT_CHECK(place.position >= 0 && place.position < rope->positions);
       const std::int64_t at = std::int64_t{place.position} * (rope->dims / 2);
@@ -112,7 +120,7 @@ void RotateAndStoreRows(const RopeTable* rope, const BatchPlan& plan, const Head
       for (std::int64_t i = 0; i < queries; ++i) qkv[i] *= scale;
     }
     const float* key = qkv + queries;
-    const std::int64_t at = place.slot * width;
+    const std::int64_t at = slot * width;
     for (std::int64_t i = 0; i < width; i += head_dim) {
       keep(key + i, head_dim, keys + at + i);
       keep(key + width + i, head_dim, values + at + i);

@@ -12,13 +12,14 @@
 
 namespace foretoken::reference {
 
-std::int64_t SlotsOf(const KvShape& shape);
+std::int64_t SlotsOf(const KvShape& shape, const KvLayer& layer);
 /// Numbers of a slot in one layer.
 std::int64_t SlotWidth(const KvLayer& layer);
 /// The first position that a row at `position` sees.
 std::int32_t FirstSeen(const AttentionRule& rule, std::int32_t position);
-/// Where position `p` of a row's path lies.
-std::int32_t SlotAt(const BatchPlan& plan, const RowPlace& place, std::int32_t p);
+/// Where position `p` of a row's path lies in a layer (KvStore::PlacesIn).
+std::int32_t SlotAt(const BatchPlan& plan, const RowPlace& place, const std::int32_t* places,
+                    std::int32_t p);
 
 /// KV in floats, [slots, kv_heads, head_dim] of each layer.
 KvStore AllocateFloats(const KvShape& shape);

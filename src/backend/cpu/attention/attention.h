@@ -34,11 +34,12 @@ struct KvLayout {
         chunk_bytes(ChunkBytes(format, shape.head_dim)),
         keys(const_cast<char*>(kv.keys.as<char>()) + kv.offsets[static_cast<std::size_t>(layer)]),
         values(const_cast<char*>(kv.values.as<char>()) +
-               kv.offsets[static_cast<std::size_t>(layer)]) {}
+               kv.offsets[static_cast<std::size_t>(layer)]),
+        places(kv.PlacesIn(layer)) {}
 
   /// The chunk that `slot` lies in; it may be written to where the store may.
   KvChunk ChunkOf(std::int32_t slot, int head) const {
-    const std::int64_t block = slot / kBlockSize;
+    const std::int64_t block = places == nullptr ? slot / kBlockSize : places[slot / kBlockSize];
     const std::size_t offset =
         static_cast<std::size_t>(block * shape.kv_heads + head) * chunk_bytes;
     return {keys + offset, values + offset};
@@ -48,6 +49,7 @@ struct KvLayout {
   std::size_t chunk_bytes;
   char* keys;
   char* values;
+  const std::int32_t* places;
 };
 
 /// One call of Backend::Attention.

@@ -54,7 +54,7 @@ void DeltaWorker::KeepInputs(const DeltaCall& call, int key_head) {
   const DeltaShape& shape = call.store.shape;
   const float* x = call.x;
   for (const RowPlace& place : call.plan.rows) {
-    float* const slot = call.store.Slot(call.layer, place.slot);
+    float* const slot = call.store.Slot(call.layer, SlotIn(call.places, place.slot));
     const auto keep = [&](int at, int width) { std::copy_n(x + at, width, slot + at); };
     keep(key_head * shape.key_dim, shape.key_dim);
     keep(shape.key_width() + key_head * shape.key_dim, shape.key_dim);
@@ -70,10 +70,11 @@ void DeltaWorker::ConvolveRow(const DeltaCall& call, int row, int key_head) {
   for (int tap = 0; tap < shape.taps; ++tap) {
     const std::int32_t position = place.position - shape.taps + 1 + tap;
     inputs_[static_cast<std::size_t>(tap)] =
-        position < 0 ? nullptr
-                     : call.store.Slot(call.layer, SlotOnPath(call.plan, place, position));
+        position < 0
+            ? nullptr
+            : call.store.Slot(call.layer, SlotOnPath(call.plan, call.places, place, position));
   }
-  const Made made(shape, call.store.Slot(call.layer, place.slot));
+  const Made made(shape, call.store.Slot(call.layer, SlotIn(call.places, place.slot)));
   float* const query = queries_.as<float>() + std::int64_t{row} * shape.key_dim;
   float* const key = made.keys + key_head * shape.key_dim;
   const auto convolve = [&](int at, int width, float* to) {
@@ -125,7 +126,7 @@ void DeltaWorker::RunValueHead(const DeltaCall& call, std::span<const DeltaStep>
       }
       case DeltaStep::Kind::kRow: {
         const RowPlace& place = call.plan.rows[static_cast<std::size_t>(step.at)];
-        const Made made(shape, call.store.Slot(call.layer, place.slot));
+        const Made made(shape, call.store.Slot(call.layer, SlotIn(call.places, place.slot)));
         const float* const gates =
             call.x + step.at * std::int64_t{shape.row_width()} + shape.conv_width();
         const float* const writes = gates + shape.value_width();

@@ -12,6 +12,7 @@ namespace foretoken::cpu {
 /// One call of Backend::DeltaRule.
 struct DeltaCall {
   const BatchPlan& plan;
+  const std::int32_t* places;  // KvStore::DeltaPlaces.
   const DeltaWeights& weights;
   int layer;
   const float* x;
