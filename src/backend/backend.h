@@ -68,6 +68,8 @@ WeightFormat PortableFormat(WeightFormat format);
 struct KvLayer {
   int kv_heads = 0;
   int head_dim = 0;
+  /// So many leading numbers of a key are its value, and only the key is kept. 0: both are.
+  int latent = 0;
   bool windowed = false;  ///< Its rows see the last positions only.
 
   bool operator==(const KvLayer&) const = default;
@@ -95,11 +97,16 @@ struct KvStore {
   KvShape shape;
   Buffer keys;
   Buffer values;
-  std::vector<std::size_t> offsets;  ///< Of each layer's keys, and values, in bytes.
-  DeltaStore delta;
+  /// Where those of a layer begin, in bytes.
+  struct Begin {
+    std::size_t keys = 0;
+    std::size_t values = 0;
+  };
+  std::vector<Begin> layers;
   /// [shape.blocks]: which of the recent blocks is a block's in windowed layers. Borrowed from who
   /// hands blocks out, and read by every operation.
   std::span<const std::int32_t> recent_places = {};
+  DeltaStore delta = {};
 
   /// Which of a layer's blocks is each block; null: itself.
   const std::int32_t* PlacesIn(int layer) const {
@@ -155,7 +162,19 @@ struct HeadShape {
   int heads = 0;
   int kv_heads = 0;
   int head_dim = 0;
-  std::int64_t row_width() const { return std::int64_t{heads + 2 * kv_heads} * head_dim; }
+  /// As KvLayer::latent: rows have no values, and of queries and keys what follows these numbers is
+  /// rotated.
+  int latent = 0;
+  /// Rows have neither keys nor values: they read what an earlier layer keeps.
+  bool queries_only = false;
+
+  int value_dim() const { return latent > 0 ? latent : head_dim; }
+  /// Heads that a row has of its own, one behind the other.
+  int rotated_heads() const { return heads + (queries_only ? 0 : kv_heads); }
+  std::int64_t row_width() const {
+    const int values = queries_only || latent > 0 ? 0 : kv_heads;
+    return std::int64_t{rotated_heads() + values} * head_dim;
+  }
 };
 
 /// Which positions a row sees in a layer, and how much of each.
@@ -322,12 +341,13 @@ class Backend {
                             int rows, int count, int width, float* out) = 0;
 
   /// Rotates queries and keys of `qkv` [rows, row_width] in place and scales queries, unless `rope`
-  /// is null, and writes keys and values to each row's slot in `layer` of `kv`.
+  /// is null, and writes the keys and values that rows have to each row's slot in `layer` of `kv`.
   virtual void RotateAndStore(const RopeTable* rope, const BatchPlan& plan, const HeadShape& heads,
                               int layer, float* qkv, KvStore& kv) = 0;
 
-  /// out [rows, heads * head_dim]: softmax(q k * scale) v over the positions that each row sees of
-  /// 0..position, walked in logical order in chunks of kBlockSize with an online softmax.
+  /// out [rows, heads * value_dim]: softmax(q k * scale) v over the positions that each row sees of
+  /// 0..position, walked in logical order in chunks of kBlockSize with an online softmax. `layer`
+  /// is the one that keeps the keys and values.
   virtual void Attention(const BatchPlan& plan, const HeadShape& heads, const AttentionRule& rule,
                          int layer, const float* qkv, const KvStore& kv, float* out) = 0;
 

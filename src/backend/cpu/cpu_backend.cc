@@ -9,7 +9,7 @@
 #include "backend/cpu/attention/attention.h"
 #include "backend/cpu/delta/delta_heads.h"
 #include "backend/cpu/noisy_top.h"
-#include "backend/cpu/packed_matrix.h"
+#include "backend/cpu/products/packed_matrix.h"
 #include "backend/routing.h"
 
 namespace foretoken {
@@ -94,23 +94,17 @@ class CpuBackend final : public Backend {
   }
 
   KvStore AllocateKv(const KvShape& shape) override {
-    const std::size_t half = HalfBytes(shape);
-    KvStore kv{shape,
-               Buffer(half),
-               Buffer(half),
-               {},
-               DeltaStore::Allocate(shape.delta, shape.delta_layers, shape.DeltaBlocks())};
-    std::size_t offset = 0;
-    for (const KvLayer& layer : shape.layers) {
-      kv.offsets.push_back(offset);
-      offset +=
-          static_cast<std::size_t>(shape.BlocksOf(layer)) * cpu::BlockBytes(kv_format_, layer);
-    }
+    const auto begin = [&](std::size_t layer) { return cpu::BeginOf(shape, layer, kv_format_); };
+    const KvStore::Begin end = begin(shape.layers.size());
+    KvStore kv{shape, Buffer(end.keys), Buffer(end.values), {}};
+    for (std::size_t i = 0; i < shape.layers.size(); ++i) kv.layers.push_back(begin(i));
+    kv.delta = DeltaStore::Allocate(shape.delta, shape.delta_layers, shape.DeltaBlocks());
     return kv;
   }
 
   std::size_t KvBytes(const KvShape& shape) const override {
-    return 2 * HalfBytes(shape) +
+    const KvStore::Begin end = cpu::BeginOf(shape, shape.layers.size(), kv_format_);
+    return end.keys + end.values +
            DeltaStore::Bytes(shape.delta, shape.delta_layers, shape.DeltaBlocks());
   }
 
@@ -274,7 +268,7 @@ class CpuBackend final : public Backend {
         float* const q = qkv + row * heads.row_width();
         if (rope != nullptr) {
           const std::int64_t at = std::int64_t{place.position} * (rope->dims / 2);
-          kernels_.rotate(q, heads.heads + heads.kv_heads, heads.head_dim, rope->dims,
+          kernels_.rotate(q + heads.latent, heads.rotated_heads(), heads.head_dim, rope->dims,
                           rope->cos.as<float>() + at, rope->sin.as<float>() + at);
         }
         if (rope != nullptr && rope->query_scales.bytes() > 0) {
@@ -283,7 +277,7 @@ class CpuBackend final : public Backend {
         }
         const float* const k = q + std::int64_t{heads.heads} * heads.head_dim;
         const float* const v = k + std::int64_t{heads.kv_heads} * heads.head_dim;
-        for (int head = 0; head < heads.kv_heads; ++head) {
+        for (int head = 0; !heads.queries_only && head < heads.kv_heads; ++head) {
           attention.store_kv(k + std::int64_t{head} * heads.head_dim,
                              v + std::int64_t{head} * heads.head_dim, heads.head_dim,
                              layout.ChunkOf(place.slot, head), place.slot % kBlockSize);
@@ -379,15 +373,6 @@ class CpuBackend final : public Backend {
   }
 
  private:
-  // Of the keys of all layers, or of the values.
-  std::size_t HalfBytes(const KvShape& shape) const {
-    std::size_t half = 0;
-    for (const KvLayer& layer : shape.layers) {
-      half += static_cast<std::size_t>(shape.BlocksOf(layer)) * cpu::BlockBytes(kv_format_, layer);
-    }
-    return half;
-  }
-
   const cpu::AttentionKernels& AttentionOps() const {
     return kernels_.attention[static_cast<std::size_t>(kv_format_)];
   }

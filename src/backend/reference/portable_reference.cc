@@ -236,16 +236,14 @@ class PortableReference final : public Backend {
   void Attention(const BatchPlan& plan, const HeadShape& heads, const AttentionRule& rule,
                  int layer, const float* qkv, const KvStore& kv, float* out) override {
     const std::int64_t stride = std::int64_t{heads.kv_heads} * heads.head_dim;
-    const float* const keys = kv.keys.as<float>() + reference::LayerBegin(kv, layer);
-    const float* const values = kv.values.as<float>() + reference::LayerBegin(kv, layer);
-    const std::int32_t* const places = kv.PlacesIn(layer);
+    const reference::LayerKv kept = reference::LayerOf(kv, layer);
     const int group = heads.heads / heads.kv_heads;
     for (const RowPlace& place : plan.rows) {
       for (int h = 0; h < heads.heads; ++h) {
         const std::int64_t at = std::int64_t{h / group} * heads.head_dim;
-        AttendHead(plan, place, places, rule, h, qkv + std::int64_t{h} * heads.head_dim, keys + at,
-                   values + at, stride, heads.head_dim, out);
-        out += heads.head_dim;
+        AttendHead(plan, place, kept.places, rule, h, qkv + std::int64_t{h} * heads.head_dim,
+                   kept.keys + at, kept.values + at, stride, heads, out);
+        out += heads.value_dim();
       }
       qkv += heads.row_width();
     }
@@ -347,13 +345,12 @@ class PortableReference final : public Backend {
     return score;
   }
 
-  static void AddBlocks(std::span<const float* const> values, const float* weights,
+  // Values are kept in blocks of `width` numbers, of which there are sums of the first.
+  static void AddBlocks(std::span<const float* const> values, int width, const float* weights,
                         std::vector<float>* sums) {
     std::vector<std::vector<reference::InputBlock>> heads;
-    for (const float* value : values) {
-      heads.push_back(reference::QuantizeHead(value, static_cast<int>(sums->size())));
-    }
-    for (std::size_t block = 0; block < heads.front().size(); ++block) {
+    for (const float* value : values) heads.push_back(reference::QuantizeHead(value, width));
+    for (std::size_t block = 0; block * reference::kInputBlock < sums->size(); ++block) {
       float scaled[reference::kInputBlock] = {};
       for (std::size_t i = 0; i < heads.size(); ++i) scaled[i] = weights[i] * heads[i][block].scale;
       const reference::WideBlock wide = reference::QuantizeWide(scaled);
@@ -386,10 +383,10 @@ class PortableReference final : public Backend {
   }
 
   // Those of a block of positions, each times its weight.
-  void AddValues(std::span<const float* const> values, const float* weights,
+  void AddValues(std::span<const float* const> values, int width, const float* weights,
                  std::vector<float>* sums) const {
     if (kv_format_ == KvFormat::kQ8_0) {
-      AddBlocks(values, weights, sums);
+      AddBlocks(values, width, weights, sums);
       return;
     }
     for (std::size_t d = 0; d < sums->size(); ++d) {
@@ -402,12 +399,14 @@ class PortableReference final : public Backend {
   // An online softmax in powers of two over blocks of keys.
   void AttendHead(const BatchPlan& plan, const RowPlace& place, const std::int32_t* places,
                   const AttentionRule& rule, int head, const float* query, const float* keys,
-                  const float* values, std::int64_t stride, int head_dim, float* out) const {
+                  const float* values, std::int64_t stride, const HeadShape& heads,
+                  float* out) const {
+    const int value_dim = heads.value_dim();
     const bool capped = rule.score_cap != 0;
     const auto inverse = static_cast<float>(2 * rule.scale / double{rule.score_cap});
     const auto cap = static_cast<float>(std::numbers::log2e * double{rule.score_cap});
     const float scale = capped ? 1.0F : static_cast<float>(std::numbers::log2e * rule.scale);
-    std::vector<float> weighted(static_cast<std::size_t>(head_dim), 0.0F);
+    std::vector<float> weighted(static_cast<std::size_t>(value_dim), 0.0F);
     Lanes sums = {};
     float largest = -std::numeric_limits<float>::infinity();
     if (rule.sinks != nullptr) {
@@ -426,7 +425,7 @@ class PortableReference final : public Backend {
         const std::int64_t slot = reference::SlotAt(plan, place, places, begin + i);
         value_rows[i] = values + slot * stride;
         if (i < hidden) continue;
-        scores[i] = Score(query, keys + slot * stride, head_dim);
+        scores[i] = Score(query, keys + slot * stride, heads.head_dim);
         if (capped) scores[i] = Capped(scores[i], inverse, cap);
         best = std::max(best, scores[i]);
       }
@@ -441,10 +440,10 @@ class PortableReference final : public Backend {
         sums[i] = sums[i] * factor + (weights[i] + weights[i + kLanes]);
       }
       for (float& sum : weighted) sum *= factor;
-      AddValues({value_rows, static_cast<std::size_t>(count)}, weights, &weighted);
+      AddValues({value_rows, static_cast<std::size_t>(count)}, heads.head_dim, weights, &weighted);
     }
     const float factor = 1.0F / reference::SumOf(sums);
-    for (int d = 0; d < head_dim; ++d) out[d] = weighted[d] * factor;
+    for (int d = 0; d < value_dim; ++d) out[d] = weighted[d] * factor;
   }
 
   KvFormat kv_format_;

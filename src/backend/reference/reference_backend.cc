@@ -222,18 +222,16 @@ class ReferenceBackend final : public Backend {
                  int layer, const float* qkv, const KvStore& kv, float* out) override {
     const int head_dim = heads.head_dim;
     const std::int64_t stride = std::int64_t{heads.kv_heads} * head_dim;
-    const float* const keys = kv.keys.as<float>() + reference::LayerBegin(kv, layer);
-    const float* const values = kv.values.as<float>() + reference::LayerBegin(kv, layer);
-    const std::int32_t* const places = kv.PlacesIn(layer);
+    const reference::LayerKv kept = reference::LayerOf(kv, layer);
     const int group = heads.heads / heads.kv_heads;
     for (const RowPlace& place : plan.rows) {
       for (int h = 0; h < heads.heads; ++h) {
         const std::int64_t at = std::int64_t{h / group} * head_dim;
         const double sink = rule.sinks == nullptr ? -std::numeric_limits<double>::infinity()
                                                   : double{rule.sinks[h]};
-        AttendHead(plan, place, places, rule, sink, qkv + std::int64_t{h} * head_dim, keys + at,
-                   values + at, stride, head_dim, out);
-        out += head_dim;
+        AttendHead(plan, place, kept.places, rule, sink, qkv + std::int64_t{h} * head_dim,
+                   kept.keys + at, kept.values + at, stride, heads, out);
+        out += heads.value_dim();
       }
       qkv += heads.row_width();
     }
@@ -293,9 +291,10 @@ class ReferenceBackend final : public Backend {
 
   void AttendHead(const BatchPlan& plan, const RowPlace& place, const std::int32_t* places,
                   const AttentionRule& rule, double sink, const float* query, const float* keys,
-                  const float* values, std::int64_t stride, int head_dim, float* out) {
-    query = RoundRow(round_attention_, query, head_dim);
-    weighted_.assign(static_cast<std::size_t>(head_dim), 0.0);
+                  const float* values, std::int64_t stride, const HeadShape& heads, float* out) {
+    const int value_dim = heads.value_dim();
+    query = RoundRow(round_attention_, query, heads.head_dim);
+    weighted_.assign(static_cast<std::size_t>(value_dim), 0.0);
     double largest = sink;
     double total = std::isinf(sink) ? 0 : 1;
     const std::int32_t first = reference::FirstSeen(rule, place.position);
@@ -306,7 +305,7 @@ class ReferenceBackend final : public Backend {
       double new_largest = largest;
       for (int i = 0; i < count; ++i) {
         slots[i] = reference::SlotAt(plan, place, places, begin + i);
-        scores[i] = rule.scale * Dot(query, keys + slots[i] * stride, head_dim);
+        scores[i] = rule.scale * Dot(query, keys + slots[i] * stride, heads.head_dim);
         if (rule.score_cap != 0) {
           const double cap = rule.score_cap;
           scores[i] = cap * std::tanh(scores[i] / cap);
@@ -320,10 +319,10 @@ class ReferenceBackend final : public Backend {
       for (int i = 0; i < count; ++i) {
         const double weight = round_attention_(static_cast<float>(std::exp(scores[i] - largest)));
         total += weight;
-        for (int d = 0; d < head_dim; ++d) weighted_[d] += weight * values[slots[i] * stride + d];
+        for (int d = 0; d < value_dim; ++d) weighted_[d] += weight * values[slots[i] * stride + d];
       }
     }
-    for (int d = 0; d < head_dim; ++d) out[d] = static_cast<float>(weighted_[d] / total);
+    for (int d = 0; d < value_dim; ++d) out[d] = static_cast<float>(weighted_[d] / total);
   }
 
   float (*round_products_)(float);

@@ -44,43 +44,51 @@ std::int32_t SlotAt(const BatchPlan& plan, const RowPlace& place, const std::int
   return SlotIn(places, plan.tail_slots[place.tail_begin + p - place.trunk_length]);
 }
 
+LayerKv LayerOf(const KvStore& kv, int layer) {
+  const KvStore::Begin& begin = kv.layers[static_cast<std::size_t>(layer)];
+  const float* const keys = kv.keys.as<float>() + begin.keys / sizeof(float);
+  const std::int32_t* const places = kv.PlacesIn(layer);
+  if (kv.shape.layers[static_cast<std::size_t>(layer)].latent > 0) return {keys, keys, places};
+  return {keys, kv.values.as<float>() + begin.values / sizeof(float), places};
+}
+
 std::size_t KvFloatBytes(const KvShape& shape) {
-  std::int64_t half = 0;
-  for (const KvLayer& layer : shape.layers) half += SlotsOf(shape, layer) * SlotWidth(layer);
-  return 2 * sizeof(float) * static_cast<std::size_t>(half);
+  std::int64_t numbers = 0;
+  for (const KvLayer& layer : shape.layers) {
+    numbers += SlotsOf(shape, layer) * SlotWidth(layer) * (layer.latent > 0 ? 1 : 2);
+  }
+  return sizeof(float) * static_cast<std::size_t>(numbers);
 }
 
 KvStore AllocateFloats(const KvShape& shape) {
-  const std::size_t half = KvFloatBytes(shape) / 2;
-  KvStore kv{shape,
-             Buffer(half),
-             Buffer(half),
-             {},
-             DeltaStore::Allocate(shape.delta, shape.delta_layers, shape.DeltaBlocks())};
-  std::size_t offset = 0;
+  KvStore kv{shape, {}, {}, {}};
+  KvStore::Begin end;
   for (const KvLayer& layer : shape.layers) {
-    kv.offsets.push_back(offset);
-    offset += static_cast<std::size_t>(SlotsOf(shape, layer) * SlotWidth(layer)) * sizeof(float);
+    kv.layers.push_back(end);
+    const auto bytes =
+        static_cast<std::size_t>(SlotsOf(shape, layer) * SlotWidth(layer)) * sizeof(float);
+    end.keys += bytes;
+    if (layer.latent == 0) end.values += bytes;
   }
+  kv.keys = Buffer(end.keys);
+  kv.values = Buffer(end.values);
+  kv.delta = DeltaStore::Allocate(shape.delta, shape.delta_layers, shape.DeltaBlocks());
   return kv;
-}
-
-std::int64_t LayerBegin(const KvStore& kv, int layer) {
-  return static_cast<std::int64_t>(kv.offsets[static_cast<std::size_t>(layer)] / sizeof(float));
 }
 
 void CopySlots(KvStore& kv, std::span<const KvMove> moves) {
   CopyDeltaSlots(kv, moves);
   for (int layer = 0; layer < std::ssize(kv.shape.layers); ++layer) {
     const std::int64_t width = SlotWidth(kv.shape.layers[static_cast<std::size_t>(layer)]);
-    const std::int32_t* const places = kv.PlacesIn(layer);
-    for (Buffer* buffer : {&kv.keys, &kv.values}) {
-      float* const floats = buffer->as<float>() + LayerBegin(kv, layer);
-      for (const KvMove& move : moves) {
-        if (move.from == move.to) continue;
-        std::copy_n(floats + SlotIn(places, move.from) * width, width,
-                    floats + SlotIn(places, move.to) * width);
-      }
+    const LayerKv kept = LayerOf(kv, layer);
+    auto* const keys = const_cast<float*>(kept.keys);
+    auto* const values = const_cast<float*>(kept.values);
+    for (const KvMove& move : moves) {
+      const std::int64_t from = SlotIn(kept.places, move.from) * width;
+      const std::int64_t to = SlotIn(kept.places, move.to) * width;
+      if (from == to) continue;
+      std::copy_n(keys + from, width, keys + to);
+      if (values != keys) std::copy_n(values + from, width, values + to);
     }
   }
 }
@@ -102,17 +110,18 @@ void RotateAndStoreRows(const RopeTable* rope, const BatchPlan& plan, const Head
                         int layer, KeepHead keep, float* qkv, KvStore& kv) {
   const int head_dim = heads.head_dim;
   const std::int64_t width = std::int64_t{heads.kv_heads} * head_dim;
-  float* const keys = kv.keys.as<float>() + LayerBegin(kv, layer);
-  float* const values = kv.values.as<float>() + LayerBegin(kv, layer);
+  const LayerKv kept = LayerOf(kv, layer);
+  auto* const keys = const_cast<float*>(kept.keys);
+  auto* const values = const_cast<float*>(kept.values);
   const std::int64_t slots = SlotsOf(kv.shape, kv.shape.layers[static_cast<std::size_t>(layer)]);
   for (const RowPlace& place : plan.rows) {
-    const std::int64_t slot = SlotIn(kv.PlacesIn(layer), place.slot);
+    const std::int64_t slot = SlotIn(kept.places, place.slot);
     FT_CHECK(slot >= 0 && slot < slots, "slot {} of {}", slot, slots);
-    for (int h = 0; rope != nullptr && h < heads.heads + heads.kv_heads; ++h) {
+    for (int h = 0; rope != nullptr && h < heads.rotated_heads(); ++h) {
       FT_CHECK(place.position >= 0 && place.position < rope->positions);
       const std::int64_t at = std::int64_t{place.position} * (rope->dims / 2);
       RotateHead(rope->cos.as<float>() + at, rope->sin.as<float>() + at, rope->dims,
-                 qkv + std::int64_t{h} * head_dim);
+                 qkv + std::int64_t{h} * head_dim + heads.latent);
     }
     const std::int64_t queries = std::int64_t{heads.heads} * head_dim;
     if (rope != nullptr && rope->query_scales.bytes() > 0) {
@@ -121,9 +130,9 @@ void RotateAndStoreRows(const RopeTable* rope, const BatchPlan& plan, const Head
     }
     const float* key = qkv + queries;
     const std::int64_t at = slot * width;
-    for (std::int64_t i = 0; i < width; i += head_dim) {
+    for (std::int64_t i = 0; !heads.queries_only && i < width; i += head_dim) {
       keep(key + i, head_dim, keys + at + i);
-      keep(key + width + i, head_dim, values + at + i);
+      if (heads.latent == 0) keep(key + width + i, head_dim, values + at + i);
     }
     qkv += heads.row_width();
   }

@@ -13,19 +13,25 @@
 namespace foretoken::reference {
 
 std::int64_t SlotsOf(const KvShape& shape, const KvLayer& layer);
-/// Numbers of a slot in one layer.
+/// Numbers of a slot's keys, and of its values where there are any, in one layer.
 std::int64_t SlotWidth(const KvLayer& layer);
 /// The first position that a row at `position` sees.
 std::int32_t FirstSeen(const AttentionRule& rule, std::int32_t position);
-/// Where position `p` of a row's path lies in a layer (KvStore::PlacesIn).
+/// Where position `p` of a row's path lies in a layer whose blocks have these `places`.
 std::int32_t SlotAt(const BatchPlan& plan, const RowPlace& place, const std::int32_t* places,
                     std::int32_t p);
+
+/// The keys, and the values, that a layer keeps, in floats.
+struct LayerKv {
+  const float* keys;
+  const float* values;         ///< Where the keys are, where those hold the values.
+  const std::int32_t* places;  ///< Of its blocks (KvStore::PlacesIn).
+};
+LayerKv LayerOf(const KvStore& kv, int layer);
 
 /// KV in floats, [slots, kv_heads, head_dim] of each layer.
 KvStore AllocateFloats(const KvShape& shape);
 std::size_t KvFloatBytes(const KvShape& shape);
-/// Where the keys, and the values, of a layer begin, in floats.
-std::int64_t LayerBegin(const KvStore& kv, int layer);
 void CopySlots(KvStore& kv, std::span<const KvMove> moves);
 
 float RoundToBf16(float value);

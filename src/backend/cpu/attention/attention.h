@@ -22,34 +22,33 @@ constexpr std::size_t ChunkBytes(KvFormat format, int head_dim) {
   return 0;
 }
 
-/// Bytes of the keys, and of the values, of a block of a layer.
-constexpr std::size_t BlockBytes(KvFormat format, const KvLayer& layer) {
-  return static_cast<std::size_t>(layer.kv_heads) * ChunkBytes(format, layer.head_dim);
-}
+/// Where the keys and values of layer `layers` would begin: behind those of the ones before.
+KvStore::Begin BeginOf(const KvShape& shape, std::size_t layers, KvFormat format);
 
 /// Where the keys and values of a block and head of one layer lie in a KvStore, which it borrows.
 struct KvLayout {
   KvLayout(const KvStore& kv, int layer, KvFormat format)
       : shape(kv.shape.layers[static_cast<std::size_t>(layer)]),
         chunk_bytes(ChunkBytes(format, shape.head_dim)),
-        keys(const_cast<char*>(kv.keys.as<char>()) + kv.offsets[static_cast<std::size_t>(layer)]),
-        values(const_cast<char*>(kv.values.as<char>()) +
-               kv.offsets[static_cast<std::size_t>(layer)]),
-        places(kv.PlacesIn(layer)) {}
+        places(kv.PlacesIn(layer)) {
+    const KvStore::Begin& begin = kv.layers[static_cast<std::size_t>(layer)];
+    keys = const_cast<char*>(kv.keys.as<char>()) + begin.keys;
+    if (shape.latent == 0) values = const_cast<char*>(kv.values.as<char>()) + begin.values;
+  }
 
   /// The chunk that `slot` lies in; it may be written to where the store may.
   KvChunk ChunkOf(std::int32_t slot, int head) const {
     const std::int64_t block = places == nullptr ? slot / kBlockSize : places[slot / kBlockSize];
     const std::size_t offset =
         static_cast<std::size_t>(block * shape.kv_heads + head) * chunk_bytes;
-    return {keys + offset, values + offset};
+    return {keys + offset, values == nullptr ? nullptr : values + offset};
   }
 
   KvLayer shape;
   std::size_t chunk_bytes;
-  char* keys;
-  char* values;
   const std::int32_t* places;
+  char* keys = nullptr;
+  char* values = nullptr;  // Null where keys hold them.
 };
 
 /// One call of Backend::Attention.
@@ -81,7 +80,7 @@ class AttentionWorker {
  private:
   struct Source;
 
-  void Reserve(int queries, int head_dim);
+  void Reserve(int queries, const HeadShape& heads);
   void Begin(const AttentionRule& rule, int group, int kv_head);
   // Where `chunk` lies if `row` has it on the trunk, else null.
   static KvChunk TrunkChunk(const AttentionCall& call, const RowPlace& row, int kv_head, int chunk);
@@ -90,12 +89,15 @@ class AttentionWorker {
              KvChunk next_chunk);
   Source Find(const AttentionCall& call, const RowPlace& row, int kv_head, int chunk);
   KvChunk Gather(const AttentionCall& call, const std::int32_t* slots, int count, int kv_head);
+  // `chunk` with values, made of its keys where it has none.
+  KvChunk WithValues(const AttentionCall& call, KvChunk chunk);
 
   const AttentionKernels& ops_;
   void (*finish_)(const AttentionState& state, int query, float* to);
   AttentionState state_{};
   Buffer q_, out_, sums_, maxima_, hidden_, seen_;
   Buffer gathered_keys_, gathered_values_;
+  Buffer values_;  // Of keys.
   std::int32_t gathered_slots_[kBlockSize] = {};
   bool gathered_any_ = false;  // In the current chunk.
 };
