@@ -68,15 +68,9 @@ class CpuBackend final : public Backend {
   Precision precision() const override { return precision_; }
   KvFormat kv_format() const override { return kv_format_; }
   std::string_view layout() const override {
-    switch (precision_) {
-      case Precision::kBF16:
-        return "panels of bf16";
-      case Precision::kF32:
-        return "panels of f32";
-      case Precision::kPortable:
-        return "panels as stored";
-    }
-    return "";
+    return precision_ == Precision::kBF16  ? "panels of bf16"
+           : precision_ == Precision::kF32 ? "panels of f32"
+                                           : "panels as stored";
   }
 
   Matrix MakeStack(std::span<const TensorView> parts, int count) override {
