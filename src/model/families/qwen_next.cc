@@ -1,6 +1,9 @@
+#include <fmt/core.h>
+
 #include <string>
 #include <vector>
 
+#include "base/printable.h"
 #include "model/families/family.h"
 
 namespace foretoken {
@@ -45,20 +48,28 @@ DeltaShape ReadDelta(ConfigFields& fields) {
   delta.keys_in_turns = fields.BoolOr("linear_keys_in_turns", false);
   delta.taps = fields.IntOr("linear_conv_kernel_dim", 1, kMostTaps, 4);
   if (fields.ok() && delta.value_heads % delta.key_heads != 0) {
-    fields.Refuse("linear_num_value_heads is not a multiple of linear_num_key_heads");
+    fields.Refuse(
+        fmt::format("linear_num_value_heads {} is not a multiple of linear_num_key_heads {}",
+                    delta.value_heads, delta.key_heads));
   }
   return delta;
 }
 
 // All layers but each of so many are recurrent; those that are not have gates.
 void DescribeQwen35(ConfigFields& fields, ModelConfig* config) {
+  if (config->layers.front().attention.qkv_bias) {
+    fields.Refuse("has attention_bias, but gated attention with biases is not supported");
+  }
   const DeltaShape delta = ReadDelta(fields);
   const int every = fields.IntOr("full_attention_interval", 1, kMaxLayers, 4);
   const std::vector<std::string> types = fields.Strings("layer_types", config->layers.size());
   for (std::size_t i = 0; i < config->layers.size() && fields.ok(); ++i) {
     LayerSpec& layer = config->layers[i];
     if (!types.empty() && types[i] != "full_attention" && types[i] != "linear_attention") {
-      fields.Refuse("layer_types has others than full_attention and linear_attention");
+      fields.Refuse(
+          fmt::format("layer_types has {}, but only full_attention and linear_attention "
+                      "are supported",
+                      Printable(types[i])));
     }
     if (types.empty() ? (i + 1) % static_cast<std::size_t>(every) != 0
                       : types[i] == "linear_attention") {
