@@ -1,11 +1,12 @@
-// Layers that see a window of positions keep no more KV than it needs, and nothing is computed
-// otherwise for that.
+// Layers that see a window of positions, or remember in a state, keep no more than they need, and
+// nothing is computed otherwise for that.
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
 #include <random>
+#include <string>
 
 #include "backend/device.h"
 #include "base/cores.h"
@@ -46,6 +47,18 @@ ModelConfig Windowed(int window, int max_positions) {
   return config;
 }
 
+// Layers remember in states, but for the last one, which sees all.
+ModelConfig Recurrent(int max_positions) {
+  ModelConfig config = Windowed(0, max_positions);
+  for (int layer = 0; layer < 2; ++layer) {
+    config.layers[layer].attention = {};
+    config.layers[layer].delta = {
+        .key_heads = 1, .value_heads = 2, .key_dim = 8, .value_dim = 16, .taps = 4};
+  }
+  config.layers[2].attention.output_gate = true;
+  return config;
+}
+
 std::vector<Token> RandomTokens(int count, unsigned seed) {
   std::mt19937 random(seed);
   std::vector<Token> tokens(static_cast<std::size_t>(count));
@@ -53,11 +66,17 @@ std::vector<Token> RandomTokens(int count, unsigned seed) {
   return tokens;
 }
 
-class WindowTest : public testing::Test {
+struct Case {
+  std::string name;
+  ModelConfig (*config)(int max_positions);
+};
+
+void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
+
+class WindowTest : public testing::TestWithParam<Case> {
  protected:
-  std::unique_ptr<Model> Make(int window, int max_positions, int seed = 1) {
-    return SyntheticModel(Windowed(window, max_positions), static_cast<std::uint64_t>(seed),
-                          backend_.get());
+  std::unique_ptr<Model> Make(const ModelConfig& config, int seed = 1) {
+    return SyntheticModel(config, static_cast<std::uint64_t>(seed), backend_.get());
   }
 
   // What follows `prompt` where all layers keep everything.
@@ -113,11 +132,11 @@ class WindowTest : public testing::Test {
   Tokens tokens_;
 };
 
-TEST_F(WindowTest, KvOfWindowedLayersIsBoundedAt32kTokens) {
+TEST_P(WindowTest, WhatIsKeptIsBoundedAt32kTokens) {
   constexpr int kContext = 32768 + 64;
   constexpr int kOutput = 48;
-  const auto model = Make(/*window=*/100, kContext);
-  const std::shared_ptr<Model> draft = Make(/*window=*/100, kContext);
+  const auto model = Make(GetParam().config(kContext));
+  const std::shared_ptr<Model> draft = Make(GetParam().config(kContext));
   const auto prompt = RandomTokens(32768, 3);
   const auto expected = Expected(model.get(), prompt, kOutput);
 
@@ -126,7 +145,7 @@ TEST_F(WindowTest, KvOfWindowedLayersIsBoundedAt32kTokens) {
       model.get(), draft,
       {.plan = {.lookahead = 4}, .max_batch = 1, .prefill_chunk = 128, .max_context = kContext});
   const SequenceId first = Submit(engine.get(), prompt, kOutput);
-  // The window is 4 blocks and its own; a pass adds a chunk of 4 blocks or a proposal.
+  // Rows reach 4 blocks back; a pass adds a chunk of 4 blocks or a proposal.
   EXPECT_LE(Run(engine.get()), 10);
   EXPECT_EQ(tokens_.of[first], expected);
   EXPECT_EQ(tokens_.stats[first].accepted, tokens_.stats[first].proposed);
@@ -142,9 +161,9 @@ TEST_F(WindowTest, KvOfWindowedLayersIsBoundedAt32kTokens) {
 }
 
 // Sequences that share prefixes and preempt each other, with trees that are mostly rejected.
-TEST_F(WindowTest, PreemptionAndPrefixesKeepTheTokens) {
+TEST_P(WindowTest, PreemptionAndPrefixesKeepTheTokens) {
   constexpr int kOutput = 60;
-  const auto model = Make(/*window=*/40, 1024);
+  const auto model = Make(GetParam().config(1024));
   std::vector<std::vector<Token>> prompts;
   for (int i = 0; i < 8; ++i) {
     prompts.push_back(RandomTokens(200 + 40 * i, static_cast<unsigned>(i / 2)));
@@ -154,13 +173,13 @@ TEST_F(WindowTest, PreemptionAndPrefixesKeepTheTokens) {
   for (const auto& prompt : prompts) expected.push_back(Expected(model.get(), prompt, kOutput));
   for (const bool prefix_cache : {false, true}) {
     for (const bool drafts : {false, true}) {
-      const std::shared_ptr<Model> draft = drafts ? Make(/*window=*/33, 1024, 2) : nullptr;
+      const std::shared_ptr<Model> draft = drafts ? Make(GetParam().config(1024), 2) : nullptr;
       const auto engine = Open(model.get(), draft,
                                {.plan = {.lookahead = 3, .tree_width = 2, .max_nodes = 9},
                                 .max_batch = 4,
                                 .prefill_chunk = 32,
                                 .max_context = 1024,
-                                .kv_tokens = 1720,
+                                .kv_tokens = 2400,
                                 .prefix_cache = prefix_cache});
       ASSERT_GT(engine->recent_kv_usage().total, 0);
       std::vector<SequenceId> ids;
@@ -181,6 +200,12 @@ TEST_F(WindowTest, PreemptionAndPrefixesKeepTheTokens) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    Layers, WindowTest,
+    testing::Values(Case{"Windowed", [](int positions) { return Windowed(100, positions); }},
+                    Case{"Recurrent", Recurrent}),
+    [](const auto& param) { return param.param.name; });
 
 }  // namespace
 }  // namespace foretoken

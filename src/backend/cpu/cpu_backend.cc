@@ -56,12 +56,12 @@ class CpuBackend final : public Backend {
         quant_(quant),
         pool_(pool),
         precision_(numerics.precision),
-        kv_format_(numerics.kv) {
+        kv_format_(numerics.kv),
+        delta_(kernels.delta, pool == nullptr ? 1 : pool->size()) {
     const int workers = pool == nullptr ? 1 : pool->size();
     scratch_.resize(static_cast<std::size_t>(workers));
     ranges_.reserve(kUsualRows);
     for (int i = 0; i < workers; ++i) attention_.emplace_back(kernels_, kv_format_);
-    for (int i = 0; i < workers; ++i) delta_.emplace_back(kernels_.delta);
   }
 
   std::string_view name() const override { return name_; }
@@ -320,16 +320,10 @@ class CpuBackend final : public Backend {
 
   void DeltaRule(const BatchPlan& plan, const DeltaWeights& weights, int layer, const float* x,
                  KvStore& kv, float* out) override {
-    const DeltaShape& shape = kv.delta.shape;
-    const std::int32_t* const places = kv.DeltaPlaces();
-    walk_.Plan(plan, places, layer, &kv.delta);
-    const cpu::DeltaCall call{plan, places, weights, layer, x, kv.delta, out};
-    Share(shape.key_heads, std::ssize(walk_.steps()) * shape.state_width(),
+    const cpu::DeltaCall call{plan, kv.DeltaPlaces(), weights, layer, x, kv.delta, out};
+    Share(kv.delta.shape.key_heads, delta_.Plan(call),
           [&](int worker, std::int64_t begin, std::int64_t end) {
-            for (std::int64_t head = begin; head < end; ++head) {
-              delta_[static_cast<std::size_t>(worker)].Run(call, walk_.steps(),
-                                                           static_cast<int>(head));
-            }
+            delta_.Run(call, worker, begin, end);
           });
   }
 
@@ -494,8 +488,7 @@ class CpuBackend final : public Backend {
   Buffer row_blocks_;            // The inputs of a product, quantised.
   std::vector<Buffer> scratch_;  // Of each worker.
   std::vector<cpu::AttentionWorker> attention_;
-  DeltaWalk walk_;
-  std::vector<cpu::DeltaWorker> delta_;
+  cpu::DeltaPass delta_;
   std::vector<RowRange> ranges_;
   Router router_;
   std::vector<cpu::NoiseHit> hits_;

@@ -148,4 +148,19 @@ void DeltaWorker::RunValueHead(const DeltaCall& call, std::span<const DeltaStep>
   }
 }
 
+DeltaPass::DeltaPass(const DeltaKernels& kernels, int workers) {
+  for (int i = 0; i < workers; ++i) workers_.emplace_back(kernels);
+}
+
+std::int64_t DeltaPass::Plan(const DeltaCall& call) {
+  walk_.Plan(call.plan, call.places, call.layer, &call.store);
+  return std::ssize(walk_.steps()) * call.store.shape.state_width();
+}
+
+void DeltaPass::Run(const DeltaCall& call, int worker, std::int64_t begin, std::int64_t end) {
+  for (std::int64_t head = begin; head < end; ++head) {
+    workers_[static_cast<std::size_t>(worker)].Run(call, walk_.steps(), static_cast<int>(head));
+  }
+}
+
 }  // namespace foretoken::cpu

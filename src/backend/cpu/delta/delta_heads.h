@@ -41,4 +41,19 @@ class DeltaWorker {
   Buffer copy_;     // A state.
 };
 
+/// A pass through a layer, which workers share by key heads.
+class DeltaPass {
+ public:
+  DeltaPass(const DeltaKernels& kernels, int workers);
+
+  /// What all heads are to do in `call`. Returns how many elements they touch.
+  std::int64_t Plan(const DeltaCall& call);
+  /// Key heads [begin, end) of the call that was planned last.
+  void Run(const DeltaCall& call, int worker, std::int64_t begin, std::int64_t end);
+
+ private:
+  DeltaWalk walk_;
+  std::vector<DeltaWorker> workers_;
+};
+
 }  // namespace foretoken::cpu
