@@ -14,9 +14,10 @@ namespace foretoken {
 inline KvShape KvShapeOf(const ModelConfig& config, std::int64_t blocks) {
   KvShape shape{.blocks = blocks};
   for (const LayerSpec& layer : config.layers) {
-    shape.layers.push_back({.kv_heads = layer.attention.kv_heads,
-                            .head_dim = layer.attention.head_dim,
-                            .windowed = layer.attention.window > 0});
+    const AttentionSpec& attention = layer.attention;
+    shape.layers.push_back({.kv_heads = attention.kv_heads,
+                            .head_dim = attention.head_dim,
+                            .windowed = attention.window > 0});
     if (!layer.is_recurrent()) continue;
     shape.delta = layer.delta;
     ++shape.delta_layers;

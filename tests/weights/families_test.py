@@ -30,11 +30,12 @@ UNSAID = {"mistral": {"sliding_window": None}, "gemma2": {"query_pre_attn_scalar
           "gemma3": {"query_pre_attn_scalar": 16}}
 # Whose files have other numbers than their folders: factors of frequencies as float32, rows of
 # queries and keys in another order though nothing rotates them.
-ROUNDED = ("llama", "phi3", "phi3-long", "smollm3", "ministral3")
+ROUNDED = ("llama", "phi3", "phi3-long", "smollm3", "ministral3", "granitemoehybrid-nope")
 # Of the context that a model is used for where that is not its own.
 CONTEXTS = {"phi3": 128}
 EXACT = ("llama-bias", "llama-linear", "llama-yarn", "llama-dynamic", "mistral", "qwen2", "qwen3",
-         "gemma2", "gemma3", "olmo2", "granite", "glm", "glm4", "cohere", "cohere-qk-norm", "cohere2",
+         "gemma2", "gemma3", "olmo2", "granite", "granitemoehybrid", "glm",
+         "glm4", "cohere", "cohere-qk-norm", "cohere2",
          "stablelm", "stablelm-parallel")
 
 
