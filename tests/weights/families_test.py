@@ -29,8 +29,9 @@ FOLDERS = SOURCE.parent / "golden" / "families"
 UNSAID = {"mistral": {"sliding_window": None}, "gemma2": {"query_pre_attn_scalar": 16},
           "gemma3": {"query_pre_attn_scalar": 16}}
 # Whose files have other numbers than their folders: factors of frequencies as float32, rows of
-# queries and keys in another order though nothing rotates them.
-ROUNDED = ("llama", "phi3", "phi3-long", "smollm3", "ministral3", "granitemoehybrid-nope")
+# queries and keys in another order though nothing rotates them, rates of forgetting by another exp.
+ROUNDED = ("llama", "phi3", "phi3-long", "smollm3", "ministral3", "granitemoehybrid-nope",
+           "qwen3_next", "qwen3_5", "qwen3_5_moe")
 # Of the context that a model is used for where that is not its own.
 CONTEXTS = {"phi3": 128}
 EXACT = ("llama-bias", "llama-linear", "llama-yarn", "llama-dynamic", "mistral", "qwen2", "qwen3",
