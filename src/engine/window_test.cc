@@ -40,8 +40,7 @@ ModelConfig Windowed(int window, int max_positions) {
                                     .kv_heads = 1,
                                     .head_dim = 16,
                                     .vocabulary = kVocabulary,
-                                    .max_positions = max_positions,
-                                    .tied_embeddings = true});
+                                    .max_positions = max_positions});
   for (int layer = 0; layer < 2; ++layer) config.layers[layer].attention.window = window;
   return config;
 }
@@ -163,6 +162,7 @@ TEST_F(WindowTest, PreemptionAndPrefixesKeepTheTokens) {
                                 .kv_tokens = 1720,
                                 .prefix_cache = prefix_cache});
       ASSERT_GT(engine->recent_kv_usage().total, 0);
+      tokens_ = {};
       std::vector<SequenceId> ids;
       for (const auto& prompt : prompts) ids.push_back(Submit(engine.get(), prompt, kOutput));
       for (int step = 0; engine->Step(); ++step) {
