@@ -76,7 +76,7 @@ void FillKv(Backend* backend, const HeadShape& heads, int positions, KvStore* kv
     for (int p = begin; p < std::min(positions, begin + kAtOnce); ++p) {
       rows.push_back({p, p, 0, p + 1, 0});
     }
-    for (int layer = 0; layer < kv->shape.layers; ++layer) {
+    for (int layer = 0; layer < std::ssize(kv->shape.layers); ++layer) {
       backend->RotateAndStore(&rope, {rows, {}, {}}, heads, layer, qkv.data(), *kv);
     }
   }
@@ -97,7 +97,8 @@ void Attention(benchmark::State& state) {
   auto backend = MakeCpuBackend(kernels, nullptr, {Precision::kBF16, format});
   state.SetLabel(std::string(kernels.name) + ", " + std::string(KvFormatName(format)));
   const int blocks = (trunk + rows) / kBlockSize + 1;
-  KvStore kv = backend->AllocateKv({kLayers, heads.kv_heads, heads.head_dim, blocks});
+  const std::vector<KvLayer> layers(kLayers, {heads.kv_heads, heads.head_dim});
+  KvStore kv = backend->AllocateKv({layers, blocks});
   FillKv(backend.get(), heads, trunk + rows, &kv);
   std::vector<std::int32_t> table(static_cast<std::size_t>(blocks));
   for (int i = 0; i < blocks; ++i) table[static_cast<std::size_t>(i)] = i;

@@ -62,10 +62,19 @@ std::vector<MatrixBand> BandsOf(std::span<const TensorView> parts,
 /// What a matrix of `format` is packed as under Precision::kPortable.
 WeightFormat PortableFormat(WeightFormat format);
 
-struct KvShape {
-  int layers = 0;
+/// What a layer keeps of every position: nothing without heads, as where it has no attention or
+/// reads what another layer keeps.
+struct KvLayer {
   int kv_heads = 0;
   int head_dim = 0;
+  /// So many leading numbers of a key are its value, and only the key is kept. 0: both are.
+  int latent = 0;
+
+  bool operator==(const KvLayer&) const = default;
+};
+
+struct KvShape {
+  std::vector<KvLayer> layers;
   std::int64_t blocks = 0;  ///< Of kBlockSize slots each.
 };
 
@@ -75,6 +84,12 @@ struct KvStore {
   KvShape shape;
   Buffer keys;
   Buffer values;
+  /// Where those of a layer begin, in bytes.
+  struct Begin {
+    std::size_t keys = 0;
+    std::size_t values = 0;
+  };
+  std::vector<Begin> layers;
 };
 
 /// Copies the keys and values of slot `from` to slot `to`, in every layer.
@@ -112,7 +127,19 @@ struct HeadShape {
   int heads = 0;
   int kv_heads = 0;
   int head_dim = 0;
-  std::int64_t row_width() const { return std::int64_t{heads + 2 * kv_heads} * head_dim; }
+  /// As KvLayer::latent: rows have no values, and of queries and keys what follows these numbers is
+  /// rotated.
+  int latent = 0;
+  /// Rows have neither keys nor values: they read what an earlier layer keeps.
+  bool queries_only = false;
+
+  int value_dim() const { return latent > 0 ? latent : head_dim; }
+  /// Heads that a row has of its own, one behind the other.
+  int rotated_heads() const { return heads + (queries_only ? 0 : kv_heads); }
+  std::int64_t row_width() const {
+    const int values = queries_only || latent > 0 ? 0 : kv_heads;
+    return std::int64_t{rotated_heads() + values} * head_dim;
+  }
 };
 
 /// Which positions a row sees in a layer, and how much of each.
@@ -131,14 +158,22 @@ struct AttentionRule {
 enum class Activation { kSilu, kGeluTanh, kClampedSwish };
 inline constexpr float kSwishLimit = 7;
 
-/// How rows choose among experts: by scores, the largest first, equal ones by lower index.
+/// How rows choose among experts: by what they score, the largest first, equal ones by lower index.
 struct Routing {
   /// What the experts of a row weigh: the softmax of its scores, taken over all experts or over
-  /// those that are chosen.
-  enum class Softmax { kOfAll, kOfChosen };
+  /// those that are chosen; or 1 / (1 + exp(-score)), by which rows then choose as well, as they
+  /// are or over the sum of those that are chosen.
+  enum class Weights { kSoftmaxOfAll, kSoftmaxOfChosen, kSigmoids, kSigmoidsOfSum };
+  /// What a group of experts scores: as its best expert, or as the sum of its two best.
+  enum class GroupScore { kLargest, kTwoLargest };
   int experts = 0;
-  int chosen = 0;  ///< Of each row, at most `experts`.
-  Softmax softmax = Softmax::kOfChosen;
+  int chosen = 0;  ///< Of each row, at most as many as its groups have.
+  Weights weights = Weights::kSoftmaxOfChosen;
+  float factor = 1;  ///< What weights are multiplied by.
+  /// Experts are in so many adjacent groups of equal size; a row chooses among those of the best.
+  int groups = 1;
+  int chosen_groups = 1;
+  GroupScore group_score = GroupScore::kLargest;
 
   bool operator==(const Routing&) const = default;
 };
@@ -236,6 +271,9 @@ class Backend {
   /// y = y + x, for `count` numbers.
   virtual void Add(const float* x, std::int64_t count, float* y) = 0;
 
+  /// y [rows, width]: row r is y[r] + x[r] / (1 + exp(-gates[r])).
+  virtual void AddGatedRows(const float* gates, const float* x, int rows, int width, float* y) = 0;
+
   /// x = cap * tanh(x / cap) for rows of logits and their maxima.
   virtual void CapLogits(float cap, int rows, std::int64_t vocabulary, float* logits,
                          float* maxima) = 0;
@@ -257,9 +295,10 @@ class Backend {
                             const float* bias, const float* x, float* y) = 0;
 
   /// The experts of each of `rows` rows by its scores [rows, experts], in the order of choice, and
-  /// what they weigh; both [rows, chosen].
-  virtual void Route(const Routing& routing, const float* scores, int rows, std::int32_t* experts,
-                     float* weights) = 0;
+  /// what they weigh; both [rows, chosen]. `choice_bias` [experts], unless it is null, is added to
+  /// what rows choose by and changes no weight.
+  virtual void Route(const Routing& routing, const float* scores, const float* choice_bias,
+                     int rows, std::int32_t* experts, float* weights) = 0;
 
   /// out [rows, width]: row r is the sum of weights[r, i] * x[places[r, i]] for i < count, added
   /// up in that order; x is [.., width].
@@ -267,12 +306,13 @@ class Backend {
                             int rows, int count, int width, float* out) = 0;
 
   /// Rotates queries and keys of `qkv` [rows, row_width] in place and scales queries, unless `rope`
-  /// is null, and writes keys and values to each row's slot in `layer` of `kv`.
+  /// is null, and writes the keys and values that rows have to each row's slot in `layer` of `kv`.
   virtual void RotateAndStore(const RopeTable* rope, const BatchPlan& plan, const HeadShape& heads,
                               int layer, float* qkv, KvStore& kv) = 0;
 
-  /// out [rows, heads * head_dim]: softmax(q k * scale) v over the positions that each row sees of
-  /// 0..position, walked in logical order in chunks of kBlockSize with an online softmax.
+  /// out [rows, heads * value_dim]: softmax(q k * scale) v over the positions that each row sees of
+  /// 0..position, walked in logical order in chunks of kBlockSize with an online softmax. `layer`
+  /// is the one that keeps the keys and values.
   virtual void Attention(const BatchPlan& plan, const HeadShape& heads, const AttentionRule& rule,
                          int layer, const float* qkv, const KvStore& kv, float* out) = 0;
 

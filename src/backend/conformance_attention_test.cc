@@ -46,7 +46,8 @@ struct AttentionCase {
     qkv = Random(static_cast<std::size_t>(count * shape.row_width()), seed);
     sinks = Random(static_cast<std::size_t>(shape.heads), seed + 1);
     rule.scale = 1 / std::sqrt(double(shape.head_dim));
-    rope.dims = dims == 0 ? shape.head_dim : dims;
+    const int most = shape.head_dim - shape.latent;
+    rope.dims = dims == 0 ? most : std::min(dims, most);
     const int half = rope.dims / 2;
     rope.positions = count;
     rope.cos = Buffer(static_cast<std::size_t>(count * half) * sizeof(float));
@@ -75,7 +76,11 @@ struct Placement {
 };
 
 constexpr int kStoreBlocks = 12;
-constexpr int kLayers = 2;
+// Layer 0 keeps nothing, layer 2 keeps more than the one that is tested, which is layer 1.
+std::vector<KvLayer> LayersOf(const HeadShape& heads) {
+  return {
+      {}, {heads.kv_heads, heads.head_dim, heads.latent}, {heads.kv_heads + 1, 2 * heads.head_dim}};
+}
 
 // Stores every position's key and value in layer 1; returns the rotated qkv rows.
 std::vector<float> StoreAll(Backend* backend, const AttentionCase& c, const Placement& placement,
@@ -92,7 +97,7 @@ std::vector<float> StoreAll(Backend* backend, const AttentionCase& c, const Plac
 // Attention of the given positions, all in one call.
 std::vector<float> AttendAt(Backend* backend, const AttentionCase& c, const Placement& placement,
                             const std::vector<int>& queries) {
-  KvStore kv = backend->AllocateKv({kLayers, c.heads.kv_heads, c.heads.head_dim, kStoreBlocks});
+  KvStore kv = backend->AllocateKv({LayersOf(c.heads), kStoreBlocks});
   const std::vector<float> all = StoreAll(backend, c, placement, &kv);
   std::vector<float> qkv;
   std::vector<RowPlace> rows;
@@ -102,7 +107,7 @@ std::vector<float> AttendAt(Backend* backend, const AttentionCase& c, const Plac
     rows.push_back({p, placement.SlotOf(p), 0, std::min(p + 1, placement.trunk), 0});
   }
   std::vector<float> out(queries.size() *
-                         static_cast<std::size_t>(c.heads.heads * c.heads.head_dim));
+                         static_cast<std::size_t>(c.heads.heads * c.heads.value_dim()));
   const std::int32_t* table = placement.blocks.data();
   backend->Attention({rows, {&table, 1}, placement.tail}, c.heads, c.rule, 1, qkv.data(), kv,
                      out.data());
@@ -115,7 +120,9 @@ std::vector<int> Range(int begin, int end) {
   return values;
 }
 
-const HeadShape kHeadShapes[] = {{9, 3, 64}, {8, 8, 8}, {8, 4, 8}, {4, 1, 48}, {2, 2, 128}};
+// In the last ones keys hold the values: so many numbers as the last number says.
+const HeadShape kHeadShapes[] = {{9, 3, 64},  {8, 8, 8},      {8, 4, 8},     {4, 1, 48},
+                                 {2, 2, 128}, {4, 1, 40, 32}, {4, 2, 72, 40}};
 
 // What layers of some models do: see a few positions only, bound scores, let a sink take its share.
 enum class Rule { kPlain, kWindow, kSelf, kCap, kSinks, kAll };
@@ -210,9 +217,12 @@ TEST_P(AttentionTest, FormatsOfKvRoundAsTheyShould) {
   }
   const auto bytes = [&](KvFormat kept) {
     return MakeCpuBackend(*AvailableKernels().front(), nullptr, {Precision::kBF16, kept})
-        ->KvBytes({.layers = 2, .kv_heads = 3, .head_dim = 64, .blocks = 5});
+        ->KvBytes({.layers = {{3, 64}, {}, {1, 128}, {1, 64}}, .blocks = 5});
   };
-  EXPECT_EQ(bytes(KvFormat::kBF16), 2U * 2 * 2 * 3 * 64 * 5 * kBlockSize);
+  EXPECT_EQ(bytes(KvFormat::kBF16), 2U * 2 * (3 + 2 + 1) * 64 * 5 * kBlockSize);
+  EXPECT_EQ(MakeCpuBackend(*AvailableKernels().front(), nullptr, Precision::kBF16)
+                ->KvBytes({.layers = {{1, 576, 512}}, .blocks = 5}),
+            2U * 576 * 5 * kBlockSize);
   EXPECT_EQ(bytes(KvFormat::kF32), 2 * bytes(KvFormat::kBF16));
   EXPECT_EQ(bytes(KvFormat::kQ8_0), bytes(KvFormat::kBF16) / 16 * 9);
 }
@@ -223,7 +233,7 @@ TEST_P(AttentionTest, RotateAgreesWithReference) {
   for (const HeadShape& heads : kHeadShapes) {
     const AttentionCase c(heads, 40, 6);
     const Placement placement{{1, 0}, 40, {}};
-    const KvShape shape{kLayers, heads.kv_heads, heads.head_dim, kStoreBlocks};
+    const KvShape shape{LayersOf(heads), kStoreBlocks};
     KvStore kv = backend->AllocateKv(shape);
     EXPECT_EQ(kv.keys.bytes() + kv.values.bytes(), backend->KvBytes(shape));
     KvStore plain = reference->AllocateKv(shape);
@@ -252,7 +262,7 @@ TEST_P(AttentionTest, AttentionDoesNotDependOnPlacementBatchOrThreads) {
     const HeadShape& heads = kHeadShapes[shape / 2];
     AttentionCase c(heads, 100, 8);
     Apply(shape % 2 == 0 ? Rule::kPlain : Rule::kAll, &c);
-    const std::size_t width = static_cast<std::size_t>(heads.heads * heads.head_dim);
+    const std::size_t width = static_cast<std::size_t>(heads.heads * heads.value_dim());
     std::vector<float> alone;
     for (int p = 0; p < 100; ++p) {
       const auto row = AttendAt(backend.get(), c, placements[0], {p});
@@ -281,7 +291,7 @@ void CheckTree(Backend* backend, Rule rule) {
   const std::vector<std::int32_t> blocks = {4, 1, 3};
   const std::int32_t* table = blocks.data();
   const std::int32_t* const tables[] = {table, table};
-  KvStore kv = backend->AllocateKv({kLayers, heads.kv_heads, heads.head_dim, kStoreBlocks});
+  KvStore kv = backend->AllocateKv({LayersOf(heads), kStoreBlocks});
   AttentionCase base(heads, trunk + depth, 20);
   Apply(rule, &base);
   StoreAll(backend, base, {blocks, trunk, Range(180, 180 + depth)}, &kv);
@@ -342,7 +352,7 @@ TEST_P(AttentionTest, CopyKvMovesEveryLayer) {
     const AttentionCase c(heads, 50, 11);
     const Placement from{{2, 0}, 50, {}};
     const Placement to{{5, 1}, 33, Range(320, 337)};
-    KvStore kv = backend->AllocateKv({kLayers, heads.kv_heads, heads.head_dim, kStoreBlocks});
+    KvStore kv = backend->AllocateKv({LayersOf(heads), kStoreBlocks});
     const auto qkv = StoreAll(backend.get(), c, from, &kv);
     std::vector<KvMove> moves;
     for (int p = 0; p < 50; ++p) {
@@ -352,11 +362,50 @@ TEST_P(AttentionTest, CopyKvMovesEveryLayer) {
     backend->CopyKv(kv, moves);
     std::vector<RowPlace> rows;
     for (int p = 0; p < 50; ++p) rows.push_back({p, to.SlotOf(p), 0, std::min(p + 1, 33), 0});
-    std::vector<float> out(static_cast<std::size_t>(50 * heads.heads * heads.head_dim));
+    std::vector<float> out(static_cast<std::size_t>(50 * heads.heads * heads.value_dim()));
     const std::int32_t* table = to.blocks.data();
     backend->Attention({rows, {&table, 1}, to.tail}, heads, c.rule, 1, qkv.data(), kv, out.data());
     const auto expected = AttendAt(backend.get(), c, from, Range(0, 50));
     EXPECT_TRUE(SameBits(out.data(), expected.data(), out.size()));
+  }
+}
+
+// The heads of DeepSeek, whose keys are wide and shared by all queries.
+TEST_P(AttentionTest, WideKeysThatHoldTheirValues) {
+  const HeadShape heads{16, 1, 576, 512};
+  const AttentionCase c(heads, 40, 12);
+  const Placement placement{{3, 1}, 33, Range(100, 107)};
+  const std::vector<int> last = Range(30, 40);
+  const KvFormat kv = GetParam().numerics.kv;
+  const float usual = kv == KvFormat::kBF16 ? 0.02F : kv == KvFormat::kF32 ? 1e-4F : 1e-3F;
+  EXPECT_THAT(AttendAt(Make().get(), c, placement, last),
+              Pointwise(NearBy(Tolerance(usual)), AttendAt(Reference().get(), c, placement, last)));
+}
+
+// Rows without keys and values read what a layer keeps that had them, and keep nothing.
+TEST_P(AttentionTest, RowsOfQueriesReadAnotherLayer) {
+  auto backend = Make();
+  for (const HeadShape& heads : kHeadShapes) {
+    const AttentionCase c(heads, 40, 15);
+    const Placement placement{{2, 0}, 40, {}};
+    KvStore kv = backend->AllocateKv({LayersOf(heads), kStoreBlocks});
+    StoreAll(backend.get(), c, placement, &kv);
+    HeadShape only = heads;
+    only.queries_only = true;
+    std::vector<float> queries;
+    std::vector<RowPlace> rows;
+    for (int p = 0; p < 40; ++p) {
+      const auto row = c.qkv.begin() + p * heads.row_width();
+      queries.insert(queries.end(), row, row + only.row_width());
+      rows.push_back({p, placement.SlotOf(p), 0, p + 1, 0});
+    }
+    const std::int32_t* table = placement.blocks.data();
+    const BatchPlan plan{rows, {&table, 1}, {}};
+    backend->RotateAndStore(&c.rope, plan, only, 0, queries.data(), kv);
+    const auto expected = AttendAt(backend.get(), c, placement, Range(0, 40));
+    std::vector<float> out(expected.size());
+    backend->Attention(plan, only, c.rule, 1, queries.data(), kv, out.data());
+    EXPECT_TRUE(SameBits(out.data(), expected.data(), out.size())) << heads.head_dim;
   }
 }
 

@@ -5,14 +5,18 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "foretoken/adapter.h"
 #include "model/config/model_config.h"
 
 namespace foretoken {
 
-/// The keys and values of a model's layers, which are of one width.
+/// The keys and values of a model's layers.
 inline KvShape KvShapeOf(const ModelConfig& config, std::int64_t blocks) {
-  const AttentionSpec& attention = config.layers.front().attention;
-  return {config.layer_count(), attention.kv_heads, attention.head_dim, blocks};
+  KvShape shape{.blocks = blocks};
+  for (const LayerSpec& layer : config.layers) {
+    shape.layers.push_back({layer.attention.kv_heads, layer.attention.head_dim});
+  }
+  return shape;
 }
 
 /// One row of a pass and what is wanted of it.
@@ -21,6 +25,7 @@ struct ForwardRow {
   RowPlace place;
   bool wants_logits = true;
   bool wants_state = false;  ///< The final norm's output, which the lm head would read.
+  AdapterUse adapter = {};   ///< Of those that the model was made with; all of a sequence alike.
 };
 
 /// The input of one pass. Reused between passes so that steady state does not allocate. Rows of a
@@ -58,6 +63,9 @@ class Model {
   /// Bytes of packed weights that a pass over one row reads: everything but the embedding table,
   /// which counts only where it is the lm head too.
   virtual std::size_t weight_bytes() const = 0;
+
+  /// How many adapters its rows may name.
+  virtual int adapters() const { return 0; }
 
   /// Makes room for passes of up to `rows` rows of which `wanted` want logits, so that none of them
   /// allocates.

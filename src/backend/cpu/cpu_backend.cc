@@ -8,7 +8,7 @@
 
 #include "backend/cpu/attention/attention.h"
 #include "backend/cpu/noisy_top.h"
-#include "backend/cpu/packed_matrix.h"
+#include "backend/cpu/products/packed_matrix.h"
 #include "backend/routing.h"
 
 namespace foretoken {
@@ -66,15 +66,9 @@ class CpuBackend final : public Backend {
   Precision precision() const override { return precision_; }
   KvFormat kv_format() const override { return kv_format_; }
   std::string_view layout() const override {
-    switch (precision_) {
-      case Precision::kBF16:
-        return "panels of bf16";
-      case Precision::kF32:
-        return "panels of f32";
-      case Precision::kPortable:
-        return "panels as stored";
-    }
-    return "";
+    return precision_ == Precision::kBF16  ? "panels of bf16"
+           : precision_ == Precision::kF32 ? "panels of f32"
+                                           : "panels as stored";
   }
 
   Matrix MakeStack(std::span<const TensorView> parts, int count) override {
@@ -92,12 +86,16 @@ class CpuBackend final : public Backend {
   }
 
   KvStore AllocateKv(const KvShape& shape) override {
-    const std::size_t bytes = KvLayout(shape, kv_format_).bytes(shape.layers);
-    return KvStore{shape, Buffer(bytes), Buffer(bytes)};
+    const auto begin = [&](std::size_t layer) { return cpu::BeginOf(shape, layer, kv_format_); };
+    const KvStore::Begin end = begin(shape.layers.size());
+    KvStore kv{shape, Buffer(end.keys), Buffer(end.values), {}};
+    for (std::size_t i = 0; i < shape.layers.size(); ++i) kv.layers.push_back(begin(i));
+    return kv;
   }
 
   std::size_t KvBytes(const KvShape& shape) const override {
-    return 2 * KvLayout(shape, kv_format_).bytes(shape.layers);
+    const KvStore::Begin end = cpu::BeginOf(shape, shape.layers.size(), kv_format_);
+    return end.keys + end.values;
   }
 
   void Embed(const Matrix& table, std::span<const Token> tokens, float* out) override {
@@ -156,6 +154,13 @@ class CpuBackend final : public Backend {
 
   void Add(const float* x, std::int64_t count, float* y) override {
     for (std::int64_t i = 0; i < count; ++i) y[i] += x[i];
+  }
+
+  void AddGatedRows(const float* gates, const float* x, int rows, int width, float* y) override {
+    Share(rows, std::int64_t{rows} * width, [&](int, std::int64_t begin, std::int64_t end) {
+      kernels_.add_gated(gates + begin, x + begin * width, static_cast<int>(end - begin), width,
+                         y + begin * width);
+    });
   }
 
   void CapLogits(float cap, int rows, std::int64_t vocabulary, float* logits,
@@ -226,23 +231,10 @@ class CpuBackend final : public Backend {
     });
   }
 
-  void Route(const Routing& routing, const float* scores, int rows, std::int32_t* experts,
-             float* weights) override {
-    const auto all = static_cast<std::size_t>(routing.experts);
-    const auto chosen = static_cast<std::size_t>(routing.chosen);
-    if (parts_.size() < all) parts_.resize(all);
-    for (int row = 0; row < rows; ++row, scores += all, experts += chosen, weights += chosen) {
-      ChooseLargest({scores, all}, {experts, chosen});
-      const float* from = scores;
-      if (routing.softmax == Routing::Softmax::kOfAll) {
-        kernels_.softmax(scores, routing.experts, parts_.data());
-        from = parts_.data();
-      }
-      for (std::size_t i = 0; i < chosen; ++i) weights[i] = from[experts[i]];
-      if (routing.softmax == Routing::Softmax::kOfChosen) {
-        kernels_.softmax(weights, routing.chosen, weights);
-      }
-    }
+  void Route(const Routing& routing, const float* scores, const float* choice_bias, int rows,
+             std::int32_t* experts, float* weights) override {
+    router_.Route({kernels_.softmax, kernels_.sigmoids}, routing, scores, choice_bias, rows,
+                  experts, weights);
   }
 
   void WeightedSums(const float* x, const std::int32_t* places, const float* weights, int rows,
@@ -258,7 +250,7 @@ class CpuBackend final : public Backend {
   void RotateAndStore(const RopeTable* rope, const BatchPlan& plan, const HeadShape& heads,
                       int layer, float* qkv, KvStore& kv) override {
     const auto rows = static_cast<std::int64_t>(plan.rows.size());
-    const KvLayout layout(kv.shape, kv_format_);
+    const KvLayout layout(kv, layer, kv_format_);
     const cpu::AttentionKernels& attention = AttentionOps();
     Share(rows, rows * heads.row_width() * 2, [&](int, std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) {
@@ -266,7 +258,7 @@ class CpuBackend final : public Backend {
         float* const q = qkv + row * heads.row_width();
         if (rope != nullptr) {
           const std::int64_t at = std::int64_t{place.position} * (rope->dims / 2);
-          kernels_.rotate(q, heads.heads + heads.kv_heads, heads.head_dim, rope->dims,
+          kernels_.rotate(q + heads.latent, heads.rotated_heads(), heads.head_dim, rope->dims,
                           rope->cos.as<float>() + at, rope->sin.as<float>() + at);
         }
         if (rope != nullptr && rope->query_scales.bytes() > 0) {
@@ -275,10 +267,10 @@ class CpuBackend final : public Backend {
         }
         const float* const k = q + std::int64_t{heads.heads} * heads.head_dim;
         const float* const v = k + std::int64_t{heads.kv_heads} * heads.head_dim;
-        for (int head = 0; head < heads.kv_heads; ++head) {
+        for (int head = 0; !heads.queries_only && head < heads.kv_heads; ++head) {
           attention.store_kv(k + std::int64_t{head} * heads.head_dim,
                              v + std::int64_t{head} * heads.head_dim, heads.head_dim,
-                             layout.ChunkOf(kv, layer, place.slot, head), place.slot % kBlockSize);
+                             layout.ChunkOf(place.slot, head), place.slot % kBlockSize);
         }
       }
     });
@@ -302,7 +294,7 @@ class CpuBackend final : public Backend {
         ranges_.push_back({row, row + 1});
       }
     }
-    const cpu::AttentionCall call{plan, heads, rule, layer, qkv, kv, {kv.shape, kv_format_}, out};
+    const cpu::AttentionCall call{plan, heads, rule, qkv, {kv, layer, kv_format_}, out};
     const auto tasks = static_cast<std::int64_t>(ranges_.size()) * heads.kv_heads;
     const auto run = [&](int worker, std::int64_t task) {
       const RowRange range = ranges_[static_cast<std::size_t>(task / heads.kv_heads)];
@@ -335,13 +327,13 @@ class CpuBackend final : public Backend {
   }
 
   void CopyKv(KvStore& kv, std::span<const KvMove> moves) override {
-    const KvLayout layout(kv.shape, kv_format_);
     const cpu::AttentionKernels& attention = AttentionOps();
-    for (int layer = 0; layer < kv.shape.layers; ++layer) {
+    for (int layer = 0; layer < std::ssize(kv.shape.layers); ++layer) {
+      const KvLayout layout(kv, layer, kv_format_);
       for (const KvMove& move : moves) {
-        for (int head = 0; head < kv.shape.kv_heads; ++head) {
-          attention.copy_kv(layout.ChunkOf(kv, layer, move.from, head), move.from % kBlockSize,
-                            kv.shape.head_dim, layout.ChunkOf(kv, layer, move.to, head),
+        for (int head = 0; head < layout.shape.kv_heads; ++head) {
+          attention.copy_kv(layout.ChunkOf(move.from, head), move.from % kBlockSize,
+                            layout.shape.head_dim, layout.ChunkOf(move.to, head),
                             move.to % kBlockSize);
         }
       }
@@ -482,7 +474,7 @@ class CpuBackend final : public Backend {
   std::vector<Buffer> scratch_;  // Of each worker.
   std::vector<cpu::AttentionWorker> attention_;
   std::vector<RowRange> ranges_;
-  std::vector<float> parts_;  // A row's softmax over all experts.
+  Router router_;
   std::vector<cpu::NoiseHit> hits_;
 };
 

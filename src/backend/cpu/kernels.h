@@ -50,12 +50,13 @@ struct MatMulTask {
 /// The state of one attention task: `queries` query rows of one sequence and key/value head.
 struct AttentionState {
   int queries;
-  int head_dim;
+  int key_dim;
+  int value_dim;
   float scale;        // Of scores, with log2(e): the softmax works in powers of two.
   float cap_inverse;  // Where cap is not 0, scores become cap * tanh(score * cap_inverse / 2)
   float cap;          // before they are scaled.
-  void* q;            // Packed queries, 4 * queries * PadToChunk(head_dim) bytes.
-  float* out;         // [queries, PadToChunk(head_dim)], unnormalised.
+  void* q;            // Packed queries, 4 * queries * PadToChunk(key_dim) bytes.
+  float* out;         // [queries, PadToChunk(value_dim)], unnormalised.
   float* sums;        // [queries, 16] partial sums of the softmax.
   float* maxima;      // [queries], and room for 16 more.
   // [queries]: a query sees lanes [hidden, seen) of the current chunk, at least one.
@@ -63,8 +64,8 @@ struct AttentionState {
   std::int32_t* seen;
 };
 
-/// One layer's keys and values of one head for one block of 32 slots. head_dim is padded to a
-/// multiple of kChunk.
+/// One layer's keys and values of one head for one block of 32 slots; without values, null, where
+/// keys hold them. head_dim is padded to a multiple of kChunk.
 /// BF16: keys 2 halves of [head_dim / 2][16 keys][2], values [16 key pairs][head_dim][2].
 /// F32: keys [head_dim][32], values [32][head_dim].
 /// Q8_0: [head_dim / 32] blocks of 32 x 32 integers of 8 bits and 32 scales (q8_kv_impl.h).
@@ -98,8 +99,11 @@ struct AttentionKernels {
   /// Queries [begin, end) attend to the first `seen` lanes of `chunk`. `next`, if not null, is
   /// fetched from memory meanwhile.
   void (*attend)(const AttentionState& state, int begin, int end, KvChunk chunk, KvChunk next);
+  /// Of chunks without values only keys are stored, or copied.
   void (*store_kv)(const float* key, const float* value, int head_dim, KvChunk to, int lane);
   void (*copy_kv)(KvChunk from, int from_lane, int head_dim, KvChunk to, int to_lane);
+  /// The first `value_dim` numbers of keys of `key_dim`, of all lanes, as a chunk has values.
+  void (*values_of_keys)(const char* keys, int key_dim, int value_dim, char* values);
 };
 
 /// What one instruction set offers.
@@ -117,6 +121,10 @@ struct Kernels {
   void (*clamped_swish_mul)(const float* gate_up, int rows, int width, float* out);
   /// out = softmax of `count` numbers; `out` may be `x`.
   void (*softmax)(const float* x, int count, float* out);
+  /// out = 1 / (1 + exp(-x)) for `count` numbers; `out` may be `x`.
+  void (*sigmoids)(const float* x, int count, float* out);
+  /// y [rows, width]: row r is y[r] + x[r] / (1 + exp(-gates[r])).
+  void (*add_gated)(const float* gates, const float* x, int rows, int width, float* y);
   /// out [width] = the sum of weights[i] * x[places[i]], i < count, x being [.., width].
   void (*weighted_sum)(const float* x, const std::int32_t* places, const float* weights, int count,
                        int width, float* out);
@@ -125,7 +133,7 @@ struct Kernels {
   /// Rotates the first `dims` numbers of `heads` adjacent heads in place by one position's cos and
   /// sin [dims / 2].
   void (*rotate)(float* x, int heads, int head_dim, int dims, const float* cos, const float* sin);
-  /// Divides by the softmax sum and writes one query's output [head_dim].
+  /// Divides by the softmax sum and writes one query's output [value_dim].
   void (*finish)(const AttentionState& state, int query, float* to);
   /// Writes the hits in ascending order and returns how many; at most end - begin.
   int (*scan_noise)(const NoiseScan& scan, NoiseHit* hits);

@@ -39,18 +39,20 @@ float ClampedSwish(float gate, float up) {
   return least / (1.0F + e) * (kept + 1.0F);
 }
 
-std::vector<float> SoftmaxOf(const std::vector<float>& x) {
-  const float largest = *std::ranges::max_element(x);
-  std::vector<float> parts;
+void Softmax(const float* x, int count, float* out) {
+  const float largest = *std::max_element(x, x + count);
   Lanes sums = {};
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    parts.push_back(reference::Exp(x[i] - largest));
-    sums[i % kLanes] += parts[i];
+  for (int i = 0; i < count; ++i) {
+    out[i] = reference::Exp(x[i] - largest);
+    sums[i % kLanes] += out[i];
   }
   const float sum = reference::SumOf(sums);
-  for (float& part : parts) part /= sum;
-  return parts;
+  for (int i = 0; i < count; ++i) out[i] /= sum;
 }
+
+float Sigmoid(float x) { return 1.0F / (1.0F + reference::Exp(std::min(0.0F - x, 88.0F))); }
+
+void Sigmoids(const float* x, int count, float* out) { std::transform(x, x + count, out, Sigmoid); }
 
 // A row of inputs as each kind of weights takes them.
 struct InputRow {
@@ -165,6 +167,13 @@ class PortableReference final : public Backend {
     for (std::int64_t i = 0; i < count; ++i) y[i] += x[i];
   }
 
+  void AddGatedRows(const float* gates, const float* x, int rows, int width, float* y) override {
+    for (int r = 0; r < rows; ++r, x += width, y += width) {
+      const float part = Sigmoid(gates[r]);
+      for (int d = 0; d < width; ++d) y[d] = std::fma(part, x[d], y[d]);
+    }
+  }
+
   void CapLogits(float cap, int rows, std::int64_t vocabulary, float* logits,
                  float* maxima) override {
     for (std::int64_t i = 0; i < rows * vocabulary; ++i) {
@@ -197,26 +206,9 @@ class PortableReference final : public Backend {
     }
   }
 
-  void Route(const Routing& routing, const float* scores, int rows, std::int32_t* experts,
-             float* weights) override {
-    const auto chosen = static_cast<std::size_t>(routing.chosen);
-    for (int r = 0; r < rows; ++r, experts += chosen, weights += chosen) {
-      const std::vector<float> all(scores + std::int64_t{r} * routing.experts,
-                                   scores + std::int64_t{r + 1} * routing.experts);
-      ChooseLargest(all, {experts, chosen});
-      std::vector<float> of_chosen;
-      for (std::size_t i = 0; i < chosen; ++i) {
-        of_chosen.push_back(all[static_cast<std::size_t>(experts[i])]);
-      }
-      if (routing.softmax == Routing::Softmax::kOfChosen) {
-        std::ranges::copy(SoftmaxOf(of_chosen), weights);
-        continue;
-      }
-      const std::vector<float> parts = SoftmaxOf(all);
-      for (std::size_t i = 0; i < chosen; ++i) {
-        weights[i] = parts[static_cast<std::size_t>(experts[i])];
-      }
-    }
+  void Route(const Routing& routing, const float* scores, const float* choice_bias, int rows,
+             std::int32_t* experts, float* weights) override {
+    router_.Route({Softmax, Sigmoids}, routing, scores, choice_bias, rows, experts, weights);
   }
 
   void WeightedSums(const float* x, const std::int32_t* places, const float* weights, int rows,
@@ -241,16 +233,15 @@ class PortableReference final : public Backend {
 
   void Attention(const BatchPlan& plan, const HeadShape& heads, const AttentionRule& rule,
                  int layer, const float* qkv, const KvStore& kv, float* out) override {
-    const std::int64_t stride = reference::SlotWidth(kv.shape);
-    const std::int64_t layer_begin = layer * reference::SlotsOf(kv.shape) * stride;
+    const std::int64_t stride = std::int64_t{heads.kv_heads} * heads.head_dim;
+    const reference::LayerKv kept = reference::LayerOf(kv, layer);
     const int group = heads.heads / heads.kv_heads;
     for (const RowPlace& place : plan.rows) {
       for (int h = 0; h < heads.heads; ++h) {
-        const std::int64_t at = layer_begin + std::int64_t{h / group} * heads.head_dim;
-        AttendHead(plan, place, rule, h, qkv + std::int64_t{h} * heads.head_dim,
-                   kv.keys.as<float>() + at, kv.values.as<float>() + at, stride, heads.head_dim,
-                   out);
-        out += heads.head_dim;
+        const std::int64_t at = std::int64_t{h / group} * heads.head_dim;
+        AttendHead(plan, place, rule, h, qkv + std::int64_t{h} * heads.head_dim, kept.keys + at,
+                   kept.values + at, stride, heads, out);
+        out += heads.value_dim();
       }
       qkv += heads.row_width();
     }
@@ -346,13 +337,12 @@ class PortableReference final : public Backend {
     return score;
   }
 
-  static void AddBlocks(std::span<const float* const> values, const float* weights,
+  // Values are kept in blocks of `width` numbers, of which there are sums of the first.
+  static void AddBlocks(std::span<const float* const> values, int width, const float* weights,
                         std::vector<float>* sums) {
     std::vector<std::vector<reference::InputBlock>> heads;
-    for (const float* value : values) {
-      heads.push_back(reference::QuantizeHead(value, static_cast<int>(sums->size())));
-    }
-    for (std::size_t block = 0; block < heads.front().size(); ++block) {
+    for (const float* value : values) heads.push_back(reference::QuantizeHead(value, width));
+    for (std::size_t block = 0; block * reference::kInputBlock < sums->size(); ++block) {
       float scaled[reference::kInputBlock] = {};
       for (std::size_t i = 0; i < heads.size(); ++i) scaled[i] = weights[i] * heads[i][block].scale;
       const reference::WideBlock wide = reference::QuantizeWide(scaled);
@@ -385,10 +375,10 @@ class PortableReference final : public Backend {
   }
 
   // Those of a block of positions, each times its weight.
-  void AddValues(std::span<const float* const> values, const float* weights,
+  void AddValues(std::span<const float* const> values, int width, const float* weights,
                  std::vector<float>* sums) const {
     if (kv_format_ == KvFormat::kQ8_0) {
-      AddBlocks(values, weights, sums);
+      AddBlocks(values, width, weights, sums);
       return;
     }
     for (std::size_t d = 0; d < sums->size(); ++d) {
@@ -401,12 +391,13 @@ class PortableReference final : public Backend {
   // An online softmax in powers of two over blocks of keys.
   void AttendHead(const BatchPlan& plan, const RowPlace& place, const AttentionRule& rule, int head,
                   const float* query, const float* keys, const float* values, std::int64_t stride,
-                  int head_dim, float* out) const {
+                  const HeadShape& heads, float* out) const {
+    const int value_dim = heads.value_dim();
     const bool capped = rule.score_cap != 0;
     const auto inverse = static_cast<float>(2 * rule.scale / double{rule.score_cap});
     const auto cap = static_cast<float>(std::numbers::log2e * double{rule.score_cap});
     const float scale = capped ? 1.0F : static_cast<float>(std::numbers::log2e * rule.scale);
-    std::vector<float> weighted(static_cast<std::size_t>(head_dim), 0.0F);
+    std::vector<float> weighted(static_cast<std::size_t>(value_dim), 0.0F);
     Lanes sums = {};
     float largest = -std::numeric_limits<float>::infinity();
     if (rule.sinks != nullptr) {
@@ -425,7 +416,7 @@ class PortableReference final : public Backend {
         const std::int64_t slot = reference::SlotAt(plan, place, begin + i);
         value_rows[i] = values + slot * stride;
         if (i < hidden) continue;
-        scores[i] = Score(query, keys + slot * stride, head_dim);
+        scores[i] = Score(query, keys + slot * stride, heads.head_dim);
         if (capped) scores[i] = Capped(scores[i], inverse, cap);
         best = std::max(best, scores[i]);
       }
@@ -440,13 +431,14 @@ class PortableReference final : public Backend {
         sums[i] = sums[i] * factor + (weights[i] + weights[i + kLanes]);
       }
       for (float& sum : weighted) sum *= factor;
-      AddValues({value_rows, static_cast<std::size_t>(count)}, weights, &weighted);
+      AddValues({value_rows, static_cast<std::size_t>(count)}, heads.head_dim, weights, &weighted);
     }
     const float factor = 1.0F / reference::SumOf(sums);
-    for (int d = 0; d < head_dim; ++d) out[d] = weighted[d] * factor;
+    for (int d = 0; d < value_dim; ++d) out[d] = weighted[d] * factor;
   }
 
   KvFormat kv_format_;
+  Router router_;
 };
 
 }  // namespace

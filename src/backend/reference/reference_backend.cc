@@ -39,6 +39,20 @@ reference::KeepHead KeepAs(KvFormat format) {
   return nullptr;
 }
 
+double Sigmoid(float x) { return 1 / (1 + std::exp(-double{x})); }
+
+void Sigmoids(const float* x, int count, float* out) {
+  for (int i = 0; i < count; ++i) out[i] = static_cast<float>(Sigmoid(x[i]));
+}
+
+void Softmax(const float* x, int count, float* out) {
+  const double largest = *std::max_element(x, x + count);
+  const auto part = [largest](float value) { return std::exp(value - largest); };
+  double sum = 0;
+  for (int i = 0; i < count; ++i) sum += part(x[i]);
+  for (int i = 0; i < count; ++i) out[i] = static_cast<float>(part(x[i]) / sum);
+}
+
 class ReferenceBackend final : public Backend {
  public:
   explicit ReferenceBackend(Numerics numerics)
@@ -125,6 +139,13 @@ class ReferenceBackend final : public Backend {
     for (std::int64_t i = 0; i < count; ++i) y[i] += x[i];
   }
 
+  void AddGatedRows(const float* gates, const float* x, int rows, int width, float* y) override {
+    for (int r = 0; r < rows; ++r, x += width, y += width) {
+      const double part = Sigmoid(gates[r]);
+      for (int d = 0; d < width; ++d) y[d] = static_cast<float>(y[d] + x[d] * part);
+    }
+  }
+
   void CapLogits(float cap, int rows, std::int64_t vocabulary, float* logits,
                  float* maxima) override {
     for (std::int64_t i = 0; i < rows * vocabulary; ++i) {
@@ -170,28 +191,9 @@ class ReferenceBackend final : public Backend {
     }
   }
 
-  void Route(const Routing& routing, const float* scores, int rows, std::int32_t* experts,
-             float* weights) override {
-    const auto chosen = static_cast<std::size_t>(routing.chosen);
-    for (int r = 0; r < rows; ++r, experts += chosen, weights += chosen) {
-      const std::span<const float> all(scores + std::int64_t{r} * routing.experts,
-                                       static_cast<std::size_t>(routing.experts));
-      const std::span<std::int32_t> best(experts, chosen);
-      ChooseLargest(all, best);
-      const auto part_of = [&](std::int32_t expert) {
-        return std::exp(double{all[static_cast<std::size_t>(expert)]} -
-                        double{all[static_cast<std::size_t>(best[0])]});
-      };
-      double sum = 0;
-      if (routing.softmax == Routing::Softmax::kOfAll) {
-        for (std::int32_t expert = 0; expert < routing.experts; ++expert) sum += part_of(expert);
-      } else {
-        for (const std::int32_t expert : best) sum += part_of(expert);
-      }
-      for (std::size_t i = 0; i < chosen; ++i) {
-        weights[i] = static_cast<float>(part_of(best[i]) / sum);
-      }
-    }
+  void Route(const Routing& routing, const float* scores, const float* choice_bias, int rows,
+             std::int32_t* experts, float* weights) override {
+    router_.Route({Softmax, Sigmoids}, routing, scores, choice_bias, rows, experts, weights);
   }
 
   void WeightedSums(const float* x, const std::int32_t* places, const float* weights, int rows,
@@ -215,17 +217,17 @@ class ReferenceBackend final : public Backend {
   void Attention(const BatchPlan& plan, const HeadShape& heads, const AttentionRule& rule,
                  int layer, const float* qkv, const KvStore& kv, float* out) override {
     const int head_dim = heads.head_dim;
-    const std::int64_t stride = reference::SlotWidth(kv.shape);
-    const std::int64_t layer_begin = layer * reference::SlotsOf(kv.shape) * stride;
+    const std::int64_t stride = std::int64_t{heads.kv_heads} * head_dim;
+    const reference::LayerKv kept = reference::LayerOf(kv, layer);
     const int group = heads.heads / heads.kv_heads;
     for (const RowPlace& place : plan.rows) {
       for (int h = 0; h < heads.heads; ++h) {
-        const std::int64_t at = layer_begin + std::int64_t{h / group} * head_dim;
+        const std::int64_t at = std::int64_t{h / group} * head_dim;
         const double sink = rule.sinks == nullptr ? -std::numeric_limits<double>::infinity()
                                                   : double{rule.sinks[h]};
-        AttendHead(plan, place, rule, sink, qkv + std::int64_t{h} * head_dim,
-                   kv.keys.as<float>() + at, kv.values.as<float>() + at, stride, head_dim, out);
-        out += head_dim;
+        AttendHead(plan, place, rule, sink, qkv + std::int64_t{h} * head_dim, kept.keys + at,
+                   kept.values + at, stride, heads, out);
+        out += heads.value_dim();
       }
       qkv += heads.row_width();
     }
@@ -276,9 +278,10 @@ class ReferenceBackend final : public Backend {
 
   void AttendHead(const BatchPlan& plan, const RowPlace& place, const AttentionRule& rule,
                   double sink, const float* query, const float* keys, const float* values,
-                  std::int64_t stride, int head_dim, float* out) {
-    query = RoundRow(round_attention_, query, head_dim);
-    weighted_.assign(static_cast<std::size_t>(head_dim), 0.0);
+                  std::int64_t stride, const HeadShape& heads, float* out) {
+    const int value_dim = heads.value_dim();
+    query = RoundRow(round_attention_, query, heads.head_dim);
+    weighted_.assign(static_cast<std::size_t>(value_dim), 0.0);
     double largest = sink;
     double total = std::isinf(sink) ? 0 : 1;
     const std::int32_t first = reference::FirstSeen(rule, place.position);
@@ -289,7 +292,7 @@ class ReferenceBackend final : public Backend {
       double new_largest = largest;
       for (int i = 0; i < count; ++i) {
         slots[i] = reference::SlotAt(plan, place, begin + i);
-        scores[i] = rule.scale * Dot(query, keys + slots[i] * stride, head_dim);
+        scores[i] = rule.scale * Dot(query, keys + slots[i] * stride, heads.head_dim);
         if (rule.score_cap != 0) {
           const double cap = rule.score_cap;
           scores[i] = cap * std::tanh(scores[i] / cap);
@@ -303,15 +306,16 @@ class ReferenceBackend final : public Backend {
       for (int i = 0; i < count; ++i) {
         const double weight = round_attention_(static_cast<float>(std::exp(scores[i] - largest)));
         total += weight;
-        for (int d = 0; d < head_dim; ++d) weighted_[d] += weight * values[slots[i] * stride + d];
+        for (int d = 0; d < value_dim; ++d) weighted_[d] += weight * values[slots[i] * stride + d];
       }
     }
-    for (int d = 0; d < head_dim; ++d) out[d] = static_cast<float>(weighted_[d] / total);
+    for (int d = 0; d < value_dim; ++d) out[d] = static_cast<float>(weighted_[d] / total);
   }
 
   float (*round_products_)(float);
   float (*round_attention_)(float);
   Numerics numerics_;
+  Router router_;
   std::vector<float> rounded_;    // One matrix input row, or one query.
   std::vector<double> weighted_;  // The running sum of one head's values.
 };

@@ -25,8 +25,8 @@ void RotateHead(const float* cos, const float* sin, int dims, float* head) {
 
 std::int64_t SlotsOf(const KvShape& shape) { return shape.blocks * kBlockSize; }
 
-std::int64_t SlotWidth(const KvShape& shape) {
-  return std::int64_t{shape.kv_heads} * shape.head_dim;
+std::int64_t SlotWidth(const KvLayer& layer) {
+  return std::int64_t{layer.kv_heads} * layer.head_dim;
 }
 
 std::int32_t FirstSeen(const AttentionRule& rule, std::int32_t position) {
@@ -40,26 +40,44 @@ std::int32_t SlotAt(const BatchPlan& plan, const RowPlace& place, std::int32_t p
   return plan.tail_slots[place.tail_begin + p - place.trunk_length];
 }
 
+LayerKv LayerOf(const KvStore& kv, int layer) {
+  const KvStore::Begin& begin = kv.layers[static_cast<std::size_t>(layer)];
+  const float* const keys = kv.keys.as<float>() + begin.keys / sizeof(float);
+  if (kv.shape.layers[static_cast<std::size_t>(layer)].latent > 0) return {keys, keys};
+  return {keys, kv.values.as<float>() + begin.values / sizeof(float)};
+}
+
 std::size_t KvFloatBytes(const KvShape& shape) {
-  return 2 * sizeof(float) *
-         static_cast<std::size_t>(shape.layers * SlotsOf(shape) * SlotWidth(shape));
+  std::int64_t width = 0;
+  for (const KvLayer& layer : shape.layers) width += SlotWidth(layer) * (layer.latent > 0 ? 1 : 2);
+  return sizeof(float) * static_cast<std::size_t>(SlotsOf(shape) * width);
 }
 
 KvStore AllocateFloats(const KvShape& shape) {
-  const std::size_t half = KvFloatBytes(shape) / 2;
-  return KvStore{shape, Buffer(half), Buffer(half)};
+  KvStore kv{shape, {}, {}, {}};
+  KvStore::Begin end;
+  for (const KvLayer& layer : shape.layers) {
+    kv.layers.push_back(end);
+    const auto bytes = static_cast<std::size_t>(SlotsOf(shape) * SlotWidth(layer)) * sizeof(float);
+    end.keys += bytes;
+    if (layer.latent == 0) end.values += bytes;
+  }
+  kv.keys = Buffer(end.keys);
+  kv.values = Buffer(end.values);
+  return kv;
 }
 
 void CopySlots(KvStore& kv, std::span<const KvMove> moves) {
-  const std::int64_t width = SlotWidth(kv.shape);
-  for (const KvMove& move : moves) {
-    if (move.from == move.to) continue;
-    for (int layer = 0; layer < kv.shape.layers; ++layer) {
-      const std::int64_t base = layer * SlotsOf(kv.shape);
-      for (Buffer* buffer : {&kv.keys, &kv.values}) {
-        std::copy_n(buffer->as<float>() + (base + move.from) * width, width,
-                    buffer->as<float>() + (base + move.to) * width);
-      }
+  for (int layer = 0; layer < std::ssize(kv.shape.layers); ++layer) {
+    const std::int64_t width = SlotWidth(kv.shape.layers[static_cast<std::size_t>(layer)]);
+    const LayerKv kept = LayerOf(kv, layer);
+    auto* const keys = const_cast<float*>(kept.keys);
+    auto* const values = const_cast<float*>(kept.values);
+    for (const KvMove& move : moves) {
+      if (move.from == move.to) continue;
+      std::copy_n(keys + move.from * width, width, keys + move.to * width);
+      if (values == keys) continue;
+      std::copy_n(values + move.from * width, width, values + move.to * width);
     }
   }
 }
@@ -80,14 +98,17 @@ std::vector<InputBlock> QuantizeHead(const float* head, int count) {
 void RotateAndStoreRows(const RopeTable* rope, const BatchPlan& plan, const HeadShape& heads,
                         int layer, KeepHead keep, float* qkv, KvStore& kv) {
   const int head_dim = heads.head_dim;
-  const std::int64_t width = SlotWidth(kv.shape);
+  const std::int64_t width = std::int64_t{heads.kv_heads} * head_dim;
+  const LayerKv kept = LayerOf(kv, layer);
+  auto* const keys = const_cast<float*>(kept.keys);
+  auto* const values = const_cast<float*>(kept.values);
   for (const RowPlace& place : plan.rows) {
     FT_CHECK(place.slot >= 0 && place.slot < SlotsOf(kv.shape));
-    for (int h = 0; rope != nullptr && h < heads.heads + heads.kv_heads; ++h) {
+    for (int h = 0; rope != nullptr && h < heads.rotated_heads(); ++h) {
       FT_CHECK(place.position >= 0 && place.position < rope->positions);
       const std::int64_t at = std::int64_t{place.position} * (rope->dims / 2);
       RotateHead(rope->cos.as<float>() + at, rope->sin.as<float>() + at, rope->dims,
-                 qkv + std::int64_t{h} * head_dim);
+                 qkv + std::int64_t{h} * head_dim + heads.latent);
     }
     const std::int64_t queries = std::int64_t{heads.heads} * head_dim;
     if (rope != nullptr && rope->query_scales.bytes() > 0) {
@@ -95,10 +116,10 @@ void RotateAndStoreRows(const RopeTable* rope, const BatchPlan& plan, const Head
       for (std::int64_t i = 0; i < queries; ++i) qkv[i] *= scale;
     }
     const float* key = qkv + queries;
-    const std::int64_t at = (layer * SlotsOf(kv.shape) + place.slot) * width;
-    for (std::int64_t i = 0; i < width; i += head_dim) {
-      keep(key + i, head_dim, kv.keys.as<float>() + at + i);
-      keep(key + width + i, head_dim, kv.values.as<float>() + at + i);
+    const std::int64_t at = place.slot * width;
+    for (std::int64_t i = 0; !heads.queries_only && i < width; i += head_dim) {
+      keep(key + i, head_dim, keys + at + i);
+      if (heads.latent == 0) keep(key + width + i, head_dim, values + at + i);
     }
     qkv += heads.row_width();
   }

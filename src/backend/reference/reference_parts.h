@@ -13,14 +13,21 @@
 namespace foretoken::reference {
 
 std::int64_t SlotsOf(const KvShape& shape);
-/// Numbers of a slot in one layer.
-std::int64_t SlotWidth(const KvShape& shape);
+/// Numbers of a slot's keys, and of its values where there are any, in one layer.
+std::int64_t SlotWidth(const KvLayer& layer);
 /// The first position that a row at `position` sees.
 std::int32_t FirstSeen(const AttentionRule& rule, std::int32_t position);
 /// Where position `p` of a row's path lies.
 std::int32_t SlotAt(const BatchPlan& plan, const RowPlace& place, std::int32_t p);
 
-/// KV in floats, [layers, slots, kv_heads, head_dim].
+/// The keys, and the values, that a layer keeps, in floats.
+struct LayerKv {
+  const float* keys;
+  const float* values;  ///< Where the keys are, where those hold the values.
+};
+LayerKv LayerOf(const KvStore& kv, int layer);
+
+/// KV in floats, [slots, kv_heads, head_dim] of each layer.
 KvStore AllocateFloats(const KvShape& shape);
 std::size_t KvFloatBytes(const KvShape& shape);
 void CopySlots(KvStore& kv, std::span<const KvMove> moves);

@@ -29,7 +29,7 @@ struct HardwareTiles {
       config.row_bytes[i] = shapes.row_bytes[i];
       config.rows[i] = shapes.rows[i];
     }
-    _tile_loadconfig(&config);
+    asm volatile("ldtilecfg %0" : : "m"(config));
   }
   static FT_INLINE void Release() { _tile_release(); }
   template <int kTile>

@@ -40,21 +40,34 @@ std::int32_t SlotOf(const BatchPlan& plan, const RowPlace& row, std::int32_t pos
 
 }  // namespace
 
-void AttentionWorker::Reserve(int queries, int head_dim) {
+KvStore::Begin BeginOf(const KvShape& shape, std::size_t layers, KvFormat format) {
+  KvStore::Begin begin;
+  for (const KvLayer& layer : std::span(shape.layers).first(layers)) {
+    const std::size_t bytes = static_cast<std::size_t>(shape.blocks * layer.kv_heads) *
+                              ChunkBytes(format, layer.head_dim);
+    begin.keys += bytes;
+    if (layer.latent == 0) begin.values += bytes;
+  }
+  return begin;
+}
+
+void AttentionWorker::Reserve(int queries, const HeadShape& heads) {
   const auto n = static_cast<std::size_t>(queries);
   // Which worker meets the largest task is chance: each makes room for it at once.
   const std::size_t most = std::max<std::size_t>(n, kQueryRows);
-  const auto width = static_cast<std::size_t>(PadToChunk(head_dim));
+  const auto key_width = static_cast<std::size_t>(PadToChunk(heads.head_dim));
+  const auto width = static_cast<std::size_t>(PadToChunk(heads.value_dim()));
   state_.queries = queries;
-  state_.head_dim = head_dim;
-  state_.q = Grow(&q_, most * width * sizeof(float));
+  state_.key_dim = heads.head_dim;
+  state_.value_dim = heads.value_dim();
+  state_.q = Grow(&q_, most * key_width * sizeof(float));
   state_.out = reinterpret_cast<float*>(Grow(&out_, most * width * sizeof(float)));
   state_.sums = reinterpret_cast<float*>(Grow(&sums_, most * kPanel * sizeof(float)));
   state_.maxima = reinterpret_cast<float*>(Grow(&maxima_, (most + kPanel) * sizeof(float)));
   state_.hidden = reinterpret_cast<std::int32_t*>(Grow(&hidden_, most * sizeof(std::int32_t)));
   state_.seen = reinterpret_cast<std::int32_t*>(Grow(&seen_, most * sizeof(std::int32_t)));
-  Grow(&gathered_keys_, kBlockSize * width * sizeof(float));
-  Grow(&gathered_values_, kBlockSize * width * sizeof(float));
+  Grow(&gathered_keys_, kBlockSize * key_width * sizeof(float));
+  Grow(heads.latent > 0 ? &values_ : &gathered_values_, kBlockSize * width * sizeof(float));
   std::memset(state_.out, 0, n * width * sizeof(float));
   std::memset(state_.sums, 0, n * kPanel * sizeof(float));
 }
@@ -80,7 +93,7 @@ void AttentionWorker::Begin(const AttentionRule& rule, int group, int kv_head) {
 void AttentionWorker::Run(const AttentionCall& call, int begin, int end, int kv_head) {
   const HeadShape& heads = call.heads;
   const int group = heads.heads / heads.kv_heads;
-  Reserve((end - begin) * group, heads.head_dim);
+  Reserve((end - begin) * group, heads);
   Begin(call.rule, group, kv_head);
   std::int32_t first = std::numeric_limits<std::int32_t>::max();
   std::int32_t last = 0;
@@ -110,9 +123,9 @@ void AttentionWorker::Run(const AttentionCall& call, int begin, int end, int kv_
   }
   for (int row = begin; row < end; ++row) {
     float* const to = call.out + (std::int64_t{row} * heads.heads + kv_head * group) *
-                                     std::int64_t{heads.head_dim};
+                                     std::int64_t{heads.value_dim()};
     for (int h = 0; h < group; ++h) {
-      finish_(state_, (row - begin) * group + h, to + std::int64_t{h} * heads.head_dim);
+      finish_(state_, (row - begin) * group + h, to + std::int64_t{h} * heads.value_dim());
     }
   }
 }
@@ -121,7 +134,7 @@ KvChunk AttentionWorker::TrunkChunk(const AttentionCall& call, const RowPlace& r
                                     int chunk) {
   const std::int32_t first = chunk * kBlockSize;
   if (first >= row.trunk_length) return {};
-  return call.ChunkOf(SlotOf(call.plan, row, first), kv_head);
+  return call.layout.ChunkOf(SlotOf(call.plan, row, first), kv_head);
 }
 
 // Walks the rows that reach into `chunk`, computing neighbours with the same source together.
@@ -157,7 +170,8 @@ void AttentionWorker::Chunk(const AttentionCall& call, int begin, int end, int k
       // Later rows of a shared tail may reach further than the first one's gathered lanes.
       if (next > row && source.gathered) Find(call, place(next), kv_head, chunk);
     }
-    ops_.attend(state_, (row - begin) * group, (next - begin) * group, source.chunk, next_chunk);
+    ops_.attend(state_, (row - begin) * group, (next - begin) * group,
+                WithValues(call, source.chunk), next_chunk);
     next_chunk = {};
     row = next;
   }
@@ -178,29 +192,37 @@ AttentionWorker::Source AttentionWorker::Find(const AttentionCall& call, const R
     }
   }
   if (in_place) {
-    return {call.ChunkOf(slots[0], kv_head)};
+    return {call.layout.ChunkOf(slots[0], kv_head)};
   }
   return {Gather(call, slots, count, kv_head), true, row.trunk_length, row.tail_begin};
+}
+
+KvChunk AttentionWorker::WithValues(const AttentionCall& call, KvChunk chunk) {
+  if (call.heads.latent == 0) return chunk;
+  chunk.values = values_.as<char>();
+  ops_.values_of_keys(chunk.keys, call.heads.head_dim, call.heads.latent, chunk.values);
+  return chunk;
 }
 
 // Starts from the whole block of the first lane and then replaces lanes that differ from what the
 // scratch chunk holds: neighbouring rows differ in few.
 KvChunk AttentionWorker::Gather(const AttentionCall& call, const std::int32_t* slots, int count,
                                 int kv_head) {
-  const KvChunk to = {gathered_keys_.as<char>(), gathered_values_.as<char>()};
+  const bool latent = call.heads.latent > 0;
+  const KvChunk to = {gathered_keys_.as<char>(), latent ? nullptr : gathered_values_.as<char>()};
   if (!gathered_any_) {
     gathered_any_ = true;
-    const KvChunk from = call.ChunkOf(slots[0], kv_head);
+    const KvChunk from = call.layout.ChunkOf(slots[0], kv_head);
     std::memcpy(to.keys, from.keys, call.layout.chunk_bytes);
-    std::memcpy(to.values, from.values, call.layout.chunk_bytes);
+    if (!latent) std::memcpy(to.values, from.values, call.layout.chunk_bytes);
     const std::int32_t base = slots[0] / kBlockSize * kBlockSize;
     for (int lane = 0; lane < kBlockSize; ++lane) gathered_slots_[lane] = base + lane;
   }
   for (int lane = 0; lane < count; ++lane) {
     if (gathered_slots_[lane] == slots[lane]) continue;
     gathered_slots_[lane] = slots[lane];
-    ops_.copy_kv(call.ChunkOf(slots[lane], kv_head), slots[lane] % kBlockSize, call.heads.head_dim,
-                 to, lane);
+    ops_.copy_kv(call.layout.ChunkOf(slots[lane], kv_head), slots[lane] % kBlockSize,
+                 call.heads.head_dim, to, lane);
   }
   return to;
 }

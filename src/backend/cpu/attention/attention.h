@@ -22,28 +22,31 @@ constexpr std::size_t ChunkBytes(KvFormat format, int head_dim) {
   return 0;
 }
 
-/// Where the keys and values of a block of one layer and head lie in a KvStore.
+/// Where the keys and values of layer `layers` would begin: behind those of the ones before.
+KvStore::Begin BeginOf(const KvShape& shape, std::size_t layers, KvFormat format);
+
+/// Where the keys and values of a block and head of one layer lie in a KvStore, which it borrows.
 struct KvLayout {
-  KvLayout(const KvShape& shape, KvFormat format)
-      : kv_heads(shape.kv_heads),
-        blocks(shape.blocks),
-        chunk_bytes(ChunkBytes(format, shape.head_dim)) {}
-
-  /// Bytes of the keys, and of the values, of the whole store.
-  std::size_t bytes(int layers) const {
-    return static_cast<std::size_t>(layers) * blocks * kv_heads * chunk_bytes;
-  }
-  /// The chunk that `slot` lies in; it may be written to where `kv` may.
-  KvChunk ChunkOf(const KvStore& kv, int layer, std::int32_t slot, int head) const {
-    const std::int64_t block = layer * blocks + slot / kBlockSize;
-    const std::size_t offset = static_cast<std::size_t>(block * kv_heads + head) * chunk_bytes;
-    return {const_cast<char*>(kv.keys.as<char>()) + offset,
-            const_cast<char*>(kv.values.as<char>()) + offset};
+  KvLayout(const KvStore& kv, int layer, KvFormat format)
+      : shape(kv.shape.layers[static_cast<std::size_t>(layer)]),
+        chunk_bytes(ChunkBytes(format, shape.head_dim)) {
+    const KvStore::Begin& begin = kv.layers[static_cast<std::size_t>(layer)];
+    keys = const_cast<char*>(kv.keys.as<char>()) + begin.keys;
+    if (shape.latent == 0) values = const_cast<char*>(kv.values.as<char>()) + begin.values;
   }
 
-  int kv_heads;
-  std::int64_t blocks;
+  /// The chunk that `slot` lies in; it may be written to where the store may.
+  KvChunk ChunkOf(std::int32_t slot, int head) const {
+    const std::int64_t block = slot / kBlockSize;
+    const std::size_t offset =
+        static_cast<std::size_t>(block * shape.kv_heads + head) * chunk_bytes;
+    return {keys + offset, values == nullptr ? nullptr : values + offset};
+  }
+
+  KvLayer shape;
   std::size_t chunk_bytes;
+  char* keys = nullptr;
+  char* values = nullptr;  // Null where keys hold them.
 };
 
 /// One call of Backend::Attention.
@@ -51,19 +54,13 @@ struct AttentionCall {
   const BatchPlan& plan;
   const HeadShape& heads;
   const AttentionRule& rule;
-  int layer;
   const float* qkv;
-  const KvStore& kv;
-  KvLayout layout;  // Of `kv`.
+  KvLayout layout;
   float* out;
 
   /// The first position that a row at `position` sees.
   std::int32_t FirstSeen(std::int32_t position) const {
     return rule.window == 0 ? 0 : std::max(0, position - rule.window + 1);
-  }
-  /// The chunk that `slot` lies in.
-  KvChunk ChunkOf(std::int32_t slot, int kv_head) const {
-    return layout.ChunkOf(kv, layer, slot, kv_head);
   }
 };
 
@@ -81,7 +78,7 @@ class AttentionWorker {
  private:
   struct Source;
 
-  void Reserve(int queries, int head_dim);
+  void Reserve(int queries, const HeadShape& heads);
   void Begin(const AttentionRule& rule, int group, int kv_head);
   // Where `chunk` lies if `row` has it on the trunk, else null.
   static KvChunk TrunkChunk(const AttentionCall& call, const RowPlace& row, int kv_head, int chunk);
@@ -90,12 +87,15 @@ class AttentionWorker {
              KvChunk next_chunk);
   Source Find(const AttentionCall& call, const RowPlace& row, int kv_head, int chunk);
   KvChunk Gather(const AttentionCall& call, const std::int32_t* slots, int count, int kv_head);
+  // `chunk` with values, made of its keys where it has none.
+  KvChunk WithValues(const AttentionCall& call, KvChunk chunk);
 
   const AttentionKernels& ops_;
   void (*finish_)(const AttentionState& state, int query, float* to);
   AttentionState state_{};
   Buffer q_, out_, sums_, maxima_, hidden_, seen_;
   Buffer gathered_keys_, gathered_values_;
+  Buffer values_;  // Of keys.
   std::int32_t gathered_slots_[kBlockSize] = {};
   bool gathered_any_ = false;  // In the current chunk.
 };

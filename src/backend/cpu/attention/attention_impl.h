@@ -51,7 +51,7 @@ FT_INLINE void SoftmaxBlock(const AttentionState& state, int first, int count, f
     Store(now + r, after);
     Store(factors + r, Exp2<true>(Sub(before, after)));
   }
-  const int width = PadToChunk(state.head_dim);
+  const int width = PadToChunk(state.value_dim);
   for (int r = 0; r < count; ++r) {
     const Vec shift = Set1(-now[r]);
     const Vec low = Exp2<kIsF32<Dot>>(Fma(Load(scores + r * kChunk), scale, shift));
@@ -88,15 +88,16 @@ void Attend(const AttentionState& state, int begin, int end, KvChunk chunk, KvCh
 
 template <typename Kv>
 constexpr AttentionKernels AttentionOf() {
-  return {Kv::PackQuery, Attend<Kv>, Kv::Keep, Kv::Copy};
+  return {Kv::PackQuery, Attend<Kv>, Kv::Keep, Kv::Copy, Kv::ValuesOfKeys};
 }
 
 void Finish(const AttentionState& state, int query, float* to) {
   const Vec factor =
       Set1(1.0F / ReduceAdd(Load(state.sums + static_cast<std::size_t>(query) * kPanel)));
-  const float* const out = state.out + static_cast<std::size_t>(query) * PadToChunk(state.head_dim);
-  for (int i = 0; i < state.head_dim; i += 16) {
-    StoreFirst(to + i, state.head_dim - i, Mul(Load(out + i), factor));
+  const float* const out =
+      state.out + static_cast<std::size_t>(query) * PadToChunk(state.value_dim);
+  for (int i = 0; i < state.value_dim; i += 16) {
+    StoreFirst(to + i, state.value_dim - i, Mul(Load(out + i), factor));
   }
 }
 

@@ -36,6 +36,7 @@ void StoreKvF32(const float* key, const float* value, int head_dim, KvChunk to, 
   auto* const keys = reinterpret_cast<float*>(to.keys);
   auto* const values = reinterpret_cast<float*>(to.values);
   for (int i = 0; i < head_dim; ++i) keys[KeyOffset<true>(width, lane, i)] = key[i];
+  if (values == nullptr) return;
   for (int i = 0; i < head_dim; ++i) values[ValueOffset<true>(width, lane, i)] = value[i];
 }
 
@@ -46,13 +47,14 @@ void StoreKvBf16(const float* key, const float* value, int head_dim, KvChunk to,
   for (int i = 0; i < head_dim; i += 16) {
     const int n = head_dim - i < 16 ? head_dim - i : 16;
     float k[16];
-    float v[16];
     Store(k, RoundToBf16(LoadFirst(key + i, n)));
-    Store(v, RoundToBf16(LoadFirst(value + i, n)));
     for (int j = 0; j < n; j += 2) {  // head_dim is even.
       const std::uint32_t pair = Bf16Bits(k[j]) | (Bf16Bits(k[j + 1]) << 16);
       __builtin_memcpy(keys + KeyOffset<false>(width, lane, i + j), &pair, sizeof(pair));
     }
+    if (values == nullptr) continue;
+    float v[16];
+    Store(v, RoundToBf16(LoadFirst(value + i, n)));
     for (int j = 0; j < n; ++j) {
       values[ValueOffset<false>(width, lane, i + j)] = static_cast<std::uint16_t>(Bf16Bits(v[j]));
     }
@@ -71,8 +73,37 @@ void CopyPlainKv(KvChunk from, int from_lane, int head_dim, KvChunk to, int to_l
     __builtin_memcpy(k_to + KeyOffset<kF32>(width, to_lane, i),
                      k + KeyOffset<kF32>(width, from_lane, i), kPair * sizeof(T));
   }
+  if (v_to == nullptr) return;
   for (int i = 0; i < head_dim; ++i) {
     v_to[ValueOffset<kF32>(width, to_lane, i)] = v[ValueOffset<kF32>(width, from_lane, i)];
+  }
+}
+
+void ValuesOfF32Keys(const char* keys, int /*key_dim*/, int value_dim, char* values) {
+  const int width = PadToChunk(value_dim);
+  const auto* const from = reinterpret_cast<const float*>(keys);
+  auto* const to = reinterpret_cast<float*>(values);
+  for (int lane = 0; lane < kChunk; ++lane) {
+    for (int i = 0; i < value_dim; ++i) {
+      to[ValueOffset<true>(width, lane, i)] = from[KeyOffset<true>(width, lane, i)];
+    }
+  }
+}
+
+// Two numbers of two lanes at once.
+void ValuesOfBf16Keys(const char* keys, int key_dim, int value_dim, char* values) {
+  const int width = PadToChunk(value_dim);
+  const int key_width = PadToChunk(key_dim);
+  const auto* const from = reinterpret_cast<const std::uint32_t*>(keys);
+  auto* const to = reinterpret_cast<std::uint32_t*>(values);
+  for (int lane = 0; lane < kChunk; lane += 2) {
+    for (int i = 0; i < value_dim; i += 2) {
+      const std::uint32_t even = from[KeyOffset<false>(key_width, lane, i) / 2];
+      const std::uint32_t odd = from[KeyOffset<false>(key_width, lane + 1, i) / 2];
+      std::uint32_t* const pair = to + ValueOffset<false>(width, lane, i) / 2;
+      pair[0] = (even & 0xFFFFU) | odd << 16;
+      pair[1] = even >> 16 | (odd & 0xFFFF0000U);
+    }
   }
 }
 
@@ -85,14 +116,16 @@ struct PlainKv {
   static constexpr auto Copy =
       kIsF32<Dot> ? CopyPlainKv<float, true> : CopyPlainKv<std::uint16_t, false>;
 
+  static constexpr auto ValuesOfKeys = kIsF32<Dot> ? ValuesOfF32Keys : ValuesOfBf16Keys;
+
   static void PackQuery(const AttentionState& state, int query, const float* from) {
-    PackRow<Dot>(from, state.head_dim, query, state.queries, static_cast<Input*>(state.q));
+    PackRow<Dot>(from, state.key_dim, query, state.queries, static_cast<Input*>(state.q));
   }
 
   // scores [count, kChunk] = the products of queries [first, first + count) and the chunk's keys.
   static FT_INLINE void Scores(const AttentionState& state, int first, int count, KvChunk chunk,
                                KvChunk next, float* scores) {
-    const int width = PadToChunk(state.head_dim);
+    const int width = PadToChunk(state.key_dim);
     TileArgs<Input> t;
     t.x = static_cast<const Input*>(state.q) + static_cast<std::size_t>(first) * kChunk;
     t.x_chunk = static_cast<std::size_t>(state.queries) * kChunk;
@@ -112,7 +145,7 @@ struct PlainKv {
   // Adds the chunk's values, each times its probability in [count, kChunk], to the queries' output.
   static FT_INLINE void AddValues(const AttentionState& state, int first, int count,
                                   const Input* probabilities, KvChunk chunk, KvChunk next) {
-    const int width = PadToChunk(state.head_dim);
+    const int width = PadToChunk(state.value_dim);
     TileArgs<Input> t;
     t.x = probabilities;
     t.x_chunk = 0;
@@ -123,7 +156,7 @@ struct PlainKv {
     t.c = state.out + static_cast<std::size_t>(first) * width;
     t.c_stride = static_cast<std::size_t>(width);
     t.add = true;
-    t.ahead = next.keys != nullptr ? next.values - chunk.values : 0;
+    t.ahead = next.values != nullptr ? next.values - chunk.values : 0;
     t.turn = PTRDIFF_MAX;
     t.stream = false;
     Dot::Run(count, width / kPanel, t);

@@ -88,10 +88,10 @@ struct Q8Kv {
 
   // Integers [blocks][queries][kChunk], then their scales [blocks][queries].
   static void PackQuery(const AttentionState& state, int query, const float* from) {
-    for (int i = 0; i < state.head_dim; i += kChunk) {
+    for (int i = 0; i < state.key_dim; i += kChunk) {
       const std::size_t at = static_cast<std::size_t>(i) / kChunk * state.queries + query;
       QueryScales(state)[at] = QuantizePart<kLargest16>(
-          from + i, state.head_dim - i, static_cast<std::int16_t*>(state.q) + at * kChunk);
+          from + i, state.key_dim - i, static_cast<std::int16_t*>(state.q) + at * kChunk);
     }
   }
 
@@ -101,6 +101,7 @@ struct Q8Kv {
       KvBlock& keys = BlockOf(to.keys, i / kChunk);
       keys.scales[lane] = QuantizePart<kLargest8>(key + i, head_dim - i, integers);
       for (int j = 0; j < kChunk; ++j) keys.integers[PlaceOf(j, lane)] = integers[j];
+      if (to.values == nullptr) continue;
       KvBlock& values = BlockOf(to.values, i / kChunk);
       values.scales[lane] = QuantizePart<kLargest8>(value + i, head_dim - i, integers);
       for (int j = 0; j < kChunk; ++j) values.integers[PlaceOf(lane, j)] = integers[j];
@@ -110,15 +111,32 @@ struct Q8Kv {
   static void Copy(KvChunk from, int from_lane, int head_dim, KvChunk to, int to_lane) {
     for (int i = 0; i < head_dim; i += kChunk) {
       const KvBlock& keys = BlockOf(from.keys, i / kChunk);
-      const KvBlock& values = BlockOf(from.values, i / kChunk);
       KvBlock& keys_to = BlockOf(to.keys, i / kChunk);
-      KvBlock& values_to = BlockOf(to.values, i / kChunk);
       for (int j = 0; j < kChunk; ++j) {
         keys_to.integers[PlaceOf(j, to_lane)] = keys.integers[PlaceOf(j, from_lane)];
-        values_to.integers[PlaceOf(to_lane, j)] = values.integers[PlaceOf(from_lane, j)];
       }
       keys_to.scales[to_lane] = keys.scales[from_lane];
+      if (to.values == nullptr) continue;
+      const KvBlock& values = BlockOf(from.values, i / kChunk);
+      KvBlock& values_to = BlockOf(to.values, i / kChunk);
+      for (int j = 0; j < kChunk; ++j) {
+        values_to.integers[PlaceOf(to_lane, j)] = values.integers[PlaceOf(from_lane, j)];
+      }
       values_to.scales[to_lane] = values.scales[from_lane];
+    }
+  }
+
+  // Whole blocks, each with the scales of its keys.
+  static void ValuesOfKeys(const char* keys, int /*key_dim*/, int value_dim, char* values) {
+    for (int i = 0; i < value_dim; i += kChunk) {
+      const KvBlock& from = reinterpret_cast<const KvBlock*>(keys)[i / kChunk];
+      KvBlock& to = BlockOf(values, i / kChunk);
+      for (int lane = 0; lane < kChunk; ++lane) {
+        for (int j = 0; j < kChunk; ++j) {
+          to.integers[PlaceOf(lane, j)] = from.integers[PlaceOf(j, lane)];
+        }
+        to.scales[lane] = from.scales[lane];
+      }
     }
   }
 
@@ -126,7 +144,7 @@ struct Q8Kv {
   static FT_INLINE void Scores(const AttentionState& state, int first, int count, KvChunk chunk,
                                KvChunk next, float* scores) {
     alignas(64) float products[Dot::kMaxRows * kChunk];
-    for (int b = 0; b < PadToChunk(state.head_dim) / kChunk; ++b) {
+    for (int b = 0; b < PadToChunk(state.key_dim) / kChunk; ++b) {
       FetchBlock(next.keys, b);
       const KvBlock& block = BlockOf(chunk.keys, b);
       const std::size_t at = static_cast<std::size_t>(b) * state.queries + first;
@@ -146,7 +164,7 @@ struct Q8Kv {
 
   static FT_INLINE void AddValues(const AttentionState& state, int first, int count,
                                   const float* probabilities, KvChunk chunk, KvChunk next) {
-    const int width = PadToChunk(state.head_dim);
+    const int width = PadToChunk(state.value_dim);
     alignas(64) float products[Dot::kMaxRows * kChunk];
     alignas(64) std::int16_t integers[Dot::kMaxRows * kChunk];
     float scales[Dot::kMaxRows];
@@ -179,7 +197,7 @@ struct Q8Kv {
 
   static FT_INLINE float* QueryScales(const AttentionState& state) {
     const std::size_t integers =
-        static_cast<std::size_t>(state.queries) * PadToChunk(state.head_dim);
+        static_cast<std::size_t>(state.queries) * PadToChunk(state.key_dim);
     return reinterpret_cast<float*>(static_cast<std::int16_t*>(state.q) + integers);
   }
 

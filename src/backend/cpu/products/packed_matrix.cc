@@ -1,4 +1,4 @@
-#include "backend/cpu/packed_matrix.h"
+#include "backend/cpu/products/packed_matrix.h"
 
 #include <algorithm>
 #include <vector>
