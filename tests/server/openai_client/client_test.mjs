@@ -186,7 +186,7 @@ test('tools', async () => {
   };
   const tools = [{ type: 'function', function: { name: 'weather', parameters, strict: true } }];
   const stream = caller.chat.completions.stream({
-    model, messages, tools, tool_choice: 'required', parallel_tool_calls: false, max_completion_tokens: 60,
+    model, messages, tools, tool_choice: 'required', parallel_tool_calls: false, max_completion_tokens: 150,
   });
   let pieces = '';
   stream.on('tool_calls.function.arguments.delta', ({ arguments_delta: delta }) => { pieces += delta; });
