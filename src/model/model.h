@@ -1,10 +1,12 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "backend/backend.h"
+#include "foretoken/adapter.h"
 #include "model/config/model_config.h"
 
 namespace foretoken {
@@ -13,9 +15,25 @@ namespace foretoken {
 inline KvShape KvShapeOf(const ModelConfig& config, std::int64_t blocks) {
   KvShape shape{.blocks = blocks};
   for (const LayerSpec& layer : config.layers) {
-    shape.layers.push_back({layer.attention.kv_heads, layer.attention.head_dim});
+    const AttentionSpec& attention = layer.attention;
+    shape.layers.push_back({.kv_heads = attention.kv_heads,
+                            .head_dim = attention.head_dim,
+                            .windowed = attention.window > 0});
+    if (!layer.is_recurrent()) continue;
+    shape.delta = layer.delta;
+    ++shape.delta_layers;
   }
   return shape;
+}
+
+/// Positions that a row sees, its own included, in those layers that see the last ones only: the
+/// widest window. 0: all layers see everything.
+inline int WindowOf(const ModelConfig& config) {
+  int window = 0;
+  for (const LayerSpec& layer : config.layers) {
+    window = std::max(window, layer.is_recurrent() ? kDeltaReach : layer.attention.window);
+  }
+  return window;
 }
 
 /// One row of a pass and what is wanted of it.
@@ -24,6 +42,7 @@ struct ForwardRow {
   RowPlace place;
   bool wants_logits = true;
   bool wants_state = false;  ///< The final norm's output, which the lm head would read.
+  AdapterUse adapter = {};   ///< Of those that the model was made with; all of a sequence alike.
 };
 
 /// The input of one pass. Reused between passes so that steady state does not allocate. Rows of a
@@ -61,6 +80,9 @@ class Model {
   /// Bytes of packed weights that a pass over one row reads: everything but the embedding table,
   /// which counts only where it is the lm head too.
   virtual std::size_t weight_bytes() const = 0;
+
+  /// How many adapters its rows may name.
+  virtual int adapters() const { return 0; }
 
   /// Makes room for passes of up to `rows` rows of which `wanted` want logits, so that none of them
   /// allocates.

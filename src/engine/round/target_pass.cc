@@ -5,6 +5,10 @@
 namespace foretoken {
 namespace {
 
+// A pass commits a proposal and its root at most beyond what recurrent layers have states of: those
+// of the block of the root or, where that was given up with what was rejected, of the one before.
+static_assert(kDeltaReach > kMaxProposal + 1 + 2 * kBlockSize);
+
 // Rows of a pass that want them.
 struct Wanted {
   int logits = 0;
@@ -30,7 +34,8 @@ void AppendRows(Sequence* sequence, ForwardBatch* batch, Wanted* wanted) {
     batch->rows.push_back({.token = sequence->tokens[position],
                            .place = placer.Committed(position),
                            .wants_logits = scores || chooses,
-                           .wants_state = pools});
+                           .wants_state = pools,
+                           .adapter = sequence->request.adapter});
   }
   wanted->states += sequence->states;
   wanted->logits += sequence->prompt_logits;
@@ -42,7 +47,8 @@ void AppendRows(Sequence* sequence, ForwardBatch* batch, Wanted* wanted) {
   for (int node = 1; node <= proposal.size(); ++node) {
     batch->rows.push_back({.token = proposal.tokens[node - 1],
                            .place = placer.Node(tree, node),
-                           .wants_logits = true});
+                           .wants_logits = true,
+                           .adapter = sequence->request.adapter});
   }
 }
 
@@ -83,9 +89,9 @@ bool PlanPass(int prompt_budget, Scheduler* scheduler, Round* round, ForwardBatc
   return !round->pass.empty();
 }
 
-TargetPass::TargetPass(Model* target, std::int64_t kv_blocks, int max_batch, int prefill_chunk)
+TargetPass::TargetPass(Model* target, const KvCache& kv, int max_batch, int prefill_chunk)
     : target_(target),
-      kv_(target->backend().AllocateKv(target->KvShapeFor(kv_blocks))),
+      kv_(AllocateKv(target->KvShapeFor(0), kv, &target->backend())),
       prefill_chunk_(prefill_chunk) {
   batch_.block_tables.reserve(static_cast<std::size_t>(max_batch));
 }

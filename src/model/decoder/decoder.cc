@@ -3,7 +3,9 @@
 #include <vector>
 
 #include "base/check.h"
+#include "model/decoder/adapter_mixer.h"
 #include "model/decoder/decoder_weights.h"
+#include "model/decoder/delta_mixer.h"
 #include "model/decoder/expert_mixer.h"
 #include "model/decoder/float_buffer.h"
 #include "tensor/half.h"
@@ -22,7 +24,9 @@ struct Widths {
   explicit Widths(const ModelConfig& config) : hidden(config.hidden) {
     for (const LayerSpec& layer : config.layers) {
       qkv = std::max(qkv, layer.attention.row_width());
-      attended = std::max(attended, layer.attention.query_width());
+      attended = std::max(attended, layer.is_recurrent() ? layer.delta.value_width()
+                                                         : layer.attention.query_width());
+      if (layer.attention.output_gate) gated = std::max(gated, layer.attention.query_width());
       if (layer.mlp.has_experts()) continue;  // They have room of their own.
       intermediate = std::max(intermediate, layer.mlp.intermediate);
     }
@@ -31,6 +35,7 @@ struct Widths {
   int hidden = 0;
   int qkv = 0;
   int attended = 0;
+  int gated = 0;
   int intermediate = 0;
 };
 
@@ -42,6 +47,8 @@ struct Workspace {
   Buffer normed;    // [rows, hidden]
   Buffer qkv;       // [rows, row_width]
   Buffer attended;  // [rows, heads * head_dim]
+  Buffer gates;     // [rows, heads * head_dim]: of what is attended to,
+  Buffer gated;     // [rows, 2 * heads * head_dim]: and both.
   Buffer gate_up;   // [rows, 2 * intermediate]
   Buffer mixed;     // [rows, intermediate]
   Buffer added;     // [rows, hidden]: what is changed before it is added to the stream.
@@ -58,6 +65,8 @@ struct Workspace {
     GrowFloats(added, rows * hidden_width);
     GrowFloats(qkv, rows * static_cast<std::size_t>(widths.qkv));
     GrowFloats(attended, rows * static_cast<std::size_t>(widths.attended));
+    GrowFloats(gates, rows * static_cast<std::size_t>(widths.gated));
+    GrowFloats(gated, rows * 2 * static_cast<std::size_t>(widths.gated));
     GrowFloats(gate_up, rows * 2 * static_cast<std::size_t>(widths.intermediate));
     GrowFloats(mixed, rows * static_cast<std::size_t>(widths.intermediate));
   }
@@ -66,15 +75,24 @@ struct Workspace {
 // A decoder on one device: one walk over the layers of its description.
 class Decoder final : public Model {
  public:
-  Decoder(std::shared_ptr<const DecoderWeights> weights, Backend* backend)
+  Decoder(std::shared_ptr<const DecoderWeights> weights, std::shared_ptr<const AdapterSet> adapters,
+          Backend* backend)
       : weights_(std::move(weights)),
         config_(weights_->config()),
         widths_(config_),
-        backend_(backend) {}
+        backend_(backend),
+        adapters_(std::move(adapters)) {
+    int before = 0;
+    for (const LayerSpec& layer : config_.layers) {
+      delta_numbers_.push_back(before);
+      if (layer.is_recurrent()) ++before;
+    }
+  }
 
   const ModelConfig& config() const override { return config_; }
   Backend& backend() const override { return *backend_; }
   std::size_t weight_bytes() const override { return weights_->bytes_of_pass(); }
+  int adapters() const override { return adapters_.count(); }
   void Reserve(std::size_t rows, std::size_t wanted) override;
 
   // A batch of more than kMaxRows rows runs as consecutive parts of at most that many. Since a
@@ -92,13 +110,22 @@ class Decoder final : public Model {
 
   void Embed(float* hidden);
   void Normalise(const NormWeights& norm, const float* x, int rows, float* out);
-  void Multiply(const LinearWeights& linear, const float* x, int rows, float* y) {
-    foretoken::Multiply(linear, x, rows, backend_, y);
+  // A matrix of a layer that adapters may change.
+  struct Linear {
+    const LinearWeights& weights;
+    int layer;
+    AdaptedMatrix matrix;
+  };
+  void Multiply(const Linear& linear, const float* x, int rows, float* y) {
+    foretoken::Multiply(linear.weights, x, rows, backend_, y);
+    adapters_.Add(linear.layer, linear.matrix, x, y, backend_);
   }
   const float* Enter(const NormWeights& norm, int rows);
-  void Leave(const LinearWeights& linear, const NormWeights& post_norm, const float* x, int rows);
+  void Leave(const Linear& linear, const NormWeights& post_norm, const float* x, int rows);
   void AddToStream(const NormWeights& post_norm, int rows, float* added);
+  void MixRows(int layer, const float* x, const BatchPlan& plan, KvStore& kv);
   void Attend(int layer, const float* x, const BatchPlan& plan, KvStore& kv);
+  void GateAttended(const LayerWeights& layer, int width, const float* x, int rows);
   void ForwardLayer(int layer, const BatchPlan& plan, KvStore& kv);
   bool ForwardPart(const ForwardBatch& batch, std::size_t begin, std::size_t count, KvStore& kv,
                    Interrupt interrupt, Done* done);
@@ -110,6 +137,9 @@ class Decoder final : public Model {
   Backend* backend_;
   Workspace workspace_;
   ExpertMixer experts_;
+  DeltaMixer delta_;
+  std::vector<int> delta_numbers_;  // Recurrent layers before each layer.
+  AdapterMixer adapters_;
 };
 
 // The first states of the part's tokens, rounded as a packed table would be.
@@ -150,10 +180,11 @@ const float* Decoder::Enter(const NormWeights& norm, int rows) {
 }
 
 // Adds a block's output projection of x to the residual stream.
-void Decoder::Leave(const LinearWeights& linear, const NormWeights& post_norm, const float* x,
-                    int rows) {
-  if (linear.bias.bytes() == 0 && !post_norm.there() && config_.block.scale == 1) {
-    return backend_->MatMulAdd(linear.matrix, x, rows, workspace_.hidden.as<float>());
+void Decoder::Leave(const Linear& linear, const NormWeights& post_norm, const float* x, int rows) {
+  if (linear.weights.bias.bytes() == 0 && !post_norm.there() && config_.block.scale == 1) {
+    float* hidden = workspace_.hidden.as<float>();
+    backend_->MatMulAdd(linear.weights.matrix, x, rows, hidden);
+    return adapters_.Add(linear.layer, linear.matrix, x, hidden, backend_);
   }
   float* added = workspace_.added.as<float>();
   Multiply(linear, x, rows, added);
@@ -168,13 +199,22 @@ void Decoder::AddToStream(const NormWeights& post_norm, int rows, float* added) 
   backend_->Add(added, count, workspace_.hidden.as<float>());
 }
 
+// What rows `x` take from those before them, into workspace_.attended.
+void Decoder::MixRows(int index, const float* x, const BatchPlan& plan, KvStore& kv) {
+  const auto at = static_cast<std::size_t>(index);
+  const LayerSpec& spec = config_.layers[at];
+  if (!spec.is_recurrent()) return Attend(index, x, plan, kv);
+  delta_.Mix(spec, weights_->tensors.layers[at], config_.norm, delta_numbers_[at], x, plan,
+             backend_, kv, workspace_.attended.as<float>());
+}
+
 // Attention of rows `x`, into workspace_.attended.
 void Decoder::Attend(int index, const float* x, const BatchPlan& plan, KvStore& kv) {
   const LayerWeights& layer = weights_->tensors.layers[static_cast<std::size_t>(index)];
   const AttentionSpec& spec = config_.layers[static_cast<std::size_t>(index)].attention;
   const int rows = static_cast<int>(plan.rows.size());
   float* qkv = workspace_.qkv.as<float>();
-  Multiply(layer.qkv, x, rows, qkv);
+  Multiply({layer.qkv, index, AdaptedMatrix::kQkv}, x, rows, qkv);
   if (spec.qk_norm != AttentionSpec::QkNorm::kNone) {
     const bool all = spec.qk_norm == AttentionSpec::QkNorm::kAllHeads;
     const bool own = spec.qk_norm == AttentionSpec::QkNorm::kEachHeadItsOwn;
@@ -194,6 +234,19 @@ void Decoder::Attend(int index, const float* x, const BatchPlan& plan, KvStore& 
                            .sinks = spec.sinks ? layer.sinks.as<float>() : nullptr};
   backend_->RotateAndStore(rope, plan, HeadsOf(spec), index, qkv, kv);
   backend_->Attention(plan, HeadsOf(spec), rule, index, qkv, kv, workspace_.attended.as<float>());
+  if (spec.output_gate) GateAttended(layer, spec.query_width(), x, rows);
+}
+
+void Decoder::GateAttended(const LayerWeights& layer, int width, const float* x, int rows) {
+  float* const gates = workspace_.gates.as<float>();
+  float* const attended = workspace_.attended.as<float>();
+  float* const gated = workspace_.gated.as<float>();
+  foretoken::Multiply(layer.output_gate, x, rows, backend_, gates);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    std::copy_n(gates + row * width, width, gated + row * 2 * width);
+    std::copy_n(attended + row * width, width, gated + row * 2 * width + width);
+  }
+  backend_->GatedMul(Activation::kSigmoid, gated, rows, width, attended);
 }
 
 void Decoder::ForwardLayer(int index, const BatchPlan& plan, KvStore& kv) {
@@ -203,11 +256,12 @@ void Decoder::ForwardLayer(int index, const BatchPlan& plan, KvStore& kv) {
   float* attended = workspace_.attended.as<float>();
   float* gate_up = workspace_.gate_up.as<float>();
   float* mixed = workspace_.mixed.as<float>();
+  const Linear output{layer.output, index, AdaptedMatrix::kOutput};
 
   const float* entered = Enter(layer.attention_norm, rows);
-  Attend(index, entered, plan, kv);
+  MixRows(index, entered, plan, kv);
   if (!config_.block.parallel) {
-    Leave(layer.output, layer.attention_post_norm, attended, rows);
+    Leave(output, layer.attention_post_norm, attended, rows);
     entered = Enter(layer.mlp_norm, rows);
   } else if (layer.mlp_norm.there()) {
     entered = Enter(layer.mlp_norm, rows);
@@ -216,12 +270,12 @@ void Decoder::ForwardLayer(int index, const BatchPlan& plan, KvStore& kv) {
   if (mlp.has_experts()) {
     made = experts_.Mix(mlp, layer, entered, rows, backend_);
   } else {
-    Multiply(layer.gate_up, entered, rows, gate_up);
+    Multiply({layer.gate_up, index, AdaptedMatrix::kGateUp}, entered, rows, gate_up);
     backend_->GatedMul(mlp.activation, gate_up, rows, mlp.intermediate, mixed);
   }
-  if (config_.block.parallel) Leave(layer.output, layer.attention_post_norm, attended, rows);
+  if (config_.block.parallel) Leave(output, layer.attention_post_norm, attended, rows);
   if (made != nullptr) return AddToStream(layer.mlp_post_norm, rows, made);
-  Leave(layer.down, layer.mlp_post_norm, mixed, rows);
+  Leave({layer.down, index, AdaptedMatrix::kDown}, layer.mlp_post_norm, mixed, rows);
 }
 
 // The final norm of the rows that want it, one behind the other, so that the lm head sees no
@@ -249,6 +303,7 @@ bool Decoder::ForwardPart(const ForwardBatch& batch, std::size_t begin, std::siz
     workspace_.places.push_back(row.place);
     workspace_.tokens.push_back(row.token);
   }
+  adapters_.Begin(rows);
   const BatchPlan plan{workspace_.places, batch.block_tables, batch.tail_slots};
 
   float* hidden = workspace_.hidden.as<float>();
@@ -285,6 +340,8 @@ bool Decoder::ForwardPart(const ForwardBatch& batch, std::size_t begin, std::siz
 void Decoder::Reserve(std::size_t rows, std::size_t wanted) {
   workspace_.GrowTo(std::min(rows, kMaxRows), widths_);
   experts_.GrowTo(std::min(rows, kMaxRows), config_);
+  delta_.GrowTo(std::min(rows, kMaxRows), config_);
+  adapters_.GrowTo(std::min(rows, kMaxRows));
   GrowFloats(workspace_.logits, wanted * config_.vocabulary);
   GrowFloats(workspace_.maxima, wanted * Logits::Groups(config_.vocabulary));
 }
@@ -307,10 +364,13 @@ Logits Decoder::Forward(const ForwardBatch& batch, KvStore& kv, Interrupt interr
 
 }  // namespace
 
-std::unique_ptr<Model> DecoderWeights::MakeModel(Backend* backend) const {
+std::unique_ptr<Model> DecoderWeights::MakeModel(Backend* backend,
+                                                 std::shared_ptr<const AdapterSet> adapters) const {
   FT_CHECK(backend->layout() == layout_, "weights are packed as {}, but {} reads {}", layout_,
            backend->name(), backend->layout());
-  return std::make_unique<Decoder>(shared_from_this(), backend);
+  FT_CHECK(adapters == nullptr || adapters->layout() == layout_, "adapters are packed as {}",
+           adapters->layout());
+  return std::make_unique<Decoder>(shared_from_this(), std::move(adapters), backend);
 }
 
 }  // namespace foretoken
