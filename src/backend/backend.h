@@ -158,14 +158,22 @@ struct AttentionRule {
 enum class Activation { kSilu, kGeluTanh, kClampedSwish };
 inline constexpr float kSwishLimit = 7;
 
-/// How rows choose among experts: by scores, the largest first, equal ones by lower index.
+/// How rows choose among experts: by what they score, the largest first, equal ones by lower index.
 struct Routing {
   /// What the experts of a row weigh: the softmax of its scores, taken over all experts or over
-  /// those that are chosen.
-  enum class Softmax { kOfAll, kOfChosen };
+  /// those that are chosen; or 1 / (1 + exp(-score)), by which rows then choose as well, as they
+  /// are or over the sum of those that are chosen.
+  enum class Weights { kSoftmaxOfAll, kSoftmaxOfChosen, kSigmoids, kSigmoidsOfSum };
+  /// What a group of experts scores: as its best expert, or as the sum of its two best.
+  enum class GroupScore { kLargest, kTwoLargest };
   int experts = 0;
-  int chosen = 0;  ///< Of each row, at most `experts`.
-  Softmax softmax = Softmax::kOfChosen;
+  int chosen = 0;  ///< Of each row, at most as many as its groups have.
+  Weights weights = Weights::kSoftmaxOfChosen;
+  float factor = 1;  ///< What weights are multiplied by.
+  /// Experts are in so many adjacent groups of equal size; a row chooses among those of the best.
+  int groups = 1;
+  int chosen_groups = 1;
+  GroupScore group_score = GroupScore::kLargest;
 
   bool operator==(const Routing&) const = default;
 };
@@ -263,6 +271,9 @@ class Backend {
   /// y = y + x, for `count` numbers.
   virtual void Add(const float* x, std::int64_t count, float* y) = 0;
 
+  /// y [rows, width]: row r is y[r] + x[r] / (1 + exp(-gates[r])).
+  virtual void AddGatedRows(const float* gates, const float* x, int rows, int width, float* y) = 0;
+
   /// x = cap * tanh(x / cap) for rows of logits and their maxima.
   virtual void CapLogits(float cap, int rows, std::int64_t vocabulary, float* logits,
                          float* maxima) = 0;
@@ -284,9 +295,10 @@ class Backend {
                             const float* bias, const float* x, float* y) = 0;
 
   /// The experts of each of `rows` rows by its scores [rows, experts], in the order of choice, and
-  /// what they weigh; both [rows, chosen].
-  virtual void Route(const Routing& routing, const float* scores, int rows, std::int32_t* experts,
-                     float* weights) = 0;
+  /// what they weigh; both [rows, chosen]. `choice_bias` [experts], unless it is null, is added to
+  /// what rows choose by and changes no weight.
+  virtual void Route(const Routing& routing, const float* scores, const float* choice_bias,
+                     int rows, std::int32_t* experts, float* weights) = 0;
 
   /// out [rows, width]: row r is the sum of weights[r, i] * x[places[r, i]] for i < count, added
   /// up in that order; x is [.., width].

@@ -82,45 +82,96 @@ TEST_P(ExpertsTest, GroupsAgreeWithReference) {
   EXPECT_THAT(results[0], testing::Pointwise(NearBy(Tolerance(1e-4F)), results[1]));
 }
 
-TEST_P(ExpertsTest, RowsChooseTheLargestScoresAndWeighTheirSoftmax) {
+// What docs/arithmetic.md says, in double: the experts of a row in order, and what they weigh.
+std::vector<std::pair<int, double>> Expected(const Routing& routing, std::span<const float> scores,
+                                             const std::vector<float>& choice_bias) {
+  using enum Routing::Weights;
+  const bool sigmoids = routing.weights == kSigmoids || routing.weights == kSigmoidsOfSum;
+  std::vector<double> weights;
+  for (const float score : scores) {
+    weights.push_back(sigmoids ? 1 / (1 + std::exp(-double{score})) : std::exp(double{score}));
+  }
+  std::vector<double> by(weights.size());
+  for (std::size_t i = 0; i < by.size(); ++i) {
+    by[i] = (sigmoids ? weights[i] : scores[i]) + (choice_bias.empty() ? 0 : choice_bias[i]);
+  }
+  const auto descending = [](const std::vector<double>& values) {
+    std::vector<int> order(values.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::stable_sort(order, [&](int a, int b) { return values[a] > values[b]; });
+    return order;
+  };
+  const std::vector<int> order = descending(by);
+  const int width = routing.experts / routing.groups;
+  std::vector<double> groups(static_cast<std::size_t>(routing.groups), 0);
+  std::vector<int> seen(groups.size());
+  for (const int expert : order) {
+    const int most = routing.group_score == Routing::GroupScore::kLargest ? 1 : 2;
+    if (seen[expert / width]++ < most) groups[expert / width] += by[expert];
+  }
+  std::vector<int> best = descending(groups);
+  best.resize(static_cast<std::size_t>(routing.chosen_groups));
+  std::vector<std::pair<int, double>> chosen;
+  double sum = 0;
+  for (const int expert : order) {
+    if (std::ranges::find(best, expert / width) == best.end()) continue;
+    if (std::ssize(chosen) == routing.chosen) break;
+    chosen.emplace_back(expert, weights[expert]);
+    sum += weights[expert];
+  }
+  if (routing.weights == kSoftmaxOfAll) sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+  if (routing.weights == kSigmoids) sum = 1;
+  for (auto& [expert, weight] : chosen) weight = weight / sum * routing.factor;
+  return chosen;
+}
+
+std::vector<Routing> Routings() {
+  std::vector<Routing> all;
+  using enum Routing::Weights;
+  for (const auto weights : {kSoftmaxOfAll, kSoftmaxOfChosen, kSigmoids, kSigmoidsOfSum}) {
+    for (const int experts : {1, 4, 33, 128}) {
+      all.push_back({experts, std::min(experts, 3), weights});
+    }
+    for (const auto score : {Routing::GroupScore::kLargest, Routing::GroupScore::kTwoLargest}) {
+      all.push_back({40, 6, weights, 2.5F, 8, 3, score});
+    }
+    all.push_back({6, 2, weights, 0.5F, 6, 4, Routing::GroupScore::kTwoLargest});
+  }
+  return all;
+}
+
+TEST_P(ExpertsTest, RowsChooseTheLargestAndWeighThem) {
   const auto backend = Make();
   const auto reference = Reference();
   constexpr int kRows = 9;
-  for (const int experts : {1, 4, 33, 128}) {
-    for (const auto softmax : {Routing::Softmax::kOfAll, Routing::Softmax::kOfChosen}) {
-      const Routing routing{experts, std::min(experts, 3), softmax};
-      const auto scores = Random(static_cast<std::size_t>(kRows * experts), 7, 3.0F);
+  for (const Routing& routing : Routings()) {
+    for (const bool biased : {false, true}) {
+      const auto scores = Random(static_cast<std::size_t>(kRows * routing.experts), 7, 3.0F);
+      const auto bias = Random(biased ? static_cast<std::size_t>(routing.experts) : 0, 8, 0.3F);
+      const float* const choice_bias = biased ? bias.data() : nullptr;
       const auto count = static_cast<std::size_t>(kRows * routing.chosen);
       std::vector<std::int32_t> chosen(count);
       std::vector<std::int32_t> expected(count);
       std::vector<float> weights(count);
       std::vector<float> expected_weights(count);
-      backend->Route(routing, scores.data(), kRows, chosen.data(), weights.data());
-      reference->Route(routing, scores.data(), kRows, expected.data(), expected_weights.data());
+      backend->Route(routing, scores.data(), choice_bias, kRows, chosen.data(), weights.data());
+      reference->Route(routing, scores.data(), choice_bias, kRows, expected.data(),
+                       expected_weights.data());
       EXPECT_EQ(chosen, expected);
       EXPECT_THAT(weights, testing::Pointwise(NearBy(Tolerance(1e-6F)), expected_weights));
       for (int row = 0; row < kRows; ++row) {
-        const auto of_row = scores.begin() + row * experts;
-        std::vector<std::int32_t> order(static_cast<std::size_t>(experts));
-        std::iota(order.begin(), order.end(), 0);
-        std::ranges::sort(order, [&](int a, int b) { return of_row[a] > of_row[b]; });
-        order.resize(static_cast<std::size_t>(routing.chosen));
-        const auto at = chosen.begin() + row * routing.chosen;
-        EXPECT_EQ(std::vector<std::int32_t>(at, at + routing.chosen), order);
-        double sum = 0;
-        for (int i = 0; i < routing.chosen; ++i) {
-          sum += weights[static_cast<std::size_t>(row * routing.chosen + i)];
-        }
-        if (softmax == Routing::Softmax::kOfChosen) {
-          EXPECT_NEAR(sum, 1, 1e-6);
-        } else if (experts > 4) {
-          EXPECT_LT(sum, 0.9999);
+        const std::span of_row(scores.data() + row * routing.experts,
+                               static_cast<std::size_t>(routing.experts));
+        std::size_t at = static_cast<std::size_t>(row * routing.chosen);
+        for (const auto& [expert, weight] : Expected(routing, of_row, bias)) {
+          EXPECT_EQ(chosen[at], expert);
+          EXPECT_NEAR(weights[at++], weight, 3e-6);
         }
       }
-      float alone[3];
-      backend->Route(routing, scores.data() + 4 * experts, 1, expected.data(), alone);
-      EXPECT_TRUE(SameBits(alone, weights.data() + 4 * routing.chosen,
-                           static_cast<std::size_t>(routing.chosen)));
+      std::vector<float> alone(static_cast<std::size_t>(routing.chosen));
+      backend->Route(routing, scores.data() + 4 * routing.experts, choice_bias, 1, expected.data(),
+                     alone.data());
+      EXPECT_TRUE(SameBits(alone.data(), weights.data() + 4 * routing.chosen, alone.size()));
     }
   }
 }
@@ -131,12 +182,39 @@ TEST_P(ExpertsTest, EqualScoresAreTakenInOrderAndNoNumberLast) {
   const float scores[] = {none, 2, 5, 2, none, 5, 1, 2};
   std::int32_t chosen[8];
   float weights[8];
-  backend->Route({8, 4, Routing::Softmax::kOfChosen}, scores, 1, chosen, weights);
+  backend->Route({8, 4}, scores, nullptr, 1, chosen, weights);
   EXPECT_THAT(std::span(chosen, 4), testing::ElementsAre(2, 5, 1, 3));
   EXPECT_EQ(weights[0], weights[1]);
   EXPECT_EQ(weights[2], weights[3]);
-  backend->Route({8, 8, Routing::Softmax::kOfChosen}, scores, 1, chosen, weights);
+  backend->Route({8, 8}, scores, nullptr, 1, chosen, weights);
   EXPECT_THAT(chosen, testing::ElementsAre(2, 5, 1, 3, 7, 6, 0, 4));
+}
+
+TEST_P(ExpertsTest, RowsAreAddedAsTheirGatesSay) {
+  ThreadPool pool({0, 1});
+  const auto backend = Make(&pool);
+  const auto reference = Reference();
+  constexpr int kRows = 300;
+  for (const int width : {1, 40, 512, 1000}) {
+    const auto x = Random(static_cast<std::size_t>(kRows * width), 1);
+    const auto before = Random(x.size(), 2);
+    auto gates = Random(kRows, 3, 3.0F);
+    gates[0] = -1000.0F;
+    gates[1] = 1000.0F;
+    std::vector<float> y = before;
+    std::vector<float> expected = before;
+    backend->AddGatedRows(gates.data(), x.data(), kRows, width, y.data());
+    reference->AddGatedRows(gates.data(), x.data(), kRows, width, expected.data());
+    EXPECT_THAT(y, testing::Pointwise(NearBy(Tolerance(2e-6F)), expected));
+    for (int i = 0; i < width; ++i) {
+      EXPECT_EQ(y[static_cast<std::size_t>(i)], before[static_cast<std::size_t>(i)]);
+      const auto at = static_cast<std::size_t>(width + i);
+      EXPECT_EQ(y[at], before[at] + x[at]);
+    }
+    std::vector<float> alone(before.begin() + 5 * width, before.begin() + 6 * width);
+    backend->AddGatedRows(gates.data() + 5, x.data() + 5 * width, 1, width, alone.data());
+    EXPECT_TRUE(SameBits(alone.data(), y.data() + 5 * width, alone.size()));
+  }
 }
 
 TEST_P(ExpertsTest, RowsAreSummedWithTheirWeights) {

@@ -56,7 +56,9 @@ WeightFormat Wanted(const WeightType& type, std::string_view name, const MixBasi
   if (!IsQuantized(type.format)) return type.format;
   const bool head = name == (model.tied_embeddings ? "embedding.weight" : "head.weight");
   if (head) return type.format == kQ8_0 ? kQ8_0 : kQ6_K;
-  if (name.ends_with(".router.weight")) return kF32;  // Small, and it decides what is computed.
+  for (const std::string_view small : {".router.weight", ".shared_gate.weight"}) {
+    if (name.ends_with(small)) return kF32;  // It decides what is computed.
+  }
   const int layer = LayerOf(name);
   const bool mix =
       type.format == kQ2_K || type.format == kQ3_K || type.format == kQ4_K || type.format == kQ5_K;

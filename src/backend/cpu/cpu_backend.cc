@@ -66,15 +66,9 @@ class CpuBackend final : public Backend {
   Precision precision() const override { return precision_; }
   KvFormat kv_format() const override { return kv_format_; }
   std::string_view layout() const override {
-    switch (precision_) {
-      case Precision::kBF16:
-        return "panels of bf16";
-      case Precision::kF32:
-        return "panels of f32";
-      case Precision::kPortable:
-        return "panels as stored";
-    }
-    return "";
+    return precision_ == Precision::kBF16  ? "panels of bf16"
+           : precision_ == Precision::kF32 ? "panels of f32"
+                                           : "panels as stored";
   }
 
   Matrix MakeStack(std::span<const TensorView> parts, int count) override {
@@ -162,6 +156,13 @@ class CpuBackend final : public Backend {
     for (std::int64_t i = 0; i < count; ++i) y[i] += x[i];
   }
 
+  void AddGatedRows(const float* gates, const float* x, int rows, int width, float* y) override {
+    Share(rows, std::int64_t{rows} * width, [&](int, std::int64_t begin, std::int64_t end) {
+      kernels_.add_gated(gates + begin, x + begin * width, static_cast<int>(end - begin), width,
+                         y + begin * width);
+    });
+  }
+
   void CapLogits(float cap, int rows, std::int64_t vocabulary, float* logits,
                  float* maxima) override {
     const std::int64_t groups = Logits::Groups(vocabulary);
@@ -230,23 +231,10 @@ class CpuBackend final : public Backend {
     });
   }
 
-  void Route(const Routing& routing, const float* scores, int rows, std::int32_t* experts,
-             float* weights) override {
-    const auto all = static_cast<std::size_t>(routing.experts);
-    const auto chosen = static_cast<std::size_t>(routing.chosen);
-    if (parts_.size() < all) parts_.resize(all);
-    for (int row = 0; row < rows; ++row, scores += all, experts += chosen, weights += chosen) {
-      ChooseLargest({scores, all}, {experts, chosen});
-      const float* from = scores;
-      if (routing.softmax == Routing::Softmax::kOfAll) {
-        kernels_.softmax(scores, routing.experts, parts_.data());
-        from = parts_.data();
-      }
-      for (std::size_t i = 0; i < chosen; ++i) weights[i] = from[experts[i]];
-      if (routing.softmax == Routing::Softmax::kOfChosen) {
-        kernels_.softmax(weights, routing.chosen, weights);
-      }
-    }
+  void Route(const Routing& routing, const float* scores, const float* choice_bias, int rows,
+             std::int32_t* experts, float* weights) override {
+    router_.Route({kernels_.softmax, kernels_.sigmoids}, routing, scores, choice_bias, rows,
+                  experts, weights);
   }
 
   void WeightedSums(const float* x, const std::int32_t* places, const float* weights, int rows,
@@ -486,7 +474,7 @@ class CpuBackend final : public Backend {
   std::vector<Buffer> scratch_;  // Of each worker.
   std::vector<cpu::AttentionWorker> attention_;
   std::vector<RowRange> ranges_;
-  std::vector<float> parts_;  // A row's softmax over all experts.
+  Router router_;
   std::vector<cpu::NoiseHit> hits_;
 };
 

@@ -121,6 +121,10 @@ struct Kernels {
   void (*clamped_swish_mul)(const float* gate_up, int rows, int width, float* out);
   /// out = softmax of `count` numbers; `out` may be `x`.
   void (*softmax)(const float* x, int count, float* out);
+  /// out = 1 / (1 + exp(-x)) for `count` numbers; `out` may be `x`.
+  void (*sigmoids)(const float* x, int count, float* out);
+  /// y [rows, width]: row r is y[r] + x[r] / (1 + exp(-gates[r])).
+  void (*add_gated)(const float* gates, const float* x, int rows, int width, float* y);
   /// out [width] = the sum of weights[i] * x[places[i]], i < count, x being [.., width].
   void (*weighted_sum)(const float* x, const std::int32_t* places, const float* weights, int count,
                        int width, float* out);

@@ -251,6 +251,23 @@ void Softmax(const float* x, int count, float* out) {
   }
 }
 
+void Sigmoids(const float* x, int count, float* out) {
+  for (int i = 0; i < count; i += 16) {
+    const int n = count - i;
+    StoreFirst(out + i, n, TimesSigmoid(Set1(1.0F), LoadFirst(x + i, n)));
+  }
+}
+
+void AddGated(const float* gates, const float* x, int rows, int width, float* y) {
+  for (int row = 0; row < rows; ++row, x += width, y += width) {
+    const Vec part = TimesSigmoid(Set1(1.0F), Set1(gates[row]));
+    for (int i = 0; i < width; i += 16) {
+      const int n = width - i;
+      StoreFirst(y + i, n, Fma(part, LoadFirst(x + i, n), LoadFirst(y + i, n)));
+    }
+  }
+}
+
 void WeightedSum(const float* x, const std::int32_t* places, const float* weights, int count,
                  int width, float* out) {
   for (int d = 0; d < width; d += 16) {

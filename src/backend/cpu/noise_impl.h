@@ -111,6 +111,8 @@ constexpr Kernels MakeTable(const char* name) {
       .gelu_mul = GeluMul,
       .clamped_swish_mul = ClampedSwishMul,
       .softmax = Softmax,
+      .sigmoids = Sigmoids,
+      .add_gated = AddGated,
       .weighted_sum = WeightedSum,
       .cap = CapAll,
       .rotate = Rotate,

@@ -39,18 +39,20 @@ float ClampedSwish(float gate, float up) {
   return least / (1.0F + e) * (kept + 1.0F);
 }
 
-std::vector<float> SoftmaxOf(const std::vector<float>& x) {
-  const float largest = *std::ranges::max_element(x);
-  std::vector<float> parts;
+void Softmax(const float* x, int count, float* out) {
+  const float largest = *std::max_element(x, x + count);
   Lanes sums = {};
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    parts.push_back(reference::Exp(x[i] - largest));
-    sums[i % kLanes] += parts[i];
+  for (int i = 0; i < count; ++i) {
+    out[i] = reference::Exp(x[i] - largest);
+    sums[i % kLanes] += out[i];
   }
   const float sum = reference::SumOf(sums);
-  for (float& part : parts) part /= sum;
-  return parts;
+  for (int i = 0; i < count; ++i) out[i] /= sum;
 }
+
+float Sigmoid(float x) { return 1.0F / (1.0F + reference::Exp(std::min(0.0F - x, 88.0F))); }
+
+void Sigmoids(const float* x, int count, float* out) { std::transform(x, x + count, out, Sigmoid); }
 
 // A row of inputs as each kind of weights takes them.
 struct InputRow {
@@ -165,6 +167,13 @@ class PortableReference final : public Backend {
     for (std::int64_t i = 0; i < count; ++i) y[i] += x[i];
   }
 
+  void AddGatedRows(const float* gates, const float* x, int rows, int width, float* y) override {
+    for (int r = 0; r < rows; ++r, x += width, y += width) {
+      const float part = Sigmoid(gates[r]);
+      for (int d = 0; d < width; ++d) y[d] = std::fma(part, x[d], y[d]);
+    }
+  }
+
   void CapLogits(float cap, int rows, std::int64_t vocabulary, float* logits,
                  float* maxima) override {
     for (std::int64_t i = 0; i < rows * vocabulary; ++i) {
@@ -197,26 +206,9 @@ class PortableReference final : public Backend {
     }
   }
 
-  void Route(const Routing& routing, const float* scores, int rows, std::int32_t* experts,
-             float* weights) override {
-    const auto chosen = static_cast<std::size_t>(routing.chosen);
-    for (int r = 0; r < rows; ++r, experts += chosen, weights += chosen) {
-      const std::vector<float> all(scores + std::int64_t{r} * routing.experts,
-                                   scores + std::int64_t{r + 1} * routing.experts);
-      ChooseLargest(all, {experts, chosen});
-      std::vector<float> of_chosen;
-      for (std::size_t i = 0; i < chosen; ++i) {
-        of_chosen.push_back(all[static_cast<std::size_t>(experts[i])]);
-      }
-      if (routing.softmax == Routing::Softmax::kOfChosen) {
-        std::ranges::copy(SoftmaxOf(of_chosen), weights);
-        continue;
-      }
-      const std::vector<float> parts = SoftmaxOf(all);
-      for (std::size_t i = 0; i < chosen; ++i) {
-        weights[i] = parts[static_cast<std::size_t>(experts[i])];
-      }
-    }
+  void Route(const Routing& routing, const float* scores, const float* choice_bias, int rows,
+             std::int32_t* experts, float* weights) override {
+    Router().Route({Softmax, Sigmoids}, routing, scores, choice_bias, rows, experts, weights);
   }
 
   void WeightedSums(const float* x, const std::int32_t* places, const float* weights, int rows,

@@ -39,6 +39,22 @@ reference::KeepHead KeepAs(KvFormat format) {
   return nullptr;
 }
 
+double Sigmoid(float x) { return 1 / (1 + std::exp(-double{x})); }
+
+void Sigmoids(const float* x, int count, float* out) {
+  for (int i = 0; i < count; ++i) out[i] = static_cast<float>(Sigmoid(x[i]));
+}
+
+void Softmax(const float* x, int count, float* out) {
+  const double largest = *std::max_element(x, x + count);
+  std::vector<double> parts;
+  for (int i = 0; i < count; ++i) parts.push_back(std::exp(x[i] - largest));
+  const double sum = std::accumulate(parts.begin(), parts.end(), 0.0);
+  for (int i = 0; i < count; ++i) {
+    out[i] = static_cast<float>(parts[static_cast<std::size_t>(i)] / sum);
+  }
+}
+
 class ReferenceBackend final : public Backend {
  public:
   explicit ReferenceBackend(Numerics numerics)
@@ -125,6 +141,13 @@ class ReferenceBackend final : public Backend {
     for (std::int64_t i = 0; i < count; ++i) y[i] += x[i];
   }
 
+  void AddGatedRows(const float* gates, const float* x, int rows, int width, float* y) override {
+    for (int r = 0; r < rows; ++r, x += width, y += width) {
+      const double part = Sigmoid(gates[r]);
+      for (int d = 0; d < width; ++d) y[d] = static_cast<float>(y[d] + x[d] * part);
+    }
+  }
+
   void CapLogits(float cap, int rows, std::int64_t vocabulary, float* logits,
                  float* maxima) override {
     for (std::int64_t i = 0; i < rows * vocabulary; ++i) {
@@ -170,28 +193,9 @@ class ReferenceBackend final : public Backend {
     }
   }
 
-  void Route(const Routing& routing, const float* scores, int rows, std::int32_t* experts,
-             float* weights) override {
-    const auto chosen = static_cast<std::size_t>(routing.chosen);
-    for (int r = 0; r < rows; ++r, experts += chosen, weights += chosen) {
-      const std::span<const float> all(scores + std::int64_t{r} * routing.experts,
-                                       static_cast<std::size_t>(routing.experts));
-      const std::span<std::int32_t> best(experts, chosen);
-      ChooseLargest(all, best);
-      const auto part_of = [&](std::int32_t expert) {
-        return std::exp(double{all[static_cast<std::size_t>(expert)]} -
-                        double{all[static_cast<std::size_t>(best[0])]});
-      };
-      double sum = 0;
-      if (routing.softmax == Routing::Softmax::kOfAll) {
-        for (std::int32_t expert = 0; expert < routing.experts; ++expert) sum += part_of(expert);
-      } else {
-        for (const std::int32_t expert : best) sum += part_of(expert);
-      }
-      for (std::size_t i = 0; i < chosen; ++i) {
-        weights[i] = static_cast<float>(part_of(best[i]) / sum);
-      }
-    }
+  void Route(const Routing& routing, const float* scores, const float* choice_bias, int rows,
+             std::int32_t* experts, float* weights) override {
+    Router().Route({Softmax, Sigmoids}, routing, scores, choice_bias, rows, experts, weights);
   }
 
   void WeightedSums(const float* x, const std::int32_t* places, const float* weights, int rows,

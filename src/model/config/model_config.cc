@@ -24,10 +24,13 @@ std::int64_t AttentionParameters(const ModelConfig& config, const AttentionSpec&
 }
 
 std::int64_t MlpParameters(const ModelConfig& config, const MlpSpec& mlp) {
+  const std::int64_t hidden = config.hidden;
   const std::int64_t width = mlp.intermediate;
-  const std::int64_t each = 3 * width * config.hidden + (mlp.bias ? 2 * width + config.hidden : 0);
+  const std::int64_t each = 3 * width * hidden + (mlp.bias ? 2 * width + hidden : 0);
   if (!mlp.has_experts()) return each;
-  return mlp.routing.experts * (each + config.hidden + (mlp.router_bias ? 1 : 0));
+  const int biases = (mlp.router_bias ? 1 : 0) + (mlp.choice_bias ? 1 : 0);
+  return mlp.routing.experts * (each + hidden + biases) + 3 * hidden * mlp.shared_intermediate +
+         (mlp.shared_gate ? hidden : 0);
 }
 
 }  // namespace

@@ -65,15 +65,19 @@ struct AttentionSpec {
 };
 
 /// What follows attention: activation(gate) * up, then down; by one MLP for all rows, or by the
-/// experts that each row chooses.
+/// experts that each row chooses, and beside them by a shared one that all rows go through.
 struct MlpSpec {
   int intermediate = 0;  ///< Of each expert, where there are any.
   Activation activation = Activation::kSilu;
   bool bias = false;
-  Routing routing;           ///< Without experts: one MLP for all rows.
-  bool router_bias = false;  ///< Added to the scores by which rows choose.
+  Routing routing;              ///< Without experts: one MLP for all rows.
+  bool router_bias = false;     ///< Added to the scores by which rows choose.
+  bool choice_bias = false;     ///< Added to what rows choose by, not to what experts weigh.
+  int shared_intermediate = 0;  ///< Of the expert that all rows share; 0: there is none.
+  bool shared_gate = false;     ///< It is multiplied with 1 / (1 + exp(-x . gate)) of each row x.
 
   bool has_experts() const { return routing.experts > 0; }
+  bool has_shared() const { return shared_intermediate > 0; }
 
   bool operator==(const MlpSpec&) const = default;
 };

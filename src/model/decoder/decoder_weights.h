@@ -41,9 +41,13 @@ struct LayerWeights {
   LinearWeights output;
   NormWeights attention_post_norm;
   NormWeights mlp_norm;
-  LinearWeights router;   ///< [experts, hidden]; where there is one, what follows are stacks.
+  LinearWeights router;   ///< [experts, hidden]; where there is one, gate_up and down are stacks.
+  Buffer choice_bias;     ///< [experts], float32.
   LinearWeights gate_up;  ///< [2 * intermediate, hidden]: gate, then up.
   LinearWeights down;
+  LinearWeights shared_gate_up;  ///< Those of the expert that all rows share,
+  LinearWeights shared_down;
+  LinearWeights shared_gate;  ///< [1, hidden]: and what it is multiplied with.
   NormWeights mlp_post_norm;
 
   /// Of what one row reads.

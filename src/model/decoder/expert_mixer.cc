@@ -11,14 +11,15 @@ namespace foretoken {
 void ExpertMixer::GrowTo(std::size_t rows, const ModelConfig& config) {
   std::size_t experts = 0;
   std::size_t chosen = 0;
-  std::size_t width = 0;  // Of all that a row chooses.
+  std::size_t width = 0;  // Of all that a row chooses, or of what all rows share.
   for (const LayerSpec& layer : config.layers) {
     const MlpSpec& mlp = layer.mlp;
     if (!mlp.has_experts()) continue;
     experts = std::max(experts, static_cast<std::size_t>(mlp.routing.experts));
     chosen = std::max(chosen, static_cast<std::size_t>(mlp.routing.chosen));
-    width = std::max(width, static_cast<std::size_t>(mlp.routing.chosen) *
-                                static_cast<std::size_t>(mlp.intermediate));
+    width = std::max({width, static_cast<std::size_t>(mlp.shared_intermediate),
+                      static_cast<std::size_t>(mlp.routing.chosen) *
+                          static_cast<std::size_t>(mlp.intermediate)});
   }
   if (experts == 0) return;
   const auto hidden = static_cast<std::size_t>(config.hidden);
@@ -58,6 +59,21 @@ void ExpertMixer::OrderByExpert(const Routing& routing, int rows) {
   }
 }
 
+void ExpertMixer::AddShared(const MlpSpec& mlp, const LayerWeights& layer, const float* x, int rows,
+                            Backend* backend) {
+  const auto hidden = static_cast<int>(layer.shared_down.matrix.outputs);
+  float* const made = made_.as<float>();
+  Multiply(layer.shared_gate_up, x, rows, backend, gate_up_.as<float>());
+  backend->GatedMul(mlp.activation, gate_up_.as<float>(), rows, mlp.shared_intermediate,
+                    mixed_.as<float>());
+  Multiply(layer.shared_down, mixed_.as<float>(), rows, backend, made);
+  if (!mlp.shared_gate) {
+    return backend->Add(made, std::int64_t{rows} * hidden, sums_.as<float>());
+  }
+  Multiply(layer.shared_gate, x, rows, backend, scores_.as<float>());
+  backend->AddGatedRows(scores_.as<float>(), made, rows, hidden, sums_.as<float>());
+}
+
 float* ExpertMixer::Mix(const MlpSpec& mlp, const LayerWeights& layer, const float* x, int rows,
                         Backend* backend) {
   const Routing& routing = mlp.routing;
@@ -67,7 +83,8 @@ float* ExpertMixer::Mix(const MlpSpec& mlp, const LayerWeights& layer, const flo
   float* const inputs = inputs_.as<float>();
   float* const gate_up = gate_up_.as<float>();
   Multiply(layer.router, x, rows, backend, scores_.as<float>());
-  backend->Route(routing, scores_.as<float>(), rows, experts_.data(), weights);
+  const float* choice_bias = mlp.choice_bias ? layer.choice_bias.as<float>() : nullptr;
+  backend->Route(routing, scores_.as<float>(), choice_bias, rows, experts_.data(), weights);
   OrderByExpert(routing, rows);
   for (int i = 0; i < choices; ++i) {
     std::copy_n(x + i / routing.chosen * hidden, hidden,
@@ -82,6 +99,7 @@ float* ExpertMixer::Mix(const MlpSpec& mlp, const LayerWeights& layer, const flo
   multiply(layer.down, mixed_.as<float>(), made_.as<float>());
   backend->WeightedSums(made_.as<float>(), places_.data(), weights, rows, routing.chosen,
                         static_cast<int>(hidden), sums_.as<float>());
+  if (mlp.has_shared()) AddShared(mlp, layer, x, rows, backend);
   return sums_.as<float>();
 }
 

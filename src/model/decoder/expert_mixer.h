@@ -11,7 +11,8 @@ namespace foretoken {
 
 /// Sends rows through the experts that they choose. Rows are ordered by expert, so that a pass
 /// reads the weights of each chosen expert once; what the experts of a row make is added up in the
-/// order in which the row chose them, whatever other rows there are. Owns the room that it takes.
+/// order in which the row chose them, whatever other rows there are; what the expert makes that all
+/// rows share comes last. Owns the room that it takes.
 class ExpertMixer {
  public:
   /// Makes room for that many rows of any layer.
@@ -24,6 +25,8 @@ class ExpertMixer {
 
  private:
   void OrderByExpert(const Routing& routing, int rows);
+  void AddShared(const MlpSpec& mlp, const LayerWeights& layer, const float* x, int rows,
+                 Backend* backend);
 
   std::vector<std::int32_t> experts_;  // [rows, chosen]
   std::vector<std::int32_t> places_;   // [rows, chosen]: where each lies in that order.
@@ -32,7 +35,7 @@ class ExpertMixer {
   Buffer scores_;   // [rows, experts]
   Buffer weights_;  // [rows, chosen]
   Buffer inputs_;   // [rows * chosen, hidden], in that order, as is what follows.
-  Buffer gate_up_;  // [rows * chosen, 2 * intermediate]
+  Buffer gate_up_;  // [rows * chosen, 2 * intermediate]; then of the shared expert, as are
   Buffer mixed_;    // [rows * chosen, intermediate]
   Buffer made_;     // [rows * chosen, hidden]
   Buffer sums_;     // [rows, hidden]

@@ -24,7 +24,12 @@ constexpr int kWidth = 96;
 constexpr int kExperts = 6;
 constexpr int kChosen = 2;
 
-ModelConfig SmallConfig(Routing::Softmax softmax) {
+constexpr int kShared = 32;
+
+// What layers may have besides the simplest routing: all of it.
+enum class Kind { kPlain, kAll };
+
+ModelConfig SmallConfig(Kind kind = Kind::kPlain) {
   ModelConfig config = LlamaConfig({.hidden = kHidden,
                                     .intermediate = kWidth,
                                     .layers = 2,
@@ -34,7 +39,20 @@ ModelConfig SmallConfig(Routing::Softmax softmax) {
                                     .vocabulary = kVocabulary,
                                     .max_positions = 128,
                                     .tied_embeddings = true});
-  for (LayerSpec& layer : config.layers) layer.mlp.routing = {kExperts, kChosen, softmax};
+  for (LayerSpec& layer : config.layers) {
+    layer.mlp.routing = {kExperts, kChosen};
+    if (kind == Kind::kPlain) continue;
+    layer.mlp.routing = {.experts = kExperts,
+                         .chosen = kChosen,
+                         .weights = Routing::Weights::kSigmoidsOfSum,
+                         .factor = 2.5F,
+                         .groups = 3,
+                         .chosen_groups = 2,
+                         .group_score = Routing::GroupScore::kTwoLargest};
+    layer.mlp.choice_bias = true;
+    layer.mlp.shared_intermediate = kShared;
+    layer.mlp.shared_gate = true;
+  }
   return config;
 }
 
@@ -43,7 +61,7 @@ enum class Form { kNumbered, kStacked };
 // Random weights, the same in both forms: matrices of experts in Q8_0.
 class RandomCheckpoint {
  public:
-  explicit RandomCheckpoint(Form form) {
+  explicit RandomCheckpoint(Form form, Kind kind = Kind::kPlain) {
     Floats("embedding.weight", {kVocabulary, kHidden});
     Ones("output_norm.weight");
     for (const std::string at : {"layers.0.", "layers.1."}) {
@@ -55,6 +73,16 @@ class RandomCheckpoint {
       Experts(form, at, "gate", kWidth, kHidden);
       Experts(form, at, "up", kWidth, kHidden);
       Experts(form, at, "down", kHidden, kWidth);
+      if (kind == Kind::kPlain) continue;
+      Floats(at + "choice_bias", {kExperts});
+      for (const char* name : {"gate", "up"}) {
+        Floats(at + "shared." + name + ".weight", {kShared, kHidden});
+      }
+      Floats(at + "shared.down.weight", {kHidden, kShared});
+      // A row is stored as a vector in files of some kinds.
+      Floats(at + "shared_gate.weight", form == Form::kStacked
+                                            ? std::vector<std::int64_t>{kHidden}
+                                            : std::vector<std::int64_t>{1, kHidden});
     }
   }
 
@@ -102,16 +130,15 @@ class RandomCheckpoint {
   std::deque<std::vector<std::byte>> bytes_;
 };
 
-std::unique_ptr<Model> Load(const RandomCheckpoint& model, Routing::Softmax softmax,
-                            Backend* backend) {
-  const auto weights = LoadWeights(model.checkpoint, SmallConfig(softmax), backend);
+std::unique_ptr<Model> Load(const RandomCheckpoint& model, Kind kind, Backend* backend) {
+  const auto weights = LoadWeights(model.checkpoint, SmallConfig(kind), backend);
   EXPECT_TRUE(weights.ok()) << weights.error().message;
   return (*weights)->MakeModel(backend);
 }
 
-std::vector<float> LogitsOf(const RandomCheckpoint& checkpoint, Routing::Softmax softmax,
+std::vector<float> LogitsOf(const RandomCheckpoint& checkpoint, Kind kind,
                             std::unique_ptr<Backend> backend, std::size_t chunk) {
-  const auto model = Load(checkpoint, softmax, backend.get());
+  const auto model = Load(checkpoint, kind, backend.get());
   std::vector<Token> tokens;
   for (Token token = 0; token < 60; ++token) tokens.push_back(token * 37 % kVocabulary);
   SequenceRunner runner(model.get(), 60);
@@ -125,18 +152,18 @@ std::vector<float> LogitsOf(const RandomCheckpoint& checkpoint, Routing::Softmax
 }
 
 TEST(ExpertsModel, EveryInstructionSetGivesTheLogitsOfPlainLoops) {
-  for (const auto softmax : {Routing::Softmax::kOfAll, Routing::Softmax::kOfChosen}) {
-    const RandomCheckpoint numbered(Form::kNumbered);
-    const RandomCheckpoint stacked(Form::kStacked);
-    const auto expected = LogitsOf(numbered, softmax, MakePortableReference(), 60);
+  for (const Kind kind : {Kind::kPlain, Kind::kAll}) {
+    const RandomCheckpoint numbered(Form::kNumbered, kind);
+    const RandomCheckpoint stacked(Form::kStacked, kind);
+    const auto expected = LogitsOf(numbered, kind, MakePortableReference(), 60);
     EXPECT_NE(expected.front(), expected.back());
-    EXPECT_EQ(LogitsOf(stacked, softmax, MakePortableReference(), 60), expected);
+    EXPECT_EQ(LogitsOf(stacked, kind, MakePortableReference(), 60), expected);
     ThreadPool pool(AvailableCores());
     for (const cpu::QuantKernels* quant : AvailableQuantKernels()) {
       for (const std::size_t chunk : {1, 7, 60}) {
         for (ThreadPool* workers : {static_cast<ThreadPool*>(nullptr), &pool}) {
           auto backend = MakePortableCpuBackend(*PortableKernels().back(), *quant, workers);
-          EXPECT_EQ(LogitsOf(stacked, softmax, std::move(backend), chunk), expected)
+          EXPECT_EQ(LogitsOf(stacked, kind, std::move(backend), chunk), expected)
               << quant->name << ", passes of " << chunk << " rows";
         }
       }
@@ -146,22 +173,24 @@ TEST(ExpertsModel, EveryInstructionSetGivesTheLogitsOfPlainLoops) {
 
 TEST(ExpertsModel, ARowReadsTheExpertsThatItChooses) {
   const auto backend = MakePortableReference();
-  const RandomCheckpoint stored(Form::kStacked);
-  const ModelConfig config = SmallConfig(Routing::Softmax::kOfChosen);
-  const auto model = Load(stored, Routing::Softmax::kOfChosen, backend.get());
-  const std::size_t each = FormatBytes(WeightFormat::kQ8_0, 3 * kWidth * kHidden);
-  const std::size_t not_read = 2 * (kExperts - kChosen) * each;
-  const MemoryNeeds needs = EstimateMemory(config, stored.checkpoint.tensors, *backend);
-  EXPECT_EQ(needs.weight_bytes - needs.weight_bytes_per_pass, not_read);
-  EXPECT_EQ(needs.weight_bytes_per_pass, model->weight_bytes());
-  std::int64_t elements = 0;
-  for (const auto& [name, view] : stored.checkpoint.tensors) elements += view.elements();
-  EXPECT_EQ(config.parameters(), elements);
+  for (const Kind kind : {Kind::kPlain, Kind::kAll}) {
+    const RandomCheckpoint stored(Form::kStacked, kind);
+    const ModelConfig config = SmallConfig(kind);
+    const auto model = Load(stored, kind, backend.get());
+    const std::size_t each = FormatBytes(WeightFormat::kQ8_0, 3 * kWidth * kHidden);
+    const std::size_t not_read = 2 * (kExperts - kChosen) * each;
+    const MemoryNeeds needs = EstimateMemory(config, stored.checkpoint.tensors, *backend);
+    EXPECT_EQ(needs.weight_bytes - needs.weight_bytes_per_pass, not_read);
+    EXPECT_EQ(needs.weight_bytes_per_pass, model->weight_bytes());
+    std::int64_t elements = 0;
+    for (const auto& [name, view] : stored.checkpoint.tensors) elements += view.elements();
+    EXPECT_EQ(config.parameters(), elements);
+  }
 }
 
 TEST(ExpertsModel, ExpertsThatAreMissingOrDifferAreNamed) {
   const auto backend = MakePortableReference();
-  const ModelConfig config = SmallConfig(Routing::Softmax::kOfChosen);
+  const ModelConfig config = SmallConfig();
   const auto refusal = [&](const RandomCheckpoint& model) {
     const Status checked = CheckWeights(model.checkpoint, config);
     return checked.ok() ? "accepted" : checked.error().message;
@@ -181,7 +210,8 @@ TEST(ExpertsModel, ExpertsThatAreMissingOrDifferAreNamed) {
 // Tensors that folders keep transposed are turned before they are quantised, and routers stay
 // floats.
 TEST(ExpertsModel, FoldersOfEachFamilyAreQuantisedAsTheyAreRead) {
-  for (const std::string family : {"mixtral", "qwen3_moe", "granitemoe", "gpt_oss"}) {
+  for (const std::string family : {"mixtral", "qwen3_moe", "granitemoe", "gpt_oss", "qwen2_moe",
+                                   "granitemoeshared", "olmoe"}) {
     const auto folder =
         std::filesystem::path(FORETOKEN_SOURCE_DIR) / "tests/golden/families" / family;
     const auto plain = OpenCheckpoint(folder, "");
@@ -189,7 +219,7 @@ TEST(ExpertsModel, FoldersOfEachFamilyAreQuantisedAsTheyAreRead) {
     ASSERT_TRUE(plain.ok() && quantised.ok()) << family;
     int matrices = 0;
     for (const auto& [name, tensor] : quantised->tensors) {
-      if (name.ends_with(".router.weight")) {
+      if (name.ends_with(".router.weight") || name.ends_with(".shared_gate.weight")) {
         EXPECT_EQ(tensor.format, WeightFormat::kF32) << name;
       }
       if (name.find(".experts.") == std::string::npos || !name.ends_with(".weight")) continue;

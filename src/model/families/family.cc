@@ -14,10 +14,18 @@
 namespace foretoken {
 namespace {
 
-constexpr std::array kFamilies = {&kLlama,    &kMistral, &kMinistral3, &kQwen2,      &kQwen3,
-                                  &kGemma2,   &kGemma3,  &kPhi3,       &kSmolLm3,    &kOlmo2,
-                                  &kGranite,  &kGlm,     &kGlm4,       &kCohere,     &kCohere2,
-                                  &kStableLm, &kMixtral, &kQwen3Moe,   &kGraniteMoe, &kGptOss};
+constexpr std::array kFamilies = {&kLlama,      &kMistral,
+                                  &kMinistral3, &kQwen2,
+                                  &kQwen3,      &kGemma2,
+                                  &kGemma3,     &kPhi3,
+                                  &kSmolLm3,    &kOlmo2,
+                                  &kGranite,    &kGlm,
+                                  &kGlm4,       &kCohere,
+                                  &kCohere2,    &kStableLm,
+                                  &kMixtral,    &kQwen2Moe,
+                                  &kQwen3Moe,   &kOlmoe,
+                                  &kGraniteMoe, &kGraniteMoeShared,
+                                  &kGptOss};
 
 // What folders of models that see and hear besides put before the names of their text's tensors.
 struct TextPrefix {
@@ -48,12 +56,17 @@ constexpr TensorName kUsualOfLayers[] = {
     {"up", "mlp.up_proj", "ffn_up"},
     {"down", "mlp.down_proj", "ffn_down"},
     {"router", "mlp.gate", "ffn_gate_inp"},
+    {"choice_bias", "mlp.gate.e_score_correction_bias", "exp_probs_b.bias"},
     {"experts.gate", "", "ffn_gate_exps"},
     {"experts.up", "", "ffn_up_exps"},
     {"experts.down", "", "ffn_down_exps"},
     {"experts.*.gate", "mlp.experts.*.gate_proj", "ffn_gate.*"},
     {"experts.*.up", "mlp.experts.*.up_proj", "ffn_up.*"},
     {"experts.*.down", "mlp.experts.*.down_proj", "ffn_down.*"},
+    {"shared.gate", "mlp.shared_expert.gate_proj", "ffn_gate_shexp"},
+    {"shared.up", "mlp.shared_expert.up_proj", "ffn_up_shexp"},
+    {"shared.down", "mlp.shared_expert.down_proj", "ffn_down_shexp"},
+    {"shared_gate", "mlp.shared_expert_gate", "ffn_gate_inp_shexp"},
 };
 
 // Whether it is a number, written in the one way that there is.
@@ -221,21 +234,40 @@ void SetWindows(const std::vector<bool>& sliding, int window, ModelConfig* confi
   }
 }
 
-void SetExperts(ConfigFields& fields, Routing::Softmax softmax, int intermediate,
+void SetExperts(ConfigFields& fields, Routing routing, int intermediate,
                 const std::function<bool(int layer)>& sparse, ModelConfig* config) {
-  const char* name = fields.Has("num_experts") ? "num_experts" : "num_local_experts";
-  Routing routing{.softmax = softmax};
+  const char* name = "num_local_experts";
+  for (const char* other : {"num_experts", "n_routed_experts"}) {
+    if (fields.Has(other)) name = other;
+  }
   routing.experts = fields.Integer(name, 1, kMaxExperts);
   routing.chosen = fields.Integer("num_experts_per_tok", 1, kMaxExperts);
   if (!fields.ok()) return;
-  if (routing.chosen > routing.experts) {
-    return fields.Refuse(fmt::format("num_experts_per_tok {} is more than {} {}", routing.chosen,
-                                     name, routing.experts));
+  if (routing.experts % routing.groups != 0 || routing.chosen_groups > routing.groups) {
+    return fields.Refuse(
+        fmt::format("{} {} are not in {} groups of one size, of which a row chooses "
+                    "{}",
+                    name, routing.experts, routing.groups, routing.chosen_groups));
+  }
+  const int most = routing.experts / routing.groups * routing.chosen_groups;
+  if (routing.chosen > most) {
+    return fields.Refuse(fmt::format("num_experts_per_tok {} is more than {}", routing.chosen,
+                                     most == routing.experts
+                                         ? fmt::format("{} {}", name, most)
+                                         : fmt::format("the {} of its groups", most)));
   }
   for (std::size_t i = 0; i < config->layers.size(); ++i) {
     if (!sparse(static_cast<int>(i))) continue;
     config->layers[i].mlp.routing = routing;
     config->layers[i].mlp.intermediate = intermediate;
+  }
+}
+
+void SetShared(int intermediate, bool gate, ModelConfig* config) {
+  for (LayerSpec& layer : config->layers) {
+    if (!layer.mlp.has_experts()) continue;
+    layer.mlp.shared_intermediate = intermediate;
+    layer.mlp.shared_gate = gate && intermediate > 0;
   }
 }
 

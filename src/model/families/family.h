@@ -71,9 +71,12 @@ std::vector<bool> SlidingLayers(ConfigFields& fields, int layers,
 void SetWindows(const std::vector<bool>& sliding, int window, ModelConfig* config);
 
 /// The layers that `sparse` says have experts of `intermediate` each, so many and so many chosen as
-/// num_experts (or num_local_experts) and num_experts_per_tok say.
-void SetExperts(ConfigFields& fields, Routing::Softmax softmax, int intermediate,
+/// num_experts (or num_local_experts, n_routed_experts) and num_experts_per_tok say; the rest of
+/// `routing` is as it is given.
+void SetExperts(ConfigFields& fields, Routing routing, int intermediate,
                 const std::function<bool(int layer)>& sparse, ModelConfig* config);
+/// Those layers have a shared expert, too.
+void SetShared(int intermediate, bool gate, ModelConfig* config);
 
 // Each family, in a file of its own or with its relatives.
 extern const Family kLlama;
@@ -93,8 +96,11 @@ extern const Family kCohere;
 extern const Family kCohere2;
 extern const Family kStableLm;
 extern const Family kMixtral;
+extern const Family kQwen2Moe;
 extern const Family kQwen3Moe;
+extern const Family kOlmoe;
 extern const Family kGraniteMoe;
+extern const Family kGraniteMoeShared;
 extern const Family kGptOss;
 
 }  // namespace foretoken

@@ -30,6 +30,7 @@ constexpr std::pair<const char*, const char*> kIntegers[] = {
     {"expert_count", "num_local_experts"},
     {"expert_used_count", "num_experts_per_tok"},
     {"expert_feed_forward_length", "moe_intermediate_size"},
+    {"expert_shared_feed_forward_length", "shared_expert_intermediate_size"},
 };
 constexpr std::pair<const char*, const char*> kFractions[] = {
     {"attention.layer_norm_rms_epsilon", "rms_norm_eps"},

@@ -43,8 +43,7 @@ void DescribeGptOss(ConfigFields& fields, ModelConfig* config) {
     fields.Refuse(fmt::format("swiglu_limit is {}, but only {} is supported", limit, kSwishLimit));
   }
   const auto every = [](int) { return true; };
-  SetExperts(fields, Routing::Softmax::kOfChosen, config->layers.front().mlp.intermediate, every,
-             config);
+  SetExperts(fields, {}, config->layers.front().mlp.intermediate, every, config);
 }
 
 // The frequencies between those that are stretched and those that are not are not rounded to whole

@@ -75,20 +75,22 @@ constexpr TensorName kGraniteMoeNames[] = {
     {"router", "block_sparse_moe.router.layer", "ffn_gate_inp"},
     {"experts.gate_up", "block_sparse_moe.input_linear", ""},
     {"experts.down", "block_sparse_moe.output_linear", "ffn_down_exps"},
+    {"shared.gate_up", "shared_mlp.input_linear", ""},
+    {"shared.down", "shared_mlp.output_linear", "ffn_down_shexp"},
 };
 
 bool EveryLayer(int /*layer*/) { return true; }
 
 void DescribeMixtral(ConfigFields& fields, ModelConfig* config) {
   DescribeMistral(fields, config);
-  SetExperts(fields, Routing::Softmax::kOfChosen, config->layers.front().mlp.intermediate,
-             EveryLayer, config);
+  SetExperts(fields, {}, config->layers.front().mlp.intermediate, EveryLayer, config);
 }
 
+// In files models with a shared expert are called as those without.
 void DescribeGraniteMoe(ConfigFields& fields, ModelConfig* config) {
   DescribeGranite(fields, config);
-  SetExperts(fields, Routing::Softmax::kOfChosen, config->layers.front().mlp.intermediate,
-             EveryLayer, config);
+  SetExperts(fields, {}, config->layers.front().mlp.intermediate, EveryLayer, config);
+  SetShared(fields.IntOr("shared_intermediate_size", 0, kMaxIntermediate, 0), false, config);
 }
 
 }  // namespace
@@ -138,5 +140,11 @@ const Family kGraniteMoe = {.name = "granitemoe",
                             .neighbours = Neighbours::kInGguf,
                             .describe = DescribeGraniteMoe,
                             .gguf_fields = GraniteFromGguf<kGraniteMoeScale>};
+
+const Family kGraniteMoeShared = {.name = "granitemoeshared",
+                                  .architecture = "GraniteMoeSharedForCausalLM",
+                                  .names = kGraniteMoeNames,
+                                  .neighbours = Neighbours::kInGguf,
+                                  .describe = DescribeGraniteMoe};
 
 }  // namespace foretoken

@@ -20,6 +20,21 @@ void DescribeOlmo2(ConfigFields& fields, ModelConfig* config) {
   }
 }
 
+// Queries and keys are normalised in the same way, but norms stand before blocks.
+void DescribeOlmoe(ConfigFields& fields, ModelConfig* config) {
+  if (fields.Has("clip_qkv")) {
+    fields.Refuse("has clip_qkv, but queries, keys and values that are clipped are not supported");
+  }
+  for (LayerSpec& layer : config->layers) {
+    layer.attention.qk_norm = AttentionSpec::QkNorm::kAllHeads;
+  }
+  const bool normalised = fields.BoolOr("norm_topk_prob", false);
+  const Routing routing{.weights = normalised ? Routing::Weights::kSoftmaxOfChosen
+                                              : Routing::Weights::kSoftmaxOfAll};
+  const auto every = [](int) { return true; };
+  SetExperts(fields, routing, config->layers.front().mlp.intermediate, every, config);
+}
+
 }  // namespace
 
 const Family kOlmo2 = {.name = "olmo2",
@@ -27,5 +42,10 @@ const Family kOlmo2 = {.name = "olmo2",
                        .gguf = "olmo2",
                        .names = kNames,
                        .describe = DescribeOlmo2};
+
+const Family kOlmoe = {.name = "olmoe",
+                       .architecture = "OlmoeForCausalLM",
+                       .gguf = "olmoe",
+                       .describe = DescribeOlmoe};
 
 }  // namespace foretoken

@@ -31,8 +31,7 @@ void DescribeQwen3(ConfigFields& fields, ModelConfig* config) {
 }
 
 // Layers have experts unless they are named or fall out of the step.
-void DescribeQwen3Moe(ConfigFields& fields, ModelConfig* config) {
-  DescribeQwen3(fields, config);
+void SetQwenExperts(ConfigFields& fields, ModelConfig* config) {
   const int step = fields.IntOr("decoder_sparse_step", 1, kMaxLayers, 1);
   const int width = fields.Integer("moe_intermediate_size", 1, kMaxIntermediate);
   std::vector<int> dense;
@@ -43,12 +42,30 @@ void DescribeQwen3Moe(ConfigFields& fields, ModelConfig* config) {
     }
     for (const auto& each : *list) dense.push_back(each.template get<int>());
   }
-  const auto softmax = fields.BoolOr("norm_topk_prob", false) ? Routing::Softmax::kOfChosen
-                                                              : Routing::Softmax::kOfAll;
+  const bool normalised = fields.BoolOr("norm_topk_prob", false);
+  const Routing routing{.weights = normalised ? Routing::Weights::kSoftmaxOfChosen
+                                              : Routing::Weights::kSoftmaxOfAll};
   const auto sparse = [&](int layer) {
     return std::ranges::find(dense, layer) == dense.end() && (layer + 1) % step == 0;
   };
-  if (fields.ok()) SetExperts(fields, softmax, width, sparse, config);
+  if (fields.ok()) SetExperts(fields, routing, width, sparse, config);
+}
+
+void DescribeQwen2Moe(ConfigFields& fields, ModelConfig* config) {
+  const bool biased = fields.BoolOr("qkv_bias", true);
+  for (LayerSpec& layer : config->layers) {
+    layer.attention.qkv_bias = biased;
+    layer.attention.output_bias = false;
+  }
+  SetWindowsWhereAsked(fields, config);
+  SetQwenExperts(fields, config);
+  const int shared = fields.Integer("shared_expert_intermediate_size", 1, kMaxIntermediate);
+  if (fields.ok()) SetShared(shared, true, config);
+}
+
+void DescribeQwen3Moe(ConfigFields& fields, ModelConfig* config) {
+  DescribeQwen3(fields, config);
+  SetQwenExperts(fields, config);
 }
 
 // There all layers have experts and all weights are normalised.
@@ -67,6 +84,11 @@ const Family kQwen3 = {.name = "qwen3",
                        .architecture = "Qwen3ForCausalLM",
                        .gguf = "qwen3",
                        .describe = DescribeQwen3};
+
+const Family kQwen2Moe = {.name = "qwen2_moe",
+                          .architecture = "Qwen2MoeForCausalLM",
+                          .gguf = "qwen2moe",
+                          .describe = DescribeQwen2Moe};
 
 const Family kQwen3Moe = {.name = "qwen3_moe",
                           .architecture = "Qwen3MoeForCausalLM",
