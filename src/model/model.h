@@ -13,7 +13,10 @@ namespace foretoken {
 inline KvShape KvShapeOf(const ModelConfig& config, std::int64_t blocks) {
   KvShape shape{.blocks = blocks};
   for (const LayerSpec& layer : config.layers) {
-    shape.layers.push_back({layer.attention.kv_heads, layer.attention.head_dim});
+    const AttentionSpec& attention = layer.attention;
+    KvLayer& kept = shape.layers.emplace_back();
+    if (attention.kv_from >= 0) continue;
+    kept = {attention.kv_heads, attention.head_dim, attention.latent.kv_rank};
   }
   return shape;
 }

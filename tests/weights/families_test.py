@@ -22,7 +22,7 @@ sys.argv.pop(1)
 
 import numpy as np
 
-from family_gguf import Family
+from attention_gguf import family_of
 
 FOLDERS = SOURCE.parent / "golden" / "families"
 # What files do not say: the folder that a file is compared with has this in its config.json.
@@ -30,12 +30,13 @@ UNSAID = {"mistral": {"sliding_window": None}, "gemma2": {"query_pre_attn_scalar
           "gemma3": {"query_pre_attn_scalar": 16}}
 # Whose files have other numbers than their folders: factors of frequencies as float32, rows of
 # queries and keys in another order though nothing rotates them.
-ROUNDED = ("llama", "phi3", "phi3-long", "smollm3", "ministral3")
+ROUNDED = ("llama", "phi3", "phi3-long", "smollm3", "ministral3", "deepseek_v2", "deepseek_v2-groups",
+           "deepseek_v3")
 # Of the context that a model is used for where that is not its own.
 CONTEXTS = {"phi3": 128}
 EXACT = ("llama-bias", "llama-linear", "llama-yarn", "llama-dynamic", "mistral", "qwen2", "qwen3",
          "gemma2", "gemma3", "olmo2", "granite", "glm", "glm4", "cohere", "cohere-qk-norm", "cohere2",
-         "stablelm", "stablelm-parallel")
+         "stablelm", "stablelm-parallel", "gemma4", "gemma4-small")
 
 
 class Families(unittest.TestCase):
@@ -54,7 +55,7 @@ class Families(unittest.TestCase):
         golden = json.loads((FOLDERS / name / "golden.json").read_text())
         tokens = golden["prompt_ids"]
         folder = shutil.copytree(FOLDERS / name, self.folder / name)
-        family = Family(folder)
+        family = family_of(folder)
         file = family.write_gguf(self.folder / f"{name}.gguf")
         config = {**family.config, **UNSAID.get(name, {})}
         (folder / "config.json").write_text(json.dumps(config))

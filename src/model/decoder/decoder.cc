@@ -6,23 +6,21 @@
 #include "model/decoder/decoder_weights.h"
 #include "model/decoder/expert_mixer.h"
 #include "model/decoder/float_buffer.h"
-#include "tensor/half.h"
+#include "model/decoder/latent_mixer.h"
+#include "model/decoder/layer_inputs.h"
 
 namespace foretoken {
 namespace {
 
 constexpr std::size_t kMaxRows = 256;
 
-HeadShape HeadsOf(const AttentionSpec& attention) {
-  return HeadShape{attention.heads, attention.kv_heads, attention.head_dim};
-}
-
 // The widest of the layers'.
 struct Widths {
   explicit Widths(const ModelConfig& config) : hidden(config.hidden) {
     for (const LayerSpec& layer : config.layers) {
-      qkv = std::max(qkv, layer.attention.row_width());
-      attended = std::max(attended, layer.attention.query_width());
+      const AttentionSpec& attention = layer.attention;
+      qkv = std::max(qkv, static_cast<int>(attention.shape().row_width()));
+      attended = std::max({attended, attention.attended_width(), attention.output_width()});
       if (layer.mlp.has_experts()) continue;  // They have room of their own.
       intermediate = std::max(intermediate, layer.mlp.intermediate);
     }
@@ -90,7 +88,6 @@ class Decoder final : public Model {
     std::int64_t states = 0;
   };
 
-  void Embed(float* hidden);
   void Normalise(const NormWeights& norm, const float* x, int rows, float* out);
   void Multiply(const LinearWeights& linear, const float* x, int rows, float* y) {
     foretoken::Multiply(linear, x, rows, backend_, y);
@@ -98,8 +95,11 @@ class Decoder final : public Model {
   const float* Enter(const NormWeights& norm, int rows);
   void Leave(const LinearWeights& linear, const NormWeights& post_norm, const float* x, int rows);
   void AddToStream(const NormWeights& post_norm, int rows, float* added);
+  void MakeQueriesAndKeys(const LayerWeights& layer, const AttentionSpec& spec, const float* x,
+                          int rows, float* qkv);
   void Attend(int layer, const float* x, const BatchPlan& plan, KvStore& kv);
   void ForwardLayer(int layer, const BatchPlan& plan, KvStore& kv);
+  void EndLayer(int layer, int rows);
   bool ForwardPart(const ForwardBatch& batch, std::size_t begin, std::size_t count, KvStore& kv,
                    Interrupt interrupt, Done* done);
   std::int64_t Finish(std::span<const ForwardRow> rows, bool ForwardRow::*wanted, float* out);
@@ -110,26 +110,9 @@ class Decoder final : public Model {
   Backend* backend_;
   Workspace workspace_;
   ExpertMixer experts_;
+  LatentMixer latent_;
+  LayerInputs layer_inputs_;
 };
-
-// The first states of the part's tokens, rounded as a packed table would be.
-void Decoder::Embed(float* hidden) {
-  const EmbeddingTable& table = weights_->tensors.embedding;
-  if (table.packed.outputs > 0) {
-    return backend_->Embed(table.packed, workspace_.tokens, hidden);
-  }
-  const std::int64_t width = config_.hidden;
-  for (const Token token : workspace_.tokens) {
-    FT_CHECK(token >= 0 && token < config_.vocabulary, "token {}", token);
-    LoadElements(table.stored.view, token * width, width, hidden);
-    hidden += width;
-  }
-  if (backend_->precision() != Precision::kBF16) return;
-  const auto count = static_cast<std::int64_t>(workspace_.tokens.size()) * width;
-  for (float* value = hidden - count; value < hidden; ++value) {
-    *value = BFloat16ToFloat(FloatToBFloat16(*value));
-  }
-}
 
 void Decoder::Normalise(const NormWeights& norm, const float* x, int rows, float* out) {
   const NormSpec& spec = config_.norm;
@@ -168,32 +151,60 @@ void Decoder::AddToStream(const NormWeights& post_norm, int rows, float* added) 
   backend_->Add(added, count, workspace_.hidden.as<float>());
 }
 
+// Of rows `x` what attention reads, not rotated yet.
+void Decoder::MakeQueriesAndKeys(const LayerWeights& layer, const AttentionSpec& spec,
+                                 const float* x, int rows, float* qkv) {
+  if (spec.is_latent()) {
+    return latent_.Fold(spec, layer.latent, config_.norm.epsilon, x, rows, backend_, qkv);
+  }
+  Multiply(layer.qkv, x, rows, qkv);
+  const bool all = spec.qk_norm == AttentionSpec::QkNorm::kAllHeads;
+  const bool own = spec.qk_norm == AttentionSpec::QkNorm::kEachHeadItsOwn;
+  const auto normalise = [&](const NormWeights& weights, bool as_one, int heads, float* at) {
+    if (!weights.there()) return;
+    const PartsNorm norm{config_.norm.kind, config_.norm.epsilon, weights.gain.as<float>(), own};
+    backend_->NormParts(norm, rows, spec.shape().row_width(), as_one ? 1 : heads,
+                        as_one ? heads * spec.head_dim : spec.head_dim, at);
+  };
+  float* const keys = qkv + spec.query_width();
+  normalise(layer.q_norm, all, spec.heads, qkv);
+  normalise(layer.k_norm, all, spec.kv_heads, keys);
+  if (spec.kv_from < 0) normalise(layer.v_norm, false, spec.kv_heads, keys + spec.kv_width());
+}
+
 // Attention of rows `x`, into workspace_.attended.
 void Decoder::Attend(int index, const float* x, const BatchPlan& plan, KvStore& kv) {
   const LayerWeights& layer = weights_->tensors.layers[static_cast<std::size_t>(index)];
   const AttentionSpec& spec = config_.layers[static_cast<std::size_t>(index)].attention;
   const int rows = static_cast<int>(plan.rows.size());
   float* qkv = workspace_.qkv.as<float>();
-  Multiply(layer.qkv, x, rows, qkv);
-  if (spec.qk_norm != AttentionSpec::QkNorm::kNone) {
-    const bool all = spec.qk_norm == AttentionSpec::QkNorm::kAllHeads;
-    const bool own = spec.qk_norm == AttentionSpec::QkNorm::kEachHeadItsOwn;
-    const auto normalise = [&](const NormWeights& weights, int heads, float* at) {
-      const PartsNorm norm{config_.norm.kind, config_.norm.epsilon, weights.gain.as<float>(), own};
-      backend_->NormParts(norm, rows, spec.row_width(), all ? 1 : heads,
-                          all ? heads * spec.head_dim : spec.head_dim, at);
-    };
-    normalise(layer.q_norm, spec.heads, qkv);
-    normalise(layer.k_norm, spec.kv_heads, qkv + spec.query_width());
-  }
+  float* attended = workspace_.attended.as<float>();
+  MakeQueriesAndKeys(layer, spec, x, rows, qkv);
   const RopeTable* rope =
       spec.rope < 0 ? nullptr : &weights_->ropes[static_cast<std::size_t>(spec.rope)];
   const AttentionRule rule{.scale = spec.scale,
                            .window = spec.window,
                            .score_cap = spec.score_cap,
                            .sinks = spec.sinks ? layer.sinks.as<float>() : nullptr};
-  backend_->RotateAndStore(rope, plan, HeadsOf(spec), index, qkv, kv);
-  backend_->Attention(plan, HeadsOf(spec), rule, index, qkv, kv, workspace_.attended.as<float>());
+  backend_->RotateAndStore(rope, plan, spec.shape(), index, qkv, kv);
+  const int kept_in = spec.kv_from < 0 ? index : spec.kv_from;
+  backend_->Attention(plan, spec.shape(), rule, kept_in, qkv, kv, attended);
+  if (spec.is_latent()) latent_.Unfold(spec, layer.latent, rows, backend_, attended);
+}
+
+// What a layer's input of each token adds to the stream, and what the stream is scaled by.
+void Decoder::EndLayer(int index, int rows) {
+  const LayerWeights& layer = weights_->tensors.layers[static_cast<std::size_t>(index)];
+  float* hidden = workspace_.hidden.as<float>();
+  if (config_.layer_input > 0) {
+    const Activation activation = config_.layers[static_cast<std::size_t>(index)].mlp.activation;
+    const float* gated =
+        layer_inputs_.Gate(config_, layer.input_gate, activation, index, hidden, rows, backend_);
+    Leave(layer.input_projection, layer.input_post_norm, gated, rows);
+  }
+  if (config_.block.own_scale) {
+    backend_->Scale(*layer.scale.as<float>(), std::int64_t{rows} * config_.hidden, hidden);
+  }
 }
 
 void Decoder::ForwardLayer(int index, const BatchPlan& plan, KvStore& kv) {
@@ -252,13 +263,18 @@ bool Decoder::ForwardPart(const ForwardBatch& batch, std::size_t begin, std::siz
   const BatchPlan plan{workspace_.places, batch.block_tables, batch.tail_slots};
 
   float* hidden = workspace_.hidden.as<float>();
-  Embed(hidden);
+  Embed(weights_->tensors.embedding, workspace_.tokens, config_.hidden, backend_, hidden);
   if (config_.embedding_scale != 1) {
     backend_->Scale(config_.embedding_scale, std::ssize(rows) * config_.hidden, hidden);
+  }
+  if (config_.layer_input > 0) {
+    layer_inputs_.Prepare(config_, weights_->tensors.layer_inputs, workspace_.tokens, hidden,
+                          backend_);
   }
   for (int layer = 0; layer < config_.layer_count(); ++layer) {
     if (interrupt.Raised()) return false;
     ForwardLayer(layer, plan, kv);
+    EndLayer(layer, static_cast<int>(std::ssize(rows)));
   }
 
   done->states += Finish(rows, &ForwardRow::wants_state,
@@ -285,6 +301,8 @@ bool Decoder::ForwardPart(const ForwardBatch& batch, std::size_t begin, std::siz
 void Decoder::Reserve(std::size_t rows, std::size_t wanted) {
   workspace_.GrowTo(std::min(rows, kMaxRows), widths_);
   experts_.GrowTo(std::min(rows, kMaxRows), config_);
+  latent_.GrowTo(std::min(rows, kMaxRows), config_);
+  layer_inputs_.GrowTo(std::min(rows, kMaxRows), config_);
   GrowFloats(workspace_.logits, wanted * config_.vocabulary);
   GrowFloats(workspace_.maxima, wanted * Logits::Groups(config_.vocabulary));
 }

@@ -14,18 +14,32 @@
 namespace foretoken {
 namespace {
 
-constexpr std::array kFamilies = {&kLlama,      &kMistral,
-                                  &kMinistral3, &kQwen2,
-                                  &kQwen3,      &kGemma2,
-                                  &kGemma3,     &kPhi3,
-                                  &kSmolLm3,    &kOlmo2,
-                                  &kGranite,    &kGlm,
-                                  &kGlm4,       &kCohere,
-                                  &kCohere2,    &kStableLm,
-                                  &kMixtral,    &kQwen2Moe,
-                                  &kQwen3Moe,   &kOlmoe,
-                                  &kGraniteMoe, &kGraniteMoeShared,
-                                  &kGptOss};
+constexpr std::array kFamilies = {&kLlama,
+                                  &kMistral,
+                                  &kMinistral3,
+                                  &kQwen2,
+                                  &kQwen3,
+                                  &kGemma2,
+                                  &kGemma3,
+                                  &kGemma4,
+                                  &kPhi3,
+                                  &kSmolLm3,
+                                  &kOlmo2,
+                                  &kGranite,
+                                  &kGlm,
+                                  &kGlm4,
+                                  &kCohere,
+                                  &kCohere2,
+                                  &kStableLm,
+                                  &kMixtral,
+                                  &kQwen2Moe,
+                                  &kQwen3Moe,
+                                  &kOlmoe,
+                                  &kGraniteMoe,
+                                  &kGraniteMoeShared,
+                                  &kGptOss,
+                                  &kDeepseekV2,
+                                  &kDeepseekV3};
 
 // What folders of models that see and hear besides put before the names of their text's tensors.
 struct TextPrefix {
@@ -126,7 +140,7 @@ std::string Translate(const Family& family, std::string_view name,
   const bool layer = !parts->number.empty();
   const auto usual = layer ? std::span<const TensorName>(kUsualOfLayers)
                            : std::span<const TensorName>(kUsualOfModel);
-  for (const std::span<const TensorName> names : {layer ? family.names : usual, usual}) {
+  for (const std::span<const TensorName> names : {family.names, usual}) {
     for (const TensorName& row : names) {
       const std::string_view prefix = layer ? PrefixOf(to) : "";
       if (const auto whole = Replaced(parts->rest, row.*from, row.*to)) {
