@@ -208,7 +208,7 @@ class PortableReference final : public Backend {
 
   void Route(const Routing& routing, const float* scores, const float* choice_bias, int rows,
              std::int32_t* experts, float* weights) override {
-    Router().Route({Softmax, Sigmoids}, routing, scores, choice_bias, rows, experts, weights);
+    router_.Route({Softmax, Sigmoids}, routing, scores, choice_bias, rows, experts, weights);
   }
 
   void WeightedSums(const float* x, const std::int32_t* places, const float* weights, int rows,
@@ -438,6 +438,7 @@ class PortableReference final : public Backend {
   }
 
   KvFormat kv_format_;
+  Router router_;
 };
 
 }  // namespace

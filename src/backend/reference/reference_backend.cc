@@ -47,12 +47,10 @@ void Sigmoids(const float* x, int count, float* out) {
 
 void Softmax(const float* x, int count, float* out) {
   const double largest = *std::max_element(x, x + count);
-  std::vector<double> parts;
-  for (int i = 0; i < count; ++i) parts.push_back(std::exp(x[i] - largest));
-  const double sum = std::accumulate(parts.begin(), parts.end(), 0.0);
-  for (int i = 0; i < count; ++i) {
-    out[i] = static_cast<float>(parts[static_cast<std::size_t>(i)] / sum);
-  }
+  const auto part = [largest](float value) { return std::exp(value - largest); };
+  double sum = 0;
+  for (int i = 0; i < count; ++i) sum += part(x[i]);
+  for (int i = 0; i < count; ++i) out[i] = static_cast<float>(part(x[i]) / sum);
 }
 
 class ReferenceBackend final : public Backend {
@@ -195,7 +193,7 @@ class ReferenceBackend final : public Backend {
 
   void Route(const Routing& routing, const float* scores, const float* choice_bias, int rows,
              std::int32_t* experts, float* weights) override {
-    Router().Route({Softmax, Sigmoids}, routing, scores, choice_bias, rows, experts, weights);
+    router_.Route({Softmax, Sigmoids}, routing, scores, choice_bias, rows, experts, weights);
   }
 
   void WeightedSums(const float* x, const std::int32_t* places, const float* weights, int rows,
@@ -317,6 +315,7 @@ class ReferenceBackend final : public Backend {
   float (*round_products_)(float);
   float (*round_attention_)(float);
   Numerics numerics_;
+  Router router_;
   std::vector<float> rounded_;    // One matrix input row, or one query.
   std::vector<double> weighted_;  // The running sum of one head's values.
 };
