@@ -11,8 +11,10 @@ class Gemma4(Family):
     def __init__(self, folder):
         super().__init__(folder)
         tensors = self.model.tensors
-        for name in [name for name in tensors if name.endswith("layer_scalar")]:
-            tensors[name + ".weight"] = tensors.pop(name)
+        for name in list(tensors):
+            if name.endswith("layer_scalar") or ".experts." in name:
+                tensors[name + ".weight"] = tensors.pop(name)
+        self.scales = {name: tensors.pop(name) for name in list(tensors) if name.endswith("scale")}
 
     def add_metadata(self):
         config, writer = self.config, self.writer
@@ -39,6 +41,18 @@ class Gemma4(Family):
         writer.add_final_logit_softcapping(config["final_logit_softcapping"])
         writer.add_bos_token_id(config["bos_token_id"])
         writer.add_eos_token_id(config["eos_token_id"])
+
+        if config.get("enable_moe_block"):
+            writer.add_expert_count(config["num_experts"])
+            writer.add_expert_used_count(config["top_k_experts"])
+            writer.add_expert_feed_forward_length(config["moe_intermediate_size"])
+
+    def tensors(self, architecture):
+        yield from super().tensors(architecture)
+        for name, values in self.scales.items():
+            layer = name.split(".")[2]
+            own = name.endswith("per_expert_scale")
+            yield f"blk.{layer}.{'ffn_down_exps' if own else 'ffn_gate_inp'}.scale", values
 
     def add_rope(self):
         for name, kind, dims in (("", "full_attention", self.config["global_head_dim"]),

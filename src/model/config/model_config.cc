@@ -48,7 +48,7 @@ std::int64_t MlpParameters(const ModelConfig& config, const MlpSpec& mlp) {
   if (!mlp.has_experts()) return each;
   const int biases = (mlp.router_bias ? 1 : 0) + (mlp.choice_bias ? 1 : 0);
   return mlp.routing.experts * (each + hidden + biases) + 3 * hidden * mlp.shared_intermediate +
-         (mlp.shared_gate ? hidden : 0);
+         (mlp.shared_gate ? hidden : 0) + (mlp.apart ? 4 * hidden + mlp.routing.experts : 0);
 }
 
 }  // namespace

@@ -97,6 +97,10 @@ struct MlpSpec {
   bool choice_bias = false;     ///< Added to what rows choose by, not to what experts weigh.
   int shared_intermediate = 0;  ///< Of the expert that all rows share; 0: there is none.
   bool shared_gate = false;     ///< It is multiplied with 1 / (1 + exp(-x . gate)) of each row x.
+  /// The shared expert and the others have norms of their own, before and behind; rows choose by
+  /// the stream, normalised for that; and what an expert weighs is multiplied by a number of its
+  /// own.
+  bool apart = false;
 
   bool has_experts() const { return routing.experts > 0; }
   bool has_shared() const { return shared_intermediate > 0; }

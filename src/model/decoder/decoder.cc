@@ -21,6 +21,7 @@ struct Widths {
       const AttentionSpec& attention = layer.attention;
       qkv = std::max(qkv, static_cast<int>(attention.shape().row_width()));
       attended = std::max({attended, attention.attended_width(), attention.output_width()});
+      if (layer.mlp.apart) apart = 2 * config.hidden;
       if (layer.mlp.has_experts()) continue;  // They have room of their own.
       intermediate = std::max(intermediate, layer.mlp.intermediate);
     }
@@ -30,6 +31,7 @@ struct Widths {
   int qkv = 0;
   int attended = 0;
   int intermediate = 0;
+  int apart = 0;
 };
 
 // Activations of one part of a pass, each [rows, its width].
@@ -42,6 +44,7 @@ struct Workspace {
   Buffer attended;  // [rows, heads * head_dim]
   Buffer gate_up;   // [rows, 2 * intermediate]
   Buffer mixed;     // [rows, intermediate]
+  Buffer apart;     // [2, rows, hidden]: what experts read that are apart.
   Buffer added;     // [rows, hidden]: what is changed before it is added to the stream.
   Buffer logits;    // [wanted rows, vocabulary]
   Buffer maxima;    // [wanted rows, groups of the vocabulary]
@@ -57,6 +60,7 @@ struct Workspace {
     GrowFloats(qkv, rows * static_cast<std::size_t>(widths.qkv));
     GrowFloats(attended, rows * static_cast<std::size_t>(widths.attended));
     GrowFloats(gate_up, rows * 2 * static_cast<std::size_t>(widths.intermediate));
+    GrowFloats(apart, rows * static_cast<std::size_t>(widths.apart));
     GrowFloats(mixed, rows * static_cast<std::size_t>(widths.intermediate));
   }
 };
@@ -98,6 +102,7 @@ class Decoder final : public Model {
   void MakeQueriesAndKeys(const LayerWeights& layer, const AttentionSpec& spec, const float* x,
                           int rows, float* qkv);
   void Attend(int layer, const float* x, const BatchPlan& plan, KvStore& kv);
+  float* MixExperts(const MlpSpec& mlp, const LayerWeights& layer, const float* entered, int rows);
   void ForwardLayer(int layer, const BatchPlan& plan, KvStore& kv);
   void EndLayer(int layer, int rows);
   bool ForwardPart(const ForwardBatch& batch, std::size_t begin, std::size_t count, KvStore& kv,
@@ -207,6 +212,22 @@ void Decoder::EndLayer(int index, int rows) {
   }
 }
 
+// What the experts of a layer make of what has entered it; where they are apart, of the stream.
+float* Decoder::MixExperts(const MlpSpec& mlp, const LayerWeights& layer, const float* entered,
+                           int rows) {
+  ExpertInputs inputs{entered, entered, entered};
+  if (mlp.apart) {
+    const float* hidden = workspace_.hidden.as<float>();
+    float* const for_router = workspace_.apart.as<float>();
+    float* const for_experts = for_router + std::ptrdiff_t{rows} * config_.hidden;
+    Normalise(layer.router_norm, hidden, rows, for_router);
+    Normalise(layer.experts_norm, hidden, rows, for_experts);
+    inputs.router = for_router;
+    inputs.experts = for_experts;
+  }
+  return experts_.Mix(mlp, layer, inputs, config_.norm.epsilon, rows, backend_);
+}
+
 void Decoder::ForwardLayer(int index, const BatchPlan& plan, KvStore& kv) {
   const LayerWeights& layer = weights_->tensors.layers[static_cast<std::size_t>(index)];
   const MlpSpec& mlp = config_.layers[static_cast<std::size_t>(index)].mlp;
@@ -225,7 +246,7 @@ void Decoder::ForwardLayer(int index, const BatchPlan& plan, KvStore& kv) {
   }
   float* made = nullptr;
   if (mlp.has_experts()) {
-    made = experts_.Mix(mlp, layer, entered, rows, backend_);
+    made = MixExperts(mlp, layer, entered, rows);
   } else {
     Multiply(layer.gate_up, entered, rows, gate_up);
     backend_->GatedMul(mlp.activation, gate_up, rows, mlp.intermediate, mixed);

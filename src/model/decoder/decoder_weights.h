@@ -64,7 +64,12 @@ struct LayerWeights {
   LinearWeights down;
   LinearWeights shared_gate_up;  ///< Those of the expert that all rows share,
   LinearWeights shared_down;
-  LinearWeights shared_gate;  ///< [1, hidden]: and what it is multiplied with.
+  LinearWeights shared_gate;      ///< [1, hidden]: and what it is multiplied with.
+  NormWeights router_norm;        ///< Where experts are apart: of the stream, for the router;
+  NormWeights experts_norm;       ///< of the stream, for experts;
+  NormWeights experts_post_norm;  ///< of what these make, and of what the shared expert makes.
+  NormWeights shared_post_norm;
+  Buffer expert_factors;  ///< [experts], float32: of what they weigh.
   NormWeights mlp_post_norm;
   LinearWeights input_gate;        ///< [layer_input, hidden]: of the layer's input of each token,
   LinearWeights input_projection;  ///< [hidden, layer_input]: and what makes it part of the stream.

@@ -216,12 +216,28 @@ class Collector {
       FT_ASSIGN_OR_RETURN(layer->gate_up.bias, source_.BiasesOfExperts(parts, count));
       FT_ASSIGN_OR_RETURN(layer->down.bias, source_.BiasesOfExperts(down, count));
     }
+    if (spec.apart) FT_RETURN_IF_ERROR(ApartFromShared(count, layer));
     return SharedExpert(spec, layer);
+  }
+
+  Status ApartFromShared(int count, LayerWeights* layer) {
+    FT_ASSIGN_OR_RETURN(layer->router_norm, Norm(prefix_ + "router_norm"));
+    // Files have the gain without the root of the width that it is divided by.
+    const float root = std::sqrt(static_cast<float>(config_.hidden));
+    Buffer& gain = layer->router_norm.gain;
+    for (std::size_t i = 0; i < gain.bytes() / sizeof(float); ++i) gain.as<float>()[i] /= root;
+    FT_ASSIGN_OR_RETURN(layer->experts_norm, Norm(prefix_ + "experts_norm"));
+    FT_ASSIGN_OR_RETURN(layer->experts_post_norm, Norm(prefix_ + "experts_post_norm"));
+    FT_ASSIGN_OR_RETURN(layer->shared_post_norm, Norm(prefix_ + "shared_post_norm"));
+    FT_ASSIGN_OR_RETURN(NormWeights factors,
+                        source_.Norm(prefix_ + "expert_factors", count, false));
+    layer->expert_factors = std::move(factors.gain);
+    return {};
   }
 
   Status SharedExpert(const MlpSpec& spec, LayerWeights* layer) {
     if (!spec.has_shared()) return {};
-    FT_RETURN_IF_ERROR(DenseMlp("shared.", spec.shared_intermediate, spec.bias,
+    FT_RETURN_IF_ERROR(DenseMlp(spec.apart ? "" : "shared.", spec.shared_intermediate, spec.bias,
                                 &layer->shared_gate_up, &layer->shared_down));
     if (!spec.shared_gate) return {};
     return Linear({{prefix_ + "shared_gate", 1}}, config_.hidden, 1, false, &layer->shared_gate);

@@ -255,7 +255,8 @@ void SetExperts(ConfigFields& fields, Routing routing, int intermediate,
     if (fields.Has(other)) name = other;
   }
   routing.experts = fields.Integer(name, 1, kMaxExperts);
-  routing.chosen = fields.Integer("num_experts_per_tok", 1, kMaxExperts);
+  const char* chosen = fields.Has("top_k_experts") ? "top_k_experts" : "num_experts_per_tok";
+  routing.chosen = fields.Integer(chosen, 1, kMaxExperts);
   if (!fields.ok()) return;
   if (routing.experts % routing.groups != 0 || routing.chosen_groups > routing.groups) {
     return fields.Refuse(
@@ -265,7 +266,7 @@ void SetExperts(ConfigFields& fields, Routing routing, int intermediate,
   }
   const int most = routing.experts / routing.groups * routing.chosen_groups;
   if (routing.chosen > most) {
-    return fields.Refuse(fmt::format("num_experts_per_tok {} is more than {}", routing.chosen,
+    return fields.Refuse(fmt::format("{} {} is more than {}", chosen, routing.chosen,
                                      most == routing.experts
                                          ? fmt::format("{} {}", name, most)
                                          : fmt::format("the {} of its groups", most)));

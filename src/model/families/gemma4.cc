@@ -19,6 +19,14 @@ constexpr TensorName kNames[] = {
     {"input_gate", "per_layer_input_gate", "inp_gate"},
     {"input_projection", "per_layer_projection", "proj"},
     {"input_post_norm", "post_per_layer_input_norm", "post_norm"},
+    {"router_norm.weight", "router.scale", "ffn_gate_inp.scale"},
+    {"router", "router.proj", "ffn_gate_inp"},
+    {"expert_factors.weight", "router.per_expert_scale", "ffn_down_exps.scale"},
+    {"experts.gate_up.weight", "experts.gate_up_proj", "ffn_gate_up_exps.weight"},
+    {"experts.down.weight", "experts.down_proj", "ffn_down_exps.weight"},
+    {"experts_norm", "pre_feedforward_layernorm_2", "pre_ffw_norm_2"},
+    {"experts_post_norm", "post_feedforward_layernorm_2", "post_ffw_norm_2"},
+    {"shared_post_norm", "post_feedforward_layernorm_1", "post_ffw_norm_1"},
     {"scale.weight", "layer_scalar", "layer_output_scale.weight"},
     {"layer_inputs", "model.embed_tokens_per_layer", "per_layer_token_embd"},
     {"layer_inputs.projection", "model.per_layer_model_projection", "per_layer_model_proj"},
@@ -78,6 +86,19 @@ void ShareKeysAndValues(ConfigFields& fields, const std::vector<bool>& sliding,
   }
 }
 
+// Beside the MLP of all rows, which is as wide as it would be alone.
+void SetExpertsApart(ConfigFields& fields, ModelConfig* config) {
+  const int width = fields.Integer("moe_intermediate_size", 1, kMaxIntermediate);
+  std::vector<int> widths;
+  for (const LayerSpec& layer : config->layers) widths.push_back(layer.mlp.intermediate);
+  const auto every = [](int) { return true; };
+  SetExperts(fields, {.weights = Routing::Weights::kSoftmaxOfChosen}, width, every, config);
+  for (std::size_t i = 0; i < widths.size(); ++i) {
+    config->layers[i].mlp.shared_intermediate = widths[i];
+    config->layers[i].mlp.apart = true;
+  }
+}
+
 void DescribeGemma4(ConfigFields& fields, ModelConfig* config) {
   config->tied_embeddings = fields.BoolOr("tie_word_embeddings", true);
   config->embedding_scale = std::sqrt(static_cast<float>(config->hidden));
@@ -90,9 +111,6 @@ void DescribeGemma4(ConfigFields& fields, ModelConfig* config) {
   fields.String("use_bidirectional_attention", &both_ways);
   if (both_ways == "all") {
     fields.Refuse("use_bidirectional_attention is all, but texts are read forwards only");
-  }
-  if (fields.BoolOr("enable_moe_block", false)) {
-    fields.Refuse("enable_moe_block is true, which is not supported");
   }
   const auto most = [](int layer) { return (layer + 1) % 6 != 0; };
   const std::vector<bool> sliding = SlidingLayers(fields, config->layer_count(), most);
@@ -111,6 +129,7 @@ void DescribeGemma4(ConfigFields& fields, ModelConfig* config) {
   }
   SetWindows(sliding, fields.IntOr("sliding_window", 1, kMaxPositions, 512), config);
   ShareKeysAndValues(fields, sliding, config);
+  if (fields.ok() && fields.BoolOr("enable_moe_block", false)) SetExpertsApart(fields, config);
 }
 
 // Files say of heads what those of layers without a window have, and what layers have is in lists.
@@ -132,6 +151,7 @@ void FromGguf(const GgufMetadata& metadata, ConfigFields::Json* config) {
     const bool full = types[i] == "full_attention";
     (*config)[full ? "num_global_key_value_heads" : "num_key_value_heads"] = kv_heads[i];
   }
+  (*config)["enable_moe_block"] = config->value("num_local_experts", 0) > 0;
   const auto widths = config->value("intermediate_size_of_layers", none);
   if (!widths.empty()) (*config)["use_double_wide_mlp"] = widths.back() != widths.front();
   ConfigFields::Json full = config->value("rope_scaling", ConfigFields::Json::object());

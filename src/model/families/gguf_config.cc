@@ -239,12 +239,13 @@ void ReadAll(const TensorMap& tensors, ConfigReader* reader) {
   reader->json["attention_bias"] = has("blk.0.attn_q.bias") || has("blk.0.attn_qkv.bias");
   reader->json["attention_output_bias"] = has("blk.0.attn_output.bias");
   reader->json["mlp_bias"] = has("blk.0.ffn_up.bias");
-  reader->json["attention_k_eq_v"] = std::ranges::any_of(tensors, [&](const auto& tensor) {
+  const bool keys_as_values = std::ranges::any_of(tensors, [&](const auto& tensor) {
     constexpr std::string_view kKeys = ".attn_k.weight";
     const std::string& name = tensor.first;
     if (!name.ends_with(kKeys)) return false;
     return !has((name.substr(0, name.size() - kKeys.size()) + ".attn_v.weight").c_str());
   });
+  if (keys_as_values) reader->json["attention_k_eq_v"] = true;
   reader->json["use_qkv_bias"] = reader->json["attention_bias"];
   if (has("blk.0.attn_q_norm.weight")) {
     for (const char* name : {"use_qk_norm", "qk_layernorm"}) reader->json[name] = true;
