@@ -30,13 +30,14 @@ UNSAID = {"mistral": {"sliding_window": None}, "gemma2": {"query_pre_attn_scalar
           "gemma3": {"query_pre_attn_scalar": 16}}
 # Whose files have other numbers than their folders: factors of frequencies as float32, rows of
 # queries and keys in another order though nothing rotates them.
-ROUNDED = ("llama", "phi3", "phi3-long", "smollm3", "ministral3", "deepseek_v2",
-           "deepseek_v2-groups", "deepseek_v3")
+ROUNDED = ("llama", "phi3", "phi3-long", "smollm3", "ministral3", "granitemoehybrid-nope",
+           "deepseek_v2", "deepseek_v2-groups", "deepseek_v3")
 # Of the context that a model is used for where that is not its own.
 CONTEXTS = {"phi3": 128}
 EXACT = ("llama-bias", "llama-linear", "llama-yarn", "llama-dynamic", "mistral", "qwen2", "qwen3",
-         "gemma2", "gemma3", "olmo2", "granite", "glm", "glm4", "cohere", "cohere-qk-norm", "cohere2",
-         "stablelm", "stablelm-parallel", "gemma4", "gemma4-moe", "gemma4-small")
+         "gemma2", "gemma3", "gemma4", "gemma4-moe", "gemma4-small", "olmo2", "granite",
+         "granitemoehybrid", "glm", "glm4", "cohere", "cohere-qk-norm", "cohere2", "stablelm",
+         "stablelm-parallel")
 
 
 class Families(unittest.TestCase):

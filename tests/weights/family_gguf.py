@@ -9,10 +9,10 @@ import numpy as np
 from gguf_pair import Kind, Model, interleaved
 
 ARCHITECTURES = {"mistral": "llama", "cohere": "command-r", "gemma3_text": "gemma3",
-                 "ministral3": "mistral3", "glm": "chatglm", "gemma4_text": "gemma4",
-                 "deepseek_v2": "deepseek2", "deepseek_v3": "deepseek2"}
+                 "ministral3": "mistral3", "glm": "chatglm", "granitemoehybrid": "granite",
+                 "gemma4_text": "gemma4", "deepseek_v2": "deepseek2", "deepseek_v3": "deepseek2"}
 # Whose rows of queries and keys the converter puts in another order.
-INTERLEAVED = ("llama", "mistral", "ministral3", "smollm3", "granite")
+INTERLEAVED = ("llama", "mistral", "ministral3", "smollm3", "granite", "granitemoehybrid")
 INTEGERS = {"max_position_embeddings": "context_length", "hidden_size": "embedding_length",
             "num_hidden_layers": "block_count", "intermediate_size": "feed_forward_length",
             "num_attention_heads": "attention.head_count",
@@ -85,6 +85,8 @@ class Family:
                                    config["sliding_window_pattern"])
         if "use_parallel_residual" in config:
             self.writer.add_bool(self.key("use_parallel_residual"), config["use_parallel_residual"])
+        if config.get("position_embedding_type") == "nope":
+            self.writer.add_bool(self.key("rope.scaling.finetuned"), False)
         self.writer.add_bos_token_id(config["bos_token_id"])
         self.writer.add_eos_token_id(config["eos_token_id"])
 
@@ -133,6 +135,9 @@ class Family:
             if ".norms." in name:
                 of_heads.setdefault(name.split(".norms.")[0], []).append((name, values))
                 continue
+            if self.type == "granitemoehybrid" and "shared_mlp" in name:
+                yield from self.as_mlp(name, values)
+                continue
             if self.type in INTERLEAVED and self.model.heads(name):
                 values = interleaved(values, self.model.heads(name))
             if self.type in ("gemma2", "gemma3_text") and name.endswith("norm.weight"):
@@ -142,3 +147,13 @@ class Family:
             in_order = sorted(heads, key=lambda head: int(head[0].split(".")[-2]))
             yield (names.get_name(name + ".weight", try_suffixes=(".weight",)),
                    np.stack([values for _, values in in_order]))
+
+    @staticmethod
+    def as_mlp(name, values):
+        """What models with experts share is the MLP of those without."""
+        layer = f"blk.{name.split('.')[2]}"
+        if name.endswith("output_linear.weight"):
+            yield f"{layer}.ffn_down.weight", values
+        else:
+            for part, half in zip(("gate", "up"), np.split(values, 2)):
+                yield f"{layer}.ffn_{part}.weight", half

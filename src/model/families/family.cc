@@ -37,9 +37,10 @@ constexpr std::array kFamilies = {&kLlama,
                                   &kOlmoe,
                                   &kGraniteMoe,
                                   &kGraniteMoeShared,
-                                  &kGptOss,
+                                  &kGraniteHybrid,
                                   &kDeepseekV2,
-                                  &kDeepseekV3};
+                                  &kDeepseekV3,
+                                  &kGptOss};
 
 // What folders of models that see and hear besides put before the names of their text's tensors.
 struct TextPrefix {

@@ -102,6 +102,7 @@ extern const Family kQwen3Moe;
 extern const Family kOlmoe;
 extern const Family kGraniteMoe;
 extern const Family kGraniteMoeShared;
+extern const Family kGraniteHybrid;
 extern const Family kGptOss;
 extern const Family kDeepseekV2;
 extern const Family kDeepseekV3;
