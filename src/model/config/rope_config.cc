@@ -26,7 +26,7 @@ std::vector<double> ReadFactors(ConfigFields& rope, const char* name, int dims) 
   bool good = list != nullptr && list->is_array() && list->size() == wanted;
   for (std::size_t i = 0; good && i < wanted; ++i) {
     const Json& item = (*list)[i];
-    good = item.is_number() && item.get<double>() > 0 && item.get<double>() <= kStill;
+    good = item.is_number() && item.get<double>() > 0 && item.get<double>() < 10 * kStill;
     if (good) factors.push_back(item.get<double>());
   }
   if (!good) rope.Refuse(fmt::format("{} must be {} positive numbers", name, wanted));
