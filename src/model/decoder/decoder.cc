@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "model/decoder/adapter_mixer.h"
 #include "model/decoder/decoder_weights.h"
 #include "model/decoder/expert_mixer.h"
 #include "model/decoder/float_buffer.h"
@@ -68,15 +69,18 @@ struct Workspace {
 // A decoder on one device: one walk over the layers of its description.
 class Decoder final : public Model {
  public:
-  Decoder(std::shared_ptr<const DecoderWeights> weights, Backend* backend)
+  Decoder(std::shared_ptr<const DecoderWeights> weights, std::shared_ptr<const AdapterSet> adapters,
+          Backend* backend)
       : weights_(std::move(weights)),
         config_(weights_->config()),
         widths_(config_),
-        backend_(backend) {}
+        backend_(backend),
+        adapters_(std::move(adapters)) {}
 
   const ModelConfig& config() const override { return config_; }
   Backend& backend() const override { return *backend_; }
   std::size_t weight_bytes() const override { return weights_->bytes_of_pass(); }
+  int adapters() const override { return adapters_.count(); }
   void Reserve(std::size_t rows, std::size_t wanted) override;
 
   // A batch of more than kMaxRows rows runs as consecutive parts of at most that many. Since a
@@ -93,14 +97,20 @@ class Decoder final : public Model {
   };
 
   void Normalise(const NormWeights& norm, const float* x, int rows, float* out);
-  void Multiply(const LinearWeights& linear, const float* x, int rows, float* y) {
-    foretoken::Multiply(linear, x, rows, backend_, y);
+  // A matrix of a layer that adapters may change.
+  struct Linear {
+    const LinearWeights& weights;
+    int layer;
+    AdaptedMatrix matrix;
+  };
+  void Multiply(const Linear& linear, const float* x, int rows, float* y) {
+    foretoken::Multiply(linear.weights, x, rows, backend_, y);
+    adapters_.Add(linear.layer, linear.matrix, x, y, backend_);
   }
   const float* Enter(const NormWeights& norm, int rows);
-  void Leave(const LinearWeights& linear, const NormWeights& post_norm, const float* x, int rows);
+  void Leave(const Linear& linear, const NormWeights& post_norm, const float* x, int rows);
   void AddToStream(const NormWeights& post_norm, int rows, float* added);
-  void MakeQueriesAndKeys(const LayerWeights& layer, const AttentionSpec& spec, const float* x,
-                          int rows, float* qkv);
+  void MakeQueriesAndKeys(int layer, const float* x, int rows, float* qkv);
   void Attend(int layer, const float* x, const BatchPlan& plan, KvStore& kv);
   float* MixExperts(const MlpSpec& mlp, const LayerWeights& layer, const float* entered, int rows);
   void ForwardLayer(int layer, const BatchPlan& plan, KvStore& kv);
@@ -117,6 +127,7 @@ class Decoder final : public Model {
   ExpertMixer experts_;
   LatentMixer latent_;
   LayerInputs layer_inputs_;
+  AdapterMixer adapters_;
 };
 
 void Decoder::Normalise(const NormWeights& norm, const float* x, int rows, float* out) {
@@ -138,10 +149,11 @@ const float* Decoder::Enter(const NormWeights& norm, int rows) {
 }
 
 // Adds a block's output projection of x to the residual stream.
-void Decoder::Leave(const LinearWeights& linear, const NormWeights& post_norm, const float* x,
-                    int rows) {
-  if (linear.bias.bytes() == 0 && !post_norm.there() && config_.block.scale == 1) {
-    return backend_->MatMulAdd(linear.matrix, x, rows, workspace_.hidden.as<float>());
+void Decoder::Leave(const Linear& linear, const NormWeights& post_norm, const float* x, int rows) {
+  if (linear.weights.bias.bytes() == 0 && !post_norm.there() && config_.block.scale == 1) {
+    float* hidden = workspace_.hidden.as<float>();
+    backend_->MatMulAdd(linear.weights.matrix, x, rows, hidden);
+    return adapters_.Add(linear.layer, linear.matrix, x, hidden, backend_);
   }
   float* added = workspace_.added.as<float>();
   Multiply(linear, x, rows, added);
@@ -157,12 +169,13 @@ void Decoder::AddToStream(const NormWeights& post_norm, int rows, float* added) 
 }
 
 // Of rows `x` what attention reads, not rotated yet.
-void Decoder::MakeQueriesAndKeys(const LayerWeights& layer, const AttentionSpec& spec,
-                                 const float* x, int rows, float* qkv) {
+void Decoder::MakeQueriesAndKeys(int index, const float* x, int rows, float* qkv) {
+  const LayerWeights& layer = weights_->tensors.layers[static_cast<std::size_t>(index)];
+  const AttentionSpec& spec = config_.layers[static_cast<std::size_t>(index)].attention;
   if (spec.is_latent()) {
     return latent_.Fold(spec, layer.latent, config_.norm.epsilon, x, rows, backend_, qkv);
   }
-  Multiply(layer.qkv, x, rows, qkv);
+  Multiply({layer.qkv, index, AdaptedMatrix::kQkv}, x, rows, qkv);
   const bool all = spec.qk_norm == AttentionSpec::QkNorm::kAllHeads;
   const bool own = spec.qk_norm == AttentionSpec::QkNorm::kEachHeadItsOwn;
   const auto normalise = [&](const NormWeights& weights, bool as_one, int heads, float* at) {
@@ -184,7 +197,7 @@ void Decoder::Attend(int index, const float* x, const BatchPlan& plan, KvStore& 
   const int rows = static_cast<int>(plan.rows.size());
   float* qkv = workspace_.qkv.as<float>();
   float* attended = workspace_.attended.as<float>();
-  MakeQueriesAndKeys(layer, spec, x, rows, qkv);
+  MakeQueriesAndKeys(index, x, rows, qkv);
   const RopeTable* rope =
       spec.rope < 0 ? nullptr : &weights_->ropes[static_cast<std::size_t>(spec.rope)];
   const AttentionRule rule{.scale = spec.scale,
@@ -205,7 +218,9 @@ void Decoder::EndLayer(int index, int rows) {
     const Activation activation = config_.layers[static_cast<std::size_t>(index)].mlp.activation;
     const float* gated =
         layer_inputs_.Gate(config_, layer.input_gate, activation, index, hidden, rows, backend_);
-    Leave(layer.input_projection, layer.input_post_norm, gated, rows);
+    float* added = workspace_.added.as<float>();
+    foretoken::Multiply(layer.input_projection, gated, rows, backend_, added);
+    AddToStream(layer.input_post_norm, rows, added);
   }
   if (config_.block.own_scale) {
     backend_->Scale(*layer.scale.as<float>(), std::int64_t{rows} * config_.hidden, hidden);
@@ -235,11 +250,12 @@ void Decoder::ForwardLayer(int index, const BatchPlan& plan, KvStore& kv) {
   float* attended = workspace_.attended.as<float>();
   float* gate_up = workspace_.gate_up.as<float>();
   float* mixed = workspace_.mixed.as<float>();
+  const Linear output{layer.output, index, AdaptedMatrix::kOutput};
 
   const float* entered = Enter(layer.attention_norm, rows);
   Attend(index, entered, plan, kv);
   if (!config_.block.parallel) {
-    Leave(layer.output, layer.attention_post_norm, attended, rows);
+    Leave(output, layer.attention_post_norm, attended, rows);
     entered = Enter(layer.mlp_norm, rows);
   } else if (layer.mlp_norm.there()) {
     entered = Enter(layer.mlp_norm, rows);
@@ -248,12 +264,12 @@ void Decoder::ForwardLayer(int index, const BatchPlan& plan, KvStore& kv) {
   if (mlp.has_experts()) {
     made = MixExperts(mlp, layer, entered, rows);
   } else {
-    Multiply(layer.gate_up, entered, rows, gate_up);
+    Multiply({layer.gate_up, index, AdaptedMatrix::kGateUp}, entered, rows, gate_up);
     backend_->GatedMul(mlp.activation, gate_up, rows, mlp.intermediate, mixed);
   }
-  if (config_.block.parallel) Leave(layer.output, layer.attention_post_norm, attended, rows);
+  if (config_.block.parallel) Leave(output, layer.attention_post_norm, attended, rows);
   if (made != nullptr) return AddToStream(layer.mlp_post_norm, rows, made);
-  Leave(layer.down, layer.mlp_post_norm, mixed, rows);
+  Leave({layer.down, index, AdaptedMatrix::kDown}, layer.mlp_post_norm, mixed, rows);
 }
 
 // The final norm of the rows that want it, one behind the other, so that the lm head sees no
@@ -281,6 +297,7 @@ bool Decoder::ForwardPart(const ForwardBatch& batch, std::size_t begin, std::siz
     workspace_.places.push_back(row.place);
     workspace_.tokens.push_back(row.token);
   }
+  adapters_.Begin(rows);
   const BatchPlan plan{workspace_.places, batch.block_tables, batch.tail_slots};
 
   float* hidden = workspace_.hidden.as<float>();
@@ -324,6 +341,7 @@ void Decoder::Reserve(std::size_t rows, std::size_t wanted) {
   experts_.GrowTo(std::min(rows, kMaxRows), config_);
   latent_.GrowTo(std::min(rows, kMaxRows), config_);
   layer_inputs_.GrowTo(std::min(rows, kMaxRows), config_);
+  adapters_.GrowTo(std::min(rows, kMaxRows));
   GrowFloats(workspace_.logits, wanted * config_.vocabulary);
   GrowFloats(workspace_.maxima, wanted * Logits::Groups(config_.vocabulary));
 }
@@ -346,10 +364,13 @@ Logits Decoder::Forward(const ForwardBatch& batch, KvStore& kv, Interrupt interr
 
 }  // namespace
 
-std::unique_ptr<Model> DecoderWeights::MakeModel(Backend* backend) const {
+std::unique_ptr<Model> DecoderWeights::MakeModel(Backend* backend,
+                                                 std::shared_ptr<const AdapterSet> adapters) const {
   FT_CHECK(backend->layout() == layout_, "weights are packed as {}, but {} reads {}", layout_,
            backend->name(), backend->layout());
-  return std::make_unique<Decoder>(shared_from_this(), backend);
+  FT_CHECK(adapters == nullptr || adapters->layout() == layout_, "adapters are packed as {}",
+           adapters->layout());
+  return std::make_unique<Decoder>(shared_from_this(), std::move(adapters), backend);
 }
 
 }  // namespace foretoken

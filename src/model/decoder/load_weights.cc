@@ -104,8 +104,7 @@ class Collector {
   Status Attention(const AttentionSpec& spec, LayerWeights* layer) {
     const std::int64_t q = spec.query_width();
     const std::int64_t kv = spec.kv_width();
-    const RotatedHeads heads{
-        spec.head_dim, spec.rope < 0 ? 0 : config_.ropes[static_cast<std::size_t>(spec.rope)].dims};
+    const RotatedHeads heads{spec.head_dim, RotatedDims(config_, spec)};
     std::vector<Part> parts = {{prefix_ + "q", q, q}, {prefix_ + "k", kv, kv}, {prefix_ + "v", kv}};
     if (spec.keys_as_values) parts.back().name = prefix_ + "k";
     if (spec.kv_from >= 0) {
