@@ -68,6 +68,7 @@ struct AttentionSpec {
   QkNorm qk_norm = QkNorm::kNone;
   bool qkv_bias = false;
   bool output_bias = false;
+  bool output_gate = false;     ///< What a row attends to is times 1 / (1 + exp(-gate)) of its own.
   bool value_norm = false;      ///< Values are normalised by heads, without a gain.
   bool keys_as_values = false;  ///< Values are what keys are before they are normalised.
   int kv_from = -1;  ///< Rows have queries only, and read what that layer keeps; -1: their own.
@@ -111,7 +112,10 @@ struct MlpSpec {
 /// One layer of a decoder.
 struct LayerSpec {
   AttentionSpec attention;
+  DeltaShape delta;  ///< Where it has heads the layer has these and no attention.
   MlpSpec mlp;
+
+  bool is_recurrent() const { return delta.key_heads > 0; }
 
   bool operator==(const LayerSpec&) const = default;
 };
@@ -159,6 +163,8 @@ struct ModelConfig {
   std::vector<Token> eos;  ///< From generation_config.json where present, else config.json.
 
   int layer_count() const { return static_cast<int>(layers.size()); }
+  /// That of the first layer that has any: what is said of a model whose layers may differ.
+  const AttentionSpec& first_attention() const;
   /// Weights of the whole model, all experts included; a tied embedding table counts once.
   std::int64_t parameters() const;
 };

@@ -49,15 +49,15 @@ std::size_t LayerWeights::bytes_of_row(const MlpSpec& mlp) const {
     const auto experts = static_cast<std::size_t>(mlp.routing.experts);
     bytes = bytes / experts * static_cast<std::size_t>(mlp.routing.chosen);
   }
-  bytes +=
-      sinks.bytes() + choice_bias.bytes() + latent.bytes() + scale.bytes() + expert_factors.bytes();
+  bytes += sinks.bytes() + choice_bias.bytes() + delta.bytes() + latent.bytes() + scale.bytes() +
+           expert_factors.bytes();
   for (const NormWeights* norm :
        {&attention_norm, &q_norm, &k_norm, &v_norm, &attention_post_norm, &mlp_norm, &mlp_post_norm,
         &input_post_norm, &router_norm, &experts_norm, &experts_post_norm, &shared_post_norm}) {
     bytes += norm->bytes();
   }
-  for (const LinearWeights* linear : {&qkv, &output, &router, &shared_gate_up, &shared_down,
-                                      &shared_gate, &input_gate, &input_projection}) {
+  for (const LinearWeights* linear : {&qkv, &output_gate, &output, &router, &shared_gate_up,
+                                      &shared_down, &shared_gate, &input_gate, &input_projection}) {
     bytes += linear->bytes();
   }
   return bytes;

@@ -46,6 +46,22 @@ struct LatentWeights {
   std::size_t bytes() const;
 };
 
+/// The packed weights of a gated delta layer.
+struct DeltaLayerWeights {
+  LinearWeights inputs;  ///< [row_width, hidden]: rows of inputs as DeltaShape describes them.
+  Buffer taps;           ///< As DeltaWeights describes them, float32.
+  Buffer rates;
+  Buffer rate_bias;
+  NormWeights norm;  ///< [value_dim]: of what each head reads.
+
+  DeltaWeights learned() const {
+    return {taps.as<float>(), rates.as<float>(), rate_bias.as<float>()};
+  }
+  std::size_t bytes() const {
+    return inputs.bytes() + taps.bytes() + rates.bytes() + rate_bias.bytes() + norm.bytes();
+  }
+};
+
 /// The packed weights of one layer; what its model's description leaves out is empty.
 struct LayerWeights {
   NormWeights attention_norm;
@@ -54,7 +70,9 @@ struct LayerWeights {
   NormWeights k_norm;
   NormWeights v_norm;  ///< A gain of ones.
   LatentWeights latent;
-  Buffer sinks;  ///< [heads], float32.
+  Buffer sinks;               ///< [heads], float32.
+  LinearWeights output_gate;  ///< [query_width, hidden]
+  DeltaLayerWeights delta;    ///< In place of all of attention but its norms and `output`.
   LinearWeights output;
   NormWeights attention_post_norm;
   NormWeights mlp_norm;

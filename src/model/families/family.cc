@@ -40,7 +40,10 @@ constexpr std::array kFamilies = {&kLlama,
                                   &kGraniteHybrid,
                                   &kDeepseekV2,
                                   &kDeepseekV3,
-                                  &kGptOss};
+                                  &kGptOss,
+                                  &kQwen3Next,
+                                  &kQwen35,
+                                  &kQwen35Moe};
 
 // What folders of models that see and hear besides put before the names of their text's tensors.
 struct TextPrefix {
