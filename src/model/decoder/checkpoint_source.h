@@ -29,6 +29,9 @@ class CheckpointSource {
   /// By a whole name.
   bool Has(const std::string& name) const { return checkpoint_.Find(name) != nullptr; }
 
+  /// A tensor that a layer has no use for, though its like is used in others, is none to refuse.
+  void Ignore(const std::string& name) { used_.insert(name); }
+
   /// Numbers by a whole name, more.
   Result<Buffer> Vector(const std::string& name, std::int64_t width, float more = 0);
   Result<NormWeights> Norm(const std::string& name, std::int64_t width, bool biased);
@@ -36,6 +39,11 @@ class CheckpointSource {
   Result<Buffer> Biases(const std::vector<Part>& parts, const RotatedHeads& heads);
   /// The gains of a norm of queries or keys, likewise.
   Result<NormWeights> HeadNorm(const std::vector<Part>& parts, const RotatedHeads& heads);
+
+  /// The gain of a norm that is never kept less one.
+  Result<NormWeights> PlainNorm(const std::string& name, std::int64_t width);
+  /// Taps [taps, width] of a convolution, which are kept as [width, taps].
+  Result<Buffer> Taps(const std::string& name, std::int64_t width, std::int64_t taps);
 
   /// The matrix of tensors [outputs, inputs], one below the other. `gain` is for random weights.
   Result<Matrix> Stack(const std::vector<Part>& parts, std::int64_t inputs, double gain,

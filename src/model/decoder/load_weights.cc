@@ -1,9 +1,12 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <string>
 #include <utility>
 
+#include "base/portable_math.h"
 #include "model/decoder/checkpoint_source.h"
 #include "model/decoder/decoder_weights.h"
 #include "model/decoder/synthetic_source.h"
@@ -27,6 +30,7 @@ class Collector {
   Result<DecoderTensors> All() {
     DecoderTensors all;
     FT_ASSIGN_OR_RETURN(all.embedding, Embedding());
+    if (config_.layer_input > 0) FT_RETURN_IF_ERROR(LayerInputs(&all.layer_inputs));
     FT_ASSIGN_OR_RETURN(all.output_norm, Norm("output_norm"));
     if (!config_.tied_embeddings) {
       FT_ASSIGN_OR_RETURN(all.head, Table("head"));
@@ -36,8 +40,11 @@ class Collector {
       prefix_ = fmt::format("layers.{}.", i);
       const LayerSpec& spec = config_.layers[static_cast<std::size_t>(i)];
       FT_RETURN_IF_ERROR(Norms(&layer));
-      FT_RETURN_IF_ERROR(Attention(spec.attention, &layer));
+      FT_RETURN_IF_ERROR(spec.is_recurrent()          ? Delta(spec.delta, &layer)
+                         : spec.attention.is_latent() ? LatentAttention(spec.attention, &layer)
+                                                      : Attention(spec.attention, &layer));
       FT_RETURN_IF_ERROR(Mlp(spec.mlp, &layer));
+      FT_RETURN_IF_ERROR(Behind(&layer));
     }
     return all;
   }
@@ -54,6 +61,17 @@ class Collector {
     FT_ASSIGN_OR_RETURN(table.packed, Table("embedding"));
     return table;
   }
+  Status LayerInputs(LayerInputWeights* inputs) {
+    const std::int64_t width = config_.layer_input;
+    const std::int64_t all = width * config_.layer_count();
+    FT_ASSIGN_OR_RETURN(inputs->table,
+                        source_.Rows("layer_inputs", config_.vocabulary, all, kSpread));
+    FT_RETURN_IF_ERROR(
+        Linear({{"layer_inputs.projection", all}}, config_.hidden, 1, false, &inputs->projection));
+    FT_ASSIGN_OR_RETURN(inputs->norm, source_.Norm("layer_inputs.norm", width, false));
+    return {};
+  }
+
   Result<NormWeights> Norm(const std::string& name) {
     return source_.Norm(name, config_.hidden, config_.norm.bias);
   }
@@ -91,7 +109,20 @@ class Collector {
     const std::int64_t kv = spec.kv_width();
     const RotatedHeads heads{spec.head_dim, RotatedDims(config_, spec)};
     std::vector<Part> parts = {{prefix_ + "q", q, q}, {prefix_ + "k", kv, kv}, {prefix_ + "v", kv}};
+    if (spec.keys_as_values) parts.back().name = prefix_ + "k";
+    if (spec.kv_from >= 0) {
+      parts.resize(1);
+      for (const char* name : {"k", "v", "k_norm"}) source_.Ignore(prefix_ + name + ".weight");
+    }
     if (source_.Has(prefix_ + "qkv.weight")) parts = {{prefix_ + "qkv", q + 2 * kv, q + kv}};
+    if (spec.output_gate) {
+      // Each head's queries and then its gates are rows of one tensor.
+      const std::vector<std::int64_t> of_head(2, spec.head_dim);
+      parts = PartsOf(prefix_ + "q", spec.heads, of_head, 0);
+      parts.insert(parts.end(), {{prefix_ + "k", kv}, {prefix_ + "v", kv}});
+      FT_RETURN_IF_ERROR(Linear(PartsOf(prefix_ + "q", spec.heads, of_head, 1), config_.hidden, 1,
+                                spec.qkv_bias, &layer->output_gate));
+    }
     FT_ASSIGN_OR_RETURN(layer->qkv.matrix, source_.Stack(parts, config_.hidden, 1, heads));
     if (spec.qkv_bias) {
       FT_ASSIGN_OR_RETURN(layer->qkv.bias, source_.Biases(parts, heads));
@@ -99,13 +130,118 @@ class Collector {
     if (spec.qk_norm != AttentionSpec::QkNorm::kNone) {
       FT_ASSIGN_OR_RETURN(layer->q_norm,
                           source_.HeadNorm(GainsOf("q_norm", spec, spec.heads), heads));
-      FT_ASSIGN_OR_RETURN(layer->k_norm,
-                          source_.HeadNorm(GainsOf("k_norm", spec, spec.kv_heads), heads));
+      if (spec.kv_from < 0) {
+        FT_ASSIGN_OR_RETURN(layer->k_norm,
+                            source_.HeadNorm(GainsOf("k_norm", spec, spec.kv_heads), heads));
+      }
     }
+    if (spec.value_norm) layer->v_norm.gain = Ones(spec.head_dim);
     if (spec.sinks) {
       FT_ASSIGN_OR_RETURN(layer->sinks, source_.Vector(prefix_ + "sinks.weight", spec.heads));
     }
     return Linear({{prefix_ + "o", config_.hidden}}, q, residual_, spec.output_bias,
+                  &layer->output);
+  }
+
+  static Buffer Ones(int count) {
+    Buffer ones(static_cast<std::size_t>(count) * sizeof(float));
+    std::fill_n(ones.as<float>(), count, 1.0F);
+    return ones;
+  }
+
+  Status LatentAttention(const AttentionSpec& spec, LayerWeights* layer) {
+    const LatentSpec& latent = spec.latent;
+    LatentWeights* const weights = &layer->latent;
+    const std::int64_t query = latent.nope_dim + spec.head_dim - latent.kv_rank;
+    const bool ranked = latent.query_rank > 0;
+    if (ranked) {
+      FT_RETURN_IF_ERROR(Linear({{prefix_ + "q_a", latent.query_rank}}, config_.hidden, 1, false,
+                                &weights->query_down));
+      FT_ASSIGN_OR_RETURN(weights->query_norm,
+                          source_.Norm(prefix_ + "q_a_norm", latent.query_rank, false));
+    }
+    FT_RETURN_IF_ERROR(Linear({{prefix_ + (ranked ? "q_b" : "q"), spec.heads * query}},
+                              ranked ? latent.query_rank : config_.hidden, 1, false,
+                              &weights->query));
+    FT_RETURN_IF_ERROR(
+        Linear({{prefix_ + "kv_a", spec.head_dim}}, config_.hidden, 1, false, &weights->kv_down));
+    FT_ASSIGN_OR_RETURN(weights->kv_norm,
+                        source_.Norm(prefix_ + "kv_a_norm", latent.kv_rank, false));
+    FT_ASSIGN_OR_RETURN(weights->key_up, source_.Experts({{prefix_ + "k_b", latent.kv_rank}},
+                                                         spec.heads, latent.nope_dim, 1));
+    FT_ASSIGN_OR_RETURN(weights->value_up, source_.Experts({{prefix_ + "v_b", latent.value_dim}},
+                                                           spec.heads, latent.kv_rank, 1));
+    return Linear({{prefix_ + "o", config_.hidden}}, spec.output_width(), residual_,
+                  spec.output_bias, &layer->output);
+  }
+
+  // What stands behind a layer's MLP.
+  Status Behind(LayerWeights* layer) {
+    if (config_.layer_input > 0) {
+      FT_RETURN_IF_ERROR(Linear({{prefix_ + "input_gate", config_.layer_input}}, config_.hidden, 1,
+                                false, &layer->input_gate));
+      FT_RETURN_IF_ERROR(Linear({{prefix_ + "input_projection", config_.hidden}},
+                                config_.layer_input, residual_, false, &layer->input_projection));
+      FT_ASSIGN_OR_RETURN(layer->input_post_norm, Norm(prefix_ + "input_post_norm"));
+    }
+    if (!config_.block.own_scale) return {};
+    FT_ASSIGN_OR_RETURN(NormWeights scale, source_.Norm(prefix_ + "scale", 1, false));
+    layer->scale = std::move(scale.gain);
+    return {};
+  }
+
+  // Of a tensor that has for each of `heads` some rows of each of several kinds, those of one kind.
+  static std::vector<Part> PartsOf(const std::string& name, int heads,
+                                   const std::vector<std::int64_t>& rows, std::size_t kind) {
+    const std::int64_t stride = std::accumulate(rows.begin(), rows.end(), std::int64_t{0});
+    std::int64_t first = std::accumulate(rows.begin(), rows.begin() + kind, std::int64_t{0});
+    std::vector<Part> parts;
+    for (int head = 0; head < heads; ++head, first += stride) {
+      parts.push_back({.name = name, .outputs = rows[kind], .first = first, .all = heads * stride});
+    }
+    return parts;
+  }
+
+  // Rows of inputs as DeltaShape describes them, of tensors by themselves or by key heads.
+  std::vector<Part> DeltaInputs(const DeltaShape& shape, const std::string& at) const {
+    const std::int64_t heads = shape.value_heads / shape.key_heads;  // Of a key head.
+    const std::int64_t values = heads * shape.value_dim;
+    std::vector<Part> parts = {{at + "qkv", shape.conv_width()}, {at + "z", shape.value_width()}};
+    if (source_.Has(at + "qkvz.weight")) {
+      parts.clear();
+      for (const std::size_t kind : {0, 1, 2, 3}) {
+        const auto of_kind = PartsOf(at + "qkvz", shape.key_heads,
+                                     {shape.key_dim, shape.key_dim, values, values}, kind);
+        parts.insert(parts.end(), of_kind.begin(), of_kind.end());
+      }
+    }
+    if (!source_.Has(at + "ba.weight")) {
+      parts.insert(parts.end(), {{at + "b", shape.value_heads}, {at + "a", shape.value_heads}});
+      return parts;
+    }
+    for (const std::size_t kind : {0, 1}) {
+      const auto of_kind = PartsOf(at + "ba", shape.key_heads, {heads, heads}, kind);
+      parts.insert(parts.end(), of_kind.begin(), of_kind.end());
+    }
+    return parts;
+  }
+
+  Status Delta(const DeltaShape& shape, LayerWeights* layer) {
+    const std::string at = prefix_ + "delta.";
+    DeltaLayerWeights& delta = layer->delta;
+    FT_RETURN_IF_ERROR(Linear(DeltaInputs(shape, at), config_.hidden, 1, false, &delta.inputs));
+    FT_ASSIGN_OR_RETURN(delta.taps,
+                        source_.Taps(at + "taps.weight", shape.conv_width(), shape.taps));
+    const bool less = source_.Has(at + "minus_rates");
+    FT_ASSIGN_OR_RETURN(
+        delta.rates, source_.Vector(at + (less ? "minus_rates" : "log_rates"), shape.value_heads));
+    float* const rates = delta.rates.template as<float>();
+    for (std::size_t i = 0; i < delta.rates.bytes() / sizeof(float); ++i) {
+      rates[i] = less ? -rates[i] : static_cast<float>(PortableExp(double{rates[i]}));
+    }
+    FT_ASSIGN_OR_RETURN(delta.rate_bias, source_.Vector(at + "rate_bias", shape.value_heads));
+    FT_ASSIGN_OR_RETURN(delta.norm, source_.PlainNorm(at + "norm", shape.value_dim));
+    return Linear({{at + "o", config_.hidden}}, shape.value_width(), residual_, false,
                   &layer->output);
   }
 
@@ -145,12 +281,28 @@ class Collector {
       FT_ASSIGN_OR_RETURN(layer->gate_up.bias, source_.BiasesOfExperts(parts, count));
       FT_ASSIGN_OR_RETURN(layer->down.bias, source_.BiasesOfExperts(down, count));
     }
+    if (spec.apart) FT_RETURN_IF_ERROR(ApartFromShared(count, layer));
     return SharedExpert(spec, layer);
+  }
+
+  Status ApartFromShared(int count, LayerWeights* layer) {
+    FT_ASSIGN_OR_RETURN(layer->router_norm, Norm(prefix_ + "router_norm"));
+    // Files have the gain without the root of the width that it is divided by.
+    const float root = std::sqrt(static_cast<float>(config_.hidden));
+    Buffer& gain = layer->router_norm.gain;
+    for (std::size_t i = 0; i < gain.bytes() / sizeof(float); ++i) gain.as<float>()[i] /= root;
+    FT_ASSIGN_OR_RETURN(layer->experts_norm, Norm(prefix_ + "experts_norm"));
+    FT_ASSIGN_OR_RETURN(layer->experts_post_norm, Norm(prefix_ + "experts_post_norm"));
+    FT_ASSIGN_OR_RETURN(layer->shared_post_norm, Norm(prefix_ + "shared_post_norm"));
+    FT_ASSIGN_OR_RETURN(NormWeights factors,
+                        source_.Norm(prefix_ + "expert_factors", count, false));
+    layer->expert_factors = std::move(factors.gain);
+    return {};
   }
 
   Status SharedExpert(const MlpSpec& spec, LayerWeights* layer) {
     if (!spec.has_shared()) return {};
-    FT_RETURN_IF_ERROR(DenseMlp("shared.", spec.shared_intermediate, spec.bias,
+    FT_RETURN_IF_ERROR(DenseMlp(spec.apart ? "" : "shared.", spec.shared_intermediate, spec.bias,
                                 &layer->shared_gate_up, &layer->shared_down));
     if (!spec.shared_gate) return {};
     return Linear({{prefix_ + "shared_gate", 1}}, config_.hidden, 1, false, &layer->shared_gate);

@@ -18,8 +18,11 @@ class SyntheticSource {
       : state_(seed * 2 + 0x9E3779B97F4A7C15U), backend_(backend) {}
 
   static bool Has(const std::string& /*name*/) { return false; }
+  static void Ignore(const std::string& /*name*/) {}
   static Result<Buffer> Vector(const std::string& name, std::int64_t width);
   static Result<NormWeights> Norm(const std::string& name, std::int64_t width, bool biased);
+  static Result<NormWeights> PlainNorm(const std::string& name, std::int64_t width);
+  static Result<Buffer> Taps(const std::string& name, std::int64_t width, std::int64_t taps);
   static Result<Buffer> Biases(const std::vector<Part>& parts, const RotatedHeads& heads);
   static Result<NormWeights> HeadNorm(const std::vector<Part>& parts, const RotatedHeads& heads);
   Result<Matrix> Stack(const std::vector<Part>& parts, std::int64_t inputs, double gain,
