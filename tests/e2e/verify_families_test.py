@@ -11,11 +11,29 @@ import shutil
 import unittest
 
 from command_line import MODELS, CliTest
-from tokenizer_of_letters import tokenizer
 
 FAMILIES = MODELS.parent / "tests/golden/families"
+VOCABULARY = 128
 PREFIX = "it was a cold day and all of them sat by the fire to hear the old tale of the sea; "
 PROMPTS = [PREFIX + end for end in ("then", "one of them", "no")] + ["a b c d e f g a b c d e f g"]
+
+
+def tokenizer():
+    """Three special tokens, then one token for each character that text is made of."""
+    letters = [chr(code) for code in range(33, 127)] + ["Ġ", "Ċ"]
+    special = ["<pad>", "<s>", "</s>"]
+    words = special + letters
+    words += [a + b for a in "aeiou" for b in "nrstlm"][:VOCABULARY - len(words)]
+    merges = [list(word) for word in words[len(special) + len(letters):]]
+    return {
+        "version": "1.0", "added_tokens": [
+            {"id": i, "content": word, "special": True, "single_word": False, "lstrip": False,
+             "rstrip": False, "normalized": False} for i, word in enumerate(special)],
+        "normalizer": None,
+        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True},
+        "post_processor": None, "decoder": {"type": "ByteLevel"},
+        "model": {"type": "BPE", "vocab": {word: i for i, word in enumerate(words)},
+                  "merges": merges}}
 
 
 def shaken(weights, seed):
