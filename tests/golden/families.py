@@ -66,6 +66,17 @@ def deepseek(architecture, model_type, **fields):
                       "type": "yarn"}, **fields)
 
 
+def granite_hybrid(positions):
+    return config(
+        "GraniteMoeHybridForCausalLM", "granitemoehybrid", attention_bias=False,
+        attention_multiplier=0.2, embedding_multiplier=1.5, layer_types=["attention"] * 2,
+        logits_scaling=2.0, mamba_d_conv=4, mamba_d_head=16, mamba_d_state=8, mamba_expand=2,
+        mamba_n_groups=1, mamba_n_heads=4, num_attention_heads=2, num_experts_per_tok=0,
+        num_key_value_heads=1, num_local_experts=0, position_embedding_type=positions,
+        residual_multiplier=0.8, rope_scaling=None, shared_intermediate_size=64,
+        tie_word_embeddings=True)
+
+
 FAMILIES = {
     "llama": llama(rope_scaling={"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
                                  "high_freq_factor": 4.0,
@@ -130,6 +141,9 @@ FAMILIES = {
                       attention_multiplier=0.2, embedding_multiplier=1.5, logits_scaling=2.0,
                       mlp_bias=False, num_attention_heads=2, num_key_value_heads=1,
                       residual_multiplier=0.8, rope_scaling=None, tie_word_embeddings=True),
+    # Granite 4 without state space layers and experts; its larger models rotate nothing.
+    "granitemoehybrid": granite_hybrid("rope"),
+    "granitemoehybrid-nope": granite_hybrid("nope"),
     "granitemoe": config("GraniteMoeForCausalLM", "granitemoe", attention_bias=False,
                          attention_multiplier=0.2, embedding_multiplier=1.5, intermediate_size=32,
                          logits_scaling=2.0, num_attention_heads=2, num_experts_per_tok=3,

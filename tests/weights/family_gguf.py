@@ -1,17 +1,19 @@
 """Model folders as GGUF files, laid out as llama.cpp's converter lays out each family. Tensors have
 the names that the package `gguf` maps those of folders to."""
 
+import json
 import math
 
 import gguf
 import numpy as np
 
-from gguf_pair import Kind, Model, interleaved
+from gguf_pair import Kind, Model, interleaved, read_safetensors
 
 ARCHITECTURES = {"mistral": "llama", "cohere": "command-r", "gemma3_text": "gemma3",
-                 "ministral3": "mistral3", "glm": "chatglm"}
+                 "ministral3": "mistral3", "glm": "chatglm",
+                 "granitemoehybrid": "granite"}
 # Whose rows of queries and keys the converter puts in another order.
-INTERLEAVED = ("llama", "mistral", "ministral3", "smollm3", "granite")
+INTERLEAVED = ("llama", "mistral", "ministral3", "smollm3", "granite", "granitemoehybrid")
 INTEGERS = {"max_position_embeddings": "context_length", "hidden_size": "embedding_length",
             "num_hidden_layers": "block_count", "intermediate_size": "feed_forward_length",
             "num_attention_heads": "attention.head_count",
@@ -66,6 +68,31 @@ class Family:
         self.writer.close()
         return path
 
+    def write_adapter(self, folder, path):
+        """The adapter that PEFT saved in `folder` for this model."""
+        config = json.loads((folder / "adapter_config.json").read_text())
+        alpha = config["lora_alpha"] * (math.sqrt(config["r"]) if config["use_rslora"] else 1)
+        architecture = ARCHITECTURES.get(self.type, self.type)
+        arch = next(arch for arch, name in gguf.MODEL_ARCH_NAMES.items() if name == architecture)
+        names = gguf.get_tensor_name_map(arch, self.config["num_hidden_layers"])
+        writer = gguf.GGUFWriter(path, architecture)
+        writer.add_type("adapter")
+        writer.add_string("adapter.type", "lora")
+        writer.add_float32("adapter.lora.alpha", alpha)
+        for name, values in read_safetensors(folder / "adapter_model.safetensors").items():
+            tensor, factor = name.removeprefix("base_model.model.").split(".lora_")
+            heads = self.model.heads(tensor)
+            if factor == "B.weight" and self.type in INTERLEAVED and heads:
+                values = interleaved(values, heads)
+            called = names.get_name(tensor + ".weight", try_suffixes=(".weight",))
+            writer.add_tensor(f"{called}.lora_{factor[0].lower()}",
+                              np.ascontiguousarray(values, np.float32), raw_dtype=Kind.F32)
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+        return path
+
     def add_metadata(self):
         config = self.config
         for field, name in INTEGERS.items():
@@ -84,6 +111,8 @@ class Family:
                                    config["sliding_window_pattern"])
         if "use_parallel_residual" in config:
             self.writer.add_bool(self.key("use_parallel_residual"), config["use_parallel_residual"])
+        if config.get("position_embedding_type") == "nope":
+            self.writer.add_bool(self.key("rope.scaling.finetuned"), False)
         self.writer.add_bos_token_id(config["bos_token_id"])
         self.writer.add_eos_token_id(config["eos_token_id"])
 
@@ -132,6 +161,9 @@ class Family:
             if ".norms." in name:
                 of_heads.setdefault(name.split(".norms.")[0], []).append((name, values))
                 continue
+            if self.type == "granitemoehybrid" and "shared_mlp" in name:
+                yield from self.as_mlp(name, values)
+                continue
             if self.type in INTERLEAVED and self.model.heads(name):
                 values = interleaved(values, self.model.heads(name))
             if self.type.startswith("gemma") and name.endswith("norm.weight"):
@@ -141,3 +173,13 @@ class Family:
             in_order = sorted(heads, key=lambda head: int(head[0].split(".")[-2]))
             yield (names.get_name(name + ".weight", try_suffixes=(".weight",)),
                    np.stack([values for _, values in in_order]))
+
+    @staticmethod
+    def as_mlp(name, values):
+        """What models with experts share is the MLP of those without."""
+        layer = f"blk.{name.split('.')[2]}"
+        if name.endswith("output_linear.weight"):
+            yield f"{layer}.ffn_down.weight", values
+        else:
+            for part, half in zip(("gate", "up"), np.split(values, 2)):
+                yield f"{layer}.ffn_{part}.weight", half

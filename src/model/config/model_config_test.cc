@@ -123,6 +123,8 @@ TEST(ModelConfigTest, RefusesWhatWouldBeComputedWrongly) {
   EXPECT_THAT(ErrorOf({{"model_type", "mistral"}, {"sliding_window", "wide"}}),
               HasSubstr("sliding_window is"));
   EXPECT_EQ(ErrorOf({{"model_type", "mistral"}, {"sliding_window", nullptr}}), "no error");
+  EXPECT_THAT(ErrorOf({{"model_type", "granitemoehybrid"}, {"architectures", nullptr}}),
+              HasSubstr("has layers that are not attention (layer_types)"));
 }
 
 // As the models that see besides say of their text.
@@ -199,6 +201,7 @@ TEST(ModelConfigTest, NamedShapesHaveTheirPublishedSize) {
   EXPECT_NEAR(millions("draft-12m") / millions("llama-135m"), 0.1, 0.015);
   EXPECT_NEAR(millions("draft-19m") / millions("llama-135m"), 0.14, 0.005);
   EXPECT_NEAR(millions("draft-111m") / millions("llama-1b"), 0.1, 0.015);
+  EXPECT_NEAR(millions("moe-669m"), 669.017, 0.001);
   EXPECT_THAT(NamedShape("gpt-5").error().message, HasSubstr("llama-135m"));
 }
 

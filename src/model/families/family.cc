@@ -14,18 +14,18 @@
 namespace foretoken {
 namespace {
 
-constexpr std::array kFamilies = {&kLlama,      &kMistral,
-                                  &kMinistral3, &kQwen2,
-                                  &kQwen3,      &kGemma2,
-                                  &kGemma3,     &kPhi3,
-                                  &kSmolLm3,    &kOlmo2,
-                                  &kGranite,    &kGlm,
-                                  &kGlm4,       &kCohere,
-                                  &kCohere2,    &kStableLm,
-                                  &kMixtral,    &kQwen2Moe,
-                                  &kQwen3Moe,   &kOlmoe,
-                                  &kGraniteMoe, &kGraniteMoeShared,
-                                  &kGptOss};
+constexpr std::array kFamilies = {&kLlama,         &kMistral,
+                                  &kMinistral3,    &kQwen2,
+                                  &kQwen3,         &kGemma2,
+                                  &kGemma3,        &kPhi3,
+                                  &kSmolLm3,       &kOlmo2,
+                                  &kGranite,       &kGlm,
+                                  &kGlm4,          &kCohere,
+                                  &kCohere2,       &kStableLm,
+                                  &kMixtral,       &kQwen2Moe,
+                                  &kQwen3Moe,      &kOlmoe,
+                                  &kGraniteMoe,    &kGraniteMoeShared,
+                                  &kGraniteHybrid, &kGptOss};
 
 // What folders of models that see and hear besides put before the names of their text's tensors.
 struct TextPrefix {

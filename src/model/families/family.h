@@ -101,6 +101,7 @@ extern const Family kQwen3Moe;
 extern const Family kOlmoe;
 extern const Family kGraniteMoe;
 extern const Family kGraniteMoeShared;
+extern const Family kGraniteHybrid;
 extern const Family kGptOss;
 
 }  // namespace foretoken

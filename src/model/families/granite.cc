@@ -1,0 +1,115 @@
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "model/families/family.h"
+
+namespace foretoken {
+namespace {
+
+// Multipliers of the embedding, of what layers add, of scores and (the other way round) of logits.
+void DescribeGranite(ConfigFields& fields, ModelConfig* config) {
+  constexpr double kMost = 1e6;
+  const auto number = [&](const char* name, double otherwise) {
+    return fields.NumberOr(name, 1e-6, kMost, otherwise);
+  };
+  config->embedding_scale = static_cast<float>(number("embedding_multiplier", 1));
+  config->block.scale = static_cast<float>(number("residual_multiplier", 1));
+  config->logit_scale = static_cast<float>(1 / number("logits_scaling", 1));
+  const ConfigFields::Json* positions = fields.Find("position_embedding_type");
+  for (LayerSpec& layer : config->layers) {
+    layer.attention.scale = number("attention_multiplier", layer.attention.scale);
+    if (positions != nullptr && *positions != "rope") layer.attention.rope = -1;
+  }
+}
+
+// There the number by which logits are divided is called a scale, too, and rotations that were not
+// trained are not made.
+void GraniteFromGguf(const GgufMetadata& metadata, ConfigFields::Json* config) {
+  std::string architecture;
+  if (!metadata.String("general.architecture", &architecture).ok()) return;
+  double scale = 0;
+  if (metadata.Number(architecture + ".logit_scale", &scale).ok() && scale > 0) {
+    (*config)["logits_scaling"] = static_cast<float>(scale);
+  }
+  bool trained = true;
+  if (metadata.Flag(architecture + ".rope.scaling.finetuned", &trained).ok() && !trained) {
+    (*config)["position_embedding_type"] = "nope";
+  }
+}
+
+constexpr TensorName kGraniteMoeNames[] = {
+    {"router", "block_sparse_moe.router.layer", "ffn_gate_inp"},
+    {"experts.gate_up", "block_sparse_moe.input_linear", ""},
+    {"experts.down", "block_sparse_moe.output_linear", "ffn_down_exps"},
+    {"shared.gate_up", "shared_mlp.input_linear", ""},
+    {"shared.down", "shared_mlp.output_linear", "ffn_down_shexp"},
+};
+
+// Of models without experts the one that rows would share is the MLP.
+constexpr TensorName kGraniteHybridNames[] = {
+    {"gate_up", "shared_mlp.input_linear", ""},
+    {"down", "shared_mlp.output_linear", "ffn_down"},
+};
+
+// In files models with a shared expert are called as those without.
+void DescribeGraniteMoe(ConfigFields& fields, ModelConfig* config) {
+  DescribeGranite(fields, config);
+  const auto every = [](int) { return true; };
+  SetExperts(fields, {}, config->layers.front().mlp.intermediate, every, config);
+  SetShared(fields.IntOr("shared_intermediate_size", 0, kMaxIntermediate, 0), false, config);
+}
+
+// Granite 4. Those of its models that mix in state space layers have experts as well.
+void DescribeGraniteHybrid(ConfigFields& fields, ModelConfig* config) {
+  DescribeGranite(fields, config);
+  const std::vector<std::string> types = fields.Strings("layer_types", config->layers.size());
+  const auto attends = [](const std::string& type) { return type == "attention"; };
+  if (fields.ok() && (types.empty() || !std::ranges::all_of(types, attends))) {
+    fields.Refuse(
+        "has layers that are not attention (layer_types), but of Granite 4 only models "
+        "of attention are supported");
+  }
+  if (fields.IntOr("num_local_experts", 0, kMaxExperts, 8) != 0) {
+    fields.Refuse(
+        "has experts (num_local_experts), but of Granite 4 only models without are "
+        "supported");
+  }
+  const int width = fields.IntOr("shared_intermediate_size", 1, kMaxIntermediate, 1024);
+  const bool rotates = fields.Find("position_embedding_type") != nullptr;
+  for (LayerSpec& layer : config->layers) {
+    layer.mlp.intermediate = width;
+    if (!rotates) layer.attention.rope = -1;
+  }
+}
+
+}  // namespace
+
+const Family kGranite = {.name = "granite",
+                         .architecture = "GraniteForCausalLM",
+                         .gguf = "granite",
+                         .neighbours = Neighbours::kInGguf,
+                         .describe = DescribeGranite,
+                         .gguf_fields = GraniteFromGguf};
+
+const Family kGraniteMoe = {.name = "granitemoe",
+                            .architecture = "GraniteMoeForCausalLM",
+                            .gguf = "granitemoe",
+                            .names = kGraniteMoeNames,
+                            .neighbours = Neighbours::kInGguf,
+                            .describe = DescribeGraniteMoe,
+                            .gguf_fields = GraniteFromGguf};
+
+const Family kGraniteMoeShared = {.name = "granitemoeshared",
+                                  .architecture = "GraniteMoeSharedForCausalLM",
+                                  .names = kGraniteMoeNames,
+                                  .neighbours = Neighbours::kInGguf,
+                                  .describe = DescribeGraniteMoe};
+
+const Family kGraniteHybrid = {.name = "granitemoehybrid",
+                               .architecture = "GraniteMoeHybridForCausalLM",
+                               .names = kGraniteHybridNames,
+                               .neighbours = Neighbours::kInGguf,
+                               .describe = DescribeGraniteHybrid};
+
+}  // namespace foretoken
