@@ -181,12 +181,17 @@ void AddEngine(Families* families) {
                   [](Totals totals) { return totals.running; });
   families->Gauge("sequences_waiting", "Sequences that wait for a place.",
                   [](Totals totals) { return totals.waiting; });
-  families->Begin("kv_blocks", "Blocks of the KV pool by state.", MetricType::Gauge);
-  for (const auto& [id, totals, modes] : families->loaded()) {
-    families->Add(id, totals.kv.used, {{"state", "used"}});
-    families->Add(id, totals.kv.cached, {{"state", "cached"}});
-    families->Add(id, totals.kv.free, {{"state", "free"}});
-  }
+  const auto add_kv = [families](std::string name, std::string help, KvUsage ServerTotals::*usage) {
+    families->Begin(std::move(name), std::move(help), MetricType::Gauge);
+    for (const auto& [id, totals, modes] : families->loaded()) {
+      families->Add(id, (totals.*usage).used, {{"state", "used"}});
+      families->Add(id, (totals.*usage).cached, {{"state", "cached"}});
+      families->Add(id, (totals.*usage).free, {{"state", "free"}});
+    }
+  };
+  add_kv("kv_blocks", "Blocks of the KV pool by state.", &ServerTotals::kv);
+  add_kv("kv_recent_blocks", "The same of layers that see a window of positions.",
+         &ServerTotals::recent_kv);
   families->Counter("preemptions_total", "Preemptions of finished sequences.",
                     [](Totals totals) { return totals.preemptions; });
   families->Counter("passes_total", "Passes of the target.",
@@ -267,6 +272,14 @@ OrderedJson DatastoreJson(const DatastoreFolder* folder) {
           {"lost_outputs", folder->LostOutputs()}};
 }
 
+OrderedJson KvJson(const KvUsage& usage) {
+  return {{"used", usage.used},
+          {"cached", usage.cached},
+          {"free", usage.free},
+          {"total", usage.total},
+          {"usage", Share(usage.used, usage.total)}};
+}
+
 }  // namespace
 
 OrderedJson StatsJson(const Service& service, const OutcomeCounts& counts) {
@@ -313,12 +326,8 @@ OrderedJson StatsJson(const Service& service, const OutcomeCounts& counts) {
       {"tokens_per_second", totals.rate.PerSecond(NowNs())},
       {"running", totals.running},
       {"waiting", totals.waiting},
-      {"kv",
-       {{"used", totals.kv.used},
-        {"cached", totals.kv.cached},
-        {"free", totals.kv.free},
-        {"total", totals.kv.total},
-        {"usage", Share(totals.kv.used, totals.kv.total)}}},
+      {"kv", KvJson(totals.kv)},
+      {"recent_kv", KvJson(totals.recent_kv)},
       {"acceptance",
        {{"drafts", totals.drafts},
         {"draft_tokens", totals.draft_tokens},

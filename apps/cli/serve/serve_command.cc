@@ -27,6 +27,7 @@ struct ServeOptions {
   double models_gb = 0;
   std::string api_key;
   std::string api_key_file;
+  std::string reasoning_format = "auto";
   double body_mb = 4;
   int event_interval_ms = 5;
   server::ServerOptions server;
@@ -150,6 +151,7 @@ Result<int> Serve(ServeOptions options, bool key_given) {
   settings.http.limits.body_bytes = static_cast<std::size_t>(options.body_mb * 1e6);
   settings.models.bytes = static_cast<std::uint64_t>(options.models_gb * 1e9);
   settings.models.idle = std::chrono::milliseconds(std::llround(options.idle_seconds * 1e3));
+  options.each.service.defaults.parts_reasoning = options.reasoning_format != "none";
   options.each.service.event_interval = std::chrono::milliseconds(options.event_interval_ms);
   FT_ASSIGN_OR_RETURN(const std::vector<NamedModel> models,
                       ChooseModels(options.choice, options.each));
@@ -232,6 +234,10 @@ void AddLogOptions(CLI::App* command, ServeOptions* options) {
 
 void AddRequestOptions(CLI::App* command, ServeOptions* options) {
   const OptionGroup add(command, "Requests");
+  add("--reasoning-format", &options->reasoning_format, "FORM",
+      "What a model thinks is apart from what it says (auto, the default, or deepseek), or stays "
+      "in it with its marks (none)")
+      ->check(OneOf({"auto", "none", "deepseek"}));
   add("--strict-fields", &options->each.service.defaults.strict_fields,
       "Refuse fields that the server does not know; else they are named in the reply's header "
       "X-Foretoken-Ignored");

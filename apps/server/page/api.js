@@ -70,6 +70,7 @@ export async function* generate(messages, options, signal) {
     stream_options: { include_usage: true },
     speculation_trace: true,
     ...(model ? { model } : {}),
+    reasoning_format: 'none', // Tokens are shown as they are, thoughts with their marks.
     ...options,
   };
   const response = await request('/v1/chat/completions',
