@@ -6,44 +6,34 @@ The models are those of tests/golden/families, with a tokenizer of letters; the 
 with its weights shaken a little, so that some of its tokens are taken and some are not."""
 
 import json
+import pathlib
 import random
 import shutil
+import sys
 import unittest
 
 from command_line import MODELS, CliTest
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
+from letter_tokenizer import write_tokenizer
+
 FAMILIES = MODELS.parent / "tests/golden/families"
 NOT_YET = {"deepseek_v2", "deepseek_v2-groups", "deepseek_v3", "gemma4", "gemma4-moe",
            "gemma4-small", "qwen3_next"}
-VOCABULARY = 128
 PREFIX = "it was a cold day and all of them sat by the fire to hear the old tale of the sea; "
 PROMPTS = [PREFIX + end for end in ("then", "one of them", "no")] + ["a b c d e f g a b c d e f g"]
 
 
-def tokenizer():
-    """Three special tokens, then one token for each character that text is made of."""
-    letters = [chr(code) for code in range(33, 127)] + ["Ġ", "Ċ"]
-    special = ["<pad>", "<s>", "</s>"]
-    words = special + letters
-    words += [a + b for a in "aeiou" for b in "nrstlm"][:VOCABULARY - len(words)]
-    merges = [list(word) for word in words[len(special) + len(letters):]]
-    return {
-        "version": "1.0", "added_tokens": [
-            {"id": i, "content": word, "special": True, "single_word": False, "lstrip": False,
-             "rstrip": False, "normalized": False} for i, word in enumerate(special)],
-        "normalizer": None,
-        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True},
-        "post_processor": None, "decoder": {"type": "ByteLevel"},
-        "model": {"type": "BPE", "vocab": {word: i for i, word in enumerate(words)},
-                  "merges": merges}}
-
-
 def shaken(weights, seed):
-    """A safetensors file of BF16 numbers, each changed by at most a few percent."""
+    """A safetensors file whose BF16 numbers are each changed by at most a few percent."""
     length = 8 + int.from_bytes(weights[:8], "little")
     data = bytearray(weights[length:])
-    noise = random.Random(seed).randbytes(len(data) // 2)
-    data[::2] = bytes(low ^ (change & 7) for low, change in zip(data[::2], noise))
+    noise = random.Random(seed).randbytes(len(data))
+    for tensor in json.loads(weights[8:length]).values():
+        if tensor.get("dtype") != "BF16":
+            continue
+        part = slice(*tensor["data_offsets"], 2)
+        data[part] = bytes(low ^ (change & 7) for low, change in zip(data[part], noise[part]))
     return weights[:length] + bytes(data)
 
 
@@ -54,10 +44,7 @@ class VerifyFamilies(CliTest):
         shutil.copy(FAMILIES / family / "config.json", folder)
         weights = (FAMILIES / family / "model.safetensors").read_bytes()
         (folder / "model.safetensors").write_bytes(change(weights))
-        (folder / "tokenizer.json").write_text(json.dumps(tokenizer()))
-        (folder / "tokenizer_config.json").write_text(json.dumps(
-            {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": "<s>",
-             "eos_token": "</s>"}))
+        write_tokenizer(folder)
         return folder
 
     def verify(self, family):
