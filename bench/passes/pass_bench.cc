@@ -2,7 +2,8 @@
 // logits, as verification does, and over a prompt of which only the last row does. Usage:
 // pass_bench MODEL PRECISION CORES [ROUNDS]: a folder or a GGUF file, auto, bf16, f32 or portable,
 // cores such as 0 or 0,1. Every round times each kind of pass in turn; prints a line of JSON with
-// the median milliseconds of each.
+// the median milliseconds of each. Every pass has other tokens, so that experts that its rows
+// choose are others too.
 
 #include <fmt/core.h>
 
@@ -10,6 +11,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -24,7 +26,7 @@ namespace {
 
 constexpr int kContext = 128;
 constexpr int kPrompt = 512;
-constexpr int kRows[] = {1, 2, 4, 8, 16, 32};
+constexpr int kRows[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32};
 
 // Passes over `rows` rows behind `context` tokens; logits of all rows or of the last.
 class Passes {
@@ -38,8 +40,9 @@ class Passes {
     for (std::int32_t position = 0; position < context + rows; ++position) {
       const RowPlace place{position, position, 0, position + 1, 0};
       const bool last = position + 1 == context + rows;
-      batch_.rows.push_back({position % 97 + 3, place, all ? position >= context : last, false});
+      batch_.rows.push_back({0, place, all ? position >= context : last, false});
     }
+    DrawTokens();
     if (context == 0) return;
     ForwardBatch before = batch_;
     before.rows.resize(static_cast<std::size_t>(context));
@@ -48,6 +51,7 @@ class Passes {
   }
 
   double Ms() {
+    DrawTokens();
     const auto begin = std::chrono::steady_clock::now();
     model_->Forward(batch_, kv_);
     return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
@@ -57,10 +61,18 @@ class Passes {
   int rows() const { return static_cast<int>(batch_.rows.size()); }
 
  private:
+  void DrawTokens() {
+    const int vocabulary = model_->config().vocabulary;
+    for (ForwardRow& row : batch_.rows) {
+      row.token = static_cast<Token>(random_() % static_cast<unsigned>(vocabulary));
+    }
+  }
+
   Model* model_;
   KvStore kv_;
   std::vector<std::int32_t> blocks_;
   ForwardBatch batch_;
+  std::minstd_rand random_;
 };
 
 double Median(std::vector<double> times) {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "foretoken/adapter.h"
 #include "foretoken/kv_format.h"
 #include "foretoken/precision.h"
 #include "foretoken/result.h"
@@ -52,6 +53,8 @@ struct LoadOptions {
   std::optional<Precision> precision;
   std::optional<KvFormat> kv;  ///< None: kF32 under kF32, else kBF16.
   LoadProgress progress;       ///< May be null.
+  /// That requests may ask for (Request::adapter).
+  std::vector<AdapterSource> adapters = {};
 };
 
 /// What is known of a loaded model.
@@ -79,6 +82,8 @@ class LanguageModel {
 
   const ModelSource& source() const { return source_; }
   const ModelFacts& facts() const { return facts_; }
+  /// As they were loaded, in the order of LoadOptions::adapters.
+  const std::vector<AdapterSource>& adapters() const { return adapters_; }
   /// Null for synthetic models.
   const Tokenizer* tokenizer() const;
 
@@ -89,9 +94,11 @@ class LanguageModel {
   LoadedModel& loaded() const { return *loaded_; }
 
  private:
-  LanguageModel(ModelSource source, std::unique_ptr<LoadedModel> loaded);
+  LanguageModel(ModelSource source, std::vector<AdapterSource> adapters,
+                std::unique_ptr<LoadedModel> loaded);
 
   ModelSource source_;
+  std::vector<AdapterSource> adapters_;
   std::unique_ptr<LoadedModel> loaded_;
   ModelFacts facts_;
 };

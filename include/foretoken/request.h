@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "foretoken/adapter.h"
 #include "foretoken/sampling.h"
 #include "foretoken/speculation.h"
 #include "foretoken/types.h"
@@ -172,6 +173,9 @@ struct Request {
   /// is computed, cached prefixes or not.
   std::optional<Pooling> embedding;
   std::optional<PlanOptions> plan;  ///< What differs from the engine's own.
+  /// Of the target; proposals are a draft's without it. Prefixes are shared only with requests of
+  /// the same adapter and scale.
+  AdapterUse adapter = {};
   /// The output's text goes on where the prompt's ends, so a leading space belongs to it; false
   /// for an answer (a chat turn), which starts a text of its own.
   bool continues_text = true;

@@ -35,22 +35,28 @@ std::string ModelSource::label() const {
   return weights.empty() ? called : called + ":" + weights;
 }
 
-LanguageModel::LanguageModel(ModelSource source, std::unique_ptr<LoadedModel> loaded)
-    : source_(std::move(source)), loaded_(std::move(loaded)), facts_(FactsOf(*loaded_)) {}
+LanguageModel::LanguageModel(ModelSource source, std::vector<AdapterSource> adapters,
+                             std::unique_ptr<LoadedModel> loaded)
+    : source_(std::move(source)),
+      adapters_(std::move(adapters)),
+      loaded_(std::move(loaded)),
+      facts_(FactsOf(*loaded_)) {}
 LanguageModel::~LanguageModel() = default;
 
 Result<std::shared_ptr<LanguageModel>> LanguageModel::Load(const LoadOptions& options) {
   const CoreSet cores = options.cores.empty() ? AvailableCores() : options.cores;
   return OrExhausted([&]() -> Result<std::shared_ptr<LanguageModel>> {
-    FT_ASSIGN_OR_RETURN(auto loaded, LoadModel(options.source, std::make_shared<Device>(cores),
-                                               options.precision, options.kv, options.progress));
-    return std::shared_ptr<LanguageModel>(new LanguageModel(options.source, std::move(loaded)));
+    FT_ASSIGN_OR_RETURN(
+        auto loaded, LoadModel(options.source, std::make_shared<Device>(cores), options.precision,
+                               options.kv, options.progress, options.adapters));
+    return std::shared_ptr<LanguageModel>(
+        new LanguageModel(options.source, options.adapters, std::move(loaded)));
   });
 }
 
 std::shared_ptr<LanguageModel> LanguageModel::OnCores(std::vector<int> cores) const {
-  return std::shared_ptr<LanguageModel>(
-      new LanguageModel(source_, OnDevice(*loaded_, std::make_shared<Device>(std::move(cores)))));
+  return std::shared_ptr<LanguageModel>(new LanguageModel(
+      source_, adapters_, OnDevice(*loaded_, std::make_shared<Device>(std::move(cores)))));
 }
 
 const Tokenizer* LanguageModel::tokenizer() const { return loaded_->tokenizer.get(); }

@@ -53,6 +53,9 @@ Json HeadOf(const Receipt& receipt) {
                {"prompt", receipt.prompt}};
   // Receipts of the usual KV stay what they were before there was another.
   if (receipt.kv != UsualKvFormat(receipt.precision)) json["kv"] = KvFormatName(receipt.kv);
+  if (receipt.adapter.empty()) return json;
+  json["adapter"] = receipt.adapter;
+  json["adapter_scale"] = receipt.adapter_scale;
   return json;
 }
 
@@ -144,6 +147,19 @@ Status CheckOrigin(const LanguageModel& model, const Receipt& receipt) {
       PrecisionName(precision), receipt.backend, loaded.backend->name()));
 }
 
+Result<AdapterUse> AdapterOf(const Receipt& receipt, const LoadedModel& loaded) {
+  if (receipt.adapter.empty()) return AdapterUse{};
+  const auto found = std::ranges::find(loaded.adapter_fingerprints, receipt.adapter);
+  if (found == loaded.adapter_fingerprints.end()) {
+    return InvalidInput(fmt::format(
+        "the receipt was made with an adapter of fingerprint {}, which is none of those that were "
+        "loaded with the model: give it with --lora",
+        receipt.adapter));
+  }
+  return AdapterUse{static_cast<int>(found - loaded.adapter_fingerprints.begin()),
+                    receipt.adapter_scale};
+}
+
 Status CheckTokens(const Receipt& receipt, const ModelConfig& config) {
   if (receipt.prompt.empty()) return InvalidInput("the receipt has no prompt");
   if (receipt.prompt.size() + receipt.tokens.size() >
@@ -176,6 +192,11 @@ Receipt MakeReceipt(const LanguageModel& model, const Request& request,
                   .prompt = request.prompt,
                   .tokens = {tokens.begin(), tokens.end()},
                   .finish = finish};
+  if (request.adapter.index >= 0) {
+    receipt.adapter =
+        loaded.adapter_fingerprints.at(static_cast<std::size_t>(request.adapter.index));
+    receipt.adapter_scale = request.adapter.scale;
+  }
   if (request.sampling.constraint != nullptr) {
     receipt.grammar = request.sampling.constraint->grammar();
     receipt.sampling.constraint = nullptr;
@@ -220,6 +241,10 @@ Result<Receipt> ParseReceipt(std::string_view json, const std::string& where) {
   sampling.logit_bias = reader.Bias();
   sampling.seed = reader.Seed();
   object.String("grammar", &receipt.grammar);
+  if (object.Has("adapter")) {
+    receipt.adapter = object.Fingerprint("adapter");
+    receipt.adapter_scale = reader.Float("adapter_scale");
+  }
   object.Bool("continues_text", &receipt.continues_text);
   receipt.finish = reader.Finish();
   receipt.prompt = reader.Tokens("prompt");
@@ -236,6 +261,7 @@ Result<std::optional<ReceiptFlaw>> CheckReceipt(const LanguageModel& model,
   const ModelConfig& config = loaded.model->config();
   FT_RETURN_IF_ERROR(CheckOrigin(model, receipt));
   FT_RETURN_IF_ERROR(CheckTokens(receipt, config));
+  FT_ASSIGN_OR_RETURN(const AdapterUse adapter, AdapterOf(receipt, loaded));
   SamplingParams sampling = receipt.sampling;
   FT_RETURN_IF_ERROR(ValidateSamplingParams(sampling, config.vocabulary));
   if (!receipt.grammar.empty()) {
@@ -250,7 +276,8 @@ Result<std::optional<ReceiptFlaw>> CheckReceipt(const LanguageModel& model,
                       .tokens = receipt.tokens,
                       .sampling = &sampling,
                       .drops_space = tokenizer != nullptr && !receipt.continues_text &&
-                                     tokenizer->DropsLeadingSpace()};
+                                     tokenizer->DropsLeadingSpace(),
+                      .adapter = adapter};
   if (const auto deviation = FindDeviation(loaded, replay)) {
     return std::optional(ReceiptFlaw{
         .what = fmt::format("the model did not choose token {} of its output", deviation->at),

@@ -41,10 +41,36 @@ Result<std::string> FingerprintOf(const Checkpoint& checkpoint, const ModelConfi
   return Sha256Hex(fmt::format("{} of {} positions", fingerprint, config.max_positions));
 }
 
+// Refuses a name that two have or that could not be told from a model's in "MODEL:NAME".
+Status CheckNames(std::span<const AdapterSource> sources) {
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    const std::string& name = sources[i].name;
+    if (name.empty() || name.find_first_of(":=") != std::string::npos) {
+      return InvalidInput(fmt::format(
+          "an adapter cannot be called '{}': give it a name without ':' and '='", name));
+    }
+    if (std::ranges::count(sources.first(i), name, &AdapterSource::name) == 0) continue;
+    return InvalidInput(
+        fmt::format("two adapters are called {}: give one of them another name", name));
+  }
+  return {};
+}
+
+Result<std::vector<Adapter>> ReadAdapters(std::span<const AdapterSource> sources,
+                                          const ModelConfig& config) {
+  FT_RETURN_IF_ERROR(CheckNames(sources));
+  std::vector<Adapter> adapters;
+  for (const AdapterSource& source : sources) {
+    FT_ASSIGN_OR_RETURN(Adapter adapter, ReadAdapter(source.path, config));
+    adapters.push_back(std::move(adapter));
+  }
+  return adapters;
+}
+
 // Adds what follows from the other parts: the model itself, and grammars over its vocabulary.
 std::unique_ptr<LoadedModel> Complete(LoadedModel parts) {
   auto loaded = std::make_unique<LoadedModel>(std::move(parts));
-  loaded->model = loaded->weights->MakeModel(loaded->backend.get());
+  loaded->model = loaded->weights->MakeModel(loaded->backend.get(), loaded->adapters);
   if (loaded->translation != nullptr) {
     loaded->model = Translate(std::move(loaded->model), loaded->translation);
   }
@@ -110,10 +136,18 @@ std::unique_ptr<LoadedModel> LoadModel(const OpenedModel& opened, std::shared_pt
                   : SyntheticWeights(opened.config, kSyntheticSeed, backend.get());
   }
   if (packed != nullptr) *packed = {opened.identity, precision, weights};
+  std::shared_ptr<const AdapterSet> adapters;
+  if (!opened.adapters.empty()) {
+    adapters = std::make_shared<const AdapterSet>(opened.adapters, backend.get());
+  }
+  std::vector<std::string> fingerprints;
+  for (const Adapter& adapter : opened.adapters) fingerprints.push_back(adapter.fingerprint);
   return Complete({.device = std::move(device),
                    .backend = std::move(backend),
                    .tokenizer = opened.tokenizer,
                    .weights = std::move(weights),
+                   .adapters = std::move(adapters),
+                   .adapter_fingerprints = std::move(fingerprints),
                    .identity = opened.identity,
                    .translation = opened.translation,
                    .path = opened.checkpoint.has_value() ? opened.checkpoint->path.string() : ""});
@@ -130,8 +164,10 @@ Result<std::unique_ptr<LoadedModel>> LoadModel(const ModelSource& source,
                                                std::shared_ptr<Device> device,
                                                std::optional<Precision> precision,
                                                std::optional<KvFormat> kv,
-                                               const LoadProgress& progress) {
-  FT_ASSIGN_OR_RETURN(const OpenedModel opened, OpenModel(source));
+                                               const LoadProgress& progress,
+                                               std::span<const AdapterSource> adapters) {
+  FT_ASSIGN_OR_RETURN(OpenedModel opened, OpenModel(source));
+  FT_ASSIGN_OR_RETURN(opened.adapters, ReadAdapters(adapters, opened.config));
   return LoadModel(opened, std::move(device), NumericsFor(opened, precision, kv), nullptr,
                    progress);
 }
@@ -142,6 +178,8 @@ std::unique_ptr<LoadedModel> OnDevice(const LoadedModel& loaded, std::shared_ptr
                    .backend = std::move(backend),
                    .tokenizer = loaded.tokenizer,
                    .weights = loaded.weights,
+                   .adapters = loaded.adapters,
+                   .adapter_fingerprints = loaded.adapter_fingerprints,
                    .identity = loaded.identity,
                    .translation = loaded.translation,
                    .path = loaded.path,

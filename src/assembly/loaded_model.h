@@ -2,12 +2,15 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "backend/device.h"
 #include "base/result.h"
 #include "foretoken/model.h"
 #include "grammar/constraint_compiler.h"
+#include "model/adapter/adapter_set.h"
 #include "model/model.h"
 #include "model/model_weights.h"
 #include "model/translated_model.h"
@@ -27,6 +30,7 @@ struct OpenedModel {
   /// Of a draft whose tokens are not its target's; else null. The tokenizer is then the target's,
   /// and `config` still the model's own.
   std::shared_ptr<const Translation> translation;
+  std::vector<Adapter> adapters;  ///< That its sequences may be computed with.
 };
 
 /// Checks that configuration, tokenizer and tensors are there and go together.
@@ -45,6 +49,8 @@ struct LoadedModel {
   std::unique_ptr<Backend> backend;
   std::shared_ptr<const Tokenizer> tokenizer;
   std::shared_ptr<const ModelWeights> weights;
+  std::shared_ptr<const AdapterSet> adapters;     ///< Null: there are none.
+  std::vector<std::string> adapter_fingerprints;  ///< Adapter::fingerprint of each.
   std::unique_ptr<Model> model;
   std::unique_ptr<ConstraintCompiler> constraints;  ///< Grammars over the tokenizer's vocabulary.
   ModelIdentity identity;
@@ -65,12 +71,13 @@ std::unique_ptr<LoadedModel> LoadModel(const OpenedModel& opened, std::shared_pt
                                        Numerics numerics, PackedWeights* packed = nullptr,
                                        const LoadProgress& progress = {});
 
-/// Opens and loads.
+/// Opens and loads, with adapters.
 Result<std::unique_ptr<LoadedModel>> LoadModel(const ModelSource& source,
                                                std::shared_ptr<Device> device,
                                                std::optional<Precision> precision,
                                                std::optional<KvFormat> kv = {},
-                                               const LoadProgress& progress = {});
+                                               const LoadProgress& progress = {},
+                                               std::span<const AdapterSource> adapters = {});
 
 /// The same weights on another device; nothing is packed again.
 std::unique_ptr<LoadedModel> OnDevice(const LoadedModel& loaded, std::shared_ptr<Device> device);

@@ -44,7 +44,8 @@ std::optional<Deviation> Read(const LoadedModel& loaded, const Replay& replay) {
       const auto position = static_cast<std::int32_t>(row);
       batch.rows.push_back({.token = text[row],
                             .place = {position, position, 0, position + 1, 0},
-                            .wants_logits = row >= first});
+                            .wants_logits = row >= first,
+                            .adapter = replay.adapter});
     }
     const Logits logits = model.Forward(batch, kv);
     for (std::size_t row = std::max(begin, first); row < end; ++row) {

@@ -15,6 +15,7 @@ struct Replay {
   std::span<const Token> tokens;
   const SamplingParams* sampling = nullptr;  ///< With its constraint.
   bool drops_space = false;                  ///< As in ConstraintCursor.
+  AdapterUse adapter = {};
 };
 
 /// Where a text first differs from the model's own.

@@ -192,6 +192,7 @@ Engine::Impl::Impl(const EngineConfig& config, Model* target, Device* target_dev
           .vocabulary = target->config().vocabulary,
           .max_context = config.max_context,
           .has_tokenizer = tokenizer != nullptr,
+          .adapters = target->adapters(),
           .max_lookahead = config.max_lookahead,
           .max_nodes = config.max_nodes,
           .max_cache_budget = config.max_cache_budget,

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "speculation/presets.h"
@@ -113,6 +114,15 @@ Status ShapeProposals(const PlanOptions& options, FieldSpelling spell, Speculati
                  "numbers and a fallback's name",
                  spell("fanout"), spell("fallback"), spell("tree_width"));
   }
+  return {};
+}
+
+Status CheckAdapter(const AdapterUse& use, int adapters) {
+  if (use.index < -1 || use.index >= adapters) {
+    return Wrong("lora", "adapter {} was asked for, but the model was loaded with {}", use.index,
+                 adapters);
+  }
+  if (!std::isfinite(use.scale)) return Wrong("lora", "an adapter's scale is {}", use.scale);
   return {};
 }
 
@@ -290,6 +300,7 @@ Status CheckRequest(const Request& request, const RequestBounds& bounds) {
                  "least one more: shorten the prompt",
                  request.prompt.size(), bounds.max_context);
   }
+  FT_RETURN_IF_ERROR(CheckAdapter(request.adapter, bounds.adapters));
   FT_RETURN_IF_ERROR(CheckRange("the number of tokens whose log-probabilities come with the prompt",
                                 request.prompt_logprobs, -1, kMaxTopLogprobs, "prompt_logprobs"));
   const bool embeds = request.embedding.has_value();

@@ -42,6 +42,7 @@ struct RequestBounds {
   int vocabulary = 0;
   int max_context = 0;
   bool has_tokenizer = false;
+  int adapters = 0;  ///< That the target was loaded with.
   std::vector<Mode> offered;
   int max_lookahead = 0;
   int max_nodes = 0;

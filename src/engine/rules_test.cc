@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -209,6 +210,9 @@ TEST(RequestRules, WhatIsWrongIsNamedWithItsField) {
          r->prompt_logprobs = 0;
        },
        "prompt_logprobs", "gives nothing else"},
+      {[](Request* r) { r->adapter.index = 0; }, "lora", "adapter 0 was asked for"},
+      {[](Request* r) { r->adapter.scale = std::numeric_limits<float>::infinity(); }, "lora",
+       "scale is inf"},
       {[](Request* r) { r->stop.stop_strings.assign(17, "x"); }, "stop_strings", "at most 16"},
       {[](Request* r) {
          r->stop.stop_strings = {"a", ""};

@@ -60,7 +60,7 @@ Sequence::Sequence(SequenceId sequence_id, Request new_request, const Speculatio
       stop_text_(request.stop.stop_strings) {
   tokens.reserve(std::min<std::size_t>(
       max_context, request.prompt.size() + static_cast<std::size_t>(request.stop.max_tokens)));
-  kv.scope = request.prefix_scope;
+  kv.scope = {.owner = request.prefix_scope, .adapter = request.adapter};
   if (!request.stop.ignore_eos) stop_tokens.insert(stop_tokens.end(), eos.begin(), eos.end());
   history.AddPrompt(request.prompt);
   if (request.sampling.constraint != nullptr) {

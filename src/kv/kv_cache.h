@@ -21,7 +21,7 @@ struct SequenceKv {
   /// proposal's and is rolled back by being forgotten.
   std::int32_t committed = 0;
   /// Prefixes are shared with sequences of the same scope only; set before the first MatchPrefix.
-  std::uint64_t scope = 0;
+  KvScope scope;
   std::int32_t published_blocks = 0;  ///< Leading blocks that are published in the prefix cache.
 
   std::int32_t SlotOf(std::int32_t position) const {

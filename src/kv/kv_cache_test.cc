@@ -97,11 +97,13 @@ TEST(KvCache, FindsThePrefixAndLeavesATokenToCompute) {
 TEST(KvCache, ScopesShareNothing) {
   const BlockHash collides = [](std::uint64_t, std::span<const Token>) { return std::uint64_t{7}; };
   for (const BlockHash hash : {BlockHash(HashBlock), collides}) {
-    KvCache cache(16, true, hash);
+    KvCache cache(32, true, hash);
     const std::vector<Token> tokens = Tokens(100);
-    SequenceKv alice{.scope = 1};
+    SequenceKv alice{.scope = {.owner = 1, .adapter = {.index = 0, .scale = 2}}};
     Fill(cache, tokens, &alice);
-    for (const std::uint64_t scope : {0, 2}) {
+    for (const KvScope& scope :
+         {KvScope{}, KvScope{.owner = 2, .adapter = {0, 2}}, KvScope{.owner = 1},
+          KvScope{.owner = 1, .adapter = {1, 2}}, KvScope{.owner = 1, .adapter = {0, 1}}}) {
       SequenceKv other{.scope = scope};
       EXPECT_EQ(cache.MatchPrefix(tokens, &other), 0);
       Fill(cache, tokens, &other);
@@ -109,7 +111,7 @@ TEST(KvCache, ScopesShareNothing) {
       cache.Release(&other);
     }
     cache.Release(&alice);
-    SequenceKv again{.scope = 1};
+    SequenceKv again{.scope = {.owner = 1, .adapter = {.index = 0, .scale = 2}}};
     EXPECT_EQ(cache.MatchPrefix(tokens, &again), 96) << "its own are found";
     EXPECT_TRUE(cache.CheckIntegrity().ok());
     cache.Release(&again);

@@ -25,7 +25,16 @@ std::span<const Token> PrefixIndex::TokensOf(std::int32_t block) const {
   return {tokens_.data() + std::size_t(block) * kBlockSize, kBlockSize};
 }
 
-std::int32_t PrefixIndex::Find(std::uint64_t scope, std::int32_t parent,
+std::uint64_t PrefixIndex::HashBelow(const KvScope& scope, std::int32_t parent,
+                                     std::span<const Token> tokens) const {
+  if (parent != kNone) return hash_(nodes_[parent].hash, tokens);
+  const auto adapter = static_cast<std::uint32_t>(scope.adapter.index + 1);  // 0: none.
+  const auto scale = std::bit_cast<std::uint32_t>(scope.adapter.scale);
+  const std::uint64_t use = adapter == 0 ? 0 : std::uint64_t{adapter} << 32 | scale;
+  return hash_(scope.owner ^ use, tokens);
+}
+
+std::int32_t PrefixIndex::Find(const KvScope& scope, std::int32_t parent,
                                std::span<const Token> tokens) const {
   const std::uint64_t hash = HashBelow(scope, parent, tokens);
   for (std::int32_t block = buckets_[BucketOf(hash)]; block != kNone; block = nodes_[block].next) {
@@ -38,7 +47,7 @@ std::int32_t PrefixIndex::Find(std::uint64_t scope, std::int32_t parent,
   return kNone;
 }
 
-void PrefixIndex::Insert(std::uint64_t scope, std::int32_t block, std::int32_t parent,
+void PrefixIndex::Insert(const KvScope& scope, std::int32_t block, std::int32_t parent,
                          std::span<const Token> tokens) {
   FT_CHECK(!Contains(block), "block {} is published already", block);
   FT_CHECK(parent == kNone || Contains(parent), "parent {} is not published", parent);

@@ -5,13 +5,22 @@
 #include <vector>
 
 #include "base/result.h"
+#include "foretoken/adapter.h"
 #include "foretoken/types.h"
 
 namespace foretoken {
 
-/// The chain hash of a full block, from that of the block before it (the scope of the first) and
-/// its own kBlockSize tokens. It only narrows the search: what it finds is confirmed token by
-/// token.
+/// Whose prefixes are shared: keys and values depend on the adapter that they were computed with.
+struct KvScope {
+  std::uint64_t owner = 0;  ///< Request::prefix_scope.
+  AdapterUse adapter = {};
+
+  bool operator==(const KvScope&) const = default;
+};
+
+/// The chain hash of a full block, from that of the block before it (one of the scope for the
+/// first) and its own kBlockSize tokens. It only narrows the search: what it finds is confirmed
+/// token by token.
 using BlockHash = std::uint64_t (*)(std::uint64_t parent, std::span<const Token> tokens);
 
 std::uint64_t HashBlock(std::uint64_t parent, std::span<const Token> tokens);
@@ -28,10 +37,10 @@ class PrefixIndex {
 
   /// The block of `scope` below `parent` (kNone for the start of a sequence) that holds `tokens`,
   /// or kNone.
-  std::int32_t Find(std::uint64_t scope, std::int32_t parent, std::span<const Token> tokens) const;
+  std::int32_t Find(const KvScope& scope, std::int32_t parent, std::span<const Token> tokens) const;
 
   /// Publishes `block` below `parent`, where no other block of the scope holds the same tokens.
-  void Insert(std::uint64_t scope, std::int32_t block, std::int32_t parent,
+  void Insert(const KvScope& scope, std::int32_t block, std::int32_t parent,
               std::span<const Token> tokens);
 
   /// Withdraws a published block that has no children.
@@ -46,7 +55,7 @@ class PrefixIndex {
  private:
   struct Node {
     std::uint64_t hash = 0;
-    std::uint64_t scope = 0;
+    KvScope scope;
     std::int32_t parent = kNone;
     std::int32_t children = 0;
     std::int32_t next = kNone;  // In the bucket.
@@ -55,10 +64,8 @@ class PrefixIndex {
 
   std::size_t BucketOf(std::uint64_t hash) const { return hash & (buckets_.size() - 1); }
   // The chain hash of a block of `tokens` below `parent`.
-  std::uint64_t HashBelow(std::uint64_t scope, std::int32_t parent,
-                          std::span<const Token> tokens) const {
-    return hash_(parent == kNone ? scope : nodes_[parent].hash, tokens);
-  }
+  std::uint64_t HashBelow(const KvScope& scope, std::int32_t parent,
+                          std::span<const Token> tokens) const;
   std::span<const Token> TokensOf(std::int32_t block) const;
   Status CheckNode(std::int32_t block) const;
 

@@ -23,7 +23,8 @@ struct Tables {
 // Memory of one number per slot.
 struct Memory {
   explicit Memory(std::int64_t blocks)
-      : store(backend->AllocateKv({.layers = 1, .kv_heads = 1, .head_dim = 1, .blocks = blocks})) {}
+      : store(backend->AllocateKv({.layers = {{.kv_heads = 1, .head_dim = 1}}, .blocks = blocks})) {
+  }
   KvMemory kv() { return {.backend = backend.get(), .store = &store}; }
   float& at(std::int32_t slot) { return store.keys.as<float>()[slot]; }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "foretoken/adapter.h"
 #include "model/config/model_config.h"
 
 namespace foretoken {
@@ -24,6 +25,7 @@ struct ForwardRow {
   RowPlace place;
   bool wants_logits = true;
   bool wants_state = false;  ///< The final norm's output, which the lm head would read.
+  AdapterUse adapter = {};   ///< Of those that the model was made with; all of a sequence alike.
 };
 
 /// The input of one pass. Reused between passes so that steady state does not allocate. Rows of a
@@ -61,6 +63,9 @@ class Model {
   /// Bytes of packed weights that a pass over one row reads: everything but the embedding table,
   /// which counts only where it is the lm head too.
   virtual std::size_t weight_bytes() const = 0;
+
+  /// How many adapters its rows may name.
+  virtual int adapters() const { return 0; }
 
   /// Makes room for passes of up to `rows` rows of which `wanted` want logits, so that none of them
   /// allocates.

@@ -59,8 +59,9 @@ inline std::unique_ptr<Model> SyntheticModel(const ModelConfig& config, std::uin
 /// One sequence whose position p lies in slot p, and the logits of its rows.
 class SequenceRunner {
  public:
-  SequenceRunner(Model* model, int max_length)
+  SequenceRunner(Model* model, int max_length, AdapterUse adapter = {})
       : model_(model),
+        adapter_(adapter),
         kv_(model->backend().AllocateKv(
             model->KvShapeFor((max_length + kBlockSize - 1) / kBlockSize))) {
     for (int block = 0; block < kv_.shape.blocks; ++block) blocks_.push_back(block);
@@ -73,7 +74,7 @@ class SequenceRunner {
     batch_.block_tables.push_back(blocks_.data());
     for (const Token token : tokens) {
       const RowPlace place{length_, length_, 0, length_ + 1, 0};
-      batch_.rows.push_back(ForwardRow{token, place, true, true});
+      batch_.rows.push_back(ForwardRow{token, place, true, true, adapter_});
       ++length_;
     }
     return model_->Forward(batch_, kv_).values;
@@ -81,6 +82,7 @@ class SequenceRunner {
 
  private:
   Model* model_;
+  AdapterUse adapter_;
   KvStore kv_;
   std::vector<std::int32_t> blocks_;
   ForwardBatch batch_;

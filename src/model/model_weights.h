@@ -6,6 +6,7 @@
 #include "backend/backend.h"
 #include "base/result.h"
 #include "foretoken/model.h"
+#include "model/adapter/adapter_set.h"
 #include "model/config/model_config.h"
 #include "model/model.h"
 #include "weights/checkpoint.h"
@@ -21,8 +22,10 @@ class ModelWeights {
   virtual const ModelConfig& config() const = 0;
 
   /// A model over these weights on `backend`, whose layout must be that of the backend that packed
-  /// them. It keeps the weights alive and borrows the backend.
-  virtual std::unique_ptr<Model> MakeModel(Backend* backend) const = 0;
+  /// them and the adapters, which may be null. It keeps both alive and borrows the backend.
+  virtual std::unique_ptr<Model> MakeModel(Backend* backend,
+                                           std::shared_ptr<const AdapterSet> adapters) const = 0;
+  std::unique_ptr<Model> MakeModel(Backend* backend) const { return MakeModel(backend, nullptr); }
 };
 
 /// Checks that every tensor is present with the shape that the config implies; packs nothing.

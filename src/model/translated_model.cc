@@ -32,6 +32,7 @@ class TranslatedModel final : public Model {
   const ModelConfig& config() const override { return config_; }
   Backend& backend() const override { return model_->backend(); }
   std::size_t weight_bytes() const override { return model_->weight_bytes(); }
+  int adapters() const override { return model_->adapters(); }
   const float* states() const override { return model_->states(); }
 
   void Reserve(std::size_t rows, std::size_t wanted) override {

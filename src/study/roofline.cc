@@ -1,6 +1,7 @@
 #include "study/roofline.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/check.h"
 
@@ -10,10 +11,18 @@ namespace {
 constexpr double kElementBytes = 2;  // Of an activation.
 
 // X [rows, in] times `matrices` weights [in, out]; their products are merged to one [rows, out].
+// Every row meets the weights of `chosen` experts, where there are any, or of the only one.
 struct Linear {
   double in = 0;
   double out = 0;
   double matrices = 1;
+  int experts = 0;
+  int chosen = 1;
+
+  // Of one expert.
+  double weights() const { return matrices * in * out; }
+  // Times that all weights of one expert are read for so many rows.
+  double read(double rows) const { return experts == 0 ? 1 : ExpertsRead(experts, chosen, rows); }
 };
 
 Linear LinearOf(RooflineOp op, const ModelShape& shape, int ranks) {
@@ -21,15 +30,16 @@ Linear LinearOf(RooflineOp op, const ModelShape& shape, int ranks) {
   const double h = shape.hidden;
   const double query_width = 1.0 * shape.query_heads * shape.head_dim / p;
   const double kv_width = 1.0 * shape.kv_heads * shape.head_dim / p;
+  const int chosen = shape.experts == 0 ? 1 : shape.chosen;
   const std::array<Linear, kRooflineOps.size()> linear = {{
-      {h, query_width},           // kQuery
-      {h, kv_width},              // kKey
-      {h, kv_width},              // kValue
-      {},                         // kAttention
-      {query_width, h},           // kOutput
-      {h, shape.mlp / p, 2},      // kGateUp
-      {shape.mlp / p, h},         // kDown
-      {h, shape.vocabulary / p},  // kHead
+      {h, query_width},                              // kQuery
+      {h, kv_width},                                 // kKey
+      {h, kv_width},                                 // kValue
+      {},                                            // kAttention
+      {query_width, h},                              // kOutput
+      {h, shape.mlp / p, 2, shape.experts, chosen},  // kGateUp
+      {shape.mlp / p, h, 1, shape.experts, chosen},  // kDown
+      {h, shape.vocabulary / p},                     // kHead
   }};
   FT_CHECK(op != RooflineOp::kAttention, "attention is not linear");
   return linear[static_cast<std::size_t>(op)];
@@ -54,6 +64,10 @@ std::string_view RooflineOpName(RooflineOp op) {
   return kNames[static_cast<std::size_t>(op)];
 }
 
+double ExpertsRead(int experts, int chosen, double rows) {
+  return experts * (1 - std::pow(1 - 1.0 * chosen / experts, rows));
+}
+
 double OpCost::Seconds(const DeviceRoof& device) const {
   return std::max(flops / device.flops, bytes() / device.bytes_per_second);
 }
@@ -63,10 +77,11 @@ OpCost RooflineCost(RooflineOp op, const ModelShape& shape, const PassShape& pas
   FT_CHECK(pass.ranks >= 1, "{} ranks", pass.ranks);
   if (op == RooflineOp::kAttention) return AttentionCost(shape, pass, mask_bytes);
   const Linear linear = LinearOf(op, shape, pass.ranks);
-  const double weights = linear.matrices * linear.in * linear.out;
-  return {.flops = 2 * pass.rows() * weights,
-          .read = kElementBytes * pass.rows() * linear.in + shape.weight_bytes * weights,
-          .write = kElementBytes * pass.rows() * linear.out};
+  const double rows = pass.rows() * linear.chosen;  // Of all experts.
+  return {.flops = 2 * rows * linear.weights(),
+          .read = kElementBytes * rows * linear.in +
+                  shape.weight_bytes * linear.weights() * linear.read(pass.rows()),
+          .write = kElementBytes * rows * linear.out};
 }
 
 PassSeconds RooflinePass(const ModelShape& shape, const PassShape& pass, const DeviceRoof& device) {
@@ -85,11 +100,21 @@ PassSeconds RooflinePass(const ModelShape& shape, const PassShape& pass, const D
 std::optional<double> KneeRows(RooflineOp op, const ModelShape& shape, int ranks,
                                const DeviceRoof& device) {
   const Linear linear = LinearOf(op, shape, ranks);
-  const double weights = linear.matrices * linear.in * linear.out;
-  // rows: 2 rows weights = I_knee (weight_bytes weights + 2 rows (in + out)).
-  const double per_row = 2 * weights - device.knee() * kElementBytes * (linear.in + linear.out);
+  // rows: chosen 2 rows weights = I_knee (weight_bytes weights read(rows) + chosen 2 rows (in +
+  // out)).
+  const double per_row = linear.chosen * (2 * linear.weights() -
+                                          device.knee() * kElementBytes * (linear.in + linear.out));
   if (per_row <= 0) return std::nullopt;
-  return device.knee() * shape.weight_bytes * weights / per_row;
+  const double whole = device.knee() * shape.weight_bytes * linear.weights() / per_row;
+  if (linear.experts == 0) return whole;
+  // What is read never falls with more rows, so from the rows of all experts this comes down to the
+  // solution.
+  double rows = whole * linear.experts;
+  for (double before = 2 * rows; before - rows > 1e-9 * rows;) {
+    before = rows;
+    rows = whole * linear.read(rows);
+  }
+  return rows;
 }
 
 double RooflineSpeedup(const ModelShape& shape, const PassShape& pass, const DeviceRoof& device,

@@ -9,14 +9,17 @@
 /// another. No launch overhead, no communication between ranks.
 namespace foretoken {
 
-/// A dense model of the Llama family.
+/// A model of the Llama family, dense or with experts in place of each MLP. (Not counted: the
+/// scores by which rows choose experts.)
 struct ModelShape {
   int layers = 0;
   int hidden = 0;           ///< h
   int query_heads = 0;      ///< n_q
   int kv_heads = 0;         ///< n_kv
   int head_dim = 0;         ///< d. The table takes h = n_q d; here they may differ.
-  int mlp = 0;              ///< h_mlp
+  int mlp = 0;              ///< h_mlp; of each expert.
+  int experts = 0;          ///< Of each layer; 0: one MLP for all rows.
+  int chosen = 0;           ///< Experts that a row goes through.
   int vocabulary = 0;       ///< Width of the output head, which the table leaves out; 0: no head.
   double weight_bytes = 2;  ///< Of a weight. Activations take 2 bytes.
   double kv_bytes = 2;      ///< Of a number in keys and values that attention reads.
@@ -41,6 +44,10 @@ struct PassShape {
 
   double rows() const { return batch * speculation; }
 };
+
+/// How many of a layer's experts `rows` rows read in the mean, each choosing `chosen` of all with
+/// equal chances: E (1 - (1 - k / E)^rows). Rows of a text choose more alike, and read fewer.
+double ExpertsRead(int experts, int chosen, double rows);
 
 /// The rows of Table 2, and the output head.
 enum class RooflineOp { kQuery, kKey, kValue, kAttention, kOutput, kGateUp, kDown, kHead };

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace foretoken {
 namespace {
 
@@ -91,6 +93,27 @@ TEST(Roofline, HalfTheWeightBytesHalveTheFreeRows) {
   EXPECT_NEAR(*KneeRows(RooflineOp::kDown, quantised, 1, kPaperGpu) /
                   *KneeRows(RooflineOp::kDown, kLlama8b, 1, kPaperGpu),
               0.5, 1e-12);
+}
+
+TEST(Roofline, RowsThatChooseOtherExpertsReadOtherWeights) {
+  ModelShape moe = kLlama8b;
+  moe.experts = 64;
+  moe.chosen = 8;
+  const auto cost = [](const ModelShape& shape, double rows) {
+    return RooflineCost(RooflineOp::kGateUp, shape, {.speculation = rows}, 0);
+  };
+  EXPECT_DOUBLE_EQ(cost(moe, 1).read, 8 * cost(kLlama8b, 1).read);
+  EXPECT_DOUBLE_EQ(cost(moe, 3).flops, 8 * cost(kLlama8b, 3).flops);
+  const double one = 2.0 * 4096 * 14336 * 2;  // Bytes of an expert.
+  const double rows = 2.0 * 4096 * 8 * 16;    // Of 16 rows of inputs, for each that they choose.
+  EXPECT_NEAR((cost(moe, 16).read - rows) / one, 64 * (1 - std::pow(7.0 / 8, 16)), 1e-9);
+  EXPECT_DOUBLE_EQ(ExpertsRead(64, 8, 1), 8);
+  EXPECT_NEAR(ExpertsRead(64, 8, 1000), 64, 1e-9);
+  // Each expert meets an eighth of the rows.
+  const double knee = *KneeRows(RooflineOp::kDown, moe, 1, kPaperGpu);
+  EXPECT_NEAR(knee / *KneeRows(RooflineOp::kDown, kLlama8b, 1, kPaperGpu), 8, 1e-6);
+  EXPECT_EQ(KneeRows(RooflineOp::kQuery, moe, 1, kPaperGpu),
+            KneeRows(RooflineOp::kQuery, kLlama8b, 1, kPaperGpu));
 }
 
 TEST(Roofline, SmallerKeysAndValuesAreReadFaster) {

@@ -26,18 +26,21 @@ from family_gguf import Family
 from gguf_pair import Kind
 
 FOLDERS = SOURCE.parent / "golden" / "families"
+ADAPTER_FOLDERS = SOURCE.parent / "golden" / "adapters"
+# Of models whose files say all that their folders do, and of one scale for all tensors.
+ADAPTERS = ("llama", "qwen2", "qwen3", "phi3", "glm4", "cohere", "granite", "olmo2", "smollm3")
 # What files do not say: the folder that a file is compared with has this in its config.json.
 UNSAID = {"mistral": {"sliding_window": None}, "gemma2": {"query_pre_attn_scalar": 16},
           "gemma3": {"query_pre_attn_scalar": 16}}
-# Whose files have other numbers than their folders: factors of frequencies as float32, rows of
-# queries and keys in another order though nothing rotates them.
-ROUNDED = ("llama", "phi3", "phi3-long", "smollm3", "ministral3", "granitemoehybrid-nope")
+# Whose files have other numbers than their folders: factors of frequencies as float32.
+ROUNDED = ("llama", "phi3", "phi3-long", "ministral3")
 # Of the context that a model is used for where that is not its own.
 CONTEXTS = {"phi3": 128}
 EXACT = ("llama-bias", "llama-linear", "llama-yarn", "llama-dynamic", "mistral", "qwen2", "qwen3",
-         "gemma2", "gemma3", "olmo2", "granite", "granitemoehybrid", "glm", "glm4", "cohere",
-         "cohere-qk-norm", "cohere2", "stablelm", "stablelm-parallel", "mixtral", "qwen3_moe",
-         "qwen2_moe", "granitemoe", "granitemoeshared", "olmoe", "gpt_oss")
+         "gemma2", "gemma3", "olmo2", "granite", "granitemoehybrid", "granitemoehybrid-nope",
+         "smollm3", "glm", "glm4", "cohere", "cohere-qk-norm", "cohere2", "stablelm",
+         "stablelm-parallel", "mixtral", "qwen3_moe", "qwen2_moe", "granitemoe", "granitemoeshared",
+         "olmoe", "gpt_oss")
 
 
 class Families(unittest.TestCase):
@@ -45,9 +48,9 @@ class Families(unittest.TestCase):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="foretoken_families."))
         self.addCleanup(shutil.rmtree, self.folder)
 
-    def logits(self, model, context, tokens):
+    def logits(self, model, context, tokens, adapter=""):
         """[tokens, vocabulary]"""
-        ran = subprocess.run([MODEL_LOGITS, model, str(context), *map(str, tokens)],
+        ran = subprocess.run([MODEL_LOGITS, model, adapter, str(context), *map(str, tokens)],
                              capture_output=True)
         self.assertEqual(ran.returncode, 0, ran.stderr.decode())
         return np.frombuffer(ran.stdout, np.float32).reshape(len(tokens), -1)
@@ -88,6 +91,27 @@ class Families(unittest.TestCase):
                     family.write_gguf(floats, experts=kind, as_floats=True)
                     np.testing.assert_array_equal(self.logits(blocks, 0, tokens),
                                                   self.logits(floats, 0, tokens))
+
+    def test_adapters_of_both_forms_go_with_models_of_both(self):
+        for name in ADAPTERS:
+            with self.subTest(name):
+                self.compare_adapter(name)
+
+    def compare_adapter(self, name):
+        adapter = ADAPTER_FOLDERS / name
+        golden = json.loads((adapter / "golden.json").read_text())
+        tokens = golden["prompt_ids"]
+        family = Family(FOLDERS / golden["model"])
+        file = family.write_gguf(self.folder / f"{name}.gguf")
+        adapter_file = family.write_adapter(adapter, self.folder / f"{name}-lora.gguf")
+        expected = np.array(golden["last_logits"], np.float32)
+        folder = FOLDERS / golden["model"]
+        plain = self.logits(folder, 0, tokens)
+        for model in (folder, file):
+            for form in (adapter, adapter_file):
+                logits = self.logits(model, 0, tokens, form)[-1]
+                np.testing.assert_allclose(logits, expected, atol=2e-4 * np.abs(expected).max())
+        self.assertGreater(np.abs(plain[-1] - expected).max(), 0.1 * np.abs(expected).max())
 
 
 if __name__ == "__main__":

@@ -1,13 +1,14 @@
 """Model folders as GGUF files, laid out as llama.cpp's converter lays out each family. Tensors have
 the names that the package `gguf` maps those of folders to."""
 
+import json
 import math
 import re
 
 import gguf
 import numpy as np
 
-from gguf_pair import Kind, Model, gguf_name, interleaved
+from gguf_pair import Kind, Model, gguf_name, interleaved, read_safetensors
 
 ARCHITECTURES = {"mistral": "llama", "cohere": "command-r", "gemma3_text": "gemma3",
                  "ministral3": "mistral3", "glm": "chatglm", "granitemoehybrid": "granite",
@@ -81,6 +82,31 @@ class Family:
         self.writer.write_kv_data_to_file()
         self.writer.write_tensors_to_file()
         self.writer.close()
+        return path
+
+    def write_adapter(self, folder, path):
+        """The adapter that PEFT saved in `folder` for this model."""
+        config = json.loads((folder / "adapter_config.json").read_text())
+        alpha = config["lora_alpha"] * (math.sqrt(config["r"]) if config["use_rslora"] else 1)
+        architecture = ARCHITECTURES.get(self.type, self.type)
+        arch = next(arch for arch, name in gguf.MODEL_ARCH_NAMES.items() if name == architecture)
+        names = gguf.get_tensor_name_map(arch, self.config["num_hidden_layers"])
+        writer = gguf.GGUFWriter(path, architecture)
+        writer.add_type("adapter")
+        writer.add_string("adapter.type", "lora")
+        writer.add_float32("adapter.lora.alpha", alpha)
+        for name, values in read_safetensors(folder / "adapter_model.safetensors").items():
+            tensor, factor = name.removeprefix("base_model.model.").split(".lora_")
+            heads = self.model.heads(tensor)
+            if factor == "B.weight" and self.type in INTERLEAVED and heads:
+                values = interleaved(values, heads)
+            called = names.get_name(tensor + ".weight", try_suffixes=(".weight",))
+            writer.add_tensor(f"{called}.lora_{factor[0].lower()}",
+                              np.ascontiguousarray(values, np.float32), raw_dtype=Kind.F32)
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
         return path
 
     def add_metadata(self):

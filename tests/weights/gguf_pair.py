@@ -51,23 +51,32 @@ def random_blocks(rows, kind, seed):
     return blocks.reshape(rows.shape[0], -1)
 
 
+def read_safetensors(path):
+    """Tensors of BF16 or F32 by name, as float32."""
+    data = path.read_bytes()
+    length = int.from_bytes(data[:8], "little")
+    tensors = {}
+    for name, info in json.loads(data[8:8 + length]).items():
+        if name == "__metadata__":
+            continue
+        begin, end = info["data_offsets"]
+        values = data[8 + length + begin:8 + length + end]
+        if info["dtype"] == "BF16":
+            values = (np.frombuffer(values, np.uint16).astype(np.uint32) << 16).view(np.float32)
+        else:
+            assert info["dtype"] == "F32"
+            values = np.frombuffer(values, np.float32)
+        tensors[name] = values.reshape(info["shape"])
+    return tensors
+
+
 class Model:
     """A bundled model: its folder, configuration and tensors as float32."""
 
     def __init__(self, folder):
         self.folder = folder
         self.config = json.loads((folder / "config.json").read_text())
-        data = (folder / "model.safetensors").read_bytes()
-        length = int.from_bytes(data[:8], "little")
-        self.tensors = {}
-        for name, info in json.loads(data[8:8 + length]).items():
-            if name == "__metadata__":
-                continue
-            begin, end = info["data_offsets"]
-            assert info["dtype"] == "BF16", "the bundled models are stored as BF16"
-            bits = np.frombuffer(data[8 + length + begin:8 + length + end], np.uint16)
-            values = (bits.astype(np.uint32) << 16).view(np.float32)
-            self.tensors[name] = values.reshape(info["shape"])
+        self.tensors = read_safetensors(folder / "model.safetensors")
 
     def heads(self, name):
         """Of a tensor whose heads are rotated; 0: none of it are."""

@@ -71,12 +71,21 @@ Result<ModelShape> ResolveShape(const PlanRooflineOptions& options) {
     FT_ASSIGN_OR_RETURN(config, NamedShape(options.model));
   }
   const LayerSpec& layer = config.layers.front();
+  if (std::ranges::any_of(config.layers, [&layer](const LayerSpec& other) {
+        return other.mlp.routing != layer.mlp.routing || other.mlp.has_shared();
+      })) {
+    return InvalidInput(fmt::format(
+        "{}: the roofline is one of layers that are alike and have no expert that all rows share",
+        options.model));
+  }
   return ModelShape{.layers = config.layer_count(),
                     .hidden = config.hidden,
                     .query_heads = layer.attention.heads,
                     .kv_heads = layer.attention.kv_heads,
                     .head_dim = layer.attention.head_dim,
                     .mlp = layer.mlp.intermediate,
+                    .experts = layer.mlp.routing.experts,
+                    .chosen = layer.mlp.routing.chosen,
                     .vocabulary = config.vocabulary,
                     .weight_bytes = options.weight_bytes.value_or(weight_bytes),
                     .kv_bytes = options.kv_bytes};
@@ -188,6 +197,11 @@ json PassesJson(const Setting& setting) {
   return passes;
 }
 
+// Rows of a sequence that are about free: only its first, where each may read other experts.
+double FreeRows(const Setting& setting) {
+  return setting.shape.experts > 0 ? 1 : setting.device.roof.knee() / setting.batch;
+}
+
 json MakeReport(const Setting& setting) {
   return {{"meta",
            {{"model", setting.model_name},
@@ -195,7 +209,7 @@ json MakeReport(const Setting& setting) {
             {"flops_per_s", setting.device.roof.flops},
             {"bytes_per_s", setting.device.roof.bytes_per_second},
             {"knee", setting.device.roof.knee()},
-            {"free_s_q", setting.device.roof.knee() / setting.batch},
+            {"free_s_q", FreeRows(setting)},
             {"batch", setting.batch},
             {"ranks", setting.ranks}}},
           {"ops", OpsJson(setting)},

@@ -30,7 +30,8 @@ void AppendRows(Sequence* sequence, ForwardBatch* batch, Wanted* wanted) {
     batch->rows.push_back({.token = sequence->tokens[position],
                            .place = placer.Committed(position),
                            .wants_logits = scores || chooses,
-                           .wants_state = pools});
+                           .wants_state = pools,
+                           .adapter = sequence->request.adapter});
   }
   wanted->states += sequence->states;
   wanted->logits += sequence->prompt_logits;
@@ -42,7 +43,8 @@ void AppendRows(Sequence* sequence, ForwardBatch* batch, Wanted* wanted) {
   for (int node = 1; node <= proposal.size(); ++node) {
     batch->rows.push_back({.token = proposal.tokens[node - 1],
                            .place = placer.Node(tree, node),
-                           .wants_logits = true});
+                           .wants_logits = true,
+                           .adapter = sequence->request.adapter});
   }
 }
 

@@ -26,7 +26,7 @@ std::vector<float> LogitsOf(std::vector<Token> choices) {
 class VerifierTest : public testing::Test {
  protected:
   std::unique_ptr<Backend> backend_ = MakeReferenceBackend(Precision::kF32);
-  KvStore kv_ = backend_->AllocateKv({.layers = 1, .kv_heads = 1, .head_dim = 8, .blocks = 4});
+  KvStore kv_ = backend_->AllocateKv({.layers = {{.kv_heads = 1, .head_dim = 8}}, .blocks = 4});
   std::unique_ptr<Sequence> sequence_ = DecodingSequence(1, {1, 2, 3});
 };
 

@@ -47,6 +47,11 @@ std::int64_t ModelConfig::parameters() const {
   return count + table * (tied_embeddings ? 1 : 2);
 }
 
+int RotatedDims(const ModelConfig& config, const AttentionSpec& attention) {
+  if (attention.rope < 0) return attention.head_dim;
+  return config.ropes[static_cast<std::size_t>(attention.rope)].dims;
+}
+
 ModelConfig LlamaConfig(const LlamaSizes& sizes) {
   ModelConfig config;
   config.architecture = "LlamaForCausalLM";

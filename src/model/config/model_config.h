@@ -134,6 +134,10 @@ struct ModelConfig {
   std::int64_t parameters() const;
 };
 
+/// Leading numbers of each head whose rows are put in the order that rotation takes where files
+/// have another: of a layer that rotates nothing all, as files have all of them in that order.
+int RotatedDims(const ModelConfig& config, const AttentionSpec& attention);
+
 /// The sizes of a decoder of Llama's shape, all of whose layers are alike.
 struct LlamaSizes {
   int hidden = 0;

@@ -201,6 +201,7 @@ TEST(ModelConfigTest, NamedShapesHaveTheirPublishedSize) {
   EXPECT_NEAR(millions("draft-12m") / millions("llama-135m"), 0.1, 0.015);
   EXPECT_NEAR(millions("draft-19m") / millions("llama-135m"), 0.14, 0.005);
   EXPECT_NEAR(millions("draft-111m") / millions("llama-1b"), 0.1, 0.015);
+  EXPECT_NEAR(millions("moe-669m"), 669.017, 0.001);
   EXPECT_THAT(NamedShape("gpt-5").error().message, HasSubstr("llama-135m"));
 }
 

@@ -12,6 +12,7 @@ struct NamedShapeRow {
   int hidden, intermediate, layers, heads, kv_heads, head_dim, vocabulary;
   double rope_theta;
   bool tied;
+  int experts = 0, chosen = 0;  // Where it has them, `intermediate` is that of each.
 };
 
 // Shapes of published models, and drafts for them. Parameters in millions; a pass over one row
@@ -32,6 +33,9 @@ constexpr std::array kShapes = {
     NamedShapeRow{"draft-19m", 256, 704, 8, 4, 4, 64, 49152, 1e5, true},
     // 0.090 of llama-1b, with its vocabulary: 111.1
     NamedShapeRow{"draft-111m", 768, 2048, 2, 12, 4, 64, 128256, 5e5, true},
+    // As many experts and as many chosen as in OLMoE-1B-7B, of a tenth of its size: 669.0, of which
+    // 140.5 are read
+    NamedShapeRow{"moe-669m", 1024, 256, 12, 16, 4, 64, 32000, 1e5, true, 64, 8},
 };
 
 }  // namespace
@@ -52,6 +56,9 @@ Result<ModelConfig> NamedShape(std::string_view name) {
                                         .tied_embeddings = row.tied});
       config.bos = 1;
       config.eos = {2};
+      for (LayerSpec& layer : config.layers) {
+        layer.mlp.routing = {.experts = row.experts, .chosen = row.chosen};
+      }
       return config;
     }
     known += fmt::format("{}{}", known.empty() ? "" : ", ", row.name);

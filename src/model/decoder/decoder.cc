@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "model/decoder/adapter_mixer.h"
 #include "model/decoder/decoder_weights.h"
 #include "model/decoder/expert_mixer.h"
 #include "model/decoder/float_buffer.h"
@@ -66,15 +67,18 @@ struct Workspace {
 // A decoder on one device: one walk over the layers of its description.
 class Decoder final : public Model {
  public:
-  Decoder(std::shared_ptr<const DecoderWeights> weights, Backend* backend)
+  Decoder(std::shared_ptr<const DecoderWeights> weights, std::shared_ptr<const AdapterSet> adapters,
+          Backend* backend)
       : weights_(std::move(weights)),
         config_(weights_->config()),
         widths_(config_),
-        backend_(backend) {}
+        backend_(backend),
+        adapters_(std::move(adapters)) {}
 
   const ModelConfig& config() const override { return config_; }
   Backend& backend() const override { return *backend_; }
   std::size_t weight_bytes() const override { return weights_->bytes_of_pass(); }
+  int adapters() const override { return adapters_.count(); }
   void Reserve(std::size_t rows, std::size_t wanted) override;
 
   // A batch of more than kMaxRows rows runs as consecutive parts of at most that many. Since a
@@ -92,11 +96,18 @@ class Decoder final : public Model {
 
   void Embed(float* hidden);
   void Normalise(const NormWeights& norm, const float* x, int rows, float* out);
-  void Multiply(const LinearWeights& linear, const float* x, int rows, float* y) {
-    foretoken::Multiply(linear, x, rows, backend_, y);
+  // A matrix of a layer that adapters may change.
+  struct Linear {
+    const LinearWeights& weights;
+    int layer;
+    AdaptedMatrix matrix;
+  };
+  void Multiply(const Linear& linear, const float* x, int rows, float* y) {
+    foretoken::Multiply(linear.weights, x, rows, backend_, y);
+    adapters_.Add(linear.layer, linear.matrix, x, y, backend_);
   }
   const float* Enter(const NormWeights& norm, int rows);
-  void Leave(const LinearWeights& linear, const NormWeights& post_norm, const float* x, int rows);
+  void Leave(const Linear& linear, const NormWeights& post_norm, const float* x, int rows);
   void AddToStream(const NormWeights& post_norm, int rows, float* added);
   void Attend(int layer, const float* x, const BatchPlan& plan, KvStore& kv);
   void ForwardLayer(int layer, const BatchPlan& plan, KvStore& kv);
@@ -110,6 +121,7 @@ class Decoder final : public Model {
   Backend* backend_;
   Workspace workspace_;
   ExpertMixer experts_;
+  AdapterMixer adapters_;
 };
 
 // The first states of the part's tokens, rounded as a packed table would be.
@@ -150,10 +162,11 @@ const float* Decoder::Enter(const NormWeights& norm, int rows) {
 }
 
 // Adds a block's output projection of x to the residual stream.
-void Decoder::Leave(const LinearWeights& linear, const NormWeights& post_norm, const float* x,
-                    int rows) {
-  if (linear.bias.bytes() == 0 && !post_norm.there() && config_.block.scale == 1) {
-    return backend_->MatMulAdd(linear.matrix, x, rows, workspace_.hidden.as<float>());
+void Decoder::Leave(const Linear& linear, const NormWeights& post_norm, const float* x, int rows) {
+  if (linear.weights.bias.bytes() == 0 && !post_norm.there() && config_.block.scale == 1) {
+    float* hidden = workspace_.hidden.as<float>();
+    backend_->MatMulAdd(linear.weights.matrix, x, rows, hidden);
+    return adapters_.Add(linear.layer, linear.matrix, x, hidden, backend_);
   }
   float* added = workspace_.added.as<float>();
   Multiply(linear, x, rows, added);
@@ -174,7 +187,7 @@ void Decoder::Attend(int index, const float* x, const BatchPlan& plan, KvStore& 
   const AttentionSpec& spec = config_.layers[static_cast<std::size_t>(index)].attention;
   const int rows = static_cast<int>(plan.rows.size());
   float* qkv = workspace_.qkv.as<float>();
-  Multiply(layer.qkv, x, rows, qkv);
+  Multiply({layer.qkv, index, AdaptedMatrix::kQkv}, x, rows, qkv);
   if (spec.qk_norm != AttentionSpec::QkNorm::kNone) {
     const bool all = spec.qk_norm == AttentionSpec::QkNorm::kAllHeads;
     const bool own = spec.qk_norm == AttentionSpec::QkNorm::kEachHeadItsOwn;
@@ -203,11 +216,12 @@ void Decoder::ForwardLayer(int index, const BatchPlan& plan, KvStore& kv) {
   float* attended = workspace_.attended.as<float>();
   float* gate_up = workspace_.gate_up.as<float>();
   float* mixed = workspace_.mixed.as<float>();
+  const Linear output{layer.output, index, AdaptedMatrix::kOutput};
 
   const float* entered = Enter(layer.attention_norm, rows);
   Attend(index, entered, plan, kv);
   if (!config_.block.parallel) {
-    Leave(layer.output, layer.attention_post_norm, attended, rows);
+    Leave(output, layer.attention_post_norm, attended, rows);
     entered = Enter(layer.mlp_norm, rows);
   } else if (layer.mlp_norm.there()) {
     entered = Enter(layer.mlp_norm, rows);
@@ -216,12 +230,12 @@ void Decoder::ForwardLayer(int index, const BatchPlan& plan, KvStore& kv) {
   if (mlp.has_experts()) {
     made = experts_.Mix(mlp, layer, entered, rows, backend_);
   } else {
-    Multiply(layer.gate_up, entered, rows, gate_up);
+    Multiply({layer.gate_up, index, AdaptedMatrix::kGateUp}, entered, rows, gate_up);
     backend_->GatedMul(mlp.activation, gate_up, rows, mlp.intermediate, mixed);
   }
-  if (config_.block.parallel) Leave(layer.output, layer.attention_post_norm, attended, rows);
+  if (config_.block.parallel) Leave(output, layer.attention_post_norm, attended, rows);
   if (made != nullptr) return AddToStream(layer.mlp_post_norm, rows, made);
-  Leave(layer.down, layer.mlp_post_norm, mixed, rows);
+  Leave({layer.down, index, AdaptedMatrix::kDown}, layer.mlp_post_norm, mixed, rows);
 }
 
 // The final norm of the rows that want it, one behind the other, so that the lm head sees no
@@ -249,6 +263,7 @@ bool Decoder::ForwardPart(const ForwardBatch& batch, std::size_t begin, std::siz
     workspace_.places.push_back(row.place);
     workspace_.tokens.push_back(row.token);
   }
+  adapters_.Begin(rows);
   const BatchPlan plan{workspace_.places, batch.block_tables, batch.tail_slots};
 
   float* hidden = workspace_.hidden.as<float>();
@@ -285,6 +300,7 @@ bool Decoder::ForwardPart(const ForwardBatch& batch, std::size_t begin, std::siz
 void Decoder::Reserve(std::size_t rows, std::size_t wanted) {
   workspace_.GrowTo(std::min(rows, kMaxRows), widths_);
   experts_.GrowTo(std::min(rows, kMaxRows), config_);
+  adapters_.GrowTo(std::min(rows, kMaxRows));
   GrowFloats(workspace_.logits, wanted * config_.vocabulary);
   GrowFloats(workspace_.maxima, wanted * Logits::Groups(config_.vocabulary));
 }
@@ -307,10 +323,13 @@ Logits Decoder::Forward(const ForwardBatch& batch, KvStore& kv, Interrupt interr
 
 }  // namespace
 
-std::unique_ptr<Model> DecoderWeights::MakeModel(Backend* backend) const {
+std::unique_ptr<Model> DecoderWeights::MakeModel(Backend* backend,
+                                                 std::shared_ptr<const AdapterSet> adapters) const {
   FT_CHECK(backend->layout() == layout_, "weights are packed as {}, but {} reads {}", layout_,
            backend->name(), backend->layout());
-  return std::make_unique<Decoder>(shared_from_this(), backend);
+  FT_CHECK(adapters == nullptr || adapters->layout() == layout_, "adapters are packed as {}",
+           adapters->layout());
+  return std::make_unique<Decoder>(shared_from_this(), std::move(adapters), backend);
 }
 
 }  // namespace foretoken

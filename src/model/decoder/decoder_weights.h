@@ -79,7 +79,9 @@ class DecoderWeights final : public ModelWeights,
   DecoderWeights(const ModelConfig& config, const Backend& backend, DecoderTensors packed);
 
   const ModelConfig& config() const override { return config_; }
-  std::unique_ptr<Model> MakeModel(Backend* backend) const override;
+  using ModelWeights::MakeModel;
+  std::unique_ptr<Model> MakeModel(Backend* backend,
+                                   std::shared_ptr<const AdapterSet> adapters) const override;
 
   const Matrix& head() const {
     return config_.tied_embeddings ? tensors.embedding.packed : tensors.head;

@@ -89,8 +89,7 @@ class Collector {
   Status Attention(const AttentionSpec& spec, LayerWeights* layer) {
     const std::int64_t q = spec.query_width();
     const std::int64_t kv = spec.kv_width();
-    const RotatedHeads heads{
-        spec.head_dim, spec.rope < 0 ? 0 : config_.ropes[static_cast<std::size_t>(spec.rope)].dims};
+    const RotatedHeads heads{spec.head_dim, RotatedDims(config_, spec)};
     std::vector<Part> parts = {{prefix_ + "q", q, q}, {prefix_ + "k", kv, kv}, {prefix_ + "v", kv}};
     if (source_.Has(prefix_ + "qkv.weight")) parts = {{prefix_ + "qkv", q + 2 * kv, q + kv}};
     FT_ASSIGN_OR_RETURN(layer->qkv.matrix, source_.Stack(parts, config_.hidden, 1, heads));

@@ -31,6 +31,14 @@ constexpr std::size_t kMostPasses = 25;
 constexpr double kOutlier = 1.5;
 constexpr int kPairs = 25;  // Where two kinds of passes are compared.
 
+// Token `index` of a text of no meaning.
+Token TokenOfText(std::uint32_t index, int vocabulary) {
+  std::uint32_t x = (index + 1) * 0x9E3779B9U;
+  x = (x ^ x >> 16) * 0x85EBCA6BU;
+  x = (x ^ x >> 13) * 0xC2B2AE35U;
+  return static_cast<Token>((x ^ x >> 16) % static_cast<std::uint32_t>(vocabulary));
+}
+
 double Median(std::span<double> times) {
   const auto half = static_cast<std::ptrdiff_t>(times.size() / 2);
   std::nth_element(times.begin(), times.begin() + half, times.end());
@@ -206,6 +214,8 @@ void PassProbe::Set(int rows, int context) {
 }
 
 double PassProbe::Us() {
+  const int vocabulary = model_->config().vocabulary;
+  for (ForwardRow& row : batch_.rows) row.token = TokenOfText(tokens_++, vocabulary);
   const std::int64_t start = NowNs();
   model_->Forward(batch_, kv_);
   return static_cast<double>(NowNs() - start) / 1e3;
@@ -288,8 +298,9 @@ double MeasureSequenceTokenUs(Model& model, int context) {
   together.Set(kSequences, together.longest_context());
   apart.Set(1, together.longest_context());
   together.Us();
-  // In turns: the difference is small, and a machine that slows down between two series of passes
-  // would be taken for it.
+  apart.Us();
+  // In turns and over the same tokens: the difference is small, and a machine that slows down
+  // between two series of passes, or other experts, would be taken for it.
   std::vector<double> differences;
   for (int i = 0; i < kPairs; ++i) differences.push_back(apart.Us() - together.Us());
   const int further = kSequences - 1;

@@ -17,8 +17,10 @@ struct PassTimes {
   std::vector<double> us;
 };
 
-/// Passes of a model over rows of made-up sequences, one at a time, to see how long they take. Uses
-/// KV memory of its own. Not thread-safe.
+/// Passes of a model over rows of made-up sequences, one at a time, to see how long they take.
+/// Every row of every pass has another token, as in a text: where rows choose experts, they choose
+/// different ones, and a pass finds few of them in caches. Uses KV memory of its own. Not
+/// thread-safe.
 class PassProbe {
  public:
   /// For passes of up to `rows` rows of each of `sequences` sequences behind contexts of up to
@@ -27,7 +29,8 @@ class PassProbe {
 
   /// The next passes have so many consecutive rows of each sequence, behind so many tokens.
   void Set(int rows, int context);
-  /// Microseconds of one pass.
+  /// Microseconds of one pass. The n-th one of a probe has the same tokens in each probe of as many
+  /// rows.
   double Us();
 
   int longest_context() const { return longest_; }
@@ -40,6 +43,7 @@ class PassProbe {
   std::vector<std::int32_t> blocks_;
   KvStore kv_;
   ForwardBatch batch_;
+  std::uint32_t tokens_ = 0;  // So many were drawn.
 };
 
 /// Measures means of a few passes at every point, never falling with more rows and never much

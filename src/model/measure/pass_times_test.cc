@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cmath>
+#include <set>
 
 #include "model/config/named_shapes.h"
 #include "model/model_testing.h"
@@ -66,6 +67,50 @@ TEST_F(PassTimesTest, SweepsMeasureTheSamePoints) {
   EXPECT_THAT(times.contexts, ElementsAre(16, 64));
   ASSERT_EQ(times.us.size(), 2 * kRows.size());
   for (std::size_t i = 0; i < times.us.size(); ++i) EXPECT_GT(times.us[i], 0) << i;
+}
+
+// Notes the tokens of passes.
+class NotingModel final : public Model {
+ public:
+  explicit NotingModel(Model* model) : model_(model) {}
+
+  using Model::Forward;
+  Logits Forward(const ForwardBatch& batch, KvStore& kv, Interrupt interrupt) override {
+    auto& tokens = passes.emplace_back();
+    for (const ForwardRow& row : batch.rows) tokens.push_back(row.token);
+    return model_->Forward(batch, kv, interrupt);
+  }
+  const ModelConfig& config() const override { return model_->config(); }
+  Backend& backend() const override { return model_->backend(); }
+  std::size_t weight_bytes() const override { return model_->weight_bytes(); }
+  void Reserve(std::size_t rows, std::size_t wanted) override { model_->Reserve(rows, wanted); }
+  const float* states() const override { return model_->states(); }
+
+  std::vector<std::vector<Token>> passes;
+
+ private:
+  Model* model_;
+};
+
+// Rows of one token choose the same experts, and a pass over many of them seems as cheap as one
+// over one.
+TEST_F(PassTimesTest, RowsDifferInEveryPass) {
+  NotingModel noting(model_.get());
+  PassProbe probe(&noting, 2, 4, 16);
+  PassProbe other(&noting, 1, 8, 16);
+  for (PassProbe* each : {&probe, &other}) {
+    each->Set(each == &probe ? 4 : 8, 16);
+    for (int pass = 0; pass < 3; ++pass) each->Us();
+  }
+  ASSERT_EQ(noting.passes.size(), 6U);
+  std::set<Token> seen;
+  for (std::size_t pass = 0; pass < 3; ++pass) {
+    EXPECT_EQ(noting.passes[pass], noting.passes[pass + 3]);
+    seen.insert(noting.passes[pass].begin(), noting.passes[pass].end());
+  }
+  EXPECT_GE(seen.size(), 20U);  // Of 24, drawn from 500.
+  EXPECT_GE(*seen.begin(), 0);
+  EXPECT_LT(*seen.rbegin(), Config().vocabulary);
 }
 
 TEST_F(PassTimesTest, ContentionIsNoGain) {

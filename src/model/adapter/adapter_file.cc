@@ -1,0 +1,64 @@
+#include "model/adapter/adapter_file.h"
+
+#include <fmt/core.h>
+
+#include <system_error>
+#include <utility>
+
+#include "base/read_file.h"
+#include "weights/gguf/gguf_file.h"
+#include "weights/safetensors.h"
+
+namespace foretoken {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMaxConfigBytes = 1 << 20;
+
+Result<AdapterFile> OpenFolder(const fs::path& path, const Family& family) {
+  const fs::path config = path / "adapter_config.json";
+  const fs::path weights = path / "adapter_model.safetensors";
+  for (const fs::path& file : {config, weights}) {
+    std::error_code error;
+    if (fs::is_regular_file(file, error)) continue;
+    return InvalidInput(
+        fmt::format("{}: lacks {}: a folder with an adapter has adapter_config.json and "
+                    "adapter_model.safetensors",
+                    path.string(), file.filename().string()));
+  }
+  const Result<std::string> text = ReadFile(config, kMaxConfigBytes);
+  if (!text.ok()) return InvalidInput(fmt::format("{}: {}", config.string(), text.error().message));
+  FT_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::Open(weights));
+  FT_ASSIGN_OR_RETURN(AdapterFile adapter,
+                      PeftAdapter(file.tensors, *text, config.string(), family));
+  adapter.files.push_back(std::move(file.file));
+  return adapter;
+}
+
+Result<AdapterFile> OpenGguf(const fs::path& path, const Family& family) {
+  FT_ASSIGN_OR_RETURN(const GgufFile file, GgufFile::Open(path));
+  FT_ASSIGN_OR_RETURN(AdapterFile adapter,
+                      GgufAdapter(file.tensors(), file.metadata(), path.string(), family));
+  adapter.files = file.parts();
+  return adapter;
+}
+
+}  // namespace
+
+Result<AdapterFile> OpenAdapterFile(const fs::path& path, const Family& family) {
+  std::error_code error;
+  const auto status = fs::status(path, error);
+  if (!fs::exists(status)) {
+    return InvalidInput(path.string() + ": there is no such adapter's folder or GGUF file");
+  }
+  const bool folder = fs::is_directory(status);
+  FT_ASSIGN_OR_RETURN(AdapterFile adapter,
+                      folder ? OpenFolder(path, family) : OpenGguf(path, family));
+  adapter.path = path;
+  adapter.alternating_heads = family.neighbours == Neighbours::kAlways ||
+                              (!folder && family.neighbours == Neighbours::kInGguf);
+  return adapter;
+}
+
+}  // namespace foretoken
