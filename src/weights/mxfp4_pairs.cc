@@ -19,18 +19,17 @@ constexpr std::size_t kHalf = 16;  // Elements of half a block; bytes of a block
 std::vector<std::byte> MakeBlocks(std::span<const std::byte> pairs,
                                   std::span<const std::byte> scales) {
   constexpr std::byte kLow{0x0F};
-  std::vector<std::byte> made;
-  made.reserve(pairs.size() + scales.size());
+  std::vector<std::byte> made(pairs.size() + scales.size());
+  std::byte* to = made.data();
+  const std::byte* first = pairs.data();
   for (const std::byte scale : scales) {
-    const auto block = pairs.first(kHalf);
-    pairs = pairs.subspan(kHalf);
-    const auto element = [block](std::size_t i) {
-      return i % 2 == 0 ? block[i / 2] & kLow : block[i / 2] >> 4;
-    };
-    made.push_back(scale);
-    for (std::size_t i = 0; i < kHalf; ++i) {
-      made.push_back(element(i) | element(kHalf + i) << 4);
+    const std::byte* const second = first + kHalf / 2;
+    *to++ = scale;
+    for (std::size_t i = 0; i < kHalf / 2; ++i) {
+      *to++ = (first[i] & kLow) | (second[i] & kLow) << 4;
+      *to++ = first[i] >> 4 | (second[i] & ~kLow);
     }
+    first += kHalf;
   }
   return made;
 }
