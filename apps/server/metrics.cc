@@ -137,10 +137,15 @@ void AddTokens(const ServerTotals& totals, const Engine& engine, Families* famil
 void AddEngine(const ServerTotals& totals, Families* families) {
   families->Gauge("sequences_running", "Sequences in the batch.", totals.running);
   families->Gauge("sequences_waiting", "Sequences that wait for a place.", totals.waiting);
-  families->Begin("kv_blocks", "Blocks of the KV pool by state.", MetricType::Gauge);
-  families->Add(totals.kv.used, {{"state", "used"}});
-  families->Add(totals.kv.cached, {{"state", "cached"}});
-  families->Add(totals.kv.free, {{"state", "free"}});
+  const auto add_kv = [families](std::string name, std::string help, const KvUsage& usage) {
+    families->Begin(std::move(name), std::move(help), MetricType::Gauge);
+    families->Add(usage.used, {{"state", "used"}});
+    families->Add(usage.cached, {{"state", "cached"}});
+    families->Add(usage.free, {{"state", "free"}});
+  };
+  add_kv("kv_blocks", "Blocks of the KV pool by state.", totals.kv);
+  add_kv("kv_recent_blocks", "The same of layers that see a window of positions.",
+         totals.recent_kv);
   families->Counter("preemptions_total", "Preemptions of finished sequences.", totals.preemptions);
   families->Counter("passes_total", "Passes of the target.", totals.passes);
   families->Counter("pass_rows_total", "Rows in those passes.", totals.rows);
@@ -195,6 +200,14 @@ OrderedJson DatastoreJson(const DatastoreFolder* folder) {
           {"lost_outputs", folder->LostOutputs()}};
 }
 
+OrderedJson KvJson(const KvUsage& usage) {
+  return {{"used", usage.used},
+          {"cached", usage.cached},
+          {"free", usage.free},
+          {"total", usage.total},
+          {"usage", Share(usage.used, usage.total)}};
+}
+
 }  // namespace
 
 OrderedJson StatsJson(const Service& service) {
@@ -241,12 +254,8 @@ OrderedJson StatsJson(const Service& service) {
       {"tokens_per_second", totals.rate.PerSecond(NowNs())},
       {"running", totals.running},
       {"waiting", totals.waiting},
-      {"kv",
-       {{"used", totals.kv.used},
-        {"cached", totals.kv.cached},
-        {"free", totals.kv.free},
-        {"total", totals.kv.total},
-        {"usage", Share(totals.kv.used, totals.kv.total)}}},
+      {"kv", KvJson(totals.kv)},
+      {"recent_kv", KvJson(totals.recent_kv)},
       {"acceptance",
        {{"drafts", totals.drafts},
         {"draft_tokens", totals.draft_tokens},

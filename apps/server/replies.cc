@@ -19,6 +19,11 @@ RequestOutcome OutcomeOf(AbortReason reason) {
                                             : RequestOutcome::kShutdown;
 }
 
+// The field that asks for what an output must match.
+std::string GrammarField(const ApiRequest& request) {
+  return request.tools.empty() ? request.format.field : "tools";
+}
+
 // One admitted request on its way out, on the HTTP server's thread. The exchange owns it, by the
 // callback for clients that leave; it is gone when the answer has ended.
 class Generation : public std::enable_shared_from_this<Generation> {
@@ -29,7 +34,12 @@ class Generation : public std::enable_shared_from_this<Generation> {
         service_(service),
         exchange_(std::move(exchange)),
         timer_(exchange_.executor()),
-        writer_(door.writer(admitted_.request, admitted_.head, &service->model().tokenizer())) {}
+        writer_(door.writer(admitted_.request, admitted_.head, &service->model().tokenizer())) {
+    const bool chat = admitted_.request.kind == ApiKind::kChat;
+    for (int i = 0; chat && i < admitted_.request.choices(); ++i) {
+      readers_.emplace_back(admitted_.reading);
+    }
+  }
 
   void Start() {
     exchange_.OnGone([self = shared_from_this()] { self->GiveUp(AbortReason::kClientGone); });
@@ -70,6 +80,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
     if (over_ || writing_) return;
     admitted_.live->Take(&bursts_);
     for (Burst& burst : bursts_) {
+      if (!readers_.empty()) ReadParts(&burst);
       if (burst.ending) {
         const bool embeds = admitted_.request.embedding.has_value();
         limited_ = limited_ || (!embeds && FinishName(burst.ending->reason) == "length");
@@ -86,6 +97,12 @@ class Generation : public std::enable_shared_from_this<Generation> {
     }
     if (out_.empty()) return Await();
     Write();
+  }
+
+  void ReadParts(Burst* burst) {
+    ChatReader& reader = readers_[static_cast<std::size_t>(burst->choice)];
+    reader.Push(burst->text, &burst->parts);
+    if (burst->ending) reader.Finish(&burst->parts);
   }
 
   void Write() {
@@ -113,7 +130,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
                    : RequestOutcome::kStop);
     const auto self = shared_from_this();  // The exchange lets go of it below.
     const ApiError error = aborted ? AbortError(reason, service_->options().request_seconds)
-                                   : GrammarError(admitted_.request.format.field);
+                                   : GrammarError(GrammarField(admitted_.request));
     if (!aborted && !stuck) {
       writer_->End(&out_);
     } else if (!streams()) {
@@ -148,6 +165,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   const HttpExchange exchange_;
   boost::asio::steady_timer timer_;
   std::unique_ptr<ReplyWriter> writer_;
+  std::vector<ChatReader> readers_;  // Of a chat's choices.
   std::vector<Burst> bursts_;
   std::string out_;
   Clock::time_point next_write_;

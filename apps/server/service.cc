@@ -47,8 +47,10 @@ std::optional<ApiError> CheckLengths(const Door& door, const ApiRequest& api, in
                                      std::size_t longest_token) {
   constexpr std::size_t kFolding = 4;
   const std::size_t most = static_cast<std::size_t>(limit) * longest_token * kFolding;
-  std::size_t longest = api.chat.variables.size();
-  for (const ChatMessage& message : api.chat.messages) longest += message.content.size();
+  std::size_t longest = api.chat.variables.size() + api.chat.tools.size();
+  for (const ChatMessage& message : api.chat.messages) {
+    longest += message.content.size() + message.more.size();
+  }
   for (const ApiPrompt& prompt : api.prompts) {
     const auto* text = std::get_if<std::string>(&prompt);
     if (text != nullptr) longest = std::max(longest, text->size());
@@ -142,6 +144,44 @@ std::optional<ApiError> FindTenant(const DatastoreWish& wish, const Caller& call
     return error;
   }
   *tenant = *found;
+  return std::nullopt;
+}
+
+// How the answers to a chat are read, whose prompt ends with these tokens.
+ChatReading ReadingOf(const ApiRequest& api, const Tokenizer& tokenizer,
+                      std::span<const Token> prompt) {
+  constexpr std::size_t kTail = 16;  // Tokens; marks and the space around them are fewer.
+  ChatReading reading{
+      .format = tokenizer.chat_format(), .in_reasoning = false, .calls = !api.tools.empty()};
+  const std::string tail = DecodeTokens(tokenizer, prompt.last(std::min(prompt.size(), kTail)));
+  reading.in_reasoning = reading.format.OpensReasoning(tail);
+  return reading;
+}
+
+// Sets what the outputs must match.
+std::optional<ApiError> Constrain(const ApiRequest& api, const ChatReading& reading,
+                                  const LanguageModel& model, SamplingParams* sampling) {
+  if (!api.tools.empty() && reading.format.calls == nullptr) {
+    return ApiError{.message =
+                        "the model's chat template writes no calls of tools in a form that this "
+                        "server knows; another template can be given with --chat-template",
+                    .param = "tools"};
+  }
+  Result<std::string> grammar = api.format.grammar;
+  std::string field = api.format.field;
+  if (api.kind == ApiKind::kChat) {
+    grammar = AnswerGrammar({.reading = reading,
+                             .tools = api.tools,
+                             .must_call = api.must_call,
+                             .one_call = api.one_call,
+                             .content_grammar = api.format.grammar});
+    if (!api.tools.empty()) field = "tools";
+  }
+  if (!grammar.ok()) return ApiError{.message = grammar.error().message, .param = field};
+  if (grammar->empty()) return std::nullopt;
+  Result<std::shared_ptr<TokenConstraint>> constraint = model.CompileGrammar(*grammar);
+  if (!constraint.ok()) return ApiError{.message = constraint.error().message, .param = field};
+  sampling->constraint = std::move(*constraint);
   return std::nullopt;
 }
 
@@ -240,8 +280,8 @@ int Service::LimitOf(const Caller& caller) const {
 }
 
 std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& caller,
-                                              const ApiRequest& api, std::vector<Request>* requests,
-                                              std::vector<std::string>* echoed) {
+                                              std::vector<Request>* requests, Admitted* admitted) {
+  const ApiRequest& api = admitted->request;
   const ServedModel& served = model();
   const Tokenizer& tokenizer = served.tokenizer();
   const bool chat = api.kind == ApiKind::kChat;
@@ -252,12 +292,19 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& ca
                         : context - 1;
   if (auto error = CheckLengths(door, api, limit, served.longest_token)) return error;
   std::vector<std::vector<Token>> prompts;
+  ChatReading reading;  // What outputs must be does not depend on how they are shown.
   if (chat) {
     Result<std::vector<Token>> tokens = tokenizer.EncodeChat(api.ChatNow());
     if (!tokens.ok()) {
       return ApiError{.message = tokens.error().message, .param = prompt_field};
     }
     prompts.push_back(std::move(*tokens));
+    reading = ReadingOf(api, tokenizer, prompts.front());
+    admitted->reading = reading;
+    if (!api.parts_reasoning) {
+      admitted->reading.format.reasoning = {};
+      admitted->reading.in_reasoning = false;
+    }
   }
   for (const ApiPrompt& prompt : api.prompts) {
     const auto* text = std::get_if<std::string>(&prompt);
@@ -267,14 +314,7 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& ca
   if (auto error = CheckDimensions(api.embedding, served.model->facts().hidden)) return error;
   if (auto error = CheckMode(api.speculation, *served.engine)) return error;
   SamplingParams sampling = api.sampling;
-  if (!api.format.grammar.empty()) {
-    Result<std::shared_ptr<TokenConstraint>> constraint =
-        served.model->CompileGrammar(api.format.grammar);
-    if (!constraint.ok()) {
-      return ApiError{.message = constraint.error().message, .param = api.format.field};
-    }
-    sampling.constraint = std::move(*constraint);
-  }
+  if (auto error = Constrain(api, reading, *served.model, &sampling)) return error;
   std::shared_ptr<DatastoreTenant> tenant;
   if (auto error = FindTenant(api.datastore, caller, served, &tenant)) return error;
   const std::uint64_t seed =
@@ -320,7 +360,7 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& ca
   }
   for (std::size_t i = 0; (api.echo || api.return_prompts) && i < prompts.size(); ++i) {
     const auto* text = std::get_if<std::string>(&api.prompts[i]);
-    echoed->push_back(text != nullptr ? *text : DecodeTokens(tokenizer, prompts[i]));
+    admitted->echoed.push_back(text != nullptr ? *text : DecodeTokens(tokenizer, prompts[i]));
   }
   return std::nullopt;
 }
@@ -348,7 +388,7 @@ std::variant<Admitted, ApiError> Service::Admit(const Door& door, const Caller& 
   Admitted admitted{.request = std::move(*parsed)};
   const ApiRequest& request = admitted.request;
   std::vector<Request> requests;
-  if (auto error = MakeRequests(door, caller, request, &requests, &admitted.echoed)) {
+  if (auto error = MakeRequests(door, caller, &requests, &admitted)) {
     return invalid(*error);
   }
   const int limit = LimitOf(caller);

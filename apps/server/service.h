@@ -58,6 +58,7 @@ struct Admitted {
   ApiRequest request;
   ReplyHead head;
   std::vector<std::string> echoed;  ///< Prompts as text, where they are wanted back.
+  ChatReading reading;              ///< How a chat's answers are read.
   std::shared_ptr<LiveRequest> live;
   std::chrono::steady_clock::time_point deadline;
 };
@@ -91,8 +92,7 @@ class Service {
 
  private:
   std::optional<ApiError> MakeRequests(const Door& door, const Caller& caller,
-                                       const ApiRequest& request, std::vector<Request>* requests,
-                                       std::vector<std::string>* echoed);
+                                       std::vector<Request>* requests, Admitted* admitted);
   int LimitOf(const Caller& caller) const;
   std::uint64_t Random();
   int RetryAfterSeconds();

@@ -114,6 +114,9 @@ class Engine {
   /// What mode auto has decided and how its predictions fared; none without a planner.
   std::optional<PlannerReport> planner_report() const;
   KvUsage kv_usage() const;
+  /// The same of their recent parts: the KV of layers that see a window of positions. None where
+  /// the model has no such layers.
+  KvUsage recent_kv_usage() const;
   /// Sequences in the batch, and those that wait for a place. As Step and stats(): the stepping
   /// thread's.
   int running() const;

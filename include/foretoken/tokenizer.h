@@ -13,6 +13,8 @@
 
 namespace foretoken {
 
+struct ChatFormat;
+
 /// Text to tokens and back, for one vocabulary. Immutable after loading and thread-safe.
 class Tokenizer {
  public:
@@ -28,7 +30,8 @@ class Tokenizer {
   /// the beginning-of-sequence token is added where `add_bos` and the tokenizer has one.
   virtual std::vector<Token> Encode(std::string_view text, bool add_bos,
                                     bool parse_special) const = 0;
-  /// The raw bytes one token stands for (special tokens: empty). May be part of a character.
+  /// The raw bytes one token stands for. May be part of a character. Empty for special tokens, but
+  /// for the marks of the model's chat format: those are part of what it says.
   virtual std::string_view TokenBytes(Token token) const = 0;
   /// How the vocabulary file spells the token, for messages.
   virtual std::string_view TokenName(Token token) const = 0;
@@ -51,6 +54,10 @@ class Tokenizer {
   /// Takes this Jinja template in place of the model's own, before anybody uses the tokenizer; an
   /// error where it is none.
   virtual Status UseChatTemplate(std::string_view jinja) = 0;
+  /// How the model writes its answers, as the chat template tells.
+  virtual const ChatFormat& chat_format() const = 0;
+  /// Takes this format in its place, before anybody uses the tokenizer.
+  virtual void UseChatFormat(const ChatFormat& format) = 0;
 };
 
 /// Turns tokens into text as they come, holding bytes back until they form whole UTF-8 characters.

@@ -22,7 +22,7 @@ ConstraintVocabulary VocabularyOf(const Tokenizer& tokenizer, std::vector<Token>
   std::vector<std::string_view> bytes;
   bytes.reserve(static_cast<std::size_t>(tokenizer.vocabulary()));
   for (Token token = 0; token < tokenizer.vocabulary(); ++token) {
-    bytes.push_back(tokenizer.IsSpecial(token) ? std::string_view() : tokenizer.TokenBytes(token));
+    bytes.push_back(tokenizer.TokenBytes(token));
   }
   for (const Token token : tokenizer.eos()) eos.push_back(token);
   return {.trie = TokenTrie(bytes), .end_tokens = std::move(eos)};

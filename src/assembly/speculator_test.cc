@@ -88,7 +88,7 @@ class SpeculatorTest : public testing::TestWithParam<std::tuple<float, int, bool
     DraftTrunk trunk;
     trunk.Commit(tokens, draft);
     trunk.tree.Assign(tree);
-    EXPECT_TRUE(trunk.Reserve(draft));
+    EXPECT_TRUE(trunk.Reserve(kContext, draft));
     RowPlacer placer = draft.PlacerFor(trunk.kv);
     trunk.AppendCommittedRows(kContext, &placer, &draft.batch);
     for (int node = 1; node <= tree.size(); ++node) {

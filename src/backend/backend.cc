@@ -31,4 +31,13 @@ WeightFormat PortableFormat(WeightFormat format) {
   return format == WeightFormat::kF16 ? WeightFormat::kF32 : format;
 }
 
+void CopyDeltaSlots(KvStore& kv, std::span<const KvMove> moves) {
+  const std::int32_t* const places = kv.DeltaPlaces();
+  for (int layer = 0; layer < kv.delta.layers; ++layer) {
+    for (const KvMove& move : moves) {
+      kv.delta.CopySlot(layer, SlotIn(places, move.from), SlotIn(places, move.to));
+    }
+  }
+}
+
 }  // namespace foretoken

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backend/batch_plan.h"
+#include "backend/delta/delta_rule.h"
 #include "base/result.h"
 #include "foretoken/kv_format.h"
 #include "foretoken/precision.h"
@@ -69,6 +70,7 @@ struct KvLayer {
   int head_dim = 0;
   /// So many leading numbers of a key are its value, and only the key is kept. 0: both are.
   int latent = 0;
+  bool windowed = false;  ///< Its rows see the last positions only.
 
   bool operator==(const KvLayer&) const = default;
 };
@@ -76,6 +78,17 @@ struct KvLayer {
 struct KvShape {
   std::vector<KvLayer> layers;
   std::int64_t blocks = 0;  ///< Of kBlockSize slots each.
+  /// Blocks of the windowed layers where they have fewer, which KvStore::recent_places assigns; 0:
+  /// they have as many as the others, at the same places.
+  std::int64_t recent_blocks = 0;
+  DeltaShape delta;      ///< Of the model's gated delta layers, which count as windowed,
+  int delta_layers = 0;  ///< of which there are so many.
+
+  bool KeptApart(const KvLayer& layer) const { return layer.windowed && recent_blocks > 0; }
+  std::int64_t BlocksOf(const KvLayer& layer) const {
+    return KeptApart(layer) ? recent_blocks : blocks;
+  }
+  std::int64_t DeltaBlocks() const { return recent_blocks > 0 ? recent_blocks : blocks; }
 };
 
 /// Keys and values of one model for `blocks * kBlockSize` slots, zero-initialised, in the layout
@@ -90,13 +103,35 @@ struct KvStore {
     std::size_t values = 0;
   };
   std::vector<Begin> layers;
+  /// [shape.blocks]: which of the recent blocks is a block's in windowed layers. Borrowed from who
+  /// hands blocks out, and read by every operation.
+  std::span<const std::int32_t> recent_places = {};
+  DeltaStore delta = {};
+
+  /// Which of a layer's blocks is each block; null: itself.
+  const std::int32_t* PlacesIn(int layer) const {
+    const KvLayer& of = shape.layers[static_cast<std::size_t>(layer)];
+    return shape.KeptApart(of) ? recent_places.data() : nullptr;
+  }
+  /// Likewise of the gated delta layers.
+  const std::int32_t* DeltaPlaces() const {
+    return shape.recent_blocks > 0 ? recent_places.data() : nullptr;
+  }
 };
+
+/// Where `slot` lies among the slots of a layer whose blocks have these `places` (PlacesIn).
+inline std::int32_t SlotIn(const std::int32_t* places, std::int32_t slot) {
+  return places == nullptr ? slot : places[slot / kBlockSize] * kBlockSize + slot % kBlockSize;
+}
 
 /// Copies the keys and values of slot `from` to slot `to`, in every layer.
 struct KvMove {
   std::int32_t from = 0;
   std::int32_t to = 0;
 };
+
+/// What Backend::CopyKv does in gated delta layers.
+void CopyDeltaSlots(KvStore& kv, std::span<const KvMove> moves);
 
 /// cos and sin of every position and frequency, [positions, dims / 2] each, already scaled.
 /// Rotation pairs element i of a head with i + dims / 2 (the Hugging Face convention) and leaves
@@ -151,11 +186,11 @@ struct AttentionRule {
   const float* sinks = nullptr;
 };
 
-/// What a gated MLP does to its gates: x / (1 + exp(-x)), or GELU with the tanh form of its
+/// What is done to gates: x / (1 + exp(-x)), or GELU with the tanh form of its
 /// cumulative normal, 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))). kClampedSwish is
 /// x / (1 + exp(-1.702 x)) of gates of kSwishLimit at most, times one more than `up`, which is
-/// kept between -kSwishLimit and kSwishLimit.
-enum class Activation { kSilu, kGeluTanh, kClampedSwish };
+/// kept between -kSwishLimit and kSwishLimit. kSigmoid is 1 / (1 + exp(-x)).
+enum class Activation { kSilu, kGeluTanh, kClampedSwish, kSigmoid };
 inline constexpr float kSwishLimit = 7;
 
 /// How rows choose among experts: by what they score, the largest first, equal ones by lower index.
@@ -315,6 +350,16 @@ class Backend {
   /// is the one that keeps the keys and values.
   virtual void Attention(const BatchPlan& plan, const HeadShape& heads, const AttentionRule& rule,
                          int layer, const float* qkv, const KvStore& kv, float* out) = 0;
+
+  /// Gated delta layer number `layer` of the store's: rows x [rows, row_width] give
+  /// out [rows, 2 * value_width], their gates and then what their heads read of their states. Keeps
+  /// in each row's slot what rows behind it need.
+  ///
+  /// With q, k, v the convolved query, key and value of a head, and S its state before the row:
+  /// written = write * (v - decay * k S), read = decay * q S + (q k) written, and the state becomes
+  /// decay * S + k written.
+  virtual void DeltaRule(const BatchPlan& plan, const DeltaWeights& weights, int layer,
+                         const float* x, KvStore& kv, float* out) = 0;
 
   /// out [rows, width] = activation(gate) * up, where gate_up is [rows, 2 * width]: gate then up.
   virtual void GatedMul(Activation activation, const float* gate_up, int rows, int width,

@@ -409,6 +409,55 @@ TEST_P(AttentionTest, RowsOfQueriesReadAnotherLayer) {
   }
 }
 
+// A windowed layer's blocks may lie elsewhere than the others', and those before the window
+// nowhere.
+TEST_P(AttentionTest, RecentBlocksAreFoundByTheirPlaces) {
+  auto backend = Make();
+  const HeadShape heads{4, 2, 32};
+  AttentionCase c(heads, 150, 17);
+  c.rule.window = 40;
+  const Placement placement{{7, 2, 9, 4, 6}, 140, Range(320, 330)};
+  const auto expected = AttendAt(backend.get(), c, placement, Range(130, 150));
+
+  KvShape shape{LayersOf(heads), kStoreBlocks};
+  const std::size_t whole = backend->KvBytes(shape);
+  shape.layers[1].windowed = true;
+  shape.recent_blocks = kStoreBlocks;
+  EXPECT_EQ(backend->KvBytes(shape), whole);
+  shape.recent_blocks = 5;
+  EXPECT_LT(backend->KvBytes(shape), whole);
+  KvStore kv = backend->AllocateKv(shape);
+  EXPECT_EQ(kv.keys.bytes() + kv.values.bytes(), backend->KvBytes(shape));
+  std::vector<std::int32_t> places(kStoreBlocks, -1);
+  kv.recent_places = places;
+  std::vector<float> qkv = c.qkv;
+  const std::int32_t* const table = placement.blocks.data();
+  int next = 0;
+  for (int p = 0; p < c.positions; ++p) {
+    const std::int32_t slot = placement.SlotOf(p);
+    std::int32_t& place = places[static_cast<std::size_t>(slot / kBlockSize)];
+    if (place < 0) place = next++ % 4;
+    if (p == 64) places[7] = -1;  // Its place is used again.
+    const RowPlace row{p, slot, 0, std::min(p + 1, placement.trunk), 0};
+    backend->RotateAndStore(&c.rope, {{&row, 1}, {&table, 1}, placement.tail}, heads, 1,
+                            qkv.data() + p * heads.row_width(), kv);
+  }
+  // Through another block and back.
+  places[0] = 4;
+  for (int lane = 0; lane < 10; ++lane) {
+    const KvMove moves[] = {{320 + lane, lane}, {lane, 320 + lane}};
+    backend->CopyKv(kv, moves);
+  }
+  std::vector<RowPlace> rows;
+  for (const int p : Range(130, 150)) {
+    rows.push_back({p, placement.SlotOf(p), 0, std::min(p + 1, placement.trunk), 0});
+  }
+  std::vector<float> out(expected.size());
+  backend->Attention({rows, {&table, 1}, placement.tail}, heads, c.rule, 1,
+                     qkv.data() + 130 * heads.row_width(), kv, out.data());
+  EXPECT_TRUE(SameBits(out.data(), expected.data(), out.size()));
+}
+
 // What other sequences left in the lanes beyond a row's position does not reach its result.
 TEST_P(AttentionTest, AttentionIgnoresLanesBeyondTheRow) {
   auto backend = Make();

@@ -135,8 +135,8 @@ TEST_P(OperationTest, NormsAndGates) {
     reference->LayerNorm(x.data(), gain.data(), nullptr, 1e-5F, rows, width, expected.data());
     EXPECT_THAT(in_place, Pointwise(NearBy(Tolerance(2e-5F)), expected)) << width;
 
-    for (const Activation activation :
-         {Activation::kSilu, Activation::kGeluTanh, Activation::kClampedSwish}) {
+    for (const Activation activation : {Activation::kSilu, Activation::kGeluTanh,
+                                        Activation::kClampedSwish, Activation::kSigmoid}) {
       backend->GatedMul(activation, x.data(), rows, width, out.data());
       reference->GatedMul(activation, x.data(), rows, width, expected.data());
       EXPECT_THAT(out, Pointwise(NearBy(Tolerance(2e-5F)), expected)) << width;

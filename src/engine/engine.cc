@@ -19,6 +19,15 @@
 #include "engine/scheduler.h"
 
 namespace foretoken {
+namespace {
+
+KvRoom RoomOf(const EngineConfig& config, const ModelConfig& target) {
+  const KvDemand demand{
+      .sequences = config.max_batch, .rows = config.prefill_chunk, .nodes = kMaxProposal};
+  return RoomFor(BlocksFor(config.kv_tokens), WindowOf(target), demand, config.prefix_cache);
+}
+
+}  // namespace
 
 /// Who is there: requests, admission and the sequences' lives. What happens in a round is the
 /// business of its parts (engine/round), in the order of Step.
@@ -152,6 +161,7 @@ bool Engine::Offers(Mode mode) const { return impl_->Offers(mode); }
 const EngineStats& Engine::stats() const { return impl_->timer.stats(); }
 void Engine::ResetStats() { impl_->timer.ResetStats(); }
 KvUsage Engine::kv_usage() const { return impl_->scheduler.kv().Usage(); }
+KvUsage Engine::recent_kv_usage() const { return impl_->scheduler.kv().RecentUsage(); }
 int Engine::running() const { return static_cast<int>(impl_->running().size()); }
 int Engine::waiting() const { return static_cast<int>(impl_->scheduler.waiting().size()); }
 
@@ -166,12 +176,13 @@ Status Engine::CheckIdle() const {
     return Error{ErrorCode::kInternal,
                  fmt::format("{} requests are unfinished: not idle", unfinished)};
   }
-  const KvUsage usage = kv_usage();
-  if (usage.used != 0 || usage.free + usage.cached != usage.total) {
-    return Error{ErrorCode::kInternal,
-                 fmt::format("KV blocks do not add up when idle: {} free + {} cached + {} used of "
-                             "{}",
-                             usage.free, usage.cached, usage.used, usage.total)};
+  for (const KvUsage& usage : {kv_usage(), recent_kv_usage()}) {
+    if (usage.used != 0 || usage.free + usage.cached != usage.total) {
+      return Error{ErrorCode::kInternal,
+                   fmt::format("KV blocks do not add up when idle: {} free + {} cached + {} used "
+                               "of {}",
+                               usage.free, usage.cached, usage.used, usage.total)};
+    }
   }
   return impl_->scheduler.kv().CheckIntegrity();
 }
@@ -198,10 +209,10 @@ Engine::Impl::Impl(const EngineConfig& config, Model* target, Device* target_dev
           .max_cache_budget = config.max_cache_budget,
           .knows_row_times = config.times.knee_rows > 0 && !config.times.row_times.rows().empty()},
       inbox(config.max_batch + config.max_waiting),
-      scheduler(BlocksFor(config.kv_tokens), config.prefix_cache, config.max_batch),
+      scheduler(RoomOf(config, target->config()), config.prefix_cache, config.max_batch),
       drafters(std::move(proposers.before), RetrievalBudget(config.times, config.max_nodes),
                bounds.vocabulary, config.max_batch),
-      target_pass(target, BlocksFor(config.kv_tokens), config.max_batch, config.prefill_chunk),
+      target_pass(target, scheduler.kv(), config.max_batch, config.prefill_chunk),
       verifier(&target->backend(), bounds.vocabulary, config.script),
       emitter(bounds.vocabulary, target->config().hidden) {
   for (const Token token : tokenizer == nullptr ? std::vector<Token>() : tokenizer->eos()) {

@@ -13,8 +13,8 @@ std::uint64_t GroupOf(const Sequence& sequence) {
 
 }  // namespace
 
-Scheduler::Scheduler(std::int64_t kv_blocks, bool prefix_cache, int max_batch)
-    : kv_(kv_blocks, prefix_cache), max_batch_(max_batch) {
+Scheduler::Scheduler(const KvRoom& room, bool prefix_cache, int max_batch)
+    : kv_(room, prefix_cache), max_batch_(max_batch) {
   running_.reserve(max_batch);
 }
 
@@ -56,7 +56,7 @@ std::span<const std::unique_ptr<Sequence>> Scheduler::Admit() {
     // Room for everything it has to compute and one more block, so that it can take at least a few
     // steps before anybody is preempted; a lone sequence may always try.
     const auto blocks = static_cast<std::int64_t>(next.tokens.size()) / kBlockSize + 2;
-    if (!running_.empty() && kv_.Available() < blocks) break;
+    if (!running_.empty() && !kv_.HasRoomFor(blocks)) break;
     const std::int32_t cached = next.needs_all_rows() ? 0 : kv_.MatchPrefix(next.tokens, &next.kv);
     if (!next.admitted_before) next.stats.cached_prompt_tokens = cached;
     next.admitted_before = true;

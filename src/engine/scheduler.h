@@ -16,7 +16,7 @@ namespace foretoken {
 /// Belongs to the engine's thread.
 class Scheduler {
  public:
-  Scheduler(std::int64_t kv_blocks, bool prefix_cache, int max_batch);
+  Scheduler(const KvRoom& room, bool prefix_cache, int max_batch);
 
   void Enqueue(std::unique_ptr<Sequence> sequence) { waiting_.push_back(std::move(sequence)); }
 

@@ -24,7 +24,7 @@ void Compute(Scheduler* scheduler, Sequence* sequence) {
 }
 
 TEST(Scheduler, AdmitsTheOldestFirstUpToTheBatch) {
-  Scheduler scheduler(/*kv_blocks=*/64, /*prefix_cache=*/false, /*max_batch=*/2);
+  Scheduler scheduler(/*room=*/{.blocks = 64}, /*prefix_cache=*/false, /*max_batch=*/2);
   for (const SequenceId id : {1, 2, 3}) scheduler.Enqueue(Waiting(id, 10));
   std::vector<Sequence*> admitted;
   Admit(&scheduler, &admitted);
@@ -38,7 +38,7 @@ TEST(Scheduler, AdmitsTheOldestFirstUpToTheBatch) {
 }
 
 TEST(Scheduler, GroupsShareThePlaces) {
-  Scheduler scheduler(64, false, 3);
+  Scheduler scheduler({.blocks = 64}, false, 3);
   const auto of_group = [](SequenceId id, std::uint64_t group) {
     auto sequence = Waiting(id, 10);
     sequence->request.group = group;
@@ -69,7 +69,7 @@ TEST(Scheduler, GroupsShareThePlaces) {
 }
 
 TEST(Scheduler, SequencesWithoutAGroupRunInTheirOrder) {
-  Scheduler scheduler(64, false, 2);
+  Scheduler scheduler({.blocks = 64}, false, 2);
   for (const SequenceId id : {1, 2, 3}) scheduler.Enqueue(Waiting(id, 10));
   std::vector<Sequence*> admitted;
   Admit(&scheduler, &admitted);
@@ -79,7 +79,7 @@ TEST(Scheduler, SequencesWithoutAGroupRunInTheirOrder) {
 
 TEST(Scheduler, WaitsForRoomUnlessNobodyRuns) {
   // Two blocks hold the first; the second would need two and one to spare.
-  Scheduler scheduler(3, false, 4);
+  Scheduler scheduler({.blocks = 3}, false, 4);
   scheduler.Enqueue(Waiting(1, 2 * kBlockSize));
   scheduler.Enqueue(Waiting(2, kBlockSize + 1));
   std::vector<Sequence*> admitted;
@@ -92,7 +92,7 @@ TEST(Scheduler, WaitsForRoomUnlessNobodyRuns) {
 }
 
 TEST(Scheduler, TheYoungestGivesWayAndIsTheFirstToReturn) {
-  Scheduler scheduler(3, false, 4);
+  Scheduler scheduler({.blocks = 3}, false, 4);
   scheduler.Enqueue(Waiting(1, kBlockSize));
   scheduler.Enqueue(Waiting(2, kBlockSize));
   std::vector<Sequence*> admitted;
@@ -111,7 +111,7 @@ TEST(Scheduler, TheYoungestGivesWayAndIsTheFirstToReturn) {
 }
 
 TEST(Scheduler, TheYoungestItselfGivesWayToNobodyElse) {
-  Scheduler scheduler(3, false, 4);
+  Scheduler scheduler({.blocks = 3}, false, 4);
   scheduler.Enqueue(Waiting(1, kBlockSize));
   scheduler.Enqueue(Waiting(2, kBlockSize));
   std::vector<Sequence*> admitted;
@@ -123,7 +123,7 @@ TEST(Scheduler, TheYoungestItselfGivesWayToNobodyElse) {
 }
 
 TEST(Scheduler, APrefixThatWasComputedBeforeIsCountedOnce) {
-  Scheduler scheduler(16, /*prefix_cache=*/true, 4);
+  Scheduler scheduler({.blocks = 16}, /*prefix_cache=*/true, 4);
   scheduler.Enqueue(Waiting(1, 2 * kBlockSize));
   std::vector<Sequence*> admitted;
   Admit(&scheduler, &admitted);

@@ -53,10 +53,15 @@ void BlockPool::Drop(std::int32_t block, bool keep) {
 std::int32_t BlockPool::FreeOldestIdle() {
   const std::int32_t block = oldest_;
   FT_CHECK(block != kNone);
+  FreeIdle(block);
+  return block;
+}
+
+void BlockPool::FreeIdle(std::int32_t block) {
+  FT_CHECK(states_[block].place == Place::kIdle, "block {} is not idle", block);
   Unlink(block);
   states_[block].place = Place::kFree;
   free_.push_back(block);
-  return block;
 }
 
 void BlockPool::LinkNewest(std::int32_t block) {

@@ -33,6 +33,9 @@ class BlockPool {
   /// Frees the least recently used idle block, of which there must be one, and returns it.
   std::int32_t FreeOldestIdle();
 
+  /// Frees an idle block.
+  void FreeIdle(std::int32_t block);
+
   /// Recounts free, idle and referenced blocks; names the first contradiction.
   Status Check() const;
 

@@ -35,7 +35,7 @@ void ExpectUsage(const KvCache& cache, std::int64_t free, std::int64_t cached, s
 }
 
 TEST(KvCache, ReservesByBlocksAndGivesBack) {
-  KvCache cache(4, true);
+  KvCache cache({.blocks = 4}, true);
   SequenceKv sequence;
   ASSERT_TRUE(cache.Reserve(1, &sequence));
   ASSERT_TRUE(cache.Reserve(32, &sequence));
@@ -53,7 +53,7 @@ TEST(KvCache, ReservesByBlocksAndGivesBack) {
 }
 
 TEST(KvCache, RefusesWithoutChangeWhenExhausted) {
-  KvCache cache(3, true);
+  KvCache cache({.blocks = 3}, true);
   SequenceKv a;
   SequenceKv b;
   ASSERT_TRUE(cache.Reserve(40, &a));
@@ -68,7 +68,7 @@ TEST(KvCache, RefusesWithoutChangeWhenExhausted) {
 }
 
 TEST(KvCache, FindsThePrefixAndLeavesATokenToCompute) {
-  KvCache cache(16, true);
+  KvCache cache({.blocks = 16}, true);
   const std::vector<Token> tokens = Tokens(100);
   SequenceKv first;
   EXPECT_EQ(cache.MatchPrefix(tokens, &first), 0);
@@ -97,7 +97,7 @@ TEST(KvCache, FindsThePrefixAndLeavesATokenToCompute) {
 TEST(KvCache, ScopesShareNothing) {
   const BlockHash collides = [](std::uint64_t, std::span<const Token>) { return std::uint64_t{7}; };
   for (const BlockHash hash : {BlockHash(HashBlock), collides}) {
-    KvCache cache(32, true, hash);
+    KvCache cache({.blocks = 32}, true, hash);
     const std::vector<Token> tokens = Tokens(100);
     SequenceKv alice{.scope = {.owner = 1, .adapter = {.index = 0, .scale = 2}}};
     Fill(cache, tokens, &alice);
@@ -119,7 +119,7 @@ TEST(KvCache, ScopesShareNothing) {
 }
 
 TEST(KvCache, PublishesCommittedTokensOnly) {
-  KvCache cache(8, true);
+  KvCache cache({.blocks = 8}, true);
   const std::vector<Token> tokens = Tokens(64);
   SequenceKv sequence;
   ASSERT_TRUE(cache.Reserve(64, &sequence));
@@ -132,7 +132,7 @@ TEST(KvCache, PublishesCommittedTokensOnly) {
 }
 
 TEST(KvCache, ChangesOverToTheBlockPublishedFirst) {
-  KvCache cache(8, true);
+  KvCache cache({.blocks = 8}, true);
   const std::vector<Token> tokens = Tokens(70);
   SequenceKv a;
   SequenceKv b;
@@ -148,7 +148,7 @@ TEST(KvCache, ChangesOverToTheBlockPublishedFirst) {
 }
 
 TEST(KvCache, ReclaimsLeastRecentlyUsedContinuationsFirst) {
-  KvCache cache(4, true);
+  KvCache cache({.blocks = 4}, true);
   SequenceKv old;
   Fill(cache, Tokens(64), &old);
   SequenceKv young;
@@ -172,7 +172,7 @@ TEST(KvCache, ReclaimsLeastRecentlyUsedContinuationsFirst) {
 }
 
 TEST(KvCache, NeverHandsOutAPublishedBlockForWriting) {
-  KvCache cache(8, true);
+  KvCache cache({.blocks = 8}, true);
   const std::vector<Token> tokens = Tokens(80);
   SequenceKv sequence;
   Fill(cache, tokens, &sequence);
@@ -189,7 +189,7 @@ TEST(KvCache, NeverHandsOutAPublishedBlockForWriting) {
 }
 
 TEST(KvCache, WithoutPrefixCacheNothingIsKept) {
-  KvCache cache(4, false);
+  KvCache cache({.blocks = 4}, false);
   SequenceKv sequence;
   Fill(cache, Tokens(70), &sequence);
   EXPECT_EQ(sequence.published_blocks, 0);
@@ -199,7 +199,8 @@ TEST(KvCache, WithoutPrefixCacheNothingIsKept) {
 }
 
 TEST(KvCache, HashCollisionsNeverShare) {
-  KvCache cache(16, true, [](std::uint64_t, std::span<const Token>) { return std::uint64_t{7}; });
+  KvCache cache({.blocks = 16}, true,
+                [](std::uint64_t, std::span<const Token>) { return std::uint64_t{7}; });
   SequenceKv a;
   Fill(cache, Tokens(64), &a);
   SequenceKv b;
@@ -219,7 +220,7 @@ TEST(KvCache, HashCollisionsNeverShare) {
 }
 
 TEST(KvCache, BlockListsDoNotReallocateWithinCapacity) {
-  KvCache cache(200, true);
+  KvCache cache({.blocks = 200}, true);
   SequenceKv sequence;
   ASSERT_TRUE(cache.Reserve(1, &sequence));
   const std::int32_t* before = sequence.blocks.data();
@@ -234,8 +235,129 @@ TEST(KvCache, BlockListsDoNotReallocateWithinCapacity) {
   EXPECT_EQ(sequence.blocks.data(), before);
 }
 
+void ExpectRecentUsage(const KvCache& cache, std::int64_t free, std::int64_t cached,
+                       std::int64_t used) {
+  const KvUsage usage = cache.RecentUsage();
+  EXPECT_EQ(usage.free, free);
+  EXPECT_EQ(usage.cached, cached);
+  EXPECT_EQ(usage.used, used);
+  const Status status = cache.CheckIntegrity();
+  EXPECT_TRUE(status.ok()) << (status.ok() ? "" : status.error().message);
+}
+
+// Grows a sequence to the length of `tokens` as prompts are read, 32 at a time.
+void Grow(KvCache& cache, std::span<const Token> tokens, SequenceKv* sequence) {
+  while (sequence->committed < std::ssize(tokens)) {
+    const auto length = std::min<std::int64_t>(sequence->committed + 32, std::ssize(tokens));
+    Fill(cache, tokens.first(static_cast<std::size_t>(length)), sequence);
+  }
+}
+
+TEST(KvCache, PassedRecentPartsAreGivenBack) {
+  // A row sees its own block and two before it at most.
+  KvCache cache({.blocks = 40, .window = 65, .recent_parts = 4}, false);
+  SequenceKv sequence;
+  for (std::int32_t length = 1; length <= 40 * kBlockSize; ++length) {
+    ASSERT_TRUE(cache.Reserve(length, &sequence));
+    sequence.committed = length;
+    ASSERT_LE(cache.RecentUsage().used, 4);
+    for (std::int32_t block = std::max(0, length - 65) / kBlockSize; block < length / kBlockSize;
+         ++block) {
+      ASSERT_GE(cache.recent_places()[sequence.blocks[block]], 0) << "at " << length;
+    }
+  }
+  EXPECT_FALSE(cache.HasRoomFor(1)) << "all blocks are taken";
+  cache.Release(&sequence);
+  ExpectUsage(cache, 40, 0, 0);
+  ExpectRecentUsage(cache, 4, 0, 0);
+}
+
+TEST(KvCache, APrefixIsFoundWhereItsLastWindowIsStillThere) {
+  KvCache cache({.blocks = 40, .window = 64, .recent_parts = 6}, true);
+  const auto tokens = Tokens(10 * kBlockSize);
+  SequenceKv first;
+  Grow(cache, tokens, &first);
+  cache.Release(&first);
+  ExpectUsage(cache, 30, 10, 0);
+  ExpectRecentUsage(cache, 0, 6, 0);  // Of blocks 4 to 9.
+
+  // Up to seven blocks of it: blocks 5 and 6 have their parts.
+  SequenceKv second;
+  auto other = Tokens(7 * kBlockSize);
+  other.push_back(1);
+  EXPECT_EQ(cache.MatchPrefix(other, &second), 7 * kBlockSize);
+  EXPECT_EQ(second.first_recent, 5);
+  ExpectRecentUsage(cache, 0, 4, 2);
+
+  // A prefix of five blocks would need those of 3 and 4, of which one is gone.
+  SequenceKv third;
+  other = Tokens(5 * kBlockSize);
+  other.push_back(1);
+  EXPECT_EQ(cache.MatchPrefix(other, &third), 0);
+
+  // The places of what nobody refers to are reclaimed, and what is in use stays.
+  SequenceKv fourth;
+  ASSERT_TRUE(cache.Reserve(4 * kBlockSize, &fourth));
+  EXPECT_FALSE(cache.Reserve(5 * kBlockSize, &fourth));
+  ExpectRecentUsage(cache, 0, 0, 6);
+  cache.Release(&second);
+  EXPECT_EQ(cache.MatchPrefix(tokens, &second), 7 * kBlockSize) << "the rest has lost its parts";
+}
+
+TEST(KvCache, TruncatingBehindTheWindowStartsAgain) {
+  KvCache cache({.blocks = 16, .window = 33, .recent_parts = 16}, false);
+  SequenceKv sequence;
+  Grow(cache, Tokens(200), &sequence);
+  EXPECT_EQ(sequence.first_recent, 5);
+  cache.Truncate(195, &sequence);
+  EXPECT_EQ(sequence.committed, 195);
+  cache.Truncate(191, &sequence);
+  EXPECT_EQ(sequence.committed, 0) << "block 4 would be seen";
+  ExpectRecentUsage(cache, 16, 0, 0);
+}
+
+TEST(KvCache, AnotherSequencesBlockTakesOverTheRecentPart) {
+  KvCache cache({.blocks = 16, .window = 32, .recent_parts = 5}, true);
+  const auto tokens = Tokens(3 * kBlockSize);
+  SequenceKv first;
+  Grow(cache, tokens, &first);
+  SequenceKv second;
+  ASSERT_TRUE(cache.Reserve(3 * kBlockSize, &second));  // Reclaims the part of block 0.
+  second.committed = 3 * kBlockSize;
+  cache.Publish(tokens, &second);
+  EXPECT_EQ(second.blocks, first.blocks);
+  ExpectUsage(cache, 13, 0, 3);
+  ExpectRecentUsage(cache, 2, 2, 1);
+}
+
+TEST(KvCache, RoomIsForWhatSequencesReferTo) {
+  const KvDemand demand{.sequences = 2, .rows = 128, .nodes = 31};
+  KvRoom room = RoomFor(1000, 129, demand, /*prefix_cache=*/false);
+  EXPECT_EQ(room.recent_parts, 2 * (4 + 1 + 2) + 4);
+  EXPECT_EQ(RoomFor(1000, 129, demand, /*prefix_cache=*/true).recent_parts, 2 * room.recent_parts);
+  for (const KvRoom& whole : {RoomFor(1000, 0, demand, true), RoomFor(18, 129, demand, false)}) {
+    EXPECT_EQ(whole.window, 0);
+    EXPECT_EQ(whole.recent_parts, 0);
+  }
+  // Two sequences that read their prompts together, each with a tree, never run out.
+  KvCache cache(room, false);
+  std::vector<SequenceKv> sequences(2);
+  std::mt19937 random(1);
+  for (int pass = 0; pass < 200; ++pass) {
+    const auto share = static_cast<std::int32_t>(random() % 129);
+    const std::int32_t rows[] = {std::max(share, 1), std::max(128 - share, 1)};
+    for (int i = 0; i < 2; ++i) {
+      ASSERT_TRUE(cache.Reserve(sequences[i].committed + rows[i] + 31, &sequences[i]));
+    }
+    for (int i = 0; i < 2; ++i) {
+      sequences[i].committed += rows[i];
+      cache.Publish({}, &sequences[i]);
+    }
+  }
+}
+
 struct Scenario {
-  std::int64_t blocks;
+  KvRoom room;
   bool prefix_cache;
   BlockHash hash;
 };
@@ -245,17 +367,27 @@ TEST(KvCacheProperty, AgreesWithANaiveModel) {
   const BlockHash weak = [](std::uint64_t parent, std::span<const Token> tokens) {
     return (parent + std::uint64_t(tokens[0])) % 3;
   };
-  const Scenario scenarios[] = {{12, true, HashBlock},  {40, true, HashBlock},
-                                {9, true, weak},        {12, true, constant},
-                                {12, false, HashBlock}, {0, true, HashBlock}};
+  const Scenario scenarios[] = {{{12}, true, HashBlock},
+                                {{40}, true, HashBlock},
+                                {{9}, true, weak},
+                                {{12}, true, constant},
+                                {{12}, false, HashBlock},
+                                {{0}, true, HashBlock},
+                                {{40, 33, 12}, true, HashBlock},
+                                {{40, 100, 20}, true, weak},
+                                {{25, 1, 9}, true, HashBlock},
+                                {{12, 64, 12}, true, HashBlock},
+                                {{30, 70, 14}, false, HashBlock},
+                                {{40, 32, 2}, true, HashBlock}};
   for (const Scenario& scenario : scenarios) {
     for (std::uint32_t seed = 0; seed < 10; ++seed) {
-      KvCacheHarness harness(scenario.blocks, scenario.prefix_cache, scenario.hash);
+      KvCacheHarness harness(scenario.room, scenario.prefix_cache, scenario.hash);
       std::mt19937 random(seed);
       for (int step = 0; step < 500; ++step) {
         const std::string wrong =
             harness.Step([&random](std::uint32_t bound) { return random() % bound; });
-        ASSERT_EQ(wrong, "") << scenario.blocks << " blocks, seed " << seed << ", step " << step;
+        ASSERT_EQ(wrong, "") << scenario.room.blocks << " blocks, window " << scenario.room.window
+                             << ", seed " << seed << ", step " << step;
       }
     }
   }

@@ -15,18 +15,20 @@
 namespace foretoken {
 
 /// For tests and fuzzing: drives a `KvCache` and, beside it, a naive model that knows no blocks,
-/// only which prefixes are published, who holds them and since when nobody does. Every slot
-/// remembers the whole prefix it was computed for, so that KV shared wrongly is always seen.
+/// only which prefixes are published, who holds them and since when nobody does; and the same of
+/// their recent parts. Every slot remembers the whole prefix it was computed for, so that KV shared
+/// wrongly is always seen.
 class KvCacheHarness {
  public:
   /// Returns a number in [0, bound).
   using Choose = std::function<std::uint32_t(std::uint32_t bound)>;
 
-  KvCacheHarness(std::int64_t blocks, bool prefix_cache, BlockHash hash)
-      : total_(blocks),
+  KvCacheHarness(const KvRoom& room, bool prefix_cache, BlockHash hash)
+      : room_(room),
         prefix_cache_(prefix_cache),
-        cache_(blocks, prefix_cache, hash),
-        computed_for_(blocks * kBlockSize, 0),
+        cache_(room, prefix_cache, hash),
+        computed_for_(room.blocks * kBlockSize, 0),
+        recent_for_(room.recent_parts * kBlockSize, 0),
         live_(kSequences) {}
 
   /// Does one random operation; the first contradiction, or "".
@@ -61,10 +63,17 @@ class KvCacheHarness {
     SequenceKv kv;
     std::size_t blocks = 0;
     std::size_t published = 0;
+    std::size_t first_recent = 0;
   };
-  struct Published {
+  /// What is referred to or kept of a prefix's last block, or of that block's recent part.
+  struct Kept {
     int holders = 0;
     std::int64_t idle_since = 0;
+    bool there = false;
+  };
+  struct Published {
+    Kept block;
+    Kept recent;
   };
   using Prefix = std::vector<Token>;
 
@@ -86,26 +95,53 @@ class KvCacheHarness {
     }
   }
 
+  bool windowed() const { return room_.window > 0; }
+  std::size_t FirstSeen(std::size_t committed) const {
+    const std::size_t seen = (static_cast<std::size_t>(room_.window) + kBlockSize - 2) / kBlockSize;
+    return windowed() && committed / kBlockSize > seen ? committed / kBlockSize - seen : 0;
+  }
+
   std::int64_t Private() const {
     std::int64_t count = 0;
     for (const Live& live : live_) count += std::int64_t(live.blocks - live.published);
     return count;
   }
-  std::int64_t Idle() const {
-    return std::ranges::count_if(published_, [](const auto& p) { return p.second.holders == 0; });
+  std::int64_t PrivateParts() const {
+    std::int64_t count = 0;
+    for (const Live& live : live_) {
+      count += std::int64_t(live.blocks - std::max(live.published, live.first_recent));
+    }
+    return count;
   }
-  std::int64_t Free() const { return total_ - std::int64_t(published_.size()) - Private(); }
+  std::int64_t Count(Kept Published::*kept, bool idle) const {
+    return std::ranges::count_if(published_, [kept, idle](const auto& entry) {
+      const Kept& part = entry.second.*kept;
+      return part.there && (!idle || part.holders == 0);
+    });
+  }
+  std::int64_t Idle() const { return Count(&Published::block, /*idle=*/true); }
+  std::int64_t Free() const { return room_.blocks - std::int64_t(published_.size()) - Private(); }
+  std::int64_t IdleParts() const { return Count(&Published::recent, /*idle=*/true); }
+  std::int64_t FreeParts() const {
+    return room_.recent_parts - Count(&Published::recent, /*idle=*/false) - PrivateParts();
+  }
+
+  static void Hold(Kept* kept) {
+    kept->there = true;
+    ++kept->holders;
+  }
+  void LetGo(Kept* kept) {
+    if (--kept->holders == 0) kept->idle_since = ++clock_;
+  }
+  Published& EntryOf(const Live& live, std::size_t index) {
+    return published_[FirstBlocks(live.tokens, index + 1)];
+  }
 
   std::string Start(const Choose& choose, Live* live) {
     live->active = true;
     AppendTokens(choose, choose(6 * kBlockSize), &live->tokens);
     const std::int32_t found = cache_.MatchPrefix(live->tokens, &live->kv);
-    while ((live->published + 1) * kBlockSize < live->tokens.size()) {
-      const auto next = published_.find(FirstBlocks(live->tokens, live->published + 1));
-      if (next == published_.end()) break;
-      ++next->second.holders;
-      ++live->published;
-    }
+    HoldPrefix(live);
     live->blocks = live->published;
     const std::size_t expected = live->published * kBlockSize;
     if (std::size_t(found) != expected) {
@@ -114,30 +150,76 @@ class KvCacheHarness {
     return Compute(live);
   }
 
+  /// Takes what of the prefix is there, with the recent parts that the next row sees.
+  void HoldPrefix(Live* live) {
+    std::size_t usable = 0;
+    for (std::size_t n = 1; n * kBlockSize < live->tokens.size(); ++n) {
+      if (!published_.contains(FirstBlocks(live->tokens, n))) break;
+      bool seen = true;
+      for (std::size_t i = FirstSeen(n * kBlockSize); windowed() && i < n; ++i) {
+        seen = seen && EntryOf(*live, i).recent.there;
+      }
+      if (seen) usable = n;
+    }
+    live->published = usable;
+    live->first_recent = FirstSeen(usable * kBlockSize);
+    for (std::size_t i = 0; i < usable; ++i) {
+      Hold(&EntryOf(*live, i).block);
+      if (windowed() && i >= live->first_recent) Hold(&EntryOf(*live, i).recent);
+    }
+  }
+
+  void DropPassed(Live* live) {
+    const std::size_t first = FirstSeen(live->kv.committed);
+    for (; live->first_recent < first; ++live->first_recent) {
+      if (live->first_recent < live->published) LetGo(&EntryOf(*live, live->first_recent).recent);
+    }
+  }
+
   /// Reserves and "computes" everything up to the end of `tokens`, then commits it.
   std::string Compute(Live* live) {
     const std::size_t wanted = BlocksFor(live->tokens.size());
     const std::size_t more = wanted > live->blocks ? wanted - live->blocks : 0;
-    const bool expected = std::int64_t(more) <= Free() + Idle();
+    const bool expected = std::int64_t(more) <= Free() + Idle() &&
+                          (!windowed() || std::int64_t(more) <= PartsAfterDropping(*live));
     if (cache_.Available() != Free() + Idle()) return "Available differs from the model";
     const auto length = static_cast<std::int32_t>(live->tokens.size());
     if (cache_.Reserve(length, &live->kv) != expected) {
       return fmt::format("Reserve({}) did not return {}", length, expected);
     }
+    DropPassed(live);
     if (!expected) {
       live->tokens.resize(live->kv.committed);
       return "";
     }
     for (; live->blocks < wanted; ++live->blocks) {
-      if (Free() == 0) ForgetOldest();
+      if (Free() == 0) published_.erase(Oldest(&Published::block));
+      if (windowed() && FreeParts() == 0) Oldest(&Published::recent)->second.recent.there = false;
     }
     std::uint64_t id = 0;
     for (std::int32_t p = 0; p < length; ++p) {
       id = IdOf(id, live->tokens[p]);
-      if (p >= live->kv.committed) computed_for_[live->kv.SlotOf(p)] = id;
+      if (p < live->kv.committed) continue;
+      computed_for_[live->kv.SlotOf(p)] = id;
+      if (windowed()) recent_for_[RecentSlot(*live, p)] = id;
     }
     live->kv.committed = length;
     return "";
+  }
+
+  /// Parts that a reservation could have, which begins with giving back those that are passed.
+  std::int64_t PartsAfterDropping(const Live& live) {
+    std::int64_t passed = 0;
+    for (std::size_t i = live.first_recent; i < FirstSeen(live.kv.committed); ++i) {
+      if (i >= live.published || EntryOf(live, i).recent.holders == 1) ++passed;
+    }
+    return FreeParts() + IdleParts() + passed;
+  }
+
+  std::size_t RecentSlot(const Live& live, std::int32_t position) const {
+    const std::int32_t slot = live.kv.SlotOf(position);
+    const std::int32_t place = cache_.recent_places()[slot / kBlockSize];
+    return static_cast<std::size_t>(place) * kBlockSize + slot % kBlockSize;
   }
 
   std::string Round(const Choose& choose, Live* live) {
@@ -157,8 +239,11 @@ class KvCacheHarness {
   void PublishAll(Live* live) {
     cache_.Publish(live->tokens, &live->kv);
     for (; (live->published + 1) * kBlockSize <= live->tokens.size(); ++live->published) {
-      ++published_[FirstBlocks(live->tokens, live->published + 1)].holders;
+      Published& entry = EntryOf(*live, live->published);
+      Hold(&entry.block);
+      if (windowed() && live->published >= live->first_recent) Hold(&entry.recent);
     }
+    DropPassed(live);
   }
 
   void Truncate(const Choose& choose, Live* live) {
@@ -171,25 +256,30 @@ class KvCacheHarness {
   /// Returns the length that is left.
   std::size_t ShortenTo(std::size_t length, Live* live) {
     if (length < live->published * kBlockSize) length -= length % kBlockSize;
+    if (FirstSeen(std::min<std::size_t>(length, live->kv.committed)) < live->first_recent) {
+      length = 0;
+    }
     while (live->published * kBlockSize > length) {
-      Published& entry = published_[FirstBlocks(live->tokens, live->published)];
-      if (--entry.holders == 0) entry.idle_since = ++clock_;
-      --live->published;
+      Published& entry = EntryOf(*live, --live->published);
+      LetGo(&entry.block);
+      if (windowed() && live->published >= live->first_recent) LetGo(&entry.recent);
       --live->blocks;
     }
     live->blocks = std::max(live->published, std::min(live->blocks, BlocksFor(length)));
+    live->first_recent = std::min(live->first_recent, live->blocks);
     return length;
   }
 
-  void ForgetOldest() {
+  std::map<Prefix, Published>::iterator Oldest(Kept Published::*kept) {
     auto oldest = published_.end();
     for (auto it = published_.begin(); it != published_.end(); ++it) {
-      if (it->second.holders > 0) continue;
-      if (oldest == published_.end() || it->second.idle_since < oldest->second.idle_since) {
+      const Kept& part = it->second.*kept;
+      if (!part.there || part.holders > 0) continue;
+      if (oldest == published_.end() || part.idle_since < (oldest->second.*kept).idle_since) {
         oldest = it;
       }
     }
-    published_.erase(oldest);
+    return oldest;
   }
 
   /// Numbers prefixes: `before`, the number of one, continued by `token`.
@@ -197,36 +287,49 @@ class KvCacheHarness {
     return ids_.try_emplace({before, token}, ids_.size() + 1).first->second;
   }
 
+  static std::string Compare(const KvUsage& usage, std::int64_t total, std::int64_t free,
+                             std::int64_t idle) {
+    if (usage.free + usage.cached + usage.used != usage.total) return "states do not add up";
+    if (usage.total == total && usage.free == free && usage.cached == idle) return "";
+    return fmt::format("{} free and {} cached of {} instead of {} and {} of {}", usage.free,
+                       usage.cached, usage.total, free, idle, total);
+  }
+
   std::string Check() {
     const Status status = cache_.CheckIntegrity();
     if (!status.ok()) return status.error().message;
-    const KvUsage usage = cache_.Usage();
-    if (usage.free + usage.cached + usage.used != usage.total) return "states do not add up";
-    if (usage.total != total_ || usage.free != Free() || usage.cached != Idle()) {
-      return fmt::format("{} free and {} cached of {} instead of {} and {} of {}", usage.free,
-                         usage.cached, usage.total, Free(), Idle(), total_);
+    std::string wrong = Compare(cache_.Usage(), room_.blocks, Free(), Idle());
+    if (wrong.empty() && windowed()) {
+      wrong = Compare(cache_.RecentUsage(), room_.recent_parts, FreeParts(), IdleParts());
     }
+    if (!wrong.empty()) return wrong;
     for (const Live& live : live_) {
       const auto length = static_cast<std::int32_t>(live.tokens.size());
       if (live.kv.committed != length || live.kv.blocks.size() != live.blocks ||
-          std::size_t(live.kv.published_blocks) != live.published) {
+          std::size_t(live.kv.published_blocks) != live.published ||
+          std::size_t(live.kv.first_recent) != live.first_recent) {
         return "a sequence differs from the model";
       }
+      const std::int32_t seen = windowed() ? std::max(0, length - room_.window + 1) : length;
       std::uint64_t id = 0;
       for (std::int32_t p = 0; p < length; ++p) {
         id = IdOf(id, live.tokens[p]);
         if (computed_for_[live.kv.SlotOf(p)] != id) {
           return fmt::format("the slot of position {} holds the KV of another prefix", p);
         }
+        if (p >= seen && recent_for_.at(RecentSlot(live, p)) != id) {
+          return fmt::format("the recent part of position {} is another prefix's", p);
+        }
       }
     }
     return "";
   }
 
-  std::int64_t total_;
+  KvRoom room_;
   bool prefix_cache_;
   KvCache cache_;
   std::vector<std::uint64_t> computed_for_;
+  std::vector<std::uint64_t> recent_for_;
   std::vector<Live> live_;
   std::map<Prefix, Published> published_;
   std::map<std::pair<std::uint64_t, Token>, std::uint64_t> ids_;

@@ -36,7 +36,7 @@ constexpr std::int8_t kChain[] = {0, 1, 2};
 constexpr std::int8_t kTree[] = {0, 1, 0, 3};  // Two chains of two.
 
 TEST(RowPlacer, ChainsAreOnTheTrunk) {
-  KvCache pool(4, false);
+  KvCache pool({.blocks = 4}, false);
   SequenceKv kv;
   ASSERT_TRUE(pool.Reserve(40, &kv));
   Tables tables;
@@ -55,7 +55,7 @@ TEST(RowPlacer, ChainsAreOnTheTrunk) {
 }
 
 TEST(RowPlacer, NodesBesideTheChainHaveTheirPathsAsTails) {
-  KvCache pool(4, false);
+  KvCache pool({.blocks = 4}, false);
   SequenceKv kv;
   SequenceKv scratch;
   ASSERT_TRUE(pool.Reserve(40, &kv) && pool.Reserve(10, &scratch));
@@ -87,7 +87,7 @@ TEST(RowPlacer, NodesBesideTheChainHaveTheirPathsAsTails) {
 }
 
 TEST(TreeKv, TheAcceptedPathBecomesPositions) {
-  KvCache pool(4, false);
+  KvCache pool({.blocks = 4}, false);
   SequenceKv kv;
   ASSERT_TRUE(pool.Reserve(40, &kv));
   Memory memory(4);
@@ -286,7 +286,7 @@ class Model {
   }
 
   std::mt19937 random_;
-  KvCache pool_{30, false};
+  KvCache pool_{{.blocks = 30}, false};
   Memory memory_{30};
   SequenceKv kv_;
   SequenceKv scratch_;

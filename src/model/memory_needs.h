@@ -14,7 +14,8 @@ struct MemoryNeeds {
   std::size_t weight_bytes = 0;
   std::size_t weight_bytes_per_pass = 0;  ///< What a pass over one row reads.
   std::size_t kv_bytes_per_token = 0;     ///< Keys and values of one position in all layers.
-  std::size_t kv_bytes_per_sequence = 0;  ///< Of one sequence of max_positions.
+  /// Of one sequence of max_positions; in layers that see a window, of the last ones.
+  std::size_t kv_bytes_per_sequence = 0;
 };
 MemoryNeeds EstimateMemory(const ModelConfig& config, const TensorMap& tensors,
                            const Backend& backend);

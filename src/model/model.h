@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -14,9 +15,25 @@ namespace foretoken {
 inline KvShape KvShapeOf(const ModelConfig& config, std::int64_t blocks) {
   KvShape shape{.blocks = blocks};
   for (const LayerSpec& layer : config.layers) {
-    shape.layers.push_back({layer.attention.kv_heads, layer.attention.head_dim});
+    const AttentionSpec& attention = layer.attention;
+    shape.layers.push_back({.kv_heads = attention.kv_heads,
+                            .head_dim = attention.head_dim,
+                            .windowed = attention.window > 0});
+    if (!layer.is_recurrent()) continue;
+    shape.delta = layer.delta;
+    ++shape.delta_layers;
   }
   return shape;
+}
+
+/// Positions that a row sees, its own included, in those layers that see the last ones only: the
+/// widest window. 0: all layers see everything.
+inline int WindowOf(const ModelConfig& config) {
+  int window = 0;
+  for (const LayerSpec& layer : config.layers) {
+    window = std::max(window, layer.is_recurrent() ? kDeltaReach : layer.attention.window);
+  }
+  return window;
 }
 
 /// One row of a pass and what is wanted of it.

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -31,9 +32,9 @@ Status RefuseUnknown(const Checkpoint& checkpoint, const Family& family) {
 }  // namespace
 
 MixBasis MixBasisOf(const ModelConfig& config) {
-  const AttentionSpec& attention = config.layers.front().attention;
+  const AttentionSpec& attention = config.first_attention();
   return {.layers = config.layer_count(),
-          .queries_per_kv_head = attention.heads / attention.kv_heads,
+          .queries_per_kv_head = attention.heads / std::max(1, attention.kv_heads),
           .tied_embeddings = config.tied_embeddings};
 }
 

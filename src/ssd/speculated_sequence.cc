@@ -122,7 +122,7 @@ void SpeculatedSequence::FinishJit() {
 
 void SpeculatedSequence::Promote(const Branch& branch, const Proposal& proposal,
                                  DraftModel& draft) {
-  if (!trunk.Reserve(draft)) return;
+  if (!trunk.Reserve(1, draft)) return;
   StaticVector<PromotedRow, kMaxProposal + 1> promoted;
   // Which node of the branch each node of the proposal is: the engine may have taken less of it.
   std::array<int, kMaxProposal + 1> origin{};

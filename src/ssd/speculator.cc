@@ -19,6 +19,7 @@ namespace {
 // time, and nothing was prepared for any of them as long as they went on.)
 constexpr int kMostReadingRows = 128;
 constexpr int kLeastReadingRows = 16;
+static_assert(kMostReadingRows <= DraftModel::kReadingRows);
 constexpr std::int64_t kIdleWaitNs = 50'000'000;
 // With live sequences the next outcome is a target pass away. Waking a sleeper would cost the
 // engine a system call (25 us) in the gap between two passes, so sleep comes only after this long.
@@ -198,13 +199,13 @@ bool Speculator::AppendTrunkRows(SpeculatedSequence* sequence) {
   StaticVector<std::int8_t, kMaxProposal + 1> nodes;  // Whose logits are wanted.
   if (trunk.computed() < trunk.committed()) {
     // Beyond the draft's own context, or without memory, there is nothing to prepare.
-    if (trunk.committed() > draft_->max_context || !trunk.Reserve(*draft_)) return false;
+    if (trunk.committed() > draft_->max_context) return false;
     int wanted = trunk.committed() - trunk.computed();
-    if (wanted > config_->max_lookahead + 1) {  // More than a round's tokens.
-      wanted = std::min(wanted, reading_left_);
-      if (wanted == 0) return true;  // In a later pass.
-      reading_left_ -= wanted;
-    }
+    const bool reads = wanted > config_->max_lookahead + 1;  // More than a round's tokens.
+    if (reads) wanted = std::min(wanted, reading_left_);
+    if (wanted == 0) return true;  // In a later pass.
+    if (!trunk.Reserve(wanted, *draft_)) return false;
+    if (reads) reading_left_ -= wanted;
     RowPlacer placer = draft_->PlacerFor(trunk.kv);
     readings_.push_back({sequence, trunk.AppendCommittedRows(wanted, &placer, &draft_->batch)});
     if (readings_.back().end == trunk.committed()) nodes.push_back(0);

@@ -36,6 +36,10 @@ TEST(BuiltInChatTemplates, WriteTheirFamiliesForms) {
       {"gemma",
        "<s><start_of_turn>user\nBe kind.\n\nHi<end_of_turn>\n<start_of_turn>model\n"
        "Yes?<end_of_turn>\n<start_of_turn>user\nBye<end_of_turn>\n<start_of_turn>model\n"},
+      {"hermes",
+       "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\n Hi <|im_end|>\n"
+       "<|im_start|>assistant\nYes?<|im_end|>\n<|im_start|>user\nBye<|im_end|>\n"
+       "<|im_start|>assistant\n"},
       {"llama2",
        "<s>[INST] <<SYS>>\nBe kind.\n<</SYS>>\n\n Hi  [/INST] Yes? </s><s>[INST] Bye [/INST]"},
       {"llama3",

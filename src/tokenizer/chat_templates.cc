@@ -33,6 +33,43 @@ constexpr std::string_view kGemma = R"({{- bos_token }}
     {{- '<start_of_turn>model\n' }}
 {%- endif %})";
 
+// ChatML with the tools and calls of Hermes and Qwen.
+constexpr std::string_view kHermes = R"({%- set ns = namespace(system='') %}
+{%- for message in messages if message.role == 'system' %}
+    {%- set ns.system = ns.system + message.content + '\n\n' %}
+{%- endfor %}
+{%- if tools %}
+    {%- set ns.system = ns.system + 'You may call functions. These are described by JSON within '
+        + '<tools></tools>:\n<tools>\n' %}
+    {%- for tool in tools %}
+        {%- set ns.system = ns.system + tool | tojson + '\n' %}
+    {%- endfor %}
+    {%- set ns.system = ns.system + '</tools>\nTo call one, write JSON with its name and '
+        + 'arguments within <tool_call></tool_call>:\n<tool_call>\n{"name": "...", '
+        + '"arguments": {...}}\n</tool_call>' %}
+{%- endif %}
+{%- if ns.system %}
+    {{- '<|im_start|>system\n' + ns.system | trim + '<|im_end|>\n' }}
+{%- endif %}
+{%- for message in messages if message.role != 'system' %}
+    {%- if message.role == 'tool' %}
+        {{- '<|im_start|>user\n<tool_response>\n' + message.content + '\n</tool_response>' }}
+    {%- else %}
+        {{- '<|im_start|>' + message.role + '\n' + message.content }}
+        {%- for call in message.tool_calls or [] %}
+            {{- '\n' if message.content or not loop.first }}
+            {{- '<tool_call>\n{"name": ' + call.function.name | tojson + ', "arguments": ' }}
+            {{- call.function.arguments if call.function.arguments is string
+                else call.function.arguments | tojson }}
+            {{- '}\n</tool_call>' }}
+        {%- endfor %}
+    {%- endif %}
+    {{- '<|im_end|>\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}
+    {{- '<|im_start|>assistant\n' }}
+{%- endif %})";
+
 constexpr std::string_view kLlama2 = R"({%- set ns = namespace(system='') %}
 {%- for message in messages %}
     {%- if message.role == 'system' %}
@@ -95,9 +132,10 @@ constexpr std::string_view kZephyr = R"({%- for message in messages %}
     {{- '<|assistant|>\n' }}
 {%- endif %})";
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kTemplates = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kTemplates = {{
     {"chatml", kChatMl},
     {"gemma", kGemma},
+    {"hermes", kHermes},
     {"llama2", kLlama2},
     {"llama3", kLlama3},
     {"mistral", kMistral},

@@ -3,6 +3,7 @@
 #include <random>
 
 #include "base/utf8.h"
+#include "foretoken/chat_format.h"
 #include "tokenizer/tokenizer.h"
 
 namespace foretoken {
@@ -36,12 +37,15 @@ class ByteTokenizer : public Tokenizer {
     return InvalidInput("no chat");
   }
   Result<std::string> ChatText(const ChatInput&) const override { return InvalidInput("no chat"); }
+  const ChatFormat& chat_format() const override { return chat_format_; }
+  void UseChatFormat(const ChatFormat& format) override { chat_format_ = format; }
   bool has_chat_template() const override { return false; }
   Status UseChatTemplate(std::string_view) override { return InvalidInput("no chat"); }
 
  private:
   std::string bytes_;
   bool drops_;
+  ChatFormat chat_format_;
 };
 
 std::vector<std::string> Steps(std::string_view bytes) {

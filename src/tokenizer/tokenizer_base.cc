@@ -33,7 +33,18 @@ Status TokenizerBase::UseChatTemplate(std::string_view jinja) {
         fmt::format("the chat template cannot be read: {}", parsed.error().message));
   }
   chat_template_ = std::move(parsed);
+  UseChatFormat(FindChatFormat(jinja));
   return {};
+}
+
+void TokenizerBase::UseChatFormat(const ChatFormat& format) {
+  chat_format_ = format;
+  for (Token token = 0; token < vocabulary(); ++token) {
+    VocabularyEntry& entry = vocabulary_.entries[static_cast<std::size_t>(token)];
+    if (!entry.special) continue;
+    const bool ends = std::ranges::count(vocabulary_.eos, token) > 0;
+    entry.bytes = !ends && format.IsMark(entry.name) ? entry.name : std::string();
+  }
 }
 
 void TokenizerBase::EncodeParts(const std::vector<TextPart>& parts,
@@ -88,8 +99,8 @@ std::vector<Token> EndTokens(const TokenizerConfig& config, const AddedTokens& a
   const auto add = [&](const AddedToken* token) { add_id(token == nullptr ? -1 : token->id); };
   if (config.eos.has_value()) add(added.Find(*config.eos));
   for (const std::string& end : config.ends) add(added.Find(end));
-  for (const char* content :
-       {"<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|endoftext|>", "</s>"}) {
+  for (const char* content : {"<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>",
+                              "<|endoftext|>", "</s>", "<|call|>", "<|return|>"}) {
     add(added.FindSpecial(content));
   }
   add_id(own);

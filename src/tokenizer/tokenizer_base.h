@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/sha256.h"
+#include "foretoken/chat_format.h"
 #include "tokenizer/added_tokens.h"
 #include "tokenizer/chat_template.h"
 #include "tokenizer/tokenizer.h"
@@ -17,7 +18,7 @@ namespace foretoken {
 /// One token of a vocabulary; an id that no token has is an entry with an empty name.
 struct VocabularyEntry {
   std::string name;   ///< As the vocabulary file spells it.
-  std::string bytes;  ///< What it stands for; empty for special tokens.
+  std::string bytes;  ///< What it stands for; empty for special tokens that are no marks of chats.
   bool special = false;
 };
 
@@ -52,6 +53,8 @@ class TokenizerBase : public Tokenizer {
   Result<std::string> ChatText(const ChatInput& chat) const override;
   bool has_chat_template() const override { return chat_template_.ok(); }
   Status UseChatTemplate(std::string_view jinja) override;
+  const ChatFormat& chat_format() const override { return chat_format_; }
+  void UseChatFormat(const ChatFormat& format) override;
 
  protected:
   /// Appends the ids of `text`, which stands between the added tokens `before` and `after`
@@ -68,6 +71,7 @@ class TokenizerBase : public Tokenizer {
   Vocabulary vocabulary_;
   AddedTokens added_;
   Result<ChatTemplate> chat_template_;
+  ChatFormat chat_format_;
 };
 
 /// The ids that end a text: `config`'s eos token and further ends, the ends of turns and texts

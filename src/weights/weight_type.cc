@@ -56,7 +56,7 @@ WeightFormat Wanted(const WeightType& type, std::string_view name, const MixBasi
   if (!IsQuantized(type.format)) return type.format;
   const bool head = name == (model.tied_embeddings ? "embedding.weight" : "head.weight");
   if (head) return type.format == kQ8_0 ? kQ8_0 : kQ6_K;
-  for (const std::string_view small : {".router.weight", ".shared_gate.weight"}) {
+  for (const std::string_view small : {".router.weight", ".shared_gate.weight", ".taps.weight"}) {
     if (name.ends_with(small)) return kF32;  // It decides what is computed.
   }
   const int layer = LayerOf(name);

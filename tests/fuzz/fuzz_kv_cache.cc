@@ -19,10 +19,12 @@ std::uint64_t WeakHash(std::uint64_t parent, std::span<const foretoken::Token> t
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   FuzzedDataProvider input(data, size);
-  const std::int64_t blocks = input.ConsumeIntegralInRange<std::int64_t>(0, 24);
+  foretoken::KvRoom room{.blocks = input.ConsumeIntegralInRange<std::int64_t>(0, 24)};
+  room.window = input.ConsumeIntegralInRange(0, 120);
+  room.recent_parts = input.ConsumeIntegralInRange<std::int64_t>(0, room.blocks);
   const bool prefix_cache = input.ConsumeIntegralInRange(0, 7) != 0;
   const bool weak_hash = input.ConsumeBool();
-  foretoken::KvCacheHarness harness(blocks, prefix_cache,
+  foretoken::KvCacheHarness harness(room, prefix_cache,
                                     weak_hash ? WeakHash : foretoken::HashBlock);
   while (input.remaining_bytes() > 0) {
     const std::string wrong = harness.Step([&input](std::uint32_t bound) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs python_clients/clients_test.py with the official `anthropic`, `openai` and `ollama` packages,
+"""Runs the tests in python_clients with the official `anthropic`, `openai` and `ollama` packages,
 which pip installs into a virtual environment in BUILD_FOLDER: clients_test.py PROGRAM BUILD_FOLDER.
 Skips (exit code 77) where pip reaches no registry, unless CI=true: then it fails."""
 
@@ -19,12 +19,14 @@ SOURCE = pathlib.Path(__file__).parent / "python_clients"
 def main():
     program, folder = sys.argv[1], pathlib.Path(sys.argv[2])
     python = install(folder, SOURCE / "requirements.txt")
-    with Serving(program) as server:
-        # Whatever proxy there is, the server is on this machine.
+    with Serving(program) as server, Serving(program, "--chat-template", "hermes") as caller:
+        # Whatever proxy there is, the servers are on this machine.
         environment = {**os.environ, "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1",
-                       "FORETOKEN_URL": f"http://127.0.0.1:{server.port}"}
-        result = subprocess.run([python, SOURCE / "clients_test.py"], timeout=600, env=environment)
-    sys.exit(result.returncode)
+                       "FORETOKEN_URL": f"http://127.0.0.1:{server.port}",
+                       "FORETOKEN_TOOLS_URL": f"http://127.0.0.1:{caller.port}"}
+        codes = [subprocess.run([python, SOURCE / name], timeout=600, env=environment).returncode
+                 for name in ("clients_test.py", "tools_test.py")]
+    sys.exit(max(codes))
 
 
 if __name__ == "__main__":

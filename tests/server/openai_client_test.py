@@ -45,10 +45,11 @@ def install(folder):
 def main():
     program, folder = sys.argv[1], pathlib.Path(sys.argv[2])
     install(folder)
-    with Serving(program) as server:
+    with Serving(program) as server, Serving(program, "--chat-template", "hermes") as caller:
         result = subprocess.run(["node", "--test", "client_test.mjs"], cwd=folder, timeout=300,
                                 env={**os.environ,
-                                     "FORETOKEN_URL": f"http://127.0.0.1:{server.port}"})
+                                     "FORETOKEN_URL": f"http://127.0.0.1:{server.port}",
+                                     "FORETOKEN_TOOLS_URL": f"http://127.0.0.1:{caller.port}"})
     sys.exit(result.returncode)
 
 

@@ -32,8 +32,9 @@ ADAPTERS = ("llama", "qwen2", "qwen3", "phi3", "glm4", "cohere", "granite", "olm
 # What files do not say: the folder that a file is compared with has this in its config.json.
 UNSAID = {"mistral": {"sliding_window": None}, "gemma2": {"query_pre_attn_scalar": 16},
           "gemma3": {"query_pre_attn_scalar": 16}}
-# Whose files have other numbers than their folders: factors of frequencies as float32.
-ROUNDED = ("llama", "phi3", "phi3-long", "ministral3")
+# Whose files have other numbers than their folders: factors of frequencies as float32, rates of
+# forgetting by another exp.
+ROUNDED = ("llama", "phi3", "phi3-long", "ministral3", "qwen3_next", "qwen3_5", "qwen3_5_moe")
 # Of the context that a model is used for where that is not its own.
 CONTEXTS = {"phi3": 128}
 EXACT = ("llama-bias", "llama-linear", "llama-yarn", "llama-dynamic", "mistral", "qwen2", "qwen3",

@@ -11,7 +11,8 @@ import numpy as np
 from gguf_pair import Kind, Model, gguf_name, interleaved, read_safetensors
 
 ARCHITECTURES = {"mistral": "llama", "cohere": "command-r", "gemma3_text": "gemma3",
-                 "ministral3": "mistral3", "glm": "chatglm", "granitemoehybrid": "granite",
+                 "ministral3": "mistral3", "qwen3_next": "qwen3next", "qwen3_5_text": "qwen35",
+                 "qwen3_5_moe_text": "qwen35moe", "glm": "chatglm", "granitemoehybrid": "granite",
                  "mixtral": "llama", "qwen2_moe": "qwen2moe", "qwen3_moe": "qwen3moe",
                  "granitemoeshared": "granitemoe", "gpt_oss": "gpt-oss"}
 # Whose rows of queries and keys the converter puts in another order.
@@ -57,9 +58,12 @@ class Family:
         self.model = Model(folder)
         self.config = self.model.config
         self.type = self.config["model_type"]
-        self.experts = self.config.get("num_local_experts", self.config.get("num_experts", 0))
+        # Of models with gated delta layers, recurrent() stacks the experts.
+        self.stacks = ("linear_num_key_heads" not in self.config and
+                       self.config.get("num_local_experts", self.config.get("num_experts", 0)) > 0)
         self.head_dim = self.config.get(
             "head_dim", self.config["hidden_size"] // self.config["num_attention_heads"])
+        self.experts = {}  # Of each layer and kind of tensor those that were met, by their numbers.
         self.rope = (self.config.get("rope_scaling") or self.config.get("rope_parameters") or {})
         self.rope_type = self.rope.get("rope_type", self.rope.get("type"))
 
@@ -114,10 +118,11 @@ class Family:
         for field, name in INTEGERS.items():
             self.writer.add_uint32(self.key(name), config[field])
         for field, name in FRACTIONS.items():
-            if config.get(field) is not None:
+            if config.get(field) is not None and not (
+                    field == "rope_theta" and "rope_theta" in self.rope):
                 self.writer.add_float32(self.key(name), config[field])
         for field, name in OF_EXPERTS.items():
-            if self.experts and field in config:
+            if self.stacks and field in config:
                 self.writer.add_uint32(self.key(name), config[field])
         if self.type == "gpt_oss":
             self.writer.add_uint32(self.key("expert_feed_forward_length"),
@@ -135,8 +140,35 @@ class Family:
             self.writer.add_bool(self.key("use_parallel_residual"), config["use_parallel_residual"])
         if config.get("position_embedding_type") == "nope":
             self.writer.add_bool(self.key("rope.scaling.finetuned"), False)
+        if "linear_num_key_heads" in config:
+            self.add_recurrent()
         self.writer.add_bos_token_id(config["bos_token_id"])
         self.writer.add_eos_token_id(config["eos_token_id"])
+
+    def add_recurrent(self):
+        config = self.config
+        heads = config["linear_num_value_heads"]
+        types = config.get("layer_types", [])
+        sizes = {"ssm.conv_kernel": config["linear_conv_kernel_dim"],
+                 "ssm.state_size": config["linear_key_head_dim"],
+                 "ssm.group_count": config["linear_num_key_heads"], "ssm.time_step_rank": heads,
+                 "ssm.inner_size": heads * config["linear_value_head_dim"],
+                 "full_attention_interval": (types.index("full_attention") + 1 if types
+                                             else config["full_attention_interval"])}
+        if "num_experts" in config:
+            sizes |= {"expert_count": config["num_experts"],
+                      "expert_used_count": config["num_experts_per_tok"],
+                      "expert_feed_forward_length": config["moe_intermediate_size"],
+                      "expert_shared_feed_forward_length":
+                          config["shared_expert_intermediate_size"]}
+        if "rope_parameters" in config:
+            share = config["rope_parameters"]["partial_rotary_factor"]
+            sizes["rope.dimension_count"] = int(self.head_dim * share)
+            self.writer.add_float32(self.key("rope.freq_base"),
+                                    config["rope_parameters"]["rope_theta"])
+            self.writer.add_array(self.key("rope.dimension_sections"), [1, 1, 0, 0])
+        for name, size in sizes.items():
+            self.writer.add_uint32(self.key(name), size)
 
     def add_rope(self):
         rope = self.rope
@@ -215,13 +247,17 @@ class Family:
         names = gguf.get_tensor_name_map(arch, self.config["num_hidden_layers"])
         yield from self.factors()
         of_heads = {}  # Norms of queries and keys, a tensor for each head.
-        for name, values in (self.stacked_tensors() if self.experts
+        for name, values in (self.stacked_tensors() if self.stacks
                              else self.model.tensors.items()):
             if ".norms." in name:
                 of_heads.setdefault(name.split(".norms.")[0], []).append((name, values))
                 continue
             if self.type == "granitemoehybrid" and "shared_mlp" in name:
                 yield from self.as_mlp(name, values)
+                continue
+            if "linear_num_key_heads" in self.config:
+                yield from ((names.get_name(each, try_suffixes=(".weight", ".bias")), changed)
+                            for each, changed in self.recurrent(name, values))
                 continue
             if self.type in INTERLEAVED and self.model.heads(name):
                 values = interleaved(values, self.model.heads(name))
@@ -234,6 +270,61 @@ class Family:
             in_order = sorted(heads, key=lambda head: int(head[0].split(".")[-2]))
             yield (names.get_name(name + ".weight", try_suffixes=(".weight",)),
                    np.stack([values for _, values in in_order]))
+
+    def recurrent(self, name, values):
+        """What a tensor of a model with gated delta layers becomes, by its name in folders."""
+        if ".mlp.experts." in name and name.split(".")[5].isdigit():
+            _, _, layer, _, _, expert, kind, _ = name.split(".")
+            together = self.experts.setdefault((layer, kind), {})
+            together[int(expert)] = values
+            if len(together) == self.config["num_experts"]:
+                yield (f"model.layers.{layer}.mlp.experts.{kind}.weight",
+                       np.stack([together[i] for i in range(len(together))]))
+            return
+        if name.endswith("mlp.experts.gate_up_proj"):
+            for kind, half in zip(("gate_proj", "up_proj"), np.split(values, 2, axis=1)):
+                yield name.replace("gate_up_proj", kind) + ".weight", half
+            return
+        if name.endswith("norm.weight") and not name.endswith("linear_attn.norm.weight"):
+            values = values + np.float32(1)
+        if name.endswith("conv1d.weight"):
+            values = values.reshape(values.shape[0], -1)
+        if name.endswith("A_log"):
+            values = -np.exp(values)
+        if name.endswith("in_proj_qkvz.weight"):
+            yield from self.apart(name, values)
+            return
+        if self.type.startswith("qwen3_5"):
+            values = self.keys_in_turns(name, values)
+        yield name.replace("dt_bias", "dt_proj.bias"), values
+
+    def apart(self, name, values):
+        """Queries, keys, values and gates, which folders have by key heads."""
+        keys, key, value = (self.config[f"linear_{field}"] for field in (
+            "num_key_heads", "key_head_dim", "value_head_dim"))
+        of_key = value * self.config["linear_num_value_heads"] // keys
+        by_head = values.reshape(keys, -1, values.shape[-1])
+        parts = [part.reshape(-1, values.shape[-1]) for part in np.split(
+            by_head, np.cumsum([key, key, of_key]), axis=1)]
+        yield name.replace("qkvz", "qkv"), np.concatenate(parts[:3])
+        yield name.replace("qkvz", "z"), parts[3]
+
+    def keys_in_turns(self, name, values):
+        """Value heads in the order in which they take key heads in turns."""
+        keys, heads, width = (self.config[f"linear_{field}"] for field in (
+            "num_key_heads", "num_value_heads", "value_head_dim"))
+        order = np.arange(heads).reshape(keys, -1).T.reshape(-1)
+        of_values = (order[:, None] * width + np.arange(width)).reshape(-1)
+        before = 2 * keys * self.config["linear_key_head_dim"]
+        if name.endswith(("in_proj_qkv.weight", "conv1d.weight")):
+            return np.concatenate([values[:before], values[before:][of_values]])
+        if name.endswith("in_proj_z.weight"):
+            return values[of_values]
+        if name.endswith(("in_proj_a.weight", "in_proj_b.weight", "A_log", "dt_bias")):
+            return values[order]
+        if name.endswith("linear_attn.out_proj.weight"):
+            return values[:, of_values]
+        return values
 
     @staticmethod
     def as_mlp(name, values):

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/temporary_testing.h"
+#include "foretoken/chat_format.h"
 
 namespace foretoken {
 namespace {
@@ -114,10 +115,13 @@ class WordTokenizer : public Tokenizer {
   Result<std::string> ChatText(const ChatInput&) const override { return InvalidInput("no text"); }
   bool has_chat_template() const override { return has_template_; }
   Status UseChatTemplate(std::string_view) override { return InvalidInput("no template"); }
+  const ChatFormat& chat_format() const override { return chat_format_; }
+  void UseChatFormat(const ChatFormat& format) override { chat_format_ = format; }
 
  private:
   bool has_template_;
   std::string fingerprint_;
+  ChatFormat chat_format_;
 };
 
 TEST(EncodeSet, UsesTheTemplateForQuestionsOnly) {

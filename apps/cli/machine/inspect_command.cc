@@ -83,6 +83,20 @@ std::string WindowText(const ModelConfig& config) {
   return fmt::format("{} of {} layers see {} positions", layers, config.layer_count(), window);
 }
 
+// "36 of 48 layers remember in a state of 2.1 MB"; empty where none does.
+std::string RecurrentText(const ModelConfig& config) {
+  int layers = 0;
+  std::int64_t floats = 0;
+  for (const LayerSpec& layer : config.layers) {
+    if (!layer.is_recurrent()) continue;
+    ++layers;
+    floats = layer.delta.state_width();
+  }
+  if (layers == 0) return "";
+  return fmt::format("{} of {} layers remember in a state of {}", layers, config.layer_count(),
+                     FormatBytes(4.0 * static_cast<double>(floats)));
+}
+
 std::string_view WeighedText(Routing::Weights weights) {
   switch (weights) {
     case Routing::Weights::kSoftmaxOfAll:
@@ -182,15 +196,16 @@ Result<Inspected> Inspect(const std::string& path, const std::string& weights,
                   {"hidden", config.hidden},
                   {"intermediate", layer.mlp.intermediate},
                   {"experts", ExpertsText(config)},
-                  {"heads", layer.attention.heads},
-                  {"kv_heads", layer.attention.kv_heads},
-                  {"head_dim", layer.attention.head_dim},
+                  {"heads", config.first_attention().heads},
+                  {"kv_heads", config.first_attention().kv_heads},
+                  {"head_dim", config.first_attention().head_dim},
                   {"window", WindowText(config)},
+                  {"recurrent", RecurrentText(config)},
                   {"vocabulary", config.vocabulary},
                   {"context", config.max_positions},
                   {"made_for_context", whole.max_positions},
                   {"tied_embeddings", config.tied_embeddings},
-                  {"rope", RopeText(config.ropes.front(), layer.attention.head_dim)},
+                  {"rope", RopeText(config.ropes.front(), config.first_attention().head_dim)},
                   {"eos", config.eos},
                   {"stored", Stored(checkpoint)},
                   {"tokenizer",
@@ -246,6 +261,7 @@ void Print(const json& figures) {
                               all ? "" : fmt::format(" of {}", number("made_for_context"))));
   line("rope", text(figures["rope"]));
   if (!text(figures["window"]).empty()) line("windows", text(figures["window"]));
+  if (!text(figures["recurrent"]).empty()) line("recurrent", text(figures["recurrent"]));
   const json& stored = figures["stored"];
   std::string name = "stored as";
   for (const auto& [type, sum] : stored["types"].items()) {

@@ -80,9 +80,9 @@ Result<ModelShape> ResolveShape(const PlanRooflineOptions& options) {
   }
   return ModelShape{.layers = config.layer_count(),
                     .hidden = config.hidden,
-                    .query_heads = layer.attention.heads,
-                    .kv_heads = layer.attention.kv_heads,
-                    .head_dim = layer.attention.head_dim,
+                    .query_heads = config.first_attention().heads,
+                    .kv_heads = config.first_attention().kv_heads,
+                    .head_dim = config.first_attention().head_dim,
                     .mlp = layer.mlp.intermediate,
                     .experts = layer.mlp.routing.experts,
                     .chosen = layer.mlp.routing.chosen,

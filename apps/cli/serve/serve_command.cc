@@ -21,6 +21,7 @@ struct ServeOptions : DecodingOptions {
   std::string alias;
   std::string api_key;
   std::string api_key_file;
+  std::string reasoning_format = "auto";
   int batch = 16;
   int queue = 256;
   int max_lookahead = 16;
@@ -129,6 +130,7 @@ Result<int> Serve(ServeOptions options, bool key_given) {
   settings.http.limits.body_bytes = static_cast<std::size_t>(options.body_mb * 1e6);
   settings.service.defaults.sampling = options.generation.sampling;
   settings.service.defaults.template_variables = options.chat_template.variables;
+  settings.service.defaults.parts_reasoning = options.reasoning_format != "none";
   settings.service.event_interval = std::chrono::milliseconds(options.event_interval_ms);
 
   const sigset_t signals = BlockEndingSignals();
@@ -197,6 +199,10 @@ void AddLogOptions(CLI::App* command, ServeOptions* options) {
 
 void AddRequestOptions(CLI::App* command, ServeOptions* options) {
   const OptionGroup add(command, "Requests");
+  add("--reasoning-format", &options->reasoning_format, "FORM",
+      "What a model thinks is apart from what it says (auto, the default, or deepseek), or stays "
+      "in it with its marks (none)")
+      ->check(OneOf({"auto", "none", "deepseek"}));
   add("--strict-fields", &options->server.service.defaults.strict_fields,
       "Refuse fields that the server does not know; else they are named in the reply's header "
       "X-Foretoken-Ignored");

@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "foretoken/chat.h"
+#include "foretoken/chat_format.h"
 #include "foretoken/request.h"
 #include "foretoken/sampling.h"
 #include "foretoken/speculation.h"
@@ -32,6 +33,7 @@ struct ApiDefaults {
   SamplingParams sampling;
   int max_tokens = 0;  ///< 0: chats as much as the context holds, completions 16 as OpenAI does.
   std::string template_variables;  ///< Of the chat template, a JSON object; empty: none.
+  bool parts_reasoning = true;     ///< What a model thinks is apart from what it says.
   bool strict_fields = false;      ///< Fields that nobody knows are refused, not noted.
 };
 
@@ -55,10 +57,14 @@ struct ApiRequest {
   SamplingParams sampling;
   bool seeded = false;  ///< `sampling.seed` was given.
   OutputFormat format;
-  StopRules stop;            ///< `max_tokens` is 0 where as much as the context holds is wanted.
-  int n = 1;                 ///< Choices per prompt.
-  bool echo = false;         ///< kCompletion: the reply has the prompts before the texts.
-  bool prompt_only = false;  ///< ... and nothing behind them.
+  std::vector<ChatTool> tools;  ///< kChat: functions that may be called.
+  bool must_call = false;       ///< ... and one of them must.
+  bool one_call = false;        ///< ... one at most.
+  bool parts_reasoning = true;  ///< kChat: thoughts are apart from what is said.
+  StopRules stop;               ///< `max_tokens` is 0 where as much as the context holds is wanted.
+  int n = 1;                    ///< Choices per prompt.
+  bool echo = false;            ///< kCompletion: the reply has the prompts before the texts.
+  bool prompt_only = false;     ///< ... and nothing behind them.
   std::optional<EmbeddingWish> embedding;  ///< kCompletion, with `prompt_only`.
   bool parse_special = false;  ///< kCompletion: special tokens written out in a prompt count.
   bool stream = false;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "foretoken/chat_format.h"
 #include "foretoken/request.h"
 
 namespace foretoken::server {
@@ -49,6 +50,7 @@ struct Burst {
   std::vector<TokenPart> prompt;
   std::vector<float> embedding;  ///< The prompt's, where it was asked for, with the ending.
   std::string text;
+  std::vector<ChatPart> parts;      ///< Of a chat's answer: what the text is, as far as is certain.
   std::vector<TokenPart> tokens;    ///< With `Detail::kTokens` and above.
   std::optional<RoundTrace> round;  ///< With `Detail::kRounds`.
   std::optional<Ending> ending;     ///< With the choice's last burst.

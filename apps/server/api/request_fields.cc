@@ -23,6 +23,14 @@ bool IsTextPart(const Json& part, std::span<const std::string_view> types) {
   return type.is_string() && std::ranges::count(types, type.get_ref<const std::string&>()) > 0;
 }
 
+// Variables of the chat template; they go before those of the same name.
+void AddVariables(const Json& variables, ApiRequest* request) {
+  std::string* const present = &request->chat.variables;
+  Json all = present->empty() ? Json::object() : Json::parse(*present);
+  all.update(variables);
+  *present = all.dump();
+}
+
 bool IsTokenArray(const Json& json) {
   if (!json.is_array() || json.empty()) return false;
   for (const Json& item : json) {
@@ -133,6 +141,7 @@ Result<ApiRequest> ReadBody(std::string_view body, const ApiDefaults& defaults,
     request->sampling = defaults.sampling;
     request->stop.max_tokens = defaults.max_tokens;
     request->chat.variables = defaults.template_variables;
+    request->parts_reasoning = defaults.parts_reasoning;
     fields->String("model", &request->model);
     read(fields, request);
   };
@@ -165,28 +174,54 @@ bool ReadText(FieldReader* fields, std::string_view name, std::span<const std::s
   return true;
 }
 
-void ReadMessages(FieldReader* body, std::string_view name, std::span<const std::string_view> types,
-                  const std::function<void(FieldReader*)>& more,
-                  std::vector<ChatMessage>* messages) {
+void ForEachMessage(FieldReader* body, std::string_view name,
+                    const std::function<void(FieldReader*, std::size_t)>& read) {
   const Json* field = body->Find(name);
   if (field == nullptr || !field->is_array() || field->empty()) {
     return body->Refuse(name, "an array of at least one {\"role\": ..., \"content\": ...}");
   }
   for (std::size_t i = 0; i < field->size() && body->ok(); ++i) {
     FieldReader message = body->Inner(fmt::format("{}[{}]", name, i), (*field)[i]);
-    more(&message);
-    ChatMessage turn;
-    if (!message.String("role", &turn.role)) message.Refuse("role", "a string");
-    if (turn.role == "developer") turn.role = "system";
-    if (turn.role != "system" && turn.role != "user" && turn.role != "assistant") {
-      message.Refuse("role", "system, developer, user or assistant");
-    }
-    if (!ReadText(&message, "content", types, &turn.content) && turn.role != "assistant") {
-      message.Refuse("content", "a string");
-    }
+    read(&message, i);
     message.Close();
-    messages->push_back(std::move(turn));
   }
+}
+
+void ReadTurn(FieldReader* message, const MessageFields& fields, ChatMessage* turn) {
+  if (fields.more) fields.more(message, turn);
+  if (!message->String("role", &turn->role)) message->Refuse("role", "a string");
+  if (turn->role == "developer") turn->role = "system";
+  const bool of_tool = fields.tools && turn->role == "tool";
+  if (turn->role != "system" && turn->role != "user" && turn->role != "assistant" && !of_tool) {
+    message->Refuse("role", fields.tools ? "system, developer, user, assistant or tool"
+                                         : "system, developer, user or assistant");
+  }
+  if (!ReadText(message, "content", fields.types, &turn->content) && turn->role != "assistant") {
+    message->Refuse("content", "a string");
+  }
+}
+
+void ReadMessages(FieldReader* body, std::string_view name, const MessageFields& fields,
+                  std::vector<ChatMessage>* messages) {
+  ForEachMessage(body, name, [&](FieldReader* message, std::size_t) {
+    ReadTurn(message, fields, &messages->emplace_back());
+  });
+}
+
+void SetReasoning(std::string_view effort, ApiRequest* request) {
+  const bool thinks = effort != "none";
+  AddVariables({{"reasoning_effort", effort}, {"enable_thinking", thinks}, {"thinking", thinks}},
+               request);
+}
+
+void ReadReasoning(FieldReader* body, ApiRequest* request) {
+  std::string word;
+  if (body->String("reasoning_effort", &word)) SetReasoning(word, request);
+  if (!body->String("reasoning_format", &word)) return;
+  if (word != "none" && word != "auto" && word != "deepseek") {
+    body->Refuse("reasoning_format", "none, auto or deepseek");
+  }
+  request->parts_reasoning = word != "none";
 }
 
 void ReadTemplateVariables(FieldReader* body, ApiRequest* request) {
@@ -203,10 +238,7 @@ void ReadTemplateVariables(FieldReader* body, ApiRequest* request) {
         "chat_template_kwargs",
         fmt::format("'chat_template_kwargs' must not have '{}': the chat itself is", name));
   }
-  std::string* const variables = &request->chat.variables;
-  Json all = variables->empty() ? Json::object() : Json::parse(*variables);
-  all.update(*field);
-  *variables = all.dump();
+  AddVariables(*field, request);
 }
 
 void ReadPrompts(FieldReader* body, std::string_view name, std::vector<ApiPrompt>* prompts) {

@@ -22,11 +22,24 @@ Result<ApiRequest> ReadBody(std::string_view body, const ApiDefaults& defaults,
 /// field is there.
 bool ReadText(FieldReader* fields, std::string_view name, std::span<const std::string_view> types,
               std::string* text);
-/// Reads the field `name`, the turns of a chat: each has a `role`, a `content` whose text parts are
-/// of `types` (an assistant's may be missing), and what `more` reads.
-void ReadMessages(FieldReader* body, std::string_view name, std::span<const std::string_view> types,
-                  const std::function<void(FieldReader*)>& more,
+/// What the turns of a chat may be.
+struct MessageFields {
+  std::span<const std::string_view> types;               ///< Of a content's text parts.
+  bool tools = false;                                    ///< There are turns of the role "tool".
+  std::function<void(FieldReader*, ChatMessage*)> more;  ///< Reads what else a turn has.
+};
+/// Reads each element of the field `name`, a list of turns, by `read(FieldReader*, index)`.
+void ForEachMessage(FieldReader* body, std::string_view name,
+                    const std::function<void(FieldReader*, std::size_t)>& read);
+/// Reads a turn: its `role` and its `content`, which an assistant's may lack.
+void ReadTurn(FieldReader* message, const MessageFields& fields, ChatMessage* turn);
+/// Reads the field `name`, the turns of a chat.
+void ReadMessages(FieldReader* body, std::string_view name, const MessageFields& fields,
                   std::vector<ChatMessage>* messages);
+/// Tells the chat template how much a model should think, by the names that templates have for it.
+void SetReasoning(std::string_view effort, ApiRequest* request);
+/// Reads `reasoning_effort` and `reasoning_format`.
+void ReadReasoning(FieldReader* body, ApiRequest* request);
 /// Reads `chat_template_kwargs`, which go before the server's own.
 void ReadTemplateVariables(FieldReader* body, ApiRequest* request);
 /// Reads the field `name`: a string, an array of tokens, or an array of either.

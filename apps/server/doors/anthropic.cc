@@ -1,8 +1,14 @@
 #include "server/doors/anthropic.h"
 
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "server/api/request_fields.h"
+#include "server/api/tool_fields.h"
+#include "server/doors/anthropic_replies.h"
 
 namespace foretoken::server {
 namespace {
@@ -11,40 +17,180 @@ using Json = nlohmann::json;
 
 constexpr std::string_view kTextTypes[] = {"text"};
 
-// The chat: `messages` and, before them, `system`.
-void ReadChat(FieldReader* body, ApiRequest* request) {
+// Whether a message's content has blocks other than text, or one that shows something else.
+bool HasBlocks(const Json& content) {
+  if (!content.is_array()) return false;
+  return std::ranges::any_of(content, [](const Json& block) {
+    const Json type = block.is_object() ? block.value("type", Json()) : Json();
+    return type == "tool_use" || type == "tool_result" || type == "thinking" ||
+           type == "redacted_thinking";
+  });
+}
+
+// A message of blocks, as turns of a chat: each result of a tool is one of its own.
+struct BlocksOf {
+  std::string text;
+  OrderedJson more = OrderedJson::object();
+  std::vector<ChatMessage> results;
+};
+
+// `ordered` is the block with its members in the order that they came in.
+void ReadBlock(FieldReader* block, const OrderedJson& ordered, BlocksOf* read) {
+  std::string type;
+  std::string text;
+  block->String("type", &type);
+  block->Has("cache_control");
+  if (type == "text") {
+    if (block->String("text", &text)) read->text += text;
+    block->Has("citations");
+  } else if (type == "thinking") {
+    if (block->String("thinking", &text)) read->more["reasoning_content"] = text;
+    block->Has("signature");
+  } else if (type == "redacted_thinking") {
+    block->Has("data");
+  } else if (type == "tool_use") {
+    std::string name;
+    block->String("id", &text);
+    if (!block->String("name", &name)) block->Refuse("name", "a string");
+    const Json* input = block->Find("input");
+    if (input == nullptr || !input->is_object()) return block->Refuse("input", "an object");
+    block->Has("caller");
+    read->more["tool_calls"].push_back(
+        {{"id", text},
+         {"type", "function"},
+         {"function", {{"name", name}, {"arguments", ordered["input"]}}}});
+  } else if (type == "tool_result") {
+    bool failed = false;
+    ChatMessage result{.role = "tool", .content = {}};
+    if (!block->String("tool_use_id", &text)) block->Refuse("tool_use_id", "a string");
+    block->Bool("is_error", &failed);
+    ReadText(block, "content", kTextTypes, &result.content);
+    result.more = Dump({{"tool_call_id", text}});
+    read->results.push_back(std::move(result));
+  } else {
+    block->Refuse("type", "text, thinking, tool_use or tool_result: this server reads text only");
+  }
+  block->Close();
+}
+
+void ReadBlocks(FieldReader* message, const OrderedJson& ordered,
+                std::vector<ChatMessage>* messages) {
+  std::string role;
+  message->String("role", &role);
+  if (role != "user" && role != "assistant") message->Refuse("role", "user or assistant");
+  const Json* content = message->Find("content");
+  BlocksOf read;
+  for (std::size_t i = 0; i < content->size() && message->ok(); ++i) {
+    FieldReader block = message->Inner(fmt::format("content[{}]", i), (*content)[i]);
+    ReadBlock(&block, ordered["content"][i], &read);
+  }
+  std::ranges::move(read.results, std::back_inserter(*messages));
+  if (role == "user" && read.text.empty()) return;
+  ChatMessage turn{.role = role, .content = std::move(read.text)};
+  if (!read.more.empty()) turn.more = Dump(read.more);
+  messages->push_back(std::move(turn));
+}
+
+// The field `messages`; `ordered` is the body.
+void ReadTurns(FieldReader* body, const OrderedJson& ordered, std::vector<ChatMessage>* messages) {
+  ForEachMessage(body, "messages", [&](FieldReader* message, std::size_t i) {
+    const Json* content = message->Find("content");
+    if (content != nullptr && HasBlocks(*content)) {
+      return ReadBlocks(message, ordered["messages"][i], messages);
+    }
+    ReadTurn(message, {.types = kTextTypes, .more = {}}, &messages->emplace_back());
+  });
+  NameToolAnswers(messages);
+}
+
+// `tools`, which chat templates have in OpenAI's form.
+void ReadAnthropicTools(FieldReader* body, const OrderedJson& ordered, ApiRequest* request) {
+  const Json* tools = body->Find("tools");
+  if (tools == nullptr || tools->empty()) return;
+  if (!tools->is_array()) return body->Refuse("tools", "an array");
+  OrderedJson all = OrderedJson::array();
+  for (std::size_t i = 0; i < tools->size() && body->ok(); ++i) {
+    FieldReader fields = body->Inner(fmt::format("tools[{}]", i), (*tools)[i]);
+    std::string type = "custom";
+    std::string description;
+    ChatTool tool;
+    fields.String("type", &type);
+    if (type != "custom") fields.Refuse("type", "custom: this server has no tools of its own");
+    fields.String("name", &tool.name);
+    fields.String("description", &description);
+    fields.Bool("strict", &tool.strict);
+    SkipFields(&fields, {"cache_control", "input_examples", "allowed_callers", "defer_loading",
+                         "eager_input_streaming"});
+    const Json* schema = fields.Find("input_schema");
+    if (schema == nullptr || !schema->is_object()) {
+      return fields.Refuse("input_schema", "a JSON Schema, an object");
+    }
+    OrderedJson function = {{"name", tool.name}};
+    if (!description.empty()) function["description"] = description;
+    function["parameters"] = ordered["tools"][i]["input_schema"];
+    tool.parameters = function["parameters"].dump();
+    AddTool(std::move(tool), &fields, request);
+    fields.Close();
+    all.push_back({{"type", "function"}, {"function", std::move(function)}});
+  }
+  request->chat.tools = all.dump();
+}
+
+void ReadAnthropicToolChoice(FieldReader* body, ApiRequest* request) {
+  const Json* choice = body->Find("tool_choice");
+  if (choice == nullptr || !body->ok()) return;
+  FieldReader fields = body->Inner("tool_choice", *choice);
+  std::string type;
+  std::string name;
+  fields.String("type", &type);
+  fields.Bool("disable_parallel_tool_use", &request->one_call);
+  if (type == "tool") {
+    fields.String("name", &name);
+    CallOnly(name, &fields, request);
+  } else if (type == "none") {
+    request->tools.clear();
+    request->chat.tools.clear();
+  } else if (type == "any") {
+    request->must_call = true;
+    if (request->tools.empty()) fields.Fail("type", "'tool_choice' needs 'tools' to call");
+  } else if (type != "auto") {
+    fields.Refuse("type", "auto, any, tool or none");
+  }
+  fields.Close();
+}
+
+void ReadThinking(FieldReader* body, ApiRequest* request) {
+  const Json* thinking = body->Find("thinking");
+  if (thinking == nullptr) return;
+  FieldReader fields = body->Inner("thinking", *thinking);
+  std::string type;
+  fields.String("type", &type);
+  fields.Has("display");
+  if (type == "disabled") SetReasoning("none", request);
+  if (type != "disabled" && type != "adaptive") {
+    fields.Refuse("type", "disabled or adaptive: this server gives thoughts no budget");
+  }
+  fields.Close();
+}
+
+// The chat: `messages` and, before them, `system`, and the tools that may be called in it.
+void ReadChat(std::string_view body, FieldReader* fields, ApiRequest* request) {
+  const OrderedJson ordered = OrderedJson::parse(body);
   std::string system;
-  if (ReadText(body, "system", kTextTypes, &system)) {
+  if (ReadText(fields, "system", kTextTypes, &system)) {
     request->chat.messages.push_back({"system", std::move(system)});
   }
-  ReadMessages(
-      body, "messages", kTextTypes, [](FieldReader*) {}, &request->chat.messages);
-  if (body->ok() && request->chat.messages.back().role == "assistant") {
-    body->Fail("messages",
-               "'messages' must not end with the assistant's turn: this server begins a turn of "
-               "its own");
+  ReadTurns(fields, ordered, &request->chat.messages);
+  if (fields->ok() && request->chat.messages.back().role == "assistant") {
+    fields->Fail("messages",
+                 "'messages' must not end with the assistant's turn: this server begins a turn of "
+                 "its own");
   }
-  MustBeEmpty(body, "tools", "this server calls no tools");
-  MustBeEmpty(body, "mcp_servers", "this server calls no tools");
-  if (const Json* choice = body->Find("tool_choice"); choice != nullptr) {
-    FieldReader fields = body->Inner("tool_choice", *choice);
-    std::string type;
-    bool flag = false;
-    fields.String("type", &type);
-    fields.Bool("disable_parallel_tool_use", &flag);
-    if (type != "auto" && type != "none") fields.Refuse("type", "auto or none");
-    fields.Close();
-  }
-  if (const Json* thinking = body->Find("thinking"); thinking != nullptr) {
-    FieldReader fields = body->Inner("thinking", *thinking);
-    std::string type;
-    fields.String("type", &type);
-    fields.Has("display");
-    if (type != "disabled" && type != "adaptive") {
-      fields.Refuse("type", "disabled or adaptive: this server's model does not think apart");
-    }
-    fields.Close();
-  }
+  ReadAnthropicTools(fields, ordered, request);
+  MustBeEmpty(fields, "mcp_servers", "this server asks no others for tools");
+  ReadAnthropicToolChoice(fields, request);
+  ReadThinking(fields, request);
+  ReadTemplateVariables(fields, request);
 }
 
 // `output_config`, whose `format` is a JSON Schema; its effort means nothing here.
@@ -71,7 +217,7 @@ void ReadOutputConfig(std::string_view body, FieldReader* fields, OutputFormat* 
 
 Result<ApiRequest> Read(std::string_view body, const ApiDefaults& defaults) {
   return ReadBody(body, defaults, [body](FieldReader* fields, ApiRequest* request) {
-    ReadChat(fields, request);
+    ReadChat(body, fields, request);
     constexpr int kMost = 1 << 30;
     if (!fields->Int("max_tokens", 1, kMost, &request->stop.max_tokens)) {
       fields->Refuse("max_tokens", "a number of tokens, from 1");
@@ -86,111 +232,6 @@ Result<ApiRequest> Read(std::string_view body, const ApiDefaults& defaults) {
     SkipFields(fields, {"metadata", "service_tier", "cache_control", "inference_geo", "speed",
                         "user_profile_id"});
   });
-}
-
-std::string_view StopReason(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::kStopString:
-      return "stop_sequence";
-    case FinishReason::kMaxTokens:
-    case FinishReason::kGrammarStuck:
-      return "max_tokens";
-    case FinishReason::kContextFull:
-      return "model_context_window_exceeded";
-    default:
-      return "end_turn";
-  }
-}
-
-// Tokens found in the prefix cache are counted apart from the input's others.
-OrderedJson Usage(int prompt_tokens, int cached, int output_tokens) {
-  return {{"input_tokens", prompt_tokens - cached},
-          {"cache_creation_input_tokens", 0},
-          {"cache_read_input_tokens", cached},
-          {"output_tokens", output_tokens}};
-}
-
-class MessageWriter final : public ReplyWriter {
- public:
-  MessageWriter(const ApiRequest& request, ReplyHead head)
-      : request_(request), head_(std::move(head)) {}
-
-  void Start(std::span<const std::string>, std::string* out) override {
-    if (!request_.stream) return;
-    OrderedJson message = Message();
-    message["content"] = OrderedJson::array();
-    message["usage"] = Usage(head_.prompt_tokens, 0, 0);
-    AppendEvent("message_start", {{"type", "message_start"}, {"message", std::move(message)}}, out);
-    AppendEvent("content_block_start",
-                {{"type", "content_block_start"},
-                 {"index", 0},
-                 {"content_block", {{"type", "text"}, {"text", ""}, {"citations", nullptr}}}},
-                out);
-  }
-
-  void Add(Burst burst, std::string* out) override {
-    if (burst.ending.has_value()) ending_ = *burst.ending;
-    if (!request_.stream) {
-      text_ += burst.text;
-    } else if (!burst.text.empty()) {
-      AppendEvent("content_block_delta",
-                  {{"type", "content_block_delta"},
-                   {"index", 0},
-                   {"delta", {{"type", "text_delta"}, {"text", std::move(burst.text)}}}},
-                  out);
-    }
-  }
-
-  void End(std::string* out) override {
-    const RequestStats& stats = ending_.stats;
-    const std::span<const Ending> endings(&ending_, 1);
-    OrderedJson end = {{"stop_reason", StopReason(ending_.reason)}, {"stop_sequence", nullptr}};
-    if (stats.stop_string >= 0) {
-      end["stop_sequence"] =
-          request_.stop.stop_strings[static_cast<std::size_t>(stats.stop_string)];
-    }
-    OrderedJson last;
-    if (request_.stream) {
-      last["type"] = "message_delta";
-      last["delta"] = std::move(end);
-    } else {
-      last = Message();
-      last["content"] = OrderedJson::array(
-          {{{"type", "text"}, {"text", std::move(text_)}, {"citations", nullptr}}});
-      last.update(end);
-    }
-    last["usage"] = Usage(stats.prompt_tokens, stats.cached_prompt_tokens, stats.output_tokens);
-    last["timings"] = TimingsJson(endings);
-    last["speculation"] = SpeculationJson(endings, head_.seed);
-    if (!request_.stream) {
-      *out += Dump(last);
-      return;
-    }
-    AppendEvent("content_block_stop", {{"type", "content_block_stop"}, {"index", 0}}, out);
-    AppendEvent("message_delta", last, out);
-    AppendEvent("message_stop", {{"type", "message_stop"}}, out);
-  }
-
-  void Fail(const ApiError& error, std::string* out) const override {
-    *out += "event: error\ndata: " + AnthropicDoor().error(error) + "\n\n";
-  }
-
- private:
-  // What is known of it before its first token.
-  OrderedJson Message() const {
-    return {{"id", head_.id},          {"type", "message"},  {"role", "assistant"},
-            {"model", head_.model},    {"content", nullptr}, {"stop_reason", nullptr},
-            {"stop_sequence", nullptr}};
-  }
-
-  const ApiRequest& request_;
-  const ReplyHead head_;
-  std::string text_;
-  Ending ending_;
-};
-
-std::unique_ptr<ReplyWriter> Writer(const ApiRequest& request, ReplyHead head, const Tokenizer*) {
-  return std::make_unique<MessageWriter>(request, std::move(head));
 }
 
 std::string_view ErrorType(int status) {
@@ -227,14 +268,14 @@ const Door& AnthropicDoor() {
                                  .prompt = "messages",
                                  .limit = "max_tokens",
                                  .read = Read,
-                                 .writer = Writer,
+                                 .writer = AnthropicWriter,
                                  .error = ErrorBody};
   return kDoor;
 }
 
 Result<ApiRequest> ReadCountTokens(std::string_view body, const ApiDefaults& defaults) {
-  return ReadBody(body, defaults, [](FieldReader* fields, ApiRequest* request) {
-    ReadChat(fields, request);
+  return ReadBody(body, defaults, [body](FieldReader* fields, ApiRequest* request) {
+    ReadChat(body, fields, request);
     SkipFields(fields, {"output_config", "cache_control"});
   });
 }

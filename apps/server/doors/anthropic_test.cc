@@ -44,8 +44,9 @@ TEST(AnthropicDoor, RefusesWhatItCannotHonour) {
   ExpectRefused(AnthropicDoor(),
                 R"({"max_tokens":1,"messages":[{"role":"assistant","content":"Hi"}]})", "messages",
                 "must not end with the assistant's turn");
-  refused(R"(,"tools":[{"name":"f"}])", "tools", "calls no tools");
-  refused(R"(,"tool_choice":{"type":"any"})", "tool_choice.type", "auto or none");
+  refused(R"(,"tools":[{"name":"f"}])", "tools[0].input_schema", "a JSON Schema");
+  refused(R"(,"tools":[{"type":"web_search_20250305","name":"w"}])", "tools[0].type", "custom");
+  refused(R"(,"tool_choice":{"type":"any"})", "tool_choice.type", "needs 'tools'");
   refused(R"(,"thinking":{"type":"enabled","budget_tokens":1024})", "thinking.type", "disabled");
   refused(R"(,"system":[{"type":"image"}])", "system", "text only");
   refused(R"(,"output_config":{"format":{"type":"json_schema","schema":{"not":{}}}})",
@@ -102,6 +103,100 @@ TEST(AnthropicDoor, AStreamNamesItsEventsInOrder) {
   EXPECT_EQ(events[5].data["delta"]["stop_reason"], "model_context_window_exceeded");
   EXPECT_TRUE(events[5].data["delta"]["stop_sequence"].is_null());
   EXPECT_EQ(events[5].data["usage"]["output_tokens"], 3);
+}
+
+constexpr char kTools[] =
+    R"(,"tools":[{"name":"f","description":"d","input_schema":{"type":"object",)"
+    R"("properties":{"b":{},"a":{}}}},{"name":"g","input_schema":{"type":"object"}}])";
+
+TEST(AnthropicDoor, ToolsAreThoseOfTheTemplate) {
+  const ApiRequest request =
+      MustRead(AnthropicDoor(), Body(kTools + std::string(R"(,"tool_choice":{"type":"any",)"
+                                                          R"("disable_parallel_tool_use":true})")));
+  EXPECT_TRUE(request.must_call && request.one_call);
+  ASSERT_EQ(request.tools.size(), 2U);
+  EXPECT_EQ(request.tools[0].parameters, R"({"type":"object","properties":{"b":{},"a":{}}})");
+  EXPECT_EQ(OrderedJson::parse(request.chat.tools)[0].dump(),
+            R"({"type":"function","function":{"name":"f","description":"d","parameters":)"
+            R"({"type":"object","properties":{"b":{},"a":{}}}}})");
+  const ApiRequest named =
+      MustRead(AnthropicDoor(), Body(kTools + std::string(R"(,"tool_choice":{"type":"tool",)"
+                                                          R"("name":"g"})")));
+  ASSERT_EQ(named.tools.size(), 1U);
+  EXPECT_EQ(named.tools[0].name, "g");
+}
+
+TEST(AnthropicDoor, BlocksAreTurns) {
+  const ApiRequest request =
+      MustRead(AnthropicDoor(),
+               R"({"max_tokens":9,"messages":[{"role":"user","content":"Hi"},{"role":"assistant",)"
+               R"("content":[{"type":"thinking","thinking":"Hm.","signature":""},{"type":"text",)"
+               R"("text":"See"},{"type":"tool_use","id":"1","name":"f","input":{"b":1,"a":2}}]},)"
+               R"({"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":)"
+               R"([{"type":"text","text":"x"}]},{"type":"text","text":"So?"}]}]})");
+  const std::vector<ChatMessage>& turns = request.chat.messages;
+  ASSERT_EQ(turns.size(), 4U);
+  EXPECT_EQ(turns[1].content, "See");
+  EXPECT_EQ(turns[1].more,
+            R"({"reasoning_content":"Hm.","tool_calls":[{"id":"1","type":"function",)"
+            R"("function":{"name":"f","arguments":{"b":1,"a":2}}}]})");
+  EXPECT_EQ(turns[2].role, "tool");
+  EXPECT_EQ(turns[2].content, "x");
+  EXPECT_EQ(turns[2].more, R"({"tool_call_id":"1","name":"f"})");
+  EXPECT_EQ(turns[3].content, "So?");
+}
+
+std::vector<Burst> CallingBursts() {
+  using Kind = ChatPart::Kind;
+  std::vector<Burst> bursts(2);
+  bursts[0].parts = {{Kind::kReasoning, "Hm."}, {Kind::kContent, "See"}, {Kind::kCall, "f"}};
+  bursts[1].parts = {{Kind::kArguments, "{\"a\":1}"}, {Kind::kCall, "g"}, {Kind::kArguments, "{}"}};
+  bursts[1].ending = EndingBy(FinishReason::kEndOfSequence);
+  return bursts;
+}
+
+std::string AnswerOf(const ApiRequest& request) {
+  const auto writer = AnthropicDoor().writer(request, {.id = "msg_1", .model = "m"}, nullptr);
+  std::string out;
+  writer->Start({}, &out);
+  for (Burst& burst : CallingBursts()) writer->Add(std::move(burst), &out);
+  writer->End(&out);
+  return out;
+}
+
+TEST(AnthropicDoor, AStreamOfBlocksComesToTheWholeReply) {
+  const auto whole = OrderedJson::parse(AnswerOf(MustRead(AnthropicDoor(), Body(""))));
+  EXPECT_EQ(whole["stop_reason"], "tool_use");
+  ASSERT_EQ(whole["content"].size(), 4U);
+  EXPECT_EQ(whole["content"][0]["thinking"], "Hm.");
+  EXPECT_EQ(whole["content"][2]["input"].dump(), R"({"a":1})");
+  OrderedJson content = OrderedJson::array();
+  std::string input;
+  int open = 0;
+  for (const NamedEvent& event :
+       Events(AnswerOf(MustRead(AnthropicDoor(), Body(R"(,"stream":true)"))))) {
+    const OrderedJson& data = event.data;
+    if (event.name == "content_block_start") {
+      EXPECT_EQ(data["index"], content.size());
+      EXPECT_EQ(++open, 1);
+      content.push_back(data["content_block"]);
+      input.clear();
+    } else if (event.name == "content_block_delta") {
+      OrderedJson& block = content.back();
+      const OrderedJson& delta = data["delta"];
+      for (const char* name : {"text", "thinking"}) {
+        if (delta.contains(name))
+          block[name] = block[name].get<std::string>() + delta[name].get<std::string>();
+      }
+      input += delta.value("partial_json", "");
+    } else if (event.name == "content_block_stop") {
+      EXPECT_EQ(--open, 0);
+      if (!input.empty()) content.back()["input"] = OrderedJson::parse(input);
+    } else if (event.name == "message_delta") {
+      EXPECT_EQ(data["delta"]["stop_reason"], "tool_use");
+    }
+  }
+  EXPECT_EQ(content, whole["content"]);
 }
 
 TEST(AnthropicDoor, Errors) {

@@ -52,8 +52,11 @@ inline std::string Answer(const Door& door, const ApiRequest& request, const End
   writer->Start(echoed, &out);
   std::vector<TokenPart> first(1);
   first[0].token = 5;
-  writer->Add({.text = "Hel", .tokens = first}, &out);
-  writer->Add({.text = "lo\n", .tokens = first, .ending = ending}, &out);
+  const auto said = [](std::string_view text) {
+    return std::vector<ChatPart>{{ChatPart::Kind::kContent, std::string(text)}};
+  };
+  writer->Add({.text = "Hel", .parts = said("Hel"), .tokens = first}, &out);
+  writer->Add({.text = "lo\n", .parts = said("lo\n"), .tokens = first, .ending = ending}, &out);
   writer->End(&out);
   return out;
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "server/api/request_fields.h"
+#include "server/api/tool_fields.h"
 
 namespace foretoken::server {
 namespace {
@@ -219,10 +220,13 @@ const Door& LlamaCppDoor() {
 }
 
 Result<ApiRequest> ReadApplyTemplate(std::string_view body, const ApiDefaults& defaults) {
-  return ReadBody(body, defaults, [](FieldReader* fields, ApiRequest* request) {
+  return ReadBody(body, defaults, [body](FieldReader* fields, ApiRequest* request) {
     constexpr std::string_view kTypes[] = {"text"};
-    ReadMessages(
-        fields, "messages", kTypes, [](FieldReader*) {}, &request->chat.messages);
+    ReadMessages(fields, "messages", {.types = kTypes, .tools = true, .more = ReadToolsOfMessage},
+                 &request->chat.messages);
+    NameToolAnswers(&request->chat.messages);
+    ReadTools(body, fields, request);
+    ReadReasoning(fields, request);
     ReadTemplateVariables(fields, request);
   });
 }

@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "foretoken/json_schema.h"
+#include "server/api/chat_answer.h"
 #include "server/api/request_fields.h"
+#include "server/api/tool_fields.h"
 
 namespace foretoken::server {
 namespace {
@@ -50,6 +52,15 @@ void ReadFormat(std::string_view body, FieldReader* fields, OutputFormat* format
   }
 }
 
+// `think`: whether, or how much.
+void ReadThink(FieldReader* fields, ApiRequest* request) {
+  const Json* think = fields->Find("think");
+  if (think == nullptr) return;
+  if (think->is_boolean()) return SetReasoning(think->get<bool>() ? "medium" : "none", request);
+  std::string effort;
+  if (fields->String("think", &effort)) SetReasoning(effort, request);
+}
+
 void ReadCommon(std::string_view body, FieldReader* fields, ApiRequest* request) {
   request->stream = true;
   fields->Bool("stream", &request->stream);
@@ -61,22 +72,50 @@ void ReadCommon(std::string_view body, FieldReader* fields, ApiRequest* request)
   fields->Int("top_logprobs", 0, kMaxTopLogprobs, &top);
   request->sampling.top_logprobs = logprobs ? top : -1;
   ReadSpeculation(fields, request);
-  MustBeEmpty(fields, "think", "this server's model does not think apart");
+  ReadThink(fields, request);
   SkipFields(fields, {"keep_alive", "truncate", "shift"});
 }
 
-void ReadMoreOfMessage(FieldReader* message) {
+// An assistant's calls, whose arguments are objects; a tool's answer says whose it is by name.
+void ReadMoreOfMessage(FieldReader* message, ChatMessage* turn) {
   MustBeEmpty(message, "images", "this server reads text only");
-  MustBeEmpty(message, "tool_calls", "this server calls no tools");
-  MustBeEmpty(message, "thinking", "this server's model does not think apart");
+  OrderedJson more = OrderedJson::object();
+  std::string text;
+  if (message->String("tool_name", &text)) more["name"] = text;
+  if (message->String("tool_call_id", &text)) more["tool_call_id"] = text;
+  if (message->String("thinking", &text) && !text.empty()) more["reasoning_content"] = text;
+  const Json* calls = message->Find("tool_calls");
+  if (calls != nullptr && !calls->is_array()) message->Refuse("tool_calls", "an array of calls");
+  for (std::size_t i = 0; calls != nullptr && i < calls->size() && message->ok(); ++i) {
+    FieldReader call = message->Inner(fmt::format("tool_calls[{}]", i), (*calls)[i]);
+    call.Has("type");
+    call.Has("id");
+    const Json* function = call.Find("function");
+    if (function == nullptr)
+      return call.Refuse("function", "an object with 'name' and 'arguments'");
+    FieldReader inner = call.Inner("function", *function);
+    inner.Has("index");
+    if (!inner.String("name", &text)) inner.Refuse("name", "a string");
+    const Json* arguments = inner.Find("arguments");
+    if (arguments == nullptr || !arguments->is_object()) inner.Refuse("arguments", "an object");
+    if (!inner.ok()) return;
+    inner.Close();
+    call.Close();
+    more["tool_calls"].push_back(
+        {{"type", "function"},
+         {"function", {{"name", text}, {"arguments", OrderedJson(*arguments)}}}});
+  }
+  if (!more.empty()) turn->more = Dump(more);
 }
 
 constexpr std::string_view kTextTypes[] = {"text"};
 
 Result<ApiRequest> ReadChat(std::string_view body, const ApiDefaults& defaults) {
   return ReadBody(body, defaults, [body](FieldReader* fields, ApiRequest* request) {
-    ReadMessages(fields, "messages", kTextTypes, ReadMoreOfMessage, &request->chat.messages);
-    MustBeEmpty(fields, "tools", "this server calls no tools");
+    ReadMessages(fields, "messages",
+                 {.types = kTextTypes, .tools = true, .more = ReadMoreOfMessage},
+                 &request->chat.messages);
+    ReadTools(body, fields, request);
     ReadCommon(body, fields, request);
   });
 }
@@ -121,18 +160,24 @@ class LineWriter final : public ReplyWriter {
     if (burst.ending.has_value()) ending_ = *burst.ending;
     OrderedJson logprobs = OrderedJson::array();
     if (request_.sampling.top_logprobs >= 0) logprobs = TokenLogprobs(*tokenizer_, burst.tokens);
+    ChatAnswer more;
+    if (request_.kind == ApiKind::kChat) {
+      more.Add(WithWholeCalls(&burst));
+    } else {
+      more.content = std::move(burst.text);
+    }
     if (!request_.stream) {
-      text_ += burst.text;
+      answer_.Join(std::move(more));
       logprobs_.insert(logprobs_.end(), logprobs.begin(), logprobs.end());
-    } else if (!burst.text.empty() || !logprobs.empty()) {
-      *out += Dump(Line(burst.text, logprobs, false)) + "\n";
+    } else if (!more.empty() || !logprobs.empty()) {
+      *out += Dump(Line(more, logprobs, false)) + "\n";
     }
   }
 
   void End(std::string* out) override {
     const RequestStats& stats = ending_.stats;
     const std::span<const Ending> endings(&ending_, 1);
-    OrderedJson line = Line(text_, logprobs_, true);
+    OrderedJson line = Line(answer_, logprobs_, true);
     line["done_reason"] = FinishName(ending_.reason);
     line["total_duration"] = stats.finished_ns - stats.submitted_ns;
     line["load_duration"] = 0;
@@ -151,12 +196,47 @@ class LineWriter final : public ReplyWriter {
   }
 
  private:
-  OrderedJson Line(const std::string& text, const OrderedJson& logprobs, bool done) const {
+  // The burst's parts, but of the latest call only what makes it whole: calls do not come in
+  // pieces.
+  std::vector<ChatPart> WithWholeCalls(Burst* burst) {
+    std::vector<ChatPart> whole;
+    const auto end_call = [&] {
+      whole.insert(whole.end(), call_.begin(), call_.end());
+      call_.clear();
+    };
+    for (ChatPart& part : burst->parts) {
+      const bool of_call = part.kind == ChatPart::Kind::kArguments && !call_.empty();
+      if (of_call) {
+        call_.push_back(std::move(part));
+        continue;
+      }
+      end_call();
+      (part.kind == ChatPart::Kind::kCall ? call_ : whole).push_back(std::move(part));
+    }
+    if (burst->ending.has_value()) end_call();
+    return whole;
+  }
+
+  static OrderedJson CallsJson(const ChatAnswer& answer) {
+    OrderedJson calls = OrderedJson::array();
+    for (const ChatAnswer::Call& call : answer.calls) {
+      OrderedJson arguments =
+          OrderedJson::parse(call.arguments, nullptr, /*allow_exceptions=*/false);
+      if (!arguments.is_object()) arguments = OrderedJson::object();  // Cut off.
+      calls.push_back({{"function", {{"name", call.name}, {"arguments", std::move(arguments)}}}});
+    }
+    return calls;
+  }
+
+  OrderedJson Line(const ChatAnswer& answer, const OrderedJson& logprobs, bool done) const {
     OrderedJson line = {{"model", head_.model}, {"created_at", OllamaTime(head_.created)}};
     if (chat_) {
-      line["message"] = {{"role", "assistant"}, {"content", text}};
+      OrderedJson& message = line["message"] = {{"role", "assistant"}, {"content", answer.content}};
+      if (!answer.reasoning.empty()) message["thinking"] = answer.reasoning;
+      if (!answer.calls.empty()) message["tool_calls"] = CallsJson(answer);
     } else {
-      line["response"] = text;
+      line["response"] = answer.content;
+      if (!answer.reasoning.empty()) line["thinking"] = answer.reasoning;
     }
     if (!logprobs.empty()) line["logprobs"] = logprobs;
     line["done"] = done;
@@ -167,7 +247,8 @@ class LineWriter final : public ReplyWriter {
   const ReplyHead head_;
   const Tokenizer* const tokenizer_;
   const bool chat_;
-  std::string text_;
+  ChatAnswer answer_;           // Of a reply that does not stream.
+  std::vector<ChatPart> call_;  // That is not yet whole.
   OrderedJson logprobs_ = OrderedJson::array();
   Ending ending_;
 };

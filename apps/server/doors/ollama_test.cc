@@ -59,8 +59,8 @@ TEST(OllamaDoor, RefusesWhatItCannotHonour) {
   refused(R"("options":{"num_predict":0})", "options.num_predict", "from 1");
   refused(R"("format":"yaml")", "format", "JSON Schema");
   refused(R"("format":"json","grammar":"root ::= \"a\"")", "format", "contradicts");
-  refused(R"("think":true)", "think", "empty");
-  refused(R"("tools":[{"type":"function"}])", "tools", "calls no tools");
+  refused(R"("think":3)", "think", "string");
+  refused(R"("tools":[{"type":"function"}])", "tools[0].type", "'function' beside it");
   ExpectRefused(OllamaChatDoor(), R"({"messages":[{"role":"user","content":"Hi","images":["x"]}]})",
                 "messages[0].images", "text only");
   ExpectRefused(OllamaGenerateDoor(), R"({"prompt":""})", "prompt", "not empty");

@@ -214,8 +214,6 @@ TEST(OpenAi, UnknownFieldsAreNotedOrRefused) {
   // A wish about speculation that would be lost is refused in any case.
   ExpectChatRefused(R"("speculative":{"k":1})", "speculative.k", "not a field");
   ExpectChatRefused(R"("datastore":{"folder":"x"})", "datastore.folder", "not a field");
-  ExpectChatRefused(R"("tools":[{"type":"function"}])", "tools", "not supported");
-  ExpectChatRefused(R"("tool_choice":"required")", "tool_choice", "calls no tools");
 }
 
 TEST(OpenAi, WhatClientsSendByDefaultIsTaken) {
@@ -233,6 +231,140 @@ TEST(OpenAi, WhatClientsSendByDefaultIsTaken) {
   ASSERT_TRUE(turns.ok()) << turns.error().message;
   EXPECT_EQ(turns->chat.messages[1].content, "");
   ExpectChatRefused(R"("max_tokens":0)", "max_tokens", "from 1");
+}
+
+constexpr char kTools[] =
+    R"("tools":[{"type":"function","function":{"name":"weather","description":"Of a place.",)"
+    R"("parameters":{"type":"object","properties":{"b":{"type":"string"},"a":{"type":"integer"}},)"
+    R"("required":["b"]},"strict":true}},{"type":"function","function":{"name":"now"}}])";
+
+std::string WithTools(const std::string& more) { return kTools + ("," + more); }
+
+TEST(OpenAi, ToolsGoToTheTemplateAsTheyCame) {
+  const ApiRequest request = GoodChat(kTools);
+  EXPECT_THAT(request.chat.tools, HasSubstr(R"("properties":{"b":{"type":"string"},"a":)"));
+  ASSERT_EQ(request.tools.size(), 2U);
+  EXPECT_EQ(request.tools[0].name, "weather");
+  EXPECT_TRUE(request.tools[0].strict);
+  EXPECT_THAT(request.tools[0].parameters, HasSubstr(R"("b":{"type":"string"},"a")"));
+  EXPECT_EQ(request.tools[1].parameters, "");
+  EXPECT_FALSE(request.must_call || request.one_call);
+}
+
+TEST(OpenAi, WhichToolsMayBeCalled) {
+  const ApiRequest none = GoodChat(WithTools(R"("tool_choice":"none")"));
+  EXPECT_TRUE(none.tools.empty() && none.chat.tools.empty());
+  EXPECT_TRUE(GoodChat(WithTools(R"("tool_choice":"required")")).must_call);
+  EXPECT_TRUE(GoodChat(WithTools(R"("parallel_tool_calls":false)")).one_call);
+  const ApiRequest named =
+      GoodChat(WithTools(R"("tool_choice":{"type":"function","function":{"name":"now"}})"));
+  EXPECT_TRUE(named.must_call);
+  ASSERT_EQ(named.tools.size(), 1U);
+  EXPECT_EQ(named.tools[0].name, "now");
+  ExpectChatRefused(WithTools(R"("tool_choice":{"type":"function","function":{"name":"x"}})"),
+                    "tool_choice.function.name", "none of the 'tools'");
+  ExpectChatRefused(WithTools(R"("tool_choice":"sometimes")"), "tool_choice", "auto, none");
+  ExpectChatRefused(R"("tool_choice":"required")", "tool_choice", "needs 'tools'");
+}
+
+TEST(OpenAi, ToolsThatAreNoneAreRefused) {
+  ExpectChatRefused(R"("tools":[{"type":"search"}])", "tools[0].type", "\"function\"");
+  ExpectChatRefused(R"("tools":[{"type":"function","function":{"name":"a b"}}])",
+                    "tools[0].function.name", "must be 1 to 64");
+  ExpectChatRefused(R"("tools":[{"type":"function","function":{"name":"a","parameters":[]}}])",
+                    "tools[0].function.parameters", "a JSON Schema");
+  ExpectChatRefused(R"("tools":[{"type":"function","function":{"name":"a"}},)"
+                    R"({"type":"function","function":{"name":"a"}}])",
+                    "tools[1].function.name", "two of the tools");
+  ExpectChatRefused(R"("tools":{})", "tools", "an array");
+}
+
+TEST(OpenAi, CallsAndTheirAnswersAreTurns) {
+  const ApiRequest request =
+      MustRead(ChatDoor(),
+               R"({"messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":null,)"
+               R"("reasoning_content":"Hm.","tool_calls":[{"id":"1","type":"function","function":)"
+               R"({"name":"f","arguments":"{\"b\":1,\"a\":[]}"}},{"id":"2","type":"function",)"
+               R"("function":{"name":"g","arguments":"no json"}}]},)"
+               R"({"role":"tool","tool_call_id":"1","content":"x"}]})");
+  const std::vector<ChatMessage>& turns = request.chat.messages;
+  ASSERT_EQ(turns.size(), 3U);
+  const OrderedJson call = OrderedJson::parse(turns[1].more);
+  EXPECT_EQ(call["reasoning_content"], "Hm.");
+  // Templates read arguments as an object, with its members in their order.
+  EXPECT_EQ(call["tool_calls"][0]["function"].dump(), R"({"name":"f","arguments":{"b":1,"a":[]}})");
+  EXPECT_EQ(call["tool_calls"][1]["function"]["arguments"], "no json");
+  EXPECT_EQ(turns[2].role, "tool");
+  EXPECT_EQ(turns[2].content, "x");
+  EXPECT_EQ(OrderedJson::parse(turns[2].more)["name"], "f");
+  ExpectRefused(ChatDoor(), R"({"messages":[{"role":"assistant","tool_calls":[{"id":"1"}]}]})",
+                "messages[0].tool_calls[0].type", "\"function\"");
+}
+
+// An answer that thinks, speaks and calls twice.
+std::vector<Burst> CallingBursts() {
+  using Kind = ChatPart::Kind;
+  std::vector<Burst> bursts(3);
+  bursts[0].parts = {{Kind::kReasoning, "Hm."}, {Kind::kContent, "See"}};
+  bursts[1].parts = {{Kind::kCall, "f"}, {Kind::kArguments, "{\"a\":"}};
+  bursts[2].parts = {{Kind::kArguments, "1}"}, {Kind::kCall, "g"}, {Kind::kArguments, "{}"}};
+  bursts[2].ending = EndingBy(FinishReason::kEndOfSequence);
+  return bursts;
+}
+
+std::string AnswerOf(const ApiRequest& request, std::vector<Burst> bursts) {
+  const auto writer = ChatDoor().writer(request, {.id = "chatcmpl-1", .model = "m"}, nullptr);
+  std::string out;
+  writer->Start({}, &out);
+  for (Burst& burst : bursts) writer->Add(std::move(burst), &out);
+  writer->End(&out);
+  return out;
+}
+
+TEST(OpenAi, CallsInAWholeReply) {
+  const OrderedJson reply = OrderedJson::parse(AnswerOf({}, CallingBursts()));
+  const OrderedJson& choice = reply["choices"][0];
+  EXPECT_EQ(choice["finish_reason"], "tool_calls");
+  const OrderedJson& message = choice["message"];
+  EXPECT_EQ(message["content"], "See");
+  EXPECT_EQ(message["reasoning_content"], "Hm.");
+  ASSERT_EQ(message["tool_calls"].size(), 2U);
+  EXPECT_EQ(message["tool_calls"][0]["type"], "function");
+  EXPECT_EQ(message["tool_calls"][0]["function"].dump(), R"({"name":"f","arguments":"{\"a\":1}"})");
+  const std::string id = message["tool_calls"][0]["id"];
+  EXPECT_EQ(id.size(), 9U);
+  EXPECT_NE(message["tool_calls"][1]["id"], id);
+}
+
+TEST(OpenAi, CallsAsEventsComeToTheSame) {
+  ApiRequest request;
+  request.stream = true;
+  OrderedJson calls = OrderedJson::array();
+  std::string content;
+  std::string reasoning;
+  std::string finish;
+  std::string stream = AnswerOf(request, CallingBursts());
+  stream.resize(stream.find("data: [DONE]"));
+  for (const NamedEvent& event : Events(stream)) {
+    const OrderedJson& choice = event.data["choices"][0];
+    if (choice["finish_reason"].is_string()) finish = choice["finish_reason"];
+    const OrderedJson& delta = choice["delta"];
+    content += delta.value("content", "");
+    reasoning += delta.value("reasoning_content", "");
+    for (const OrderedJson& call : delta.value("tool_calls", OrderedJson::array())) {
+      if (call["index"] == calls.size())
+        calls.push_back(call);
+      else
+        calls.back()["function"]["arguments"].get_ref<std::string&>() +=
+            call["function"]["arguments"].get<std::string>();
+    }
+  }
+  const OrderedJson whole = OrderedJson::parse(AnswerOf({}, CallingBursts()))["choices"][0];
+  for (OrderedJson& call : calls) call.erase("index");
+  EXPECT_EQ(calls, whole["message"]["tool_calls"]);
+  EXPECT_EQ(content, whole["message"]["content"]);
+  EXPECT_EQ(reasoning, whole["message"]["reasoning_content"]);
+  EXPECT_EQ(finish, whole["finish_reason"]);
 }
 
 TEST(OpenAi, WrongValuesAreNamed) {
@@ -255,8 +387,8 @@ TEST(OpenAi, WrongValuesAreNamed) {
   ExpectChatRefused(R"("speculative":{"fanout":[]})", "speculative.fanout", "integer");
   ExpectChatRefused(R"("speculative":7)", "speculative", "must be an object");
   ExpectRefused(ChatDoor(), R"({"messages":[]})", "messages", "at least one");
-  ExpectRefused(ChatDoor(), R"({"messages":[{"role":"tool","content":"a"}]})", "messages[0].role",
-                "system, developer, user or assistant");
+  ExpectRefused(ChatDoor(), R"({"messages":[{"role":"judge","content":"a"}]})", "messages[0].role",
+                "system, developer, user, assistant or tool");
   ExpectRefused(ChatDoor(), R"({"messages":[{"role":"user","content":[{"type":"image_url"}]}]})",
                 "messages[0].content", "reads text only");
   ExpectRefused(CompletionDoor(), R"({"prompt":{}})", "prompt", "must be a string");
@@ -298,7 +430,7 @@ TEST(OpenAi, EventsAreJsonWhateverTheText) {
   const auto writer = ChatDoor().writer(request, {.id = "x", .model = "a \"model\""}, nullptr);
   std::string events;
   writer->Start({}, &events);
-  writer->Add({.text = "\"\\\n\t\x01\x7f é 🙂"}, &events);
+  writer->Add({.parts = {{ChatPart::Kind::kContent, "\"\\\n\t\x01\x7f é 🙂"}}}, &events);
   writer->Add({.ending = Ending{FinishReason::kStopString, {.output_tokens = 3}}}, &events);
   writer->End(&events);
   std::vector<nlohmann::json> parsed;

@@ -6,6 +6,8 @@
 
 #include "foretoken/json_schema.h"
 #include "server/api/request_fields.h"
+#include "server/api/tool_fields.h"
+#include "server/doors/responses_replies.h"
 
 namespace foretoken::server {
 namespace {
@@ -14,13 +16,69 @@ using Json = nlohmann::json;
 
 constexpr std::string_view kTextTypes[] = {"input_text", "output_text", "text"};
 
-// What an item of the input may have besides role and content: this server's outputs can be sent
-// back as they are.
-void ReadMoreOfItem(FieldReader* item) {
+// A function's call joins the turn of the assistant's that it follows.
+void ReadCallItem(FieldReader* item, std::vector<ChatMessage>* messages) {
+  std::string id;
+  std::string name;
+  std::string arguments;
+  item->String("call_id", &id);
+  if (!item->String("name", &name)) item->Refuse("name", "a string");
+  if (!item->String("arguments", &arguments)) item->Refuse("arguments", "a string");
+  if (messages->empty() || messages->back().role != "assistant") {
+    messages->push_back({.role = "assistant", .content = {}});
+  }
+  ChatMessage& turn = messages->back();
+  OrderedJson more = turn.more.empty() ? OrderedJson::object() : OrderedJson::parse(turn.more);
+  more["tool_calls"].push_back(TemplateCall(id, name, arguments));
+  turn.more = Dump(more);
+}
+
+void ReadCallOutput(FieldReader* item, std::vector<ChatMessage>* messages) {
+  std::string id;
+  ChatMessage turn{.role = "tool", .content = {}};
+  if (!item->String("call_id", &id)) item->Refuse("call_id", "a string");
+  if (!ReadText(item, "output", kTextTypes, &turn.content)) item->Refuse("output", "a string");
+  turn.more = Dump({{"tool_call_id", id}});
+  messages->push_back(std::move(turn));
+}
+
+// What a model thought begins a turn of its own.
+void ReadThoughts(FieldReader* item, std::vector<ChatMessage>* messages) {
+  constexpr std::string_view kTypes[] = {"reasoning_text"};
+  std::string thoughts;
+  ReadText(item, "content", kTypes, &thoughts);
+  SkipFields(item, {"summary", "encrypted_content"});
+  if (thoughts.empty()) return;
+  messages->push_back({.role = "assistant",
+                       .content = {},
+                       .more = Dump({{"reasoning_content", std::move(thoughts)}})});
+}
+
+// An item of the input: this server's outputs can be sent back as they are.
+void ReadItem(FieldReader* item, std::vector<ChatMessage>* messages) {
   std::string type = "message";
   item->String("type", &type);
-  if (type != "message") item->Refuse("type", "message: this server has no other items");
   SkipFields(item, {"id", "status", "phase"});
+  if (type == "message") {
+    ChatMessage turn;
+    ReadTurn(item, {.types = kTextTypes, .more = {}}, &turn);
+    // The thoughts before it, if any, are of the same turn.
+    const bool thought = !messages->empty() && messages->back().role == "assistant" &&
+                         messages->back().content.empty() && turn.role == "assistant";
+    if (thought) {
+      messages->back().content = std::move(turn.content);
+    } else {
+      messages->push_back(std::move(turn));
+    }
+  } else if (type == "function_call") {
+    ReadCallItem(item, messages);
+  } else if (type == "function_call_output") {
+    ReadCallOutput(item, messages);
+  } else if (type == "reasoning") {
+    ReadThoughts(item, messages);
+  } else {
+    item->Refuse("type", "message, function_call, function_call_output or reasoning");
+  }
 }
 
 void ReadInput(FieldReader* body, ApiRequest* request) {
@@ -34,7 +92,10 @@ void ReadInput(FieldReader* body, ApiRequest* request) {
   if (input->is_string()) {
     request->chat.messages.push_back({"user", input->get<std::string>()});
   } else {
-    ReadMessages(body, "input", kTextTypes, ReadMoreOfItem, &request->chat.messages);
+    ForEachMessage(body, "input", [&](FieldReader* item, std::size_t) {
+      ReadItem(item, &request->chat.messages);
+    });
+    NameToolAnswers(&request->chat.messages);
   }
 }
 
@@ -85,11 +146,6 @@ void RefuseUnserved(FieldReader* body) {
     MustBeEmpty(body, name, kKeepsNothing);
   }
   MustBeEmpty(body, "background", "this server answers requests while they wait");
-  MustBeEmpty(body, "tools", "this server calls no tools");
-  if (const Json* choice = body->Find("tool_choice");
-      choice != nullptr && *choice != Json("none") && *choice != Json("auto")) {
-    body->Refuse("tool_choice", "none or auto: this server calls no tools");
-  }
   if (const Json* truncation = body->Find("truncation");
       truncation != nullptr && *truncation != Json("disabled")) {
     body->Refuse("truncation", "disabled: this server leaves no message out");
@@ -99,7 +155,6 @@ void RefuseUnserved(FieldReader* body) {
 void ReadHarmless(FieldReader* body, Json* repeated) {
   bool flag = false;
   body->Bool("store", &flag);  // It is not, and the reply says so.
-  body->Bool("parallel_tool_calls", &flag);
   if (const Json* metadata = body->Find("metadata"); metadata != nullptr) {
     if (!metadata->is_object()) body->Refuse("metadata", "an object");
     (*repeated)["metadata"] = *metadata;
@@ -109,14 +164,28 @@ void ReadHarmless(FieldReader* body, Json* repeated) {
     fields.Bool("include_obfuscation", &flag);
     fields.Close();
   }
-  SkipFields(body, {"user", "safety_identifier", "service_tier", "prompt_cache_key", "reasoning",
+  SkipFields(body, {"user", "safety_identifier", "service_tier", "prompt_cache_key",
                     "prompt_cache_retention", "prompt_cache_options", "max_tool_calls"});
+}
+
+// `reasoning`: how much is thought.
+void ReadEffort(FieldReader* body, ApiRequest* request) {
+  const Json* reasoning = body->Find("reasoning");
+  if (reasoning == nullptr) return;
+  FieldReader fields = body->Inner("reasoning", *reasoning);
+  std::string effort;
+  if (fields.String("effort", &effort)) SetReasoning(effort, request);
+  SkipFields(&fields, {"summary", "generate_summary"});
+  fields.Close();
 }
 
 Result<ApiRequest> Read(std::string_view body, const ApiDefaults& defaults) {
   return ReadBody(body, defaults, [body](FieldReader* fields, ApiRequest* request) {
     request->repeated = Json::object();
     ReadInput(fields, request);
+    ReadFlatTools(body, fields, request);
+    ReadEffort(fields, request);
+    ReadTemplateVariables(fields, request);
     ReadMaxTokens(fields, "max_output_tokens", &request->stop.max_tokens);
     ReadSampling(fields, request);
     ReadLogprobs(fields, &request->sampling);
@@ -131,161 +200,6 @@ Result<ApiRequest> Read(std::string_view body, const ApiDefaults& defaults) {
   });
 }
 
-class ResponseWriter final : public ReplyWriter {
- public:
-  ResponseWriter(const ApiRequest& request, ReplyHead head, const Tokenizer* tokenizer)
-      : request_(request),
-        head_(std::move(head)),
-        item_id_("msg_" + head_.id.substr(ResponsesDoor().id_prefix.size())),
-        tokenizer_(tokenizer) {}
-
-  void Start(std::span<const std::string>, std::string* out) override {
-    if (!request_.stream) return;
-    AppendResponse("response.created", Response("in_progress"), out);
-    AppendResponse("response.in_progress", Response("in_progress"), out);
-    Append("response.output_item.added",
-           {{"output_index", 0}, {"item", Item("in_progress", OrderedJson::array())}}, out);
-    Append("response.content_part.added", OfText("part", Part("", OrderedJson::array())), out);
-  }
-
-  void Add(Burst burst, std::string* out) override {
-    if (burst.ending.has_value()) ending_ = *burst.ending;
-    OrderedJson logprobs = OrderedJson::array();
-    if (request_.sampling.top_logprobs >= 0) logprobs = TokenLogprobs(*tokenizer_, burst.tokens);
-    logprobs_.insert(logprobs_.end(), logprobs.begin(), logprobs.end());
-    text_ += burst.text;
-    if (!request_.stream || (burst.text.empty() && logprobs.empty())) return;
-    OrderedJson event = OfText("delta", std::move(burst.text));
-    event["logprobs"] = std::move(logprobs);
-    Append("response.output_text.delta", std::move(event), out);
-  }
-
-  void End(std::string* out) override {
-    const bool limited = FinishName(ending_.reason) == "length";
-    const std::string_view status = limited ? "incomplete" : "completed";
-    const OrderedJson part = Part(text_, logprobs_);
-    const OrderedJson item = Item(status, OrderedJson::array({part}));
-    OrderedJson response = Response(status);
-    if (limited) response["incomplete_details"] = {{"reason", "max_output_tokens"}};
-    if (!limited) response["completed_at"] = std::time(nullptr);
-    response["output"] = OrderedJson::array({item});
-    response["usage"] = Usage();
-    response["timings"] = TimingsJson(std::span(&ending_, 1));
-    response["speculation"] = SpeculationJson(std::span(&ending_, 1), head_.seed);
-    if (!request_.stream) {
-      *out += Dump(response);
-      return;
-    }
-    OrderedJson done = OfText("text", text_);
-    done["logprobs"] = logprobs_;
-    Append("response.output_text.done", std::move(done), out);
-    Append("response.content_part.done", OfText("part", part), out);
-    Append("response.output_item.done", {{"output_index", 0}, {"item", item}}, out);
-    AppendResponse(limited ? "response.incomplete" : "response.completed", std::move(response),
-                   out);
-  }
-
-  void Fail(const ApiError& error, std::string* out) const override {
-    OrderedJson response = Response("failed");
-    response["error"] = {{"code", "server_error"}, {"message", BoundedMessage(error)}};
-    AppendEvent("response.failed",
-                {{"type", "response.failed"},
-                 {"sequence_number", events_},
-                 {"response", std::move(response)}},
-                out);
-  }
-
- private:
-  void Append(std::string_view type, OrderedJson more, std::string* out) {
-    OrderedJson event = {{"type", type}, {"sequence_number", events_++}};
-    event.update(more);
-    AppendEvent(type, event, out);
-  }
-  void AppendResponse(std::string_view type, OrderedJson response, std::string* out) {
-    Append(type, OrderedJson::object({{"response", std::move(response)}}), out);
-  }
-
-  // The members of an event about the one text of the one item, with a `value`.
-  OrderedJson OfText(std::string_view name, OrderedJson value) const {
-    OrderedJson event = {{"item_id", item_id_}, {"output_index", 0}, {"content_index", 0}};
-    event[std::string(name)] = std::move(value);
-    return event;
-  }
-
-  static OrderedJson Part(const std::string& text, const OrderedJson& logprobs) {
-    return {{"type", "output_text"},
-            {"annotations", OrderedJson::array()},
-            {"logprobs", logprobs},
-            {"text", text}};
-  }
-
-  OrderedJson Item(std::string_view status, const OrderedJson& content) const {
-    return {{"id", item_id_},
-            {"type", "message"},
-            {"status", status},
-            {"role", "assistant"},
-            {"content", content}};
-  }
-
-  OrderedJson Usage() const {
-    const RequestStats& stats = ending_.stats;
-    return {{"input_tokens", stats.prompt_tokens},
-            {"input_tokens_details",
-             {{"cached_tokens", stats.cached_prompt_tokens}, {"cache_write_tokens", 0}}},
-            {"output_tokens", stats.output_tokens},
-            {"output_tokens_details", {{"reasoning_tokens", 0}}},
-            {"total_tokens", stats.prompt_tokens + stats.output_tokens}};
-  }
-
-  // The response as far as it is known without its output.
-  OrderedJson Response(std::string_view status) const {
-    const Json& repeated = request_.repeated;
-    const auto again = [&repeated](const char* name, Json otherwise) {
-      return OrderedJson(repeated.value(name, std::move(otherwise)));
-    };
-    const int most = request_.stop.max_tokens;
-    return {{"id", head_.id},
-            {"object", "response"},
-            {"created_at", head_.created},
-            {"status", status},
-            {"background", false},
-            {"error", nullptr},
-            {"incomplete_details", nullptr},
-            {"instructions", again("instructions", nullptr)},
-            {"max_output_tokens", most == 0 ? OrderedJson(nullptr) : OrderedJson(most)},
-            {"model", head_.model},
-            {"output", OrderedJson::array()},
-            {"parallel_tool_calls", true},
-            {"previous_response_id", nullptr},
-            {"reasoning", {{"effort", nullptr}, {"summary", nullptr}}},
-            {"store", false},
-            {"temperature", ShortestNumber(request_.sampling.temperature)},
-            {"text", {{"format", again("format", {{"type", "text"}})}}},
-            {"tool_choice", "auto"},
-            {"tools", OrderedJson::array()},
-            {"top_logprobs", std::max(0, request_.sampling.top_logprobs)},
-            {"top_p", ShortestNumber(request_.sampling.top_p)},
-            {"truncation", "disabled"},
-            {"usage", nullptr},
-            {"user", nullptr},
-            {"metadata", again("metadata", Json::object())}};
-  }
-
-  const ApiRequest& request_;
-  const ReplyHead head_;
-  const std::string item_id_;
-  const Tokenizer* const tokenizer_;
-  std::string text_;
-  OrderedJson logprobs_ = OrderedJson::array();
-  Ending ending_;
-  int events_ = 0;
-};
-
-std::unique_ptr<ReplyWriter> Writer(const ApiRequest& request, ReplyHead head,
-                                    const Tokenizer* tokenizer) {
-  return std::make_unique<ResponseWriter>(request, std::move(head), tokenizer);
-}
-
 }  // namespace
 
 const Door& ResponsesDoor() {
@@ -294,7 +208,7 @@ const Door& ResponsesDoor() {
                                  .prompt = "input",
                                  .limit = "max_output_tokens",
                                  .read = Read,
-                                 .writer = Writer,
+                                 .writer = ResponseItemsWriter,
                                  .error = ErrorJson};
   return kDoor;
 }

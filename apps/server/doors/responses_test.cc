@@ -43,7 +43,8 @@ TEST(ResponsesDoor, RefusesWhatItCannotHonour) {
   refused(R"("previous_response_id":"resp_1")", "previous_response_id", "stores no responses");
   refused(R"("conversation":{"id":"c"})", "conversation", "stores no responses");
   refused(R"("background":true)", "background", "empty");
-  refused(R"("tools":[{"type":"web_search"}])", "tools", "calls no tools");
+  refused(R"("tools":[{"type":"web_search"}])", "tools[0].type", "no other tools");
+  refused(R"("tool_choice":"required")", "tool_choice", "needs 'tools'");
   refused(R"("truncation":"auto")", "truncation", "disabled");
   refused(R"("text":{"format":{"type":"xml"}})", "text.format.type", "json_schema");
   refused(R"("text":{"format":{"type":"json_schema","name":"n","schema":{"not":{}}}})",
@@ -97,6 +98,69 @@ TEST(ResponsesDoor, AStreamNumbersItsEvents) {
   EXPECT_EQ(last["status"], "completed");
   EXPECT_EQ(last["output"][0]["id"], events[4].data["item_id"]);
   EXPECT_EQ(last["output"][0]["content"][0]["text"], text);
+}
+
+TEST(ResponsesDoor, CallsAndTheirAnswersAreItems) {
+  const ApiRequest request = MustRead(
+      ResponsesDoor(),
+      R"({"input":[{"role":"user","content":"Hi"},{"type":"reasoning","id":"rs_1","summary":[],)"
+      R"("content":[{"type":"reasoning_text","text":"Hm."}]},{"type":"function_call","id":"fc_1",)"
+      R"("call_id":"1","name":"f","arguments":"{\"b\":1,\"a\":2}","status":"completed"},)"
+      R"({"type":"function_call_output","call_id":"1","output":"x"}],"tools":[{"type":"function",)"
+      R"("name":"f","parameters":{"type":"object","properties":{"b":{},"a":{}}},"strict":true}],)"
+      R"("tool_choice":{"type":"function","name":"f"},"parallel_tool_calls":false})");
+  const std::vector<ChatMessage>& turns = request.chat.messages;
+  ASSERT_EQ(turns.size(), 3U);
+  EXPECT_EQ(turns[1].role, "assistant");
+  EXPECT_EQ(turns[1].more,
+            R"({"reasoning_content":"Hm.","tool_calls":[{"id":"1","type":"function",)"
+            R"("function":{"name":"f","arguments":{"b":1,"a":2}}}]})");
+  EXPECT_EQ(turns[2].role, "tool");
+  EXPECT_EQ(turns[2].more, R"({"tool_call_id":"1","name":"f"})");
+  EXPECT_EQ(OrderedJson::parse(request.chat.tools)[0]["function"]["parameters"].dump(),
+            R"({"type":"object","properties":{"b":{},"a":{}}})");
+  EXPECT_TRUE(request.must_call && request.one_call && request.tools.at(0).strict);
+}
+
+std::string AnswerOf(const ApiRequest& request) {
+  using Kind = ChatPart::Kind;
+  const auto writer = ResponsesDoor().writer(request, {.id = "resp_1", .model = "m"}, nullptr);
+  std::string out;
+  writer->Start({}, &out);
+  writer->Add({.parts = {{Kind::kReasoning, "Hm."}, {Kind::kContent, "See"}, {Kind::kCall, "f"}}},
+              &out);
+  writer->Add({.parts = {{Kind::kArguments, "{}"},
+                         {Kind::kCall, "g"},
+                         {Kind::kArguments, "{"},
+                         {Kind::kArguments, "}"}},
+               .ending = EndingBy(FinishReason::kEndOfSequence)},
+              &out);
+  writer->End(&out);
+  return out;
+}
+
+TEST(ResponsesDoor, AStreamOfItemsComesToTheWholeReply) {
+  const auto whole =
+      OrderedJson::parse(AnswerOf(MustRead(ResponsesDoor(), R"({"input":"Hi"})")))["output"];
+  ASSERT_EQ(whole.size(), 4U);
+  EXPECT_EQ(whole[0]["type"], "reasoning");
+  EXPECT_EQ(whole[0]["content"][0]["text"], "Hm.");
+  EXPECT_EQ(whole[1]["content"][0]["text"], "See");
+  EXPECT_EQ(whole[2]["name"], "f");
+  EXPECT_EQ(whole[3]["arguments"], "{}");
+  EXPECT_NE(whole[2]["call_id"], whole[3]["call_id"]);
+  OrderedJson items = OrderedJson::array();
+  std::string texts;
+  for (const NamedEvent& event :
+       Events(AnswerOf(MustRead(ResponsesDoor(), R"({"input":"Hi","stream":true})")))) {
+    if (event.name.ends_with(".delta")) {
+      EXPECT_EQ(event.data["output_index"], items.size());
+      texts += event.data["delta"];
+    }
+    if (event.name == "response.output_item.done") items.push_back(event.data["item"]);
+  }
+  EXPECT_EQ(items, whole);
+  EXPECT_EQ(texts, "Hm.See{}{}");
 }
 
 TEST(ResponsesDoor, AStreamThatFails) {

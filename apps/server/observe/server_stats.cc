@@ -71,6 +71,7 @@ void StatsRecorder::AddFinished(Mode mode, FinishReason reason, const RequestSta
 void StatsRecorder::AddEngine(const Engine& engine) {
   const EngineStats& stats = engine.stats();
   totals_.kv = engine.kv_usage();
+  totals_.recent_kv = engine.recent_kv_usage();
   totals_.running = engine.running();
   totals_.waiting = engine.waiting();
   totals_.passes = stats.passes;

@@ -66,6 +66,7 @@ struct ServerTotals {
 
   // Of the engine, as it stood after its last step.
   KvUsage kv;
+  KvUsage recent_kv;
   int running = 0;
   int waiting = 0;
   std::int64_t passes = 0;

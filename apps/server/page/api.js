@@ -61,6 +61,7 @@ export async function* generate(messages, options, signal) {
     stream: true,
     stream_options: { include_usage: true },
     speculation_trace: true,
+    reasoning_format: 'none', // Tokens are shown as they are, thoughts with their marks.
     ...options,
   };
   const response = await request('/v1/chat/completions',

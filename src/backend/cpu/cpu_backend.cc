@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "backend/cpu/attention/attention.h"
+#include "backend/cpu/delta/delta_heads.h"
 #include "backend/cpu/noisy_top.h"
 #include "backend/cpu/products/packed_matrix.h"
 #include "backend/routing.h"
@@ -55,7 +56,8 @@ class CpuBackend final : public Backend {
         quant_(quant),
         pool_(pool),
         precision_(numerics.precision),
-        kv_format_(numerics.kv) {
+        kv_format_(numerics.kv),
+        delta_(kernels.delta, pool == nullptr ? 1 : pool->size()) {
     const int workers = pool == nullptr ? 1 : pool->size();
     scratch_.resize(static_cast<std::size_t>(workers));
     ranges_.reserve(kUsualRows);
@@ -90,12 +92,14 @@ class CpuBackend final : public Backend {
     const KvStore::Begin end = begin(shape.layers.size());
     KvStore kv{shape, Buffer(end.keys), Buffer(end.values), {}};
     for (std::size_t i = 0; i < shape.layers.size(); ++i) kv.layers.push_back(begin(i));
+    kv.delta = DeltaStore::Allocate(shape.delta, shape.delta_layers, shape.DeltaBlocks());
     return kv;
   }
 
   std::size_t KvBytes(const KvShape& shape) const override {
     const KvStore::Begin end = cpu::BeginOf(shape, shape.layers.size(), kv_format_);
-    return end.keys + end.values;
+    return end.keys + end.values +
+           DeltaStore::Bytes(shape.delta, shape.delta_layers, shape.DeltaBlocks());
   }
 
   void Embed(const Matrix& table, std::span<const Token> tokens, float* out) override {
@@ -314,11 +318,21 @@ class CpuBackend final : public Backend {
     });
   }
 
+  void DeltaRule(const BatchPlan& plan, const DeltaWeights& weights, int layer, const float* x,
+                 KvStore& kv, float* out) override {
+    const cpu::DeltaCall call{plan, kv.DeltaPlaces(), weights, layer, x, kv.delta, out};
+    Share(kv.delta.shape.key_heads, delta_.Plan(call),
+          [&](int worker, std::int64_t begin, std::int64_t end) {
+            delta_.Run(call, worker, begin, end);
+          });
+  }
+
   void GatedMul(Activation activation, const float* gate_up, int rows, int width,
                 float* out) override {
     static_assert(kSwishLimit == cpu::kSwishLimit);
     auto* const multiply = activation == Activation::kSilu       ? kernels_.silu_mul
                            : activation == Activation::kGeluTanh ? kernels_.gelu_mul
+                           : activation == Activation::kSigmoid  ? kernels_.sigmoid_mul
                                                                  : kernels_.clamped_swish_mul;
     Share(rows, std::int64_t{rows} * width * 2, [&](int, std::int64_t begin, std::int64_t end) {
       multiply(gate_up + begin * 2 * width, static_cast<int>(end - begin), width,
@@ -327,6 +341,7 @@ class CpuBackend final : public Backend {
   }
 
   void CopyKv(KvStore& kv, std::span<const KvMove> moves) override {
+    CopyDeltaSlots(kv, moves);
     const cpu::AttentionKernels& attention = AttentionOps();
     for (int layer = 0; layer < std::ssize(kv.shape.layers); ++layer) {
       const KvLayout layout(kv, layer, kv_format_);
@@ -473,6 +488,7 @@ class CpuBackend final : public Backend {
   Buffer row_blocks_;            // The inputs of a product, quantised.
   std::vector<Buffer> scratch_;  // Of each worker.
   std::vector<cpu::AttentionWorker> attention_;
+  cpu::DeltaPass delta_;
   std::vector<RowRange> ranges_;
   Router router_;
   std::vector<cpu::NoiseHit> hits_;

@@ -106,6 +106,36 @@ struct AttentionKernels {
   void (*values_of_keys)(const char* keys, int key_dim, int value_dim, char* values);
 };
 
+/// Added to squares before a key or a query of a gated delta layer is divided by their root.
+inline constexpr float kUnitEpsilon = 1e-6F;
+
+/// A row of a head of a gated delta layer, and the head's state before it [key_dim, value_dim].
+struct DeltaRowTask {
+  const float* state;
+  const float* query;  // [key_dim]
+  const float* key;
+  float* value;  // [value_dim]: the row's value becomes what its key writes.
+  float* out;    // [value_dim]: what its query reads.
+  float decay;
+  float write;
+  int key_dim;
+  int value_dim;
+};
+
+/// The operations of gated delta layers.
+struct DeltaKernels {
+  /// out [width] = y / (1 + exp(-y)), y = the sum of taps[t * stride + i] * inputs[t][i], t <
+  /// count; inputs that are null are left out.
+  void (*convolve)(const float* const* inputs, const float* taps, std::ptrdiff_t stride, int count,
+                   int width, float* out);
+  /// x = x / sqrt(sum(x^2) + kUnitEpsilon) * factor.
+  void (*make_unit)(float factor, int width, float* x);
+  void (*read_state)(const DeltaRowTask& task);
+  /// state = decay * state + key [key_dim, 1] * written [1, value_dim].
+  void (*apply_to_state)(const float* key, const float* written, float decay, int key_dim,
+                         int value_dim, float* state);
+};
+
 /// What one instruction set offers.
 struct Kernels {
   const char* name;  ///< "portable", "avx2", "avx512", "avx512_bf16", "amx".
@@ -118,6 +148,7 @@ struct Kernels {
                      int width, float* out);
   void (*silu_mul)(const float* gate_up, int rows, int width, float* out);
   void (*gelu_mul)(const float* gate_up, int rows, int width, float* out);
+  void (*sigmoid_mul)(const float* gate_up, int rows, int width, float* out);
   void (*clamped_swish_mul)(const float* gate_up, int rows, int width, float* out);
   /// out = softmax of `count` numbers; `out` may be `x`.
   void (*softmax)(const float* x, int count, float* out);
@@ -139,6 +170,7 @@ struct Kernels {
   int (*scan_noise)(const NoiseScan& scan, NoiseHit* hits);
   /// maxima[i] = the largest of x[kNoiseGroup * i ...], NaN left out; `count` of x in all.
   void (*group_maxima)(const float* x, int count, float* maxima);
+  DeltaKernels delta;
   /// The draws of tokens [kNoiseGroup * group, kNoiseGroup * (group + 1)).
   void (*draw_group)(std::uint64_t seed, std::uint64_t position, std::uint32_t group,
                      std::uint32_t* draws);

@@ -212,6 +212,10 @@ void SiluMul(const float* gate_up, int rows, int width, float* out) {
   GatedMul(gate_up, rows, width, out, [](Vec gate) { return TimesSigmoid(gate, gate); });
 }
 
+void SigmoidMul(const float* gate_up, int rows, int width, float* out) {
+  GatedMul(gate_up, rows, width, out, [](Vec gate) { return TimesSigmoid(Set1(1.0F), gate); });
+}
+
 // 0.5 (1 + tanh(u)) is 1 / (1 + exp(-2 u)), and 2 sqrt(2 / pi) the first factor.
 void GeluMul(const float* gate_up, int rows, int width, float* out) {
   GatedMul(gate_up, rows, width, out, [](Vec gate) {

@@ -3,6 +3,7 @@
 // The search for tokens whose noisy score may reach a threshold. Include after a vec_*.h.
 
 #include "backend/cpu/attention/attention_impl.h"
+#include "backend/cpu/delta/delta_impl.h"
 
 namespace foretoken::cpu::FT_ISA {
 namespace {
@@ -109,6 +110,7 @@ constexpr Kernels MakeTable(const char* name) {
       .layer_norm = LayerNorm,
       .silu_mul = SiluMul,
       .gelu_mul = GeluMul,
+      .sigmoid_mul = SigmoidMul,
       .clamped_swish_mul = ClampedSwishMul,
       .softmax = Softmax,
       .sigmoids = Sigmoids,
@@ -119,6 +121,7 @@ constexpr Kernels MakeTable(const char* name) {
       .finish = Finish,
       .scan_noise = ScanNoise,
       .group_maxima = GroupMaxima,
+      .delta = kDeltaKernels,
       .draw_group = DrawNoiseGroup,
       .read_stream = ReadStream,
   };

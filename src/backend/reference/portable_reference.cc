@@ -10,6 +10,7 @@
 #include "backend/reference/portable_arithmetic.h"
 #include "backend/reference/quantized_product.h"
 #include "backend/reference/reference_backend.h"
+#include "backend/reference/reference_delta.h"
 #include "backend/reference/reference_parts.h"
 #include "backend/routing.h"
 #include "base/check.h"
@@ -99,7 +100,8 @@ class PortableReference final : public Backend {
   }
 
   std::size_t KvBytes(const KvShape& shape) const override {
-    return reference::KvFloatBytes(shape);
+    return reference::KvFloatBytes(shape) +
+           DeltaStore::Bytes(shape.delta, shape.delta_layers, shape.DeltaBlocks());
   }
   KvStore AllocateKv(const KvShape& shape) override { return reference::AllocateFloats(shape); }
 
@@ -239,12 +241,17 @@ class PortableReference final : public Backend {
     for (const RowPlace& place : plan.rows) {
       for (int h = 0; h < heads.heads; ++h) {
         const std::int64_t at = std::int64_t{h / group} * heads.head_dim;
-        AttendHead(plan, place, rule, h, qkv + std::int64_t{h} * heads.head_dim, kept.keys + at,
-                   kept.values + at, stride, heads, out);
+        AttendHead(plan, place, kept.places, rule, h, qkv + std::int64_t{h} * heads.head_dim,
+                   kept.keys + at, kept.values + at, stride, heads, out);
         out += heads.value_dim();
       }
       qkv += heads.row_width();
     }
+  }
+
+  void DeltaRule(const BatchPlan& plan, const DeltaWeights& weights, int layer, const float* x,
+                 KvStore& kv, float* out) override {
+    reference::DeltaRuleRows(plan, weights, layer, x, kv, out);
   }
 
   void GatedMul(Activation activation, const float* gate_up, int rows, int width,
@@ -256,11 +263,12 @@ class PortableReference final : public Backend {
           out[i] = ClampedSwish(gate, gate_up[width + i]);
           continue;
         }
-        const float t = activation == Activation::kSilu
-                            ? gate
-                            : 1.59576912F * std::fma(0.044715F, gate * gate * gate, gate);
+        const float t = activation == Activation::kGeluTanh
+                            ? 1.59576912F * std::fma(0.044715F, gate * gate * gate, gate)
+                            : gate;
         const float e = reference::Exp(std::min(0.0F - t, 88.0F));
-        out[i] = gate / (1.0F + e) * gate_up[width + i];
+        const float factor = activation == Activation::kSigmoid ? 1.0F : gate;
+        out[i] = factor / (1.0F + e) * gate_up[width + i];
       }
     }
   }
@@ -389,9 +397,10 @@ class PortableReference final : public Backend {
   }
 
   // An online softmax in powers of two over blocks of keys.
-  void AttendHead(const BatchPlan& plan, const RowPlace& place, const AttentionRule& rule, int head,
-                  const float* query, const float* keys, const float* values, std::int64_t stride,
-                  const HeadShape& heads, float* out) const {
+  void AttendHead(const BatchPlan& plan, const RowPlace& place, const std::int32_t* places,
+                  const AttentionRule& rule, int head, const float* query, const float* keys,
+                  const float* values, std::int64_t stride, const HeadShape& heads,
+                  float* out) const {
     const int value_dim = heads.value_dim();
     const bool capped = rule.score_cap != 0;
     const auto inverse = static_cast<float>(2 * rule.scale / double{rule.score_cap});
@@ -413,7 +422,7 @@ class PortableReference final : public Backend {
       float scores[kBlockSize];
       float best = -std::numeric_limits<float>::infinity();
       for (int i = 0; i < count; ++i) {
-        const std::int64_t slot = reference::SlotAt(plan, place, begin + i);
+        const std::int64_t slot = reference::SlotAt(plan, place, places, begin + i);
         value_rows[i] = values + slot * stride;
         if (i < hidden) continue;
         scores[i] = Score(query, keys + slot * stride, heads.head_dim);

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <vector>
 
+#include "backend/reference/reference_delta.h"
 #include "backend/reference/reference_parts.h"
 #include "backend/routing.h"
 #include "base/check.h"
@@ -90,7 +91,8 @@ class ReferenceBackend final : public Backend {
   }
 
   std::size_t KvBytes(const KvShape& shape) const override {
-    return reference::KvFloatBytes(shape);
+    return reference::KvFloatBytes(shape) +
+           DeltaStore::Bytes(shape.delta, shape.delta_layers, shape.DeltaBlocks());
   }
   KvStore AllocateKv(const KvShape& shape) override { return reference::AllocateFloats(shape); }
 
@@ -225,12 +227,17 @@ class ReferenceBackend final : public Backend {
         const std::int64_t at = std::int64_t{h / group} * head_dim;
         const double sink = rule.sinks == nullptr ? -std::numeric_limits<double>::infinity()
                                                   : double{rule.sinks[h]};
-        AttendHead(plan, place, rule, sink, qkv + std::int64_t{h} * head_dim, kept.keys + at,
-                   kept.values + at, stride, heads, out);
+        AttendHead(plan, place, kept.places, rule, sink, qkv + std::int64_t{h} * head_dim,
+                   kept.keys + at, kept.values + at, stride, heads, out);
         out += heads.value_dim();
       }
       qkv += heads.row_width();
     }
+  }
+
+  void DeltaRule(const BatchPlan& plan, const DeltaWeights& weights, int layer, const float* x,
+                 KvStore& kv, float* out) override {
+    reference::DeltaRuleRows(plan, weights, layer, x, kv, out);
   }
 
   void GatedMul(Activation activation, const float* gate_up, int rows, int width,
@@ -238,6 +245,10 @@ class ReferenceBackend final : public Backend {
     for (int r = 0; r < rows; ++r, gate_up += 2 * std::int64_t{width}, out += width) {
       for (int i = 0; i < width; ++i) {
         const double gate = gate_up[i];
+        if (activation == Activation::kSigmoid) {
+          out[i] = static_cast<float>(1 / (1.0 + std::exp(-gate)) * gate_up[width + i]);
+          continue;
+        }
         if (activation == Activation::kClampedSwish) {
           const double most = std::min(gate, double{kSwishLimit});
           const double up =
@@ -276,9 +287,9 @@ class ReferenceBackend final : public Backend {
     return rounded_.data();
   }
 
-  void AttendHead(const BatchPlan& plan, const RowPlace& place, const AttentionRule& rule,
-                  double sink, const float* query, const float* keys, const float* values,
-                  std::int64_t stride, const HeadShape& heads, float* out) {
+  void AttendHead(const BatchPlan& plan, const RowPlace& place, const std::int32_t* places,
+                  const AttentionRule& rule, double sink, const float* query, const float* keys,
+                  const float* values, std::int64_t stride, const HeadShape& heads, float* out) {
     const int value_dim = heads.value_dim();
     query = RoundRow(round_attention_, query, heads.head_dim);
     weighted_.assign(static_cast<std::size_t>(value_dim), 0.0);
@@ -291,7 +302,7 @@ class ReferenceBackend final : public Backend {
       double scores[kBlockSize];
       double new_largest = largest;
       for (int i = 0; i < count; ++i) {
-        slots[i] = reference::SlotAt(plan, place, begin + i);
+        slots[i] = reference::SlotAt(plan, place, places, begin + i);
         scores[i] = rule.scale * Dot(query, keys + slots[i] * stride, heads.head_dim);
         if (rule.score_cap != 0) {
           const double cap = rule.score_cap;

@@ -23,7 +23,9 @@ void RotateHead(const float* cos, const float* sin, int dims, float* head) {
 
 }  // namespace
 
-std::int64_t SlotsOf(const KvShape& shape) { return shape.blocks * kBlockSize; }
+std::int64_t SlotsOf(const KvShape& shape, const KvLayer& layer) {
+  return shape.BlocksOf(layer) * kBlockSize;
+}
 
 std::int64_t SlotWidth(const KvLayer& layer) {
   return std::int64_t{layer.kv_heads} * layer.head_dim;
@@ -33,24 +35,29 @@ std::int32_t FirstSeen(const AttentionRule& rule, std::int32_t position) {
   return rule.window == 0 ? 0 : std::max(0, position - rule.window + 1);
 }
 
-std::int32_t SlotAt(const BatchPlan& plan, const RowPlace& place, std::int32_t p) {
+std::int32_t SlotAt(const BatchPlan& plan, const RowPlace& place, const std::int32_t* places,
+                    std::int32_t p) {
   if (p < place.trunk_length) {
-    return plan.block_tables[place.sequence][p / kBlockSize] * kBlockSize + p % kBlockSize;
+    return SlotIn(places,
+                  plan.block_tables[place.sequence][p / kBlockSize] * kBlockSize + p % kBlockSize);
   }
-  return plan.tail_slots[place.tail_begin + p - place.trunk_length];
+  return SlotIn(places, plan.tail_slots[place.tail_begin + p - place.trunk_length]);
 }
 
 LayerKv LayerOf(const KvStore& kv, int layer) {
   const KvStore::Begin& begin = kv.layers[static_cast<std::size_t>(layer)];
   const float* const keys = kv.keys.as<float>() + begin.keys / sizeof(float);
-  if (kv.shape.layers[static_cast<std::size_t>(layer)].latent > 0) return {keys, keys};
-  return {keys, kv.values.as<float>() + begin.values / sizeof(float)};
+  const std::int32_t* const places = kv.PlacesIn(layer);
+  if (kv.shape.layers[static_cast<std::size_t>(layer)].latent > 0) return {keys, keys, places};
+  return {keys, kv.values.as<float>() + begin.values / sizeof(float), places};
 }
 
 std::size_t KvFloatBytes(const KvShape& shape) {
-  std::int64_t width = 0;
-  for (const KvLayer& layer : shape.layers) width += SlotWidth(layer) * (layer.latent > 0 ? 1 : 2);
-  return sizeof(float) * static_cast<std::size_t>(SlotsOf(shape) * width);
+  std::int64_t numbers = 0;
+  for (const KvLayer& layer : shape.layers) {
+    numbers += SlotsOf(shape, layer) * SlotWidth(layer) * (layer.latent > 0 ? 1 : 2);
+  }
+  return sizeof(float) * static_cast<std::size_t>(numbers);
 }
 
 KvStore AllocateFloats(const KvShape& shape) {
@@ -58,26 +65,30 @@ KvStore AllocateFloats(const KvShape& shape) {
   KvStore::Begin end;
   for (const KvLayer& layer : shape.layers) {
     kv.layers.push_back(end);
-    const auto bytes = static_cast<std::size_t>(SlotsOf(shape) * SlotWidth(layer)) * sizeof(float);
+    const auto bytes =
+        static_cast<std::size_t>(SlotsOf(shape, layer) * SlotWidth(layer)) * sizeof(float);
     end.keys += bytes;
     if (layer.latent == 0) end.values += bytes;
   }
   kv.keys = Buffer(end.keys);
   kv.values = Buffer(end.values);
+  kv.delta = DeltaStore::Allocate(shape.delta, shape.delta_layers, shape.DeltaBlocks());
   return kv;
 }
 
 void CopySlots(KvStore& kv, std::span<const KvMove> moves) {
+  CopyDeltaSlots(kv, moves);
   for (int layer = 0; layer < std::ssize(kv.shape.layers); ++layer) {
     const std::int64_t width = SlotWidth(kv.shape.layers[static_cast<std::size_t>(layer)]);
     const LayerKv kept = LayerOf(kv, layer);
     auto* const keys = const_cast<float*>(kept.keys);
     auto* const values = const_cast<float*>(kept.values);
     for (const KvMove& move : moves) {
-      if (move.from == move.to) continue;
-      std::copy_n(keys + move.from * width, width, keys + move.to * width);
-      if (values == keys) continue;
-      std::copy_n(values + move.from * width, width, values + move.to * width);
+      const std::int64_t from = SlotIn(kept.places, move.from) * width;
+      const std::int64_t to = SlotIn(kept.places, move.to) * width;
+      if (from == to) continue;
+      std::copy_n(keys + from, width, keys + to);
+      if (values != keys) std::copy_n(values + from, width, values + to);
     }
   }
 }
@@ -102,8 +113,10 @@ void RotateAndStoreRows(const RopeTable* rope, const BatchPlan& plan, const Head
   const LayerKv kept = LayerOf(kv, layer);
   auto* const keys = const_cast<float*>(kept.keys);
   auto* const values = const_cast<float*>(kept.values);
+  const std::int64_t slots = SlotsOf(kv.shape, kv.shape.layers[static_cast<std::size_t>(layer)]);
   for (const RowPlace& place : plan.rows) {
-    FT_CHECK(place.slot >= 0 && place.slot < SlotsOf(kv.shape));
+    const std::int64_t slot = SlotIn(kept.places, place.slot);
+    FT_CHECK(slot >= 0 && slot < slots, "slot {} of {}", slot, slots);
     for (int h = 0; rope != nullptr && h < heads.rotated_heads(); ++h) {
       FT_CHECK(place.position >= 0 && place.position < rope->positions);
       const std::int64_t at = std::int64_t{place.position} * (rope->dims / 2);
@@ -116,7 +129,7 @@ void RotateAndStoreRows(const RopeTable* rope, const BatchPlan& plan, const Head
       for (std::int64_t i = 0; i < queries; ++i) qkv[i] *= scale;
     }
     const float* key = qkv + queries;
-    const std::int64_t at = place.slot * width;
+    const std::int64_t at = slot * width;
     for (std::int64_t i = 0; !heads.queries_only && i < width; i += head_dim) {
       keep(key + i, head_dim, keys + at + i);
       if (heads.latent == 0) keep(key + width + i, head_dim, values + at + i);

@@ -10,8 +10,15 @@ namespace {
 constexpr std::int64_t kLeastMaskSteps = 1 << 12;
 constexpr std::size_t kFirstCapacity = 4096;  // Tokens; like a sequence's first block list.
 
-std::int64_t PoolBlocks(int sequences, int context, int scratch) {
-  return sequences * (BlocksFor(context + kMaxProposal) + BlocksFor(scratch));
+// Rows of branches lie in scratch blocks of their own, whose recent parts are referred to as well.
+KvRoom DraftRoom(int window, int sequences, int context, int scratch) {
+  const std::int64_t scratch_blocks = sequences * BlocksFor(scratch);
+  const KvDemand demand{
+      .sequences = sequences,
+      .rows = std::int64_t{sequences} * DraftModel::kReadingRows + scratch_blocks * kBlockSize,
+      .nodes = kMaxProposal};
+  return RoomFor(sequences * BlocksFor(context + kMaxProposal) + scratch_blocks, window, demand,
+                 /*prefix_cache=*/false);
 }
 
 // The place of the target's `token` among the candidates after a node (OutcomePredictor): its
@@ -36,9 +43,9 @@ int CandidateNumber(const Proposal& proposal, int node, std::span<const Token> r
 DraftModel::DraftModel(Model* draft_model, int max_sequences, int context, int scratch)
     : model(draft_model),
       max_context(std::min(context, draft_model->config().max_positions)),
-      pool(PoolBlocks(max_sequences, max_context, scratch), /*prefix_cache=*/false),
-      kv(model->backend().AllocateKv(
-          model->KvShapeFor(PoolBlocks(max_sequences, max_context, scratch)))),
+      pool(DraftRoom(WindowOf(model->config()), max_sequences, max_context, scratch),
+           /*prefix_cache=*/false),
+      kv(AllocateKv(model->KvShapeFor(0), pool, &model->backend())),
       sampler(&model->backend(), model->config().vocabulary) {}
 
 bool DraftModel::PrepareMask(const TokenHistory& history, std::span<const Token> path) {
@@ -114,14 +121,25 @@ void DraftTrunk::AppendNodeRow(int node, RowPlacer* placer, ForwardBatch* batch)
                          .wants_logits = true});
 }
 
+bool DraftTrunk::AppendReadingRows(DraftModel& draft) {
+  constexpr int kRows = DraftModel::kReadingRows;
+  if (committed() > draft.max_context || !tree.Wants(0, shape)) return false;
+  if (committed() - computed() <= kRows || !Reserve(kRows, draft)) return false;
+  RowPlacer placer = draft.PlacerFor(kv);
+  AppendCommittedRows(kRows, &placer, &draft.batch);
+  return true;
+}
+
 bool DraftTrunk::AppendDraftRows(DraftModel& draft,
                                  StaticVector<std::int8_t, kMaxProposal + 1>* nodes) {
   nodes->clear();
-  // Beyond the draft's own context there is nothing to propose.
-  if (committed() > draft.max_context || !Reserve(draft)) return false;
+  constexpr int kRows = DraftModel::kReadingRows;
+  // Beyond the draft's own context, or after what it could not read, there is nothing to propose.
+  if (committed() > draft.max_context || committed() - computed() > kRows) return false;
+  if (!Reserve(kRows, draft)) return false;
   RowPlacer placer = draft.PlacerFor(kv);
   if (tree.Wants(0, shape)) {
-    AppendCommittedRows(committed(), &placer, &draft.batch);
+    AppendCommittedRows(kRows, &placer, &draft.batch);
     nodes->push_back(0);
   }
   for (int node = 1; node < tree.nodes(); ++node) {

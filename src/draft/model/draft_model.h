@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -19,6 +20,8 @@ namespace foretoken {
 /// Belongs to one thread.
 struct DraftModel {
   static constexpr std::int64_t kMaskSteps = 1 << 18;  ///< As ConstraintCursor counts.
+  /// Rows of a sequence's committed tokens in a pass, at most: its KV has room for so many.
+  static constexpr int kReadingRows = 256;
 
   /// Room for `max_sequences` of `max_context` tokens and a proposal each, plus `scratch` slots per
   /// sequence.
@@ -72,9 +75,11 @@ class DraftTrunk {
   /// The position of node 0: the last committed token.
   std::int32_t root() const { return committed() - 1; }
 
-  /// Makes room for the committed tokens and any tree. False when the pool has none.
-  [[nodiscard]] bool Reserve(DraftModel& draft) {
-    return draft.pool.Reserve(committed() + kMaxProposal, &kv);
+  /// Makes room for the rows of `rows` committed tokens that are not computed, as far as there are
+  /// so many, and any tree behind them. False when the pool has none.
+  [[nodiscard]] bool Reserve(int rows, DraftModel& draft) {
+    const std::int32_t end = std::min(committed(), computed() + rows);
+    return draft.pool.Reserve(end + kMaxProposal, &kv);
   }
   /// Committed positions below it have their KV in place.
   std::int32_t computed() const { return kv.committed; }
@@ -82,6 +87,11 @@ class DraftTrunk {
   /// Adds rows for the committed positions from computed() on, at most `limit` of them, to `batch`;
   /// the root's wants logits. Returns the position behind the last. After Reserve, like all rows.
   std::int32_t AppendCommittedRows(int limit, RowPlacer* placer, ForwardBatch* batch) const;
+  /// Before AppendDraftRows: where it would have more than kReadingRows rows of committed tokens to
+  /// add, adds so many of them to the draft's batch. Returns whether it did; TakeRead follows the
+  /// pass.
+  bool AppendReadingRows(DraftModel& draft);
+  void TakeRead() { CommitRows(computed() + DraftModel::kReadingRows, &kv); }
   /// Adds the row of a node below the root, whose ancestors have their KV or come before it in the
   /// batch.
   void AppendNodeRow(int node, RowPlacer* placer, ForwardBatch* batch) const;

@@ -21,6 +21,8 @@ class ModelDrafter : public Drafter {
     DraftTrunk trunk;
   };
   Slot& SlotFor(SequenceId sequence);
+  // Computes committed tokens of which there are too many for a pass that drafts.
+  void ReadContexts(std::span<DraftContext> contexts);
   // Ranks the candidates after every node whose row is in the pass just made, or draws them and
   // sets their law.
   void TakeRows(std::span<DraftContext> contexts, Logits logits);
@@ -28,7 +30,7 @@ class ModelDrafter : public Drafter {
   std::shared_ptr<Model> model_;
   DraftModel draft_;
   std::vector<Slot> slots_;
-  // Contexts with rows in the current pass, and the nodes these rows are of, in order.
+  // Contexts with rows in the current pass, and the nodes that drafting rows are of, in order.
   std::vector<int> drafting_;
   std::vector<StaticVector<std::int8_t, kMaxProposal + 1>> nodes_;
 };
@@ -72,6 +74,7 @@ void ModelDrafter::Propose(std::span<DraftContext> contexts) {
     trunk.Commit(context.tokens.subspan(trunk.committed()), draft_);
     trunk.Plan(context.tree_width, context.lookahead, context.max_nodes);
   }
+  ReadContexts(contexts);
   nodes_.resize(contexts.size());
   draft_.AllowMaskWork();
   for (;;) {
@@ -89,6 +92,21 @@ void ModelDrafter::Propose(std::span<DraftContext> contexts) {
   for (DraftContext& context : contexts) {
     *context.proposal = SlotFor(context.sequence).trunk.tree.proposal();
     if (context.proposal->size() > 0) context.proposal->source = ProposalSource::kDraft;
+  }
+}
+
+void ModelDrafter::ReadContexts(std::span<DraftContext> contexts) {
+  for (;;) {
+    draft_.batch.Clear();
+    drafting_.clear();
+    for (std::size_t i = 0; i < contexts.size(); ++i) {
+      if (SlotFor(contexts[i].sequence).trunk.AppendReadingRows(draft_)) {
+        drafting_.push_back(static_cast<int>(i));
+      }
+    }
+    if (drafting_.empty()) return;
+    (void)draft_.model->Forward(draft_.batch, draft_.kv);
+    for (const int i : drafting_) SlotFor(contexts[i].sequence).trunk.TakeRead();
   }
 }
 

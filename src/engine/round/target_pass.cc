@@ -85,9 +85,9 @@ bool PlanPass(int prompt_budget, Scheduler* scheduler, Round* round, ForwardBatc
   return !round->pass.empty();
 }
 
-TargetPass::TargetPass(Model* target, std::int64_t kv_blocks, int max_batch, int prefill_chunk)
+TargetPass::TargetPass(Model* target, const KvCache& kv, int max_batch, int prefill_chunk)
     : target_(target),
-      kv_(target->backend().AllocateKv(target->KvShapeFor(kv_blocks))),
+      kv_(AllocateKv(target->KvShapeFor(0), kv, &target->backend())),
       prefill_chunk_(prefill_chunk) {
   batch_.block_tables.reserve(static_cast<std::size_t>(max_batch));
 }

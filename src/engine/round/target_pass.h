@@ -23,8 +23,8 @@ bool PlanPass(int prompt_budget, Scheduler* scheduler, Round* round, ForwardBatc
 /// The target's part of a round: one pass over rows of all running sequences. Owns their KV.
 class TargetPass {
  public:
-  /// `target` outlives the pass.
-  TargetPass(Model* target, std::int64_t kv_blocks, int max_batch, int prefill_chunk);
+  /// `target` and `kv`, whose blocks they are, outlive the pass.
+  TargetPass(Model* target, const KvCache& kv, int max_batch, int prefill_chunk);
 
   /// As PlanPass, after making room for the most rows that the sequences' plans allow.
   bool Plan(const RetrievalBudget& budget, Scheduler* scheduler, Round* round);

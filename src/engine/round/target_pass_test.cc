@@ -17,7 +17,7 @@ std::unique_ptr<Sequence> Waiting(SequenceId id, int prompt_tokens) {
 }
 
 TEST(PlanPass, PromptsShareTheirBudgetAndTheLastTokenAlwaysGoes) {
-  Scheduler scheduler(/*kv_blocks=*/32, /*prefix_cache=*/false, /*max_batch=*/4);
+  Scheduler scheduler(/*room=*/{.blocks = 32}, /*prefix_cache=*/false, /*max_batch=*/4);
   scheduler.Enqueue(Waiting(1, 50));
   scheduler.Enqueue(Waiting(2, 50));
   scheduler.Enqueue(Waiting(3, 1));
@@ -37,7 +37,7 @@ TEST(PlanPass, PromptsShareTheirBudgetAndTheLastTokenAlwaysGoes) {
 }
 
 TEST(PlanPass, PromptsThatAreScoredWantLogitsOfAFewRowsAPass) {
-  Scheduler scheduler(/*kv_blocks=*/32, /*prefix_cache=*/false, /*max_batch=*/4);
+  Scheduler scheduler(/*room=*/{.blocks = 32}, /*prefix_cache=*/false, /*max_batch=*/4);
   scheduler.Enqueue(Waiting(1, 1));
   for (const SequenceId id : {2, 3}) {
     auto scored = Waiting(id, 50);
@@ -73,7 +73,7 @@ TEST(PlanPass, PromptsThatAreScoredWantLogitsOfAFewRowsAPass) {
 }
 
 TEST(PlanPass, OfPromptsThatAreEmbeddedTheStatesAreWantedAndNoLogits) {
-  Scheduler scheduler(/*kv_blocks=*/32, /*prefix_cache=*/false, /*max_batch=*/4);
+  Scheduler scheduler(/*room=*/{.blocks = 32}, /*prefix_cache=*/false, /*max_batch=*/4);
   scheduler.Enqueue(Waiting(1, 1));
   for (const SequenceId id : {2, 3}) {
     auto embedded = Waiting(id, 50);
@@ -98,7 +98,7 @@ TEST(PlanPass, OfPromptsThatAreEmbeddedTheStatesAreWantedAndNoLogits) {
 }
 
 TEST(PlanPass, TheYoungestGivesWayWhereTheKvDoesNotSuffice) {
-  Scheduler scheduler(/*kv_blocks=*/4, /*prefix_cache=*/false, /*max_batch=*/2);
+  Scheduler scheduler(/*room=*/{.blocks = 4}, /*prefix_cache=*/false, /*max_batch=*/2);
   scheduler.Enqueue(Waiting(1, kBlockSize));
   scheduler.Enqueue(Waiting(2, kBlockSize));
   std::vector<Sequence*> admitted;

@@ -13,6 +13,7 @@ std::int64_t NormParameters(const ModelConfig& config, std::int64_t width) {
 std::int64_t AttentionParameters(const ModelConfig& config, const AttentionSpec& attention) {
   const std::int64_t hidden = config.hidden;
   std::int64_t count = hidden * attention.row_width() + hidden * attention.query_width();
+  if (attention.output_gate) count += hidden * attention.query_width();
   if (attention.qkv_bias) count += attention.row_width();
   if (attention.output_bias) count += hidden;
   if (attention.sinks) count += attention.heads;
@@ -21,6 +22,11 @@ std::int64_t AttentionParameters(const ModelConfig& config, const AttentionSpec&
     count += attention.query_width() + attention.kv_width();
   }
   return count;
+}
+
+std::int64_t DeltaParameters(const ModelConfig& config, const DeltaShape& delta) {
+  return config.hidden * std::int64_t{delta.row_width() + delta.value_width()} +
+         std::int64_t{delta.taps} * delta.conv_width() + 2 * delta.value_heads + delta.value_dim;
 }
 
 std::int64_t MlpParameters(const ModelConfig& config, const MlpSpec& mlp) {
@@ -35,13 +41,19 @@ std::int64_t MlpParameters(const ModelConfig& config, const MlpSpec& mlp) {
 
 }  // namespace
 
+const AttentionSpec& ModelConfig::first_attention() const {
+  const auto found = std::ranges::find_if_not(layers, &LayerSpec::is_recurrent);
+  return (found == layers.end() ? layers.begin() : found)->attention;
+}
+
 std::int64_t ModelConfig::parameters() const {
   const int norms =
       (block.norm_before ? (block.shared_norm ? 1 : 2) : 0) + (block.norm_after ? 2 : 0);
   std::int64_t count = NormParameters(*this, hidden);
   for (const LayerSpec& layer : layers) {
-    count += AttentionParameters(*this, layer.attention) + MlpParameters(*this, layer.mlp) +
-             norms * NormParameters(*this, hidden);
+    count += layer.is_recurrent() ? DeltaParameters(*this, layer.delta)
+                                  : AttentionParameters(*this, layer.attention);
+    count += MlpParameters(*this, layer.mlp) + norms * NormParameters(*this, hidden);
   }
   const std::int64_t table = std::int64_t{hidden} * vocabulary;
   return count + table * (tied_embeddings ? 1 : 2);

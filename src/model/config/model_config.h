@@ -57,6 +57,7 @@ struct AttentionSpec {
   QkNorm qk_norm = QkNorm::kNone;
   bool qkv_bias = false;
   bool output_bias = false;
+  bool output_gate = false;  ///< What a row attends to is times 1 / (1 + exp(-gate)) of its own.
 
   int row_width() const { return (heads + 2 * kv_heads) * head_dim; }
   int query_width() const { return heads * head_dim; }
@@ -85,7 +86,10 @@ struct MlpSpec {
 /// One layer of a decoder.
 struct LayerSpec {
   AttentionSpec attention;
+  DeltaShape delta;  ///< Where it has heads the layer has these and no attention.
   MlpSpec mlp;
+
+  bool is_recurrent() const { return delta.key_heads > 0; }
 
   bool operator==(const LayerSpec&) const = default;
 };
@@ -130,6 +134,8 @@ struct ModelConfig {
   std::vector<Token> eos;  ///< From generation_config.json where present, else config.json.
 
   int layer_count() const { return static_cast<int>(layers.size()); }
+  /// That of the first layer that has any: what is said of a model whose layers may differ.
+  const AttentionSpec& first_attention() const;
   /// Weights of the whole model, all experts included; a tied embedding table counts once.
   std::int64_t parameters() const;
 };

@@ -56,6 +56,27 @@ Result<NormWeights> CheckpointSource::Norm(const std::string& name, std::int64_t
   return norm;
 }
 
+Result<NormWeights> CheckpointSource::PlainNorm(const std::string& name, std::int64_t width) {
+  NormWeights norm;
+  FT_ASSIGN_OR_RETURN(norm.gain, Vector(name + ".weight", width));
+  return norm;
+}
+
+Result<Buffer> CheckpointSource::Taps(const std::string& name, std::int64_t width,
+                                      std::int64_t taps) {
+  FT_RETURN_IF_ERROR(Find(name, {width, taps}));
+  if (backend_ == nullptr) return Buffer();
+  std::vector<float> stored(static_cast<std::size_t>(width * taps));
+  LoadElements(checkpoint_.Read(name).view, 0, width * taps, stored.data());
+  Buffer turned(stored.size() * sizeof(float));
+  for (std::int64_t i = 0; i < width * taps; ++i) {
+    turned.as<float>()[i % taps * width + i / taps] = stored[static_cast<std::size_t>(i)];
+  }
+  checkpoint_.Release(name);
+  Report();
+  return turned;
+}
+
 Result<Buffer> CheckpointSource::Biases(const std::vector<Part>& parts, const RotatedHeads& heads) {
   return Numbers(parts, ".bias", heads);
 }
@@ -75,14 +96,20 @@ Result<Matrix> CheckpointSource::Stack(const std::vector<Part>& parts, std::int6
     const std::string name = part.name + ".weight";
     // A single output may be stored as a vector.
     const bool vector = part.outputs == 1 && Has(name) && checkpoint_.Find(name)->shape.size() == 1;
-    FT_RETURN_IF_ERROR(Find(name, vector ? Shape{inputs} : Shape{part.outputs, inputs}));
+    const std::int64_t outputs = part.all == 0 ? part.outputs : part.all;
+    FT_RETURN_IF_ERROR(Find(name, vector ? Shape{inputs} : Shape{outputs, inputs}));
   }
   if (backend_ == nullptr) return Matrix();
   std::vector<TensorBytes> tensors;
   std::vector<TensorView> views;
-  for (const Part& part : parts) {
-    views.push_back(tensors.emplace_back(ReadRotated(part.name + ".weight", part, heads)).view);
-    views.back().shape = {part.outputs, inputs};
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const Part& part = parts[i];
+    if (i == 0 || part.name != parts[i - 1].name) {
+      tensors.push_back(ReadRotated(part.name + ".weight", part, heads));
+    }
+    TensorView& view = views.emplace_back(tensors.back().view);
+    view.data += FormatBytes(view.format, part.first * inputs);
+    view.shape = {part.outputs, inputs};
   }
   Matrix matrix = backend_->Pack(views);
   for (const Part& part : parts) checkpoint_.Release(part.name + ".weight");
@@ -233,7 +260,7 @@ Status CheckpointSource::FindExperts(const Part& part, int count, std::int64_t i
 Status CheckpointSource::Find(const std::string& name, const Shape& shape) {
   const std::string where = checkpoint_.path.string();
   const TensorView* view = checkpoint_.Find(name);
-  used_.insert(name);
+  const bool first = used_.insert(name).second;
   if (view == nullptr) {
     return InvalidInput(fmt::format("{}: lacks tensor {} of shape {}", where,
                                     checkpoint_.NameInFile(name), FormatShape(shape)));
@@ -243,7 +270,7 @@ Status CheckpointSource::Find(const std::string& name, const Shape& shape) {
                                     checkpoint_.NameInFile(name), FormatShape(shape), Description(),
                                     FormatShape(view->shape)));
   }
-  bytes_ += view->bytes();
+  if (first) bytes_ += view->bytes();
   return {};
 }
 

@@ -37,6 +37,11 @@ class CheckpointSource {
   /// The gains of a norm of queries or keys, likewise.
   Result<NormWeights> HeadNorm(const std::vector<Part>& parts, const RotatedHeads& heads);
 
+  /// The gain of a norm that is never kept less one.
+  Result<NormWeights> PlainNorm(const std::string& name, std::int64_t width);
+  /// Taps [taps, width] of a convolution, which are kept as [width, taps].
+  Result<Buffer> Taps(const std::string& name, std::int64_t width, std::int64_t taps);
+
   /// The matrix of tensors [outputs, inputs], one below the other. `gain` is for random weights.
   Result<Matrix> Stack(const std::vector<Part>& parts, std::int64_t inputs, double gain,
                        const RotatedHeads& heads = {});

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "model/decoder/adapter_mixer.h"
 #include "model/decoder/decoder_weights.h"
+#include "model/decoder/delta_mixer.h"
 #include "model/decoder/expert_mixer.h"
 #include "model/decoder/float_buffer.h"
 #include "tensor/half.h"
@@ -23,7 +24,9 @@ struct Widths {
   explicit Widths(const ModelConfig& config) : hidden(config.hidden) {
     for (const LayerSpec& layer : config.layers) {
       qkv = std::max(qkv, layer.attention.row_width());
-      attended = std::max(attended, layer.attention.query_width());
+      attended = std::max(attended, layer.is_recurrent() ? layer.delta.value_width()
+                                                         : layer.attention.query_width());
+      if (layer.attention.output_gate) gated = std::max(gated, layer.attention.query_width());
       if (layer.mlp.has_experts()) continue;  // They have room of their own.
       intermediate = std::max(intermediate, layer.mlp.intermediate);
     }
@@ -32,6 +35,7 @@ struct Widths {
   int hidden = 0;
   int qkv = 0;
   int attended = 0;
+  int gated = 0;
   int intermediate = 0;
 };
 
@@ -43,6 +47,8 @@ struct Workspace {
   Buffer normed;    // [rows, hidden]
   Buffer qkv;       // [rows, row_width]
   Buffer attended;  // [rows, heads * head_dim]
+  Buffer gates;     // [rows, heads * head_dim]: of what is attended to,
+  Buffer gated;     // [rows, 2 * heads * head_dim]: and both.
   Buffer gate_up;   // [rows, 2 * intermediate]
   Buffer mixed;     // [rows, intermediate]
   Buffer added;     // [rows, hidden]: what is changed before it is added to the stream.
@@ -59,6 +65,8 @@ struct Workspace {
     GrowFloats(added, rows * hidden_width);
     GrowFloats(qkv, rows * static_cast<std::size_t>(widths.qkv));
     GrowFloats(attended, rows * static_cast<std::size_t>(widths.attended));
+    GrowFloats(gates, rows * static_cast<std::size_t>(widths.gated));
+    GrowFloats(gated, rows * 2 * static_cast<std::size_t>(widths.gated));
     GrowFloats(gate_up, rows * 2 * static_cast<std::size_t>(widths.intermediate));
     GrowFloats(mixed, rows * static_cast<std::size_t>(widths.intermediate));
   }
@@ -73,7 +81,12 @@ class Decoder final : public Model {
         config_(weights_->config()),
         widths_(config_),
         backend_(backend),
-        adapters_(std::move(adapters)) {}
+        adapters_(std::move(adapters)) {
+    for (const LayerSpec& layer : config_.layers) {
+      delta_numbers_.push_back(delta_layers_);
+      if (layer.is_recurrent()) ++delta_layers_;
+    }
+  }
 
   const ModelConfig& config() const override { return config_; }
   Backend& backend() const override { return *backend_; }
@@ -109,7 +122,9 @@ class Decoder final : public Model {
   const float* Enter(const NormWeights& norm, int rows);
   void Leave(const Linear& linear, const NormWeights& post_norm, const float* x, int rows);
   void AddToStream(const NormWeights& post_norm, int rows, float* added);
+  void MixRows(int layer, const float* x, const BatchPlan& plan, KvStore& kv);
   void Attend(int layer, const float* x, const BatchPlan& plan, KvStore& kv);
+  void GateAttended(const LayerWeights& layer, int width, const float* x, int rows);
   void ForwardLayer(int layer, const BatchPlan& plan, KvStore& kv);
   bool ForwardPart(const ForwardBatch& batch, std::size_t begin, std::size_t count, KvStore& kv,
                    Interrupt interrupt, Done* done);
@@ -121,6 +136,9 @@ class Decoder final : public Model {
   Backend* backend_;
   Workspace workspace_;
   ExpertMixer experts_;
+  DeltaMixer delta_;
+  int delta_layers_ = 0;
+  std::vector<int> delta_numbers_;  // Recurrent layers before each layer.
   AdapterMixer adapters_;
 };
 
@@ -181,6 +199,15 @@ void Decoder::AddToStream(const NormWeights& post_norm, int rows, float* added) 
   backend_->Add(added, count, workspace_.hidden.as<float>());
 }
 
+// What rows `x` take from those before them, into workspace_.attended.
+void Decoder::MixRows(int index, const float* x, const BatchPlan& plan, KvStore& kv) {
+  const auto at = static_cast<std::size_t>(index);
+  const LayerSpec& spec = config_.layers[at];
+  if (!spec.is_recurrent()) return Attend(index, x, plan, kv);
+  delta_.Mix(spec, weights_->tensors.layers[at], config_.norm, delta_numbers_[at], x, plan,
+             backend_, kv, workspace_.attended.as<float>());
+}
+
 // Attention of rows `x`, into workspace_.attended.
 void Decoder::Attend(int index, const float* x, const BatchPlan& plan, KvStore& kv) {
   const LayerWeights& layer = weights_->tensors.layers[static_cast<std::size_t>(index)];
@@ -207,6 +234,19 @@ void Decoder::Attend(int index, const float* x, const BatchPlan& plan, KvStore& 
                            .sinks = spec.sinks ? layer.sinks.as<float>() : nullptr};
   backend_->RotateAndStore(rope, plan, HeadsOf(spec), index, qkv, kv);
   backend_->Attention(plan, HeadsOf(spec), rule, index, qkv, kv, workspace_.attended.as<float>());
+  if (spec.output_gate) GateAttended(layer, spec.query_width(), x, rows);
+}
+
+void Decoder::GateAttended(const LayerWeights& layer, int width, const float* x, int rows) {
+  float* const gates = workspace_.gates.as<float>();
+  float* const attended = workspace_.attended.as<float>();
+  float* const gated = workspace_.gated.as<float>();
+  foretoken::Multiply(layer.output_gate, x, rows, backend_, gates);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    std::copy_n(gates + row * width, width, gated + row * 2 * width);
+    std::copy_n(attended + row * width, width, gated + row * 2 * width + width);
+  }
+  backend_->GatedMul(Activation::kSigmoid, gated, rows, width, attended);
 }
 
 void Decoder::ForwardLayer(int index, const BatchPlan& plan, KvStore& kv) {
@@ -219,7 +259,7 @@ void Decoder::ForwardLayer(int index, const BatchPlan& plan, KvStore& kv) {
   const Linear output{layer.output, index, AdaptedMatrix::kOutput};
 
   const float* entered = Enter(layer.attention_norm, rows);
-  Attend(index, entered, plan, kv);
+  MixRows(index, entered, plan, kv);
   if (!config_.block.parallel) {
     Leave(output, layer.attention_post_norm, attended, rows);
     entered = Enter(layer.mlp_norm, rows);
@@ -300,6 +340,7 @@ bool Decoder::ForwardPart(const ForwardBatch& batch, std::size_t begin, std::siz
 void Decoder::Reserve(std::size_t rows, std::size_t wanted) {
   workspace_.GrowTo(std::min(rows, kMaxRows), widths_);
   experts_.GrowTo(std::min(rows, kMaxRows), config_);
+  delta_.GrowTo(std::min(rows, kMaxRows), config_);
   adapters_.GrowTo(std::min(rows, kMaxRows));
   GrowFloats(workspace_.logits, wanted * config_.vocabulary);
   GrowFloats(workspace_.maxima, wanted * Logits::Groups(config_.vocabulary));

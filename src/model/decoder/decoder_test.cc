@@ -235,6 +235,11 @@ TEST_P(DecoderTest, ReportsMemory) {
   EXPECT_EQ(needs.kv_bytes_per_sequence, needs.kv_bytes_per_token * 512);
   EXPECT_EQ(needs.kv_bytes_per_token * kBlockSize, backend_->KvBytes(model_->KvShapeFor(1)));
   EXPECT_GE(model_->weight_bytes(), needs.weight_bytes);
+  // A layer that sees 64 of the 512 positions keeps a block more than these.
+  ModelConfig windowed = config;
+  windowed.layers[0].attention.window = 64;
+  EXPECT_EQ(EstimateMemory(windowed, tensors, *backend_).kv_bytes_per_sequence,
+            needs.kv_bytes_per_token / 2 * (512 + 64 + kBlockSize));
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, DecoderTest,

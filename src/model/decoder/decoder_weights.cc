@@ -27,13 +27,13 @@ std::size_t LayerWeights::bytes_of_row(const MlpSpec& mlp) const {
     const auto experts = static_cast<std::size_t>(mlp.routing.experts);
     bytes = bytes / experts * static_cast<std::size_t>(mlp.routing.chosen);
   }
-  bytes += sinks.bytes() + choice_bias.bytes();
+  bytes += sinks.bytes() + choice_bias.bytes() + delta.bytes();
   for (const NormWeights* norm :
        {&attention_norm, &q_norm, &k_norm, &attention_post_norm, &mlp_norm, &mlp_post_norm}) {
     bytes += norm->bytes();
   }
   for (const LinearWeights* linear :
-       {&qkv, &output, &router, &shared_gate_up, &shared_down, &shared_gate}) {
+       {&qkv, &output_gate, &output, &router, &shared_gate_up, &shared_down, &shared_gate}) {
     bytes += linear->bytes();
   }
   return bytes;

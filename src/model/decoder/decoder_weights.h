@@ -31,13 +31,31 @@ struct LinearWeights {
 /// y [rows, outputs] = x [rows, inputs] * weights^T + bias.
 void Multiply(const LinearWeights& linear, const float* x, int rows, Backend* backend, float* y);
 
+/// The packed weights of a gated delta layer.
+struct DeltaLayerWeights {
+  LinearWeights inputs;  ///< [row_width, hidden]: rows of inputs as DeltaShape describes them.
+  Buffer taps;           ///< As DeltaWeights describes them, float32.
+  Buffer rates;
+  Buffer rate_bias;
+  NormWeights norm;  ///< [value_dim]: of what each head reads.
+
+  DeltaWeights learned() const {
+    return {taps.as<float>(), rates.as<float>(), rate_bias.as<float>()};
+  }
+  std::size_t bytes() const {
+    return inputs.bytes() + taps.bytes() + rates.bytes() + rate_bias.bytes() + norm.bytes();
+  }
+};
+
 /// The packed weights of one layer; what its model's description leaves out is empty.
 struct LayerWeights {
   NormWeights attention_norm;
   LinearWeights qkv;  ///< [row_width, hidden]: all query heads, then keys, then values.
   NormWeights q_norm;
   NormWeights k_norm;
-  Buffer sinks;  ///< [heads], float32.
+  Buffer sinks;               ///< [heads], float32.
+  LinearWeights output_gate;  ///< [query_width, hidden]
+  DeltaLayerWeights delta;    ///< In place of all of attention but its norms and `output`.
   LinearWeights output;
   NormWeights attention_post_norm;
   NormWeights mlp_norm;

@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <numeric>
 #include <string>
 #include <utility>
 
+#include "base/portable_math.h"
 #include "model/decoder/checkpoint_source.h"
 #include "model/decoder/decoder_weights.h"
 #include "model/decoder/synthetic_source.h"
@@ -36,7 +38,8 @@ class Collector {
       prefix_ = fmt::format("layers.{}.", i);
       const LayerSpec& spec = config_.layers[static_cast<std::size_t>(i)];
       FT_RETURN_IF_ERROR(Norms(&layer));
-      FT_RETURN_IF_ERROR(Attention(spec.attention, &layer));
+      FT_RETURN_IF_ERROR(spec.is_recurrent() ? Delta(spec.delta, &layer)
+                                             : Attention(spec.attention, &layer));
       FT_RETURN_IF_ERROR(Mlp(spec.mlp, &layer));
     }
     return all;
@@ -92,6 +95,14 @@ class Collector {
     const RotatedHeads heads{spec.head_dim, RotatedDims(config_, spec)};
     std::vector<Part> parts = {{prefix_ + "q", q, q}, {prefix_ + "k", kv, kv}, {prefix_ + "v", kv}};
     if (source_.Has(prefix_ + "qkv.weight")) parts = {{prefix_ + "qkv", q + 2 * kv, q + kv}};
+    if (spec.output_gate) {
+      // Each head's queries and then its gates are rows of one tensor.
+      const std::vector<std::int64_t> of_head(2, spec.head_dim);
+      parts = PartsOf(prefix_ + "q", spec.heads, of_head, 0);
+      parts.insert(parts.end(), {{prefix_ + "k", kv}, {prefix_ + "v", kv}});
+      FT_RETURN_IF_ERROR(Linear(PartsOf(prefix_ + "q", spec.heads, of_head, 1), config_.hidden, 1,
+                                spec.qkv_bias, &layer->output_gate));
+    }
     FT_ASSIGN_OR_RETURN(layer->qkv.matrix, source_.Stack(parts, config_.hidden, 1, heads));
     if (spec.qkv_bias) {
       FT_ASSIGN_OR_RETURN(layer->qkv.bias, source_.Biases(parts, heads));
@@ -106,6 +117,61 @@ class Collector {
       FT_ASSIGN_OR_RETURN(layer->sinks, source_.Vector(prefix_ + "sinks.weight", spec.heads));
     }
     return Linear({{prefix_ + "o", config_.hidden}}, q, residual_, spec.output_bias,
+                  &layer->output);
+  }
+
+  // Of a tensor that has for each of `heads` some rows of each of several kinds, those of one kind.
+  static std::vector<Part> PartsOf(const std::string& name, int heads,
+                                   const std::vector<std::int64_t>& rows, std::size_t kind) {
+    const std::int64_t stride = std::accumulate(rows.begin(), rows.end(), std::int64_t{0});
+    std::int64_t first = std::accumulate(rows.begin(), rows.begin() + kind, std::int64_t{0});
+    std::vector<Part> parts;
+    for (int head = 0; head < heads; ++head, first += stride) {
+      parts.push_back({.name = name, .outputs = rows[kind], .first = first, .all = heads * stride});
+    }
+    return parts;
+  }
+
+  // Rows of inputs as DeltaShape describes them, of tensors by themselves or by key heads.
+  std::vector<Part> DeltaInputs(const DeltaShape& shape, const std::string& at) const {
+    const std::int64_t heads = shape.value_heads / shape.key_heads;  // Of a key head.
+    const std::int64_t values = heads * shape.value_dim;
+    std::vector<Part> parts = {{at + "qkv", shape.conv_width()}, {at + "z", shape.value_width()}};
+    if (source_.Has(at + "qkvz.weight")) {
+      parts.clear();
+      for (const std::size_t kind : {0, 1, 2, 3}) {
+        const auto of_kind = PartsOf(at + "qkvz", shape.key_heads,
+                                     {shape.key_dim, shape.key_dim, values, values}, kind);
+        parts.insert(parts.end(), of_kind.begin(), of_kind.end());
+      }
+    }
+    if (!source_.Has(at + "ba.weight")) {
+      parts.insert(parts.end(), {{at + "b", shape.value_heads}, {at + "a", shape.value_heads}});
+      return parts;
+    }
+    for (const std::size_t kind : {0, 1}) {
+      const auto of_kind = PartsOf(at + "ba", shape.key_heads, {heads, heads}, kind);
+      parts.insert(parts.end(), of_kind.begin(), of_kind.end());
+    }
+    return parts;
+  }
+
+  Status Delta(const DeltaShape& shape, LayerWeights* layer) {
+    const std::string at = prefix_ + "delta.";
+    DeltaLayerWeights& delta = layer->delta;
+    FT_RETURN_IF_ERROR(Linear(DeltaInputs(shape, at), config_.hidden, 1, false, &delta.inputs));
+    FT_ASSIGN_OR_RETURN(delta.taps,
+                        source_.Taps(at + "taps.weight", shape.conv_width(), shape.taps));
+    const bool less = source_.Has(at + "minus_rates");
+    FT_ASSIGN_OR_RETURN(
+        delta.rates, source_.Vector(at + (less ? "minus_rates" : "log_rates"), shape.value_heads));
+    float* const rates = delta.rates.template as<float>();
+    for (std::size_t i = 0; i < delta.rates.bytes() / sizeof(float); ++i) {
+      rates[i] = less ? -rates[i] : static_cast<float>(PortableExp(double{rates[i]}));
+    }
+    FT_ASSIGN_OR_RETURN(delta.rate_bias, source_.Vector(at + "rate_bias", shape.value_heads));
+    FT_ASSIGN_OR_RETURN(delta.norm, source_.PlainNorm(at + "norm", shape.value_dim));
+    return Linear({{at + "o", config_.hidden}}, shape.value_width(), residual_, false,
                   &layer->output);
   }
 

@@ -37,6 +37,18 @@ Result<NormWeights> SyntheticSource::Norm(const std::string& name, std::int64_t 
   return norm;
 }
 
+Result<NormWeights> SyntheticSource::PlainNorm(const std::string& name, std::int64_t width) {
+  return Norm(name, width, false);
+}
+
+// The mean of what they reach.
+Result<Buffer> SyntheticSource::Taps(const std::string& /*name*/, std::int64_t width,
+                                     std::int64_t taps) {
+  Buffer all(static_cast<std::size_t>(width * taps) * sizeof(float));
+  std::fill_n(all.as<float>(), width * taps, 1.0F / static_cast<float>(taps));
+  return all;
+}
+
 Result<Buffer> SyntheticSource::Biases(const std::vector<Part>& parts,
                                        const RotatedHeads& /*heads*/) {
   return Vector("", OutputsOf(parts));

@@ -20,6 +20,8 @@ class SyntheticSource {
   static bool Has(const std::string& /*name*/) { return false; }
   static Result<Buffer> Vector(const std::string& name, std::int64_t width);
   static Result<NormWeights> Norm(const std::string& name, std::int64_t width, bool biased);
+  static Result<NormWeights> PlainNorm(const std::string& name, std::int64_t width);
+  static Result<Buffer> Taps(const std::string& name, std::int64_t width, std::int64_t taps);
   static Result<Buffer> Biases(const std::vector<Part>& parts, const RotatedHeads& heads);
   static Result<NormWeights> HeadNorm(const std::vector<Part>& parts, const RotatedHeads& heads);
   Result<Matrix> Stack(const std::vector<Part>& parts, std::int64_t inputs, double gain,

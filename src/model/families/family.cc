@@ -25,7 +25,9 @@ constexpr std::array kFamilies = {&kLlama,         &kMistral,
                                   &kMixtral,       &kQwen2Moe,
                                   &kQwen3Moe,      &kOlmoe,
                                   &kGraniteMoe,    &kGraniteMoeShared,
-                                  &kGraniteHybrid, &kGptOss};
+                                  &kGraniteHybrid, &kGptOss,
+                                  &kQwen3Next,     &kQwen35,
+                                  &kQwen35Moe};
 
 // What folders of models that see and hear besides put before the names of their text's tensors.
 struct TextPrefix {

@@ -81,6 +81,8 @@ void SetExperts(ConfigFields& fields, Routing routing, int intermediate,
                 const std::function<bool(int layer)>& sparse, ModelConfig* config);
 /// Those layers have a shared expert, too.
 void SetShared(int intermediate, bool gate, ModelConfig* config);
+/// SetExperts as Qwen's families say it: on layers that are not named and fall in the step.
+void SetQwenExperts(ConfigFields& fields, ModelConfig* config);
 
 // Each family, in a file of its own or with its relatives.
 extern const Family kLlama;
@@ -107,5 +109,8 @@ extern const Family kGraniteMoe;
 extern const Family kGraniteMoeShared;
 extern const Family kGraniteHybrid;
 extern const Family kGptOss;
+extern const Family kQwen3Next;
+extern const Family kQwen35;
+extern const Family kQwen35Moe;
 
 }  // namespace foretoken

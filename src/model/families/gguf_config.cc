@@ -47,9 +47,10 @@ constexpr std::pair<const char*, const char*> kFractions[] = {
     {"attention.scale", "attention_multiplier"},
 };
 
-// What changes the computation and is in no model that there is.
+// What changes the computation and is in no model that there is. (Sections of what is rotated tell
+// places in images apart; the positions of a text are the same in all of them.)
 constexpr const char* kNotComputed[] = {"attention.clamp_kqv", "attention.max_alibi_bias",
-                                        "rope.dimension_sections", "rope.scaling.alpha"};
+                                        "rope.scaling.alpha"};
 
 // Reads keys of one architecture into a configuration; keeps the first error.
 class ConfigReader {

@@ -30,27 +30,6 @@ void DescribeQwen3(ConfigFields& fields, ModelConfig* config) {
   SetWindowsWhereAsked(fields, config);
 }
 
-// Layers have experts unless they are named or fall out of the step.
-void SetQwenExperts(ConfigFields& fields, ModelConfig* config) {
-  const int step = fields.IntOr("decoder_sparse_step", 1, kMaxLayers, 1);
-  const int width = fields.Integer("moe_intermediate_size", 1, kMaxIntermediate);
-  std::vector<int> dense;
-  if (const ConfigFields::Json* list = fields.Find("mlp_only_layers")) {
-    if (!list->is_array() ||
-        !std::ranges::all_of(*list, [](const auto& each) { return each.is_number_unsigned(); })) {
-      return fields.Refuse("mlp_only_layers must be a list of numbers of layers");
-    }
-    for (const auto& each : *list) dense.push_back(each.template get<int>());
-  }
-  const bool normalised = fields.BoolOr("norm_topk_prob", false);
-  const Routing routing{.weights = normalised ? Routing::Weights::kSoftmaxOfChosen
-                                              : Routing::Weights::kSoftmaxOfAll};
-  const auto sparse = [&](int layer) {
-    return std::ranges::find(dense, layer) == dense.end() && (layer + 1) % step == 0;
-  };
-  if (fields.ok()) SetExperts(fields, routing, width, sparse, config);
-}
-
 void DescribeQwen2Moe(ConfigFields& fields, ModelConfig* config) {
   const bool biased = fields.BoolOr("qkv_bias", true);
   for (LayerSpec& layer : config->layers) {
@@ -74,6 +53,27 @@ void Qwen3MoeFromGguf(const GgufMetadata& /*metadata*/, ConfigFields::Json* conf
 }
 
 }  // namespace
+
+// Layers have experts unless they are named or fall out of the step.
+void SetQwenExperts(ConfigFields& fields, ModelConfig* config) {
+  const int step = fields.IntOr("decoder_sparse_step", 1, kMaxLayers, 1);
+  const int width = fields.Integer("moe_intermediate_size", 1, kMaxIntermediate);
+  std::vector<int> dense;
+  if (const ConfigFields::Json* list = fields.Find("mlp_only_layers")) {
+    if (!list->is_array() ||
+        !std::ranges::all_of(*list, [](const auto& each) { return each.is_number_unsigned(); })) {
+      return fields.Refuse("mlp_only_layers must be a list of numbers of layers");
+    }
+    for (const auto& each : *list) dense.push_back(each.template get<int>());
+  }
+  const bool normalised = fields.BoolOr("norm_topk_prob", false);
+  const Routing routing{.weights = normalised ? Routing::Weights::kSoftmaxOfChosen
+                                              : Routing::Weights::kSoftmaxOfAll};
+  const auto sparse = [&](int layer) {
+    return std::ranges::find(dense, layer) == dense.end() && (layer + 1) % step == 0;
+  };
+  if (fields.ok()) SetExperts(fields, routing, width, sparse, config);
+}
 
 const Family kQwen2 = {.name = "qwen2",
                        .architecture = "Qwen2ForCausalLM",

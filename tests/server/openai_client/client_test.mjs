@@ -176,6 +176,35 @@ test('errors', async () => {
   await assert.rejects(client.chat.completions.create({ model, messages, tools: [{ type: 'function', function: { name: 'f' } }] }), BadRequestError);
 });
 
+test('tools', async () => {
+  const caller = new OpenAI({ baseURL: process.env.FORETOKEN_TOOLS_URL + '/v1', apiKey: 'none', maxRetries: 0 });
+  const parameters = {
+    type: 'object',
+    additionalProperties: false,
+    required: ['place'],
+    properties: { place: { type: 'string', enum: ['here', 'there'] } },
+  };
+  const tools = [{ type: 'function', function: { name: 'weather', parameters, strict: true } }];
+  const stream = caller.chat.completions.stream({
+    model, messages, tools, tool_choice: 'required', parallel_tool_calls: false, max_completion_tokens: 150,
+  });
+  let pieces = '';
+  stream.on('tool_calls.function.arguments.delta', ({ arguments_delta: delta }) => { pieces += delta; });
+  const { message, finish_reason: finish } = (await stream.finalChatCompletion()).choices[0];
+  assert.equal(finish, 'tool_calls');
+  const [call] = message.tool_calls;
+  assert.equal(call.function.name, 'weather');
+  assert.equal(call.function.arguments, pieces);
+  assert.match(JSON.parse(pieces).place, /^(t?here)$/);
+  const next = await caller.chat.completions.create({
+    model,
+    messages: [...messages, message, { role: 'tool', tool_call_id: call.id, content: 'Sunny.' }],
+    tools,
+    max_completion_tokens: 20,
+  });
+  assert.ok(next.choices[0].message.content.length > 0);
+});
+
 test('abort', async () => {
   const before = (await stats()).requests.client_gone;
   const stream = await client.completions.create({

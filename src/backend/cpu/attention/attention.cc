@@ -43,7 +43,7 @@ std::int32_t SlotOf(const BatchPlan& plan, const RowPlace& row, std::int32_t pos
 KvStore::Begin BeginOf(const KvShape& shape, std::size_t layers, KvFormat format) {
   KvStore::Begin begin;
   for (const KvLayer& layer : std::span(shape.layers).first(layers)) {
-    const std::size_t bytes = static_cast<std::size_t>(shape.blocks * layer.kv_heads) *
+    const std::size_t bytes = static_cast<std::size_t>(shape.BlocksOf(layer) * layer.kv_heads) *
                               ChunkBytes(format, layer.head_dim);
     begin.keys += bytes;
     if (layer.latent == 0) begin.values += bytes;

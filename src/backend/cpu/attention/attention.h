@@ -29,7 +29,8 @@ KvStore::Begin BeginOf(const KvShape& shape, std::size_t layers, KvFormat format
 struct KvLayout {
   KvLayout(const KvStore& kv, int layer, KvFormat format)
       : shape(kv.shape.layers[static_cast<std::size_t>(layer)]),
-        chunk_bytes(ChunkBytes(format, shape.head_dim)) {
+        chunk_bytes(ChunkBytes(format, shape.head_dim)),
+        places(kv.PlacesIn(layer)) {
     const KvStore::Begin& begin = kv.layers[static_cast<std::size_t>(layer)];
     keys = const_cast<char*>(kv.keys.as<char>()) + begin.keys;
     if (shape.latent == 0) values = const_cast<char*>(kv.values.as<char>()) + begin.values;
@@ -37,7 +38,7 @@ struct KvLayout {
 
   /// The chunk that `slot` lies in; it may be written to where the store may.
   KvChunk ChunkOf(std::int32_t slot, int head) const {
-    const std::int64_t block = slot / kBlockSize;
+    const std::int64_t block = places == nullptr ? slot / kBlockSize : places[slot / kBlockSize];
     const std::size_t offset =
         static_cast<std::size_t>(block * shape.kv_heads + head) * chunk_bytes;
     return {keys + offset, values == nullptr ? nullptr : values + offset};
@@ -45,6 +46,7 @@ struct KvLayout {
 
   KvLayer shape;
   std::size_t chunk_bytes;
+  const std::int32_t* places;
   char* keys = nullptr;
   char* values = nullptr;  // Null where keys hold them.
 };

@@ -1,0 +1,416 @@
+#include "server/doors/openai_replies.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "base/utf8.h"
+#include "server/api/chat_answer.h"
+#include "server/api/tool_fields.h"
+
+namespace foretoken::server {
+namespace {
+
+OrderedJson CompletionLogprobs(const Tokenizer& tokenizer, std::span<const TokenPart> parts,
+                               std::size_t offset) {
+  OrderedJson tokens = OrderedJson::array();
+  OrderedJson token_logprobs = OrderedJson::array();
+  OrderedJson top_logprobs = OrderedJson::array();
+  OrderedJson text_offset = OrderedJson::array();
+  for (const TokenPart& part : parts) {
+    tokens.push_back(TokenText(tokenizer, part.token));
+    text_offset.push_back(offset);
+    offset += part.characters;
+    if (part.logprobs.empty()) {  // A prompt's first token follows nothing.
+      token_logprobs.push_back(nullptr);
+      top_logprobs.push_back(nullptr);
+      continue;
+    }
+    token_logprobs.push_back(FiniteLogprob(part.logprobs.front().logprob));
+    OrderedJson top = OrderedJson::object();
+    for (std::size_t i = 1; i < part.logprobs.size(); ++i) {
+      // Of tokens that read alike the likeliest stays.
+      top.emplace(TokenText(tokenizer, part.logprobs[i].token),
+                  FiniteLogprob(part.logprobs[i].logprob));
+    }
+    top_logprobs.push_back(std::move(top));
+  }
+  return {{"tokens", std::move(tokens)},
+          {"token_logprobs", std::move(token_logprobs)},
+          {"top_logprobs", std::move(top_logprobs)},
+          {"text_offset", std::move(text_offset)}};
+}
+
+// Gives the tokens of a prompt their shares of `text`, as which it is echoed.
+void ShareText(const Tokenizer& tokenizer, std::string_view text, std::vector<TokenPart>* prompt) {
+  std::size_t left = CharactersIn(text);
+  IncrementalDecoder decoder(&tokenizer);
+  for (TokenPart& part : *prompt) {
+    part.characters = std::min(CharactersIn(decoder.Push(part.token)), left);
+    left -= part.characters;
+  }
+  prompt->back().characters += left;
+}
+
+// `usage`, with what speculation did. `endings` are those of all choices, `n` per prompt.
+OrderedJson UsageJson(std::span<const Ending> endings, int n, std::uint64_t seed) {
+  int prompt_tokens = 0;  // Choices of one prompt share it.
+  int output_tokens = 0;
+  for (std::size_t i = 0; i < endings.size(); ++i) {
+    if (i % static_cast<std::size_t>(n) == 0) prompt_tokens += endings[i].stats.prompt_tokens;
+    output_tokens += endings[i].stats.output_tokens;
+  }
+  OrderedJson usage = {
+      {"prompt_tokens", prompt_tokens},
+      {"completion_tokens", output_tokens},
+      {"total_tokens", prompt_tokens + output_tokens},
+      {"prompt_tokens_details", {{"cached_tokens", endings.front().stats.cached_prompt_tokens}}}};
+  usage.update(SpeculationJson(endings, seed));
+  return usage;
+}
+
+// `logprobs` of these tokens as chats have them, or as completions have them; `text_offset` is
+// where the first token's text begins in the choice's.
+OrderedJson LogprobsJson(ApiKind kind, const Tokenizer& tokenizer, std::span<const TokenPart> parts,
+                         std::size_t text_offset) {
+  return kind == ApiKind::kChat
+             ? OrderedJson{{"content", TokenLogprobs(tokenizer, parts)}, {"refusal", nullptr}}
+             : CompletionLogprobs(tokenizer, parts, text_offset);
+}
+
+std::vector<Token> TokensOf(std::span<const TokenPart> parts) {
+  std::vector<Token> tokens;
+  for (const TokenPart& part : parts) tokens.push_back(part.token);
+  return tokens;
+}
+
+struct IdentifiedCall {
+  std::string id;
+  std::string_view name;
+  std::string_view arguments;
+};
+OrderedJson CallJson(const IdentifiedCall& call) {
+  return {{"id", call.id},
+          {"type", "function"},
+          {"function", {{"name", call.name}, {"arguments", call.arguments}}}};
+}
+
+// The message of choice `choice` of the reply `id`.
+OrderedJson MessageJson(const ChatAnswer& answer, const std::string& id, int choice) {
+  OrderedJson message = {{"role", "assistant"}, {"content", answer.content}, {"refusal", nullptr}};
+  if (!answer.reasoning.empty()) message["reasoning_content"] = answer.reasoning;
+  if (answer.calls.empty()) return message;
+  if (answer.content.empty()) message["content"] = nullptr;
+  OrderedJson& calls = message["tool_calls"] = OrderedJson::array();
+  for (std::size_t i = 0; i < answer.calls.size(); ++i) {
+    const ChatAnswer::Call& call = answer.calls[i];
+    calls.push_back(CallJson({CallId(id, choice, static_cast<int>(i)), call.name, call.arguments}));
+  }
+  return message;
+}
+
+// `finish_reason` of a choice; empty where it was cancelled.
+std::string_view FinishOf(const Ending& ending, bool has_calls) {
+  const std::string_view name = FinishName(ending.reason);
+  return has_calls && name == "stop" ? "tool_calls" : name;
+}
+
+// The server-sent events of one streaming request, which outlives it.
+class EventWriter : public ReplyWriter {
+ public:
+  EventWriter(const ApiRequest& request, ReplyHead head, const Tokenizer* tokenizer);
+
+  // Roles of a chat; the prompts where they are echoed.
+  void Start(std::span<const std::string> echoed, std::string* out) override;
+  // One event for the burst, another where its choice ended.
+  void Add(Burst burst, std::string* out) override;
+  // Usage where it was asked for, then the end mark.
+  void End(std::string* out) override;
+  void Fail(const ApiError& error, std::string* out) const override;
+
+ private:
+  void Open(int choice, std::string* out) const;
+  void Echo(int choice, const std::string& prompt, const OrderedJson& logprobs, std::string* out);
+  void Close(std::string_view finish, std::string_view extra, std::string* out) const;
+  void AppendTrace(const Burst& burst, std::string* out) const;
+  void AppendBurst(const Burst& burst, std::string* out);
+  OrderedJson DeltaOf(const ChatPart& part, int choice);
+
+  const ApiRequest& request_;
+  const std::string id_;
+  const std::uint64_t seed_;
+  const bool shows_retrieved_;
+  const decltype(ReplyHead::receipt) receipt_;
+  const Tokenizer* tokenizer_;
+  std::string opening_;              // Of every event, up to the choice's index.
+  std::vector<std::string> echoed_;  // Prompts whose log-probabilities are to come.
+  std::vector<std::size_t> offsets_;
+  std::vector<Ending> endings_;             // By choice.
+  std::vector<int> calls_;                  // Likewise, that have begun.
+  std::vector<std::vector<Token>> tokens_;  // Likewise, for receipts.
+};
+
+// The reply to a request that does not stream and outlives it, whole at the end.
+class ReplyBuilder : public ReplyWriter {
+ public:
+  ReplyBuilder(const ApiRequest& request, ReplyHead head, const Tokenizer* tokenizer);
+
+  void Start(std::span<const std::string> echoed, std::string* out) override;
+  void Add(Burst burst, std::string* out) override;
+  void End(std::string* out) override;
+  void Fail(const ApiError& error, std::string* out) const override;
+
+ private:
+  struct Choice {
+    std::string text;
+    ChatAnswer answer;  // Of a chat, in place of the text.
+    std::vector<TokenPart> tokens;
+    std::size_t prompt_parts = 0;  // Of the tokens, those before the output.
+  };
+
+  const ApiRequest& request_;
+  const ReplyHead head_;
+  const Tokenizer* tokenizer_;
+  std::vector<Choice> choices_;
+  std::vector<Ending> endings_;
+};
+
+EventWriter::EventWriter(const ApiRequest& request, ReplyHead head, const Tokenizer* tokenizer)
+    : request_(request),
+      id_(head.id),
+      seed_(head.seed),
+      shows_retrieved_(head.shows_retrieved),
+      receipt_(head.receipt),
+      tokenizer_(tokenizer),
+      offsets_(static_cast<std::size_t>(request.choices())),
+      endings_(static_cast<std::size_t>(request.choices())),
+      calls_(static_cast<std::size_t>(request.choices())),
+      tokens_(static_cast<std::size_t>(request.choices())) {
+  const OrderedJson opening = {
+      {"id", head.id},
+      {"object", request_.kind == ApiKind::kChat ? "chat.completion.chunk" : "text_completion"},
+      {"created", head.created},
+      {"model", head.model}};
+  opening_ = "data: " + Dump(opening);
+  opening_.pop_back();
+  opening_ += ",\"choices\":[";
+}
+
+void EventWriter::Open(int choice, std::string* out) const {
+  *out += opening_;
+  fmt::format_to(std::back_inserter(*out), "{{\"index\":{},", choice);
+}
+
+// `finish` empty: not yet. `extra`: more members of the event, each with a comma before it.
+void EventWriter::Close(std::string_view finish, std::string_view extra, std::string* out) const {
+  *out += finish.empty() ? ",\"finish_reason\":null}]"
+                         : fmt::format(",\"finish_reason\":\"{}\"}}]", finish);
+  if (request_.include_usage) *out += ",\"usage\":null";
+  *out += extra;
+  *out += "}\n\n";
+}
+
+void EventWriter::Echo(int choice, const std::string& prompt, const OrderedJson& logprobs,
+                       std::string* out) {
+  Open(choice, out);
+  *out += "\"text\":" + Dump(prompt) + ",\"logprobs\":" + Dump(logprobs);
+  Close("", "", out);
+  offsets_[static_cast<std::size_t>(choice)] = CharactersIn(prompt);
+}
+
+void EventWriter::Start(std::span<const std::string> echoed, std::string* out) {
+  if (request_.scores_prompts()) {
+    echoed_.assign(echoed.begin(), echoed.end());
+    return;
+  }
+  for (std::size_t i = 0; i < offsets_.size(); ++i) {
+    if (request_.kind == ApiKind::kChat) {
+      Open(static_cast<int>(i), out);
+      *out += R"("delta":{"role":"assistant","content":""},"logprobs":null)";
+      Close("", "", out);
+    } else if (!echoed.empty()) {
+      Echo(static_cast<int>(i), echoed[i / static_cast<std::size_t>(request_.n)], nullptr, out);
+    }
+  }
+}
+
+void EventWriter::AppendTrace(const Burst& burst, std::string* out) const {
+  const RoundTrace& round = *burst.round;
+  fmt::format_to(std::back_inserter(*out),
+                 R"(,"speculation":{{"round":{},"mode":"{}","source":"{}","proposed":[)",
+                 round.round, ModeName(round.mode), ProposalSourceName(round.source));
+  // Without keys mode trie proposes what it saw in the requests of everybody.
+  const bool own = shows_retrieved_ && round.mode != Mode::kTrie;
+  const bool shown = own || round.source != ProposalSource::kRetrieval;
+  for (std::size_t i = 0; i < round.proposed.size(); ++i) {
+    if (i > 0) out->push_back(',');
+    *out += shown ? Dump(TokenText(*tokenizer_, round.proposed[i])) : "null";
+  }
+  fmt::format_to(std::back_inserter(*out), R"(],"accepted":{},"hit":{},"ms":{:.3f},"tokens":[)",
+                 round.accepted, round.hit.has_value() ? (*round.hit ? "true" : "false") : "null",
+                 round.milliseconds);
+  std::size_t offset = 0;
+  for (std::size_t i = 0; i < burst.tokens.size(); ++i) {
+    const TokenPart& part = burst.tokens[i];
+    fmt::format_to(std::back_inserter(*out), R"({}{{"id":{},"text":{},"origin":"{}"}})",
+                   i > 0 ? "," : "", part.token, Dump(burst.text.substr(offset, part.text_bytes)),
+                   kOriginNames[static_cast<std::size_t>(part.origin)]);
+    offset += part.text_bytes;
+  }
+  *out += "]}";
+}
+
+// What a part adds to a choice's message.
+OrderedJson EventWriter::DeltaOf(const ChatPart& part, int choice) {
+  int& calls = calls_[static_cast<std::size_t>(choice)];
+  switch (part.kind) {
+    case ChatPart::Kind::kContent:
+      return {{"content", part.text}};
+    case ChatPart::Kind::kReasoning:
+      return {{"reasoning_content", part.text}};
+    case ChatPart::Kind::kCall: {
+      OrderedJson call = CallJson({CallId(id_, choice, calls), part.text, ""});
+      call["index"] = calls++;
+      return {{"tool_calls", OrderedJson::array({std::move(call)})}};
+    }
+    case ChatPart::Kind::kArguments: {
+      const OrderedJson more = {{"index", calls - 1}, {"function", {{"arguments", part.text}}}};
+      return {{"tool_calls", OrderedJson::array({more})}};
+    }
+  }
+  return {};
+}
+
+// An event for each part; what is told of tokens goes with the first.
+void EventWriter::AppendBurst(const Burst& burst, std::string* out) {
+  const bool chat = request_.kind == ApiKind::kChat;
+  if ((chat ? burst.parts.empty() : burst.text.empty()) && burst.tokens.empty()) return;
+  const auto choice = static_cast<std::size_t>(burst.choice);
+  std::string logprobs = ",\"logprobs\":null";
+  if (request_.sampling.top_logprobs >= 0 && !burst.tokens.empty()) {
+    logprobs = ",\"logprobs\":" +
+               Dump(LogprobsJson(request_.kind, *tokenizer_, burst.tokens, offsets_[choice]));
+  }
+  offsets_[choice] += CharactersIn(burst.text);
+  if (receipt_) std::ranges::move(TokensOf(burst.tokens), std::back_inserter(tokens_[choice]));
+  std::string trace;
+  if (burst.round.has_value()) AppendTrace(burst, &trace);
+  std::vector<OrderedJson> deltas;
+  for (const ChatPart& part : burst.parts) deltas.push_back(DeltaOf(part, burst.choice));
+  if (deltas.empty()) deltas.push_back({{"content", ""}});
+  for (const OrderedJson& delta : deltas) {
+    Open(burst.choice, out);
+    *out += chat ? "\"delta\":" + Dump(delta) : "\"text\":" + Dump(burst.text);
+    *out += std::exchange(logprobs, ",\"logprobs\":null");
+    Close("", std::exchange(trace, {}), out);
+  }
+}
+
+void EventWriter::Add(Burst burst, std::string* out) {
+  const auto choice = static_cast<std::size_t>(burst.choice);
+  if (!burst.prompt.empty()) {
+    const std::string& prompt = echoed_[choice / static_cast<std::size_t>(request_.n)];
+    ShareText(*tokenizer_, prompt, &burst.prompt);
+    Echo(burst.choice, prompt, LogprobsJson(request_.kind, *tokenizer_, burst.prompt, 0), out);
+  }
+  AppendBurst(burst, out);
+  if (burst.ending.has_value()) {
+    endings_[choice] = *burst.ending;
+    const std::string_view finish = FinishOf(*burst.ending, calls_[choice] > 0);
+    if (finish.empty()) return;  // Cancelled: Fail says so.
+    Open(burst.choice, out);
+    *out += request_.kind == ApiKind::kChat ? R"("delta":{},"logprobs":null)"
+                                            : R"("text":"","logprobs":null)";
+    std::string extra = ",\"timings\":" + Dump(TimingsJson(std::span(&*burst.ending, 1)));
+    const FinishReason reason = burst.ending->reason;
+    if (receipt_) extra += ",\"receipt\":" + receipt_(burst.choice, tokens_[choice], reason);
+    Close(finish, extra, out);
+  }
+}
+
+void EventWriter::End(std::string* out) {
+  if (request_.include_usage) {
+    *out += opening_;
+    *out += "],\"usage\":" + Dump(UsageJson(endings_, request_.n, seed_)) +
+            ",\"timings\":" + Dump(TimingsJson(endings_)) + "}\n\n";
+  }
+  *out += "data: [DONE]\n\n";
+}
+
+void EventWriter::Fail(const ApiError& error, std::string* out) const {
+  *out += "data: " + ErrorJson(error) + "\n\ndata: [DONE]\n\n";
+}
+
+ReplyBuilder::ReplyBuilder(const ApiRequest& request, ReplyHead head, const Tokenizer* tokenizer)
+    : request_(request),
+      head_(std::move(head)),
+      tokenizer_(tokenizer),
+      choices_(static_cast<std::size_t>(request.choices())),
+      endings_(static_cast<std::size_t>(request.choices())) {}
+
+void ReplyBuilder::Start(std::span<const std::string> echoed, std::string*) {
+  if (echoed.empty()) return;
+  for (std::size_t i = 0; i < choices_.size(); ++i) {
+    choices_[i].text = echoed[i / static_cast<std::size_t>(request_.n)];
+  }
+}
+
+void ReplyBuilder::Add(Burst burst, std::string*) {
+  const auto index = static_cast<std::size_t>(burst.choice);
+  Choice& choice = choices_[index];
+  if (!burst.prompt.empty()) {
+    ShareText(*tokenizer_, choice.text, &burst.prompt);
+    choice.tokens = std::move(burst.prompt);
+    choice.prompt_parts = choice.tokens.size();
+  }
+  choice.text += burst.text;
+  choice.answer.Add(burst.parts);
+  std::move(burst.tokens.begin(), burst.tokens.end(), std::back_inserter(choice.tokens));
+  if (burst.ending.has_value()) endings_[index] = *burst.ending;
+}
+
+void ReplyBuilder::Fail(const ApiError& error, std::string* out) const { *out = ErrorJson(error); }
+
+void ReplyBuilder::End(std::string* out) {
+  const bool chat = request_.kind == ApiKind::kChat;
+  OrderedJson choices = OrderedJson::array();
+  for (std::size_t i = 0; i < choices_.size(); ++i) {
+    const Choice& choice = choices_[i];
+    OrderedJson json = {{"index", i}};
+    if (chat) {
+      json["message"] = MessageJson(choice.answer, head_.id, static_cast<int>(i));
+    } else {
+      json["text"] = choice.text;
+    }
+    json["logprobs"] = request_.sampling.top_logprobs >= 0
+                           ? LogprobsJson(request_.kind, *tokenizer_, choice.tokens, 0)
+                           : nullptr;
+    json["finish_reason"] = FinishOf(endings_[i], !choice.answer.calls.empty());
+    if (head_.receipt) {
+      json["receipt"] = OrderedJson::parse(head_.receipt(
+          static_cast<int>(i), TokensOf(std::span(choice.tokens).subspan(choice.prompt_parts)),
+          endings_[i].reason));
+    }
+    choices.push_back(std::move(json));
+  }
+  const OrderedJson reply = {{"id", head_.id},
+                             {"object", chat ? "chat.completion" : "text_completion"},
+                             {"created", head_.created},
+                             {"model", head_.model},
+                             {"choices", std::move(choices)},
+                             {"usage", UsageJson(endings_, request_.n, head_.seed)},
+                             {"timings", TimingsJson(endings_)}};
+  *out = Dump(reply);
+}
+
+}  // namespace
+
+std::unique_ptr<ReplyWriter> OpenAiWriter(const ApiRequest& request, ReplyHead head,
+                                          const Tokenizer* tokenizer) {
+  if (request.stream) return std::make_unique<EventWriter>(request, std::move(head), tokenizer);
+  return std::make_unique<ReplyBuilder>(request, std::move(head), tokenizer);
+}
+
+}  // namespace foretoken::server

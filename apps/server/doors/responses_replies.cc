@@ -1,0 +1,266 @@
+#include "server/doors/responses_replies.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <ctime>
+#include <optional>
+#include <utility>
+
+#include "server/api/tool_fields.h"
+#include "server/doors/responses.h"
+
+namespace foretoken::server {
+namespace {
+
+using Json = nlohmann::json;
+
+class ResponseWriter final : public ReplyWriter {
+ public:
+  ResponseWriter(const ApiRequest& request, ReplyHead head, const Tokenizer* tokenizer)
+      : request_(request),
+        head_(std::move(head)),
+        suffix_(head_.id.substr(ResponsesDoor().id_prefix.size())),
+        tokenizer_(tokenizer) {}
+
+  void Start(std::span<const std::string>, std::string* out) override {
+    if (!request_.stream) return;
+    AppendResponse("response.created", Response("in_progress"), out);
+    AppendResponse("response.in_progress", Response("in_progress"), out);
+  }
+
+  void Add(Burst burst, std::string* out) override {
+    if (burst.ending.has_value()) ending_ = *burst.ending;
+    OrderedJson logprobs = OrderedJson::array();
+    if (request_.sampling.top_logprobs >= 0) logprobs = TokenLogprobs(*tokenizer_, burst.tokens);
+    const bool says =
+        std::ranges::count(burst.parts, ChatPart::Kind::kContent, &ChatPart::kind) > 0;
+    // Tokens may come before the text that they are part of.
+    if (burst.parts.empty() && !logprobs.empty()) {
+      burst.parts.push_back({ChatPart::Kind::kContent, ""});
+    } else if (!says) {
+      logprobs = OrderedJson::array();
+    }
+    for (ChatPart& part : burst.parts) {
+      const bool begins =
+          part.kind == ChatPart::Kind::kCall || (part.kind != ChatPart::Kind::kArguments &&
+                                                 (!open_.has_value() || open_->kind != part.kind));
+      if (begins) {
+        CloseItem("completed", out);
+        OpenItem(part, out);
+      }
+      if (part.kind == ChatPart::Kind::kCall) continue;
+      const bool content = part.kind == ChatPart::Kind::kContent;
+      AppendDelta(std::move(part.text),
+                  content ? std::exchange(logprobs, OrderedJson::array()) : OrderedJson::array(),
+                  out);
+    }
+  }
+
+  void End(std::string* out) override {
+    const bool limited = FinishName(ending_.reason) == "length";
+    const std::string_view status = limited ? "incomplete" : "completed";
+    if (output_.empty() && !open_.has_value()) OpenItem({ChatPart::Kind::kContent, ""}, out);
+    CloseItem(status, out);
+    OrderedJson response = Response(status);
+    if (limited) response["incomplete_details"] = {{"reason", "max_output_tokens"}};
+    if (!limited) response["completed_at"] = std::time(nullptr);
+    response["output"] = output_;
+    response["usage"] = Usage();
+    response["timings"] = TimingsJson(std::span(&ending_, 1));
+    response["speculation"] = SpeculationJson(std::span(&ending_, 1), head_.seed);
+    if (!request_.stream) {
+      *out += Dump(response);
+      return;
+    }
+    AppendResponse(limited ? "response.incomplete" : "response.completed", std::move(response),
+                   out);
+  }
+
+  void Fail(const ApiError& error, std::string* out) const override {
+    OrderedJson response = Response("failed");
+    response["error"] = {{"code", "server_error"}, {"message", BoundedMessage(error)}};
+    AppendEvent("response.failed",
+                {{"type", "response.failed"},
+                 {"sequence_number", events_},
+                 {"response", std::move(response)}},
+                out);
+  }
+
+ private:
+  // A part of the output that is being written.
+  struct OpenItemState {
+    ChatPart::Kind kind = ChatPart::Kind::kContent;
+    std::string id;
+    std::string name;  // Of a call's function,
+    int call = 0;      // ... and which of the calls it is.
+    std::string text;
+    OrderedJson logprobs = OrderedJson::array();
+  };
+
+  // Events are for those who asked for a stream.
+  void Append(std::string_view type, OrderedJson more, std::string* out) {
+    if (!request_.stream) return;
+    OrderedJson event = {{"type", type}, {"sequence_number", events_++}};
+    event.update(more);
+    AppendEvent(type, event, out);
+  }
+  void AppendResponse(std::string_view type, OrderedJson response, std::string* out) {
+    Append(type, OrderedJson::object({{"response", std::move(response)}}), out);
+  }
+
+  // The members of an event about the open item, with a `value`.
+  OrderedJson OfItem(std::string_view name, OrderedJson value) const {
+    OrderedJson event = {{"item_id", open_->id}, {"output_index", output_.size()}};
+    if (open_->kind != ChatPart::Kind::kCall) event["content_index"] = 0;
+    event[std::string(name)] = std::move(value);
+    return event;
+  }
+
+  void OpenItem(const ChatPart& part, std::string* out) {
+    open_.emplace();
+    open_->kind = part.kind;
+    const bool called = part.kind == ChatPart::Kind::kCall;
+    if (called) open_->name = part.text;
+    if (called) open_->call = calls_++;
+    const std::string_view prefix = called                                    ? "fc"
+                                    : part.kind == ChatPart::Kind::kReasoning ? "rs"
+                                                                              : "msg";
+    open_->id = fmt::format("{}_{}", prefix, suffix_);
+    if (!output_.empty()) open_->id += fmt::format("_{}", output_.size());
+    Append("response.output_item.added",
+           {{"output_index", output_.size()}, {"item", Item("in_progress", /*whole=*/false)}}, out);
+    if (!called) Append("response.content_part.added", OfItem("part", Part()), out);
+  }
+
+  void AppendDelta(std::string text, OrderedJson logprobs, std::string* out) {
+    open_->text += text;
+    open_->logprobs.insert(open_->logprobs.end(), logprobs.begin(), logprobs.end());
+    OrderedJson event = OfItem("delta", std::move(text));
+    const bool content = open_->kind == ChatPart::Kind::kContent;
+    if (content) event["logprobs"] = std::move(logprobs);
+    Append(fmt::format("response.{}.delta", TextName()), std::move(event), out);
+  }
+
+  void CloseItem(std::string_view status, std::string* out) {
+    if (!open_.has_value()) return;
+    const bool called = open_->kind == ChatPart::Kind::kCall;
+    OrderedJson done = OfItem(called ? "arguments" : "text", open_->text);
+    if (open_->kind == ChatPart::Kind::kContent) done["logprobs"] = open_->logprobs;
+    if (called) done["name"] = open_->name;
+    Append(fmt::format("response.{}.done", TextName()), std::move(done), out);
+    if (!called) Append("response.content_part.done", OfItem("part", Part()), out);
+    const OrderedJson item = Item(status, /*whole=*/true);
+    Append("response.output_item.done", {{"output_index", output_.size()}, {"item", item}}, out);
+    output_.push_back(item);
+    open_.reset();
+  }
+
+  // What events call the open item's text.
+  std::string_view TextName() const {
+    switch (open_->kind) {
+      case ChatPart::Kind::kContent:
+        return "output_text";
+      case ChatPart::Kind::kReasoning:
+        return "reasoning_text";
+      default:
+        return "function_call_arguments";
+    }
+  }
+
+  OrderedJson Part() const {
+    if (open_->kind == ChatPart::Kind::kReasoning) {
+      return {{"type", "reasoning_text"}, {"text", open_->text}};
+    }
+    return {{"type", "output_text"},
+            {"annotations", OrderedJson::array()},
+            {"logprobs", open_->logprobs},
+            {"text", open_->text}};
+  }
+
+  // The open item; without its content where that is yet to come.
+  OrderedJson Item(std::string_view status, bool whole) const {
+    OrderedJson item = {{"id", open_->id}, {"type", "message"}, {"status", status}};
+    const OrderedJson content = whole ? OrderedJson::array({Part()}) : OrderedJson::array();
+    switch (open_->kind) {
+      case ChatPart::Kind::kContent:
+        item["role"] = "assistant";
+        item["content"] = content;
+        break;
+      case ChatPart::Kind::kReasoning:
+        item["type"] = "reasoning";
+        item["summary"] = OrderedJson::array();
+        item["content"] = content;
+        break;
+      default:
+        item["type"] = "function_call";
+        item["call_id"] = CallId(head_.id, 0, open_->call);
+        item["name"] = open_->name;
+        item["arguments"] = open_->text;
+    }
+    return item;
+  }
+
+  OrderedJson Usage() const {
+    const RequestStats& stats = ending_.stats;
+    return {{"input_tokens", stats.prompt_tokens},
+            {"input_tokens_details",
+             {{"cached_tokens", stats.cached_prompt_tokens}, {"cache_write_tokens", 0}}},
+            {"output_tokens", stats.output_tokens},
+            {"output_tokens_details", {{"reasoning_tokens", 0}}},
+            {"total_tokens", stats.prompt_tokens + stats.output_tokens}};
+  }
+
+  // The response as far as it is known without its output.
+  OrderedJson Response(std::string_view status) const {
+    const Json& repeated = request_.repeated;
+    const auto again = [&repeated](const char* name, Json otherwise) {
+      return OrderedJson(repeated.value(name, std::move(otherwise)));
+    };
+    const int most = request_.stop.max_tokens;
+    return {{"id", head_.id},
+            {"object", "response"},
+            {"created_at", head_.created},
+            {"status", status},
+            {"background", false},
+            {"error", nullptr},
+            {"incomplete_details", nullptr},
+            {"instructions", again("instructions", nullptr)},
+            {"max_output_tokens", most == 0 ? OrderedJson(nullptr) : OrderedJson(most)},
+            {"model", head_.model},
+            {"output", OrderedJson::array()},
+            {"parallel_tool_calls", !request_.one_call},
+            {"previous_response_id", nullptr},
+            {"reasoning", {{"effort", nullptr}, {"summary", nullptr}}},
+            {"store", false},
+            {"temperature", ShortestNumber(request_.sampling.temperature)},
+            {"text", {{"format", again("format", {{"type", "text"}})}}},
+            {"tool_choice", again("tool_choice", "auto")},
+            {"tools", again("tools", Json::array())},
+            {"top_logprobs", std::max(0, request_.sampling.top_logprobs)},
+            {"top_p", ShortestNumber(request_.sampling.top_p)},
+            {"truncation", "disabled"},
+            {"usage", nullptr},
+            {"user", nullptr},
+            {"metadata", again("metadata", Json::object())}};
+  }
+
+  const ApiRequest& request_;
+  const ReplyHead head_;
+  const std::string suffix_;  // Of items' ids.
+  const Tokenizer* const tokenizer_;
+  OrderedJson output_ = OrderedJson::array();  // Items that are whole.
+  std::optional<OpenItemState> open_;
+  int calls_ = 0;
+  Ending ending_;
+  int events_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<ReplyWriter> ResponseItemsWriter(const ApiRequest& request, ReplyHead head,
+                                                 const Tokenizer* tokenizer) {
+  return std::make_unique<ResponseWriter>(request, std::move(head), tokenizer);
+}
+
+}  // namespace foretoken::server

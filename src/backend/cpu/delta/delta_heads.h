@@ -1,0 +1,59 @@
+#pragma once
+
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/cpu/kernels.h"
+#include "backend/delta/delta_walk.h"
+#include "tensor/buffer.h"
+
+namespace foretoken::cpu {
+
+/// One call of Backend::DeltaRule.
+struct DeltaCall {
+  const BatchPlan& plan;
+  const std::int32_t* places;  // KvStore::DeltaPlaces.
+  const DeltaWeights& weights;
+  int layer;
+  const float* x;
+  DeltaStore& store;
+  float* out;
+};
+
+/// A key head of a gated delta layer and the value heads that read by it, of which a pass computes
+/// each by itself. A worker's, with the room that it needs.
+class DeltaWorker {
+ public:
+  explicit DeltaWorker(const DeltaKernels& kernels) : kernels_(&kernels) {}
+
+  /// `steps` are those that DeltaWalk has planned for the call.
+  void Run(const DeltaCall& call, std::span<const DeltaStep> steps, int key_head);
+
+ private:
+  void KeepInputs(const DeltaCall& call, int key_head);
+  void ConvolveRow(const DeltaCall& call, int row, int key_head);
+  void RunValueHead(const DeltaCall& call, std::span<const DeltaStep> steps, int value_head);
+
+  const DeltaKernels* kernels_;
+  std::vector<const float*> inputs_;  // Of a convolution, one of each tap.
+  std::vector<const float*> shifted_;
+  Buffer queries_;  // [rows, key_dim]
+  Buffer copy_;     // A state.
+};
+
+/// A pass through a layer, which workers share by key heads.
+class DeltaPass {
+ public:
+  DeltaPass(const DeltaKernels& kernels, int workers);
+
+  /// What all heads are to do in `call`. Returns how many elements they touch.
+  std::int64_t Plan(const DeltaCall& call);
+  /// Key heads [begin, end) of the call that was planned last.
+  void Run(const DeltaCall& call, int worker, std::int64_t begin, std::int64_t end);
+
+ private:
+  DeltaWalk walk_;
+  std::vector<DeltaWorker> workers_;
+};
+
+}  // namespace foretoken::cpu

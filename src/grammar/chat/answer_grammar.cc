@@ -1,0 +1,133 @@
+// Grammars of whole answers in chats: thoughts, what is said, calls of functions.
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "foretoken/chat_format.h"
+#include "foretoken/json_schema.h"
+#include "grammar/chat/free_text.h"
+#include "grammar/grammar.h"
+#include "grammar/grammar_text.h"
+
+namespace foretoken {
+namespace {
+
+constexpr int kMaxSpace = 2;  // Line feeds between two parts.
+
+void ShiftRules(int by, Expression* expression) {
+  if (expression->kind == Expression::Kind::kRule) expression->rule += by;
+  for (Expression& part : expression->parts) ShiftRules(by, &part);
+}
+
+// Adds the rules of a grammar, and returns its root.
+Result<Expression> Include(std::string_view text, Grammar* grammar) {
+  FT_ASSIGN_OR_RETURN(Grammar included, ParseGrammar(text));
+  const auto before = static_cast<int>(grammar->rules.size());
+  for (GrammarRule& rule : included.rules) {
+    ShiftRules(before, &rule.body);
+    rule.name = fmt::format("r{}", grammar->rules.size());
+    grammar->rules.push_back(std::move(rule));
+  }
+  return RuleOf(before + included.root);
+}
+
+Expression Space() { return RepeatOf(LiteralOf("\n"), 0, kMaxSpace); }
+
+class AnswerWriter {
+ public:
+  explicit AnswerWriter(const AnswerRules& rules)
+      : rules_(rules), format_(rules.reading.format), grammar_{.rules = {{"root", {}}}} {}
+
+  Result<std::string> Write() {
+    Expression answer;
+    if (rules_.must_call) {
+      FT_ASSIGN_OR_RETURN(answer, Calls());
+    } else if (rules_.content_grammar.empty()) {
+      FT_ASSIGN_OR_RETURN(answer, TextWithCalls());
+    } else {
+      FT_ASSIGN_OR_RETURN(answer, Include(rules_.content_grammar, &grammar_));
+      if (!rules_.tools.empty()) {
+        FT_ASSIGN_OR_RETURN(Expression calls, Calls());
+        answer = ChoiceOf({std::move(answer), std::move(calls)});
+      }
+    }
+    grammar_.rules[0].body = BehindThoughts(std::move(answer));
+    return GrammarText(grammar_);
+  }
+
+ private:
+  Expression BehindThoughts(Expression answer) {
+    const ReasoningForm& reasoning = format_.reasoning;
+    if (reasoning.close.empty()) return answer;
+    Expression thoughts = TextUpTo(reasoning.close, &grammar_);
+    if (rules_.reading.in_reasoning) {
+      return SequenceOf({std::move(thoughts), Space(), std::move(answer)});
+    }
+    thoughts = SequenceOf({LiteralOf(std::string(reasoning.open)), std::move(thoughts), Space()});
+    return SequenceOf({RepeatOf(std::move(thoughts), 0, 1), std::move(answer)});
+  }
+
+  // One call of any of the functions.
+  Result<Expression> Call() {
+    const CallForm& form = *format_.calls;
+    std::vector<Expression> calls;
+    for (const ChatTool& tool : rules_.tools) {
+      const std::string schema = tool.parameters.empty() ? R"({"type":"object"})" : tool.parameters;
+      const Result<std::string> arguments = JsonSchemaGrammar(schema);
+      if (!arguments.ok()) {
+        return InvalidInput(fmt::format("the parameters of the function '{}' cannot be held to: {}",
+                                        tool.name, arguments.error().message));
+      }
+      FT_ASSIGN_OR_RETURN(Expression root, Include(*arguments, &grammar_));
+      calls.push_back(SequenceOf(
+          {LiteralOf(fmt::format("{}{}{}", form.before_name, tool.name, form.before_arguments)),
+           std::move(root), LiteralOf(std::string(form.after_arguments))}));
+    }
+    grammar_.rules.push_back({"call", ChoiceOf(std::move(calls))});
+    return RuleOf(static_cast<int>(grammar_.rules.size()) - 1);
+  }
+
+  // One call or several, with what stands around them.
+  Result<Expression> Calls() {
+    const CallForm& form = *format_.calls;
+    FT_ASSIGN_OR_RETURN(Expression call, Call());
+    Expression more = SequenceOf({LiteralOf(std::string(form.joint)), call});
+    const int most = form.several && !rules_.one_call ? Expression::kUnbounded : 0;
+    return SequenceOf({LiteralOf(std::string(form.first)), std::move(call),
+                       RepeatOf(std::move(more), 0, most), LiteralOf(std::string(form.last))});
+  }
+
+  // Anything; what begins as a call goes on as one, and only calls follow it.
+  Result<Expression> TextWithCalls() {
+    const CallForm& form = *format_.calls;
+    FT_ASSIGN_OR_RETURN(Expression calls, Calls());
+    // Also where only calls as a whole begin with another mark.
+    const std::string_view beginning = form.first.empty() ? form.before_name : form.first;
+    const auto common = std::ranges::mismatch(form.open, beginning).in1 - form.open.begin();
+    const std::string_view mark =
+        common == 0 ? form.open : form.open.substr(0, static_cast<std::size_t>(common));
+    const std::string_view not_first = form.opens_by_brace ? "{ \n\t\r" : "";
+    Expression text = TextWithout(mark, not_first, &grammar_);
+    // A brace begins a call only where nothing is said before it.
+    if (form.opens_by_brace) {
+      return SequenceOf({Space(), ChoiceOf({std::move(text), std::move(calls)})});
+    }
+    return SequenceOf({std::move(text), RepeatOf(std::move(calls), 0, 1)});
+  }
+
+  const AnswerRules& rules_;
+  const ChatFormat& format_;
+  Grammar grammar_;
+};
+
+}  // namespace
+
+Result<std::string> AnswerGrammar(const AnswerRules& rules) {
+  const bool strict = std::ranges::any_of(rules.tools, &ChatTool::strict);
+  if (rules.content_grammar.empty() && !rules.must_call && !strict) return std::string();
+  return AnswerWriter(rules).Write();
+}
+
+}  // namespace foretoken

@@ -1,0 +1,157 @@
+#include <fmt/core.h>
+
+#include <string>
+#include <vector>
+
+#include "base/printable.h"
+#include "model/families/family.h"
+
+namespace foretoken {
+namespace {
+
+constexpr TensorName kNames[] = {
+    {"mlp_norm", "post_attention_layernorm", "post_attention_norm"},
+    {"delta.qkvz", "linear_attn.in_proj_qkvz", "ssm_in"},
+    {"delta.ba", "linear_attn.in_proj_ba", "ssm_ba"},
+    {"delta.qkv", "linear_attn.in_proj_qkv", "attn_qkv"},
+    {"delta.z", "linear_attn.in_proj_z", "attn_gate"},
+    {"delta.b", "linear_attn.in_proj_b", "ssm_beta"},
+    {"delta.a", "linear_attn.in_proj_a", "ssm_alpha"},
+    {"delta.taps", "linear_attn.conv1d", "ssm_conv1d"},
+    {"delta.log_rates", "linear_attn.A_log", ""},
+    {"delta.minus_rates", "", "ssm_a"},
+    {"delta.rate_bias", "linear_attn.dt_bias", "ssm_dt.bias"},
+    {"delta.norm", "linear_attn.norm", "ssm_norm"},
+    {"delta.o", "linear_attn.out_proj", "ssm_out"},
+    {"experts.gate_up.weight", "mlp.experts.gate_up_proj", ""},
+    {"experts.down.weight", "mlp.experts.down_proj", ""},
+};
+
+// What models leave out; the width of an MLP where all layers have experts.
+constexpr std::string_view kDefaults = R"({"head_dim": 256, "partial_rotary_factor": 0.25})";
+constexpr std::string_view kMoeDefaults = R"({
+    "head_dim": 256, "partial_rotary_factor": 0.25, "norm_topk_prob": true,
+    "intermediate_size": 5632})";
+
+constexpr int kMostTaps = 64;
+
+DeltaShape ReadDelta(ConfigFields& fields) {
+  DeltaShape delta;
+  delta.key_heads = fields.IntOr("linear_num_key_heads", 1, kMaxHeads, 16);
+  delta.value_heads = fields.IntOr("linear_num_value_heads", 1, kMaxHeads, 32);
+  delta.key_dim = fields.IntOr("linear_key_head_dim", 1, kMaxHeadDim, 128);
+  delta.value_dim = fields.IntOr("linear_value_head_dim", 1, kMaxHeadDim, 128);
+  // GGUF files have that of all heads together.
+  const int together =
+      fields.IntOr("linear_value_width", 1, kMaxHidden, delta.value_dim * delta.value_heads);
+  delta.value_dim = together / delta.value_heads;
+  delta.keys_in_turns = fields.BoolOr("linear_keys_in_turns", false);
+  delta.taps = fields.IntOr("linear_conv_kernel_dim", 1, kMostTaps, 4);
+  if (fields.ok() && delta.value_heads % delta.key_heads != 0) {
+    fields.Refuse(
+        fmt::format("linear_num_value_heads {} is not a multiple of linear_num_key_heads {}",
+                    delta.value_heads, delta.key_heads));
+  }
+  return delta;
+}
+
+// All layers but each of so many are recurrent; those that are not have gates.
+void DescribeQwen35(ConfigFields& fields, ModelConfig* config) {
+  if (config->layers.front().attention.qkv_bias) {
+    fields.Refuse("has attention_bias, but gated attention with biases is not supported");
+  }
+  const DeltaShape delta = ReadDelta(fields);
+  const int every = fields.IntOr("full_attention_interval", 1, kMaxLayers, 4);
+  const std::vector<std::string> types = fields.Strings("layer_types", config->layers.size());
+  for (std::size_t i = 0; i < config->layers.size() && fields.ok(); ++i) {
+    LayerSpec& layer = config->layers[i];
+    if (!types.empty() && types[i] != "full_attention" && types[i] != "linear_attention") {
+      fields.Refuse(
+          fmt::format("layer_types has {}, but only full_attention and linear_attention "
+                      "are supported",
+                      Printable(types[i])));
+    }
+    if (types.empty() ? (i + 1) % static_cast<std::size_t>(every) != 0
+                      : types[i] == "linear_attention") {
+      layer.attention = {};
+      layer.delta = delta;
+    } else {
+      layer.attention.qk_norm = AttentionSpec::QkNorm::kEachHead;
+      layer.attention.output_gate = true;
+    }
+  }
+}
+
+void DescribeQwenNext(ConfigFields& fields, ModelConfig* config) {
+  DescribeQwen35(fields, config);
+  if (fields.ok()) SetQwenExperts(fields, config);
+  const int shared = fields.Integer("shared_expert_intermediate_size", 1, kMaxIntermediate);
+  if (fields.ok()) SetShared(shared, true, config);
+}
+
+// Taps are a matrix, whatever dimensions folders give them.
+Status ArrangeTaps(Checkpoint* checkpoint) {
+  for (auto& [name, tensor] : checkpoint->tensors) {
+    if (!name.ends_with(".taps.weight") || tensor.shape.size() != 3) continue;
+    if (tensor.shape[1] == 1) tensor.shape.erase(tensor.shape.begin() + 1);
+  }
+  return {};
+}
+
+void CopyInteger(const GgufMetadata& metadata, const std::string& key, const char* field,
+                 ConfigFields::Json* config) {
+  constexpr std::int64_t kMost = 1 << 30;
+  std::int64_t value = -1;
+  if (metadata.Integer(key, 0, kMost, &value).ok() && value >= 0) (*config)[field] = value;
+}
+
+// Files call the sizes of heads as those of other recurrent layers. Value heads take key heads in
+// turns in those of Qwen3.5.
+template <const char* kArchitecture, bool kKeysInTurns>
+void FromGguf(const GgufMetadata& metadata, ConfigFields::Json* config) {
+  const std::string at = kArchitecture;
+  CopyInteger(metadata, at + ".ssm.group_count", "linear_num_key_heads", config);
+  CopyInteger(metadata, at + ".ssm.time_step_rank", "linear_num_value_heads", config);
+  CopyInteger(metadata, at + ".ssm.state_size", "linear_key_head_dim", config);
+  CopyInteger(metadata, at + ".ssm.conv_kernel", "linear_conv_kernel_dim", config);
+  CopyInteger(metadata, at + ".ssm.inner_size", "linear_value_width", config);
+  CopyInteger(metadata, at + ".full_attention_interval", "full_attention_interval", config);
+  (*config)["linear_keys_in_turns"] = kKeysInTurns;
+}
+constexpr char kNextArchitecture[] = "qwen3next";
+constexpr char k35Architecture[] = "qwen35";
+constexpr char k35MoeArchitecture[] = "qwen35moe";
+
+}  // namespace
+
+const Family kQwen3Next = {.name = "qwen3_next",
+                           .architecture = "Qwen3NextForCausalLM",
+                           .gguf = "qwen3next",
+                           .names = kNames,
+                           .folder_gains_less_one = true,
+                           .defaults = kMoeDefaults,
+                           .describe = DescribeQwenNext,
+                           .gguf_fields = FromGguf<kNextArchitecture, false>,
+                           .arrange = ArrangeTaps};
+
+const Family kQwen35 = {.name = "qwen3_5_text",
+                        .architecture = "Qwen3_5ForCausalLM",
+                        .gguf = "qwen35",
+                        .names = kNames,
+                        .folder_gains_less_one = true,
+                        .defaults = kDefaults,
+                        .describe = DescribeQwen35,
+                        .gguf_fields = FromGguf<k35Architecture, true>,
+                        .arrange = ArrangeTaps};
+
+const Family kQwen35Moe = {.name = "qwen3_5_moe_text",
+                           .architecture = "Qwen3_5MoeForCausalLM",
+                           .gguf = "qwen35moe",
+                           .names = kNames,
+                           .folder_gains_less_one = true,
+                           .defaults = kMoeDefaults,
+                           .describe = DescribeQwenNext,
+                           .gguf_fields = FromGguf<k35MoeArchitecture, true>,
+                           .arrange = ArrangeTaps};
+
+}  // namespace foretoken
