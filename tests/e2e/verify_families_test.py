@@ -18,8 +18,6 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
 from letter_tokenizer import write_tokenizer
 
 FAMILIES = MODELS.parent / "tests/golden/families"
-NOT_YET = {"deepseek_v2", "deepseek_v2-groups", "deepseek_v3", "gemma4", "gemma4-moe",
-           "gemma4-small"}
 PREFIX = "it was a cold day and all of them sat by the fire to hear the old tale of the sea; "
 PROMPTS = [PREFIX + end for end in ("then", "one of them", "no")] + ["a b c d e f g a b c d e f g"]
 
@@ -75,8 +73,7 @@ class VerifyFamilies(CliTest):
 
 
 for folder in sorted(FAMILIES.iterdir()):
-    if folder.name not in NOT_YET:
-        VerifyFamilies.add(folder.name)
+    VerifyFamilies.add(folder.name)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ sys.argv.pop(1)
 
 import numpy as np
 
-from family_gguf import Family
+from attention_gguf import family_of
 from gguf_pair import Kind
 
 FOLDERS = SOURCE.parent / "golden" / "families"
@@ -34,14 +34,15 @@ UNSAID = {"mistral": {"sliding_window": None}, "gemma2": {"query_pre_attn_scalar
           "gemma3": {"query_pre_attn_scalar": 16}}
 # Whose files have other numbers than their folders: factors of frequencies as float32, rates of
 # forgetting by another exp.
-ROUNDED = ("llama", "phi3", "phi3-long", "ministral3", "qwen3_next", "qwen3_5", "qwen3_5_moe")
+ROUNDED = ("llama", "phi3", "phi3-long", "ministral3", "deepseek_v2", "deepseek_v2-groups",
+           "deepseek_v3", "qwen3_next", "qwen3_5", "qwen3_5_moe")
 # Of the context that a model is used for where that is not its own.
 CONTEXTS = {"phi3": 128}
 EXACT = ("llama-bias", "llama-linear", "llama-yarn", "llama-dynamic", "mistral", "qwen2", "qwen3",
-         "gemma2", "gemma3", "olmo2", "granite", "granitemoehybrid", "granitemoehybrid-nope",
-         "smollm3", "glm", "glm4", "cohere", "cohere-qk-norm", "cohere2", "stablelm",
-         "stablelm-parallel", "mixtral", "qwen3_moe", "qwen2_moe", "granitemoe", "granitemoeshared",
-         "olmoe", "gpt_oss")
+         "gemma2", "gemma3", "gemma4", "gemma4-moe", "gemma4-small", "olmo2", "granite",
+         "granitemoehybrid", "granitemoehybrid-nope", "smollm3", "glm", "glm4", "cohere",
+         "cohere-qk-norm", "cohere2", "stablelm", "stablelm-parallel", "mixtral", "qwen3_moe",
+         "qwen2_moe", "granitemoe", "granitemoeshared", "olmoe", "gpt_oss")
 
 
 class Families(unittest.TestCase):
@@ -60,7 +61,7 @@ class Families(unittest.TestCase):
         golden = json.loads((FOLDERS / name / "golden.json").read_text())
         tokens = golden["prompt_ids"]
         folder = shutil.copytree(FOLDERS / name, self.folder / name)
-        family = Family(folder)
+        family = family_of(folder)
         file = family.write_gguf(self.folder / f"{name}.gguf")
         config = {**family.config, **UNSAID.get(name, {})}
         (folder / "config.json").write_text(json.dumps(config))
@@ -82,7 +83,7 @@ class Families(unittest.TestCase):
 
     def test_experts_in_blocks_are_the_numbers_that_these_stand_for(self):
         for name in ("mixtral", "qwen2_moe", "granitemoe", "gpt_oss"):
-            family = Family(FOLDERS / name)
+            family = family_of(FOLDERS / name)
             tokens = json.loads((FOLDERS / name / "golden.json").read_text())["prompt_ids"]
             for kind in (Kind.Q4_0, Kind.Q4_1, Kind.Q5_0, Kind.Q5_1, Kind.Q8_0, Kind.MXFP4,
                          Kind.BF16, Kind.F16):
@@ -102,7 +103,7 @@ class Families(unittest.TestCase):
         adapter = ADAPTER_FOLDERS / name
         golden = json.loads((adapter / "golden.json").read_text())
         tokens = golden["prompt_ids"]
-        family = Family(FOLDERS / golden["model"])
+        family = family_of(FOLDERS / golden["model"])
         file = family.write_gguf(self.folder / f"{name}.gguf")
         adapter_file = family.write_adapter(adapter, self.folder / f"{name}-lora.gguf")
         expected = np.array(golden["last_logits"], np.float32)

@@ -14,7 +14,11 @@ ARCHITECTURES = {"mistral": "llama", "cohere": "command-r", "gemma3_text": "gemm
                  "ministral3": "mistral3", "qwen3_next": "qwen3next", "qwen3_5_text": "qwen35",
                  "qwen3_5_moe_text": "qwen35moe", "glm": "chatglm", "granitemoehybrid": "granite",
                  "mixtral": "llama", "qwen2_moe": "qwen2moe", "qwen3_moe": "qwen3moe",
-                 "granitemoeshared": "granitemoe", "gpt_oss": "gpt-oss"}
+                 "granitemoeshared": "granitemoe", "gpt_oss": "gpt-oss",
+                 "gemma4_text": "gemma4", "deepseek_v2": "deepseek2", "deepseek_v3": "deepseek2"}
+# Whose experts stacked_tensors() stacks.
+STACKED = ("mixtral", "qwen2_moe", "qwen3_moe", "granitemoe", "granitemoeshared", "olmoe",
+           "gpt_oss")
 # Whose rows of queries and keys the converter puts in another order.
 INTERLEAVED = ("llama", "mistral", "ministral3", "smollm3", "granite", "granitemoehybrid",
                "mixtral", "granitemoe", "granitemoeshared")
@@ -58,9 +62,7 @@ class Family:
         self.model = Model(folder)
         self.config = self.model.config
         self.type = self.config["model_type"]
-        # Of models with gated delta layers, recurrent() stacks the experts.
-        self.stacks = ("linear_num_key_heads" not in self.config and
-                       self.config.get("num_local_experts", self.config.get("num_experts", 0)) > 0)
+        self.stacks = self.type in STACKED
         self.head_dim = self.config.get(
             "head_dim", self.config["hidden_size"] // self.config["num_attention_heads"])
         self.experts = {}  # Of each layer and kind of tensor those that were met, by their numbers.
@@ -261,7 +263,7 @@ class Family:
                 continue
             if self.type in INTERLEAVED and self.model.heads(name):
                 values = interleaved(values, self.model.heads(name))
-            if self.type.startswith("gemma") and name.endswith("norm.weight"):
+            if self.type in ("gemma2", "gemma3_text") and name.endswith("norm.weight"):
                 values = values + np.float32(1)
             # A dense layer among those with experts has names of its own in no converter.
             yield (names.get_name(name, try_suffixes=(".weight", ".bias")) or gguf_name(name),

@@ -27,14 +27,19 @@ struct Part {
   std::int64_t rotated = 0;  // Its leading outputs that are heads which are rotated.
 };
 
+// Of attention that has none of its own, or whose keys are values, those of keys are none; of
+// latent attention the output projection is all there is.
 std::vector<Part> PartsOf(const LayerSpec& layer, std::int64_t hidden) {
-  const std::int64_t q = layer.attention.query_width();
-  const std::int64_t kv = layer.attention.kv_width();
-  std::vector<Part> parts = {{"q", AdaptedMatrix::kQkv, 0, q, q},
-                             {"k", AdaptedMatrix::kQkv, q, kv, kv},
-                             {"v", AdaptedMatrix::kQkv, q + kv, kv},
-                             {"qkv", AdaptedMatrix::kQkv, 0, q + 2 * kv, q + kv},
-                             {"o", AdaptedMatrix::kOutput, 0, hidden}};
+  const AttentionSpec& attention = layer.attention;
+  const std::int64_t q = attention.query_width();
+  const std::int64_t kv = attention.kv_width();
+  std::vector<Part> parts = {{"o", AdaptedMatrix::kOutput, 0, hidden}};
+  if (!attention.is_latent()) parts.push_back({"q", AdaptedMatrix::kQkv, 0, q, q});
+  if (!attention.is_latent() && attention.kv_from < 0 && !attention.keys_as_values) {
+    parts.insert(parts.end(), {{"k", AdaptedMatrix::kQkv, q, kv, kv},
+                               {"v", AdaptedMatrix::kQkv, q + kv, kv},
+                               {"qkv", AdaptedMatrix::kQkv, 0, q + 2 * kv, q + kv}});
+  }
   if (layer.mlp.has_experts()) return parts;
   const std::int64_t width = layer.mlp.intermediate;
   parts.insert(parts.end(), {{"gate", AdaptedMatrix::kGateUp, 0, width},
@@ -52,9 +57,9 @@ struct MatrixSize {
 MatrixSize SizeOf(AdaptedMatrix matrix, const LayerSpec& layer, std::int64_t hidden) {
   switch (matrix) {
     case AdaptedMatrix::kQkv:
-      return {layer.attention.row_width(), hidden};
+      return {layer.attention.shape().row_width(), hidden};
     case AdaptedMatrix::kOutput:
-      return {hidden, layer.attention.query_width()};
+      return {hidden, layer.attention.output_width()};
     case AdaptedMatrix::kGateUp:
       return {2 * std::int64_t{layer.mlp.intermediate}, hidden};
     case AdaptedMatrix::kDown:
