@@ -26,12 +26,14 @@ def shaken(weights, seed):
     """A safetensors file whose BF16 numbers are each changed by at most a few percent."""
     length = 8 + int.from_bytes(weights[:8], "little")
     data = bytearray(weights[length:])
-    noise = random.Random(seed).randbytes(len(data))
+    noise = random.Random(seed).randbytes(len(data) // 2)
     for tensor in json.loads(weights[8:length]).values():
         if tensor.get("dtype") != "BF16":
             continue
-        part = slice(*tensor["data_offsets"], 2)
-        data[part] = bytes(low ^ (change & 7) for low, change in zip(data[part], noise[part]))
+        begin, end = tensor["data_offsets"]
+        changes = noise[begin // 2:end // 2]
+        data[begin:end:2] = bytes(low ^ (change & 7)
+                                  for low, change in zip(data[begin:end:2], changes))
     return weights[:length] + bytes(data)
 
 
