@@ -7,7 +7,6 @@ with its weights shaken a little, so that some of its tokens are taken and some 
 
 import json
 import random
-import shutil
 import unittest
 
 from command_line import MODELS, CliTest
@@ -46,10 +45,11 @@ def shaken(weights, seed):
 
 
 class VerifyFamilies(CliTest):
-    def model(self, family, name, change=lambda weights: weights):
+    def model(self, family, name, change=lambda weights: weights, **other):
         folder = self.folder / name
         folder.mkdir()
-        shutil.copy(FAMILIES / family / "config.json", folder)
+        config = json.loads((FAMILIES / family / "config.json").read_text()) | other
+        (folder / "config.json").write_text(json.dumps(config))
         weights = (FAMILIES / family / "model.safetensors").read_bytes()
         (folder / "model.safetensors").write_bytes(change(weights))
         (folder / "tokenizer.json").write_text(json.dumps(tokenizer()))
@@ -79,6 +79,25 @@ class VerifyFamilies(CliTest):
         stats = json.loads(run.stdout)["stats"]
         self.assertGreater(stats["accepted"], length // 4)
         self.assertLess(stats["accepted"], stats["proposed"])
+
+    def test_contexts_of_many_windows(self):
+        """Here the KV of layers with windows is given back on the way, the draft's too."""
+        longer = {"max_position_embeddings": 2048}
+        models = ("-m", self.model("gpt_oss", "target", **longer),
+                  "--draft", self.model("gpt_oss", "draft", lambda all: shaken(all, 7), **longer))
+        letters = random.Random(3)
+        text = "".join(letters.choice("abcde fghi jklm nop qrstu") for _ in range(800))
+        prompts = self.folder / "prompts.jsonl"
+        prompts.write_text("".join(json.dumps({"prompt": text[:length] + end}) + "\n" for length, end
+                                   in ((800, "one"), (800, "or two"), (500, "no"), (30, "so"))))
+        shared = ("verify", *models, "--prompts", prompts, "--raw", "--ignore-eos", "-n", 80,
+                  "--temps", "0.8", "--sampler-sets", "none", "--batches", "1,4",
+                  "--preempt", 0.05, "--json", "-")
+        for options in (("--modes", "sd,ssd", "--prefix-cache", "on,off"),
+                        ("--modes", "sd,ssd", "--tree-width", 3)):
+            report = json.loads(self.succeed(*shared, *options).stdout)
+            self.assertTrue(report["identical"])
+            self.assertGreater(report["forced_preemptions"], 0)
 
     @classmethod
     def add(cls, family):
