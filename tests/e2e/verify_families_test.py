@@ -14,7 +14,15 @@ from command_line import MODELS, CliTest
 
 FAMILIES = MODELS.parent / "tests/golden/families"
 NOT_YET = {"deepseek_v2", "deepseek_v2-groups", "deepseek_v3", "gemma4", "gemma4-moe",
+<<<<<<< HEAD
            "gemma4-small"}
+=======
+           "gemma4-small", "qwen3_next"}
+# Adapters of families' models.
+ADAPTERS = {}
+for golden in sorted((MODELS.parent / "tests/golden/adapters").glob("*/golden.json")):
+    ADAPTERS.setdefault(json.loads(golden.read_text())["model"], []).append(golden.parent)
+>>>>>>> h-lora
 VOCABULARY = 128
 PREFIX = "it was a cold day and all of them sat by the fire to hear the old tale of the sea; "
 PROMPTS = [PREFIX + end for end in ("then", "one of them", "no")] + ["a b c d e f g a b c d e f g"]
@@ -76,6 +84,10 @@ class VerifyFamilies(CliTest):
             report = json.loads(self.succeed(*shared, *options).stdout)
             self.assertTrue(report["identical"])
             self.assertGreater(report["forced_preemptions"], 0)
+        for adapter in ADAPTERS.get(family, ()):
+            report = json.loads(self.succeed(*shared, "--modes", "sd,ssd", "--lora",
+                                             adapter).stdout)
+            self.assertTrue(report["identical"])
         run = self.succeed("run", PROMPTS[0], *models, "--ignore-eos", "-n", length, "--mode",
                            "sd", "--temp", "0.8", "--json")
         stats = json.loads(run.stdout)["stats"]

@@ -234,21 +234,24 @@ LoadProgress LoadingBar(const ModelSource& source) {
   };
 }
 
-Result<std::shared_ptr<LanguageModel>> LoadTarget(const ModelOptions& model, const CoreSet& cores) {
+Result<std::shared_ptr<LanguageModel>> LoadTarget(const ModelOptions& model, const CoreSet& cores,
+                                                  const AdapterOptions& adapters) {
   const ModelSource source = model.TargetSource();
   return LanguageModel::Load({.source = source,
                               .cores = cores,
                               .precision = ParsePrecision(model.precision),
                               .kv = ParseKvFormat(model.kv),
-                              .progress = LoadingBar(source)});
+                              .progress = LoadingBar(source),
+                              .adapters = adapters.Sources()});
 }
 
 Result<Decoding> DecodingOptions::Load(std::optional<Mode> decoding_mode) {
   Decoding decoding;
   FT_ASSIGN_OR_RETURN(decoding.cores, ResolveCores(cores));
   const bool alone = decoding_mode && !cores.given() && !LeavesCores(*decoding_mode, model);
-  FT_ASSIGN_OR_RETURN(decoding.target,
-                      LoadTarget(model, alone ? decoding.cores.all : decoding.cores.target));
+  FT_ASSIGN_OR_RETURN(
+      decoding.target,
+      LoadTarget(model, alone ? decoding.cores.all : decoding.cores.target, adapters));
   FT_ASSIGN_OR_RETURN(decoding.datastore, OpenChosen(datastore, *decoding.target));
   FT_RETURN_IF_ERROR(Constrain(constraint, *decoding.target, &generation.sampling));
   return decoding;

@@ -261,6 +261,8 @@ void AddServeCommand(CLI::App* app, CommandBody* chosen) {
   AddRequestOptions(command, options.get());
   AddLogOptions(command, options.get());
   AddModelOptions(command, &options->model);
+  AddAdapterOptions(command, &options->adapters,
+                    "requests name those that they want; may be repeated");
   AddChatTemplateOptions(command, &options->chat_template);
   AddModeOption(command, &options->mode);
   add("--modes", &options->modes, "LIST",
