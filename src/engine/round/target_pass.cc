@@ -5,6 +5,10 @@
 namespace foretoken {
 namespace {
 
+// A pass commits a proposal and its root at most beyond what recurrent layers have states of: those
+// of the block of the root or, where that was given up with what was rejected, of the one before.
+static_assert(kDeltaReach > kMaxProposal + 1 + 2 * kBlockSize);
+
 // Rows of a pass that want them.
 struct Wanted {
   int logits = 0;

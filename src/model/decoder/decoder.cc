@@ -82,9 +82,10 @@ class Decoder final : public Model {
         widths_(config_),
         backend_(backend),
         adapters_(std::move(adapters)) {
+    int before = 0;
     for (const LayerSpec& layer : config_.layers) {
-      delta_numbers_.push_back(delta_layers_);
-      if (layer.is_recurrent()) ++delta_layers_;
+      delta_numbers_.push_back(before);
+      if (layer.is_recurrent()) ++before;
     }
   }
 
@@ -137,7 +138,6 @@ class Decoder final : public Model {
   Workspace workspace_;
   ExpertMixer experts_;
   DeltaMixer delta_;
-  int delta_layers_ = 0;
   std::vector<int> delta_numbers_;  // Recurrent layers before each layer.
   AdapterMixer adapters_;
 };
