@@ -27,14 +27,21 @@ struct Part {
   std::int64_t rotated = 0;  // Its leading outputs that are heads which are rotated.
 };
 
+// Of a layer whose output is gated the queries are left out, whose tensor has the gates too; of a
+// recurrent one all but what follows.
 std::vector<Part> PartsOf(const LayerSpec& layer, std::int64_t hidden) {
   const std::int64_t q = layer.attention.query_width();
   const std::int64_t kv = layer.attention.kv_width();
-  std::vector<Part> parts = {{"q", AdaptedMatrix::kQkv, 0, q, q},
-                             {"k", AdaptedMatrix::kQkv, q, kv, kv},
-                             {"v", AdaptedMatrix::kQkv, q + kv, kv},
-                             {"qkv", AdaptedMatrix::kQkv, 0, q + 2 * kv, q + kv},
-                             {"o", AdaptedMatrix::kOutput, 0, hidden}};
+  std::vector<Part> parts;
+  if (!layer.is_recurrent()) {
+    parts = {{"k", AdaptedMatrix::kQkv, q, kv, kv},
+             {"v", AdaptedMatrix::kQkv, q + kv, kv},
+             {"o", AdaptedMatrix::kOutput, 0, hidden}};
+  }
+  if (!layer.is_recurrent() && !layer.attention.output_gate) {
+    parts.insert(parts.end(), {{"q", AdaptedMatrix::kQkv, 0, q, q},
+                               {"qkv", AdaptedMatrix::kQkv, 0, q + 2 * kv, q + kv}});
+  }
   if (layer.mlp.has_experts()) return parts;
   const std::int64_t width = layer.mlp.intermediate;
   parts.insert(parts.end(), {{"gate", AdaptedMatrix::kGateUp, 0, width},
@@ -104,12 +111,7 @@ class Builder {
     const std::vector<Part> parts = PartsOf(layer, config_.hidden);
     const auto part = std::ranges::find(parts, split->part, &Part::name);
     if (part == parts.end()) {
-      return Refuse(factors,
-                    layer.mlp.has_experts()
-                        ? "but of a layer with experts adapters change only the projections of "
-                          "attention here"
-                        : "but adapters change only the projections of attention and feed-forward "
-                          "layers here");
+      return Refuse(factors, WhatCanBe(layer));
     }
     const MatrixSize size = SizeOf(part->matrix, layer, config_.hidden);
     const std::int64_t inputs = factors.down.shape[1];
@@ -146,6 +148,17 @@ class Builder {
   Error Refuse(const AdapterFactors& factors, const std::string& why) const {
     return InvalidInput(fmt::format("{}: changes {}, {}", file_.path.string(),
                                     Printable(factors.name_in_file), why));
+  }
+
+  static std::string WhatCanBe(const LayerSpec& layer) {
+    return fmt::format("but of such a layer adapters change only {} here",
+                       layer.is_recurrent() && layer.mlp.has_experts() ? "nothing"
+                       : layer.is_recurrent() ? "the projections of its feed-forward part"
+                       : layer.attention.output_gate
+                           ? "keys, values, outputs and its feed-forward part without experts"
+                       : layer.mlp.has_experts()
+                           ? "the projections of attention"
+                           : "the projections of attention and of its feed-forward part");
   }
 
   // Scaled, its rows in the order in which heads are rotated.
