@@ -25,10 +25,11 @@ Adapter RandomAdapter(const ModelConfig& config, int rank, std::uint32_t seed) {
   for (const LayerSpec& layer : config.layers) {
     const std::int64_t hidden = config.hidden;
     const std::int64_t width = layer.mlp.intermediate;
-    const std::pair<std::int64_t, std::int64_t> sizes[] = {{layer.attention.row_width(), hidden},
-                                                           {hidden, layer.attention.query_width()},
-                                                           {2 * width, hidden},
-                                                           {hidden, width}};
+    const std::pair<std::int64_t, std::int64_t> sizes[] = {
+        {layer.attention.shape().row_width(), hidden},
+        {hidden, layer.attention.query_width()},
+        {2 * width, hidden},
+        {hidden, width}};
     auto& matrices = adapter.layers.emplace_back();
     for (std::size_t i = 0; i < kAdaptedMatrices; ++i) {
       const auto [outputs, inputs] = sizes[i];

@@ -1,5 +1,7 @@
 #include "model/memory_needs.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <string_view>
 
@@ -18,6 +20,20 @@ std::size_t PackedBytes(const TensorView& tensor, Precision precision) {
       return FormatBytes(PortableFormat(tensor.format), tensor.elements());
   }
   return 0;
+}
+
+// How often what makes a layer's keys and values is packed: not at all where the layer reads those
+// of another, twice where it makes keys and values alike.
+std::size_t TimesPacked(const ModelConfig& config, std::string_view name) {
+  for (std::size_t i = 0; i < config.layers.size(); ++i) {
+    const AttentionSpec& attention = config.layers[i].attention;
+    const auto is = [&](const char* tensor) {
+      return name == fmt::format("layers.{}.{}.weight", i, tensor);
+    };
+    if (attention.kv_from >= 0 && (is("k") || is("v") || is("k_norm"))) return 0;
+    if (attention.keys_as_values && is("k")) return 2;
+  }
+  return 1;
 }
 
 // A row reads those experts of a layer that it chooses.
@@ -41,12 +57,12 @@ MemoryNeeds EstimateMemory(const ModelConfig& config, const TensorMap& tensors,
   for (const auto& [name, tensor] : tensors) {
     const bool head = name == "head.weight";
     if (head && config.tied_embeddings) continue;  // Not read.
-    if (name == "embedding.weight" && !config.tied_embeddings) {
+    if ((name == "embedding.weight" && !config.tied_embeddings) || name == "layer_inputs.weight") {
       // Left in the file, of which a pass over one row reads a row.
       needs.weight_bytes_per_pass += tensor.bytes() / static_cast<std::size_t>(config.vocabulary);
       continue;
     }
-    const std::size_t bytes = PackedBytes(tensor, backend.precision());
+    const std::size_t bytes = PackedBytes(tensor, backend.precision()) * TimesPacked(config, name);
     needs.weight_bytes += bytes;
     needs.weight_bytes_per_pass += BytesOfRow(config, name, bytes);
   }

@@ -16,9 +16,13 @@ inline KvShape KvShapeOf(const ModelConfig& config, std::int64_t blocks) {
   KvShape shape{.blocks = blocks};
   for (const LayerSpec& layer : config.layers) {
     const AttentionSpec& attention = layer.attention;
-    shape.layers.push_back({.kv_heads = attention.kv_heads,
-                            .head_dim = attention.head_dim,
-                            .windowed = attention.window > 0});
+    KvLayer& kept = shape.layers.emplace_back();
+    if (attention.kv_from < 0) {
+      kept = {.kv_heads = attention.kv_heads,
+              .head_dim = attention.head_dim,
+              .latent = attention.latent.kv_rank,
+              .windowed = attention.window > 0};
+    }
     if (!layer.is_recurrent()) continue;
     shape.delta = layer.delta;
     ++shape.delta_layers;

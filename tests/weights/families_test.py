@@ -22,7 +22,7 @@ sys.argv.pop(1)
 
 import numpy as np
 
-from family_gguf import Family
+from attention_gguf import family_of
 
 FOLDERS = SOURCE.parent / "golden" / "families"
 ADAPTER_FOLDERS = SOURCE.parent / "golden" / "adapters"
@@ -33,13 +33,14 @@ UNSAID = {"mistral": {"sliding_window": None}, "gemma2": {"query_pre_attn_scalar
           "gemma3": {"query_pre_attn_scalar": 16}}
 # Whose files have other numbers than their folders: factors of frequencies as float32, rates of
 # forgetting by another exp.
-ROUNDED = ("llama", "phi3", "phi3-long", "ministral3", "qwen3_next", "qwen3_5", "qwen3_5_moe")
+ROUNDED = ("llama", "phi3", "phi3-long", "ministral3", "deepseek_v2", "deepseek_v2-groups",
+           "deepseek_v3", "qwen3_next", "qwen3_5", "qwen3_5_moe")
 # Of the context that a model is used for where that is not its own.
 CONTEXTS = {"phi3": 128}
 EXACT = ("llama-bias", "llama-linear", "llama-yarn", "llama-dynamic", "mistral", "qwen2", "qwen3",
-         "gemma2", "gemma3", "olmo2", "granite", "granitemoehybrid",
-         "granitemoehybrid-nope", "smollm3", "glm", "glm4", "cohere", "cohere-qk-norm", "cohere2",
-         "stablelm", "stablelm-parallel")
+         "gemma2", "gemma3", "gemma4", "gemma4-moe", "gemma4-small", "olmo2", "granite",
+         "granitemoehybrid", "granitemoehybrid-nope", "smollm3", "glm", "glm4", "cohere",
+         "cohere-qk-norm", "cohere2", "stablelm", "stablelm-parallel")
 
 
 class Families(unittest.TestCase):
@@ -58,7 +59,7 @@ class Families(unittest.TestCase):
         golden = json.loads((FOLDERS / name / "golden.json").read_text())
         tokens = golden["prompt_ids"]
         folder = shutil.copytree(FOLDERS / name, self.folder / name)
-        family = Family(folder)
+        family = family_of(folder)
         file = family.write_gguf(self.folder / f"{name}.gguf")
         config = {**family.config, **UNSAID.get(name, {})}
         (folder / "config.json").write_text(json.dumps(config))
@@ -87,7 +88,7 @@ class Families(unittest.TestCase):
         adapter = ADAPTER_FOLDERS / name
         golden = json.loads((adapter / "golden.json").read_text())
         tokens = golden["prompt_ids"]
-        family = Family(FOLDERS / golden["model"])
+        family = family_of(FOLDERS / golden["model"])
         file = family.write_gguf(self.folder / f"{name}.gguf")
         adapter_file = family.write_adapter(adapter, self.folder / f"{name}-lora.gguf")
         expected = np.array(golden["last_logits"], np.float32)

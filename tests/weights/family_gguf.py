@@ -11,8 +11,8 @@ from gguf_pair import Kind, Model, interleaved, read_safetensors
 
 ARCHITECTURES = {"mistral": "llama", "cohere": "command-r", "gemma3_text": "gemma3",
                  "ministral3": "mistral3", "qwen3_next": "qwen3next", "qwen3_5_text": "qwen35",
-                 "qwen3_5_moe_text": "qwen35moe", "glm": "chatglm",
-                 "granitemoehybrid": "granite"}
+                 "qwen3_5_moe_text": "qwen35moe", "glm": "chatglm", "granitemoehybrid": "granite",
+                 "gemma4_text": "gemma4", "deepseek_v2": "deepseek2", "deepseek_v3": "deepseek2"}
 # Whose rows of queries and keys the converter puts in another order.
 INTERLEAVED = ("llama", "mistral", "ministral3", "smollm3", "granite", "granitemoehybrid")
 INTEGERS = {"max_position_embeddings": "context_length", "hidden_size": "embedding_length",
@@ -200,7 +200,7 @@ class Family:
                 continue
             if self.type in INTERLEAVED and self.model.heads(name):
                 values = interleaved(values, self.model.heads(name))
-            if self.type.startswith("gemma") and name.endswith("norm.weight"):
+            if self.type in ("gemma2", "gemma3_text") and name.endswith("norm.weight"):
                 values = values + np.float32(1)
             yield names.get_name(name, try_suffixes=(".weight", ".bias")), values
         for name, heads in of_heads.items():

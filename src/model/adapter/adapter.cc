@@ -27,28 +27,35 @@ struct Part {
   std::int64_t rotated = 0;  // Its leading outputs that are heads which are rotated.
 };
 
-// Of a layer whose output is gated the queries are left out, whose tensor has the gates too; of a
-// recurrent one all but what follows.
+// Of attention that has none of its own, or whose keys are values, those of keys are none; nor are
+// queries where their tensor has gates too. Of latent attention the output projection is all there
+// is, of a recurrent layer what follows.
 std::vector<Part> PartsOf(const LayerSpec& layer, std::int64_t hidden) {
-  const std::int64_t q = layer.attention.query_width();
-  const std::int64_t kv = layer.attention.kv_width();
+  const AttentionSpec& attention = layer.attention;
+  const std::int64_t q = attention.query_width();
+  const std::int64_t kv = attention.kv_width();
+  const bool plain = !layer.is_recurrent() && !attention.is_latent();
+  const bool keys = plain && attention.kv_from < 0 && !attention.keys_as_values;
   std::vector<Part> parts;
-  if (!layer.is_recurrent()) {
-    parts = {{"k", AdaptedMatrix::kQkv, q, kv, kv},
-             {"v", AdaptedMatrix::kQkv, q + kv, kv},
-             {"o", AdaptedMatrix::kOutput, 0, hidden}};
+  if (!layer.is_recurrent()) parts.push_back({"o", AdaptedMatrix::kOutput, 0, hidden});
+  if (plain && !attention.output_gate) parts.push_back({"q", AdaptedMatrix::kQkv, 0, q, q});
+  if (keys) {
+    parts.insert(parts.end(),
+                 {{"k", AdaptedMatrix::kQkv, q, kv, kv}, {"v", AdaptedMatrix::kQkv, q + kv, kv}});
   }
-  if (!layer.is_recurrent() && !layer.attention.output_gate) {
-    parts.insert(parts.end(), {{"q", AdaptedMatrix::kQkv, 0, q, q},
-                               {"qkv", AdaptedMatrix::kQkv, 0, q + 2 * kv, q + kv}});
+  if (keys && !attention.output_gate) {
+    parts.push_back({"qkv", AdaptedMatrix::kQkv, 0, q + 2 * kv, q + kv});
   }
-  if (layer.mlp.has_experts()) return parts;
-  const std::int64_t width = layer.mlp.intermediate;
-  parts.insert(parts.end(), {{"gate", AdaptedMatrix::kGateUp, 0, width},
-                             {"up", AdaptedMatrix::kGateUp, width, width},
-                             {"gate_up", AdaptedMatrix::kGateUp, 0, 2 * width},
-                             {"down", AdaptedMatrix::kDown, 0, hidden}});
-  return parts;
+  { "qkv", AdaptedMatrix::kQkv, 0, q + 2 * kv, q + kv }
+});
+}
+if (layer.mlp.has_experts()) return parts;
+const std::int64_t width = layer.mlp.intermediate;
+parts.insert(parts.end(), {{"gate", AdaptedMatrix::kGateUp, 0, width},
+                           {"up", AdaptedMatrix::kGateUp, width, width},
+                           {"gate_up", AdaptedMatrix::kGateUp, 0, 2 * width},
+                           {"down", AdaptedMatrix::kDown, 0, hidden}});
+return parts;
 }
 
 struct MatrixSize {
@@ -59,9 +66,9 @@ struct MatrixSize {
 MatrixSize SizeOf(AdaptedMatrix matrix, const LayerSpec& layer, std::int64_t hidden) {
   switch (matrix) {
     case AdaptedMatrix::kQkv:
-      return {layer.attention.row_width(), hidden};
+      return {layer.attention.shape().row_width(), hidden};
     case AdaptedMatrix::kOutput:
-      return {hidden, layer.attention.query_width()};
+      return {hidden, layer.attention.output_width()};
     case AdaptedMatrix::kGateUp:
       return {2 * std::int64_t{layer.mlp.intermediate}, hidden};
     case AdaptedMatrix::kDown:
@@ -111,7 +118,8 @@ class Builder {
     const std::vector<Part> parts = PartsOf(layer, config_.hidden);
     const auto part = std::ranges::find(parts, split->part, &Part::name);
     if (part == parts.end()) {
-      return Refuse(factors, WhatCanBe(layer));
+      return Refuse(factors,
+                    fmt::format("but of that layer adapters change only {} here", NamesOf(parts)));
     }
     const MatrixSize size = SizeOf(part->matrix, layer, config_.hidden);
     const std::int64_t inputs = factors.down.shape[1];
@@ -150,15 +158,11 @@ class Builder {
                                     Printable(factors.name_in_file), why));
   }
 
-  static std::string WhatCanBe(const LayerSpec& layer) {
-    return fmt::format("but of such a layer adapters change only {} here",
-                       layer.is_recurrent() && layer.mlp.has_experts() ? "nothing"
-                       : layer.is_recurrent() ? "the projections of its feed-forward part"
-                       : layer.attention.output_gate
-                           ? "keys, values, outputs and its feed-forward part without experts"
-                       : layer.mlp.has_experts()
-                           ? "the projections of attention"
-                           : "the projections of attention and of its feed-forward part");
+  static std::string NamesOf(const std::vector<Part>& parts) {
+    std::string names;
+    for (const Part& part : parts)
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", part.name);
+    return names.empty() ? "nothing" : names;
   }
 
   // Scaled, its rows in the order in which heads are rotated.

@@ -145,7 +145,7 @@ TEST(AdapterTest, TensorsThatTheModelDoesNotHaveAreRefused) {
               HasSubstr("changes model.layers.0.mlp.mix_proj, which a llama model does not have"));
   EXPECT_THAT(refused("lm_head", 4, 8), HasSubstr("lm_head, which adapters cannot change here"));
   EXPECT_THAT(refused("model.layers.0.input_layernorm", 4, 4),
-              HasSubstr("change only the projections of attention and of its feed-forward part"));
+              HasSubstr("change only o, q, k, v, qkv, gate, up, gate_up, down here"));
 }
 
 TEST(AdapterTest, LayersThatAreNotPlainAttentionKeepWhatAdaptersCannotChange) {
@@ -159,17 +159,17 @@ TEST(AdapterTest, LayersThatAreNotPlainAttentionKeepWhatAdaptersCannotChange) {
     return ErrorOf(files.Read(config));
   };
   const auto gated = [](LayerSpec* layer) { layer->attention.output_gate = true; };
-  EXPECT_THAT(error_of("self_attn.q_proj", 8, gated), HasSubstr("only keys, values, outputs"));
+  EXPECT_THAT(error_of("self_attn.q_proj", 8, gated), HasSubstr("only o, k, v, gate"));
   EXPECT_EQ(error_of("self_attn.k_proj", 2, gated), "none");
   const auto recurrent = [](LayerSpec* layer) {
     layer->attention = {};
     layer->delta.key_heads = 1;
   };
   EXPECT_THAT(error_of("self_attn.q_proj", 4, recurrent),
-              HasSubstr("only the projections of its feed-forward part"));
+              HasSubstr("only gate, up, gate_up, down here"));
   EXPECT_EQ(error_of("mlp.up_proj", 6, recurrent), "none");
   const auto sparse = [](LayerSpec* layer) { layer->mlp.routing = {.experts = 4, .chosen = 2}; };
-  EXPECT_THAT(error_of("mlp.up_proj", 6, sparse), HasSubstr("only the projections of attention"));
+  EXPECT_THAT(error_of("mlp.up_proj", 6, sparse), HasSubstr("only o, q, k, v, qkv here"));
 }
 
 TEST(AdapterTest, FactorsWithoutTheirOtherAreRefused) {

@@ -10,14 +10,32 @@ std::int64_t NormParameters(const ModelConfig& config, std::int64_t width) {
   return config.norm.bias ? 2 * width : width;
 }
 
+std::int64_t LatentParameters(const ModelConfig& config, const AttentionSpec& attention) {
+  const LatentSpec& latent = attention.latent;
+  const std::int64_t hidden = config.hidden;
+  const std::int64_t heads = attention.heads;
+  const std::int64_t query = latent.nope_dim + attention.head_dim - latent.kv_rank;
+  const std::int64_t queries = latent.query_rank > 0
+                                   ? latent.query_rank * (hidden + 1 + heads * query)
+                                   : hidden * heads * query;
+  return queries + hidden * attention.head_dim + latent.kv_rank +
+         heads * latent.kv_rank * (latent.nope_dim + latent.value_dim) +
+         hidden * attention.output_width();
+}
+
 std::int64_t AttentionParameters(const ModelConfig& config, const AttentionSpec& attention) {
   const std::int64_t hidden = config.hidden;
-  std::int64_t count = hidden * attention.row_width() + hidden * attention.query_width();
+  if (attention.is_latent()) return LatentParameters(config, attention);
+  const std::int64_t kv_parts = attention.keys_as_values ? 1 : 2;
+  const std::int64_t made = attention.query_width() + kv_parts * attention.kv_width();
+  std::int64_t count = hidden * made + hidden * attention.query_width();
   if (attention.output_gate) count += hidden * attention.query_width();
-  if (attention.qkv_bias) count += attention.row_width();
+  if (attention.qkv_bias) count += made;
   if (attention.output_bias) count += hidden;
   if (attention.sinks) count += attention.heads;
-  if (attention.qk_norm == AttentionSpec::QkNorm::kEachHead) count += 2 * attention.head_dim;
+  if (attention.qk_norm == AttentionSpec::QkNorm::kEachHead) {
+    count += (attention.kv_from >= 0 ? 1 : 2) * attention.head_dim;
+  }
   if (attention.qk_norm == AttentionSpec::QkNorm::kAllHeads) {
     count += attention.query_width() + attention.kv_width();
   }
@@ -36,7 +54,7 @@ std::int64_t MlpParameters(const ModelConfig& config, const MlpSpec& mlp) {
   if (!mlp.has_experts()) return each;
   const int biases = (mlp.router_bias ? 1 : 0) + (mlp.choice_bias ? 1 : 0);
   return mlp.routing.experts * (each + hidden + biases) + 3 * hidden * mlp.shared_intermediate +
-         (mlp.shared_gate ? hidden : 0);
+         (mlp.shared_gate ? hidden : 0) + (mlp.apart ? 4 * hidden + mlp.routing.experts : 0);
 }
 
 }  // namespace
@@ -50,6 +68,12 @@ std::int64_t ModelConfig::parameters() const {
   const int norms =
       (block.norm_before ? (block.shared_norm ? 1 : 2) : 0) + (block.norm_after ? 2 : 0);
   std::int64_t count = NormParameters(*this, hidden);
+  if (layer_input > 0) {
+    // Of each layer: its part of the table and of the projection, its gate and its projection.
+    const std::int64_t each = std::int64_t{vocabulary} + 3 * std::int64_t{hidden};
+    count += layer_input * (each * layer_count() + 1) + std::int64_t{hidden} * layer_count();
+  }
+  if (block.own_scale) count += layer_count();
   for (const LayerSpec& layer : layers) {
     count += layer.is_recurrent() ? DeltaParameters(*this, layer.delta)
                                   : AttentionParameters(*this, layer.attention);

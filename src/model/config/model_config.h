@@ -41,6 +41,17 @@ struct RopeSpec {
   bool operator==(const RopeSpec&) const = default;
 };
 
+/// Multi-head latent attention: all heads read one row of numbers, of which the first `kv_rank`
+/// make a key and a value of each head's own, and the others are rotated and belong to all keys.
+struct LatentSpec {
+  int kv_rank = 0;     ///< 0: attention is not of this kind.
+  int query_rank = 0;  ///< Of what queries are made of; 0: of the stream itself.
+  int nope_dim = 0;    ///< Numbers of a head's query that are not rotated.
+  int value_dim = 0;   ///< Of a head's value.
+
+  bool operator==(const LatentSpec&) const = default;
+};
+
 /// How a layer's rows see those before them.
 struct AttentionSpec {
   int heads = 0;
@@ -57,11 +68,22 @@ struct AttentionSpec {
   QkNorm qk_norm = QkNorm::kNone;
   bool qkv_bias = false;
   bool output_bias = false;
-  bool output_gate = false;  ///< What a row attends to is times 1 / (1 + exp(-gate)) of its own.
+  bool output_gate = false;     ///< What a row attends to is times 1 / (1 + exp(-gate)) of its own.
+  bool value_norm = false;      ///< Values are normalised by heads, without a gain.
+  bool keys_as_values = false;  ///< Values are what keys are before they are normalised.
+  int kv_from = -1;  ///< Rows have queries only, and read what that layer keeps; -1: their own.
+  /// Where it is there, queries and keys are, as attention reads them, `kv_rank` numbers and then
+  /// the rotated ones, and there is one KV head.
+  LatentSpec latent;
 
-  int row_width() const { return (heads + 2 * kv_heads) * head_dim; }
+  bool is_latent() const { return latent.kv_rank > 0; }
+  /// As the backend sees its heads.
+  HeadShape shape() const { return {heads, kv_heads, head_dim, latent.kv_rank, kv_from >= 0}; }
   int query_width() const { return heads * head_dim; }
-  int kv_width() const { return kv_heads * head_dim; }
+  int kv_width() const { return kv_from >= 0 ? 0 : kv_heads * head_dim; }
+  /// Of what attention makes of a row, and of what its output projection reads.
+  int attended_width() const { return heads * shape().value_dim(); }
+  int output_width() const { return is_latent() ? heads * latent.value_dim : query_width(); }
   bool operator==(const AttentionSpec&) const = default;
 };
 
@@ -76,6 +98,10 @@ struct MlpSpec {
   bool choice_bias = false;     ///< Added to what rows choose by, not to what experts weigh.
   int shared_intermediate = 0;  ///< Of the expert that all rows share; 0: there is none.
   bool shared_gate = false;     ///< It is multiplied with 1 / (1 + exp(-x . gate)) of each row x.
+  /// The shared expert and the others have norms of their own, before and behind; rows choose by
+  /// the stream, normalised for that; and what an expert weighs is multiplied by a number of its
+  /// own.
+  bool apart = false;
 
   bool has_experts() const { return routing.experts > 0; }
   bool has_shared() const { return shared_intermediate > 0; }
@@ -110,6 +136,7 @@ struct BlockSpec {
   bool parallel = false;     ///< Both read the stream before either adds to it.
   bool shared_norm = false;  ///< parallel only: and through one norm.
   float scale = 1;           ///< Of what is added.
+  bool own_scale = false;    ///< Behind each layer the stream is multiplied by its own number.
 
   bool operator==(const BlockSpec&) const = default;
 };
@@ -127,6 +154,8 @@ struct ModelConfig {
   NormSpec norm;
   BlockSpec block;
   float embedding_scale = 1;
+  /// Numbers that each layer is given of every token besides the stream; 0: none.
+  int layer_input = 0;
   float logit_scale = 1;
   float logit_cap = 0;  ///< Logits become cap * tanh(logit / cap); 0: they stay.
   bool tied_embeddings = false;

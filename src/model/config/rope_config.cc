@@ -16,6 +16,8 @@ using Kind = RopeScaling::Kind;
 
 constexpr double kMostTheta = 1e12;
 constexpr double kMostFactor = 1e6;
+// A frequency divided by this turns nothing.
+constexpr double kStill = 1e30;
 
 std::vector<double> ReadFactors(ConfigFields& rope, const char* name, int dims) {
   const Json* list = rope.Find(name);
@@ -24,7 +26,7 @@ std::vector<double> ReadFactors(ConfigFields& rope, const char* name, int dims) 
   bool good = list != nullptr && list->is_array() && list->size() == wanted;
   for (std::size_t i = 0; good && i < wanted; ++i) {
     const Json& item = (*list)[i];
-    good = item.is_number() && item.get<double>() > 0 && item.get<double>() < 1e9;
+    good = item.is_number() && item.get<double>() > 0 && item.get<double>() < 10 * kStill;
     if (good) factors.push_back(item.get<double>());
   }
   if (!good) rope.Refuse(fmt::format("{} must be {} positive numbers", name, wanted));
@@ -74,6 +76,17 @@ void ReadLongrope(ConfigFields& rope, const Context& context, RopeSpec* spec) {
   scaling->attention_factor = rope.NumberOr("attention_factor", 1e-6, kMostFactor, usual);
 }
 
+// The leading pairs turn as they would in a head of which all do, the others do not.
+void ReadProportional(ConfigFields& rope, RopeSpec* spec) {
+  const double share = rope.NumberOr("partial_rotary_factor", 0, 1, 1);
+  const double factor = rope.NumberOr("factor", 1e-6, kMostFactor, 1);
+  spec->scaling.kind = Kind::kFactors;
+  const int turning = static_cast<int>(share * spec->dims) / 2;
+  for (int pair = 0; pair < spec->dims / 2; ++pair) {
+    spec->scaling.factors.push_back(pair < turning ? factor : kStill);
+  }
+}
+
 }  // namespace
 
 RopeSpec ReadRopeParameters(ConfigFields& rope, const Context& context, const RopeSpec& usual) {
@@ -96,6 +109,10 @@ RopeSpec ReadRopeParameters(ConfigFields& rope, const Context& context, const Ro
     scaling.factors = ReadFactors(rope, "factors", spec.dims);
     return spec;
   }
+  if (type == "proportional") {
+    ReadProportional(rope, &spec);
+    return spec;
+  }
   if (type == "linear") scaling.kind = Kind::kLinear;
   if (type == "llama3") scaling.kind = Kind::kLlama3;
   if (type == "yarn") scaling.kind = Kind::kYarn;
@@ -103,8 +120,8 @@ RopeSpec ReadRopeParameters(ConfigFields& rope, const Context& context, const Ro
   if (type == "dynamic") return spec;
   if (scaling.kind == Kind::kNone) {
     rope.Refuse(
-        fmt::format("is of type {}, but only default, linear, dynamic, llama3, yarn and "
-                    "longrope are supported",
+        fmt::format("is of type {}, but only default, linear, dynamic, llama3, yarn, "
+                    "longrope and proportional are supported",
                     Printable(type)));
     return spec;
   }

@@ -29,6 +29,9 @@ class CheckpointSource {
   /// By a whole name.
   bool Has(const std::string& name) const { return checkpoint_.Find(name) != nullptr; }
 
+  /// A tensor that a layer has no use for, though its like is used in others, is none to refuse.
+  void Ignore(const std::string& name) { used_.insert(name); }
+
   /// Numbers by a whole name, more.
   Result<Buffer> Vector(const std::string& name, std::int64_t width, float more = 0);
   Result<NormWeights> Norm(const std::string& name, std::int64_t width, bool biased);

@@ -8,25 +8,24 @@
 #include "model/decoder/delta_mixer.h"
 #include "model/decoder/expert_mixer.h"
 #include "model/decoder/float_buffer.h"
-#include "tensor/half.h"
+#include "model/decoder/latent_mixer.h"
+#include "model/decoder/layer_inputs.h"
 
 namespace foretoken {
 namespace {
 
 constexpr std::size_t kMaxRows = 256;
 
-HeadShape HeadsOf(const AttentionSpec& attention) {
-  return HeadShape{attention.heads, attention.kv_heads, attention.head_dim};
-}
-
 // The widest of the layers'.
 struct Widths {
   explicit Widths(const ModelConfig& config) : hidden(config.hidden) {
     for (const LayerSpec& layer : config.layers) {
-      qkv = std::max(qkv, layer.attention.row_width());
-      attended = std::max(attended, layer.is_recurrent() ? layer.delta.value_width()
-                                                         : layer.attention.query_width());
-      if (layer.attention.output_gate) gated = std::max(gated, layer.attention.query_width());
+      const AttentionSpec& attention = layer.attention;
+      qkv = std::max(qkv, static_cast<int>(attention.shape().row_width()));
+      attended = std::max({attended, attention.attended_width(), attention.output_width()});
+      if (layer.is_recurrent()) attended = std::max(attended, layer.delta.value_width());
+      if (attention.output_gate) gated = std::max(gated, attention.query_width());
+      if (layer.mlp.apart) apart = 2 * config.hidden;
       if (layer.mlp.has_experts()) continue;  // They have room of their own.
       intermediate = std::max(intermediate, layer.mlp.intermediate);
     }
@@ -37,6 +36,7 @@ struct Widths {
   int attended = 0;
   int gated = 0;
   int intermediate = 0;
+  int apart = 0;
 };
 
 // Activations of one part of a pass, each [rows, its width].
@@ -51,6 +51,7 @@ struct Workspace {
   Buffer gated;     // [rows, 2 * heads * head_dim]: and both.
   Buffer gate_up;   // [rows, 2 * intermediate]
   Buffer mixed;     // [rows, intermediate]
+  Buffer apart;     // [2, rows, hidden]: what experts read that are apart.
   Buffer added;     // [rows, hidden]: what is changed before it is added to the stream.
   Buffer logits;    // [wanted rows, vocabulary]
   Buffer maxima;    // [wanted rows, groups of the vocabulary]
@@ -68,6 +69,7 @@ struct Workspace {
     GrowFloats(gates, rows * static_cast<std::size_t>(widths.gated));
     GrowFloats(gated, rows * 2 * static_cast<std::size_t>(widths.gated));
     GrowFloats(gate_up, rows * 2 * static_cast<std::size_t>(widths.intermediate));
+    GrowFloats(apart, rows * static_cast<std::size_t>(widths.apart));
     GrowFloats(mixed, rows * static_cast<std::size_t>(widths.intermediate));
   }
 };
@@ -108,7 +110,6 @@ class Decoder final : public Model {
     std::int64_t states = 0;
   };
 
-  void Embed(float* hidden);
   void Normalise(const NormWeights& norm, const float* x, int rows, float* out);
   // A matrix of a layer that adapters may change.
   struct Linear {
@@ -124,9 +125,12 @@ class Decoder final : public Model {
   void Leave(const Linear& linear, const NormWeights& post_norm, const float* x, int rows);
   void AddToStream(const NormWeights& post_norm, int rows, float* added);
   void MixRows(int layer, const float* x, const BatchPlan& plan, KvStore& kv);
+  void MakeQueriesAndKeys(int layer, const float* x, int rows, float* qkv);
   void Attend(int layer, const float* x, const BatchPlan& plan, KvStore& kv);
   void GateAttended(const LayerWeights& layer, int width, const float* x, int rows);
+  float* MixExperts(const MlpSpec& mlp, const LayerWeights& layer, const float* entered, int rows);
   void ForwardLayer(int layer, const BatchPlan& plan, KvStore& kv);
+  void EndLayer(int layer, int rows);
   bool ForwardPart(const ForwardBatch& batch, std::size_t begin, std::size_t count, KvStore& kv,
                    Interrupt interrupt, Done* done);
   std::int64_t Finish(std::span<const ForwardRow> rows, bool ForwardRow::*wanted, float* out);
@@ -137,29 +141,12 @@ class Decoder final : public Model {
   Backend* backend_;
   Workspace workspace_;
   ExpertMixer experts_;
+  LatentMixer latent_;
+  LayerInputs layer_inputs_;
   DeltaMixer delta_;
   std::vector<int> delta_numbers_;  // Recurrent layers before each layer.
   AdapterMixer adapters_;
 };
-
-// The first states of the part's tokens, rounded as a packed table would be.
-void Decoder::Embed(float* hidden) {
-  const EmbeddingTable& table = weights_->tensors.embedding;
-  if (table.packed.outputs > 0) {
-    return backend_->Embed(table.packed, workspace_.tokens, hidden);
-  }
-  const std::int64_t width = config_.hidden;
-  for (const Token token : workspace_.tokens) {
-    FT_CHECK(token >= 0 && token < config_.vocabulary, "token {}", token);
-    LoadElements(table.stored.view, token * width, width, hidden);
-    hidden += width;
-  }
-  if (backend_->precision() != Precision::kBF16) return;
-  const auto count = static_cast<std::int64_t>(workspace_.tokens.size()) * width;
-  for (float* value = hidden - count; value < hidden; ++value) {
-    *value = BFloat16ToFloat(FloatToBFloat16(*value));
-  }
-}
 
 void Decoder::Normalise(const NormWeights& norm, const float* x, int rows, float* out) {
   const NormSpec& spec = config_.norm;
@@ -199,6 +186,28 @@ void Decoder::AddToStream(const NormWeights& post_norm, int rows, float* added) 
   backend_->Add(added, count, workspace_.hidden.as<float>());
 }
 
+// Of rows `x` what attention reads, not rotated yet.
+void Decoder::MakeQueriesAndKeys(int index, const float* x, int rows, float* qkv) {
+  const LayerWeights& layer = weights_->tensors.layers[static_cast<std::size_t>(index)];
+  const AttentionSpec& spec = config_.layers[static_cast<std::size_t>(index)].attention;
+  if (spec.is_latent()) {
+    return latent_.Fold(spec, layer.latent, config_.norm.epsilon, x, rows, backend_, qkv);
+  }
+  Multiply({layer.qkv, index, AdaptedMatrix::kQkv}, x, rows, qkv);
+  const bool all = spec.qk_norm == AttentionSpec::QkNorm::kAllHeads;
+  const bool own = spec.qk_norm == AttentionSpec::QkNorm::kEachHeadItsOwn;
+  const auto normalise = [&](const NormWeights& weights, bool as_one, int heads, float* at) {
+    if (!weights.there()) return;
+    const PartsNorm norm{config_.norm.kind, config_.norm.epsilon, weights.gain.as<float>(), own};
+    backend_->NormParts(norm, rows, spec.shape().row_width(), as_one ? 1 : heads,
+                        as_one ? heads * spec.head_dim : spec.head_dim, at);
+  };
+  float* const keys = qkv + spec.query_width();
+  normalise(layer.q_norm, all, spec.heads, qkv);
+  normalise(layer.k_norm, all, spec.kv_heads, keys);
+  if (spec.kv_from < 0) normalise(layer.v_norm, false, spec.kv_heads, keys + spec.kv_width());
+}
+
 // What rows `x` take from those before them, into workspace_.attended.
 void Decoder::MixRows(int index, const float* x, const BatchPlan& plan, KvStore& kv) {
   const auto at = static_cast<std::size_t>(index);
@@ -214,26 +223,18 @@ void Decoder::Attend(int index, const float* x, const BatchPlan& plan, KvStore& 
   const AttentionSpec& spec = config_.layers[static_cast<std::size_t>(index)].attention;
   const int rows = static_cast<int>(plan.rows.size());
   float* qkv = workspace_.qkv.as<float>();
-  Multiply({layer.qkv, index, AdaptedMatrix::kQkv}, x, rows, qkv);
-  if (spec.qk_norm != AttentionSpec::QkNorm::kNone) {
-    const bool all = spec.qk_norm == AttentionSpec::QkNorm::kAllHeads;
-    const bool own = spec.qk_norm == AttentionSpec::QkNorm::kEachHeadItsOwn;
-    const auto normalise = [&](const NormWeights& weights, int heads, float* at) {
-      const PartsNorm norm{config_.norm.kind, config_.norm.epsilon, weights.gain.as<float>(), own};
-      backend_->NormParts(norm, rows, spec.row_width(), all ? 1 : heads,
-                          all ? heads * spec.head_dim : spec.head_dim, at);
-    };
-    normalise(layer.q_norm, spec.heads, qkv);
-    normalise(layer.k_norm, spec.kv_heads, qkv + spec.query_width());
-  }
+  float* attended = workspace_.attended.as<float>();
+  MakeQueriesAndKeys(index, x, rows, qkv);
   const RopeTable* rope =
       spec.rope < 0 ? nullptr : &weights_->ropes[static_cast<std::size_t>(spec.rope)];
   const AttentionRule rule{.scale = spec.scale,
                            .window = spec.window,
                            .score_cap = spec.score_cap,
                            .sinks = spec.sinks ? layer.sinks.as<float>() : nullptr};
-  backend_->RotateAndStore(rope, plan, HeadsOf(spec), index, qkv, kv);
-  backend_->Attention(plan, HeadsOf(spec), rule, index, qkv, kv, workspace_.attended.as<float>());
+  backend_->RotateAndStore(rope, plan, spec.shape(), index, qkv, kv);
+  const int kept_in = spec.kv_from < 0 ? index : spec.kv_from;
+  backend_->Attention(plan, spec.shape(), rule, kept_in, qkv, kv, attended);
+  if (spec.is_latent()) latent_.Unfold(spec, layer.latent, rows, backend_, attended);
   if (spec.output_gate) GateAttended(layer, spec.query_width(), x, rows);
 }
 
@@ -247,6 +248,39 @@ void Decoder::GateAttended(const LayerWeights& layer, int width, const float* x,
     std::copy_n(attended + row * width, width, gated + row * 2 * width + width);
   }
   backend_->GatedMul(Activation::kSigmoid, gated, rows, width, attended);
+}
+
+// What a layer's input of each token adds to the stream, and what the stream is scaled by.
+void Decoder::EndLayer(int index, int rows) {
+  const LayerWeights& layer = weights_->tensors.layers[static_cast<std::size_t>(index)];
+  float* hidden = workspace_.hidden.as<float>();
+  if (config_.layer_input > 0) {
+    const Activation activation = config_.layers[static_cast<std::size_t>(index)].mlp.activation;
+    const float* gated =
+        layer_inputs_.Gate(config_, layer.input_gate, activation, index, hidden, rows, backend_);
+    float* added = workspace_.added.as<float>();
+    foretoken::Multiply(layer.input_projection, gated, rows, backend_, added);
+    AddToStream(layer.input_post_norm, rows, added);
+  }
+  if (config_.block.own_scale) {
+    backend_->Scale(*layer.scale.as<float>(), std::int64_t{rows} * config_.hidden, hidden);
+  }
+}
+
+// What the experts of a layer make of what has entered it; where they are apart, of the stream.
+float* Decoder::MixExperts(const MlpSpec& mlp, const LayerWeights& layer, const float* entered,
+                           int rows) {
+  ExpertInputs inputs{entered, entered, entered};
+  if (mlp.apart) {
+    const float* hidden = workspace_.hidden.as<float>();
+    float* const for_router = workspace_.apart.as<float>();
+    float* const for_experts = for_router + std::ptrdiff_t{rows} * config_.hidden;
+    Normalise(layer.router_norm, hidden, rows, for_router);
+    Normalise(layer.experts_norm, hidden, rows, for_experts);
+    inputs.router = for_router;
+    inputs.experts = for_experts;
+  }
+  return experts_.Mix(mlp, layer, inputs, config_.norm.epsilon, rows, backend_);
 }
 
 void Decoder::ForwardLayer(int index, const BatchPlan& plan, KvStore& kv) {
@@ -268,7 +302,7 @@ void Decoder::ForwardLayer(int index, const BatchPlan& plan, KvStore& kv) {
   }
   float* made = nullptr;
   if (mlp.has_experts()) {
-    made = experts_.Mix(mlp, layer, entered, rows, backend_);
+    made = MixExperts(mlp, layer, entered, rows);
   } else {
     Multiply({layer.gate_up, index, AdaptedMatrix::kGateUp}, entered, rows, gate_up);
     backend_->GatedMul(mlp.activation, gate_up, rows, mlp.intermediate, mixed);
@@ -307,13 +341,18 @@ bool Decoder::ForwardPart(const ForwardBatch& batch, std::size_t begin, std::siz
   const BatchPlan plan{workspace_.places, batch.block_tables, batch.tail_slots};
 
   float* hidden = workspace_.hidden.as<float>();
-  Embed(hidden);
+  Embed(weights_->tensors.embedding, workspace_.tokens, config_.hidden, backend_, hidden);
   if (config_.embedding_scale != 1) {
     backend_->Scale(config_.embedding_scale, std::ssize(rows) * config_.hidden, hidden);
+  }
+  if (config_.layer_input > 0) {
+    layer_inputs_.Prepare(config_, weights_->tensors.layer_inputs, workspace_.tokens, hidden,
+                          backend_);
   }
   for (int layer = 0; layer < config_.layer_count(); ++layer) {
     if (interrupt.Raised()) return false;
     ForwardLayer(layer, plan, kv);
+    EndLayer(layer, static_cast<int>(std::ssize(rows)));
   }
 
   done->states += Finish(rows, &ForwardRow::wants_state,
@@ -340,6 +379,8 @@ bool Decoder::ForwardPart(const ForwardBatch& batch, std::size_t begin, std::siz
 void Decoder::Reserve(std::size_t rows, std::size_t wanted) {
   workspace_.GrowTo(std::min(rows, kMaxRows), widths_);
   experts_.GrowTo(std::min(rows, kMaxRows), config_);
+  latent_.GrowTo(std::min(rows, kMaxRows), config_);
+  layer_inputs_.GrowTo(std::min(rows, kMaxRows), config_);
   delta_.GrowTo(std::min(rows, kMaxRows), config_);
   adapters_.GrowTo(std::min(rows, kMaxRows));
   GrowFloats(workspace_.logits, wanted * config_.vocabulary);

@@ -1,6 +1,9 @@
 #include "model/decoder/decoder_weights.h"
 
+#include "base/check.h"
+
 #include "model/decoder/rope.h"
+#include "tensor/half.h"
 
 namespace foretoken {
 namespace {
@@ -21,19 +24,40 @@ void Multiply(const LinearWeights& linear, const float* x, int rows, Backend* ba
   backend->MatMulAdd(linear.matrix, x, rows, y);
 }
 
+void Embed(const EmbeddingTable& table, std::span<const Token> tokens, std::int64_t width,
+           Backend* backend, float* out) {
+  if (table.packed.outputs > 0) return backend->Embed(table.packed, tokens, out);
+  const std::int64_t rows = table.stored.view.shape.front();
+  float* to = out;
+  for (const Token token : tokens) {
+    FT_CHECK(token >= 0 && token < rows, "token {} of {}", token, rows);
+    LoadElements(table.stored.view, token * width, width, to);
+    to += width;
+  }
+  if (backend->precision() != Precision::kBF16) return;
+  for (float* value = out; value < to; ++value) *value = BFloat16ToFloat(FloatToBFloat16(*value));
+}
+
+std::size_t LatentWeights::bytes() const {
+  return query_down.bytes() + query_norm.bytes() + query.bytes() + kv_down.bytes() +
+         kv_norm.bytes() + key_up.data.bytes() + value_up.data.bytes();
+}
+
 std::size_t LayerWeights::bytes_of_row(const MlpSpec& mlp) const {
   std::size_t bytes = gate_up.bytes() + down.bytes();
   if (mlp.has_experts()) {
     const auto experts = static_cast<std::size_t>(mlp.routing.experts);
     bytes = bytes / experts * static_cast<std::size_t>(mlp.routing.chosen);
   }
-  bytes += sinks.bytes() + choice_bias.bytes() + delta.bytes();
+  bytes += sinks.bytes() + choice_bias.bytes() + delta.bytes() + latent.bytes() + scale.bytes() +
+           expert_factors.bytes();
   for (const NormWeights* norm :
-       {&attention_norm, &q_norm, &k_norm, &attention_post_norm, &mlp_norm, &mlp_post_norm}) {
+       {&attention_norm, &q_norm, &k_norm, &v_norm, &attention_post_norm, &mlp_norm, &mlp_post_norm,
+        &input_post_norm, &router_norm, &experts_norm, &experts_post_norm, &shared_post_norm}) {
     bytes += norm->bytes();
   }
-  for (const LinearWeights* linear :
-       {&qkv, &output_gate, &output, &router, &shared_gate_up, &shared_down, &shared_gate}) {
+  for (const LinearWeights* linear : {&qkv, &output_gate, &output, &router, &shared_gate_up,
+                                      &shared_down, &shared_gate, &input_gate, &input_projection}) {
     bytes += linear->bytes();
   }
   return bytes;
@@ -47,7 +71,8 @@ DecoderWeights::DecoderWeights(const ModelConfig& config, const Backend& backend
       layout_(backend.layout()) {}
 
 std::size_t DecoderWeights::bytes_of_pass() const {
-  std::size_t bytes = head().data.bytes() + tensors.output_norm.bytes();
+  std::size_t bytes = head().data.bytes() + tensors.output_norm.bytes() +
+                      tensors.layer_inputs.projection.bytes() + tensors.layer_inputs.norm.bytes();
   for (std::size_t i = 0; i < tensors.layers.size(); ++i) {
     bytes += tensors.layers[i].bytes_of_row(config_.layers[i].mlp);
   }

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -31,6 +33,19 @@ struct LinearWeights {
 /// y [rows, outputs] = x [rows, inputs] * weights^T + bias.
 void Multiply(const LinearWeights& linear, const float* x, int rows, Backend* backend, float* y);
 
+/// What makes queries and keys of multi-head latent attention, and values of what it has summed up.
+struct LatentWeights {
+  LinearWeights query_down;  ///< [query_rank, hidden]; empty where queries have no rank.
+  NormWeights query_norm;
+  LinearWeights query;    ///< [heads * (nope_dim + rotated), query_rank or hidden]
+  LinearWeights kv_down;  ///< [kv_rank + rotated, hidden]
+  NormWeights kv_norm;    ///< Of the first kv_rank.
+  Matrix key_up;          ///< [heads][kv_rank, nope_dim]
+  Matrix value_up;        ///< [heads][value_dim, kv_rank]
+
+  std::size_t bytes() const;
+};
+
 /// The packed weights of a gated delta layer.
 struct DeltaLayerWeights {
   LinearWeights inputs;  ///< [row_width, hidden]: rows of inputs as DeltaShape describes them.
@@ -53,6 +68,8 @@ struct LayerWeights {
   LinearWeights qkv;  ///< [row_width, hidden]: all query heads, then keys, then values.
   NormWeights q_norm;
   NormWeights k_norm;
+  NormWeights v_norm;  ///< A gain of ones.
+  LatentWeights latent;
   Buffer sinks;               ///< [heads], float32.
   LinearWeights output_gate;  ///< [query_width, hidden]
   DeltaLayerWeights delta;    ///< In place of all of attention but its norms and `output`.
@@ -65,8 +82,17 @@ struct LayerWeights {
   LinearWeights down;
   LinearWeights shared_gate_up;  ///< Those of the expert that all rows share,
   LinearWeights shared_down;
-  LinearWeights shared_gate;  ///< [1, hidden]: and what it is multiplied with.
+  LinearWeights shared_gate;      ///< [1, hidden]: and what it is multiplied with.
+  NormWeights router_norm;        ///< Where experts are apart: of the stream, for the router;
+  NormWeights experts_norm;       ///< of the stream, for experts;
+  NormWeights experts_post_norm;  ///< of what these make, and of what the shared expert makes.
+  NormWeights shared_post_norm;
+  Buffer expert_factors;  ///< [experts], float32: of what they weigh.
   NormWeights mlp_post_norm;
+  LinearWeights input_gate;        ///< [layer_input, hidden]: of the layer's input of each token,
+  LinearWeights input_projection;  ///< [hidden, layer_input]: and what makes it part of the stream.
+  NormWeights input_post_norm;
+  Buffer scale;  ///< One float, what the stream is multiplied by behind the layer.
 
   /// Of what one row reads.
   std::size_t bytes_of_row(const MlpSpec& mlp) const;
@@ -81,9 +107,21 @@ struct EmbeddingTable {
   std::vector<std::shared_ptr<const MappedFile>> files;  ///< What `stored` borrows.
 };
 
+/// Rows of a table for tokens [count], out [count, width]; rounded as a packed table would be.
+void Embed(const EmbeddingTable& table, std::span<const Token> tokens, std::int64_t width,
+           Backend* backend, float* out);
+
+/// What every layer's inputs are made of.
+struct LayerInputWeights {
+  EmbeddingTable table;      ///< [vocabulary, layers * layer_input]
+  LinearWeights projection;  ///< [layers * layer_input, hidden]
+  NormWeights norm;          ///< [layer_input], of each layer's part of the projection.
+};
+
 /// The weights of a whole decoder, packed but for the embedding table.
 struct DecoderTensors {
   EmbeddingTable embedding;
+  LayerInputWeights layer_inputs;
   std::vector<LayerWeights> layers;
   NormWeights output_norm;
   Matrix head;  ///< Empty where the embedding table is the head too.

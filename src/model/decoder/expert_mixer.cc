@@ -59,14 +59,30 @@ void ExpertMixer::OrderByExpert(const Routing& routing, int rows) {
   }
 }
 
-void ExpertMixer::AddShared(const MlpSpec& mlp, const LayerWeights& layer, const float* x, int rows,
-                            Backend* backend) {
+// The experts of rows, what they weigh, and their order.
+void ExpertMixer::Choose(const MlpSpec& mlp, const LayerWeights& layer, const float* x, int rows,
+                         Backend* backend) {
+  float* const weights = weights_.as<float>();
+  Multiply(layer.router, x, rows, backend, scores_.as<float>());
+  const float* choice_bias = mlp.choice_bias ? layer.choice_bias.as<float>() : nullptr;
+  backend->Route(mlp.routing, scores_.as<float>(), choice_bias, rows, experts_.data(), weights);
+  for (int i = 0; mlp.apart && i < rows * mlp.routing.chosen; ++i) {
+    weights[i] *= layer.expert_factors.as<float>()[experts_[static_cast<std::size_t>(i)]];
+  }
+  OrderByExpert(mlp.routing, rows);
+}
+
+void ExpertMixer::AddShared(const MlpSpec& mlp, const LayerWeights& layer, const float* x,
+                            float epsilon, int rows, Backend* backend) {
   const auto hidden = static_cast<int>(layer.shared_down.matrix.outputs);
   float* const made = made_.as<float>();
   Multiply(layer.shared_gate_up, x, rows, backend, gate_up_.as<float>());
   backend->GatedMul(mlp.activation, gate_up_.as<float>(), rows, mlp.shared_intermediate,
                     mixed_.as<float>());
   Multiply(layer.shared_down, mixed_.as<float>(), rows, backend, made);
+  if (mlp.apart) {
+    backend->RmsNorm(made, layer.shared_post_norm.gain.as<float>(), epsilon, rows, hidden, made);
+  }
   if (!mlp.shared_gate) {
     return backend->Add(made, std::int64_t{rows} * hidden, sums_.as<float>());
   }
@@ -74,20 +90,16 @@ void ExpertMixer::AddShared(const MlpSpec& mlp, const LayerWeights& layer, const
   backend->AddGatedRows(scores_.as<float>(), made, rows, hidden, sums_.as<float>());
 }
 
-float* ExpertMixer::Mix(const MlpSpec& mlp, const LayerWeights& layer, const float* x, int rows,
-                        Backend* backend) {
+float* ExpertMixer::Mix(const MlpSpec& mlp, const LayerWeights& layer, const ExpertInputs& x,
+                        float epsilon, int rows, Backend* backend) {
   const Routing& routing = mlp.routing;
   const auto hidden = static_cast<std::ptrdiff_t>(layer.down.matrix.outputs);
   const int choices = rows * routing.chosen;
-  float* const weights = weights_.as<float>();
   float* const inputs = inputs_.as<float>();
   float* const gate_up = gate_up_.as<float>();
-  Multiply(layer.router, x, rows, backend, scores_.as<float>());
-  const float* choice_bias = mlp.choice_bias ? layer.choice_bias.as<float>() : nullptr;
-  backend->Route(routing, scores_.as<float>(), choice_bias, rows, experts_.data(), weights);
-  OrderByExpert(routing, rows);
+  Choose(mlp, layer, x.router, rows, backend);
   for (int i = 0; i < choices; ++i) {
-    std::copy_n(x + i / routing.chosen * hidden, hidden,
+    std::copy_n(x.experts + i / routing.chosen * hidden, hidden,
                 inputs + places_[static_cast<std::size_t>(i)] * hidden);
   }
   const auto multiply = [&](const LinearWeights& stack, const float* from, float* to) {
@@ -97,9 +109,13 @@ float* ExpertMixer::Mix(const MlpSpec& mlp, const LayerWeights& layer, const flo
   multiply(layer.gate_up, inputs, gate_up);
   backend->GatedMul(mlp.activation, gate_up, choices, mlp.intermediate, mixed_.as<float>());
   multiply(layer.down, mixed_.as<float>(), made_.as<float>());
-  backend->WeightedSums(made_.as<float>(), places_.data(), weights, rows, routing.chosen,
-                        static_cast<int>(hidden), sums_.as<float>());
-  if (mlp.has_shared()) AddShared(mlp, layer, x, rows, backend);
+  backend->WeightedSums(made_.as<float>(), places_.data(), weights_.as<float>(), rows,
+                        routing.chosen, static_cast<int>(hidden), sums_.as<float>());
+  if (mlp.apart) {
+    backend->RmsNorm(sums_.as<float>(), layer.experts_post_norm.gain.as<float>(), epsilon, rows,
+                     static_cast<int>(hidden), sums_.as<float>());
+  }
+  if (mlp.has_shared()) AddShared(mlp, layer, x.shared, epsilon, rows, backend);
   return sums_.as<float>();
 }
 

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <string>
@@ -29,6 +30,7 @@ class Collector {
   Result<DecoderTensors> All() {
     DecoderTensors all;
     FT_ASSIGN_OR_RETURN(all.embedding, Embedding());
+    if (config_.layer_input > 0) FT_RETURN_IF_ERROR(LayerInputs(&all.layer_inputs));
     FT_ASSIGN_OR_RETURN(all.output_norm, Norm("output_norm"));
     if (!config_.tied_embeddings) {
       FT_ASSIGN_OR_RETURN(all.head, Table("head"));
@@ -38,9 +40,11 @@ class Collector {
       prefix_ = fmt::format("layers.{}.", i);
       const LayerSpec& spec = config_.layers[static_cast<std::size_t>(i)];
       FT_RETURN_IF_ERROR(Norms(&layer));
-      FT_RETURN_IF_ERROR(spec.is_recurrent() ? Delta(spec.delta, &layer)
-                                             : Attention(spec.attention, &layer));
+      FT_RETURN_IF_ERROR(spec.is_recurrent()          ? Delta(spec.delta, &layer)
+                         : spec.attention.is_latent() ? LatentAttention(spec.attention, &layer)
+                                                      : Attention(spec.attention, &layer));
       FT_RETURN_IF_ERROR(Mlp(spec.mlp, &layer));
+      FT_RETURN_IF_ERROR(Behind(&layer));
     }
     return all;
   }
@@ -57,6 +61,17 @@ class Collector {
     FT_ASSIGN_OR_RETURN(table.packed, Table("embedding"));
     return table;
   }
+  Status LayerInputs(LayerInputWeights* inputs) {
+    const std::int64_t width = config_.layer_input;
+    const std::int64_t all = width * config_.layer_count();
+    FT_ASSIGN_OR_RETURN(inputs->table,
+                        source_.Rows("layer_inputs", config_.vocabulary, all, kSpread));
+    FT_RETURN_IF_ERROR(
+        Linear({{"layer_inputs.projection", all}}, config_.hidden, 1, false, &inputs->projection));
+    FT_ASSIGN_OR_RETURN(inputs->norm, source_.Norm("layer_inputs.norm", width, false));
+    return {};
+  }
+
   Result<NormWeights> Norm(const std::string& name) {
     return source_.Norm(name, config_.hidden, config_.norm.bias);
   }
@@ -94,6 +109,11 @@ class Collector {
     const std::int64_t kv = spec.kv_width();
     const RotatedHeads heads{spec.head_dim, RotatedDims(config_, spec)};
     std::vector<Part> parts = {{prefix_ + "q", q, q}, {prefix_ + "k", kv, kv}, {prefix_ + "v", kv}};
+    if (spec.keys_as_values) parts.back().name = prefix_ + "k";
+    if (spec.kv_from >= 0) {
+      parts.resize(1);
+      for (const char* name : {"k", "v", "k_norm"}) source_.Ignore(prefix_ + name + ".weight");
+    }
     if (source_.Has(prefix_ + "qkv.weight")) parts = {{prefix_ + "qkv", q + 2 * kv, q + kv}};
     if (spec.output_gate) {
       // Each head's queries and then its gates are rows of one tensor.
@@ -110,14 +130,64 @@ class Collector {
     if (spec.qk_norm != AttentionSpec::QkNorm::kNone) {
       FT_ASSIGN_OR_RETURN(layer->q_norm,
                           source_.HeadNorm(GainsOf("q_norm", spec, spec.heads), heads));
-      FT_ASSIGN_OR_RETURN(layer->k_norm,
-                          source_.HeadNorm(GainsOf("k_norm", spec, spec.kv_heads), heads));
+      if (spec.kv_from < 0) {
+        FT_ASSIGN_OR_RETURN(layer->k_norm,
+                            source_.HeadNorm(GainsOf("k_norm", spec, spec.kv_heads), heads));
+      }
     }
+    if (spec.value_norm) layer->v_norm.gain = Ones(spec.head_dim);
     if (spec.sinks) {
       FT_ASSIGN_OR_RETURN(layer->sinks, source_.Vector(prefix_ + "sinks.weight", spec.heads));
     }
     return Linear({{prefix_ + "o", config_.hidden}}, q, residual_, spec.output_bias,
                   &layer->output);
+  }
+
+  static Buffer Ones(int count) {
+    Buffer ones(static_cast<std::size_t>(count) * sizeof(float));
+    std::fill_n(ones.as<float>(), count, 1.0F);
+    return ones;
+  }
+
+  Status LatentAttention(const AttentionSpec& spec, LayerWeights* layer) {
+    const LatentSpec& latent = spec.latent;
+    LatentWeights* const weights = &layer->latent;
+    const std::int64_t query = latent.nope_dim + spec.head_dim - latent.kv_rank;
+    const bool ranked = latent.query_rank > 0;
+    if (ranked) {
+      FT_RETURN_IF_ERROR(Linear({{prefix_ + "q_a", latent.query_rank}}, config_.hidden, 1, false,
+                                &weights->query_down));
+      FT_ASSIGN_OR_RETURN(weights->query_norm,
+                          source_.Norm(prefix_ + "q_a_norm", latent.query_rank, false));
+    }
+    FT_RETURN_IF_ERROR(Linear({{prefix_ + (ranked ? "q_b" : "q"), spec.heads * query}},
+                              ranked ? latent.query_rank : config_.hidden, 1, false,
+                              &weights->query));
+    FT_RETURN_IF_ERROR(
+        Linear({{prefix_ + "kv_a", spec.head_dim}}, config_.hidden, 1, false, &weights->kv_down));
+    FT_ASSIGN_OR_RETURN(weights->kv_norm,
+                        source_.Norm(prefix_ + "kv_a_norm", latent.kv_rank, false));
+    FT_ASSIGN_OR_RETURN(weights->key_up, source_.Experts({{prefix_ + "k_b", latent.kv_rank}},
+                                                         spec.heads, latent.nope_dim, 1));
+    FT_ASSIGN_OR_RETURN(weights->value_up, source_.Experts({{prefix_ + "v_b", latent.value_dim}},
+                                                           spec.heads, latent.kv_rank, 1));
+    return Linear({{prefix_ + "o", config_.hidden}}, spec.output_width(), residual_,
+                  spec.output_bias, &layer->output);
+  }
+
+  // What stands behind a layer's MLP.
+  Status Behind(LayerWeights* layer) {
+    if (config_.layer_input > 0) {
+      FT_RETURN_IF_ERROR(Linear({{prefix_ + "input_gate", config_.layer_input}}, config_.hidden, 1,
+                                false, &layer->input_gate));
+      FT_RETURN_IF_ERROR(Linear({{prefix_ + "input_projection", config_.hidden}},
+                                config_.layer_input, residual_, false, &layer->input_projection));
+      FT_ASSIGN_OR_RETURN(layer->input_post_norm, Norm(prefix_ + "input_post_norm"));
+    }
+    if (!config_.block.own_scale) return {};
+    FT_ASSIGN_OR_RETURN(NormWeights scale, source_.Norm(prefix_ + "scale", 1, false));
+    layer->scale = std::move(scale.gain);
+    return {};
   }
 
   // Of a tensor that has for each of `heads` some rows of each of several kinds, those of one kind.
@@ -211,12 +281,28 @@ class Collector {
       FT_ASSIGN_OR_RETURN(layer->gate_up.bias, source_.BiasesOfExperts(parts, count));
       FT_ASSIGN_OR_RETURN(layer->down.bias, source_.BiasesOfExperts(down, count));
     }
+    if (spec.apart) FT_RETURN_IF_ERROR(ApartFromShared(count, layer));
     return SharedExpert(spec, layer);
+  }
+
+  Status ApartFromShared(int count, LayerWeights* layer) {
+    FT_ASSIGN_OR_RETURN(layer->router_norm, Norm(prefix_ + "router_norm"));
+    // Files have the gain without the root of the width that it is divided by.
+    const float root = std::sqrt(static_cast<float>(config_.hidden));
+    Buffer& gain = layer->router_norm.gain;
+    for (std::size_t i = 0; i < gain.bytes() / sizeof(float); ++i) gain.as<float>()[i] /= root;
+    FT_ASSIGN_OR_RETURN(layer->experts_norm, Norm(prefix_ + "experts_norm"));
+    FT_ASSIGN_OR_RETURN(layer->experts_post_norm, Norm(prefix_ + "experts_post_norm"));
+    FT_ASSIGN_OR_RETURN(layer->shared_post_norm, Norm(prefix_ + "shared_post_norm"));
+    FT_ASSIGN_OR_RETURN(NormWeights factors,
+                        source_.Norm(prefix_ + "expert_factors", count, false));
+    layer->expert_factors = std::move(factors.gain);
+    return {};
   }
 
   Status SharedExpert(const MlpSpec& spec, LayerWeights* layer) {
     if (!spec.has_shared()) return {};
-    FT_RETURN_IF_ERROR(DenseMlp("shared.", spec.shared_intermediate, spec.bias,
+    FT_RETURN_IF_ERROR(DenseMlp(spec.apart ? "" : "shared.", spec.shared_intermediate, spec.bias,
                                 &layer->shared_gate_up, &layer->shared_down));
     if (!spec.shared_gate) return {};
     return Linear({{prefix_ + "shared_gate", 1}}, config_.hidden, 1, false, &layer->shared_gate);

@@ -18,6 +18,7 @@ class SyntheticSource {
       : state_(seed * 2 + 0x9E3779B97F4A7C15U), backend_(backend) {}
 
   static bool Has(const std::string& /*name*/) { return false; }
+  static void Ignore(const std::string& /*name*/) {}
   static Result<Buffer> Vector(const std::string& name, std::int64_t width);
   static Result<NormWeights> Norm(const std::string& name, std::int64_t width, bool biased);
   static Result<NormWeights> PlainNorm(const std::string& name, std::int64_t width);

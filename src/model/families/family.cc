@@ -14,19 +14,35 @@
 namespace foretoken {
 namespace {
 
-constexpr std::array kFamilies = {&kLlama,         &kMistral,
-                                  &kMinistral3,    &kQwen2,
-                                  &kQwen3,         &kGemma2,
-                                  &kGemma3,        &kPhi3,
-                                  &kSmolLm3,       &kOlmo2,
-                                  &kGranite,       &kGlm,
-                                  &kGlm4,          &kCohere,
-                                  &kCohere2,       &kStableLm,
-                                  &kMixtral,       &kQwen2Moe,
-                                  &kQwen3Moe,      &kOlmoe,
-                                  &kGraniteMoe,    &kGraniteMoeShared,
-                                  &kGraniteHybrid, &kGptOss,
-                                  &kQwen3Next,     &kQwen35,
+constexpr std::array kFamilies = {&kLlama,
+                                  &kMistral,
+                                  &kMinistral3,
+                                  &kQwen2,
+                                  &kQwen3,
+                                  &kGemma2,
+                                  &kGemma3,
+                                  &kGemma4,
+                                  &kPhi3,
+                                  &kSmolLm3,
+                                  &kOlmo2,
+                                  &kGranite,
+                                  &kGlm,
+                                  &kGlm4,
+                                  &kCohere,
+                                  &kCohere2,
+                                  &kStableLm,
+                                  &kMixtral,
+                                  &kQwen2Moe,
+                                  &kQwen3Moe,
+                                  &kOlmoe,
+                                  &kGraniteMoe,
+                                  &kGraniteMoeShared,
+                                  &kGraniteHybrid,
+                                  &kDeepseekV2,
+                                  &kDeepseekV3,
+                                  &kGptOss,
+                                  &kQwen3Next,
+                                  &kQwen35,
                                   &kQwen35Moe};
 
 // What folders of models that see and hear besides put before the names of their text's tensors.
@@ -128,7 +144,7 @@ std::string Translate(const Family& family, std::string_view name,
   const bool layer = !parts->number.empty();
   const auto usual = layer ? std::span<const TensorName>(kUsualOfLayers)
                            : std::span<const TensorName>(kUsualOfModel);
-  for (const std::span<const TensorName> names : {layer ? family.names : usual, usual}) {
+  for (const std::span<const TensorName> names : {family.names, usual}) {
     for (const TensorName& row : names) {
       const std::string_view prefix = layer ? PrefixOf(to) : "";
       if (const auto whole = Replaced(parts->rest, row.*from, row.*to)) {
@@ -243,7 +259,8 @@ void SetExperts(ConfigFields& fields, Routing routing, int intermediate,
     if (fields.Has(other)) name = other;
   }
   routing.experts = fields.Integer(name, 1, kMaxExperts);
-  routing.chosen = fields.Integer("num_experts_per_tok", 1, kMaxExperts);
+  const char* chosen = fields.Has("top_k_experts") ? "top_k_experts" : "num_experts_per_tok";
+  routing.chosen = fields.Integer(chosen, 1, kMaxExperts);
   if (!fields.ok()) return;
   if (routing.experts % routing.groups != 0 || routing.chosen_groups > routing.groups) {
     return fields.Refuse(
@@ -253,7 +270,7 @@ void SetExperts(ConfigFields& fields, Routing routing, int intermediate,
   }
   const int most = routing.experts / routing.groups * routing.chosen_groups;
   if (routing.chosen > most) {
-    return fields.Refuse(fmt::format("num_experts_per_tok {} is more than {}", routing.chosen,
+    return fields.Refuse(fmt::format("{} {} is more than {}", chosen, routing.chosen,
                                      most == routing.experts
                                          ? fmt::format("{} {}", name, most)
                                          : fmt::format("the {} of its groups", most)));

@@ -15,8 +15,8 @@ namespace foretoken {
 
 /// One tensor's name: ours, that of Hugging Face's folders and that of GGUF files, each without
 /// ".weight" or ".bias", or all three as they end. Those of a layer are what follows "layers.3.",
-/// "model.layers.3." and "blk.3.". A '*' is a number, of an expert say. Files of a kind whose name
-/// is empty do not have the tensor.
+/// "model.layers.3." and "blk.3."; others are whole. A '*' is a number, of an expert say. Files of
+/// a kind whose name is empty do not have the tensor.
 struct TensorName {
   std::string_view ours;
   std::string_view folder;
@@ -88,6 +88,7 @@ extern const Family kQwen2;
 extern const Family kQwen3;
 extern const Family kGemma2;
 extern const Family kGemma3;
+extern const Family kGemma4;
 extern const Family kPhi3;
 extern const Family kSmolLm3;
 extern const Family kOlmo2;
@@ -105,6 +106,8 @@ extern const Family kGraniteMoe;
 extern const Family kGraniteMoeShared;
 extern const Family kGraniteHybrid;
 extern const Family kGptOss;
+extern const Family kDeepseekV2;
+extern const Family kDeepseekV3;
 extern const Family kQwen3Next;
 extern const Family kQwen35;
 extern const Family kQwen35Moe;

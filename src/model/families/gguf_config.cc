@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -65,6 +66,10 @@ class ConfigReader {
   // By its whole key.
   void Optional(const std::string& key, const char* field) {
     constexpr std::int64_t kMost = 1 << 30;
+    if (const GgufValue* found = metadata_.Find(key);
+        found != nullptr && std::holds_alternative<GgufArray>(*found)) {
+      return OfLayers(std::get<GgufArray>(*found), key, field);
+    }
     std::int64_t value = -1;
     Keep(metadata_.Integer(key, 0, kMost, &value));
     if (value >= 0) json[field] = value;
@@ -150,6 +155,22 @@ class ConfigReader {
     json["rope_scaling"] = std::move(scaling);
   }
 
+  // A number of each layer: all of them under another name, and the first as if it were that of
+  // all.
+  void OfLayers(const GgufArray& array, const std::string& key, const std::string& field) {
+    if (array.type == GgufType::kString || array.type == GgufType::kArray) {
+      return Keep(InvalidInput(key + " must be a list of whole numbers"));
+    }
+    for (const double number : array.Numbers()) {
+      if (!(number >= 0 && number <= kMaxIntermediate && number == std::floor(number))) {
+        return Keep(InvalidInput(fmt::format("{} has {}, but must have whole numbers from 0 to {}",
+                                             key, number, kMaxIntermediate)));
+      }
+      json[field + "_of_layers"].push_back(static_cast<std::int64_t>(number));
+    }
+    if (json.contains(field + "_of_layers")) json[field] = json[field + "_of_layers"][0];
+  }
+
   // A number of either kind, as it is in the file.
   void Copy(std::string_view name, const char* field, Json* to) {
     const std::string key = Key(name);
@@ -219,6 +240,13 @@ void ReadAll(const TensorMap& tensors, ConfigReader* reader) {
   reader->json["attention_bias"] = has("blk.0.attn_q.bias") || has("blk.0.attn_qkv.bias");
   reader->json["attention_output_bias"] = has("blk.0.attn_output.bias");
   reader->json["mlp_bias"] = has("blk.0.ffn_up.bias");
+  const bool keys_as_values = std::ranges::any_of(tensors, [&](const auto& tensor) {
+    constexpr std::string_view kKeys = ".attn_k.weight";
+    const std::string& name = tensor.first;
+    if (!name.ends_with(kKeys)) return false;
+    return !has((name.substr(0, name.size() - kKeys.size()) + ".attn_v.weight").c_str());
+  });
+  if (keys_as_values) reader->json["attention_k_eq_v"] = true;
   reader->json["use_qkv_bias"] = reader->json["attention_bias"];
   if (has("blk.0.attn_q_norm.weight")) {
     for (const char* name : {"use_qk_norm", "qk_layernorm"}) reader->json[name] = true;

@@ -1,0 +1,219 @@
+#include <fmt/core.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/portable_math.h"
+#include "model/config/rope_config.h"
+#include "model/families/family.h"
+#include "weights/head_rows.h"
+
+namespace foretoken {
+namespace {
+
+// Folders keep what makes keys and values of all heads in one tensor, head by head; GGUF files have
+// it in two, of which that of keys is transposed.
+constexpr TensorName kNames[] = {
+    {"q_a", "self_attn.q_a_proj", "attn_q_a"},
+    {"q_a_norm", "self_attn.q_a_layernorm", "attn_q_a_norm"},
+    {"q_b", "self_attn.q_b_proj", "attn_q_b"},
+    {"kv_a", "self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa"},
+    {"kv_a_norm", "self_attn.kv_a_layernorm", "attn_kv_a_norm"},
+    {"kv_b", "self_attn.kv_b_proj", ""},
+    {"k_b", "self_attn.kv_b_proj", "attn_k_b"},
+    {"v_b", "self_attn.kv_b_proj", "attn_v_b"},
+    {"shared.gate", "mlp.shared_experts.gate_proj", "ffn_gate_shexp"},
+    {"shared.up", "mlp.shared_experts.up_proj", "ffn_up_shexp"},
+    {"shared.down", "mlp.shared_experts.down_proj", "ffn_down_shexp"},
+};
+
+// Rows choose by sigmoids and a bias among the groups whose two best experts score most, or by
+// the softmax among those that have the best expert.
+Routing ReadRouting(ConfigFields& fields, bool sigmoids) {
+  Routing routing{.weights = Routing::Weights::kSoftmaxOfAll};
+  const bool normalised = fields.BoolOr("norm_topk_prob", false);
+  if (sigmoids) {
+    routing.weights = normalised ? Routing::Weights::kSigmoidsOfSum : Routing::Weights::kSigmoids;
+    routing.group_score = Routing::GroupScore::kTwoLargest;
+  } else if (normalised) {
+    fields.Refuse("norm_topk_prob is true, which is supported with scoring_func sigmoid only");
+  }
+  routing.factor = static_cast<float>(fields.NumberOr("routed_scaling_factor", 1e-6, 1e6, 1));
+  std::string method = sigmoids ? "noaux_tc" : "greedy";
+  fields.String("topk_method", &method);
+  if (method == "greedy") return routing;
+  routing.groups = fields.IntOr("n_group", 1, kMaxExperts, 1);
+  routing.chosen_groups = fields.IntOr("topk_group", 1, kMaxExperts, 1);
+  const char* only = sigmoids ? "noaux_tc" : "group_limited_greedy";
+  if (method != only) {
+    fields.Refuse(fmt::format("topk_method is not greedy or {}, which are supported here", only));
+  }
+  return routing;
+}
+
+// What scores are divided by grows with the stretch of the context.
+double ScaleOf(ConfigFields& fields, int width, const RopeSpec& rope) {
+  double all_dims = 0;
+  for (const char* name : {"rope_scaling", "rope_parameters"}) {
+    all_dims = fields.Within(name).NumberOr("mscale_all_dim", 0, 1e6, all_dims);
+  }
+  const double factor = rope.scaling.factor;
+  const double grown = factor > 1 ? 0.1 * all_dims * PortableLog(factor) + 1 : 1;
+  return grown * grown / std::sqrt(static_cast<double>(width));
+}
+
+void SetLatentAttention(ConfigFields& fields, ModelConfig* config) {
+  LatentSpec latent;
+  latent.kv_rank = fields.Integer("kv_lora_rank", 2, kMaxHeadDim);
+  latent.query_rank = fields.IntOr("q_lora_rank", 0, kMaxHidden, 0);
+  latent.nope_dim = fields.Integer("qk_nope_head_dim", 1, kMaxHeadDim);
+  latent.value_dim = fields.Integer("v_head_dim", 1, kMaxHeadDim);
+  const int rotated = fields.Integer("qk_rope_head_dim", 2, kMaxHeadDim);
+  const bool biased = fields.BoolOr("attention_bias", false);
+  if (!fields.ok()) return;
+  if (latent.kv_rank % 2 != 0 || rotated % 2 != 0) {
+    fields.Refuse(fmt::format("kv_lora_rank {} and qk_rope_head_dim {} must be even",
+                              latent.kv_rank, rotated));
+  }
+  if (biased) fields.Refuse("attention_bias is true, which is not supported");
+  if (!fields.BoolOr("rope_interleave", true)) {
+    fields.Refuse("rope_interleave is false, which is not supported");
+  }
+  config->ropes = {ReadRope(fields, rotated, {config->max_positions, config->max_positions})};
+  const double scale = ScaleOf(fields, latent.nope_dim + rotated, config->ropes[0]);
+  for (LayerSpec& layer : config->layers) {
+    layer.attention.latent = latent;
+    layer.attention.kv_heads = 1;
+    layer.attention.head_dim = latent.kv_rank + rotated;
+    layer.attention.scale = scale;
+  }
+}
+
+void Describe(ConfigFields& fields, const char* usual_scores, ModelConfig* config) {
+  SetLatentAttention(fields, config);
+  std::string scores = usual_scores;
+  fields.String("scoring_func", &scores);
+  if (scores != "softmax" && scores != "sigmoid") {
+    fields.Refuse("scoring_func is neither softmax nor sigmoid");
+  }
+  const bool sigmoids = scores == "sigmoid";
+  const Routing routing = ReadRouting(fields, sigmoids);
+  const int dense = fields.IntOr("first_k_dense_replace", 0, kMaxLayers, 0);
+  const int step = fields.IntOr("moe_layer_freq", 1, kMaxLayers, 1);
+  const int width = fields.Integer("moe_intermediate_size", 1, kMaxIntermediate);
+  const int shared = fields.IntOr("n_shared_experts", 0, kMaxExperts, 0);
+  if (!fields.ok()) return;
+  const auto sparse = [&](int layer) { return layer >= dense && layer % step == 0; };
+  SetExperts(fields, routing, width, sparse, config);
+  SetShared(shared * width, false, config);
+  for (LayerSpec& layer : config->layers) {
+    layer.mlp.choice_bias = sigmoids && layer.mlp.has_experts();
+  }
+}
+void DescribeV2(ConfigFields& fields, ModelConfig* config) { Describe(fields, "softmax", config); }
+void DescribeV3(ConfigFields& fields, ModelConfig* config) { Describe(fields, "sigmoid", config); }
+
+// Files call both kinds of models alike, and say of attention as it is computed here.
+void FromGguf(const GgufMetadata& metadata, ConfigFields::Json* config) {
+  const auto integer = [&](const char* key, const char* field) {
+    std::int64_t value = -1;
+    if (metadata.Integer(fmt::format("deepseek2.{}", key), 0, kMaxHidden, &value).ok() &&
+        value >= 0) {
+      (*config)[field] = value;
+    }
+    return value;
+  };
+  integer("attention.kv_lora_rank", "kv_lora_rank");
+  integer("attention.q_lora_rank", "q_lora_rank");
+  integer("attention.value_length_mla", "v_head_dim");
+  integer("leading_dense_block_count", "first_k_dense_replace");
+  integer("expert_shared_count", "n_shared_experts");
+  const std::int64_t rotated = integer("rope.dimension_count", "qk_rope_head_dim");
+  const std::int64_t width = integer("attention.key_length_mla", "qk_nope_head_dim");
+  if (width > rotated) (*config)["qk_nope_head_dim"] = width - rotated;
+  constexpr std::int64_t kSigmoid = 2;
+  const bool sigmoids = integer("expert_gating_func", "scoring_func") == kSigmoid;
+  (*config)["scoring_func"] = sigmoids ? "sigmoid" : "softmax";
+  if (integer("expert_group_count", "n_group") > 1) {
+    integer("expert_group_used_count", "topk_group");
+    (*config)["topk_method"] = sigmoids ? "noaux_tc" : "group_limited_greedy";
+  }
+  bool normalised = false;
+  if (metadata.Flag("deepseek2.expert_weights_norm", &normalised).ok()) {
+    (*config)["norm_topk_prob"] = normalised;
+  }
+  double number = 1;
+  if (metadata.Number("deepseek2.expert_weights_scale", &number).ok()) {
+    (*config)["routed_scaling_factor"] = number;
+  }
+  // A tenth of what the logarithm of the stretch is multiplied by.
+  double tenth = 0;
+  if (metadata.Number("deepseek2.rope.scaling.yarn_log_multiplier", &tenth).ok() && tenth > 0 &&
+      config->contains("rope_scaling")) {
+    const double whole = std::stod(fmt::format("{}", static_cast<float>(tenth))) * 10;
+    (*config)["rope_scaling"]["mscale"] = whole;
+    (*config)["rope_scaling"]["mscale_all_dim"] = whole;
+  }
+}
+
+// The heads of a layer by the shapes of its tensors; none where they do not fit together, which is
+// found when they are asked for.
+HeadRows RowsOf(const Checkpoint& checkpoint, const std::string& layer) {
+  const auto size = [&](const char* name, std::size_t dimension) -> std::int64_t {
+    const TensorView* view = checkpoint.Find(layer + name + ".weight");
+    return view == nullptr || view->shape.size() != 2 ? 0 : view->shape[dimension];
+  };
+  const std::int64_t values = size("o", 1);
+  const std::int64_t keys = size("kv_b", 0) - values;
+  const std::int64_t queries = size("q_b", 0) + size("q", 0);
+  const std::int64_t rotated = size("kv_a", 0) - size("kv_b", 1);
+  if (values <= 0 || keys <= 0 || rotated <= 0 || queries <= keys) return {};
+  const std::int64_t heads = (queries - keys) / rotated;
+  if (heads == 0 || values % heads != 0 || keys % heads != 0) return {};
+  return {heads, keys / heads, values / heads};
+}
+
+Status ArrangeKeysAndValues(Checkpoint* checkpoint) {
+  std::vector<std::pair<std::string, TensorView>> both;
+  for (const auto& [name, view] : checkpoint->tensors) {
+    if (name.ends_with(".kv_b.weight") && !IsQuantized(view.format)) both.emplace_back(name, view);
+  }
+  for (const auto& [name, view] : both) {
+    const std::string layer = name.substr(0, name.size() - std::strlen("kv_b.weight"));
+    const HeadRows rows = RowsOf(*checkpoint, layer);
+    if (rows.heads == 0) continue;
+    const std::int64_t rank = view.shape[1];
+    const auto arrange = [&, tensor = view](const std::string& ours,
+                                            std::vector<std::int64_t> shape, auto make) {
+      checkpoint->arranged[ours] = {{tensor},
+                                    [rows, make](const auto& from) { return make(from[0], rows); }};
+      checkpoint->tensors[ours] = {tensor.format, std::move(shape), nullptr};
+    };
+    arrange(layer + "k_b.weight", {rows.heads, rank, rows.key}, KeyColumns);
+    arrange(layer + "v_b.weight", {rows.heads, rows.value, rank}, ValueRows);
+    checkpoint->tensors.erase(name);
+  }
+  return {};
+}
+
+}  // namespace
+
+const Family kDeepseekV2 = {.name = "deepseek_v2",
+                            .architecture = "DeepseekV2ForCausalLM",
+                            .gguf = "deepseek2",
+                            .names = kNames,
+                            .describe = DescribeV2,
+                            .gguf_fields = FromGguf,
+                            .arrange = ArrangeKeysAndValues};
+
+const Family kDeepseekV3 = {.name = "deepseek_v3",
+                            .architecture = "DeepseekV3ForCausalLM",
+                            .names = kNames,
+                            .describe = DescribeV3,
+                            .arrange = ArrangeKeysAndValues};
+
+}  // namespace foretoken

@@ -1,0 +1,173 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/config/rope_config.h"
+#include "model/families/family.h"
+
+namespace foretoken {
+namespace {
+
+constexpr TensorName kNames[] = {
+    {"attention_post_norm", "post_attention_layernorm", "post_attention_norm"},
+    {"mlp_norm", "pre_feedforward_layernorm", "ffn_norm"},
+    {"mlp_post_norm", "post_feedforward_layernorm", "post_ffw_norm"},
+    {"input_gate", "per_layer_input_gate", "inp_gate"},
+    {"input_projection", "per_layer_projection", "proj"},
+    {"input_post_norm", "post_per_layer_input_norm", "post_norm"},
+    {"router_norm.weight", "router.scale", "ffn_gate_inp.scale"},
+    {"router", "router.proj", "ffn_gate_inp"},
+    {"expert_factors.weight", "router.per_expert_scale", "ffn_down_exps.scale"},
+    {"experts.gate_up.weight", "experts.gate_up_proj", "ffn_gate_up_exps.weight"},
+    {"experts.down.weight", "experts.down_proj", "ffn_down_exps.weight"},
+    {"experts_norm", "pre_feedforward_layernorm_2", "pre_ffw_norm_2"},
+    {"experts_post_norm", "post_feedforward_layernorm_2", "post_ffw_norm_2"},
+    {"shared_post_norm", "post_feedforward_layernorm_1", "post_ffw_norm_1"},
+    {"scale.weight", "layer_scalar", "layer_output_scale.weight"},
+    {"layer_inputs", "model.embed_tokens_per_layer", "per_layer_token_embd"},
+    {"layer_inputs.projection", "model.per_layer_model_projection", "per_layer_model_proj"},
+    {"layer_inputs.norm", "model.per_layer_projection_norm", "per_layer_proj_norm"},
+};
+
+constexpr double kMostCap = 1e6;
+
+// Layers without a window have heads of their own, and only some of their pairs turn.
+void ReadFullAttention(ConfigFields& fields, const AttentionSpec& usual, AttentionSpec* full) {
+  *full = usual;
+  full->head_dim = fields.IntOr("global_head_dim", 2, kMaxHeadDim, 512);
+  full->keys_as_values = fields.BoolOr("attention_k_eq_v", false);
+  if (full->keys_as_values) {
+    full->kv_heads = fields.IntOr("num_global_key_value_heads", 1, kMaxHeads, usual.kv_heads);
+  }
+  if (full->head_dim % 2 != 0) {
+    fields.Refuse(fmt::format("global_head_dim is {} but must be even", full->head_dim));
+  }
+  if (full->heads % full->kv_heads != 0) {
+    fields.Refuse(
+        fmt::format("num_attention_heads {} is not a multiple of num_global_key_value_heads {}",
+                    full->heads, full->kv_heads));
+  }
+}
+
+void ReadRopes(ConfigFields& fields, const AttentionSpec& full, ModelConfig* config) {
+  const Context context{config->max_positions, config->max_positions};
+  ConfigFields by_type = fields.Within("rope_parameters");
+  ConfigFields of_full = by_type.Within("full_attention");
+  ConfigFields of_sliding = by_type.Within("sliding_attention");
+  const RopeSpec usual = {.theta = 10000, .dims = config->layers[0].attention.head_dim};
+  RopeSpec rope = {.theta = 1e6, .dims = full.head_dim};
+  config->ropes = {ReadRopeParameters(of_full, context, rope),
+                   ReadRopeParameters(of_sliding, context, usual)};
+}
+
+// The last layers read the keys and values of the last layer before them that sees as they do, and
+// may have MLPs twice as wide.
+void ShareKeysAndValues(ConfigFields& fields, const std::vector<bool>& sliding,
+                        ModelConfig* config) {
+  const int layers = config->layer_count();
+  const int shared = fields.IntOr("num_kv_shared_layers", 0, layers - 1, 0);
+  const bool wide = fields.BoolOr("use_double_wide_mlp", false);
+  const auto own = sliding.begin() + (layers - shared);
+  for (int i = layers - shared; i < layers && fields.ok(); ++i) {
+    const auto layer = static_cast<std::size_t>(i);
+    const auto from = std::find(std::reverse_iterator(own), sliding.rend(), sliding[layer]);
+    if (from == sliding.rend()) {
+      return fields.Refuse(
+          fmt::format("layer {} has no keys and values, and no layer before it that has "
+                      "some sees as it does",
+                      i));
+    }
+    config->layers[layer].attention.kv_from = static_cast<int>(sliding.rend() - from) - 1;
+    if (wide) config->layers[layer].mlp.intermediate *= 2;
+  }
+}
+
+// Beside the MLP of all rows, which is as wide as it would be alone.
+void SetExpertsApart(ConfigFields& fields, ModelConfig* config) {
+  const int width = fields.Integer("moe_intermediate_size", 1, kMaxIntermediate);
+  std::vector<int> widths;
+  for (const LayerSpec& layer : config->layers) widths.push_back(layer.mlp.intermediate);
+  const auto every = [](int) { return true; };
+  SetExperts(fields, {.weights = Routing::Weights::kSoftmaxOfChosen}, width, every, config);
+  for (std::size_t i = 0; i < widths.size(); ++i) {
+    config->layers[i].mlp.shared_intermediate = widths[i];
+    config->layers[i].mlp.apart = true;
+  }
+}
+
+void DescribeGemma4(ConfigFields& fields, ModelConfig* config) {
+  config->tied_embeddings = fields.BoolOr("tie_word_embeddings", true);
+  config->embedding_scale = std::sqrt(static_cast<float>(config->hidden));
+  config->block.norm_after = true;
+  config->block.own_scale = true;
+  config->logit_cap =
+      static_cast<float>(fields.NumberOr("final_logit_softcapping", 0, kMostCap, 0));
+  config->layer_input = fields.IntOr("hidden_size_per_layer_input", 0, kMaxHidden, 256);
+  std::string both_ways;
+  fields.String("use_bidirectional_attention", &both_ways);
+  if (both_ways == "all") {
+    fields.Refuse("use_bidirectional_attention is all, but texts are read forwards only");
+  }
+  const auto most = [](int layer) { return (layer + 1) % 6 != 0; };
+  const std::vector<bool> sliding = SlidingLayers(fields, config->layer_count(), most);
+  AttentionSpec full;
+  ReadFullAttention(fields, config->layers[0].attention, &full);
+  if (!fields.ok()) return;
+  ReadRopes(fields, full, config);
+  for (std::size_t i = 0; i < sliding.size(); ++i) {
+    LayerSpec& layer = config->layers[i];
+    layer.mlp.activation = Activation::kGeluTanh;
+    if (!sliding[i]) layer.attention = full;
+    layer.attention.rope = sliding[i] ? 1 : 0;
+    layer.attention.scale = 1;
+    layer.attention.qk_norm = AttentionSpec::QkNorm::kEachHead;
+    layer.attention.value_norm = true;
+  }
+  SetWindows(sliding, fields.IntOr("sliding_window", 1, kMaxPositions, 512), config);
+  ShareKeysAndValues(fields, sliding, config);
+  if (fields.ok() && fields.BoolOr("enable_moe_block", false)) SetExpertsApart(fields, config);
+}
+
+// Files say of heads what those of layers without a window have, and what layers have is in lists.
+void FromGguf(const GgufMetadata& metadata, ConfigFields::Json* config) {
+  const auto integer = [&](const char* key, const char* field) {
+    std::int64_t value = -1;
+    const bool read = metadata.Integer(fmt::format("gemma4.{}", key), 0, kMaxHidden, &value).ok();
+    if (read && value >= 0) (*config)[field] = value;
+  };
+  (*config)["global_head_dim"] = config->value("head_dim", 512);
+  integer("attention.key_length_swa", "head_dim");
+  integer("attention.shared_kv_layers", "num_kv_shared_layers");
+  (*config)["hidden_size_per_layer_input"] = 0;
+  integer("embedding_length_per_layer_input", "hidden_size_per_layer_input");
+  const ConfigFields::Json none = ConfigFields::Json::array();
+  const auto types = config->value("layer_types", none);
+  const auto kv_heads = config->value("num_key_value_heads_of_layers", none);
+  for (std::size_t i = 0; i < std::min(types.size(), kv_heads.size()); ++i) {
+    const bool full = types[i] == "full_attention";
+    (*config)[full ? "num_global_key_value_heads" : "num_key_value_heads"] = kv_heads[i];
+  }
+  (*config)["enable_moe_block"] = config->value("num_local_experts", 0) > 0;
+  const auto widths = config->value("intermediate_size_of_layers", none);
+  if (!widths.empty()) (*config)["use_double_wide_mlp"] = widths.back() != widths.front();
+  ConfigFields::Json full = config->value("rope_scaling", ConfigFields::Json::object());
+  full["rope_theta"] = config->value("rope_theta", 1e6);
+  const ConfigFields::Json local = {{"rope_theta", config->value("rope_local_base_freq", 1e4)}};
+  (*config)["rope_parameters"] = {{"full_attention", full}, {"sliding_attention", local}};
+  for (const char* name : {"rope_scaling", "rotary_dims"}) config->erase(name);
+}
+
+}  // namespace
+
+const Family kGemma4 = {.name = "gemma4_text",
+                        .architecture = "Gemma4ForCausalLM",
+                        .gguf = "gemma4",
+                        .names = kNames,
+                        .describe = DescribeGemma4,
+                        .gguf_fields = FromGguf};
+
+}  // namespace foretoken
