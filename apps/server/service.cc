@@ -152,8 +152,7 @@ std::optional<ApiError> FindTenant(const DatastoreWish& wish, const Caller& call
 ChatReading ReadingOf(const ApiRequest& api, const Tokenizer& tokenizer,
                       std::span<const Token> prompt) {
   constexpr std::size_t kTail = 16;  // Tokens; marks and the space around them are fewer.
-  ChatReading reading{
-      .format = tokenizer.chat_format(), .in_reasoning = false, .calls = !api.tools.empty()};
+  ChatReading reading{.format = tokenizer.chat_format(), .in_reasoning = false, .tools = api.tools};
   const std::string tail = DecodeTokens(tokenizer, prompt.last(std::min(prompt.size(), kTail)));
   reading.in_reasoning = reading.format.OpensReasoning(tail);
   return reading;
@@ -172,7 +171,6 @@ std::optional<ApiError> Constrain(const ApiRequest& api, const ChatReading& read
   std::string field = api.format.field;
   if (api.kind == ApiKind::kChat) {
     grammar = AnswerGrammar({.reading = reading,
-                             .tools = api.tools,
                              .must_call = api.must_call,
                              .one_call = api.one_call,
                              .content_grammar = api.format.grammar});

@@ -18,7 +18,10 @@ struct ReasoningForm {
 
 /// How a call's name and arguments stand between its marks.
 enum class CallBody {
-  kJson,  ///< As JSON: {"name": N, "arguments": A}, a list of such objects, or N and then A.
+  kJson,     ///< As JSON: {"name": N, "arguments": A}, a list of such objects, or N and then A.
+  kTags,     ///< N, and each argument between marks of its own; strings have no quotes.
+  kHarmony,  ///< Messages to a function, on channels, as gpt-oss writes them.
+  kGemma,    ///< N{key:value}, strings between marks; no grammar holds it to a schema.
 };
 
 /// How a model writes calls of functions.
@@ -35,6 +38,12 @@ struct CallForm {
   std::string_view arguments_key = "arguments";
   bool bare_name = false;  ///< The name stands before the arguments, not beside them,
   std::string_view before_bare_name = {};  ///< ... behind this, perhaps.
+  // Of kTags: around an argument's name, and around its value, which has lines of its own where
+  // no mark opens it.
+  std::string_view key_open = {};
+  std::string_view key_close = {};
+  std::string_view value_open = {};
+  std::string_view value_close = {};
 
   // How they are written where a grammar asks for them.
   std::string_view first = {};  ///< Before the first call.
@@ -50,6 +59,7 @@ struct CallForm {
 struct ChatFormat {
   ReasoningForm reasoning;
   const CallForm* calls = nullptr;  ///< Null: it calls no functions, or nobody knows how.
+  std::string_view said_open = {};  ///< What stands before what is said.
 
   /// Whether a model thinks at once after a prompt that ends with `tail`.
   bool OpensReasoning(std::string_view tail) const;
@@ -88,8 +98,8 @@ struct ChatPart {
 /// What a reader looks for in a text.
 struct ChatReading {
   ChatFormat format;
-  bool in_reasoning = false;  ///< The prompt began it.
-  bool calls = false;         ///< There are functions to be called.
+  bool in_reasoning = false;         ///< The prompt began it.
+  std::vector<ChatTool> tools = {};  ///< Functions that may be called.
 };
 
 /// Takes an answer apart as it comes. What it makes of a text does not depend on the pieces in
@@ -114,8 +124,7 @@ class ChatReader {
 /// What an answer may be.
 struct AnswerRules {
   ChatReading reading;
-  std::vector<ChatTool> tools;  ///< That may be called.
-  bool must_call = false;       ///< One of them, and nothing is said.
+  bool must_call = false;       ///< One of the tools, and nothing is said.
   bool one_call = false;        ///< One at most.
   std::string content_grammar;  ///< Of what is said, where that has one.
 };

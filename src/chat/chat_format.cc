@@ -15,6 +15,44 @@ constexpr auto kCallForms = std::to_array<CallForm>({
      .before_arguments = "\", \"arguments\": ",
      .after_arguments = "}\n</tool_call>",
      .joint = "\n"},
+    {.name = "qwen-tags",  // Qwen3-Coder
+     .body = CallBody::kTags,
+     .open = "<tool_call>",
+     .close = "</tool_call>",
+     .before_bare_name = "<function=",
+     .key_open = "<parameter=",
+     .key_close = ">",
+     .value_close = "</parameter>",
+     .before_name = "<tool_call>\n<function=",
+     .before_arguments = ">\n",
+     .after_arguments = "</function>\n</tool_call>",
+     .joint = "\n"},
+    {.name = "glm",  // 4.5 and later
+     .body = CallBody::kTags,
+     .open = "<tool_call>",
+     .close = "</tool_call>",
+     .key_open = "<arg_key>",
+     .key_close = "</arg_key>",
+     .value_open = "<arg_value>",
+     .value_close = "</arg_value>",
+     .before_name = "<tool_call>",
+     .before_arguments = "\n",
+     .after_arguments = "</tool_call>",
+     .joint = "\n"},
+    {.name = "gpt-oss",
+     .body = CallBody::kHarmony,
+     .open = "to=functions.",
+     .before_name = "<|channel|>commentary to=functions.",
+     .before_arguments = " <|constrain|>json<|message|>",
+     .several = false},
+    {.name = "gemma",  // 4
+     .body = CallBody::kGemma,
+     .open = "<|tool_call>",
+     .close = "<tool_call|>",
+     .before_bare_name = "call:",
+     // With the mark that quotes strings, which is text as the others are.
+     .before_name = "<|tool_call>call:",
+     .before_arguments = "{<|\"|>"},
     {.name = "llama3",
      .open = "<|python_tag|>",
      .opens_by_brace = true,
@@ -97,6 +135,10 @@ struct Evidence {
 
 // Those that tell more come first: some templates have the marks of several forms.
 constexpr auto kEvidence = std::to_array<Evidence>({
+    {"gpt-oss", {"<|channel|>", "<|message|>"}},
+    {"gemma", {"<|tool_call>call:"}},
+    {"qwen-tags", {"<function=", "<parameter="}},
+    {"glm", {"<tool_call>", "<arg_key>"}},
     {"mistral", {"[TOOL_CALLS]", "[ARGS]"}},
     {"mistral-list", {"[TOOL_CALLS]"}},
     {"deepseek-r1", {"<｜tool▁call▁begin｜>", "```json"}},
@@ -109,9 +151,14 @@ constexpr auto kEvidence = std::to_array<Evidence>({
     {"llama3", {"<|start_header_id|>", "tools"}},
 });
 
+// Where a message ends another begins.
+constexpr ReasoningForm kHarmonyReasoning = {"<|channel|>analysis<|message|>",
+                                             "<|end|><|start|>assistant"};
+
 constexpr auto kReasoningForms = std::to_array<ReasoningForm>({
     {"[THINK]", "[/THINK]"},
     {"<|START_THINKING|>", "<|END_THINKING|>"},
+    {"<|channel>thought\n", "<channel|>"},
     {"<think>", "</think>"},
 });
 
@@ -141,6 +188,10 @@ ChatFormat FindChatFormat(std::string_view chat_template, const CallForm* calls)
       format.calls = FindCallForm(evidence.form);
     }
   }
+  if (format.calls != nullptr && format.calls->body == CallBody::kHarmony) {
+    format.reasoning = kHarmonyReasoning;
+    format.said_open = "<|channel|>final<|message|>";
+  }
   return format;
 }
 
@@ -155,7 +206,7 @@ bool ChatFormat::IsMark(std::string_view token) const {
     return std::ranges::any_of(
         texts, [token](auto text) { return text.find(token) != std::string_view::npos; });
   };
-  if (in({reasoning.open, reasoning.close})) return true;
+  if (in({reasoning.open, reasoning.close, said_open})) return true;
   return calls != nullptr &&
          in({calls->open, calls->close, calls->passed_over[0], calls->passed_over[1], calls->first,
              calls->before_name, calls->before_arguments, calls->after_arguments, calls->last});

@@ -1,17 +1,23 @@
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "chat/call_reader.h"
+#include "chat/gemma_call_reader.h"
+#include "chat/harmony_reader.h"
 #include "chat/json_call_reader.h"
+#include "chat/tag_call_reader.h"
+#include "chat/text_kinds.h"
 #include "foretoken/chat_format.h"
 
 namespace foretoken {
 namespace {
 
-bool IsSpace(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
-
-std::unique_ptr<CallReader> MakeCallReader(const CallForm& form) {
+std::unique_ptr<CallReader> MakeCallReader(const ChatReading& reading) {
+  const CallForm& form = *reading.format.calls;
+  if (form.body == CallBody::kGemma) return std::make_unique<GemmaCallReader>(form);
+  if (form.body == CallBody::kTags) return std::make_unique<TagCallReader>(form, reading.tools);
   return std::make_unique<JsonCallReader>(form);
 }
 
@@ -24,16 +30,25 @@ class ChatReader::Machine {
       : reading_(reading),
         marked_(!reading.format.reasoning.close.empty() || finds_calls()),
         reasons_(reading.in_reasoning),
-        trims_(reading.in_reasoning) {}
+        trims_(reading.in_reasoning) {
+    const CallForm* calls = reading.format.calls;
+    if (calls != nullptr && calls->body == CallBody::kHarmony) harmony_.emplace(reading);
+  }
 
   void Push(std::string_view text, std::vector<ChatPart>* parts) {
     PartList list(parts);
-    if (!marked_) return list.Add(ChatPart::Kind::kContent, text);
-    for (const char c : text) Step(c, &list);
+    if (harmony_.has_value()) {
+      for (const char c : text) harmony_->Push(c, &list);
+    } else if (marked_) {
+      for (const char c : text) Step(c, &list);
+    } else {
+      list.Add(ChatPart::Kind::kContent, text);
+    }
   }
 
   void Finish(std::vector<ChatPart>* parts) {
     PartList list(parts);
+    if (harmony_.has_value()) return harmony_->Finish(&list);
     if (call_ != nullptr && !call_->Finish(&list)) Say(call_text_, &list);
     call_.reset();
     Say(held_, &list);
@@ -43,7 +58,7 @@ class ChatReader::Machine {
   }
 
  private:
-  bool finds_calls() const { return reading_.calls && reading_.format.calls != nullptr; }
+  bool finds_calls() const { return !reading_.tools.empty() && reading_.format.calls != nullptr; }
 
   void Step(char c, PartList* parts) {
     if (call_ != nullptr) return StepInCall(c, parts);
@@ -73,7 +88,7 @@ class ChatReader::Machine {
   }
 
   void BeginCalls(std::string_view mark) {
-    call_ = MakeCallReader(*reading_.format.calls);
+    call_ = MakeCallReader(reading_);
     call_text_ = std::exchange(space_, {}) + std::string(mark);
   }
 
@@ -124,7 +139,8 @@ class ChatReader::Machine {
   }
 
   const ChatReading reading_;
-  const bool marked_;  // There is something to look for.
+  std::optional<HarmonyReader> harmony_;  // Reads it all where the format is that.
+  const bool marked_;                     // There is something to look for.
   bool reasons_;
   bool trims_;           // Space that comes now is left out.
   bool spoken_ = false;  // Something was said since the last call.

@@ -23,9 +23,13 @@ using Parts = std::vector<ChatPart>;
 constexpr std::string_view kThinks = "<think></think>";
 
 ChatReading ReadingFor(std::string_view form, bool in_reasoning = false) {
-  return {.format = FindChatFormat(kThinks, FindCallForm(form)),
-          .in_reasoning = in_reasoning,
-          .calls = FindCallForm(form) != nullptr};
+  ChatReading reading{.format = FindChatFormat(kThinks, FindCallForm(form)),
+                      .in_reasoning = in_reasoning};
+  if (!form.empty()) {
+    reading.tools = {{"f", R"({"properties":{"s":{"type":"string"},"n":{"type":"integer"}}})"},
+                     {"g", ""}};
+  }
+  return reading;
 }
 
 // Joins what pieces have divided.
@@ -62,7 +66,7 @@ ChatPart Arguments(std::string text) { return {Kind::kArguments, std::move(text)
 TEST(ChatReader, WithoutMarksEverythingIsSaid) {
   ChatReading reading = ReadingFor("hermes");
   reading.format.reasoning = {};
-  reading.calls = false;
+  reading.tools.clear();
   EXPECT_THAT(Read(reading, " a <tool_call>\n<think>b "),
               ElementsAre(Content(" a <tool_call>\n<think>b ")));
   EXPECT_THAT(Read(reading, ""), IsEmpty());
@@ -170,6 +174,56 @@ TEST(ChatReader, CallsInLists) {
             two);
 }
 
+TEST(ChatReader, CallsInTags) {
+  EXPECT_THAT(
+      Read(ReadingFor("qwen-tags"),
+           "OK\n<tool_call>\n<function=f>\n<parameter=s>\n12\n</parameter>\n<parameter=n>\n3\n"
+           "</parameter>\n<parameter=x>\ntwo\n\"lines\"\n</parameter>\n</function>\n</tool_call>\n"
+           "<tool_call><function=g></function></tool_call>"),
+      ElementsAre(Content("OK"), Call("f"),
+                  Arguments(R"({"s": "12", "n": 3, "x": "two\n\"lines\""})"), Call("g"),
+                  Arguments("{}")));
+  EXPECT_THAT(Read(ReadingFor("glm"),
+                   "<tool_call>f\n<arg_key>s</arg_key>\n<arg_value>a b</arg_value>\n<arg_key>n"
+                   "</arg_key><arg_value>3</arg_value></tool_call>"),
+              ElementsAre(Call("f"), Arguments(R"({"s": "a b", "n": 3})")));
+  EXPECT_THAT(Read(ReadingFor("qwen-tags"), "<tool_call><fun>"),
+              ElementsAre(Content("<tool_call><fun>")));
+}
+
+TEST(ChatReader, CallsOfGemma) {
+  ChatReading reading = ReadingFor("gemma");
+  EXPECT_THAT(
+      Read(reading,
+           "OK<|tool_call>call:f{s:<|\"|>a \"b\"\n{<|\"|>,n:3,l:[true,<|\"|>x<|\"|>],o:{k:null}}"
+           "<tool_call|><|tool_call>call:g{}<tool_call|>"),
+      ElementsAre(Content("OK"), Call("f"),
+                  Arguments(R"({"s":"a \"b\"\n{","n":3,"l":[true,"x"],"o":{"k":null}})"), Call("g"),
+                  Arguments("{}")));
+  EXPECT_THAT(Read(reading, "<|tool_call>cal{}"), ElementsAre(Content("<|tool_call>cal{}")));
+  reading.format = FindChatFormat("'<|tool_call>call:' + name ... '<channel|>'");
+  EXPECT_THAT(Read(reading, "<|channel>thought\nHm.<channel|>Yes"),
+              ElementsAre(Reasoning("Hm."), Content("Yes")));
+}
+
+TEST(ChatReader, MessagesOfGptOss) {
+  const ChatReading reading = ReadingFor("gpt-oss");
+  EXPECT_THAT(Read(reading,
+                   "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>commentary"
+                   " to=functions.f <|constrain|>json<|message|>{\"s\":\"a\"}"),
+              ElementsAre(Reasoning("Hm."), Call("f"), Arguments("{\"s\":\"a\"}")));
+  EXPECT_THAT(Read(reading,
+                   "<|channel|>commentary<|message|>Let me see.<|end|><|start|>assistant "
+                   "to=functions.g<|channel|>commentary json<|message|>{}"),
+              ElementsAre(Content("Let me see."), Call("g"), Arguments("{}")));
+  EXPECT_THAT(Read(reading, "<|channel|>final<|message|>2 < 3 <|"),
+              ElementsAre(Content("2 < 3 <|")));
+  EXPECT_THAT(Read(reading, "No header."), ElementsAre(Content("No header.")));
+  ChatReading raw = reading;
+  raw.format.reasoning = {};
+  EXPECT_THAT(Read(raw, "<|channel|>analysis<|message|>Hm."), ElementsAre(Content("Hm.")));
+}
+
 // Texts put together of what matters to readers.
 std::string RandomText(std::mt19937* random) {
   static const std::vector<std::string> kPieces = {"<think>",
@@ -207,7 +261,22 @@ std::string RandomText(std::mt19937* random) {
                                                    "<function=f>",
                                                    "<parameter=a>",
                                                    "</parameter>",
-                                                   "</function>"};
+                                                   "</function>",
+                                                   "<arg_key>",
+                                                   "</arg_key>",
+                                                   "<arg_value>",
+                                                   "</arg_value>",
+                                                   "<|channel|>",
+                                                   "<|message|>",
+                                                   "<|end|>",
+                                                   "<|start|>",
+                                                   " to=functions.f",
+                                                   "analysis",
+                                                   "final",
+                                                   "<|tool_call>",
+                                                   "call:f",
+                                                   "<|\"|>",
+                                                   "<tool_call|>"};
   std::string text;
   for (int i = static_cast<int>((*random)() % 16); i >= 0; --i) {
     text += kPieces[(*random)() % kPieces.size()];
@@ -217,7 +286,7 @@ std::string RandomText(std::mt19937* random) {
 
 TEST(ChatReader, PiecesMakeNoDifference) {
   std::mt19937 random(7);
-  for (int round = 0; round < 3000; ++round) {
+  for (int round = 0; round < 1000; ++round) {
     for (const std::string_view form : CallFormNames()) {
       const std::string text = RandomText(&random);
       const ChatReading reading = ReadingFor(form, random() % 2 == 0);
@@ -237,6 +306,9 @@ TEST(ChatFormat, IsToldByTheTemplate) {
   EXPECT_EQ(calls_of("'[TOOL_CALLS]' + name + '[ARGS]'"), "mistral");
   EXPECT_EQ(calls_of("'[TOOL_CALLS] ['"), "mistral-list");
   EXPECT_EQ(calls_of("<|start_header_id|> {{ tools }}"), "llama3");
+  EXPECT_EQ(calls_of("<tool_call>\n<function=' + name + '>\n<parameter="), "qwen-tags");
+  EXPECT_EQ(calls_of("'<tool_call>' + name '<arg_key>'"), "glm");
+  EXPECT_EQ(calls_of("<|start|>assistant<|channel|>final<|message|>"), "gpt-oss");
   EXPECT_EQ(calls_of("<|start_header_id|>"), "");
   EXPECT_EQ(FindChatFormat("x </think> y").reasoning.open, "<think>");
   EXPECT_EQ(FindChatFormat("plain").reasoning.open, "");

@@ -4,17 +4,12 @@
 #include <optional>
 #include <utility>
 
+#include "chat/text_kinds.h"
+
 namespace foretoken {
 namespace {
 
 constexpr std::size_t kMaxBareName = 512;  // With what stands around it.
-
-bool IsSpace(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
-
-bool IsNameCharacter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-         c == '-' || c == '.';
-}
 
 // What a JSON string says; nothing where it is none.
 std::optional<std::string> StringOf(std::string_view json) {

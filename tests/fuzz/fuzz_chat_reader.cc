@@ -37,9 +37,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size < 2) return 0;
   static const std::vector<std::string_view> kForms = CallFormNames();
   const CallForm* form = FindCallForm(kForms[data[0] % kForms.size()]);
-  const ChatReading reading{.format = FindChatFormat("</think>", form),
-                            .in_reasoning = (data[1] & 1) != 0,
-                            .calls = (data[1] & 2) == 0};
+  ChatReading reading{.format = FindChatFormat("</think>", form),
+                      .in_reasoning = (data[1] & 1) != 0};
+  if ((data[1] & 2) == 0) reading.tools = {{"f", R"({"properties":{"s":{"type":"string"}}})"}};
   const std::string_view text(reinterpret_cast<const char*>(data) + 2, size - 2);
   const std::vector<ChatPart> whole = Read(reading, text, text.size() + 1);
   FT_CHECK(whole == Read(reading, text, 1));
@@ -48,7 +48,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     FT_CHECK(whole[i].kind != ChatPart::Kind::kArguments ||
              (i > 0 && whole[i - 1].kind == ChatPart::Kind::kCall));
     FT_CHECK(whole[i].kind != ChatPart::Kind::kCall || !whole[i].text.empty());
-    FT_CHECK(reading.calls || whole[i].kind == ChatPart::Kind::kContent ||
+    FT_CHECK(!reading.tools.empty() || whole[i].kind == ChatPart::Kind::kContent ||
              whole[i].kind == ChatPart::Kind::kReasoning);
   }
   return 0;

@@ -2,7 +2,9 @@
 
 #include <cstdio>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "base/parse_number.h"
@@ -16,6 +18,7 @@
 #include "cli/generate/conversation.h"
 #include "cli/generate/line_reader.h"
 #include "cli/options/options.h"
+#include "foretoken/chat_format.h"
 
 namespace foretoken {
 namespace {
@@ -43,6 +46,54 @@ std::pair<std::string, std::string> SplitAtSpace(const std::string& text) {
   return {text.substr(0, space), space == std::string::npos ? "" : text.substr(space + 1)};
 }
 
+/// A reply as it comes: shown, what is thought dimmed, and kept for the turns after it.
+class ReplyText {
+ public:
+  /// `painted`: by how tokens came.
+  ReplyText(const ChatReading& reading, const Painter* painter, bool painted)
+      : reader_(reading), painter_(painter), painted_(painted) {}
+
+  void Add(const EmittedToken& token) {
+    reader_.Push(token.text, &parts_);
+    Show(token.origin);
+  }
+  void End() {
+    reader_.Finish(&parts_);
+    Show(TokenOrigin::kBonus);
+  }
+
+  /// Of the assistant. Templates write thoughts themselves, where they want them again.
+  ChatMessage message() const {
+    ChatMessage message{.role = "assistant", .content = content_};
+    if (!thoughts_.empty()) {
+      message.more = nlohmann::json{{"reasoning_content", thoughts_}}.dump(
+          -1, ' ', false, nlohmann::json::error_handler_t::replace);
+    }
+    return message;
+  }
+
+ private:
+  void Show(TokenOrigin origin) {
+    for (const ChatPart& part : parts_) {
+      const bool thought = part.kind == ChatPart::Kind::kReasoning;
+      if (!thought && content_.empty() && !thoughts_.empty()) fmt::print("\n\n");
+      (thought ? thoughts_ : content_) += part.text;
+      fmt::print("{}", thought    ? painter_->Dim(part.text)
+                       : painted_ ? painter_->Paint(origin, part.text)
+                                  : part.text);
+    }
+    parts_.clear();
+    std::fflush(stdout);
+  }
+
+  ChatReader reader_;
+  const Painter* painter_;
+  bool painted_;
+  std::vector<ChatPart> parts_;
+  std::string content_;
+  std::string thoughts_;
+};
+
 class Chat {
  public:
   Chat(ChatOptions options, Mode mode, Decoding decoding, AdapterUse adapter, int context)
@@ -62,6 +113,8 @@ class Chat {
   Status OpenEngine(Mode mode);
   Status Reply(const std::string& text);
   Result<std::vector<Token>> EncodeFitting();
+  /// How the reply to this prompt is to be read.
+  ChatReading ReadingOf(std::span<const Token> prompt) const;
   /// False to leave.
   bool Command(const std::string& line);
   Status ChangeMode(const std::string& name);
@@ -119,6 +172,17 @@ Result<std::vector<Token>> Chat::EncodeFitting() {
   }
 }
 
+ChatReading Chat::ReadingOf(std::span<const Token> prompt) const {
+  constexpr std::size_t kTail = 16;  // Tokens; marks and the space around them are fewer.
+  const Tokenizer& tokenizer = *target_.tokenizer();
+  IncrementalDecoder decoder(&tokenizer, /*continues_text=*/true);
+  std::string tail;
+  for (const Token token : prompt.last(std::min(prompt.size(), kTail))) tail += decoder.Push(token);
+  ChatReading reading{.format = tokenizer.chat_format()};
+  reading.in_reasoning = reading.format.OpensReasoning(tail);
+  return reading;
+}
+
 Status Chat::Reply(const std::string& text) {
   conversation_.messages.push_back({"user", text});
   Result<std::vector<Token>> tokens = EncodeFitting();
@@ -126,6 +190,7 @@ Status Chat::Reply(const std::string& text) {
     conversation_.messages.pop_back();
     return tokens.error();
   }
+  ReplyText reply(ReadingOf(*tokens), &painter_, mode_ != Mode::kAr);
   Request request;
   request.prompt = std::move(*tokens);
   request.sampling = options_.generation.sampling;
@@ -146,17 +211,15 @@ Status Chat::Reply(const std::string& text) {
   hooks.on_token = [&](SequenceId sequence, const EmittedToken& token) {
     running = sequence;
     cancel_if_interrupted(sequence);
-    if (cancelled || token.text.empty()) return;
-    fmt::print("{}", mode_ == Mode::kAr ? std::string(token.text)
-                                        : painter_.Paint(token.origin, token.text));
-    std::fflush(stdout);
+    if (!cancelled) reply.Add(token);
   };
   Result<Generation> generation = Generate(*engine_, std::move(request), hooks);
   if (!generation.ok()) {
     conversation_.messages.pop_back();
     return generation.error();
   }
-  conversation_.messages.push_back({"assistant", generation->text});
+  reply.End();
+  conversation_.messages.push_back(reply.message());
   const RequestStats& stats = generation->stats;
   AddStats(stats, &total_);
   AddStats(stats, &of_mode_);

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "foretoken/chat_format.h"
-#include "foretoken/json_schema.h"
+#include "grammar/chat/arguments.h"
 #include "grammar/chat/free_text.h"
 #include "grammar/grammar.h"
 #include "grammar/grammar_text.h"
@@ -15,23 +15,6 @@ namespace foretoken {
 namespace {
 
 constexpr int kMaxSpace = 2;  // Line feeds between two parts.
-
-void ShiftRules(int by, Expression* expression) {
-  if (expression->kind == Expression::Kind::kRule) expression->rule += by;
-  for (Expression& part : expression->parts) ShiftRules(by, &part);
-}
-
-// Adds the rules of a grammar, and returns its root.
-Result<Expression> Include(std::string_view text, Grammar* grammar) {
-  FT_ASSIGN_OR_RETURN(Grammar included, ParseGrammar(text));
-  const auto before = static_cast<int>(grammar->rules.size());
-  for (GrammarRule& rule : included.rules) {
-    ShiftRules(before, &rule.body);
-    rule.name = fmt::format("r{}", grammar->rules.size());
-    grammar->rules.push_back(std::move(rule));
-  }
-  return RuleOf(before + included.root);
-}
 
 Expression Space() { return RepeatOf(LiteralOf("\n"), 0, kMaxSpace); }
 
@@ -47,8 +30,9 @@ class AnswerWriter {
     } else if (rules_.content_grammar.empty()) {
       FT_ASSIGN_OR_RETURN(answer, TextWithCalls());
     } else {
-      FT_ASSIGN_OR_RETURN(answer, Include(rules_.content_grammar, &grammar_));
-      if (!rules_.tools.empty()) {
+      FT_ASSIGN_OR_RETURN(Expression said, Include(rules_.content_grammar, &grammar_));
+      answer = SequenceOf({LiteralOf(std::string(format_.said_open)), std::move(said)});
+      if (!rules_.reading.tools.empty()) {
         FT_ASSIGN_OR_RETURN(Expression calls, Calls());
         answer = ChoiceOf({std::move(answer), std::move(calls)});
       }
@@ -73,17 +57,11 @@ class AnswerWriter {
   Result<Expression> Call() {
     const CallForm& form = *format_.calls;
     std::vector<Expression> calls;
-    for (const ChatTool& tool : rules_.tools) {
-      const std::string schema = tool.parameters.empty() ? R"({"type":"object"})" : tool.parameters;
-      const Result<std::string> arguments = JsonSchemaGrammar(schema);
-      if (!arguments.ok()) {
-        return InvalidInput(fmt::format("the parameters of the function '{}' cannot be held to: {}",
-                                        tool.name, arguments.error().message));
-      }
-      FT_ASSIGN_OR_RETURN(Expression root, Include(*arguments, &grammar_));
+    for (const ChatTool& tool : rules_.reading.tools) {
+      FT_ASSIGN_OR_RETURN(Expression arguments, Arguments(form, tool, &grammar_));
       calls.push_back(SequenceOf(
           {LiteralOf(fmt::format("{}{}{}", form.before_name, tool.name, form.before_arguments)),
-           std::move(root), LiteralOf(std::string(form.after_arguments))}));
+           std::move(arguments), LiteralOf(std::string(form.after_arguments))}));
     }
     grammar_.rules.push_back({"call", ChoiceOf(std::move(calls))});
     return RuleOf(static_cast<int>(grammar_.rules.size()) - 1);
@@ -125,7 +103,7 @@ class AnswerWriter {
 }  // namespace
 
 Result<std::string> AnswerGrammar(const AnswerRules& rules) {
-  const bool strict = std::ranges::any_of(rules.tools, &ChatTool::strict);
+  const bool strict = std::ranges::any_of(rules.reading.tools, &ChatTool::strict);
   if (rules.content_grammar.empty() && !rules.must_call && !strict) return std::string();
   return AnswerWriter(rules).Write();
 }
