@@ -46,16 +46,13 @@ std::vector<Part> PartsOf(const LayerSpec& layer, std::int64_t hidden) {
   if (keys && !attention.output_gate) {
     parts.push_back({"qkv", AdaptedMatrix::kQkv, 0, q + 2 * kv, q + kv});
   }
-  { "qkv", AdaptedMatrix::kQkv, 0, q + 2 * kv, q + kv }
-});
-}
-if (layer.mlp.has_experts()) return parts;
-const std::int64_t width = layer.mlp.intermediate;
-parts.insert(parts.end(), {{"gate", AdaptedMatrix::kGateUp, 0, width},
-                           {"up", AdaptedMatrix::kGateUp, width, width},
-                           {"gate_up", AdaptedMatrix::kGateUp, 0, 2 * width},
-                           {"down", AdaptedMatrix::kDown, 0, hidden}});
-return parts;
+  if (layer.mlp.has_experts()) return parts;
+  const std::int64_t width = layer.mlp.intermediate;
+  parts.insert(parts.end(), {{"gate", AdaptedMatrix::kGateUp, 0, width},
+                             {"up", AdaptedMatrix::kGateUp, width, width},
+                             {"gate_up", AdaptedMatrix::kGateUp, 0, 2 * width},
+                             {"down", AdaptedMatrix::kDown, 0, hidden}});
+  return parts;
 }
 
 struct MatrixSize {
