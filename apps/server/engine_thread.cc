@@ -20,7 +20,8 @@ std::size_t LongestToken(const Tokenizer& tokenizer) {
 
 }  // namespace
 
-EngineThread::EngineThread(ModelLoader load) : load_(std::move(load)), thread_([this] { Run(); }) {}
+EngineThread::EngineThread(ModelLoader load, CoreTurn turn)
+    : load_(std::move(load)), turn_(turn), thread_([this] { Run(); }) {}
 
 EngineThread::~EngineThread() {
   AbortAll(AbortReason::kShutdown);
@@ -34,27 +35,42 @@ EngineThread::~EngineThread() {
 
 Status EngineThread::AwaitLoaded() {
   std::unique_lock lock(wake_mutex_);
-  wake_cv_.wait(lock, [this] { return state_ != State::kLoading; });
-  return load_status_;
+  wake_cv_.wait(lock, [this] { return loaded_.has_value(); });
+  return *loaded_;
+}
+
+bool EngineThread::Load() {
+  // What others compute would slow the packing of weights, and what is measured would be wrong.
+  const std::lock_guard held(turn_);
+  Result<ServedModel> loaded = OrExhausted([this] {
+    return load_([this] {
+      turn_.unlock();
+      turn_.lock();
+    });
+  });
+  const std::lock_guard lock(wake_mutex_);
+  if (loaded.ok()) {
+    model_ = std::move(*loaded);
+    model_.longest_token = LongestToken(model_.tokenizer());
+    loaded_ = Status();
+  } else {
+    loaded_ = loaded.error();
+  }
+  return loaded.ok();
+}
+
+bool EngineThread::StepInTurn() {
+  const std::lock_guard held(turn_);
+  return model_.engine->Step();
 }
 
 void EngineThread::Run() {
-  Result<ServedModel> loaded = OrExhausted(load_);
-  {
-    const std::lock_guard lock(wake_mutex_);
-    if (loaded.ok()) {
-      model_ = std::move(*loaded);
-      model_.longest_token = LongestToken(model_.tokenizer());
-    } else {
-      load_status_ = loaded.error();
-    }
-    state_ = loaded.ok() ? State::kServing : State::kFailed;
-  }
+  const bool loaded = Load();
   wake_cv_.notify_all();
-  if (!load_status_.ok()) return;
+  if (!loaded) return;
 
   while (true) {
-    const bool worked = model_.engine->Step();
+    const bool worked = StepInTurn();
     progress_ns_ = NowNs();
     stats_.AddEngine(*model_.engine);
     stats_.Publish(progress_ns_);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -13,15 +14,14 @@
 #include "base/result.h"
 #include "foretoken/datastore.h"
 #include "foretoken/engine.h"
+#include "server/core_turns.h"
 #include "server/live_request.h"
 #include "server/observe/server_stats.h"
 
 namespace foretoken::server {
 
-/// What a server serves.
+/// A model while it is served.
 struct ServedModel {
-  std::string id;                              ///< As clients name it.
-  std::int64_t loaded = 0;                     ///< When, in seconds since 1970.
   std::shared_ptr<LanguageModel> model;        ///< With a tokenizer.
   std::shared_ptr<DatastoreFolder> datastore;  ///< Null: there is none.
   std::shared_ptr<DatastoreTenant> tenant;     ///< Of requests that name none; null likewise.
@@ -30,23 +30,21 @@ struct ServedModel {
 
   const Tokenizer& tokenizer() const { return *model->tokenizer(); }
 };
-using ModelLoader = std::function<Result<ServedModel>()>;
+/// Loads a model. Calls `pause` now and then, while others may compute on the model's cores.
+using ModelLoader = std::function<Result<ServedModel>(const std::function<void()>& pause)>;
 
-/// The one thread that loads the model and steps the engine, asleep while there is nothing to do;
-/// and the register of the requests it works on. All but the constructor and destructor may be
-/// called from any thread.
+/// The one thread that loads a model and steps its engine, asleep while there is nothing to do;
+/// and the register of the requests it works on. It computes when it is its turn. All but the
+/// constructor and destructor may be called from any thread.
 class EngineThread {
  public:
-  enum class State { kLoading, kServing, kFailed };
-
-  explicit EngineThread(ModelLoader load);
+  EngineThread(ModelLoader load, CoreTurn turn);
   /// Aborts what is left, waits for it and joins.
   ~EngineThread();
 
-  State state() const { return state_.load(); }
   /// Waits until the model is loaded, or says why it could not be.
   Status AwaitLoaded();
-  /// Once it serves. Of the engine only what may be called from any thread.
+  /// Once it is loaded. Of the engine only what may be called from any thread.
   const ServedModel& model() const { return model_; }
 
   /// Submits one sequence per choice; `requests` need no listeners. Refuses, as a whole, what can
@@ -71,16 +69,18 @@ class EngineThread {
   };
 
   void Run();
+  bool Load();
+  bool StepInTurn();
   void PublishTouched();
   void SleepUntilWoken();
   void Wake();
 
   const ModelLoader load_;
+  CoreTurn turn_;  // The engine's thread only.
   ServedModel model_;
   StatsRecorder stats_;
   std::vector<LiveRequest*> touched_;  // The engine's thread only.
 
-  std::atomic<State> state_ = State::kLoading;
   std::atomic<std::int64_t> progress_ns_ =
       0;  // Of the last step, or of work coming to an idle one.
   std::atomic<int> sequences_ = 0;
@@ -92,8 +92,8 @@ class EngineThread {
   std::condition_variable wake_cv_;
   bool woken_ = false;
   bool stop_ = false;
-  Status load_status_;
-  std::thread thread_;  // Last: it uses all of the above.
+  std::optional<Status> loaded_;  // None while it loads.
+  std::thread thread_;            // Last: it uses all of the above.
 };
 
 }  // namespace foretoken::server

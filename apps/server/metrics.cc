@@ -3,6 +3,7 @@
 #include <prometheus/metric_family.h>
 #include <prometheus/text_serializer.h>
 
+#include <limits>
 #include <sstream>
 #include <utility>
 #include <vector>
@@ -15,43 +16,66 @@ namespace {
 using prometheus::ClientMetric;
 using prometheus::MetricType;
 
-// Builds metric families one after the other.
+// A model that is loaded, as it stands.
+struct Loaded {
+  std::string id;
+  ServerTotals totals;
+  std::vector<Mode> modes;  // On offer.
+};
+
+// Builds metric families one after the other; each metric has the label of its model.
 class Families {
  public:
+  explicit Families(std::vector<Loaded> loaded) : loaded_(std::move(loaded)) {}
+
+  const std::vector<Loaded>& loaded() const { return loaded_; }
+
   void Begin(std::string name, std::string help, MetricType type) {
     prometheus::MetricFamily& family = families_.emplace_back();
     family.name = "foretoken_" + std::move(name);
     family.help = std::move(help);
     family.type = type;
   }
-  void Add(double value, std::vector<ClientMetric::Label> labels = {}) {
+  ClientMetric& Add(const std::string& model, double value,
+                    std::vector<ClientMetric::Label> labels = {}) {
     ClientMetric& metric = families_.back().metric.emplace_back();
     metric.label = std::move(labels);
+    metric.label.insert(metric.label.begin(), {"model", model});
     metric.counter.value = value;
     metric.gauge.value = value;
+    return metric;
   }
-  void Counter(std::string name, std::string help, double value) {
+
+  // Of each loaded model `value(totals)`.
+  template <typename Value>
+  void Counter(std::string name, std::string help, const Value& value) {
     Begin(std::move(name), std::move(help), MetricType::Counter);
-    Add(value);
+    for (const Loaded& model : loaded_) Add(model.id, value(model.totals));
   }
-  void Gauge(std::string name, std::string help, double value) {
+  template <typename Value>
+  void Gauge(std::string name, std::string help, const Value& value) {
     Begin(std::move(name), std::move(help), MetricType::Gauge);
-    Add(value);
+    for (const Loaded& model : loaded_) Add(model.id, value(model.totals));
   }
-  void Durations(std::string name, std::string help, const DurationBuckets& times) {
+  void Durations(std::string name, std::string help, DurationBuckets ServerTotals::*times) {
     Begin(std::move(name), std::move(help), MetricType::Histogram);
-    ClientMetric::Histogram& histogram = families_.back().metric.emplace_back().histogram;
-    histogram.sample_count = static_cast<std::uint64_t>(times.count);
-    histogram.sample_sum = times.sum;
-    std::uint64_t below = 0;
-    for (std::size_t i = 0; i < times.counts.size(); ++i) {
-      below += static_cast<std::uint64_t>(times.counts[i]);
-      const double bound = i < DurationBuckets::kBounds.size()
-                               ? DurationBuckets::kBounds[i]
-                               : std::numeric_limits<double>::infinity();
-      histogram.bucket.push_back({below, bound});
+    for (const Loaded& model : loaded_) {
+      SetHistogram(model.totals.*times, &Add(model.id, 0).histogram);
     }
   }
+  // Of each loaded model, by a label: one metric for each value that `counts(totals)` has, the
+  // first one in any case, so that a query finds the metric.
+  template <typename Counts>
+  void PerPosition(std::string name, std::string help, const Counts& counts) {
+    Begin(std::move(name), std::move(help), MetricType::Counter);
+    for (const Loaded& model : loaded_) {
+      const auto& values = counts(model.totals);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        if (i == 0 || values[i] > 0) Add(model.id, values[i], {{"position", std::to_string(i)}});
+      }
+    }
+  }
+
   std::string Text() const {
     std::ostringstream out;
     prometheus::TextSerializer().Serialize(out, families_);
@@ -59,6 +83,20 @@ class Families {
   }
 
  private:
+  static void SetHistogram(const DurationBuckets& times, ClientMetric::Histogram* histogram) {
+    histogram->sample_count = static_cast<std::uint64_t>(times.count);
+    histogram->sample_sum = times.sum;
+    std::uint64_t below = 0;
+    for (std::size_t i = 0; i < times.counts.size(); ++i) {
+      below += static_cast<std::uint64_t>(times.counts[i]);
+      const double bound = i < DurationBuckets::kBounds.size()
+                               ? DurationBuckets::kBounds[i]
+                               : std::numeric_limits<double>::infinity();
+      histogram->bucket.push_back({below, bound});
+    }
+  }
+
+  const std::vector<Loaded> loaded_;
   std::vector<prometheus::MetricFamily> families_;
 };
 
@@ -66,46 +104,34 @@ double Share(std::int64_t part, std::int64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
-template <typename Counts>
-void AddPerPosition(const Counts& counts, Families* families) {
-  for (std::size_t i = 0; i < counts.size(); ++i) {
-    // Position 0 is always there, so that a query finds the metric.
-    if (i == 0 || counts[i] > 0) {
-      families->Add(counts[i], {{"position", std::to_string(i)}});
-    }
-  }
-}
-
-void AddSpeculation(const ServerTotals& totals, Families* families) {
+void AddSpeculation(Families* families) {
+  using Totals = const ServerTotals&;
   families->Counter("spec_decode_num_drafts_total", "Rounds that verified a proposal.",
-                    totals.drafts);
+                    [](Totals totals) { return totals.drafts; });
   families->Counter("spec_decode_num_draft_tokens_total", "Proposed tokens that were verified.",
-                    totals.draft_tokens);
+                    [](Totals totals) { return totals.draft_tokens; });
   families->Counter("spec_decode_num_accepted_tokens_total", "Proposed tokens that were accepted.",
-                    totals.accepted_tokens);
-  families->Begin("spec_decode_num_accepted_tokens_per_pos_total",
-                  "Rounds in which the proposal's token at the position was accepted.",
-                  MetricType::Counter);
-  AddPerPosition(totals.accepted_at, families);
-  families->Begin("ssd_cache_lookups_total",
-                  "Lookups in the speculation cache, by how many tokens were accepted before.",
-                  MetricType::Counter);
-  AddPerPosition(totals.lookups_at, families);
-  families->Begin("ssd_cache_hits_total",
-                  "Lookups that found the outcome prepared, by how many tokens were accepted.",
-                  MetricType::Counter);
-  AddPerPosition(totals.hits_at, families);
+                    [](Totals totals) { return totals.accepted_tokens; });
+  families->PerPosition("spec_decode_num_accepted_tokens_per_pos_total",
+                        "Rounds in which the proposal's token at the position was accepted.",
+                        [](Totals totals) { return totals.accepted_at; });
+  families->PerPosition(
+      "ssd_cache_lookups_total",
+      "Lookups in the speculation cache, by how many tokens were accepted before.",
+      [](Totals totals) { return totals.lookups_at; });
+  families->PerPosition(
+      "ssd_cache_hits_total",
+      "Lookups that found the outcome prepared, by how many tokens were accepted.",
+      [](Totals totals) { return totals.hits_at; });
 }
 
-void AddTokens(const ServerTotals& totals, const Engine& engine, Families* families) {
-  families->Counter("prompt_tokens_total", "Prompt tokens of finished requests.",
-                    totals.prompt_tokens);
-  families->Counter("prompt_tokens_cached_total", "Of these, found in the prefix cache.",
-                    totals.cached_prompt_tokens);
-  const auto by_mode = [&](auto member) {
-    for (const Mode mode : OfferedModes(engine)) {
-      const auto& of_mode = totals.modes[mode];
-      families->Add(of_mode.*member, {{"mode", std::string(ModeName(mode))}});
+void AddByMode(Families* families) {
+  const auto by_mode = [&](std::int64_t ServerTotals::OfMode::*member) {
+    for (const Loaded& model : families->loaded()) {
+      for (const Mode mode : model.modes) {
+        families->Add(model.id, model.totals.modes[mode].*member,
+                      {{"mode", std::string(ModeName(mode))}});
+      }
     }
   };
   families->Begin("generation_tokens_total", "Emitted tokens.", MetricType::Counter);
@@ -117,75 +143,121 @@ void AddTokens(const ServerTotals& totals, const Engine& engine, Families* famil
       "planned_rounds_total",
       "Rounds by the mode and lookahead of their plan: in mode auto the planner's choice.",
       MetricType::Counter);
-  for (const Mode mode : OfferedModes(engine)) {
-    const auto& rounds = totals.planned_rounds[mode];
-    for (std::size_t lookahead = 0; lookahead < rounds.size(); ++lookahead) {
-      if (rounds[lookahead] == 0) continue;
-      families->Add(rounds[lookahead], {{"mode", std::string(ModeName(mode))},
-                                        {"lookahead", std::to_string(lookahead)}});
+  for (const Loaded& model : families->loaded()) {
+    for (const Mode mode : model.modes) {
+      const auto& rounds = model.totals.planned_rounds[mode];
+      for (std::size_t lookahead = 0; lookahead < rounds.size(); ++lookahead) {
+        if (rounds[lookahead] == 0) continue;
+        families->Add(
+            model.id, rounds[lookahead],
+            {{"mode", std::string(ModeName(mode))}, {"lookahead", std::to_string(lookahead)}});
+      }
     }
   }
+}
+
+void AddTokens(Families* families) {
+  using Totals = const ServerTotals&;
+  families->Counter("prompt_tokens_total", "Prompt tokens of finished requests.",
+                    [](Totals totals) { return totals.prompt_tokens; });
+  families->Counter("prompt_tokens_cached_total", "Of these, found in the prefix cache.",
+                    [](Totals totals) { return totals.cached_prompt_tokens; });
+  AddByMode(families);
   families->Begin("tokens_by_origin_total",
                   "Emitted tokens by how they came: accepted from a prepared proposal, from a "
                   "fallback's, or the target's own bonus token.",
                   MetricType::Counter);
-  for (std::size_t i = 0; i < totals.tokens_by_origin.size(); ++i) {
-    families->Add(totals.tokens_by_origin[i], {{"origin", std::string(kOriginNames[i])}});
+  for (const Loaded& model : families->loaded()) {
+    for (std::size_t i = 0; i < model.totals.tokens_by_origin.size(); ++i) {
+      families->Add(model.id, model.totals.tokens_by_origin[i],
+                    {{"origin", std::string(kOriginNames[i])}});
+    }
   }
 }
 
-void AddEngine(const ServerTotals& totals, Families* families) {
-  families->Gauge("sequences_running", "Sequences in the batch.", totals.running);
-  families->Gauge("sequences_waiting", "Sequences that wait for a place.", totals.waiting);
-  const auto add_kv = [families](std::string name, std::string help, const KvUsage& usage) {
+void AddEngine(Families* families) {
+  using Totals = const ServerTotals&;
+  families->Gauge("sequences_running", "Sequences in the batch.",
+                  [](Totals totals) { return totals.running; });
+  families->Gauge("sequences_waiting", "Sequences that wait for a place.",
+                  [](Totals totals) { return totals.waiting; });
+  const auto add_kv = [families](std::string name, std::string help, KvUsage ServerTotals::*usage) {
     families->Begin(std::move(name), std::move(help), MetricType::Gauge);
-    families->Add(usage.used, {{"state", "used"}});
-    families->Add(usage.cached, {{"state", "cached"}});
-    families->Add(usage.free, {{"state", "free"}});
+    for (const auto& [id, totals, modes] : families->loaded()) {
+      families->Add(id, (totals.*usage).used, {{"state", "used"}});
+      families->Add(id, (totals.*usage).cached, {{"state", "cached"}});
+      families->Add(id, (totals.*usage).free, {{"state", "free"}});
+    }
   };
-  add_kv("kv_blocks", "Blocks of the KV pool by state.", totals.kv);
+  add_kv("kv_blocks", "Blocks of the KV pool by state.", &ServerTotals::kv);
   add_kv("kv_recent_blocks", "The same of layers that see a window of positions.",
-         totals.recent_kv);
-  families->Counter("preemptions_total", "Preemptions of finished sequences.", totals.preemptions);
-  families->Counter("passes_total", "Passes of the target.", totals.passes);
-  families->Counter("pass_rows_total", "Rows in those passes.", totals.rows);
+         &ServerTotals::recent_kv);
+  families->Counter("preemptions_total", "Preemptions of finished sequences.",
+                    [](Totals totals) { return totals.preemptions; });
+  families->Counter("passes_total", "Passes of the target.",
+                    [](Totals totals) { return totals.passes; });
+  families->Counter("pass_rows_total", "Rows in those passes.",
+                    [](Totals totals) { return totals.rows; });
   families->Begin("round_seconds_total",
                   "Where the time of decoding rounds went: target passes, waiting for proposals, "
                   "all else.",
                   MetricType::Counter);
-  families->Add(totals.target_seconds, {{"part", "target"}});
-  families->Add(totals.wait_seconds, {{"part", "wait"}});
-  families->Add(totals.host_seconds, {{"part", "host"}});
+  for (const auto& [id, totals, modes] : families->loaded()) {
+    families->Add(id, totals.target_seconds, {{"part", "target"}});
+    families->Add(id, totals.wait_seconds, {{"part", "wait"}});
+    families->Add(id, totals.host_seconds, {{"part", "host"}});
+  }
   families->Durations("time_to_first_token_seconds", "From submission to the first token.",
-                      totals.time_to_first_token);
+                      &ServerTotals::time_to_first_token);
   families->Durations("time_per_output_token_seconds", "Mean time of a token after the first.",
-                      totals.time_per_output_token);
+                      &ServerTotals::time_per_output_token);
   families->Durations("e2e_request_latency_seconds", "From submission to the end.",
-                      totals.request_time);
+                      &ServerTotals::request_time);
+}
+
+// Of every model, loaded or not.
+void AddModels(const ModelRegistry& models, Families* families) {
+  families->Begin("requests_total", "API requests by how they ended.", MetricType::Counter);
+  for (ModelRegistry::Index i = 0; i < models.size(); ++i) {
+    for (int k = 0; k < kRequestOutcomes; ++k) {
+      const auto outcome = static_cast<RequestOutcome>(k);
+      families->Add(models.spec(i).id, models.outcomes(i).of(outcome),
+                    {{"outcome", std::string(RequestOutcomeName(outcome))}});
+    }
+  }
+  families->Begin("up", "1 where the model is loaded and the engine makes progress.",
+                  MetricType::Gauge);
+  for (ModelRegistry::Index i = 0; i < models.size(); ++i) {
+    const ModelRegistry::Lease served = models.Peek(i);
+    const bool up = served != nullptr &&
+                    served->engine().SecondsWithoutProgress() < served->options().stall_seconds;
+    families->Add(models.spec(i).id, up ? 1 : 0);
+  }
+  families->Begin("model_loads_total", "How often the model was loaded.", MetricType::Counter);
+  for (ModelRegistry::Index i = 0; i < models.size(); ++i) {
+    families->Add(models.spec(i).id, models.status(i).loads);
+  }
 }
 
 }  // namespace
 
-std::string MetricsText(const Service& service) {
-  Families families;
-  const auto outcomes = service.outcomes();
-  families.Begin("requests_total", "API requests by how they ended.", MetricType::Counter);
-  for (int i = 0; i < kRequestOutcomes; ++i) {
-    families.Add(outcomes[i],
-                 {{"outcome", std::string(RequestOutcomeName(static_cast<RequestOutcome>(i)))}});
+std::string MetricsText(const ModelRegistry& models) {
+  std::vector<Loaded> loaded;
+  for (ModelRegistry::Index i = 0; i < models.size(); ++i) {
+    const ModelRegistry::Lease served = models.Peek(i);
+    if (served == nullptr) continue;
+    loaded.push_back({.id = served->id(),
+                      .totals = served->engine().stats().Published(),
+                      .modes = OfferedModes(*served->model().engine)});
   }
-  const bool serving = service.engine().state() == EngineThread::State::kServing;
-  families.Gauge(
-      "up", "1 where the model is loaded and the engine makes progress.",
-      serving && service.engine().SecondsWithoutProgress() < service.options().stall_seconds ? 1
-                                                                                             : 0);
-  if (serving) {
-    const ServerTotals totals = service.engine().stats().Published();
-    families.Begin("model_info", "The served model.", MetricType::Gauge);
-    families.Add(1, {{"model", service.model().id}});
-    AddEngine(totals, &families);
-    AddTokens(totals, *service.model().engine, &families);
-    AddSpeculation(totals, &families);
+  const bool any = !loaded.empty();
+  Families families(std::move(loaded));
+  AddModels(models, &families);
+  if (any) {
+    families.Gauge("model_info", "A loaded model.", [](const ServerTotals&) { return 1; });
+    AddEngine(&families);
+    AddTokens(&families);
+    AddSpeculation(&families);
   }
   return families.Text();
 }
@@ -210,7 +282,7 @@ OrderedJson KvJson(const KvUsage& usage) {
 
 }  // namespace
 
-OrderedJson StatsJson(const Service& service) {
+OrderedJson StatsJson(const Service& service, const OutcomeCounts& counts) {
   const ServerTotals totals = service.engine().stats().Published();
   const Engine& engine = *service.model().engine;
   OrderedJson modes = OrderedJson::object();
@@ -223,9 +295,9 @@ OrderedJson StatsJson(const Service& service) {
       chosen.push_back(
           {{"mode", ModeName(mode)}, {"lookahead", lookahead}, {"rounds", planned[lookahead]}});
     }
-    const auto& counts = totals.modes[mode];
+    const auto& of_mode = totals.modes[mode];
     modes[std::string(ModeName(mode))] = {
-        {"requests", counts.requests}, {"rounds", counts.rounds}, {"tokens", counts.tokens}};
+        {"requests", of_mode.requests}, {"rounds", of_mode.rounds}, {"tokens", of_mode.tokens}};
   }
   OrderedJson hits = OrderedJson::array();
   std::int64_t lookups = 0;
@@ -246,9 +318,9 @@ OrderedJson StatsJson(const Service& service) {
   std::int64_t rounds = 0;
   for (const auto& mode : totals.modes) rounds += mode.rounds;
   OrderedJson outcomes = OrderedJson::object();
-  const auto counts = service.outcomes();
   for (int i = 0; i < kRequestOutcomes; ++i) {
-    outcomes[std::string(RequestOutcomeName(static_cast<RequestOutcome>(i)))] = counts[i];
+    const auto outcome = static_cast<RequestOutcome>(i);
+    outcomes[std::string(RequestOutcomeName(outcome))] = counts.of(outcome);
   }
   return {
       {"tokens_per_second", totals.rate.PerSecond(NowNs())},

@@ -2,15 +2,16 @@
 
 #include <string>
 
-#include "server/observe/server_stats.h"
+#include "server/model_registry.h"
 #include "server/service.h"
 
 namespace foretoken::server {
 
-/// What /metrics answers: everything counted, in Prometheus' text format.
-std::string MetricsText(const Service& service);
+/// What /metrics answers: everything counted, by model, in Prometheus' text format.
+std::string MetricsText(const ModelRegistry& models);
 
-/// What /stats answers: the same for people and pages, with rates over the last seconds.
-OrderedJson StatsJson(const Service& service);
+/// What /stats answers: the same of one model for people and pages, with rates over the last
+/// seconds.
+OrderedJson StatsJson(const Service& service, const OutcomeCounts& outcomes);
 
 }  // namespace foretoken::server

@@ -6,18 +6,26 @@
 #include <vector>
 
 #include "server/http/http_message.h"
+#include "server/model_registry.h"
 #include "server/service.h"
 
 namespace foretoken::server {
 
-// What clients of other APIs ask besides generations, once the model is served.
+// What clients ask besides generations.
 
 struct QueryReply {
-  OrderedJson json;
+  std::string body;                  ///< JSON.
   std::vector<std::string> ignored;  ///< Fields that were sent and mean nothing here.
 };
 using QueryAnswer = std::variant<QueryReply, ApiError>;
+
+// ... of a loaded model.
+
 using Query = std::function<QueryAnswer(const Service& service, const HttpRequest& request)>;
+
+/// Tokens of a text, and the text of tokens.
+QueryAnswer Tokenize(const Service& service, const HttpRequest& request);
+QueryAnswer Detokenize(const Service& service, const HttpRequest& request);
 
 /// Anthropic's: how many tokens a chat is.
 QueryAnswer CountTokens(const Service& service, const HttpRequest& request);
@@ -28,8 +36,16 @@ QueryAnswer Slots(const Service& service, const HttpRequest& request);
 /// ... and a chat as the text that the model reads.
 QueryAnswer ApplyTemplate(const Service& service, const HttpRequest& request);
 
+/// What requests may ask for, and what they get that do not.
+OrderedJson PropsJson(const Service& service);
+
+// ... of all models, loaded or not; `since`, in seconds since 1970, is when they began to be
+// served.
+
+/// OpenAI's: one model.
+OrderedJson ModelJson(const ModelRegistry& models, ModelRegistry::Index model, std::int64_t since);
 /// Ollama's: the models there are, and what is known of one.
-QueryAnswer OllamaTags(const Service& service, const HttpRequest& request);
-QueryAnswer OllamaShow(const Service& service, const HttpRequest& request);
+OrderedJson OllamaTags(const ModelRegistry& models, std::int64_t since);
+QueryAnswer OllamaShow(const ModelRegistry& models, std::int64_t since, const HttpRequest& request);
 
 }  // namespace foretoken::server

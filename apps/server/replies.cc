@@ -28,13 +28,14 @@ std::string GrammarField(const ApiRequest& request) {
 // callback for clients that leave; it is gone when the answer has ended.
 class Generation : public std::enable_shared_from_this<Generation> {
  public:
-  Generation(const Door& door, Admitted admitted, Service* service, HttpExchange exchange)
+  Generation(const Door& door, Admitted admitted, ModelRegistry::Lease service,
+             HttpExchange exchange)
       : door_(door),
+        service_(std::move(service)),
         admitted_(std::move(admitted)),
-        service_(service),
         exchange_(std::move(exchange)),
         timer_(exchange_.executor()),
-        writer_(door.writer(admitted_.request, admitted_.head, &service->model().tokenizer())) {
+        writer_(door.writer(admitted_.request, admitted_.head, &service_->model().tokenizer())) {
     const bool chat = admitted_.request.kind == ApiKind::kChat;
     for (int i = 0; chat && i < admitted_.request.choices(); ++i) {
       readers_.emplace_back(admitted_.reading);
@@ -160,8 +161,8 @@ class Generation : public std::enable_shared_from_this<Generation> {
   }
 
   const Door& door_;
+  const ModelRegistry::Lease service_;  // Let go of after all that is of the model.
   const Admitted admitted_;
-  Service* const service_;
   const HttpExchange exchange_;
   boost::asio::steady_timer timer_;
   std::unique_ptr<ReplyWriter> writer_;
@@ -204,16 +205,24 @@ HttpReply ErrorReply(const ApiError& error, const Door& door) {
   return reply;
 }
 
-void ReplyToGeneration(const Door& door, Service* service, const Caller& caller,
-                       const HttpRequest& request, const HttpExchange& exchange) {
-  std::variant<Admitted, ApiError> admitted = service->Admit(door, caller, request.body);
+void ReplyToGeneration(const Door& door, ModelRegistry::Lease service, const Caller& caller,
+                       const HttpRequest& request, std::chrono::steady_clock::time_point arrived,
+                       const HttpExchange& exchange) {
+  std::variant<Admitted, ApiError> admitted = service->Admit(door, caller, request.body, arrived);
   if (const auto* error = std::get_if<ApiError>(&admitted)) {
     return exchange.Reply(ErrorReply(*error, door));
   }
   // Made where it will live: a client may leave at any time.
-  auto held = std::make_shared<Admitted>(std::move(std::get<Admitted>(admitted)));
-  exchange.Post([held, &door, service, exchange] {
-    std::make_shared<Generation>(door, std::move(*held), service, exchange)->Start();
+  struct Held {
+    ModelRegistry::Lease service;
+    Admitted admitted;
+  };
+  auto held =
+      std::make_shared<Held>(Held{std::move(service), std::move(std::get<Admitted>(admitted))});
+  exchange.Post([held, &door, exchange] {
+    std::make_shared<Generation>(door, std::move(held->admitted), std::move(held->service),
+                                 exchange)
+        ->Start();
   });
 }
 

@@ -4,18 +4,19 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <thread>
 #include <utility>
 
 #include "base/exhaustion.h"
 #include "base/utf8.h"
 #include "server/access/loopback.h"
+#include "server/api/request_fields.h"
 #include "server/doors/anthropic.h"
 #include "server/doors/embeddings.h"
 #include "server/doors/llama_cpp.h"
 #include "server/doors/ollama.h"
 #include "server/doors/responses.h"
-#include "server/doors/tokenize.h"
 #include "server/metrics.h"
 #include "server/page/page.h"
 #include "server/replies.h"
@@ -27,6 +28,14 @@ constexpr char kJson[] = "application/json";
 constexpr int kWorkThreads = 4;
 constexpr int kMaxWaiting = 1024;  // Requests that wait to be read.
 
+HttpReply QueryReplyTo(const QueryAnswer& answer, const Door& door) {
+  if (const auto* error = std::get_if<ApiError>(&answer)) return ErrorReply(*error, door);
+  const auto& found = std::get<QueryReply>(answer);
+  HttpReply reply{.content_type = kJson, .body = found.body};
+  NameIgnored(found.ignored, &reply);
+  return reply;
+}
+
 // What the server refuses before it looks at what is asked.
 HttpReply Refused(int status, const std::string& sentence, const Door& door = ChatDoor()) {
   ApiError error{.status = status, .message = sentence};
@@ -36,42 +45,27 @@ HttpReply Refused(int status, const std::string& sentence, const Door& door = Ch
   return ErrorReply(error, door);
 }
 
-OrderedJson SamplingJson(const SamplingParams& sampling) {
-  return {{"temperature", sampling.temperature},
-          {"top_k", sampling.top_k},
-          {"top_p", sampling.top_p},
-          {"min_p", sampling.min_p},
-          {"repetition_penalty", sampling.repetition_penalty},
-          {"frequency_penalty", sampling.frequency_penalty},
-          {"presence_penalty", sampling.presence_penalty}};
-}
-
-OrderedJson PlanJson(const PlanOptions& plan) {
-  return {{"mode", ModeName(*plan.mode)},
-          {"lookahead", *plan.lookahead},
-          {"fanout", plan.fanout->counts},
-          {"fallback", FallbackName(*plan.fallback)},
-          {"tree_width", *plan.tree_width}};
-}
-
 // Without keys, who calls from this machine is its user.
-ServiceOptions ServiceOptionsOf(const ServerOptions& options) {
-  ServiceOptions service = options.service;
-  service.clients_are_one = options.keys.empty() && IsLoopback(options.http.host);
-  return service;
+std::vector<ModelSpec> ForCallersOf(const ServerOptions& options, std::vector<ModelSpec> models) {
+  const bool one = options.keys.empty() && IsLoopback(options.http.host);
+  for (ModelSpec& model : models) model.options.clients_are_one = one;
+  return models;
 }
 
 }  // namespace
 
-Server::Server(ServerOptions options, ModelLoader load)
-    : options_(std::move(options)), service_(ServiceOptionsOf(options_), std::move(load)) {
+Server::Server(ServerOptions options, std::vector<ModelSpec> models)
+    : options_(std::move(options)),
+      began_(std::time(nullptr)),
+      models_(ForCallersOf(options_, std::move(models)), options_.models) {
   AddRoutes();
 }
 
-Result<std::unique_ptr<Server>> Server::Start(ServerOptions options, ModelLoader load) {
+Result<std::unique_ptr<Server>> Server::Start(ServerOptions options,
+                                              std::vector<ModelSpec> models) {
   FT_ASSIGN_OR_RETURN(
       std::unique_ptr<Server> server, OrExhausted([&]() -> Result<std::unique_ptr<Server>> {
-        return std::unique_ptr<Server>(new Server(std::move(options), std::move(load)));
+        return std::unique_ptr<Server>(new Server(std::move(options), std::move(models)));
       }));
   FT_ASSIGN_OR_RETURN(server->log_,
                       AccessLog::Open(server->options_.log_file, server->options_.verbose));
@@ -85,14 +79,18 @@ Result<std::unique_ptr<Server>> Server::Start(ServerOptions options, ModelLoader
       .complete = [own](const HttpHead* head, HttpReply* reply) { own->Complete(head, reply); },
       .log = [own](const HttpAccess& access) { own->log_.Write(access); }};
   FT_ASSIGN_OR_RETURN(server->http_, HttpServer::Start(own->options_.http, app));
+  if (own->models_.size() == 1) own->models_.Preload(0);
   return server;
 }
 
-Server::~Server() { Shutdown(); }
+Server::~Server() {
+  Shutdown();
+  models_.Stop();
+}
 
 void Server::Shutdown() {
   if (http_ == nullptr || std::exchange(stopped_, true)) return;
-  service_.Drain();
+  models_.Drain();
   http_->EndKeepAlive();
   const auto wait = [&](double seconds) {
     for (double left = seconds; left > 0 && http_->answering() > 0; left -= 0.01) {
@@ -100,7 +98,7 @@ void Server::Shutdown() {
     }
   };
   wait(options_.shutdown_seconds);
-  service_.engine().AbortAll(AbortReason::kShutdown);
+  models_.AbortAll(AbortReason::kShutdown);
   wait(options_.http.limits.write_seconds);
   http_->Stop();
 }
@@ -110,15 +108,9 @@ void Server::Get(const std::string& path, Handler handler, bool open) {
       .method = "GET",
       .open = open,
       .quick = true,
-      .answer = [this, handler](const HttpRequest& request, const HttpExchange& exchange) {
-        exchange.Reply((this->*handler)(request));
+      .answer = [this, handler](const HeldRequest& request, const HttpExchange& exchange) {
+        exchange.Reply((this->*handler)(*request));
       }};
-}
-
-void Server::Post(const std::string& path, Handler handler) {
-  Get(path, handler);
-  routes_[path].method = "POST";
-  routes_[path].quick = false;
 }
 
 // Screen has let nobody through without a key where keys are asked for.
@@ -129,32 +121,70 @@ Caller Server::CallerOf(const HttpHead& head) const {
   return {.client = key.name, .key = &key};
 }
 
+// The model that a body asks for. Of a body that asks for none because it is wrong as a whole, what
+// is wrong with that.
+std::variant<ModelRegistry::Index, ApiError> Server::ModelOf(const Door& door,
+                                                             const std::string& body) const {
+  if (models_.size() == 1) return models_.Resolve({});
+  const std::string name = ModelNamed(body);
+  if (name.empty()) {
+    const Result<ApiRequest> read = door.read(body, models_.spec(0).options.defaults);
+    if (!read.ok()) return Refusal(read.error());
+  }
+  return models_.Resolve(name);
+}
+
+// Does `work` with the model when it is loaded.
+void Server::WithModel(const std::variant<ModelRegistry::Index, ApiError>& model, const Door& door,
+                       const HttpExchange& exchange,
+                       std::function<void(const ModelRegistry::Lease&)> work) {
+  if (const auto* error = std::get_if<ApiError>(&model)) {
+    return exchange.Reply(ErrorReply(*error, door));
+  }
+  const auto answer = [&door, exchange, work = std::move(work)](const ModelRegistry::Answer& got) {
+    if (const auto* error = std::get_if<ApiError>(&got)) {
+      return exchange.Reply(ErrorReply(*error, door));
+    }
+    work(std::get<ModelRegistry::Lease>(got));
+  };
+  const auto now = models_.Acquire(std::get<ModelRegistry::Index>(model),
+                                   [this, &door, exchange, answer](ModelRegistry::Answer got) {
+                                     Enqueue(door, exchange, [answer, got] { answer(got); });
+                                   });
+  if (now.has_value()) answer(*now);
+}
+
 void Server::AddDoor(const Door& door) {
   routes_[std::string(door.path)] = {
       .method = "POST",
       .door = &door,
-      .answer = [this, &door](const HttpRequest& request, const HttpExchange& exchange) {
-        ReplyToGeneration(door, &service_, CallerOf(request.head), request, exchange);
+      .answer = [this, &door](const HeldRequest& request, const HttpExchange& exchange) {
+        const auto arrived = std::chrono::steady_clock::now();
+        WithModel(ModelOf(door, request->body), door, exchange,
+                  [this, &door, request, arrived, exchange](const ModelRegistry::Lease& service) {
+                    ReplyToGeneration(door, service, CallerOf(request->head), *request, arrived,
+                                      exchange);
+                  });
       }};
 }
 
-// What a door's clients ask besides generations.
+// What clients ask of a model besides generations.
 void Server::AddQuery(const std::string& method, const std::string& path, const Door& door,
                       Query query) {
-  routes_[path] = {
-      .method = method,
-      .door = &door,
-      .answer = [this, &door, query](const HttpRequest& request, const HttpExchange& exchange) {
-        if (auto error = service_.Unready()) return exchange.Reply(ErrorReply(*error, door));
-        const QueryAnswer answer = query(service_, request);
-        if (const auto* error = std::get_if<ApiError>(&answer)) {
-          return exchange.Reply(ErrorReply(*error, door));
-        }
-        const auto& found = std::get<QueryReply>(answer);
-        HttpReply reply = JsonReply(found.json);
-        NameIgnored(found.ignored, &reply);
-        exchange.Reply(std::move(reply));
-      }};
+  const auto reply = [&door, query](const Service& service, const HttpRequest& request) {
+    return QueryReplyTo(query(service, request), door);
+  };
+  routes_[path] = {.method = method,
+                   .door = &door,
+                   .answer = [this, method, &door, reply](const HeldRequest& request,
+                                                          const HttpExchange& exchange) {
+                     const std::string name = method == "GET" ? request->head.QueryValue("model")
+                                                              : ModelNamed(request->body);
+                     WithModel(models_.Resolve(name), door, exchange,
+                               [reply, request, exchange](const ModelRegistry::Lease& service) {
+                                 exchange.Reply(reply(*service, *request));
+                               });
+                   }};
 }
 
 void Server::AddRoutes() {
@@ -167,20 +197,28 @@ void Server::AddRoutes() {
   AddQuery("POST", "/v1/messages/count_tokens", AnthropicDoor(), CountTokens);
   AddQuery("GET", "/slots", LlamaCppDoor(), Slots);
   AddQuery("POST", "/apply-template", LlamaCppDoor(), ApplyTemplate);
-  AddQuery("GET", "/api/tags", OllamaChatDoor(), OllamaTags);
-  AddQuery("POST", "/api/show", OllamaChatDoor(), OllamaShow);
-  AddQuery("GET", "/api/version", OllamaChatDoor(),
-           [this](const Service&, const HttpRequest&) -> QueryAnswer {
-             return QueryReply{OrderedJson::object({{"version", options_.version}}), {}};
-           });
+  AddQuery("POST", "/tokenize", ChatDoor(), Tokenize);
+  AddQuery("POST", "/detokenize", ChatDoor(), Detokenize);
+  AddQuery("GET", "/props", ChatDoor(), [this](const Service& service, const HttpRequest&) {
+    OrderedJson props = {{"version", options_.version}};
+    props.update(PropsJson(service));
+    props["limits"]["body_bytes"] = options_.http.limits.body_bytes;
+    return QueryAnswer(QueryReply{Dump(props), {}});
+  });
   Get("/v1/models", &Server::Models);
   Get("/v1/models/", &Server::Model);
+  Get("/api/tags", &Server::Tags);
+  Get("/api/version", &Server::Version);
   Get("/health", &Server::Health, /*open=*/true);
   Get("/metrics", &Server::Metrics);
-  Get("/props", &Server::Props);
   Get("/stats", &Server::Stats);
-  Post("/tokenize", &Server::Tokenize);
-  Post("/detokenize", &Server::Detokenize);
+  routes_["/api/show"] = {
+      .method = "POST",
+      .door = &OllamaChatDoor(),
+      .answer = [this](const HeldRequest& request, const HttpExchange& exchange) {
+        exchange.Reply(QueryReplyTo(OllamaShow(models_, began_, *request), OllamaChatDoor()));
+      }};
+  for (const char* path : {"/api/tags", "/api/version"}) routes_[path].door = &OllamaChatDoor();
   AddPage();
 }
 
@@ -195,7 +233,7 @@ void Server::AddPage() {
         .method = "GET",
         .open = true,
         .quick = true,
-        .answer = [reply](const HttpRequest&, const HttpExchange& exchange) {
+        .answer = [reply](const HeldRequest&, const HttpExchange& exchange) {
           exchange.Reply(reply);
         }};
   }
@@ -292,15 +330,18 @@ HttpReply Server::Preflight(const HttpHead& head) const {
 
 void Server::Handle(HttpRequest request, const HttpExchange& exchange) {
   const Route& route = *FindRoute(request.head.path);
-  if (route.quick) return route.answer(request, exchange);
   const auto held = std::make_shared<const HttpRequest>(std::move(request));
-  const bool taken = pool_->Run(
-      [&route, held, exchange] { route.answer(*held, exchange); },
-      [&route, exchange] {
-        exchange.Reply(Refused(503, "there is not enough memory for this request", *route.door));
-      });
+  if (route.quick) return route.answer(held, exchange);
+  Enqueue(*route.door, exchange, [&route, held, exchange] { route.answer(held, exchange); });
+}
+
+// Has the pool do what answers a request.
+void Server::Enqueue(const Door& door, const HttpExchange& exchange, std::function<void()> work) {
+  const bool taken = pool_->Run(std::move(work), [&door, exchange] {
+    exchange.Reply(Refused(503, "there is not enough memory for this request", door));
+  });
   if (taken) return;
-  exchange.Reply(Refused(503, "too many requests wait to be read; try again later", *route.door));
+  exchange.Reply(Refused(503, "too many requests wait to be read; try again later", door));
 }
 
 void Server::Complete(const HttpHead* head, HttpReply* reply) const {
@@ -313,103 +354,69 @@ void Server::Complete(const HttpHead* head, HttpReply* reply) const {
   reply->fields.emplace_back("Vary", "Origin");
 }
 
-OrderedJson Server::ModelJson() const {
-  return {{"id", model().id},
-          {"object", "model"},
-          {"created", model().loaded},
-          {"owned_by", "foretoken"},
-          {"max_model_len", model().engine->limits().context}};
+// Nothing while requests are taken; else the 503 to answer with.
+std::optional<ApiError> Server::Unready() const {
+  if (models_.draining()) return AbortError(AbortReason::kShutdown, 0);
+  const bool preloads = models_.size() == 1 && models_.status(0).loads == 0;
+  if (!preloads) return std::nullopt;
+  return ApiError{.status = 503,
+                  .message = "the model is being loaded; try again in a moment",
+                  .type = "server_error",
+                  .code = "loading"};
 }
 
 HttpReply Server::Models(const HttpRequest&) {
-  if (auto error = service_.Unready()) return ErrorReply(*error);
-  return JsonReply({{"object", "list"}, {"data", OrderedJson::array({ModelJson()})}});
+  OrderedJson list = OrderedJson::array();
+  for (ModelRegistry::Index i = 0; i < models_.size(); ++i) {
+    list.push_back(ModelJson(models_, i, began_));
+  }
+  return JsonReply({{"object", "list"}, {"data", std::move(list)}});
 }
 
 HttpReply Server::Model(const HttpRequest& request) {
-  if (auto error = service_.Unready()) return ErrorReply(*error);
-  const std::string id = request.head.path.substr(std::string_view("/v1/models/").size());
-  if (id != model().id) return ErrorReply(UnknownModel(id, model().id));
-  return JsonReply(ModelJson());
+  const std::string name = request.head.path.substr(std::string_view("/v1/models/").size());
+  const ModelRegistry::Index found = models_.Find(name);
+  if (found == ModelRegistry::kNone) return ErrorReply(models_.UnknownModel(name));
+  return JsonReply(ModelJson(models_, found, began_));
 }
 
+HttpReply Server::Tags(const HttpRequest&) { return JsonReply(OllamaTags(models_, began_)); }
+
+HttpReply Server::Version(const HttpRequest&) { return JsonReply({{"version", options_.version}}); }
+
 HttpReply Server::Health(const HttpRequest&) {
-  const double stuck = service_.engine().SecondsWithoutProgress();
-  if (auto error = service_.Unready()) return ErrorReply(*error);
-  if (stuck < options_.service.stall_seconds) return JsonReply({{"status", "ok"}});
-  return ErrorReply({.status = 503,
-                     .message = fmt::format("the engine has work but has made no progress for "
-                                            "{:.0f} seconds",
-                                            stuck),
-                     .type = "server_error",
-                     .code = "stalled"});
+  if (auto error = Unready()) return ErrorReply(*error);
+  for (ModelRegistry::Index i = 0; i < models_.size(); ++i) {
+    const ModelRegistry::Lease served = models_.Peek(i);
+    const double stuck = served == nullptr ? 0 : served->engine().SecondsWithoutProgress();
+    if (stuck < models_.spec(i).options.stall_seconds) continue;
+    return ErrorReply({.status = 503,
+                       .message = fmt::format("the engine of '{}' has work but has made no "
+                                              "progress for {:.0f} seconds",
+                                              models_.spec(i).id, stuck),
+                       .type = "server_error",
+                       .code = "stalled"});
+  }
+  return JsonReply({{"status", "ok"}});
 }
 
 HttpReply Server::Metrics(const HttpRequest&) {
-  return {.content_type = "text/plain; version=0.0.4; charset=utf-8",
-          .body = MetricsText(service_)};
+  return {.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = MetricsText(models_)};
 }
 
-HttpReply Server::Stats(const HttpRequest&) {
-  if (auto error = service_.Unready()) return ErrorReply(*error);
-  return JsonReply(StatsJson(service_));
-}
-
-HttpReply Server::Props(const HttpRequest&) {
-  if (auto error = service_.Unready()) return ErrorReply(*error);
-  const EngineLimits limits = model().engine->limits();
-  const Tokenizer& tokenizer = model().tokenizer();
-  std::vector<std::string> modes;
-  for (const Mode mode : OfferedModes(*model().engine)) modes.emplace_back(ModeName(mode));
-  const OrderedJson props = {{"version", options_.version},
-                             {"model", model().id},
-                             {"context", limits.context},
-                             {"vocabulary", tokenizer.vocabulary()},
-                             {"tokenizer_fingerprint", tokenizer.fingerprint()},
-                             {"chat", tokenizer.has_chat_template()},
-                             {"modes", modes},
-                             {"speculation", PlanJson(model().engine->plan())},
-                             {"sampling", SamplingJson(options_.service.defaults.sampling)},
-                             {"limits",
-                              {{"batch", limits.batch},
-                               {"queue", limits.queue},
-                               {"client_sequences", service_.ClientShare()},
-                               {"lookahead", limits.lookahead},
-                               {"cache_budget", limits.cache_budget},
-                               {"choices", kMaxChoices},
-                               {"body_bytes", options_.http.limits.body_bytes},
-                               {"request_seconds", options_.service.request_seconds}}}};
-  return JsonReply(props);
-}
-
-HttpReply Server::Tokenize(const HttpRequest& request) {
-  if (auto error = service_.Unready()) return ErrorReply(*error);
-  const Result<TokenizeRequest> parsed = ParseTokenizeRequest(request.body);
-  if (!parsed.ok()) return ErrorReply(Refusal(parsed.error()));
-  const Tokenizer& tokenizer = model().tokenizer();
-  const std::vector<Token> tokens =
-      tokenizer.Encode(parsed->content, parsed->add_special, parsed->parse_special);
-  // Written as it goes: a JSON value would take ten times the memory of its text.
-  std::string text = "{\"tokens\":[";
-  for (std::size_t i = 0; i < tokens.size(); ++i) {
-    if (i > 0) text += ',';
-    if (parsed->with_pieces) {
-      text += Dump({{"id", tokens[i]}, {"piece", TokenText(tokenizer, tokens[i])}});
-    } else {
-      text += std::to_string(tokens[i]);
-    }
-  }
-  text += fmt::format("],\"count\":{}}}", tokens.size());
-  return {.content_type = kJson, .body = std::move(text)};
-}
-
-HttpReply Server::Detokenize(const HttpRequest& request) {
-  if (auto error = service_.Unready()) return ErrorReply(*error);
-  const Tokenizer& tokenizer = model().tokenizer();
-  const Result<std::vector<Token>> tokens =
-      ParseDetokenizeRequest(request.body, tokenizer.vocabulary());
-  if (!tokens.ok()) return ErrorReply(Refusal(tokens.error()));
-  return JsonReply({{"content", DecodeTokens(tokenizer, *tokens)}});
+HttpReply Server::Stats(const HttpRequest& request) {
+  if (auto error = Unready()) return ErrorReply(*error);
+  const auto model = models_.Resolve(request.head.QueryValue("model"));
+  if (const auto* error = std::get_if<ApiError>(&model)) return ErrorReply(*error);
+  const auto index = std::get<ModelRegistry::Index>(model);
+  const ModelRegistry::Lease served = models_.Peek(index);
+  if (served != nullptr) return JsonReply(StatsJson(*served, models_.outcomes(index)));
+  return ErrorReply({.status = 503,
+                     .message = fmt::format("the model '{}' is not loaded; a request for it loads "
+                                            "it",
+                                            models_.spec(index).id),
+                     .type = "server_error",
+                     .code = "not_loaded"});
 }
 
 }  // namespace foretoken::server

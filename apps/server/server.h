@@ -1,19 +1,21 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "base/result.h"
 #include "server/access/api_keys.h"
 #include "server/doors/openai.h"
 #include "server/http/http_server.h"
+#include "server/model_registry.h"
 #include "server/observe/access_log.h"
 #include "server/queries.h"
-#include "server/service.h"
 #include "server/work_pool.h"
 
 namespace foretoken::server {
@@ -27,45 +29,43 @@ struct ServerOptions {
   std::string version;
   std::string log_file;  ///< Empty: none.
   bool verbose = false;  ///< The log's lines on standard error.
-  ServiceOptions service;
+  RegistryLimits models;
 };
 
-/// An OpenAI-compatible HTTP server over one engine (docs/api.md). Answers from the start, with 503
-/// until the model is loaded.
+/// An OpenAI-compatible HTTP server over one or more models (docs/api.md). Answers from the start.
 class Server {
  public:
-  /// Binds and begins to listen and to load. An error where the address cannot be had.
-  static Result<std::unique_ptr<Server>> Start(ServerOptions options, ModelLoader load);
+  /// Binds and begins to listen, and to load where there is one model only. An error where the
+  /// address cannot be had.
+  static Result<std::unique_ptr<Server>> Start(ServerOptions options,
+                                               std::vector<ModelSpec> models);
   /// Shuts down, if nobody has.
   ~Server();
 
   int port() const { return http_->port(); }
-  /// Waits until the model is loaded, or says why it could not be.
-  Status AwaitLoaded() { return service_.engine().AwaitLoaded(); }
-  const ServedModel& model() const { return service_.model(); }
-  /// What was decoded so far.
-  ServerTotals totals() const { return service_.engine().stats().Published(); }
+  ModelRegistry& models() { return models_; }
 
   /// Refuses new requests with 503, lets running ones end for `shutdown_seconds`, ends the rest
   /// with an error reply, and stops listening.
   void Shutdown();
 
  private:
+  using HeldRequest = std::shared_ptr<const HttpRequest>;
+
   /// Where a request goes by its path.
   struct Route {
     std::string method;
     bool open = false;   ///< Whoever comes: without an API key.
     bool quick = false;  ///< Answered on the HTTP server's thread; else on the work pool.
     const Door* door = &ChatDoor();  ///< Whose form errors have.
-    std::function<void(const HttpRequest&, const HttpExchange&)> answer;
+    std::function<void(const HeldRequest&, const HttpExchange&)> answer;
   };
   using Handler = HttpReply (Server::*)(const HttpRequest&);
 
-  Server(ServerOptions options, ModelLoader load);
+  Server(ServerOptions options, std::vector<ModelSpec> models);
 
   void AddRoutes();
   void Get(const std::string& path, Handler handler, bool open = false);
-  void Post(const std::string& path, Handler handler);
   void AddDoor(const Door& door);
   void AddQuery(const std::string& method, const std::string& path, const Door& door, Query query);
   void AddPage();
@@ -77,26 +77,34 @@ class Server {
   bool KnowsHost(const HttpHead& head) const;
   HttpReply Preflight(const HttpHead& head) const;
   void Handle(HttpRequest request, const HttpExchange& exchange);
+  void Enqueue(const Door& door, const HttpExchange& exchange, std::function<void()> work);
+  std::variant<ModelRegistry::Index, ApiError> ModelOf(const Door& door,
+                                                       const std::string& body) const;
+  void WithModel(const std::variant<ModelRegistry::Index, ApiError>& model, const Door& door,
+                 const HttpExchange& exchange,
+                 std::function<void(const ModelRegistry::Lease&)> work);
   void Complete(const HttpHead* head, HttpReply* reply) const;
 
-  OrderedJson ModelJson() const;
+  std::optional<ApiError> Unready() const;
   HttpReply Models(const HttpRequest& request);
   HttpReply Model(const HttpRequest& request);
   HttpReply Health(const HttpRequest& request);
   HttpReply Metrics(const HttpRequest& request);
-  HttpReply Props(const HttpRequest& request);
   HttpReply Stats(const HttpRequest& request);
-  HttpReply Tokenize(const HttpRequest& request);
-  HttpReply Detokenize(const HttpRequest& request);
+  HttpReply Tags(const HttpRequest& request);
+  HttpReply Version(const HttpRequest& request);
 
   const ServerOptions options_;
   std::map<std::string, Route> routes_;  // By path; one that ends with '/' is for all below it.
 
+  const std::int64_t began_;  // In seconds since 1970.
+
   AccessLog log_;
 
-  // In this order: the engine's and the pool's threads answer through the HTTP server.
+  // In this order: the engines' and the pool's threads answer through the HTTP server, and the
+  // pool's use models.
   std::unique_ptr<HttpServer> http_;
-  Service service_;
+  ModelRegistry models_;
   std::unique_ptr<WorkPool> pool_;
   bool stopped_ = false;
 };

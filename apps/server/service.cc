@@ -215,35 +215,12 @@ ApiError AbortError(AbortReason reason, double request_seconds) {
           .code = "shutting_down"};
 }
 
-ApiError UnknownModel(const std::string& asked, const std::string& served) {
-  return {.status = 404,
-          .message =
-              fmt::format("the model '{}' is not served here; '{}' is", Shortened(asked), served),
-          .param = "model",
-          .code = "model_not_found"};
-}
-
 ApiError GrammarError(const std::string& field) {
   return {.message =
               "the grammar is too ambiguous: the text generated so far can be read in too many "
               "ways to go on; write it with fewer alternatives and optional parts that begin alike",
           .param = field,
           .code = "grammar_too_ambiguous"};
-}
-
-std::optional<ApiError> Service::Unready() const {
-  if (draining_) return AbortError(AbortReason::kShutdown, 0);
-  if (engine_.state() == EngineThread::State::kServing) return std::nullopt;
-  return ApiError{.status = 503,
-                  .message = "the model is being loaded; try again in a moment",
-                  .type = "server_error",
-                  .code = "loading"};
-}
-
-std::array<std::int64_t, kRequestOutcomes> Service::outcomes() const {
-  std::array<std::int64_t, kRequestOutcomes> counts{};
-  std::copy(outcomes_.begin(), outcomes_.end(), counts.begin());
-  return counts;
 }
 
 std::uint64_t Service::Random() {
@@ -270,8 +247,8 @@ ApiError Service::Busy(std::string message, std::string code) {
 int Service::ClientShare() const {
   const EngineLimits limits = model().engine->limits();
   const int places = limits.batch + limits.queue;
-  if (options_.client_limit > 0) return std::min(options_.client_limit, places);
-  return options_.clients_are_one ? places : std::max(1, places / 2);
+  if (options().client_limit > 0) return std::min(options().client_limit, places);
+  return options().clients_are_one ? places : std::max(1, places / 2);
 }
 
 int Service::LimitOf(const Caller& caller) const {
@@ -286,8 +263,8 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& ca
   const bool chat = api.kind == ApiKind::kChat;
   const std::string prompt_field(door.prompt);
   const int context = served.engine->limits().context;
-  const int limit = options_.max_prompt_tokens > 0
-                        ? std::min(options_.max_prompt_tokens, context - 1)
+  const int limit = options().max_prompt_tokens > 0
+                        ? std::min(options().max_prompt_tokens, context - 1)
                         : context - 1;
   if (auto error = CheckLengths(door, api, limit, served.longest_token)) return error;
   std::vector<std::vector<Token>> prompts;
@@ -319,7 +296,7 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& ca
   std::shared_ptr<DatastoreTenant> tenant;
   if (auto error = FindTenant(api.datastore, caller, served, &tenant)) return error;
   const std::uint64_t seed =
-      api.seeded || !options_.random_seed ? api.sampling.seed : Random() >> 11;
+      api.seeded || !options().random_seed ? api.sampling.seed : Random() >> 11;
   const std::uint64_t group = (Random() >> 1) | 1;  // A request's choices share its places.
   std::int64_t most_tokens = 0;
   std::int64_t prompt_logprobs = 0;
@@ -357,7 +334,7 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& ca
     }
   }
   if (auto error =
-          CheckTotals(door, api, most_tokens, prompt_logprobs, options_.max_request_tokens)) {
+          CheckTotals(door, api, most_tokens, prompt_logprobs, options().max_request_tokens)) {
     return error;
   }
   for (std::size_t i = 0; (api.echo || api.return_prompts) && i < prompts.size(); ++i) {
@@ -368,10 +345,13 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& ca
 }
 
 std::variant<Admitted, ApiError> Service::Admit(const Door& door, const Caller& caller,
-                                                const std::string& body) {
-  if (auto error = Unready()) {
-    Count(RequestOutcome::kUnavailable);
-    return *error;
+                                                const std::string& body,
+                                                std::chrono::steady_clock::time_point arrived) {
+  const auto deadline = arrived + std::chrono::milliseconds(
+                                      static_cast<std::int64_t>(options().request_seconds * 1000));
+  if (std::chrono::steady_clock::now() >= deadline) {  // It waited for the model all the time.
+    Count(RequestOutcome::kTimeout);
+    return AbortError(AbortReason::kTimeout, options().request_seconds);
   }
   if (!MemoryLeft(kKeptForSteps)) {
     Count(RequestOutcome::kUnavailable);
@@ -385,7 +365,7 @@ std::variant<Admitted, ApiError> Service::Admit(const Door& door, const Caller& 
     Count(RequestOutcome::kInvalid);
     return error;
   };
-  Result<ApiRequest> parsed = door.read(body, options_.defaults);
+  Result<ApiRequest> parsed = door.read(body, options().defaults);
   if (!parsed.ok()) return invalid(Refusal(parsed.error()));
   Admitted admitted{.request = std::move(*parsed)};
   const ApiRequest& request = admitted.request;
@@ -417,7 +397,7 @@ std::variant<Admitted, ApiError> Service::Admit(const Door& door, const Caller& 
   admitted.head = {
       .id = fmt::format("{}{:016x}", door.id_prefix, Random()),
       .created = std::time(nullptr),
-      .model = AdaptedName(model().id, *model().model, requests.front().adapter),
+      .model = AdaptedName(id(), *model().model, requests.front().adapter),
       .seed = requests.front().sampling.seed,
       .prompt_tokens = static_cast<int>(requests.front().prompt.size()),
       .shows_retrieved = caller.key != nullptr || requests.front().datastore == nullptr};
@@ -430,9 +410,7 @@ std::variant<Admitted, ApiError> Service::Admit(const Door& door, const Caller& 
       return receipt;
     };
   }
-  admitted.deadline =
-      std::chrono::steady_clock::now() +
-      std::chrono::milliseconds(static_cast<std::int64_t>(options_.request_seconds * 1000));
+  admitted.deadline = deadline;
   const Status submitted = engine_.Submit(admitted.live, std::move(requests));
   if (submitted.ok()) return admitted;
   const std::string& message = submitted.error().message;

@@ -47,6 +47,28 @@ enum class RequestOutcome {
 inline constexpr int kRequestOutcomes = 8;
 std::string_view RequestOutcomeName(RequestOutcome outcome);
 
+/// How many requests ended how. Thread-safe.
+class OutcomeCounts {
+ public:
+  void Add(RequestOutcome outcome) { ++counts_[static_cast<std::size_t>(outcome)]; }
+  std::int64_t of(RequestOutcome outcome) const {
+    return counts_[static_cast<std::size_t>(outcome)];
+  }
+
+ private:
+  std::array<std::atomic<std::int64_t>, kRequestOutcomes> counts_{};
+};
+
+/// A model that a server can serve.
+struct ModelSpec {
+  std::string id;                    ///< As clients and replies call it.
+  std::vector<std::string> aliases;  ///< What clients may call it besides.
+  ServiceOptions options;            ///< Of the requests for it.
+  CoreSet cores;                     ///< That it computes on.
+  std::uint64_t bytes = 0;           ///< Of its files: about what its weights take.
+  ModelLoader load;
+};
+
 /// Who sends a request.
 struct Caller {
   std::string client;           ///< Whose sequences are counted together: a key's name, an address.
@@ -63,32 +85,32 @@ struct Admitted {
   std::chrono::steady_clock::time_point deadline;
 };
 
-/// What the API does, apart from HTTP. Thread-safe.
+/// What the API does with one model, apart from HTTP, from when it begins to load until it is
+/// unloaded. Thread-safe.
 class Service {
  public:
-  Service(ServiceOptions options, ModelLoader load)
-      : options_(std::move(options)), engine_(std::move(load)) {}
+  /// Begins to load. All of these outlive the service.
+  Service(const ModelSpec& spec, OutcomeCounts* outcomes, CoreTurns* turns)
+      : spec_(spec), outcomes_(outcomes), engine_(spec.load, CoreTurn(turns, spec.cores)) {}
 
-  /// Parses, checks and submits a request; or the error to answer with.
+  // Once the model is loaded.
+
+  /// Parses, checks and submits a request that came at `arrived`; or the error to answer with.
   std::variant<Admitted, ApiError> Admit(const Door& door, const Caller& caller,
-                                         const std::string& body);
+                                         const std::string& body,
+                                         std::chrono::steady_clock::time_point arrived);
 
   /// How many sequences one client may have under way, unless its key says otherwise: half of all
-  /// places where there is no limit. Once the model is served.
+  /// places where there is no limit.
   int ClientShare() const;
+  const ServedModel& model() const { return engine_.model(); }
 
-  /// Nothing where the model is served; else the 503 to answer with.
-  std::optional<ApiError> Unready() const;
-  /// From now on new requests are refused.
-  void Drain() { draining_ = true; }
-
-  void Count(RequestOutcome outcome) { ++outcomes_[static_cast<std::size_t>(outcome)]; }
-  std::array<std::int64_t, kRequestOutcomes> outcomes() const;
+  void Count(RequestOutcome outcome) { outcomes_->Add(outcome); }
 
   EngineThread& engine() { return engine_; }
   const EngineThread& engine() const { return engine_; }
-  const ServedModel& model() const { return engine_.model(); }
-  const ServiceOptions& options() const { return options_; }
+  const std::string& id() const { return spec_.id; }
+  const ServiceOptions& options() const { return spec_.options; }
 
  private:
   std::optional<ApiError> MakeRequests(const Door& door, const Caller& caller,
@@ -98,9 +120,8 @@ class Service {
   int RetryAfterSeconds();
   ApiError Busy(std::string message, std::string code);
 
-  const ServiceOptions options_;
-  std::atomic<bool> draining_ = false;
-  std::array<std::atomic<std::int64_t>, kRequestOutcomes> outcomes_{};
+  const ModelSpec& spec_;
+  OutcomeCounts* const outcomes_;
   const std::shared_ptr<ClientPlaces> places_ = std::make_shared<ClientPlaces>();
   std::mutex random_mutex_;
   std::mt19937_64 random_{std::random_device()()};
@@ -109,9 +130,6 @@ class Service {
 
 /// The modes that requests may ask for.
 std::vector<Mode> OfferedModes(const Engine& engine);
-
-/// How a request for a model that is not served is answered.
-ApiError UnknownModel(const std::string& asked, const std::string& served);
 
 /// How a request that was aborted is answered.
 ApiError AbortError(AbortReason reason, double request_seconds);

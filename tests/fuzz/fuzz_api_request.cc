@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "server/api/request_fields.h"
 #include "server/doors/anthropic.h"
 #include "server/doors/embeddings.h"
 #include "server/doors/llama_cpp.h"
@@ -43,7 +44,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
        {&ChatDoor(), &CompletionDoor(), &AnthropicDoor(), &ResponsesDoor(), &OllamaChatDoor(),
         &OllamaGenerateDoor(), &LlamaCppDoor(), &EmbeddingsDoor(), &OllamaEmbedDoor(),
         &OllamaEmbeddingsDoor(), &LlamaCppEmbeddingDoor()}) {
-    CheckParsed(door->read(body, {}));
+    const auto parsed = door->read(body, {});
+    CheckParsed(parsed);
+    // Who is to read a body is found before it is read.
+    FT_CHECK(!parsed.ok() || parsed->model == ModelNamed(body));
   }
   CheckParsed(ReadCountTokens(body, {}));
   CheckParsed(ReadApplyTemplate(body, {}));

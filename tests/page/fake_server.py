@@ -17,6 +17,7 @@ import random
 import re
 import sys
 import time
+import urllib.parse
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / "apps" / "server" / "page"
@@ -122,6 +123,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     polls = 0  # Of /stats.
     pace = 1.0  # How long a round takes, relative to what it claims.
     failing = False  # Whether every request is refused.
+    names = ["demo-target"]  # Of the models.
 
     def log_message(self, *arguments):
         pass
@@ -160,11 +162,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.refuse(404, f"there is no {path} here")
 
     def props(self):
-        return {"version": "fake", "model": "demo-target", "context": 512, "chat": True,
+        model = urllib.parse.unquote(self.path.partition("?model=")[2]) or self.names[0]
+        return {"version": "fake", "model": model, "context": 512, "chat": True,
                 "modes": MODES, "speculation": {"mode": "ssd", "lookahead": LOOKAHEAD}}
 
     def models(self):
-        return {"object": "list", "data": [{"id": "demo-target", "object": "model"}]}
+        return {"object": "list", "data": [{"id": name, "object": "model"} for name in self.names]}
 
     def stats(self):
         Handler.polls += 1

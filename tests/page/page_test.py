@@ -31,6 +31,42 @@ CONTRAST = """((text, ground) => {
 })"""
 
 
+class ModelsTest(PageTest):
+    def setUp(self):
+        super().setUp()
+        fake_server.Handler.names = ["qwen", "org/gemma:Q8_0"]
+
+    def tearDown(self):
+        fake_server.Handler.names = ["demo-target"]
+        super().tearDown()
+
+    def models_asked(self):
+        return [body["model"] for _, body in fake_server.Handler.seen]
+
+    def test_the_reader_chooses_who_answers(self):
+        tab = self.open()
+        shown = "[...document.querySelectorAll('#model option')].map((o) => o.textContent)"
+        self.assertEqual(tab.run(shown), fake_server.Handler.names)
+        self.ask(tab, "Tell me a story.")
+        tab.run("""const select = document.getElementById('model');
+                   select.value = 'org/gemma:Q8_0';
+                   select.dispatchEvent(new Event('change'))""")
+        tab.wait(READY)
+        self.ask(tab, "And then?")
+        self.assertEqual(self.models_asked(), ["qwen", "org/gemma:Q8_0"])
+        self.assertTrue(any(url.endswith("/props?model=org%2Fgemma%3AQ8_0")
+                            for url in tab.requests()), tab.requests())
+        self.assert_fits(tab)
+        self.shoot(tab, "models")
+        later = self.open(beside=tab)  # What was chosen stays.
+        self.assertEqual(later.run("document.getElementById('model').value"), "org/gemma:Q8_0")
+
+    def test_it_fits_on_a_phone(self):
+        tab = self.open(width=360, height=740)
+        self.assert_fits(tab)
+        self.shoot(tab, "models-phone")
+
+
 class StreamTest(PageTest):
     pace = 10.0  # Slow enough to act in between on a busy machine.
 

@@ -217,9 +217,9 @@ class Api(Shared):
         for name in ("foretoken_spec_decode_num_drafts_total",
                      "foretoken_spec_decode_num_draft_tokens_total",
                      "foretoken_spec_decode_num_accepted_tokens_total",
-                     'foretoken_spec_decode_num_accepted_tokens_per_pos_total{position="0"}',
-                     'foretoken_round_seconds_total{part="target"}',
-                     'foretoken_requests_total{outcome="stop"}',
+                     'foretoken_spec_decode_num_accepted_tokens_per_pos_total{model="demo-target",position="0"}',
+                     'foretoken_round_seconds_total{model="demo-target",part="target"}',
+                     'foretoken_requests_total{model="demo-target",outcome="stop"}',
                      'foretoken_time_to_first_token_seconds_bucket'):
             self.assertIn("\n" + name, metrics)
 
@@ -512,7 +512,7 @@ class Faults(unittest.TestCase):
             connection.close()
             ended = {chunk["index"]: chunk["finish_reason"] for chunk in chunks if chunk["finish_reason"]}
             self.assertEqual([ended[i] for i in range(4)], ends)
-            self.assertIn('requests_total{outcome="length"} 2', server.get("/metrics")[2])
+            self.assertIn('requests_total{model="demo-target",outcome="length"} 2', server.get("/metrics")[2])
 
     def test_shutdown_beside_a_costly_grammar(self):
         server = Serving(PROGRAM, "--shutdown-seconds", 1, "-np", 8)

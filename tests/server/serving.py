@@ -25,7 +25,7 @@ class Serving:
                                         preexec_fn=preexec_fn)
         if wait:
             line = self.process.stdout.readline()
-            match = re.search(r"Serving (\S+) at https?://\S+:(\d+) ", line)
+            match = re.search(r"Serving (.+?) at https?://\S+:(\d+) ", line)
             if match is None:
                 raise RuntimeError(f"the server did not start: {line}{self.process.stderr.read()}")
             self.model, self.port = match.group(1), int(match.group(2))

@@ -11,6 +11,7 @@
 
 #include "base/parse_number.h"
 #include "cli/options/hub_models.h"
+#include "cli/options/several_models.h"
 
 namespace foretoken {
 namespace {
@@ -234,27 +235,48 @@ LoadProgress LoadingBar(const ModelSource& source) {
   };
 }
 
-Result<std::shared_ptr<LanguageModel>> LoadTarget(const ModelOptions& model, const CoreSet& cores,
-                                                  const AdapterOptions& adapters) {
-  const ModelSource source = model.TargetSource();
-  return LanguageModel::Load({.source = source,
+namespace {
+
+Result<std::shared_ptr<LanguageModel>> LoadWith(LoadProgress progress, const ModelOptions& model,
+                                                const AdapterOptions& adapters,
+                                                const CoreSet& cores) {
+  return LanguageModel::Load({.source = model.TargetSource(),
                               .cores = cores,
                               .precision = ParsePrecision(model.precision),
                               .kv = ParseKvFormat(model.kv),
-                              .progress = LoadingBar(source),
+                              .progress = std::move(progress),
                               .adapters = adapters.Sources()});
 }
 
-Result<Decoding> DecodingOptions::Load(std::optional<Mode> decoding_mode) {
+}  // namespace
+
+Result<std::shared_ptr<LanguageModel>> LoadTarget(const ModelOptions& model, const CoreSet& cores,
+                                                  const AdapterOptions& adapters) {
+  return LoadWith(LoadingBar(model.TargetSource()), model, adapters, cores);
+}
+
+const CoreSet& TargetCores(const DecodingOptions& options, const Cores& from,
+                           std::optional<Mode> decoding_mode) {
+  const bool alone =
+      decoding_mode && !options.cores.given() && !LeavesCores(*decoding_mode, options.model);
+  return alone ? from.all : from.target;
+}
+
+Result<Decoding> LoadDecoding(DecodingOptions* options, std::optional<Mode> decoding_mode,
+                              LoadProgress progress) {
   Decoding decoding;
-  FT_ASSIGN_OR_RETURN(decoding.cores, ResolveCores(cores));
-  const bool alone = decoding_mode && !cores.given() && !LeavesCores(*decoding_mode, model);
-  FT_ASSIGN_OR_RETURN(
-      decoding.target,
-      LoadTarget(model, alone ? decoding.cores.all : decoding.cores.target, adapters));
-  FT_ASSIGN_OR_RETURN(decoding.datastore, OpenChosen(datastore, *decoding.target));
-  FT_RETURN_IF_ERROR(Constrain(constraint, *decoding.target, &generation.sampling));
+  FT_ASSIGN_OR_RETURN(decoding.cores, ResolveCores(options->cores));
+  FT_ASSIGN_OR_RETURN(decoding.target,
+                      LoadWith(std::move(progress), options->model, options->adapters,
+                               TargetCores(*options, decoding.cores, decoding_mode)));
+  FT_ASSIGN_OR_RETURN(decoding.datastore, OpenChosen(options->datastore, *decoding.target));
+  FT_RETURN_IF_ERROR(
+      Constrain(options->constraint, *decoding.target, &options->generation.sampling));
   return decoding;
+}
+
+Result<Decoding> DecodingOptions::Load(std::optional<Mode> decoding_mode) {
+  return LoadDecoding(this, decoding_mode, LoadingBar(model.TargetSource()));
 }
 
 Result<int> ChooseContext(const ModelOptions& model, const LanguageModel& target, int wanted) {

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "cli/options/options.h"
+#include "cli/options/several_models.h"
 
 namespace foretoken {
 namespace {
@@ -62,6 +63,11 @@ void AddModelOptions(CLI::App* app, ModelOptions* options) {
   AddTargetOptions(add, "-m,--target,--model", options,
                    "The target model, a Hugging Face folder or a GGUF file; the bundled one by "
                    "default");
+  AddDraftAndFormatOptions(app, options);
+}
+
+void AddDraftAndFormatOptions(CLI::App* app, ModelOptions* options) {
+  const OptionGroup add(app, "Models");
   AddDraftOptions(add, options,
                   "The draft model, a folder or a GGUF file (also -md), with most of the target's "
                   "tokens. self:TYPE: the target itself with weights of that type, as self:q4_0");

@@ -15,12 +15,13 @@ constexpr std::size_t kNameColumn = 30;
 constexpr std::size_t kFew = 14;
 
 constexpr std::string_view kEveryday[] = {
-    "prompt",  "file",        "chat",          "system",    "server",   "against",  "target",
-    "hf-repo", "draft",       "hf-repo-draft", "mode",      "modes",    "prompts",  "limit",
-    "batch",   "batches",     "host",          "port",      "alias",    "api-key",  "max-tokens",
-    "context", "temp",        "temps",         "top-k",     "top-p",    "seed",     "stop",
-    "grammar", "json-schema", "threads",       "datastore", "roofline", "simulate", "preset",
-    "output",  "calibration", "json",          "html",      "config",   "help",     "help-all"};
+    "prompt",     "file",    "chat",        "system",        "server",    "against",  "target",
+    "hf-repo",    "models",  "draft",       "hf-repo-draft", "mode",      "modes",    "prompts",
+    "limit",      "batch",   "batches",     "host",          "port",      "alias",    "api-key",
+    "max-tokens", "context", "temp",        "temps",         "top-k",     "top-p",    "seed",
+    "stop",       "grammar", "json-schema", "threads",       "datastore", "roofline", "simulate",
+    "preset",     "output",  "calibration", "json",          "html",      "config",   "help",
+    "help-all"};
 
 std::vector<const CLI::Option*> NamedOptions(const CLI::App* command) {
   return command->get_options([](const CLI::Option* option) { return option->nonpositional(); });

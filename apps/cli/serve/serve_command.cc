@@ -2,61 +2,40 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <csignal>
-#include <ctime>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "cli/common/commands.h"
 #include "cli/common/generation.h"
 #include "cli/common/terminal.h"
 #include "cli/options/options.h"
+#include "cli/serve/served_models.h"
 #include "server/access/loopback.h"
 #include "server/server.h"
 
 namespace foretoken {
 namespace {
 
-struct ServeOptions : DecodingOptions {
-  std::string modes;
-  std::string alias;
+struct ServeOptions {
+  ModelChoice choice;
+  ServedOptions each;  ///< What holds for every model.
+  double idle_seconds = 0;
+  double models_gb = 0;
   std::string api_key;
   std::string api_key_file;
   std::string reasoning_format = "auto";
-  int batch = 16;
-  int queue = 256;
-  int max_lookahead = 16;
   double body_mb = 4;
   int event_interval_ms = 5;
   server::ServerOptions server;
 };
 
-// The modes to offer, that of requests which name none first.
-Result<std::vector<Mode>> ModesToOffer(const ServeOptions& options, Mode first) {
-  std::vector<Mode> modes = {first};
-  std::vector<Mode> others = {Mode::kAuto};
-  for (const Mode mode : kModes) {
-    const DrafterInfo& info = InfoOf(mode.drafter);
-    const bool served = info.needs == DrafterNeeds::kText ||
-                        (NeedsDraft(mode) ? options.model.has_draft() : options.datastore.given());
-    if (!mode.drafts() || (served && !info.baseline)) others.push_back(mode);
-  }
-  if (!options.modes.empty()) {
-    FT_ASSIGN_OR_RETURN(others, ParseModes(options.modes));
-  }
-  for (const Mode mode : others) {
-    if (NeedsDraft(mode) && !options.model.has_draft()) {
-      return InvalidInput(
-          fmt::format("mode {} needs a draft model; name its folder or GGUF file with --draft",
-                      ModeName(mode)));
-    }
-    if (std::find(modes.begin(), modes.end(), mode) == modes.end()) modes.push_back(mode);
-  }
-  return modes;
-}
-
 // The keys that requests must bring, by either option.
 Result<server::ApiKeys> KeysFor(const ServeOptions& options, bool given) {
-  const std::string& tenant = options.datastore.tenant;
+  const std::string& tenant = options.each.datastore.tenant;
   if (!options.api_key_file.empty() && !tenant.empty()) {
     return InvalidInput(
         "--namespace is for a server without --api-key-file, whose lines say which namespaces "
@@ -70,29 +49,6 @@ Result<server::ApiKeys> KeysFor(const ServeOptions& options, bool given) {
     keys.Add(std::move(key));
   }
   return keys;
-}
-
-// Runs on the server's engine thread.
-Result<server::ServedModel> LoadServed(ServeOptions options, const std::vector<Mode>& modes) {
-  const bool speculates = std::find(modes.begin(), modes.end(), Mode::kSsd) != modes.end();
-  const Mode mode = speculates ? Mode::kSsd : modes.front();
-  FT_ASSIGN_OR_RETURN(Decoding decoding, options.Load(mode));
-  const LanguageModel& target = *decoding.target;
-  FT_RETURN_IF_ERROR(
-      ValidateSamplingParams(options.generation.sampling, target.facts().vocabulary));
-  FT_ASSIGN_OR_RETURN(const int context, ChooseContext(options.model, target, kDefaultContext));
-  server::ServedModel served;
-  served.model = decoding.target;
-  served.datastore = std::move(decoding.datastore.folder);
-  served.tenant = decoding.datastore.tenant;
-  served.loaded = std::time(nullptr);
-  served.id = options.alias.empty() ? target.source().label() : options.alias;
-  FT_ASSIGN_OR_RETURN(EngineOptions wanted,
-                      options.EngineFor(modes, decoding.cores, options.batch, context));
-  wanted.max_waiting = options.queue;
-  wanted.max_lookahead = options.max_lookahead;
-  FT_ASSIGN_OR_RETURN(served.engine, Engine::Open(served.model, wanted));
-  return served;
 }
 
 // For any thread started from now on too: sigwait then finds them.
@@ -119,51 +75,132 @@ DraftingCosts CostsOf(const server::ServerTotals& totals, Mode mode) {
           .host = totals.host_seconds};
 }
 
-Result<int> Serve(ServeOptions options, bool key_given) {
-  FT_ASSIGN_OR_RETURN(const Mode first, options.Choose());
-  FT_ASSIGN_OR_RETURN(const std::vector<Mode> modes, ModesToOffer(options, first));
-  FT_RETURN_IF_ERROR(options.CheckFor(modes));
-  server::ServerOptions& settings = options.server;
-  FT_ASSIGN_OR_RETURN(settings.keys, KeysFor(options, key_given));
-  if (!settings.keys.empty()) options.datastore.tenant = settings.keys.front().namespaces.front();
-  settings.version = FORETOKEN_VERSION;
-  settings.http.limits.body_bytes = static_cast<std::size_t>(options.body_mb * 1e6);
-  settings.service.defaults.sampling = options.generation.sampling;
-  settings.service.defaults.template_variables = options.chat_template.variables;
-  settings.service.defaults.parts_reasoning = options.reasoning_format != "none";
-  settings.service.event_interval = std::chrono::milliseconds(options.event_interval_ms);
+// The models that are served, none loaded yet.
+Result<std::vector<server::ModelSpec>> SpecsOf(const std::vector<NamedModel>& models) {
+  std::vector<server::ModelSpec> specs;
+  for (const NamedModel& model : models) {
+    Result<server::ModelSpec> spec = SpecOf(model.options, model.id);
+    if (!spec.ok()) {
+      const Error& error = spec.error();
+      if (models.size() == 1) return error;
+      return Error{error.code, fmt::format("model '{}': {}", model.id, error.message)};
+    }
+    specs.push_back(std::move(*spec));
+  }
+  FT_RETURN_IF_ERROR(CheckDiffer(models, specs));
+  return specs;
+}
 
-  const sigset_t signals = BlockEndingSignals();
-  AvailableCores();  // Notes them before a thread is pinned.
-  FT_ASSIGN_OR_RETURN(const std::unique_ptr<server::Server> server,
-                      server::Server::Start(settings, [&] { return LoadServed(options, modes); }));
-  FT_RETURN_IF_ERROR(server->AwaitLoaded());
-  std::vector<std::string_view> names;
-  for (const Mode mode : modes) names.push_back(ModeName(mode));
-  const bool tls = !settings.http.tls_certificate.empty();
-  const std::string& host = settings.http.host;
-  const bool six = host.find(':') != std::string::npos;  // IPv6, which URLs have in brackets.
-  fmt::print("Serving {} at {}://{}:{} (modes {}; context {} tokens)\n", server->model().id,
-             tls ? "https" : "http", six ? fmt::format("[{}]", host) : host, server->port(),
-             fmt::join(names, ", "), server->model().engine->limits().context);
+std::string AddressOf(const server::HttpOptions& http, int port) {
+  const bool six = http.host.find(':') != std::string::npos;  // IPv6, which URLs have in brackets.
+  return fmt::format("{}://{}:{}", http.tls_certificate.empty() ? "http" : "https",
+                     six ? fmt::format("[{}]", http.host) : http.host, port);
+}
+
+// Says what is served and where, once that can be used: one model is loaded then.
+Status Announce(const ServeOptions& options, server::Server* server) {
+  server::ModelRegistry& models = server->models();
+  const std::string address = AddressOf(options.server.http, server->port());
+  if (models.size() == 1) {
+    FT_ASSIGN_OR_RETURN(const server::ModelRegistry::Lease served, models.AwaitLoaded(0));
+    const Engine& engine = *served->model().engine;
+    std::vector<std::string_view> names;
+    for (const Mode mode : server::OfferedModes(engine)) names.push_back(ModeName(mode));
+    fmt::print("Serving {} at {} (modes {}; context {} tokens)\n", served->id(), address,
+               fmt::join(names, ", "), engine.limits().context);
+  } else {
+    std::vector<std::string_view> names;
+    for (std::size_t i = 0; i < models.size(); ++i) names.push_back(models.spec(i).id);
+    fmt::print("Serving {} models at {} (each is loaded when it is asked for: {})\n", models.size(),
+               address, fmt::join(names, ", "));
+  }
   std::fflush(stdout);
-  if (!server::IsLoopback(host) && settings.keys.empty()) {
+  return {};
+}
+
+void WarnOfStrangers(const ServeOptions& options, const std::vector<NamedModel>& models) {
+  if (!server::IsLoopback(options.server.http.host) && options.server.keys.empty()) {
     PrintWarning("anyone who reaches this address can use the server; --api-key asks for a key");
   }
-  if (options.datastore.learn && settings.keys.empty()) {
+  const bool learn = std::ranges::any_of(
+      models, [](const NamedModel& model) { return model.options.datastore.learn; });
+  if (learn && options.server.keys.empty()) {
     PrintWarning(
         "every client reads what the outputs of others taught; --api-key-file gives each its own "
         "namespace");
   }
+}
+
+// How the draft has served where there is one model.
+void WarnOfDraft(const server::ModelRegistry& models) {
+  const server::ModelRegistry::Lease served = models.size() == 1 ? models.Peek(0) : nullptr;
+  if (served == nullptr) return;
+  const Mode first = *served->model().engine->plan().mode;
+  const std::string verdict =
+      DraftVerdict(first, CostsOf(served->engine().stats().Published(), first));
+  if (!verdict.empty()) PrintWarning(verdict);
+}
+
+Result<int> Serve(ServeOptions options, bool key_given) {
+  server::ServerOptions& settings = options.server;
+  FT_ASSIGN_OR_RETURN(settings.keys, KeysFor(options, key_given));
+  if (!settings.keys.empty()) {
+    options.each.key_namespace = settings.keys.front().namespaces.front();
+  }
+  settings.version = FORETOKEN_VERSION;
+  settings.http.limits.body_bytes = static_cast<std::size_t>(options.body_mb * 1e6);
+  settings.models.bytes = static_cast<std::uint64_t>(options.models_gb * 1e9);
+  settings.models.idle = std::chrono::milliseconds(std::llround(options.idle_seconds * 1e3));
+  options.each.service.defaults.parts_reasoning = options.reasoning_format != "none";
+  options.each.service.event_interval = std::chrono::milliseconds(options.event_interval_ms);
+  FT_ASSIGN_OR_RETURN(const std::vector<NamedModel> models,
+                      ChooseModels(options.choice, options.each));
+  FT_ASSIGN_OR_RETURN(std::vector<server::ModelSpec> specs, SpecsOf(models));
+
+  const sigset_t signals = BlockEndingSignals();
+  AvailableCores();  // Notes them before a thread is pinned.
+  FT_ASSIGN_OR_RETURN(const std::unique_ptr<server::Server> server,
+                      server::Server::Start(settings, std::move(specs)));
+  FT_RETURN_IF_ERROR(Announce(options, server.get()));
+  WarnOfStrangers(options, models);
   int signal = 0;
   sigwait(&signals, &signal);
   fmt::print(stderr, "foretoken: ending; running requests have {} seconds (again: end at once)\n",
              settings.shutdown_seconds);
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);  // A second one ends the program.
   server->Shutdown();
-  const std::string verdict = DraftVerdict(first, CostsOf(server->totals(), first));
-  if (!verdict.empty()) PrintWarning(verdict);
+  WarnOfDraft(server->models());
   return 0;
+}
+
+void AddServedModelsOptions(CLI::App* command, ServeOptions* options) {
+  const OptionGroup add(command, "Models");
+  add("-m,--target,--model", &options->choice.targets, "[NAME=]MODEL",
+      "A model, a Hugging Face folder or a GGUF file, and how clients name it; the bundled one by "
+      "default. May be repeated: each model is then loaded when a request names it")
+      ->allow_extra_args(false);
+  add("--hf-repo,--hf", &options->choice.hub_targets, "[NAME=]NAME",
+      "The same by a hub's name (also -hf): ORG/NAME, ORG/NAME:Q4_K_M, ORG/NAME:FILE.gguf, "
+      "ORG/NAME@REVISION; taken from the cache of models, or fetched into it")
+      ->allow_extra_args(false);
+  add("--models,--models-dir,--models-preset", &options->choice.models, "DIR|FILE",
+      "Serve all models of a folder, or those that a file describes: sections [NAME] with options "
+      "like target, draft, context, chat-template. In a folder that file is models.toml");
+  add("--alias", &options->each.aliases, "NAME",
+      "How clients name the model; by default its folder's or GGUF file's name. With several "
+      "models ALIAS=NAME, which may be repeated")
+      ->allow_extra_args(false);
+  add("--max-models,--models-max", &options->server.models.loaded, "N",
+      "Models loaded at once at most; the one that was used the longest ago makes room (default: "
+      "what fits)")
+      ->check(Between(1, 1 << 20));
+  add("--model-memory", &options->models_gb, "GB",
+      "The same by gigabytes: files, keys and values of all that are loaded (default: the memory "
+      "that is free). One model is loaded whatever it takes")
+      ->check(Between(0.001, 1e6));
+  add("--model-idle,--sleep-idle-seconds", &options->idle_seconds, "S",
+      "Unload a model that nobody has used for so many seconds (default: never)")
+      ->check(Between(0.1, 1e8));
 }
 
 void AddListenOptions(CLI::App* command, ServeOptions* options) {
@@ -173,8 +210,6 @@ void AddListenOptions(CLI::App* command, ServeOptions* options) {
       "Address to listen at (default 127.0.0.1: this machine only)");
   add("--port", &server->http.port, "PORT", "Port (default 8080); 0 takes any free one")
       ->check(Between(0, 65535));
-  add("--alias", &options->alias, "NAME",
-      "How clients name the model; by default its folder's or GGUF file's name");
   add("--api-key", &options->api_key, "KEY", "Answer only requests that bring this key");
   add("--api-key-file", &options->api_key_file, "FILE",
       "The same with the keys of a file: on each line a key, or a name and a key, then perhaps "
@@ -203,7 +238,7 @@ void AddRequestOptions(CLI::App* command, ServeOptions* options) {
       "What a model thinks is apart from what it says (auto, the default, or deepseek), or stays "
       "in it with its marks (none)")
       ->check(OneOf({"auto", "none", "deepseek"}));
-  add("--strict-fields", &options->server.service.defaults.strict_fields,
+  add("--strict-fields", &options->each.service.defaults.strict_fields,
       "Refuse fields that the server does not know; else they are named in the reply's header "
       "X-Foretoken-Ignored");
 }
@@ -211,21 +246,12 @@ void AddRequestOptions(CLI::App* command, ServeOptions* options) {
 void AddLoadOptions(CLI::App* command, ServeOptions* options) {
   server::ServerOptions* server = &options->server;
   const OptionGroup add(command, "Load");
-  add("--batch,--parallel", &options->batch, "N",
-      "Sequences decoded together (also -np; default 16)")
-      ->check(Between(1, 256));
-  add("--queue", &options->queue, "N",
-      "Sequences that may wait; more are answered 429 (default 256)")
-      ->check(Between(0, 65536));
-  add("--max-prompt", &server->service.max_prompt_tokens, "N",
-      "Tokens of a prompt at most; by default what the context holds")
-      ->check(Between(1, 1 << 24));
-  add("--client-limit", &server->service.client_limit, "N",
+  add("--client-limit", &options->each.service.client_limit, "N",
       "Sequences that one client may have under way (default: half of all places; all of them "
       "where "
       "only this machine calls)")
       ->check(Between(1, 1 << 17));
-  add("--max-request-tokens", &server->service.max_request_tokens, "N",
+  add("--max-request-tokens", &options->each.service.max_request_tokens, "N",
       "Tokens of one request at most: prompts and outputs of all its choices (default 262144)")
       ->check(Between(std::int64_t{1}, std::int64_t{1} << 40));
   add("--connections", &server->http.limits.connections, "N",
@@ -233,13 +259,13 @@ void AddLoadOptions(CLI::App* command, ServeOptions* options) {
       ->check(Between(1, 1 << 20));
   add("--max-body", &options->body_mb, "MB", "Megabytes of a request at most (default 4)")
       ->check(Between(0.001, 1024.0));
-  add("--request-timeout", &server->service.request_seconds, "S",
+  add("--request-timeout", &options->each.service.request_seconds, "S",
       "Seconds that a request may take, waiting included (default 600)")
       ->check(Between(0.01, 1e6));
   add("--shutdown-seconds", &server->shutdown_seconds, "S",
       "Seconds that running requests have after SIGTERM (default 30)")
       ->check(Between(0.0, 1e6));
-  add("--stall-seconds", &server->service.stall_seconds, "S",
+  add("--stall-seconds", &options->each.service.stall_seconds, "S",
       "/health fails after so long without progress (default 30)")
       ->check(Between(0.01, 1e6));
   add("--event-interval", &options->event_interval_ms, "MS",
@@ -252,39 +278,23 @@ void AddLoadOptions(CLI::App* command, ServeOptions* options) {
 
 void AddServeCommand(CLI::App* app, CommandBody* chosen) {
   CLI::App* command =
-      app->add_subcommand("serve", "Serve a model by an OpenAI-compatible HTTP API, with a page");
-  const OptionGroup add(command, "Speculation");
+      app->add_subcommand("serve", "Serve models by an OpenAI-compatible HTTP API, with a page");
   auto options = std::make_shared<ServeOptions>();
-  options->generation.sampling.temperature = 1;
+  options->each.generation.sampling.temperature = 1;
   AddListenOptions(command, options.get());
   AddLoadOptions(command, options.get());
   AddRequestOptions(command, options.get());
   AddLogOptions(command, options.get());
-  AddModelOptions(command, &options->model);
-  AddAdapterOptions(command, &options->adapters,
-                    "requests name those that they want; may be repeated");
-  AddChatTemplateOptions(command, &options->chat_template);
-  AddModeOption(command, &options->mode);
-  add("--modes", &options->modes, "LIST",
-      "Modes that requests may choose; by default all that the models allow");
-  AddSpeculationOptions(command, &options->speculation);
-  add("--max-lookahead", &options->max_lookahead, "K",
-      "The most tokens per round that a request may ask for (default 16)")
-      ->check(Between(1, kMaxProposal));
-  AddDatastoreOptions(command, &options->datastore);
-  AddMemoryOptions(command, &options->model, &options->speculation);
-  AddSamplingOptions(command, &options->generation);
-  AddCoreOptions(command, &options->cores);
+  AddServedModelsOptions(command, options.get());
+  AddServedOptions(command, &options->each);
   command->footer(
       "Sampling options are what requests get that do not say otherwise; the temperature is 1, "
       "as OpenAI's, and the seed a random one unless given here. GET /props tells the limits.");
   command->callback([options, command, chosen] {
     *chosen = [options, command] {
-      const auto given = [command](const char* name) {
-        return command->count(name) > 0 || IsSet(*command->get_option(name));
-      };
-      options->server.service.random_seed = !given("--seed");
-      return Serve(*options, given("--api-key"));
+      NoteGiven(command, &options->each);
+      const CLI::Option* key = command->get_option("--api-key");
+      return Serve(*options, key->count() > 0 || IsSet(*key));
     };
   });
 }

@@ -182,6 +182,19 @@ Result<ApiRequest> ReadBody(std::string_view body, const ApiDefaults& defaults,
   return request;
 }
 
+std::string ModelNamed(std::string_view body) {
+  using Event = Json::parse_event_t;
+  // Nothing is kept but the one member: bodies are long.
+  const auto keep = [](int depth, Event event, const Json& parsed) {
+    if (event == Event::object_start || event == Event::array_start) return depth == 0;
+    return event != Event::key || parsed == "model";
+  };
+  const Json named = Json::parse(body, keep, /*allow_exceptions=*/false);
+  if (!named.is_object()) return {};
+  const auto model = named.find("model");
+  return model != named.end() && model->is_string() ? model->get<std::string>() : std::string();
+}
+
 bool ReadText(FieldReader* fields, std::string_view name, std::span<const std::string_view> types,
               std::string* text) {
   const Json* field = fields->Find(name);

@@ -18,6 +18,10 @@ namespace foretoken::server {
 Result<ApiRequest> ReadBody(std::string_view body, const ApiDefaults& defaults,
                             const std::function<void(FieldReader*, ApiRequest*)>& read);
 
+/// The `model` that a body names, before it is read as a whole; empty where it names none or is no
+/// JSON object.
+std::string ModelNamed(std::string_view body);
+
 /// Reads text: a string, or an array of parts with a `text` and one of the `types`. Whether the
 /// field is there.
 bool ReadText(FieldReader* fields, std::string_view name, std::span<const std::string_view> types,

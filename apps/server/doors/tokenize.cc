@@ -3,11 +3,13 @@
 #include <fmt/core.h>
 
 #include "server/api/field_reader.h"
+#include "server/api/request_fields.h"
 
 namespace foretoken::server {
 
 Result<TokenizeRequest> ParseTokenizeRequest(std::string_view body) {
   const auto read = [](FieldReader* fields, TokenizeRequest* request) {
+    SkipFields(fields, {"model"});
     if (!fields->String("content", &request->content)) fields->Refuse("content", "a string");
     if (request->content.size() > kMaxTokenizeBytes) {
       fields->Refuse("content", fmt::format("of {} bytes at most; send a longer text in parts",
@@ -22,6 +24,7 @@ Result<TokenizeRequest> ParseTokenizeRequest(std::string_view body) {
 
 Result<std::vector<Token>> ParseDetokenizeRequest(std::string_view body, int vocabulary) {
   const auto read = [vocabulary](FieldReader* fields, std::vector<Token>* tokens) {
+    SkipFields(fields, {"model"});
     const nlohmann::json* list = fields->Find("tokens");
     if (list == nullptr || !list->is_array()) return fields->Refuse("tokens", "an array of tokens");
     for (const nlohmann::json& item : *list) {

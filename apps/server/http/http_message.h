@@ -22,6 +22,8 @@ struct HttpHead {
 
   /// The first field of that name, whatever its case; empty where there is none.
   std::string_view Field(std::string_view name) const;
+  /// What the query says of that name, decoded: "b" of "a" in "a=b&c=d"; empty where nothing.
+  std::string QueryValue(std::string_view name) const;
 };
 
 struct HttpRequest {

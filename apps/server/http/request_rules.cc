@@ -44,6 +44,18 @@ std::string_view HttpHead::Field(std::string_view name) const {
   return {};
 }
 
+std::string HttpHead::QueryValue(std::string_view name) const {
+  std::string_view rest = query;
+  while (!rest.empty()) {
+    const std::string_view pair = rest.substr(0, rest.find('&'));
+    rest.remove_prefix(std::min(rest.size(), pair.size() + 1));
+    const std::size_t equals = pair.find('=');
+    if (equals == pair.npos || pair.substr(0, equals) != name) continue;
+    return PercentDecoded(pair.substr(equals + 1));
+  }
+  return {};
+}
+
 HttpHead HeadOf(const boost::beast::http::request<boost::beast::http::string_body>& message) {
   HttpHead head;
   head.method = std::string(message.method_string());

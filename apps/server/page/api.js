@@ -31,6 +31,14 @@ export async function getJson(path) {
   return (await request(path)).json();
 }
 
+/** Which model answers; empty where the server has one only. */
+let model = '';
+export const useModel = (name) => { model = name; };
+
+/** The JSON at `path`, of the model in use. */
+export const getModelJson = (path) =>
+  getJson(model ? `${path}?model=${encodeURIComponent(model)}` : path);
+
 /** The data of each server-sent event of a response body, as text. */
 async function* events(body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
@@ -61,6 +69,7 @@ export async function* generate(messages, options, signal) {
     stream: true,
     stream_options: { include_usage: true },
     speculation_trace: true,
+    ...(model ? { model } : {}),
     reasoning_format: 'none', // Tokens are shown as they are, thoughts with their marks.
     ...options,
   };

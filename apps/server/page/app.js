@@ -1,8 +1,8 @@
 // Puts the page together: views, colours, and whether the server is there.
 
-import { getJson } from './api.js';
+import { getJson, getModelJson, useModel } from './api.js';
 import { Chat } from './chat/chat.js';
-import { byId } from './dom.js';
+import { byId, make } from './dom.js';
 import { Live } from './live.js';
 import { Race } from './race.js';
 import { SettingsDialog } from './settings.js';
@@ -11,6 +11,7 @@ import { kept } from './storage.js';
 const VIEWS = ['chat', 'race', 'live'];
 const THEMES = { auto: 'as the system', light: 'light', dark: 'dark' };
 const THEME_STORE = 'foretoken.theme';
+const MODEL_STORE = 'foretoken.model';
 const RETRY_MS = 2000;
 
 const chat = new Chat(() => settings.open());
@@ -69,19 +70,33 @@ function setUpTheme() {
 function showServer(state, text) {
   byId('server').dataset.state = state;
   byId('server-text').textContent = text;
+  byId('server-text').hidden = state === 'ready' && !byId('model').hidden; // It says the same.
+}
+
+/** Lets the reader choose among the server's models; of one there is nothing to choose. */
+function offerModels(names) {
+  const select = byId('model');
+  const several = names.length > 1;
+  const chosen = names.includes(kept.get(MODEL_STORE)) ? kept.get(MODEL_STORE) : names[0];
+  select.replaceChildren(...names.map((name) => make('option', { value: name, text: name })));
+  select.value = chosen;
+  select.hidden = !several;
+  useModel(several ? chosen : '');
 }
 
 /** Asks the server what it is until it answers. */
 async function meetServer() {
   try {
-    const props = await getJson('/props');
+    const { data } = await getJson('/v1/models');
+    offerModels(data.map(({ id }) => id));
+    const props = await getModelJson('/props');
     chat.offer(props);
     settings.offer(props);
     race.offer(props);
     showServer('ready', props.model);
   } catch (error) {
-    if (error.status === 401) {
-      showServer('closed', 'API key wanted');
+    if (error.status === 401 || error.status === 500) {
+      showServer('closed', error.status === 401 ? 'API key wanted' : error.message);
       return;
     }
     showServer('absent', error.status === 503 ? 'Loading' : 'Not reached');
@@ -89,6 +104,11 @@ async function meetServer() {
   }
 }
 
+byId('model').addEventListener('change', (event) => {
+  kept.set(MODEL_STORE, event.target.value);
+  showServer('absent', 'Loading');
+  meetServer();
+});
 setUpTabs();
 setUpTheme();
 meetServer();

@@ -1,6 +1,6 @@
 // What the whole server is doing: /stats, once a second while somebody looks.
 
-import { getJson } from './api.js';
+import { getModelJson } from './api.js';
 import { byId, count, duration, make, number, percent } from './dom.js';
 import { barPlot, linePlot, splitPlot } from './plot.js';
 
@@ -48,9 +48,9 @@ export class Live {
 
   async poll() {
     try {
-      this.draw(await getJson('/stats'));
+      this.draw(await getModelJson('/stats'));
       byId('live-hint').textContent =
-        'Speed over the last seconds; all else since the server began.';
+        'Speed over the last seconds; all else since the model was loaded.';
     } catch (error) {
       byId('live-hint').textContent = error.message;
     }
