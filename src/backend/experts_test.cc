@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "backend/conformance_testing.h"
+#include "tensor/quantize.h"
 
 namespace foretoken {
 namespace {
@@ -138,6 +139,41 @@ std::vector<Routing> Routings() {
     all.push_back({6, 2, weights, 0.5F, 6, 4, Routing::GroupScore::kTwoLargest});
   }
   return all;
+}
+
+// Quantised matrices of a stack are multiplied as they are alone, whatever their format.
+TEST_P(ExpertsTest, GroupsMeetMatricesOfEveryFormat) {
+  constexpr std::int64_t kWide = 256;
+  constexpr std::int64_t kRows = 40;  // Of a matrix.
+  const auto backend = Make();
+  const auto x = Random(25 * kWide, 10);
+  for (std::size_t i = 0; i < kWeightFormats; ++i) {
+    const auto format = static_cast<WeightFormat>(i);
+    if (!IsQuantized(format) || !CanStore(format)) continue;
+    std::vector<std::vector<std::byte>> blocks;
+    std::vector<TensorView> views;
+    for (int matrix = 0; matrix < kMatrices; ++matrix) {
+      const auto values = Random(kRows * kWide, static_cast<std::uint32_t>(matrix));
+      auto& bytes = blocks.emplace_back(FormatBytes(format, kRows * kWide));
+      StoreElements(format, values.data(), kRows * kWide, bytes.data());
+      views.push_back({format, {kRows, kWide}, bytes.data()});
+    }
+    Matrix stack = backend->MakeStack({&views[0], 1}, kMatrices);
+    for (int matrix = 0; matrix < kMatrices; ++matrix) {
+      backend->PackInto({&views[static_cast<std::size_t>(matrix)], 1}, matrix, &stack);
+    }
+    std::vector<float> y(25 * kRows);
+    backend->MatMulGroups(stack, kGroups, nullptr, x.data(), y.data());
+    for (const RowGroup& group : kGroups) {
+      const Matrix alone = backend->Pack({&views[static_cast<std::size_t>(group.matrix)], 1});
+      for (int row = group.begin; row < group.end; ++row) {
+        std::vector<float> expected(kRows);
+        backend->MatMul(alone, x.data() + row * kWide, 1, expected.data());
+        ASSERT_TRUE(SameBits(expected.data(), y.data() + row * kRows, kRows))
+            << FormatName(format) << ", row " << row;
+      }
+    }
+  }
 }
 
 TEST_P(ExpertsTest, RowsChooseTheLargestAndWeighThem) {

@@ -3,47 +3,124 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
+#include <span>
 #include <string>
+#include <utility>
 
+#include "convert/same_model.h"
 #include "model/decoder/rope.h"
+#include "model/families/family.h"
+#include "model/families/gguf_config.h"
+#include "model/families/read_config.h"
+#include "weights/gguf/gguf_file.h"
 
 namespace foretoken {
 namespace {
 
-void SetShape(const ModelConfig& config, GgufHeader* header) {
-  const auto set = [header](const char* name, int value) {
-    header->Set(fmt::format("llama.{}", name), static_cast<std::uint32_t>(value));
-  };
-  const LayerSpec& layer = config.layers.front();
-  const RopeSpec& rope = config.ropes.front();
-  header->Set("general.architecture", "llama");
-  set("block_count", config.layer_count());
-  set("context_length", config.max_positions);
-  set("embedding_length", config.hidden);
-  set("feed_forward_length", layer.mlp.intermediate);
-  set("vocab_size", config.vocabulary);
-  set("attention.head_count", layer.attention.heads);
-  set("attention.head_count_kv", layer.attention.kv_heads);
-  set("attention.key_length", layer.attention.head_dim);
-  set("attention.value_length", layer.attention.head_dim);
-  set("rope.dimension_count", rope.dims);
-  header->Set("llama.attention.layer_norm_rms_epsilon", config.norm.epsilon);
-  header->Set("llama.rope.freq_base", static_cast<float>(rope.theta));
-  if (rope.scaling.kind == RopeScaling::Kind::kLinear) {
-    header->Set("llama.rope.scaling.type", "linear");
-    header->Set("llama.rope.scaling.factor", static_cast<float>(rope.scaling.factor));
+// Sets keys of one architecture.
+class KeySetter {
+ public:
+  KeySetter(std::string architecture, GgufHeader* header)
+      : architecture_(std::move(architecture)), header_(header) {}
+
+  void Set(std::string_view name, int value) const {
+    header_->Set(Key(name), static_cast<std::uint32_t>(value));
+  }
+  void Set(std::string_view name, double value) const {
+    header_->Set(Key(name), static_cast<float>(value));
+  }
+  void Set(std::string_view name, const char* value) const { header_->Set(Key(name), value); }
+  // Where it is not what it is without the key.
+  void SetUnless(double usual, std::string_view name, double value) const {
+    if (std::abs(value - usual) > 1e-6 * std::abs(usual)) Set(name, value);
+  }
+
+ private:
+  std::string Key(std::string_view name) const { return fmt::format("{}.{}", architecture_, name); }
+
+  std::string architecture_;
+  GgufHeader* header_;
+};
+
+void SetAttention(const ModelConfig& config, const KeySetter& keys) {
+  const AttentionSpec& attention = config.layers.front().attention;
+  keys.Set("attention.head_count", attention.heads);
+  keys.Set("attention.head_count_kv", attention.kv_heads);
+  keys.Set("attention.key_length", attention.head_dim);
+  keys.Set("attention.value_length", attention.head_dim);
+  keys.Set(config.norm.kind == NormKind::kRms ? "attention.layer_norm_rms_epsilon"
+                                              : "attention.layer_norm_epsilon",
+           double{config.norm.epsilon});
+  keys.SetUnless(1 / std::sqrt(attention.head_dim), "attention.scale", attention.scale);
+  if (attention.score_cap > 0) keys.Set("attn_logit_softcapping", double{attention.score_cap});
+  // Windows of all layers, or of all but each of so many.
+  const auto full = std::ranges::find(
+      config.layers, 0, [](const LayerSpec& layer) { return layer.attention.window; });
+  const auto before = static_cast<int>(full - config.layers.begin());
+  if (before == 0) return;
+  keys.Set("attention.sliding_window", attention.window);
+  if (full != config.layers.end()) keys.Set("attention.sliding_window_pattern", before + 1);
+}
+
+void SetExperts(const ModelConfig& config, const KeySetter& keys) {
+  const auto has = [](const LayerSpec& layer) { return layer.mlp.has_experts(); };
+  const auto dense = std::ranges::find_if_not(config.layers, has);
+  const LayerSpec& usual = dense == config.layers.end() ? config.layers.front() : *dense;
+  keys.Set("feed_forward_length", usual.mlp.intermediate);
+  const auto sparse = std::ranges::find_if(config.layers, has);
+  if (sparse == config.layers.end()) return;
+  keys.Set("expert_count", sparse->mlp.routing.experts);
+  keys.Set("expert_used_count", sparse->mlp.routing.chosen);
+  keys.Set("expert_feed_forward_length", sparse->mlp.intermediate);
+  if (sparse->mlp.has_shared()) {
+    keys.Set("expert_shared_feed_forward_length", sparse->mlp.shared_intermediate);
   }
 }
 
-// Whether the keys above say all that the model is.
-bool IsPlainLlama(const ModelConfig& config) {
-  const bool family = config.family == "llama" || config.family == "mistral";
-  const RopeScaling::Kind kind = config.ropes.front().scaling.kind;
-  return family && kind != RopeScaling::Kind::kYarn &&
-         config.ropes.front().scaling.attention_factor == 1 &&
-         std::ranges::all_of(config.layers, [](const LayerSpec& layer) {
-           return layer.attention.window == 0 && layer.mlp.activation == Activation::kSilu;
-         });
+void SetRope(const ModelConfig& config, const KeySetter& keys) {
+  const RopeSpec& rope = config.ropes.front();
+  const RopeScaling& scaling = rope.scaling;
+  keys.Set("rope.dimension_count", rope.dims);
+  keys.Set("rope.freq_base", rope.theta);
+  if (config.ropes.size() > 1) keys.Set("rope.freq_base_swa", config.ropes[1].theta);
+  const auto original = static_cast<int>(scaling.original_positions);
+  switch (scaling.kind) {
+    case RopeScaling::Kind::kLinear:
+      keys.Set("rope.scaling.type", "linear");
+      keys.Set("rope.scaling.factor", scaling.factor);
+      break;
+    case RopeScaling::Kind::kYarn:
+      keys.Set("rope.scaling.type", "yarn");
+      keys.Set("rope.scaling.factor", scaling.factor);
+      keys.Set("rope.scaling.original_context_length", original);
+      keys.Set("rope.scaling.yarn_beta_fast", scaling.beta_fast);
+      keys.Set("rope.scaling.yarn_beta_slow", scaling.beta_slow);
+      break;
+    case RopeScaling::Kind::kFactors:
+      keys.Set("rope.scaling.original_context_length", original);
+      keys.SetUnless(1, "rope.scaling.attn_factor", scaling.attention_factor);
+      break;
+    case RopeScaling::Kind::kNone:
+    case RopeScaling::Kind::kLlama3:
+      break;
+  }
+}
+
+void SetShape(const ModelConfig& config, const Family& family, GgufHeader* header) {
+  const KeySetter keys(std::string(family.gguf), header);
+  header->Set("general.architecture", family.gguf);
+  keys.Set("block_count", config.layer_count());
+  keys.Set("context_length", config.max_positions);
+  keys.Set("embedding_length", config.hidden);
+  keys.Set("vocab_size", config.vocabulary);
+  SetExperts(config, keys);
+  SetAttention(config, keys);
+  SetRope(config, keys);
+  keys.SetUnless(1, "embedding_scale", config.embedding_scale);
+  keys.SetUnless(1, "residual_scale", config.block.scale);
+  if (config.logit_cap > 0) keys.Set("final_logit_softcapping", double{config.logit_cap});
+  if (family.gguf_keys != nullptr) family.gguf_keys(config, header);
 }
 
 void SetVocabulary(const VocabularyToEmbed& vocabulary, GgufHeader* header) {
@@ -85,32 +162,62 @@ Status SetModelKeys(const Checkpoint& checkpoint, const ModelConfig& config, Ggu
     }
     return {};
   }
-  if (!IsPlainLlama(config)) {
-    return InvalidInput(fmt::format(
-        "{}: is a folder of the family {}, and GGUF files are written of folders of llama and "
-        "mistral without a window only; of a GGUF file of it others can be made",
-        checkpoint.path.string(), config.family));
+  const Family& family = *FamilyNamed(config.family);
+  if (family.gguf.empty()) {
+    return InvalidInput(fmt::format("{}: models of the family {} have no form in GGUF files",
+                                    checkpoint.path.string(), config.family));
   }
   FT_ASSIGN_OR_RETURN(const VocabularyToEmbed vocabulary,
                       ReadVocabularyToEmbed(checkpoint.path, config.vocabulary, config.eos));
   std::string name = checkpoint.path.filename().string();
   if (name.empty()) name = checkpoint.path.parent_path().filename().string();
   header->Set("general.name", name);
-  SetShape(config, header);
+  SetShape(config, family, header);
   SetVocabulary(vocabulary, header);
   return {};
 }
 
-std::vector<float> RopeFactors(const ModelConfig& config) {
+Result<std::vector<RopeFactors>> ReadRopeFactors(const Checkpoint& checkpoint,
+                                                 const ModelConfig& config) {
   const RopeSpec& rope = config.ropes.front();
-  const RopeScaling::Kind kind = rope.scaling.kind;
-  if (kind != RopeScaling::Kind::kLlama3 && kind != RopeScaling::Kind::kFactors) return {};
-  const std::vector<double> scaled = RopeFrequencies(rope);
-  std::vector<float> factors;
-  for (const double frequency : RopeFrequencies({.theta = rope.theta, .dims = rope.dims})) {
-    factors.push_back(static_cast<float>(frequency / scaled[factors.size()]));
+  const auto floats = [](const std::vector<double>& values) {
+    return std::vector<float>(values.begin(), values.end());
+  };
+  if (rope.scaling.kind == RopeScaling::Kind::kLlama3) {
+    std::vector<double> factors = RopeFrequencies({.theta = rope.theta, .dims = rope.dims});
+    const std::vector<double> scaled = RopeFrequencies(rope);
+    for (std::size_t i = 0; i < factors.size(); ++i) factors[i] /= scaled[i];
+    return std::vector<RopeFactors>{{"rope_freqs.weight", floats(factors)}};
   }
-  return factors;
+  if (rope.scaling.kind != RopeScaling::Kind::kFactors) return std::vector<RopeFactors>();
+  // Those for texts within the first context may be others.
+  FT_ASSIGN_OR_RETURN(
+      const ModelConfig within,
+      ReadModelConfig(checkpoint, static_cast<int>(rope.scaling.original_positions)));
+  const std::vector<double>& of_short = within.ropes.front().scaling.factors;
+  if (rope.scaling.attention_factor == 1 && rope.scaling.factors == of_short) {
+    return std::vector<RopeFactors>{{"rope_freqs.weight", floats(of_short)}};
+  }
+  return std::vector<RopeFactors>{{"rope_factors_long.weight", floats(rope.scaling.factors)},
+                                  {"rope_factors_short.weight", floats(of_short)}};
+}
+
+Status CheckDescription(const Checkpoint& checkpoint, const ModelConfig& config,
+                        const GgufHeader& header, const TensorMap& tensors) {
+  if (checkpoint.gguf) return {};  // It keeps its keys.
+  const std::string bytes = header.Bytes();
+  FT_ASSIGN_OR_RETURN(const GgufContents contents,
+                      ParseGguf(std::as_bytes(std::span(bytes)), checkpoint.path.string()));
+  const auto read = [&]() -> Result<ModelConfig> {
+    FT_ASSIGN_OR_RETURN(const std::string json, ConfigFromGguf(contents.metadata, tensors, ""));
+    return ParseModelConfig(json, "");
+  }();
+  const std::string_view difference =
+      read.ok() ? DifferenceOf(config, *read) : "what its layers compute";
+  if (difference.empty()) return {};
+  return InvalidInput(
+      fmt::format("{}: is a model of the family {}, and a GGUF file of it would not say {} right",
+                  checkpoint.path.string(), config.family, difference));
 }
 
 }  // namespace foretoken

@@ -10,19 +10,17 @@
 
 #include "base/replace_file.h"
 #include "convert/gguf_keys.h"
-#include "model/families/family.h"
+#include "convert/gguf_tensors.h"
 #include "model/families/read_config.h"
 #include "model/model_weights.h"
 #include "model/open_checkpoint.h"
 #include "weights/gguf/gguf_header.h"
 #include "weights/requantize.h"
-#include "weights/rotated_rows.h"
 
 namespace foretoken {
 namespace {
 
 constexpr std::uint32_t kQuantizationVersion = 2;
-constexpr std::string_view kRopeFactors = "rope_freqs.weight";
 
 std::string_view Text(const TensorView& view) {
   return {reinterpret_cast<const char*>(view.data), view.bytes()};
@@ -32,74 +30,90 @@ std::string_view Text(const TensorView& view) {
 class ModelWriter {
  public:
   ModelWriter(const Checkpoint& checkpoint, const ModelConfig& config, const WeightType& type)
-      : checkpoint_(checkpoint), config_(config), type_(type), factors_(RopeFactors(config)) {}
+      : checkpoint_(checkpoint), config_(config), type_(type) {}
 
   Result<WrittenGguf> Write(const std::filesystem::path& out, const LoadProgress& progress) {
+    FT_ASSIGN_OR_RETURN(tensors_, ListGgufTensors(checkpoint_, config_));
+    FT_ASSIGN_OR_RETURN(factors_, ReadRopeFactors(checkpoint_, config_));
     FT_RETURN_IF_ERROR(SetModelKeys(checkpoint_, config_, &header_));
+    FT_RETURN_IF_ERROR(CheckDescription(checkpoint_, config_, header_, Shapes()));
     header_.Set("general.file_type", type_.file_type);
     header_.Set("general.quantization_version", kQuantizationVersion);
-    ListTensors();
+    const std::size_t all = AddTensors();
     FT_ASSIGN_OR_RETURN(FileReplacement file, FileReplacement::Begin(out));
     const std::string head = header_.Bytes();
     FT_RETURN_IF_ERROR(file.Write(head));
     written_.bytes = head.size();
     std::size_t done = 0;
-    if (progress) progress(done, all_);
-    for (const std::string& name : names_) {
-      FT_RETURN_IF_ERROR(WriteTensor(name, &file));
-      done += checkpoint_.Find(name)->bytes();
-      if (progress) progress(done, all_);
+    if (progress) progress(done, all);
+    for (const GgufTensor& tensor : tensors_) {
+      FT_RETURN_IF_ERROR(WriteTensor(tensor, &file));
+      done += ViewOf(tensor).bytes();
+      if (progress) progress(done, all);
     }
-    if (!factors_.empty()) {
-      const TensorView view{WeightFormat::kF32,
-                            {std::ssize(factors_)},
-                            reinterpret_cast<const std::byte*>(factors_.data())};
-      FT_RETURN_IF_ERROR(Put(view, &file));
+    for (const RopeFactors& factors : factors_) {
+      FT_RETURN_IF_ERROR(Put(Text(ViewOf(factors)), &file));
+      FT_RETURN_IF_ERROR(Pad(ViewOf(factors).bytes(), &file));
     }
     FT_RETURN_IF_ERROR(file.Finish());
     return std::move(written_);
   }
 
  private:
-  void ListTensors() {
-    for (const auto& [name, view] : checkpoint_.tensors) {
-      // What the family does not have, and a head that this model does not use.
-      const std::string theirs = NameInFile(*FamilyNamed(config_.family), /*gguf=*/true, name);
-      if (theirs.empty() || (name == "head.weight" && config_.tied_embeddings)) continue;
-      names_.push_back(name);
-      all_ += view.bytes();
-      header_.AddTensor(theirs, view.shape, view.format);
-      ++written_.tensors[view.format];
-      const bool small = IsQuantized(view.format) && InfoOf(type_.format).block_elements == 256 &&
-                         InfoOf(view.format).block_elements != 256;
-      if (small || (IsQuantized(type_.format) && view.format == WeightFormat::kF16)) {
+  static TensorView ViewOf(const GgufTensor& tensor) {
+    return {tensor.format, tensor.shape, nullptr};
+  }
+  static TensorView ViewOf(const RopeFactors& factors) {
+    return {WeightFormat::kF32,
+            {std::ssize(factors.values)},
+            reinterpret_cast<const std::byte*>(factors.values.data())};
+  }
+
+  TensorMap Shapes() const {
+    TensorMap shapes;
+    for (const GgufTensor& tensor : tensors_) shapes.emplace(tensor.name, ViewOf(tensor));
+    for (const RopeFactors& factors : factors_) shapes.emplace(factors.name, ViewOf(factors));
+    return shapes;
+  }
+
+  // Returns the bytes of those that come from the checkpoint.
+  std::size_t AddTensors() {
+    std::size_t all = 0;
+    for (const GgufTensor& tensor : tensors_) {
+      all += ViewOf(tensor).bytes();
+      header_.AddTensor(tensor.name, tensor.shape, tensor.format);
+      ++written_.tensors[tensor.format];
+      const bool small = IsQuantized(tensor.format) && InfoOf(type_.format).block_elements == 256 &&
+                         InfoOf(tensor.format).block_elements != 256;
+      if (small || (IsQuantized(type_.format) && tensor.format == WeightFormat::kF16)) {
         ++written_.smaller_blocks;
       }
     }
-    if (factors_.empty()) return;
-    header_.AddTensor(kRopeFactors, std::vector<std::int64_t>{std::ssize(factors_)},
-                      WeightFormat::kF32);
-    ++written_.tensors[WeightFormat::kF32];
+    for (const RopeFactors& factors : factors_) {
+      header_.AddTensor(factors.name, ViewOf(factors).shape, WeightFormat::kF32);
+      ++written_.tensors[WeightFormat::kF32];
+    }
+    return all;
   }
 
-  Status WriteTensor(const std::string& name, FileReplacement* file) {
-    FT_RETURN_IF_ERROR(CheckFinite(name));
-    TensorBytes tensor = checkpoint_.Read(name);
-    const bool rotated =
-        name.find(".q.") != std::string::npos || name.find(".k.") != std::string::npos;
-    if (rotated && !checkpoint_.gguf) {
-      const std::int64_t head_dim = config_.layers.front().attention.head_dim;
-      tensor.made = HalvesAlternating(tensor.view, head_dim, head_dim);
-      tensor.view.data = tensor.made.data();
+  Status WriteTensor(const GgufTensor& tensor, FileReplacement* file) {
+    for (const std::string& source : tensor.sources) {
+      FT_RETURN_IF_ERROR(CheckFinite(source));
+      const std::vector<std::byte> bytes = BytesOfSource(checkpoint_, config_, tensor, source);
+      FT_RETURN_IF_ERROR(Put({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file));
+      checkpoint_.Release(source);
     }
-    FT_RETURN_IF_ERROR(Put(tensor.view, file));
-    checkpoint_.Release(name);
-    return {};
+    return Pad(ViewOf(tensor).bytes(), file);
   }
 
   Status CheckFinite(const std::string& name) const {
     constexpr std::int64_t kPiece = 16 * 1024;
-    const TensorView& view = *checkpoint_.InFile(name);
+    TensorView view = *checkpoint_.InFile(name);
+    std::vector<std::byte> made;
+    if (const auto found = checkpoint_.arranged.find(name); found != checkpoint_.arranged.end()) {
+      made = found->second.make();
+      view.data = made.data();
+    }
     std::vector<float> values(static_cast<std::size_t>(std::min(kPiece, view.elements())));
     for (std::int64_t begin = 0; begin < view.elements(); begin += kPiece) {
       const std::int64_t count = std::min(kPiece, view.elements() - begin);
@@ -114,21 +128,18 @@ class ModelWriter {
     return {};
   }
 
-  Status Put(const TensorView& view, FileReplacement* file) {
-    const std::string padding = header_.Padding(view.bytes());
-    FT_RETURN_IF_ERROR(file->Write(Text(view)));
-    FT_RETURN_IF_ERROR(file->Write(padding));
-    written_.bytes += view.bytes() + padding.size();
-    return {};
+  Status Put(std::string_view bytes, FileReplacement* file) {
+    written_.bytes += bytes.size();
+    return file->Write(bytes);
   }
+  Status Pad(std::size_t bytes, FileReplacement* file) { return Put(header_.Padding(bytes), file); }
 
   const Checkpoint& checkpoint_;
   const ModelConfig& config_;
   const WeightType& type_;
-  const std::vector<float> factors_;
   GgufHeader header_;
-  std::vector<std::string> names_;
-  std::size_t all_ = 0;
+  std::vector<GgufTensor> tensors_;
+  std::vector<RopeFactors> factors_;
   WrittenGguf written_;
 };
 

@@ -64,7 +64,7 @@ TensorBytes Checkpoint::Read(std::string_view name) const {
   TensorBytes read{*wanted, {}};
   TensorBytes before{*stored, {}};
   if (const auto found = arranged.find(name); found != arranged.end()) {
-    before.made = found->second.make(found->second.from);
+    before.made = found->second.make();
     before.view.data = before.made.data();
   }
   if (wanted == stored) return before;
@@ -73,21 +73,21 @@ TensorBytes Checkpoint::Read(std::string_view name) const {
   return read;
 }
 
-std::vector<TensorView> Checkpoint::PiecesOf(std::string_view name) const {
+std::vector<std::span<const std::byte>> Checkpoint::PiecesOf(std::string_view name) const {
   const auto found = arranged.find(name);
-  if (found != arranged.end()) return found->second.from;
+  if (found != arranged.end()) return found->second.pieces;
   const TensorView* tensor = InFile(name);
-  return tensor == nullptr ? std::vector<TensorView>() : std::vector{*tensor};
+  if (tensor == nullptr) return {};
+  return {{tensor->data, tensor->bytes()}};
 }
 
 void Checkpoint::Release(std::string_view name) const {
-  for (const TensorView& piece : PiecesOf(name)) {
-    const std::span<const std::byte> part(piece.data, piece.bytes());
+  for (const std::span<const std::byte> piece : PiecesOf(name)) {
     for (const auto& file : files) {
       const std::span<const std::byte> all = file->bytes();
-      if (std::less_equal<>()(all.data(), part.data()) &&
-          std::less_equal<>()(part.data() + part.size(), all.data() + all.size())) {
-        file->Release(part);
+      if (std::less_equal<>()(all.data(), piece.data()) &&
+          std::less_equal<>()(piece.data() + piece.size(), all.data() + all.size())) {
+        file->Release(piece);
         break;
       }
     }
@@ -104,12 +104,16 @@ void Checkpoint::Rename(const std::function<std::string(std::string_view)>& name
                         std::function<std::string(std::string_view)> usual) {
   usual_name = std::move(usual);
   const TensorMap before = std::move(tensors);
+  auto arranged_before = std::move(arranged);
   tensors.clear();
+  arranged.clear();
   for (const auto& [name, view] : before) {
     const std::string renamed = name_of(name);
     if (renamed.empty()) continue;
     tensors.emplace(renamed, view);
     names_in_files.emplace(renamed, name);
+    auto arrangement = arranged_before.extract(name);
+    if (!arrangement.empty()) arranged.emplace(renamed, std::move(arrangement.mapped()));
   }
 }
 
@@ -118,8 +122,8 @@ std::string Checkpoint::Fingerprint() const {
   sha.Update(config.json);
   for (const auto& [name, tensor] : tensors) {
     sha.Update(fmt::format("\n{} {} {}\n", name, FormatName(tensor.format), tensor.bytes()));
-    for (const TensorView& piece : PiecesOf(name)) {
-      AddSamples({reinterpret_cast<const char*>(piece.data), piece.bytes()}, &sha);
+    for (const std::span<const std::byte> piece : PiecesOf(name)) {
+      AddSamples({reinterpret_cast<const char*>(piece.data()), piece.size()}, &sha);
     }
   }
   return sha.Hex();

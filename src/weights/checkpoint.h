@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,8 +47,8 @@ struct Checkpoint {
   std::function<std::string(std::string_view)> usual_name;
   /// How a tensor is made of what lies in the files, when it is read.
   struct Arrangement {
-    std::vector<TensorView> from;
-    std::function<std::vector<std::byte>(const std::vector<TensorView>& from)> make;
+    std::vector<std::span<const std::byte>> pieces;  ///< Of the files, all that it is made of.
+    std::function<std::vector<std::byte>()> make;
   };
   /// Of those tensors that do not lie in the files as they are; these have no data.
   std::map<std::string, Arrangement, std::less<>> arranged;
@@ -78,7 +79,7 @@ struct Checkpoint {
   /// How the model's own files call that tensor.
   std::string NameInFile(std::string_view name) const;
   /// The pieces of files that a tensor is made of.
-  std::vector<TensorView> PiecesOf(std::string_view name) const;
+  std::vector<std::span<const std::byte>> PiecesOf(std::string_view name) const;
   /// Calls each tensor as `name_of` says; `usual` is the other way round. Those that are called ""
   /// are left out.
   void Rename(const std::function<std::string(std::string_view)>& name_of,

@@ -8,6 +8,7 @@
 
 #include "base/printable.h"
 #include "base/read_file.h"
+#include "weights/mxfp4_pairs.h"
 #include "weights/safetensors.h"
 
 namespace foretoken {
@@ -62,29 +63,36 @@ Result<WeightMap> ParseIndex(const std::string& text, const std::string& where) 
   return map;
 }
 
-Status ReadShards(const fs::path& index, Checkpoint* checkpoint) {
+// Takes a tensor of that name from what a file holds; false where there is none.
+bool Take(const std::string& name, const Safetensors& holds, Safetensors* all) {
+  const auto tensor = holds.tensors.find(name);
+  if (tensor != holds.tensors.end()) return all->tensors.insert(*tensor).second;
+  const auto bytes = holds.bytes.find(name);
+  return bytes != holds.bytes.end() && all->bytes.insert(*bytes).second;
+}
+
+Result<Safetensors> ReadShards(const fs::path& index, Checkpoint* checkpoint) {
   FT_ASSIGN_OR_RETURN(const std::string text, ReadText(index));
   FT_ASSIGN_OR_RETURN(const WeightMap map, ParseIndex(text, index.string()));
-  std::map<std::string, TensorMap> opened;
+  std::map<std::string, Safetensors> opened;
+  Safetensors all;
   for (const auto& [tensor, shard] : map) {
     const fs::path path = checkpoint->path / shard;
-    const auto [tensors, added] = opened.try_emplace(shard);
+    const auto [holds, added] = opened.try_emplace(shard);
     if (added) {
       FT_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::Open(path));
-      tensors->second = std::move(file.tensors);
+      holds->second = std::move(file.holds);
       checkpoint->files.push_back(std::move(file.file));
     }
-    const auto found = tensors->second.find(tensor);
-    if (found == tensors->second.end()) {
+    if (!Take(tensor, holds->second, &all)) {
       return InvalidInput(fmt::format("{}: lacks tensor '{}', which {} places there", path.string(),
                                       Printable(tensor), index.filename().string()));
     }
-    checkpoint->tensors.emplace(tensor, found->second);
   }
-  return {};
+  return all;
 }
 
-Status ReadWeights(Checkpoint* checkpoint) {
+Result<Safetensors> ReadWeights(Checkpoint* checkpoint) {
   const fs::path index = checkpoint->path / "model.safetensors.index.json";
   if (Exists(index)) return ReadShards(index, checkpoint);
   const fs::path single = checkpoint->path / "model.safetensors";
@@ -93,9 +101,8 @@ Status ReadWeights(Checkpoint* checkpoint) {
                         ": has neither model.safetensors nor model.safetensors.index.json");
   }
   FT_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::Open(single));
-  checkpoint->tensors = std::move(file.tensors);
   checkpoint->files.push_back(std::move(file.file));
-  return {};
+  return std::move(file.holds);
 }
 
 }  // namespace
@@ -110,7 +117,9 @@ Result<Checkpoint> ReadModelFolder(const fs::path& directory) {
     FT_ASSIGN_OR_RETURN(checkpoint.generation_config.json, ReadText(generation));
     checkpoint.generation_config.where = generation.string();
   }
-  FT_RETURN_IF_ERROR(ReadWeights(&checkpoint));
+  FT_ASSIGN_OR_RETURN(Safetensors weights, ReadWeights(&checkpoint));
+  checkpoint.tensors = std::move(weights.tensors);
+  FT_RETURN_IF_ERROR(ArrangePairs(weights.bytes, &checkpoint));
   return checkpoint;
 }
 

@@ -60,6 +60,49 @@ TEST(ModelFolderTest, OpensShards) {
               AllOf(HasSubstr("three.safetensors"), HasSubstr("cannot be opened")));
 }
 
+// Two blocks, the second with a larger scale: element i of each is number i of the sixteen.
+TEST(ModelFolderTest, MakesBlocksOfPairsInAnyShard) {
+  const TemporaryFolder folder;
+  folder.Write("config.json", "{}");
+  std::string blocks;
+  for (int i = 0; i < 32; ++i) blocks += static_cast<char>(0x10 + 0x22 * (i % 8));
+  folder.Write(
+      "one.safetensors",
+      FrameSafetensors(R"({"a_blocks":{"dtype":"U8","shape":[1,2,16],"data_offsets":[0,32]}})",
+                       blocks));
+  folder.Write("two.safetensors",
+               FrameSafetensors(R"({"a_scales":{"dtype":"U8","shape":[1,2],"data_offsets":[0,2]}})",
+                                "\x7f\x81"));
+  folder.Write(kIndex,
+               R"({"weight_map":{"a_blocks":"one.safetensors","a_scales":"two.safetensors"}})");
+  const auto opened = ReadModelFolder(folder.path());
+  ASSERT_TRUE(opened.ok()) << opened.error().message;
+  const TensorBytes read = opened->Read("a");
+  EXPECT_EQ(read.view.format, WeightFormat::kMXFP4);
+  EXPECT_THAT(read.view.shape, testing::ElementsAre(1, 64));
+  float elements[64];
+  LoadElements(read.view, 0, 64, elements);
+  constexpr float kNumbers[] = {0, 0.5F, 1, 1.5F, 2, 3, 4, 6};
+  for (int i = 0; i < 64; ++i) {
+    const float number = kNumbers[i % 8] * (i / 8 % 2 == 0 ? 1.0F : -1.0F);
+    EXPECT_EQ(elements[i], i < 32 ? number : 4 * number) << i;
+  }
+
+  folder.Write(kIndex, R"({"weight_map":{"a_blocks":"one.safetensors"}})");
+  EXPECT_THAT(ErrorOf(folder),
+              AllOf(HasSubstr("'a_blocks' has dtype U8"), HasSubstr("there is no 'a_scales'")));
+  folder.Write("two.safetensors",
+               FrameSafetensors(R"({"a_scales":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}})",
+                                "\x7f\x81"));
+  folder.Write(kIndex,
+               R"({"weight_map":{"a_blocks":"one.safetensors","a_scales":"two.safetensors"}})");
+  EXPECT_THAT(ErrorOf(folder), HasSubstr("not 16 for each of 'a_scales'"));
+  folder.Write(kIndex, R"({"weight_map":{"a":"three.safetensors"}})");
+  folder.Write("three.safetensors",
+               FrameSafetensors(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}})", "ab"));
+  EXPECT_THAT(ErrorOf(folder), HasSubstr("only blocks of MXFP4"));
+}
+
 TEST(ModelFolderTest, RefusesAHostileIndex) {
   const TemporaryFolder folder;
   folder.Write("config.json", "{}");

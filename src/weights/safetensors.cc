@@ -34,11 +34,11 @@ std::optional<WeightFormat> ParseDType(std::string_view name) {
   return std::nullopt;
 }
 
-// The shape of a tensor of `format`, if its size in bytes can be computed without overflow.
-std::optional<std::vector<std::int64_t>> ParseShape(const Json& json, WeightFormat format) {
+// The shape of a tensor, if its size in bytes can be computed without overflow.
+std::optional<std::vector<std::int64_t>> ParseShape(const Json& json, std::size_t element_bytes) {
   if (!json.is_array() || json.size() > kMaxRank) return std::nullopt;
   std::vector<std::int64_t> shape;
-  auto bytes = static_cast<std::int64_t>(FormatBytes(format, 1));
+  auto bytes = static_cast<std::int64_t>(element_bytes);
   for (const Json& dimension : json) {
     const auto size = AsSize(dimension);
     if (!size || __builtin_mul_overflow(bytes, *size, &bytes)) return std::nullopt;
@@ -53,9 +53,15 @@ struct Extent {
   std::string_view name;
 };
 
+// A tensor of floats or of bytes.
+struct Entry {
+  std::optional<WeightFormat> format;  // None: of bytes.
+  std::vector<std::int64_t> shape;
+  Extent extent;
+};
+
 // `where` already names the file and the tensor.
-Result<TensorView> ParseTensor(const Json& json, std::span<const std::byte> data,
-                               const std::string& where, Extent* extent) {
+Result<Entry> ParseTensor(const Json& json, std::size_t data_bytes, const std::string& where) {
   const Json& dtype_json = Field(json, "dtype");
   const Json& shape_json = Field(json, "shape");
   const Json& offsets = Field(json, "data_offsets");
@@ -64,11 +70,12 @@ Result<TensorView> ParseTensor(const Json& json, std::span<const std::byte> data
   }
   const auto& dtype_name = dtype_json.get_ref<const std::string&>();
   const auto format = ParseDType(dtype_name);
-  if (!format) {
-    return InvalidInput(fmt::format("{} has dtype {}, but only F32, F16 and BF16 are supported",
+  if (!format && dtype_name != "U8") {
+    return InvalidInput(fmt::format("{} has dtype {}, but only F32, F16, BF16 and U8 are supported",
                                     where, Printable(dtype_name)));
   }
-  auto shape = ParseShape(shape_json, *format);
+  const std::size_t element_bytes = format ? FormatBytes(*format, 1) : 1;
+  auto shape = ParseShape(shape_json, element_bytes);
   if (!shape) {
     return InvalidInput(
         fmt::format("{} has the impossible shape {}", where, Printable(shape_json.dump())));
@@ -76,19 +83,19 @@ Result<TensorView> ParseTensor(const Json& json, std::span<const std::byte> data
   const bool is_pair = offsets.is_array() && offsets.size() == 2;
   const auto begin = is_pair ? AsSize(offsets[0]) : std::nullopt;
   const auto end = is_pair ? AsSize(offsets[1]) : std::nullopt;
-  if (!begin || !end || *begin > *end || *end > static_cast<std::int64_t>(data.size())) {
+  if (!begin || !end || *begin > *end || *end > static_cast<std::int64_t>(data_bytes)) {
     return InvalidInput(
         fmt::format("{} has data_offsets {} outside the {} bytes of data; the file "
                     "may be truncated",
-                    where, Printable(offsets.dump()), data.size()));
+                    where, Printable(offsets.dump()), data_bytes));
   }
-  TensorView view{*format, std::move(*shape), data.data() + *begin};
-  if (view.bytes() != static_cast<std::size_t>(*end - *begin)) {
+  auto bytes = static_cast<std::int64_t>(element_bytes);
+  for (const std::int64_t size : *shape) bytes *= size;
+  if (bytes != *end - *begin) {
     return InvalidInput(fmt::format("{} takes {} bytes by shape and dtype but {} by data_offsets",
-                                    where, view.bytes(), *end - *begin));
+                                    where, bytes, *end - *begin));
   }
-  *extent = Extent{*begin, *end, {}};
-  return view;
+  return Entry{format, std::move(*shape), {*begin, *end, {}}};
 }
 
 // The tensors must fill the data section exactly: a gap means a header that lies, and a header that
@@ -119,7 +126,7 @@ Status CheckLayout(std::vector<Extent> extents, std::uint64_t data_bytes, std::s
 
 }  // namespace
 
-Result<TensorMap> ParseSafetensors(std::span<const std::byte> file, std::string_view where) {
+Result<Safetensors> ParseSafetensors(std::span<const std::byte> file, std::string_view where) {
   if (file.size() < 8) {
     return InvalidInput(
         fmt::format("{}: {} bytes are too few for a safetensors file", where, file.size()));
@@ -141,25 +148,32 @@ Result<TensorMap> ParseSafetensors(std::span<const std::byte> file, std::string_
   }
 
   const auto data = file.subspan(8 + header_bytes);
-  TensorMap tensors;
+  Safetensors holds;
   std::vector<Extent> extents;
   for (const auto& [name, json] : header.items()) {
     if (name == "__metadata__") continue;
-    Extent extent;
-    FT_ASSIGN_OR_RETURN(
-        TensorView view,
-        ParseTensor(json, data, fmt::format("{}: tensor '{}'", where, Printable(name)), &extent));
-    extent.name = tensors.emplace(name, std::move(view)).first->first;
-    extents.push_back(extent);
+    const std::string place = fmt::format("{}: tensor '{}'", where, Printable(name));
+    FT_ASSIGN_OR_RETURN(Entry entry, ParseTensor(json, data.size(), place));
+    const auto [begin, end, none] = entry.extent;
+    const std::span bytes =
+        data.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
+    if (entry.format) {
+      const auto [at, added] = holds.tensors.emplace(
+          name, TensorView{*entry.format, std::move(entry.shape), bytes.data()});
+      extents.push_back({begin, end, at->first});
+    } else {
+      const auto [at, added] = holds.bytes.emplace(name, ByteTensor{std::move(entry.shape), bytes});
+      extents.push_back({begin, end, at->first});
+    }
   }
   FT_RETURN_IF_ERROR(CheckLayout(std::move(extents), data.size(), where));
-  return tensors;
+  return holds;
 }
 
 Result<SafetensorsFile> SafetensorsFile::Open(const std::filesystem::path& path) {
   SafetensorsFile opened;
   FT_ASSIGN_OR_RETURN(opened.file, MappedFile::Open(path));
-  FT_ASSIGN_OR_RETURN(opened.tensors, ParseSafetensors(opened.file->bytes(), path.string()));
+  FT_ASSIGN_OR_RETURN(opened.holds, ParseSafetensors(opened.file->bytes(), path.string()));
   return opened;
 }
 

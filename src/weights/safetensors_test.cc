@@ -13,13 +13,13 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-Result<TensorMap> Parse(const std::string& file) {
+Result<Safetensors> Parse(const std::string& file) {
   return ParseSafetensors(std::as_bytes(std::span(file)), "a.safetensors");
 }
 
 std::string ErrorOf(const std::string& file) {
-  const auto tensors = Parse(file);
-  return tensors.ok() ? "no error" : tensors.error().message;
+  const auto holds = Parse(file);
+  return holds.ok() ? "no error" : holds.error().message;
 }
 
 // The error of a header with one tensor `a` over 16 bytes of data.
@@ -42,8 +42,9 @@ TEST(SafetensorsTest, ReadsEveryTypeAlignedOrNot) {
   builder.Add("empty", WeightFormat::kF32, {0, 5}, {});
   for (const bool unaligned : {false, true}) {
     const std::string file = builder.Build(unaligned);
-    const auto tensors = Parse(file);
-    ASSERT_TRUE(tensors.ok()) << tensors.error().message;
+    const auto holds = Parse(file);
+    ASSERT_TRUE(holds.ok()) << holds.error().message;
+    const TensorMap* tensors = &holds->tensors;
     EXPECT_EQ(tensors->size(), 5U);
     EXPECT_THAT(Values(tensors->at("f32")), ElementsAre(1, -2.5, 3e30F, 0.1F));
     EXPECT_THAT(Values(tensors->at("f16")), ElementsAre(1, -0.5, 1024));
@@ -52,6 +53,19 @@ TEST(SafetensorsTest, ReadsEveryTypeAlignedOrNot) {
     EXPECT_EQ(tensors->at("empty").elements(), 0);
     EXPECT_THAT(tensors->at("f32").shape, ElementsAre(2, 2));
   }
+}
+
+TEST(SafetensorsTest, ReadsBytes) {
+  const auto holds = Parse(
+      FrameSafetensors(R"({"a":{"dtype":"U8","shape":[2,3],"data_offsets":[0,6]}})", "abcdef"));
+  ASSERT_TRUE(holds.ok()) << holds.error().message;
+  EXPECT_TRUE(holds->tensors.empty());
+  const ByteTensor& bytes = holds->bytes.at("a");
+  EXPECT_THAT(bytes.shape, ElementsAre(2, 3));
+  ASSERT_EQ(bytes.data.size(), 6U);
+  EXPECT_EQ(bytes.data[5], std::byte{'f'});
+  EXPECT_THAT(ErrorOfTensor(R"({"dtype":"U8","shape":[4],"data_offsets":[0,16]})"),
+              HasSubstr("takes 4 bytes by shape and dtype but 16 by data_offsets"));
 }
 
 TEST(SafetensorsTest, RefusesABadFrame) {

@@ -36,15 +36,16 @@ std::vector<std::byte> Transposed(const TensorView& stacked, Outputs outputs) {
   return made;
 }
 
-std::vector<std::byte> InOrder(const TensorView& biases) {
-  const std::int64_t count = biases.shape[1];
-  const std::size_t size = FormatBytes(biases.format, 1);
-  std::vector<std::byte> made(biases.bytes());
+std::vector<std::byte> InOrder(const TensorView& stacked) {
+  const std::int64_t count = stacked.shape[1];
+  const std::size_t size =
+      FormatBytes(stacked.format, stacked.shape.size() > 2 ? stacked.shape[2] : 1);
+  std::vector<std::byte> made(stacked.bytes());
   std::byte* to = made.data();
-  for (std::int64_t expert = 0; expert < biases.shape[0]; ++expert) {
+  for (std::int64_t expert = 0; expert < stacked.shape[0]; ++expert) {
     for (std::int64_t output = 0; output < count; ++output, to += size) {
       const std::int64_t place = expert * count + PlaceOf(output, count, Outputs::kInTurns);
-      std::memcpy(to, biases.data + FormatBytes(biases.format, place), size);
+      std::memcpy(to, stacked.data + static_cast<std::size_t>(place) * size, size);
     }
   }
   return made;

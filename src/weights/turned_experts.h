@@ -14,7 +14,8 @@ enum class Outputs { kInOrder, kInTurns };
 /// Matrices [experts, inputs, outputs] of floats as [experts, outputs, inputs].
 std::vector<std::byte> Transposed(const TensorView& stacked, Outputs outputs);
 
-/// Biases [experts, outputs] of floats that are in turns, in order.
-std::vector<std::byte> InOrder(const TensorView& biases);
+/// Biases [experts, outputs] or matrices [experts, outputs, inputs] in any format, whose outputs
+/// are in turns, in order.
+std::vector<std::byte> InOrder(const TensorView& stacked);
 
 }  // namespace foretoken

@@ -110,7 +110,10 @@ Result<WeightType> ParseWeightType(std::string_view name) {
 }
 
 WeightFormat FormatFor(const WeightType& type, const TensorPlace& tensor, const MixBasis& model) {
-  if (tensor.dimensions < 2) return kF32;
+  // Gains and biases of all experts or heads are two-dimensional.
+  const bool numbers =
+      tensor.name.ends_with(".bias") || tensor.name.find("_norm.") != std::string_view::npos;
+  if (tensor.dimensions < 2 || numbers) return kF32;
   const auto fits = [&](WeightFormat format) {
     return tensor.width % InfoOf(format).block_elements == 0;
   };

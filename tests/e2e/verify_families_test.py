@@ -6,60 +6,49 @@ The models are those of tests/golden/families, with a tokenizer of letters; the 
 with its weights shaken a little, so that some of its tokens are taken and some are not."""
 
 import json
+import pathlib
 import random
-import shutil
+import sys
 import unittest
 
 from command_line import MODELS, CliTest
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
+from letter_tokenizer import write_tokenizer
 
 FAMILIES = MODELS.parent / "tests/golden/families"
 # Adapters of families' models.
 ADAPTERS = {}
 for golden in sorted((MODELS.parent / "tests/golden/adapters").glob("*/golden.json")):
     ADAPTERS.setdefault(json.loads(golden.read_text())["model"], []).append(golden.parent)
-VOCABULARY = 128
 PREFIX = "it was a cold day and all of them sat by the fire to hear the old tale of the sea; "
 PROMPTS = [PREFIX + end for end in ("then", "one of them", "no")] + ["a b c d e f g a b c d e f g"]
 
 
-def tokenizer():
-    """Three special tokens, then one token for each character that text is made of."""
-    letters = [chr(code) for code in range(33, 127)] + ["Ġ", "Ċ"]
-    special = ["<pad>", "<s>", "</s>"]
-    words = special + letters
-    words += [a + b for a in "aeiou" for b in "nrstlm"][:VOCABULARY - len(words)]
-    merges = [list(word) for word in words[len(special) + len(letters):]]
-    return {
-        "version": "1.0", "added_tokens": [
-            {"id": i, "content": word, "special": True, "single_word": False, "lstrip": False,
-             "rstrip": False, "normalized": False} for i, word in enumerate(special)],
-        "normalizer": None,
-        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True},
-        "post_processor": None, "decoder": {"type": "ByteLevel"},
-        "model": {"type": "BPE", "vocab": {word: i for i, word in enumerate(words)},
-                  "merges": merges}}
-
-
 def shaken(weights, seed):
-    """A safetensors file of BF16 numbers, each changed by at most a few percent."""
+    """A safetensors file whose BF16 numbers are each changed by at most a few percent."""
     length = 8 + int.from_bytes(weights[:8], "little")
     data = bytearray(weights[length:])
     noise = random.Random(seed).randbytes(len(data) // 2)
-    data[::2] = bytes(low ^ (change & 7) for low, change in zip(data[::2], noise))
+    for tensor in json.loads(weights[8:length]).values():
+        if tensor.get("dtype") != "BF16":
+            continue
+        begin, end = tensor["data_offsets"]
+        changes = noise[begin // 2:end // 2]
+        data[begin:end:2] = bytes(low ^ (change & 7)
+                                  for low, change in zip(data[begin:end:2], changes))
     return weights[:length] + bytes(data)
 
 
 class VerifyFamilies(CliTest):
-    def model(self, family, name, change=lambda weights: weights):
+    def model(self, family, name, change=lambda weights: weights, **other):
         folder = self.folder / name
         folder.mkdir()
-        shutil.copy(FAMILIES / family / "config.json", folder)
+        config = json.loads((FAMILIES / family / "config.json").read_text()) | other
+        (folder / "config.json").write_text(json.dumps(config))
         weights = (FAMILIES / family / "model.safetensors").read_bytes()
         (folder / "model.safetensors").write_bytes(change(weights))
-        (folder / "tokenizer.json").write_text(json.dumps(tokenizer()))
-        (folder / "tokenizer_config.json").write_text(json.dumps(
-            {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": "<s>",
-             "eos_token": "</s>"}))
+        write_tokenizer(folder)
         return folder
 
     def verify(self, family):
@@ -87,6 +76,25 @@ class VerifyFamilies(CliTest):
         stats = json.loads(run.stdout)["stats"]
         self.assertGreater(stats["accepted"], length // 4)
         self.assertLess(stats["accepted"], stats["proposed"])
+
+    def test_contexts_of_many_windows(self):
+        """Here the KV of layers with windows is given back on the way, the draft's too."""
+        longer = {"max_position_embeddings": 2048}
+        models = ("-m", self.model("gpt_oss", "target", **longer),
+                  "--draft", self.model("gpt_oss", "draft", lambda all: shaken(all, 7), **longer))
+        letters = random.Random(3)
+        text = "".join(letters.choice("abcde fghi jklm nop qrstu") for _ in range(800))
+        prompts = self.folder / "prompts.jsonl"
+        prompts.write_text("".join(json.dumps({"prompt": text[:length] + end}) + "\n" for length, end
+                                   in ((800, "one"), (800, "or two"), (500, "no"), (30, "so"))))
+        shared = ("verify", *models, "--prompts", prompts, "--raw", "--ignore-eos", "-n", 80,
+                  "--temps", "0.8", "--sampler-sets", "none", "--batches", "1,4",
+                  "--preempt", 0.05, "--json", "-")
+        for options in (("--modes", "sd,ssd", "--prefix-cache", "on,off"),
+                        ("--modes", "sd,ssd", "--tree-width", 3)):
+            report = json.loads(self.succeed(*shared, *options).stdout)
+            self.assertTrue(report["identical"])
+            self.assertGreater(report["forced_preemptions"], 0)
 
     @classmethod
     def add(cls, family):

@@ -4,21 +4,29 @@
 #include <cstring>
 #include <vector>
 
+#include "weights/mxfp4_pairs.h"
 #include "weights/safetensors.h"
 
 namespace {
 
 // Every element of every tensor must be readable: AddressSanitizer sees where one is not.
 void ParseAndTouch(std::span<const std::byte> file) {
-  const auto tensors = foretoken::ParseSafetensors(file, "fuzz");
-  if (!tensors.ok()) {
-    if (tensors.error().message.empty()) std::abort();
+  const auto holds = foretoken::ParseSafetensors(file, "fuzz");
+  if (!holds.ok()) {
+    if (holds.error().message.empty()) std::abort();
     return;
   }
   std::vector<float> values;
-  for (const auto& [name, view] : *tensors) {
+  for (const auto& [name, view] : holds->tensors) {
     values.resize(static_cast<std::size_t>(view.elements()));
     foretoken::LoadElements(view, 0, view.elements(), values.data());
+  }
+  // Pairs of bytes are blocks.
+  foretoken::Checkpoint checkpoint;
+  const foretoken::Status arranged = foretoken::ArrangePairs(holds->bytes, &checkpoint);
+  if (!arranged.ok() && arranged.error().message.empty()) std::abort();
+  for (const auto& [name, view] : checkpoint.tensors) {
+    if (checkpoint.Read(name).made.size() != view.bytes()) std::abort();
   }
 }
 

@@ -55,6 +55,17 @@ def stablelm(**fields):
                   num_key_value_heads=1, partial_rotary_factor=0.25, **fields)
 
 
+def gpt_oss(**fields):
+    return config("GptOssForCausalLM", "gpt_oss", attention_bias=True, experts_per_token=2,
+                  head_dim=HEAD_DIM, initial_context_length=64, intermediate_size=32,
+                  layer_types=["sliding_attention", "full_attention"], num_experts_per_tok=2,
+                  num_local_experts=4, output_router_logits=False, pad_token_id=0,
+                  rope_scaling={"beta_fast": 32.0, "beta_slow": 1.0, "factor": 4.0,
+                                "original_max_position_embeddings": 64, "rope_type": "yarn",
+                                "truncate": False},
+                  rope_theta=150000.0, sliding_window=16, swiglu_limit=7.0, **fields)
+
+
 def deepseek(architecture, model_type, **fields):
     return config(
         architecture, model_type, attention_bias=False, first_k_dense_replace=1,
@@ -191,14 +202,12 @@ FAMILIES = {
                         num_experts=8, num_experts_per_tok=3, output_router_logits=False,
                         rope_scaling=None, rope_theta=1000000.0, sliding_window=None,
                         use_sliding_window=False),
-    "gpt_oss": config("GptOssForCausalLM", "gpt_oss", attention_bias=True, experts_per_token=2,
-                      head_dim=HEAD_DIM, initial_context_length=64, intermediate_size=32,
-                      layer_types=["sliding_attention", "full_attention"], num_experts_per_tok=2,
-                      num_local_experts=4, output_router_logits=False, pad_token_id=0,
-                      rope_scaling={"beta_fast": 32.0, "beta_slow": 1.0, "factor": 4.0,
-                                    "original_max_position_embeddings": 64, "rope_type": "yarn",
-                                    "truncate": False},
-                      rope_theta=150000.0, sliding_window=16, swiglu_limit=7.0),
+    "gpt_oss": gpt_oss(),
+    # As the models are published: the weights of experts in blocks.
+    "gpt_oss-mxfp4": gpt_oss(quantization_config={
+        "modules_to_not_convert": ["model.layers.*.self_attn", "model.layers.*.mlp.router",
+                                   "model.embed_tokens", "lm_head"],
+        "quant_method": "mxfp4"}),
     "deepseek_v2": deepseek("DeepseekV2ForCausalLM", "deepseek_v2", n_group=1,
                             norm_topk_prob=False, q_lora_rank=None, routed_scaling_factor=1.0,
                             scoring_func="softmax", topk_group=1, topk_method="greedy"),

@@ -12,6 +12,7 @@ import shutil
 import sys
 import tempfile
 
+import safetensors.torch
 import torch
 import transformers
 
@@ -50,6 +51,27 @@ def randomize(model, generator):
         weight.copy_(values.to(torch.bfloat16).to(weight.dtype))
 
 
+def in_blocks(matrices):
+    """Matrices [experts, inputs, outputs] as published models have them in MXFP4: elements two by
+    two [experts, outputs, blocks, 16], and the scales [experts, outputs, blocks] of 32."""
+    numbers = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6])
+    blocks = matrices.transpose(1, 2).float().unflatten(-1, (-1, 32))
+    exponents = (blocks.abs().amax(-1).log2().floor() - 2).clamp(min=-126)
+    sizes = blocks.abs() / 2 ** exponents[..., None]
+    elements = (sizes[..., None] - numbers).abs().argmin(-1) + 8 * (blocks < 0)
+    return ((elements[..., ::2] + 16 * elements[..., 1::2]).to(torch.uint8),
+            (exponents + 127).to(torch.uint8))
+
+
+def put_into_blocks(file):
+    """The weights of experts."""
+    tensors = safetensors.torch.load_file(file)
+    for name in [name for name in tensors if name.endswith(("experts.gate_up_proj",
+                                                            "experts.down_proj"))]:
+        tensors[name + "_blocks"], tensors[name + "_scales"] = in_blocks(tensors.pop(name))
+    safetensors.torch.save_file(tensors, file, {"format": "pt"})
+
+
 def load(folder):
     return transformers.AutoModelForCausalLM.from_pretrained(
         folder, dtype=torch.float32, attn_implementation="eager",
@@ -64,6 +86,8 @@ def write_model(folder, config, seed):
     with tempfile.TemporaryDirectory() as saved:
         model.to(torch.bfloat16).save_pretrained(saved)
         shutil.copyfile(f"{saved}/model.safetensors", folder / "model.safetensors")
+    if "quantization_config" in config:
+        put_into_blocks(folder / "model.safetensors")
 
 
 def continue_greedily(model, prompt):

@@ -23,6 +23,7 @@ sys.argv.pop(1)
 import numpy as np
 
 from attention_gguf import family_of
+from gguf_pair import Kind
 
 FOLDERS = SOURCE.parent / "golden" / "families"
 ADAPTER_FOLDERS = SOURCE.parent / "golden" / "adapters"
@@ -40,7 +41,8 @@ CONTEXTS = {"phi3": 128}
 EXACT = ("llama-bias", "llama-linear", "llama-yarn", "llama-dynamic", "mistral", "qwen2", "qwen3",
          "gemma2", "gemma3", "gemma4", "gemma4-moe", "gemma4-small", "olmo2", "granite",
          "granitemoehybrid", "granitemoehybrid-nope", "smollm3", "glm", "glm4", "cohere",
-         "cohere-qk-norm", "cohere2", "stablelm", "stablelm-parallel")
+         "cohere-qk-norm", "cohere2", "stablelm", "stablelm-parallel", "mixtral", "qwen3_moe",
+         "qwen2_moe", "granitemoe", "granitemoeshared", "olmoe", "gpt_oss")
 
 
 class Families(unittest.TestCase):
@@ -78,6 +80,19 @@ class Families(unittest.TestCase):
         for name in (*EXACT, *ROUNDED):
             with self.subTest(name):
                 self.compare(name)
+
+    def test_experts_in_blocks_are_the_numbers_that_these_stand_for(self):
+        for name in ("mixtral", "qwen2_moe", "granitemoe", "gpt_oss"):
+            family = family_of(FOLDERS / name)
+            tokens = json.loads((FOLDERS / name / "golden.json").read_text())["prompt_ids"]
+            for kind in (Kind.Q4_0, Kind.Q4_1, Kind.Q5_0, Kind.Q5_1, Kind.Q8_0, Kind.MXFP4,
+                         Kind.BF16, Kind.F16):
+                with self.subTest(name, kind=kind.name):
+                    blocks, floats = self.folder / "blocks.gguf", self.folder / "floats.gguf"
+                    family.write_gguf(blocks, experts=kind)
+                    family.write_gguf(floats, experts=kind, as_floats=True)
+                    np.testing.assert_array_equal(self.logits(blocks, 0, tokens),
+                                                  self.logits(floats, 0, tokens))
 
     def test_adapters_of_both_forms_go_with_models_of_both(self):
         for name in ADAPTERS:

@@ -3,22 +3,37 @@ the names that the package `gguf` maps those of folders to."""
 
 import json
 import math
+import re
 
 import gguf
 import numpy as np
 
-from gguf_pair import Kind, Model, interleaved, read_safetensors
+from gguf_pair import Kind, Model, gguf_name, interleaved, read_safetensors
 
 ARCHITECTURES = {"mistral": "llama", "cohere": "command-r", "gemma3_text": "gemma3",
                  "ministral3": "mistral3", "qwen3_next": "qwen3next", "qwen3_5_text": "qwen35",
                  "qwen3_5_moe_text": "qwen35moe", "glm": "chatglm", "granitemoehybrid": "granite",
+                 "mixtral": "llama", "qwen2_moe": "qwen2moe", "qwen3_moe": "qwen3moe",
+                 "granitemoeshared": "granitemoe", "gpt_oss": "gpt-oss",
                  "gemma4_text": "gemma4", "deepseek_v2": "deepseek2", "deepseek_v3": "deepseek2"}
+# Whose experts stacked_tensors() stacks.
+STACKED = ("mixtral", "qwen2_moe", "qwen3_moe", "granitemoe", "granitemoeshared", "olmoe",
+           "gpt_oss")
 # Whose rows of queries and keys the converter puts in another order.
-INTERLEAVED = ("llama", "mistral", "ministral3", "smollm3", "granite", "granitemoehybrid")
+INTERLEAVED = ("llama", "mistral", "ministral3", "smollm3", "granite", "granitemoehybrid",
+               "mixtral", "granitemoe", "granitemoeshared")
 INTEGERS = {"max_position_embeddings": "context_length", "hidden_size": "embedding_length",
             "num_hidden_layers": "block_count", "intermediate_size": "feed_forward_length",
             "num_attention_heads": "attention.head_count",
             "num_key_value_heads": "attention.head_count_kv"}
+# Of models with experts.
+OF_EXPERTS = {"num_local_experts": "expert_count", "num_experts": "expert_count",
+              "num_experts_per_tok": "expert_used_count",
+              "moe_intermediate_size": "expert_feed_forward_length",
+              "shared_expert_intermediate_size": "expert_shared_feed_forward_length",
+              "shared_intermediate_size": "expert_shared_feed_forward_length"}
+# The weights of one expert of many, by the names of Mixtral and of the others.
+PROJECTIONS = {"w1": "gate_proj", "w2": "down_proj", "w3": "up_proj"}
 FRACTIONS = {"rms_norm_eps": "attention.layer_norm_rms_epsilon", "rope_theta": "rope.freq_base",
              "rope_local_base_freq": "rope.freq_base_swa",
              "layer_norm_eps": "attention.layer_norm_epsilon", "logit_scale": "logit_scale",
@@ -27,7 +42,7 @@ FRACTIONS = {"rms_norm_eps": "attention.layer_norm_rms_epsilon", "rope_theta": "
              "attn_logit_softcapping": "attn_logit_softcapping",
              "final_logit_softcapping": "final_logit_softcapping"}
 # Whose files say how wide the window of a layer is: the converter leaves it out of others.
-WINDOWED = ("phi3", "gemma2", "gemma3_text", "cohere2")
+WINDOWED = ("phi3", "gemma2", "gemma3_text", "cohere2", "gpt_oss")
 
 
 def llama3_factors(rope, theta, dims):
@@ -47,14 +62,16 @@ class Family:
         self.model = Model(folder)
         self.config = self.model.config
         self.type = self.config["model_type"]
+        self.stacks = self.type in STACKED
         self.head_dim = self.config.get(
             "head_dim", self.config["hidden_size"] // self.config["num_attention_heads"])
         self.experts = {}  # Of each layer and kind of tensor those that were met, by their numbers.
         self.rope = (self.config.get("rope_scaling") or self.config.get("rope_parameters") or {})
         self.rope_type = self.rope.get("rope_type", self.rope.get("type"))
 
-    def write_gguf(self, path, change=lambda writer: None):
-        """`change` changes metadata."""
+    def write_gguf(self, path, change=lambda writer: None, experts=Kind.F32, as_floats=False):
+        """`change` changes metadata. The weights of experts are of the kind `experts`, or the
+        floats that these stand for."""
         architecture = ARCHITECTURES.get(self.type, self.type)
         self.writer = gguf.GGUFWriter(path, architecture)
         self.key = lambda name: f"{architecture}.{name}"
@@ -62,8 +79,11 @@ class Family:
         self.add_rope()
         change(self.writer)
         for name, values in self.tensors(architecture):
-            self.writer.add_tensor(name, np.ascontiguousarray(values, np.float32),
-                                   raw_dtype=Kind.F32)
+            kind = experts if "_exps.weight" in name else Kind.F32
+            values = gguf.quants.quantize(np.ascontiguousarray(values, np.float32), kind)
+            if as_floats:
+                values, kind = gguf.quants.dequantize(values, kind), Kind.F32
+            self.writer.add_tensor(name, values, raw_dtype=kind)
         self.writer.write_header_to_file()
         self.writer.write_kv_data_to_file()
         self.writer.write_tensors_to_file()
@@ -103,6 +123,12 @@ class Family:
             if config.get(field) is not None and not (
                     field == "rope_theta" and "rope_theta" in self.rope):
                 self.writer.add_float32(self.key(name), config[field])
+        for field, name in OF_EXPERTS.items():
+            if self.stacks and field in config:
+                self.writer.add_uint32(self.key(name), config[field])
+        if self.type == "gpt_oss":
+            self.writer.add_uint32(self.key("expert_feed_forward_length"),
+                                   config["intermediate_size"])
         if "head_dim" in config:
             self.writer.add_uint32(self.key("attention.key_length"), self.head_dim)
             self.writer.add_uint32(self.key("attention.value_length"), self.head_dim)
@@ -182,12 +208,49 @@ class Family:
             for length in ("long", "short"):
                 yield f"rope_factors_{length}.weight", np.array(self.rope[f"{length}_factor"])
 
+    def stacked_tensors(self):
+        """The folder's tensors, those of experts as files have them: stacked, gates apart from what
+        they are multiplied with, and none transposed."""
+        stacks = {}
+        for name, values in self.model.tensors.items():
+            numbered = re.fullmatch(r"(.*)\.\w+\.experts\.(\d+)\.(\w+)\.weight", name)
+            if numbered:
+                layer, expert, which = numbered.groups()
+                stacked = f"{layer}.mlp.experts.{PROJECTIONS.get(which, which)}.weight"
+                stacks.setdefault(stacked, {})[int(expert)] = values
+            elif "input_linear" in name:
+                shared = "shared_mlp" in name
+                layer = name.split(".shared_mlp" if shared else ".block_sparse_moe")[0]
+                stem = f"{layer}.mlp.shared_experts" if shared else f"{layer}.mlp.experts"
+                for which, half in zip(("gate_proj", "up_proj"), np.split(values, 2, axis=-2)):
+                    yield f"{stem}.{which}.weight", half
+            elif "gate_up_proj" in name:
+                of_bias = name.endswith("_bias")
+                if not of_bias:
+                    values = values.swapaxes(1, 2)
+                stem = name.split("gate_up_proj")[0]
+                for i, which in enumerate(("gate_proj", "up_proj")):
+                    yield stem + which + (".bias" if of_bias else ".weight"), values[:, i::2]
+            elif name.endswith("experts.down_proj"):
+                yield name + ".weight", values.swapaxes(1, 2)
+            elif name.endswith("down_proj_bias"):
+                yield name.removesuffix("_bias") + ".bias", values
+            elif name.endswith("sinks"):
+                yield name + ".weight", values
+            elif name.endswith("shared_expert_gate.weight"):
+                yield name, values[0]
+            else:
+                yield name, values
+        for name, experts in stacks.items():
+            yield name, np.stack([experts[i] for i in range(len(experts))])
+
     def tensors(self, architecture):
         arch = next(arch for arch, name in gguf.MODEL_ARCH_NAMES.items() if name == architecture)
         names = gguf.get_tensor_name_map(arch, self.config["num_hidden_layers"])
         yield from self.factors()
         of_heads = {}  # Norms of queries and keys, a tensor for each head.
-        for name, values in self.model.tensors.items():
+        for name, values in (self.stacked_tensors() if self.stacks
+                             else self.model.tensors.items()):
             if ".norms." in name:
                 of_heads.setdefault(name.split(".norms.")[0], []).append((name, values))
                 continue
@@ -202,7 +265,9 @@ class Family:
                 values = interleaved(values, self.model.heads(name))
             if self.type in ("gemma2", "gemma3_text") and name.endswith("norm.weight"):
                 values = values + np.float32(1)
-            yield names.get_name(name, try_suffixes=(".weight", ".bias")), values
+            # A dense layer among those with experts has names of its own in no converter.
+            yield (names.get_name(name, try_suffixes=(".weight", ".bias")) or gguf_name(name),
+                   values)
         for name, heads in of_heads.items():
             in_order = sorted(heads, key=lambda head: int(head[0].split(".")[-2]))
             yield (names.get_name(name + ".weight", try_suffixes=(".weight",)),

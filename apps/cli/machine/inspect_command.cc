@@ -97,18 +97,45 @@ std::string RecurrentText(const ModelConfig& config) {
                      FormatBytes(4.0 * static_cast<double>(floats)));
 }
 
-// "128, of which a token takes 8, in 47 of 48 layers"; empty where there are none.
+std::string_view WeighedText(Routing::Weights weights) {
+  switch (weights) {
+    case Routing::Weights::kSoftmaxOfAll:
+      return "the softmax of all";
+    case Routing::Weights::kSoftmaxOfChosen:
+      return "the softmax of those";
+    case Routing::Weights::kSigmoids:
+      return "their sigmoids";
+    case Routing::Weights::kSigmoidsOfSum:
+      return "their sigmoids over the sum of those";
+  }
+  return "";
+}
+
+// "128, of which a token takes 8, weighed by the softmax of those, in 47 of 48 layers, and one of
+// 512 that all tokens take"; empty where there are none.
 std::string ExpertsText(const ModelConfig& config) {
   int layers = 0;
-  Routing routing;
+  MlpSpec mlp;
   for (const LayerSpec& layer : config.layers) {
     if (!layer.mlp.has_experts()) continue;
     ++layers;
-    routing = layer.mlp.routing;
+    mlp = layer.mlp;
   }
   if (layers == 0) return "";
-  return fmt::format("{}, of which a token takes {}, in {} of {} layers", routing.experts,
-                     routing.chosen, layers, config.layer_count());
+  const Routing& routing = mlp.routing;
+  std::string text = fmt::format("{} of {}, of which a token takes {}", routing.experts,
+                                 mlp.intermediate, routing.chosen);
+  if (routing.chosen_groups < routing.groups) {
+    text += fmt::format(" of the best {} of {} groups", routing.chosen_groups, routing.groups);
+  }
+  text += fmt::format(", weighed by {}", WeighedText(routing.weights));
+  if (routing.factor != 1) text += fmt::format(" times {:g}", routing.factor);
+  text += fmt::format(", in {} of {} layers", layers, config.layer_count());
+  if (mlp.has_shared()) {
+    text += fmt::format(", and one of {} that all tokens take{}", mlp.shared_intermediate,
+                        mlp.shared_gate ? ", times its gate" : "");
+  }
+  return text;
 }
 
 // How the tensors are stored: by format, and all together.

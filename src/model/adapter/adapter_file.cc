@@ -5,6 +5,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/printable.h"
 #include "base/read_file.h"
 #include "weights/gguf/gguf_file.h"
 #include "weights/safetensors.h"
@@ -30,8 +31,12 @@ Result<AdapterFile> OpenFolder(const fs::path& path, const Family& family) {
   const Result<std::string> text = ReadFile(config, kMaxConfigBytes);
   if (!text.ok()) return InvalidInput(fmt::format("{}: {}", config.string(), text.error().message));
   FT_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::Open(weights));
+  if (!file.holds.bytes.empty()) {
+    return InvalidInput(fmt::format("{}: tensor '{}' has dtype U8, but adapters are of floats",
+                                    weights.string(), Printable(file.holds.bytes.begin()->first)));
+  }
   FT_ASSIGN_OR_RETURN(AdapterFile adapter,
-                      PeftAdapter(file.tensors, *text, config.string(), family));
+                      PeftAdapter(file.holds.tensors, *text, config.string(), family));
   adapter.files.push_back(std::move(file.file));
   return adapter;
 }

@@ -50,10 +50,11 @@ class PeftFiles {
 
   Result<Adapter> Read(const ModelConfig& model = SmallConfig()) {
     file_ = builder_.Build();
-    FT_ASSIGN_OR_RETURN(const TensorMap tensors,
+    FT_ASSIGN_OR_RETURN(const Safetensors holds,
                         ParseSafetensors(std::as_bytes(std::span(file_)), "weights"));
-    FT_ASSIGN_OR_RETURN(AdapterFile file, PeftAdapter(tensors, config.dump(), "adapter_config.json",
-                                                      *FamilyNamed("llama")));
+    FT_ASSIGN_OR_RETURN(
+        AdapterFile file,
+        PeftAdapter(holds.tensors, config.dump(), "adapter_config.json", *FamilyNamed("llama")));
     file.path = "here";
     return MakeAdapter(file, model);
   }

@@ -38,6 +38,10 @@ void FromGguf(const GgufMetadata& metadata, ConfigFields::Json* config) {
     (*config)["logit_scale"] = static_cast<float>(scale);
   }
 }
+template <const char* kKey>
+void ToGguf(const ModelConfig& config, GgufHeader* header) {
+  header->Set(kKey, config.logit_scale);
+}
 constexpr char kCommandRScale[] = "command-r.logit_scale";
 constexpr char kCohere2Scale[] = "cohere2.logit_scale";
 
@@ -48,13 +52,15 @@ const Family kCohere = {.name = "cohere",
                         .gguf = "command-r",
                         .neighbours = Neighbours::kAlways,
                         .describe = DescribeCohere,
-                        .gguf_fields = FromGguf<kCommandRScale>};
+                        .gguf_fields = FromGguf<kCommandRScale>,
+                        .gguf_keys = ToGguf<kCommandRScale>};
 
 const Family kCohere2 = {.name = "cohere2",
                          .architecture = "Cohere2ForCausalLM",
                          .gguf = "cohere2",
                          .neighbours = Neighbours::kAlways,
                          .describe = DescribeCohere2,
-                         .gguf_fields = FromGguf<kCohere2Scale>};
+                         .gguf_fields = FromGguf<kCohere2Scale>,
+                         .gguf_keys = ToGguf<kCohere2Scale>};
 
 }  // namespace foretoken

@@ -189,8 +189,8 @@ Status ArrangeKeysAndValues(Checkpoint* checkpoint) {
     const std::int64_t rank = view.shape[1];
     const auto arrange = [&, tensor = view](const std::string& ours,
                                             std::vector<std::int64_t> shape, auto make) {
-      checkpoint->arranged[ours] = {{tensor},
-                                    [rows, make](const auto& from) { return make(from[0], rows); }};
+      checkpoint->arranged[ours] = {{{tensor.data, tensor.bytes()}},
+                                    [tensor, rows, make] { return make(tensor, rows); }};
       checkpoint->tensors[ours] = {tensor.format, std::move(shape), nullptr};
     };
     arrange(layer + "k_b.weight", {rows.heads, rank, rows.key}, KeyColumns);

@@ -224,7 +224,13 @@ void DescribeUsual(ConfigFields& fields, int context, ModelConfig* config) {
     config->bos = bos[0];
   }
   if (fields.Find("quantization_config") != nullptr) {
-    fields.Refuse("has a quantization_config, but only F32, F16 and BF16 weights are supported");
+    std::string method;
+    fields.Within("quantization_config").String("quant_method", &method);
+    if (method != "mxfp4") {
+      fields.Refuse(
+          "has a quantization_config, but only F32, F16, BF16 and MXFP4 weights are "
+          "supported");
+    }
   }
   if (!fields.ok()) return;
   config->ropes = {ReadRope(fields, layer.attention.head_dim, {made_for, config->max_positions})};

@@ -9,6 +9,7 @@
 #include "model/config/config_fields.h"
 #include "model/config/model_config.h"
 #include "weights/checkpoint.h"
+#include "weights/gguf/gguf_header.h"
 #include "weights/gguf/gguf_metadata.h"
 
 namespace foretoken {
@@ -42,6 +43,9 @@ struct Family {
   void (*describe)(ConfigFields& fields, ModelConfig* config) = nullptr;
   /// Fields of config.json that GGUF files say in a way of the family's own; null: none.
   void (*gguf_fields)(const GgufMetadata& metadata, ConfigFields::Json* config) = nullptr;
+  /// The other way round: keys of the family's own that a GGUF file of a model has, beside those of
+  /// all models (convert/gguf_keys.h); null: none.
+  void (*gguf_keys)(const ModelConfig& config, GgufHeader* header) = nullptr;
   /// Tensors that folders keep in an order of the family's own become what they are elsewhere when
   /// they are read; null: none do. They have their names already.
   Status (*arrange)(Checkpoint* checkpoint) = nullptr;

@@ -1,12 +1,14 @@
 #include "model/families/gguf_config.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -32,6 +34,7 @@ constexpr std::pair<const char*, const char*> kIntegers[] = {
     {"expert_used_count", "num_experts_per_tok"},
     {"expert_feed_forward_length", "moe_intermediate_size"},
     {"expert_shared_feed_forward_length", "shared_expert_intermediate_size"},
+    {"expert_shared_feed_forward_length", "shared_intermediate_size"},
 };
 constexpr std::pair<const char*, const char*> kFractions[] = {
     {"attention.layer_norm_rms_epsilon", "rms_norm_eps"},
@@ -126,6 +129,15 @@ class ConfigReader {
       json["layer_types"].push_back(windowed != 0 ? "sliding_attention" : "full_attention");
     }
   }
+  // Of a model with experts: the layers without.
+  void DenseLayers() {
+    if (json.value("num_local_experts", 0) == 0) return;
+    const int layers = std::min(json.value("num_hidden_layers", 0), kMaxLayers);
+    for (int layer = 0; layer < layers; ++layer) {
+      if (tensors_.contains(fmt::format("blk.{}.ffn_gate_inp.weight", layer))) continue;
+      json["mlp_only_layers"].push_back(layer);
+    }
+  }
   void RefuseNotComputed() {
     for (const char* name : kNotComputed) {
       if (metadata_.Find(Key(name)) == nullptr) continue;
@@ -201,22 +213,23 @@ class ConfigReader {
   std::string architecture_;
 };
 
+// The first of those that files call alike, of those that have experts where the file has.
 const Family* FamilyOfGguf(std::string_view architecture, bool has_experts) {
   const Family* found = nullptr;
   for (const Family* family : Families()) {
     if (family->gguf.empty() || family->gguf != architecture) continue;
-    if (found == nullptr || family->gguf_has_experts == has_experts) found = family;
+    if (family->gguf_has_experts == has_experts) return family;
+    if (found == nullptr) found = family;
   }
   return found;
 }
 
 std::string GgufNames() {
-  std::string names;
+  std::set<std::string_view> names;
   for (const Family* family : Families()) {
-    if (family->gguf.empty() || family->gguf_has_experts) continue;  // Named already.
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", family->gguf);
+    if (!family->gguf.empty()) names.insert(family->gguf);
   }
-  return names;
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 void ReadAll(const TensorMap& tensors, ConfigReader* reader) {
@@ -231,12 +244,11 @@ void ReadAll(const TensorMap& tensors, ConfigReader* reader) {
   reader->Optional("tokenizer.ggml.eos_token_id", "eos_token_id");
   reader->Rope();
   reader->WindowPattern();
+  reader->DenseLayers();
   reader->RefuseNotComputed();
   // As files say that there is none.
   if (reader->json.value("sliding_window", 1) == 0) reader->json.erase("sliding_window");
-  const auto has = [&](const char* name) {
-    return tensors.find(std::string_view(name)) != tensors.end();
-  };
+  const auto has = [&](std::string_view name) { return tensors.find(name) != tensors.end(); };
   reader->json["attention_bias"] = has("blk.0.attn_q.bias") || has("blk.0.attn_qkv.bias");
   reader->json["attention_output_bias"] = has("blk.0.attn_output.bias");
   reader->json["mlp_bias"] = has("blk.0.ffn_up.bias");

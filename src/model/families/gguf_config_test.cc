@@ -94,6 +94,11 @@ TEST(GgufConfig, ModelsWithExpertsHaveAFamilyAndNames) {
   EXPECT_EQ(config->at("num_local_experts"), 8);
   EXPECT_EQ(config->at("num_experts_per_tok"), 2);
   EXPECT_EQ(Config(Model())->at("model_type"), "llama");
+  // Layers have experts where they have a router.
+  EXPECT_EQ(config->at("mlp_only_layers"), nlohmann::json({0, 1}));
+  builder.Tensor("blk.1.ffn_gate_inp.weight", {8, 8}, kF32, std::string(256, '\0'));
+  EXPECT_EQ(Config(builder)->at("mlp_only_layers"), nlohmann::json({0}));
+  EXPECT_FALSE(Config(Model())->contains("mlp_only_layers"));
 
   const auto same = [](const Family& family, bool gguf, std::string_view theirs,
                        std::string_view ours) {
@@ -111,6 +116,11 @@ TEST(GgufConfig, ModelsWithExpertsHaveAFamilyAndNames) {
   same(kGptOss, true, "blk.0.ffn_gate_exps.bias", "layers.0.experts.gate.bias");
   same(kGptOss, false, "model.layers.0.self_attn.sinks", "layers.0.sinks.weight");
   same(kGptOss, true, "blk.0.attn_sinks.weight", "layers.0.sinks.weight");
+  same(kQwen2Moe, true, "blk.0.ffn_gate_inp_shexp.weight", "layers.0.shared_gate.weight");
+  same(kQwen2Moe, false, "model.layers.0.mlp.shared_expert.up_proj.weight",
+       "layers.0.shared.up.weight");
+  same(kGraniteMoeShared, true, "blk.0.ffn_down_shexp.weight", "layers.0.shared.down.weight");
+  same(kQwen3Moe, true, "blk.2.exp_probs_b.bias", "layers.2.choice_bias");
   EXPECT_EQ(OurName(kMixtral, false, "model.layers.0.block_sparse_moe.experts.07.w3.weight"), "");
   EXPECT_EQ(OurName(kMixtral, true, "blk.0..weight"), "");
 }

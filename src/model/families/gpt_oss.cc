@@ -52,15 +52,33 @@ void FromGguf(const GgufMetadata& /*metadata*/, ConfigFields::Json* config) {
   if (config->contains("rope_scaling")) (*config)["rope_scaling"]["truncate"] = false;
 }
 
-// `name` becomes `arranged`, of that shape, when it is read.
+// `name` becomes `arranged`, of that shape and, unless `make` is null, made so when it is read.
 void Arrange(const std::string& name, const std::string& arranged, std::vector<std::int64_t> shape,
-             std::function<std::vector<std::byte>(const std::vector<TensorView>&)> make,
-             Checkpoint* checkpoint) {
-  auto tensor = checkpoint->tensors.extract(name);
-  checkpoint->arranged[arranged] = {{tensor.mapped()}, std::move(make)};
-  checkpoint->tensors[arranged] = {tensor.mapped().format, std::move(shape), nullptr};
+             std::vector<std::byte> (*make)(const TensorView& stacked), Checkpoint* checkpoint) {
+  const TensorView view = checkpoint->tensors.extract(name).mapped();
+  checkpoint->tensors[arranged] = {view.format, std::move(shape), nullptr};
+  Checkpoint::Arrangement& arrangement = checkpoint->arranged[arranged];
+  auto before = checkpoint->arranged.extract(name);
+  if (before.empty()) {
+    arrangement = {{{view.data, view.bytes()}}, [make, view] { return make(view); }};
+  } else if (make == nullptr) {
+    arrangement = std::move(before.mapped());
+  } else {  // Blocks are made first.
+    arrangement = {before.mapped().pieces, [make, view, blocks = before.mapped().make] {
+                     const std::vector<std::byte> made = blocks();
+                     return make({view.format, view.shape, made.data()});
+                   }};
+  }
 }
 
+std::vector<std::byte> TransposedInTurns(const TensorView& stacked) {
+  return Transposed(stacked, Outputs::kInTurns);
+}
+std::vector<std::byte> TransposedInOrder(const TensorView& stacked) {
+  return Transposed(stacked, Outputs::kInOrder);
+}
+
+// Floats are kept transposed, blocks are not.
 Status ArrangeGptOss(Checkpoint* checkpoint) {
   std::vector<std::pair<std::string, TensorView>> turned;
   for (const auto& tensor : checkpoint->tensors) turned.push_back(tensor);
@@ -73,16 +91,15 @@ Status ArrangeGptOss(Checkpoint* checkpoint) {
                                       checkpoint->path.string(), checkpoint->NameInFile(name),
                                       matrices ? 3 : 2, view.shape.size()));
     }
+    const bool in_turns = stem.ends_with(".gate_up");
     if (!matrices) {
-      Arrange(
-          name, stem + ".bias", view.shape, [](const auto& from) { return InOrder(from[0]); },
-          checkpoint);
-      continue;
+      Arrange(name, stem + ".bias", view.shape, InOrder, checkpoint);
+    } else if (IsQuantized(view.format)) {
+      Arrange(name, stem + ".weight", view.shape, in_turns ? InOrder : nullptr, checkpoint);
+    } else {
+      Arrange(name, stem + ".weight", {view.shape[0], view.shape[2], view.shape[1]},
+              in_turns ? TransposedInTurns : TransposedInOrder, checkpoint);
     }
-    const Outputs order = stem.ends_with(".gate_up") ? Outputs::kInTurns : Outputs::kInOrder;
-    Arrange(
-        name, stem + ".weight", {view.shape[0], view.shape[2], view.shape[1]},
-        [order](const auto& from) { return Transposed(from[0], order); }, checkpoint);
   }
   return {};
 }

@@ -38,6 +38,14 @@ void GraniteFromGguf(const GgufMetadata& metadata, ConfigFields::Json* config) {
   }
 }
 
+void GraniteToGguf(const ModelConfig& config, GgufHeader* header) {
+  const std::string architecture(FamilyNamed(config.family)->gguf);
+  header->Set(architecture + ".logit_scale", 1 / config.logit_scale);
+  if (config.layers.front().attention.rope < 0) {
+    header->Set(architecture + ".rope.scaling.finetuned", false);
+  }
+}
+
 constexpr TensorName kGraniteMoeNames[] = {
     {"router", "block_sparse_moe.router.layer", "ffn_gate_inp"},
     {"experts.gate_up", "block_sparse_moe.input_linear", ""},
@@ -90,7 +98,8 @@ const Family kGranite = {.name = "granite",
                          .gguf = "granite",
                          .neighbours = Neighbours::kInGguf,
                          .describe = DescribeGranite,
-                         .gguf_fields = GraniteFromGguf};
+                         .gguf_fields = GraniteFromGguf,
+                         .gguf_keys = GraniteToGguf};
 
 const Family kGraniteMoe = {.name = "granitemoe",
                             .architecture = "GraniteMoeForCausalLM",
@@ -98,18 +107,25 @@ const Family kGraniteMoe = {.name = "granitemoe",
                             .names = kGraniteMoeNames,
                             .neighbours = Neighbours::kInGguf,
                             .describe = DescribeGraniteMoe,
-                            .gguf_fields = GraniteFromGguf};
+                            .gguf_fields = GraniteFromGguf,
+                            .gguf_keys = GraniteToGguf};
 
 const Family kGraniteMoeShared = {.name = "granitemoeshared",
                                   .architecture = "GraniteMoeSharedForCausalLM",
+                                  .gguf = "granitemoe",
                                   .names = kGraniteMoeNames,
                                   .neighbours = Neighbours::kInGguf,
-                                  .describe = DescribeGraniteMoe};
+                                  .describe = DescribeGraniteMoe,
+                                  .gguf_fields = GraniteFromGguf,
+                                  .gguf_keys = GraniteToGguf};
 
 const Family kGraniteHybrid = {.name = "granitemoehybrid",
                                .architecture = "GraniteMoeHybridForCausalLM",
+                               .gguf = "granite",
                                .names = kGraniteHybridNames,
                                .neighbours = Neighbours::kInGguf,
-                               .describe = DescribeGraniteHybrid};
+                               .describe = DescribeGraniteHybrid,
+                               .gguf_fields = GraniteFromGguf,
+                               .gguf_keys = GraniteToGguf};
 
 }  // namespace foretoken

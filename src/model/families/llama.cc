@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "model/families/family.h"
 
 namespace foretoken {
@@ -40,6 +42,20 @@ void Ministral3FromGguf(const GgufMetadata& metadata, ConfigFields::Json* config
   }
 }
 
+void Ministral3ToGguf(const ModelConfig& config, GgufHeader* header) {
+  const RopeSpec& rope = config.ropes.front();
+  if (rope.query_growth > 0) {
+    header->Set("mistral3.attention.temperature_scale", static_cast<float>(rope.query_growth));
+  }
+  if (rope.scaling.kind != RopeScaling::Kind::kYarn || rope.scaling.factor <= 1) return;
+  // What both scales are there is stretched(1) / stretched(multiplier).
+  const double stretch = 0.1 * std::log(rope.scaling.factor);
+  const double multiplier = ((1 + stretch) / rope.scaling.attention_factor - 1) / stretch;
+  if (multiplier > 0) {
+    header->Set("mistral3.rope.scaling.yarn_log_multiplier", static_cast<float>(multiplier));
+  }
+}
+
 constexpr TensorName kMixtralNames[] = {
     {"router", "block_sparse_moe.gate", "ffn_gate_inp"},
     {"experts.*.gate", "block_sparse_moe.experts.*.w1", "ffn_gate.*"},
@@ -62,6 +78,7 @@ const Family kLlama = {.name = "llama",
 
 const Family kMistral = {.name = "mistral",
                          .architecture = "MistralForCausalLM",
+                         .gguf = "llama",
                          .neighbours = Neighbours::kInGguf,
                          .describe = DescribeMistral};
 
@@ -70,7 +87,8 @@ const Family kMinistral3 = {.name = "ministral3",
                             .gguf = "mistral3",
                             .neighbours = Neighbours::kInGguf,
                             .describe = DescribeMistral,
-                            .gguf_fields = Ministral3FromGguf};
+                            .gguf_fields = Ministral3FromGguf,
+                            .gguf_keys = Ministral3ToGguf};
 
 const Family kSmolLm3 = {.name = "smollm3",
                          .architecture = "SmolLM3ForCausalLM",

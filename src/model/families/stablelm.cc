@@ -36,6 +36,10 @@ void FromGguf(const GgufMetadata& metadata, ConfigFields::Json* config) {
   }
 }
 
+void ToGguf(const ModelConfig& config, GgufHeader* header) {
+  header->Set("stablelm.use_parallel_residual", config.block.parallel);
+}
+
 }  // namespace
 
 const Family kStableLm = {.name = "stablelm",
@@ -43,6 +47,7 @@ const Family kStableLm = {.name = "stablelm",
                           .gguf = "stablelm",
                           .names = kNames,
                           .describe = DescribeStableLm,
-                          .gguf_fields = FromGguf};
+                          .gguf_fields = FromGguf,
+                          .gguf_keys = ToGguf};
 
 }  // namespace foretoken

@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""Folders of every family written as GGUF files: convert_families_test.py PROGRAM SOURCE_DIRECTORY
+MODEL_LOGITS BUILD_FOLDER [TEST]... They have the tensors and keys that llama.cpp's converter would
+give them (family_gguf.py), and read back they give the logits of the folder."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import unittest
+
+SOURCE = pathlib.Path(__file__).resolve().parent
+sys.path += [str(SOURCE.parent), str(SOURCE.parent / "e2e")]
+if "CONVERT_FAMILIES_TEST" not in os.environ:
+    from python_packages import install
+    python = install(pathlib.Path(sys.argv[4]).resolve(), SOURCE / "requirements.txt")
+    os.execve(python, [str(python), *sys.argv], {**os.environ, "CONVERT_FAMILIES_TEST": "1"})
+MODEL_LOGITS = sys.argv.pop(3)
+sys.argv.pop(3)
+
+import gguf
+import numpy as np
+
+from command_line import MODELS, CliTest
+from family_gguf import Family
+from letter_tokenizer import write_tokenizer
+
+FAMILIES = MODELS.parent / "tests" / "golden" / "families"
+WRITTEN = ("cohere", "cohere-qk-norm", "cohere2", "gemma2", "gemma3", "glm", "glm4", "gpt_oss",
+           "gpt_oss-mxfp4", "granite", "granitemoe", "granitemoehybrid", "granitemoehybrid-nope",
+           "granitemoeshared", "llama", "llama-bias", "llama-dynamic", "llama-linear", "llama-yarn",
+           "ministral3", "mistral", "mixtral", "olmo2", "olmoe", "phi3", "phi3-long", "qwen2",
+           "qwen2_moe", "qwen3", "qwen3_moe", "smollm3", "stablelm", "stablelm-parallel")
+# What must be in a folder for files to say all of it.
+SAYABLE = {"mistral": {"sliding_window": None}, "gemma2": {"query_pre_attn_scalar": 16},
+           "gemma3": {"query_pre_attn_scalar": 16}}
+# What files do not say, and how that is called.
+UNSAID = {"mistral": ({}, "which layers see a window"), "gemma2": ({}, "the scale of its scores"),
+          "gemma3": ({}, "the scale of its scores"),
+          "qwen2_moe": ({"norm_topk_prob": True}, "how its experts are chosen and weighed"),
+          "olmoe": ({"norm_topk_prob": True}, "how its experts are chosen and weighed")}
+# Of the context that a model is used for where that is not its own.
+CONTEXTS = {"phi3": 128}
+
+
+class ConvertFamilies(CliTest):
+    def make_folder(self, name, **changes):
+        folder = shutil.copytree(FAMILIES / name, self.folder / name, dirs_exist_ok=True)
+        config = {**json.loads((folder / "config.json").read_text()), **changes}
+        (folder / "config.json").write_text(json.dumps(config))
+        write_tokenizer(folder)
+        return folder
+
+    def logits(self, model, context, tokens):
+        """[tokens, vocabulary]"""
+        ran = subprocess.run([MODEL_LOGITS, model, str(context), *map(str, tokens)],
+                             capture_output=True)
+        self.assertEqual(ran.returncode, 0, ran.stderr.decode())
+        return np.frombuffer(ran.stdout, np.float32).reshape(len(tokens), -1)
+
+    def check_like_a_converter(self, folder, file):
+        """Tensors and keys of a file are those of the converter's."""
+        expected = gguf.GGUFReader(Family(folder).write_gguf(self.folder / "expected.gguf"))
+        read = gguf.GGUFReader(file)
+        tensors = {tensor.name: tensor for tensor in read.tensors}
+        self.assertEqual(set(tensors), {tensor.name for tensor in expected.tensors})
+        for tensor in expected.tensors:
+            self.assertEqual(list(tensors[tensor.name].shape), list(tensor.shape), tensor.name)
+            np.testing.assert_allclose(tensors[tensor.name].data, tensor.data, rtol=1e-6,
+                                       err_msg=tensor.name)
+        for key, field in expected.fields.items():
+            wanted = field.contents()
+            # What the tokenizer says, what no norm of the model has, and a window that is none.
+            other = (key.startswith(("GGUF.", "tokenizer."))
+                     or key.endswith("sliding_window") and wanted == 0)
+            norms = key.replace("layer_norm_rms_epsilon", "layer_norm_epsilon")
+            if other or (norms != key and norms in expected.fields):
+                continue
+            self.assertIn(key, set(read.fields))
+            value = read.fields[key].contents()
+            if isinstance(wanted, float):
+                self.assertAlmostEqual(value, wanted, delta=2e-6 * abs(wanted), msg=key)
+            else:
+                self.assertEqual(value, wanted, key)
+
+    def convert(self, name):
+        folder = self.make_folder(name, **SAYABLE.get(name, {}))
+        file = self.folder / f"{name}.gguf"
+        self.succeed("quantize", folder, file, "--type", "f32")
+        tokens = json.loads((folder / "golden.json").read_text())["prompt_ids"]
+        context = CONTEXTS.get(name, 0)
+        of_folder = self.logits(folder, context, tokens)
+        np.testing.assert_allclose(self.logits(file, context, tokens), of_folder,
+                                   atol=1e-5 * np.abs(of_folder).max())
+        if "quantization_config" in json.loads((folder / "config.json").read_text()):
+            return  # Which the package does not convert.
+        self.check_like_a_converter(folder, file)
+
+    def test_what_files_do_not_say_is_refused(self):
+        for name, (changes, difference) in UNSAID.items():
+            with self.subTest(name):
+                folder = self.make_folder(name, **changes)
+                self.refuse("quantize", folder, self.folder / "no.gguf", "--type", "f32",
+                            saying=f"would not say {difference} right")
+                self.assertFalse((self.folder / "no.gguf").exists())
+
+    def test_blocks_of_folders_stay_what_they_are(self):
+        folder = self.make_folder("gpt_oss-mxfp4")
+        file = self.folder / "out.gguf"
+        self.succeed("quantize", folder, file, "--type", "mxfp4")
+        reader = gguf.GGUFReader(file)
+        formats = {tensor.name: tensor.tensor_type.name for tensor in reader.tensors}
+        self.assertEqual({formats[name] for name in formats if name.endswith("_exps.weight")},
+                         {"MXFP4"})
+        self.assertEqual({formats[name] for name in formats if name.endswith("_exps.bias")},
+                         {"F32"})
+        plain = self.folder / "plain.gguf"
+        self.succeed("quantize", folder, plain, "--type", "f32")
+        floats = {tensor.name: tensor.data for tensor in gguf.GGUFReader(plain).tensors}
+        for tensor in reader.tensors:
+            if tensor.name.endswith("_exps.weight"):
+                np.testing.assert_array_equal(
+                    gguf.quants.dequantize(tensor.data, tensor.tensor_type), floats[tensor.name])
+
+    def test_files_say_all_of_a_folder(self):
+        for name in WRITTEN:
+            with self.subTest(name):
+                self.convert(name)
+
+
+if __name__ == "__main__":
+    unittest.main()
