@@ -21,6 +21,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::abort();
   }
   for (const foretoken::LayerSpec& layer : config->layers) {
+    if (layer.is_recurrent()) {
+      if (layer.delta.value_heads % layer.delta.key_heads != 0 || layer.mlp.intermediate < 1) {
+        std::abort();
+      }
+      continue;
+    }
     const foretoken::AttentionSpec& attention = layer.attention;
     if (attention.heads % attention.kv_heads != 0 || attention.head_dim % 2 != 0 ||
         attention.window < 0 || attention.window > config->max_positions ||
