@@ -11,6 +11,7 @@
 #include "base/exhaustion.h"
 #include "base/utf8.h"
 #include "foretoken/receipt.h"
+#include "server/adapters.h"
 
 namespace foretoken::server {
 namespace {
@@ -290,6 +291,8 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& ca
   if (auto error = CheckMode(api.speculation, *served.engine)) return error;
   SamplingParams sampling = api.sampling;
   if (auto error = Constrain(api, reading, *served.model, &sampling)) return error;
+  const auto adapter = AdapterFor(api, *served.model);
+  if (const auto* error = std::get_if<ApiError>(&adapter)) return *error;
   std::shared_ptr<DatastoreTenant> tenant;
   if (auto error = FindTenant(api.datastore, caller, served, &tenant)) return error;
   const std::uint64_t seed =
@@ -319,6 +322,7 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& ca
       }
       if (api.embedding.has_value()) request.embedding = api.embedding->pooling;
       request.plan = api.speculation;
+      request.adapter = std::get<AdapterUse>(adapter);
       request.continues_text = !chat;
       request.group = group;
       request.datastore = tenant;
@@ -393,7 +397,7 @@ std::variant<Admitted, ApiError> Service::Admit(const Door& door, const Caller& 
   admitted.head = {
       .id = fmt::format("{}{:016x}", door.id_prefix, Random()),
       .created = std::time(nullptr),
-      .model = id(),
+      .model = AdaptedName(id(), *model().model, requests.front().adapter),
       .seed = requests.front().sampling.seed,
       .prompt_tokens = static_cast<int>(requests.front().prompt.size()),
       .shows_retrieved = caller.key != nullptr || requests.front().datastore == nullptr};

@@ -17,6 +17,10 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
 from letter_tokenizer import write_tokenizer
 
 FAMILIES = MODELS.parent / "tests/golden/families"
+# Adapters of families' models.
+ADAPTERS = {}
+for golden in sorted((MODELS.parent / "tests/golden/adapters").glob("*/golden.json")):
+    ADAPTERS.setdefault(json.loads(golden.read_text())["model"], []).append(golden.parent)
 PREFIX = "it was a cold day and all of them sat by the fire to hear the old tale of the sea; "
 PROMPTS = [PREFIX + end for end in ("then", "one of them", "no")] + ["a b c d e f g a b c d e f g"]
 
@@ -63,6 +67,10 @@ class VerifyFamilies(CliTest):
             report = json.loads(self.succeed(*shared, *options).stdout)
             self.assertTrue(report["identical"])
             self.assertGreater(report["forced_preemptions"], 0)
+        for adapter in ADAPTERS.get(family, ()):
+            report = json.loads(self.succeed(*shared, "--modes", "sd,ssd", "--lora",
+                                             adapter).stdout)
+            self.assertTrue(report["identical"])
         run = self.succeed("run", PROMPTS[0], *models, "--ignore-eos", "-n", length, "--mode",
                            "sd", "--temp", "0.8", "--json")
         stats = json.loads(run.stdout)["stats"]

@@ -55,7 +55,7 @@ class ConvertFamilies(CliTest):
 
     def logits(self, model, context, tokens):
         """[tokens, vocabulary]"""
-        ran = subprocess.run([MODEL_LOGITS, model, str(context), *map(str, tokens)],
+        ran = subprocess.run([MODEL_LOGITS, model, "", str(context), *map(str, tokens)],
                              capture_output=True)
         self.assertEqual(ran.returncode, 0, ran.stderr.decode())
         return np.frombuffer(ran.stdout, np.float32).reshape(len(tokens), -1)
@@ -104,6 +104,13 @@ class ConvertFamilies(CliTest):
                 folder = self.make_folder(name, **changes)
                 self.refuse("quantize", folder, self.folder / "no.gguf", "--type", "f32",
                             saying=f"would not say {difference} right")
+                self.assertFalse((self.folder / "no.gguf").exists())
+
+    def test_recurrent_models_are_read_only(self):
+        for name in ("qwen3_next", "qwen3_5", "qwen3_5_moe"):
+            with self.subTest(name):
+                self.refuse("quantize", self.make_folder(name), self.folder / "no.gguf", "--type",
+                            "f32", saying="linear_attn.A_log has no name in GGUF files")
                 self.assertFalse((self.folder / "no.gguf").exists())
 
     def test_blocks_of_folders_stay_what_they_are(self):

@@ -222,6 +222,10 @@ Result<std::vector<Generation>> Bench::RunGroup(Contestant* contestant,
     request.sampling = options_.generation.sampling;
     request.sampling.seed += first_seed + i;
     request.stop = options_.generation.stop;
+    if (const auto& adapters = contestant->target->adapters(); !adapters.empty()) {
+      const std::size_t turn = i % adapters.size();
+      request.adapter = {static_cast<int>(turn), adapters[turn].scale};
+    }
     if (contestant->retrieves) request.datastore = decoding_.datastore.tenant;
     request.learn = false;  // Learn does, once every mode has had its turn.
     requests.push_back(std::move(request));
@@ -416,6 +420,7 @@ void AddBenchCommand(CLI::App* app, CommandBody* chosen) {
       ->check(Between(1, 256));
   AddBenchPromptOptions(command, options.get());
   AddModelOptions(command, &options->model);
+  AddAdapterOptions(command, &options->adapters, "prompts take turns with each that is given");
   AddSyntheticOptions(command, &options->model);
   AddSpeculationOptions(command, &options->speculation);
   for (const char* other : {"--fallback", "--ssd-preset"}) {

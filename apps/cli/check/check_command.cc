@@ -20,6 +20,7 @@ namespace {
 struct ReceiptOptions {
   std::string receipt;
   ModelOptions model;
+  AdapterOptions adapters;
   bool json = false;
 };
 
@@ -49,7 +50,8 @@ Result<int> Check(ReceiptOptions options) {
   FT_RETURN_IF_ERROR(options.model.ResolveDefaults());
   options.model.precision = PrecisionName(receipt.precision);
   options.model.kv = KvFormatName(receipt.kv);
-  FT_ASSIGN_OR_RETURN(const auto model, LoadTarget(options.model, AvailableCores()));
+  FT_ASSIGN_OR_RETURN(const auto model,
+                      LoadTarget(options.model, AvailableCores(), options.adapters));
   const auto begin = std::chrono::steady_clock::now();
   FT_ASSIGN_OR_RETURN(const std::optional<ReceiptFlaw> flaw, CheckReceipt(*model, receipt));
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
@@ -78,6 +80,7 @@ void AddCheckCommand(CLI::App* app, CommandBody* chosen) {
   add("receipt", &options->receipt, "FILE", "The receipt")->required();
   AddTargetOptions(add, "-m,--target,--model", &options->model,
                    "The model that wrote it, a folder or a GGUF file; the bundled one by default");
+  AddAdapterOptions(command, &options->adapters, "what the receipt says that it was written with");
   AddContextOption(command, &options->model);
   add("--json", &options->json, "Print one JSON object");
   command->footer(

@@ -96,11 +96,12 @@ class ReplyText {
 
 class Chat {
  public:
-  Chat(ChatOptions options, Mode mode, Decoding decoding, int context)
+  Chat(ChatOptions options, Mode mode, Decoding decoding, AdapterUse adapter, int context)
       : options_(std::move(options)),
         mode_(mode),
         decoding_(std::move(decoding)),
         target_(*decoding_.target),
+        adapter_(adapter),
         context_(context),
         painter_(UseColor(options_.color, stdout)) {
     conversation_.system = options_.system;
@@ -130,6 +131,7 @@ class Chat {
   Mode mode_;
   Decoding decoding_;
   const LanguageModel& target_;
+  const AdapterUse adapter_;
   int context_;
   Painter painter_;
   std::unique_ptr<Engine> engine_;
@@ -195,6 +197,7 @@ Status Chat::Reply(const std::string& text) {
   request.stop = options_.generation.stop;
   request.continues_text = false;
   request.datastore = decoding_.datastore.tenant;
+  request.adapter = adapter_;
   std::optional<SequenceId> running;
   bool cancelled = false;
   GenerateHooks hooks;
@@ -390,10 +393,11 @@ Result<int> RunChat(ChatOptions options) {
         "continue plain text",
         options.model.target, target.tokenizer()->EncodeChat({}).error().message));
   }
+  FT_ASSIGN_OR_RETURN(const AdapterUse adapter, TheAdapter(target));
   FT_RETURN_IF_ERROR(
       ValidateSamplingParams(options.generation.sampling, target.facts().vocabulary));
   FT_ASSIGN_OR_RETURN(const int context, ChooseContext(options.model, target, kDefaultContext));
-  Chat chat(std::move(options), mode, std::move(decoding), context);
+  Chat chat(std::move(options), mode, std::move(decoding), adapter, context);
   FT_RETURN_IF_ERROR(chat.Run());
   return 0;
 }

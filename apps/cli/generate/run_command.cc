@@ -121,6 +121,7 @@ Result<int> Run(RunOptions options) {
   request.stop = options.generation.stop;
   request.continues_text = !options.chat;
   request.datastore = decoding.datastore.tenant;
+  FT_ASSIGN_OR_RETURN(request.adapter, TheAdapter(target));
   FT_ASSIGN_OR_RETURN(const int context, ChooseContext(options.model, target,
                                                        static_cast<int>(request.prompt.size()) +
                                                            request.stop.max_tokens +

@@ -238,18 +238,21 @@ LoadProgress LoadingBar(const ModelSource& source) {
 namespace {
 
 Result<std::shared_ptr<LanguageModel>> LoadWith(LoadProgress progress, const ModelOptions& model,
+                                                const AdapterOptions& adapters,
                                                 const CoreSet& cores) {
   return LanguageModel::Load({.source = model.TargetSource(),
                               .cores = cores,
                               .precision = ParsePrecision(model.precision),
                               .kv = ParseKvFormat(model.kv),
-                              .progress = std::move(progress)});
+                              .progress = std::move(progress),
+                              .adapters = adapters.Sources()});
 }
 
 }  // namespace
 
-Result<std::shared_ptr<LanguageModel>> LoadTarget(const ModelOptions& model, const CoreSet& cores) {
-  return LoadWith(LoadingBar(model.TargetSource()), model, cores);
+Result<std::shared_ptr<LanguageModel>> LoadTarget(const ModelOptions& model, const CoreSet& cores,
+                                                  const AdapterOptions& adapters) {
+  return LoadWith(LoadingBar(model.TargetSource()), model, adapters, cores);
 }
 
 const CoreSet& TargetCores(const DecodingOptions& options, const Cores& from,
@@ -264,7 +267,7 @@ Result<Decoding> LoadDecoding(DecodingOptions* options, std::optional<Mode> deco
   Decoding decoding;
   FT_ASSIGN_OR_RETURN(decoding.cores, ResolveCores(options->cores));
   FT_ASSIGN_OR_RETURN(decoding.target,
-                      LoadWith(std::move(progress), options->model,
+                      LoadWith(std::move(progress), options->model, options->adapters,
                                TargetCores(*options, decoding.cores, decoding_mode)));
   FT_ASSIGN_OR_RETURN(decoding.datastore, OpenChosen(options->datastore, *decoding.target));
   FT_RETURN_IF_ERROR(

@@ -75,6 +75,20 @@ struct ModelOptions {
   Status FillInSelf();
 };
 
+/// Low-rank adapters that the target is loaded with.
+struct AdapterOptions {
+  std::vector<std::string> adapters;  ///< "PATH" or "NAME=PATH"
+  float scale = 1;                    ///< AdapterSource::scale of all.
+
+  std::vector<AdapterSource> Sources() const;
+};
+
+/// `--lora` and `--lora-scale`. `help` ends the former's: what becomes of the adapters.
+void AddAdapterOptions(CLI::App* app, AdapterOptions* options, const std::string& help);
+
+/// The one adapter that a command decodes with that takes no other; none where none was given.
+Result<AdapterUse> TheAdapter(const LanguageModel& target);
+
 /// Which cores do what.
 struct CoreOptions {
   std::string target;  ///< As ParseCores reads them; empty: from the machine.
@@ -261,7 +275,8 @@ Result<std::vector<Mode>> ParseModes(std::string_view text);
 LoadProgress LoadingBar(const ModelSource& source);
 
 /// Loads the target onto `cores`, showing so on a terminal.
-Result<std::shared_ptr<LanguageModel>> LoadTarget(const ModelOptions& model, const CoreSet& cores);
+Result<std::shared_ptr<LanguageModel>> LoadTarget(const ModelOptions& model, const CoreSet& cores,
+                                                  const AdapterOptions& adapters = {});
 
 /// Tokens that are enough for conversations.
 inline constexpr int kDefaultContext = 8192;
@@ -280,6 +295,7 @@ struct Decoding {
 /// What commands that decode have in common.
 struct DecodingOptions {
   ModelOptions model;
+  AdapterOptions adapters;
   CoreOptions cores;
   SpeculationOptions speculation;
   GenerationOptions generation;

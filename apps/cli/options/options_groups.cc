@@ -273,6 +273,7 @@ void AddColorOption(CLI::App* app, std::string* choice) {
 
 void AddDecodingOptions(CLI::App* app, DecodingOptions* options) {
   AddModelOptions(app, &options->model);
+  AddAdapterOptions(app, &options->adapters, "the text is decoded with it");
   AddModeOption(app, &options->mode);
   AddSpeculationOptions(app, &options->speculation);
   AddDatastoreOptions(app, &options->datastore);

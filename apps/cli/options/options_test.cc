@@ -251,6 +251,19 @@ TEST(ChatTemplates, AreBuiltInOrFiles) {
   EXPECT_THAT(options.Read().error().message, HasSubstr("takes a JSON object"));
 }
 
+TEST(Adapters, AreCalledAfterTheirFilesUnlessNamed) {
+  const AdapterOptions options{.adapters = {"some/where/french/", "code.v2.gguf", "mine=a=b.gguf"},
+                               .scale = 0.5F};
+  const std::vector<AdapterSource> sources = options.Sources();
+  ASSERT_EQ(sources.size(), 3U);
+  EXPECT_EQ(sources[0].name, "french");
+  EXPECT_EQ(sources[0].path, "some/where/french/");
+  EXPECT_EQ(sources[0].scale, 0.5F);
+  EXPECT_EQ(sources[1].name, "code.v2");
+  EXPECT_EQ(sources[2].name, "mine");
+  EXPECT_EQ(sources[2].path, "a=b.gguf");
+}
+
 TEST(Models, BundledPairIsTheDefault) {
   ModelOptions model;
   ASSERT_TRUE(model.ResolveDefaults().ok());

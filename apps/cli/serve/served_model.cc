@@ -122,6 +122,9 @@ Result<server::ModelSpec> SpecOf(ServedOptions options, std::string id) {
   server::ModelSpec spec;
   spec.id = id.empty() ? options.model.TargetSource().label() : std::move(id);
   spec.aliases = options.aliases;
+  for (const AdapterSource& adapter : options.adapters.Sources()) {
+    spec.aliases.push_back(fmt::format("{}:{}", spec.id, adapter.name));
+  }
   spec.cores = TargetCores(options, cores, DecodingMode(modes));
   spec.bytes = WeightFileBytes(options.model.target) +
                (options.model.draft.empty() ? 0 : WeightFileBytes(options.model.draft));
@@ -146,6 +149,7 @@ void AddServedOptions(CLI::App* app, ServedOptions* options) {
            "Tokens of a prompt at most; by default what the context holds")
       ->check(Between(1, 1 << 24));
   AddDraftAndFormatOptions(app, &options->model);
+  AddAdapterOptions(app, &options->adapters, "requests name the one that they want");
   AddChatTemplateOptions(app, &options->chat_template);
   AddModeOption(app, &options->mode);
   const OptionGroup add(app, "Speculation");

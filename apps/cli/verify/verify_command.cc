@@ -47,6 +47,7 @@ class Verify {
   Result<std::unique_ptr<Engine>> NewEngine(const VerifyConfiguration& configuration);
   std::vector<Request> Requests(const VerifySetting& setting, std::size_t begin,
                                 std::size_t end) const;
+  AdapterUse AdapterOf(std::size_t prompt) const;
   Status RunBaseline(ProgressBar* progress);
   Status RunConfiguration(std::size_t index, ProgressBar* progress);
   Result<Outputs> RunPrompts(std::unique_ptr<Engine>* engine,
@@ -147,6 +148,14 @@ Result<std::unique_ptr<Engine>> Verify::NewEngine(const VerifyConfiguration& con
                       {.speculator_delay_us = options_.speculator_delay_us});
 }
 
+// Prompts take turns with the model as it is and with each adapter.
+AdapterUse Verify::AdapterOf(std::size_t prompt) const {
+  const std::vector<AdapterSource>& adapters = decoding_.target->adapters();
+  const std::size_t turn = prompt % (adapters.size() + 1);
+  if (turn == 0) return {};
+  return {static_cast<int>(turn) - 1, adapters[turn - 1].scale};
+}
+
 std::vector<Request> Verify::Requests(const VerifySetting& setting, std::size_t begin,
                                       std::size_t end) const {
   std::vector<Request> requests;
@@ -159,6 +168,7 @@ std::vector<Request> Verify::Requests(const VerifySetting& setting, std::size_t 
     request.sampling.seed = options_.generation.sampling.seed + i;
     request.stop = options_.generation.stop;
     request.datastore = decoding_.datastore.tenant;
+    request.adapter = AdapterOf(i);
     requests.push_back(std::move(request));
   }
   return requests;
@@ -327,6 +337,8 @@ void AddVerifyCommand(CLI::App* app, CommandBody* chosen) {
   disturbances("--kill-speculator", &options->kill_speculator,
                "Kill the speculator's process at random moments (implies --draft-process)");
   AddModelOptions(command, &options->model);
+  AddAdapterOptions(command, &options->adapters,
+                    "prompts take turns with the model as it is and with each that is given");
   AddSpeculationOptions(command, &options->speculation);
   AddDatastoreOptions(command, &options->datastore);
   AddContextOption(command, &options->model);

@@ -28,6 +28,14 @@ struct DatastoreWish {
   bool given = false;  ///< The request has the field at all.
 };
 
+/// The adapter that a request asks for by its field `lora`.
+struct AdapterWish {
+  bool given = false;          ///< The request has the field at all: if with nothing, for none.
+  std::string name;            ///< Of the adapter, or
+  int index = -1;              ///< its place; neither: none.
+  std::optional<float> scale;  ///< None: the adapter's own.
+};
+
 /// What a request is taken to say where it says nothing.
 struct ApiDefaults {
   SamplingParams sampling;
@@ -75,6 +83,7 @@ struct ApiRequest {
   bool return_prompts = false;             ///< kCompletion: it has the prompts beside the texts.
   std::optional<PlanOptions> speculation;  ///< What it leaves open is the server's default.
   DatastoreWish datastore;
+  AdapterWish adapter;
   nlohmann::json repeated;           ///< Fields that the reply says again.
   std::vector<std::string> ignored;  ///< Fields that were sent and mean nothing here.
 

@@ -132,6 +132,35 @@ void ReadDatastore(FieldReader* body, DatastoreWish* wish) {
   fields.Close();
 }
 
+// A name; an object with that or a place, and perhaps a scale; or as llama.cpp has it a list of
+// such objects, of which one may have a scale that is not 0.
+void ReadAdapter(FieldReader* body, AdapterWish* wish) {
+  const Json* field = body->Find("lora");
+  if (field == nullptr) return;
+  wish->given = true;
+  if (field->is_string()) {
+    wish->name = field->get<std::string>();
+    return;
+  }
+  const Json list = field->is_array() ? *field : Json::array({*field});
+  for (std::size_t i = 0; i < list.size() && body->ok(); ++i) {
+    const std::string place = field->is_array() ? fmt::format("lora[{}]", i) : "lora";
+    FieldReader entry = body->InnerStrict(place, list[i]);
+    AdapterWish own{.given = true};
+    const bool named = entry.String("name", &own.name) && !own.name.empty();
+    const bool placed = entry.Int("id", 0, kMaxInt, &own.index);
+    float scale = 1;
+    if (entry.Number("scale", -1e6F, 1e6F, &scale)) own.scale = scale;
+    if (named == placed) entry.Refuse("id", "the place of an adapter, or 'name' its name");
+    entry.Close();
+    if (scale == 0) continue;
+    if (!wish->name.empty() || wish->index >= 0) {
+      return body->Fail("lora", "'lora' names two adapters, but a text is decoded with one");
+    }
+    *wish = std::move(own);
+  }
+}
+
 }  // namespace
 
 Result<ApiRequest> ReadBody(std::string_view body, const ApiDefaults& defaults,
@@ -143,6 +172,7 @@ Result<ApiRequest> ReadBody(std::string_view body, const ApiDefaults& defaults,
     request->chat.variables = defaults.template_variables;
     request->parts_reasoning = defaults.parts_reasoning;
     fields->String("model", &request->model);
+    ReadAdapter(fields, &request->adapter);
     read(fields, request);
   };
   FT_ASSIGN_OR_RETURN(

@@ -216,6 +216,24 @@ TEST(OpenAi, UnknownFieldsAreNotedOrRefused) {
   ExpectChatRefused(R"("datastore":{"folder":"x"})", "datastore.folder", "not a field");
 }
 
+TEST(OpenAi, AdaptersAreNamedOrTheOnlyOneOfAList) {
+  EXPECT_FALSE(GoodChat("").adapter.given);
+  EXPECT_EQ(GoodChat(R"("lora":"french")").adapter.name, "french");
+  const AdapterWish named = GoodChat(R"("lora":{"name":"french","scale":-0.5})").adapter;
+  EXPECT_EQ(named.name, "french");
+  EXPECT_EQ(named.scale, -0.5F);
+  const AdapterWish placed = GoodChat(R"("lora":[{"id":0,"scale":0},{"id":3}])").adapter;
+  EXPECT_EQ(placed.index, 3);
+  EXPECT_EQ(placed.scale, std::nullopt);
+  const AdapterWish none = GoodChat(R"("lora":[{"id":0,"scale":0.0}])").adapter;
+  EXPECT_TRUE(none.given);
+  EXPECT_EQ(none.index, -1);
+  ExpectChatRefused(R"("lora":[{"id":0},{"id":1}])", "lora", "names two adapters");
+  ExpectChatRefused(R"("lora":[{"scale":1}])", "lora[0].id", "the place of an adapter");
+  ExpectChatRefused(R"("lora":{"id":0,"name":"a"})", "lora.id", "the place of an adapter");
+  ExpectChatRefused(R"("lora":{"id":0,"weight":2})", "lora.weight", "not a field");
+}
+
 TEST(OpenAi, WhatClientsSendByDefaultIsTaken) {
   const ApiRequest request =
       GoodChat(R"("tool_choice":"auto","tools":[],"parallel_tool_calls":true,"metadata":{"a":"b"},)"

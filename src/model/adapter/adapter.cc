@@ -27,18 +27,24 @@ struct Part {
   std::int64_t rotated = 0;  // Its leading outputs that are heads which are rotated.
 };
 
-// Of attention that has none of its own, or whose keys are values, those of keys are none; of
-// latent attention the output projection is all there is.
+// Of attention that has none of its own, or whose keys are values, those of keys are none; nor are
+// queries where their tensor has gates too. Of latent attention the output projection is all there
+// is, of a recurrent layer what follows.
 std::vector<Part> PartsOf(const LayerSpec& layer, std::int64_t hidden) {
   const AttentionSpec& attention = layer.attention;
   const std::int64_t q = attention.query_width();
   const std::int64_t kv = attention.kv_width();
-  std::vector<Part> parts = {{"o", AdaptedMatrix::kOutput, 0, hidden}};
-  if (!attention.is_latent()) parts.push_back({"q", AdaptedMatrix::kQkv, 0, q, q});
-  if (!attention.is_latent() && attention.kv_from < 0 && !attention.keys_as_values) {
-    parts.insert(parts.end(), {{"k", AdaptedMatrix::kQkv, q, kv, kv},
-                               {"v", AdaptedMatrix::kQkv, q + kv, kv},
-                               {"qkv", AdaptedMatrix::kQkv, 0, q + 2 * kv, q + kv}});
+  const bool plain = !layer.is_recurrent() && !attention.is_latent();
+  const bool keys = plain && attention.kv_from < 0 && !attention.keys_as_values;
+  std::vector<Part> parts;
+  if (!layer.is_recurrent()) parts.push_back({"o", AdaptedMatrix::kOutput, 0, hidden});
+  if (plain && !attention.output_gate) parts.push_back({"q", AdaptedMatrix::kQkv, 0, q, q});
+  if (keys) {
+    parts.insert(parts.end(),
+                 {{"k", AdaptedMatrix::kQkv, q, kv, kv}, {"v", AdaptedMatrix::kQkv, q + kv, kv}});
+  }
+  if (keys && !attention.output_gate) {
+    parts.push_back({"qkv", AdaptedMatrix::kQkv, 0, q + 2 * kv, q + kv});
   }
   if (layer.mlp.has_experts()) return parts;
   const std::int64_t width = layer.mlp.intermediate;
@@ -110,11 +116,7 @@ class Builder {
     const auto part = std::ranges::find(parts, split->part, &Part::name);
     if (part == parts.end()) {
       return Refuse(factors,
-                    layer.mlp.has_experts()
-                        ? "but of a layer with experts adapters change only the projections of "
-                          "attention here"
-                        : "but adapters change only the projections of attention and feed-forward "
-                          "layers here");
+                    fmt::format("but of that layer adapters change only {} here", NamesOf(parts)));
     }
     const MatrixSize size = SizeOf(part->matrix, layer, config_.hidden);
     const std::int64_t inputs = factors.down.shape[1];
@@ -151,6 +153,13 @@ class Builder {
   Error Refuse(const AdapterFactors& factors, const std::string& why) const {
     return InvalidInput(fmt::format("{}: changes {}, {}", file_.path.string(),
                                     Printable(factors.name_in_file), why));
+  }
+
+  static std::string NamesOf(const std::vector<Part>& parts) {
+    std::string names;
+    for (const Part& part : parts)
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", part.name);
+    return names.empty() ? "nothing" : names;
   }
 
   // Scaled, its rows in the order in which heads are rotated.

@@ -48,7 +48,7 @@ class PeftFiles {
     Add(module + ".lora_B.weight", {std::ssize(up), 1}, up);
   }
 
-  Result<Adapter> Read() {
+  Result<Adapter> Read(const ModelConfig& model = SmallConfig()) {
     file_ = builder_.Build();
     FT_ASSIGN_OR_RETURN(const Safetensors holds,
                         ParseSafetensors(std::as_bytes(std::span(file_)), "weights"));
@@ -56,7 +56,7 @@ class PeftFiles {
         AdapterFile file,
         PeftAdapter(holds.tensors, config.dump(), "adapter_config.json", *FamilyNamed("llama")));
     file.path = "here";
-    return MakeAdapter(file, SmallConfig());
+    return MakeAdapter(file, model);
   }
 
   nlohmann::json config = {{"peft_type", "LORA"}, {"r", 1}, {"lora_alpha", 2}};
@@ -146,7 +146,31 @@ TEST(AdapterTest, TensorsThatTheModelDoesNotHaveAreRefused) {
               HasSubstr("changes model.layers.0.mlp.mix_proj, which a llama model does not have"));
   EXPECT_THAT(refused("lm_head", 4, 8), HasSubstr("lm_head, which adapters cannot change here"));
   EXPECT_THAT(refused("model.layers.0.input_layernorm", 4, 4),
-              HasSubstr("but adapters change only the projections"));
+              HasSubstr("change only o, q, k, v, qkv, gate, up, gate_up, down here"));
+}
+
+TEST(AdapterTest, LayersThatAreNotPlainAttentionKeepWhatAdaptersCannotChange) {
+  const auto error_of = [](const std::string& module, std::size_t outputs,
+                           void (*change)(LayerSpec*)) {
+    ModelConfig config = SmallConfig();
+    for (LayerSpec& layer : config.layers) change(&layer);
+    PeftFiles files;
+    files.AddPair("base_model.model.model.layers.0." + module, std::vector<float>(4),
+                  std::vector<float>(outputs));
+    return ErrorOf(files.Read(config));
+  };
+  const auto gated = [](LayerSpec* layer) { layer->attention.output_gate = true; };
+  EXPECT_THAT(error_of("self_attn.q_proj", 8, gated), HasSubstr("only o, k, v, gate"));
+  EXPECT_EQ(error_of("self_attn.k_proj", 2, gated), "none");
+  const auto recurrent = [](LayerSpec* layer) {
+    layer->attention = {};
+    layer->delta.key_heads = 1;
+  };
+  EXPECT_THAT(error_of("self_attn.q_proj", 4, recurrent),
+              HasSubstr("only gate, up, gate_up, down here"));
+  EXPECT_EQ(error_of("mlp.up_proj", 6, recurrent), "none");
+  const auto sparse = [](LayerSpec* layer) { layer->mlp.routing = {.experts = 4, .chosen = 2}; };
+  EXPECT_THAT(error_of("mlp.up_proj", 6, sparse), HasSubstr("only o, q, k, v, qkv here"));
 }
 
 TEST(AdapterTest, FactorsWithoutTheirOtherAreRefused) {
