@@ -95,7 +95,7 @@ class StreamTest(PageTest):
         self.assertEqual(body, {
             "messages": [{"role": "user", "content": "Tell me a story."}], "stream": True,
             "stream_options": {"include_usage": True}, "speculation_trace": True,
-            "temperature": 0.7, "seed": 1, "max_tokens": 200})
+            "reasoning_format": "none", "temperature": 0.7, "seed": 1, "max_tokens": 200})
 
     def test_stopping_keeps_what_came_and_the_conversation_goes_on(self):
         tab = self.open()
