@@ -38,7 +38,8 @@ SAYABLE = {"mistral": {"sliding_window": None}, "gemma2": {"query_pre_attn_scala
            "gemma3": {"query_pre_attn_scalar": 16}}
 # What files do not say, and how that is called.
 UNSAID = {"mistral": ({}, "which layers see a window"), "gemma2": ({}, "the scale of its scores"),
-          "gemma3": ({}, "the scale of its scores"),
+          "gemma3": ({}, "the scale of its scores"), "gemma4": ({}, "what its layers compute"),
+          "deepseek_v2": ({}, "what its layers compute"),
           "qwen2_moe": ({"norm_topk_prob": True}, "how its experts are chosen and weighed"),
           "olmoe": ({"norm_topk_prob": True}, "how its experts are chosen and weighed")}
 # Of the context that a model is used for where that is not its own.
