@@ -41,7 +41,9 @@ AdaptedProduct AdapterSet::Pack(std::span<const Adapter> adapters, std::size_t l
   }
   AdaptedProduct product;
   product.places.resize(adapters.size());
-  for (const auto& [rank, members] : by_rank) {
+  for (const auto& of_rank : by_rank) {  // Clang 14 captures no structured bindings.
+    const int rank = of_rank.first;
+    const std::vector<std::size_t>& members = of_rank.second;
     const auto sum_of = [&](std::size_t member) -> const LowRank& {
       return adapters[members[member]].layers[layer][matrix];
     };
