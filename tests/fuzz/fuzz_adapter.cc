@@ -35,10 +35,10 @@ std::span<const std::byte> Bytes(std::span<const std::uint8_t> data) { return st
 
 Result<Adapter> ReadPeft(std::string_view config, std::span<const std::uint8_t> weights,
                          const foretoken::ModelConfig& model) {
-  FT_ASSIGN_OR_RETURN(const auto tensors, foretoken::ParseSafetensors(Bytes(weights), "fuzz"));
-  FT_ASSIGN_OR_RETURN(
-      const AdapterFile file,
-      foretoken::PeftAdapter(tensors, config, "fuzz", *foretoken::FamilyNamed(model.family)));
+  FT_ASSIGN_OR_RETURN(const auto contents, foretoken::ParseSafetensors(Bytes(weights), "fuzz"));
+  FT_ASSIGN_OR_RETURN(const AdapterFile file,
+                      foretoken::PeftAdapter(contents.tensors, config, "fuzz",
+                                             *foretoken::FamilyNamed(model.family)));
   return foretoken::MakeAdapter(file, model);
 }
 

@@ -118,7 +118,7 @@ class ResponseWriter final : public ReplyWriter {
   }
 
   void OpenItem(const ChatPart& part, std::string* out) {
-    open_.emplace();
+    open_ = OpenItemState{};
     open_->kind = part.kind;
     const bool called = part.kind == ChatPart::Kind::kCall;
     if (called) open_->name = part.text;
