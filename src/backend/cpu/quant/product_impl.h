@@ -8,12 +8,18 @@
 namespace foretoken::cpu::FT_ISA {
 namespace {
 
-// Whether weights are fetched ahead. Where the few operations of one row (two of the widest codes)
-// let the processor run ahead of itself, its own fetching is faster (Zen 4, weights in memory: one
-// row of Q8_0 35 GB/s against 23; two rows of Q4_0 25 against 33, eight of Q8_0 13 against 23).
-template <typename Form>
-constexpr bool FetchesAhead(int rows) {
-  return rows * 256 > Form::kCodeBytes;
+// When weights are fetched ahead.
+enum class FetchesAhead {
+  /// Not where the few operations of one row (two of the widest codes) let the processor run ahead
+  /// of itself: its own fetching is faster then (Zen 4, weights in memory: one row of Q8_0 35 GB/s
+  /// against 23; two rows of Q4_0 25 against 33, eight of Q8_0 13 against 23).
+  kForSeveralRows,
+  /// Processors that have tiles do not run ahead so far (performance.md).
+  kAlways
+};
+template <typename Form, FetchesAhead kWhen>
+constexpr bool Fetches(int rows) {
+  return kWhen == FetchesAhead::kAlways || rows * 256 > Form::kCodeBytes;
 }
 
 // Whether the codes of a block are loaded before all else, where compilers do not choose so well
@@ -62,7 +68,7 @@ FT_INLINE void BlockOf(const GroupSteps* steps, const Floats* scales, const RowB
   for (int r = 0; r < kDot; ++r) TakeLess<kFormat>(x[r], scales, &scaled[r]);
 }
 
-template <WeightFormat kFormat, int kRows>
+template <WeightFormat kFormat, int kRows, FetchesAhead kWhen>
 void PanelRowsProduct(const PanelArgs& t) {
   using F = Factors<kFormat>;
   using Form = typename F::Form;
@@ -79,7 +85,7 @@ void PanelRowsProduct(const PanelArgs& t) {
     UnpackScales<Form::kScaleForm>(stretch, blocks, scale_floats);
     const std::byte* w = stretch + blocks * Form::kScaleBytes;
     for (int b = 0; b < blocks; ++b) {
-      if constexpr (FetchesAhead<Form>(kRows)) FetchAhead<Form>(stretch, b);
+      if constexpr (Fetches<Form, kWhen>(kRows)) FetchAhead<Form>(stretch, b);
       Ints codes[8];
       F::template Unpack<LoadsFirst<Form>(kRows)>(w, codes);
       w += Form::kCodeBytes;
@@ -112,26 +118,28 @@ void PanelRowsProduct(const PanelArgs& t) {
   Finish(t, kRows, floats);
 }
 
-template <WeightFormat kFormat, int kRows = 1>
+template <WeightFormat kFormat, FetchesAhead kWhen, int kRows = 1>
 FT_INLINE void RunPanel(int rows, const PanelArgs& t) {
   if constexpr (kRows < kMostRows) {
-    if (rows != kRows) return RunPanel<kFormat, kRows + 1>(rows, t);
+    if (rows != kRows) return RunPanel<kFormat, kWhen, kRows + 1>(rows, t);
   }
-  PanelRowsProduct<kFormat, kRows>(t);
+  PanelRowsProduct<kFormat, kRows, kWhen>(t);
 }
 
-struct VectorProducts {
+template <FetchesAhead kWhen>
+struct ProductsFetching {
   template <WeightFormat kFormat>
   static void Run(const QuantProductTask& task) {
     WalkPanels(task, kRowGroup, [](int rows, PanelArgs t) {
       for (int r = 0; r < rows; r += kMostRows) {
-        RunPanel<kFormat>(rows - r < kMostRows ? rows - r : kMostRows, t);
+        RunPanel<kFormat, kWhen>(rows - r < kMostRows ? rows - r : kMostRows, t);
         t.x += kMostRows;
         t.y += kMostRows * t.y_stride;
       }
     });
   }
 };
+using VectorProducts = ProductsFetching<FetchesAhead::kForSeveralRows>;
 
 }  // namespace
 }  // namespace foretoken::cpu::FT_ISA
