@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <functional>
 #include <memory>
 #include <ostream>
@@ -54,6 +55,17 @@ inline void PrintTo(const BackendCase& backend, std::ostream* out) { *out << bac
 inline std::unique_ptr<Model> SyntheticModel(const ModelConfig& config, std::uint64_t seed,
                                              Backend* backend) {
   return SyntheticWeights(config, seed, backend)->MakeModel(backend);
+}
+
+/// The largest difference, as a share of the largest logit.
+inline float Apart(std::span<const float> logits, std::span<const float> expected) {
+  float largest = 0;
+  float most = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    largest = std::max(largest, std::fabs(expected[i]));
+    most = std::max(most, std::fabs(logits[i] - expected[i]));
+  }
+  return most / largest;
 }
 
 /// One sequence whose position p lies in slot p, and the logits of its rows.

@@ -16,7 +16,7 @@ import peft
 import torch
 import transformers
 
-from golden import HERE, versions
+from golden import HERE, versions, write_each
 
 PROMPT, CONTINUATION = 40, 24
 LEAST_GAP = 1e-3  # Between the two best logits, wherever a token is chosen.
@@ -105,18 +105,8 @@ def attempt(folder, model_name, options, seed):
 def main():
     torch.set_grad_enabled(False)
     transformers.utils.logging.disable_progress_bar()
-    for name in sys.argv[1:] or ADAPTERS:
-        print(name, flush=True)
-        folder = HERE / "adapters" / name
-        folder.mkdir(parents=True, exist_ok=True)
-        for seed in SEEDS:
-            golden = attempt(folder, *ADAPTERS[name], seed)
-            if isinstance(golden, dict):
-                break
-            print(f"  seed {seed}: {golden}", flush=True)
-        else:
-            sys.exit(f"{name}: no seed fits")
-        (folder / "golden.json").write_text(json.dumps(golden, separators=(",", ":")) + "\n")
+    write_each("adapters", sys.argv[1:] or ADAPTERS,
+               lambda folder, name, seed: attempt(folder, *ADAPTERS[name], seed), SEEDS)
 
 
 if __name__ == "__main__":

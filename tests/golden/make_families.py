@@ -17,7 +17,7 @@ import torch
 import transformers
 
 from families import FAMILIES
-from golden import HERE, versions
+from golden import versions, write_each
 
 PROMPT, CONTINUATION, PROBES = 48, 64, 16
 LEAST_GAP = 1e-3  # Between the two best logits, wherever a token is chosen.
@@ -152,18 +152,8 @@ def attempt(folder, config, seed):
 def main():
     torch.set_grad_enabled(False)
     transformers.utils.logging.disable_progress_bar()
-    for name in sys.argv[1:] or FAMILIES:
-        print(name, flush=True)
-        folder = HERE / "families" / name
-        folder.mkdir(parents=True, exist_ok=True)
-        for seed in SEEDS:
-            golden = attempt(folder, FAMILIES[name], seed)
-            if isinstance(golden, dict):
-                break
-            print(f"  seed {seed}: {golden}", flush=True)
-        else:
-            sys.exit(f"{name}: no seed fits")
-        (folder / "golden.json").write_text(json.dumps(golden, separators=(",", ":")) + "\n")
+    write_each("families", sys.argv[1:] or FAMILIES,
+               lambda folder, name, seed: attempt(folder, FAMILIES[name], seed), SEEDS)
 
 
 if __name__ == "__main__":

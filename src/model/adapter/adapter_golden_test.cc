@@ -46,17 +46,6 @@ std::unique_ptr<Model> Load(const std::string& name, const std::vector<fs::path>
   return weights.value()->MakeModel(backend, std::make_shared<const AdapterSet>(read, backend));
 }
 
-// The largest difference, as a share of the largest logit.
-float Apart(std::span<const float> logits, std::span<const float> expected) {
-  float largest = 0;
-  float most = 0;
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    largest = std::max(largest, std::fabs(expected[i]));
-    most = std::max(most, std::fabs(logits[i] - expected[i]));
-  }
-  return most / largest;
-}
-
 constexpr float kTolerance = 1e-4F;
 
 // Adapters of models of several families, as PEFT saves them: logits and greedy continuation are

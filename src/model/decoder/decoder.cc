@@ -243,10 +243,7 @@ void Decoder::GateAttended(const LayerWeights& layer, int width, const float* x,
   float* const attended = workspace_.attended.as<float>();
   float* const gated = workspace_.gated.as<float>();
   foretoken::Multiply(layer.output_gate, x, rows, backend_, gates);
-  for (std::int64_t row = 0; row < rows; ++row) {
-    std::copy_n(gates + row * width, width, gated + row * 2 * width);
-    std::copy_n(attended + row * width, width, gated + row * 2 * width + width);
-  }
+  LayGatesBeside(gates, attended, width, rows, width, gated);
   backend_->GatedMul(Activation::kSigmoid, gated, rows, width, attended);
 }
 

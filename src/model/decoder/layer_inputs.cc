@@ -1,6 +1,5 @@
 #include "model/decoder/layer_inputs.h"
 
-#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -40,12 +39,9 @@ const float* LayerInputs::Gate(const ModelConfig& config, const LinearWeights& g
   const int width = config.layer_input;
   float* const gates = gates_.as<float>();
   Multiply(gate, hidden, rows, backend, gates);
-  for (int row = 0; row < rows; ++row) {
-    float* const to = gate_up_.as<float>() + std::ptrdiff_t{2} * row * width;
-    std::copy_n(gates + std::ptrdiff_t{row} * width, width, to);
-    const std::ptrdiff_t part = std::ptrdiff_t{row} * config.layer_count() + layer;
-    std::copy_n(inputs_.as<float>() + part * width, width, to + width);
-  }
+  const float* inputs = inputs_.as<float>() + std::ptrdiff_t{layer} * width;
+  LayGatesBeside(gates, inputs, std::ptrdiff_t{width} * config.layer_count(), rows, width,
+                 gate_up_.as<float>());
   backend->GatedMul(activation, gate_up_.as<float>(), rows, width, gates);
   return gates;
 }

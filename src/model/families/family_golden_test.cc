@@ -55,17 +55,6 @@ class FamilyGoldenTest : public testing::TestWithParam<std::string> {
   nlohmann::json golden_;
 };
 
-// The largest difference, as a share of the largest logit.
-float Apart(std::span<const float> logits, std::span<const float> expected) {
-  float largest = 0;
-  float most = 0;
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    largest = std::max(largest, std::fabs(expected[i]));
-    most = std::max(most, std::fabs(logits[i] - expected[i]));
-  }
-  return most / largest;
-}
-
 constexpr float kTolerance = 1e-4F;
 
 TEST_P(FamilyGoldenTest, LogitsAndGreedyTokensAgree) {
