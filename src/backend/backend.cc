@@ -1,5 +1,7 @@
 #include "backend/backend.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace foretoken {
@@ -52,7 +54,23 @@ WeightFormat PortableFormat(WeightFormat format) {
   return format == WeightFormat::kF16 ? WeightFormat::kF32 : format;
 }
 
-void CopyDeltaSlots(KvStore& kv, std::span<const KvMove> moves) {
+std::size_t BytesBesideKv(const KvShape& shape) {
+  return DeltaStore::Bytes(shape.delta, shape.delta_layers, shape.DeltaBlocks()) +
+         TapStore::Bytes(shape.taps, shape.blocks * kBlockSize);
+}
+
+void AllocateBesideKv(KvStore* kv) {
+  const KvShape& shape = kv->shape;
+  kv->delta = DeltaStore::Allocate(shape.delta, shape.delta_layers, shape.DeltaBlocks());
+  kv->taps = TapStore::Allocate(shape.taps, shape.blocks * kBlockSize);
+}
+
+void CopyBesideKv(KvStore& kv, std::span<const KvMove> moves) {
+  const int width = kv.taps.shape.width();
+  for (const KvMove& move : moves) {
+    if (width == 0 || move.from == move.to) continue;
+    std::copy_n(kv.taps.Row(move.from), width, kv.taps.Row(move.to));
+  }
   const std::int32_t* const places = kv.DeltaPlaces();
   for (int layer = 0; layer < kv.delta.layers; ++layer) {
     for (const KvMove& move : moves) {

@@ -8,6 +8,7 @@
 
 #include "backend/batch_plan.h"
 #include "backend/delta/delta_rule.h"
+#include "backend/taps.h"
 #include "base/result.h"
 #include "foretoken/kv_format.h"
 #include "foretoken/precision.h"
@@ -89,6 +90,7 @@ struct KvShape {
   std::int64_t recent_blocks = 0;
   DeltaShape delta;      ///< Of the model's gated delta layers, which count as windowed,
   int delta_layers = 0;  ///< of which there are so many.
+  TapShape taps;         ///< What passes keep for drafters besides; usually nothing.
 
   bool KeptApart(const KvLayer& layer) const { return layer.windowed && recent_blocks > 0; }
   std::int64_t BlocksOf(const KvLayer& layer) const {
@@ -113,6 +115,7 @@ struct KvStore {
   /// hands blocks out, and read by every operation.
   std::span<const std::int32_t> recent_places = {};
   DeltaStore delta = {};
+  TapStore taps = {};
 
   /// Which of a layer's blocks is each block; null: itself.
   const std::int32_t* PlacesIn(int layer) const {
@@ -136,8 +139,15 @@ struct KvMove {
   std::int32_t to = 0;
 };
 
-/// What Backend::CopyKv does in gated delta layers.
-void CopyDeltaSlots(KvStore& kv, std::span<const KvMove> moves);
+// What a store has besides keys and values, the same for every backend: what gated delta layers
+// keep, and taps.
+
+/// Bytes that they take.
+std::size_t BytesBesideKv(const KvShape& shape);
+/// Makes room for them in a store whose shape is set.
+void AllocateBesideKv(KvStore* kv);
+/// What Backend::CopyKv does to them.
+void CopyBesideKv(KvStore& kv, std::span<const KvMove> moves);
 
 /// cos and sin of every position and frequency, [positions, dims / 2] each, already scaled.
 /// Rotation pairs element i of a head with i + dims / 2 (the Hugging Face convention) and leaves

@@ -40,12 +40,20 @@ inline int WindowOf(const ModelConfig& config) {
   return window;
 }
 
+/// The feature of a learned drafter's row: one of both. Where there is neither it is as if the
+/// target had kept zeros.
+struct RowFeature {
+  const BFloat16* kept = nullptr;  ///< [FeatureSpec::tap_width], by the target.
+  const float* left = nullptr;     ///< [hidden], by the drafter's own row of the position before.
+};
+
 /// One row of a pass and what is wanted of it.
 struct ForwardRow {
   Token token = 0;
   RowPlace place;
   bool wants_logits = true;
-  bool wants_state = false;  ///< The final norm's output, which the lm head would read.
+  bool wants_state = false;  ///< What the row leaves, see Model::states.
+  RowFeature feature = {};   ///< Of models that have them (FeatureSpec).
   AdapterUse adapter = {};   ///< Of those that the model was made with; all of a sequence alike.
 };
 
@@ -92,9 +100,10 @@ class Model {
   /// allocates.
   virtual void Reserve(std::size_t rows, std::size_t wanted) = 0;
 
-  /// One pass. Returns logits [wanted rows, vocabulary] in the order of the rows that want them,
-  /// valid until the next call; or null values when `interrupt` was raised before some layer or
-  /// the lm head (the KV of the batch's slots is then unspecified).
+  /// One pass. Where the store has taps, they get the rows' states. Returns logits [wanted rows,
+  /// vocabulary] in the order of the rows that want them, valid until the next call; or null values
+  /// when `interrupt` was raised before some layer or the lm head (the KV of the batch's slots is
+  /// then unspecified).
   ///
   /// Any number of rows gives the bits that each of them would have alone. The workspace grows to
   /// the largest pass seen; after that nothing is allocated.
@@ -102,7 +111,8 @@ class Model {
   Logits Forward(const ForwardBatch& batch, KvStore& kv) { return Forward(batch, kv, {}); }
 
   /// The states [wanted rows, hidden] of the latest pass, in the order of the rows that want them,
-  /// valid until the next one. Unspecified where that was interrupted.
+  /// valid until the next one: the final norm's output, which the lm head reads; of a learned
+  /// drafter what its rows leave as features. Unspecified where the pass was interrupted.
   virtual const float* states() const = 0;
 };
 

@@ -80,14 +80,13 @@ class CpuBackend final : public Backend {
     const KvStore::Begin end = begin(shape.layers.size());
     KvStore kv{shape, Buffer(end.keys), Buffer(end.values), {}};
     for (std::size_t i = 0; i < shape.layers.size(); ++i) kv.layers.push_back(begin(i));
-    kv.delta = DeltaStore::Allocate(shape.delta, shape.delta_layers, shape.DeltaBlocks());
+    AllocateBesideKv(&kv);
     return kv;
   }
 
   std::size_t KvBytes(const KvShape& shape) const override {
     const KvStore::Begin end = cpu::BeginOf(shape, shape.layers.size(), kv_format_);
-    return end.keys + end.values +
-           DeltaStore::Bytes(shape.delta, shape.delta_layers, shape.DeltaBlocks());
+    return end.keys + end.values + BytesBesideKv(shape);
   }
 
   void Embed(const Matrix& table, std::span<const Token> tokens, float* out) override {
@@ -289,7 +288,7 @@ class CpuBackend final : public Backend {
   }
 
   void CopyKv(KvStore& kv, std::span<const KvMove> moves) override {
-    CopyDeltaSlots(kv, moves);
+    CopyBesideKv(kv, moves);
     const cpu::AttentionKernels& attention = AttentionOps();
     for (int layer = 0; layer < std::ssize(kv.shape.layers); ++layer) {
       const KvLayout layout(kv, layer, kv_format_);

@@ -100,8 +100,7 @@ class PortableReference final : public Backend {
   }
 
   std::size_t KvBytes(const KvShape& shape) const override {
-    return reference::KvFloatBytes(shape) +
-           DeltaStore::Bytes(shape.delta, shape.delta_layers, shape.DeltaBlocks());
+    return reference::KvFloatBytes(shape) + BytesBesideKv(shape);
   }
   KvStore AllocateKv(const KvShape& shape) override { return reference::AllocateFloats(shape); }
 

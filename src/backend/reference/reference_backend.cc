@@ -91,8 +91,7 @@ class ReferenceBackend final : public Backend {
   }
 
   std::size_t KvBytes(const KvShape& shape) const override {
-    return reference::KvFloatBytes(shape) +
-           DeltaStore::Bytes(shape.delta, shape.delta_layers, shape.DeltaBlocks());
+    return reference::KvFloatBytes(shape) + BytesBesideKv(shape);
   }
   KvStore AllocateKv(const KvShape& shape) override { return reference::AllocateFloats(shape); }
 

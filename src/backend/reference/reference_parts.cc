@@ -72,12 +72,12 @@ KvStore AllocateFloats(const KvShape& shape) {
   }
   kv.keys = Buffer(end.keys);
   kv.values = Buffer(end.values);
-  kv.delta = DeltaStore::Allocate(shape.delta, shape.delta_layers, shape.DeltaBlocks());
+  AllocateBesideKv(&kv);
   return kv;
 }
 
 void CopySlots(KvStore& kv, std::span<const KvMove> moves) {
-  CopyDeltaSlots(kv, moves);
+  CopyBesideKv(kv, moves);
   for (int layer = 0; layer < std::ssize(kv.shape.layers); ++layer) {
     const std::int64_t width = SlotWidth(kv.shape.layers[static_cast<std::size_t>(layer)]);
     const LayerKv kept = LayerOf(kv, layer);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -141,6 +142,38 @@ struct BlockSpec {
   bool operator==(const BlockSpec&) const = default;
 };
 
+/// What a learned drafter's rows begin with besides their tokens, each one's feature: a state of
+/// the position before. That is what the target's passes have kept of it (TapStore), or, where it
+/// has not run there yet, what the drafter's own row has left.
+struct FeatureSpec {
+  enum class Join {
+    kNone,       ///< Rows have no features: any other model.
+    kProjected,  ///< The stream begins as one projection of token and feature: EAGLE, MTP.
+    /// The stream begins as the feature, and the first layer's attention reads the normalised token
+    /// beside the normalised feature: EAGLE-3.
+    kAttended,
+  };
+  Join join = Join::kNone;
+  std::vector<int> points;  ///< Of the target (TapShape::points).
+  int tapped = 0;           ///< The target's hidden size.
+  bool reduced = false;     ///< What was kept is projected to the drafter's hidden size.
+  /// What normalises it before that: each point by itself, or all as one.
+  enum class TapNorm { kNone, kEachPoint, kAll };
+  TapNorm tap_norm = TapNorm::kNone;
+  bool normed = false;         ///< kProjected: token and feature are normalised before.
+  bool feature_first = false;  ///< kProjected: the projection has the feature's half first.
+  bool bias = false;           ///< kProjected: the projection has one.
+  bool normed_stream = false;  ///< kAttended: the stream begins as the normalised feature.
+  bool leaves_normed = false;  ///< A row leaves what the final norm makes, not the stream itself.
+  bool first_norm = true;      ///< The first layer's attention has a norm of its own.
+  bool output_norm = true;     ///< There is a final norm.
+
+  bool there() const { return join != Join::kNone; }
+  /// Numbers that the target keeps of a position.
+  int tap_width() const { return static_cast<int>(points.size()) * tapped; }
+  bool operator==(const FeatureSpec&) const = default;
+};
+
 /// A decoder as data: what one walk over its layers computes, and the tokens that begin and end its
 /// texts. Made by a family (families/family.h) of what a checkpoint says.
 struct ModelConfig {
@@ -148,7 +181,9 @@ struct ModelConfig {
   std::string family;        ///< Family::name.
   int hidden = 0;
   int vocabulary = 0;
+  int embedded = 0;  ///< Tokens that it reads, where these are more than it says; else 0.
   int max_positions = 0;
+  FeatureSpec feature;
   std::vector<LayerSpec> layers;
   std::vector<RopeSpec> ropes;
   NormSpec norm;
@@ -163,6 +198,7 @@ struct ModelConfig {
   std::vector<Token> eos;  ///< From generation_config.json where present, else config.json.
 
   int layer_count() const { return static_cast<int>(layers.size()); }
+  int embeddings() const { return std::max(embedded, vocabulary); }
   /// That of the first layer that has any: what is said of a model whose layers may differ.
   const AttentionSpec& first_attention() const;
   /// Weights of the whole model, all experts included; a tied embedding table counts once.

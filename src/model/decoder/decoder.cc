@@ -7,6 +7,7 @@
 #include "model/decoder/decoder_weights.h"
 #include "model/decoder/delta_mixer.h"
 #include "model/decoder/expert_mixer.h"
+#include "model/decoder/feature_mixer.h"
 #include "model/decoder/float_buffer.h"
 #include "model/decoder/latent_mixer.h"
 #include "model/decoder/layer_inputs.h"
@@ -133,7 +134,10 @@ class Decoder final : public Model {
   void EndLayer(int layer, int rows);
   bool ForwardPart(const ForwardBatch& batch, std::size_t begin, std::size_t count, KvStore& kv,
                    Interrupt interrupt, Done* done);
-  std::int64_t Finish(std::span<const ForwardRow> rows, bool ForwardRow::*wanted, float* out);
+  void Begin(std::span<const ForwardRow> rows);
+  void KeepTaps(int point, const float* states, const BatchPlan& plan, KvStore& kv);
+  std::int64_t Finish(std::span<const ForwardRow> rows, bool ForwardRow::*wanted, bool normed,
+                      float* out);
 
   std::shared_ptr<const DecoderWeights> weights_;
   const ModelConfig& config_;  // The weights'.
@@ -143,6 +147,7 @@ class Decoder final : public Model {
   ExpertMixer experts_;
   LatentMixer latent_;
   LayerInputs layer_inputs_;
+  FeatureMixer features_;
   DeltaMixer delta_;
   std::vector<int> delta_numbers_;  // Recurrent layers before each layer.
   AdapterMixer adapters_;
@@ -289,7 +294,8 @@ void Decoder::ForwardLayer(int index, const BatchPlan& plan, KvStore& kv) {
   float* mixed = workspace_.mixed.as<float>();
   const Linear output{layer.output, index, AdaptedMatrix::kOutput};
 
-  const float* entered = Enter(layer.attention_norm, rows);
+  const bool begins = index == 0 && config_.feature.join == FeatureSpec::Join::kAttended;
+  const float* entered = begins ? features_.attended() : Enter(layer.attention_norm, rows);
   MixRows(index, entered, plan, kv);
   if (!config_.block.parallel) {
     Leave(output, layer.attention_post_norm, attended, rows);
@@ -309,10 +315,10 @@ void Decoder::ForwardLayer(int index, const BatchPlan& plan, KvStore& kv) {
   Leave({layer.down, index, AdaptedMatrix::kDown}, layer.mlp_post_norm, mixed, rows);
 }
 
-// The final norm of the rows that want it, one behind the other, so that the lm head sees no
-// others. Returns how many they are.
+// The residual stream of the rows that want it, one behind the other, so that the lm head sees no
+// others; through the final norm where it is `normed`. Returns how many they are.
 std::int64_t Decoder::Finish(std::span<const ForwardRow> rows, bool ForwardRow::*wanted,
-                             float* out) {
+                             bool normed, float* out) {
   const float* hidden = workspace_.hidden.as<float>();
   std::int64_t count = 0;
   for (std::size_t r = 0; r < rows.size(); ++r) {
@@ -320,9 +326,29 @@ std::int64_t Decoder::Finish(std::span<const ForwardRow> rows, bool ForwardRow::
     std::copy_n(hidden + r * config_.hidden, config_.hidden, out + count * config_.hidden);
     ++count;
   }
-  if (count == 0) return 0;
-  Normalise(weights_->tensors.output_norm, out, static_cast<int>(count), out);
+  const NormWeights& norm = weights_->tensors.output_norm;
+  if (count > 0 && normed && norm.there()) Normalise(norm, out, static_cast<int>(count), out);
   return count;
+}
+
+// What rows begin as.
+void Decoder::Begin(std::span<const ForwardRow> rows) {
+  float* hidden = workspace_.hidden.as<float>();
+  Embed(weights_->tensors.embedding, workspace_.tokens, config_.hidden, backend_, hidden);
+  if (config_.embedding_scale != 1) {
+    backend_->Scale(config_.embedding_scale, std::ssize(rows) * config_.hidden, hidden);
+  }
+  if (config_.layer_input > 0) {
+    layer_inputs_.Prepare(config_, weights_->tensors.layer_inputs, workspace_.tokens, hidden,
+                          backend_);
+  }
+  if (config_.feature.there()) {
+    features_.Begin(config_, weights_->tensors.feature, rows, backend_, hidden);
+  }
+}
+
+void Decoder::KeepTaps(int point, const float* states, const BatchPlan& plan, KvStore& kv) {
+  if (kv.taps.Has(point)) kv.taps.Keep(point, plan.rows, states);
 }
 
 bool Decoder::ForwardPart(const ForwardBatch& batch, std::size_t begin, std::size_t count,
@@ -337,25 +363,28 @@ bool Decoder::ForwardPart(const ForwardBatch& batch, std::size_t begin, std::siz
   adapters_.Begin(rows);
   const BatchPlan plan{workspace_.places, batch.block_tables, batch.tail_slots};
 
-  float* hidden = workspace_.hidden.as<float>();
-  Embed(weights_->tensors.embedding, workspace_.tokens, config_.hidden, backend_, hidden);
-  if (config_.embedding_scale != 1) {
-    backend_->Scale(config_.embedding_scale, std::ssize(rows) * config_.hidden, hidden);
-  }
-  if (config_.layer_input > 0) {
-    layer_inputs_.Prepare(config_, weights_->tensors.layer_inputs, workspace_.tokens, hidden,
-                          backend_);
-  }
+  Begin(rows);
+  const bool taps = !kv.taps.shape.points.empty();
+  const float* hidden = workspace_.hidden.as<float>();
   for (int layer = 0; layer < config_.layer_count(); ++layer) {
     if (interrupt.Raised()) return false;
+    if (taps) KeepTaps(layer, hidden, plan, kv);
     ForwardLayer(layer, plan, kv);
     EndLayer(layer, static_cast<int>(std::ssize(rows)));
   }
 
-  done->states += Finish(rows, &ForwardRow::wants_state,
-                         workspace_.states.as<float>() + done->states * config_.hidden);
   float* normed = workspace_.normed.as<float>();
-  const std::int64_t wanted = Finish(rows, &ForwardRow::wants_logits, normed);
+  if (taps) {
+    KeepTaps(config_.layer_count(), hidden, plan, kv);
+    if (kv.taps.Has(TapShape::kFinalState)) {
+      Normalise(weights_->tensors.output_norm, hidden, static_cast<int>(rows.size()), normed);
+      KeepTaps(TapShape::kFinalState, normed, plan, kv);
+    }
+  }
+  const bool leaves_normed = !config_.feature.there() || config_.feature.leaves_normed;
+  done->states += Finish(rows, &ForwardRow::wants_state, leaves_normed,
+                         workspace_.states.as<float>() + done->states * config_.hidden);
+  const std::int64_t wanted = Finish(rows, &ForwardRow::wants_logits, /*normed=*/true, normed);
   if (wanted == 0) return true;
   // The lm head of a small draft takes longer than its layers.
   if (interrupt.Raised()) return false;
@@ -378,6 +407,7 @@ void Decoder::Reserve(std::size_t rows, std::size_t wanted) {
   experts_.GrowTo(std::min(rows, kMaxRows), config_);
   latent_.GrowTo(std::min(rows, kMaxRows), config_);
   layer_inputs_.GrowTo(std::min(rows, kMaxRows), config_);
+  features_.GrowTo(std::min(rows, kMaxRows), config_);
   delta_.GrowTo(std::min(rows, kMaxRows), config_);
   adapters_.GrowTo(std::min(rows, kMaxRows));
   GrowFloats(workspace_.logits, wanted * config_.vocabulary);

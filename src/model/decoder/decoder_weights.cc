@@ -38,6 +38,12 @@ void Embed(const EmbeddingTable& table, std::span<const Token> tokens, std::int6
   for (float* value = out; value < to; ++value) *value = BFloat16ToFloat(FloatToBFloat16(*value));
 }
 
+std::size_t FeatureWeights::bytes() const {
+  std::size_t bytes = reduction.bytes() + token_norm.bytes() + feature_norm.bytes() + join.bytes();
+  for (const NormWeights& norm : tap_norms) bytes += norm.bytes();
+  return bytes;
+}
+
 std::size_t LatentWeights::bytes() const {
   return query_down.bytes() + query_norm.bytes() + query.bytes() + kv_down.bytes() +
          kv_norm.bytes() + key_up.data.bytes() + value_up.data.bytes();
@@ -72,7 +78,8 @@ DecoderWeights::DecoderWeights(const ModelConfig& config, const Backend& backend
 
 std::size_t DecoderWeights::bytes_of_pass() const {
   std::size_t bytes = head().data.bytes() + tensors.output_norm.bytes() +
-                      tensors.layer_inputs.projection.bytes() + tensors.layer_inputs.norm.bytes();
+                      tensors.layer_inputs.projection.bytes() + tensors.layer_inputs.norm.bytes() +
+                      tensors.feature.bytes();
   for (std::size_t i = 0; i < tensors.layers.size(); ++i) {
     bytes += tensors.layers[i].bytes_of_row(config_.layers[i].mlp);
   }

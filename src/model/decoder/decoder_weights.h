@@ -62,6 +62,17 @@ struct DeltaLayerWeights {
   }
 };
 
+/// What makes the beginning of a learned drafter's rows (FeatureSpec).
+struct FeatureWeights {
+  std::vector<NormWeights> tap_norms;  ///< [tapped] each, or one of all.
+  LinearWeights reduction;             ///< [hidden, tap_width]
+  NormWeights token_norm;
+  NormWeights feature_norm;
+  LinearWeights join;  ///< [hidden, 2 * hidden]
+
+  std::size_t bytes() const;
+};
+
 /// The packed weights of one layer; what its model's description leaves out is empty.
 struct LayerWeights {
   NormWeights attention_norm;
@@ -122,6 +133,7 @@ struct LayerInputWeights {
 struct DecoderTensors {
   EmbeddingTable embedding;
   LayerInputWeights layer_inputs;
+  FeatureWeights feature;
   std::vector<LayerWeights> layers;
   NormWeights output_norm;
   Matrix head;  ///< Empty where the embedding table is the head too.

@@ -31,13 +31,17 @@ class Collector {
     DecoderTensors all;
     FT_ASSIGN_OR_RETURN(all.embedding, Embedding());
     if (config_.layer_input > 0) FT_RETURN_IF_ERROR(LayerInputs(&all.layer_inputs));
-    FT_ASSIGN_OR_RETURN(all.output_norm, Norm("output_norm"));
+    if (config_.feature.there()) FT_RETURN_IF_ERROR(Feature(&all.feature));
+    if (config_.feature.output_norm) {
+      FT_ASSIGN_OR_RETURN(all.output_norm, Norm("output_norm"));
+    }
     if (!config_.tied_embeddings) {
       FT_ASSIGN_OR_RETURN(all.head, Table("head"));
     }
     for (int i = 0; i < config_.layer_count(); ++i) {
       LayerWeights& layer = all.layers.emplace_back();
       prefix_ = fmt::format("layers.{}.", i);
+      first_of_drafter_ = config_.feature.there() && i == 0;
       const LayerSpec& spec = config_.layers[static_cast<std::size_t>(i)];
       FT_RETURN_IF_ERROR(Norms(&layer));
       FT_RETURN_IF_ERROR(spec.is_recurrent()          ? Delta(spec.delta, &layer)
@@ -55,11 +59,35 @@ class Collector {
   }
   Result<EmbeddingTable> Embedding() {
     if (!config_.tied_embeddings) {
-      return source_.Rows("embedding", config_.vocabulary, config_.hidden, kSpread);
+      return source_.Rows("embedding", config_.embeddings(), config_.hidden, kSpread);
     }
     EmbeddingTable table;
     FT_ASSIGN_OR_RETURN(table.packed, Table("embedding"));
     return table;
+  }
+  Status Feature(FeatureWeights* feature) {
+    const FeatureSpec& spec = config_.feature;
+    const std::int64_t width = config_.hidden;
+    if (spec.tap_norm == FeatureSpec::TapNorm::kAll) {
+      FT_ASSIGN_OR_RETURN(feature->tap_norms.emplace_back(),
+                          source_.Norm("feature.tap_norm", spec.tap_width(), false));
+    }
+    const bool each = spec.tap_norm == FeatureSpec::TapNorm::kEachPoint;
+    for (std::size_t i = 0; each && i < spec.points.size(); ++i) {
+      FT_ASSIGN_OR_RETURN(feature->tap_norms.emplace_back(),
+                          source_.Norm(fmt::format("feature.tap_norm.{}", i), spec.tapped, false));
+    }
+    if (spec.reduced) {
+      FT_RETURN_IF_ERROR(
+          Linear({{"feature.reduction", width}}, spec.tap_width(), 1, false, &feature->reduction));
+    }
+    const bool attended = spec.join == FeatureSpec::Join::kAttended;
+    if (spec.normed || attended) {
+      FT_ASSIGN_OR_RETURN(feature->token_norm, Norm("feature.token_norm"));
+      FT_ASSIGN_OR_RETURN(feature->feature_norm, Norm("feature.norm"));
+    }
+    if (attended) return {};
+    return Linear({{"feature.join", width}}, 2 * width, 1, spec.bias, &feature->join);
   }
   Status LayerInputs(LayerInputWeights* inputs) {
     const std::int64_t width = config_.layer_input;
@@ -79,7 +107,9 @@ class Collector {
   Status Norms(LayerWeights* layer) {
     const BlockSpec& block = config_.block;
     if (block.norm_before) {
-      FT_ASSIGN_OR_RETURN(layer->attention_norm, Norm(prefix_ + "attention_norm"));
+      if (!first_of_drafter_ || config_.feature.first_norm) {
+        FT_ASSIGN_OR_RETURN(layer->attention_norm, Norm(prefix_ + "attention_norm"));
+      }
       if (!block.shared_norm) {
         FT_ASSIGN_OR_RETURN(layer->mlp_norm, Norm(prefix_ + "mlp_norm"));
       }
@@ -123,7 +153,7 @@ class Collector {
       FT_RETURN_IF_ERROR(Linear(PartsOf(prefix_ + "q", spec.heads, of_head, 1), config_.hidden, 1,
                                 spec.qkv_bias, &layer->output_gate));
     }
-    FT_ASSIGN_OR_RETURN(layer->qkv.matrix, source_.Stack(parts, config_.hidden, 1, heads));
+    FT_ASSIGN_OR_RETURN(layer->qkv.matrix, source_.Stack(parts, AttentionInputs(), 1, heads));
     if (spec.qkv_bias) {
       FT_ASSIGN_OR_RETURN(layer->qkv.bias, source_.Biases(parts, heads));
     }
@@ -141,6 +171,12 @@ class Collector {
     }
     return Linear({{prefix_ + "o", config_.hidden}}, q, residual_, spec.output_bias,
                   &layer->output);
+  }
+
+  // What queries, keys and values are made of.
+  std::int64_t AttentionInputs() const {
+    const bool beside = config_.feature.join == FeatureSpec::Join::kAttended;
+    return std::int64_t{config_.hidden} * (first_of_drafter_ && beside ? 2 : 1);
   }
 
   static Buffer Ones(int count) {
@@ -320,7 +356,8 @@ class Collector {
   const ModelConfig& config_;
   Source& source_;
   double residual_;
-  std::string prefix_;  // Of the layer's names.
+  std::string prefix_;             // Of the layer's names.
+  bool first_of_drafter_ = false;  // The layer is the first of a model that reads features.
 };
 
 // Checks everything and packs nothing; returns the bytes that there are to pack.
