@@ -121,17 +121,28 @@ class ChatReader {
   std::unique_ptr<Machine> machine_;
 };
 
+/// How much a model may think before it answers.
+struct ReasoningBudget {
+  static constexpr int kMaxTokens = 1 << 24;
+
+  int tokens = -1;      ///< Of thoughts, all together; 0: none; -1: as many as it likes.
+  std::string message;  ///< With which they end where these are spent; the closing mark follows.
+};
+
 /// What an answer may be.
 struct AnswerRules {
   ChatReading reading;
   bool must_call = false;       ///< One of the tools, and nothing is said.
   bool one_call = false;        ///< One at most.
   std::string content_grammar;  ///< Of what is said, where that has one.
+  /// Of formats that have marks for thoughts; others have none that could be counted.
+  ReasoningBudget budget = {};
 };
 
 /// A grammar (ParseGrammar's notation) of such answers; empty where anything goes: where nothing
-/// must be called, no function is strict, and nothing is asked of what is said. Refuses
-/// what it cannot hold an answer to, in one sentence. With tools the format has calls.
+/// must be called, no function is strict, thoughts have no budget, and nothing is asked of what is
+/// said. Refuses what it cannot hold an answer to, in one sentence. With tools the format has
+/// calls.
 Result<std::string> AnswerGrammar(const AnswerRules& rules);
 
 }  // namespace foretoken

@@ -196,8 +196,11 @@ ChatFormat FindChatFormat(std::string_view chat_template, const CallForm* calls)
 }
 
 bool ChatFormat::OpensReasoning(std::string_view tail) const {
-  while (!tail.empty() && (tail.back() == '\n' || tail.back() == ' ')) tail.remove_suffix(1);
-  return !reasoning.open.empty() && tail.ends_with(reasoning.open);
+  const auto trimmed = [](std::string_view text) {
+    while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
+    return text;
+  };
+  return !reasoning.open.empty() && trimmed(tail).ends_with(trimmed(reasoning.open));
 }
 
 bool ChatFormat::IsMark(std::string_view token) const {

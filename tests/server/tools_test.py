@@ -197,6 +197,42 @@ class Thoughts(unittest.TestCase):
             self.assertEqual(status, 200)
             self.assertEqual([block["type"] for block in body["content"]], ["thinking"])
             self.assertEqual(body["content"][0]["thinking"], message["reasoning_content"])
+    def test_thoughts_have_a_budget(self):
+        def counted(message):
+            _, _, body = server.post("/tokenize", {"content": message["reasoning_content"]})
+            return body["count"]
+
+        with Serving(PROGRAM, "--chat-template", self.file.name, "--modes", ",".join(MODES),
+                     "--reasoning-budget", 30) as server:
+            for mode in MODES:
+                by_mode = {"speculative": {"mode": mode}}
+                message = self.ask(server, **by_mode)  # The server's own.
+                self.assertIn(counted(message), range(25, 31))
+                self.assertTrue(message["content"])
+                short = self.ask(server, thinking_budget_tokens=8,
+                                 reasoning_budget_message=" Enough.", **by_mode)
+                self.assertTrue(short["reasoning_content"].endswith(" Enough."), short)
+                self.assertTrue(message["reasoning_content"].startswith(
+                    short["reasoning_content"].removesuffix(" Enough.")))
+                self.assertTrue(short["content"])
+                none = self.ask(server, thinking_token_budget=0, **by_mode)
+                self.assertNotIn("reasoning_content", none)
+                form = {"type": "json_schema", "json_schema": {
+                    "name": "n", "schema": {"enum": ["yes", "no"]}}}
+                held = self.ask(server, thinking_budget_tokens=8, response_format=form, **by_mode)
+                self.assertIn(counted(held), range(4, 9))
+                self.assertIn(held["content"], ('"yes"', '"no"'))
+                if mode == "ar":
+                    truth = message, short, none, held
+                self.assertEqual((message, short, none, held), truth, mode)
+            self.assertEqual(self.ask(server, thinking_budget_tokens=-1)["content"], "")
+            status, _, body = server.chat(thinking_budget_tokens=8,
+                                          reasoning_budget_message="</think>")
+            self.assertEqual((status, body["error"]["param"]), (400, "thinking_budget_tokens"))
+
+    def test_thoughts_stay_with_what_is_said(self):
+        with Serving(PROGRAM, "--chat-template", self.file.name) as server:
+            raw = self.ask(server, reasoning_format="none")
         with Serving(PROGRAM, "--chat-template", self.file.name, "--reasoning-format",
                      "none") as server:
             self.assertEqual(self.ask(server), raw)

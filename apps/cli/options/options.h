@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "cli/common/prompts.h"
 #include "cli/common/terminal.h"
+#include "foretoken/chat_format.h"
 #include "foretoken/datastore.h"
 #include "foretoken/engine.h"
 #include "foretoken/request.h"
@@ -30,6 +31,9 @@ struct ChatTemplateOptions {
 
 /// `--chat-template` and `--chat-template-kwargs`.
 void AddChatTemplateOptions(CLI::App* app, ChatTemplateOptions* options);
+
+/// `--reasoning-budget` and `--reasoning-budget-message`.
+void AddReasoningOptions(CLI::App* app, ReasoningBudget* budget);
 
 /// Which models, and how they are stored.
 struct ModelOptions {
@@ -169,6 +173,12 @@ void AddConstraintOptions(CLI::App* app, ConstraintOptions* options);
 Status Constrain(const ConstraintOptions& options, const LanguageModel& target,
                  SamplingParams* sampling);
 
+/// Holds the thoughts before the answer to `prompt`, a chat's, to a budget; what else the answer
+/// must match then stands behind them. Does nothing where there is no budget.
+Status KeepToBudget(const ReasoningBudget& budget, const ConstraintOptions& constraint,
+                    const LanguageModel& target, std::span<const Token> prompt,
+                    SamplingParams* sampling);
+
 /// Which datastore retrieval looks in, and what enters it.
 struct DatastoreChoice {
   std::string directory;  ///< Empty: none.
@@ -302,6 +312,7 @@ struct DecodingOptions {
   ConstraintOptions constraint;
   DatastoreChoice datastore;
   ChatTemplateOptions chat_template;
+  ReasoningBudget budget;  ///< Of chats.
   std::string mode;
 
   /// The mode the user named; else auto, or ssd for what auto does not choose among (trees,

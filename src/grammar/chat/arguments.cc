@@ -85,6 +85,10 @@ Result<Expression> ArgumentsOf(const CallForm& form, const std::string& schema, 
 
 Result<Expression> Include(std::string_view text, Grammar* grammar) {
   FT_ASSIGN_OR_RETURN(Grammar included, ParseGrammar(text));
+  if (included.reasoning.has_value()) {
+    return InvalidInput(
+        "'@reasoning' is about an answer as a whole; a grammar of what is said cannot have it");
+  }
   const auto before = static_cast<int>(grammar->rules.size());
   for (GrammarRule& rule : included.rules) {
     ShiftRules(before, &rule.body);
