@@ -158,8 +158,13 @@ void SetVocabulary(const VocabularyToEmbed& vocabulary, GgufHeader* header) {
 Status SetModelKeys(const Checkpoint& checkpoint, const ModelConfig& config, GgufHeader* header) {
   if (checkpoint.gguf) {
     for (const auto& [key, value] : checkpoint.gguf->encoded()) {
+      // Layers that guess further tokens are not written.
+      if (key.ends_with(".nextn_predict_layers")) continue;
       if (!key.starts_with("split.")) header->Set(key, value);
     }
+    std::string architecture;
+    FT_RETURN_IF_ERROR(checkpoint.gguf->String("general.architecture", &architecture));
+    header->Set(architecture + ".block_count", static_cast<std::uint32_t>(config.layer_count()));
     return {};
   }
   const Family& family = *FamilyNamed(config.family);

@@ -63,6 +63,9 @@ struct Checkpoint {
   /// What a GGUF file says besides, its tokenizer above all; none of a folder, whose tokenizer has
   /// files of its own.
   std::optional<GgufMetadata> gguf;
+  /// What the files have beside the text model, in a sentence for each part; filled by
+  /// OpenCheckpoint.
+  std::vector<std::string> not_used;
   std::vector<std::shared_ptr<const MappedFile>> files;  ///< What the tensors and `gguf` borrow.
 
   /// Whether any of the tensors is in blocks.

@@ -23,6 +23,7 @@ sys.argv.pop(3)
 import gguf
 import numpy as np
 
+from attention_gguf import family_of
 from command_line import MODELS, CliTest
 from family_gguf import Family
 from letter_tokenizer import write_tokenizer
@@ -42,8 +43,36 @@ UNSAID = {"mistral": ({}, "which layers see a window"), "gemma2": ({}, "the scal
           "deepseek_v2": ({}, "what its layers compute"),
           "qwen2_moe": ({"norm_topk_prob": True}, "how its experts are chosen and weighed"),
           "olmoe": ({"norm_topk_prob": True}, "how its experts are chosen and weighed")}
+# Tensors that folders have besides, and what is said of them.
+GUESSES = "the layers that guess further tokens ({}, 0.0 MB) are not used: drafts are made otherwise"
+BESIDE = {
+    "deepseek_v3": {("model.layers.2.enorm", "model.layers.2.self_attn.o_proj"):
+                    GUESSES.format("2 tensors")},
+    "qwen3_next": {("mtp.fc",): GUESSES.format("1 tensor")},
+    "gemma3": {("vision_tower.encoder.layers.0.mlp", "multi_modal_projector.norm"):
+               "the vision tower (2 tensors, 0.0 MB) is not used: images are refused"},
+    "gemma4": {("model.vision_tower.patches",):
+               "the vision tower (1 tensor, 0.0 MB) is not used: images are refused",
+               ("model.embed_audio.projection",):
+               "the audio tower (1 tensor, 0.0 MB) is not used: sound is refused",
+               ("score",): "what is none of the text model (1 tensor, 0.0 MB, 'score.weight' first)"
+                           " is not used"}}
 # Of the context that a model is used for where that is not its own.
 CONTEXTS = {"phi3": 128}
+
+
+def add_tensors(folder, names):
+    """Tensors that are of no use to the text model."""
+    path = folder / "model.safetensors"
+    data = path.read_bytes()
+    length = int.from_bytes(data[:8], "little")
+    header, values = json.loads(data[8:8 + length]), data[8 + length:]
+    for name in names:
+        header[name + ".weight"] = {"dtype": "F32", "shape": [4],
+                                    "data_offsets": [len(values), len(values) + 16]}
+        values += bytes(16)
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + values)
 
 
 class ConvertFamilies(CliTest):
@@ -113,6 +142,46 @@ class ConvertFamilies(CliTest):
                 self.refuse("quantize", self.make_folder(name), self.folder / "no.gguf", "--type",
                             "f32", saying="linear_attn.A_log has no name in GGUF files")
                 self.assertFalse((self.folder / "no.gguf").exists())
+
+    def test_what_is_beside_the_text_model_is_said_and_not_used(self):
+        for name, parts in BESIDE.items():
+            with self.subTest(name):
+                folder = self.make_folder(name)
+                tokens = json.loads((folder / "golden.json").read_text())["prompt_ids"]
+                plain = self.logits(folder, 0, tokens)
+                add_tensors(folder, [tensor for tensors in parts for tensor in tensors])
+                np.testing.assert_array_equal(self.logits(folder, 0, tokens), plain)
+                inspected = json.loads(
+                    self.succeed("inspect", folder, "--no-measuring", "--json").stdout)
+                self.assertEqual(inspected["not_used"], list(parts.values()))
+                ran = self.succeed("run", "-m", folder, "--mode", "ar", "-p", "ab", "-n", 2)
+                for sentence in parts.values():
+                    self.assertIn(f"foretoken: warning: {name}: {sentence}\n", ran.stderr)
+
+    def test_what_is_of_a_layer_and_unknown_is_refused(self):
+        for tensor in ("model.layers.1.odd", "model.language_model.layers.1.odd"):
+            folder = self.make_folder("gemma3")
+            add_tensors(folder, [tensor])
+            self.refuse("inspect", folder, saying=f"has tensor '{tensor}.weight', which is none of")
+
+    def test_layers_of_files_that_guess_further_tokens_are_not_used(self):
+        def change(writer):
+            writer.add_nextn_predict_layers(1)
+            for tensor in ("attn_norm", "nextn.eh_proj"):
+                writer.add_tensor(f"blk.2.{tensor}.weight", np.zeros(4, np.float32))
+        family = family_of(FAMILIES / "deepseek_v3")
+        tokens = json.loads((FAMILIES / "deepseek_v3" / "golden.json").read_text())["prompt_ids"]
+        plain = self.logits(family.write_gguf(self.folder / "plain.gguf"), 0, tokens)
+        family.config["num_hidden_layers"] += 1
+        more, written = self.folder / "more.gguf", self.folder / "written.gguf"
+        family.write_gguf(more, change)
+        np.testing.assert_array_equal(self.logits(more, 0, tokens), plain)
+        said = self.succeed("quantize", more, written, "--type", "f32").stderr
+        self.assertIn(GUESSES.format("2 tensors"), said)
+        reader = gguf.GGUFReader(written)
+        self.assertEqual(reader.fields["deepseek2.block_count"].contents(), 2)
+        self.assertFalse([name for name in reader.fields if "nextn" in name])
+        np.testing.assert_array_equal(self.logits(written, 0, tokens), plain)
 
     def test_blocks_of_folders_stay_what_they_are(self):
         folder = self.make_folder("gpt_oss-mxfp4")

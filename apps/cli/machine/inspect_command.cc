@@ -212,6 +212,7 @@ Result<Inspected> Inspect(const std::string& path, const std::string& weights, E
                   {"rope", RopeText(config.ropes.front(), config.first_attention().head_dim)},
                   {"eos", config.eos},
                   {"stored", Stored(checkpoint)},
+                  {"not_used", checkpoint.not_used},
                   {"tokenizer",
                    {{"kind", TokenizerKind(checkpoint)},
                     {"vocabulary", tokenizer->vocabulary()},
@@ -274,6 +275,7 @@ void Print(const json& figures) {
     name.clear();
   }
   if (stored["types"].size() > 1) line(name, "together: " + StoredText(stored));
+  for (const json& sentence : figures["not_used"]) line("beside", text(sentence));
   const json& tokenizer = figures["tokenizer"];
   line("tokenizer",
        fmt::format("{}, {} tokens, {}", text(tokenizer["kind"]), tokenizer["vocabulary"].get<int>(),
