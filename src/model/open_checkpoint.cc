@@ -8,7 +8,7 @@
 
 #include "base/printable.h"
 #include "model/families/family.h"
-#include "model/families/gguf_config.h"
+#include "model/families/gguf/gguf_config.h"
 #include "model/families/model_part.h"
 #include "model/families/read_config.h"
 #include "weights/requantize.h"

@@ -10,6 +10,7 @@
 #include "base/portable_math.h"
 #include "model/config/rope_config.h"
 #include "model/families/family.h"
+#include "model/families/gguf/own_keys.h"
 #include "weights/head_rows.h"
 
 namespace foretoken {
@@ -117,49 +118,6 @@ void Describe(ConfigFields& fields, const char* usual_scores, ModelConfig* confi
 void DescribeV2(ConfigFields& fields, ModelConfig* config) { Describe(fields, "softmax", config); }
 void DescribeV3(ConfigFields& fields, ModelConfig* config) { Describe(fields, "sigmoid", config); }
 
-// Files call both kinds of models alike, and say of attention as it is computed here.
-void FromGguf(const GgufMetadata& metadata, ConfigFields::Json* config) {
-  const auto integer = [&](const char* key, const char* field) {
-    std::int64_t value = -1;
-    if (metadata.Integer(fmt::format("deepseek2.{}", key), 0, kMaxHidden, &value).ok() &&
-        value >= 0) {
-      (*config)[field] = value;
-    }
-    return value;
-  };
-  integer("attention.kv_lora_rank", "kv_lora_rank");
-  integer("attention.q_lora_rank", "q_lora_rank");
-  integer("attention.value_length_mla", "v_head_dim");
-  integer("leading_dense_block_count", "first_k_dense_replace");
-  integer("expert_shared_count", "n_shared_experts");
-  const std::int64_t rotated = integer("rope.dimension_count", "qk_rope_head_dim");
-  const std::int64_t width = integer("attention.key_length_mla", "qk_nope_head_dim");
-  if (width > rotated) (*config)["qk_nope_head_dim"] = width - rotated;
-  constexpr std::int64_t kSigmoid = 2;
-  const bool sigmoids = integer("expert_gating_func", "scoring_func") == kSigmoid;
-  (*config)["scoring_func"] = sigmoids ? "sigmoid" : "softmax";
-  if (integer("expert_group_count", "n_group") > 1) {
-    integer("expert_group_used_count", "topk_group");
-    (*config)["topk_method"] = sigmoids ? "noaux_tc" : "group_limited_greedy";
-  }
-  bool normalised = false;
-  if (metadata.Flag("deepseek2.expert_weights_norm", &normalised).ok()) {
-    (*config)["norm_topk_prob"] = normalised;
-  }
-  double number = 1;
-  if (metadata.Number("deepseek2.expert_weights_scale", &number).ok()) {
-    (*config)["routed_scaling_factor"] = number;
-  }
-  // A tenth of what the logarithm of the stretch is multiplied by.
-  double tenth = 0;
-  if (metadata.Number("deepseek2.rope.scaling.yarn_log_multiplier", &tenth).ok() && tenth > 0 &&
-      config->contains("rope_scaling")) {
-    const double whole = std::stod(fmt::format("{}", static_cast<float>(tenth))) * 10;
-    (*config)["rope_scaling"]["mscale"] = whole;
-    (*config)["rope_scaling"]["mscale_all_dim"] = whole;
-  }
-}
-
 // The heads of a layer by the shapes of its tensors; none where they do not fit together, which is
 // found when they are asked for.
 HeadRows RowsOf(const Checkpoint& checkpoint, const std::string& layer) {
@@ -207,13 +165,17 @@ const Family kDeepseekV2 = {.name = "deepseek_v2",
                             .gguf = "deepseek2",
                             .names = kNames,
                             .describe = DescribeV2,
-                            .gguf_fields = FromGguf,
+                            .gguf_fields = DeepseekFromGguf,
+                            .gguf_keys = DeepseekToGguf,
                             .arrange = ArrangeKeysAndValues};
 
 const Family kDeepseekV3 = {.name = "deepseek_v3",
                             .architecture = "DeepseekV3ForCausalLM",
+                            .gguf = "deepseek2",
                             .names = kNames,
                             .describe = DescribeV3,
+                            .gguf_fields = DeepseekFromGguf,
+                            .gguf_keys = DeepseekToGguf,
                             .arrange = ArrangeKeysAndValues};
 
 }  // namespace foretoken

@@ -10,7 +10,7 @@
 
 #include "base/parse_number.h"
 #include "base/printable.h"
-#include "model/families/gguf_config.h"
+#include "model/families/gguf/gguf_config.h"
 
 namespace foretoken {
 namespace {
