@@ -8,7 +8,7 @@
 
 #include "base/parse_number.h"
 #include "model/families/family.h"
-#include "weights/rotated_rows.h"
+#include "weights/arrange/rotated_rows.h"
 
 namespace foretoken {
 namespace {

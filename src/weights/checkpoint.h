@@ -56,7 +56,7 @@ struct Checkpoint {
   /// data, and the format that they will have (weights/requantize.h).
   TensorMap requantized_from;
   /// Rows of q and k alternate between the two halves of what is rotated of each head, for a
-  /// rotation of neighbours (weights/rotated_rows.h); elsewhere the first half lies before the
+  /// rotation of neighbours (arrange/rotated_rows.h); elsewhere the first half lies before the
   /// second.
   bool alternating_heads = false;
   bool gains_less_one = false;  ///< One is to be added to the gains of norms.

@@ -8,7 +8,7 @@
 
 #include "base/printable.h"
 #include "base/read_file.h"
-#include "weights/mxfp4_pairs.h"
+#include "weights/arrange/mxfp4_pairs.h"
 #include "weights/safetensors.h"
 
 namespace foretoken {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/portable_math.h"
-#include "weights/gathered_rows.h"
+#include "weights/arrange/gathered_rows.h"
 
 namespace foretoken {
 namespace {

@@ -1,4 +1,4 @@
-#include "weights/gathered_rows.h"
+#include "weights/arrange/gathered_rows.h"
 
 namespace foretoken {
 
