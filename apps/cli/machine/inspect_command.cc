@@ -31,7 +31,7 @@ struct InspectOptions {
   bool json = false;
 };
 
-std::string TokenizerKind(const Checkpoint& checkpoint) {
+std::string TokenizerKind(const Checkpoint& checkpoint, const Tokenizer& tokenizer) {
   bool pieces = false;
   if (checkpoint.gguf) {
     std::string model;
@@ -43,7 +43,12 @@ std::string TokenizerKind(const Checkpoint& checkpoint) {
     std::ifstream model(checkpoint.path / "tokenizer.model", std::ios::binary);
     pieces = model.get() == kPiecesTag;
   }
-  return pieces ? "SentencePiece" : "byte-level BPE";
+  if (pieces) return "SentencePiece";
+  // Only where words begin as characters there are tokens of bytes by themselves.
+  for (Token token = 0; token < tokenizer.vocabulary(); ++token) {
+    if (tokenizer.TokenName(token) == "<0x00>") return "BPE of characters";
+  }
+  return "byte-level BPE";
 }
 
 std::string RopeText(const RopeSpec& rope, int head_dim) {
@@ -214,7 +219,7 @@ Result<Inspected> Inspect(const std::string& path, const std::string& weights, E
                   {"stored", Stored(checkpoint)},
                   {"not_used", checkpoint.not_used},
                   {"tokenizer",
-                   {{"kind", TokenizerKind(checkpoint)},
+                   {{"kind", TokenizerKind(checkpoint, *tokenizer)},
                     {"vocabulary", tokenizer->vocabulary()},
                     {"chat_template", tokenizer->has_chat_template()},
                     {"fingerprint", tokenizer->fingerprint()}}},
