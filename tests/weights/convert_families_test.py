@@ -6,8 +6,6 @@ give them (family_gguf.py), and read back, in F32 and BF16, they give the logits
 import json
 import os
 import pathlib
-import shutil
-import subprocess
 import sys
 import unittest
 
@@ -24,19 +22,15 @@ import gguf
 import numpy as np
 
 from attention_gguf import family_of
-from command_line import MODELS, CliTest
-from letter_tokenizer import write_tokenizer
+from command_line import CliTest
+from golden_folders import FAMILIES, SAYABLE, logits_of, make_folder
 
-FAMILIES = MODELS.parent / "tests" / "golden" / "families"
 WRITTEN = ("cohere", "cohere-qk-norm", "cohere2", "deepseek_v2", "deepseek_v2-groups",
            "deepseek_v3", "gemma2", "gemma3", "gemma4", "gemma4-moe", "gemma4-small", "glm", "glm4",
            "gpt_oss", "gpt_oss-mxfp4", "granite", "granitemoe", "granitemoehybrid", "granitemoehybrid-nope",
            "granitemoeshared", "llama", "llama-bias", "llama-dynamic", "llama-linear", "llama-yarn",
            "ministral3", "mistral", "mixtral", "olmo2", "olmoe", "phi3", "phi3-long", "qwen2",
            "qwen2_moe", "qwen3", "qwen3_5", "qwen3_5_moe", "qwen3_moe", "qwen3_next", "smollm3", "stablelm", "stablelm-parallel")
-# What must be in a folder for files to say all of it.
-SAYABLE = {"mistral": {"sliding_window": None}, "gemma2": {"query_pre_attn_scalar": 16},
-           "gemma3": {"query_pre_attn_scalar": 16}}
 # What files do not say, and how that is called.
 UNSAID = {"mistral": ({}, "which layers see a window"), "gemma2": ({}, "the scale of its scores"),
           "gemma3": ({}, "the scale of its scores"),
@@ -78,18 +72,10 @@ def add_tensors(folder, names):
 
 class ConvertFamilies(CliTest):
     def make_folder(self, name, **changes):
-        folder = shutil.copytree(FAMILIES / name, self.folder / name, dirs_exist_ok=True)
-        config = {**json.loads((folder / "config.json").read_text()), **changes}
-        (folder / "config.json").write_text(json.dumps(config))
-        write_tokenizer(folder)
-        return folder
+        return make_folder(name, self.folder, **changes)
 
     def logits(self, model, context, tokens):
-        """[tokens, vocabulary]"""
-        ran = subprocess.run([MODEL_LOGITS, model, "", str(context), *map(str, tokens)],
-                             capture_output=True)
-        self.assertEqual(ran.returncode, 0, ran.stderr.decode())
-        return np.frombuffer(ran.stdout, np.float32).reshape(len(tokens), -1)
+        return logits_of(MODEL_LOGITS, model, tokens, context)
 
     def check_like_a_converter(self, folder, file):
         """Tensors and keys of a file are those of the converter's."""

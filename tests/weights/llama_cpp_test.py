@@ -6,8 +6,6 @@ prompt with the tokens that the folder behind the file gives the largest logits.
 import json
 import os
 import pathlib
-import shutil
-import subprocess
 import sys
 import unittest
 
@@ -23,11 +21,10 @@ sys.argv.pop(3)
 import numpy as np
 import xllamacpp
 
-from command_line import MODELS, CliTest
-from letter_tokenizer import write_tokenizer
+from command_line import CliTest
+from golden_folders import SAYABLE, logits_of, make_folder
 
 COUNT = 64  # Tokens behind a prompt.
-FAMILIES = MODELS.parent / "tests" / "golden" / "families"
 # Of the others llama.cpp computes some otherwise (yarn of gpt-oss with whole dimensions), or has no
 # room for sizes or vocabularies that no published model has.
 READ = ("cohere", "deepseek_v2-groups", "deepseek_v3", "gemma2", "gemma3", "gemma4", "gemma4-moe",
@@ -35,9 +32,6 @@ READ = ("cohere", "deepseek_v2-groups", "deepseek_v3", "gemma2", "gemma3", "gemm
         "granitemoehybrid-nope", "granitemoeshared", "llama", "llama-bias", "llama-dynamic",
         "llama-linear", "llama-yarn", "ministral3", "mistral", "mixtral", "olmo2", "olmoe", "qwen2",
         "qwen3", "qwen3_5_moe", "smollm3", "stablelm", "stablelm-parallel")
-# What must be in a folder for files to say all of it.
-SAYABLE = {"mistral": {"sliding_window": None}, "gemma2": {"query_pre_attn_scalar": 16},
-           "gemma3": {"query_pre_attn_scalar": 16}}
 
 
 def continued(file, prompt, count):
@@ -54,24 +48,15 @@ def continued(file, prompt, count):
 
 
 class LlamaCpp(CliTest):
-    def logits(self, folder, tokens):
-        """[tokens, vocabulary]"""
-        ran = subprocess.run([MODEL_LOGITS, folder, "", "0", *map(str, tokens)],
-                             capture_output=True)
-        self.assertEqual(ran.returncode, 0, ran.stderr.decode())
-        return np.frombuffer(ran.stdout, np.float32).reshape(len(tokens), -1)
-
     def check(self, name):
-        folder = shutil.copytree(FAMILIES / name, self.folder / name)
-        config = {**json.loads((folder / "config.json").read_text()), **SAYABLE.get(name, {})}
-        (folder / "config.json").write_text(json.dumps(config))
-        write_tokenizer(folder)
+        folder = make_folder(name, self.folder, **SAYABLE.get(name, {}))
         file = self.folder / f"{name}.gguf"
         self.succeed("quantize", folder, file, "--type", "f32")
         prompt = json.loads((folder / "golden.json").read_text())["prompt_ids"]
         tokens = continued(file, prompt, COUNT)
-        self.assertTrue(len(tokens) == COUNT or tokens[-1] == config["eos_token_id"])
-        logits = self.logits(folder, prompt + tokens)[len(prompt) - 1:-1]
+        end = json.loads((folder / "config.json").read_text())["eos_token_id"]
+        self.assertTrue(len(tokens) == COUNT or tokens[-1] == end)
+        logits = logits_of(MODEL_LOGITS, folder, prompt + tokens)[len(prompt) - 1:-1]
         chosen = logits[np.arange(len(tokens)), tokens]
         # Two tokens may be nearly as likely.
         self.assertLess((logits.max(axis=1) - chosen).max(), 0.005 * np.abs(logits).max())
