@@ -27,17 +27,19 @@ from golden_folders import FAMILIES, SAYABLE, logits_of, make_folder
 
 WRITTEN = ("cohere", "cohere-qk-norm", "cohere2", "deepseek_v2", "deepseek_v2-groups",
            "deepseek_v3", "gemma2", "gemma3", "gemma4", "gemma4-moe", "gemma4-small", "glm", "glm4",
-           "gpt_oss", "gpt_oss-mxfp4", "granite", "granitemoe", "granitemoehybrid", "granitemoehybrid-nope",
-           "granitemoeshared", "llama", "llama-bias", "llama-dynamic", "llama-linear", "llama-yarn",
-           "ministral3", "mistral", "mixtral", "olmo2", "olmoe", "phi3", "phi3-long", "qwen2",
-           "qwen2_moe", "qwen3", "qwen3_5", "qwen3_5_moe", "qwen3_moe", "qwen3_next", "smollm3", "stablelm", "stablelm-parallel")
+           "gpt_oss", "gpt_oss-mxfp4", "granite", "granitemoe", "granitemoehybrid",
+           "granitemoehybrid-nope", "granitemoeshared", "llama", "llama-bias", "llama-dynamic",
+           "llama-linear", "llama-yarn", "ministral3", "mistral", "mixtral", "olmo2", "olmoe",
+           "phi3", "phi3-long", "qwen2", "qwen2_moe", "qwen3", "qwen3_5", "qwen3_5_moe",
+           "qwen3_moe", "qwen3_next", "smollm3", "stablelm", "stablelm-parallel")
 # What files do not say, and how that is called.
 UNSAID = {"mistral": ({}, "which layers see a window"), "gemma2": ({}, "the scale of its scores"),
           "gemma3": ({}, "the scale of its scores"),
           "qwen2_moe": ({"norm_topk_prob": True}, "how its experts are chosen and weighed"),
           "olmoe": ({"norm_topk_prob": True}, "how its experts are chosen and weighed")}
 # Tensors that folders have besides, and what is said of them.
-GUESSES = "the layers that guess further tokens ({}, 0.0 MB) are not used: drafts are made otherwise"
+GUESSES = ("the layers that guess further tokens ({}, 0.0 MB) are not used: "
+           "drafts are made otherwise")
 BESIDE = {
     "deepseek_v3": {("model.layers.2.enorm", "model.layers.2.self_attn.o_proj"):
                     GUESSES.format("2 tensors")},
@@ -89,7 +91,7 @@ class ConvertFamilies(CliTest):
                                        err_msg=tensor.name)
         for key, field in expected.fields.items():
             wanted = field.contents()
-            # What the tokenizer says, what no norm or MLP of the model has, and a window that is none.
+            # What the tokenizer says, what no norm or MLP of the model has, a window that is none.
             other = (key.startswith(("GGUF.", "tokenizer."))
                      or key.endswith("sliding_window") and wanted == 0
                      or key.endswith(".feed_forward_length")
