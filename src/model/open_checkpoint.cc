@@ -20,7 +20,14 @@ namespace {
 // is computed, and is refused.
 Status LeaveOut(const Family& family, int layers, Checkpoint* checkpoint) {
   const bool gguf = checkpoint->gguf.has_value();
-  for (const UnusedPart& part : UnusedParts(family, gguf, layers, checkpoint->tensors)) {
+  for (const auto& [name, other] : checkpoint->others) {
+    if (PartOf(family, gguf, layers, name) != ModelPart::kText) continue;
+    return InvalidInput(
+        fmt::format("{}: tensor '{}' has dtype {}, but only F32, F16, BF16 and U8 are supported",
+                    checkpoint->path.string(), Printable(name), other.dtype));
+  }
+  for (const UnusedPart& part :
+       UnusedParts(family, gguf, layers, checkpoint->tensors, checkpoint->others)) {
     if (part.part == ModelPart::kUnknown) {
       return InvalidInput(fmt::format("{}: has tensor '{}', which is none of a {} model",
                                       checkpoint->path.string(), Printable(part.first),

@@ -16,6 +16,7 @@
 #include "tensor/tensor_map.h"
 #include "tensor/tensor_view.h"
 #include "weights/gguf/gguf_metadata.h"
+#include "weights/other_tensor.h"
 
 namespace foretoken {
 
@@ -63,6 +64,7 @@ struct Checkpoint {
   /// What a GGUF file says besides, its tokenizer above all; none of a folder, whose tokenizer has
   /// files of its own.
   std::optional<GgufMetadata> gguf;
+  OtherTensorMap others;  ///< Of a folder, as it names them: none of these is a weight.
   /// What the files have beside the text model, in a sentence for each part; filled by
   /// OpenCheckpoint.
   std::vector<std::string> not_used;

@@ -58,14 +58,14 @@ ROUNDED = ("llama", "phi3", "phi3-long", "qwen3_5")
 CONTEXTS = {"phi3": 128}
 
 
-def add_tensors(folder, names):
+def add_tensors(folder, names, dtype="F32"):
     """Tensors that are of no use to the text model."""
     path = folder / "model.safetensors"
     data = path.read_bytes()
     length = int.from_bytes(data[:8], "little")
     header, values = json.loads(data[8:8 + length]), data[8 + length:]
     for name in names:
-        header[name + ".weight"] = {"dtype": "F32", "shape": [4],
+        header[name + ".weight"] = {"dtype": dtype, "shape": [16 // (8 if dtype == "I64" else 4)],
                                     "data_offsets": [len(values), len(values) + 16]}
         values += bytes(16)
     text = json.dumps(header).encode()
@@ -144,6 +144,14 @@ class ConvertFamilies(CliTest):
                 ran = self.succeed("run", "-m", folder, "--mode", "ar", "-p", "ab", "-n", 2)
                 for sentence in parts.values():
                     self.assertIn(f"foretoken: warning: {name}: {sentence}\n", ran.stderr)
+
+    def test_integers_are_none_of_weights(self):
+        folder = self.make_folder("gemma4")
+        add_tensors(folder, ["model.audio_tower.batches"], "I64")
+        inspected = self.succeed("inspect", folder, "--no-measuring").stdout
+        self.assertIn("the audio tower (1 tensor, 0.0 MB) is not used", inspected)
+        add_tensors(folder, ["model.layers.0.mlp.gate"], "I64")
+        self.refuse("inspect", folder, saying="mlp.gate.weight' has dtype I64, but only F32")
 
     def test_what_is_of_a_layer_and_unknown_is_refused(self):
         for tensor in ("model.layers.1.odd", "model.language_model.layers.1.odd"):

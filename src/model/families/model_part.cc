@@ -85,15 +85,17 @@ std::string UnusedPart::Sentence() const {
 }
 
 std::vector<UnusedPart> UnusedParts(const Family& family, bool gguf, int layers,
-                                    const TensorMap& tensors) {
+                                    const TensorMap& tensors, const OtherTensorMap& others) {
   std::map<ModelPart, UnusedPart> parts;
-  for (const auto& [name, tensor] : tensors) {
+  const auto add = [&](const std::string& name, std::size_t bytes) {
     const ModelPart part = PartOf(family, gguf, layers, name);
-    if (part == ModelPart::kText) continue;
+    if (part == ModelPart::kText) return;
     UnusedPart& unused = parts.try_emplace(part, UnusedPart{part, 0, 0, name}).first->second;
     ++unused.tensors;
-    unused.bytes += tensor.bytes();
-  }
+    unused.bytes += bytes;
+  };
+  for (const auto& [name, tensor] : tensors) add(name, tensor.bytes());
+  for (const auto& [name, other] : others) add(name, other.bytes);
   std::vector<UnusedPart> all;
   for (auto& [part, unused] : parts) all.push_back(std::move(unused));
   return all;

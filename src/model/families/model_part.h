@@ -7,6 +7,7 @@
 
 #include "model/families/family.h"
 #include "tensor/tensor_map.h"
+#include "weights/other_tensor.h"
 
 namespace foretoken {
 
@@ -39,8 +40,9 @@ struct UnusedPart {
   std::string Sentence() const;
 };
 
-/// What there is beside the text model, in the order of ModelPart.
+/// What there is beside the text model, in the order of ModelPart. `others` are of other dtypes
+/// than weights are.
 std::vector<UnusedPart> UnusedParts(const Family& family, bool gguf, int layers,
-                                    const TensorMap& tensors);
+                                    const TensorMap& tensors, const OtherTensorMap& others);
 
 }  // namespace foretoken

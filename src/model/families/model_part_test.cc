@@ -48,10 +48,11 @@ TEST(ModelPart, IsSummedUp) {
                            "b.weight", "a.weight"}) {
     tensors.emplace(name, tensor);
   }
-  const auto parts = UnusedParts(kQwen3Next, /*gguf=*/false, kLayers, tensors);
+  const auto parts = UnusedParts(kQwen3Next, /*gguf=*/false, kLayers, tensors,
+                                 {{"visual.steps", {"I64", 2'000'000}}});
   ASSERT_EQ(parts.size(), 3U);
   EXPECT_EQ(parts[0].Sentence(),
-            "the vision tower (2 tensors, 8.0 MB) is not used: images are refused");
+            "the vision tower (3 tensors, 10.0 MB) is not used: images are refused");
   EXPECT_EQ(parts[1].part, ModelPart::kPrediction);
   EXPECT_EQ(parts[2].Sentence(),
             "what is none of the text model (2 tensors, 8.0 MB, 'a.weight' first) is not used");
