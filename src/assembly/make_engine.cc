@@ -61,7 +61,7 @@ Result<Drafts> LoadDrafts(std::span<const Mode> offered, const LoadedModel& targ
   if (!known && log) {
     if (!notice.empty()) log(notice);
     for (const std::string& sentence : NotUsed(opened)) {
-      log(fmt::format("{}: {}", setup.source.label(), sentence));
+      log(fmt::format("{}: {}", setup.source.path, sentence));
     }
   }
   drafts.apart.identity = opened.identity;
