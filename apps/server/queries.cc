@@ -150,6 +150,7 @@ OrderedJson PropsJson(const Service& service) {
           {"vocabulary", tokenizer.vocabulary()},
           {"tokenizer_fingerprint", tokenizer.fingerprint()},
           {"chat", tokenizer.has_chat_template()},
+          {"not_used", served.model->facts().not_used},
           {"modes", modes},
           {"speculation", PlanJson(served.engine->plan())},
           {"sampling", SamplingJson(service.options().defaults.sampling)},

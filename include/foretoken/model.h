@@ -73,6 +73,9 @@ struct ModelFacts {
   std::size_t weight_bytes = 0;  ///< Read by a pass over one row.
   std::size_t kv_bytes_per_token = 0;
   std::string backend;  ///< "cpu/avx512_bf16", say.
+  /// What the model's files have besides and is not used, in a sentence for each part: "the vision
+  /// tower (435 tensors, 812.0 MB) is not used: images are refused", say.
+  std::vector<std::string> not_used;
 };
 
 /// A loaded model: text to tokens and back, grammars for its outputs, and the target of any number

@@ -85,6 +85,10 @@ std::unique_ptr<LoadedModel> Complete(LoadedModel parts) {
 
 }  // namespace
 
+std::vector<std::string> NotUsed(const OpenedModel& opened) {
+  return opened.checkpoint.has_value() ? opened.checkpoint->not_used : std::vector<std::string>();
+}
+
 Result<OpenedModel> OpenModel(const ModelSource& source) {
   OpenedModel opened;
   if (source.context < 0 || source.context == 1) {
@@ -157,7 +161,8 @@ std::unique_ptr<LoadedModel> LoadModel(const OpenedModel& opened, std::shared_pt
                    .identity = opened.identity,
                    .translation = opened.translation,
                    .path = opened.checkpoint.has_value() ? opened.checkpoint->path.string() : "",
-                   .experts = opened.experts});
+                   .experts = opened.experts,
+                   .not_used = NotUsed(opened)});
 }
 
 Numerics NumericsFor(const OpenedModel& opened, std::optional<Precision> precision,
@@ -191,6 +196,7 @@ std::unique_ptr<LoadedModel> OnDevice(const LoadedModel& loaded, std::shared_ptr
                    .translation = loaded.translation,
                    .path = loaded.path,
                    .experts = loaded.experts,
+                   .not_used = loaded.not_used,
                    .draft_weights = loaded.draft_weights});
 }
 

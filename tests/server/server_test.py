@@ -201,6 +201,7 @@ class Api(Shared):
         self.assertEqual(set(props["modes"]), {*MODES, "auto"})
         self.assertEqual(props["speculation"]["mode"], "auto")
         self.assertEqual(props["limits"]["batch"], 8)
+        self.assertEqual(props["not_used"], [])
         self.succeed(self.server.complete(max_tokens=50, temperature=0,
                                           speculative={"mode": "ssd"}))
         stats = self.server.wait_idle()
