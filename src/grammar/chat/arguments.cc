@@ -9,6 +9,7 @@
 
 #include "foretoken/json_schema.h"
 #include "grammar/chat/free_text.h"
+#include "grammar/chat/gemma_arguments.h"
 #include "grammar/grammar_text.h"
 
 namespace foretoken {
@@ -74,9 +75,7 @@ Result<Expression> TagArguments(const CallForm& form, const Json& schema, Gramma
 
 Result<Expression> ArgumentsOf(const CallForm& form, const std::string& schema, Grammar* grammar) {
   FT_ASSIGN_OR_RETURN(const std::string json, JsonSchemaGrammar(schema));
-  if (form.body == CallBody::kGemma) {
-    return InvalidInput("the model writes arguments in a form of its own, not as JSON");
-  }
+  if (form.body == CallBody::kGemma) return GemmaArguments(form, schema, grammar);
   if (form.body != CallBody::kTags) return Include(json, grammar);
   return TagArguments(form, Json::parse(schema), grammar);
 }
