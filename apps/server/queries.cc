@@ -155,6 +155,7 @@ OrderedJson PropsJson(const Service& service) {
   const ServedModel& served = service.model();
   const EngineLimits limits = served.engine->limits();
   const Tokenizer& tokenizer = served.tokenizer();
+  const CallForm* calls = tokenizer.chat_format().calls;
   std::vector<std::string> modes;
   for (const Mode mode : OfferedModes(*served.engine)) modes.emplace_back(ModeName(mode));
   return {{"model", service.id()},
@@ -162,6 +163,7 @@ OrderedJson PropsJson(const Service& service) {
           {"vocabulary", tokenizer.vocabulary()},
           {"tokenizer_fingerprint", tokenizer.fingerprint()},
           {"chat", tokenizer.has_chat_template()},
+          {"tool_format", calls == nullptr ? OrderedJson(nullptr) : OrderedJson(calls->name)},
           {"not_used", served.model->facts().not_used},
           {"modes", modes},
           {"speculation", PlanJson(served.engine->plan())},

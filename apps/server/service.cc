@@ -154,7 +154,8 @@ std::optional<ApiError> Constrain(const ApiRequest& api, const ChatReading& read
   if (!api.tools.empty() && reading.format.calls == nullptr) {
     return ApiError{.message =
                         "the model's chat template writes no calls of tools in a form that this "
-                        "server knows; another template can be given with --chat-template",
+                        "server knows; the form can be given with --tool-format, or another "
+                        "template with --chat-template",
                     .param = "tools"};
   }
   Result<std::string> grammar = api.format.grammar;

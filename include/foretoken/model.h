@@ -41,6 +41,8 @@ struct ModelSource {
   int context = 0;
   /// kFile is for targets with experts, as their files have them: without `weights`.
   ExpertsPlace experts = ExpertsPlace::kMemory;
+  /// How it writes calls of functions, by the name of a CallForm; empty: as its template tells.
+  std::string call_form = {};
 
   bool empty() const { return path.empty() && synthetic.empty(); }
   /// How reports call it: its name, or the folder's, the file's without ".gguf", or the shape's,

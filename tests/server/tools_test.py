@@ -166,6 +166,17 @@ class WithoutTools(unittest.TestCase):
             self.assertEqual(server.chat(tools=[NOW], tool_choice="none", max_tokens=2)[0], 200)
 
 
+    def test_a_form_by_its_name(self):
+        with Serving(PROGRAM, "--chat-template", "chatml", "--tool-format", "gemma") as server:
+            self.assertEqual(server.get("/props")[2]["tool_format"], "gemma")
+            status, _, body = server.chat(tools=[NOW, WEATHER], tool_choice="required",
+                                          parallel_tool_calls=False, max_tokens=90)
+            self.assertEqual(status, 200, body)
+            call, = body["choices"][0]["message"]["tool_calls"]
+            self.assertIn(call["function"]["name"], ("now", "weather"))
+            json.loads(call["function"]["arguments"])
+
+
 class Thoughts(unittest.TestCase):
     TEMPLATE = ("{%- for message in messages %}{{ message.content + '\\n' }}{% endfor %}"
                 "{%- if enable_thinking is not defined or enable_thinking %}{{ '<think>\\n' }}{% endif %}"

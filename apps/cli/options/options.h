@@ -47,16 +47,18 @@ struct ModelOptions {
   std::string draft_weights;       ///< Likewise the draft's.
   std::string experts = "memory";  ///< Where the target's are kept: there, or "mmap".
   std::string precision = "auto";
-  std::string kv = "auto";    ///< How keys and values are kept, the draft's too.
-  std::string chat_template;  ///< Jinja, in place of the target's own; empty: that one.
-  int context = 0;            ///< Positions that both are used for; 0: what the command needs.
+  std::string kv = "auto";           ///< How keys and values are kept, the draft's too.
+  std::string chat_template;         ///< Jinja, in place of the target's own; empty: that one.
+  std::string tool_format = "auto";  ///< ModelSource::call_form; "auto": as its template tells.
+  int context = 0;  ///< Positions that both are used for; 0: what the command needs.
 
   /// Finds models that were named, fetching what is missing; fills in the bundled pair where
   /// nothing was chosen, and the target for a draft "self:TYPE"; an error where the former is not
   /// to be found. May be called again.
   Status ResolveDefaults();
   ModelSource TargetSource() const {
-    return {target, synthetic, weights, target_name, chat_template, context, experts_place()};
+    return {target,        synthetic, weights,         target_name,
+            chat_template, context,   experts_place(), call_form()};
   }
   ModelSource DraftSource() const {
     return {draft, draft_synthetic, draft_weights, draft_name, {}, context};
@@ -64,6 +66,7 @@ struct ModelOptions {
   ExpertsPlace experts_place() const {
     return experts == "mmap" ? ExpertsPlace::kFile : ExpertsPlace::kMemory;
   }
+  std::string call_form() const { return tool_format == "auto" ? std::string() : tool_format; }
   bool has_draft() const {
     return !draft.empty() || !hub_draft.empty() || !draft_synthetic.empty();
   }

@@ -153,6 +153,13 @@ void AddServedOptions(CLI::App* app, ServedOptions* options) {
   AddAdapterOptions(app, &options->adapters, "requests name the one that they want");
   AddChatTemplateOptions(app, &options->chat_template);
   AddReasoningOptions(app, &options->budget);
+  std::vector<std::string> forms = {"auto"};
+  for (const std::string_view name : CallFormNames()) forms.emplace_back(name);
+  const OptionGroup add_chat(app, "Chat");
+  add_chat("--tool-format", &options->model.tool_format, "NAME",
+           "How the model writes calls of tools: auto (default: as its chat template tells), or "
+           "a form by its name (docs/tools.md)")
+      ->check(OneOf(std::move(forms)));
   AddModeOption(app, &options->mode);
   const OptionGroup add(app, "Speculation");
   add("--modes", &options->modes, "LIST",
