@@ -13,7 +13,8 @@ for group in "$@"; do
         libboost-dev libcpp-httplib-dev prometheus-cpp-dev libedit-dev)
       ;;
     test)
-      packages+=(libgtest-dev libgmock-dev libbenchmark-dev python3 python3-venv openssl prometheus)
+      packages+=(libgtest-dev libgmock-dev libbenchmark-dev python3 python3-venv
+        python3-numpy python3-torch openssl prometheus)
       ;;
     ci) packages+=(git python3 binutils clang-14 libclang-rt-14-dev clang-format-14 chromium) ;;
     *)

@@ -241,6 +241,14 @@ void AddModels(const ModelRegistry& models, Families* families) {
 
 }  // namespace
 
+OrderedJson KvJson(const KvUsage& usage) {
+  return {{"used", usage.used},
+          {"cached", usage.cached},
+          {"free", usage.free},
+          {"total", usage.total},
+          {"usage", Share(usage.used, usage.total)}};
+}
+
 std::string MetricsText(const ModelRegistry& models) {
   std::vector<Loaded> loaded;
   for (ModelRegistry::Index i = 0; i < models.size(); ++i) {
@@ -270,14 +278,6 @@ OrderedJson DatastoreJson(const DatastoreFolder* folder) {
   const Status learning = folder->Learning();
   return {{"failure", learning.ok() ? OrderedJson(nullptr) : OrderedJson(learning.error().message)},
           {"lost_outputs", folder->LostOutputs()}};
-}
-
-OrderedJson KvJson(const KvUsage& usage) {
-  return {{"used", usage.used},
-          {"cached", usage.cached},
-          {"free", usage.free},
-          {"total", usage.total},
-          {"usage", Share(usage.used, usage.total)}};
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "server/doors/llama_cpp.h"
 #include "server/doors/ollama.h"
 #include "server/doors/tokenize.h"
+#include "server/metrics.h"
 
 namespace foretoken::server {
 namespace {
@@ -139,10 +140,22 @@ QueryAnswer Slots(const Service& service, const HttpRequest& request) {
   return QueryReply{Dump(slots), {}};
 }
 
+QueryAnswer LoraAdapters(const Service& service, const HttpRequest&) {
+  OrderedJson list = OrderedJson::array();
+  for (const AdapterSource& adapter : service.model().model->adapters()) {
+    list.push_back({{"id", list.size()},
+                    {"name", adapter.name},
+                    {"path", adapter.path},
+                    {"scale", adapter.scale}});
+  }
+  return QueryReply{Dump(list), {}};
+}
+
 OrderedJson PropsJson(const Service& service) {
   const ServedModel& served = service.model();
   const EngineLimits limits = served.engine->limits();
   const Tokenizer& tokenizer = served.tokenizer();
+  const CallForm* calls = tokenizer.chat_format().calls;
   std::vector<std::string> modes;
   for (const Mode mode : OfferedModes(*served.engine)) modes.emplace_back(ModeName(mode));
   return {{"model", service.id()},
@@ -150,8 +163,11 @@ OrderedJson PropsJson(const Service& service) {
           {"vocabulary", tokenizer.vocabulary()},
           {"tokenizer_fingerprint", tokenizer.fingerprint()},
           {"chat", tokenizer.has_chat_template()},
+          {"tool_format", calls == nullptr ? OrderedJson(nullptr) : OrderedJson(calls->name)},
+          {"not_used", served.model->facts().not_used},
           {"modes", modes},
           {"speculation", PlanJson(served.engine->plan())},
+          {"recent_kv", KvJson(service.engine().stats().Published().recent_kv)},
           {"sampling", SamplingJson(service.options().defaults.sampling)},
           {"limits",
            {{"batch", limits.batch},

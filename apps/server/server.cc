@@ -196,6 +196,7 @@ void Server::AddRoutes() {
   }
   AddQuery("POST", "/v1/messages/count_tokens", AnthropicDoor(), CountTokens);
   AddQuery("GET", "/slots", LlamaCppDoor(), Slots);
+  AddQuery("GET", "/lora-adapters", LlamaCppDoor(), LoraAdapters);
   AddQuery("POST", "/apply-template", LlamaCppDoor(), ApplyTemplate);
   AddQuery("POST", "/tokenize", ChatDoor(), Tokenize);
   AddQuery("POST", "/detokenize", ChatDoor(), Detokenize);

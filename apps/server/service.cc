@@ -148,23 +148,14 @@ std::optional<ApiError> FindTenant(const DatastoreWish& wish, const Caller& call
   return std::nullopt;
 }
 
-// How the answers to a chat are read, whose prompt ends with these tokens.
-ChatReading ReadingOf(const ApiRequest& api, const Tokenizer& tokenizer,
-                      std::span<const Token> prompt) {
-  constexpr std::size_t kTail = 16;  // Tokens; marks and the space around them are fewer.
-  ChatReading reading{.format = tokenizer.chat_format(), .in_reasoning = false, .tools = api.tools};
-  const std::string tail = DecodeTokens(tokenizer, prompt.last(std::min(prompt.size(), kTail)));
-  reading.in_reasoning = reading.format.OpensReasoning(tail);
-  return reading;
-}
-
 // Sets what the outputs must match.
 std::optional<ApiError> Constrain(const ApiRequest& api, const ChatReading& reading,
                                   const LanguageModel& model, SamplingParams* sampling) {
   if (!api.tools.empty() && reading.format.calls == nullptr) {
     return ApiError{.message =
                         "the model's chat template writes no calls of tools in a form that this "
-                        "server knows; another template can be given with --chat-template",
+                        "server knows; the form can be given with --tool-format, or another "
+                        "template with --chat-template",
                     .param = "tools"};
   }
   Result<std::string> grammar = api.format.grammar;
@@ -173,8 +164,10 @@ std::optional<ApiError> Constrain(const ApiRequest& api, const ChatReading& read
     grammar = AnswerGrammar({.reading = reading,
                              .must_call = api.must_call,
                              .one_call = api.one_call,
-                             .content_grammar = api.format.grammar});
+                             .content_grammar = api.format.grammar,
+                             .budget = api.budget});
     if (!api.tools.empty()) field = "tools";
+    if (field.empty()) field = "thinking_budget_tokens";
   }
   if (!grammar.ok()) return ApiError{.message = grammar.error().message, .param = field};
   if (grammar->empty()) return std::nullopt;
@@ -275,7 +268,8 @@ std::optional<ApiError> Service::MakeRequests(const Door& door, const Caller& ca
       return ApiError{.message = tokens.error().message, .param = prompt_field};
     }
     prompts.push_back(std::move(*tokens));
-    reading = ReadingOf(api, tokenizer, prompts.front());
+    reading = ReadingAfter(tokenizer, prompts.front());
+    reading.tools = api.tools;
     admitted->reading = reading;
     if (!api.parts_reasoning) {
       admitted->reading.format.reasoning = {};

@@ -21,7 +21,7 @@ enum class CallBody {
   kJson,     ///< As JSON: {"name": N, "arguments": A}, a list of such objects, or N and then A.
   kTags,     ///< N, and each argument between marks of its own; strings have no quotes.
   kHarmony,  ///< Messages to a function, on channels, as gpt-oss writes them.
-  kGemma,    ///< N{key:value}, strings between marks; no grammar holds it to a schema.
+  kGemma,    ///< N{key:value}, strings between marks.
 };
 
 /// How a model writes calls of functions.
@@ -39,7 +39,7 @@ struct CallForm {
   bool bare_name = false;  ///< The name stands before the arguments, not beside them,
   std::string_view before_bare_name = {};  ///< ... behind this, perhaps.
   // Of kTags: around an argument's name, and around its value, which has lines of its own where
-  // no mark opens it.
+  // no mark opens it. Of kGemma: around strings.
   std::string_view key_open = {};
   std::string_view key_close = {};
   std::string_view value_open = {};
@@ -70,6 +70,8 @@ struct ChatFormat {
 
 /// The format of the model that has this chat template; with `calls` given, calls of that name.
 ChatFormat FindChatFormat(std::string_view chat_template, const CallForm* calls = nullptr);
+/// The same with calls of another form.
+ChatFormat WithCalls(ChatFormat format, const CallForm& calls);
 /// Null where there is none of this name.
 const CallForm* FindCallForm(std::string_view name);
 /// Their names, in order.
@@ -121,17 +123,28 @@ class ChatReader {
   std::unique_ptr<Machine> machine_;
 };
 
+/// How much a model may think before it answers.
+struct ReasoningBudget {
+  static constexpr int kMaxTokens = 1 << 24;
+
+  int tokens = -1;      ///< Of thoughts, all together; 0: none; -1: as many as it likes.
+  std::string message;  ///< With which they end where these are spent; the closing mark follows.
+};
+
 /// What an answer may be.
 struct AnswerRules {
   ChatReading reading;
   bool must_call = false;       ///< One of the tools, and nothing is said.
   bool one_call = false;        ///< One at most.
   std::string content_grammar;  ///< Of what is said, where that has one.
+  /// Of formats that have marks for thoughts; others have none that could be counted.
+  ReasoningBudget budget = {};
 };
 
 /// A grammar (ParseGrammar's notation) of such answers; empty where anything goes: where nothing
-/// must be called, no function is strict, and nothing is asked of what is said. Refuses
-/// what it cannot hold an answer to, in one sentence. With tools the format has calls.
+/// must be called, no function is strict, thoughts have no budget, and nothing is asked of what is
+/// said. Refuses what it cannot hold an answer to, in one sentence. With tools the format has
+/// calls.
 Result<std::string> AnswerGrammar(const AnswerRules& rules);
 
 }  // namespace foretoken

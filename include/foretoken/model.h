@@ -41,6 +41,8 @@ struct ModelSource {
   int context = 0;
   /// kFile is for targets with experts, as their files have them: without `weights`.
   ExpertsPlace experts = ExpertsPlace::kMemory;
+  /// How it writes calls of functions, by the name of a CallForm; empty: as its template tells.
+  std::string call_form = {};
 
   bool empty() const { return path.empty() && synthetic.empty(); }
   /// How reports call it: its name, or the folder's, the file's without ".gguf", or the shape's,
@@ -73,6 +75,9 @@ struct ModelFacts {
   std::size_t weight_bytes = 0;  ///< Read by a pass over one row.
   std::size_t kv_bytes_per_token = 0;
   std::string backend;  ///< "cpu/avx512_bf16", say.
+  /// What the model's files have besides and is not used, in a sentence for each part: "the vision
+  /// tower (435 tensors, 812.0 MB) is not used: images are refused", say.
+  std::vector<std::string> not_used;
 };
 
 /// A loaded model: text to tokens and back, grammars for its outputs, and the target of any number

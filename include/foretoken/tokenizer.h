@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,7 @@
 namespace foretoken {
 
 struct ChatFormat;
+struct ChatReading;
 
 /// Text to tokens and back, for one vocabulary. Immutable after loading and thread-safe.
 class Tokenizer {
@@ -59,6 +61,9 @@ class Tokenizer {
   /// Takes this format in its place, before anybody uses the tokenizer.
   virtual void UseChatFormat(const ChatFormat& format) = 0;
 };
+
+/// How the answer to a chat is read whose prompt has these tokens; no tools may be called in it.
+ChatReading ReadingAfter(const Tokenizer& tokenizer, std::span<const Token> prompt);
 
 /// Turns tokens into text as they come, holding bytes back until they form whole UTF-8 characters.
 class IncrementalDecoder {

@@ -19,7 +19,8 @@ ModelFacts FactsOf(const LoadedModel& loaded) {
           .max_context = config.max_positions,
           .weight_bytes = loaded.model->weight_bytes(),
           .kv_bytes_per_token = loaded.backend->KvBytes(loaded.model->KvShapeFor(1)) / kBlockSize,
-          .backend = std::string(loaded.backend->name())};
+          .backend = std::string(loaded.backend->name()),
+          .not_used = loaded.not_used};
 }
 
 }  // namespace

@@ -22,6 +22,16 @@ sentence ::= [A-Z] [a-z]{0,8} (" " word){2,9} ("." | "!" | "?") " "
 word ::= [a-z]{1,9} | "\"" word "\""
 )";
 
+// The mark of thoughts is said before them, or was in the prompt.
+constexpr const char* kThoughtsGrammar = R"gbnf(
+@reasoning 9 "(" ")" " Enough."
+root ::= "(" [^()]* ") " [A-Z] [a-z ,]{8,60} "."
+)gbnf";
+constexpr const char* kBegunThoughtsGrammar = R"gbnf(
+@reasoning 14 begun "(" "--)"
+root ::= .*
+)gbnf";
+
 std::shared_ptr<TokenConstraint> Compile(const std::string& grammar) {
   auto constraint = BundledTarget()->constraints->Compile(grammar);
   EXPECT_TRUE(constraint.ok()) << constraint.error().message;
@@ -53,6 +63,8 @@ std::vector<Setting> Settings() {
           {"answer", {.temperature = 0.8F, .seed = 4}, kStoryGrammar, {.max_tokens = 80}, false},
           {"json", {.temperature = 1.0F, .seed = 7}, json},
           {"shaped", shaped, kStoryGrammar},
+          {"thoughts", {.temperature = 0.8F, .seed = 6}, kThoughtsGrammar},
+          {"begun thoughts", {.temperature = 0.6F, .seed = 2}, kBegunThoughtsGrammar},
           {"stop string",
            {.temperature = 0.7F, .seed = 9},
            kStoryGrammar,
@@ -144,6 +156,18 @@ TEST(Constraint, OutputsMatchAndEndWithTheGrammar) {
     }
   }
   EXPECT_GT(ended, 5);
+}
+
+TEST(Constraint, ThoughtsEndWithTheirBudget) {
+  for (const Setting& setting : Settings()) {
+    if (setting.grammar != kThoughtsGrammar && setting.grammar != kBegunThoughtsGrammar) continue;
+    const bool begun = setting.grammar == kBegunThoughtsGrammar;
+    for (const Collector::Output& output : Truth(setting)) {
+      EXPECT_THAT(output.text, testing::HasSubstr(begun ? "--)" : ")"));
+      const std::size_t end = output.text.find(begun ? "--)" : " Enough.)");
+      EXPECT_LT(end, begun ? 140 : 90) << output.text;
+    }
+  }
 }
 
 // The truth, one token right and one wrong per level.

@@ -1,12 +1,14 @@
 #include "assembly/loaded_model.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "assembly/load_tokenizer.h"
 #include "base/sha256.h"
+#include "foretoken/chat_format.h"
 #include "model/config/named_shapes.h"
 #include "model/families/read_config.h"
 #include "model/open_checkpoint.h"
@@ -85,6 +87,10 @@ std::unique_ptr<LoadedModel> Complete(LoadedModel parts) {
 
 }  // namespace
 
+std::vector<std::string> NotUsed(const OpenedModel& opened) {
+  return opened.checkpoint.has_value() ? opened.checkpoint->not_used : std::vector<std::string>();
+}
+
 Result<OpenedModel> OpenModel(const ModelSource& source) {
   OpenedModel opened;
   if (source.context < 0 || source.context == 1) {
@@ -107,6 +113,14 @@ Result<OpenedModel> OpenModel(const ModelSource& source) {
   FT_ASSIGN_OR_RETURN(std::unique_ptr<Tokenizer> tokenizer, LoadTokenizer(*opened.checkpoint));
   if (!source.chat_template.empty()) {
     FT_RETURN_IF_ERROR(tokenizer->UseChatTemplate(source.chat_template));
+  }
+  if (!source.call_form.empty()) {
+    const CallForm* form = FindCallForm(source.call_form);
+    if (form == nullptr) {
+      return InvalidInput(fmt::format("there is no form of calls '{}'; there are {}",
+                                      source.call_form, fmt::join(CallFormNames(), ", ")));
+    }
+    tokenizer->UseChatFormat(WithCalls(tokenizer->chat_format(), *form));
   }
   opened.tokenizer = std::move(tokenizer);
   if (opened.tokenizer->vocabulary() > opened.config.vocabulary) {
@@ -157,7 +171,8 @@ std::unique_ptr<LoadedModel> LoadModel(const OpenedModel& opened, std::shared_pt
                    .identity = opened.identity,
                    .translation = opened.translation,
                    .path = opened.checkpoint.has_value() ? opened.checkpoint->path.string() : "",
-                   .experts = opened.experts});
+                   .experts = opened.experts,
+                   .not_used = NotUsed(opened)});
 }
 
 Numerics NumericsFor(const OpenedModel& opened, std::optional<Precision> precision,
@@ -191,6 +206,7 @@ std::unique_ptr<LoadedModel> OnDevice(const LoadedModel& loaded, std::shared_ptr
                    .translation = loaded.translation,
                    .path = loaded.path,
                    .experts = loaded.experts,
+                   .not_used = loaded.not_used,
                    .draft_weights = loaded.draft_weights});
 }
 

@@ -34,6 +34,9 @@ struct OpenedModel {
   ExpertsPlace experts = ExpertsPlace::kMemory;
 };
 
+/// What the model's files have beside the text model: Checkpoint::not_used.
+std::vector<std::string> NotUsed(const OpenedModel& opened);
+
 /// Checks that configuration, tokenizer and tensors are there and go together.
 Result<OpenedModel> OpenModel(const ModelSource& source);
 
@@ -58,6 +61,7 @@ struct LoadedModel {
   std::shared_ptr<const Translation> translation;  ///< As in OpenedModel: `model` is translated.
   std::string path;                                ///< Of its files; empty for synthetic models.
   ExpertsPlace experts = ExpertsPlace::kMemory;
+  std::vector<std::string> not_used;  ///< Checkpoint::not_used.
   /// Of the drafts of its engines, also on other devices.
   std::shared_ptr<PackedWeights> draft_weights = std::make_shared<PackedWeights>();
 };

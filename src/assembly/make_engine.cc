@@ -1,5 +1,7 @@
 #include "assembly/make_engine.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "assembly/speculator_process.h"
@@ -56,7 +58,12 @@ Result<Drafts> LoadDrafts(std::span<const Mode> offered, const LoadedModel& targ
   FT_ASSIGN_OR_RETURN(
       opened, FitDraft(target.model->config(), target.tokenizer, std::move(opened), &notice));
   const bool known = target.draft_weights->identity == opened.identity;
-  if (!notice.empty() && !known && log) log(notice);
+  if (!known && log) {
+    if (!notice.empty()) log(notice);
+    for (const std::string& sentence : NotUsed(opened)) {
+      log(fmt::format("{}: {}", setup.source.path, sentence));
+    }
+  }
   drafts.apart.identity = opened.identity;
   if (opened.translation != nullptr) drafts.apart.target = target.path;
   const auto load = [&](std::shared_ptr<Device> device) {

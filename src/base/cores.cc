@@ -9,6 +9,8 @@
 #include <fstream>
 #include <map>
 
+#include "base/utf8.h"
+
 namespace foretoken {
 namespace {
 
@@ -78,7 +80,8 @@ Result<CoreSet> ParseCores(std::string_view text) {
       cores.push_back(core);
     }
     if (rest.empty()) break;
-    if (!rest.starts_with(',')) return BadCores(text, fmt::format("unexpected '{}'", rest[0]));
+    if (!rest.starts_with(','))
+      return BadCores(text, fmt::format("unexpected '{}'", Shortened(rest, 20)));
     rest.remove_prefix(1);
   }
   const std::vector<int> available = AvailableCores();

@@ -13,6 +13,8 @@
 
 #include <fmt/core.h>
 
+#include "base/utf8.h"
+
 namespace foretoken {
 
 // Only what a signal handler may touch: atomics, and bytes that were there before them.
@@ -114,7 +116,7 @@ MappingWatch::MappingWatch(std::span<const std::byte> mapping, WhenLost when,
   const std::string sentence = fmt::format(
       "foretoken: {}: lost part of its content while it was read: another program has truncated "
       "it, or its disk fails\n",
-      name.substr(0, kMostOfName));
+      Shortened(name, kMostOfName));
   entry_->sentence_bytes = std::min(sentence.size(), entry_->sentence.size());
   std::copy_n(sentence.begin(), entry_->sentence_bytes, entry_->sentence.begin());
   entry_->begin.store(reinterpret_cast<std::uintptr_t>(mapping.data()), std::memory_order_release);

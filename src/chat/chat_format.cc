@@ -50,9 +50,11 @@ constexpr auto kCallForms = std::to_array<CallForm>({
      .open = "<|tool_call>",
      .close = "<tool_call|>",
      .before_bare_name = "call:",
-     // With the mark that quotes strings, which is text as the others are.
+     .value_open = "<|\"|>",
+     .value_close = "<|\"|>",
      .before_name = "<|tool_call>call:",
-     .before_arguments = "{<|\"|>"},
+     .before_arguments = "",
+     .after_arguments = "<tool_call|>"},
     {.name = "llama3",
      .open = "<|python_tag|>",
      .opens_by_brace = true,
@@ -188,7 +190,12 @@ ChatFormat FindChatFormat(std::string_view chat_template, const CallForm* calls)
       format.calls = FindCallForm(evidence.form);
     }
   }
-  if (format.calls != nullptr && format.calls->body == CallBody::kHarmony) {
+  return format.calls == nullptr ? format : WithCalls(format, *format.calls);
+}
+
+ChatFormat WithCalls(ChatFormat format, const CallForm& calls) {
+  format.calls = &calls;
+  if (calls.body == CallBody::kHarmony) {
     format.reasoning = kHarmonyReasoning;
     format.said_open = "<|channel|>final<|message|>";
   }
@@ -196,8 +203,11 @@ ChatFormat FindChatFormat(std::string_view chat_template, const CallForm* calls)
 }
 
 bool ChatFormat::OpensReasoning(std::string_view tail) const {
-  while (!tail.empty() && (tail.back() == '\n' || tail.back() == ' ')) tail.remove_suffix(1);
-  return !reasoning.open.empty() && tail.ends_with(reasoning.open);
+  const auto trimmed = [](std::string_view text) {
+    while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
+    return text;
+  };
+  return !reasoning.open.empty() && trimmed(tail).ends_with(trimmed(reasoning.open));
 }
 
 bool ChatFormat::IsMark(std::string_view token) const {
@@ -209,7 +219,8 @@ bool ChatFormat::IsMark(std::string_view token) const {
   if (in({reasoning.open, reasoning.close, said_open})) return true;
   return calls != nullptr &&
          in({calls->open, calls->close, calls->passed_over[0], calls->passed_over[1], calls->first,
-             calls->before_name, calls->before_arguments, calls->after_arguments, calls->last});
+             calls->before_name, calls->before_arguments, calls->after_arguments, calls->last,
+             calls->value_open, calls->value_close});
 }
 
 }  // namespace foretoken

@@ -11,7 +11,7 @@
 #include "convert/same_model.h"
 #include "model/decoder/rope.h"
 #include "model/families/family.h"
-#include "model/families/gguf_config.h"
+#include "model/families/gguf/gguf_config.h"
 #include "model/families/read_config.h"
 #include "weights/gguf/gguf_file.h"
 
@@ -44,11 +44,11 @@ class KeySetter {
 };
 
 void SetAttention(const ModelConfig& config, const KeySetter& keys) {
-  const AttentionSpec& attention = config.layers.front().attention;
+  const AttentionSpec& attention = config.first_attention();
   keys.Set("attention.head_count", attention.heads);
   keys.Set("attention.head_count_kv", attention.kv_heads);
   keys.Set("attention.key_length", attention.head_dim);
-  keys.Set("attention.value_length", attention.head_dim);
+  keys.Set("attention.value_length", attention.shape().value_dim());
   keys.Set(config.norm.kind == NormKind::kRms ? "attention.layer_norm_rms_epsilon"
                                               : "attention.layer_norm_epsilon",
            double{config.norm.epsilon});
@@ -158,8 +158,13 @@ void SetVocabulary(const VocabularyToEmbed& vocabulary, GgufHeader* header) {
 Status SetModelKeys(const Checkpoint& checkpoint, const ModelConfig& config, GgufHeader* header) {
   if (checkpoint.gguf) {
     for (const auto& [key, value] : checkpoint.gguf->encoded()) {
+      // Layers that guess further tokens are not written.
+      if (key.ends_with(".nextn_predict_layers")) continue;
       if (!key.starts_with("split.")) header->Set(key, value);
     }
+    std::string architecture;
+    FT_RETURN_IF_ERROR(checkpoint.gguf->String("general.architecture", &architecture));
+    header->Set(architecture + ".block_count", static_cast<std::uint32_t>(config.layer_count()));
     return {};
   }
   const Family& family = *FamilyNamed(config.family);

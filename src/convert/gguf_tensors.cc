@@ -8,7 +8,7 @@
 
 #include "base/parse_number.h"
 #include "model/families/family.h"
-#include "weights/rotated_rows.h"
+#include "weights/arrange/rotated_rows.h"
 
 namespace foretoken {
 namespace {
@@ -147,7 +147,8 @@ std::vector<std::byte> BytesOfSource(const Checkpoint& checkpoint, const ModelCo
                 tensor.part == GgufTensor::Part::kFirstHalf);
   }
   if (read.made.empty()) read.made.assign(read.view.data, read.view.data + read.view.bytes());
-  if (checkpoint.gains_less_one && name.ends_with("norm.weight")) {
+  const bool whole = of(".delta.norm.");  // The one gain that folders have as it is.
+  if (checkpoint.gains_less_one && name.ends_with("norm.weight") && !whole) {
     FT_CHECK(read.view.format == WeightFormat::kF32, "{} is no F32", name);
     auto* const gains = reinterpret_cast<float*>(read.made.data());
     for (std::int64_t i = 0; i < read.view.elements(); ++i) gains[i] += 1.0F;

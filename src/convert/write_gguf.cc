@@ -11,6 +11,7 @@
 #include "base/replace_file.h"
 #include "convert/gguf_keys.h"
 #include "convert/gguf_tensors.h"
+#include "model/families/family.h"
 #include "model/families/read_config.h"
 #include "model/model_weights.h"
 #include "model/open_checkpoint.h"
@@ -147,8 +148,10 @@ class ModelWriter {
 
 Result<WrittenGguf> WriteGguf(Checkpoint checkpoint, const WeightType& type,
                               const std::filesystem::path& out, const LoadProgress& progress) {
-  FT_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(checkpoint));
+  FT_ASSIGN_OR_RETURN(ModelConfig config, ReadModelConfig(checkpoint));
   FT_RETURN_IF_ERROR(CheckWeights(checkpoint, config));
+  const auto arrange = FamilyNamed(config.family)->arrange_for_gguf;
+  if (!checkpoint.gguf && arrange != nullptr) arrange(&checkpoint, &config);
   const Checkpoint requantized = Requantize(std::move(checkpoint), type, MixBasisOf(config));
   return ModelWriter(requantized, config, type).Write(out, progress);
 }

@@ -2,11 +2,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "grammar/chat/reasoning_limit.h"
 
 namespace foretoken {
 
@@ -51,6 +53,7 @@ struct GrammarRule {
 struct Grammar {
   std::vector<GrammarRule> rules;
   int root = 0;
+  std::optional<ReasoningLimit> reasoning = std::nullopt;  ///< That its texts keep to besides.
 };
 
 /// Reads a grammar in the notation that llama.cpp made known as GBNF (docs/constrained_decoding.md

@@ -15,6 +15,7 @@ namespace {
 constexpr int kMaxDepth = 100;
 constexpr int kMaxChained = 4;  // Repetitions of a repetition, as in (x*)* without parentheses.
 constexpr std::string_view kRootName = "root";
+constexpr std::string_view kReasoning = "@reasoning";
 
 bool IsNameCharacter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
@@ -39,7 +40,7 @@ class Parser {
   Result<Grammar> Parse() {
     SkipBlanks();
     while (at_ < text_.size()) {
-      if (!ParseRule()) return *error_;
+      if (!(Take(kReasoning) ? ParseReasoning() : ParseRule())) return *error_;
       SkipBlanks();
     }
     for (const auto& [name, entry] : names_) {
@@ -98,6 +99,7 @@ class Parser {
   // A rule ends where the next one begins, so lines may be broken anywhere.
   bool AtDefinition() {
     const std::size_t begin = at_;
+    if (text_.substr(at_).starts_with(kReasoning)) return true;
     (void)TakeName();
     SkipBlanks();
     const bool defines = text_.substr(at_).starts_with("::=");
@@ -137,6 +139,38 @@ class Parser {
                                 : fmt::format("'{}' does not begin anything known", Character()));
     }
     grammar_.rules[rule].body = std::move(*body);
+    return true;
+  }
+
+  // @reasoning TOKENS [begun] "open" "close" ["message"], behind its first word.
+  bool ParseReasoning() {
+    const std::size_t begin = at_ - kReasoning.size();
+    if (grammar_.reasoning.has_value()) return FailAt(begin, "'@reasoning' stands here twice");
+    ReasoningLimit limit;
+    SkipBlanks();
+    if (!ParseNumber(ReasoningLimit::kMaxTokens, "'@reasoning'", &limit.tokens)) {
+      return error_.has_value()
+                 ? Failure()
+                 : Fail(
+                       "'@reasoning' needs a number of tokens and the marks around thoughts, as "
+                       "in @reasoning 100 \"<think>\" \"</think>\"");
+    }
+    SkipBlanks();
+    limit.begun = Take("begun");
+    std::string* const texts[] = {&limit.open, &limit.close, &limit.message};
+    for (std::string* text : texts) {
+      SkipBlanks();
+      const std::size_t at = at_;
+      if (!Take("\"")) break;
+      const std::optional<Expression> literal = ParseLiteral(at);
+      if (!literal.has_value()) return false;
+      *text = literal->literal;
+    }
+    if (limit.open.empty() || limit.close.empty()) {
+      return FailAt(begin,
+                    "'@reasoning' needs the two marks around thoughts, neither of them empty");
+    }
+    grammar_.reasoning = std::move(limit);
     return true;
   }
 
@@ -264,13 +298,15 @@ class Parser {
     return true;
   }
 
-  bool ParseNumber(int* number) {
+  bool ParseNumber(int* number) { return ParseNumber(kMaxRepetitions, "a repetition", number); }
+
+  bool ParseNumber(int most, std::string_view what, int* number) {
     const std::size_t begin = at_;
     while (Peek() >= '0' && Peek() <= '9') ++at_;
     if (at_ == begin) return false;
     const auto [end, error] = std::from_chars(text_.data() + begin, text_.data() + at_, *number);
-    if (error != std::errc() || *number > kMaxRepetitions) {
-      return FailAt(begin, fmt::format("a repetition counts to {} at most", kMaxRepetitions));
+    if (error != std::errc() || *number > most) {
+      return FailAt(begin, fmt::format("{} counts to {} at most", what, most));
     }
     return true;
   }

@@ -58,6 +58,7 @@ class Writer {
   explicit Writer(const Grammar& grammar) : grammar_(grammar) {}
 
   std::string Write() {
+    if (grammar_.reasoning.has_value()) AddReasoning(*grammar_.reasoning);
     std::vector<int> todo{grammar_.root};
     std::vector<bool> seen(grammar_.rules.size(), false);
     seen[grammar_.root] = true;
@@ -76,6 +77,13 @@ class Writer {
   }
 
  private:
+  void AddReasoning(const ReasoningLimit& limit) {
+    text_ += fmt::format("@reasoning {} {}{} {}", limit.tokens, limit.begun ? "begun " : "",
+                         GrammarLiteral(limit.open), GrammarLiteral(limit.close));
+    if (!limit.message.empty()) text_ += fmt::format(" {}", GrammarLiteral(limit.message));
+    text_ += '\n';
+  }
+
   // As one item of a sequence, if `item`.
   void Add(const Expression& expression, bool item) {
     switch (expression.kind) {

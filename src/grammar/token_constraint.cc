@@ -11,12 +11,36 @@ namespace {
 constexpr std::size_t kKnownMasks = 64;
 constexpr std::size_t kMaxGraphBytes = 16 << 20;
 
+// Leaves those of `tokens` that go on where thoughts must end: the next of what ends them, or
+// what ends the character at hand and has nothing behind it.
+void EndThoughts(const ReasoningCursor& cursor, const TokenTrie& trie,
+                 std::span<std::uint64_t> tokens) {
+  const std::optional<Token> next = cursor.next();
+  const auto ends_character = [&](Token token) {
+    return std::ranges::all_of(trie.BytesOf(token), [](char c) {
+      return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U;
+    });
+  };
+  for (Token token = 0; token < trie.vocabulary(); ++token) {
+    std::uint64_t& word = tokens[static_cast<std::size_t>(token) / 64];
+    const std::uint64_t bit = std::uint64_t{1} << (token % 64);
+    if ((word & bit) == 0) continue;
+    const bool stays = next.has_value() ? token == *next : ends_character(token);
+    if (!stays || trie.BytesOf(token).empty()) word &= ~bit;
+  }
+}
+
 }  // namespace
 
 Result<std::shared_ptr<TokenConstraint>> TokenConstraint::Create(
     std::string grammar, std::shared_ptr<const ConstraintVocabulary> vocabulary) {
   FT_ASSIGN_OR_RETURN(const Grammar parsed, ParseGrammar(grammar));
   FT_ASSIGN_OR_RETURN(Automaton automaton, Automaton::Compile(parsed, vocabulary->trie.depth()));
+  std::optional<TokenReasoningLimit> reasoning;
+  if (parsed.reasoning.has_value()) {
+    FT_ASSIGN_OR_RETURN(reasoning,
+                        TokenReasoningLimit::Create(*parsed.reasoning, vocabulary->trie));
+  }
   for (int byte = 0; byte < 256; ++byte) {
     const auto value = static_cast<std::uint8_t>(byte);
     if (!automaton.Uses(value) || vocabulary->trie.HasByte(value)) continue;
@@ -26,8 +50,8 @@ Result<std::shared_ptr<TokenConstraint>> TokenConstraint::Create(
                     "model whose tokenizer knows all bytes",
                     byte));
   }
-  const std::shared_ptr<TokenConstraint> constraint(
-      new TokenConstraint(std::move(grammar), std::move(automaton), std::move(vocabulary)));
+  const std::shared_ptr<TokenConstraint> constraint(new TokenConstraint(
+      std::move(grammar), std::move(automaton), std::move(reasoning), std::move(vocabulary)));
   // Made here, the first mask keeps no round waiting.
   TokenMask& first = *constraint->MaskOf(constraint->graph_->start());
   first.Continue(std::numeric_limits<std::int64_t>::max() / 2);
@@ -40,9 +64,11 @@ Result<std::shared_ptr<TokenConstraint>> TokenConstraint::Create(
 }
 
 TokenConstraint::TokenConstraint(std::string grammar, Automaton automaton,
+                                 std::optional<TokenReasoningLimit> reasoning,
                                  std::shared_ptr<const ConstraintVocabulary> vocabulary)
     : grammar_(std::move(grammar)),
       automaton_(std::move(automaton)),
+      reasoning_(std::move(reasoning)),
       vocabulary_(std::move(vocabulary)),
       graph_(std::make_shared<StateGraph>(&automaton_)),
       masks_(kKnownMasks) {}
@@ -92,6 +118,11 @@ void TokenConstraint::Trim() {
   for (KnownMask& known : masks_) known = {};
 }
 
+ConstraintCursor::ConstraintCursor(std::shared_ptr<TokenConstraint> constraint, bool drops_space)
+    : constraint_(std::move(constraint)), drops_space_(drops_space) {
+  if (constraint_->reasoning_.has_value()) reasoning_.emplace(&*constraint_->reasoning_);
+}
+
 void ConstraintCursor::Push(Token token) {
   constraint_->Trim();
   const StateGraph::State before = State();
@@ -103,6 +134,7 @@ void ConstraintCursor::Push(Token token) {
     if (filtered.path.empty()) steps_ += std::max<std::int64_t>(0, filtered.steps - kFreeSteps);
   }
   filtered_.clear();
+  reasoning_ = ReasoningAfter({&token, 1});
   state_ =
       constraint_->Advance(before, token, constraint_->automaton_.has_unique() ? &lists_ : nullptr);
   lists_.Settle();
@@ -140,11 +172,27 @@ const std::shared_ptr<TokenMask>& ConstraintCursor::MaskAfter(std::span<const To
   return held_.back().mask;
 }
 
+std::optional<ReasoningCursor> ConstraintCursor::ReasoningAfter(std::span<const Token> path) const {
+  std::optional<ReasoningCursor> reasoning = reasoning_;
+  for (const Token token : path) {
+    if (!reasoning.has_value() || token < 0 || token >= constraint_->vocabulary()) break;
+    reasoning->Push(constraint_->vocabulary_->trie.BytesOf(token));
+  }
+  return reasoning;
+}
+
+// Whether not all that the state lets through may follow.
+bool ConstraintCursor::IsFiltered(std::span<const Token> path) const {
+  if (constraint_->automaton_.has_unique()) return true;
+  const std::optional<ReasoningCursor> reasoning = ReasoningAfter(path);
+  return reasoning.has_value() && reasoning->spent();
+}
+
 bool ConstraintCursor::Prepare(std::span<const Token> path, std::int64_t* steps) const {
   TokenMask& mask = *MaskAfter(path);
   *steps -= mask.Continue(*steps);
   if (!mask.done()) return false;
-  if (!constraint_->automaton_.has_unique() || mask.refused()) return true;
+  if (mask.refused() || !IsFiltered(path)) return true;
   if (FindFiltered(path) != filtered_.end()) return true;
   if (*steps <= 0) return false;  // Done in one piece.
   *steps -= FilteredAfter(path).steps;
@@ -153,7 +201,7 @@ bool ConstraintCursor::Prepare(std::span<const Token> path, std::int64_t* steps)
 
 bool ConstraintCursor::Refused(std::span<const Token> path) const {
   if (MaskAfter(path)->refused()) return true;
-  return constraint_->automaton_.has_unique() &&
+  return IsFiltered(path) &&
          std::ranges::all_of(FilteredAfter(path).bits, [](auto word) { return word == 0; });
 }
 
@@ -176,14 +224,17 @@ const ConstraintCursor::FilteredMask& ConstraintCursor::FilteredAfter(
   UniqueLists lists = lists_;
   for (const Token token : path) state = constraint_->Advance(state, token, &lists);
   const bool before_space = state == TokenConstraint::kBeforeSpace;
-  if (state != StateGraph::kDead && !mask.refused()) {
+  if (state == StateGraph::kDead || mask.refused()) {
+    std::ranges::fill(filtered.bits, 0);
+  } else if (constraint_->automaton_.has_unique()) {
     StateGraph* const graph = constraint_->graph_.get();
     const ConstraintVocabulary& vocabulary = *constraint_->vocabulary_;
     filtered.steps =
         DropRepeats(vocabulary.trie, vocabulary.repeats, graph,
                     before_space ? graph->start() : state, before_space, &lists, filtered.bits);
-  } else {
-    std::ranges::fill(filtered.bits, 0);
+  }
+  if (const auto reasoning = ReasoningAfter(path); reasoning.has_value() && reasoning->spent()) {
+    EndThoughts(*reasoning, constraint_->vocabulary_->trie, filtered.bits);
   }
   filtered_.push_back(std::move(filtered));
   return filtered_.back();
@@ -192,7 +243,7 @@ const ConstraintCursor::FilteredMask& ConstraintCursor::FilteredAfter(
 std::span<const std::uint64_t> ConstraintCursor::Mask(std::span<const Token> path) const {
   TokenMask& mask = *MaskAfter(path);
   mask.Continue(std::numeric_limits<std::int64_t>::max() / 2);
-  if (constraint_->automaton_.has_unique() && !mask.refused()) return FilteredAfter(path).bits;
+  if (!mask.refused() && IsFiltered(path)) return FilteredAfter(path).bits;
   return mask.bits();
 }
 

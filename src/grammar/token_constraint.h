@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "base/result.h"
 #include "foretoken/types.h"
 #include "grammar/automaton.h"
+#include "grammar/chat/reasoning_limit.h"
 #include "grammar/state_graph.h"
 #include "grammar/token_mask.h"
 #include "grammar/unique/unique_lists.h"
@@ -40,6 +42,7 @@ class TokenConstraint {
   static constexpr State kBeforeSpace = TokenMask::kBeforeSpace;
 
   TokenConstraint(std::string grammar, Automaton automaton,
+                  std::optional<TokenReasoningLimit> reasoning,
                   std::shared_ptr<const ConstraintVocabulary> vocabulary);
 
   // `lists` goes on as well; null: there are none.
@@ -53,6 +56,7 @@ class TokenConstraint {
 
   std::string grammar_;
   Automaton automaton_;
+  std::optional<TokenReasoningLimit> reasoning_;
   std::shared_ptr<const ConstraintVocabulary> vocabulary_;
 
   std::shared_ptr<StateGraph> graph_;  // Never null; shared with cursors that have yet to leave it.
@@ -79,8 +83,7 @@ class ConstraintCursor {
   static constexpr std::int64_t kFreeSteps = 1 << 20;
 
   /// `drops_space`: the text is shown without a space at its very beginning, so none is counted.
-  ConstraintCursor(std::shared_ptr<TokenConstraint> constraint, bool drops_space)
-      : constraint_(std::move(constraint)), drops_space_(drops_space) {}
+  ConstraintCursor(std::shared_ptr<TokenConstraint> constraint, bool drops_space);
 
   const TokenConstraint& constraint() const { return *constraint_; }
   bool drops_space() const { return drops_space_; }
@@ -111,7 +114,8 @@ class ConstraintCursor {
     std::shared_ptr<TokenMask> mask;
   };
 
-  // The mask of the state after a path, without the tokens that repeat an item of a list.
+  // The mask of the state after a path, without the tokens that repeat an item of a list, and
+  // those that go on with thoughts that must end.
   struct FilteredMask {
     std::vector<Token> path;
     std::vector<std::uint64_t> bits;
@@ -121,6 +125,8 @@ class ConstraintCursor {
   StateGraph::State State() const;
   std::vector<FilteredMask>::iterator FindFiltered(std::span<const Token> path) const;
   const FilteredMask& FilteredAfter(std::span<const Token> path) const;
+  std::optional<ReasoningCursor> ReasoningAfter(std::span<const Token> path) const;
+  bool IsFiltered(std::span<const Token> path) const;
   const std::shared_ptr<TokenMask>& MaskAfter(std::span<const Token> path) const;
 
   std::shared_ptr<TokenConstraint> constraint_;
@@ -132,6 +138,7 @@ class ConstraintCursor {
   mutable StateGraph::State state_ = StateGraph::kDead;
   mutable std::vector<HeldMask> held_;          // Asked for since the root's was last asked for.
   UniqueLists lists_;                           // At the end of the output.
+  std::optional<ReasoningCursor> reasoning_;    // Likewise.
   mutable std::vector<FilteredMask> filtered_;  // Asked for since the last token.
 };
 

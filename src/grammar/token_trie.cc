@@ -47,6 +47,22 @@ TokenTrie::TokenTrie(std::span<const std::string_view> token_bytes) : has_byte_(
   LookBelow();
 }
 
+std::optional<Token> TokenTrie::LongestAt(std::string_view text) const {
+  std::optional<Token> longest;
+  int node = 0;
+  for (const char c : text) {
+    int child = node + 1;
+    const int end = nodes_[node].end;
+    while (child < end && nodes_[child].byte != static_cast<std::uint8_t>(c)) {
+      child = nodes_[child].end;
+    }
+    if (child >= end) break;
+    node = child;
+    if (!tokens(node).empty()) longest = tokens(node).front();
+  }
+  return longest;
+}
+
 void TokenTrie::LookBelow() {
   below_.resize(nodes_.size());
   std::vector<int> parents(nodes_.size(), 0);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -39,6 +40,8 @@ class TokenTrie {
   std::string_view BytesOf(Token token) const {
     return std::string_view(bytes_).substr(begins_[token], begins_[token + 1] - begins_[token]);
   }
+  /// The token with the most bytes of those with which `text` begins.
+  std::optional<Token> LongestAt(std::string_view text) const;
   /// Whether a token stands for this byte alone.
   bool HasByte(std::uint8_t byte) const { return has_byte_[byte]; }
 

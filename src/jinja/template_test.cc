@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/utf8.h"
+
 namespace foretoken::jinja {
 namespace {
 
@@ -89,6 +91,20 @@ TEST(JinjaTemplate, ClockIsWhatItIsGiven) {
   now.tm_mon = 1;
   const auto dated = Template::Parse("{{ strftime_now('%d %b %Y') }}");
   EXPECT_EQ(dated->Render({.now = &now})->bytes(), "29 Feb 2024");
+  const auto around = Template::Parse("{{ strftime_now('%Y年%-d, 100%%, é%') }}");
+  EXPECT_EQ(around->Render({.now = &now})->bytes(), "2024年29, 100%, é%");
+}
+
+// A letter of several bytes is quoted whole.
+TEST(JinjaTemplate, UnknownLettersOfTimesAreQuoted) {
+  const std::tm now{};
+  for (const std::string directive : {"%ǆ", "%-é", "%q"}) {
+    const auto parsed = Template::Parse("{{ strftime_now('%Y-" + directive + "m') }}");
+    const auto text = parsed->Render({.now = &now});
+    ASSERT_FALSE(text.ok());
+    EXPECT_THAT(text.error().message, HasSubstr("'" + directive + "'"));
+    EXPECT_TRUE(IsUtf8(text.error().message));
+  }
 }
 
 /// The bytes that came from the inputs as they are, all others as dots.

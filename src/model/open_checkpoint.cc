@@ -8,23 +8,32 @@
 
 #include "base/printable.h"
 #include "model/families/family.h"
-#include "model/families/gguf_config.h"
+#include "model/families/gguf/gguf_config.h"
+#include "model/families/model_part.h"
 #include "model/families/read_config.h"
 #include "weights/requantize.h"
 
 namespace foretoken {
 namespace {
 
-// A tensor that the family does not have might change what is computed, unless it is none of the
-// text model: what else a folder's model sees and hears with.
-Status RefuseUnknown(const Checkpoint& checkpoint, const Family& family) {
-  const bool gguf = checkpoint.gguf.has_value();
-  for (const auto& [name, view] : checkpoint.tensors) {
-    const bool known = !OurName(family, gguf, name).empty() || (gguf && IsOfGgufConfig(name));
-    const bool of_text = gguf || name.starts_with("model.layers.");
-    if (known || !of_text || name.ends_with(".inv_freq")) continue;
-    return InvalidInput(fmt::format("{}: has tensor '{}', which is none of a {} model",
-                                    checkpoint.path.string(), Printable(name), family.name));
+// Says what is not used. A tensor of the text model that the family does not have might change what
+// is computed, and is refused.
+Status LeaveOut(const Family& family, int layers, Checkpoint* checkpoint) {
+  const bool gguf = checkpoint->gguf.has_value();
+  for (const auto& [name, other] : checkpoint->others) {
+    if (PartOf(family, gguf, layers, name) != ModelPart::kText) continue;
+    return InvalidInput(
+        fmt::format("{}: tensor '{}' has dtype {}, but only F32, F16, BF16 and U8 are supported",
+                    checkpoint->path.string(), Printable(name), other.dtype));
+  }
+  for (const UnusedPart& part :
+       UnusedParts(family, gguf, layers, checkpoint->tensors, checkpoint->others)) {
+    if (part.part == ModelPart::kUnknown) {
+      return InvalidInput(fmt::format("{}: has tensor '{}', which is none of a {} model",
+                                      checkpoint->path.string(), Printable(part.first),
+                                      family.name));
+    }
+    checkpoint->not_used.push_back(part.Sentence());
   }
   return {};
 }
@@ -51,9 +60,13 @@ Result<Checkpoint> OpenCheckpoint(const std::filesystem::path& path, std::string
   }
   FT_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(checkpoint));
   const Family& family = *FamilyNamed(config.family);
-  FT_RETURN_IF_ERROR(RefuseUnknown(checkpoint, family));
+  const int layers = config.layer_count();
+  FT_RETURN_IF_ERROR(LeaveOut(family, layers, &checkpoint));
   checkpoint.Rename(
-      [&](std::string_view name) { return OurName(family, gguf, name); },
+      [&](std::string_view name) {
+        const bool used = PartOf(family, gguf, layers, name) == ModelPart::kText;
+        return used ? OurName(family, gguf, name) : "";
+      },
       [&family, gguf](std::string_view name) { return NameInFile(family, gguf, name); });
   checkpoint.alternating_heads = family.neighbours == Neighbours::kAlways ||
                                  (gguf && family.neighbours == Neighbours::kInGguf);

@@ -119,9 +119,10 @@ Result<std::unique_ptr<Tokenizer>> TokenizerFromEmbedded(const EmbeddedVocabular
   const TokenizerConfig config = ConfigOf(vocabulary);
   if (vocabulary.model == "llama") return LoadEmbeddedSentencePiece(vocabulary, where, config);
   if (vocabulary.model == "gpt2") return LoadEmbeddedBpe(vocabulary, where, config);
+  if (vocabulary.model == "gemma4") return LoadEmbeddedCharacterBpe(vocabulary, where, config);
   return InvalidInput(fmt::format(
-      "{}: the tokenizer is of the kind '{}'; supported are llama (SentencePiece) and gpt2 "
-      "(byte-level BPE).",
+      "{}: the tokenizer is of the kind '{}'; supported are llama (SentencePiece), gpt2 "
+      "(byte-level BPE) and gemma4 (BPE of characters).",
       where, Printable(vocabulary.model)));
 }
 

@@ -17,12 +17,13 @@ struct EmbeddedVocabulary {
   /// What a token is, by its number in files.
   enum Type { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
 
-  std::string model;  ///< "llama" (SentencePiece) or "gpt2" (byte-level BPE).
-  std::string pre;    ///< gpt2: which family's words (bpe/bpe_family.h).
+  /// "llama" (SentencePiece), "gpt2" (byte-level BPE) or "gemma4" (BPE of characters).
+  std::string model;
+  std::string pre;  ///< gpt2: which family's words (bpe/bpe_family.h).
   std::vector<std::string_view> tokens;
   std::vector<float> scores;             ///< llama: one for each token; higher ones merge first.
   std::vector<int> types;                ///< A Type for each token.
-  std::vector<std::string_view> merges;  ///< gpt2: two tokens with a space between them.
+  std::vector<std::string_view> merges;  ///< Others: two tokens with a space between.
   std::optional<Token> bos;
   std::optional<Token> eos;
   std::optional<Token> eot;  ///< Ends a turn.

@@ -140,5 +140,22 @@ TEST(Utf8, AcceptsExactlyTheScalarValues) {
   EXPECT_EQ(valid, 0x110000 - 0x800);
 }
 
+TEST(ReadingAfter, MarksAreFoundWhereverTokensEnd) {
+  for (const bool drops : {false, true}) {  // The space that texts begin with makes no difference.
+    ByteTokenizer tokenizer(drops);
+    tokenizer.UseChatFormat(FindChatFormat("<think></think>"));
+    const auto thinks = [&](std::string_view prompt) {
+      return ReadingAfter(tokenizer, tokenizer.Encode(prompt, false, false)).in_reasoning;
+    };
+    EXPECT_TRUE(thinks("<think>"));
+    EXPECT_TRUE(thinks("\xF0\x9F\x98\x80 What is it?<think>\n"));
+    EXPECT_FALSE(thinks("What is it?<think>\n</think>\n\n"));
+    EXPECT_FALSE(thinks("What is it?"));
+    EXPECT_FALSE(thinks(""));
+    tokenizer.UseChatFormat(FindChatFormat("<|channel>thought\n<channel|>"));
+    EXPECT_FALSE(thinks("<think>"));
+  }
+}
+
 }  // namespace
 }  // namespace foretoken

@@ -36,7 +36,7 @@ Result<std::unique_ptr<Tokenizer>> LoadTokenizerFolder(const std::filesystem::pa
   }
   if (ranks) return ParseTiktokenRanks(model_bytes, model.string(), config);
   return InvalidInput(
-      fmt::format("{} holds no tokenizer: it needs tokenizer.json (byte-level BPE), "
+      fmt::format("{} holds no tokenizer: it needs tokenizer.json (BPE), "
                   "tokenizer.model (SentencePiece) or vocab.json with merges.txt.",
                   directory.string()));
 }

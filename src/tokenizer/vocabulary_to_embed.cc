@@ -87,6 +87,7 @@ class FolderReader {
       if (!token.special) texts_.push_back(token.content);
     }
     std::ranges::sort(texts_);
+    if (made_.model == "gemma4") return CharacterBpe();
     made_.model = "gpt2";
     AddIds();
     // What cuts words has only a name in such files: it is the one by which nothing changes.
@@ -97,9 +98,19 @@ class FolderReader {
     return Cannot("how it cuts texts into words has no name there that is known");
   }
 
+  Status CharacterBpe() {
+    made_.pre = "default";
+    made_.add_space_prefix = false;
+    AddIds();
+    made_.scores.assign(made_.tokens.size(), 0.0F);  // Which are there and rank nothing.
+    if (CheckSame().ok()) return {};
+    return Cannot("such files put no space before a text");
+  }
+
   Status ReadTokenizerJson(const fs::path& path) {
     FT_ASSIGN_OR_RETURN(const std::string text, ReadTokenizerFile(path, kMaxTokenizerFile));
     const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+    if (Flag(Field(Field(json, "model"), "byte_fallback"))) made_.model = "gemma4";
     for (const Json& merge : Field(Field(json, "model"), "merges")) {
       made_.merges.push_back(merge.is_string() ? Text(merge)
                                                : Text(merge[0]) + " " + Text(merge[1]));
@@ -147,8 +158,10 @@ class FolderReader {
   Type TypeOf(Token token) const {
     if (tokenizer_->IsSpecial(token)) return Type::kControl;
     if (made_.model == "llama") return Type::kUserDefined;
-    const bool text = std::ranges::binary_search(texts_, std::string(tokenizer_->TokenName(token)));
-    return text ? Type::kUserDefined : Type::kNormal;
+    const std::string name(tokenizer_->TokenName(token));
+    if (std::ranges::binary_search(texts_, name)) return Type::kUserDefined;
+    const bool byte = made_.model == "gemma4" && FallbackByte(name).has_value();
+    return byte ? Type::kByte : Type::kNormal;
   }
 
   // Whether the tokenizer that will be read back is the folder's.

@@ -16,6 +16,7 @@
 #include "tensor/tensor_map.h"
 #include "tensor/tensor_view.h"
 #include "weights/gguf/gguf_metadata.h"
+#include "weights/other_tensor.h"
 
 namespace foretoken {
 
@@ -56,13 +57,17 @@ struct Checkpoint {
   /// data, and the format that they will have (weights/requantize.h).
   TensorMap requantized_from;
   /// Rows of q and k alternate between the two halves of what is rotated of each head, for a
-  /// rotation of neighbours (weights/rotated_rows.h); elsewhere the first half lies before the
+  /// rotation of neighbours (arrange/rotated_rows.h); elsewhere the first half lies before the
   /// second.
   bool alternating_heads = false;
   bool gains_less_one = false;  ///< One is to be added to the gains of norms.
   /// What a GGUF file says besides, its tokenizer above all; none of a folder, whose tokenizer has
   /// files of its own.
   std::optional<GgufMetadata> gguf;
+  OtherTensorMap others;  ///< Of a folder, as it names them: none of these is a weight.
+  /// What the files have beside the text model, in a sentence for each part; filled by
+  /// OpenCheckpoint.
+  std::vector<std::string> not_used;
   std::vector<std::shared_ptr<const MappedFile>> files;  ///< What the tensors and `gguf` borrow.
 
   /// Whether any of the tensors is in blocks.

@@ -8,7 +8,7 @@
 
 #include "base/printable.h"
 #include "base/read_file.h"
-#include "weights/mxfp4_pairs.h"
+#include "weights/arrange/mxfp4_pairs.h"
 #include "weights/safetensors.h"
 
 namespace foretoken {
@@ -67,6 +67,8 @@ Result<WeightMap> ParseIndex(const std::string& text, const std::string& where) 
 bool Take(const std::string& name, const Safetensors& holds, Safetensors* all) {
   const auto tensor = holds.tensors.find(name);
   if (tensor != holds.tensors.end()) return all->tensors.insert(*tensor).second;
+  const auto other = holds.others.find(name);
+  if (other != holds.others.end()) return all->others.insert(*other).second;
   const auto bytes = holds.bytes.find(name);
   return bytes != holds.bytes.end() && all->bytes.insert(*bytes).second;
 }
@@ -119,6 +121,7 @@ Result<Checkpoint> ReadModelFolder(const fs::path& directory) {
   }
   FT_ASSIGN_OR_RETURN(Safetensors weights, ReadWeights(&checkpoint));
   checkpoint.tensors = std::move(weights.tensors);
+  checkpoint.others = std::move(weights.others);
   FT_RETURN_IF_ERROR(ArrangePairs(weights.bytes, &checkpoint));
   return checkpoint;
 }

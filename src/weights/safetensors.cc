@@ -16,6 +16,7 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr std::string_view kBytes = "U8";
 constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // What other readers accept.
 constexpr std::size_t kMaxRank = 8;
 
@@ -32,6 +33,17 @@ std::optional<WeightFormat> ParseDType(std::string_view name) {
     if (FormatName(format) == name) return format;
   }
   return std::nullopt;
+}
+
+// The bytes of an element of a dtype of the format that is none of weights; 0: there is none.
+std::size_t OtherBytes(std::string_view dtype) {
+  constexpr std::pair<std::string_view, std::size_t> kOthers[] = {
+      {"BOOL", 1}, {"I8", 1},  {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"F8_E8M0", 1}, {"I16", 2},
+      {"U16", 2},  {"I32", 4}, {"U32", 4},     {"I64", 8},     {"U64", 8},     {"F64", 8}};
+  for (const auto& [name, bytes] : kOthers) {
+    if (name == dtype) return bytes;
+  }
+  return 0;
 }
 
 // The shape of a tensor, if its size in bytes can be computed without overflow.
@@ -53,9 +65,10 @@ struct Extent {
   std::string_view name;
 };
 
-// A tensor of floats or of bytes.
+// A tensor of floats, of bytes or of another dtype.
 struct Entry {
-  std::optional<WeightFormat> format;  // None: of bytes.
+  std::optional<WeightFormat> format;
+  std::string dtype;
   std::vector<std::int64_t> shape;
   Extent extent;
 };
@@ -70,11 +83,13 @@ Result<Entry> ParseTensor(const Json& json, std::size_t data_bytes, const std::s
   }
   const auto& dtype_name = dtype_json.get_ref<const std::string&>();
   const auto format = ParseDType(dtype_name);
-  if (!format && dtype_name != "U8") {
-    return InvalidInput(fmt::format("{} has dtype {}, but only F32, F16, BF16 and U8 are supported",
-                                    where, Printable(dtype_name)));
+  const bool is_bytes = dtype_name == kBytes;
+  const std::size_t element_bytes = format     ? FormatBytes(*format, 1)
+                                    : is_bytes ? 1
+                                               : OtherBytes(dtype_name);
+  if (element_bytes == 0) {
+    return InvalidInput(fmt::format("{} has the unknown dtype {}", where, Printable(dtype_name)));
   }
-  const std::size_t element_bytes = format ? FormatBytes(*format, 1) : 1;
   auto shape = ParseShape(shape_json, element_bytes);
   if (!shape) {
     return InvalidInput(
@@ -95,7 +110,7 @@ Result<Entry> ParseTensor(const Json& json, std::size_t data_bytes, const std::s
     return InvalidInput(fmt::format("{} takes {} bytes by shape and dtype but {} by data_offsets",
                                     where, bytes, *end - *begin));
   }
-  return Entry{format, std::move(*shape), {*begin, *end, {}}};
+  return Entry{format, dtype_name, std::move(*shape), {*begin, *end, {}}};
 }
 
 // The tensors must fill the data section exactly: a gap means a header that lies, and a header that
@@ -160,6 +175,10 @@ Result<Safetensors> ParseSafetensors(std::span<const std::byte> file, std::strin
     if (entry.format) {
       const auto [at, added] = holds.tensors.emplace(
           name, TensorView{*entry.format, std::move(entry.shape), bytes.data()});
+      extents.push_back({begin, end, at->first});
+    } else if (entry.dtype != kBytes) {
+      const auto [at, added] =
+          holds.others.emplace(name, OtherTensor{std::move(entry.dtype), bytes.size()});
       extents.push_back({begin, end, at->first});
     } else {
       const auto [at, added] = holds.bytes.emplace(name, ByteTensor{std::move(entry.shape), bytes});

@@ -14,6 +14,7 @@
 #include "base/mapped_file.h"
 #include "base/result.h"
 #include "tensor/tensor_map.h"
+#include "weights/other_tensor.h"
 
 namespace foretoken {
 
@@ -26,14 +27,15 @@ using ByteTensorMap = std::map<std::string, ByteTensor, std::less<>>;
 
 /// What a safetensors file holds, by name.
 struct Safetensors {
-  TensorMap tensors;    ///< Of floats.
-  ByteTensorMap bytes;  ///< What these mean, their names say.
+  TensorMap tensors;      ///< Of floats.
+  ByteTensorMap bytes;    ///< What these mean, their names say.
+  OtherTensorMap others;  ///< Of dtypes that no weight has.
 };
 
 /// Validates a whole safetensors file in memory and returns views into it: the header lies inside
-/// the file, is a JSON object and at most 100 MB; every tensor is F32, F16, BF16 or U8, its byte
-/// range lies inside the data section, fits shape x dtype and overlaps no other. Data need not be
-/// aligned. `where` names the file in errors.
+/// the file, is a JSON object and at most 100 MB; every tensor has a dtype of the format, its
+/// byte range lies inside the data section, fits shape x dtype and overlaps no other. Data need not
+/// be aligned. `where` names the file in errors.
 Result<Safetensors> ParseSafetensors(std::span<const std::byte> file, std::string_view where);
 
 /// A safetensors file mapped read-only, and views into it.

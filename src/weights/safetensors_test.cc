@@ -68,6 +68,14 @@ TEST(SafetensorsTest, ReadsBytes) {
               HasSubstr("takes 4 bytes by shape and dtype but 16 by data_offsets"));
 }
 
+TEST(SafetensorsTest, KnowsOtherTensors) {
+  const auto holds = Parse(
+      FrameSafetensors(R"({"a":{"dtype":"I64","shape":[],"data_offsets":[0,8]}})", "abcdefgh"));
+  ASSERT_TRUE(holds.ok()) << holds.error().message;
+  EXPECT_EQ(holds->others.at("a").dtype, "I64");
+  EXPECT_EQ(holds->others.at("a").bytes, 8U);
+}
+
 TEST(SafetensorsTest, RefusesABadFrame) {
   EXPECT_THAT(ErrorOf("1234567"), AllOf(HasSubstr("a.safetensors"), HasSubstr("too few")));
   EXPECT_THAT(ErrorOf(std::string(8, '\xFF') + "{}"), HasSubstr("header of"));
@@ -81,8 +89,10 @@ TEST(SafetensorsTest, RefusesABadFrame) {
 
 TEST(SafetensorsTest, RefusesABadTensor) {
   EXPECT_THAT(ErrorOfTensor("3"), HasSubstr("tensor 'a' must have a dtype"));
-  EXPECT_THAT(ErrorOfTensor(R"({"dtype":"I64","shape":[2],"data_offsets":[0,16]})"),
-              AllOf(HasSubstr("tensor 'a'"), HasSubstr("dtype I64")));
+  EXPECT_THAT(ErrorOfTensor(R"({"dtype":"C64","shape":[2],"data_offsets":[0,16]})"),
+              AllOf(HasSubstr("tensor 'a'"), HasSubstr("unknown dtype C64")));
+  EXPECT_THAT(ErrorOfTensor(R"({"dtype":"I64","shape":[3],"data_offsets":[0,16]})"),
+              HasSubstr("takes 24 bytes by shape and dtype but 16 by data_offsets"));
   for (const char* shape : {"[-4]", "[4.0]", "4", "[4294967296,4294967296,0]",
                             "[18446744073709551615]", "[1,1,1,1,1,1,1,1,4]"}) {
     EXPECT_THAT(ErrorOfTensor(std::string(R"({"dtype":"F32","data_offsets":[0,16],"shape":)") +

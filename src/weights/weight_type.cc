@@ -56,7 +56,7 @@ WeightFormat Wanted(const WeightType& type, std::string_view name, const MixBasi
   if (!IsQuantized(type.format)) return type.format;
   const bool head = name == (model.tied_embeddings ? "embedding.weight" : "head.weight");
   if (head) return type.format == kQ8_0 ? kQ8_0 : kQ6_K;
-  for (const std::string_view small : {".router.weight", ".shared_gate.weight", ".taps.weight"}) {
+  for (const std::string_view small : {".router.weight", ".shared_gate.weight"}) {
     if (name.ends_with(small)) return kF32;  // It decides what is computed.
   }
   const int layer = LayerOf(name);
@@ -110,9 +110,9 @@ Result<WeightType> ParseWeightType(std::string_view name) {
 }
 
 WeightFormat FormatFor(const WeightType& type, const TensorPlace& tensor, const MixBasis& model) {
-  // Gains and biases of all experts or heads are two-dimensional.
-  const bool numbers =
-      tensor.name.ends_with(".bias") || tensor.name.find("_norm.") != std::string_view::npos;
+  // Gains, biases and taps of all experts, heads or channels are two-dimensional.
+  const bool numbers = tensor.name.ends_with(".bias") || tensor.name.ends_with(".taps.weight") ||
+                       tensor.name.find("_norm.") != std::string_view::npos;
   if (tensor.dimensions < 2 || numbers) return kF32;
   const auto fits = [&](WeightFormat format) {
     return tensor.width % InfoOf(format).block_elements == 0;

@@ -61,6 +61,7 @@ TEST(WeightType, HeadsNormsAndWidths) {
   EXPECT_EQ(Of("q4_k_m", "layers.9.up.weight", 4096 + 32), kQ5_0);
   EXPECT_EQ(Of("q4_0", "head.weight", 96), kQ8_0);
   EXPECT_EQ(Of("q4_0", "layers.9.up.weight", 100), kF16);
+  EXPECT_EQ(Of("bf16", "layers.9.delta.taps.weight", 4), kF32);
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "model/families/gguf_config.h"
+#include "model/families/gguf/gguf_config.h"
 #include "model/families/read_config.h"
 #include "weights/gguf/gguf_file.h"
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "weights/mxfp4_pairs.h"
+#include "weights/arrange/mxfp4_pairs.h"
 #include "weights/safetensors.h"
 
 namespace {

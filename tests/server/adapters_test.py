@@ -54,6 +54,12 @@ class Adapters(ServerTest):
         cls.second = write_adapter(cls.folder / "second", 2)
         cls.server = Serving(PROGRAM, "--lora", cls.first, "--lora", f"other={cls.second}", "-np", 8)
 
+    def test_they_are_listed(self):
+        listed = self.succeed(self.server.get("/lora-adapters"))
+        self.assertEqual(listed, [
+            {"id": 0, "name": "first", "path": str(self.first), "scale": 1},
+            {"id": 1, "name": "other", "path": str(self.second), "scale": 1}])
+
     def text(self, **fields):
         fields = {"max_tokens": 60, "temperature": 0, "ignore_eos": True, **fields}
         body = self.succeed(self.server.complete(PROMPT, **fields))

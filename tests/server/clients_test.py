@@ -19,13 +19,16 @@ SOURCE = pathlib.Path(__file__).parent / "python_clients"
 def main():
     program, folder = sys.argv[1], pathlib.Path(sys.argv[2])
     python = install(folder, SOURCE / "requirements.txt")
-    with Serving(program) as server, Serving(program, "--chat-template", "hermes") as caller:
+    thoughts = SOURCE / "thoughts.jinja"
+    with (Serving(program) as server, Serving(program, "--chat-template", "hermes") as caller,
+          Serving(program, "--chat-template", thoughts) as thinker):
         # Whatever proxy there is, the servers are on this machine.
         environment = {**os.environ, "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1",
                        "FORETOKEN_URL": f"http://127.0.0.1:{server.port}",
-                       "FORETOKEN_TOOLS_URL": f"http://127.0.0.1:{caller.port}"}
+                       "FORETOKEN_TOOLS_URL": f"http://127.0.0.1:{caller.port}",
+                       "FORETOKEN_THOUGHTS_URL": f"http://127.0.0.1:{thinker.port}"}
         codes = [subprocess.run([python, SOURCE / name], timeout=600, env=environment).returncode
-                 for name in ("clients_test.py", "tools_test.py")]
+                 for name in ("clients_test.py", "tools_test.py", "thoughts_test.py")]
     sys.exit(max(codes))
 
 

@@ -201,6 +201,9 @@ class Api(Shared):
         self.assertEqual(set(props["modes"]), {*MODES, "auto"})
         self.assertEqual(props["speculation"]["mode"], "auto")
         self.assertEqual(props["limits"]["batch"], 8)
+        self.assertEqual(props["not_used"], [])
+        self.assertEqual(props["recent_kv"]["total"], 0)  # No layer sees a window.
+        self.assertEqual(self.succeed(self.server.get("/lora-adapters")), [])
         self.succeed(self.server.complete(max_tokens=50, temperature=0,
                                           speculative={"mode": "ssd"}))
         stats = self.server.wait_idle()

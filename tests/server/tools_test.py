@@ -166,6 +166,17 @@ class WithoutTools(unittest.TestCase):
             self.assertEqual(server.chat(tools=[NOW], tool_choice="none", max_tokens=2)[0], 200)
 
 
+    def test_a_form_by_its_name(self):
+        with Serving(PROGRAM, "--chat-template", "chatml", "--tool-format", "gemma") as server:
+            self.assertEqual(server.get("/props")[2]["tool_format"], "gemma")
+            status, _, body = server.chat(tools=[NOW, WEATHER], tool_choice="required",
+                                          parallel_tool_calls=False, max_tokens=90)
+            self.assertEqual(status, 200, body)
+            call, = body["choices"][0]["message"]["tool_calls"]
+            self.assertIn(call["function"]["name"], ("now", "weather"))
+            json.loads(call["function"]["arguments"])
+
+
 class Thoughts(unittest.TestCase):
     TEMPLATE = ("{%- for message in messages %}{{ message.content + '\\n' }}{% endfor %}"
                 "{%- if enable_thinking is not defined or enable_thinking %}{{ '<think>\\n' }}{% endif %}"
@@ -197,6 +208,42 @@ class Thoughts(unittest.TestCase):
             self.assertEqual(status, 200)
             self.assertEqual([block["type"] for block in body["content"]], ["thinking"])
             self.assertEqual(body["content"][0]["thinking"], message["reasoning_content"])
+    def test_thoughts_have_a_budget(self):
+        def counted(message):
+            _, _, body = server.post("/tokenize", {"content": message["reasoning_content"]})
+            return body["count"]
+
+        with Serving(PROGRAM, "--chat-template", self.file.name, "--modes", ",".join(MODES),
+                     "--reasoning-budget", 30) as server:
+            for mode in MODES:
+                by_mode = {"speculative": {"mode": mode}}
+                message = self.ask(server, **by_mode)  # The server's own.
+                self.assertIn(counted(message), range(25, 31))
+                self.assertTrue(message["content"])
+                short = self.ask(server, thinking_budget_tokens=8,
+                                 reasoning_budget_message=" Enough.", **by_mode)
+                self.assertTrue(short["reasoning_content"].endswith(" Enough."), short)
+                self.assertTrue(message["reasoning_content"].startswith(
+                    short["reasoning_content"].removesuffix(" Enough.")))
+                self.assertTrue(short["content"])
+                none = self.ask(server, thinking_token_budget=0, **by_mode)
+                self.assertNotIn("reasoning_content", none)
+                form = {"type": "json_schema", "json_schema": {
+                    "name": "n", "schema": {"enum": ["yes", "no"]}}}
+                held = self.ask(server, thinking_budget_tokens=8, response_format=form, **by_mode)
+                self.assertIn(counted(held), range(4, 9))
+                self.assertIn(held["content"], ('"yes"', '"no"'))
+                if mode == "ar":
+                    truth = message, short, none, held
+                self.assertEqual((message, short, none, held), truth, mode)
+            self.assertEqual(self.ask(server, thinking_budget_tokens=-1)["content"], "")
+            status, _, body = server.chat(thinking_budget_tokens=8,
+                                          reasoning_budget_message="</think>")
+            self.assertEqual((status, body["error"]["param"]), (400, "thinking_budget_tokens"))
+
+    def test_thoughts_stay_with_what_is_said(self):
+        with Serving(PROGRAM, "--chat-template", self.file.name) as server:
+            raw = self.ask(server, reasoning_format="none")
         with Serving(PROGRAM, "--chat-template", self.file.name, "--reasoning-format",
                      "none") as server:
             self.assertEqual(self.ask(server), raw)

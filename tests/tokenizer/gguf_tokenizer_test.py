@@ -326,6 +326,47 @@ def check_sentencepiece(data, folder):
             [AddedToken(token, normalized=False) for token in vocabulary.special()])
         compare(name, texts, got[3],
                 [e.ids for e in reference.encode_batch(texts, add_special_tokens=False)])
+        check_characters(reference, vocabulary.special(), folder)
+
+
+def check_characters(reference, special, folder):
+    """Every way in which a tokenizer.json of characters with bytes behind them says what becomes of
+    spaces; and that of Gemma 4 in a GGUF file."""
+    from tokenizers import decoders, normalizers, pre_tokenizers
+    marks, show = normalizers.Replace(" ", "▁"), decoders.Replace("▁", " ")
+    shown = [show, decoders.ByteFallback(), decoders.Fuse()]
+    stripped = decoders.Sequence([*shown, decoders.Strip(" ", 1, 0)])
+    metaspace = pre_tokenizers.Metaspace
+    forms = {
+        "before each": (reference.normalizer, None, stripped),
+        "first": (None, metaspace(prepend_scheme="first", split=False), stripped),
+        "always": (None, metaspace(prepend_scheme="always", split=False), stripped),
+        "words": (None, metaspace(prepend_scheme="first", split=True), stripped),
+        "never": (None, metaspace(prepend_scheme="never", split=False), decoders.Sequence(shown)),
+        "gemma": (marks, pre_tokenizers.Split(" ", "merged_with_previous"),
+                  decoders.Sequence(shown))}
+    for seed, (name, (normalizer, pre_tokenizer, decoder)) in enumerate(forms.items(), 200):
+        reference.decoder = decoder
+        data = json.loads(reference.to_str())
+        data["normalizer"] = normalizer and json.loads(normalizer.__getstate__())
+        data["pre_tokenizer"] = pre_tokenizer and json.loads(pre_tokenizer.__getstate__())
+        form = type(reference).from_str(json.dumps(data))
+        source = folder / f"characters {name}"
+        source.mkdir(exist_ok=True)
+        form.save(str(source / "tokenizer.json"))
+        texts = random_strings(special, seed)
+        got = tokenize(source, texts)
+        compare(f"characters, {name}", texts, got[3],
+                [e.ids for e in form.encode_batch(texts, add_special_tokens=False)])
+    merges = [" ".join(merge) for merge in data["model"]["merges"]]
+    tokens = by_id(data["model"]["vocab"])
+    types = [CONTROL if token in special else BYTE if token.startswith("<0x") else NORMAL
+             for token in tokens]
+    vocabulary = Vocabulary("gemma4", "default", tokens, types, [0.0] * len(tokens), merges,
+                            bos_token_id=1, eos_token_id=2, add_bos_token=False)
+    got = tokenize(vocabulary.write(folder / "gemma4.gguf"), texts)
+    compare("gemma4", texts, got[3],
+            [e.ids for e in form.encode_batch(texts, add_special_tokens=False)])
 
 
 def check_vectors(data):

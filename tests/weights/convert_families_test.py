@@ -1,13 +1,11 @@
 #!/usr/bin/env python3
 """Folders of every family written as GGUF files: convert_families_test.py PROGRAM SOURCE_DIRECTORY
 MODEL_LOGITS BUILD_FOLDER [TEST]... They have the tensors and keys that llama.cpp's converter would
-give them (family_gguf.py), and read back they give the logits of the folder."""
+give them (family_gguf.py), and read back, in F32 and BF16, they give the logits of the folder."""
 
 import json
 import os
 import pathlib
-import shutil
-import subprocess
 import sys
 import unittest
 
@@ -23,47 +21,67 @@ sys.argv.pop(3)
 import gguf
 import numpy as np
 
-from command_line import MODELS, CliTest
-from family_gguf import Family
-from letter_tokenizer import write_tokenizer
+from attention_gguf import family_of
+from command_line import CliTest
+from golden_folders import FAMILIES, SAYABLE, logits_of, make_folder
 
-FAMILIES = MODELS.parent / "tests" / "golden" / "families"
-WRITTEN = ("cohere", "cohere-qk-norm", "cohere2", "gemma2", "gemma3", "glm", "glm4", "gpt_oss",
-           "gpt_oss-mxfp4", "granite", "granitemoe", "granitemoehybrid", "granitemoehybrid-nope",
-           "granitemoeshared", "llama", "llama-bias", "llama-dynamic", "llama-linear", "llama-yarn",
-           "ministral3", "mistral", "mixtral", "olmo2", "olmoe", "phi3", "phi3-long", "qwen2",
-           "qwen2_moe", "qwen3", "qwen3_moe", "smollm3", "stablelm", "stablelm-parallel")
-# What must be in a folder for files to say all of it.
-SAYABLE = {"mistral": {"sliding_window": None}, "gemma2": {"query_pre_attn_scalar": 16},
-           "gemma3": {"query_pre_attn_scalar": 16}}
+WRITTEN = ("cohere", "cohere-qk-norm", "cohere2", "deepseek_v2", "deepseek_v2-groups",
+           "deepseek_v3", "gemma2", "gemma3", "gemma4", "gemma4-moe", "gemma4-small", "glm", "glm4",
+           "gpt_oss", "gpt_oss-mxfp4", "granite", "granitemoe", "granitemoehybrid",
+           "granitemoehybrid-nope", "granitemoeshared", "llama", "llama-bias", "llama-dynamic",
+           "llama-linear", "llama-yarn", "ministral3", "mistral", "mixtral", "olmo2", "olmoe",
+           "phi3", "phi3-long", "qwen2", "qwen2_moe", "qwen3", "qwen3_5", "qwen3_5_moe",
+           "qwen3_moe", "qwen3_next", "smollm3", "stablelm", "stablelm-parallel")
 # What files do not say, and how that is called.
 UNSAID = {"mistral": ({}, "which layers see a window"), "gemma2": ({}, "the scale of its scores"),
-          "gemma3": ({}, "the scale of its scores"), "gemma4": ({}, "what its layers compute"),
-          "deepseek_v2": ({}, "what its layers compute"),
+          "gemma3": ({}, "the scale of its scores"),
           "qwen2_moe": ({"norm_topk_prob": True}, "how its experts are chosen and weighed"),
           "olmoe": ({"norm_topk_prob": True}, "how its experts are chosen and weighed")}
+# Tensors that folders have besides, and what is said of them.
+GUESSES = ("the layers that guess further tokens ({}, 0.0 MB) are not used: "
+           "drafts are made otherwise")
+BESIDE = {
+    "deepseek_v3": {("model.layers.2.enorm", "model.layers.2.self_attn.o_proj"):
+                    GUESSES.format("2 tensors")},
+    "qwen3_next": {("mtp.fc",): GUESSES.format("1 tensor")},
+    "gemma3": {("vision_tower.encoder.layers.0.mlp", "multi_modal_projector.norm"):
+               "the vision tower (2 tensors, 0.0 MB) is not used: images are refused"},
+    "gemma4": {("model.vision_tower.patches",):
+               "the vision tower (1 tensor, 0.0 MB) is not used: images are refused",
+               ("model.embed_audio.projection",):
+               "the audio tower (1 tensor, 0.0 MB) is not used: sound is refused",
+               ("score",): "what is none of the text model (1 tensor, 0.0 MB, 'score.weight' first)"
+                           " is not used"}}
+# Whose files have factors of frequencies as float32, or sum in another order.
+ROUNDED = ("llama", "phi3", "phi3-long", "qwen3_5")
 # Of the context that a model is used for where that is not its own.
 CONTEXTS = {"phi3": 128}
 
 
+def add_tensors(folder, names, dtype="F32"):
+    """Tensors that are of no use to the text model."""
+    path = folder / "model.safetensors"
+    data = path.read_bytes()
+    length = int.from_bytes(data[:8], "little")
+    header, values = json.loads(data[8:8 + length]), data[8 + length:]
+    for name in names:
+        header[name + ".weight"] = {"dtype": dtype, "shape": [16 // (8 if dtype == "I64" else 4)],
+                                    "data_offsets": [len(values), len(values) + 16]}
+        values += bytes(16)
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + values)
+
+
 class ConvertFamilies(CliTest):
     def make_folder(self, name, **changes):
-        folder = shutil.copytree(FAMILIES / name, self.folder / name, dirs_exist_ok=True)
-        config = {**json.loads((folder / "config.json").read_text()), **changes}
-        (folder / "config.json").write_text(json.dumps(config))
-        write_tokenizer(folder)
-        return folder
+        return make_folder(name, self.folder, **changes)
 
     def logits(self, model, context, tokens):
-        """[tokens, vocabulary]"""
-        ran = subprocess.run([MODEL_LOGITS, model, "", str(context), *map(str, tokens)],
-                             capture_output=True)
-        self.assertEqual(ran.returncode, 0, ran.stderr.decode())
-        return np.frombuffer(ran.stdout, np.float32).reshape(len(tokens), -1)
+        return logits_of(MODEL_LOGITS, model, tokens, context)
 
     def check_like_a_converter(self, folder, file):
         """Tensors and keys of a file are those of the converter's."""
-        expected = gguf.GGUFReader(Family(folder).write_gguf(self.folder / "expected.gguf"))
+        expected = gguf.GGUFReader(family_of(folder).write_gguf(self.folder / "expected.gguf"))
         read = gguf.GGUFReader(file)
         tensors = {tensor.name: tensor for tensor in read.tensors}
         self.assertEqual(set(tensors), {tensor.name for tensor in expected.tensors})
@@ -73,9 +91,11 @@ class ConvertFamilies(CliTest):
                                        err_msg=tensor.name)
         for key, field in expected.fields.items():
             wanted = field.contents()
-            # What the tokenizer says, what no norm of the model has, and a window that is none.
+            # What the tokenizer says, what no norm or MLP of the model has, a window that is none.
             other = (key.startswith(("GGUF.", "tokenizer."))
-                     or key.endswith("sliding_window") and wanted == 0)
+                     or key.endswith("sliding_window") and wanted == 0
+                     or key.endswith(".feed_forward_length")
+                     and not any(name.endswith("ffn_up.weight") for name in tensors))
             norms = key.replace("layer_norm_rms_epsilon", "layer_norm_epsilon")
             if other or (norms != key and norms in expected.fields):
                 continue
@@ -88,13 +108,16 @@ class ConvertFamilies(CliTest):
 
     def convert(self, name):
         folder = self.make_folder(name, **SAYABLE.get(name, {}))
-        file = self.folder / f"{name}.gguf"
+        file, halves = self.folder / f"{name}.gguf", self.folder / f"{name}-bf16.gguf"
         self.succeed("quantize", folder, file, "--type", "f32")
+        self.succeed("quantize", folder, halves, "--type", "bf16")
         tokens = json.loads((folder / "golden.json").read_text())["prompt_ids"]
         context = CONTEXTS.get(name, 0)
         of_folder = self.logits(folder, context, tokens)
-        np.testing.assert_allclose(self.logits(file, context, tokens), of_folder,
-                                   atol=1e-5 * np.abs(of_folder).max())
+        margin = 1e-5 * np.abs(of_folder).max() if name in ROUNDED else 0
+        for each in (file, halves):
+            np.testing.assert_allclose(self.logits(each, context, tokens), of_folder, rtol=0,
+                                       atol=margin)
         if "quantization_config" in json.loads((folder / "config.json").read_text()):
             return  # Which the package does not convert.
         self.check_like_a_converter(folder, file)
@@ -107,12 +130,53 @@ class ConvertFamilies(CliTest):
                             saying=f"would not say {difference} right")
                 self.assertFalse((self.folder / "no.gguf").exists())
 
-    def test_recurrent_models_are_read_only(self):
-        for name in ("qwen3_next", "qwen3_5", "qwen3_5_moe"):
+    def test_what_is_beside_the_text_model_is_said_and_not_used(self):
+        for name, parts in BESIDE.items():
             with self.subTest(name):
-                self.refuse("quantize", self.make_folder(name), self.folder / "no.gguf", "--type",
-                            "f32", saying="linear_attn.A_log has no name in GGUF files")
-                self.assertFalse((self.folder / "no.gguf").exists())
+                folder = self.make_folder(name)
+                tokens = json.loads((folder / "golden.json").read_text())["prompt_ids"]
+                plain = self.logits(folder, 0, tokens)
+                add_tensors(folder, [tensor for tensors in parts for tensor in tensors])
+                np.testing.assert_array_equal(self.logits(folder, 0, tokens), plain)
+                inspected = json.loads(
+                    self.succeed("inspect", folder, "--no-measuring", "--json").stdout)
+                self.assertEqual(inspected["not_used"], list(parts.values()))
+                ran = self.succeed("run", "-m", folder, "--mode", "ar", "-p", "ab", "-n", 2)
+                for sentence in parts.values():
+                    self.assertIn(f"foretoken: warning: {name}: {sentence}\n", ran.stderr)
+
+    def test_integers_are_none_of_weights(self):
+        folder = self.make_folder("gemma4")
+        add_tensors(folder, ["model.audio_tower.batches"], "I64")
+        inspected = self.succeed("inspect", folder, "--no-measuring").stdout
+        self.assertIn("the audio tower (1 tensor, 0.0 MB) is not used", inspected)
+        add_tensors(folder, ["model.layers.0.mlp.gate"], "I64")
+        self.refuse("inspect", folder, saying="mlp.gate.weight' has dtype I64, but only F32")
+
+    def test_what_is_of_a_layer_and_unknown_is_refused(self):
+        for tensor in ("model.layers.1.odd", "model.language_model.layers.1.odd"):
+            folder = self.make_folder("gemma3")
+            add_tensors(folder, [tensor])
+            self.refuse("inspect", folder, saying=f"has tensor '{tensor}.weight', which is none of")
+
+    def test_layers_of_files_that_guess_further_tokens_are_not_used(self):
+        def change(writer):
+            writer.add_nextn_predict_layers(1)
+            for tensor in ("attn_norm", "nextn.eh_proj"):
+                writer.add_tensor(f"blk.2.{tensor}.weight", np.zeros(4, np.float32))
+        family = family_of(FAMILIES / "deepseek_v3")
+        tokens = json.loads((FAMILIES / "deepseek_v3" / "golden.json").read_text())["prompt_ids"]
+        plain = self.logits(family.write_gguf(self.folder / "plain.gguf"), 0, tokens)
+        family.config["num_hidden_layers"] += 1
+        more, written = self.folder / "more.gguf", self.folder / "written.gguf"
+        family.write_gguf(more, change)
+        np.testing.assert_array_equal(self.logits(more, 0, tokens), plain)
+        said = self.succeed("quantize", more, written, "--type", "f32").stderr
+        self.assertIn(GUESSES.format("2 tensors"), said)
+        reader = gguf.GGUFReader(written)
+        self.assertEqual(reader.fields["deepseek2.block_count"].contents(), 2)
+        self.assertFalse([name for name in reader.fields if "nextn" in name])
+        np.testing.assert_array_equal(self.logits(written, 0, tokens), plain)
 
     def test_blocks_of_folders_stay_what_they_are(self):
         folder = self.make_folder("gpt_oss-mxfp4")

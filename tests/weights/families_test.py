@@ -6,7 +6,6 @@ import json
 import os
 import pathlib
 import shutil
-import subprocess
 import sys
 import tempfile
 import unittest
@@ -24,6 +23,7 @@ import numpy as np
 
 from attention_gguf import family_of
 from gguf_pair import Kind
+from golden_folders import logits_of
 
 FOLDERS = SOURCE.parent / "golden" / "families"
 ADAPTER_FOLDERS = SOURCE.parent / "golden" / "adapters"
@@ -51,11 +51,7 @@ class Families(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder)
 
     def logits(self, model, context, tokens, adapter=""):
-        """[tokens, vocabulary]"""
-        ran = subprocess.run([MODEL_LOGITS, model, adapter, str(context), *map(str, tokens)],
-                             capture_output=True)
-        self.assertEqual(ran.returncode, 0, ran.stderr.decode())
-        return np.frombuffer(ran.stdout, np.float32).reshape(len(tokens), -1)
+        return logits_of(MODEL_LOGITS, model, tokens, context, adapter)
 
     def compare(self, name):
         golden = json.loads((FOLDERS / name / "golden.json").read_text())

@@ -289,6 +289,8 @@ class Family:
             return
         if name.endswith("norm.weight") and not name.endswith("linear_attn.norm.weight"):
             values = values + np.float32(1)
+        if name.endswith("shared_expert_gate.weight"):
+            values = values[0]
         if name.endswith("conv1d.weight"):
             values = values.reshape(values.shape[0], -1)
         if name.endswith("A_log"):

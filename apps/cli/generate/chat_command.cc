@@ -113,8 +113,6 @@ class Chat {
   Status OpenEngine(Mode mode);
   Status Reply(const std::string& text);
   Result<std::vector<Token>> EncodeFitting();
-  /// How the reply to this prompt is to be read.
-  ChatReading ReadingOf(std::span<const Token> prompt) const;
   /// False to leave.
   bool Command(const std::string& line);
   Status ChangeMode(const std::string& name);
@@ -172,17 +170,6 @@ Result<std::vector<Token>> Chat::EncodeFitting() {
   }
 }
 
-ChatReading Chat::ReadingOf(std::span<const Token> prompt) const {
-  constexpr std::size_t kTail = 16;  // Tokens; marks and the space around them are fewer.
-  const Tokenizer& tokenizer = *target_.tokenizer();
-  IncrementalDecoder decoder(&tokenizer, /*continues_text=*/true);
-  std::string tail;
-  for (const Token token : prompt.last(std::min(prompt.size(), kTail))) tail += decoder.Push(token);
-  ChatReading reading{.format = tokenizer.chat_format()};
-  reading.in_reasoning = reading.format.OpensReasoning(tail);
-  return reading;
-}
-
 Status Chat::Reply(const std::string& text) {
   conversation_.messages.push_back({"user", text});
   Result<std::vector<Token>> tokens = EncodeFitting();
@@ -190,10 +177,12 @@ Status Chat::Reply(const std::string& text) {
     conversation_.messages.pop_back();
     return tokens.error();
   }
-  ReplyText reply(ReadingOf(*tokens), &painter_, mode_ != Mode::kAr);
+  ReplyText reply(ReadingAfter(*target_.tokenizer(), *tokens), &painter_, mode_ != Mode::kAr);
   Request request;
-  request.prompt = std::move(*tokens);
   request.sampling = options_.generation.sampling;
+  FT_RETURN_IF_ERROR(
+      KeepToBudget(options_.budget, options_.constraint, target_, *tokens, &request.sampling));
+  request.prompt = std::move(*tokens);
   request.stop = options_.generation.stop;
   request.continues_text = false;
   request.datastore = decoding_.datastore.tenant;
@@ -413,6 +402,7 @@ void AddChatCommand(CLI::App* app, CommandBody* chosen) {
   options->generation.stop.max_tokens = 512;
   add("--system", &options->system, "TEXT", "A system message");
   AddChatTemplateOptions(command, &options->chat_template);
+  AddReasoningOptions(command, &options->budget);
   AddDecodingOptions(command, options.get());
   AddColorOption(command, &options->color);
   command->callback([options, chosen] { *chosen = [options] { return RunChat(*options); }; });

@@ -118,6 +118,8 @@ Result<int> Run(RunOptions options) {
     FT_ASSIGN_OR_RETURN(request.prompt, EncodePrompt(*target.tokenizer(), prompt, false));
   }
   request.sampling = options.generation.sampling;
+  FT_RETURN_IF_ERROR(
+      KeepToBudget(options.budget, options.constraint, target, request.prompt, &request.sampling));
   request.stop = options.generation.stop;
   request.continues_text = !options.chat;
   request.datastore = decoding.datastore.tenant;
@@ -187,6 +189,8 @@ void AddRunCommand(CLI::App* app, CommandBody* chosen) {
   AddChatTemplateOptions(command, &options->chat_template);
   command->get_option("--chat-template")->needs(chat);
   command->get_option("--chat-template-kwargs")->needs(chat);
+  AddReasoningOptions(command, &options->budget);
+  command->get_option("--reasoning-budget")->needs(chat);
   AddDecodingOptions(command, options.get());
   CLI::Option* json =
       output("--json", &options->json, "Print one JSON object at the end instead of text");

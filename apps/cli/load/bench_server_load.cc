@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/philox.h"
+#include "base/utf8.h"
 #include "json/fields.h"
 
 namespace foretoken {
@@ -38,7 +39,7 @@ std::unique_ptr<httplib::Client> Connect(const ServerAccess& access) {
 std::string ReplyMessage(const std::string& body) {
   const json reply = json::parse(body, nullptr, false);
   const std::string message = Text(Field(Field(reply, "error"), "message"));
-  return message.empty() ? body.substr(0, kShownOfReply) : message;
+  return message.empty() ? Shortened(body, kShownOfReply) : message;
 }
 
 // Names a failure of the transport.

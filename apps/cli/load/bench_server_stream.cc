@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/utf8.h"
 #include "json/fields.h"
 
 namespace foretoken {
@@ -56,7 +57,7 @@ void LoadRecord::OnEvent(std::string_view data, std::int64_t now_ns) {
   const json event = json::parse(data, nullptr, false);
   if (!event.is_object()) {
     error = kServerError;
-    message = fmt::format("an event is not a JSON object: {}", data.substr(0, kShownOfBadEvent));
+    message = fmt::format("an event is not a JSON object: {}", Shortened(data, kShownOfBadEvent));
     return;
   }
   if (const json& told = Field(event, "error"); !told.is_null()) {

@@ -31,7 +31,7 @@ struct InspectOptions {
   bool json = false;
 };
 
-std::string TokenizerKind(const Checkpoint& checkpoint) {
+std::string TokenizerKind(const Checkpoint& checkpoint, const Tokenizer& tokenizer) {
   bool pieces = false;
   if (checkpoint.gguf) {
     std::string model;
@@ -43,7 +43,12 @@ std::string TokenizerKind(const Checkpoint& checkpoint) {
     std::ifstream model(checkpoint.path / "tokenizer.model", std::ios::binary);
     pieces = model.get() == kPiecesTag;
   }
-  return pieces ? "SentencePiece" : "byte-level BPE";
+  if (pieces) return "SentencePiece";
+  // Only where words begin as characters there are tokens of bytes by themselves.
+  for (Token token = 0; token < tokenizer.vocabulary(); ++token) {
+    if (tokenizer.TokenName(token) == "<0x00>") return "BPE of characters";
+  }
+  return "byte-level BPE";
 }
 
 std::string RopeText(const RopeSpec& rope, int head_dim) {
@@ -212,8 +217,9 @@ Result<Inspected> Inspect(const std::string& path, const std::string& weights, E
                   {"rope", RopeText(config.ropes.front(), config.first_attention().head_dim)},
                   {"eos", config.eos},
                   {"stored", Stored(checkpoint)},
+                  {"not_used", checkpoint.not_used},
                   {"tokenizer",
-                   {{"kind", TokenizerKind(checkpoint)},
+                   {{"kind", TokenizerKind(checkpoint, *tokenizer)},
                     {"vocabulary", tokenizer->vocabulary()},
                     {"chat_template", tokenizer->has_chat_template()},
                     {"fingerprint", tokenizer->fingerprint()}}},
@@ -274,6 +280,7 @@ void Print(const json& figures) {
     name.clear();
   }
   if (stored["types"].size() > 1) line(name, "together: " + StoredText(stored));
+  for (const json& sentence : figures["not_used"]) line("beside", text(sentence));
   const json& tokenizer = figures["tokenizer"];
   line("tokenizer",
        fmt::format("{}, {} tokens, {}", text(tokenizer["kind"]), tokenizer["vocabulary"].get<int>(),

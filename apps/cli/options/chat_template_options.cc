@@ -37,4 +37,14 @@ void AddChatTemplateOptions(CLI::App* app, ChatTemplateOptions* options) {
       "What the chat template is told besides the chat, as {\"enable_thinking\": false}");
 }
 
+void AddReasoningOptions(CLI::App* app, ReasoningBudget* budget) {
+  const OptionGroup add(app, "Chat");
+  add("--reasoning-budget", &budget->tokens, "N",
+      "Tokens that the model may think before it answers; then its thoughts end. 0: none; -1: as "
+      "many as it likes (default)")
+      ->check(Between(-1, ReasoningBudget::kMaxTokens));
+  add("--reasoning-budget-message", &budget->message, "TEXT",
+      "What is written in the model's name before the end of thoughts whose budget is spent");
+}
+
 }  // namespace foretoken

@@ -46,4 +46,20 @@ Status Constrain(const ConstraintOptions& options, const LanguageModel& target,
   return {};
 }
 
+Status KeepToBudget(const ReasoningBudget& budget, const ConstraintOptions& constraint,
+                    const LanguageModel& target, std::span<const Token> prompt,
+                    SamplingParams* sampling) {
+  if (budget.tokens < 0) return {};
+  AnswerRules rules{.reading = ReadingAfter(*target.tokenizer(), prompt),
+                    .content_grammar = {},
+                    .budget = budget};
+  if (constraint.given()) {
+    FT_ASSIGN_OR_RETURN(rules.content_grammar, GrammarOf(constraint));
+  }
+  FT_ASSIGN_OR_RETURN(const std::string grammar, AnswerGrammar(rules));
+  if (grammar.empty()) return {};
+  FT_ASSIGN_OR_RETURN(sampling->constraint, target.CompileGrammar(grammar));
+  return {};
+}
+
 }  // namespace foretoken

@@ -240,12 +240,17 @@ namespace {
 Result<std::shared_ptr<LanguageModel>> LoadWith(LoadProgress progress, const ModelOptions& model,
                                                 const AdapterOptions& adapters,
                                                 const CoreSet& cores) {
-  return LanguageModel::Load({.source = model.TargetSource(),
-                              .cores = cores,
-                              .precision = ParsePrecision(model.precision),
-                              .kv = ParseKvFormat(model.kv),
-                              .progress = std::move(progress),
-                              .adapters = adapters.Sources()});
+  FT_ASSIGN_OR_RETURN(auto loaded,
+                      LanguageModel::Load({.source = model.TargetSource(),
+                                           .cores = cores,
+                                           .precision = ParsePrecision(model.precision),
+                                           .kv = ParseKvFormat(model.kv),
+                                           .progress = std::move(progress),
+                                           .adapters = adapters.Sources()}));
+  for (const std::string& sentence : loaded->facts().not_used) {
+    PrintWarning(fmt::format("{}: {}", loaded->source().label(), sentence));
+  }
+  return loaded;
 }
 
 }  // namespace

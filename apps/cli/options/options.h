@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "cli/common/prompts.h"
 #include "cli/common/terminal.h"
+#include "foretoken/chat_format.h"
 #include "foretoken/datastore.h"
 #include "foretoken/engine.h"
 #include "foretoken/request.h"
@@ -31,6 +32,9 @@ struct ChatTemplateOptions {
 /// `--chat-template` and `--chat-template-kwargs`.
 void AddChatTemplateOptions(CLI::App* app, ChatTemplateOptions* options);
 
+/// `--reasoning-budget` and `--reasoning-budget-message`.
+void AddReasoningOptions(CLI::App* app, ReasoningBudget* budget);
+
 /// Which models, and how they are stored.
 struct ModelOptions {
   std::string target;      ///< Empty: the bundled one.
@@ -43,16 +47,18 @@ struct ModelOptions {
   std::string draft_weights;       ///< Likewise the draft's.
   std::string experts = "memory";  ///< Where the target's are kept: there, or "mmap".
   std::string precision = "auto";
-  std::string kv = "auto";    ///< How keys and values are kept, the draft's too.
-  std::string chat_template;  ///< Jinja, in place of the target's own; empty: that one.
-  int context = 0;            ///< Positions that both are used for; 0: what the command needs.
+  std::string kv = "auto";           ///< How keys and values are kept, the draft's too.
+  std::string chat_template;         ///< Jinja, in place of the target's own; empty: that one.
+  std::string tool_format = "auto";  ///< ModelSource::call_form; "auto": as its template tells.
+  int context = 0;  ///< Positions that both are used for; 0: what the command needs.
 
   /// Finds models that were named, fetching what is missing; fills in the bundled pair where
   /// nothing was chosen, and the target for a draft "self:TYPE"; an error where the former is not
   /// to be found. May be called again.
   Status ResolveDefaults();
   ModelSource TargetSource() const {
-    return {target, synthetic, weights, target_name, chat_template, context, experts_place()};
+    return {target,        synthetic, weights,         target_name,
+            chat_template, context,   experts_place(), call_form()};
   }
   ModelSource DraftSource() const {
     return {draft, draft_synthetic, draft_weights, draft_name, {}, context};
@@ -60,6 +66,7 @@ struct ModelOptions {
   ExpertsPlace experts_place() const {
     return experts == "mmap" ? ExpertsPlace::kFile : ExpertsPlace::kMemory;
   }
+  std::string call_form() const { return tool_format == "auto" ? std::string() : tool_format; }
   bool has_draft() const {
     return !draft.empty() || !hub_draft.empty() || !draft_synthetic.empty();
   }
@@ -168,6 +175,12 @@ void AddConstraintOptions(CLI::App* app, ConstraintOptions* options);
 /// none was given.
 Status Constrain(const ConstraintOptions& options, const LanguageModel& target,
                  SamplingParams* sampling);
+
+/// Holds the thoughts before the answer to `prompt`, a chat's, to a budget; what else the answer
+/// must match then stands behind them. Does nothing where there is no budget.
+Status KeepToBudget(const ReasoningBudget& budget, const ConstraintOptions& constraint,
+                    const LanguageModel& target, std::span<const Token> prompt,
+                    SamplingParams* sampling);
 
 /// Which datastore retrieval looks in, and what enters it.
 struct DatastoreChoice {
@@ -302,6 +315,7 @@ struct DecodingOptions {
   ConstraintOptions constraint;
   DatastoreChoice datastore;
   ChatTemplateOptions chat_template;
+  ReasoningBudget budget;  ///< Of chats.
   std::string mode;
 
   /// The mode the user named; else auto, or ssd for what auto does not choose among (trees,

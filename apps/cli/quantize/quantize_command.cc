@@ -52,6 +52,9 @@ Result<int> Quantize(const QuantizeOptions& options) {
     return InvalidInput(fmt::format("{} is there already; --force replaces it", options.out));
   }
   FT_ASSIGN_OR_RETURN(Checkpoint checkpoint, OpenCheckpoint(options.in, ""));
+  for (const std::string& sentence : checkpoint.not_used) {
+    PrintWarning(fmt::format("{}: {}", options.in, sentence));
+  }
   WrittenGguf written;
   {
     ProgressBar bar(fmt::format("Writing {}", options.out), 0);

@@ -131,6 +131,7 @@ Result<server::ModelSpec> SpecOf(ServedOptions options, std::string id) {
   spec.options = options.service;
   spec.options.defaults.sampling = sampling;
   spec.options.defaults.template_variables = options.chat_template.variables;
+  spec.options.defaults.budget = options.budget;
   spec.load = [options = std::move(options), modes](const std::function<void()>& pause) {
     return LoadServed(options, modes, pause);
   };
@@ -151,6 +152,14 @@ void AddServedOptions(CLI::App* app, ServedOptions* options) {
   AddDraftAndFormatOptions(app, &options->model);
   AddAdapterOptions(app, &options->adapters, "requests name the one that they want");
   AddChatTemplateOptions(app, &options->chat_template);
+  AddReasoningOptions(app, &options->budget);
+  std::vector<std::string> forms = {"auto"};
+  for (const std::string_view name : CallFormNames()) forms.emplace_back(name);
+  const OptionGroup add_chat(app, "Chat");
+  add_chat("--tool-format", &options->model.tool_format, "NAME",
+           "How the model writes calls of tools: auto (default: as its chat template tells), or "
+           "a form by its name (docs/tools.md)")
+      ->check(OneOf(std::move(forms)));
   AddModeOption(app, &options->mode);
   const OptionGroup add(app, "Speculation");
   add("--modes", &options->modes, "LIST",

@@ -42,6 +42,7 @@ struct ApiDefaults {
   int max_tokens = 0;  ///< 0: chats as much as the context holds, completions 16 as OpenAI does.
   std::string template_variables;  ///< Of the chat template, a JSON object; empty: none.
   bool parts_reasoning = true;     ///< What a model thinks is apart from what it says.
+  ReasoningBudget budget;          ///< Of chats.
   bool strict_fields = false;      ///< Fields that nobody knows are refused, not noted.
 };
 
@@ -68,7 +69,8 @@ struct ApiRequest {
   std::vector<ChatTool> tools;  ///< kChat: functions that may be called.
   bool must_call = false;       ///< ... and one of them must.
   bool one_call = false;        ///< ... one at most.
-  bool parts_reasoning = true;  ///< kChat: thoughts are apart from what is said.
+  bool parts_reasoning = true;  ///< kChat: thoughts are apart from what is said,
+  ReasoningBudget budget;       ///< ... and how long they may be.
   StopRules stop;               ///< `max_tokens` is 0 where as much as the context holds is wanted.
   int n = 1;                    ///< Choices per prompt.
   bool echo = false;            ///< kCompletion: the reply has the prompts before the texts.

@@ -171,6 +171,7 @@ Result<ApiRequest> ReadBody(std::string_view body, const ApiDefaults& defaults,
     request->stop.max_tokens = defaults.max_tokens;
     request->chat.variables = defaults.template_variables;
     request->parts_reasoning = defaults.parts_reasoning;
+    request->budget = defaults.budget;
     fields->String("model", &request->model);
     ReadAdapter(fields, &request->adapter);
     read(fields, request);
@@ -257,7 +258,24 @@ void SetReasoning(std::string_view effort, ApiRequest* request) {
                request);
 }
 
+void ReadReasoningBudget(FieldReader* body, ApiRequest* request) {
+  // llama.cpp's names, and vLLM's.
+  constexpr std::string_view kNames[] = {"thinking_budget_tokens", "reasoning_budget_tokens",
+                                         "thinking_token_budget"};
+  std::string_view given;
+  for (const std::string_view name : kNames) {
+    const int before = request->budget.tokens;
+    if (!body->Int(name, -1, ReasoningBudget::kMaxTokens, &request->budget.tokens)) continue;
+    if (!given.empty() && request->budget.tokens != before) {
+      body->Fail(name, fmt::format("'{}' and '{}' differ; give one of them", given, name));
+    }
+    given = name;
+  }
+  body->String("reasoning_budget_message", &request->budget.message);
+}
+
 void ReadReasoning(FieldReader* body, ApiRequest* request) {
+  ReadReasoningBudget(body, request);
   std::string word;
   if (body->String("reasoning_effort", &word)) SetReasoning(word, request);
   if (!body->String("reasoning_format", &word)) return;

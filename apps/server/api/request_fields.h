@@ -42,7 +42,10 @@ void ReadMessages(FieldReader* body, std::string_view name, const MessageFields&
                   std::vector<ChatMessage>* messages);
 /// Tells the chat template how much a model should think, by the names that templates have for it.
 void SetReasoning(std::string_view effort, ApiRequest* request);
-/// Reads `reasoning_effort` and `reasoning_format`.
+/// Reads how many tokens of thoughts there may be, by the names that other servers have for it, and
+/// `reasoning_budget_message`.
+void ReadReasoningBudget(FieldReader* body, ApiRequest* request);
+/// Reads these, `reasoning_effort` and `reasoning_format`.
 void ReadReasoning(FieldReader* body, ApiRequest* request);
 /// Reads `chat_template_kwargs`, which go before the server's own.
 void ReadTemplateVariables(FieldReader* body, ApiRequest* request);

@@ -38,19 +38,59 @@ void ReadFunction(const OrderedJson& ordered, FieldReader* fields, ApiRequest* r
   AddTool(std::move(tool), fields, request);
 }
 
-// {"type": "function", "function": {...}}, as `json` and in the order that it was written in.
-void ReadTool(const Json& json, const OrderedJson& ordered, FieldReader fields,
-              ApiRequest* request) {
+// Each reads one of the tools, in the order that it was written in, and gives it as chat templates
+// have it.
+
+// {"type": "function", "function": {...}}
+OrderedJson ReadTool(const OrderedJson& ordered, FieldReader* fields, ApiRequest* request) {
   std::string type;
-  fields.String("type", &type);
-  const Json* function = json.is_object() ? fields.Find("function") : nullptr;
+  fields->String("type", &type);
+  const Json* function = fields->Find("function");
   if (type != "function" || function == nullptr || !function->is_object()) {
-    return fields.Refuse("type", "\"function\", with a 'function' beside it");
+    fields->Refuse("type", "\"function\", with a 'function' beside it");
+    return {};
   }
-  FieldReader inner = fields.Inner("function", *function);
+  FieldReader inner = fields->Inner("function", *function);
   ReadFunction(ordered["function"], &inner, request);
   inner.Close();
-  fields.Close();
+  return ordered;
+}
+
+// {"type": "function", ...}
+OrderedJson ReadFlatTool(const OrderedJson& ordered, FieldReader* fields, ApiRequest* request) {
+  std::string type;
+  fields->String("type", &type);
+  if (type != "function") {
+    fields->Refuse("type", "\"function\": this server has no other tools");
+  }
+  if (!fields->ok()) return {};
+  ReadFunction(ordered, fields, request);
+  OrderedJson function = ordered;
+  function.erase("type");
+  return {{"type", "function"}, {"function", std::move(function)}};
+}
+
+// Reads `tools`, each by `read`, and `parallel_tool_calls`.
+void ReadToolList(std::string_view body,
+                  OrderedJson (*read)(const OrderedJson&, FieldReader*, ApiRequest*),
+                  FieldReader* fields, ApiRequest* request) {
+  const Json* tools = fields->Find("tools");
+  if (tools != nullptr && (!tools->is_array() || tools->size() > kMaxTools)) {
+    return fields->Refuse("tools", fmt::format("an array of at most {} functions", kMaxTools));
+  }
+  if (tools != nullptr && !tools->empty()) {
+    const OrderedJson ordered = OrderedJson::parse(body)["tools"];
+    OrderedJson all = OrderedJson::array();
+    for (std::size_t i = 0; i < tools->size() && fields->ok(); ++i) {
+      FieldReader tool = fields->Inner(fmt::format("tools[{}]", i), (*tools)[i]);
+      all.push_back(read(ordered[i], &tool, request));
+      tool.Close();
+    }
+    request->chat.tools = all.dump();
+  }
+  bool parallel = true;
+  fields->Bool("parallel_tool_calls", &parallel);
+  request->one_call = !parallel;
 }
 
 void ReadChoiceWord(const Json& word, FieldReader* body, ApiRequest* request) {
@@ -142,50 +182,15 @@ void CallOnly(const std::string& name, FieldReader* fields, ApiRequest* request)
 }
 
 void ReadTools(std::string_view body, FieldReader* fields, ApiRequest* request) {
-  const Json* tools = fields->Find("tools");
-  if (tools != nullptr && (!tools->is_array() || tools->size() > kMaxTools)) {
-    return fields->Refuse("tools", fmt::format("an array of at most {} functions", kMaxTools));
-  }
-  if (tools != nullptr && !tools->empty()) {
-    const OrderedJson ordered = OrderedJson::parse(body)["tools"];
-    for (std::size_t i = 0; i < tools->size() && fields->ok(); ++i) {
-      ReadTool((*tools)[i], ordered[i], fields->Inner(fmt::format("tools[{}]", i), (*tools)[i]),
-               request);
-    }
-    request->chat.tools = ordered.dump();
-  }
-  bool parallel = true;
-  fields->Bool("parallel_tool_calls", &parallel);
-  request->one_call = !parallel;
+  ReadToolList(body, ReadTool, fields, request);
   if (fields->ok()) ReadToolChoice(fields, request);
 }
 
 void ReadFlatTools(std::string_view body, FieldReader* fields, ApiRequest* request) {
-  const Json* tools = fields->Find("tools");
-  if (tools != nullptr && (!tools->is_array() || tools->size() > kMaxTools)) {
-    return fields->Refuse("tools", fmt::format("an array of at most {} functions", kMaxTools));
-  }
-  if (tools != nullptr && !tools->empty()) {
-    const OrderedJson ordered = OrderedJson::parse(body)["tools"];
-    OrderedJson nested = OrderedJson::array();  // As chat templates have them.
-    for (std::size_t i = 0; i < tools->size() && fields->ok(); ++i) {
-      FieldReader tool = fields->Inner(fmt::format("tools[{}]", i), (*tools)[i]);
-      std::string type;
-      tool.String("type", &type);
-      if (type != "function") tool.Refuse("type", "\"function\": this server has no other tools");
-      if (!tool.ok()) return;
-      ReadFunction(ordered[i], &tool, request);
-      tool.Close();
-      OrderedJson function = ordered[i];
-      function.erase("type");
-      nested.push_back({{"type", "function"}, {"function", std::move(function)}});
-    }
-    request->chat.tools = nested.dump();
+  ReadToolList(body, ReadFlatTool, fields, request);
+  if (const Json* tools = fields->Find("tools"); tools != nullptr && !tools->empty()) {
     request->repeated["tools"] = *tools;
   }
-  bool parallel = true;
-  fields->Bool("parallel_tool_calls", &parallel);
-  request->one_call = !parallel;
   const Json* choice = fields->Find("tool_choice");
   if (choice == nullptr || !fields->ok()) return;
   request->repeated["tool_choice"] = *choice;

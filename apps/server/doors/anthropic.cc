@@ -166,9 +166,16 @@ void ReadThinking(FieldReader* body, ApiRequest* request) {
   std::string type;
   fields.String("type", &type);
   fields.Has("display");
-  if (type == "disabled") SetReasoning("none", request);
-  if (type != "disabled" && type != "adaptive") {
-    fields.Refuse("type", "disabled or adaptive: this server gives thoughts no budget");
+  if (type == "disabled") {
+    SetReasoning("none", request);
+    request->budget.tokens = 0;  // Of templates that know nothing of it, too.
+  } else if (type == "enabled") {
+    SetReasoning("medium", request);
+    if (!fields.Int("budget_tokens", 1, ReasoningBudget::kMaxTokens, &request->budget.tokens)) {
+      fields.Refuse("budget_tokens", "how many tokens thoughts may have, from 1");
+    }
+  } else if (type != "adaptive") {
+    fields.Refuse("type", "enabled, disabled or adaptive");
   }
   fields.Close();
 }
@@ -189,6 +196,7 @@ void ReadChat(std::string_view body, FieldReader* fields, ApiRequest* request) {
   ReadAnthropicTools(fields, ordered, request);
   MustBeEmpty(fields, "mcp_servers", "this server asks no others for tools");
   ReadAnthropicToolChoice(fields, request);
+  ReadReasoningBudget(fields, request);
   ReadThinking(fields, request);
   ReadTemplateVariables(fields, request);
 }

@@ -31,6 +31,15 @@ TEST(AnthropicDoor, ReadsWhatItsClientsSend) {
   EXPECT_EQ(request.sampling.seed, 3U);
   EXPECT_EQ(request.speculation->mode, Mode::kAr);
   EXPECT_THAT(request.ignored, ElementsAre("unheard"));
+  EXPECT_EQ(request.budget.tokens, 0);
+}
+
+TEST(AnthropicDoor, ThoughtsHaveABudget) {
+  const ApiRequest request =
+      MustRead(AnthropicDoor(), Body(R"(,"thinking":{"type":"enabled","budget_tokens":1024})"));
+  EXPECT_EQ(request.budget.tokens, 1024);
+  EXPECT_THAT(request.chat.variables, testing::HasSubstr("\"enable_thinking\":true"));
+  EXPECT_EQ(MustRead(AnthropicDoor(), Body("")).budget.tokens, -1);
 }
 
 TEST(AnthropicDoor, RefusesWhatItCannotHonour) {
@@ -47,7 +56,8 @@ TEST(AnthropicDoor, RefusesWhatItCannotHonour) {
   refused(R"(,"tools":[{"name":"f"}])", "tools[0].input_schema", "a JSON Schema");
   refused(R"(,"tools":[{"type":"web_search_20250305","name":"w"}])", "tools[0].type", "custom");
   refused(R"(,"tool_choice":{"type":"any"})", "tool_choice.type", "needs 'tools'");
-  refused(R"(,"thinking":{"type":"enabled","budget_tokens":1024})", "thinking.type", "disabled");
+  refused(R"(,"thinking":{"type":"enabled"})", "thinking.budget_tokens", "how many tokens");
+  refused(R"(,"thinking":{"type":"much"})", "thinking.type", "disabled");
   refused(R"(,"system":[{"type":"image"}])", "system", "text only");
   refused(R"(,"output_config":{"format":{"type":"json_schema","schema":{"not":{}}}})",
           "output_config.format.schema", "no value matches");

@@ -251,6 +251,25 @@ TEST(OpenAi, WhatClientsSendByDefaultIsTaken) {
   ExpectChatRefused(R"("max_tokens":0)", "max_tokens", "from 1");
 }
 
+TEST(OpenAi, ThoughtsHaveABudget) {
+  for (const char* name :
+       {"thinking_budget_tokens", "reasoning_budget_tokens", "thinking_token_budget"}) {
+    EXPECT_EQ(GoodChat(fmt::format(R"("{}":30)", name)).budget.tokens, 30);
+  }
+  const ApiRequest request =
+      GoodChat(R"("thinking_budget_tokens":0,"reasoning_budget_message":"Enough.")");
+  EXPECT_EQ(request.budget.tokens, 0);
+  EXPECT_EQ(request.budget.message, "Enough.");
+  const Result<ApiRequest> plain = ChatDoor().read(
+      R"({"messages":[{"role":"user","content":"a"}]})", {.budget = {.tokens = 5, .message = "M"}});
+  ASSERT_TRUE(plain.ok()) << plain.error().message;
+  EXPECT_EQ(plain->budget.tokens, 5);
+  EXPECT_EQ(plain->budget.message, "M");
+  ExpectChatRefused(R"("thinking_budget_tokens":-2)", "thinking_budget_tokens", "from -1");
+  ExpectChatRefused(R"("thinking_budget_tokens":1,"thinking_token_budget":2)",
+                    "thinking_token_budget", "differ");
+}
+
 constexpr char kTools[] =
     R"("tools":[{"type":"function","function":{"name":"weather","description":"Of a place.",)"
     R"("parameters":{"type":"object","properties":{"b":{"type":"string"},"a":{"type":"integer"}},)"

@@ -185,6 +185,7 @@ Result<ApiRequest> Read(std::string_view body, const ApiDefaults& defaults) {
     ReadInput(fields, request);
     ReadFlatTools(body, fields, request);
     ReadEffort(fields, request);
+    ReadReasoningBudget(fields, request);
     ReadTemplateVariables(fields, request);
     ReadMaxTokens(fields, "max_output_tokens", &request->stop.max_tokens);
     ReadSampling(fields, request);

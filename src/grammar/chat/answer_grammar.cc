@@ -8,6 +8,7 @@
 #include "foretoken/chat_format.h"
 #include "grammar/chat/arguments.h"
 #include "grammar/chat/free_text.h"
+#include "grammar/code_points.h"
 #include "grammar/grammar.h"
 #include "grammar/grammar_text.h"
 
@@ -18,6 +19,16 @@ constexpr int kMaxSpace = 2;  // Line feeds between two parts.
 
 Expression Space() { return RepeatOf(LiteralOf("\n"), 0, kMaxSpace); }
 
+// Whether nothing is asked of an answer, but perhaps of the length of its thoughts.
+bool IsFree(const AnswerRules& rules) {
+  const bool strict = std::ranges::any_of(rules.reading.tools, &ChatTool::strict);
+  return rules.content_grammar.empty() && !rules.must_call && !strict;
+}
+
+bool HasBudget(const AnswerRules& rules) {
+  return rules.budget.tokens >= 0 && !rules.reading.format.reasoning.close.empty();
+}
+
 class AnswerWriter {
  public:
   explicit AnswerWriter(const AnswerRules& rules)
@@ -25,6 +36,11 @@ class AnswerWriter {
 
   Result<std::string> Write() {
     Expression answer;
+    if (IsFree(rules_)) {
+      // Where only the thoughts' length is asked for, nothing more is.
+      grammar_.rules[0].body = RepeatOf(ClassOf(ComplementRanges({})), 0, Expression::kUnbounded);
+      return WithBudget();
+    }
     if (rules_.must_call) {
       FT_ASSIGN_OR_RETURN(answer, Calls());
     } else if (rules_.content_grammar.empty()) {
@@ -38,10 +54,21 @@ class AnswerWriter {
       }
     }
     grammar_.rules[0].body = BehindThoughts(std::move(answer));
-    return GrammarText(grammar_);
+    return WithBudget();
   }
 
  private:
+  std::string WithBudget() {
+    if (HasBudget(rules_)) {
+      grammar_.reasoning = {.tokens = rules_.budget.tokens,
+                            .begun = rules_.reading.in_reasoning,
+                            .open = std::string(format_.reasoning.open),
+                            .close = std::string(format_.reasoning.close),
+                            .message = rules_.budget.message};
+    }
+    return GrammarText(grammar_);
+  }
+
   Expression BehindThoughts(Expression answer) {
     const ReasoningForm& reasoning = format_.reasoning;
     if (reasoning.close.empty()) return answer;
@@ -103,8 +130,7 @@ class AnswerWriter {
 }  // namespace
 
 Result<std::string> AnswerGrammar(const AnswerRules& rules) {
-  const bool strict = std::ranges::any_of(rules.reading.tools, &ChatTool::strict);
-  if (rules.content_grammar.empty() && !rules.must_call && !strict) return std::string();
+  if (IsFree(rules) && !HasBudget(rules)) return std::string();
   return AnswerWriter(rules).Write();
 }
 

@@ -45,13 +45,6 @@ class Answers {
   std::unique_ptr<StateGraph> graph_;
 };
 
-// Those whose calls can be held to schemas.
-std::vector<std::string_view> HeldForms() {
-  std::vector<std::string_view> names = CallFormNames();
-  std::erase_if(names, [](auto name) { return FindCallForm(name)->body == CallBody::kGemma; });
-  return names;
-}
-
 // A call of f as the format writes it, with an argument a (JSON).
 std::string Call(const CallForm& form, const std::string& a) {
   std::string arguments = "{\"a\":" + a + "}";
@@ -59,6 +52,7 @@ std::string Call(const CallForm& form, const std::string& a) {
     arguments = fmt::format("{}a{}\n{}{}{}{}\n", form.key_open, form.key_close, form.value_open, a,
                             form.value_open.empty() ? "\n" : "", form.value_close);
   }
+  if (form.body == CallBody::kGemma) arguments = "{a:" + a + "}";
   return fmt::format("{}f{}{}{}", form.before_name, form.before_arguments, arguments,
                      form.after_arguments);
 }
@@ -71,7 +65,7 @@ TEST(AnswerGrammar, NothingAskedIsNoGrammar) {
 }
 
 TEST(AnswerGrammar, WhatMustCallCalls) {
-  for (const std::string_view name : HeldForms()) {
+  for (const std::string_view name : CallFormNames()) {
     const CallForm& form = *FindCallForm(name);
     AnswerRules rules = RulesFor(name, false);
     rules.must_call = true;
@@ -93,7 +87,7 @@ TEST(AnswerGrammar, WhatMustCallCalls) {
 
 // What a grammar writes is what a reader finds.
 TEST(AnswerGrammar, CallsAreRead) {
-  for (const std::string_view name : HeldForms()) {
+  for (const std::string_view name : CallFormNames()) {
     const CallForm& form = *FindCallForm(name);
     std::string text = std::string(form.first) + Call(form, "1");
     if (form.several) text += std::string(form.joint) + Call(form, "2");
@@ -114,7 +108,7 @@ TEST(AnswerGrammar, CallsAreRead) {
 }
 
 TEST(AnswerGrammar, StrictCallsAreHeldToFromTheirMarkOn) {
-  for (const std::string_view name : HeldForms()) {
+  for (const std::string_view name : CallFormNames()) {
     const CallForm& form = *FindCallForm(name);
     Answers answers(RulesFor(name));
     const std::string first(form.first);
@@ -184,6 +178,38 @@ TEST(AnswerGrammar, StringsInTagsHaveNoQuotes) {
   EXPECT_THAT(refused.error().message, testing::HasSubstr("'pattern' is not supported"));
 }
 
+TEST(AnswerGrammar, GemmasArgumentsAreHeldToTheirSchema) {
+  AnswerRules rules = RulesFor("gemma");
+  rules.must_call = true;
+  rules.reading.tools = {
+      {"f", R"({"type":"object","properties":{"s":{"type":"string"},"e":{"enum":["x",2]},)"
+            R"("l":{"type":"array","items":{"type":["integer","null"]},"minItems":1,"maxItems":2},)"
+            R"("o":{"anyOf":[{"type":"object","properties":{"b":{"type":"boolean"}}},)"
+            R"({"type":"null"}]}},"required":["s","l"]})"}};
+  Answers answers(rules);
+  const auto have = [&](std::string_view arguments) {
+    return answers.Have(fmt::format("<|tool_call>call:f{}<tool_call|>", arguments));
+  };
+  EXPECT_TRUE(have(R"({s:<|"|>a "b" <x> {,}<|"|>,l:[1]})"));
+  EXPECT_TRUE(have(R"({s:<|"|><|"|>,e:<|"|>x<|"|>,l:[1,null],o:{b:true}})"));
+  EXPECT_TRUE(have(R"({s:<|"|><|"|>,e:2,l:[1],o:{}})"));
+  EXPECT_TRUE(have(R"({s:<|"|><|"|>,l:[1],o:null})"));
+  EXPECT_FALSE(have(R"({l:[1]})"));
+  EXPECT_FALSE(have(R"({s:<|"|><|"|>,l:[]})"));
+  EXPECT_FALSE(have(R"({s:<|"|><|"|>,l:[1,2,3]})"));
+  EXPECT_FALSE(have(R"({s:<|"|><|"|>,e:3,l:[1]})"));
+  EXPECT_FALSE(have(R"({s:"a",l:[1]})"));
+  EXPECT_FALSE(have(R"({s:<|"|><|"|>,,l:[1]})"));
+  for (const char* schema :
+       {R"({"type":"object","properties":{"a":{"type":"string","pattern":"b"}}})",
+        R"({"type":"object","properties":{"a:b":{"type":"string"}}})",
+        R"({"type":"object","properties":{"a":{}}})",
+        R"({"type":"object","properties":{"a":{"$ref":"#"}}})"}) {
+    rules.reading.tools[0].parameters = schema;
+    EXPECT_FALSE(AnswerGrammar(rules).ok()) << schema;
+  }
+}
+
 TEST(AnswerGrammar, WhatGptOssSaysHasAHeader) {
   AnswerRules rules = RulesFor("gpt-oss");
   rules.reading.tools.clear();
@@ -196,7 +222,6 @@ TEST(AnswerGrammar, WhatGptOssSaysHasAHeader) {
 }
 
 TEST(AnswerGrammar, ASchemaThatCannotBeHeldToIsNamed) {
-  EXPECT_FALSE(AnswerGrammar(RulesFor("gemma")).ok());
   AnswerRules rules = RulesFor("hermes");
   rules.reading.tools[1].parameters = R"({"unevaluatedItems":false})";
   const auto grammar = AnswerGrammar(rules);

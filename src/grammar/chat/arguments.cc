@@ -9,6 +9,7 @@
 
 #include "foretoken/json_schema.h"
 #include "grammar/chat/free_text.h"
+#include "grammar/chat/gemma_arguments.h"
 #include "grammar/grammar_text.h"
 
 namespace foretoken {
@@ -74,9 +75,7 @@ Result<Expression> TagArguments(const CallForm& form, const Json& schema, Gramma
 
 Result<Expression> ArgumentsOf(const CallForm& form, const std::string& schema, Grammar* grammar) {
   FT_ASSIGN_OR_RETURN(const std::string json, JsonSchemaGrammar(schema));
-  if (form.body == CallBody::kGemma) {
-    return InvalidInput("the model writes arguments in a form of its own, not as JSON");
-  }
+  if (form.body == CallBody::kGemma) return GemmaArguments(form, schema, grammar);
   if (form.body != CallBody::kTags) return Include(json, grammar);
   return TagArguments(form, Json::parse(schema), grammar);
 }
@@ -85,6 +84,10 @@ Result<Expression> ArgumentsOf(const CallForm& form, const std::string& schema, 
 
 Result<Expression> Include(std::string_view text, Grammar* grammar) {
   FT_ASSIGN_OR_RETURN(Grammar included, ParseGrammar(text));
+  if (included.reasoning.has_value()) {
+    return InvalidInput(
+        "'@reasoning' is about an answer as a whole; a grammar of what is said cannot have it");
+  }
   const auto before = static_cast<int>(grammar->rules.size());
   for (GrammarRule& rule : included.rules) {
     ShiftRules(before, &rule.body);

@@ -142,7 +142,8 @@ class PatternParser {
     const bool ahead = Take("?=");
     const bool not_ahead = !ahead && Take("?!");
     if (!Take("?:") && !ahead && !not_ahead && rest_.starts_with("?")) {
-      return Fail(fmt::format("the group '({}'", rest_.substr(0, 3)));
+      return Fail(
+          fmt::format("the group '({}'", rest_.substr(0, ValidUtf8Prefix(rest_.substr(0, 3)))));
     }
     if (++depth_ > kMaxGroups) return Fail("groups nested too deep");
     looked_ahead_ = looked_ahead_ || ahead || not_ahead;

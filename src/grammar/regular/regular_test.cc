@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "base/utf8.h"
 #include "grammar/regular/decimal_language.h"
 #include "grammar/regular/pattern.h"
 #include "grammar/regular/regular_language.h"
@@ -157,6 +158,8 @@ TEST(Pattern, LookAhead) {
   EXPECT_THAT(LanguageOf(*endless, false).error().message, HasSubstr("endless repetition"));
   EXPECT_THAT(ParsePattern("(?!^a)").error().message, HasSubstr("'^' in this place"));
   EXPECT_THAT(ParsePattern("(?<=a)b").error().message, HasSubstr("'(?<='"));
+  // A letter of several bytes is left out or quoted whole.
+  EXPECT_TRUE(IsUtf8(ParsePattern("(?漢a)b").error().message));
 }
 
 TEST(Pattern, LongLookAheadsMayBeNarrowed) {

@@ -8,6 +8,7 @@
 
 #include "base/utf8.h"
 #include "jinja/builtins/parameters.h"
+#include "jinja/letters.h"
 #include "jinja/operations.h"
 #include "jinja/python_text.h"
 
@@ -96,10 +97,13 @@ Value StrftimeNow(Workspace* workspace, Arguments* arguments) {
   const std::string& bytes = format.AsText()->bytes();
   TextBuilder builder(workspace);
   for (std::size_t at = 0; at < bytes.size() && workspace->ok(); ++at) {
-    if (bytes[at] != '%' || at + 1 == bytes.size()) {
-      builder.Append(bytes.substr(at, 1));
-      continue;
+    const std::size_t percent = std::min(bytes.find('%', at), bytes.size());
+    if (percent + 1 >= bytes.size()) {
+      builder.Append(*format.AsText(), at, bytes.size());
+      break;
     }
+    builder.Append(*format.AsText(), at, percent);
+    at = percent;
     std::string directive = {'%', bytes[++at]};
     const bool flagged = std::string_view("-_0^#").find(bytes[at]) != std::string_view::npos;
     if (flagged && at + 1 < bytes.size()) directive += bytes[++at];
@@ -108,7 +112,11 @@ Value StrftimeNow(Workspace* workspace, Arguments* arguments) {
     if (kind == 'f' || kind == 'z' || kind == 'Z') continue;
     if (std::string_view("aAbBcCdDeFgGhHIjklmMnpPrRsStTuUVwWxXyY%").find(kind) ==
         std::string_view::npos) {
-      return workspace->Fail(fmt::format("strftime_now does not know '{}'", directive));
+      std::size_t length = 0;
+      CodeAt(bytes, at, &length);
+      return workspace->Fail(fmt::format("strftime_now does not know '{}{}'",
+                                         directive.substr(0, directive.size() - 1),
+                                         bytes.substr(at, length)));
     }
     std::array<char, 128> text;
     const std::size_t length =

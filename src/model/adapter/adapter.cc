@@ -13,7 +13,7 @@
 #include "base/printable.h"
 #include "base/sha256.h"
 #include "model/families/family.h"
-#include "weights/rotated_rows.h"
+#include "weights/arrange/rotated_rows.h"
 
 namespace foretoken {
 namespace {

@@ -35,6 +35,11 @@ Result<AdapterFile> OpenFolder(const fs::path& path, const Family& family) {
     return InvalidInput(fmt::format("{}: tensor '{}' has dtype U8, but adapters are of floats",
                                     weights.string(), Printable(file.holds.bytes.begin()->first)));
   }
+  if (!file.holds.others.empty()) {
+    const auto& [name, other] = *file.holds.others.begin();
+    return InvalidInput(fmt::format("{}: tensor '{}' has dtype {}, but adapters are of floats",
+                                    weights.string(), Printable(name), other.dtype));
+  }
   FT_ASSIGN_OR_RETURN(AdapterFile adapter,
                       PeftAdapter(file.holds.tensors, *text, config.string(), family));
   adapter.files.push_back(std::move(file.file));

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "weights/rotated_rows.h"
+#include "weights/arrange/rotated_rows.h"
 
 namespace foretoken {
 namespace {

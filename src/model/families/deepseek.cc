@@ -1,16 +1,13 @@
 #include <fmt/core.h>
 
 #include <cmath>
-#include <cstdint>
-#include <cstring>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "base/portable_math.h"
 #include "model/config/rope_config.h"
 #include "model/families/family.h"
-#include "weights/head_rows.h"
+#include "model/families/gguf/own_keys.h"
+#include "model/families/key_value_rows.h"
 
 namespace foretoken {
 namespace {
@@ -117,89 +114,6 @@ void Describe(ConfigFields& fields, const char* usual_scores, ModelConfig* confi
 void DescribeV2(ConfigFields& fields, ModelConfig* config) { Describe(fields, "softmax", config); }
 void DescribeV3(ConfigFields& fields, ModelConfig* config) { Describe(fields, "sigmoid", config); }
 
-// Files call both kinds of models alike, and say of attention as it is computed here.
-void FromGguf(const GgufMetadata& metadata, ConfigFields::Json* config) {
-  const auto integer = [&](const char* key, const char* field) {
-    std::int64_t value = -1;
-    if (metadata.Integer(fmt::format("deepseek2.{}", key), 0, kMaxHidden, &value).ok() &&
-        value >= 0) {
-      (*config)[field] = value;
-    }
-    return value;
-  };
-  integer("attention.kv_lora_rank", "kv_lora_rank");
-  integer("attention.q_lora_rank", "q_lora_rank");
-  integer("attention.value_length_mla", "v_head_dim");
-  integer("leading_dense_block_count", "first_k_dense_replace");
-  integer("expert_shared_count", "n_shared_experts");
-  const std::int64_t rotated = integer("rope.dimension_count", "qk_rope_head_dim");
-  const std::int64_t width = integer("attention.key_length_mla", "qk_nope_head_dim");
-  if (width > rotated) (*config)["qk_nope_head_dim"] = width - rotated;
-  constexpr std::int64_t kSigmoid = 2;
-  const bool sigmoids = integer("expert_gating_func", "scoring_func") == kSigmoid;
-  (*config)["scoring_func"] = sigmoids ? "sigmoid" : "softmax";
-  if (integer("expert_group_count", "n_group") > 1) {
-    integer("expert_group_used_count", "topk_group");
-    (*config)["topk_method"] = sigmoids ? "noaux_tc" : "group_limited_greedy";
-  }
-  bool normalised = false;
-  if (metadata.Flag("deepseek2.expert_weights_norm", &normalised).ok()) {
-    (*config)["norm_topk_prob"] = normalised;
-  }
-  double number = 1;
-  if (metadata.Number("deepseek2.expert_weights_scale", &number).ok()) {
-    (*config)["routed_scaling_factor"] = number;
-  }
-  // A tenth of what the logarithm of the stretch is multiplied by.
-  double tenth = 0;
-  if (metadata.Number("deepseek2.rope.scaling.yarn_log_multiplier", &tenth).ok() && tenth > 0 &&
-      config->contains("rope_scaling")) {
-    const double whole = std::stod(fmt::format("{}", static_cast<float>(tenth))) * 10;
-    (*config)["rope_scaling"]["mscale"] = whole;
-    (*config)["rope_scaling"]["mscale_all_dim"] = whole;
-  }
-}
-
-// The heads of a layer by the shapes of its tensors; none where they do not fit together, which is
-// found when they are asked for.
-HeadRows RowsOf(const Checkpoint& checkpoint, const std::string& layer) {
-  const auto size = [&](const char* name, std::size_t dimension) -> std::int64_t {
-    const TensorView* view = checkpoint.Find(layer + name + ".weight");
-    return view == nullptr || view->shape.size() != 2 ? 0 : view->shape[dimension];
-  };
-  const std::int64_t values = size("o", 1);
-  const std::int64_t keys = size("kv_b", 0) - values;
-  const std::int64_t queries = size("q_b", 0) + size("q", 0);
-  const std::int64_t rotated = size("kv_a", 0) - size("kv_b", 1);
-  if (values <= 0 || keys <= 0 || rotated <= 0 || queries <= keys) return {};
-  const std::int64_t heads = (queries - keys) / rotated;
-  if (heads == 0 || values % heads != 0 || keys % heads != 0) return {};
-  return {heads, keys / heads, values / heads};
-}
-
-Status ArrangeKeysAndValues(Checkpoint* checkpoint) {
-  std::vector<std::pair<std::string, TensorView>> both;
-  for (const auto& [name, view] : checkpoint->tensors) {
-    if (name.ends_with(".kv_b.weight") && !IsQuantized(view.format)) both.emplace_back(name, view);
-  }
-  for (const auto& [name, view] : both) {
-    const std::string layer = name.substr(0, name.size() - std::strlen("kv_b.weight"));
-    const HeadRows rows = RowsOf(*checkpoint, layer);
-    if (rows.heads == 0) continue;
-    const std::int64_t rank = view.shape[1];
-    const auto arrange = [&, tensor = view](const std::string& ours,
-                                            std::vector<std::int64_t> shape, auto make) {
-      checkpoint->arranged[ours] = {{{tensor.data, tensor.bytes()}},
-                                    [tensor, rows, make] { return make(tensor, rows); }};
-      checkpoint->tensors[ours] = {tensor.format, std::move(shape), nullptr};
-    };
-    arrange(layer + "k_b.weight", {rows.heads, rank, rows.key}, KeyColumns);
-    arrange(layer + "v_b.weight", {rows.heads, rows.value, rank}, ValueRows);
-    checkpoint->tensors.erase(name);
-  }
-  return {};
-}
-
 }  // namespace
 
 const Family kDeepseekV2 = {.name = "deepseek_v2",
@@ -207,13 +121,17 @@ const Family kDeepseekV2 = {.name = "deepseek_v2",
                             .gguf = "deepseek2",
                             .names = kNames,
                             .describe = DescribeV2,
-                            .gguf_fields = FromGguf,
+                            .gguf_fields = DeepseekFromGguf,
+                            .gguf_keys = DeepseekToGguf,
                             .arrange = ArrangeKeysAndValues};
 
 const Family kDeepseekV3 = {.name = "deepseek_v3",
                             .architecture = "DeepseekV3ForCausalLM",
+                            .gguf = "deepseek2",
                             .names = kNames,
                             .describe = DescribeV3,
+                            .gguf_fields = DeepseekFromGguf,
+                            .gguf_keys = DeepseekToGguf,
                             .arrange = ArrangeKeysAndValues};
 
 }  // namespace foretoken

@@ -10,6 +10,7 @@
 #include "base/parse_number.h"
 #include "base/printable.h"
 #include "model/config/rope_config.h"
+#include "model/families/model_part.h"
 
 namespace foretoken {
 namespace {
@@ -44,17 +45,6 @@ constexpr std::array kFamilies = {&kLlama,
                                   &kQwen3Next,
                                   &kQwen35,
                                   &kQwen35Moe};
-
-// What folders of models that see and hear besides put before the names of their text's tensors.
-struct TextPrefix {
-  std::string_view theirs;
-  std::string_view usual;
-};
-constexpr TextPrefix kTextPrefixes[] = {
-    {"language_model.model.", "model."},
-    {"language_model.lm_head.", "lm_head."},
-    {"model.language_model.", "model."},
-};
 
 constexpr TensorName kUsualOfModel[] = {
     {"embedding", "model.embed_tokens", "token_embd"},
@@ -298,13 +288,7 @@ void SetShared(int intermediate, bool gate, ModelConfig* config) {
 
 std::string OurName(const Family& family, bool gguf, std::string_view name_in_file) {
   if (gguf) return Translate(family, name_in_file, &TensorName::gguf, &TensorName::ours);
-  for (const TextPrefix& prefix : kTextPrefixes) {
-    if (!name_in_file.starts_with(prefix.theirs)) continue;
-    const std::string name =
-        fmt::format("{}{}", prefix.usual, name_in_file.substr(prefix.theirs.size()));
-    return Translate(family, name, &TensorName::folder, &TensorName::ours);
-  }
-  return Translate(family, name_in_file, &TensorName::folder, &TensorName::ours);
+  return Translate(family, WithoutTextPrefix(name_in_file), &TensorName::folder, &TensorName::ours);
 }
 
 std::string NameInFile(const Family& family, bool gguf, std::string_view our_name) {

@@ -46,6 +46,9 @@ struct Family {
   /// The other way round: keys of the family's own that a GGUF file of a model has, beside those of
   /// all models (convert/gguf_keys.h); null: none.
   void (*gguf_keys)(const ModelConfig& config, GgufHeader* header) = nullptr;
+  /// Tensors of a folder that GGUF files have in another form, arranged as they are there, under
+  /// our names for those; and the description, where that changes with them. Null: there are none.
+  void (*arrange_for_gguf)(Checkpoint* checkpoint, ModelConfig* config) = nullptr;
   /// Tensors that folders keep in an order of the family's own become what they are elsewhere when
   /// they are read; null: none do. They have their names already.
   Status (*arrange)(Checkpoint* checkpoint) = nullptr;

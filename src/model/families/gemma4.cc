@@ -8,6 +8,7 @@
 
 #include "model/config/rope_config.h"
 #include "model/families/family.h"
+#include "model/families/gguf/own_keys.h"
 
 namespace foretoken {
 namespace {
@@ -132,35 +133,6 @@ void DescribeGemma4(ConfigFields& fields, ModelConfig* config) {
   if (fields.ok() && fields.BoolOr("enable_moe_block", false)) SetExpertsApart(fields, config);
 }
 
-// Files say of heads what those of layers without a window have, and what layers have is in lists.
-void FromGguf(const GgufMetadata& metadata, ConfigFields::Json* config) {
-  const auto integer = [&](const char* key, const char* field) {
-    std::int64_t value = -1;
-    const bool read = metadata.Integer(fmt::format("gemma4.{}", key), 0, kMaxHidden, &value).ok();
-    if (read && value >= 0) (*config)[field] = value;
-  };
-  (*config)["global_head_dim"] = config->value("head_dim", 512);
-  integer("attention.key_length_swa", "head_dim");
-  integer("attention.shared_kv_layers", "num_kv_shared_layers");
-  (*config)["hidden_size_per_layer_input"] = 0;
-  integer("embedding_length_per_layer_input", "hidden_size_per_layer_input");
-  const ConfigFields::Json none = ConfigFields::Json::array();
-  const auto types = config->value("layer_types", none);
-  const auto kv_heads = config->value("num_key_value_heads_of_layers", none);
-  for (std::size_t i = 0; i < std::min(types.size(), kv_heads.size()); ++i) {
-    const bool full = types[i] == "full_attention";
-    (*config)[full ? "num_global_key_value_heads" : "num_key_value_heads"] = kv_heads[i];
-  }
-  (*config)["enable_moe_block"] = config->value("num_local_experts", 0) > 0;
-  const auto widths = config->value("intermediate_size_of_layers", none);
-  if (!widths.empty()) (*config)["use_double_wide_mlp"] = widths.back() != widths.front();
-  ConfigFields::Json full = config->value("rope_scaling", ConfigFields::Json::object());
-  full["rope_theta"] = config->value("rope_theta", 1e6);
-  const ConfigFields::Json local = {{"rope_theta", config->value("rope_local_base_freq", 1e4)}};
-  (*config)["rope_parameters"] = {{"full_attention", full}, {"sliding_attention", local}};
-  for (const char* name : {"rope_scaling", "rotary_dims"}) config->erase(name);
-}
-
 }  // namespace
 
 const Family kGemma4 = {.name = "gemma4_text",
@@ -168,6 +140,7 @@ const Family kGemma4 = {.name = "gemma4_text",
                         .gguf = "gemma4",
                         .names = kNames,
                         .describe = DescribeGemma4,
-                        .gguf_fields = FromGguf};
+                        .gguf_fields = Gemma4FromGguf,
+                        .gguf_keys = Gemma4ToGguf};
 
 }  // namespace foretoken

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "model/families/family.h"
-#include "weights/turned_experts.h"
+#include "weights/arrange/turned_experts.h"
 
 namespace foretoken {
 namespace {

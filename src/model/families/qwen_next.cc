@@ -5,6 +5,8 @@
 
 #include "base/printable.h"
 #include "model/families/family.h"
+#include "model/families/gguf/own_keys.h"
+#include "model/families/gguf/recurrent_order.h"
 
 namespace foretoken {
 namespace {
@@ -98,30 +100,6 @@ Status ArrangeTaps(Checkpoint* checkpoint) {
   return {};
 }
 
-void CopyInteger(const GgufMetadata& metadata, const std::string& key, const char* field,
-                 ConfigFields::Json* config) {
-  constexpr std::int64_t kMost = 1 << 30;
-  std::int64_t value = -1;
-  if (metadata.Integer(key, 0, kMost, &value).ok() && value >= 0) (*config)[field] = value;
-}
-
-// Files call the sizes of heads as those of other recurrent layers. Value heads take key heads in
-// turns in those of Qwen3.5.
-template <const char* kArchitecture, bool kKeysInTurns>
-void FromGguf(const GgufMetadata& metadata, ConfigFields::Json* config) {
-  const std::string at = kArchitecture;
-  CopyInteger(metadata, at + ".ssm.group_count", "linear_num_key_heads", config);
-  CopyInteger(metadata, at + ".ssm.time_step_rank", "linear_num_value_heads", config);
-  CopyInteger(metadata, at + ".ssm.state_size", "linear_key_head_dim", config);
-  CopyInteger(metadata, at + ".ssm.conv_kernel", "linear_conv_kernel_dim", config);
-  CopyInteger(metadata, at + ".ssm.inner_size", "linear_value_width", config);
-  CopyInteger(metadata, at + ".full_attention_interval", "full_attention_interval", config);
-  (*config)["linear_keys_in_turns"] = kKeysInTurns;
-}
-constexpr char kNextArchitecture[] = "qwen3next";
-constexpr char k35Architecture[] = "qwen35";
-constexpr char k35MoeArchitecture[] = "qwen35moe";
-
 }  // namespace
 
 const Family kQwen3Next = {.name = "qwen3_next",
@@ -131,7 +109,9 @@ const Family kQwen3Next = {.name = "qwen3_next",
                            .folder_gains_less_one = true,
                            .defaults = kMoeDefaults,
                            .describe = DescribeQwenNext,
-                           .gguf_fields = FromGguf<kNextArchitecture, false>,
+                           .gguf_fields = Qwen3NextFromGguf,
+                           .gguf_keys = RecurrentToGguf,
+                           .arrange_for_gguf = ArrangeQwen3NextForGguf,
                            .arrange = ArrangeTaps};
 
 const Family kQwen35 = {.name = "qwen3_5_text",
@@ -141,7 +121,9 @@ const Family kQwen35 = {.name = "qwen3_5_text",
                         .folder_gains_less_one = true,
                         .defaults = kDefaults,
                         .describe = DescribeQwen35,
-                        .gguf_fields = FromGguf<k35Architecture, true>,
+                        .gguf_fields = Qwen35FromGguf,
+                        .gguf_keys = RecurrentToGguf,
+                        .arrange_for_gguf = ArrangeQwen35ForGguf,
                         .arrange = ArrangeTaps};
 
 const Family kQwen35Moe = {.name = "qwen3_5_moe_text",
@@ -151,7 +133,9 @@ const Family kQwen35Moe = {.name = "qwen3_5_moe_text",
                            .folder_gains_less_one = true,
                            .defaults = kMoeDefaults,
                            .describe = DescribeQwenNext,
-                           .gguf_fields = FromGguf<k35MoeArchitecture, true>,
+                           .gguf_fields = Qwen35FromGguf,
+                           .gguf_keys = RecurrentToGguf,
+                           .arrange_for_gguf = ArrangeQwen35ForGguf,
                            .arrange = ArrangeTaps};
 
 }  // namespace foretoken

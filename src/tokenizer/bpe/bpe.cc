@@ -62,12 +62,12 @@ void Bpe::EncodeWord(std::string_view word, std::vector<Token>* tokens) const {
     const Token token = byte_tokens_[static_cast<std::uint8_t>(byte)];
     if (token >= 0) symbols.push_back(token);
   }
-  if (symbols.size() <= kShortWord) {
-    MergeShort(&symbols);
-  } else {
-    MergeLong(&symbols);
-  }
+  Merge(&symbols);
   tokens->insert(tokens->end(), symbols.begin(), symbols.end());
+}
+
+void Bpe::Merge(std::vector<Token>* symbols) const {
+  symbols->size() <= kShortWord ? MergeShort(symbols) : MergeLong(symbols);
 }
 
 void Bpe::MergeShort(std::vector<Token>* symbols) const {

@@ -36,6 +36,8 @@ class Bpe {
 
   /// Appends the tokens of `word`, in O(n log n) for n bytes.
   void EncodeWord(std::string_view word, std::vector<Token>* tokens) const;
+  /// Merges the tokens that a word begins as, likewise.
+  void Merge(std::vector<Token>* symbols) const;
 
  private:
   struct Symbol;

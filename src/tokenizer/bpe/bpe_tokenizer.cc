@@ -7,6 +7,7 @@
 
 #include "base/utf8.h"
 #include "tokenizer/bpe/byte_alphabet.h"
+#include "tokenizer/bpe/character_bpe.h"
 #include "tokenizer/files.h"
 
 namespace foretoken {
@@ -185,11 +186,47 @@ std::optional<Token> BpeVocabularyBuilder::ChooseBos(const Settings& settings,
   return token->id;
 }
 
+Status BpeVocabularyBuilder::CheckBytes() const {
+  for (int byte = 0; byte < 256; ++byte) {
+    const std::string name = fmt::format("<0x{:02X}>", byte);
+    if (!Find(name).has_value()) {
+      return Bad(fmt::format("the vocabulary falls back to bytes and lacks the token '{}'", name));
+    }
+  }
+  return {};
+}
+
+std::string BpeVocabularyBuilder::BytesOf(const std::string& name, const Settings& settings) const {
+  if (settings.spaces.has_value()) return BytesOfCharacters(name);
+  return added_index_.contains(name) ? name : BytesOfSpelling(name).value_or(name);
+}
+
+std::string BpeVocabularyBuilder::Fingerprint(const Vocabulary& vocabulary,
+                                              const Settings& settings) const {
+  Sha256 sha;
+  if (settings.spaces.has_value()) {
+    HashString("BPE of characters", &sha);
+    HashString(settings.spaces->description(), &sha);
+  } else {
+    HashString("byte-level BPE", &sha);
+    HashString(settings.pre_tokenizer.rules(), &sha);
+    HashNumber(settings.nfc ? 1 : 0, &sha);
+  }
+  HashVocabulary(vocabulary, &sha);
+  for (const BpeMerge& merge : merges_) {
+    HashNumber(
+        static_cast<std::uint64_t>(merge.left) << 32 | static_cast<std::uint32_t>(merge.right),
+        &sha);
+  }
+  return sha.Hex();
+}
+
 Result<std::unique_ptr<Tokenizer>> BpeVocabularyBuilder::Build(Settings settings) && {
   if (names_.empty()) return Bad("the vocabulary is empty");
   if (settings.nfc && NfcNormalizer() == nullptr) {
     return Bad("NFC normalisation needs ICU's data, which could not be loaded");
   }
+  if (settings.spaces.has_value()) FT_RETURN_IF_ERROR(CheckBytes());
   FT_RETURN_IF_ERROR(AddConfigured());
 
   Vocabulary vocabulary;
@@ -198,13 +235,9 @@ Result<std::unique_ptr<Tokenizer>> BpeVocabularyBuilder::Build(Settings settings
   for (std::size_t id = 0; id < names_.size(); ++id) {
     VocabularyEntry& entry = vocabulary.entries[id];
     const auto added = added_index_.find(names_[id]);
-    if (added == added_index_.end()) {
-      token_bytes[id] = BytesOfSpelling(names_[id]).value_or(names_[id]);
-      entry.bytes = token_bytes[id];
-    } else {
-      entry.special = added_[added->second].special;
-      if (!entry.special) entry.bytes = names_[id];
-    }
+    entry.special = added != added_index_.end() && added_[added->second].special;
+    if (!entry.special) entry.bytes = BytesOf(names_[id], settings);
+    if (added == added_index_.end()) token_bytes[id] = entry.bytes;
     entry.name = std::move(names_[id]);
   }
   vocabulary.added = std::move(added_);
@@ -213,18 +246,10 @@ Result<std::unique_ptr<Tokenizer>> BpeVocabularyBuilder::Build(Settings settings
   const AddedTokens added(vocabulary.added);
   vocabulary.eos = EndTokens(config_, added);
   vocabulary.bos = ChooseBos(settings, added);
-
-  Sha256 sha;
-  HashString("byte-level BPE", &sha);
-  HashString(settings.pre_tokenizer.rules(), &sha);
-  HashNumber(settings.nfc ? 1 : 0, &sha);
-  HashVocabulary(vocabulary, &sha);
-  for (const BpeMerge& merge : merges_) {
-    HashNumber(
-        static_cast<std::uint64_t>(merge.left) << 32 | static_cast<std::uint32_t>(merge.right),
-        &sha);
+  vocabulary.fingerprint = Fingerprint(vocabulary, settings);
+  if (settings.spaces.has_value()) {
+    return MakeCharacterBpe(std::move(vocabulary), merges_, *settings.spaces);
   }
-  vocabulary.fingerprint = sha.Hex();
   return std::unique_ptr<Tokenizer>(std::make_unique<BpeTokenizer>(
       std::move(vocabulary), std::move(token_bytes), merges_, std::move(settings)));
 }

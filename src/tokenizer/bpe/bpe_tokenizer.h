@@ -10,19 +10,21 @@
 #include "base/result.h"
 #include "tokenizer/bpe/bpe.h"
 #include "tokenizer/bpe/pretokenizer.h"
+#include "tokenizer/bpe/space_rule.h"
 #include "tokenizer/embedded_vocabulary.h"
 #include "tokenizer/tokenizer_base.h"
 
 namespace foretoken {
 
-/// Collects a byte-level vocabulary from whatever file it stands in, checking it on the way.
-/// `where` names the file in errors.
+/// Collects a vocabulary, byte-level or of characters, from whatever file it stands in, checking it
+/// on the way. `where` names the file in errors.
 class BpeVocabularyBuilder {
  public:
   BpeVocabularyBuilder(std::string_view where, const TokenizerConfig& config)
       : where_(where), config_(config) {}
 
-  /// Declares token `id`, spelled in the byte alphabet. Ids and spellings must be new.
+  /// Declares token `id`; of bytes, it is spelled in the byte alphabet. Ids and spellings must be
+  /// new.
   Status AddToken(std::string_view spelling, std::uint64_t id);
   /// Declares an added token, which may also be a token of the vocabulary with the same id.
   Status AddAdded(AddedToken token);
@@ -42,12 +44,18 @@ class BpeVocabularyBuilder {
     Bpe::Options bpe;
     /// The spelling of the token that texts begin with, by the vocabulary's own file.
     std::optional<std::string> bos;
+    /// Of a vocabulary of characters, which nothing above is for but `bos`.
+    std::optional<SpaceRule> spaces;
   };
   /// The tokenizer, with the special tokens and chat template of the configuration.
   Result<std::unique_ptr<Tokenizer>> Build(Settings settings) &&;
 
  private:
   Status AddConfigured();
+  /// Refuses a vocabulary of characters that lacks a byte.
+  Status CheckBytes() const;
+  std::string BytesOf(const std::string& name, const Settings& settings) const;
+  std::string Fingerprint(const Vocabulary& vocabulary, const Settings& settings) const;
   std::optional<Token> ChooseBos(const Settings& settings, const AddedTokens& added) const;
 
   std::string where_;
@@ -80,5 +88,9 @@ Result<std::unique_ptr<Tokenizer>> ParseTiktokenRanks(std::string_view text, std
 Result<std::unique_ptr<Tokenizer>> LoadEmbeddedBpe(const EmbeddedVocabulary& vocabulary,
                                                    std::string_view where,
                                                    const TokenizerConfig& config);
+/// ... of the kind "gemma4".
+Result<std::unique_ptr<Tokenizer>> LoadEmbeddedCharacterBpe(const EmbeddedVocabulary& vocabulary,
+                                                            std::string_view where,
+                                                            const TokenizerConfig& config);
 
 }  // namespace foretoken

@@ -25,7 +25,7 @@ Status AddTokens(const Embedded& vocabulary, BpeVocabularyBuilder* builder) {
 }
 
 Status AddMerges(const Embedded& vocabulary, BpeVocabularyBuilder* builder) {
-  if (vocabulary.merges.empty()) return builder->Bad("a tokenizer of the kind gpt2 needs merges");
+  if (vocabulary.merges.empty()) return builder->Bad("a tokenizer of this kind needs merges");
   for (const std::string_view merge : vocabulary.merges) {
     const std::size_t space = merge.find(' ');
     if (!IsUtf8(merge) || space == merge.npos || merge.find(' ', space + 1) != merge.npos) {
@@ -59,6 +59,18 @@ Result<std::unique_ptr<Tokenizer>> LoadEmbeddedBpe(const Embedded& vocabulary,
   settings.nfc = family->nfc;
   settings.bpe.whole_words_first = family->whole_words_first;
   if (family->adds_bos) settings.bos = config.bos;
+  return std::move(builder).Build(std::move(settings));
+}
+
+Result<std::unique_ptr<Tokenizer>> LoadEmbeddedCharacterBpe(const Embedded& vocabulary,
+                                                            std::string_view where,
+                                                            const TokenizerConfig& config) {
+  BpeVocabularyBuilder builder(where, config);
+  FT_RETURN_IF_ERROR(AddTokens(vocabulary, &builder));
+  FT_RETURN_IF_ERROR(AddMerges(vocabulary, &builder));
+  BpeVocabularyBuilder::Settings settings;
+  settings.spaces.emplace();
+  settings.bos = config.bos;
   return std::move(builder).Build(std::move(settings));
 }
 

@@ -1,3 +1,5 @@
+#include <optional>
+
 #include "json/fields.h"
 #include "tokenizer/bpe/bpe_tokenizer.h"
 #include "tokenizer/files.h"
@@ -17,15 +19,14 @@ class TokenizerJsonParser {
     const Json& model = Field(json, "model");
     FT_RETURN_IF_ERROR(CheckModel(model));
     BpeVocabularyBuilder::Settings settings;
-    Result<PreTokenizer> pre_tokenizer = PreTokenizer::FromJson(Field(json, "pre_tokenizer"));
-    if (!pre_tokenizer.ok()) return Bad(pre_tokenizer.error().message);
-    settings.pre_tokenizer = std::move(pre_tokenizer).value();
-    FT_ASSIGN_OR_RETURN(settings.nfc, ParseNormalizer(Field(json, "normalizer")));
-    FT_RETURN_IF_ERROR(CheckDecoder(Field(json, "decoder")));
-
+    if (Flag(Field(model, "byte_fallback"))) {
+      FT_RETURN_IF_ERROR(ReadSpaces(json, &settings));
+    } else {
+      FT_RETURN_IF_ERROR(ReadWords(json, &settings));
+    }
     FT_RETURN_IF_ERROR(AddVocabulary(Field(model, "vocab")));
     FT_RETURN_IF_ERROR(AddMerges(Field(model, "merges")));
-    FT_RETURN_IF_ERROR(AddAddedTokens(Field(json, "added_tokens")));
+    FT_RETURN_IF_ERROR(AddAddedTokens(Field(json, "added_tokens"), settings.spaces));
     settings.bpe.whole_words_first = Flag(Field(model, "ignore_merges"));
     const std::string unknown = Text(Field(model, "unk_token"));
     if (!unknown.empty()) {
@@ -40,6 +41,22 @@ class TokenizerJsonParser {
  private:
   Error Bad(std::string_view what) const { return builder_.Bad(what); }
 
+  Status ReadSpaces(const Json& json, BpeVocabularyBuilder::Settings* settings) const {
+    const Result<SpaceRule> spaces = SpaceRuleFromJson(json);
+    if (!spaces.ok()) return Bad(spaces.error().message);
+    settings->spaces = *spaces;
+    if (!Flag(Field(Field(json, "model"), "ignore_merges"))) return {};
+    return Bad("model.ignore_merges is not supported beside model.byte_fallback");
+  }
+
+  Status ReadWords(const Json& json, BpeVocabularyBuilder::Settings* settings) const {
+    Result<PreTokenizer> pre_tokenizer = PreTokenizer::FromJson(Field(json, "pre_tokenizer"));
+    if (!pre_tokenizer.ok()) return Bad(pre_tokenizer.error().message);
+    settings->pre_tokenizer = std::move(pre_tokenizer).value();
+    FT_ASSIGN_OR_RETURN(settings->nfc, ParseNormalizer(Field(json, "normalizer")));
+    return CheckDecoder(Field(json, "decoder"));
+  }
+
   Status CheckModel(const Json& model) const {
     if (!model.is_object()) return Bad("there is no object 'model'");
     const Json& type = Field(model, "type");
@@ -49,10 +66,8 @@ class TokenizerJsonParser {
     for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
       if (!Text(Field(model, key)).empty()) return Bad(fmt::format("model.{} must be empty", key));
     }
-    for (const char* key : {"byte_fallback", "fuse_unk"}) {
-      if (Flag(Field(model, key))) {
-        return Bad(fmt::format("model.{} is not supported in byte-level BPE", key));
-      }
+    if (Flag(Field(model, "fuse_unk")) && !Flag(Field(model, "byte_fallback"))) {
+      return Bad("model.fuse_unk is not supported in byte-level BPE");
     }
     const Json& dropout = Field(model, "dropout");
     if (dropout.is_number() && dropout.get<double>() != 0) return Bad("model.dropout must be null");
@@ -125,7 +140,7 @@ class TokenizerJsonParser {
     return {};
   }
 
-  Status AddAddedTokens(const Json& tokens) {
+  Status AddAddedTokens(const Json& tokens, const std::optional<SpaceRule>& spaces) {
     if (tokens.is_null()) return {};
     if (!tokens.is_array()) return Bad("added_tokens is not an array");
     for (const Json& json : tokens) {
@@ -141,6 +156,9 @@ class TokenizerJsonParser {
       if (Flag(Field(json, "single_word"))) {
         return Bad(
             fmt::format("added_tokens: single_word of '{}' is not supported", token.content));
+      }
+      if (spaces && Flag(Field(json, "normalized")) && !spaces->Keeps(token.content)) {
+        return Bad(fmt::format("added_tokens: normalized of '{}' is not supported", token.content));
       }
       token.id = id.get<Token>();
       FT_RETURN_IF_ERROR(builder_.AddAdded(std::move(token)));

@@ -158,7 +158,8 @@ TEST(TokenizerJson, UnsupportedFieldsAreNamed) {
   };
   const std::pair<Json, std::string> cases[] = {
       {with("/model/type", "WordPiece"), "model.type 'WordPiece'"},
-      {with("/model/byte_fallback", true), "model.byte_fallback"},
+      {with("/model/byte_fallback", true), "beside model.byte_fallback"},
+      {with("/model/fuse_unk", true), "model.fuse_unk"},
       {with("/model/dropout", 0.1), "model.dropout"},
       {with("/model/end_of_word_suffix", "</w>"), "model.end_of_word_suffix"},
       {with("/model/unk_token", "?!"), "model.unk_token"},

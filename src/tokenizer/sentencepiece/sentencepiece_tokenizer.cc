@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <exception>
 #include <unordered_map>
 #include <unordered_set>
@@ -45,15 +44,6 @@ bool MayCutBeforeSpaces(const SentencePieceModel& model) {
     const std::string text = WithSpaces(piece.spelling);
     return NextCut(text, 1) < text.size();
   });
-}
-
-/// The byte of a piece spelled <0xHH>; nothing where it is spelled otherwise.
-std::optional<std::string> FallbackByte(std::string_view spelling) {
-  if (spelling.size() != 6 || !spelling.starts_with("<0x") || spelling.back() != '>') return {};
-  unsigned byte = 0;
-  const auto [end, error] = std::from_chars(spelling.data() + 3, spelling.data() + 5, byte, 16);
-  if (error != std::errc() || end != spelling.data() + 5) return {};
-  return std::string(1, static_cast<char>(byte));
 }
 
 class SentencePieceTokenizer : public TokenizerBase {
@@ -154,7 +144,7 @@ class VocabularyBuilder {
         piece.type == SentencePiece::kControl || piece.type == SentencePiece::kUnknown ||
         (user_defined && (special_.contains(piece.spelling) || LooksLikeMark(piece.spelling)));
     if (piece.type == SentencePiece::kByte) {
-      entry.bytes = FallbackByte(piece.spelling).value_or("");
+      if (const auto byte = FallbackByte(piece.spelling)) entry.bytes = *byte;
     } else if (!entry.special) {
       entry.bytes = WithSpaces(piece.spelling);
     }

@@ -6,13 +6,11 @@
 #include <vector>
 
 #include "tokenizer/embedded_vocabulary.h"
+#include "tokenizer/sentencepiece/pieces.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/tokenizer_config.h"
 
 namespace foretoken {
-
-/// How pieces spell a space: U+2581.
-inline constexpr std::string_view kSpaceMark = "\xE2\x96\x81";
 
 /// Marks such as <|im_start|> are special even where no configuration says so.
 inline bool LooksLikeMark(std::string_view spelling) {

@@ -76,6 +76,10 @@ void GgufHeader::Set(std::string_view key, std::span<const float> values) {
 void GgufHeader::Set(std::string_view key, std::span<const std::int32_t> values) {
   keys_[std::string(key)] = TypedNumbers(GgufType::kInt32, values);
 }
+void GgufHeader::SetFlags(std::string_view key, const std::vector<bool>& values) {
+  std::string& bytes = keys_[std::string(key)] = TypedArray(GgufType::kBool, values.size());
+  for (const bool value : values) Append(static_cast<std::uint8_t>(value), &bytes);
+}
 void GgufHeader::Set(std::string_view key, const GgufEncoded& value) {
   std::string& bytes = keys_[std::string(key)] = Typed(value.type);
   bytes.append(reinterpret_cast<const char*>(value.bytes.data()), value.bytes.size());

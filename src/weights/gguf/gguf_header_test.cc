@@ -29,6 +29,10 @@ GgufHeader TwoTensors() {
   header.Set("texts", std::span<const std::string>(kTexts));
   header.Set("scores", std::span<const float>(kScores));
   header.Set("types", std::span<const std::int32_t>(kTypes));
+  header.SetFlags("flags", {true, false, true});
+  header.Set("a.mistake", 1.0F);
+  header.Erase("a.mistake");
+  header.Erase("a.mistake");
   header.AddTensor("first", std::vector<std::int64_t>{3}, WeightFormat::kF32);
   header.AddTensor("second", std::vector<std::int64_t>{2, 32}, WeightFormat::kQ8_0);
   return header;
@@ -64,6 +68,10 @@ TEST(GgufHeader, IsReadBack) {
   EXPECT_THAT(array->Strings(), ElementsAre("one", "", "three"));
   ASSERT_TRUE(metadata.Array("types", &array).ok());
   EXPECT_THAT(array->Numbers(), ElementsAre(1, -2, 3));
+  ASSERT_TRUE(metadata.Array("flags", &array).ok());
+  EXPECT_EQ(array->type, GgufType::kBool);
+  EXPECT_THAT(array->Numbers(), ElementsAre(1, 0, 1));
+  EXPECT_EQ(metadata.Find("a.mistake"), nullptr);
   const TensorView& second = contents->tensors.at("second");
   EXPECT_THAT(second.shape, ElementsAre(2, 32));
   EXPECT_EQ(second.format, WeightFormat::kQ8_0);

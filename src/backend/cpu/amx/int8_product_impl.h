@@ -13,9 +13,9 @@
 namespace foretoken::cpu::FT_ISA {
 namespace {
 
-// Fewer rows are left to vectors: 8 of Q4_K or Q8_0 took 0.88 of what tiles took, 16 as long or
-// 1.13 times as long (docs/performance.md).
-constexpr int kFewestTileRows = 12;
+// Fewer rows are left to vectors: 12 of Q4_K took 0.89 of what tiles took, 15 took 0.92, 16 took
+// 1.06 times as long; of Q8_0 they hardly differ (docs/performance.md).
+constexpr int kFewestTileRows = kRowGroup;
 // Rows for which a stretch is unpacked once. What it takes for them, 34 KB at most (their inputs
 // 24, their sums 4, the weights 6), stays in L1.
 constexpr int kMostTileRows = 4 * kRowGroup;

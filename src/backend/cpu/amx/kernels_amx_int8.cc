@@ -5,27 +5,13 @@
 #define FT_ISA amx_int8
 #include "backend/cpu/quant/lanes_avx512.h"
 //
-#include "backend/cpu/quant/dots_vnni.h"
-//
 #include "backend/cpu/amx/hardware_tiles.h"
 #include "backend/cpu/amx/int8_product_impl.h"
-#include "backend/cpu/quant/product_impl.h"
 
 namespace foretoken::cpu::FT_ISA {
 
-namespace {
-
-// For rows that are too few for tiles.
-const QuantKernels& VectorTable() {
-  static constexpr QuantKernels kTable =
-      MakeQuantTable<ProductsFetching<FetchesAhead::kAlways>>("amx_int8", Quantize);
-  return kTable;
-}
-
-}  // namespace
-
 const QuantKernels& QuantTable() {
-  using Products = TileProducts<HardwareTiles, VectorTable>;
+  using Products = TileProducts<HardwareTiles, avx512_vnni::FetchingQuantTable>;
   static constexpr QuantKernels kTable = MakeQuantTable<Products>("amx_int8", Products::Quantize);
   return kTable;
 }

@@ -14,6 +14,12 @@ const QuantKernels& QuantTable() {
   return kTable;
 }
 
+const QuantKernels& FetchingQuantTable() {
+  using Products = ProductsFetching<FetchesAhead::kAlways>;
+  static constexpr QuantKernels kTable = MakeQuantTable<Products>("avx512_vnni", Quantize);
+  return kTable;
+}
+
 }  // namespace foretoken::cpu::FT_ISA
 
 #endif

@@ -78,7 +78,9 @@ const QuantKernels& QuantTable();
 }
 namespace avx512_vnni {
 const QuantKernels& QuantTable();
-}
+/// For processors that do not run far ahead of one row by themselves: weights are always fetched.
+const QuantKernels& FetchingQuantTable();
+}  // namespace avx512_vnni
 namespace amx_int8 {
 const QuantKernels& QuantTable();
 }

@@ -1,4 +1,4 @@
-#include "weights/turned_experts.h"
+#include "weights/arrange/turned_experts.h"
 
 #include <cstdint>
 #include <cstring>

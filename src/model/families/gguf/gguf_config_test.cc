@@ -1,4 +1,4 @@
-#include "model/families/gguf_config.h"
+#include "model/families/gguf/gguf_config.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -97,7 +97,7 @@ TEST(GgufConfig, ModelsWithExpertsHaveAFamilyAndNames) {
   // Layers have experts where they have a router.
   EXPECT_EQ(config->at("mlp_only_layers"), nlohmann::json({0, 1}));
   builder.Tensor("blk.1.ffn_gate_inp.weight", {8, 8}, kF32, std::string(256, '\0'));
-  EXPECT_EQ(Config(builder)->at("mlp_only_layers"), nlohmann::json({0}));
+  EXPECT_EQ(Config(builder)->at("mlp_only_layers"), nlohmann::json::array({0}));
   EXPECT_FALSE(Config(Model())->contains("mlp_only_layers"));
 
   const auto same = [](const Family& family, bool gguf, std::string_view theirs,

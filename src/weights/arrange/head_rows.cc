@@ -1,4 +1,4 @@
-#include "weights/head_rows.h"
+#include "weights/arrange/head_rows.h"
 
 #include <cstring>
 

@@ -1,4 +1,4 @@
-#include "model/families/gguf_config.h"
+#include "model/families/gguf/gguf_config.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -65,6 +65,19 @@ class ConfigReader {
     const std::string key = Key(name);
     if (metadata_.Find(key) == nullptr) return Keep(InvalidInput("lacks the key " + key));
     Optional(key, field);
+  }
+  // Files count layers that guess further tokens among the others, behind which they lie.
+  void LeaveOutPredictionLayers() {
+    const std::string key = Key("nextn_predict_layers");
+    std::int64_t guessing = 0;
+    Keep(metadata_.Integer(key, 0, kMaxLayers, &guessing));
+    if (!status.ok() || guessing == 0) return;
+    const int layers = json.value("num_hidden_layers", 0);
+    if (guessing >= layers) {
+      return Keep(InvalidInput(fmt::format("{} is {}, but must be less than {} {}", key, guessing,
+                                           Key("block_count"), layers)));
+    }
+    json["num_hidden_layers"] = layers - guessing;
   }
   // By its whole key.
   void Optional(const std::string& key, const char* field) {
@@ -236,6 +249,7 @@ void ReadAll(const TensorMap& tensors, ConfigReader* reader) {
   reader->Needed("embedding_length", "hidden_size");
   reader->Needed("feed_forward_length", "intermediate_size");
   reader->Needed("block_count", "num_hidden_layers");
+  reader->LeaveOutPredictionLayers();
   reader->Needed("attention.head_count", "num_attention_heads");
   reader->Needed("context_length", "max_position_embeddings");
   for (const auto& [name, field] : kIntegers) reader->Optional(reader->Key(name), field);

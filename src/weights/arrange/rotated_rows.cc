@@ -1,4 +1,4 @@
-#include "weights/rotated_rows.h"
+#include "weights/arrange/rotated_rows.h"
 
 #include <cstring>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "weights/mxfp4_pairs.h"
+#include "weights/arrange/mxfp4_pairs.h"
 
 #include <fmt/core.h>
 

@@ -1,0 +1,25 @@
+#pragma once
+
+#include "model/config/config_fields.h"
+#include "model/config/model_config.h"
+#include "weights/gguf/gguf_header.h"
+#include "weights/gguf/gguf_metadata.h"
+
+namespace foretoken {
+
+// Families whose GGUF files say much in keys of their own: what these become as fields of
+// config.json (Family::gguf_fields), and what they are of a model (Family::gguf_keys).
+
+void DeepseekFromGguf(const GgufMetadata& metadata, ConfigFields::Json* config);
+void DeepseekToGguf(const ModelConfig& config, GgufHeader* header);
+
+void Gemma4FromGguf(const GgufMetadata& metadata, ConfigFields::Json* config);
+void Gemma4ToGguf(const ModelConfig& config, GgufHeader* header);
+
+void Qwen3NextFromGguf(const GgufMetadata& metadata, ConfigFields::Json* config);
+/// Value heads take key heads in turns in files of Qwen3.5.
+void Qwen35FromGguf(const GgufMetadata& metadata, ConfigFields::Json* config);
+/// Of all of them.
+void RecurrentToGguf(const ModelConfig& config, GgufHeader* header);
+
+}  // namespace foretoken

@@ -1,0 +1,104 @@
+#include "model/families/model_part.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "base/parse_number.h"
+#include "base/printable.h"
+#include "model/families/gguf/gguf_config.h"
+
+namespace foretoken {
+namespace {
+
+struct TextPrefix {
+  std::string_view theirs;
+  std::string_view usual;
+};
+constexpr TextPrefix kTextPrefixes[] = {
+    {"language_model.model.", "model."},
+    {"language_model.lm_head.", "lm_head."},
+    {"model.language_model.", "model."},
+};
+
+// What names of tensors have within them that are of no layer of the text model.
+constexpr std::string_view kOfAudio[] = {"audio", "speech"};
+constexpr std::string_view kOfVision[] = {"visual", "vision", "image", "multi_modal", "mm_"};
+
+// The layer that a tensor is of; none: of the whole model.
+std::optional<int> LayerOf(bool gguf, std::string_view name) {
+  const std::string_view prefix = gguf ? "blk." : "model.layers.";
+  int layer = 0;
+  if (!name.starts_with(prefix)) return std::nullopt;
+  name.remove_prefix(prefix.size());
+  if (!ParseNumber(name.substr(0, name.find('.')), &layer)) return std::nullopt;
+  return layer;
+}
+
+bool HasAny(std::string_view name, std::span<const std::string_view> words) {
+  return std::ranges::any_of(
+      words, [name](std::string_view word) { return name.find(word) != std::string_view::npos; });
+}
+
+}  // namespace
+
+std::string WithoutTextPrefix(std::string_view name_in_folder) {
+  for (const TextPrefix& prefix : kTextPrefixes) {
+    if (!name_in_folder.starts_with(prefix.theirs)) continue;
+    return fmt::format("{}{}", prefix.usual, name_in_folder.substr(prefix.theirs.size()));
+  }
+  return std::string(name_in_folder);
+}
+
+ModelPart PartOf(const Family& family, bool gguf, int layers, std::string_view name_in_file) {
+  const std::string name = gguf ? std::string(name_in_file) : WithoutTextPrefix(name_in_file);
+  const std::optional<int> layer = LayerOf(gguf, name);
+  if (layer.has_value() && *layer >= layers) return ModelPart::kPrediction;
+  if (name.starts_with("mtp.") || name.starts_with("model.mtp")) return ModelPart::kPrediction;
+  const bool of_config = gguf ? IsOfGgufConfig(name) : name.ends_with(".inv_freq");
+  if (of_config || !OurName(family, gguf, name).empty()) return ModelPart::kText;
+  if (gguf || name.starts_with("model.layers.")) return ModelPart::kUnknown;
+  if (HasAny(name, kOfAudio)) return ModelPart::kAudio;
+  return HasAny(name, kOfVision) ? ModelPart::kVision : ModelPart::kBeside;
+}
+
+std::string UnusedPart::Sentence() const {
+  const std::string size = fmt::format("{} tensor{}, {:.1f} MB", tensors, tensors == 1 ? "" : "s",
+                                       static_cast<double>(bytes) / 1e6);
+  switch (part) {
+    case ModelPart::kVision:
+      return fmt::format("the vision tower ({}) is not used: images are refused", size);
+    case ModelPart::kAudio:
+      return fmt::format("the audio tower ({}) is not used: sound is refused", size);
+    case ModelPart::kPrediction:
+      return fmt::format(
+          "the layers that guess further tokens ({}) are not used: drafts are made otherwise",
+          size);
+    default:
+      return fmt::format("what is none of the text model ({}, '{}' first) is not used", size,
+                         Printable(first));
+  }
+}
+
+std::vector<UnusedPart> UnusedParts(const Family& family, bool gguf, int layers,
+                                    const TensorMap& tensors, const OtherTensorMap& others) {
+  std::map<ModelPart, UnusedPart> parts;
+  const auto add = [&](const std::string& name, std::size_t bytes) {
+    const ModelPart part = PartOf(family, gguf, layers, name);
+    if (part == ModelPart::kText) return;
+    UnusedPart& unused = parts.try_emplace(part, UnusedPart{part, 0, 0, name}).first->second;
+    ++unused.tensors;
+    unused.bytes += bytes;
+  };
+  for (const auto& [name, tensor] : tensors) add(name, tensor.bytes());
+  for (const auto& [name, other] : others) add(name, other.bytes);
+  std::vector<UnusedPart> all;
+  for (auto& [part, unused] : parts) all.push_back(std::move(unused));
+  return all;
+}
+
+}  // namespace foretoken

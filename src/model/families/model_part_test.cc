@@ -1,0 +1,62 @@
+#include "model/families/model_part.h"
+
+#include <gtest/gtest.h>
+
+namespace foretoken {
+namespace {
+
+constexpr int kLayers = 2;
+
+ModelPart OfFolder(std::string_view name) {
+  return PartOf(kQwen3Next, /*gguf=*/false, kLayers, name);
+}
+ModelPart OfGguf(std::string_view name) {
+  return PartOf(kDeepseekV2, /*gguf=*/true, kLayers, name);
+}
+
+TEST(ModelPart, OfFolders) {
+  EXPECT_EQ(OfFolder("model.layers.1.self_attn.q_proj.weight"), ModelPart::kText);
+  EXPECT_EQ(OfFolder("language_model.model.layers.1.self_attn.q_proj.weight"), ModelPart::kText);
+  EXPECT_EQ(OfFolder("model.layers.0.rotary_emb.inv_freq"), ModelPart::kText);
+  EXPECT_EQ(OfFolder("lm_head.weight"), ModelPart::kText);
+  EXPECT_EQ(OfFolder("model.layers.1.odd.weight"), ModelPart::kUnknown);
+  EXPECT_EQ(OfFolder("model.language_model.layers.1.odd.weight"), ModelPart::kUnknown);
+  EXPECT_EQ(OfFolder("model.layers.99999999999.q.weight"), ModelPart::kUnknown);
+  EXPECT_EQ(OfFolder("model.layers.2.self_attn.q_proj.weight"), ModelPart::kPrediction);
+  EXPECT_EQ(OfFolder("mtp.layers.0.mlp.gate.weight"), ModelPart::kPrediction);
+  EXPECT_EQ(OfFolder("model.mtp_layers.0.mlp.gate.weight"), ModelPart::kPrediction);
+  EXPECT_EQ(OfFolder("model.visual.blocks.0.attn.qkv.weight"), ModelPart::kVision);
+  EXPECT_EQ(OfFolder("multi_modal_projector.linear.weight"), ModelPart::kVision);
+  EXPECT_EQ(OfFolder("audio_tower.conv.weight"), ModelPart::kAudio);
+  EXPECT_EQ(OfFolder("score.weight"), ModelPart::kBeside);
+}
+
+// Files of text models have nothing else in them, so that what is unknown might matter.
+TEST(ModelPart, OfGgufFiles) {
+  EXPECT_EQ(OfGguf("blk.1.attn_norm.weight"), ModelPart::kText);
+  EXPECT_EQ(OfGguf("rope_freqs.weight"), ModelPart::kText);
+  EXPECT_EQ(OfGguf("blk.2.attn_norm.weight"), ModelPart::kPrediction);
+  EXPECT_EQ(OfGguf("blk.2.nextn.eh_proj.weight"), ModelPart::kPrediction);
+  EXPECT_EQ(OfGguf("blk.1.odd.weight"), ModelPart::kUnknown);
+  EXPECT_EQ(OfGguf("score.weight"), ModelPart::kUnknown);
+}
+
+TEST(ModelPart, IsSummedUp) {
+  TensorMap tensors;
+  const TensorView tensor{WeightFormat::kF32, {1000, 1000}, nullptr};
+  for (const char* name : {"lm_head.weight", "visual.a.weight", "visual.b.weight", "mtp.fc.weight",
+                           "b.weight", "a.weight"}) {
+    tensors.emplace(name, tensor);
+  }
+  const auto parts = UnusedParts(kQwen3Next, /*gguf=*/false, kLayers, tensors,
+                                 {{"visual.steps", {"I64", 2'000'000}}});
+  ASSERT_EQ(parts.size(), 3U);
+  EXPECT_EQ(parts[0].Sentence(),
+            "the vision tower (3 tensors, 10.0 MB) is not used: images are refused");
+  EXPECT_EQ(parts[1].part, ModelPart::kPrediction);
+  EXPECT_EQ(parts[2].Sentence(),
+            "what is none of the text model (2 tensors, 8.0 MB, 'a.weight' first) is not used");
+}
+
+}  // namespace
+}  // namespace foretoken

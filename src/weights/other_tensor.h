@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <string>
+
+namespace foretoken {
+
+/// A tensor of a folder that is none of weights: of integers, say.
+struct OtherTensor {
+  std::string dtype;
+  std::size_t bytes = 0;
+};
+using OtherTensorMap = std::map<std::string, OtherTensor, std::less<>>;
+
+}  // namespace foretoken

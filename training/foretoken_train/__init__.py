@@ -1,0 +1,1 @@
+"""Trains drafters that read the hidden states of a target: docs/training.md."""

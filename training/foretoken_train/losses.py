@@ -1,0 +1,45 @@
+"""How far a draft is from its target at a row.
+
+Every loss takes log p [..., n] of the target and log q [..., n] of the draft over the draft's n
+tokens and gives [...]. p sums to less than 1 where the target's mass lies on tokens that the draft
+does not have: what is lost there is lost to acceptance too, so `acceptance` counts it.
+Cross-entropy and KL compare with p scaled to sum to 1."""
+
+from typing import Callable, Dict
+
+import torch
+
+Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+
+_LK_DECAY = 3.0  # How fast the hybrid loss turns from KL to acceptance, as published.
+
+
+def acceptance(log_p: torch.Tensor, log_q: torch.Tensor) -> torch.Tensor:
+    """The chance that rejection sampling accepts a token drawn from q: the sum of min(p, q)."""
+    return torch.minimum(log_p, log_q).exp().sum(-1)
+
+
+def cross_entropy(log_p: torch.Tensor, log_q: torch.Tensor) -> torch.Tensor:
+    """Of the draft under the target's distribution."""
+    return -(torch.softmax(log_p, -1) * log_q).sum(-1)
+
+
+def kl(log_p: torch.Tensor, log_q: torch.Tensor) -> torch.Tensor:
+    """Of the draft from the target: cross-entropy less what no draft can avoid."""
+    scaled = torch.log_softmax(log_p, -1)
+    return (scaled.exp() * (scaled - log_q)).sum(-1)
+
+
+def total_variation(log_p: torch.Tensor, log_q: torch.Tensor) -> torch.Tensor:
+    return 1 - acceptance(log_p, log_q)
+
+
+def lk(log_p: torch.Tensor, log_q: torch.Tensor) -> torch.Tensor:
+    """The hybrid LK loss (arXiv 2602.23881): KL where little is accepted, since total variation
+    has next to no gradient there, and total variation, which is what counts, where much is."""
+    accepted = acceptance(log_p, log_q)
+    weight = torch.exp(-_LK_DECAY * accepted.detach())
+    return weight * kl(log_p, log_q) + (1 - weight) * (1 - accepted)
+
+
+LOSSES: Dict[str, Loss] = {"ce": cross_entropy, "kl": kl, "tv": total_variation, "lk": lk}

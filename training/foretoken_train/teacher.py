@@ -1,0 +1,40 @@
+"""The target's distribution at captured rows."""
+
+import dataclasses
+from typing import List
+
+import torch
+
+from .target import Target
+
+_ROWS_AT_ONCE = 1024  # Logits over a whole vocabulary are wide.
+
+
+@dataclasses.dataclass(frozen=True)
+class Distribution:
+    """log_p [rows, length, draft vocabulary], which sums to the mass that lies on the draft's
+    tokens; `best` [rows, length], the target's likeliest token."""
+
+    log_p: torch.Tensor
+    best: torch.Tensor
+
+
+class Teacher:
+    """`ids` [draft vocabulary] are the target's ids of the draft's tokens."""
+
+    def __init__(self, target: Target, ids: torch.Tensor, device: torch.device):
+        self.embeddings = target.embeddings.to(device, torch.float32)
+        self.output = target.output.to(device, torch.float32)
+        self.ids = ids.to(device)
+
+    def distribution(self, final: torch.Tensor) -> Distribution:
+        """Of states [rows, length, hidden] after the final norm."""
+        log_p: List[torch.Tensor] = []
+        best: List[torch.Tensor] = []
+        with torch.no_grad():
+            for part in final.flatten(0, 1).split(_ROWS_AT_ONCE):
+                logits = part.float() @ self.output.T
+                best.append(logits.argmax(-1))
+                log_p.append(logits[:, self.ids] - torch.logsumexp(logits, -1, keepdim=True))
+        shape = final.shape[:2]
+        return Distribution(torch.cat(log_p).view(*shape, -1), torch.cat(best).view(shape))
