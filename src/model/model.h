@@ -53,8 +53,8 @@ struct ForwardRow {
   RowPlace place;
   bool wants_logits = true;
   bool wants_state = false;  ///< What the row leaves, see Model::states.
-  RowFeature feature = {};   ///< Of models that have them (FeatureSpec).
   AdapterUse adapter = {};   ///< Of those that the model was made with; all of a sequence alike.
+  RowFeature feature = {};   ///< Of models that have them (FeatureSpec).
 };
 
 /// The input of one pass. Reused between passes so that steady state does not allocate. Rows of a
