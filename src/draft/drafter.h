@@ -6,6 +6,7 @@
 #include "datastore/datastore_tenant.h"
 #include "foretoken/sampling.h"
 #include "foretoken/types.h"
+#include "kv/tap_rows.h"
 #include "sampling/history.h"
 #include "speculation/draft_law.h"
 #include "speculation/proposal.h"
@@ -18,6 +19,7 @@ struct DraftContext {
   std::span<const Token> tokens;  ///< Everything committed; the last one is the proposal's root.
   const SamplingParams* sampling = nullptr;
   const TokenHistory* history = nullptr;
+  TapRows taps;  ///< What the target has kept of all positions but the last one.
   DatastoreTenant* datastore = nullptr;  ///< Where retrieval may look; null: nowhere.
   /// Texts of sequences of another number may not show in the proposal (Request::prefix_scope).
   std::uint64_t scope = 0;

@@ -65,10 +65,10 @@ struct Engine::Impl {
   Scheduler scheduler;
 
   Round round;
+  TargetPass target_pass;
   Drafters drafters;
   std::optional<SpeculationAhead> ahead;  // Where there is a speculator.
   std::optional<AutoPlanning> planning;   // Where plans may be open.
-  TargetPass target_pass;
   Verifier verifier;
   Emitter emitter;
   RoundTimer timer;
@@ -210,9 +210,9 @@ Engine::Impl::Impl(const EngineConfig& config, Model* target, Device* target_dev
           .knows_row_times = config.times.knee_rows > 0 && !config.times.row_times.rows().empty()},
       inbox(config.max_batch + config.max_waiting),
       scheduler(RoomOf(config, target->config()), config.prefix_cache, config.max_batch),
+      target_pass(target, scheduler.kv(), proposers.taps, config.max_batch, config.prefill_chunk),
       drafters(std::move(proposers.before), RetrievalBudget(config.times, config.max_nodes),
-               bounds.vocabulary, config.max_batch),
-      target_pass(target, scheduler.kv(), config.max_batch, config.prefill_chunk),
+               target_pass.taps(), bounds.vocabulary, config.max_batch),
       verifier(&target->backend(), bounds.vocabulary, config.script),
       emitter(bounds.vocabulary, target->config().hidden) {
   for (const Token token : tokenizer == nullptr ? std::vector<Token>() : tokenizer->eos()) {

@@ -70,6 +70,7 @@ using DraftersById = ByDrafter<std::unique_ptr<Drafter>>;
 struct Proposers {
   DraftersById before;                           ///< On the target's device, before a pass.
   std::unique_ptr<SpeculatorClient> speculator;  ///< During a pass.
+  TapShape taps;                                 ///< What they read of the target's passes.
 };
 
 /// An engine (foretoken/engine.h) of parts that were made elsewhere. `target`, its `device` and

@@ -98,7 +98,7 @@ void DraftTrunk::Commit(std::span<const Token> tokens, DraftModel& draft) {
     Learn(node, token, draft);
     node = tree.proposal().ChildWith(node, token);
     ranked = node != 0 && tree.ranked(node);
-    if (ranked) kept.push_back(static_cast<std::int8_t>(node));
+    if (ranked && !draft.reads_features()) kept.push_back(static_cast<std::int8_t>(node));
   }
   if (computed) CommitPath(old_root, kept, draft.memory(), &kv);
   tree.Clear();
@@ -110,20 +110,25 @@ std::int32_t DraftTrunk::AppendCommittedRows(int limit, RowPlacer* placer,
   for (std::int32_t position = computed(); position < end; ++position) {
     batch->rows.push_back({.token = committed_[position],
                            .place = placer->Committed(position),
-                           .wants_logits = position == root()});
+                           .wants_logits = position == root(),
+                           .wants_state = left.there() && position == root(),
+                           .feature = {.kept = taps.At(position)}});
   }
   return end;
 }
 
 void DraftTrunk::AppendNodeRow(int node, RowPlacer* placer, ForwardBatch* batch) const {
-  batch->rows.push_back({.token = tree.proposal().tokens[node - 1],
+  const Proposal& proposal = tree.proposal();
+  batch->rows.push_back({.token = proposal.tokens[node - 1],
                          .place = placer->Node(kv_tree(), node),
-                         .wants_logits = true});
+                         .wants_logits = true,
+                         .wants_state = left.there(),
+                         .feature = {.left = left.Of(proposal.parents[node - 1])}});
 }
 
 bool DraftTrunk::AppendReadingRows(DraftModel& draft) {
   constexpr int kRows = DraftModel::kReadingRows;
-  if (committed() > draft.max_context || !tree.Wants(0, shape)) return false;
+  if (committed() == 0 || committed() > draft.max_context || !tree.Wants(0, shape)) return false;
   if (committed() - computed() <= kRows || !Reserve(kRows, draft)) return false;
   RowPlacer placer = draft.PlacerFor(kv);
   AppendCommittedRows(kRows, &placer, &draft.batch);
@@ -134,7 +139,9 @@ bool DraftTrunk::AppendDraftRows(DraftModel& draft,
                                  StaticVector<std::int8_t, kMaxProposal + 1>* nodes) {
   nodes->clear();
   constexpr int kRows = DraftModel::kReadingRows;
-  // Beyond the draft's own context, or after what it could not read, there is nothing to propose.
+  // Before its first row, beyond the draft's own context, or after what it could not read, there is
+  // nothing to propose.
+  if (committed() == 0) return false;
   if (committed() > draft.max_context || committed() - computed() > kRows) return false;
   if (!Reserve(kRows, draft)) return false;
   RowPlacer placer = draft.PlacerFor(kv);

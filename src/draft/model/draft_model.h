@@ -8,7 +8,9 @@
 #include "backend/backend.h"
 #include "draft/model/draft_tree.h"
 #include "draft/model/draw.h"
+#include "draft/model/left_states.h"
 #include "kv/kv_cache.h"
+#include "kv/tap_rows.h"
 #include "kv/tree_kv.h"
 #include "model/model.h"
 #include "sampling/sampler.h"
@@ -42,6 +44,13 @@ struct DraftModel {
   /// Whether the mask after `path` is there within what is left of it.
   bool PrepareMask(const TokenHistory& history, std::span<const Token> path);
 
+  /// Whether its rows begin with features (FeatureSpec). A row then has the feature of the position
+  /// before its token, so its sequences begin with the target's second token: position p of the
+  /// draft is the target's token p + 1 and the feature of position p.
+  bool reads_features() const { return model->config().feature.there(); }
+  /// Tokens of a sequence's beginning that have no row.
+  int tokens_without_row() const { return reads_features() ? 1 : 0; }
+
   KvMemory memory() { return {.backend = &model->backend(), .store = &kv}; }
   /// For the rows of one sequence in `batch`.
   RowPlacer PlacerFor(const SequenceKv& sequence) {
@@ -54,6 +63,10 @@ struct DraftModel {
 /// One sequence as a draft model sees it: the committed tokens, the tree of proposed tokens below
 /// them (drafted here or elsewhere), what the draft says after each of its nodes, and what the
 /// sequence's outcomes have taught.
+///
+/// Where the draft reads features, rows of committed tokens have what the target has kept; those of
+/// nodes, where the target has not run yet, what the draft's own row of their parent has left. What
+/// is committed is therefore computed again, with the true features.
 class DraftTrunk {
  public:
   /// Before the first tokens: the predictor begins with what the draft's other sequences have
@@ -61,9 +74,11 @@ class DraftTrunk {
   /// drawn for others, which may have the same noise.
   void Begin(const DraftModel& draft, bool draws) {
     if (!draws) predictor = draft.outcomes.ForSequence();
+    if (draft.reads_features()) left = LeftStates(draft.model->config().hidden, kMaxProposal + 1);
   }
-  /// `tokens` follow the committed ones. Those that walk down the tree keep its KV, and teach the
-  /// predictor, and the draft's, how far it was right. The tree is then only the new root.
+  /// `tokens` follow the committed ones. Those that walk down the tree teach the predictor, and the
+  /// draft's, how far it was right, and keep its KV, unless that was made of features that were not
+  /// there yet. The tree is then only the new root.
   void Commit(std::span<const Token> tokens, DraftModel& draft);
 
   /// The tree grows anew from the root by this plan.
@@ -103,11 +118,15 @@ class DraftTrunk {
   /// Takes what the draft says after `node`, whose row has been computed. Returns how many children
   /// that has given it.
   int TakeRanking(int node, const Ranking& ranking);
+  /// The same of the state that the row has left, where the draft reads features.
+  void TakeState(int node, const float* state) { left.Keep(node, state); }
 
   SequenceKv kv;
   DraftTree tree;  ///< A node's row is the node's own number.
   TreeShape shape;
   std::vector<Ranking> rankings = std::vector<Ranking>(kMaxProposal + 1);  ///< Of ranked nodes.
+  LeftStates left;  ///< Of ranked nodes, where the draft reads features.
+  TapRows taps;     ///< Likewise: the features of committed positions.
   OutcomePredictor predictor;
 
  private:

@@ -71,7 +71,8 @@ void ModelDrafter::Propose(std::span<DraftContext> contexts) {
   for (DraftContext& context : contexts) {
     DraftTrunk& trunk = SlotFor(context.sequence).trunk;
     if (trunk.committed() == 0) trunk.Begin(draft_, /*draws=*/context.laws != nullptr);
-    trunk.Commit(context.tokens.subspan(trunk.committed()), draft_);
+    trunk.taps = context.taps;
+    trunk.Commit(context.tokens.subspan(draft_.tokens_without_row() + trunk.committed()), draft_);
     trunk.Plan(context.tree_width, context.lookahead, context.max_nodes);
   }
   ReadContexts(contexts);
@@ -111,12 +112,17 @@ void ModelDrafter::ReadContexts(std::span<DraftContext> contexts) {
 }
 
 void ModelDrafter::TakeRows(std::span<DraftContext> contexts, Logits logits) {
+  const float* state = draft_.model->states();
   for (const int i : drafting_) {
     const DraftContext& context = contexts[i];
     DraftTrunk& trunk = SlotFor(context.sequence).trunk;
     for (const int node : nodes_[i]) {
       const auto path = PathTokens(trunk.tree.proposal(), node);
       std::span<const TokenProbability> law;
+      if (draft_.reads_features()) {
+        trunk.TakeState(node, state);
+        state += draft_.model->config().hidden;
+      }
       trunk.TakeRanking(node, RankRow(draft_, logits, *context.sampling, *context.history,
                                       {.root = context.tokens.size() - 1,
                                        .path = path,

@@ -108,9 +108,9 @@ void RetrievalBudget::ObserveRound(const Round& round) {
                       Microseconds(round.all_ns));
 }
 
-Drafters::Drafters(DraftersById before, const RetrievalBudget& budget, int vocabulary,
-                   int max_batch)
-    : budget_(budget), before_(std::move(before)) {
+Drafters::Drafters(DraftersById before, const RetrievalBudget& budget, const TapStore* taps,
+                   int vocabulary, int max_batch)
+    : budget_(budget), taps_(taps), before_(std::move(before)) {
   auto retrieval = std::make_unique<RetrievalDrafter>();
   retrieval_ = retrieval.get();
   on_miss_[DrafterId::kRetrieval] = std::move(retrieval);
@@ -189,6 +189,7 @@ DraftContext Drafters::ContextFor(DrafterId drafter, int batch, Sequence* sequen
           .tokens = sequence->tokens,
           .sampling = &sequence->request.sampling,
           .history = &sequence->history,
+          .taps = {taps_, &sequence->kv},
           .datastore = sequence->request.datastore.get(),
           .scope = sequence->request.prefix_scope,
           .lookahead = std::min(longest, sequence->DepthLimit()),

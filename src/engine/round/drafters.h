@@ -56,8 +56,10 @@ class RetrievalBudget {
 /// that fill in after a miss of the speculation cache.
 class Drafters {
  public:
-  /// Adds to `before` what needs the text alone; baselines only as fallbacks.
-  Drafters(DraftersById before, const RetrievalBudget& budget, int vocabulary, int max_batch);
+  /// Adds to `before` what needs the text alone; baselines only as fallbacks. `taps`, which the
+  /// target's passes keep, outlive it; null: none are kept.
+  Drafters(DraftersById before, const RetrievalBudget& budget, const TapStore* taps, int vocabulary,
+           int max_batch);
 
   /// Whether there is a drafter for a mode that drafts before the pass.
   bool Has(DrafterId drafter) const { return before_[drafter] != nullptr; }
@@ -85,6 +87,7 @@ class Drafters {
   void ProposeWith(DrafterId drafter, const RunningSet& running);
 
   RetrievalBudget budget_;
+  const TapStore* taps_;
   DraftersById before_;
   DraftersById on_miss_;                // Fallbacks.
   RetrievalDrafter* retrieval_;         // ... of which this one also tells of likely outcomes.

@@ -59,7 +59,7 @@ class SpeculationAheadTest : public testing::Test {
 
   int records_ = 0;
   SpeculationAhead ahead_;
-  Drafters drafters_{{}, RetrievalBudget({}, 63), 16, 2};
+  Drafters drafters_{{}, RetrievalBudget({}, 63), nullptr, 16, 2};
   RunningSet running_;
   Round round_;
 };

@@ -52,6 +52,12 @@ void AppendRows(Sequence* sequence, ForwardBatch* batch, Wanted* wanted) {
   }
 }
 
+KvShape ShapeWith(const TapShape& taps, const Model& target) {
+  KvShape shape = target.KvShapeFor(0);
+  shape.taps = taps;
+  return shape;
+}
+
 }  // namespace
 
 bool PlanPass(int prompt_budget, Scheduler* scheduler, Round* round, ForwardBatch* batch) {
@@ -89,9 +95,10 @@ bool PlanPass(int prompt_budget, Scheduler* scheduler, Round* round, ForwardBatc
   return !round->pass.empty();
 }
 
-TargetPass::TargetPass(Model* target, const KvCache& kv, int max_batch, int prefill_chunk)
+TargetPass::TargetPass(Model* target, const KvCache& kv, const TapShape& taps, int max_batch,
+                       int prefill_chunk)
     : target_(target),
-      kv_(AllocateKv(target->KvShapeFor(0), kv, &target->backend())),
+      kv_(AllocateKv(ShapeWith(taps, *target), kv, &target->backend())),
       prefill_chunk_(prefill_chunk) {
   batch_.block_tables.reserve(static_cast<std::size_t>(max_batch));
 }

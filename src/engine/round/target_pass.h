@@ -23,8 +23,9 @@ bool PlanPass(int prompt_budget, Scheduler* scheduler, Round* round, ForwardBatc
 /// The target's part of a round: one pass over rows of all running sequences. Owns their KV.
 class TargetPass {
  public:
-  /// `target` and `kv`, whose blocks they are, outlive the pass.
-  TargetPass(Model* target, const KvCache& kv, int max_batch, int prefill_chunk);
+  /// `target` and `kv`, whose blocks they are, outlive the pass. Its passes keep `taps`.
+  TargetPass(Model* target, const KvCache& kv, const TapShape& taps, int max_batch,
+             int prefill_chunk);
 
   /// As PlanPass, after making room for the most rows that the sequences' plans allow.
   bool Plan(const RetrievalBudget& budget, Scheduler* scheduler, Round* round);
@@ -36,6 +37,8 @@ class TargetPass {
 
   /// Where the sequences' KV lies.
   KvMemory memory() { return {&target_->backend(), &kv_}; }
+  /// What its passes have kept; null where that is nothing.
+  const TapStore* taps() const { return kv_.taps.shape.points.empty() ? nullptr : &kv_.taps; }
 
  private:
   Model* target_;

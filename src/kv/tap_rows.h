@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+
+#include "backend/taps.h"
+#include "kv/kv_cache.h"
+
+namespace foretoken {
+
+/// What is kept of one sequence's positions (TapStore), read by position: those below the
+/// sequence's committed ones are there. Borrows both.
+struct TapRows {
+  const TapStore* store = nullptr;  ///< Null: nothing is kept.
+  const SequenceKv* sequence = nullptr;
+
+  /// [width], null where nothing is kept.
+  const BFloat16* At(std::int32_t position) const {
+    return store == nullptr ? nullptr : store->Row(sequence->SlotOf(position));
+  }
+};
+
+}  // namespace foretoken
