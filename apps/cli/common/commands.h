@@ -25,6 +25,7 @@ void AddVerifyCommand(CLI::App* app, CommandBody* chosen);
 void AddCheckCommand(CLI::App* app, CommandBody* chosen);
 void AddAuditCommand(CLI::App* app, CommandBody* chosen);
 void AddPerplexityCommand(CLI::App* app, CommandBody* chosen);
+void AddCaptureCommand(CLI::App* app, CommandBody* chosen);
 void AddInspectCommand(CLI::App* app, CommandBody* chosen);
 void AddQuantizeCommand(CLI::App* app, CommandBody* chosen);
 void AddPullCommand(CLI::App* app, CommandBody* chosen);

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "foretoken/types.h"
+#include "tensor/half.h"
+
+namespace foretoken {
+
+/// Writes what a target has answered and computed, in the form that docs/training.md defines: files
+/// capture-00000.safetensors ... of a folder, each whole or not there.
+class CaptureWriter {
+ public:
+  /// Refuses a folder that holds captures already; makes one that is not there. `layers` are those
+  /// whose entering streams are written; a file has about `file_bytes`.
+  static Result<CaptureWriter> Begin(std::filesystem::path folder, std::vector<int> layers,
+                                     int hidden, std::size_t file_bytes);
+
+  /// A sequence of which the first `prompt_tokens` are the prompt; `states` [tokens, (layers + 1) *
+  /// hidden], the final one last.
+  Status Add(std::span<const Token> tokens, std::size_t prompt_tokens,
+             std::span<const BFloat16> states);
+  /// What is not written yet.
+  Status Finish();
+
+  std::int64_t tokens() const { return all_tokens_; }
+  std::int64_t bytes() const { return all_bytes_; }
+  int files() const { return files_; }
+
+ private:
+  CaptureWriter(std::filesystem::path folder, std::vector<int> layers, int hidden,
+                std::size_t file_bytes);
+  Status WriteFile();
+
+  std::filesystem::path folder_;
+  std::vector<int> layers_;
+  std::size_t hidden_;
+  std::size_t file_bytes_;
+  int files_ = 0;
+  std::int64_t all_tokens_ = 0;
+  std::int64_t all_bytes_ = 0;
+  // Of the file at hand.
+  std::vector<std::int32_t> tokens_;
+  std::vector<std::uint8_t> answer_;
+  std::vector<std::int64_t> starts_ = {0};
+  std::vector<BFloat16> taps_;
+  std::vector<BFloat16> final_;
+};
+
+}  // namespace foretoken
