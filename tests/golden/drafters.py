@@ -11,8 +11,8 @@ TARGET = config("LlamaForCausalLM", "llama", layers=7, head_dim=8, intermediate_
 
 def drafter(**fields):
     """What all configurations have; heads are as wide as hidden_size says."""
-    return without(config("LlamaForCausalLM", "llama", layers=1, intermediate_size=48,
-                          pad_token_id=0, **fields), "rope_theta")
+    usual = config("LlamaForCausalLM", "llama", layers=1, intermediate_size=48, pad_token_id=0)
+    return {**without(usual, "rope_theta"), **fields}
 
 
 def eagle3(**fields):

@@ -192,6 +192,12 @@ class Speculators(Unrolled):
                 other.unlink()
 
 
+def drafted_tokens(drafter):
+    offsets = getattr(drafter.model, "d2t", None)
+    return (torch.arange(VOCABULARY) if offsets is None
+            else offsets + torch.arange(len(offsets))).tolist()
+
+
 def save(folder, tensors):
     narrow = {name: tensor.to(torch.bfloat16) if tensor.is_floating_point() else tensor
               for name, tensor in tensors.items()}
@@ -246,7 +252,7 @@ def attempt(folder, name, seed, target):
     numbers = lambda values: [round(float(x), 5) for x in values]
     return {
         "made_with": {**versions("torch", "transformers"), **origin(code)}, "seed": seed,
-        "points": points, "token_ids": tokens.tolist(),
+        "points": points, "token_ids": tokens.tolist(), "drafted_ids": drafted_tokens(drafter),
         "taps": [[float(x) for x in row] for row in taps],
         "logits": [numbers(row) for row in rows], "kept": KEPT,
         "nodes": [{"parent": parent, "token": token, "logits": numbers(row)}
