@@ -11,6 +11,8 @@
 #include "draft/registry.h"
 #include "engine/rules.h"
 #include "model/model_weights.h"
+#include "ssd/speculator.h"
+#include "transport/thread_host.h"
 
 namespace foretoken {
 namespace {
@@ -114,7 +116,10 @@ class LearnedDraft : public testing::TestWithParam<Kind> {
  protected:
   struct Run {
     std::vector<std::vector<Token>> tokens;
+    std::int64_t rounds = 0;
+    std::int64_t proposed = 0;
     std::int64_t accepted = 0;
+    std::int64_t hits = 0;
     int compared = 0;
   };
 
@@ -150,6 +155,10 @@ class LearnedDraft : public testing::TestWithParam<Kind> {
           .max_sequences = options.max_batch, .max_context = kContext, .draft = draft});
       drafter = checked.get();
       proposers.before[DrafterId::kModel] = std::move(checked);
+    } else if (mode == Mode::kSsd) {
+      proposers.speculator = StartSpeculator(options);
+    }
+    if (mode.drafts()) {
       const FeatureSpec& feature = GetParam().feature;
       proposers.taps = {.points = feature.points, .hidden = feature.tapped};
     }
@@ -174,16 +183,43 @@ class LearnedDraft : public testing::TestWithParam<Kind> {
     }
     Run run;
     for (const SequenceId id : ids) {
+      const RequestStats& stats = collector.outputs[id].stats;
       run.tokens.push_back(collector.outputs[id].tokens);
-      run.accepted += collector.outputs[id].stats.accepted;
+      run.rounds += stats.rounds;
+      run.proposed += stats.proposed;
+      run.accepted += stats.accepted;
+      run.hits += stats.hits_full + stats.hits_partial;
     }
     if (drafter != nullptr) run.compared = drafter->compared();
     return run;
   }
 
+  std::unique_ptr<SpeculatorClient> StartSpeculator(const EngineConfig& options) {
+    auto host = ThreadHost::Start(
+        [this](Channel& channel, const std::atomic<bool>& stop) {
+          draft_device_.Adopt();
+          Speculator speculator(speculator_draft_.model.get(), &channel, nullptr);
+          (void)speculator.Run(
+              [](void* flag) { return static_cast<const std::atomic<bool>*>(flag)->load(); },
+              const_cast<std::atomic<bool>*>(&stop));
+        },
+        "in the test");
+    EXPECT_TRUE(host.ok());
+    return std::make_unique<SpeculatorClient>(
+        std::move(host).value(),
+        ConfigureMessage{.max_lookahead = options.max_lookahead,
+                         .max_nodes = options.max_nodes,
+                         .max_cache_budget = options.max_cache_budget,
+                         .max_sequences = options.max_batch,
+                         .max_context = options.max_context},
+        [](const std::string& warning) { ADD_FAILURE() << warning; });
+  }
+
   Device device_{{AvailableCores().front()}};
+  Device draft_device_{{AvailableCores().back()}};
   Made target_{Shape(kTargetHidden, 4), 1, &device_};
   Made draft_{DraftShape(), 2, &device_};
+  Made speculator_draft_{DraftShape(), 2, &draft_device_};
 };
 
 TEST_P(LearnedDraft, EmitsTheTokensOfArAndDraftsOfTrueFeatures) {
@@ -226,6 +262,40 @@ TEST_P(LearnedDraft, PreemptionAndPrefixesInPiecesChangeNothing) {
     EXPECT_GT(run.accepted, 0);
     EXPECT_GT(run.compared, 200);
   }
+}
+
+TEST_P(LearnedDraft, SsdEmitsTheTokensOfAr) {
+  for (const float temperature : {0.0F, 1.0F}) {
+    const SamplingParams sampling{.temperature = temperature, .seed = 4};
+    const Run truth = Decode(Mode::kAr, {.max_batch = 1, .prefix_cache = false}, sampling);
+    for (const int batch : {1, 3}) {
+      for (const int tree_width : {1, 2}) {
+        EngineConfig options{.plan = {.lookahead = 2, .tree_width = tree_width},
+                             .max_batch = batch};
+        options.plan.primary = options.plan.after_fallback = UniformFanout(8, 2);
+        const Run run = Decode(Mode::kSsd, options, sampling, batch == 3 ? 11 : 0);
+        EXPECT_EQ(run.tokens, truth.tokens) << "T " << temperature << ", batch " << batch;
+        EXPECT_GT(run.accepted, 0);
+        EXPECT_GT(run.hits, 0);
+      }
+    }
+  }
+}
+
+// What is drafted just in time is drafted of true features, as in SD.
+TEST_P(LearnedDraft, JustInTimeIsWhatSdProposes) {
+  const SamplingParams sampling{.temperature = 0.9F, .seed = 6};
+  EngineConfig options{
+      .plan = {.lookahead = 3, .fallback = Fallback::kJit}, .max_cache_budget = 1, .max_batch = 1};
+  const Run sd = Decode(Mode::kSd, options, sampling);
+  // Next to nothing is prepared.
+  options.plan.primary = options.plan.after_fallback = {.at = {0, 0, 0, 1}};
+  const Run run = Decode(Mode::kSsd, options, sampling);
+  EXPECT_EQ(run.tokens, sd.tokens);
+  EXPECT_LT(run.hits, run.rounds / 20);
+  // Rounds before the speculator has read the prompt have no proposal.
+  EXPECT_NEAR(static_cast<double>(run.accepted), static_cast<double>(sd.accepted),
+              0.1 * static_cast<double>(sd.accepted));
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, LearnedDraft, testing::ValuesIn(Kinds()),
