@@ -229,13 +229,16 @@ void SpeculatedSequence::AppendWanted(const DraftModel& draft,
                                       std::vector<WantedRow>* wanted) const {
   if (jit || !trunk.tree.ranked(0)) return;
   const Proposal& proposal = trunk.tree.proposal();
-  std::uint64_t present = 1;  // A bit for each node that has its KV or will have it by this pass.
+  // A bit for each node that has its KV or will have it by this pass; where the draft reads
+  // features, that has left its state.
+  std::uint64_t present = 1;
   for (int node = 1; node < trunk.tree.nodes(); ++node) {
     if ((present >> proposal.parents[node - 1] & 1) == 0) continue;
     if (!trunk.tree.ranked(node)) {
       if (trunk.root() + proposal.Depth(node) >= draft.max_context) continue;
       if (IsStop(proposal.tokens[node - 1])) continue;
       wanted->push_back({.branch = -1, .node = node, .value = reached_[node] * kHitValue});
+      if (scratch_left_.there()) continue;
     }
     present |= std::uint64_t{1} << node;
   }
