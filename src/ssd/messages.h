@@ -5,6 +5,7 @@
 #include <cstring>
 #include <span>
 
+#include "backend/taps.h"
 #include "base/static_vector.h"
 #include "foretoken/types.h"
 #include "prediction/branch_rows.h"
@@ -13,7 +14,6 @@
 #include "speculation/proposal.h"
 #include "ssd/retrieved_outcomes.h"
 #include "ssd/sampling_numbers.h"
-#include "tensor/half.h"
 
 namespace foretoken {
 

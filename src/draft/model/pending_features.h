@@ -8,7 +8,6 @@
 
 #include "base/check.h"
 #include "kv/tap_rows.h"
-#include "tensor/half.h"
 
 namespace foretoken {
 
