@@ -36,6 +36,7 @@ void LimitPlans(std::span<const Mode> offered, const EngineConfig& options, Plan
 struct Drafts {
   std::shared_ptr<LoadedModel> on_target;  // Drafts before a pass.
   SpeculatorDraft apart;                   // ... during it.
+  TapShape taps;                           // What it reads of the target.
 };
 
 // The draft is opened here even if another process will draft with it: a bad one is then refused
@@ -65,6 +66,7 @@ Result<Drafts> LoadDrafts(std::span<const Mode> offered, const LoadedModel& targ
     }
   }
   drafts.apart.identity = opened.identity;
+  drafts.taps = {.points = opened.config.feature.points, .hidden = opened.config.feature.tapped};
   if (opened.translation != nullptr) drafts.apart.target = target.path;
   const auto load = [&](std::shared_ptr<Device> device) {
     return LoadModel(opened, std::move(device), NumericsFor(opened, setup.precision, setup.kv),
@@ -85,7 +87,7 @@ Result<Proposers> MakeProposers(std::span<const Mode> offered, const EngineConfi
       .max_sequences = options.max_batch,
       .max_context = options.max_context,
       .draft = {drafts.on_target, on_target == nullptr ? nullptr : on_target->model.get()}};
-  Proposers proposers;
+  Proposers proposers{.before = {}, .speculator = nullptr, .taps = drafts.taps};
   for (const Mode mode : offered) {
     if (mode.before()) {
       proposers.before[mode.drafter] = MakeDrafter(mode.drafter, parts);
