@@ -95,7 +95,7 @@ std::vector<UnusedPart> UnusedParts(const Family& family, bool gguf, int layers,
     unused.bytes += bytes;
   };
   for (const auto& [name, tensor] : tensors) add(name, tensor.bytes());
-  for (const auto& [name, other] : others) add(name, other.bytes);
+  for (const auto& [name, other] : others) add(name, other.data.size());
   std::vector<UnusedPart> all;
   for (auto& [part, unused] : parts) all.push_back(std::move(unused));
   return all;
