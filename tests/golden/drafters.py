@@ -1,7 +1,7 @@
 """Small learned drafters, and the target that they draft for: of each the config.json in the form in
 which its kind is published."""
 
-from families import config, without
+from families import FAMILIES, config, without
 
 VOCABULARY, DRAFTED = 128, 80
 
@@ -53,7 +53,12 @@ DRAFTERS = {
     "eagle3-speculators-qwen3": ("speculators", [0, 2, 5, 6], speculators(
         "qwen3", norm_before_residual=True, norm_before_fc=True, draft_vocab_size=VOCABULARY,
         eagle_aux_hidden_state_layer_ids=[0, 2, 5, 6])),
+    "mtp-qwen3_5": ("mtp", [-1], FAMILIES["qwen3_5"]),
+    "mtp-qwen3_next": ("mtp", [-1], FAMILIES["qwen3_next"]),
     "eagle1": ("eagle1", [-1], drafter()),
     "eagle1-two-layers": ("eagle1", [-1], drafter(bias=False, qkv_bias=True,
                                                   num_hidden_layers=2)),
 }
+
+# Of those that are not for drafters/target.
+TARGETS = {"mtp-qwen3_5": "families/qwen3_5", "mtp-qwen3_next": "families/qwen3_next"}

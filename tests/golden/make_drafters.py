@@ -20,7 +20,7 @@ import torch
 import transformers
 
 import make_families
-from drafters import DRAFTERS, TARGET, VOCABULARY
+from drafters import DRAFTERS, TARGET, TARGETS, VOCABULARY
 from golden import HERE, versions, write_each
 
 PROMPT = 20
@@ -37,7 +37,7 @@ def randomize(model, generator):
             continue
         values = torch.randn(weight.shape, generator=generator)
         if weight.ndim == 1:
-            values = float("norm" in name) + 0.3 * values
+            values = float(weight.mean() > 0.5) + 0.3 * values  # Around what it is in a new model.
         else:
             values *= 0.5 if "embed" in name or "lm_head" in name else weight.shape[-1] ** -0.5
         weight.copy_(values.to(torch.bfloat16).float())
@@ -193,9 +193,61 @@ class Speculators(Unrolled):
 
 
 def drafted_tokens(drafter):
-    offsets = getattr(drafter.model, "d2t", None)
+    offsets = getattr(drafter.model, "d2t", None)  # None as well where all are drafted.
     return (torch.arange(VOCABULARY) if offsets is None
             else offsets + torch.arange(len(offsets))).tolist()
+
+
+class Mtp:
+    """The layer that guesses further tokens, as speculators has it of transformers' layers."""
+
+    def __init__(self, config, target, generator):
+        from speculators.models.mtp import core, model_definitions
+        self.config = copy.copy(target.config)
+        definitions = model_definitions.mtp_model_classes[self.config.model_type]
+        self.model = definitions.first_layer_class(self.config, layer_idx=0).eval()
+        self.rotation = definitions.rotary_emb_class(self.config)
+        self.places = core._prepare_mtp_position_ids
+        self.target = target
+        randomize(self.model, generator)
+
+    def run(self, tokens, states, places, sees, cache):
+        """`sees` [rows, positions]: which keys a row attends to."""
+        own, rotated = self.places(places[None], len(places), self.config.model_type)
+        return self.model(
+            hidden_states=states[None], token_embeddings=self.target.model.embed_tokens(tokens)[None],
+            attention_mask=torch.zeros(sees.shape).masked_fill(~sees, float("-inf"))[None, None],
+            position_ids=own, position_embeddings=self.rotation(states[None], rotated),
+            past_key_values=cache)[0]
+
+    def rows(self, tokens, taps):
+        cache = transformers.DynamicCache()
+        sees = torch.ones(len(tokens), len(tokens), dtype=torch.bool).tril()
+        places = torch.arange(len(tokens))
+        first = self.run(tokens[:KEPT], taps[:KEPT], places[:KEPT], sees[:KEPT, :KEPT], cache)
+        self.kept, self.left = copy.deepcopy(cache), first[-1]
+        rest = self.run(tokens[KEPT:], taps[KEPT:], places[KEPT:], sees[KEPT:], cache)
+        return self.target.lm_head(torch.cat([first, rest]))
+
+    def tree(self, tokens, taps, drafted):
+        """Node by node, over keys of all nodes before, of which it sees those of its path."""
+        states, cache = {-1: self.left}, self.kept
+        for node, path in enumerate(paths()):
+            sees = torch.tensor([[True] * KEPT + [other in path for other in range(node + 1)]])
+            states[node] = self.run(torch.tensor([drafted[node]]), states[PARENTS[node]][None],
+                                    torch.tensor([KEPT + len(path) - 1]), sees, cache)[0]
+        return [self.target.lm_head(states[node]) for node in range(len(PARENTS))]
+
+    def save(self, folder, config):
+        """Under the names that models have it by."""
+        names = {"input_proj": "fc", "final_layernorm": "norm",
+                 "hidden_layernorm": "pre_fc_norm_hidden",
+                 "token_layernorm": "pre_fc_norm_embedding"}
+        renamed = lambda name: names.get(name.split(".")[0])
+        save(folder, {
+            f"mtp.{renamed(name)}.weight" if renamed(name) else f"mtp.layers.0.{name}": tensor
+            for name, tensor in self.model.state_dict().items()})
+        (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
 
 
 def save(folder, tensors):
@@ -209,12 +261,13 @@ def make(code, config, target, generator):
         from eagle.model import cnets, cnets1
         return Eagle(config, target, generator, cnets if code == "eagle3" else cnets1,
                      with_head=code == "eagle3")
-    return {"specforge": SpecForge, "speculators": Speculators}[code](config, target, generator)
+    codes = {"specforge": SpecForge, "speculators": Speculators, "mtp": Mtp}
+    return codes[code](config, target, generator)
 
 
 def origin(code):
     """What computed it: of repositories the commit, which the folder that they were put in tells."""
-    if code == "speculators":
+    if code in ("speculators", "mtp"):
         return {"speculators": versions("speculators")["speculators"]}
     package, file = (("specforge", "SpecForge's llama3_eagle.py") if code == "specforge" else
                      ("eagle", "EAGLE's " + ("cnets.py" if code == "eagle3" else "cnets1.py")))
@@ -222,8 +275,10 @@ def origin(code):
     return {file: (where / "COMMIT").read_text().strip()}
 
 
-def attempt(folder, name, seed, target):
+def attempt(folder, name, seed):
     code, points, config = DRAFTERS[name]
+    target_folder = TARGETS.get(name, "drafters/target")
+    target = make_families.load(HERE / target_folder)
     generator = torch.Generator().manual_seed(seed)
     tokens = torch.randint(3, VOCABULARY, (PROMPT + 1,), generator=generator)
     drafted = torch.randint(3, VOCABULARY, (len(PARENTS),), generator=generator).tolist()
@@ -252,7 +307,7 @@ def attempt(folder, name, seed, target):
     numbers = lambda values: [round(float(x), 5) for x in values]
     return {
         "made_with": {**versions("torch", "transformers"), **origin(code)}, "seed": seed,
-        "points": points, "token_ids": tokens.tolist(), "drafted_ids": drafted_tokens(drafter),
+        "target": target_folder, "points": points, "token_ids": tokens.tolist(), "drafted_ids": drafted_tokens(drafter),
         "taps": [[float(x) for x in row] for row in taps],
         "logits": [numbers(row) for row in rows], "kept": KEPT,
         "nodes": [{"parent": parent, "token": token, "logits": numbers(row)}
@@ -266,9 +321,7 @@ def main():
     folder = HERE / "drafters" / "target"
     folder.mkdir(parents=True, exist_ok=True)
     make_families.write_model(folder, TARGET, 1)
-    target = make_families.load(folder)
-    write_each("drafters", sys.argv[1:] or DRAFTERS,
-               lambda each, name, seed: attempt(each, name, seed, target), SEEDS)
+    write_each("drafters", sys.argv[1:] or DRAFTERS, attempt, SEEDS)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "model/drafters/learned_draft.h"
+#include "model/drafters/prediction_layer.h"
 #include "model/families/read_config.h"
 #include "model/model_testing.h"
 #include "model/open_checkpoint.h"
@@ -17,7 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path Folder() { return fs::path(FORETOKEN_SOURCE_DIR) / "tests/golden/drafters"; }
+fs::path Goldens() { return fs::path(FORETOKEN_SOURCE_DIR) / "tests/golden"; }
+fs::path Folder() { return Goldens() / "drafters"; }
 
 std::vector<std::string> Names() {
   std::vector<std::string> names;
@@ -40,7 +42,8 @@ struct Node {
 // of all positions, and of a tree of drafts behind some of them.
 struct Golden {
   explicit Golden(const nlohmann::json& json)
-      : points(json.at("points")),
+      : target(json.at("target")),
+        points(json.at("points")),
         tokens(json.at("token_ids")),
         drafted(json.at("drafted_ids")),
         logits(json.at("logits")),
@@ -54,6 +57,7 @@ struct Golden {
     }
   }
 
+  std::string target;  // Its folder.
   std::vector<int> points;
   std::vector<Token> tokens;   // The first has no row.
   std::vector<Token> drafted;  // The target's, by the drafter's.
@@ -68,13 +72,16 @@ class DrafterGoldenTest : public testing::TestWithParam<std::string> {
   void SetUp() override {
     std::ifstream file(Folder() / GetParam() / "golden.json");
     golden_ = std::make_unique<Golden>(nlohmann::json::parse(file));
-    auto target = OpenCheckpoint(Folder() / "target", "");
+    auto target = OpenCheckpoint(Goldens() / golden_->target, "");
     ASSERT_TRUE(target.ok()) << target.error().message;
     target_ = std::move(*target);
     target_config_ = *ReadModelConfig(target_);
   }
 
-  Result<LearnedDraft> Open() { return OpenDraft(Folder() / GetParam(), target_, target_config_); }
+  Result<LearnedDraft> Open() {
+    const auto open = GetParam().starts_with("mtp") ? OpenPredictionLayer : OpenDraft;
+    return open(Folder() / GetParam(), target_, target_config_);
+  }
 
   // In the target's tokens.
   static std::unique_ptr<Model> Load(const LearnedDraft& draft, Backend* backend) {

@@ -8,15 +8,9 @@
 #include "base/result.h"
 #include "model/config/config_fields.h"
 #include "model/config/model_config.h"
+#include "model/drafters/drafter_names.h"
 
 namespace foretoken {
-
-/// A tensor beside those of ordinary layers, without ".weight" or ".bias": our name and that of
-/// folders, where it is the first layer's behind "layers.0.". A '*' at the end is a number.
-struct DrafterTensor {
-  std::string_view ours;
-  std::string_view folder;
-};
 
 /// Drafters that are described alike. A kind is a file of this folder.
 struct DrafterKind {
