@@ -16,8 +16,24 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
 from letter_tokenizer import write_tokenizer
 
 DRAFTERS = MODELS.parent / "tests/golden/drafters"
+FAMILIES = MODELS.parent / "tests/golden/families"
 PREFIX = "it was a cold day and all of them sat by the fire to hear the old tale of the sea; "
 PROMPTS = [PREFIX + end for end in ("then", "one of them", "no")] + ["a b c d e f g a b c d e f g"]
+
+
+def joined(*paths):
+    """A safetensors file with the tensors of several."""
+    header, data = {}, b""
+    for path in paths:
+        file = path.read_bytes()
+        length = 8 + int.from_bytes(file[:8], "little")
+        for name, tensor in json.loads(file[8:length]).items():
+            if name != "__metadata__":
+                begin, end = tensor["data_offsets"]
+                header[name] = tensor | {"data_offsets": [len(data) + begin, len(data) + end]}
+        data += file[length:]
+    text = json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + data
 
 
 class LearnedDrafters(CliTest):
@@ -26,18 +42,22 @@ class LearnedDrafters(CliTest):
         self.prompts = self.folder / "prompts.jsonl"
         self.prompts.write_text("".join(json.dumps({"prompt": text}) + "\n" for text in PROMPTS))
 
-    def target(self, drafter):
-        """The drafter's own folder where that holds the target too, else the target they share."""
-        own = (drafter / "golden.json").exists() and drafter.name.startswith("mtp")
-        source = drafter if own else DRAFTERS / "target"
-        folder = self.folder / f"target-{source.name}"
-        if not folder.exists():
-            shutil.copytree(source, folder)
-            write_tokenizer(folder)
-        return folder
+    def models(self, drafter):
+        """What `-m` and `-md` are for it: a layer that guesses further tokens lies with its target."""
+        source, draft = DRAFTERS / "target", drafter
+        if drafter.name.startswith("mtp-"):
+            source, draft = FAMILIES / drafter.name.removeprefix("mtp-"), "self:mtp"
+        folder = self.folder / "target"
+        shutil.copytree(source, folder)
+        write_tokenizer(folder)
+        if draft != drafter:
+            both = joined(*(path / "model.safetensors" for path in (source, drafter)))
+            (folder / "model.safetensors").write_bytes(both)
+        return folder, draft
 
     def verify(self, drafter):
-        shared = ("verify", "-m", self.target(drafter), "-md", drafter, "--prompts", self.prompts,
+        target, draft = self.models(drafter)
+        shared = ("verify", "-m", target, "-md", draft, "--prompts", self.prompts,
                   "--raw", "--ignore-eos", "-n", 60, "--temps", "0,0.7,1.3", "--sampler-sets",
                   "none", "--preempt", 0.05, "--json", "-")
         for options in (("--modes", "sd,ssd,sssd", "--prefix-cache", "on,off", "--batches", "1,3"),
