@@ -24,9 +24,9 @@ def specforge(**fields):
                      "rope_theta": 100000.0})
 
 
-def speculators(model_type, **fields):
+def speculators(model_type, layers=1, **fields):
     return {"transformer_layer_config": without(
-                config("", model_type, layers=1, attention_bias=False, head_dim=16,
+                config("", model_type, layers=layers, attention_bias=False, head_dim=16,
                        intermediate_size=48, rope_theta=50000.0), "architectures"),
             "draft_vocab_size": DRAFTED, **fields}
 
@@ -51,7 +51,7 @@ DRAFTERS = {
         "llama", norm_before_residual=True, fc_norm=True, norm_output=True,
         eagle_aux_hidden_state_layer_ids=[2, 3, 4])),
     "eagle3-speculators-qwen3": ("speculators", [0, 2, 5, 6], speculators(
-        "qwen3", norm_before_residual=True, norm_before_fc=True, draft_vocab_size=VOCABULARY,
+        "qwen3", layers=2, norm_before_residual=True, norm_before_fc=True, draft_vocab_size=VOCABULARY,
         eagle_aux_hidden_state_layer_ids=[0, 2, 5, 6])),
     "mtp-qwen3_5": ("mtp", [-1], FAMILIES["qwen3_5"]),
     "mtp-qwen3_next": ("mtp", [-1], FAMILIES["qwen3_next"]),

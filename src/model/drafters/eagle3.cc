@@ -34,9 +34,11 @@ constexpr DrafterTensor kTensors[] = {{"embedding", "embed_tokens"},
 // What NVIDIA's say besides, all of which is as EAGLE's authors have it.
 void CheckVariant(ConfigFields& fields) {
   ConfigFields eagle = fields.Within("eagle_config");
-  for (const std::string_view flag : kUsualParts) {
-    if (!eagle.BoolOr(flag.data(), true)) {
-      eagle.Refuse(fmt::format("{} is false, but only drafters with it are supported", flag));
+  for (const std::string_view part : kUsualParts) {
+    bool there = true;
+    eagle.Bool(part, &there);
+    if (!there) {
+      eagle.Refuse(fmt::format("{} is false, but only drafters with it are supported", part));
     }
   }
   if (const ConfigFields::Json* json = fields.Find("eagle_config")) {

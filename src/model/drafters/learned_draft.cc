@@ -50,8 +50,11 @@ void CompletePositions(const ModelConfig& target, LearnedDraft* draft) {
 
 Result<ModelConfig> DescribeLayers(Json json, const std::string& where, std::string_view family) {
   json["model_type"] = family;
-  // The class is the drafter's; texts begin and end with the target's tokens.
-  for (const char* name : {"architectures", "bos_token_id", "eos_token_id"}) json.erase(name);
+  // The class is the drafter's; texts begin and end with the target's tokens; and there is no model
+  // within it.
+  for (const char* name : {"architectures", "bos_token_id", "eos_token_id", "text_config"}) {
+    json.erase(name);
+  }
   FT_ASSIGN_OR_RETURN(ModelConfig config, ParseModelConfig(json.dump(), where));
   config.embedded = config.vocabulary;
   return config;
