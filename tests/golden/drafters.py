@@ -55,10 +55,15 @@ DRAFTERS = {
         eagle_aux_hidden_state_layer_ids=[0, 2, 5, 6])),
     "mtp-qwen3_5": ("mtp", [-1], FAMILIES["qwen3_5"]),
     "mtp-qwen3_next": ("mtp", [-1], FAMILIES["qwen3_next"]),
+    # As speculators save it: with the target's configuration.
+    "speculators-mtp-qwen3": ("mtp", [-1], None),
+    "speculators-mtp-qwen3_5": ("mtp", [-1], None),
     "eagle1": ("eagle1", [-1], drafter()),
     "eagle1-two-layers": ("eagle1", [-1], drafter(bias=False, qkv_bias=True,
                                                   num_hidden_layers=2)),
 }
 
 # Of those that are not for drafters/target.
-TARGETS = {"mtp-qwen3_5": "families/qwen3_5", "mtp-qwen3_next": "families/qwen3_next"}
+TARGETS = {"mtp-qwen3_5": "families/qwen3_5", "mtp-qwen3_next": "families/qwen3_next",
+           "speculators-mtp-qwen3": "families/qwen3",
+           "speculators-mtp-qwen3_5": "families/qwen3_5"}

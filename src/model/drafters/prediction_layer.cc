@@ -34,34 +34,26 @@ std::string PrefixOf(const Checkpoint& model) {
   return {};
 }
 
-// The model's last layer with attention, behind a projection of token and feature.
-Result<ModelConfig> Describe(const ModelConfig& target, const std::string& path) {
-  const auto known = {kQwen3Next.name, kQwen35.name, kQwen35Moe.name};
-  if (std::ranges::find(known, target.family) == known.end()) {
-    return InvalidInput(
-        fmt::format("{}: has a layer that guesses further tokens, which of {} models is not "
-                    "supported",
-                    path, target.family));
-  }
-  const auto layer = std::find_if(target.layers.rbegin(), target.layers.rend(),
+}  // namespace
+
+Result<ModelConfig> PredictionLayerOf(const ModelConfig& model, const std::string& where) {
+  const auto layer = std::find_if(model.layers.rbegin(), model.layers.rend(),
                                   [](const LayerSpec& each) { return !each.is_recurrent(); });
-  if (layer == target.layers.rend()) {
+  if (layer == model.layers.rend()) {
     return InvalidInput(fmt::format(
         "{}: no layer of the model has attention, as that which guesses further tokens must",
-        path));
+        where));
   }
-  ModelConfig config = target;
+  ModelConfig config = model;
   config.layers = {*layer};
   config.tied_embeddings = false;
   config.feature = {.join = FeatureSpec::Join::kProjected,
                     .points = {TapShape::kFinalState},
-                    .tapped = target.hidden,
+                    .tapped = model.hidden,
                     .normed = true,
                     .leaves_normed = true};
   return config;
 }
-
-}  // namespace
 
 bool HasPredictionLayer(const Checkpoint& model) { return !PrefixOf(model).empty(); }
 
@@ -83,8 +75,15 @@ Result<LearnedDraft> ReadPredictionLayer(Checkpoint model, const Checkpoint& tar
                     "layers is {}*",
                     path, Printable(prefix), target_config.layer_count(), expected));
   }
+  const auto known = {kQwen3Next.name, kQwen35.name, kQwen35Moe.name};
+  if (std::ranges::find(known, target_config.family) == known.end()) {
+    return InvalidInput(
+        fmt::format("{}: has a layer that guesses further tokens, which of {} models is not "
+                    "supported",
+                    path, target_config.family));
+  }
   LearnedDraft draft;
-  FT_ASSIGN_OR_RETURN(draft.config, Describe(target_config, path));
+  FT_ASSIGN_OR_RETURN(draft.config, PredictionLayerOf(target_config, path));
   const auto of_model = [&](const auto& tensor) { return !tensor.first.starts_with(prefix); };
   std::erase_if(model.tensors, of_model);
   std::erase_if(model.others, of_model);

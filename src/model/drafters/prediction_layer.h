@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 #include "base/result.h"
 #include "model/config/model_config.h"
@@ -8,6 +9,11 @@
 #include "weights/checkpoint.h"
 
 namespace foretoken {
+
+/// A layer that guesses further tokens of such a model, described: a projection of token and
+/// feature before the model's last layer with attention. An error, in the name of `where`, where
+/// there is none.
+Result<ModelConfig> PredictionLayerOf(const ModelConfig& model, const std::string& where);
 
 /// Whether a model, as Checkpoint::Open has read it, has a layer that guesses further tokens beside
 /// its own: tensors `mtp.*` of a folder, `blk.N.nextn.*` of a GGUF file.
