@@ -185,11 +185,7 @@ class Speculators(Unrolled):
         return logits
 
     def save(self, folder, config):
-        self.model.to(torch.bfloat16).save_pretrained(folder)
-        self.model.float()
-        for other in folder.iterdir():
-            if other.name not in ("config.json", "model.safetensors"):
-                other.unlink()
+        save_pretrained(self.model, folder)
 
 
 def drafted_tokens(drafter):
@@ -199,7 +195,8 @@ def drafted_tokens(drafter):
 
 
 class Mtp:
-    """The layer that guesses further tokens, as speculators has it of transformers' layers."""
+    """The layer that guesses further tokens, as speculators has it of transformers' layers; saved as
+    models have it, or as speculators do."""
 
     def __init__(self, config, target, generator):
         from speculators.models.mtp import core, model_definitions
@@ -239,7 +236,8 @@ class Mtp:
         return [self.target.lm_head(states[node]) for node in range(len(PARENTS))]
 
     def save(self, folder, config):
-        """Under the names that models have it by."""
+        if config is None:
+            return self.save_as_speculator(folder)
         names = {"input_proj": "fc", "final_layernorm": "norm",
                  "hidden_layernorm": "pre_fc_norm_hidden",
                  "token_layernorm": "pre_fc_norm_embedding"}
@@ -248,6 +246,21 @@ class Mtp:
             f"mtp.{renamed(name)}.weight" if renamed(name) else f"mtp.layers.0.{name}": tensor
             for name, tensor in self.model.state_dict().items()})
         (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+
+    def save_as_speculator(self, folder):
+        from speculators.models.mtp import MTPDraftModel, MTPSpeculatorConfig
+        whole = MTPDraftModel(MTPSpeculatorConfig(transformer_layer_config=self.config))
+        whole.mtp_layers[0] = self.model
+        del whole.verifier_lm_head
+        save_pretrained(whole, folder)
+
+
+def save_pretrained(model, folder):
+    model.to(torch.bfloat16).save_pretrained(folder)
+    model.float()
+    for other in folder.iterdir():
+        if other.name not in ("config.json", "model.safetensors", "golden.json"):
+            other.unlink()
 
 
 def save(folder, tensors):
