@@ -16,7 +16,6 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
 from letter_tokenizer import write_tokenizer
 
 DRAFTERS = MODELS.parent / "tests/golden/drafters"
-FAMILIES = MODELS.parent / "tests/golden/families"
 PREFIX = "it was a cold day and all of them sat by the fire to hear the old tale of the sea; "
 PROMPTS = [PREFIX + end for end in ("then", "one of them", "no")] + ["a b c d e f g a b c d e f g"]
 
@@ -44,9 +43,9 @@ class LearnedDrafters(CliTest):
 
     def models(self, drafter):
         """What `-m` and `-md` are for it: a layer that guesses further tokens lies with its target."""
-        source, draft = DRAFTERS / "target", drafter
-        if drafter.name.startswith("mtp-"):
-            source, draft = FAMILIES / drafter.name.removeprefix("mtp-"), "self:mtp"
+        golden = json.loads((drafter / "golden.json").read_text())
+        source = DRAFTERS.parent / golden["target"]
+        draft = "self:mtp" if drafter.name.startswith("mtp-") else drafter
         folder = self.folder / "target"
         shutil.copytree(source, folder)
         write_tokenizer(folder)
