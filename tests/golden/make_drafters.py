@@ -19,6 +19,8 @@ import safetensors.torch
 import torch
 import transformers
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "training"))
+
 import make_families
 from drafters import DRAFTERS, TARGET, TARGETS, VOCABULARY
 from golden import HERE, versions, write_each
@@ -64,7 +66,8 @@ class Eagle:
 
     def __init__(self, config, target, generator, module, with_head):
         # As attributes only: transformers 5 says otherwise what rotates than this code reads.
-        self.config = types.SimpleNamespace(**{"pretraining_tp": 1, "rope_scaling": None, **config})
+        self.config = types.SimpleNamespace(**{"pad_token_id": None, "pretraining_tp": 1,
+                                               "rope_scaling": None, **config})
         self.model = module.Model(self.config, bias=config.get("bias", True)).eval()
         self.own_head = with_head
         randomize(self.model, generator)
@@ -114,6 +117,26 @@ class Eagle:
         if not self.own_embeddings:
             del tensors["embed_tokens.weight"]
         save(folder, tensors)
+
+
+class Trained(Eagle):
+    """The same network, as training/ writes it."""
+
+    def __init__(self, fields, target, generator, module):
+        from foretoken_train import eagle3
+        self.network = eagle3.Eagle3(eagle3.Eagle3Config(**fields))
+        super().__init__(self.network.config.as_json(), target, generator, module, with_head=True)
+        self.network.load_state_dict({name: self.model.state_dict()[name]
+                                      for name in self.network.state_dict()})
+
+    def save(self, folder, points):
+        from foretoken_train import publish
+        from foretoken_train.safetensors import write_safetensors
+        config = publish.published_config(self.network, ",".join(map(str, points)), TARGET)
+        (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+        ids = torch.tensor(drafted_tokens(self))
+        write_safetensors(folder / "model.safetensors",
+                          publish.eagle3_tensors(self.network, ids, VOCABULARY), {"format": "pt"})
 
 
 class Unrolled:
@@ -274,6 +297,9 @@ def make(code, config, target, generator):
         from eagle.model import cnets, cnets1
         return Eagle(config, target, generator, cnets if code == "eagle3" else cnets1,
                      with_head=code == "eagle3")
+    if code == "trained":
+        from eagle.model import cnets
+        return Trained(config, target, generator, cnets)
     codes = {"specforge": SpecForge, "speculators": Speculators, "mtp": Mtp}
     return codes[code](config, target, generator)
 
@@ -283,7 +309,7 @@ def origin(code):
     if code in ("speculators", "mtp"):
         return {"speculators": versions("speculators")["speculators"]}
     package, file = (("specforge", "SpecForge's llama3_eagle.py") if code == "specforge" else
-                     ("eagle", "EAGLE's " + ("cnets.py" if code == "eagle3" else "cnets1.py")))
+                     ("eagle", "EAGLE's " + ("cnets1.py" if code == "eagle1" else "cnets.py")))
     where = pathlib.Path(next(iter(__import__(package).__path__))).parent
     return {file: (where / "COMMIT").read_text().strip()}
 
@@ -315,7 +341,7 @@ def attempt(folder, name, seed):
     again = drafter.rows(tokens[1:], taps)
     if float((again - rows).abs().max()) > MOST_ERROR:
         return "drafting has changed what follows"
-    drafter.save(folder, config)
+    drafter.save(folder, points if code == "trained" else config)
     print(f"  deviation {rows.std():.2f}, of the tree's {chain.std():.2f}")
     numbers = lambda values: [round(float(x), 5) for x in values]
     return {
