@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "assembly/open_draft.h"
 #include "assembly/speculator_process.h"
 #include "assembly/times.h"
 #include "draft/registry.h"
@@ -54,20 +55,21 @@ Result<Drafts> LoadDrafts(std::span<const Mode> offered, const LoadedModel& targ
   if (setup.source.experts == ExpertsPlace::kFile) {
     return InvalidInput("the experts of a draft cannot stay in its file: keep them in memory");
   }
-  FT_ASSIGN_OR_RETURN(OpenedModel opened, OpenModel(setup.source));
-  std::string notice;
-  FT_ASSIGN_OR_RETURN(
-      opened, FitDraft(target.model->config(), target.tokenizer, std::move(opened), &notice));
+  std::vector<std::string> notices;
+  FT_ASSIGN_OR_RETURN(const OpenedModel opened, OpenDraftFor({.config = target.model->config(),
+                                                              .tokenizer = target.tokenizer,
+                                                              .path = target.path},
+                                                             setup.source, &notices));
   const bool known = target.draft_weights->identity == opened.identity;
   if (!known && log) {
-    if (!notice.empty()) log(notice);
+    for (const std::string& notice : notices) log(notice);
     for (const std::string& sentence : NotUsed(opened)) {
       log(fmt::format("{}: {}", setup.source.path, sentence));
     }
   }
   drafts.apart.identity = opened.identity;
   drafts.taps = {.points = opened.config.feature.points, .hidden = opened.config.feature.tapped};
-  if (opened.translation != nullptr) drafts.apart.target = target.path;
+  if (NeedsTargetFiles(opened)) drafts.apart.target = target.path;
   const auto load = [&](std::shared_ptr<Device> device) {
     return LoadModel(opened, std::move(device), NumericsFor(opened, setup.precision, setup.kv),
                      target.draft_weights.get(), setup.progress);

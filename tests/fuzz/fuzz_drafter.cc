@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "model/drafters/learned_draft.h"
+#include "model/drafters/prediction_layer.h"
+#include "model/families/family.h"
 #include "weights/safetensors.h"
 
 namespace {
@@ -29,6 +31,17 @@ ModelConfig SmallTarget() {
                                  .max_positions = 16});
 }
 
+// The same, of a family whose models have a layer that guesses further tokens.
+ModelConfig SmallQwen() {
+  ModelConfig config = SmallTarget();
+  config.family = foretoken::kQwen35.name;
+  for (foretoken::LayerSpec& layer : config.layers) {
+    layer.attention.qk_norm = foretoken::AttentionSpec::QkNorm::kEachHead;
+    layer.attention.output_gate = true;
+  }
+  return config;
+}
+
 Result<LearnedDraft> Read(std::string_view config, std::span<const std::uint8_t> weights,
                           const ModelConfig& target_config) {
   FT_ASSIGN_OR_RETURN(auto contents, foretoken::ParseSafetensors(std::as_bytes(weights), "fuzz"));
@@ -40,6 +53,9 @@ Result<LearnedDraft> Read(std::string_view config, std::span<const std::uint8_t>
   folder.config = {.json = std::string(config), .where = "fuzz"};
   folder.tensors = std::move(contents.tensors);
   folder.others = std::move(contents.others);
+  if (config.empty()) {
+    return foretoken::ReadPredictionLayer(std::move(folder), target, target_config);
+  }
   return foretoken::ReadLearnedDraft(std::move(folder), target, target_config);
 }
 
@@ -48,10 +64,10 @@ Result<LearnedDraft> Read(std::string_view config, std::span<const std::uint8_t>
 // A drafter's folder: its config.json, a zero byte, and the weights. One that is accepted reads
 // what the target keeps, and drafts tokens of its own only.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const ModelConfig target = SmallTarget();
   const void* end = size == 0 ? nullptr : std::memchr(data, 0, size);
   if (end == nullptr) return 0;
   const std::size_t config = static_cast<const std::uint8_t*>(end) - data;
+  const ModelConfig target = config == 0 ? SmallQwen() : SmallTarget();
   const Result<LearnedDraft> draft = Read({reinterpret_cast<const char*>(data), config},
                                           std::span(data, size).subspan(config + 1), target);
   if (!draft.ok()) {

@@ -24,9 +24,9 @@ def specforge(**fields):
                      "rope_theta": 100000.0})
 
 
-def speculators(model_type, **fields):
+def speculators(model_type, layers=1, **fields):
     return {"transformer_layer_config": without(
-                config("", model_type, layers=1, attention_bias=False, head_dim=16,
+                config("", model_type, layers=layers, attention_bias=False, head_dim=16,
                        intermediate_size=48, rope_theta=50000.0), "architectures"),
             "draft_vocab_size": DRAFTED, **fields}
 
@@ -41,6 +41,11 @@ DRAFTERS = {
     # Narrower than its target, with embeddings of its own.
     "eagle3-narrow": ("eagle3", [2, 3, 4], eagle3(
         hidden_size=24, target_hidden_size=32, num_attention_heads=2, num_key_value_heads=1)),
+    # As training/ writes it; of its Eagle3Config.
+    "eagle3-trained": ("trained", [2, 4, 6], {
+        "hidden_size": 32, "intermediate_size": 48, "num_attention_heads": 4,
+        "num_key_value_heads": 2, "head_dim": 8, "vocab_size": VOCABULARY,
+        "draft_vocab_size": DRAFTED, "max_position_embeddings": 256, "taps": 3}),
     "eagle3-specforge": ("specforge", [1, 3, 6], specforge(
         eagle_config={"eagle_aux_hidden_state_layer_ids": [0, 2, 5],
                       "use_aux_hidden_state": True})),
@@ -51,14 +56,19 @@ DRAFTERS = {
         "llama", norm_before_residual=True, fc_norm=True, norm_output=True,
         eagle_aux_hidden_state_layer_ids=[2, 3, 4])),
     "eagle3-speculators-qwen3": ("speculators", [0, 2, 5, 6], speculators(
-        "qwen3", norm_before_residual=True, norm_before_fc=True, draft_vocab_size=VOCABULARY,
+        "qwen3", layers=2, norm_before_residual=True, norm_before_fc=True, draft_vocab_size=VOCABULARY,
         eagle_aux_hidden_state_layer_ids=[0, 2, 5, 6])),
     "mtp-qwen3_5": ("mtp", [-1], FAMILIES["qwen3_5"]),
     "mtp-qwen3_next": ("mtp", [-1], FAMILIES["qwen3_next"]),
+    # As speculators save it: with the target's configuration.
+    "speculators-mtp-qwen3": ("mtp", [-1], None),
+    "speculators-mtp-qwen3_5": ("mtp", [-1], None),
     "eagle1": ("eagle1", [-1], drafter()),
     "eagle1-two-layers": ("eagle1", [-1], drafter(bias=False, qkv_bias=True,
                                                   num_hidden_layers=2)),
 }
 
 # Of those that are not for drafters/target.
-TARGETS = {"mtp-qwen3_5": "families/qwen3_5", "mtp-qwen3_next": "families/qwen3_next"}
+TARGETS = {"mtp-qwen3_5": "families/qwen3_5", "mtp-qwen3_next": "families/qwen3_next",
+           "speculators-mtp-qwen3": "families/qwen3",
+           "speculators-mtp-qwen3_5": "families/qwen3_5"}

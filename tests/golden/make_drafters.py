@@ -19,6 +19,8 @@ import safetensors.torch
 import torch
 import transformers
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "training"))
+
 import make_families
 from drafters import DRAFTERS, TARGET, TARGETS, VOCABULARY
 from golden import HERE, versions, write_each
@@ -64,7 +66,8 @@ class Eagle:
 
     def __init__(self, config, target, generator, module, with_head):
         # As attributes only: transformers 5 says otherwise what rotates than this code reads.
-        self.config = types.SimpleNamespace(**{"pretraining_tp": 1, "rope_scaling": None, **config})
+        self.config = types.SimpleNamespace(**{"pad_token_id": None, "pretraining_tp": 1,
+                                               "rope_scaling": None, **config})
         self.model = module.Model(self.config, bias=config.get("bias", True)).eval()
         self.own_head = with_head
         randomize(self.model, generator)
@@ -114,6 +117,26 @@ class Eagle:
         if not self.own_embeddings:
             del tensors["embed_tokens.weight"]
         save(folder, tensors)
+
+
+class Trained(Eagle):
+    """The same network, as training/ writes it."""
+
+    def __init__(self, fields, target, generator, module):
+        from foretoken_train import eagle3
+        self.network = eagle3.Eagle3(eagle3.Eagle3Config(**fields))
+        super().__init__(self.network.config.as_json(), target, generator, module, with_head=True)
+        self.network.load_state_dict({name: self.model.state_dict()[name]
+                                      for name in self.network.state_dict()})
+
+    def save(self, folder, points):
+        from foretoken_train import publish
+        from foretoken_train.safetensors import write_safetensors
+        config = publish.published_config(self.network, ",".join(map(str, points)), TARGET)
+        (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+        ids = torch.tensor(drafted_tokens(self))
+        write_safetensors(folder / "model.safetensors",
+                          publish.eagle3_tensors(self.network, ids, VOCABULARY), {"format": "pt"})
 
 
 class Unrolled:
@@ -185,11 +208,7 @@ class Speculators(Unrolled):
         return logits
 
     def save(self, folder, config):
-        self.model.to(torch.bfloat16).save_pretrained(folder)
-        self.model.float()
-        for other in folder.iterdir():
-            if other.name not in ("config.json", "model.safetensors"):
-                other.unlink()
+        save_pretrained(self.model, folder)
 
 
 def drafted_tokens(drafter):
@@ -199,7 +218,8 @@ def drafted_tokens(drafter):
 
 
 class Mtp:
-    """The layer that guesses further tokens, as speculators has it of transformers' layers."""
+    """The layer that guesses further tokens, as speculators has it of transformers' layers; saved as
+    models have it, or as speculators do."""
 
     def __init__(self, config, target, generator):
         from speculators.models.mtp import core, model_definitions
@@ -239,7 +259,8 @@ class Mtp:
         return [self.target.lm_head(states[node]) for node in range(len(PARENTS))]
 
     def save(self, folder, config):
-        """Under the names that models have it by."""
+        if config is None:
+            return self.save_as_speculator(folder)
         names = {"input_proj": "fc", "final_layernorm": "norm",
                  "hidden_layernorm": "pre_fc_norm_hidden",
                  "token_layernorm": "pre_fc_norm_embedding"}
@@ -248,6 +269,21 @@ class Mtp:
             f"mtp.{renamed(name)}.weight" if renamed(name) else f"mtp.layers.0.{name}": tensor
             for name, tensor in self.model.state_dict().items()})
         (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+
+    def save_as_speculator(self, folder):
+        from speculators.models.mtp import MTPDraftModel, MTPSpeculatorConfig
+        whole = MTPDraftModel(MTPSpeculatorConfig(transformer_layer_config=self.config))
+        whole.mtp_layers[0] = self.model
+        del whole.verifier_lm_head
+        save_pretrained(whole, folder)
+
+
+def save_pretrained(model, folder):
+    model.to(torch.bfloat16).save_pretrained(folder)
+    model.float()
+    for other in folder.iterdir():
+        if other.name not in ("config.json", "model.safetensors", "golden.json"):
+            other.unlink()
 
 
 def save(folder, tensors):
@@ -261,6 +297,9 @@ def make(code, config, target, generator):
         from eagle.model import cnets, cnets1
         return Eagle(config, target, generator, cnets if code == "eagle3" else cnets1,
                      with_head=code == "eagle3")
+    if code == "trained":
+        from eagle.model import cnets
+        return Trained(config, target, generator, cnets)
     codes = {"specforge": SpecForge, "speculators": Speculators, "mtp": Mtp}
     return codes[code](config, target, generator)
 
@@ -270,7 +309,7 @@ def origin(code):
     if code in ("speculators", "mtp"):
         return {"speculators": versions("speculators")["speculators"]}
     package, file = (("specforge", "SpecForge's llama3_eagle.py") if code == "specforge" else
-                     ("eagle", "EAGLE's " + ("cnets.py" if code == "eagle3" else "cnets1.py")))
+                     ("eagle", "EAGLE's " + ("cnets1.py" if code == "eagle1" else "cnets.py")))
     where = pathlib.Path(next(iter(__import__(package).__path__))).parent
     return {file: (where / "COMMIT").read_text().strip()}
 
@@ -302,7 +341,7 @@ def attempt(folder, name, seed):
     again = drafter.rows(tokens[1:], taps)
     if float((again - rows).abs().max()) > MOST_ERROR:
         return "drafting has changed what follows"
-    drafter.save(folder, config)
+    drafter.save(folder, points if code == "trained" else config)
     print(f"  deviation {rows.std():.2f}, of the tree's {chain.std():.2f}")
     numbers = lambda values: [round(float(x), 5) for x in values]
     return {

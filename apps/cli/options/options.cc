@@ -119,10 +119,17 @@ Status ModelOptions::ResolveDefaults() {
 
 Status ModelOptions::FillInSelf() {
   const std::string type = draft.substr(kSelf.size());
+  if (type == "mtp" && !target.empty()) {
+    draft = target;
+    draft_name = (target_name.empty() ? TargetSource().label() : target_name) + ":mtp";
+    draft_layer = true;
+    return {};
+  }
   if (type.empty() || !draft_weights.empty() || target.empty()) {
     return InvalidInput(
         fmt::format("the draft '{}' stands for the target with other weights: write self:TYPE, as "
-                    "self:q4_0, without --draft-weights, and beside a target in files",
+                    "self:q4_0, without --draft-weights, and beside a target in files; or self:mtp "
+                    "for the layer in its files that guesses further tokens",
                     draft));
   }
   draft = target;

@@ -26,7 +26,7 @@ std::string Beside(std::span<const DrafterTensor> tensors, std::string_view name
     std::string_view begin = tensor.*from;
     std::string_view other = tensor.*to;
     if (stem == begin) return fmt::format("{}{}", other, name.substr(dot));
-    if (!begin.ends_with('*')) continue;
+    if (!begin.ends_with('*')) continue;  // As empty ones do not.
     begin.remove_suffix(1);
     other.remove_suffix(1);
     if (stem.starts_with(begin)) return Begun(name, begin, other);
@@ -36,19 +36,28 @@ std::string Beside(std::span<const DrafterTensor> tensors, std::string_view name
 
 }  // namespace
 
-std::string DrafterNames::Ours(std::string_view in_folder) const {
-  if (!in_folder.starts_with(prefix)) return {};
-  const std::string plain =
-      Begun(Begun(in_folder.substr(prefix.size()), "model.", ""), "midlayer.", "layers.0.");
+std::string DrafterNames::Ours(std::string_view in_file) const {
+  if (!in_file.starts_with(prefix)) return {};
+  const std::string_view behind = in_file.substr(prefix.size());
+  if (gguf) {
+    std::string ours = Beside(tensors, behind, &DrafterTensor::gguf, &DrafterTensor::ours);
+    return ours.empty() ? OurName(*family, /*gguf=*/true, fmt::format("blk.0.{}", behind)) : ours;
+  }
+  const std::string plain = Begun(Begun(behind, "model.", ""), "midlayer.", "layers.0.");
   std::string ours = Beside(tensors, plain, &DrafterTensor::folder, &DrafterTensor::ours);
   if (!ours.empty() || !plain.starts_with("layers.")) return ours;
   return OurName(*family, /*gguf=*/false, "model." + plain);
 }
 
-std::string DrafterNames::InFolder(std::string_view ours) const {
+std::string DrafterNames::InFile(std::string_view ours) const {
+  if (gguf) {
+    const std::string beside = Beside(tensors, ours, &DrafterTensor::ours, &DrafterTensor::gguf);
+    return prefix + (beside.empty() ? Begun(NameInFile(*family, /*gguf=*/true, ours), "blk.0.", "")
+                                    : beside);
+  }
   std::string name = Beside(tensors, ours, &DrafterTensor::ours, &DrafterTensor::folder);
   if (name.empty()) name = Begun(NameInFile(*family, /*gguf=*/false, ours), "model.", "");
-  return fmt::format("{}{}", prefix, midlayer ? Begun(name, "layers.0.", "midlayer.") : name);
+  return prefix + (midlayer ? Begun(name, "layers.0.", "midlayer.") : name);
 }
 
 Status NameTensors(const DrafterNames& names, Checkpoint* folder) {
@@ -68,7 +77,7 @@ Status NameTensors(const DrafterNames& names, Checkpoint* folder) {
     if (name != "d2t" && name != "t2d") return unknown(name);
   }
   folder->Rename([&](std::string_view name) { return names.Ours(name); },
-                 [names](std::string_view name) { return names.InFolder(name); });
+                 [names](std::string_view name) { return names.InFile(name); });
   if (std::ssize(folder->tensors) == named) return {};
   return InvalidInput(
       fmt::format("{}: has a tensor twice, under two names for it", folder->path.string()));

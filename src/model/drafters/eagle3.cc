@@ -18,6 +18,8 @@ constexpr std::string_view kFlags[] = {
     "mlp_bias",       "norm_before_fc",      "norm_before_residual",
     "norm_output",    "tie_word_embeddings", "use_cache"};
 
+constexpr std::string_view kFamilies[] = {"llama", "qwen3"};
+
 constexpr std::string_view kUsualParts[] = {"use_aux_hidden_state",
                                             "use_input_layernorm_in_first_layer",
                                             "use_last_layernorm", "next_layer_regular"};
@@ -34,9 +36,11 @@ constexpr DrafterTensor kTensors[] = {{"embedding", "embed_tokens"},
 // What NVIDIA's say besides, all of which is as EAGLE's authors have it.
 void CheckVariant(ConfigFields& fields) {
   ConfigFields eagle = fields.Within("eagle_config");
-  for (const std::string_view flag : kUsualParts) {
-    if (!eagle.BoolOr(flag.data(), true)) {
-      eagle.Refuse(fmt::format("{} is false, but only drafters with it are supported", flag));
+  for (const std::string_view part : kUsualParts) {
+    bool there = true;
+    eagle.Bool(part, &there);
+    if (!there) {
+      eagle.Refuse(fmt::format("{} is false, but only drafters with it are supported", part));
     }
   }
   if (const ConfigFields::Json* json = fields.Find("eagle_config")) {
@@ -77,32 +81,25 @@ std::vector<int> ReadPoints(ConfigFields& fields, const ModelConfig& target,
   return points;
 }
 
-// `speculators` keep what a model's config.json says in an object within theirs.
 Result<ModelConfig> LayersOfSpeculators(const ConfigFields::Json& json, const std::string& where) {
   Status status;
   ConfigFields fields(&json, where, &status);
   std::string kind;
   fields.String("speculators_model_type", &kind);
   if (kind != "eagle3") {
-    return InvalidInput(fmt::format(
-        "{}: speculators_model_type is {}, but only eagle3 is supported", where, Printable(kind)));
+    fields.Refuse(fmt::format("speculators_model_type is {}, but only eagle3 and mtp are supported",
+                              Printable(kind)));
   }
-  constexpr const char* kLayers = "transformer_layer_config";
-  ConfigFields layers = fields.Within(kLayers);
-  std::string family;
-  layers.String("model_type", &family);
-  if (family != "llama" && family != "qwen3") {
-    layers.Refuse(fmt::format("model_type is '{}', but only llama and qwen3 are supported",
-                              Printable(family)));
-  }
+  FT_RETURN_IF_ERROR(status);
+  FT_ASSIGN_OR_RETURN(ModelConfig config, DescribeLayersWithin(json, where, kFamilies));
+  ConfigFields layers = fields.Within("transformer_layer_config");
   const std::vector<bool> sliding =
-      SlidingLayers(layers, layers.IntOr("num_hidden_layers", 1, kMaxLayers, 1),
-                    [](int /*layer*/) { return false; });
+      SlidingLayers(layers, config.layer_count(), [](int /*layer*/) { return false; });
   if (std::ranges::find(sliding, true) != sliding.end()) {
     layers.Refuse("layer_types has sliding_attention, which drafters have no support for");
   }
   FT_RETURN_IF_ERROR(status);
-  return DescribeLayers(json[kLayers], fmt::format("{}: {}", where, kLayers), family);
+  return config;
 }
 
 // The flags of EAGLE-3.1 and of speculators, and where they are read.

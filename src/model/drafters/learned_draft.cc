@@ -5,13 +5,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/printable.h"
 #include "model/drafters/drafted_tokens.h"
 #include "model/drafters/drafter_kind.h"
 #include "model/drafters/drafter_names.h"
 #include "model/drafters/shared_tables.h"
 #include "model/families/family.h"
-#include "model/families/read_config.h"
 #include "model/model_weights.h"
 
 namespace foretoken {
@@ -24,8 +22,10 @@ Json ParseConfig(const Checkpoint& folder) {
 }
 
 const DrafterKind& KindOf(const Json& json) {
-  return json.contains("speculators_model_type") || json.contains("draft_vocab_size") ? kEagle3
-                                                                                      : kEagle1;
+  if (json.contains("speculators_model_type")) {
+    return json["speculators_model_type"] == "mtp" ? kMtp : kEagle3;
+  }
+  return json.contains("draft_vocab_size") ? kEagle3 : kEagle1;
 }
 
 bool HasMidlayer(const Checkpoint& folder) {
@@ -47,24 +47,6 @@ void CompletePositions(const ModelConfig& target, LearnedDraft* draft) {
 }
 
 }  // namespace
-
-Result<ModelConfig> DescribeLayers(Json json, const std::string& where, std::string_view family) {
-  json["model_type"] = family;
-  // The class is the drafter's; texts begin and end with the target's tokens.
-  for (const char* name : {"architectures", "bos_token_id", "eos_token_id"}) json.erase(name);
-  FT_ASSIGN_OR_RETURN(ModelConfig config, ParseModelConfig(json.dump(), where));
-  config.embedded = config.vocabulary;
-  return config;
-}
-
-void RefuseUnknownFlags(const Json& json, std::span<const std::string_view> known,
-                        ConfigFields* fields) {
-  for (const auto& [name, value] : json.items()) {
-    if (!value.is_boolean() || !value.get<bool>()) continue;
-    if (std::ranges::find(known, name) != known.end()) continue;
-    fields->Refuse(fmt::format("{} is true, and what that changes is not known", Printable(name)));
-  }
-}
 
 bool IsLearnedDraft(const Checkpoint& folder) {
   if (folder.gguf.has_value()) return false;
@@ -98,11 +80,14 @@ Result<LearnedDraft> ReadLearnedDraft(Checkpoint folder, const Checkpoint& targe
   config.eos = target_config.eos;
   CompletePositions(target_config, &draft);
   draft.checkpoint = std::move(folder);
+  const Family& family = *FamilyNamed(config.family);
   FT_RETURN_IF_ERROR(NameTensors({.kind = kind.name,
                                   .tensors = kind.tensors,
-                                  .family = FamilyNamed(config.family),
+                                  .family = &family,
+                                  .prefix = std::string(kind.prefix),
                                   .midlayer = HasMidlayer(draft.checkpoint)},
                                  &draft.checkpoint));
+  draft.checkpoint.gains_less_one = family.folder_gains_less_one;
   FT_ASSIGN_OR_RETURN(draft.translation,
                       DraftedTokens(draft.checkpoint, config.vocabulary, target_config));
   FT_RETURN_IF_ERROR(ShareTables(target, target_config, config, &draft.checkpoint));
