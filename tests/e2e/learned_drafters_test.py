@@ -67,6 +67,30 @@ class LearnedDrafters(CliTest):
             self.assertGreater(report["forced_preemptions"], 0)
 
 
+    def test_inspect_shows_them(self):
+        target, draft = self.models(DRAFTERS / "eagle3")
+        shown = json.loads(self.succeed("inspect", target, "-md", draft, "--no-measuring",
+                                        "--json").stdout)["draft"]
+        config = json.loads((draft / "config.json").read_text())
+        self.assertEqual(shown["drafted_tokens"], config["draft_vocab_size"])
+        self.assertEqual(shown["target_tokens"], config["vocab_size"])
+        self.assertEqual(shown["tap_bytes_per_token"], 3 * 32 * 2)
+        self.assertEqual(shown["shared"], ["embeddings"])
+        text = self.succeed("inspect", target, "-md", draft, "--no-measuring").stdout
+        self.assertIn("192 bytes a token", text)
+
+    def test_wrong_pairs_are_refused(self):
+        target, draft = self.models(DRAFTERS / "eagle3")
+        self.refuse("run", "a", "-m", draft, "-n", 2,
+                    saying="is no model but a drafter that reads the states of one")
+        self.refuse("run", "a", "-m", MODELS / "demo-target", "-md", draft, "-n", 2, "--mode", "sd",
+                    saying="is for a target whose hidden_size is 32, but this one's is 256")
+        self.refuse("run", "a", "-m", target, "-md", "self:mtp", "-n", 2, "--mode", "sd",
+                    saying="has no layer that guesses further tokens")
+        self.refuse("bench", "--synthetic", "llama-135m", "--draft", draft, "--modes", "sd",
+                    saying="the target has random weights")
+
+
 for path in sorted(DRAFTERS.iterdir()):
     if (path / "golden.json").exists():
         setattr(LearnedDrafters, f"test_{path.name}".replace("-", "_"),

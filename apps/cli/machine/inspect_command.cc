@@ -10,6 +10,7 @@
 #include "backend/device.h"
 #include "cli/common/commands.h"
 #include "cli/common/terminal.h"
+#include "cli/machine/inspect_drafter.h"
 #include "cli/options/options.h"
 #include "foretoken/chat_format.h"
 #include "model/config/model_config.h"
@@ -343,7 +344,13 @@ Result<int> RunInspect(InspectOptions options) {
   Status usable;
   bool same_vocabulary = true;
   VocabularyMatch match;
+  std::optional<json> drafter;
   if (model.has_draft()) {
+    FT_ASSIGN_OR_RETURN(drafter, InspectDrafter(model));
+  }
+  if (drafter.has_value()) {
+    figures["draft"] = *drafter;
+  } else if (model.has_draft()) {
     FT_ASSIGN_OR_RETURN(const Inspected draft,
                         Inspect(model.draft, model.draft_weights, ExpertsPlace::kMemory, model));
     same_vocabulary = CheckSameVocabulary(*target.tokenizer, *draft.tokenizer).ok();
@@ -357,7 +364,10 @@ Result<int> RunInspect(InspectOptions options) {
     fmt::print("{}\n", figures.dump(2));
   } else {
     Print(figures);
-    if (figures.contains("draft")) {
+    if (drafter.has_value()) {
+      fmt::print("\n");
+      PrintDrafter(*drafter);
+    } else if (figures.contains("draft")) {
       fmt::print("\n");
       Print(figures["draft"]);
       if (same_vocabulary) {

@@ -69,6 +69,7 @@ Result<LearnedDraft> ReadLearnedDraft(Checkpoint folder, const Checkpoint& targe
   FT_ASSIGN_OR_RETURN(draft.config,
                       kind.describe(json, folder.config.where, target_config, &draft.notes));
   ModelConfig& config = draft.config;
+  config.architecture = kind.name;
   if (config.embedded != target_config.vocabulary) {
     return InvalidInput(fmt::format("{}: vocab_size is {}, but the target has {} tokens",
                                     folder.config.where, config.embedded,

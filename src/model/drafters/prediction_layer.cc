@@ -15,6 +15,8 @@
 namespace foretoken {
 namespace {
 
+constexpr const char* kName = "a layer that guesses further tokens";
+
 constexpr DrafterTensor kTensors[] = {
     {"feature.join", "fc", "nextn.eh_proj"},
     {"feature.token_norm", "pre_fc_norm_embedding", "nextn.enorm"},
@@ -84,17 +86,15 @@ Result<LearnedDraft> ReadPredictionLayer(Checkpoint model, const Checkpoint& tar
   }
   LearnedDraft draft;
   FT_ASSIGN_OR_RETURN(draft.config, PredictionLayerOf(target_config, path));
+  draft.config.architecture = kName;
   const auto of_model = [&](const auto& tensor) { return !tensor.first.starts_with(prefix); };
   std::erase_if(model.tensors, of_model);
   std::erase_if(model.others, of_model);
   std::erase_if(model.arranged, of_model);
   const Family& family = *FamilyNamed(draft.config.family);
-  FT_RETURN_IF_ERROR(NameTensors({.kind = "a layer that guesses further tokens",
-                                  .tensors = kTensors,
-                                  .family = &family,
-                                  .prefix = prefix,
-                                  .gguf = gguf},
-                                 &model));
+  FT_RETURN_IF_ERROR(NameTensors(
+      {.kind = kName, .tensors = kTensors, .family = &family, .prefix = prefix, .gguf = gguf},
+      &model));
   model.gains_less_one = !gguf && family.folder_gains_less_one;
   FT_RETURN_IF_ERROR(ShareTables(target, target_config, draft.config, &model));
   FT_RETURN_IF_ERROR(CheckWeights(model, draft.config));
