@@ -12,6 +12,7 @@
 #include "cli/common/terminal.h"
 #include "cli/machine/inspect_drafter.h"
 #include "cli/options/options.h"
+#include "foretoken/chat_format.h"
 #include "model/config/model_config.h"
 #include "model/families/read_config.h"
 #include "model/memory_needs.h"
@@ -145,6 +146,17 @@ std::string ExpertsText(const ModelConfig& config) {
   return text;
 }
 
+// How the model writes calls and thoughts, as its chat template tells; null where it does neither.
+json AnswersOf(const Tokenizer& tokenizer) {
+  const ChatFormat& format = tokenizer.chat_format();
+  json answers = {{"tool_format", nullptr}, {"reasoning", nullptr}};
+  if (format.calls != nullptr) answers["tool_format"] = format.calls->name;
+  if (!format.reasoning.close.empty()) {
+    answers["reasoning"] = {{"open", format.reasoning.open}, {"close", format.reasoning.close}};
+  }
+  return answers;
+}
+
 // How the tensors are stored: by format, and all together.
 json Stored(const Checkpoint& checkpoint) {
   struct Sum {
@@ -224,6 +236,7 @@ Result<Inspected> Inspect(const std::string& path, const std::string& weights, E
                     {"vocabulary", tokenizer->vocabulary()},
                     {"chat_template", tokenizer->has_chat_template()},
                     {"fingerprint", tokenizer->fingerprint()}}},
+                  {"answers", AnswersOf(*tokenizer)},
                   {"memory",
                    {{"precision", PrecisionName(used.precision)},
                     {"kv", KvFormatName(used.kv)},
@@ -287,6 +300,13 @@ void Print(const json& figures) {
        fmt::format("{}, {} tokens, {}", text(tokenizer["kind"]), tokenizer["vocabulary"].get<int>(),
                    tokenizer["chat_template"] ? "with a chat template" : "no known chat template"));
   line("fingerprint", text(tokenizer["fingerprint"]));
+  const json& answers = figures["answers"];
+  if (!answers["tool_format"].is_null()) {
+    line("calls of tools", fmt::format("in the form '{}'", text(answers["tool_format"])));
+  }
+  if (const json& marks = answers["reasoning"]; !marks.is_null()) {
+    line("thoughts", fmt::format("between {} and {}", marks["open"].dump(), marks["close"].dump()));
+  }
   const json& memory = figures["memory"];
   fmt::print("memory in {}, KV in {}\n", text(memory["precision"]), text(memory["kv"]));
   const bool mapped = memory["mapped_expert_bytes"] > 0;

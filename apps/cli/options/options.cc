@@ -282,8 +282,11 @@ Result<Decoding> LoadDecoding(DecodingOptions* options, std::optional<Mode> deco
                       LoadWith(std::move(progress), options->model, options->adapters,
                                TargetCores(*options, decoding.cores, decoding_mode)));
   FT_ASSIGN_OR_RETURN(decoding.datastore, OpenChosen(options->datastore, *decoding.target));
-  FT_RETURN_IF_ERROR(
-      Constrain(options->constraint, *decoding.target, &options->generation.sampling));
+  // With a budget of thoughts the answer to each prompt has a grammar of its own (KeepToBudget).
+  if (options->budget.tokens < 0) {
+    FT_RETURN_IF_ERROR(
+        Constrain(options->constraint, *decoding.target, &options->generation.sampling));
+  }
   return decoding;
 }
 

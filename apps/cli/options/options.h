@@ -330,9 +330,9 @@ struct DecodingOptions {
   Result<Mode> Choose();
   /// Refuses what says nothing to these modes, or is not for one of them.
   Status CheckFor(std::span<const Mode> modes) const;
-  /// Loads the target, opens the datastore and sets the constraint. The target's cores are its own,
-  /// or the draft's too where `decoding_mode` never leaves these to a draft and the user named
-  /// none.
+  /// Loads the target, opens the datastore and sets the constraint, unless thoughts have a budget:
+  /// KeepToBudget then sets it. The target's cores are its own, or the draft's too where
+  /// `decoding_mode` never leaves these to a draft and the user named none.
   Result<Decoding> Load(std::optional<Mode> decoding_mode = {});
   /// What the options make of an engine that offers `modes`.
   Result<EngineOptions> EngineFor(std::span<const Mode> modes, const Cores& at, int batch,
