@@ -1,7 +1,8 @@
 // How long passes of a model take: over rows of one sequence behind a context, all of which want
 // logits, as verification does, and over a prompt of which only the last row does. Usage:
-// pass_bench MODEL PRECISION CORES [ROUNDS [WHERE]]: a folder or a GGUF file, auto, bf16, f32 or
-// portable, cores such as 0 or 0,1, and whether experts lie in memory or are mapped, mmap. Every
+// pass_bench MODEL PRECISION CORES [ROUNDS [WHERE [SAYS]]]: a folder, a GGUF file or the name of a
+// shape of random weights, auto, bf16, f32 or portable, cores such as 0 or 0,1, whether experts lie
+// in memory or are mapped, mmap, and how many tokens its lm head says (0: all that it has). Every
 // round times each kind of pass in turn; prints a line of JSON with the median milliseconds of
 // each. Every pass has other tokens, so that experts that its rows choose are others too.
 
@@ -11,6 +12,9 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <numeric>
+#include <optional>
 #include <random>
 #include <string>
 #include <string_view>
@@ -18,9 +22,11 @@
 
 #include "backend/device.h"
 #include "base/cores.h"
+#include "model/config/named_shapes.h"
 #include "model/families/read_config.h"
 #include "model/model_weights.h"
 #include "model/open_checkpoint.h"
+#include "model/reduced_head.h"
 
 namespace foretoken {
 namespace {
@@ -82,16 +88,32 @@ double Median(std::vector<double> times) {
 }
 
 Result<std::string> Measure(const std::string& path, const std::string& precision_name,
-                            Device* device, int rounds, ExpertsPlace experts) {
-  FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, OpenCheckpoint(path, ""));
-  FT_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(checkpoint));
+                            Device* device, int rounds, ExpertsPlace experts, int says) {
+  std::optional<Checkpoint> checkpoint;
+  ModelConfig config;
+  if (std::filesystem::exists(path)) {
+    FT_ASSIGN_OR_RETURN(checkpoint, OpenCheckpoint(path, ""));
+    FT_ASSIGN_OR_RETURN(config, ReadModelConfig(*checkpoint));
+  } else {
+    FT_ASSIGN_OR_RETURN(config, NamedShape(path));
+  }
+  if (says > 0 && says < config.vocabulary) {
+    std::vector<Token> tokens(static_cast<std::size_t>(says));
+    std::iota(tokens.begin(), tokens.end(), 0);
+    ReduceHead(tokens, &config, checkpoint.has_value() ? &*checkpoint : nullptr);
+  }
   const Precision precision = precision_name == "bf16"       ? Precision::kBF16
                               : precision_name == "f32"      ? Precision::kF32
                               : precision_name == "portable" ? Precision::kPortable
-                                                             : UsualPrecision(checkpoint);
+                              : checkpoint.has_value()       ? UsualPrecision(*checkpoint)
+                                                             : Precision::kBF16;
   const auto backend = device->MakeBackend(precision);
-  FT_ASSIGN_OR_RETURN(const auto weights,
-                      LoadWeights(checkpoint, config, backend.get(), {}, experts));
+  std::shared_ptr<const ModelWeights> weights;
+  if (checkpoint.has_value()) {
+    FT_ASSIGN_OR_RETURN(weights, LoadWeights(*checkpoint, config, backend.get(), {}, experts));
+  } else {
+    weights = SyntheticWeights(config, /*seed=*/1, backend.get());
+  }
   const auto model = weights->MakeModel(backend.get());
   std::vector<Passes> passes;
   for (const int rows : kRows) passes.emplace_back(model.get(), kContext, rows, /*all=*/true);
@@ -118,7 +140,7 @@ Result<std::string> Measure(const std::string& path, const std::string& precisio
 int main(int argc, char** argv) {
   using namespace foretoken;
   if (argc < 4) {
-    std::fputs("usage: pass_bench MODEL PRECISION CORES [ROUNDS [memory|mmap]]\n", stderr);
+    std::fputs("usage: pass_bench MODEL PRECISION CORES [ROUNDS [memory|mmap [SAYS]]]\n", stderr);
     return 2;
   }
   const auto cores = ParseCores(argv[3]);
@@ -130,9 +152,10 @@ int main(int argc, char** argv) {
   const int rounds = argc > 4 ? std::atoi(argv[4]) : 5;
   const bool mapped = argc > 5 && std::string_view(argv[5]) == "mmap";
   const ExpertsPlace experts = mapped ? ExpertsPlace::kFile : ExpertsPlace::kMemory;
+  const int says = argc > 6 ? std::atoi(argv[6]) : 0;
   Result<std::string> result = std::string();
   device.Run([&] {
-    result = Measure(argv[1], argv[2], &device, rounds, experts);
+    result = Measure(argv[1], argv[2], &device, rounds, experts, says);
     return 0;
   });
   fmt::print("{}\n", result.ok() ? *result : result.error().message);

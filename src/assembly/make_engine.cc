@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "assembly/fit_draft.h"
 #include "assembly/speculator_process.h"
 #include "assembly/times.h"
 #include "draft/registry.h"

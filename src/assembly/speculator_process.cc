@@ -6,6 +6,7 @@
 #include <atomic>
 #include <csignal>
 
+#include "assembly/fit_draft.h"
 #include "ssd/speculator.h"
 #include "transport/process_host.h"
 #include "transport/ring_channel.h"
@@ -35,6 +36,9 @@ std::vector<std::string> SpeculatorCommand(const DraftOptions& setup, const std:
     }
     command.insert(command.end(), {"--context", std::to_string(setup.source.context)});
   }
+  const DraftVocabulary& says = setup.source.draft_vocabulary;
+  if (!says.ranking.empty()) command.insert(command.end(), {"--ranking", says.ranking});
+  if (says.most > 0) command.insert(command.end(), {"--most", std::to_string(says.most)});
   if (!target.empty()) command.insert(command.end(), {"--target", target});
   const std::string precision(setup.precision ? PrecisionName(*setup.precision) : "auto");
   const std::string kv(setup.kv ? KvFormatName(*setup.kv) : "auto");
@@ -61,6 +65,9 @@ Result<std::unique_ptr<LoadedModel>> LoadDraft(const SpeculatorProcessOptions& o
   if (!options.target.empty()) {
     FT_ASSIGN_OR_RETURN(const OpenedModel target, OpenModel({.path = options.target}));
     FT_ASSIGN_OR_RETURN(draft, FitDraft(target.config, target.tokenizer, std::move(draft)));
+  } else if (!draft.draft_vocabulary.whole()) {  // Of random weights: the target's are alike.
+    const ModelConfig target = draft.config;
+    FT_ASSIGN_OR_RETURN(draft, FitDraft(target, nullptr, std::move(draft)));
   }
   return LoadModel(draft, std::move(device), NumericsFor(draft, options.precision, options.kv));
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
@@ -45,6 +46,7 @@ struct ModelOptions {
   std::string draft_synthetic;
   std::string weights;             ///< What the target's weights are converted to; empty: nothing.
   std::string draft_weights;       ///< Likewise the draft's.
+  std::string draft_vocab;         ///< "FILE", "FILE:N" or "N"; empty: all that the draft can say.
   std::string experts = "memory";  ///< Where the target's are kept: there, or "mmap".
   std::string precision = "auto";
   std::string kv = "auto";           ///< How keys and values are kept, the draft's too.
@@ -54,14 +56,20 @@ struct ModelOptions {
 
   /// Finds models that were named, fetching what is missing; fills in the bundled pair where
   /// nothing was chosen, and the target for a draft "self:TYPE"; an error where the former is not
-  /// to be found. May be called again.
-  Status ResolveDefaults();
+  /// to be found. The N most frequent tokens are those that the folder `datastore`, where there is
+  /// one, was ranked to have. May be called again.
+  Status ResolveDefaults(const std::string& datastore = {});
   ModelSource TargetSource() const {
     return {target,        synthetic, weights,         target_name,
             chat_template, context,   experts_place(), call_form()};
   }
   ModelSource DraftSource() const {
-    return {draft, draft_synthetic, draft_weights, draft_name, {}, context};
+    return {.path = draft,
+            .synthetic = draft_synthetic,
+            .weights = draft_weights,
+            .name = draft_name,
+            .context = context,
+            .draft_vocabulary = draft_vocabulary};
   }
   ExpertsPlace experts_place() const {
     return experts == "mmap" ? ExpertsPlace::kFile : ExpertsPlace::kMemory;
@@ -76,11 +84,16 @@ struct ModelOptions {
   // How reports call what was named.
   std::string target_name;
   std::string draft_name;
+  DraftVocabulary draft_vocabulary;  ///< What became of `draft_vocab`.
 
  private:
   Status FillInBundled();
   Status FillInSelf();
+  Status FillInDraftVocabulary(const std::string& datastore);
 };
+
+/// Where `foretoken datastore rank` puts the ranking of a datastore's tokens.
+std::filesystem::path RankingPath(const std::filesystem::path& datastore);
 
 /// Low-rank adapters that the target is loaded with.
 struct AdapterOptions {
