@@ -159,6 +159,7 @@ OrderedJson PropsJson(const Service& service) {
   std::vector<std::string> modes;
   for (const Mode mode : OfferedModes(*served.engine)) modes.emplace_back(ModeName(mode));
   return {{"model", service.id()},
+          {"draft", served.draft.empty() ? OrderedJson(nullptr) : OrderedJson(served.draft)},
           {"context", limits.context},
           {"vocabulary", tokenizer.vocabulary()},
           {"tokenizer_fingerprint", tokenizer.fingerprint()},

@@ -1,10 +1,12 @@
 // How long passes of a model take: over rows of one sequence behind a context, all of which want
 // logits, as verification does, and over a prompt of which only the last row does. Usage:
-// pass_bench MODEL PRECISION CORES [ROUNDS [WHERE [TAPS]]]: a folder or a GGUF file, auto, bf16,
-// f32 or portable, cores such as 0 or 0,1, whether experts lie in memory or are mapped, mmap, and
-// layers such as 2,16,29: then each kind of pass is also timed while it keeps what enters these.
-// Every round times each kind of pass in turn; prints a line of JSON with the median milliseconds
-// of each. Every pass has other tokens, so that experts that its rows choose are others too.
+// pass_bench MODEL PRECISION CORES [ROUNDS [WHERE [SAYS [TAPS]]]]: a folder, a GGUF file or the
+// name of a shape of random weights, auto, bf16, f32 or portable, cores such as 0 or 0,1, whether
+// experts lie in memory or are mapped, mmap, how many tokens its lm head says (0: all that it has),
+// and layers such as 2,16,29: then each kind of pass is also timed while it keeps what enters
+// these. Every round times each kind of pass in turn; prints a line of JSON with the median
+// milliseconds of each. Every pass has other tokens, so that experts that its rows choose are
+// others too.
 
 #include <fmt/core.h>
 
@@ -12,6 +14,9 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <numeric>
+#include <optional>
 #include <random>
 #include <span>
 #include <string>
@@ -20,9 +25,11 @@
 
 #include "backend/device.h"
 #include "base/cores.h"
+#include "model/config/named_shapes.h"
 #include "model/families/read_config.h"
 #include "model/model_weights.h"
 #include "model/open_checkpoint.h"
+#include "model/reduced_head.h"
 
 namespace foretoken {
 namespace {
@@ -99,17 +106,33 @@ std::string MediansJson(std::span<const Passes> passes,
 }
 
 Result<std::string> Measure(const std::string& path, const std::string& precision_name,
-                            Device* device, int rounds, ExpertsPlace experts,
+                            Device* device, int rounds, ExpertsPlace experts, int says,
                             const std::vector<int>& taps) {
-  FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, OpenCheckpoint(path, ""));
-  FT_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(checkpoint));
+  std::optional<Checkpoint> checkpoint;
+  ModelConfig config;
+  if (std::filesystem::exists(path)) {
+    FT_ASSIGN_OR_RETURN(checkpoint, OpenCheckpoint(path, ""));
+    FT_ASSIGN_OR_RETURN(config, ReadModelConfig(*checkpoint));
+  } else {
+    FT_ASSIGN_OR_RETURN(config, NamedShape(path));
+  }
+  if (says > 0 && says < config.vocabulary) {
+    std::vector<Token> tokens(static_cast<std::size_t>(says));
+    std::iota(tokens.begin(), tokens.end(), 0);
+    ReduceHead(tokens, &config, checkpoint.has_value() ? &*checkpoint : nullptr);
+  }
   const Precision precision = precision_name == "bf16"       ? Precision::kBF16
                               : precision_name == "f32"      ? Precision::kF32
                               : precision_name == "portable" ? Precision::kPortable
-                                                             : UsualPrecision(checkpoint);
+                              : checkpoint.has_value()       ? UsualPrecision(*checkpoint)
+                                                             : Precision::kBF16;
   const auto backend = device->MakeBackend(precision);
-  FT_ASSIGN_OR_RETURN(const auto weights,
-                      LoadWeights(checkpoint, config, backend.get(), {}, experts));
+  std::shared_ptr<const ModelWeights> weights;
+  if (checkpoint.has_value()) {
+    FT_ASSIGN_OR_RETURN(weights, LoadWeights(*checkpoint, config, backend.get(), {}, experts));
+  } else {
+    weights = SyntheticWeights(config, /*seed=*/1, backend.get());
+  }
   const auto model = weights->MakeModel(backend.get());
   std::vector<Passes> passes;
   const auto add = [&](const std::vector<int>& kept) {
@@ -145,8 +168,9 @@ Result<std::string> Measure(const std::string& path, const std::string& precisio
 int main(int argc, char** argv) {
   using namespace foretoken;
   if (argc < 4) {
-    std::fputs("usage: pass_bench MODEL PRECISION CORES [ROUNDS [memory|mmap [LAYER,LAYER...]]]\n",
-               stderr);
+    std::fputs(
+        "usage: pass_bench MODEL PRECISION CORES [ROUNDS [memory|mmap [SAYS [LAYER,LAYER...]]]]\n",
+        stderr);
     return 2;
   }
   const auto cores = ParseCores(argv[3]);
@@ -158,15 +182,16 @@ int main(int argc, char** argv) {
   const int rounds = argc > 4 ? std::atoi(argv[4]) : 5;
   const bool mapped = argc > 5 && std::string_view(argv[5]) == "mmap";
   const ExpertsPlace experts = mapped ? ExpertsPlace::kFile : ExpertsPlace::kMemory;
+  const int says = argc > 6 ? std::atoi(argv[6]) : 0;
   std::vector<int> taps;
-  for (const char* at = argc > 6 ? argv[6] : ""; *at != '\0';) {
+  for (const char* at = argc > 7 ? argv[7] : ""; *at != '\0';) {
     char* end = nullptr;
     taps.push_back(static_cast<int>(std::strtol(at, &end, 10)));
     at = *end == ',' && end != at ? end + 1 : "";
   }
   Result<std::string> result = std::string();
   device.Run([&] {
-    result = Measure(argv[1], argv[2], &device, rounds, experts, taps);
+    result = Measure(argv[1], argv[2], &device, rounds, experts, says, taps);
     return 0;
   });
   fmt::print("{}\n", result.ok() ? *result : result.error().message);

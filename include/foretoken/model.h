@@ -25,6 +25,19 @@ struct LoadedModel;
 /// memory. The tokens are the same.
 enum class ExpertsPlace { kMemory, kFile };
 
+/// Which of the target's tokens a draft may say. Those that end a text are always among them. Its
+/// lm head has their rows alone, so that its passes are shorter; it reads all tokens, and what the
+/// target says stays the same.
+struct DraftVocabulary {
+  /// A file that ranks them, as `foretoken datastore rank` makes; empty: of random weights, which
+  /// have no texts, the lowest ids count as the most frequent.
+  std::string ranking;
+  int most = 0;  ///< Of these the first; 0: all that it ranks.
+
+  /// Whether the draft says all that it can.
+  bool whole() const { return ranking.empty() && most == 0; }
+};
+
 /// Where a model comes from: a Hugging Face folder, a GGUF file (of a split one the first part), or
 /// random weights of a named shape.
 struct ModelSource {
@@ -45,10 +58,12 @@ struct ModelSource {
   std::string call_form = {};
   /// Of a draft: not the model, but the layer in its files that guesses further tokens (MTP).
   bool prediction_layer = false;
+  DraftVocabulary draft_vocabulary = {};  ///< Of drafts only.
 
   bool empty() const { return path.empty() && synthetic.empty(); }
   /// How reports call it: its name, or the folder's, the file's without ".gguf", or the shape's,
-  /// and behind a colon what its weights are converted to.
+  /// behind a colon what its weights are converted to, and in brackets the tokens that it may say:
+  /// how many, or the ranking's name.
   std::string label() const;
 };
 

@@ -1,3 +1,5 @@
+#include <fmt/core.h>
+
 #include <filesystem>
 #include <utility>
 
@@ -26,14 +28,20 @@ ModelFacts FactsOf(const LoadedModel& loaded) {
 }  // namespace
 
 std::string ModelSource::label() const {
-  if (path.empty()) return synthetic;
+  const DraftVocabulary& says = draft_vocabulary;
+  const std::string among =
+      says.whole() ? ""
+      : says.most > 0
+          ? fmt::format("[{}]", says.most)
+          : fmt::format("[{}]", std::filesystem::path(says.ranking).filename().string());
+  if (path.empty()) return synthetic + among;
   const auto place = std::filesystem::path(path).lexically_normal();
   const std::string called =
       !name.empty() ? name
       : place.extension() == ".gguf"
           ? place.stem().string()
           : (place.has_filename() ? place.filename() : place.parent_path().filename()).string();
-  return weights.empty() ? called : called + ":" + weights;
+  return (weights.empty() ? called : called + ":" + weights) + among;
 }
 
 LanguageModel::LanguageModel(ModelSource source, std::vector<AdapterSource> adapters,

@@ -9,6 +9,7 @@
 
 #include "assembly/draft_variant_testing.h"
 #include "assembly/engine_testing.h"
+#include "assembly/fit_draft.h"
 #include "draft/registry.h"
 #include "model/model_testing.h"
 

@@ -13,7 +13,6 @@
 #include "model/drafters/learned_draft.h"
 #include "model/families/read_config.h"
 #include "model/open_checkpoint.h"
-#include "tokenizer/pair/vocabulary_match.h"
 
 namespace foretoken {
 namespace {
@@ -111,6 +110,7 @@ Result<OpenedModel> OpenModel(const ModelSource& source) {
         source.context));
   }
   opened.experts = source.experts;
+  opened.draft_vocabulary = source.draft_vocabulary;
   if (source.path.empty()) {
     if (source.experts == ExpertsPlace::kFile) {
       return InvalidInput("experts of random weights lie in no file that they could stay in");
@@ -201,6 +201,9 @@ Result<std::unique_ptr<LoadedModel>> LoadModel(const ModelSource& source,
                                                std::optional<KvFormat> kv,
                                                const LoadProgress& progress,
                                                std::span<const AdapterSource> adapters) {
+  if (!source.draft_vocabulary.whole()) {
+    return InvalidInput("only a draft may be limited to the most frequent tokens, not a target");
+  }
   FT_ASSIGN_OR_RETURN(OpenedModel opened, OpenModel(source));
   FT_ASSIGN_OR_RETURN(opened.adapters, ReadAdapters(adapters, opened.config));
   return LoadModel(opened, std::move(device), NumericsFor(opened, precision, kv), nullptr,
@@ -221,37 +224,6 @@ std::unique_ptr<LoadedModel> OnDevice(const LoadedModel& loaded, std::shared_ptr
                    .experts = loaded.experts,
                    .not_used = loaded.not_used,
                    .draft_weights = loaded.draft_weights});
-}
-
-Result<OpenedModel> FitDraft(const ModelConfig& target,
-                             const std::shared_ptr<const Tokenizer>& tokenizer, OpenedModel draft,
-                             std::string* notice) {
-  const bool same_size = target.vocabulary == draft.config.vocabulary;
-  if (tokenizer == nullptr || draft.tokenizer == nullptr) {
-    if (same_size) return draft;
-    return InvalidInput(
-        fmt::format("the draft's output has {} entries and the target's {}: the pair must share "
-                    "one vocabulary, or both have tokenizers by which to match them",
-                    draft.config.vocabulary, target.vocabulary));
-  }
-  const bool same_tokens = CheckSameVocabulary(*tokenizer, *draft.tokenizer).ok();
-  if (same_tokens && same_size) return draft;
-  VocabularyMatch match = MatchVocabularies(*tokenizer, *draft.tokenizer);
-  FT_RETURN_IF_ERROR(CheckEnoughShared(match, *tokenizer));
-  if (!same_tokens && notice != nullptr) {
-    *notice = fmt::format("the draft has another vocabulary than the target: {}", match.Summary());
-  }
-  // Ids beyond the tokenizer's stand for nothing.
-  const auto size = static_cast<std::size_t>(target.vocabulary);
-  match.same.resize(size, -1);
-  match.read.resize(size, draft.tokenizer->bos().value_or(0));
-  draft.translation = std::make_shared<const Translation>(
-      Translation{std::move(match.read), std::move(match.same), target.bos, target.eos});
-  draft.identity =
-      ModelIdentity::Of(draft.checkpoint->Fingerprint(),
-                        Sha256Hex(tokenizer->fingerprint() + draft.tokenizer->fingerprint()));
-  draft.tokenizer = tokenizer;
-  return draft;
 }
 
 }  // namespace foretoken

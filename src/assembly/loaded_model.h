@@ -32,6 +32,7 @@ struct OpenedModel {
   std::shared_ptr<const Translation> translation;
   std::vector<Adapter> adapters;  ///< That its sequences may be computed with.
   ExpertsPlace experts = ExpertsPlace::kMemory;
+  DraftVocabulary draft_vocabulary;  ///< FitDraft makes it so.
 };
 
 /// What the model's files have beside the text model: Checkpoint::not_used.
@@ -87,13 +88,5 @@ Result<std::unique_ptr<LoadedModel>> LoadModel(const ModelSource& source,
 
 /// The same weights on another device; nothing is packed again.
 std::unique_ptr<LoadedModel> OnDevice(const LoadedModel& loaded, std::shared_ptr<Device> device);
-
-/// Makes a draft one that reads and says the tokens of a target of this configuration and
-/// tokenizer, matched by MatchVocabularies; what the draft has not it never says. Nothing changes
-/// where they have one vocabulary. Refuses a draft that has too few of the target's tokens.
-/// `notice`, which may be null, is told where it has another vocabulary.
-Result<OpenedModel> FitDraft(const ModelConfig& target,
-                             const std::shared_ptr<const Tokenizer>& tokenizer, OpenedModel draft,
-                             std::string* notice = nullptr);
 
 }  // namespace foretoken

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "assembly/engine_testing.h"
+#include "assembly/fit_draft.h"
 #include "model/config/named_shapes.h"
 
 namespace foretoken {

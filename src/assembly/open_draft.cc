@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "assembly/fit_draft.h"
 #include "base/sha256.h"
 #include "model/drafters/learned_draft.h"
 #include "model/drafters/prediction_layer.h"
@@ -40,7 +41,8 @@ Result<OpenedModel> OpenLearned(Checkpoint folder, const ModelSource& source,
   opened.tokenizer = target.tokenizer;
   opened.checkpoint = std::move(draft.checkpoint);
   opened.translation = std::move(draft.translation);
-  return opened;
+  opened.draft_vocabulary = source.draft_vocabulary;
+  return LimitDraft(target.config, target.tokenizer.get(), std::move(opened));
 }
 
 }  // namespace

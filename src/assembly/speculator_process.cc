@@ -6,6 +6,7 @@
 #include <atomic>
 #include <csignal>
 
+#include "assembly/fit_draft.h"
 #include "assembly/open_draft.h"
 #include "ssd/speculator.h"
 #include "transport/process_host.h"
@@ -37,6 +38,9 @@ std::vector<std::string> SpeculatorCommand(const DraftOptions& setup, const std:
     command.insert(command.end(), {"--context", std::to_string(setup.source.context)});
     if (setup.source.prediction_layer) command.push_back("--prediction-layer");
   }
+  const DraftVocabulary& says = setup.source.draft_vocabulary;
+  if (!says.ranking.empty()) command.insert(command.end(), {"--ranking", says.ranking});
+  if (says.most > 0) command.insert(command.end(), {"--most", std::to_string(says.most)});
   if (!target.empty()) command.insert(command.end(), {"--target", target});
   const std::string precision(setup.precision ? PrecisionName(*setup.precision) : "auto");
   const std::string kv(setup.kv ? KvFormatName(*setup.kv) : "auto");
@@ -63,7 +67,12 @@ Result<std::unique_ptr<LoadedModel>> LoadDraft(const SpeculatorProcessOptions& o
     if (!draft.ok()) return draft.error();
     return LoadModel(*draft, std::move(device), NumericsFor(*draft, options.precision, options.kv));
   };
-  if (options.target.empty()) return load(OpenModel(options.draft));
+  if (options.target.empty()) {
+    Result<OpenedModel> draft = OpenModel(options.draft);
+    if (!draft.ok() || draft->draft_vocabulary.whole()) return load(draft);
+    const ModelConfig alike = draft->config;  // The target's, of random weights too.
+    return load(FitDraft(alike, nullptr, std::move(draft).value()));
+  }
   FT_ASSIGN_OR_RETURN(const OpenedModel target, OpenModel({.path = options.target}));
   return load(
       OpenDraftFor({.config = target.config, .tokenizer = target.tokenizer, .path = options.target},

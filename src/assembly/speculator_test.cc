@@ -7,6 +7,7 @@
 
 #include "assembly/draft_variant_testing.h"
 #include "assembly/engine_testing.h"
+#include "assembly/fit_draft.h"
 #include "base/clock.h"
 #include "draft/registry.h"
 #include "speculation/presets.h"

@@ -62,7 +62,7 @@ MemoryNeeds EstimateMemory(const ModelConfig& config, const TensorMap& tensors,
     if (head && config.tied_embeddings) continue;  // Not read.
     if ((name == "embedding.weight" && !config.tied_embeddings) || name == "layer_inputs.weight") {
       // Left in the file, of which a pass over one row reads a row.
-      needs.weight_bytes_per_pass += tensor.bytes() / static_cast<std::size_t>(config.vocabulary);
+      needs.weight_bytes_per_pass += tensor.bytes() / static_cast<std::size_t>(config.embeddings());
       continue;
     }
     if (experts == ExpertsPlace::kFile && IsOfExperts(name) && name.ends_with(".weight")) {

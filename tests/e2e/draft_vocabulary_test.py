@@ -119,6 +119,68 @@ class DraftVocabulary(CliTest):
         self.refuse("run", "x", "-m", TARGET, "-md", draft, "--mode", "sd",
                     saying="take a draft of the target's family, or mode sssd")
 
+    def test_the_most_frequent_tokens_only(self):
+        truth, plain, _ = self.story("--mode", "sd")
+        texts = self.folder / "texts.txt"
+        texts.write_text(self.succeed("run", "Once upon a time, there was a dragon.", "-n", 64,
+                                      "--temp", "0.8", "--seed", 7).stdout * 3)
+        ranking = self.folder / "ranking.txt"
+        said = self.succeed("datastore", "rank", texts, "-o", ranking).stdout
+        self.assertRegex(said, r"ranking.txt: \d+ of 2048 tokens, \d+ times in all")
+        lines = ranking.read_text().splitlines()
+        self.assertRegex(lines[0], r"\Aforetoken-token-ranking 1 [0-9a-f]{64} 2048\Z")
+        counts = [int(line.split()[1]) for line in lines[1:]]
+        self.assertEqual(counts, sorted(counts, reverse=True))
+        # Ranked by what comes out, the draft may say nearly all that is accepted.
+        tokens, stats, _ = self.story("--mode", "sd", "--draft-vocab", ranking)
+        self.assertEqual(tokens, truth)
+        self.assertGreater(stats["accepted"], plain["accepted"] * 0.8)
+        for mode in (("sd",), ("ssd",), ("auto",), ("ssd", "--draft-process")):
+            tokens, stats, _ = self.story("--mode", *mode, "--draft-vocab", f"{ranking}:16")
+            self.assertEqual(tokens, truth, mode)
+        # The process has limited its draft alike, or the engine would not have taken it.
+        self.assertIn("accepted", stats)
+
+    def test_the_ranking_of_a_datastore(self):
+        texts = self.folder / "texts.txt"
+        texts.write_text("Once upon a time there was a little dragon. He liked to play.\n" * 20)
+        store = self.folder / "store"
+        self.succeed("datastore", "build", "-d", store, texts)
+        options = ("--mode", "sd", "--datastore", store, "--draft-vocab", 8)
+        self.refuse("run", "x", *options, saying="`foretoken datastore rank -d DIR` finds it out")
+        self.succeed("datastore", "rank", "-d", store)
+        truth, _, _ = self.story("--mode", "ar")
+        tokens, _, _ = self.story(*options)
+        self.assertEqual(tokens, truth)
+        of_store = (store / "token-ranking.txt").read_text().splitlines()
+        self.succeed("datastore", "rank", "-d", store, texts, "-o", self.folder / "both.txt")
+        of_both = (self.folder / "both.txt").read_text().splitlines()
+        self.assertEqual([2 * int(line.split()[1]) for line in of_store[1:]],
+                         [int(line.split()[1]) for line in of_both[1:]])
+        # Settings may say so too.
+        config = self.folder / "config.toml"
+        config.write_text(f'draft-vocab = "{self.folder / "both.txt"}:8"\n')
+        tokens, _, _ = self.story("--mode", "sd", "--config", config)
+        self.assertEqual(tokens, truth)
+        shown = json.loads(self.succeed("inspect", TARGET, "-md", DRAFT, "--no-measuring", "--json",
+                                        "--draft-vocab", self.folder / "both.txt").stdout)
+        plain = json.loads(self.succeed("inspect", TARGET, "-md", DRAFT, "--no-measuring",
+                                        "--json").stdout)
+        self.assertLess(shown["draft"]["says"], 40)
+        self.assertLess(shown["draft"]["memory"]["weight_bytes"],
+                        plain["draft"]["memory"]["weight_bytes"])
+
+    def test_limits_that_make_no_sense(self):
+        for mode in (("sd",), ("ssd", "--draft-process")):
+            self.refuse("run", "x", "--mode", *mode, "--draft-vocab", "/nowhere",
+                        saying="/nowhere: cannot be read: No such file or directory")
+        self.refuse("run", "x", "--mode", "sd", "--draft-vocab", "/nowhere:0",
+                    saying="the draft must be left at least one token")
+        self.refuse("run", "x", "--mode", "ar", "-m", TARGET, "--draft-vocab", "/nowhere",
+                    saying="there is no draft")
+        self.refuse("datastore", "rank", saying="there is nothing to count")
+        self.refuse("datastore", "rank", TARGET / "config.json", saying="where is the ranking to go")
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -103,7 +103,7 @@ class Bench {
 
 Status Bench::Load() {
   FT_RETURN_IF_ERROR(options_.generation.Finish());
-  FT_RETURN_IF_ERROR(options_.model.ResolveDefaults());
+  FT_RETURN_IF_ERROR(options_.model.ResolveDefaults(options_.datastore.directory));
   if (options_.modes.empty()) options_.modes = options_.model.has_draft() ? "ar,sd,ssd" : "ar";
   FT_ASSIGN_OR_RETURN(modes_, ParseModes(options_.modes));
   FT_RETURN_IF_ERROR(options_.CheckFor(modes_));

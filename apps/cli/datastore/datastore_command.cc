@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/replace_file.h"
 #include "cli/common/commands.h"
 #include "cli/common/report_output.h"
 #include "cli/common/terminal.h"
@@ -14,6 +15,7 @@
 #include "datastore/datastore_tenant.h"
 #include "draft/retrieval/retriever.h"
 #include "foretoken/datastore.h"
+#include "tokenizer/pair/token_ranking.h"
 
 namespace foretoken {
 namespace {
@@ -27,6 +29,7 @@ struct DatastoreCommandOptions {
   std::vector<std::string> files;
   std::string text;
   std::string html;
+  std::string output;
   std::vector<int> lengths = {2, 4, 8, 16, 32};
   int speculation_length = 16;
   int threads = 0;
@@ -247,6 +250,68 @@ Result<int> RunQuery(DatastoreCommandOptions options) {
   return 0;
 }
 
+// How many tokens there are, and which share of the texts the first so many of them make up.
+void PrintRanking(const std::string& path, const TokenRanking& ranking) {
+  double all = 0;
+  for (const TokenRanking::Entry& entry : ranking.entries) all += static_cast<double>(entry.count);
+  fmt::print("{}: {} of {} tokens, {} times in all\n", path, ranking.entries.size(),
+             ranking.vocabulary, FormatCount(all));
+  TextTable table({"first", "of the texts"});
+  double sum = 0;
+  std::size_t next = 256;
+  for (std::size_t i = 0; i < ranking.entries.size(); ++i) {
+    sum += static_cast<double>(ranking.entries[i].count);
+    if (i + 1 != next) continue;
+    table.Add({std::to_string(next), fmt::format("{:.2f} %", 100 * sum / all)});
+    next *= 2;
+  }
+  fmt::print("{}", table.Render(2));
+}
+
+Result<int> RunRank(DatastoreCommandOptions options) {
+  if (options.directory.empty() && options.files.empty()) {
+    return InvalidInput("there is nothing to count: name a datastore with -d DIR, or files");
+  }
+  if (options.output.empty()) {
+    if (options.directory.empty()) {
+      return InvalidInput("where is the ranking to go? name a file with --output FILE");
+    }
+    options.output = RankingPath(options.directory).string();
+  }
+  FT_ASSIGN_OR_RETURN(const auto tokenizer, LoadTokenizer(&options));
+  std::vector<std::uint64_t> counts(static_cast<std::size_t>(tokenizer->vocabulary()));
+  const auto count = [&counts](std::span<const Token> document) -> Status {
+    for (const Token token : document) {
+      if (token < 0 || token >= std::ssize(counts)) {
+        return InvalidInput(
+            fmt::format("token {} is none of the model's {}", token, counts.size()));
+      }
+      ++counts[static_cast<std::size_t>(token)];
+    }
+    return {};
+  };
+  if (!options.directory.empty()) {
+    FT_ASSIGN_OR_RETURN(const fs::path directory,
+                        NamespaceDirectory(options.directory, options.name_space));
+    DatastoreOptions store_options = OptionsFor(options, IdentityOf(options, *tokenizer));
+    store_options.read_only = true;
+    FT_ASSIGN_OR_RETURN(const auto datastore, Datastore::Open(directory, store_options));
+    for (const auto& segment : datastore->snapshot()->segments) {
+      segment->VisitDocuments([&](std::span<const Token> document) { (void)count(document); });
+    }
+  }
+  for (const std::string& file : options.files) {
+    FT_RETURN_IF_ERROR(
+        ReadDocuments(file, *tokenizer, options.Threads(), count, [](std::int64_t /*done*/) {}));
+  }
+  const TokenRanking ranking = RankTokens(*tokenizer, counts);
+  if (ranking.entries.empty()) return InvalidInput("the texts have no token to rank");
+  const Status written = ReplaceFile(options.output, FormatTokenRanking(ranking));
+  if (!written.ok()) return written.error();
+  if (options.output != "-") PrintRanking(options.output, ranking);
+  return 0;
+}
+
 Result<int> RunReplay(DatastoreCommandOptions options) {
   FT_ASSIGN_OR_RETURN(const auto tokenizer, LoadTokenizer(&options));
   FT_ASSIGN_OR_RETURN(const auto directory,
@@ -356,6 +421,19 @@ void AddDatastoreCommand(CLI::App* app, CommandBody* chosen) {
   AddNamespace(compact, options, "Which namespace (default: 'shared')");
   AddThreads(compact, options);
   AddCapacity(compact, options);
+
+  CLI::App* ranking = command->add_subcommand(
+      "rank", "Rank tokens by how often texts have them, for --draft-vocab");
+  const OptionGroup rank(ranking);
+  rank("files", &options->files, "FILE", "Texts, as `build` reads them");
+  rank("-d,--datastore", &options->directory, "DIR", "Count what this datastore holds, too");
+  rank("-o,--output", &options->output, "FILE",
+       "Where the ranking goes; by default beside what the datastore holds, where --draft-vocab N "
+       "finds it");
+  AddTarget(rank, options);
+  AddNamespace(rank, options, "Which namespace to count (default: 'shared')");
+  AddThreads(rank, options);
+  ranking->callback([options, chosen] { *chosen = [options] { return RunRank(*options); }; });
 
   const OptionGroup replay =
       AddPart(command, "replay", "Measure accepted tokens on recorded streams, without a model",

@@ -6,6 +6,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "assembly/fit_draft.h"
+#include "assembly/loaded_model.h"
 #include "backend/cpu/measure.h"
 #include "backend/device.h"
 #include "cli/common/commands.h"
@@ -248,6 +250,21 @@ Result<Inspected> Inspect(const std::string& path, const std::string& weights, E
   return Inspected{std::move(figures), std::move(tokenizer)};
 }
 
+// What a draft needs that says some tokens only, and how many it says.
+Status ShowLimited(const ModelOptions& options, json* figures) {
+  FT_ASSIGN_OR_RETURN(const OpenedModel target, OpenModel(options.TargetSource()));
+  FT_ASSIGN_OR_RETURN(OpenedModel draft, OpenModel(options.DraftSource()));
+  FT_ASSIGN_OR_RETURN(draft, FitDraft(target.config, target.tokenizer, std::move(draft)));
+  Device device({AvailableCores().front()});
+  const auto backend = device.MakeBackend(
+      NumericsFor(draft, ParsePrecision(options.precision), ParseKvFormat(options.kv)));
+  const MemoryNeeds memory = EstimateMemory(draft.config, draft.checkpoint->tensors, *backend);
+  (*figures)["says"] = draft.config.vocabulary;
+  (*figures)["memory"]["weight_bytes"] = memory.weight_bytes;
+  (*figures)["memory"]["weight_bytes_per_token"] = memory.weight_bytes_per_pass;
+  return {};
+}
+
 std::string StoredText(const json& sum) {
   return fmt::format("{} weights in {} tensors, {}, {:.2f} bits per weight",
                      FormatCount(sum["elements"]), sum["tensors"].get<std::int64_t>(),
@@ -280,7 +297,10 @@ void Print(const json& figures) {
   if (!text(figures["experts"]).empty()) line("experts", text(figures["experts"]));
   line("heads", fmt::format("{} query, {} key/value, {} wide", number("heads"), number("kv_heads"),
                             number("head_dim")));
-  line("vocabulary", figures["vocabulary"].dump());
+  line("vocabulary",
+       figures["vocabulary"].dump() + (figures.contains("says")
+                                           ? fmt::format(", of which it says {}", number("says"))
+                                           : std::string()));
   const bool all = number("context") == number("made_for_context");
   line("context", fmt::format("{} tokens{}", number("context"),
                               all ? "" : fmt::format(" of {}", number("made_for_context"))));
@@ -357,6 +377,9 @@ Result<int> RunInspect(InspectOptions options) {
     match = MatchVocabularies(*target.tokenizer, *draft.tokenizer);
     if (!same_vocabulary) usable = CheckEnoughShared(match, *target.tokenizer);
     figures["draft"] = draft.figures;
+    if (usable.ok() && !model.draft_vocabulary.whole()) {
+      FT_RETURN_IF_ERROR(ShowLimited(model, &figures["draft"]));
+    }
     figures["same_vocabulary"] = same_vocabulary;
     figures["shared_tokens"] = match.shared;
   }

@@ -94,7 +94,7 @@ Status FindOnHub(std::string* name, std::string* path, std::string* label) {
 
 }  // namespace
 
-Status ModelOptions::ResolveDefaults() {
+Status ModelOptions::ResolveDefaults(const std::string& datastore) {
   FT_RETURN_IF_ERROR(
       GiveOne({{"--target", &target}, {"--hf-repo", &hub_target}, {"--synthetic", &synthetic}}));
   FT_RETURN_IF_ERROR(GiveOne({{"--draft", &draft},
@@ -114,7 +114,43 @@ Status ModelOptions::ResolveDefaults() {
                       of_draft ? "draft-" : "", of_draft ? "draft" : "target"));
     }
   }
+  return FillInDraftVocabulary(datastore);
+}
+
+Status ModelOptions::FillInDraftVocabulary(const std::string& datastore) {
+  if (draft_vocab.empty()) return {};
+  if (!has_draft()) {
+    return InvalidInput("--draft-vocab is of a draft's tokens, and there is no draft");
+  }
+  draft_vocabulary = {};
+  std::string file = draft_vocab;
+  const std::size_t colon = draft_vocab.rfind(':');
+  const std::string_view number =
+      std::string_view(draft_vocab).substr(colon == std::string::npos ? 0 : colon + 1);
+  if (ParseNumber(number, &draft_vocabulary.most)) {
+    if (draft_vocabulary.most < 1) {
+      return InvalidInput(
+          fmt::format("--draft-vocab {}: the draft must be left at least one token", draft_vocab));
+    }
+    file.resize(colon == std::string::npos ? 0 : colon);
+  }
+  if (file.empty() && draft_synthetic.empty()) {
+    std::error_code ignored;
+    if (datastore.empty() || !std::filesystem::exists(RankingPath(datastore), ignored)) {
+      return InvalidInput(fmt::format(
+          "--draft-vocab {}: which tokens are the most frequent is not known; `foretoken datastore "
+          "rank -d DIR` finds it out for --datastore DIR, and `foretoken datastore rank FILE... "
+          "--output RANKING` for --draft-vocab RANKING:N",
+          draft_vocab));
+    }
+    file = RankingPath(datastore).string();
+  }
+  draft_vocabulary.ranking = file;
   return {};
+}
+
+std::filesystem::path RankingPath(const std::filesystem::path& datastore) {
+  return datastore / "token-ranking.txt";
 }
 
 Status ModelOptions::FillInSelf() {
@@ -331,7 +367,7 @@ Result<std::unique_ptr<Engine>> DecodingOptions::OpenEngine(Mode decoding_mode,
 
 Result<Mode> DecodingOptions::Choose() {
   FT_RETURN_IF_ERROR(generation.Finish());
-  FT_RETURN_IF_ERROR(model.ResolveDefaults());
+  FT_RETURN_IF_ERROR(model.ResolveDefaults(datastore.directory));
   FT_ASSIGN_OR_RETURN(model.chat_template, chat_template.Read());
   const bool fixed = speculation.tree_width > 1 || !speculation.ssd_preset.empty();
   Mode chosen = fixed ? Mode::kSsd : Mode::kAuto;

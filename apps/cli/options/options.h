@@ -1,6 +1,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
@@ -45,6 +46,7 @@ struct ModelOptions {
   std::string draft_synthetic;
   std::string weights;             ///< What the target's weights are converted to; empty: nothing.
   std::string draft_weights;       ///< Likewise the draft's.
+  std::string draft_vocab;         ///< "FILE", "FILE:N" or "N"; empty: all that the draft can say.
   std::string experts = "memory";  ///< Where the target's are kept: there, or "mmap".
   std::string precision = "auto";
   std::string kv = "auto";           ///< How keys and values are kept, the draft's too.
@@ -54,8 +56,9 @@ struct ModelOptions {
 
   /// Finds models that were named, fetching what is missing; fills in the bundled pair where
   /// nothing was chosen, and the target for a draft "self:TYPE" or "self:mtp"; an error where the
-  /// former is not to be found. May be called again.
-  Status ResolveDefaults();
+  /// former is not to be found. The N most frequent tokens are those that the folder `datastore`,
+  /// where there is one, was ranked to have. May be called again.
+  Status ResolveDefaults(const std::string& datastore = {});
   ModelSource TargetSource() const {
     return {target,        synthetic, weights,         target_name,
             chat_template, context,   experts_place(), call_form()};
@@ -66,7 +69,8 @@ struct ModelOptions {
             .weights = draft_weights,
             .name = draft_name,
             .context = context,
-            .prediction_layer = draft_layer};
+            .prediction_layer = draft_layer,
+            .draft_vocabulary = draft_vocabulary};
   }
   ExpertsPlace experts_place() const {
     return experts == "mmap" ? ExpertsPlace::kFile : ExpertsPlace::kMemory;
@@ -81,12 +85,17 @@ struct ModelOptions {
   // How reports call what was named.
   std::string target_name;
   std::string draft_name;
-  bool draft_layer = false;  ///< ModelSource::prediction_layer: the draft was "self:mtp".
+  bool draft_layer = false;          ///< ModelSource::prediction_layer: the draft was "self:mtp".
+  DraftVocabulary draft_vocabulary;  ///< What became of `draft_vocab`.
 
  private:
   Status FillInBundled();
   Status FillInSelf();
+  Status FillInDraftVocabulary(const std::string& datastore);
 };
+
+/// Where `foretoken datastore rank` puts the ranking of a datastore's tokens.
+std::filesystem::path RankingPath(const std::filesystem::path& datastore);
 
 /// Low-rank adapters that the target is loaded with.
 struct AdapterOptions {

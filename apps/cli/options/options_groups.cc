@@ -56,6 +56,10 @@ void AddDraftOptions(const OptionGroup& add, ModelOptions* options, const std::s
   CLI::Option* path = add("--draft,--model-draft", &options->draft, "MODEL", help);
   add("--hf-repo-draft", &options->hub_draft, "NAME", "A draft model by such a name (also -hfd)")
       ->excludes(path);
+  add("--draft-vocab", &options->draft_vocab, "WHICH",
+      "Let the draft propose the most frequent tokens only, so that its passes are shorter: FILE, "
+      "those of a ranking that `foretoken datastore rank` has made; FILE:N, the first N of them; "
+      "N, the first N of what --datastore was ranked to have");
 }
 
 void AddModelOptions(CLI::App* app, ModelOptions* options) {

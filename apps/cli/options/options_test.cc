@@ -94,6 +94,40 @@ TEST(Options, ADraftMayBeTheTargetWithOtherWeights) {
   EXPECT_FALSE(shape.ResolveDefaults().ok());
 }
 
+TEST(Options, ADraftMaySayTheMostFrequentTokensOnly) {
+  const auto resolved = [](const std::string& text, const std::string& datastore = "") {
+    ModelOptions model{.target = "target", .draft = "draft", .draft_vocab = text};
+    const Status status = model.ResolveDefaults(datastore);
+    EXPECT_TRUE(status.ok()) << status.error().message;
+    return model.DraftSource();
+  };
+  EXPECT_TRUE(resolved("").draft_vocabulary.whole());
+  EXPECT_EQ(resolved("a/words.txt").draft_vocabulary.ranking, "a/words.txt");
+  EXPECT_EQ(resolved("a/words.txt").label(), "draft[words.txt]");
+  EXPECT_EQ(resolved("a/words.txt:500").draft_vocabulary.ranking, "a/words.txt");
+  EXPECT_EQ(resolved("a/words.txt:500").draft_vocabulary.most, 500);
+  EXPECT_EQ(resolved("a/words.txt:500").label(), "draft[500]");
+  EXPECT_EQ(resolved("b:words").draft_vocabulary.ranking, "b:words");
+
+  TemporaryFolder store;
+  ModelOptions unranked{.target = "target", .draft = "draft", .draft_vocab = "500"};
+  EXPECT_THAT(unranked.ResolveDefaults(store.path().string()).error().message,
+              HasSubstr("`foretoken datastore rank -d DIR` finds it out"));
+  store.Write("token-ranking.txt", "");
+  const ModelSource ranked = resolved("500", store.path().string());
+  EXPECT_EQ(ranked.draft_vocabulary.ranking, RankingPath(store.path()).string());
+  EXPECT_EQ(ranked.draft_vocabulary.most, 500);
+
+  ModelOptions random{.synthetic = "llama-1b", .draft_synthetic = "draft-111m"};
+  random.draft_vocab = "500";
+  ASSERT_TRUE(random.ResolveDefaults().ok());
+  EXPECT_EQ(random.DraftSource().label(), "draft-111m[500]");
+  random.draft_vocab = "0";
+  EXPECT_FALSE(random.ResolveDefaults().ok());
+  ModelOptions alone{.target = "target", .draft_vocab = "words.txt"};
+  EXPECT_THAT(alone.ResolveDefaults().error().message, HasSubstr("there is no draft"));
+}
+
 template <typename Items>
 auto Listed(const Items& items) {
   return std::vector(items.begin(), items.end());

@@ -1,10 +1,14 @@
 #include "cli/plan/fingerprints.h"
 
+#include <fmt/core.h>
+
 #include <memory>
 #include <utility>
 
 #include "backend/cpu/cpu_backend.h"
 #include "base/cores.h"
+#include "base/read_file.h"
+#include "base/sha256.h"
 #include "model/drafters/learned_draft.h"
 #include "model/open_checkpoint.h"
 #include "tokenizer/tokenizer.h"
@@ -41,6 +45,17 @@ Result<Known> Know(const std::string& model, const std::string& weights,
                std::string(KvFormatName(kv))};
 }
 
+// A draft's fingerprint, another one where it may only say some tokens.
+Result<std::string> Limited(const std::string& fingerprint, const DraftVocabulary& says) {
+  if (says.whole()) return fingerprint;
+  const auto ranking = ReadFile(says.ranking);
+  if (!ranking.ok()) {
+    return InvalidInput(
+        fmt::format("{}: cannot be read: {}", says.ranking, ranking.error().message));
+  }
+  return Sha256Hex(fmt::format("{} says {} of {}", fingerprint, says.most, *ranking));
+}
+
 }  // namespace
 
 Result<std::string> FingerprintModel(const std::string& model) {
@@ -55,7 +70,9 @@ Result<ModelFingerprints> FingerprintModels(const ModelOptions& models) {
       .target = target.fingerprint, .precision = target.precision, .kv = target.kv};
   if (!models.draft.empty()) {
     FT_ASSIGN_OR_RETURN(const Known draft, Know(models.draft, models.draft_weights, models));
-    fingerprints.draft = draft.fingerprint + (models.draft_layer ? ":mtp" : "");
+    const std::string layer = models.draft_layer ? ":mtp" : "";
+    FT_ASSIGN_OR_RETURN(fingerprints.draft,
+                        Limited(draft.fingerprint + layer, models.draft_vocabulary));
     if (draft.precision != target.precision) fingerprints.precision += ", draft " + draft.precision;
   }
   FT_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, Tokenizer::Load(models.target));

@@ -76,6 +76,7 @@ Result<server::ServedModel> LoadServed(ServedOptions options, const std::vector<
   FT_ASSIGN_OR_RETURN(EngineOptions wanted,
                       options.EngineFor(modes, decoding.cores, options.batch, context));
   wanted.draft.progress = PausingBar(options.model.DraftSource(), pause);
+  if (options.model.has_draft()) served.draft = options.model.DraftSource().label();
   wanted.max_waiting = options.queue;
   wanted.max_lookahead = options.max_lookahead;
   FT_ASSIGN_OR_RETURN(served.engine, Engine::Open(served.model, wanted));

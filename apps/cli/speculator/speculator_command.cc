@@ -34,6 +34,9 @@ void AddSpeculatorCommand(CLI::App* app, CommandBody* chosen) {
   command->add_option("--draft", options->model.draft, "Folder or GGUF file of the draft model");
   command->add_option("--weights", options->model.draft_weights, "What its weights become");
   command->add_option("--context", options->model.context, "Positions that it is used for");
+  command->add_option("--ranking", options->model.draft_vocabulary.ranking,
+                      "File of the tokens that it may say");
+  command->add_option("--most", options->model.draft_vocabulary.most, "How many of them");
   command->add_option("--synthetic", options->model.draft_synthetic, "Or a named shape");
   command->add_option("--target", options->model.target,
                       "Folder or GGUF file of a target with other tokens, to be fitted to");

@@ -75,7 +75,7 @@ class Verify {
 
 Status Verify::ReadOptions() {
   FT_RETURN_IF_ERROR(options_.generation.Finish());
-  FT_RETURN_IF_ERROR(options_.model.ResolveDefaults());
+  FT_RETURN_IF_ERROR(options_.model.ResolveDefaults(options_.datastore.directory));
   FT_ASSIGN_OR_RETURN(const std::vector<Mode> modes, ParseModes(options_.modes));
   FT_ASSIGN_OR_RETURN(std::vector<float> temps, ParseTemperatures(options_.temps));
   FT_ASSIGN_OR_RETURN(const std::vector<int> batches, ParseBatches(options_.batches));

@@ -70,7 +70,7 @@ std::int64_t ModelConfig::parameters() const {
   std::int64_t count = NormParameters(*this, hidden);
   if (layer_input > 0) {
     // Of each layer: its part of the table and of the projection, its gate and its projection.
-    const std::int64_t each = std::int64_t{vocabulary} + 3 * std::int64_t{hidden};
+    const std::int64_t each = std::int64_t{embeddings()} + 3 * std::int64_t{hidden};
     count += layer_input * (each * layer_count() + 1) + std::int64_t{hidden} * layer_count();
   }
   if (block.own_scale) count += layer_count();
@@ -79,8 +79,8 @@ std::int64_t ModelConfig::parameters() const {
                                   : AttentionParameters(*this, layer.attention);
     count += MlpParameters(*this, layer.mlp) + norms * NormParameters(*this, hidden);
   }
-  const std::int64_t table = std::int64_t{hidden} * vocabulary;
-  return count + table * (tied_embeddings ? 1 : 2);
+  const std::int64_t head = tied_embeddings ? 0 : vocabulary;
+  return count + hidden * (embeddings() + head);
 }
 
 int RotatedDims(const ModelConfig& config, const AttentionSpec& attention) {

@@ -93,7 +93,7 @@ class Collector {
     const std::int64_t width = config_.layer_input;
     const std::int64_t all = width * config_.layer_count();
     FT_ASSIGN_OR_RETURN(inputs->table,
-                        source_.Rows("layer_inputs", config_.vocabulary, all, kSpread));
+                        source_.Rows("layer_inputs", config_.embeddings(), all, kSpread));
     FT_RETURN_IF_ERROR(
         Linear({{"layer_inputs.projection", all}}, config_.hidden, 1, false, &inputs->projection));
     FT_ASSIGN_OR_RETURN(inputs->norm, source_.Norm("layer_inputs.norm", width, false));

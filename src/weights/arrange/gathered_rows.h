@@ -16,7 +16,7 @@ struct Stretch {
 };
 
 /// These of a tensor's rows, which lie along its outermost dimension, one behind the other. Of a
-/// format that is not in blocks.
+/// format in blocks only where rows are whole blocks.
 std::vector<std::byte> GatheredRows(const TensorView& from, std::span<const Stretch> rows);
 /// These of a matrix's columns.
 std::vector<std::byte> GatheredColumns(const TensorView& from, std::span<const Stretch> columns);

@@ -1,0 +1,153 @@
+#include "assembly/fit_draft.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "base/read_file.h"
+#include "base/sha256.h"
+#include "model/reduced_head.h"
+#include "tokenizer/pair/token_ranking.h"
+#include "tokenizer/pair/vocabulary_match.h"
+
+namespace foretoken {
+namespace {
+
+constexpr std::size_t kMaxRankingBytes = std::size_t{256} << 20;
+
+// The draft with the target's tokens.
+Result<OpenedModel> Translated(const ModelConfig& target,
+                               const std::shared_ptr<const Tokenizer>& tokenizer, OpenedModel draft,
+                               std::string* notice) {
+  const bool same_size = target.vocabulary == draft.config.vocabulary;
+  if (tokenizer == nullptr || draft.tokenizer == nullptr) {
+    if (same_size) return draft;
+    return InvalidInput(
+        fmt::format("the draft's output has {} entries and the target's {}: the pair must share "
+                    "one vocabulary, or both have tokenizers by which to match them",
+                    draft.config.vocabulary, target.vocabulary));
+  }
+  const bool same_tokens = CheckSameVocabulary(*tokenizer, *draft.tokenizer).ok();
+  if (same_tokens && same_size) return draft;
+  VocabularyMatch match = MatchVocabularies(*tokenizer, *draft.tokenizer);
+  FT_RETURN_IF_ERROR(CheckEnoughShared(match, *tokenizer));
+  if (!same_tokens && notice != nullptr) {
+    *notice = fmt::format("the draft has another vocabulary than the target: {}", match.Summary());
+  }
+  // Ids beyond the tokenizer's stand for nothing.
+  const auto size = static_cast<std::size_t>(target.vocabulary);
+  match.same.resize(size, -1);
+  match.read.resize(size, draft.tokenizer->bos().value_or(0));
+  draft.translation = std::make_shared<const Translation>(
+      Translation{std::move(match.read), std::move(match.same), target.bos, target.eos});
+  draft.identity =
+      ModelIdentity::Of(draft.checkpoint->Fingerprint(),
+                        Sha256Hex(tokenizer->fingerprint() + draft.tokenizer->fingerprint()));
+  draft.tokenizer = tokenizer;
+  return draft;
+}
+
+// All of a vocabulary, as they are.
+Translation Unchanged(const ModelConfig& target) {
+  std::vector<Token> all(static_cast<std::size_t>(target.vocabulary));
+  std::iota(all.begin(), all.end(), 0);
+  return {all, all, target.bos, target.eos};
+}
+
+// The target's tokens in the order of a ranking.
+Result<std::vector<Token>> RankedTokens(const DraftVocabulary& wanted, const ModelConfig& target,
+                                        const Tokenizer* tokenizer) {
+  std::vector<Token> tokens;
+  if (tokenizer == nullptr) {
+    if (wanted.ranking.empty()) return Unchanged(target).said;
+    return InvalidInput(fmt::format(
+        "{} ranks the tokens of a tokenizer, and random weights have none", wanted.ranking));
+  }
+  if (wanted.ranking.empty()) {
+    return InvalidInput(
+        "the draft's most frequent tokens are not known: `foretoken datastore rank` makes a file "
+        "that ranks them");
+  }
+  const auto text = ReadFile(wanted.ranking, kMaxRankingBytes);
+  if (!text.ok()) {
+    return InvalidInput(
+        fmt::format("{}: cannot be read: {}", wanted.ranking, text.error().message));
+  }
+  FT_ASSIGN_OR_RETURN(const TokenRanking ranking, ParseTokenRanking(*text, wanted.ranking));
+  FT_RETURN_IF_ERROR(CheckRanks(ranking, *tokenizer, wanted.ranking));
+  for (const TokenRanking::Entry& entry : ranking.entries) tokens.push_back(entry.token);
+  return tokens;
+}
+
+// By the target's tokens: whether the draft may say it.
+Result<std::vector<bool>> SayableTokens(const DraftVocabulary& wanted, const ModelConfig& target,
+                                        const Tokenizer* tokenizer) {
+  FT_ASSIGN_OR_RETURN(std::vector<Token> tokens, RankedTokens(wanted, target, tokenizer));
+  const auto most = static_cast<std::size_t>(std::max(0, wanted.most));
+  if (most > 0 && most < tokens.size()) tokens.resize(most);
+  tokens.insert(tokens.end(), target.eos.begin(), target.eos.end());
+  if (tokenizer != nullptr) {
+    const std::vector<Token> ends = tokenizer->eos();
+    tokens.insert(tokens.end(), ends.begin(), ends.end());
+  }
+  std::vector<bool> sayable(static_cast<std::size_t>(target.vocabulary));
+  for (const Token token : tokens) {
+    if (token >= 0 && token < target.vocabulary) sayable[static_cast<std::size_t>(token)] = true;
+  }
+  return sayable;
+}
+
+}  // namespace
+
+Result<OpenedModel> FitDraft(const ModelConfig& target,
+                             const std::shared_ptr<const Tokenizer>& tokenizer, OpenedModel draft,
+                             std::string* notice) {
+  FT_ASSIGN_OR_RETURN(draft, Translated(target, tokenizer, std::move(draft), notice));
+  const Tokenizer* common = draft.tokenizer == nullptr ? nullptr : tokenizer.get();
+  return LimitDraft(target, common, std::move(draft));
+}
+
+Result<OpenedModel> LimitDraft(const ModelConfig& target, const Tokenizer* tokenizer,
+                               OpenedModel draft) {
+  if (draft.draft_vocabulary.whole()) return draft;
+  if (draft.config.embeddings() != draft.config.vocabulary) {
+    return InvalidInput(
+        fmt::format("the draft was made to say {} of {} tokens, and is not limited further",
+                    draft.config.vocabulary, draft.config.embeddings()));
+  }
+  FT_ASSIGN_OR_RETURN(const std::vector<bool> sayable,
+                      SayableTokens(draft.draft_vocabulary, target, tokenizer));
+  Translation translation =
+      draft.translation == nullptr ? Unchanged(target) : Translation(*draft.translation);
+  std::vector<Token> rows;  // Of the draft's head.
+  std::string said;
+  for (std::size_t token = 0; token < sayable.size(); ++token) {
+    Token& own = translation.said[token];
+    if (own < 0) continue;
+    if (sayable[token]) {
+      rows.push_back(std::exchange(own, static_cast<Token>(rows.size())));
+      said += fmt::format("{} ", token);
+    } else {
+      own = -1;
+    }
+  }
+  if (rows.empty()) {
+    return InvalidInput("the draft has none of the most frequent tokens that it is limited to");
+  }
+  ReduceHead(rows, &draft.config, draft.checkpoint.has_value() ? &*draft.checkpoint : nullptr);
+  draft.translation = std::make_shared<const Translation>(std::move(translation));
+  const auto text = [](const std::array<char, 64>& name) {
+    return std::string(name.data(), strnlen(name.data(), name.size()));
+  };
+  draft.identity =
+      ModelIdentity::Of(Sha256Hex(fmt::format("{} says {}", text(draft.identity.model), said)),
+                        text(draft.identity.tokenizer));
+  return draft;
+}
+
+}  // namespace foretoken

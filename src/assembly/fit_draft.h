@@ -1,0 +1,28 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "assembly/loaded_model.h"
+#include "base/result.h"
+#include "model/config/model_config.h"
+#include "tokenizer/tokenizer.h"
+
+namespace foretoken {
+
+/// Makes a draft one that reads and says the tokens of a target of this configuration and
+/// tokenizer, matched by MatchVocabularies; what the draft has not it never says, nor what is not
+/// of its DraftVocabulary, whose rows its head then lacks. Nothing changes where they have one
+/// vocabulary and the draft says all of it. Refuses a draft that has too few of the target's
+/// tokens, and a ranking of other tokens than the target's. `notice`, which may be null, is told
+/// where the draft has another vocabulary.
+Result<OpenedModel> FitDraft(const ModelConfig& target,
+                             const std::shared_ptr<const Tokenizer>& tokenizer, OpenedModel draft,
+                             std::string* notice = nullptr);
+
+/// The latter by itself: a draft that has the target's tokens says those of its DraftVocabulary.
+/// Refuses a draft that was made to say a part of them.
+Result<OpenedModel> LimitDraft(const ModelConfig& target, const Tokenizer* tokenizer,
+                               OpenedModel draft);
+
+}  // namespace foretoken

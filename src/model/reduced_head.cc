@@ -1,0 +1,60 @@
+#include "model/reduced_head.h"
+
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "weights/arrange/gathered_rows.h"
+
+namespace foretoken {
+namespace {
+
+constexpr const char* kHead = "head.weight";
+
+// The head becomes these rows of the tensor `from`, which may be the head before.
+void GatherHead(const char* from, std::vector<Stretch> rows, Checkpoint* checkpoint) {
+  const auto count = static_cast<std::int64_t>(rows.size());
+  TensorView wanted = *checkpoint->Find(from);
+  TensorView stored = *checkpoint->InFile(from);
+  const TensorView whole = stored;
+  Checkpoint::Arrangement arrangement{.pieces = checkpoint->PiecesOf(from), .make = {}};
+  const auto before = checkpoint->arranged.find(from);
+  if (before == checkpoint->arranged.end()) {
+    arrangement.make = [whole, rows = std::move(rows)] { return GatheredRows(whole, rows); };
+  } else {
+    arrangement.make = [whole, rows = std::move(rows), make = before->second.make] {
+      const std::vector<std::byte> made = make();
+      TensorView view = whole;
+      view.data = made.data();
+      return GatheredRows(view, rows);
+    };
+  }
+  for (TensorView* view : {&wanted, &stored}) {
+    view->shape.front() = count;
+    view->data = nullptr;
+  }
+  checkpoint->requantized_from.erase(kHead);
+  if (wanted.format != stored.format) checkpoint->requantized_from.emplace(kHead, stored);
+  checkpoint->tensors.insert_or_assign(kHead, wanted);
+  checkpoint->arranged.insert_or_assign(kHead, std::move(arrangement));
+}
+
+}  // namespace
+
+void ReduceHead(std::span<const Token> tokens, ModelConfig* config, Checkpoint* checkpoint) {
+  FT_CHECK(!tokens.empty() && config->embeddings() == config->vocabulary);
+  std::vector<Stretch> rows;
+  rows.reserve(tokens.size());
+  for (const Token token : tokens) {
+    FT_CHECK(token >= 0 && token < config->vocabulary, "token {}", token);
+    rows.push_back({token, 1});
+  }
+  if (checkpoint != nullptr) {
+    GatherHead(config->tied_embeddings ? "embedding.weight" : kHead, std::move(rows), checkpoint);
+  }
+  config->embedded = config->vocabulary;
+  config->vocabulary = static_cast<int>(tokens.size());
+  config->tied_embeddings = false;
+}
+
+}  // namespace foretoken
