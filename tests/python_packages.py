@@ -2,6 +2,7 @@
 skipped (exit code 77), unless the environment has CI=true: then it fails."""
 
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -42,3 +43,11 @@ def install(folder, requirements):
     python = pip(folder, "install", "--no-deps", "--requirement", requirements)
     stamp.write_bytes(wanted)
     return python
+
+
+def run_with(folder, requirements):
+    """Starts this program again by the Python of such an environment, unless that runs it now."""
+    if pathlib.Path(sys.prefix).resolve() == folder.resolve() / "environment":
+        return
+    python = install(folder.resolve(), requirements)
+    os.execv(python, [str(python), *sys.argv])

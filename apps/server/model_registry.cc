@@ -67,7 +67,8 @@ struct ModelRegistry::Slot {
   std::vector<Use> waiting;  // For it to be loaded.
   std::optional<Error> failure;
 
-  bool loaded() const { return status.state == ModelState::kLoaded; }
+  // `status` follows when its memory has come or gone.
+  bool loaded() const { return service != nullptr; }
 };
 
 // Guarded by `mutex`, but for what never changes: which slots there are, specs, outcomes.
@@ -349,12 +350,12 @@ void ModelRegistry::Load(Slot* slot, std::unique_lock<std::mutex>* lock) {
 
 void ModelRegistry::Unload(Slot* slot, std::unique_lock<std::mutex>* lock) {
   std::unique_ptr<Service> service = std::move(slot->service);
-  slot->status.state = ModelState::kUnloaded;
   slot->leaving = false;
   lock->unlock();
   service.reset();
   malloc_trim(0);  // Vocabularies and grammars lie in many small pieces.
   lock->lock();
+  slot->status.state = ModelState::kUnloaded;
 }
 
 void ModelRegistry::WaitForWork(std::unique_lock<std::mutex>* lock) {

@@ -1,9 +1,10 @@
 // How long passes of a model take: over rows of one sequence behind a context, all of which want
 // logits, as verification does, and over a prompt of which only the last row does. Usage:
-// pass_bench MODEL PRECISION CORES [ROUNDS [WHERE]]: a folder or a GGUF file, auto, bf16, f32 or
-// portable, cores such as 0 or 0,1, and whether experts lie in memory or are mapped, mmap. Every
-// round times each kind of pass in turn; prints a line of JSON with the median milliseconds of
-// each. Every pass has other tokens, so that experts that its rows choose are others too.
+// pass_bench MODEL PRECISION CORES [ROUNDS [WHERE [TAPS]]]: a folder or a GGUF file, auto, bf16,
+// f32 or portable, cores such as 0 or 0,1, whether experts lie in memory or are mapped, mmap, and
+// layers such as 2,16,29: then each kind of pass is also timed while it keeps what enters these.
+// Every round times each kind of pass in turn; prints a line of JSON with the median milliseconds
+// of each. Every pass has other tokens, so that experts that its rows choose are others too.
 
 #include <fmt/core.h>
 
@@ -12,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <random>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,10 +34,10 @@ constexpr int kRows[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32};
 // Passes over `rows` rows behind `context` tokens; logits of all rows or of the last.
 class Passes {
  public:
-  Passes(Model* model, int context, int rows, bool all)
+  Passes(Model* model, const std::vector<int>& taps, int context, int rows, bool all)
       : model_(model),
         kv_(model->backend().AllocateKv(
-            model->KvShapeFor(BlocksFor(std::int64_t{context} + rows)))) {
+            ShapeOf(*model, taps, BlocksFor(std::int64_t{context} + rows)))) {
     for (std::int32_t block = 0; block < kv_.shape.blocks; ++block) blocks_.push_back(block);
     batch_.block_tables.push_back(blocks_.data());
     for (std::int32_t position = 0; position < context + rows; ++position) {
@@ -62,6 +64,11 @@ class Passes {
   int rows() const { return static_cast<int>(batch_.rows.size()); }
 
  private:
+  static KvShape ShapeOf(const Model& model, const std::vector<int>& taps, std::int64_t blocks) {
+    KvShape shape = model.KvShapeFor(blocks);
+    shape.taps = {.points = taps, .hidden = model.config().hidden};
+    return shape;
+  }
   void DrawTokens() {
     const int vocabulary = model_->config().vocabulary;
     for (ForwardRow& row : batch_.rows) {
@@ -81,8 +88,19 @@ double Median(std::vector<double> times) {
   return times[times.size() / 2];
 }
 
+// One kind of pass after the other, each of all kinds.
+std::string MediansJson(std::span<const Passes> passes,
+                        std::span<const std::vector<double>> times) {
+  std::string json;
+  for (std::size_t i = 0; i < passes.size(); ++i) {
+    json += fmt::format("{}\"{}\": {:.4f}", i == 0 ? "" : ", ", passes[i].rows(), Median(times[i]));
+  }
+  return json;
+}
+
 Result<std::string> Measure(const std::string& path, const std::string& precision_name,
-                            Device* device, int rounds, ExpertsPlace experts) {
+                            Device* device, int rounds, ExpertsPlace experts,
+                            const std::vector<int>& taps) {
   FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, OpenCheckpoint(path, ""));
   FT_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(checkpoint));
   const Precision precision = precision_name == "bf16"       ? Precision::kBF16
@@ -94,8 +112,15 @@ Result<std::string> Measure(const std::string& path, const std::string& precisio
                       LoadWeights(checkpoint, config, backend.get(), {}, experts));
   const auto model = weights->MakeModel(backend.get());
   std::vector<Passes> passes;
-  for (const int rows : kRows) passes.emplace_back(model.get(), kContext, rows, /*all=*/true);
-  passes.emplace_back(model.get(), 0, kPrompt, /*all=*/false);
+  const auto add = [&](const std::vector<int>& kept) {
+    for (const int rows : kRows) {
+      passes.emplace_back(model.get(), kept, kContext, rows, /*all=*/true);
+    }
+    passes.emplace_back(model.get(), kept, 0, kPrompt, /*all=*/false);
+  };
+  add({});
+  const std::size_t kinds = passes.size();
+  if (!taps.empty()) add(taps);
   std::vector<std::vector<double>> times(passes.size());
   for (int round = 0; round < rounds; ++round) {
     for (std::size_t i = 0; i < passes.size(); ++i) {
@@ -104,12 +129,14 @@ Result<std::string> Measure(const std::string& path, const std::string& precisio
       for (int repeat = 0; repeat < repeats; ++repeat) times[i].push_back(passes[i].Ms());
     }
   }
-  std::string json;
-  for (std::size_t i = 0; i < passes.size(); ++i) {
-    json += fmt::format("{}\"{}\": {:.4f}", i == 0 ? "" : ", ", passes[i].rows(), Median(times[i]));
-  }
-  return fmt::format("{{\"model\": \"{}\", \"backend\": \"{}\", \"ms\": {{{}}}}}", path,
-                     backend->name(), json);
+  const auto medians = [&](std::size_t first) {
+    return MediansJson(std::span(passes).subspan(first, kinds),
+                       std::span(times).subspan(first, kinds));
+  };
+  std::string json = fmt::format("{{\"model\": \"{}\", \"backend\": \"{}\", \"ms\": {{{}}}", path,
+                                 backend->name(), medians(0));
+  if (!taps.empty()) json += fmt::format(", \"ms_with_taps\": {{{}}}", medians(kinds));
+  return json + "}";
 }
 
 }  // namespace
@@ -118,7 +145,8 @@ Result<std::string> Measure(const std::string& path, const std::string& precisio
 int main(int argc, char** argv) {
   using namespace foretoken;
   if (argc < 4) {
-    std::fputs("usage: pass_bench MODEL PRECISION CORES [ROUNDS [memory|mmap]]\n", stderr);
+    std::fputs("usage: pass_bench MODEL PRECISION CORES [ROUNDS [memory|mmap [LAYER,LAYER...]]]\n",
+               stderr);
     return 2;
   }
   const auto cores = ParseCores(argv[3]);
@@ -130,9 +158,15 @@ int main(int argc, char** argv) {
   const int rounds = argc > 4 ? std::atoi(argv[4]) : 5;
   const bool mapped = argc > 5 && std::string_view(argv[5]) == "mmap";
   const ExpertsPlace experts = mapped ? ExpertsPlace::kFile : ExpertsPlace::kMemory;
+  std::vector<int> taps;
+  for (const char* at = argc > 6 ? argv[6] : ""; *at != '\0';) {
+    char* end = nullptr;
+    taps.push_back(static_cast<int>(std::strtol(at, &end, 10)));
+    at = *end == ',' && end != at ? end + 1 : "";
+  }
   Result<std::string> result = std::string();
   device.Run([&] {
-    result = Measure(argv[1], argv[2], &device, rounds, experts);
+    result = Measure(argv[1], argv[2], &device, rounds, experts, taps);
     return 0;
   });
   fmt::print("{}\n", result.ok() ? *result : result.error().message);

@@ -43,6 +43,8 @@ struct ModelSource {
   ExpertsPlace experts = ExpertsPlace::kMemory;
   /// How it writes calls of functions, by the name of a CallForm; empty: as its template tells.
   std::string call_form = {};
+  /// Of a draft: not the model, but the layer in its files that guesses further tokens (MTP).
+  bool prediction_layer = false;
 
   bool empty() const { return path.empty() && synthetic.empty(); }
   /// How reports call it: its name, or the folder's, the file's without ".gguf", or the shape's,

@@ -71,10 +71,13 @@ std::vector<Setting> Settings() {
            {.max_tokens = 80, .stop_strings = {"and", "ed "}}}};
 }
 
-std::vector<Collector::Output> RunAll(Engine& engine, const Setting& setting) {
+// `preempt_every` so many steps a sequence must make room; 0: none.
+std::vector<Collector::Output> RunAll(
+    Engine& engine, const Setting& setting,
+    const std::vector<std::vector<Token>>& prompts = StoryPrompts(), int preempt_every = 0) {
   Collector collector;
   std::vector<SequenceId> ids;
-  for (const auto& prompt : StoryPrompts()) {
+  for (const auto& prompt : prompts) {
     SamplingParams sampling = setting.sampling;
     sampling.seed += ids.size();
     sampling.constraint = Compile(setting.grammar);
@@ -86,11 +89,10 @@ std::vector<Collector::Output> RunAll(Engine& engine, const Setting& setting) {
     EXPECT_TRUE(id.ok()) << id.error().message;
     ids.push_back(*id);
   }
-  engine.RunUntilIdle();
-  EXPECT_TRUE(engine.CheckIdle().ok());
-  std::vector<Collector::Output> outputs;
-  for (const SequenceId id : ids) outputs.push_back(collector.outputs[id]);
-  return outputs;
+  for (int step = 1; engine.Step(); ++step) {
+    if (preempt_every > 0 && step % preempt_every == 0) ForcePreemption(engine);
+  }
+  return Finish(engine, &collector, ids);
 }
 
 const std::vector<Collector::Output>& Truth(const Setting& setting) {
@@ -142,7 +144,15 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"Ssd", Mode::kSsd, {.max_batch = 3}},
         Case{"SsdNgram", Mode::kSsd, {.plan = {.fallback = Fallback::kNgram}, .max_batch = 2}},
         Case{"SsdSlowSpeculator", Mode::kSsd, {.max_batch = 2}, 3000},
-        Case{"SsdTinyPool", Mode::kSsd, {.max_batch = 5, .max_context = 160, .kv_tokens = 192}}),
+        Case{"SsdTinyPool", Mode::kSsd, {.max_batch = 5, .max_context = 160, .kv_tokens = 192}},
+        Case{"SdTree", Mode::kSd, {.plan = {.tree_width = 3}, .max_batch = 2}},
+        Case{"SsdTree", Mode::kSsd, {.plan = {.tree_width = 3}, .max_batch = 3}},
+        Case{"SdTreeTinyPool",
+             Mode::kSd,
+             {.plan = {.tree_width = 3}, .max_batch = 5, .max_context = 160, .kv_tokens = 192}},
+        Case{"Sssd", Mode::kSssd, {.plan = {.lookahead = 15}, .max_batch = 3}},
+        Case{"Trie", Mode::kTrie, {.plan = {.lookahead = 7}, .max_batch = 2}},
+        Case{"Auto", Mode::kAuto, {.max_batch = 3}}),
     [](const auto& test) { return test.param.name; });
 
 TEST(Constraint, OutputsMatchAndEndWithTheGrammar) {
@@ -166,6 +176,43 @@ TEST(Constraint, ThoughtsEndWithTheirBudget) {
       EXPECT_THAT(output.text, testing::HasSubstr(begun ? "--)" : ")"));
       const std::size_t end = output.text.find(begun ? "--)" : " Enough.)");
       EXPECT_LT(end, begun ? 140 : 90) << output.text;
+    }
+  }
+}
+
+TEST(Constraint, BudgetsHoldThroughPreemptionAndThePrefixCache) {
+  const std::vector<Token> prompt = BundledTarget()->tokenizer->Encode(
+      "Once upon a time, there was a little girl named Lily. She had a red ball and a blue ball. "
+      "She liked to play with her friends in the park every day after school was over.",
+      true, false);
+  const std::vector<std::vector<Token>> prompts(3, prompt);
+  const auto alone =
+      MakeEngine(Mode::kAr, {.max_batch = 1, .prefix_cache = false}, BundledTarget(), {});
+  const SpeculationPlan tree{.tree_width = 2};
+  const std::vector<std::pair<Mode, SpeculationPlan>> plans = {
+      {Mode::kAr, {}},    {Mode::kSd, {}},    {Mode::kSd, tree},
+      {Mode::kSsd, {}},   {Mode::kSsd, tree}, {Mode::kSssd, {.lookahead = 15}},
+      {Mode::kNgram, {}}, {Mode::kAuto, {}}};
+  for (const Setting& setting : Settings()) {
+    if (setting.grammar != kThoughtsGrammar && setting.grammar != kBegunThoughtsGrammar) continue;
+    const auto truth = RunAll(**alone, setting, prompts);
+    for (const auto& [mode, plan] : plans) {
+      const auto engine =
+          MakeEngine(mode, {.plan = plan, .max_batch = 2}, BundledTarget(), BundledDraft());
+      ASSERT_TRUE(engine.ok()) << engine.error().message;
+      int preemptions = 0;
+      int cached = 0;
+      for (int run = 0; run < 2; ++run) {
+        const auto outputs = RunAll(**engine, setting, prompts, /*preempt_every=*/5);
+        for (std::size_t i = 0; i < outputs.size(); ++i) {
+          EXPECT_EQ(outputs[i].tokens, truth[i].tokens) << ModeName(mode) << setting.name << i;
+          EXPECT_EQ(outputs[i].text, truth[i].text) << ModeName(mode) << setting.name << i;
+          cached += run == 0 ? 0 : outputs[i].stats.cached_prompt_tokens;
+          preemptions += outputs[i].stats.preemptions;
+        }
+      }
+      EXPECT_GT(preemptions, 2) << ModeName(mode);
+      EXPECT_GE(cached, 3 * 32) << ModeName(mode);
     }
   }
 }

@@ -8,9 +8,13 @@
 
 #include "assembly/engine_testing.h"
 #include "backend/device.h"
+#include "base/clock.h"
+#include "draft/model/draft_model.h"
 #include "draft/registry.h"
 #include "engine/rules.h"
 #include "model/model_weights.h"
+#include "ssd/speculator.h"
+#include "transport/thread_host.h"
 
 namespace foretoken {
 namespace {
@@ -114,7 +118,10 @@ class LearnedDraft : public testing::TestWithParam<Kind> {
  protected:
   struct Run {
     std::vector<std::vector<Token>> tokens;
+    std::int64_t rounds = 0;
+    std::int64_t proposed = 0;
     std::int64_t accepted = 0;
+    std::int64_t hits = 0;
     int compared = 0;
   };
 
@@ -150,6 +157,10 @@ class LearnedDraft : public testing::TestWithParam<Kind> {
           .max_sequences = options.max_batch, .max_context = kContext, .draft = draft});
       drafter = checked.get();
       proposers.before[DrafterId::kModel] = std::move(checked);
+    } else if (mode == Mode::kSsd) {
+      proposers.speculator = StartSpeculator(options);
+    }
+    if (mode.drafts()) {
       const FeatureSpec& feature = GetParam().feature;
       proposers.taps = {.points = feature.points, .hidden = feature.tapped};
     }
@@ -174,16 +185,43 @@ class LearnedDraft : public testing::TestWithParam<Kind> {
     }
     Run run;
     for (const SequenceId id : ids) {
+      const RequestStats& stats = collector.outputs[id].stats;
       run.tokens.push_back(collector.outputs[id].tokens);
-      run.accepted += collector.outputs[id].stats.accepted;
+      run.rounds += stats.rounds;
+      run.proposed += stats.proposed;
+      run.accepted += stats.accepted;
+      run.hits += stats.hits_full + stats.hits_partial;
     }
     if (drafter != nullptr) run.compared = drafter->compared();
     return run;
   }
 
+  std::unique_ptr<SpeculatorClient> StartSpeculator(const EngineConfig& options) {
+    auto host = ThreadHost::Start(
+        [this](Channel& channel, const std::atomic<bool>& stop) {
+          draft_device_.Adopt();
+          Speculator speculator(speculator_draft_.model.get(), &channel, nullptr);
+          (void)speculator.Run(
+              [](void* flag) { return static_cast<const std::atomic<bool>*>(flag)->load(); },
+              const_cast<std::atomic<bool>*>(&stop));
+        },
+        "in the test");
+    EXPECT_TRUE(host.ok());
+    return std::make_unique<SpeculatorClient>(
+        std::move(host).value(),
+        ConfigureMessage{.max_lookahead = options.max_lookahead,
+                         .max_nodes = options.max_nodes,
+                         .max_cache_budget = options.max_cache_budget,
+                         .max_sequences = options.max_batch,
+                         .max_context = options.max_context},
+        [](const std::string& warning) { ADD_FAILURE() << warning; });
+  }
+
   Device device_{{AvailableCores().front()}};
+  Device draft_device_{{AvailableCores().back()}};
   Made target_{Shape(kTargetHidden, 4), 1, &device_};
   Made draft_{DraftShape(), 2, &device_};
+  Made speculator_draft_{DraftShape(), 2, &draft_device_};
 };
 
 TEST_P(LearnedDraft, EmitsTheTokensOfArAndDraftsOfTrueFeatures) {
@@ -227,6 +265,186 @@ TEST_P(LearnedDraft, PreemptionAndPrefixesInPiecesChangeNothing) {
     EXPECT_GT(run.compared, 200);
   }
 }
+
+TEST_P(LearnedDraft, SsdEmitsTheTokensOfAr) {
+  for (const float temperature : {0.0F, 1.0F}) {
+    const SamplingParams sampling{.temperature = temperature, .seed = 4};
+    const Run truth = Decode(Mode::kAr, {.max_batch = 1, .prefix_cache = false}, sampling);
+    for (const int batch : {1, 3}) {
+      for (const int tree_width : {1, 2}) {
+        EngineConfig options{.plan = {.lookahead = 2, .tree_width = tree_width},
+                             .max_batch = batch};
+        options.plan.primary = options.plan.after_fallback = UniformFanout(8, 2);
+        const Run run = Decode(Mode::kSsd, options, sampling, batch == 3 ? 11 : 0);
+        EXPECT_EQ(run.tokens, truth.tokens) << "T " << temperature << ", batch " << batch;
+        EXPECT_GT(run.accepted, 0);
+        EXPECT_GT(run.hits, 0);
+      }
+    }
+  }
+}
+
+// What is drafted just in time is drafted of true features, as in SD.
+TEST_P(LearnedDraft, JustInTimeIsWhatSdProposes) {
+  const SamplingParams sampling{.temperature = 0.9F, .seed = 6};
+  EngineConfig options{
+      .plan = {.lookahead = 3, .fallback = Fallback::kJit}, .max_cache_budget = 1, .max_batch = 1};
+  const Run sd = Decode(Mode::kSd, options, sampling);
+  // Next to nothing is prepared.
+  options.plan.primary = options.plan.after_fallback = {.at = {0, 0, 0, 1}};
+  const Run run = Decode(Mode::kSsd, options, sampling);
+  EXPECT_EQ(run.tokens, sd.tokens);
+  EXPECT_LT(run.hits, run.rounds / 20);
+  // Rounds before the speculator has read the prompt have no proposal.
+  EXPECT_NEAR(static_cast<double>(run.accepted), static_cast<double>(sd.accepted),
+              0.1 * static_cast<double>(sd.accepted));
+}
+
+// The speculator alone: what it prepares, round by round, against what is worked out afresh.
+class LearnedSpeculator : public LearnedDraft {
+ protected:
+  static constexpr int kLookahead = 3;
+  static constexpr int kFanout = 4;
+
+  LearnedSpeculator() {
+    EngineConfig options{.plan = plan_, .max_batch = 1};
+    options.plan.mode = Mode::kSsd;
+    client_ = StartSpeculator(CompleteOptions(options, target_.model->config()));
+    KvShape shape = target_.model->KvShapeFor(kContext / kBlockSize);
+    shape.taps = {.points = GetParam().feature.points, .hidden = kTargetHidden};
+    kv_ = target_.backend->AllocateKv(shape);
+    for (int block = 0; block < shape.blocks; ++block) sequence_.blocks.push_back(block);
+  }
+
+  TapRows taps() const { return {&kv_.taps, &sequence_}; }
+
+  // The target computes all tokens but the last.
+  void RunTarget() {
+    ForwardBatch batch;
+    batch.block_tables.push_back(sequence_.blocks.data());
+    for (; sequence_.committed + 1 < std::ssize(tokens_); ++sequence_.committed) {
+      const std::int32_t position = sequence_.committed;
+      batch.rows.push_back({.token = tokens_[position],
+                            .place = {position, sequence_.SlotOf(position), 0, position + 1, 0},
+                            .wants_logits = false});
+    }
+    (void)target_.model->Forward(batch, kv_);
+  }
+
+  // The chain of the draft's best tokens behind the committed ones and `path`, of true features
+  // as far as they go and of its own states from there on.
+  std::vector<Token> Chain(const std::vector<Token>& path, int count) {
+    DraftModel draft(draft_.model.get(), 1, kContext, 0);
+    DraftTrunk trunk;
+    trunk.Begin(draft, false);
+    trunk.Commit(std::span<const Token>(tokens_).subspan(1), draft);
+    trunk.features.Append(taps(), trunk.committed());
+    Proposal walked;
+    for (const Token token : path) walked.Extend(token);
+    std::vector<Token> chain;
+    TokenHistory history(kVocabulary);
+    for (int node = 0; std::ssize(chain) < count; ++node) {
+      trunk.tree.Assign(walked);
+      EXPECT_TRUE(trunk.Reserve(kContext, draft));
+      draft.batch.Clear();
+      RowPlacer placer = draft.PlacerFor(trunk.kv);
+      if (node == 0) {
+        trunk.AppendCommittedRows(kContext, &placer, &draft.batch);
+      } else {
+        trunk.AppendNodeRow(node, &placer, &draft.batch);
+      }
+      const Logits logits = draft.model->Forward(draft.batch, draft.kv);
+      trunk.TakeState(node, draft.model->states());
+      const auto before = PathTokens(walked, node);
+      const Ranking best =
+          RankRow(draft, logits, sampling_, history,
+                  {.root = tokens_.size() - 1, .path = before, .children = 1, .candidates = 0});
+      if (node < std::ssize(path)) continue;
+      chain.push_back(best[0]);
+      walked.Extend(best[0]);
+    }
+    return chain;
+  }
+
+  // Once everything is prepared at `node` of the proposal, which is a chain.
+  std::vector<CacheAnswer> PreparedAt(int node) {
+    const std::int64_t deadline = NowNs() + 20'000'000'000;
+    std::vector<CacheAnswer> prepared;
+    while (NowNs() < deadline) {
+      client_->Poll();
+      std::vector<Token> bonuses;
+      client_->PreparedAt(1, node, &bonuses);
+      prepared.clear();
+      for (const Token bonus : bonuses) {
+        prepared.push_back(client_->Lookup(1, {node, bonus}));
+        if (prepared.back().proposal.size() < kLookahead) prepared.pop_back();
+      }
+      if (prepared.size() == kFanout) return prepared;
+    }
+    ADD_FAILURE() << "only " << prepared.size() << " branches after 20 s";
+    return prepared;
+  }
+
+  void CheckAt(int node, const Proposal& proposal) {
+    for (const CacheAnswer& answer : PreparedAt(node)) {
+      std::vector<Token> path;
+      for (const Token token : PathTokens(proposal, node)) path.push_back(token);
+      path.push_back(answer.outcome.bonus);
+      EXPECT_EQ(std::vector(answer.proposal.tokens.begin(), answer.proposal.tokens.end()),
+                Chain(path, kLookahead))
+          << "behind " << tokens_.size() << " tokens, at node " << node;
+    }
+  }
+
+  SpeculationPlan plan_{.mode = Mode::kSsd,
+                        .lookahead = kLookahead,
+                        .primary = UniformFanout(kFanout, kLookahead),
+                        .after_fallback = UniformFanout(kFanout, kLookahead)};
+  SamplingParams sampling_{.temperature = 1.0F, .seed = 12};
+  std::vector<Token> tokens_ = Prompts()[0];
+  SequenceKv sequence_;
+  KvStore kv_;
+  std::unique_ptr<SpeculatorClient> client_;
+};
+
+TEST_P(LearnedSpeculator, PreparesWhatFollowsFromTrueFeaturesAndItsOwnStates) {
+  RunTarget();
+  client_->Open({.sequence = 1,
+                 .tokens = tokens_,
+                 .prompt_tokens = static_cast<std::int32_t>(tokens_.size()),
+                 .sampling = &sampling_,
+                 .plan = &plan_,
+                 .taps = taps()});
+  Proposal proposal;
+  for (int round = 0; round < 6; ++round) {
+    CheckAt(0, proposal);
+    // Where the proposal is another's, all of its nodes follow from the root. Where it was
+    // prepared, the rows that were stay, made before the root's true feature was there.
+    const bool prepared_elsewhere = proposal.source == ProposalSource::kNgram;
+    for (int node = 1; prepared_elsewhere && node <= proposal.size(); ++node) {
+      CheckAt(node, proposal);
+    }
+    const int node = std::min(round % 3, static_cast<int>(proposal.size()));
+    const CacheAnswer taken = PreparedAt(node).front();
+    std::vector<Token> emitted;
+    for (const Token token : PathTokens(proposal, node)) emitted.push_back(token);
+    emitted.push_back(taken.outcome.bonus);
+    if (round % 2 == 0) {
+      proposal = taken.proposal;
+    } else {
+      proposal.Clear();
+      proposal.Extend((taken.proposal.tokens[0] + 1) % kVocabulary);
+      proposal.Extend(9);
+      proposal.source = ProposalSource::kNgram;
+    }
+    tokens_.insert(tokens_.end(), emitted.begin(), emitted.end());
+    RunTarget();
+    client_->SendOutcome(1, taken.outcome, emitted, proposal, plan_, false, taps());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, LearnedSpeculator, testing::ValuesIn(Kinds()),
+                         [](const auto& test) { return test.param.name; });
 
 INSTANTIATE_TEST_SUITE_P(Kinds, LearnedDraft, testing::ValuesIn(Kinds()),
                          [](const auto& test) { return test.param.name; });

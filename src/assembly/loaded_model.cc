@@ -10,6 +10,7 @@
 #include "base/sha256.h"
 #include "foretoken/chat_format.h"
 #include "model/config/named_shapes.h"
+#include "model/drafters/learned_draft.h"
 #include "model/families/read_config.h"
 #include "model/open_checkpoint.h"
 #include "tokenizer/pair/vocabulary_match.h"
@@ -41,6 +42,17 @@ Result<std::string> FingerprintOf(const Checkpoint& checkpoint, const ModelConfi
   FT_ASSIGN_OR_RETURN(const ModelConfig whole, ReadModelConfig(checkpoint));
   if (whole.ropes == config.ropes) return fingerprint;
   return Sha256Hex(fmt::format("{} of {} positions", fingerprint, config.max_positions));
+}
+
+// Refuses a folder of a drafter that cannot run by itself. Anything else about it is said later.
+Status RefuseDrafter(const std::string& path) {
+  if (!std::filesystem::is_directory(path)) return {};
+  const Result<Checkpoint> folder = Checkpoint::Open(path);
+  if (!folder.ok() || !IsLearnedDraft(*folder)) return {};
+  return InvalidInput(fmt::format(
+      "{} is no model but a drafter that reads the states of one: name its target with -m and it "
+      "with -md",
+      path));
 }
 
 // Refuses a name that two have or that could not be told from a model's in "MODEL:NAME".
@@ -108,6 +120,7 @@ Result<OpenedModel> OpenModel(const ModelSource& source) {
     opened.identity = ModelIdentity::Of("synthetic " + source.synthetic, "");
     return opened;
   }
+  FT_RETURN_IF_ERROR(RefuseDrafter(source.path));
   FT_ASSIGN_OR_RETURN(opened.checkpoint, OpenCheckpoint(source.path, source.weights));
   FT_ASSIGN_OR_RETURN(opened.config, ReadModelConfig(*opened.checkpoint, source.context));
   FT_ASSIGN_OR_RETURN(std::unique_ptr<Tokenizer> tokenizer, LoadTokenizer(*opened.checkpoint));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "assembly/open_draft.h"
 #include "assembly/speculator_process.h"
 #include "assembly/times.h"
 #include "draft/registry.h"
@@ -36,6 +37,7 @@ void LimitPlans(std::span<const Mode> offered, const EngineConfig& options, Plan
 struct Drafts {
   std::shared_ptr<LoadedModel> on_target;  // Drafts before a pass.
   SpeculatorDraft apart;                   // ... during it.
+  TapShape taps;                           // What it reads of the target.
 };
 
 // The draft is opened here even if another process will draft with it: a bad one is then refused
@@ -53,19 +55,21 @@ Result<Drafts> LoadDrafts(std::span<const Mode> offered, const LoadedModel& targ
   if (setup.source.experts == ExpertsPlace::kFile) {
     return InvalidInput("the experts of a draft cannot stay in its file: keep them in memory");
   }
-  FT_ASSIGN_OR_RETURN(OpenedModel opened, OpenModel(setup.source));
-  std::string notice;
-  FT_ASSIGN_OR_RETURN(
-      opened, FitDraft(target.model->config(), target.tokenizer, std::move(opened), &notice));
+  std::vector<std::string> notices;
+  FT_ASSIGN_OR_RETURN(const OpenedModel opened, OpenDraftFor({.config = target.model->config(),
+                                                              .tokenizer = target.tokenizer,
+                                                              .path = target.path},
+                                                             setup.source, &notices));
   const bool known = target.draft_weights->identity == opened.identity;
   if (!known && log) {
-    if (!notice.empty()) log(notice);
+    for (const std::string& notice : notices) log(notice);
     for (const std::string& sentence : NotUsed(opened)) {
       log(fmt::format("{}: {}", setup.source.path, sentence));
     }
   }
   drafts.apart.identity = opened.identity;
-  if (opened.translation != nullptr) drafts.apart.target = target.path;
+  drafts.taps = {.points = opened.config.feature.points, .hidden = opened.config.feature.tapped};
+  if (NeedsTargetFiles(opened)) drafts.apart.target = target.path;
   const auto load = [&](std::shared_ptr<Device> device) {
     return LoadModel(opened, std::move(device), NumericsFor(opened, setup.precision, setup.kv),
                      target.draft_weights.get(), setup.progress);
@@ -85,7 +89,7 @@ Result<Proposers> MakeProposers(std::span<const Mode> offered, const EngineConfi
       .max_sequences = options.max_batch,
       .max_context = options.max_context,
       .draft = {drafts.on_target, on_target == nullptr ? nullptr : on_target->model.get()}};
-  Proposers proposers;
+  Proposers proposers{.before = {}, .speculator = nullptr, .taps = drafts.taps};
   for (const Mode mode : offered) {
     if (mode.before()) {
       proposers.before[mode.drafter] = MakeDrafter(mode.drafter, parts);

@@ -31,6 +31,7 @@ struct Setting {
   float top_p = 1;
   CacheOrder order = CacheOrder::kNoise;
   std::vector<Token> draft_lacks = {};
+  bool learned = false;  // The draft reads the target's states.
 
   // SSD's rounds wait for another thread; that laws travel with proposals shows in fewer.
   int requests() const { return mode == Mode::kSsd ? 1'500 : 12'000; }
@@ -50,12 +51,25 @@ ModelConfig TinyShape(int hidden) {
                       .max_positions = 64});
 }
 
+constexpr int kTargetHidden = 32;
+
+ModelConfig DraftShape(bool learned) {
+  ModelConfig shape = TinyShape(16);
+  if (learned) {
+    shape.feature = {.join = FeatureSpec::Join::kAttended,
+                     .points = {0, 1, TapShape::kFinalState},
+                     .tapped = kTargetHidden,
+                     .reduced = true};
+  }
+  return shape;
+}
+
 /// A model on a device of its own.
 struct Tiny {
-  Tiny(int hidden, std::uint64_t seed, int core, const std::vector<Token>& lacks = {})
+  Tiny(const ModelConfig& shape, std::uint64_t seed, int core, const std::vector<Token>& lacks = {})
       : device({core}),
         backend(device.MakeBackend(Precision::kF32)),
-        model(SyntheticWeights(TinyShape(hidden), seed, backend.get())->MakeModel(backend.get())) {
+        model(SyntheticWeights(shape, seed, backend.get())->MakeModel(backend.get())) {
     if (lacks.empty()) return;
     // The others under other ids.
     Translation translation;
@@ -95,6 +109,10 @@ class RejectionTest : public testing::TestWithParam<Setting> {
     options.verification = Verification::kRejection;
     options = CompleteOptions(options, target_.model->config());
     Proposers proposers;
+    const FeatureSpec& feature = draft_.model->config().feature;
+    if (setting.mode.drafts()) {
+      proposers.taps = {.points = feature.points, .hidden = feature.tapped};
+    }
     if (setting.mode == Mode::kSd) {
       const std::shared_ptr<Model> draft(std::shared_ptr<Model>(), draft_.model.get());
       proposers.before[DrafterId::kModel] =
@@ -226,8 +244,8 @@ class RejectionTest : public testing::TestWithParam<Setting> {
   }
 
   SpeculatorClient* client_ = nullptr;  // The engine's.
-  Tiny target_{32, 3, AvailableCores().front()};
-  Tiny draft_{16, 8, AvailableCores().back(), GetParam().draft_lacks};
+  Tiny target_{TinyShape(kTargetHidden), 3, AvailableCores().front()};
+  Tiny draft_{DraftShape(GetParam().learned), 8, AvailableCores().back(), GetParam().draft_lacks};
   const std::vector<Token> prompt_ = {1, 5, 2, 5, 1, 5};
 };
 
@@ -270,27 +288,34 @@ TEST_P(RejectionTest, EmitsTheTargetsJointLaw) {
 
 INSTANTIATE_TEST_SUITE_P(
     Modes, RejectionTest,
-    testing::Values(Setting{.name = "Ar", .mode = Mode::kAr},
-                    Setting{.name = "Sd", .mode = Mode::kSd},
-                    Setting{.name = "SdTopP", .mode = Mode::kSd, .top_p = 0.8F},
-                    Setting{.name = "SdTree", .mode = Mode::kSd, .tree_width = 2},
-                    Setting{.name = "SdLacking", .mode = Mode::kSd, .draft_lacks = {1, 4, 6}},
-                    Setting{.name = "Ngram", .mode = Mode::kNgram},
-                    Setting{.name = "Ssd", .mode = Mode::kSsd},
-                    Setting{.name = "SsdSaguaro", .mode = Mode::kSsd, .saguaro_c = 0.3F},
-                    Setting{.name = "SsdSaguaroAtZeroTopP",
-                            .mode = Mode::kSsd,
-                            .saguaro_c = 0,
-                            .top_p = 0.9F,
-                            .order = CacheOrder::kProbability},
-                    Setting{.name = "SsdLacking", .mode = Mode::kSsd, .draft_lacks = {0, 5}},
-                    Setting{.name = "SsdNgram", .mode = Mode::kSsd, .fallback = Fallback::kNgram},
-                    Setting{.name = "SsdRandom", .mode = Mode::kSsd, .fallback = Fallback::kRandom},
-                    Setting{.name = "SsdNoneTree",
-                            .mode = Mode::kSsd,
-                            .fallback = Fallback::kNone,
-                            .saguaro_c = 0.5F,
-                            .tree_width = 2}),
+    testing::Values(
+        Setting{.name = "Ar", .mode = Mode::kAr}, Setting{.name = "Sd", .mode = Mode::kSd},
+        Setting{.name = "SdTopP", .mode = Mode::kSd, .top_p = 0.8F},
+        Setting{.name = "SdTree", .mode = Mode::kSd, .tree_width = 2},
+        Setting{.name = "SdLacking", .mode = Mode::kSd, .draft_lacks = {1, 4, 6}},
+        Setting{.name = "SdLearned", .mode = Mode::kSd, .learned = true},
+        Setting{.name = "SdLearnedLacking",
+                .mode = Mode::kSd,
+                .draft_lacks = {1, 4, 6},
+                .learned = true},
+        Setting{.name = "SdLearnedTree", .mode = Mode::kSd, .tree_width = 2, .learned = true},
+        Setting{.name = "SsdLearned", .mode = Mode::kSsd, .learned = true},
+        Setting{.name = "SsdLearnedTree", .mode = Mode::kSsd, .tree_width = 2, .learned = true},
+        Setting{.name = "Ngram", .mode = Mode::kNgram}, Setting{.name = "Ssd", .mode = Mode::kSsd},
+        Setting{.name = "SsdSaguaro", .mode = Mode::kSsd, .saguaro_c = 0.3F},
+        Setting{.name = "SsdSaguaroAtZeroTopP",
+                .mode = Mode::kSsd,
+                .saguaro_c = 0,
+                .top_p = 0.9F,
+                .order = CacheOrder::kProbability},
+        Setting{.name = "SsdLacking", .mode = Mode::kSsd, .draft_lacks = {0, 5}},
+        Setting{.name = "SsdNgram", .mode = Mode::kSsd, .fallback = Fallback::kNgram},
+        Setting{.name = "SsdRandom", .mode = Mode::kSsd, .fallback = Fallback::kRandom},
+        Setting{.name = "SsdNoneTree",
+                .mode = Mode::kSsd,
+                .fallback = Fallback::kNone,
+                .saguaro_c = 0.5F,
+                .tree_width = 2}),
     [](const auto& instance) { return instance.param.name; });
 
 }  // namespace

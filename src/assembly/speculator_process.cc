@@ -6,6 +6,7 @@
 #include <atomic>
 #include <csignal>
 
+#include "assembly/open_draft.h"
 #include "ssd/speculator.h"
 #include "transport/process_host.h"
 #include "transport/ring_channel.h"
@@ -34,6 +35,7 @@ std::vector<std::string> SpeculatorCommand(const DraftOptions& setup, const std:
       command.insert(command.end(), {"--weights", setup.source.weights});
     }
     command.insert(command.end(), {"--context", std::to_string(setup.source.context)});
+    if (setup.source.prediction_layer) command.push_back("--prediction-layer");
   }
   if (!target.empty()) command.insert(command.end(), {"--target", target});
   const std::string precision(setup.precision ? PrecisionName(*setup.precision) : "auto");
@@ -57,12 +59,15 @@ Result<std::unique_ptr<SpeculatorHost>> StartHost(const DraftOptions& setup,
 // The draft of a process, as the engine's own process would load it.
 Result<std::unique_ptr<LoadedModel>> LoadDraft(const SpeculatorProcessOptions& options,
                                                std::shared_ptr<Device> device) {
-  FT_ASSIGN_OR_RETURN(OpenedModel draft, OpenModel(options.draft));
-  if (!options.target.empty()) {
-    FT_ASSIGN_OR_RETURN(const OpenedModel target, OpenModel({.path = options.target}));
-    FT_ASSIGN_OR_RETURN(draft, FitDraft(target.config, target.tokenizer, std::move(draft)));
-  }
-  return LoadModel(draft, std::move(device), NumericsFor(draft, options.precision, options.kv));
+  const auto load = [&](const Result<OpenedModel>& draft) -> Result<std::unique_ptr<LoadedModel>> {
+    if (!draft.ok()) return draft.error();
+    return LoadModel(*draft, std::move(device), NumericsFor(*draft, options.precision, options.kv));
+  };
+  if (options.target.empty()) return load(OpenModel(options.draft));
+  FT_ASSIGN_OR_RETURN(const OpenedModel target, OpenModel({.path = options.target}));
+  return load(
+      OpenDraftFor({.config = target.config, .tokenizer = target.tokenizer, .path = options.target},
+                   options.draft));
 }
 
 }  // namespace

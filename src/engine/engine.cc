@@ -219,7 +219,9 @@ Engine::Impl::Impl(const EngineConfig& config, Model* target, Device* target_dev
     if (std::ranges::find(eos, token) == eos.end()) eos.push_back(token);
   }
   round.pass.reserve(static_cast<std::size_t>(config.max_batch));
-  if (proposers.speculator != nullptr) ahead.emplace(std::move(proposers.speculator));
+  if (proposers.speculator != nullptr) {
+    ahead.emplace(std::move(proposers.speculator), target_pass.taps());
+  }
   if (config.planner.has_value()) planning.emplace(config.times.costs, *config.planner);
   for (const Mode mode : kModes) {
     if (Offers(mode)) bounds.offered.push_back(mode);

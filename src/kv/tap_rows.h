@@ -7,8 +7,8 @@
 
 namespace foretoken {
 
-/// What is kept of one sequence's positions (TapStore), read by position: those below the
-/// sequence's committed ones are there. Borrows both.
+/// What is kept of one sequence's positions (TapStore), read by position: that of the committed
+/// ones is there. Borrows both.
 struct TapRows {
   const TapStore* store = nullptr;  ///< Null: nothing is kept.
   const SequenceKv* sequence = nullptr;

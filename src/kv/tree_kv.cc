@@ -89,14 +89,13 @@ void CommitPath(std::int32_t root, std::span<const std::int8_t> path, KvMemory m
   kv->committed = end;
 }
 
-void CommitBranch(std::int32_t root, std::span<const PromotedRow> rows, const SequenceKv& scratch,
-                  KvMemory memory, SequenceKv* kv) {
+void MoveBranch(std::int32_t root, std::span<const PromotedRow> rows, const SequenceKv& scratch,
+                KvMemory memory, const SequenceKv* kv) {
   Moves moves;
   for (const PromotedRow& kept : rows) {
     moves.push_back({.from = scratch.SlotOf(kept.row), .to = kv->SlotOf(root + kept.node)});
   }
   Move(moves, memory);
-  CommitRows(root + 1, kv);
 }
 
 }  // namespace foretoken

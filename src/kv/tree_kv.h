@@ -81,9 +81,9 @@ struct PromotedRow {
   std::int16_t node;
 };
 
-/// A branch was prepared for the outcome: its rows become those of the tree below the new root at
-/// `root`, which is committed by that.
-void CommitBranch(std::int32_t root, std::span<const PromotedRow> rows, const SequenceKv& scratch,
-                  KvMemory memory, SequenceKv* kv);
+/// A branch was prepared for the outcome: its rows become those of the tree at and below the new
+/// root at `root`.
+void MoveBranch(std::int32_t root, std::span<const PromotedRow> rows, const SequenceKv& scratch,
+                KvMemory memory, const SequenceKv* kv);
 
 }  // namespace foretoken

@@ -269,7 +269,8 @@ class Model {
       if (branch.tree.rows[node] < 0) continue;
       kept.push_back({branch.tree.rows[node], static_cast<std::int16_t>(node)});
     }
-    CommitBranch(Root(), kept, scratch_, memory_.kv(), &kv_);
+    MoveBranch(Root(), kept, scratch_, memory_.kv(), &kv_);
+    CommitRows(Root() + 1, &kv_);
     ASSERT_EQ(kv_.committed, Root() + 1);
     for (const PromotedRow& row : kept) {
       ASSERT_EQ(memory_.at(kv_.SlotOf(Root() + row.node)), IdOf(PrefixOf(branch.tree, row.node)));

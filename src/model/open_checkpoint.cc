@@ -16,8 +16,8 @@
 namespace foretoken {
 namespace {
 
-// Says what is not used. A tensor of the text model that the family does not have might change what
-// is computed, and is refused.
+// Takes out, and says, what is not used. A tensor of the text model that the family does not have
+// might change what is computed, and is refused.
 Status LeaveOut(const Family& family, int layers, Checkpoint* checkpoint) {
   const bool gguf = checkpoint->gguf.has_value();
   for (const auto& [name, other] : checkpoint->others) {
@@ -30,9 +30,10 @@ Status LeaveOut(const Family& family, int layers, Checkpoint* checkpoint) {
        UnusedParts(family, gguf, layers, checkpoint->tensors, checkpoint->others)) {
     if (part.part == ModelPart::kUnknown) {
       return InvalidInput(fmt::format("{}: has tensor '{}', which is none of a {} model",
-                                      checkpoint->path.string(), Printable(part.first),
+                                      checkpoint->path.string(), Printable(part.tensors.front()),
                                       family.name));
     }
+    for (const std::string& name : part.tensors) checkpoint->tensors.erase(name);
     checkpoint->not_used.push_back(part.Sentence());
   }
   return {};
@@ -63,10 +64,7 @@ Result<Checkpoint> OpenCheckpoint(const std::filesystem::path& path, std::string
   const int layers = config.layer_count();
   FT_RETURN_IF_ERROR(LeaveOut(family, layers, &checkpoint));
   checkpoint.Rename(
-      [&](std::string_view name) {
-        const bool used = PartOf(family, gguf, layers, name) == ModelPart::kText;
-        return used ? OurName(family, gguf, name) : "";
-      },
+      [&](std::string_view name) { return OurName(family, gguf, name); },
       [&family, gguf](std::string_view name) { return NameInFile(family, gguf, name); });
   checkpoint.alternating_heads = family.neighbours == Neighbours::kAlways ||
                                  (gguf && family.neighbours == Neighbours::kInGguf);

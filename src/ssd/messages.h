@@ -5,6 +5,7 @@
 #include <cstring>
 #include <span>
 
+#include "backend/taps.h"
 #include "base/static_vector.h"
 #include "foretoken/types.h"
 #include "prediction/branch_rows.h"
@@ -28,6 +29,7 @@ enum class MessageKind : std::uint32_t {
   kOpenTokens,
   kOpenBias,
   kOpenGrammar,
+  kFeatures,
   kPlan,
   kOutcome,
   kRetrieved,
@@ -44,6 +46,7 @@ inline constexpr int kMaxStopTokens = 16;
 inline constexpr int kTokensPerRecord = 896;
 inline constexpr int kBiasPerRecord = 448;
 inline constexpr int kGrammarBytesPerRecord = 3584;
+inline constexpr int kFeaturesPerRecord = 1792;
 inline constexpr int kMaxBranchTokens = kBranchRowsPerPass * kMaxTreeWidth;  ///< Of a draft pass.
 
 /// How much the speculator prepares and for how many sequences.
@@ -99,6 +102,15 @@ struct OpenGrammarMessage {
   MessageKind kind = MessageKind::kOpenGrammar;
   SequenceId sequence = 0;
   StaticVector<char, kGrammarBytesPerRecord> list;
+};
+
+/// What the target has kept of committed positions (TapStore), for a draft that reads it: rows of
+/// FeatureSpec::tap_width numbers, one behind the other from position 0 on, in pieces. Those of all
+/// positions but the last come before the tokens of an Open and before each outcome.
+struct FeaturesMessage {
+  MessageKind kind = MessageKind::kFeatures;
+  SequenceId sequence = 0;
+  StaticVector<BFloat16, kFeaturesPerRecord> list;
 };
 
 /// The plan of the sequence from its next outcome on.
@@ -197,12 +209,12 @@ struct DraftPassMessage {
 /// "FTSD", to tell a speculator from anything else.
 inline constexpr std::uint32_t kProtocolMagic = 0x44535446;
 /// One more with every change of what a record means ...
-inline constexpr std::uint32_t kProtocolVersion = 4;
+inline constexpr std::uint32_t kProtocolVersion = 5;
 /// ... while a change of their sizes shows by itself.
 inline constexpr std::uint32_t kRecordBytes =
     sizeof(ConfigureMessage) + sizeof(OpenMessage) + sizeof(OpenTokensMessage) +
-    sizeof(OpenBiasMessage) + sizeof(OpenGrammarMessage) + sizeof(PlanMessage) +
-    sizeof(OutcomeMessage) + sizeof(RetrievedMessage) + sizeof(CloseMessage) +
+    sizeof(OpenBiasMessage) + sizeof(OpenGrammarMessage) + sizeof(FeaturesMessage) +
+    sizeof(PlanMessage) + sizeof(OutcomeMessage) + sizeof(RetrievedMessage) + sizeof(CloseMessage) +
     sizeof(BranchTokensMessage) + sizeof(LawMessage) + sizeof(ProposalMessage) +
     sizeof(DraftPassMessage);
 

@@ -9,12 +9,12 @@
 namespace foretoken {
 
 SpeculatedSequence::SpeculatedSequence(const OpenMessage& open, const ConfigureMessage& config,
-                                       int vocabulary)
+                                       const DraftModel& draft)
     : id(open.sequence),
       epoch(open.epoch),
       draws(open.draws),
       sampling(FromNumbers(open.sampling)),
-      history(vocabulary),
+      history(draft.model->config().vocabulary),
       announced_(open),
       plan_(open.plan),
       next_plan_(open.plan),
@@ -24,6 +24,10 @@ SpeculatedSequence::SpeculatedSequence(const OpenMessage& open, const ConfigureM
   opening_.reserve(announced_.tokens);
   branches.reserve(max_branches_);
   scratch.blocks.reserve(BlocksFor(scratch_capacity_));
+  trunk.Begin(draft, draws);
+  if (draft.reads_features()) {
+    scratch_left_ = LeftStates(draft.model->config().hidden, scratch_capacity_);
+  }
 }
 
 void SpeculatedSequence::AddTokens(std::span<const Token> tokens, DraftModel& draft) {
@@ -32,8 +36,7 @@ void SpeculatedSequence::AddTokens(std::span<const Token> tokens, DraftModel& dr
   history.AddPrompt(std::span<const Token>(opening_).first(announced_.prompt_tokens));
   for (std::size_t i = announced_.prompt_tokens; i < opening_.size(); ++i)
     history.AddOutput(opening_[i]);
-  trunk.Begin(draft, draws);
-  trunk.Commit(opening_, draft);
+  trunk.Commit(std::span<const Token>(opening_).subspan(draft.tokens_without_row()), draft);
   trunk.tree.Assign({});
   trunk.Plan(plan_.tree_width, plan_.lookahead, plan_.nodes());
   EstimateReached();
@@ -52,7 +55,7 @@ void SpeculatedSequence::AddGrammar(std::span<const char> text, ConstraintCompil
 }
 
 bool SpeculatedSequence::complete() const {
-  return trunk.committed() >= announced_.tokens &&
+  return trunk.root_token() + 1 >= announced_.tokens &&
          std::ssize(grammar_) == announced_.grammar_bytes &&
          std::ssize(sampling.logit_bias) == announced_.biases;
 }
@@ -77,7 +80,7 @@ void SpeculatedSequence::Advance(const OutcomeMessage& outcome, DraftModel& draf
   // What a drawn branch says after its root was drawn for another proposal: a just-in-time one
   // draws anew.
   const bool usable = hit != branches.end() && hit->tree.ranked(0) && !(jit && draws);
-  if (usable && trunk.computed() == trunk.root()) {
+  if (usable && (draft.reads_features() || trunk.computed() == trunk.root())) {
     Promote(*hit, next, draft);
   }
   branches.clear();
@@ -122,7 +125,7 @@ void SpeculatedSequence::FinishJit() {
 
 void SpeculatedSequence::Promote(const Branch& branch, const Proposal& proposal,
                                  DraftModel& draft) {
-  if (!trunk.Reserve(1, draft)) return;
+  if (!trunk.Reserve(trunk.committed() - trunk.computed(), draft)) return;
   StaticVector<PromotedRow, kMaxProposal + 1> promoted;
   // Which node of the branch each node of the proposal is: the engine may have taken less of it.
   std::array<int, kMaxProposal + 1> origin{};
@@ -134,12 +137,15 @@ void SpeculatedSequence::Promote(const Branch& branch, const Proposal& proposal,
       origin[node] = child == 0 ? -1 : child;
     }
     if (origin[node] < 0 || !branch.tree.ranked(origin[node])) continue;
+    if (node == 0 && draft.reads_features()) continue;
     const int row = branch.tree.row(origin[node]);
     promoted.push_back({static_cast<std::int16_t>(row), static_cast<std::int16_t>(node)});
     trunk.rankings[node] = scratch_rankings_[row];
+    trunk.TakeState(node, scratch_left_.Of(row));
     trunk.tree.SetRow(node, node);
   }
-  CommitBranch(trunk.root(), promoted, scratch, draft.memory(), &trunk.kv);
+  MoveBranch(trunk.root(), promoted, scratch, draft.memory(), &trunk.kv);
+  if (!draft.reads_features()) CommitRows(trunk.root() + 1, &trunk.kv);
 }
 
 void SpeculatedSequence::EstimateReached() {
@@ -223,13 +229,16 @@ void SpeculatedSequence::AppendWanted(const DraftModel& draft,
                                       std::vector<WantedRow>* wanted) const {
   if (jit || !trunk.tree.ranked(0)) return;
   const Proposal& proposal = trunk.tree.proposal();
-  std::uint64_t present = 1;  // A bit for each node that has its KV or will have it by this pass.
+  // A bit for each node that has its KV or will have it by this pass; where the draft reads
+  // features, that has left its state.
+  std::uint64_t present = 1;
   for (int node = 1; node < trunk.tree.nodes(); ++node) {
     if ((present >> proposal.parents[node - 1] & 1) == 0) continue;
     if (!trunk.tree.ranked(node)) {
       if (trunk.root() + proposal.Depth(node) >= draft.max_context) continue;
       if (IsStop(proposal.tokens[node - 1])) continue;
       wanted->push_back({.branch = -1, .node = node, .value = reached_[node] * kHitValue});
+      if (scratch_left_.there()) continue;
     }
     present |= std::uint64_t{1} << node;
   }
@@ -267,7 +276,9 @@ bool SpeculatedSequence::AppendRow(DraftModel& draft, const WantedRow& wanted, i
   draft.batch.rows.push_back(
       {.token = wanted.node == 0 ? branch.outcome.bonus : prepared.tokens[wanted.node - 1],
        .place = placer->Branch(trunk.kv_tree(), branch.outcome.node, scratch, rows),
-       .wants_logits = true});
+       .wants_logits = true,
+       .wants_state = scratch_left_.there(),
+       .feature = {.left = FeatureOf(branch, wanted.node)}});
   return true;
 }
 
@@ -299,7 +310,7 @@ RankRequest SpeculatedSequence::RequestFor(const WantedRow& wanted,
   // There may be children already: as many bonus tokens beside them.
   const int most_children = std::max(plan_.tree_width, prepared ? 0 : tree.Children(wanted.node));
   const int bonuses = std::max(plan_.primary.Most(depth), plan_.after_fallback.Most(depth));
-  return {.root = static_cast<std::uint64_t>(trunk.root()),
+  return {.root = static_cast<std::uint64_t>(trunk.root_token()),
           .path = path,
           .children = children,
           .candidates = bonuses + most_children - children,
@@ -307,6 +318,19 @@ RankRequest SpeculatedSequence::RequestFor(const WantedRow& wanted,
           .fanout = fanout.at[depth],
           .saguaro_c = plan_.saguaro_c,
           .order = plan_.cache_order};
+}
+
+const float* SpeculatedSequence::FeatureOf(const Branch& branch, int node) const {
+  if (node == 0) return trunk.left.Of(branch.outcome.node);
+  return scratch_left_.Of(branch.tree.row(branch.tree.proposal().parents[node - 1]));
+}
+
+void SpeculatedSequence::TakeState(const WantedRow& wanted, int slot, const float* state) {
+  if (wanted.branch < 0) {
+    trunk.TakeState(wanted.node, state);
+  } else {
+    scratch_left_.Keep(slot, state);
+  }
 }
 
 int SpeculatedSequence::TakeRow(const WantedRow& wanted, int slot, const Ranking& ranking) {

@@ -33,10 +33,13 @@ struct WantedRow {
 /// of its nodes, and the branches prepared for the outcomes.
 class SpeculatedSequence {
  public:
-  SpeculatedSequence(const OpenMessage& open, const ConfigureMessage& config, int vocabulary);
+  SpeculatedSequence(const OpenMessage& open, const ConfigureMessage& config,
+                     const DraftModel& draft);
 
   /// Takes in prompt and output so far; complete() once all that was announced is here.
   void AddTokens(std::span<const Token> tokens, DraftModel& draft);
+  /// Features of committed positions, for a draft that reads them.
+  void AddFeatures(std::span<const BFloat16> numbers) { trunk.features.Append(numbers); }
   void AddBiases(std::span<const OpenBiasMessage::Bias> biases);
   /// Takes in a part of the constraint's grammar. Once all of it is here the history is constrained
   /// by it; `compiler` may be null: then it is not.
@@ -78,6 +81,8 @@ class SpeculatedSequence {
   /// Stores what the row has said; a branch's lies in scratch slot `slot` now. Returns how many
   /// nodes the row's tree has grown by.
   int TakeRow(const WantedRow& wanted, int slot, const Ranking& ranking);
+  /// Before that: the state that the row has left, where the draft reads features.
+  void TakeState(const WantedRow& wanted, int slot, const float* state);
 
   bool IsStop(Token token) const;
 
@@ -92,7 +97,11 @@ class SpeculatedSequence {
   std::vector<Branch> branches;
 
  private:
+  // The branch's rows become those of the proposal's nodes. The root's own was made of a feature
+  // that was not there yet, where the draft reads features, and is computed again.
   void Promote(const Branch& branch, const Proposal& proposal, DraftModel& draft);
+  // What the row before that of a branch's node has left; null where the draft reads no features.
+  const float* FeatureOf(const Branch& branch, int node) const;
   void EstimateReached();
   void AddBranch(const Branch& branch);
   void ExpandNode(int node, const RetrievalRates& rates);
@@ -115,6 +124,7 @@ class SpeculatedSequence {
   std::array<double, kMaxProposal + 1> reached_{};  // P(verification comes to the node).
   int scratch_used_ = 0;
   std::vector<Ranking> scratch_rankings_;  // By scratch slot.
+  LeftStates scratch_left_;                // Likewise.
 };
 
 }  // namespace foretoken

@@ -98,6 +98,8 @@ bool Speculator::Handle(std::span<const std::byte> record) {
     Open(*open);
   } else if (const auto* biases = As<OpenBiasMessage>(record)) {
     if (finds(biases->sequence)) sequence->AddBiases(biases->list);
+  } else if (const auto* features = As<FeaturesMessage>(record)) {
+    if (finds(features->sequence)) sequence->AddFeatures(features->list);
   } else if (const auto* grammar = As<OpenGrammarMessage>(record)) {
     if (finds(grammar->sequence)) sequence->AddGrammar(grammar->list, constraints_);
   } else if (const auto* tokens = As<OpenTokensMessage>(record)) {
@@ -136,8 +138,7 @@ void Speculator::Configure(const ConfigureMessage& config) {
 
 void Speculator::Open(const OpenMessage& message) {
   if (!config_.has_value() || Find(message.sequence) != nullptr) return;
-  sequences_.push_back(
-      std::make_unique<SpeculatedSequence>(message, *config_, model_->config().vocabulary));
+  sequences_.push_back(std::make_unique<SpeculatedSequence>(message, *config_, *draft_));
 }
 
 SpeculatedSequence* Speculator::Find(SequenceId sequence) {
@@ -264,27 +265,32 @@ void Speculator::ChooseWorkRows() {
 
 bool Speculator::TakeRows(Logits logits) {
   for (const Reading& reading : readings_) CommitRows(reading.end, &reading.sequence->trunk.kv);
-  for (const WorkRow& work : trunk_rows_) TakeRow(work, &logits);
+  RowsSaid said{logits, model_->states()};
+  for (const WorkRow& work : trunk_rows_) TakeRow(work, &said);
   bool interrupted = false;
   for (const WorkRow& work : work_rows_) {
     // Choosing candidates may take longer than the pass did, and the engine may wait for a
     // just-in-time proposal. (It waited 65 us until its record was read, now 28.)
     interrupted = channel_->Readable();
     if (interrupted) break;
-    TakeRow(work, &logits);
+    TakeRow(work, &said);
   }
   FlushBranchTokens();
   return !interrupted;
 }
 
-void Speculator::TakeRow(const WorkRow& work, Logits* logits) {
+void Speculator::TakeRow(const WorkRow& work, RowsSaid* said) {
   SpeculatedSequence& sequence = *work.sequence;
+  if (draft_->reads_features()) {
+    sequence.TakeState(work.wanted, work.slot, said->states);
+    said->states += model_->config().hidden;
+  }
   const auto path = sequence.PathOf(work.wanted);
   std::span<const TokenProbability> law;
   const Ranking ranking =
-      RankRow(*draft_, *logits, sequence.sampling, sequence.history,
+      RankRow(*draft_, said->logits, sequence.sampling, sequence.history,
               sequence.RequestFor(work.wanted, path), sequence.draws ? &law : nullptr);
-  *logits = logits->Row(1, model_->config().vocabulary);
+  said->logits = said->logits.Row(1, model_->config().vocabulary);
   const int added = sequence.TakeRow(work.wanted, work.slot, ranking);
   const bool prepares = work.wanted.branch >= 0;
   if (prepares) SendBranchTokens(sequence.branches[work.wanted.branch], added, sequence);

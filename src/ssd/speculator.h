@@ -46,6 +46,12 @@ class Speculator {
     int slot = 0;  // Of a branch's row.
   };
 
+  // What the rows of a pass have said, from one on.
+  struct RowsSaid {
+    Logits logits;
+    const float* states;
+  };
+
   /// Waits a bounded time for a record while there are sequences. False if none came.
   bool SpinWhileLive();
   /// Handles every waiting record. False at shutdown and where the engine is refused.
@@ -65,8 +71,8 @@ class Speculator {
   /// Takes in what the pass has computed. False if a record came in before all rows that prepare
   /// for outcomes had been looked at.
   bool TakeRows(Logits logits);
-  /// Takes in what one row says, and moves on to the logits of the next.
-  void TakeRow(const WorkRow& work, Logits* logits);
+  /// Takes in what one row says, and moves on to the next.
+  void TakeRow(const WorkRow& work, RowsSaid* said);
   void SendBranchTokens(const Branch& branch, int added, const SpeculatedSequence& sequence);
   void FlushBranchTokens();
   /// Tells the engine what the children below `wanted` were drawn from.

@@ -113,6 +113,8 @@ void SpeculatorClient::Open(const LiveSequence& sequence) {
 
 void SpeculatorClient::SendOpen(const LiveSequence& sequence, Slot* slot) {
   slot->plan = *sequence.plan;
+  slot->tokens = static_cast<std::int32_t>(sequence.tokens.size());
+  slot->features = 0;
   const SamplingParams& sampling = *sequence.sampling;
   const std::string_view grammar =
       sampling.constraint == nullptr ? std::string_view() : sampling.constraint->grammar();
@@ -136,7 +138,16 @@ void SpeculatorClient::SendOpen(const LiveSequence& sequence, Slot* slot) {
   for (const auto& [token, value] : sampling.logit_bias) biases.push_back({token, value});
   SendList<OpenBiasMessage>(sequence.sequence, biases);
   SendList<OpenGrammarMessage>(sequence.sequence, grammar);
+  SendFeatures(sequence.taps, slot);
   SendList<OpenTokensMessage>(sequence.sequence, sequence.tokens);
+}
+
+void SpeculatorClient::SendFeatures(const TapRows& taps, Slot* slot) {
+  if (taps.store == nullptr) return;
+  const auto width = static_cast<std::size_t>(taps.store->shape.width());
+  for (; slot->features < slot->tokens - 1; ++slot->features) {
+    SendList<FeaturesMessage>(slot->sequence, std::span(taps.At(slot->features), width));
+  }
 }
 
 void SpeculatorClient::Poll() {
@@ -209,9 +220,12 @@ void SpeculatorClient::PreparedAt(SequenceId sequence, int node,
 
 void SpeculatorClient::SendOutcome(SequenceId sequence, Outcome outcome,
                                    std::span<const Token> committed, const Proposal& proposal,
-                                   const SpeculationPlan& plan, bool wants_jit) {
+                                   const SpeculationPlan& plan, bool wants_jit,
+                                   const TapRows& taps) {
   Slot* slot = Find(sequence);
   if (slot == nullptr) return;
+  slot->tokens += static_cast<std::int32_t>(committed.size());
+  SendFeatures(taps, slot);
   if (plan != slot->plan) {
     slot->plan = plan;
     Send(PlanMessage{.sequence = sequence, .plan = plan});

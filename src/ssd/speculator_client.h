@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "foretoken/sampling.h"
 #include "foretoken/stats.h"
+#include "kv/tap_rows.h"
 #include "speculation/proposal.h"
 #include "ssd/channel.h"
 #include "ssd/hello.h"
@@ -43,6 +44,7 @@ struct LiveSequence {
   bool draws = false;  ///< Verified by rejection.
   std::span<const Token> stop_tokens;
   bool drops_space = false;  ///< As in ConstraintCursor.
+  TapRows taps;              ///< For drafts that read them: of all tokens but the last.
 };
 
 /// The engine's side of SSD: tells the speculator of outcomes and keeps the speculation cache that
@@ -76,9 +78,11 @@ class SpeculatorClient {
   void PreparedAt(SequenceId sequence, int node, std::vector<Token>* bonuses) const;
 
   /// Reports an outcome and the proposal that will be verified next. With `wants_jit` the
-  /// proposal is empty and TakeProposal will have one.
+  /// proposal is empty and TakeProposal will have one. `taps`, of drafts that read them, are there
+  /// of all tokens but the last committed one.
   void SendOutcome(SequenceId sequence, Outcome outcome, std::span<const Token> committed,
-                   const Proposal& proposal, const SpeculationPlan& plan, bool wants_jit);
+                   const Proposal& proposal, const SpeculationPlan& plan, bool wants_jit,
+                   const TapRows& taps = {});
 
   /// Tells what retrieval expects beside the proposal under verification: the speculator prepares
   /// for these outcomes too, within the same budget.
@@ -107,9 +111,11 @@ class SpeculatorClient {
     std::uint32_t epoch = 0;
     bool awaits_proposal = false;
     bool has_proposal = false;
-    SpeculationPlan plan;  // As the speculator knows it.
-    Proposal proposal;     // Drafted just in time.
-    ProposalLaws laws;     // Of the just-in-time proposal.
+    SpeculationPlan plan;       // As the speculator knows it.
+    std::int32_t tokens = 0;    // That it knows of, ...
+    std::int32_t features = 0;  // ... and positions whose features it has.
+    Proposal proposal;          // Drafted just in time.
+    ProposalLaws laws;          // Of the just-in-time proposal.
     SpeculationCache cache;
   };
   Slot* Find(SequenceId sequence) const;
@@ -122,6 +128,8 @@ class SpeculatorClient {
   void HandleBranchTokens(const BranchTokensMessage& message);
   void HandleLaw(const LawMessage& message);
   void SendOpen(const LiveSequence& sequence, Slot* slot);
+  /// What it lacks of all positions but the last.
+  void SendFeatures(const TapRows& taps, Slot* slot);
   void Configure();
   void Receive();
   void Lose(const std::string& reason);

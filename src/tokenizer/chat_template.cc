@@ -65,6 +65,7 @@ Result<ChatTemplate> ChatTemplate::Parse(std::string_view jinja,
 Result<jinja::Text> ChatTemplate::Render(const ChatInput& chat) const {
   jinja::Inputs inputs{.own = marks_, .now = chat.now.has_value() ? &*chat.now : nullptr};
   FT_ASSIGN_OR_RETURN(inputs.data, VariablesOf(chat));
+  FT_RETURN_IF_ERROR(PutTools(tools_place_, &inputs.data));
   return template_.Render(inputs);
 }
 

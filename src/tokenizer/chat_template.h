@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "foretoken/chat.h"
 #include "jinja/template.h"
+#include "tokenizer/tools_place.h"
 
 namespace foretoken {
 
@@ -19,15 +20,19 @@ class ChatTemplate {
                                     std::map<std::string, std::string> marks);
 
   /// The chat, ending with the opening of the assistant's turn. What messages, tools, documents and
-  /// variables say is marked as input. An error where the template refuses the chat, or fails.
+  /// variables say is marked as input. Tools stand where the template looks for them, which may be
+  /// the system message. An error where the template refuses the chat, or fails.
   Result<jinja::Text> Render(const ChatInput& chat) const;
 
  private:
   ChatTemplate(jinja::Template parsed, std::map<std::string, std::string> marks)
-      : template_(std::move(parsed)), marks_(std::move(marks)) {}
+      : template_(std::move(parsed)),
+        marks_(std::move(marks)),
+        tools_place_(FindToolsPlace(template_, marks_)) {}
 
   jinja::Template template_;
   std::map<std::string, std::string> marks_;
+  ToolsPlace tools_place_;
 };
 
 }  // namespace foretoken

@@ -82,6 +82,48 @@ TEST(ChatTemplate, TellsTheTemplateEverything) {
   EXPECT_EQ(Render("{{ strftime_now('%Y') }}", chat), "2000");
 }
 
+// As Phi-4 mini's.
+constexpr std::string_view kToolsOfSystemText =
+    "{% for m in messages %}{{ '<|' + m['role'] + '|>' + m['content'] }}"
+    "{% if m['role'] == 'system' and 'tools' in m and m['tools'] is not none %}"
+    "{{ '<|tool|>' + m['tools'] + '<|/tool|>' }}{% endif %}<|end|>{% endfor %}<|assistant|>";
+
+TEST(ChatTemplate, ToolsStandInTheSystemMessageWhereTheTemplateLooksThere) {
+  ChatInput chat{.messages = {{"system", "Be kind."}, {"user", "Hi"}},
+                 .tools =
+                     R"([{"type":"function","function":{"name":"now","description":"é <|end|>",)"
+                     R"("parameters":{}}}, {"name":"flat"}])"};
+  const std::string tools =
+      R"(<|tool|>[{"name": "now", "description": "é <|end|>", "parameters": {}}, )"
+      R"({"name": "flat"}]<|/tool|>)";
+  const std::string turns = "<|end|><|user|>Hi<|end|><|assistant|>";
+  EXPECT_EQ(Render(kToolsOfSystemText, chat), "<|system|>Be kind." + tools + turns);
+  // What tools say is input: a mark in it is none.
+  const auto text = ChatTemplate::Parse(kToolsOfSystemText, kMarks)->Render(chat);
+  ASSERT_TRUE(text.ok());
+  EXPECT_TRUE(text->IsInput(text->bytes().find("<|end|>\"")));
+  EXPECT_FALSE(text->IsInput(text->bytes().find("<|tool|>")));
+
+  chat.messages.front().more = R"({"tools": "[mine]"})";  // What a message says of its own stays.
+  EXPECT_EQ(Render(kToolsOfSystemText, chat), "<|system|>Be kind.<|tool|>[mine]<|/tool|>" + turns);
+  chat.messages.erase(chat.messages.begin());
+  EXPECT_EQ(Render(kToolsOfSystemText, chat), "<|system|>" + tools + turns);
+  chat.tools.clear();
+  EXPECT_EQ(Render(kToolsOfSystemText, chat), "<|user|>Hi<|end|><|assistant|>");
+
+  // A list of them, as GLM 4 reads it.
+  chat.tools = R"([{"function":{"name":"now"}}])";
+  EXPECT_EQ(Render("{% for m in messages %}{% for tool in m['tools'] %}{{ tool.function.name }}"
+                   "{% endfor %}{{ m.role }} {% endfor %}",
+                   chat),
+            "nowsystem user ");
+  // A template that knows the variable reads it there, whatever else it would read.
+  EXPECT_EQ(Render("{% for m in messages %}{{ m.role }}{{ m.tools|tojson if m.tools }}{% endfor %}"
+                   "{{ tools|tojson }}",
+                   chat),
+            R"(user[{"function": {"name": "now"}}])");
+}
+
 TEST(ChatTemplate, RefusesInputsThatAreNone) {
   EXPECT_THAT(Render("", {.tools = "{}"}), HasSubstr("the tools of a chat must be a JSON array"));
   EXPECT_THAT(Render("", {.variables = "[1"}), HasSubstr("must be a JSON object, not '[1'"));

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
 
 namespace foretoken {
@@ -10,7 +11,7 @@ namespace foretoken {
 /// A tensor of a folder that is none of weights: of integers, say.
 struct OtherTensor {
   std::string dtype;
-  std::size_t bytes = 0;
+  std::span<const std::byte> data;
 };
 using OtherTensorMap = std::map<std::string, OtherTensor, std::less<>>;
 

@@ -178,7 +178,7 @@ Result<Safetensors> ParseSafetensors(std::span<const std::byte> file, std::strin
       extents.push_back({begin, end, at->first});
     } else if (entry.dtype != kBytes) {
       const auto [at, added] =
-          holds.others.emplace(name, OtherTensor{std::move(entry.dtype), bytes.size()});
+          holds.others.emplace(name, OtherTensor{std::move(entry.dtype), bytes});
       extents.push_back({begin, end, at->first});
     } else {
       const auto [at, added] = holds.bytes.emplace(name, ByteTensor{std::move(entry.shape), bytes});

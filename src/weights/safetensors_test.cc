@@ -73,7 +73,7 @@ TEST(SafetensorsTest, KnowsOtherTensors) {
       FrameSafetensors(R"({"a":{"dtype":"I64","shape":[],"data_offsets":[0,8]}})", "abcdefgh"));
   ASSERT_TRUE(holds.ok()) << holds.error().message;
   EXPECT_EQ(holds->others.at("a").dtype, "I64");
-  EXPECT_EQ(holds->others.at("a").bytes, 8U);
+  EXPECT_EQ(holds->others.at("a").data.size(), 8U);
 }
 
 TEST(SafetensorsTest, RefusesABadFrame) {

@@ -9,6 +9,7 @@ import os
 import pty
 import re
 import select
+import shutil
 import signal
 import subprocess
 import time
@@ -166,6 +167,34 @@ class GoodInput(CliTest):
                          report["memory"]["kv_bytes_per_token"] * report["context"])
         self.assertEqual(report["tokenizer"]["kind"], "SentencePiece")
         self.assertEqual(len(report["tokenizer"]["fingerprint"]), 64)
+
+    def thinking_model(self):
+        """The bundled target with a template whose answers begin with thoughts."""
+        model = shutil.copytree(MODELS / "demo-target", self.folder / "thinking")
+        (model / "chat_template.jinja").write_text(
+            "{% for message in messages %}{{ message.content }}\n{% endfor %}<think>\n"
+            "{#- </think> <tool_call> #}")
+        return model
+
+    def test_inspect_shows_how_answers_are_written(self):
+        model = self.thinking_model()
+        text = self.succeed("inspect", model, "--no-measuring").stdout
+        self.assertRegex(text, r"calls of tools +in the form 'hermes'\n")
+        self.assertRegex(text, r'thoughts +between "<think>" and "</think>"\n')
+        report = json.loads(self.succeed("inspect", model, "--no-measuring", "--json").stdout)
+        self.assertEqual(report["answers"], {
+            "tool_format": "hermes", "reasoning": {"open": "<think>", "close": "</think>"}})
+        plain = json.loads(self.succeed("inspect", "--no-measuring", "--json").stdout)
+        self.assertEqual(plain["answers"], {"tool_format": None, "reasoning": None})
+
+    def test_thoughts_have_a_budget_before_what_a_grammar_asks_for(self):
+        asked = ("run", "Is it so?", "-m", self.thinking_model(), "--chat", "--reasoning-budget", 9,
+                 "--json-schema", '{"enum": ["yes", "no"]}', "--temp", 1, "--seed", 4, "--json")
+        texts = {json.loads(self.succeed(*asked, "-md", MODELS / "demo-draft", "--mode",
+                                         mode).stdout)["text"]
+                 for mode in ("ar", "ngram", "sd", "ssd", "auto")}
+        self.assertEqual(len(texts), 1, texts)
+        self.assertRegex(texts.pop(), r'\A.+</think>\s*"(yes|no)"\Z')
 
     def test_auto_is_the_default(self):
         story = ("run", "Once upon a time", "-n", 32, "--temp", 1, "--seed", 3)

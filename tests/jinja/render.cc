@@ -1,5 +1,6 @@
 // Renders templates for tests: each line of the standard input is a JSON object with a `template`
-// and the variables it is rendered with, `data`; for each a line goes out with `text` or `error`.
+// and the variables it is rendered with, `data`, or the `messages` and `tools` of a chat; for each
+// a line goes out with `text` or `error`.
 // strftime_now() knows one moment, Friday the 5th of January 2024, 07:08:09.
 #include <ctime>
 #include <iostream>
@@ -8,10 +9,31 @@
 
 #include "base/result.h"
 #include "jinja/template.h"
+#include "tokenizer/chat_template.h"
+
+namespace {
+
+using foretoken::Result;
+using foretoken::jinja::Text;
+using Json = nlohmann::ordered_json;
+
+Result<Text> RenderVariables(const std::string& source, const Json& data, const std::tm& now) {
+  FT_ASSIGN_OR_RETURN(const auto parsed, foretoken::jinja::Template::Parse(source));
+  return parsed.Render({.data = data, .now = &now});
+}
+
+Result<Text> RenderChat(const std::string& source, const Json& job, const std::tm& now) {
+  FT_ASSIGN_OR_RETURN(const auto parsed, foretoken::ChatTemplate::Parse(source, {}));
+  foretoken::ChatInput chat{.tools = job["tools"].dump(), .now = now};
+  for (const Json& message : job["messages"]) {
+    chat.messages.push_back({message["role"], message["content"], message.dump()});
+  }
+  return parsed.Render(chat);
+}
+
+}  // namespace
 
 int main() {
-  using foretoken::Result;
-  using Json = nlohmann::ordered_json;
   std::tm now{};
   now.tm_year = 124;
   now.tm_mday = 5;
@@ -23,19 +45,14 @@ int main() {
   std::ios::sync_with_stdio(false);
   for (std::string line; std::getline(std::cin, line);) {
     const Json job = Json::parse(line);
+    const std::string& source = job["template"].get_ref<const std::string&>();
+    const Result<Text> text = job.contains("messages") ? RenderChat(source, job, now)
+                                                       : RenderVariables(source, job["data"], now);
     Json reply;
-    const auto parsed =
-        foretoken::jinja::Template::Parse(job["template"].get_ref<const std::string&>());
-    if (!parsed.ok()) {
-      reply["error"] = parsed.error().message;
+    if (text.ok()) {
+      reply["text"] = text->bytes();
     } else {
-      const foretoken::jinja::Inputs inputs{.data = job["data"], .now = &now};
-      const Result<foretoken::jinja::Text> text = parsed->Render(inputs);
-      if (text.ok()) {
-        reply["text"] = text->bytes();
-      } else {
-        reply["error"] = text.error().message;
-      }
+      reply["error"] = text.error().message;
     }
     std::cout << reply.dump(-1, ' ', false, Json::error_handler_t::replace) << "\n";
   }

@@ -177,6 +177,53 @@ class WithoutTools(unittest.TestCase):
             json.loads(call["function"]["arguments"])
 
 
+class SystemTools(ServerTest):
+    """A template that reads tools from the system message, as Phi-4 mini's."""
+
+    TEMPLATE = ("{% for message in messages %}{{ '<|' + message.role + '|>' + message.content }}"
+                "{% if message.role == 'system' and message.tools is defined %}"
+                "{{ '<|tool|>' + message.tools + '<|/tool|>' }}{% endif %}{{ '<|end|>' }}"
+                "{% endfor %}{{ '<|assistant|>' }}{# <|tool_call|> <|/tool_call|> #}")
+
+    @classmethod
+    def setUpClass(cls):
+        cls.file = tempfile.NamedTemporaryFile("w", suffix=".jinja")
+        cls.file.write(cls.TEMPLATE)
+        cls.file.flush()
+        cls.server = Serving(PROGRAM, "-np", 4, "--modes", ",".join(MODES), "--chat-template",
+                             cls.file.name)
+
+    def test_the_template_is_told_of_them(self):
+        told = json.dumps([tool["function"] for tool in (WEATHER, NOW)])
+        for messages in (QUESTION, [{"role": "system", "content": "Be kind."}, *QUESTION]):
+            prompt = self.succeed(self.server.post("/apply-template", {
+                "messages": messages, "tools": [WEATHER, NOW]}))["prompt"]
+            said = "Be kind." if len(messages) > 1 else ""
+            self.assertEqual(prompt, f"<|system|>{said}<|tool|>{told}<|/tool|><|end|>"
+                                     f"<|user|>{QUESTION[0]['content']}<|end|><|assistant|>")
+
+    def test_they_are_called_alike_in_every_mode(self):
+        self.assertEqual(self.server.get("/props")[2]["tool_format"], "phi")
+        calls = []
+        for mode in MODES:
+            body = {"messages": QUESTION, "tools": [WEATHER, NOW], "tool_choice": "required",
+                    "parallel_tool_calls": False, "max_tokens": 90, "seed": 7,
+                    "speculative": {"mode": mode}}
+            choice = self.succeed(self.server.post("/v1/chat/completions", body))["choices"][0]
+            self.assertEqual(choice["finish_reason"], "tool_calls")
+            call = choice["message"]["tool_calls"][0]["function"]
+            connection, response = self.server.stream("/v1/chat/completions", body)
+            deltas = [event["choices"][0]["delta"] for event in events(response)]
+            connection.close()
+            parts = [part["function"] for delta in deltas for part in delta.get("tool_calls", [])]
+            self.assertEqual({"name": parts[0]["name"],
+                              "arguments": "".join(part["arguments"] for part in parts)}, call)
+            json.loads(call["arguments"])
+            if call not in calls:
+                calls.append(call)
+        self.assertEqual(len(calls), 1, calls)
+
+
 class Thoughts(unittest.TestCase):
     TEMPLATE = ("{%- for message in messages %}{{ message.content + '\\n' }}{% endfor %}"
                 "{%- if enable_thinking is not defined or enable_thinking %}{{ '<think>\\n' }}{% endif %}"

@@ -6,7 +6,6 @@ words of every family."""
 
 import base64
 import json
-import os
 import pathlib
 import random
 import struct
@@ -16,7 +15,7 @@ import unicodedata
 
 SOURCE = pathlib.Path(__file__).parent
 sys.path.append(str(SOURCE.parent))
-from python_packages import SKIPPED, install
+from python_packages import SKIPPED, run_with
 
 STRINGS = 10_000
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
@@ -391,7 +390,5 @@ if __name__ == "__main__":
     if not (pathlib.Path(sys.argv[2]) / "tokenizers").exists():
         print("skipped: the shared test data are not here")
         sys.exit(SKIPPED)
-    if "TOKENIZER_TEST" not in os.environ:
-        python = install(pathlib.Path(sys.argv[3]).resolve(), SOURCE / "requirements.txt")
-        os.execve(python, [str(python), *sys.argv], {**os.environ, "TOKENIZER_TEST": "1"})
+    run_with(pathlib.Path(sys.argv[3]), SOURCE / "requirements.txt")
     main()

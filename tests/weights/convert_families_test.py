@@ -4,17 +4,15 @@ MODEL_LOGITS BUILD_FOLDER [TEST]... They have the tensors and keys that llama.cp
 give them (family_gguf.py), and read back, in F32 and BF16, they give the logits of the folder."""
 
 import json
-import os
 import pathlib
 import sys
 import unittest
 
 SOURCE = pathlib.Path(__file__).resolve().parent
 sys.path += [str(SOURCE.parent), str(SOURCE.parent / "e2e")]
-if "CONVERT_FAMILIES_TEST" not in os.environ:
-    from python_packages import install
-    python = install(pathlib.Path(sys.argv[4]).resolve(), SOURCE / "requirements.txt")
-    os.execve(python, [str(python), *sys.argv], {**os.environ, "CONVERT_FAMILIES_TEST": "1"})
+from python_packages import run_with
+
+run_with(pathlib.Path(sys.argv[4]), SOURCE / "requirements.txt")
 MODEL_LOGITS = sys.argv.pop(3)
 sys.argv.pop(3)
 

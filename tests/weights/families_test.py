@@ -3,7 +3,6 @@
 families_test.py MODEL_LOGITS BUILD_FOLDER [TEST]..."""
 
 import json
-import os
 import pathlib
 import shutil
 import sys
@@ -12,10 +11,9 @@ import unittest
 
 SOURCE = pathlib.Path(__file__).resolve().parent
 sys.path.append(str(SOURCE.parent))
-if "FAMILIES_TEST" not in os.environ:
-    from python_packages import install
-    python = install(pathlib.Path(sys.argv[2]).resolve(), SOURCE / "requirements.txt")
-    os.execve(python, [str(python), *sys.argv], {**os.environ, "FAMILIES_TEST": "1"})
+from python_packages import run_with
+
+run_with(pathlib.Path(sys.argv[2]), SOURCE / "requirements.txt")
 MODEL_LOGITS = sys.argv.pop(1)
 sys.argv.pop(1)
 

@@ -4,14 +4,13 @@ CONVERT_BLOCKS BUILD_FOLDER. Blocks that are read are what that package makes of
 quantise, and random bytes, every bit of which then counts. Blocks that are written are those that
 it writes; of formats whose scales are searched, which it does not write, it reads what we mean."""
 
-import os
 import pathlib
 import subprocess
 import sys
 
 SOURCE = pathlib.Path(__file__).parent
 sys.path.append(str(SOURCE.parent))
-from python_packages import install
+from python_packages import run_with
 
 BLOCKS = 400
 # Where the scales of a block lie, which as random bytes would be infinite or none.
@@ -98,7 +97,5 @@ def main():
 
 
 if __name__ == "__main__":
-    if "FORMATS_TEST" not in os.environ:
-        python = install(pathlib.Path(sys.argv[2]).resolve(), SOURCE / "requirements.txt")
-        os.execve(python, [str(python), *sys.argv], {**os.environ, "FORMATS_TEST": "1"})
+    run_with(pathlib.Path(sys.argv[2]), SOURCE / "requirements.txt")
     main()

@@ -4,17 +4,15 @@ llama_cpp_test.py PROGRAM SOURCE_DIRECTORY MODEL_LOGITS BUILD_FOLDER [TEST]... I
 prompt with the tokens that the folder behind the file gives the largest logits."""
 
 import json
-import os
 import pathlib
 import sys
 import unittest
 
 SOURCE = pathlib.Path(__file__).resolve().parent
 sys.path += [str(SOURCE.parent), str(SOURCE.parent / "e2e")]
-if "LLAMA_CPP_TEST" not in os.environ:
-    from python_packages import install
-    python = install(pathlib.Path(sys.argv[4]).resolve(), SOURCE / "llama_cpp_requirements.txt")
-    os.execve(python, [str(python), *sys.argv], {**os.environ, "LLAMA_CPP_TEST": "1"})
+from python_packages import run_with
+
+run_with(pathlib.Path(sys.argv[4]), SOURCE / "llama_cpp_requirements.txt")
 MODEL_LOGITS = sys.argv.pop(3)
 sys.argv.pop(3)
 

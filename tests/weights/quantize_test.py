@@ -3,7 +3,6 @@
 SOURCE_DIRECTORY BUILD_FOLDER [TEST]... What is written is read with the Python package `gguf`."""
 
 import json
-import os
 import pathlib
 import shutil
 import sys
@@ -12,10 +11,9 @@ import unittest
 
 SOURCE = pathlib.Path(__file__).resolve().parent
 sys.path += [str(SOURCE.parent), str(SOURCE.parent / "e2e")]
-if "QUANTIZE_TEST" not in os.environ:
-    from python_packages import install
-    python = install(pathlib.Path(sys.argv[3]).resolve(), SOURCE / "requirements.txt")
-    os.execve(python, [str(python), *sys.argv], {**os.environ, "QUANTIZE_TEST": "1"})
+from python_packages import run_with
+
+run_with(pathlib.Path(sys.argv[3]), SOURCE / "requirements.txt")
 sys.argv.pop(3)
 
 import gguf

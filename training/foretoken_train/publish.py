@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import pathlib
-from typing import Dict
+from typing import Any, Dict, Mapping
 
 import torch
 
@@ -62,18 +62,24 @@ def _card(name: str, target: Target, network: Eagle3, layers: str, settings: Set
     return "\n".join(lines) + "\n"
 
 
-def publish_eagle3(folder: pathlib.Path, target: Target, network: Eagle3, ids: torch.Tensor,
-                   layers: str, settings: Settings, account: Account,
-                   figures: Evaluation) -> None:
-    """Writes model.safetensors, config.json and README.md. `layers` are those that taps enter."""
+def published_config(network: Eagle3, layers: str, target: Mapping[str, Any]) -> Dict[str, Any]:
+    """The drafter's config.json; `target` is its target's. `layers` are those that taps enter."""
     config = network.config.as_json()
     # Published configs name layers by their outputs: what enters layer k is what k - 1 gives.
     config["eagle_config"] = {
         "eagle_aux_hidden_state_layer_ids": [int(layer) - 1 for layer in layers.split(",")],
         "use_aux_hidden_state": True}
     for token in ("bos_token_id", "eos_token_id"):
-        if token in target.config:
-            config[token] = target.config[token]
+        if token in target:
+            config[token] = target[token]
+    return config
+
+
+def publish_eagle3(folder: pathlib.Path, target: Target, network: Eagle3, ids: torch.Tensor,
+                   layers: str, settings: Settings, account: Account,
+                   figures: Evaluation) -> None:
+    """Writes model.safetensors, config.json and README.md. `layers` are those that taps enter."""
+    config = published_config(network, layers, target.config)
     write_safetensors(folder / "model.safetensors",
                       eagle3_tensors(network, ids, target.vocabulary), {"format": "pt"})
     text = json.dumps(config, indent=2) + "\n"

@@ -10,7 +10,9 @@
 #include "backend/device.h"
 #include "cli/common/commands.h"
 #include "cli/common/terminal.h"
+#include "cli/machine/inspect_drafter.h"
 #include "cli/options/options.h"
+#include "foretoken/chat_format.h"
 #include "model/config/model_config.h"
 #include "model/families/read_config.h"
 #include "model/memory_needs.h"
@@ -144,6 +146,17 @@ std::string ExpertsText(const ModelConfig& config) {
   return text;
 }
 
+// How the model writes calls and thoughts, as its chat template tells; null where it does neither.
+json AnswersOf(const Tokenizer& tokenizer) {
+  const ChatFormat& format = tokenizer.chat_format();
+  json answers = {{"tool_format", nullptr}, {"reasoning", nullptr}};
+  if (format.calls != nullptr) answers["tool_format"] = format.calls->name;
+  if (!format.reasoning.close.empty()) {
+    answers["reasoning"] = {{"open", format.reasoning.open}, {"close", format.reasoning.close}};
+  }
+  return answers;
+}
+
 // How the tensors are stored: by format, and all together.
 json Stored(const Checkpoint& checkpoint) {
   struct Sum {
@@ -223,6 +236,7 @@ Result<Inspected> Inspect(const std::string& path, const std::string& weights, E
                     {"vocabulary", tokenizer->vocabulary()},
                     {"chat_template", tokenizer->has_chat_template()},
                     {"fingerprint", tokenizer->fingerprint()}}},
+                  {"answers", AnswersOf(*tokenizer)},
                   {"memory",
                    {{"precision", PrecisionName(used.precision)},
                     {"kv", KvFormatName(used.kv)},
@@ -286,6 +300,13 @@ void Print(const json& figures) {
        fmt::format("{}, {} tokens, {}", text(tokenizer["kind"]), tokenizer["vocabulary"].get<int>(),
                    tokenizer["chat_template"] ? "with a chat template" : "no known chat template"));
   line("fingerprint", text(tokenizer["fingerprint"]));
+  const json& answers = figures["answers"];
+  if (!answers["tool_format"].is_null()) {
+    line("calls of tools", fmt::format("in the form '{}'", text(answers["tool_format"])));
+  }
+  if (const json& marks = answers["reasoning"]; !marks.is_null()) {
+    line("thoughts", fmt::format("between {} and {}", marks["open"].dump(), marks["close"].dump()));
+  }
   const json& memory = figures["memory"];
   fmt::print("memory in {}, KV in {}\n", text(memory["precision"]), text(memory["kv"]));
   const bool mapped = memory["mapped_expert_bytes"] > 0;
@@ -323,7 +344,13 @@ Result<int> RunInspect(InspectOptions options) {
   Status usable;
   bool same_vocabulary = true;
   VocabularyMatch match;
+  std::optional<json> drafter;
   if (model.has_draft()) {
+    FT_ASSIGN_OR_RETURN(drafter, InspectDrafter(model));
+  }
+  if (drafter.has_value()) {
+    figures["draft"] = *drafter;
+  } else if (model.has_draft()) {
     FT_ASSIGN_OR_RETURN(const Inspected draft,
                         Inspect(model.draft, model.draft_weights, ExpertsPlace::kMemory, model));
     same_vocabulary = CheckSameVocabulary(*target.tokenizer, *draft.tokenizer).ok();
@@ -337,7 +364,10 @@ Result<int> RunInspect(InspectOptions options) {
     fmt::print("{}\n", figures.dump(2));
   } else {
     Print(figures);
-    if (figures.contains("draft")) {
+    if (drafter.has_value()) {
+      fmt::print("\n");
+      PrintDrafter(*drafter);
+    } else if (figures.contains("draft")) {
       fmt::print("\n");
       Print(figures["draft"]);
       if (same_vocabulary) {

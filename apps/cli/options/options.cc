@@ -119,10 +119,17 @@ Status ModelOptions::ResolveDefaults() {
 
 Status ModelOptions::FillInSelf() {
   const std::string type = draft.substr(kSelf.size());
+  if (type == "mtp" && !target.empty()) {
+    draft = target;
+    draft_name = (target_name.empty() ? TargetSource().label() : target_name) + ":mtp";
+    draft_layer = true;
+    return {};
+  }
   if (type.empty() || !draft_weights.empty() || target.empty()) {
     return InvalidInput(
         fmt::format("the draft '{}' stands for the target with other weights: write self:TYPE, as "
-                    "self:q4_0, without --draft-weights, and beside a target in files",
+                    "self:q4_0, without --draft-weights, and beside a target in files; or self:mtp "
+                    "for the layer in its files that guesses further tokens",
                     draft));
   }
   draft = target;
@@ -275,8 +282,11 @@ Result<Decoding> LoadDecoding(DecodingOptions* options, std::optional<Mode> deco
                       LoadWith(std::move(progress), options->model, options->adapters,
                                TargetCores(*options, decoding.cores, decoding_mode)));
   FT_ASSIGN_OR_RETURN(decoding.datastore, OpenChosen(options->datastore, *decoding.target));
-  FT_RETURN_IF_ERROR(
-      Constrain(options->constraint, *decoding.target, &options->generation.sampling));
+  // With a budget of thoughts the answer to each prompt has a grammar of its own (KeepToBudget).
+  if (options->budget.tokens < 0) {
+    FT_RETURN_IF_ERROR(
+        Constrain(options->constraint, *decoding.target, &options->generation.sampling));
+  }
   return decoding;
 }
 

@@ -53,15 +53,20 @@ struct ModelOptions {
   int context = 0;  ///< Positions that both are used for; 0: what the command needs.
 
   /// Finds models that were named, fetching what is missing; fills in the bundled pair where
-  /// nothing was chosen, and the target for a draft "self:TYPE"; an error where the former is not
-  /// to be found. May be called again.
+  /// nothing was chosen, and the target for a draft "self:TYPE" or "self:mtp"; an error where the
+  /// former is not to be found. May be called again.
   Status ResolveDefaults();
   ModelSource TargetSource() const {
     return {target,        synthetic, weights,         target_name,
             chat_template, context,   experts_place(), call_form()};
   }
   ModelSource DraftSource() const {
-    return {draft, draft_synthetic, draft_weights, draft_name, {}, context};
+    return {.path = draft,
+            .synthetic = draft_synthetic,
+            .weights = draft_weights,
+            .name = draft_name,
+            .context = context,
+            .prediction_layer = draft_layer};
   }
   ExpertsPlace experts_place() const {
     return experts == "mmap" ? ExpertsPlace::kFile : ExpertsPlace::kMemory;
@@ -76,6 +81,7 @@ struct ModelOptions {
   // How reports call what was named.
   std::string target_name;
   std::string draft_name;
+  bool draft_layer = false;  ///< ModelSource::prediction_layer: the draft was "self:mtp".
 
  private:
   Status FillInBundled();
@@ -324,9 +330,9 @@ struct DecodingOptions {
   Result<Mode> Choose();
   /// Refuses what says nothing to these modes, or is not for one of them.
   Status CheckFor(std::span<const Mode> modes) const;
-  /// Loads the target, opens the datastore and sets the constraint. The target's cores are its own,
-  /// or the draft's too where `decoding_mode` never leaves these to a draft and the user named
-  /// none.
+  /// Loads the target, opens the datastore and sets the constraint, unless thoughts have a budget:
+  /// KeepToBudget then sets it. The target's cores are its own, or the draft's too where
+  /// `decoding_mode` never leaves these to a draft and the user named none.
   Result<Decoding> Load(std::optional<Mode> decoding_mode = {});
   /// What the options make of an engine that offers `modes`.
   Result<EngineOptions> EngineFor(std::span<const Mode> modes, const Cores& at, int batch,

@@ -1,12 +1,15 @@
 #include "cli/plan/fingerprints.h"
 
 #include <memory>
+#include <utility>
 
 #include "backend/cpu/cpu_backend.h"
 #include "base/cores.h"
+#include "model/drafters/learned_draft.h"
 #include "model/open_checkpoint.h"
 #include "tokenizer/tokenizer.h"
 #include "weights/checkpoint.h"
+#include "weights/requantize.h"
 
 namespace foretoken {
 
@@ -18,10 +21,19 @@ struct Known {
   std::string kv;
 };
 
+// A model, or a drafter that reads the states of one, whose tensors keep their files' names.
+Result<Checkpoint> OpenFiles(const std::string& path, const std::string& weights) {
+  FT_ASSIGN_OR_RETURN(Checkpoint files, Checkpoint::Open(path));
+  if (!IsLearnedDraft(files)) return OpenCheckpoint(path, weights);
+  if (weights.empty()) return files;
+  FT_ASSIGN_OR_RETURN(const WeightType type, ParseWeightType(weights));
+  return Requantize(std::move(files), type, {});
+}
+
 // Of the target or the draft, with numbers kept as `options` say.
 Result<Known> Know(const std::string& model, const std::string& weights,
                    const ModelOptions& options) {
-  FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, OpenCheckpoint(model, weights));
+  FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, OpenFiles(model, weights));
   const Precision precision =
       ParsePrecision(options.precision).value_or(UsualPrecision(checkpoint));
   const KvFormat kv = ParseKvFormat(options.kv).value_or(UsualKvFormat(precision));
@@ -32,7 +44,7 @@ Result<Known> Know(const std::string& model, const std::string& weights,
 }  // namespace
 
 Result<std::string> FingerprintModel(const std::string& model) {
-  FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, OpenCheckpoint(model, ""));
+  FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, OpenFiles(model, ""));
   return checkpoint.Fingerprint();
 }
 
@@ -43,7 +55,7 @@ Result<ModelFingerprints> FingerprintModels(const ModelOptions& models) {
       .target = target.fingerprint, .precision = target.precision, .kv = target.kv};
   if (!models.draft.empty()) {
     FT_ASSIGN_OR_RETURN(const Known draft, Know(models.draft, models.draft_weights, models));
-    fingerprints.draft = draft.fingerprint;
+    fingerprints.draft = draft.fingerprint + (models.draft_layer ? ":mtp" : "");
     if (draft.precision != target.precision) fingerprints.precision += ", draft " + draft.precision;
   }
   FT_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, Tokenizer::Load(models.target));

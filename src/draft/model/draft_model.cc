@@ -101,6 +101,7 @@ void DraftTrunk::Commit(std::span<const Token> tokens, DraftModel& draft) {
     if (ranked && !draft.reads_features()) kept.push_back(static_cast<std::int8_t>(node));
   }
   if (computed) CommitPath(old_root, kept, draft.memory(), &kv);
+  features.DropBelow(kv.committed);
   tree.Clear();
 }
 
@@ -112,7 +113,7 @@ std::int32_t DraftTrunk::AppendCommittedRows(int limit, RowPlacer* placer,
                            .place = placer->Committed(position),
                            .wants_logits = position == root(),
                            .wants_state = left.there() && position == root(),
-                           .feature = {.kept = taps.At(position)}});
+                           .feature = {.kept = features.At(position)}});
   }
   return end;
 }

@@ -9,8 +9,8 @@
 #include "draft/model/draft_tree.h"
 #include "draft/model/draw.h"
 #include "draft/model/left_states.h"
+#include "draft/model/pending_features.h"
 #include "kv/kv_cache.h"
-#include "kv/tap_rows.h"
 #include "kv/tree_kv.h"
 #include "model/model.h"
 #include "sampling/sampler.h"
@@ -74,7 +74,11 @@ class DraftTrunk {
   /// drawn for others, which may have the same noise.
   void Begin(const DraftModel& draft, bool draws) {
     if (!draws) predictor = draft.outcomes.ForSequence();
-    if (draft.reads_features()) left = LeftStates(draft.model->config().hidden, kMaxProposal + 1);
+    if (!draft.reads_features()) return;
+    const ModelConfig& config = draft.model->config();
+    left = LeftStates(config.hidden, kMaxProposal + 1);
+    features = PendingFeatures(config.feature.tap_width());
+    tokens_without_row_ = draft.tokens_without_row();
   }
   /// `tokens` follow the committed ones. Those that walk down the tree teach the predictor, and the
   /// draft's, how far it was right, and keep its KV, unless that was made of features that were not
@@ -89,6 +93,8 @@ class DraftTrunk {
   std::int32_t committed() const { return static_cast<std::int32_t>(committed_.size()); }
   /// The position of node 0: the last committed token.
   std::int32_t root() const { return committed() - 1; }
+  /// Its place in the target's sequence.
+  std::int32_t root_token() const { return root() + tokens_without_row_; }
 
   /// Makes room for the rows of `rows` committed tokens that are not computed, as far as there are
   /// so many, and any tree behind them. False when the pool has none.
@@ -126,13 +132,15 @@ class DraftTrunk {
   TreeShape shape;
   std::vector<Ranking> rankings = std::vector<Ranking>(kMaxProposal + 1);  ///< Of ranked nodes.
   LeftStates left;  ///< Of ranked nodes, where the draft reads features.
-  TapRows taps;     ///< Likewise: the features of committed positions.
+  /// Likewise. Of committed positions, before their rows are to be computed.
+  PendingFeatures features;
   OutcomePredictor predictor;
 
  private:
   void Learn(int node, Token token, DraftModel& draft);
 
   std::vector<Token> committed_;
+  int tokens_without_row_ = 0;
 };
 
 /// What the draft says after committed tokens and the request's path, from their row's logits: its

@@ -71,8 +71,8 @@ void ModelDrafter::Propose(std::span<DraftContext> contexts) {
   for (DraftContext& context : contexts) {
     DraftTrunk& trunk = SlotFor(context.sequence).trunk;
     if (trunk.committed() == 0) trunk.Begin(draft_, /*draws=*/context.laws != nullptr);
-    trunk.taps = context.taps;
     trunk.Commit(context.tokens.subspan(draft_.tokens_without_row() + trunk.committed()), draft_);
+    if (draft_.reads_features()) trunk.features.Append(context.taps, trunk.committed());
     trunk.Plan(context.tree_width, context.lookahead, context.max_nodes);
   }
   ReadContexts(contexts);

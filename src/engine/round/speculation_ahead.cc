@@ -29,18 +29,6 @@ void FitProposal(Sequence* sequence) {
   proposal.Truncate(fit);
 }
 
-LiveSequence Describe(const Sequence& sequence) {
-  const ConstraintCursor* constraint = sequence.history.constraint();
-  return {.sequence = sequence.id,
-          .tokens = sequence.tokens,
-          .prompt_tokens = sequence.prompt_tokens,
-          .sampling = &sequence.request.sampling,
-          .plan = &sequence.plan,
-          .draws = sequence.draws,
-          .stop_tokens = sequence.stop_tokens,
-          .drops_space = constraint != nullptr && constraint->drops_space()};
-}
-
 bool NobodyElseToServe(const RunningSet& running) {
   return std::ranges::all_of(running, [](const auto& sequence) {
     return sequence->finish.has_value() || sequence->hit == false;
@@ -49,8 +37,21 @@ bool NobodyElseToServe(const RunningSet& running) {
 
 }  // namespace
 
+LiveSequence SpeculationAhead::Describe(const Sequence& sequence) const {
+  const ConstraintCursor* constraint = sequence.history.constraint();
+  return {.sequence = sequence.id,
+          .tokens = sequence.tokens,
+          .prompt_tokens = sequence.prompt_tokens,
+          .sampling = &sequence.request.sampling,
+          .plan = &sequence.plan,
+          .draws = sequence.draws,
+          .stop_tokens = sequence.stop_tokens,
+          .drops_space = constraint != nullptr && constraint->drops_space(),
+          .taps = {taps_, &sequence.kv}};
+}
+
 void SpeculationAhead::Open(Sequence* sequence) {
-  if (sequence->opened) return;
+  if (sequence->opened || (taps_ != nullptr && sequence->uncomputed() != 1)) return;
   sequence->opened = true;
   speculator_->Open(Describe(*sequence));
 }
@@ -168,7 +169,7 @@ void SpeculationAhead::LookUp(Sequence* sequence) {
 void SpeculationAhead::Dispatch(Sequence* sequence, bool wants_jit) {
   sequence->awaits_jit = wants_jit;
   speculator_->SendOutcome(sequence->id, sequence->outcome, sequence->emitted, sequence->proposal,
-                           sequence->plan, wants_jit);
+                           sequence->plan, wants_jit, {taps_, &sequence->kv});
 }
 
 void SpeculationAhead::ObserveRound(const Round& round) {

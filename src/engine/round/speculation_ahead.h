@@ -13,10 +13,12 @@ namespace foretoken {
 /// proposed where it has not. Owns the engine's end of the speculator.
 class SpeculationAhead {
  public:
-  explicit SpeculationAhead(std::unique_ptr<SpeculatorClient> speculator)
-      : speculator_(std::move(speculator)) {}
+  /// `taps`, which the target's passes keep for the draft, outlive it; null: it reads none.
+  SpeculationAhead(std::unique_ptr<SpeculatorClient> speculator, const TapStore* taps)
+      : speculator_(std::move(speculator)), taps_(taps) {}
 
-  /// From now on the speculator works ahead of the sequence, or no longer.
+  /// From now on the speculator works ahead of the sequence, or no longer. Where the draft reads
+  /// taps it cannot before the prompt's are there.
   void Open(Sequence* sequence);
   void Close(Sequence* sequence);
 
@@ -44,7 +46,10 @@ class SpeculationAhead {
   void LookUp(Sequence* sequence);
   void Dispatch(Sequence* sequence, bool wants_jit);
 
+  LiveSequence Describe(const Sequence& sequence) const;
+
   std::unique_ptr<SpeculatorClient> speculator_;
+  const TapStore* taps_;
   RetrievalWorth worth_{0.1};  // Of asking retrieval for the speculation cache.
   Proposal retrieved_;         // Reused between rounds.
 };

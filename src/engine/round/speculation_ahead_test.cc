@@ -37,13 +37,14 @@ class SpeculationAheadTest : public testing::Test {
  protected:
   SpeculationAheadTest()
       : ahead_(std::make_unique<SpeculatorClient>(
-            std::make_unique<SilentHost>(&records_),
-            ConfigureMessage{.max_lookahead = 4,
-                             .max_nodes = 4,
-                             .max_cache_budget = 8,
-                             .max_sequences = 2,
-                             .max_context = 64},
-            [](const std::string& warning) { ADD_FAILURE() << warning; })) {}
+                   std::make_unique<SilentHost>(&records_),
+                   ConfigureMessage{.max_lookahead = 4,
+                                    .max_nodes = 4,
+                                    .max_cache_budget = 8,
+                                    .max_sequences = 2,
+                                    .max_context = 64},
+                   [](const std::string& warning) { ADD_FAILURE() << warning; }),
+               /*taps=*/nullptr) {}
 
   Sequence* Add(SequenceId id, Fallback fallback) {
     SpeculationPlan plan{.mode = Mode::kSsd, .lookahead = 2, .fallback = fallback};

@@ -209,7 +209,8 @@ Result<Buffer> CheckpointSource::BiasesOfExperts(const std::vector<Part>& parts,
 
 Status CheckpointSource::RefuseUnused() const {
   for (const auto& [name, view] : checkpoint_.tensors) {
-    if (!name.starts_with("layers.") || used_.contains(name)) continue;
+    const bool counts = name.starts_with("layers.") || name.starts_with("feature.");
+    if (!counts || used_.contains(name)) continue;
     return InvalidInput(fmt::format("{}: tensor {} {}is none that {} asks for",
                                     checkpoint_.path.string(), checkpoint_.NameInFile(name),
                                     name.ends_with(".bias") ? "is a bias, and " : "",

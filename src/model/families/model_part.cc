@@ -67,8 +67,9 @@ ModelPart PartOf(const Family& family, bool gguf, int layers, std::string_view n
 }
 
 std::string UnusedPart::Sentence() const {
-  const std::string size = fmt::format("{} tensor{}, {:.1f} MB", tensors, tensors == 1 ? "" : "s",
-                                       static_cast<double>(bytes) / 1e6);
+  const std::string size =
+      fmt::format("{} tensor{}, {:.1f} MB", tensors.size(), tensors.size() == 1 ? "" : "s",
+                  static_cast<double>(bytes) / 1e6);
   switch (part) {
     case ModelPart::kVision:
       return fmt::format("the vision tower ({}) is not used: images are refused", size);
@@ -80,7 +81,7 @@ std::string UnusedPart::Sentence() const {
           size);
     default:
       return fmt::format("what is none of the text model ({}, '{}' first) is not used", size,
-                         Printable(first));
+                         Printable(tensors.front()));
   }
 }
 
@@ -90,12 +91,12 @@ std::vector<UnusedPart> UnusedParts(const Family& family, bool gguf, int layers,
   const auto add = [&](const std::string& name, std::size_t bytes) {
     const ModelPart part = PartOf(family, gguf, layers, name);
     if (part == ModelPart::kText) return;
-    UnusedPart& unused = parts.try_emplace(part, UnusedPart{part, 0, 0, name}).first->second;
-    ++unused.tensors;
+    UnusedPart& unused = parts.try_emplace(part, UnusedPart{part}).first->second;
+    unused.tensors.push_back(name);
     unused.bytes += bytes;
   };
   for (const auto& [name, tensor] : tensors) add(name, tensor.bytes());
-  for (const auto& [name, other] : others) add(name, other.bytes);
+  for (const auto& [name, other] : others) add(name, other.data.size());
   std::vector<UnusedPart> all;
   for (auto& [part, unused] : parts) all.push_back(std::move(unused));
   return all;

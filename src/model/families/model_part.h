@@ -32,9 +32,8 @@ std::string WithoutTextPrefix(std::string_view name_in_folder);
 /// Tensors of a model's files that are not used.
 struct UnusedPart {
   ModelPart part;
-  int tensors = 0;
+  std::vector<std::string> tensors = {};  ///< As the files call them; at least one.
   std::size_t bytes = 0;
-  std::string first;  ///< One of them, as the files call it.
 
   /// "the vision tower (435 tensors, 812.0 MB) is not used: images are refused", say.
   std::string Sentence() const;

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <vector>
+
 namespace foretoken {
 namespace {
 
@@ -48,8 +51,9 @@ TEST(ModelPart, IsSummedUp) {
                            "b.weight", "a.weight"}) {
     tensors.emplace(name, tensor);
   }
-  const auto parts = UnusedParts(kQwen3Next, /*gguf=*/false, kLayers, tensors,
-                                 {{"visual.steps", {"I64", 2'000'000}}});
+  const std::vector<std::byte> steps(2'000'000);
+  const auto parts =
+      UnusedParts(kQwen3Next, /*gguf=*/false, kLayers, tensors, {{"visual.steps", {"I64", steps}}});
   ASSERT_EQ(parts.size(), 3U);
   EXPECT_EQ(parts[0].Sentence(),
             "the vision tower (3 tensors, 10.0 MB) is not used: images are refused");

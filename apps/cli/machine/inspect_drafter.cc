@@ -1,0 +1,113 @@
+#include "cli/machine/inspect_drafter.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/common/terminal.h"
+#include "model/drafters/learned_draft.h"
+#include "model/drafters/prediction_layer.h"
+#include "model/families/read_config.h"
+#include "model/open_checkpoint.h"
+
+namespace foretoken {
+namespace {
+
+using nlohmann::json;
+
+std::string ReadsText(const FeatureSpec& feature, int target_layers) {
+  std::vector<std::string> parts;
+  for (const int point : feature.points) {
+    if (point == TapShape::kFinalState) {
+      parts.emplace_back("the state after the final norm");
+    } else if (point == target_layers) {
+      parts.emplace_back("what leaves the last layer");
+    } else {
+      parts.push_back(fmt::format("what enters layer {}", point));
+    }
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+int DraftedTokens(const LearnedDraft& draft) {
+  if (draft.translation == nullptr) return draft.config.vocabulary;
+  const std::vector<Token>& said = draft.translation->said;
+  return static_cast<int>(std::ranges::count_if(said, [](Token token) { return token >= 0; }));
+}
+
+bool IsShared(const TensorView& tensor, const Checkpoint& target) {
+  return std::ranges::any_of(
+      target.tensors, [&tensor](const auto& other) { return other.second.data == tensor.data; });
+}
+
+json Figures(const LearnedDraft& draft, const Checkpoint& target, const ModelConfig& config,
+             const std::string& path) {
+  std::int64_t weights = 0;
+  std::size_t bytes = 0;
+  json shared = json::array();
+  for (const auto& [name, tensor] : draft.checkpoint.tensors) {
+    if (IsShared(tensor, target)) {
+      shared.push_back(name == "head.weight" ? "head" : "embeddings");
+      continue;
+    }
+    weights += tensor.elements();
+    bytes += tensor.bytes();
+  }
+  return {{"path", path},
+          {"kind", draft.config.architecture},
+          {"layers", draft.config.layer_count()},
+          {"hidden", draft.config.hidden},
+          {"parameters", weights},
+          {"bytes", bytes},
+          {"shared", shared},
+          {"reads", ReadsText(draft.config.feature, config.layer_count())},
+          {"tap_points", draft.config.feature.points},
+          {"tap_bytes_per_token", draft.config.feature.tap_width() * sizeof(BFloat16)},
+          {"drafted_tokens", DraftedTokens(draft)},
+          {"target_tokens", config.vocabulary},
+          {"notes", draft.notes}};
+}
+
+}  // namespace
+
+Result<std::optional<json>> InspectDrafter(const ModelOptions& options) {
+  const bool folder = std::filesystem::is_directory(options.draft);
+  if (!folder && !options.draft_layer) return std::optional<json>();
+  FT_ASSIGN_OR_RETURN(Checkpoint files, Checkpoint::Open(options.draft));
+  if (!options.draft_layer && !IsLearnedDraft(files)) return std::optional<json>();
+  FT_ASSIGN_OR_RETURN(const Checkpoint target, OpenCheckpoint(options.target, ""));
+  FT_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(target, options.context));
+  const auto read = options.draft_layer ? ReadPredictionLayer : ReadLearnedDraft;
+  FT_ASSIGN_OR_RETURN(const LearnedDraft draft, read(std::move(files), target, config));
+  return std::optional(Figures(draft, target, config, options.DraftSource().label()));
+}
+
+void PrintDrafter(const json& figures) {
+  const auto line = [](std::string_view name, const std::string& value) {
+    fmt::print("  {:<16}{}\n", name, value);
+  };
+  fmt::print("{}\n", figures["path"].get<std::string>());
+  line("kind", figures["kind"].get<std::string>());
+  line("parameters",
+       fmt::format("{} of its own, {}", FormatCount(figures["parameters"].get<double>()),
+                   FormatBytes(figures["bytes"].get<double>())));
+  if (!figures["shared"].empty()) {
+    line("shares",
+         fmt::format("the target's {}",
+                     fmt::join(figures["shared"].get<std::vector<std::string>>(), " and ")));
+  }
+  line("layers", figures["layers"].dump());
+  line("hidden", figures["hidden"].dump());
+  line("reads", fmt::format("{}: {} a token", figures["reads"].get<std::string>(),
+                            FormatBytes(figures["tap_bytes_per_token"].get<double>())));
+  line("drafts", fmt::format("{} of the target's {} tokens", figures["drafted_tokens"].get<int>(),
+                             figures["target_tokens"].get<int>()));
+  for (const json& note : figures["notes"]) line("note", note.get<std::string>());
+}
+
+}  // namespace foretoken

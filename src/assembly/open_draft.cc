@@ -1,0 +1,67 @@
+#include "assembly/open_draft.h"
+
+#include <fmt/core.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "base/sha256.h"
+#include "model/drafters/learned_draft.h"
+#include "model/drafters/prediction_layer.h"
+#include "model/open_checkpoint.h"
+#include "weights/requantize.h"
+
+namespace foretoken {
+namespace {
+
+Result<OpenedModel> OpenLearned(Checkpoint folder, const ModelSource& source,
+                                const DraftedTarget& target, std::vector<std::string>* notices) {
+  if (target.path.empty()) {
+    return InvalidInput(
+        fmt::format("{}: reads the states of a trained target, but the target has random weights",
+                    source.path));
+  }
+  FT_ASSIGN_OR_RETURN(const Checkpoint files, OpenCheckpoint(target.path, ""));
+  const auto read = source.prediction_layer ? ReadPredictionLayer : ReadLearnedDraft;
+  FT_ASSIGN_OR_RETURN(LearnedDraft draft, read(std::move(folder), files, target.config));
+  if (!source.weights.empty()) {
+    FT_ASSIGN_OR_RETURN(const WeightType type, ParseWeightType(source.weights));
+    draft.checkpoint = Requantize(std::move(draft.checkpoint), type, MixBasisOf(draft.config));
+  }
+  if (notices != nullptr) {
+    notices->insert(notices->end(), draft.notes.begin(), draft.notes.end());
+  }
+  // What it shares with the target is part of what it computes.
+  OpenedModel opened;
+  opened.identity =
+      ModelIdentity::Of(Sha256Hex(draft.checkpoint.Fingerprint() + files.Fingerprint()),
+                        target.tokenizer == nullptr ? "" : target.tokenizer->fingerprint());
+  opened.config = std::move(draft.config);
+  opened.tokenizer = target.tokenizer;
+  opened.checkpoint = std::move(draft.checkpoint);
+  opened.translation = std::move(draft.translation);
+  return opened;
+}
+
+}  // namespace
+
+Result<OpenedModel> OpenDraftFor(const DraftedTarget& target, const ModelSource& source,
+                                 std::vector<std::string>* notices) {
+  if (source.prediction_layer || std::filesystem::is_directory(source.path)) {
+    FT_ASSIGN_OR_RETURN(Checkpoint folder, Checkpoint::Open(source.path));
+    if (source.prediction_layer || IsLearnedDraft(folder)) {
+      return OpenLearned(std::move(folder), source, target, notices);
+    }
+  }
+  FT_ASSIGN_OR_RETURN(OpenedModel draft, OpenModel(source));
+  std::string notice;
+  FT_ASSIGN_OR_RETURN(draft, FitDraft(target.config, target.tokenizer, std::move(draft), &notice));
+  if (notices != nullptr && !notice.empty()) notices->push_back(std::move(notice));
+  return draft;
+}
+
+bool NeedsTargetFiles(const OpenedModel& draft) {
+  return draft.translation != nullptr || draft.config.feature.there();
+}
+
+}  // namespace foretoken

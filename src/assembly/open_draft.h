@@ -1,0 +1,31 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "assembly/loaded_model.h"
+#include "base/result.h"
+#include "model/config/model_config.h"
+#include "tokenizer/tokenizer.h"
+
+namespace foretoken {
+
+/// What a draft is to draft for. Borrows the config.
+struct DraftedTarget {
+  const ModelConfig& config;
+  std::shared_ptr<const Tokenizer> tokenizer;  ///< Null of synthetic ones.
+  std::string path;                            ///< Of its files; empty likewise.
+};
+
+/// Opens a draft and makes it one that reads and says the target's tokens: any model (FitDraft), or
+/// a learned drafter, which reads states of this target and has its tokenizer, embeddings and,
+/// where the file has none, its head. Says in `notices`, which may be null, what a user should
+/// know.
+Result<OpenedModel> OpenDraftFor(const DraftedTarget& target, const ModelSource& source,
+                                 std::vector<std::string>* notices = nullptr);
+
+/// Whether a draft can only be opened with the target's files at hand.
+bool NeedsTargetFiles(const OpenedModel& draft);
+
+}  // namespace foretoken

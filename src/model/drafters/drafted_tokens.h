@@ -1,0 +1,19 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "model/config/model_config.h"
+#include "model/translated_model.h"
+#include "weights/checkpoint.h"
+
+namespace foretoken {
+
+/// The tokens that a drafter with `drafted` of its own says, out of the target's: of the folder's
+/// `d2t` (I64), which has for each either the target's token or, as most do, how much larger that
+/// is, and of `t2d` (BOOL), which marks these, where there is one. Null where both are the same.
+Result<std::shared_ptr<const Translation>> DraftedTokens(const Checkpoint& folder, int drafted,
+                                                         const ModelConfig& target);
+
+}  // namespace foretoken

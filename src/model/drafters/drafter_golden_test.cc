@@ -1,0 +1,268 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "model/drafters/learned_draft.h"
+#include "model/drafters/prediction_layer.h"
+#include "model/families/read_config.h"
+#include "model/model_testing.h"
+#include "model/open_checkpoint.h"
+
+namespace foretoken {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path Goldens() { return fs::path(FORETOKEN_SOURCE_DIR) / "tests/golden"; }
+fs::path Folder() { return Goldens() / "drafters"; }
+
+std::vector<std::string> Names() {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(Folder())) {
+    if (entry.path().filename() != "target") names.push_back(entry.path().filename().string());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+constexpr float kTolerance = 1e-4F;
+
+struct Node {
+  int parent = -1;
+  Token token = 0;
+  std::vector<float> logits;
+};
+
+// What the code of a drafter's authors computes with a small one (tests/golden/README.md): logits
+// of all positions, and of a tree of drafts behind some of them.
+struct Golden {
+  explicit Golden(const nlohmann::json& json)
+      : target(json.at("target")),
+        points(json.at("points")),
+        tokens(json.at("token_ids")),
+        drafted(json.at("drafted_ids")),
+        logits(json.at("logits")),
+        kept(json.at("kept")) {
+    for (const auto& row : json.at("taps")) {
+      std::vector<BFloat16>& tap = taps.emplace_back();
+      for (const auto& number : row) tap.push_back(FloatToBFloat16(number.get<float>()));
+    }
+    for (const auto& node : json.at("nodes")) {
+      nodes.push_back({node.at("parent"), node.at("token"), node.at("logits")});
+    }
+  }
+
+  std::string target;  // Its folder.
+  std::vector<int> points;
+  std::vector<Token> tokens;   // The first has no row.
+  std::vector<Token> drafted;  // The target's, by the drafter's.
+  std::vector<std::vector<BFloat16>> taps;
+  std::vector<std::vector<float>> logits;
+  int kept = 0;
+  std::vector<Node> nodes;
+};
+
+class DrafterGoldenTest : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    std::ifstream file(Folder() / GetParam() / "golden.json");
+    golden_ = std::make_unique<Golden>(nlohmann::json::parse(file));
+    auto target = OpenCheckpoint(Goldens() / golden_->target, "");
+    ASSERT_TRUE(target.ok()) << target.error().message;
+    target_ = std::move(*target);
+    target_config_ = *ReadModelConfig(target_);
+  }
+
+  Result<LearnedDraft> Open() {
+    const auto open = GetParam().starts_with("mtp") ? OpenPredictionLayer : OpenDraft;
+    return open(Folder() / GetParam(), target_, target_config_);
+  }
+
+  // In the target's tokens.
+  static std::unique_ptr<Model> Load(const LearnedDraft& draft, Backend* backend) {
+    auto weights = LoadWeights(draft.checkpoint, draft.config, backend);
+    EXPECT_TRUE(weights.ok()) << weights.error().message;
+    if (!weights.ok()) return nullptr;
+    auto model = (*weights)->MakeModel(backend);
+    return draft.translation ? Translate(std::move(model), draft.translation) : std::move(model);
+  }
+
+  std::unique_ptr<Golden> golden_;
+  Checkpoint target_;
+  ModelConfig target_config_;
+};
+
+// A drafter's passes over one sequence, whose position p lies in slot p.
+class Runner {
+ public:
+  Runner(const Golden& golden, Model* model)
+      : golden_(golden), model_(model), kv_(model->backend().AllocateKv(model->KvShapeFor(3))) {}
+
+  // Rows that read what the target has kept.
+  void ReadKept(int begin, int end) {
+    Start();
+    for (int p = begin; p < end; ++p) {
+      const auto at = static_cast<std::size_t>(p);
+      batch_.rows.push_back({.token = golden_.tokens[at + 1],
+                             .place = {p, p, 0, p + 1, 0},
+                             .wants_state = true,
+                             .feature = {.kept = golden_.taps[at].data()}});
+    }
+    const float* logits = Forward();
+    for (int p = begin; p < end; ++p) {
+      Compare(logits, p - begin, golden_.logits[static_cast<std::size_t>(p)]);
+    }
+    left_ = StateOf(end - 1 - begin);
+  }
+
+  // The nodes of a tree level by level, or those that follow one another on one path.
+  void DraftTree() {
+    std::vector<int> level = Children(-1);
+    while (!level.empty()) {
+      Start();
+      std::vector<int> next;
+      for (const int node : level) {
+        const std::vector<int> path = PathTo(node);
+        const auto depth = static_cast<std::int32_t>(path.size());
+        const auto begin = static_cast<std::int32_t>(batch_.tail_slots.size());
+        for (const int each : path) batch_.tail_slots.push_back(kTreeSlots + each);
+        batch_.rows.push_back(
+            RowOf(node, {golden_.kept + depth - 1, kTreeSlots + node, 0, golden_.kept, begin}));
+        std::ranges::copy(Children(node), std::back_inserter(next));
+      }
+      CompareNodes(level);
+      level = next;
+    }
+  }
+  void DraftChain() {
+    int position = golden_.kept;
+    for (std::vector<int> next = Children(-1); !next.empty(); next = Children(next[0])) {
+      next.resize(1);
+      Start();
+      batch_.rows.push_back(RowOf(next[0], {position, position, 0, position + 1, 0}));
+      CompareNodes(next);
+      ++position;
+    }
+  }
+
+ private:
+  static constexpr std::int32_t kTreeSlots = 2 * kBlockSize;
+
+  void Start() {
+    batch_.Clear();
+    batch_.block_tables.push_back(blocks_);
+  }
+  const float* Forward() { return model_->Forward(batch_, kv_).values; }
+  std::vector<float> StateOf(int row) const {
+    const int hidden = model_->config().hidden;
+    const float* state = model_->states() + std::ptrdiff_t{row} * hidden;
+    return {state, state + hidden};
+  }
+  std::vector<int> Children(int parent) const {
+    std::vector<int> children;
+    for (int node = 0; node < std::ssize(golden_.nodes); ++node) {
+      if (NodeAt(node).parent == parent) children.push_back(node);
+    }
+    return children;
+  }
+  std::vector<int> PathTo(int node) const {
+    std::vector<int> path;
+    for (; node >= 0; node = NodeAt(node).parent) path.insert(path.begin(), node);
+    return path;
+  }
+  const Node& NodeAt(int node) const { return golden_.nodes[static_cast<std::size_t>(node)]; }
+
+  ForwardRow RowOf(int node, const RowPlace& place) {
+    const int parent = NodeAt(node).parent;
+    const std::vector<float>& left = parent < 0 ? left_ : node_left_[parent];
+    return {.token = NodeAt(node).token,
+            .place = place,
+            .wants_state = true,
+            .feature = {.left = left.data()}};
+  }
+  void CompareNodes(const std::vector<int>& nodes) {
+    const float* logits = Forward();
+    for (int row = 0; row < std::ssize(nodes); ++row) {
+      const int node = nodes[static_cast<std::size_t>(row)];
+      Compare(logits, row, NodeAt(node).logits);
+      node_left_[node] = StateOf(row);
+    }
+  }
+  void Compare(const float* logits, int row, const std::vector<float>& expected) const {
+    const int vocabulary = model_->config().vocabulary;
+    const float* of_row = logits + std::ptrdiff_t{row} * vocabulary;
+    std::vector<float> said;
+    for (const Token token : golden_.drafted) said.push_back(of_row[token]);
+    EXPECT_LT(Apart(said, expected), kTolerance) << "row " << row;
+    const auto others =
+        std::count_if(of_row, of_row + vocabulary, [](float logit) { return std::isinf(logit); });
+    EXPECT_EQ(others, vocabulary - std::ssize(said));
+  }
+
+  const Golden& golden_;
+  Model* model_;
+  KvStore kv_;
+  std::int32_t blocks_[1] = {0};
+  ForwardBatch batch_;
+  std::vector<float> left_;
+  std::map<int, std::vector<float>> node_left_;
+};
+
+TEST_P(DrafterGoldenTest, LogitsAgreeInPrefillChainTreeAndBehindThem) {
+  auto draft = Open();
+  ASSERT_TRUE(draft.ok()) << draft.error().message;
+  EXPECT_EQ(draft->config.feature.points, golden_->points);
+  for (const BackendCase& each : BackendCases()) {
+    SCOPED_TRACE(each.name);
+    const auto backend = each.make(Precision::kF32);
+    const auto model = Load(*draft, backend.get());
+    ASSERT_NE(model, nullptr);
+    Runner runner(*golden_, model.get());
+    runner.ReadKept(0, golden_->kept);
+    runner.DraftTree();
+    runner.DraftChain();
+    // What was drafted is forgotten: true features replace what drafts have left.
+    const int half = (golden_->kept + static_cast<int>(std::ssize(golden_->taps))) / 2;
+    runner.ReadKept(golden_->kept, half);
+    runner.ReadKept(half, static_cast<int>(std::ssize(golden_->taps)));
+  }
+}
+
+// What passes of the target keep is what its authors' code gives a drafter.
+TEST_P(DrafterGoldenTest, TheTargetKeepsWhatTheDrafterReads) {
+  const auto backend = MakeCpuBackend(*AvailableKernels().back(), nullptr, Precision::kF32);
+  auto weights = LoadWeights(target_, target_config_, backend.get());
+  ASSERT_TRUE(weights.ok()) << weights.error().message;
+  const auto model = (*weights)->MakeModel(backend.get());
+  KvShape shape = model->KvShapeFor(1);
+  shape.taps = {.points = golden_->points, .hidden = target_config_.hidden};
+  KvStore kv = backend->AllocateKv(shape);
+  const std::int32_t block = 0;
+  ForwardBatch batch;
+  batch.block_tables.push_back(&block);
+  for (std::int32_t p = 0; p < std::ssize(golden_->taps); ++p) {
+    batch.rows.push_back(
+        {.token = golden_->tokens[static_cast<std::size_t>(p)], .place = {p, p, 0, p + 1, 0}});
+  }
+  model->Forward(batch, kv);
+  for (std::int32_t p = 0; p < std::ssize(golden_->taps); ++p) {
+    std::vector<float> kept;
+    std::vector<float> expected;
+    for (const BFloat16 number : golden_->taps[static_cast<std::size_t>(p)]) {
+      kept.push_back(BFloat16ToFloat(kv.taps.Row(p)[kept.size()]));
+      expected.push_back(BFloat16ToFloat(number));
+    }
+    EXPECT_LT(Apart(kept, expected), 1.0F / 256) << "position " << p;  // One step of BF16.
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Drafters, DrafterGoldenTest, testing::ValuesIn(Names()),
+                         [](const auto& test) { return TestName(test.param); });
+
+}  // namespace
+}  // namespace foretoken

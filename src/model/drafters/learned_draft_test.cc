@@ -1,0 +1,274 @@
+#include "model/drafters/learned_draft.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "model/families/read_config.h"
+#include "model/open_checkpoint.h"
+
+namespace foretoken {
+namespace {
+
+using Json = nlohmann::json;
+using testing::HasSubstr;
+
+std::filesystem::path Folder() {
+  return std::filesystem::path(FORETOKEN_SOURCE_DIR) / "tests/golden/drafters";
+}
+
+constexpr int kDrafted = 80;
+
+// A golden drafter's folder, changed in memory.
+class LearnedDraftTest : public testing::Test {
+ protected:
+  using ChangeConfig = std::function<void(Json&)>;
+  using ChangeFolder = std::function<void(Checkpoint&)>;
+
+  static Checkpoint Open(const std::string& name) {
+    return Checkpoint::Open(Folder() / name).value();
+  }
+
+  Result<LearnedDraft> Read(Checkpoint folder) {
+    return ReadLearnedDraft(std::move(folder), target_, target_config_);
+  }
+  Result<LearnedDraft> WithConfig(const std::string& name, const ChangeConfig& change) {
+    Checkpoint folder = Open(name);
+    Json json = Json::parse(folder.config.json);
+    change(json);
+    folder.config.json = json.dump();
+    return Read(std::move(folder));
+  }
+  Result<LearnedDraft> WithFolder(const std::string& name, const ChangeFolder& change) {
+    Checkpoint folder = Open(name);
+    change(folder);
+    return Read(std::move(folder));
+  }
+
+  static std::string Message(const Result<LearnedDraft>& draft) {
+    return draft.ok() ? "no error" : draft.error().message;
+  }
+
+  Checkpoint target_ = OpenCheckpoint(Folder() / "target", "").value();
+  ModelConfig target_config_ = *ReadModelConfig(target_);
+};
+
+TEST_F(LearnedDraftTest, IsToldFromAModel) {
+  EXPECT_TRUE(IsLearnedDraft(Open("eagle1")));
+  EXPECT_TRUE(IsLearnedDraft(Open("eagle3")));
+  EXPECT_TRUE(IsLearnedDraft(Open("eagle3-speculators")));
+  EXPECT_FALSE(IsLearnedDraft(Open("target")));
+  EXPECT_THAT(Message(OpenDraft(Folder() / "target", target_, target_config_)),
+              HasSubstr("target: is no folder of a drafter that reads its target's states"));
+}
+
+TEST_F(LearnedDraftTest, SaysWhichLayersItTakesWhereItsFolderDoesNot) {
+  const auto guessed = Read(Open("eagle3"));
+  ASSERT_TRUE(guessed.ok()) << Message(guessed);
+  ASSERT_EQ(guessed->notes.size(), 1U);
+  EXPECT_THAT(guessed->notes[0], HasSubstr("what enters 2, 3, 4 is taken"));
+  const auto said = Read(Open("eagle3-specforge"));
+  ASSERT_TRUE(said.ok()) << Message(said);
+  EXPECT_THAT(said->notes, testing::IsEmpty());
+}
+
+TEST_F(LearnedDraftTest, GoesOnBehindThePositionsThatItWasMadeFor) {
+  const auto draft =
+      WithConfig("eagle3-specforge", [](Json& json) { json["max_position_embeddings"] = 128; });
+  ASSERT_TRUE(draft.ok()) << Message(draft);
+  EXPECT_EQ(draft->config.max_positions, 256);
+  ASSERT_EQ(draft->notes.size(), 1U);
+  EXPECT_THAT(draft->notes[0],
+              HasSubstr("was made for texts of 128 tokens, its target is for 256"));
+}
+
+TEST_F(LearnedDraftTest, SharesTheTablesThatItLacks) {
+  const auto eagle1 = Read(Open("eagle1"));
+  ASSERT_TRUE(eagle1.ok()) << Message(eagle1);
+  EXPECT_EQ(eagle1->checkpoint.Find("embedding.weight")->data,
+            target_.Find("embedding.weight")->data);
+  EXPECT_EQ(eagle1->checkpoint.Find("head.weight")->data, target_.Find("head.weight")->data);
+  const auto own = Read(Open("eagle3-speculators"));
+  ASSERT_TRUE(own.ok()) << Message(own);
+  EXPECT_NE(own->checkpoint.Find("embedding.weight")->data, target_.Find("embedding.weight")->data);
+  const auto whole = WithFolder("eagle3-whole",
+                                [](Checkpoint& folder) { folder.tensors.erase("lm_head.weight"); });
+  ASSERT_TRUE(whole.ok()) << Message(whole);
+  EXPECT_EQ(whole->checkpoint.Find("head.weight")->data, target_.Find("head.weight")->data);
+  EXPECT_EQ(whole->translation, nullptr);
+}
+
+TEST_F(LearnedDraftTest, ReadsNamesBehindModel) {
+  const auto draft = WithFolder("eagle3", [](Checkpoint& folder) {
+    const TensorMap tensors = std::move(folder.tensors);
+    folder.tensors.clear();
+    for (const auto& [name, tensor] : tensors) folder.tensors.emplace("model." + name, tensor);
+  });
+  EXPECT_TRUE(draft.ok()) << Message(draft);
+}
+
+TEST_F(LearnedDraftTest, RefusesConfigurations) {
+  struct Case {
+    std::string folder;
+    ChangeConfig change;
+    std::string message;
+  };
+  const auto set = [](const char* name, Json value) {
+    return [name, value](Json& json) { json[name] = value; };
+  };
+  const std::vector<Case> cases = {
+      {"eagle3", set("vocab_size", 64), "vocab_size is 64, but the target has 128 tokens"},
+      {"eagle3", set("draft_vocab_size", 129), "d2t must have 129 elements"},
+      {"eagle3", set("draft_vocab_size", 0), "draft_vocab_size"},
+      {"eagle3", set("hidden_size", 64), "hidden_size is 64, but this one's is 32"},
+      {"eagle3", set("target_hidden_size", 48), "hidden_size is 48, but this one's is 32"},
+      {"eagle3", set("draft_further", true),
+       "draft_further is true, and what that changes is not known"},
+      {"eagle3", set("fc_norm", true), "lacks tensor fc_norm.0.weight of shape [32]"},
+      {"eagle3", set("norm_before_fc", true), "lacks tensor input_norm.weight of shape [96]"},
+      {"eagle3", set("num_hidden_layers", 2), "lacks tensor layers.1."},
+      {"eagle3", set("intermediate_size", 40), "midlayer.mlp."},
+      {"eagle3", set("eagle_config", {{"use_aux_hidden_state", false}}),
+       "eagle_config: use_aux_hidden_state is false"},
+      {"eagle3", set("eagle_config", {{"parallel_draft_step", 4}}),
+       "parallel_draft_step is above 1"},
+      {"eagle3", set("eagle_config", {{"use_mtp_layernorm", true}}), "use_mtp_layernorm is true"},
+      {"eagle3", set("eagle_config", {{"eagle_aux_hidden_state_layer_ids", {1, 2, 7}}}),
+       "eagle_aux_hidden_state_layer_ids"},
+      {"eagle3", set("eagle_config", {{"eagle_aux_hidden_state_layer_ids", {1, 2}}}),
+       "fc.weight must have shape [32, 64]"},
+      {"eagle3-speculators", set("speculators_model_type", "dflash"),
+       "speculators_model_type is dflash, but only eagle3 and mtp are supported"},
+      {"eagle3-speculators", set("eagle_aux_hidden_state_layer_ids", {1, 4, 8}),
+       "eagle_aux_hidden_state_layer_ids"},
+      {"eagle3-speculators-flags", set("norm_before_fc", true),
+       "has both fc_norm and norm_before_fc"},
+      {"eagle3-speculators",
+       [](Json& json) { json["transformer_layer_config"]["model_type"] = "phi3"; },
+       "model_type is 'phi3', but only llama, qwen3 are supported"},
+      {"eagle3-speculators",
+       [](Json& json) { json["transformer_layer_config"]["layer_types"] = {"sliding_attention"}; },
+       "sliding_attention"},
+      {"eagle3-speculators", [](Json& json) { json.erase("transformer_layer_config"); },
+       "transformer_layer_config"},
+      {"eagle3-specforge-norms", set("fc_norm", false), "fc_norm.0.weight is none that"},
+      {"eagle3-narrow", set("target_hidden_size", nullptr), "hidden_size is 24"},
+      {"eagle1", set("hidden_size", 64), "hidden_size is 64, but the target's is 32"},
+      {"eagle1", set("bias", false), "fc.bias is a bias"},
+      {"eagle1", set("qkv_bias", true), "self_attn.q_proj.bias"},
+      {"eagle1", set("num_hidden_layers", 2), "lacks tensor layers.1."},
+      {"eagle1", set("fancy", true), "fancy is true"},
+      {"speculators-mtp-qwen3", set("num_nextn_predict_layers", 2), "num_nextn_predict_layers"},
+      {"speculators-mtp-qwen3",
+       [](Json& json) { json["transformer_layer_config"]["hidden_size"] = 64; },
+       "hidden_size is 64, but this one's is 32"},
+      {"speculators-mtp-qwen3",
+       [](Json& json) { json["transformer_layer_config"]["model_type"] = "llama"; },
+       "model_type is 'llama', but only qwen3, "},
+  };
+  for (const Case& each : cases) {
+    EXPECT_THAT(Message(WithConfig(each.folder, each.change)), HasSubstr(each.message))
+        << each.folder;
+  }
+}
+
+TEST_F(LearnedDraftTest, RefusesTensors) {
+  const TensorView odd{WeightFormat::kF32, {1}, nullptr};
+  EXPECT_THAT(Message(WithFolder("eagle3",
+                                 [&](Checkpoint& folder) { folder.tensors["mask_hidden"] = odd; })),
+              HasSubstr("eagle3: has tensor 'mask_hidden', which is none of an EAGLE-3 drafter"));
+  EXPECT_THAT(Message(WithFolder("eagle3", [](Checkpoint& folder) { folder.others["odd"] = {}; })),
+              HasSubstr("has tensor 'odd', which is none of an EAGLE-3 drafter"));
+  EXPECT_THAT(Message(WithFolder(
+                  "eagle3", [&](Checkpoint& folder) { folder.tensors["model.fc.weight"] = odd; })),
+              HasSubstr("has a tensor twice"));
+  EXPECT_THAT(Message(WithFolder("eagle1",
+                                 [&](Checkpoint& folder) { folder.tensors["norm.weight"] = odd; })),
+              HasSubstr("'norm.weight', which is none of an EAGLE-1 drafter"));
+  EXPECT_THAT(Message(WithFolder("eagle1",
+                                 [&](Checkpoint& folder) {
+                                   folder.tensors["layers.0.input_layernorm.weight"] = odd;
+                                 })),
+              HasSubstr("layers.0.input_layernorm.weight is none that"));
+  for (const char* name :
+       {"fc.weight", "norm.weight", "lm_head.weight", "midlayer.hidden_norm.weight",
+        "midlayer.input_layernorm.weight", "midlayer.self_attn.q_proj.weight"}) {
+    EXPECT_THAT(
+        Message(WithFolder("eagle3", [name](Checkpoint& folder) { folder.tensors.erase(name); })),
+        HasSubstr(std::string("lacks tensor ") + name));
+  }
+  EXPECT_THAT(
+      Message(WithFolder("eagle3-narrow",
+                         [](Checkpoint& folder) { folder.tensors.erase("embed_tokens.weight"); })),
+      HasSubstr("lacks tensor embed_tokens.weight, and the target's has 32 numbers for a "
+                "token, where 24 are needed"));
+}
+
+class DraftedTokensTest : public LearnedDraftTest {
+ protected:
+  Result<LearnedDraft> Drafting(const std::function<void(std::vector<std::int64_t>&)>& change,
+                                bool marked) {
+    return WithFolder("eagle3", [&](Checkpoint& folder) {
+      numbers_.resize(kDrafted);
+      std::memcpy(numbers_.data(), folder.others["d2t"].data.data(), numbers_.size() * 8);
+      change(numbers_);
+      folder.others["d2t"].data = std::as_bytes(std::span(numbers_));
+      if (!marked) folder.others.erase("t2d");
+    });
+  }
+  static void MakeAbsolute(std::vector<std::int64_t>& numbers) {
+    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] += static_cast<std::int64_t>(i);
+  }
+
+  std::vector<std::int64_t> numbers_;
+};
+
+TEST_F(DraftedTokensTest, MayBeOffsetsOrTokens) {
+  const auto usual = Read(Open("eagle3"));
+  ASSERT_TRUE(usual.ok()) << Message(usual);
+  ASSERT_NE(usual->translation, nullptr);
+  for (const bool marked : {false, true}) {
+    const auto offsets = Drafting([](auto& /*numbers*/) {}, marked);
+    ASSERT_TRUE(offsets.ok()) << Message(offsets);
+    EXPECT_EQ(offsets->translation->said, usual->translation->said);
+    const auto absolute = Drafting(MakeAbsolute, marked);
+    ASSERT_TRUE(absolute.ok()) << Message(absolute);
+    EXPECT_EQ(absolute->translation->said, usual->translation->said);
+  }
+  const std::vector<Token>& said = usual->translation->said;
+  EXPECT_EQ(said.size(), 128U);
+  EXPECT_EQ(std::ranges::count(said, -1), 128 - kDrafted);
+  EXPECT_EQ(usual->translation->eos, target_config_.eos);
+}
+
+TEST_F(DraftedTokensTest, RefusesOthers) {
+  const auto twice = [](std::vector<std::int64_t>& numbers) { numbers[1] = numbers[0] - 1; };
+  const auto beyond = [](std::vector<std::int64_t>& numbers) { numbers[79] = INT64_MAX; };
+  const auto below = [](std::vector<std::int64_t>& numbers) { numbers[0] = INT64_MIN; };
+  for (const bool marked : {false, true}) {
+    EXPECT_THAT(Message(Drafting(twice, marked)),
+                HasSubstr("d2t does not name 80 different tokens of the target's 128"));
+    EXPECT_THAT(Message(Drafting(beyond, marked)), HasSubstr("d2t does not name"));
+    EXPECT_THAT(Message(Drafting(below, marked)), HasSubstr("d2t does not name"));
+  }
+  const std::vector<std::byte> none(128);
+  EXPECT_THAT(
+      Message(WithFolder("eagle3", [&](Checkpoint& folder) { folder.others["t2d"].data = none; })),
+      HasSubstr("those that t2d marks"));
+  EXPECT_THAT(Message(WithFolder("eagle3", [](Checkpoint& folder) { folder.others.erase("d2t"); })),
+              HasSubstr("lacks tensor d2t, which says which 80 of the target's 128 tokens"));
+  EXPECT_THAT(
+      Message(WithFolder("eagle3", [](Checkpoint& folder) { folder.others["d2t"].dtype = "F64"; })),
+      HasSubstr("d2t must have 80 elements of dtype I64"));
+  EXPECT_THAT(Message(WithFolder("eagle3",
+                                 [](Checkpoint& folder) {
+                                   folder.others["t2d"].data = folder.others["t2d"].data.first(127);
+                                 })),
+              HasSubstr("t2d must have 128 elements of dtype BOOL"));
+}
+
+}  // namespace
+}  // namespace foretoken

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "base/result.h"
+#include "model/config/model_config.h"
+#include "weights/checkpoint.h"
+
+namespace foretoken {
+
+/// Gives `draft` what it has not of its own and `config` needs: the target's embeddings, and its
+/// head where it drafts all of the target's tokens.
+Status ShareTables(const Checkpoint& target, const ModelConfig& target_config,
+                   const ModelConfig& config, Checkpoint* draft);
+
+}  // namespace foretoken

@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""Drafters that read their target's states change no token: learned_drafters_test.py PROGRAM
+SOURCE_DIRECTORY [TEST]...
+
+The drafters are those of tests/golden/drafters, in every form in which they are published."""
+
+import json
+import pathlib
+import shutil
+import sys
+import unittest
+
+from command_line import MODELS, CliTest
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
+from letter_tokenizer import write_tokenizer
+
+DRAFTERS = MODELS.parent / "tests/golden/drafters"
+PREFIX = "it was a cold day and all of them sat by the fire to hear the old tale of the sea; "
+PROMPTS = [PREFIX + end for end in ("then", "one of them", "no")] + ["a b c d e f g a b c d e f g"]
+
+
+def joined(*paths):
+    """A safetensors file with the tensors of several."""
+    header, data = {}, b""
+    for path in paths:
+        file = path.read_bytes()
+        length = 8 + int.from_bytes(file[:8], "little")
+        for name, tensor in json.loads(file[8:length]).items():
+            if name != "__metadata__":
+                begin, end = tensor["data_offsets"]
+                header[name] = tensor | {"data_offsets": [len(data) + begin, len(data) + end]}
+        data += file[length:]
+    text = json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + data
+
+
+class LearnedDrafters(CliTest):
+    def setUp(self):
+        super().setUp()
+        self.prompts = self.folder / "prompts.jsonl"
+        self.prompts.write_text("".join(json.dumps({"prompt": text}) + "\n" for text in PROMPTS))
+
+    def models(self, drafter):
+        """What `-m` and `-md` are for it: a layer that guesses further tokens lies with its target."""
+        golden = json.loads((drafter / "golden.json").read_text())
+        source = DRAFTERS.parent / golden["target"]
+        draft = "self:mtp" if drafter.name.startswith("mtp-") else drafter
+        folder = self.folder / "target"
+        shutil.copytree(source, folder)
+        write_tokenizer(folder)
+        if draft != drafter:
+            both = joined(*(path / "model.safetensors" for path in (source, drafter)))
+            (folder / "model.safetensors").write_bytes(both)
+        return folder, draft
+
+    def verify(self, drafter):
+        target, draft = self.models(drafter)
+        shared = ("verify", "-m", target, "-md", draft, "--prompts", self.prompts,
+                  "--raw", "--ignore-eos", "-n", 60, "--temps", "0,0.7,1.3", "--sampler-sets",
+                  "none", "--preempt", 0.05, "--json", "-")
+        for options in (("--modes", "sd,ssd,sssd", "--prefix-cache", "on,off", "--batches", "1,3"),
+                        ("--modes", "sd,ssd", "--tree-width", 3, "--batches", "1,16"),
+                        ("--modes", "ssd", "--draft-process", "--batches", "2")):
+            report = json.loads(self.succeed(*shared, *options).stdout)
+            self.assertTrue(report["identical"], (drafter.name, options))
+            self.assertGreater(report["forced_preemptions"], 0)
+
+
+    def test_inspect_shows_them(self):
+        target, draft = self.models(DRAFTERS / "eagle3")
+        shown = json.loads(self.succeed("inspect", target, "-md", draft, "--no-measuring",
+                                        "--json").stdout)["draft"]
+        config = json.loads((draft / "config.json").read_text())
+        self.assertEqual(shown["drafted_tokens"], config["draft_vocab_size"])
+        self.assertEqual(shown["target_tokens"], config["vocab_size"])
+        self.assertEqual(shown["tap_bytes_per_token"], 3 * 32 * 2)
+        self.assertEqual(shown["shared"], ["embeddings"])
+        text = self.succeed("inspect", target, "-md", draft, "--no-measuring").stdout
+        self.assertIn("192 bytes a token", text)
+
+    def test_wrong_pairs_are_refused(self):
+        target, draft = self.models(DRAFTERS / "eagle3")
+        self.refuse("run", "a", "-m", draft, "-n", 2,
+                    saying="is no model but a drafter that reads the states of one")
+        self.refuse("run", "a", "-m", MODELS / "demo-target", "-md", draft, "-n", 2, "--mode", "sd",
+                    saying="is for a target whose hidden_size is 32, but this one's is 256")
+        self.refuse("run", "a", "-m", target, "-md", "self:mtp", "-n", 2, "--mode", "sd",
+                    saying="has no layer that guesses further tokens")
+        self.refuse("bench", "--synthetic", "llama-135m", "--draft", draft, "--modes", "sd",
+                    saying="the target has random weights")
+
+
+for path in sorted(DRAFTERS.iterdir()):
+    if (path / "golden.json").exists():
+        setattr(LearnedDrafters, f"test_{path.name}".replace("-", "_"),
+                lambda self, path=path: self.verify(path))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,91 @@
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/drafters/learned_draft.h"
+#include "model/drafters/prediction_layer.h"
+#include "model/families/family.h"
+#include "weights/safetensors.h"
+
+namespace {
+
+using foretoken::Checkpoint;
+using foretoken::LearnedDraft;
+using foretoken::ModelConfig;
+using foretoken::Result;
+using foretoken::Token;
+
+ModelConfig SmallTarget() {
+  return foretoken::LlamaConfig({.hidden = 4,
+                                 .intermediate = 6,
+                                 .layers = 7,
+                                 .heads = 2,
+                                 .kv_heads = 1,
+                                 .head_dim = 2,
+                                 .vocabulary = 8,
+                                 .max_positions = 16});
+}
+
+// The same, of a family whose models have a layer that guesses further tokens.
+ModelConfig SmallQwen() {
+  ModelConfig config = SmallTarget();
+  config.family = foretoken::kQwen35.name;
+  for (foretoken::LayerSpec& layer : config.layers) {
+    layer.attention.qk_norm = foretoken::AttentionSpec::QkNorm::kEachHead;
+    layer.attention.output_gate = true;
+  }
+  return config;
+}
+
+Result<LearnedDraft> Read(std::string_view config, std::span<const std::uint8_t> weights,
+                          const ModelConfig& target_config) {
+  FT_ASSIGN_OR_RETURN(auto contents, foretoken::ParseSafetensors(std::as_bytes(weights), "fuzz"));
+  static const std::vector<std::byte> table(std::size_t{8} * 4 * 4);
+  const foretoken::TensorView tensor{foretoken::WeightFormat::kF32, {8, 4}, table.data()};
+  Checkpoint target{.path = "target"};
+  target.tensors = {{"embedding.weight", tensor}, {"head.weight", tensor}};
+  Checkpoint folder{.path = "fuzz"};
+  folder.config = {.json = std::string(config), .where = "fuzz"};
+  folder.tensors = std::move(contents.tensors);
+  folder.others = std::move(contents.others);
+  if (config.empty()) {
+    return foretoken::ReadPredictionLayer(std::move(folder), target, target_config);
+  }
+  return foretoken::ReadLearnedDraft(std::move(folder), target, target_config);
+}
+
+}  // namespace
+
+// A drafter's folder: its config.json, a zero byte, and the weights. One that is accepted reads
+// what the target keeps, and drafts tokens of its own only.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const void* end = size == 0 ? nullptr : std::memchr(data, 0, size);
+  if (end == nullptr) return 0;
+  const std::size_t config = static_cast<const std::uint8_t*>(end) - data;
+  const ModelConfig target = config == 0 ? SmallQwen() : SmallTarget();
+  const Result<LearnedDraft> draft = Read({reinterpret_cast<const char*>(data), config},
+                                          std::span(data, size).subspan(config + 1), target);
+  if (!draft.ok()) {
+    if (draft.error().message.empty()) std::abort();
+    return 0;
+  }
+  const foretoken::FeatureSpec& feature = draft->config.feature;
+  if (!feature.there() || feature.points.empty() || feature.tapped != target.hidden) std::abort();
+  for (const int point : feature.points) {
+    if (point < -1 || point > target.layer_count()) std::abort();
+  }
+  if (draft->config.embeddings() != target.vocabulary) std::abort();
+  if (draft->translation == nullptr) {
+    return draft->config.vocabulary == target.vocabulary ? 0 : (std::abort(), 0);
+  }
+  if (draft->translation->said.size() != static_cast<std::size_t>(target.vocabulary)) std::abort();
+  for (const Token token : draft->translation->said) {
+    if (token >= draft->config.vocabulary) std::abort();
+  }
+  return 0;
+}

@@ -1,0 +1,74 @@
+"""Small learned drafters, and the target that they draft for: of each the config.json in the form in
+which its kind is published."""
+
+from families import FAMILIES, config, without
+
+VOCABULARY, DRAFTED = 128, 80
+
+# Seven layers: 2, L/2 and L - 3 differ.
+TARGET = config("LlamaForCausalLM", "llama", layers=7, head_dim=8, intermediate_size=32)
+
+
+def drafter(**fields):
+    """What all configurations have; heads are as wide as hidden_size says."""
+    usual = config("LlamaForCausalLM", "llama", layers=1, intermediate_size=48, pad_token_id=0)
+    return {**without(usual, "rope_theta"), **fields}
+
+
+def eagle3(**fields):
+    return drafter(**{"draft_vocab_size": DRAFTED, **fields})
+
+
+def specforge(**fields):
+    return eagle3(**{**fields, "architectures": ["LlamaForCausalLMEagle3"], "head_dim": 16,
+                     "rope_theta": 100000.0})
+
+
+def speculators(model_type, layers=1, **fields):
+    return {"transformer_layer_config": without(
+                config("", model_type, layers=layers, attention_bias=False, head_dim=16,
+                       intermediate_size=48, rope_theta=50000.0), "architectures"),
+            "draft_vocab_size": DRAFTED, **fields}
+
+
+# Of each drafter whose code computes it, which layers' inputs it reads (-1: what the final norm of
+# the target makes), and its configuration.
+DRAFTERS = {
+    # Says nothing about layers, as those of EAGLE's authors.
+    "eagle3": ("eagle3", [2, 3, 4], eagle3()),
+    "eagle3-whole": ("eagle3", [2, 3, 4], eagle3(
+        draft_vocab_size=VOCABULARY, rope_scaling={"type": "linear", "factor": 2.0})),
+    # Narrower than its target, with embeddings of its own.
+    "eagle3-narrow": ("eagle3", [2, 3, 4], eagle3(
+        hidden_size=24, target_hidden_size=32, num_attention_heads=2, num_key_value_heads=1)),
+    # As training/ writes it; of its Eagle3Config.
+    "eagle3-trained": ("trained", [2, 4, 6], {
+        "hidden_size": 32, "intermediate_size": 48, "num_attention_heads": 4,
+        "num_key_value_heads": 2, "head_dim": 8, "vocab_size": VOCABULARY,
+        "draft_vocab_size": DRAFTED, "max_position_embeddings": 256, "taps": 3}),
+    "eagle3-specforge": ("specforge", [1, 3, 6], specforge(
+        eagle_config={"eagle_aux_hidden_state_layer_ids": [0, 2, 5],
+                      "use_aux_hidden_state": True})),
+    "eagle3-specforge-norms": ("specforge", [2, 3, 4], specforge(fc_norm=True, norm_output=False)),
+    "eagle3-speculators": ("speculators", [1, 4, 7], speculators(
+        "llama", eagle_aux_hidden_state_layer_ids=[1, 4, 7])),
+    "eagle3-speculators-flags": ("speculators", [2, 3, 4], speculators(
+        "llama", norm_before_residual=True, fc_norm=True, norm_output=True,
+        eagle_aux_hidden_state_layer_ids=[2, 3, 4])),
+    "eagle3-speculators-qwen3": ("speculators", [0, 2, 5, 6], speculators(
+        "qwen3", layers=2, norm_before_residual=True, norm_before_fc=True, draft_vocab_size=VOCABULARY,
+        eagle_aux_hidden_state_layer_ids=[0, 2, 5, 6])),
+    "mtp-qwen3_5": ("mtp", [-1], FAMILIES["qwen3_5"]),
+    "mtp-qwen3_next": ("mtp", [-1], FAMILIES["qwen3_next"]),
+    # As speculators save it: with the target's configuration.
+    "speculators-mtp-qwen3": ("mtp", [-1], None),
+    "speculators-mtp-qwen3_5": ("mtp", [-1], None),
+    "eagle1": ("eagle1", [-1], drafter()),
+    "eagle1-two-layers": ("eagle1", [-1], drafter(bias=False, qkv_bias=True,
+                                                  num_hidden_layers=2)),
+}
+
+# Of those that are not for drafters/target.
+TARGETS = {"mtp-qwen3_5": "families/qwen3_5", "mtp-qwen3_next": "families/qwen3_next",
+           "speculators-mtp-qwen3": "families/qwen3",
+           "speculators-mtp-qwen3_5": "families/qwen3_5"}

@@ -1,0 +1,367 @@
+#!/usr/bin/env python3
+"""Writes drafters/NAME beside itself for each drafter of drafters.py, or for those named: a small
+learned drafter of random weights, and golden.json with what the code of its kind's authors computes
+from it in float32; and drafters/target, the model whose states they read. README.md beside it says
+what the fields mean and how to install what this needs.
+
+    tests/golden/make_drafters.py [NAME]...
+"""
+
+import contextlib
+import copy
+import io
+import json
+import pathlib
+import sys
+import types
+
+import safetensors.torch
+import torch
+import transformers
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "training"))
+
+import make_families
+from drafters import DRAFTERS, TARGET, TARGETS, VOCABULARY
+from golden import HERE, versions, write_each
+
+PROMPT = 20
+KEPT = 13  # Positions whose features a drafter has when it begins to draft.
+PARENTS = [-1, -1, 0, 0, 2, 1, 4]  # Of the nodes of a tree; level by level.
+MOST_ERROR = 1e-4
+SEEDS = range(20)
+
+
+def randomize(model, generator):
+    """As make_families does; every tensor holds numbers of BF16 only."""
+    for name, weight in model.state_dict().items():
+        if not weight.is_floating_point() or name.startswith("verifier_"):
+            continue
+        values = torch.randn(weight.shape, generator=generator)
+        if weight.ndim == 1:
+            values = float(weight.mean() > 0.5) + 0.3 * values  # Around what it is in a new model.
+        else:
+            values *= 0.5 if "embed" in name or "lm_head" in name else weight.shape[-1] ** -0.5
+        weight.copy_(values.to(torch.bfloat16).float())
+
+
+def draw_vocabulary(model, generator):
+    """Which tokens are drafted: random ones, in ascending order."""
+    drafted = torch.randperm(VOCABULARY, generator=generator)[:len(model.d2t)].sort().values
+    model.d2t.copy_(drafted - torch.arange(len(drafted)))
+    model.t2d.fill_(False)
+    model.t2d[drafted] = True
+
+
+def paths():
+    """Of each node the nodes from the root to it."""
+    all_paths = []
+    for node, parent in enumerate(PARENTS):
+        all_paths.append((all_paths[parent] if parent >= 0 else []) + [node])
+    return all_paths
+
+
+class Eagle:
+    """EAGLE's own classes, which keep keys and values between calls."""
+
+    def __init__(self, config, target, generator, module, with_head):
+        # As attributes only: transformers 5 says otherwise what rotates than this code reads.
+        self.config = types.SimpleNamespace(**{"pad_token_id": None, "pretraining_tp": 1,
+                                               "rope_scaling": None, **config})
+        self.model = module.Model(self.config, bias=config.get("bias", True)).eval()
+        self.own_head = with_head
+        randomize(self.model, generator)
+        if not self.own_head:
+            self.head = target.lm_head
+        elif self.config.vocab_size == self.config.draft_vocab_size:
+            del self.model.d2t, self.model.t2d  # As EaModel does.
+        else:
+            draw_vocabulary(self.model, generator)
+        self.own_embeddings = config.get("target_hidden_size", TARGET["hidden_size"]) != \
+            config["hidden_size"]
+        if not self.own_embeddings:
+            self.model.embed_tokens.weight.copy_(target.model.embed_tokens.weight)
+
+    def logits(self, states):
+        return self.model.lm_head(self.model.norm(states)) if self.own_head else self.head(states)
+
+    def rows(self, tokens, taps):
+        """Of all positions; those behind the first KEPT as after a round whose drafts are
+        forgotten."""
+        self.model.reset()
+        first, self.kept = self.model(taps[None, :KEPT], tokens[None, :KEPT], use_cache=True)
+        self.left = first[0, -1]
+        rest = self.model(taps[None, KEPT:], tokens[None, KEPT:], past_key_values=self.kept,
+                          use_cache=True)[0]
+        return self.logits(torch.cat([first[0], rest[0]]))
+
+    def tree(self, tokens, taps, drafted):
+        states, logits, past, done = {-1: self.left}, {}, self.kept, []
+        depth = lambda node: len(paths()[node])
+        for level in range(1, max(map(depth, range(len(PARENTS)))) + 1):
+            here = [node for node in range(len(PARENTS)) if depth(node) == level]
+            done += here
+            self.model.tree_mask = torch.tensor([[float(other in paths()[node]) for other in done]
+                                                 for node in here])[None, None]
+            out, past = self.model(
+                torch.stack([states[PARENTS[node]] for node in here])[None],
+                torch.tensor([[drafted[node] for node in here]]), past_key_values=past,
+                position_ids=torch.full((len(here),), KEPT + level - 1), use_cache=True)
+            for node, state in zip(here, out[0]):
+                states[node], logits[node] = state, self.logits(state)
+        return [logits[node] for node in range(len(PARENTS))]
+
+    def save(self, folder, config):
+        (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+        tensors = dict(self.model.state_dict())
+        if not self.own_embeddings:
+            del tensors["embed_tokens.weight"]
+        save(folder, tensors)
+
+
+class Trained(Eagle):
+    """The same network, as training/ writes it."""
+
+    def __init__(self, fields, target, generator, module):
+        from foretoken_train import eagle3
+        self.network = eagle3.Eagle3(eagle3.Eagle3Config(**fields))
+        super().__init__(self.network.config.as_json(), target, generator, module, with_head=True)
+        self.network.load_state_dict({name: self.model.state_dict()[name]
+                                      for name in self.network.state_dict()})
+
+    def save(self, folder, points):
+        from foretoken_train import publish
+        from foretoken_train.safetensors import write_safetensors
+        config = publish.published_config(self.network, ",".join(map(str, points)), TARGET)
+        (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+        ids = torch.tensor(drafted_tokens(self))
+        write_safetensors(folder / "model.safetensors",
+                          publish.eagle3_tensors(self.network, ids, VOCABULARY), {"format": "pt"})
+
+
+class Unrolled:
+    """Classes that only train: each step runs over all positions, of which each sees the first
+    step's and its own of the steps between. So a chain behind the KEPT positions is what the last of
+    these computes step by step."""
+
+    def rows(self, tokens, taps):
+        return self.steps(tokens, taps, 1)[0]
+
+    def tree(self, tokens, taps, drafted):
+        logits = []
+        for path in paths():
+            fed = torch.cat([tokens[:KEPT], torch.tensor([drafted[node] for node in path])])
+            nothing = torch.zeros(len(path), taps.shape[1])
+            steps = self.steps(fed, torch.cat([taps[:KEPT], nothing]), len(path) + 1)
+            logits.append(steps[-1][KEPT - 1])
+        return logits
+
+
+class SpecForge(Unrolled):
+    def __init__(self, config, target, generator):
+        from specforge.modeling.draft import llama3_eagle
+        self.model = llama3_eagle.LlamaForCausalLMEagle3(transformers.LlamaConfig(**config))
+        self.mask = llama3_eagle.prepare_decoder_attention_mask
+        randomize(self.model, generator)
+        draw_vocabulary(self.model, generator)
+        self.model.embed_tokens.weight.copy_(target.model.embed_tokens.weight)
+
+    def steps(self, tokens, taps, count):
+        places = torch.arange(len(tokens))[None]
+        states = self.model.project_hidden_states(taps[None])
+        mask = self.mask(torch.ones(1, len(tokens), dtype=torch.bool), (1, len(tokens)), states, 0)
+        kept, logits = [[], []], []
+        for step in range(count):
+            shifted = torch.cat([tokens[step:], tokens.new_zeros(step)])
+            states = self.model.backbone(self.model.embed_input_ids(shifted[None]), states, kept,
+                                         mask, places)
+            logits.append(self.model.compute_logits(states)[0])
+        return logits
+
+    def save(self, folder, config):
+        (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+        save(folder, {name: tensor for name, tensor in self.model.state_dict().items()
+                      if name != "embed_tokens.weight"})
+
+
+class Speculators(Unrolled):
+    def __init__(self, config, target, generator):
+        from speculators.models.eagle3 import Eagle3SpeculatorConfig
+        from speculators.models.eagle3.core import Eagle3DraftModel
+        config = copy.deepcopy(config)
+        layer = transformers.AutoConfig.for_model(**config.pop("transformer_layer_config"))
+        layer._attn_implementation = "eager"
+        self.model = Eagle3DraftModel(Eagle3SpeculatorConfig(transformer_layer_config=layer,
+                                                             **config)).float()
+        randomize(self.model, generator)
+        if self.model.d2t is not None:
+            draw_vocabulary(self.model, generator)
+
+    def steps(self, tokens, taps, count):
+        logits = []
+        listening = self.model.lm_head.register_forward_hook(
+            lambda _module, _inputs, output: logits.append(output[0]))
+        # Positions begin at 1 there.
+        self.model(taps[None], tokens[None], torch.zeros(1, len(tokens), dtype=torch.long),
+                   ttt_steps=count)
+        listening.remove()
+        return logits
+
+    def save(self, folder, config):
+        save_pretrained(self.model, folder)
+
+
+def drafted_tokens(drafter):
+    offsets = getattr(drafter.model, "d2t", None)  # None as well where all are drafted.
+    return (torch.arange(VOCABULARY) if offsets is None
+            else offsets + torch.arange(len(offsets))).tolist()
+
+
+class Mtp:
+    """The layer that guesses further tokens, as speculators has it of transformers' layers; saved as
+    models have it, or as speculators do."""
+
+    def __init__(self, config, target, generator):
+        from speculators.models.mtp import core, model_definitions
+        self.config = copy.copy(target.config)
+        definitions = model_definitions.mtp_model_classes[self.config.model_type]
+        self.model = definitions.first_layer_class(self.config, layer_idx=0).eval()
+        self.rotation = definitions.rotary_emb_class(self.config)
+        self.places = core._prepare_mtp_position_ids
+        self.target = target
+        randomize(self.model, generator)
+
+    def run(self, tokens, states, places, sees, cache):
+        """`sees` [rows, positions]: which keys a row attends to."""
+        own, rotated = self.places(places[None], len(places), self.config.model_type)
+        return self.model(
+            hidden_states=states[None], token_embeddings=self.target.model.embed_tokens(tokens)[None],
+            attention_mask=torch.zeros(sees.shape).masked_fill(~sees, float("-inf"))[None, None],
+            position_ids=own, position_embeddings=self.rotation(states[None], rotated),
+            past_key_values=cache)[0]
+
+    def rows(self, tokens, taps):
+        cache = transformers.DynamicCache()
+        sees = torch.ones(len(tokens), len(tokens), dtype=torch.bool).tril()
+        places = torch.arange(len(tokens))
+        first = self.run(tokens[:KEPT], taps[:KEPT], places[:KEPT], sees[:KEPT, :KEPT], cache)
+        self.kept, self.left = copy.deepcopy(cache), first[-1]
+        rest = self.run(tokens[KEPT:], taps[KEPT:], places[KEPT:], sees[KEPT:], cache)
+        return self.target.lm_head(torch.cat([first, rest]))
+
+    def tree(self, tokens, taps, drafted):
+        """Node by node, over keys of all nodes before, of which it sees those of its path."""
+        states, cache = {-1: self.left}, self.kept
+        for node, path in enumerate(paths()):
+            sees = torch.tensor([[True] * KEPT + [other in path for other in range(node + 1)]])
+            states[node] = self.run(torch.tensor([drafted[node]]), states[PARENTS[node]][None],
+                                    torch.tensor([KEPT + len(path) - 1]), sees, cache)[0]
+        return [self.target.lm_head(states[node]) for node in range(len(PARENTS))]
+
+    def save(self, folder, config):
+        if config is None:
+            return self.save_as_speculator(folder)
+        names = {"input_proj": "fc", "final_layernorm": "norm",
+                 "hidden_layernorm": "pre_fc_norm_hidden",
+                 "token_layernorm": "pre_fc_norm_embedding"}
+        renamed = lambda name: names.get(name.split(".")[0])
+        save(folder, {
+            f"mtp.{renamed(name)}.weight" if renamed(name) else f"mtp.layers.0.{name}": tensor
+            for name, tensor in self.model.state_dict().items()})
+        (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+
+    def save_as_speculator(self, folder):
+        from speculators.models.mtp import MTPDraftModel, MTPSpeculatorConfig
+        whole = MTPDraftModel(MTPSpeculatorConfig(transformer_layer_config=self.config))
+        whole.mtp_layers[0] = self.model
+        del whole.verifier_lm_head
+        save_pretrained(whole, folder)
+
+
+def save_pretrained(model, folder):
+    model.to(torch.bfloat16).save_pretrained(folder)
+    model.float()
+    for other in folder.iterdir():
+        if other.name not in ("config.json", "model.safetensors", "golden.json"):
+            other.unlink()
+
+
+def save(folder, tensors):
+    narrow = {name: tensor.to(torch.bfloat16) if tensor.is_floating_point() else tensor
+              for name, tensor in tensors.items()}
+    safetensors.torch.save_file(narrow, folder / "model.safetensors", {"format": "pt"})
+
+
+def make(code, config, target, generator):
+    if code in ("eagle3", "eagle1"):
+        from eagle.model import cnets, cnets1
+        return Eagle(config, target, generator, cnets if code == "eagle3" else cnets1,
+                     with_head=code == "eagle3")
+    if code == "trained":
+        from eagle.model import cnets
+        return Trained(config, target, generator, cnets)
+    codes = {"specforge": SpecForge, "speculators": Speculators, "mtp": Mtp}
+    return codes[code](config, target, generator)
+
+
+def origin(code):
+    """What computed it: of repositories the commit, which the folder that they were put in tells."""
+    if code in ("speculators", "mtp"):
+        return {"speculators": versions("speculators")["speculators"]}
+    package, file = (("specforge", "SpecForge's llama3_eagle.py") if code == "specforge" else
+                     ("eagle", "EAGLE's " + ("cnets1.py" if code == "eagle1" else "cnets.py")))
+    where = pathlib.Path(next(iter(__import__(package).__path__))).parent
+    return {file: (where / "COMMIT").read_text().strip()}
+
+
+def attempt(folder, name, seed):
+    code, points, config = DRAFTERS[name]
+    target_folder = TARGETS.get(name, "drafters/target")
+    target = make_families.load(HERE / target_folder)
+    generator = torch.Generator().manual_seed(seed)
+    tokens = torch.randint(3, VOCABULARY, (PROMPT + 1,), generator=generator)
+    drafted = torch.randint(3, VOCABULARY, (len(PARENTS),), generator=generator).tolist()
+    states = target(tokens[None, :-1], output_hidden_states=True).hidden_states
+    # As it leaves the last layer the stream is not among these.
+    layers = target.config.num_hidden_layers
+    last = {}
+    with contextlib.ExitStack() as stack:
+        hook = target.model.norm.register_forward_pre_hook(
+            lambda _module, inputs: last.update(stream=inputs[0]))
+        stack.callback(hook.remove)
+        target(tokens[None, :-1])
+    pick = lambda point: (states[-1] if point < 0 else last["stream"] if point == layers
+                          else states[point])[0]
+    # Passes keep states in BF16.
+    taps = torch.cat([pick(point) for point in points], -1).to(torch.bfloat16).float()
+    drafter = make(code, config, target, generator)
+    rows = drafter.rows(tokens[1:], taps)
+    nodes = drafter.tree(tokens[1:], taps, drafted)
+    chain = torch.stack([nodes[node] for node in range(len(PARENTS))])
+    again = drafter.rows(tokens[1:], taps)
+    if float((again - rows).abs().max()) > MOST_ERROR:
+        return "drafting has changed what follows"
+    drafter.save(folder, points if code == "trained" else config)
+    print(f"  deviation {rows.std():.2f}, of the tree's {chain.std():.2f}")
+    numbers = lambda values: [round(float(x), 5) for x in values]
+    return {
+        "made_with": {**versions("torch", "transformers"), **origin(code)}, "seed": seed,
+        "target": target_folder, "points": points, "token_ids": tokens.tolist(), "drafted_ids": drafted_tokens(drafter),
+        "taps": [[float(x) for x in row] for row in taps],
+        "logits": [numbers(row) for row in rows], "kept": KEPT,
+        "nodes": [{"parent": parent, "token": token, "logits": numbers(row)}
+                  for parent, token, row in zip(PARENTS, drafted, nodes)],
+    }
+
+
+def main():
+    torch.set_grad_enabled(False)
+    transformers.utils.logging.disable_progress_bar()
+    folder = HERE / "drafters" / "target"
+    folder.mkdir(parents=True, exist_ok=True)
+    make_families.write_model(folder, TARGET, 1)
+    write_each("drafters", sys.argv[1:] or DRAFTERS, attempt, SEEDS)
+
+
+if __name__ == "__main__":
+    main()
