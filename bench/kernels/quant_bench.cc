@@ -141,7 +141,8 @@ class Bench {
   void Product(int rows, const std::vector<cpu::RowBlock>& x, int panels, int begin, int end) {
     kernels_.product[static_cast<std::size_t>(format_)](
         {weights_.data(), panel_bytes_, x.data(), y_.data(), std::ptrdiff_t{panels} * cpu::kPanel,
-         rows, kInputs, panels * cpu::kPanel, begin, end, false});
+         rows, kInputs, panels * cpu::kPanel, begin, end, false,
+         weights_.data() + static_cast<std::size_t>(end) * panel_bytes_});
   }
 
   double Read() {

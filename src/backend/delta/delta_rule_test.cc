@@ -272,10 +272,47 @@ TEST(DeltaWalk, BeginsWhereTheLastOneWas) {
   EXPECT_EQ(Applied(walk), 8) << "from the block's end on";
   plan(41, 1);
   EXPECT_EQ(Applied(walk), 1);
-  EXPECT_EQ(walk.steps().front(), (DeltaStep{Kind::kOpen, 0, 0})) << "in place";
+  EXPECT_EQ(walk.steps().front(), (DeltaStep{Kind::kApply, 0, 8})) << "in place";
   plan(42, 3);
   plan(43, 1);
   EXPECT_EQ(Applied(walk), 1) << "of two that were not kept nothing is left";
+}
+
+// Level by level, as proposals lie: a root at position 40 and nodes below those of `parents`.
+TEST(DeltaWalk, TakesEachPositionOfATreeInOnce) {
+  const std::vector<std::int32_t> table = {0, 1, 2};
+  const std::int32_t* tables[] = {table.data()};
+  struct Case {
+    std::vector<int> parents;
+    int applied;  // Nodes with children.
+    int kept;
+  };
+  const Case cases[] = {{{}, 0, 0},
+                        {{0, 0, 0}, 1, 1},
+                        {{0, 1, 2, 3, 4, 5, 6, 7}, 8, 1},
+                        {{0, 0, 1, 2, 3, 4, 5, 6}, 7, 2},
+                        {{0, 0, 0, 0, 1, 2, 3, 4}, 5, 2},
+                        {{0, 0, 1, 1, 2, 2, 3, 4, 5, 6}, 7, 3}};
+  for (const Case& each : cases) {
+    DeltaStore store = DeltaStore::Allocate(kShapes[0], 1, 3);
+    store.applied[1] = 8;  // The state before the root.
+    std::vector<RowPlace> rows = {{40, 40, 0, 41, 0}};
+    std::vector<std::vector<std::int32_t>> paths = {{}};
+    std::vector<std::int32_t> tails;
+    for (const int parent : each.parents) {
+      auto path = paths[static_cast<std::size_t>(parent)];
+      path.push_back(40 + static_cast<std::int32_t>(rows.size()));
+      rows.push_back({40 + static_cast<std::int32_t>(path.size()), path.back(), 0, 41,
+                      static_cast<std::int32_t>(tails.size())});
+      tails.insert(tails.end(), path.begin(), path.end());
+      paths.push_back(std::move(path));
+    }
+    DeltaWalk walk;
+    walk.Plan({rows, tables, tails}, nullptr, 0, &store);
+    EXPECT_EQ(Applied(walk), each.applied) << testing::PrintToString(each.parents);
+    EXPECT_EQ(walk.kept_states(), each.kept) << testing::PrintToString(each.parents);
+    EXPECT_EQ(std::ranges::count(walk.steps(), Kind::kRow, &DeltaStep::kind), std::ssize(rows));
+  }
 }
 
 }  // namespace

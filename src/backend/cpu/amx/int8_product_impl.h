@@ -112,13 +112,12 @@ FT_INLINE void AddRow(const BlockSums<PackedForm<kFormat>::kGroups>& products, c
 }
 
 // Adds a stretch to the sums [rows][kPanel] of a group of rows; those of sixteen are in registers
-// meanwhile. Tiles are a block ahead of vectors, so that both have something to do. Fetches ahead
-// of the stretch at `packed`, unless that is null: here, since all at once would be more than
-// memory takes at a time (Zen 4, tiles left out, 8 rows of Q8_0 from memory: 1.4 times one row,
-// not 2.3).
+// meanwhile. Tiles are a block ahead of vectors, so that both have something to do. Fetches the
+// stretch at `ahead`, unless that is null: here, since all at once would be more than memory takes
+// at a time (Zen 4, tiles left out, 8 rows of Q8_0 from memory: 1.4 times one row, not 2.3).
 template <WeightFormat kFormat, typename Tiles, bool kWhole>
 void AddStretch(const Stretch<kFormat>& w, int blocks, const RowBlock* x, int rows, float* sums,
-                const std::byte* packed) {
+                const std::byte* ahead) {
   constexpr int kScales = PackedForm<kFormat>::kScales;
   BlockSums<PackedForm<kFormat>::kGroups> products[2];
   Floats kept[kWhole ? kRowGroup : 1];
@@ -131,7 +130,7 @@ void AddStretch(const Stretch<kFormat>& w, int blocks, const RowBlock* x, int ro
     if (b + 1 < blocks) {
       MultiplyBlock<kFormat, Tiles, kWhole>(w, b + 1, x + rows, &products[(b + 1) % 2]);
     }
-    if (packed != nullptr) FetchAhead<PackedForm<kFormat>>(packed, b);
+    if (ahead != nullptr) FetchAhead<PackedForm<kFormat>>(ahead, b);
     Floats scales[kScales];
 #pragma GCC unroll 4
     for (int i = 0; i < kScales; ++i) scales[i] = LoadFloats(w.scales[b][i]);
@@ -167,11 +166,11 @@ void TilePanel(const PanelArgs& t, int rows) {
     for (int row = 0; row < rows; row += kRowGroup) {
       const int count = rows - row < kRowGroup ? rows - row : kRowGroup;
       const RowBlock* const x = t.x + std::ptrdiff_t{row} * t.blocks + begin * count;
-      const std::byte* const packed = row == 0 ? from : nullptr;
+      const std::byte* const ahead = row == 0 ? from + t.ahead : nullptr;
       if (count == kRowGroup) {
-        AddStretch<kFormat, Tiles, true>(w, blocks, x, kRowGroup, sums + row * kPanel, packed);
+        AddStretch<kFormat, Tiles, true>(w, blocks, x, kRowGroup, sums + row * kPanel, ahead);
       } else {
-        AddStretch<kFormat, Tiles, false>(w, blocks, x, count, sums + row * kPanel, packed);
+        AddStretch<kFormat, Tiles, false>(w, blocks, x, count, sums + row * kPanel, ahead);
       }
     }
     from += PackedForm<kFormat>::kStretchBytes;

@@ -37,16 +37,16 @@ struct Made {
 
 }  // namespace
 
-void DeltaWorker::Run(const DeltaCall& call, std::span<const DeltaStep> steps, int key_head) {
+void DeltaWorker::Run(const DeltaCall& call, const DeltaWalk& walk, int key_head) {
   const DeltaShape& shape = call.store.shape;
   const auto rows = static_cast<int>(call.plan.rows.size());
   Grow(std::int64_t{rows} * shape.key_dim, &queries_);
-  Grow(std::int64_t{shape.key_dim} * shape.value_dim, &copy_);
+  Grow(std::int64_t{walk.kept_states()} * shape.key_dim * shape.value_dim, &kept_);
   inputs_.resize(static_cast<std::size_t>(shape.taps));
   shifted_.resize(inputs_.size());
   KeepInputs(call, key_head);
   for (int row = 0; row < rows; ++row) ConvolveRow(call, row, key_head);
-  VisitValueHeads(shape, key_head, [&](int head) { RunValueHead(call, steps, head); });
+  VisitValueHeads(shape, key_head, [&](int head) { RunValueHead(call, walk, head); });
 }
 
 // Of all rows before any is convolved: rows read those before them.
@@ -93,30 +93,23 @@ void DeltaWorker::ConvolveRow(const DeltaCall& call, int row, int key_head) {
   kernels_->make_unit(1.0F, shape.key_dim, key);
 }
 
-void DeltaWorker::RunValueHead(const DeltaCall& call, std::span<const DeltaStep> steps, int head) {
+void DeltaWorker::RunValueHead(const DeltaCall& call, const DeltaWalk& walk, int head) {
   const DeltaShape& shape = call.store.shape;
   const int key_offset = shape.KeyOf(head) * shape.key_dim;
   const int value_offset = head * shape.value_dim;
   const std::int64_t state_size = std::int64_t{shape.key_dim} * shape.value_dim;
-  const auto state_of = [&](std::int32_t block) {
-    return call.store.State(call.layer, block, head);
+  const auto state_of = [&](std::int32_t state) {
+    return state >= 0 ? call.store.State(call.layer, state, head)
+                      : kept_.as<float>() + (DeltaStep::Kept(0) - state) * state_size;
   };
-  float* state = nullptr;
-  const auto begin_with = [&](float* to, std::int32_t from) {
-    state = to;
-    if (from == DeltaStep::kNone) {
-      std::fill_n(to, state_size, 0.0F);
-    } else if (state_of(from) != to) {
-      std::copy_n(state_of(from), state_size, to);
-    }
-  };
-  for (const DeltaStep& step : steps) {
+  for (const DeltaStep& step : walk.steps()) {
+    float* const state = state_of(step.state);
     switch (step.kind) {
-      case DeltaStep::Kind::kOpen:
-        begin_with(state_of(step.at), step.from);
+      case DeltaStep::Kind::kClear:
+        std::fill_n(state, state_size, 0.0F);
         break;
-      case DeltaStep::Kind::kFork:
-        begin_with(copy_.as<float>(), step.from);
+      case DeltaStep::Kind::kCopy:
+        std::copy_n(state_of(step.at), state_size, state);
         break;
       case DeltaStep::Kind::kApply: {
         const Made made(shape, call.store.Slot(call.layer, step.at));
@@ -141,9 +134,6 @@ void DeltaWorker::RunValueHead(const DeltaCall& call, std::span<const DeltaStep>
                               shape.key_dim, shape.value_dim});
         break;
       }
-      case DeltaStep::Kind::kSave:
-        std::copy_n(state, state_size, state_of(step.at));
-        break;
     }
   }
 }
@@ -159,7 +149,7 @@ std::int64_t DeltaPass::Plan(const DeltaCall& call) {
 
 void DeltaPass::Run(const DeltaCall& call, int worker, std::int64_t begin, std::int64_t end) {
   for (std::int64_t head = begin; head < end; ++head) {
-    workers_[static_cast<std::size_t>(worker)].Run(call, walk_.steps(), static_cast<int>(head));
+    workers_[static_cast<std::size_t>(worker)].Run(call, walk_, static_cast<int>(head));
   }
 }
 

@@ -26,19 +26,19 @@ class DeltaWorker {
  public:
   explicit DeltaWorker(const DeltaKernels& kernels) : kernels_(&kernels) {}
 
-  /// `steps` are those that DeltaWalk has planned for the call.
-  void Run(const DeltaCall& call, std::span<const DeltaStep> steps, int key_head);
+  /// `walk` has planned the call.
+  void Run(const DeltaCall& call, const DeltaWalk& walk, int key_head);
 
  private:
   void KeepInputs(const DeltaCall& call, int key_head);
   void ConvolveRow(const DeltaCall& call, int row, int key_head);
-  void RunValueHead(const DeltaCall& call, std::span<const DeltaStep> steps, int value_head);
+  void RunValueHead(const DeltaCall& call, const DeltaWalk& walk, int value_head);
 
   const DeltaKernels* kernels_;
   std::vector<const float*> inputs_;  // Of a convolution, one of each tap.
   std::vector<const float*> shifted_;
   Buffer queries_;  // [rows, key_dim]
-  Buffer copy_;     // A state.
+  Buffer kept_;     // States of the pass.
 };
 
 /// A pass through a layer, which workers share by key heads.

@@ -38,13 +38,14 @@ void MatrixProducts::MatMulMaxima(const Matrix& weights, const float* x, int row
   if (rows == 0) return;
   FT_CHECK(weights.bands.size() == 1, "a matrix of {} formats", weights.bands.size());
   QuantizeInputs(weights, x, rows);
-  const Product product{weights, 0, x, row_blocks_.as<RowBlock>(), rows, y, false};
   const std::int64_t groups = Logits::Groups(weights.outputs);
   const std::int64_t panels = PanelsOf(weights);
   ShareWork(
       pool_, groups, CostOf(weights, rows), [&](int worker, std::int64_t begin, std::int64_t end) {
         for (std::int64_t group = begin; group < end; group += kStrip) {
+          Product product{weights, 0, x, row_blocks_.as<RowBlock>(), rows, y, false};
           const std::int64_t strip_end = std::min(end, group + kStrip);
+          if (strip_end < end) product.next = PanelAt(weights, 0, strip_end * kGroupPanels);
           MultiplyPanels(product, group * kGroupPanels, std::min(panels, strip_end * kGroupPanels),
                          &rooms_[static_cast<std::size_t>(worker)]);
           const std::int64_t first = group * kLogitGroup;
@@ -73,7 +74,8 @@ void MatrixProducts::MatMulGroups(const Matrix& stack, std::span<const RowGroup>
     }
   }
   ShareWork(pool_, PanelsOf(stack), cost, [&](int worker, std::int64_t begin, std::int64_t end) {
-    for (const RowGroup& group : groups) {
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      const RowGroup& group = groups[i];
       Product product{stack,
                       group.matrix,
                       x + group.begin * stack.inputs,
@@ -82,6 +84,7 @@ void MatrixProducts::MatMulGroups(const Matrix& stack, std::span<const RowGroup>
                       y + group.begin * stack.outputs,
                       false};
       if (bias != nullptr) product.bias = bias + group.matrix * stack.outputs;
+      if (i + 1 < groups.size()) product.next = PanelAt(stack, groups[i + 1].matrix, begin);
       MultiplyPanels(product, begin, end, &rooms_[static_cast<std::size_t>(worker)]);
     }
   });
@@ -145,9 +148,12 @@ void MatrixProducts::MultiplyPanels(const Product& product, std::int64_t begin, 
   VisitBands(product.weights, begin, end,
              [&](const MatrixBand& band, std::int64_t from, std::int64_t to) {
                const Panels panels{band, static_cast<int>(from), static_cast<int>(to)};
+               begin += to - from;
                if (product.bias != nullptr) FillWithBias(product, panels);
                if (product.weights.borrowed.empty()) {
-                 MultiplyPacked(product, panels, room->rows.data());
+                 const std::byte* const next =
+                     begin < end ? PanelAt(product.weights, product.matrix, begin) : product.next;
+                 MultiplyPacked(product, panels, next, room->rows.data());
                } else {
                  MultiplyBorrowed(product, panels, room);
                }
@@ -165,12 +171,13 @@ void MatrixProducts::FillWithBias(const Product& product, const Panels& panels) 
   }
 }
 
-void MatrixProducts::MultiplyPacked(const Product& product, const Panels& panels, void* scratch) {
+void MatrixProducts::MultiplyPacked(const Product& product, const Panels& panels,
+                                    const std::byte* next, void* scratch) {
   const Matrix& weights = product.weights;
   const std::byte* const data = weights.data.data() +
                                 static_cast<std::size_t>(product.matrix) * weights.stride() +
                                 panels.band.offset;
-  Multiply(product, panels.band.format, {data, panels.begin, panels.end}, panels.outputs(),
+  Multiply(product, panels.band.format, {data, panels.begin, panels.end, next}, panels.outputs(),
            product.y + panels.band.begin, scratch);
 }
 
@@ -206,7 +213,7 @@ void MatrixProducts::Multiply(const Product& product, WeightFormat format,
   if (IsQuantized(format)) {
     quant_->product[static_cast<std::size_t>(format)](
         {panels.data, PanelBytes(format, inputs), product.blocks, y, stride, product.rows, inputs,
-         outputs, panels.begin, panels.end, add});
+         outputs, panels.begin, panels.end, add, panels.next});
     return;
   }
   const auto multiply = format == WeightFormat::kBF16 ? kernels_.matmul_bf16 : kernels_.matmul_f32;

@@ -36,7 +36,8 @@ class MatrixProducts {
     int rows;
     float* y;
     bool add;
-    const float* bias = nullptr;  // What y is before the product is added; or null.
+    const float* bias = nullptr;      // What y is before the product is added; or null.
+    const std::byte* next = nullptr;  // What the worker reads after its panels, if that is known.
   };
   // Panels [begin, end) of a band.
   struct Panels {
@@ -50,6 +51,7 @@ class MatrixProducts {
     const std::byte* data;
     int begin;
     int end;
+    const std::byte* next = nullptr;  // As in Product.
   };
   // Of one worker.
   struct Room {
@@ -63,7 +65,9 @@ class MatrixProducts {
   RowBlock* BlocksOf(const Matrix& stack, const RowGroup& group);
   void MultiplyPanels(const Product& product, std::int64_t begin, std::int64_t end, Room* room);
   static void FillWithBias(const Product& product, const Panels& panels);
-  void MultiplyPacked(const Product& product, const Panels& panels, void* scratch);
+  // `next` as in Product, after these panels.
+  void MultiplyPacked(const Product& product, const Panels& panels, const std::byte* next,
+                      void* scratch);
   void MultiplyBorrowed(const Product& product, const Panels& panels, Room* room);
   void Multiply(const Product& product, WeightFormat format, const PackedPanels& panels,
                 int outputs, float* y, void* scratch);

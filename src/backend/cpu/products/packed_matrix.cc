@@ -103,6 +103,16 @@ Matrix BorrowMatrix(std::vector<TensorView> parts, int count,
   return matrix;
 }
 
+const std::byte* PanelAt(const Matrix& stack, int index, std::int64_t panel) {
+  if (!stack.borrowed.empty()) return nullptr;
+  const std::byte* at = nullptr;
+  VisitBands(stack, panel, panel + 1, [&](const MatrixBand& band, std::int64_t from, std::int64_t) {
+    at = stack.data.data() + static_cast<std::size_t>(index) * stack.stride() + band.offset +
+         static_cast<std::size_t>(from) * PanelBytes(band.format, stack.inputs);
+  });
+  return at;
+}
+
 void PackBand(std::span<const TensorView> parts, const MatrixBand& band, std::int64_t begin,
               std::int64_t end, std::span<float> row, std::byte* to) {
   const std::span<const TensorView> own = PartsOf(parts, band);

@@ -31,6 +31,9 @@ Matrix MakeMatrix(std::span<const TensorView> parts, int count,
 Matrix BorrowMatrix(std::vector<TensorView> parts, int count,
                     WeightFormat (*stored_as)(WeightFormat));
 
+/// Panel `panel`, counted over all bands, of matrix `index` of a stack; null where there is none.
+const std::byte* PanelAt(const Matrix& stack, int index, std::int64_t panel);
+
 /// Packs panels [begin, end) of a band of the matrix that `parts` make. `row` has room for the
 /// weights of an output. What lies behind the inputs and outputs of a panel is left as it is.
 void PackBand(std::span<const TensorView> parts, const MatrixBand& band, std::int64_t begin,

@@ -11,14 +11,27 @@ namespace {
 // Bytes that weights are fetched ahead of use, into L2: into L1, or less far, is slower.
 constexpr std::ptrdiff_t kAheadBytes = 32768;
 
-// The share of block `b` in fetching the stretch that lies so far behind this one.
+// One panel and some rows.
+struct PanelArgs {
+  const std::byte* weights;
+  std::ptrdiff_t ahead;  // From a stretch to the one that is fetched meanwhile.
+  const RowBlock* x;
+  int x_stride;  // Row blocks from one block of inputs to the next.
+  int blocks;
+  float* y;
+  std::ptrdiff_t y_stride;
+  int outputs;  // Of the panel that are written.
+  bool add;
+};
+
+// The share of block `b` in fetching a stretch.
 template <typename Form>
 FT_INLINE void FetchAhead(const std::byte* stretch, int b) {
   // Lines of a block of inputs, those of scales among them.
   constexpr int kLines = static_cast<int>(Form::kStretchBytes / kStretchBlocks + 63) / 64;
 #pragma GCC unroll 16
   for (int line = 0; line < kLines; ++line) {
-    Prefetch(stretch + kAheadBytes + 64 * (b * kLines + line));
+    Prefetch(stretch + 64 * (b * kLines + line));
   }
 }
 
@@ -35,18 +48,6 @@ FT_INLINE void TakeLess(const RowBlock& x, const Floats* scales, Floats* scaled)
     }
   }
 }
-
-// One panel and some rows.
-struct PanelArgs {
-  const std::byte* weights;
-  const RowBlock* x;
-  int x_stride;  // Row blocks from one block of inputs to the next.
-  int blocks;
-  float* y;
-  std::ptrdiff_t y_stride;
-  int outputs;  // Of the panel that are written.
-  bool add;
-};
 
 // Writes the sums of `rows` rows, [rows][kPanel] floats. Not inlined: it runs once a panel.
 __attribute__((noinline)) void Finish(const PanelArgs& t, int rows, float* sums) {
@@ -67,6 +68,19 @@ __attribute__((noinline)) void Finish(const PanelArgs& t, int rows, float* sums)
 // Bytes of the panels that all rows take before the next ones: they stay in L2.
 constexpr std::size_t kGroupBytes = 256 << 10;
 
+// What is fetched ahead while a panel is read: what lies kAheadBytes behind, or in its place, where
+// that is for the most part behind the last panel, what is read next. To fetch what is not read
+// costs as much as to read it: where nothing is known of what follows, it is what is being read.
+FT_INLINE std::ptrdiff_t AheadOf(const QuantProductTask& task, int panel) {
+  const auto left = static_cast<std::ptrdiff_t>(static_cast<std::size_t>(task.panel_end - panel) *
+                                                task.panel_bytes);
+  if (left > kAheadBytes + static_cast<std::ptrdiff_t>(task.panel_bytes / 2)) return kAheadBytes;
+  if (task.next == nullptr) return 0;
+  const std::byte* const end =
+      task.weights + static_cast<std::size_t>(task.panel_end) * task.panel_bytes;
+  return task.next - end + kAheadBytes;
+}
+
 // Calls run(rows, panel) for the panels of a task, each for `rows_at_once` rows and the rest at
 // last: whole groups of kRowGroup rows, of which the first ones lie at panel.x.
 template <typename Run>
@@ -86,6 +100,7 @@ FT_INLINE void WalkPanels(const QuantProductTask& task, int rows_at_once, const 
       for (int panel = begin; panel < end; ++panel) {
         const int first = panel * kPanel;
         t.weights = task.weights + static_cast<std::size_t>(panel) * task.panel_bytes;
+        t.ahead = AheadOf(task, panel);
         t.outputs = task.outputs - first < kPanel ? task.outputs - first : kPanel;
         t.y = task.y + row * t.y_stride + first;
         run(rows, t);

@@ -85,7 +85,7 @@ void PanelRowsProduct(const PanelArgs& t) {
     UnpackScales<Form::kScaleForm>(stretch, blocks, scale_floats);
     const std::byte* w = stretch + blocks * Form::kScaleBytes;
     for (int b = 0; b < blocks; ++b) {
-      if constexpr (Fetches<Form, kWhen>(kRows)) FetchAhead<Form>(stretch, b);
+      if constexpr (Fetches<Form, kWhen>(kRows)) FetchAhead<Form>(stretch + t.ahead, b);
       Ints codes[8];
       F::template Unpack<LoadsFirst<Form>(kRows)>(w, codes);
       w += Form::kCodeBytes;

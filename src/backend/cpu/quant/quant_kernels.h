@@ -53,6 +53,7 @@ struct QuantProductTask {
   int panel_begin;
   int panel_end;
   bool add;
+  const std::byte* next = nullptr;  ///< What is read after these panels, if that is known.
 };
 
 /// What one instruction set offers. All of them give the same bits.
