@@ -370,16 +370,21 @@ TEST_P(AttentionTest, CopyKvMovesEveryLayer) {
   }
 }
 
-// The heads of DeepSeek, whose keys are wide and shared by all queries.
+// The heads of DeepSeek, whose keys are wide and shared by all queries: of its small models, of the
+// large ones, and a number that no kernel's rows divide.
 TEST_P(AttentionTest, WideKeysThatHoldTheirValues) {
-  const HeadShape heads{16, 1, 576, 512};
-  const AttentionCase c(heads, 40, 12);
-  const Placement placement{{3, 1}, 33, Range(100, 107)};
-  const std::vector<int> last = Range(30, 40);
   const KvFormat kv = GetParam().numerics.kv;
   const float usual = kv == KvFormat::kBF16 ? 0.02F : kv == KvFormat::kF32 ? 1e-4F : 1e-3F;
-  EXPECT_THAT(AttendAt(Make().get(), c, placement, last),
-              Pointwise(NearBy(Tolerance(usual)), AttendAt(Reference().get(), c, placement, last)));
+  for (const int queries : {16, 71, 128}) {
+    const AttentionCase c({queries, 1, 576, 512}, 40, 12);
+    const Placement placement{{3, 1}, 33, Range(100, 107)};
+    const std::vector<int> last = Range(30, 40);
+    const auto together = AttendAt(Make().get(), c, placement, last);
+    EXPECT_THAT(together, Pointwise(NearBy(Tolerance(usual)),
+                                    AttendAt(Reference().get(), c, placement, last)));
+    const auto alone = AttendAt(Make().get(), c, placement, {39});
+    EXPECT_TRUE(SameBits(alone.data(), &together[together.size() - alone.size()], alone.size()));
+  }
 }
 
 // Rows without keys and values read what a layer keeps that had them, and keep nothing.
