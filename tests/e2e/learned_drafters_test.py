@@ -79,6 +79,24 @@ class LearnedDrafters(CliTest):
         text = self.succeed("inspect", target, "-md", draft, "--no-measuring").stdout
         self.assertIn("192 bytes a token", text)
 
+    def test_say_the_most_frequent_tokens_only(self):
+        text = self.folder / "text.txt"
+        text.write_text(" ".join(PROMPTS))
+        for name in ("eagle1", "eagle3-whole", "mtp-qwen3_5"):
+            shutil.rmtree(self.folder / "target", ignore_errors=True)
+            target, draft = self.models(DRAFTERS / name)
+            ranking = self.folder / "ranking.txt"
+            self.succeed("datastore", "rank", "-m", target, text, "-o", ranking)
+            report = json.loads(self.succeed(
+                "verify", "-m", target, "-md", draft, "--draft-vocab", f"{ranking}:12", "--prompts",
+                self.prompts, "--raw", "--ignore-eos", "-n", 40, "--temps", "0,1", "--sampler-sets",
+                "none", "--modes", "sd,ssd", "--batches", "2", "--json", "-").stdout)
+            self.assertTrue(report["identical"], name)
+        shutil.rmtree(self.folder / "target")
+        target, draft = self.models(DRAFTERS / "eagle3")
+        self.refuse("run", "a", "-m", target, "-md", draft, "--draft-vocab", f"{ranking}:12",
+                    "--mode", "sd", "-n", 2, saying="is not limited further")
+
     def test_wrong_pairs_are_refused(self):
         target, draft = self.models(DRAFTERS / "eagle3")
         self.refuse("run", "a", "-m", draft, "-n", 2,
