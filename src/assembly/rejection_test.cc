@@ -156,6 +156,8 @@ class RejectionTest : public testing::TestWithParam<Setting> {
     std::vector<Token> bonuses;
     for (const auto& [id, output] : collector.outputs) {
       if (output.finished) continue;
+      // A draft that reads states is told of a sequence in the round behind its first token.
+      if (GetParam().learned && output.tokens.size() < 2) continue;
       for (;;) {
         client_->Poll();
         client_->PreparedAt(id, 0, &bonuses);
