@@ -43,7 +43,7 @@ Result<std::string> FingerprintOf(const Checkpoint& checkpoint, const ModelConfi
   return Sha256Hex(fmt::format("{} of {} positions", fingerprint, config.max_positions));
 }
 
-// Refuses a folder of a drafter that cannot run by itself. Anything else about it is said later.
+// A folder that could not be opened as a model may be of a drafter that cannot run by itself.
 Status RefuseDrafter(const std::string& path) {
   if (!std::filesystem::is_directory(path)) return {};
   const Result<Checkpoint> folder = Checkpoint::Open(path);
@@ -96,13 +96,7 @@ std::unique_ptr<LoadedModel> Complete(LoadedModel parts) {
   return loaded;
 }
 
-}  // namespace
-
-std::vector<std::string> NotUsed(const OpenedModel& opened) {
-  return opened.checkpoint.has_value() ? opened.checkpoint->not_used : std::vector<std::string>();
-}
-
-Result<OpenedModel> OpenModel(const ModelSource& source) {
+Result<OpenedModel> OpenParts(const ModelSource& source) {
   OpenedModel opened;
   if (source.context < 0 || source.context == 1) {
     return InvalidInput(fmt::format(
@@ -120,7 +114,6 @@ Result<OpenedModel> OpenModel(const ModelSource& source) {
     opened.identity = ModelIdentity::Of("synthetic " + source.synthetic, "");
     return opened;
   }
-  FT_RETURN_IF_ERROR(RefuseDrafter(source.path));
   FT_ASSIGN_OR_RETURN(opened.checkpoint, OpenCheckpoint(source.path, source.weights));
   FT_ASSIGN_OR_RETURN(opened.config, ReadModelConfig(*opened.checkpoint, source.context));
   FT_ASSIGN_OR_RETURN(std::unique_ptr<Tokenizer> tokenizer, LoadTokenizer(*opened.checkpoint));
@@ -145,6 +138,18 @@ Result<OpenedModel> OpenModel(const ModelSource& source) {
   FT_ASSIGN_OR_RETURN(const std::string fingerprint,
                       FingerprintOf(*opened.checkpoint, opened.config));
   opened.identity = ModelIdentity::Of(fingerprint, opened.tokenizer->fingerprint());
+  return opened;
+}
+
+}  // namespace
+
+std::vector<std::string> NotUsed(const OpenedModel& opened) {
+  return opened.checkpoint.has_value() ? opened.checkpoint->not_used : std::vector<std::string>();
+}
+
+Result<OpenedModel> OpenModel(const ModelSource& source) {
+  Result<OpenedModel> opened = OpenParts(source);
+  if (!opened.ok()) FT_RETURN_IF_ERROR(RefuseDrafter(source.path));
   return opened;
 }
 
