@@ -44,7 +44,8 @@ class Passes {
   Passes(Model* model, const std::vector<int>& taps, int context, int rows, bool all)
       : model_(model),
         kv_(model->backend().AllocateKv(
-            ShapeOf(*model, taps, BlocksFor(std::int64_t{context} + rows)))) {
+            model->KvShapeFor(BlocksFor(std::int64_t{context} + rows),
+                              {.points = taps, .hidden = model->config().hidden}))) {
     for (std::int32_t block = 0; block < kv_.shape.blocks; ++block) blocks_.push_back(block);
     batch_.block_tables.push_back(blocks_.data());
     for (std::int32_t position = 0; position < context + rows; ++position) {
@@ -71,11 +72,6 @@ class Passes {
   int rows() const { return static_cast<int>(batch_.rows.size()); }
 
  private:
-  static KvShape ShapeOf(const Model& model, const std::vector<int>& taps, std::int64_t blocks) {
-    KvShape shape = model.KvShapeFor(blocks);
-    shape.taps = {.points = taps, .hidden = model.config().hidden};
-    return shape;
-  }
   void DrawTokens() {
     const int vocabulary = model_->config().vocabulary;
     for (ForwardRow& row : batch_.rows) {

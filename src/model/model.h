@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "backend/backend.h"
@@ -87,7 +88,12 @@ class Model {
 
   virtual const ModelConfig& config() const = 0;
   virtual Backend& backend() const = 0;
-  KvShape KvShapeFor(std::int64_t blocks) const { return KvShapeOf(config(), blocks); }
+  /// Of a store for its passes, which keep `taps`.
+  KvShape KvShapeFor(std::int64_t blocks, TapShape taps = {}) const {
+    KvShape shape = KvShapeOf(config(), blocks);
+    shape.taps = std::move(taps);
+    return shape;
+  }
 
   /// Bytes of packed weights that a pass over one row reads: everything but the embedding table,
   /// which counts only where it is the lm head too.

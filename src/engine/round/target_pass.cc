@@ -52,12 +52,6 @@ void AppendRows(Sequence* sequence, ForwardBatch* batch, Wanted* wanted) {
   }
 }
 
-KvShape ShapeWith(const TapShape& taps, const Model& target) {
-  KvShape shape = target.KvShapeFor(0);
-  shape.taps = taps;
-  return shape;
-}
-
 }  // namespace
 
 bool PlanPass(int prompt_budget, Scheduler* scheduler, Round* round, ForwardBatch* batch) {
@@ -98,7 +92,7 @@ bool PlanPass(int prompt_budget, Scheduler* scheduler, Round* round, ForwardBatc
 TargetPass::TargetPass(Model* target, const KvCache& kv, const TapShape& taps, int max_batch,
                        int prefill_chunk)
     : target_(target),
-      kv_(AllocateKv(ShapeWith(taps, *target), kv, &target->backend())),
+      kv_(AllocateKv(target->KvShapeFor(0, taps), kv, &target->backend())),
       prefill_chunk_(prefill_chunk) {
   batch_.block_tables.reserve(static_cast<std::size_t>(max_batch));
 }

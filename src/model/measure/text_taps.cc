@@ -15,18 +15,12 @@ std::vector<std::int32_t> Numbers(std::int64_t count) {
   return numbers;
 }
 
-KvShape ShapeOf(const Model& model, const TapShape& taps, std::int64_t blocks) {
-  KvShape shape = model.KvShapeFor(blocks);
-  shape.taps = taps;
-  return shape;
-}
-
 }  // namespace
 
 TextTaps::TextTaps(Model* model, const TapShape& taps, int longest)
     : model_(model),
       blocks_(Numbers(BlocksFor(longest))),
-      kv_(model->backend().AllocateKv(ShapeOf(*model, taps, std::ssize(blocks_)))) {}
+      kv_(model->backend().AllocateKv(model->KvShapeFor(std::ssize(blocks_), taps))) {}
 
 std::span<const BFloat16> TextTaps::Read(std::span<const Token> tokens) {
   FT_CHECK(std::ssize(tokens) <= kv_.shape.blocks * kBlockSize, "{} tokens", tokens.size());
