@@ -7,14 +7,13 @@
 #include <set>
 
 #include "assembly/engine_testing.h"
+#include "assembly/speculator_testing.h"
 #include "backend/device.h"
 #include "base/clock.h"
 #include "draft/model/draft_model.h"
 #include "draft/registry.h"
 #include "engine/rules.h"
 #include "model/model_weights.h"
-#include "ssd/speculator.h"
-#include "transport/thread_host.h"
 
 namespace foretoken {
 namespace {
@@ -197,24 +196,8 @@ class LearnedDraft : public testing::TestWithParam<Kind> {
   }
 
   std::unique_ptr<SpeculatorClient> StartSpeculator(const EngineConfig& options) {
-    auto host = ThreadHost::Start(
-        [this](Channel& channel, const std::atomic<bool>& stop) {
-          draft_device_.Adopt();
-          Speculator speculator(speculator_draft_.model.get(), &channel, nullptr);
-          (void)speculator.Run(
-              [](void* flag) { return static_cast<const std::atomic<bool>*>(flag)->load(); },
-              const_cast<std::atomic<bool>*>(&stop));
-        },
-        "in the test");
-    EXPECT_TRUE(host.ok());
-    return std::make_unique<SpeculatorClient>(
-        std::move(host).value(),
-        ConfigureMessage{.max_lookahead = options.max_lookahead,
-                         .max_nodes = options.max_nodes,
-                         .max_cache_budget = options.max_cache_budget,
-                         .max_sequences = options.max_batch,
-                         .max_context = options.max_context},
-        [](const std::string& warning) { ADD_FAILURE() << warning; });
+    return StartTestSpeculator(speculator_draft_.model.get(), &draft_device_,
+                               ConfigureFor(options));
   }
 
   Device device_{{AvailableCores().front()}};

@@ -6,14 +6,13 @@
 #include <thread>
 
 #include "assembly/engine_testing.h"
+#include "assembly/speculator_testing.h"
 #include "backend/device.h"
 #include "base/clock.h"
 #include "draft/registry.h"
 #include "engine/rules.h"
 #include "model/model_weights.h"
 #include "model/translated_model.h"
-#include "ssd/speculator.h"
-#include "transport/thread_host.h"
 
 namespace foretoken {
 namespace {
@@ -127,24 +126,7 @@ class RejectionTest : public testing::TestWithParam<Setting> {
   }
 
   std::unique_ptr<SpeculatorClient> StartSpeculator(const EngineConfig& options) {
-    auto host = ThreadHost::Start(
-        [this](Channel& channel, const std::atomic<bool>& stop) {
-          draft_.device.Adopt();
-          Speculator speculator(draft_.model.get(), &channel, nullptr);
-          (void)speculator.Run(
-              [](void* flag) { return static_cast<const std::atomic<bool>*>(flag)->load(); },
-              const_cast<std::atomic<bool>*>(&stop));
-        },
-        "in the test");
-    EXPECT_TRUE(host.ok());
-    auto client = std::make_unique<SpeculatorClient>(
-        std::move(host).value(),
-        ConfigureMessage{.max_lookahead = options.max_lookahead,
-                         .max_nodes = options.max_nodes,
-                         .max_cache_budget = options.max_cache_budget,
-                         .max_sequences = options.max_batch,
-                         .max_context = options.max_context},
-        [](const std::string& warning) { ADD_FAILURE() << warning; });
+    auto client = StartTestSpeculator(draft_.model.get(), &draft_.device, ConfigureFor(options));
     client_ = client.get();
     return client;
   }

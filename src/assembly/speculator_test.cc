@@ -8,12 +8,11 @@
 #include "assembly/draft_variant_testing.h"
 #include "assembly/engine_testing.h"
 #include "assembly/fit_draft.h"
+#include "assembly/speculator_testing.h"
 #include "base/clock.h"
 #include "draft/registry.h"
 #include "speculation/presets.h"
 #include "speculation/verify.h"
-#include "ssd/speculator.h"
-#include "transport/thread_host.h"
 
 namespace foretoken {
 namespace {
@@ -46,25 +45,13 @@ class SpeculatorTest : public testing::TestWithParam<std::tuple<float, int, bool
       ASSERT_TRUE(fitted.ok()) << fitted.error().message;
       draft_ = LoadModel(*fitted, draft_->device, Precision::kBF16);
     }
-    LoadedModel* draft_model = draft_.get();
-    auto host = ThreadHost::Start(
-        [draft_model](Channel& channel, const std::atomic<bool>& stop) {
-          draft_model->device->Adopt();
-          Speculator speculator(draft_model->model.get(), &channel, nullptr);
-          (void)speculator.Run(
-              [](void* flag) { return static_cast<const std::atomic<bool>*>(flag)->load(); },
-              const_cast<std::atomic<bool>*>(&stop));
-        },
-        "in the test");
-    ASSERT_TRUE(host.ok());
-    client_ = std::make_unique<SpeculatorClient>(
-        std::move(host).value(),
+    client_ = StartTestSpeculator(
+        draft_->model.get(), draft_->device.get(),
         ConfigureMessage{.max_lookahead = kLookahead,
                          .max_nodes = plan_.nodes(),
                          .max_cache_budget = width() == 1 ? kFanout * (kLookahead + 1) : 100,
                          .max_sequences = 4,
-                         .max_context = kContext},
-        [](const std::string& warning) { ADD_FAILURE() << warning; });
+                         .max_context = kContext});
     sampling_.temperature = temperature();
     sampling_.seed = 77;
     if (temperature() > 1) sampling_.repetition_penalty = 1.2F;

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <ostream>
+#include <random>
 #include <span>
 #include <string>
 #include <vector>
@@ -50,6 +51,14 @@ inline std::string TestName(std::string name) {
 }
 
 inline void PrintTo(const BackendCase& backend, std::ostream* out) { *out << backend.name; }
+
+/// The same for the same count.
+inline std::vector<Token> RandomTokens(int count, int vocabulary) {
+  std::mt19937 engine(5);
+  std::vector<Token> tokens(static_cast<std::size_t>(count));
+  for (Token& token : tokens) token = static_cast<Token>(engine() % vocabulary);
+  return tokens;
+}
 
 /// A model of random weights of its own.
 inline std::unique_ptr<Model> SyntheticModel(const ModelConfig& config, std::uint64_t seed,

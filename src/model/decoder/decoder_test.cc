@@ -31,13 +31,6 @@ ModelConfig SmallConfig() {
                       .tied_embeddings = true});
 }
 
-std::vector<Token> RandomTokens(int count) {
-  std::mt19937 engine(5);
-  std::vector<Token> tokens(static_cast<std::size_t>(count));
-  for (Token& token : tokens) token = static_cast<Token>(engine() % kVocabulary);
-  return tokens;
-}
-
 std::vector<float> CopyRows(const float* logits, std::size_t rows) {
   return {logits, logits + rows * kVocabulary};
 }
@@ -64,7 +57,7 @@ class DecoderTest : public testing::TestWithParam<std::tuple<BackendCase, Precis
 };
 
 TEST_P(DecoderTest, LogitsAreFiniteAndSpread) {
-  const std::vector<Token> tokens = RandomTokens(20);
+  const std::vector<Token> tokens = RandomTokens(20, kVocabulary);
   std::vector<float> logits = RunChunked(tokens, 20);
   logits.resize(20 * kVocabulary);
   double squares = 0;
@@ -76,7 +69,7 @@ TEST_P(DecoderTest, LogitsAreFiniteAndSpread) {
 
 // Operations agree to a rounding (the backends' conformance test); so must the model they make up.
 TEST_P(DecoderTest, AgreesWithTheReference) {
-  const std::vector<Token> tokens = RandomTokens(40);
+  const std::vector<Token> tokens = RandomTokens(40, kVocabulary);
   const std::vector<float> logits = RunChunked(tokens, 40);
   const auto reference = MakeReferenceBackend(backend_->precision());
   model_ = SyntheticModel(SmallConfig(), 1, reference.get());
@@ -97,7 +90,7 @@ TEST_P(DecoderTest, ModelsShareTheirWeights) {
   std::unique_ptr<Model> other = weights->MakeModel(other_backend.get());
   EXPECT_EQ(watched.use_count(), 3);
   weights.reset();
-  const std::vector<Token> tokens = RandomTokens(20);
+  const std::vector<Token> tokens = RandomTokens(20, kVocabulary);
   const std::vector<float> first = RunChunked(tokens, 20);
   model_ = std::move(other);  // The weights stay as long as any model does.
   EXPECT_EQ(watched.use_count(), 1);
@@ -107,7 +100,7 @@ TEST_P(DecoderTest, ModelsShareTheirWeights) {
 }
 
 TEST_P(DecoderTest, SameSeedSameWeights) {
-  const std::vector<Token> tokens = RandomTokens(3);
+  const std::vector<Token> tokens = RandomTokens(3, kVocabulary);
   const std::vector<float> first = RunChunked(tokens, 3);
   model_ = SyntheticModel(SmallConfig(), 1, backend_.get());
   EXPECT_EQ(RunChunked(tokens, 3), first);
@@ -118,7 +111,7 @@ TEST_P(DecoderTest, SameSeedSameWeights) {
 // The promise rests on this: a row alone has the bits that it has in a pass of any size, here up
 // to more rows than one part holds.
 TEST_P(DecoderTest, ChunksDoNotChangeBits) {
-  const std::vector<Token> tokens = RandomTokens(300);
+  const std::vector<Token> tokens = RandomTokens(300, kVocabulary);
   const std::vector<float> alone = RunChunked(tokens, 1);
   for (const std::size_t chunk : {2, 7, 16, 33, 64, 300}) {
     EXPECT_TRUE(RunChunked(tokens, chunk) == alone) << "passes of " << chunk << " rows";
@@ -127,7 +120,7 @@ TEST_P(DecoderTest, ChunksDoNotChangeBits) {
 
 // Two sequences with scattered blocks, whose last rows are found through tail slots.
 TEST_P(DecoderTest, PlacementAndNeighboursDoNotChangeBits) {
-  const std::vector<Token> tokens = RandomTokens(80);
+  const std::vector<Token> tokens = RandomTokens(80, kVocabulary);
   const std::vector<float> expected = RunChunked(tokens, 80);
   KvStore kv = backend_->AllocateKv(model_->KvShapeFor(12));
   const std::int32_t table_a[] = {7, 2, 5};
@@ -170,7 +163,7 @@ TEST_P(DecoderTest, PlacementAndNeighboursDoNotChangeBits) {
 
 // Branches of a tree in one pass see their own path only.
 TEST_P(DecoderTest, BranchesDoNotSeeEachOther) {
-  const std::vector<Token> trunk = RandomTokens(40);
+  const std::vector<Token> trunk = RandomTokens(40, kVocabulary);
   const std::vector<Token> branches[] = {{11, 12, 13}, {21, 22, 23}};
   const std::int32_t table[] = {0, 1};
   KvStore kv = backend_->AllocateKv(model_->KvShapeFor(3));

@@ -30,13 +30,6 @@ ModelConfig SmallConfig() {
                       .tied_embeddings = true});
 }
 
-std::vector<Token> RandomTokens(int count) {
-  std::mt19937 engine(5);
-  std::vector<Token> tokens(static_cast<std::size_t>(count));
-  for (Token& token : tokens) token = static_cast<Token>(engine() % kVocabulary);
-  return tokens;
-}
-
 class TapsTest : public testing::TestWithParam<BackendCase> {
  protected:
   // A store whose passes keep the states at `points`, and one sequence in it.
@@ -91,7 +84,7 @@ class TapsTest : public testing::TestWithParam<BackendCase> {
 
 TEST_P(TapsTest, TheFinalStateIsWhatTheHeadReads) {
   const auto model = SyntheticModel(SmallConfig(), 1, backend_.get());
-  const std::vector<Token> tokens = RandomTokens(40);
+  const std::vector<Token> tokens = RandomTokens(40, kVocabulary);
   const Run run = RunOver(*model, tokens, 40, {TapShape::kFinalState});
   std::vector<BFloat16> expected(run.states.size());
   std::ranges::transform(run.states, expected.begin(), FloatToBFloat16);
@@ -101,7 +94,7 @@ TEST_P(TapsTest, TheFinalStateIsWhatTheHeadReads) {
 // Streams between the layers are compared with those of another implementation in the drafters'
 // goldens; here the first and the last one.
 TEST_P(TapsTest, AStreamBeginsAsTheEmbeddingAndEndsBeforeTheFinalNorm) {
-  const std::vector<Token> tokens = RandomTokens(40);
+  const std::vector<Token> tokens = RandomTokens(40, kVocabulary);
   const auto whole = SyntheticModel(SmallConfig(), 1, backend_.get());
   const Run run = RunOver(*whole, tokens, 40, {kLayers, 0});
   const std::vector<BFloat16> kept = Kept(run, 40);
@@ -127,7 +120,7 @@ TEST_P(TapsTest, AStreamBeginsAsTheEmbeddingAndEndsBeforeTheFinalNorm) {
 
 TEST_P(TapsTest, ArePartOfNoBitOfTheLogitsAndDoNotDependOnPasses) {
   const auto model = SyntheticModel(SmallConfig(), 1, backend_.get());
-  const std::vector<Token> tokens = RandomTokens(40);
+  const std::vector<Token> tokens = RandomTokens(40, kVocabulary);
   const Run without = RunOver(*model, tokens, 40, {});
   const Run whole = RunOver(*model, tokens, 40, {1, TapShape::kFinalState});
   const Run chunked = RunOver(*model, tokens, 7, {1, TapShape::kFinalState});
@@ -137,7 +130,7 @@ TEST_P(TapsTest, ArePartOfNoBitOfTheLogitsAndDoNotDependOnPasses) {
 
 TEST_P(TapsTest, MoveWithKeysAndValues) {
   const auto model = SyntheticModel(SmallConfig(), 1, backend_.get());
-  Run run = RunOver(*model, RandomTokens(40), 40, {1, 2});
+  Run run = RunOver(*model, RandomTokens(40, kVocabulary), 40, {1, 2});
   const std::vector<BFloat16> before = Kept(run, 40);
   const auto width = static_cast<std::size_t>(run.kv.taps.shape.width());
   backend_->CopyKv(run.kv, std::array{KvMove{.from = SlotOf(run, 39), .to = SlotOf(run, 34)}});

@@ -1,0 +1,47 @@
+#pragma once
+
+// A speculator in a thread of a test.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "backend/device.h"
+#include "engine/engine.h"
+#include "ssd/speculator.h"
+#include "ssd/speculator_client.h"
+#include "transport/thread_host.h"
+
+namespace foretoken {
+
+/// What an engine with these options, which are complete, tells its speculator.
+inline ConfigureMessage ConfigureFor(const EngineConfig& options) {
+  return {.max_lookahead = options.max_lookahead,
+          .max_nodes = options.max_nodes,
+          .max_cache_budget = options.max_cache_budget,
+          .max_sequences = options.max_batch,
+          .max_context = options.max_context};
+}
+
+/// The engine's end of a speculator over `draft`, a model on `device`; both outlive it.
+inline std::unique_ptr<SpeculatorClient> StartTestSpeculator(Model* draft, Device* device,
+                                                             const ConfigureMessage& config) {
+  auto host = ThreadHost::Start(
+      [draft, device](Channel& channel, const std::atomic<bool>& stop) {
+        device->Adopt();
+        Speculator speculator(draft, &channel, nullptr);
+        (void)speculator.Run(
+            [](void* flag) { return static_cast<const std::atomic<bool>*>(flag)->load(); },
+            const_cast<std::atomic<bool>*>(&stop));
+      },
+      "in the test");
+  EXPECT_TRUE(host.ok());
+  return std::make_unique<SpeculatorClient>(
+      std::move(host).value(), config,
+      [](const std::string& warning) { ADD_FAILURE() << warning; });
+}
+
+}  // namespace foretoken
