@@ -9,6 +9,7 @@
 #include "api/study.h"
 #include "base/cores.h"
 #include "cli/bench/bench_report.h"
+#include "cli/bench/drafter_list.h"
 #include "cli/bench/html_report.h"
 #include "cli/bench/script_option.h"
 #include "cli/common/commands.h"
@@ -25,6 +26,7 @@ namespace {
 struct BenchOptions : DecodingOptions {
   std::string modes;
   std::string fallbacks;  // To compare in mode ssd.
+  std::string drafters;   // To compare in every mode that has one.
   PromptOptions prompts;
   int batch = 1;
   int prompt_tokens = 256;
@@ -39,6 +41,7 @@ struct BenchOptions : DecodingOptions {
 struct Contestant {
   std::string label;
   Mode mode = Mode::kAr;
+  std::string drafter;  // Which of several; empty: there are not.
   std::shared_ptr<LanguageModel> target;
   std::unique_ptr<Engine> engine;
   bool retrieves = true;  // From the datastore that was given, if any.
@@ -74,8 +77,11 @@ class Bench {
   Status Load();
   Status EncodePrompts();
   Status MakeContestants();
-  Status Add(std::string label, Mode mode, std::shared_ptr<LanguageModel> target,
-             const DecodingOptions& options, bool retrieves = true);
+  // Modes, or of one mode a contestant for each fallback that is to be compared.
+  Status AddModes(std::span<const Mode> modes, const ListedDrafter& drafter,
+                  const DecodingOptions& options);
+  Status Add(Contestant contestant, const DecodingOptions& options);
+  bool drafts() const { return options_.model.has_draft() || !drafters_.empty(); }
   Result<std::vector<Generation>> RunGroup(Contestant* contestant,
                                            std::span<const std::vector<Token>> prompts,
                                            std::uint64_t first_seed);
@@ -90,6 +96,7 @@ class Bench {
 
   BenchOptions options_;
   std::vector<Mode> modes_;
+  std::vector<ListedDrafter> drafters_;
   std::optional<Script> script_;
   Decoding decoding_;
   std::shared_ptr<LanguageModel> target_;
@@ -103,17 +110,25 @@ class Bench {
 
 Status Bench::Load() {
   FT_RETURN_IF_ERROR(options_.generation.Finish());
+  if (!options_.drafters.empty()) {
+    FT_ASSIGN_OR_RETURN(drafters_, ParseDrafters(options_.drafters));
+  }
   FT_RETURN_IF_ERROR(options_.model.ResolveDefaults(options_.datastore.directory));
-  if (options_.modes.empty()) options_.modes = options_.model.has_draft() ? "ar,sd,ssd" : "ar";
+  if (options_.modes.empty()) options_.modes = drafts() ? "ar,sd,ssd" : "ar";
   FT_ASSIGN_OR_RETURN(modes_, ParseModes(options_.modes));
+  for (const ListedDrafter& drafter : drafters_) {
+    if (drafter.mode && std::ranges::find(modes_, *drafter.mode) == modes_.end()) {
+      modes_.push_back(*drafter.mode);
+    }
+  }
   FT_RETURN_IF_ERROR(options_.CheckFor(modes_));
   if (!options_.fallbacks.empty() && std::ranges::none_of(modes_, &Mode::during)) {
     return InvalidInput("--compare-fallbacks is about mode ssd: add it to --modes");
   }
   const bool speculative = modes_ != std::vector<Mode>{Mode::kAr};
-  if (std::ranges::any_of(modes_, NeedsDraft) && !options_.model.has_draft()) {
+  if (std::ranges::any_of(modes_, NeedsDraft) && !drafts()) {
     return InvalidInput(
-        "modes sd and ssd need a draft model; name it with --draft or "
+        "modes sd and ssd need a draft model; name it with --draft, --drafters or "
         "--draft-synthetic");
   }
   if (!options_.script.empty()) {
@@ -176,39 +191,67 @@ Status Bench::MakeContestants() {
   const int needed = static_cast<int>(longest) + options_.generation.stop.max_tokens +
                      options_.speculation.MostLookahead();
   engine_context_ = std::min(needed, target_->facts().max_context);
-  const std::vector<std::string> fallbacks = SplitList(options_.fallbacks);
-  for (const Mode mode : modes_) {
-    const std::string name(ModeName(mode));
-    if (!mode.during() || fallbacks.empty()) {
-      FT_RETURN_IF_ERROR(Add(name, mode, target_, options_));
-      continue;
-    }
-    for (const std::string& fallback : fallbacks) {
-      DecodingOptions options = options_;
-      options.speculation.fallback = fallback;
-      FT_RETURN_IF_ERROR(Add(name + "/" + fallback, mode, target_, options,
-                             /*retrieves=*/fallback == FallbackName(Fallback::kRetrieval)));
-    }
-  }
-  for (const Mode mode : modes_) {
-    if (mode.during() || mode.planned() || target_on_all_ == nullptr) continue;
-    FT_RETURN_IF_ERROR(Add(fmt::format("{}@all", ModeName(mode)), mode, target_on_all_, options_));
+  const auto has_drafter = [](Mode mode) { return NeedsDraft(mode) || mode.planned(); };
+  if (drafters_.empty()) return AddModes(modes_, {}, options_);
+  std::vector<Mode> without;
+  std::vector<Mode> with;
+  for (const Mode mode : modes_) (has_drafter(mode) ? with : without).push_back(mode);
+  FT_RETURN_IF_ERROR(AddModes(without, {}, options_));
+  for (const ListedDrafter& drafter : drafters_) {
+    if (drafter.mode) continue;
+    DecodingOptions options = options_;
+    options.model.draft = drafter.draft;
+    FT_RETURN_IF_ERROR(options.model.ResolveDefaults(options_.datastore.directory));
+    FT_RETURN_IF_ERROR(AddModes(with, drafter, options));
   }
   return {};
 }
 
-Status Bench::Add(std::string label, Mode mode, std::shared_ptr<LanguageModel> target,
-                  const DecodingOptions& options, bool retrieves) {
+Status Bench::AddModes(std::span<const Mode> modes, const ListedDrafter& drafter,
+                       const DecodingOptions& options) {
+  const std::vector<std::string> fallbacks = SplitList(options_.fallbacks);
+  const std::string suffix = drafter.name.empty() ? "" : ":" + drafter.name;
+  const auto contestant = [&](Mode mode, std::string_view more, const auto& target) {
+    // A drafter without a model is its mode.
+    const bool alone = std::ranges::any_of(
+        drafters_, [mode](const ListedDrafter& listed) { return listed.mode == mode; });
+    return Contestant{.label = fmt::format("{}{}{}", ModeName(mode), suffix, more),
+                      .mode = mode,
+                      .drafter = alone ? std::string(ModeName(mode)) : drafter.name,
+                      .target = target};
+  };
+  for (const Mode mode : modes) {
+    if (!mode.during() || fallbacks.empty()) {
+      FT_RETURN_IF_ERROR(Add(contestant(mode, "", target_), options));
+      continue;
+    }
+    for (const std::string& fallback : fallbacks) {
+      DecodingOptions with_fallback = options;
+      with_fallback.speculation.fallback = fallback;
+      Contestant compared = contestant(mode, "/" + fallback, target_);
+      compared.retrieves = fallback == FallbackName(Fallback::kRetrieval);
+      FT_RETURN_IF_ERROR(Add(std::move(compared), with_fallback));
+    }
+  }
+  for (const Mode mode : modes) {
+    if (mode.during() || mode.planned() || target_on_all_ == nullptr) continue;
+    FT_RETURN_IF_ERROR(Add(contestant(mode, "@all", target_on_all_), options));
+  }
+  return {};
+}
+
+Status Bench::Add(Contestant contestant, const DecodingOptions& options) {
   FT_ASSIGN_OR_RETURN(const EngineOptions wanted,
-                      options.EngineFor(options.datastore.ModesFor(mode), decoding_.cores,
-                                        options_.batch, engine_context_));
+                      options.EngineFor(options.datastore.ModesFor(contestant.mode),
+                                        decoding_.cores, options_.batch, engine_context_));
   StudyOptions study{.script = script_};
-  // Measured once for all modes of a target.
-  if (!contestants_.empty() && contestants_.back().target == target) {
+  // Measured once for all modes of a target and a drafter.
+  if (!contestants_.empty() && contestants_.back().target == contestant.target &&
+      contestants_.back().drafter == contestant.drafter) {
     study.measured_with = contestants_.back().engine.get();
   }
-  FT_ASSIGN_OR_RETURN(auto engine, OpenForStudy(target, wanted, study));
-  contestants_.push_back({std::move(label), mode, std::move(target), std::move(engine), retrieves});
+  FT_ASSIGN_OR_RETURN(contestant.engine, OpenForStudy(contestant.target, wanted, study));
+  contestants_.push_back(std::move(contestant));
   return {};
 }
 
@@ -268,7 +311,8 @@ Status Bench::WarmUp() {
 Result<SetResult> Bench::RunSet(const EncodedSet& set, ProgressBar* progress) {
   SetResult result{set.name, set.chat, set.too_long, {}};
   for (Contestant& contestant : contestants_) {
-    result.modes.push_back({.label = contestant.label, .mode = contestant.mode});
+    result.modes.push_back(
+        {.label = contestant.label, .drafter = contestant.drafter, .mode = contestant.mode});
     contestant.engine->ResetStats();
   }
   std::size_t turn = 0;
@@ -331,8 +375,11 @@ nlohmann::json Bench::Meta() const {
     meta["scripted_acceptance"] = script_->acceptance;
     meta["scripted_hit"] = script_->hit;
   }
-  if (options_.model.has_draft()) {
-    meta["draft"] = options_.model.DraftSource().label();
+  if (drafts()) {
+    if (drafters_.empty()) meta["draft"] = options_.model.DraftSource().label();
+    for (const ListedDrafter& drafter : drafters_) {
+      meta["drafters"][drafter.name] = drafter.mode ? drafter.name : drafter.draft;
+    }
     meta["draft_cores"] = FormatCores(decoding_.cores.draft);
     meta.update(SpeculationJson(options_.speculation));
   }
@@ -345,7 +392,10 @@ Result<int> Bench::Report() const {
   std::string text = fmt::format("Target {} ({}, {}) on cores {}", target_->source().label(),
                                  options_.model.precision, target_->facts().backend,
                                  FormatCores(decoding_.cores.target));
-  if (options_.model.has_draft()) {
+  if (!drafters_.empty()) {
+    text += fmt::format(", {} drafters on cores {}", drafters_.size(),
+                        FormatCores(decoding_.cores.draft));
+  } else if (options_.model.has_draft()) {
     text += fmt::format(", draft {} on cores {}", options_.model.DraftSource().label(),
                         FormatCores(decoding_.cores.draft));
   }
@@ -414,6 +464,9 @@ void AddBenchCommand(CLI::App* app, CommandBody* chosen) {
   add("--compare-fallbacks", &options->fallbacks, "LIST",
       "Run mode ssd once with each of these values of --fallback; of them only retrieval is given "
       "the datastore");
+  add("--drafters", &options->drafters, "LIST",
+      "Run every mode with a draft once with each of these, and rank them: what --draft takes, or "
+      "NAME=that; ngram and other modes whose drafter is no model may be among them");
   add("--only-target-cores", &options->only_target_cores,
       "Leave out ar@all and sd@all, which run on the draft's cores too");
   add("-b,--batch,--parallel", &options->batch, "N", "Requests in flight (also -np)")
@@ -425,6 +478,9 @@ void AddBenchCommand(CLI::App* app, CommandBody* chosen) {
   AddSpeculationOptions(command, &options->speculation);
   for (const char* other : {"--fallback", "--ssd-preset"}) {
     command->get_option("--compare-fallbacks")->excludes(command->get_option(other));
+  }
+  for (const char* other : {"--draft", "--hf-repo-draft", "--draft-synthetic"}) {
+    command->get_option("--drafters")->excludes(command->get_option(other));
   }
   AddDatastoreOptions(command, &options->datastore);
   AddMemoryOptions(command, &options->model, &options->speculation);
