@@ -322,7 +322,8 @@ class GoodInput(CliTest):
         self.assertIn("fastest first", table)
         self.refuse("bench", "--drafters", "demo-draft,ar", saying="is a mode")
         self.refuse("bench", "--drafters", "demo-draft,x=demo-draft,x=y", saying="called x")
-        self.refuse("bench", "--drafters", "demo-draft", "-md", "demo-draft", saying="excludes")
+        self.refuse("bench", "--drafters", "demo-draft", "-md", "demo-draft",
+                    saying="give either --drafters or --draft")
 
     def test_bench_claims_no_equality_under_rejection(self):
         table = self.succeed("bench", "--limit", 2, "-n", 24, "--temp", 1, "--verify", "rejection",
