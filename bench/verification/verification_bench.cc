@@ -96,7 +96,7 @@ class Measurement {
       for (int draw = 0; draw < (temperature == 0 ? 1 : kDraws); ++draw, ++rounds) {
         const SamplingParams params{.temperature = temperature, .seed = ++seed};
         Token proposed = -1;
-        const Ranking inner = Candidates(position, params, way, /*leaf=*/false, &proposed);
+        const DrawnTokens inner = Candidates(position, params, way, /*leaf=*/false, &proposed);
         Token emitted = -1;
         const bool taken = Verify(position, params, way, proposed, &emitted);
         accepted += taken;
@@ -114,7 +114,7 @@ class Measurement {
  private:
   static constexpr std::uint64_t kPosition = 5;
 
-  static bool Holds(const Ranking& candidates, Token proposed, Token bonus) {
+  static bool Holds(const DrawnTokens& candidates, Token proposed, Token bonus) {
     int number = 0;
     for (const Token candidate : candidates) {
       if (candidate == proposed) continue;
@@ -124,26 +124,26 @@ class Measurement {
     return false;
   }
 
-  Ranking Candidates(const Position& position, const SamplingParams& params, const Way& way,
-                     bool leaf, Token* proposed) {
+  DrawnTokens Candidates(const Position& position, const SamplingParams& params, const Way& way,
+                         bool leaf, Token* proposed) {
     if (!way.draws || params.temperature == 0) {
       std::array<Candidate, kFanout + 1> best;
       draft_sampler_.Rank(position.draft.data(), params, history_, {}, kPosition, best);
-      Ranking ranking;
+      DrawnTokens ranking;
       for (const Candidate& candidate : best) ranking.push_back(candidate.token);
       if (proposed != nullptr) *proposed = ranking[0];
       return ranking;
     }
     std::vector<TokenProbability> law = position.likeliest;
-    const Ranking ranking = draw_.Draw({.root = kPosition - 1,
-                                        .path = {},
-                                        .children = leaf ? 0 : 1,
-                                        .candidates = kFanout,
-                                        .seed = params.seed,
-                                        .fanout = kFanout,
-                                        .saguaro_c = way.saguaro_c,
-                                        .order = way.order},
-                                       law);
+    const DrawnTokens ranking = draw_.Draw({.root = kPosition - 1,
+                                            .path = {},
+                                            .children = leaf ? 0 : 1,
+                                            .candidates = kFanout,
+                                            .seed = params.seed,
+                                            .fanout = kFanout,
+                                            .saguaro_c = way.saguaro_c,
+                                            .order = way.order},
+                                           law);
     laws_.Clear();
     laws_.SetListed(0, law);
     if (proposed != nullptr) *proposed = ranking[0];

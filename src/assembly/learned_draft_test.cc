@@ -343,8 +343,8 @@ class LearnedSpeculator : public LearnedDraft {
           RankRow(draft, logits, sampling_, history,
                   {.root = tokens_.size() - 1, .path = before, .children = 1, .candidates = 0});
       if (node < std::ssize(path)) continue;
-      chain.push_back(best[0]);
-      walked.Extend(best[0]);
+      chain.push_back(best[0].token);
+      walked.Extend(best[0].token);
     }
     return chain;
   }

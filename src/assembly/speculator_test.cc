@@ -130,7 +130,7 @@ class SpeculatorTest : public testing::TestWithParam<std::tuple<float, int, bool
     std::vector<int> children(proposal.size() + 1, 0);
     for (int i = 0; i < proposal.size(); ++i) {
       const int parent = proposal.parents[i];
-      EXPECT_EQ(proposal.tokens[i], rankings[parent][children[parent]++])
+      EXPECT_EQ(proposal.tokens[i], rankings[parent][children[parent]++].token)
           << what << ", node " << i + 1 << " below " << parent;
       EXPECT_LE(children[parent], width());
       EXPECT_LE(proposal.Depth(i + 1), kLookahead);
@@ -173,9 +173,9 @@ class SpeculatorTest : public testing::TestWithParam<std::tuple<float, int, bool
       CheckProposal(path, branch.proposal, fmt::format("outcome ({}, {})", node, bonus));
       EXPECT_EQ(proposal.ChildWith(node, bonus), 0);
       int better = 0;
-      for (const Token token : rankings[node]) {
-        if (token == bonus) break;
-        better += proposal.ChildWith(node, token) == 0;
+      for (const RankedToken& ranked : rankings[node]) {
+        if (ranked.token == bonus) break;
+        better += proposal.ChildWith(node, ranked.token) == 0;
       }
       EXPECT_LT(better, kFanout);
     }
@@ -353,13 +353,13 @@ TEST_P(SpeculatorTest, PreparesForWhatRetrievalExpectsToo) {
   AwaitBranches(7, {});
   const Ranking ranking = RankingsOf(committed, {})[0];
   Proposal next;
-  next.Extend(ranking[0]);
-  Send(7, {0, ranking[1]}, {ranking[1]}, next);
+  next.Extend(ranking[0].token);
+  Send(7, {0, ranking[1].token}, {ranking[1].token}, next);
   std::vector<Token> path = committed;
-  path.push_back(ranking[1]);
+  path.push_back(ranking[1].token);
   const Ranking draft = RankingsOf(path, next)[0];
   Token foreign = 1000;  // One that the draft would not come upon.
-  while (std::ranges::find(draft, foreign) != draft.end()) ++foreign;
+  while (RankOf(draft, foreign) >= 0) ++foreign;
   OutcomeList expected;
   expected.push_back({{0, foreign}, 1});
   client_->SendRetrieved(7, expected);

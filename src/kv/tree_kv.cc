@@ -89,6 +89,15 @@ void CommitPath(std::int32_t root, std::span<const std::int8_t> path, KvMemory m
   kv->committed = end;
 }
 
+void MoveNodes(std::int32_t root, std::span<const MovedNode> nodes, KvMemory memory,
+               const SequenceKv& kv) {
+  Moves moves;
+  for (const MovedNode& moved : nodes) {
+    moves.push_back({.from = kv.SlotOf(root + moved.from), .to = kv.SlotOf(root + moved.to)});
+  }
+  Move(moves, memory);
+}
+
 void MoveBranch(std::int32_t root, std::span<const PromotedRow> rows, const SequenceKv& scratch,
                 KvMemory memory, const SequenceKv* kv) {
   Moves moves;

@@ -75,6 +75,17 @@ void CommitRows(std::int32_t end, SequenceKv* kv);
 void CommitPath(std::int32_t root, std::span<const std::int8_t> path, KvMemory memory,
                 SequenceKv* kv);
 
+/// A node of a tree that gets another number.
+struct MovedNode {
+  std::int8_t from;
+  std::int8_t to;
+};
+
+/// The tree below `root` loses nodes and its others close up: their rows move in the order given,
+/// each towards the root.
+void MoveNodes(std::int32_t root, std::span<const MovedNode> nodes, KvMemory memory,
+               const SequenceKv& kv);
+
 /// A row of a branch that becomes a node of the tree.
 struct PromotedRow {
   std::int16_t row;  ///< Its slot in the scratch sequence.

@@ -86,6 +86,19 @@ TEST(RowPlacer, NodesBesideTheChainHaveTheirPathsAsTails) {
   EXPECT_EQ(tables.block_tables.size(), 1U);
 }
 
+TEST(TreeKv, NodesThatStayCloseUp) {
+  KvCache pool({.blocks = 4}, false);
+  SequenceKv kv;
+  ASSERT_TRUE(pool.Reserve(40, &kv));
+  Memory memory(4);
+  for (int i = 0; i < 40; ++i) memory.at(kv.SlotOf(i)) = static_cast<float>(i);
+  const MovedNode moved[] = {{3, 2}, {4, 3}, {6, 4}};
+  MoveNodes(30, moved, memory.kv(), kv);
+  std::vector<float> nodes;
+  for (int node = 0; node <= 4; ++node) nodes.push_back(memory.at(kv.SlotOf(30 + node)));
+  EXPECT_THAT(nodes, ElementsAre(30, 31, 33, 34, 36));
+}
+
 TEST(TreeKv, TheAcceptedPathBecomesPositions) {
   KvCache pool({.blocks = 4}, false);
   SequenceKv kv;

@@ -38,7 +38,7 @@ void SpeculatedSequence::AddTokens(std::span<const Token> tokens, DraftModel& dr
     history.AddOutput(opening_[i]);
   trunk.Commit(std::span<const Token>(opening_).subspan(draft.tokens_without_row()), draft);
   trunk.tree.Assign({});
-  trunk.Plan(plan_.tree_width, plan_.lookahead, plan_.nodes());
+  trunk.Plan(plan_.tree_width, plan_.lookahead, plan_.nodes(), sampling.temperature, draft);
   EstimateReached();
 }
 
@@ -90,7 +90,7 @@ void SpeculatedSequence::Advance(const OutcomeMessage& outcome, DraftModel& draf
   plan_ = next_plan_;
   after_fallback_ = outcome.wants_jit || outcome.source != ProposalSource::kCache;
   epoch = outcome.epoch;
-  trunk.Plan(plan_.tree_width, plan_.lookahead, plan_.nodes());
+  trunk.Plan(plan_.tree_width, plan_.lookahead, plan_.nodes(), sampling.temperature, draft);
   if (jit && trunk.tree.ranked(0)) TakeRow({}, 0, Ranking(trunk.rankings[0]));
   EstimateReached();
 }
@@ -116,6 +116,28 @@ void SpeculatedSequence::TakeRetrieved(const OutcomeList& outcomes) {
   std::erase_if(branches, [named](const Branch& branch) {
     return (named >> branch.outcome.node & 1) != 0 && !branch.tree.ranked(0);
   });
+}
+
+bool SpeculatedSequence::AppendJitRows(DraftModel& draft,
+                                       StaticVector<std::int8_t, kMaxProposal + 1>* nodes) {
+  trunk.KeepBest(draft);
+  CloseStops(&trunk.tree, 1);
+  return trunk.AppendDraftRows(draft, nodes);
+}
+
+void SpeculatedSequence::CloseStops(DraftTree* tree, int first) const {
+  for (int node = first; node < tree->nodes(); ++node) {
+    if (IsStop(tree->proposal().tokens[node - 1])) tree->Close(node);
+  }
+}
+
+int SpeculatedSequence::FillBranch(DraftTree* tree) const {
+  const auto* rule = std::get_if<BestFirst>(&trunk.growth);
+  if (rule == nullptr) return 0;
+  for (int node = 0; node < tree->nodes(); ++node) {
+    if (tree->Wants(node, trunk.growth)) return 0;
+  }
+  return tree->Fill(*rule, scratch_rankings_);
 }
 
 void SpeculatedSequence::FinishJit() {
@@ -154,8 +176,8 @@ void SpeculatedSequence::EstimateReached() {
   reached_[0] = 1;
   for (int i = 0; i < proposal.size(); ++i) {
     const int parent = proposal.parents[i];
-    reached_[i + 1] =
-        reached_[parent] * trunk.predictor.Probability(/*leaf=*/false, children[parent]++);
+    reached_[i + 1] = reached_[parent] * trunk.ChanceOf(parent, proposal.tokens[i],
+                                                        /*leaf=*/false, children[parent]++);
   }
 }
 
@@ -178,16 +200,16 @@ void SpeculatedSequence::ExpandNode(int node, const RetrievalRates& rates) {
   const int fanout = FanoutAt(this->fanout(), proposal, node);
   const int children = proposal.Children(node);
   StaticVector<Token, kMaxFanout> bonuses;
-  for (const Token bonus : trunk.rankings[node]) {
+  for (const RankedToken& bonus : trunk.rankings[node]) {
     if (static_cast<int>(bonuses.size()) == fanout) break;
-    if (proposal.ChildWith(node, bonus) == 0) bonuses.push_back(bonus);
+    if (proposal.ChildWith(node, bonus.token) == 0) bonuses.push_back(bonus.token);
   }
   // What retrieval expects beside the draft's tokens takes the places of the draft's last ones
   // while it is likelier to be right.
   const auto retrieved = retrieved_.Beside(node, leaf, bonuses, rates);
   auto own = static_cast<int>(bonuses.size());
   int taken = 0;
-  const auto chance = [&](int i) { return trunk.predictor.Probability(leaf, children + i); };
+  const auto chance = [&](int i) { return trunk.ChanceOf(node, bonuses[i], leaf, children + i); };
   while (taken < static_cast<int>(retrieved.size()) && taken < fanout) {
     const bool free = own + taken < fanout;
     if (!free && retrieved[taken].chance <= chance(own - 1)) break;
@@ -248,9 +270,9 @@ void SpeculatedSequence::AppendWanted(const DraftModel& draft,
     const std::int32_t fork = trunk.root() + proposal.Depth(branch.outcome.node) + 1;
     const Proposal& prepared = branch.tree.proposal();
     for (int node = 0; node < branch.tree.nodes(); ++node) {
-      if (!branch.tree.Wants(node, trunk.shape)) continue;
+      if (!branch.tree.Wants(node, trunk.growth)) continue;
       if (fork + prepared.Depth(node) >= draft.max_context) continue;
-      const double useful = node == 0 ? kHitValue : branch.tree.Reached(node, trunk.shape);
+      const double useful = node == 0 ? kHitValue : branch.tree.Reached(node);
       wanted->push_back(
           {.branch = static_cast<int>(b), .node = node, .value = branch.weight * useful});
     }
@@ -342,11 +364,10 @@ int SpeculatedSequence::TakeRow(const WantedRow& wanted, int slot, const Ranking
     tree = &branches[wanted.branch].tree;
     scratch_used_ = std::max(scratch_used_, slot + 1);
     scratch_rankings_[slot] = ranking;
-    added = tree->Grow(wanted.node, slot, trunk.shape, ranking);
+    added = tree->Grow(wanted.node, slot, trunk.growth, ranking);
   }
-  for (int node = tree->nodes() - added; node < tree->nodes(); ++node) {
-    if (IsStop(tree->proposal().tokens[node - 1])) tree->Close(node);
-  }
+  CloseStops(tree, tree->nodes() - added);
+  if (wanted.branch >= 0) added += FillBranch(tree);
   return added;
 }
 

@@ -57,6 +57,9 @@ class SpeculatedSequence {
   /// into are made anew.
   void TakeRetrieved(const OutcomeList& outcomes);
 
+  /// Adds the rows that a just-in-time proposal grows by to the draft's batch, as
+  /// DraftTrunk::AppendDraftRows does. False when it has all its nodes.
+  bool AppendJitRows(DraftModel& draft, StaticVector<std::int8_t, kMaxProposal + 1>* nodes);
   /// The just-in-time proposal has all its nodes and is now the one under verification.
   void FinishJit();
 
@@ -103,6 +106,10 @@ class SpeculatedSequence {
   // What the row before that of a branch's node has left; null where the draft reads no features.
   const float* FeatureOf(const Branch& branch, int node) const;
   void EstimateReached();
+  // Nothing is drafted below nodes from `first` on that carry a stop token.
+  void CloseStops(DraftTree* tree, int first) const;
+  // Once a branch that grows best first wants no more rows, it gets the rest of its nodes.
+  int FillBranch(DraftTree* tree) const;
   void AddBranch(const Branch& branch);
   void ExpandNode(int node, const RetrievalRates& rates);
   void ObserveRetrieved(Outcome outcome, RetrievalRates* rates) const;

@@ -210,7 +210,7 @@ bool Speculator::AppendTrunkRows(SpeculatedSequence* sequence) {
     RowPlacer placer = draft_->PlacerFor(trunk.kv);
     readings_.push_back({sequence, trunk.AppendCommittedRows(wanted, &placer, &draft_->batch)});
     if (readings_.back().end == trunk.committed()) nodes.push_back(0);
-  } else if (!sequence->jit || !trunk.AppendDraftRows(*draft_, &nodes)) {
+  } else if (!sequence->jit || !sequence->AppendJitRows(*draft_, &nodes)) {
     return false;
   }
   for (const int node : nodes) trunk_rows_.push_back({sequence, {.branch = -1, .node = node}});

@@ -8,6 +8,8 @@ namespace {
 
 // A mask has so many steps, whatever those before it took.
 constexpr std::int64_t kLeastMaskSteps = 1 << 12;
+// Tokens whose scores say what chances the children of a tree's node have.
+constexpr int kScored = 8;
 constexpr std::size_t kFirstCapacity = 4096;  // Tokens; like a sequence's first block list.
 
 // Rows of branches lie in scratch blocks of their own, whose recent parts are referred to as well.
@@ -23,17 +25,16 @@ KvRoom DraftRoom(int window, int sequences, int context, int scratch) {
 
 // The place of the target's `token` among the candidates after a node (OutcomePredictor): its
 // children, then the rest of the ranking; -1 where it is not one of them.
-int CandidateNumber(const Proposal& proposal, int node, std::span<const Token> ranking,
-                    Token token) {
+int CandidateNumber(const Proposal& proposal, int node, const Ranking& ranking, Token token) {
   int number = 0;
   for (int i = node; i < proposal.size(); ++i) {
     if (proposal.parents[i] != node) continue;
     if (proposal.tokens[i] == token) return number;
     ++number;
   }
-  for (const Token candidate : ranking) {
-    if (candidate == token) return number;
-    if (proposal.ChildWith(node, candidate) == 0) ++number;
+  for (const RankedToken& candidate : ranking) {
+    if (candidate.token == token) return number;
+    if (proposal.ChildWith(node, candidate.token) == 0) ++number;
   }
   return -1;
 }
@@ -60,20 +61,30 @@ Ranking RankRow(DraftModel& draft, Logits logits, const SamplingParams& sampling
                 const TokenHistory& history, const RankRequest& request,
                 std::span<const TokenProbability>* law) {
   if (law != nullptr) *law = {};
-  if (!draft.PrepareMask(history, request.path)) return {};
+  Ranking ranking;
+  if (!draft.PrepareMask(history, request.path)) return ranking;
   if (law != nullptr) {
     const auto likeliest = draft.sampler.LikeliestTokens(logits.values, sampling, history,
                                                          request.path, kMaxLawTokens);
     *law = likeliest;
-    return draft.draw.Draw(request, likeliest);
+    for (const Token token : draft.draw.Draw(request, likeliest)) {
+      ranking.push_back({.token = token});
+    }
+    return ranking;
   }
   std::array<Candidate, kMaxRanking> best;
-  const int count = std::min(request.children + request.candidates, kMaxRanking);
+  const int wanted = request.children + request.candidates;
+  const int count =
+      std::min(request.children > 1 ? std::max(wanted, kScored) : wanted, kMaxRanking);
   const std::size_t found = draft.sampler.Rank(
       logits, sampling, history, request.path, request.root + 1 + request.path.size(),
       std::span(best).first(static_cast<std::size_t>(count)));
-  Ranking ranking;
-  for (std::size_t i = 0; i < found; ++i) ranking.push_back(best[i].token);
+  std::array<double, kMaxRanking> scores;
+  for (std::size_t i = 0; i < found; ++i) {
+    ranking.push_back({.token = best[i].token});
+    scores[i] = best[i].score;
+  }
+  SetLogOdds(std::span(scores).first(found), sampling.temperature, &ranking);
   return ranking;
 }
 
@@ -83,6 +94,46 @@ void DraftTrunk::Learn(int node, Token token, DraftModel& draft) {
   const int candidate = CandidateNumber(proposal, node, rankings[node], token);
   predictor.Observe(leaf, candidate);
   draft.outcomes.Observe(leaf, candidate);
+  if (auto* rule = std::get_if<BestFirst>(&growth)) rule->chances->Observe(rankings[node], token);
+}
+
+void DraftTrunk::Plan(int width, int depth, int max_nodes, float temperature, DraftModel& draft) {
+  const TreeShape shape = MakeTreeShape(predictor, width, depth, max_nodes);
+  if (width == 1 || draws_) {
+    growth = shape;
+    return;
+  }
+  growth = BestFirst{.width = width,
+                     .depth = depth,
+                     .max_nodes = std::min(max_nodes, kMaxProposal),
+                     .cutoff = shape.nodes.back().reached,
+                     .first = predictor.acceptance(),
+                     .chances = temperature > 0 ? &draft.noisy_chances : &draft.greedy_chances};
+}
+
+double DraftTrunk::ChanceOf(int node, Token token, bool leaf, int candidate) const {
+  const auto* rule = std::get_if<BestFirst>(&growth);
+  if (rule != nullptr && tree.ranked(node)) {
+    const int rank = RankOf(rankings[node], token);
+    if (rank >= 0) return rule->chances->Chance(rankings[node][rank].log_odds);
+  }
+  return predictor.Probability(leaf, candidate);
+}
+
+void DraftTrunk::KeepBest(DraftModel& draft) {
+  const auto* rule = std::get_if<BestFirst>(&growth);
+  if (rule == nullptr || !tree.ranked(0)) return;
+  const auto origins = tree.KeepBest(*rule, rankings);
+  StaticVector<MovedNode, kMaxProposal> moved;
+  for (int node = 1; node < tree.nodes(); ++node) {
+    const int origin = origins[node];
+    if (origin == node || !tree.ranked(node)) continue;
+    moved.push_back({static_cast<std::int8_t>(origin), static_cast<std::int8_t>(node)});
+    rankings[node] = rankings[origin];
+    left.Keep(node, left.Of(origin));
+    tree.SetRow(node, node);
+  }
+  MoveNodes(root(), moved, draft.memory(), kv);
 }
 
 void DraftTrunk::Commit(std::span<const Token> tokens, DraftModel& draft) {
@@ -129,7 +180,7 @@ void DraftTrunk::AppendNodeRow(int node, RowPlacer* placer, ForwardBatch* batch)
 
 bool DraftTrunk::AppendReadingRows(DraftModel& draft) {
   constexpr int kRows = DraftModel::kReadingRows;
-  if (committed() == 0 || committed() > draft.max_context || !tree.Wants(0, shape)) return false;
+  if (committed() == 0 || committed() > draft.max_context || !tree.Wants(0, growth)) return false;
   if (committed() - computed() <= kRows || !Reserve(kRows, draft)) return false;
   RowPlacer placer = draft.PlacerFor(kv);
   AppendCommittedRows(kRows, &placer, &draft.batch);
@@ -146,12 +197,12 @@ bool DraftTrunk::AppendDraftRows(DraftModel& draft,
   if (committed() > draft.max_context || committed() - computed() > kRows) return false;
   if (!Reserve(kRows, draft)) return false;
   RowPlacer placer = draft.PlacerFor(kv);
-  if (tree.Wants(0, shape)) {
+  if (tree.Wants(0, growth)) {
     AppendCommittedRows(kRows, &placer, &draft.batch);
     nodes->push_back(0);
   }
   for (int node = 1; node < tree.nodes(); ++node) {
-    if (!tree.Wants(node, shape)) continue;
+    if (!tree.Wants(node, growth)) continue;
     if (root() + tree.proposal().Depth(node) >= draft.max_context) continue;
     AppendNodeRow(node, &placer, &draft.batch);
     nodes->push_back(static_cast<std::int8_t>(node));
@@ -162,7 +213,11 @@ bool DraftTrunk::AppendDraftRows(DraftModel& draft,
 int DraftTrunk::TakeRanking(int node, const Ranking& ranking) {
   if (node == 0) CommitRows(committed(), &kv);
   rankings[node] = ranking;
-  return tree.Grow(node, /*row=*/node, shape, ranking);
+  if (!std::holds_alternative<BestFirst>(growth)) {
+    return tree.Grow(node, /*row=*/node, growth, ranking);
+  }
+  tree.SetRow(node, node);  // KeepBest gives it children.
+  return 0;
 }
 
 }  // namespace foretoken

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "draft/model/chance_table.h"
 #include "draft/model/draft_tree.h"
 #include "draft/model/draw.h"
 #include "draft/model/left_states.h"
@@ -58,6 +59,10 @@ struct DraftModel {
   }
 
   OutcomePredictor outcomes = OutcomePredictor::OfAllSequences();  ///< Taught by every trunk.
+  /// Likewise, of trees that grow best first, at T = 0 and above: where the target takes its
+  /// likeliest token the draft is right more often than its odds say, else about as often.
+  ChanceTable greedy_chances{2};
+  ChanceTable noisy_chances{1};
 };
 
 /// One sequence as a draft model sees it: the committed tokens, the tree of proposed tokens below
@@ -73,6 +78,7 @@ class DraftTrunk {
   /// taught. Not if proposals are drawn: what is prepared for them must not depend on what was
   /// drawn for others, which may have the same noise.
   void Begin(const DraftModel& draft, bool draws) {
+    draws_ = draws;
     if (!draws) predictor = draft.outcomes.ForSequence();
     if (!draft.reads_features()) return;
     const ModelConfig& config = draft.model->config();
@@ -85,10 +91,9 @@ class DraftTrunk {
   /// there yet. The tree is then only the new root.
   void Commit(std::span<const Token> tokens, DraftModel& draft);
 
-  /// The tree grows anew from the root by this plan.
-  void Plan(int width, int depth, int max_nodes) {
-    shape = MakeTreeShape(predictor, width, depth, max_nodes);
-  }
+  /// The tree grows anew from the root by this plan: a tree best first, but where proposals are
+  /// drawn along a shape. `draft` outlives it.
+  void Plan(int width, int depth, int max_nodes, float temperature, DraftModel& draft);
 
   std::int32_t committed() const { return static_cast<std::int32_t>(committed_.size()); }
   /// The position of node 0: the last committed token.
@@ -117,10 +122,16 @@ class DraftTrunk {
   /// batch.
   void AppendNodeRow(int node, RowPlacer* placer, ForwardBatch* batch) const;
 
-  /// Adds to the draft's batch the rows of all nodes that the shape wants children of, after those
+  /// Before AppendDraftRows: of a tree that grows best first, keeps the likeliest nodes.
+  void KeepBest(DraftModel& draft);
+  /// Adds to the draft's batch the rows of all nodes that children are wanted of, after those
   /// of committed tokens without KV: one pass of drafting; `nodes` gets the nodes in the order of
   /// the wanted logits. False when there are none, be it for want of memory or context.
   bool AppendDraftRows(DraftModel& draft, StaticVector<std::int8_t, kMaxProposal + 1>* nodes);
+  /// P(the target's token is `token` | verification comes to `node`), where it is that candidate of
+  /// the node (OutcomePredictor): by the draft's own word of a tree that grows best first, else by
+  /// what was learned of the candidate.
+  double ChanceOf(int node, Token token, bool leaf, int candidate) const;
   /// Takes what the draft says after `node`, whose row has been computed. Returns how many children
   /// that has given it.
   int TakeRanking(int node, const Ranking& ranking);
@@ -129,7 +140,7 @@ class DraftTrunk {
 
   SequenceKv kv;
   DraftTree tree;  ///< A node's row is the node's own number.
-  TreeShape shape;
+  TreeGrowth growth;
   std::vector<Ranking> rankings = std::vector<Ranking>(kMaxProposal + 1);  ///< Of ranked nodes.
   LeftStates left;  ///< Of ranked nodes, where the draft reads features.
   /// Likewise. Of committed positions, before their rows are to be computed.
@@ -141,6 +152,7 @@ class DraftTrunk {
 
   std::vector<Token> committed_;
   int tokens_without_row_ = 0;
+  bool draws_ = false;
 };
 
 /// What the draft says after committed tokens and the request's path, from their row's logits: its

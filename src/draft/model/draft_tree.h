@@ -1,21 +1,39 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
+#include <variant>
 
 #include "base/static_vector.h"
+#include "draft/model/chance_table.h"
+#include "draft/model/ranking.h"
 #include "speculation/plan.h"
 #include "speculation/proposal.h"
 #include "speculation/tree_shape.h"
 
 namespace foretoken {
 
-/// The draft's best tokens after some node, best first, under the shared noise of that position.
-using Ranking = StaticVector<Token, kMaxRanking>;
+/// Trees grow best first, by what the draft says in their context (EAGLE-2's dynamic trees): of all
+/// candidates after ranked nodes the likeliest to be accepted, with all before them, become nodes.
+/// Only where proposals may be anything: a tree whose shape depends on what was drawn would bias
+/// what rejection verification emits.
+struct BestFirst {
+  int width = 1;      ///< Children of a node, at most.
+  int depth = 0;      ///< Levels below the root, at most.
+  int max_nodes = 0;  ///< Without the root.
+  /// Candidates below it are not worth a row of the draft: how likely the last node of an average
+  /// tree of this size is to be accepted.
+  double cutoff = 0;
+  double first = 1;  ///< The average chance of a node's first child.
+  ChanceTable* chances = nullptr;
+};
 
-/// A proposal as it grows along a TreeShape: a node whose row the draft has computed is ranked, and
-/// its ranking gives it the children that the shape wants. What a row number means (a KV slot, a
-/// stored ranking) is the owner's.
+/// How trees grow: best first, or along a shape that was decided before any of their tokens.
+using TreeGrowth = std::variant<TreeShape, BestFirst>;
+
+/// A proposal as it grows: a node whose row the draft has computed is ranked, and its ranking gives
+/// it children. What a row number means (a KV slot, a stored ranking) is the owner's.
 class DraftTree {
  public:
   DraftTree() { Clear(); }
@@ -30,29 +48,59 @@ class DraftTree {
   int nodes() const { return proposal_.size() + 1; }
 
   /// The row that ranked `node`; -1 where there is none yet.
-  int row(int node) const { return rows_[node]; }
-  bool ranked(int node) const { return rows_[node] >= 0; }
-  void SetRow(int node, int row) { rows_[node] = static_cast<std::int16_t>(row); }
+  int row(int node) const { return nodes_[node].row; }
+  bool ranked(int node) const { return nodes_[node].row >= 0; }
+  void SetRow(int node, int row) { nodes_[node].row = static_cast<std::int16_t>(row); }
 
-  /// Whether `node` is not ranked yet and `shape` wants children below it.
-  bool Wants(int node, const TreeShape& shape) const;
+  /// Whether `node` is not ranked yet and children are wanted below it.
+  bool Wants(int node, const TreeGrowth& growth) const;
   /// Nothing is to be drafted below `node`: it carries a stop token.
-  void Close(int node) { shape_nodes_[node] = -1; }
-  /// The estimated probability that verification comes to `node`, which Wants.
-  double Reached(int node, const TreeShape& shape) const {
-    return shape.nodes[shape_nodes_[node]].reached;
-  }
+  void Close(int node) { nodes_[node].open = false; }
+  /// The estimated probability that verification comes to `node` of a tree that grows.
+  double Reached(int node) const { return nodes_[node].reached; }
 
-  /// Makes `node` ranked by `row` and adds the children that the shape wants, as far as there are
-  /// candidates; they are the tree's last nodes. Returns how many.
-  int Grow(int node, int row, const TreeShape& shape, std::span<const Token> ranking);
+  /// Makes `node` ranked by `row` and adds its children, as far as there are candidates; they are
+  /// the tree's last nodes, in the order of their ranks. Returns how many. Best first these are the
+  /// candidates above the cutoff, as far as there is room: nothing is taken back, so what was
+  /// added can be sent.
+  int Grow(int node, int row, const TreeGrowth& growth, const Ranking& ranking);
+
+  /// Of a tree that grows best first, once nothing more is wanted: adds the likeliest candidates
+  /// that are not in it, up to its size. `rankings` are those of its rows, by number. Returns how
+  /// many nodes that has added.
+  int Fill(const BestFirst& rule, std::span<const Ranking> rankings);
+
+  /// Makes of a tree that grows best first that of the likeliest candidates of all ranked nodes,
+  /// which may drop nodes and add others; ranked ones come first, in their order. Returns the
+  /// number that each node had before, 0 for those that are new and the root.
+  StaticVector<std::int8_t, kMaxProposal + 1> KeepBest(const BestFirst& rule,
+                                                       std::span<const Ranking> rankings);
 
  private:
-  void AddNode(int shape_node);
+  struct Node {
+    std::int16_t row = -1;
+    std::int8_t shape_node = 0;  // Along a shape: which one of it.
+    std::int8_t rank = 0;        // Among the candidates after its parent.
+    bool open = true;            // May be ranked and get children.
+    float reached = 1;
+  };
+  // A candidate after a ranked node.
+  struct Candidate {
+    std::int8_t parent = 0;
+    std::int8_t rank = 0;
+    std::int8_t node = 0;  // 0: it is none yet.
+    double reached = 0;
+  };
+  using Candidates = StaticVector<Candidate, kMaxProposal>;
+
+  // The likeliest ones, in descending order, parents before children.
+  Candidates Best(const BestFirst& rule, std::span<const Ranking> rankings) const;
+  void AddCandidate(const Candidate& candidate, Token token, const BestFirst& rule);
+  int GrowAlong(int node, const TreeShape& shape, const Ranking& ranking);
+  int GrowAboveCutoff(int node, const BestFirst& rule, const Ranking& ranking);
 
   Proposal proposal_;
-  StaticVector<std::int16_t, kMaxProposal + 1> rows_;
-  StaticVector<std::int8_t, kMaxProposal + 1> shape_nodes_;  // -1: does not grow.
+  StaticVector<Node, kMaxProposal + 1> nodes_;
 };
 
 }  // namespace foretoken

@@ -28,14 +28,14 @@ void DraftDraw::AddNoise(const RankRequest& request, std::span<const TokenProbab
   }
 }
 
-Ranking DraftDraw::Draw(const RankRequest& request, std::span<TokenProbability> likeliest) {
+DrawnTokens DraftDraw::Draw(const RankRequest& request, std::span<TokenProbability> likeliest) {
   scored_.clear();
   if (request.candidates > 0) {
     for (const TokenProbability& entry : likeliest) {
       scored_.push_back({entry.token, entry.probability});
     }
   }
-  Ranking tokens;
+  DrawnTokens tokens;
   if (request.children > 0) ApplySaguaro(likeliest, request.fanout, request.saguaro_c);
   for (int i = 0; i < request.children; ++i) {
     const Token token =

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "draft/model/draft_tree.h"
+#include "base/static_vector.h"
 #include "sampling/sampler.h"
 #include "speculation/draft_law.h"
 #include "speculation/plan.h"
@@ -24,6 +24,9 @@ struct RankRequest {
   CacheOrder order = CacheOrder::kNoise;
 };
 
+/// Children, then candidates for the bonus token.
+using DrawnTokens = StaticVector<Token, kMaxRanking>;
+
 /// What the draft says after a node: children drawn from its law, and the tokens likeliest to be
 /// the bonus token there. Holds scratch memory only.
 class DraftDraw {
@@ -31,7 +34,7 @@ class DraftDraw {
   /// `likeliest` are the draft's likeliest tokens as Sampler::LikeliestTokens gives them; becomes
   /// the law that the children were drawn from. Returns the children in the order of their draws,
   /// then the candidates, best first; fewer where the law has no more.
-  Ranking Draw(const RankRequest& request, std::span<TokenProbability> likeliest);
+  DrawnTokens Draw(const RankRequest& request, std::span<TokenProbability> likeliest);
 
  private:
   struct Scored {

@@ -17,7 +17,7 @@ TEST(DraftDraw, DrawsFromTheLawItLeavesBehind) {
   std::vector<TokenProbability> law;
   for (std::uint64_t seed = 0; seed < kDraws; ++seed) {
     law = Likeliest();
-    const Ranking ranking =
+    const DrawnTokens ranking =
         draw.Draw({.root = 3, .children = 2, .seed = seed, .fanout = 1, .saguaro_c = 0.5}, law);
     ASSERT_EQ(ranking.size(), 2U);
     EXPECT_NE(ranking[0], ranking[1]) << "drawn without replacement";
@@ -34,7 +34,7 @@ TEST(DraftDraw, CandidatesAreOthersThanTheDrawnInTheOrderAskedFor) {
   std::map<Token, int> best;
   for (std::uint64_t seed = 0; seed < 20'000; ++seed) {
     auto law = Likeliest();
-    Ranking ranking = draw.Draw({.candidates = 3, .seed = seed}, law);
+    DrawnTokens ranking = draw.Draw({.candidates = 3, .seed = seed}, law);
     const Token drawn = ranking[0];
     ASSERT_EQ(ranking.size(), 4U);
     EXPECT_EQ(std::count(ranking.begin(), ranking.end(), drawn), 1);

@@ -73,7 +73,8 @@ void ModelDrafter::Propose(std::span<DraftContext> contexts) {
     if (trunk.committed() == 0) trunk.Begin(draft_, /*draws=*/context.laws != nullptr);
     trunk.Commit(context.tokens.subspan(draft_.tokens_without_row() + trunk.committed()), draft_);
     if (draft_.reads_features()) trunk.features.Append(context.taps, trunk.committed());
-    trunk.Plan(context.tree_width, context.lookahead, context.max_nodes);
+    trunk.Plan(context.tree_width, context.lookahead, context.max_nodes,
+               context.sampling->temperature, draft_);
   }
   ReadContexts(contexts);
   nodes_.resize(contexts.size());
@@ -83,6 +84,7 @@ void ModelDrafter::Propose(std::span<DraftContext> contexts) {
     drafting_.clear();
     for (std::size_t i = 0; i < contexts.size(); ++i) {
       DraftTrunk& trunk = SlotFor(contexts[i].sequence).trunk;
+      trunk.KeepBest(draft_);
       if (trunk.AppendDraftRows(draft_, &nodes_[i])) {
         drafting_.push_back(static_cast<int>(i));
       }

@@ -1,0 +1,197 @@
+#include "draft/model/draft_tree.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+namespace foretoken {
+namespace {
+
+constexpr int kRankedTokens = 8;
+
+// A draft that says something random after every path, and a tree that grows by it.
+class BestFirstTest : public testing::TestWithParam<int> {
+ protected:
+  BestFirstTest() : random_(static_cast<unsigned>(GetParam())) {
+    rule_ = {.width = Between(2, 5),
+             .depth = Between(1, 6),
+             .max_nodes = Between(1, kMaxProposal),
+             .cutoff = 0.001 * Between(1, 200),
+             .first = 0.7,
+             .chances = &table_};
+  }
+
+  int Between(int low, int high) { return std::uniform_int_distribution(low, high)(random_); }
+
+  Ranking RandomRanking() {
+    Ranking ranking;
+    std::vector<double> scores;
+    for (int i = 0; i < kRankedTokens; ++i) {
+      ranking.push_back({.token = Between(0, 1000) * kRankedTokens + i});
+      scores.push_back(std::normal_distribution(0.0, 3.0)(random_));
+    }
+    std::ranges::sort(scores, std::greater());
+    SetLogOdds(scores, 1, &ranking);
+    return ranking;
+  }
+
+  // As a draft's pass does: all nodes that want it are ranked, each by the row of its number.
+  std::vector<int> RankWanted() {
+    std::vector<int> wanted;
+    for (int node = 0; node < tree_.nodes(); ++node) {
+      if (tree_.Wants(node, growth())) wanted.push_back(node);
+    }
+    for (const int node : wanted) {
+      rankings_[node] = RandomRanking();
+      tree_.SetRow(node, node);
+    }
+    return wanted;
+  }
+
+  // As its owner does: rows go where their nodes go.
+  StaticVector<std::int8_t, kMaxProposal + 1> KeepBest() {
+    const auto origins = tree_.KeepBest(rule_, rankings_);
+    for (int node = 1; node < tree_.nodes(); ++node) {
+      if (!tree_.ranked(node)) continue;
+      EXPECT_LE(node, origins[node]);
+      rankings_[node] = rankings_[origins[node]];
+      tree_.SetRow(node, node);
+    }
+    return origins;
+  }
+
+  // The chances that verification comes to the candidates of all ranked nodes, in descending order.
+  std::vector<double> AllCandidates() const {
+    std::vector<double> reached;
+    for (int node = 0; node < tree_.nodes(); ++node) {
+      if (!tree_.ranked(node)) continue;
+      for (const double chance : ChancesOf(table_, rankings_[tree_.row(node)], rule_.width)) {
+        reached.push_back(tree_.Reached(node) * chance);
+      }
+    }
+    std::ranges::sort(reached, std::greater());
+    return reached;
+  }
+
+  // Whether the tree's nodes are candidates of their parents, and what their chances say.
+  void CheckNodes() const {
+    const Proposal& proposal = tree_.proposal();
+    ASSERT_LE(proposal.size(), rule_.max_nodes);
+    for (int node = 1; node < tree_.nodes(); ++node) {
+      const int parent = proposal.parents[node - 1];
+      ASSERT_LT(parent, node);
+      ASSERT_TRUE(tree_.ranked(parent));
+      const Ranking& ranking = rankings_[tree_.row(parent)];
+      const int rank = RankOf(ranking, proposal.tokens[node - 1]);
+      ASSERT_GE(rank, 0);
+      ASSERT_LT(rank, rule_.width);
+      const double chance = ChancesOf(table_, ranking, rule_.width)[rank];
+      EXPECT_NEAR(tree_.Reached(node), tree_.Reached(parent) * chance, 1e-6);
+      EXPECT_LE(proposal.Depth(node), rule_.depth);
+      EXPECT_EQ(proposal.ChildWith(parent, proposal.tokens[node - 1]), node);
+    }
+  }
+
+  // Whether no candidate that was left out is likelier than a node.
+  void CheckNoneBetter(const std::vector<double>& candidates) const {
+    std::vector<double> kept;
+    for (int node = 1; node < tree_.nodes(); ++node) kept.push_back(tree_.Reached(node));
+    std::ranges::sort(kept, std::greater());
+    ASSERT_EQ(kept.size(), std::min<std::size_t>(candidates.size(), rule_.max_nodes));
+    for (std::size_t i = 0; i < kept.size(); ++i) EXPECT_NEAR(kept[i], candidates[i], 1e-6);
+  }
+
+  TreeGrowth growth() const { return rule_; }
+
+  std::mt19937 random_;
+  ChanceTable table_{1};
+  BestFirst rule_;
+  DraftTree tree_;
+  std::vector<Ranking> rankings_ = std::vector<Ranking>(kMaxProposal + 1);
+};
+
+TEST_P(BestFirstTest, KeepsTheLikeliestOfAllThatWereExpanded) {
+  int passes = 0;
+  std::vector<double> candidates;  // Of nodes that were dropped too.
+  for (std::vector<int> ranked = RankWanted(); !ranked.empty(); ranked = RankWanted()) {
+    ++passes;
+    for (const int node : ranked) {
+      for (const double chance : ChancesOf(table_, rankings_[node], rule_.width)) {
+        candidates.push_back(tree_.Reached(node) * chance);
+      }
+    }
+    std::ranges::sort(candidates, std::greater());
+    KeepBest();
+    CheckNodes();
+    CheckNoneBetter(candidates);
+  }
+  EXPECT_LE(passes, rule_.depth);
+  EXPECT_GT(tree_.nodes(), 1);
+  // Nothing is left to change.
+  const Proposal before = tree_.proposal();
+  const auto origins = KeepBest();
+  for (int node = 0; node < tree_.nodes(); ++node) {
+    EXPECT_TRUE(origins[node] == node || !tree_.ranked(node));
+  }
+  EXPECT_EQ(tree_.proposal().size(), before.size());
+}
+
+TEST_P(BestFirstTest, WhatIsAddedStaysAndIsFilledUp) {
+  Proposal sent;
+  int rows = 0;
+  for (;;) {
+    int next = 0;
+    while (next < tree_.nodes() && !tree_.Wants(next, growth())) ++next;
+    if (next == tree_.nodes()) break;
+    // Any node's row may come first.
+    for (int node = next; node < tree_.nodes(); ++node) {
+      if (tree_.Wants(node, growth()) && Between(0, 2) == 0) next = node;
+    }
+    ASSERT_LE(rows, kMaxProposal);
+    rankings_[rows] = RandomRanking();
+    tree_.Grow(next, rows, growth(), rankings_[rows]);
+    ++rows;
+    CheckNodes();
+    for (int i = 0; i < sent.size(); ++i) ASSERT_EQ(sent.tokens[i], tree_.proposal().tokens[i]);
+    sent = tree_.proposal();
+  }
+  const int before = tree_.proposal().size();
+  const int filled = tree_.Fill(rule_, rankings_);
+  EXPECT_EQ(filled, tree_.proposal().size() - before);
+  CheckNodes();
+  const auto all = static_cast<int>(AllCandidates().size());
+  EXPECT_EQ(tree_.proposal().size(), std::min(rule_.max_nodes, all));
+  for (int node = 0; node < tree_.nodes(); ++node) EXPECT_FALSE(tree_.Wants(node, growth()));
+  EXPECT_EQ(tree_.Fill(rule_, rankings_), 0);
+}
+
+TEST_P(BestFirstTest, NothingGrowsBelowAClosedNode) {
+  RankWanted();
+  KeepBest();
+  if (rule_.depth == 1) return;
+  tree_.Close(1);
+  EXPECT_FALSE(tree_.Wants(1, growth()));
+  RankWanted();
+  KeepBest();
+  for (const std::int8_t parent : tree_.proposal().parents) {
+    EXPECT_TRUE(parent == 0 || tree_.ranked(parent));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Random, BestFirstTest, testing::Range(0, 60));
+
+TEST(DraftTree, OfNoDepthHasNoNodes) {
+  ChanceTable table(1);
+  const BestFirst rule{.width = 3, .depth = 0, .max_nodes = 5, .chances = &table};
+  DraftTree tree;
+  EXPECT_FALSE(tree.Wants(0, rule));
+  tree.SetRow(0, 0);
+  Ranking ranking;
+  ranking.push_back({.token = 1});
+  EXPECT_EQ(tree.KeepBest(rule, std::span(&ranking, 1)).size(), 1U);
+}
+
+}  // namespace
+}  // namespace foretoken
