@@ -63,30 +63,20 @@ Result<WeightMap> ParseIndex(const std::string& text, const std::string& where) 
   return map;
 }
 
-// Takes a tensor of that name from what a file holds; false where there is none.
-bool Take(const std::string& name, const Safetensors& holds, Safetensors* all) {
-  const auto tensor = holds.tensors.find(name);
-  if (tensor != holds.tensors.end()) return all->tensors.insert(*tensor).second;
-  const auto other = holds.others.find(name);
-  if (other != holds.others.end()) return all->others.insert(*other).second;
-  const auto bytes = holds.bytes.find(name);
-  return bytes != holds.bytes.end() && all->bytes.insert(*bytes).second;
-}
-
-Result<Safetensors> ReadShards(const fs::path& index, Checkpoint* checkpoint) {
+Result<FileTensors> ReadShards(const fs::path& index, Checkpoint* checkpoint) {
   FT_ASSIGN_OR_RETURN(const std::string text, ReadText(index));
   FT_ASSIGN_OR_RETURN(const WeightMap map, ParseIndex(text, index.string()));
-  std::map<std::string, Safetensors> opened;
-  Safetensors all;
+  std::map<std::string, FileTensors> opened;
+  FileTensors all;
   for (const auto& [tensor, shard] : map) {
     const fs::path path = checkpoint->path / shard;
     const auto [holds, added] = opened.try_emplace(shard);
     if (added) {
-      FT_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::Open(path));
+      FT_ASSIGN_OR_RETURN(TensorFile file, TensorFile::Open(path, ParseSafetensors));
       holds->second = std::move(file.holds);
       checkpoint->files.push_back(std::move(file.file));
     }
-    if (!Take(tensor, holds->second, &all)) {
+    if (!holds->second.Move(tensor, &all)) {
       return InvalidInput(fmt::format("{}: lacks tensor '{}', which {} places there", path.string(),
                                       Printable(tensor), index.filename().string()));
     }
@@ -94,7 +84,7 @@ Result<Safetensors> ReadShards(const fs::path& index, Checkpoint* checkpoint) {
   return all;
 }
 
-Result<Safetensors> ReadWeights(Checkpoint* checkpoint) {
+Result<FileTensors> ReadWeights(Checkpoint* checkpoint) {
   const fs::path index = checkpoint->path / "model.safetensors.index.json";
   if (Exists(index)) return ReadShards(index, checkpoint);
   const fs::path single = checkpoint->path / "model.safetensors";
@@ -102,7 +92,7 @@ Result<Safetensors> ReadWeights(Checkpoint* checkpoint) {
     return InvalidInput(checkpoint->path.string() +
                         ": has neither model.safetensors nor model.safetensors.index.json");
   }
-  FT_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::Open(single));
+  FT_ASSIGN_OR_RETURN(TensorFile file, TensorFile::Open(single, ParseSafetensors));
   checkpoint->files.push_back(std::move(file.file));
   return std::move(file.holds);
 }
@@ -119,7 +109,7 @@ Result<Checkpoint> ReadModelFolder(const fs::path& directory) {
     FT_ASSIGN_OR_RETURN(checkpoint.generation_config.json, ReadText(generation));
     checkpoint.generation_config.where = generation.string();
   }
-  FT_ASSIGN_OR_RETURN(Safetensors weights, ReadWeights(&checkpoint));
+  FT_ASSIGN_OR_RETURN(FileTensors weights, ReadWeights(&checkpoint));
   checkpoint.tensors = std::move(weights.tensors);
   checkpoint.others = std::move(weights.others);
   FT_RETURN_IF_ERROR(ArrangePairs(weights.bytes, &checkpoint));

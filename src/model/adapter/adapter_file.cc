@@ -30,7 +30,7 @@ Result<AdapterFile> OpenFolder(const fs::path& path, const Family& family) {
   }
   const Result<std::string> text = ReadFile(config, kMaxConfigBytes);
   if (!text.ok()) return InvalidInput(fmt::format("{}: {}", config.string(), text.error().message));
-  FT_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::Open(weights));
+  FT_ASSIGN_OR_RETURN(TensorFile file, TensorFile::Open(weights, ParseSafetensors));
   if (!file.holds.bytes.empty()) {
     return InvalidInput(fmt::format("{}: tensor '{}' has dtype U8, but adapters are of floats",
                                     weights.string(), Printable(file.holds.bytes.begin()->first)));
