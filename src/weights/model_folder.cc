@@ -10,6 +10,7 @@
 #include "base/read_file.h"
 #include "weights/arrange/mxfp4_pairs.h"
 #include "weights/safetensors.h"
+#include "weights/torch/torch_file.h"
 
 namespace foretoken {
 namespace {
@@ -63,7 +64,19 @@ Result<WeightMap> ParseIndex(const std::string& text, const std::string& where) 
   return map;
 }
 
-Result<FileTensors> ReadShards(const fs::path& index, Checkpoint* checkpoint) {
+// A form of a folder's weights: one file, or those that an index names.
+struct WeightsForm {
+  const char* index;
+  const char* single;
+  TensorFile::Parse parse;
+};
+// The first that there is counts.
+constexpr WeightsForm kForms[] = {
+    {"model.safetensors.index.json", "model.safetensors", ParseSafetensors},
+    {"pytorch_model.bin.index.json", "pytorch_model.bin", ParseTorchFile}};
+
+Result<FileTensors> ReadShards(const fs::path& index, TensorFile::Parse parse,
+                               Checkpoint* checkpoint) {
   FT_ASSIGN_OR_RETURN(const std::string text, ReadText(index));
   FT_ASSIGN_OR_RETURN(const WeightMap map, ParseIndex(text, index.string()));
   std::map<std::string, FileTensors> opened;
@@ -72,7 +85,7 @@ Result<FileTensors> ReadShards(const fs::path& index, Checkpoint* checkpoint) {
     const fs::path path = checkpoint->path / shard;
     const auto [holds, added] = opened.try_emplace(shard);
     if (added) {
-      FT_ASSIGN_OR_RETURN(TensorFile file, TensorFile::Open(path, ParseSafetensors));
+      FT_ASSIGN_OR_RETURN(TensorFile file, TensorFile::Open(path, parse));
       holds->second = std::move(file.holds);
       checkpoint->files.push_back(std::move(file.file));
     }
@@ -85,16 +98,18 @@ Result<FileTensors> ReadShards(const fs::path& index, Checkpoint* checkpoint) {
 }
 
 Result<FileTensors> ReadWeights(Checkpoint* checkpoint) {
-  const fs::path index = checkpoint->path / "model.safetensors.index.json";
-  if (Exists(index)) return ReadShards(index, checkpoint);
-  const fs::path single = checkpoint->path / "model.safetensors";
-  if (!Exists(single)) {
-    return InvalidInput(checkpoint->path.string() +
-                        ": has neither model.safetensors nor model.safetensors.index.json");
+  for (const WeightsForm& form : kForms) {
+    const fs::path index = checkpoint->path / form.index;
+    if (Exists(index)) return ReadShards(index, form.parse, checkpoint);
+    const fs::path single = checkpoint->path / form.single;
+    if (!Exists(single)) continue;
+    FT_ASSIGN_OR_RETURN(TensorFile file, TensorFile::Open(single, form.parse));
+    checkpoint->files.push_back(std::move(file.file));
+    return std::move(file.holds);
   }
-  FT_ASSIGN_OR_RETURN(TensorFile file, TensorFile::Open(single, ParseSafetensors));
-  checkpoint->files.push_back(std::move(file.file));
-  return std::move(file.holds);
+  return InvalidInput(checkpoint->path.string() +
+                      ": has neither model.safetensors nor pytorch_model.bin, and no index of "
+                      "several such files");
 }
 
 }  // namespace
