@@ -300,6 +300,31 @@ class GoodInput(CliTest):
         self.assertGreater(modes["sd"]["acceptance_length"], 1)
         self.assertIsNotNone(modes["ssd"]["hit_rate"]["at_k"])
 
+    def test_bench_ranks_drafters(self):
+        result = self.succeed("bench", "--limit", 2, "-n", 24, "--only-target-cores", "--drafters",
+                              "demo-draft,halved=self:q4_0,ngram", "--json", "-")
+        report = json.loads(result.stdout)
+        self.assertEqual(set(report["meta"]["drafters"]), {"demo-draft", "halved", "ngram"})
+        for group in report["sets"]:
+            modes = {mode["mode"]: mode for mode in group["modes"]}
+            self.assertEqual(set(modes), {"ar", "ngram", "sd:demo-draft", "ssd:demo-draft",
+                                          "sd:halved", "ssd:halved"})
+            self.assertTrue(all(mode["identical"] for name, mode in modes.items() if name != "ar"))
+            self.assertEqual(modes["sd:halved"]["drafter"], "halved")
+            # The target with other weights agrees with itself no less than a small model does.
+            self.assertGreaterEqual(modes["sd:halved"]["acceptance_length"],
+                                    modes["sd:demo-draft"]["acceptance_length"])
+            speeds = [modes[label]["tokens_per_s"]["median"] for label in group["ranking"]]
+            self.assertEqual(speeds, sorted(speeds, reverse=True))
+            self.assertEqual(len(speeds), 5)
+        table = self.succeed("bench", "--limit", 1, "-n", 8, "--modes", "ar,sd", "--drafters",
+                             "demo-draft", "--only-target-cores").stdout
+        self.assertIn("fastest first", table)
+        self.refuse("bench", "--drafters", "demo-draft,ar", saying="is a mode")
+        self.refuse("bench", "--drafters", "demo-draft,x=demo-draft,x=y", saying="called x")
+        self.refuse("bench", "--drafters", "demo-draft", "-md", "demo-draft",
+                    saying="give either --drafters or --draft")
+
     def test_bench_claims_no_equality_under_rejection(self):
         table = self.succeed("bench", "--limit", 2, "-n", 24, "--temp", 1, "--verify", "rejection",
                              "--modes", "ar,sd", "--only-target-cores").stdout

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "cli/bench/drafter_ranking.h"
 #include "cli/common/terminal.h"
 
 namespace foretoken {
@@ -63,6 +64,7 @@ json ModeJson(const SetResult& set, const ModeResult& mode, const BenchContext& 
       {"passes", mode.engine.passes},
       {"rows", mode.engine.rows},
   };
+  if (!mode.drafter.empty()) out["drafter"] = mode.drafter;
   if (figures.speedup) {
     out["speedup"] = {{"value", figures.speedup->value},
                       {"low", figures.speedup->low},
@@ -233,6 +235,9 @@ json SetsJson(const std::vector<SetResult>& sets, const BenchContext& context) {
                    {"prompts", set.modes.empty() ? 0 : set.modes.front().outputs.size()},
                    {"prompts_left_out_as_too_long", set.too_long},
                    {"modes", std::move(modes)}});
+    if (json ranking = RankingJson(set, context); !ranking.empty()) {
+      out.back()["ranking"] = std::move(ranking);
+    }
   }
   return out;
 }
@@ -281,7 +286,12 @@ json Definitions() {
        "ranking of candidates included"},
       {"round_us", "means of a round's parts: target pass, waiting for a proposal, the rest"},
       {"read_gb_per_s", "weights and KV that ar reads per token, times its tokens/s"},
-      {"modes", "ar and sd on the target's cores; @all: on the cores of target and draft"},
+      {"modes",
+       "ar and sd on the target's cores; @all: on the cores of target and draft; sd:NAME: with "
+       "that one of --drafters"},
+      {"ranking",
+       "the modes of --drafters by median tokens/s; what drafting took a round is the target's "
+       "time in sd, and the draft's own, beside the target, in ssd"},
   };
 }
 
@@ -312,7 +322,7 @@ std::string RenderSet(const SetResult& set, const BenchContext& context) {
                           figures.first_different_prompt + 1);
     }
   }
-  return text;
+  return text + RenderRanking(set, context);
 }
 
 }  // namespace foretoken

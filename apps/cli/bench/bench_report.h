@@ -13,7 +13,10 @@ namespace foretoken {
 
 /// What a mode did on the prompts of one set. A group is `--batch` prompts in flight together.
 struct ModeResult {
-  std::string label;  ///< "ar", "sd", "ssd"; "ar@all" and "sd@all" run on the draft's cores too.
+  /// "ar", "sd", "ssd"; "ar@all" and "sd@all" run on the draft's cores too; "sd:NAME" with that one
+  /// of several drafters.
+  std::string label;
+  std::string drafter;  ///< Which one; empty where drafters are not compared.
   Mode mode = Mode::kAr;
   std::vector<std::vector<Token>> outputs;  ///< Per prompt, for the comparison with AR.
   std::vector<double> tokens_per_second;    ///< Per group, decoding only; 0: a single token.

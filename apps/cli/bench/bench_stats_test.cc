@@ -14,6 +14,7 @@ namespace {
 using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::Pair;
 
 TEST(Quantile, InterpolatesBetweenOrderStatistics) {
@@ -179,6 +180,26 @@ TEST(BenchReport, ABatchIsTimedAsAWhole) {
   EXPECT_THAT(mode.tokens_per_second, ElementsAre(1500));  // 3 tokens in 2 ms.
   EXPECT_THAT(mode.full_batch_rates, ElementsAre(1000));   // Until the second ends: 1 in 1 ms.
   EXPECT_EQ(mode.outputs.size(), 2U);
+}
+
+TEST(BenchReport, RanksDraftersByTheirSpeed) {
+  SetResult set = TwoModes();
+  EXPECT_THAT(RenderSet(set, {}), Not(HasSubstr("fastest first")));
+  EXPECT_FALSE(SetsJson({set}, {})[0].contains("ranking"));
+  set.modes[1].label = "ssd:slow";
+  set.modes[1].drafter = "slow";
+  ModeResult fast = set.modes[1];
+  fast.label = "sd:quick@all";
+  fast.drafter = "quick";
+  fast.mode = Mode::kSd;
+  for (double& rate : fast.tokens_per_second) rate *= 2;
+  set.modes.push_back(fast);
+  const std::string text = RenderSet(set, {});
+  const std::string table = text.substr(text.find("fastest first"));
+  EXPECT_THAT(table, HasSubstr("sd@all"));
+  EXPECT_LT(table.find("quick"), table.find("slow"));
+  EXPECT_THAT(table, Not(HasSubstr("750.0")));  // Plain decoding is no drafter.
+  EXPECT_EQ(SetsJson({set}, {})[0]["ranking"], nlohmann::json::array({"sd:quick@all", "ssd:slow"}));
 }
 
 TEST(BenchReport, LabelsScriptsAndClaimsNoEquality) {

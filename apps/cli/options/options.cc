@@ -105,6 +105,10 @@ Status ModelOptions::ResolveDefaults(const std::string& datastore) {
   FT_RETURN_IF_ERROR(FillInBundled());
   if (draft.starts_with(kSelf)) {
     FT_RETURN_IF_ERROR(FillInSelf());
+  } else if (!draft.empty() && draft.find('/') == std::string::npos && !fs::exists(draft)) {
+    // One that is bundled may be named alone.
+    const fs::path bundled = fs::path(BundledModels()) / draft;
+    if (fs::exists(bundled / "config.json")) draft = bundled.string();
   }
   for (const bool of_draft : {false, true}) {
     if ((of_draft ? draft_weights : weights).empty()) continue;

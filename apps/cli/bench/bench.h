@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+#include "cli/common/prompts.h"
+#include "cli/common/report_output.h"
+#include "cli/load/bench_server.h"
+#include "cli/options/options.h"
+
+namespace foretoken {
+
+/// What `foretoken bench` is given.
+struct BenchOptions : DecodingOptions {
+  std::string modes;
+  std::string fallbacks;  ///< To compare in mode ssd.
+  std::string drafters;   ///< To compare in every mode that has one.
+  PromptOptions prompts;
+  int batch = 1;
+  int prompt_tokens = 256;
+  bool only_target_cores = false;
+  std::string script;
+  std::int64_t target_delay_us = 0;
+  ReportFiles files;
+  ServerBenchOptions server;
+};
+
+/// Measures modes side by side and writes the report; 1 where one gave other tokens than ar.
+Result<int> RunBench(BenchOptions options);
+
+}  // namespace foretoken
