@@ -75,13 +75,18 @@ Result<std::unique_ptr<DraftLearner>> DraftLearner::Make(LoadedModel* target, Dr
 DraftLearner::DraftLearner(LoadedModel* target, DraftOptions draft, TapShape taps,
                            LearningOptions options, LogSink log)
     : target_(target),
-      first_(std::move(draft)),
+      first_(WithoutProgress(std::move(draft))),
       taps_(std::move(taps)),
       options_(std::move(options)),
       log_(std::move(log)),
       in_use_(CandidateInUse(options_.folder)),
       judged_(in_use_) {
   report_.candidate = in_use_;
+}
+
+DraftOptions DraftLearner::WithoutProgress(DraftOptions draft) {
+  draft.progress = nullptr;
+  return draft;
 }
 
 DraftLearner::~DraftLearner() { End(); }

@@ -46,6 +46,8 @@ class DraftLearner {
  private:
   DraftLearner(LoadedModel* target, DraftOptions draft, TapShape taps, LearningOptions options,
                LogSink log);
+  // Whoever watches the first loading does not watch those of this thread.
+  static DraftOptions WithoutProgress(DraftOptions draft);
   void Run();
   void Look();
   void JudgeNewest();

@@ -8,6 +8,7 @@ import concurrent.futures
 import json
 import pathlib
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -75,7 +76,8 @@ class Learning(unittest.TestCase):
             self.assertRegex(text, r'foretoken_draft_learning_kept_total\{model="[^"]+"\} 1')
         self.assertIn("draft 00001", server.errors)
         self.assertIn("written to", server.errors)
-        verdicts = [json.loads(line) for line in (self.folder / "verdicts.jsonl").open()]
+        lines = (self.folder / "verdicts.jsonl").read_text().splitlines()
+        verdicts = [json.loads(line) for line in lines]
         self.assertEqual([verdict["kept"] for verdict in verdicts], [True, False])
         captures = sorted((self.folder / "captures").iterdir())
         header = tensors(captures[0])
@@ -97,10 +99,10 @@ class Learning(unittest.TestCase):
         self.assertEqual(list((self.folder / "captures").iterdir()), [])
 
     def test_needs_a_draft(self):
-        server = Serving(PROGRAM, "--mode", "ar", "--modes", "ar", "--learn-draft", self.folder,
-                         wait=False)
-        self.assertNotEqual(server.end(), 0)
-        self.assertIn("--learn-draft trains a draft that is in use", server.errors)
+        ended = subprocess.run([PROGRAM, "serve", "--mode", "ar", "--modes", "ar", "--learn-draft",
+                                self.folder], capture_output=True, text=True, timeout=60)
+        self.assertNotEqual(ended.returncode, 0)
+        self.assertIn("--learn-draft trains a draft that is in use", ended.stderr)
 
 
 if __name__ == "__main__":
