@@ -55,14 +55,15 @@ Result<std::unique_ptr<DraftLearner>> DraftLearner::Make(LoadedModel* target, Dr
                                                          LogSink log) {
   std::unique_ptr<DraftLearner> learner(
       new DraftLearner(target, std::move(draft), taps, options, std::move(log)));
-  FT_ASSIGN_OR_RETURN(learner->traffic_,
-                      Traffic::Begin(Captures(options.folder), taps,
-                                     {.kept_bytes = options.capture_bytes,
-                                      .file_bytes = std::min(kFileBytes, options.capture_bytes / 4),
-                                      .waiting_bytes = kWaitingBytes,
-                                      .flush_ns = kFlushNs,
-                                      .held_back_every = options.held_back_every,
-                                      .held_back_most = 4 * options.texts_to_judge}));
+  FT_ASSIGN_OR_RETURN(
+      learner->traffic_,
+      Traffic::Begin(Captures(options.folder), taps, target->tokenizer->fingerprint(),
+                     {.kept_bytes = options.capture_bytes,
+                      .file_bytes = std::min(kFileBytes, options.capture_bytes / 4),
+                      .waiting_bytes = kWaitingBytes,
+                      .flush_ns = kFlushNs,
+                      .held_back_every = options.held_back_every,
+                      .held_back_most = 4 * options.texts_to_judge}));
   std::error_code error;
   fs::create_directories(Candidates(options.folder), error);
   if (error) {

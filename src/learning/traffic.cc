@@ -28,12 +28,16 @@ std::size_t BytesOf(const StatedText& text) { return text.states.size() * sizeof
 }  // namespace
 
 Result<std::unique_ptr<Traffic>> Traffic::Begin(std::filesystem::path folder, const TapShape& shape,
+                                                std::string tokenizer,
                                                 const TrafficLimits& limits) {
   FT_CHECK(!shape.points.empty() && shape.points.back() == TapShape::kFinalState);
   std::vector<int> layers(shape.points.begin(), shape.points.end() - 1);
-  FT_ASSIGN_OR_RETURN(CaptureWriter writer,
-                      CaptureWriter::GoOn(std::move(folder), std::move(layers), shape.hidden,
-                                          limits.file_bytes, limits.kept_bytes));
+  FT_ASSIGN_OR_RETURN(
+      CaptureWriter writer,
+      CaptureWriter::GoOn(
+          std::move(folder),
+          {.layers = std::move(layers), .hidden = shape.hidden, .tokenizer = std::move(tokenizer)},
+          limits.file_bytes, limits.kept_bytes));
   return std::unique_ptr<Traffic>(new Traffic(std::move(writer), shape, limits));
 }
 

@@ -51,9 +51,10 @@ struct TrafficCounts {
 /// Thread-safe.
 class Traffic {
  public:
-  /// `shape` is that of the engine's taps, of which the last is the final state.
+  /// `shape` is that of the engine's taps, of which the last is the final state; `tokenizer` the
+  /// fingerprint of the target's.
   static Result<std::unique_ptr<Traffic>> Begin(std::filesystem::path folder, const TapShape& shape,
-                                                const TrafficLimits& limits);
+                                                std::string tokenizer, const TrafficLimits& limits);
   ~Traffic();
 
   /// Copies the text.

@@ -19,7 +19,7 @@ sys.path.append(str(ROOT / "tests/e2e"))
 from command_line import MODELS, CliTest
 
 TARGET = MODELS / "demo-target"
-SMALL = ["--intermediate", "32", "--heads", "2", "--key-value-heads", "1"]
+SMALL = ["--steps-ahead", "2", "--intermediate", "32", "--heads", "2", "--key-value-heads", "1"]
 
 
 class Engine(CliTest):
@@ -33,7 +33,7 @@ class Engine(CliTest):
         subprocess.run(
             [sys.executable, "-B", "-m", "foretoken_train", kind, "--target", TARGET, "--data",
              self.folder / "data", "--out", out, "--steps", "12", "--rate", "8e-3", "--warmup",
-             "2", "--context", "41", "--rows", "4", "--steps-ahead", "2", *options],
+             "2", "--context", "41", "--rows", "4", *options],
             check=True, capture_output=True, cwd=ROOT / "training",
             env={**os.environ, "OMP_NUM_THREADS": "1"})
         return out
@@ -51,6 +51,13 @@ class Engine(CliTest):
 
     def test_eagle3(self):
         self.drafts(self.train("eagle3", "--draft-vocab", "512", *SMALL))
+
+    def test_draft_model(self):
+        self.drafts(self.train("draft-model", "--begin-with", MODELS / "demo-draft"))
+
+    def test_fr_head(self):
+        draft = self.train("fr-head", "--draft", MODELS / "demo-draft", "--draft-vocab", "128")
+        self.drafts(draft, "--draft-vocab", draft / "ranking.txt")
 
     def test_mtp(self):
         self.drafts(self.train("mtp", *SMALL))

@@ -18,11 +18,13 @@ sys.path[:0] = [str(ROOT / "training"), str(ROOT / "tests/training")]
 from foretoken_train import packing
 from foretoken_train.drafter import Tables, every_place, rows_of_step
 from foretoken_train.kinds.dflash import Dflash, DflashConfig
+from foretoken_train.kinds.draft_model import load_draft_model
 from foretoken_train.kinds.eagle3 import Eagle3, Eagle3Config
 from foretoken_train.kinds.mtp import Mtp, MtpConfig
 from foretoken_train.layers import LayerShape
 from foretoken_train.packing import Batch
 from foretoken_train.safetensors import SafetensorsFile
+from foretoken_train.target import load_target
 from random_data import EMBEDDINGS, HIDDEN, VOCABULARY, one_row, random_sequences
 
 GOLDEN = ROOT / "tests/golden"
@@ -211,6 +213,27 @@ class GoldenTest(unittest.TestCase):
         self.compare("mtp", network, golden, {
             own: file.tensor(name).float()
             for own, name in zip(network.state_dict(), network.tensors())})
+
+
+class DraftModelTest(unittest.TestCase):
+    def test_the_bundled_draft(self):
+        """Its golden file is computed in float64 by plain Python."""
+        models = ROOT / "models"
+        golden = json.loads((models / "demo-draft/golden.json").read_text())
+        network = load_draft_model(models / "demo-draft", load_target(models / "demo-target"))
+        prompt, greedy = golden["prompt_ids"], golden["greedy_ids"]
+        tokens = torch.tensor([prompt + greedy])
+        count = tokens.shape[1]
+        batch = Batch(tokens, torch.ones_like(tokens, dtype=torch.bool), torch.zeros(1, count, 1),
+                      torch.zeros(1, count, 1), torch.zeros_like(tokens),
+                      torch.arange(count)[None])
+        first, second = (step[0] for step in drafted(network, batch, 2).log_q)
+        # Slot t holds the token behind it, and drafts the next.
+        at = len(prompt) - 2
+        expected = torch.log_softmax(torch.tensor(golden["last_logits"]), -1)
+        numpy.testing.assert_allclose(first[at].numpy(), expected.numpy(), atol=1e-4)
+        self.assertEqual(first[at:-2].argmax(-1).tolist(), greedy)
+        self.assertTrue(torch.equal(second[at:-3], first[at + 1:-2]))
 
 
 class DflashTest(unittest.TestCase):

@@ -29,16 +29,19 @@ from foretoken_train.safetensors import SafetensorsFile, write_safetensors
 from foretoken_train.target import load_target
 from foretoken_train.teacher import Teacher
 from random_data import random_sequences
-from small_target import SmallTarget, write_capture, write_random_target
+from small_target import TOKENIZER, SmallTarget, write_capture, write_random_target
 
 SHAPE = LayerShape(hidden_size=16, intermediate_size=24, num_attention_heads=4,
                    num_key_value_heads=2, head_dim=4)
 
 # What a kind is trained with here besides what all are.
 OPTIONS = {"eagle3": ["--draft-vocab", "24"], "mtp": [],
-           "dflash": ["--layers", "2", "--places", "9", "--weights", "pace"]}
+           "dflash": ["--layers", "2", "--places", "9", "--weights", "pace"],
+           "draft-model": ["--hidden", "8", "--evaluate-ahead", "3"],
+           "fr-head": ["--draft", "DRAFT", "--draft-vocab", "20", "--evaluate-ahead", "3"]}
+ALONE = ("draft-model", "fr-head")  # Models of their own, all of whose steps are alike.
 # By how much longer what is accepted becomes.
-GAINS = {"eagle3": 0.2, "mtp": 0.2, "dflash": 0.05}
+GAINS = {"eagle3": 0.2, "mtp": 0.2, "dflash": 0.05, "draft-model": 0.05, "fr-head": 0.05}
 
 
 class LossTest(unittest.TestCase):
@@ -144,6 +147,7 @@ class FolderTest(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
         self.target_folder = self.folder / "target"
         write_random_target(self.target_folder)
+        write_random_target(self.folder / "draft", seed=1, hidden_size=12, num_hidden_layers=2)
         self.data = self.folder / "data"
         self.data.mkdir()
         target = SmallTarget(self.target_folder)
@@ -156,8 +160,10 @@ class FolderTest(unittest.TestCase):
     def train(self, out, *options, kind="eagle3"):
         arguments = ["foretoken_train", kind, "--target", self.target_folder, "--data",
                      self.data, "--out", self.folder / out, "--steps", "6", "--context", "40",
-                     "--steps-ahead", "3", "--rate", "3e-3", "--warmup", "2", "--hold-back", "2",
-                     *OPTIONS[kind], *options]
+                     "--rate", "3e-3", "--warmup", "2", "--hold-back", "2",
+                     *([] if kind in ALONE else ["--steps-ahead", "3"]),
+                     *(self.folder / "draft" if option == "DRAFT" else option
+                       for option in OPTIONS[kind]), *options]
         output, errors = io.StringIO(), io.StringIO()
         with mock.patch.object(sys, "argv", [str(argument) for argument in arguments]), \
                 contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
@@ -253,6 +259,57 @@ class FolderTest(unittest.TestCase):
         code, said = self.train("other", "--mask-token", "40", kind="dflash")
         self.assertEqual(code, 1)
         self.assertIn("--mask-token 40 is no token of target, which has 40", said)
+
+    def test_a_draft_model_goes_on_from_a_folder(self):
+        draft = SafetensorsFile(self.folder / "draft/model.safetensors")
+        (self.target_folder / "tokenizer.json").write_text("{}")
+        code, said = self.train("drafter", "--begin-with", self.folder / "draft", "--rate", "1e-9",
+                                kind="draft-model")
+        self.assertEqual(code, 0, said)
+        file = SafetensorsFile(self.folder / "drafter/model.safetensors")
+        for name in ("model.embed_tokens.weight", "model.layers.1.mlp.up_proj.weight",
+                     "lm_head.weight"):
+            self.assertTrue(torch.allclose(file.tensor(name).float(), draft.tensor(name).float()))
+        self.assertEqual((self.folder / "drafter/tokenizer.json").read_text(), "{}")
+        config = json.loads((self.folder / "drafter/config.json").read_text())
+        for name, value in {"model_type": "llama", "hidden_size": 12, "num_hidden_layers": 2,
+                            "tie_word_embeddings": False, "vocab_size": 40}.items():
+            self.assertEqual(config[name], value, name)
+        for changes, expected in (
+                ({"vocab_size": 41}, "has 41 tokens where target has 40"),
+                ({"model_type": "gemma2"}, "of the family 'gemma2' cannot be trained"),
+                ({"attention_bias": True}, "with 'attention_bias' cannot be trained")):
+            write_random_target(self.folder / "wrong", **changes)
+            code, said = self.train("other", "--begin-with", self.folder / "wrong",
+                                    kind="draft-model")
+            self.assertEqual(code, 1)
+            self.assertIn(expected, said)
+
+    def test_a_head_of_fewer_tokens(self):
+        code, said = self.train("drafter", "--rate", "1e-2", kind="fr-head")
+        self.assertEqual(code, 0, said)
+        files = [SafetensorsFile(self.folder / name / "model.safetensors")
+                 for name in ("draft", "drafter")]
+        lines = (self.folder / "drafter/ranking.txt").read_text().splitlines()
+        self.assertEqual(lines[0], f"foretoken-token-ranking 1 {TOKENIZER} 40")
+        ranked, times = zip(*(map(int, line.split()) for line in lines[1:]))
+        self.assertEqual(len(set(ranked)), 20)
+        self.assertEqual(list(times), sorted(times, reverse=True))
+        before, after = (file.tensor("lm_head.weight") for file in files)
+        changed = (before != after).any(1).nonzero()[:, 0].tolist()
+        self.assertEqual(changed, sorted(ranked))
+        for name in ("model.embed_tokens.weight", "model.layers.0.self_attn.q_proj.weight"):
+            self.assertTrue(torch.equal(*(file.tensor(name) for file in files)))
+        # Of older captures the tokenizer is not known.
+        shard = SafetensorsFile(self.data / "capture-00000.safetensors")
+        del shard.metadata["tokenizer"]
+        (self.data / "capture-00001.safetensors").unlink()
+        write_safetensors(self.data / "capture-00000.safetensors", {
+            name: shard.tensor(name).clone()
+            for name in ("tokens", "answer", "starts", "taps", "final")}, shard.metadata)
+        code, said = self.train("other", kind="fr-head")
+        self.assertEqual(code, 1)
+        self.assertIn("does not say of which tokenizer it is", said)
 
     def test_evaluation_is_what_a_walk_along_the_answers_counts(self):
         target = load_target(self.target_folder)

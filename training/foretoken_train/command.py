@@ -99,7 +99,8 @@ def run(kind: Kind, arguments: argparse.Namespace) -> None:
             raise Failure(f"of the data, what is {name} has no answer from which a token can be "
                           "drafted: an answer follows two tokens")
     device = torch.device(arguments.device)
-    drafter = kind.make(Inputs(target, capture.layers, training_part, arguments)).to(device)
+    drafter = kind.make(Inputs(target, capture.layers, capture.tokenizer, training_part,
+                               arguments)).to(device)
     teacher = Teacher(target, drafter.ids, device)
     training = Training(drafter, teacher, settings, _identity(training_part, drafter))
     arguments.out.mkdir(parents=True, exist_ok=True)
@@ -111,7 +112,7 @@ def run(kind: Kind, arguments: argparse.Namespace) -> None:
                       "it to begin anew")
     training.run(training_part, settings.steps, checkpoint, arguments.save_every)
     training.save(checkpoint)
-    figures = evaluate(drafter, teacher, held_part, settings.context, settings.steps_ahead)
+    figures = evaluate(drafter, teacher, held_part, settings.context, kind.evaluated(arguments))
     covered = membership(drafter.ids, target.vocabulary)[answer_tokens(held_part)].float().mean()
     publish(arguments.out, kind, target, drafter, settings,
             Account(len(training_part), len(held_part), len(answer_tokens(training_part)),

@@ -82,10 +82,12 @@ class Drafter(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Inputs:
-    """What a drafter is made of. `layers` are those that taps enter."""
+    """What a drafter is made of. `layers` are those that taps enter, `tokenizer` the fingerprint
+    of the target's, empty where the data do not say it."""
 
     target: Target
     layers: Sequence[int]
+    tokenizer: str
     sequences: Sequence[CapturedSequence]
     arguments: argparse.Namespace
 
@@ -101,5 +103,7 @@ class Kind:
     help: str
     add_arguments: Callable[[argparse.ArgumentParser], None]
     make: Callable[[Inputs], Drafter]
+    # How many tokens of a draft are evaluated.
+    evaluated: Callable[[argparse.Namespace], int] = lambda arguments: arguments.steps_ahead
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     read: Optional[Callable[[Mapping[str, Any], SafetensorsFile, Target], Optional[Drafter]]] = None

@@ -1,5 +1,5 @@
 """Every kind of drafter that can be trained."""
 
-from . import dflash, eagle3, mtp
+from . import dflash, draft_model, eagle3, fr_head, mtp
 
-KINDS = (eagle3.KIND, mtp.KIND, dflash.KIND)
+KINDS = (eagle3.KIND, mtp.KIND, dflash.KIND, draft_model.KIND, fr_head.KIND)

@@ -10,12 +10,12 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from ..capture import CapturedSequence
 from ..drafter import Drafts, Inputs, Kind, Tables, every_place, rows_of_step
 from ..failure import Failure
 from ..layers import Attention, DecoderLayer, LayerShape, RMSNorm, randomize
 from ..options import above_zero, add_layer_options, layer_shape
 from ..packing import Batch
+from ..vocabulary import counts
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,15 +142,6 @@ class Dflash(nn.Module):
         pass
 
 
-def _rarest(sequences: Sequence[CapturedSequence], vocabulary: int) -> int:
-    """The highest of the tokens that the data have least often: most likely one that texts never
-    have."""
-    times = torch.zeros(vocabulary, dtype=torch.int64)
-    for sequence in sequences:
-        times += torch.bincount(sequence.tokens.long(), minlength=vocabulary)
-    return int((times == times.min()).nonzero().max())
-
-
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_layer_options(parser)
     parser.add_argument("--layers", type=above_zero, default=5, help="of the drafter")
@@ -158,7 +149,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="random places of a packed row at which blocks begin")
     parser.add_argument("--mask-token", type=int, default=None,
                         help="the target's token that stands for one to be drafted; by default "
-                        "one that the data do not have")
+                        "one that answers do not have")
 
 
 def _make(inputs: Inputs) -> Dflash:
@@ -169,12 +160,14 @@ def _make(inputs: Inputs) -> Dflash:
                       "layers give, so captures are of layers from 1 on")
     mask = arguments.mask_token
     if mask is None:
-        mask = _rarest(inputs.sequences, target.vocabulary)
+        # Of the rarest the highest: most likely one that texts never have.
+        times = counts(inputs.sequences, target.vocabulary)
+        mask = int((times == times.min()).nonzero().max())
     if not 0 <= mask < target.vocabulary:
         raise Failure(f"--mask-token {mask} is no token of {target.name}, which has "
                       f"{target.vocabulary}")
     network = Dflash(DflashConfig(
-        layer_shape(target, arguments), arguments.layers, arguments.steps_ahead + 1, mask,
+        layer_shape(target, arguments, target.hidden), arguments.layers, arguments.steps_ahead + 1, mask,
         target.vocabulary, target.config.get("max_position_embeddings") or arguments.context,
         tuple(inputs.layers), target.config["num_hidden_layers"], target.begin_and_end()),
         arguments.places)
@@ -185,4 +178,4 @@ def _make(inputs: Inputs) -> Dflash:
 
 
 KIND = Kind("dflash", "layers that draft a block of tokens in one pass", _add_arguments, _make,
-            {"steps_ahead": 15, "decay": 0.87})
+            defaults={"steps_ahead": 15, "decay": 0.87})

@@ -126,7 +126,7 @@ def _make(inputs: Inputs) -> Eagle3:
     ids = frequent_tokens(inputs.sequences, min(arguments.draft_vocab, target.vocabulary),
                           target.vocabulary)
     network = Eagle3(Eagle3Config(
-        layer_shape(target, arguments), target.vocabulary, len(ids),
+        layer_shape(target, arguments, target.hidden), target.vocabulary, len(ids),
         target.config.get("max_position_embeddings") or arguments.context, tuple(inputs.layers),
         target.begin_and_end()), ids)
     randomize(network, arguments.seed)

@@ -99,7 +99,7 @@ def _make(inputs: Inputs) -> Mtp:
     """Random, but that its last norm is the one that the target's output matrix is used to."""
     target, arguments = inputs.target, inputs.arguments
     network = Mtp(MtpConfig(
-        layer_shape(target, arguments), target.vocabulary,
+        layer_shape(target, arguments, target.hidden), target.vocabulary,
         target.config.get("max_position_embeddings") or arguments.context,
         target.config["num_hidden_layers"], target.begin_and_end()))
     randomize(network, arguments.seed)
@@ -124,4 +124,5 @@ def _read(config: Mapping[str, Any], tensors: SafetensorsFile, target: Target) -
 
 
 KIND = Kind("mtp", "one layer over the state after the final norm, used again for every token",
-            _add_arguments, _make, {"steps_ahead": 3, "decay": 0.6}, _read)
+            _add_arguments, _make, defaults={"steps_ahead": 3, "decay": 0.6},
+            read=_read)
