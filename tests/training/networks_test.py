@@ -20,11 +20,13 @@ from foretoken_train.drafter import Tables, every_place, rows_of_step
 from foretoken_train.kinds.dflash import Dflash, DflashConfig
 from foretoken_train.kinds.draft_model import load_draft_model
 from foretoken_train.kinds.eagle3 import Eagle3, Eagle3Config
+from foretoken_train.kinds.hydra import Hydra
+from foretoken_train.kinds.medusa import Medusa
 from foretoken_train.kinds.mtp import Mtp, MtpConfig
 from foretoken_train.layers import LayerShape
 from foretoken_train.packing import Batch
 from foretoken_train.safetensors import SafetensorsFile
-from foretoken_train.target import load_target
+from foretoken_train.target import Target, load_target
 from random_data import EMBEDDINGS, HIDDEN, VOCABULARY, one_row, random_sequences
 
 GOLDEN = ROOT / "tests/golden"
@@ -234,6 +236,44 @@ class DraftModelTest(unittest.TestCase):
         numpy.testing.assert_allclose(first[at].numpy(), expected.numpy(), atol=1e-4)
         self.assertEqual(first[at:-2].argmax(-1).tolist(), greedy)
         self.assertTrue(torch.equal(second[at:-3], first[at + 1:-2]))
+
+
+class HeadsTest(unittest.TestCase):
+    """One slot after the other in float64, by the names of the published tensors."""
+
+    def setUp(self):
+        target = Target(pathlib.Path("target"), {}, TABLES.embeddings, TABLES.output, None)
+        self.batch = one_row([9, 7])
+        self.networks = [randomized(kind(target, 3)) for kind in (Medusa, Hydra)]
+        self.weights = [{name: value.detach().double() for name, value in
+                         network.tensors().items()} for network in self.networks]
+
+    def compare(self, log_q, logits, slot):
+        numpy.testing.assert_allclose(log_q[0, slot].numpy(), torch.log_softmax(logits, -1).numpy(),
+                                      atol=2e-4)
+
+    def test_medusa(self):
+        steps = drafted(self.networks[0], self.batch, 3).log_q
+        weights = self.weights[0]
+        for slot, state in enumerate(self.batch.final[0].double()):
+            for head, log_q in enumerate(steps):
+                inner = weights[f"{head}.0.linear.weight"] @ state + \
+                    weights[f"{head}.0.linear.bias"]
+                self.compare(log_q, weights[f"{head}.1.weight"] @ (
+                    state + torch.nn.functional.silu(inner)), slot)
+
+    def test_hydra(self):
+        steps = drafted(self.networks[1], self.batch, 3).log_q
+        weights = self.weights[1]
+        for slot, state in enumerate(self.batch.final[0, :12].double()):
+            for head, log_q in enumerate(steps):
+                tokens = self.batch.tokens[0, slot + 1:slot + 2 + head]
+                read = torch.cat([state, *TABLES.embeddings[tokens].double()])
+                part = lambda name: (weights[f"hydra_mlp.{head}.0.{name}.weight"] @ read +
+                                     weights[f"hydra_mlp.{head}.0.{name}.bias"])
+                x = part("res_connection") + torch.nn.functional.silu(part("linear"))
+                self.compare(log_q, weights[f"hydra_lm_head.{head}.weight"] @ x +
+                             weights[f"hydra_lm_head.{head}.bias"], slot)
 
 
 class DflashTest(unittest.TestCase):

@@ -35,13 +35,14 @@ SHAPE = LayerShape(hidden_size=16, intermediate_size=24, num_attention_heads=4,
                    num_key_value_heads=2, head_dim=4)
 
 # What a kind is trained with here besides what all are.
-OPTIONS = {"eagle3": ["--draft-vocab", "24"], "mtp": [],
+OPTIONS = {"eagle3": ["--draft-vocab", "24"], "mtp": [], "medusa": [], "hydra": [],
            "dflash": ["--layers", "2", "--places", "9", "--weights", "pace"],
            "draft-model": ["--hidden", "8", "--evaluate-ahead", "3"],
            "fr-head": ["--draft", "DRAFT", "--draft-vocab", "20", "--evaluate-ahead", "3"]}
 ALONE = ("draft-model", "fr-head")  # Models of their own, all of whose steps are alike.
 # By how much longer what is accepted becomes.
-GAINS = {"eagle3": 0.2, "mtp": 0.2, "dflash": 0.05, "draft-model": 0.05, "fr-head": 0.05}
+GAINS = {"eagle3": 0.2, "mtp": 0.2, "medusa": 0.03, "hydra": 0.05, "dflash": 0.05,
+         "draft-model": 0.05, "fr-head": 0.05}
 
 
 class LossTest(unittest.TestCase):
@@ -246,6 +247,28 @@ class FolderTest(unittest.TestCase):
                     self.assertEqual(code, 0, said)
                     lengths.append(float(said.split(" at T = 1")[0].split()[-1]))
                 self.assertGreater(lengths[1], lengths[0] + GAINS[kind])
+
+    def test_heads_are_published_as_their_authors_do(self):
+        for kind, own in (("medusa", {"medusa_num_heads": 3, "medusa_num_layers": 1}),
+                          ("hydra", {"hydra_num_heads": 3, "hydra_num_layers": 1,
+                                     "hydra_head_arch": "mlp", "grounded_heads": True})):
+            self.assertEqual(self.train(kind, kind=kind), (0, mock.ANY))
+            config = json.loads((self.folder / kind / "config.json").read_text())
+            for name, value in {**own, "hidden_size": 16, "vocab_size": 40,
+                                "base_model_name_or_path": "target"}.items():
+                self.assertEqual(config[name], value, name)
+        file = SafetensorsFile(self.folder / "medusa/model.safetensors")
+        for name, shape in {"2.0.linear.weight": [16, 16], "2.0.linear.bias": [16],
+                            "2.1.weight": [40, 16]}.items():
+            self.assertEqual(list(file.tensor(name).shape), shape, name)
+        file = SafetensorsFile(self.folder / "hydra/model.safetensors")
+        for name, shape in {"hydra_mlp.2.0.linear.weight": [16, 64],
+                            "hydra_mlp.2.0.linear.bias": [16],
+                            "hydra_mlp.2.0.res_connection.weight": [16, 64],
+                            "hydra_mlp.2.0.res_connection.bias": [16],
+                            "hydra_lm_head.2.weight": [40, 16],
+                            "hydra_lm_head.2.bias": [40]}.items():
+            self.assertEqual(list(file.tensor(name).shape), shape, name)
 
     def test_dflash_is_published_as_its_authors_do(self):
         self.assertEqual(self.train("drafter", "--mask-token", "3", kind="dflash"), (0, mock.ANY))

@@ -167,10 +167,10 @@ def _make(inputs: Inputs) -> Dflash:
         raise Failure(f"--mask-token {mask} is no token of {target.name}, which has "
                       f"{target.vocabulary}")
     network = Dflash(DflashConfig(
-        layer_shape(target, arguments, target.hidden), arguments.layers, arguments.steps_ahead + 1, mask,
-        target.vocabulary, target.config.get("max_position_embeddings") or arguments.context,
-        tuple(inputs.layers), target.config["num_hidden_layers"], target.begin_and_end()),
-        arguments.places)
+        layer_shape(target, arguments, target.hidden), arguments.layers,
+        arguments.steps_ahead + 1, mask, target.vocabulary,
+        target.config.get("max_position_embeddings") or arguments.context, tuple(inputs.layers),
+        target.config["num_hidden_layers"], target.begin_and_end()), arguments.places)
     randomize(network, arguments.seed)
     with torch.no_grad():
         network.norm.weight.copy_(target.final_norm.float())

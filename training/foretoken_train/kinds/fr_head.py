@@ -67,7 +67,8 @@ class FrHead(nn.Module):
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--draft", type=pathlib.Path, required=True, help="the draft's model folder")
+    parser.add_argument("--draft", type=pathlib.Path, required=True,
+                        help="the draft's model folder")
     parser.add_argument("--draft-vocab", type=above_zero, default=16384,
                         help="tokens that can be proposed, the most frequent in answers")
     parser.add_argument("--evaluate-ahead", type=above_zero, default=7,
