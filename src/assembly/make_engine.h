@@ -25,6 +25,14 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const En
                                            LoadedModel* target, const DraftOptions& draft,
                                            const Measuring& measuring = {});
 
+/// A draft for `target` on a device of its own: the draft's cores, or where none were given as many
+/// threads as the target's has, beside these. May run while an engine steps.
+Result<std::shared_ptr<LoadedModel>> LoadDraftApart(LoadedModel* target, const DraftOptions& draft);
+
+/// Engine::PrepareDraft, of an engine over this target.
+Result<std::shared_ptr<NextDraft>> PrepareDraft(const Engine& engine, LoadedModel* target,
+                                                const DraftOptions& draft);
+
 /// The modes of an engine that is asked for `modes`, and where auto is one of them, those that it
 /// chooses from too: everything that there is a draft and a device for.
 std::vector<Mode> OfferedModes(std::span<const Mode> modes, const DraftOptions& draft,
