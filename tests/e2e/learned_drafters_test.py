@@ -76,7 +76,7 @@ class LearnedDrafters(CliTest):
         shutil.copy(DRAFTERS.parent / "torch/eagle1.bin", pickled / "pytorch_model.bin")
         self.verify_pair("pickled", target, pickled)
         said = [self.succeed("run", "a b c d", "-m", target, "-md", each, "--mode", "sd", "-n", 40,
-                             "--ignore-eos", "--raw", "--json").stdout for each in (draft, pickled)]
+                             "--ignore-eos", "--json").stdout for each in (draft, pickled)]
         rounds = [json.loads(each)["stats"]["rounds"] for each in said]
         self.assertEqual(rounds[0], rounds[1])
 
