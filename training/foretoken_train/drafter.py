@@ -6,6 +6,7 @@ import pathlib
 from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol, Sequence
 
 import torch
+from torch.nn import functional
 
 from .capture import CapturedSequence
 from .packing import Batch
@@ -46,6 +47,13 @@ class Rows:
 def every_place(batch: Batch) -> torch.Tensor:
     rows, length = batch.tokens.shape
     return torch.arange(length, device=batch.tokens.device).expand(rows, length)
+
+
+def embedded(batch: Batch, tables: Tables, place: torch.Tensor, ahead: int) -> torch.Tensor:
+    """Embeddings [rows, slots, hidden] of the tokens at place + ahead; any behind the row's end."""
+    last = batch.tokens.shape[1] - 1
+    tokens = batch.tokens.gather(1, (place + ahead).clamp(max=last))
+    return functional.embedding(tokens, tables.embeddings)
 
 
 def rows_of_step(batch: Batch, place: torch.Tensor, step: int) -> Rows:

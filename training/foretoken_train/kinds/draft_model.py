@@ -8,7 +8,6 @@ from typing import Any, Dict, Mapping
 
 import torch
 from torch import nn
-from torch.nn import functional
 
 from ..drafter import Drafts, Inputs, Kind, Tables, every_place
 from ..failure import Failure
