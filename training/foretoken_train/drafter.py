@@ -10,7 +10,6 @@ from torch.nn import functional
 
 from .capture import CapturedSequence
 from .packing import Batch
-from .safetensors import SafetensorsFile
 from .target import Target
 
 
@@ -104,7 +103,7 @@ class Inputs:
 class Kind:
     """`defaults` are of shared options, where the kind has others. `make` gives a Drafter, or
     raises a Failure where the data or options do not do for one. `read` gives the one of a
-    config.json and its tensors that this package has written; None where they are no such thing, or
+    folder that this package has written, to be trained further; None where it holds none, or one
     for another target."""
 
     name: str
@@ -114,4 +113,4 @@ class Kind:
     # How many tokens of a draft are evaluated.
     evaluated: Callable[[argparse.Namespace], int] = lambda arguments: arguments.steps_ahead
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    read: Optional[Callable[[Mapping[str, Any], SafetensorsFile, Target], Optional[Drafter]]] = None
+    read: Optional[Callable[[pathlib.Path, Target], Optional[Drafter]]] = None

@@ -15,7 +15,7 @@ from ..layers import (MLP, Attention, Chains, LayerShape, RMSNorm, attend_in_cha
 from ..options import above_zero, add_layer_options, layer_shape
 from ..packing import Batch
 from ..safetensors import SafetensorsFile
-from ..target import Target
+from ..target import Target, read_config
 from ..vocabulary import frequent_tokens, membership, offsets
 
 
@@ -132,14 +132,15 @@ def _make(inputs: Inputs) -> Eagle3:
     return network
 
 
-def _read(config: Mapping[str, Any], tensors: SafetensorsFile,
-          target: Target) -> Optional[Eagle3]:
+def _read(folder: pathlib.Path, target: Target) -> Optional[Eagle3]:
+    config = read_config(folder / "config.json")
     eagle = config.get("eagle_config")
     shape = shape_in(config)
     if config.get("architectures") != ["LlamaForCausalLMEagle3"] or not isinstance(eagle, dict):
         return None
     if shape is None or shape.hidden_size != target.hidden:
         return None
+    tensors = SafetensorsFile(folder / "model.safetensors")
     ids = torch.arange(target.vocabulary)
     if "d2t" in tensors:
         offset = tensors.tensor("d2t")

@@ -14,7 +14,7 @@ from ..layers import (Chains, DecoderLayer, LayerShape, RMSNorm, attend_in_chain
 from ..options import add_layer_options, layer_shape
 from ..packing import Batch
 from ..safetensors import SafetensorsFile
-from ..target import Target
+from ..target import Target, read_config
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,7 +104,8 @@ def _make(inputs: Inputs) -> Mtp:
     return network
 
 
-def _read(config: Mapping[str, Any], tensors: SafetensorsFile, target: Target) -> Optional[Mtp]:
+def _read(folder: pathlib.Path, target: Target) -> Optional[Mtp]:
+    config = read_config(folder / "config.json")
     layer = config.get("transformer_layer_config")
     if config.get("speculators_model_type") != "mtp" or not isinstance(layer, dict):
         return None
@@ -115,7 +116,7 @@ def _read(config: Mapping[str, Any], tensors: SafetensorsFile, target: Target) -
                             target.config["num_hidden_layers"], target.begin_and_end()))
     if network.config_json() != config:
         return None
-    load_parameters(network, tensors, _published)
+    load_parameters(network, SafetensorsFile(folder / "model.safetensors"), _published)
     return network
 
 
