@@ -46,16 +46,20 @@ class LearnedDrafters(CliTest):
         golden = json.loads((drafter / "golden.json").read_text())
         source = DRAFTERS.parent / golden["target"]
         draft = "self:mtp" if drafter.name.startswith("mtp-") else drafter
+        if (drafter / "drafter.gguf").exists():
+            draft = drafter / "drafter.gguf"
         folder = self.folder / "target"
         shutil.copytree(source, folder)
         write_tokenizer(folder)
-        if draft != drafter:
+        if draft == "self:mtp":
             both = joined(*(path / "model.safetensors" for path in (source, drafter)))
             (folder / "model.safetensors").write_bytes(both)
         return folder, draft
 
     def verify(self, drafter):
-        target, draft = self.models(drafter)
+        self.verify_pair(drafter.name, *self.models(drafter))
+
+    def verify_pair(self, name, target, draft):
         shared = ("verify", "-m", target, "-md", draft, "--prompts", self.prompts,
                   "--raw", "--ignore-eos", "-n", 60, "--temps", "0,0.7,1.3", "--sampler-sets",
                   "none", "--preempt", 0.05, "--json", "-")
@@ -63,9 +67,35 @@ class LearnedDrafters(CliTest):
                         ("--modes", "sd,ssd", "--tree-width", 3, "--batches", "1,16"),
                         ("--modes", "ssd", "--draft-process", "--batches", "2")):
             report = json.loads(self.succeed(*shared, *options).stdout)
-            self.assertTrue(report["identical"], (drafter.name, options))
+            self.assertTrue(report["identical"], (name, options))
             self.assertGreater(report["forced_preemptions"], 0)
 
+    def test_pickled_tensors_are_read(self):
+        target, draft = self.models(DRAFTERS / "eagle1")
+        pickled = self.folder / "pickled"
+        pickled.mkdir()
+        shutil.copy(draft / "config.json", pickled)
+        shutil.copy(DRAFTERS.parent / "torch/eagle1.bin", pickled / "pytorch_model.bin")
+        self.verify_pair("pickled", target, pickled)
+        said = [self.succeed("run", "a b c d", "-m", target, "-md", each, "--mode", "sd", "-n", 40,
+                             "--ignore-eos", "--json").stdout for each in (draft, pickled)]
+        rounds = [json.loads(each)["stats"]["rounds"] for each in said]
+        self.assertEqual(rounds[0], rounds[1])
+
+    def test_sampler_options_and_grammars_hold_for_every_node(self):
+        grammar = self.folder / "words.gbnf"
+        grammar.write_text('root ::= word (" " word)*\nword ::= [a-m] [a-z]? [n-z]\n')
+        options = ("none,top-k=5+top-p=0.9,repeat-penalty=1.3+frequency-penalty=0.4",
+                   ("--grammar", grammar))
+        for name in ("eagle1", "eagle3", "mtp-qwen3_5"):
+            shutil.rmtree(self.folder / "target", ignore_errors=True)
+            target, draft = self.models(DRAFTERS / name)
+            for sets, more in ((options[0], ("--ignore-eos",)), ("none", options[1])):
+                report = json.loads(self.succeed(
+                    "verify", "-m", target, "-md", draft, "--prompts", self.prompts, "--raw", "-n", 40, "--temps", "0,0.8", "--sampler-sets", sets, "--modes",
+                    "sd,ssd", "--tree-width", 3, "--batches", "1,3", "--preempt", 0.05,
+                    "--prefix-cache", "on", "--json", "-", *more).stdout)
+                self.assertTrue(report["identical"], (name, sets, more))
 
     def test_inspect_shows_them(self):
         target, draft = self.models(DRAFTERS / "eagle3")
@@ -100,6 +130,8 @@ class LearnedDrafters(CliTest):
     def test_wrong_pairs_are_refused(self):
         target, draft = self.models(DRAFTERS / "eagle3")
         self.refuse("run", "a", "-m", draft, "-n", 2,
+                    saying="is no model but a drafter that reads the states of one")
+        self.refuse("run", "a", "-m", DRAFTERS / "eagle3-gguf/drafter.gguf", "-n", 2,
                     saying="is no model but a drafter that reads the states of one")
         self.refuse("run", "a", "-m", MODELS / "demo-target", "-md", draft, "-n", 2, "--mode", "sd",
                     saying="is for a target whose hidden_size is 32, but this one's is 256")

@@ -43,9 +43,10 @@ DRAFTERS = {
         hidden_size=24, target_hidden_size=32, num_attention_heads=2, num_key_value_heads=1)),
     # As training/ writes it; of its Eagle3Config.
     "eagle3-trained": ("trained", [2, 4, 6], {
-        "hidden_size": 32, "intermediate_size": 48, "num_attention_heads": 4,
-        "num_key_value_heads": 2, "head_dim": 8, "vocab_size": VOCABULARY,
-        "draft_vocab_size": DRAFTED, "max_position_embeddings": 256, "taps": 3}),
+        "shape": {"hidden_size": 32, "intermediate_size": 48, "num_attention_heads": 4,
+                  "num_key_value_heads": 2, "head_dim": 8},
+        "vocab_size": VOCABULARY, "draft_vocab_size": DRAFTED, "max_position_embeddings": 256,
+        "layers": (2, 4, 6), "tokens": {"bos_token_id": 1, "eos_token_id": 2}}),
     "eagle3-specforge": ("specforge", [1, 3, 6], specforge(
         eagle_config={"eagle_aux_hidden_state_layer_ids": [0, 2, 5],
                       "use_aux_hidden_state": True})),
@@ -60,6 +61,9 @@ DRAFTERS = {
         eagle_aux_hidden_state_layer_ids=[0, 2, 5, 6])),
     "mtp-qwen3_5": ("mtp", [-1], FAMILIES["qwen3_5"]),
     "mtp-qwen3_next": ("mtp", [-1], FAMILIES["qwen3_next"]),
+    "mtp-deepseek_v3": ("in_model", [-1], FAMILIES["deepseek_v3"]),
+    "mtp-glm4_moe": ("in_model", [-1], FAMILIES["glm4_moe"]),
+    "mtp-mimo": ("in_model", [-1], FAMILIES["mimo"]),
     # As speculators save it: with the target's configuration.
     "speculators-mtp-qwen3": ("mtp", [-1], None),
     "speculators-mtp-qwen3_5": ("mtp", [-1], None),
@@ -70,5 +74,7 @@ DRAFTERS = {
 
 # Of those that are not for drafters/target.
 TARGETS = {"mtp-qwen3_5": "families/qwen3_5", "mtp-qwen3_next": "families/qwen3_next",
+           "mtp-deepseek_v3": "families/deepseek_v3", "mtp-glm4_moe": "families/glm4_moe",
+           "mtp-mimo": "families/mimo",
            "speculators-mtp-qwen3": "families/qwen3",
            "speculators-mtp-qwen3_5": "families/qwen3_5"}

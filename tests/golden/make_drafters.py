@@ -123,20 +123,17 @@ class Trained(Eagle):
     """The same network, as training/ writes it."""
 
     def __init__(self, fields, target, generator, module):
-        from foretoken_train import eagle3
-        self.network = eagle3.Eagle3(eagle3.Eagle3Config(**fields))
-        super().__init__(self.network.config.as_json(), target, generator, module, with_head=True)
+        from foretoken_train.kinds.eagle3 import Eagle3, Eagle3Config
+        from foretoken_train.layers import LayerShape
+        config = Eagle3Config(**{**fields, "shape": LayerShape(**fields["shape"])})
+        super().__init__(config.as_json(), target, generator, module, with_head=True)
+        self.network = Eagle3(config, torch.tensor(drafted_tokens(self)))
         self.network.load_state_dict({name: self.model.state_dict()[name]
                                       for name in self.network.state_dict()})
 
-    def save(self, folder, points):
-        from foretoken_train import publish
-        from foretoken_train.safetensors import write_safetensors
-        config = publish.published_config(self.network, ",".join(map(str, points)), TARGET)
-        (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
-        ids = torch.tensor(drafted_tokens(self))
-        write_safetensors(folder / "model.safetensors",
-                          publish.eagle3_tensors(self.network, ids, VOCABULARY), {"format": "pt"})
+    def save(self, folder, _config):
+        from foretoken_train.publish import write_drafter
+        write_drafter(folder, self.network)
 
 
 class Unrolled:
@@ -278,6 +275,65 @@ class Mtp:
         save_pretrained(whole, folder)
 
 
+class InModel(Mtp):
+    """The layer that guesses further tokens, as SGLang and vLLM compute it of models that keep its
+    weights beside their own: norms of token and state, a projection of both, an ordinary layer, and
+    a norm, whose output is the state that the next row reads."""
+
+    # Of each model_type, where published files have the layer, and the names of what it has beside
+    # an ordinary one: norms of token and state, the projection, the last norm.
+    NAMES = {
+        "deepseek_v3": ("model.layers.{layers}.", "enorm", "hnorm", "eh_proj", "shared_head.norm"),
+        "glm4_moe": ("model.layers.{layers}.", "enorm", "hnorm", "eh_proj", "shared_head.norm"),
+        "mimo": ("model.mtp_layers.0.", "token_layernorm", "hidden_layernorm", "input_proj",
+                 "final_layernorm"),
+    }
+
+    def __init__(self, config, target, generator):
+        self.config = target.config
+        self.target = target
+        last = target.model.layers[-1]
+        norm = lambda: type(target.model.norm)(self.config.hidden_size, self.config.rms_norm_eps)
+        width = self.config.hidden_size
+        self.model = torch.nn.ModuleDict({
+            "token_norm": norm(), "state_norm": norm(), "output_norm": norm(),
+            "join": torch.nn.Linear(2 * width, width, bias=False),
+            "layer": type(last)(self.config, layer_idx=self.config.num_hidden_layers - 1)}).eval()
+        self.model["layer"].self_attn.layer_idx = 0
+        randomize(self.model, generator)
+
+    def run(self, tokens, states, places, sees, cache):
+        both = [self.model["token_norm"](self.target.model.embed_tokens(tokens)),
+                self.model["state_norm"](states)]
+        if self.config.model_type == "mimo":
+            both.reverse()
+        stream = self.model["join"](torch.cat(both, -1))[None]
+        stream = self.model["layer"](
+            stream, attention_mask=torch.zeros(sees.shape).masked_fill(~sees, float("-inf"))[None, None],
+            position_ids=places[None], past_key_values=cache,
+            position_embeddings=self.target.model.rotary_emb(stream, places[None]))
+        return self.model["output_norm"](stream[0])
+
+    def save(self, folder, config):
+        prefix, *names = self.NAMES[self.config.model_type]
+        prefix = prefix.format(layers=self.config.num_hidden_layers)
+        tensors = dict(zip((f"{prefix}{name}.weight" for name in names), (
+            self.model[own].weight for own in ("token_norm", "state_norm", "join", "output_norm"))))
+        for name, tensor in self.model["layer"].state_dict().items():
+            if name == "mlp.experts.gate_up_proj":
+                for expert, both in enumerate(tensor):
+                    gate, up = both.chunk(2)
+                    tensors[f"{prefix}mlp.experts.{expert}.gate_proj.weight"] = gate
+                    tensors[f"{prefix}mlp.experts.{expert}.up_proj.weight"] = up
+            elif name == "mlp.experts.down_proj":
+                for expert, down in enumerate(tensor):
+                    tensors[f"{prefix}mlp.experts.{expert}.down_proj.weight"] = down
+            else:
+                tensors[prefix + name] = tensor
+        save(folder, {name: tensor.clone() for name, tensor in tensors.items()})
+        (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+
+
 def save_pretrained(model, folder):
     model.to(torch.bfloat16).save_pretrained(folder)
     model.float()
@@ -300,12 +356,16 @@ def make(code, config, target, generator):
     if code == "trained":
         from eagle.model import cnets
         return Trained(config, target, generator, cnets)
-    codes = {"specforge": SpecForge, "speculators": Speculators, "mtp": Mtp}
+    codes = {"specforge": SpecForge, "speculators": Speculators, "mtp": Mtp,
+             "in_model": InModel}
     return codes[code](config, target, generator)
 
 
 def origin(code):
     """What computed it: of repositories the commit, which the folder that they were put in tells."""
+    if code == "in_model":  # Of which the code here is written.
+        return {"SGLang's deepseek_nextn.py": "0114f9c923f237b42b5a769a8370a71b8b1cee56",
+                "vLLM's mimo_mtp.py": "0bb55d60cb667d2f4e263b55304a30b38fe2e55c"}
     if code in ("speculators", "mtp"):
         return {"speculators": versions("speculators")["speculators"]}
     package, file = (("specforge", "SpecForge's llama3_eagle.py") if code == "specforge" else
@@ -341,7 +401,7 @@ def attempt(folder, name, seed):
     again = drafter.rows(tokens[1:], taps)
     if float((again - rows).abs().max()) > MOST_ERROR:
         return "drafting has changed what follows"
-    drafter.save(folder, points if code == "trained" else config)
+    drafter.save(folder, config)
     print(f"  deviation {rows.std():.2f}, of the tree's {chain.std():.2f}")
     numbers = lambda values: [round(float(x), 5) for x in values]
     return {

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/temporary_testing.h"
+#include "model/families/family.h"
 #include "model/families/read_config.h"
 #include "model/open_checkpoint.h"
 #include "tensor/tensor_testing.h"
@@ -85,6 +86,56 @@ TEST_F(PredictionLayerTest, RefusesWhatIsNotWhole) {
               HasSubstr("which of llama models is not supported"));
 }
 
+// That of DeepSeek's models lies behind their own layers, and mostly has their tables once more.
+TEST(NumberedLayerTest, LiesBehindTheLayersOfItsModel) {
+  const std::filesystem::path folder = Golden() / "drafters/mtp-deepseek_v3";
+  const Checkpoint target = OpenCheckpoint(Golden() / "families/deepseek_v3", "").value();
+  const ModelConfig config = *ReadModelConfig(target);
+  const auto read = [&](const std::function<void(Checkpoint&)>& change) {
+    Checkpoint model = Checkpoint::Open(folder).value();
+    EXPECT_TRUE(HasPredictionLayer(model));
+    change(model);
+    return ReadPredictionLayer(std::move(model), target, config);
+  };
+  const auto draft = read([](Checkpoint& /*model*/) {});
+  ASSERT_TRUE(draft.ok()) << draft.error().message;
+  EXPECT_TRUE(draft->notes.empty());
+  EXPECT_TRUE(draft->config.layers[0].attention.is_latent());
+  EXPECT_TRUE(draft->config.layers[0].mlp.has_experts());
+  EXPECT_EQ(draft->checkpoint.Find("head.weight")->data, target.Find("head.weight")->data);
+
+  const std::vector<std::byte> numbers(std::size_t{128} * 32 * 4);
+  const TensorView table{WeightFormat::kF32, {128, 32}, numbers.data()};
+  const auto own = read([&](Checkpoint& model) {
+    model.tensors["model.layers.2.shared_head.head.weight"] = table;
+    model.tensors["model.layers.2.embed_tokens.weight"] = table;
+    model.tensors["model.layers.3.eh_proj.weight"] = table;
+  });
+  ASSERT_TRUE(own.ok()) << own.error().message;
+  EXPECT_EQ(own->checkpoint.Find("head.weight")->data, numbers.data());
+  EXPECT_EQ(own->checkpoint.Find("embedding.weight")->data, numbers.data());
+  ASSERT_EQ(own->notes.size(), 1U);
+  EXPECT_THAT(own->notes[0],
+              HasSubstr("has 2 layers that guess further tokens: the first of them"));
+
+  const auto message = [](const Result<LearnedDraft>& result) {
+    return result.ok() ? "no error" : result.error().message;
+  };
+  EXPECT_THAT(
+      message(read([&](Checkpoint& model) {
+        model.tensors.erase("model.layers.2.eh_proj.weight");
+        model.tensors["model.layers.3.eh_proj.weight"] = table;
+      })),
+      HasSubstr("is model.layers.3.*, but that of a target of 2 layers is model.layers.2.*"));
+  EXPECT_THAT(message(read([](Checkpoint& model) {
+                model.tensors.erase("model.layers.2.self_attn.kv_a_proj_with_mqa.weight");
+              })),
+              HasSubstr("lacks tensor model.layers.2.self_attn.kv_a_proj_with_mqa.weight"));
+  EXPECT_THAT(
+      message(read([&](Checkpoint& model) { model.tensors["model.layers.2.odd.weight"] = table; })),
+      HasSubstr("'model.layers.2.odd.weight', which is none of a layer that guesses"));
+}
+
 // The golden layer as llama.cpp's converter writes it behind the model's four: gains are whole
 // there.
 class InGguf : public PredictionLayerTest {
@@ -161,6 +212,46 @@ TEST_F(InGguf, RefusesWhatIsNotWhole) {
   joined.Tensor("blk.4.nextn.eh_proj.weight", {1}, kF32, bytes);
   EXPECT_THAT(Message(Open(joined)), HasSubstr("nextn.e"));
   EXPECT_THAT(Message(Open(GgufBuilder())), HasSubstr("has no layer that guesses further tokens"));
+}
+
+// That of GLM 4.5 lies behind the model's two layers, its tensors as those of other layers.
+TEST(GlmInGgufTest, IsTheLayerOfTheFolder) {
+  const Checkpoint target = OpenCheckpoint(Golden() / "families/glm4_moe", "").value();
+  const ModelConfig config = *ReadModelConfig(target);
+  const auto of_folder = OpenPredictionLayer(Golden() / "drafters/mtp-glm4_moe", target, config);
+  ASSERT_TRUE(of_folder.ok()) << of_folder.error().message;
+  const std::map<std::string, std::string> beside = {
+      {"feature.join.weight", "nextn.eh_proj.weight"},
+      {"feature.token_norm.weight", "nextn.enorm.weight"},
+      {"feature.norm.weight", "nextn.hnorm.weight"},
+      {"output_norm.weight", "nextn.shared_head_norm.weight"}};
+  GgufBuilder builder;
+  builder.Text("general.architecture", "glm4moe");
+  for (const auto& [name, view] : of_folder->checkpoint.tensors) {
+    if (name == "embedding.weight" || name == "head.weight") continue;
+    const auto found = beside.find(name);
+    const std::string in_file =
+        found != beside.end() ? found->second : NameInFile(kGlm4Moe, /*gguf=*/true, name).substr(6);
+    std::vector<float> values(static_cast<std::size_t>(view.elements()));
+    LoadElements(view, 0, view.elements(), values.data());
+    builder.Tensor("blk.2." + in_file, {view.shape.rbegin(), view.shape.rend()}, 0,
+                   {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
+  }
+  const TemporaryFolder folder;
+  const std::string path = (folder.path() / "m.gguf").string();
+  builder.Write(path);
+  const auto draft = OpenPredictionLayer(path, target, config);
+  ASSERT_TRUE(draft.ok()) << draft.error().message;
+  EXPECT_EQ(draft->config.feature, of_folder->config.feature);
+  EXPECT_EQ(draft->checkpoint.tensors.size(), of_folder->checkpoint.tensors.size());
+  for (const auto& [name, expected] : of_folder->checkpoint.tensors) {
+    const TensorView* view = draft->checkpoint.Find(name);
+    ASSERT_NE(view, nullptr) << name;
+    ASSERT_EQ(view->shape, expected.shape) << name;
+    for (std::int64_t i = 0; i < expected.elements(); ++i) {
+      ASSERT_EQ(LoadElement(*view, i), LoadElement(expected, i)) << name;
+    }
+  }
 }
 
 }  // namespace
