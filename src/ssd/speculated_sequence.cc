@@ -131,15 +131,6 @@ void SpeculatedSequence::CloseStops(DraftTree* tree, int first) const {
   }
 }
 
-int SpeculatedSequence::FillBranch(DraftTree* tree) const {
-  const auto* rule = std::get_if<BestFirst>(&trunk.growth);
-  if (rule == nullptr) return 0;
-  for (int node = 0; node < tree->nodes(); ++node) {
-    if (tree->Wants(node, trunk.growth)) return 0;
-  }
-  return tree->Fill(*rule, scratch_rankings_);
-}
-
 void SpeculatedSequence::FinishJit() {
   jit = false;
   EstimateReached();
@@ -176,8 +167,8 @@ void SpeculatedSequence::EstimateReached() {
   reached_[0] = 1;
   for (int i = 0; i < proposal.size(); ++i) {
     const int parent = proposal.parents[i];
-    reached_[i + 1] = reached_[parent] * trunk.ChanceOf(parent, proposal.tokens[i],
-                                                        /*leaf=*/false, children[parent]++);
+    reached_[i + 1] =
+        reached_[parent] * trunk.predictor.Probability(/*leaf=*/false, children[parent]++);
   }
 }
 
@@ -209,7 +200,7 @@ void SpeculatedSequence::ExpandNode(int node, const RetrievalRates& rates) {
   const auto retrieved = retrieved_.Beside(node, leaf, bonuses, rates);
   auto own = static_cast<int>(bonuses.size());
   int taken = 0;
-  const auto chance = [&](int i) { return trunk.ChanceOf(node, bonuses[i], leaf, children + i); };
+  const auto chance = [&](int i) { return trunk.predictor.Probability(leaf, children + i); };
   while (taken < static_cast<int>(retrieved.size()) && taken < fanout) {
     const bool free = own + taken < fanout;
     if (!free && retrieved[taken].chance <= chance(own - 1)) break;
@@ -270,7 +261,7 @@ void SpeculatedSequence::AppendWanted(const DraftModel& draft,
     const std::int32_t fork = trunk.root() + proposal.Depth(branch.outcome.node) + 1;
     const Proposal& prepared = branch.tree.proposal();
     for (int node = 0; node < branch.tree.nodes(); ++node) {
-      if (!branch.tree.Wants(node, trunk.growth)) continue;
+      if (!branch.tree.Wants(node, trunk.branch_growth)) continue;
       if (fork + prepared.Depth(node) >= draft.max_context) continue;
       const double useful = node == 0 ? kHitValue : branch.tree.Reached(node);
       wanted->push_back(
@@ -364,10 +355,9 @@ int SpeculatedSequence::TakeRow(const WantedRow& wanted, int slot, const Ranking
     tree = &branches[wanted.branch].tree;
     scratch_used_ = std::max(scratch_used_, slot + 1);
     scratch_rankings_[slot] = ranking;
-    added = tree->Grow(wanted.node, slot, trunk.growth, ranking);
+    added = tree->Grow(wanted.node, slot, trunk.branch_growth, ranking);
   }
   CloseStops(tree, tree->nodes() - added);
-  if (wanted.branch >= 0) added += FillBranch(tree);
   return added;
 }
 

@@ -108,8 +108,6 @@ class SpeculatedSequence {
   void EstimateReached();
   // Nothing is drafted below nodes from `first` on that carry a stop token.
   void CloseStops(DraftTree* tree, int first) const;
-  // Once a branch that grows best first wants no more rows, it gets the rest of its nodes.
-  int FillBranch(DraftTree* tree) const;
   void AddBranch(const Branch& branch);
   void ExpandNode(int node, const RetrievalRates& rates);
   void ObserveRetrieved(Outcome outcome, RetrievalRates* rates) const;

@@ -99,25 +99,14 @@ void DraftTrunk::Learn(int node, Token token, DraftModel& draft) {
 
 void DraftTrunk::Plan(int width, int depth, int max_nodes, float temperature, DraftModel& draft) {
   const TreeShape shape = MakeTreeShape(predictor, width, depth, max_nodes);
-  if (width == 1 || draws_) {
-    growth = shape;
-    return;
-  }
+  branch_growth = growth = shape;
+  if (width == 1 || draws_) return;
   growth = BestFirst{.width = width,
                      .depth = depth,
                      .max_nodes = std::min(max_nodes, kMaxProposal),
                      .cutoff = shape.nodes.back().reached,
                      .first = predictor.acceptance(),
                      .chances = temperature > 0 ? &draft.noisy_chances : &draft.greedy_chances};
-}
-
-double DraftTrunk::ChanceOf(int node, Token token, bool leaf, int candidate) const {
-  const auto* rule = std::get_if<BestFirst>(&growth);
-  if (rule != nullptr && tree.ranked(node)) {
-    const int rank = RankOf(rankings[node], token);
-    if (rank >= 0) return rule->chances->Chance(rankings[node][rank].log_odds);
-  }
-  return predictor.Probability(leaf, candidate);
 }
 
 void DraftTrunk::KeepBest(DraftModel& draft) {
@@ -213,11 +202,7 @@ bool DraftTrunk::AppendDraftRows(DraftModel& draft,
 int DraftTrunk::TakeRanking(int node, const Ranking& ranking) {
   if (node == 0) CommitRows(committed(), &kv);
   rankings[node] = ranking;
-  if (!std::holds_alternative<BestFirst>(growth)) {
-    return tree.Grow(node, /*row=*/node, growth, ranking);
-  }
-  tree.SetRow(node, node);  // KeepBest gives it children.
-  return 0;
+  return tree.Grow(node, /*row=*/node, growth, ranking);
 }
 
 }  // namespace foretoken

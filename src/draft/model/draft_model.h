@@ -128,10 +128,6 @@ class DraftTrunk {
   /// of committed tokens without KV: one pass of drafting; `nodes` gets the nodes in the order of
   /// the wanted logits. False when there are none, be it for want of memory or context.
   bool AppendDraftRows(DraftModel& draft, StaticVector<std::int8_t, kMaxProposal + 1>* nodes);
-  /// P(the target's token is `token` | verification comes to `node`), where it is that candidate of
-  /// the node (OutcomePredictor): by the draft's own word of a tree that grows best first, else by
-  /// what was learned of the candidate.
-  double ChanceOf(int node, Token token, bool leaf, int candidate) const;
   /// Takes what the draft says after `node`, whose row has been computed. Returns how many children
   /// that has given it.
   int TakeRanking(int node, const Ranking& ranking);
@@ -139,8 +135,10 @@ class DraftTrunk {
   void TakeState(int node, const float* state) { left.Keep(node, state); }
 
   SequenceKv kv;
-  DraftTree tree;  ///< A node's row is the node's own number.
-  TreeGrowth growth;
+  DraftTree tree;     ///< A node's row is the node's own number.
+  TreeGrowth growth;  ///< Of `tree`.
+  /// Of trees that are sent as they grow, where nothing can be taken back: along a shape.
+  TreeGrowth branch_growth;
   std::vector<Ranking> rankings = std::vector<Ranking>(kMaxProposal + 1);  ///< Of ranked nodes.
   LeftStates left;  ///< Of ranked nodes, where the draft reads features.
   /// Likewise. Of committed positions, before their rows are to be computed.

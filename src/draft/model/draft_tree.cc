@@ -37,7 +37,7 @@ int DraftTree::Grow(int node, int row, const TreeGrowth& growth, const Ranking& 
   SetRow(node, row);
   if (!nodes_[node].open) return 0;
   if (const auto* shape = std::get_if<TreeShape>(&growth)) return GrowAlong(node, *shape, ranking);
-  return GrowAboveCutoff(node, std::get<BestFirst>(growth), ranking);
+  return 0;
 }
 
 int DraftTree::GrowAlong(int node, const TreeShape& shape, const Ranking& ranking) {
@@ -61,25 +61,6 @@ void DraftTree::AddCandidate(const Candidate& candidate, Token token, const Best
                     .open = candidate.reached * rule.first >= kWorthwhile * rule.cutoff &&
                             proposal_.Depth(proposal_.size()) < rule.depth,
                     .reached = static_cast<float>(candidate.reached)});
-}
-
-int DraftTree::GrowAboveCutoff(int node, const BestFirst& rule, const Ranking& ranking) {
-  const auto chances = ChancesOf(*rule.chances, ranking, rule.width);
-  int added = 0;
-  for (; added < static_cast<int>(chances.size()); ++added) {
-    const double reached = nodes_[node].reached * chances[added];
-    if ((added > 0 && reached < rule.cutoff) || nodes() > rule.max_nodes) break;
-    AddCandidate({.parent = static_cast<std::int8_t>(node),
-                  .rank = static_cast<std::int8_t>(added),
-                  .reached = reached},
-                 ranking[added].token, rule);
-  }
-  if (nodes() > rule.max_nodes) {  // No room for children of any further row.
-    for (int i = 1; i < nodes(); ++i) {
-      if (!ranked(i)) Close(i);
-    }
-  }
-  return added;
 }
 
 DraftTree::Candidates DraftTree::Best(const BestFirst& rule,
@@ -123,18 +104,6 @@ DraftTree::Candidates DraftTree::Best(const BestFirst& rule,
     if (candidate.node != 0) open_node(candidate.node);
   }
   return best;
-}
-
-int DraftTree::Fill(const BestFirst& rule, std::span<const Ranking> rankings) {
-  if (nodes() > rule.max_nodes) return 0;
-  int added = 0;
-  for (const Candidate& candidate : Best(rule, rankings)) {
-    if (candidate.node != 0 || nodes() > rule.max_nodes) continue;
-    AddCandidate(candidate, rankings[row(candidate.parent)][candidate.rank].token, rule);
-    Close(nodes() - 1);
-    ++added;
-  }
-  return added;
 }
 
 StaticVector<std::int8_t, kMaxProposal + 1> DraftTree::KeepBest(const BestFirst& rule,

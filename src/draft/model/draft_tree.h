@@ -59,16 +59,9 @@ class DraftTree {
   /// The estimated probability that verification comes to `node` of a tree that grows.
   double Reached(int node) const { return nodes_[node].reached; }
 
-  /// Makes `node` ranked by `row` and adds its children, as far as there are candidates; they are
-  /// the tree's last nodes, in the order of their ranks. Returns how many. Best first these are the
-  /// candidates above the cutoff, as far as there is room: nothing is taken back, so what was
-  /// added can be sent.
+  /// Makes `node` ranked by `row` and, along a shape, adds its children, as far as there are
+  /// candidates; they are the tree's last nodes. Returns how many. Best first KeepBest adds them.
   int Grow(int node, int row, const TreeGrowth& growth, const Ranking& ranking);
-
-  /// Of a tree that grows best first, once nothing more is wanted: adds the likeliest candidates
-  /// that are not in it, up to its size. `rankings` are those of its rows, by number. Returns how
-  /// many nodes that has added.
-  int Fill(const BestFirst& rule, std::span<const Ranking> rankings);
 
   /// Makes of a tree that grows best first that of the likeliest candidates of all ranked nodes,
   /// which may drop nodes and add others; ranked ones come first, in their order. Returns the
@@ -97,7 +90,6 @@ class DraftTree {
   Candidates Best(const BestFirst& rule, std::span<const Ranking> rankings) const;
   void AddCandidate(const Candidate& candidate, Token token, const BestFirst& rule);
   int GrowAlong(int node, const TreeShape& shape, const Ranking& ranking);
-  int GrowAboveCutoff(int node, const BestFirst& rule, const Ranking& ranking);
 
   Proposal proposal_;
   StaticVector<Node, kMaxProposal + 1> nodes_;

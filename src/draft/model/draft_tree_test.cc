@@ -62,19 +62,6 @@ class BestFirstTest : public testing::TestWithParam<int> {
     return origins;
   }
 
-  // The chances that verification comes to the candidates of all ranked nodes, in descending order.
-  std::vector<double> AllCandidates() const {
-    std::vector<double> reached;
-    for (int node = 0; node < tree_.nodes(); ++node) {
-      if (!tree_.ranked(node)) continue;
-      for (const double chance : ChancesOf(table_, rankings_[tree_.row(node)], rule_.width)) {
-        reached.push_back(tree_.Reached(node) * chance);
-      }
-    }
-    std::ranges::sort(reached, std::greater());
-    return reached;
-  }
-
   // Whether the tree's nodes are candidates of their parents, and what their chances say.
   void CheckNodes() const {
     const Proposal& proposal = tree_.proposal();
@@ -136,35 +123,6 @@ TEST_P(BestFirstTest, KeepsTheLikeliestOfAllThatWereExpanded) {
     EXPECT_TRUE(origins[node] == node || !tree_.ranked(node));
   }
   EXPECT_EQ(tree_.proposal().size(), before.size());
-}
-
-TEST_P(BestFirstTest, WhatIsAddedStaysAndIsFilledUp) {
-  Proposal sent;
-  int rows = 0;
-  for (;;) {
-    int next = 0;
-    while (next < tree_.nodes() && !tree_.Wants(next, growth())) ++next;
-    if (next == tree_.nodes()) break;
-    // Any node's row may come first.
-    for (int node = next; node < tree_.nodes(); ++node) {
-      if (tree_.Wants(node, growth()) && Between(0, 2) == 0) next = node;
-    }
-    ASSERT_LE(rows, kMaxProposal);
-    rankings_[rows] = RandomRanking();
-    tree_.Grow(next, rows, growth(), rankings_[rows]);
-    ++rows;
-    CheckNodes();
-    for (int i = 0; i < sent.size(); ++i) ASSERT_EQ(sent.tokens[i], tree_.proposal().tokens[i]);
-    sent = tree_.proposal();
-  }
-  const int before = tree_.proposal().size();
-  const int filled = tree_.Fill(rule_, rankings_);
-  EXPECT_EQ(filled, tree_.proposal().size() - before);
-  CheckNodes();
-  const auto all = static_cast<int>(AllCandidates().size());
-  EXPECT_EQ(tree_.proposal().size(), std::min(rule_.max_nodes, all));
-  for (int node = 0; node < tree_.nodes(); ++node) EXPECT_FALSE(tree_.Wants(node, growth()));
-  EXPECT_EQ(tree_.Fill(rule_, rankings_), 0);
 }
 
 TEST_P(BestFirstTest, NothingGrowsBelowAClosedNode) {
