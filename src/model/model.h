@@ -56,6 +56,7 @@ struct ForwardRow {
   bool wants_state = false;  ///< What the row leaves, see Model::states.
   AdapterUse adapter = {};   ///< Of those that the model was made with; all of a sequence alike.
   RowFeature feature = {};   ///< Of models that have them (FeatureSpec).
+  int block_left = 0;        ///< Rows of its block that come behind it in the batch.
 };
 
 /// The input of one pass. Reused between passes so that steady state does not allocate. Rows of a

@@ -55,7 +55,9 @@ class LearnedDrafters(CliTest):
         return folder, draft
 
     def verify(self, drafter):
-        target, draft = self.models(drafter)
+        self.assert_identical(*self.models(drafter))
+
+    def assert_identical(self, target, draft):
         shared = ("verify", "-m", target, "-md", draft, "--prompts", self.prompts,
                   "--raw", "--ignore-eos", "-n", 60, "--temps", "0,0.7,1.3", "--sampler-sets",
                   "none", "--preempt", 0.05, "--json", "-")
@@ -63,9 +65,17 @@ class LearnedDrafters(CliTest):
                         ("--modes", "sd,ssd", "--tree-width", 3, "--batches", "1,16"),
                         ("--modes", "ssd", "--draft-process", "--batches", "2")):
             report = json.loads(self.succeed(*shared, *options).stdout)
-            self.assertTrue(report["identical"], (drafter.name, options))
+            self.assertTrue(report["identical"], (draft, options))
             self.assertGreater(report["forced_preemptions"], 0)
 
+
+    def test_a_model_that_reads_masks(self):
+        target, draft = self.folder / "target", self.folder / "draft"
+        shutil.copytree(DRAFTERS / "target", target)
+        shutil.copytree(DRAFTERS.parent / "parallel/pard", draft)
+        write_tokenizer(target)
+        write_tokenizer(draft)
+        self.assert_identical(target, draft)
 
     def test_inspect_shows_them(self):
         target, draft = self.models(DRAFTERS / "eagle3")

@@ -69,6 +69,15 @@ void FeatureMixer::MakeFeatures(const ModelConfig& config, const FeatureWeights&
   }
 }
 
+const float* FeatureMixer::Context(const ModelConfig& config, const FeatureWeights& weights,
+                                   std::span<const ForwardRow> rows, Backend* backend) {
+  MakeFeatures(config, weights, rows, backend);
+  backend->RmsNorm(features_.as<float>(), weights.feature_norm.gain.as<float>(),
+                   config.norm.epsilon, static_cast<int>(rows.size()), config.hidden,
+                   normed_.as<float>());
+  return normed_.as<float>();
+}
+
 void FeatureMixer::Begin(const ModelConfig& config, const FeatureWeights& weights,
                          std::span<const ForwardRow> rows, Backend* backend, float* stream) {
   const FeatureSpec& spec = config.feature;

@@ -23,6 +23,7 @@ struct DrafterKind {
                                   const ModelConfig& target, std::vector<std::string>* notes);
 };
 
+extern const DrafterKind kDflash;
 extern const DrafterKind kEagle1;
 extern const DrafterKind kEagle3;
 extern const DrafterKind kMtp;

@@ -23,8 +23,10 @@ Json ParseConfig(const Checkpoint& folder) {
 
 const DrafterKind& KindOf(const Json& json) {
   if (json.contains("speculators_model_type")) {
-    return json["speculators_model_type"] == "mtp" ? kMtp : kEagle3;
+    const Json& type = json["speculators_model_type"];
+    return type == "mtp" ? kMtp : type == "dflash" ? kDflash : kEagle3;
   }
+  if (json.contains("dflash_config")) return kDflash;
   return json.contains("draft_vocab_size") ? kEagle3 : kEagle1;
 }
 
