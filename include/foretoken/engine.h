@@ -64,6 +64,14 @@ struct EngineLimits {
   int knee_rows = 0;  ///< Rows that cost about as much as one, where that was measured; else 0.
 };
 
+/// A draft that is loaded and ready to take the place of an engine's (Engine::PrepareDraft).
+class NextDraft {
+ public:
+  virtual ~NextDraft() = default;
+  /// Whether the engine has taken it, so that this now holds the draft that the engine had.
+  virtual bool taken() const = 0;
+};
+
 /// Decodes many sequences together: continuous batching, chunked prefill, preemption, prefix
 /// cache. Each sequence speculates by a plan of its own, so sequences of different modes share a
 /// pass.
@@ -87,6 +95,15 @@ class Engine {
   /// From its next round on the sequence speculates by `plan`; unknown ids are ignored. An error
   /// where this engine cannot follow the plan.
   Status ChangePlan(SequenceId sequence, const PlanOptions& plan);
+
+  /// Makes another draft ready for the modes of this engine that have one, beside its steps. It
+  /// must read the same states of the target as the draft that the engine was opened with. From any
+  /// thread, but only from one at a time.
+  Result<std::shared_ptr<NextDraft>> PrepareDraft(const DraftOptions& draft) const;
+  /// From its next round on the engine drafts with `draft`, which it has prepared; sequences go on,
+  /// and what they emit does not change. Whoever keeps `draft` frees what the engine had before,
+  /// which would else hold the engine up for a moment. From any thread.
+  void UseDraft(std::shared_ptr<NextDraft> draft);
 
   /// Ends a request at the next step; unknown or finished ids are ignored.
   void Cancel(SequenceId sequence);

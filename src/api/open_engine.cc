@@ -62,6 +62,10 @@ Result<std::unique_ptr<Engine>> Engine::Open(std::shared_ptr<LanguageModel> targ
   return OrExhausted([&] { return OpenWith(std::move(target), options, nullptr); });
 }
 
+Result<std::shared_ptr<NextDraft>> Engine::PrepareDraft(const DraftOptions& draft) const {
+  return OrExhausted([&] { return foretoken::PrepareDraft(*this, &target_->loaded(), draft); });
+}
+
 Result<std::unique_ptr<Engine>> OpenForStudy(std::shared_ptr<LanguageModel> target,
                                              const EngineOptions& options,
                                              const StudyOptions& study) {

@@ -8,6 +8,7 @@
 #include "assembly/speculator_process.h"
 #include "assembly/times.h"
 #include "draft/registry.h"
+#include "engine/draft_exchange.h"
 #include "engine/rules.h"
 
 namespace foretoken {
@@ -34,6 +35,27 @@ void LimitPlans(std::span<const Mode> offered, const EngineConfig& options, Plan
   limits->max_cache_budget = std::min(limits->max_cache_budget, options.max_cache_budget);
 }
 
+bool DraftsAt(std::span<const Mode> offered, Schedule schedule) {
+  return std::ranges::any_of(
+      offered, [schedule](Mode mode) { return NeedsDraft(mode) && mode.schedule == schedule; });
+}
+
+Status CheckDraftSource(const ModelSource& source) {
+  if (source.experts != ExpertsPlace::kFile) return {};
+  return InvalidInput("the experts of a draft cannot stay in its file: keep them in memory");
+}
+
+Result<OpenedModel> OpenDraft(const LoadedModel& target, const ModelSource& source,
+                              std::vector<std::string>* notices) {
+  return OpenDraftFor(
+      {.config = target.model->config(), .tokenizer = target.tokenizer, .path = target.path},
+      source, notices);
+}
+
+TapShape TapsOf(const OpenedModel& draft) {
+  return {.points = draft.config.feature.points, .hidden = draft.config.feature.tapped};
+}
+
 struct Drafts {
   std::shared_ptr<LoadedModel> on_target;  // Drafts before a pass.
   SpeculatorDraft apart;                   // ... during it.
@@ -44,22 +66,13 @@ struct Drafts {
 // at once, in one sentence. Its weights are packed once, for other engines of the target too.
 Result<Drafts> LoadDrafts(std::span<const Mode> offered, const LoadedModel& target,
                           const DraftOptions& setup, bool measured, const LogSink& log) {
-  const auto drafts_at = [offered](Schedule schedule) {
-    return std::ranges::any_of(
-        offered, [schedule](Mode mode) { return NeedsDraft(mode) && mode.schedule == schedule; });
-  };
-  const bool before = drafts_at(Schedule::kBefore);
-  const bool during = drafts_at(Schedule::kDuring);
+  const bool before = DraftsAt(offered, Schedule::kBefore);
+  const bool during = DraftsAt(offered, Schedule::kDuring);
   Drafts drafts;
   if (!before && !during) return drafts;
-  if (setup.source.experts == ExpertsPlace::kFile) {
-    return InvalidInput("the experts of a draft cannot stay in its file: keep them in memory");
-  }
+  FT_RETURN_IF_ERROR(CheckDraftSource(setup.source));
   std::vector<std::string> notices;
-  FT_ASSIGN_OR_RETURN(const OpenedModel opened, OpenDraftFor({.config = target.model->config(),
-                                                              .tokenizer = target.tokenizer,
-                                                              .path = target.path},
-                                                             setup.source, &notices));
+  FT_ASSIGN_OR_RETURN(const OpenedModel opened, OpenDraft(target, setup.source, &notices));
   const bool known = target.draft_weights->identity == opened.identity;
   if (!known && log) {
     for (const std::string& notice : notices) log(notice);
@@ -68,7 +81,7 @@ Result<Drafts> LoadDrafts(std::span<const Mode> offered, const LoadedModel& targ
     }
   }
   drafts.apart.identity = opened.identity;
-  drafts.taps = {.points = opened.config.feature.points, .hidden = opened.config.feature.tapped};
+  drafts.taps = TapsOf(opened);
   if (NeedsTargetFiles(opened)) drafts.apart.target = target.path;
   const auto load = [&](std::shared_ptr<Device> device) {
     return LoadModel(opened, std::move(device), NumericsFor(opened, setup.precision, setup.kv),
@@ -81,27 +94,35 @@ Result<Drafts> LoadDrafts(std::span<const Mode> offered, const LoadedModel& targ
   return drafts;
 }
 
+ConfigureMessage SpeculatorLimits(const EngineConfig& options) {
+  return {.max_lookahead = options.max_lookahead,
+          .max_nodes = options.max_nodes,
+          .max_cache_budget = options.max_cache_budget,
+          .max_sequences = options.max_batch,
+          .max_context = options.max_context,
+          .delay_us = options.speculator_delay_us};
+}
+
+DrafterParts PartsWith(std::shared_ptr<LoadedModel> draft, const EngineConfig& options,
+                       int vocabulary) {
+  Model* const model = draft == nullptr ? nullptr : draft->model.get();
+  return {.vocabulary = vocabulary,
+          .max_sequences = options.max_batch,
+          .max_context = options.max_context,
+          .draft = {std::move(draft), model}};
+}
+
 Result<Proposers> MakeProposers(std::span<const Mode> offered, const EngineConfig& options,
                                 int vocabulary, Drafts drafts, const DraftOptions& setup) {
-  const LoadedModel* on_target = drafts.on_target.get();
-  const DrafterParts parts{
-      .vocabulary = vocabulary,
-      .max_sequences = options.max_batch,
-      .max_context = options.max_context,
-      .draft = {drafts.on_target, on_target == nullptr ? nullptr : on_target->model.get()}};
+  const DrafterParts parts = PartsWith(drafts.on_target, options, vocabulary);
   Proposers proposers{.before = {}, .speculator = nullptr, .taps = drafts.taps};
   for (const Mode mode : offered) {
     if (mode.before()) {
       proposers.before[mode.drafter] = MakeDrafter(mode.drafter, parts);
     } else if (mode.during()) {
-      const ConfigureMessage limits{.max_lookahead = options.max_lookahead,
-                                    .max_nodes = options.max_nodes,
-                                    .max_cache_budget = options.max_cache_budget,
-                                    .max_sequences = options.max_batch,
-                                    .max_context = options.max_context,
-                                    .delay_us = options.speculator_delay_us};
-      FT_ASSIGN_OR_RETURN(proposers.speculator,
-                          StartSpeculator(setup, std::move(drafts.apart), limits, options.log));
+      FT_ASSIGN_OR_RETURN(
+          proposers.speculator,
+          StartSpeculator(setup, std::move(drafts.apart), SpeculatorLimits(options), options.log));
     }
   }
   return proposers;
@@ -195,6 +216,40 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const En
                                     std::move(drafts), draft));
   return CreateEngine(options, target->model.get(), target->device.get(), target->tokenizer.get(),
                       std::move(proposers));
+}
+
+Result<std::shared_ptr<NextDraft>> PrepareDraft(const Engine& engine, LoadedModel* target,
+                                                const DraftOptions& draft) {
+  const EngineConfig& options = ConfigOf(engine);
+  const bool before = engine.Offers(Mode::kSd);
+  const bool during = engine.Offers(Mode::kSsd);
+  if (!before && !during) return InvalidInput("the engine has no mode that drafts with a model");
+  FT_RETURN_IF_ERROR(CheckDraftSource(draft.source));
+  FT_ASSIGN_OR_RETURN(const OpenedModel opened, OpenDraft(*target, draft.source, nullptr));
+  auto next = std::make_shared<DraftExchange>();
+  next->taps = TapsOf(opened);
+  if (next->taps != TapsOf(engine)) {
+    return InvalidInput(
+        fmt::format("{}: reads other states of the target than the draft in use, whose are kept",
+                    draft.source.path));
+  }
+  // The engine's thread owns the target's device: weights are packed on another.
+  const CoreSet& cores = during ? draft.cores : target->device->pool().cores();
+  const std::shared_ptr<LoadedModel> loaded =
+      LoadModel(opened, std::make_shared<Device>(cores),
+                NumericsFor(opened, draft.precision, draft.kv), nullptr, draft.progress);
+  if (before) {
+    next->before = MakeDrafter(
+        DrafterId::kModel,
+        PartsWith(OnDevice(*loaded, target->device), options, target->model->config().vocabulary));
+  }
+  if (during) {
+    SpeculatorDraft apart{.identity = opened.identity, .loaded = loaded, .target = {}};
+    if (NeedsTargetFiles(opened)) apart.target = target->path;
+    FT_ASSIGN_OR_RETURN(next->during, StartSpeculator(draft, std::move(apart),
+                                                      SpeculatorLimits(options), options.log));
+  }
+  return std::shared_ptr<NextDraft>(std::move(next));
 }
 
 }  // namespace foretoken

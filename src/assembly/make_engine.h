@@ -25,6 +25,10 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const En
                                            LoadedModel* target, const DraftOptions& draft,
                                            const Measuring& measuring = {});
 
+/// Engine::PrepareDraft, of an engine over this target.
+Result<std::shared_ptr<NextDraft>> PrepareDraft(const Engine& engine, LoadedModel* target,
+                                                const DraftOptions& draft);
+
 /// The modes of an engine that is asked for `modes`, and where auto is one of them, those that it
 /// chooses from too: everything that there is a draft and a device for.
 std::vector<Mode> OfferedModes(std::span<const Mode> modes, const DraftOptions& draft,

@@ -46,6 +46,7 @@ struct Engine::Impl {
   bool Step();
   void Attach();
   void TakeInbox();
+  void TakeDraft(DraftExchange* draft);
   void WorkOnMasks();
   void Propose();
   void VerifyPass(Logits logits);
@@ -133,6 +134,10 @@ Status Engine::ChangePlan(SequenceId sequence, const PlanOptions& plan) {
   return {};
 }
 
+void Engine::UseDraft(std::shared_ptr<NextDraft> draft) {
+  impl_->inbox.UseDraft(std::static_pointer_cast<DraftExchange>(std::move(draft)));
+}
+
 void Engine::Cancel(SequenceId sequence) { impl_->inbox.Cancel(sequence); }
 bool Engine::Step() { return impl_->Step(); }
 void Engine::Attach() { impl_->Attach(); }
@@ -188,6 +193,7 @@ Status Engine::CheckIdle() const {
 }
 
 const EngineConfig& ConfigOf(const Engine& engine) { return engine.impl().options; }
+const TapShape& TapsOf(const Engine& engine) { return engine.impl().target_pass.tap_shape(); }
 void ForcePreemption(Engine& engine) {
   engine.impl().scheduler.PreemptYoungest();
   engine.impl().EndSpeculationOfPreempted();
@@ -324,6 +330,15 @@ void Engine::Impl::TakeInbox() {
     sequence->finish = FinishReason::kCancelled;
     Retire(sequence);
   }
+  if (mail.draft != nullptr) TakeDraft(mail.draft.get());
+}
+
+void Engine::Impl::TakeDraft(DraftExchange* draft) {
+  // Sequences begin anew with the other draft, as if they had come to its modes just now.
+  for (const auto& sequence : running()) EndSpeculation(sequence.get());
+  if (draft->before != nullptr) drafters.Exchange(DrafterId::kModel, &draft->before);
+  if (draft->during != nullptr) ahead->Exchange(&draft->during);
+  draft->done.store(true, std::memory_order_release);
 }
 
 void Engine::Impl::WorkOnMasks() {

@@ -81,6 +81,9 @@ Result<std::unique_ptr<Engine>> CreateEngine(EngineConfig config, Model* target,
 /// What the engine was made with, complete.
 const EngineConfig& ConfigOf(const Engine& engine);
 
+/// What its target's passes keep for its draft; no points where that reads none.
+const TapShape& TapsOf(const Engine& engine);
+
 /// Preempts the youngest running sequence now, as a full pool would: for tests.
 void ForcePreemption(Engine& engine);
 

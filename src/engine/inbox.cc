@@ -37,6 +37,12 @@ void Inbox::Cancel(SequenceId sequence) {
   has_mail_ = true;
 }
 
+void Inbox::UseDraft(std::shared_ptr<DraftExchange> draft) {
+  const std::lock_guard lock(mutex_);
+  mail_.draft = std::move(draft);
+  has_mail_ = true;
+}
+
 Inbox::Mail Inbox::Take() {
   if (!has_mail_.exchange(false)) return {};
   const std::lock_guard lock(mutex_);

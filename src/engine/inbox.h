@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/draft_exchange.h"
 #include "engine/sequence.h"
 
 namespace foretoken {
@@ -19,6 +20,7 @@ class Inbox {
     std::vector<std::unique_ptr<Sequence>> submitted;
     std::vector<std::pair<SequenceId, SpeculationPlan>> changed_plans;
     std::vector<SequenceId> cancelled;
+    std::shared_ptr<DraftExchange> draft;  ///< Null: it stays.
   };
 
   explicit Inbox(int places) : places_(places) {}
@@ -33,6 +35,8 @@ class Inbox {
   void Submit(std::vector<std::unique_ptr<Sequence>> sequences);
   void ChangePlan(SequenceId sequence, const SpeculationPlan& plan);
   void Cancel(SequenceId sequence);
+  /// In place of one that was not taken yet.
+  void UseDraft(std::shared_ptr<DraftExchange> draft);
 
   /// Everything that has come since the last call, in order; cheap where that is nothing.
   Mail Take();

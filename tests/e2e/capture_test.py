@@ -48,6 +48,8 @@ class Capture(CliTest):
         text = self.folder / "prompt.txt"
         text.write_text("Once upon a time, there was a little girl")
         file, = self.capture("out", "--prompts", text, "--samples", 3, "-n", 40, "--seed", 7)
+        tokenizer = file.metadata.pop("tokenizer")
+        self.assertRegex(tokenizer, r"\A[0-9a-f]{64}\Z")
         self.assertEqual(file.metadata, {"format": "1", "layers": "2,3,3"})
         count = len(file.tokens)
         self.assertEqual(file.shapes["taps"], (count, 3 * HIDDEN))

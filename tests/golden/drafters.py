@@ -51,9 +51,10 @@ DRAFTERS = {
         hidden_size=24, target_hidden_size=32, num_attention_heads=2, num_key_value_heads=1)),
     # As training/ writes it; of its Eagle3Config.
     "eagle3-trained": ("trained", [2, 4, 6], {
-        "hidden_size": 32, "intermediate_size": 48, "num_attention_heads": 4,
-        "num_key_value_heads": 2, "head_dim": 8, "vocab_size": VOCABULARY,
-        "draft_vocab_size": DRAFTED, "max_position_embeddings": 256, "taps": 3}),
+        "shape": {"hidden_size": 32, "intermediate_size": 48, "num_attention_heads": 4,
+                  "num_key_value_heads": 2, "head_dim": 8},
+        "vocab_size": VOCABULARY, "draft_vocab_size": DRAFTED, "max_position_embeddings": 256,
+        "layers": (2, 4, 6), "tokens": {"bos_token_id": 1, "eos_token_id": 2}}),
     "eagle3-specforge": ("specforge", [1, 3, 6], specforge(
         eagle_config={"eagle_aux_hidden_state_layer_ids": [0, 2, 5],
                       "use_aux_hidden_state": True})),

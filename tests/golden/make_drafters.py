@@ -123,20 +123,17 @@ class Trained(Eagle):
     """The same network, as training/ writes it."""
 
     def __init__(self, fields, target, generator, module):
-        from foretoken_train import eagle3
-        self.network = eagle3.Eagle3(eagle3.Eagle3Config(**fields))
-        super().__init__(self.network.config.as_json(), target, generator, module, with_head=True)
+        from foretoken_train.kinds.eagle3 import Eagle3, Eagle3Config
+        from foretoken_train.layers import LayerShape
+        config = Eagle3Config(**{**fields, "shape": LayerShape(**fields["shape"])})
+        super().__init__(config.as_json(), target, generator, module, with_head=True)
+        self.network = Eagle3(config, torch.tensor(drafted_tokens(self)))
         self.network.load_state_dict({name: self.model.state_dict()[name]
                                       for name in self.network.state_dict()})
 
-    def save(self, folder, points):
-        from foretoken_train import publish
-        from foretoken_train.safetensors import write_safetensors
-        config = publish.published_config(self.network, ",".join(map(str, points)), TARGET)
-        (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
-        ids = torch.tensor(drafted_tokens(self))
-        write_safetensors(folder / "model.safetensors",
-                          publish.eagle3_tensors(self.network, ids, VOCABULARY), {"format": "pt"})
+    def save(self, folder, _config):
+        from foretoken_train.publish import write_drafter
+        write_drafter(folder, self.network)
 
 
 class Unrolled:
@@ -425,7 +422,7 @@ def attempt(folder, name, seed):
     again = drafter.rows(tokens[1:], taps)
     if float((again - rows).abs().max()) > MOST_ERROR:
         return "drafting has changed what follows"
-    drafter.save(folder, points if code == "trained" else config)
+    drafter.save(folder, config)
     print(f"  deviation {rows.std():.2f}, of the tree's {chain.std():.2f}")
     return {
         **golden, "logits": [numbers(row) for row in rows], "kept": KEPT,

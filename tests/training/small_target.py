@@ -18,6 +18,9 @@ CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_
           "rope_theta": 10000.0, "max_position_embeddings": 64, "tie_word_embeddings": False}
 
 
+TOKENIZER = 64 * "f"  # A fingerprint.
+
+
 def write_random_target(folder, seed=0, **changes):
     """A model folder of random weights, sharp enough that its answers are not noise."""
     config = {**CONFIG, **changes}
@@ -133,4 +136,5 @@ def write_capture(target, tokens, prompt, path, layers=(2, 3, 3)):
         "starts": torch.arange(0, count * length + 1, length),
         "taps": torch.cat(taps, -1).reshape(count * length, -1).to(torch.bfloat16),
         "final": final.reshape(count * length, -1).to(torch.bfloat16)},
-        {"format": "1", "layers": ",".join(str(layer) for layer in layers)})
+        {"format": "1", "layers": ",".join(str(layer) for layer in layers),
+         "tokenizer": TOKENIZER})

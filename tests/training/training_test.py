@@ -19,139 +19,30 @@ except ImportError:
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "training"), str(ROOT / "tests/training")]
 from foretoken_train import __main__ as program
-from foretoken_train import losses, packing, publish, vocabulary
+from foretoken_train import command, losses, packing, vocabulary
 from foretoken_train.capture import CapturedSequence, load_capture
-from foretoken_train.eagle3 import Eagle3, Eagle3Config, rows_of_step, unroll
+from foretoken_train.kinds.eagle3 import Eagle3, Eagle3Config
+from foretoken_train.layers import LayerShape
 from foretoken_train.evaluate import Evaluation, evaluate
 from foretoken_train.failure import Failure
 from foretoken_train.safetensors import SafetensorsFile, write_safetensors
 from foretoken_train.target import load_target
 from foretoken_train.teacher import Teacher
-from small_target import SmallTarget, write_capture, write_random_target
+from random_data import random_sequences
+from small_target import TOKENIZER, SmallTarget, write_capture, write_random_target
 
-CONFIG = Eagle3Config(hidden_size=8, intermediate_size=12, num_attention_heads=4,
-                      num_key_value_heads=2, head_dim=4, vocab_size=20, draft_vocab_size=11,
-                      max_position_embeddings=64, taps=3)
+SHAPE = LayerShape(hidden_size=16, intermediate_size=24, num_attention_heads=4,
+                   num_key_value_heads=2, head_dim=4)
 
-
-def random_network(seed=0):
-    torch.manual_seed(seed)
-    network = Eagle3(CONFIG)
-    with torch.no_grad():
-        for parameter in network.parameters():
-            parameter.copy_(torch.randn_like(parameter) * 0.6 + (parameter.dim() == 1))
-    return network
-
-
-def random_sequences(lengths, prompt=2):
-    return [CapturedSequence(
-        torch.randint(20, (length,), dtype=torch.int32),
-        (torch.arange(length) >= prompt).to(torch.uint8),
-        torch.randn(length, 24).to(torch.bfloat16), torch.randn(length, 8).to(torch.bfloat16))
-        for length in lengths]
-
-
-class Chain:
-    """The drafter as it runs: one slot after another in float64, keys and values in a list."""
-
-    def __init__(self, network, embeddings):
-        self.weights = {name: value.detach().double().numpy()
-                        for name, value in network.state_dict().items()}
-        self.embeddings = embeddings.double().numpy()
-        self.keys, self.values = [], []
-
-    def norm(self, name, x):
-        return x / numpy.sqrt((x * x).mean() + CONFIG.rms_norm_eps) * self.weights[name + ".weight"]
-
-    def turned(self, heads, position):
-        half = CONFIG.head_dim // 2
-        result = heads.copy()
-        for pair in range(half):
-            angle = position * CONFIG.rope_theta ** (-pair / half)
-            low, high = heads[:, pair], heads[:, pair + half]
-            result[:, pair] = low * numpy.cos(angle) - high * numpy.sin(angle)
-            result[:, pair + half] = high * numpy.cos(angle) + low * numpy.sin(angle)
-        return result
-
-    def slot(self, token, feature, position):
-        """Appends a slot; its feature and log q."""
-        at = "midlayer.self_attn."
-        both = numpy.concatenate([self.norm("midlayer.input_layernorm", self.embeddings[token]),
-                                  self.norm("midlayer.hidden_norm", feature)])
-        query, key, value = ((self.weights[f"{at}{part}_proj.weight"] @ both)
-                             .reshape(-1, CONFIG.head_dim) for part in "qkv")
-        query = self.turned(query, position)
-        self.keys.append(self.turned(key, position))
-        self.values.append(value)
-        read = []
-        for head in range(CONFIG.num_attention_heads):
-            shared = head * CONFIG.num_key_value_heads // CONFIG.num_attention_heads
-            scores = numpy.array([keys[shared] @ query[head] for keys in self.keys])
-            weights = numpy.exp(scores / CONFIG.head_dim ** 0.5)
-            weights /= weights.sum()
-            read.append(sum(weight * values[shared]
-                            for weight, values in zip(weights, self.values)))
-        x = feature + self.weights[at + "o_proj.weight"] @ numpy.concatenate(read)
-        n = self.norm("midlayer.post_attention_layernorm", x)
-        gate = self.weights["midlayer.mlp.gate_proj.weight"] @ n
-        up = self.weights["midlayer.mlp.up_proj.weight"] @ n
-        x = x + self.weights["midlayer.mlp.down_proj.weight"] @ (gate / (1 + numpy.exp(-gate)) * up)
-        logits = self.weights["lm_head.weight"] @ self.norm("norm", x)
-        return x, logits - numpy.log(numpy.exp(logits).sum())
-
-
-class NetworkTest(unittest.TestCase):
-    def test_a_step_of_training_is_a_step_of_a_real_chain(self):
-        network, embeddings = random_network(), torch.randn(20, 8)
-        sequences = random_sequences([9, 7])
-        rows = packing.pack(packing.pieces_of(sequences, 20), 20)
-        self.assertEqual(len(rows), 1)
-        batch = packing.batch_of(sequences, rows, 20)
-        with torch.no_grad():
-            steps = list(unroll(network, embeddings, batch, 4))
-        compared = 0
-        for sequence, begin in zip(sequences, (0, 9)):
-            taps = sequence.taps.double().numpy() @ network.fc.weight.detach().double().numpy().T
-            for start in range(len(sequence.tokens) - 1):
-                chain = Chain(network, embeddings)
-                for slot in range(start + 1):
-                    feature, log_q = chain.slot(sequence.tokens[slot + 1], taps[slot], slot)
-                for step in range(4):
-                    if step:
-                        if start + 1 + step >= len(sequence.tokens):
-                            break
-                        feature, log_q = chain.slot(sequence.tokens[start + 1 + step], feature,
-                                                    start + step)
-                    trained = steps[step][0, begin + start].double().numpy()
-                    numpy.testing.assert_allclose(trained, log_q, atol=2e-4)
-                    compared += 1
-        self.assertEqual(compared, 8 * 4 - 6 + 6 * 4 - 6)
-
-    def test_rows_of_a_step_stay_in_their_piece_and_in_the_answer(self):
-        sequences = random_sequences([6, 5], prompt=3)
-        batch = packing.batch_of(sequences, packing.pack(packing.pieces_of(sequences, 12), 12), 12)
-        for step in range(5):
-            rows = rows_of_step(batch, step)
-            expected = []
-            for begin, length in ((0, 6), (6, 5)):
-                for slot in range(length):
-                    drafted = slot + 2 + step
-                    if 3 <= drafted < length:
-                        expected.append(begin + slot)
-                        self.assertEqual(int(rows.source[begin + slot]), begin + drafted - 1)
-                        self.assertEqual(int(rows.token[0, begin + slot]),
-                                         int(batch.tokens[0, begin + drafted]))
-            self.assertEqual(rows.valid[0].nonzero()[:, 0].tolist(), expected)
-
-    def test_bfloat16_is_near_float32(self):
-        network, embeddings = random_network(), torch.randn(20, 8)
-        batch = packing.batch_of(random_sequences([9]), [[packing.Piece(0, 0, 9)]], 9)
-        with torch.no_grad():
-            exact = list(unroll(network, embeddings, batch, 2))
-            rounded = list(unroll(network, embeddings, batch, 2, torch.bfloat16))
-        for one, other in zip(exact, rounded):
-            self.assertLess(float((one.exp() - other.exp()).abs().max()), 0.1)
-            self.assertFalse(torch.equal(one, other))
+# What a kind is trained with here besides what all are.
+OPTIONS = {"eagle3": ["--draft-vocab", "24"], "mtp": [], "medusa": [], "hydra": [],
+           "dflash": ["--layers", "2", "--places", "9", "--weights", "pace"],
+           "draft-model": ["--hidden", "8", "--evaluate-ahead", "3"],
+           "fr-head": ["--draft", "DRAFT", "--draft-vocab", "20", "--evaluate-ahead", "3"]}
+ALONE = ("draft-model", "fr-head")  # Models of their own, all of whose steps are alike.
+# By how much longer what is accepted becomes.
+GAINS = {"eagle3": 0.2, "mtp": 0.2, "medusa": 0.03, "hydra": 0.05, "dflash": 0.05,
+         "draft-model": 0.05, "fr-head": 0.05}
 
 
 class LossTest(unittest.TestCase):
@@ -197,6 +88,23 @@ class LossTest(unittest.TestCase):
                                        float(up - down) / 2e-6, places=6, msg=name)
 
 
+    def test_pace_is_what_the_length_gains_from_an_acceptance(self):
+        generator = torch.Generator().manual_seed(2)
+        chances = [torch.rand(2, 3, generator=generator) for _ in range(4)]
+        valid = [torch.ones(2, 3, dtype=torch.bool) for _ in range(4)]
+        valid[3][1, 2] = valid[2][1, 2] = False
+        smooth = [(0.5 * chance + 0.5).requires_grad_() for chance in chances]
+        length, reached = 0, 1
+        for chance, there in zip(smooth, valid):
+            reached = reached * torch.where(there, chance, torch.ones(()))
+            length = length + (reached * there).sum()
+        length.backward()
+        for weights, chance, there in zip(losses.pace(chances, valid), smooth, valid):
+            # Of the logarithm, which is what a cross-entropy lowers.
+            expected = (chance.grad * chance).detach() * there
+            numpy.testing.assert_allclose(weights.numpy(), expected.numpy(), atol=1e-6)
+
+
 class DataTest(unittest.TestCase):
     def test_vocabulary(self):
         sequence = CapturedSequence(torch.tensor([9, 9, 9, 7, 7, 3, 5], dtype=torch.int32),
@@ -240,6 +148,7 @@ class FolderTest(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
         self.target_folder = self.folder / "target"
         write_random_target(self.target_folder)
+        write_random_target(self.folder / "draft", seed=1, hidden_size=12, num_hidden_layers=2)
         self.data = self.folder / "data"
         self.data.mkdir()
         target = SmallTarget(self.target_folder)
@@ -249,11 +158,13 @@ class FolderTest(unittest.TestCase):
             tokens = target.answers(prompts, 17, 1.0, generator)
             write_capture(target, tokens, 3, self.data / f"capture-{shard:05}.safetensors")
 
-    def train(self, out, *options):
-        arguments = ["foretoken_train", "eagle3", "--target", self.target_folder, "--data",
+    def train(self, out, *options, kind="eagle3"):
+        arguments = ["foretoken_train", kind, "--target", self.target_folder, "--data",
                      self.data, "--out", self.folder / out, "--steps", "6", "--context", "40",
-                     "--steps-ahead", "3", "--draft-vocab", "24", "--rate", "3e-3",
-                     "--warmup", "2", "--hold-back", "2", *options]
+                     "--rate", "3e-3", "--warmup", "2", "--hold-back", "2",
+                     *([] if kind in ALONE else ["--steps-ahead", "3"]),
+                     *(self.folder / "draft" if option == "DRAFT" else option
+                       for option in OPTIONS[kind]), *options]
         output, errors = io.StringIO(), io.StringIO()
         with mock.patch.object(sys, "argv", [str(argument) for argument in arguments]), \
                 contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
@@ -273,9 +184,8 @@ class FolderTest(unittest.TestCase):
             "midlayer.self_attn.o_proj.weight": [16, 16], "midlayer.mlp.gate_proj.weight": [24, 16],
             "midlayer.mlp.up_proj.weight": [24, 16], "midlayer.mlp.down_proj.weight": [16, 24],
             "d2t": [24], "t2d": [40]}
-        network = Eagle3(Eagle3Config(16, 24, 4, 2, 4, 40, 24, 64, 3))
-        written = publish.eagle3_tensors(network, torch.arange(24), 40)
-        self.assertEqual(set(written), set(shapes))
+        network = Eagle3(Eagle3Config(SHAPE, 40, 24, 64, (2, 3, 3)), torch.arange(24))
+        self.assertEqual(set(network.tensors()), set(shapes))
         for name, shape in shapes.items():
             self.assertEqual(list(file.tensor(name).shape), shape, name)
         self.assertEqual(file.tensor("d2t").dtype, torch.int64)
@@ -299,35 +209,130 @@ class FolderTest(unittest.TestCase):
         self.assertEqual(list(file.tensor("lm_head.weight").shape), [40, 16])
 
     def test_resumed_is_uninterrupted(self):
-        self.assertEqual(self.train("whole"), (0, mock.ANY))
-        checkpoint = self.folder / "parts/training.checkpoint"
-        whole_run = program.eagle3_command.Training.run
+        for kind in OPTIONS:
+            with self.subTest(kind):
+                self.resume_twice(kind)
+
+    def resume_twice(self, kind):
+        whole, parts = (self.folder / f"{kind}-{name}" for name in ("whole", "parts"))
+        self.assertEqual(self.train(whole, kind=kind), (0, mock.ANY))
+        checkpoint = parts / "training.checkpoint"
+        whole_run = command.Training.run
         for stop in (1, 4):
             def interrupted(training, sequences, until, path, save_every):
                 whole_run(training, sequences, stop, path, save_every)
                 training.save(path)
                 raise KeyboardInterrupt
             resume = ["--resume"] if checkpoint.exists() else []
-            with mock.patch.object(program.eagle3_command.Training, "run", interrupted), \
+            with mock.patch.object(command.Training, "run", interrupted), \
                     self.assertRaises(KeyboardInterrupt):
-                self.train("parts", *resume)
-        code, said = self.train("parts")
+                self.train(parts, *resume, kind=kind)
+        code, said = self.train(parts, kind=kind)
         self.assertEqual(code, 1)
         self.assertIn("--resume goes on with it", said)
-        code, said = self.train("parts", "--resume", "--rate", "1e-3")
+        code, said = self.train(parts, "--resume", "--rate", "1e-3", kind=kind)
         self.assertEqual(code, 1)
         self.assertIn("was saved with rate = 0.003", said)
-        self.assertEqual(self.train("parts", "--resume"), (0, mock.ANY))
-        self.assertEqual(*((self.folder / name / "model.safetensors").read_bytes()
-                           for name in ("whole", "parts")))
+        self.assertEqual(self.train(parts, "--resume", kind=kind), (0, mock.ANY))
+        self.assertEqual(*((folder / "model.safetensors").read_bytes()
+                           for folder in (whole, parts)))
 
     def test_training_learns(self):
-        lengths = []
-        for steps in ("1", "80"):
-            code, said = self.train(f"drafter-{steps}", "--steps", steps, "--rate", "2e-2")
-            self.assertEqual(code, 0, said)
-            lengths.append(float(said.split(" at T = 1")[0].split()[-1]))
-        self.assertGreater(lengths[1], lengths[0] + 0.2)
+        for kind in OPTIONS:
+            with self.subTest(kind):
+                lengths = []
+                for steps in ("1", "60"):
+                    code, said = self.train(f"{kind}-{steps}", "--steps", steps, "--rate", "2e-2",
+                                            kind=kind)
+                    self.assertEqual(code, 0, said)
+                    lengths.append(float(said.split(" at T = 1")[0].split()[-1]))
+                self.assertGreater(lengths[1], lengths[0] + GAINS[kind])
+
+    def test_heads_are_published_as_their_authors_do(self):
+        for kind, own in (("medusa", {"medusa_num_heads": 3, "medusa_num_layers": 1}),
+                          ("hydra", {"hydra_num_heads": 3, "hydra_num_layers": 1,
+                                     "hydra_head_arch": "mlp", "grounded_heads": True})):
+            self.assertEqual(self.train(kind, kind=kind), (0, mock.ANY))
+            config = json.loads((self.folder / kind / "config.json").read_text())
+            for name, value in {**own, "hidden_size": 16, "vocab_size": 40,
+                                "base_model_name_or_path": "target"}.items():
+                self.assertEqual(config[name], value, name)
+        file = SafetensorsFile(self.folder / "medusa/model.safetensors")
+        for name, shape in {"2.0.linear.weight": [16, 16], "2.0.linear.bias": [16],
+                            "2.1.weight": [40, 16]}.items():
+            self.assertEqual(list(file.tensor(name).shape), shape, name)
+        file = SafetensorsFile(self.folder / "hydra/model.safetensors")
+        for name, shape in {"hydra_mlp.2.0.linear.weight": [16, 64],
+                            "hydra_mlp.2.0.linear.bias": [16],
+                            "hydra_mlp.2.0.res_connection.weight": [16, 64],
+                            "hydra_mlp.2.0.res_connection.bias": [16],
+                            "hydra_lm_head.2.weight": [40, 16],
+                            "hydra_lm_head.2.bias": [40]}.items():
+            self.assertEqual(list(file.tensor(name).shape), shape, name)
+
+    def test_dflash_is_published_as_its_authors_do(self):
+        self.assertEqual(self.train("drafter", "--mask-token", "3", kind="dflash"), (0, mock.ANY))
+        config = json.loads((self.folder / "drafter/config.json").read_text())
+        self.assertEqual(config["dflash_config"], {"mask_token_id": 3,
+                                                   "target_layer_ids": [1, 2, 2]})
+        for name, value in {"block_size": 4, "num_target_layers": 6, "num_hidden_layers": 2,
+                            "model_type": "qwen3", "architectures": ["DFlashDraftModel"],
+                            "hidden_size": 16, "vocab_size": 40}.items():
+            self.assertEqual(config[name], value, name)
+        code, said = self.train("other", "--mask-token", "40", kind="dflash")
+        self.assertEqual(code, 1)
+        self.assertIn("--mask-token 40 is no token of target, which has 40", said)
+
+    def test_a_draft_model_goes_on_from_a_folder(self):
+        draft = SafetensorsFile(self.folder / "draft/model.safetensors")
+        (self.target_folder / "tokenizer.json").write_text("{}")
+        code, said = self.train("drafter", "--begin-with", self.folder / "draft", "--rate", "1e-9",
+                                kind="draft-model")
+        self.assertEqual(code, 0, said)
+        file = SafetensorsFile(self.folder / "drafter/model.safetensors")
+        for name in ("model.embed_tokens.weight", "model.layers.1.mlp.up_proj.weight",
+                     "lm_head.weight"):
+            self.assertTrue(torch.allclose(file.tensor(name).float(), draft.tensor(name).float()))
+        self.assertEqual((self.folder / "drafter/tokenizer.json").read_text(), "{}")
+        config = json.loads((self.folder / "drafter/config.json").read_text())
+        for name, value in {"model_type": "llama", "hidden_size": 12, "num_hidden_layers": 2,
+                            "tie_word_embeddings": False, "vocab_size": 40}.items():
+            self.assertEqual(config[name], value, name)
+        for changes, expected in (
+                ({"vocab_size": 41}, "has 41 tokens where target has 40"),
+                ({"model_type": "gemma2"}, "of the family 'gemma2' cannot be trained"),
+                ({"attention_bias": True}, "with 'attention_bias' cannot be trained")):
+            write_random_target(self.folder / "wrong", **changes)
+            code, said = self.train("other", "--begin-with", self.folder / "wrong",
+                                    kind="draft-model")
+            self.assertEqual(code, 1)
+            self.assertIn(expected, said)
+
+    def test_a_head_of_fewer_tokens(self):
+        code, said = self.train("drafter", "--rate", "1e-2", kind="fr-head")
+        self.assertEqual(code, 0, said)
+        files = [SafetensorsFile(self.folder / name / "model.safetensors")
+                 for name in ("draft", "drafter")]
+        lines = (self.folder / "drafter/ranking.txt").read_text().splitlines()
+        self.assertEqual(lines[0], f"foretoken-token-ranking 1 {TOKENIZER} 40")
+        ranked, times = zip(*(map(int, line.split()) for line in lines[1:]))
+        self.assertEqual(len(set(ranked)), 20)
+        self.assertEqual(list(times), sorted(times, reverse=True))
+        before, after = (file.tensor("lm_head.weight") for file in files)
+        changed = (before != after).any(1).nonzero()[:, 0].tolist()
+        self.assertEqual(changed, sorted(ranked))
+        for name in ("model.embed_tokens.weight", "model.layers.0.self_attn.q_proj.weight"):
+            self.assertTrue(torch.equal(*(file.tensor(name) for file in files)))
+        # Of older captures the tokenizer is not known.
+        shard = SafetensorsFile(self.data / "capture-00000.safetensors")
+        del shard.metadata["tokenizer"]
+        (self.data / "capture-00001.safetensors").unlink()
+        write_safetensors(self.data / "capture-00000.safetensors", {
+            name: shard.tensor(name).clone()
+            for name in ("tokens", "answer", "starts", "taps", "final")}, shard.metadata)
+        code, said = self.train("other", kind="fr-head")
+        self.assertEqual(code, 1)
+        self.assertIn("does not say of which tokenizer it is", said)
 
     def test_evaluation_is_what_a_walk_along_the_answers_counts(self):
         target = load_target(self.target_folder)
@@ -336,7 +341,7 @@ class FolderTest(unittest.TestCase):
         best = torch.cat([one.final.float() @ target.output.float().T for one in sequences])
         ids = best.argmax(-1).bincount(minlength=40).topk(3).indices.sort().values
         torch.manual_seed(3)
-        network = Eagle3(Eagle3Config(16, 24, 4, 2, 4, 40, 3, 64, 3))
+        network = Eagle3(Eagle3Config(SHAPE, 40, 3, 64, (2, 3, 3)), ids)
         with torch.no_grad():
             network.lm_head.weight.copy_(target.output[ids].float())
         teacher = Teacher(target, ids, torch.device("cpu"))
@@ -346,7 +351,7 @@ class FolderTest(unittest.TestCase):
             batch = packing.batch_of([sequence], [[packing.Piece(0, 0, 20)]], 20)
             with torch.no_grad():
                 steps = [log_q[0].exp().double() for log_q in
-                         unroll(network, teacher.embeddings, batch, 3)]
+                         network.drafts(batch, teacher.tables, 3, None).log_q]
             p = torch.softmax(sequence.final.float() @ target.output.float().T, -1).double()
             for start in range(1, 18):
                 alive, weight = 1, 1.0

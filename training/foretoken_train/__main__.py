@@ -3,20 +3,20 @@
 import argparse
 import sys
 
-from . import eagle3_command
+from . import command
 from .failure import Failure
+from .kinds import KINDS
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="foretoken_train", description=__doc__)
     drafters = parser.add_subparsers(dest="drafter", required=True)
-    eagle3 = drafters.add_parser(
-        "eagle3", help="one layer over features of three depths",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    eagle3_command.add_arguments(eagle3)
+    for kind in KINDS:
+        command.add_arguments(kind, drafters.add_parser(
+            kind.name, help=kind.help, formatter_class=argparse.ArgumentDefaultsHelpFormatter))
     arguments = parser.parse_args()
     try:
-        eagle3_command.run(arguments)
+        command.run(next(kind for kind in KINDS if kind.name == arguments.drafter), arguments)
     except Failure as failure:
         print(f"foretoken_train: {failure}", file=sys.stderr)
         return 1

@@ -27,9 +27,11 @@ class CapturedSequence:
 
 @dataclasses.dataclass(frozen=True)
 class Capture:
-    """`layers` are those that the taps enter: tap k is hidden_states[layers[k]]."""
+    """`layers` are those that the taps enter: tap k is hidden_states[layers[k]]. `tokenizer` is
+    the fingerprint of the target's, empty where the files do not say it."""
 
     layers: Tuple[int, ...]
+    tokenizer: str
     sequences: List[CapturedSequence]
 
 
@@ -92,4 +94,4 @@ def load_capture(paths: Sequence[pathlib.Path], target: Target) -> Capture:
             raise Failure(f"{shard.path} is of layers {_layers(shard)}, {shards[0].path} of "
                           f"{layers}: data of one training have the same")
         sequences += _read_shard(shard, len(layers), target)
-    return Capture(layers, sequences)
+    return Capture(layers, shards[0].metadata.get("tokenizer", ""), sequences)

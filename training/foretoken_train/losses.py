@@ -5,12 +5,15 @@ tokens and gives [...]. p sums to less than 1 where the target's mass lies on to
 does not have: what is lost there is lost to acceptance too, so `acceptance` counts it.
 Cross-entropy and KL compare with p scaled to sum to 1."""
 
-from typing import Callable, Dict
+from typing import Callable, Dict, List
 
 import torch
 
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
+Weights = Callable[[List[torch.Tensor], List[torch.Tensor]], List[torch.Tensor]]
+
+_PACE_SMOOTHING = 0.5  # Of an acceptance with 1, as published.
 _LK_DECAY = 3.0  # How fast the hybrid loss turns from KL to acceptance, as published.
 
 
@@ -43,3 +46,24 @@ def lk(log_p: torch.Tensor, log_q: torch.Tensor) -> torch.Tensor:
 
 
 LOSSES: Dict[str, Loss] = {"ce": cross_entropy, "kl": kl, "tv": total_variation, "lk": lk}
+
+
+def alike(_accepted: List[torch.Tensor], valid: List[torch.Tensor]) -> List[torch.Tensor]:
+    return [each.float() for each in valid]
+
+
+def pace(accepted: List[torch.Tensor], valid: List[torch.Tensor]) -> List[torch.Tensor]:
+    """Of slots [rows, slots] of each step what the length of a draft gains from a greater
+    acceptance there (D-PACE), from the `accepted` of all steps: the sum, over it and the steps
+    behind it, of the chance that the draft is accepted up to them. Acceptances are smoothed, so
+    that steps behind an unlikely one count too."""
+    reached = torch.ones_like(accepted[0])
+    chances = []
+    for chance, there in zip(accepted, valid):
+        smooth = (1 - _PACE_SMOOTHING) * chance.detach() + _PACE_SMOOTHING
+        reached = torch.where(there, reached * smooth, reached)
+        chances.append(reached * there)
+    return [there * sum(chances[step:]) for step, there in enumerate(valid)]
+
+
+WEIGHTS: Dict[str, Weights] = {"alike": alike, "pace": pace}

@@ -3,16 +3,14 @@
 import dataclasses
 import json
 import pathlib
-from typing import Any, Dict, Mapping
 
 import torch
 
-from .eagle3 import Eagle3
+from .drafter import Drafter, Kind
 from .evaluate import Evaluation
 from .safetensors import write_safetensors, write_whole
 from .target import Target
 from .train import Settings
-from .vocabulary import membership, offsets
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,24 +23,15 @@ class Account:
     covered: float  # The share of the held-back answers' tokens that the draft can propose.
 
 
-def eagle3_tensors(network: Eagle3, ids: torch.Tensor, vocabulary: int) -> Dict[str, torch.Tensor]:
-    """The file's tensors; d2t and t2d only where the draft's vocabulary is a part."""
-    tensors = {name: value.to(torch.bfloat16) for name, value in network.state_dict().items()}
-    if len(ids) < vocabulary:
-        tensors["d2t"] = offsets(ids)
-        tensors["t2d"] = membership(ids, vocabulary)
-    return tensors
-
-
-def _card(name: str, target: Target, network: Eagle3, layers: str, settings: Settings,
-          account: Account, figures: Evaluation) -> str:
-    count = sum(value.numel() for value in network.parameters())
+def _card(kind: Kind, target: Target, drafter: Drafter, settings: Settings, account: Account,
+          figures: Evaluation, name: str) -> str:
+    count = sum(value.numel() for value in drafter.tensors().values()
+                if value.is_floating_point())
     lines = [
         f"# {name}", "",
-        f"An EAGLE-3 drafter of {count / 1e6:.2f}M parameters for {target.name}, trained by "
-        "`foretoken_train`. It reads the residual stream that enters layers "
-        f"{layers} of the target, and proposes "
-        f"{network.config.draft_vocab_size} of its {target.vocabulary} tokens, "
+        f"A drafter of the kind {kind.name} of {count / 1e6:.2f}M parameters for {target.name}, "
+        f"trained by `foretoken_train`. {drafter.summary} It proposes "
+        f"{len(drafter.ids)} of the target's {target.vocabulary} tokens, "
         f"{account.covered:.1%} of those in held-back answers.", "",
         f"- Data: {account.sequences} answers of the target, {account.answer_tokens} tokens; "
         f"{account.held_back} more held back.",
@@ -62,27 +51,19 @@ def _card(name: str, target: Target, network: Eagle3, layers: str, settings: Set
     return "\n".join(lines) + "\n"
 
 
-def published_config(network: Eagle3, layers: str, target: Mapping[str, Any]) -> Dict[str, Any]:
-    """The drafter's config.json; `target` is its target's. `layers` are those that taps enter."""
-    config = network.config.as_json()
-    # Published configs name layers by their outputs: what enters layer k is what k - 1 gives.
-    config["eagle_config"] = {
-        "eagle_aux_hidden_state_layer_ids": [int(layer) - 1 for layer in layers.split(",")],
-        "use_aux_hidden_state": True}
-    for token in ("bos_token_id", "eos_token_id"):
-        if token in target:
-            config[token] = target[token]
-    return config
-
-
-def publish_eagle3(folder: pathlib.Path, target: Target, network: Eagle3, ids: torch.Tensor,
-                   layers: str, settings: Settings, account: Account,
-                   figures: Evaluation) -> None:
-    """Writes model.safetensors, config.json and README.md. `layers` are those that taps enter."""
-    config = published_config(network, layers, target.config)
+def write_drafter(folder: pathlib.Path, drafter: Drafter) -> None:
+    """Writes model.safetensors, its numbers in BF16, config.json and what else the kind has."""
     write_safetensors(folder / "model.safetensors",
-                      eagle3_tensors(network, ids, target.vocabulary), {"format": "pt"})
-    text = json.dumps(config, indent=2) + "\n"
+                      {name: value.to(torch.bfloat16) if value.is_floating_point() else value
+                       for name, value in drafter.tensors().items()}, {"format": "pt"})
+    text = json.dumps(drafter.config_json(), indent=2) + "\n"
     write_whole(folder / "config.json", lambda file: file.write(text.encode()))
-    card = _card(folder.resolve().name, target, network, layers, settings, account, figures)
+    drafter.write_more(folder)
+
+
+def publish(folder: pathlib.Path, kind: Kind, target: Target, drafter: Drafter,
+            settings: Settings, account: Account, figures: Evaluation) -> None:
+    """Writes the drafter, and README.md, its card."""
+    write_drafter(folder, drafter)
+    card = _card(kind, target, drafter, settings, account, figures, folder.resolve().name)
     write_whole(folder / "README.md", lambda file: file.write(card.encode()))

@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import pathlib
-from typing import Any, Dict
+from typing import Any, Dict, List
 
 import torch
 
@@ -18,12 +18,18 @@ _FAMILIES = ("llama", "mistral", "mixtral", "olmo2", "olmoe", "phi3", "qwen2", "
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """`embeddings` and `output` are [vocabulary, hidden]; `config` is what config.json says."""
+    """`embeddings` and `output` are [vocabulary, hidden], `final_norm` [hidden] is the weight of
+    the norm before the latter; `config` is what config.json says."""
 
-    name: str
+    folder: pathlib.Path
     config: Dict[str, Any]
     embeddings: torch.Tensor
     output: torch.Tensor
+    final_norm: torch.Tensor
+
+    @property
+    def name(self) -> str:
+        return self.folder.resolve().name
 
     @property
     def hidden(self) -> int:
@@ -33,8 +39,13 @@ class Target:
     def vocabulary(self) -> int:
         return self.embeddings.shape[0]
 
+    def begin_and_end(self) -> Dict[str, Any]:
+        """bos_token_id and eos_token_id, where config.json has them."""
+        return {token: self.config[token] for token in ("bos_token_id", "eos_token_id")
+                if token in self.config}
 
-def _read_config(path: pathlib.Path) -> Dict[str, Any]:
+
+def read_config(path: pathlib.Path) -> Dict[str, Any]:
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -49,7 +60,7 @@ def _read_config(path: pathlib.Path) -> Dict[str, Any]:
 
 def load_target(folder: pathlib.Path) -> Target:
     """Reads a model folder of Hugging Face's form, whose weights may be in several files."""
-    config = _read_config(folder / "config.json")
+    config = read_config(folder / "config.json")
     family = config.get("model_type")
     if family not in _FAMILIES:
         raise Failure(f"{folder} is of the family '{family}'; drafters are trained for "
@@ -60,17 +71,19 @@ def load_target(folder: pathlib.Path) -> Target:
             raise Failure(f"{folder / 'config.json'}: '{field}' is not a number above 0")
     files = [SafetensorsFile(path) for path in sorted(folder.glob("*.safetensors"))]
 
-    def matrix(name: str) -> torch.Tensor:
+    hidden = config["hidden_size"]
+    table = [config["vocab_size"], hidden]
+
+    def weight(name: str, shape: List[int]) -> torch.Tensor:
         for file in files:
             if name in file:
                 tensor = file.tensor(name)
-                shape = (config["vocab_size"], config["hidden_size"])
-                if tuple(tensor.shape) != shape:
+                if list(tensor.shape) != shape:
                     raise Failure(f"{file.path}: tensor '{name}' is {list(tensor.shape)} where "
-                                  f"config.json says {list(shape)}")
+                                  f"config.json says {shape}")
                 return tensor
         raise Failure(f"{folder} has no tensor '{name}' in any *.safetensors file")
 
-    embeddings = matrix("model.embed_tokens.weight")
-    output = embeddings if config.get("tie_word_embeddings") else matrix("lm_head.weight")
-    return Target(folder.resolve().name, config, embeddings, output)
+    embeddings = weight("model.embed_tokens.weight", table)
+    output = embeddings if config.get("tie_word_embeddings") else weight("lm_head.weight", table)
+    return Target(folder, config, embeddings, output, weight("model.norm.weight", [hidden]))

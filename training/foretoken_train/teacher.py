@@ -5,6 +5,7 @@ from typing import List
 
 import torch
 
+from .drafter import Tables
 from .target import Target
 
 _ROWS_AT_ONCE = 1024  # Logits over a whole vocabulary are wide.
@@ -18,13 +19,18 @@ class Distribution:
     log_p: torch.Tensor
     best: torch.Tensor
 
+    def at(self, source: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
+        """log p [n, draft vocabulary] at the rows source [rows, slots] of the n slots chosen."""
+        rows = torch.arange(len(source), device=source.device)[:, None].expand_as(source)
+        return self.log_p[rows[chosen], source[chosen]]
+
 
 class Teacher:
     """`ids` [draft vocabulary] are the target's ids of the draft's tokens."""
 
     def __init__(self, target: Target, ids: torch.Tensor, device: torch.device):
-        self.embeddings = target.embeddings.to(device, torch.float32)
-        self.output = target.output.to(device, torch.float32)
+        self.tables = Tables(target.embeddings.to(device, torch.float32),
+                             target.output.to(device, torch.float32))
         self.ids = ids.to(device)
 
     def distribution(self, final: torch.Tensor) -> Distribution:
@@ -33,7 +39,7 @@ class Teacher:
         best: List[torch.Tensor] = []
         with torch.no_grad():
             for part in final.flatten(0, 1).split(_ROWS_AT_ONCE):
-                logits = part.float() @ self.output.T
+                logits = part.float() @ self.tables.output.T
                 best.append(logits.argmax(-1))
                 log_p.append(logits[:, self.ids] - torch.logsumexp(logits, -1, keepdim=True))
         shape = final.shape[:2]

@@ -5,14 +5,14 @@ import pathlib
 import pickle
 import sys
 import time
-from typing import Any, Dict, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence
 
 import torch
 
 from .capture import CapturedSequence
-from .eagle3 import Eagle3, rows_of_step, unroll
+from .drafter import Drafter, rows_of_step
 from .failure import Failure
-from .losses import LOSSES
+from .losses import LOSSES, WEIGHTS, acceptance
 from .packing import Batch, epochs
 from .safetensors import write_whole
 from .teacher import Teacher
@@ -28,6 +28,7 @@ class Settings:
     context: int
     rows: int
     loss: str
+    weights: str
     decay: float
     rate: float
     warmup: int
@@ -36,24 +37,34 @@ class Settings:
     seed: int
     dtype: str
 
-    def autocast(self) -> Optional[torch.dtype]:
-        return torch.bfloat16 if self.dtype == "bfloat16" else None
+    def products(self, device: torch.device) -> torch.autocast:
+        """In what matrices are multiplied."""
+        return torch.autocast(device.type, dtype=torch.bfloat16, enabled=self.dtype == "bfloat16")
 
 
-def batch_loss(network: Eagle3, teacher: Teacher, batch: Batch, settings: Settings) -> torch.Tensor:
-    """The sum over steps ahead of the mean over their rows, each step `decay` times the weight of
-    the one before. Rows whose likeliest token the draft does not have teach nothing."""
+def batch_loss(drafter: Drafter, teacher: Teacher, batch: Batch, settings: Settings,
+               generator: torch.Generator) -> torch.Tensor:
+    """The sum over steps ahead of the mean over their slots, each step `decay` times the weight of
+    the one before. Slots whose likeliest token the draft does not have teach nothing."""
     target = teacher.distribution(batch.final)
-    has = torch.zeros(teacher.embeddings.shape[0], dtype=torch.bool, device=teacher.ids.device)
+    has = torch.zeros(len(teacher.tables.embeddings), dtype=torch.bool, device=teacher.ids.device)
     has[teacher.ids] = True
-    drafts = unroll(network, teacher.embeddings, batch, settings.steps_ahead, settings.autocast())
-    total = batch.taps.new_zeros(())
-    for step, log_q in enumerate(drafts):
-        rows = rows_of_step(batch, step)
-        counted = rows.valid & has[target.best[:, rows.source]]
-        losses = LOSSES[settings.loss](target.log_p[:, rows.source][counted], log_q[counted])
-        total = total + settings.decay ** step * losses.sum() / counted.sum().clamp(min=1)
-    return total
+    with settings.products(batch.final.device):
+        drafts = drafter.drafts(batch, teacher.tables, settings.steps_ahead, generator)
+    losses: List[torch.Tensor] = []
+    accepted: List[torch.Tensor] = []
+    counted: List[torch.Tensor] = []
+    for step, log_q in enumerate(drafts.log_q):
+        rows = rows_of_step(batch, drafts.place, step)
+        counts = rows.valid & has[target.best.gather(1, rows.source)]
+        log_p, log_q = target.at(rows.source, counts), log_q[counts]
+        zeros = log_p.new_zeros(counts.shape)
+        losses.append(zeros.masked_scatter(counts, LOSSES[settings.loss](log_p, log_q)))
+        accepted.append(zeros.masked_scatter(counts, acceptance(log_p, log_q.detach())))
+        counted.append(counts)
+    weights = WEIGHTS[settings.weights](accepted, counted)
+    return sum(settings.decay ** step * (weight * loss).sum() / counts.sum().clamp(min=1)
+               for step, (weight, loss, counts) in enumerate(zip(weights, losses, counted)))
 
 
 def _rate(settings: Settings, step: int) -> float:
@@ -82,10 +93,10 @@ class Progress:
 
 
 class Training:
-    """A network, its optimizer and how far they are. The order of the data follows from the seed
-    and the step, and nothing else is drawn, so a checkpoint resumed is training uninterrupted."""
+    """A drafter, its optimizer and how far they are. The order of the data and what else is drawn
+    follow from the seed and the step, so a checkpoint resumed is training uninterrupted."""
 
-    def __init__(self, network: Eagle3, teacher: Teacher, settings: Settings,
+    def __init__(self, network: Drafter, teacher: Teacher, settings: Settings,
                  identity: Dict[str, Any]):
         """`identity` is of what the data are, for checkpoints to be compared with."""
         self.network, self.teacher, self.settings = network, teacher, settings
@@ -131,11 +142,12 @@ class Training:
             for group in self._optimizer.param_groups:
                 group["lr"] = settings.rate * _rate(settings, self.step)
             self._optimizer.zero_grad(set_to_none=True)
-            loss = batch_loss(self.network, self.teacher, batch, settings)
+            generator = torch.Generator().manual_seed(settings.seed * 1_000_003 + self.step)
+            loss = batch_loss(self.network, self.teacher, batch, settings, generator)
             loss.backward()
             torch.nn.utils.clip_grad_norm_(self.network.parameters(), settings.clip)
             self._optimizer.step()
             self.step += 1
-            progress.show(self.step, float(loss))
+            progress.show(self.step, float(loss.detach()))
             if checkpoint and save_every and self.step % save_every == 0:
                 self.save(checkpoint)

@@ -7,15 +7,20 @@ import torch
 from .capture import CapturedSequence
 
 
-def frequent_tokens(sequences: Sequence[CapturedSequence], count: int,
-                    vocabulary: int) -> torch.Tensor:
-    """The ids [count], ascending, of the tokens that answers have most often; of those that they
-    have equally often, the smaller ids."""
+def counts(sequences: Sequence[CapturedSequence], vocabulary: int) -> torch.Tensor:
+    """How often answers have each of the tokens [vocabulary]."""
     times = torch.zeros(vocabulary, dtype=torch.int64)
     for sequence in sequences:
         times += torch.bincount(sequence.tokens[sequence.answer.bool()].long(),
                                 minlength=vocabulary)
-    order = torch.sort(times, descending=True, stable=True).indices
+    return times
+
+
+def frequent_tokens(sequences: Sequence[CapturedSequence], count: int,
+                    vocabulary: int) -> torch.Tensor:
+    """The ids [count], ascending, of the tokens that answers have most often; of those that they
+    have equally often, the smaller ids."""
+    order = torch.sort(counts(sequences, vocabulary), descending=True, stable=True).indices
     return torch.sort(order[:count]).values
 
 

@@ -95,7 +95,10 @@ class CaptureRun {
     const ModelConfig& config = target.loaded().model->config();
     FT_ASSIGN_OR_RETURN(const auto layers, ParseLayers(options_.layers, config.layer_count()));
     FT_ASSIGN_OR_RETURN(CaptureWriter writer,
-                        CaptureWriter::Begin(options_.out, layers, config.hidden,
+                        CaptureWriter::Begin(options_.out,
+                                             {.layers = layers,
+                                              .hidden = config.hidden,
+                                              .tokenizer = target.tokenizer()->fingerprint()},
                                              static_cast<std::size_t>(options_.file_mb) << 20));
     const int longest = Longest(prompts) + options_.generation.stop.max_tokens;
     FT_ASSIGN_OR_RETURN(

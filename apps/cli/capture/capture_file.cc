@@ -10,8 +10,8 @@
 
 namespace foretoken {
 
-Result<CaptureWriter> CaptureWriter::Begin(std::filesystem::path folder, std::vector<int> layers,
-                                           int hidden, std::size_t file_bytes) {
+Result<CaptureWriter> CaptureWriter::Begin(std::filesystem::path folder, Source source,
+                                           std::size_t file_bytes) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) {
@@ -27,25 +27,22 @@ Result<CaptureWriter> CaptureWriter::Begin(std::filesystem::path folder, std::ve
   if (error) {
     return InvalidInput(fmt::format("{} cannot be read: {}", folder.string(), error.message()));
   }
-  return CaptureWriter(std::move(folder), std::move(layers), hidden, file_bytes);
+  return CaptureWriter(std::move(folder), std::move(source), file_bytes);
 }
 
-CaptureWriter::CaptureWriter(std::filesystem::path folder, std::vector<int> layers, int hidden,
-                             std::size_t file_bytes)
-    : folder_(std::move(folder)),
-      layers_(std::move(layers)),
-      hidden_(static_cast<std::size_t>(hidden)),
-      file_bytes_(file_bytes) {}
+CaptureWriter::CaptureWriter(std::filesystem::path folder, Source source, std::size_t file_bytes)
+    : folder_(std::move(folder)), source_(std::move(source)), file_bytes_(file_bytes) {}
 
 Status CaptureWriter::Add(std::span<const Token> tokens, std::size_t prompt_tokens,
                           std::span<const BFloat16> states) {
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
   for (std::size_t i = 0; i < tokens.size(); ++i) answer_.push_back(i >= prompt_tokens ? 1 : 0);
-  const std::size_t taps = layers_.size() * hidden_;
+  const auto hidden = static_cast<std::size_t>(source_.hidden);
+  const std::size_t taps = source_.layers.size() * hidden;
   for (const BFloat16* row = states.data(); row != states.data() + states.size();
-       row += taps + hidden_) {
+       row += taps + hidden) {
     taps_.insert(taps_.end(), row, row + taps);
-    final_.insert(final_.end(), row + taps, row + taps + hidden_);
+    final_.insert(final_.end(), row + taps, row + taps + hidden);
   }
   starts_.push_back(std::ssize(tokens_));
   const std::size_t bytes = (taps_.size() + final_.size()) * sizeof(BFloat16);
@@ -56,17 +53,20 @@ Status CaptureWriter::Finish() { return tokens_.empty() ? Status() : WriteFile()
 
 Status CaptureWriter::WriteFile() {
   const auto count = std::ssize(tokens_);
-  const auto hidden = static_cast<std::int64_t>(hidden_);
+  const std::vector<int>& layers = source_.layers;
+  const std::int64_t hidden = source_.hidden;
   const std::array entries = {
       SafetensorsEntry{"tokens", "I32", {count}, std::as_bytes(std::span(tokens_))},
       SafetensorsEntry{"answer", "U8", {count}, std::as_bytes(std::span(answer_))},
       SafetensorsEntry{"starts", "I64", {std::ssize(starts_)}, std::as_bytes(std::span(starts_))},
       SafetensorsEntry{
-          "taps", "BF16", {count, std::ssize(layers_) * hidden}, std::as_bytes(std::span(taps_))},
+          "taps", "BF16", {count, std::ssize(layers) * hidden}, std::as_bytes(std::span(taps_))},
       SafetensorsEntry{"final", "BF16", {count, hidden}, std::as_bytes(std::span(final_))}};
-  FT_RETURN_IF_ERROR(WriteSafetensors(
-      folder_ / fmt::format("capture-{:05}.safetensors", files_),
-      {{"format", "1"}, {"layers", fmt::format("{}", fmt::join(layers_, ","))}}, entries));
+  FT_RETURN_IF_ERROR(WriteSafetensors(folder_ / fmt::format("capture-{:05}.safetensors", files_),
+                                      {{"format", "1"},
+                                       {"layers", fmt::format("{}", fmt::join(layers, ","))},
+                                       {"tokenizer", source_.tokenizer}},
+                                      entries));
   ++files_;
   all_tokens_ += count;
   for (const SafetensorsEntry& entry : entries) all_bytes_ += std::ssize(entry.data);

@@ -16,10 +16,18 @@ namespace foretoken {
 /// capture-00000.safetensors ... of a folder, each whole or not there.
 class CaptureWriter {
  public:
-  /// Refuses a folder that holds captures already; makes one that is not there. `layers` are those
-  /// whose entering streams are written; a file has about `file_bytes`.
-  static Result<CaptureWriter> Begin(std::filesystem::path folder, std::vector<int> layers,
-                                     int hidden, std::size_t file_bytes);
+  /// Of which target, and what of it is written: the streams that enter `layers`, which are
+  /// `hidden` wide. `tokenizer` is its fingerprint.
+  struct Source {
+    std::vector<int> layers;
+    int hidden = 0;
+    std::string tokenizer;
+  };
+
+  /// Refuses a folder that holds captures already; makes one that is not there. A file has about
+  /// `file_bytes`.
+  static Result<CaptureWriter> Begin(std::filesystem::path folder, Source source,
+                                     std::size_t file_bytes);
 
   /// A sequence of which the first `prompt_tokens` are the prompt; `states` [tokens, (layers + 1) *
   /// hidden], the final one last.
@@ -33,13 +41,11 @@ class CaptureWriter {
   int files() const { return files_; }
 
  private:
-  CaptureWriter(std::filesystem::path folder, std::vector<int> layers, int hidden,
-                std::size_t file_bytes);
+  CaptureWriter(std::filesystem::path folder, Source source, std::size_t file_bytes);
   Status WriteFile();
 
   std::filesystem::path folder_;
-  std::vector<int> layers_;
-  std::size_t hidden_;
+  Source source_;
   std::size_t file_bytes_;
   int files_ = 0;
   std::int64_t all_tokens_ = 0;

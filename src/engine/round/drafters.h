@@ -75,6 +75,10 @@ class Drafters {
   /// is; valid until the next call. `batch`: sequences that are decoded together.
   std::span<const CandidateScore> Retrieve(int batch, Sequence* sequence, Proposal* retrieved);
 
+  /// Takes another drafter for those modes, before any sequence has begun with it, and gives back
+  /// the one that there was.
+  void Exchange(DrafterId id, std::unique_ptr<Drafter>* drafter) { before_[id].swap(*drafter); }
+
   /// The sequence has ended, or begins anew.
   void Forget(SequenceId sequence);
 

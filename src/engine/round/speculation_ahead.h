@@ -22,6 +22,10 @@ class SpeculationAhead {
   void Open(Sequence* sequence);
   void Close(Sequence* sequence);
 
+  /// Works with another speculator from here on, while no sequence is open, and gives back the one
+  /// that there was.
+  void Exchange(std::unique_ptr<SpeculatorClient>* speculator) { speculator_.swap(*speculator); }
+
   /// Before a pass: restarts a lost speculator, and waits for the proposals that were asked for
   /// just in time.
   void AwaitProposals(const RunningSet& running);

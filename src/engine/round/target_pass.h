@@ -37,7 +37,8 @@ class TargetPass {
 
   /// Where the sequences' KV lies.
   KvMemory memory() { return {&target_->backend(), &kv_}; }
-  /// What its passes have kept; null where that is nothing.
+  /// What its passes keep, and where that lies; null where it is nothing.
+  const TapShape& tap_shape() const { return kv_.taps.shape; }
   const TapStore* taps() const { return kv_.taps.shape.points.empty() ? nullptr : &kv_.taps; }
 
  private:
