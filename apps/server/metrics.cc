@@ -3,7 +3,9 @@
 #include <prometheus/metric_family.h>
 #include <prometheus/text_serializer.h>
 
+#include <algorithm>
 #include <limits>
+#include <optional>
 #include <sstream>
 #include <utility>
 #include <vector>
@@ -21,6 +23,7 @@ struct Loaded {
   std::string id;
   ServerTotals totals;
   std::vector<Mode> modes;  // On offer.
+  std::optional<LearningReport> learning;
 };
 
 // Builds metric families one after the other; each metric has the label of its model.
@@ -183,7 +186,7 @@ void AddEngine(Families* families) {
                   [](Totals totals) { return totals.waiting; });
   const auto add_kv = [families](std::string name, std::string help, KvUsage ServerTotals::*usage) {
     families->Begin(std::move(name), std::move(help), MetricType::Gauge);
-    for (const auto& [id, totals, modes] : families->loaded()) {
+    for (const auto& [id, totals, modes, learning] : families->loaded()) {
       families->Add(id, (totals.*usage).used, {{"state", "used"}});
       families->Add(id, (totals.*usage).cached, {{"state", "cached"}});
       families->Add(id, (totals.*usage).free, {{"state", "free"}});
@@ -202,7 +205,7 @@ void AddEngine(Families* families) {
                   "Where the time of decoding rounds went: target passes, waiting for proposals, "
                   "all else.",
                   MetricType::Counter);
-  for (const auto& [id, totals, modes] : families->loaded()) {
+  for (const auto& [id, totals, modes, learning] : families->loaded()) {
     families->Add(id, totals.target_seconds, {{"part", "target"}});
     families->Add(id, totals.wait_seconds, {{"part", "wait"}});
     families->Add(id, totals.host_seconds, {{"part", "host"}});
@@ -213,6 +216,27 @@ void AddEngine(Families* families) {
                       &ServerTotals::time_per_output_token);
   families->Durations("e2e_request_latency_seconds", "From submission to the end.",
                       &ServerTotals::request_time);
+}
+
+// Of models whose drafts are trained on what they decode.
+void AddLearning(Families* families) {
+  const auto count = [families](std::string name, std::string help,
+                                std::int64_t LearningReport::*value) {
+    families->Begin(std::move(name), std::move(help), MetricType::Counter);
+    for (const Loaded& model : families->loaded()) {
+      if (model.learning.has_value()) families->Add(model.id, (*model.learning).*value);
+    }
+  };
+  count("draft_learning_texts_total", "Texts written for a trainer.", &LearningReport::captured);
+  count("draft_learning_tokens_total", "Their tokens.", &LearningReport::captured_tokens);
+  count("draft_learning_held_back_total", "Texts held back to judge drafts by.",
+        &LearningReport::held_back);
+  count("draft_learning_left_out_total", "Texts that came faster than they could be written.",
+        &LearningReport::left_out);
+  count("draft_learning_judged_total", "Trained drafts that were judged.", &LearningReport::judged);
+  count("draft_learning_kept_total", "Those that were better and are used.", &LearningReport::kept);
+  count("draft_learning_rolled_back_total", "Those of them that the draft before replaced again.",
+        &LearningReport::rolled_back);
 }
 
 // Of every model, loaded or not.
@@ -256,9 +280,12 @@ std::string MetricsText(const ModelRegistry& models) {
     if (served == nullptr) continue;
     loaded.push_back({.id = served->id(),
                       .totals = served->engine().stats().Published(),
-                      .modes = OfferedModes(*served->model().engine)});
+                      .modes = OfferedModes(*served->model().engine),
+                      .learning = served->model().engine->learning_report()});
   }
   const bool any = !loaded.empty();
+  const bool learns =
+      std::ranges::any_of(loaded, [](const Loaded& model) { return model.learning.has_value(); });
   Families families(std::move(loaded));
   AddModels(models, &families);
   if (any) {
@@ -267,6 +294,7 @@ std::string MetricsText(const ModelRegistry& models) {
     AddTokens(&families);
     AddSpeculation(&families);
   }
+  if (learns) AddLearning(&families);
   return families.Text();
 }
 
@@ -278,6 +306,24 @@ OrderedJson DatastoreJson(const DatastoreFolder* folder) {
   const Status learning = folder->Learning();
   return {{"failure", learning.ok() ? OrderedJson(nullptr) : OrderedJson(learning.error().message)},
           {"lost_outputs", folder->LostOutputs()}};
+}
+
+// Null: the draft does not learn.
+OrderedJson LearningJson(const std::optional<LearningReport>& report) {
+  if (!report.has_value()) return nullptr;
+  const auto or_null = [](const std::string& text) {
+    return text.empty() ? OrderedJson(nullptr) : OrderedJson(text);
+  };
+  return {{"draft", or_null(report->candidate)},
+          {"tokens_per_round", report->tokens_per_round},
+          {"texts", report->captured},
+          {"tokens", report->captured_tokens},
+          {"held_back", report->held_back},
+          {"left_out", report->left_out},
+          {"judged", report->judged},
+          {"kept", report->kept},
+          {"rolled_back", report->rolled_back},
+          {"failure", or_null(report->failure)}};
 }
 
 }  // namespace
@@ -349,6 +395,7 @@ OrderedJson StatsJson(const Service& service, const OutcomeCounts& counts) {
         {"bonus", totals.tokens_by_origin[2]}}},
       {"requests", std::move(outcomes)},
       {"datastore", DatastoreJson(service.model().datastore.get())},
+      {"draft_learning", LearningJson(engine.learning_report())},
   };
 }
 

@@ -111,7 +111,9 @@ std::optional<ApiError> FindTenant(const DatastoreWish& wish, const Caller& call
                                    const ServedModel& served,
                                    std::shared_ptr<DatastoreTenant>* tenant) {
   if (served.datastore == nullptr) {
-    if (!wish.given) return std::nullopt;
+    // Where only a draft learns, it is that which is asked to leave the output out.
+    const bool about_draft = wish.tenant.empty() && served.engine->learning_report().has_value();
+    if (!wish.given || about_draft) return std::nullopt;
     return ApiError{.message =
                         "this server has no datastore; it has one where it is started with "
                         "--datastore DIR",

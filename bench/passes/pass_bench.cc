@@ -6,7 +6,8 @@
 // and layers such as 2,16,29: then each kind of pass is also timed while it keeps what enters
 // these. Every round times each kind of pass in turn; prints a line of JSON with the median
 // milliseconds of each. Every pass has other tokens, so that experts that its rows choose are
-// others too.
+// others too. "eagle3-of-SHAPE" is an EAGLE-3 drafter for a shape's target that says 32,000 tokens;
+// its rows read the state that another row has left, as in a chain's later steps.
 
 #include <fmt/core.h>
 
@@ -21,6 +22,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "backend/device.h"
@@ -53,6 +55,13 @@ class Passes {
       const bool last = position + 1 == context + rows;
       batch_.rows.push_back({0, place, all ? position >= context : last, false});
     }
+    if (model_->config().feature.there()) {
+      left_.assign(static_cast<std::size_t>(model_->config().hidden), 0.5F);
+      for (ForwardRow& row : batch_.rows) {
+        row.feature.left = left_.data();
+        row.wants_state = row.wants_logits;
+      }
+    }
     DrawTokens();
     if (context == 0) return;
     ForwardBatch before = batch_;
@@ -81,10 +90,28 @@ class Passes {
 
   Model* model_;
   KvStore kv_;
+  std::vector<float> left_;
   std::vector<std::int32_t> blocks_;
   ForwardBatch batch_;
   std::minstd_rand random_;
 };
+
+Result<ModelConfig> ShapeOf(std::string_view name) {
+  constexpr std::string_view kDrafter = "eagle3-of-";
+  constexpr int kDrafted = 32000;
+  if (!name.starts_with(kDrafter)) return NamedShape(name);
+  FT_ASSIGN_OR_RETURN(ModelConfig config, NamedShape(name.substr(kDrafter.size())));
+  const int layers = config.layer_count();
+  config.layers.resize(1);
+  config.feature = {.join = FeatureSpec::Join::kAttended,
+                    .points = {2, layers / 2, layers - 3},
+                    .tapped = config.hidden,
+                    .reduced = true,
+                    .first_norm = false};
+  config.embedded = std::exchange(config.vocabulary, kDrafted);
+  config.tied_embeddings = false;
+  return config;
+}
 
 double Median(std::vector<double> times) {
   std::ranges::sort(times);
@@ -110,7 +137,7 @@ Result<std::string> Measure(const std::string& path, const std::string& precisio
     FT_ASSIGN_OR_RETURN(checkpoint, OpenCheckpoint(path, ""));
     FT_ASSIGN_OR_RETURN(config, ReadModelConfig(*checkpoint));
   } else {
-    FT_ASSIGN_OR_RETURN(config, NamedShape(path));
+    FT_ASSIGN_OR_RETURN(config, ShapeOf(path));
   }
   if (says > 0 && says < config.vocabulary) {
     std::vector<Token> tokens(static_cast<std::size_t>(says));

@@ -33,6 +33,15 @@ struct DraftOptions {
   LoadProgress progress;               ///< Of its weights; may be null.
 };
 
+/// A draft that is trained on what its engine decodes, while it decodes (docs/training.md).
+struct LearningOptions {
+  std::string folder;  ///< Where captures are written and a trainer puts what it has made.
+  std::size_t capture_bytes = std::size_t{1} << 30;  ///< That captures may take; older ones go.
+  int held_back_every = 8;  ///< One of so many texts is not trained on but judged by.
+  int texts_to_judge = 8;   ///< Of those, before a draft is judged.
+  double look_seconds = 1;  ///< Between two looks for what the trainer has made.
+};
+
 /// What an engine offers and how much it holds.
 struct EngineOptions {
   std::vector<Mode> modes = {Mode::kAuto};  ///< Offered; the first is that of requests without one.
@@ -50,6 +59,9 @@ struct EngineOptions {
   /// The times that mode auto plans with are kept between runs, in the user's cache
   /// (foretoken/times in $XDG_CACHE_HOME, else ~/.cache), and so measured at the first start only.
   bool keep_times = false;
+  /// The draft follows the traffic: begins as the last one of the folder that was better, else as
+  /// `draft`, and becomes what a trainer makes of it where that drafts better.
+  std::optional<LearningOptions> learning;
   /// Told when the speculator is lost or was restarted, and where the draft has other tokens.
   LogSink log;
 };
@@ -71,6 +83,8 @@ class NextDraft {
   /// Whether the engine has taken it, so that this now holds the draft that the engine had.
   virtual bool taken() const = 0;
 };
+
+class DraftLearner;
 
 /// Decodes many sequences together: continuous batching, chunked prefill, preemption, prefix
 /// cache. Each sequence speculates by a plan of its own, so sequences of different modes share a
@@ -130,6 +144,8 @@ class Engine {
   void ResetStats();
   /// What mode auto has decided and how its predictions fared; none without a planner.
   std::optional<PlannerReport> planner_report() const;
+  /// What came of learning; none without. From any thread.
+  std::optional<LearningReport> learning_report() const;
   KvUsage kv_usage() const;
   /// The same of their recent parts: the KV of layers that see a window of positions. None where
   /// the model has no such layers.
@@ -145,11 +161,15 @@ class Engine {
   struct Impl;
   explicit Engine(std::unique_ptr<Impl> impl);
   Impl& impl() const { return *impl_; }
-  void Keep(std::shared_ptr<LanguageModel> target) { target_ = std::move(target); }
+  void Keep(std::shared_ptr<LanguageModel> target, std::shared_ptr<DraftLearner> learner) {
+    target_ = std::move(target);
+    learner_ = std::move(learner);
+  }
 
  private:
   std::shared_ptr<LanguageModel> target_;  // Outlives impl_.
   std::unique_ptr<Impl> impl_;
+  std::shared_ptr<DraftLearner> learner_;  // Ends before impl_ does.
 };
 
 }  // namespace foretoken

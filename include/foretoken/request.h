@@ -182,7 +182,7 @@ struct Request {
   /// Where retrieval looks beside the sequence itself, and what the output enters when it is
   /// finished; null: neither. Its folder outlives the engine.
   std::shared_ptr<DatastoreTenant> datastore;
-  bool learn = true;  ///< False: the output stays out of the datastore.
+  bool learn = true;  ///< False: nothing learns from it, neither datastore nor draft.
   /// Sequences of one group share what a sequence of another has: none of them begins, or goes on,
   /// while a group waits that has nothing running. 0: a group of its own.
   std::uint64_t group = 0;

@@ -41,6 +41,20 @@ struct EngineStats {
   DraftPasses draft;  ///< Of the speculator (SSD).
 };
 
+/// What came of an engine's draft that follows its traffic (EngineOptions::learning).
+struct LearningReport {
+  std::string candidate;             ///< In use; empty: the draft that the engine began with.
+  double tokens_per_round = 0;       ///< Of that, on the texts that it was last judged by.
+  std::int64_t captured = 0;         ///< Texts written as captures, ...
+  std::int64_t captured_tokens = 0;  ///< ... their tokens, ...
+  std::int64_t held_back = 0;        ///< ... texts held back to judge drafts by, ...
+  std::int64_t left_out = 0;         ///< ... and those that came too fast to be written.
+  std::int64_t judged = 0;           ///< Drafts that a trainer has made, ...
+  std::int64_t kept = 0;             ///< ... those that were used then, ...
+  std::int64_t rolled_back = 0;      ///< ... and of these those that the draft before replaced.
+  std::string failure;               ///< Why no captures are written; empty: they are.
+};
+
 /// What rounds of a mode brought and what had been predicted for them.
 struct ModeReport {
   std::int64_t rounds = 0;

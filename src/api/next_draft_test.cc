@@ -69,7 +69,8 @@ TEST(NextDraft, TakesTheOthersPlaceWithoutATokenLess) {
       next = std::move(prepared).value();
       EXPECT_FALSE(next->taken());
       engine->UseDraft(next);
-    }).join();
+    })
+        .join();
   };
   const auto swapped =
       Generate(*engine, Requests(modes), 4, {.before_step = swap_now_and_then}).value();

@@ -6,6 +6,7 @@
 #include "assembly/times.h"
 #include "base/exhaustion.h"
 #include "engine/rules.h"
+#include "learning/draft_learner.h"
 
 namespace foretoken {
 namespace {
@@ -49,9 +50,28 @@ Result<std::unique_ptr<Engine>> OpenWith(std::shared_ptr<LanguageModel> target,
     measuring.sweeps = study->measuring_sweeps;
     if (study->measured_with != nullptr) config.times = ConfigOf(*study->measured_with).times;
   }
-  FT_ASSIGN_OR_RETURN(
-      auto engine, MakeEngine(options.modes, config, &target->loaded(), options.draft, measuring));
-  engine->Keep(std::move(target));
+  LoadedModel& loaded = target->loaded();
+  DraftOptions draft = options.draft;
+  const auto learner = std::make_shared<std::unique_ptr<DraftLearner>>();  // Made below.
+  if (options.learning.has_value()) {
+    config.kept = {.points = {TapShape::kFinalState}, .hidden = loaded.model->config().hidden};
+    config.when_decoded = [learner](const DecodedText& text) { (*learner)->Take(text); };
+    if (const auto learned = DraftLearner::InUse(options.learning->folder)) {
+      draft.source.path = learned->string();
+      draft.source.prediction_layer = false;
+    }
+  }
+  FT_ASSIGN_OR_RETURN(auto engine, MakeEngine(options.modes, config, &loaded, draft, measuring));
+  if (options.learning.has_value()) {
+    FT_ASSIGN_OR_RETURN(*learner, DraftLearner::Make(&loaded, options.draft, TapsOf(*engine),
+                                                     *options.learning, options.log));
+    (*learner)->Begin(engine.get());
+  }
+  // Its thread ends when the engine lets go of it; the engine's own thread tells it of texts until
+  // the engine is gone.
+  engine->Keep(std::move(target), {learner->get(), [learner](DraftLearner* ended) {
+                                     if (ended != nullptr) ended->End();
+                                   }});
   return engine;
 }
 
@@ -60,6 +80,11 @@ Result<std::unique_ptr<Engine>> OpenWith(std::shared_ptr<LanguageModel> target,
 Result<std::unique_ptr<Engine>> Engine::Open(std::shared_ptr<LanguageModel> target,
                                              const EngineOptions& options) {
   return OrExhausted([&] { return OpenWith(std::move(target), options, nullptr); });
+}
+
+std::optional<LearningReport> Engine::learning_report() const {
+  if (learner_ == nullptr) return std::nullopt;
+  return learner_->report();
 }
 
 Result<std::shared_ptr<NextDraft>> Engine::PrepareDraft(const DraftOptions& draft) const {

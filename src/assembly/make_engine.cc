@@ -52,8 +52,8 @@ Result<OpenedModel> OpenDraft(const LoadedModel& target, const ModelSource& sour
       source, notices);
 }
 
-TapShape TapsOf(const OpenedModel& draft) {
-  return {.points = draft.config.feature.points, .hidden = draft.config.feature.tapped};
+TapShape TapsOf(const ModelConfig& draft) {
+  return {.points = draft.feature.points, .hidden = draft.feature.tapped};
 }
 
 struct Drafts {
@@ -81,8 +81,10 @@ Result<Drafts> LoadDrafts(std::span<const Mode> offered, const LoadedModel& targ
     }
   }
   drafts.apart.identity = opened.identity;
-  drafts.taps = TapsOf(opened);
-  if (NeedsTargetFiles(opened)) drafts.apart.target = target.path;
+  drafts.taps = TapsOf(opened.config);
+  if (NeedsTargetFiles(opened.config, opened.translation.get())) {
+    drafts.apart.target = target.path;
+  }
   const auto load = [&](std::shared_ptr<Device> device) {
     return LoadModel(opened, std::move(device), NumericsFor(opened, setup.precision, setup.kv),
                      target.draft_weights.get(), setup.progress);
@@ -218,34 +220,43 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const En
                       std::move(proposers));
 }
 
+Result<std::shared_ptr<LoadedModel>> LoadDraftApart(LoadedModel* target,
+                                                    const DraftOptions& draft) {
+  FT_RETURN_IF_ERROR(CheckDraftSource(draft.source));
+  FT_ASSIGN_OR_RETURN(const OpenedModel opened, OpenDraft(*target, draft.source, nullptr));
+  const CoreSet& cores = draft.cores.empty() ? target->device->pool().cores() : draft.cores;
+  return std::shared_ptr<LoadedModel>(LoadModel(opened, std::make_shared<Device>(cores),
+                                                NumericsFor(opened, draft.precision, draft.kv),
+                                                nullptr, draft.progress));
+}
+
 Result<std::shared_ptr<NextDraft>> PrepareDraft(const Engine& engine, LoadedModel* target,
                                                 const DraftOptions& draft) {
   const EngineConfig& options = ConfigOf(engine);
   const bool before = engine.Offers(Mode::kSd);
   const bool during = engine.Offers(Mode::kSsd);
   if (!before && !during) return InvalidInput("the engine has no mode that drafts with a model");
-  FT_RETURN_IF_ERROR(CheckDraftSource(draft.source));
-  FT_ASSIGN_OR_RETURN(const OpenedModel opened, OpenDraft(*target, draft.source, nullptr));
+  // The engine's thread owns the target's device: weights are packed on another.
+  FT_ASSIGN_OR_RETURN(const auto loaded, LoadDraftApart(target, draft));
   auto next = std::make_shared<DraftExchange>();
-  next->taps = TapsOf(opened);
-  if (next->taps != TapsOf(engine)) {
+  next->taps = TapsOf(loaded->model->config());
+  const std::vector<int>& wanted = next->taps.points;
+  const std::vector<int>& kept = TapsOf(engine).points;
+  if (wanted.size() > kept.size() || !std::equal(wanted.begin(), wanted.end(), kept.begin())) {
     return InvalidInput(
         fmt::format("{}: reads other states of the target than the draft in use, whose are kept",
                     draft.source.path));
   }
-  // The engine's thread owns the target's device: weights are packed on another.
-  const CoreSet& cores = during ? draft.cores : target->device->pool().cores();
-  const std::shared_ptr<LoadedModel> loaded =
-      LoadModel(opened, std::make_shared<Device>(cores),
-                NumericsFor(opened, draft.precision, draft.kv), nullptr, draft.progress);
   if (before) {
     next->before = MakeDrafter(
         DrafterId::kModel,
         PartsWith(OnDevice(*loaded, target->device), options, target->model->config().vocabulary));
   }
   if (during) {
-    SpeculatorDraft apart{.identity = opened.identity, .loaded = loaded, .target = {}};
-    if (NeedsTargetFiles(opened)) apart.target = target->path;
+    SpeculatorDraft apart{.identity = loaded->identity, .loaded = loaded, .target = {}};
+    if (NeedsTargetFiles(loaded->model->config(), loaded->translation.get())) {
+      apart.target = target->path;
+    }
     FT_ASSIGN_OR_RETURN(next->during, StartSpeculator(draft, std::move(apart),
                                                       SpeculatorLimits(options), options.log));
   }

@@ -25,6 +25,10 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const En
                                            LoadedModel* target, const DraftOptions& draft,
                                            const Measuring& measuring = {});
 
+/// A draft for `target` on a device of its own: the draft's cores, or where none were given as many
+/// threads as the target's has, beside these. May run while an engine steps.
+Result<std::shared_ptr<LoadedModel>> LoadDraftApart(LoadedModel* target, const DraftOptions& draft);
+
 /// Engine::PrepareDraft, of an engine over this target.
 Result<std::shared_ptr<NextDraft>> PrepareDraft(const Engine& engine, LoadedModel* target,
                                                 const DraftOptions& draft);

@@ -62,8 +62,8 @@ Result<OpenedModel> OpenDraftFor(const DraftedTarget& target, const ModelSource&
   return draft;
 }
 
-bool NeedsTargetFiles(const OpenedModel& draft) {
-  return draft.translation != nullptr || draft.config.feature.there();
+bool NeedsTargetFiles(const ModelConfig& draft, const Translation* translation) {
+  return translation != nullptr || draft.feature.there();
 }
 
 }  // namespace foretoken

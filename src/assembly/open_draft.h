@@ -25,7 +25,8 @@ struct DraftedTarget {
 Result<OpenedModel> OpenDraftFor(const DraftedTarget& target, const ModelSource& source,
                                  std::vector<std::string>* notices = nullptr);
 
-/// Whether a draft can only be opened with the target's files at hand.
-bool NeedsTargetFiles(const OpenedModel& draft);
+/// Whether a draft, and what its tokens are translated by (may be null), can only be opened with
+/// the target's files at hand.
+bool NeedsTargetFiles(const ModelConfig& draft, const Translation* translation);
 
 }  // namespace foretoken

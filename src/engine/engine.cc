@@ -27,6 +27,15 @@ KvRoom RoomOf(const EngineConfig& config, const ModelConfig& target) {
   return RoomFor(BlocksFor(config.kv_tokens), WindowOf(target), demand, config.prefix_cache);
 }
 
+// `taps` and, behind them, what of `others` is not among them.
+TapShape With(TapShape taps, const TapShape& others) {
+  if (taps.points.empty()) return others;
+  for (const int point : others.points) {
+    if (std::ranges::find(taps.points, point) == taps.points.end()) taps.points.push_back(point);
+  }
+  return taps;
+}
+
 }  // namespace
 
 /// Who is there: requests, admission and the sequences' lives. What happens in a round is the
@@ -216,7 +225,8 @@ Engine::Impl::Impl(const EngineConfig& config, Model* target, Device* target_dev
           .knows_row_times = config.times.knee_rows > 0 && !config.times.row_times.rows().empty()},
       inbox(config.max_batch + config.max_waiting),
       scheduler(RoomOf(config, target->config()), config.prefix_cache, config.max_batch),
-      target_pass(target, scheduler.kv(), proposers.taps, config.max_batch, config.prefill_chunk),
+      target_pass(target, scheduler.kv(), With(proposers.taps, config.kept), config.max_batch,
+                  config.prefill_chunk),
       drafters(std::move(proposers.before), RetrievalBudget(config.times, config.max_nodes),
                target_pass.taps(), bounds.vocabulary, config.max_batch),
       verifier(&target->backend(), bounds.vocabulary, config.script),
@@ -226,7 +236,7 @@ Engine::Impl::Impl(const EngineConfig& config, Model* target, Device* target_dev
   }
   round.pass.reserve(static_cast<std::size_t>(config.max_batch));
   if (proposers.speculator != nullptr) {
-    ahead.emplace(std::move(proposers.speculator), target_pass.taps());
+    ahead.emplace(std::move(proposers.speculator), target_pass.taps(), proposers.taps.width());
   }
   if (config.planner.has_value()) planning.emplace(config.times.costs, *config.planner);
   for (const Mode mode : kModes) {
@@ -337,7 +347,7 @@ void Engine::Impl::TakeDraft(DraftExchange* draft) {
   // Sequences begin anew with the other draft, as if they had come to its modes just now.
   for (const auto& sequence : running()) EndSpeculation(sequence.get());
   if (draft->before != nullptr) drafters.Exchange(DrafterId::kModel, &draft->before);
-  if (draft->during != nullptr) ahead->Exchange(&draft->during);
+  if (draft->during != nullptr) ahead->Exchange(&draft->during, draft->taps.width());
   draft->done.store(true, std::memory_order_release);
 }
 
@@ -394,6 +404,15 @@ void Engine::Impl::EndSpeculationOfPreempted() {
 }
 
 void Engine::Impl::Retire(Sequence* sequence) {
+  const bool learnable = sequence->request.learn && sequence->request.adapter.index < 0 &&
+                         sequence->output_tokens() > 0 &&
+                         sequence->finish != FinishReason::kCancelled;
+  if (learnable && options.when_decoded && sequence->uncomputed() <= 1) {
+    options.when_decoded({.tokens = sequence->tokens,
+                          .prompt_tokens = sequence->prompt_tokens,
+                          .sampling = &sequence->request.sampling,
+                          .taps = {target_pass.taps(), &sequence->kv}});
+  }
   const auto removed = scheduler.Remove(sequence);
   EndSpeculation(removed.get());
   removed->stats.output_tokens = removed->output_tokens();

@@ -33,6 +33,14 @@ struct MeasuredTimes {
   CostModel costs;      ///< What the planner begins with.
 };
 
+/// A text that the engine has decoded, at its end.
+struct DecodedText {
+  std::span<const Token> tokens;  ///< Prompt and output.
+  int prompt_tokens = 0;
+  const SamplingParams* sampling = nullptr;
+  TapRows taps;  ///< EngineConfig::kept, of all tokens but the last.
+};
+
 /// What an engine is made with; 0 stands for a default until CompleteOptions (engine/rules.h) has
 /// been asked.
 struct EngineConfig {
@@ -57,6 +65,11 @@ struct EngineConfig {
   std::optional<Script> script;
   std::int64_t speculator_delay_us = 0;  ///< Tests: it sleeps up to this long between its steps.
   LogSink log;                           ///< Told when the speculator is lost or was restarted.
+  /// States that passes keep behind those that the draft reads.
+  TapShape kept;
+  /// Called on the engine's thread with each text that may be learned from: not of a request that
+  /// was cancelled, asks for that (Request::learn) or has an adapter.
+  std::function<void(const DecodedText&)> when_decoded;
   /// Called as the engine closes, if it has a planner: with what that believes of times, and the
   /// rounds that it learned from.
   std::function<void(const CostModel& learned, std::int64_t rounds)> when_closed;
@@ -81,7 +94,7 @@ Result<std::unique_ptr<Engine>> CreateEngine(EngineConfig config, Model* target,
 /// What the engine was made with, complete.
 const EngineConfig& ConfigOf(const Engine& engine);
 
-/// What its target's passes keep for its draft; no points where that reads none.
+/// What its target's passes keep, that for its draft first.
 const TapShape& TapsOf(const Engine& engine);
 
 /// Preempts the youngest running sequence now, as a full pool would: for tests.

@@ -12,7 +12,9 @@ namespace foretoken {
 struct TapRows {
   const TapStore* store = nullptr;  ///< Null: nothing is kept.
   const SequenceKv* sequence = nullptr;
+  int first = 0;  ///< So many numbers of each are for the reader, the first; 0: all.
 
+  int width() const { return first > 0 ? first : store->shape.width(); }
   /// [width], null where nothing is kept.
   const BFloat16* At(std::int32_t position) const {
     return store == nullptr ? nullptr : store->Row(sequence->SlotOf(position));

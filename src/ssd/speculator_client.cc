@@ -144,7 +144,7 @@ void SpeculatorClient::SendOpen(const LiveSequence& sequence, Slot* slot) {
 
 void SpeculatorClient::SendFeatures(const TapRows& taps, Slot* slot) {
   if (taps.store == nullptr) return;
-  const auto width = static_cast<std::size_t>(taps.store->shape.width());
+  const auto width = static_cast<std::size_t>(taps.width());
   for (; slot->features < slot->tokens - 1; ++slot->features) {
     SendList<FeaturesMessage>(slot->sequence, std::span(taps.At(slot->features), width));
   }

@@ -77,6 +77,21 @@ class LearnedDrafters(CliTest):
         write_tokenizer(draft)
         self.assert_identical(target, draft)
 
+    def test_sampler_options_and_grammars_hold_for_every_node(self):
+        grammar = self.folder / "words.gbnf"
+        grammar.write_text('root ::= word (" " word)*\nword ::= [a-m] [a-z]? [n-z]\n')
+        options = ("none,top-k=5+top-p=0.9,repeat-penalty=1.3+frequency-penalty=0.4",
+                   ("--grammar", grammar))
+        for name in ("eagle1", "eagle3", "mtp-qwen3_5", "dflash"):
+            shutil.rmtree(self.folder / "target", ignore_errors=True)
+            target, draft = self.models(DRAFTERS / name)
+            for sets, more in ((options[0], ("--ignore-eos",)), ("none", options[1])):
+                report = json.loads(self.succeed(
+                    "verify", "-m", target, "-md", draft, "--prompts", self.prompts, "--raw", "-n", 40, "--temps", "0,0.8", "--sampler-sets", sets, "--modes",
+                    "sd,ssd", "--tree-width", 3, "--batches", "1,3", "--preempt", 0.05,
+                    "--prefix-cache", "on", "--json", "-", *more).stdout)
+                self.assertTrue(report["identical"], (name, sets, more))
+
     def test_inspect_shows_them(self):
         target, draft = self.models(DRAFTERS / "eagle3")
         shown = json.loads(self.succeed("inspect", target, "-md", draft, "--no-measuring",

@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from . import command
+from . import command, online
 from .failure import Failure
 from .kinds import KINDS
 
@@ -14,8 +14,14 @@ def main() -> int:
     for kind in KINDS:
         command.add_arguments(kind, drafters.add_parser(
             kind.name, help=kind.help, formatter_class=argparse.ArgumentDefaultsHelpFormatter))
+    online.add_arguments(drafters.add_parser(
+        "online", help="train a drafter further on what a server decodes, beside it",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter))
     arguments = parser.parse_args()
     try:
+        if arguments.drafter == "online":
+            online.run(arguments)
+            return 0
         command.run(next(kind for kind in KINDS if kind.name == arguments.drafter), arguments)
     except Failure as failure:
         print(f"foretoken_train: {failure}", file=sys.stderr)

@@ -51,7 +51,8 @@ def _layers(shard: SafetensorsFile) -> Tuple[int, ...]:
         raise Failure(f"{shard.path} is a capture of format {shard.metadata.get('format')}; "
                       f"this version reads {FORMAT}")
     try:
-        return tuple(int(layer) for layer in shard.metadata["layers"].split(","))
+        layers = shard.metadata["layers"]
+        return tuple(int(layer) for layer in layers.split(",")) if layers else ()
     except (KeyError, ValueError) as error:
         raise Failure(f"{shard.path}: 'layers' of the metadata is not numbers and commas, such as "
                       "2,3,3") from error
@@ -85,7 +86,7 @@ def load_capture(paths: Sequence[pathlib.Path], target: Target) -> Capture:
     """Maps shards, which are files or folders of them, made with the same layers of `target`."""
     shards = [SafetensorsFile(path) for path in _shards(paths)]
     layers = _layers(shards[0])
-    if max(layers) > target.config["num_hidden_layers"] or min(layers) < 0:
+    if any(not 0 <= layer <= target.config["num_hidden_layers"] for layer in layers):
         raise Failure(f"{shards[0].path} is of layers {layers}; {target.name} has "
                       f"{target.config['num_hidden_layers']}")
     sequences: List[CapturedSequence] = []

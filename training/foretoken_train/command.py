@@ -9,7 +9,7 @@ from typing import List, Tuple
 
 import torch
 
-from .capture import Capture, CapturedSequence, load_capture
+from .capture import CapturedSequence, load_capture
 from .drafter import Drafter, Inputs, Kind
 from .evaluate import Evaluation, evaluate
 from .failure import Failure
@@ -35,6 +35,13 @@ def add_arguments(kind: Kind, parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--save-every", type=above_zero, default=200, help="steps")
     parser.add_argument("--hold-back", type=above_zero, default=None,
                         help="answers to evaluate with; a twentieth by default")
+    add_training_arguments(parser)
+    kind.add_arguments(parser)
+    parser.set_defaults(**kind.defaults)
+
+
+def add_training_arguments(parser: argparse.ArgumentParser) -> None:
+    """Those of Settings but the steps."""
     parser.add_argument("--steps-ahead", type=above_zero, default=7, help="tokens of a draft")
     parser.add_argument("--context", type=above_zero, default=2048, help="tokens of a packed row")
     parser.add_argument("--rows", type=above_zero, default=1, help="packed rows of a batch")
@@ -50,19 +57,16 @@ def add_arguments(kind: Kind, parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32",
                         help="of products; weights are trained in float32")
-    kind.add_arguments(parser)
-    parser.set_defaults(**kind.defaults)
 
 
-def _settings(arguments: argparse.Namespace) -> Settings:
+def settings_of(arguments: argparse.Namespace) -> Settings:
     return Settings(**{field.name: getattr(arguments, field.name)
                        for field in dataclasses.fields(Settings)})
 
 
-def _split(capture: Capture, held: int, seed: int
-           ) -> Tuple[List[CapturedSequence], List[CapturedSequence]]:
+def split(sequences: List[CapturedSequence], held: int, seed: int
+          ) -> Tuple[List[CapturedSequence], List[CapturedSequence]]:
     """What is trained on, and what is held back."""
-    sequences = capture.sequences
     if held >= len(sequences):
         raise Failure(f"--hold-back {held} leaves nothing of {len(sequences)} answers")
     order = torch.randperm(len(sequences), generator=torch.Generator().manual_seed(seed)).tolist()
@@ -70,7 +74,7 @@ def _split(capture: Capture, held: int, seed: int
             [sequences[number] for number in order[:held]])
 
 
-def _answer_tokens(sequences: List[CapturedSequence]) -> torch.Tensor:
+def answer_tokens(sequences: List[CapturedSequence]) -> torch.Tensor:
     return torch.cat([sequence.tokens[sequence.answer.bool()] for sequence in sequences]).long()
 
 
@@ -85,11 +89,11 @@ def _identity(training: List[CapturedSequence], drafter: Drafter) -> dict:
 
 
 def run(kind: Kind, arguments: argparse.Namespace) -> None:
-    settings = _settings(arguments)
+    settings = settings_of(arguments)
     target = load_target(arguments.target)
     capture = load_capture(arguments.data, target)
     held = arguments.hold_back or max(1, len(capture.sequences) // 20)
-    training_part, held_part = _split(capture, held, settings.seed)
+    training_part, held_part = split(capture.sequences, held, settings.seed)
     for part, name in ((training_part, "trained on"), (held_part, "held back")):
         if not pieces_of(part, settings.context):
             raise Failure(f"of the data, what is {name} has no answer from which a token can be "
@@ -109,9 +113,9 @@ def run(kind: Kind, arguments: argparse.Namespace) -> None:
     training.run(training_part, settings.steps, checkpoint, arguments.save_every)
     training.save(checkpoint)
     figures = evaluate(drafter, teacher, held_part, settings.context, kind.evaluated(arguments))
-    covered = membership(drafter.ids, target.vocabulary)[_answer_tokens(held_part)].float().mean()
+    covered = membership(drafter.ids, target.vocabulary)[answer_tokens(held_part)].float().mean()
     publish(arguments.out, kind, target, drafter, settings,
-            Account(len(training_part), len(held_part), len(_answer_tokens(training_part)),
+            Account(len(training_part), len(held_part), len(answer_tokens(training_part)),
                     float(covered)), figures)
     checkpoint.unlink()  # What it was for is done.
     print(f"{arguments.out}: {Evaluation.length(figures.greedy):.2f} tokens a pass at T = 0, "

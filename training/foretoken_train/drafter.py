@@ -3,12 +3,13 @@
 import argparse
 import dataclasses
 import pathlib
-from typing import Any, Callable, Dict, List, Mapping, Protocol, Sequence
+from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol, Sequence
 
 import torch
 
 from .capture import CapturedSequence
 from .packing import Batch
+from .safetensors import SafetensorsFile
 from .target import Target
 
 
@@ -94,7 +95,9 @@ class Inputs:
 @dataclasses.dataclass(frozen=True)
 class Kind:
     """`defaults` are of shared options, where the kind has others. `make` gives a Drafter, or
-    raises a Failure where the data or options do not do for one."""
+    raises a Failure where the data or options do not do for one. `read` gives the one of a
+    config.json and its tensors that this package has written; None where they are no such thing, or
+    for another target."""
 
     name: str
     help: str
@@ -103,3 +106,4 @@ class Kind:
     # How many tokens of a draft are evaluated.
     evaluated: Callable[[argparse.Namespace], int] = lambda arguments: arguments.steps_ahead
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    read: Optional[Callable[[Mapping[str, Any], SafetensorsFile, Target], Optional[Drafter]]] = None

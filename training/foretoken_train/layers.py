@@ -1,11 +1,14 @@
 """What the layers of drafters are made of; parameters have the names of published files."""
 
 import dataclasses
-from typing import Callable, List
+from typing import Any, Callable, List, Mapping, Optional
 
 import torch
 from torch import nn
 from torch.nn import functional
+
+from .failure import Failure
+from .safetensors import SafetensorsFile
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,6 +22,26 @@ class LayerShape:
     head_dim: int
     rms_norm_eps: float = 1e-5
     rope_theta: float = 10000.0
+
+
+def shape_in(config: Mapping[str, Any]) -> Optional[LayerShape]:
+    """Of a config.json; None where it lacks some of it."""
+    names = [field.name for field in dataclasses.fields(LayerShape)]
+    if not all(isinstance(config.get(name), (int, float)) for name in names):
+        return None
+    return LayerShape(**{name: config[name] for name in names})
+
+
+def load_parameters(network: nn.Module, tensors: SafetensorsFile,
+                    name_of: Callable[[str], str] = lambda name: name) -> None:
+    """Gives the parameters what a file has under the names that `name_of` makes of theirs."""
+    with torch.no_grad():
+        for name, parameter in network.named_parameters():
+            tensor = tensors.tensor(name_of(name))
+            if tensor.shape != parameter.shape:
+                raise Failure(f"{tensors.path}: tensor '{name_of(name)}' is {list(tensor.shape)} "
+                              f"where {list(parameter.shape)} was expected")
+            parameter.copy_(tensor.float())
 
 
 def randomize(network: nn.Module, seed: int) -> None:

@@ -11,12 +11,12 @@
 
 #include "assembly/loaded_model.h"
 #include "base/clock.h"
-#include "cli/capture/capture_file.h"
 #include "cli/common/commands.h"
 #include "cli/common/prompts.h"
 #include "cli/common/terminal.h"
 #include "cli/options/options.h"
 #include "foretoken/generate.h"
+#include "learning/capture_file.h"
 #include "model/measure/text_taps.h"
 
 namespace foretoken {

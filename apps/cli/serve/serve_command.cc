@@ -124,6 +124,11 @@ void WarnOfStrangers(const ServeOptions& options, const std::vector<NamedModel>&
   }
   const bool learn = std::ranges::any_of(
       models, [](const NamedModel& model) { return model.options.datastore.learn; });
+  for (const NamedModel& model : models) {
+    if (model.options.learn_draft.empty()) continue;
+    PrintWarning(fmt::format("what clients send and are answered is written to {}/captures",
+                             model.options.learn_draft));
+  }
   if (learn && options.server.keys.empty()) {
     PrintWarning(
         "every client reads what the outputs of others taught; --api-key-file gives each its own "

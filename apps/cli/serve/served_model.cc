@@ -79,6 +79,10 @@ Result<server::ServedModel> LoadServed(ServedOptions options, const std::vector<
   if (options.model.has_draft()) served.draft = options.model.DraftSource().label();
   wanted.max_waiting = options.queue;
   wanted.max_lookahead = options.max_lookahead;
+  if (!options.learn_draft.empty()) {
+    wanted.learning = {.folder = options.learn_draft,
+                       .capture_bytes = static_cast<std::size_t>(options.learn_draft_mb) << 20};
+  }
   FT_ASSIGN_OR_RETURN(served.engine, Engine::Open(served.model, wanted));
   return served;
 }
@@ -115,6 +119,11 @@ Result<server::ModelSpec> SpecOf(ServedOptions options, std::string id) {
   if (!options.key_namespace.empty()) options.datastore.tenant = options.key_namespace;
   FT_RETURN_IF_ERROR(CheckIsThere(options.model.target));
   FT_RETURN_IF_ERROR(CheckIsThere(options.model.draft));
+  if (!options.learn_draft.empty() && std::ranges::none_of(modes, NeedsDraft)) {
+    return InvalidInput(
+        "--learn-draft trains a draft that is in use: give one with --draft, and a mode that has "
+        "it");
+  }
   FT_ASSIGN_OR_RETURN(const Cores cores, ResolveCores(options.cores));
   SamplingParams& sampling = options.generation.sampling;
   if (options.generation_config == "auto") {
@@ -169,6 +178,13 @@ void AddServedOptions(CLI::App* app, ServedOptions* options) {
   add("--max-lookahead", &options->max_lookahead, "K",
       "The most tokens per round that a request may ask for (default 16)")
       ->check(Between(1, kMaxProposal));
+  add("--learn-draft", &options->learn_draft, "DIR",
+      "Write what is decoded, and the target's states, for a trainer to DIR/captures, and draft "
+      "with what it puts into DIR/candidates where that is better on texts held back "
+      "(docs/training.md); requests whose field \"datastore\" has \"learn\": false stay out");
+  add("--learn-draft-mb", &options->learn_draft_mb, "N",
+      "What the captures may take on disk, the oldest going first (default 1024)")
+      ->check(Between(4, 1 << 20));
   AddDatastoreOptions(app, &options->datastore);
   AddMemoryOptions(app, &options->model, &options->speculation);
   AddSamplingOptions(app, &options->generation);

@@ -18,6 +18,8 @@ struct ServedOptions : DecodingOptions {
   int batch = 16;
   int queue = 256;
   int max_lookahead = 16;
+  std::string learn_draft;  ///< The folder of LearningOptions; empty: the draft does not learn.
+  int learn_draft_mb = 1024;
   std::string generation_config = "auto";
   std::set<std::string> given;  ///< Of kModelSamplingOptions, those that were.
   std::string key_namespace;    ///< In place of --namespace where API keys say so; empty: none do.

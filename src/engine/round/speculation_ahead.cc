@@ -47,11 +47,11 @@ LiveSequence SpeculationAhead::Describe(const Sequence& sequence) const {
           .draws = sequence.draws,
           .stop_tokens = sequence.stop_tokens,
           .drops_space = constraint != nullptr && constraint->drops_space(),
-          .taps = {taps_, &sequence.kv}};
+          .taps = RowsOf(sequence)};
 }
 
 void SpeculationAhead::Open(Sequence* sequence) {
-  if (sequence->opened || (taps_ != nullptr && sequence->uncomputed() != 1)) return;
+  if (sequence->opened || (tap_width_ > 0 && sequence->uncomputed() != 1)) return;
   sequence->opened = true;
   speculator_->Open(Describe(*sequence));
 }
@@ -169,7 +169,7 @@ void SpeculationAhead::LookUp(Sequence* sequence) {
 void SpeculationAhead::Dispatch(Sequence* sequence, bool wants_jit) {
   sequence->awaits_jit = wants_jit;
   speculator_->SendOutcome(sequence->id, sequence->outcome, sequence->emitted, sequence->proposal,
-                           sequence->plan, wants_jit, {taps_, &sequence->kv});
+                           sequence->plan, wants_jit, RowsOf(*sequence));
 }
 
 void SpeculationAhead::ObserveRound(const Round& round) {

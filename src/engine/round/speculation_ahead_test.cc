@@ -44,7 +44,7 @@ class SpeculationAheadTest : public testing::Test {
                                     .max_sequences = 2,
                                     .max_context = 64},
                    [](const std::string& warning) { ADD_FAILURE() << warning; }),
-               /*taps=*/nullptr) {}
+               /*taps=*/nullptr, /*tap_width=*/0) {}
 
   Sequence* Add(SequenceId id, Fallback fallback) {
     SpeculationPlan plan{.mode = Mode::kSsd, .lookahead = 2, .fallback = fallback};

@@ -3,7 +3,7 @@
 import argparse
 import dataclasses
 import pathlib
-from typing import Any, Dict, Mapping, Sequence
+from typing import Any, Dict, Mapping, Optional, Sequence
 
 import torch
 from torch import nn
@@ -12,9 +12,11 @@ from torch.nn import functional
 from ..drafter import Drafts, Inputs, Kind, Tables, every_place
 from ..failure import Failure
 from ..layers import (MLP, Attention, Chains, LayerShape, RMSNorm, attend_in_chains, before,
-                      randomize)
+                      load_parameters, randomize, shape_in)
 from ..options import above_zero, add_layer_options, layer_shape
 from ..packing import Batch
+from ..safetensors import SafetensorsFile
+from ..target import Target
 from ..vocabulary import frequent_tokens, membership, offsets
 
 
@@ -133,4 +135,26 @@ def _make(inputs: Inputs) -> Eagle3:
     return network
 
 
-KIND = Kind("eagle3", "one layer over features of three depths", _add_arguments, _make)
+def _read(config: Mapping[str, Any], tensors: SafetensorsFile,
+          target: Target) -> Optional[Eagle3]:
+    eagle = config.get("eagle_config")
+    shape = shape_in(config)
+    if config.get("architectures") != ["LlamaForCausalLMEagle3"] or not isinstance(eagle, dict):
+        return None
+    if shape is None or shape.hidden_size != target.hidden:
+        return None
+    ids = torch.arange(target.vocabulary)
+    if "d2t" in tensors:
+        offset = tensors.tensor("d2t")
+        ids = torch.arange(len(offset)) + offset
+    network = Eagle3(Eagle3Config(
+        shape, target.vocabulary, len(ids), config.get("max_position_embeddings", 0),
+        [layer + 1 for layer in eagle.get("eagle_aux_hidden_state_layer_ids", [])],
+        target.begin_and_end()), ids)
+    if network.config_json() != config:
+        return None
+    load_parameters(network, tensors)
+    return network
+
+
+KIND = Kind("eagle3", "one layer over features of three depths", _add_arguments, _make, read=_read)

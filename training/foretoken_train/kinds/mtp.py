@@ -3,16 +3,19 @@
 import argparse
 import dataclasses
 import pathlib
-from typing import Any, Dict, Mapping
+from typing import Any, Dict, Mapping, Optional
 
 import torch
 from torch import nn
 from torch.nn import functional
 
 from ..drafter import Drafts, Inputs, Kind, Tables, every_place
-from ..layers import Chains, DecoderLayer, LayerShape, RMSNorm, attend_in_chains, before, randomize
+from ..layers import (Chains, DecoderLayer, LayerShape, RMSNorm, attend_in_chains, before,
+                      load_parameters, randomize, shape_in)
 from ..options import add_layer_options, layer_shape
 from ..packing import Batch
+from ..safetensors import SafetensorsFile
+from ..target import Target
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,6 +40,11 @@ class MtpConfig:
                 "speculators_model_type": "mtp", "speculators_version": "0.9.0",
                 "speculators_config": None, "num_nextn_predict_layers": 1,
                 "tie_word_embeddings": False, "transformer_layer_config": layer}
+
+
+def _published(name: str) -> str:
+    inside = "layer."
+    return "mtp_layers.0." + (name[len(inside):] if name.startswith(inside) else name)
 
 
 class Mtp(nn.Module):
@@ -74,9 +82,7 @@ class Mtp(nn.Module):
         return Drafts(place, log_q)
 
     def tensors(self) -> Dict[str, torch.Tensor]:
-        inside = "layer."
-        return {"mtp_layers.0." + (name[len(inside):] if name.startswith(inside) else name): value
-                for name, value in self.state_dict().items()}
+        return {_published(name): value for name, value in self.state_dict().items()}
 
     def config_json(self) -> Dict[str, Any]:
         return self.config.as_json()
@@ -102,5 +108,21 @@ def _make(inputs: Inputs) -> Mtp:
     return network
 
 
+def _read(config: Mapping[str, Any], tensors: SafetensorsFile, target: Target) -> Optional[Mtp]:
+    layer = config.get("transformer_layer_config")
+    if config.get("speculators_model_type") != "mtp" or not isinstance(layer, dict):
+        return None
+    shape = shape_in({**layer, **(layer.get("rope_parameters") or {})})
+    if shape is None or shape.hidden_size != target.hidden:
+        return None
+    network = Mtp(MtpConfig(shape, target.vocabulary, layer.get("max_position_embeddings", 0),
+                            target.config["num_hidden_layers"], target.begin_and_end()))
+    if network.config_json() != config:
+        return None
+    load_parameters(network, tensors, _published)
+    return network
+
+
 KIND = Kind("mtp", "one layer over the state after the final norm, used again for every token",
-            _add_arguments, _make, defaults={"steps_ahead": 3, "decay": 0.6})
+            _add_arguments, _make, defaults={"steps_ahead": 3, "decay": 0.6},
+            read=_read)

@@ -1,33 +1,69 @@
-#include "cli/capture/capture_file.h"
+#include "learning/capture_file.h"
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
+#include "base/parse_number.h"
 #include "weights/write_safetensors.h"
 
 namespace foretoken {
+namespace {
 
-Result<CaptureWriter> CaptureWriter::Begin(std::filesystem::path folder, Source source,
-                                           std::size_t file_bytes) {
+constexpr std::string_view kPrefix = "capture-";
+constexpr std::string_view kSuffix = ".safetensors";
+
+// The captures of a folder, which is made where it is not there, the oldest first.
+Result<std::vector<std::filesystem::path>> CapturesIn(const std::filesystem::path& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) {
     return InvalidInput(fmt::format("{} cannot be made: {}", folder.string(), error.message()));
   }
+  std::vector<std::filesystem::path> captures;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
-    if (!name.starts_with("capture-") || !name.ends_with(".safetensors")) continue;
-    return InvalidInput(fmt::format(
-        "{} holds captures already, such as {}: choose another folder, or move them away",
-        folder.string(), name));
+    if (name.starts_with(kPrefix) && name.ends_with(kSuffix)) captures.push_back(entry.path());
   }
   if (error) {
     return InvalidInput(fmt::format("{} cannot be read: {}", folder.string(), error.message()));
   }
+  std::ranges::sort(captures);
+  return captures;
+}
+
+// Of capture-00012.safetensors; -1: it has none.
+int NumberOf(const std::filesystem::path& capture) {
+  const std::string name = capture.filename().string();
+  const auto digits =
+      std::string_view(name).substr(kPrefix.size(), name.size() - kPrefix.size() - kSuffix.size());
+  int number = -1;
+  return ParseNumber(digits, &number) ? number : -1;
+}
+
+}  // namespace
+
+Result<CaptureWriter> CaptureWriter::Begin(std::filesystem::path folder, Source source,
+                                           std::size_t file_bytes) {
+  FT_ASSIGN_OR_RETURN(const auto captures, CapturesIn(folder));
+  if (!captures.empty()) {
+    return InvalidInput(fmt::format(
+        "{} holds captures already, such as {}: choose another folder, or move them away",
+        folder.string(), captures.front().filename().string()));
+  }
   return CaptureWriter(std::move(folder), std::move(source), file_bytes);
+}
+
+Result<CaptureWriter> CaptureWriter::GoOn(std::filesystem::path folder, Source source,
+                                          std::size_t file_bytes, std::size_t most_bytes) {
+  FT_ASSIGN_OR_RETURN(const auto captures, CapturesIn(folder));
+  CaptureWriter writer(std::move(folder), std::move(source), file_bytes);
+  writer.most_bytes_ = most_bytes;
+  if (!captures.empty()) writer.first_ = NumberOf(captures.back()) + 1;
+  return writer;
 }
 
 CaptureWriter::CaptureWriter(std::filesystem::path folder, Source source, std::size_t file_bytes)
@@ -62,11 +98,12 @@ Status CaptureWriter::WriteFile() {
       SafetensorsEntry{
           "taps", "BF16", {count, std::ssize(layers) * hidden}, std::as_bytes(std::span(taps_))},
       SafetensorsEntry{"final", "BF16", {count, hidden}, std::as_bytes(std::span(final_))}};
-  FT_RETURN_IF_ERROR(WriteSafetensors(folder_ / fmt::format("capture-{:05}.safetensors", files_),
-                                      {{"format", "1"},
-                                       {"layers", fmt::format("{}", fmt::join(layers, ","))},
-                                       {"tokenizer", source_.tokenizer}},
-                                      entries));
+  FT_RETURN_IF_ERROR(
+      WriteSafetensors(folder_ / fmt::format("{}{:05}{}", kPrefix, first_ + files_, kSuffix),
+                       {{"format", "1"},
+                        {"layers", fmt::format("{}", fmt::join(layers, ","))},
+                        {"tokenizer", source_.tokenizer}},
+                       entries));
   ++files_;
   all_tokens_ += count;
   for (const SafetensorsEntry& entry : entries) all_bytes_ += std::ssize(entry.data);
@@ -75,7 +112,21 @@ Status CaptureWriter::WriteFile() {
   starts_.assign(1, 0);
   taps_.clear();
   final_.clear();
+  if (most_bytes_ > 0) RemoveOldest();
   return {};
+}
+
+void CaptureWriter::RemoveOldest() const {
+  const auto captures = CapturesIn(folder_);
+  if (!captures.ok()) return;
+  std::error_code ignored;
+  std::uintmax_t bytes = 0;
+  for (const auto& capture : *captures) bytes += std::filesystem::file_size(capture, ignored);
+  // The last one stays, however large it is.
+  for (std::size_t i = 0; i + 1 < captures->size() && bytes > most_bytes_; ++i) {
+    bytes -= std::filesystem::file_size((*captures)[i], ignored);
+    std::filesystem::remove((*captures)[i], ignored);
+  }
 }
 
 }  // namespace foretoken

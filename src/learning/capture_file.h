@@ -28,6 +28,10 @@ class CaptureWriter {
   /// `file_bytes`.
   static Result<CaptureWriter> Begin(std::filesystem::path folder, Source source,
                                      std::size_t file_bytes);
+  /// Goes on behind the captures that a folder holds, and removes the oldest while all together
+  /// have more than `most_bytes`.
+  static Result<CaptureWriter> GoOn(std::filesystem::path folder, Source source,
+                                    std::size_t file_bytes, std::size_t most_bytes);
 
   /// A sequence of which the first `prompt_tokens` are the prompt; `states` [tokens, (layers + 1) *
   /// hidden], the final one last.
@@ -35,7 +39,10 @@ class CaptureWriter {
              std::span<const BFloat16> states);
   /// What is not written yet.
   Status Finish();
+  /// Whether there is something.
+  bool unfinished() const { return !tokens_.empty(); }
 
+  /// Of what this has written.
   std::int64_t tokens() const { return all_tokens_; }
   std::int64_t bytes() const { return all_bytes_; }
   int files() const { return files_; }
@@ -43,10 +50,13 @@ class CaptureWriter {
  private:
   CaptureWriter(std::filesystem::path folder, Source source, std::size_t file_bytes);
   Status WriteFile();
+  void RemoveOldest() const;
 
   std::filesystem::path folder_;
   Source source_;
   std::size_t file_bytes_;
+  std::size_t most_bytes_ = 0;  // 0: all are kept.
+  int first_ = 0;               // The number of the first file.
   int files_ = 0;
   std::int64_t all_tokens_ = 0;
   std::int64_t all_bytes_ = 0;

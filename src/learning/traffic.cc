@@ -1,0 +1,124 @@
+#include "learning/traffic.h"
+
+#include <sys/resource.h>
+
+#include <chrono>
+#include <utility>
+
+namespace foretoken {
+namespace {
+
+std::shared_ptr<const StatedText> CopyOf(const DecodedText& text, int width) {
+  auto copy = std::make_shared<StatedText>();
+  copy->tokens.assign(text.tokens.begin(), text.tokens.end());
+  copy->prompt_tokens = text.prompt_tokens;
+  copy->sampling = *text.sampling;
+  copy->constrained = std::exchange(copy->sampling.constraint, nullptr) != nullptr;
+  const auto positions = static_cast<std::int32_t>(text.tokens.size()) - 1;
+  copy->states.reserve(static_cast<std::size_t>(positions) * static_cast<std::size_t>(width));
+  for (std::int32_t position = 0; position < positions; ++position) {
+    const BFloat16* row = text.taps.At(position);
+    copy->states.insert(copy->states.end(), row, row + width);
+  }
+  return copy;
+}
+
+std::size_t BytesOf(const StatedText& text) { return text.states.size() * sizeof(BFloat16); }
+
+}  // namespace
+
+Result<std::unique_ptr<Traffic>> Traffic::Begin(std::filesystem::path folder, const TapShape& shape,
+                                                std::string tokenizer,
+                                                const TrafficLimits& limits) {
+  FT_CHECK(!shape.points.empty() && shape.points.back() == TapShape::kFinalState);
+  std::vector<int> layers(shape.points.begin(), shape.points.end() - 1);
+  FT_ASSIGN_OR_RETURN(
+      CaptureWriter writer,
+      CaptureWriter::GoOn(
+          std::move(folder),
+          {.layers = std::move(layers), .hidden = shape.hidden, .tokenizer = std::move(tokenizer)},
+          limits.file_bytes, limits.kept_bytes));
+  return std::unique_ptr<Traffic>(new Traffic(std::move(writer), shape, limits));
+}
+
+Traffic::Traffic(CaptureWriter writer, const TapShape& shape, const TrafficLimits& limits)
+    : shape_(shape), limits_(limits), writer_(std::move(writer)), thread_([this] { Write(); }) {}
+
+Traffic::~Traffic() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
+void Traffic::Take(const DecodedText& text) {
+  if (text.tokens.size() < 2) return;
+  std::shared_ptr<const StatedText> copy = CopyOf(text, shape_.width());
+  const std::lock_guard lock(mutex_);
+  ++texts_;
+  if (texts_ % limits_.held_back_every == 0) {
+    ++counts_.held_back;
+    held_back_.push_back(std::move(copy));
+    if (std::ssize(held_back_) > limits_.held_back_most) held_back_.pop_front();
+    return;
+  }
+  if (!counts_.failure.empty() || waiting_bytes_ + BytesOf(*copy) > limits_.waiting_bytes) {
+    ++counts_.left_out;
+    return;
+  }
+  waiting_bytes_ += BytesOf(*copy);
+  waiting_.push_back(std::move(copy));
+  wake_.notify_one();
+}
+
+std::vector<std::shared_ptr<const StatedText>> Traffic::HeldBack() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<const StatedText>> texts;
+  for (const auto& text : held_back_) {
+    if (!text->constrained) texts.push_back(text);
+  }
+  return texts;
+}
+
+TrafficCounts Traffic::counts() const {
+  const std::lock_guard lock(mutex_);
+  return counts_;
+}
+
+void Traffic::Write() {
+  setpriority(PRIO_PROCESS, 0, 19);  // Of this thread only, on Linux.
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    const auto something = [this] { return stop_ || !waiting_.empty(); };
+    const bool unfinished = writer_.unfinished();
+    if (unfinished) {
+      wake_.wait_for(lock, std::chrono::nanoseconds(limits_.flush_ns), something);
+    } else {
+      wake_.wait(lock, something);
+    }
+    const auto texts = std::exchange(waiting_, {});
+    waiting_bytes_ = 0;
+    const bool last = stop_;
+    lock.unlock();
+    Status written;
+    for (const auto& text : texts) {
+      if (written.ok()) {
+        // Of the last token there are no states: nothing was decoded behind it.
+        written = writer_.Add(std::span(text->tokens).first(text->tokens.size() - 1),
+                              static_cast<std::size_t>(text->prompt_tokens), text->states);
+      }
+    }
+    if (written.ok() && texts.empty() && writer_.unfinished()) written = writer_.Finish();
+    lock.lock();
+    counts_.captured += std::ssize(texts);
+    counts_.tokens = writer_.tokens();
+    if (!written.ok()) counts_.failure = written.error().message;
+    if (last && waiting_.empty()) break;
+  }
+  lock.unlock();
+  (void)writer_.Finish();
+}
+
+}  // namespace foretoken
