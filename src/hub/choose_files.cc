@@ -19,8 +19,16 @@ namespace {
 constexpr std::string_view kUsual[] = {"Q4_K_M", "Q8_0", "Q4_0", "Q5_K_M", "Q6_K",
                                        "Q4_K_S", "BF16", "F16",  "F32"};
 constexpr std::string_view kConfig = "config.json";
-constexpr std::string_view kIndex = "model.safetensors.index.json";
-constexpr std::string_view kWeights = "model.safetensors";
+// Forms of a folder's weights, as its reader prefers them: what an index names, else one file.
+struct WeightsForm {
+  std::string_view index;
+  std::string_view single;
+  std::string_view part;  // Before a part's number, and behind it.
+  std::string_view end;
+};
+constexpr WeightsForm kWeightsForms[] = {
+    {"model.safetensors.index.json", "model.safetensors", "model", ".safetensors"},
+    {"pytorch_model.bin.index.json", "pytorch_model.bin", "pytorch_model", ".bin"}};
 // What is read beside the weights of a folder, or tells its users about it.
 constexpr std::string_view kBesideWeights[] = {kConfig,
                                                "generation_config.json",
@@ -32,8 +40,7 @@ constexpr std::string_view kBesideWeights[] = {kConfig,
                                                "added_tokens.json",
                                                "chat_template.jinja",
                                                "chat_template.json",
-                                               "special_tokens_map.json",
-                                               kIndex};
+                                               "special_tokens_map.json"};
 
 std::string Capitals(std::string_view text) {
   std::string capitals(text);
@@ -202,18 +209,19 @@ Result<ModelFiles> ChooseUsual(const std::vector<GgufModel>& models, const Model
                   name.repository, PartsOf(models)));
 }
 
-// The weights of a folder, as its reader finds them: what an index names, else one file.
+// The weights of a folder; none where it has none.
 Result<std::vector<std::string>> FolderWeights(const std::set<std::string_view>& paths,
                                                const ModelName& name) {
   std::vector<std::string> weights;
-  if (!paths.contains(kIndex)) {
-    if (paths.contains(kWeights)) weights.emplace_back(kWeights);
-    return weights;
-  }
+  const auto* form = std::ranges::find_if(kWeightsForms, [&](const WeightsForm& each) {
+    return paths.contains(each.index) || paths.contains(each.single);
+  });
+  if (form == std::end(kWeightsForms)) return weights;
+  if (!paths.contains(form->index)) return std::vector{std::string(form->single)};
   int count = 1;
   for (const std::string_view path : paths) {
-    const std::optional<Split> split = SplitOf(path, ".safetensors");
-    if (!split || split->name != "model") continue;
+    const std::optional<Split> split = SplitOf(path, form->end);
+    if (!split || split->name != form->part) continue;
     weights.emplace_back(path);
     count = split->count;
   }
@@ -221,6 +229,7 @@ Result<std::vector<std::string>> FolderWeights(const std::set<std::string_view>&
     return InvalidInput(fmt::format("of {} there are {} of the {} files of weights", name.Text(),
                                     weights.size(), count));
   }
+  weights.emplace_back(form->index);
   return weights;
 }
 
@@ -230,14 +239,7 @@ Result<ModelFiles> ChooseFolder(std::span<const std::string> paths, const ModelN
   if (!all.contains(kConfig) || weights.empty()) {
     return InvalidInput(
         fmt::format("{} holds no model that runs here: neither GGUF files nor a config.json with "
-                    "weights in model.safetensors",
-                    name.repository));
-  }
-  if (!all.contains("tokenizer.json") && !all.contains("tokenizer.model") &&
-      !(all.contains("vocab.json") && all.contains("merges.txt"))) {
-    return InvalidInput(
-        fmt::format("{} has no tokenizer: neither tokenizer.json nor "
-                    "tokenizer.model nor vocab.json with merges.txt",
+                    "weights in model.safetensors or pytorch_model.bin",
                     name.repository));
   }
   if (!name.part.empty()) {

@@ -109,13 +109,28 @@ TEST(ChooseFiles, FoldersHaveWhatIsRead) {
                            "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"));
 }
 
+TEST(ChooseFiles, PickledTensorsAreTakenWhereThereIsNothingElse) {
+  EXPECT_THAT(Choose({"config.json", "pytorch_model.bin", "training_args.bin"})->paths,
+              UnorderedElementsAre("config.json", "pytorch_model.bin"));
+  EXPECT_THAT(
+      Choose({"config.json", "pytorch_model.bin", "pytorch_model.bin.index.json",
+              "pytorch_model-00001-of-00002.bin", "pytorch_model-00002-of-00002.bin"})
+          ->paths,
+      UnorderedElementsAre("config.json", "pytorch_model.bin.index.json",
+                           "pytorch_model-00001-of-00002.bin", "pytorch_model-00002-of-00002.bin"));
+  EXPECT_THAT(Choose({"config.json", "model.safetensors", "pytorch_model.bin.index.json",
+                      "pytorch_model-00001-of-00002.bin"})
+                  ->paths,
+              UnorderedElementsAre("config.json", "model.safetensors"));
+  EXPECT_EQ(
+      Refusal({"config.json", "pytorch_model.bin.index.json", "pytorch_model-00001-of-00002.bin"}),
+      "of org/name there are 1 of the 2 files of weights");
+}
+
 TEST(ChooseFiles, FoldersAreWhole) {
-  EXPECT_EQ(Refusal({"config.json", "pytorch_model.bin", "tokenizer.json"}),
+  EXPECT_EQ(Refusal({"config.json", "tf_model.h5", "tokenizer.json"}),
             "org/name holds no model that runs here: neither GGUF files nor a config.json with "
-            "weights in model.safetensors");
-  EXPECT_EQ(Refusal({"config.json", "model.safetensors", "vocab.json"}),
-            "org/name has no tokenizer: neither tokenizer.json nor tokenizer.model nor vocab.json "
-            "with merges.txt");
+            "weights in model.safetensors or pytorch_model.bin");
   EXPECT_EQ(Refusal({"config.json", "model.safetensors.index.json", "tokenizer.json",
                      "model-00001-of-00003.safetensors"}),
             "of org/name there are 1 of the 3 files of weights");
@@ -123,7 +138,7 @@ TEST(ChooseFiles, FoldersAreWhole) {
             "org/name has no GGUF files, among which ':Q8_0' could choose: leave it out");
   EXPECT_EQ(Refusal({}),
             "org/name holds no model that runs here: neither GGUF files nor a config.json with "
-            "weights in model.safetensors");
+            "weights in model.safetensors or pytorch_model.bin");
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "base/read_file.h"
 #include "weights/arrange/mxfp4_pairs.h"
 #include "weights/safetensors.h"
+#include "weights/torch/torch_file.h"
 
 namespace foretoken {
 namespace {
@@ -63,30 +64,32 @@ Result<WeightMap> ParseIndex(const std::string& text, const std::string& where) 
   return map;
 }
 
-// Takes a tensor of that name from what a file holds; false where there is none.
-bool Take(const std::string& name, const Safetensors& holds, Safetensors* all) {
-  const auto tensor = holds.tensors.find(name);
-  if (tensor != holds.tensors.end()) return all->tensors.insert(*tensor).second;
-  const auto other = holds.others.find(name);
-  if (other != holds.others.end()) return all->others.insert(*other).second;
-  const auto bytes = holds.bytes.find(name);
-  return bytes != holds.bytes.end() && all->bytes.insert(*bytes).second;
-}
+// A form of a folder's weights: one file, or those that an index names.
+struct WeightsForm {
+  const char* index;
+  const char* single;
+  TensorFile::Parse parse;
+};
+// The first that there is counts.
+constexpr WeightsForm kForms[] = {
+    {"model.safetensors.index.json", "model.safetensors", ParseSafetensors},
+    {"pytorch_model.bin.index.json", "pytorch_model.bin", ParseTorchFile}};
 
-Result<Safetensors> ReadShards(const fs::path& index, Checkpoint* checkpoint) {
+Result<FileTensors> ReadShards(const fs::path& index, TensorFile::Parse parse,
+                               Checkpoint* checkpoint) {
   FT_ASSIGN_OR_RETURN(const std::string text, ReadText(index));
   FT_ASSIGN_OR_RETURN(const WeightMap map, ParseIndex(text, index.string()));
-  std::map<std::string, Safetensors> opened;
-  Safetensors all;
+  std::map<std::string, FileTensors> opened;
+  FileTensors all;
   for (const auto& [tensor, shard] : map) {
     const fs::path path = checkpoint->path / shard;
     const auto [holds, added] = opened.try_emplace(shard);
     if (added) {
-      FT_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::Open(path));
+      FT_ASSIGN_OR_RETURN(TensorFile file, TensorFile::Open(path, parse));
       holds->second = std::move(file.holds);
       checkpoint->files.push_back(std::move(file.file));
     }
-    if (!Take(tensor, holds->second, &all)) {
+    if (!holds->second.Move(tensor, &all)) {
       return InvalidInput(fmt::format("{}: lacks tensor '{}', which {} places there", path.string(),
                                       Printable(tensor), index.filename().string()));
     }
@@ -94,17 +97,19 @@ Result<Safetensors> ReadShards(const fs::path& index, Checkpoint* checkpoint) {
   return all;
 }
 
-Result<Safetensors> ReadWeights(Checkpoint* checkpoint) {
-  const fs::path index = checkpoint->path / "model.safetensors.index.json";
-  if (Exists(index)) return ReadShards(index, checkpoint);
-  const fs::path single = checkpoint->path / "model.safetensors";
-  if (!Exists(single)) {
-    return InvalidInput(checkpoint->path.string() +
-                        ": has neither model.safetensors nor model.safetensors.index.json");
+Result<FileTensors> ReadWeights(Checkpoint* checkpoint) {
+  for (const WeightsForm& form : kForms) {
+    const fs::path index = checkpoint->path / form.index;
+    if (Exists(index)) return ReadShards(index, form.parse, checkpoint);
+    const fs::path single = checkpoint->path / form.single;
+    if (!Exists(single)) continue;
+    FT_ASSIGN_OR_RETURN(TensorFile file, TensorFile::Open(single, form.parse));
+    checkpoint->files.push_back(std::move(file.file));
+    return std::move(file.holds);
   }
-  FT_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::Open(single));
-  checkpoint->files.push_back(std::move(file.file));
-  return std::move(file.holds);
+  return InvalidInput(checkpoint->path.string() +
+                      ": has neither model.safetensors nor pytorch_model.bin, and no index of "
+                      "several such files");
 }
 
 }  // namespace
@@ -119,7 +124,7 @@ Result<Checkpoint> ReadModelFolder(const fs::path& directory) {
     FT_ASSIGN_OR_RETURN(checkpoint.generation_config.json, ReadText(generation));
     checkpoint.generation_config.where = generation.string();
   }
-  FT_ASSIGN_OR_RETURN(Safetensors weights, ReadWeights(&checkpoint));
+  FT_ASSIGN_OR_RETURN(FileTensors weights, ReadWeights(&checkpoint));
   checkpoint.tensors = std::move(weights.tensors);
   checkpoint.others = std::move(weights.others);
   FT_RETURN_IF_ERROR(ArrangePairs(weights.bytes, &checkpoint));

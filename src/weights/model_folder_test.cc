@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/temporary_testing.h"
+#include "weights/torch/torch_testing.h"
 #include "weights/weights_testing.h"
 
 namespace foretoken {
@@ -58,6 +59,34 @@ TEST(ModelFolderTest, OpensShards) {
   folder.Write(kIndex, R"({"weight_map":{"a":"three.safetensors"}})");
   EXPECT_THAT(ErrorOf(folder),
               AllOf(HasSubstr("three.safetensors"), HasSubstr("cannot be opened")));
+}
+
+TEST(ModelFolderTest, OpensPickledTensorsWhereThereIsNothingElse) {
+  const auto pickled = [](const std::string& name, const std::string& number) {
+    ZipBuilder zip;
+    zip.Add("archive/data.pkl",
+            Pickled::Dictionary(Pickled::Text(name) +
+                                Pickled::Tensor("FloatStorage", "0", 1, 0, {1}, {1})));
+    zip.Add("archive/data/0", number);
+    return zip.Build();
+  };
+  const TemporaryFolder folder;
+  folder.Write("config.json", "{}");
+  folder.Write("pytorch_model.bin", pickled("a", std::string("\0\0\xA0\x40", 4)));
+  const auto number = [&](const char* name) {
+    const auto opened = ReadModelFolder(folder.path());
+    EXPECT_TRUE(opened.ok()) << opened.error().message;
+    return opened.ok() ? LoadElement(*opened->Find(name), 0) : 0;
+  };
+  EXPECT_EQ(number("a"), 5);
+  folder.Write("one.bin", pickled("a", std::string("\0\0\x80\x3F", 4)));
+  folder.Write("two.bin", pickled("b", std::string("\0\0\x00\x40", 4)));
+  folder.Write("pytorch_model.bin.index.json",
+               R"({"metadata":{},"weight_map":{"a":"one.bin","b":"two.bin"}})");
+  EXPECT_EQ(number("a"), 1);
+  EXPECT_EQ(number("b"), 2);
+  folder.Write("model.safetensors", OneTensor("a", 3));
+  EXPECT_EQ(number("a"), 3);
 }
 
 // Two blocks, the second with a larger scale: element i of each is number i of the sixteen.

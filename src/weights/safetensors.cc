@@ -16,7 +16,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::string_view kBytes = "U8";
 constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // What other readers accept.
 constexpr std::size_t kMaxRank = 8;
 
@@ -26,24 +25,6 @@ std::optional<std::int64_t> AsSize(const Json& json) {
   const auto value = json.get<std::uint64_t>();
   if (value > static_cast<std::uint64_t>(INT64_MAX)) return std::nullopt;
   return static_cast<std::int64_t>(value);
-}
-
-std::optional<WeightFormat> ParseDType(std::string_view name) {
-  for (const WeightFormat format : {WeightFormat::kF32, WeightFormat::kF16, WeightFormat::kBF16}) {
-    if (FormatName(format) == name) return format;
-  }
-  return std::nullopt;
-}
-
-// The bytes of an element of a dtype of the format that is none of weights; 0: there is none.
-std::size_t OtherBytes(std::string_view dtype) {
-  constexpr std::pair<std::string_view, std::size_t> kOthers[] = {
-      {"BOOL", 1}, {"I8", 1},  {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"F8_E8M0", 1}, {"I16", 2},
-      {"U16", 2},  {"I32", 4}, {"U32", 4},     {"I64", 8},     {"U64", 8},     {"F64", 8}};
-  for (const auto& [name, bytes] : kOthers) {
-    if (name == dtype) return bytes;
-  }
-  return 0;
 }
 
 // The shape of a tensor, if its size in bytes can be computed without overflow.
@@ -65,9 +46,7 @@ struct Extent {
   std::string_view name;
 };
 
-// A tensor of floats, of bytes or of another dtype.
 struct Entry {
-  std::optional<WeightFormat> format;
   std::string dtype;
   std::vector<std::int64_t> shape;
   Extent extent;
@@ -82,11 +61,7 @@ Result<Entry> ParseTensor(const Json& json, std::size_t data_bytes, const std::s
     return InvalidInput(where + " must have a dtype, a shape and data_offsets");
   }
   const auto& dtype_name = dtype_json.get_ref<const std::string&>();
-  const auto format = ParseDType(dtype_name);
-  const bool is_bytes = dtype_name == kBytes;
-  const std::size_t element_bytes = format     ? FormatBytes(*format, 1)
-                                    : is_bytes ? 1
-                                               : OtherBytes(dtype_name);
+  const std::size_t element_bytes = DTypeBytes(dtype_name);
   if (element_bytes == 0) {
     return InvalidInput(fmt::format("{} has the unknown dtype {}", where, Printable(dtype_name)));
   }
@@ -110,7 +85,7 @@ Result<Entry> ParseTensor(const Json& json, std::size_t data_bytes, const std::s
     return InvalidInput(fmt::format("{} takes {} bytes by shape and dtype but {} by data_offsets",
                                     where, bytes, *end - *begin));
   }
-  return Entry{format, dtype_name, std::move(*shape), {*begin, *end, {}}};
+  return Entry{dtype_name, std::move(*shape), {*begin, *end, {}}};
 }
 
 // The tensors must fill the data section exactly: a gap means a header that lies, and a header that
@@ -141,7 +116,7 @@ Status CheckLayout(std::vector<Extent> extents, std::uint64_t data_bytes, std::s
 
 }  // namespace
 
-Result<Safetensors> ParseSafetensors(std::span<const std::byte> file, std::string_view where) {
+Result<FileTensors> ParseSafetensors(std::span<const std::byte> file, std::string_view where) {
   if (file.size() < 8) {
     return InvalidInput(
         fmt::format("{}: {} bytes are too few for a safetensors file", where, file.size()));
@@ -163,7 +138,7 @@ Result<Safetensors> ParseSafetensors(std::span<const std::byte> file, std::strin
   }
 
   const auto data = file.subspan(8 + header_bytes);
-  Safetensors holds;
+  FileTensors holds;
   std::vector<Extent> extents;
   for (const auto& [name, json] : header.items()) {
     if (name == "__metadata__") continue;
@@ -172,28 +147,11 @@ Result<Safetensors> ParseSafetensors(std::span<const std::byte> file, std::strin
     const auto [begin, end, none] = entry.extent;
     const std::span bytes =
         data.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
-    if (entry.format) {
-      const auto [at, added] = holds.tensors.emplace(
-          name, TensorView{*entry.format, std::move(entry.shape), bytes.data()});
-      extents.push_back({begin, end, at->first});
-    } else if (entry.dtype != kBytes) {
-      const auto [at, added] =
-          holds.others.emplace(name, OtherTensor{std::move(entry.dtype), bytes});
-      extents.push_back({begin, end, at->first});
-    } else {
-      const auto [at, added] = holds.bytes.emplace(name, ByteTensor{std::move(entry.shape), bytes});
-      extents.push_back({begin, end, at->first});
-    }
+    holds.Add(name, entry.dtype, std::move(entry.shape), bytes);
+    extents.push_back({begin, end, name});
   }
   FT_RETURN_IF_ERROR(CheckLayout(std::move(extents), data.size(), where));
   return holds;
-}
-
-Result<SafetensorsFile> SafetensorsFile::Open(const std::filesystem::path& path) {
-  SafetensorsFile opened;
-  FT_ASSIGN_OR_RETURN(opened.file, MappedFile::Open(path));
-  FT_ASSIGN_OR_RETURN(opened.holds, ParseSafetensors(opened.file->bytes(), path.string()));
-  return opened;
 }
 
 }  // namespace foretoken

@@ -13,7 +13,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-Result<Safetensors> Parse(const std::string& file) {
+Result<FileTensors> Parse(const std::string& file) {
   return ParseSafetensors(std::as_bytes(std::span(file)), "a.safetensors");
 }
 
@@ -120,12 +120,13 @@ TEST(SafetensorsTest, RefusesOverlap) {
 
 TEST(SafetensorsTest, OpensOnlyRegularFiles) {
   const TemporaryFolder folder;
-  EXPECT_THAT(SafetensorsFile::Open(folder.path() / "absent").error().message,
+  EXPECT_THAT(TensorFile::Open(folder.path() / "absent", ParseSafetensors).error().message,
               HasSubstr("cannot be opened"));
-  EXPECT_THAT(SafetensorsFile::Open(folder.path()).error().message,
+  EXPECT_THAT(TensorFile::Open(folder.path(), ParseSafetensors).error().message,
               HasSubstr("not a regular file"));
   folder.Write("empty", "");
-  EXPECT_THAT(SafetensorsFile::Open(folder.path() / "empty").error().message, HasSubstr("too few"));
+  EXPECT_THAT(TensorFile::Open(folder.path() / "empty", ParseSafetensors).error().message,
+              HasSubstr("too few"));
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ TEST(WriteSafetensors, IsReadAsItWasWritten) {
   const auto path = folder.path() / "some.safetensors";
   const Status written = WriteSafetensors(path, {{"format", "1"}, {"layers", "2,3"}}, entries);
   ASSERT_TRUE(written.ok()) << written.error().message;
-  const auto file = SafetensorsFile::Open(path);
+  const auto file = TensorFile::Open(path, ParseSafetensors);
   ASSERT_TRUE(file.ok()) << file.error().message;
   const auto& tensors = file->holds.tensors;
   ASSERT_EQ(tensors.count("a"), 1U);

@@ -113,6 +113,23 @@ class BadInput(CliTest):
             (model / "model.safetensors").write_bytes(length.to_bytes(8, "little") + weights[8:])
             self.refuse("run", "x", "-m", model, saying="model.safetensors")
 
+    def test_pickled_weights(self):
+        model = self.copy_model("demo-draft")
+        (model / "model.safetensors").unlink()
+        weights = model / "pytorch_model.bin"
+        goldens = MODELS.parent / "tests/golden/torch"
+        for name, saying in (("legacy", "before version 1.6"), ("transposed", "lies in memory by"),
+                             ("whole_module", "torch.nn.modules.linear.Linear, which is not run"),
+                             ("dtypes", "has dtype U8")):
+            shutil.copy(goldens / f"{name}.bin", weights)
+            self.refuse("run", "x", "-m", model, saying=saying)
+        whole = (goldens / "module.bin").read_bytes()
+        for size in (0, 100, len(whole) // 2, len(whole) - 1):
+            weights.write_bytes(whole[:size])
+            self.refuse("inspect", model, saying="pytorch_model.bin")
+        self.refuse("run", "x", "-m", MODELS / "demo-target", "-md", model, "--mode", "sd",
+                    saying="pytorch_model.bin")
+
     def test_broken_tokenizer(self):
         model = self.copy_model("demo-draft")
         pieces = (model / "tokenizer.model").read_bytes()

@@ -55,9 +55,9 @@ class LearnedDrafters(CliTest):
         return folder, draft
 
     def verify(self, drafter):
-        self.assert_identical(*self.models(drafter))
+        self.verify_pair(drafter.name, *self.models(drafter))
 
-    def assert_identical(self, target, draft):
+    def verify_pair(self, name, target, draft):
         shared = ("verify", "-m", target, "-md", draft, "--prompts", self.prompts,
                   "--raw", "--ignore-eos", "-n", 60, "--temps", "0,0.7,1.3", "--sampler-sets",
                   "none", "--preempt", 0.05, "--json", "-")
@@ -65,9 +65,20 @@ class LearnedDrafters(CliTest):
                         ("--modes", "sd,ssd", "--tree-width", 3, "--batches", "1,16"),
                         ("--modes", "ssd", "--draft-process", "--batches", "2")):
             report = json.loads(self.succeed(*shared, *options).stdout)
-            self.assertTrue(report["identical"], (draft, options))
+            self.assertTrue(report["identical"], (name, options))
             self.assertGreater(report["forced_preemptions"], 0)
 
+    def test_pickled_tensors_are_read(self):
+        target, draft = self.models(DRAFTERS / "eagle1")
+        pickled = self.folder / "pickled"
+        pickled.mkdir()
+        shutil.copy(draft / "config.json", pickled)
+        shutil.copy(DRAFTERS.parent / "torch/eagle1.bin", pickled / "pytorch_model.bin")
+        self.verify_pair("pickled", target, pickled)
+        said = [self.succeed("run", "a b c d", "-m", target, "-md", each, "--mode", "sd", "-n", 40,
+                             "--ignore-eos", "--json").stdout for each in (draft, pickled)]
+        rounds = [json.loads(each)["stats"]["rounds"] for each in said]
+        self.assertEqual(rounds[0], rounds[1])
 
     def test_a_model_that_reads_masks(self):
         target, draft = self.folder / "target", self.folder / "draft"
@@ -75,7 +86,7 @@ class LearnedDrafters(CliTest):
         shutil.copytree(DRAFTERS.parent / "parallel/pard", draft)
         write_tokenizer(target)
         write_tokenizer(draft)
-        self.assert_identical(target, draft)
+        self.verify_pair("pard", target, draft)
 
     def test_sampler_options_and_grammars_hold_for_every_node(self):
         grammar = self.folder / "words.gbnf"

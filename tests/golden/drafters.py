@@ -79,6 +79,9 @@ DRAFTERS = {
         "aux_hidden_state_layer_ids": [1, 4, 7]}),
     "mtp-qwen3_5": ("mtp", [-1], FAMILIES["qwen3_5"]),
     "mtp-qwen3_next": ("mtp", [-1], FAMILIES["qwen3_next"]),
+    "mtp-deepseek_v3": ("in_model", [-1], FAMILIES["deepseek_v3"]),
+    "mtp-glm4_moe": ("in_model", [-1], FAMILIES["glm4_moe"]),
+    "mtp-mimo": ("in_model", [-1], FAMILIES["mimo"]),
     # As speculators save it: with the target's configuration.
     "speculators-mtp-qwen3": ("mtp", [-1], None),
     "speculators-mtp-qwen3_5": ("mtp", [-1], None),
@@ -89,5 +92,7 @@ DRAFTERS = {
 
 # Of those that are not for drafters/target.
 TARGETS = {"mtp-qwen3_5": "families/qwen3_5", "mtp-qwen3_next": "families/qwen3_next",
+           "mtp-deepseek_v3": "families/deepseek_v3", "mtp-glm4_moe": "families/glm4_moe",
+           "mtp-mimo": "families/mimo",
            "speculators-mtp-qwen3": "families/qwen3",
            "speculators-mtp-qwen3_5": "families/qwen3_5"}

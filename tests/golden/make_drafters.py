@@ -343,6 +343,65 @@ class SpeculatorsDflash:
         save_pretrained(self.model, folder)
 
 
+class InModel(Mtp):
+    """The layer that guesses further tokens, as SGLang and vLLM compute it of models that keep its
+    weights beside their own: norms of token and state, a projection of both, an ordinary layer, and
+    a norm, whose output is the state that the next row reads."""
+
+    # Of each model_type, where published files have the layer, and the names of what it has beside
+    # an ordinary one: norms of token and state, the projection, the last norm.
+    NAMES = {
+        "deepseek_v3": ("model.layers.{layers}.", "enorm", "hnorm", "eh_proj", "shared_head.norm"),
+        "glm4_moe": ("model.layers.{layers}.", "enorm", "hnorm", "eh_proj", "shared_head.norm"),
+        "mimo": ("model.mtp_layers.0.", "token_layernorm", "hidden_layernorm", "input_proj",
+                 "final_layernorm"),
+    }
+
+    def __init__(self, config, target, generator):
+        self.config = target.config
+        self.target = target
+        last = target.model.layers[-1]
+        norm = lambda: type(target.model.norm)(self.config.hidden_size, self.config.rms_norm_eps)
+        width = self.config.hidden_size
+        self.model = torch.nn.ModuleDict({
+            "token_norm": norm(), "state_norm": norm(), "output_norm": norm(),
+            "join": torch.nn.Linear(2 * width, width, bias=False),
+            "layer": type(last)(self.config, layer_idx=self.config.num_hidden_layers - 1)}).eval()
+        self.model["layer"].self_attn.layer_idx = 0
+        randomize(self.model, generator)
+
+    def run(self, tokens, states, places, sees, cache):
+        both = [self.model["token_norm"](self.target.model.embed_tokens(tokens)),
+                self.model["state_norm"](states)]
+        if self.config.model_type == "mimo":
+            both.reverse()
+        stream = self.model["join"](torch.cat(both, -1))[None]
+        stream = self.model["layer"](
+            stream, attention_mask=torch.zeros(sees.shape).masked_fill(~sees, float("-inf"))[None, None],
+            position_ids=places[None], past_key_values=cache,
+            position_embeddings=self.target.model.rotary_emb(stream, places[None]))
+        return self.model["output_norm"](stream[0])
+
+    def save(self, folder, config):
+        prefix, *names = self.NAMES[self.config.model_type]
+        prefix = prefix.format(layers=self.config.num_hidden_layers)
+        tensors = dict(zip((f"{prefix}{name}.weight" for name in names), (
+            self.model[own].weight for own in ("token_norm", "state_norm", "join", "output_norm"))))
+        for name, tensor in self.model["layer"].state_dict().items():
+            if name == "mlp.experts.gate_up_proj":
+                for expert, both in enumerate(tensor):
+                    gate, up = both.chunk(2)
+                    tensors[f"{prefix}mlp.experts.{expert}.gate_proj.weight"] = gate
+                    tensors[f"{prefix}mlp.experts.{expert}.up_proj.weight"] = up
+            elif name == "mlp.experts.down_proj":
+                for expert, down in enumerate(tensor):
+                    tensors[f"{prefix}mlp.experts.{expert}.down_proj.weight"] = down
+            else:
+                tensors[prefix + name] = tensor
+        save(folder, {name: tensor.clone() for name, tensor in tensors.items()})
+        (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+
+
 def save_pretrained(model, folder):
     model.to(torch.bfloat16).save_pretrained(folder)
     model.float()
@@ -365,13 +424,16 @@ def make(code, config, target, generator):
     if code == "trained":
         from eagle.model import cnets
         return Trained(config, target, generator, cnets)
-    codes = {"specforge": SpecForge, "speculators": Speculators, "mtp": Mtp, "dflash": Dflash,
-             "speculators-dflash": SpeculatorsDflash}
+    codes = {"specforge": SpecForge, "speculators": Speculators, "mtp": Mtp, "in_model": InModel,
+             "dflash": Dflash, "speculators-dflash": SpeculatorsDflash}
     return codes[code](config, target, generator)
 
 
 def origin(code):
     """What computed it: of repositories the commit, which the folder that they were put in tells."""
+    if code == "in_model":  # Of which the code here is written.
+        return {"SGLang's deepseek_nextn.py": "0114f9c923f237b42b5a769a8370a71b8b1cee56",
+                "vLLM's mimo_mtp.py": "0bb55d60cb667d2f4e263b55304a30b38fe2e55c"}
     if code in ("speculators", "mtp", "speculators-dflash"):
         return {"speculators": versions("speculators")["speculators"]}
     package, file = (("specforge", "SpecForge's llama3_eagle.py") if code == "specforge" else

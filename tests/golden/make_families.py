@@ -27,6 +27,19 @@ LEAST_DISTINCT = 10  # Different tokens in a continuation.
 SEEDS = range(100)
 
 
+class MiMoConfig(transformers.Qwen2Config):
+    model_type = "mimo"
+
+
+class MiMoForCausalLM(transformers.Qwen2ForCausalLM):
+    """What the authors' modeling_mimo.py makes of Qwen2, but for the layers that guess."""
+    config_class = MiMoConfig
+
+
+transformers.AutoConfig.register("mimo", MiMoConfig)
+transformers.AutoModelForCausalLM.register(MiMoConfig, MiMoForCausalLM)
+
+
 def randomize(model, generator):
     """Gives each weight random numbers that BF16 holds: products keep the size of their inputs,
     gains and biases lie around what they are in a new model (1 or 0). Where the embedding table is

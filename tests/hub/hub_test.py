@@ -80,9 +80,13 @@ class PullTest(HubCase):
         self.refuse("org/gguf has no Q5_K_M; it has F16, IQ2_M, Q4_K_M, Q8_0", "pull",
                     "org/gguf:Q5_K_M")
         self.refuse("models of a hub are called ORG/NAME", "pull", "org/../gguf")
-        self.hub.add("org/pytorch", {"config.json": b"{}", "pytorch_model.bin": b"x"})
-        self.refuse("org/pytorch holds no model that runs here", "pull", "org/pytorch")
-        self.assertFalse(self.model_folder("org/pytorch").exists())
+        self.hub.add("org/tensorflow", {"config.json": b"{}", "tf_model.h5": b"x"})
+        self.refuse("org/tensorflow holds no model that runs here", "pull", "org/tensorflow")
+        self.assertFalse(self.model_folder("org/tensorflow").exists())
+        self.hub.add("org/pytorch", {"config.json": b"{}", "pytorch_model.bin": b"x",
+                                     "training_args.bin": b"y"})
+        self.pull("org/pytorch")
+        self.assert_cached("org/pytorch", ["config.json", "pytorch_model.bin"])
 
     def test_new_revisions_are_pulled_and_old_ones_stay(self):
         repository = self.hub.add("org/gguf", gguf_files("m-Q4_K_M.gguf", "m-Q8_0.gguf"))

@@ -9,6 +9,7 @@
 #include "base/read_file.h"
 #include "weights/gguf/gguf_file.h"
 #include "weights/safetensors.h"
+#include "weights/torch/torch_file.h"
 
 namespace foretoken {
 namespace {
@@ -16,21 +17,27 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxConfigBytes = 1 << 20;
+constexpr const char* kConfig = "adapter_config.json";
+constexpr const char* kSafetensors = "adapter_model.safetensors";
+constexpr const char* kPickled = "adapter_model.bin";
 
 Result<AdapterFile> OpenFolder(const fs::path& path, const Family& family) {
-  const fs::path config = path / "adapter_config.json";
-  const fs::path weights = path / "adapter_model.safetensors";
-  for (const fs::path& file : {config, weights}) {
+  const auto lies = [&](const char* name) {
     std::error_code error;
-    if (fs::is_regular_file(file, error)) continue;
-    return InvalidInput(
-        fmt::format("{}: lacks {}: a folder with an adapter has adapter_config.json and "
-                    "adapter_model.safetensors",
-                    path.string(), file.filename().string()));
+    return fs::is_regular_file(path / name, error);
+  };
+  const bool pickled = !lies(kSafetensors) && lies(kPickled);
+  const fs::path config = path / kConfig;
+  const fs::path weights = path / (pickled ? kPickled : kSafetensors);
+  if (!lies(kConfig) || (!pickled && !lies(kSafetensors))) {
+    return InvalidInput(fmt::format("{}: lacks {}: a folder with an adapter has {} and {} or {}",
+                                    path.string(), lies(kConfig) ? kSafetensors : kConfig, kConfig,
+                                    kSafetensors, kPickled));
   }
   const Result<std::string> text = ReadFile(config, kMaxConfigBytes);
   if (!text.ok()) return InvalidInput(fmt::format("{}: {}", config.string(), text.error().message));
-  FT_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::Open(weights));
+  FT_ASSIGN_OR_RETURN(TensorFile file,
+                      TensorFile::Open(weights, pickled ? ParseTorchFile : ParseSafetensors));
   if (!file.holds.bytes.empty()) {
     return InvalidInput(fmt::format("{}: tensor '{}' has dtype U8, but adapters are of floats",
                                     weights.string(), Printable(file.holds.bytes.begin()->first)));

@@ -34,8 +34,8 @@ struct AdapterFile {
 };
 
 /// Opens an adapter of a model of `family`: a folder as PEFT saves it (adapter_config.json and
-/// adapter_model.safetensors), or a GGUF file of type adapter. Refuses in one sentence what changes
-/// a model in other ways than by the factors.
+/// adapter_model.safetensors or .bin), or a GGUF file of type adapter. Refuses in one sentence what
+/// changes a model in other ways than by the factors.
 Result<AdapterFile> OpenAdapterFile(const std::filesystem::path& path, const Family& family);
 
 /// The same of a folder's two files. `where` is what errors call the configuration.

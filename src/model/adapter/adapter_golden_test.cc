@@ -3,12 +3,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "backend/cpu/quant/quant_isa.h"
+#include "base/temporary_testing.h"
 #include "model/adapter/adapter.h"
+#include "model/adapter/adapter_file.h"
 #include "model/families/read_config.h"
 #include "model/model_testing.h"
 #include "model/open_checkpoint.h"
@@ -81,6 +84,26 @@ TEST_P(AdapterGoldenTest, LogitsAndGreedyTokensAgree) {
 
 INSTANTIATE_TEST_SUITE_P(Adapters, AdapterGoldenTest, testing::ValuesIn(FolderNames()),
                          [](const auto& param) { return TestName(param.param); });
+
+TEST(PickledAdapterTest, HasTheSameFactors) {
+  const fs::path folder = GoldenFolder() / "adapters/llama-patterns";
+  const TemporaryFolder pickled;
+  fs::copy_file(folder / "adapter_config.json", pickled.path() / "adapter_config.json");
+  fs::copy_file(GoldenFolder() / "torch/adapter.bin", pickled.path() / "adapter_model.bin");
+  const auto read = OpenAdapterFile(pickled.path(), kLlama);
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  const AdapterFile expected = OpenAdapterFile(folder, kLlama).value();
+  const auto same = [](const TensorView& a, const TensorView& b) {
+    return a.format == b.format && a.shape == b.shape &&
+           std::memcmp(a.data, b.data, a.bytes()) == 0;
+  };
+  ASSERT_EQ(read->factors.size(), expected.factors.size());
+  for (const auto& [name, factors] : expected.factors) {
+    const AdapterFactors& found = read->factors.at(name);
+    EXPECT_EQ(found.scale, factors.scale) << name;
+    EXPECT_TRUE(same(found.down, factors.down) && same(found.up, factors.up)) << name;
+  }
+}
 
 // Sequences of several adapters, of scales of their own and of none in one pass have the bits that
 // they have alone; without an adapter also those of a model that was loaded without any.

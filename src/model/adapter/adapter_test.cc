@@ -50,7 +50,7 @@ class PeftFiles {
 
   Result<Adapter> Read(const ModelConfig& model = SmallConfig()) {
     file_ = builder_.Build();
-    FT_ASSIGN_OR_RETURN(const Safetensors holds,
+    FT_ASSIGN_OR_RETURN(const FileTensors holds,
                         ParseSafetensors(std::as_bytes(std::span(file_)), "weights"));
     FT_ASSIGN_OR_RETURN(
         AdapterFile file,

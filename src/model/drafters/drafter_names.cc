@@ -34,14 +34,19 @@ std::string Beside(std::span<const DrafterTensor> tensors, std::string_view name
   return {};
 }
 
+// What a model's files have before the names of its first layer's tensors.
+std::string_view FirstLayer(bool gguf) { return gguf ? "blk.0." : "model.layers.0."; }
+
 }  // namespace
 
 std::string DrafterNames::Ours(std::string_view in_file) const {
   if (!in_file.starts_with(prefix)) return {};
   const std::string_view behind = in_file.substr(prefix.size());
-  if (gguf) {
-    std::string ours = Beside(tensors, behind, &DrafterTensor::gguf, &DrafterTensor::ours);
-    return ours.empty() ? OurName(*family, /*gguf=*/true, fmt::format("blk.0.{}", behind)) : ours;
+  if (one_layer) {
+    const auto in_files = gguf ? &DrafterTensor::gguf : &DrafterTensor::folder;
+    std::string ours = Beside(tensors, behind, in_files, &DrafterTensor::ours);
+    return ours.empty() ? OurName(*family, gguf, fmt::format("{}{}", FirstLayer(gguf), behind))
+                        : ours;
   }
   const std::string plain = Begun(Begun(behind, "model.", ""), "midlayer.", "layers.0.");
   std::string ours = Beside(tensors, plain, &DrafterTensor::folder, &DrafterTensor::ours);
@@ -50,10 +55,11 @@ std::string DrafterNames::Ours(std::string_view in_file) const {
 }
 
 std::string DrafterNames::InFile(std::string_view ours) const {
-  if (gguf) {
-    const std::string beside = Beside(tensors, ours, &DrafterTensor::ours, &DrafterTensor::gguf);
-    return prefix + (beside.empty() ? Begun(NameInFile(*family, /*gguf=*/true, ours), "blk.0.", "")
-                                    : beside);
+  if (one_layer) {
+    const auto in_files = gguf ? &DrafterTensor::gguf : &DrafterTensor::folder;
+    const std::string beside = Beside(tensors, ours, &DrafterTensor::ours, in_files);
+    return prefix +
+           (beside.empty() ? Begun(NameInFile(*family, gguf, ours), FirstLayer(gguf), "") : beside);
   }
   std::string name = Beside(tensors, ours, &DrafterTensor::ours, &DrafterTensor::folder);
   if (name.empty()) name = Begun(NameInFile(*family, /*gguf=*/false, ours), "model.", "");

@@ -11,9 +11,9 @@
 namespace foretoken {
 
 /// A tensor beside those of ordinary layers, without ".weight" or ".bias": our name, that of
-/// folders, where it is the first layer's behind "layers.0.", and that of GGUF files, behind the
-/// layer's number. A '*' at the end is a number. Files of a kind whose name is empty do not have
-/// it.
+/// folders, where it is the first layer's behind "layers.0." (or behind the prefix, where that is a
+/// layer's), and that of GGUF files, behind the layer's number. A '*' at the end is a number. Files
+/// of a kind whose name is empty do not have it.
 struct DrafterTensor {
   std::string_view ours;
   std::string_view folder;
@@ -25,9 +25,10 @@ struct DrafterNames {
   std::string_view kind;  ///< As errors call the drafter.
   std::span<const DrafterTensor> tensors;
   const Family* family = nullptr;  ///< Whose layers it has.
-  std::string prefix;     ///< Before all names; of GGUF files "blk." and the layer's number.
-  bool midlayer = false;  ///< The first layer is called "midlayer".
-  bool gguf = false;      ///< They are of a GGUF file, in which the drafter is one layer.
+  std::string prefix;      ///< Before all names; of GGUF files "blk." and the layer's number.
+  bool midlayer = false;   ///< The first layer is called "midlayer".
+  bool gguf = false;       ///< They are of a GGUF file.
+  bool one_layer = false;  ///< The prefix is a layer's: names are its own, as of a GGUF file.
 
   /// Empty where there is none.
   std::string Ours(std::string_view in_file) const;

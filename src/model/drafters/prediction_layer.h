@@ -16,12 +16,14 @@ namespace foretoken {
 Result<ModelConfig> PredictionLayerOf(const ModelConfig& model, const std::string& where);
 
 /// Whether a model, as Checkpoint::Open has read it, has a layer that guesses further tokens beside
-/// its own: tensors `mtp.*` of a folder, `blk.N.nextn.*` of a GGUF file.
+/// its own: tensors `mtp.*` of a folder or those of a layer behind its own, `blk.N.nextn.*` of a
+/// GGUF file.
 bool HasPredictionLayer(const Checkpoint& model);
 
 /// That layer as a drafter for the model, which is `target` as OpenCheckpoint has read it: of
-/// Qwen3-Next and Qwen3.5. It reads the state after the final norm, and leaves such a one. What
-/// else there is in the files is not looked at. A layer that is not whole is refused in a sentence.
+/// Qwen3-Next, Qwen3.5, DeepSeek-V3, GLM-4.5 and MiMo; of several such layers the first. It reads
+/// the state after the final norm, and leaves such a one. What else there is in the files is not
+/// looked at. A layer that is not whole is refused in a sentence.
 Result<LearnedDraft> ReadPredictionLayer(Checkpoint model, const Checkpoint& target,
                                          const ModelConfig& target_config);
 

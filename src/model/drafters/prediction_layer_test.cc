@@ -85,6 +85,56 @@ TEST_F(PredictionLayerTest, RefusesWhatIsNotWhole) {
               HasSubstr("which of llama models is not supported"));
 }
 
+// That of DeepSeek's models lies behind their own layers, and mostly has their tables once more.
+TEST(NumberedLayerTest, LiesBehindTheLayersOfItsModel) {
+  const std::filesystem::path folder = Golden() / "drafters/mtp-deepseek_v3";
+  const Checkpoint target = OpenCheckpoint(Golden() / "families/deepseek_v3", "").value();
+  const ModelConfig config = *ReadModelConfig(target);
+  const auto read = [&](const std::function<void(Checkpoint&)>& change) {
+    Checkpoint model = Checkpoint::Open(folder).value();
+    EXPECT_TRUE(HasPredictionLayer(model));
+    change(model);
+    return ReadPredictionLayer(std::move(model), target, config);
+  };
+  const auto draft = read([](Checkpoint& /*model*/) {});
+  ASSERT_TRUE(draft.ok()) << draft.error().message;
+  EXPECT_TRUE(draft->notes.empty());
+  EXPECT_TRUE(draft->config.layers[0].attention.is_latent());
+  EXPECT_TRUE(draft->config.layers[0].mlp.has_experts());
+  EXPECT_EQ(draft->checkpoint.Find("head.weight")->data, target.Find("head.weight")->data);
+
+  const std::vector<std::byte> numbers(std::size_t{128} * 32 * 4);
+  const TensorView table{WeightFormat::kF32, {128, 32}, numbers.data()};
+  const auto own = read([&](Checkpoint& model) {
+    model.tensors["model.layers.2.shared_head.head.weight"] = table;
+    model.tensors["model.layers.2.embed_tokens.weight"] = table;
+    model.tensors["model.layers.3.eh_proj.weight"] = table;
+  });
+  ASSERT_TRUE(own.ok()) << own.error().message;
+  EXPECT_EQ(own->checkpoint.Find("head.weight")->data, numbers.data());
+  EXPECT_EQ(own->checkpoint.Find("embedding.weight")->data, numbers.data());
+  ASSERT_EQ(own->notes.size(), 1U);
+  EXPECT_THAT(own->notes[0],
+              HasSubstr("has 2 layers that guess further tokens: the first of them"));
+
+  const auto message = [](const Result<LearnedDraft>& result) {
+    return result.ok() ? "no error" : result.error().message;
+  };
+  EXPECT_THAT(
+      message(read([&](Checkpoint& model) {
+        model.tensors.erase("model.layers.2.eh_proj.weight");
+        model.tensors["model.layers.3.eh_proj.weight"] = table;
+      })),
+      HasSubstr("is model.layers.3.*, but that of a target of 2 layers is model.layers.2.*"));
+  EXPECT_THAT(message(read([](Checkpoint& model) {
+                model.tensors.erase("model.layers.2.self_attn.kv_a_proj_with_mqa.weight");
+              })),
+              HasSubstr("lacks tensor model.layers.2.self_attn.kv_a_proj_with_mqa.weight"));
+  EXPECT_THAT(
+      message(read([&](Checkpoint& model) { model.tensors["model.layers.2.odd.weight"] = table; })),
+      HasSubstr("'model.layers.2.odd.weight', which is none of a layer that guesses"));
+}
+
 // The golden layer as llama.cpp's converter writes it behind the model's four: gains are whole
 // there.
 class InGguf : public PredictionLayerTest {

@@ -16,36 +16,14 @@
 namespace foretoken {
 namespace {
 
-constexpr std::array kFamilies = {&kLlama,
-                                  &kMistral,
-                                  &kMinistral3,
-                                  &kQwen2,
-                                  &kQwen3,
-                                  &kGemma2,
-                                  &kGemma3,
-                                  &kGemma4,
-                                  &kPhi3,
-                                  &kSmolLm3,
-                                  &kOlmo2,
-                                  &kGranite,
-                                  &kGlm,
-                                  &kGlm4,
-                                  &kCohere,
-                                  &kCohere2,
-                                  &kStableLm,
-                                  &kMixtral,
-                                  &kQwen2Moe,
-                                  &kQwen3Moe,
-                                  &kOlmoe,
-                                  &kGraniteMoe,
-                                  &kGraniteMoeShared,
-                                  &kGraniteHybrid,
-                                  &kDeepseekV2,
-                                  &kDeepseekV3,
-                                  &kGptOss,
-                                  &kQwen3Next,
-                                  &kQwen35,
-                                  &kQwen35Moe};
+constexpr std::array kFamilies = {
+    &kLlama,         &kMistral,    &kMinistral3, &kQwen2,      &kMimo,
+    &kQwen3,         &kGemma2,     &kGemma3,     &kGemma4,     &kPhi3,
+    &kSmolLm3,       &kOlmo2,      &kGranite,    &kGlm,        &kGlm4,
+    &kGlm4Moe,       &kCohere,     &kCohere2,    &kStableLm,   &kMixtral,
+    &kQwen2Moe,      &kQwen3Moe,   &kOlmoe,      &kGraniteMoe, &kGraniteMoeShared,
+    &kGraniteHybrid, &kDeepseekV2, &kDeepseekV3, &kGptOss,     &kQwen3Next,
+    &kQwen35,        &kQwen35Moe};
 
 constexpr TensorName kUsualOfModel[] = {
     {"embedding", "model.embed_tokens", "token_embd"},

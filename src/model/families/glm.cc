@@ -12,6 +12,12 @@ constexpr TensorName kGlm4Names[] = {
     {"gate_up", "mlp.gate_up_proj", "ffn_up"},
 };
 
+constexpr TensorName kGlm4MoeNames[] = {
+    {"shared.gate", "mlp.shared_experts.gate_proj", ""},
+    {"shared.up", "mlp.shared_experts.up_proj", ""},
+    {"shared.down", "mlp.shared_experts.down_proj", ""},
+};
+
 constexpr std::string_view kDefaults = R"({"attention_bias": true})";
 
 // Half of each head is rotated unless the configuration says otherwise, and the output projection
@@ -27,6 +33,30 @@ void DescribeGlm(ConfigFields& fields, ModelConfig* config) {
 void DescribeGlm4(ConfigFields& fields, ModelConfig* config) {
   config->block.norm_after = true;
   DescribeGlm(fields, config);
+}
+
+// Rows choose experts by sigmoids and a bias, among the groups whose two best ones score most.
+void DescribeGlm4Moe(ConfigFields& fields, ModelConfig* config) {
+  DescribeGlm(fields, config);
+  const bool normalised = fields.BoolOr("norm_topk_prob", true);
+  Routing routing{
+      .weights = normalised ? Routing::Weights::kSigmoidsOfSum : Routing::Weights::kSigmoids,
+      .group_score = Routing::GroupScore::kTwoLargest};
+  routing.factor = static_cast<float>(fields.NumberOr("routed_scaling_factor", 1e-6, 1e6, 1));
+  routing.groups = fields.IntOr("n_group", 1, kMaxExperts, 1);
+  routing.chosen_groups = fields.IntOr("topk_group", 1, kMaxExperts, 1);
+  const int width = fields.Integer("moe_intermediate_size", 1, kMaxIntermediate);
+  const int shared = fields.IntOr("n_shared_experts", 0, kMaxExperts, 1);
+  const int dense = fields.IntOr("first_k_dense_replace", 0, kMaxLayers, 1);
+  const bool normed = fields.BoolOr("use_qk_norm", false);
+  if (!fields.ok()) return;
+  SetExperts(
+      fields, routing, width, [dense](int layer) { return layer >= dense; }, config);
+  SetShared(shared * width, false, config);
+  for (LayerSpec& layer : config->layers) {
+    layer.mlp.choice_bias = layer.mlp.has_experts();
+    if (normed) layer.attention.qk_norm = AttentionSpec::QkNorm::kEachHead;
+  }
 }
 
 }  // namespace
@@ -46,5 +76,11 @@ const Family kGlm4 = {.name = "glm4",
                       .neighbours = Neighbours::kAlways,
                       .defaults = kDefaults,
                       .describe = DescribeGlm4};
+
+const Family kGlm4Moe = {.name = "glm4_moe",
+                         .architecture = "Glm4MoeForCausalLM",
+                         .gguf = "",
+                         .names = kGlm4MoeNames,
+                         .describe = DescribeGlm4Moe};
 
 }  // namespace foretoken

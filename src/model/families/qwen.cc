@@ -80,6 +80,10 @@ const Family kQwen2 = {.name = "qwen2",
                        .gguf = "qwen2",
                        .describe = DescribeQwen2};
 
+// Qwen 2's network; beside it lies a layer that guesses further tokens. GGUF files call it qwen2.
+const Family kMimo = {
+    .name = "mimo", .architecture = "MiMoForCausalLM", .gguf = "qwen2", .describe = DescribeQwen2};
+
 const Family kQwen3 = {.name = "qwen3",
                        .architecture = "Qwen3ForCausalLM",
                        .gguf = "qwen3",

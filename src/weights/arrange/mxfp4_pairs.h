@@ -2,7 +2,7 @@
 
 #include "base/result.h"
 #include "weights/checkpoint.h"
-#include "weights/safetensors.h"
+#include "weights/file_tensors.h"
 
 namespace foretoken {
 

@@ -63,7 +63,7 @@ Result<WeightFormat> FormatOf(std::uint32_t type, const std::string& what) {
 
 // The shape from outermost to innermost; the file has it the other way round.
 Result<std::vector<std::int64_t>> ReadShape(std::string_view where, const std::string& what,
-                                            GgufReader* reader) {
+                                            ByteReader* reader) {
   const auto dimensions = reader->Read<std::uint32_t>();
   if (!dimensions) return GgufTruncated(where, what);
   if (*dimensions < 1 || *dimensions > kMostDimensions) {
@@ -87,9 +87,9 @@ Result<std::vector<std::int64_t>> ReadShape(std::string_view where, const std::s
 }
 
 Result<TensorInfo> ReadTensorInfo(std::uint64_t number, std::string_view where,
-                                  GgufReader* reader) {
+                                  ByteReader* reader) {
   TensorInfo info;
-  const auto name = reader->ReadString();
+  const auto name = reader->ReadText<std::uint64_t>();
   if (!name) return GgufTruncated(where, fmt::format("the name of tensor {}", number));
   info.name = *name;
   const std::string what = fmt::format("tensor '{}'", Printable(*name));
@@ -138,7 +138,7 @@ Status CheckOverlaps(std::vector<Extent> extents, std::string_view where) {
   return {};
 }
 
-Status CheckHead(std::string_view where, GgufReader* reader) {
+Status CheckHead(std::string_view where, ByteReader* reader) {
   const auto magic = reader->Read<std::uint32_t>();
   if (magic != kMagic) {
     return InvalidInput(
@@ -172,7 +172,7 @@ std::uint32_t GgufTensorType(WeightFormat format) {
 }
 
 Result<GgufContents> ParseGguf(std::span<const std::byte> file, std::string_view where) {
-  GgufReader reader(file);
+  ByteReader reader(file);
   FT_RETURN_IF_ERROR(CheckHead(where, &reader));
   const auto tensors = reader.Read<std::uint64_t>();
   const auto keys = reader.Read<std::uint64_t>();

@@ -3,8 +3,6 @@
 #include <fmt/core.h>
 
 #include <array>
-#include <bit>
-#include <cstring>
 
 #include "base/printable.h"
 
@@ -15,7 +13,7 @@ namespace {
 constexpr std::array<std::size_t, 13> kTypeBytes = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
 template <typename T>
-std::optional<GgufValue> ReadNumber(GgufReader* reader) {
+std::optional<GgufValue> ReadNumber(ByteReader* reader) {
   const std::optional<T> read = reader->Read<T>();
   if (!read) return std::nullopt;
   if constexpr (std::is_floating_point_v<T>) {
@@ -28,7 +26,7 @@ std::optional<GgufValue> ReadNumber(GgufReader* reader) {
 }
 
 // A value that is neither string nor array.
-std::optional<GgufValue> ReadScalar(GgufType type, GgufReader* reader) {
+std::optional<GgufValue> ReadScalar(GgufType type, ByteReader* reader) {
   switch (type) {
     case GgufType::kUint8:
       return ReadNumber<std::uint8_t>(reader);
@@ -58,7 +56,7 @@ std::optional<GgufValue> ReadScalar(GgufType type, GgufReader* reader) {
 }
 
 // An array whose elements all lie in the file. `what` names it in errors.
-Result<GgufArray> ReadArray(std::string_view where, const std::string& what, GgufReader* reader) {
+Result<GgufArray> ReadArray(std::string_view where, const std::string& what, ByteReader* reader) {
   const auto type = reader->Read<std::uint32_t>();
   const auto count = reader->Read<std::uint64_t>();
   if (!type || !count) return GgufTruncated(where, what);
@@ -71,10 +69,10 @@ Result<GgufArray> ReadArray(std::string_view where, const std::string& what, Ggu
     return InvalidInput(
         fmt::format("{}: {} is an array of arrays, which no model needs", where, what));
   }
-  GgufReader elements = *reader;
+  ByteReader elements = *reader;
   if (array.type == GgufType::kString) {
     for (std::uint64_t i = 0; i < array.count; ++i) {
-      if (!elements.ReadString()) return GgufTruncated(where, what);
+      if (!elements.ReadText<std::uint64_t>()) return GgufTruncated(where, what);
     }
   } else {
     const std::size_t bytes = kTypeBytes[*type];
@@ -95,39 +93,12 @@ Error GgufTruncated(std::string_view where, std::string_view in) {
   return InvalidInput(fmt::format("{}: ends inside {}; the file is truncated", where, in));
 }
 
-template <typename T>
-std::optional<T> GgufReader::Read() {
-  static_assert(std::endian::native == std::endian::little);
-  if (left() < sizeof(T)) return std::nullopt;
-  T value;
-  std::memcpy(&value, bytes_.data() + position_, sizeof(T));
-  position_ += sizeof(T);
-  return value;
-}
-template std::optional<std::uint32_t> GgufReader::Read();
-template std::optional<std::uint64_t> GgufReader::Read();
-
-std::optional<std::span<const std::byte>> GgufReader::Skip(std::uint64_t bytes) {
-  if (left() < bytes) return std::nullopt;
-  const auto skipped = bytes_.subspan(position_, bytes);
-  position_ += bytes;
-  return skipped;
-}
-
-std::optional<std::string_view> GgufReader::ReadString() {
-  const auto length = Read<std::uint64_t>();
-  if (!length) return std::nullopt;
-  const auto text = Skip(*length);
-  if (!text) return std::nullopt;
-  return std::string_view(reinterpret_cast<const char*>(text->data()), text->size());
-}
-
 std::vector<std::string_view> GgufArray::Strings() const {
   std::vector<std::string_view> strings;
   if (type != GgufType::kString) return strings;
   strings.reserve(count);
-  GgufReader reader(bytes);
-  while (strings.size() < count) strings.push_back(*reader.ReadString());
+  ByteReader reader(bytes);
+  while (strings.size() < count) strings.push_back(*reader.ReadText<std::uint64_t>());
   return strings;
 }
 
@@ -135,7 +106,7 @@ std::vector<double> GgufArray::Numbers() const {
   std::vector<double> numbers;
   if (type == GgufType::kString) return numbers;
   numbers.reserve(count);
-  GgufReader reader(bytes);
+  ByteReader reader(bytes);
   while (numbers.size() < count) {
     numbers.push_back(std::visit(
         [](const auto& value) {
@@ -197,10 +168,10 @@ Status GgufMetadata::Array(std::string_view key, std::optional<GgufArray>* value
 }
 
 Result<GgufMetadata> ReadGgufMetadata(std::uint64_t count, std::string_view where,
-                                      GgufReader* reader) {
+                                      ByteReader* reader) {
   GgufMetadata metadata;
   for (std::uint64_t i = 0; i < count; ++i) {
-    const auto key = reader->ReadString();
+    const auto key = reader->ReadText<std::uint64_t>();
     if (!key) return GgufTruncated(where, fmt::format("the {}th metadata key", i + 1));
     const std::string what = fmt::format("the value of {}", Printable(*key));
     const auto type = reader->Read<std::uint32_t>();
@@ -211,7 +182,7 @@ Result<GgufMetadata> ReadGgufMetadata(std::uint64_t count, std::string_view wher
     const std::size_t begin = reader->position();
     std::optional<GgufValue> value;
     if (static_cast<GgufType>(*type) == GgufType::kString) {
-      if (const auto text = reader->ReadString()) value = *text;
+      if (const auto text = reader->ReadText<std::uint64_t>()) value = *text;
     } else if (static_cast<GgufType>(*type) == GgufType::kArray) {
       FT_ASSIGN_OR_RETURN(value, ReadArray(where, what, reader));
     } else {

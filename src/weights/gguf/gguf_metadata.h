@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/byte_reader.h"
 #include "base/result.h"
 
 namespace foretoken {
@@ -88,31 +89,8 @@ class GgufMetadata {
 /// The error of a file that ends inside something. `where` names the file.
 Error GgufTruncated(std::string_view where, std::string_view in);
 
-/// Reads little-endian fields from the front of a file; what it returns borrows that.
-class GgufReader {
- public:
-  explicit GgufReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
-
-  std::size_t position() const { return position_; }
-  /// What was read since a former position.
-  std::span<const std::byte> Since(std::size_t position) const {
-    return bytes_.subspan(position, position_ - position);
-  }
-  std::size_t left() const { return bytes_.size() - position_; }
-
-  // Each is none where the bytes end before it does.
-  template <typename T>
-  std::optional<T> Read();
-  std::optional<std::string_view> ReadString();
-  std::optional<std::span<const std::byte>> Skip(std::uint64_t bytes);
-
- private:
-  std::span<const std::byte> bytes_;
-  std::size_t position_ = 0;
-};
-
 /// Reads `count` keys and values. `where` names the file in errors.
 Result<GgufMetadata> ReadGgufMetadata(std::uint64_t count, std::string_view where,
-                                      GgufReader* reader);
+                                      ByteReader* reader);
 
 }  // namespace foretoken

@@ -1,0 +1,56 @@
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weights/torch/torch_file.h"
+#include "weights/torch/torch_testing.h"
+
+namespace {
+
+// Every element of every tensor must be readable: AddressSanitizer sees where one is not.
+void ParseAndTouch(std::span<const std::byte> file) {
+  const auto holds = foretoken::ParseTorchFile(file, "fuzz");
+  if (!holds.ok()) {
+    if (holds.error().message.empty()) std::abort();
+    return;
+  }
+  std::vector<float> values;
+  for (const auto& [name, view] : holds->tensors) {
+    values.resize(static_cast<std::size_t>(view.elements()));
+    foretoken::LoadElements(view, 0, view.elements(), values.data());
+  }
+  int sum = 0;
+  const auto touch = [&](std::span<const std::byte> data) {
+    for (const std::byte byte : data) sum += std::to_integer<int>(byte);
+  };
+  for (const auto& [name, bytes] : holds->bytes) touch(bytes.data);
+  for (const auto& [name, other] : holds->others) touch(other.data);
+  if (sum < 0) std::abort();
+}
+
+}  // namespace
+
+// The first byte chooses: an odd one gives the rest as a file; with an even one the rest is the
+// pickle of a file with storages of a few bytes, so that mutations get past the zip.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const auto rest = std::as_bytes(std::span(data, size).subspan(1));
+  if (data[0] % 2 == 1) {
+    ParseAndTouch(rest);
+    return 0;
+  }
+  foretoken::ZipBuilder zip;
+  zip.Add("a/data.pkl", {reinterpret_cast<const char*>(rest.data()), rest.size()});
+  for (const char* storage : {"0", "1", "2"}) {
+    zip.Add(std::string("a/data/") + storage, std::string(16, *storage));
+  }
+  const std::string file = zip.Build();
+  // Of its own size, so that what lies behind it is known to be outside.
+  const std::vector<char> exact(file.begin(), file.end());
+  ParseAndTouch(std::as_bytes(std::span(exact)));
+  return 0;
+}
