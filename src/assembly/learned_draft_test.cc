@@ -86,6 +86,14 @@ std::vector<Kind> Kinds() {
            Context(),
            kTargetHidden,
            {.positions = 8, .mask_token = 7, .block = 8}},
+          {"peagle",
+           {.join = Join::kAttended,
+            .points = {1, 2, 3},
+            .tapped = kTargetHidden,
+            .reduced = true,
+            .masked = true},
+           32,
+           {.positions = kMaxProposal, .mask_token = 7}},
           {"pard", {}, 32, {.positions = kMaxProposal, .mask_token = 7}},
           // Fewer than are asked for in places.
           {"pard_of_three", {}, 32, {.positions = 3, .mask_token = 7}}};
@@ -338,33 +346,53 @@ class LearnedSpeculator : public LearnedDraft {
     (void)target_.model->Forward(batch, kv_);
   }
 
-  // What a drafter proposes behind the committed tokens and `path`, which reads no features.
-  std::vector<Token> Proposed(const std::vector<Token>& path, int count) {
-    const std::shared_ptr<Model> draft(std::shared_ptr<Model>(), draft_.model.get());
-    std::vector<Token> all = tokens_;
-    all.insert(all.end(), path.begin(), path.end());
+  // What masks say behind the committed tokens and `path`, whose states are not there yet.
+  std::vector<Token> InMasks(const std::vector<Token>& path, int count) {
+    DraftModel draft(draft_.model.get(), 1, kContext, 0);
+    DraftTrunk trunk;
+    BeginTrunk(&trunk, &draft);
+    Proposal walked;
+    for (const Token token : path) walked.Extend(token);
+    trunk.tree.Assign(walked);
+    RowPlacer placer = draft.PlacerFor(trunk.kv);
+    trunk.AppendCommittedRows(kContext, &placer, &draft.batch);
+    for (int node = 1; node <= walked.size(); ++node) {
+      trunk.AppendNodeRow(node, &placer, &draft.batch);
+    }
+    for (int depth = 1; depth < count; ++depth) {
+      draft.batch.rows.push_back({.token = GetParam().parallel.mask_token,
+                                  .place = placer.Committed(trunk.root() + walked.size() + depth)});
+    }
+    const Logits logits = draft.model->Forward(draft.batch, draft.kv);
+    return BestByDepth(draft, logits.Row(walked.size(), kVocabulary), path, count);
+  }
+
+  void BeginTrunk(DraftTrunk* trunk, DraftModel* draft) {
+    trunk->Begin(*draft, false);
+    trunk->Commit(std::span<const Token>(tokens_).subspan(draft->tokens_without_row()), *draft);
+    if (draft->reads_features()) trunk->features.Append(taps(), trunk->readable());
+    EXPECT_TRUE(trunk->Reserve(kContext, *draft));
+  }
+
+  // The chain of the best tokens behind `path` by rows of logits of one depth each.
+  std::vector<Token> BestByDepth(DraftModel& draft, Logits logits, std::vector<Token> path,
+                                 int count) {
     const TokenHistory history(kVocabulary);
-    Proposal proposal;
-    DraftContext context{.sequence = 1,
-                         .tokens = all,
-                         .sampling = &sampling_,
-                         .history = &history,
-                         .lookahead = count,
-                         .max_nodes = count,
-                         .proposal = &proposal};
-    MakeModelDrafter({.max_sequences = 1, .max_context = kContext, .draft = draft})
-        ->Propose(std::span(&context, 1));
-    return {proposal.tokens.begin(), proposal.tokens.end()};
+    std::vector<Token> chain;
+    for (int depth = 0; depth < count; ++depth) {
+      const Ranking best = RankRow(draft, logits.Row(depth, kVocabulary), sampling_, history,
+                                   {.root = tokens_.size() - 1, .path = path});
+      chain.push_back(best[0]);
+      path.push_back(best[0]);
+    }
+    return chain;
   }
 
   // What a block says that begins at the last committed token and goes on with `path`.
   std::vector<Token> InBlock(const std::vector<Token>& path, int count) {
     DraftModel draft(draft_.model.get(), 1, kContext, 0);
     DraftTrunk trunk;
-    trunk.Begin(draft, false);
-    trunk.Commit(tokens_, draft);
-    trunk.features.Append(taps(), trunk.readable());
-    EXPECT_TRUE(trunk.Reserve(kContext, draft));
+    BeginTrunk(&trunk, &draft);
     RowPlacer placer = draft.PlacerFor(trunk.kv);
     trunk.AppendCommittedRows(kContext, &placer, &draft.batch);
     const std::size_t first = draft.batch.rows.size();
@@ -376,23 +404,14 @@ class LearnedSpeculator : public LearnedDraft {
       each.wants_logits = GetParam().parallel.Says(row, count, known);
     }
     const Logits logits = draft.model->Forward(draft.batch, draft.kv);
-    const TokenHistory history(kVocabulary);
-    std::vector<Token> all = path;
-    std::vector<Token> chain;
-    for (int depth = 0; depth < count; ++depth) {
-      const Ranking best = RankRow(draft, logits.Row(depth, kVocabulary), sampling_, history,
-                                   {.root = tokens_.size() - 1, .path = all});
-      chain.push_back(best[0]);
-      all.push_back(best[0]);
-    }
-    return chain;
+    return BestByDepth(draft, logits, path, count);
   }
 
   // The chain of the draft's best tokens behind the committed ones and `path`, of true features
   // as far as they go and of its own states from there on.
   std::vector<Token> Chain(const std::vector<Token>& path, int count) {
-    if (!GetParam().feature.there()) return Proposed(path, count);
-    if (GetParam().parallel.there()) return InBlock(path, count);
+    if (GetParam().parallel.block > 0) return InBlock(path, count);
+    if (GetParam().parallel.there()) return InMasks(path, count);
     DraftModel draft(draft_.model.get(), 1, kContext, 0);
     DraftTrunk trunk;
     trunk.Begin(draft, false);

@@ -41,8 +41,8 @@ inline int WindowOf(const ModelConfig& config) {
   return window;
 }
 
-/// The feature of a learned drafter's row: one of both. Where there is neither it is as if the
-/// target had kept zeros.
+/// The feature of a learned drafter's row: one of both. Where there is neither it is what
+/// FeatureSpec::masked says, or else as if the target had kept zeros.
 struct RowFeature {
   const BFloat16* kept = nullptr;  ///< [FeatureSpec::tap_width], by the target.
   const float* left = nullptr;     ///< [hidden], by the drafter's own row of the position before.

@@ -77,6 +77,9 @@ DRAFTERS = {
     "dflash-speculators": ("speculators-dflash", [1, 4, 7], {
         **speculators("qwen3", layers=2), "block_size": 5, "mask_token_id": 3,
         "aux_hidden_state_layer_ids": [1, 4, 7]}),
+    "peagle-speculators": ("speculators-peagle", [1, 4, 7], {
+        **speculators("llama", layers=2), "mask_token_id": 6, "norm_before_residual": True,
+        "eagle_aux_hidden_state_layer_ids": [1, 4, 7]}),
     "mtp-qwen3_5": ("mtp", [-1], FAMILIES["qwen3_5"]),
     "mtp-qwen3_next": ("mtp", [-1], FAMILIES["qwen3_next"]),
     "mtp-deepseek_v3": ("in_model", [-1], FAMILIES["deepseek_v3"]),

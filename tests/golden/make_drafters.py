@@ -298,10 +298,11 @@ class Dflash:
         named["attention_mask"] = torch.zeros(sees.shape).masked_fill(~sees, float("-inf"))[None, None]
         return inputs, named
 
-    def block(self, taps, token):
-        """Of the positions behind the one whose token is given, with the features of all before."""
+    def block(self, taps, tokens):
+        """Of the positions behind that of the last token, with the features of all before it; the
+        first token has no row."""
         size = self.model.block_size
-        tokens = torch.tensor([token] + [self.model.mask_token_id] * (size - 1))
+        tokens = torch.tensor([tokens[-1]] + [self.model.mask_token_id] * (size - 1))
         states = self.model(position_ids=torch.arange(len(taps) + size)[None],
                             noise_embedding=self.target.model.embed_tokens(tokens)[None],
                             target_hidden=taps[None])
@@ -329,9 +330,9 @@ class SpeculatorsDflash:
         self.model.embed_tokens.weight.copy_(target.model.embed_tokens.weight)
         self.target = target
 
-    def block(self, taps, token):
+    def block(self, taps, tokens):
         size, places = self.model.block_size, len(taps)
-        tokens = torch.tensor([token] + [self.model.mask_token_id] * (size - 1))
+        tokens = torch.tensor([tokens[-1]] + [self.model.mask_token_id] * (size - 1))
         states = self.model.embed_tokens(tokens)[None]
         context = self.model.hidden_norm(self.model.fc(taps[None]))
         rotation = self.model.rotary_emb(states, torch.arange(places + size)[None])
@@ -402,6 +403,39 @@ class InModel(Mtp):
         (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
 
 
+class SpeculatorsPeagle:
+    """As speculators trains it, with the masks behind one position."""
+
+    DEPTHS = 5
+
+    def __init__(self, config, target, generator):
+        from speculators.models.peagle import PEagleSpeculatorConfig
+        from speculators.models.peagle.core import PEagleDraftModel
+        config = copy.deepcopy(config)
+        layer = transformers.AutoConfig.for_model(**config.pop("transformer_layer_config"))
+        layer._attn_implementation = "eager"
+        self.model = PEagleDraftModel(PEagleSpeculatorConfig(transformer_layer_config=layer,
+                                                             **config)).float()
+        randomize(self.model, generator)
+        if self.model.d2t is not None:
+            draw_vocabulary(self.model, generator)
+
+    def block(self, taps, tokens):
+        masks = self.DEPTHS - 1
+        fed = torch.cat([tokens, tokens.new_full((masks,), self.model.mask_token_id)])
+        features = torch.cat([taps, self.model.mask_hidden[0].expand(masks, -1)])
+        states = torch.cat([self.model.embed_tokens(fed), self.model.fc(features)], -1)[None]
+        rotation = self.model.rotary_emb(states, torch.arange(len(fed))[None])
+        sees = torch.ones(len(fed), len(fed), dtype=torch.bool).tril()
+        mask = torch.zeros(sees.shape).masked_fill(~sees, float("-inf"))[None, None]
+        for layer in self.model.layers:
+            states = layer(states, attention_mask=mask, position_embeddings=rotation)
+        return self.model.lm_head(self.model.norm(states))[0, -self.DEPTHS:]
+
+    def save(self, folder, config):
+        save_pretrained(self.model, folder)
+
+
 def save_pretrained(model, folder):
     model.to(torch.bfloat16).save_pretrained(folder)
     model.float()
@@ -425,7 +459,8 @@ def make(code, config, target, generator):
         from eagle.model import cnets
         return Trained(config, target, generator, cnets)
     codes = {"specforge": SpecForge, "speculators": Speculators, "mtp": Mtp, "in_model": InModel,
-             "dflash": Dflash, "speculators-dflash": SpeculatorsDflash}
+             "dflash": Dflash, "speculators-dflash": SpeculatorsDflash,
+             "speculators-peagle": SpeculatorsPeagle}
     return codes[code](config, target, generator)
 
 
@@ -434,7 +469,7 @@ def origin(code):
     if code == "in_model":  # Of which the code here is written.
         return {"SGLang's deepseek_nextn.py": "0114f9c923f237b42b5a769a8370a71b8b1cee56",
                 "vLLM's mimo_mtp.py": "0bb55d60cb667d2f4e263b55304a30b38fe2e55c"}
-    if code in ("speculators", "mtp", "speculators-dflash"):
+    if code in ("speculators", "mtp", "speculators-dflash", "speculators-peagle"):
         return {"speculators": versions("speculators")["speculators"]}
     package, file = (("specforge", "SpecForge's llama3_eagle.py") if code == "specforge" else
                      ("dflash", "DFlash's model.py") if code == "dflash" else
@@ -473,7 +508,7 @@ def attempt(folder, name, seed):
     if hasattr(drafter, "block"):
         # Behind a prefill, after one of whose drafts some were accepted, and then none.
         begins = (KEPT, KEPT + 4, KEPT + 5)
-        blocks = [drafter.block(taps[:begin], int(tokens[begin])) for begin in begins]
+        blocks = [drafter.block(taps[:begin], tokens[1:begin + 1]) for begin in begins]
         drafter.save(folder, config)
         print(f"  deviation {blocks[0].std():.2f}")
         return {**golden, "blocks": [{"begin": begin, "logits": [numbers(row) for row in block]}

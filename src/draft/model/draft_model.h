@@ -45,16 +45,17 @@ struct DraftModel {
   bool PrepareMask(const TokenHistory& history, std::span<const Token> path);
 
   bool reads_features() const { return model->config().feature.there(); }
-  /// Whether its rows begin with features (FeatureSpec), and leave some. A row then has the feature
-  /// of the position before its token, so its sequences begin with the target's second token:
-  /// position p of the draft is the target's token p + 1 and the feature of position p.
-  bool leaves_states() const { return model->config().feature.in_rows(); }
+  /// Whether its rows leave features, which stand in for those that the target has not kept yet.
+  bool leaves_states() const { return model->config().feature.in_rows() && positions() == 1; }
   /// Whether features are what its rows attend to. Committed positions then have rows of features
   /// alone, the last one, which has none yet, no row; and passes that draft have rows of tokens,
   /// the last committed one first, of which nothing is kept.
-  bool reads_context() const { return reads_features() && !leaves_states(); }
-  /// Tokens of a sequence's beginning that have no row.
-  int tokens_without_row() const { return leaves_states() ? 1 : 0; }
+  bool reads_context() const { return reads_features() && !model->config().feature.in_rows(); }
+  /// Tokens of a sequence's beginning that have no row. Where rows begin with features
+  /// (FeatureSpec) a row has that of the position before its token, so sequences begin with the
+  /// target's second token: position p of the draft is the target's token p + 1 and the feature of
+  /// position p.
+  int tokens_without_row() const { return model->config().feature.in_rows() ? 1 : 0; }
 
   /// Positions whose tokens a pass says, at most (ParallelSpec). Where these are several, the
   /// drafting row of a root gives as many rows of logits: row d for all nodes at depth d, whatever

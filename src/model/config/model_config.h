@@ -169,6 +169,7 @@ struct FeatureSpec {
   bool bias = false;           ///< kProjected: the projection has one.
   bool normed_stream = false;  ///< kAttended: the stream begins as the normalised feature.
   bool leaves_normed = false;  ///< A row leaves what the final norm makes, not the stream itself.
+  bool masked = false;         ///< kAttended: rows without one have a feature that was learned.
   bool first_norm = true;      ///< The first layer's attention has a norm of its own.
   bool output_norm = true;     ///< There is a final norm.
 

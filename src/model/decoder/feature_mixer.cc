@@ -49,10 +49,12 @@ void FeatureMixer::MakeFeatures(const ModelConfig& config, const FeatureWeights&
   for (const ForwardRow& row : rows) {
     if (row.feature.left != nullptr) continue;
     float* const to = kept + std::ptrdiff_t{count++} * width;
-    if (row.feature.kept == nullptr) {
-      std::fill_n(to, width, 0.0F);
-    } else {
+    if (row.feature.kept != nullptr) {
       std::transform(row.feature.kept, row.feature.kept + width, to, BFloat16ToFloat);
+    } else if (spec.masked) {
+      std::copy_n(weights.mask.as<float>(), width, to);
+    } else {
+      std::fill_n(to, width, 0.0F);
     }
   }
   NormaliseKept(spec, weights, config.norm.epsilon, count, backend, kept);

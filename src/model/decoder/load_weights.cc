@@ -77,6 +77,9 @@ class Collector {
       FT_ASSIGN_OR_RETURN(feature->tap_norms.emplace_back(),
                           source_.Norm(fmt::format("feature.tap_norm.{}", i), spec.tapped, false));
     }
+    if (spec.masked) {
+      FT_ASSIGN_OR_RETURN(feature->mask, source_.Vector("feature.mask.weight", spec.tap_width()));
+    }
     if (spec.reduced) {
       FT_RETURN_IF_ERROR(
           Linear({{"feature.reduction", width}}, spec.tap_width(), 1, false, &feature->reduction));

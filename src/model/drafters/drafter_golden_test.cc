@@ -133,6 +133,27 @@ class Runner {
     left_ = StateOf(end - 1 - begin);
   }
 
+  // Rows with the features of positions, and behind them masks without any.
+  void DraftMasks(int kept, const Block& block) {
+    Start();
+    for (int p = kept; p < block.begin; ++p) {
+      const auto at = static_cast<std::size_t>(p);
+      batch_.rows.push_back({.token = golden_.tokens[at + 1],
+                             .place = {p, p, 0, p + 1, 0},
+                             .wants_logits = p + 1 == block.begin,
+                             .feature = {.kept = golden_.taps[at].data()}});
+    }
+    const auto depths = static_cast<int>(std::ssize(block.logits));
+    for (std::int32_t p = block.begin; p + 1 < block.begin + depths; ++p) {
+      batch_.rows.push_back(
+          {.token = model_->config().parallel.mask_token, .place = {p, p, 0, p + 1, 0}});
+    }
+    const float* logits = Forward();
+    for (int depth = 0; depth < depths; ++depth) {
+      Compare(logits, depth, block.logits[static_cast<std::size_t>(depth)]);
+    }
+  }
+
   // The features of positions, and a pass over a block behind them, which leaves nothing.
   void DraftBlock(int kept, const Block& block) {
     Start();
@@ -266,7 +287,11 @@ TEST_P(DrafterGoldenTest, LogitsAgreeInPrefillChainTreeAndBehindThem) {
     int before = 0;
     for (const Block& block : golden_->blocks) {
       SCOPED_TRACE(block.begin);
-      runner.DraftBlock(before, block);
+      if (draft->config.feature.masked) {
+        runner.DraftMasks(before, block);
+      } else {
+        runner.DraftBlock(before, block);
+      }
       before = block.begin;
     }
     if (before > 0) continue;
