@@ -43,9 +43,9 @@ Result<std::string> FingerprintOf(const Checkpoint& checkpoint, const ModelConfi
   return Sha256Hex(fmt::format("{} of {} positions", fingerprint, config.max_positions));
 }
 
-// A folder that could not be opened as a model may be of a drafter that cannot run by itself.
+// What could not be opened as a model may be a drafter that cannot run by itself.
 Status RefuseDrafter(const std::string& path) {
-  if (!std::filesystem::is_directory(path)) return {};
+  if (!std::filesystem::exists(path)) return {};
   const Result<Checkpoint> folder = Checkpoint::Open(path);
   if (!folder.ok() || !IsLearnedDraft(*folder)) return {};
   return InvalidInput(fmt::format(

@@ -49,7 +49,7 @@ Result<OpenedModel> OpenLearned(Checkpoint folder, const ModelSource& source,
 
 Result<OpenedModel> OpenDraftFor(const DraftedTarget& target, const ModelSource& source,
                                  std::vector<std::string>* notices) {
-  if (source.prediction_layer || std::filesystem::is_directory(source.path)) {
+  if (source.prediction_layer || std::filesystem::exists(source.path)) {
     FT_ASSIGN_OR_RETURN(Checkpoint folder, Checkpoint::Open(source.path));
     if (source.prediction_layer || IsLearnedDraft(folder)) {
       return OpenLearned(std::move(folder), source, target, notices);

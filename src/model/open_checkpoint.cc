@@ -22,9 +22,9 @@ Status LeaveOut(const Family& family, int layers, Checkpoint* checkpoint) {
   const bool gguf = checkpoint->gguf.has_value();
   for (const auto& [name, other] : checkpoint->others) {
     if (PartOf(family, gguf, layers, name) != ModelPart::kText) continue;
-    return InvalidInput(
-        fmt::format("{}: tensor '{}' has dtype {}, but only F32, F16, BF16 and U8 are supported",
-                    checkpoint->path.string(), Printable(name), other.dtype));
+    return InvalidInput(fmt::format(
+        "{}: tensor '{}' has dtype {}, {}", checkpoint->path.string(), Printable(name), other.dtype,
+        gguf ? "which no weight has" : "but only F32, F16, BF16 and U8 are supported"));
   }
   for (const UnusedPart& part :
        UnusedParts(family, gguf, layers, checkpoint->tensors, checkpoint->others)) {

@@ -64,7 +64,7 @@ struct Checkpoint {
   /// What a GGUF file says besides, its tokenizer above all; none of a folder, whose tokenizer has
   /// files of its own.
   std::optional<GgufMetadata> gguf;
-  OtherTensorMap others;  ///< Of a folder, as it names them: none of these is a weight.
+  OtherTensorMap others;  ///< As files name them: none of these is a weight.
   /// What the files have beside the text model, in a sentence for each part; filled by
   /// OpenCheckpoint.
   std::vector<std::string> not_used;

@@ -46,10 +46,12 @@ class LearnedDrafters(CliTest):
         golden = json.loads((drafter / "golden.json").read_text())
         source = DRAFTERS.parent / golden["target"]
         draft = "self:mtp" if drafter.name.startswith("mtp-") else drafter
+        if (drafter / "drafter.gguf").exists():
+            draft = drafter / "drafter.gguf"
         folder = self.folder / "target"
         shutil.copytree(source, folder)
         write_tokenizer(folder)
-        if draft != drafter:
+        if draft == "self:mtp":
             both = joined(*(path / "model.safetensors" for path in (source, drafter)))
             (folder / "model.safetensors").write_bytes(both)
         return folder, draft
@@ -136,6 +138,8 @@ class LearnedDrafters(CliTest):
     def test_wrong_pairs_are_refused(self):
         target, draft = self.models(DRAFTERS / "eagle3")
         self.refuse("run", "a", "-m", draft, "-n", 2,
+                    saying="is no model but a drafter that reads the states of one")
+        self.refuse("run", "a", "-m", DRAFTERS / "eagle3-gguf/drafter.gguf", "-n", 2,
                     saying="is no model but a drafter that reads the states of one")
         self.refuse("run", "a", "-m", MODELS / "demo-target", "-md", draft, "-n", 2, "--mode", "sd",
                     saying="is for a target whose hidden_size is 32, but this one's is 256")

@@ -1,7 +1,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,6 +10,7 @@
 #include "model/drafters/learned_draft.h"
 #include "model/drafters/prediction_layer.h"
 #include "model/families/family.h"
+#include "weights/gguf/gguf_file.h"
 #include "weights/safetensors.h"
 
 namespace {
@@ -43,18 +43,32 @@ ModelConfig SmallQwen() {
   return config;
 }
 
-Result<LearnedDraft> Read(std::string_view config, std::span<const std::uint8_t> weights,
-                          const ModelConfig& target_config) {
+Result<Checkpoint> FolderOf(std::string_view config, std::span<const std::uint8_t> weights) {
   FT_ASSIGN_OR_RETURN(auto contents, foretoken::ParseSafetensors(std::as_bytes(weights), "fuzz"));
-  static const std::vector<std::byte> table(std::size_t{8} * 4 * 4);
-  const foretoken::TensorView tensor{foretoken::WeightFormat::kF32, {8, 4}, table.data()};
-  Checkpoint target{.path = "target"};
-  target.tensors = {{"embedding.weight", tensor}, {"head.weight", tensor}};
   Checkpoint folder{.path = "fuzz"};
   folder.config = {.json = std::string(config), .where = "fuzz"};
   folder.tensors = std::move(contents.tensors);
   folder.others = std::move(contents.others);
-  if (config.empty()) {
+  return folder;
+}
+
+Result<Checkpoint> FileOf(std::span<const std::uint8_t> data) {
+  FT_ASSIGN_OR_RETURN(auto contents, foretoken::ParseGguf(std::as_bytes(data), "fuzz"));
+  Checkpoint file{.path = "fuzz"};
+  file.config.where = "fuzz";
+  file.tensors = std::move(contents.tensors);
+  file.others = std::move(contents.others);
+  file.gguf = std::move(contents.metadata);
+  return file;
+}
+
+Result<LearnedDraft> Read(Checkpoint folder, const ModelConfig& target_config) {
+  static const std::vector<std::byte> table(std::size_t{8} * 4 * 4);
+  const foretoken::TensorView tensor{foretoken::WeightFormat::kF32, {8, 4}, table.data()};
+  Checkpoint target{.path = "target"};
+  target.tensors = {{"embedding.weight", tensor}, {"head.weight", tensor}};
+  const bool in_model = !folder.gguf && folder.config.json.empty();
+  if (in_model) {
     return foretoken::ReadPredictionLayer(std::move(folder), target, target_config);
   }
   return foretoken::ReadLearnedDraft(std::move(folder), target, target_config);
@@ -62,15 +76,21 @@ Result<LearnedDraft> Read(std::string_view config, std::span<const std::uint8_t>
 
 }  // namespace
 
-// A drafter's folder: its config.json, a zero byte, and the weights. One that is accepted reads
-// what the target keeps, and drafts tokens of its own only.
+// A drafter's folder: its config.json, a zero byte, and the weights; or its GGUF file. One that is
+// accepted reads what the target keeps, and drafts tokens of its own only.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const void* end = size == 0 ? nullptr : std::memchr(data, 0, size);
-  if (end == nullptr) return 0;
-  const std::size_t config = static_cast<const std::uint8_t*>(end) - data;
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const std::size_t config = text.find('\0');
+  if (config == text.npos) return 0;
+  auto files = text.starts_with("GGUF")
+                   ? FileOf({data, size})
+                   : FolderOf(text.substr(0, config), std::span(data, size).subspan(config + 1));
+  if (!files.ok()) {
+    if (files.error().message.empty()) std::abort();
+    return 0;
+  }
   const ModelConfig target = config == 0 ? SmallQwen() : SmallTarget();
-  const Result<LearnedDraft> draft = Read({reinterpret_cast<const char*>(data), config},
-                                          std::span(data, size).subspan(config + 1), target);
+  const Result<LearnedDraft> draft = Read(std::move(files).value(), target);
   if (!draft.ok()) {
     if (draft.error().message.empty()) std::abort();
     return 0;

@@ -23,6 +23,7 @@ from command_line import MODELS, PROGRAM, CliTest
 from serving import Serving
 
 TARGET = MODELS / "demo-target"
+DRAFTERS = ROOT / "tests/golden/drafters"
 SMALL = ["--intermediate", "32", "--heads", "2", "--key-value-heads", "1"]
 COMMON = ["--context", "60", "--rows", "4", "--steps-ahead", "2", "--warmup", "2", "--rate", "8e-3"]
 
@@ -75,7 +76,7 @@ class Online(CliTest):
         self.assertEqual(list((learn / "candidates").glob("*.part")), [])
 
     def decode_until(self, server, trainer, done):
-        deadline = time.monotonic() + 150
+        deadline = time.monotonic() + 250
         seed = 0
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
             while True:
@@ -96,13 +97,16 @@ class Online(CliTest):
     def test_mtp(self):
         self.follow(self.train("mtp"))
 
+    def test_draft_model(self):
+        self.follow(self.train("draft-model", "--hidden", 32, "--layers", 1))
+
     def test_refuses_what_it_cannot_train_further(self):
         ended = subprocess.run(self.command("online", "--learn", self.folder / "learn", "--draft",
-                                            MODELS / "demo-draft"),
+                                            DRAFTERS / "eagle3"),
                                capture_output=True, text=True, cwd=ROOT / "training",
                                env=self.environment())
         self.assertEqual(ended.returncode, 1)
-        self.assertIn("is no drafter that this package has written", ended.stderr)
+        self.assertIn("is no drafter for demo-target", ended.stderr)
 
 
 if __name__ == "__main__":

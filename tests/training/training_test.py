@@ -283,6 +283,17 @@ class FolderTest(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertIn("--mask-token 40 is no token of target, which has 40", said)
 
+    def test_taps_that_a_kind_cannot_use_are_refused(self):
+        target = SmallTarget(self.target_folder)
+        tokens = torch.randint(40, (4, 12), generator=torch.Generator().manual_seed(2))
+        (self.data / "capture-00001.safetensors").unlink()
+        for layers, kind, expected in (((0, 3), "dflash", "captures are of layers from 1 on"),
+                                       ((2, 3), "eagle3", "EAGLE-3 reads 3")):
+            write_capture(target, tokens, 3, self.data / "capture-00000.safetensors", layers)
+            code, said = self.train("drafter", kind=kind)
+            self.assertEqual(code, 1)
+            self.assertIn(expected, said)
+
     def test_a_draft_model_goes_on_from_a_folder(self):
         draft = SafetensorsFile(self.folder / "draft/model.safetensors")
         (self.target_folder / "tokenizer.json").write_text("{}")

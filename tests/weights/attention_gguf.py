@@ -1,4 +1,5 @@
-"""GGUF files of the families whose attention is of another kind than Llama's: Gemma 4 and DeepSeek."""
+"""GGUF files of the families whose attention is of another kind than Llama's, Gemma 4 and DeepSeek,
+and of GLM 4.5, whose experts are as DeepSeek's."""
 
 import numpy as np
 
@@ -67,6 +68,40 @@ class Gemma4(Family):
         yield "rope_freqs.weight", np.array([1.0] * turning + [1e30] * (pairs - turning))
 
 
+def stack_experts(tensors, count):
+    for name in list(tensors):
+        if name.endswith("e_score_correction_bias"):
+            tensors[name.replace("_bias", ".bias")] = tensors.pop(name)
+        if ".experts.0." in name:
+            of_each = [tensors.pop(name.replace(".experts.0.", f".experts.{i}."))
+                       for i in range(count)]
+            tensors[name.replace(".experts.0.", ".experts.")] = np.stack(of_each)
+
+
+def add_experts(writer, config, scores):
+    """`scores`: 1 for the softmax, 2 for sigmoids."""
+    writer.add_leading_dense_block_count(config["first_k_dense_replace"])
+    writer.add_expert_feed_forward_length(config["moe_intermediate_size"])
+    writer.add_expert_count(config["n_routed_experts"])
+    writer.add_expert_used_count(config["num_experts_per_tok"])
+    writer.add_expert_shared_count(config["n_shared_experts"])
+    writer.add_expert_weights_scale(config["routed_scaling_factor"])
+    writer.add_expert_weights_norm(config["norm_topk_prob"])
+    writer.add_expert_group_count(config["n_group"])
+    writer.add_expert_group_used_count(config["topk_group"])
+    writer.add_uint32(f"{writer.arch}.expert_gating_func", scores)
+
+
+class Glm4Moe(Family):
+    def __init__(self, folder):
+        super().__init__(folder)
+        stack_experts(self.model.tensors, self.config["n_routed_experts"])
+
+    def add_metadata(self):
+        super().add_metadata()
+        add_experts(self.writer, self.config, 2)
+
+
 class DeepSeek(Family):
     """What makes keys is transposed, and lies apart from what makes values."""
 
@@ -81,12 +116,7 @@ class DeepSeek(Family):
                 keys, values = both[:, :self.key_width], both[:, self.key_width:]
                 tensors[name.replace("kv_b_proj", "k_b_proj")] = keys.swapaxes(1, 2)
                 tensors[name.replace("kv_b_proj", "v_b_proj")] = values
-            if name.endswith("e_score_correction_bias"):
-                tensors[name.replace("_bias", ".bias")] = tensors.pop(name)
-            if ".experts.0." in name:
-                of_each = [tensors.pop(name.replace(".experts.0.", f".experts.{i}."))
-                           for i in range(config["n_routed_experts"])]
-                tensors[name.replace(".experts.0.", ".experts.")] = np.stack(of_each)
+        stack_experts(tensors, config["n_routed_experts"])
 
     def add_metadata(self):
         config, writer = self.config, self.writer
@@ -99,7 +129,6 @@ class DeepSeek(Family):
         writer.add_head_count_kv(1)
         writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
         writer.add_rope_freq_base(config["rope_theta"])
-        writer.add_leading_dense_block_count(config["first_k_dense_replace"])
         if config["q_lora_rank"] is not None:
             writer.add_q_lora_rank(config["q_lora_rank"])
         writer.add_kv_lora_rank(rank)
@@ -107,23 +136,15 @@ class DeepSeek(Family):
         writer.add_value_length(rank)
         writer.add_key_length_mla(self.key_width + rotated)
         writer.add_value_length_mla(config["v_head_dim"])
-        writer.add_expert_feed_forward_length(config["moe_intermediate_size"])
-        writer.add_expert_count(config["n_routed_experts"])
-        writer.add_expert_used_count(config["num_experts_per_tok"])
-        writer.add_expert_shared_count(config["n_shared_experts"])
-        writer.add_expert_weights_scale(config["routed_scaling_factor"])
-        writer.add_expert_weights_norm(config["norm_topk_prob"])
-        writer.add_expert_group_count(config["n_group"])
-        writer.add_expert_group_used_count(config["topk_group"])
-        writer.add_uint32(self.key("expert_gating_func"), {"softmax": 1, "sigmoid": 2}[
-            config["scoring_func"]])
+        add_experts(writer, config, {"softmax": 1, "sigmoid": 2}[config["scoring_func"]])
         writer.add_rope_dimension_count(rotated)
         writer.add_rope_scaling_yarn_log_mul(0.1 * self.rope["mscale_all_dim"])
         writer.add_bos_token_id(config["bos_token_id"])
         writer.add_eos_token_id(config["eos_token_id"])
 
 
-KINDS = {"gemma4_text": Gemma4, "deepseek_v2": DeepSeek, "deepseek_v3": DeepSeek}
+KINDS = {"gemma4_text": Gemma4, "deepseek_v2": DeepSeek, "deepseek_v3": DeepSeek,
+         "glm4_moe": Glm4Moe}
 
 
 def family_of(folder):

@@ -25,9 +25,10 @@ from golden_folders import FAMILIES, SAYABLE, logits_of, make_folder
 
 WRITTEN = ("cohere", "cohere-qk-norm", "cohere2", "deepseek_v2", "deepseek_v2-groups",
            "deepseek_v3", "gemma2", "gemma3", "gemma4", "gemma4-moe", "gemma4-small", "glm", "glm4",
+           "glm4_moe",
            "gpt_oss", "gpt_oss-mxfp4", "granite", "granitemoe", "granitemoehybrid",
            "granitemoehybrid-nope", "granitemoeshared", "llama", "llama-bias", "llama-dynamic",
-           "llama-linear", "llama-yarn", "ministral3", "mistral", "mixtral", "olmo2", "olmoe",
+           "llama-linear", "llama-yarn", "mimo", "ministral3", "mistral", "mixtral", "olmo2", "olmoe",
            "phi3", "phi3-long", "qwen2", "qwen2_moe", "qwen3", "qwen3_5", "qwen3_5_moe",
            "qwen3_moe", "qwen3_next", "smollm3", "stablelm", "stablelm-parallel")
 # What files do not say, and how that is called.

@@ -36,9 +36,10 @@ ROUNDED = ("llama", "phi3", "phi3-long", "ministral3", "deepseek_v2", "deepseek_
            "deepseek_v3", "qwen3_next", "qwen3_5", "qwen3_5_moe")
 # Of the context that a model is used for where that is not its own.
 CONTEXTS = {"phi3": 128}
-EXACT = ("llama-bias", "llama-linear", "llama-yarn", "llama-dynamic", "mistral", "qwen2", "qwen3",
+EXACT = ("llama-bias", "llama-linear", "llama-yarn", "llama-dynamic", "mistral", "mimo", "qwen2",
+         "qwen3",
          "gemma2", "gemma3", "gemma4", "gemma4-moe", "gemma4-small", "olmo2", "granite",
-         "granitemoehybrid", "granitemoehybrid-nope", "smollm3", "glm", "glm4", "cohere",
+         "granitemoehybrid", "granitemoehybrid-nope", "smollm3", "glm", "glm4", "glm4_moe", "cohere",
          "cohere-qk-norm", "cohere2", "stablelm", "stablelm-parallel", "mixtral", "qwen3_moe",
          "qwen2_moe", "granitemoe", "granitemoeshared", "olmoe", "gpt_oss")
 

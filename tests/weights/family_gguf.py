@@ -15,7 +15,8 @@ ARCHITECTURES = {"mistral": "llama", "cohere": "command-r", "gemma3_text": "gemm
                  "qwen3_5_moe_text": "qwen35moe", "glm": "chatglm", "granitemoehybrid": "granite",
                  "mixtral": "llama", "qwen2_moe": "qwen2moe", "qwen3_moe": "qwen3moe",
                  "granitemoeshared": "granitemoe", "gpt_oss": "gpt-oss",
-                 "gemma4_text": "gemma4", "deepseek_v2": "deepseek2", "deepseek_v3": "deepseek2"}
+                 "gemma4_text": "gemma4", "deepseek_v2": "deepseek2", "deepseek_v3": "deepseek2",
+                 "glm4_moe": "glm4moe", "mimo": "qwen2"}
 # Whose experts stacked_tensors() stacks.
 STACKED = ("mixtral", "qwen2_moe", "qwen3_moe", "granitemoe", "granitemoeshared", "olmoe",
            "gpt_oss")

@@ -6,10 +6,10 @@ import pathlib
 from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol, Sequence
 
 import torch
+from torch.nn import functional
 
 from .capture import CapturedSequence
 from .packing import Batch
-from .safetensors import SafetensorsFile
 from .target import Target
 
 
@@ -46,6 +46,13 @@ class Rows:
 def every_place(batch: Batch) -> torch.Tensor:
     rows, length = batch.tokens.shape
     return torch.arange(length, device=batch.tokens.device).expand(rows, length)
+
+
+def embedded(batch: Batch, tables: Tables, place: torch.Tensor, ahead: int) -> torch.Tensor:
+    """Embeddings [rows, slots, hidden] of the tokens at place + ahead; any behind the row's end."""
+    last = batch.tokens.shape[1] - 1
+    tokens = batch.tokens.gather(1, (place + ahead).clamp(max=last))
+    return functional.embedding(tokens, tables.embeddings)
 
 
 def rows_of_step(batch: Batch, place: torch.Tensor, step: int) -> Rows:
@@ -96,7 +103,7 @@ class Inputs:
 class Kind:
     """`defaults` are of shared options, where the kind has others. `make` gives a Drafter, or
     raises a Failure where the data or options do not do for one. `read` gives the one of a
-    config.json and its tensors that this package has written; None where they are no such thing, or
+    folder that this package has written, to be trained further; None where it holds none, or one
     for another target."""
 
     name: str
@@ -106,4 +113,4 @@ class Kind:
     # How many tokens of a draft are evaluated.
     evaluated: Callable[[argparse.Namespace], int] = lambda arguments: arguments.steps_ahead
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    read: Optional[Callable[[Mapping[str, Any], SafetensorsFile, Target], Optional[Drafter]]] = None
+    read: Optional[Callable[[pathlib.Path, Target], Optional[Drafter]]] = None

@@ -89,20 +89,13 @@ class LearningFolder:
 
 def read_drafter(folder: pathlib.Path, target: Target) -> "tuple[Kind, Drafter]":
     """A drafter as this package writes it, of any kind that can be trained further."""
-    try:
-        config = json.loads((folder / "config.json").read_text())
-    except (OSError, ValueError) as error:
-        raise Failure(f"{folder / 'config.json'} cannot be read: {error}") from error
-    tensors = SafetensorsFile(folder / "model.safetensors")
     for kind in KINDS:
-        if kind.read is None:
-            continue
-        drafter = kind.read(config, tensors, target)
+        drafter = kind.read(folder, target) if kind.read else None
         if drafter is not None:
             return kind, drafter
     readable = ", ".join(kind.name for kind in KINDS if kind.read)
-    raise Failure(f"{folder} is no drafter that this package has written of a kind that is trained "
-                  f"online: {readable}")
+    raise Failure(f"{folder} is no drafter for {target.name} of a kind that is trained online, as "
+                  f"this package writes them: {readable}")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -122,7 +115,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--updates", type=int, default=0, help="after which it ends; 0: none")
     parser.add_argument("--look-every", type=float, default=2.0, help="seconds")
     command.add_training_arguments(parser)
-    parser.set_defaults(rate=5e-4, warmup=10, steps_ahead=4)
+    parser.set_defaults(rate=5e-4, warmup=10, steps_ahead=None)
+
+
+# Tokens of a draft, where neither options nor the kind say more.
+_AHEAD = 4
 
 
 class Online:
@@ -132,10 +129,12 @@ class Online:
         self._arguments = arguments
         self._folder = LearningFolder(arguments.learn)
         self._target = load_target(arguments.target)
-        self._settings = command.settings_of(arguments)
         self._last_capture = ""
         self._last_name: Optional[str] = None
         self._begin()
+        if arguments.steps_ahead is None:
+            arguments.steps_ahead = self._kind.defaults.get("steps_ahead", _AHEAD)
+        self._settings = command.settings_of(arguments)
 
     def _begin(self) -> None:
         """From what the server drafts with."""
@@ -180,7 +179,8 @@ class Online:
         part = self._folder.candidates / f"{name}.part"
         part.mkdir(exist_ok=True)
         answers = held_back or trained
-        figures = evaluate(self._drafter, teacher, answers, settings.context, settings.steps_ahead)
+        figures = evaluate(self._drafter, teacher, answers, settings.context,
+                           max(settings.steps_ahead, _AHEAD))
         tokens = command.answer_tokens(answers)
         covered = membership(self._drafter.ids, self._target.vocabulary)[tokens].float().mean()
         publish(part, self._kind, self._target, self._drafter, settings,

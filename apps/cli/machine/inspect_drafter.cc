@@ -77,8 +77,8 @@ json Figures(const LearnedDraft& draft, const Checkpoint& target, const ModelCon
 }  // namespace
 
 Result<std::optional<json>> InspectDrafter(const ModelOptions& options) {
-  const bool folder = std::filesystem::is_directory(options.draft);
-  if (!folder && !options.draft_layer) return std::optional<json>();
+  const bool there = std::filesystem::exists(options.draft);
+  if (!there && !options.draft_layer) return std::optional<json>();
   FT_ASSIGN_OR_RETURN(Checkpoint files, Checkpoint::Open(options.draft));
   if (!options.draft_layer && !IsLearnedDraft(files)) return std::optional<json>();
   FT_ASSIGN_OR_RETURN(const Checkpoint target, OpenCheckpoint(options.target, ""));

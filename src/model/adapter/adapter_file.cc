@@ -21,6 +21,14 @@ constexpr const char* kConfig = "adapter_config.json";
 constexpr const char* kSafetensors = "adapter_model.safetensors";
 constexpr const char* kPickled = "adapter_model.bin";
 
+// Refuses a file, which errors call `where`, that has tensors of another kind.
+Status CheckFloats(const OtherTensorMap& others, const std::string& where) {
+  if (others.empty()) return {};
+  const auto& [name, other] = *others.begin();
+  return InvalidInput(fmt::format("{}: tensor '{}' has dtype {}, but adapters are of floats", where,
+                                  Printable(name), other.dtype));
+}
+
 Result<AdapterFile> OpenFolder(const fs::path& path, const Family& family) {
   const auto lies = [&](const char* name) {
     std::error_code error;
@@ -42,11 +50,7 @@ Result<AdapterFile> OpenFolder(const fs::path& path, const Family& family) {
     return InvalidInput(fmt::format("{}: tensor '{}' has dtype U8, but adapters are of floats",
                                     weights.string(), Printable(file.holds.bytes.begin()->first)));
   }
-  if (!file.holds.others.empty()) {
-    const auto& [name, other] = *file.holds.others.begin();
-    return InvalidInput(fmt::format("{}: tensor '{}' has dtype {}, but adapters are of floats",
-                                    weights.string(), Printable(name), other.dtype));
-  }
+  FT_RETURN_IF_ERROR(CheckFloats(file.holds.others, weights.string()));
   FT_ASSIGN_OR_RETURN(AdapterFile adapter,
                       PeftAdapter(file.holds.tensors, *text, config.string(), family));
   adapter.files.push_back(std::move(file.file));
@@ -55,6 +59,7 @@ Result<AdapterFile> OpenFolder(const fs::path& path, const Family& family) {
 
 Result<AdapterFile> OpenGguf(const fs::path& path, const Family& family) {
   FT_ASSIGN_OR_RETURN(const GgufFile file, GgufFile::Open(path));
+  FT_RETURN_IF_ERROR(CheckFloats(file.others(), path.string()));
   FT_ASSIGN_OR_RETURN(AdapterFile adapter,
                       GgufAdapter(file.tensors(), file.metadata(), path.string(), family));
   adapter.files = file.parts();

@@ -71,7 +71,8 @@ Result<std::shared_ptr<const Translation>> DraftedTokens(const Checkpoint& folde
       std::ranges::count_if(t2d, [](std::byte mark) { return mark != std::byte{0}; });
   std::optional<std::vector<Token>> tokens;
   if (t2d.empty() || marks == drafted) {
-    tokens = TokensOf(numbers, /*offsets=*/true, target.vocabulary, t2d);
+    const bool gguf = folder.gguf.has_value();  // Whose numbers are always tokens.
+    if (!gguf) tokens = TokensOf(numbers, /*offsets=*/true, target.vocabulary, t2d);
     if (!tokens) tokens = TokensOf(numbers, /*offsets=*/false, target.vocabulary, t2d);
   }
   if (!tokens) {

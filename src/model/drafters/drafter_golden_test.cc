@@ -93,7 +93,8 @@ class DrafterGoldenTest : public testing::TestWithParam<std::string> {
 
   Result<LearnedDraft> Open() {
     const auto open = GetParam().starts_with("mtp") ? OpenPredictionLayer : OpenDraft;
-    return open(Folder() / GetParam(), target_, target_config_);
+    const fs::path file = Folder() / GetParam() / "drafter.gguf";
+    return open(fs::exists(file) ? file : file.parent_path(), target_, target_config_);
   }
 
   // In the target's tokens.

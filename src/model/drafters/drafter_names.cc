@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/printable.h"
+#include "model/families/gguf/gguf_config.h"
 
 namespace foretoken {
 namespace {
@@ -42,11 +43,12 @@ std::string_view FirstLayer(bool gguf) { return gguf ? "blk.0." : "model.layers.
 std::string DrafterNames::Ours(std::string_view in_file) const {
   if (!in_file.starts_with(prefix)) return {};
   const std::string_view behind = in_file.substr(prefix.size());
-  if (one_layer) {
+  if (gguf || one_layer) {
     const auto in_files = gguf ? &DrafterTensor::gguf : &DrafterTensor::folder;
     std::string ours = Beside(tensors, behind, in_files, &DrafterTensor::ours);
-    return ours.empty() ? OurName(*family, gguf, fmt::format("{}{}", FirstLayer(gguf), behind))
-                        : ours;
+    if (!ours.empty()) return ours;
+    const std::string_view layer = one_layer ? FirstLayer(gguf) : "";
+    return OurName(*family, gguf, fmt::format("{}{}", layer, behind));
   }
   const std::string plain = Begun(Begun(behind, "model.", ""), "midlayer.", "layers.0.");
   std::string ours = Beside(tensors, plain, &DrafterTensor::folder, &DrafterTensor::ours);
@@ -55,11 +57,12 @@ std::string DrafterNames::Ours(std::string_view in_file) const {
 }
 
 std::string DrafterNames::InFile(std::string_view ours) const {
-  if (one_layer) {
+  if (gguf || one_layer) {
     const auto in_files = gguf ? &DrafterTensor::gguf : &DrafterTensor::folder;
     const std::string beside = Beside(tensors, ours, &DrafterTensor::ours, in_files);
-    return prefix +
-           (beside.empty() ? Begun(NameInFile(*family, gguf, ours), FirstLayer(gguf), "") : beside);
+    if (!beside.empty()) return prefix + beside;
+    const std::string whole = NameInFile(*family, gguf, ours);
+    return prefix + (one_layer ? Begun(whole, FirstLayer(gguf), "") : whole);
   }
   std::string name = Beside(tensors, ours, &DrafterTensor::ours, &DrafterTensor::folder);
   if (name.empty()) name = Begun(NameInFile(*family, /*gguf=*/false, ours), "model.", "");
@@ -75,7 +78,7 @@ Status NameTensors(const DrafterNames& names, Checkpoint* folder) {
   for (const auto& [name, tensor] : folder->tensors) {
     if (!names.Ours(name).empty()) {
       ++named;
-    } else if (!name.ends_with(".inv_freq")) {  // Frequencies, which config.json says too.
+    } else if (!name.ends_with(".inv_freq") && !IsOfGgufConfig(name)) {  // Frequencies.
       return unknown(name);
     }
   }

@@ -12,8 +12,8 @@ namespace foretoken {
 
 /// A tensor beside those of ordinary layers, without ".weight" or ".bias": our name, that of
 /// folders, where it is the first layer's behind "layers.0." (or behind the prefix, where that is a
-/// layer's), and that of GGUF files, behind the layer's number. A '*' at the end is a number. Files
-/// of a kind whose name is empty do not have it.
+/// layer's), and that of GGUF files, of one layer behind its number. A '*' at the end is a number.
+/// Files of a kind whose name is empty do not have it.
 struct DrafterTensor {
   std::string_view ours;
   std::string_view folder;
@@ -28,7 +28,7 @@ struct DrafterNames {
   std::string prefix;      ///< Before all names; of GGUF files "blk." and the layer's number.
   bool midlayer = false;   ///< The first layer is called "midlayer".
   bool gguf = false;       ///< They are of a GGUF file.
-  bool one_layer = false;  ///< The prefix is a layer's: names are its own, as of a GGUF file.
+  bool one_layer = false;  ///< The prefix is a layer's: names are its own.
 
   /// Empty where there is none.
   std::string Ours(std::string_view in_file) const;

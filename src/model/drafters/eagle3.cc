@@ -25,14 +25,15 @@ constexpr std::string_view kUsualParts[] = {"use_aux_hidden_state",
                                             "use_input_layernorm_in_first_layer",
                                             "use_last_layernorm", "next_layer_regular"};
 
-constexpr DrafterTensor kTensors[] = {{"embedding", "embed_tokens"},
-                                      {"head", "lm_head"},
-                                      {"output_norm", "norm"},
-                                      {"feature.reduction", "fc"},
-                                      {"feature.tap_norm", "input_norm"},
-                                      {"feature.tap_norm.*", "fc_norm.*"},
-                                      {"feature.token_norm", "layers.0.input_layernorm"},
-                                      {"feature.norm", "layers.0.hidden_norm"}};
+constexpr DrafterTensor kTensors[] = {
+    {"embedding", "embed_tokens", "token_embd"},
+    {"head", "lm_head", "output"},
+    {"output_norm", "norm", "output_norm"},
+    {"feature.reduction", "fc", "fc"},
+    {"feature.tap_norm", "input_norm"},
+    {"feature.tap_norm.*", "fc_norm.*"},
+    {"feature.token_norm", "layers.0.input_layernorm", "blk.0.attn_norm"},
+    {"feature.norm", "layers.0.hidden_norm", "blk.0.attn_norm_2"}};
 
 // P-EAGLE's have the feature of rows of masks, too.
 constexpr DrafterTensor kParallelTensors[] = {{"embedding", "embed_tokens"},

@@ -8,6 +8,7 @@
 #include "model/drafters/drafted_tokens.h"
 #include "model/drafters/drafter_kind.h"
 #include "model/drafters/drafter_names.h"
+#include "model/drafters/eagle3_gguf.h"
 #include "model/drafters/shared_tables.h"
 #include "model/families/family.h"
 #include "model/model_weights.h"
@@ -65,7 +66,7 @@ void CompletePositions(const ModelConfig& target, LearnedDraft* draft) {
 }  // namespace
 
 bool IsLearnedDraft(const Checkpoint& folder) {
-  if (folder.gguf.has_value()) return false;
+  if (folder.gguf.has_value()) return IsEagle3Gguf(folder);
   const Json json = ParseConfig(folder);
   if (!json.is_object()) return false;
   return json.contains("speculators_model_type") || json.contains("draft_vocab_size") ||
@@ -76,8 +77,11 @@ Result<LearnedDraft> ReadLearnedDraft(Checkpoint folder, const Checkpoint& targe
                                       const ModelConfig& target_config) {
   const std::string path = folder.path.string();
   if (!IsLearnedDraft(folder)) {
-    return InvalidInput(
-        fmt::format("{}: is no folder of a drafter that reads its target's states", path));
+    return InvalidInput(fmt::format("{}: is no drafter that reads its target's states", path));
+  }
+  const bool gguf = folder.gguf.has_value();
+  if (gguf) {
+    FT_ASSIGN_OR_RETURN(folder.config.json, Eagle3FromGguf(folder));
   }
   const Json json = ParseConfig(folder);
   const DrafterKind& kind = KindOf(json);
@@ -103,9 +107,11 @@ Result<LearnedDraft> ReadLearnedDraft(Checkpoint folder, const Checkpoint& targe
                                   .tensors = kind.tensors,
                                   .family = &family,
                                   .prefix = std::string(kind.prefix),
-                                  .midlayer = HasMidlayer(draft.checkpoint)},
+                                  .midlayer = HasMidlayer(draft.checkpoint),
+                                  .gguf = gguf},
                                  &draft.checkpoint));
-  draft.checkpoint.gains_less_one = family.folder_gains_less_one;
+  draft.checkpoint.gains_less_one = !gguf && family.folder_gains_less_one;
+  draft.checkpoint.alternating_heads = gguf && family.neighbours == Neighbours::kInGguf;
   FT_ASSIGN_OR_RETURN(draft.translation,
                       DraftedTokens(draft.checkpoint, config.vocabulary, target_config));
   FT_RETURN_IF_ERROR(ShareTables(target, target_config, config, &draft.checkpoint));

@@ -62,7 +62,48 @@ TEST_F(LearnedDraftTest, IsToldFromAModel) {
   EXPECT_TRUE(IsLearnedDraft(Open("eagle3-speculators")));
   EXPECT_FALSE(IsLearnedDraft(Open("target")));
   EXPECT_THAT(Message(OpenDraft(Folder() / "target", target_, target_config_)),
-              HasSubstr("target: is no folder of a drafter that reads its target's states"));
+              HasSubstr("target: is no drafter that reads its target's states"));
+}
+
+TEST_F(LearnedDraftTest, OfAGgufFileSaysWhatTheFolderSays) {
+  const std::string file = "eagle3-gguf/drafter.gguf";
+  EXPECT_TRUE(IsLearnedDraft(Open(file)));
+  const auto draft = Read(Open(file));
+  ASSERT_TRUE(draft.ok()) << Message(draft);
+  EXPECT_TRUE(draft->notes.empty());  // The file says which layers it reads.
+  const auto of_folder = Read(Open("eagle3"));
+  EXPECT_EQ(draft->config.feature, of_folder->config.feature);
+  EXPECT_EQ(draft->config.layers, of_folder->config.layers);
+  EXPECT_EQ(draft->translation->said, of_folder->translation->said);
+
+  EXPECT_THAT(
+      Message(WithFolder(file,
+                         [](Checkpoint& each) { each.gguf->Add("eagle3.norm_before_fc", true); })),
+      HasSubstr("drafter.gguf: eagle3.norm_before_fc is true, and what that changes is not"));
+  EXPECT_THAT(Message(WithFolder(file, [](Checkpoint& each) { each.others.erase("d2t"); })),
+              HasSubstr("output.weight"));
+  EXPECT_THAT(Message(WithFolder(
+                  file, [](Checkpoint& each) { each.tensors.erase("blk.0.attn_norm_2.weight"); })),
+              HasSubstr("lacks tensor blk.0.attn_norm_2.weight"));
+  EXPECT_THAT(Message(WithFolder(file,
+                                 [](Checkpoint& each) {
+                                   each.tensors["blk.0.odd.weight"] = each.tensors["fc.weight"];
+                                 })),
+              HasSubstr("has tensor 'blk.0.odd.weight', which is none of an EAGLE-3 drafter"));
+}
+
+// Numbers of a GGUF file are tokens, even where they could be what has to be added.
+TEST_F(LearnedDraftTest, TokensOfAGgufFileAreNotAddedTo) {
+  std::vector<std::int64_t> numbers(kDrafted);
+  for (int own = 0; own < kDrafted; ++own) numbers[own] = own < 40 ? own + 41 : own - 40;
+  const auto with_numbers = [&](Checkpoint& folder) {
+    folder.others["d2t"] = {"I64", std::as_bytes(std::span(numbers))};
+  };
+  const auto draft = WithFolder("eagle3-gguf/drafter.gguf", with_numbers);
+  ASSERT_TRUE(draft.ok()) << Message(draft);
+  for (int own = 0; own < kDrafted; ++own) {
+    EXPECT_EQ(draft->translation->said[static_cast<std::size_t>(numbers[own])], own);
+  }
 }
 
 TEST_F(LearnedDraftTest, SaysWhichLayersItTakesWhereItsFolderDoesNot) {

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/temporary_testing.h"
+#include "model/families/family.h"
 #include "model/families/read_config.h"
 #include "model/open_checkpoint.h"
 #include "tensor/tensor_testing.h"
@@ -211,6 +212,46 @@ TEST_F(InGguf, RefusesWhatIsNotWhole) {
   joined.Tensor("blk.4.nextn.eh_proj.weight", {1}, kF32, bytes);
   EXPECT_THAT(Message(Open(joined)), HasSubstr("nextn.e"));
   EXPECT_THAT(Message(Open(GgufBuilder())), HasSubstr("has no layer that guesses further tokens"));
+}
+
+// That of GLM 4.5 lies behind the model's two layers, its tensors as those of other layers.
+TEST(GlmInGgufTest, IsTheLayerOfTheFolder) {
+  const Checkpoint target = OpenCheckpoint(Golden() / "families/glm4_moe", "").value();
+  const ModelConfig config = *ReadModelConfig(target);
+  const auto of_folder = OpenPredictionLayer(Golden() / "drafters/mtp-glm4_moe", target, config);
+  ASSERT_TRUE(of_folder.ok()) << of_folder.error().message;
+  const std::map<std::string, std::string> beside = {
+      {"feature.join.weight", "nextn.eh_proj.weight"},
+      {"feature.token_norm.weight", "nextn.enorm.weight"},
+      {"feature.norm.weight", "nextn.hnorm.weight"},
+      {"output_norm.weight", "nextn.shared_head_norm.weight"}};
+  GgufBuilder builder;
+  builder.Text("general.architecture", "glm4moe");
+  for (const auto& [name, view] : of_folder->checkpoint.tensors) {
+    if (name == "embedding.weight" || name == "head.weight") continue;
+    const auto found = beside.find(name);
+    const std::string in_file =
+        found != beside.end() ? found->second : NameInFile(kGlm4Moe, /*gguf=*/true, name).substr(6);
+    std::vector<float> values(static_cast<std::size_t>(view.elements()));
+    LoadElements(view, 0, view.elements(), values.data());
+    builder.Tensor("blk.2." + in_file, {view.shape.rbegin(), view.shape.rend()}, 0,
+                   {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
+  }
+  const TemporaryFolder folder;
+  const std::string path = (folder.path() / "m.gguf").string();
+  builder.Write(path);
+  const auto draft = OpenPredictionLayer(path, target, config);
+  ASSERT_TRUE(draft.ok()) << draft.error().message;
+  EXPECT_EQ(draft->config.feature, of_folder->config.feature);
+  EXPECT_EQ(draft->checkpoint.tensors.size(), of_folder->checkpoint.tensors.size());
+  for (const auto& [name, expected] : of_folder->checkpoint.tensors) {
+    const TensorView* view = draft->checkpoint.Find(name);
+    ASSERT_NE(view, nullptr) << name;
+    ASSERT_EQ(view->shape, expected.shape) << name;
+    for (std::int64_t i = 0; i < expected.elements(); ++i) {
+      ASSERT_EQ(LoadElement(*view, i), LoadElement(expected, i)) << name;
+    }
+  }
 }
 
 }  // namespace

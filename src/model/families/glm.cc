@@ -1,4 +1,5 @@
 #include "model/families/family.h"
+#include "model/families/gguf/own_keys.h"
 
 namespace foretoken {
 namespace {
@@ -13,9 +14,10 @@ constexpr TensorName kGlm4Names[] = {
 };
 
 constexpr TensorName kGlm4MoeNames[] = {
-    {"shared.gate", "mlp.shared_experts.gate_proj", ""},
-    {"shared.up", "mlp.shared_experts.up_proj", ""},
-    {"shared.down", "mlp.shared_experts.down_proj", ""},
+    {"mlp_norm", "post_attention_layernorm", "post_attention_norm"},
+    {"shared.gate", "mlp.shared_experts.gate_proj", "ffn_gate_shexp"},
+    {"shared.up", "mlp.shared_experts.up_proj", "ffn_up_shexp"},
+    {"shared.down", "mlp.shared_experts.down_proj", "ffn_down_shexp"},
 };
 
 constexpr std::string_view kDefaults = R"({"attention_bias": true})";
@@ -38,6 +40,9 @@ void DescribeGlm4(ConfigFields& fields, ModelConfig* config) {
 // Rows choose experts by sigmoids and a bias, among the groups whose two best ones score most.
 void DescribeGlm4Moe(ConfigFields& fields, ModelConfig* config) {
   DescribeGlm(fields, config);
+  std::string scores = "sigmoid";
+  fields.String("scoring_func", &scores);
+  if (scores != "sigmoid") fields.Refuse("scoring_func is not sigmoid");
   const bool normalised = fields.BoolOr("norm_topk_prob", true);
   Routing routing{
       .weights = normalised ? Routing::Weights::kSigmoidsOfSum : Routing::Weights::kSigmoids,
@@ -79,8 +84,10 @@ const Family kGlm4 = {.name = "glm4",
 
 const Family kGlm4Moe = {.name = "glm4_moe",
                          .architecture = "Glm4MoeForCausalLM",
-                         .gguf = "",
+                         .gguf = "glm4moe",
                          .names = kGlm4MoeNames,
-                         .describe = DescribeGlm4Moe};
+                         .describe = DescribeGlm4Moe,
+                         .gguf_fields = Glm4MoeFromGguf,
+                         .gguf_keys = Glm4MoeToGguf};
 
 }  // namespace foretoken

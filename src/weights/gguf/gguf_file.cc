@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/printable.h"
+#include "weights/file_tensors.h"
 
 namespace foretoken {
 namespace {
@@ -46,8 +47,20 @@ struct Layout {
 struct TensorInfo {
   std::string_view name;
   TensorView view;
+  std::string_view other;  // Its type, where it is none of weights.
   std::uint64_t offset = 0;
+
+  std::size_t bytes() const {
+    if (other.empty()) return view.bytes();
+    return static_cast<std::size_t>(view.elements()) * DTypeBytes(other);
+  }
 };
+
+// The types that no weight has, and whose elements are not in blocks.
+bool IsOther(std::string_view type) {
+  const auto others = {"I8", "I16", "I32", "I64", "F64"};
+  return std::ranges::find(others, type) != others.end();
+}
 
 Result<WeightFormat> FormatOf(std::uint32_t type, const std::string& what) {
   const std::string_view name = type < kTensorTypes.size() ? kTensorTypes[type] : "";
@@ -97,6 +110,11 @@ Result<TensorInfo> ReadTensorInfo(std::uint64_t number, std::string_view where,
   const auto type = reader->Read<std::uint32_t>();
   const auto offset = reader->Read<std::uint64_t>();
   if (!type || !offset) return GgufTruncated(where, what);
+  info.offset = *offset;
+  if (*type < kTensorTypes.size() && IsOther(kTensorTypes[*type])) {
+    info.other = kTensorTypes[*type];
+    return info;
+  }
   FT_ASSIGN_OR_RETURN(info.view.format, FormatOf(*type, fmt::format("{}: {}", where, what)));
   const std::int64_t block = InfoOf(info.view.format).block_elements;
   if (info.view.shape.back() % block != 0) {
@@ -105,27 +123,24 @@ Result<TensorInfo> ReadTensorInfo(std::uint64_t number, std::string_view where,
                     "of {}",
                     where, what, info.view.shape.back(), FormatName(info.view.format), block));
   }
-  info.offset = *offset;
   return info;
 }
 
-Status Place(const TensorInfo& info, const Layout& layout, std::string_view where,
-             TensorView* view) {
+Result<std::span<const std::byte>> Place(const TensorInfo& info, const Layout& layout,
+                                         std::string_view where) {
   const std::string what = fmt::format("tensor '{}'", Printable(info.name));
   if (info.offset % layout.alignment != 0) {
     return InvalidInput(fmt::format("{}: {} begins at {}, which is not aligned to {}", where, what,
                                     info.offset, layout.alignment));
   }
-  const std::size_t bytes = info.view.bytes();
+  const std::size_t bytes = info.bytes();
   if (info.offset > layout.data.size() || bytes > layout.data.size() - info.offset) {
     return InvalidInput(
         fmt::format("{}: {} has {} bytes from {} on, but there are {} bytes of data; the file is "
                     "truncated",
                     where, what, bytes, info.offset, layout.data.size()));
   }
-  *view = info.view;
-  view->data = layout.data.data() + info.offset;
-  return {};
+  return layout.data.subspan(info.offset, bytes);
 }
 
 Status CheckOverlaps(std::vector<Extent> extents, std::string_view where) {
@@ -198,11 +213,16 @@ Result<GgufContents> ParseGguf(std::span<const std::byte> file, std::string_view
   if (begin < file.size()) layout.data = file.subspan(begin);
   std::vector<Extent> extents;
   for (const TensorInfo& info : infos) {
-    TensorView view;
-    FT_RETURN_IF_ERROR(Place(info, layout, where, &view));
-    extents.push_back({info.offset, info.offset + view.bytes(), info.name});
-    if (!contents.tensors.emplace(info.name, std::move(view)).second) {
+    FT_ASSIGN_OR_RETURN(const auto data, Place(info, layout, where));
+    extents.push_back({info.offset, info.offset + data.size(), info.name});
+    if (contents.tensors.contains(info.name) || contents.others.contains(info.name)) {
       return InvalidInput(fmt::format("{}: has tensor '{}' twice", where, Printable(info.name)));
+    }
+    if (info.other.empty()) {
+      contents.tensors.emplace(info.name,
+                               TensorView{info.view.format, info.view.shape, data.data()});
+    } else {
+      contents.others.emplace(info.name, OtherTensor{std::string(info.other), data});
     }
   }
   FT_RETURN_IF_ERROR(CheckOverlaps(std::move(extents), where));
@@ -226,12 +246,18 @@ Status GgufFile::AddPart(const fs::path& path, std::int64_t number, std::int64_t
                     "{}",
                     path.string(), own_number + 1, own_count, number + 1, count));
   }
-  for (auto& [name, view] : contents.tensors) {
-    if (!tensors_.emplace(name, std::move(view)).second) {
-      return InvalidInput(fmt::format("{}: has tensor '{}', which another part has too",
-                                      path.string(), Printable(name)));
+  const auto add = [&](const auto& from, auto* to) -> Status {
+    for (const auto& [name, tensor] : from) {
+      if (tensors_.contains(name) || others_.contains(name)) {
+        return InvalidInput(fmt::format("{}: has tensor '{}', which another part has too",
+                                        path.string(), Printable(name)));
+      }
+      to->emplace(name, tensor);
     }
-  }
+    return {};
+  };
+  FT_RETURN_IF_ERROR(add(contents.tensors, &tensors_));
+  FT_RETURN_IF_ERROR(add(contents.others, &others_));
   parts_.push_back(std::move(file));
   if (number == 0) metadata_ = std::move(contents.metadata);
   return {};
@@ -240,7 +266,6 @@ Status GgufFile::AddPart(const fs::path& path, std::int64_t number, std::int64_t
 Status GgufFile::OpenOtherParts() {
   std::int64_t number = 0;
   std::int64_t count = 1;
-  std::int64_t tensors = std::ssize(tensors_);
   // Their kinds were checked when the part was added.
   FT_RETURN_IF_ERROR(metadata_.Integer("split.no", 0, kMostParts, &number));
   FT_RETURN_IF_ERROR(metadata_.Integer("split.count", 0, kMostParts, &count));
@@ -259,13 +284,15 @@ Status GgufFile::OpenOtherParts() {
   for (std::int64_t i = 1; i < count; ++i) {
     FT_RETURN_IF_ERROR(AddPart(path_.parent_path() / PartName(path_, i + 1, count), i, count));
   }
+  const std::int64_t there = std::ssize(tensors_) + std::ssize(others_);
+  std::int64_t tensors = there;
   if (const Status read = metadata_.Integer("split.tensors.count", 0,
                                             std::numeric_limits<std::int64_t>::max(), &tensors);
-      !read.ok() || tensors != std::ssize(tensors_)) {
+      !read.ok() || tensors != there) {
     return InvalidInput(
         fmt::format("{}: the {} parts have {} tensors together, not what the key "
                     "split.tensors.count says",
-                    path_.string(), count, tensors_.size()));
+                    path_.string(), count, there));
   }
   return {};
 }

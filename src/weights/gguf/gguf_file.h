@@ -13,6 +13,7 @@
 #include "tensor/tensor_map.h"
 #include "tensor/weight_format.h"
 #include "weights/gguf/gguf_metadata.h"
+#include "weights/other_tensor.h"
 
 namespace foretoken {
 
@@ -23,12 +24,13 @@ std::uint32_t GgufTensorType(WeightFormat format);
 struct GgufContents {
   GgufMetadata metadata;
   TensorMap tensors;
+  OtherTensorMap others;  ///< Of integers and of F64, which no weight has.
 };
 
 /// Validates a whole GGUF file (version 2 or 3, little-endian) in memory and returns views into it:
 /// every count, string and array lies inside the file, keys and names are unique, every tensor has
-/// a supported format, one to four dimensions, rows of whole blocks, and aligned data that lies
-/// inside the file and overlaps no other. `where` names the file in errors.
+/// a supported format or is of integers or F64, one to four dimensions, rows of whole blocks, and
+/// aligned data that lies inside the file and overlaps no other. `where` names the file in errors.
 Result<GgufContents> ParseGguf(std::span<const std::byte> file, std::string_view where);
 
 /// A model in a GGUF file, or in all parts of a split one, mapped read-only. Movable; views live as
@@ -43,6 +45,7 @@ class GgufFile {
   /// Of the first part.
   const GgufMetadata& metadata() const { return metadata_; }
   const TensorMap& tensors() const { return tensors_; }
+  const OtherTensorMap& others() const { return others_; }
   const std::vector<std::shared_ptr<const MappedFile>>& parts() const { return parts_; }
 
  private:
@@ -53,6 +56,7 @@ class GgufFile {
   std::vector<std::shared_ptr<const MappedFile>> parts_;
   GgufMetadata metadata_;
   TensorMap tensors_;
+  OtherTensorMap others_;
 };
 
 }  // namespace foretoken

@@ -76,6 +76,22 @@ TEST(Gguf, ReadsKeysAndTensors) {
   }
 }
 
+TEST(Gguf, TensorsThatNoWeightHasLieApart) {
+  constexpr std::uint32_t kI64 = 27;
+  GgufBuilder builder = TwoTensors();
+  builder.Tensor("tokens", {3}, kI64, std::string(24, '\1'));
+  const std::string file = builder.File();
+  const auto contents = Parse(file);
+  ASSERT_TRUE(contents.ok()) << contents.error().message;
+  EXPECT_EQ(contents->tensors.size(), 2U);
+  ASSERT_EQ(contents->others.size(), 1U);
+  EXPECT_EQ(contents->others.at("tokens").dtype, "I64");
+  EXPECT_EQ(contents->others.at("tokens").data.size(), 24U);
+  EXPECT_THAT(Refusal(file.substr(0, file.size() - 1)), HasSubstr("the file is truncated"));
+  builder.Tensor("a", {1}, kI64, std::string(8, '\1'));
+  EXPECT_THAT(Refusal(builder), HasSubstr("has tensor 'a' twice"));
+}
+
 TEST(Gguf, KeysOfAnotherKindAreRefusedWhenTheyAreRead) {
   const std::string file = TwoTensors().File();
   const GgufMetadata metadata = Parse(file)->metadata;

@@ -6,8 +6,11 @@ namespace foretoken {
 
 Result<Checkpoint> ReadGgufModel(const std::filesystem::path& path) {
   FT_ASSIGN_OR_RETURN(const GgufFile file, GgufFile::Open(path));
-  Checkpoint checkpoint{
-      .path = path, .tensors = file.tensors(), .gguf = file.metadata(), .files = file.parts()};
+  Checkpoint checkpoint{.path = path,
+                        .tensors = file.tensors(),
+                        .gguf = file.metadata(),
+                        .others = file.others(),
+                        .files = file.parts()};
   checkpoint.config.where = path.string();
   return checkpoint;
 }

@@ -155,6 +155,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _make(inputs: Inputs) -> Dflash:
     """Random, but that its last norm is the one that the target's output matrix is used to."""
     target, arguments = inputs.target, inputs.arguments
+    if not inputs.layers:
+        raise Failure(f"{arguments.data[0]} has no taps, which are what DFlash reads")
     if min(inputs.layers) < 1:
         raise Failure(f"{arguments.data[0]} has taps of what enters layer 0; DFlash reads what "
                       "layers give, so captures are of layers from 1 on")

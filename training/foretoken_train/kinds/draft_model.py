@@ -4,11 +4,10 @@ import argparse
 import dataclasses
 import pathlib
 import shutil
-from typing import Any, Dict, Mapping
+from typing import Any, Dict, Mapping, Optional
 
 import torch
 from torch import nn
-from torch.nn import functional
 
 from ..drafter import Drafts, Inputs, Kind, Tables, every_place
 from ..failure import Failure
@@ -182,5 +181,13 @@ def _make(inputs: Inputs) -> DraftModel:
     return model
 
 
+def _read(folder: pathlib.Path, target: Target) -> Optional[DraftModel]:
+    config = read_config(folder / "config.json")
+    other = "draft_vocab_size" in config or "speculators_model_type" in config
+    if other or config.get("architectures") not in [[name] for name in _FAMILIES.values()]:
+        return None
+    return load_draft_model(folder, target)
+
+
 KIND = Kind("draft-model", "a small model of its own, distilled from the target", _add_arguments,
-            _make, lambda arguments: arguments.evaluate_ahead, {"steps_ahead": 1})
+            _make, lambda arguments: arguments.evaluate_ahead, {"steps_ahead": 1}, _read)

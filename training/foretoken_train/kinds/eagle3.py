@@ -7,16 +7,15 @@ from typing import Any, Dict, Mapping, Optional, Sequence
 
 import torch
 from torch import nn
-from torch.nn import functional
 
-from ..drafter import Drafts, Inputs, Kind, Tables, every_place
+from ..drafter import Drafts, Inputs, Kind, Tables, embedded, every_place
 from ..failure import Failure
 from ..layers import (MLP, Attention, Chains, LayerShape, RMSNorm, attend_in_chains, before,
                       load_parameters, randomize, shape_in)
 from ..options import above_zero, add_layer_options, layer_shape
 from ..packing import Batch
 from ..safetensors import SafetensorsFile
-from ..target import Target
+from ..target import Target, read_config
 from ..vocabulary import frequent_tokens, membership, offsets
 
 
@@ -85,13 +84,11 @@ class Eagle3(nn.Module):
         """Chains that start at every slot at once (training-time test): a step's features are
         those that the step before has made."""
         place = every_place(batch)
-        last = batch.tokens.shape[1] - 1
         chains = Chains(before(batch.segment))
         feature = self.fc(batch.taps)
         log_q = []
         for step in range(count):
-            tokens = batch.tokens.gather(1, (place + 1 + step).clamp(max=last))
-            feature = self.midlayer(functional.embedding(tokens, tables.embeddings), feature,
+            feature = self.midlayer(embedded(batch, tables, place, 1 + step), feature,
                                     batch.position + step, chains)
             log_q.append(torch.log_softmax(self.lm_head(self.norm(feature)).float(), -1))
         return Drafts(place, log_q)
@@ -135,14 +132,15 @@ def _make(inputs: Inputs) -> Eagle3:
     return network
 
 
-def _read(config: Mapping[str, Any], tensors: SafetensorsFile,
-          target: Target) -> Optional[Eagle3]:
+def _read(folder: pathlib.Path, target: Target) -> Optional[Eagle3]:
+    config = read_config(folder / "config.json")
     eagle = config.get("eagle_config")
     shape = shape_in(config)
     if config.get("architectures") != ["LlamaForCausalLMEagle3"] or not isinstance(eagle, dict):
         return None
     if shape is None or shape.hidden_size != target.hidden:
         return None
+    tensors = SafetensorsFile(folder / "model.safetensors")
     ids = torch.arange(target.vocabulary)
     if "d2t" in tensors:
         offset = tensors.tensor("d2t")

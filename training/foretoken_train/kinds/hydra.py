@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from ..drafter import Drafts, Inputs, Kind, Tables, every_place
+from ..drafter import Drafts, Inputs, Kind, Tables, embedded, every_place
 from ..packing import Batch
 from ..target import Target
 
@@ -58,12 +58,10 @@ class Hydra(nn.Module):
     def drafts(self, batch: Batch, tables: Tables, count: int,
                _generator: torch.Generator) -> Drafts:
         place = every_place(batch)
-        last = batch.tokens.shape[1] - 1
         read = [batch.final]
         log_q = []
         for step, (block, head) in enumerate(zip(self.hydra_mlp[:count], self.hydra_lm_head)):
-            tokens = batch.tokens.gather(1, (place + 1 + step).clamp(max=last))
-            read.append(functional.embedding(tokens, tables.embeddings))
+            read.append(embedded(batch, tables, place, 1 + step))
             log_q.append(torch.log_softmax(head(block(torch.cat(read, -1))).float(), -1))
         return Drafts(place, log_q)
 

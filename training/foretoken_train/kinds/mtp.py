@@ -7,15 +7,14 @@ from typing import Any, Dict, Mapping, Optional
 
 import torch
 from torch import nn
-from torch.nn import functional
 
-from ..drafter import Drafts, Inputs, Kind, Tables, every_place
+from ..drafter import Drafts, Inputs, Kind, Tables, embedded, every_place
 from ..layers import (Chains, DecoderLayer, LayerShape, RMSNorm, attend_in_chains, before,
                       load_parameters, randomize, shape_in)
 from ..options import add_layer_options, layer_shape
 from ..packing import Batch
 from ..safetensors import SafetensorsFile
-from ..target import Target
+from ..target import Target, read_config
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,15 +65,12 @@ class Mtp(nn.Module):
     def drafts(self, batch: Batch, tables: Tables, count: int,
                _generator: torch.Generator) -> Drafts:
         place = every_place(batch)
-        last = batch.tokens.shape[1] - 1
         chains = Chains(before(batch.segment))
         state = batch.final
         log_q = []
         for step in range(count):
-            tokens = batch.tokens.gather(1, (place + 1 + step).clamp(max=last))
-            embedded = functional.embedding(tokens, tables.embeddings)
-            joined = self.input_proj(torch.cat([self.token_layernorm(embedded),
-                                                self.hidden_layernorm(state)], -1))
+            token = self.token_layernorm(embedded(batch, tables, place, 1 + step))
+            joined = self.input_proj(torch.cat([token, self.hidden_layernorm(state)], -1))
             position = batch.position + step
             state = self.final_layernorm(self.layer(joined, lambda x: attend_in_chains(
                 self.layer.self_attn, x, position, chains)))
@@ -108,7 +104,8 @@ def _make(inputs: Inputs) -> Mtp:
     return network
 
 
-def _read(config: Mapping[str, Any], tensors: SafetensorsFile, target: Target) -> Optional[Mtp]:
+def _read(folder: pathlib.Path, target: Target) -> Optional[Mtp]:
+    config = read_config(folder / "config.json")
     layer = config.get("transformer_layer_config")
     if config.get("speculators_model_type") != "mtp" or not isinstance(layer, dict):
         return None
@@ -119,7 +116,7 @@ def _read(config: Mapping[str, Any], tensors: SafetensorsFile, target: Target) -
                             target.config["num_hidden_layers"], target.begin_and_end()))
     if network.config_json() != config:
         return None
-    load_parameters(network, tensors, _published)
+    load_parameters(network, SafetensorsFile(folder / "model.safetensors"), _published)
     return network
 
 

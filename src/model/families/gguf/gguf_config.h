@@ -21,4 +21,10 @@ bool IsOfGgufConfig(std::string_view name);
 Result<std::string> ConfigFromGguf(const GgufMetadata& metadata, const TensorMap& tensors,
                                    std::string_view where);
 
+/// The same of a file of another `architecture`, whose layers are those of `family`. The size of
+/// the vocabulary is what its key says.
+Result<std::string> LayersFromGguf(const GgufMetadata& metadata, const TensorMap& tensors,
+                                   const std::string& architecture, const Family& family,
+                                   std::string_view where);
+
 }  // namespace foretoken

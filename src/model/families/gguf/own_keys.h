@@ -13,6 +13,9 @@ namespace foretoken {
 void DeepseekFromGguf(const GgufMetadata& metadata, ConfigFields::Json* config);
 void DeepseekToGguf(const ModelConfig& config, GgufHeader* header);
 
+void Glm4MoeFromGguf(const GgufMetadata& metadata, ConfigFields::Json* config);
+void Glm4MoeToGguf(const ModelConfig& config, GgufHeader* header);
+
 void Gemma4FromGguf(const GgufMetadata& metadata, ConfigFields::Json* config);
 void Gemma4ToGguf(const ModelConfig& config, GgufHeader* header);
 
