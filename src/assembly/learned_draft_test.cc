@@ -1,5 +1,6 @@
-// Drafts that read what the target's passes keep: the same tokens come out in every setting, and
-// what is drafted depends on the committed tokens and their true features only.
+// Drafts that are trained to draft, which read what the target's passes keep or say several
+// positions in a pass: the same tokens come out in every setting, and what is drafted depends on
+// the committed tokens and their true features only.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -38,9 +39,17 @@ struct Kind {
   std::string name;
   FeatureSpec feature;
   int hidden = kTargetHidden;
+  ParallelSpec parallel = {};
 };
 
 std::ostream& operator<<(std::ostream& out, const Kind& kind) { return out << kind.name; }
+
+FeatureSpec Context() {
+  return {.join = FeatureSpec::Join::kContext,
+          .points = {1, 3},
+          .tapped = kTargetHidden,
+          .reduced = true};
+}
 
 std::vector<Kind> Kinds() {
   using Join = FeatureSpec::Join;
@@ -68,7 +77,26 @@ std::vector<Kind> Kinds() {
             .points = {4},
             .tapped = kTargetHidden,
             .normed = true,
-            .feature_first = true}}};
+            .feature_first = true}},
+          {"dflash",
+           Context(),
+           kTargetHidden,
+           {.positions = 7, .mask_token = 7, .block = 8, .in_place = true}},
+          {"dflash_that_says_from_the_last_token",
+           Context(),
+           kTargetHidden,
+           {.positions = 8, .mask_token = 7, .block = 8}},
+          {"peagle",
+           {.join = Join::kAttended,
+            .points = {1, 2, 3},
+            .tapped = kTargetHidden,
+            .reduced = true,
+            .masked = true},
+           32,
+           {.positions = kMaxProposal, .mask_token = 7}},
+          {"pard", {}, 32, {.positions = kMaxProposal, .mask_token = 7}},
+          // Fewer than are asked for in places.
+          {"pard_of_three", {}, 32, {.positions = 3, .mask_token = 7}}};
 }
 
 // A model on its own backend, all on one device.
@@ -127,6 +155,10 @@ class LearnedDraft : public testing::TestWithParam<Kind> {
   ModelConfig DraftShape() const {
     ModelConfig shape = Shape(GetParam().hidden, 1);
     shape.feature = GetParam().feature;
+    shape.parallel = GetParam().parallel;
+    for (LayerSpec& layer : shape.layers) {
+      layer.attention.both_ways = shape.feature.join == FeatureSpec::Join::kContext;
+    }
     return shape;
   }
 
@@ -314,9 +346,72 @@ class LearnedSpeculator : public LearnedDraft {
     (void)target_.model->Forward(batch, kv_);
   }
 
+  // What masks say behind the committed tokens and `path`, whose states are not there yet.
+  std::vector<Token> InMasks(const std::vector<Token>& path, int count) {
+    DraftModel draft(draft_.model.get(), 1, kContext, 0);
+    DraftTrunk trunk;
+    BeginTrunk(&trunk, &draft);
+    Proposal walked;
+    for (const Token token : path) walked.Extend(token);
+    trunk.tree.Assign(walked);
+    RowPlacer placer = draft.PlacerFor(trunk.kv);
+    trunk.AppendCommittedRows(kContext, &placer, &draft.batch);
+    for (int node = 1; node <= walked.size(); ++node) {
+      trunk.AppendNodeRow(node, &placer, &draft.batch);
+    }
+    for (int depth = 1; depth < count; ++depth) {
+      draft.batch.rows.push_back({.token = GetParam().parallel.mask_token,
+                                  .place = placer.Committed(trunk.root() + walked.size() + depth)});
+    }
+    const Logits logits = draft.model->Forward(draft.batch, draft.kv);
+    return BestByDepth(draft, logits.Row(walked.size(), kVocabulary), path, count);
+  }
+
+  void BeginTrunk(DraftTrunk* trunk, DraftModel* draft) {
+    trunk->Begin(*draft, false);
+    trunk->Commit(std::span<const Token>(tokens_).subspan(draft->tokens_without_row()), *draft);
+    if (draft->reads_features()) trunk->features.Append(taps(), trunk->readable());
+    EXPECT_TRUE(trunk->Reserve(kContext, *draft));
+  }
+
+  // The chain of the best tokens behind `path` by rows of logits of one depth each.
+  std::vector<Token> BestByDepth(DraftModel& draft, Logits logits, std::vector<Token> path,
+                                 int count) {
+    const TokenHistory history(kVocabulary);
+    std::vector<Token> chain;
+    for (int depth = 0; depth < count; ++depth) {
+      const Ranking best = RankRow(draft, logits.Row(depth, kVocabulary), sampling_, history,
+                                   {.root = tokens_.size() - 1, .path = path});
+      chain.push_back(best[0]);
+      path.push_back(best[0]);
+    }
+    return chain;
+  }
+
+  // What a block says that begins at the last committed token and goes on with `path`.
+  std::vector<Token> InBlock(const std::vector<Token>& path, int count) {
+    DraftModel draft(draft_.model.get(), 1, kContext, 0);
+    DraftTrunk trunk;
+    BeginTrunk(&trunk, &draft);
+    RowPlacer placer = draft.PlacerFor(trunk.kv);
+    trunk.AppendCommittedRows(kContext, &placer, &draft.batch);
+    const std::size_t first = draft.batch.rows.size();
+    const int known = static_cast<int>(path.size());
+    trunk.AppendMaskRows(count, &placer, &draft.batch);
+    for (int row = 0; row < GetParam().parallel.block; ++row) {
+      ForwardRow& each = draft.batch.rows[first + static_cast<std::size_t>(row)];
+      if (row > 0 && row <= known) each.token = path[static_cast<std::size_t>(row - 1)];
+      each.wants_logits = GetParam().parallel.Says(row, count, known);
+    }
+    const Logits logits = draft.model->Forward(draft.batch, draft.kv);
+    return BestByDepth(draft, logits, path, count);
+  }
+
   // The chain of the draft's best tokens behind the committed ones and `path`, of true features
   // as far as they go and of its own states from there on.
   std::vector<Token> Chain(const std::vector<Token>& path, int count) {
+    if (GetParam().parallel.block > 0) return InBlock(path, count);
+    if (GetParam().parallel.there()) return InMasks(path, count);
     DraftModel draft(draft_.model.get(), 1, kContext, 0);
     DraftTrunk trunk;
     trunk.Begin(draft, false);
@@ -402,9 +497,10 @@ TEST_P(LearnedSpeculator, PreparesWhatFollowsFromTrueFeaturesAndItsOwnStates) {
   for (int round = 0; round < 6; ++round) {
     CheckAt(0, proposal);
     // Where the proposal is another's, all of its nodes follow from the root. Where it was
-    // prepared, the rows that were stay, made before the root's true feature was there.
-    const bool prepared_elsewhere = proposal.source == ProposalSource::kNgram;
-    for (int node = 1; prepared_elsewhere && node <= proposal.size(); ++node) {
+    // prepared, the rows that were stay, made before the root's true feature was there; of drafts
+    // that say several positions in a pass none do.
+    const bool follow = proposal.source == ProposalSource::kNgram || GetParam().parallel.there();
+    for (int node = 1; follow && node <= proposal.size(); ++node) {
       CheckAt(node, proposal);
     }
     const int node = std::min(round % 3, static_cast<int>(proposal.size()));

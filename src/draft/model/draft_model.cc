@@ -98,16 +98,17 @@ void DraftTrunk::Commit(std::span<const Token> tokens, DraftModel& draft) {
     Learn(node, token, draft);
     node = tree.proposal().ChildWith(node, token);
     ranked = node != 0 && tree.ranked(node);
-    if (ranked && !draft.reads_features()) kept.push_back(static_cast<std::int8_t>(node));
+    const bool keeps = !draft.reads_features() && ranked && tree.has_own_row(node);
+    if (keeps) kept.push_back(static_cast<std::int8_t>(node));
   }
-  if (computed) CommitPath(old_root, kept, draft.memory(), &kv);
+  if (computed && !context_) CommitPath(old_root, kept, draft.memory(), &kv);
   features.DropBelow(kv.committed);
   tree.Clear();
 }
 
 std::int32_t DraftTrunk::AppendCommittedRows(int limit, RowPlacer* placer,
                                              ForwardBatch* batch) const {
-  const std::int32_t end = std::min(committed(), computed() + limit);
+  const std::int32_t end = std::min(readable(), computed() + limit);
   for (std::int32_t position = computed(); position < end; ++position) {
     batch->rows.push_back({.token = committed_[position],
                            .place = placer->Committed(position),
@@ -125,6 +126,17 @@ void DraftTrunk::AppendNodeRow(int node, RowPlacer* placer, ForwardBatch* batch)
                          .wants_logits = true,
                          .wants_state = left.there(),
                          .feature = {.left = left.Of(proposal.parents[node - 1])}});
+}
+
+void DraftTrunk::AppendMaskRows(int depths, RowPlacer* placer, ForwardBatch* batch) const {
+  const int rows = parallel_.rows(depths);
+  // The root's own row is one of committed tokens but where these have features alone.
+  for (int row = context_ ? 0 : 1; row < rows; ++row) {
+    batch->rows.push_back({.token = row == 0 ? last_token() : parallel_.mask_token,
+                           .place = placer->Committed(root() + row),
+                           .wants_logits = parallel_.Says(row, depths),
+                           .block_left = parallel_.block > 0 ? rows - 1 - row : 0});
+  }
 }
 
 bool DraftTrunk::AppendReadingRows(DraftModel& draft) {
@@ -148,8 +160,10 @@ bool DraftTrunk::AppendDraftRows(DraftModel& draft,
   RowPlacer placer = draft.PlacerFor(kv);
   if (tree.Wants(0, shape)) {
     AppendCommittedRows(kRows, &placer, &draft.batch);
+    AppendMaskRows(depths(draft), &placer, &draft.batch);
     nodes->push_back(0);
   }
+  if (parallel_.there()) return !nodes->empty();
   for (int node = 1; node < tree.nodes(); ++node) {
     if (!tree.Wants(node, shape)) continue;
     if (root() + tree.proposal().Depth(node) >= draft.max_context) continue;
@@ -160,9 +174,14 @@ bool DraftTrunk::AppendDraftRows(DraftModel& draft,
 }
 
 int DraftTrunk::TakeRanking(int node, const Ranking& ranking) {
-  if (node == 0) CommitRows(committed(), &kv);
+  if (node == 0) CommitRows(readable(), &kv);
   rankings[node] = ranking;
   return tree.Grow(node, /*row=*/node, shape, ranking);
+}
+
+int DraftTrunk::TakeRootsRanking(int node, const Ranking& ranking) {
+  rankings[node] = ranking;
+  return tree.Grow(node, tree.row(0), shape, ranking);
 }
 
 }  // namespace foretoken

@@ -29,9 +29,14 @@ class DraftTree {
   /// Nodes with the root.
   int nodes() const { return proposal_.size() + 1; }
 
-  /// The row that ranked `node`; -1 where there is none yet.
+  /// The row that ranked `node`; -1 where there is none yet. Where the draft says several positions
+  /// in a pass, that is the root's for all nodes below it.
   int row(int node) const { return rows_[node]; }
   bool ranked(int node) const { return rows_[node] >= 0; }
+  /// Whether that row has read the node's own token.
+  bool has_own_row(int node) const {
+    return ranked(node) && (node == 0 || rows_[node] != rows_[0]);
+  }
   void SetRow(int node, int row) { rows_[node] = static_cast<std::int16_t>(row); }
 
   /// Whether `node` is not ranked yet and `shape` wants children below it.

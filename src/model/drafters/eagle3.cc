@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/printable.h"
+#include "foretoken/speculation.h"
 #include "model/drafters/drafter_kind.h"
 #include "model/families/family.h"
 
@@ -33,6 +34,17 @@ constexpr DrafterTensor kTensors[] = {
     {"feature.tap_norm.*", "fc_norm.*"},
     {"feature.token_norm", "layers.0.input_layernorm", "blk.0.attn_norm"},
     {"feature.norm", "layers.0.hidden_norm", "blk.0.attn_norm_2"}};
+
+// P-EAGLE's have the feature of rows of masks, too.
+constexpr DrafterTensor kParallelTensors[] = {{"embedding", "embed_tokens"},
+                                              {"head", "lm_head"},
+                                              {"output_norm", "norm"},
+                                              {"feature.mask", "mask_hidden"},
+                                              {"feature.reduction", "fc"},
+                                              {"feature.tap_norm", "input_norm"},
+                                              {"feature.tap_norm.*", "fc_norm.*"},
+                                              {"feature.token_norm", "layers.0.input_layernorm"},
+                                              {"feature.norm", "layers.0.hidden_norm"}};
 
 // What NVIDIA's say besides, all of which is as EAGLE's authors have it.
 void CheckVariant(ConfigFields& fields) {
@@ -87,9 +99,10 @@ Result<ModelConfig> LayersOfSpeculators(const ConfigFields::Json& json, const st
   ConfigFields fields(&json, where, &status);
   std::string kind;
   fields.String("speculators_model_type", &kind);
-  if (kind != "eagle3") {
-    fields.Refuse(fmt::format("speculators_model_type is {}, but only eagle3 and mtp are supported",
-                              Printable(kind)));
+  if (kind != "eagle3" && kind != "peagle") {
+    fields.Refuse(fmt::format(
+        "speculators_model_type is {}, but only eagle3, peagle, mtp and dflash are supported",
+        Printable(kind)));
   }
   FT_RETURN_IF_ERROR(status);
   FT_ASSIGN_OR_RETURN(ModelConfig config, DescribeLayersWithin(json, where, kFamilies));
@@ -148,7 +161,23 @@ Result<ModelConfig> Describe(const ConfigFields::Json& json, const std::string& 
   return config;
 }
 
+// The same network, whose rows of masks say the positions behind the last token.
+Result<ModelConfig> DescribeParallel(const ConfigFields::Json& json, const std::string& where,
+                                     const ModelConfig& target, std::vector<std::string>* notes) {
+  FT_ASSIGN_OR_RETURN(ModelConfig config, Describe(json, where, target, notes));
+  Status status;
+  ConfigFields fields(&json, where, &status);
+  config.parallel = {.positions = kMaxProposal,
+                     .mask_token = fields.Integer("mask_token_id", 0, config.embedded - 1)};
+  FT_RETURN_IF_ERROR(status);
+  config.feature.masked = true;
+  return config;
+}
+
 }  // namespace
+
+const DrafterKind kPeagle = {
+    .name = "a P-EAGLE drafter", .tensors = kParallelTensors, .describe = DescribeParallel};
 
 const DrafterKind kEagle3 = {
     .name = "an EAGLE-3 drafter", .tensors = kTensors, .describe = Describe};
