@@ -8,6 +8,8 @@
 // milliseconds of each. Every pass has other tokens, so that experts that its rows choose are
 // others too. "eagle3-of-SHAPE" is an EAGLE-3 drafter for a shape's target that says 32,000 tokens;
 // its rows read the state that another row has left, as in a chain's later steps.
+// "dflash-of-SHAPE" is a DFlash drafter of five layers, whose rows are a block behind features that
+// it has read; its pass over a prompt reads the features.
 
 #include <fmt/core.h>
 
@@ -55,7 +57,19 @@ class Passes {
       const bool last = position + 1 == context + rows;
       batch_.rows.push_back({0, place, all ? position >= context : last, false});
     }
-    if (model_->config().feature.there()) {
+    if (model_->config().feature.join == FeatureSpec::Join::kContext) {
+      kept_.resize(static_cast<std::size_t>(model_->config().feature.tap_width()));
+      for (ForwardRow& row : batch_.rows) {
+        const int behind = context + rows - 1 - row.place.position;
+        if (context == 0 || behind >= rows) {
+          row.feature.kept = kept_.data();
+          row.wants_logits = false;
+        } else {
+          row.block_left = behind;
+        }
+      }
+    }
+    if (model_->config().feature.in_rows()) {
       left_.assign(static_cast<std::size_t>(model_->config().hidden), 0.5F);
       for (ForwardRow& row : batch_.rows) {
         row.feature.left = left_.data();
@@ -91,16 +105,14 @@ class Passes {
   Model* model_;
   KvStore kv_;
   std::vector<float> left_;
+  std::vector<BFloat16> kept_;
   std::vector<std::int32_t> blocks_;
   ForwardBatch batch_;
   std::minstd_rand random_;
 };
 
-Result<ModelConfig> ShapeOf(std::string_view name) {
-  constexpr std::string_view kDrafter = "eagle3-of-";
+ModelConfig Eagle3Of(ModelConfig config) {
   constexpr int kDrafted = 32000;
-  if (!name.starts_with(kDrafter)) return NamedShape(name);
-  FT_ASSIGN_OR_RETURN(ModelConfig config, NamedShape(name.substr(kDrafter.size())));
   const int layers = config.layer_count();
   config.layers.resize(1);
   config.feature = {.join = FeatureSpec::Join::kAttended,
@@ -109,8 +121,36 @@ Result<ModelConfig> ShapeOf(std::string_view name) {
                     .reduced = true,
                     .first_norm = false};
   config.embedded = std::exchange(config.vocabulary, kDrafted);
-  config.tied_embeddings = false;
   return config;
+}
+
+ModelConfig DflashOf(ModelConfig config) {
+  constexpr int kLayers = 5;
+  constexpr int kBlock = 16;
+  config.layers.resize(kLayers, config.layers.back());
+  for (LayerSpec& layer : config.layers) layer.attention.both_ways = true;
+  config.feature = {.join = FeatureSpec::Join::kContext,
+                    .points = {1, 2, 3, 4, 5},
+                    .tapped = config.hidden,
+                    .reduced = true};
+  config.parallel = {.positions = kBlock - 1, .mask_token = 0, .block = kBlock, .in_place = true};
+  return config;
+}
+
+Result<ModelConfig> ShapeOf(std::string_view name) {
+  struct Drafter {
+    std::string_view prefix;
+    ModelConfig (*of)(ModelConfig target);
+  };
+  for (const Drafter& drafter :
+       {Drafter{"eagle3-of-", Eagle3Of}, Drafter{"dflash-of-", DflashOf}}) {
+    if (!name.starts_with(drafter.prefix)) continue;
+    FT_ASSIGN_OR_RETURN(ModelConfig target, NamedShape(name.substr(drafter.prefix.size())));
+    ModelConfig config = drafter.of(std::move(target));
+    config.tied_embeddings = false;
+    return config;
+  }
+  return NamedShape(name);
 }
 
 double Median(std::vector<double> times) {

@@ -30,7 +30,8 @@ struct Setting {
   float top_p = 1;
   CacheOrder order = CacheOrder::kNoise;
   std::vector<Token> draft_lacks = {};
-  bool learned = false;  // The draft reads the target's states.
+  bool learned = false;   // The draft reads the target's states.
+  bool parallel = false;  // It says all positions in one pass.
 
   // SSD's rounds wait for another thread; that laws travel with proposals shows in fewer.
   int requests() const { return mode == Mode::kSsd ? 1'500 : 12'000; }
@@ -52,13 +53,21 @@ ModelConfig TinyShape(int hidden) {
 
 constexpr int kTargetHidden = 32;
 
-ModelConfig DraftShape(bool learned) {
+ModelConfig DraftShape(const Setting& setting) {
   ModelConfig shape = TinyShape(16);
-  if (learned) {
+  if (setting.parallel) shape.parallel = {.positions = kLookahead, .mask_token = 2};
+  if (setting.learned) {
     shape.feature = {.join = FeatureSpec::Join::kAttended,
                      .points = {0, 1, TapShape::kFinalState},
                      .tapped = kTargetHidden,
                      .reduced = true};
+  }
+  if (setting.learned && setting.parallel) {
+    shape.feature.join = FeatureSpec::Join::kContext;
+    shape.parallel.block = 2 * kLookahead + 1;
+    shape.parallel.positions = 2 * kLookahead;
+    shape.parallel.in_place = true;
+    for (LayerSpec& layer : shape.layers) layer.attention.both_ways = true;
   }
   return shape;
 }
@@ -229,7 +238,7 @@ class RejectionTest : public testing::TestWithParam<Setting> {
 
   SpeculatorClient* client_ = nullptr;  // The engine's.
   Tiny target_{TinyShape(kTargetHidden), 3, AvailableCores().front()};
-  Tiny draft_{DraftShape(GetParam().learned), 8, AvailableCores().back(), GetParam().draft_lacks};
+  Tiny draft_{DraftShape(GetParam()), 8, AvailableCores().back(), GetParam().draft_lacks};
   const std::vector<Token> prompt_ = {1, 5, 2, 5, 1, 5};
 };
 
@@ -285,6 +294,20 @@ INSTANTIATE_TEST_SUITE_P(
         Setting{.name = "SdLearnedTree", .mode = Mode::kSd, .tree_width = 2, .learned = true},
         Setting{.name = "SsdLearned", .mode = Mode::kSsd, .learned = true},
         Setting{.name = "SsdLearnedTree", .mode = Mode::kSsd, .tree_width = 2, .learned = true},
+        Setting{.name = "SdParallel", .mode = Mode::kSd, .parallel = true},
+        Setting{.name = "SdParallelLackingTree",
+                .mode = Mode::kSd,
+                .tree_width = 2,
+                .draft_lacks = {1, 4, 6},
+                .parallel = true},
+        Setting{.name = "SsdParallel", .mode = Mode::kSsd, .parallel = true},
+        Setting{.name = "SsdParallelTree", .mode = Mode::kSsd, .tree_width = 2, .parallel = true},
+        Setting{.name = "SdBlock", .mode = Mode::kSd, .learned = true, .parallel = true},
+        Setting{.name = "SsdBlockTree",
+                .mode = Mode::kSsd,
+                .tree_width = 2,
+                .learned = true,
+                .parallel = true},
         Setting{.name = "Ngram", .mode = Mode::kNgram}, Setting{.name = "Ssd", .mode = Mode::kSsd},
         Setting{.name = "SsdSaguaro", .mode = Mode::kSsd, .saguaro_c = 0.3F},
         Setting{.name = "SsdSaguaroAtZeroTopP",

@@ -72,6 +72,17 @@ RowPlace RowPlacer::Branch(const KvTree& tree, int node, const SequenceKv& scrat
           .tail_begin = tail};
 }
 
+RowPlace RowPlacer::Block(std::int32_t begin, const SequenceKv& scratch,
+                          std::span<const std::int16_t> rows) {
+  const auto tail = static_cast<std::int32_t>(tail_slots_->size());
+  for (const std::int16_t row : rows) tail_slots_->push_back(scratch.SlotOf(row));
+  return {.position = begin + static_cast<std::int32_t>(rows.size()) - 1,
+          .slot = tail_slots_->back(),
+          .sequence = Table(),
+          .trunk_length = begin,
+          .tail_begin = tail};
+}
+
 void CommitRows(std::int32_t end, SequenceKv* kv) { kv->committed = std::max(kv->committed, end); }
 
 void CommitPath(std::int32_t root, std::span<const std::int8_t> path, KvMemory memory,

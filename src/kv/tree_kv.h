@@ -49,6 +49,8 @@ class RowPlacer {
   /// the branch's rows up to this one, its own last.
   RowPlace Branch(const KvTree& tree, int node, const SequenceKv& scratch,
                   std::span<const std::int16_t> rows);
+  /// A row of a block whose first one stands at position `begin`, likewise.
+  RowPlace Block(std::int32_t begin, const SequenceKv& scratch, std::span<const std::int16_t> rows);
 
  private:
   std::int32_t Table();

@@ -41,8 +41,8 @@ inline int WindowOf(const ModelConfig& config) {
   return window;
 }
 
-/// The feature of a learned drafter's row: one of both. Where there is neither it is as if the
-/// target had kept zeros.
+/// The feature of a learned drafter's row: one of both. Where there is neither it is what
+/// FeatureSpec::masked says, or else as if the target had kept zeros.
 struct RowFeature {
   const BFloat16* kept = nullptr;  ///< [FeatureSpec::tap_width], by the target.
   const float* left = nullptr;     ///< [hidden], by the drafter's own row of the position before.
@@ -56,6 +56,7 @@ struct ForwardRow {
   bool wants_state = false;  ///< What the row leaves, see Model::states.
   AdapterUse adapter = {};   ///< Of those that the model was made with; all of a sequence alike.
   RowFeature feature = {};   ///< Of models that have them (FeatureSpec).
+  int block_left = 0;        ///< Rows of its block that come behind it in the batch.
 };
 
 /// The input of one pass. Reused between passes so that steady state does not allocate. Rows of a

@@ -20,6 +20,9 @@ class TranslatedModel final : public Model {
         own_vocabulary_(config_.vocabulary) {
     FT_CHECK(translation_->read.size() == translation_->said.size());
     config_.vocabulary = static_cast<int>(translation_->said.size());
+    // What stands for an unknown token may be no token of the other's: it is the one behind them.
+    mask_ = config_.parallel.mask_token;
+    if (mask_ >= 0) config_.parallel.mask_token = config_.vocabulary;
     config_.bos = translation_->bos;
     config_.eos = translation_->eos;
     for (Token token = 0; token < config_.vocabulary; ++token) {
@@ -50,7 +53,9 @@ class TranslatedModel final : public Model {
     Reserve(batch.rows.size(), static_cast<std::size_t>(std::max<std::ptrdiff_t>(wanted, 1)));
     batch_ = batch;
     for (ForwardRow& row : batch_.rows) {
-      row.token = translation_->read[static_cast<std::size_t>(row.token)];
+      row.token = row.token == config_.vocabulary
+                      ? mask_
+                      : translation_->read[static_cast<std::size_t>(row.token)];
     }
     const Logits own = model_->Forward(batch_, kv, interrupt);
     if (own.values == nullptr) return {};
@@ -85,6 +90,7 @@ class TranslatedModel final : public Model {
   std::shared_ptr<const Translation> translation_;
   ModelConfig config_;
   std::int64_t own_vocabulary_;
+  Token mask_ = -1;         // ParallelSpec::mask_token of the model.
   std::vector<Said> said_;  // What has a logit, in order of `token`.
   ForwardBatch batch_;
   std::vector<float> logits_;  // [wanted rows, vocabulary]

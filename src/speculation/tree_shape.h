@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "base/static_vector.h"
@@ -19,6 +20,22 @@ struct TreeShape {
     double reached = 1;     ///< Estimated probability that verification accepts the path to it.
   };
   StaticVector<Node, kMaxProposal + 1> nodes;
+
+  /// Below the root.
+  int levels() const {
+    int deepest = 0;
+    for (const Node& node : nodes) deepest = std::max<int>(deepest, node.depth);
+    return deepest;
+  }
+  /// How many nodes that have children, the root aside, verification is likely to come to, of those
+  /// above level `depths`.
+  double ExpectedInner(int depths) const {
+    double sum = 0;
+    for (const Node& node : nodes) {
+      if (node.inner && node.depth > 0 && node.depth < depths) sum += node.reached;
+    }
+    return sum;
+  }
 };
 
 /// The most probable `max_nodes` nodes (the root aside) of at most `width` children each and

@@ -8,6 +8,12 @@
 
 namespace foretoken {
 
+int ScratchSlots(const ConfigureMessage& config, const ModelConfig& draft) {
+  // Of blocks nothing is kept behind a pass.
+  const int block = draft.parallel.block;
+  return block > 0 ? kBranchRowsPerPass + block : config.scratch_slots();
+}
+
 SpeculatedSequence::SpeculatedSequence(const OpenMessage& open, const ConfigureMessage& config,
                                        const DraftModel& draft)
     : id(open.sequence),
@@ -19,13 +25,13 @@ SpeculatedSequence::SpeculatedSequence(const OpenMessage& open, const ConfigureM
       plan_(open.plan),
       next_plan_(open.plan),
       max_branches_(config.max_cache_budget),
-      scratch_capacity_(config.scratch_slots()),
+      scratch_capacity_(ScratchSlots(config, draft.model->config())),
       scratch_rankings_(scratch_capacity_) {
   opening_.reserve(announced_.tokens);
   branches.reserve(max_branches_);
   scratch.blocks.reserve(BlocksFor(scratch_capacity_));
   trunk.Begin(draft, draws);
-  if (draft.reads_features()) {
+  if (draft.leaves_states()) {
     scratch_left_ = LeftStates(draft.model->config().hidden, scratch_capacity_);
   }
 }
@@ -79,7 +85,9 @@ void SpeculatedSequence::Advance(const OutcomeMessage& outcome, DraftModel& draf
   if (!jit) trunk.tree.Assign(next);
   // What a drawn branch says after its root was drawn for another proposal: a just-in-time one
   // draws anew.
-  const bool usable = hit != branches.end() && hit->tree.ranked(0) && !(jit && draws);
+  // So does a pass that says all of its positions; and of blocks nothing is kept.
+  const bool anew = (jit && (draws || draft.positions() > 1)) || draft.reads_context();
+  const bool usable = hit != branches.end() && hit->tree.ranked(0) && !anew;
   if (usable && (draft.reads_features() || trunk.computed() == trunk.root())) {
     Promote(*hit, next, draft);
   }
@@ -121,18 +129,13 @@ void SpeculatedSequence::TakeRetrieved(const OutcomeList& outcomes) {
 bool SpeculatedSequence::AppendJitRows(DraftModel& draft,
                                        StaticVector<std::int8_t, kMaxProposal + 1>* nodes) {
   trunk.KeepBest(draft);
-  CloseStops(&trunk.tree, 1);
+  CloseStops(&trunk.tree, trunk.tree.proposal().size());
   return trunk.AppendDraftRows(draft, nodes);
-}
-
-void SpeculatedSequence::CloseStops(DraftTree* tree, int first) const {
-  for (int node = first; node < tree->nodes(); ++node) {
-    if (IsStop(tree->proposal().tokens[node - 1])) tree->Close(node);
-  }
 }
 
 void SpeculatedSequence::FinishJit() {
   jit = false;
+  trunk.FinishTree();
   EstimateReached();
 }
 
@@ -149,7 +152,7 @@ void SpeculatedSequence::Promote(const Branch& branch, const Proposal& proposal,
           parent < 0 ? 0 : branch.tree.proposal().ChildWith(parent, proposal.tokens[node - 1]);
       origin[node] = child == 0 ? -1 : child;
     }
-    if (origin[node] < 0 || !branch.tree.ranked(origin[node])) continue;
+    if (origin[node] < 0 || !branch.tree.has_own_row(origin[node])) continue;
     if (node == 0 && draft.reads_features()) continue;
     const int row = branch.tree.row(origin[node]);
     promoted.push_back({static_cast<std::int16_t>(row), static_cast<std::int16_t>(node)});
@@ -172,6 +175,23 @@ void SpeculatedSequence::EstimateReached() {
   }
 }
 
+int SpeculatedSequence::DepthsAtRoot(const DraftModel& draft) const {
+  if (jit || !draft.reads_context()) return jit ? trunk.depths(draft) : 1;
+  // Of what is verified, which has candidates at its ends too.
+  int deepest = 0;
+  const Proposal& proposal = trunk.tree.proposal();
+  for (int node = 1; node <= proposal.size(); ++node) {
+    deepest = std::max(deepest, proposal.Depth(node));
+  }
+  return std::min(deepest + 1, draft.positions());
+}
+
+int SpeculatedSequence::DepthsBelow(int node, const DraftModel& draft) const {
+  const int known = trunk.tree.proposal().Depth(node) + 1;
+  const int depths = trunk.DepthsBehind(trunk.root() + known, draft);
+  return draft.reads_context() ? std::min(depths, draft.positions() - known) : depths;
+}
+
 void SpeculatedSequence::Expand(const DraftModel& draft, const RetrievalRates& rates) {
   // While a just-in-time proposal grows there is nothing yet to have outcomes.
   if (jit) return;
@@ -181,6 +201,7 @@ void SpeculatedSequence::Expand(const DraftModel& draft, const RetrievalRates& r
     expanded_ |= bit;
     // The branch's first row sits one past the node.
     if (trunk.root() + trunk.tree.proposal().Depth(node) + 1 >= draft.max_context) continue;
+    if (DepthsBelow(node, draft) < 1) continue;
     ExpandNode(node, rates);
   }
 }
@@ -245,7 +266,7 @@ void SpeculatedSequence::AppendWanted(const DraftModel& draft,
   // A bit for each node that has its KV or will have it by this pass; where the draft reads
   // features, that has left its state.
   std::uint64_t present = 1;
-  for (int node = 1; node < trunk.tree.nodes(); ++node) {
+  for (int node = 1; !draft.reads_context() && node < trunk.tree.nodes(); ++node) {
     if ((present >> proposal.parents[node - 1] & 1) == 0) continue;
     if (!trunk.tree.ranked(node)) {
       if (trunk.root() + proposal.Depth(node) >= draft.max_context) continue;
@@ -261,11 +282,17 @@ void SpeculatedSequence::AppendWanted(const DraftModel& draft,
     const std::int32_t fork = trunk.root() + proposal.Depth(branch.outcome.node) + 1;
     const Proposal& prepared = branch.tree.proposal();
     for (int node = 0; node < branch.tree.nodes(); ++node) {
-      if (!branch.tree.Wants(node, trunk.branch_growth)) continue;
+      if (!branch.tree.Wants(node, trunk.shape)) continue;
       if (fork + prepared.Depth(node) >= draft.max_context) continue;
-      const double useful = node == 0 ? kHitValue : branch.tree.Reached(node);
-      wanted->push_back(
-          {.branch = static_cast<int>(b), .node = node, .value = branch.weight * useful});
+      double useful = node == 0 ? kHitValue : branch.tree.Reached(node);
+      const int depths = DepthsBelow(branch.outcome.node, draft);
+      if (depths > 1) useful += trunk.shape.ExpectedInner(depths);
+      wanted->push_back({.branch = static_cast<int>(b),
+                         .node = node,
+                         .value = branch.weight * useful,
+                         .depths = depths,
+                         .rows = draft.model->config().parallel.rows(depths)});
+      if (draft.positions() > 1) break;  // A pass says all of its nodes, or none.
     }
   }
 }
@@ -276,7 +303,12 @@ bool SpeculatedSequence::AppendRow(DraftModel& draft, const WantedRow& wanted, i
     trunk.AppendNodeRow(wanted.node, placer, &draft.batch);
     return true;
   }
-  if (slot >= scratch_capacity_ || !draft.pool.Reserve(slot + 1, &scratch)) return false;
+  const int end = slot + wanted.rows;
+  if (end > scratch_capacity_ || !draft.pool.Reserve(end, &scratch)) return false;
+  if (draft.reads_context()) {
+    AppendBlock(draft, wanted, slot, placer);
+    return true;
+  }
   const Branch& branch = branches[wanted.branch];
   const Proposal& prepared = branch.tree.proposal();
   StaticVector<std::int16_t, kMaxProposal + 1> rows;
@@ -292,7 +324,30 @@ bool SpeculatedSequence::AppendRow(DraftModel& draft, const WantedRow& wanted, i
        .wants_logits = true,
        .wants_state = scratch_left_.there(),
        .feature = {.left = FeatureOf(branch, wanted.node)}});
+  while (++slot < end) {
+    rows.push_back(static_cast<std::int16_t>(slot));
+    draft.batch.rows.push_back(
+        {.token = draft.model->config().parallel.mask_token,
+         .place = placer->Branch(trunk.kv_tree(), branch.outcome.node, scratch, rows)});
+  }
   return true;
+}
+
+void SpeculatedSequence::AppendBlock(DraftModel& draft, const WantedRow& wanted, int slot,
+                                     RowPlacer* placer) {
+  const ParallelSpec& parallel = draft.model->config().parallel;
+  StaticVector<Token, kMaxProposal + 2> known;
+  known.push_back(trunk.last_token());
+  for (const Token token : PathOf(wanted)) known.push_back(token);
+  const int last = static_cast<int>(known.size()) - 1;  // The bonus token, the branch's root.
+  StaticVector<std::int16_t, kMaxProposal + 1> rows;
+  for (int row = 0; row < wanted.rows; ++row) {
+    rows.push_back(static_cast<std::int16_t>(slot + row));
+    draft.batch.rows.push_back({.token = row <= last ? known[row] : parallel.mask_token,
+                                .place = placer->Block(trunk.root(), scratch, rows),
+                                .wants_logits = parallel.Says(row, wanted.depths, last),
+                                .block_left = wanted.rows - 1 - row});
+  }
 }
 
 StaticVector<Token, 2 * kMaxProposal + 1> SpeculatedSequence::PathOf(
@@ -346,6 +401,12 @@ void SpeculatedSequence::TakeState(const WantedRow& wanted, int slot, const floa
   }
 }
 
+void SpeculatedSequence::CloseStops(DraftTree* tree, int added) const {
+  for (int node = tree->nodes() - added; node < tree->nodes(); ++node) {
+    if (IsStop(tree->proposal().tokens[node - 1])) tree->Close(node);
+  }
+}
+
 int SpeculatedSequence::TakeRow(const WantedRow& wanted, int slot, const Ranking& ranking) {
   DraftTree* tree = &trunk.tree;
   int added = 0;
@@ -353,11 +414,24 @@ int SpeculatedSequence::TakeRow(const WantedRow& wanted, int slot, const Ranking
     added = trunk.TakeRanking(wanted.node, ranking);
   } else {
     tree = &branches[wanted.branch].tree;
-    scratch_used_ = std::max(scratch_used_, slot + 1);
+    if (!trunk.keeps_no_rows()) scratch_used_ = std::max(scratch_used_, slot + wanted.rows);
     scratch_rankings_[slot] = ranking;
-    added = tree->Grow(wanted.node, slot, trunk.branch_growth, ranking);
+    added = tree->Grow(wanted.node, slot, trunk.shape, ranking);
   }
-  CloseStops(tree, tree->nodes() - added);
+  CloseStops(tree, added);
+  return added;
+}
+
+int SpeculatedSequence::TakeRootsRanking(const WantedRow& node, const Ranking& ranking) {
+  DraftTree* tree = &trunk.tree;
+  int added = 0;
+  if (node.branch < 0) {
+    added = trunk.TakeRootsRanking(node.node, ranking);
+  } else {
+    tree = &branches[node.branch].tree;
+    added = tree->Grow(node.node, tree->row(0), trunk.shape, ranking);
+  }
+  CloseStops(tree, added);
   return added;
 }
 

@@ -22,12 +22,18 @@ struct Branch {
   DraftTree tree;
 };
 
-/// A row that a sequence could use in the next draft pass.
+/// A row that a sequence could use in the next draft pass, and the mask rows behind it where the
+/// draft says several positions in a pass.
 struct WantedRow {
   int branch = -1;   ///< Index into `branches`; -1: a node of the tree under verification.
   int node = 0;      ///< Of the branch's tree, or of that one.
-  double value = 0;  ///< Estimated probability that the row will have been of use.
+  double value = 0;  ///< Estimated number of what it says that will have been of use.
+  int depths = 1;    ///< That it says something of: rows of logits.
+  int rows = 1;      ///< That it takes in all.
 };
+
+/// Scratch slots that a sequence's branches need.
+int ScratchSlots(const ConfigureMessage& config, const ModelConfig& draft);
 
 /// One sequence in the speculator: the tree under verification, what the draft would say after each
 /// of its nodes, and the branches prepared for the outcomes.
@@ -71,9 +77,11 @@ class SpeculatedSequence {
   /// parent's in value. Nothing while a just-in-time proposal grows.
   void AppendWanted(const DraftModel& draft, std::vector<WantedRow>* wanted) const;
 
-  /// Appends that row to the draft's batch; `slot` is where a branch's row goes. False when the
-  /// pool has no room.
+  /// Appends that row to the draft's batch; `slot` is where a branch's row goes, and those behind
+  /// it where its mask rows do. False when the pool has no room.
   bool AppendRow(DraftModel& draft, const WantedRow& wanted, int slot, RowPlacer* placer);
+  /// How many depths the pass says something of that computes the root.
+  int DepthsAtRoot(const DraftModel& draft) const;
   /// The scratch slots in use; the next ones are free for a pass's rows.
   int scratch_used() const { return scratch_used_; }
 
@@ -84,7 +92,13 @@ class SpeculatedSequence {
   /// Stores what the row has said; a branch's lies in scratch slot `slot` now. Returns how many
   /// nodes the row's tree has grown by.
   int TakeRow(const WantedRow& wanted, int slot, const Ranking& ranking);
-  /// Before that: the state that the row has left, where the draft reads features.
+  /// The tree that it grows.
+  const DraftTree& TreeOf(const WantedRow& wanted) const {
+    return wanted.branch < 0 ? trunk.tree : branches[wanted.branch].tree;
+  }
+  /// The same of a node below the root of the row's tree, of which the row has said it.
+  int TakeRootsRanking(const WantedRow& node, const Ranking& ranking);
+  /// Before TakeRow: the state that the row has left, where the draft reads features.
   void TakeState(const WantedRow& wanted, int slot, const float* state);
 
   bool IsStop(Token token) const;
@@ -103,11 +117,16 @@ class SpeculatedSequence {
   // The branch's rows become those of the proposal's nodes. The root's own was made of a feature
   // that was not there yet, where the draft reads features, and is computed again.
   void Promote(const Branch& branch, const Proposal& proposal, DraftModel& draft);
+  // The rows of a branch where features are what rows attend to: a block that begins at the root,
+  // whose states are still to come, and goes on with what the outcome has in place of masks.
+  void AppendBlock(DraftModel& draft, const WantedRow& wanted, int slot, RowPlacer* placer);
+  // Depths that a pass can say below a branch that continues the tree at `node`.
+  int DepthsBelow(int node, const DraftModel& draft) const;
+  // The last nodes of `tree` that carry a stop token do not grow.
+  void CloseStops(DraftTree* tree, int added) const;
   // What the row before that of a branch's node has left; null where the draft reads no features.
   const float* FeatureOf(const Branch& branch, int node) const;
   void EstimateReached();
-  // Nothing is drafted below nodes from `first` on that carry a stop token.
-  void CloseStops(DraftTree* tree, int first) const;
   void AddBranch(const Branch& branch);
   void ExpandNode(int node, const RetrievalRates& rates);
   void ObserveRetrieved(Outcome outcome, RetrievalRates* rates) const;

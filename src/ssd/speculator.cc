@@ -118,7 +118,7 @@ bool Speculator::Handle(std::span<const std::byte> record) {
 void Speculator::Configure(const ConfigureMessage& config) {
   config_ = config;
   draft_ = std::make_unique<DraftModel>(model_, config.max_sequences, config.max_context,
-                                        config.scratch_slots());
+                                        ScratchSlots(config, model_->config()));
   // How many rows a pass has depends on how far the engine is ahead: room for the most comes now.
   const auto sequences = static_cast<std::size_t>(config.max_sequences);
   const std::size_t trunk = sequences * (config.max_nodes + 1);
@@ -198,7 +198,8 @@ void Speculator::CollectTrunkRows(bool only_jit) {
 bool Speculator::AppendTrunkRows(SpeculatedSequence* sequence) {
   DraftTrunk& trunk = sequence->trunk;
   StaticVector<std::int8_t, kMaxProposal + 1> nodes;  // Whose logits are wanted.
-  if (trunk.computed() < trunk.committed()) {
+  const int depths = sequence->DepthsAtRoot(*draft_);
+  if (trunk.reads()) {
     // Beyond the draft's own context, or without memory, there is nothing to prepare.
     if (trunk.committed() > draft_->max_context) return false;
     int wanted = trunk.committed() - trunk.computed();
@@ -209,11 +210,16 @@ bool Speculator::AppendTrunkRows(SpeculatedSequence* sequence) {
     if (reads) reading_left_ -= wanted;
     RowPlacer placer = draft_->PlacerFor(trunk.kv);
     readings_.push_back({sequence, trunk.AppendCommittedRows(wanted, &placer, &draft_->batch)});
-    if (readings_.back().end == trunk.committed()) nodes.push_back(0);
+    if (readings_.back().end == trunk.readable()) {
+      nodes.push_back(0);
+      trunk.AppendMaskRows(depths, &placer, &draft_->batch);
+    }
   } else if (!sequence->jit || !sequence->AppendJitRows(*draft_, &nodes)) {
     return false;
   }
-  for (const int node : nodes) trunk_rows_.push_back({sequence, {.branch = -1, .node = node}});
+  for (const int node : nodes) {
+    trunk_rows_.push_back({sequence, {.branch = -1, .node = node, .depths = depths}});
+  }
   return true;
 }
 
@@ -236,7 +242,7 @@ void Speculator::CollectWorkRows() {
     }
     work.slot = slot;
     if (!work.sequence->AppendRow(*draft_, work.wanted, slot, &*placer)) continue;
-    if (work.wanted.branch >= 0) ++slot;
+    if (work.wanted.branch >= 0) slot += work.wanted.rows;
     work_rows_[kept++] = work;
   }
   work_rows_.resize(kept);
@@ -251,13 +257,22 @@ void Speculator::ChooseWorkRows() {
   std::sort(work_rows_.begin(), work_rows_.end(), [&](const WorkRow& a, const WorkRow& b) {
     return a.wanted.value != b.wanted.value ? a.wanted.value > b.wanted.value : by_place(a, b);
   });
-  if (work_rows_.size() > kBranchRowsPerPass) work_rows_.resize(kBranchRowsPerPass);
-  const std::size_t fixed = draft_->batch.rows.size();
-  work_rows_.resize(MostForItsTime(
-                        work_rows_.size(),
-                        [&](std::size_t i) { return work_rows_[i].wanted.value; },
-                        [&](std::size_t rows) { return pass_times_.us(fixed + rows); })
-                        .count);
+  // Of each row those that are in the pass with it.
+  std::size_t rows = draft_->batch.rows.size();
+  const std::size_t most = rows + kBranchRowsPerPass;
+  std::size_t fitting = 0;
+  for (; fitting < work_rows_.size(); ++fitting) {
+    WorkRow& work = work_rows_[fitting];
+    const auto taken = static_cast<std::size_t>(work.wanted.rows);
+    if (rows + taken > most && fitting > 0) break;
+    rows += taken;
+    work.rows = rows;
+  }
+  work_rows_.resize(
+      MostForItsTime(
+          fitting, [&](std::size_t i) { return work_rows_[i].wanted.value; },
+          [&](std::size_t count) { return pass_times_.us(work_rows_[count - 1].rows); })
+          .count);
   // Rows of one sequence must be adjacent; in a table of their own, since rows of committed tokens
   // may stand between.
   std::sort(work_rows_.begin(), work_rows_.end(), by_place);
@@ -281,22 +296,44 @@ bool Speculator::TakeRows(Logits logits) {
 
 void Speculator::TakeRow(const WorkRow& work, RowsSaid* said) {
   SpeculatedSequence& sequence = *work.sequence;
-  if (draft_->reads_features()) {
-    sequence.TakeState(work.wanted, work.slot, said->states);
+  const WantedRow& wanted = work.wanted;
+  const int vocabulary = model_->config().vocabulary;
+  if (draft_->leaves_states()) {
+    sequence.TakeState(wanted, work.slot, said->states);
     said->states += model_->config().hidden;
   }
-  const auto path = sequence.PathOf(work.wanted);
+  RankNode(sequence, wanted, said->logits,
+           [&](const Ranking& ranking) { return sequence.TakeRow(wanted, work.slot, ranking); });
+  const auto rank_below = [&](int node, int depth) {
+    const WantedRow below{.branch = wanted.branch, .node = node};
+    RankNode(sequence, below, said->logits.Row(depth, vocabulary),
+             [&](const Ranking& ranking) { return sequence.TakeRootsRanking(below, ranking); });
+  };
+  const DraftTree& tree = sequence.TreeOf(wanted);
+  if (wanted.branch >= 0 || sequence.jit) {
+    GrowByDepths(tree, sequence.trunk.shape, wanted.depths, rank_below);
+  } else {
+    for (int node = 1; wanted.depths > 1 && node < tree.nodes(); ++node) {
+      const int depth = tree.proposal().Depth(node);
+      if (depth < wanted.depths && !tree.ranked(node)) rank_below(node, depth);
+    }
+  }
+  said->logits = said->logits.Row(wanted.depths, vocabulary);
+}
+
+template <typename Take>
+void Speculator::RankNode(SpeculatedSequence& sequence, const WantedRow& node, Logits logits,
+                          const Take& take) {
+  const auto path = sequence.PathOf(node);
   std::span<const TokenProbability> law;
-  const Ranking ranking =
-      RankRow(*draft_, said->logits, sequence.sampling, sequence.history,
-              sequence.RequestFor(work.wanted, path), sequence.draws ? &law : nullptr);
-  said->logits = said->logits.Row(1, model_->config().vocabulary);
-  const int added = sequence.TakeRow(work.wanted, work.slot, ranking);
-  const bool prepares = work.wanted.branch >= 0;
-  if (prepares) SendBranchTokens(sequence.branches[work.wanted.branch], added, sequence);
+  const Ranking ranking = RankRow(*draft_, logits, sequence.sampling, sequence.history,
+                                  sequence.RequestFor(node, path), sequence.draws ? &law : nullptr);
+  const int added = take(ranking);
+  const bool prepares = node.branch >= 0;
+  if (prepares) SendBranchTokens(sequence.branches[node.branch], added, sequence);
   if (sequence.draws && (prepares ? added > 0 : sequence.jit)) {
     FlushBranchTokens();
-    SendLaw(sequence, work.wanted, law);
+    SendLaw(sequence, node, law);
   }
 }
 

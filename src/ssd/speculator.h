@@ -43,7 +43,8 @@ class Speculator {
   struct WorkRow {
     SpeculatedSequence* sequence;
     WantedRow wanted;
-    int slot = 0;  // Of a branch's row.
+    int slot = 0;          // Of a branch's row.
+    std::size_t rows = 0;  // Of the pass, up to it and its mask rows, the likelier ones before it.
   };
 
   // What the rows of a pass have said, from one on.
@@ -73,6 +74,10 @@ class Speculator {
   bool TakeRows(Logits logits);
   /// Takes in what one row says, and moves on to the next.
   void TakeRow(const WorkRow& work, RowsSaid* said);
+  /// Ranks the candidates after a node; `take` stores that and returns what it has added.
+  template <typename Take>
+  void RankNode(SpeculatedSequence& sequence, const WantedRow& node, Logits logits,
+                const Take& take);
   void SendBranchTokens(const Branch& branch, int added, const SpeculatedSequence& sequence);
   void FlushBranchTokens();
   /// Tells the engine what the children below `wanted` were drawn from.

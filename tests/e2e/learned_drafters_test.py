@@ -82,12 +82,22 @@ class LearnedDrafters(CliTest):
         rounds = [json.loads(each)["stats"]["rounds"] for each in said]
         self.assertEqual(rounds[0], rounds[1])
 
+    def test_a_model_that_reads_masks(self):
+        target, draft = self.folder / "target", self.folder / "draft"
+        shutil.copytree(DRAFTERS / "target", target)
+        shutil.copytree(DRAFTERS.parent / "parallel/pard", draft)
+        write_tokenizer(target)
+        write_tokenizer(draft)
+        self.verify_pair("pard", target, draft)
+        planned = self.succeed("run", "a b", "-m", target, "-md", draft, "--mode", "auto", "-n", 4)
+        self.assertIn("says several positions in a pass", planned.stderr)
+
     def test_sampler_options_and_grammars_hold_for_every_node(self):
         grammar = self.folder / "words.gbnf"
         grammar.write_text('root ::= word (" " word)*\nword ::= [a-m] [a-z]? [n-z]\n')
         options = ("none,top-k=5+top-p=0.9,repeat-penalty=1.3+frequency-penalty=0.4",
                    ("--grammar", grammar))
-        for name in ("eagle1", "eagle3", "mtp-qwen3_5"):
+        for name in ("eagle1", "eagle3", "mtp-qwen3_5", "dflash"):
             shutil.rmtree(self.folder / "target", ignore_errors=True)
             target, draft = self.models(DRAFTERS / name)
             for sets, more in ((options[0], ("--ignore-eos",)), ("none", options[1])):

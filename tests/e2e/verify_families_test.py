@@ -96,6 +96,21 @@ class VerifyFamilies(CliTest):
             self.assertTrue(report["identical"])
             self.assertGreater(report["forced_preemptions"], 0)
 
+    def test_drafts_that_say_several_positions_in_a_pass(self):
+        """As PARD's: with windows, states, latent attention."""
+        prompts = self.folder / "prompts.jsonl"
+        prompts.write_text("".join(json.dumps({"prompt": text}) + "\n" for text in PROMPTS))
+        for family in ("gpt_oss", "qwen3_next", "deepseek_v3"):
+            models = ("-m", self.model(family, family), "--draft",
+                      self.model(family, f"{family}_draft", lambda all: shaken(all, 7),
+                                 pard_token=9))
+            for options in (("--modes", "sd,ssd"), ("--modes", "sd,ssd", "--tree-width", 3)):
+                report = json.loads(self.succeed(
+                    "verify", *models, "--prompts", prompts, "--raw", "--ignore-eos", "-n", 60,
+                    "--temps", "0,0.8", "--sampler-sets", "none", "--batches", "1,3", "--preempt",
+                    0.05, "--json", "-", *options).stdout)
+                self.assertTrue(report["identical"], family)
+
     @classmethod
     def add(cls, family):
         setattr(cls, "test_" + family.replace("-", "_"), lambda self: self.verify(family))

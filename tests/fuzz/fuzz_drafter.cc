@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "foretoken/speculation.h"
 #include "model/drafters/learned_draft.h"
 #include "model/drafters/prediction_layer.h"
 #include "model/families/family.h"
@@ -96,6 +97,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   const foretoken::FeatureSpec& feature = draft->config.feature;
   if (!feature.there() || feature.points.empty() || feature.tapped != target.hidden) std::abort();
+  const foretoken::ParallelSpec& parallel = draft->config.parallel;
+  if (parallel.there() &&
+      (parallel.mask_token < 0 || parallel.mask_token >= draft->config.embeddings() ||
+       parallel.block > foretoken::kMaxProposal + 1)) {
+    std::abort();
+  }
   for (const int point : feature.points) {
     if (point < -1 || point > target.layer_count()) std::abort();
   }

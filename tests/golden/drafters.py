@@ -31,6 +31,14 @@ def speculators(model_type, layers=1, **fields):
             "draft_vocab_size": DRAFTED, **fields}
 
 
+def dflash(**fields):
+    """Its authors name layers by their outputs."""
+    return {**config("DFlashDraftModel", "qwen3", layers=2, head_dim=16, intermediate_size=48,
+                     rope_theta=100000.0), "attention_bias": False, "block_size": 6,
+            "num_target_layers": TARGET["num_hidden_layers"],
+            "dflash_config": {"mask_token_id": 5, "target_layer_ids": [1, 3, 5]}, **fields}
+
+
 # Of each drafter whose code computes it, which layers' inputs it reads (-1: what the final norm of
 # the target makes), and its configuration.
 DRAFTERS = {
@@ -59,6 +67,19 @@ DRAFTERS = {
     "eagle3-speculators-qwen3": ("speculators", [0, 2, 5, 6], speculators(
         "qwen3", layers=2, norm_before_residual=True, norm_before_fc=True, draft_vocab_size=VOCABULARY,
         eagle_aux_hidden_state_layer_ids=[0, 2, 5, 6])),
+    "dflash": ("dflash", [2, 4, 6], dflash()),
+    # Layers with windows, and all that newer folders have in the object.
+    "dflash-windows": ("dflash", [1, 2, 3, 7], dflash(
+        block_size=9, num_hidden_layers=3, sliding_window=8, use_sliding_window=True,
+        max_window_layers=0, attention_bias=True,
+        layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+        dflash_config={"mask_token_id": 9, "target_layer_ids": [0, 1, 2, 6]})),
+    "dflash-speculators": ("speculators-dflash", [1, 4, 7], {
+        **speculators("qwen3", layers=2), "block_size": 5, "mask_token_id": 3,
+        "aux_hidden_state_layer_ids": [1, 4, 7]}),
+    "peagle-speculators": ("speculators-peagle", [1, 4, 7], {
+        **speculators("llama", layers=2), "mask_token_id": 6, "norm_before_residual": True,
+        "eagle_aux_hidden_state_layer_ids": [1, 4, 7]}),
     "mtp-qwen3_5": ("mtp", [-1], FAMILIES["qwen3_5"]),
     "mtp-qwen3_next": ("mtp", [-1], FAMILIES["qwen3_next"]),
     "mtp-deepseek_v3": ("in_model", [-1], FAMILIES["deepseek_v3"]),

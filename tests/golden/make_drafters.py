@@ -275,6 +275,75 @@ class Mtp:
         save_pretrained(whole, folder)
 
 
+class Dflash:
+    """The class of DFlash's authors. That one gives all layers one mask, and those with windows are
+    to see what stands before them only: so these get their own."""
+
+    def __init__(self, config, target, generator):
+        from dflash import model
+        own = transformers.Qwen3Config(**config)
+        own._attn_implementation = "eager"
+        self.model = model.DFlashDraftModel(own).eval()
+        self.window, self.target = config.get("sliding_window"), target
+        randomize(self.model, generator)
+        for layer in self.model.layers:
+            if layer.self_attn.sliding_window is not None:
+                layer.self_attn.register_forward_pre_hook(self.give_mask, with_kwargs=True)
+
+    def give_mask(self, _module, inputs, named):
+        rows = named["hidden_states"].shape[1]
+        keys = torch.arange(named["target_hidden"].shape[1] + rows)
+        apart = keys[-rows:, None] - keys
+        sees = (apart >= 0) & (apart < self.window)
+        named["attention_mask"] = torch.zeros(sees.shape).masked_fill(~sees, float("-inf"))[None, None]
+        return inputs, named
+
+    def block(self, taps, tokens):
+        """Of the positions behind that of the last token, with the features of all before it; the
+        first token has no row."""
+        size = self.model.block_size
+        tokens = torch.tensor([tokens[-1]] + [self.model.mask_token_id] * (size - 1))
+        states = self.model(position_ids=torch.arange(len(taps) + size)[None],
+                            noise_embedding=self.target.model.embed_tokens(tokens)[None],
+                            target_hidden=taps[None])
+        return self.target.lm_head(states[0, 1:])
+
+    def save(self, folder, config):
+        (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+        save(folder, self.model.state_dict())
+
+
+class SpeculatorsDflash:
+    """As speculators trains it, with one block behind the position of each anchor."""
+
+    def __init__(self, config, target, generator):
+        from speculators.models.dflash import DFlashSpeculatorConfig
+        from speculators.models.dflash.core import DFlashDraftModel
+        config = copy.deepcopy(config)
+        layer = transformers.AutoConfig.for_model(**config.pop("transformer_layer_config"))
+        layer._attn_implementation = "eager"
+        self.model = DFlashDraftModel(DFlashSpeculatorConfig(transformer_layer_config=layer,
+                                                             **config)).float()
+        randomize(self.model, generator)
+        if self.model.d2t is not None:
+            draw_vocabulary(self.model, generator)
+        self.model.embed_tokens.weight.copy_(target.model.embed_tokens.weight)
+        self.target = target
+
+    def block(self, taps, tokens):
+        size, places = self.model.block_size, len(taps)
+        tokens = torch.tensor([tokens[-1]] + [self.model.mask_token_id] * (size - 1))
+        states = self.model.embed_tokens(tokens)[None]
+        context = self.model.hidden_norm(self.model.fc(taps[None]))
+        rotation = self.model.rotary_emb(states, torch.arange(places + size)[None])
+        for layer in self.model.layers:
+            states = layer(hidden_states=states, target_hidden=context, position_embeddings=rotation)
+        return self.model.lm_head(self.model.norm(states))[0, 1:]
+
+    def save(self, folder, config):
+        save_pretrained(self.model, folder)
+
+
 class InModel(Mtp):
     """The layer that guesses further tokens, as SGLang and vLLM compute it of models that keep its
     weights beside their own: norms of token and state, a projection of both, an ordinary layer, and
@@ -334,6 +403,39 @@ class InModel(Mtp):
         (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
 
 
+class SpeculatorsPeagle:
+    """As speculators trains it, with the masks behind one position."""
+
+    DEPTHS = 5
+
+    def __init__(self, config, target, generator):
+        from speculators.models.peagle import PEagleSpeculatorConfig
+        from speculators.models.peagle.core import PEagleDraftModel
+        config = copy.deepcopy(config)
+        layer = transformers.AutoConfig.for_model(**config.pop("transformer_layer_config"))
+        layer._attn_implementation = "eager"
+        self.model = PEagleDraftModel(PEagleSpeculatorConfig(transformer_layer_config=layer,
+                                                             **config)).float()
+        randomize(self.model, generator)
+        if self.model.d2t is not None:
+            draw_vocabulary(self.model, generator)
+
+    def block(self, taps, tokens):
+        masks = self.DEPTHS - 1
+        fed = torch.cat([tokens, tokens.new_full((masks,), self.model.mask_token_id)])
+        features = torch.cat([taps, self.model.mask_hidden[0].expand(masks, -1)])
+        states = torch.cat([self.model.embed_tokens(fed), self.model.fc(features)], -1)[None]
+        rotation = self.model.rotary_emb(states, torch.arange(len(fed))[None])
+        sees = torch.ones(len(fed), len(fed), dtype=torch.bool).tril()
+        mask = torch.zeros(sees.shape).masked_fill(~sees, float("-inf"))[None, None]
+        for layer in self.model.layers:
+            states = layer(states, attention_mask=mask, position_embeddings=rotation)
+        return self.model.lm_head(self.model.norm(states))[0, -self.DEPTHS:]
+
+    def save(self, folder, config):
+        save_pretrained(self.model, folder)
+
+
 def save_pretrained(model, folder):
     model.to(torch.bfloat16).save_pretrained(folder)
     model.float()
@@ -356,8 +458,9 @@ def make(code, config, target, generator):
     if code == "trained":
         from eagle.model import cnets
         return Trained(config, target, generator, cnets)
-    codes = {"specforge": SpecForge, "speculators": Speculators, "mtp": Mtp,
-             "in_model": InModel}
+    codes = {"specforge": SpecForge, "speculators": Speculators, "mtp": Mtp, "in_model": InModel,
+             "dflash": Dflash, "speculators-dflash": SpeculatorsDflash,
+             "speculators-peagle": SpeculatorsPeagle}
     return codes[code](config, target, generator)
 
 
@@ -366,9 +469,10 @@ def origin(code):
     if code == "in_model":  # Of which the code here is written.
         return {"SGLang's deepseek_nextn.py": "0114f9c923f237b42b5a769a8370a71b8b1cee56",
                 "vLLM's mimo_mtp.py": "0bb55d60cb667d2f4e263b55304a30b38fe2e55c"}
-    if code in ("speculators", "mtp"):
+    if code in ("speculators", "mtp", "speculators-dflash", "speculators-peagle"):
         return {"speculators": versions("speculators")["speculators"]}
     package, file = (("specforge", "SpecForge's llama3_eagle.py") if code == "specforge" else
+                     ("dflash", "DFlash's model.py") if code == "dflash" else
                      ("eagle", "EAGLE's " + ("cnets1.py" if code == "eagle1" else "cnets.py")))
     where = pathlib.Path(next(iter(__import__(package).__path__))).parent
     return {file: (where / "COMMIT").read_text().strip()}
@@ -395,6 +499,20 @@ def attempt(folder, name, seed):
     # Passes keep states in BF16.
     taps = torch.cat([pick(point) for point in points], -1).to(torch.bfloat16).float()
     drafter = make(code, config, target, generator)
+    numbers = lambda values: [round(float(x), 5) for x in values]
+    golden = {
+        "made_with": {**versions("torch", "transformers"), **origin(code)}, "seed": seed,
+        "target": target_folder, "points": points, "token_ids": tokens.tolist(),
+        "drafted_ids": drafted_tokens(drafter), "taps": [[float(x) for x in row] for row in taps],
+    }
+    if hasattr(drafter, "block"):
+        # Behind a prefill, after one of whose drafts some were accepted, and then none.
+        begins = (KEPT, KEPT + 4, KEPT + 5)
+        blocks = [drafter.block(taps[:begin], tokens[1:begin + 1]) for begin in begins]
+        drafter.save(folder, config)
+        print(f"  deviation {blocks[0].std():.2f}")
+        return {**golden, "blocks": [{"begin": begin, "logits": [numbers(row) for row in block]}
+                                     for begin, block in zip(begins, blocks)]}
     rows = drafter.rows(tokens[1:], taps)
     nodes = drafter.tree(tokens[1:], taps, drafted)
     chain = torch.stack([nodes[node] for node in range(len(PARENTS))])
@@ -403,12 +521,8 @@ def attempt(folder, name, seed):
         return "drafting has changed what follows"
     drafter.save(folder, config)
     print(f"  deviation {rows.std():.2f}, of the tree's {chain.std():.2f}")
-    numbers = lambda values: [round(float(x), 5) for x in values]
     return {
-        "made_with": {**versions("torch", "transformers"), **origin(code)}, "seed": seed,
-        "target": target_folder, "points": points, "token_ids": tokens.tolist(), "drafted_ids": drafted_tokens(drafter),
-        "taps": [[float(x) for x in row] for row in taps],
-        "logits": [numbers(row) for row in rows], "kept": KEPT,
+        **golden, "logits": [numbers(row) for row in rows], "kept": KEPT,
         "nodes": [{"parent": parent, "token": token, "logits": numbers(row)}
                   for parent, token, row in zip(PARENTS, drafted, nodes)],
     }

@@ -68,6 +68,7 @@ json Figures(const LearnedDraft& draft, const Checkpoint& target, const ModelCon
           {"reads", ReadsText(draft.config.feature, config.layer_count())},
           {"tap_points", draft.config.feature.points},
           {"tap_bytes_per_token", draft.config.feature.tap_width() * sizeof(BFloat16)},
+          {"positions_per_pass", draft.config.parallel.positions},
           {"drafted_tokens", DraftedTokens(draft)},
           {"target_tokens", config.vocabulary},
           {"notes", draft.notes}};
@@ -107,6 +108,9 @@ void PrintDrafter(const json& figures) {
                             FormatBytes(figures["tap_bytes_per_token"].get<double>())));
   line("drafts", fmt::format("{} of the target's {} tokens", figures["drafted_tokens"].get<int>(),
                              figures["target_tokens"].get<int>()));
+  if (figures["positions_per_pass"] != 1) {
+    line("in a pass", fmt::format("{} positions", figures["positions_per_pass"].dump()));
+  }
   for (const json& note : figures["notes"]) line("note", note.get<std::string>());
 }
 

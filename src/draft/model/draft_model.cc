@@ -94,25 +94,26 @@ void DraftTrunk::Learn(int node, Token token, DraftModel& draft) {
   const int candidate = CandidateNumber(proposal, node, rankings[node], token);
   predictor.Observe(leaf, candidate);
   draft.outcomes.Observe(leaf, candidate);
-  if (auto* rule = std::get_if<BestFirst>(&growth)) rule->chances->Observe(rankings[node], token);
+  if (best_first.has_value()) best_first->chances->Observe(rankings[node], token);
 }
 
 void DraftTrunk::Plan(int width, int depth, int max_nodes, float temperature, DraftModel& draft) {
-  const TreeShape shape = MakeTreeShape(predictor, width, depth, max_nodes);
-  branch_growth = growth = shape;
-  if (width == 1 || draws_) return;
-  growth = BestFirst{.width = width,
-                     .depth = depth,
-                     .max_nodes = std::min(max_nodes, kMaxProposal),
-                     .cutoff = shape.nodes.back().reached,
-                     .first = predictor.acceptance(),
-                     .chances = temperature > 0 ? &draft.noisy_chances : &draft.greedy_chances};
+  if (parallel_.there()) depth = std::min(depth, parallel_.positions);
+  shape = MakeTreeShape(predictor, width, depth, max_nodes);
+  best_first.reset();
+  // Where a pass says several positions, it says them before any ranking.
+  if (width == 1 || draws_ || parallel_.there()) return;
+  best_first = BestFirst{.width = width,
+                         .depth = depth,
+                         .max_nodes = std::min(max_nodes, kMaxProposal),
+                         .cutoff = shape.nodes.back().reached,
+                         .first = predictor.acceptance(),
+                         .chances = temperature > 0 ? &draft.noisy_chances : &draft.greedy_chances};
 }
 
 void DraftTrunk::KeepBest(DraftModel& draft) {
-  const auto* rule = std::get_if<BestFirst>(&growth);
-  if (rule == nullptr || !tree.ranked(0)) return;
-  const auto origins = tree.KeepBest(*rule, rankings);
+  if (!best_first.has_value() || !tree.ranked(0)) return;
+  const auto origins = tree.KeepBest(*best_first, rankings);
   StaticVector<MovedNode, kMaxProposal> moved;
   for (int node = 1; node < tree.nodes(); ++node) {
     const int origin = origins[node];
@@ -138,16 +139,17 @@ void DraftTrunk::Commit(std::span<const Token> tokens, DraftModel& draft) {
     Learn(node, token, draft);
     node = tree.proposal().ChildWith(node, token);
     ranked = node != 0 && tree.ranked(node);
-    if (ranked && !draft.reads_features()) kept.push_back(static_cast<std::int8_t>(node));
+    const bool keeps = !draft.reads_features() && ranked && tree.has_own_row(node);
+    if (keeps) kept.push_back(static_cast<std::int8_t>(node));
   }
-  if (computed) CommitPath(old_root, kept, draft.memory(), &kv);
+  if (computed && !context_) CommitPath(old_root, kept, draft.memory(), &kv);
   features.DropBelow(kv.committed);
   tree.Clear();
 }
 
 std::int32_t DraftTrunk::AppendCommittedRows(int limit, RowPlacer* placer,
                                              ForwardBatch* batch) const {
-  const std::int32_t end = std::min(committed(), computed() + limit);
+  const std::int32_t end = std::min(readable(), computed() + limit);
   for (std::int32_t position = computed(); position < end; ++position) {
     batch->rows.push_back({.token = committed_[position],
                            .place = placer->Committed(position),
@@ -167,9 +169,20 @@ void DraftTrunk::AppendNodeRow(int node, RowPlacer* placer, ForwardBatch* batch)
                          .feature = {.left = left.Of(proposal.parents[node - 1])}});
 }
 
+void DraftTrunk::AppendMaskRows(int depths, RowPlacer* placer, ForwardBatch* batch) const {
+  const int rows = parallel_.rows(depths);
+  // The root's own row is one of committed tokens but where these have features alone.
+  for (int row = context_ ? 0 : 1; row < rows; ++row) {
+    batch->rows.push_back({.token = row == 0 ? last_token() : parallel_.mask_token,
+                           .place = placer->Committed(root() + row),
+                           .wants_logits = parallel_.Says(row, depths),
+                           .block_left = parallel_.block > 0 ? rows - 1 - row : 0});
+  }
+}
+
 bool DraftTrunk::AppendReadingRows(DraftModel& draft) {
   constexpr int kRows = DraftModel::kReadingRows;
-  if (committed() == 0 || committed() > draft.max_context || !tree.Wants(0, growth)) return false;
+  if (committed() == 0 || committed() > draft.max_context || !tree.Wants(0, shape)) return false;
   if (committed() - computed() <= kRows || !Reserve(kRows, draft)) return false;
   RowPlacer placer = draft.PlacerFor(kv);
   AppendCommittedRows(kRows, &placer, &draft.batch);
@@ -186,12 +199,14 @@ bool DraftTrunk::AppendDraftRows(DraftModel& draft,
   if (committed() > draft.max_context || committed() - computed() > kRows) return false;
   if (!Reserve(kRows, draft)) return false;
   RowPlacer placer = draft.PlacerFor(kv);
-  if (tree.Wants(0, growth)) {
+  if (tree.Wants(0, shape)) {
     AppendCommittedRows(kRows, &placer, &draft.batch);
+    AppendMaskRows(depths(draft), &placer, &draft.batch);
     nodes->push_back(0);
   }
+  if (parallel_.there()) return !nodes->empty();
   for (int node = 1; node < tree.nodes(); ++node) {
-    if (!tree.Wants(node, growth)) continue;
+    if (!tree.Wants(node, shape)) continue;
     if (root() + tree.proposal().Depth(node) >= draft.max_context) continue;
     AppendNodeRow(node, &placer, &draft.batch);
     nodes->push_back(static_cast<std::int8_t>(node));
@@ -200,9 +215,16 @@ bool DraftTrunk::AppendDraftRows(DraftModel& draft,
 }
 
 int DraftTrunk::TakeRanking(int node, const Ranking& ranking) {
-  if (node == 0) CommitRows(committed(), &kv);
+  if (node == 0) CommitRows(readable(), &kv);
   rankings[node] = ranking;
-  return tree.Grow(node, /*row=*/node, growth, ranking);
+  if (!best_first.has_value()) return tree.Grow(node, /*row=*/node, shape, ranking);
+  tree.SetRow(node, node);  // KeepBest gives it children.
+  return 0;
+}
+
+int DraftTrunk::TakeRootsRanking(int node, const Ranking& ranking) {
+  rankings[node] = ranking;
+  return tree.Grow(node, tree.row(0), shape, ranking);
 }
 
 }  // namespace foretoken

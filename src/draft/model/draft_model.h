@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -45,12 +46,23 @@ struct DraftModel {
   /// Whether the mask after `path` is there within what is left of it.
   bool PrepareMask(const TokenHistory& history, std::span<const Token> path);
 
-  /// Whether its rows begin with features (FeatureSpec). A row then has the feature of the position
-  /// before its token, so its sequences begin with the target's second token: position p of the
-  /// draft is the target's token p + 1 and the feature of position p.
   bool reads_features() const { return model->config().feature.there(); }
-  /// Tokens of a sequence's beginning that have no row.
-  int tokens_without_row() const { return reads_features() ? 1 : 0; }
+  /// Whether its rows leave features, which stand in for those that the target has not kept yet.
+  bool leaves_states() const { return model->config().feature.in_rows() && positions() == 1; }
+  /// Whether features are what its rows attend to. Committed positions then have rows of features
+  /// alone, the last one, which has none yet, no row; and passes that draft have rows of tokens,
+  /// the last committed one first, of which nothing is kept.
+  bool reads_context() const { return reads_features() && !model->config().feature.in_rows(); }
+  /// Tokens of a sequence's beginning that have no row. Where rows begin with features
+  /// (FeatureSpec) a row has that of the position before its token, so sequences begin with the
+  /// target's second token: position p of the draft is the target's token p + 1 and the feature of
+  /// position p.
+  int tokens_without_row() const { return model->config().feature.in_rows() ? 1 : 0; }
+
+  /// Positions whose tokens a pass says, at most (ParallelSpec). Where these are several, the
+  /// drafting row of a root gives as many rows of logits: row d for all nodes at depth d, whatever
+  /// their paths, so that a tree grows through its levels by one pass.
+  int positions() const { return model->config().parallel.positions; }
 
   KvMemory memory() { return {.backend = &model->backend(), .store = &kv}; }
   /// For the rows of one sequence in `batch`.
@@ -80,11 +92,13 @@ class DraftTrunk {
   void Begin(const DraftModel& draft, bool draws) {
     draws_ = draws;
     if (!draws) predictor = draft.outcomes.ForSequence();
+    parallel_ = draft.model->config().parallel;
+    context_ = draft.reads_context();
     if (!draft.reads_features()) return;
     const ModelConfig& config = draft.model->config();
-    left = LeftStates(config.hidden, kMaxProposal + 1);
     features = PendingFeatures(config.feature.tap_width());
     tokens_without_row_ = draft.tokens_without_row();
+    if (draft.leaves_states()) left = LeftStates(config.hidden, kMaxProposal + 1);
   }
   /// `tokens` follow the committed ones. Those that walk down the tree teach the predictor, and the
   /// draft's, how far it was right, and keep its KV, unless that was made of features that were not
@@ -109,6 +123,10 @@ class DraftTrunk {
   }
   /// Committed positions below it have their KV in place.
   std::int32_t computed() const { return kv.committed; }
+  /// Committed positions below it have rows, and their KV at some time.
+  std::int32_t readable() const { return committed() - (context_ ? 1 : 0); }
+  /// Whether a pass is wanted over rows that are not computed, or to rank the root.
+  bool reads() const { return computed() < readable() || (context_ && !tree.ranked(0)); }
   KvTree kv_tree() const { return {root(), tree.proposal().parents}; }
   /// Adds rows for the committed positions from computed() on, at most `limit` of them, to `batch`;
   /// the root's wants logits. Returns the position behind the last. After Reserve, like all rows.
@@ -118,6 +136,20 @@ class DraftTrunk {
   /// pass.
   bool AppendReadingRows(DraftModel& draft);
   void TakeRead() { CommitRows(computed() + DraftModel::kReadingRows, &kv); }
+  /// How many depths of a tree by `shape` a pass says whose root is at `root`: 1 unless the draft
+  /// says several positions. No more than it has positions for.
+  int DepthsBehind(std::int32_t root, const DraftModel& draft) const {
+    if (!parallel_.there()) return 1;
+    return std::clamp(shape.levels(), 1, std::max(1, draft.max_context - root));
+  }
+  int depths(const DraftModel& draft) const { return DepthsBehind(root(), draft); }
+  /// Where the draft says several positions in a pass: behind the rows of committed tokens adds
+  /// those that say `depths` of them. They lie where nodes do, and are never kept.
+  void AppendMaskRows(int depths, RowPlacer* placer, ForwardBatch* batch) const;
+  /// Whether rows of tokens leave nothing behind their pass (DraftModel::reads_context).
+  bool keeps_no_rows() const { return context_; }
+  /// That of node 0.
+  Token last_token() const { return committed_.back(); }
   /// Adds the row of a node below the root, whose ancestors have their KV or come before it in the
   /// batch.
   void AppendNodeRow(int node, RowPlacer* placer, ForwardBatch* batch) const;
@@ -131,14 +163,25 @@ class DraftTrunk {
   /// Takes what the draft says after `node`, whose row has been computed. Returns how many children
   /// that has given it.
   int TakeRanking(int node, const Ranking& ranking);
+  /// The same where the root's row has said it, of a node below the root.
+  int TakeRootsRanking(int node, const Ranking& ranking);
+  /// The tree is proposed. Where its root's pass has said it, what is said after its nodes is to
+  /// come: with rows of their own, or at the depths of another such pass.
+  void FinishTree() {
+    if (!parallel_.there()) return;
+    const Proposal proposed = tree.proposal();
+    tree.Assign(proposed);
+    if (!context_) tree.SetRow(0, 0);
+  }
   /// The same of the state that the row has left, where the draft reads features.
   void TakeState(int node, const float* state) { left.Keep(node, state); }
 
   SequenceKv kv;
-  DraftTree tree;     ///< A node's row is the node's own number.
-  TreeGrowth growth;  ///< Of `tree`.
-  /// Of trees that are sent as they grow, where nothing can be taken back: along a shape.
-  TreeGrowth branch_growth;
+  DraftTree tree;  ///< A node's row is the node's own number.
+  /// Along which trees grow that are sent meanwhile, so that nothing can be taken back, and `tree`
+  /// where there is no `best_first`.
+  TreeShape shape;
+  std::optional<BestFirst> best_first;
   std::vector<Ranking> rankings = std::vector<Ranking>(kMaxProposal + 1);  ///< Of ranked nodes.
   LeftStates left;  ///< Of ranked nodes, where the draft reads features.
   /// Likewise. Of committed positions, before their rows are to be computed.
@@ -151,7 +194,19 @@ class DraftTrunk {
   std::vector<Token> committed_;
   int tokens_without_row_ = 0;
   bool draws_ = false;
+  bool context_ = false;  // DraftModel::reads_context
+  ParallelSpec parallel_;
 };
+
+/// Calls `take(node, depth)` for the nodes below the root of `tree` that `shape` wants children of
+/// and whose depth is below `depths`, level by level; what it does with one may add others.
+template <typename Take>
+void GrowByDepths(const DraftTree& tree, const TreeShape& shape, int depths, const Take& take) {
+  for (int node = 1; depths > 1 && node < tree.nodes(); ++node) {
+    const int depth = tree.proposal().Depth(node);
+    if (depth < depths && tree.Wants(node, shape)) take(node, depth);
+  }
+}
 
 /// What the draft says after committed tokens and the request's path, from their row's logits: its
 /// best tokens. Where there is a `law`, for rejection verification: children drawn from a law, then

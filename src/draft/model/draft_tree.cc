@@ -24,23 +24,14 @@ void DraftTree::Assign(const Proposal& proposal) {
   for (int node = 0; node <= proposal.size(); ++node) nodes_.push_back({.open = false});
 }
 
-bool DraftTree::Wants(int node, const TreeGrowth& growth) const {
-  if (ranked(node) || !nodes_[node].open) return false;
-  if (const auto* shape = std::get_if<TreeShape>(&growth)) {
-    return shape->nodes[nodes_[node].shape_node].inner;
-  }
-  const auto& rule = std::get<BestFirst>(growth);
-  return node > 0 || (rule.depth > 0 && rule.max_nodes > 0);
+bool DraftTree::Wants(int node, const TreeShape& shape) const {
+  const Node& at = nodes_[node];
+  return !ranked(node) && at.open && (at.shape_node < 0 || shape.nodes[at.shape_node].inner);
 }
 
-int DraftTree::Grow(int node, int row, const TreeGrowth& growth, const Ranking& ranking) {
+int DraftTree::Grow(int node, int row, const TreeShape& shape, const Ranking& ranking) {
   SetRow(node, row);
   if (!nodes_[node].open) return 0;
-  if (const auto* shape = std::get_if<TreeShape>(&growth)) return GrowAlong(node, *shape, ranking);
-  return 0;
-}
-
-int DraftTree::GrowAlong(int node, const TreeShape& shape, const Ranking& ranking) {
   const int before = proposal_.size();
   const int at = nodes_[node].shape_node;
   // Siblings come by rank in the shape, so they do here.
@@ -57,7 +48,8 @@ int DraftTree::GrowAlong(int node, const TreeShape& shape, const Ranking& rankin
 
 void DraftTree::AddCandidate(const Candidate& candidate, Token token, const BestFirst& rule) {
   proposal_.Append(candidate.parent, token);
-  nodes_.push_back({.rank = candidate.rank,
+  nodes_.push_back({.shape_node = -1,
+                    .rank = candidate.rank,
                     .open = candidate.reached * rule.first >= kWorthwhile * rule.cutoff &&
                             proposal_.Depth(proposal_.size()) < rule.depth,
                     .reached = static_cast<float>(candidate.reached)});

@@ -3,7 +3,6 @@
 #include <array>
 #include <cstdint>
 #include <span>
-#include <variant>
 
 #include "base/static_vector.h"
 #include "draft/model/chance_table.h"
@@ -29,9 +28,6 @@ struct BestFirst {
   ChanceTable* chances = nullptr;
 };
 
-/// How trees grow: best first, or along a shape that was decided before any of their tokens.
-using TreeGrowth = std::variant<TreeShape, BestFirst>;
-
 /// A proposal as it grows: a node whose row the draft has computed is ranked, and its ranking gives
 /// it children. What a row number means (a KV slot, a stored ranking) is the owner's.
 class DraftTree {
@@ -47,21 +43,25 @@ class DraftTree {
   /// Nodes with the root.
   int nodes() const { return proposal_.size() + 1; }
 
-  /// The row that ranked `node`; -1 where there is none yet.
+  /// The row that ranked `node`; -1 where there is none yet. Where the draft says several positions
+  /// in a pass, that is the root's for all nodes below it.
   int row(int node) const { return nodes_[node].row; }
-  bool ranked(int node) const { return nodes_[node].row >= 0; }
+  bool ranked(int node) const { return row(node) >= 0; }
+  /// Whether that row has read the node's own token.
+  bool has_own_row(int node) const { return ranked(node) && (node == 0 || row(node) != row(0)); }
   void SetRow(int node, int row) { nodes_[node].row = static_cast<std::int16_t>(row); }
 
-  /// Whether `node` is not ranked yet and children are wanted below it.
-  bool Wants(int node, const TreeGrowth& growth) const;
+  /// Whether `node` is not ranked yet and children are wanted below it: along `shape`, but where
+  /// the tree grows best first.
+  bool Wants(int node, const TreeShape& shape) const;
   /// Nothing is to be drafted below `node`: it carries a stop token.
   void Close(int node) { nodes_[node].open = false; }
   /// The estimated probability that verification comes to `node` of a tree that grows.
   double Reached(int node) const { return nodes_[node].reached; }
 
-  /// Makes `node` ranked by `row` and, along a shape, adds its children, as far as there are
-  /// candidates; they are the tree's last nodes. Returns how many. Best first KeepBest adds them.
-  int Grow(int node, int row, const TreeGrowth& growth, const Ranking& ranking);
+  /// Makes `node` ranked by `row` and adds the children that the shape wants, as far as there are
+  /// candidates; they are the tree's last nodes. Returns how many.
+  int Grow(int node, int row, const TreeShape& shape, const Ranking& ranking);
 
   /// Makes of a tree that grows best first that of the likeliest candidates of all ranked nodes,
   /// which may drop nodes and add others; ranked ones come first, in their order. Returns the
@@ -72,7 +72,7 @@ class DraftTree {
  private:
   struct Node {
     std::int16_t row = -1;
-    std::int8_t shape_node = 0;  // Along a shape: which one of it.
+    std::int8_t shape_node = 0;  // Which one of the shape; -1 in a tree that grows best first.
     std::int8_t rank = 0;        // Among the candidates after its parent.
     bool open = true;            // May be ranked and get children.
     float reached = 1;
@@ -89,7 +89,6 @@ class DraftTree {
   // The likeliest ones, in descending order, parents before children.
   Candidates Best(const BestFirst& rule, std::span<const Ranking> rankings) const;
   void AddCandidate(const Candidate& candidate, Token token, const BestFirst& rule);
-  int GrowAlong(int node, const TreeShape& shape, const Ranking& ranking);
 
   Proposal proposal_;
   StaticVector<Node, kMaxProposal + 1> nodes_;

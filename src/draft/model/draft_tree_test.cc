@@ -41,7 +41,7 @@ class BestFirstTest : public testing::TestWithParam<int> {
   std::vector<int> RankWanted() {
     std::vector<int> wanted;
     for (int node = 0; node < tree_.nodes(); ++node) {
-      if (tree_.Wants(node, growth())) wanted.push_back(node);
+      if (tree_.Wants(node, shape_)) wanted.push_back(node);
     }
     for (const int node : wanted) {
       rankings_[node] = RandomRanking();
@@ -90,11 +90,10 @@ class BestFirstTest : public testing::TestWithParam<int> {
     for (std::size_t i = 0; i < kept.size(); ++i) EXPECT_NEAR(kept[i], candidates[i], 1e-6);
   }
 
-  TreeGrowth growth() const { return rule_; }
-
   std::mt19937 random_;
   ChanceTable table_{1};
   BestFirst rule_;
+  TreeShape shape_ = MakeTreeShape({}, 2, 1, 2);  // By which only the root grows.
   DraftTree tree_;
   std::vector<Ranking> rankings_ = std::vector<Ranking>(kMaxProposal + 1);
 };
@@ -130,7 +129,7 @@ TEST_P(BestFirstTest, NothingGrowsBelowAClosedNode) {
   KeepBest();
   if (rule_.depth == 1) return;
   tree_.Close(1);
-  EXPECT_FALSE(tree_.Wants(1, growth()));
+  EXPECT_FALSE(tree_.Wants(1, shape_));
   RankWanted();
   KeepBest();
   for (const std::int8_t parent : tree_.proposal().parents) {
@@ -144,7 +143,6 @@ TEST(DraftTree, OfNoDepthHasNoNodes) {
   ChanceTable table(1);
   const BestFirst rule{.width = 3, .depth = 0, .max_nodes = 5, .chances = &table};
   DraftTree tree;
-  EXPECT_FALSE(tree.Wants(0, rule));
   tree.SetRow(0, 0);
   Ranking ranking;
   ranking.push_back({.token = 1});

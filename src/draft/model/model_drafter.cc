@@ -23,9 +23,11 @@ class ModelDrafter : public Drafter {
   Slot& SlotFor(SequenceId sequence);
   // Computes committed tokens of which there are too many for a pass that drafts.
   void ReadContexts(std::span<DraftContext> contexts);
-  // Ranks the candidates after every node whose row is in the pass just made, or draws them and
-  // sets their law.
+  // Ranks the candidates after every node that the pass just made says something of, or draws them
+  // and sets their law.
   void TakeRows(std::span<DraftContext> contexts, Logits logits);
+  // Those after one node.
+  Ranking Rank(const DraftContext& context, const Proposal& proposal, int node, Logits logits);
 
   std::shared_ptr<Model> model_;
   DraftModel draft_;
@@ -72,7 +74,7 @@ void ModelDrafter::Propose(std::span<DraftContext> contexts) {
     DraftTrunk& trunk = SlotFor(context.sequence).trunk;
     if (trunk.committed() == 0) trunk.Begin(draft_, /*draws=*/context.laws != nullptr);
     trunk.Commit(context.tokens.subspan(draft_.tokens_without_row() + trunk.committed()), draft_);
-    if (draft_.reads_features()) trunk.features.Append(context.taps, trunk.committed());
+    if (draft_.reads_features()) trunk.features.Append(context.taps, trunk.readable());
     trunk.Plan(context.tree_width, context.lookahead, context.max_nodes,
                context.sampling->temperature, draft_);
   }
@@ -113,26 +115,39 @@ void ModelDrafter::ReadContexts(std::span<DraftContext> contexts) {
   }
 }
 
+Ranking ModelDrafter::Rank(const DraftContext& context, const Proposal& proposal, int node,
+                           Logits logits) {
+  const auto path = PathTokens(proposal, node);
+  std::span<const TokenProbability> law;
+  const Ranking ranking = RankRow(draft_, logits, *context.sampling, *context.history,
+                                  {.root = context.tokens.size() - 1,
+                                   .path = path,
+                                   .children = context.tree_width,
+                                   .seed = context.sampling->seed},
+                                  context.laws == nullptr ? nullptr : &law);
+  if (context.laws != nullptr) context.laws->SetListed(node, law);
+  return ranking;
+}
+
 void ModelDrafter::TakeRows(std::span<DraftContext> contexts, Logits logits) {
   const float* state = draft_.model->states();
+  const int vocabulary = draft_.model->config().vocabulary;
   for (const int i : drafting_) {
     const DraftContext& context = contexts[i];
     DraftTrunk& trunk = SlotFor(context.sequence).trunk;
+    const Proposal& proposal = trunk.tree.proposal();
     for (const int node : nodes_[i]) {
-      const auto path = PathTokens(trunk.tree.proposal(), node);
-      std::span<const TokenProbability> law;
-      if (draft_.reads_features()) {
+      if (draft_.leaves_states()) {
         trunk.TakeState(node, state);
         state += draft_.model->config().hidden;
       }
-      trunk.TakeRanking(node, RankRow(draft_, logits, *context.sampling, *context.history,
-                                      {.root = context.tokens.size() - 1,
-                                       .path = path,
-                                       .children = context.tree_width,
-                                       .seed = context.sampling->seed},
-                                      context.laws == nullptr ? nullptr : &law));
-      if (context.laws != nullptr) context.laws->SetListed(node, law);
-      logits = logits.Row(1, draft_.model->config().vocabulary);
+      trunk.TakeRanking(node, Rank(context, proposal, node, logits));
+      const int depths = trunk.depths(draft_);
+      GrowByDepths(trunk.tree, trunk.shape, depths, [&](int below, int depth) {
+        trunk.TakeRootsRanking(below,
+                               Rank(context, proposal, below, logits.Row(depth, vocabulary)));
+      });
+      logits = logits.Row(depths, vocabulary);
     }
   }
 }

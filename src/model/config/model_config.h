@@ -71,6 +71,7 @@ struct AttentionSpec {
   bool output_bias = false;
   bool output_gate = false;     ///< What a row attends to is times 1 / (1 + exp(-gate)) of its own.
   bool value_norm = false;      ///< Values are normalised by heads, without a gain.
+  bool both_ways = false;       ///< Rows see those of their block that come behind them, too.
   bool keys_as_values = false;  ///< Values are what keys are before they are normalised.
   int kv_from = -1;  ///< Rows have queries only, and read what that layer keeps; -1: their own.
   /// Where it is there, queries and keys are, as attention reads them, `kv_rank` numbers and then
@@ -152,6 +153,9 @@ struct FeatureSpec {
     /// The stream begins as the feature, and the first layer's attention reads the normalised token
     /// beside the normalised feature: EAGLE-3.
     kAttended,
+    /// Features are what rows attend to: each makes a key and a value of its position in every
+    /// layer, and rows are of tokens alone: DFlash.
+    kContext,
   };
   Join join = Join::kNone;
   std::vector<int> points;  ///< Of the target (TapShape::points).
@@ -165,13 +169,37 @@ struct FeatureSpec {
   bool bias = false;           ///< kProjected: the projection has one.
   bool normed_stream = false;  ///< kAttended: the stream begins as the normalised feature.
   bool leaves_normed = false;  ///< A row leaves what the final norm makes, not the stream itself.
+  bool masked = false;         ///< kAttended: rows without one have a feature that was learned.
   bool first_norm = true;      ///< The first layer's attention has a norm of its own.
   bool output_norm = true;     ///< There is a final norm.
 
   bool there() const { return join != Join::kNone; }
+  /// Whether rows of tokens begin with features, and leave such.
+  bool in_rows() const { return there() && join != Join::kContext; }
   /// Numbers that the target keeps of a position.
   int tap_width() const { return static_cast<int>(points.size()) * tapped; }
   bool operator==(const FeatureSpec&) const = default;
+};
+
+/// How many positions' tokens a draft says in one pass: the row of the last token says the first,
+/// and rows of the mask token behind it one further each.
+struct ParallelSpec {
+  int positions = 1;      ///< At most; 1: as any model.
+  Token mask_token = -1;  ///< Stands for a token that is not known yet.
+  /// Rows of a pass, that of the last token included, however few positions are wanted: such rows
+  /// see each other. 0: as many as are wanted.
+  int block = 0;
+  bool in_place = false;  ///< Masks say what stands in their own places, the last token nothing.
+
+  bool there() const { return positions > 1; }
+  /// Rows of a pass that says `depths` positions.
+  int rows(int depths) const { return block > 0 ? block : depths; }
+  /// Whether one of them, that of the last token being number `first`, says one.
+  bool Says(int row, int depths, int first = 0) const {
+    const int depth = row - first - (in_place ? 1 : 0);
+    return depth >= 0 && depth < depths;
+  }
+  bool operator==(const ParallelSpec&) const = default;
 };
 
 /// A decoder as data: what one walk over its layers computes, and the tokens that begin and end its
@@ -184,6 +212,7 @@ struct ModelConfig {
   int embedded = 0;  ///< Tokens that it reads, where these are more than it says; else 0.
   int max_positions = 0;
   FeatureSpec feature;
+  ParallelSpec parallel;
   std::vector<LayerSpec> layers;
   std::vector<RopeSpec> ropes;
   NormSpec norm;

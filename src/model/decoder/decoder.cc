@@ -43,6 +43,7 @@ struct Widths {
 // Activations of one part of a pass, each [rows, its width].
 struct Workspace {
   std::vector<RowPlace> places;
+  std::vector<RowPlace> seen;  // Of each row the last one of its block.
   std::vector<Token> tokens;
   Buffer hidden;    // The residual stream.
   Buffer normed;    // [rows, hidden]
@@ -60,6 +61,7 @@ struct Workspace {
 
   void GrowTo(std::size_t rows, const Widths& widths) {
     places.reserve(rows);
+    seen.reserve(rows);
     tokens.reserve(rows);
     const auto hidden_width = static_cast<std::size_t>(widths.hidden);
     GrowFloats(hidden, rows * hidden_width);
@@ -132,8 +134,14 @@ class Decoder final : public Model {
   float* MixExperts(const MlpSpec& mlp, const LayerWeights& layer, const float* entered, int rows);
   void ForwardLayer(int layer, const BatchPlan& plan, KvStore& kv);
   void EndLayer(int layer, int rows);
-  bool ForwardPart(const ForwardBatch& batch, std::size_t begin, std::size_t count, KvStore& kv,
+  BatchPlan Place(std::span<const ForwardRow> rows, const ForwardBatch& batch);
+  bool ForwardPart(std::span<const ForwardRow> rows, const ForwardBatch& batch, KvStore& kv,
                    Interrupt interrupt, Done* done);
+  bool KeepContext(std::span<const ForwardRow> rows, const ForwardBatch& batch, KvStore& kv,
+                   Interrupt interrupt);
+  const RopeTable* RopeOf(const AttentionSpec& spec) const {
+    return spec.rope < 0 ? nullptr : &weights_->ropes[static_cast<std::size_t>(spec.rope)];
+  }
   void Begin(std::span<const ForwardRow> rows);
   void KeepTaps(int point, const float* states, const BatchPlan& plan, KvStore& kv);
   std::int64_t Finish(std::span<const ForwardRow> rows, bool ForwardRow::*wanted, bool normed,
@@ -149,7 +157,9 @@ class Decoder final : public Model {
   LayerInputs layer_inputs_;
   FeatureMixer features_;
   DeltaMixer delta_;
-  std::vector<int> delta_numbers_;  // Recurrent layers before each layer.
+  std::vector<ForwardRow> context_rows_;  // Of a pass, where features are what rows attend to,
+  std::vector<ForwardRow> token_rows_;    // and its others.
+  std::vector<int> delta_numbers_;        // Recurrent layers before each layer.
   AdapterMixer adapters_;
 };
 
@@ -230,15 +240,15 @@ void Decoder::Attend(int index, const float* x, const BatchPlan& plan, KvStore& 
   float* qkv = workspace_.qkv.as<float>();
   float* attended = workspace_.attended.as<float>();
   MakeQueriesAndKeys(index, x, rows, qkv);
-  const RopeTable* rope =
-      spec.rope < 0 ? nullptr : &weights_->ropes[static_cast<std::size_t>(spec.rope)];
   const AttentionRule rule{.scale = spec.scale,
                            .window = spec.window,
                            .score_cap = spec.score_cap,
                            .sinks = spec.sinks ? layer.sinks.as<float>() : nullptr};
-  backend_->RotateAndStore(rope, plan, spec.shape(), index, qkv, kv);
+  backend_->RotateAndStore(RopeOf(spec), plan, spec.shape(), index, qkv, kv);
   const int kept_in = spec.kv_from < 0 ? index : spec.kv_from;
-  backend_->Attention(plan, spec.shape(), rule, kept_in, qkv, kv, attended);
+  const BatchPlan both_ways{workspace_.seen, plan.block_tables, plan.tail_slots};
+  backend_->Attention(spec.both_ways ? both_ways : plan, spec.shape(), rule, kept_in, qkv, kv,
+                      attended);
   if (spec.is_latent()) latent_.Unfold(spec, layer.latent, rows, backend_, attended);
   if (spec.output_gate) GateAttended(layer, spec.query_width(), x, rows);
 }
@@ -342,7 +352,7 @@ void Decoder::Begin(std::span<const ForwardRow> rows) {
     layer_inputs_.Prepare(config_, weights_->tensors.layer_inputs, workspace_.tokens, hidden,
                           backend_);
   }
-  if (config_.feature.there()) {
+  if (config_.feature.in_rows()) {
     features_.Begin(config_, weights_->tensors.feature, rows, backend_, hidden);
   }
 }
@@ -351,17 +361,39 @@ void Decoder::KeepTaps(int point, const float* states, const BatchPlan& plan, Kv
   if (kv.taps.Has(point)) kv.taps.Keep(point, plan.rows, states);
 }
 
-bool Decoder::ForwardPart(const ForwardBatch& batch, std::size_t begin, std::size_t count,
-                          KvStore& kv, Interrupt interrupt, Done* done) {
-  const std::span<const ForwardRow> rows = std::span(batch.rows).subspan(begin, count);
+// Of a part of a pass, whose tokens are listed as well.
+BatchPlan Decoder::Place(std::span<const ForwardRow> rows, const ForwardBatch& batch) {
   workspace_.places.clear();
+  workspace_.seen.clear();
   workspace_.tokens.clear();
-  for (const ForwardRow& row : rows) {
-    workspace_.places.push_back(row.place);
-    workspace_.tokens.push_back(row.token);
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    workspace_.places.push_back(rows[r].place);
+    workspace_.seen.push_back(rows[r + static_cast<std::size_t>(rows[r].block_left)].place);
+    workspace_.tokens.push_back(rows[r].token);
   }
+  return {workspace_.places, batch.block_tables, batch.tail_slots};
+}
+
+// Rows of features alone: their keys and values in every layer.
+bool Decoder::KeepContext(std::span<const ForwardRow> rows, const ForwardBatch& batch, KvStore& kv,
+                          Interrupt interrupt) {
+  const BatchPlan plan = Place(rows, batch);
+  const int count = static_cast<int>(rows.size());
+  const float* context = features_.Context(config_, weights_->tensors.feature, rows, backend_);
+  float* qkv = workspace_.qkv.as<float>();
+  for (int layer = 0; layer < config_.layer_count(); ++layer) {
+    if (interrupt.Raised()) return false;
+    const AttentionSpec& spec = config_.layers[static_cast<std::size_t>(layer)].attention;
+    MakeQueriesAndKeys(layer, context, count, qkv);
+    backend_->RotateAndStore(RopeOf(spec), plan, spec.shape(), layer, qkv, kv);
+  }
+  return true;
+}
+
+bool Decoder::ForwardPart(std::span<const ForwardRow> rows, const ForwardBatch& batch, KvStore& kv,
+                          Interrupt interrupt, Done* done) {
   adapters_.Begin(rows);
-  const BatchPlan plan{workspace_.places, batch.block_tables, batch.tail_slots};
+  const BatchPlan plan = Place(rows, batch);
 
   Begin(rows);
   const bool taps = !kv.taps.shape.points.empty();
@@ -422,10 +454,29 @@ Logits Decoder::Forward(const ForwardBatch& batch, KvStore& kv, Interrupt interr
   const auto stated = std::ranges::count_if(batch.rows, &ForwardRow::wants_state);
   GrowFloats(workspace_.states, static_cast<std::size_t>(stated * config_.hidden));
 
+  std::span<const ForwardRow> rows = batch.rows;
+  if (config_.feature.join == FeatureSpec::Join::kContext) {
+    // What rows of tokens attend to comes first.
+    context_rows_.clear();
+    token_rows_.clear();
+    for (const ForwardRow& row : rows) {
+      (row.feature.kept != nullptr ? context_rows_ : token_rows_).push_back(row);
+    }
+    for (std::span<const ForwardRow> left = context_rows_; !left.empty();) {
+      const std::size_t count = std::min(kMaxRows, left.size());
+      if (!KeepContext(left.first(count), batch, kv, interrupt)) return {};
+      left = left.subspan(count);
+    }
+    rows = token_rows_;
+  }
   Done done;
-  for (std::size_t begin = 0; begin < total; begin += kMaxRows) {
-    const std::size_t count = std::min(kMaxRows, total - begin);
-    if (!ForwardPart(batch, begin, count, kv, interrupt, &done)) return {};
+  while (!rows.empty()) {
+    std::size_t count = std::min(kMaxRows, rows.size());
+    if (count < rows.size()) {  // Not within a block.
+      while (rows[count - 1].block_left > 0) --count;
+    }
+    if (!ForwardPart(rows.first(count), batch, kv, interrupt, &done)) return {};
+    rows = rows.subspan(count);
   }
   return {workspace_.logits.as<float>(), workspace_.maxima.as<float>()};
 }

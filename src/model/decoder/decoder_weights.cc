@@ -11,7 +11,8 @@ namespace {
 std::vector<RopeTable> MakeRopeTables(const ModelConfig& config) {
   std::vector<RopeTable> tables;
   for (const RopeSpec& rope : config.ropes) {
-    tables.push_back(MakeRopeTable(rope, config.max_positions));
+    // Rows of a block may stand behind the last position, where nothing is taken from them.
+    tables.push_back(MakeRopeTable(rope, config.max_positions + config.parallel.block));
   }
   return tables;
 }

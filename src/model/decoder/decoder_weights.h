@@ -65,6 +65,7 @@ struct DeltaLayerWeights {
 /// What makes the beginning of a learned drafter's rows (FeatureSpec).
 struct FeatureWeights {
   std::vector<NormWeights> tap_norms;  ///< [tapped] each, or one of all.
+  Buffer mask;                         ///< [tap_width], float32: of rows without a feature.
   LinearWeights reduction;             ///< [hidden, tap_width]
   NormWeights token_norm;
   NormWeights feature_norm;

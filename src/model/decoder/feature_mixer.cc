@@ -49,10 +49,12 @@ void FeatureMixer::MakeFeatures(const ModelConfig& config, const FeatureWeights&
   for (const ForwardRow& row : rows) {
     if (row.feature.left != nullptr) continue;
     float* const to = kept + std::ptrdiff_t{count++} * width;
-    if (row.feature.kept == nullptr) {
-      std::fill_n(to, width, 0.0F);
-    } else {
+    if (row.feature.kept != nullptr) {
       std::transform(row.feature.kept, row.feature.kept + width, to, BFloat16ToFloat);
+    } else if (spec.masked) {
+      std::copy_n(weights.mask.as<float>(), width, to);
+    } else {
+      std::fill_n(to, width, 0.0F);
     }
   }
   NormaliseKept(spec, weights, config.norm.epsilon, count, backend, kept);
@@ -67,6 +69,15 @@ void FeatureMixer::MakeFeatures(const ModelConfig& config, const FeatureWeights&
     to = std::copy_n(own ? row.feature.left : reduced, config.hidden, to);
     if (!own) reduced += config.hidden;
   }
+}
+
+const float* FeatureMixer::Context(const ModelConfig& config, const FeatureWeights& weights,
+                                   std::span<const ForwardRow> rows, Backend* backend) {
+  MakeFeatures(config, weights, rows, backend);
+  backend->RmsNorm(features_.as<float>(), weights.feature_norm.gain.as<float>(),
+                   config.norm.epsilon, static_cast<int>(rows.size()), config.hidden,
+                   normed_.as<float>());
+  return normed_.as<float>();
 }
 
 void FeatureMixer::Begin(const ModelConfig& config, const FeatureWeights& weights,

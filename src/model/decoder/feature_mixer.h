@@ -22,6 +22,11 @@ class FeatureMixer {
   void Begin(const ModelConfig& config, const FeatureWeights& weights,
              std::span<const ForwardRow> rows, Backend* backend, float* stream);
 
+  /// What rows of features alone are to every layer's keys and values, [rows, hidden], valid until
+  /// the next call: Join::kContext.
+  const float* Context(const ModelConfig& config, const FeatureWeights& weights,
+                       std::span<const ForwardRow> rows, Backend* backend);
+
   /// What the first layer's attention reads, [rows, 2 * hidden]: Join::kAttended.
   const float* attended() const { return pairs_.as<float>(); }
 

@@ -41,7 +41,7 @@ class Collector {
     for (int i = 0; i < config_.layer_count(); ++i) {
       LayerWeights& layer = all.layers.emplace_back();
       prefix_ = fmt::format("layers.{}.", i);
-      first_of_drafter_ = config_.feature.there() && i == 0;
+      first_of_drafter_ = config_.feature.in_rows() && i == 0;
       const LayerSpec& spec = config_.layers[static_cast<std::size_t>(i)];
       FT_RETURN_IF_ERROR(Norms(&layer));
       FT_RETURN_IF_ERROR(spec.is_recurrent()          ? Delta(spec.delta, &layer)
@@ -77,16 +77,22 @@ class Collector {
       FT_ASSIGN_OR_RETURN(feature->tap_norms.emplace_back(),
                           source_.Norm(fmt::format("feature.tap_norm.{}", i), spec.tapped, false));
     }
+    if (spec.masked) {
+      FT_ASSIGN_OR_RETURN(feature->mask, source_.Vector("feature.mask.weight", spec.tap_width()));
+    }
     if (spec.reduced) {
       FT_RETURN_IF_ERROR(
           Linear({{"feature.reduction", width}}, spec.tap_width(), 1, false, &feature->reduction));
     }
     const bool attended = spec.join == FeatureSpec::Join::kAttended;
+    const bool context = spec.join == FeatureSpec::Join::kContext;
     if (spec.normed || attended) {
       FT_ASSIGN_OR_RETURN(feature->token_norm, Norm("feature.token_norm"));
+    }
+    if (spec.normed || attended || context) {
       FT_ASSIGN_OR_RETURN(feature->feature_norm, Norm("feature.norm"));
     }
-    if (attended) return {};
+    if (attended || context) return {};
     return Linear({{"feature.join", width}}, 2 * width, 1, spec.bias, &feature->join);
   }
   Status LayerInputs(LayerInputWeights* inputs) {
@@ -357,7 +363,7 @@ class Collector {
   Source& source_;
   double residual_;
   std::string prefix_;             // Of the layer's names.
-  bool first_of_drafter_ = false;  // The layer is the first of a model that reads features.
+  bool first_of_drafter_ = false;  // The layer is the first of a model whose rows have features.
 };
 
 // Checks everything and packs nothing; returns the bytes that there are to pack.

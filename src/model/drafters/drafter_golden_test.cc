@@ -32,6 +32,12 @@ std::vector<std::string> Names() {
 
 constexpr float kTolerance = 1e-4F;
 
+// What a pass says of the positions behind the token at `begin`, with the features of all before.
+struct Block {
+  std::int32_t begin = 0;
+  std::vector<std::vector<float>> logits;
+};
+
 struct Node {
   int parent = -1;
   Token token = 0;
@@ -45,13 +51,19 @@ struct Golden {
       : target(json.at("target")),
         points(json.at("points")),
         tokens(json.at("token_ids")),
-        drafted(json.at("drafted_ids")),
-        logits(json.at("logits")),
-        kept(json.at("kept")) {
+        drafted(json.at("drafted_ids")) {
     for (const auto& row : json.at("taps")) {
       std::vector<BFloat16>& tap = taps.emplace_back();
       for (const auto& number : row) tap.push_back(FloatToBFloat16(number.get<float>()));
     }
+    if (json.contains("blocks")) {
+      for (const auto& block : json["blocks"]) {
+        blocks.push_back({block.at("begin"), block.at("logits")});
+      }
+      return;
+    }
+    logits = json.at("logits").get<std::vector<std::vector<float>>>();
+    kept = json.at("kept");
     for (const auto& node : json.at("nodes")) {
       nodes.push_back({node.at("parent"), node.at("token"), node.at("logits")});
     }
@@ -65,6 +77,7 @@ struct Golden {
   std::vector<std::vector<float>> logits;
   int kept = 0;
   std::vector<Node> nodes;
+  std::vector<Block> blocks;  // In place of these.
 };
 
 class DrafterGoldenTest : public testing::TestWithParam<std::string> {
@@ -119,6 +132,54 @@ class Runner {
       Compare(logits, p - begin, golden_.logits[static_cast<std::size_t>(p)]);
     }
     left_ = StateOf(end - 1 - begin);
+  }
+
+  // Rows with the features of positions, and behind them masks without any.
+  void DraftMasks(int kept, const Block& block) {
+    Start();
+    for (int p = kept; p < block.begin; ++p) {
+      const auto at = static_cast<std::size_t>(p);
+      batch_.rows.push_back({.token = golden_.tokens[at + 1],
+                             .place = {p, p, 0, p + 1, 0},
+                             .wants_logits = p + 1 == block.begin,
+                             .feature = {.kept = golden_.taps[at].data()}});
+    }
+    const auto depths = static_cast<int>(std::ssize(block.logits));
+    for (std::int32_t p = block.begin; p + 1 < block.begin + depths; ++p) {
+      batch_.rows.push_back(
+          {.token = model_->config().parallel.mask_token, .place = {p, p, 0, p + 1, 0}});
+    }
+    const float* logits = Forward();
+    for (int depth = 0; depth < depths; ++depth) {
+      Compare(logits, depth, block.logits[static_cast<std::size_t>(depth)]);
+    }
+  }
+
+  // The features of positions, and a pass over a block behind them, which leaves nothing.
+  void DraftBlock(int kept, const Block& block) {
+    Start();
+    for (int p = kept; p < block.begin; ++p) {
+      const auto at = static_cast<std::size_t>(p);
+      batch_.rows.push_back({.token = golden_.tokens[at],
+                             .place = {p, p, 0, p + 1, 0},
+                             .wants_logits = false,
+                             .feature = {.kept = golden_.taps[at].data()}});
+    }
+    const ParallelSpec& spec = model_->config().parallel;
+    const auto depths = static_cast<int>(std::ssize(block.logits));
+    ASSERT_EQ(spec.positions, depths);
+    for (int row = 0; row < spec.block; ++row) {
+      const std::int32_t p = block.begin + row;
+      const Token token = golden_.tokens[static_cast<std::size_t>(block.begin)];
+      batch_.rows.push_back({.token = row == 0 ? token : spec.mask_token,
+                             .place = {p, p, 0, p + 1, 0},
+                             .wants_logits = spec.Says(row, depths),
+                             .block_left = spec.block - 1 - row});
+    }
+    const float* logits = Forward();
+    for (int depth = 0; depth < depths; ++depth) {
+      Compare(logits, depth, block.logits[static_cast<std::size_t>(depth)]);
+    }
   }
 
   // The nodes of a tree level by level, or those that follow one another on one path.
@@ -224,6 +285,17 @@ TEST_P(DrafterGoldenTest, LogitsAgreeInPrefillChainTreeAndBehindThem) {
     const auto model = Load(*draft, backend.get());
     ASSERT_NE(model, nullptr);
     Runner runner(*golden_, model.get());
+    int before = 0;
+    for (const Block& block : golden_->blocks) {
+      SCOPED_TRACE(block.begin);
+      if (draft->config.feature.masked) {
+        runner.DraftMasks(before, block);
+      } else {
+        runner.DraftBlock(before, block);
+      }
+      before = block.begin;
+    }
+    if (before > 0) continue;
     runner.ReadKept(0, golden_->kept);
     runner.DraftTree();
     runner.DraftChain();

@@ -23,9 +23,11 @@ struct DrafterKind {
                                   const ModelConfig& target, std::vector<std::string>* notes);
 };
 
+extern const DrafterKind kDflash;
 extern const DrafterKind kEagle1;
 extern const DrafterKind kEagle3;
 extern const DrafterKind kMtp;
+extern const DrafterKind kPeagle;
 
 /// The layers of a family's kind that `json`, an object as a model's config.json, describes;
 /// `embedded` and `vocabulary` are both its vocab_size.

@@ -2,9 +2,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
+#include <span>
 #include <utility>
 
 #include "base/printable.h"
+#include "foretoken/speculation.h"
 #include "model/drafters/drafter_kind.h"
 #include "model/families/family.h"
 
@@ -32,7 +35,8 @@ constexpr DrafterTensor kTensors[] = {
     {"feature.tap_norm", "input_norm"},
     {"feature.tap_norm.*", "fc_norm.*"},
     {"feature.token_norm", "layers.0.input_layernorm", "blk.0.attn_norm"},
-    {"feature.norm", "layers.0.hidden_norm", "blk.0.attn_norm_2"}};
+    {"feature.norm", "layers.0.hidden_norm", "blk.0.attn_norm_2"},
+    {"feature.mask", "mask_hidden"}};  // Of P-EAGLE's only.
 
 // What NVIDIA's say besides, all of which is as EAGLE's authors have it.
 void CheckVariant(ConfigFields& fields) {
@@ -87,9 +91,10 @@ Result<ModelConfig> LayersOfSpeculators(const ConfigFields::Json& json, const st
   ConfigFields fields(&json, where, &status);
   std::string kind;
   fields.String("speculators_model_type", &kind);
-  if (kind != "eagle3") {
-    fields.Refuse(fmt::format("speculators_model_type is {}, but only eagle3 and mtp are supported",
-                              Printable(kind)));
+  if (kind != "eagle3" && kind != "peagle") {
+    fields.Refuse(fmt::format(
+        "speculators_model_type is {}, but only eagle3, peagle, mtp and dflash are supported",
+        Printable(kind)));
   }
   FT_RETURN_IF_ERROR(status);
   FT_ASSIGN_OR_RETURN(ModelConfig config, DescribeLayersWithin(json, where, kFamilies));
@@ -148,9 +153,26 @@ Result<ModelConfig> Describe(const ConfigFields::Json& json, const std::string& 
   return config;
 }
 
+// The same network, whose rows of masks say the positions behind the last token.
+Result<ModelConfig> DescribeParallel(const ConfigFields::Json& json, const std::string& where,
+                                     const ModelConfig& target, std::vector<std::string>* notes) {
+  FT_ASSIGN_OR_RETURN(ModelConfig config, Describe(json, where, target, notes));
+  Status status;
+  ConfigFields fields(&json, where, &status);
+  config.parallel = {.positions = kMaxProposal,
+                     .mask_token = fields.Integer("mask_token_id", 0, config.embedded - 1)};
+  FT_RETURN_IF_ERROR(status);
+  config.feature.masked = true;
+  return config;
+}
+
 }  // namespace
 
-const DrafterKind kEagle3 = {
-    .name = "an EAGLE-3 drafter", .tensors = kTensors, .describe = Describe};
+const DrafterKind kPeagle = {
+    .name = "a P-EAGLE drafter", .tensors = kTensors, .describe = DescribeParallel};
+
+const DrafterKind kEagle3 = {.name = "an EAGLE-3 drafter",
+                             .tensors = std::span(kTensors).first(std::size(kTensors) - 1),
+                             .describe = Describe};
 
 }  // namespace foretoken

@@ -24,8 +24,14 @@ Json ParseConfig(const Checkpoint& folder) {
 
 const DrafterKind& KindOf(const Json& json) {
   if (json.contains("speculators_model_type")) {
-    return json["speculators_model_type"] == "mtp" ? kMtp : kEagle3;
+    const Json& type = json["speculators_model_type"];
+    for (const auto& [name, kind] :
+         {std::pair("mtp", &kMtp), std::pair("dflash", &kDflash), std::pair("peagle", &kPeagle)}) {
+      if (type == name) return *kind;
+    }
+    return kEagle3;
   }
+  if (json.contains("dflash_config")) return kDflash;
   return json.contains("draft_vocab_size") ? kEagle3 : kEagle1;
 }
 
@@ -33,6 +39,16 @@ bool HasMidlayer(const Checkpoint& folder) {
   return std::ranges::any_of(folder.tensors, [](const auto& tensor) {
     return tensor.first.starts_with("midlayer.") || tensor.first.starts_with("model.midlayer.");
   });
+}
+
+// P-EAGLE's feature of masks is a parameter [1, 1, width] without an ending: a weight [width] here.
+void NameMask(Checkpoint* folder) {
+  const auto found = folder->tensors.find("mask_hidden");
+  if (found == folder->tensors.end()) return;
+  TensorView mask = found->second;
+  mask.shape = {mask.elements()};
+  folder->tensors.erase(found);
+  folder->tensors.emplace("mask_hidden.weight", std::move(mask));
 }
 
 // That of a file may be shorter: rotation goes on behind it.
@@ -85,6 +101,7 @@ Result<LearnedDraft> ReadLearnedDraft(Checkpoint folder, const Checkpoint& targe
   config.eos = target_config.eos;
   CompletePositions(target_config, &draft);
   draft.checkpoint = std::move(folder);
+  if (config.feature.masked) NameMask(&draft.checkpoint);
   const Family& family = *FamilyNamed(config.family);
   FT_RETURN_IF_ERROR(NameTensors({.kind = kind.name,
                                   .tensors = kind.tensors,

@@ -181,8 +181,8 @@ TEST_F(LearnedDraftTest, RefusesConfigurations) {
        "eagle_aux_hidden_state_layer_ids"},
       {"eagle3", set("eagle_config", {{"eagle_aux_hidden_state_layer_ids", {1, 2}}}),
        "fc.weight must have shape [32, 64]"},
-      {"eagle3-speculators", set("speculators_model_type", "dflash"),
-       "speculators_model_type is dflash, but only eagle3 and mtp are supported"},
+      {"eagle3-speculators", set("speculators_model_type", "dspark"),
+       "speculators_model_type is dspark, but only eagle3, peagle, mtp and dflash are supported"},
       {"eagle3-speculators", set("eagle_aux_hidden_state_layer_ids", {1, 4, 8}),
        "eagle_aux_hidden_state_layer_ids"},
       {"eagle3-speculators-flags", set("norm_before_fc", true),
@@ -202,6 +202,29 @@ TEST_F(LearnedDraftTest, RefusesConfigurations) {
       {"eagle1", set("qkv_bias", true), "self_attn.q_proj.bias"},
       {"eagle1", set("num_hidden_layers", 2), "lacks tensor layers.1."},
       {"eagle1", set("fancy", true), "fancy is true"},
+      {"dflash", set("num_target_layers", 8), "is for a target of 8 layers, but this one has 7"},
+      {"dflash", set("hidden_size", 64), "hidden_size is 64, but this one's is 32"},
+      {"dflash", set("block_size", 65), "block_size"},
+      {"dflash", set("num_hidden_layers", 3), "lacks tensor layers.2."},
+      {"dflash", set("dflash_config", {{"target_layer_ids", {1, 3, 5}}}), "mask_token_id"},
+      {"dflash", set("dflash_config", {{"mask_token_id", 5}}), "lacks target_layer_ids"},
+      {"dflash", set("dflash_config", {{"mask_token_id", 5}, {"target_layer_ids", {1, 3, 7}}}),
+       "target_layer_ids"},
+      {"dflash", set("dflash_config", {{"mask_token_id", 5}, {"target_layer_ids", {1, 3}}}),
+       "fc.weight must have shape [32, 64]"},
+      {"dflash", [](Json& json) { json["dflash_config"]["selector_rank"] = 8; },
+       "has selector_rank, which only drafters of a later kind have"},
+      {"dflash", [](Json& json) { json["dflash_config"]["projector_type"] = "dspark"; },
+       "projector_type is 'dspark', but only dflash is supported"},
+      {"dflash", [](Json& json) { json["dflash_config"]["use_swa"] = true; }, "use_swa is true"},
+      {"dflash-windows", set("is_causal", false), "layers with windows that look both ways"},
+      {"dflash-windows", set("use_sliding_window", false), "use_sliding_window is not true"},
+      {"dflash-windows", set("layer_types", {"sliding_attention"}), "layer_types"},
+      {"dflash-speculators", set("aux_hidden_state_layer_ids", {1, 4, 8}),
+       "aux_hidden_state_layer_ids"},
+      {"peagle-speculators", set("mask_token_id", 128), "mask_token_id"},
+      {"peagle-speculators", set("speculators_model_type", "eagle3"), "mask_hidden"},
+      {"dflash-speculators", set("mask_token_id", nullptr), "mask_token_id"},
       {"speculators-mtp-qwen3", set("num_nextn_predict_layers", 2), "num_nextn_predict_layers"},
       {"speculators-mtp-qwen3",
        [](Json& json) { json["transformer_layer_config"]["hidden_size"] = 64; },
@@ -214,6 +237,24 @@ TEST_F(LearnedDraftTest, RefusesConfigurations) {
     EXPECT_THAT(Message(WithConfig(each.folder, each.change)), HasSubstr(each.message))
         << each.folder;
   }
+}
+
+TEST_F(LearnedDraftTest, DescribesBlocks) {
+  const auto draft = Read(Open("dflash"));
+  ASSERT_TRUE(draft.ok()) << Message(draft);
+  EXPECT_EQ(draft->config.parallel,
+            (ParallelSpec{.positions = 5, .mask_token = 5, .block = 6, .in_place = true}));
+  EXPECT_TRUE(draft->config.layers[0].attention.both_ways);
+  const auto from_the_last =
+      WithConfig("dflash-speculators", [](Json& json) { json["sample_from_anchor"] = true; });
+  ASSERT_TRUE(from_the_last.ok()) << Message(from_the_last);
+  EXPECT_EQ(from_the_last->config.parallel,
+            (ParallelSpec{.positions = 5, .mask_token = 3, .block = 5}));
+  const auto windows = Read(Open("dflash-windows"));
+  ASSERT_TRUE(windows.ok()) << Message(windows);
+  EXPECT_FALSE(windows->config.layers[0].attention.both_ways);
+  EXPECT_EQ(windows->config.layers[0].attention.window, 8);
+  EXPECT_TRUE(windows->config.layers[1].attention.both_ways);
 }
 
 TEST_F(LearnedDraftTest, RefusesTensors) {

@@ -9,6 +9,7 @@
 
 #include "base/parse_number.h"
 #include "base/printable.h"
+#include "foretoken/speculation.h"
 #include "model/config/rope_config.h"
 #include "model/families/model_part.h"
 
@@ -190,6 +191,11 @@ void DescribeUsual(ConfigFields& fields, int context, ModelConfig* config) {
   config->eos = fields.Tokens("eos_token_id", config->vocabulary);
   if (const auto bos = fields.Tokens("bos_token_id", config->vocabulary); !bos.empty()) {
     config->bos = bos[0];
+  }
+  // PARD's drafts: a chain of any length is said in one pass.
+  if (fields.Has("pard_token")) {
+    config->parallel = {.positions = kMaxProposal,
+                        .mask_token = fields.Integer("pard_token", 0, config->vocabulary - 1)};
   }
   if (fields.Find("quantization_config") != nullptr) {
     std::string method;

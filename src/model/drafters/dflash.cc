@@ -1,0 +1,154 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/printable.h"
+#include "foretoken/speculation.h"
+#include "model/drafters/drafter_kind.h"
+#include "model/families/family.h"
+
+namespace foretoken {
+namespace {
+
+constexpr std::size_t kMaxPoints = 64;
+
+constexpr std::string_view kFamilies[] = {"qwen3"};
+
+constexpr std::string_view kFlags[] = {
+    "attention_bias",      "is_causal", "sample_from_anchor", "sliding_window_non_causal",
+    "tie_word_embeddings", "use_cache", "use_sliding_window"};
+constexpr std::string_view kOwnFlags[] = {"causal"};
+
+constexpr DrafterTensor kTensors[] = {{"embedding", "embed_tokens"},
+                                      {"head", "lm_head"},
+                                      {"output_norm", "norm"},
+                                      {"feature.reduction", "fc"},
+                                      {"feature.norm", "hidden_norm"}};
+
+// What its authors keep in an object of its own, or beside it; `speculators` only beside it.
+class DflashFields {
+ public:
+  DflashFields(const ConfigFields::Json& json, const std::string& where, Status* status)
+      : all_(&json, where, status), own_(all_.Within("dflash_config")) {
+    RefuseUnknownFlags(json, kFlags, &all_);
+    if (const ConfigFields::Json* own = all_.Find("dflash_config")) {
+      RefuseUnknownFlags(*own, kOwnFlags, &own_);
+    }
+    for (const char* other : {"selector_rank", "conv_kernel_size", "markov_rank"}) {
+      if (At(other).Has(other)) {
+        At(other).Refuse(fmt::format("has {}, which only drafters of a later kind have", other));
+      }
+    }
+    std::string projector = "dflash";
+    At("projector_type").String("projector_type", &projector);
+    if (projector != "dflash") {
+      all_.Refuse(fmt::format("projector_type is '{}', but only dflash is supported",
+                              Printable(projector)));
+    }
+  }
+
+  ConfigFields& all() { return all_; }
+  bool speculators() { return all_.Has("speculators_model_type"); }
+  ConfigFields& At(const char* name) { return own_.Has(name) ? own_ : all_; }
+
+ private:
+  ConfigFields all_;
+  ConfigFields own_;
+};
+
+// The layers by whose outputs its authors name what is read; `speculators` by what enters them.
+std::vector<int> ReadPoints(DflashFields& fields, const ModelConfig& target) {
+  const int layers = target.layer_count();
+  const int made_for = fields.all().IntOr("num_target_layers", 1, kMaxLayers, layers);
+  if (made_for != layers) {
+    fields.all().Refuse(
+        fmt::format("is for a target of {} layers, but this one has {}", made_for, layers));
+  }
+  const bool entered = fields.speculators();
+  const char* const name = entered ? "aux_hidden_state_layer_ids" : "target_layer_ids";
+  ConfigFields& at = fields.At(name);
+  std::vector<int> points;
+  if (at.Has(name)) {
+    points = at.Integers(name, kMaxPoints, 0, entered ? layers : layers - 1);
+  }
+  if (points.empty()) at.Refuse(fmt::format("lacks {}, the layers that it reads", name));
+  if (!entered) {
+    for (int& point : points) ++point;
+  }
+  return points;
+}
+
+ParallelSpec ReadBlock(DflashFields& fields, int vocabulary) {
+  ParallelSpec block;
+  ConfigFields& size = fields.At("block_size");
+  block.block = size.Integer("block_size", 2, kMaxProposal + 1);
+  block.in_place = !fields.all().BoolOr("sample_from_anchor", false);
+  block.positions = block.block - (block.in_place ? 1 : 0);
+  block.mask_token = fields.At("mask_token_id").Integer("mask_token_id", 0, vocabulary - 1);
+  return block;
+}
+
+// Rows of a block see each other; layers that see a window only those before them.
+void DescribeAttention(ConfigFields& layers, DflashFields& fields, ModelConfig* config) {
+  const bool slides = layers.BoolOr("use_sliding_window", false);
+  const int full = layers.IntOr("max_window_layers", 0, kMaxLayers, config->layer_count());
+  const std::vector<bool> sliding = SlidingLayers(
+      layers, config->layer_count(), [&](int layer) { return slides && layer >= full; });
+  if (!layers.ok()) return;
+  const bool causal = fields.At("is_causal").BoolOr("is_causal", false) ||
+                      fields.At("causal").BoolOr("causal", false);
+  const bool any = std::ranges::find(sliding, true) != sliding.end();
+  const bool all_ways = fields.all().BoolOr("sliding_window_non_causal", false) ||
+                        (fields.all().Has("is_causal") && !causal);
+  if (any && all_ways) {
+    fields.all().Refuse("has layers with windows that look both ways, which are not supported");
+  }
+  if (any && !slides) layers.Refuse("has layers with windows, but use_sliding_window is not true");
+  const int window = any ? layers.Integer("sliding_window", 1, kMaxPositions) : 0;
+  for (std::size_t i = 0; i < sliding.size(); ++i) {
+    AttentionSpec& attention = config->layers[i].attention;
+    attention.window = sliding[i] ? window : 0;
+    attention.both_ways = !sliding[i] && !causal;
+  }
+}
+
+// A block of rows, of the last token and of masks, whose layers attend to what the target's states
+// of the positions before make.
+Result<ModelConfig> Describe(const ConfigFields::Json& json, const std::string& where,
+                             const ModelConfig& target, std::vector<std::string>* /*notes*/) {
+  Status status;
+  DflashFields fields(json, where, &status);
+  const bool speculators = fields.speculators();
+  FT_RETURN_IF_ERROR(status);
+  FT_ASSIGN_OR_RETURN(ModelConfig config, speculators ? DescribeLayersWithin(json, where, kFamilies)
+                                                      : DescribeLayers(json, where, "qwen3"));
+  if (config.hidden != target.hidden) {
+    fields.all().Refuse(fmt::format("is for a target whose hidden_size is {}, but this one's is {}",
+                                    config.hidden, target.hidden));
+  }
+  config.feature = {.join = FeatureSpec::Join::kContext,
+                    .points = ReadPoints(fields, target),
+                    .tapped = target.hidden,
+                    .reduced = true};
+  config.parallel = ReadBlock(fields, config.vocabulary);
+  ConfigFields within = fields.all().Within("transformer_layer_config");
+  DescribeAttention(speculators ? within : fields.all(), fields, &config);
+  const auto number = [&](const char* name, double low, double otherwise) {
+    return static_cast<float>(fields.At(name).NumberOr(name, low, 1e6, otherwise));
+  };
+  config.embedding_scale = number("input_embedding_scale", 1e-6, 1);
+  config.logit_scale = number("output_multiplier", 1e-6, 1);
+  config.logit_cap = number("final_logit_softcapping", 0, 0);
+  config.vocabulary = fields.all().IntOr("draft_vocab_size", 1, kMaxVocabulary, config.vocabulary);
+  FT_RETURN_IF_ERROR(status);
+  return config;
+}
+
+}  // namespace
+
+const DrafterKind kDflash = {.name = "a DFlash drafter", .tensors = kTensors, .describe = Describe};
+
+}  // namespace foretoken
