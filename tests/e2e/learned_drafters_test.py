@@ -95,7 +95,7 @@ class LearnedDrafters(CliTest):
         grammar.write_text('root ::= word (" " word)*\nword ::= [a-m] [a-z]? [n-z]\n')
         options = ("none,top-k=5+top-p=0.9,repeat-penalty=1.3+frequency-penalty=0.4",
                    ("--grammar", grammar))
-        for name in ("eagle1", "eagle3", "mtp-qwen3_5", "dflash"):
+        for name in ("eagle1", "eagle3", "mtp-qwen3_5", "dflash", "medusa"):
             shutil.rmtree(self.folder / "target", ignore_errors=True)
             target, draft = self.models(DRAFTERS / name)
             for sets, more in ((options[0], ("--ignore-eos",)), ("none", options[1])):
@@ -120,7 +120,7 @@ class LearnedDrafters(CliTest):
     def test_say_the_most_frequent_tokens_only(self):
         text = self.folder / "text.txt"
         text.write_text(" ".join(PROMPTS))
-        for name in ("eagle1", "eagle3-whole", "mtp-qwen3_5"):
+        for name in ("eagle1", "eagle3-whole", "mtp-qwen3_5", "medusa"):
             shutil.rmtree(self.folder / "target", ignore_errors=True)
             target, draft = self.models(DRAFTERS / name)
             ranking = self.folder / "ranking.txt"
