@@ -30,5 +30,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     values.resize(static_cast<std::size_t>(view.elements()));
     foretoken::LoadElements(view, 0, view.elements(), values.data());
   }
+  for (const auto& [name, other] : contents->others) {
+    for (const std::byte byte : other.data) [[maybe_unused]] const volatile std::byte read = byte;
+  }
   return 0;
 }

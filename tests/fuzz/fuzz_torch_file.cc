@@ -23,13 +23,11 @@ void ParseAndTouch(std::span<const std::byte> file) {
     values.resize(static_cast<std::size_t>(view.elements()));
     foretoken::LoadElements(view, 0, view.elements(), values.data());
   }
-  int sum = 0;
-  const auto touch = [&](std::span<const std::byte> data) {
-    for (const std::byte byte : data) sum += std::to_integer<int>(byte);
+  const auto touch = [](std::span<const std::byte> data) {
+    for (const std::byte byte : data) [[maybe_unused]] const volatile std::byte read = byte;
   };
   for (const auto& [name, bytes] : holds->bytes) touch(bytes.data);
   for (const auto& [name, other] : holds->others) touch(other.data);
-  if (sum < 0) std::abort();
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ except ImportError:
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests/e2e"))
-from command_line import MODELS, CliTest
+from command_line import MODELS, PROGRAM, CliTest
 
 TARGET = MODELS / "demo-target"
 SMALL = ["--steps-ahead", "2", "--intermediate", "32", "--heads", "2", "--key-value-heads", "1"]
@@ -56,8 +56,17 @@ class Engine(CliTest):
         self.drafts(self.train("draft-model", "--begin-with", MODELS / "demo-draft"))
 
     def test_fr_head(self):
-        draft = self.train("fr-head", "--draft", MODELS / "demo-draft", "--draft-vocab", "128")
+        draft = self.train("fr-head", "--draft", MODELS / "demo-draft", "--draft-vocab", "128",
+                           "--engine", PROGRAM)
+        card = (draft / "README.md").read_text()
+        for temperature in (0, 1):
+            self.assertRegex(card, rf"story openings \| {temperature} \| [1-9]\.\d\d \| 0\.\d")
         self.drafts(draft, "--draft-vocab", draft / "ranking.txt")
+
+    def test_what_the_engine_does_not_take_is_said(self):
+        with self.assertRaises(subprocess.CalledProcessError) as raised:
+            self.train("medusa", "--engine", "/bin/false")
+        self.assertIn("/bin/false does not draft with", raised.exception.stderr.decode())
 
     def test_mtp(self):
         self.drafts(self.train("mtp", *SMALL))

@@ -30,6 +30,8 @@ def add_arguments(kind: Kind, parser: argparse.ArgumentParser) -> None:
                         help="captures of its answers: files, or folders of them")
     parser.add_argument("--out", type=path, required=True, help="the drafter's folder")
     parser.add_argument("--resume", action="store_true", help="go on from what is saved in --out")
+    parser.add_argument("--engine", type=path, default=None,
+                        help="the program `foretoken`, to measure the drafter with at the end")
     parser.add_argument("--device", default="cpu", help="of torch, such as cuda:0")
     parser.add_argument("--steps", type=above_zero, default=2000, help="batches to train on")
     parser.add_argument("--save-every", type=above_zero, default=200, help="steps")
@@ -116,7 +118,7 @@ def run(kind: Kind, arguments: argparse.Namespace) -> None:
     covered = membership(drafter.ids, target.vocabulary)[answer_tokens(held_part)].float().mean()
     publish(arguments.out, kind, target, drafter, settings,
             Account(len(training_part), len(held_part), len(answer_tokens(training_part)),
-                    float(covered)), figures)
+                    float(covered)), figures, arguments.engine)
     checkpoint.unlink()  # What it was for is done.
     print(f"{arguments.out}: {Evaluation.length(figures.greedy):.2f} tokens a pass at T = 0, "
           f"{Evaluation.length(figures.sampled):.2f} at T = 1")

@@ -114,3 +114,5 @@ class Kind:
     evaluated: Callable[[argparse.Namespace], int] = lambda arguments: arguments.steps_ahead
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     read: Optional[Callable[[pathlib.Path, Target], Optional[Drafter]]] = None
+    # What the engine is told of the drafter in a folder, besides where it is.
+    engine_options: Callable[[pathlib.Path], List[str]] = lambda folder: []

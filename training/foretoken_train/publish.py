@@ -3,10 +3,12 @@
 import dataclasses
 import json
 import pathlib
+from typing import Optional, Sequence
 
 import torch
 
 from .drafter import Drafter, Kind
+from .engine import EngineFigures, measure
 from .evaluate import Evaluation
 from .safetensors import write_safetensors, write_whole
 from .target import Target
@@ -24,7 +26,7 @@ class Account:
 
 
 def _card(kind: Kind, target: Target, drafter: Drafter, settings: Settings, account: Account,
-          figures: Evaluation, name: str) -> str:
+          figures: Evaluation, in_engine: Sequence[EngineFigures], name: str) -> str:
     count = sum(value.numel() for value in drafter.tensors().values()
                 if value.is_floating_point())
     lines = [
@@ -48,6 +50,11 @@ def _card(kind: Kind, target: Target, drafter: Drafter, settings: Settings, acco
                      f" | {Evaluation.length(rates):.2f} |")
     lines += ["", "The line of T = 1 is of rejection sampling, and holds for data that were "
               "sampled at temperature 1."]
+    if in_engine:
+        lines += ["", "In the engine (`bench`, mode sd, its built-in prompts):", "",
+                  "| Prompts | T | tokens a round | by position |", "|---|---|---|---|"]
+        lines += [f"| {each.prompts} | {each.temperature} | {each.length:.2f} | " +
+                  ", ".join(f"{rate:.3f}" for rate in each.rates) + " |" for each in in_engine]
     return "\n".join(lines) + "\n"
 
 
@@ -62,8 +69,12 @@ def write_drafter(folder: pathlib.Path, drafter: Drafter) -> None:
 
 
 def publish(folder: pathlib.Path, kind: Kind, target: Target, drafter: Drafter,
-            settings: Settings, account: Account, figures: Evaluation) -> None:
-    """Writes the drafter, and README.md, its card."""
+            settings: Settings, account: Account, figures: Evaluation,
+            engine: Optional[pathlib.Path] = None) -> None:
+    """Writes the drafter, and README.md, its card, with what the program `engine` makes of it."""
     write_drafter(folder, drafter)
-    card = _card(kind, target, drafter, settings, account, figures, folder.resolve().name)
+    in_engine = [] if engine is None else measure(engine, target.folder, folder,
+                                                  kind.engine_options(folder))
+    card = _card(kind, target, drafter, settings, account, figures, in_engine,
+                 folder.resolve().name)
     write_whole(folder / "README.md", lambda file: file.write(card.encode()))

@@ -88,4 +88,5 @@ def _make(inputs: Inputs) -> FrHead:
 
 
 KIND = Kind("fr-head", "a head of fewer tokens for a draft model that is there", _add_arguments,
-            _make, lambda arguments: arguments.evaluate_ahead, {"steps_ahead": 1})
+            _make, lambda arguments: arguments.evaluate_ahead, {"steps_ahead": 1},
+            engine_options=lambda folder: ["--draft-vocab", str(folder / RANKING)])
