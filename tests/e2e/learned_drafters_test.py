@@ -117,6 +117,16 @@ class LearnedDrafters(CliTest):
         text = self.succeed("inspect", target, "-md", draft, "--no-measuring").stdout
         self.assertIn("192 bytes a token", text)
 
+    def test_inspect_shows_heads(self):
+        target, draft = self.models(DRAFTERS / "medusa")
+        shown = json.loads(self.succeed("inspect", target, "-md", draft, "--no-measuring",
+                                        "--json").stdout)["draft"]
+        self.assertEqual((shown["layers"], shown["positions_per_pass"], shown["shared"]), (0, 5, []))
+        self.assertEqual(shown["parameters"], 5 * 32 * (33 + 128))
+        self.assertIn("medusa_num_heads is 2, but the tensors have 5", shown["notes"][0])
+        self.refuse("run", "a", "-m", MODELS / "demo-target", "-md", draft, "-n", 2, "--mode", "sd",
+                    saying="tensor 0.1.weight is [128, 32], but of heads for this target [2048, 256]")
+
     def test_say_the_most_frequent_tokens_only(self):
         text = self.folder / "text.txt"
         text.write_text(" ".join(PROMPTS))

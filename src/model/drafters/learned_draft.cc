@@ -70,7 +70,7 @@ bool IsLearnedDraft(const Checkpoint& folder) {
   if (folder.gguf.has_value()) return IsEagle3Gguf(folder);
   const Json json = ParseConfig(folder);
   if (!json.is_object()) return false;
-  if (IsMedusa(folder)) return true;
+  if (IsMedusa(folder, json)) return true;
   return json.contains("speculators_model_type") || json.contains("draft_vocab_size") ||
          folder.Find("fc.weight") != nullptr || folder.Find("model.fc.weight") != nullptr;
 }
@@ -81,7 +81,9 @@ Result<LearnedDraft> ReadLearnedDraft(Checkpoint folder, const Checkpoint& targe
   if (!IsLearnedDraft(folder)) {
     return InvalidInput(fmt::format("{}: is no drafter that reads its target's states", path));
   }
-  if (IsMedusa(folder)) return ReadMedusa(std::move(folder), target_config);
+  if (const Json said = ParseConfig(folder); IsMedusa(folder, said)) {
+    return ReadMedusa(std::move(folder), said, target_config);
+  }
   const bool gguf = folder.gguf.has_value();
   if (gguf) {
     FT_ASSIGN_OR_RETURN(folder.config.json, Eagle3FromGguf(folder));

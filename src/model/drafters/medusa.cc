@@ -1,15 +1,16 @@
 #include "model/drafters/medusa.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "backend/taps.h"
 #include "base/printable.h"
 #include "foretoken/speculation.h"
-#include "model/config/config_fields.h"
 #include "model/drafters/drafter_kind.h"
 #include "model/model_weights.h"
 
@@ -19,10 +20,6 @@ namespace {
 using Json = ConfigFields::Json;
 
 constexpr std::string_view kFlags[] = {"tie_word_embeddings", "use_cache"};
-
-Json ParseConfig(const Checkpoint& folder) {
-  return Json::parse(folder.config.json, nullptr, /*allow_exceptions=*/false);
-}
 
 // How many heads there are, each of a sequence of so many blocks and a matrix.
 struct Counts {
@@ -49,6 +46,16 @@ Result<Counts> Count(const Checkpoint& folder) {
                                     path, counts.heads, kMaxProposal));
   }
   return counts;
+}
+
+// Of the first head; that others are like it LoadWeights checks.
+Status CheckSizes(const Checkpoint& folder, const Counts& counts, const ModelConfig& target) {
+  const std::string name = MatrixName(0, counts.blocks);
+  const std::vector<std::int64_t>& shape = folder.Find(name)->shape;
+  if (shape == std::vector<std::int64_t>{target.vocabulary, target.hidden}) return {};
+  return InvalidInput(fmt::format("{}: tensor {} is [{}], but of heads for this target [{}, {}]",
+                                  folder.path.string(), name, fmt::join(shape, ", "),
+                                  target.vocabulary, target.hidden));
 }
 
 using Names = std::map<std::string, std::string, std::less<>>;
@@ -87,11 +94,10 @@ Status NameHeads(const Counts& counts, Checkpoint* folder) {
 }
 
 // What config.json says of sizes must be true; of counts it is often not.
-Status CheckConfig(const Checkpoint& folder, const ModelConfig& target, const Counts& counts,
-                   std::vector<std::string>* notes) {
+Status CheckConfig(const Json& json, const std::string& where, const ModelConfig& target,
+                   const Counts& counts, std::vector<std::string>* notes) {
   Status status;
-  const Json json = ParseConfig(folder);
-  ConfigFields fields(&json, folder.config.where, &status);
+  ConfigFields fields(&json, where, &status);
   RefuseUnknownFlags(json, kFlags, &fields);
   const auto same = [&](const char* name, int most, int of_target) {
     const int said = fields.IntOr(name, 1, most, of_target);
@@ -104,8 +110,8 @@ Status CheckConfig(const Checkpoint& folder, const ModelConfig& target, const Co
   const auto count = [&](const char* name, int most, int counted) {
     const int said = fields.IntOr(name, 0, most, counted);
     if (said == counted) return;
-    notes->push_back(fmt::format("{} says {} is {}, but the tensors have {}, which counts",
-                                 folder.config.where, name, said, counted));
+    notes->push_back(fmt::format("{} says {} is {}, but the tensors have {}, which counts", where,
+                                 name, said, counted));
   };
   count("medusa_num_heads", kMaxLayers, counts.heads);
   count("medusa_num_layers", kMaxLayers, counts.blocks);
@@ -114,17 +120,16 @@ Status CheckConfig(const Checkpoint& folder, const ModelConfig& target, const Co
 
 }  // namespace
 
-bool IsMedusa(const Checkpoint& folder) {
-  if (folder.gguf.has_value() || folder.Find("model.embed_tokens.weight") != nullptr) return false;
-  const Json json = ParseConfig(folder);
-  return json.is_object() &&
-         (json.contains("medusa_num_heads") || json.value("model_type", Json()) == "medusa");
+bool IsMedusa(const Checkpoint& folder, const Json& json) {
+  if (!json.is_object() || folder.Find("model.embed_tokens.weight") != nullptr) return false;
+  return json.contains("medusa_num_heads") || json.value("model_type", Json()) == "medusa";
 }
 
-Result<LearnedDraft> ReadMedusa(Checkpoint folder, const ModelConfig& target) {
+Result<LearnedDraft> ReadMedusa(Checkpoint folder, const Json& json, const ModelConfig& target) {
   FT_ASSIGN_OR_RETURN(const Counts counts, Count(folder));
+  FT_RETURN_IF_ERROR(CheckSizes(folder, counts, target));
   LearnedDraft draft;
-  FT_RETURN_IF_ERROR(CheckConfig(folder, target, counts, &draft.notes));
+  FT_RETURN_IF_ERROR(CheckConfig(json, folder.config.where, target, counts, &draft.notes));
   ModelConfig& config = draft.config;
   config.architecture = "heads of Medusa";
   config.family = target.family;

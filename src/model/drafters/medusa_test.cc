@@ -90,6 +90,10 @@ TEST_F(MedusaTest, RefusesWhatItDoesNotCompute) {
                 folder.tensors["1.3.linear.weight"] = folder.tensors["1.0.linear.weight"];
               }),
               HasSubstr("has tensor '1.3.linear.weight', which is none of its 5 heads"));
+  EXPECT_THAT(Refusal([](Checkpoint& folder, Json& /*json*/) {
+                folder.tensors["0.2.weight"].shape = {64, 64};
+              }),
+              HasSubstr("tensor 0.2.weight is [64, 64], but of heads for this target [128, 32]"));
   EXPECT_THAT(Refusal([](Checkpoint& folder, Json& /*json*/) { folder.others["odd"] = {}; }),
               HasSubstr("has tensor 'odd'"));
   EXPECT_THAT(Refusal([](Checkpoint& folder, Json& /*json*/) {
