@@ -13,6 +13,7 @@
 
 #include "assembly/make_engine.h"
 #include "base/temporary_testing.h"
+#include "weights/file_tensors.h"
 #include "weights/safetensors.h"
 
 namespace foretoken {
@@ -190,7 +191,7 @@ TEST_F(Learning, UsesWhatIsBetterAndGoesBackWhereItIsNot) {
   // Captures are as docs/training.md defines them.
   int files = 0;
   for (const auto& entry : fs::directory_iterator(folder_.path() / "captures")) {
-    const auto file = SafetensorsFile::Open(entry.path());
+    const auto file = TensorFile::Open(entry.path(), ParseSafetensors);
     ASSERT_TRUE(file.ok()) << file.error().message;
     ++files;
   }

@@ -68,6 +68,9 @@ class Engine(CliTest):
             self.train("medusa", "--engine", "/bin/false")
         self.assertIn("/bin/false does not draft with", raised.exception.stderr.decode())
 
+    def test_dflash(self):
+        self.drafts(self.train("dflash", "--layers", "1", "--places", "30", *SMALL))
+
     def test_mtp(self):
         self.drafts(self.train("mtp", *SMALL))
 

@@ -216,6 +216,33 @@ class GoldenTest(unittest.TestCase):
             own: file.tensor(name).float()
             for own, name in zip(network.state_dict(), network.tensors())})
 
+    def test_dflash(self):
+        folder = GOLDEN / "drafters/dflash"
+        golden = json.loads((folder / "golden.json").read_text())
+        file = SafetensorsFile(folder / "model.safetensors")
+        target = SafetensorsFile(GOLDEN / golden["target"] / "model.safetensors")
+        tables = Tables(target.tensor("model.embed_tokens.weight").float(),
+                        target.tensor("lm_head.weight").float())
+        network = Dflash(DflashConfig(LayerShape(32, 48, 4, 2, 16, rope_theta=1e5), 2, 6, 5, 128,
+                                      256, (2, 4, 6), 7), 512)
+        written = json.loads((folder / "config.json").read_text())
+        own = network.config_json()
+        self.assertEqual({name: own[name] for name in written if name in own},
+                         {name: written[name] for name in written if name in own})
+        network.load_state_dict({name: file.tensor(name).float()
+                                 for name in network.state_dict()})
+        tokens, taps = torch.tensor(golden["token_ids"])[None], torch.tensor(golden["taps"])[None]
+        taps = torch.cat([taps, torch.zeros(1, 1, taps.shape[2])], 1)
+        batch = Batch(tokens, torch.ones_like(tokens, dtype=torch.bool), taps, taps,
+                      torch.zeros_like(tokens), torch.arange(tokens.shape[1])[None])
+        with torch.no_grad():
+            drafts = network.drafts(batch, tables, 5, torch.Generator().manual_seed(0))
+        for block in golden["blocks"]:
+            slot = drafts.place[0].tolist().index(block["begin"] - 1)
+            expected = torch.log_softmax(torch.tensor(block["logits"]), -1)
+            for log_q, row in zip(drafts.log_q, expected):
+                numpy.testing.assert_allclose(log_q[0, slot].numpy(), row.numpy(), atol=2e-4)
+
 
 class DraftModelTest(unittest.TestCase):
     def test_the_bundled_draft(self):

@@ -2,6 +2,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
+#include <span>
 #include <utility>
 
 #include "base/printable.h"
@@ -33,18 +35,8 @@ constexpr DrafterTensor kTensors[] = {
     {"feature.tap_norm", "input_norm"},
     {"feature.tap_norm.*", "fc_norm.*"},
     {"feature.token_norm", "layers.0.input_layernorm", "blk.0.attn_norm"},
-    {"feature.norm", "layers.0.hidden_norm", "blk.0.attn_norm_2"}};
-
-// P-EAGLE's have the feature of rows of masks, too.
-constexpr DrafterTensor kParallelTensors[] = {{"embedding", "embed_tokens"},
-                                              {"head", "lm_head"},
-                                              {"output_norm", "norm"},
-                                              {"feature.mask", "mask_hidden"},
-                                              {"feature.reduction", "fc"},
-                                              {"feature.tap_norm", "input_norm"},
-                                              {"feature.tap_norm.*", "fc_norm.*"},
-                                              {"feature.token_norm", "layers.0.input_layernorm"},
-                                              {"feature.norm", "layers.0.hidden_norm"}};
+    {"feature.norm", "layers.0.hidden_norm", "blk.0.attn_norm_2"},
+    {"feature.mask", "mask_hidden"}};  // Of P-EAGLE's only.
 
 // What NVIDIA's say besides, all of which is as EAGLE's authors have it.
 void CheckVariant(ConfigFields& fields) {
@@ -177,9 +169,10 @@ Result<ModelConfig> DescribeParallel(const ConfigFields::Json& json, const std::
 }  // namespace
 
 const DrafterKind kPeagle = {
-    .name = "a P-EAGLE drafter", .tensors = kParallelTensors, .describe = DescribeParallel};
+    .name = "a P-EAGLE drafter", .tensors = kTensors, .describe = DescribeParallel};
 
-const DrafterKind kEagle3 = {
-    .name = "an EAGLE-3 drafter", .tensors = kTensors, .describe = Describe};
+const DrafterKind kEagle3 = {.name = "an EAGLE-3 drafter",
+                             .tensors = std::span(kTensors).first(std::size(kTensors) - 1),
+                             .describe = Describe};
 
 }  // namespace foretoken
