@@ -84,7 +84,7 @@ Status NameHeads(const Counts& counts, Checkpoint* folder) {
   for (const auto& [name, tensor] : folder->tensors) {
     if (!ours.contains(name)) return unknown(name);
   }
-  for (const auto& [name, other] : folder->others) return unknown(name);
+  if (!folder->others.empty()) return unknown(folder->others.begin()->first);
   folder->Rename([&](std::string_view name) { return ours.find(name)->second; },
                  [in_file](std::string_view name) {
                    const auto found = in_file.find(name);
