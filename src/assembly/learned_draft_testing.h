@@ -95,6 +95,13 @@ inline std::vector<Kind> Kinds() {
             .masked = true},
            32,
            {.positions = kMaxProposal, .mask_token = 7}},
+          {"medusa",
+           {.join = Join::kHeads,
+            .points = {TapShape::kFinalState},
+            .tapped = kTargetHidden,
+            .head_blocks = 1},
+           kTargetHidden,
+           {.positions = 7, .mask_token = 0, .block = 7}},
           {"pard", {}, 32, {.positions = kMaxProposal, .mask_token = 7}},
           // Fewer than are asked for in places.
           {"pard_of_three", {}, 32, {.positions = 3, .mask_token = 7}}};
@@ -157,6 +164,7 @@ class LearnedDraft : public testing::TestWithParam<Kind> {
     ModelConfig shape = Shape(GetParam().hidden, 1);
     shape.feature = GetParam().feature;
     shape.parallel = GetParam().parallel;
+    if (shape.feature.join == FeatureSpec::Join::kHeads) shape.layers.clear();
     for (LayerSpec& layer : shape.layers) {
       layer.attention.both_ways = shape.feature.join == FeatureSpec::Join::kContext;
     }

@@ -127,6 +127,13 @@ TEST(ChooseFiles, PickledTensorsAreTakenWhereThereIsNothingElse) {
       "of org/name there are 1 of the 2 files of weights");
 }
 
+TEST(ChooseFiles, HeadsHaveAFileOfTheirOwn) {
+  EXPECT_THAT(Choose({"config.json", "medusa_lm_head.pt", "README.md"})->paths,
+              UnorderedElementsAre("config.json", "medusa_lm_head.pt"));
+  EXPECT_THAT(Choose({"config.json", "medusa_lm_head.safetensors", "medusa_lm_head.pt"})->paths,
+              UnorderedElementsAre("config.json", "medusa_lm_head.safetensors"));
+}
+
 TEST(ChooseFiles, FoldersAreWhole) {
   EXPECT_EQ(Refusal({"config.json", "tf_model.h5", "tokenizer.json"}),
             "org/name holds no model that runs here: neither GGUF files nor a config.json with "

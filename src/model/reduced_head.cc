@@ -1,5 +1,8 @@
 #include "model/reduced_head.h"
 
+#include <fmt/core.h>
+
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -11,8 +14,9 @@ namespace {
 
 constexpr const char* kHead = "head.weight";
 
-// The head becomes these rows of the tensor `from`, which may be the head before.
-void GatherHead(const char* from, std::vector<Stretch> rows, Checkpoint* checkpoint) {
+// The head `to` becomes these rows of the tensor `from`, which may be that head before.
+void GatherHead(const std::string& from, const std::string& to, std::vector<Stretch> rows,
+                Checkpoint* checkpoint) {
   const auto count = static_cast<std::int64_t>(rows.size());
   TensorView wanted = *checkpoint->Find(from);
   TensorView stored = *checkpoint->InFile(from);
@@ -33,10 +37,10 @@ void GatherHead(const char* from, std::vector<Stretch> rows, Checkpoint* checkpo
     view->shape.front() = count;
     view->data = nullptr;
   }
-  checkpoint->requantized_from.erase(kHead);
-  if (wanted.format != stored.format) checkpoint->requantized_from.emplace(kHead, stored);
-  checkpoint->tensors.insert_or_assign(kHead, wanted);
-  checkpoint->arranged.insert_or_assign(kHead, std::move(arrangement));
+  checkpoint->requantized_from.erase(to);
+  if (wanted.format != stored.format) checkpoint->requantized_from.emplace(to, stored);
+  checkpoint->tensors.insert_or_assign(to, wanted);
+  checkpoint->arranged.insert_or_assign(to, std::move(arrangement));
 }
 
 }  // namespace
@@ -49,8 +53,14 @@ void ReduceHead(std::span<const Token> tokens, ModelConfig* config, Checkpoint* 
     FT_CHECK(token >= 0 && token < config->vocabulary, "token {}", token);
     rows.push_back({token, 1});
   }
-  if (checkpoint != nullptr) {
-    GatherHead(config->tied_embeddings ? "embedding.weight" : kHead, std::move(rows), checkpoint);
+  if (checkpoint != nullptr && config->feature.join == FeatureSpec::Join::kHeads) {
+    for (int i = 0; i < config->parallel.positions; ++i) {
+      const std::string head = fmt::format("heads.{}.logits.weight", i);
+      GatherHead(head, head, rows, checkpoint);
+    }
+  } else if (checkpoint != nullptr) {
+    GatherHead(config->tied_embeddings ? "embedding.weight" : kHead, kHead, std::move(rows),
+               checkpoint);
   }
   config->embedded = config->vocabulary;
   config->vocabulary = static_cast<int>(tokens.size());

@@ -346,6 +346,7 @@ void SpeculatedSequence::AppendBlock(DraftModel& draft, const WantedRow& wanted,
     draft.batch.rows.push_back({.token = row <= last ? known[row] : parallel.mask_token,
                                 .place = placer->Block(trunk.root(), scratch, rows),
                                 .wants_logits = parallel.Says(row, wanted.depths, last),
+                                .feature = trunk.FeatureOfBlock(),
                                 .block_left = wanted.rows - 1 - row});
   }
 }

@@ -64,16 +64,18 @@ Result<WeightMap> ParseIndex(const std::string& text, const std::string& where) 
   return map;
 }
 
-// A form of a folder's weights: one file, or those that an index names.
+// A form of a folder's weights: one file, or those that an index names, where there may be one.
 struct WeightsForm {
   const char* index;
   const char* single;
   TensorFile::Parse parse;
 };
-// The first that there is counts.
+// The first that there is counts. Medusa's heads have a file without an index.
 constexpr WeightsForm kForms[] = {
     {"model.safetensors.index.json", "model.safetensors", ParseSafetensors},
-    {"pytorch_model.bin.index.json", "pytorch_model.bin", ParseTorchFile}};
+    {"pytorch_model.bin.index.json", "pytorch_model.bin", ParseTorchFile},
+    {nullptr, "medusa_lm_head.safetensors", ParseSafetensors},
+    {nullptr, "medusa_lm_head.pt", ParseTorchFile}};
 
 Result<FileTensors> ReadShards(const fs::path& index, TensorFile::Parse parse,
                                Checkpoint* checkpoint) {
@@ -99,8 +101,9 @@ Result<FileTensors> ReadShards(const fs::path& index, TensorFile::Parse parse,
 
 Result<FileTensors> ReadWeights(Checkpoint* checkpoint) {
   for (const WeightsForm& form : kForms) {
-    const fs::path index = checkpoint->path / form.index;
-    if (Exists(index)) return ReadShards(index, form.parse, checkpoint);
+    if (form.index != nullptr && Exists(checkpoint->path / form.index)) {
+      return ReadShards(checkpoint->path / form.index, form.parse, checkpoint);
+    }
     const fs::path single = checkpoint->path / form.single;
     if (!Exists(single)) continue;
     FT_ASSIGN_OR_RETURN(TensorFile file, TensorFile::Open(single, form.parse));

@@ -97,7 +97,7 @@ class LearnedDrafters(CliTest):
         grammar.write_text('root ::= word (" " word)*\nword ::= [a-m] [a-z]? [n-z]\n')
         options = ("none,top-k=5+top-p=0.9,repeat-penalty=1.3+frequency-penalty=0.4",
                    ("--grammar", grammar))
-        for name in ("eagle1", "eagle3", "mtp-qwen3_5", "dflash"):
+        for name in ("eagle1", "eagle3", "mtp-qwen3_5", "dflash", "medusa"):
             shutil.rmtree(self.folder / "target", ignore_errors=True)
             target, draft = self.models(DRAFTERS / name)
             for sets, more in ((options[0], ("--ignore-eos",)), ("none", options[1])):
@@ -119,10 +119,20 @@ class LearnedDrafters(CliTest):
         text = self.succeed("inspect", target, "-md", draft, "--no-measuring").stdout
         self.assertIn("192 bytes a token", text)
 
+    def test_inspect_shows_heads(self):
+        target, draft = self.models(DRAFTERS / "medusa")
+        shown = json.loads(self.succeed("inspect", target, "-md", draft, "--no-measuring",
+                                        "--json").stdout)["draft"]
+        self.assertEqual((shown["layers"], shown["positions_per_pass"], shown["shared"]), (0, 5, []))
+        self.assertEqual(shown["parameters"], 5 * 32 * (33 + 128))
+        self.assertIn("medusa_num_heads is 2, but the tensors have 5", shown["notes"][0])
+        self.refuse("run", "a", "-m", MODELS / "demo-target", "-md", draft, "-n", 2, "--mode", "sd",
+                    saying="tensor 0.1.weight is [128, 32], but of heads for this target [2048, 256]")
+
     def test_say_the_most_frequent_tokens_only(self):
         text = self.folder / "text.txt"
         text.write_text(" ".join(PROMPTS))
-        for name in ("eagle1", "eagle3-whole", "mtp-qwen3_5"):
+        for name in ("eagle1", "eagle3-whole", "mtp-qwen3_5", "medusa"):
             shutil.rmtree(self.folder / "target", ignore_errors=True)
             target, draft = self.models(DRAFTERS / name)
             ranking = self.folder / "ranking.txt"

@@ -80,6 +80,12 @@ DRAFTERS = {
     "peagle-speculators": ("speculators-peagle", [1, 4, 7], {
         **speculators("llama", layers=2), "mask_token_id": 6, "norm_before_residual": True,
         "eagle_aux_hidden_state_layer_ids": [1, 4, 7]}),
+    # All that published configurations say, and the number of heads that they are wrong about.
+    "medusa": ("medusa", [-1], {"base_model_name_or_path": "lmsys/vicuna-7b-v1.3",
+                                "medusa_num_heads": 2, "medusa_num_layers": 1}),
+    "medusa-two-blocks": ("medusa", [-1], {"hidden_size": TARGET["hidden_size"],
+                                           "medusa_num_heads": 5, "medusa_num_layers": 2,
+                                           "model_type": "medusa", "vocab_size": VOCABULARY}),
     "mtp-qwen3_5": ("mtp", [-1], FAMILIES["qwen3_5"]),
     "mtp-qwen3_next": ("mtp", [-1], FAMILIES["qwen3_next"]),
     "mtp-deepseek_v3": ("in_model", [-1], FAMILIES["deepseek_v3"]),

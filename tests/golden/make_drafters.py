@@ -436,6 +436,42 @@ class SpeculatorsPeagle:
         save_pretrained(self.model, folder)
 
 
+class MedusaBlock(torch.nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.linear = torch.nn.Linear(width, width)
+
+    def forward(self, x):
+        return x + torch.nn.functional.silu(self.linear(x))
+
+
+class Medusa:
+    """Heads as Medusa's authors have them, saved as they published theirs with one block each, and
+    otherwise as they save them since."""
+
+    HEADS = 5  # Whatever the configuration says, which is less in what they published.
+
+    def __init__(self, config, target, generator):
+        width, vocabulary = TARGET["hidden_size"], VOCABULARY
+        self.model = torch.nn.ModuleList(
+            torch.nn.Sequential(*(MedusaBlock(width) for _ in range(config["medusa_num_layers"])),
+                                torch.nn.Linear(width, vocabulary, bias=False))
+            for _ in range(self.HEADS))
+        randomize(self.model, generator)
+
+    def block(self, taps, tokens):
+        """Of what they read the last position only, the one before the last token's."""
+        return torch.stack([head(taps[-1]) for head in self.model])
+
+    def save(self, folder, config):
+        (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+        tensors = self.model.to(torch.bfloat16).state_dict()
+        if config["medusa_num_layers"] == 1:
+            torch.save(tensors, folder / "medusa_lm_head.pt")
+        else:
+            safetensors.torch.save_file(tensors, folder / "medusa_lm_head.safetensors")
+
+
 def save_pretrained(model, folder):
     model.to(torch.bfloat16).save_pretrained(folder)
     model.float()
@@ -460,7 +496,7 @@ def make(code, config, target, generator):
         return Trained(config, target, generator, cnets)
     codes = {"specforge": SpecForge, "speculators": Speculators, "mtp": Mtp, "in_model": InModel,
              "dflash": Dflash, "speculators-dflash": SpeculatorsDflash,
-             "speculators-peagle": SpeculatorsPeagle}
+             "speculators-peagle": SpeculatorsPeagle, "medusa": Medusa}
     return codes[code](config, target, generator)
 
 
@@ -469,6 +505,8 @@ def origin(code):
     if code == "in_model":  # Of which the code here is written.
         return {"SGLang's deepseek_nextn.py": "0114f9c923f237b42b5a769a8370a71b8b1cee56",
                 "vLLM's mimo_mtp.py": "0bb55d60cb667d2f4e263b55304a30b38fe2e55c"}
+    if code == "medusa":  # Likewise: it needs older transformers.
+        return {"Medusa's medusa_model.py": "e2a5d20c048a9b0a4092e6933c34313687422518"}
     if code in ("speculators", "mtp", "speculators-dflash", "speculators-peagle"):
         return {"speculators": versions("speculators")["speculators"]}
     package, file = (("specforge", "SpecForge's llama3_eagle.py") if code == "specforge" else

@@ -71,6 +71,9 @@ class Engine(CliTest):
     def test_dflash(self):
         self.drafts(self.train("dflash", "--layers", "1", "--places", "30", *SMALL))
 
+    def test_medusa(self):
+        self.drafts(self.train("medusa", "--steps-ahead", "3"))
+
     def test_mtp(self):
         self.drafts(self.train("mtp", *SMALL))
 

@@ -143,7 +143,7 @@ void DraftTrunk::Commit(std::span<const Token> tokens, DraftModel& draft) {
     if (keeps) kept.push_back(static_cast<std::int8_t>(node));
   }
   if (computed && !context_) CommitPath(old_root, kept, draft.memory(), &kv);
-  features.DropBelow(kv.committed);
+  features.DropBelow(kv.committed - 1);  // Heads read that of the last one again.
   tree.Clear();
 }
 
@@ -176,6 +176,7 @@ void DraftTrunk::AppendMaskRows(int depths, RowPlacer* placer, ForwardBatch* bat
     batch->rows.push_back({.token = row == 0 ? last_token() : parallel_.mask_token,
                            .place = placer->Committed(root() + row),
                            .wants_logits = parallel_.Says(row, depths),
+                           .feature = FeatureOfBlock(),
                            .block_left = parallel_.block > 0 ? rows - 1 - row : 0});
   }
 }

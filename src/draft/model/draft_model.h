@@ -49,9 +49,9 @@ struct DraftModel {
   bool reads_features() const { return model->config().feature.there(); }
   /// Whether its rows leave features, which stand in for those that the target has not kept yet.
   bool leaves_states() const { return model->config().feature.in_rows() && positions() == 1; }
-  /// Whether features are what its rows attend to. Committed positions then have rows of features
-  /// alone, the last one, which has none yet, no row; and passes that draft have rows of tokens,
-  /// the last committed one first, of which nothing is kept.
+  /// Whether features are what its rows attend to, or what its heads read. Committed positions then
+  /// have rows of features alone, the last one, which has none yet, no row; and passes that draft
+  /// have rows of tokens, the last committed one first, of which nothing is kept.
   bool reads_context() const { return reads_features() && !model->config().feature.in_rows(); }
   /// Tokens of a sequence's beginning that have no row. Where rows begin with features
   /// (FeatureSpec) a row has that of the position before its token, so sequences begin with the
@@ -94,6 +94,7 @@ class DraftTrunk {
     if (!draws) predictor = draft.outcomes.ForSequence();
     parallel_ = draft.model->config().parallel;
     context_ = draft.reads_context();
+    heads_ = draft.model->config().feature.join == FeatureSpec::Join::kHeads;
     if (!draft.reads_features()) return;
     const ModelConfig& config = draft.model->config();
     features = PendingFeatures(config.feature.tap_width());
@@ -148,6 +149,11 @@ class DraftTrunk {
   void AppendMaskRows(int depths, RowPlacer* placer, ForwardBatch* batch) const;
   /// Whether rows of tokens leave nothing behind their pass (DraftModel::reads_context).
   bool keeps_no_rows() const { return context_; }
+  /// Of all rows of a block that begins at the root: where heads read it, what the target has kept
+  /// of the position before the root.
+  RowFeature FeatureOfBlock() const {
+    return {.kept = heads_ && root() > 0 ? features.At(root() - 1) : nullptr};
+  }
   /// That of node 0.
   Token last_token() const { return committed_.back(); }
   /// Adds the row of a node below the root, whose ancestors have their KV or come before it in the
@@ -195,6 +201,7 @@ class DraftTrunk {
   int tokens_without_row_ = 0;
   bool draws_ = false;
   bool context_ = false;  // DraftModel::reads_context
+  bool heads_ = false;    // FeatureSpec::Join::kHeads
   ParallelSpec parallel_;
 };
 

@@ -60,11 +60,17 @@ std::int64_t MlpParameters(const ModelConfig& config, const MlpSpec& mlp) {
 }  // namespace
 
 const AttentionSpec& ModelConfig::first_attention() const {
+  static const AttentionSpec kNothing;
+  if (layers.empty()) return kNothing;
   const auto found = std::ranges::find_if_not(layers, &LayerSpec::is_recurrent);
   return (found == layers.end() ? layers.begin() : found)->attention;
 }
 
 std::int64_t ModelConfig::parameters() const {
+  if (feature.join == FeatureSpec::Join::kHeads) {
+    const std::int64_t width = hidden;
+    return parallel.positions * width * (feature.head_blocks * (width + 1) + vocabulary);
+  }
   const int norms =
       (block.norm_before ? (block.shared_norm ? 1 : 2) : 0) + (block.norm_after ? 2 : 0);
   std::int64_t count = NormParameters(*this, hidden);

@@ -156,6 +156,9 @@ struct FeatureSpec {
     /// Features are what rows attend to: each makes a key and a value of its position in every
     /// layer, and rows are of tokens alone: DFlash.
     kContext,
+    /// There are no layers: a feature is all that a row has, and each row of a block is for a head
+    /// of its own, which makes logits of it: Medusa.
+    kHeads,
   };
   Join join = Join::kNone;
   std::vector<int> points;  ///< Of the target (TapShape::points).
@@ -171,11 +174,12 @@ struct FeatureSpec {
   bool leaves_normed = false;  ///< A row leaves what the final norm makes, not the stream itself.
   bool masked = false;         ///< kAttended: rows without one have a feature that was learned.
   bool first_norm = true;      ///< The first layer's attention has a norm of its own.
+  int head_blocks = 0;         ///< kHeads: what a head adds to the feature, one after the other.
   bool output_norm = true;     ///< There is a final norm.
 
   bool there() const { return join != Join::kNone; }
   /// Whether rows of tokens begin with features, and leave such.
-  bool in_rows() const { return there() && join != Join::kContext; }
+  bool in_rows() const { return join == Join::kProjected || join == Join::kAttended; }
   /// Numbers that the target keeps of a position.
   int tap_width() const { return static_cast<int>(points.size()) * tapped; }
   bool operator==(const FeatureSpec&) const = default;
@@ -187,11 +191,11 @@ struct ParallelSpec {
   int positions = 1;      ///< At most; 1: as any model.
   Token mask_token = -1;  ///< Stands for a token that is not known yet.
   /// Rows of a pass, that of the last token included, however few positions are wanted: such rows
-  /// see each other. 0: as many as are wanted.
+  /// see each other, or have heads of their own (FeatureSpec). 0: as many as are wanted.
   int block = 0;
   bool in_place = false;  ///< Masks say what stands in their own places, the last token nothing.
 
-  bool there() const { return positions > 1; }
+  bool there() const { return positions > 1 || block > 0; }
   /// Rows of a pass that says `depths` positions.
   int rows(int depths) const { return block > 0 ? block : depths; }
   /// Whether one of them, that of the last token being number `first`, says one.
@@ -228,7 +232,8 @@ struct ModelConfig {
 
   int layer_count() const { return static_cast<int>(layers.size()); }
   int embeddings() const { return std::max(embedded, vocabulary); }
-  /// That of the first layer that has any: what is said of a model whose layers may differ.
+  /// That of the first layer that has any: what is said of a model whose layers may differ. One
+  /// of nothing where there are no layers.
   const AttentionSpec& first_attention() const;
   /// Weights of the whole model, all experts included; a tied embedding table counts once.
   std::int64_t parameters() const;

@@ -59,8 +59,8 @@ class CheckpointSource {
   /// [count, outputs of all parts].
   Result<Buffer> BiasesOfExperts(const std::vector<Part>& parts, int count);
 
-  /// A tensor of a layer, or of a drafter's features, that was not asked for means a model that
-  /// would be computed wrongly, whatever its configuration says.
+  /// A tensor of a layer, of a drafter's features or of its heads, that was not asked for means a
+  /// model that would be computed wrongly, whatever its configuration says.
   Status RefuseUnused() const;
 
  private:

@@ -11,6 +11,7 @@
 #include "model/decoder/float_buffer.h"
 #include "model/decoder/latent_mixer.h"
 #include "model/decoder/layer_inputs.h"
+#include "model/heads/heads_model.h"
 
 namespace foretoken {
 namespace {
@@ -489,6 +490,7 @@ std::unique_ptr<Model> DecoderWeights::MakeModel(Backend* backend,
            backend->name(), backend->layout());
   FT_CHECK(adapters == nullptr || adapters->layout() == layout_, "adapters are packed as {}",
            adapters->layout());
+  if (!tensors.heads.empty()) return MakeHeadsModel(shared_from_this(), backend);
   return std::make_unique<Decoder>(shared_from_this(), std::move(adapters), backend);
 }
 

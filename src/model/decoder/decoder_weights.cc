@@ -39,6 +39,12 @@ void Embed(const EmbeddingTable& table, std::span<const Token> tokens, std::int6
   for (float* value = out; value < to; ++value) *value = BFloat16ToFloat(FloatToBFloat16(*value));
 }
 
+std::size_t DraftHead::bytes() const {
+  std::size_t bytes = logits.bytes();
+  for (const LinearWeights& block : blocks) bytes += block.bytes();
+  return bytes;
+}
+
 std::size_t FeatureWeights::bytes() const {
   std::size_t bytes = reduction.bytes() + token_norm.bytes() + feature_norm.bytes() + join.bytes();
   for (const NormWeights& norm : tap_norms) bytes += norm.bytes();
@@ -81,6 +87,7 @@ std::size_t DecoderWeights::bytes_of_pass() const {
   std::size_t bytes = head().data.bytes() + tensors.output_norm.bytes() +
                       tensors.layer_inputs.projection.bytes() + tensors.layer_inputs.norm.bytes() +
                       tensors.feature.bytes();
+  for (const DraftHead& each : tensors.heads) bytes += each.bytes();
   for (std::size_t i = 0; i < tensors.layers.size(); ++i) {
     bytes += tensors.layers[i].bytes_of_row(config_.layers[i].mlp);
   }

@@ -123,6 +123,14 @@ struct EmbeddingTable {
 void Embed(const EmbeddingTable& table, std::span<const Token> tokens, std::int64_t width,
            Backend* backend, float* out);
 
+/// A head that says one position from the target's state (FeatureSpec::Join::kHeads).
+struct DraftHead {
+  std::vector<LinearWeights> blocks;  ///< [hidden, hidden], each with biases.
+  Matrix logits;                      ///< [vocabulary, hidden]
+
+  std::size_t bytes() const;
+};
+
 /// What every layer's inputs are made of.
 struct LayerInputWeights {
   EmbeddingTable table;      ///< [vocabulary, layers * layer_input]
@@ -136,6 +144,7 @@ struct DecoderTensors {
   LayerInputWeights layer_inputs;
   FeatureWeights feature;
   std::vector<LayerWeights> layers;
+  std::vector<DraftHead> heads;  ///< In place of all else.
   NormWeights output_norm;
   Matrix head;  ///< Empty where the embedding table is the head too.
   std::vector<std::shared_ptr<const MappedFile>> files;  ///< What experts borrow that stay there.

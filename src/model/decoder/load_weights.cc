@@ -29,6 +29,10 @@ class Collector {
 
   Result<DecoderTensors> All() {
     DecoderTensors all;
+    if (config_.feature.join == FeatureSpec::Join::kHeads) {
+      FT_RETURN_IF_ERROR(Heads(&all.heads));
+      return all;
+    }
     FT_ASSIGN_OR_RETURN(all.embedding, Embedding());
     if (config_.layer_input > 0) FT_RETURN_IF_ERROR(LayerInputs(&all.layer_inputs));
     if (config_.feature.there()) FT_RETURN_IF_ERROR(Feature(&all.feature));
@@ -54,7 +58,7 @@ class Collector {
   }
 
  private:
-  Result<Matrix> Table(const char* name) {
+  Result<Matrix> Table(const std::string& name) {
     return source_.Stack({{name, config_.vocabulary}}, config_.hidden, kSpread);
   }
   Result<EmbeddingTable> Embedding() {
@@ -64,6 +68,17 @@ class Collector {
     EmbeddingTable table;
     FT_ASSIGN_OR_RETURN(table.packed, Table("embedding"));
     return table;
+  }
+  Status Heads(std::vector<DraftHead>* heads) {
+    for (int i = 0; i < config_.parallel.positions; ++i) {
+      DraftHead& head = heads->emplace_back();
+      for (int j = 0; j < config_.feature.head_blocks; ++j) {
+        FT_RETURN_IF_ERROR(Linear({{fmt::format("heads.{}.{}.linear", i, j), config_.hidden}},
+                                  config_.hidden, 1, true, &head.blocks.emplace_back()));
+      }
+      FT_ASSIGN_OR_RETURN(head.logits, Table(fmt::format("heads.{}.logits", i)));
+    }
+    return {};
   }
   Status Feature(FeatureWeights* feature) {
     const FeatureSpec& spec = config_.feature;

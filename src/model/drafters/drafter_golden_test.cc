@@ -171,9 +171,12 @@ class Runner {
     for (int row = 0; row < spec.block; ++row) {
       const std::int32_t p = block.begin + row;
       const Token token = golden_.tokens[static_cast<std::size_t>(block.begin)];
+      const bool read = model_->config().feature.join == FeatureSpec::Join::kHeads;
+      const auto before = static_cast<std::size_t>(block.begin - 1);
       batch_.rows.push_back({.token = row == 0 ? token : spec.mask_token,
                              .place = {p, p, 0, p + 1, 0},
                              .wants_logits = spec.Says(row, depths),
+                             .feature = {.kept = read ? golden_.taps[before].data() : nullptr},
                              .block_left = spec.block - 1 - row});
     }
     const float* logits = Forward();

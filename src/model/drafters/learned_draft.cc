@@ -9,6 +9,7 @@
 #include "model/drafters/drafter_kind.h"
 #include "model/drafters/drafter_names.h"
 #include "model/drafters/eagle3_gguf.h"
+#include "model/drafters/medusa.h"
 #include "model/drafters/shared_tables.h"
 #include "model/families/family.h"
 #include "model/model_weights.h"
@@ -69,6 +70,7 @@ bool IsLearnedDraft(const Checkpoint& folder) {
   if (folder.gguf.has_value()) return IsEagle3Gguf(folder);
   const Json json = ParseConfig(folder);
   if (!json.is_object()) return false;
+  if (IsMedusa(folder, json)) return true;
   return json.contains("speculators_model_type") || json.contains("draft_vocab_size") ||
          folder.Find("fc.weight") != nullptr || folder.Find("model.fc.weight") != nullptr;
 }
@@ -78,6 +80,9 @@ Result<LearnedDraft> ReadLearnedDraft(Checkpoint folder, const Checkpoint& targe
   const std::string path = folder.path.string();
   if (!IsLearnedDraft(folder)) {
     return InvalidInput(fmt::format("{}: is no drafter that reads its target's states", path));
+  }
+  if (const Json said = ParseConfig(folder); IsMedusa(folder, said)) {
+    return ReadMedusa(std::move(folder), said, target_config);
   }
   const bool gguf = folder.gguf.has_value();
   if (gguf) {

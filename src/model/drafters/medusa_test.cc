@@ -1,0 +1,121 @@
+#include "model/drafters/medusa.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "model/families/read_config.h"
+#include "model/open_checkpoint.h"
+
+namespace foretoken {
+namespace {
+
+using Json = nlohmann::json;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::filesystem::path Folder(const std::string& name) {
+  return std::filesystem::path(FORETOKEN_SOURCE_DIR) / "tests/golden/drafters" / name;
+}
+
+// Golden folders of heads, changed in memory.
+class MedusaTest : public testing::Test {
+ protected:
+  static Checkpoint Open(const std::string& name) { return Checkpoint::Open(Folder(name)).value(); }
+
+  Result<LearnedDraft> With(const std::string& name,
+                            const std::function<void(Checkpoint&, Json&)>& change) {
+    Checkpoint folder = Open(name);
+    Json json = Json::parse(folder.config.json);
+    change(folder, json);
+    folder.config.json = json.dump();
+    return ReadLearnedDraft(std::move(folder), target_, target_config_);
+  }
+  std::string Refusal(const std::function<void(Checkpoint&, Json&)>& change) {
+    const auto draft = With("medusa-two-blocks", change);
+    return draft.ok() ? "no error" : draft.error().message;
+  }
+
+  Checkpoint target_ = OpenCheckpoint(Folder("target"), "").value();
+  ModelConfig target_config_ = *ReadModelConfig(target_);
+};
+
+TEST_F(MedusaTest, CountsHeadsInTheTensors) {
+  EXPECT_TRUE(IsLearnedDraft(Open("medusa")));
+  const auto published = OpenDraft(Folder("medusa"), target_, target_config_);
+  ASSERT_TRUE(published.ok()) << published.error().message;
+  EXPECT_EQ(published->config.parallel,
+            (ParallelSpec{.positions = 5, .mask_token = 0, .block = 5}));
+  EXPECT_EQ(published->config.feature.head_blocks, 1);
+  EXPECT_EQ(published->config.parameters(), 5 * 32 * (33 + 128));
+  ASSERT_EQ(published->notes.size(), 1U);
+  EXPECT_THAT(published->notes[0],
+              HasSubstr("medusa_num_heads is 2, but the tensors have 5, which counts"));
+  const auto two = OpenDraft(Folder("medusa-two-blocks"), target_, target_config_);
+  ASSERT_TRUE(two.ok()) << two.error().message;
+  EXPECT_EQ(two->config.feature.head_blocks, 2);
+  EXPECT_THAT(two->notes, IsEmpty());
+}
+
+TEST_F(MedusaTest, OfOneHeadDraftsOneToken) {
+  const auto draft = With("medusa", [](Checkpoint& folder, Json& /*json*/) {
+    std::erase_if(folder.tensors,
+                  [](const auto& tensor) { return !tensor.first.starts_with("0."); });
+  });
+  ASSERT_TRUE(draft.ok()) << draft.error().message;
+  EXPECT_EQ(draft->config.parallel.positions, 1);
+  EXPECT_TRUE(draft->config.parallel.there());
+}
+
+TEST_F(MedusaTest, RefusesWhatItDoesNotCompute) {
+  EXPECT_THAT(Refusal([](Checkpoint& /*folder*/, Json& json) { json["hidden_size"] = 64; }),
+              HasSubstr("is for a target whose hidden_size is 64, but this one's is 32"));
+  EXPECT_THAT(Refusal([](Checkpoint& /*folder*/, Json& json) { json["vocab_size"] = 64; }),
+              HasSubstr("is for a target whose vocab_size is 64, but this one's is 128"));
+  EXPECT_THAT(Refusal([](Checkpoint& /*folder*/, Json& json) { json["gated"] = true; }),
+              HasSubstr("gated is true, and what that changes is not known"));
+  for (const char* name : {"1.0.linear.weight", "1.1.linear.bias", "2.0.linear.bias"}) {
+    EXPECT_THAT(Refusal([&](Checkpoint& folder, Json& /*json*/) { folder.tensors.erase(name); }),
+                HasSubstr(std::string("lacks tensor ") + name));
+  }
+  EXPECT_THAT(
+      Refusal([](Checkpoint& folder, Json& /*json*/) { folder.tensors.erase("0.2.weight"); }),
+      HasSubstr("lacks tensor 0.2.weight, the matrix of the first of Medusa's heads"));
+  EXPECT_THAT(
+      Refusal([](Checkpoint& folder, Json& /*json*/) { folder.tensors.erase("3.2.weight"); }),
+      HasSubstr("which is none of its 3 heads of Medusa"));
+  EXPECT_THAT(Refusal([](Checkpoint& folder, Json& /*json*/) {
+                folder.tensors["1.3.linear.weight"] = folder.tensors["1.0.linear.weight"];
+              }),
+              HasSubstr("has tensor '1.3.linear.weight', which is none of its 5 heads"));
+  EXPECT_THAT(Refusal([](Checkpoint& folder, Json& /*json*/) {
+                folder.tensors["0.2.weight"].shape = {64, 64};
+              }),
+              HasSubstr("tensor 0.2.weight is [64, 64], but of heads for this target [128, 32]"));
+  EXPECT_THAT(Refusal([](Checkpoint& folder, Json& /*json*/) { folder.others["odd"] = {}; }),
+              HasSubstr("has tensor 'odd'"));
+  EXPECT_THAT(Refusal([](Checkpoint& folder, Json& /*json*/) {
+                folder.tensors["4.2.weight"].shape = {64, 64};
+              }),
+              HasSubstr("4.2.weight must have shape [128, 32]"));
+  EXPECT_THAT(Refusal([](Checkpoint& folder, Json& /*json*/) {
+                for (int i = 5; i < 64; ++i) {
+                  folder.tensors[std::to_string(i) + ".2.weight"] = folder.tensors["0.2.weight"];
+                }
+              }),
+              HasSubstr("has 64 heads, but no more than 63 tokens are drafted"));
+}
+
+// A model that has heads beside all else runs as one.
+TEST_F(MedusaTest, IsToldFromAModelWithHeads) {
+  Checkpoint model = Open("target");
+  Json json = Json::parse(model.config.json);
+  json["medusa_num_heads"] = 5;
+  model.config.json = json.dump();
+  EXPECT_FALSE(IsLearnedDraft(model));
+}
+
+}  // namespace
+}  // namespace foretoken
