@@ -2,11 +2,11 @@
 #include <cstdint>
 #include <cstdlib>
 #include <span>
-#include <vector>
 
 #include "model/families/gguf/gguf_config.h"
 #include "model/families/read_config.h"
 #include "weights/gguf/gguf_file.h"
+#include "weights/touch_testing.h"
 
 // Every key, array and element of a file that is accepted must be readable: AddressSanitizer sees
 // where one is not.
@@ -25,13 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   const auto config = foretoken::ConfigFromGguf(contents->metadata, contents->tensors, "fuzz");
   if (config.ok()) (void)foretoken::ParseModelConfig(*config, "fuzz");
-  std::vector<float> values;
-  for (const auto& [name, view] : contents->tensors) {
-    values.resize(static_cast<std::size_t>(view.elements()));
-    foretoken::LoadElements(view, 0, view.elements(), values.data());
-  }
-  for (const auto& [name, other] : contents->others) {
-    for (const std::byte byte : other.data) [[maybe_unused]] const volatile std::byte read = byte;
-  }
+  foretoken::TouchTensors(contents->tensors);
+  foretoken::TouchTensors(contents->others);
   return 0;
 }

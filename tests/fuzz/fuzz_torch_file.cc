@@ -8,26 +8,19 @@
 
 #include "weights/torch/torch_file.h"
 #include "weights/torch/torch_testing.h"
+#include "weights/touch_testing.h"
 
 namespace {
 
-// Every element of every tensor must be readable: AddressSanitizer sees where one is not.
 void ParseAndTouch(std::span<const std::byte> file) {
   const auto holds = foretoken::ParseTorchFile(file, "fuzz");
   if (!holds.ok()) {
     if (holds.error().message.empty()) std::abort();
     return;
   }
-  std::vector<float> values;
-  for (const auto& [name, view] : holds->tensors) {
-    values.resize(static_cast<std::size_t>(view.elements()));
-    foretoken::LoadElements(view, 0, view.elements(), values.data());
-  }
-  const auto touch = [](std::span<const std::byte> data) {
-    for (const std::byte byte : data) [[maybe_unused]] const volatile std::byte read = byte;
-  };
-  for (const auto& [name, bytes] : holds->bytes) touch(bytes.data);
-  for (const auto& [name, other] : holds->others) touch(other.data);
+  foretoken::TouchTensors(holds->tensors);
+  for (const auto& [name, bytes] : holds->bytes) foretoken::TouchBytes(bytes.data);
+  foretoken::TouchTensors(holds->others);
 }
 
 }  // namespace
