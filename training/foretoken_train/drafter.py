@@ -83,9 +83,6 @@ class Drafter(Protocol):
     def config_json(self) -> Dict[str, Any]:
         """What config.json has. With the settings it says all of the network's shape."""
 
-    def write_more(self, folder: pathlib.Path) -> None:
-        """Files besides these two and the card."""
-
 
 @dataclasses.dataclass(frozen=True)
 class Inputs:
@@ -108,11 +105,13 @@ class Kind:
 
     name: str
     help: str
-    add_arguments: Callable[[argparse.ArgumentParser], None]
     make: Callable[[Inputs], Drafter]
+    add_arguments: Callable[[argparse.ArgumentParser], None] = lambda parser: None
     # How many tokens of a draft are evaluated.
     evaluated: Callable[[argparse.Namespace], int] = lambda arguments: arguments.steps_ahead
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     read: Optional[Callable[[pathlib.Path, Target], Optional[Drafter]]] = None
+    # Files of its folder besides config.json, model.safetensors and the card.
+    write_more: Callable[[Drafter, pathlib.Path], None] = lambda drafter, folder: None
     # What the engine is told of the drafter in a folder, besides where it is.
     engine_options: Callable[[pathlib.Path], List[str]] = lambda folder: []

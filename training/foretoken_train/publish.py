@@ -59,13 +59,12 @@ def _card(kind: Kind, target: Target, drafter: Drafter, settings: Settings, acco
 
 
 def write_drafter(folder: pathlib.Path, drafter: Drafter) -> None:
-    """Writes model.safetensors, its numbers in BF16, config.json and what else the kind has."""
+    """Writes model.safetensors, its numbers in BF16, and config.json."""
     write_safetensors(folder / "model.safetensors",
                       {name: value.to(torch.bfloat16) if value.is_floating_point() else value
                        for name, value in drafter.tensors().items()}, {"format": "pt"})
     text = json.dumps(drafter.config_json(), indent=2) + "\n"
     write_whole(folder / "config.json", lambda file: file.write(text.encode()))
-    drafter.write_more(folder)
 
 
 def publish(folder: pathlib.Path, kind: Kind, target: Target, drafter: Drafter,
@@ -73,6 +72,7 @@ def publish(folder: pathlib.Path, kind: Kind, target: Target, drafter: Drafter,
             engine: Optional[pathlib.Path] = None) -> None:
     """Writes the drafter, and README.md, its card, with what the program `engine` makes of it."""
     write_drafter(folder, drafter)
+    kind.write_more(drafter, folder)
     in_engine = [] if engine is None else measure(engine, target.folder, folder,
                                                   kind.engine_options(folder))
     card = _card(kind, target, drafter, settings, account, figures, in_engine,

@@ -3,7 +3,6 @@ values and draft all of the block in one pass."""
 
 import argparse
 import dataclasses
-import pathlib
 from typing import Any, Dict, Mapping, Sequence
 
 import torch
@@ -138,9 +137,6 @@ class Dflash(nn.Module):
     def config_json(self) -> Dict[str, Any]:
         return self.config.as_json()
 
-    def write_more(self, folder: pathlib.Path) -> None:
-        pass
-
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_layer_options(parser)
@@ -179,5 +175,5 @@ def _make(inputs: Inputs) -> Dflash:
     return network
 
 
-KIND = Kind("dflash", "layers that draft a block of tokens in one pass", _add_arguments, _make,
+KIND = Kind("dflash", "layers that draft a block of tokens in one pass", _make, _add_arguments,
             defaults={"steps_ahead": 15, "decay": 0.87})

@@ -189,5 +189,6 @@ def _read(folder: pathlib.Path, target: Target) -> Optional[DraftModel]:
     return load_draft_model(folder, target)
 
 
-KIND = Kind("draft-model", "a small model of its own, distilled from the target", _add_arguments,
-            _make, lambda arguments: arguments.evaluate_ahead, {"steps_ahead": 1}, _read)
+KIND = Kind("draft-model", "a small model of its own, distilled from the target", _make,
+            _add_arguments, lambda arguments: arguments.evaluate_ahead, {"steps_ahead": 1}, _read,
+            DraftModel.write_more)

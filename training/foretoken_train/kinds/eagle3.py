@@ -104,9 +104,6 @@ class Eagle3(nn.Module):
     def config_json(self) -> Dict[str, Any]:
         return self.config.as_json()
 
-    def write_more(self, folder: pathlib.Path) -> None:
-        pass
-
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_layer_options(parser)
@@ -155,4 +152,4 @@ def _read(folder: pathlib.Path, target: Target) -> Optional[Eagle3]:
     return network
 
 
-KIND = Kind("eagle3", "one layer over features of three depths", _add_arguments, _make, read=_read)
+KIND = Kind("eagle3", "one layer over features of three depths", _make, _add_arguments, read=_read)

@@ -87,6 +87,7 @@ def _make(inputs: Inputs) -> FrHead:
     return FrHead(load_draft_model(arguments.draft, target), ranking)
 
 
-KIND = Kind("fr-head", "a head of fewer tokens for a draft model that is there", _add_arguments,
-            _make, lambda arguments: arguments.evaluate_ahead, {"steps_ahead": 1},
+KIND = Kind("fr-head", "a head of fewer tokens for a draft model that is there", _make,
+            _add_arguments, lambda arguments: arguments.evaluate_ahead, {"steps_ahead": 1},
+            write_more=FrHead.write_more,
             engine_options=lambda folder: ["--draft-vocab", str(folder / RANKING)])

@@ -1,7 +1,5 @@
 """Hydra's heads: each drafts one further token, and reads those that are drafted before it."""
 
-import argparse
-import pathlib
 from typing import Any, Dict
 
 import torch
@@ -71,17 +69,10 @@ class Hydra(nn.Module):
     def config_json(self) -> Dict[str, Any]:
         return self._config
 
-    def write_more(self, folder: pathlib.Path) -> None:
-        pass
-
-
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    del parser  # What all kinds have says it: as many heads as steps ahead.
-
 
 def _make(inputs: Inputs) -> Hydra:
     return Hydra(inputs.target, inputs.arguments.steps_ahead)
 
 
 KIND = Kind("hydra", "heads that each draft one further token and read those before it",
-            _add_arguments, _make, defaults={"steps_ahead": 4, "rate": 5e-4})
+            _make, defaults={"steps_ahead": 4, "rate": 5e-4})

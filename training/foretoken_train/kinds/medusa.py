@@ -1,7 +1,5 @@
 """Medusa's heads over a target that is not trained (Medusa-1): each drafts one further token."""
 
-import argparse
-import pathlib
 from typing import Any, Dict
 
 import torch
@@ -58,17 +56,10 @@ class Medusa(nn.Module):
     def config_json(self) -> Dict[str, Any]:
         return self._config
 
-    def write_more(self, folder: pathlib.Path) -> None:
-        pass
-
-
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    del parser  # What all kinds have says it: as many heads as steps ahead.
-
 
 def _make(inputs: Inputs) -> Medusa:
     return Medusa(inputs.target, inputs.arguments.steps_ahead)
 
 
-KIND = Kind("medusa", "heads that each draft one further token", _add_arguments, _make,
+KIND = Kind("medusa", "heads that each draft one further token", _make,
             defaults={"steps_ahead": 4, "rate": 1e-3})

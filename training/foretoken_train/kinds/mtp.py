@@ -83,9 +83,6 @@ class Mtp(nn.Module):
     def config_json(self) -> Dict[str, Any]:
         return self.config.as_json()
 
-    def write_more(self, folder: pathlib.Path) -> None:
-        pass
-
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_layer_options(parser)
@@ -121,5 +118,4 @@ def _read(folder: pathlib.Path, target: Target) -> Optional[Mtp]:
 
 
 KIND = Kind("mtp", "one layer over the state after the final norm, used again for every token",
-            _add_arguments, _make, defaults={"steps_ahead": 3, "decay": 0.6},
-            read=_read)
+            _make, _add_arguments, defaults={"steps_ahead": 3, "decay": 0.6}, read=_read)
