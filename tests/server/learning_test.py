@@ -4,14 +4,12 @@ goes on. The trainer is played by this test: the target itself drafts its texts 
 Usage: learning_test.py PROGRAM
 """
 
-import concurrent.futures
 import json
 import pathlib
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
 from serving import Serving
@@ -41,19 +39,7 @@ class Learning(unittest.TestCase):
         part.rename(part.with_suffix(""))
 
     def decode_until(self, server, done):
-        """Answers prompts, eight at a time, until /stats says so; returns that."""
-        deadline = time.monotonic() + 120
-        seed = 0
-        with concurrent.futures.ThreadPoolExecutor(8) as pool:
-            while True:
-                stats = server.get("/stats")[2]["draft_learning"]
-                if done(stats):
-                    return stats
-                self.assertLess(time.monotonic(), deadline, stats)
-                answers = [pool.submit(server.complete, f"Story {seed + i}:", max_tokens=24,
-                                       seed=seed + i, temperature=0.8) for i in range(8)]
-                seed += 8
-                self.assertTrue(all(answer.result()[0] == 200 for answer in answers))
+        return server.complete_until_learned(done, 120, "Story:", max_tokens=24, temperature=0.8)
 
     def test_uses_what_drafts_better(self):
         asked = {"max_tokens": 60, "temperature": 0.7, "seed": 5, "ignore_eos": True}

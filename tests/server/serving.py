@@ -1,5 +1,6 @@
 """Starts `foretoken serve` on the bundled models and speaks HTTP with it."""
 
+import concurrent.futures
 import http.client
 import json
 import os
@@ -93,6 +94,27 @@ class Serving:
         connection.request("POST", path, json.dumps({**body, "stream": True}),
                            {"Content-Type": "application/json"})
         return connection, connection.getresponse()
+
+    def complete_until_learned(self, done, seconds, prompt, check=lambda: None, pause=0, **fields):
+        """Answers a prompt under ever new seeds, eight at a time, until `done` of /stats'
+        draft_learning; returns that. `check` is called in between."""
+        deadline = time.monotonic() + seconds
+        seed = 0
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            while True:
+                stats = self.get("/stats")[2]["draft_learning"]
+                if done(stats):
+                    return stats
+                if time.monotonic() >= deadline:
+                    raise AssertionError(f"not learned in time: {stats}")
+                check()
+                answers = [pool.submit(self.complete, prompt, seed=seed + i, **fields)
+                           for i in range(8)]
+                seed += 8
+                statuses = [answer.result()[0] for answer in answers]
+                if any(status != 200 for status in statuses):
+                    raise AssertionError(f"not all were answered: {statuses}")
+                time.sleep(pause)
 
     def wait_idle(self, seconds=20):
         """Waits until no sequence runs or waits; returns /stats then."""

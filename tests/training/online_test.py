@@ -2,14 +2,12 @@
 """A drafter that is trained beside the server that drafts with it: online_test.py PROGRAM
 SOURCE_DIRECTORY [TEST]... Exits with 77 where torch is missing."""
 
-import concurrent.futures
 import json
 import os
 import pathlib
 import signal
 import subprocess
 import sys
-import time
 import unittest
 
 try:
@@ -76,20 +74,10 @@ class Online(CliTest):
         self.assertEqual(list((learn / "candidates").glob("*.part")), [])
 
     def decode_until(self, server, trainer, done):
-        deadline = time.monotonic() + 250
-        seed = 0
-        with concurrent.futures.ThreadPoolExecutor(8) as pool:
-            while True:
-                stats = server.get("/stats")[2]["draft_learning"]
-                if done(stats):
-                    return stats
-                self.assertLess(time.monotonic(), deadline, stats)
-                self.assertIsNone(trainer.poll(), "the trainer has ended")
-                answers = [pool.submit(server.complete, "Once upon a time", max_tokens=40,
-                                       seed=seed + i, temperature=1) for i in range(8)]
-                seed += 8
-                self.assertTrue(all(answer.result()[0] == 200 for answer in answers))
-                time.sleep(0.1)  # The trainer needs a core, too.
+        return server.complete_until_learned(
+            done, 250, "Once upon a time",
+            lambda: self.assertIsNone(trainer.poll(), "the trainer has ended"),
+            pause=0.1, max_tokens=40, temperature=1)  # The trainer needs a core, too.
 
     def test_eagle3(self):
         self.follow(self.train("eagle3", "--draft-vocab", 512))
