@@ -57,8 +57,7 @@ Result<std::unique_ptr<Engine>> OpenWith(std::shared_ptr<LanguageModel> target,
     config.kept = {.points = {TapShape::kFinalState}, .hidden = loaded.model->config().hidden};
     config.when_decoded = [learner](const DecodedText& text) { (*learner)->Take(text); };
     if (const auto learned = DraftLearner::InUse(options.learning->folder)) {
-      draft.source.path = learned->string();
-      draft.source.prediction_layer = false;
+      draft = DraftLearner::At(*learned, std::move(draft));
     }
   }
   FT_ASSIGN_OR_RETURN(auto engine, MakeEngine(options.modes, config, &loaded, draft, measuring));

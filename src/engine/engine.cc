@@ -404,10 +404,10 @@ void Engine::Impl::EndSpeculationOfPreempted() {
 }
 
 void Engine::Impl::Retire(Sequence* sequence) {
-  const bool learnable = sequence->request.learn && sequence->request.adapter.index < 0 &&
-                         sequence->output_tokens() > 0 &&
+  const bool learnable = sequence->request.learn && sequence->output_tokens() > 0 &&
                          sequence->finish != FinishReason::kCancelled;
-  if (learnable && options.when_decoded && sequence->uncomputed() <= 1) {
+  const bool of_target = sequence->request.adapter.index < 0;
+  if (learnable && of_target && options.when_decoded && sequence->uncomputed() <= 1) {
     options.when_decoded({.tokens = sequence->tokens,
                           .prompt_tokens = sequence->prompt_tokens,
                           .sampling = &sequence->request.sampling,
@@ -419,8 +419,7 @@ void Engine::Impl::Retire(Sequence* sequence) {
   removed->stats.finished_ns = NowNs();
   inbox.FreePlace();
   const Request& request = removed->request;
-  if (request.datastore != nullptr && request.learn && removed->output_tokens() > 0 &&
-      removed->finish != FinishReason::kCancelled) {
+  if (learnable && request.datastore != nullptr) {
     request.datastore->LearnOutput(removed->tokens, removed->prompt_tokens);
   }
   request.listener->OnFinish(removed->id, *removed->finish, removed->stats);

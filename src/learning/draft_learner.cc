@@ -49,6 +49,13 @@ std::optional<fs::path> DraftLearner::InUse(const fs::path& folder) {
   return Candidates(folder) / name;
 }
 
+DraftOptions DraftLearner::At(const fs::path& candidate, DraftOptions draft) {
+  draft.source.path = candidate.string();
+  draft.source.name.clear();
+  draft.source.prediction_layer = false;
+  return draft;
+}
+
 Result<std::unique_ptr<DraftLearner>> DraftLearner::Make(LoadedModel* target, DraftOptions draft,
                                                          const TapShape& taps,
                                                          const LearningOptions& options,
@@ -139,12 +146,7 @@ void DraftLearner::Look() {
 }
 
 DraftOptions DraftLearner::OptionsOf(const std::string& candidate) const {
-  DraftOptions options = first_;
-  if (candidate.empty()) return options;
-  options.source.path = (Candidates(options_.folder) / candidate).string();
-  options.source.name.clear();
-  options.source.prediction_layer = false;
-  return options;
+  return candidate.empty() ? first_ : At(Candidates(options_.folder) / candidate, first_);
 }
 
 std::string DraftLearner::Newest() const {

@@ -26,6 +26,8 @@ class DraftLearner {
   /// The candidate of `folder` that was in use last; none where none was better than the draft that
   /// an engine began with.
   static std::optional<std::filesystem::path> InUse(const std::filesystem::path& folder);
+  /// `draft` with a candidate's folder in place of its own.
+  static DraftOptions At(const std::filesystem::path& candidate, DraftOptions draft);
 
   /// For engines over `target` whose passes keep `taps`, and whose draft is `draft`.
   static Result<std::unique_ptr<DraftLearner>> Make(LoadedModel* target, DraftOptions draft,
