@@ -61,6 +61,11 @@ constexpr std::size_t IndexOf(DrafterId drafter) { return static_cast<std::size_
 
 constexpr const DrafterInfo& InfoOf(DrafterId drafter) { return kDrafters[IndexOf(drafter)]; }
 
+/// Whether a draft model of its own is what drafts.
+constexpr bool IsDraftModel(DrafterId drafter) {
+  return InfoOf(drafter).needs == DrafterNeeds::kDraftModel;
+}
+
 /// A value for each key, which IndexOf gives a place.
 template <typename Key, typename T, std::size_t kKeys>
 struct ByKey : std::array<T, kKeys> {
@@ -151,9 +156,10 @@ Result<Mode> ParseMode(std::string_view name);
 std::string_view ModeName(Mode mode);
 
 /// Whether the mode cannot do without a draft model.
-constexpr bool NeedsDraft(Mode mode) {
-  return mode.drafts() && InfoOf(mode.drafter).needs == DrafterNeeds::kDraftModel;
-}
+constexpr bool NeedsDraft(Mode mode) { return mode.drafts() && IsDraftModel(mode.drafter); }
+
+/// Whether a draft model drafts on the target's device.
+constexpr bool DraftsOnTarget(Mode mode) { return mode.before() && NeedsDraft(mode); }
 
 /// Whether the mode proposes a tree of what followed elsewhere.
 constexpr bool Retrieves(Mode mode) {

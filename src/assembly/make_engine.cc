@@ -202,9 +202,9 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const En
   EngineConfig options = OptionsFor(offered, wanted, target->model->config());
   FT_ASSIGN_OR_RETURN(
       Drafts drafts, LoadDrafts(offered, *target, draft, options.planner.has_value(), options.log));
-  const EngineModels models{.target = target,
-                            .draft_on_target = drafts.on_target.get(),
-                            .draft = drafts.apart.loaded.get()};
+  EngineModels models{.target = target, .drafts = {}};
+  models.drafts[DrafterId::kModel] = {.apart = drafts.apart.loaded.get(),
+                                      .on_target = drafts.on_target.get()};
   const TimesNeeded needed{.rows = NeedsRowTimes(offered, options.plan),
                            .costs = options.planner.has_value(),
                            .most_rows = options.max_batch * (1 + options.max_lookahead),

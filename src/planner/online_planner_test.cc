@@ -59,8 +59,8 @@ class Simulation {
   static CostModel Prior(const World& world) {
     CostModel prior;
     prior.target = TimeTable::Line(world.target_us, world.target_row_us);
-    prior.draft = TimeTable::Line(world.draft_us, 2);
-    prior.draft_on_target = TimeTable::Line(world.draft_us, 2);
+    prior.first_draft().apart = TimeTable::Line(world.draft_us, 2);
+    prior.first_draft().on_target = TimeTable::Line(world.draft_us, 2);
     prior.host_us = kHostUs;
     return prior;
   }
@@ -174,7 +174,7 @@ TEST(OnlinePlanner, TriesRowsThatMayCostLessThanTheTableSays) {
   CostModel prior;
   prior.target = *TimeTable::Make(std::array{1, 4, 5, 8}, std::array{64},
                                   std::array{1000.0, 1000.0, 1700.0, 2030.0});
-  prior.draft = TimeTable::Line(10, 0.1);
+  prior.first_draft().apart = TimeTable::Line(10, 0.1);
   PlannerSettings settings;
   settings.limits.modes = {};
   settings.limits.modes.push_back(Mode::kSsd);
@@ -215,7 +215,7 @@ TEST(OnlinePlanner, TriesRowsThatMayCostLessThanTheTableSays) {
 TEST(OnlinePlanner, StopsTryingWhenItsBudgetIsSpent) {
   CostModel prior;
   prior.target = TimeTable::Line(1000, 20);
-  prior.draft = prior.draft_on_target = TimeTable::Line(20, 2);
+  prior.first_draft().apart = prior.first_draft().on_target = TimeTable::Line(20, 2);
   OnlinePlanner planner(prior, Settings());
   const SpeculationPlan wanted{.mode = Mode::kAuto};
   const Workload load{.batch = 1, .context = 200};
@@ -274,7 +274,7 @@ TEST(OnlinePlanner, BadLuckDoesNotEndWhatPays) {
 TEST(OnlinePlanner, LeavesPlainDecodingOnlyForWhatPaysBeforeTheEnd) {
   CostModel prior;
   prior.target = TimeTable::Line(1000, 20);
-  prior.draft_on_target =
+  prior.first_draft().on_target =
       *TimeTable::Make(std::array{1, 64}, std::array{1}, std::array{100.0, 640.0});
   PlannerSettings settings = Settings();
   settings.limits.modes = {};
@@ -301,7 +301,7 @@ TEST(OnlinePlanner, LeavesPlainDecodingOnlyForWhatPaysBeforeTheEnd) {
 TEST(OnlinePlanner, ReadingContextsIsNoMeasureOfAMode) {
   CostModel prior;
   prior.target = TimeTable::Line(1000, 20);
-  prior.draft = prior.draft_on_target = TimeTable::Line(100, 2);
+  prior.first_draft().apart = prior.first_draft().on_target = TimeTable::Line(100, 2);
   OnlinePlanner planner(prior, {});
   PassObservation pass{.sequences = 4,
                        .rows = 4,
@@ -329,7 +329,7 @@ TEST(OnlinePlanner, ReadingContextsIsNoMeasureOfAMode) {
 TEST(OnlinePlanner, ReadingContextsIsNoMeasureOfTheDraft) {
   CostModel prior;
   prior.target = TimeTable::Line(1000, 20);
-  prior.draft = prior.draft_on_target = TimeTable::Line(100, 0);
+  prior.first_draft().apart = prior.first_draft().on_target = TimeTable::Line(100, 0);
   OnlinePlanner planner(prior, {});
   SequenceEstimate sequence;
   planner.FirstPlan({.mode = Mode::kAuto}, {}, &sequence);
@@ -338,7 +338,7 @@ TEST(OnlinePlanner, ReadingContextsIsNoMeasureOfTheDraft) {
   planner.ObservePass(pass);
   pass.wait_us = 400;
   for (int i = 0; i < 5; ++i) planner.ObservePass(pass);
-  EXPECT_NEAR(planner.Model({}).draft_on_target.us(1, 256), 100, 1);
+  EXPECT_NEAR(planner.Model({}).first_draft().on_target.us(1, 256), 100, 1);
 }
 
 TEST(OnlinePlanner, PrefersSdWhereTheCacheNeverHits) {

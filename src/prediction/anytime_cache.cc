@@ -57,7 +57,7 @@ class PassClock {
  private:
   double Compute(int rows) const {
     const CostModel& model = *race_.model;
-    return model.draft_contention * model.draft.us(rows, race_.context) +
+    return model.draft_contention * model.first_draft().apart.us(rows, race_.context) +
            model.draft_model().us * rows;
   }
 

@@ -63,12 +63,13 @@ Prediction PredictSynchronous(const CostModel& model, const ProposerModel& propo
 }
 
 // How long a draft on the target's device takes.
-double DraftingUs(const CostModel& model, int lookahead, const Workload& load) {
+double DraftingUs(const CostModel& model, DrafterId draft, int lookahead, const Workload& load) {
   // K passes with a row of each sequence; after a full acceptance the first also computes the last
   // token of the proposal, which was never an input.
-  const double full = OutcomeNodes(model.draft_model().acceptance, lookahead)[lookahead];
-  return model.draft_on_target.us(load.batch * (1 + full), load.context) +
-         (lookahead - 1) * model.draft_on_target.us(load.batch, load.context);
+  const double full = OutcomeNodes(model.proposers[draft].acceptance, lookahead)[lookahead];
+  const TimeTable& passes = model.drafts[draft].on_target;
+  return passes.us(load.batch * (1 + full), load.context) +
+         (lookahead - 1) * passes.us(load.batch, load.context);
 }
 
 // The walk over what a sequence verifies. States 0 .. K: a chain of that many tokens from the
@@ -218,8 +219,8 @@ class SsdWalk {
   double FallbackUs() const {
     if (fallback_ == nullptr) return 0;
     if (plan_.fallback == Fallback::kJit) {
-      const double pass_us =
-          model_.draft.us(load_.batch, load_.context) + load_.batch * model_.draft_model().us;
+      const double pass_us = model_.first_draft().apart.us(load_.batch, load_.context) +
+                             load_.batch * model_.draft_model().us;
       return std::pow(miss_, load_.batch) * lookahead_ * pass_us;
     }
     return load_.batch * miss_ * fallback_->us;
@@ -241,8 +242,9 @@ Prediction PredictRound(const CostModel& model, const SpeculationPlan& plan, con
   if (!plan.mode.drafts()) return {.round_us = PassUs(model, load, load.batch)};
   if (plan.mode.during()) return SsdWalk(model, plan, load).Run();
   const ProposerModel& proposer = *model.proposer(plan.mode);
-  const double wait_us =
-      NeedsDraft(plan.mode) ? DraftingUs(model, plan.lookahead, load) : load.batch * proposer.us;
+  const double wait_us = NeedsDraft(plan.mode)
+                             ? DraftingUs(model, plan.mode.drafter, plan.lookahead, load)
+                             : load.batch * proposer.us;
   return PredictSynchronous(model, proposer, plan.lookahead, wait_us, load);
 }
 

@@ -20,8 +20,8 @@ constexpr double kTargetUs = 10'000;
 CostModel FreeRows(double draft_us, double acceptance) {
   CostModel model;
   model.target = TimeTable::Line(kTargetUs, 0);
-  model.draft = TimeTable::Line(draft_us, 0);
-  model.draft_on_target = TimeTable::Line(draft_us, 0);
+  model.first_draft().apart = TimeTable::Line(draft_us, 0);
+  model.first_draft().on_target = TimeTable::Line(draft_us, 0);
   model.proposers[DrafterId::kModel].acceptance.push_back(acceptance);
   model.proposers[DrafterId::kModel].curves = {
       .partial = HitCurve::FromPowerLaw({.c = 0.6, .r = 0.5}),
@@ -182,7 +182,7 @@ TEST(Predict, BranchRowsCostArithmetic) {
   CostModel model = FreeRows(0, 0.8);
   const SpeculationPlan wide = Ssd(6, 8, Fallback::kNone);
   const double free_tokens = Predict(model, wide, {}).tokens_per_round;
-  model.draft = TimeTable::Line(500, 500);
+  model.first_draft().apart = TimeTable::Line(500, 500);
   const double costly_tokens = Predict(model, wide, {}).tokens_per_round;
   EXPECT_LT(costly_tokens, free_tokens - 0.3);
   // The speculator takes the branches that are worth their rows, so a larger budget does not hurt
@@ -227,7 +227,7 @@ TEST(ForecastCache, IsALawOverChains) {
   std::uniform_real_distribution<double> uniform;
   for (int trial = 0; trial < 200; ++trial) {
     CostModel model = FreeRows(0, uniform(random));
-    model.draft = TimeTable::Line(1000 * uniform(random), 300 * uniform(random));
+    model.first_draft().apart = TimeTable::Line(1000 * uniform(random), 300 * uniform(random));
     const int K = 1 + static_cast<int>(random() % 12);
     const NodeLaw nodes = OutcomeNodes(model.proposers[DrafterId::kModel].acceptance, K);
     const FanoutShape shape =

@@ -1,5 +1,9 @@
 #include "prediction/json/times_json.h"
 
+#include <fmt/core.h>
+
+#include <string>
+
 namespace foretoken {
 namespace {
 
@@ -8,6 +12,10 @@ using Json = nlohmann::ordered_json;
 constexpr std::size_t kMaxPoints = TimeTable::kMaxRowPoints * TimeTable::kMaxContextPoints;
 constexpr int kMaxCount = 1 << 30;
 constexpr double kMaxContention = 100;
+
+std::string OnTargetName(DrafterId draft) {
+  return fmt::format("{}_on_target", InfoOf(draft).name);
+}
 
 }  // namespace
 
@@ -30,11 +38,14 @@ Json TableJson(const TimeTable& table) {
           {"us", std::vector<double>(us.begin(), us.end())}};
 }
 
-CostModel ReadTimes(JsonObject object, const DraftTables& tables) {
+CostModel ReadTimes(JsonObject object, const ByDrafter<DraftTables>& tables) {
   CostModel times;
   times.target = ReadTable(object.Child("target"));
-  if (tables.draft) times.draft = ReadTable(object.Child("draft"));
-  if (tables.draft_on_target) times.draft_on_target = ReadTable(object.Child("draft_on_target"));
+  for (const DrafterId id : kDrafterIds) {
+    DraftTimes& draft = times.drafts[id];
+    if (tables[id].apart) draft.apart = ReadTable(object.Child(InfoOf(id).name));
+    if (tables[id].on_target) draft.on_target = ReadTable(object.Child(OnTargetName(id)));
+  }
   times.host_us = object.Number("host_us", 0, kMaxTimeUs);
   times.host_row_us = object.Number("host_row_us", 0, kMaxTimeUs);
   times.sequence_token_us = object.Number("sequence_token_us", 0, kMaxTimeUs);
@@ -44,10 +55,13 @@ CostModel ReadTimes(JsonObject object, const DraftTables& tables) {
   return times;
 }
 
-Json TimesJson(const CostModel& times, const DraftTables& tables) {
+Json TimesJson(const CostModel& times, const ByDrafter<DraftTables>& tables) {
   Json json = {{"target", TableJson(times.target)}};
-  if (tables.draft) json["draft"] = TableJson(times.draft);
-  if (tables.draft_on_target) json["draft_on_target"] = TableJson(times.draft_on_target);
+  for (const DrafterId id : kDrafterIds) {
+    const DraftTimes& draft = times.drafts[id];
+    if (tables[id].apart) json[InfoOf(id).name] = TableJson(draft.apart);
+    if (tables[id].on_target) json[OnTargetName(id)] = TableJson(draft.on_target);
+  }
   json["host_us"] = times.host_us;
   json["host_row_us"] = times.host_row_us;
   json["sequence_token_us"] = times.sequence_token_us;
