@@ -101,6 +101,16 @@ TEST(Calibration, ReadsBackWhatItWrites) {
   EXPECT_TRUE(read_alone->times.draft.rows().empty());
 }
 
+TEST(Calibration, KeepsThatAPassSaysSeveralTokens) {
+  Calibration calibration = Sample();
+  calibration.times.draft_pass = {.positions = 7, .block = 8, .from_root = true};
+  const Result<Calibration> read = ParseCalibration(FormatCalibration(calibration), "cal.json");
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(ToCostModel(*read, read->settings[0]).draft_pass, calibration.times.draft_pass);
+  EXPECT_THAT(Refusal("/times/draft_pass", {{"positions", 0}, {"block", 8}}),
+              HasSubstr("times.draft_pass.positions"));
+}
+
 TEST(Calibration, WithoutKvIsOfTheUsualOne) {
   for (const std::string precision : {"bf16", "f32", "portable"}) {
     Json json = SampleJson();
