@@ -107,8 +107,8 @@ TEST(Calibration, KeepsThatAPassSaysSeveralTokens) {
   const Result<Calibration> read = ParseCalibration(FormatCalibration(calibration), "cal.json");
   ASSERT_TRUE(read.ok()) << read.error().message;
   EXPECT_EQ(ToCostModel(*read, read->settings[0]).draft_pass, calibration.times.draft_pass);
-  EXPECT_THAT(Refusal("/times/draft_pass", {{"positions", 0}, {"block", 8}}),
-              HasSubstr("times.draft_pass.positions"));
+  const std::string refusal = Refusal("/times/draft_pass", {{"positions", 0}, {"block", 8}});
+  EXPECT_NE(refusal.find("draft_pass: positions is 0"), std::string::npos) << refusal;
 }
 
 TEST(Calibration, WithoutKvIsOfTheUsualOne) {
