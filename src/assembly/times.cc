@@ -72,6 +72,13 @@ TimeTable MeasureTable(Model& model, Device& device, const TimesNeeded& needed) 
   });
 }
 
+DraftPassShape PassShapeOf(const ModelConfig& draft) {
+  const ParallelSpec& parallel = draft.parallel;
+  return {.positions = parallel.positions,
+          .block = parallel.block,
+          .from_root = draft.feature.there() && !draft.feature.in_rows()};
+}
+
 void MeasureCosts(const EngineModels& models, const TimesNeeded& needed, CostModel* costs) {
   Device& device = *models.target->device;
   Model& target = *models.target->model;
@@ -86,10 +93,12 @@ void MeasureCosts(const EngineModels& models, const TimesNeeded& needed, CostMod
     DraftTimes& times = costs->drafts[id];
     if (loaded.on_target != nullptr && unknown(times.on_target)) {
       times.on_target = MeasureTable(*loaded.on_target->model, device, needed);
+      times.pass = PassShapeOf(loaded.on_target->model->config());
     }
     if (loaded.apart == nullptr || !unknown(times.apart)) continue;
     const LoadedModel& draft = *loaded.apart;
     times.apart = MeasureTable(*draft.model, *draft.device, needed);
+    times.pass = PassShapeOf(draft.model->config());
     const Contention contention = MeasureContention(
         {&target, &device}, {draft.model.get(), draft.device.get()}, needed.sweeps);
     costs->target_contention = contention.first;
@@ -98,7 +107,7 @@ void MeasureCosts(const EngineModels& models, const TimesNeeded& needed, CostMod
 }
 
 constexpr std::string_view kFormat = "foretoken-times";
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 constexpr std::size_t kMaxFileBytes = 1 << 20;
 constexpr int kMaxDay = 1 << 20;
 constexpr int kMaxKneeRows = 1 << 16;

@@ -92,7 +92,10 @@ double LearnedModel::PassUs(double rows, const Workload& load) const {
 
 double LearnedModel::DraftingUs(const PassObservation& pass, const Workload& load) const {
   if (!pass.mode.has_value() || !DraftsOnTarget(*pass.mode)) return 0;
-  return pass.lookahead * sources_[pass.mode->drafter].on_target.us(load.batch, load.context);
+  const DrafterId draft = pass.mode->drafter;
+  const DraftPassShape& passes = prior_.drafts[draft].pass;
+  return passes.Count(pass.lookahead) *
+         sources_[draft].on_target.us(load.batch * passes.Rows(pass.lookahead), load.context);
 }
 
 double LearnedModel::UsPerSequence(const PassObservation& pass, const Workload& load) const {
@@ -154,9 +157,11 @@ void LearnedModel::ObserveTimes(const PassObservation& pass, bool settled) {
   host_us_.Fade(kKeepPass);
   host_us_.Add(std::min(pass.host_us, kOutlier * host_us_.value() + 10));
   if (pass.mode.has_value() && DraftsOnTarget(*pass.mode) && pass.lookahead > 0 && settled) {
+    const DraftPassShape& passes = prior_.drafts[pass.mode->drafter].pass;
     TimeEstimate& drafting = sources_[pass.mode->drafter].on_target;
     drafting.Fade(kKeepPass);
-    drafting.Add(pass.sequences, pass.context, pass.wait_us / pass.lookahead);
+    drafting.Add(pass.sequences * passes.Rows(pass.lookahead), pass.context,
+                 pass.wait_us / passes.Count(pass.lookahead));
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/static_vector.h"
 #include "prediction/branch_rows.h"
+#include "prediction/draft_pass_shape.h"
 #include "prediction/hit_curve.h"
 #include "prediction/time_table.h"
 #include "speculation/plan.h"
@@ -25,10 +26,11 @@ struct ProposerModel {
   bool measured() const { return !acceptance.empty(); }
 };
 
-/// Times of a draft model's passes; empty where they were not measured.
+/// A draft model's passes; times are empty where they were not measured.
 struct DraftTimes {
   TimeTable apart;      ///< On the draft's own device (SSD).
   TimeTable on_target;  ///< On the target's device (SD).
+  DraftPassShape pass;  ///< On either.
 };
 
 /// What is known about a machine, a pair of models and their traffic: everything that Predict

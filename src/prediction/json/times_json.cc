@@ -13,8 +13,18 @@ constexpr std::size_t kMaxPoints = TimeTable::kMaxRowPoints * TimeTable::kMaxCon
 constexpr int kMaxCount = 1 << 30;
 constexpr double kMaxContention = 100;
 
-std::string OnTargetName(DrafterId draft) {
-  return fmt::format("{}_on_target", InfoOf(draft).name);
+std::string NameOf(DrafterId draft, std::string_view what) {
+  return fmt::format("{}_{}", InfoOf(draft).name, what);
+}
+
+// Written only where a pass says several tokens; older files have none.
+DraftPassShape ReadPasses(JsonObject object) {
+  DraftPassShape passes;
+  passes.positions = object.Integer("positions", 1, kMaxProposal);
+  passes.block = object.Integer("block", 0, kMaxCount);
+  object.Bool("from_root", &passes.from_root);
+  object.Close();
+  return passes;
 }
 
 }  // namespace
@@ -44,7 +54,9 @@ CostModel ReadTimes(JsonObject object, const ByDrafter<DraftTables>& tables) {
   for (const DrafterId id : kDrafterIds) {
     DraftTimes& draft = times.drafts[id];
     if (tables[id].apart) draft.apart = ReadTable(object.Child(InfoOf(id).name));
-    if (tables[id].on_target) draft.on_target = ReadTable(object.Child(OnTargetName(id)));
+    if (tables[id].on_target) draft.on_target = ReadTable(object.Child(NameOf(id, "on_target")));
+    const std::string pass = NameOf(id, "pass");
+    if (IsDraftModel(id) && object.Has(pass)) draft.pass = ReadPasses(object.Child(pass));
   }
   times.host_us = object.Number("host_us", 0, kMaxTimeUs);
   times.host_row_us = object.Number("host_row_us", 0, kMaxTimeUs);
@@ -60,7 +72,11 @@ Json TimesJson(const CostModel& times, const ByDrafter<DraftTables>& tables) {
   for (const DrafterId id : kDrafterIds) {
     const DraftTimes& draft = times.drafts[id];
     if (tables[id].apart) json[InfoOf(id).name] = TableJson(draft.apart);
-    if (tables[id].on_target) json[OnTargetName(id)] = TableJson(draft.on_target);
+    if (tables[id].on_target) json[NameOf(id, "on_target")] = TableJson(draft.on_target);
+    if (const DraftPassShape& pass = draft.pass; pass.several()) {
+      json[NameOf(id, "pass")] = {
+          {"positions", pass.positions}, {"block", pass.block}, {"from_root", pass.from_root}};
+    }
   }
   json["host_us"] = times.host_us;
   json["host_row_us"] = times.host_row_us;
