@@ -66,6 +66,24 @@ constexpr bool IsDraftModel(DrafterId drafter) {
   return InfoOf(drafter).needs == DrafterNeeds::kDraftModel;
 }
 
+/// Every draft model, in the registry's order: the first, the second, ...
+inline constexpr auto kDraftModels = [] {
+  constexpr auto kCount =
+      std::ranges::count(kDrafters, DrafterNeeds::kDraftModel, &DrafterInfo::needs);
+  std::array<DrafterId, kCount> models{};
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < kDrafters.size(); ++i) {
+    if (IsDraftModel(static_cast<DrafterId>(i))) models[count++] = static_cast<DrafterId>(i);
+  }
+  return models;
+}();
+
+/// The place of a draft model among kDraftModels.
+constexpr std::size_t DraftIndex(DrafterId draft_model) {
+  return static_cast<std::size_t>(std::ranges::find(kDraftModels, draft_model) -
+                                  kDraftModels.begin());
+}
+
 /// A value for each key, which IndexOf gives a place.
 template <typename Key, typename T, std::size_t kKeys>
 struct ByKey : std::array<T, kKeys> {

@@ -273,6 +273,7 @@ bool CanPredict(const CostModel& model, const SpeculationPlan& plan) {
   if (!plan.mode.drafts()) return plan.mode == Mode::kAr;
   const ProposerModel* proposer = model.proposer(plan.mode);
   if (proposer == nullptr || !proposer->measured() || plan.lookahead < 1) return false;
+  if (DraftsOnTarget(plan.mode)) return !model.drafts[plan.mode.drafter].on_target.rows().empty();
   if (!plan.mode.during()) return true;
   const ProposerModel* fallback = model.proposer(plan.fallback);
   const auto fits = [&plan](const FanoutShape& shape) {

@@ -1,7 +1,5 @@
 #include "prediction/json/times_json.h"
 
-#include <fmt/core.h>
-
 #include <string>
 
 namespace foretoken {
@@ -13,8 +11,20 @@ constexpr std::size_t kMaxPoints = TimeTable::kMaxRowPoints * TimeTable::kMaxCon
 constexpr int kMaxCount = 1 << 30;
 constexpr double kMaxContention = 100;
 
-std::string NameOf(DrafterId draft, std::string_view what) {
-  return fmt::format("{}_{}", InfoOf(draft).name, what);
+// What a draft's fields are called.
+struct DraftFields {
+  std::string apart;
+  std::string on_target;
+  std::string pass;
+};
+
+ByDrafter<DraftFields> NameFields() {
+  ByDrafter<DraftFields> fields;
+  for (const DrafterId id : kDraftModels) {
+    const std::string name(InfoOf(id).name);
+    fields[id] = {.apart = name, .on_target = name + "_on_target", .pass = name + "_pass"};
+  }
+  return fields;
 }
 
 // Written only where a pass says several tokens; older files have none.
@@ -51,12 +61,12 @@ Json TableJson(const TimeTable& table) {
 CostModel ReadTimes(JsonObject object, const ByDrafter<DraftTables>& tables) {
   CostModel times;
   times.target = ReadTable(object.Child("target"));
-  for (const DrafterId id : kDrafterIds) {
+  const ByDrafter<DraftFields> fields = NameFields();  // Are read until the object is closed.
+  for (const DrafterId id : kDraftModels) {
     DraftTimes& draft = times.drafts[id];
-    if (tables[id].apart) draft.apart = ReadTable(object.Child(InfoOf(id).name));
-    if (tables[id].on_target) draft.on_target = ReadTable(object.Child(NameOf(id, "on_target")));
-    const std::string pass = NameOf(id, "pass");
-    if (IsDraftModel(id) && object.Has(pass)) draft.pass = ReadPasses(object.Child(pass));
+    if (tables[id].apart) draft.apart = ReadTable(object.Child(fields[id].apart));
+    if (tables[id].on_target) draft.on_target = ReadTable(object.Child(fields[id].on_target));
+    if (object.Has(fields[id].pass)) draft.pass = ReadPasses(object.Child(fields[id].pass));
   }
   times.host_us = object.Number("host_us", 0, kMaxTimeUs);
   times.host_row_us = object.Number("host_row_us", 0, kMaxTimeUs);
@@ -69,12 +79,13 @@ CostModel ReadTimes(JsonObject object, const ByDrafter<DraftTables>& tables) {
 
 Json TimesJson(const CostModel& times, const ByDrafter<DraftTables>& tables) {
   Json json = {{"target", TableJson(times.target)}};
-  for (const DrafterId id : kDrafterIds) {
+  const ByDrafter<DraftFields> fields = NameFields();
+  for (const DrafterId id : kDraftModels) {
     const DraftTimes& draft = times.drafts[id];
-    if (tables[id].apart) json[InfoOf(id).name] = TableJson(draft.apart);
-    if (tables[id].on_target) json[NameOf(id, "on_target")] = TableJson(draft.on_target);
+    if (tables[id].apart) json[fields[id].apart] = TableJson(draft.apart);
+    if (tables[id].on_target) json[fields[id].on_target] = TableJson(draft.on_target);
     if (const DraftPassShape& pass = draft.pass; pass.several()) {
-      json[NameOf(id, "pass")] = {
+      json[fields[id].pass] = {
           {"positions", pass.positions}, {"block", pass.block}, {"from_root", pass.from_root}};
     }
   }
