@@ -9,9 +9,9 @@
 #include "model/drafters/drafter_kind.h"
 #include "model/drafters/drafter_names.h"
 #include "model/drafters/eagle3_gguf.h"
-#include "model/drafters/medusa.h"
 #include "model/drafters/shared_tables.h"
 #include "model/families/family.h"
+#include "model/heads/medusa.h"
 #include "model/model_weights.h"
 
 namespace foretoken {

@@ -1,4 +1,4 @@
-#include "model/drafters/medusa.h"
+#include "model/heads/medusa.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
