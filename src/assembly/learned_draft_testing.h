@@ -52,6 +52,22 @@ inline FeatureSpec Context() {
           .reduced = true};
 }
 
+// Sequential ones, which read the state after the final norm.
+inline FeatureSpec Heads(int heads) {
+  return {.join = FeatureSpec::Join::kSequentialHeads,
+          .points = {TapShape::kFinalState},
+          .tapped = kTargetHidden,
+          .leaves_normed = true,
+          .heads = heads,
+          .head_blocks = 2,
+          .output_norm = false};
+}
+
+inline FeatureSpec BehindALayer(FeatureSpec heads) {
+  heads.output_norm = true;
+  return heads;
+}
+
 inline std::vector<Kind> Kinds() {
   using Join = FeatureSpec::Join;
   using TapNorm = FeatureSpec::TapNorm;
@@ -99,9 +115,13 @@ inline std::vector<Kind> Kinds() {
            {.join = Join::kHeads,
             .points = {TapShape::kFinalState},
             .tapped = kTargetHidden,
-            .head_blocks = 1},
+            .heads = 7,
+            .head_blocks = 1,
+            .output_norm = false},
            kTargetHidden,
            {.positions = 7, .mask_token = 0, .block = 7}},
+          {"hydra", Heads(8), kTargetHidden},
+          {"hydra_behind_a_layer", BehindALayer(Heads(9)), kTargetHidden},
           {"pard", {}, 32, {.positions = kMaxProposal, .mask_token = 7}},
           // Fewer than are asked for in places.
           {"pard_of_three", {}, 32, {.positions = 3, .mask_token = 7}}};
@@ -164,7 +184,7 @@ class LearnedDraft : public testing::TestWithParam<Kind> {
     ModelConfig shape = Shape(GetParam().hidden, 1);
     shape.feature = GetParam().feature;
     shape.parallel = GetParam().parallel;
-    if (shape.feature.join == FeatureSpec::Join::kHeads) shape.layers.clear();
+    if (shape.feature.has_heads() && !shape.feature.output_norm) shape.layers.clear();
     for (LayerSpec& layer : shape.layers) {
       layer.attention.both_ways = shape.feature.join == FeatureSpec::Join::kContext;
     }

@@ -61,6 +61,7 @@ json Figures(const LearnedDraft& draft, const Checkpoint& target, const ModelCon
   return {{"path", path},
           {"kind", draft.config.architecture},
           {"layers", draft.config.layer_count()},
+          {"heads", draft.config.feature.heads},
           {"hidden", draft.config.hidden},
           {"parameters", weights},
           {"bytes", bytes},
@@ -103,6 +104,7 @@ void PrintDrafter(const json& figures) {
                      fmt::join(figures["shared"].get<std::vector<std::string>>(), " and ")));
   }
   line("layers", figures["layers"].dump());
+  if (figures["heads"] != 0) line("heads", figures["heads"].dump());
   line("hidden", figures["hidden"].dump());
   line("reads", fmt::format("{}: {} a token", figures["reads"].get<std::string>(),
                             FormatBytes(figures["tap_bytes_per_token"].get<double>())));

@@ -99,6 +99,7 @@ void DraftTrunk::Learn(int node, Token token, DraftModel& draft) {
 
 void DraftTrunk::Plan(int width, int depth, int max_nodes, float temperature, DraftModel& draft) {
   if (parallel_.there()) depth = std::min(depth, parallel_.positions);
+  if (feature_.sequential()) depth = std::min(depth, feature_.heads);
   shape = MakeTreeShape(predictor, width, depth, max_nodes);
   best_first.reset();
   // Where a pass says several positions, it says them before any ranking.
@@ -166,7 +167,16 @@ void DraftTrunk::AppendNodeRow(int node, RowPlacer* placer, ForwardBatch* batch)
                          .place = placer->Node(kv_tree(), node),
                          .wants_logits = true,
                          .wants_state = left.there(),
-                         .feature = {.left = left.Of(proposal.parents[node - 1])}});
+                         .feature = FeatureBehind(proposal.parents[node - 1]),
+                         .path = PathOf(PathTokens(proposal, node), batch)});
+}
+
+RowPath DraftTrunk::PathOf(std::span<const Token> path, ForwardBatch* batch) const {
+  if (!feature_.sequential()) return {};
+  StaticVector<Token, 2 * kMaxProposal + 1> tokens;
+  tokens.push_back(last_token());
+  for (const Token token : path.first(path.size() - 1)) tokens.push_back(token);
+  return batch->AddPath(tokens);
 }
 
 void DraftTrunk::AppendMaskRows(int depths, RowPlacer* placer, ForwardBatch* batch) const {
@@ -208,7 +218,7 @@ bool DraftTrunk::AppendDraftRows(DraftModel& draft,
   if (parallel_.there()) return !nodes->empty();
   for (int node = 1; node < tree.nodes(); ++node) {
     if (!tree.Wants(node, shape)) continue;
-    if (root() + tree.proposal().Depth(node) >= draft.max_context) continue;
+    if (!draft.Reaches(root(), tree.proposal().Depth(node))) continue;
     AppendNodeRow(node, &placer, &draft.batch);
     nodes->push_back(static_cast<std::int8_t>(node));
   }

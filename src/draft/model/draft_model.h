@@ -63,6 +63,13 @@ struct DraftModel {
   /// drafting row of a root gives as many rows of logits: row d for all nodes at depth d, whatever
   /// their paths, so that a tree grows through its levels by one pass.
   int positions() const { return model->config().parallel.positions; }
+  /// Whether a row's path from the root tells what it computes (FeatureSpec::sequential): all rows
+  /// then read the state that the root's row has left, so that none waits for another's pass.
+  bool reads_paths() const { return model->config().feature.sequential(); }
+  /// Whether it says something behind a node so many levels below the root at this position.
+  bool Reaches(std::int32_t root, int depth) const {
+    return root + depth < max_context && (!reads_paths() || depth < model->config().feature.heads);
+  }
 
   KvMemory memory() { return {.backend = &model->backend(), .store = &kv}; }
   /// For the rows of one sequence in `batch`.
@@ -94,7 +101,7 @@ class DraftTrunk {
     if (!draws) predictor = draft.outcomes.ForSequence();
     parallel_ = draft.model->config().parallel;
     context_ = draft.reads_context();
-    heads_ = draft.model->config().feature.join == FeatureSpec::Join::kHeads;
+    feature_ = draft.model->config().feature;
     if (!draft.reads_features()) return;
     const ModelConfig& config = draft.model->config();
     features = PendingFeatures(config.feature.tap_width());
@@ -152,13 +159,21 @@ class DraftTrunk {
   /// Of all rows of a block that begins at the root: where heads read it, what the target has kept
   /// of the position before the root.
   RowFeature FeatureOfBlock() const {
-    return {.kept = heads_ && root() > 0 ? features.At(root() - 1) : nullptr};
+    const bool heads = feature_.join == FeatureSpec::Join::kHeads;
+    return {.kept = heads && root() > 0 ? features.At(root() - 1) : nullptr};
   }
   /// That of node 0.
   Token last_token() const { return committed_.back(); }
   /// Adds the row of a node below the root, whose ancestors have their KV or come before it in the
   /// batch.
   void AppendNodeRow(int node, RowPlacer* placer, ForwardBatch* batch) const;
+  /// What a row reads whose parent is this node, and whose path from the root, the root's token
+  /// left out and its own the last, is this.
+  RowFeature FeatureBehind(int node) const {
+    return {.left = left.Of(feature_.sequential() ? 0 : node)};
+  }
+  RowPath PathOf(std::span<const Token> path, ForwardBatch* batch) const;
+  bool reads_paths() const { return feature_.sequential(); }
 
   /// Before AppendDraftRows: of a tree that grows best first, keeps the likeliest nodes.
   void KeepBest(DraftModel& draft);
@@ -201,7 +216,7 @@ class DraftTrunk {
   int tokens_without_row_ = 0;
   bool draws_ = false;
   bool context_ = false;  // DraftModel::reads_context
-  bool heads_ = false;    // FeatureSpec::Join::kHeads
+  FeatureSpec feature_;
   ParallelSpec parallel_;
 };
 

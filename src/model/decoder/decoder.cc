@@ -490,8 +490,9 @@ std::unique_ptr<Model> DecoderWeights::MakeModel(Backend* backend,
            backend->name(), backend->layout());
   FT_CHECK(adapters == nullptr || adapters->layout() == layout_, "adapters are packed as {}",
            adapters->layout());
-  if (!tensors.heads.empty()) return MakeHeadsModel(shared_from_this(), backend);
-  return std::make_unique<Decoder>(shared_from_this(), std::move(adapters), backend);
+  auto layers = std::make_unique<Decoder>(shared_from_this(), std::move(adapters), backend);
+  if (tensors.heads.empty()) return layers;
+  return MakeHeadsModel(shared_from_this(), std::move(layers), backend);
 }
 
 }  // namespace foretoken

@@ -245,10 +245,13 @@ class Runner {
   ForwardRow RowOf(int node, const RowPlace& place) {
     const int parent = NodeAt(node).parent;
     const std::vector<float>& left = parent < 0 ? left_ : node_left_[parent];
+    std::vector<Token> path = {golden_.tokens[static_cast<std::size_t>(golden_.kept)]};
+    for (const int each : PathTo(parent)) path.push_back(NodeAt(each).token);
     return {.token = NodeAt(node).token,
             .place = place,
             .wants_state = true,
-            .feature = {.left = left.data()}};
+            .feature = {.left = left.data()},
+            .path = batch_.AddPath(path)};
   }
   void CompareNodes(const std::vector<int>& nodes) {
     const float* logits = Forward();

@@ -47,4 +47,8 @@ Status ShareTables(const Checkpoint& target, const ModelConfig& target_config,
   return {};
 }
 
+void ShareEmbeddings(const Checkpoint& target, Checkpoint* draft) {
+  Share(target, "embedding.weight", "embedding.weight", draft);
+}
+
 }  // namespace foretoken

@@ -89,6 +89,7 @@ Result<LearnedDraft> ReadMedusa(Checkpoint folder, const Json& json, const Model
   config.feature = {.join = FeatureSpec::Join::kHeads,
                     .points = {TapShape::kFinalState},
                     .tapped = target.hidden,
+                    .heads = counts.heads,
                     .head_blocks = counts.blocks};
   // Rows of tokens that are not known yet are told apart by their places: no token is read.
   config.parallel = {.positions = counts.heads, .mask_token = 0, .block = counts.heads};
