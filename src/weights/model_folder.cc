@@ -138,4 +138,19 @@ Result<Checkpoint> ReadModelFolder(const fs::path& directory) {
   return checkpoint;
 }
 
+Result<std::optional<Checkpoint>> ReadHeadsBeside(const fs::path& directory) {
+  for (const WeightsForm& form : kForms) {
+    if (!std::string_view(form.single).starts_with("medusa") || !Exists(directory / form.single)) {
+      continue;
+    }
+    Checkpoint checkpoint{.path = directory};
+    checkpoint.config.where = (directory / form.single).string();
+    FT_ASSIGN_OR_RETURN(FileTensors weights, ReadFile(form, &checkpoint));
+    checkpoint.tensors = std::move(weights.tensors);
+    checkpoint.others = std::move(weights.others);
+    return std::optional(std::move(checkpoint));
+  }
+  return std::optional<Checkpoint>();
+}
+
 }  // namespace foretoken

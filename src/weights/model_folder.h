@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 
 #include "base/result.h"
 #include "weights/checkpoint.h"
@@ -12,5 +13,9 @@ namespace foretoken {
 /// model.safetensors, or where there is neither the same of pytorch_model.bin, or one of the files
 /// that heads have: medusa_lm_head.safetensors, medusa_lm_head.pt or hydra_lm_head.pt.
 Result<Checkpoint> ReadModelFolder(const std::filesystem::path& directory);
+
+/// Of a folder with the weights of a model the file that Medusa's heads have, by itself; nothing
+/// where there is none.
+Result<std::optional<Checkpoint>> ReadHeadsBeside(const std::filesystem::path& directory);
 
 }  // namespace foretoken

@@ -82,6 +82,28 @@ class LearnedDrafters(CliTest):
         rounds = [json.loads(each)["stats"]["rounds"] for each in said]
         self.assertEqual(rounds[0], rounds[1])
 
+    def test_heads_among_the_tensors_of_a_model(self):
+        target, draft = self.models(DRAFTERS / "medusa-two-blocks")
+        weights = target / "model.safetensors"
+        weights.write_bytes(joined((weights, ""), (draft / "medusa_lm_head.safetensors",
+                                                   "medusa_head.")))
+        self.verify_pair("medusa-2", target, "self:medusa")
+        shown = json.loads(self.succeed("inspect", target, "-md", "self:medusa", "--no-measuring",
+                                        "--json").stdout)
+        self.assertEqual(shown["draft"]["heads"], 5)
+        self.assertIn("may draft for it", shown["target"]["not_used"][0])
+        said = [json.loads(self.succeed("run", "a b c d", "-m", target, "-md", each, "--mode", "sd",
+                                        "-n", 40, "--ignore-eos", "--json").stdout)["stats"]["rounds"]
+                for each in (draft, "self:medusa")]
+        self.assertEqual(said[0], said[1])
+
+    def test_heads_in_a_file_beside_a_model(self):
+        target, draft = self.models(DRAFTERS / "medusa")
+        self.refuse("run", "a", "-m", target, "-md", "self:medusa", "-n", 2, "--mode", "sd",
+                    saying="has no heads of Medusa beside the model")
+        shutil.copy(draft / "medusa_lm_head.pt", target)
+        self.verify_pair("medusa beside a model", target, "self:medusa")
+
     def test_a_model_that_reads_masks(self):
         target, draft = self.folder / "target", self.folder / "draft"
         shutil.copytree(DRAFTERS / "target", target)

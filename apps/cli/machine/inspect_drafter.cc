@@ -11,7 +11,7 @@
 
 #include "cli/common/terminal.h"
 #include "model/drafters/learned_draft.h"
-#include "model/drafters/prediction_layer.h"
+#include "model/drafters/own_drafter.h"
 #include "model/families/read_config.h"
 #include "model/open_checkpoint.h"
 
@@ -79,13 +79,13 @@ json Figures(const LearnedDraft& draft, const Checkpoint& target, const ModelCon
 
 Result<std::optional<json>> InspectDrafter(const ModelOptions& options) {
   const bool there = std::filesystem::exists(options.draft);
-  if (!there && !options.draft_layer) return std::optional<json>();
+  const std::string& own = options.own_drafter;
+  if (!there && own.empty()) return std::optional<json>();
   FT_ASSIGN_OR_RETURN(Checkpoint files, Checkpoint::Open(options.draft));
-  if (!options.draft_layer && !IsLearnedDraft(files)) return std::optional<json>();
+  if (own.empty() && !IsLearnedDraft(files)) return std::optional<json>();
   FT_ASSIGN_OR_RETURN(const Checkpoint target, OpenCheckpoint(options.target, ""));
   FT_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(target, options.context));
-  const auto read = options.draft_layer ? ReadPredictionLayer : ReadLearnedDraft;
-  FT_ASSIGN_OR_RETURN(const LearnedDraft draft, read(std::move(files), target, config));
+  FT_ASSIGN_OR_RETURN(const LearnedDraft draft, ReadDrafter(own, std::move(files), target, config));
   return std::optional(Figures(draft, target, config, options.DraftSource().label()));
 }
 
