@@ -346,11 +346,12 @@ void SpeculatedSequence::AppendBlock(DraftModel& draft, const WantedRow& wanted,
   StaticVector<std::int16_t, kMaxProposal + 1> rows;
   for (int row = 0; row < wanted.rows; ++row) {
     rows.push_back(static_cast<std::int16_t>(slot + row));
-    draft.batch.rows.push_back({.token = row <= last ? known[row] : parallel.mask_token,
-                                .place = placer->Block(trunk.root(), scratch, rows),
-                                .wants_logits = parallel.Says(row, wanted.depths, last),
-                                .feature = trunk.FeatureOfBlock(),
-                                .block_left = wanted.rows - 1 - row});
+    draft.batch.rows.push_back(
+        {.token = row <= last ? known[row] : parallel.mask_token,
+         .place = trunk.PlaceOfBlock(placer->Block(trunk.root(), scratch, rows), placer),
+         .wants_logits = parallel.Says(row, wanted.depths, last),
+         .feature = trunk.FeatureOfBlock(),
+         .block_left = wanted.rows - 1 - row});
   }
 }
 

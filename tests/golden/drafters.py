@@ -101,6 +101,7 @@ DRAFTERS = {
     "mtp-qwen3_next": ("mtp", [-1], FAMILIES["qwen3_next"]),
     "mtp-deepseek_v3": ("in_model", [-1], FAMILIES["deepseek_v3"]),
     "mtp-glm4_moe": ("in_model", [-1], FAMILIES["glm4_moe"]),
+    "mtp-extra_heads": ("extra_heads", [6], TARGET),
     "mtp-mimo": ("in_model", [-1], FAMILIES["mimo"]),
     # As speculators save it: with the target's configuration.
     "speculators-mtp-qwen3": ("mtp", [-1], None),

@@ -472,6 +472,34 @@ class Medusa:
             safetensors.torch.save_file(tensors, folder / "medusa_lm_head.safetensors")
 
 
+class ExtraHeads:
+    """Meta's heads of models that predict several tokens, by the formula of arXiv 2404.19737: layers
+    beside the last one, which read what that reads; each has the last norm and the head behind it."""
+
+    HEADS = 3
+
+    def __init__(self, config, target, generator):
+        self.target = target
+        kind = type(target.model.layers[-1])
+        self.model = torch.nn.ModuleList(kind(target.config, layer_idx=0)
+                                         for _ in range(self.HEADS)).eval()
+        randomize(self.model, generator)
+
+    def block(self, taps, tokens):
+        places = torch.arange(len(taps))[None]
+        sees = torch.ones(len(taps), len(taps), dtype=torch.bool).tril()
+        mask = torch.zeros(sees.shape).masked_fill(~sees, float("-inf"))[None, None]
+        rotation = self.target.model.rotary_emb(taps[None], places)
+        states = [layer(taps[None], attention_mask=mask, position_ids=places,
+                        position_embeddings=rotation)[0][-1] for layer in self.model]
+        return self.target.lm_head(self.target.model.norm(torch.stack(states)))
+
+    def save(self, folder, config):
+        (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+        save(folder, {f"model.extra_heads.{name}": tensor
+                      for name, tensor in self.model.state_dict().items()})
+
+
 class HydraBlock(torch.nn.Module):
     """Over a state and the embeddings of so many tokens."""
 
@@ -554,7 +582,8 @@ def make(code, config, target, generator):
         return Trained(config, target, generator, cnets)
     codes = {"specforge": SpecForge, "speculators": Speculators, "mtp": Mtp, "in_model": InModel,
              "dflash": Dflash, "speculators-dflash": SpeculatorsDflash,
-             "speculators-peagle": SpeculatorsPeagle, "medusa": Medusa, "hydra": Hydra}
+             "speculators-peagle": SpeculatorsPeagle, "medusa": Medusa, "hydra": Hydra,
+             "extra_heads": ExtraHeads}
     return codes[code](config, target, generator)
 
 
@@ -565,6 +594,8 @@ def origin(code):
                 "vLLM's mimo_mtp.py": "0bb55d60cb667d2f4e263b55304a30b38fe2e55c"}
     if code == "medusa":  # Likewise: it needs older transformers.
         return {"Medusa's medusa_model.py": "e2a5d20c048a9b0a4092e6933c34313687422518"}
+    if code == "extra_heads":  # The paper's formula, of which the code here is written.
+        return {}
     if code == "hydra":  # Likewise.
         return {"Hydra's mlp_head.py and prefix_mlp_head.py":
                 "3f39fbd2c22552e788b62dfd29a12b07ad63abfe"}

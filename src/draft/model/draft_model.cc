@@ -99,7 +99,7 @@ void DraftTrunk::Learn(int node, Token token, DraftModel& draft) {
 
 void DraftTrunk::Plan(int width, int depth, int max_nodes, float temperature, DraftModel& draft) {
   if (parallel_.there()) depth = std::min(depth, parallel_.positions);
-  if (feature_.sequential()) depth = std::min(depth, feature_.heads);
+  if (reads_paths()) depth = std::min(depth, feature_.heads);
   shape = MakeTreeShape(predictor, width, depth, max_nodes);
   best_first.reset();
   // Where a pass says several positions, it says them before any ranking.
@@ -171,12 +171,11 @@ void DraftTrunk::AppendNodeRow(int node, RowPlacer* placer, ForwardBatch* batch)
                          .path = PathOf(PathTokens(proposal, node), batch)});
 }
 
-RowPath DraftTrunk::PathOf(std::span<const Token> path, ForwardBatch* batch) const {
-  if (!feature_.sequential()) return {};
-  StaticVector<Token, 2 * kMaxProposal + 1> tokens;
-  tokens.push_back(last_token());
-  for (const Token token : path.first(path.size() - 1)) tokens.push_back(token);
-  return batch->AddPath(tokens);
+RowPath DraftTrunk::PathOf(std::span<const Token> tokens, ForwardBatch* batch) const {
+  if (!reads_paths()) return {};
+  StaticVector<Token, 2 * kMaxProposal + 1> before = {last_token()};
+  for (const Token token : tokens.first(tokens.size() - 1)) before.push_back(token);
+  return batch->AddPath(before);
 }
 
 void DraftTrunk::AppendMaskRows(int depths, RowPlacer* placer, ForwardBatch* batch) const {
@@ -184,7 +183,7 @@ void DraftTrunk::AppendMaskRows(int depths, RowPlacer* placer, ForwardBatch* bat
   // The root's own row is one of committed tokens but where these have features alone.
   for (int row = context_ ? 0 : 1; row < rows; ++row) {
     batch->rows.push_back({.token = row == 0 ? last_token() : parallel_.mask_token,
-                           .place = placer->Committed(root() + row),
+                           .place = PlaceOfBlock(placer->Committed(root() + row), placer),
                            .wants_logits = parallel_.Says(row, depths),
                            .feature = FeatureOfBlock(),
                            .block_left = parallel_.block > 0 ? rows - 1 - row : 0});

@@ -159,21 +159,25 @@ class DraftTrunk {
   /// Of all rows of a block that begins at the root: where heads read it, what the target has kept
   /// of the position before the root.
   RowFeature FeatureOfBlock() const {
-    const bool heads = feature_.join == FeatureSpec::Join::kHeads;
-    return {.kept = heads && root() > 0 ? features.At(root() - 1) : nullptr};
+    const bool read = feature_.head_for_each_row() && root() > 0;
+    return {.kept = read ? features.At(root() - 1) : nullptr};
+  }
+  /// The place of such a row: heads are at the position whose feature they read.
+  RowPlace PlaceOfBlock(const RowPlace& usual, RowPlacer* placer) const {
+    return feature_.head_for_each_row() ? placer->Committed(std::max(0, root() - 1)) : usual;
   }
   /// That of node 0.
   Token last_token() const { return committed_.back(); }
   /// Adds the row of a node below the root, whose ancestors have their KV or come before it in the
   /// batch.
   void AppendNodeRow(int node, RowPlacer* placer, ForwardBatch* batch) const;
-  /// What a row reads whose parent is this node, and whose path from the root, the root's token
-  /// left out and its own the last, is this.
-  RowFeature FeatureBehind(int node) const {
-    return {.left = left.Of(feature_.sequential() ? 0 : node)};
-  }
-  RowPath PathOf(std::span<const Token> path, ForwardBatch* batch) const;
+  /// DraftModel::reads_paths
   bool reads_paths() const { return feature_.sequential(); }
+  /// What the rows of a node's children read.
+  RowFeature FeatureBehind(int node) const { return {.left = left.Of(reads_paths() ? 0 : node)}; }
+  /// Where paths are read, that of a row: `tokens` lead from below the root to its own, and are not
+  /// empty.
+  RowPath PathOf(std::span<const Token> tokens, ForwardBatch* batch) const;
 
   /// Before AppendDraftRows: of a tree that grows best first, keeps the likeliest nodes.
   void KeepBest(DraftModel& draft);

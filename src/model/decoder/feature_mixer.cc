@@ -88,7 +88,7 @@ void FeatureMixer::Begin(const ModelConfig& config, const FeatureWeights& weight
   float* const pairs = pairs_.as<float>();
   const float* features = features_.as<float>();
   const std::size_t numbers = rows.size() * static_cast<std::size_t>(config.hidden);
-  if (spec.sequential()) {
+  if (spec.enters_stream()) {
     std::copy_n(features, numbers, stream);
     return;
   }

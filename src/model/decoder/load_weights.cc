@@ -34,7 +34,9 @@ class Collector {
     if (heads && !config_.feature.sequential()) return all;
     FT_ASSIGN_OR_RETURN(all.embedding, Embedding());
     if (config_.layer_input > 0) FT_RETURN_IF_ERROR(LayerInputs(&all.layer_inputs));
-    if (config_.feature.there() && !heads) FT_RETURN_IF_ERROR(Feature(&all.feature));
+    if (config_.feature.there() && !config_.feature.enters_stream()) {
+      FT_RETURN_IF_ERROR(Feature(&all.feature));
+    }
     if (config_.feature.output_norm) {
       FT_ASSIGN_OR_RETURN(all.output_norm, Norm("output_norm"));
     }

@@ -6,6 +6,7 @@
 
 #include "base/printable.h"
 #include "model/drafters/prediction_layer.h"
+#include "model/heads/extra_heads.h"
 #include "model/heads/medusa.h"
 
 namespace foretoken {
@@ -13,7 +14,10 @@ namespace foretoken {
 Result<LearnedDraft> ReadDrafter(std::string_view own, Checkpoint files, const Checkpoint& target,
                                  const ModelConfig& target_config) {
   if (own.empty()) return ReadLearnedDraft(std::move(files), target, target_config);
-  if (own == "mtp") return ReadPredictionLayer(std::move(files), target, target_config);
+  if (own == "mtp") {
+    const auto read = HasExtraHeads(files) ? ReadExtraHeads : ReadPredictionLayer;
+    return read(std::move(files), target, target_config);
+  }
   if (own == "medusa") return ReadOwnMedusa(std::move(files), target_config);
   return InvalidInput(fmt::format("{}: what drafts in a model's files is mtp or medusa, not '{}'",
                                   files.path.string(), Printable(own)));

@@ -10,8 +10,9 @@
 namespace foretoken {
 
 /// Makes a drafter for a target of a folder or file, as Checkpoint::Open has read it: what it has
-/// beside the model by the name `own`, "mtp" (ReadPredictionLayer) or "medusa" (ReadOwnMedusa), or
-/// where that is empty, the drafter that it is (ReadLearnedDraft). Other names are refused.
+/// beside the model by the name `own`, "mtp" (ReadPredictionLayer, ReadExtraHeads) or "medusa"
+/// (ReadOwnMedusa), or where that is empty, the drafter that it is (ReadLearnedDraft). Other names
+/// are refused.
 Result<LearnedDraft> ReadDrafter(std::string_view own, Checkpoint files, const Checkpoint& target,
                                  const ModelConfig& target_config);
 

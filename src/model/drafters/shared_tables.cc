@@ -51,4 +51,8 @@ void ShareEmbeddings(const Checkpoint& target, Checkpoint* draft) {
   Share(target, "embedding.weight", "embedding.weight", draft);
 }
 
+void ShareOutputNorm(const Checkpoint& target, Checkpoint* draft) {
+  Share(target, "output_norm.weight", "output_norm.weight", draft);
+}
+
 }  // namespace foretoken

@@ -41,7 +41,8 @@ std::optional<int> LayerOf(bool gguf, std::string_view name) {
 
 // Of layers and heads that guess further tokens and are not numbered behind the model's own.
 bool HasPredictionPrefix(std::string_view name) {
-  constexpr std::string_view kPrefixes[] = {"mtp.", "model.mtp", "medusa_head.", "medusa_lm_head."};
+  constexpr std::string_view kPrefixes[] = {"mtp.", "model.mtp", "medusa_head.", "medusa_lm_head.",
+                                            "model.extra_heads."};
   return std::ranges::any_of(kPrefixes,
                              [name](std::string_view prefix) { return name.starts_with(prefix); });
 }

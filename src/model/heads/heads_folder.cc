@@ -4,8 +4,15 @@
 #include <fmt/ranges.h>
 
 #include "base/printable.h"
+#include "model/families/family.h"
 
 namespace foretoken {
+namespace {
+
+// Before the names of a layer in files of models.
+std::string LayerPrefix(int number) { return fmt::format("model.layers.{}.", number); }
+
+}  // namespace
 
 void HeadNames::Add(const std::string& in_file, const std::string& ours) {
   ours_.emplace(in_file, ours);
@@ -14,6 +21,16 @@ void HeadNames::Add(const std::string& in_file, const std::string& ours) {
 
 void HeadNames::AddLinear(const std::string& in_file, const std::string& ours) {
   for (const char* const part : {".weight", ".bias"}) Add(in_file + part, ours + part);
+}
+
+void HeadNames::AddLayer(const Checkpoint& folder, const std::string& prefix, int number) {
+  prefixes_.emplace(number, prefix);
+  for (const auto& [name, tensor] : folder.tensors) {
+    if (!name.starts_with(prefix)) continue;
+    const std::string usual = fmt::format("{}{}", LayerPrefix(number), name.substr(prefix.size()));
+    const std::string ours = OurName(kLlama, /*gguf=*/false, usual);
+    if (!ours.empty()) Add(name, ours);
+  }
 }
 
 Status HeadNames::Rename(const std::string& what, Checkpoint* folder) const {
@@ -26,9 +43,15 @@ Status HeadNames::Rename(const std::string& what, Checkpoint* folder) const {
   }
   if (!folder->others.empty()) return unknown(folder->others.begin()->first);
   folder->Rename([this](std::string_view name) { return ours_.find(name)->second; },
-                 [in_file = in_file_](std::string_view name) {
+                 [in_file = in_file_, prefixes = prefixes_](std::string_view name) {
                    const auto found = in_file.find(name);
-                   return found == in_file.end() ? std::string(name) : found->second;
+                   if (found != in_file.end()) return found->second;
+                   std::string usual = NameInFile(kLlama, /*gguf=*/false, name);
+                   for (const auto& [number, prefix] : prefixes) {
+                     const std::string layer = LayerPrefix(number);
+                     if (usual.starts_with(layer)) return prefix + usual.substr(layer.size());
+                   }
+                   return usual;
                  });
   return {};
 }

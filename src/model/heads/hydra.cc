@@ -121,12 +121,7 @@ HeadNames NamesOf(const Checkpoint& folder, const Layout& layout, const Counts& 
   }
   if (!layout.prefix) return names;
   names.Add(fmt::format("{}norm.weight", kPrefix), "output_norm.weight");
-  for (const auto& [name, tensor] : folder.tensors) {
-    if (!name.starts_with(fmt::format("{}layers.0.", kPrefix))) continue;
-    const std::string usual = fmt::format("model.{}", name.substr(kPrefix.size()));
-    const std::string ours = OurName(kLlama, /*gguf=*/false, usual);
-    if (!ours.empty()) names.Add(name, ours);
-  }
+  names.AddLayer(folder, fmt::format("{}layers.0.", kPrefix), 0);
   return names;
 }
 
