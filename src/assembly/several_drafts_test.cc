@@ -99,7 +99,7 @@ INSTANTIATE_TEST_SUITE_P(
     Kinds, SeveralDrafts,
     testing::Values(std::vector<std::string>{"eagle3", "mtp", "dflash"},
                     std::vector<std::string>{"pard", "eagle3_with_flags", "medusa"},
-                    std::vector<std::string>{"mtp", "peagle", "eagle3"}),
+                    std::vector<std::string>{"mtp", "hydra", "extra_heads"}),
     [](const auto& test) { return test.param[0] + "_" + test.param[1] + "_" + test.param[2]; });
 
 }  // namespace

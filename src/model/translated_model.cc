@@ -52,11 +52,8 @@ class TranslatedModel final : public Model {
     // At least one row's worth, so that a pass without wanted rows is told from an interrupted one.
     Reserve(batch.rows.size(), static_cast<std::size_t>(std::max<std::ptrdiff_t>(wanted, 1)));
     batch_ = batch;
-    for (ForwardRow& row : batch_.rows) {
-      row.token = row.token == config_.vocabulary
-                      ? mask_
-                      : translation_->read[static_cast<std::size_t>(row.token)];
-    }
+    for (ForwardRow& row : batch_.rows) row.token = Read(row.token);
+    for (Token& token : batch_.path_tokens) token = Read(token);
     const Logits own = model_->Forward(batch_, kv, interrupt);
     if (own.values == nullptr) return {};
     for (std::int64_t row = 0; row < wanted; ++row) TranslateRow(own, row);
@@ -69,6 +66,10 @@ class TranslatedModel final : public Model {
     Token own;
   };
 
+  Token Read(Token token) const {
+    return token == config_.vocabulary ? mask_
+                                       : translation_->read[static_cast<std::size_t>(token)];
+  }
   void TranslateRow(const Logits& own, std::int64_t row) {
     const float* from = own.values + row * own_vocabulary_;
     float* to = logits_.data() + row * config_.vocabulary;  // -inf where nothing is written.
