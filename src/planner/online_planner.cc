@@ -184,8 +184,8 @@ std::string OnlinePlanner::Reason() const {
   for (const Mode mode : settings_.limits.modes) {
     PlanLimits of_mode = settings_.limits;
     of_mode.modes = {mode};
-    const RankedPlan best = Climb(model, of_mode, load_);
-    if (best.plan.mode == mode) ranked.push_back(best);
+    const SpeculationPlan best = Climb(model, of_mode, load_).plan;
+    if (best.mode == mode) ranked.push_back(RankPlan(model, best, load_));
   }
   if (ranked.empty()) return {};
   std::ranges::stable_sort(ranked, std::ranges::greater{}, [](const RankedPlan& plan) {
