@@ -41,6 +41,7 @@ struct Kind {
   FeatureSpec feature;
   int hidden = kTargetHidden;
   ParallelSpec parallel = {};
+  MarkovSpec markov = {};
 };
 
 inline std::ostream& operator<<(std::ostream& out, const Kind& kind) { return out << kind.name; }
@@ -87,6 +88,23 @@ inline std::vector<Kind> Kinds() {
            Context(),
            kTargetHidden,
            {.positions = 8, .mask_token = 7, .block = 8}},
+          {"dflash_of_two",
+           Context(),
+           kTargetHidden,
+           {.positions = 2, .mask_token = 7, .block = 3, .in_place = true}},
+          {"dspark",
+           Context(),
+           kTargetHidden,
+           {.positions = 8, .mask_token = 7, .block = 8},
+           {.rank = 8, .kind = MarkovSpec::Kind::kGated}},
+          {"dspark_recurrent_and_confident",
+           Context(),
+           kTargetHidden,
+           {.positions = 6, .mask_token = 7, .block = 6},
+           {.rank = 8,
+            .kind = MarkovSpec::Kind::kRecurrent,
+            .confidence = true,
+            .confidence_reads_tokens = true}},
           {"peagle",
            {.join = Join::kAttended,
             .points = {1, 2, 3},
@@ -164,6 +182,7 @@ class LearnedDraft : public testing::TestWithParam<Kind> {
     ModelConfig shape = Shape(GetParam().hidden, 1);
     shape.feature = GetParam().feature;
     shape.parallel = GetParam().parallel;
+    shape.markov = GetParam().markov;
     if (shape.feature.join == FeatureSpec::Join::kHeads) shape.layers.clear();
     for (LayerSpec& layer : shape.layers) {
       layer.attention.both_ways = shape.feature.join == FeatureSpec::Join::kContext;

@@ -86,7 +86,7 @@ DecoderWeights::DecoderWeights(const ModelConfig& config, const Backend& backend
 std::size_t DecoderWeights::bytes_of_pass() const {
   std::size_t bytes = head().data.bytes() + tensors.output_norm.bytes() +
                       tensors.layer_inputs.projection.bytes() + tensors.layer_inputs.norm.bytes() +
-                      tensors.feature.bytes();
+                      tensors.feature.bytes() + tensors.markov.bytes();
   for (const DraftHead& each : tensors.heads) bytes += each.bytes();
   for (std::size_t i = 0; i < tensors.layers.size(); ++i) {
     bytes += tensors.layers[i].bytes_of_row(config_.layers[i].mlp);

@@ -3,7 +3,7 @@ values and draft all of the block in one pass."""
 
 import argparse
 import dataclasses
-from typing import Any, Dict, Mapping, Sequence
+from typing import Any, Dict, Mapping, Sequence, Tuple
 
 import torch
 from torch import nn
@@ -112,9 +112,10 @@ class Dflash(nn.Module):
         most = int(valid.sum(1).max().clamp(min=1, max=self._places))
         return drawn.topk(most, 1).indices.sort(1).values
 
-    def drafts(self, batch: Batch, tables: Tables, count: int,
-               generator: torch.Generator) -> Drafts:
-        """Of the block's tokens the first is the one behind a slot, the others are masks."""
+    def states(self, batch: Batch, tables: Tables,
+               generator: torch.Generator) -> Tuple[torch.Tensor, torch.Tensor]:
+        """Where blocks begin, and what the head reads of their places, [rows, slots, size, hidden].
+        Of a block's tokens the first is the one behind a slot, the others are masks."""
         place, size = self._drawn(batch, generator), self.config.block_size
         length = batch.tokens.shape[1]
         same = batch.segment.gather(1, place)[..., None] == batch.segment[:, None]
@@ -127,8 +128,12 @@ class Dflash(nn.Module):
         for layer in self.layers:
             x = layer(x, lambda normed, attention=layer.self_attn: attend_in_blocks(
                 attention, normed, features, blocks))
-        states = self.norm(x).unflatten(1, (-1, size))[..., 1:count + 1, :]
-        log_q = torch.log_softmax((states @ tables.output.T).float(), -1)
+        return place, self.norm(x).unflatten(1, (-1, size))
+
+    def drafts(self, batch: Batch, tables: Tables, count: int,
+               generator: torch.Generator) -> Drafts:
+        place, states = self.states(batch, tables, generator)
+        log_q = torch.log_softmax((states[..., 1:count + 1, :] @ tables.output.T).float(), -1)
         return Drafts(place, list(log_q.unbind(2)))
 
     def tensors(self) -> Dict[str, torch.Tensor]:
@@ -138,7 +143,7 @@ class Dflash(nn.Module):
         return self.config.as_json()
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_layer_options(parser)
     parser.add_argument("--layers", type=above_zero, default=5, help="of the drafter")
     parser.add_argument("--places", type=above_zero, default=512,
@@ -148,8 +153,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
                         "one that answers do not have")
 
 
-def _make(inputs: Inputs) -> Dflash:
-    """Random, but that its last norm is the one that the target's output matrix is used to."""
+def config_for(inputs: Inputs, block_size: int) -> DflashConfig:
+    """Raises a Failure where the data or options do not do."""
     target, arguments = inputs.target, inputs.arguments
     if not inputs.layers:
         raise Failure(f"{arguments.data[0]} has no taps, which are what DFlash reads")
@@ -164,16 +169,21 @@ def _make(inputs: Inputs) -> Dflash:
     if not 0 <= mask < target.vocabulary:
         raise Failure(f"--mask-token {mask} is no token of {target.name}, which has "
                       f"{target.vocabulary}")
-    network = Dflash(DflashConfig(
-        layer_shape(target, arguments, target.hidden), arguments.layers,
-        arguments.steps_ahead + 1, mask, target.vocabulary,
-        target.config.get("max_position_embeddings") or arguments.context, tuple(inputs.layers),
-        target.config["num_hidden_layers"], target.begin_and_end()), arguments.places)
+    return DflashConfig(
+        layer_shape(target, arguments, target.hidden), arguments.layers, block_size, mask,
+        target.vocabulary, target.config.get("max_position_embeddings") or arguments.context,
+        tuple(inputs.layers), target.config["num_hidden_layers"], target.begin_and_end())
+
+
+def _make(inputs: Inputs) -> Dflash:
+    """Random, but that its last norm is the one that the target's output matrix is used to."""
+    target, arguments = inputs.target, inputs.arguments
+    network = Dflash(config_for(inputs, arguments.steps_ahead + 1), arguments.places)
     randomize(network, arguments.seed)
     with torch.no_grad():
         network.norm.weight.copy_(target.final_norm.float())
     return network
 
 
-KIND = Kind("dflash", "layers that draft a block of tokens in one pass", _make, _add_arguments,
+KIND = Kind("dflash", "layers that draft a block of tokens in one pass", _make, add_arguments,
             defaults={"steps_ahead": 15, "decay": 0.87})
