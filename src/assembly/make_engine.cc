@@ -79,12 +79,6 @@ Result<Drafts> LoadDrafts(std::span<const Mode> offered, const LoadedModel& targ
     for (const std::string& sentence : NotUsed(opened)) {
       log(fmt::format("{}: {}", setup.source.path, sentence));
     }
-    if (measured && opened.config.parallel.there()) {
-      log(
-          fmt::format("{}: says several positions in a pass, which plans count as one each: until "
-                      "rounds of it were measured it is taken for dearer than it is",
-                      setup.source.path));
-    }
   }
   drafts.apart.identity = opened.identity;
   drafts.taps = TapsOf(opened.config);

@@ -72,6 +72,13 @@ TimeTable MeasureTable(Model& model, Device& device, const TimesNeeded& needed) 
   });
 }
 
+DraftPassShape PassShapeOf(const ModelConfig& draft) {
+  const ParallelSpec& parallel = draft.parallel;
+  return {.positions = parallel.positions,
+          .block = parallel.block,
+          .from_root = draft.feature.there() && !draft.feature.in_rows()};
+}
+
 void MeasureCosts(const EngineModels& models, const TimesNeeded& needed, CostModel* costs) {
   Device& device = *models.target->device;
   Model& target = *models.target->model;
@@ -83,10 +90,12 @@ void MeasureCosts(const EngineModels& models, const TimesNeeded& needed, CostMod
   }
   if (models.draft_on_target != nullptr && unknown(costs->draft_on_target)) {
     costs->draft_on_target = MeasureTable(*models.draft_on_target->model, device, needed);
+    costs->draft_pass = PassShapeOf(models.draft_on_target->model->config());
   }
   if (models.draft != nullptr && unknown(costs->draft)) {
     const LoadedModel& draft = *models.draft;
     costs->draft = MeasureTable(*draft.model, *draft.device, needed);
+    costs->draft_pass = PassShapeOf(draft.model->config());
     const Contention contention = MeasureContention(
         {&target, &device}, {draft.model.get(), draft.device.get()}, needed.sweeps);
     costs->target_contention = contention.first;
@@ -95,7 +104,7 @@ void MeasureCosts(const EngineModels& models, const TimesNeeded& needed, CostMod
 }
 
 constexpr std::string_view kFormat = "foretoken-times";
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 constexpr std::size_t kMaxFileBytes = 1 << 20;
 constexpr int kMaxDay = 1 << 20;
 constexpr int kMaxKneeRows = 1 << 16;

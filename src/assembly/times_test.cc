@@ -79,7 +79,7 @@ TEST_F(TimesCacheTest, IgnoresWhatMakesNoSense) {
   EXPECT_TRUE(reads(good));
   const std::vector<std::pair<std::string, nlohmann::json>> changes = {
       {"/format", "other"},
-      {"/version", 2},
+      {"/version", 3},
       {"/key", std::string(64, 'a')},
       {"/knee_rows", 0},
       {"/measured_day", good["measured_day"].get<int>() + 2},  // Tomorrow's.

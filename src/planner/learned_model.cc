@@ -92,7 +92,9 @@ double LearnedModel::PassUs(double rows, const Workload& load) const {
 
 double LearnedModel::DraftingUs(const PassObservation& pass, const Workload& load) const {
   if (pass.mode != Mode::kSd) return 0;
-  return pass.lookahead * draft_on_target_.us(load.batch, load.context);
+  const DraftPassShape& passes = prior_.draft_pass;
+  return passes.Count(pass.lookahead) *
+         draft_on_target_.us(load.batch * passes.Rows(pass.lookahead), load.context);
 }
 
 double LearnedModel::UsPerSequence(const PassObservation& pass, const Workload& load) const {
@@ -154,7 +156,9 @@ void LearnedModel::ObserveTimes(const PassObservation& pass, bool settled) {
   host_us_.Add(std::min(pass.host_us, kOutlier * host_us_.value() + 10));
   if (pass.mode == Mode::kSd && pass.lookahead > 0 && settled) {
     draft_on_target_.Fade(kKeepPass);
-    draft_on_target_.Add(pass.sequences, pass.context, pass.wait_us / pass.lookahead);
+    const DraftPassShape& passes = prior_.draft_pass;
+    draft_on_target_.Add(pass.sequences * passes.Rows(pass.lookahead), pass.context,
+                         pass.wait_us / passes.Count(pass.lookahead));
   }
 }
 

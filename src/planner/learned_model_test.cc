@@ -54,6 +54,25 @@ TEST(LearnedModel, LearnsRowsBesideTheDraft) {
   EXPECT_NEAR(model.target.us(4, 64), 1200, 1);
 }
 
+// A round's wait is one pass over the block's rows, whatever K is.
+TEST(LearnedModel, LearnsPassesThatSaySeveralTokens) {
+  CostModel prior;
+  prior.target = TimeTable::Line(1000, 10);
+  prior.draft = prior.draft_on_target = Passes({1, 8, 16, 32}, {100, 120, 160, 240});
+  prior.draft_pass = {.positions = 7, .block = 8, .from_root = true};
+  LearnedModel learned(prior);
+  for (int i = 0; i < 400; ++i) {
+    Observe(&learned, {.sequences = 2,
+                       .rows = 10,
+                       .pass_us = 1100,
+                       .wait_us = 200,
+                       .tokens = 4,
+                       .lookahead = 4,
+                       .mode = Mode::kSd});
+  }
+  EXPECT_NEAR(learned.Model({}).draft_on_target.us(16, 64), 200, 1);
+}
+
 // Of plain decoding that takes what `model` says, predicted at another load.
 PassObservation PlainPass(const CostModel& model, const Workload& load, const Workload& looked_at) {
   return {.sequences = load.batch,

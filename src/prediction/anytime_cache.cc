@@ -18,8 +18,9 @@ constexpr double kJitter = 0.1;
 
 struct Branch {
   double p = 0;      // P(this outcome)
-  double value = 0;  // Of its next token.
+  double value = 0;  // Of what it gains in the next pass.
   int tokens = 0;
+  int longest = 0;
   int first_pass = 0;  // Its node is ranked from then on.
 };
 
@@ -28,14 +29,24 @@ using Branches = StaticVector<Branch, kMaxCacheBudget>;
 Branches ListBranches(const CacheRace& race, const FanoutShape& shape, const NodeLaw& nodes,
                       const HitCurves& curves) {
   const int proposal = static_cast<int>(nodes.size()) - 1;
+  const DraftPassShape& passes = race.model->draft_pass;
+  const auto& acceptance = race.model->draft_model().acceptance;
   Branches branches;
   for (int fanout = 1; fanout <= kMaxFanout; ++fanout) {
     for (int node = 0; node <= proposal; ++node) {
       if (fanout > shape.at[node]) continue;
       const double p = nodes[node] * curves.at(node, proposal).gain(fanout);
       if (p < kLeastProbability || branches.size() == kMaxCacheBudget) continue;
+      const int longest = passes.LongestBehind(node, race.lookahead);
+      if (longest < 1) continue;
+      // Beyond its first token, what else the pass says and is likely to be accepted.
+      const double further =
+          passes.several() ? ExpectedTokens(OutcomeNodes(acceptance, longest - 1)) - 1 : 0;
       const bool ranked = race.ranked && node < proposal;
-      branches.push_back({.p = p, .value = p * kHitValue, .first_pass = ranked ? 0 : 1});
+      branches.push_back({.p = p,
+                          .value = p * (kHitValue + further),
+                          .longest = longest,
+                          .first_pass = ranked ? 0 : 1});
     }
   }
   return branches;
@@ -70,10 +81,11 @@ PassChoice ChoosePass(const CacheRace& race, std::span<const Branch> ready, int 
                       PassClock* clock) {
   const int limit = race.model->draft_rows_per_pass;
   const int most = limit > 0 ? limit : std::numeric_limits<int>::max();
-  // Where not even one row of each sequence fits, they take turns.
-  const int at_once = std::max(1, most / race.batch);
+  const int rows_each = race.model->draft_pass.Rows(race.lookahead);
+  // Where not even one branch of each sequence fits, they take turns.
+  const int at_once = std::max(1, most / (race.batch * rows_each));
   const auto us = [&](std::size_t branches) {
-    const int rows = static_cast<int>(branches) * race.batch;
+    const int rows = static_cast<int>(branches) * race.batch * rows_each;
     const double turns = std::max(1.0, double(rows) / most);
     return turns * clock->us(fixed_rows + std::min(rows, most));
   };
@@ -95,8 +107,8 @@ void Reorder(std::span<Branch> branches) {
 }
 
 // Puts the branches of [0, end) that have all their tokens last; returns how many have not.
-std::size_t CompleteLast(Branches* branches, std::size_t end, int lookahead) {
-  const auto grows = [lookahead](const Branch& branch) { return branch.tokens < lookahead; };
+std::size_t CompleteLast(Branches* branches, std::size_t end) {
+  const auto grows = [](const Branch& branch) { return branch.tokens < branch.longest; };
   const auto last = std::partition(branches->begin(), branches->begin() + end, grows);
   return static_cast<std::size_t>(last - branches->begin());
 }
@@ -108,6 +120,7 @@ CacheForecast ForecastCache(const CacheRace& race, const FanoutShape& shape, con
   FT_CHECK(shape.at.size() == nodes.size() && race.batch >= 1);
   const auto& acceptance = race.model->draft_model().acceptance;
   FT_CHECK(!acceptance.empty());
+  const bool several = race.model->draft_pass.several();
   Branches branches = ListBranches(race, shape, nodes, curves);
   CacheForecast forecast;
   forecast.chain.resize(race.lookahead + 1);
@@ -120,7 +133,7 @@ CacheForecast ForecastCache(const CacheRace& race, const FanoutShape& shape, con
                                      [](const Branch& branch) { return branch.first_pass == 0; });
   auto ready = static_cast<std::size_t>(ranked - branches.begin());
   for (int pass = 0; left > 0; ++pass) {
-    if (pass == 1) ready = CompleteLast(&branches, branches.size(), race.lookahead);
+    if (pass == 1) ready = CompleteLast(&branches, branches.size());
     const std::span<Branch> growing(branches.begin(), ready);
     Reorder(growing);
     const int fixed_rows = pass == 0 ? race.trunk_rows * race.batch : 0;
@@ -130,6 +143,10 @@ CacheForecast ForecastCache(const CacheRace& race, const FanoutShape& shape, con
     left -= chosen.us;
     for (std::size_t i = 0; i < chosen.count; ++i) {
       Branch& branch = branches[i];
+      if (several) {
+        branch.tokens = branch.longest;
+        continue;
+      }
       const std::size_t last = acceptance.size() - 1;
       if (branch.tokens == 0) branch.value = branch.p;
       branch.value *= acceptance[std::min<std::size_t>(branch.tokens++, last)];
@@ -139,15 +156,16 @@ CacheForecast ForecastCache(const CacheRace& race, const FanoutShape& shape, con
       in_balance = chosen.count;
       break;
     }
-    ready = CompleteLast(&branches, ready, race.lookahead);
+    ready = CompleteLast(&branches, ready);
   }
   double hit = 0;
   for (std::size_t i = 0; i < branches.size(); ++i) {
     const Branch& branch = branches[i];
     const double late = i < in_balance ? branch.p * unfinished : 0;
+    const int before = several ? 0 : branch.tokens - 1;  // The last pass.
     forecast.chain[branch.tokens] += branch.p - late;
-    if (late > 0) forecast.chain[branch.tokens - 1] += late;
-    hit += branch.tokens == 0 ? 0 : branch.p - (branch.tokens == 1 ? late : 0);
+    if (late > 0) forecast.chain[before] += late;
+    hit += branch.tokens == 0 ? 0 : branch.p - (before == 0 ? late : 0);
   }
   forecast.chain[0] = std::max(0.0, 1 - hit);
   return forecast;

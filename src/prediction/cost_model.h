@@ -2,6 +2,7 @@
 
 #include "base/static_vector.h"
 #include "prediction/branch_rows.h"
+#include "prediction/draft_pass_shape.h"
 #include "prediction/hit_curve.h"
 #include "prediction/time_table.h"
 #include "speculation/plan.h"
@@ -31,6 +32,7 @@ struct CostModel {
   TimeTable target;
   TimeTable draft;            ///< On the draft's own device (SSD).
   TimeTable draft_on_target;  ///< On the target's device (SD).
+  DraftPassShape draft_pass;  ///< On either.
   double host_us = 0;         ///< Of a round, besides the passes.
   double host_row_us = 0;     ///< The same for each row: choosing its token.
   /// Each further sequence of a pass, beyond its rows, per token of its context: its keys and

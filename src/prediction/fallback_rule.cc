@@ -59,7 +59,9 @@ std::optional<FallbackRule> FindFallbackRule(const CostModel& model, const Specu
   rule.p_hit = std::clamp(speed(Fallback::kJit, 1).hit_rate, 0.0, 1.0);
   rule.E_hit = TokensOn(&model.draft_model(), K);
   rule.E_miss = TokensOn(model.proposer(rule.fast), K);
-  rule.T_p = std::min(1.0, K * model.draft.us(1, context) / model.target.us(1 + K, context));
+  const DraftPassShape& passes = model.draft_pass;
+  const double drafting_us = passes.Count(K) * model.draft.us(passes.Rows(K), context);
+  rule.T_p = std::min(1.0, drafting_us / model.target.us(1 + passes.Longest(K), context));
   rule.b_star = CriticalBatch(rule.p_hit, rule.E_hit, rule.E_miss, rule.T_p);
   // What held at a batch holds beyond: every sequence more makes waiting for all rarer.
   for (int batch = 1; batch <= FallbackRule::kMostBatch && rule.crossover == 0;

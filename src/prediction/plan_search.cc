@@ -48,7 +48,10 @@ void ForEachPlan(const CostModel& model, const PlanLimits& limits, Visit&& visit
       visit(SpeculationPlan{});
       continue;
     }
-    for (int K = limits.min_lookahead; K <= limits.max_lookahead; ++K) {
+    // A longer plan has no longer proposals.
+    const int most =
+        NeedsDraft(mode) ? model.draft_pass.Longest(limits.max_lookahead) : limits.max_lookahead;
+    for (int K = limits.min_lookahead; K <= std::max(most, limits.min_lookahead); ++K) {
       ForEachPlanAt(model, limits, mode, K, visit);
     }
   }

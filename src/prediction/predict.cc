@@ -64,9 +64,17 @@ Prediction PredictSynchronous(const CostModel& model, const ProposerModel& propo
 
 // How long a draft on the target's device takes.
 double DraftingUs(const CostModel& model, int lookahead, const Workload& load) {
+  const DraftPassShape& passes = model.draft_pass;
+  const NodeLaw nodes = OutcomeNodes(model.draft_model().acceptance, lookahead);
+  if (passes.several()) {
+    // Rows of the tokens that were accepted last; where the states of these are what is read, next
+    // to nothing is computed of them.
+    const double accepted = passes.from_root ? 0 : ExpectedTokens(nodes) - 1;
+    return model.draft_on_target.us(load.batch * (accepted + passes.Rows(lookahead)), load.context);
+  }
   // K passes with a row of each sequence; after a full acceptance the first also computes the last
   // token of the proposal, which was never an input.
-  const double full = OutcomeNodes(model.draft_model().acceptance, lookahead)[lookahead];
+  const double full = nodes[lookahead];
   return model.draft_on_target.us(load.batch * (1 + full), load.context) +
          (lookahead - 1) * model.draft_on_target.us(load.batch, load.context);
 }
@@ -122,20 +130,27 @@ class SsdWalk {
     state.known = true;
     const bool cached = index <= lookahead_;
     const bool fallback = index == fallback_state();
-    const int length = cached ? index : fallback ? lookahead_ : 0;
+    const bool jit = fallback && plan_.fallback == Fallback::kJit;
+    const DraftPassShape& passes = model_.draft_pass;
+    const int longest = jit ? passes.Longest(lookahead_) : lookahead_;
+    const int length = cached ? index : fallback ? longest : 0;
     const ProposerModel& proposer = fallback ? *fallback_ : model_.draft_model();
     const NodeLaw nodes = OutcomeNodes(proposer.acceptance, length);
     state.tokens = ExpectedTokens(nodes);
     state.rows = 1 + (fallback ? ProposalRows(proposer, length) : length);
     state.pass_us = PassBesideDraftUs(model_, load_, state.rows + (load_.batch - 1) * other_rows);
     // A draft's own chain is ranked up to its last token; anybody else's is new to the draft.
-    const bool own = cached || &proposer == &model_.draft_model();
+    // Where a pass says several tokens, what is verified gets rows of its own before it has
+    // outcomes, or is ranked by a block at its root.
+    const bool own = (cached || &proposer == &model_.draft_model()) && !passes.several();
     const CacheRace race{.model = &model_,
                          .batch = load_.batch,
                          .context = load_.context,
                          .us = state.pass_us,
                          .lookahead = lookahead_,
-                         .trunk_rows = own ? 1 : 1 + length,
+                         .trunk_rows = own                ? 1
+                                       : passes.from_root ? passes.Rows(lookahead_)
+                                                          : 1 + length,
                          .ranked = own};
     state.forecast = ForecastCache(
         race, Shape(cached ? plan_.primary : plan_.after_fallback, length), nodes, proposer.curves);
@@ -218,9 +233,10 @@ class SsdWalk {
   double FallbackUs() const {
     if (fallback_ == nullptr) return 0;
     if (plan_.fallback == Fallback::kJit) {
-      const double pass_us =
-          model_.draft.us(load_.batch, load_.context) + load_.batch * model_.draft_model().us;
-      return std::pow(miss_, load_.batch) * lookahead_ * pass_us;
+      const DraftPassShape& passes = model_.draft_pass;
+      const int rows = load_.batch * passes.Rows(lookahead_);
+      const double pass_us = model_.draft.us(rows, load_.context) + rows * model_.draft_model().us;
+      return std::pow(miss_, load_.batch) * passes.Count(lookahead_) * pass_us;
     }
     return load_.batch * miss_ * fallback_->us;
   }
@@ -241,9 +257,11 @@ Prediction PredictRound(const CostModel& model, const SpeculationPlan& plan, con
   if (!plan.mode.drafts()) return {.round_us = PassUs(model, load, load.batch)};
   if (plan.mode.during()) return SsdWalk(model, plan, load).Run();
   const ProposerModel& proposer = *model.proposer(plan.mode);
-  const double wait_us =
-      NeedsDraft(plan.mode) ? DraftingUs(model, plan.lookahead, load) : load.batch * proposer.us;
-  return PredictSynchronous(model, proposer, plan.lookahead, wait_us, load);
+  if (!NeedsDraft(plan.mode)) {
+    return PredictSynchronous(model, proposer, plan.lookahead, load.batch * proposer.us, load);
+  }
+  const int lookahead = model.draft_pass.Longest(plan.lookahead);
+  return PredictSynchronous(model, proposer, lookahead, DraftingUs(model, lookahead, load), load);
 }
 
 }  // namespace

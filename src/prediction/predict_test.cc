@@ -62,6 +62,47 @@ TEST(Predict, SdIsTheTextbooks) {
   }
 }
 
+// Whose pass takes 1000 us and 10 a row.
+CostModel SaysSeveral(const DraftPassShape& shape) {
+  CostModel model = FreeRows(0, 0.75);
+  model.draft = model.draft_on_target = TimeTable::Line(1000, 10);
+  model.draft_rows_per_pass = 0;
+  model.draft_pass = shape;
+  return model;
+}
+
+TEST(Predict, SdWaitsForOnePassThatSaysSeveralTokens) {
+  const auto accepted = [](int K) { return theory::ExpectedTokens(0.75, K) - 1; };
+  const CostModel rows = SaysSeveral({.positions = 6});
+  EXPECT_NEAR(Predict(rows, Sd(4), {}).wait_us, 1000 + 10 * (4 + accepted(4)), 1e-9);
+  EXPECT_NEAR(Predict(rows, Sd(4), {}).tokens_per_round, 1 + accepted(4), 1e-9);
+  // It says no more than it can.
+  EXPECT_NEAR(Predict(rows, Sd(9), {}).wait_us, 1000 + 10 * (6 + accepted(6)), 1e-9);
+  EXPECT_NEAR(Predict(rows, Sd(9), {}).tokens_per_round, 1 + accepted(6), 1e-9);
+  // A block always has all of its rows.
+  const CostModel block = SaysSeveral({.positions = 6, .block = 7, .from_root = true});
+  EXPECT_NEAR(Predict(block, Sd(2), {.batch = 3}).wait_us, 1000 + 10 * 21, 1e-9);
+}
+
+TEST(Predict, SsdHasWholeBranchesOfAPassThatSaysSeveralTokens) {
+  const int K = 5;
+  const SpeculationPlan plan = Ssd(K, 3, Fallback::kJit);
+  // Two passes and 1.2 ms of rows: well before the target.
+  const CostModel rows = SaysSeveral({.positions = 8});
+  const Prediction prediction = Predict(rows, plan, {});
+  const double p_hit = theory::HitProbability(
+      plan.primary, OutcomeNodes(rows.draft_model().acceptance, K), rows.draft_model().curves);
+  EXPECT_NEAR(prediction.hit_rate, p_hit, 1e-9);
+  EXPECT_NEAR(prediction.tokens_per_round, theory::ExpectedTokens(0.75, K), 1e-9);
+  EXPECT_NEAR(prediction.wait_us, (1 - p_hit) * (1000 + 10 * K), 1e-6);
+  // Behind an outcome at depth d a block of five positions says 4 - d.
+  CostModel block = SaysSeveral({.positions = 5, .block = 6, .from_root = true});
+  block.proposers[DrafterId::kModel].acceptance = {1.0};  // All outcomes are at the end.
+  EXPECT_NEAR(Predict(block, Ssd(4, 3, Fallback::kNone), {}).hit_primary, 0, 1e-9);
+  const Prediction shallow = Predict(block, Ssd(2, 3, Fallback::kNone), {});
+  EXPECT_NEAR(shallow.hit_primary, block.draft_model().curves.full.hit(3), 1e-9);
+}
+
 TEST(Predict, PassesWithAndWithoutProposalsAreWeighed) {
   CostModel model = FreeRows(100, 0.8);
   constexpr std::array kRows = {1, 4, 5, 10};
@@ -232,6 +273,9 @@ TEST(ForecastCache, IsALawOverChains) {
     const NodeLaw nodes = OutcomeNodes(model.proposers[DrafterId::kModel].acceptance, K);
     const FanoutShape shape =
         SolveFanout(nodes, model.proposers[DrafterId::kModel].curves, 3 * (K + 1));
+    constexpr std::array kShapes = {DraftPassShape{}, DraftPassShape{.positions = 5},
+                                    DraftPassShape{.positions = 7, .block = 8, .from_root = true}};
+    model.draft_pass = kShapes[trial % kShapes.size()];
     const CacheRace race{.model = &model,
                          .batch = 1 + static_cast<int>(random() % 40),
                          .context = 100,

@@ -101,6 +101,16 @@ TEST(Calibration, ReadsBackWhatItWrites) {
   EXPECT_TRUE(read_alone->times.draft.rows().empty());
 }
 
+TEST(Calibration, KeepsThatAPassSaysSeveralTokens) {
+  Calibration calibration = Sample();
+  calibration.times.draft_pass = {.positions = 7, .block = 8, .from_root = true};
+  const Result<Calibration> read = ParseCalibration(FormatCalibration(calibration), "cal.json");
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(ToCostModel(*read, read->settings[0]).draft_pass, calibration.times.draft_pass);
+  const std::string refusal = Refusal("/times/draft_pass", {{"positions", 0}, {"block", 8}});
+  EXPECT_NE(refusal.find("draft_pass: positions is 0"), std::string::npos) << refusal;
+}
+
 TEST(Calibration, WithoutKvIsOfTheUsualOne) {
   for (const std::string precision : {"bf16", "f32", "portable"}) {
     Json json = SampleJson();

@@ -64,6 +64,12 @@ Result<int> RunPlan(const PlanCommandOptions& options) {
                       measured ? MeasurePlanInput(options.calibration)
                                : ReadPlanInput(options.calibration, options.numbers));
   if (options.simulate) {
+    if (input.settings[0].model.draft_pass.several()) {
+      return InvalidInput(
+          fmt::format("{}: its draft says several tokens in a pass, which --simulate does not "
+                      "know: leave --simulate out for predictions",
+                      options.calibration.path));
+    }
     return RunPlanSimulate(options.simulate_options, input, options.numbers, options.files);
   }
   return RunPlanPredict(options.predict_options, input, options.numbers, options.files);

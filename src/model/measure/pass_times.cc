@@ -197,18 +197,21 @@ PassProbe::PassProbe(Model* model, int sequences, int rows, int context)
 
 void PassProbe::Set(int rows, int context) {
   context = std::min(context, longest_);
+  const int block = std::max(model_->config().parallel.block, 1);
   batch_.Clear();
   for (int s = 0; s < sequences_; ++s) {
     const std::int32_t* blocks = blocks_.data() + std::ptrdiff_t{blocks_of_sequence_} * s;
     batch_.block_tables.push_back(blocks);
     for (int position = context; position < context + rows; ++position) {
+      const int row = position - context;
       const std::int32_t slot = blocks[position / kBlockSize] * kBlockSize + position % kBlockSize;
       batch_.rows.push_back({.token = 0,
                              .place = {.position = position,
                                        .slot = slot,
                                        .sequence = s,
                                        .trunk_length = position + 1,
-                                       .tail_begin = 0}});
+                                       .tail_begin = 0},
+                             .block_left = std::min(block - 1 - row % block, rows - 1 - row)});
     }
   }
 }

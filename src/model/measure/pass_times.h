@@ -27,7 +27,8 @@ class PassProbe {
   /// `context` tokens (fewer where the model has less).
   PassProbe(Model* model, int sequences, int rows, int context);
 
-  /// The next passes have so many consecutive rows of each sequence, behind so many tokens.
+  /// The next passes have so many consecutive rows of each sequence, behind so many tokens; in
+  /// blocks, where the model has them (ParallelSpec).
   void Set(int rows, int context);
   /// Microseconds of one pass. The n-th one of a probe has the same tokens in each probe of as many
   /// rows.

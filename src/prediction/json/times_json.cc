@@ -9,6 +9,16 @@ constexpr std::size_t kMaxPoints = TimeTable::kMaxRowPoints * TimeTable::kMaxCon
 constexpr int kMaxCount = 1 << 30;
 constexpr double kMaxContention = 100;
 
+// Written only where a pass says several tokens; older files have none.
+DraftPassShape ReadPasses(JsonObject object) {
+  DraftPassShape passes;
+  passes.positions = object.Integer("positions", 1, kMaxProposal);
+  passes.block = object.Integer("block", 0, kMaxCount);
+  object.Bool("from_root", &passes.from_root);
+  object.Close();
+  return passes;
+}
+
 }  // namespace
 
 TimeTable ReadTable(JsonObject object) {
@@ -35,6 +45,7 @@ CostModel ReadTimes(JsonObject object, const DraftTables& tables) {
   times.target = ReadTable(object.Child("target"));
   if (tables.draft) times.draft = ReadTable(object.Child("draft"));
   if (tables.draft_on_target) times.draft_on_target = ReadTable(object.Child("draft_on_target"));
+  if (object.Has("draft_pass")) times.draft_pass = ReadPasses(object.Child("draft_pass"));
   times.host_us = object.Number("host_us", 0, kMaxTimeUs);
   times.host_row_us = object.Number("host_row_us", 0, kMaxTimeUs);
   times.sequence_token_us = object.Number("sequence_token_us", 0, kMaxTimeUs);
@@ -48,6 +59,10 @@ Json TimesJson(const CostModel& times, const DraftTables& tables) {
   Json json = {{"target", TableJson(times.target)}};
   if (tables.draft) json["draft"] = TableJson(times.draft);
   if (tables.draft_on_target) json["draft_on_target"] = TableJson(times.draft_on_target);
+  if (const DraftPassShape& passes = times.draft_pass; passes.several()) {
+    json["draft_pass"] = {
+        {"positions", passes.positions}, {"block", passes.block}, {"from_root", passes.from_root}};
+  }
   json["host_us"] = times.host_us;
   json["host_row_us"] = times.host_row_us;
   json["sequence_token_us"] = times.sequence_token_us;
