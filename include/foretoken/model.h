@@ -56,8 +56,9 @@ struct ModelSource {
   ExpertsPlace experts = ExpertsPlace::kMemory;
   /// How it writes calls of functions, by the name of a CallForm; empty: as its template tells.
   std::string call_form = {};
-  /// Of a draft: not the model, but the layer in its files that guesses further tokens (MTP).
-  bool prediction_layer = false;
+  /// Of a draft: not the model, but what in its files drafts for it: "mtp", layers that guess
+  /// further tokens, or "medusa", heads; empty: the model or drafter itself.
+  std::string own_drafter = {};
   DraftVocabulary draft_vocabulary = {};  ///< Of drafts only.
 
   bool empty() const { return path.empty() && synthetic.empty(); }

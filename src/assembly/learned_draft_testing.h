@@ -53,76 +53,101 @@ inline FeatureSpec Context() {
           .reduced = true};
 }
 
+// Sequential ones, which read the state after the final norm.
+inline FeatureSpec Heads(int heads) {
+  return {.join = FeatureSpec::Join::kSequentialHeads,
+          .points = {TapShape::kFinalState},
+          .tapped = kTargetHidden,
+          .leaves_normed = true,
+          .heads = heads,
+          .head_blocks = 2,
+          .output_norm = false};
+}
+
+inline FeatureSpec BehindALayer(FeatureSpec heads) {
+  heads.output_norm = true;
+  return heads;
+}
+
 inline std::vector<Kind> Kinds() {
   using Join = FeatureSpec::Join;
   using TapNorm = FeatureSpec::TapNorm;
-  return {{"eagle3",
-           {.join = Join::kAttended, .points = {1, 2, 3}, .tapped = kTargetHidden, .reduced = true},
-           32},
-          {"eagle3_with_flags",
-           {.join = Join::kAttended,
-            .points = {0, 2, 4},
-            .tapped = kTargetHidden,
-            .reduced = true,
-            .tap_norm = TapNorm::kEachPoint,
-            .normed_stream = true,
-            .leaves_normed = true}},
-          {"eagle1",
-           {.join = Join::kProjected,
-            .points = {TapShape::kFinalState},
-            .tapped = kTargetHidden,
-            .bias = true,
-            .first_norm = false,
-            .output_norm = false}},
-          {"mtp",
-           {.join = Join::kProjected,
-            .points = {4},
-            .tapped = kTargetHidden,
-            .normed = true,
-            .feature_first = true}},
-          {"dflash",
-           Context(),
-           kTargetHidden,
-           {.positions = 7, .mask_token = 7, .block = 8, .in_place = true}},
-          {"dflash_that_says_from_the_last_token",
-           Context(),
-           kTargetHidden,
-           {.positions = 8, .mask_token = 7, .block = 8}},
-          {"dflash_of_two",
-           Context(),
-           kTargetHidden,
-           {.positions = 2, .mask_token = 7, .block = 3, .in_place = true}},
-          {"dspark",
-           Context(),
-           kTargetHidden,
-           {.positions = 8, .mask_token = 7, .block = 8},
-           {.rank = 8, .kind = MarkovSpec::Kind::kGated}},
-          {"dspark_recurrent_and_confident",
-           Context(),
-           kTargetHidden,
-           {.positions = 6, .mask_token = 7, .block = 6},
-           {.rank = 8,
-            .kind = MarkovSpec::Kind::kRecurrent,
-            .confidence = true,
-            .confidence_reads_tokens = true}},
-          {"peagle",
-           {.join = Join::kAttended,
-            .points = {1, 2, 3},
-            .tapped = kTargetHidden,
-            .reduced = true,
-            .masked = true},
-           32,
-           {.positions = kMaxProposal, .mask_token = 7}},
-          {"medusa",
-           {.join = Join::kHeads,
-            .points = {TapShape::kFinalState},
-            .tapped = kTargetHidden,
-            .head_blocks = 1},
-           kTargetHidden,
-           {.positions = 7, .mask_token = 0, .block = 7}},
-          {"pard", {}, 32, {.positions = kMaxProposal, .mask_token = 7}},
-          // Fewer than are asked for in places.
-          {"pard_of_three", {}, 32, {.positions = 3, .mask_token = 7}}};
+  return {
+      {"eagle3",
+       {.join = Join::kAttended, .points = {1, 2, 3}, .tapped = kTargetHidden, .reduced = true},
+       32},
+      {"eagle3_with_flags",
+       {.join = Join::kAttended,
+        .points = {0, 2, 4},
+        .tapped = kTargetHidden,
+        .reduced = true,
+        .tap_norm = TapNorm::kEachPoint,
+        .normed_stream = true,
+        .leaves_normed = true}},
+      {"eagle1",
+       {.join = Join::kProjected,
+        .points = {TapShape::kFinalState},
+        .tapped = kTargetHidden,
+        .bias = true,
+        .first_norm = false,
+        .output_norm = false}},
+      {"mtp",
+       {.join = Join::kProjected,
+        .points = {4},
+        .tapped = kTargetHidden,
+        .normed = true,
+        .feature_first = true}},
+      {"dflash",
+       Context(),
+       kTargetHidden,
+       {.positions = 7, .mask_token = 7, .block = 8, .in_place = true}},
+      {"dflash_that_says_from_the_last_token",
+       Context(),
+       kTargetHidden,
+       {.positions = 8, .mask_token = 7, .block = 8}},
+      {"dflash_of_two",
+       Context(),
+       kTargetHidden,
+       {.positions = 2, .mask_token = 7, .block = 3, .in_place = true}},
+      {"dspark",
+       Context(),
+       kTargetHidden,
+       {.positions = 8, .mask_token = 7, .block = 8},
+       {.rank = 8, .kind = MarkovSpec::Kind::kGated}},
+      {"dspark_recurrent_and_confident",
+       Context(),
+       kTargetHidden,
+       {.positions = 6, .mask_token = 7, .block = 6},
+       {.rank = 8,
+        .kind = MarkovSpec::Kind::kRecurrent,
+        .confidence = true,
+        .confidence_reads_tokens = true}},
+      {"peagle",
+       {.join = Join::kAttended,
+        .points = {1, 2, 3},
+        .tapped = kTargetHidden,
+        .reduced = true,
+        .masked = true},
+       32,
+       {.positions = kMaxProposal, .mask_token = 7}},
+      {"medusa",
+       {.join = Join::kHeads,
+        .points = {TapShape::kFinalState},
+        .tapped = kTargetHidden,
+        .heads = 7,
+        .head_blocks = 1,
+        .output_norm = false},
+       kTargetHidden,
+       {.positions = 7, .mask_token = 0, .block = 7}},
+      {"extra_heads",
+       {.join = Join::kLayerHeads, .points = {3}, .tapped = kTargetHidden, .leaves_normed = true},
+       kTargetHidden,
+       {.positions = 7, .mask_token = 0, .block = 7}},
+      {"hydra", Heads(8), kTargetHidden},
+      {"hydra_behind_a_layer", BehindALayer(Heads(9)), kTargetHidden},
+      {"pard", {}, 32, {.positions = kMaxProposal, .mask_token = 7}},
+      // Fewer than are asked for in places.
+      {"pard_of_three", {}, 32, {.positions = 3, .mask_token = 7}}};
 }
 
 // A model on its own backend, all on one device.
@@ -183,7 +208,10 @@ class LearnedDraft : public testing::TestWithParam<Kind> {
     shape.feature = GetParam().feature;
     shape.parallel = GetParam().parallel;
     shape.markov = GetParam().markov;
-    if (shape.feature.join == FeatureSpec::Join::kHeads) shape.layers.clear();
+    if (shape.feature.join == FeatureSpec::Join::kLayerHeads) {
+      shape.layers.assign(static_cast<std::size_t>(shape.parallel.block), shape.layers.front());
+    }
+    if (shape.feature.has_heads() && !shape.feature.output_norm) shape.layers.clear();
     for (LayerSpec& layer : shape.layers) {
       layer.attention.both_ways = shape.feature.join == FeatureSpec::Join::kContext;
     }

@@ -192,9 +192,10 @@ TEST_P(LearnedSpeculator, PreparesWhatFollowsFromTrueFeaturesAndItsOwnStates) {
   for (int round = 0; round < 6; ++round) {
     CheckAt(0, proposal);
     // Where the proposal is another's, all of its nodes follow from the root. Where it was
-    // prepared, the rows that were stay, made before the root's true feature was there; of drafts
-    // that say several positions in a pass none do.
-    const bool follow = proposal.source == ProposalSource::kNgram || GetParam().parallel.there();
+    // prepared, the rows that were stay, made before the root's true feature was there; of heads
+    // and of drafts that say several positions in a pass none do.
+    const bool follow = proposal.source == ProposalSource::kNgram || GetParam().parallel.there() ||
+                        GetParam().feature.sequential();
     for (int node = 1; follow && node <= proposal.size(); ++node) {
       CheckAt(node, proposal);
     }

@@ -8,7 +8,7 @@
 #include "assembly/fit_draft.h"
 #include "base/sha256.h"
 #include "model/drafters/learned_draft.h"
-#include "model/drafters/prediction_layer.h"
+#include "model/drafters/own_drafter.h"
 #include "model/open_checkpoint.h"
 #include "weights/requantize.h"
 
@@ -23,8 +23,8 @@ Result<OpenedModel> OpenLearned(Checkpoint folder, const ModelSource& source,
                     source.path));
   }
   FT_ASSIGN_OR_RETURN(const Checkpoint files, OpenCheckpoint(target.path, ""));
-  const auto read = source.prediction_layer ? ReadPredictionLayer : ReadLearnedDraft;
-  FT_ASSIGN_OR_RETURN(LearnedDraft draft, read(std::move(folder), files, target.config));
+  FT_ASSIGN_OR_RETURN(LearnedDraft draft,
+                      ReadDrafter(source.own_drafter, std::move(folder), files, target.config));
   if (!source.weights.empty()) {
     FT_ASSIGN_OR_RETURN(const WeightType type, ParseWeightType(source.weights));
     draft.checkpoint = Requantize(std::move(draft.checkpoint), type, MixBasisOf(draft.config));
@@ -49,9 +49,10 @@ Result<OpenedModel> OpenLearned(Checkpoint folder, const ModelSource& source,
 
 Result<OpenedModel> OpenDraftFor(const DraftedTarget& target, const ModelSource& source,
                                  std::vector<std::string>* notices) {
-  if (source.prediction_layer || std::filesystem::exists(source.path)) {
+  const bool own = !source.own_drafter.empty();
+  if (own || std::filesystem::exists(source.path)) {
     FT_ASSIGN_OR_RETURN(Checkpoint folder, Checkpoint::Open(source.path));
-    if (source.prediction_layer || IsLearnedDraft(folder)) {
+    if (own || IsLearnedDraft(folder)) {
       return OpenLearned(std::move(folder), source, target, notices);
     }
   }

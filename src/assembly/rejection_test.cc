@@ -84,7 +84,9 @@ ModelConfig DraftShape(const Setting& setting) {
       shape.feature = {.join = Join::kHeads,
                        .points = {TapShape::kFinalState},
                        .tapped = kTargetHidden,
-                       .head_blocks = 1};
+                       .heads = kPositions,
+                       .head_blocks = 1,
+                       .output_norm = false};
       shape.parallel = {.positions = kPositions, .mask_token = 0, .block = kPositions};
       shape.layers.clear();
       return shape;

@@ -36,7 +36,9 @@ std::vector<std::string> SpeculatorCommand(const DraftOptions& setup, const std:
       command.insert(command.end(), {"--weights", setup.source.weights});
     }
     command.insert(command.end(), {"--context", std::to_string(setup.source.context)});
-    if (setup.source.prediction_layer) command.push_back("--prediction-layer");
+    if (!setup.source.own_drafter.empty()) {
+      command.insert(command.end(), {"--own-drafter", setup.source.own_drafter});
+    }
   }
   const DraftVocabulary& says = setup.source.draft_vocabulary;
   if (!says.ranking.empty()) command.insert(command.end(), {"--ranking", says.ranking});

@@ -20,7 +20,7 @@ constexpr std::string_view kUsual[] = {"Q4_K_M", "Q8_0", "Q4_0", "Q5_K_M", "Q6_K
                                        "Q4_K_S", "BF16", "F16",  "F32"};
 constexpr std::string_view kConfig = "config.json";
 // Forms of a folder's weights, as its reader prefers them: what an index names, else one file.
-// Medusa's heads have no index.
+// Heads of Medusa and Hydra have no index.
 struct WeightsForm {
   std::string_view index;
   std::string_view single;
@@ -31,7 +31,8 @@ constexpr WeightsForm kWeightsForms[] = {
     {"model.safetensors.index.json", "model.safetensors", "model", ".safetensors"},
     {"pytorch_model.bin.index.json", "pytorch_model.bin", "pytorch_model", ".bin"},
     {"", "medusa_lm_head.safetensors", "", ""},
-    {"", "medusa_lm_head.pt", "", ""}};
+    {"", "medusa_lm_head.pt", "", ""},
+    {"", "hydra_lm_head.pt", "", ""}};
 // What is read beside the weights of a folder, or tells its users about it.
 constexpr std::string_view kBesideWeights[] = {kConfig,
                                                "generation_config.json",

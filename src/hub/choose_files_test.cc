@@ -132,6 +132,8 @@ TEST(ChooseFiles, HeadsHaveAFileOfTheirOwn) {
               UnorderedElementsAre("config.json", "medusa_lm_head.pt"));
   EXPECT_THAT(Choose({"config.json", "medusa_lm_head.safetensors", "medusa_lm_head.pt"})->paths,
               UnorderedElementsAre("config.json", "medusa_lm_head.safetensors"));
+  EXPECT_THAT(Choose({"config.json", "hydra_lm_head.pt", "README.md"})->paths,
+              UnorderedElementsAre("config.json", "hydra_lm_head.pt"));
 }
 
 TEST(ChooseFiles, FoldersAreWhole) {

@@ -52,7 +52,7 @@ std::optional<fs::path> DraftLearner::InUse(const fs::path& folder) {
 DraftOptions DraftLearner::At(const fs::path& candidate, DraftOptions draft) {
   draft.source.path = candidate.string();
   draft.source.name.clear();
-  draft.source.prediction_layer = false;
+  draft.source.own_drafter.clear();
   return draft;
 }
 

@@ -51,6 +51,13 @@ struct RowFeature {
   const float* left = nullptr;     ///< [hidden], by the drafter's own row of the position before.
 };
 
+/// The tokens between the position of a row's feature and the row's own: so many of the batch's
+/// path_tokens.
+struct RowPath {
+  std::int32_t begin = 0;
+  std::int32_t count = 0;
+};
+
 /// One row of a pass and what is wanted of it.
 struct ForwardRow {
   Token token = 0;
@@ -60,6 +67,7 @@ struct ForwardRow {
   AdapterUse adapter = {};   ///< Of those that the model was made with; all of a sequence alike.
   RowFeature feature = {};   ///< Of models that have them (FeatureSpec).
   int block_left = 0;        ///< Rows of its block that come behind it in the batch.
+  RowPath path = {};         ///< Of models with sequential heads.
 };
 
 /// The input of one pass. Reused between passes so that steady state does not allocate. Rows of a
@@ -68,11 +76,19 @@ struct ForwardBatch {
   std::vector<ForwardRow> rows;
   std::vector<const std::int32_t*> block_tables;
   std::vector<std::int32_t> tail_slots;
+  std::vector<Token> path_tokens;
 
   void Clear() {
     rows.clear();
     block_tables.clear();
     tail_slots.clear();
+    path_tokens.clear();
+  }
+  /// The path of a row: these tokens.
+  RowPath AddPath(std::span<const Token> tokens) {
+    const auto begin = static_cast<std::int32_t>(path_tokens.size());
+    path_tokens.insert(path_tokens.end(), tokens.begin(), tokens.end());
+    return {begin, static_cast<std::int32_t>(tokens.size())};
   }
 };
 

@@ -53,10 +53,12 @@ void ReduceHead(std::span<const Token> tokens, ModelConfig* config, Checkpoint* 
     FT_CHECK(token >= 0 && token < config->vocabulary, "token {}", token);
     rows.push_back({token, 1});
   }
-  if (checkpoint != nullptr && config->feature.join == FeatureSpec::Join::kHeads) {
-    for (int i = 0; i < config->parallel.positions; ++i) {
-      const std::string head = fmt::format("heads.{}.logits.weight", i);
-      GatherHead(head, head, rows, checkpoint);
+  if (checkpoint != nullptr && config->feature.has_heads()) {
+    for (int i = 0; i < config->feature.heads; ++i) {
+      for (const char* part : {"weight", "bias"}) {
+        const std::string head = fmt::format("heads.{}.logits.{}", i, part);
+        if (checkpoint->Find(head) != nullptr) GatherHead(head, head, rows, checkpoint);
+      }
     }
   } else if (checkpoint != nullptr) {
     const std::string added = "markov.output.weight";

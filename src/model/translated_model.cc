@@ -51,6 +51,7 @@ class TranslatedModel final : public Model {
     Reserve(batch.rows.size(), static_cast<std::size_t>(std::max<std::ptrdiff_t>(wanted, 1)));
     batch_ = batch;
     for (ForwardRow& row : batch_.rows) row.token = Read(row.token);
+    for (Token& token : batch_.path_tokens) token = Read(token);
     const Logits own = model_->Forward(batch_, kv, interrupt);
     if (own.values == nullptr) return {};
     return TranslateRows(own, wanted, &said_rows_);

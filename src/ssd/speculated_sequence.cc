@@ -86,7 +86,9 @@ void SpeculatedSequence::Advance(const OutcomeMessage& outcome, DraftModel& draf
   // What a drawn branch says after its root was drawn for another proposal: a just-in-time one
   // draws anew.
   // So does a pass that says all of its positions; and of blocks nothing is kept.
-  const bool anew = (jit && (draws || draft.positions() > 1)) || draft.reads_context();
+  // And what heads said from the state before is poorer than what they say from this round's.
+  const bool anew =
+      (jit && (draws || draft.positions() > 1)) || draft.reads_context() || draft.reads_paths();
   const bool usable = hit != branches.end() && hit->tree.ranked(0) && !anew;
   if (usable && (draft.reads_features() || trunk.computed() == trunk.root())) {
     Promote(*hit, next, draft);
@@ -200,7 +202,7 @@ void SpeculatedSequence::Expand(const DraftModel& draft, const RetrievalRates& r
     if ((expanded_ & bit) != 0 || !trunk.tree.ranked(node)) continue;
     expanded_ |= bit;
     // The branch's first row sits one past the node.
-    if (trunk.root() + trunk.tree.proposal().Depth(node) + 1 >= draft.max_context) continue;
+    if (!draft.Reaches(trunk.root(), trunk.tree.proposal().Depth(node) + 1)) continue;
     if (DepthsBelow(node, draft) < 1) continue;
     ExpandNode(node, rates);
   }
@@ -269,23 +271,23 @@ void SpeculatedSequence::AppendWanted(const DraftModel& draft,
   for (int node = 1; !draft.reads_context() && node < trunk.tree.nodes(); ++node) {
     if ((present >> proposal.parents[node - 1] & 1) == 0) continue;
     if (!trunk.tree.ranked(node)) {
-      if (trunk.root() + proposal.Depth(node) >= draft.max_context) continue;
+      if (!draft.Reaches(trunk.root(), proposal.Depth(node))) continue;
       if (IsStop(proposal.tokens[node - 1])) continue;
       wanted->push_back({.branch = -1, .node = node, .value = reached_[node] * kHitValue});
-      if (scratch_left_.there()) continue;
+      if (scratch_left_.there() && !draft.reads_paths()) continue;
     }
     present |= std::uint64_t{1} << node;
   }
   if (scratch_used_ == scratch_capacity_) return;
   for (std::size_t b = 0; b < branches.size(); ++b) {
     const Branch& branch = branches[b];
-    const std::int32_t fork = trunk.root() + proposal.Depth(branch.outcome.node) + 1;
+    const int known = proposal.Depth(branch.outcome.node) + 1;
     const Proposal& prepared = branch.tree.proposal();
     // Where a pass says several positions, one says all of the branch's nodes, or none.
     const int rows_of = draft.positions() > 1 ? 1 : branch.tree.nodes();
     for (int node = 0; node < rows_of; ++node) {
       if (!branch.tree.Wants(node, trunk.shape)) continue;
-      if (fork + prepared.Depth(node) >= draft.max_context) continue;
+      if (!draft.Reaches(trunk.root(), known + prepared.Depth(node))) continue;
       double useful = node == 0 ? kHitValue : branch.tree.Reached(node);
       const int depths = DepthsBelow(branch.outcome.node, draft);
       if (depths > 1) useful += trunk.shape.ExpectedInner(depths);
@@ -324,7 +326,8 @@ bool SpeculatedSequence::AppendRow(DraftModel& draft, const WantedRow& wanted, i
        .place = placer->Branch(trunk.kv_tree(), branch.outcome.node, scratch, rows),
        .wants_logits = true,
        .wants_state = scratch_left_.there(),
-       .feature = {.left = FeatureOf(branch, wanted.node)}});
+       .feature = FeatureOf(branch, wanted.node),
+       .path = trunk.PathOf(PathOf(wanted), &draft.batch)});
   while (++slot < end) {
     rows.push_back(static_cast<std::int16_t>(slot));
     draft.batch.rows.push_back(
@@ -344,11 +347,12 @@ void SpeculatedSequence::AppendBlock(DraftModel& draft, const WantedRow& wanted,
   StaticVector<std::int16_t, kMaxProposal + 1> rows;
   for (int row = 0; row < wanted.rows; ++row) {
     rows.push_back(static_cast<std::int16_t>(slot + row));
-    draft.batch.rows.push_back({.token = row <= last ? known[row] : parallel.mask_token,
-                                .place = placer->Block(trunk.root(), scratch, rows),
-                                .wants_logits = parallel.Says(row, wanted.depths, last),
-                                .feature = trunk.FeatureOfBlock(),
-                                .block_left = wanted.rows - 1 - row});
+    draft.batch.rows.push_back(
+        {.token = row <= last ? known[row] : parallel.mask_token,
+         .place = trunk.PlaceOfBlock(placer->Block(trunk.root(), scratch, rows), placer),
+         .wants_logits = parallel.Says(row, wanted.depths, last),
+         .feature = trunk.FeatureOfBlock(),
+         .block_left = wanted.rows - 1 - row});
   }
 }
 
@@ -390,9 +394,9 @@ RankRequest SpeculatedSequence::RequestFor(const WantedRow& wanted,
           .order = plan_.cache_order};
 }
 
-const float* SpeculatedSequence::FeatureOf(const Branch& branch, int node) const {
-  if (node == 0) return trunk.left.Of(branch.outcome.node);
-  return scratch_left_.Of(branch.tree.row(branch.tree.proposal().parents[node - 1]));
+RowFeature SpeculatedSequence::FeatureOf(const Branch& branch, int node) const {
+  if (node == 0 || trunk.reads_paths()) return trunk.FeatureBehind(branch.outcome.node);
+  return {.left = scratch_left_.Of(branch.tree.row(branch.tree.proposal().parents[node - 1]))};
 }
 
 void SpeculatedSequence::TakeState(const WantedRow& wanted, int slot, const float* state) {

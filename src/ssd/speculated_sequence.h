@@ -124,8 +124,8 @@ class SpeculatedSequence {
   int DepthsBelow(int node, const DraftModel& draft) const;
   // The last nodes of `tree` that carry a stop token do not grow.
   void CloseStops(DraftTree* tree, int added) const;
-  // What the row before that of a branch's node has left; null where the draft reads no features.
-  const float* FeatureOf(const Branch& branch, int node) const;
+  // What the row of a branch's node reads; nothing where the draft reads no features.
+  RowFeature FeatureOf(const Branch& branch, int node) const;
   void EstimateReached();
   void AddBranch(const Branch& branch);
   void ExpandNode(int node, const RetrievalRates& rates);

@@ -138,6 +138,7 @@ void Speculator::Configure(const ConfigureMessage& config) {
   draft_->batch.block_tables.reserve(2 * sequences);
   // A path is at most one through the tree under verification and one through a branch.
   draft_->batch.tail_slots.reserve(rows * (config.max_nodes + config.max_lookahead + 2));
+  draft_->batch.path_tokens.reserve(rows * (config.max_nodes + config.max_lookahead + 2));
   readings_.reserve(sequences);
   trunk_rows_.reserve(trunk);
   const std::size_t wanted =

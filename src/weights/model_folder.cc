@@ -70,12 +70,13 @@ struct WeightsForm {
   const char* single;
   TensorFile::Parse parse;
 };
-// The first that there is counts. Medusa's heads have a file without an index.
+// The first that there is counts. Heads of Medusa and Hydra have a file without an index.
 constexpr WeightsForm kForms[] = {
     {"model.safetensors.index.json", "model.safetensors", ParseSafetensors},
     {"pytorch_model.bin.index.json", "pytorch_model.bin", ParseTorchFile},
     {nullptr, "medusa_lm_head.safetensors", ParseSafetensors},
-    {nullptr, "medusa_lm_head.pt", ParseTorchFile}};
+    {nullptr, "medusa_lm_head.pt", ParseTorchFile},
+    {nullptr, "hydra_lm_head.pt", ParseTorchFile}};
 
 Result<FileTensors> ReadShards(const fs::path& index, TensorFile::Parse parse,
                                Checkpoint* checkpoint) {
@@ -99,16 +100,19 @@ Result<FileTensors> ReadShards(const fs::path& index, TensorFile::Parse parse,
   return all;
 }
 
+Result<FileTensors> ReadFile(const WeightsForm& form, Checkpoint* checkpoint) {
+  FT_ASSIGN_OR_RETURN(TensorFile file,
+                      TensorFile::Open(checkpoint->path / form.single, form.parse));
+  checkpoint->files.push_back(std::move(file.file));
+  return std::move(file.holds);
+}
+
 Result<FileTensors> ReadWeights(Checkpoint* checkpoint) {
   for (const WeightsForm& form : kForms) {
     if (form.index != nullptr && Exists(checkpoint->path / form.index)) {
       return ReadShards(checkpoint->path / form.index, form.parse, checkpoint);
     }
-    const fs::path single = checkpoint->path / form.single;
-    if (!Exists(single)) continue;
-    FT_ASSIGN_OR_RETURN(TensorFile file, TensorFile::Open(single, form.parse));
-    checkpoint->files.push_back(std::move(file.file));
-    return std::move(file.holds);
+    if (Exists(checkpoint->path / form.single)) return ReadFile(form, checkpoint);
   }
   return InvalidInput(checkpoint->path.string() +
                       ": has neither model.safetensors nor pytorch_model.bin, and no index of "
@@ -132,6 +136,21 @@ Result<Checkpoint> ReadModelFolder(const fs::path& directory) {
   checkpoint.others = std::move(weights.others);
   FT_RETURN_IF_ERROR(ArrangePairs(weights.bytes, &checkpoint));
   return checkpoint;
+}
+
+Result<std::optional<Checkpoint>> ReadHeadsBeside(const fs::path& directory) {
+  for (const WeightsForm& form : kForms) {
+    if (!std::string_view(form.single).starts_with("medusa") || !Exists(directory / form.single)) {
+      continue;
+    }
+    Checkpoint checkpoint{.path = directory};
+    checkpoint.config.where = (directory / form.single).string();
+    FT_ASSIGN_OR_RETURN(FileTensors weights, ReadFile(form, &checkpoint));
+    checkpoint.tensors = std::move(weights.tensors);
+    checkpoint.others = std::move(weights.others);
+    return std::optional(std::move(checkpoint));
+  }
+  return std::optional<Checkpoint>();
 }
 
 }  // namespace foretoken

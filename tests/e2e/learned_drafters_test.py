@@ -20,16 +20,16 @@ PREFIX = "it was a cold day and all of them sat by the fire to hear the old tale
 PROMPTS = [PREFIX + end for end in ("then", "one of them", "no")] + ["a b c d e f g a b c d e f g"]
 
 
-def joined(*paths):
-    """A safetensors file with the tensors of several."""
+def joined(*files):
+    """A safetensors file with the tensors of several, each with what its names are to begin with."""
     header, data = {}, b""
-    for path in paths:
+    for path, prefix in files:
         file = path.read_bytes()
         length = 8 + int.from_bytes(file[:8], "little")
         for name, tensor in json.loads(file[8:length]).items():
             if name != "__metadata__":
                 begin, end = tensor["data_offsets"]
-                header[name] = tensor | {"data_offsets": [len(data) + begin, len(data) + end]}
+                header[prefix + name] = tensor | {"data_offsets": [len(data) + begin, len(data) + end]}
         data += file[length:]
     text = json.dumps(header).encode()
     return len(text).to_bytes(8, "little") + text + data
@@ -52,7 +52,7 @@ class LearnedDrafters(CliTest):
         shutil.copytree(source, folder)
         write_tokenizer(folder)
         if draft == "self:mtp":
-            both = joined(*(path / "model.safetensors" for path in (source, drafter)))
+            both = joined(*((path / "model.safetensors", "") for path in (source, drafter)))
             (folder / "model.safetensors").write_bytes(both)
         return folder, draft
 
@@ -82,6 +82,28 @@ class LearnedDrafters(CliTest):
         rounds = [json.loads(each)["stats"]["rounds"] for each in said]
         self.assertEqual(rounds[0], rounds[1])
 
+    def test_heads_among_the_tensors_of_a_model(self):
+        target, draft = self.models(DRAFTERS / "medusa-two-blocks")
+        weights = target / "model.safetensors"
+        weights.write_bytes(joined((weights, ""), (draft / "medusa_lm_head.safetensors",
+                                                   "medusa_head.")))
+        self.verify_pair("medusa-2", target, "self:medusa")
+        shown = json.loads(self.succeed("inspect", target, "-md", "self:medusa", "--no-measuring",
+                                        "--json").stdout)
+        self.assertEqual(shown["draft"]["heads"], 5)
+        self.assertIn("may draft for it", shown["target"]["not_used"][0])
+        said = [json.loads(self.succeed("run", "a b c d", "-m", target, "-md", each, "--mode", "sd",
+                                        "-n", 40, "--ignore-eos", "--json").stdout)["stats"]["rounds"]
+                for each in (draft, "self:medusa")]
+        self.assertEqual(said[0], said[1])
+
+    def test_heads_in_a_file_beside_a_model(self):
+        target, draft = self.models(DRAFTERS / "medusa")
+        self.refuse("run", "a", "-m", target, "-md", "self:medusa", "-n", 2, "--mode", "sd",
+                    saying="has no heads of Medusa beside the model")
+        shutil.copy(draft / "medusa_lm_head.pt", target)
+        self.verify_pair("medusa beside a model", target, "self:medusa")
+
     def test_a_model_that_reads_masks(self):
         target, draft = self.folder / "target", self.folder / "draft"
         shutil.copytree(DRAFTERS / "target", target)
@@ -89,8 +111,9 @@ class LearnedDrafters(CliTest):
         write_tokenizer(target)
         write_tokenizer(draft)
         self.verify_pair("pard", target, draft)
-        planned = self.succeed("run", "a b", "-m", target, "-md", draft, "--mode", "auto", "-n", 4)
-        self.assertIn("says several positions in a pass", planned.stderr)
+        texts = {self.succeed("run", "a b", "-m", target, "-md", draft, "--mode", mode, "-n", 40,
+                              "--ignore-eos").stdout for mode in ("ar", "auto")}
+        self.assertEqual(len(texts), 1)
 
     def test_sampler_options_and_grammars_hold_for_every_node(self):
         grammar = self.folder / "words.gbnf"
@@ -98,7 +121,7 @@ class LearnedDrafters(CliTest):
         options = ("none,top-k=5+top-p=0.9,repeat-penalty=1.3+frequency-penalty=0.4",
                    ("--grammar", grammar))
         for name in ("eagle1", "eagle3", "mtp-qwen3_5", "dflash", "dspark-speculators",
-                     "peagle-speculators", "medusa"):
+                     "peagle-speculators", "medusa", "hydra"):
             shutil.rmtree(self.folder / "target", ignore_errors=True)
             target, draft = self.models(DRAFTERS / name)
             for sets, more in ((options[0], ("--ignore-eos",)), ("none", options[1])):
@@ -139,11 +162,19 @@ class LearnedDrafters(CliTest):
         text = self.succeed("inspect", target, "-md", draft, "--no-measuring").stdout
         self.assertIn("adds to logits, by 12 numbers", text)
         self.assertIn("says how likely tokens are to be accepted", text)
+    def test_inspect_shows_heads_in_sequence(self):
+        target, draft = self.models(DRAFTERS / "hydra-prefix")
+        shown = json.loads(self.succeed("inspect", target, "-md", draft, "--no-measuring",
+                                        "--json").stdout)["draft"]
+        self.assertEqual((shown["kind"], shown["layers"], shown["heads"], shown["shared"]),
+                         ("heads of Hydra behind a layer", 1, 6, ["embeddings"]))
+        self.refuse("run", "a", "-m", MODELS / "demo-target", "-md", draft, "-n", 2, "--mode", "sd",
+                    saying="hydra_lm_head.0.1.weight is [128, 32], but of heads for this target")
 
     def test_say_the_most_frequent_tokens_only(self):
         text = self.folder / "text.txt"
         text.write_text(" ".join(PROMPTS))
-        for name in ("eagle1", "eagle3-whole", "mtp-qwen3_5", "medusa", "dspark"):
+        for name in ("eagle1", "eagle3-whole", "mtp-qwen3_5", "medusa", "hydra-prefix", "dspark"):
             shutil.rmtree(self.folder / "target", ignore_errors=True)
             target, draft = self.models(DRAFTERS / name)
             ranking = self.folder / "ranking.txt"

@@ -8,8 +8,9 @@
 
 #include "foretoken/speculation.h"
 #include "model/drafters/learned_draft.h"
-#include "model/drafters/prediction_layer.h"
+#include "model/drafters/own_drafter.h"
 #include "model/families/family.h"
+#include "model/heads/extra_heads.h"
 #include "weights/gguf/gguf_file.h"
 #include "weights/safetensors.h"
 
@@ -62,16 +63,27 @@ Result<Checkpoint> FileOf(std::span<const std::uint8_t> data) {
   return file;
 }
 
-Result<LearnedDraft> Read(Checkpoint folder, const ModelConfig& target_config) {
+// What of a model's files is its drafter: without a configuration these are a model's.
+std::string_view OwnDrafter(const Checkpoint& files) {
+  if (files.gguf || !files.config.json.empty()) return "";
+  const auto first = files.tensors.begin();
+  return first != files.tensors.end() && first->first.starts_with("medusa") ? "medusa" : "mtp";
+}
+
+ModelConfig TargetOf(const Checkpoint& files) {
+  const bool qwen = OwnDrafter(files) == "mtp" && !foretoken::HasExtraHeads(files);
+  return qwen ? SmallQwen() : SmallTarget();
+}
+
+Result<LearnedDraft> Read(Checkpoint files, const ModelConfig& target_config) {
   static const std::vector<std::byte> table(std::size_t{8} * 4 * 4);
   const foretoken::TensorView tensor{foretoken::WeightFormat::kF32, {8, 4}, table.data()};
   Checkpoint target{.path = "target"};
-  target.tensors = {{"embedding.weight", tensor}, {"head.weight", tensor}};
-  const bool in_model = !folder.gguf && folder.config.json.empty();
-  if (in_model) {
-    return foretoken::ReadPredictionLayer(std::move(folder), target, target_config);
-  }
-  return foretoken::ReadLearnedDraft(std::move(folder), target, target_config);
+  const foretoken::TensorView norm{foretoken::WeightFormat::kF32, {4}, table.data()};
+  target.tensors = {
+      {"embedding.weight", tensor}, {"head.weight", tensor}, {"output_norm.weight", norm}};
+  const std::string_view own = OwnDrafter(files);
+  return foretoken::ReadDrafter(own, std::move(files), target, target_config);
 }
 
 }  // namespace
@@ -89,7 +101,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (files.error().message.empty()) std::abort();
     return 0;
   }
-  const ModelConfig target = config == 0 ? SmallQwen() : SmallTarget();
+  const ModelConfig target = TargetOf(*files);
   const Result<LearnedDraft> draft = Read(std::move(files).value(), target);
   if (!draft.ok()) {
     if (draft.error().message.empty()) std::abort();
@@ -105,6 +117,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   for (const int point : feature.points) {
     if (point < -1 || point > target.layer_count()) std::abort();
+  }
+  if (feature.has_heads() && (feature.heads < 1 || feature.heads > foretoken::kMaxProposal)) {
+    std::abort();
   }
   if (draft->config.embeddings() != target.vocabulary) std::abort();
   if (draft->translation == nullptr) {

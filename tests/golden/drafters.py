@@ -48,6 +48,12 @@ def dspark(**fields):
             "confidence_head_with_markov": True, **fields}
 
 
+def hydra(**fields):
+    return {"base_model_name_or_path": "lmsys/vicuna-7b-v1.3", "grounded_heads": True,
+            "hidden_state_offset": 0, "hydra_head_arch": "mlp", "hydra_num_heads": 6,
+            "hydra_num_layers": 1, **fields}
+
+
 # Of each drafter whose code computes it, which layers' inputs it reads (-1: what the final norm of
 # the target makes), and its configuration.
 DRAFTERS = {
@@ -104,10 +110,16 @@ DRAFTERS = {
     "medusa-two-blocks": ("medusa", [-1], {"hidden_size": TARGET["hidden_size"],
                                            "medusa_num_heads": 5, "medusa_num_layers": 2,
                                            "model_type": "medusa", "vocab_size": VOCABULARY}),
+    "hydra": ("hydra", [-1], hydra()),
+    # Of more blocks, over what enters the last but one of seven layers.
+    "hydra-blocks": ("hydra", [5], hydra(hydra_num_heads=5, hydra_num_layers=4,
+                                         hidden_state_offset=2)),
+    "hydra-prefix": ("hydra", [-1], hydra(hydra_head_arch="prefix-mlp", hydra_num_layers=3)),
     "mtp-qwen3_5": ("mtp", [-1], FAMILIES["qwen3_5"]),
     "mtp-qwen3_next": ("mtp", [-1], FAMILIES["qwen3_next"]),
     "mtp-deepseek_v3": ("in_model", [-1], FAMILIES["deepseek_v3"]),
     "mtp-glm4_moe": ("in_model", [-1], FAMILIES["glm4_moe"]),
+    "mtp-extra_heads": ("extra_heads", [6], TARGET),
     "mtp-mimo": ("in_model", [-1], FAMILIES["mimo"]),
     # As speculators save it: with the target's configuration.
     "speculators-mtp-qwen3": ("mtp", [-1], None),

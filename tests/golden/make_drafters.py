@@ -540,6 +540,92 @@ class Medusa:
             safetensors.torch.save_file(tensors, folder / "medusa_lm_head.safetensors")
 
 
+class ExtraHeads:
+    """Meta's heads of models that predict several tokens, by the formula of arXiv 2404.19737: layers
+    beside the last one, which read what that reads; each has the last norm and the head behind it."""
+
+    HEADS = 3
+
+    def __init__(self, config, target, generator):
+        self.target = target
+        kind = type(target.model.layers[-1])
+        self.model = torch.nn.ModuleList(kind(target.config, layer_idx=0)
+                                         for _ in range(self.HEADS)).eval()
+        randomize(self.model, generator)
+
+    def block(self, taps, tokens):
+        places = torch.arange(len(taps))[None]
+        sees = torch.ones(len(taps), len(taps), dtype=torch.bool).tril()
+        mask = torch.zeros(sees.shape).masked_fill(~sees, float("-inf"))[None, None]
+        rotation = self.target.model.rotary_emb(taps[None], places)
+        states = [layer(taps[None], attention_mask=mask, position_ids=places,
+                        position_embeddings=rotation)[0][-1] for layer in self.model]
+        return self.target.lm_head(self.target.model.norm(torch.stack(states)))
+
+    def save(self, folder, config):
+        (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+        save(folder, {f"model.extra_heads.{name}": tensor
+                      for name, tensor in self.model.state_dict().items()})
+
+
+class HydraBlock(torch.nn.Module):
+    """Over a state and the embeddings of so many tokens."""
+
+    def __init__(self, width, tokens=0):
+        super().__init__()
+        self.linear = torch.nn.Linear((1 + tokens) * width, width)
+        self.res_connection = (torch.nn.Linear((1 + tokens) * width, width) if tokens
+                               else torch.nn.Identity())
+
+    def forward(self, x):
+        return self.res_connection(x) + torch.nn.functional.silu(self.linear(x))
+
+
+class Hydra:
+    """Modules as Hydra's authors have them, with one block for all but the first of a head, and of
+    Hydra++ a model of one layer before them; saved as they publish them."""
+
+    def __init__(self, config, target, generator):
+        width, vocabulary = TARGET["hidden_size"], VOCABULARY
+        count, layers = config["hydra_num_heads"], config["hydra_num_layers"]
+        self.prefix = config["hydra_head_arch"] == "prefix-mlp"
+        dropped = [torch.nn.Dropout(0.2)] if self.prefix else []
+        one = lambda block: [*dropped, block]
+        self.model = torch.nn.Module()
+        self.model.hydra_mlp = torch.nn.ModuleList(
+            torch.nn.Sequential(*one(HydraBlock(width, head + 1)),
+                                *(one(HydraBlock(width)) * (layers - 1))) for head in range(count))
+        linears = [torch.nn.Linear(width, vocabulary) for _ in range(count)]
+        self.model.hydra_lm_head = torch.nn.ModuleList(
+            torch.nn.Sequential(*one(linear)) if self.prefix else linear for linear in linears)
+        if self.prefix:
+            layer = copy.copy(target.config)
+            layer.num_hidden_layers = 1
+            self.model.prefix_embeding_layer = transformers.LlamaModel(layer)
+        self.model.eval()
+        randomize(self.model, generator)
+        self.embed = target.model.embed_tokens
+
+    def head(self, number, state, tokens):
+        read = torch.cat([state, *(self.embed(token) for token in tokens)], -1)
+        return self.model.hydra_lm_head[number](self.model.hydra_mlp[number](read))
+
+    def rows(self, tokens, taps):
+        self.states = taps
+        if self.prefix:
+            self.states = self.model.prefix_embeding_layer(inputs_embeds=taps[None])[0][0]
+        return self.head(0, self.states, [tokens])
+
+    def tree(self, tokens, taps, drafted):
+        return [self.head(len(path), self.states[KEPT - 1],
+                          [tokens[KEPT - 1], *(torch.tensor(drafted[node]) for node in path)])
+                for path in paths()]
+
+    def save(self, folder, config):
+        (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+        torch.save(self.model.to(torch.bfloat16).state_dict(), folder / "hydra_lm_head.pt")
+
+
 def save_pretrained(model, folder):
     model.to(torch.bfloat16).save_pretrained(folder)
     model.float()
@@ -564,8 +650,8 @@ def make(code, config, target, generator):
         return Trained(config, target, generator, cnets)
     codes = {"specforge": SpecForge, "speculators": Speculators, "mtp": Mtp, "in_model": InModel,
              "dflash": Dflash, "speculators-dflash": SpeculatorsDflash,
-             "speculators-peagle": SpeculatorsPeagle, "medusa": Medusa,
-             "speculators-dspark": SpeculatorsDspark, "dspark": Dspark}
+             "speculators-peagle": SpeculatorsPeagle, "medusa": Medusa, "hydra": Hydra,
+             "extra_heads": ExtraHeads, "speculators-dspark": SpeculatorsDspark, "dspark": Dspark}
     return codes[code](config, target, generator)
 
 
@@ -576,6 +662,11 @@ def origin(code):
                 "vLLM's mimo_mtp.py": "0bb55d60cb667d2f4e263b55304a30b38fe2e55c"}
     if code == "medusa":  # Likewise: it needs older transformers.
         return {"Medusa's medusa_model.py": "e2a5d20c048a9b0a4092e6933c34313687422518"}
+    if code == "extra_heads":  # The paper's formula, of which the code here is written.
+        return {}
+    if code == "hydra":  # Likewise.
+        return {"Hydra's mlp_head.py and prefix_mlp_head.py":
+                "3f39fbd2c22552e788b62dfd29a12b07ad63abfe"}
     if code in ("speculators", "mtp", "speculators-dflash", "speculators-peagle",
                 "speculators-dspark"):
         return {"speculators": versions("speculators")["speculators"]}

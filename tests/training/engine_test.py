@@ -78,6 +78,9 @@ class Engine(CliTest):
     def test_medusa(self):
         self.drafts(self.train("medusa", "--steps-ahead", "3"))
 
+    def test_hydra(self):
+        self.drafts(self.train("hydra", "--steps-ahead", "3"))
+
     def test_mtp(self):
         self.drafts(self.train("mtp", *SMALL))
 

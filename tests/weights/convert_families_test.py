@@ -37,8 +37,7 @@ UNSAID = {"mistral": ({}, "which layers see a window"), "gemma2": ({}, "the scal
           "qwen2_moe": ({"norm_topk_prob": True}, "how its experts are chosen and weighed"),
           "olmoe": ({"norm_topk_prob": True}, "how its experts are chosen and weighed")}
 # Tensors that folders have besides, and what is said of them.
-GUESSES = ("the layers that guess further tokens ({}, 0.0 MB) are not used: "
-           "drafts are made otherwise")
+GUESSES = "what guesses further tokens ({}, 0.0 MB) is no part of the model, but may draft for it"
 BESIDE = {
     "deepseek_v3": {("model.layers.2.enorm", "model.layers.2.self_attn.o_proj"):
                     GUESSES.format("2 tensors")},

@@ -11,7 +11,7 @@
 
 #include "cli/common/terminal.h"
 #include "model/drafters/learned_draft.h"
-#include "model/drafters/prediction_layer.h"
+#include "model/drafters/own_drafter.h"
 #include "model/families/read_config.h"
 #include "model/open_checkpoint.h"
 
@@ -61,6 +61,7 @@ json Figures(const LearnedDraft& draft, const Checkpoint& target, const ModelCon
   return {{"path", path},
           {"kind", draft.config.architecture},
           {"layers", draft.config.layer_count()},
+          {"heads", draft.config.feature.heads},
           {"hidden", draft.config.hidden},
           {"parameters", weights},
           {"bytes", bytes},
@@ -80,13 +81,13 @@ json Figures(const LearnedDraft& draft, const Checkpoint& target, const ModelCon
 
 Result<std::optional<json>> InspectDrafter(const ModelOptions& options) {
   const bool there = std::filesystem::exists(options.draft);
-  if (!there && !options.draft_layer) return std::optional<json>();
+  const std::string& own = options.own_drafter;
+  if (!there && own.empty()) return std::optional<json>();
   FT_ASSIGN_OR_RETURN(Checkpoint files, Checkpoint::Open(options.draft));
-  if (!options.draft_layer && !IsLearnedDraft(files)) return std::optional<json>();
+  if (own.empty() && !IsLearnedDraft(files)) return std::optional<json>();
   FT_ASSIGN_OR_RETURN(const Checkpoint target, OpenCheckpoint(options.target, ""));
   FT_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(target, options.context));
-  const auto read = options.draft_layer ? ReadPredictionLayer : ReadLearnedDraft;
-  FT_ASSIGN_OR_RETURN(const LearnedDraft draft, read(std::move(files), target, config));
+  FT_ASSIGN_OR_RETURN(const LearnedDraft draft, ReadDrafter(own, std::move(files), target, config));
   return std::optional(Figures(draft, target, config, options.DraftSource().label()));
 }
 
@@ -105,6 +106,7 @@ void PrintDrafter(const json& figures) {
                      fmt::join(figures["shared"].get<std::vector<std::string>>(), " and ")));
   }
   line("layers", figures["layers"].dump());
+  if (figures["heads"] != 0) line("heads", figures["heads"].dump());
   line("hidden", figures["hidden"].dump());
   line("reads", fmt::format("{}: {} a token", figures["reads"].get<std::string>(),
                             FormatBytes(figures["tap_bytes_per_token"].get<double>())));

@@ -21,6 +21,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kDemoTarget = "demo-target";
 constexpr std::string_view kDemoDraft = "demo-draft";
 constexpr std::string_view kSelf = "self:";
+constexpr std::string_view kOwnDrafters[] = {"mtp", "medusa"};  // ModelSource::own_drafter
 
 bool HoldsBundledPair(const fs::path& folder) {
   std::error_code ignored;
@@ -159,17 +160,17 @@ std::filesystem::path RankingPath(const std::filesystem::path& datastore) {
 
 Status ModelOptions::FillInSelf() {
   const std::string type = draft.substr(kSelf.size());
-  if (type == "mtp" && !target.empty()) {
+  if (std::ranges::find(kOwnDrafters, type) != std::end(kOwnDrafters) && !target.empty()) {
     draft = target;
-    draft_name = (target_name.empty() ? TargetSource().label() : target_name) + ":mtp";
-    draft_layer = true;
+    draft_name = (target_name.empty() ? TargetSource().label() : target_name) + ":" + type;
+    own_drafter = type;
     return {};
   }
   if (type.empty() || !draft_weights.empty() || target.empty()) {
     return InvalidInput(
         fmt::format("the draft '{}' stands for the target with other weights: write self:TYPE, as "
                     "self:q4_0, without --draft-weights, and beside a target in files; or self:mtp "
-                    "for the layer in its files that guesses further tokens",
+                    "or self:medusa for the layers or heads in its files that guess further tokens",
                     draft));
   }
   draft = target;

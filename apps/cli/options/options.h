@@ -55,9 +55,9 @@ struct ModelOptions {
   int context = 0;  ///< Positions that both are used for; 0: what the command needs.
 
   /// Finds models that were named, fetching what is missing; fills in the bundled pair where
-  /// nothing was chosen, and the target for a draft "self:TYPE" or "self:mtp"; an error where the
-  /// former is not to be found. The N most frequent tokens are those that the folder `datastore`,
-  /// where there is one, was ranked to have. May be called again.
+  /// nothing was chosen, and the target for a draft "self:TYPE", "self:mtp" or "self:medusa"; an
+  /// error where the former is not to be found. The N most frequent tokens are those that the
+  /// folder `datastore`, where there is one, was ranked to have. May be called again.
   Status ResolveDefaults(const std::string& datastore = {});
   ModelSource TargetSource() const {
     return {target,        synthetic, weights,         target_name,
@@ -69,7 +69,7 @@ struct ModelOptions {
             .weights = draft_weights,
             .name = draft_name,
             .context = context,
-            .prediction_layer = draft_layer,
+            .own_drafter = own_drafter,
             .draft_vocabulary = draft_vocabulary};
   }
   ExpertsPlace experts_place() const {
@@ -85,7 +85,7 @@ struct ModelOptions {
   // How reports call what was named.
   std::string target_name;
   std::string draft_name;
-  bool draft_layer = false;          ///< ModelSource::prediction_layer: the draft was "self:mtp".
+  std::string own_drafter;           ///< ModelSource::own_drafter: "mtp" of "self:mtp".
   DraftVocabulary draft_vocabulary;  ///< What became of `draft_vocab`.
 
  private:

@@ -75,7 +75,7 @@ void AddDraftAndFormatOptions(CLI::App* app, ModelOptions* options) {
   AddDraftOptions(add, options,
                   "The draft model, a folder or a GGUF file (also -md), with most of the target's "
                   "tokens. self:TYPE: the target itself with weights of that type, as self:q4_0; "
-                  "self:mtp: its layer that guesses further tokens");
+                  "self:mtp or self:medusa: its layers or heads that guess further tokens");
   AddWeightsOptions(app, options);
   add("--precision", &options->precision, "P",
       "How numbers are kept and computed: bf16; f32, twice the size; portable, weights as they are "

@@ -70,9 +70,9 @@ Result<ModelFingerprints> FingerprintModels(const ModelOptions& models) {
       .target = target.fingerprint, .precision = target.precision, .kv = target.kv};
   if (!models.draft.empty()) {
     FT_ASSIGN_OR_RETURN(const Known draft, Know(models.draft, models.draft_weights, models));
-    const std::string layer = models.draft_layer ? ":mtp" : "";
+    const std::string own = models.own_drafter.empty() ? "" : ":" + models.own_drafter;
     FT_ASSIGN_OR_RETURN(fingerprints.draft,
-                        Limited(draft.fingerprint + layer, models.draft_vocabulary));
+                        Limited(draft.fingerprint + own, models.draft_vocabulary));
     if (draft.precision != target.precision) fingerprints.precision += ", draft " + draft.precision;
   }
   FT_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, Tokenizer::Load(models.target));

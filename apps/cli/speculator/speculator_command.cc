@@ -40,8 +40,8 @@ void AddSpeculatorCommand(CLI::App* app, CommandBody* chosen) {
   command->add_option("--synthetic", options->model.draft_synthetic, "Or a named shape");
   command->add_option("--target", options->model.target,
                       "Folder or GGUF file of a target with other tokens, to be fitted to");
-  command->add_flag("--prediction-layer", options->model.draft_layer,
-                    "The draft is the layer in its files that guesses further tokens");
+  command->add_option("--own-drafter", options->model.own_drafter,
+                      "What in the model's files drafts for it: mtp or medusa");
   command->add_option("--cores", options->cores, "Cores of the draft")->required();
   command->add_option("--precision", options->model.precision, "auto, bf16, f32 or portable")
       ->check(IsPrecision());

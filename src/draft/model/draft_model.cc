@@ -112,6 +112,7 @@ void DraftTrunk::Learn(int node, Token token, DraftModel& draft) {
 
 void DraftTrunk::Plan(int width, int depth, int max_nodes, float temperature, DraftModel& draft) {
   if (parallel_.there()) depth = std::min(depth, parallel_.positions);
+  if (reads_paths()) depth = std::min(depth, feature_.heads);
   shape = MakeTreeShape(predictor, width, depth, max_nodes);
   best_first.reset();
   // Where a pass says several positions, it says them before any ranking.
@@ -179,7 +180,15 @@ void DraftTrunk::AppendNodeRow(int node, RowPlacer* placer, ForwardBatch* batch)
                          .place = placer->Node(kv_tree(), node),
                          .wants_logits = true,
                          .wants_state = left.there(),
-                         .feature = {.left = left.Of(proposal.parents[node - 1])}});
+                         .feature = FeatureBehind(proposal.parents[node - 1]),
+                         .path = PathOf(PathTokens(proposal, node), batch)});
+}
+
+RowPath DraftTrunk::PathOf(std::span<const Token> tokens, ForwardBatch* batch) const {
+  if (!reads_paths()) return {};
+  StaticVector<Token, 2 * kMaxProposal + 1> before = {last_token()};
+  for (const Token token : tokens.first(tokens.size() - 1)) before.push_back(token);
+  return batch->AddPath(before);
 }
 
 void DraftTrunk::AppendMaskRows(int depths, RowPlacer* placer, ForwardBatch* batch) const {
@@ -187,7 +196,7 @@ void DraftTrunk::AppendMaskRows(int depths, RowPlacer* placer, ForwardBatch* bat
   // The root's own row is one of committed tokens but where these have features alone.
   for (int row = context_ ? 0 : 1; row < rows; ++row) {
     batch->rows.push_back({.token = row == 0 ? last_token() : parallel_.mask_token,
-                           .place = placer->Committed(root() + row),
+                           .place = PlaceOfBlock(placer->Committed(root() + row), placer),
                            .wants_logits = parallel_.Says(row, depths),
                            .feature = FeatureOfBlock(),
                            .block_left = parallel_.block > 0 ? rows - 1 - row : 0});
@@ -220,7 +229,7 @@ bool DraftTrunk::AppendDraftRows(DraftModel& draft, TreeNodes* nodes) {
   if (parallel_.there()) return !nodes->empty();
   for (int node = 1; node < tree.nodes(); ++node) {
     if (!tree.Wants(node, shape)) continue;
-    if (root() + tree.proposal().Depth(node) >= draft.max_context) continue;
+    if (!draft.Reaches(root(), tree.proposal().Depth(node))) continue;
     AppendNodeRow(node, &placer, &draft.batch);
     nodes->push_back(static_cast<std::int8_t>(node));
   }

@@ -66,6 +66,13 @@ struct DraftModel {
   /// their paths may add (ModelConfig::markov), so that a tree grows through its levels by one
   /// pass.
   int positions() const { return model->config().parallel.positions; }
+  /// Whether a row's path from the root tells what it computes (FeatureSpec::sequential): all rows
+  /// then read the state that the root's row has left, so that none waits for another's pass.
+  bool reads_paths() const { return model->config().feature.sequential(); }
+  /// Whether it says something behind a node so many levels below the root at this position.
+  bool Reaches(std::int32_t root, int depth) const {
+    return root + depth < max_context && (!reads_paths() || depth < model->config().feature.heads);
+  }
 
   KvMemory memory() { return {.backend = &model->backend(), .store = &kv}; }
   /// For the rows of one sequence in `batch`.
@@ -100,7 +107,7 @@ class DraftTrunk {
     if (!draws) predictor = draft.outcomes.ForSequence();
     parallel_ = draft.model->config().parallel;
     context_ = draft.reads_context();
-    heads_ = draft.model->config().feature.join == FeatureSpec::Join::kHeads;
+    feature_ = draft.model->config().feature;
     confident_ = draft.model->config().markov.confidence;
     if (!draft.reads_features()) return;
     const ModelConfig& config = draft.model->config();
@@ -159,13 +166,25 @@ class DraftTrunk {
   /// Of all rows of a block that begins at the root: where heads read it, what the target has kept
   /// of the position before the root.
   RowFeature FeatureOfBlock() const {
-    return {.kept = heads_ && root() > 0 ? features.At(root() - 1) : nullptr};
+    const bool read = feature_.head_for_each_row() && root() > 0;
+    return {.kept = read ? features.At(root() - 1) : nullptr};
+  }
+  /// The place of such a row: heads are at the position whose feature they read.
+  RowPlace PlaceOfBlock(const RowPlace& usual, RowPlacer* placer) const {
+    return feature_.head_for_each_row() ? placer->Committed(std::max(0, root() - 1)) : usual;
   }
   /// That of node 0.
   Token last_token() const { return committed_.back(); }
   /// Adds the row of a node below the root, whose ancestors have their KV or come before it in the
   /// batch.
   void AppendNodeRow(int node, RowPlacer* placer, ForwardBatch* batch) const;
+  /// DraftModel::reads_paths
+  bool reads_paths() const { return feature_.sequential(); }
+  /// What the rows of a node's children read.
+  RowFeature FeatureBehind(int node) const { return {.left = left.Of(reads_paths() ? 0 : node)}; }
+  /// Where paths are read, that of a row: `tokens` lead from below the root to its own, and are not
+  /// empty.
+  RowPath PathOf(std::span<const Token> tokens, ForwardBatch* batch) const;
 
   /// Before AppendDraftRows: of a tree that grows best first, keeps the likeliest nodes.
   void KeepBest(DraftModel& draft);
@@ -211,8 +230,8 @@ class DraftTrunk {
   int tokens_without_row_ = 0;
   bool draws_ = false;
   bool context_ = false;    // DraftModel::reads_context
-  bool heads_ = false;      // FeatureSpec::Join::kHeads
   bool confident_ = false;  // MarkovSpec::confidence
+  FeatureSpec feature_;
   ParallelSpec parallel_;
 };
 

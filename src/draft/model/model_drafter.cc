@@ -60,6 +60,7 @@ ModelDrafter::ModelDrafter(std::shared_ptr<Model> model, int max_sequences, int 
   draft_.batch.rows.reserve(sequences * kNodes);
   draft_.batch.block_tables.reserve(sequences);
   draft_.batch.tail_slots.reserve(sequences * (kNodes / 2) * (kNodes / 2));
+  draft_.batch.path_tokens.reserve(sequences * (kNodes / 2) * (kNodes / 2));
 }
 
 ModelDrafter::Slot& ModelDrafter::SlotFor(SequenceId sequence) {

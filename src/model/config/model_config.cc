@@ -68,6 +68,18 @@ std::int64_t MarkovParameters(const ModelConfig& config) {
   return count + (markov.confidence ? markov.confidence_width(config.hidden) + 1 : 0);
 }
 
+std::int64_t HeadParameters(const ModelConfig& config) {
+  const FeatureSpec& feature = config.feature;
+  const std::int64_t width = config.hidden;
+  std::int64_t each = feature.head_blocks * width * (width + 1) + width * config.vocabulary;
+  if (!feature.sequential()) return feature.heads * each;
+  // The first block has a second matrix, both are wider by a token more in each head, and logits
+  // have biases.
+  each += width * (width + 1) + config.vocabulary;
+  return feature.heads * each +
+         2 * width * width * feature.heads * (std::int64_t{feature.heads} + 1) / 2;
+}
+
 }  // namespace
 
 const AttentionSpec& ModelConfig::first_attention() const {
@@ -78,13 +90,11 @@ const AttentionSpec& ModelConfig::first_attention() const {
 }
 
 std::int64_t ModelConfig::parameters() const {
-  if (feature.join == FeatureSpec::Join::kHeads) {
-    const std::int64_t width = hidden;
-    return parallel.positions * width * (feature.head_blocks * (width + 1) + vocabulary);
-  }
+  if (feature.join == FeatureSpec::Join::kHeads) return HeadParameters(*this);
   const int norms =
       (block.norm_before ? (block.shared_norm ? 1 : 2) : 0) + (block.norm_after ? 2 : 0);
   std::int64_t count = NormParameters(*this, hidden);
+  if (feature.sequential()) count = HeadParameters(*this) + (layers.empty() ? 0 : count);
   if (layer_input > 0) {
     // Of each layer: its part of the table and of the projection, its gate and its projection.
     const std::int64_t each = std::int64_t{embeddings()} + 3 * std::int64_t{hidden};
@@ -97,7 +107,7 @@ std::int64_t ModelConfig::parameters() const {
                                   : AttentionParameters(*this, layer.attention);
     count += MlpParameters(*this, layer.mlp) + norms * NormParameters(*this, hidden);
   }
-  const std::int64_t head = tied_embeddings ? 0 : vocabulary;
+  const std::int64_t head = tied_embeddings || feature.sequential() ? 0 : vocabulary;
   return count + hidden * (embeddings() + head);
 }
 

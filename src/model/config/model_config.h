@@ -159,6 +159,14 @@ struct FeatureSpec {
     /// There are no layers: a feature is all that a row has, and each row of a block is for a head
     /// of its own, which makes logits of it: Medusa.
     kHeads,
+    /// The same, but a head reads the tokens behind the feature's position as well, one more than
+    /// the head before: a row's own and those between (ForwardRow::path). Where there are layers,
+    /// the stream begins as the feature, and heads read what these leave: Hydra.
+    kSequentialHeads,
+    /// Each layer is a head: its stream begins as the feature, and what the final norm and the lm
+    /// head make of its end says one position, as kHeads do. Layers keep keys and values of all
+    /// positions: the heads of Meta's models that predict several tokens.
+    kLayerHeads,
   };
   Join join = Join::kNone;
   std::vector<int> points;  ///< Of the target (TapShape::points).
@@ -174,12 +182,24 @@ struct FeatureSpec {
   bool leaves_normed = false;  ///< A row leaves what the final norm makes, not the stream itself.
   bool masked = false;         ///< kAttended: rows without one have a feature that was learned.
   bool first_norm = true;      ///< The first layer's attention has a norm of its own.
-  int head_blocks = 0;         ///< kHeads: what a head adds to the feature, one after the other.
+  int heads = 0;               ///< kHeads and kSequentialHeads: so many.
+  int head_blocks = 0;         ///< Of each: what it adds to the feature, one after the other.
   bool output_norm = true;     ///< There is a final norm.
 
   bool there() const { return join != Join::kNone; }
-  /// Whether rows of tokens begin with features, and leave such.
-  bool in_rows() const { return join == Join::kProjected || join == Join::kAttended; }
+  /// Whether rows of tokens begin with features, and leave such; of sequential heads these are the
+  /// ones that they have read.
+  bool in_rows() const {
+    return join == Join::kProjected || join == Join::kAttended || sequential();
+  }
+  bool sequential() const { return join == Join::kSequentialHeads; }
+  /// Whether each row of a block is for a head of its own, which reads the feature of the position
+  /// before the block.
+  bool head_for_each_row() const { return join == Join::kHeads || join == Join::kLayerHeads; }
+  /// Whether the stream begins as the feature itself.
+  bool enters_stream() const { return sequential() || join == Join::kLayerHeads; }
+  /// Whether heads make logits, each with a matrix of its own in place of the lm head.
+  bool has_heads() const { return join == Join::kHeads || sequential(); }
   /// Numbers that the target keeps of a position.
   int tap_width() const { return static_cast<int>(points.size()) * tapped; }
   bool operator==(const FeatureSpec&) const = default;

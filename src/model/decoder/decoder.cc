@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "model/decoder/adapter_mixer.h"
 #include "model/decoder/decoder_weights.h"
+#include "model/decoder/decoder_workspace.h"
 #include "model/decoder/delta_mixer.h"
 #include "model/decoder/expert_mixer.h"
 #include "model/decoder/feature_mixer.h"
@@ -12,6 +13,7 @@
 #include "model/decoder/latent_mixer.h"
 #include "model/decoder/layer_inputs.h"
 #include "model/heads/heads_model.h"
+#include "model/heads/layer_heads_model.h"
 #include "model/heads/markov_mixer.h"
 
 namespace foretoken {
@@ -19,72 +21,20 @@ namespace {
 
 constexpr std::size_t kMaxRows = 256;
 
-// The widest of the layers'.
-struct Widths {
-  explicit Widths(const ModelConfig& config) : hidden(config.hidden) {
-    for (const LayerSpec& layer : config.layers) {
-      const AttentionSpec& attention = layer.attention;
-      qkv = std::max(qkv, static_cast<int>(attention.shape().row_width()));
-      attended = std::max({attended, attention.attended_width(), attention.output_width()});
-      if (layer.is_recurrent()) attended = std::max(attended, layer.delta.value_width());
-      if (attention.output_gate) gated = std::max(gated, attention.query_width());
-      if (layer.mlp.apart) apart = 2 * config.hidden;
-      if (layer.mlp.has_experts()) continue;  // They have room of their own.
-      intermediate = std::max(intermediate, layer.mlp.intermediate);
-    }
-  }
-
-  int hidden = 0;
-  int qkv = 0;
-  int attended = 0;
-  int gated = 0;
-  int intermediate = 0;
-  int apart = 0;
-};
-
-// Activations of one part of a pass, each [rows, its width].
-struct Workspace {
-  std::vector<RowPlace> places;
-  std::vector<RowPlace> seen;  // Of each row the last one of its block.
-  std::vector<Token> tokens;
-  Buffer hidden;    // The residual stream.
-  Buffer normed;    // [rows, hidden]
-  Buffer qkv;       // [rows, row_width]
-  Buffer attended;  // [rows, heads * head_dim]
-  Buffer gates;     // [rows, heads * head_dim]: of what is attended to,
-  Buffer gated;     // [rows, 2 * heads * head_dim]: and both.
-  Buffer gate_up;   // [rows, 2 * intermediate]
-  Buffer mixed;     // [rows, intermediate]
-  Buffer apart;     // [2, rows, hidden]: what experts read that are apart.
-  Buffer added;     // [rows, hidden]: what is changed before it is added to the stream.
-  Buffer logits;    // [wanted rows, vocabulary]
-  Buffer maxima;    // [wanted rows, groups of the vocabulary]
-  Buffer states;    // [rows that want theirs, hidden]
-
-  void GrowTo(std::size_t rows, const Widths& widths) {
-    places.reserve(rows);
-    seen.reserve(rows);
-    tokens.reserve(rows);
-    const auto hidden_width = static_cast<std::size_t>(widths.hidden);
-    GrowFloats(hidden, rows * hidden_width);
-    GrowFloats(normed, rows * hidden_width);
-    GrowFloats(added, rows * hidden_width);
-    GrowFloats(qkv, rows * static_cast<std::size_t>(widths.qkv));
-    GrowFloats(attended, rows * static_cast<std::size_t>(widths.attended));
-    GrowFloats(gates, rows * static_cast<std::size_t>(widths.gated));
-    GrowFloats(gated, rows * 2 * static_cast<std::size_t>(widths.gated));
-    GrowFloats(gate_up, rows * 2 * static_cast<std::size_t>(widths.intermediate));
-    GrowFloats(apart, rows * static_cast<std::size_t>(widths.apart));
-    GrowFloats(mixed, rows * static_cast<std::size_t>(widths.intermediate));
-  }
+// Of a model's layers, up to the one before `end`.
+struct LayerRange {
+  int first = 0;
+  int end = 0;
 };
 
 // A decoder on one device: one walk over the layers of its description.
 class Decoder final : public Model {
  public:
-  Decoder(std::shared_ptr<const DecoderWeights> weights, std::shared_ptr<const AdapterSet> adapters,
-          Backend* backend)
-      : weights_(std::move(weights)),
+  /// Of `layers`, which all rows pass one after the other.
+  Decoder(std::shared_ptr<const DecoderWeights> weights, LayerRange layers,
+          std::shared_ptr<const AdapterSet> adapters, Backend* backend)
+      : layers_(layers),
+        weights_(std::move(weights)),
         config_(weights_->config()),
         widths_(config_),
         backend_(backend),
@@ -154,11 +104,12 @@ class Decoder final : public Model {
   std::int64_t Finish(std::span<const ForwardRow> rows, bool ForwardRow::*wanted, bool normed,
                       float* out);
 
+  LayerRange layers_;
   std::shared_ptr<const DecoderWeights> weights_;
   const ModelConfig& config_;  // The weights'.
-  Widths widths_;
+  DecoderWidths widths_;
   Backend* backend_;
-  Workspace workspace_;
+  DecoderWorkspace workspace_;
   ExpertMixer experts_;
   LatentMixer latent_;
   LayerInputs layer_inputs_;
@@ -360,7 +311,7 @@ void Decoder::Begin(std::span<const ForwardRow> rows) {
     layer_inputs_.Prepare(config_, weights_->tensors.layer_inputs, workspace_.tokens, hidden,
                           backend_);
   }
-  if (config_.feature.in_rows()) {
+  if (config_.feature.in_rows() || config_.feature.enters_stream()) {
     features_.Begin(config_, weights_->tensors.feature, rows, backend_, hidden);
   }
 }
@@ -406,7 +357,7 @@ bool Decoder::ForwardPart(std::span<const ForwardRow> rows, const ForwardBatch& 
   Begin(rows);
   const bool taps = !kv.taps.shape.points.empty();
   const float* hidden = workspace_.hidden.as<float>();
-  for (int layer = 0; layer < config_.layer_count(); ++layer) {
+  for (int layer = layers_.first; layer < layers_.end; ++layer) {
     if (interrupt.Raised()) return false;
     if (taps) KeepTaps(layer, hidden, plan, kv);
     ForwardLayer(layer, plan, kv);
@@ -499,8 +450,17 @@ std::unique_ptr<Model> DecoderWeights::MakeModel(Backend* backend,
            backend->name(), backend->layout());
   FT_CHECK(adapters == nullptr || adapters->layout() == layout_, "adapters are packed as {}",
            adapters->layout());
-  if (!tensors.heads.empty()) return MakeHeadsModel(shared_from_this(), backend);
-  return std::make_unique<Decoder>(shared_from_this(), std::move(adapters), backend);
+  const auto make = [&](LayerRange layers) {
+    return std::make_unique<Decoder>(shared_from_this(), layers, adapters, backend);
+  };
+  if (config_.feature.join == FeatureSpec::Join::kLayerHeads) {
+    std::vector<std::unique_ptr<Model>> heads;
+    for (int i = 0; i < config_.layer_count(); ++i) heads.push_back(make({i, i + 1}));
+    return MakeLayerHeadsModel(shared_from_this(), std::move(heads), backend);
+  }
+  auto all = make({0, config_.layer_count()});
+  if (tensors.heads.empty()) return all;
+  return MakeHeadsModel(shared_from_this(), std::move(all), backend);
 }
 
 }  // namespace foretoken

@@ -40,7 +40,7 @@ void Embed(const EmbeddingTable& table, std::span<const Token> tokens, std::int6
 }
 
 std::size_t DraftHead::bytes() const {
-  std::size_t bytes = logits.bytes();
+  std::size_t bytes = entry.bytes() + entry_residual.bytes() + logits.bytes();
   for (const LinearWeights& block : blocks) bytes += block.bytes();
   return bytes;
 }
@@ -87,7 +87,10 @@ std::size_t DecoderWeights::bytes_of_pass() const {
   std::size_t bytes = head().data.bytes() + tensors.output_norm.bytes() +
                       tensors.layer_inputs.projection.bytes() + tensors.layer_inputs.norm.bytes() +
                       tensors.feature.bytes() + tensors.markov.bytes();
-  for (const DraftHead& each : tensors.heads) bytes += each.bytes();
+  std::size_t heads = 0;
+  for (const DraftHead& each : tensors.heads) heads += each.bytes();
+  // Of sequential ones a row reads one.
+  bytes += config_.feature.sequential() ? heads / tensors.heads.size() : heads;
   for (std::size_t i = 0; i < tensors.layers.size(); ++i) {
     bytes += tensors.layers[i].bytes_of_row(config_.layers[i].mlp);
   }

@@ -123,10 +123,14 @@ struct EmbeddingTable {
 void Embed(const EmbeddingTable& table, std::span<const Token> tokens, std::int64_t width,
            Backend* backend, float* out);
 
-/// A head that says one position from the target's state (FeatureSpec::Join::kHeads).
+/// A head that says one position from the target's state (FeatureSpec::has_heads).
 struct DraftHead {
+  /// Of a sequential head of number n, what makes [hidden] of the state and n + 1 tokens,
+  /// [hidden, (n + 2) * hidden]: SiLU of the first's outputs and the second's; both with biases.
+  LinearWeights entry;
+  LinearWeights entry_residual;
   std::vector<LinearWeights> blocks;  ///< [hidden, hidden], each with biases.
-  Matrix logits;                      ///< [vocabulary, hidden]
+  LinearWeights logits;               ///< [vocabulary, hidden]; of sequential heads with biases.
 
   std::size_t bytes() const;
 };
@@ -158,7 +162,7 @@ struct DecoderTensors {
   LayerInputWeights layer_inputs;
   FeatureWeights feature;
   std::vector<LayerWeights> layers;
-  std::vector<DraftHead> heads;  ///< In place of all else.
+  std::vector<DraftHead> heads;  ///< In place of `head`.
   NormWeights output_norm;
   MarkovWeights markov;
   Matrix head;  ///< Empty where the embedding table is the head too.

@@ -87,6 +87,11 @@ void FeatureMixer::Begin(const ModelConfig& config, const FeatureWeights& weight
   MakeFeatures(config, weights, rows, backend);
   float* const pairs = pairs_.as<float>();
   const float* features = features_.as<float>();
+  const std::size_t numbers = rows.size() * static_cast<std::size_t>(config.hidden);
+  if (spec.enters_stream()) {
+    std::copy_n(features, numbers, stream);
+    return;
+  }
   const auto lay = [&](const float* x, const NormWeights& norm, bool second) {
     if (norm.there()) {
       backend->RmsNorm(x, norm.gain.as<float>(), config.norm.epsilon, count, config.hidden,
@@ -101,8 +106,7 @@ void FeatureMixer::Begin(const ModelConfig& config, const FeatureWeights& weight
   if (spec.join == FeatureSpec::Join::kProjected) {
     return Multiply(weights.join, pairs, count, backend, stream);
   }
-  std::copy_n(spec.normed_stream ? laid : features,
-              rows.size() * static_cast<std::size_t>(config.hidden), stream);
+  std::copy_n(spec.normed_stream ? laid : features, numbers, stream);
 }
 
 }  // namespace foretoken

@@ -29,18 +29,19 @@ class Collector {
 
   Result<DecoderTensors> All() {
     DecoderTensors all;
-    if (config_.feature.join == FeatureSpec::Join::kHeads) {
-      FT_RETURN_IF_ERROR(Heads(&all.heads));
-      return all;
-    }
+    const bool heads = config_.feature.has_heads();
+    if (heads) FT_RETURN_IF_ERROR(Heads(&all.heads));
+    if (heads && !config_.feature.sequential()) return all;
     FT_ASSIGN_OR_RETURN(all.embedding, Embedding());
     if (config_.layer_input > 0) FT_RETURN_IF_ERROR(LayerInputs(&all.layer_inputs));
-    if (config_.feature.there()) FT_RETURN_IF_ERROR(Feature(&all.feature));
+    if (config_.feature.there() && !config_.feature.enters_stream()) {
+      FT_RETURN_IF_ERROR(Feature(&all.feature));
+    }
     if (config_.markov.there()) FT_RETURN_IF_ERROR(Markov(&all.markov));
     if (config_.feature.output_norm) {
       FT_ASSIGN_OR_RETURN(all.output_norm, Norm("output_norm"));
     }
-    if (!config_.tied_embeddings) {
+    if (!config_.tied_embeddings && !heads) {
       FT_ASSIGN_OR_RETURN(all.head, Table("head"));
     }
     for (int i = 0; i < config_.layer_count(); ++i) {
@@ -71,13 +72,24 @@ class Collector {
     return table;
   }
   Status Heads(std::vector<DraftHead>* heads) {
-    for (int i = 0; i < config_.parallel.positions; ++i) {
+    const std::int64_t width = config_.hidden;
+    const bool sequential = config_.feature.sequential();
+    for (int i = 0; i < config_.feature.heads; ++i) {
       DraftHead& head = heads->emplace_back();
-      for (int j = 0; j < config_.feature.head_blocks; ++j) {
-        FT_RETURN_IF_ERROR(Linear({{fmt::format("heads.{}.{}.linear", i, j), config_.hidden}},
-                                  config_.hidden, 1, true, &head.blocks.emplace_back()));
+      const auto block = [&](int number, const char* part, std::int64_t inputs,
+                             LinearWeights* weights) {
+        return Linear({{fmt::format("heads.{}.{}.{}", i, number, part), width}}, inputs, 1, true,
+                      weights);
+      };
+      if (sequential) {
+        FT_RETURN_IF_ERROR(block(0, "linear", (i + 2) * width, &head.entry));
+        FT_RETURN_IF_ERROR(block(0, "residual", (i + 2) * width, &head.entry_residual));
       }
-      FT_ASSIGN_OR_RETURN(head.logits, Table(fmt::format("heads.{}.logits", i)));
+      for (int j = sequential ? 1 : 0; j < config_.feature.head_blocks; ++j) {
+        FT_RETURN_IF_ERROR(block(j, "linear", width, &head.blocks.emplace_back()));
+      }
+      FT_RETURN_IF_ERROR(Linear({{fmt::format("heads.{}.logits", i), config_.vocabulary}}, width,
+                                kSpread, sequential, &head.logits));
     }
     return {};
   }

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "model/drafters/learned_draft.h"
-#include "model/drafters/prediction_layer.h"
+#include "model/drafters/own_drafter.h"
 #include "model/families/read_config.h"
 #include "model/model_testing.h"
 #include "model/open_checkpoint.h"
@@ -96,9 +96,11 @@ class DrafterGoldenTest : public testing::TestWithParam<std::string> {
   }
 
   Result<LearnedDraft> Open() {
-    const auto open = GetParam().starts_with("mtp") ? OpenPredictionLayer : OpenDraft;
     const fs::path file = Folder() / GetParam() / "drafter.gguf";
-    return open(fs::exists(file) ? file : file.parent_path(), target_, target_config_);
+    FT_ASSIGN_OR_RETURN(Checkpoint files,
+                        Checkpoint::Open(fs::exists(file) ? file : file.parent_path()));
+    const char* const own = GetParam().starts_with("mtp") ? "mtp" : "";
+    return ReadDrafter(own, std::move(files), target_, target_config_);
   }
 
   // In the target's tokens.
@@ -175,12 +177,14 @@ class Runner {
     for (int row = 0; row < spec.block; ++row) {
       const std::int32_t p = block.begin + row;
       const Token token = golden_.tokens[static_cast<std::size_t>(block.begin)];
-      const bool read = model_->config().feature.join == FeatureSpec::Join::kHeads;
-      const auto before = static_cast<std::size_t>(block.begin - 1);
+      const bool read = model_->config().feature.head_for_each_row();
+      const std::int32_t before = block.begin - 1;
+      const std::int32_t at = read ? before : p;
+      const auto& tap = golden_.taps[static_cast<std::size_t>(before)];
       batch_.rows.push_back({.token = row == 0 ? token : spec.mask_token,
-                             .place = {p, p, 0, p + 1, 0},
+                             .place = {at, at, 0, at + 1, 0},
                              .wants_logits = spec.Says(row, depths),
-                             .feature = {.kept = read ? golden_.taps[before].data() : nullptr},
+                             .feature = {.kept = read ? tap.data() : nullptr},
                              .block_left = spec.block - 1 - row});
     }
     const float* logits = Forward();
@@ -282,10 +286,13 @@ class Runner {
   ForwardRow RowOf(int node, const RowPlace& place) {
     const int parent = NodeAt(node).parent;
     const std::vector<float>& left = parent < 0 ? left_ : node_left_[parent];
+    std::vector<Token> path = {golden_.tokens[static_cast<std::size_t>(golden_.kept)]};
+    for (const int each : PathTo(parent)) path.push_back(NodeAt(each).token);
     return {.token = NodeAt(node).token,
             .place = place,
             .wants_state = true,
-            .feature = {.left = left.data()}};
+            .feature = {.left = left.data()},
+            .path = batch_.AddPath(path)};
   }
   void CompareNodes(const std::vector<int>& nodes) {
     const float* logits = Forward();

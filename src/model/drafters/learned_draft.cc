@@ -9,9 +9,10 @@
 #include "model/drafters/drafter_kind.h"
 #include "model/drafters/drafter_names.h"
 #include "model/drafters/eagle3_gguf.h"
-#include "model/drafters/medusa.h"
 #include "model/drafters/shared_tables.h"
 #include "model/families/family.h"
+#include "model/heads/hydra.h"
+#include "model/heads/medusa.h"
 #include "model/model_weights.h"
 
 namespace foretoken {
@@ -78,7 +79,7 @@ bool IsLearnedDraft(const Checkpoint& folder) {
   if (folder.gguf.has_value()) return IsEagle3Gguf(folder);
   const Json json = ParseConfig(folder);
   if (!json.is_object()) return false;
-  if (IsMedusa(folder, json)) return true;
+  if (IsMedusa(folder, json) || IsHydra(folder, json)) return true;
   return json.contains("speculators_model_type") || json.contains("draft_vocab_size") ||
          folder.Find("fc.weight") != nullptr || folder.Find("model.fc.weight") != nullptr;
 }
@@ -91,6 +92,8 @@ Result<LearnedDraft> ReadLearnedDraft(Checkpoint folder, const Checkpoint& targe
   }
   if (const Json said = ParseConfig(folder); IsMedusa(folder, said)) {
     return ReadMedusa(std::move(folder), said, target_config);
+  } else if (IsHydra(folder, said)) {
+    return ReadHydra(std::move(folder), said, target, target_config);
   }
   const bool gguf = folder.gguf.has_value();
   if (gguf) {

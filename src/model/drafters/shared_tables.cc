@@ -47,4 +47,12 @@ Status ShareTables(const Checkpoint& target, const ModelConfig& target_config,
   return {};
 }
 
+void ShareEmbeddings(const Checkpoint& target, Checkpoint* draft) {
+  Share(target, "embedding.weight", "embedding.weight", draft);
+}
+
+void ShareOutputNorm(const Checkpoint& target, Checkpoint* draft) {
+  Share(target, "output_norm.weight", "output_norm.weight", draft);
+}
+
 }  // namespace foretoken

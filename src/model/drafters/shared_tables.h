@@ -11,4 +11,9 @@ namespace foretoken {
 Status ShareTables(const Checkpoint& target, const ModelConfig& target_config,
                    const ModelConfig& config, Checkpoint* draft);
 
+/// The target's embeddings alone, to a draft as wide as the target that has none.
+void ShareEmbeddings(const Checkpoint& target, Checkpoint* draft);
+/// Likewise its final norm.
+void ShareOutputNorm(const Checkpoint& target, Checkpoint* draft);
+
 }  // namespace foretoken

@@ -39,6 +39,14 @@ std::optional<int> LayerOf(bool gguf, std::string_view name) {
   return layer;
 }
 
+// Of layers and heads that guess further tokens and are not numbered behind the model's own.
+bool HasPredictionPrefix(std::string_view name) {
+  constexpr std::string_view kPrefixes[] = {"mtp.", "model.mtp", "medusa_head.", "medusa_lm_head.",
+                                            "model.extra_heads."};
+  return std::ranges::any_of(kPrefixes,
+                             [name](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
 bool HasAny(std::string_view name, std::span<const std::string_view> words) {
   return std::ranges::any_of(
       words, [name](std::string_view word) { return name.find(word) != std::string_view::npos; });
@@ -58,7 +66,7 @@ ModelPart PartOf(const Family& family, bool gguf, int layers, std::string_view n
   const std::string name = gguf ? std::string(name_in_file) : WithoutTextPrefix(name_in_file);
   const std::optional<int> layer = LayerOf(gguf, name);
   if (layer.has_value() && *layer >= layers) return ModelPart::kPrediction;
-  if (name.starts_with("mtp.") || name.starts_with("model.mtp")) return ModelPart::kPrediction;
+  if (HasPredictionPrefix(name)) return ModelPart::kPrediction;
   const bool of_config = gguf ? IsOfGgufConfig(name) : name.ends_with(".inv_freq");
   if (of_config || !OurName(family, gguf, name).empty()) return ModelPart::kText;
   if (gguf || name.starts_with("model.layers.")) return ModelPart::kUnknown;
@@ -77,8 +85,7 @@ std::string UnusedPart::Sentence() const {
       return fmt::format("the audio tower ({}) is not used: sound is refused", size);
     case ModelPart::kPrediction:
       return fmt::format(
-          "the layers that guess further tokens ({}) are not used: drafts are made otherwise",
-          size);
+          "what guesses further tokens ({}) is no part of the model, but may draft for it", size);
     default:
       return fmt::format("what is none of the text model ({}, '{}' first) is not used", size,
                          Printable(tensors.front()));

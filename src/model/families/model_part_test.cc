@@ -28,6 +28,8 @@ TEST(ModelPart, OfFolders) {
   EXPECT_EQ(OfFolder("model.layers.2.self_attn.q_proj.weight"), ModelPart::kPrediction);
   EXPECT_EQ(OfFolder("mtp.layers.0.mlp.gate.weight"), ModelPart::kPrediction);
   EXPECT_EQ(OfFolder("model.mtp_layers.0.mlp.gate.weight"), ModelPart::kPrediction);
+  EXPECT_EQ(OfFolder("medusa_head.0.0.linear.weight"), ModelPart::kPrediction);
+  EXPECT_EQ(OfFolder("model.extra_heads.0.mlp.up_proj.weight"), ModelPart::kPrediction);
   EXPECT_EQ(OfFolder("model.visual.blocks.0.attn.qkv.weight"), ModelPart::kVision);
   EXPECT_EQ(OfFolder("multi_modal_projector.linear.weight"), ModelPart::kVision);
   EXPECT_EQ(OfFolder("audio_tower.conv.weight"), ModelPart::kAudio);

@@ -20,6 +20,7 @@ ModelConfig Config() {
   config.feature = {.join = FeatureSpec::Join::kHeads,
                     .points = {TapShape::kFinalState},
                     .tapped = kHidden,
+                    .heads = kHeads,
                     .head_blocks = 2};
   config.parallel = {.positions = kHeads, .mask_token = 0, .block = kHeads};
   return config;

@@ -1,4 +1,4 @@
-#include "model/drafters/medusa.h"
+#include "model/heads/medusa.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,6 +6,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "model/drafters/own_drafter.h"
 #include "model/families/read_config.h"
 #include "model/open_checkpoint.h"
 
@@ -115,6 +116,42 @@ TEST_F(MedusaTest, IsToldFromAModelWithHeads) {
   json["medusa_num_heads"] = 5;
   model.config.json = json.dump();
   EXPECT_FALSE(IsLearnedDraft(model));
+}
+
+// Medusa-2: the heads of a model that was trained with them.
+TEST_F(MedusaTest, MayLieAmongTheTensorsOfAModel) {
+  const Checkpoint heads = Open("medusa-two-blocks");
+  const auto alone = OpenDraft(Folder("medusa-two-blocks"), target_, target_config_);
+  ASSERT_TRUE(alone.ok()) << alone.error().message;
+  for (const std::string prefix : {"medusa_head.", "medusa_lm_head."}) {
+    Checkpoint model = Open("target");
+    Json json = Json::parse(model.config.json);
+    json["medusa_num_heads"] = 4;
+    model.config.json = json.dump();
+    for (const auto& [name, tensor] : heads.tensors) model.tensors.emplace(prefix + name, tensor);
+    EXPECT_FALSE(IsLearnedDraft(model));
+    const auto own = ReadDrafter("medusa", model, target_, target_config_);
+    ASSERT_TRUE(own.ok()) << own.error().message;
+    EXPECT_EQ(own->config.feature, alone->config.feature);
+    EXPECT_EQ(own->config.parallel, alone->config.parallel);
+    EXPECT_EQ(own->checkpoint.tensors.size(), heads.tensors.size());
+    ASSERT_EQ(own->notes.size(), 1U);
+    EXPECT_THAT(own->notes[0], HasSubstr("medusa_num_heads is 4, but the tensors have 5"));
+    model.tensors.erase(prefix + "0.2.weight");
+    EXPECT_THAT(ReadDrafter("medusa", model, target_, target_config_).error().message,
+                HasSubstr("lacks tensor " + prefix + "0.2.weight, the matrix of the first"));
+    model.tensors.erase(prefix + "1.2.weight");
+    model.tensors.emplace(prefix + "0.2.weight", *heads.Find("0.2.weight"));
+    EXPECT_THAT(ReadDrafter("medusa", model, target_, target_config_).error().message,
+                HasSubstr("has tensor '" + prefix + "1.0.linear.bias', which is none of its 1"));
+  }
+}
+
+TEST_F(MedusaTest, OfAModelMustBeThere) {
+  EXPECT_THAT(ReadDrafter("medusa", Open("target"), target_, target_config_).error().message,
+              HasSubstr("has no heads of Medusa beside the model: tensors medusa_head.*, or"));
+  EXPECT_THAT(ReadDrafter("odd", Open("target"), target_, target_config_).error().message,
+              HasSubstr("what drafts in a model's files is mtp or medusa, not 'odd'"));
 }
 
 }  // namespace

@@ -15,4 +15,9 @@ bool IsMedusa(const Checkpoint& folder, const ConfigFields::Json& json);
 Result<LearnedDraft> ReadMedusa(Checkpoint folder, const ConfigFields::Json& json,
                                 const ModelConfig& target);
 
+/// The same of heads that lie beside a whole model (Medusa-2), which `target` describes: tensors
+/// medusa_head.* or medusa_lm_head.* among the model's, or the file that heads alone have, in the
+/// model's folder. What else there is in the files is not looked at.
+Result<LearnedDraft> ReadOwnMedusa(Checkpoint model, const ModelConfig& target);
+
 }  // namespace foretoken
