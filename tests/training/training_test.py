@@ -23,6 +23,7 @@ from foretoken_train import command, losses, packing, vocabulary
 from foretoken_train.capture import CapturedSequence, load_capture
 from foretoken_train.kinds.eagle3 import Eagle3, Eagle3Config
 from foretoken_train.layers import LayerShape
+from foretoken_train.online import read_drafter
 from foretoken_train.evaluate import Evaluation, evaluate
 from foretoken_train.failure import Failure
 from foretoken_train.safetensors import SafetensorsFile, write_safetensors
@@ -303,6 +304,24 @@ class FolderTest(unittest.TestCase):
             self.assertEqual(list(file.tensor(name).shape), shape, name)
         # What was trained is what says how likely tokens are to be accepted.
         self.assertGreater(float(file.tensor("confidence_head.proj.bias").float().abs()), 0)
+
+    def test_what_is_trained_further_is_what_was_written(self):
+        target = load_target(self.target_folder)
+        for name, most in (("dflash", 3), ("dspark", 3), ("medusa", 3), ("hydra", 3),
+                           ("eagle3", None), ("mtp", None)):
+            folder = self.folder / name
+            self.assertEqual(self.train(name, kind=name), (0, mock.ANY))
+            kind, drafter = read_drafter(folder, target)
+            self.assertEqual((kind.name, kind.most(drafter)), (name, most))
+            file = SafetensorsFile(folder / "model.safetensors")
+            for tensor, value in drafter.tensors().items():
+                torch.testing.assert_close(file.tensor(tensor).float(), value.float(),
+                                           rtol=0, atol=0, msg=f"{name} {tensor}")
+            config = json.loads((folder / "config.json").read_text())
+            self.assertEqual(drafter.config_json(), config)
+            (folder / "config.json").write_text(json.dumps({**config, "fancy": True}))
+            with self.assertRaises(Failure):
+                read_drafter(folder, target)
 
     def test_taps_that_a_kind_cannot_use_are_refused(self):
         target = SmallTarget(self.target_folder)

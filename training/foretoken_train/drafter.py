@@ -113,6 +113,8 @@ class Kind:
     evaluated: Callable[[argparse.Namespace], int] = lambda arguments: arguments.steps_ahead
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     read: Optional[Callable[[pathlib.Path, Target], Optional[Drafter]]] = None
+    # How many tokens a drafter of this kind can draft, where that is decided once it is made.
+    most: Callable[[Any], Optional[int]] = lambda drafter: None
     # Files of its folder besides config.json, model.safetensors and the card.
     write_more: Callable[[Drafter, pathlib.Path], None] = lambda drafter, folder: None
     # What the engine is told of the drafter in a folder, besides where it is.

@@ -3,7 +3,8 @@ values and draft all of the block in one pass."""
 
 import argparse
 import dataclasses
-from typing import Any, Dict, Mapping, Sequence, Tuple
+import pathlib
+from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
 import torch
 from torch import nn
@@ -11,10 +12,16 @@ from torch.nn import functional
 
 from ..drafter import Drafts, Inputs, Kind, Tables, every_place, rows_of_step
 from ..failure import Failure
-from ..layers import Attention, DecoderLayer, LayerShape, RMSNorm, randomize
+from ..layers import (Attention, DecoderLayer, LayerShape, RMSNorm, load_parameters, randomize,
+                      shape_in)
 from ..options import above_zero, add_layer_options, layer_shape
 from ..packing import Batch
+from ..safetensors import SafetensorsFile
+from ..target import Target, read_config
 from ..vocabulary import counts
+
+
+PLACES = 512  # Of a packed row at which blocks begin, where nothing else is said.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,7 +153,7 @@ class Dflash(nn.Module):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_layer_options(parser)
     parser.add_argument("--layers", type=above_zero, default=5, help="of the drafter")
-    parser.add_argument("--places", type=above_zero, default=512,
+    parser.add_argument("--places", type=above_zero, default=PLACES,
                         help="random places of a packed row at which blocks begin")
     parser.add_argument("--mask-token", type=int, default=None,
                         help="the target's token that stands for one to be drafted; by default "
@@ -185,5 +192,34 @@ def _make(inputs: Inputs) -> Dflash:
     return network
 
 
+def config_in(config: Mapping[str, Any], target: Target) -> Optional[DflashConfig]:
+    """Of a config.json that this package may have written for the target; None where it lacks some
+    of it."""
+    own, shape = config.get("dflash_config"), shape_in(config)
+    if not isinstance(own, dict) or shape is None or shape.hidden_size != target.hidden:
+        return None
+    numbers = [config.get(name) for name in ("num_hidden_layers", "block_size",
+                                             "max_position_embeddings", "num_target_layers")]
+    numbers.append(own.get("mask_token_id"))
+    layers = own.get("target_layer_ids")
+    if not all(isinstance(number, int) for number in numbers) or not isinstance(layers, list):
+        return None
+    count, size, positions, target_layers, mask = numbers
+    return DflashConfig(shape, count, size, mask, target.vocabulary, positions,
+                        tuple(layer + 1 for layer in layers), target_layers,
+                        target.begin_and_end())
+
+
+def _read(folder: pathlib.Path, target: Target) -> Optional[Dflash]:
+    config = read_config(folder / "config.json")
+    own = config_in(config, target)
+    if own is None or own.as_json() != config:
+        return None
+    network = Dflash(own, PLACES)
+    load_parameters(network, SafetensorsFile(folder / "model.safetensors"))
+    return network
+
+
 KIND = Kind("dflash", "layers that draft a block of tokens in one pass", _make, add_arguments,
-            defaults={"steps_ahead": 15, "decay": 0.87})
+            defaults={"steps_ahead": 15, "decay": 0.87}, read=_read,
+            most=lambda drafter: drafter.config.block_size - 1)

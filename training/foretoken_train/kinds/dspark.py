@@ -4,15 +4,18 @@ drafted token is to be accepted."""
 
 import argparse
 import dataclasses
-from typing import Any, Dict
+import pathlib
+from typing import Any, Dict, Optional
 
 import torch
 from torch import nn
 
 from ..drafter import Drafts, Inputs, Kind, Tables
-from ..layers import randomize
+from ..layers import load_parameters, randomize
 from ..options import above_zero
 from ..packing import Batch
+from ..safetensors import SafetensorsFile
+from ..target import Target, read_config
 from . import dflash
 
 
@@ -43,6 +46,11 @@ class ConfidenceHead(nn.Module):
     def __init__(self, width: int):
         super().__init__()
         self.proj = nn.Linear(width, 1)
+
+
+def _published(name: str) -> str:
+    """The name of a parameter in files."""
+    return name.removeprefix("backbone.")
 
 
 class Dspark(nn.Module):
@@ -76,7 +84,7 @@ class Dspark(nn.Module):
         return Drafts(place, log_q, confidence)
 
     def tensors(self) -> Dict[str, torch.Tensor]:
-        return {name.removeprefix("backbone."): value for name, value in self.state_dict().items()}
+        return {_published(name): value for name, value in self.state_dict().items()}
 
     def config_json(self) -> Dict[str, Any]:
         return self.config.as_json()
@@ -102,6 +110,21 @@ def _make(inputs: Inputs) -> Dspark:
     return network
 
 
+def _read(folder: pathlib.Path, target: Target) -> Optional[Dspark]:
+    config = read_config(folder / "config.json")
+    backbone = dflash.config_in(config, target)
+    rank = config.get("dflash_config", {}).get("markov_rank") if backbone else None
+    if not isinstance(rank, int) or rank < 1:
+        return None
+    own = DsparkConfig(backbone, rank)
+    if own.as_json() != config:
+        return None
+    network = Dspark(own, dflash.PLACES)
+    load_parameters(network, SafetensorsFile(folder / "model.safetensors"), _published)
+    return network
+
+
 KIND = Kind("dspark", "the same, to whose logits the token before each adds, with a head that says "
             "how likely each is to be accepted", _make, _add_arguments,
-            defaults={"steps_ahead": 7, "decay": 0.78, "loss": "l1"})
+            defaults={"steps_ahead": 7, "decay": 0.78, "loss": "l1"}, read=_read,
+            most=lambda drafter: drafter.config.backbone.block_size)
