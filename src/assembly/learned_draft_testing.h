@@ -41,6 +41,7 @@ struct Kind {
   FeatureSpec feature;
   int hidden = kTargetHidden;
   ParallelSpec parallel = {};
+  MarkovSpec markov = {};
 };
 
 inline std::ostream& operator<<(std::ostream& out, const Kind& kind) { return out << kind.name; }
@@ -104,6 +105,23 @@ inline std::vector<Kind> Kinds() {
        Context(),
        kTargetHidden,
        {.positions = 8, .mask_token = 7, .block = 8}},
+      {"dflash_of_two",
+       Context(),
+       kTargetHidden,
+       {.positions = 2, .mask_token = 7, .block = 3, .in_place = true}},
+      {"dspark",
+       Context(),
+       kTargetHidden,
+       {.positions = 8, .mask_token = 7, .block = 8},
+       {.rank = 8, .kind = MarkovSpec::Kind::kGated}},
+      {"dspark_recurrent_and_confident",
+       Context(),
+       kTargetHidden,
+       {.positions = 6, .mask_token = 7, .block = 6},
+       {.rank = 8,
+        .kind = MarkovSpec::Kind::kRecurrent,
+        .confidence = true,
+        .confidence_reads_tokens = true}},
       {"peagle",
        {.join = Join::kAttended,
         .points = {1, 2, 3},
@@ -136,6 +154,7 @@ inline ModelConfig ShapeOf(const Kind& kind) {
   ModelConfig shape = Shape(kind.hidden, 1);
   shape.feature = kind.feature;
   shape.parallel = kind.parallel;
+  shape.markov = kind.markov;
   if (shape.feature.join == FeatureSpec::Join::kLayerHeads) {
     shape.layers.assign(static_cast<std::size_t>(shape.parallel.block), shape.layers.front());
   }

@@ -98,8 +98,8 @@ struct ModelOptions {
   // How reports call what was named.
   std::string target_name;
   std::string draft_name;
-  std::string own_drafter;           ///< ModelSource::own_drafter: "mtp" of "self:mtp".
-  DraftVocabulary draft_vocabulary;  ///< What became of `draft_vocab`.
+  std::string own_drafter;                   ///< ModelSource::own_drafter: "mtp" of "self:mtp".
+  DraftVocabulary draft_vocabulary;          ///< What became of `draft_vocab`.
   std::vector<ModelSource> further_sources;  ///< What became of `further_drafts`.
 
  private:
