@@ -167,7 +167,10 @@ class GoodInput(CliTest):
 
     def test_demo_agrees_in_every_mode(self):
         report = json.loads(self.succeed("demo", "--json", "-n", 64).stdout)
-        self.assertEqual([mode["mode"] for mode in report["modes"]], ["ar", "sd", "ssd"])
+        self.assertEqual([(mode["mode"], mode["drafter"]) for mode in report["modes"]],
+                         [("ar", "")] + [(mode, f"demo-{drafter}")
+                                         for drafter in ("draft", "eagle3", "mtp", "dflash")
+                                         for mode in ("sd", "ssd")])
         self.assertTrue(all(mode["identical"] for mode in report["modes"]))
         self.assertTrue(all(mode["tokens_per_s"] > 0 for mode in report["modes"]))
         self.assertTrue(all(text["text"] for text in report["texts"]))
@@ -345,6 +348,22 @@ class GoodInput(CliTest):
         self.refuse("bench", "--drafters", "demo-draft,x=demo-draft,x=y", saying="called x")
         self.refuse("bench", "--drafters", "demo-draft", "-md", "demo-draft",
                     saying="give either --drafters or --draft")
+
+    def test_bundled_heads_draft_what_the_target_says(self):
+        drafters = ["demo-draft", "demo-eagle3", "demo-mtp", "demo-dflash"]
+        for temperature in (0, 1):
+            result = self.succeed("bench", "--limit", 4, "-n", 60, "--temp", temperature,
+                                  "--only-target-cores", "--drafters", ",".join(drafters),
+                                  "--json", "-")
+            for group in json.loads(result.stdout)["sets"]:
+                modes = {mode["mode"]: mode for mode in group["modes"]}
+                for drafter in drafters:
+                    for when in ("sd", "ssd"):
+                        mode = modes[f"{when}:{drafter}"]
+                        self.assertTrue(mode["identical"], mode["mode"])
+                    # Of a random drafter it would be 1.
+                    self.assertGreater(modes[f"sd:{drafter}"]["acceptance_length"], 1.25,
+                                       (drafter, temperature, group["name"]))
 
     def test_bench_claims_no_equality_under_rejection(self):
         table = self.succeed("bench", "--limit", 2, "-n", 24, "--temp", 1, "--verify", "rejection",

@@ -22,7 +22,7 @@ struct DemoOptions : DecodingOptions {
 
 constexpr Mode kShown[] = {Mode::kAr, Mode::kSd, Mode::kSsd};
 constexpr std::size_t kAr = 0;
-constexpr std::size_t kSsd = 2;
+constexpr std::size_t kSsd = 2;  // With the first draft.
 
 struct Prompt {
   std::string text;
@@ -41,6 +41,8 @@ std::vector<Prompt> PromptsToShow() {
 
 // One mode over all prompts.
 struct ModeRun {
+  Mode mode;
+  std::string drafter;  // Empty: none.
   std::unique_ptr<Engine> engine;
   std::vector<Generation> generations;
 
@@ -78,7 +80,8 @@ nlohmann::json DemoJson(const std::vector<Prompt>& prompts, const std::vector<Mo
   }
   for (std::size_t m = 0; m < runs.size(); ++m) {
     const RequestStats total = runs[m].Total();
-    json["modes"].push_back({{"mode", ModeName(kShown[m])},
+    json["modes"].push_back({{"mode", ModeName(runs[m].mode)},
+                             {"drafter", runs[m].drafter},
                              {"tokens_per_s", runs[m].TokensPerSecond()},
                              {"speedup", runs[m].TokensPerSecond() / runs[kAr].TokensPerSecond()},
                              {"acceptance_length", total.acceptance_length()},
@@ -89,10 +92,10 @@ nlohmann::json DemoJson(const std::vector<Prompt>& prompts, const std::vector<Mo
 }
 
 std::string RenderTable(const nlohmann::json& report) {
-  TextTable table({"mode", "tokens/s", "speed-up", "tokens/round", "cache hits", "identical"});
+  TextTable table({"mode", "drafter", "tokens/s", "speed-up", "tokens/round", "cache hits", "identical"});
   for (const auto& mode : report["modes"]) {
     const auto number = [&mode](const char* key) { return mode[key].get<double>(); };
-    table.Add({mode["mode"], fmt::format("{:.0f}", number("tokens_per_s")),
+    table.Add({mode["mode"], mode["drafter"] == "" ? "-" : mode["drafter"], fmt::format("{:.0f}", number("tokens_per_s")),
                fmt::format("{:.2f}x", number("speedup")),
                fmt::format("{:.2f}", number("acceptance_length")),
                FormatPercent(mode["hit_rate"].is_null() ? -1 : number("hit_rate")),
@@ -114,16 +117,36 @@ Result<Request> MakeRequest(const DemoOptions& options, const Tokenizer& tokeniz
   return request;
 }
 
+// The modes with the draft of `options`, and those that draft with each of `heads` in its place.
+Result<std::vector<ModeRun>> OpenRuns(const DemoOptions& options, const Decoding& decoding,
+                                      const std::vector<std::string>& heads) {
+  FT_ASSIGN_OR_RETURN(const int context, ChooseContext(options.model, *decoding.target, 0));
+  std::vector<ModeRun> runs;
+  const auto open = [&](const DemoOptions& with, Mode mode) -> Status {
+    ModeRun& run = runs.emplace_back();
+    run.mode = mode;
+    if (mode.drafts()) run.drafter = with.model.DraftSource().label();
+    FT_ASSIGN_OR_RETURN(run.engine, with.OpenEngine(mode, decoding, context));
+    return {};
+  };
+  for (const Mode mode : kShown) FT_RETURN_IF_ERROR(open(options, mode));
+  for (const std::string& head : heads) {
+    DemoOptions with = options;
+    with.model.draft = head;
+    FT_RETURN_IF_ERROR(with.model.ResolveDefaults(with.datastore.directory));
+    for (const Mode mode : {Mode::kSd, Mode::kSsd}) FT_RETURN_IF_ERROR(open(with, mode));
+  }
+  return runs;
+}
+
 Result<int> Demo(DemoOptions options) {
+  const std::vector<std::string> heads =
+      options.model.given() ? std::vector<std::string>() : BundledHeads();
   FT_ASSIGN_OR_RETURN(const Mode mode, options.Choose());
   FT_RETURN_IF_ERROR(options.CheckFor(kShown));
   FT_ASSIGN_OR_RETURN(const Decoding decoding, options.Load(mode));
   const auto& [cores, target, datastore] = decoding;
-  FT_ASSIGN_OR_RETURN(const int context, ChooseContext(options.model, *target, 0));
-  std::vector<ModeRun> runs(std::size(kShown));
-  for (std::size_t m = 0; m < runs.size(); ++m) {
-    FT_ASSIGN_OR_RETURN(runs[m].engine, options.OpenEngine(kShown[m], decoding, context));
-  }
+  FT_ASSIGN_OR_RETURN(std::vector<ModeRun> runs, OpenRuns(options, decoding, heads));
 
   const Painter painter(UseColor(options.color, stdout));
   if (!options.json) {
@@ -161,7 +184,8 @@ Result<int> Demo(DemoOptions options) {
 
 void AddDemoCommand(CLI::App* app, CommandBody* chosen) {
   CLI::App* command = app->add_subcommand(
-      "demo", "Decode built-in prompts in every mode and compare text and speed");
+      "demo", "Decode built-in prompts in every mode, with every bundled draft, and compare text "
+              "and speed");
   const OptionGroup add(command, "Output");
   auto options = std::make_shared<DemoOptions>();
   options->mode = "ssd";  // Which needs most.

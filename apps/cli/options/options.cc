@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <initializer_list>
@@ -20,6 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kDemoTarget = "demo-target";
 constexpr std::string_view kDemoDraft = "demo-draft";
+constexpr std::array kDemoHeads = {"demo-eagle3", "demo-mtp", "demo-dflash"};
 constexpr std::string_view kSelf = "self:";
 constexpr std::string_view kOwnDrafters[] = {"mtp", "medusa"};  // ModelSource::own_drafter
 
@@ -221,6 +223,15 @@ Status ModelOptions::FillInBundled() {
   target = (fs::path(models) / kDemoTarget).string();
   if (!has_draft()) draft = (fs::path(models) / kDemoDraft).string();
   return {};
+}
+
+std::vector<std::string> BundledHeads() {
+  std::vector<std::string> heads;
+  const fs::path models = BundledModels();
+  for (const char* name : kDemoHeads) {
+    if (fs::exists(models / name / "config.json")) heads.emplace_back(name);
+  }
+  return heads;
 }
 
 Result<Cores> ResolveCores(const CoreOptions& options) {

@@ -148,6 +148,10 @@ struct Cores {
 };
 Result<Cores> ResolveCores(const CoreOptions& options);
 
+/// The drafters beside the bundled pair that read the bundled target's states: names that `--draft`
+/// takes.
+std::vector<std::string> BundledHeads();
+
 /// Speculation, batching and KV. Where nothing is given, modes differ: sd and ssd take the defaults
 /// named here, mode auto chooses.
 struct SpeculationOptions {
