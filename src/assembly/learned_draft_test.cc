@@ -31,7 +31,7 @@ TEST_P(LearnedDraft, TreesEmitTheTokensOfAr) {
                                .max_batch = 3};
     const Run run = Decode(Mode::kSd, options, sampling);
     EXPECT_EQ(run.tokens, truth.tokens) << "T " << temperature;
-    EXPECT_GT(run.accepted, 40);
+    EXPECT_GT(run.accepted, 25);  // Random drafts that have few tokens to choose from.
   }
 }
 

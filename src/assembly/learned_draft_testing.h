@@ -41,6 +41,7 @@ struct Kind {
   FeatureSpec feature;
   int hidden = kTargetHidden;
   ParallelSpec parallel = {};
+  MarkovSpec markov = {};
 };
 
 inline std::ostream& operator<<(std::ostream& out, const Kind& kind) { return out << kind.name; }
@@ -104,6 +105,23 @@ inline std::vector<Kind> Kinds() {
        Context(),
        kTargetHidden,
        {.positions = 8, .mask_token = 7, .block = 8}},
+      {"dflash_of_two",
+       Context(),
+       kTargetHidden,
+       {.positions = 2, .mask_token = 7, .block = 3, .in_place = true}},
+      {"dspark",
+       Context(),
+       kTargetHidden,
+       {.positions = 8, .mask_token = 7, .block = 8},
+       {.rank = 8, .kind = MarkovSpec::Kind::kGated}},
+      {"dspark_recurrent_and_confident",
+       Context(),
+       kTargetHidden,
+       {.positions = 6, .mask_token = 7, .block = 6},
+       {.rank = 8,
+        .kind = MarkovSpec::Kind::kRecurrent,
+        .confidence = true,
+        .confidence_reads_tokens = true}},
       {"peagle",
        {.join = Join::kAttended,
         .points = {1, 2, 3},
@@ -130,6 +148,37 @@ inline std::vector<Kind> Kinds() {
       {"pard", {}, 32, {.positions = kMaxProposal, .mask_token = 7}},
       // Fewer than are asked for in places.
       {"pard_of_three", {}, 32, {.positions = 3, .mask_token = 7}}};
+}
+
+inline ModelConfig ShapeOf(const Kind& kind) {
+  ModelConfig shape = Shape(kind.hidden, 1);
+  shape.feature = kind.feature;
+  shape.parallel = kind.parallel;
+  shape.markov = kind.markov;
+  if (shape.feature.join == FeatureSpec::Join::kLayerHeads) {
+    shape.layers.assign(static_cast<std::size_t>(shape.parallel.block), shape.layers.front());
+  }
+  if (shape.feature.has_heads() && !shape.feature.output_norm) shape.layers.clear();
+  for (LayerSpec& layer : shape.layers) {
+    layer.attention.both_ways = shape.feature.join == FeatureSpec::Join::kContext;
+  }
+  return shape;
+}
+
+inline TapShape TapsOf(const Kind& kind) {
+  return {.points = kind.feature.points, .hidden = kind.feature.tapped};
+}
+
+// The first have a prefix in common, one is a single token.
+inline std::vector<std::vector<Token>> Prompts() {
+  std::vector<std::vector<Token>> prompts(6);
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    const std::size_t length = i == 5 ? 1 : 40 + 3 * i;
+    for (std::size_t t = 0; t < length; ++t) {
+      prompts[i].push_back(static_cast<Token>((t < 36 ? 7 * t + t * t : i + 5 * t) % kVocabulary));
+    }
+  }
+  return prompts;
 }
 
 // A model on its own backend, all on one device.
@@ -185,33 +234,6 @@ class LearnedDraft : public testing::TestWithParam<Kind> {
     int compared = 0;
   };
 
-  ModelConfig DraftShape() const {
-    ModelConfig shape = Shape(GetParam().hidden, 1);
-    shape.feature = GetParam().feature;
-    shape.parallel = GetParam().parallel;
-    if (shape.feature.join == FeatureSpec::Join::kLayerHeads) {
-      shape.layers.assign(static_cast<std::size_t>(shape.parallel.block), shape.layers.front());
-    }
-    if (shape.feature.has_heads() && !shape.feature.output_norm) shape.layers.clear();
-    for (LayerSpec& layer : shape.layers) {
-      layer.attention.both_ways = shape.feature.join == FeatureSpec::Join::kContext;
-    }
-    return shape;
-  }
-
-  static std::vector<std::vector<Token>> Prompts() {
-    std::vector<std::vector<Token>> prompts(6);
-    for (std::size_t i = 0; i < prompts.size(); ++i) {
-      // The first have a prefix in common, one is a single token.
-      const std::size_t length = i == 5 ? 1 : 40 + 3 * i;
-      for (std::size_t t = 0; t < length; ++t) {
-        prompts[i].push_back(
-            static_cast<Token>((t < 36 ? 7 * t + t * t : i + 5 * t) % kVocabulary));
-      }
-    }
-    return prompts;
-  }
-
   Run Decode(Mode mode, EngineConfig options, const SamplingParams& sampling,
              int preempt_every = 0) {
     options.plan.mode = mode;
@@ -228,10 +250,7 @@ class LearnedDraft : public testing::TestWithParam<Kind> {
     } else if (mode == Mode::kSsd) {
       proposers.speculator = StartSpeculator(options);
     }
-    if (mode.drafts()) {
-      const FeatureSpec& feature = GetParam().feature;
-      proposers.taps = {.points = feature.points, .hidden = feature.tapped};
-    }
+    if (mode.drafts()) proposers.taps[DrafterId::kModel] = TapsOf(GetParam());
     auto engine =
         CreateEngine(options, target_.model.get(), &device_, nullptr, std::move(proposers));
     EXPECT_TRUE(engine.ok()) << (engine.ok() ? "" : engine.error().message);
@@ -272,8 +291,8 @@ class LearnedDraft : public testing::TestWithParam<Kind> {
   Device device_{{AvailableCores().front()}};
   Device draft_device_{{AvailableCores().back()}};
   Made target_{Shape(kTargetHidden, 4), 1, &device_};
-  Made draft_{DraftShape(), 2, &device_};
-  Made speculator_draft_{DraftShape(), 2, &draft_device_};
+  Made draft_{ShapeOf(GetParam()), 2, &device_};
+  Made speculator_draft_{ShapeOf(GetParam()), 2, &draft_device_};
 };
 
 }  // namespace foretoken::learned_testing

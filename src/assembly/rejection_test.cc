@@ -21,6 +21,9 @@ constexpr int kVocabulary = 8;
 constexpr int kCompared = 3;  // Tokens.
 constexpr int kLookahead = 2;
 
+// What drafts; all but the first read the target's states or say all positions in one pass.
+enum class Draft { kModel, kEagle3, kPard, kDflash, kDspark, kPeagle, kMedusa };
+
 struct Setting {
   std::string name;
   Mode mode = Mode::kAr;
@@ -30,11 +33,11 @@ struct Setting {
   float top_p = 1;
   CacheOrder order = CacheOrder::kNoise;
   std::vector<Token> draft_lacks = {};
-  bool learned = false;   // The draft reads the target's states.
-  bool parallel = false;  // It says all positions in one pass.
+  Draft draft = Draft::kModel;
 
   // SSD's rounds wait for another thread; that laws travel with proposals shows in fewer.
   int requests() const { return mode == Mode::kSsd ? 1'500 : 12'000; }
+  bool reads_states() const { return draft != Draft::kModel && draft != Draft::kPard; }
   int batch() const { return mode != Mode::kSsd ? 16 : fallback == Fallback::kJit ? 1 : 4; }
 };
 
@@ -53,22 +56,54 @@ ModelConfig TinyShape(int hidden) {
 
 constexpr int kTargetHidden = 32;
 
+FeatureSpec Features(FeatureSpec::Join join) {
+  return {.join = join,
+          .points = {0, 1, TapShape::kFinalState},
+          .tapped = kTargetHidden,
+          .reduced = true};
+}
+
 ModelConfig DraftShape(const Setting& setting) {
-  ModelConfig shape = TinyShape(16);
-  if (setting.parallel) shape.parallel = {.positions = kLookahead, .mask_token = 2};
-  if (setting.learned) {
-    shape.feature = {.join = FeatureSpec::Join::kAttended,
-                     .points = {0, 1, TapShape::kFinalState},
-                     .tapped = kTargetHidden,
-                     .reduced = true};
+  using Join = FeatureSpec::Join;
+  constexpr int kPositions = 2 * kLookahead;
+  ModelConfig shape = TinyShape(setting.draft == Draft::kMedusa ? kTargetHidden : 16);
+  switch (setting.draft) {
+    case Draft::kModel:
+      return shape;
+    case Draft::kEagle3:
+      shape.feature = Features(Join::kAttended);
+      return shape;
+    case Draft::kPeagle:
+      shape.feature = Features(Join::kAttended);
+      shape.feature.masked = true;
+      [[fallthrough]];
+    case Draft::kPard:
+      shape.parallel = {.positions = kLookahead, .mask_token = 2};
+      return shape;
+    case Draft::kMedusa:
+      shape.feature = {.join = Join::kHeads,
+                       .points = {TapShape::kFinalState},
+                       .tapped = kTargetHidden,
+                       .heads = kPositions,
+                       .head_blocks = 1,
+                       .output_norm = false};
+      shape.parallel = {.positions = kPositions, .mask_token = 0, .block = kPositions};
+      shape.layers.clear();
+      return shape;
+    case Draft::kDflash:
+      shape.parallel = {
+          .positions = kPositions, .mask_token = 2, .block = kPositions + 1, .in_place = true};
+      break;
+    case Draft::kDspark:
+      shape.parallel = {.positions = kPositions, .mask_token = 2, .block = kPositions};
+      shape.markov = {.rank = 4,
+                      .kind = MarkovSpec::Kind::kGated,
+                      .confidence = true,
+                      .confidence_reads_tokens = true};
+      break;
   }
-  if (setting.learned && setting.parallel) {
-    shape.feature.join = FeatureSpec::Join::kContext;
-    shape.parallel.block = 2 * kLookahead + 1;
-    shape.parallel.positions = 2 * kLookahead;
-    shape.parallel.in_place = true;
-    for (LayerSpec& layer : shape.layers) layer.attention.both_ways = true;
-  }
+  shape.feature = Features(Join::kContext);
+  for (LayerSpec& layer : shape.layers) layer.attention.both_ways = true;
   return shape;
 }
 
@@ -119,7 +154,7 @@ class RejectionTest : public testing::TestWithParam<Setting> {
     Proposers proposers;
     const FeatureSpec& feature = draft_.model->config().feature;
     if (setting.mode.drafts()) {
-      proposers.taps = {.points = feature.points, .hidden = feature.tapped};
+      proposers.taps[DrafterId::kModel] = {.points = feature.points, .hidden = feature.tapped};
     }
     if (setting.mode == Mode::kSd) {
       const std::shared_ptr<Model> draft(std::shared_ptr<Model>(), draft_.model.get());
@@ -148,7 +183,7 @@ class RejectionTest : public testing::TestWithParam<Setting> {
     for (const auto& [id, output] : collector.outputs) {
       if (output.finished) continue;
       // A draft that reads states is told of a sequence in the round behind its first token.
-      if (GetParam().learned && output.tokens.size() < 2) continue;
+      if (GetParam().reads_states() && output.tokens.size() < 2) continue;
       for (;;) {
         client_->Poll();
         client_->PreparedAt(id, 0, &bonuses);
@@ -286,28 +321,51 @@ INSTANTIATE_TEST_SUITE_P(
         Setting{.name = "SdTopP", .mode = Mode::kSd, .top_p = 0.8F},
         Setting{.name = "SdTree", .mode = Mode::kSd, .tree_width = 2},
         Setting{.name = "SdLacking", .mode = Mode::kSd, .draft_lacks = {1, 4, 6}},
-        Setting{.name = "SdLearned", .mode = Mode::kSd, .learned = true},
-        Setting{.name = "SdLearnedLacking",
+        Setting{.name = "SdEagle3", .mode = Mode::kSd, .draft = Draft::kEagle3},
+        Setting{.name = "SdEagle3Lacking",
                 .mode = Mode::kSd,
                 .draft_lacks = {1, 4, 6},
-                .learned = true},
-        Setting{.name = "SdLearnedTree", .mode = Mode::kSd, .tree_width = 2, .learned = true},
-        Setting{.name = "SsdLearned", .mode = Mode::kSsd, .learned = true},
-        Setting{.name = "SsdLearnedTree", .mode = Mode::kSsd, .tree_width = 2, .learned = true},
-        Setting{.name = "SdParallel", .mode = Mode::kSd, .parallel = true},
-        Setting{.name = "SdParallelLackingTree",
+                .draft = Draft::kEagle3},
+        Setting{
+            .name = "SdEagle3Tree", .mode = Mode::kSd, .tree_width = 2, .draft = Draft::kEagle3},
+        Setting{.name = "SsdEagle3", .mode = Mode::kSsd, .draft = Draft::kEagle3},
+        Setting{
+            .name = "SsdEagle3Tree", .mode = Mode::kSsd, .tree_width = 2, .draft = Draft::kEagle3},
+        Setting{.name = "SdPard", .mode = Mode::kSd, .draft = Draft::kPard},
+        Setting{.name = "SdPardLackingTree",
                 .mode = Mode::kSd,
                 .tree_width = 2,
                 .draft_lacks = {1, 4, 6},
-                .parallel = true},
-        Setting{.name = "SsdParallel", .mode = Mode::kSsd, .parallel = true},
-        Setting{.name = "SsdParallelTree", .mode = Mode::kSsd, .tree_width = 2, .parallel = true},
-        Setting{.name = "SdBlock", .mode = Mode::kSd, .learned = true, .parallel = true},
-        Setting{.name = "SsdBlockTree",
-                .mode = Mode::kSsd,
+                .draft = Draft::kPard},
+        Setting{.name = "SsdPard", .mode = Mode::kSsd, .draft = Draft::kPard},
+        Setting{.name = "SsdPardTree", .mode = Mode::kSsd, .tree_width = 2, .draft = Draft::kPard},
+        Setting{.name = "SdDflash", .mode = Mode::kSd, .draft = Draft::kDflash},
+        Setting{
+            .name = "SsdDflashTree", .mode = Mode::kSsd, .tree_width = 2, .draft = Draft::kDflash},
+        Setting{.name = "SdDspark", .mode = Mode::kSd, .draft = Draft::kDspark},
+        Setting{.name = "SdDsparkLackingTree",
+                .mode = Mode::kSd,
                 .tree_width = 2,
-                .learned = true,
-                .parallel = true},
+                .draft_lacks = {1, 4, 6},
+                .draft = Draft::kDspark},
+        Setting{
+            .name = "SsdDsparkTree", .mode = Mode::kSsd, .tree_width = 2, .draft = Draft::kDspark},
+        Setting{.name = "SdPeagle", .mode = Mode::kSd, .draft = Draft::kPeagle},
+        Setting{.name = "SdPeagleLackingTree",
+                .mode = Mode::kSd,
+                .tree_width = 2,
+                .draft_lacks = {1, 4, 6},
+                .draft = Draft::kPeagle},
+        Setting{
+            .name = "SsdPeagleTree", .mode = Mode::kSsd, .tree_width = 2, .draft = Draft::kPeagle},
+        Setting{.name = "SdMedusa", .mode = Mode::kSd, .draft = Draft::kMedusa},
+        Setting{.name = "SdMedusaTopPTree",
+                .mode = Mode::kSd,
+                .tree_width = 2,
+                .top_p = 0.8F,
+                .draft = Draft::kMedusa},
+        Setting{
+            .name = "SsdMedusaTree", .mode = Mode::kSsd, .tree_width = 2, .draft = Draft::kMedusa},
         Setting{.name = "Ngram", .mode = Mode::kNgram}, Setting{.name = "Ssd", .mode = Mode::kSsd},
         Setting{.name = "SsdSaguaro", .mode = Mode::kSsd, .saguaro_c = 0.3F},
         Setting{.name = "SsdSaguaroAtZeroTopP",

@@ -87,7 +87,7 @@ class SpeculatorTest : public testing::TestWithParam<std::tuple<float, int, bool
     for (int node = 0; node <= tree.size(); ++node) {
       const auto path = PathTokens(tree, node);
       rankings.push_back(RankRow(
-          draft, logits, sampling_, history,
+          draft, {.logits = logits, .confidence = {}}, sampling_, history,
           {.root = tokens.size() - 1, .path = path, .children = 0, .candidates = kMaxRanking}));
       logits = logits.Row(1, truth_->model->config().vocabulary);
     }

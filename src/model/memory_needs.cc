@@ -60,7 +60,8 @@ MemoryNeeds EstimateMemory(const ModelConfig& config, const TensorMap& tensors,
   for (const auto& [name, tensor] : tensors) {
     const bool head = name == "head.weight";
     if (head && config.tied_embeddings) continue;  // Not read.
-    if ((name == "embedding.weight" && !config.tied_embeddings) || name == "layer_inputs.weight") {
+    if ((name == "embedding.weight" && !config.tied_embeddings) || name == "layer_inputs.weight" ||
+        name == "markov.tokens.weight") {
       // Left in the file, of which a pass over one row reads a row.
       needs.weight_bytes_per_pass += tensor.bytes() / static_cast<std::size_t>(config.embeddings());
       continue;

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "base/static_vector.h"
 #include "foretoken/adapter.h"
+#include "foretoken/speculation.h"
 #include "model/config/model_config.h"
 
 namespace foretoken {
@@ -98,6 +100,24 @@ struct Interrupt {
   bool Raised() const { return raised != nullptr && raised(context); }
 };
 
+/// A position that a draft's latest pass says (ParallelSpec), with the tokens before it.
+struct PathRow {
+  std::int64_t first = 0;  ///< The row of the pass's logits that says the first position.
+  /// From the token that the first position follows on to the one before this position, which a row
+  /// for each token further on says.
+  StaticVector<Token, kMaxProposal + 1> path;
+
+  std::int64_t row() const { return first + static_cast<std::int64_t>(path.size()) - 1; }
+};
+
+/// What is said of such positions.
+struct PathLogits {
+  Logits logits;  ///< [rows, vocabulary]
+  /// [rows]: the logarithm of the odds that a token of this law is accepted; null where the draft
+  /// does not say.
+  const float* confidence = nullptr;
+};
+
 /// A language model on one device: shared weights (`ModelWeights`) and the activations of one pass
 /// as workspace. Borrows the backend. Not thread-safe; driven by the backend's owner thread.
 class Model {
@@ -133,6 +153,11 @@ class Model {
   /// the largest pass seen; after that nothing is allocated.
   virtual Logits Forward(const ForwardBatch& batch, KvStore& kv, Interrupt interrupt) = 0;
   Logits Forward(const ForwardBatch& batch, KvStore& kv) { return Forward(batch, kv, {}); }
+
+  /// Of a draft whose logits depend on tokens before them (ModelConfig::markov), what its latest
+  /// pass says of these positions; valid until the next call. Any number of rows gives the bits
+  /// that each of them would have alone. Of other models there is nothing.
+  virtual PathLogits Follow(std::span<const PathRow> /*rows*/) { return {}; }
 
   /// The states [wanted rows, hidden] of the latest pass, in the order of the rows that want them,
   /// valid until the next one: the final norm's output, which the lm head reads; of a learned

@@ -61,6 +61,8 @@ void ReduceHead(std::span<const Token> tokens, ModelConfig* config, Checkpoint* 
       }
     }
   } else if (checkpoint != nullptr) {
+    const std::string added = "markov.output.weight";
+    if (config->markov.rank > 0) GatherHead(added, added, rows, checkpoint);
     GatherHead(config->tied_embeddings ? "embedding.weight" : kHead, kHead, std::move(rows),
                checkpoint);
   }

@@ -41,10 +41,8 @@ class TranslatedModel final : public Model {
   void Reserve(std::size_t rows, std::size_t wanted) override {
     model_->Reserve(rows, wanted);
     batch_.rows.reserve(rows);
-    const std::size_t logits = wanted * static_cast<std::size_t>(config_.vocabulary);
-    if (logits_.size() < logits) logits_.resize(logits, kMinusInfinity);
-    const auto maxima = wanted * static_cast<std::size_t>(Logits::Groups(config_.vocabulary));
-    if (maxima_.size() < maxima) maxima_.resize(maxima);
+    said_rows_.GrowTo(wanted, config_.vocabulary);
+    if (config_.markov.there()) followed_.GrowTo(wanted, config_.vocabulary);
   }
 
   Logits Forward(const ForwardBatch& batch, KvStore& kv, Interrupt interrupt) override {
@@ -56,8 +54,19 @@ class TranslatedModel final : public Model {
     for (Token& token : batch_.path_tokens) token = Read(token);
     const Logits own = model_->Forward(batch_, kv, interrupt);
     if (own.values == nullptr) return {};
-    for (std::int64_t row = 0; row < wanted; ++row) TranslateRow(own, row);
-    return {logits_.data(), maxima_.data()};
+    return TranslateRows(own, wanted, &said_rows_);
+  }
+
+  PathLogits Follow(std::span<const PathRow> rows) override {
+    paths_.assign(rows.begin(), rows.end());
+    for (PathRow& row : paths_) {
+      for (Token& token : row.path) token = Read(token);
+    }
+    PathLogits said = model_->Follow(paths_);
+    followed_.GrowTo(rows.size(), config_.vocabulary);
+    if (said.logits.values == nullptr) return {};
+    said.logits = TranslateRows(said.logits, std::ssize(rows), &followed_);
+    return said;
   }
 
  private:
@@ -65,16 +74,33 @@ class TranslatedModel final : public Model {
     Token token;
     Token own;
   };
+  struct Rows {
+    std::vector<float> logits;  // [rows, vocabulary], -inf where nothing is written.
+    std::vector<float> maxima;  // [rows, groups of the vocabulary]
+
+    void GrowTo(std::size_t rows, int vocabulary) {
+      const std::size_t numbers = rows * static_cast<std::size_t>(vocabulary);
+      if (logits.size() < numbers) logits.resize(numbers, kMinusInfinity);
+      const auto groups = rows * static_cast<std::size_t>(Logits::Groups(vocabulary));
+      if (maxima.size() < groups) maxima.resize(groups);
+    }
+  };
 
   Token Read(Token token) const {
     return token == config_.vocabulary ? mask_
                                        : translation_->read[static_cast<std::size_t>(token)];
   }
-  void TranslateRow(const Logits& own, std::int64_t row) {
+
+  Logits TranslateRows(const Logits& own, std::int64_t count, Rows* rows) const {
+    for (std::int64_t row = 0; row < count; ++row) TranslateRow(own, row, rows);
+    return {rows->logits.data(), rows->maxima.data()};
+  }
+
+  void TranslateRow(const Logits& own, std::int64_t row, Rows* rows) const {
     const float* from = own.values + row * own_vocabulary_;
-    float* to = logits_.data() + row * config_.vocabulary;  // -inf where nothing is written.
+    float* to = rows->logits.data() + row * config_.vocabulary;
     const std::int64_t groups = Logits::Groups(config_.vocabulary);
-    float* maxima = maxima_.data() + row * groups;
+    float* maxima = rows->maxima.data() + row * groups;
     auto said = said_.begin();
     for (std::int64_t group = 0; group < groups; ++group) {
       float most = kMinusInfinity;
@@ -94,8 +120,9 @@ class TranslatedModel final : public Model {
   Token mask_ = -1;         // ParallelSpec::mask_token of the model.
   std::vector<Said> said_;  // What has a logit, in order of `token`.
   ForwardBatch batch_;
-  std::vector<float> logits_;  // [wanted rows, vocabulary]
-  std::vector<float> maxima_;  // [wanted rows, groups of the vocabulary]
+  std::vector<PathRow> paths_;
+  Rows said_rows_;
+  Rows followed_;
 };
 
 }  // namespace

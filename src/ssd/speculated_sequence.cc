@@ -283,7 +283,9 @@ void SpeculatedSequence::AppendWanted(const DraftModel& draft,
     const Branch& branch = branches[b];
     const int known = proposal.Depth(branch.outcome.node) + 1;
     const Proposal& prepared = branch.tree.proposal();
-    for (int node = 0; node < branch.tree.nodes(); ++node) {
+    // Where a pass says several positions, one says all of the branch's nodes, or none.
+    const int rows_of = draft.positions() > 1 ? 1 : branch.tree.nodes();
+    for (int node = 0; node < rows_of; ++node) {
       if (!branch.tree.Wants(node, trunk.shape)) continue;
       if (!draft.Reaches(trunk.root(), known + prepared.Depth(node))) continue;
       double useful = node == 0 ? kHitValue : branch.tree.Reached(node);
@@ -294,7 +296,6 @@ void SpeculatedSequence::AppendWanted(const DraftModel& draft,
                          .value = branch.weight * useful,
                          .depths = depths,
                          .rows = draft.model->config().parallel.rows(depths)});
-      if (draft.positions() > 1) break;  // A pass says all of its nodes, or none.
     }
   }
 }
@@ -421,6 +422,7 @@ int SpeculatedSequence::TakeRow(const WantedRow& wanted, int slot, const Ranking
     tree = &branches[wanted.branch].tree;
     if (!trunk.keeps_no_rows()) scratch_used_ = std::max(scratch_used_, slot + wanted.rows);
     scratch_rankings_[slot] = ranking;
+    trunk.TakeConfidence(wanted.node, ranking, tree);
     added = tree->Grow(wanted.node, slot, trunk.shape, ranking);
   }
   CloseStops(tree, added);
@@ -434,6 +436,7 @@ int SpeculatedSequence::TakeRootsRanking(const WantedRow& node, const Ranking& r
     added = trunk.TakeRootsRanking(node.node, ranking);
   } else {
     tree = &branches[node.branch].tree;
+    trunk.TakeConfidence(node.node, ranking, tree);
     added = tree->Grow(node.node, tree->row(0), trunk.shape, ranking);
   }
   CloseStops(tree, added);

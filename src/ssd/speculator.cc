@@ -32,6 +32,16 @@ void Send(Channel& channel, const Message& message) {
   (void)channel.Send(RecordOf(message));
 }
 
+// The nodes at a depth of a tree that does not grow which have no ranking.
+TreeNodes UnrankedAt(const DraftTree& tree, int depth) {
+  TreeNodes nodes;
+  for (int node = 0; node < tree.nodes(); ++node) {
+    if (tree.proposal().Depth(node) != depth || tree.ranked(node)) continue;
+    nodes.push_back(static_cast<std::int8_t>(node));
+  }
+  return nodes;
+}
+
 bool ChannelReadable(void* channel) { return static_cast<Channel*>(channel)->Readable(); }
 
 }  // namespace
@@ -281,53 +291,67 @@ void Speculator::ChooseWorkRows() {
 
 bool Speculator::TakeRows(Logits logits) {
   for (const Reading& reading : readings_) CommitRows(reading.end, &reading.sequence->trunk.kv);
-  RowsSaid said{logits, model_->states()};
-  for (const WorkRow& work : trunk_rows_) TakeRow(work, &said);
+  draft_->said.Begin(draft_->batch, logits);
+  PassPlace place{.row = 0, .states = model_->states()};
+  for (const WorkRow& work : trunk_rows_) TakeRow(work, &place);
   bool interrupted = false;
   for (const WorkRow& work : work_rows_) {
     // Choosing candidates may take longer than the pass did, and the engine may wait for a
     // just-in-time proposal. (It waited 65 us until its record was read, now 28.)
     interrupted = channel_->Readable();
     if (interrupted) break;
-    TakeRow(work, &said);
+    TakeRow(work, &place);
   }
   FlushBranchTokens();
   return !interrupted;
 }
 
-void Speculator::TakeRow(const WorkRow& work, RowsSaid* said) {
+void Speculator::TakeRow(const WorkRow& work, PassPlace* place) {
   SpeculatedSequence& sequence = *work.sequence;
   const WantedRow& wanted = work.wanted;
-  const int vocabulary = model_->config().vocabulary;
   if (draft_->leaves_states()) {
-    sequence.TakeState(wanted, work.slot, said->states);
-    said->states += model_->config().hidden;
+    sequence.TakeState(wanted, work.slot, place->states);
+    place->states += model_->config().hidden;
   }
-  RankNode(sequence, wanted, said->logits,
-           [&](const Ranking& ranking) { return sequence.TakeRow(wanted, work.slot, ranking); });
-  const auto rank_below = [&](int node, int depth) {
-    const WantedRow below{.branch = wanted.branch, .node = node};
-    RankNode(sequence, below, said->logits.Row(depth, vocabulary),
-             [&](const Ranking& ranking) { return sequence.TakeRootsRanking(below, ranking); });
-  };
+  TreeNodes nodes;
+  nodes.push_back(static_cast<std::int8_t>(wanted.node));
+  RankNodes(work, nodes, /*depth=*/0, place->row);
   const DraftTree& tree = sequence.TreeOf(wanted);
-  if (wanted.branch >= 0 || sequence.jit) {
-    GrowByDepths(tree, sequence.trunk.shape, wanted.depths, rank_below);
-  } else {
-    for (int node = 1; wanted.depths > 1 && node < tree.nodes(); ++node) {
-      const int depth = tree.proposal().Depth(node);
-      if (depth < wanted.depths && !tree.ranked(node)) rank_below(node, depth);
-    }
+  const bool grows = wanted.branch >= 0 || sequence.jit;
+  for (int depth = 1; depth < wanted.depths; ++depth) {
+    nodes = grows ? WantedAt(tree, sequence.trunk.shape, depth) : UnrankedAt(tree, depth);
+    RankNodes(work, nodes, depth, place->row);
   }
-  said->logits = said->logits.Row(wanted.depths, vocabulary);
+  place->row += wanted.depths;
+}
+
+void Speculator::RankNodes(const WorkRow& work, const TreeNodes& nodes, int depth,
+                           std::int64_t first) {
+  if (nodes.empty()) return;
+  SpeculatedSequence& sequence = *work.sequence;
+  const auto wanted = [&](int node) {
+    return WantedRow{.branch = work.wanted.branch, .node = node};
+  };
+  draft_->said.Clear();
+  for (const int node : nodes) {
+    draft_->said.Ask(first, depth, sequence.trunk.last_token(), sequence.PathOf(wanted(node)));
+  }
+  draft_->said.Answer();
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const WantedRow node = wanted(nodes[i]);
+    RankNode(sequence, node, draft_->said.At(i), [&](const Ranking& ranking) {
+      return depth == 0 ? sequence.TakeRow(work.wanted, work.slot, ranking)
+                        : sequence.TakeRootsRanking(node, ranking);
+    });
+  }
 }
 
 template <typename Take>
-void Speculator::RankNode(SpeculatedSequence& sequence, const WantedRow& node, Logits logits,
+void Speculator::RankNode(SpeculatedSequence& sequence, const WantedRow& node, const SaidRow& said,
                           const Take& take) {
   const auto path = sequence.PathOf(node);
   std::span<const TokenProbability> law;
-  const Ranking ranking = RankRow(*draft_, logits, sequence.sampling, sequence.history,
+  const Ranking ranking = RankRow(*draft_, said, sequence.sampling, sequence.history,
                                   sequence.RequestFor(node, path), sequence.draws ? &law : nullptr);
   const int added = take(ranking);
   const bool prepares = node.branch >= 0;

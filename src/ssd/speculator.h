@@ -47,9 +47,9 @@ class Speculator {
     std::size_t rows = 0;  // Of the pass, up to it and its mask rows, the likelier ones before it.
   };
 
-  // What the rows of a pass have said, from one on.
-  struct RowsSaid {
-    Logits logits;
+  // Where in what a pass has made that of a row begins.
+  struct PassPlace {
+    std::int64_t row;  // Of the logits.
     const float* states;
   };
 
@@ -73,10 +73,13 @@ class Speculator {
   /// for outcomes had been looked at.
   bool TakeRows(Logits logits);
   /// Takes in what one row says, and moves on to the next.
-  void TakeRow(const WorkRow& work, RowsSaid* said);
+  void TakeRow(const WorkRow& work, PassPlace* place);
+  /// Ranks the candidates after the nodes at one depth below the row's, whose logits begin at row
+  /// `first` of the pass.
+  void RankNodes(const WorkRow& work, const TreeNodes& nodes, int depth, std::int64_t first);
   /// Ranks the candidates after a node; `take` stores that and returns what it has added.
   template <typename Take>
-  void RankNode(SpeculatedSequence& sequence, const WantedRow& node, Logits logits,
+  void RankNode(SpeculatedSequence& sequence, const WantedRow& node, const SaidRow& said,
                 const Take& take);
   void SendBranchTokens(const Branch& branch, int added, const SpeculatedSequence& sequence);
   void FlushBranchTokens();

@@ -39,6 +39,15 @@ def dflash(**fields):
             "dflash_config": {"mask_token_id": 5, "target_layer_ids": [1, 3, 5]}, **fields}
 
 
+def dspark(**fields):
+    """As its authors have them: all of it at the top, layers by their outputs, -1 for the embeddings
+    and with tables of its own."""
+    return {**without(dflash(), "dflash_config"), "architectures": ["Qwen3DSparkModel"],
+            "mask_token_id": 5, "target_layer_ids": [-1, 3, 5], "markov_rank": 12,
+            "markov_head_type": "vanilla", "num_anchors": 4, "enable_confidence_head": True,
+            "confidence_head_with_markov": True, **fields}
+
+
 def hydra(**fields):
     return {"base_model_name_or_path": "lmsys/vicuna-7b-v1.3", "grounded_heads": True,
             "hidden_state_offset": 0, "hydra_head_arch": "mlp", "hydra_num_heads": 6,
@@ -82,6 +91,15 @@ DRAFTERS = {
         dflash_config={"mask_token_id": 9, "target_layer_ids": [0, 1, 2, 6]})),
     "dflash-speculators": ("speculators-dflash", [1, 4, 7], {
         **speculators("qwen3", layers=2), "block_size": 5, "mask_token_id": 3,
+        "aux_hidden_state_layer_ids": [1, 4, 7]}),
+    "dspark": ("dspark", [0, 4, 6], dspark(markov_head_type="gated")),
+    "dspark-specforge": ("dspark", [2, 4, 6], dflash(block_size=7, dflash_config={
+        "mask_token_id": 5, "target_layer_ids": [1, 3, 5], "projector_type": "dspark",
+        "attention_mode": "gqa", "markov_rank": 16, "markov_head_type": "rnn",
+        "confidence_head_alpha": 1.0, "enable_confidence_head": True,
+        "confidence_head_with_markov": False})),
+    "dspark-speculators": ("speculators-dspark", [1, 4, 7], {
+        **speculators("qwen3", layers=2), "block_size": 5, "mask_token_id": 3, "markov_rank": 12,
         "aux_hidden_state_layer_ids": [1, 4, 7]}),
     "peagle-speculators": ("speculators-peagle", [1, 4, 7], {
         **speculators("llama", layers=2), "mask_token_id": 6, "norm_before_residual": True,

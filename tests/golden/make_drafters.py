@@ -9,6 +9,7 @@ what the fields mean and how to install what this needs.
 
 import contextlib
 import copy
+import importlib
 import io
 import json
 import pathlib
@@ -316,32 +317,99 @@ class Dflash:
 class SpeculatorsDflash:
     """As speculators trains it, with one block behind the position of each anchor."""
 
+    CONFIG, MODEL = "DFlashSpeculatorConfig", "DFlashDraftModel"
+    MODULE = "speculators.models.dflash"
+
     def __init__(self, config, target, generator):
-        from speculators.models.dflash import DFlashSpeculatorConfig
-        from speculators.models.dflash.core import DFlashDraftModel
+        kind = importlib.import_module(self.MODULE)
+        core = importlib.import_module(self.MODULE + ".core")
         config = copy.deepcopy(config)
         layer = transformers.AutoConfig.for_model(**config.pop("transformer_layer_config"))
         layer._attn_implementation = "eager"
-        self.model = DFlashDraftModel(DFlashSpeculatorConfig(transformer_layer_config=layer,
-                                                             **config)).float()
+        self.model = getattr(core, self.MODEL)(
+            getattr(kind, self.CONFIG)(transformer_layer_config=layer, **config)).float()
         randomize(self.model, generator)
         if self.model.d2t is not None:
             draw_vocabulary(self.model, generator)
         self.model.embed_tokens.weight.copy_(target.model.embed_tokens.weight)
         self.target = target
 
-    def block(self, taps, tokens):
+    def states(self, taps, token):
+        """[slots, hidden], as the head reads them."""
         size, places = self.model.block_size, len(taps)
-        tokens = torch.tensor([tokens[-1]] + [self.model.mask_token_id] * (size - 1))
+        tokens = torch.tensor([token] + [self.model.mask_token_id] * (size - 1))
         states = self.model.embed_tokens(tokens)[None]
         context = self.model.hidden_norm(self.model.fc(taps[None]))
         rotation = self.model.rotary_emb(states, torch.arange(places + size)[None])
         for layer in self.model.layers:
             states = layer(hidden_states=states, target_hidden=context, position_embeddings=rotation)
-        return self.model.lm_head(self.model.norm(states))[0, 1:]
+        return self.model.norm(states)[0]
+
+    def block(self, taps, tokens):
+        return self.model.lm_head(self.states(taps, tokens[-1]))[1:]
 
     def save(self, folder, config):
         save_pretrained(self.model, folder)
+
+
+class SpeculatorsDspark(SpeculatorsDflash):
+    """Likewise, each slot with a token that is drafted before it."""
+
+    CONFIG, MODEL = "DSparkSpeculatorConfig", "DSparkDraftModel"
+    MODULE = "speculators.models.dspark"
+
+    def block(self, taps, tokens, drafted):
+        """Logits and confidences of the positions behind the last token and those that are drafted
+        behind it, one by one."""
+        path = torch.tensor([int(tokens[-1])] + drafted)
+        states = self.states(taps, path[0])
+        if not self.model.config.sample_from_anchor:
+            states = states[1:]
+        path = path[:len(states)]
+        head = self.model.markov_head
+        numbers = head.prev_embeddings(path)
+        logits = self.model.lm_head(states) + head.block_bias(
+            prev_token_ids=path[None], hidden_states=states[None])[0]
+        read = ([states, numbers] if self.model.config.confidence_head_with_markov else [states])
+        return logits, self.model.confidence_head(torch.cat(read, -1))
+
+
+class Dspark:
+    """The class of DSpark's authors, which keeps no keys and values here; saved with its own tables
+    and configuration, or as SpecForge does."""
+
+    def __init__(self, config, target, generator):
+        from deepspec.modeling.dspark.qwen3.modeling import Qwen3DSparkModel
+        own = {**config, **config.get("dflash_config", {})}
+        own.setdefault("num_anchors", 1)
+        self.shared = "dflash_config" in config
+        configuration = transformers.Qwen3Config(**own)
+        configuration._attn_implementation = "eager"
+        self.model = Qwen3DSparkModel(configuration).eval()
+        randomize(self.model, generator)
+        if self.shared:
+            self.model.initialize_embeddings_and_head(
+                embed_tokens=target.model.embed_tokens, lm_head=target.lm_head)
+
+    def block(self, taps, tokens, drafted):
+        size = self.model.block_size
+        path = torch.tensor([int(tokens[-1])] + drafted)[None, :size]
+        block = torch.tensor([[path[0, 0]] + [self.model.mask_token_id] * (size - 1)])
+        states = self.model._forward_backbone(
+            position_ids=torch.arange(len(taps) + size)[None],
+            noise_embedding=self.model.embed_tokens(block), target_hidden_states=taps[None])
+        logits = self.model.compute_logits(states)
+        if self.model.markov_head is not None:
+            logits = self.model.markov_head.apply_block_logits(
+                logits, token_ids=path, hidden_states=states)
+        confidence = self.model.predict_confidence_step(states, path)
+        return logits[0], None if confidence is None else confidence[0]
+
+    def save(self, folder, config):
+        (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+        shared = ("embed_tokens.weight", "lm_head.weight") if self.shared else ()
+        save(folder, {name: tensor for name, tensor in self.model.state_dict().items()
+                      if name not in shared})
 
 
 class InModel(Mtp):
@@ -583,7 +651,7 @@ def make(code, config, target, generator):
     codes = {"specforge": SpecForge, "speculators": Speculators, "mtp": Mtp, "in_model": InModel,
              "dflash": Dflash, "speculators-dflash": SpeculatorsDflash,
              "speculators-peagle": SpeculatorsPeagle, "medusa": Medusa, "hydra": Hydra,
-             "extra_heads": ExtraHeads}
+             "extra_heads": ExtraHeads, "speculators-dspark": SpeculatorsDspark, "dspark": Dspark}
     return codes[code](config, target, generator)
 
 
@@ -599,13 +667,29 @@ def origin(code):
     if code == "hydra":  # Likewise.
         return {"Hydra's mlp_head.py and prefix_mlp_head.py":
                 "3f39fbd2c22552e788b62dfd29a12b07ad63abfe"}
-    if code in ("speculators", "mtp", "speculators-dflash", "speculators-peagle"):
+    if code in ("speculators", "mtp", "speculators-dflash", "speculators-peagle",
+                "speculators-dspark"):
         return {"speculators": versions("speculators")["speculators"]}
     package, file = (("specforge", "SpecForge's llama3_eagle.py") if code == "specforge" else
                      ("dflash", "DFlash's model.py") if code == "dflash" else
+                     ("deepspec", "DeepSpec's dspark/qwen3/modeling.py") if code == "dspark" else
                      ("eagle", "EAGLE's " + ("cnets1.py" if code == "eagle1" else "cnets.py")))
     where = pathlib.Path(next(iter(__import__(package).__path__))).parent
     return {file: (where / "COMMIT").read_text().strip()}
+
+
+def sequential_blocks(drafter, begins, taps, tokens, drafted, numbers, folder, config):
+    """Of drafters whose logits depend on the tokens before: a chain of these behind each."""
+    blocks = []
+    for begin in begins:
+        logits, confidence = drafter.block(taps[:begin], tokens[1:begin + 1], drafted)
+        blocks.append({"begin": begin, "path": [int(tokens[begin])] + drafted[:len(logits) - 1],
+                       "logits": [numbers(row) for row in logits]})
+        if confidence is not None:
+            blocks[-1]["confidence"] = numbers(confidence)
+    drafter.save(folder, config)
+    print(f"  deviation {logits.std():.2f}")
+    return blocks
 
 
 def attempt(folder, name, seed):
@@ -638,6 +722,9 @@ def attempt(folder, name, seed):
     if hasattr(drafter, "block"):
         # Behind a prefill, after one of whose drafts some were accepted, and then none.
         begins = (KEPT, KEPT + 4, KEPT + 5)
+        if "dspark" in code:
+            return {**golden, "blocks": sequential_blocks(drafter, begins, taps, tokens, drafted,
+                                                          numbers, folder, config)}
         blocks = [drafter.block(taps[:begin], tokens[1:begin + 1]) for begin in begins]
         drafter.save(folder, config)
         print(f"  deviation {blocks[0].std():.2f}")

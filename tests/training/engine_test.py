@@ -71,6 +71,10 @@ class Engine(CliTest):
     def test_dflash(self):
         self.drafts(self.train("dflash", "--layers", "1", "--places", "30", *SMALL))
 
+    def test_dspark(self):
+        self.drafts(self.train("dspark", "--layers", "1", "--places", "30", "--markov-rank", "16",
+                               *SMALL))
+
     def test_medusa(self):
         self.drafts(self.train("medusa", "--steps-ahead", "3"))
 

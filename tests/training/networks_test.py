@@ -18,6 +18,7 @@ sys.path[:0] = [str(ROOT / "training"), str(ROOT / "tests/training")]
 from foretoken_train import packing
 from foretoken_train.drafter import Tables, every_place, rows_of_step
 from foretoken_train.kinds.dflash import Dflash, DflashConfig
+from foretoken_train.kinds.dspark import Dspark, DsparkConfig
 from foretoken_train.kinds.draft_model import load_draft_model
 from foretoken_train.kinds.eagle3 import Eagle3, Eagle3Config
 from foretoken_train.kinds.hydra import Hydra
@@ -242,6 +243,44 @@ class GoldenTest(unittest.TestCase):
             expected = torch.log_softmax(torch.tensor(block["logits"]), -1)
             for log_q, row in zip(drafts.log_q, expected):
                 numpy.testing.assert_allclose(log_q[0, slot].numpy(), row.numpy(), atol=2e-4)
+
+    def test_dspark(self):
+        """Those of `speculators`, which drafts some tokens only: the drafted tokens' logits."""
+        folder = GOLDEN / "drafters/dspark-speculators"
+        golden = json.loads((folder / "golden.json").read_text())
+        file = SafetensorsFile(folder / "model.safetensors")
+        target = SafetensorsFile(GOLDEN / golden["target"] / "model.safetensors")
+        drafted = golden["drafted_ids"]
+        output = torch.zeros(128, 32)
+        output[drafted] = file.tensor("lm_head.weight").float()
+        tables = Tables(target.tensor("model.embed_tokens.weight").float(), output)
+        size = len(golden["blocks"][0]["logits"])
+        backbone = DflashConfig(LayerShape(32, 48, 4, 2, 16, rope_theta=5e4), 2, size, 3, 128, 256,
+                                (1, 4, 7), 7)
+        network = Dspark(DsparkConfig(backbone, 12), 512)
+        tensors = {name: file.tensor(name).float() for name in network.tensors()}
+        added = torch.zeros(128, 12)
+        added[drafted] = tensors["markov_head.markov_w2.weight"]
+        tensors["markov_head.markov_w2.weight"] = added
+        network.load_state_dict({own: tensors[name] for own, name in
+                                 zip(network.state_dict(), network.tensors())})
+        for block in golden["blocks"]:
+            begin = block["begin"]
+            tokens = golden["token_ids"][:begin] + block["path"] + [0]
+            taps = torch.zeros(1, len(tokens), len(golden["taps"][0]))
+            taps[0, :begin] = torch.tensor(golden["taps"][:begin])
+            tokens = torch.tensor(tokens)[None]
+            batch = Batch(tokens, torch.ones_like(tokens, dtype=torch.bool), taps, taps,
+                          torch.zeros_like(tokens), torch.arange(tokens.shape[1])[None])
+            with torch.no_grad():
+                drafts = network.drafts(batch, tables, size, torch.Generator().manual_seed(0))
+            slot = drafts.place[0].tolist().index(begin - 1)
+            expected = torch.log_softmax(torch.tensor(block["logits"]), -1)
+            for step, row in enumerate(expected):
+                log_q = torch.log_softmax(drafts.log_q[step][0, slot, drafted], -1)
+                numpy.testing.assert_allclose(log_q.numpy(), row.numpy(), atol=2e-4)
+                self.assertAlmostEqual(float(drafts.confidence[step][0, slot]),
+                                       block["confidence"][step], places=4)
 
 
 class DraftModelTest(unittest.TestCase):

@@ -23,6 +23,7 @@ from foretoken_train import command, losses, packing, vocabulary
 from foretoken_train.capture import CapturedSequence, load_capture
 from foretoken_train.kinds.eagle3 import Eagle3, Eagle3Config
 from foretoken_train.layers import LayerShape
+from foretoken_train.online import read_drafter
 from foretoken_train.evaluate import Evaluation, evaluate
 from foretoken_train.failure import Failure
 from foretoken_train.safetensors import SafetensorsFile, write_safetensors
@@ -37,12 +38,13 @@ SHAPE = LayerShape(hidden_size=16, intermediate_size=24, num_attention_heads=4,
 # What a kind is trained with here besides what all are.
 OPTIONS = {"eagle3": ["--draft-vocab", "24"], "mtp": [], "medusa": [], "hydra": [],
            "dflash": ["--layers", "2", "--places", "9", "--weights", "pace"],
+           "dspark": ["--layers", "2", "--places", "9", "--markov-rank", "6"],
            "draft-model": ["--hidden", "8", "--evaluate-ahead", "3"],
            "fr-head": ["--draft", "DRAFT", "--draft-vocab", "20", "--evaluate-ahead", "3"]}
 ALONE = ("draft-model", "fr-head")  # Models of their own, all of whose steps are alike.
 # By how much longer what is accepted becomes.
 GAINS = {"eagle3": 0.2, "mtp": 0.2, "medusa": 0.03, "hydra": 0.05, "dflash": 0.05,
-         "draft-model": 0.05, "fr-head": 0.05}
+         "dspark": 0.05, "draft-model": 0.05, "fr-head": 0.05}
 
 
 class LossTest(unittest.TestCase):
@@ -61,6 +63,7 @@ class LossTest(unittest.TestCase):
         cross = -(scaled * numpy.log(q)).sum(-1)
         weight = numpy.exp(-3 * alpha)
         expected = {"ce": cross, "kl": cross - entropy, "tv": 1 - alpha,
+                    "l1": 0.1 * cross + 1.8 * (1 - alpha),
                     "lk": weight * (cross - entropy) + (1 - weight) * (1 - alpha)}
         for name, loss in losses.LOSSES.items():
             with self.subTest(name):
@@ -282,6 +285,43 @@ class FolderTest(unittest.TestCase):
         code, said = self.train("other", "--mask-token", "40", kind="dflash")
         self.assertEqual(code, 1)
         self.assertIn("--mask-token 40 is no token of target, which has 40", said)
+
+    def test_dspark_is_published_as_specforge_does(self):
+        self.assertEqual(self.train("drafter", "--mask-token", "3", kind="dspark"), (0, mock.ANY))
+        config = json.loads((self.folder / "drafter/config.json").read_text())
+        self.assertEqual(config["dflash_config"], {
+            "mask_token_id": 3, "target_layer_ids": [1, 2, 2], "projector_type": "dspark",
+            "attention_mode": "gqa", "markov_rank": 6, "markov_head_type": "vanilla",
+            "confidence_head_alpha": 1.0, "enable_confidence_head": True,
+            "confidence_head_with_markov": True})
+        for name, value in {"block_size": 3, "architectures": ["DSparkDraftModel"]}.items():
+            self.assertEqual(config[name], value, name)
+        file = SafetensorsFile(self.folder / "drafter/model.safetensors")
+        for name, shape in {"markov_head.markov_w1.weight": [40, 6],
+                            "markov_head.markov_w2.weight": [40, 6],
+                            "confidence_head.proj.weight": [1, 22],
+                            "confidence_head.proj.bias": [1], "norm.weight": [16]}.items():
+            self.assertEqual(list(file.tensor(name).shape), shape, name)
+        # What was trained is what says how likely tokens are to be accepted.
+        self.assertGreater(float(file.tensor("confidence_head.proj.bias").float().abs()), 0)
+
+    def test_what_is_trained_further_is_what_was_written(self):
+        target = load_target(self.target_folder)
+        for name, most in (("dflash", 3), ("dspark", 3), ("medusa", 3), ("hydra", 3),
+                           ("eagle3", None), ("mtp", None)):
+            folder = self.folder / name
+            self.assertEqual(self.train(name, kind=name), (0, mock.ANY))
+            kind, drafter = read_drafter(folder, target)
+            self.assertEqual((kind.name, kind.most(drafter)), (name, most))
+            file = SafetensorsFile(folder / "model.safetensors")
+            for tensor, value in drafter.tensors().items():
+                torch.testing.assert_close(file.tensor(tensor).float(), value.float(),
+                                           rtol=0, atol=0, msg=f"{name} {tensor}")
+            config = json.loads((folder / "config.json").read_text())
+            self.assertEqual(drafter.config_json(), config)
+            (folder / "config.json").write_text(json.dumps({**config, "fancy": True}))
+            with self.assertRaises(Failure):
+                read_drafter(folder, target)
 
     def test_taps_that_a_kind_cannot_use_are_refused(self):
         target = SmallTarget(self.target_folder)

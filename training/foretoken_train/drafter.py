@@ -26,10 +26,12 @@ class Drafts:
     """What is drafted in a batch. `place` [rows, slots] says where: slot t holds the token behind
     it and what the target computed up to t. log_q [rows, slots, draft vocabulary], one for each
     step, of the tokens at t + 2, t + 3 and so on, of which the first the target chooses at its row
-    t + 1."""
+    t + 1. Kinds that say how likely each step's token is to be accepted give the logarithm of its
+    odds, [rows, slots] for each step."""
 
     place: torch.Tensor
     log_q: List[torch.Tensor]
+    confidence: List[torch.Tensor] = dataclasses.field(default_factory=list)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,6 +113,8 @@ class Kind:
     evaluated: Callable[[argparse.Namespace], int] = lambda arguments: arguments.steps_ahead
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     read: Optional[Callable[[pathlib.Path, Target], Optional[Drafter]]] = None
+    # How many tokens a drafter of this kind can draft, where that is decided once it is made.
+    most: Callable[[Any], Optional[int]] = lambda drafter: None
     # Files of its folder besides config.json, model.safetensors and the card.
     write_more: Callable[[Drafter, pathlib.Path], None] = lambda drafter, folder: None
     # What the engine is told of the drafter in a folder, besides where it is.

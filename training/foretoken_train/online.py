@@ -134,6 +134,8 @@ class Online:
         self._begin()
         if arguments.steps_ahead is None:
             arguments.steps_ahead = self._kind.defaults.get("steps_ahead", _AHEAD)
+        self._most = self._kind.most(self._drafter) or max(arguments.steps_ahead, _AHEAD)
+        arguments.steps_ahead = min(arguments.steps_ahead, self._most)
         self._settings = command.settings_of(arguments)
 
     def _begin(self) -> None:
@@ -180,7 +182,7 @@ class Online:
         part.mkdir(exist_ok=True)
         answers = held_back or trained
         figures = evaluate(self._drafter, teacher, answers, settings.context,
-                           max(settings.steps_ahead, _AHEAD))
+                           min(max(settings.steps_ahead, _AHEAD), self._most))
         tokens = command.answer_tokens(answers)
         covered = membership(self._drafter.ids, self._target.vocabulary)[tokens].float().mean()
         publish(part, self._kind, self._target, self._drafter, settings,

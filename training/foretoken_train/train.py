@@ -8,6 +8,7 @@ import time
 from typing import Any, Dict, List, Optional, Sequence
 
 import torch
+from torch.nn import functional
 
 from .capture import CapturedSequence
 from .drafter import Drafter, rows_of_step
@@ -45,7 +46,8 @@ class Settings:
 def batch_loss(drafter: Drafter, teacher: Teacher, batch: Batch, settings: Settings,
                generator: torch.Generator) -> torch.Tensor:
     """The sum over steps ahead of the mean over their slots, each step `decay` times the weight of
-    the one before. Slots whose likeliest token the draft does not have teach nothing."""
+    the one before. Slots whose likeliest token the draft does not have teach nothing. What a draft
+    says of its own acceptance is taught besides, by cross-entropy with that."""
     target = teacher.distribution(batch.final)
     has = torch.zeros(len(teacher.tables.embeddings), dtype=torch.bool, device=teacher.ids.device)
     has[teacher.ids] = True
@@ -62,6 +64,9 @@ def batch_loss(drafter: Drafter, teacher: Teacher, batch: Batch, settings: Setti
         losses.append(zeros.masked_scatter(counts, LOSSES[settings.loss](log_p, log_q)))
         accepted.append(zeros.masked_scatter(counts, acceptance(log_p, log_q.detach())))
         counted.append(counts)
+    for step, odds in enumerate(drafts.confidence):
+        losses[step] = losses[step] + functional.binary_cross_entropy_with_logits(
+            odds, accepted[step], reduction="none")
     weights = WEIGHTS[settings.weights](accepted, counted)
     return sum(settings.decay ** step * (weight * loss).sum() / counts.sum().clamp(min=1)
                for step, (weight, loss, counts) in enumerate(zip(weights, losses, counted)))

@@ -70,6 +70,8 @@ json Figures(const LearnedDraft& draft, const Checkpoint& target, const ModelCon
           {"tap_points", draft.config.feature.points},
           {"tap_bytes_per_token", draft.config.feature.tap_width() * sizeof(BFloat16)},
           {"positions_per_pass", draft.config.parallel.positions},
+          {"markov_rank", draft.config.markov.rank},
+          {"says_confidence", draft.config.markov.confidence},
           {"drafted_tokens", DraftedTokens(draft)},
           {"target_tokens", config.vocabulary},
           {"notes", draft.notes}};
@@ -112,6 +114,13 @@ void PrintDrafter(const json& figures) {
                              figures["target_tokens"].get<int>()));
   if (figures["positions_per_pass"] != 1) {
     line("in a pass", fmt::format("{} positions", figures["positions_per_pass"].dump()));
+  }
+  if (figures["markov_rank"] != 0) {
+    line("token before",
+         fmt::format("adds to logits, by {} numbers", figures["markov_rank"].dump()));
+  }
+  if (figures["says_confidence"] == true) {
+    line("confidence", "says how likely tokens are to be accepted");
   }
   for (const json& note : figures["notes"]) line("note", note.get<std::string>());
 }

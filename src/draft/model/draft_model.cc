@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 namespace foretoken {
 namespace {
@@ -47,7 +48,8 @@ DraftModel::DraftModel(Model* draft_model, int max_sequences, int context, int s
       pool(DraftRoom(WindowOf(model->config()), max_sequences, max_context, scratch),
            /*prefix_cache=*/false),
       kv(AllocateKv(model->KvShapeFor(0), pool, &model->backend())),
-      sampler(&model->backend(), model->config().vocabulary) {}
+      sampler(&model->backend(), model->config().vocabulary),
+      said(model) {}
 
 bool DraftModel::PrepareMask(const TokenHistory& history, std::span<const Token> path) {
   std::int64_t steps = std::max(mask_steps_left, kLeastMaskSteps);
@@ -57,19 +59,29 @@ bool DraftModel::PrepareMask(const TokenHistory& history, std::span<const Token>
   return ready;
 }
 
-Ranking RankRow(DraftModel& draft, Logits logits, const SamplingParams& sampling,
+TreeNodes WantedAt(const DraftTree& tree, const TreeShape& shape, int depth) {
+  TreeNodes nodes;
+  for (int node = 0; node < tree.nodes(); ++node) {
+    if (tree.proposal().Depth(node) != depth || !tree.Wants(node, shape)) continue;
+    nodes.push_back(static_cast<std::int8_t>(node));
+  }
+  return nodes;
+}
+
+Ranking RankRow(DraftModel& draft, const SaidRow& said, const SamplingParams& sampling,
                 const TokenHistory& history, const RankRequest& request,
                 std::span<const TokenProbability>* law) {
   if (law != nullptr) *law = {};
   Ranking ranking;
   if (!draft.PrepareMask(history, request.path)) return ranking;
   if (law != nullptr) {
-    const auto likeliest = draft.sampler.LikeliestTokens(logits.values, sampling, history,
+    const auto likeliest = draft.sampler.LikeliestTokens(said.logits.values, sampling, history,
                                                          request.path, kMaxLawTokens);
     *law = likeliest;
     for (const Token token : draft.draw.Draw(request, likeliest)) {
       ranking.push_back({.token = token});
     }
+    if (said.confidence && !ranking.empty()) ranking[0].log_odds = *said.confidence;
     return ranking;
   }
   std::array<Candidate, kMaxRanking> best;
@@ -77,7 +89,7 @@ Ranking RankRow(DraftModel& draft, Logits logits, const SamplingParams& sampling
   const int count =
       std::min(request.children > 1 ? std::max(wanted, kScored) : wanted, kMaxRanking);
   const std::size_t found = draft.sampler.Rank(
-      logits, sampling, history, request.path, request.root + 1 + request.path.size(),
+      said.logits, sampling, history, request.path, request.root + 1 + request.path.size(),
       std::span(best).first(static_cast<std::size_t>(count)));
   std::array<double, kMaxRanking> scores;
   for (std::size_t i = 0; i < found; ++i) {
@@ -85,6 +97,7 @@ Ranking RankRow(DraftModel& draft, Logits logits, const SamplingParams& sampling
     scores[i] = best[i].score;
   }
   SetLogOdds(std::span(scores).first(found), sampling.temperature, &ranking);
+  if (said.confidence && !ranking.empty()) ranking[0].log_odds = *said.confidence;
   return ranking;
 }
 
@@ -199,8 +212,7 @@ bool DraftTrunk::AppendReadingRows(DraftModel& draft) {
   return true;
 }
 
-bool DraftTrunk::AppendDraftRows(DraftModel& draft,
-                                 StaticVector<std::int8_t, kMaxProposal + 1>* nodes) {
+bool DraftTrunk::AppendDraftRows(DraftModel& draft, TreeNodes* nodes) {
   nodes->clear();
   constexpr int kRows = DraftModel::kReadingRows;
   // Before its first row, beyond the draft's own context, or after what it could not read, there is
@@ -224,9 +236,15 @@ bool DraftTrunk::AppendDraftRows(DraftModel& draft,
   return !nodes->empty();
 }
 
+void DraftTrunk::TakeConfidence(int node, const Ranking& ranking, DraftTree* grown) const {
+  if (!confident_ || ranking.empty()) return;
+  grown->Expect(node, 1 / (1 + std::exp(-double{ranking[0].log_odds})));
+}
+
 int DraftTrunk::TakeRanking(int node, const Ranking& ranking) {
   if (node == 0) CommitRows(readable(), &kv);
   rankings[node] = ranking;
+  TakeConfidence(node, ranking, &tree);
   if (!best_first.has_value()) return tree.Grow(node, /*row=*/node, shape, ranking);
   tree.SetRow(node, node);  // KeepBest gives it children.
   return 0;
@@ -234,6 +252,7 @@ int DraftTrunk::TakeRanking(int node, const Ranking& ranking) {
 
 int DraftTrunk::TakeRootsRanking(int node, const Ranking& ranking) {
   rankings[node] = ranking;
+  TakeConfidence(node, ranking, &tree);
   return tree.Grow(node, tree.row(0), shape, ranking);
 }
 

@@ -12,6 +12,7 @@
 #include "draft/model/draw.h"
 #include "draft/model/left_states.h"
 #include "draft/model/pending_features.h"
+#include "draft/model/said_rows.h"
 #include "kv/kv_cache.h"
 #include "kv/tree_kv.h"
 #include "model/model.h"
@@ -39,6 +40,7 @@ struct DraftModel {
   std::int64_t mask_steps_left = 0;
   DraftDraw draw;
   ForwardBatch batch;
+  SaidRows said;  ///< Of the latest pass over `batch`.
 
   /// Work on grammars' masks from here on, until this is called again: a mask may take far longer
   /// than a pass. Where it is not enough, drafting ends.
@@ -60,8 +62,9 @@ struct DraftModel {
   int tokens_without_row() const { return model->config().feature.in_rows() ? 1 : 0; }
 
   /// Positions whose tokens a pass says, at most (ParallelSpec). Where these are several, the
-  /// drafting row of a root gives as many rows of logits: row d for all nodes at depth d, whatever
-  /// their paths, so that a tree grows through its levels by one pass.
+  /// drafting row of a root gives as many rows of logits: row d for all nodes at depth d, to which
+  /// their paths may add (ModelConfig::markov), so that a tree grows through its levels by one
+  /// pass.
   int positions() const { return model->config().parallel.positions; }
   /// Whether a row's path from the root tells what it computes (FeatureSpec::sequential): all rows
   /// then read the state that the root's row has left, so that none waits for another's pass.
@@ -84,6 +87,9 @@ struct DraftModel {
   ChanceTable noisy_chances{1};
 };
 
+/// Nodes of one tree.
+using TreeNodes = StaticVector<std::int8_t, kMaxProposal + 1>;
+
 /// One sequence as a draft model sees it: the committed tokens, the tree of proposed tokens below
 /// them (drafted here or elsewhere), what the draft says after each of its nodes, and what the
 /// sequence's outcomes have taught.
@@ -102,6 +108,7 @@ class DraftTrunk {
     parallel_ = draft.model->config().parallel;
     context_ = draft.reads_context();
     feature_ = draft.model->config().feature;
+    confident_ = draft.model->config().markov.confidence;
     if (!draft.reads_features()) return;
     const ModelConfig& config = draft.model->config();
     features = PendingFeatures(config.feature.tap_width());
@@ -184,12 +191,15 @@ class DraftTrunk {
   /// Adds to the draft's batch the rows of all nodes that children are wanted of, after those
   /// of committed tokens without KV: one pass of drafting; `nodes` gets the nodes in the order of
   /// the wanted logits. False when there are none, be it for want of memory or context.
-  bool AppendDraftRows(DraftModel& draft, StaticVector<std::int8_t, kMaxProposal + 1>* nodes);
+  bool AppendDraftRows(DraftModel& draft, TreeNodes* nodes);
   /// Takes what the draft says after `node`, whose row has been computed. Returns how many children
   /// that has given it.
   int TakeRanking(int node, const Ranking& ranking);
   /// The same where the root's row has said it, of a node below the root.
   int TakeRootsRanking(int node, const Ranking& ranking);
+  /// Before `node` of a tree takes its ranking: where the draft says how likely the first token
+  /// there is to be accepted, tells the tree.
+  void TakeConfidence(int node, const Ranking& ranking, DraftTree* grown) const;
   /// The tree is proposed. Where its root's pass has said it, what is said after its nodes is to
   /// come: with rows of their own, or at the depths of another such pass.
   void FinishTree() {
@@ -219,26 +229,21 @@ class DraftTrunk {
   std::vector<Token> committed_;
   int tokens_without_row_ = 0;
   bool draws_ = false;
-  bool context_ = false;  // DraftModel::reads_context
+  bool context_ = false;    // DraftModel::reads_context
+  bool confident_ = false;  // MarkovSpec::confidence
   FeatureSpec feature_;
   ParallelSpec parallel_;
 };
 
-/// Calls `take(node, depth)` for the nodes below the root of `tree` that `shape` wants children of
-/// and whose depth is below `depths`, level by level; what it does with one may add others.
-template <typename Take>
-void GrowByDepths(const DraftTree& tree, const TreeShape& shape, int depths, const Take& take) {
-  for (int node = 1; depths > 1 && node < tree.nodes(); ++node) {
-    const int depth = tree.proposal().Depth(node);
-    if (depth < depths && tree.Wants(node, shape)) take(node, depth);
-  }
-}
+/// The nodes at a depth of `tree` that `shape` wants children of.
+TreeNodes WantedAt(const DraftTree& tree, const TreeShape& shape, int depth);
 
-/// What the draft says after committed tokens and the request's path, from their row's logits: its
-/// best tokens. Where there is a `law`, for rejection verification: children drawn from a law, then
+/// What the draft says after committed tokens and the request's path, from their row: its best
+/// tokens. Of a draft that says how likely its first token is to be accepted, these are that one's
+/// odds. Where there is a `law`, for rejection verification: children drawn from a law, then
 /// candidates for the bonus token; `law` gets the law, valid until the next row is ranked. Nothing
 /// where that takes more work on a mask than is allowed.
-Ranking RankRow(DraftModel& draft, Logits logits, const SamplingParams& sampling,
+Ranking RankRow(DraftModel& draft, const SaidRow& said, const SamplingParams& sampling,
                 const TokenHistory& history, const RankRequest& request,
                 std::span<const TokenProbability>* law = nullptr);
 

@@ -10,6 +10,10 @@ namespace {
 // pass, 0.7 % at most from 0.5 on with 15 nodes or 31, for drafting that takes longer.)
 constexpr double kWorthwhile = 0.5;
 
+// A row of the target's pass costs some part of a token even where it is cheap: what is accepted
+// less often than this, by the draft's own confidence, is not worth one.
+constexpr double kLeastChance = 0.05;
+
 }  // namespace
 
 void DraftTree::Clear() {
@@ -29,6 +33,21 @@ bool DraftTree::Wants(int node, const TreeShape& shape) const {
   return !ranked(node) && at.open && (at.shape_node < 0 || shape.nodes[at.shape_node].inner);
 }
 
+void DraftTree::Expect(int node, double chance) {
+  nodes_[node].first = static_cast<float>(chance);
+  if (nodes_[node].reached * chance < kLeastChance) Close(node);
+}
+
+// Where the draft says how likely the first child is, the others share what is left.
+double DraftTree::ReachedChild(int node, int rank, const TreeShape& shape, int child) const {
+  const double average = shape.nodes[child].reached;
+  const Node& parent = nodes_[node];
+  if (parent.first < 0) return average;
+  if (rank == 0) return parent.reached * parent.first;
+  const double share = average / shape.nodes[parent.shape_node].reached;
+  return parent.reached * std::min(share, 1.0 - parent.first);
+}
+
 int DraftTree::Grow(int node, int row, const TreeShape& shape, const Ranking& ranking) {
   SetRow(node, row);
   if (!nodes_[node].open) return 0;
@@ -41,7 +60,8 @@ int DraftTree::Grow(int node, int row, const TreeShape& shape, const Ranking& ra
     proposal_.Append(node, ranking[child.rank].token);
     nodes_.push_back({.shape_node = static_cast<std::int8_t>(i),
                       .rank = child.rank,
-                      .reached = static_cast<float>(child.reached)});
+                      .reached = static_cast<float>(
+                          ReachedChild(node, child.rank, shape, static_cast<int>(i)))});
   }
   return proposal_.size() - before;
 }

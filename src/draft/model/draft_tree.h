@@ -59,6 +59,11 @@ class DraftTree {
   /// The estimated probability that verification comes to `node` of a tree that grows.
   double Reached(int node) const { return nodes_[node].reached; }
 
+  /// Before Grow: the first child of `node` is accepted with this chance once verification comes to
+  /// the node, whatever the shape says of an average tree. The node gets no children where theirs
+  /// would not be worth their rows.
+  void Expect(int node, double chance);
+
   /// Makes `node` ranked by `row` and adds the children that the shape wants, as far as there are
   /// candidates; they are the tree's last nodes. Returns how many.
   int Grow(int node, int row, const TreeShape& shape, const Ranking& ranking);
@@ -76,6 +81,7 @@ class DraftTree {
     std::int8_t rank = 0;        // Among the candidates after its parent.
     bool open = true;            // May be ranked and get children.
     float reached = 1;
+    float first = -1;  // The chance of its first child; -1: as the shape says.
   };
   // A candidate after a ranked node.
   struct Candidate {
@@ -88,6 +94,7 @@ class DraftTree {
 
   // The likeliest ones, in descending order, parents before children.
   Candidates Best(const BestFirst& rule, std::span<const Ranking> rankings) const;
+  double ReachedChild(int node, int rank, const TreeShape& shape, int child) const;
   void AddCandidate(const Candidate& candidate, Token token, const BestFirst& rule);
 
   Proposal proposal_;

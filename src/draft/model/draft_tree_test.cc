@@ -149,5 +149,57 @@ TEST(DraftTree, OfNoDepthHasNoNodes) {
   EXPECT_EQ(tree.KeepBest(rule, std::span(&ranking, 1)).size(), 1U);
 }
 
+// Of a chain of five, whose average node is accepted with 0.8.
+class ExpectTest : public testing::Test {
+ protected:
+  ExpectTest() {
+    for (int depth = 1; depth <= 5; ++depth) {
+      shape_.nodes.push_back({.parent = static_cast<std::int8_t>(depth - 1),
+                              .depth = static_cast<std::int8_t>(depth),
+                              .inner = depth < 5,
+                              .reached = shape_.nodes.back().reached * 0.8});
+    }
+    ranking_.push_back({.token = 7});
+    ranking_.push_back({.token = 8});
+  }
+  static TreeShape Root() {
+    TreeShape shape;
+    shape.nodes.push_back({.inner = true});
+    return shape;
+  }
+
+  TreeShape shape_ = Root();
+  Ranking ranking_;
+  DraftTree tree_;
+};
+
+TEST_F(ExpectTest, IsWhatChildrenAreReachedWith) {
+  tree_.Expect(0, 0.5);
+  EXPECT_EQ(tree_.Grow(0, 0, shape_, ranking_), 1);
+  EXPECT_FLOAT_EQ(tree_.Reached(1), 0.5);
+  tree_.Expect(1, 0.9);
+  EXPECT_EQ(tree_.Grow(1, 0, shape_, ranking_), 1);
+  EXPECT_FLOAT_EQ(tree_.Reached(2), 0.45);
+  EXPECT_TRUE(tree_.Wants(2, shape_));
+}
+
+TEST_F(ExpectTest, EndsAChainWhereItsNextTokenIsSeldomAccepted) {
+  tree_.Expect(0, 0.2);
+  EXPECT_EQ(tree_.Grow(0, 0, shape_, ranking_), 1);
+  tree_.Expect(1, 0.2);
+  EXPECT_EQ(tree_.Grow(1, 0, shape_, ranking_), 0);
+  EXPECT_FALSE(tree_.Wants(1, shape_));
+  EXPECT_EQ(tree_.proposal().size(), 1);
+}
+
+TEST_F(ExpectTest, LeavesSiblingsWhatTheFirstDoesNotTake) {
+  shape_.nodes.resize(2);
+  shape_.nodes.push_back({.parent = 0, .rank = 1, .depth = 1, .reached = 0.3});
+  tree_.Expect(0, 0.9);
+  EXPECT_EQ(tree_.Grow(0, 0, shape_, ranking_), 2);
+  EXPECT_FLOAT_EQ(tree_.Reached(1), 0.9);
+  EXPECT_NEAR(tree_.Reached(2), 0.1, 1e-6);
+}
+
 }  // namespace
 }  // namespace foretoken

@@ -9,7 +9,7 @@ namespace {
 // options.
 class ModelDrafter : public Drafter {
  public:
-  ModelDrafter(std::shared_ptr<Model> model, int max_sequences, int max_context);
+  ModelDrafter(DrafterId id, const DrafterParts& parts);
 
   void Propose(std::span<DraftContext> contexts) override;
   void Forget(SequenceId sequence) override;
@@ -26,24 +26,39 @@ class ModelDrafter : public Drafter {
   // Ranks the candidates after every node that the pass just made says something of, or draws them
   // and sets their law.
   void TakeRows(std::span<DraftContext> contexts, Logits logits);
+  // A node, and the row of the pass that says what follows the root of what it belongs to.
+  struct Asked {
+    int context;
+    int node;
+    std::int64_t first;
+    int depth;  // Below that root.
+  };
+  void Ask(std::span<const DraftContext> contexts, const Asked& asked);
+  // Of all nodes that were asked for.
+  void TakeAnswers(std::span<DraftContext> contexts);
   // Those after one node.
-  Ranking Rank(const DraftContext& context, const Proposal& proposal, int node, Logits logits);
+  Ranking Rank(const DraftContext& context, const Proposal& proposal, int node,
+               const SaidRow& said);
 
+  const ProposalSource source_;
   std::shared_ptr<Model> model_;
   DraftModel draft_;
   std::vector<Slot> slots_;
   // Contexts with rows in the current pass, and the nodes that drafting rows are of, in order.
   std::vector<int> drafting_;
-  std::vector<StaticVector<std::int8_t, kMaxProposal + 1>> nodes_;
+  std::vector<TreeNodes> nodes_;
+  std::vector<std::int64_t> firsts_;  // Of each of `drafting_`, its first row of logits.
+  std::vector<Asked> asked_;
 };
 
-ModelDrafter::ModelDrafter(std::shared_ptr<Model> model, int max_sequences, int max_context)
-    : model_(std::move(model)),
-      draft_(model_.get(), max_sequences, max_context, /*scratch=*/0),
-      slots_(max_sequences) {
+ModelDrafter::ModelDrafter(DrafterId id, const DrafterParts& parts)
+    : source_(ProposalSource::Of(id)),
+      model_(parts.draft),
+      draft_(model_.get(), parts.max_sequences, parts.max_context, /*scratch=*/0),
+      slots_(static_cast<std::size_t>(parts.max_sequences)) {
   // A pass computes one level of each sequence's tree: n nodes at depth d, n + d at most kNodes.
   constexpr int kNodes = kMaxProposal + 1;
-  const auto sequences = static_cast<std::size_t>(max_sequences);
+  const std::size_t sequences = slots_.size();
   draft_.batch.rows.reserve(sequences * kNodes);
   draft_.batch.block_tables.reserve(sequences);
   draft_.batch.tail_slots.reserve(sequences * (kNodes / 2) * (kNodes / 2));
@@ -97,7 +112,7 @@ void ModelDrafter::Propose(std::span<DraftContext> contexts) {
   }
   for (DraftContext& context : contexts) {
     *context.proposal = SlotFor(context.sequence).trunk.tree.proposal();
-    if (context.proposal->size() > 0) context.proposal->source = ProposalSource::kDraft;
+    if (context.proposal->size() > 0) context.proposal->source = source_;
   }
 }
 
@@ -117,10 +132,10 @@ void ModelDrafter::ReadContexts(std::span<DraftContext> contexts) {
 }
 
 Ranking ModelDrafter::Rank(const DraftContext& context, const Proposal& proposal, int node,
-                           Logits logits) {
+                           const SaidRow& said) {
   const auto path = PathTokens(proposal, node);
   std::span<const TokenProbability> law;
-  const Ranking ranking = RankRow(draft_, logits, *context.sampling, *context.history,
+  const Ranking ranking = RankRow(draft_, said, *context.sampling, *context.history,
                                   {.root = context.tokens.size() - 1,
                                    .path = path,
                                    .children = context.tree_width,
@@ -130,25 +145,56 @@ Ranking ModelDrafter::Rank(const DraftContext& context, const Proposal& proposal
   return ranking;
 }
 
+void ModelDrafter::Ask(std::span<const DraftContext> contexts, const Asked& asked) {
+  const DraftTrunk& trunk = SlotFor(contexts[asked.context].sequence).trunk;
+  draft_.said.Ask(asked.first, asked.depth, trunk.last_token(),
+                  PathTokens(trunk.tree.proposal(), asked.node));
+  asked_.push_back(asked);
+}
+
+void ModelDrafter::TakeAnswers(std::span<DraftContext> contexts) {
+  draft_.said.Answer();
+  for (std::size_t i = 0; i < asked_.size(); ++i) {
+    const DraftContext& context = contexts[asked_[i].context];
+    DraftTrunk& trunk = SlotFor(context.sequence).trunk;
+    const int node = asked_[i].node;
+    const Ranking ranking = Rank(context, trunk.tree.proposal(), node, draft_.said.At(i));
+    if (asked_[i].depth == 0) {
+      trunk.TakeRanking(node, ranking);
+    } else {
+      trunk.TakeRootsRanking(node, ranking);
+    }
+  }
+  asked_.clear();
+  draft_.said.Clear();
+}
+
 void ModelDrafter::TakeRows(std::span<DraftContext> contexts, Logits logits) {
   const float* state = draft_.model->states();
-  const int vocabulary = draft_.model->config().vocabulary;
+  draft_.said.Begin(draft_.batch, logits);
+  firsts_.clear();
+  std::int64_t row = 0;
   for (const int i : drafting_) {
-    const DraftContext& context = contexts[i];
-    DraftTrunk& trunk = SlotFor(context.sequence).trunk;
-    const Proposal& proposal = trunk.tree.proposal();
+    DraftTrunk& trunk = SlotFor(contexts[i].sequence).trunk;
+    firsts_.push_back(row);
     for (const int node : nodes_[i]) {
       if (draft_.leaves_states()) {
         trunk.TakeState(node, state);
         state += draft_.model->config().hidden;
       }
-      trunk.TakeRanking(node, Rank(context, proposal, node, logits));
-      const int depths = trunk.depths(draft_);
-      GrowByDepths(trunk.tree, trunk.shape, depths, [&](int below, int depth) {
-        trunk.TakeRootsRanking(below,
-                               Rank(context, proposal, below, logits.Row(depth, vocabulary)));
-      });
-      logits = logits.Row(depths, vocabulary);
+      Ask(contexts, {.context = i, .node = node, .first = row, .depth = 0});
+      row += trunk.depths(draft_);
+    }
+  }
+  // Level by level, of which each may add the next.
+  for (int depth = 1; !asked_.empty(); ++depth) {
+    TakeAnswers(contexts);
+    for (std::size_t i = 0; i < drafting_.size(); ++i) {
+      const DraftTrunk& trunk = SlotFor(contexts[drafting_[i]].sequence).trunk;
+      if (depth >= trunk.depths(draft_)) continue;
+      for (const int node : WantedAt(trunk.tree, trunk.shape, depth)) {
+        Ask(contexts, {.context = drafting_[i], .node = node, .first = firsts_[i], .depth = depth});
+      }
     }
   }
 }
@@ -156,7 +202,15 @@ void ModelDrafter::TakeRows(std::span<DraftContext> contexts, Logits logits) {
 }  // namespace
 
 std::unique_ptr<Drafter> MakeModelDrafter(const DrafterParts& parts) {
-  return std::make_unique<ModelDrafter>(parts.draft, parts.max_sequences, parts.max_context);
+  return std::make_unique<ModelDrafter>(DrafterId::kModel, parts);
+}
+
+std::unique_ptr<Drafter> MakeModel2Drafter(const DrafterParts& parts) {
+  return std::make_unique<ModelDrafter>(DrafterId::kModel2, parts);
+}
+
+std::unique_ptr<Drafter> MakeModel3Drafter(const DrafterParts& parts) {
+  return std::make_unique<ModelDrafter>(DrafterId::kModel3, parts);
 }
 
 }  // namespace foretoken

@@ -44,7 +44,7 @@ TEST_P(ParallelGolden, EachDepthHasTheLogitsOfTheOtherProgram) {
     const auto depths = static_cast<int>(pass["logits"].size());
     trunk.Plan(/*width=*/1, depths, depths, /*temperature=*/0, draft);
     draft.batch.Clear();
-    StaticVector<std::int8_t, kMaxProposal + 1> nodes;
+    TreeNodes nodes;
     ASSERT_TRUE(trunk.AppendDraftRows(draft, &nodes));
     ASSERT_EQ(trunk.depths(draft), depths);
     Logits logits = model->Forward(draft.batch, draft.kv);
@@ -57,8 +57,11 @@ TEST_P(ParallelGolden, EachDepthHasTheLogitsOfTheOtherProgram) {
     Ranking some;
     some.push_back({tokens[static_cast<std::size_t>(committed) % tokens.size()]});
     trunk.TakeRanking(0, some);
-    GrowByDepths(trunk.tree, trunk.shape, depths,
-                 [&](int node, int /*depth*/) { trunk.TakeRootsRanking(node, some); });
+    for (int depth = 1; depth < depths; ++depth) {
+      for (const int node : WantedAt(trunk.tree, trunk.shape, depth)) {
+        trunk.TakeRootsRanking(node, some);
+      }
+    }
     EXPECT_EQ(trunk.tree.proposal().size(), depths);
   }
 }

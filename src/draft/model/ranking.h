@@ -12,7 +12,8 @@ namespace foretoken {
 struct RankedToken {
   Token token = -1;
   /// The logarithm of the odds, by the draft's scores, that the target chooses this token and none
-  /// of the others that were ranked with it; 0 of drawn tokens, whose chances nothing here uses.
+  /// of the others that were ranked with it; 0 of drawn tokens, whose chances nothing here uses. Of
+  /// the first one what the draft's confidence head says, where it has one.
   float log_odds = 0;
 };
 

@@ -57,6 +57,17 @@ std::int64_t MlpParameters(const ModelConfig& config, const MlpSpec& mlp) {
          (mlp.shared_gate ? hidden : 0) + (mlp.apart ? 4 * hidden + mlp.routing.experts : 0);
 }
 
+std::int64_t MarkovParameters(const ModelConfig& config) {
+  const MarkovSpec& markov = config.markov;
+  const std::int64_t rank = markov.rank;
+  std::int64_t count = rank * (config.embeddings() + config.vocabulary);
+  if (markov.kind == MarkovSpec::Kind::kGated) count += rank * (config.hidden + rank + 1);
+  if (markov.kind == MarkovSpec::Kind::kRecurrent) {
+    count += 3 * rank * (config.hidden + 2 * rank + 1);
+  }
+  return count + (markov.confidence ? markov.confidence_width(config.hidden) + 1 : 0);
+}
+
 std::int64_t HeadParameters(const ModelConfig& config) {
   const FeatureSpec& feature = config.feature;
   const std::int64_t width = config.hidden;
@@ -90,6 +101,7 @@ std::int64_t ModelConfig::parameters() const {
     count += layer_input * (each * layer_count() + 1) + std::int64_t{hidden} * layer_count();
   }
   if (block.own_scale) count += layer_count();
+  if (markov.there()) count += MarkovParameters(*this);
   for (const LayerSpec& layer : layers) {
     count += layer.is_recurrent() ? DeltaParameters(*this, layer.delta)
                                   : AttentionParameters(*this, layer.attention);

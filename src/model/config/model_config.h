@@ -226,6 +226,28 @@ struct ParallelSpec {
   bool operator==(const ParallelSpec&) const = default;
 };
 
+/// What the tokens before a position add to what a draft says of it that says several positions in
+/// a pass (ParallelSpec): DSpark's heads. A token is looked up as `rank` numbers, which are
+/// projected to what is added to the logits of the position behind it.
+struct MarkovSpec {
+  enum class Kind {
+    kVanilla,
+    kGated,      ///< The numbers are times gates, of themselves and of the position's state.
+    kRecurrent,  ///< In their place stands what a recurrent cell makes of them along the path.
+  };
+  int rank = 0;  ///< 0: nothing is added.
+  Kind kind = Kind::kVanilla;
+  /// A head says how likely a position's token is to be accepted, of the position's state and, if
+  /// it reads tokens, of the numbers of the token before.
+  bool confidence = false;
+  bool confidence_reads_tokens = false;
+
+  bool there() const { return rank > 0 || confidence; }
+  /// What the confidence head reads.
+  int confidence_width(int hidden) const { return hidden + (confidence_reads_tokens ? rank : 0); }
+  bool operator==(const MarkovSpec&) const = default;
+};
+
 /// A decoder as data: what one walk over its layers computes, and the tokens that begin and end its
 /// texts. Made by a family (families/family.h) of what a checkpoint says.
 struct ModelConfig {
@@ -237,6 +259,7 @@ struct ModelConfig {
   int max_positions = 0;
   FeatureSpec feature;
   ParallelSpec parallel;
+  MarkovSpec markov;
   std::vector<LayerSpec> layers;
   std::vector<RopeSpec> ropes;
   NormSpec norm;

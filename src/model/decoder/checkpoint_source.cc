@@ -209,8 +209,8 @@ Result<Buffer> CheckpointSource::BiasesOfExperts(const std::vector<Part>& parts,
 
 Status CheckpointSource::RefuseUnused() const {
   for (const auto& [name, view] : checkpoint_.tensors) {
-    const bool counts =
-        name.starts_with("layers.") || name.starts_with("feature.") || name.starts_with("heads.");
+    const bool counts = name.starts_with("layers.") || name.starts_with("feature.") ||
+                        name.starts_with("heads.") || name.starts_with("markov.");
     if (!counts || used_.contains(name)) continue;
     return InvalidInput(fmt::format("{}: tensor {} {}is none that {} asks for",
                                     checkpoint_.path.string(), checkpoint_.NameInFile(name),

@@ -14,6 +14,7 @@
 #include "model/decoder/layer_inputs.h"
 #include "model/heads/heads_model.h"
 #include "model/heads/layer_heads_model.h"
+#include "model/heads/markov_mixer.h"
 
 namespace foretoken {
 namespace {
@@ -56,6 +57,11 @@ class Decoder final : public Model {
   // the same bits as one pass would.
   Logits Forward(const ForwardBatch& batch, KvStore& kv, Interrupt interrupt) override;
   const float* states() const override { return workspace_.states.as<float>(); }
+  PathLogits Follow(std::span<const PathRow> rows) override {
+    if (!config_.markov.there()) return {};
+    return markov_.Follow(config_, weights_->tensors.markov, rows, workspace_.logits.as<float>(),
+                          backend_);
+  }
 
  private:
   // Rows of the parts before, whose logits and states are there.
@@ -108,6 +114,7 @@ class Decoder final : public Model {
   LatentMixer latent_;
   LayerInputs layer_inputs_;
   FeatureMixer features_;
+  MarkovMixer markov_;
   DeltaMixer delta_;
   std::vector<ForwardRow> context_rows_;  // Of a pass, where features are what rows attend to,
   std::vector<ForwardRow> token_rows_;    // and its others.
@@ -370,6 +377,7 @@ bool Decoder::ForwardPart(std::span<const ForwardRow> rows, const ForwardBatch& 
                          workspace_.states.as<float>() + done->states * config_.hidden);
   const std::int64_t wanted = Finish(rows, &ForwardRow::wants_logits, /*normed=*/true, normed);
   if (wanted == 0) return true;
+  if (config_.markov.there()) markov_.Keep(config_, normed, done->logits, wanted);
   // The lm head of a small draft takes longer than its layers.
   if (interrupt.Raised()) return false;
   if (config_.logit_scale != 1) {
@@ -394,6 +402,7 @@ void Decoder::Reserve(std::size_t rows, std::size_t wanted) {
   features_.GrowTo(std::min(rows, kMaxRows), config_);
   delta_.GrowTo(std::min(rows, kMaxRows), config_);
   adapters_.GrowTo(std::min(rows, kMaxRows));
+  markov_.GrowTo(wanted, config_);
   GrowFloats(workspace_.logits, wanted * config_.vocabulary);
   GrowFloats(workspace_.maxima, wanted * Logits::Groups(config_.vocabulary));
 }

@@ -86,7 +86,7 @@ DecoderWeights::DecoderWeights(const ModelConfig& config, const Backend& backend
 std::size_t DecoderWeights::bytes_of_pass() const {
   std::size_t bytes = head().data.bytes() + tensors.output_norm.bytes() +
                       tensors.layer_inputs.projection.bytes() + tensors.layer_inputs.norm.bytes() +
-                      tensors.feature.bytes();
+                      tensors.feature.bytes() + tensors.markov.bytes();
   std::size_t heads = 0;
   for (const DraftHead& each : tensors.heads) heads += each.bytes();
   // Of sequential ones a row reads one.

@@ -135,6 +135,20 @@ struct DraftHead {
   std::size_t bytes() const;
 };
 
+/// What tokens add to what is said of the positions behind them (MarkovSpec).
+struct MarkovWeights {
+  EmbeddingTable tokens;     ///< [embeddings, rank]
+  Matrix output;             ///< [vocabulary, rank]
+  LinearWeights gate;        ///< [rank, hidden + rank]: of a state and numbers of a token.
+  LinearWeights cell;        ///< [3 * rank, 2 * rank + hidden]: of the cell's state, numbers of a
+                             ///< token and a state; gate, candidate and output.
+  LinearWeights confidence;  ///< [1, MarkovSpec::confidence_width]
+
+  std::size_t bytes() const {
+    return output.bytes() + gate.bytes() + cell.bytes() + confidence.bytes();
+  }
+};
+
 /// What every layer's inputs are made of.
 struct LayerInputWeights {
   EmbeddingTable table;      ///< [vocabulary, layers * layer_input]
@@ -150,6 +164,7 @@ struct DecoderTensors {
   std::vector<LayerWeights> layers;
   std::vector<DraftHead> heads;  ///< In place of `head`.
   NormWeights output_norm;
+  MarkovWeights markov;
   Matrix head;  ///< Empty where the embedding table is the head too.
   std::vector<std::shared_ptr<const MappedFile>> files;  ///< What experts borrow that stay there.
 };

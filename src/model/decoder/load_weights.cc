@@ -37,6 +37,7 @@ class Collector {
     if (config_.feature.there() && !config_.feature.enters_stream()) {
       FT_RETURN_IF_ERROR(Feature(&all.feature));
     }
+    if (config_.markov.there()) FT_RETURN_IF_ERROR(Markov(&all.markov));
     if (config_.feature.output_norm) {
       FT_ASSIGN_OR_RETURN(all.output_norm, Norm("output_norm"));
     }
@@ -121,6 +122,26 @@ class Collector {
     }
     if (attended || context) return {};
     return Linear({{"feature.join", width}}, 2 * width, 1, spec.bias, &feature->join);
+  }
+  Status Markov(MarkovWeights* markov) {
+    const MarkovSpec& spec = config_.markov;
+    const std::int64_t rank = spec.rank;
+    if (rank > 0) {
+      FT_ASSIGN_OR_RETURN(markov->tokens,
+                          source_.Rows("markov.tokens", config_.embeddings(), rank, 1));
+      FT_ASSIGN_OR_RETURN(markov->output,
+                          source_.Stack({{"markov.output", config_.vocabulary}}, rank, 1));
+    }
+    if (spec.kind == MarkovSpec::Kind::kGated) {
+      FT_RETURN_IF_ERROR(
+          Linear({{"markov.gate", rank}}, config_.hidden + rank, 1, true, &markov->gate));
+    } else if (spec.kind == MarkovSpec::Kind::kRecurrent) {
+      FT_RETURN_IF_ERROR(
+          Linear({{"markov.cell", 3 * rank}}, config_.hidden + 2 * rank, 1, true, &markov->cell));
+    }
+    if (!spec.confidence) return {};
+    return Linear({{"markov.confidence", 1}}, spec.confidence_width(config_.hidden), 1, true,
+                  &markov->confidence);
   }
   Status LayerInputs(LayerInputWeights* inputs) {
     const std::int64_t width = config_.layer_input;

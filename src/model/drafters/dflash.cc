@@ -18,34 +18,48 @@ constexpr std::size_t kMaxPoints = 64;
 constexpr std::string_view kFamilies[] = {"qwen3"};
 
 constexpr std::string_view kFlags[] = {
-    "attention_bias",      "is_causal", "sample_from_anchor", "sliding_window_non_causal",
-    "tie_word_embeddings", "use_cache", "use_sliding_window"};
-constexpr std::string_view kOwnFlags[] = {"causal"};
+    "attention_bias",     "confidence_head_with_markov", "enable_confidence_head", "is_causal",
+    "sample_from_anchor", "sliding_window_non_causal",   "tie_word_embeddings",    "use_cache",
+    "use_sliding_window"};
+constexpr std::string_view kOwnFlags[] = {"causal", "confidence_head_with_markov",
+                                          "enable_confidence_head"};
+constexpr int kMaxRank = 1 << 14;
 
+// Those of DFlash, then what DSpark has beside them.
 constexpr DrafterTensor kTensors[] = {{"embedding", "embed_tokens"},
                                       {"head", "lm_head"},
                                       {"output_norm", "norm"},
                                       {"feature.reduction", "fc"},
-                                      {"feature.norm", "hidden_norm"}};
+                                      {"feature.norm", "hidden_norm"},
+                                      {"markov.tokens", "markov_head.markov_w1"},
+                                      {"markov.output", "markov_head.markov_w2"},
+                                      {"markov.gate", "markov_head.gate_proj"},
+                                      {"markov.cell", "markov_head.joint_proj"},
+                                      {"markov.confidence", "confidence_head.proj"}};
+constexpr std::size_t kOfDflash = 5;
 
-// What its authors keep in an object of its own, or beside it; `speculators` only beside it.
+// What its authors keep in an object of its own, or beside it; `speculators` and the authors of
+// DSpark only beside it.
 class DflashFields {
  public:
-  DflashFields(const ConfigFields::Json& json, const std::string& where, Status* status)
+  DflashFields(const ConfigFields::Json& json, const std::string& where, bool dspark,
+               Status* status)
       : all_(&json, where, status), own_(all_.Within("dflash_config")) {
     RefuseUnknownFlags(json, kFlags, &all_);
     if (const ConfigFields::Json* own = all_.Find("dflash_config")) {
       RefuseUnknownFlags(*own, kOwnFlags, &own_);
     }
     for (const char* other : {"selector_rank", "conv_kernel_size", "markov_rank"}) {
-      if (At(other).Has(other)) {
+      const bool known = dspark && other == std::string_view("markov_rank");
+      if (At(other).Has(other) && !known) {
         At(other).Refuse(fmt::format("has {}, which only drafters of a later kind have", other));
       }
     }
-    std::string projector = "dflash";
+    const char* const wanted = dspark ? "dspark" : "dflash";
+    std::string projector = wanted;
     At("projector_type").String("projector_type", &projector);
-    if (projector != "dflash") {
-      all_.Refuse(fmt::format("projector_type is '{}', but only dflash is supported",
+    if (projector != wanted) {
+      all_.Refuse(fmt::format("projector_type is '{}', but only dflash and dspark are supported",
                               Printable(projector)));
     }
   }
@@ -53,6 +67,7 @@ class DflashFields {
   ConfigFields& all() { return all_; }
   bool speculators() { return all_.Has("speculators_model_type"); }
   ConfigFields& At(const char* name) { return own_.Has(name) ? own_ : all_; }
+  bool Flag(const char* name, bool otherwise) { return At(name).BoolOr(name, otherwise); }
 
  private:
   ConfigFields all_;
@@ -60,6 +75,7 @@ class DflashFields {
 };
 
 // The layers by whose outputs its authors name what is read; `speculators` by what enters them.
+// -1 stands for the embeddings.
 std::vector<int> ReadPoints(DflashFields& fields, const ModelConfig& target) {
   const int layers = target.layer_count();
   const int made_for = fields.all().IntOr("num_target_layers", 1, kMaxLayers, layers);
@@ -72,7 +88,7 @@ std::vector<int> ReadPoints(DflashFields& fields, const ModelConfig& target) {
   ConfigFields& at = fields.At(name);
   std::vector<int> points;
   if (at.Has(name)) {
-    points = at.Integers(name, kMaxPoints, 0, entered ? layers : layers - 1);
+    points = at.Integers(name, kMaxPoints, entered ? 0 : -1, entered ? layers : layers - 1);
   }
   if (points.empty()) at.Refuse(fmt::format("lacks {}, the layers that it reads", name));
   if (!entered) {
@@ -81,14 +97,47 @@ std::vector<int> ReadPoints(DflashFields& fields, const ModelConfig& target) {
   return points;
 }
 
-ParallelSpec ReadBlock(DflashFields& fields, int vocabulary) {
+ParallelSpec ReadBlock(DflashFields& fields, int vocabulary, bool from_last) {
   ParallelSpec block;
   ConfigFields& size = fields.At("block_size");
   block.block = size.Integer("block_size", 2, kMaxProposal + 1);
-  block.in_place = !fields.all().BoolOr("sample_from_anchor", false);
+  block.in_place = !fields.all().BoolOr("sample_from_anchor", from_last);
   block.positions = block.block - (block.in_place ? 1 : 0);
   block.mask_token = fields.At("mask_token_id").Integer("mask_token_id", 0, vocabulary - 1);
   return block;
+}
+
+// What DSpark has beside DFlash. What `speculators` leave out is there, as in their class.
+MarkovSpec ReadMarkov(DflashFields& fields, const ParallelSpec& block) {
+  const bool otherwise = fields.speculators();
+  MarkovSpec markov;
+  markov.rank = fields.At("markov_rank").IntOr("markov_rank", 0, kMaxRank, otherwise ? 256 : 0);
+  std::string kind = "vanilla";
+  ConfigFields& at = fields.At("markov_head_type");
+  at.String("markov_head_type", &kind);
+  if (kind == "gated") {
+    markov.kind = MarkovSpec::Kind::kGated;
+  } else if (kind == "rnn") {
+    markov.kind = MarkovSpec::Kind::kRecurrent;
+  } else if (kind != "vanilla") {
+    at.Refuse(fmt::format("markov_head_type is '{}', but only vanilla, gated and rnn are supported",
+                          Printable(kind)));
+  }
+  if (markov.rank == 0) markov.kind = MarkovSpec::Kind::kVanilla;
+  if (markov.kind == MarkovSpec::Kind::kRecurrent && block.in_place) {
+    fields.all().Refuse(
+        "has a Markov head of the kind rnn that begins before the first token that is drafted, "
+        "which is not supported: sample_from_anchor would have to be true");
+  }
+  ConfigFields& weight = fields.At("confidence_head_alpha");
+  const bool trained = weight.NumberOr("confidence_head_alpha", 0, 1e6, 0) > 0;
+  markov.confidence = fields.Flag("enable_confidence_head", otherwise || trained);
+  markov.confidence_reads_tokens =
+      markov.confidence && fields.Flag("confidence_head_with_markov", otherwise);
+  if (markov.confidence_reads_tokens && markov.rank == 0) {
+    fields.all().Refuse("has confidence_head_with_markov, but markov_rank is 0");
+  }
+  return markov;
 }
 
 // Rows of a block see each other; layers that see a window only those before them.
@@ -118,10 +167,16 @@ void DescribeAttention(ConfigFields& layers, DflashFields& fields, ModelConfig* 
 // A block of rows, of the last token and of masks, whose layers attend to what the target's states
 // of the positions before make.
 Result<ModelConfig> Describe(const ConfigFields::Json& json, const std::string& where,
-                             const ModelConfig& target, std::vector<std::string>* /*notes*/) {
+                             const ModelConfig& target, bool dspark) {
   Status status;
-  DflashFields fields(json, where, &status);
+  DflashFields fields(json, where, dspark, &status);
   const bool speculators = fields.speculators();
+  std::string family = "qwen3";
+  fields.all().String("model_type", &family);
+  if (dspark && family != "qwen3") {
+    fields.all().Refuse(
+        fmt::format("model_type is '{}', but only qwen3 is supported", Printable(family)));
+  }
   FT_RETURN_IF_ERROR(status);
   FT_ASSIGN_OR_RETURN(ModelConfig config, speculators ? DescribeLayersWithin(json, where, kFamilies)
                                                       : DescribeLayers(json, where, "qwen3"));
@@ -133,7 +188,8 @@ Result<ModelConfig> Describe(const ConfigFields::Json& json, const std::string& 
                     .points = ReadPoints(fields, target),
                     .tapped = target.hidden,
                     .reduced = true};
-  config.parallel = ReadBlock(fields, config.vocabulary);
+  config.parallel = ReadBlock(fields, config.vocabulary, /*from_last=*/dspark);
+  if (dspark) config.markov = ReadMarkov(fields, config.parallel);
   ConfigFields within = fields.all().Within("transformer_layer_config");
   DescribeAttention(speculators ? within : fields.all(), fields, &config);
   const auto number = [&](const char* name, double low, double otherwise) {
@@ -142,13 +198,31 @@ Result<ModelConfig> Describe(const ConfigFields::Json& json, const std::string& 
   config.embedding_scale = number("input_embedding_scale", 1e-6, 1);
   config.logit_scale = number("output_multiplier", 1e-6, 1);
   config.logit_cap = number("final_logit_softcapping", 0, 0);
+  if (dspark && config.logit_cap > 0) {
+    fields.all().Refuse("has final_logit_softcapping beside a Markov head, which is not supported");
+  }
   config.vocabulary = fields.all().IntOr("draft_vocab_size", 1, kMaxVocabulary, config.vocabulary);
   FT_RETURN_IF_ERROR(status);
   return config;
 }
 
+Result<ModelConfig> DescribeDflash(const ConfigFields::Json& json, const std::string& where,
+                                   const ModelConfig& target, std::vector<std::string>* /*notes*/) {
+  return Describe(json, where, target, /*dspark=*/false);
+}
+
+Result<ModelConfig> DescribeDspark(const ConfigFields::Json& json, const std::string& where,
+                                   const ModelConfig& target, std::vector<std::string>* /*notes*/) {
+  return Describe(json, where, target, /*dspark=*/true);
+}
+
 }  // namespace
 
-const DrafterKind kDflash = {.name = "a DFlash drafter", .tensors = kTensors, .describe = Describe};
+const DrafterKind kDflash = {.name = "a DFlash drafter",
+                             .tensors = std::span(kTensors).first(kOfDflash),
+                             .describe = DescribeDflash};
+
+const DrafterKind kDspark = {
+    .name = "a DSpark drafter", .tensors = kTensors, .describe = DescribeDspark};
 
 }  // namespace foretoken

@@ -36,6 +36,8 @@ constexpr float kTolerance = 1e-4F;
 struct Block {
   std::int32_t begin = 0;
   std::vector<std::vector<float>> logits;
+  std::vector<Token> path;        // Before each of these, where they depend on it,
+  std::vector<float> confidence;  // and what the drafter says of its own token there.
 };
 
 struct Node {
@@ -58,7 +60,9 @@ struct Golden {
     }
     if (json.contains("blocks")) {
       for (const auto& block : json["blocks"]) {
-        blocks.push_back({block.at("begin"), block.at("logits")});
+        blocks.push_back({block.at("begin"), block.at("logits"),
+                          block.value("path", std::vector<Token>()),
+                          block.value("confidence", std::vector<float>())});
       }
       return;
     }
@@ -184,8 +188,41 @@ class Runner {
                              .block_left = spec.block - 1 - row});
     }
     const float* logits = Forward();
+    if (!block.path.empty()) return CompareFollowed(block);
     for (int depth = 0; depth < depths; ++depth) {
       Compare(logits, depth, block.logits[static_cast<std::size_t>(depth)]);
+    }
+  }
+
+  // All positions together and each by itself, beside one of another path.
+  void CompareFollowed(const Block& block) const {
+    std::vector<PathRow> rows;
+    for (const Token token : block.path) {
+      PathRow row = rows.empty() ? PathRow{} : rows.back();
+      row.path.push_back(token);
+      rows.push_back(row);
+    }
+    CompareAll(model_->Follow(rows), block);
+    const PathLogits together = model_->Follow(rows);
+    const std::int64_t vocabulary = model_->config().vocabulary;
+    const std::vector<float> all(together.logits.values,
+                                 together.logits.values + std::ssize(rows) * vocabulary);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      PathRow other = rows[i];
+      other.path[0] = other.path[0] == 0 ? 1 : 0;
+      const std::vector<PathRow> pair = {other, rows[i]};
+      const float* alone = model_->Follow(pair).logits.Row(1, vocabulary).values;
+      const auto begin = all.begin() + static_cast<std::ptrdiff_t>(i) * vocabulary;
+      EXPECT_TRUE(std::equal(alone, alone + vocabulary, begin)) << "depth " << i;
+    }
+  }
+  void CompareAll(const PathLogits& said, const Block& block) const {
+    for (int depth = 0; depth < std::ssize(block.logits); ++depth) {
+      Compare(said.logits.values, depth, block.logits[static_cast<std::size_t>(depth)]);
+    }
+    EXPECT_EQ(said.confidence != nullptr, !block.confidence.empty());
+    for (std::size_t i = 0; i < block.confidence.size(); ++i) {
+      EXPECT_NEAR(said.confidence[i], block.confidence[i], kTolerance) << "depth " << i;
     }
   }
 

@@ -24,6 +24,7 @@ struct DrafterKind {
 };
 
 extern const DrafterKind kDflash;
+extern const DrafterKind kDspark;
 extern const DrafterKind kEagle1;
 extern const DrafterKind kEagle3;
 extern const DrafterKind kMtp;

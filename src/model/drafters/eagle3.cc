@@ -92,9 +92,10 @@ Result<ModelConfig> LayersOfSpeculators(const ConfigFields::Json& json, const st
   std::string kind;
   fields.String("speculators_model_type", &kind);
   if (kind != "eagle3" && kind != "peagle") {
-    fields.Refuse(fmt::format(
-        "speculators_model_type is {}, but only eagle3, peagle, mtp and dflash are supported",
-        Printable(kind)));
+    fields.Refuse(
+        fmt::format("speculators_model_type is {}, but only eagle3, peagle, mtp, dflash and dspark "
+                    "are supported",
+                    Printable(kind)));
   }
   FT_RETURN_IF_ERROR(status);
   FT_ASSIGN_OR_RETURN(ModelConfig config, DescribeLayersWithin(json, where, kFamilies));

@@ -28,12 +28,20 @@ const DrafterKind& KindOf(const Json& json) {
   if (json.contains("speculators_model_type")) {
     const Json& type = json["speculators_model_type"];
     for (const auto& [name, kind] :
-         {std::pair("mtp", &kMtp), std::pair("dflash", &kDflash), std::pair("peagle", &kPeagle)}) {
+         {std::pair("mtp", &kMtp), std::pair("dflash", &kDflash), std::pair("dspark", &kDspark),
+          std::pair("peagle", &kPeagle)}) {
       if (type == name) return *kind;
     }
     return kEagle3;
   }
-  if (json.contains("dflash_config")) return kDflash;
+  // The authors of DSpark have at the top what others keep within `dflash_config`.
+  if (json.contains("markov_rank")) return kDspark;
+  if (json.contains("dflash_config")) {
+    const Json& own = json["dflash_config"];
+    const bool dspark =
+        own.is_object() && own.contains("projector_type") && own["projector_type"] == "dspark";
+    return dspark ? kDspark : kDflash;
+  }
   return json.contains("draft_vocab_size") ? kEagle3 : kEagle1;
 }
 

@@ -181,8 +181,9 @@ TEST_F(LearnedDraftTest, RefusesConfigurations) {
        "eagle_aux_hidden_state_layer_ids"},
       {"eagle3", set("eagle_config", {{"eagle_aux_hidden_state_layer_ids", {1, 2}}}),
        "fc.weight must have shape [32, 64]"},
-      {"eagle3-speculators", set("speculators_model_type", "dspark"),
-       "speculators_model_type is dspark, but only eagle3, peagle, mtp and dflash are supported"},
+      {"eagle3-speculators", set("speculators_model_type", "xpress"),
+       "speculators_model_type is xpress, but only eagle3, peagle, mtp, dflash and dspark are "
+       "supported"},
       {"eagle3-speculators", set("eagle_aux_hidden_state_layer_ids", {1, 4, 8}),
        "eagle_aux_hidden_state_layer_ids"},
       {"eagle3-speculators-flags", set("norm_before_fc", true),
@@ -214,8 +215,27 @@ TEST_F(LearnedDraftTest, RefusesConfigurations) {
        "fc.weight must have shape [32, 64]"},
       {"dflash", [](Json& json) { json["dflash_config"]["selector_rank"] = 8; },
        "has selector_rank, which only drafters of a later kind have"},
-      {"dflash", [](Json& json) { json["dflash_config"]["projector_type"] = "dspark"; },
-       "projector_type is 'dspark', but only dflash is supported"},
+      {"dflash", [](Json& json) { json["dflash_config"]["projector_type"] = "domino"; },
+       "projector_type is 'domino', but only dflash and dspark are supported"},
+      {"dflash", [](Json& json) { json["dflash_config"]["markov_rank"] = 8; },
+       "has markov_rank, which only drafters of a later kind have"},
+      {"dspark", set("markov_rank", 8), "markov_head.markov_w1.weight must have shape [128, 8]"},
+      {"dspark", set("markov_head_type", "vanilla"),
+       "markov_head.gate_proj.bias is a bias, and is none that"},
+      {"dspark", set("markov_head_type", "rnn"), "lacks tensor markov_head.joint_proj.weight"},
+      {"dspark", set("markov_head_type", "lstm"),
+       "markov_head_type is 'lstm', but only vanilla, gated and rnn are supported"},
+      {"dspark", set("markov_rank", 0), "has confidence_head_with_markov, but markov_rank is 0"},
+      {"dspark", set("enable_confidence_head", false),
+       "confidence_head.proj.bias is a bias, and is none that"},
+      {"dspark", set("confidence_head_with_markov", false),
+       "confidence_head.proj.weight must have shape [1, 32]"},
+      {"dspark", set("model_type", "gemma4"), "model_type is 'gemma4', but only qwen3 is"},
+      {"dspark", set("final_logit_softcapping", 30), "has final_logit_softcapping beside a Markov"},
+      {"dspark", set("target_layer_ids", {-2, 3, 5}), "target_layer_ids"},
+      {"dspark-specforge", set("sample_from_anchor", false),
+       "has a Markov head of the kind rnn that begins before the first token"},
+      {"dspark-speculators", set("markov_rank", nullptr), "markov_w1.weight must have shape"},
       {"dflash", [](Json& json) { json["dflash_config"]["use_swa"] = true; }, "use_swa is true"},
       {"dflash-windows", set("is_causal", false), "layers with windows that look both ways"},
       {"dflash-windows", set("use_sliding_window", false), "use_sliding_window is not true"},
@@ -255,6 +275,28 @@ TEST_F(LearnedDraftTest, DescribesBlocks) {
   EXPECT_FALSE(windows->config.layers[0].attention.both_ways);
   EXPECT_EQ(windows->config.layers[0].attention.window, 8);
   EXPECT_TRUE(windows->config.layers[1].attention.both_ways);
+}
+
+TEST_F(LearnedDraftTest, DescribesHeadsThatReadTheTokenBefore) {
+  using Kind = MarkovSpec::Kind;
+  const auto own = Read(Open("dspark"));
+  ASSERT_TRUE(own.ok()) << Message(own);
+  EXPECT_EQ(
+      own->config.markov,
+      (MarkovSpec{
+          .rank = 12, .kind = Kind::kGated, .confidence = true, .confidence_reads_tokens = true}));
+  EXPECT_EQ(own->config.parallel, (ParallelSpec{.positions = 6, .mask_token = 5, .block = 6}));
+  EXPECT_EQ(own->config.feature.points, (std::vector<int>{0, 4, 6}));
+  const auto specforge = Read(Open("dspark-specforge"));
+  ASSERT_TRUE(specforge.ok()) << Message(specforge);
+  EXPECT_EQ(specforge->config.markov,
+            (MarkovSpec{.rank = 16, .kind = Kind::kRecurrent, .confidence = true}));
+  const auto in_place =
+      WithConfig("dspark-speculators", [](Json& json) { json["sample_from_anchor"] = false; });
+  ASSERT_TRUE(in_place.ok()) << Message(in_place);
+  EXPECT_EQ(in_place->config.parallel,
+            (ParallelSpec{.positions = 4, .mask_token = 3, .block = 5, .in_place = true}));
+  EXPECT_EQ(in_place->config.markov.kind, Kind::kVanilla);
 }
 
 TEST_F(LearnedDraftTest, RefusesTensors) {

@@ -3,7 +3,8 @@ values and draft all of the block in one pass."""
 
 import argparse
 import dataclasses
-from typing import Any, Dict, Mapping, Sequence
+import pathlib
+from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
 import torch
 from torch import nn
@@ -11,10 +12,16 @@ from torch.nn import functional
 
 from ..drafter import Drafts, Inputs, Kind, Tables, every_place, rows_of_step
 from ..failure import Failure
-from ..layers import Attention, DecoderLayer, LayerShape, RMSNorm, randomize
+from ..layers import (Attention, DecoderLayer, LayerShape, RMSNorm, load_parameters, randomize,
+                      shape_in)
 from ..options import above_zero, add_layer_options, layer_shape
 from ..packing import Batch
+from ..safetensors import SafetensorsFile
+from ..target import Target, read_config
 from ..vocabulary import counts
+
+
+PLACES = 512  # Of a packed row at which blocks begin, where nothing else is said.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,9 +119,10 @@ class Dflash(nn.Module):
         most = int(valid.sum(1).max().clamp(min=1, max=self._places))
         return drawn.topk(most, 1).indices.sort(1).values
 
-    def drafts(self, batch: Batch, tables: Tables, count: int,
-               generator: torch.Generator) -> Drafts:
-        """Of the block's tokens the first is the one behind a slot, the others are masks."""
+    def states(self, batch: Batch, tables: Tables,
+               generator: torch.Generator) -> Tuple[torch.Tensor, torch.Tensor]:
+        """Where blocks begin, and what the head reads of their places, [rows, slots, size, hidden].
+        Of a block's tokens the first is the one behind a slot, the others are masks."""
         place, size = self._drawn(batch, generator), self.config.block_size
         length = batch.tokens.shape[1]
         same = batch.segment.gather(1, place)[..., None] == batch.segment[:, None]
@@ -127,8 +135,12 @@ class Dflash(nn.Module):
         for layer in self.layers:
             x = layer(x, lambda normed, attention=layer.self_attn: attend_in_blocks(
                 attention, normed, features, blocks))
-        states = self.norm(x).unflatten(1, (-1, size))[..., 1:count + 1, :]
-        log_q = torch.log_softmax((states @ tables.output.T).float(), -1)
+        return place, self.norm(x).unflatten(1, (-1, size))
+
+    def drafts(self, batch: Batch, tables: Tables, count: int,
+               generator: torch.Generator) -> Drafts:
+        place, states = self.states(batch, tables, generator)
+        log_q = torch.log_softmax((states[..., 1:count + 1, :] @ tables.output.T).float(), -1)
         return Drafts(place, list(log_q.unbind(2)))
 
     def tensors(self) -> Dict[str, torch.Tensor]:
@@ -138,18 +150,18 @@ class Dflash(nn.Module):
         return self.config.as_json()
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_layer_options(parser)
     parser.add_argument("--layers", type=above_zero, default=5, help="of the drafter")
-    parser.add_argument("--places", type=above_zero, default=512,
+    parser.add_argument("--places", type=above_zero, default=PLACES,
                         help="random places of a packed row at which blocks begin")
     parser.add_argument("--mask-token", type=int, default=None,
                         help="the target's token that stands for one to be drafted; by default "
                         "one that answers do not have")
 
 
-def _make(inputs: Inputs) -> Dflash:
-    """Random, but that its last norm is the one that the target's output matrix is used to."""
+def config_for(inputs: Inputs, block_size: int) -> DflashConfig:
+    """Raises a Failure where the data or options do not do."""
     target, arguments = inputs.target, inputs.arguments
     if not inputs.layers:
         raise Failure(f"{arguments.data[0]} has no taps, which are what DFlash reads")
@@ -164,16 +176,50 @@ def _make(inputs: Inputs) -> Dflash:
     if not 0 <= mask < target.vocabulary:
         raise Failure(f"--mask-token {mask} is no token of {target.name}, which has "
                       f"{target.vocabulary}")
-    network = Dflash(DflashConfig(
-        layer_shape(target, arguments, target.hidden), arguments.layers,
-        arguments.steps_ahead + 1, mask, target.vocabulary,
-        target.config.get("max_position_embeddings") or arguments.context, tuple(inputs.layers),
-        target.config["num_hidden_layers"], target.begin_and_end()), arguments.places)
+    return DflashConfig(
+        layer_shape(target, arguments, target.hidden), arguments.layers, block_size, mask,
+        target.vocabulary, target.config.get("max_position_embeddings") or arguments.context,
+        tuple(inputs.layers), target.config["num_hidden_layers"], target.begin_and_end())
+
+
+def _make(inputs: Inputs) -> Dflash:
+    """Random, but that its last norm is the one that the target's output matrix is used to."""
+    target, arguments = inputs.target, inputs.arguments
+    network = Dflash(config_for(inputs, arguments.steps_ahead + 1), arguments.places)
     randomize(network, arguments.seed)
     with torch.no_grad():
         network.norm.weight.copy_(target.final_norm.float())
     return network
 
 
-KIND = Kind("dflash", "layers that draft a block of tokens in one pass", _make, _add_arguments,
-            defaults={"steps_ahead": 15, "decay": 0.87})
+def config_in(config: Mapping[str, Any], target: Target) -> Optional[DflashConfig]:
+    """Of a config.json that this package may have written for the target; None where it lacks some
+    of it."""
+    own, shape = config.get("dflash_config"), shape_in(config)
+    if not isinstance(own, dict) or shape is None or shape.hidden_size != target.hidden:
+        return None
+    numbers = [config.get(name) for name in ("num_hidden_layers", "block_size",
+                                             "max_position_embeddings", "num_target_layers")]
+    numbers.append(own.get("mask_token_id"))
+    layers = own.get("target_layer_ids")
+    if not all(isinstance(number, int) for number in numbers) or not isinstance(layers, list):
+        return None
+    count, size, positions, target_layers, mask = numbers
+    return DflashConfig(shape, count, size, mask, target.vocabulary, positions,
+                        tuple(layer + 1 for layer in layers), target_layers,
+                        target.begin_and_end())
+
+
+def _read(folder: pathlib.Path, target: Target) -> Optional[Dflash]:
+    config = read_config(folder / "config.json")
+    own = config_in(config, target)
+    if own is None or own.as_json() != config:
+        return None
+    network = Dflash(own, PLACES)
+    load_parameters(network, SafetensorsFile(folder / "model.safetensors"))
+    return network
+
+
+KIND = Kind("dflash", "layers that draft a block of tokens in one pass", _make, add_arguments,
+            defaults={"steps_ahead": 15, "decay": 0.87}, read=_read,
+            most=lambda drafter: drafter.config.block_size - 1)

@@ -1,14 +1,17 @@
 """Hydra's heads: each drafts one further token, and reads those that are drafted before it."""
 
-from typing import Any, Dict
+import pathlib
+from typing import Any, Dict, Optional
 
 import torch
 from torch import nn
 from torch.nn import functional
 
 from ..drafter import Drafts, Inputs, Kind, Tables, embedded, every_place
+from ..layers import load_parameters
 from ..packing import Batch
-from ..target import Target
+from ..safetensors import SafetensorsFile
+from ..target import Target, read_config
 
 
 class Block(nn.Module):
@@ -74,5 +77,20 @@ def _make(inputs: Inputs) -> Hydra:
     return Hydra(inputs.target, inputs.arguments.steps_ahead)
 
 
+def _read(folder: pathlib.Path, target: Target) -> Optional[Hydra]:
+    config = read_config(folder / "config.json")
+    heads = config.get("hydra_num_heads")
+    if not isinstance(heads, int) or heads < 1:
+        return None
+    network = Hydra(target, heads)
+    # The target is called by where it lies, which may be elsewhere now.
+    name = "base_model_name_or_path"
+    if {**network.config_json(), name: config.get(name)} != config:
+        return None
+    load_parameters(network, SafetensorsFile(folder / "model.safetensors"))
+    return network
+
+
 KIND = Kind("hydra", "heads that each draft one further token and read those before it",
-            _make, defaults={"steps_ahead": 4, "rate": 5e-4})
+            _make, defaults={"steps_ahead": 4, "rate": 5e-4}, read=_read,
+            most=lambda drafter: len(drafter.hydra_mlp))

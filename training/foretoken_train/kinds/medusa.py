@@ -1,14 +1,17 @@
 """Medusa's heads over a target that is not trained (Medusa-1): each drafts one further token."""
 
-from typing import Any, Dict
+import pathlib
+from typing import Any, Dict, Optional
 
 import torch
 from torch import nn
 from torch.nn import functional
 
 from ..drafter import Drafts, Inputs, Kind, Tables, every_place
+from ..layers import load_parameters
 from ..packing import Batch
-from ..target import Target
+from ..safetensors import SafetensorsFile
+from ..target import Target, read_config
 
 
 class Block(nn.Module):
@@ -61,5 +64,20 @@ def _make(inputs: Inputs) -> Medusa:
     return Medusa(inputs.target, inputs.arguments.steps_ahead)
 
 
+def _read(folder: pathlib.Path, target: Target) -> Optional[Medusa]:
+    config = read_config(folder / "config.json")
+    heads = config.get("medusa_num_heads")
+    if not isinstance(heads, int) or heads < 1:
+        return None
+    network = Medusa(target, heads)
+    # The target is called by where it lies, which may be elsewhere now.
+    name = "base_model_name_or_path"
+    if {**network.config_json(), name: config.get(name)} != config:
+        return None
+    load_parameters(network.heads, SafetensorsFile(folder / "model.safetensors"))
+    return network
+
+
 KIND = Kind("medusa", "heads that each draft one further token", _make,
-            defaults={"steps_ahead": 4, "rate": 1e-3})
+            defaults={"steps_ahead": 4, "rate": 1e-3}, read=_read,
+            most=lambda drafter: len(drafter.heads))
