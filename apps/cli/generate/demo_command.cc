@@ -92,10 +92,12 @@ nlohmann::json DemoJson(const std::vector<Prompt>& prompts, const std::vector<Mo
 }
 
 std::string RenderTable(const nlohmann::json& report) {
-  TextTable table({"mode", "drafter", "tokens/s", "speed-up", "tokens/round", "cache hits", "identical"});
+  TextTable table(
+      {"mode", "drafter", "tokens/s", "speed-up", "tokens/round", "cache hits", "identical"});
   for (const auto& mode : report["modes"]) {
     const auto number = [&mode](const char* key) { return mode[key].get<double>(); };
-    table.Add({mode["mode"], mode["drafter"] == "" ? "-" : mode["drafter"], fmt::format("{:.0f}", number("tokens_per_s")),
+    table.Add({mode["mode"], mode["drafter"] == "" ? "-" : mode["drafter"],
+               fmt::format("{:.0f}", number("tokens_per_s")),
                fmt::format("{:.2f}x", number("speedup")),
                fmt::format("{:.2f}", number("acceptance_length")),
                FormatPercent(mode["hit_rate"].is_null() ? -1 : number("hit_rate")),
@@ -184,8 +186,9 @@ Result<int> Demo(DemoOptions options) {
 
 void AddDemoCommand(CLI::App* app, CommandBody* chosen) {
   CLI::App* command = app->add_subcommand(
-      "demo", "Decode built-in prompts in every mode, with every bundled draft, and compare text "
-              "and speed");
+      "demo",
+      "Decode built-in prompts in every mode, with every bundled draft, and compare text "
+      "and speed");
   const OptionGroup add(command, "Output");
   auto options = std::make_shared<DemoOptions>();
   options->mode = "ssd";  // Which needs most.
