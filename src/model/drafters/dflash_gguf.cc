@@ -71,8 +71,7 @@ Status ReadOwnKeys(const Checkpoint& file, ConfigFields::Json* config) {
   FT_RETURN_IF_ERROR(RefuseWhatIsNotRead(metadata));
   ConfigFields::Json& own = (*config)["dflash_config"];
   FT_RETURN_IF_ERROR(ReadLayers(metadata, &own));
-  FT_RETURN_IF_ERROR(ReadInteger(metadata, kMaskToken, (*config)["vocab_size"].get<int>() - 1,
-                                 &own["mask_token_id"]));
+  FT_RETURN_IF_ERROR(ReadInteger(metadata, kMaskToken, kMaxVocabulary - 1, &own["mask_token_id"]));
   FT_RETURN_IF_ERROR(
       ReadInteger(metadata, "dflash.block_size", kMaxProposal + 1, &(*config)["block_size"]));
   const TensorView* const numbers = file.Find("markov_w1.weight");
@@ -81,7 +80,7 @@ Status ReadOwnKeys(const Checkpoint& file, ConfigFields::Json* config) {
   (*config)["sample_from_anchor"] = from_last;
   if (numbers != nullptr) {
     // Files have the kind that adds the numbers as they are.
-    (*config)["markov_rank"] = numbers->shape.back();
+    (*config)["markov_rank"] = numbers->shape.empty() ? 0 : numbers->shape.back();
     const bool confidence = file.Find("conf_proj.weight") != nullptr;
     (*config)["enable_confidence_head"] = confidence;
     (*config)["confidence_head_with_markov"] = confidence;
