@@ -26,8 +26,8 @@ struct ServedModel {
   std::shared_ptr<DatastoreFolder> datastore;  ///< Null: there is none.
   std::shared_ptr<DatastoreTenant> tenant;     ///< Of requests that name none; null likewise.
   std::unique_ptr<Engine> engine;
-  std::string draft;              ///< ModelSource::label of its draft; empty: there is none.
-  std::size_t longest_token = 0;  ///< Bytes of the vocabulary's longest.
+  std::vector<std::string> drafts;  ///< ModelSource::label of each, in kDraftModels' order.
+  std::size_t longest_token = 0;    ///< Bytes of the vocabulary's longest.
 
   const Tokenizer& tokenizer() const { return *model->tokenizer(); }
 };

@@ -151,15 +151,28 @@ QueryAnswer LoraAdapters(const Service& service, const HttpRequest&) {
   return QueryReply{Dump(list), {}};
 }
 
+// Which draft drafts in each mode that has one.
+OrderedJson DraftsJson(const Engine& engine, const std::vector<std::string>& drafts) {
+  OrderedJson by_mode = OrderedJson::object();
+  for (const Mode mode : OfferedModes(engine)) {
+    if (!NeedsDraft(mode)) continue;
+    const std::size_t draft = DraftIndex(mode.drafter);
+    if (draft < drafts.size()) by_mode[std::string(ModeName(mode))] = drafts[draft];
+  }
+  return by_mode;
+}
+
 OrderedJson PropsJson(const Service& service) {
   const ServedModel& served = service.model();
   const EngineLimits limits = served.engine->limits();
   const Tokenizer& tokenizer = served.tokenizer();
   const CallForm* calls = tokenizer.chat_format().calls;
+  const std::vector<std::string>& drafts = served.drafts;
   std::vector<std::string> modes;
   for (const Mode mode : OfferedModes(*served.engine)) modes.emplace_back(ModeName(mode));
   return {{"model", service.id()},
-          {"draft", served.draft.empty() ? OrderedJson(nullptr) : OrderedJson(served.draft)},
+          {"draft", drafts.empty() ? OrderedJson(nullptr) : OrderedJson(drafts.front())},
+          {"drafts", DraftsJson(*served.engine, drafts)},
           {"context", limits.context},
           {"vocabulary", tokenizer.vocabulary()},
           {"tokenizer_fingerprint", tokenizer.fingerprint()},

@@ -21,7 +21,7 @@ namespace foretoken {
 /// the thread that notices.
 using LogSink = std::function<void(std::string_view)>;
 
-/// The draft model of modes sd, ssd and auto. Where its tokens are not the target's they are
+/// A draft model of modes sd, ssd and auto. Where its tokens are not the target's they are
 /// translated, as far as it has them.
 struct DraftOptions {
   ModelSource source;
@@ -47,6 +47,9 @@ struct EngineOptions {
   std::vector<Mode> modes = {Mode::kAuto};  ///< Offered; the first is that of requests without one.
   PlanOptions plan;                         ///< Of requests that bring none.
   DraftOptions draft;
+  /// Loaded beside it, for modes sd2, sd3 and auto, which chooses among all. They draft between two
+  /// passes of the target only; of these options cores, process and executable do not count.
+  std::vector<DraftOptions> further_drafts;
   Verification verification = Verification::kSharedNoise;
   std::optional<int> max_lookahead;       ///< That a request may ask for; left out: as `plan`.
   std::optional<int> max_cache_budget;    ///< Branches of a speculation cache; likewise.

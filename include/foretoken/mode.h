@@ -61,6 +61,29 @@ constexpr std::size_t IndexOf(DrafterId drafter) { return static_cast<std::size_
 
 constexpr const DrafterInfo& InfoOf(DrafterId drafter) { return kDrafters[IndexOf(drafter)]; }
 
+/// Whether a draft model of its own is what drafts.
+constexpr bool IsDraftModel(DrafterId drafter) {
+  return InfoOf(drafter).needs == DrafterNeeds::kDraftModel;
+}
+
+/// Every draft model, in the registry's order: the first, the second, ...
+inline constexpr auto kDraftModels = [] {
+  constexpr auto kCount =
+      std::ranges::count(kDrafters, DrafterNeeds::kDraftModel, &DrafterInfo::needs);
+  std::array<DrafterId, kCount> models{};
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < kDrafters.size(); ++i) {
+    if (IsDraftModel(static_cast<DrafterId>(i))) models[count++] = static_cast<DrafterId>(i);
+  }
+  return models;
+}();
+
+/// The place of a draft model among kDraftModels.
+constexpr std::size_t DraftIndex(DrafterId draft_model) {
+  return static_cast<std::size_t>(std::ranges::find(kDraftModels, draft_model) -
+                                  kDraftModels.begin());
+}
+
 /// A value for each key, which IndexOf gives a place.
 template <typename Key, typename T, std::size_t kKeys>
 struct ByKey : std::array<T, kKeys> {
@@ -151,9 +174,10 @@ Result<Mode> ParseMode(std::string_view name);
 std::string_view ModeName(Mode mode);
 
 /// Whether the mode cannot do without a draft model.
-constexpr bool NeedsDraft(Mode mode) {
-  return mode.drafts() && InfoOf(mode.drafter).needs == DrafterNeeds::kDraftModel;
-}
+constexpr bool NeedsDraft(Mode mode) { return mode.drafts() && IsDraftModel(mode.drafter); }
+
+/// Whether a draft model drafts on the target's device.
+constexpr bool DraftsOnTarget(Mode mode) { return mode.before() && NeedsDraft(mode); }
 
 /// Whether the mode proposes a tree of what followed elsewhere.
 constexpr bool Retrieves(Mode mode) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "foretoken/histogram.h"
 #include "foretoken/speculation.h"
@@ -69,6 +70,9 @@ struct PlannerReport {
   std::int64_t replans = 0;
   std::int64_t switches = 0;  ///< Of mode.
   double replan_us = 0;       ///< Mean time of one.
+  /// What is predicted now to be fastest, of the batch that there was last, by how much, and why.
+  /// Empty: nothing was planned.
+  std::string reason;
 };
 
 }  // namespace foretoken

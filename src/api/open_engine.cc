@@ -1,3 +1,5 @@
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -36,6 +38,20 @@ Result<EngineConfig> ConfigFor(const EngineOptions& options) {
   return config;
 }
 
+// The first one may be missing, but then there are no others.
+Status CheckDrafts(std::span<const DraftOptions> drafts) {
+  if (drafts.size() > kDraftModels.size()) {
+    return InvalidInput(fmt::format("an engine has {} draft models at most, and {} are given",
+                                    kDraftModels.size(), drafts.size()),
+                        "further_drafts");
+  }
+  const auto missing = [](const DraftOptions& draft) { return draft.source.empty(); };
+  if (drafts.size() > 1 && std::ranges::any_of(drafts, missing)) {
+    return InvalidInput("a draft model beside others has no source", "further_drafts");
+  }
+  return {};
+}
+
 // `study` is null where there is none.
 Result<std::unique_ptr<Engine>> OpenWith(std::shared_ptr<LanguageModel> target,
                                          const EngineOptions& options, const StudyOptions* study) {
@@ -51,16 +67,18 @@ Result<std::unique_ptr<Engine>> OpenWith(std::shared_ptr<LanguageModel> target,
     if (study->measured_with != nullptr) config.times = ConfigOf(*study->measured_with).times;
   }
   LoadedModel& loaded = target->loaded();
-  DraftOptions draft = options.draft;
+  std::vector<DraftOptions> drafts = {options.draft};
+  drafts.insert(drafts.end(), options.further_drafts.begin(), options.further_drafts.end());
+  FT_RETURN_IF_ERROR(CheckDrafts(drafts));
   const auto learner = std::make_shared<std::unique_ptr<DraftLearner>>();  // Made below.
   if (options.learning.has_value()) {
     config.kept = {.points = {TapShape::kFinalState}, .hidden = loaded.model->config().hidden};
     config.when_decoded = [learner](const DecodedText& text) { (*learner)->Take(text); };
     if (const auto learned = DraftLearner::InUse(options.learning->folder)) {
-      draft = DraftLearner::At(*learned, std::move(draft));
+      drafts[0] = DraftLearner::At(*learned, std::move(drafts[0]));
     }
   }
-  FT_ASSIGN_OR_RETURN(auto engine, MakeEngine(options.modes, config, &loaded, draft, measuring));
+  FT_ASSIGN_OR_RETURN(auto engine, MakeEngine(options.modes, config, &loaded, drafts, measuring));
   if (options.learning.has_value()) {
     FT_ASSIGN_OR_RETURN(*learner, DraftLearner::Make(&loaded, options.draft, TapsOf(*engine),
                                                      *options.learning, options.log));

@@ -84,7 +84,7 @@ inline DraftOptions BundledDraft() {
 inline Result<std::unique_ptr<Engine>> MakeEngine(Mode mode, const EngineConfig& config,
                                                   LoadedModel* target, const DraftOptions& draft,
                                                   const Measuring& measuring = {}) {
-  return MakeEngine(std::span(&mode, 1), config, target, draft, measuring);
+  return MakeEngine(std::span(&mode, 1), config, target, std::span(&draft, 1), measuring);
 }
 
 /// The outputs of `ids`, in their order, once the engine has run dry.

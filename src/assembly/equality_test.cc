@@ -102,7 +102,7 @@ TEST_P(Equality, EveryTokenEqualsAr) {
 
 INSTANTIATE_TEST_SUITE_P(
     Modes, Equality,
-    testing::Values(
+    testing::ValuesIn(std::vector<Case>{
         Case{"ArBatch4", Mode::kAr, {.max_batch = 4}},
         Case{"ArSmallChunks", Mode::kAr, {.max_batch = 3, .prefill_chunk = 5}},
         Case{"SdBatch1", Mode::kSd, {.max_batch = 1}},
@@ -160,7 +160,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"SsdSlowSpeculator", Mode::kSsd, {.max_batch = 2}, {}, 3000},
         // Room for little more than one sequence: preemption by necessity.
         Case{"SsdTinyPool", Mode::kSsd, {.max_batch = 5, .max_context = 160, .kv_tokens = 192}},
-        Case{"SdTinyPool", Mode::kSd, {.max_batch = 5, .max_context = 160, .kv_tokens = 192}}),
+        Case{"SdTinyPool", Mode::kSd, {.max_batch = 5, .max_context = 160, .kv_tokens = 192}}}),
     [](const auto& test) { return test.param.name; });
 
 // Without a draft mode auto is left with autoregression and prompt lookup.
@@ -252,10 +252,13 @@ class OracleTreeDrafter : public Drafter {
 
 // One engine, sequences of every mode side by side, and each changes its mode as it goes.
 TEST(EqualityUnder, ChangingPlans) {
-  const std::vector<Mode> modes = {Mode::kSsd, Mode::kAr, Mode::kSd, Mode::kNgram};
+  constexpr Mode kSd2{Schedule::kBefore, DrafterId::kModel2};
+  const std::vector<Mode> modes = {Mode::kSsd, Mode::kAr, Mode::kSd, Mode::kNgram, kSd2};
+  DraftOptions second;  // The target itself.
+  second.source = {.path = BundledModel("demo-target"), .weights = "q4_0"};
   auto made = MakeEngine(
       modes, {.max_lookahead = 8, .max_nodes = 31, .max_cache_budget = 60, .max_batch = 5},
-      BundledTarget(), BundledDraft());
+      BundledTarget(), std::array{BundledDraft(), second});
   ASSERT_TRUE(made.ok());
   Engine& engine = **made;
   const Setting setting = Settings()[1];
@@ -288,7 +291,8 @@ TEST(EqualityUnder, ChangingPlans) {
 // way was its last.
 TEST(Engine, ForgetsASequenceThatEndsAsItsModeChanges) {
   const std::vector<Mode> modes = {Mode::kSsd, Mode::kSd};
-  const auto engine = MakeEngine(modes, {.max_batch = 1}, BundledTarget(), BundledDraft());
+  const auto engine =
+      MakeEngine(modes, {.max_batch = 1}, BundledTarget(), std::array{BundledDraft()});
   ASSERT_TRUE(engine.ok());
   Collector collector;
   for (int i = 0; i < 3; ++i) {

@@ -150,6 +150,37 @@ inline std::vector<Kind> Kinds() {
       {"pard_of_three", {}, 32, {.positions = 3, .mask_token = 7}}};
 }
 
+inline ModelConfig ShapeOf(const Kind& kind) {
+  ModelConfig shape = Shape(kind.hidden, 1);
+  shape.feature = kind.feature;
+  shape.parallel = kind.parallel;
+  shape.markov = kind.markov;
+  if (shape.feature.join == FeatureSpec::Join::kLayerHeads) {
+    shape.layers.assign(static_cast<std::size_t>(shape.parallel.block), shape.layers.front());
+  }
+  if (shape.feature.has_heads() && !shape.feature.output_norm) shape.layers.clear();
+  for (LayerSpec& layer : shape.layers) {
+    layer.attention.both_ways = shape.feature.join == FeatureSpec::Join::kContext;
+  }
+  return shape;
+}
+
+inline TapShape TapsOf(const Kind& kind) {
+  return {.points = kind.feature.points, .hidden = kind.feature.tapped};
+}
+
+// The first have a prefix in common, one is a single token.
+inline std::vector<std::vector<Token>> Prompts() {
+  std::vector<std::vector<Token>> prompts(6);
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    const std::size_t length = i == 5 ? 1 : 40 + 3 * i;
+    for (std::size_t t = 0; t < length; ++t) {
+      prompts[i].push_back(static_cast<Token>((t < 36 ? 7 * t + t * t : i + 5 * t) % kVocabulary));
+    }
+  }
+  return prompts;
+}
+
 // A model on its own backend, all on one device.
 struct Made {
   Made(const ModelConfig& config, std::uint64_t seed, Device* device)
@@ -203,34 +234,6 @@ class LearnedDraft : public testing::TestWithParam<Kind> {
     int compared = 0;
   };
 
-  ModelConfig DraftShape() const {
-    ModelConfig shape = Shape(GetParam().hidden, 1);
-    shape.feature = GetParam().feature;
-    shape.parallel = GetParam().parallel;
-    shape.markov = GetParam().markov;
-    if (shape.feature.join == FeatureSpec::Join::kLayerHeads) {
-      shape.layers.assign(static_cast<std::size_t>(shape.parallel.block), shape.layers.front());
-    }
-    if (shape.feature.has_heads() && !shape.feature.output_norm) shape.layers.clear();
-    for (LayerSpec& layer : shape.layers) {
-      layer.attention.both_ways = shape.feature.join == FeatureSpec::Join::kContext;
-    }
-    return shape;
-  }
-
-  static std::vector<std::vector<Token>> Prompts() {
-    std::vector<std::vector<Token>> prompts(6);
-    for (std::size_t i = 0; i < prompts.size(); ++i) {
-      // The first have a prefix in common, one is a single token.
-      const std::size_t length = i == 5 ? 1 : 40 + 3 * i;
-      for (std::size_t t = 0; t < length; ++t) {
-        prompts[i].push_back(
-            static_cast<Token>((t < 36 ? 7 * t + t * t : i + 5 * t) % kVocabulary));
-      }
-    }
-    return prompts;
-  }
-
   Run Decode(Mode mode, EngineConfig options, const SamplingParams& sampling,
              int preempt_every = 0) {
     options.plan.mode = mode;
@@ -247,10 +250,7 @@ class LearnedDraft : public testing::TestWithParam<Kind> {
     } else if (mode == Mode::kSsd) {
       proposers.speculator = StartSpeculator(options);
     }
-    if (mode.drafts()) {
-      const FeatureSpec& feature = GetParam().feature;
-      proposers.taps = {.points = feature.points, .hidden = feature.tapped};
-    }
+    if (mode.drafts()) proposers.taps[DrafterId::kModel] = TapsOf(GetParam());
     auto engine =
         CreateEngine(options, target_.model.get(), &device_, nullptr, std::move(proposers));
     EXPECT_TRUE(engine.ok()) << (engine.ok() ? "" : engine.error().message);
@@ -291,8 +291,8 @@ class LearnedDraft : public testing::TestWithParam<Kind> {
   Device device_{{AvailableCores().front()}};
   Device draft_device_{{AvailableCores().back()}};
   Made target_{Shape(kTargetHidden, 4), 1, &device_};
-  Made draft_{DraftShape(), 2, &device_};
-  Made speculator_draft_{DraftShape(), 2, &draft_device_};
+  Made draft_{ShapeOf(GetParam()), 2, &device_};
+  Made speculator_draft_{ShapeOf(GetParam()), 2, &draft_device_};
 };
 
 }  // namespace foretoken::learned_testing

@@ -8,6 +8,7 @@
 
 #include "backend/device.h"
 #include "base/result.h"
+#include "foretoken/mode.h"
 #include "foretoken/model.h"
 #include "grammar/constraint_compiler.h"
 #include "model/adapter/adapter_set.h"
@@ -64,7 +65,8 @@ struct LoadedModel {
   ExpertsPlace experts = ExpertsPlace::kMemory;
   std::vector<std::string> not_used;  ///< Checkpoint::not_used.
   /// Of the drafts of its engines, also on other devices.
-  std::shared_ptr<PackedWeights> draft_weights = std::make_shared<PackedWeights>();
+  std::shared_ptr<ByDrafter<PackedWeights>> draft_weights =
+      std::make_shared<ByDrafter<PackedWeights>>();
 };
 
 /// What is asked for, or else suits the model: kPortable where some of its weights are quantised,

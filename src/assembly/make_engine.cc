@@ -35,11 +35,6 @@ void LimitPlans(std::span<const Mode> offered, const EngineConfig& options, Plan
   limits->max_cache_budget = std::min(limits->max_cache_budget, options.max_cache_budget);
 }
 
-bool DraftsAt(std::span<const Mode> offered, Schedule schedule) {
-  return std::ranges::any_of(
-      offered, [schedule](Mode mode) { return NeedsDraft(mode) && mode.schedule == schedule; });
-}
-
 Status CheckDraftSource(const ModelSource& source) {
   if (source.experts != ExpertsPlace::kFile) return {};
   return InvalidInput("the experts of a draft cannot stay in its file: keep them in memory");
@@ -56,7 +51,8 @@ TapShape TapsOf(const ModelConfig& draft) {
   return {.points = draft.feature.points, .hidden = draft.feature.tapped};
 }
 
-struct Drafts {
+// One draft, loaded where its modes need it.
+struct Draft {
   std::shared_ptr<LoadedModel> on_target;  // Drafts before a pass.
   SpeculatorDraft apart;                   // ... during it.
   TapShape taps;                           // What it reads of the target.
@@ -64,34 +60,51 @@ struct Drafts {
 
 // The draft is opened here even if another process will draft with it: a bad one is then refused
 // at once, in one sentence. Its weights are packed once, for other engines of the target too.
-Result<Drafts> LoadDrafts(std::span<const Mode> offered, const LoadedModel& target,
-                          const DraftOptions& setup, bool measured, const LogSink& log) {
-  const bool before = DraftsAt(offered, Schedule::kBefore);
-  const bool during = DraftsAt(offered, Schedule::kDuring);
-  Drafts drafts;
-  if (!before && !during) return drafts;
+Result<Draft> LoadDraft(DrafterId id, std::span<const Mode> offered, const LoadedModel& target,
+                        const DraftOptions& setup, bool measured, const LogSink& log) {
+  const bool before = Contains(offered, {Schedule::kBefore, id});
+  const bool during = Contains(offered, {Schedule::kDuring, id});
+  Draft draft;
+  if (!before && !during) return draft;
   FT_RETURN_IF_ERROR(CheckDraftSource(setup.source));
   std::vector<std::string> notices;
   FT_ASSIGN_OR_RETURN(const OpenedModel opened, OpenDraft(target, setup.source, &notices));
-  const bool known = target.draft_weights->identity == opened.identity;
-  if (!known && log) {
+  PackedWeights* const packed = &(*target.draft_weights)[id];
+  if (log && packed->identity != opened.identity) {
     for (const std::string& notice : notices) log(notice);
     for (const std::string& sentence : NotUsed(opened)) {
       log(fmt::format("{}: {}", setup.source.path, sentence));
     }
   }
-  drafts.apart.identity = opened.identity;
-  drafts.taps = TapsOf(opened.config);
+  draft.apart.identity = opened.identity;
+  draft.taps = TapsOf(opened.config);
   if (NeedsTargetFiles(opened.config, opened.translation.get())) {
-    drafts.apart.target = target.path;
+    draft.apart.target = target.path;
   }
   const auto load = [&](std::shared_ptr<Device> device) {
     return LoadModel(opened, std::move(device), NumericsFor(opened, setup.precision, setup.kv),
-                     target.draft_weights.get(), setup.progress);
+                     packed, setup.progress);
   };
-  if (before) drafts.on_target = load(target.device);
+  if (before) draft.on_target = load(target.device);
   if (during && (measured || !setup.process)) {
-    drafts.apart.loaded = load(std::make_shared<Device>(setup.cores));
+    draft.apart.loaded = load(std::make_shared<Device>(setup.cores));
+  }
+  return draft;
+}
+
+Result<ByDrafter<Draft>> LoadDrafts(std::span<const Mode> offered, const LoadedModel& target,
+                                    std::span<const DraftOptions> setups, bool measured,
+                                    const LogSink& log) {
+  for (const Mode mode : offered) {
+    if (!NeedsDraft(mode) || DraftIndex(mode.drafter) < setups.size()) continue;
+    return InvalidInput(fmt::format("mode {} drafts with draft model {}, and there {} {}",
+                                    ModeName(mode), DraftIndex(mode.drafter) + 1,
+                                    setups.size() == 1 ? "is" : "are", setups.size()));
+  }
+  ByDrafter<Draft> drafts;
+  for (std::size_t i = 0; i < std::min(setups.size(), kDraftModels.size()); ++i) {
+    FT_ASSIGN_OR_RETURN(drafts[kDraftModels[i]],
+                        LoadDraft(kDraftModels[i], offered, target, setups[i], measured, log));
   }
   return drafts;
 }
@@ -115,16 +128,19 @@ DrafterParts PartsWith(std::shared_ptr<LoadedModel> draft, const EngineConfig& o
 }
 
 Result<Proposers> MakeProposers(std::span<const Mode> offered, const EngineConfig& options,
-                                int vocabulary, Drafts drafts, const DraftOptions& setup) {
-  const DrafterParts parts = PartsWith(drafts.on_target, options, vocabulary);
-  Proposers proposers{.before = {}, .speculator = nullptr, .taps = drafts.taps};
+                                int vocabulary, ByDrafter<Draft> drafts,
+                                std::span<const DraftOptions> setups) {
+  Proposers proposers;
+  for (const DrafterId id : kDraftModels) proposers.taps[id] = drafts[id].taps;
   for (const Mode mode : offered) {
+    Draft& draft = drafts[mode.drafter];
     if (mode.before()) {
-      proposers.before[mode.drafter] = MakeDrafter(mode.drafter, parts);
+      proposers.before[mode.drafter] =
+          MakeDrafter(mode.drafter, PartsWith(draft.on_target, options, vocabulary));
     } else if (mode.during()) {
-      FT_ASSIGN_OR_RETURN(
-          proposers.speculator,
-          StartSpeculator(setup, std::move(drafts.apart), SpeculatorLimits(options), options.log));
+      FT_ASSIGN_OR_RETURN(proposers.speculator,
+                          StartSpeculator(setups[DraftIndex(mode.drafter)], std::move(draft.apart),
+                                          SpeculatorLimits(options), options.log));
     }
   }
   return proposers;
@@ -132,7 +148,7 @@ Result<Proposers> MakeProposers(std::span<const Mode> offered, const EngineConfi
 
 }  // namespace
 
-std::vector<Mode> OfferedModes(std::span<const Mode> modes, const DraftOptions& draft,
+std::vector<Mode> OfferedModes(std::span<const Mode> modes, std::span<const DraftOptions> drafts,
                                const Device& target) {
   std::vector<Mode> offered(modes.begin(), modes.end());
   if (std::ranges::none_of(offered, &Mode::planned)) return offered;
@@ -145,10 +161,11 @@ std::vector<Mode> OfferedModes(std::span<const Mode> modes, const DraftOptions& 
   add([](Mode mode) {
     return !mode.drafts() || InfoOf(mode.drafter).needs == DrafterNeeds::kText;
   });
-  const bool apart = !draft.cores.empty() && !target.Overlaps(draft.cores);
-  if (!draft.source.empty()) {
-    add([apart](Mode mode) { return NeedsDraft(mode) && (mode.before() || apart); });
-  }
+  if (drafts.empty() || drafts[0].source.empty()) return offered;
+  const bool apart = !drafts[0].cores.empty() && !target.Overlaps(drafts[0].cores);
+  add([&](Mode mode) {
+    return NeedsDraft(mode) && DraftIndex(mode.drafter) < drafts.size() && (mode.before() || apart);
+  });
   return offered;
 }
 
@@ -185,20 +202,24 @@ bool NeedsRowTimes(std::span<const Mode> offered, const SpeculationPlan& plan) {
 }
 
 Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const EngineConfig& wanted,
-                                           LoadedModel* target, const DraftOptions& draft,
+                                           LoadedModel* target,
+                                           std::span<const DraftOptions> setups,
                                            const Measuring& measuring) {
   FT_CHECK(!modes.empty());
   for (const Mode mode : modes) {
     if (IndexOf(mode) < kModeCount) continue;
     return InvalidInput("a mode drafts at a time at which its drafter cannot: take one of kModes");
   }
-  const std::vector<Mode> offered = OfferedModes(modes, draft, *target->device);
+  const std::vector<Mode> offered = OfferedModes(modes, setups, *target->device);
   EngineConfig options = OptionsFor(offered, wanted, target->model->config());
   FT_ASSIGN_OR_RETURN(
-      Drafts drafts, LoadDrafts(offered, *target, draft, options.planner.has_value(), options.log));
-  const EngineModels models{.target = target,
-                            .draft_on_target = drafts.on_target.get(),
-                            .draft = drafts.apart.loaded.get()};
+      ByDrafter<Draft> drafts,
+      LoadDrafts(offered, *target, setups, options.planner.has_value(), options.log));
+  EngineModels models{.target = target, .drafts = {}};
+  for (const DrafterId id : kDraftModels) {
+    models.drafts[id] = {.apart = drafts[id].apart.loaded.get(),
+                         .on_target = drafts[id].on_target.get()};
+  }
   const TimesNeeded needed{.rows = NeedsRowTimes(offered, options.plan),
                            .costs = options.planner.has_value(),
                            .most_rows = options.max_batch * (1 + options.max_lookahead),
@@ -215,7 +236,7 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const En
   };
   FT_ASSIGN_OR_RETURN(Proposers proposers,
                       MakeProposers(offered, options, target->model->config().vocabulary,
-                                    std::move(drafts), draft));
+                                    std::move(drafts), setups));
   return CreateEngine(options, target->model.get(), target->device.get(), target->tokenizer.get(),
                       std::move(proposers));
 }

@@ -19,10 +19,12 @@ struct Measuring {
 };
 
 /// An engine over a loaded target that offers `modes`; the first one is that of requests without a
-/// plan. For SD and SSD the draft is loaded here and made to speak the target's tokens (FitDraft).
+/// plan. For modes of kDraftModels their drafts, `drafts` in that order, are loaded here and made
+/// to speak the target's tokens (FitDraft). Only the first one drafts on a device of its own.
 /// Several engines may share a target as long as one thread steps them, one at a time.
 Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const EngineConfig& options,
-                                           LoadedModel* target, const DraftOptions& draft,
+                                           LoadedModel* target,
+                                           std::span<const DraftOptions> drafts,
                                            const Measuring& measuring = {});
 
 /// A draft for `target` on a device of its own: the draft's cores, or where none were given as many
@@ -35,7 +37,7 @@ Result<std::shared_ptr<NextDraft>> PrepareDraft(const Engine& engine, LoadedMode
 
 /// The modes of an engine that is asked for `modes`, and where auto is one of them, those that it
 /// chooses from too: everything that there is a draft and a device for.
-std::vector<Mode> OfferedModes(std::span<const Mode> modes, const DraftOptions& draft,
+std::vector<Mode> OfferedModes(std::span<const Mode> modes, std::span<const DraftOptions> drafts,
                                const Device& target);
 
 /// The options of an engine that offers such modes: complete, the first mode being that of requests

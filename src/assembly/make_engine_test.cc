@@ -16,7 +16,7 @@ using testing::ElementsAre;
 const DraftOptions kDraft{.source = {.synthetic = "draft-12m"}, .cores = {3}};
 
 std::vector<Mode> Offered(Mode mode, const DraftOptions& draft) {
-  return OfferedModes(std::span(&mode, 1), draft, Device({0, 1}));
+  return OfferedModes(std::span(&mode, 1), std::span(&draft, 1), Device({0, 1}));
 }
 
 TEST(OfferedModes, OnlyAutoOffersMoreThanItWasAskedFor) {
@@ -31,6 +31,16 @@ TEST(OfferedModes, AutoNeedsADraftForSdAndAFreeCoreForSsd) {
   on_targets_core.cores = {1};
   EXPECT_THAT(Offered(Mode::kAuto, on_targets_core),
               ElementsAre(Mode::kAuto, Mode::kAr, Mode::kNgram, Mode::kSd));
+}
+
+TEST(OfferedModes, EachFurtherDraftHasAModeOfItsOwn) {
+  constexpr Mode kSd2{Schedule::kBefore, DrafterId::kModel2};
+  const std::array drafts = {kDraft, kDraft};
+  EXPECT_THAT(OfferedModes(std::array{Mode::kAuto}, drafts, Device({0, 1})),
+              ElementsAre(Mode::kAuto, Mode::kAr, Mode::kNgram, Mode::kSd, Mode::kSsd, kSd2));
+  const auto engine = MakeEngine(kSd2, {.max_batch = 1}, BundledTarget(), BundledDraft());
+  ASSERT_FALSE(engine.ok());
+  EXPECT_EQ(engine.error().message, "mode sd2 drafts with draft model 2, and there is 1");
 }
 
 TEST(OptionsFor, ThereIsAPlannerExactlyWherePlansMayBeOpen) {
@@ -71,7 +81,7 @@ TEST(NeedsRowTimes, WhereRetrievalProposesByPrice) {
 TEST(MakeEngine, OffersWhatItWasAskedForAndTheFirstIsTheDefault) {
   const std::vector<Mode> modes = {Mode::kSssd, Mode::kSd};
   const auto engine = MakeEngine(modes, {.plan = {.lookahead = 7}, .max_batch = 1}, BundledTarget(),
-                                 BundledDraft());
+                                 std::array{BundledDraft()});
   ASSERT_TRUE(engine.ok()) << engine.error().message;
   EXPECT_EQ(ConfigOf(**engine).plan.mode, Mode::kSssd);
   EXPECT_TRUE((*engine)->Offers(Mode::kSd));
@@ -90,7 +100,9 @@ TEST(MakeEngine, NeedNotMeasureWhatIsKnown) {
 }
 
 TEST(MakeEngine, EnginesOfATargetShareTheirDraftsWeights) {
-  const auto weights = [] { return BundledTarget()->draft_weights->weights.lock(); };
+  const auto weights = [] {
+    return (*BundledTarget()->draft_weights)[DrafterId::kModel].weights.lock();
+  };
   const auto open = [](Mode mode) {
     return MakeEngine(mode, {.max_batch = 1}, BundledTarget(), BundledDraft()).value();
   };

@@ -154,7 +154,7 @@ class RejectionTest : public testing::TestWithParam<Setting> {
     Proposers proposers;
     const FeatureSpec& feature = draft_.model->config().feature;
     if (setting.mode.drafts()) {
-      proposers.taps = {.points = feature.points, .hidden = feature.tapped};
+      proposers.taps[DrafterId::kModel] = {.points = feature.points, .hidden = feature.tapped};
     }
     if (setting.mode == Mode::kSd) {
       const std::shared_ptr<Model> draft(std::shared_ptr<Model>(), draft_.model.get());

@@ -88,14 +88,17 @@ void MeasureCosts(const EngineModels& models, const TimesNeeded& needed, CostMod
     costs->sequence_token_us =
         device.Run([&] { return MeasureSequenceTokenUs(target, kSequenceContext); });
   }
-  if (models.draft_on_target != nullptr && unknown(costs->draft_on_target)) {
-    costs->draft_on_target = MeasureTable(*models.draft_on_target->model, device, needed);
-    costs->draft_pass = PassShapeOf(models.draft_on_target->model->config());
-  }
-  if (models.draft != nullptr && unknown(costs->draft)) {
-    const LoadedModel& draft = *models.draft;
-    costs->draft = MeasureTable(*draft.model, *draft.device, needed);
-    costs->draft_pass = PassShapeOf(draft.model->config());
+  for (const DrafterId id : kDrafterIds) {
+    const LoadedDraft& loaded = models.drafts[id];
+    DraftTimes& times = costs->drafts[id];
+    if (loaded.on_target != nullptr && unknown(times.on_target)) {
+      times.on_target = MeasureTable(*loaded.on_target->model, device, needed);
+      times.pass = PassShapeOf(loaded.on_target->model->config());
+    }
+    if (loaded.apart == nullptr || !unknown(times.apart)) continue;
+    const LoadedModel& draft = *loaded.apart;
+    times.apart = MeasureTable(*draft.model, *draft.device, needed);
+    times.pass = PassShapeOf(draft.model->config());
     const Contention contention = MeasureContention(
         {&target, &device}, {draft.model.get(), draft.device.get()}, needed.sweeps);
     costs->target_contention = contention.first;
@@ -146,10 +149,26 @@ std::string Describe(std::string_view role, const LoadedModel* loaded) {
 std::string KeyOf(const EngineModels& models, const TimesNeeded& needed) {
   std::string what = fmt::format("{} {}\n{}\n", kFormat, kVersion, CpuModel());
   what += Describe("target", models.target);
-  what += Describe("draft on target", models.draft_on_target);
-  what += Describe("draft", models.draft);
+  for (const DrafterId id : kDrafterIds) {
+    const auto& [apart, on_target] = models.drafts[id];
+    const bool first = id == DrafterId::kModel;  // Is named even where there is none.
+    const std::string_view name = InfoOf(id).name;
+    if (first || on_target != nullptr) {
+      what += Describe(fmt::format("{} on target", name), on_target);
+    }
+    if (first || apart != nullptr) what += Describe(name, apart);
+  }
   what += fmt::format("{} {} {}", needed.rows, needed.costs, MeasuredRows(needed).back());
   return Sha256Hex(what);
+}
+
+ByDrafter<DraftTables> TablesOf(const EngineModels& models) {
+  ByDrafter<DraftTables> tables;
+  for (const DrafterId id : kDrafterIds) {
+    const LoadedDraft& draft = models.drafts[id];
+    tables[id] = {.apart = draft.apart != nullptr, .on_target = draft.on_target != nullptr};
+  }
+  return tables;
 }
 
 bool MakesSense(const TimeTable& table) {
@@ -196,8 +215,7 @@ fs::path DefaultTimesFolder() {
 TimesCache::TimesCache(const fs::path& folder, const EngineModels& models,
                        const TimesNeeded& needed)
     : needed_(needed),
-      tables_{.draft = models.draft != nullptr,
-              .draft_on_target = models.draft_on_target != nullptr},
+      tables_(TablesOf(models)),
       key_(KeyOf(models, needed)),
       path_(folder.empty() || !(needed.rows || needed.costs) ? "" : folder / (key_ + ".json")) {}
 
@@ -217,11 +235,15 @@ void TimesCache::Refresh(const CostModel& learned, std::int64_t rounds) const {
   if (!kept.has_value()) return;
   CostModel& costs = kept->times.costs;
   costs.target = HalfWay(learned.target, costs.target);
-  if (tables_.draft_on_target) {
-    costs.draft_on_target = HalfWay(learned.draft_on_target, costs.draft_on_target);
+  bool any_apart = false;
+  for (const DrafterId id : kDrafterIds) {
+    const DraftTimes& seen = learned.drafts[id];
+    DraftTimes& draft = costs.drafts[id];
+    if (tables_[id].on_target) draft.on_target = HalfWay(seen.on_target, draft.on_target);
+    if (tables_[id].apart) draft.apart = HalfWay(seen.apart, draft.apart);
+    any_apart = any_apart || tables_[id].apart;
   }
-  if (tables_.draft) {
-    costs.draft = HalfWay(learned.draft, costs.draft);
+  if (any_apart) {
     costs.target_contention *= HalfWay(learned.target_contention, costs.target_contention);
   }
   WriteKept(*kept);
@@ -245,10 +267,11 @@ std::optional<TimesCache::Kept> TimesCache::ReadKept() const {
   }
   if (needed_.costs) times.costs = ReadTimes(file.Child("costs"), tables_);
   file.Close();
-  CostModel& costs = times.costs;
-  for (TimeTable* table : {&times.row_times, &costs.target, &costs.draft, &costs.draft_on_target}) {
-    if (!MakesSense(*table)) file.Refuse("holds times that no pass takes");
+  bool sensible = MakesSense(times.row_times) && MakesSense(times.costs.target);
+  for (const DraftTimes& draft : times.costs.drafts) {
+    sensible = sensible && MakesSense(draft.apart) && MakesSense(draft.on_target);
   }
+  if (!sensible) file.Refuse("holds times that no pass takes");
   return status.ok() ? std::optional(kept) : std::nullopt;
 }
 

@@ -19,11 +19,16 @@ struct TimesNeeded {
   int sweeps = 1;      ///< How often each point is measured; more where noise matters.
 };
 
-/// The models of an engine; the drafts are null where there are none.
+/// Where a draft model is loaded; null: not there.
+struct LoadedDraft {
+  const LoadedModel* apart = nullptr;      ///< SSD's, on cores of its own.
+  const LoadedModel* on_target = nullptr;  ///< SD's, on the target's device.
+};
+
+/// The models of an engine.
 struct EngineModels {
   const LoadedModel* target = nullptr;
-  const LoadedModel* draft_on_target = nullptr;  ///< SD's; on the target's device.
-  const LoadedModel* draft = nullptr;            ///< SSD's, on cores of its own.
+  ByDrafter<LoadedDraft> drafts;
 };
 
 /// Measures what is needed and not `known` yet: about a second for each of the models, nothing else
@@ -64,7 +69,7 @@ class TimesCache {
   void WriteKept(const Kept& kept) const;
 
   TimesNeeded needed_;
-  DraftTables tables_;
+  ByDrafter<DraftTables> tables_;
   std::string key_;
   std::filesystem::path path_;
 };

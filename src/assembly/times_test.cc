@@ -13,13 +13,19 @@ namespace {
 
 constexpr TimesNeeded kNeeded{.rows = true, .costs = true, .most_rows = 4};
 
-EngineModels Models() { return {.target = BundledTarget(), .draft_on_target = BundledTarget()}; }
+EngineModels ModelsWith(const LoadedModel* draft_on_target) {
+  EngineModels models{.target = BundledTarget(), .drafts = {}};
+  models.drafts[DrafterId::kModel].on_target = draft_on_target;
+  return models;
+}
+
+EngineModels Models() { return ModelsWith(BundledTarget()); }
 
 // Such as no machine has.
 MeasuredTimes Times() {
   MeasuredTimes times{.row_times = TimeTable::Line(3, 1), .knee_rows = 7};
   times.costs.target = TimeTable::Line(500, 10);
-  times.costs.draft_on_target = TimeTable::Line(50, 1);
+  times.costs.first_draft().on_target = TimeTable::Line(50, 1);
   times.costs.sequence_token_us = 0.25;
   return times;
 }
@@ -45,15 +51,14 @@ TEST_F(TimesCacheTest, KeepsWhatWasMeasured) {
   EXPECT_EQ(kept->row_times.us(2, 1), 5);
   EXPECT_EQ(kept->knee_rows, 7);
   EXPECT_EQ(kept->costs.target.us(2, 1), 520);
-  EXPECT_EQ(kept->costs.draft_on_target.us(1, 1), 51);
+  EXPECT_EQ(kept->costs.first_draft().on_target.us(1, 1), 51);
   EXPECT_EQ(kept->costs.sequence_token_us, 0.25);
-  EXPECT_TRUE(kept->costs.draft.rows().empty());
+  EXPECT_TRUE(kept->costs.first_draft().apart.rows().empty());
 }
 
 TEST_F(TimesCacheTest, OtherSettingsHaveOtherFiles) {
   const std::filesystem::path folder = folder_.path() / "times";
-  EngineModels alone = Models();
-  alone.draft_on_target = nullptr;
+  const EngineModels alone = ModelsWith(nullptr);
   TimesNeeded more = kNeeded;
   more.most_rows = 48;  // A larger grid.
   TimesNeeded as_many = kNeeded;
@@ -120,7 +125,8 @@ TEST_F(TimesCacheTest, GoesHalfWayToWhatWasLearned) {
   const double little = 1.21;
   learned.target = learned.target.Scaled(std::vector<double>{1, little});
   const double absurd = 1000;
-  learned.draft_on_target = learned.draft_on_target.Scaled(std::vector<double>{absurd, 1});
+  learned.first_draft().on_target =
+      learned.first_draft().on_target.Scaled(std::vector<double>{absurd, 1});
 
   cache.Refresh(learned, 20);  // Too few rounds to tell.
   EXPECT_EQ(cache.Read()->costs.target.us(2, 1), 520);
@@ -129,8 +135,8 @@ TEST_F(TimesCacheTest, GoesHalfWayToWhatWasLearned) {
   ASSERT_TRUE(kept.has_value());
   EXPECT_EQ(kept->costs.target.us(1, 1), 510);
   EXPECT_NEAR(kept->costs.target.us(2, 1), 520 * 1.1, 1e-9);
-  EXPECT_LT(kept->costs.draft_on_target.us(1, 1), 51 * 1.25);
-  EXPECT_GT(kept->costs.draft_on_target.us(1, 1), 51 * 1.2);
+  EXPECT_LT(kept->costs.first_draft().on_target.us(1, 1), 51 * 1.25);
+  EXPECT_GT(kept->costs.first_draft().on_target.us(1, 1), 51 * 1.2);
   EXPECT_EQ(kept->knee_rows, 7);
 }
 
@@ -182,13 +188,13 @@ TEST_F(TimesCacheTest, EnginesBeginWithWhatOthersMeasuredAndLearned) {
 }
 
 TEST(MeasureTimes, MeasuresNothingThatIsNotNeeded) {
-  const MeasuredTimes times = MeasureTimes({.target = BundledTarget()}, {});
+  const MeasuredTimes times = MeasureTimes(ModelsWith(nullptr), {});
   EXPECT_TRUE(times.row_times.rows().empty());
   EXPECT_TRUE(times.costs.target.rows().empty());
 }
 
 TEST(MeasureTimes, RowsCostMoreTheMoreThereAre) {
-  const MeasuredTimes times = MeasureTimes({.target = BundledTarget()}, {.rows = true});
+  const MeasuredTimes times = MeasureTimes(ModelsWith(nullptr), {.rows = true});
   ASSERT_FALSE(times.row_times.rows().empty());
   EXPECT_LE(times.row_times.us(1, 0), times.row_times.us(64, 0));
   EXPECT_GE(times.knee_rows, 1);
@@ -200,7 +206,7 @@ TEST(MeasureTimes, TakesWhatIsKnownAsItIs) {
   known.row_times = TimeTable::Line(3, 1);
   known.costs.target = TimeTable::Line(5, 1);
   const MeasuredTimes times =
-      MeasureTimes({.target = BundledTarget()}, {.rows = true, .costs = true}, known);
+      MeasureTimes(ModelsWith(nullptr), {.rows = true, .costs = true}, known);
   EXPECT_EQ(times.row_times.us(1, 0), 4);
   EXPECT_EQ(times.costs.target.us(1, 0), 6);
 }
@@ -213,10 +219,9 @@ TEST(MeasureTimes, MeasuresTheDraftsThatAreThere) {
   MeasuredTimes known;
   known.costs.target = TimeTable::Line(5, 1);
   const MeasuredTimes times =
-      MeasureTimes({.target = BundledTarget(), .draft_on_target = draft->get()},
-                   {.costs = true, .most_rows = 4}, known);
-  EXPECT_FALSE(times.costs.draft_on_target.rows().empty());
-  EXPECT_TRUE(times.costs.draft.rows().empty());
+      MeasureTimes(ModelsWith(draft->get()), {.costs = true, .most_rows = 4}, known);
+  EXPECT_FALSE(times.costs.first_draft().on_target.rows().empty());
+  EXPECT_TRUE(times.costs.first_draft().apart.rows().empty());
   EXPECT_EQ(times.costs.target_contention, 1);
 }
 

@@ -67,7 +67,7 @@ TEST_P(EveryDrafter, IdenticalTextsGetIdenticalProposals) {
 std::vector<DrafterId> WithoutModel() {
   std::vector<DrafterId> ids;
   for (const DrafterId id : kDrafterIds) {
-    if (InfoOf(id).needs != DrafterNeeds::kDraftModel) ids.push_back(id);
+    if (!IsDraftModel(id)) ids.push_back(id);
   }
   return ids;
 }
@@ -86,6 +86,14 @@ TEST(Registry, NamesTellDraftersAndModesApart) {
   }
   for (const Fallback fallback : kFallbacks) {
     EXPECT_EQ(*ParseFallback(FallbackName(fallback)), fallback);
+  }
+}
+
+TEST(Registry, DraftModelsAreNumberedInItsOrder) {
+  EXPECT_EQ(kDraftModels.front(), DrafterId::kModel);
+  for (std::size_t i = 0; i < kDraftModels.size(); ++i) {
+    EXPECT_TRUE(IsDraftModel(kDraftModels[i]));
+    EXPECT_EQ(DraftIndex(kDraftModels[i]), i);
   }
 }
 

@@ -36,6 +36,18 @@ TapShape With(TapShape taps, const TapShape& others) {
   return taps;
 }
 
+// What the target's passes keep, and for whom.
+struct KeptTaps {
+  KeptTaps(const ByDrafter<TapShape>& read, const TapShape& captured)
+      : of_first(With(read[DrafterId::kModel], captured)), all(of_first) {
+    for (const DrafterId id : kDrafterIds) parts[id] = AddTaps(read[id], &all);
+  }
+
+  const TapShape of_first;  // What the first draft reads and, behind it, what is captured.
+  TapShape all;
+  ByDrafter<TapPart> parts;
+};
+
 }  // namespace
 
 /// Who is there: requests, admission and the sequences' lives. What happens in a round is the
@@ -75,6 +87,7 @@ struct Engine::Impl {
   Scheduler scheduler;
 
   Round round;
+  const KeptTaps kept;
   TargetPass target_pass;
   Drafters drafters;
   std::optional<SpeculationAhead> ahead;  // Where there is a speculator.
@@ -202,7 +215,7 @@ Status Engine::CheckIdle() const {
 }
 
 const EngineConfig& ConfigOf(const Engine& engine) { return engine.impl().options; }
-const TapShape& TapsOf(const Engine& engine) { return engine.impl().target_pass.tap_shape(); }
+const TapShape& TapsOf(const Engine& engine) { return engine.impl().kept.of_first; }
 void ForcePreemption(Engine& engine) {
   engine.impl().scheduler.PreemptYoungest();
   engine.impl().EndSpeculationOfPreempted();
@@ -225,10 +238,10 @@ Engine::Impl::Impl(const EngineConfig& config, Model* target, Device* target_dev
           .knows_row_times = config.times.knee_rows > 0 && !config.times.row_times.rows().empty()},
       inbox(config.max_batch + config.max_waiting),
       scheduler(RoomOf(config, target->config()), config.prefix_cache, config.max_batch),
-      target_pass(target, scheduler.kv(), With(proposers.taps, config.kept), config.max_batch,
-                  config.prefill_chunk),
+      kept(proposers.taps, config.kept),
+      target_pass(target, scheduler.kv(), kept.all, config.max_batch, config.prefill_chunk),
       drafters(std::move(proposers.before), RetrievalBudget(config.times, config.max_nodes),
-               target_pass.taps(), bounds.vocabulary, config.max_batch),
+               target_pass.taps(), kept.parts, bounds.vocabulary, config.max_batch),
       verifier(&target->backend(), bounds.vocabulary, config.script),
       emitter(bounds.vocabulary, target->config().hidden) {
   for (const Token token : tokenizer == nullptr ? std::vector<Token>() : tokenizer->eos()) {
@@ -236,7 +249,8 @@ Engine::Impl::Impl(const EngineConfig& config, Model* target, Device* target_dev
   }
   round.pass.reserve(static_cast<std::size_t>(config.max_batch));
   if (proposers.speculator != nullptr) {
-    ahead.emplace(std::move(proposers.speculator), target_pass.taps(), proposers.taps.width());
+    ahead.emplace(std::move(proposers.speculator), target_pass.taps(),
+                  kept.parts[DrafterId::kModel]);
   }
   if (config.planner.has_value()) planning.emplace(config.times.costs, *config.planner);
   for (const Mode mode : kModes) {
@@ -347,7 +361,8 @@ void Engine::Impl::TakeDraft(DraftExchange* draft) {
   // Sequences begin anew with the other draft, as if they had come to its modes just now.
   for (const auto& sequence : running()) EndSpeculation(sequence.get());
   if (draft->before != nullptr) drafters.Exchange(DrafterId::kModel, &draft->before);
-  if (draft->during != nullptr) ahead->Exchange(&draft->during, draft->taps.width());
+  if (draft->during != nullptr)
+    ahead->Exchange(&draft->during, {.first = 0, .width = draft->taps.width()});
   draft->done.store(true, std::memory_order_release);
 }
 
@@ -408,10 +423,11 @@ void Engine::Impl::Retire(Sequence* sequence) {
                          sequence->finish != FinishReason::kCancelled;
   const bool of_target = sequence->request.adapter.index < 0;
   if (learnable && of_target && options.when_decoded && sequence->uncomputed() <= 1) {
+    const TapPart captured{.first = 0, .width = kept.of_first.width()};
     options.when_decoded({.tokens = sequence->tokens,
                           .prompt_tokens = sequence->prompt_tokens,
                           .sampling = &sequence->request.sampling,
-                          .taps = {target_pass.taps(), &sequence->kv}});
+                          .taps = {target_pass.taps(), &sequence->kv, captured}});
   }
   const auto removed = scheduler.Remove(sequence);
   EndSpeculation(removed.get());

@@ -38,7 +38,7 @@ struct DecodedText {
   std::span<const Token> tokens;  ///< Prompt and output.
   int prompt_tokens = 0;
   const SamplingParams* sampling = nullptr;
-  TapRows taps;  ///< EngineConfig::kept, of all tokens but the last.
+  TapRows taps;  ///< TapsOf the engine, of all tokens but the last.
 };
 
 /// What an engine is made with; 0 stands for a default until CompleteOptions (engine/rules.h) has
@@ -65,7 +65,7 @@ struct EngineConfig {
   std::optional<Script> script;
   std::int64_t speculator_delay_us = 0;  ///< Tests: it sleeps up to this long between its steps.
   LogSink log;                           ///< Told when the speculator is lost or was restarted.
-  /// States that passes keep behind those that the draft reads.
+  /// States that passes keep behind those that the first draft reads.
   TapShape kept;
   /// Called on the engine's thread with each text that may be learned from: not of a request that
   /// was cancelled, asks for that (Request::learn) or has an adapter.
@@ -83,7 +83,7 @@ using DraftersById = ByDrafter<std::unique_ptr<Drafter>>;
 struct Proposers {
   DraftersById before;                           ///< On the target's device, before a pass.
   std::unique_ptr<SpeculatorClient> speculator;  ///< During a pass.
-  TapShape taps;                                 ///< What they read of the target's passes.
+  ByDrafter<TapShape> taps;                      ///< What each reads of the target's passes.
 };
 
 /// An engine (foretoken/engine.h) of parts that were made elsewhere. `target`, its `device` and
@@ -94,7 +94,7 @@ Result<std::unique_ptr<Engine>> CreateEngine(EngineConfig config, Model* target,
 /// What the engine was made with, complete.
 const EngineConfig& ConfigOf(const Engine& engine);
 
-/// What its target's passes keep, that for its draft first.
+/// What its target's passes keep for its first draft and, behind that, EngineConfig::kept.
 const TapShape& TapsOf(const Engine& engine);
 
 /// Preempts the youngest running sequence now, as a full pool would: for tests.

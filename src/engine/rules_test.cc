@@ -46,7 +46,7 @@ TEST(PlanRules, OptionsThatSayNothingToAModeAreRefused) {
 
 TEST(PlanRules, TreesAreForModesWhoseDrafterRanksTokens) {
   for (const Mode mode : kModes) {
-    const bool ranks = mode == Mode::kSd || mode == Mode::kSsd;
+    const bool ranks = NeedsDraft(mode);
     EXPECT_EQ(FieldOf({.tree_width = 3}, {mode}), ranks ? "none" : "tree_width") << ModeName(mode);
     EXPECT_EQ(FieldOf({.tree_width = 1}, {mode}), "none");
   }

@@ -110,9 +110,10 @@ int Sequence::Commit(std::span<const Token> new_tokens) {
 
 TokenOrigin Sequence::OriginOf(std::size_t index) const {
   if (index + 1 == verified_nodes.size()) return TokenOrigin::kBonus;
-  return verified.source == ProposalSource::kCache || verified.source == ProposalSource::kDraft
-             ? TokenOrigin::kAccepted
-             : TokenOrigin::kFallback;
+  const bool drafted = verified.source.kind == ProposalSource::Kind::kDrafter &&
+                       IsDraftModel(verified.source.drafter);
+  return drafted || verified.source == ProposalSource::kCache ? TokenOrigin::kAccepted
+                                                              : TokenOrigin::kFallback;
 }
 
 std::string_view Sequence::EmitText(Token token, bool last) {

@@ -64,7 +64,7 @@ class Learning : public testing::Test {
       }
       if (learner != nullptr && *learner != nullptr) (*learner)->Take(text);
     };
-    auto engine = MakeEngine(std::vector{mode}, config, target_.get(), draft_);
+    auto engine = MakeEngine(std::vector{mode}, config, target_.get(), std::span(&draft_, 1));
     ASSERT_TRUE(engine.ok()) << engine.error().message;
     engine_ = std::move(engine).value();
   }

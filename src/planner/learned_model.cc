@@ -30,8 +30,8 @@ constexpr double kOptimism = 2;
 constexpr double kContentionDoubt = 0.04;  // The standard deviation of its prior.
 constexpr double kRowsDoubt = 0.03;        // The same of how row counts compare.
 
-double Tilt(const SequenceEstimate& sequence, double mean) {
-  return mean > 0 ? sequence.accepted.MeanWith(mean, kSequencePrior) / mean : 1;
+double Tilt(const FadingSum& accepted, double mean) {
+  return mean > 0 ? accepted.MeanWith(mean, kSequencePrior) / mean : 1;
 }
 
 TimeTable OrNothing(const TimeTable& measured) {
@@ -71,8 +71,10 @@ ByDrafter<LearnedModel::Source> LearnedModel::FirstSources(const CostModel& prio
   for (const DrafterId id : kDrafterIds) {
     sources[id].acceptance = AcceptanceEstimate(InfoOf(id).usual_acceptance);
     sources[id].us = prior.proposers[id].us;
-    // A draft model always has something to say.
-    if (InfoOf(id).needs == DrafterNeeds::kDraftModel) sources[id].coverage = FadingMean(1, 1e9);
+    if (!IsDraftModel(id)) continue;
+    sources[id].coverage = FadingMean(1, 1e9);  // It always has something to say.
+    sources[id].apart = TimeEstimate(OrNothing(prior.drafts[id].apart));
+    sources[id].on_target = TimeEstimate(OrNothing(prior.drafts[id].on_target));
   }
   return sources;
 }
@@ -80,8 +82,6 @@ ByDrafter<LearnedModel::Source> LearnedModel::FirstSources(const CostModel& prio
 LearnedModel::LearnedModel(const CostModel& prior)
     : prior_(prior),
       target_(prior.target),
-      draft_alone_(OrNothing(prior.draft)),
-      draft_on_target_(OrNothing(prior.draft_on_target)),
       contention_(FirstContention(prior)),
       host_us_(prior.host_us, 1),
       sources_(FirstSources(prior)) {}
@@ -91,10 +91,11 @@ double LearnedModel::PassUs(double rows, const Workload& load) const {
 }
 
 double LearnedModel::DraftingUs(const PassObservation& pass, const Workload& load) const {
-  if (pass.mode != Mode::kSd) return 0;
-  const DraftPassShape& passes = prior_.draft_pass;
+  if (!pass.mode.has_value() || !DraftsOnTarget(*pass.mode)) return 0;
+  const DrafterId draft = pass.mode->drafter;
+  const DraftPassShape& passes = prior_.drafts[draft].pass;
   return passes.Count(pass.lookahead) *
-         draft_on_target_.us(load.batch * passes.Rows(pass.lookahead), load.context);
+         sources_[draft].on_target.us(load.batch * passes.Rows(pass.lookahead), load.context);
 }
 
 double LearnedModel::UsPerSequence(const PassObservation& pass, const Workload& load) const {
@@ -118,9 +119,10 @@ double LearnedModel::PlainRoundUs(const PassObservation& pass) const {
 // sequences that changed to SD for 2 % had 20 to 40 tokens left each, and lost 4 %.)
 double LearnedModel::RateFrom(Mode current, const RankedPlan& next, const Workload& load) const {
   const double rate = next.prediction.tokens_per_second;
-  if (next.plan.mode != Mode::kSd || current == Mode::kSd) return rate;
-  const int rows = prior_.draft_on_target.rows().back();
-  const double reading_us = load.context * draft_on_target_.us(rows, load.context) / rows;
+  if (!DraftsOnTarget(next.plan.mode) || current == next.plan.mode) return rate;
+  const DrafterId draft = next.plan.mode.drafter;
+  const int rows = prior_.drafts[draft].on_target.rows().back();
+  const double reading_us = load.context * sources_[draft].on_target.us(rows, load.context) / rows;
   return 1 / (1 / rate + reading_us / 1e6 / load.tokens_left);
 }
 
@@ -154,11 +156,12 @@ void LearnedModel::ObserveTimes(const PassObservation& pass, bool settled) {
   }
   host_us_.Fade(kKeepPass);
   host_us_.Add(std::min(pass.host_us, kOutlier * host_us_.value() + 10));
-  if (pass.mode == Mode::kSd && pass.lookahead > 0 && settled) {
-    draft_on_target_.Fade(kKeepPass);
-    const DraftPassShape& passes = prior_.draft_pass;
-    draft_on_target_.Add(pass.sequences * passes.Rows(pass.lookahead), pass.context,
-                         pass.wait_us / passes.Count(pass.lookahead));
+  if (pass.mode.has_value() && DraftsOnTarget(*pass.mode) && pass.lookahead > 0 && settled) {
+    const DraftPassShape& passes = prior_.drafts[pass.mode->drafter].pass;
+    TimeEstimate& drafting = sources_[pass.mode->drafter].on_target;
+    drafting.Fade(kKeepPass);
+    drafting.Add(pass.sequences * passes.Rows(pass.lookahead), pass.context,
+                 pass.wait_us / passes.Count(pass.lookahead));
   }
 }
 
@@ -176,14 +179,15 @@ void LearnedModel::ObservePass(const PassObservation& pass, double round_us, boo
 }
 
 void LearnedModel::ObserveDraft(double rows, double context, double us) {
-  draft_alone_.Fade(kKeepPass);
-  draft_alone_.Add(rows, context, us / prior_.draft_contention);
+  TimeEstimate& apart = sources_[DrafterId::kModel].apart;
+  apart.Fade(kKeepPass);
+  apart.Add(rows, context, us / prior_.draft_contention);
 }
 
 void LearnedModel::ObserveProposal(const ProposalObservation& proposal,
                                    SequenceEstimate* sequence) {
   ++sequence->rounds;
-  sequence->accepted.Fade(kKeepProposal);
+  for (FadingSum& accepted : sequence->accepted) accepted.Fade(kKeepProposal);
   const bool none = proposal.source == ProposalSource::kNone;
   Source* source = none ? nullptr : &sources_[proposal.source.drafter];
   Source* draft = &sources_[DrafterId::kModel];
@@ -194,11 +198,12 @@ void LearnedModel::ObserveProposal(const ProposalObservation& proposal,
   }
   if (source != nullptr && proposal.proposed > 0) {
     source->acceptance.Add(proposal.proposed, proposal.accepted);
-    if (source == draft) {
+    if (IsDraftModel(proposal.source.drafter)) {
+      FadingSum& accepted = sequence->accepted[proposal.source.drafter];
       const int trials = std::min(proposal.proposed, proposal.accepted + 1);
       for (int i = 0; i < trials; ++i) {
-        sequence->accepted.Fade(kKeepSequence);
-        sequence->accepted.Add(i < proposal.accepted ? 1 : 0);
+        accepted.Fade(kKeepSequence);
+        accepted.Add(i < proposal.accepted ? 1 : 0);
       }
     }
   }
@@ -213,8 +218,6 @@ void LearnedModel::ObserveProposal(const ProposalObservation& proposal,
 CostModel LearnedModel::Model(const SequenceEstimate& sequence) const {
   CostModel model = prior_;
   model.target = target_.Table();
-  if (!prior_.draft_on_target.rows().empty()) model.draft_on_target = draft_on_target_.Table();
-  if (!prior_.draft.rows().empty()) model.draft = draft_alone_.Table();
   model.target_contention = std::max(1.0, contention_.mean().value());
   model.target_beside_draft = model.target.Scaled(contention_.All());
   model.host_us = host_us_.value();
@@ -222,8 +225,11 @@ CostModel LearnedModel::Model(const SequenceEstimate& sequence) const {
   for (const DrafterId id : kDrafterIds) {
     if (InfoOf(id).baseline && !InfoOf(id).fallback) continue;  // Nobody predicts it.
     const Source& source = sources_[id];
-    model.proposers[id] =
-        source.Describe(id == DrafterId::kModel ? Tilt(sequence, source.acceptance.mean()) : 1);
+    model.proposers[id] = source.Describe(
+        IsDraftModel(id) ? Tilt(sequence.accepted[id], source.acceptance.mean()) : 1);
+    DraftTimes& times = model.drafts[id];
+    if (!times.apart.rows().empty()) times.apart = source.apart.Table();
+    if (!times.on_target.rows().empty()) times.on_target = source.on_target.Table();
   }
   for (const Mode mode : kModes) model.correction[mode] = records_.correction(mode);
   return model;

@@ -49,6 +49,9 @@ class LearnedModel {
     FadingMean coverage{0.5, 8};
     HitEstimate partial{{.c = 0.5, .r = 0.5}};
     HitEstimate full{{.c = 0.35, .r = 0.7}};
+    // Of a draft model's passes, on its own device and on the target's.
+    TimeEstimate apart{TimeTable::Line(1, 0)};
+    TimeEstimate on_target{TimeTable::Line(1, 0)};
 
     void Fade(double keep);
     /// Acceptance multiplied by `tilt`.
@@ -61,7 +64,7 @@ class LearnedModel {
   static ByDrafter<Source> FirstSources(const CostModel& prior);
   // A pass without contention, as is believed.
   double PassUs(double rows, const Workload& load) const;
-  // Of the draft for a round of mode sd.
+  // Of a draft model for a round in which it drafts before the pass.
   double DraftingUs(const PassObservation& pass, const Workload& load) const;
   // What a sequence of a batch would take for the observed round if the batch had been another.
   double UsPerSequence(const PassObservation& pass, const Workload& load) const;
@@ -71,8 +74,6 @@ class LearnedModel {
 
   CostModel prior_;
   TimeEstimate target_;
-  TimeEstimate draft_alone_;  // On its own device.
-  TimeEstimate draft_on_target_;
   RowRatios contention_;  // How much longer passes take beside the draft.
   int idle_passes_ = 0;   // Seen while no draft was busy.
   FadingMean host_us_;

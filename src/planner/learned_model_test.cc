@@ -17,7 +17,7 @@ void Observe(LearnedModel* learned, const PassObservation& pass) {
 TEST(LearnedModel, OneHiccupIsNoContention) {
   CostModel prior;
   prior.target = TimeTable::Line(1000, 20);
-  prior.draft = prior.draft_on_target = TimeTable::Line(100, 2);
+  prior.first_draft().apart = prior.first_draft().on_target = TimeTable::Line(100, 2);
   LearnedModel learned(prior);
   for (int i = 0; i < 20; ++i) Observe(&learned, {.pass_us = 1020, .mode = Mode::kAr});
   PassObservation beside{.pass_us = 1020, .mode = Mode::kSsd, .draft_busy = true};
@@ -35,7 +35,7 @@ TimeTable Passes(const std::array<int, 4>& rows, const std::array<double, 4>& us
 TEST(LearnedModel, LearnsRowsBesideTheDraft) {
   CostModel prior;
   prior.target = Passes({1, 4, 8, 16}, {1000, 1200, 2000, 4000});
-  prior.draft = prior.draft_on_target = TimeTable::Line(100, 2);
+  prior.first_draft().apart = prior.first_draft().on_target = TimeTable::Line(100, 2);
   LearnedModel learned(prior);
   for (int i = 0; i < 20; ++i) Observe(&learned, {.pass_us = 1000, .mode = Mode::kAr});
   PassObservation pass{.tokens = 4, .mode = Mode::kSsd, .draft_busy = true};
@@ -58,8 +58,9 @@ TEST(LearnedModel, LearnsRowsBesideTheDraft) {
 TEST(LearnedModel, LearnsPassesThatSaySeveralTokens) {
   CostModel prior;
   prior.target = TimeTable::Line(1000, 10);
-  prior.draft = prior.draft_on_target = Passes({1, 8, 16, 32}, {100, 120, 160, 240});
-  prior.draft_pass = {.positions = 7, .block = 8, .from_root = true};
+  prior.first_draft().apart = prior.first_draft().on_target =
+      Passes({1, 8, 16, 32}, {100, 120, 160, 240});
+  prior.first_draft().pass = {.positions = 7, .block = 8, .from_root = true};
   LearnedModel learned(prior);
   for (int i = 0; i < 400; ++i) {
     Observe(&learned, {.sequences = 2,
@@ -70,7 +71,7 @@ TEST(LearnedModel, LearnsPassesThatSaySeveralTokens) {
                        .lookahead = 4,
                        .mode = Mode::kSd});
   }
-  EXPECT_NEAR(learned.Model({}).draft_on_target.us(16, 64), 200, 1);
+  EXPECT_NEAR(learned.Model({}).first_draft().on_target.us(16, 64), 200, 1);
 }
 
 // Of plain decoding that takes what `model` says, predicted at another load.
@@ -104,7 +105,7 @@ TEST(LearnedModel, AGrowingContextIsNoFaultOfTheMode) {
 TEST(LearnedModel, NothingIsFasterBesideTheDraft) {
   CostModel prior;
   prior.target = TimeTable::Line(1000, 20);
-  prior.draft = prior.draft_on_target = TimeTable::Line(100, 2);
+  prior.first_draft().apart = prior.first_draft().on_target = TimeTable::Line(100, 2);
   LearnedModel learned(prior);
   for (int i = 0; i < 100; ++i) {
     Observe(&learned, {.rows = 4,
@@ -142,12 +143,12 @@ TEST(LearnedModel, RoundsWithoutAPredictionCorrectNone) {
 TEST(LearnedModel, LearnsWhatTheDraftTakes) {
   CostModel prior;
   prior.target = TimeTable::Line(1000, 20);
-  prior.draft = TimeTable::Line(100, 10);
-  prior.draft_on_target = prior.draft;
+  prior.first_draft().apart = TimeTable::Line(100, 10);
+  prior.first_draft().on_target = prior.first_draft().apart;
   LearnedModel learned(prior);
-  EXPECT_NEAR(learned.Model({}).draft.us(8, 100), 180, 1e-9);
+  EXPECT_NEAR(learned.Model({}).first_draft().apart.us(8, 100), 180, 1e-9);
   for (int i = 0; i < 500; ++i) learned.ObserveDraft(8, 100, 360);
-  EXPECT_NEAR(learned.Model({}).draft.us(8, 100), 360, 10);
+  EXPECT_NEAR(learned.Model({}).first_draft().apart.us(8, 100), 360, 10);
 }
 
 }  // namespace

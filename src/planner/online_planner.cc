@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <ctime>
+#include <functional>
+#include <vector>
 
 #include "base/check.h"
 
@@ -67,6 +69,7 @@ void OnlinePlanner::ObservePass(const PassObservation& pass) {
 SpeculationPlan OnlinePlanner::FirstPlan(const SpeculationPlan& wanted, const Workload& load,
                                          SequenceEstimate* sequence) {
   FT_CHECK(wanted.open());
+  load_ = load;
   sequence->wanted = wanted;
   looks_.Begin(sequence);
   const CostModel model = learned_.Model(*sequence);
@@ -93,6 +96,7 @@ SpeculationPlan OnlinePlanner::Replan(const SpeculationPlan& current, const Work
   const bool must_stop = plainly && current.mode.drafts();
   if (!must_stop && !looks_.Due(current, LastPlan(load), load, *sequence)) return current;
   const double start_us = ThreadUs();
+  load_ = load;
   const CostModel model = learned_.Model(*sequence);
   Choice choice;
   if (!wanted.mode.planned()) {
@@ -173,11 +177,29 @@ RankedPlan OnlinePlanner::LookAround(const CostModel& model, const RankedPlan& n
   return RankPlan(model, *unknown, load);
 }
 
+std::string OnlinePlanner::Reason() const {
+  if (load_.batch == 0) return {};
+  const CostModel model = learned_.Model({});
+  std::vector<RankedPlan> ranked;
+  for (const Mode mode : settings_.limits.modes) {
+    PlanLimits of_mode = settings_.limits;
+    of_mode.modes = {mode};
+    const SpeculationPlan best = Climb(model, of_mode, load_).plan;
+    if (best.mode == mode) ranked.push_back(RankPlan(model, best, load_));
+  }
+  if (ranked.empty()) return {};
+  std::ranges::stable_sort(ranked, std::ranges::greater{}, [](const RankedPlan& plan) {
+    return plan.prediction.tokens_per_second;
+  });
+  return ExplainChoice(ranked);
+}
+
 PlannerReport OnlinePlanner::Report() const {
   return {.modes = learned_.records().Report(),
           .replans = looks_.looks(),
           .switches = switches_,
-          .replan_us = looks_.mean_us()};
+          .replan_us = looks_.mean_us(),
+          .reason = Reason()};
 }
 
 }  // namespace foretoken

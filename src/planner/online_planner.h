@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "planner/learned_model.h"
 #include "planner/look_schedule.h"
@@ -63,6 +64,8 @@ class OnlinePlanner {
   RankedPlan ChooseOpenPart(const CostModel& model, const SpeculationPlan& current,
                             const SpeculationPlan& wanted, const Workload& load) const;
   Choice ChooseMode(const CostModel& model, const SpeculationPlan& current, const Workload& load);
+  // The best plan of each mode for the batch that there was last, in words.
+  std::string Reason() const;
   RankedPlan LookAround(const CostModel& model, const RankedPlan& now, const Workload& load);
 
   PlannerSettings settings_;
@@ -73,6 +76,7 @@ class OnlinePlanner {
   Trial trial_;
   // What was chosen last in mode auto, by BatchLevel.
   std::array<std::optional<SpeculationPlan>, kBatchLevels> last_plans_;
+  Workload load_{.batch = 0};  // Of the last plan; 0 sequences: there was none.
   std::int64_t switches_ = 0;
 };
 

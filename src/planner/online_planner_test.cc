@@ -11,6 +11,8 @@
 namespace foretoken {
 namespace {
 
+constexpr Mode kSd2{Schedule::kBefore, DrafterId::kModel2};
+
 // A machine and a pair as they really are, which the planner sees only by its rounds.
 struct World {
   double acceptance = 0.8;
@@ -18,6 +20,8 @@ struct World {
   double target_us = 1000;
   double target_row_us = 20;
   double draft_us = 100;
+  double second_acceptance = 0;  // Of a second draft, which drafts in mode sd2.
+  double second_us = 0;
   double ngram_acceptance = 0.1;
   double contention = 1.05;
   double swing = 0;  // Acceptance is higher and lower by this in turns of 50 rounds.
@@ -59,10 +63,21 @@ class Simulation {
   static CostModel Prior(const World& world) {
     CostModel prior;
     prior.target = TimeTable::Line(world.target_us, world.target_row_us);
-    prior.draft = TimeTable::Line(world.draft_us, 2);
-    prior.draft_on_target = TimeTable::Line(world.draft_us, 2);
+    prior.first_draft().apart = TimeTable::Line(world.draft_us, 2);
+    prior.first_draft().on_target = TimeTable::Line(world.draft_us, 2);
+    prior.drafts[DrafterId::kModel2].on_target = TimeTable::Line(world.second_us, 1);
     prior.host_us = kHostUs;
     return prior;
+  }
+
+  double AcceptanceOf(Mode mode) const {
+    if (mode == Mode::kNgram) return world_.ngram_acceptance;
+    if (mode == kSd2) return world_.second_acceptance;
+    return world_.acceptance + (rounds_ / 50 % 2 == 0 ? world_.swing : -world_.swing);
+  }
+  double DraftingUs() const {
+    if (!DraftsOnTarget(plan_.mode)) return 0;
+    return plan_.lookahead * (plan_.mode == kSd2 ? world_.second_us : world_.draft_us);
   }
 
   bool Chance(double p) { return std::uniform_real_distribution<>()(random_) < p; }
@@ -73,13 +88,12 @@ class Simulation {
     ProposalObservation proposal{.mode = mode};
     const bool speculates = mode != Mode::kAr;
     proposal.proposed = !speculates ? 0 : mode == Mode::kSsd && !hit_ ? 0 : plan_.lookahead;
-    const double swing = rounds_++ / 50 % 2 == 0 ? world_.swing : -world_.swing;
-    const double a = mode == Mode::kNgram ? world_.ngram_acceptance : world_.acceptance + swing;
+    const double a = AcceptanceOf(mode);
+    ++rounds_;
     while (proposal.accepted < proposal.proposed && Chance(a)) ++proposal.accepted;
     if (proposal.proposed > 0) {
-      proposal.source = mode == Mode::kSsd  ? ProposalSource::kCache
-                        : mode == Mode::kSd ? ProposalSource::kDraft
-                                            : ProposalSource::kNgram;
+      proposal.source =
+          mode == Mode::kSsd ? ProposalSource::kCache : ProposalSource::Of(mode.drafter);
     }
     if (mode == Mode::kSsd) {
       hit_ = Chance(world_.hit);
@@ -93,7 +107,7 @@ class Simulation {
         .rows = rows,
         .context = kLoad.context,
         .pass_us = noise * contention * (world_.target_us + world_.target_row_us * rows),
-        .wait_us = mode == Mode::kSd ? plan_.lookahead * world_.draft_us : 0,
+        .wait_us = DraftingUs(),
         .host_us = kHostUs,
         .tokens = proposal.accepted + 1,
         .lookahead = plan_.lookahead,
@@ -119,12 +133,10 @@ class Simulation {
   ByMode<int> uses_{};
 };
 
-PlannerSettings Settings() {
+PlannerSettings Settings(std::initializer_list<Mode> modes = {Mode::kAr, Mode::kSd, Mode::kSsd,
+                                                              Mode::kNgram}) {
   PlannerSettings settings;
-  settings.limits.modes = {};
-  for (const Mode mode : {Mode::kAr, Mode::kSd, Mode::kSsd, Mode::kNgram}) {
-    settings.limits.modes.push_back(mode);
-  }
+  settings.limits.modes = modes;
   settings.limits.fallbacks = {};
   for (const Fallback fallback : {Fallback::kNone, Fallback::kJit, Fallback::kNgram}) {
     settings.limits.fallbacks.push_back(fallback);
@@ -137,6 +149,34 @@ TEST(OnlinePlanner, KeepsAGoodSpeculator) {
   simulation.Run(3000);
   EXPECT_GT(simulation.share(Mode::kSsd), 0.9);
   EXPECT_GE(simulation.plan().lookahead, 4);
+}
+
+// Of two drafts one is better on one workload and the other on another. Neither is known before.
+TEST(OnlinePlanner, TakesTheDraftThatPaysWhereItDoes) {
+  const World stories{
+      .acceptance = 0.85, .draft_us = 90, .second_acceptance = 0.35, .second_us = 40};
+  World code = stories;
+  code.acceptance = 0.4;
+  code.second_acceptance = 0.75;
+  const auto rate_of = [](const World& world, Mode mode) {
+    Simulation alone(world, Settings({Mode::kAr, mode}));
+    alone.Run(2000);
+    return alone.Run(4000);
+  };
+  Simulation both(stories, Settings({Mode::kAr, Mode::kSd, kSd2}));
+  for (const bool of_code : {false, true, false}) {
+    World& world = both.world();
+    world = of_code ? code : stories;
+    const Mode better = of_code ? kSd2 : Mode::kSd;
+    both.Run(3000);
+    EXPECT_GT(both.Run(4000), 0.95 * rate_of(world, better)) << ModeName(better);
+    EXPECT_GT(both.share(better), 0.9) << ModeName(better);
+    const std::string reason = both.planner().Report().reason;
+    EXPECT_NE(
+        reason.find(of_code ? "Of two drafts, a round of sd2" : "Of two drafts, a round of sd "),
+        std::string::npos)
+        << reason;
+  }
 }
 
 TEST(OnlinePlanner, LeavesAHopelessDraftAndLosesLittle) {
@@ -174,7 +214,7 @@ TEST(OnlinePlanner, TriesRowsThatMayCostLessThanTheTableSays) {
   CostModel prior;
   prior.target = *TimeTable::Make(std::array{1, 4, 5, 8}, std::array{64},
                                   std::array{1000.0, 1000.0, 1700.0, 2030.0});
-  prior.draft = TimeTable::Line(10, 0.1);
+  prior.first_draft().apart = TimeTable::Line(10, 0.1);
   PlannerSettings settings;
   settings.limits.modes = {};
   settings.limits.modes.push_back(Mode::kSsd);
@@ -215,7 +255,7 @@ TEST(OnlinePlanner, TriesRowsThatMayCostLessThanTheTableSays) {
 TEST(OnlinePlanner, StopsTryingWhenItsBudgetIsSpent) {
   CostModel prior;
   prior.target = TimeTable::Line(1000, 20);
-  prior.draft = prior.draft_on_target = TimeTable::Line(20, 2);
+  prior.first_draft().apart = prior.first_draft().on_target = TimeTable::Line(20, 2);
   OnlinePlanner planner(prior, Settings());
   const SpeculationPlan wanted{.mode = Mode::kAuto};
   const Workload load{.batch = 1, .context = 200};
@@ -274,7 +314,7 @@ TEST(OnlinePlanner, BadLuckDoesNotEndWhatPays) {
 TEST(OnlinePlanner, LeavesPlainDecodingOnlyForWhatPaysBeforeTheEnd) {
   CostModel prior;
   prior.target = TimeTable::Line(1000, 20);
-  prior.draft_on_target =
+  prior.first_draft().on_target =
       *TimeTable::Make(std::array{1, 64}, std::array{1}, std::array{100.0, 640.0});
   PlannerSettings settings = Settings();
   settings.limits.modes = {};
@@ -301,7 +341,7 @@ TEST(OnlinePlanner, LeavesPlainDecodingOnlyForWhatPaysBeforeTheEnd) {
 TEST(OnlinePlanner, ReadingContextsIsNoMeasureOfAMode) {
   CostModel prior;
   prior.target = TimeTable::Line(1000, 20);
-  prior.draft = prior.draft_on_target = TimeTable::Line(100, 2);
+  prior.first_draft().apart = prior.first_draft().on_target = TimeTable::Line(100, 2);
   OnlinePlanner planner(prior, {});
   PassObservation pass{.sequences = 4,
                        .rows = 4,
@@ -329,7 +369,7 @@ TEST(OnlinePlanner, ReadingContextsIsNoMeasureOfAMode) {
 TEST(OnlinePlanner, ReadingContextsIsNoMeasureOfTheDraft) {
   CostModel prior;
   prior.target = TimeTable::Line(1000, 20);
-  prior.draft = prior.draft_on_target = TimeTable::Line(100, 0);
+  prior.first_draft().apart = prior.first_draft().on_target = TimeTable::Line(100, 0);
   OnlinePlanner planner(prior, {});
   SequenceEstimate sequence;
   planner.FirstPlan({.mode = Mode::kAuto}, {}, &sequence);
@@ -338,7 +378,7 @@ TEST(OnlinePlanner, ReadingContextsIsNoMeasureOfTheDraft) {
   planner.ObservePass(pass);
   pass.wait_us = 400;
   for (int i = 0; i < 5; ++i) planner.ObservePass(pass);
-  EXPECT_NEAR(planner.Model({}).draft_on_target.us(1, 256), 100, 1);
+  EXPECT_NEAR(planner.Model({}).first_draft().on_target.us(1, 256), 100, 1);
 }
 
 TEST(OnlinePlanner, PrefersSdWhereTheCacheNeverHits) {
@@ -442,6 +482,7 @@ TEST(OnlinePlanner, ReportsWhatItPredictedAndWhatCame) {
   // The corrected prediction is what was measured, within the noise of a few hundred rounds.
   EXPECT_NEAR(ssd.predicted * ssd.correction / ssd.tokens_per_second, 1, 0.1);
   EXPECT_GT(report.replans, 3);
+  EXPECT_EQ(report.reason.find("Choice: ssd"), 0U) << report.reason;
 }
 
 }  // namespace

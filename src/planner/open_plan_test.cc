@@ -10,7 +10,7 @@ constexpr Workload kLoad{.batch = 1, .context = 64};
 CostModel Model() {
   CostModel model;
   model.target = TimeTable::Line(1000, 10);
-  model.draft = model.draft_on_target = TimeTable::Line(50, 1);
+  model.first_draft().apart = model.first_draft().on_target = TimeTable::Line(50, 1);
   model.proposers[DrafterId::kModel].acceptance.push_back(0.8);
   model.proposers[DrafterId::kModel].curves = {
       .partial = HitCurve::FromPowerLaw({.c = 0.5, .r = 0.5}),
@@ -48,7 +48,7 @@ TEST(OpenPlan, TakesTheFastestOfTheFallbacksThatMayBe) {
   }
   const SpeculationPlan wanted = Wanted(FanoutRule::kPlanned, Fallback::kAuto);
   EXPECT_EQ(FillIn(model, settings, wanted, kLoad).plan.fallback, Fallback::kJit);
-  model.draft = TimeTable::Line(900, 1);
+  model.first_draft().apart = TimeTable::Line(900, 1);
   EXPECT_EQ(FillIn(model, settings, wanted, kLoad).plan.fallback, Fallback::kNone);
 }
 

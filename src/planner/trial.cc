@@ -24,18 +24,19 @@ std::optional<SpeculationPlan> Trial::Choose(const LearnedModel& learned, const 
                                              const Workload& load) {
   if (rounds_ > kTrialRounds + kCommonTrialRounds) tried_.reset();
   const bool begins = !tried_.has_value();
-  // Not from modes that draft: their own rounds show how good the draft is.
-  const bool stays = current.mode == next.plan.mode && !NeedsDraft(current.mode);
+  PlanLimits tries_of = limits;
+  // Rounds of a draft's mode show how good that draft is: only others are tried beside it.
+  if (NeedsDraft(current.mode)) tries_of.modes = ModesOfOtherDrafts(limits, current.mode);
+  const bool stays = current.mode == next.plan.mode && !tries_of.modes.empty();
   if (begins && (!stays || rounds_ < kTrialRounds)) return std::nullopt;
   const bool known = tries(next.plan.mode);
   if (known && by_all()) return std::nullopt;
   const CostModel hoped = learned.Hoped(model);
   RankedPlan best;
   if (begins) {
-    PlanLimits short_ones = limits;
-    short_ones.max_lookahead =
+    tries_of.max_lookahead =
         std::clamp(kTrialLookahead, limits.min_lookahead, limits.max_lookahead);
-    best = ImprovePlan(hoped, short_ones, load, SpeculationPlan{});
+    best = ImprovePlan(hoped, tries_of, load, SpeculationPlan{});
     if (best.plan.mode == current.mode) return std::nullopt;
   } else {
     best = RankPlan(hoped, *tried_, load);

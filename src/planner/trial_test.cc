@@ -10,7 +10,7 @@ constexpr Workload kLoad{.batch = 1, .context = 64};
 CostModel Prior(double base_us, double row_us) {
   CostModel prior;
   prior.target = TimeTable::Line(base_us, row_us);
-  prior.draft = prior.draft_on_target = TimeTable::Line(30, 1);
+  prior.first_draft().apart = prior.first_draft().on_target = TimeTable::Line(30, 1);
   return prior;
 }
 

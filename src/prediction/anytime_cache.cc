@@ -29,7 +29,7 @@ using Branches = StaticVector<Branch, kMaxCacheBudget>;
 Branches ListBranches(const CacheRace& race, const FanoutShape& shape, const NodeLaw& nodes,
                       const HitCurves& curves) {
   const int proposal = static_cast<int>(nodes.size()) - 1;
-  const DraftPassShape& passes = race.model->draft_pass;
+  const DraftPassShape& passes = race.model->first_draft().pass;
   const auto& acceptance = race.model->draft_model().acceptance;
   Branches branches;
   for (int fanout = 1; fanout <= kMaxFanout; ++fanout) {
@@ -68,7 +68,7 @@ class PassClock {
  private:
   double Compute(int rows) const {
     const CostModel& model = *race_.model;
-    return model.draft_contention * model.draft.us(rows, race_.context) +
+    return model.draft_contention * model.first_draft().apart.us(rows, race_.context) +
            model.draft_model().us * rows;
   }
 
@@ -81,7 +81,7 @@ PassChoice ChoosePass(const CacheRace& race, std::span<const Branch> ready, int 
                       PassClock* clock) {
   const int limit = race.model->draft_rows_per_pass;
   const int most = limit > 0 ? limit : std::numeric_limits<int>::max();
-  const int rows_each = race.model->draft_pass.Rows(race.lookahead);
+  const int rows_each = race.model->first_draft().pass.Rows(race.lookahead);
   // Where not even one branch of each sequence fits, they take turns.
   const int at_once = std::max(1, most / (race.batch * rows_each));
   const auto us = [&](std::size_t branches) {
@@ -120,7 +120,7 @@ CacheForecast ForecastCache(const CacheRace& race, const FanoutShape& shape, con
   FT_CHECK(shape.at.size() == nodes.size() && race.batch >= 1);
   const auto& acceptance = race.model->draft_model().acceptance;
   FT_CHECK(!acceptance.empty());
-  const bool several = race.model->draft_pass.several();
+  const bool several = race.model->first_draft().pass.several();
   Branches branches = ListBranches(race, shape, nodes, curves);
   CacheForecast forecast;
   forecast.chain.resize(race.lookahead + 1);

@@ -26,15 +26,20 @@ struct ProposerModel {
   bool measured() const { return !acceptance.empty(); }
 };
 
+/// A draft model's passes; times are empty where they were not measured.
+struct DraftTimes {
+  TimeTable apart;      ///< On the draft's own device (SSD).
+  TimeTable on_target;  ///< On the target's device (SD).
+  DraftPassShape pass;  ///< On either.
+};
+
 /// What is known about a machine, a pair of models and their traffic: everything that Predict
 /// needs.
 struct CostModel {
   TimeTable target;
-  TimeTable draft;            ///< On the draft's own device (SSD).
-  TimeTable draft_on_target;  ///< On the target's device (SD).
-  DraftPassShape draft_pass;  ///< On either.
-  double host_us = 0;         ///< Of a round, besides the passes.
-  double host_row_us = 0;     ///< The same for each row: choosing its token.
+  ByDrafter<DraftTimes> drafts;  ///< Of draft models.
+  double host_us = 0;            ///< Of a round, besides the passes.
+  double host_row_us = 0;        ///< The same for each row: choosing its token.
   /// Each further sequence of a pass, beyond its rows, per token of its context: its keys and
   /// values are read too.
   double sequence_token_us = 0;
@@ -56,7 +61,9 @@ struct CostModel {
     return (sequences - 1) * context * sequence_token_us;
   }
 
-  /// Of the draft model, at any time.
+  /// Of the first draft model, as of the only one that calibrations and simulations have.
+  DraftTimes& first_draft() { return drafts[DrafterId::kModel]; }
+  const DraftTimes& first_draft() const { return drafts[DrafterId::kModel]; }
   const ProposerModel& draft_model() const { return proposers[DrafterId::kModel]; }
   /// What `fallback` proposes with; null for kNone and kAuto.
   const ProposerModel* proposer(Fallback fallback) const {

@@ -59,8 +59,9 @@ std::optional<FallbackRule> FindFallbackRule(const CostModel& model, const Specu
   rule.p_hit = std::clamp(speed(Fallback::kJit, 1).hit_rate, 0.0, 1.0);
   rule.E_hit = TokensOn(&model.draft_model(), K);
   rule.E_miss = TokensOn(model.proposer(rule.fast), K);
-  const DraftPassShape& passes = model.draft_pass;
-  const double drafting_us = passes.Count(K) * model.draft.us(passes.Rows(K), context);
+  const DraftPassShape& passes = model.first_draft().pass;
+  const double drafting_us =
+      passes.Count(K) * model.first_draft().apart.us(passes.Rows(K), context);
   rule.T_p = std::min(1.0, drafting_us / model.target.us(1 + passes.Longest(K), context));
   rule.b_star = CriticalBatch(rule.p_hit, rule.E_hit, rule.E_miss, rule.T_p);
   // What held at a batch holds beyond: every sequence more makes waiting for all rarer.

@@ -44,8 +44,8 @@ TEST(CriticalBatch, IsClamped) {
 CostModel Model(double draft_us, double acceptance) {
   CostModel model;
   model.target = TimeTable::Line(1000, 5);
-  model.draft = TimeTable::Line(draft_us, 1);
-  model.draft_on_target = model.draft;
+  model.first_draft().apart = TimeTable::Line(draft_us, 1);
+  model.first_draft().on_target = model.first_draft().apart;
   model.proposers[DrafterId::kModel].acceptance.push_back(acceptance);
   model.proposers[DrafterId::kModel].curves = {HitCurve::FromPowerLaw({.c = 0.5, .r = 0.5}),
                                                HitCurve::FromPowerLaw({.c = 0.35, .r = 0.7})};

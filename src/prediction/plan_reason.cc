@@ -56,10 +56,25 @@ std::string WhyAr(const RankedPlan& ar, const RankedPlan& rival) {
                      prediction.round_us / ar.prediction.round_us, cause);
 }
 
+bool IsOfAnotherDraft(Mode mode, Mode other) {
+  return NeedsDraft(mode) && NeedsDraft(other) && mode.drafter != other.drafter;
+}
+
+std::string WhyDraft(const RankedPlan& best, const RankedPlan& rival) {
+  const auto round = [](const RankedPlan& ranked) {
+    return fmt::format("{:.2f} tokens in {:.3g} ms", ranked.prediction.tokens_per_round,
+                       ranked.prediction.round_us / 1e3);
+  };
+  return fmt::format("Of two drafts, a round of {} gives {} and one of {} {}",
+                     ModeName(best.plan.mode), round(best), ModeName(rival.plan.mode),
+                     round(rival));
+}
+
 std::string Why(std::span<const RankedPlan> ranked, const RankedPlan* rival) {
   const RankedPlan& best = ranked.front();
   if (rival == nullptr) return "Nothing else can be predicted from what is known";
   if (!best.plan.mode.drafts()) return WhyAr(best, *rival);
+  if (IsOfAnotherDraft(best.plan.mode, rival->plan.mode)) return WhyDraft(best, *rival);
   if (best.plan.mode.during()) return WhySsd(best, FastestOf(ranked, Mode::kSd));
   if (NeedsDraft(best.plan.mode)) {
     if (const RankedPlan* ssd = FastestOf(ranked, Mode::kSsd)) return WhySd(best, *ssd);

@@ -49,8 +49,9 @@ void ForEachPlan(const CostModel& model, const PlanLimits& limits, Visit&& visit
       continue;
     }
     // A longer plan has no longer proposals.
-    const int most =
-        NeedsDraft(mode) ? model.draft_pass.Longest(limits.max_lookahead) : limits.max_lookahead;
+    const int most = NeedsDraft(mode)
+                         ? model.drafts[mode.drafter].pass.Longest(limits.max_lookahead)
+                         : limits.max_lookahead;
     for (int K = limits.min_lookahead; K <= std::max(most, limits.min_lookahead); ++K) {
       ForEachPlanAt(model, limits, mode, K, visit);
     }
@@ -76,6 +77,17 @@ class Best {
   const Workload& load_;
   RankedPlan best_;
 };
+
+// Shows `best` a few plans of each mode.
+void ForSomeOfEach(const CostModel& model, const PlanLimits& limits, Best& best) {
+  PlanLimits some = limits;
+  some.mean_fanouts = {std::clamp(2, *limits.mean_fanouts.begin(), limits.mean_fanouts.back())};
+  for (const int lookahead : {1, 2, 4, 8}) {
+    some.min_lookahead = some.max_lookahead =
+        std::clamp(lookahead, limits.min_lookahead, limits.max_lookahead);
+    ForEachPlan(model, some, best);
+  }
+}
 
 }  // namespace
 
@@ -106,22 +118,29 @@ SpeculationPlan PlanSsd(const CostModel& model, int lookahead, int budget, Fallb
   return plan;
 }
 
+StaticVector<Mode, kModeCount> ModesOfOtherDrafts(const PlanLimits& limits, Mode mode) {
+  StaticVector<Mode, kModeCount> others;
+  for (const Mode other : limits.modes) {
+    const bool two_drafts = NeedsDraft(other) && NeedsDraft(mode);
+    if (two_drafts && other.drafter != mode.drafter) others.push_back(other);
+  }
+  return others;
+}
+
 RankedPlan ImprovePlan(const CostModel& model, const PlanLimits& limits, const Workload& load,
                        const SpeculationPlan& current) {
   Best best(model, load);
   if (CanPredict(model, current)) best(current);
-  PlanLimits near = limits;
-  const int narrowest = *limits.mean_fanouts.begin();
-  const int widest = limits.mean_fanouts.back();
-  if (current.mode == Mode::kAr) {  // It says nothing about the others: try some of each.
-    near.mean_fanouts = {std::clamp(2, narrowest, widest)};
-    for (const int lookahead : {1, 2, 4, 8}) {
-      near.min_lookahead = near.max_lookahead =
-          std::clamp(lookahead, limits.min_lookahead, limits.max_lookahead);
-      ForEachPlan(model, near, best);
-    }
+  if (current.mode == Mode::kAr) {  // It says nothing about the others.
+    ForSomeOfEach(model, limits, best);
     return best.OrAr();
   }
+  PlanLimits near = limits;
+  near.modes = ModesOfOtherDrafts(limits, current.mode);  // Whose best K may be another.
+  ForSomeOfEach(model, near, best);
+  near.modes = limits.modes;
+  const int narrowest = *limits.mean_fanouts.begin();
+  const int widest = limits.mean_fanouts.back();
   const int K = std::clamp(current.lookahead, limits.min_lookahead, limits.max_lookahead);
   const int fanout = std::clamp(current.primary.budget() / (K + 1), narrowest, widest);
   near.mean_fanouts = {fanout};

@@ -19,8 +19,8 @@ HitCurves GoodCurves() {
 CostModel GoodMachine(double acceptance) {
   CostModel model;
   model.target = TimeTable::Line(10'000, 50);
-  model.draft = TimeTable::Line(1000, 10);
-  model.draft_on_target = TimeTable::Line(1000, 10);
+  model.first_draft().apart = TimeTable::Line(1000, 10);
+  model.first_draft().on_target = TimeTable::Line(1000, 10);
   model.proposers[DrafterId::kModel].acceptance.push_back(acceptance);
   model.proposers[DrafterId::kModel].curves = GoodCurves();
   return model;
@@ -53,7 +53,7 @@ TEST(ChoosePlan, PicksSsdWhereRowsAreCheapAndTheDraftIsGood) {
 
 TEST(ChoosePlan, PicksSdWhereTheDraftsDeviceIsTooSlow) {
   CostModel model = GoodMachine(0.8);
-  model.draft = TimeTable::Line(30'000, 100);
+  model.first_draft().apart = TimeTable::Line(30'000, 100);
   const PlanChoice choice = ChoosePlan(model, {}, {});
   EXPECT_EQ(choice.ranked.front().plan.mode, Mode::kSd) << choice.reason;
   EXPECT_NE(choice.reason.find("miss the cache"), std::string::npos) << choice.reason;

@@ -63,20 +63,20 @@ Prediction PredictSynchronous(const CostModel& model, const ProposerModel& propo
 }
 
 // How long a draft on the target's device takes.
-double DraftingUs(const CostModel& model, int lookahead, const Workload& load) {
-  const DraftPassShape& passes = model.draft_pass;
-  const NodeLaw nodes = OutcomeNodes(model.draft_model().acceptance, lookahead);
-  if (passes.several()) {
+double DraftingUs(const CostModel& model, DrafterId draft, int lookahead, const Workload& load) {
+  const DraftTimes& times = model.drafts[draft];
+  const NodeLaw nodes = OutcomeNodes(model.proposers[draft].acceptance, lookahead);
+  if (times.pass.several()) {
     // Rows of the tokens that were accepted last; where the states of these are what is read, next
     // to nothing is computed of them.
-    const double accepted = passes.from_root ? 0 : ExpectedTokens(nodes) - 1;
-    return model.draft_on_target.us(load.batch * (accepted + passes.Rows(lookahead)), load.context);
+    const double accepted = times.pass.from_root ? 0 : ExpectedTokens(nodes) - 1;
+    return times.on_target.us(load.batch * (accepted + times.pass.Rows(lookahead)), load.context);
   }
   // K passes with a row of each sequence; after a full acceptance the first also computes the last
   // token of the proposal, which was never an input.
   const double full = nodes[lookahead];
-  return model.draft_on_target.us(load.batch * (1 + full), load.context) +
-         (lookahead - 1) * model.draft_on_target.us(load.batch, load.context);
+  return times.on_target.us(load.batch * (1 + full), load.context) +
+         (lookahead - 1) * times.on_target.us(load.batch, load.context);
 }
 
 // The walk over what a sequence verifies. States 0 .. K: a chain of that many tokens from the
@@ -131,7 +131,7 @@ class SsdWalk {
     const bool cached = index <= lookahead_;
     const bool fallback = index == fallback_state();
     const bool jit = fallback && plan_.fallback == Fallback::kJit;
-    const DraftPassShape& passes = model_.draft_pass;
+    const DraftPassShape& passes = model_.first_draft().pass;
     const int longest = jit ? passes.Longest(lookahead_) : lookahead_;
     const int length = cached ? index : fallback ? longest : 0;
     const ProposerModel& proposer = fallback ? *fallback_ : model_.draft_model();
@@ -233,10 +233,10 @@ class SsdWalk {
   double FallbackUs() const {
     if (fallback_ == nullptr) return 0;
     if (plan_.fallback == Fallback::kJit) {
-      const DraftPassShape& passes = model_.draft_pass;
-      const int rows = load_.batch * passes.Rows(lookahead_);
-      const double pass_us = model_.draft.us(rows, load_.context) + rows * model_.draft_model().us;
-      return std::pow(miss_, load_.batch) * passes.Count(lookahead_) * pass_us;
+      const DraftTimes& draft = model_.first_draft();
+      const int rows = load_.batch * draft.pass.Rows(lookahead_);
+      const double pass_us = draft.apart.us(rows, load_.context) + rows * model_.draft_model().us;
+      return std::pow(miss_, load_.batch) * draft.pass.Count(lookahead_) * pass_us;
     }
     return load_.batch * miss_ * fallback_->us;
   }
@@ -260,8 +260,10 @@ Prediction PredictRound(const CostModel& model, const SpeculationPlan& plan, con
   if (!NeedsDraft(plan.mode)) {
     return PredictSynchronous(model, proposer, plan.lookahead, load.batch * proposer.us, load);
   }
-  const int lookahead = model.draft_pass.Longest(plan.lookahead);
-  return PredictSynchronous(model, proposer, lookahead, DraftingUs(model, lookahead, load), load);
+  const DrafterId draft = plan.mode.drafter;
+  const int lookahead = model.drafts[draft].pass.Longest(plan.lookahead);
+  return PredictSynchronous(model, proposer, lookahead, DraftingUs(model, draft, lookahead, load),
+                            load);
 }
 
 }  // namespace
@@ -271,6 +273,7 @@ bool CanPredict(const CostModel& model, const SpeculationPlan& plan) {
   if (!plan.mode.drafts()) return plan.mode == Mode::kAr;
   const ProposerModel* proposer = model.proposer(plan.mode);
   if (proposer == nullptr || !proposer->measured() || plan.lookahead < 1) return false;
+  if (DraftsOnTarget(plan.mode)) return !model.drafts[plan.mode.drafter].on_target.rows().empty();
   if (!plan.mode.during()) return true;
   const ProposerModel* fallback = model.proposer(plan.fallback);
   const auto fits = [&plan](const FanoutShape& shape) {

@@ -20,8 +20,8 @@ constexpr double kTargetUs = 10'000;
 CostModel FreeRows(double draft_us, double acceptance) {
   CostModel model;
   model.target = TimeTable::Line(kTargetUs, 0);
-  model.draft = TimeTable::Line(draft_us, 0);
-  model.draft_on_target = TimeTable::Line(draft_us, 0);
+  model.first_draft().apart = TimeTable::Line(draft_us, 0);
+  model.first_draft().on_target = TimeTable::Line(draft_us, 0);
   model.proposers[DrafterId::kModel].acceptance.push_back(acceptance);
   model.proposers[DrafterId::kModel].curves = {
       .partial = HitCurve::FromPowerLaw({.c = 0.6, .r = 0.5}),
@@ -65,9 +65,9 @@ TEST(Predict, SdIsTheTextbooks) {
 // Whose pass takes 1000 us and 10 a row.
 CostModel SaysSeveral(const DraftPassShape& shape) {
   CostModel model = FreeRows(0, 0.75);
-  model.draft = model.draft_on_target = TimeTable::Line(1000, 10);
+  model.first_draft().apart = model.first_draft().on_target = TimeTable::Line(1000, 10);
   model.draft_rows_per_pass = 0;
-  model.draft_pass = shape;
+  model.first_draft().pass = shape;
   return model;
 }
 
@@ -223,7 +223,7 @@ TEST(Predict, BranchRowsCostArithmetic) {
   CostModel model = FreeRows(0, 0.8);
   const SpeculationPlan wide = Ssd(6, 8, Fallback::kNone);
   const double free_tokens = Predict(model, wide, {}).tokens_per_round;
-  model.draft = TimeTable::Line(500, 500);
+  model.first_draft().apart = TimeTable::Line(500, 500);
   const double costly_tokens = Predict(model, wide, {}).tokens_per_round;
   EXPECT_LT(costly_tokens, free_tokens - 0.3);
   // The speculator takes the branches that are worth their rows, so a larger budget does not hurt
@@ -268,14 +268,14 @@ TEST(ForecastCache, IsALawOverChains) {
   std::uniform_real_distribution<double> uniform;
   for (int trial = 0; trial < 200; ++trial) {
     CostModel model = FreeRows(0, uniform(random));
-    model.draft = TimeTable::Line(1000 * uniform(random), 300 * uniform(random));
+    model.first_draft().apart = TimeTable::Line(1000 * uniform(random), 300 * uniform(random));
     const int K = 1 + static_cast<int>(random() % 12);
     const NodeLaw nodes = OutcomeNodes(model.proposers[DrafterId::kModel].acceptance, K);
     const FanoutShape shape =
         SolveFanout(nodes, model.proposers[DrafterId::kModel].curves, 3 * (K + 1));
     constexpr std::array kShapes = {DraftPassShape{}, DraftPassShape{.positions = 5},
                                     DraftPassShape{.positions = 7, .block = 8, .from_root = true}};
-    model.draft_pass = kShapes[trial % kShapes.size()];
+    model.first_draft().pass = kShapes[trial % kShapes.size()];
     const CacheRace race{.model = &model,
                          .batch = 1 + static_cast<int>(random() % 40),
                          .context = 100,

@@ -40,7 +40,17 @@ std::string_view CacheOrderName(CacheOrder order) {
 
 }  // namespace
 
-Result<Mode> ParseMode(std::string_view name) { return Parse(kModes, ModeName, "a mode", name); }
+Result<Mode> ParseMode(std::string_view name) {
+  for (const DrafterId draft : kDraftModels) {
+    const DrafterInfo& info = InfoOf(draft);
+    if (!info.during.empty() || name != fmt::format("s{}", info.before)) continue;
+    return InvalidInput(fmt::format(
+        "'{}' is not a mode: only the first draft drafts while the target verifies, in mode {}; "
+        "this one drafts before that, in mode {}",
+        name, ModeName(Mode::kSsd), info.before));
+  }
+  return Parse(kModes, ModeName, "a mode", name);
+}
 
 std::string_view ModeName(Mode mode) {
   if (mode.planned()) return "auto";

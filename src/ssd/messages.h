@@ -209,7 +209,7 @@ struct DraftPassMessage {
 /// "FTSD", to tell a speculator from anything else.
 inline constexpr std::uint32_t kProtocolMagic = 0x44535446;
 /// One more with every change of what a record means ...
-inline constexpr std::uint32_t kProtocolVersion = 5;
+inline constexpr std::uint32_t kProtocolVersion = 6;
 /// ... while a change of their sizes shows by itself.
 inline constexpr std::uint32_t kRecordBytes =
     sizeof(ConfigureMessage) + sizeof(OpenMessage) + sizeof(OpenTokensMessage) +

@@ -96,7 +96,7 @@ TEST_F(ClientTest, RefusesWhoIsNotTheRightSpeculator) {
   HelloMessage hello{.draft = kDraft};
   EXPECT_TRUE(CheckHello(std::as_bytes(std::span(&hello, 1)), kDraft).ok());
   refused({.magic = 1, .draft = kDraft}, "does not speak the protocol");
-  refused({.version = 1, .draft = kDraft}, "speaks version 1 of the protocol and not 5");
+  refused({.version = 1, .draft = kDraft}, "speaks version 1 of the protocol and not 6");
   refused({.record_bytes = 9, .draft = kDraft}, "the same build");
   refused({.draft = ModelIdentity::Of("weight", "words")}, "another draft model");
   refused({.draft = ModelIdentity::Of("weights", "")}, "another tokenizer");

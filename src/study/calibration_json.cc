@@ -86,8 +86,11 @@ void ReadModels(JsonObject object, ModelFingerprints* models) {
   object.Close();
 }
 
-DraftTables TablesOf(const ModelFingerprints& models) {
-  return {.draft = !models.draft.empty(), .draft_on_target = !models.draft.empty()};
+ByDrafter<DraftTables> TablesOf(const ModelFingerprints& models) {
+  ByDrafter<DraftTables> tables;
+  const bool there = !models.draft.empty();
+  tables[DrafterId::kModel] = {.apart = there, .on_target = there};
+  return tables;
 }
 
 void ReadSettings(JsonObject& file, Calibration* calibration) {

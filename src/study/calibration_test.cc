@@ -42,8 +42,8 @@ Calibration Sample() {
                         .precision = "bf16",
                         .kv = "q8_0"};
   calibration.times.target = Table({9000, 9100, 10'000.5, 11'000});
-  calibration.times.draft = Table({800, 810, 900, 950});
-  calibration.times.draft_on_target = Table({700, 710, 800, 850});
+  calibration.times.first_draft().apart = Table({800, 810, 900, 950});
+  calibration.times.first_draft().on_target = Table({700, 710, 800, 850});
   calibration.times.host_us = 12;
   calibration.times.host_row_us = 5.5;
   calibration.times.sequence_token_us = 1;
@@ -98,15 +98,16 @@ TEST(Calibration, ReadsBackWhatItWrites) {
   for (CalibratedSetting& setting : alone.settings) setting.proposers[DrafterId::kModel] = {};
   const Result<Calibration> read_alone = ParseCalibration(FormatCalibration(alone), "cal.json");
   ASSERT_TRUE(read_alone.ok()) << read_alone.error().message;
-  EXPECT_TRUE(read_alone->times.draft.rows().empty());
+  EXPECT_TRUE(read_alone->times.first_draft().apart.rows().empty());
 }
 
 TEST(Calibration, KeepsThatAPassSaysSeveralTokens) {
   Calibration calibration = Sample();
-  calibration.times.draft_pass = {.positions = 7, .block = 8, .from_root = true};
+  calibration.times.first_draft().pass = {.positions = 7, .block = 8, .from_root = true};
   const Result<Calibration> read = ParseCalibration(FormatCalibration(calibration), "cal.json");
   ASSERT_TRUE(read.ok()) << read.error().message;
-  EXPECT_EQ(ToCostModel(*read, read->settings[0]).draft_pass, calibration.times.draft_pass);
+  EXPECT_EQ(ToCostModel(*read, read->settings[0]).first_draft().pass,
+            calibration.times.first_draft().pass);
   const std::string refusal = Refusal("/times/draft_pass", {{"positions", 0}, {"block", 8}});
   EXPECT_NE(refusal.find("draft_pass: positions is 0"), std::string::npos) << refusal;
 }

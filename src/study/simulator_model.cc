@@ -85,8 +85,8 @@ CostModel ModelOf(const PublishedPair& pair) {
   CostModel model;
   model.draft_rows_per_pass = 0;  // As the paper's.
   model.target = FittedTable(pair.target, kTargetDevices, 0, 1, pair.ar_us);
-  model.draft = FittedTable(pair.draft, 1, kDraftRowUs, kFittedRows, pair.draft_us);
-  model.draft_on_target = FittedTable(pair.draft, kTargetDevices, 0, 1, pair.sd_draft_us);
+  model.first_draft().apart = FittedTable(pair.draft, 1, kDraftRowUs, kFittedRows, pair.draft_us);
+  model.first_draft().on_target = FittedTable(pair.draft, kTargetDevices, 0, 1, pair.sd_draft_us);
   // Every further sequence's keys and values are loaded too.
   const PassShape alone = {.context = kContext, .ranks = kTargetDevices};
   model.sequence_token_us =
@@ -133,10 +133,11 @@ SimulatorOptions SimulatorFor(const CostModel& model, const SpeculationPlan& pla
     return factor * (model.target.us(rows, load.context) + fixed_us + model.host_row_us * rows);
   };
   options.draft_us = [model, context = load.context](int rows) {
-    return model.draft_contention * model.draft.us(rows, context) + model.draft_model().us * rows;
+    return model.draft_contention * model.first_draft().apart.us(rows, context) +
+           model.draft_model().us * rows;
   };
   options.draft_rows_per_pass = model.draft_rows_per_pass;
-  options.sd_draft_us = [table = model.draft_on_target, context = load.context](int rows) {
+  options.sd_draft_us = [table = model.first_draft().on_target, context = load.context](int rows) {
     return table.us(rows, context);
   };
   return options;

@@ -48,9 +48,9 @@ TEST(SimulatorPreset, UnknownNamesListTheKnownOnes) {
 TEST(SimulatorModel, AgreesWithPredict) {
   CostModel model;
   model.target = TimeTable::Line(9000, 20);
-  model.draft = TimeTable::Line(1100, 4);
+  model.first_draft().apart = TimeTable::Line(1100, 4);
   model.proposers[DrafterId::kModel].us = 6;  // A row's, beside the pass.
-  model.draft_on_target = TimeTable::Line(1000, 10);
+  model.first_draft().on_target = TimeTable::Line(1000, 10);
   model.proposers[DrafterId::kModel].acceptance.push_back(0.8);
   model.proposers[DrafterId::kModel].acceptance.push_back(0.7);
   model.proposers[DrafterId::kModel].curves = {HitCurve::FromPowerLaw({.c = 0.5, .r = 0.6}),
@@ -78,8 +78,8 @@ TEST(SimulatorModel, AgreesWithPredict) {
 TEST(SimulatorModel, AgreesWithPredictOnWideCaches) {
   CostModel model;
   model.target = TimeTable::Line(9000, 20);
-  model.draft = TimeTable::Line(500, 1);
-  model.draft_on_target = model.draft;
+  model.first_draft().apart = TimeTable::Line(500, 1);
+  model.first_draft().on_target = model.first_draft().apart;
   model.proposers[DrafterId::kModel].acceptance.push_back(0.8);
   model.proposers[DrafterId::kModel].curves = {HitCurve::FromPowerLaw({.c = 0.5, .r = 0.6}),
                                                HitCurve::FromPowerLaw({.c = 0.3, .r = 0.8})};
@@ -100,7 +100,7 @@ TEST(SimulatorModel, AgreesWithPredictOnWideCaches) {
 TEST(SimulatorModel, DraftRowsBeyondAPassTakeAnother) {
   CostModel model;
   model.target = TimeTable::Line(1000, 0);
-  model.draft = TimeTable::Line(300, 0);
+  model.first_draft().apart = TimeTable::Line(300, 0);
   model.proposers[DrafterId::kModel].acceptance.push_back(0.9);
   model.proposers[DrafterId::kModel].curves = {HitCurve::FromPowerLaw({.c = 0.2, .r = 1}),
                                                HitCurve::FromPowerLaw({.c = 0.2, .r = 1})};

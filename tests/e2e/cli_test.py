@@ -54,6 +54,27 @@ class GoodInput(CliTest):
             self.assertEqual(len(texts), 1, texts)
             self.assertGreater(len(texts.pop()), 40)
 
+    def test_several_drafts_give_the_same_text(self):
+        drafts = ("-md", "demo-draft", "-md", "self:q4_0")
+        texts = set()
+        for mode in ("ar", "sd", "sd2", "auto"):
+            result = self.succeed("run", "Once upon a time", "-n", 48, "--temp", "0.7", *drafts,
+                                  "--mode", mode)
+            texts.add(result.stdout)
+        self.assertEqual(len(texts), 1, texts)
+        report = json.loads(self.succeed("run", "Once upon a time", "-n", 96, *drafts,
+                                         "--json").stdout)
+        self.assertRegex(report["draft"], r"^demo-draft, .+")
+        self.assertRegex(report["planner"]["reason"], r"^Choice: .*\bsd2? ")
+        self.succeed("verify", "--limit", 2, "-n", 24, *drafts, "--modes", "sd,sd2,auto")
+
+    def test_a_mode_lacks_its_draft(self):
+        for mode, said in (("sd2", "mode sd2 needs 2 draft models; name each with a --draft"),
+                           ("sd3", "mode sd3 needs 3 draft models")):
+            self.refuse("run", "Once", "--mode", mode, saying=said)
+        self.refuse("bench", "--modes", "ar,ssd2",
+                    saying="in mode ssd; this one drafts before that, in mode sd2")
+
     def test_run_continues_raw_text_where_it_stopped(self):
         out = self.succeed("run", "Once upon a time, there was a little", "-n", 4).stdout
         self.assertTrue(out.startswith(" "), out)

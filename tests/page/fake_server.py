@@ -23,8 +23,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / "apps" / "server" / "page"
 TYPES = {".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8",
          ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
-MODES = ["ar", "sd", "ssd", "ngram", "sssd", "auto"]
-ROUND_MS = {"ar": 9.0, "sd": 14.0, "ssd": 10.0, "ngram": 9.6, "sssd": 10.2, "auto": 10.0}
+MODES = ["ar", "sd", "ssd", "sd2", "ngram", "sssd", "auto"]
+DRAFTS = {"sd": "demo-draft", "ssd": "demo-draft", "sd2": "demo-eagle3"}
+ROUND_MS = {"ar": 9.0, "sd": 14.0, "ssd": 10.0, "sd2": 12.0, "ngram": 9.6, "sssd": 10.2, "auto": 10.0}
 LOOKAHEAD = 6
 STORY = (
     "Once upon a time, there was a little dragon named Milo. Milo lived in a warm cave on a high "
@@ -94,7 +95,8 @@ def rounds_of(tokens, mode, seed):
     while at < len(tokens):
         number += 1
         lookahead = min(LOOKAHEAD, len(tokens) - at - 1)
-        source = {"ar": "none", "sd": "draft", "ngram": "ngram", "sssd": "retrieval"}.get(mode, "cache")
+        source = {"ar": "none", "sd": "draft", "sd2": "draft2", "ngram": "ngram",
+                  "sssd": "retrieval"}.get(mode, "cache")
         if hit is False:
             source = "jit"
         if mode == "ar" or number == 1 or (mode == "ngram" and draw.random() < 0.5):
@@ -164,7 +166,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def props(self):
         model = urllib.parse.unquote(self.path.partition("?model=")[2]) or self.names[0]
         return {"version": "fake", "model": model, "context": 512, "chat": True,
-                "modes": MODES, "speculation": {"mode": "ssd", "lookahead": LOOKAHEAD}}
+                "modes": MODES, "drafts": DRAFTS, "speculation": {"mode": "ssd", "lookahead": LOOKAHEAD}}
 
     def models(self):
         return {"object": "list", "data": [{"id": name, "object": "model"} for name in self.names]}

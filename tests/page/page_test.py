@@ -254,22 +254,25 @@ class RaceTest(PageTest):
     def race(self, tab, prompt):
         tab.run(f"document.getElementById('race-prompt').value = '{prompt}'")
         tab.click("#race-start")
-        tab.wait("document.querySelectorAll('.lane.done').length === 3")
+        tab.wait("document.querySelectorAll('.lane.done').length === 4")
         return tab.run("document.getElementById('verdict').textContent")
 
-    def test_three_modes_race_to_identical_outputs(self):
+    def test_modes_and_drafts_race_to_identical_outputs(self):
         tab = self.open("#race", reduced_motion=True)
         self.assertEqual(self.race(tab, "A dragon."),
-                         "Identical: all three gave the same 126 tokens.")
+                         "Identical: all four gave the same 126 tokens.")
         self.assertEqual([body["speculative"]["mode"] for _, body in fake_server.Handler.seen],
-                         ["ar", "sd", "ssd"])
+                         ["ar", "sd", "ssd", "sd2"])
         texts = tab.run("[...document.querySelectorAll('.lane .text')].map((t) => t.textContent)")
-        self.assertEqual(texts, [fake_server.STORY] * 3)
+        self.assertEqual(texts, [fake_server.STORY] * 4)
+        names = tab.run("[...document.querySelectorAll('.lane h3 small')].map((s) => s.textContent)")
+        self.assertEqual(names[0], "autoregressive")
+        self.assertEqual(names[3], "speculative, second draft, demo-eagle3")
         speeds = tab.run("[...document.querySelectorAll('.speed > span:first-child')]"
                          ".map((span) => Number(span.textContent))")
         places = tab.run("[...document.querySelectorAll('.place')].map((p) => p.textContent)")
-        order = sorted(range(3), key=lambda lane: -speeds[lane])
-        self.assertEqual(places, [str(order.index(lane) + 1) for lane in range(3)])
+        order = sorted(range(4), key=lambda lane: -speeds[lane])
+        self.assertEqual(places, [str(order.index(lane) + 1) for lane in range(4)])
         ratios = tab.run("[...document.querySelectorAll('.ratio')].map((r) => parseFloat(r.textContent))")
         self.assertAlmostEqual(ratios[2], speeds[2] / speeds[0], delta=0.02)
         self.shoot(tab, "race")
@@ -290,7 +293,7 @@ class RaceTest(PageTest):
         self.assertLess(shown[0], shown[1])
         self.assertEqual(shown[2], 126)
         self.shoot(tab, "race_replay")
-        tab.wait("document.querySelectorAll('.lane.done').length === 3")
+        tab.wait("document.querySelectorAll('.lane.done').length === 4")
 
     def test_a_race_needs_two_modes(self):
         tab = self.open("#race")

@@ -100,6 +100,13 @@ Status Bench::Load() {
   FT_RETURN_IF_ERROR(options_.model.ResolveDefaults(options_.datastore.directory));
   if (options_.modes.empty()) options_.modes = drafts() ? "ar,sd,ssd" : "ar";
   FT_ASSIGN_OR_RETURN(modes_, ParseModes(options_.modes));
+  if (drafters_.empty()) {
+    for (const Mode mode : modes_) {
+      const bool first = mode.drafter == DrafterId::kModel;
+      if (first || !NeedsDraft(mode) || options_.model.HasDraftOf(mode)) continue;
+      return InvalidInput(NoDraftFor(mode));
+    }
+  }
   for (const ListedDrafter& drafter : drafters_) {
     if (drafter.mode && std::ranges::find(modes_, *drafter.mode) == modes_.end()) {
       modes_.push_back(*drafter.mode);
@@ -360,7 +367,7 @@ nlohmann::json Bench::Meta() const {
     meta["scripted_hit"] = script_->hit;
   }
   if (drafts()) {
-    if (drafters_.empty()) meta["draft"] = options_.model.DraftSource().label();
+    if (drafters_.empty()) meta["draft"] = options_.model.DraftLabel();
     for (const ListedDrafter& drafter : drafters_) {
       meta["drafters"][drafter.name] = drafter.mode ? drafter.name : drafter.draft;
     }
@@ -380,7 +387,7 @@ Result<int> Bench::Report() const {
     text += fmt::format(", {} drafters on cores {}", drafters_.size(),
                         FormatCores(decoding_.cores.draft));
   } else if (options_.model.has_draft()) {
-    text += fmt::format(", draft {} on cores {}", options_.model.DraftSource().label(),
+    text += fmt::format(", draft {} on cores {}", options_.model.DraftLabel(),
                         FormatCores(decoding_.cores.draft));
   }
   text += fmt::format("; temperature {:g}, batch {}\n", options_.generation.sampling.temperature,

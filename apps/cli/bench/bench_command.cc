@@ -46,7 +46,7 @@ void AddBenchCommand(CLI::App* app, CommandBody* chosen) {
   add("-b,--batch,--parallel", &options->batch, "N", "Requests in flight (also -np)")
       ->check(Between(1, 256));
   AddBenchPromptOptions(command, options.get());
-  AddModelOptions(command, &options->model);
+  AddModelOptions(command, &options->model, kMostDrafts);
   AddAdapterOptions(command, &options->adapters, "prompts take turns with each that is given");
   AddSyntheticOptions(command, &options->model);
   AddSpeculationOptions(command, &options->speculation);

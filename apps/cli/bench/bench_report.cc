@@ -126,6 +126,7 @@ std::string PlannerLines(const std::string& label, const PlannerReport& report) 
     text += fmt::format("    {:<5} {:>7} rounds; {:.0f} tokens/s predicted, {:.0f} measured\n",
                         ModeName(mode), of.rounds, of.predicted, of.tokens_per_second);
   }
+  if (!report.reason.empty()) text += fmt::format("    {}\n", report.reason);
   return text;
 }
 

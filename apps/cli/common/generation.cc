@@ -104,7 +104,8 @@ nlohmann::json PlannerJson(const PlannerReport& report) {
   return {{"modes", std::move(modes)},
           {"replans", report.replans},
           {"replan_us", report.replan_us},
-          {"switches", report.switches}};
+          {"switches", report.switches},
+          {"reason", report.reason}};
 }
 
 }  // namespace foretoken

@@ -91,8 +91,7 @@ nlohmann::json RunJson(const RunOptions& options, Mode mode, const Generation& g
       {"finish_reason", FinishReasonName(generation.finish)},
       {"stats", StatsJson(generation.stats)},
   };
-  if (mode != Mode::kAr && options.model.has_draft())
-    json["draft"] = options.model.DraftSource().label();
+  if (mode != Mode::kAr && options.model.has_draft()) json["draft"] = options.model.DraftLabel();
   if (planner) json["planner"] = PlannerJson(*planner);
   if (mode == Mode::kAuto) {
     nlohmann::json& chosen = json["rounds_by_mode"] = nlohmann::json::object();

@@ -1,6 +1,6 @@
 #include "cli/options/options.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -104,6 +104,7 @@ Status ModelOptions::ResolveDefaults(const std::string& datastore) {
   FT_RETURN_IF_ERROR(FindOnHub(&hub_target, &target, &target_name));
   FT_RETURN_IF_ERROR(FindOnHub(&hub_draft, &draft, &draft_name));
   FT_RETURN_IF_ERROR(FillInBundled());
+  FT_RETURN_IF_ERROR(ResolveFurtherDrafts(datastore));
   if (draft.starts_with(kSelf)) {
     FT_RETURN_IF_ERROR(FillInSelf());
   } else if (!draft.empty() && draft.find('/') == std::string::npos && !fs::exists(draft)) {
@@ -120,6 +121,35 @@ Status ModelOptions::ResolveDefaults(const std::string& datastore) {
     }
   }
   return FillInDraftVocabulary(datastore);
+}
+
+Status ModelOptions::ResolveFurtherDrafts(const std::string& datastore) {
+  if (further_sources.size() == further_drafts.size()) return {};
+  if (further_drafts.size() + 1 > kDraftModels.size()) {
+    return InvalidInput(fmt::format("--draft names {} drafts, and a model has {} at most",
+                                    further_drafts.size() + 1, kDraftModels.size()));
+  }
+  further_sources.clear();
+  for (const std::string& further : further_drafts) {
+    ModelOptions alone = *this;
+    alone.draft = further;
+    alone.draft_name.clear();
+    alone.further_drafts.clear();
+    FT_RETURN_IF_ERROR(alone.ResolveDefaults(datastore));
+    further_sources.push_back(alone.DraftSource());
+  }
+  return {};
+}
+
+std::vector<std::string> ModelOptions::DraftLabels() const {
+  std::vector<std::string> labels;
+  if (has_draft()) labels.push_back(DraftSource().label());
+  for (const ModelSource& further : further_sources) labels.push_back(further.label());
+  return labels;
+}
+
+std::string ModelOptions::DraftLabel() const {
+  return fmt::format("{}", fmt::join(DraftLabels(), ", "));
 }
 
 Status ModelOptions::FillInDraftVocabulary(const std::string& datastore) {
@@ -356,6 +386,11 @@ Result<EngineOptions> DecodingOptions::EngineFor(std::span<const Mode> modes, co
                    .process = speculation.draft_process,
                    .executable = ExecutablePath(),
                    .progress = LoadingBar(model.DraftSource())};
+  for (const ModelSource& source : model.further_sources) {
+    DraftOptions& further = options.further_drafts.emplace_back(options.draft);
+    further.source = source;
+    further.progress = LoadingBar(source);
+  }
   options.keep_times = true;
   options.log = [](std::string_view warning) { PrintWarning(std::string(warning)); };
   return options;
@@ -370,6 +405,15 @@ Result<std::unique_ptr<Engine>> DecodingOptions::OpenEngine(Mode decoding_mode,
   return Engine::Open(with.target, wanted);
 }
 
+std::string NoDraftFor(Mode mode) {
+  const std::size_t drafts = DraftIndex(mode.drafter) + 1;
+  return drafts == 1
+             ? fmt::format("mode {} needs a draft model; name its folder or GGUF file with --draft",
+                           ModeName(mode))
+             : fmt::format("mode {} needs {} draft models; name each with a --draft of its own",
+                           ModeName(mode), drafts);
+}
+
 Result<Mode> DecodingOptions::Choose() {
   FT_RETURN_IF_ERROR(generation.Finish());
   FT_RETURN_IF_ERROR(model.ResolveDefaults(datastore.directory));
@@ -379,10 +423,8 @@ Result<Mode> DecodingOptions::Choose() {
   if (!mode.empty()) {
     FT_ASSIGN_OR_RETURN(chosen, ParseMode(mode));
   }
-  if (NeedsDraft(chosen) && !model.has_draft()) {
-    return InvalidInput(fmt::format(
-        "mode {} needs a draft model; name its folder or GGUF file with --draft, or use --mode ar",
-        ModeName(chosen)));
+  if (NeedsDraft(chosen) && !model.HasDraftOf(chosen)) {
+    return InvalidInput(fmt::format("{}, or use --mode ar", NoDraftFor(chosen)));
   }
   return chosen;
 }

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -36,10 +37,15 @@ void AddChatTemplateOptions(CLI::App* app, ChatTemplateOptions* options);
 /// `--reasoning-budget` and `--reasoning-budget-message`.
 void AddReasoningOptions(CLI::App* app, ReasoningBudget* budget);
 
+/// Drafts that an engine has at most.
+inline constexpr int kMostDrafts = static_cast<int>(kDraftModels.size());
+
 /// Which models, and how they are stored.
 struct ModelOptions {
-  std::string target;      ///< Empty: the bundled one.
-  std::string draft;       ///< Empty: the bundled one where the target is the bundled one.
+  std::string target;  ///< Empty: the bundled one.
+  std::string draft;   ///< Empty: the bundled one where the target is the bundled one.
+  /// The second and third draft, where a command takes several, as `draft` is written.
+  std::vector<std::string> further_drafts;
   std::string hub_target;  ///< In place of `target`: its name on a hub.
   std::string hub_draft;   ///< Likewise of `draft`.
   std::string synthetic;   ///< bench only: a named shape with random weights.
@@ -72,6 +78,9 @@ struct ModelOptions {
             .own_drafter = own_drafter,
             .draft_vocabulary = draft_vocabulary};
   }
+  /// How reports call the drafts, each and all together; none: nothing.
+  std::vector<std::string> DraftLabels() const;
+  std::string DraftLabel() const;
   ExpertsPlace experts_place() const {
     return experts == "mmap" ? ExpertsPlace::kFile : ExpertsPlace::kMemory;
   }
@@ -79,20 +88,30 @@ struct ModelOptions {
   bool has_draft() const {
     return !draft.empty() || !hub_draft.empty() || !draft_synthetic.empty();
   }
+  /// Whether the draft is there that `mode` drafts with, which it must need.
+  bool HasDraftOf(Mode mode) const {
+    return has_draft() && DraftIndex(mode.drafter) <= further_drafts.size();
+  }
   /// Whether any model was named.
   bool given() const { return has_draft() || !target.empty() || !hub_target.empty(); }
 
   // How reports call what was named.
   std::string target_name;
   std::string draft_name;
-  std::string own_drafter;           ///< ModelSource::own_drafter: "mtp" of "self:mtp".
-  DraftVocabulary draft_vocabulary;  ///< What became of `draft_vocab`.
+  std::string own_drafter;                   ///< ModelSource::own_drafter: "mtp" of "self:mtp".
+  DraftVocabulary draft_vocabulary;          ///< What became of `draft_vocab`.
+  std::vector<ModelSource> further_sources;  ///< What became of `further_drafts`.
 
  private:
   Status FillInBundled();
   Status FillInSelf();
   Status FillInDraftVocabulary(const std::string& datastore);
+  // Each as the only draft of these options would be.
+  Status ResolveFurtherDrafts(const std::string& datastore);
 };
+
+/// That a mode lacks the draft model that it drafts with, and what would help.
+std::string NoDraftFor(Mode mode);
 
 /// Where `foretoken datastore rank` puts the ranking of a datastore's tokens.
 std::filesystem::path RankingPath(const std::filesystem::path& datastore);
@@ -258,6 +277,15 @@ class OptionGroup {
                           const std::string& help) const {
     return app_->add_option(names, *value, help)->type_name(type)->group(name_);
   }
+  /// An option that may be given several times, whose values `take` gets.
+  CLI::Option* operator()(const char* names,
+                          std::function<void(const std::vector<std::string>&)> take,
+                          const char* type, const std::string& help) const {
+    return app_->add_option_function(names, std::move(take), help)
+        ->type_name(type)
+        ->group(name_)
+        ->allow_extra_args(false);
+  }
   /// A flag.
   CLI::Option* operator()(const char* names, bool* value, const char* help) const {
     return app_->add_flag(names, *value, help)->group(name_);
@@ -268,12 +296,14 @@ class OptionGroup {
   std::string name_;
 };
 
-void AddModelOptions(CLI::App* app, ModelOptions* options);
+/// `-md` may be given several times where there may be more than one draft.
+void AddModelOptions(CLI::App* app, ModelOptions* options, int most_drafts = 1);
 /// `-m` (by these names) and `-hf`, two ways to say which target.
 void AddTargetOptions(const OptionGroup& add, const char* names, ModelOptions* options,
                       const std::string& help);
 /// `-md` and `-hfd`, likewise the draft.
-void AddDraftOptions(const OptionGroup& add, ModelOptions* options, const std::string& help);
+void AddDraftOptions(const OptionGroup& add, ModelOptions* options, const std::string& help,
+                     int most_drafts = 1);
 /// `--weights`, `--draft-weights` and `--experts`, which are among them.
 void AddWeightsOptions(CLI::App* app, ModelOptions* options);
 /// `--synthetic` and `--draft-synthetic`.

@@ -52,8 +52,15 @@ void AddTargetOptions(const OptionGroup& add, const char* names, ModelOptions* o
       ->excludes(path);
 }
 
-void AddDraftOptions(const OptionGroup& add, ModelOptions* options, const std::string& help) {
-  CLI::Option* path = add("--draft,--model-draft", &options->draft, "MODEL", help);
+void AddDraftOptions(const OptionGroup& add, ModelOptions* options, const std::string& help,
+                     int most_drafts) {
+  constexpr const char* kNames = "--draft,--model-draft";
+  const auto take = [options](const std::vector<std::string>& drafts) {
+    options->draft = drafts.front();
+    options->further_drafts.assign(drafts.begin() + 1, drafts.end());
+  };
+  CLI::Option* path = most_drafts > 1 ? add(kNames, take, "MODEL", help)
+                                      : add(kNames, &options->draft, "MODEL", help);
   add("--hf-repo-draft", &options->hub_draft, "NAME", "A draft model by such a name (also -hfd)")
       ->excludes(path);
   add("--draft-vocab", &options->draft_vocab, "WHICH",
@@ -62,20 +69,26 @@ void AddDraftOptions(const OptionGroup& add, ModelOptions* options, const std::s
       "N, the first N of what --datastore was ranked to have");
 }
 
-void AddModelOptions(CLI::App* app, ModelOptions* options) {
+void AddModelOptions(CLI::App* app, ModelOptions* options, int most_drafts) {
   const OptionGroup add(app, "Models");
   AddTargetOptions(add, "-m,--target,--model", options,
                    "The target model, a Hugging Face folder or a GGUF file; the bundled one by "
                    "default");
-  AddDraftAndFormatOptions(app, options);
+  AddDraftAndFormatOptions(app, options, most_drafts);
 }
 
-void AddDraftAndFormatOptions(CLI::App* app, ModelOptions* options) {
+void AddDraftAndFormatOptions(CLI::App* app, ModelOptions* options, int most_drafts) {
   const OptionGroup add(app, "Models");
+  const std::string several =
+      most_drafts > 1 ? ". Up to three: the second drafts in mode sd2, the third in sd3, and mode "
+                        "auto chooses among all"
+                      : "";
   AddDraftOptions(add, options,
                   "The draft model, a folder or a GGUF file (also -md), with most of the target's "
                   "tokens. self:TYPE: the target itself with weights of that type, as self:q4_0; "
-                  "self:mtp or self:medusa: its layers or heads that guess further tokens");
+                  "self:mtp or self:medusa: its layers or heads that guess further tokens" +
+                      several,
+                  most_drafts);
   AddWeightsOptions(app, options);
   add("--precision", &options->precision, "P",
       "How numbers are kept and computed: bf16; f32, twice the size; portable, weights as they are "
@@ -263,8 +276,9 @@ void AddModeOption(CLI::App* app, std::string* mode) {
   add("--mode", mode, "MODE",
       "How to decode; the text is the same. auto (default: the fastest of the next, as it goes), "
       "ar "
-      "(one token at a time), sd (a draft model proposes), ssd (it prepares proposals while the "
-      "target checks), ngram (proposes what the text repeats), sssd (from a datastore too); to "
+      "(one token at a time), sd (a draft model proposes; sd2, sd3: the second and third --draft), "
+      "ssd (it prepares proposals while the target checks), ngram (proposes what the text "
+      "repeats), sssd (from a datastore too); to "
       "compare with: rest, trie")
       ->check(OneOf(NamesOf(kModes, ModeName)));
 }
@@ -277,7 +291,7 @@ void AddColorOption(CLI::App* app, std::string* choice) {
 }
 
 void AddDecodingOptions(CLI::App* app, DecodingOptions* options) {
-  AddModelOptions(app, &options->model);
+  AddModelOptions(app, &options->model, kMostDrafts);
   AddAdapterOptions(app, &options->adapters, "the text is decoded with it");
   AddModeOption(app, &options->mode);
   AddSpeculationOptions(app, &options->speculation);

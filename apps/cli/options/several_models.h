@@ -7,7 +7,7 @@ namespace foretoken {
 // For a command that has several targets, each with options of its own.
 
 /// Like AddModelOptions, without the options that say which target.
-void AddDraftAndFormatOptions(CLI::App* app, ModelOptions* options);
+void AddDraftAndFormatOptions(CLI::App* app, ModelOptions* options, int most_drafts = 1);
 
 /// The cores that the target gets when it is loaded: its own, or the draft's too where
 /// `decoding_mode` never leaves these to a draft and the user named none.

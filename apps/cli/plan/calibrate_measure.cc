@@ -153,7 +153,7 @@ double DraftRowUs(const DraftPasses& draft, const CalibrationTask& task, const C
   if (draft.passes == 0) return 0;
   const double rows = static_cast<double>(draft.rows) / static_cast<double>(draft.passes);
   const double us = static_cast<double>(draft.ns) / 1e3 / static_cast<double>(draft.passes);
-  return std::max(0.0, us - times.draft.us(rows, MeanContext(task))) / rows;
+  return std::max(0.0, us - times.first_draft().apart.us(rows, MeanContext(task))) / rows;
 }
 
 }  // namespace

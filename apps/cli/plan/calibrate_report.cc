@@ -157,8 +157,8 @@ ChartCard TimesCard(const Calibration& calibration) {
     }
   };
   add("target", calibration.times.target);
-  add("draft, own cores", calibration.times.draft);
-  add("draft, target's cores", calibration.times.draft_on_target);
+  add("draft, own cores", calibration.times.first_draft().apart);
+  add("draft, target's cores", calibration.times.first_draft().on_target);
   return card;
 }
 

@@ -102,7 +102,8 @@ class Calibrator {
     const int K = options_.speculation.lookahead;
     const double rows = kMaxFanout * (K + 1) * static_cast<double>(K);
     const double passes = rows / kRowsPerDraftPass + K + 1;
-    const double pass_us = calibration_.times.draft.us(kRowsPerDraftPass, task_.prompts[0].size());
+    const double pass_us =
+        calibration_.times.first_draft().apart.us(kRowsPerDraftPass, task_.prompts[0].size());
     task_.settle_ns = static_cast<std::int64_t>(kSettleMargin * passes * pass_us * 1e3);
   }
 

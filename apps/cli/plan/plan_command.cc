@@ -64,7 +64,7 @@ Result<int> RunPlan(const PlanCommandOptions& options) {
                       measured ? MeasurePlanInput(options.calibration)
                                : ReadPlanInput(options.calibration, options.numbers));
   if (options.simulate) {
-    if (input.settings[0].model.draft_pass.several()) {
+    if (input.settings[0].model.first_draft().pass.several()) {
       return InvalidInput(
           fmt::format("{}: its draft says several tokens in a pass, which --simulate does not "
                       "know: leave --simulate out for predictions",

@@ -254,9 +254,9 @@ Result<SimulatorPreset> PlanNumbers::Resolve() const {
   ProposerModel& random = model.proposers[DrafterId::kRandom];
   FT_RETURN_IF_ERROR(ParseTimes(target_ms, "--target-ms", &model.target));
   if (!target_ms.empty()) model.sequence_token_us = 0;
-  FT_RETURN_IF_ERROR(ParseTimes(draft_ms, "--draft-ms", &model.draft));
-  if (!draft_ms.empty()) model.draft_on_target = model.draft;
-  FT_RETURN_IF_ERROR(ParseTimes(sd_draft_ms, "--sd-draft-ms", &model.draft_on_target));
+  FT_RETURN_IF_ERROR(ParseTimes(draft_ms, "--draft-ms", &model.first_draft().apart));
+  if (!draft_ms.empty()) model.first_draft().on_target = model.first_draft().apart;
+  FT_RETURN_IF_ERROR(ParseTimes(sd_draft_ms, "--sd-draft-ms", &model.first_draft().on_target));
   FT_RETURN_IF_ERROR(ParseRates(acceptance, "--acceptance", &draft.acceptance));
   FT_RETURN_IF_ERROR(ParseHits(hit, "--hit", &draft.curves.partial));
   if (!hit.empty()) {

@@ -32,7 +32,8 @@ TEST(PlanNumbers, GivenNumbersReplaceThePresets) {
   numbers.target_ms = "1:10,3:20";
   const SimulatorPreset mixed = *numbers.Resolve();
   EXPECT_EQ(mixed.model.target.us(2, 100), 15000);
-  EXPECT_EQ(mixed.model.draft.us(4, 100), papers.model.draft.us(4, 100));
+  EXPECT_EQ(mixed.model.first_draft().apart.us(4, 100),
+            papers.model.first_draft().apart.us(4, 100));
   numbers.preset.clear();
   EXPECT_THAT(numbers.Resolve().error().message, HasSubstr("--draft-ms is missing"));
 }
@@ -53,7 +54,7 @@ TEST(PlanNumbers, NumbersAloneAreAModel) {
                                .hit = "0.5,0.7",
                                .hit_at_end = "0.6"};
   const CostModel model = numbers.Resolve()->model;
-  EXPECT_EQ(model.draft_on_target.us(1, 1), 1000);
+  EXPECT_EQ(model.first_draft().on_target.us(1, 1), 1000);
   EXPECT_EQ(model.proposers[DrafterId::kModel].acceptance[1], 0.8);
   EXPECT_DOUBLE_EQ(model.proposers[DrafterId::kModel].curves.partial.hit(2), 0.7);
   EXPECT_DOUBLE_EQ(model.proposers[DrafterId::kModel].curves.full.hit(1), 0.6);

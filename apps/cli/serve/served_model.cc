@@ -76,7 +76,10 @@ Result<server::ServedModel> LoadServed(ServedOptions options, const std::vector<
   FT_ASSIGN_OR_RETURN(EngineOptions wanted,
                       options.EngineFor(modes, decoding.cores, options.batch, context));
   wanted.draft.progress = PausingBar(options.model.DraftSource(), pause);
-  if (options.model.has_draft()) served.draft = options.model.DraftSource().label();
+  for (DraftOptions& further : wanted.further_drafts) {
+    further.progress = PausingBar(further.source, pause);
+  }
+  served.drafts = options.model.DraftLabels();
   wanted.max_waiting = options.queue;
   wanted.max_lookahead = options.max_lookahead;
   if (!options.learn_draft.empty()) {
@@ -94,19 +97,16 @@ Result<std::vector<Mode>> ModesToOffer(const ServedOptions& options, Mode first)
   std::vector<Mode> others = {Mode::kAuto};
   for (const Mode mode : kModes) {
     const DrafterInfo& info = InfoOf(mode.drafter);
-    const bool served = info.needs == DrafterNeeds::kText ||
-                        (NeedsDraft(mode) ? options.model.has_draft() : options.datastore.given());
+    const bool served =
+        info.needs == DrafterNeeds::kText ||
+        (NeedsDraft(mode) ? options.model.HasDraftOf(mode) : options.datastore.given());
     if (!mode.drafts() || (served && !info.baseline)) others.push_back(mode);
   }
   if (!options.modes.empty()) {
     FT_ASSIGN_OR_RETURN(others, ParseModes(options.modes));
   }
   for (const Mode mode : others) {
-    if (NeedsDraft(mode) && !options.model.has_draft()) {
-      return InvalidInput(
-          fmt::format("mode {} needs a draft model; name its folder or GGUF file with --draft",
-                      ModeName(mode)));
-    }
+    if (NeedsDraft(mode) && !options.model.HasDraftOf(mode)) return InvalidInput(NoDraftFor(mode));
     if (std::find(modes.begin(), modes.end(), mode) == modes.end()) modes.push_back(mode);
   }
   return modes;
@@ -119,6 +119,9 @@ Result<server::ModelSpec> SpecOf(ServedOptions options, std::string id) {
   if (!options.key_namespace.empty()) options.datastore.tenant = options.key_namespace;
   FT_RETURN_IF_ERROR(CheckIsThere(options.model.target));
   FT_RETURN_IF_ERROR(CheckIsThere(options.model.draft));
+  for (const ModelSource& further : options.model.further_sources) {
+    FT_RETURN_IF_ERROR(CheckIsThere(further.path));
+  }
   if (!options.learn_draft.empty() && std::ranges::none_of(modes, NeedsDraft)) {
     return InvalidInput(
         "--learn-draft trains a draft that is in use: give one with --draft, and a mode that has "
@@ -136,8 +139,11 @@ Result<server::ModelSpec> SpecOf(ServedOptions options, std::string id) {
     spec.aliases.push_back(fmt::format("{}:{}", spec.id, adapter.name));
   }
   spec.cores = TargetCores(options, cores, DecodingMode(modes));
-  spec.bytes = WeightFileBytes(options.model.target) +
-               (options.model.draft.empty() ? 0 : WeightFileBytes(options.model.draft));
+  spec.bytes = WeightFileBytes(options.model.target);
+  if (!options.model.draft.empty()) spec.bytes += WeightFileBytes(options.model.draft);
+  for (const ModelSource& further : options.model.further_sources) {
+    spec.bytes += WeightFileBytes(further.path);
+  }
   spec.options = options.service;
   spec.options.defaults.sampling = sampling;
   spec.options.defaults.template_variables = options.chat_template.variables;
@@ -159,7 +165,7 @@ void AddServedOptions(CLI::App* app, ServedOptions* options) {
   add_load("--max-prompt", &options->service.max_prompt_tokens, "N",
            "Tokens of a prompt at most; by default what the context holds")
       ->check(Between(1, 1 << 24));
-  AddDraftAndFormatOptions(app, &options->model);
+  AddDraftAndFormatOptions(app, &options->model, kMostDrafts);
   AddAdapterOptions(app, &options->adapters, "requests name the one that they want");
   AddChatTemplateOptions(app, &options->chat_template);
   AddReasoningOptions(app, &options->budget);

@@ -118,6 +118,9 @@ Result<ServedOptions> OptionsOf(const ModelsFile& file, const std::string& name,
   const fs::path folder = fs::path(file.path).parent_path();
   Rebase(folder, common.model.target, &options.model.target);
   Rebase(folder, common.model.draft, &options.model.draft);
+  if (options.model.further_drafts != common.model.further_drafts) {
+    for (std::string& further : options.model.further_drafts) Rebase(folder, "", &further);
+  }
   Rebase(folder, common.datastore.directory, &options.datastore.directory);
   if (!BuiltInChatTemplate(options.chat_template.source).has_value()) {
     Rebase(folder, common.chat_template.source, &options.chat_template.source);

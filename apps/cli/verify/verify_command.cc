@@ -80,8 +80,8 @@ Status Verify::ReadOptions() {
   FT_ASSIGN_OR_RETURN(std::vector<float> temps, ParseTemperatures(options_.temps));
   FT_ASSIGN_OR_RETURN(const std::vector<int> batches, ParseBatches(options_.batches));
   FT_RETURN_IF_ERROR(options_.CheckFor(modes));
-  if (std::ranges::any_of(modes, NeedsDraft) && !options_.model.has_draft()) {
-    return InvalidInput("modes sd and ssd need a draft model; name it with --draft");
+  for (const Mode mode : modes) {
+    if (NeedsDraft(mode) && !options_.model.HasDraftOf(mode)) return InvalidInput(NoDraftFor(mode));
   }
   if (options_.speculation.verification == "rejection") {
     if (std::erase_if(temps, [](float temperature) { return temperature > 0; }) > 0) {
@@ -289,7 +289,7 @@ Result<int> Verify::Run() {
   }
   nlohmann::json report = VerifyReportJson(report_);
   report.update({{"target", decoding_.target->source().label()},
-                 {"draft", options_.model.DraftSource().label()},
+                 {"draft", options_.model.DraftLabel()},
                  {"backend", decoding_.target->facts().backend},
                  {"precision", options_.model.precision},
                  {"kv", options_.model.kv}});
@@ -336,7 +336,7 @@ void AddVerifyCommand(CLI::App* app, CommandBody* chosen) {
       ->check(Between(0, 10'000'000));
   disturbances("--kill-speculator", &options->kill_speculator,
                "Kill the speculator's process at random moments (implies --draft-process)");
-  AddModelOptions(command, &options->model);
+  AddModelOptions(command, &options->model, kMostDrafts);
   AddAdapterOptions(command, &options->adapters,
                     "prompts take turns with the model as it is and with each that is given");
   AddSpeculationOptions(command, &options->speculation);

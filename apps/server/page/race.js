@@ -5,12 +5,13 @@ import { byId, calm, make, number, plural } from './dom.js';
 import { MODE_NAMES, chooseSeed, requestOptions, withSystem } from './settings.js';
 import { TokenText } from './tokens.js';
 
-const FIRST_CHOICE = ['ar', 'sd', 'ssd'];
+const FIRST_CHOICE = ['ar', 'sd', 'ssd', 'sd2', 'sd3'];
 const REPLAY_MS = 6000; // How long the slowest lane is shown when it took less.
 
 /** A mode's run and how it is drawn. */
 class Lane {
-  constructor(mode, limit) {
+  /** `draft` is what drafts in it, where a model does. */
+  constructor(mode, limit, draft) {
     this.mode = mode;
     this.limit = limit;
     this.times = []; // After which milliseconds of decoding so many tokens were there.
@@ -23,9 +24,10 @@ class Lane {
     const body = make('div', { class: 'text origins', tabindex: '0', role: 'group',
                                'aria-label': `Output of ${mode.toUpperCase()}` });
     this.tokens = new TokenText(body);
+    const how = [MODE_NAMES[mode], draft].filter(Boolean).join(', ');
     this.element = make('article', { class: 'lane', 'data-mode': mode },
       make('header', {},
-           make('h3', {}, mode.toUpperCase(), this.place, make('small', { text: MODE_NAMES[mode] ?? '' })),
+           make('h3', {}, mode.toUpperCase(), this.place, make('small', { text: how })),
            make('p', { class: 'speed' }, this.value, make('small', { text: ' tokens/s' }), this.ratio)),
       make('div', { class: 'track', 'aria-hidden': 'true' }, this.bar), this.state, body);
   }
@@ -113,6 +115,7 @@ export class Race {
   constructor(settings) {
     this.settings = settings;
     this.context = 0;
+    this.drafts = {}; // By mode.
     this.lanes = [];
     this.abort = null;
     byId('race-form').addEventListener('submit', (event) => {
@@ -124,8 +127,9 @@ export class Race {
   }
 
   /** Offers what the server has. */
-  offer({ modes, context }) {
+  offer({ modes, context, drafts }) {
     this.context = context;
+    this.drafts = drafts ?? {};
     byId('race-modes').replaceChildren(byId('race-modes').firstElementChild, ...modes.map((mode) =>
       make('label', {},
            make('input', { type: 'checkbox', name: 'mode', value: mode, checked: FIRST_CHOICE.includes(mode) }),
@@ -150,7 +154,7 @@ export class Race {
     const seed = chooseSeed(settings); // The same for all.
     const messages = withSystem(settings, [{ role: 'user', content: byId('race-prompt').value.trim() }]);
     const limit = Number(settings.max_tokens) || this.context;
-    this.lanes = modes.map((mode) => new Lane(mode, limit));
+    this.lanes = modes.map((mode) => new Lane(mode, limit, this.drafts[mode]));
     byId('lanes').replaceChildren(...this.lanes.map((lane) => lane.element));
     byId('verdict').scrollIntoView({ block: 'start', behavior: calm() ? 'auto' : 'smooth' });
     this.abort = new AbortController();

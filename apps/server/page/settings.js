@@ -16,6 +16,8 @@ export const MODE_NAMES = {
   ar: 'autoregressive',
   sd: 'speculative',
   ssd: 'speculative speculative',
+  sd2: 'speculative, second draft',
+  sd3: 'speculative, third draft',
   ngram: 'prompt lookup',
   sssd: 'retrieval, fused',
   rest: 'retrieval only',

@@ -6,6 +6,8 @@ const SOURCES = {
   cache: 'the speculation cache',
   jit: 'the draft, just in time',
   draft: 'the draft',
+  draft2: 'the second draft',
+  draft3: 'the third draft',
   ngram: 'prompt lookup',
   retrieval: 'retrieval',
 };

@@ -9,7 +9,7 @@ namespace {
 // options.
 class ModelDrafter : public Drafter {
  public:
-  ModelDrafter(std::shared_ptr<Model> model, int max_sequences, int max_context);
+  ModelDrafter(DrafterId id, const DrafterParts& parts);
 
   void Propose(std::span<DraftContext> contexts) override;
   void Forget(SequenceId sequence) override;
@@ -40,6 +40,7 @@ class ModelDrafter : public Drafter {
   Ranking Rank(const DraftContext& context, const Proposal& proposal, int node,
                const SaidRow& said);
 
+  const ProposalSource source_;
   std::shared_ptr<Model> model_;
   DraftModel draft_;
   std::vector<Slot> slots_;
@@ -50,13 +51,14 @@ class ModelDrafter : public Drafter {
   std::vector<Asked> asked_;
 };
 
-ModelDrafter::ModelDrafter(std::shared_ptr<Model> model, int max_sequences, int max_context)
-    : model_(std::move(model)),
-      draft_(model_.get(), max_sequences, max_context, /*scratch=*/0),
-      slots_(max_sequences) {
+ModelDrafter::ModelDrafter(DrafterId id, const DrafterParts& parts)
+    : source_(ProposalSource::Of(id)),
+      model_(parts.draft),
+      draft_(model_.get(), parts.max_sequences, parts.max_context, /*scratch=*/0),
+      slots_(static_cast<std::size_t>(parts.max_sequences)) {
   // A pass computes one level of each sequence's tree: n nodes at depth d, n + d at most kNodes.
   constexpr int kNodes = kMaxProposal + 1;
-  const auto sequences = static_cast<std::size_t>(max_sequences);
+  const std::size_t sequences = slots_.size();
   draft_.batch.rows.reserve(sequences * kNodes);
   draft_.batch.block_tables.reserve(sequences);
   draft_.batch.tail_slots.reserve(sequences * (kNodes / 2) * (kNodes / 2));
@@ -110,7 +112,7 @@ void ModelDrafter::Propose(std::span<DraftContext> contexts) {
   }
   for (DraftContext& context : contexts) {
     *context.proposal = SlotFor(context.sequence).trunk.tree.proposal();
-    if (context.proposal->size() > 0) context.proposal->source = ProposalSource::kDraft;
+    if (context.proposal->size() > 0) context.proposal->source = source_;
   }
 }
 
@@ -200,7 +202,15 @@ void ModelDrafter::TakeRows(std::span<DraftContext> contexts, Logits logits) {
 }  // namespace
 
 std::unique_ptr<Drafter> MakeModelDrafter(const DrafterParts& parts) {
-  return std::make_unique<ModelDrafter>(parts.draft, parts.max_sequences, parts.max_context);
+  return std::make_unique<ModelDrafter>(DrafterId::kModel, parts);
+}
+
+std::unique_ptr<Drafter> MakeModel2Drafter(const DrafterParts& parts) {
+  return std::make_unique<ModelDrafter>(DrafterId::kModel2, parts);
+}
+
+std::unique_ptr<Drafter> MakeModel3Drafter(const DrafterParts& parts) {
+  return std::make_unique<ModelDrafter>(DrafterId::kModel3, parts);
 }
 
 }  // namespace foretoken

@@ -109,17 +109,17 @@ void RetrievalBudget::ObserveRound(const Round& round) {
 }
 
 Drafters::Drafters(DraftersById before, const RetrievalBudget& budget, const TapStore* taps,
-                   int vocabulary, int max_batch)
-    : budget_(budget), taps_(taps), before_(std::move(before)) {
+                   const ByDrafter<TapPart>& parts, int vocabulary, int max_batch)
+    : budget_(budget), taps_(taps), parts_(parts), before_(std::move(before)) {
   auto retrieval = std::make_unique<RetrievalDrafter>();
   retrieval_ = retrieval.get();
   on_miss_[DrafterId::kRetrieval] = std::move(retrieval);
-  const DrafterParts parts{.vocabulary = vocabulary, .max_sequences = max_batch};
+  const DrafterParts made_of{.vocabulary = vocabulary, .max_sequences = max_batch};
   for (const DrafterId id : kDrafterIds) {
     const DrafterInfo& info = InfoOf(id);
     const bool always = info.needs == DrafterNeeds::kText && !info.baseline;
-    if (always && before_[id] == nullptr) before_[id] = MakeDrafter(id, parts);
-    if (info.fallback && on_miss_[id] == nullptr) on_miss_[id] = MakeDrafter(id, parts);
+    if (always && before_[id] == nullptr) before_[id] = MakeDrafter(id, made_of);
+    if (info.fallback && on_miss_[id] == nullptr) on_miss_[id] = MakeDrafter(id, made_of);
   }
   contexts_.reserve(static_cast<std::size_t>(max_batch));
 }
@@ -189,7 +189,7 @@ DraftContext Drafters::ContextFor(DrafterId drafter, int batch, Sequence* sequen
           .tokens = sequence->tokens,
           .sampling = &sequence->request.sampling,
           .history = &sequence->history,
-          .taps = {taps_, &sequence->kv},
+          .taps = {taps_, &sequence->kv, parts_[drafter]},
           .datastore = sequence->request.datastore.get(),
           .scope = sequence->request.prefix_scope,
           .lookahead = std::min(longest, sequence->DepthLimit()),

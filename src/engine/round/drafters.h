@@ -57,9 +57,9 @@ class RetrievalBudget {
 class Drafters {
  public:
   /// Adds to `before` what needs the text alone; baselines only as fallbacks. `taps`, which the
-  /// target's passes keep, outlive it; null: none are kept.
-  Drafters(DraftersById before, const RetrievalBudget& budget, const TapStore* taps, int vocabulary,
-           int max_batch);
+  /// target's passes keep, outlive it; null: none are kept. Each drafter reads its own of `parts`.
+  Drafters(DraftersById before, const RetrievalBudget& budget, const TapStore* taps,
+           const ByDrafter<TapPart>& parts, int vocabulary, int max_batch);
 
   /// Whether there is a drafter for a mode that drafts before the pass.
   bool Has(DrafterId drafter) const { return before_[drafter] != nullptr; }
@@ -92,6 +92,7 @@ class Drafters {
 
   RetrievalBudget budget_;
   const TapStore* taps_;
+  const ByDrafter<TapPart> parts_;
   DraftersById before_;
   DraftersById on_miss_;                // Fallbacks.
   RetrievalDrafter* retrieval_;         // ... of which this one also tells of likely outcomes.

@@ -14,7 +14,7 @@ RunningSet Running(const SpeculationPlan& plan) {
 }
 
 TEST(Drafters, PromptLookupIsAlwaysThere) {
-  Drafters drafters({}, RetrievalBudget({}, 63), /*taps=*/nullptr, /*vocabulary=*/16,
+  Drafters drafters({}, RetrievalBudget({}, 63), /*taps=*/nullptr, /*parts=*/{}, /*vocabulary=*/16,
                     /*max_batch=*/1);
   EXPECT_TRUE(drafters.Has(DrafterId::kNgram));
   EXPECT_FALSE(drafters.Has(DrafterId::kModel));
@@ -25,7 +25,7 @@ TEST(Drafters, PromptLookupIsAlwaysThere) {
 }
 
 TEST(Drafters, NobodyDraftsFromAPromptUnderWay) {
-  Drafters drafters({}, RetrievalBudget({}, 63), nullptr, 16, 1);
+  Drafters drafters({}, RetrievalBudget({}, 63), nullptr, {}, 16, 1);
   const RunningSet running = Running({.mode = Mode::kNgram, .lookahead = 2});
   running[0]->kv.committed = 2;
   drafters.Propose(running);
@@ -33,7 +33,7 @@ TEST(Drafters, NobodyDraftsFromAPromptUnderWay) {
 }
 
 TEST(Drafters, TheFallbackOfThePlanProposesAfterAMiss) {
-  Drafters drafters({}, RetrievalBudget({}, 63), nullptr, 16, 1);
+  Drafters drafters({}, RetrievalBudget({}, 63), nullptr, {}, 16, 1);
   const auto proposed = [&](Fallback fallback) {
     const RunningSet running = Running({.mode = Mode::kSsd, .lookahead = 2, .fallback = fallback});
     drafters.ProposeOnMiss(running, running[0].get());
@@ -47,7 +47,7 @@ TEST(Drafters, TheFallbackOfThePlanProposesAfterAMiss) {
 }
 
 TEST(Drafters, ProposesNoMoreThanMayBeEmitted) {
-  const Drafters drafters({}, RetrievalBudget({}, 63), nullptr, 16, 1);
+  const Drafters drafters({}, RetrievalBudget({}, 63), nullptr, {}, 16, 1);
   const auto sequence = DecodingSequence(1, {1, 2}, {.mode = Mode::kSd, .lookahead = 40});
   const DraftContext context = drafters.ContextFor(DrafterId::kModel, 1, sequence.get());
   EXPECT_EQ(context.lookahead, 7);  // Eight tokens, of which one is the bonus token.

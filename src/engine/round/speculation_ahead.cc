@@ -51,7 +51,7 @@ LiveSequence SpeculationAhead::Describe(const Sequence& sequence) const {
 }
 
 void SpeculationAhead::Open(Sequence* sequence) {
-  if (sequence->opened || (tap_width_ > 0 && sequence->uncomputed() != 1)) return;
+  if (sequence->opened || (part_.width > 0 && sequence->uncomputed() != 1)) return;
   sequence->opened = true;
   speculator_->Open(Describe(*sequence));
 }

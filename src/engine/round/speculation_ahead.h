@@ -13,11 +13,10 @@ namespace foretoken {
 /// proposed where it has not. Owns the engine's end of the speculator.
 class SpeculationAhead {
  public:
-  /// `taps`, which the target's passes keep, outlive it; null: there are none. The draft reads the
-  /// first `tap_width` numbers of each; 0: nothing.
-  SpeculationAhead(std::unique_ptr<SpeculatorClient> speculator, const TapStore* taps,
-                   int tap_width)
-      : speculator_(std::move(speculator)), taps_(taps), tap_width_(tap_width) {}
+  /// `taps`, which the target's passes keep, outlive it; null: there are none. The draft reads
+  /// `part` of each; of width 0: nothing.
+  SpeculationAhead(std::unique_ptr<SpeculatorClient> speculator, const TapStore* taps, TapPart part)
+      : speculator_(std::move(speculator)), taps_(taps), part_(part) {}
 
   /// From now on the speculator works ahead of the sequence, or no longer. Where the draft reads
   /// taps it cannot before the prompt's are there.
@@ -26,9 +25,9 @@ class SpeculationAhead {
 
   /// Works with another speculator from here on, while no sequence is open, and gives back the one
   /// that there was.
-  void Exchange(std::unique_ptr<SpeculatorClient>* speculator, int tap_width) {
+  void Exchange(std::unique_ptr<SpeculatorClient>* speculator, TapPart part) {
     speculator_.swap(*speculator);
-    tap_width_ = tap_width;
+    part_ = part;
   }
 
   /// Before a pass: restarts a lost speculator, and waits for the proposals that were asked for
@@ -56,13 +55,13 @@ class SpeculationAhead {
   void Dispatch(Sequence* sequence, bool wants_jit);
 
   TapRows RowsOf(const Sequence& sequence) const {
-    return {tap_width_ > 0 ? taps_ : nullptr, &sequence.kv, tap_width_};
+    return {part_.width > 0 ? taps_ : nullptr, &sequence.kv, part_};
   }
   LiveSequence Describe(const Sequence& sequence) const;
 
   std::unique_ptr<SpeculatorClient> speculator_;
   const TapStore* taps_;
-  int tap_width_;
+  TapPart part_;
   RetrievalWorth worth_{0.1};  // Of asking retrieval for the speculation cache.
   Proposal retrieved_;         // Reused between rounds.
 };

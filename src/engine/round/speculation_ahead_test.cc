@@ -44,7 +44,7 @@ class SpeculationAheadTest : public testing::Test {
                                     .max_sequences = 2,
                                     .max_context = 64},
                    [](const std::string& warning) { ADD_FAILURE() << warning; }),
-               /*taps=*/nullptr, /*tap_width=*/0) {}
+               /*taps=*/nullptr, TapPart{}) {}
 
   Sequence* Add(SequenceId id, Fallback fallback) {
     SpeculationPlan plan{.mode = Mode::kSsd, .lookahead = 2, .fallback = fallback};
@@ -60,7 +60,7 @@ class SpeculationAheadTest : public testing::Test {
 
   int records_ = 0;
   SpeculationAhead ahead_;
-  Drafters drafters_{{}, RetrievalBudget({}, 63), nullptr, 16, 2};
+  Drafters drafters_{{}, RetrievalBudget({}, 63), nullptr, {}, 16, 2};
   RunningSet running_;
   Round round_;
 };

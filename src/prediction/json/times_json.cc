@@ -1,5 +1,7 @@
 #include "prediction/json/times_json.h"
 
+#include <string>
+
 namespace foretoken {
 namespace {
 
@@ -8,6 +10,22 @@ using Json = nlohmann::ordered_json;
 constexpr std::size_t kMaxPoints = TimeTable::kMaxRowPoints * TimeTable::kMaxContextPoints;
 constexpr int kMaxCount = 1 << 30;
 constexpr double kMaxContention = 100;
+
+// What a draft's fields are called.
+struct DraftFields {
+  std::string apart;
+  std::string on_target;
+  std::string pass;
+};
+
+ByDrafter<DraftFields> NameFields() {
+  ByDrafter<DraftFields> fields;
+  for (const DrafterId id : kDraftModels) {
+    const std::string name(InfoOf(id).name);
+    fields[id] = {.apart = name, .on_target = name + "_on_target", .pass = name + "_pass"};
+  }
+  return fields;
+}
 
 // Written only where a pass says several tokens; older files have none.
 DraftPassShape ReadPasses(JsonObject object) {
@@ -40,12 +58,16 @@ Json TableJson(const TimeTable& table) {
           {"us", std::vector<double>(us.begin(), us.end())}};
 }
 
-CostModel ReadTimes(JsonObject object, const DraftTables& tables) {
+CostModel ReadTimes(JsonObject object, const ByDrafter<DraftTables>& tables) {
   CostModel times;
   times.target = ReadTable(object.Child("target"));
-  if (tables.draft) times.draft = ReadTable(object.Child("draft"));
-  if (tables.draft_on_target) times.draft_on_target = ReadTable(object.Child("draft_on_target"));
-  if (object.Has("draft_pass")) times.draft_pass = ReadPasses(object.Child("draft_pass"));
+  const ByDrafter<DraftFields> fields = NameFields();  // Are read until the object is closed.
+  for (const DrafterId id : kDraftModels) {
+    DraftTimes& draft = times.drafts[id];
+    if (tables[id].apart) draft.apart = ReadTable(object.Child(fields[id].apart));
+    if (tables[id].on_target) draft.on_target = ReadTable(object.Child(fields[id].on_target));
+    if (object.Has(fields[id].pass)) draft.pass = ReadPasses(object.Child(fields[id].pass));
+  }
   times.host_us = object.Number("host_us", 0, kMaxTimeUs);
   times.host_row_us = object.Number("host_row_us", 0, kMaxTimeUs);
   times.sequence_token_us = object.Number("sequence_token_us", 0, kMaxTimeUs);
@@ -55,13 +77,17 @@ CostModel ReadTimes(JsonObject object, const DraftTables& tables) {
   return times;
 }
 
-Json TimesJson(const CostModel& times, const DraftTables& tables) {
+Json TimesJson(const CostModel& times, const ByDrafter<DraftTables>& tables) {
   Json json = {{"target", TableJson(times.target)}};
-  if (tables.draft) json["draft"] = TableJson(times.draft);
-  if (tables.draft_on_target) json["draft_on_target"] = TableJson(times.draft_on_target);
-  if (const DraftPassShape& passes = times.draft_pass; passes.several()) {
-    json["draft_pass"] = {
-        {"positions", passes.positions}, {"block", passes.block}, {"from_root", passes.from_root}};
+  const ByDrafter<DraftFields> fields = NameFields();
+  for (const DrafterId id : kDraftModels) {
+    const DraftTimes& draft = times.drafts[id];
+    if (tables[id].apart) json[fields[id].apart] = TableJson(draft.apart);
+    if (tables[id].on_target) json[fields[id].on_target] = TableJson(draft.on_target);
+    if (const DraftPassShape& pass = draft.pass; pass.several()) {
+      json[fields[id].pass] = {
+          {"positions", pass.positions}, {"block", pass.block}, {"from_root", pass.from_root}};
+    }
   }
   json["host_us"] = times.host_us;
   json["host_row_us"] = times.host_row_us;

@@ -7,19 +7,20 @@ namespace foretoken {
 
 constexpr double kMaxTimeUs = 1e9;  ///< In any file.
 
-/// Which tables there are beside the target's.
+/// Which tables there are of a draft.
 struct DraftTables {
-  bool draft = false;
-  bool draft_on_target = false;
+  bool apart = false;
+  bool on_target = false;
 };
 
 /// `rows`, `contexts` and `us`. Refuses what TimeTable::Make does.
 TimeTable ReadTable(JsonObject object);
 nlohmann::ordered_json TableJson(const TimeTable& table);
 
-/// What a CostModel holds of times: its tables (whose rows beside a draft are in the contention),
-/// the host's and the contention. Refuses other fields.
-CostModel ReadTimes(JsonObject object, const DraftTables& tables);
-nlohmann::ordered_json TimesJson(const CostModel& times, const DraftTables& tables);
+/// What a CostModel holds of times: its tables (whose rows beside a draft are in the contention;
+/// those of drafts are called by the registry's names), the host's and the contention. Refuses
+/// other fields.
+CostModel ReadTimes(JsonObject object, const ByDrafter<DraftTables>& tables);
+nlohmann::ordered_json TimesJson(const CostModel& times, const ByDrafter<DraftTables>& tables);
 
 }  // namespace foretoken
