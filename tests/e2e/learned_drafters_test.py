@@ -91,7 +91,7 @@ class LearnedDrafters(CliTest):
         shown = json.loads(self.succeed("inspect", target, "-md", "self:medusa", "--no-measuring",
                                         "--json").stdout)
         self.assertEqual(shown["draft"]["heads"], 5)
-        self.assertIn("may draft for it", shown["target"]["not_used"][0])
+        self.assertIn("may draft for it", shown["not_used"][0])
         said = [json.loads(self.succeed("run", "a b c d", "-m", target, "-md", each, "--mode", "sd",
                                         "-n", 40, "--ignore-eos", "--json").stdout)["stats"]["rounds"]
                 for each in (draft, "self:medusa")]

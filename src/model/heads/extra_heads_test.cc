@@ -3,38 +3,28 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
-
-#include "model/drafters/own_drafter.h"
-#include "model/families/read_config.h"
-#include "model/open_checkpoint.h"
+#include "model/heads/golden_heads_testing.h"
 
 namespace foretoken {
 namespace {
 
 using testing::HasSubstr;
 
-std::filesystem::path Folder(const std::string& name) {
-  return std::filesystem::path(FORETOKEN_SOURCE_DIR) / "tests/golden/drafters" / name;
-}
-
-// A golden folder of heads, changed in memory.
-class ExtraHeadsTest : public testing::Test {
+class ExtraHeadsTest : public GoldenHeads {
  protected:
-  static Checkpoint Open(const std::string& name) { return Checkpoint::Open(Folder(name)).value(); }
+  using ChangeTensors = std::function<void(Checkpoint&)>;
 
-  Result<LearnedDraft> With(const std::function<void(Checkpoint&)>& change) {
-    Checkpoint folder = Open("mtp-extra_heads");
-    change(folder);
-    return ReadDrafter("mtp", std::move(folder), target_, target_config_);
+  Result<LearnedDraft> With(const ChangeTensors& change) {
+    return GoldenHeads::With("mtp-extra_heads", Of(change), "mtp");
   }
-  std::string Refusal(const std::function<void(Checkpoint&)>& change) {
-    const auto draft = With(change);
-    return draft.ok() ? "no error" : draft.error().message;
+  std::string Refusal(const ChangeTensors& change) {
+    return GoldenHeads::Refusal("mtp-extra_heads", Of(change), "mtp");
   }
 
-  Checkpoint target_ = OpenCheckpoint(Folder("target"), "").value();
-  ModelConfig target_config_ = *ReadModelConfig(target_);
+ private:
+  static Change Of(const ChangeTensors& change) {
+    return [&change](Checkpoint& folder, Json& /*json*/) { change(folder); };
+  }
 };
 
 TEST_F(ExtraHeadsTest, AreLayersBesideTheLast) {

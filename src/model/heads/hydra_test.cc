@@ -3,50 +3,22 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
-#include <nlohmann/json.hpp>
-
-#include "model/families/read_config.h"
-#include "model/open_checkpoint.h"
+#include "model/heads/golden_heads_testing.h"
 
 namespace foretoken {
 namespace {
 
-using Json = nlohmann::json;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-std::filesystem::path Folder(const std::string& name) {
-  return std::filesystem::path(FORETOKEN_SOURCE_DIR) / "tests/golden/drafters" / name;
-}
-
-// Golden folders of heads, changed in memory.
-class HydraTest : public testing::Test {
+class HydraTest : public GoldenHeads {
  protected:
-  using Change = std::function<void(Checkpoint&, Json&)>;
-
-  static Checkpoint Open(const std::string& name) { return Checkpoint::Open(Folder(name)).value(); }
-
-  Result<LearnedDraft> With(const std::string& name, const Change& change) {
-    Checkpoint folder = Open(name);
-    Json json = Json::parse(folder.config.json);
-    change(folder, json);
-    folder.config.json = json.dump();
-    return ReadLearnedDraft(std::move(folder), target_, target_config_);
-  }
-  std::string Refusal(const std::string& name, const Change& change) {
-    const auto draft = With(name, change);
-    return draft.ok() ? "no error" : draft.error().message;
-  }
   std::string RefusalOf(const std::string& name, const char* field, const Json& value) {
     return Refusal(name, [&](Checkpoint& /*folder*/, Json& json) { json[field] = value; });
   }
-
-  Checkpoint target_ = OpenCheckpoint(Folder("target"), "").value();
-  ModelConfig target_config_ = *ReadModelConfig(target_);
 };
 
-// Weights of `tensors` that are the drafter's own.
+// Weights that are not the target's.
 std::int64_t OwnWeights(const LearnedDraft& draft) {
   std::int64_t weights = 0;
   for (const auto& [name, tensor] : draft.checkpoint.tensors) {
@@ -57,14 +29,14 @@ std::int64_t OwnWeights(const LearnedDraft& draft) {
 
 TEST_F(HydraTest, ReadsHeadsAndTheLayerBeforeThem) {
   EXPECT_TRUE(IsLearnedDraft(Open("hydra")));
-  const auto plain = OpenDraft(Folder("hydra"), target_, target_config_);
+  const auto plain = Read("hydra");
   ASSERT_TRUE(plain.ok()) << plain.error().message;
   EXPECT_EQ(plain->config.feature.heads, 6);
   EXPECT_EQ(plain->config.feature.head_blocks, 1);
   EXPECT_EQ(plain->config.layer_count(), 0);
   EXPECT_FALSE(plain->config.parallel.there());
   EXPECT_THAT(plain->notes, IsEmpty());
-  const auto prefix = OpenDraft(Folder("hydra-prefix"), target_, target_config_);
+  const auto prefix = Read("hydra-prefix");
   ASSERT_TRUE(prefix.ok()) << prefix.error().message;
   EXPECT_EQ(prefix->config.layer_count(), 1);
   EXPECT_EQ(prefix->config.feature.head_blocks, 3);
@@ -138,18 +110,13 @@ TEST_F(HydraTest, RefusesWhatItDoesNotCompute) {
                       }),
               HasSubstr("hydra_mlp.1.0.linear.weight must have shape [32, 96]"));
   target_config_.family = "qwen2";
-  EXPECT_THAT(Refusal("hydra-prefix", [](Checkpoint& /*folder*/, Json& /*json*/) {}),
+  EXPECT_THAT(Read("hydra-prefix").error().message,
               HasSubstr("whose layer is that of a llama model, but the target is a qwen2 model"));
-  EXPECT_TRUE(With("hydra", [](Checkpoint& /*folder*/, Json& /*json*/) {}).ok());
+  EXPECT_TRUE(Read("hydra").ok());
 }
 
-// A model that has heads beside all else runs as one.
 TEST_F(HydraTest, IsToldFromAModelWithHeads) {
-  Checkpoint model = Open("target");
-  Json json = Json::parse(model.config.json);
-  json["hydra_num_heads"] = 5;
-  model.config.json = json.dump();
-  EXPECT_FALSE(IsLearnedDraft(model));
+  EXPECT_TRUE(IsToldFromAModelWith("hydra_num_heads"));
 }
 
 }  // namespace

@@ -3,49 +3,24 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
-#include <nlohmann/json.hpp>
-
-#include "model/drafters/own_drafter.h"
-#include "model/families/read_config.h"
-#include "model/open_checkpoint.h"
+#include "model/heads/golden_heads_testing.h"
 
 namespace foretoken {
 namespace {
 
-using Json = nlohmann::json;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-std::filesystem::path Folder(const std::string& name) {
-  return std::filesystem::path(FORETOKEN_SOURCE_DIR) / "tests/golden/drafters" / name;
-}
-
-// Golden folders of heads, changed in memory.
-class MedusaTest : public testing::Test {
+class MedusaTest : public GoldenHeads {
  protected:
-  static Checkpoint Open(const std::string& name) { return Checkpoint::Open(Folder(name)).value(); }
-
-  Result<LearnedDraft> With(const std::string& name,
-                            const std::function<void(Checkpoint&, Json&)>& change) {
-    Checkpoint folder = Open(name);
-    Json json = Json::parse(folder.config.json);
-    change(folder, json);
-    folder.config.json = json.dump();
-    return ReadLearnedDraft(std::move(folder), target_, target_config_);
+  std::string Refusal(const Change& change) {
+    return GoldenHeads::Refusal("medusa-two-blocks", change);
   }
-  std::string Refusal(const std::function<void(Checkpoint&, Json&)>& change) {
-    const auto draft = With("medusa-two-blocks", change);
-    return draft.ok() ? "no error" : draft.error().message;
-  }
-
-  Checkpoint target_ = OpenCheckpoint(Folder("target"), "").value();
-  ModelConfig target_config_ = *ReadModelConfig(target_);
 };
 
 TEST_F(MedusaTest, CountsHeadsInTheTensors) {
   EXPECT_TRUE(IsLearnedDraft(Open("medusa")));
-  const auto published = OpenDraft(Folder("medusa"), target_, target_config_);
+  const auto published = Read("medusa");
   ASSERT_TRUE(published.ok()) << published.error().message;
   EXPECT_EQ(published->config.parallel,
             (ParallelSpec{.positions = 5, .mask_token = 0, .block = 5}));
@@ -54,7 +29,7 @@ TEST_F(MedusaTest, CountsHeadsInTheTensors) {
   ASSERT_EQ(published->notes.size(), 1U);
   EXPECT_THAT(published->notes[0],
               HasSubstr("medusa_num_heads is 2, but the tensors have 5, which counts"));
-  const auto two = OpenDraft(Folder("medusa-two-blocks"), target_, target_config_);
+  const auto two = Read("medusa-two-blocks");
   ASSERT_TRUE(two.ok()) << two.error().message;
   EXPECT_EQ(two->config.feature.head_blocks, 2);
   EXPECT_THAT(two->notes, IsEmpty());
@@ -109,19 +84,14 @@ TEST_F(MedusaTest, RefusesWhatItDoesNotCompute) {
               HasSubstr("has 64 heads, but no more than 63 tokens are drafted"));
 }
 
-// A model that has heads beside all else runs as one.
 TEST_F(MedusaTest, IsToldFromAModelWithHeads) {
-  Checkpoint model = Open("target");
-  Json json = Json::parse(model.config.json);
-  json["medusa_num_heads"] = 5;
-  model.config.json = json.dump();
-  EXPECT_FALSE(IsLearnedDraft(model));
+  EXPECT_TRUE(IsToldFromAModelWith("medusa_num_heads"));
 }
 
 // Medusa-2: the heads of a model that was trained with them.
 TEST_F(MedusaTest, MayLieAmongTheTensorsOfAModel) {
   const Checkpoint heads = Open("medusa-two-blocks");
-  const auto alone = OpenDraft(Folder("medusa-two-blocks"), target_, target_config_);
+  const auto alone = Read("medusa-two-blocks");
   ASSERT_TRUE(alone.ok()) << alone.error().message;
   for (const std::string prefix : {"medusa_head.", "medusa_lm_head."}) {
     Checkpoint model = Open("target");
