@@ -65,6 +65,65 @@ def write(name):
     writer.close()
 
 
+BLOCK_NAMES = {"fc": "fc", "hidden_norm": "enc.output_norm", "norm": "output_norm",
+               "lm_head": "output", "markov_head.markov_w1": "markov_w1",
+               "markov_head.markov_w2": "markov_w2", "confidence_head.proj": "conf_proj"}
+LAYER_NAMES = {"input_layernorm": "attn_norm", "self_attn.q_proj": "attn_q",
+               "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
+               "self_attn.o_proj": "attn_output", "self_attn.q_norm": "attn_q_norm",
+               "self_attn.k_norm": "attn_k_norm", "post_attention_layernorm": "ffn_norm",
+               "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down"}
+
+
+def block_name(key):
+    stem, ending = key.rsplit(".", 1)
+    if stem.startswith("layers."):
+        _, layer, rest = stem.split(".", 2)
+        return f"blk.{layer}.{LAYER_NAMES[rest]}.{ending}"
+    return f"{BLOCK_NAMES[stem]}.{ending}"
+
+
+def write_block(name):
+    """Of DFlash and DSpark, as conversion/qwen.py lays them out; it writes no size of the
+    vocabulary."""
+    source, folder = HERE / "drafters" / name, HERE / "drafters" / f"{name}-gguf"
+    folder.mkdir(exist_ok=True)
+    shutil.copyfile(source / "golden.json", folder / "golden.json")
+    whole = json.loads((source / "config.json").read_text())
+    config = {**whole, **whole.get("transformer_layer_config", {})}
+    own = {**config, **config.get("dflash_config", {})}
+    writer = gguf.GGUFWriter(folder / "drafter.gguf", "dflash")
+    writer.add_context_length(config["max_position_embeddings"])
+    writer.add_embedding_length(config["hidden_size"])
+    writer.add_block_count(config["num_hidden_layers"])
+    writer.add_feed_forward_length(config["intermediate_size"])
+    writer.add_head_count(config["num_attention_heads"])
+    writer.add_head_count_kv(config["num_key_value_heads"])
+    writer.add_key_length(config["head_dim"])
+    writer.add_value_length(config["head_dim"])
+    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
+    writer.add_rope_dimension_count(config["head_dim"])
+    rope = config.get("rope_parameters", config)
+    writer.add_rope_freq_base(rope["rope_theta"])
+    writer.add_uint32("dflash.block_size", config["block_size"])
+    writer.add_array("dflash.target_layers", json.loads(
+        (source / "golden.json").read_text())["points"])
+    writer.add_bool("dflash.attention.causal", False)
+    writer.add_mask_token_id(own["mask_token_id"])
+    for key, tensor in safetensors.torch.load_file(source / "model.safetensors").items():
+        if key == "d2t":
+            writer.add_tensor(key, tensor.numpy() + np.arange(len(tensor)),
+                              raw_dtype=gguf.GGMLQuantizationType.I64)
+        elif key != "t2d":
+            writer.add_tensor(block_name(key),
+                              np.ascontiguousarray(tensor.to(torch.float32).numpy()),
+                              raw_dtype=gguf.GGMLQuantizationType.F32)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
 if __name__ == "__main__":
-    for each in sys.argv[1:] or ("eagle3", "eagle3-narrow"):
-        write(each)
+    for each in sys.argv[1:] or ("eagle3", "eagle3-narrow", "dflash", "dspark-speculators"):
+        (write if each.startswith("eagle3") else write_block)(each)

@@ -26,16 +26,16 @@ constexpr std::string_view kOwnFlags[] = {"causal", "confidence_head_with_markov
 constexpr int kMaxRank = 1 << 14;
 
 // Those of DFlash, then what DSpark has beside them.
-constexpr DrafterTensor kTensors[] = {{"embedding", "embed_tokens"},
-                                      {"head", "lm_head"},
-                                      {"output_norm", "norm"},
-                                      {"feature.reduction", "fc"},
-                                      {"feature.norm", "hidden_norm"},
-                                      {"markov.tokens", "markov_head.markov_w1"},
-                                      {"markov.output", "markov_head.markov_w2"},
+constexpr DrafterTensor kTensors[] = {{"embedding", "embed_tokens", "token_embd"},
+                                      {"head", "lm_head", "output"},
+                                      {"output_norm", "norm", "output_norm"},
+                                      {"feature.reduction", "fc", "fc"},
+                                      {"feature.norm", "hidden_norm", "enc.output_norm"},
+                                      {"markov.tokens", "markov_head.markov_w1", "markov_w1"},
+                                      {"markov.output", "markov_head.markov_w2", "markov_w2"},
                                       {"markov.gate", "markov_head.gate_proj"},
                                       {"markov.cell", "markov_head.joint_proj"},
-                                      {"markov.confidence", "confidence_head.proj"}};
+                                      {"markov.confidence", "confidence_head.proj", "conf_proj"}};
 constexpr std::size_t kOfDflash = 5;
 
 // What its authors keep in an object of its own, or beside it; `speculators` and the authors of

@@ -76,7 +76,8 @@ bool IsEagle3Gguf(const Checkpoint& file) {
 Result<std::string> Eagle3FromGguf(const Checkpoint& file) {
   const std::string where = file.path.string();
   FT_ASSIGN_OR_RETURN(const std::string layers,
-                      LayersFromGguf(*file.gguf, file.tensors, kArchitecture, kLlama, where));
+                      LayersFromGguf(*file.gguf, file.tensors, kArchitecture, kLlama,
+                                     /*vocabulary=*/0, where));
   ConfigFields::Json config = ConfigFields::Json::parse(layers);
   const Status read = ReadOwnKeys(file, &config);
   if (!read.ok()) return InvalidInput(fmt::format("{}: {}", where, read.error().message));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/drafters/dflash_gguf.h"
 #include "model/drafters/drafted_tokens.h"
 #include "model/drafters/drafter_kind.h"
 #include "model/drafters/drafter_names.h"
@@ -76,7 +77,7 @@ void CompletePositions(const ModelConfig& target, LearnedDraft* draft) {
 }  // namespace
 
 bool IsLearnedDraft(const Checkpoint& folder) {
-  if (folder.gguf.has_value()) return IsEagle3Gguf(folder);
+  if (folder.gguf.has_value()) return IsEagle3Gguf(folder) || IsDflashGguf(folder);
   const Json json = ParseConfig(folder);
   if (!json.is_object()) return false;
   if (IsMedusa(folder, json) || IsHydra(folder, json)) return true;
@@ -97,7 +98,9 @@ Result<LearnedDraft> ReadLearnedDraft(Checkpoint folder, const Checkpoint& targe
   }
   const bool gguf = folder.gguf.has_value();
   if (gguf) {
-    FT_ASSIGN_OR_RETURN(folder.config.json, Eagle3FromGguf(folder));
+    FT_ASSIGN_OR_RETURN(folder.config.json, IsDflashGguf(folder)
+                                                ? DflashFromGguf(folder, target_config.vocabulary)
+                                                : Eagle3FromGguf(folder));
   }
   const Json json = ParseConfig(folder);
   const DrafterKind& kind = KindOf(json);

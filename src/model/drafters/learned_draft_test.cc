@@ -92,6 +92,37 @@ TEST_F(LearnedDraftTest, OfAGgufFileSaysWhatTheFolderSays) {
               HasSubstr("has tensor 'blk.0.odd.weight', which is none of an EAGLE-3 drafter"));
 }
 
+TEST_F(LearnedDraftTest, OfAGgufFileOfBlocksSaysWhatTheFolderSays) {
+  for (const std::string name : {"dflash", "dspark-speculators"}) {
+    const std::string file = name + "-gguf/drafter.gguf";
+    EXPECT_TRUE(IsLearnedDraft(Open(file)));
+    const auto draft = Read(Open(file));
+    ASSERT_TRUE(draft.ok()) << Message(draft);
+    const auto of_folder = Read(Open(name));
+    EXPECT_EQ(draft->config.architecture, of_folder->config.architecture);
+    EXPECT_EQ(draft->config.feature, of_folder->config.feature);
+    EXPECT_EQ(draft->config.parallel, of_folder->config.parallel);
+    EXPECT_EQ(draft->config.markov, of_folder->config.markov);
+    EXPECT_EQ(draft->config.layers, of_folder->config.layers);
+    EXPECT_EQ(draft->translation == nullptr, of_folder->translation == nullptr);
+  }
+  const std::string file = "dflash-gguf/drafter.gguf";
+  const auto with = [&](const char* key, GgufValue value) {
+    return Message(
+        WithFolder(file, [&](Checkpoint& each) { each.gguf->Add(key, std::move(value)); }));
+  };
+  EXPECT_THAT(with("dflash.selector_rank", std::uint64_t{8}),
+              HasSubstr("drafter.gguf: has dflash.selector_rank, which is not read of GGUF files"));
+  EXPECT_THAT(with("dflash.odd", true), HasSubstr("dflash.odd is true, and what that changes is"));
+  const auto from_last =
+      WithFolder(file, [](Checkpoint& each) { each.gguf->Add("dflash.sample_from_anchor", true); });
+  ASSERT_TRUE(from_last.ok()) << Message(from_last);
+  EXPECT_EQ(from_last->config.parallel.positions, 6);
+  EXPECT_THAT(Message(WithFolder(
+                  file, [](Checkpoint& each) { each.tensors.erase("enc.output_norm.weight"); })),
+              HasSubstr("lacks tensor enc.output_norm.weight"));
+}
+
 // Numbers of a GGUF file are tokens, even where they could be what has to be added.
 TEST_F(LearnedDraftTest, TokensOfAGgufFileAreNotAddedTo) {
   std::vector<std::int64_t> numbers(kDrafted);

@@ -318,10 +318,14 @@ Result<std::string> ConfigFromGguf(const GgufMetadata& metadata, const TensorMap
 
 Result<std::string> LayersFromGguf(const GgufMetadata& metadata, const TensorMap& tensors,
                                    const std::string& architecture, const Family& family,
-                                   std::string_view where) {
+                                   int vocabulary, std::string_view where) {
   ConfigReader reader(metadata, tensors, architecture);
   reader.json = {{"model_type", family.name}, {"tie_word_embeddings", false}};
-  reader.Needed("vocab_size", "vocab_size");
+  if (vocabulary > 0 && metadata.Find(reader.Key("vocab_size")) == nullptr) {
+    reader.json["vocab_size"] = vocabulary;
+  } else {
+    reader.Needed("vocab_size", "vocab_size");
+  }
   ReadAll(tensors, &reader);
   if (reader.status.ok()) return reader.json.dump(2);
   return InvalidInput(fmt::format("{}: {}", where, reader.status.error().message));

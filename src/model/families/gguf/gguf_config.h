@@ -22,9 +22,10 @@ Result<std::string> ConfigFromGguf(const GgufMetadata& metadata, const TensorMap
                                    std::string_view where);
 
 /// The same of a file of another `architecture`, whose layers are those of `family`. The size of
-/// the vocabulary is what its key says.
+/// the vocabulary is what its key says, or where there is none `vocabulary`; which is 0 where there
+/// must be one.
 Result<std::string> LayersFromGguf(const GgufMetadata& metadata, const TensorMap& tensors,
                                    const std::string& architecture, const Family& family,
-                                   std::string_view where);
+                                   int vocabulary, std::string_view where);
 
 }  // namespace foretoken
