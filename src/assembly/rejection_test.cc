@@ -22,7 +22,7 @@ constexpr int kCompared = 3;  // Tokens.
 constexpr int kLookahead = 2;
 
 // What drafts; all but the first read the target's states or say all positions in one pass.
-enum class Draft { kModel, kEagle3, kPard, kDflash, kDspark, kPeagle, kMedusa };
+enum class Draft { kModel, kEagle3, kPard, kDflash, kDspark, kPeagle, kMedusa, kHydra };
 
 struct Setting {
   std::string name;
@@ -66,7 +66,8 @@ FeatureSpec Features(FeatureSpec::Join join) {
 ModelConfig DraftShape(const Setting& setting) {
   using Join = FeatureSpec::Join;
   constexpr int kPositions = 2 * kLookahead;
-  ModelConfig shape = TinyShape(setting.draft == Draft::kMedusa ? kTargetHidden : 16);
+  const bool heads = setting.draft == Draft::kMedusa || setting.draft == Draft::kHydra;
+  ModelConfig shape = TinyShape(heads ? kTargetHidden : 16);
   switch (setting.draft) {
     case Draft::kModel:
       return shape;
@@ -88,6 +89,16 @@ ModelConfig DraftShape(const Setting& setting) {
                        .head_blocks = 1,
                        .output_norm = false};
       shape.parallel = {.positions = kPositions, .mask_token = 0, .block = kPositions};
+      shape.layers.clear();
+      return shape;
+    case Draft::kHydra:
+      shape.feature = {.join = Join::kSequentialHeads,
+                       .points = {TapShape::kFinalState},
+                       .tapped = kTargetHidden,
+                       .leaves_normed = true,
+                       .heads = kPositions,
+                       .head_blocks = 1,
+                       .output_norm = false};
       shape.layers.clear();
       return shape;
     case Draft::kDflash:
@@ -366,6 +377,14 @@ INSTANTIATE_TEST_SUITE_P(
                 .draft = Draft::kMedusa},
         Setting{
             .name = "SsdMedusaTree", .mode = Mode::kSsd, .tree_width = 2, .draft = Draft::kMedusa},
+        Setting{.name = "SdHydra", .mode = Mode::kSd, .draft = Draft::kHydra},
+        Setting{.name = "SdHydraLackingTree",
+                .mode = Mode::kSd,
+                .tree_width = 2,
+                .draft_lacks = {1, 4, 6},
+                .draft = Draft::kHydra},
+        Setting{
+            .name = "SsdHydraTree", .mode = Mode::kSsd, .tree_width = 2, .draft = Draft::kHydra},
         Setting{.name = "Ngram", .mode = Mode::kNgram}, Setting{.name = "Ssd", .mode = Mode::kSsd},
         Setting{.name = "SsdSaguaro", .mode = Mode::kSsd, .saguaro_c = 0.3F},
         Setting{.name = "SsdSaguaroAtZeroTopP",
