@@ -96,6 +96,16 @@ class Both {
     verified_ = next;
   }
 
+  // The target said `token` after the root of what it verified, and waits for a proposal.
+  Proposal JustInTime(Token token) {
+    client_->SendOutcome(1, {.node = 0, .bonus = token}, Path{token}, {}, plan_,
+                         /*wants_jit=*/true);
+    Work();
+    Proposal proposal;
+    EXPECT_TRUE(client_->TakeProposal(1, &proposal));
+    return proposal;
+  }
+
   ChannelPair pair_;
 
  private:
@@ -150,6 +160,28 @@ TEST_P(ProtocolTest, ABranchTakenIsAsGoodAsAProposalToldInFull) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Widths, ProtocolTest, testing::Values(1, 3));
+
+// The engine may have verified less of a tree than the speculator has read: what it then says may
+// be a token that was in it.
+TEST(Speculator, DraftsBehindATokenThatItHasReadAlready) {
+  Both read(1);
+  Both other(1);
+  read.Work();
+  other.Work();
+  const auto prepared = read.Prepared();
+  const auto longest = std::ranges::max_element(
+      prepared, {}, [](const auto& of) { return of.second.proposal.size(); });
+  const auto& [path, answer] = *longest;
+  ASSERT_GE(answer.proposal.size(), 2);
+  const Token next = answer.proposal.tokens[0];
+  read.Send(path, answer.outcome, answer.proposal);
+  other.Send(path, answer.outcome, {});
+  read.Work();
+  other.Work();
+  const Proposal proposal = read.JustInTime(next);
+  EXPECT_EQ(proposal.size(), kLookahead);
+  EXPECT_EQ(PathsOf(proposal), PathsOf(other.JustInTime(next)));
+}
 
 TEST(Speculator, RefusesAForeignEngine) {
   const auto backend = MakeReferenceBackend(Precision::kF32);
