@@ -299,9 +299,9 @@ class SettingsTest(ConversationTest):
     def test_a_race_has_one_seed_for_all(self):
         tab = self.open("#race", reduced_motion=True)
         tab.click("#race-start")
-        tab.wait("document.querySelectorAll('.lane.done').length === 3")
+        tab.wait("document.querySelectorAll('.lane.done').length === 4")
         seeds = {body["seed"] for body in self.bodies()}
-        self.assertEqual([len(self.bodies()), len(seeds)], [3, 1])
+        self.assertEqual([len(self.bodies()), len(seeds)], [4, 1])
 
 
 class ReachTest(ConversationTest):

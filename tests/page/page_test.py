@@ -341,7 +341,7 @@ class ReachTest(PageTest):
             tab.press("Escape")
             tab.click("#tab-race")
             tab.click("#race-start")
-            tab.wait("document.querySelectorAll('.lane.done').length === 3")
+            tab.wait("document.querySelectorAll('.lane.done').length === 4")
             self.assert_fits(tab)
             self.shoot(tab, f"phone_race_{theme}")
             tab.click("#tab-live")
@@ -441,7 +441,7 @@ class ReachTest(PageTest):
         tab = self.open("#race", reduced_motion=True)
         tab.click("#race-start")
         tab.wait("!document.getElementById('replay').hidden")
-        self.assertEqual(tab.run("document.querySelectorAll('.lane.done').length"), 3)
+        self.assertEqual(tab.run("document.querySelectorAll('.lane.done').length"), 4)
         self.assertEqual(tab.run("document.getAnimations().length"), 0)
 
 
