@@ -190,5 +190,5 @@ def _read(folder: pathlib.Path, target: Target) -> Optional[DraftModel]:
 
 
 KIND = Kind("draft-model", "a small model of its own, distilled from the target", _make,
-            _add_arguments, lambda arguments: arguments.evaluate_ahead, {"steps_ahead": 1}, _read,
-            DraftModel.write_more)
+            _add_arguments, lambda arguments: arguments.evaluate_ahead, {"steps_ahead": 1},
+            read=_read, write_more=DraftModel.write_more)
