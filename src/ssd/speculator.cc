@@ -135,6 +135,7 @@ void Speculator::Configure(const ConfigureMessage& config) {
   const std::size_t rows = trunk + kBranchRowsPerPass;
   model_->Reserve(rows, rows);
   draft_->batch.rows.reserve(rows);
+  draft_->said.Reserve(kMaxProposal + 1);  // Of one tree.
   draft_->batch.block_tables.reserve(2 * sequences);
   // A path is at most one through the tree under verification and one through a branch.
   draft_->batch.tail_slots.reserve(rows * (config.max_nodes + config.max_lookahead + 2));

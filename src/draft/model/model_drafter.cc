@@ -60,6 +60,11 @@ ModelDrafter::ModelDrafter(DrafterId id, const DrafterParts& parts)
   constexpr int kNodes = kMaxProposal + 1;
   const std::size_t sequences = slots_.size();
   draft_.batch.rows.reserve(sequences * kNodes);
+  draft_.said.Reserve(sequences * kNodes);
+  asked_.reserve(sequences * kNodes);
+  drafting_.reserve(sequences);
+  firsts_.reserve(sequences);
+  nodes_.reserve(sequences);
   draft_.batch.block_tables.reserve(sequences);
   draft_.batch.tail_slots.reserve(sequences * (kNodes / 2) * (kNodes / 2));
   draft_.batch.path_tokens.reserve(sequences * (kNodes / 2) * (kNodes / 2));

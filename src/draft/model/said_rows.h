@@ -27,6 +27,9 @@ class SaidRows {
  public:
   explicit SaidRows(Model* model) : model_(model) {}
 
+  /// Makes room for so many nodes asked for at a time.
+  void Reserve(std::size_t nodes) { rows_.reserve(nodes); }
+
   /// Of a pass over `batch` that has just been made. Nothing is asked for yet.
   void Begin(const ForwardBatch& batch, Logits logits) {
     pass_ = logits;
