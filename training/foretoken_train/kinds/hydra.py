@@ -8,10 +8,11 @@ from torch import nn
 from torch.nn import functional
 
 from ..drafter import Drafts, Inputs, Kind, Tables, embedded, every_place
+from ..heads import heads_of_folder
 from ..layers import load_parameters
 from ..packing import Batch
 from ..safetensors import SafetensorsFile
-from ..target import Target, read_config
+from ..target import Target
 
 
 class Block(nn.Module):
@@ -78,16 +79,9 @@ def _make(inputs: Inputs) -> Hydra:
 
 
 def _read(folder: pathlib.Path, target: Target) -> Optional[Hydra]:
-    config = read_config(folder / "config.json")
-    heads = config.get("hydra_num_heads")
-    if not isinstance(heads, int) or heads < 1:
-        return None
-    network = Hydra(target, heads)
-    # The target is called by where it lies, which may be elsewhere now.
-    name = "base_model_name_or_path"
-    if {**network.config_json(), name: config.get(name)} != config:
-        return None
-    load_parameters(network, SafetensorsFile(folder / "model.safetensors"))
+    network = heads_of_folder(folder, "hydra_num_heads", lambda count: Hydra(target, count))
+    if network is not None:
+        load_parameters(network, SafetensorsFile(folder / "model.safetensors"))
     return network
 
 
