@@ -102,9 +102,9 @@ Status Bench::Load() {
   FT_ASSIGN_OR_RETURN(modes_, ParseModes(options_.modes));
   if (drafters_.empty()) {
     for (const Mode mode : modes_) {
-      const bool first = mode.drafter == DrafterId::kModel;
-      if (first || !NeedsDraft(mode) || options_.model.HasDraftOf(mode)) continue;
-      return InvalidInput(NoDraftFor(mode));
+      // Of the first draft below, which may come by other options here.
+      if (mode.drafter == DrafterId::kModel) continue;
+      FT_RETURN_IF_ERROR(options_.model.CheckDraftOf(mode));
     }
   }
   for (const ListedDrafter& drafter : drafters_) {

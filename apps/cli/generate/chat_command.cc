@@ -269,9 +269,7 @@ void Chat::PrintStats() const {
 
 Status Chat::ChangeMode(const std::string& name) {
   FT_ASSIGN_OR_RETURN(const Mode mode, ParseMode(name));
-  if (NeedsDraft(mode) && !options_.model.HasDraftOf(mode)) {
-    return InvalidInput(NoDraftFor(mode));
-  }
+  FT_RETURN_IF_ERROR(options_.model.CheckDraftOf(mode));
   FT_RETURN_IF_ERROR(options_.datastore.Check({&mode, 1}));
   if (mode == Mode::kAuto) FT_RETURN_IF_ERROR(options_.speculation.CheckFor({&mode, 1}));
   SayVerdict();

@@ -150,6 +150,17 @@ std::vector<std::string> ModelOptions::DraftLabels() const {
   return labels;
 }
 
+Status ModelOptions::CheckDraftOf(Mode mode) const {
+  if (!NeedsDraft(mode) || HasDraftOf(mode)) return {};
+  const std::size_t drafts = DraftIndex(mode.drafter) + 1;
+  return InvalidInput(
+      drafts == 1
+          ? fmt::format("mode {} needs a draft model; name its folder or GGUF file with --draft",
+                        ModeName(mode))
+          : fmt::format("mode {} needs {} draft models; name each with a --draft of its own",
+                        ModeName(mode), drafts));
+}
+
 std::string ModelOptions::DraftLabel() const {
   return fmt::format("{}", fmt::join(DraftLabels(), ", "));
 }
@@ -416,15 +427,6 @@ Result<std::unique_ptr<Engine>> DecodingOptions::OpenEngine(Mode decoding_mode,
   return Engine::Open(with.target, wanted);
 }
 
-std::string NoDraftFor(Mode mode) {
-  const std::size_t drafts = DraftIndex(mode.drafter) + 1;
-  return drafts == 1
-             ? fmt::format("mode {} needs a draft model; name its folder or GGUF file with --draft",
-                           ModeName(mode))
-             : fmt::format("mode {} needs {} draft models; name each with a --draft of its own",
-                           ModeName(mode), drafts);
-}
-
 Result<Mode> DecodingOptions::Choose() {
   FT_RETURN_IF_ERROR(generation.Finish());
   FT_RETURN_IF_ERROR(model.ResolveDefaults(datastore.directory));
@@ -434,8 +436,8 @@ Result<Mode> DecodingOptions::Choose() {
   if (!mode.empty()) {
     FT_ASSIGN_OR_RETURN(chosen, ParseMode(mode));
   }
-  if (NeedsDraft(chosen) && !model.HasDraftOf(chosen)) {
-    return InvalidInput(fmt::format("{}, or use --mode ar", NoDraftFor(chosen)));
+  if (const Status draft = model.CheckDraftOf(chosen); !draft.ok()) {
+    return InvalidInput(fmt::format("{}, or use --mode ar", draft.error().message));
   }
   return chosen;
 }

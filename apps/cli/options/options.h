@@ -92,6 +92,8 @@ struct ModelOptions {
   bool HasDraftOf(Mode mode) const {
     return has_draft() && DraftIndex(mode.drafter) <= further_drafts.size();
   }
+  /// Refuses a mode whose draft is not there.
+  Status CheckDraftOf(Mode mode) const;
   /// Whether any model was named.
   bool given() const { return has_draft() || !target.empty() || !hub_target.empty(); }
 
@@ -109,9 +111,6 @@ struct ModelOptions {
   // Each as the only draft of these options would be.
   Status ResolveFurtherDrafts(const std::string& datastore);
 };
-
-/// That a mode lacks the draft model that it drafts with, and what would help.
-std::string NoDraftFor(Mode mode);
 
 /// Where `foretoken datastore rank` puts the ranking of a datastore's tokens.
 std::filesystem::path RankingPath(const std::filesystem::path& datastore);

@@ -106,7 +106,7 @@ Result<std::vector<Mode>> ModesToOffer(const ServedOptions& options, Mode first)
     FT_ASSIGN_OR_RETURN(others, ParseModes(options.modes));
   }
   for (const Mode mode : others) {
-    if (NeedsDraft(mode) && !options.model.HasDraftOf(mode)) return InvalidInput(NoDraftFor(mode));
+    FT_RETURN_IF_ERROR(options.model.CheckDraftOf(mode));
     if (std::find(modes.begin(), modes.end(), mode) == modes.end()) modes.push_back(mode);
   }
   return modes;

@@ -80,9 +80,7 @@ Status Verify::ReadOptions() {
   FT_ASSIGN_OR_RETURN(std::vector<float> temps, ParseTemperatures(options_.temps));
   FT_ASSIGN_OR_RETURN(const std::vector<int> batches, ParseBatches(options_.batches));
   FT_RETURN_IF_ERROR(options_.CheckFor(modes));
-  for (const Mode mode : modes) {
-    if (NeedsDraft(mode) && !options_.model.HasDraftOf(mode)) return InvalidInput(NoDraftFor(mode));
-  }
+  for (const Mode mode : modes) FT_RETURN_IF_ERROR(options_.model.CheckDraftOf(mode));
   if (options_.speculation.verification == "rejection") {
     if (std::erase_if(temps, [](float temperature) { return temperature > 0; }) > 0) {
       std::fprintf(stderr,
