@@ -2,23 +2,19 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
+#include "base/temporary_testing.h"
 
 namespace foretoken {
 namespace {
 
 class ModelSampling : public testing::Test {
  protected:
-  void SetUp() override { std::filesystem::create_directories(folder_); }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   Status Add(const std::string& text, const std::set<std::string>& given = {}) {
-    std::ofstream(folder_ + "/generation_config.json") << text;
-    return AddModelSampling(folder_, given, &sampling_);
+    folder_.Write("generation_config.json", text);
+    return AddModelSampling(folder_.path().string(), given, &sampling_);
   }
 
-  const std::string folder_ = testing::TempDir() + "model_sampling_test";
+  const TemporaryFolder folder_;
   SamplingParams sampling_;
 };
 
@@ -44,7 +40,7 @@ TEST_F(ModelSampling, WhatTheUserSaysStays) {
 TEST_F(ModelSampling, NothingWithoutSampling) {
   ASSERT_TRUE(Add(R"({"do_sample":false,"temperature":0.7})").ok());
   EXPECT_FLOAT_EQ(sampling_.temperature, SamplingParams().temperature);
-  EXPECT_TRUE(AddModelSampling(folder_ + "/none", {}, &sampling_).ok());
+  EXPECT_TRUE(AddModelSampling((folder_.path() / "none").string(), {}, &sampling_).ok());
 }
 
 TEST_F(ModelSampling, WhatIsWrongIsSaid) {
