@@ -30,6 +30,25 @@ enum class Verification : std::uint8_t {
 Result<Verification> ParseVerification(std::string_view name);
 std::string_view VerificationName(Verification verification);
 
+/// Which proposed tokens are accepted although the target's own choice is another: faster, and NOT
+/// the model's output any more.
+enum class Lossy : std::uint8_t {
+  kNone,         ///< None: exact.
+  kTypical,      ///< Medusa's: those of which p(x) > min(epsilon, delta exp(-H(p))).
+  kTopKRelaxed,  ///< Those among the target's k likeliest with p(x) >= p(likeliest) - margin.
+};
+
+struct LossyRule {
+  Lossy kind = Lossy::kNone;
+  float epsilon = 0.09F;  ///< Of kTypical.
+  float delta = 0.3F;     ///< Of kTypical.
+  int top_k = 10;         ///< Of kTopKRelaxed.
+  float margin = 0.6F;    ///< Of kTopKRelaxed.
+};
+
+Result<Lossy> ParseLossy(std::string_view name);
+std::string_view LossyName(Lossy lossy);
+
 /// Which bonus tokens the speculation cache prepares under rejection verification.
 enum class CacheOrder : std::uint8_t {
   kNoise,        ///< The likeliest under the noise that will pick the bonus token.
@@ -54,6 +73,8 @@ enum class SsdPreset : std::uint8_t {
   kAmusd,       ///< The same; the methods differ in what is no setting.
   kSpecBranch,  ///< One branching point: several bonus tokens behind the last proposed one.
   kSwiftSpec,  ///< A token tree, re-rooted at the outcome: one bonus token at every node of a tree.
+  kMirrorSd,   ///< Complete branches behind two bonus tokens at every node of a chain.
+  kDsi,        ///< As kPearl; a miss is answered by a plain row.
 };
 
 std::string_view SsdPresetName(SsdPreset preset);
@@ -84,6 +105,8 @@ struct PlanOptions {
   /// Rows of a sequence and pass in modes that retrieve: a number, kAutoSpeculationLength or
   /// kKneeSpeculationLength. Left out: lookahead + 1.
   std::optional<int> speculation_length;
+  std::optional<int> window;   ///< W of mode lookahead: columns of guesses, K = N - 1 tokens each.
+  std::optional<int> guesses;  ///< G of mode lookahead: n-grams that are verified.
   std::optional<Fallback> fallback;
   std::optional<Fanout> fanout;
   std::optional<Fanout> fanout_after_fallback;  ///< Left out: as `fanout`.

@@ -31,6 +31,7 @@ std::string_view NameAt(const Names& names, Value value) {
 }
 
 constexpr std::array kVerifications = {Verification::kSharedNoise, Verification::kRejection};
+constexpr std::array kLossyRules = {Lossy::kNone, Lossy::kTypical, Lossy::kTopKRelaxed};
 constexpr std::array kCacheOrders = {CacheOrder::kNoise, CacheOrder::kProbability};
 
 std::string_view CacheOrderName(CacheOrder order) {
@@ -85,6 +86,15 @@ std::string_view VerificationName(Verification verification) {
   return NameAt(kNames, verification);
 }
 
+Result<Lossy> ParseLossy(std::string_view name) {
+  return Parse(kLossyRules, LossyName, "a lossy way to verify", name);
+}
+
+std::string_view LossyName(Lossy lossy) {
+  constexpr std::array<std::string_view, 3> kNames = {"none", "typical", "top-k-relaxed"};
+  return NameAt(kNames, lossy);
+}
+
 Result<CacheOrder> ParseCacheOrder(std::string_view name) {
   return Parse(kCacheOrders, CacheOrderName, "a cache order", name);
 }
@@ -94,8 +104,8 @@ Result<SsdPreset> ParseSsdPreset(std::string_view name) {
 }
 
 std::string_view SsdPresetName(SsdPreset preset) {
-  constexpr std::array<std::string_view, kSsdPresets.size()> kNames = {"saguaro", "pearl", "amusd",
-                                                                       "specbranch", "swiftspec"};
+  constexpr std::array<std::string_view, kSsdPresets.size()> kNames = {
+      "saguaro", "pearl", "amusd", "specbranch", "swiftspec", "mirror-sd", "dsi"};
   return NameAt(kNames, preset);
 }
 

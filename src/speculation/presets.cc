@@ -20,11 +20,14 @@ FanoutShape PresetFanout(SsdPreset preset, int lookahead) {
       return UniformFanout(kDefaultFanout, lookahead);
     case SsdPreset::kPearl:
     case SsdPreset::kAmusd:
+    case SsdPreset::kDsi:
       return OnlyAtTheEnd(1, lookahead);
     case SsdPreset::kSpecBranch:
       return OnlyAtTheEnd(kDefaultFanout, lookahead);
     case SsdPreset::kSwiftSpec:
       return UniformFanout(1, lookahead);
+    case SsdPreset::kMirrorSd:
+      return UniformFanout(2, lookahead);
   }
   FT_CHECK(false, "preset {}", static_cast<int>(preset));
 }
@@ -36,6 +39,7 @@ SpeculationPlan PresetPlan(SsdPreset preset, int lookahead) {
   plan.primary = PresetFanout(preset, lookahead);
   plan.after_fallback = plan.primary;
   if (preset == SsdPreset::kSwiftSpec) plan.tree_width = kTreeWidth;
+  if (preset == SsdPreset::kDsi) plan.fallback = Fallback::kNone;
   return plan;
 }
 

@@ -13,7 +13,7 @@ TEST(SsdPresets, NamesLeadBack) {
   }
   EXPECT_EQ(ParseSsdPreset("medusa").error().message,
             "'medusa' is not an SSD preset: choose one of saguaro, pearl, amusd, specbranch, "
-            "swiftspec");
+            "swiftspec, mirror-sd, dsi");
 }
 
 TEST(SsdPresets, PrepareWhatTheMethodsPrepare) {
@@ -21,7 +21,7 @@ TEST(SsdPresets, PrepareWhatTheMethodsPrepare) {
     for (const SsdPreset preset : kSsdPresets) {
       const SpeculationPlan plan = PresetPlan(preset, lookahead);
       EXPECT_EQ(plan.mode, Mode::kSsd);
-      EXPECT_EQ(plan.fallback, Fallback::kJit);
+      EXPECT_EQ(plan.fallback, preset == SsdPreset::kDsi ? Fallback::kNone : Fallback::kJit);
       ASSERT_EQ(plan.primary.at.size(), std::size_t(lookahead) + 1);
       EXPECT_EQ(plan.primary, plan.after_fallback);
     }
@@ -35,6 +35,9 @@ TEST(SsdPresets, PrepareWhatTheMethodsPrepare) {
     EXPECT_GT(tree.tree_width, 1);
     EXPECT_EQ(tree.primary.budget(), lookahead + 1);
     EXPECT_EQ(PresetPlan(SsdPreset::kSaguaro, lookahead).tree_width, 1);
+    EXPECT_EQ(PresetPlan(SsdPreset::kMirrorSd, lookahead).primary.budget(), 2 * (lookahead + 1));
+    EXPECT_EQ(PresetPlan(SsdPreset::kDsi, lookahead).primary,
+              PresetPlan(SsdPreset::kPearl, lookahead).primary);
   }
 }
 

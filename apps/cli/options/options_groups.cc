@@ -185,8 +185,8 @@ void AddSpeculationOptions(CLI::App* app, SpeculationOptions* options) {
       ->check(Between(1, kMaxProposal));
   add("--ssd-preset", &options->ssd_preset, "NAME",
       "Speculate like a published parallel method, in place of the options above except "
-      "--lookahead: saguaro, pearl, amusd, specbranch or swiftspec")
-      ->check(OneOf({"saguaro", "pearl", "amusd", "specbranch", "swiftspec"}))
+      "--lookahead: saguaro, pearl, amusd, specbranch, swiftspec, mirror-sd or dsi")
+      ->check(OneOf({"saguaro", "pearl", "amusd", "specbranch", "swiftspec", "mirror-sd", "dsi"}))
       ->excludes("--fanout", "--fanout-after-fallback", "--cache-budget", "--fallback",
                  "--tree-width", "--tree-nodes");
   add("--verify", &options->verification, "HOW",
