@@ -28,9 +28,12 @@ struct DraftOptions {
   std::vector<int> cores;              ///< Of mode ssd; in mode sd the draft runs on the target's.
   std::optional<Precision> precision;  ///< As in LoadOptions.
   std::optional<KvFormat> kv;          ///< Likewise, of the draft's own keys and values.
-  bool process = false;                ///< Mode ssd: in a process of its own, over shared memory.
-  std::string executable;              ///< For `process`: the foretoken program.
-  LoadProgress progress;               ///< Of its weights; may be null.
+  /// Positions of the text's end that the draft's attention sees, so that its cost and memory stay
+  /// bounded; left out: as its model says.
+  std::optional<int> window;
+  bool process = false;    ///< Mode ssd: in a process of its own, over shared memory.
+  std::string executable;  ///< For `process`: the foretoken program.
+  LoadProgress progress;   ///< Of its weights; may be null.
 };
 
 /// A draft that is trained on what its engine decodes, while it decodes (docs/training.md).
@@ -50,7 +53,13 @@ struct EngineOptions {
   /// Loaded beside it, for modes sd2, sd3 and auto, which chooses among all. They draft between two
   /// passes of the target only; of these options cores, process and executable do not count.
   std::vector<DraftOptions> further_drafts;
+  /// Of mode staged: the first drafts for the target, each further one for the one before it.
+  /// Empty: all drafts that are loaded, then prompt lookup.
+  std::vector<DrafterId> stages;
+  /// Of mode ensemble: whose proposals become one tree. Empty: everything that is loaded.
+  std::vector<DrafterId> ensemble;
   Verification verification = Verification::kSharedNoise;
+  LossyRule lossy;                        ///< Kind kNone unless output may differ from the model's.
   std::optional<int> max_lookahead;       ///< That a request may ask for; left out: as `plan`.
   std::optional<int> max_cache_budget;    ///< Branches of a speculation cache; likewise.
   std::optional<int> max_context;         ///< Tokens per sequence; left out: the model's limit.

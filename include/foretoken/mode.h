@@ -24,6 +24,7 @@ enum class DrafterNeeds : std::uint8_t {
   kTextAndDatastore,  ///< A datastore too, where the request has one.
   kDatastore,         ///< A datastore, without which it finds nothing.
   kDraftModel,
+  kDrafters,  ///< Other drafters, of which it is made.
 };
 
 enum class ProposalShape : std::uint8_t {
@@ -31,6 +32,7 @@ enum class ProposalShape : std::uint8_t {
   kAsPlanned,   ///< A chain or a tree of ranked tokens, as PlanOptions::tree_width says.
   kTree,        ///< What followed elsewhere, up to PlanOptions::speculation_length rows.
   kPricedTree,  ///< The same; it knows its tokens' chances, so it can leave out what does not pay.
+  kWindow,      ///< PlanOptions::window columns of K guesses, and as many n-grams as `guesses`.
 };
 
 enum class ProposalLaw : std::uint8_t {

@@ -119,16 +119,17 @@ ConfigureMessage SpeculatorLimits(const EngineConfig& options) {
 }
 
 DrafterParts PartsWith(std::shared_ptr<LoadedModel> draft, const EngineConfig& options,
-                       int vocabulary) {
+                       Model* target) {
   Model* const model = draft == nullptr ? nullptr : draft->model.get();
-  return {.vocabulary = vocabulary,
+  return {.vocabulary = target->config().vocabulary,
           .max_sequences = options.max_batch,
           .max_context = options.max_context,
-          .draft = {std::move(draft), model}};
+          .draft = {std::move(draft), model},
+          .backend = &target->backend()};
 }
 
 Result<Proposers> MakeProposers(std::span<const Mode> offered, const EngineConfig& options,
-                                int vocabulary, ByDrafter<Draft> drafts,
+                                Model* target, ByDrafter<Draft> drafts,
                                 std::span<const DraftOptions> setups) {
   Proposers proposers;
   for (const DrafterId id : kDraftModels) proposers.taps[id] = drafts[id].taps;
@@ -136,7 +137,7 @@ Result<Proposers> MakeProposers(std::span<const Mode> offered, const EngineConfi
     Draft& draft = drafts[mode.drafter];
     if (mode.before()) {
       proposers.before[mode.drafter] =
-          MakeDrafter(mode.drafter, PartsWith(draft.on_target, options, vocabulary));
+          MakeDrafter(mode.drafter, PartsWith(draft.on_target, options, target));
     } else if (mode.during()) {
       FT_ASSIGN_OR_RETURN(proposers.speculator,
                           StartSpeculator(setups[DraftIndex(mode.drafter)], std::move(draft.apart),
@@ -234,9 +235,8 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const En
   options.when_closed = [cache](const CostModel& learned, std::int64_t rounds) {
     cache.Refresh(learned, rounds);
   };
-  FT_ASSIGN_OR_RETURN(Proposers proposers,
-                      MakeProposers(offered, options, target->model->config().vocabulary,
-                                    std::move(drafts), setups));
+  FT_ASSIGN_OR_RETURN(Proposers proposers, MakeProposers(offered, options, target->model.get(),
+                                                         std::move(drafts), setups));
   return CreateEngine(options, target->model.get(), target->device.get(), target->tokenizer.get(),
                       std::move(proposers));
 }
@@ -269,9 +269,8 @@ Result<std::shared_ptr<NextDraft>> PrepareDraft(const Engine& engine, LoadedMode
                     draft.source.path));
   }
   if (before) {
-    next->before = MakeDrafter(
-        DrafterId::kModel,
-        PartsWith(OnDevice(*loaded, target->device), options, target->model->config().vocabulary));
+    next->before = MakeDrafter(DrafterId::kModel, PartsWith(OnDevice(*loaded, target->device),
+                                                            options, target->model.get()));
   }
   if (during) {
     SpeculatorDraft apart{.identity = loaded->identity, .loaded = loaded, .target = {}};

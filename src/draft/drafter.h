@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 
+#include "backend/backend.h"
 #include "datastore/datastore_tenant.h"
 #include "foretoken/sampling.h"
 #include "foretoken/types.h"
@@ -26,6 +27,8 @@ struct DraftContext {
   int lookahead = 0;   ///< At most this many tokens along one path.
   int tree_width = 1;  ///< At most this many children of a node, for drafters that rank tokens.
   int max_nodes = 0;   ///< At most this many tokens in all.
+  int window = 0;      ///< W and G of mode lookahead.
+  int guesses = 0;
   /// What its first, second ... token costs, in tokens (RowPrice), for drafters that know their
   /// tokens' chances; beyond the last as the last. Empty: as many tokens as there may be.
   std::span<const double> row_prices;
@@ -37,6 +40,20 @@ struct DraftContext {
   ProposalLaws* laws = nullptr;
 };
 
+/// What a pass of the target said of a sequence's proposal, before it is committed.
+struct VerifiedProposal {
+  SequenceId sequence = 0;
+  std::span<const Token> tokens;  ///< Committed before the pass; the last one is the root.
+  const Proposal* proposal = nullptr;
+  Outcome outcome;
+  /// Rows [proposal nodes + 1, vocabulary], the root's first: what follows each node, accepted or
+  /// not. Valid during the call.
+  Logits logits;
+  const SamplingParams* sampling = nullptr;
+  const TokenHistory* history = nullptr;
+  std::uint64_t scope = 0;  ///< As DraftContext's.
+};
+
 /// Context in, proposal out. What is emitted does not depend on it, nor does its distribution
 /// under rejection verification. Not thread-safe.
 class Drafter {
@@ -45,6 +62,10 @@ class Drafter {
 
   /// Fills the proposal of every context; an empty proposal is a valid answer.
   virtual void Propose(std::span<DraftContext> contexts) = 0;
+
+  /// A pass has verified a proposal of this drafter, the empty one too. For those that learn from
+  /// what the target said.
+  virtual void Observe(const VerifiedProposal& /*verified*/) {}
 
   /// The sequence has ended: its state may go, where there is any.
   virtual void Forget(SequenceId /*sequence*/) {}

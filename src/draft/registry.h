@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <vector>
 
 #include "draft/drafter.h"
 #include "foretoken/mode.h"
@@ -11,9 +13,12 @@ namespace foretoken {
 /// What drafters are made of; each takes what it needs.
 struct DrafterParts {
   int vocabulary = 0;
-  int max_sequences = 0;         ///< That are decoded together.
-  int max_context = 0;           ///< Tokens of a sequence.
-  std::shared_ptr<Model> draft;  ///< Of drafters that need one; on the device they draft on.
+  int max_sequences = 0;           ///< That are decoded together.
+  int max_context = 0;             ///< Tokens of a sequence.
+  std::shared_ptr<Model> draft;    ///< Of drafters that need one; on the device they draft on.
+  Backend* backend = nullptr;      ///< Of the target; outlives them.
+  std::vector<DrafterId> members;  ///< Of drafters that are made of others, which `make` makes.
+  std::function<std::unique_ptr<Drafter>(DrafterId)> make;
 };
 
 /// The drafter of an entry of the registry (foretoken/drafters.inc).

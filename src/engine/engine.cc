@@ -402,6 +402,7 @@ void Engine::Impl::VerifyPass(Logits logits) {
     verifier.Verify(logits, ahead.has_value() ? &ahead->speculator() : nullptr,
                     ProposalMaskSteps(round.pass.size()), sequence);
     round.choose_ns += NowNs() - start;
+    drafters.Observe(logits, *sequence);
     CommitOutcome(target_pass.memory(), sequence);
   }
 }

@@ -75,6 +75,8 @@ struct SpeculationPlan {
   /// + 1. Of mode kSsd with fallback kRetrieval the same, whatever the lookahead; 0: as large as
   /// pays.
   int speculation_length = 0;
+  int window = 5;   ///< W of mode lookahead.
+  int guesses = 5;  ///< G of mode lookahead.
   Fallback fallback = Fallback::kJit;
   FanoutShape primary;         ///< After a proposal from the speculation cache.
   FanoutShape after_fallback;  ///< After a fallback's proposal (Theorem 18).
@@ -89,6 +91,9 @@ struct SpeculationPlan {
   /// The most proposal tokens per round.
   int nodes() const {
     if (Retrieves(mode) && speculation_length != 0) return RetrievedNodes();
+    if (mode.drafts() && InfoOf(mode.drafter).shape == ProposalShape::kWindow) {
+      return (window + guesses) * lookahead;
+    }
     if (tree_width == 1) return lookahead;
     return max_nodes > 0 ? max_nodes : std::max(lookahead, kDefaultTreeNodes);
   }

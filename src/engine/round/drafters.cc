@@ -110,7 +110,11 @@ void RetrievalBudget::ObserveRound(const Round& round) {
 
 Drafters::Drafters(DraftersById before, const RetrievalBudget& budget, const TapStore* taps,
                    const ByDrafter<TapPart>& parts, int vocabulary, int max_batch)
-    : budget_(budget), taps_(taps), parts_(parts), before_(std::move(before)) {
+    : budget_(budget),
+      taps_(taps),
+      parts_(parts),
+      vocabulary_(vocabulary),
+      before_(std::move(before)) {
   auto retrieval = std::make_unique<RetrievalDrafter>();
   retrieval_ = retrieval.get();
   on_miss_[DrafterId::kRetrieval] = std::move(retrieval);
@@ -147,6 +151,19 @@ void Drafters::ProposeWith(DrafterId drafter, const RunningSet& running) {
   const std::int64_t start = NowNs();
   before_[drafter]->Propose(contexts_);
   if (priced) budget_.ObserveAsking(NowNs() - start, contexts_.size());
+}
+
+void Drafters::Observe(Logits logits, const Sequence& sequence) {
+  const Mode mode = sequence.plan.mode;
+  if (!mode.before() || !Has(mode.drafter)) return;
+  before_[mode.drafter]->Observe({.sequence = sequence.id,
+                                  .tokens = sequence.tokens,
+                                  .proposal = &sequence.verified,
+                                  .outcome = sequence.outcome,
+                                  .logits = logits.Row(sequence.first_logits, vocabulary_),
+                                  .sampling = &sequence.request.sampling,
+                                  .history = &sequence.history,
+                                  .scope = sequence.request.prefix_scope});
 }
 
 void Drafters::ProposeOnMiss(const RunningSet& running, Sequence* sequence) {
@@ -195,6 +212,8 @@ DraftContext Drafters::ContextFor(DrafterId drafter, int batch, Sequence* sequen
           .lookahead = std::min(longest, sequence->DepthLimit()),
           .tree_width = plan.tree_width,
           .max_nodes = std::min(nodes, sequence->NodeLimit()),
+          .window = plan.window,
+          .guesses = plan.guesses,
           .row_prices = budget_.PricesFor(plan),
           .proposal = &sequence->proposal,
           .laws = tells_laws ? &sequence->laws : nullptr};

@@ -67,6 +67,10 @@ class Drafters {
   /// Proposals for all sequences that draft before the pass and whose prompt is computed.
   void Propose(const RunningSet& running);
 
+  /// Tells the drafter of a proposal what a pass said of it, before that is committed. `logits` are
+  /// those of the whole pass.
+  void Observe(Logits logits, const Sequence& sequence);
+
   /// The proposal of a sequence whose outcome the speculation cache did not know, where its
   /// fallback gives one at once; else it stays empty.
   void ProposeOnMiss(const RunningSet& running, Sequence* sequence);
@@ -93,6 +97,7 @@ class Drafters {
   RetrievalBudget budget_;
   const TapStore* taps_;
   const ByDrafter<TapPart> parts_;
+  const int vocabulary_;
   DraftersById before_;
   DraftersById on_miss_;                // Fallbacks.
   RetrievalDrafter* retrieval_;         // ... of which this one also tells of likely outcomes.
