@@ -82,10 +82,11 @@ struct RequestStats {
   std::int64_t first_token_ns = 0;  ///< Without output: when what is asked of the prompt came.
   std::int64_t finished_ns = 0;
 
-  int rounds = 0;    ///< Target passes that emitted tokens.
-  int proposed = 0;  ///< Proposal tokens verified.
-  int accepted = 0;  ///< ... and accepted.
-  int lossy = 0;     ///< ... of those, by EngineOptions::lossy in place of the target's choice.
+  int rounds = 0;                   ///< Target passes that emitted tokens.
+  int proposed = 0;                 ///< Proposal tokens verified.
+  int accepted = 0;                 ///< ... and accepted.
+  Lossy lossy_rule = Lossy::kNone;  ///< EngineOptions::lossy, where it may have been used.
+  int lossy = 0;  ///< ... of those, by EngineOptions::lossy in place of the target's choice.
   int lookups_partial = 0;  ///< Cache lookups at k < K (every proposal token there was rejected).
   int hits_partial = 0;
   int lookups_full = 0;  ///< Cache lookups at k = K (at a leaf, and empty proposals).
@@ -106,6 +107,7 @@ struct RequestStats {
     rounds += other.rounds;
     proposed += other.proposed;
     accepted += other.accepted;
+    if (other.lossy_rule != Lossy::kNone) lossy_rule = other.lossy_rule;
     lossy += other.lossy;
     lookups_partial += other.lookups_partial;
     hits_partial += other.hits_partial;
