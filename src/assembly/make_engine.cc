@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "assembly/members.h"
 #include "assembly/open_draft.h"
 #include "assembly/speculator_process.h"
 #include "assembly/times.h"
@@ -60,9 +61,10 @@ struct Draft {
 
 // The draft is opened here even if another process will draft with it: a bad one is then refused
 // at once, in one sentence. Its weights are packed once, for other engines of the target too.
-Result<Draft> LoadDraft(DrafterId id, std::span<const Mode> offered, const LoadedModel& target,
-                        const DraftOptions& setup, bool measured, const LogSink& log) {
-  const bool before = Contains(offered, {Schedule::kBefore, id});
+Result<Draft> LoadDraft(DrafterId id, std::span<const Mode> offered, const MembersById& members,
+                        const LoadedModel& target, const DraftOptions& setup, bool measured,
+                        const LogSink& log) {
+  const bool before = Contains(offered, {Schedule::kBefore, id}) || IsMember(id, members);
   const bool during = Contains(offered, {Schedule::kDuring, id});
   Draft draft;
   if (!before && !during) return draft;
@@ -75,6 +77,9 @@ Result<Draft> LoadDraft(DrafterId id, std::span<const Mode> offered, const Loade
     for (const std::string& sentence : NotUsed(opened)) {
       log(fmt::format("{}: {}", setup.source.path, sentence));
     }
+  }
+  if (std::ranges::find(members[DrafterId::kStaged], id) != members[DrafterId::kStaged].end()) {
+    FT_RETURN_IF_ERROR(CheckStage(id, opened.config));
   }
   draft.apart.identity = opened.identity;
   draft.taps = TapsOf(opened.config);
@@ -92,7 +97,8 @@ Result<Draft> LoadDraft(DrafterId id, std::span<const Mode> offered, const Loade
   return draft;
 }
 
-Result<ByDrafter<Draft>> LoadDrafts(std::span<const Mode> offered, const LoadedModel& target,
+Result<ByDrafter<Draft>> LoadDrafts(std::span<const Mode> offered, const MembersById& members,
+                                    const LoadedModel& target,
                                     std::span<const DraftOptions> setups, bool measured,
                                     const LogSink& log) {
   for (const Mode mode : offered) {
@@ -103,8 +109,9 @@ Result<ByDrafter<Draft>> LoadDrafts(std::span<const Mode> offered, const LoadedM
   }
   ByDrafter<Draft> drafts;
   for (std::size_t i = 0; i < std::min(setups.size(), kDraftModels.size()); ++i) {
-    FT_ASSIGN_OR_RETURN(drafts[kDraftModels[i]],
-                        LoadDraft(kDraftModels[i], offered, target, setups[i], measured, log));
+    FT_ASSIGN_OR_RETURN(
+        drafts[kDraftModels[i]],
+        LoadDraft(kDraftModels[i], offered, members, target, setups[i], measured, log));
   }
   return drafts;
 }
@@ -128,16 +135,31 @@ DrafterParts PartsWith(std::shared_ptr<LoadedModel> draft, const EngineConfig& o
           .backend = &target->backend()};
 }
 
-Result<Proposers> MakeProposers(std::span<const Mode> offered, const EngineConfig& options,
-                                Model* target, ByDrafter<Draft> drafts,
-                                std::span<const DraftOptions> setups) {
+// Each with its own draft; `taps` becomes what all of them read.
+std::vector<DrafterMember> MakeMembers(std::span<const DrafterId> ids,
+                                       const ByDrafter<Draft>& drafts, TapShape* taps) {
+  std::vector<DrafterMember> members;
+  for (const DrafterId id : ids) {
+    DrafterMember& member = members.emplace_back(DrafterMember{.id = id});
+    if (!IsDraftModel(id)) continue;
+    const Draft& draft = drafts[id];
+    member.draft = {draft.on_target, draft.on_target->model.get()};
+    member.taps = AddTaps(draft.taps, taps);
+  }
+  return members;
+}
+
+Result<Proposers> MakeProposers(std::span<const Mode> offered, const MembersById& members,
+                                const EngineConfig& options, Model* target,
+                                ByDrafter<Draft> drafts, std::span<const DraftOptions> setups) {
   Proposers proposers;
   for (const DrafterId id : kDraftModels) proposers.taps[id] = drafts[id].taps;
   for (const Mode mode : offered) {
     Draft& draft = drafts[mode.drafter];
     if (mode.before()) {
-      proposers.before[mode.drafter] =
-          MakeDrafter(mode.drafter, PartsWith(draft.on_target, options, target));
+      DrafterParts parts = PartsWith(draft.on_target, options, target);
+      parts.members = MakeMembers(members[mode.drafter], drafts, &proposers.taps[mode.drafter]);
+      proposers.before[mode.drafter] = MakeDrafter(mode.drafter, parts);
     } else if (mode.during()) {
       FT_ASSIGN_OR_RETURN(proposers.speculator,
                           StartSpeculator(setups[DraftIndex(mode.drafter)], std::move(draft.apart),
@@ -213,9 +235,12 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const En
   }
   const std::vector<Mode> offered = OfferedModes(modes, setups, *target->device);
   EngineConfig options = OptionsFor(offered, wanted, target->model->config());
+  // The first one may be missing (OpenWith).
+  const std::size_t given = setups.empty() || setups[0].source.empty() ? 0 : setups.size();
+  FT_ASSIGN_OR_RETURN(const MembersById members, MembersOf(offered, options, given));
   FT_ASSIGN_OR_RETURN(
       ByDrafter<Draft> drafts,
-      LoadDrafts(offered, *target, setups, options.planner.has_value(), options.log));
+      LoadDrafts(offered, members, *target, setups, options.planner.has_value(), options.log));
   EngineModels models{.target = target, .drafts = {}};
   for (const DrafterId id : kDraftModels) {
     models.drafts[id] = {.apart = drafts[id].apart.loaded.get(),
@@ -235,8 +260,9 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const En
   options.when_closed = [cache](const CostModel& learned, std::int64_t rounds) {
     cache.Refresh(learned, rounds);
   };
-  FT_ASSIGN_OR_RETURN(Proposers proposers, MakeProposers(offered, options, target->model.get(),
-                                                         std::move(drafts), setups));
+  FT_ASSIGN_OR_RETURN(Proposers proposers,
+                      MakeProposers(offered, members, options, target->model.get(),
+                                    std::move(drafts), setups));
   return CreateEngine(options, target->model.get(), target->device.get(), target->tokenizer.get(),
                       std::move(proposers));
 }

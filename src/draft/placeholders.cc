@@ -23,10 +23,4 @@ std::unique_ptr<Drafter> MakeLookaheadDrafter(const DrafterParts& parts) {
 std::unique_ptr<Drafter> MakeProtocolDrafter(const DrafterParts& parts) {
   return MakeNgramDrafter(parts);
 }
-std::unique_ptr<Drafter> MakeStagedDrafter(const DrafterParts& parts) {
-  return MakeNgramDrafter(parts);
-}
-std::unique_ptr<Drafter> MakeEnsembleDrafter(const DrafterParts& parts) {
-  return MakeNgramDrafter(parts);
-}
 }  // namespace foretoken

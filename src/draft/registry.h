@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <vector>
 
@@ -10,15 +9,30 @@
 
 namespace foretoken {
 
+/// One of the drafters that another is made of.
+struct DrafterMember {
+  DrafterId id{};
+  std::shared_ptr<Model> draft = nullptr;  ///< As DrafterParts'.
+  TapPart taps;  ///< What it reads, within what DraftContext::taps has for the whole.
+};
+
 /// What drafters are made of; each takes what it needs.
 struct DrafterParts {
   int vocabulary = 0;
-  int max_sequences = 0;           ///< That are decoded together.
-  int max_context = 0;             ///< Tokens of a sequence.
-  std::shared_ptr<Model> draft;    ///< Of drafters that need one; on the device they draft on.
-  Backend* backend = nullptr;      ///< Of the target; outlives them.
-  std::vector<DrafterId> members;  ///< Of drafters that are made of others, which `make` makes.
-  std::function<std::unique_ptr<Drafter>(DrafterId)> make;
+  int max_sequences = 0;                   ///< That are decoded together.
+  int max_context = 0;                     ///< Tokens of a sequence.
+  std::shared_ptr<Model> draft = nullptr;  ///< Of drafters that need one; on their device.
+  Backend* backend = nullptr;              ///< Of the target; outlives them.
+  std::vector<DrafterMember> members = {};  ///< Of drafters that are made of others.
+
+  /// What a member is made of.
+  DrafterParts Of(const DrafterMember& member) const {
+    return {.vocabulary = vocabulary,
+            .max_sequences = max_sequences,
+            .max_context = max_context,
+            .draft = member.draft,
+            .backend = backend};
+  }
 };
 
 /// The drafter of an entry of the registry (foretoken/drafters.inc).

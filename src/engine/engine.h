@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "backend/device.h"
 #include "draft/drafter.h"
@@ -60,6 +61,8 @@ struct EngineConfig {
   std::int64_t kv_tokens = 0;  ///< KV slots; 0: max_batch sequences of max_context.
   bool prefix_cache = true;
   MeasuredTimes times;  ///< MakeEngine measures what it needs of those that are not known.
+  std::vector<DrafterId> stages;    ///< As EngineOptions'.
+  std::vector<DrafterId> ensemble;  ///< Likewise.
   /// Of sequences that sample; at temperature 0 both ways emit the same.
   Verification verification = Verification::kSharedNoise;
   std::optional<Script> script;

@@ -165,6 +165,8 @@ struct SpeculationOptions {
   int tree_width = 1;
   int tree_nodes = 0;      ///< 0: kDefaultTreeNodes.
   std::string ssd_preset;  ///< In place of fan-out, fallback and tree; empty: these.
+  std::string stages;      ///< Names of drafters; empty: as EngineOptions says.
+  std::string ensemble;    ///< Likewise.
   bool draft_process = false;
   std::string verification = "shared-noise";
   float saguaro_c = 1;
@@ -184,6 +186,9 @@ struct SpeculationOptions {
 /// "3" or "uniform:3", "uniform", "geometric", "planned", or F_0,..,F_K; `option` names it in
 /// errors.
 Result<Fanout> ParseFanout(std::string_view option, std::string_view text);
+
+/// The drafters of "draft,ngram", in that order; `option` names it in errors.
+Result<std::vector<DrafterId>> ParseDrafters(std::string_view option, std::string_view text);
 
 /// Sampling options and where a generation ends.
 struct GenerationOptions {

@@ -183,6 +183,12 @@ void AddSpeculationOptions(CLI::App* app, SpeculationOptions* options) {
       ->check(Between(1, kMaxTreeWidth));
   add("--tree-nodes", &options->tree_nodes, "N", "Tokens of a proposed tree (default 31)")
       ->check(Between(1, kMaxProposal));
+  add("--stages", &options->stages, "LIST",
+      "Of mode staged: the drafter of the target, the one that drafts for it between its passes, "
+      "and so on, as in draft,draft2,ngram (default: all drafts, then ngram)");
+  add("--ensemble", &options->ensemble, "LIST",
+      "Of mode ensemble: whose proposals become one tree, as in draft,ngram,suffix (default: all "
+      "drafts, ngram and retrieval)");
   add("--ssd-preset", &options->ssd_preset, "NAME",
       "Speculate like a published parallel method, in place of the options above except "
       "--lookahead: saguaro, pearl, amusd, specbranch, swiftspec, mirror-sd or dsi")

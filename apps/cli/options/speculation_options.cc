@@ -1,8 +1,9 @@
 // What the options of speculation mean.
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/parse_number.h"
 #include "cli/options/options.h"
@@ -64,6 +65,24 @@ Result<Fanout> ParseFanout(std::string_view option, std::string_view text) {
   return choice;
 }
 
+Result<std::vector<DrafterId>> ParseDrafters(std::string_view option, std::string_view text) {
+  std::vector<DrafterId> drafters;
+  for (const std::string& name : SplitList(text)) {
+    const auto named = std::ranges::find(kDrafters, name, &DrafterInfo::name);
+    if (named == kDrafters.end()) {
+      std::vector<std::string_view> known;
+      for (const DrafterInfo& info : kDrafters) known.push_back(info.name);
+      return InvalidInput(fmt::format("{}: '{}' is no drafter: choose among {}", option, name,
+                                      fmt::join(known, ", ")));
+    }
+    drafters.push_back(static_cast<DrafterId>(named - kDrafters.begin()));
+  }
+  if (!text.empty() && drafters.empty()) {
+    return InvalidInput(fmt::format("{} '{}' names no drafter", option, text));
+  }
+  return drafters;
+}
+
 int SpeculationOptions::MostLookahead() const {
   return lookahead > 0 ? lookahead : std::max(kDefaultLookahead, kMaxPlannedLookahead);
 }
@@ -92,6 +111,12 @@ Result<PlanOptions> SpeculationOptions::Parse() const {
 Status SpeculationOptions::CheckFor(std::span<const Mode> modes) const {
   FT_ASSIGN_OR_RETURN(const PlanOptions plan, Parse());
   FT_ASSIGN_OR_RETURN(const Verification verify, ParseVerification(verification));
+  for (const auto& [given, option, id] : {std::tuple(!stages.empty(), "stages", DrafterId::kStaged),
+                                          {!ensemble.empty(), "ensemble", DrafterId::kEnsemble}}) {
+    if (!given || std::ranges::find(modes, Mode{Schedule::kBefore, id}) != modes.end()) continue;
+    return InvalidInput(fmt::format("--{} says what mode {} is made of, and that is not chosen",
+                                    option, InfoOf(id).before));
+  }
   return CheckOptions(plan, modes, verify, OptionName);
 }
 
@@ -100,6 +125,8 @@ Result<EngineOptions> SpeculationOptions::ToEngineOptions(int batch, int max_con
   FT_ASSIGN_OR_RETURN(options.plan, Parse());
   FT_RETURN_IF_ERROR(CheckShapes(options.plan, OptionName));
   FT_ASSIGN_OR_RETURN(options.verification, ParseVerification(verification));
+  FT_ASSIGN_OR_RETURN(options.stages, ParseDrafters("--stages", stages));
+  FT_ASSIGN_OR_RETURN(options.ensemble, ParseDrafters("--ensemble", ensemble));
   options.max_batch = batch;
   if (max_context > 0) options.max_context = max_context;
   options.prefix_cache = prefix_cache;

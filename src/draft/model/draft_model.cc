@@ -164,6 +164,18 @@ void DraftTrunk::Commit(std::span<const Token> tokens, DraftModel& draft) {
   tree.Clear();
 }
 
+void DraftTrunk::Rewind(std::span<const Token> tokens, std::int32_t settled, DraftModel& draft) {
+  if (draft.reads_features()) return;
+  // One token at least is committed anew: its row says what follows.
+  const auto most = std::min(committed(), static_cast<std::int32_t>(tokens.size()) - 1);
+  std::int32_t same = std::min(settled, most);
+  while (same < most && committed_[same] == tokens[same]) ++same;
+  if (same == committed()) return;
+  committed_.resize(same);
+  tree.Clear();
+  draft.pool.Truncate(std::min(same, computed()), &kv);
+}
+
 std::int32_t DraftTrunk::AppendCommittedRows(int limit, RowPlacer* placer,
                                              ForwardBatch* batch) const {
   const std::int32_t end = std::min(readable(), computed() + limit);
@@ -178,9 +190,13 @@ std::int32_t DraftTrunk::AppendCommittedRows(int limit, RowPlacer* placer,
 }
 
 void DraftTrunk::AppendNodeRow(int node, RowPlacer* placer, ForwardBatch* batch) const {
-  const Proposal& proposal = tree.proposal();
+  AppendRow(tree.proposal(), node, placer, batch);
+}
+
+void DraftTrunk::AppendRow(const Proposal& proposal, int node, RowPlacer* placer,
+                           ForwardBatch* batch) const {
   batch->rows.push_back({.token = proposal.tokens[node - 1],
-                         .place = placer->Node(kv_tree(), node),
+                         .place = placer->Node({root(), proposal.parents}, node),
                          .wants_logits = true,
                          .wants_state = left.there(),
                          .feature = FeatureBehind(proposal.parents[node - 1]),
@@ -215,7 +231,7 @@ bool DraftTrunk::AppendReadingRows(DraftModel& draft) {
   return true;
 }
 
-bool DraftTrunk::AppendDraftRows(DraftModel& draft, TreeNodes* nodes) {
+bool DraftTrunk::AppendDraftRows(DraftModel& draft, const Proposal& guesses, TreeNodes* nodes) {
   nodes->clear();
   constexpr int kRows = DraftModel::kReadingRows;
   // Before its first row, beyond the draft's own context, or after what it could not read, there is
@@ -236,7 +252,16 @@ bool DraftTrunk::AppendDraftRows(DraftModel& draft, TreeNodes* nodes) {
     AppendNodeRow(node, &placer, &draft.batch);
     nodes->push_back(static_cast<std::int8_t>(node));
   }
-  return !nodes->empty();
+  if (nodes->empty()) return false;
+  Proposal guessed = tree.proposal();
+  for (const Token guess : guesses.tokens) {
+    const int node = guessed.size() + 1;
+    if (!draft.Reaches(root(), node)) break;
+    guessed.Extend(guess);
+    AppendRow(guessed, node, &placer, &draft.batch);
+    nodes->push_back(static_cast<std::int8_t>(node));
+  }
+  return true;
 }
 
 void DraftTrunk::TakeConfidence(int node, const Ranking& ranking, DraftTree* grown) const {

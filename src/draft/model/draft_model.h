@@ -119,6 +119,10 @@ class DraftTrunk {
   /// draft's, how far it was right, and keep its KV, unless that was made of features that were not
   /// there yet. The tree is then only the new root.
   void Commit(std::span<const Token> tokens, DraftModel& draft);
+  /// Before Commit: takes back those committed tokens that `tokens`, of which there is one more at
+  /// least, do not begin with. Those below `settled` are known to be the same. Only where rows are
+  /// of tokens alone.
+  void Rewind(std::span<const Token> tokens, std::int32_t settled, DraftModel& draft);
 
   /// The tree grows anew from the root by this plan: a tree best first, but where proposals are
   /// drawn along a shape. `draft` outlives it.
@@ -191,7 +195,12 @@ class DraftTrunk {
   /// Adds to the draft's batch the rows of all nodes that children are wanted of, after those
   /// of committed tokens without KV: one pass of drafting; `nodes` gets the nodes in the order of
   /// the wanted logits. False when there are none, be it for want of memory or context.
-  bool AppendDraftRows(DraftModel& draft, TreeNodes* nodes);
+  bool AppendDraftRows(DraftModel& draft, TreeNodes* nodes) {
+    return AppendDraftRows(draft, /*guesses=*/{}, nodes);
+  }
+  /// The same of a chain; behind its last node come the rows of `guesses`, a chain below it, as if
+  /// they were its nodes. Their rankings are taken as far as they become nodes.
+  bool AppendDraftRows(DraftModel& draft, const Proposal& guesses, TreeNodes* nodes);
   /// Takes what the draft says after `node`, whose row has been computed. Returns how many children
   /// that has given it.
   int TakeRanking(int node, const Ranking& ranking);
@@ -225,6 +234,7 @@ class DraftTrunk {
 
  private:
   void Learn(int node, Token token, DraftModel& draft);
+  void AppendRow(const Proposal& proposal, int node, RowPlacer* placer, ForwardBatch* batch) const;
 
   std::vector<Token> committed_;
   int tokens_without_row_ = 0;

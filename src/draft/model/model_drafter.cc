@@ -1,61 +1,18 @@
-#include "draft/model/draft_model.h"
-#include "draft/registry.h"
+#include "draft/model/model_drafter.h"
+
+#include <utility>
+
+#include "base/clock.h"
 
 namespace foretoken {
-namespace {
 
-// Speculative decoding's drafter: a draft model that proposes chains or trees, all sequences
-// together, one pass per level. Ranks its candidates under the target's own noise and sampler
-// options.
-class ModelDrafter : public Drafter {
- public:
-  ModelDrafter(DrafterId id, const DrafterParts& parts);
-
-  void Propose(std::span<DraftContext> contexts) override;
-  void Forget(SequenceId sequence) override;
-
- private:
-  struct Slot {
-    SequenceId sequence = 0;
-    bool used = false;
-    DraftTrunk trunk;
-  };
-  Slot& SlotFor(SequenceId sequence);
-  // Computes committed tokens of which there are too many for a pass that drafts.
-  void ReadContexts(std::span<DraftContext> contexts);
-  // Ranks the candidates after every node that the pass just made says something of, or draws them
-  // and sets their law.
-  void TakeRows(std::span<DraftContext> contexts, Logits logits);
-  // A node, and the row of the pass that says what follows the root of what it belongs to.
-  struct Asked {
-    int context;
-    int node;
-    std::int64_t first;
-    int depth;  // Below that root.
-  };
-  void Ask(std::span<const DraftContext> contexts, const Asked& asked);
-  // Of all nodes that were asked for.
-  void TakeAnswers(std::span<DraftContext> contexts);
-  // Those after one node.
-  Ranking Rank(const DraftContext& context, const Proposal& proposal, int node,
-               const SaidRow& said);
-
-  const ProposalSource source_;
-  std::shared_ptr<Model> model_;
-  DraftModel draft_;
-  std::vector<Slot> slots_;
-  // Contexts with rows in the current pass, and the nodes that drafting rows are of, in order.
-  std::vector<int> drafting_;
-  std::vector<TreeNodes> nodes_;
-  std::vector<std::int64_t> firsts_;  // Of each of `drafting_`, its first row of logits.
-  std::vector<Asked> asked_;
-};
-
-ModelDrafter::ModelDrafter(DrafterId id, const DrafterParts& parts)
+ModelDrafter::ModelDrafter(DrafterId id, const DrafterParts& parts, std::unique_ptr<Stage> helper)
     : source_(ProposalSource::Of(id)),
       model_(parts.draft),
       draft_(model_.get(), parts.max_sequences, parts.max_context, /*scratch=*/0),
-      slots_(static_cast<std::size_t>(parts.max_sequences)) {
+      slots_(static_cast<std::size_t>(parts.max_sequences)),
+      helper_(std::move(helper)) {
+  FT_CHECK(helper_ == nullptr || CanBeStage(model_->config()), "no draft to have a helper");
   // A pass computes one level of each sequence's tree: n nodes at depth d, n + d at most kNodes.
   constexpr int kNodes = kMaxProposal + 1;
   const std::size_t sequences = slots_.size();
@@ -65,6 +22,10 @@ ModelDrafter::ModelDrafter(DrafterId id, const DrafterParts& parts)
   drafting_.reserve(sequences);
   firsts_.reserve(sequences);
   nodes_.reserve(sequences);
+  drafted_.reserve(sequences);
+  helper_contexts_.reserve(sequences);
+  helper_drafted_.reserve(sequences);
+  guesses_.resize(sequences);
   draft_.batch.block_tables.reserve(sequences);
   draft_.batch.tail_slots.reserve(sequences * (kNodes / 2) * (kNodes / 2));
   draft_.batch.path_tokens.reserve(sequences * (kNodes / 2) * (kNodes / 2));
@@ -88,37 +49,98 @@ void ModelDrafter::Forget(SequenceId sequence) {
     draft_.pool.Release(&slot.trunk.kv);
     slot = Slot{};
   }
+  if (helper_ != nullptr) helper_->Forget(sequence);
+}
+
+void ModelDrafter::Observe(const VerifiedProposal& verified) {
+  if (helper_ != nullptr) helper_->Observe(verified);
 }
 
 void ModelDrafter::Propose(std::span<DraftContext> contexts) {
-  for (DraftContext& context : contexts) {
-    DraftTrunk& trunk = SlotFor(context.sequence).trunk;
-    if (trunk.committed() == 0) trunk.Begin(draft_, /*draws=*/context.laws != nullptr);
-    trunk.Commit(context.tokens.subspan(draft_.tokens_without_row() + trunk.committed()), draft_);
-    if (draft_.reads_features()) trunk.features.Append(context.taps, trunk.readable());
-    trunk.Plan(context.tree_width, context.lookahead, context.max_nodes,
-               context.sampling->temperature, draft_);
-  }
+  drafted_.assign(contexts.size(), 0);
+  ProposeBehind(contexts, drafted_);
+}
+
+void ModelDrafter::Commit(const DraftContext& context, int drafted) {
+  Slot& slot = SlotFor(context.sequence);
+  DraftTrunk& trunk = slot.trunk;
+  if (trunk.committed() == 0) trunk.Begin(draft_, /*draws=*/context.laws != nullptr);
+  trunk.Rewind(context.tokens, slot.settled, draft_);
+  slot.settled = static_cast<std::int32_t>(context.tokens.size()) - drafted;
+  trunk.Commit(context.tokens.subspan(draft_.tokens_without_row() + trunk.committed()), draft_);
+  if (draft_.reads_features()) trunk.features.Append(context.taps, trunk.readable());
+  trunk.Plan(WidthOf(context), context.lookahead, context.max_nodes, context.sampling->temperature,
+             draft_);
+  if (helper_ != nullptr) slot.text.assign(context.tokens.begin(), context.tokens.end());
+}
+
+void ModelDrafter::ProposeBehind(std::span<DraftContext> contexts, std::span<const int> drafted) {
+  if (drafted.data() != drafted_.data()) drafted_.assign(drafted.begin(), drafted.end());
+  for (std::size_t i = 0; i < contexts.size(); ++i) Commit(contexts[i], drafted_[i]);
   ReadContexts(contexts);
   nodes_.resize(contexts.size());
   draft_.AllowMaskWork();
   for (;;) {
+    if (helper_ != nullptr) AskHelper(contexts);
     draft_.batch.Clear();
     drafting_.clear();
     for (std::size_t i = 0; i < contexts.size(); ++i) {
-      DraftTrunk& trunk = SlotFor(contexts[i].sequence).trunk;
+      DraftTrunk& trunk = TrunkOf(contexts[i]);
       trunk.KeepBest(draft_);
-      if (trunk.AppendDraftRows(draft_, &nodes_[i])) {
+      if (trunk.AppendDraftRows(draft_, guesses_[i], &nodes_[i])) {
         drafting_.push_back(static_cast<int>(i));
       }
     }
     if (drafting_.empty()) break;
-    TakeRows(contexts, draft_.model->Forward(draft_.batch, draft_.kv));
+    const std::int64_t start = NowNs();
+    const Logits logits = draft_.model->Forward(draft_.batch, draft_.kv);
+    ++passes_;
+    if (helper_ == nullptr) {
+      TakeRows(contexts, logits);
+      continue;
+    }
+    worth_.ObservePass(static_cast<int>(drafting_.size()), NowNs() - start);
+    TakeGuessedRows(contexts, logits);
   }
   for (DraftContext& context : contexts) {
-    *context.proposal = SlotFor(context.sequence).trunk.tree.proposal();
+    *context.proposal = TrunkOf(context).tree.proposal();
     if (context.proposal->size() > 0) context.proposal->source = source_;
   }
+}
+
+void ModelDrafter::AskHelper(std::span<DraftContext> contexts) {
+  helper_contexts_.clear();
+  helper_drafted_.clear();
+  guess_laws_.Clear();
+  for (std::size_t i = 0; i < contexts.size(); ++i) {
+    const DraftContext& context = contexts[i];
+    Slot& slot = SlotFor(context.sequence);
+    const Proposal& chain = slot.trunk.tree.proposal();
+    guesses_[i].Clear();
+    if (!slot.trunk.tree.Wants(chain.size(), slot.trunk.shape)) continue;
+    // Behind the last guess the model says one token more.
+    const int length = worth_.Ask(slot.trunk.shape.levels() - chain.size() - 1);
+    if (length == 0) continue;
+    slot.text.resize(context.tokens.size());
+    slot.text.insert(slot.text.end(), chain.tokens.begin(), chain.tokens.end());
+    helper_contexts_.push_back({.sequence = context.sequence,
+                                .tokens = slot.text,
+                                .sampling = context.sampling,
+                                .history = context.history,
+                                .datastore = context.datastore,
+                                .scope = context.scope,
+                                .lookahead = length,
+                                .max_nodes = length,
+                                .proposal = &guesses_[i],
+                                .laws = context.laws == nullptr ? nullptr : &guess_laws_});
+    helper_drafted_.push_back(drafted_[i] + chain.size());
+  }
+  if (helper_contexts_.empty()) return;
+  const std::int64_t start = NowNs();
+  helper_->ProposeBehind(helper_contexts_, helper_drafted_);
+  int tokens = 0;
+  for (const DraftContext& context : helper_contexts_) tokens += context.proposal->size();
+  worth_.ObserveAsking(tokens, NowNs() - start);
 }
 
 void ModelDrafter::ReadContexts(std::span<DraftContext> contexts) {
@@ -126,24 +148,28 @@ void ModelDrafter::ReadContexts(std::span<DraftContext> contexts) {
     draft_.batch.Clear();
     drafting_.clear();
     for (std::size_t i = 0; i < contexts.size(); ++i) {
-      if (SlotFor(contexts[i].sequence).trunk.AppendReadingRows(draft_)) {
+      if (TrunkOf(contexts[i]).AppendReadingRows(draft_)) {
         drafting_.push_back(static_cast<int>(i));
       }
     }
     if (drafting_.empty()) return;
     (void)draft_.model->Forward(draft_.batch, draft_.kv);
-    for (const int i : drafting_) SlotFor(contexts[i].sequence).trunk.TakeRead();
+    for (const int i : drafting_) TrunkOf(contexts[i]).TakeRead();
   }
 }
 
-Ranking ModelDrafter::Rank(const DraftContext& context, const Proposal& proposal, int node,
+Ranking ModelDrafter::Rank(const DraftContext& context, int i, const Proposal& proposal, int node,
                            const SaidRow& said) {
-  const auto path = PathTokens(proposal, node);
+  // From the last token that is committed, where the history ends.
+  const auto drafted = static_cast<std::size_t>(drafted_[i]);
+  StaticVector<Token, 2 * kMaxProposal> path;
+  for (const Token token : context.tokens.last(drafted)) path.push_back(token);
+  for (const Token token : PathTokens(proposal, node)) path.push_back(token);
   std::span<const TokenProbability> law;
   const Ranking ranking = RankRow(draft_, said, *context.sampling, *context.history,
-                                  {.root = context.tokens.size() - 1,
+                                  {.root = context.tokens.size() - 1 - drafted,
                                    .path = path,
-                                   .children = context.tree_width,
+                                   .children = WidthOf(context),
                                    .seed = context.sampling->seed},
                                   context.laws == nullptr ? nullptr : &law);
   if (context.laws != nullptr) context.laws->SetListed(node, law);
@@ -151,7 +177,7 @@ Ranking ModelDrafter::Rank(const DraftContext& context, const Proposal& proposal
 }
 
 void ModelDrafter::Ask(std::span<const DraftContext> contexts, const Asked& asked) {
-  const DraftTrunk& trunk = SlotFor(contexts[asked.context].sequence).trunk;
+  const DraftTrunk& trunk = TrunkOf(contexts[asked.context]);
   draft_.said.Ask(asked.first, asked.depth, trunk.last_token(),
                   PathTokens(trunk.tree.proposal(), asked.node));
   asked_.push_back(asked);
@@ -161,9 +187,10 @@ void ModelDrafter::TakeAnswers(std::span<DraftContext> contexts) {
   draft_.said.Answer();
   for (std::size_t i = 0; i < asked_.size(); ++i) {
     const DraftContext& context = contexts[asked_[i].context];
-    DraftTrunk& trunk = SlotFor(context.sequence).trunk;
+    DraftTrunk& trunk = TrunkOf(context);
     const int node = asked_[i].node;
-    const Ranking ranking = Rank(context, trunk.tree.proposal(), node, draft_.said.At(i));
+    const Ranking ranking =
+        Rank(context, asked_[i].context, trunk.tree.proposal(), node, draft_.said.At(i));
     if (asked_[i].depth == 0) {
       trunk.TakeRanking(node, ranking);
     } else {
@@ -180,7 +207,7 @@ void ModelDrafter::TakeRows(std::span<DraftContext> contexts, Logits logits) {
   firsts_.clear();
   std::int64_t row = 0;
   for (const int i : drafting_) {
-    DraftTrunk& trunk = SlotFor(contexts[i].sequence).trunk;
+    DraftTrunk& trunk = TrunkOf(contexts[i]);
     firsts_.push_back(row);
     for (const int node : nodes_[i]) {
       if (draft_.leaves_states()) {
@@ -195,7 +222,7 @@ void ModelDrafter::TakeRows(std::span<DraftContext> contexts, Logits logits) {
   for (int depth = 1; !asked_.empty(); ++depth) {
     TakeAnswers(contexts);
     for (std::size_t i = 0; i < drafting_.size(); ++i) {
-      const DraftTrunk& trunk = SlotFor(contexts[drafting_[i]].sequence).trunk;
+      const DraftTrunk& trunk = TrunkOf(contexts[drafting_[i]]);
       if (depth >= trunk.depths(draft_)) continue;
       for (const int node : WantedAt(trunk.tree, trunk.shape, depth)) {
         Ask(contexts, {.context = drafting_[i], .node = node, .first = firsts_[i], .depth = depth});
@@ -204,7 +231,27 @@ void ModelDrafter::TakeRows(std::span<DraftContext> contexts, Logits logits) {
   }
 }
 
-}  // namespace
+void ModelDrafter::TakeGuessedRows(std::span<DraftContext> contexts, Logits logits) {
+  std::int64_t first = 0;
+  for (const int i : drafting_) {
+    DraftTrunk& trunk = TrunkOf(contexts[i]);
+    const Proposal& chain = trunk.tree.proposal();
+    const auto rows = static_cast<int>(nodes_[i].size());
+    int right = 0;
+    for (int row = 0;; ++row) {
+      const int node = nodes_[i][row];
+      const SaidRow said{.logits = logits.Row(first + row, model_->config().vocabulary),
+                         .confidence = {}};
+      trunk.TakeRanking(node, Rank(contexts[i], i, chain, node, said));
+      // The rows behind a wrong guess say nothing of this chain.
+      if (row + 1 == rows || chain.size() == node) break;
+      if (chain.tokens[node] != guesses_[i].tokens[row]) break;
+      ++right;
+    }
+    if (rows > 1) worth_.ObserveAnswer(right, /*wrong=*/right + 1 < rows);
+    first += rows;
+  }
+}
 
 std::unique_ptr<Drafter> MakeModelDrafter(const DrafterParts& parts) {
   return std::make_unique<ModelDrafter>(DrafterId::kModel, parts);

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "prediction/estimates.h"
+
+namespace foretoken {
+
+/// How many tokens a stage is worth being asked for, of which a right one saves the stage above a
+/// pass. The k-th is right with probability alpha^k, alpha being the share of its tokens that came
+/// true once verification came to them; it costs a row of that pass, and the time of drafting it.
+/// What is drafted does not depend on it, only how fast. Over all sequences.
+class StageWorth {
+ public:
+  /// Tokens to ask for, `most` at most: as many as are worth it. Where none is, a few now and then,
+  /// to see whether they would by now.
+  int Ask(int most) {
+    if (most <= 0) return 0;
+    int length = 0;
+    double right = 1;
+    while (length < most) {
+      right *= alpha_.value();
+      if (right <= Cost()) break;
+      ++length;
+    }
+    if (length > 0) return length;
+    if (++rounds_without_ < kRoundsBetween) return 0;
+    rounds_without_ = 0;
+    return std::min(most, kTried);
+  }
+
+  /// Asking took so long for `tokens` in all.
+  void ObserveAsking(int tokens, std::int64_t ns) {
+    token_ns_.Fade(kKeepTime);
+    token_ns_.Add(static_cast<double>(ns) / std::max(1, tokens));
+  }
+  /// A pass of the stage above for so many sequences.
+  void ObservePass(int sequences, std::int64_t ns) {
+    pass_ns_.Fade(kKeepTime);
+    pass_ns_.Add(static_cast<double>(ns) / std::max(1, sequences));
+  }
+  /// Of an answer `right` tokens came true, and whether another one did not.
+  void ObserveAnswer(int right, bool wrong) {
+    alpha_.Fade(kKeep);
+    alpha_.Add(right > 0 || wrong ? static_cast<double>(right) / (right + (wrong ? 1 : 0)) : 0,
+               right + (wrong ? 1 : 0));
+  }
+
+ private:
+  static constexpr double kKeep = 0.98;
+  static constexpr double kKeepTime = 0.95;
+  static constexpr int kRoundsBetween = 24;
+  static constexpr int kTried = 2;
+  // What a row costs beside others, as a share of a pass of one row: a small model's pass is bound
+  // by its weights' way from memory.
+  static constexpr double kRow = 0.1;
+
+  double Cost() const {
+    if (pass_ns_.sum <= 0 || token_ns_.weight == 0) return kRow;
+    return kRow + (token_ns_.sum / token_ns_.weight) / (pass_ns_.sum / pass_ns_.weight);
+  }
+
+  FadingMean alpha_{0.6, 4};
+  FadingSum token_ns_;
+  FadingSum pass_ns_;
+  int rounds_without_ = 0;
+};
+
+}  // namespace foretoken
