@@ -65,10 +65,11 @@ TEST_P(Allocations, NoneInSteadyState) {
   (*engine)->RunUntilIdle();
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, Allocations,
-                         testing::Combine(testing::Values(Mode::kAr, Mode::kSd, Mode::kSsd),
-                                          testing::Values(0.0F, 1.0F), testing::Values(1, 3),
-                                          testing::Values(1, 3)));
+INSTANTIATE_TEST_SUITE_P(
+    Modes, Allocations,
+    testing::Combine(testing::Values(Mode::kAr, Mode::kSd, Mode::kSsd,
+                                     Mode{Schedule::kBefore, DrafterId::kStaged}),
+                     testing::Values(0.0F, 1.0F), testing::Values(1, 3), testing::Values(1, 3)));
 
 }  // namespace
 }  // namespace foretoken

@@ -35,6 +35,7 @@ std::vector<Setting> Settings() {
 }
 
 constexpr StopRules kStop{.max_tokens = 96};
+constexpr Mode kStaged{Schedule::kBefore, DrafterId::kStaged};
 
 std::vector<std::vector<Token>> TokensOf(const std::vector<Collector::Output>& outputs) {
   std::vector<std::vector<Token>> tokens;
@@ -151,6 +152,11 @@ INSTANTIATE_TEST_SUITE_P(
              {.row_times = TimeTable::Line(1, 0.02)}},
         Case{"Trie", Mode::kTrie, {.plan = {.lookahead = 7}, .max_batch = 2}},
         Case{"Ngram", Mode::kNgram, {.max_batch = 3}},
+        Case{"StagedBatch1", kStaged, {.max_batch = 1}},
+        Case{"StagedByRetrieval",
+             kStaged,
+             {.max_batch = 4, .stages = {DrafterId::kModel, DrafterId::kRetrieval}}},
+        Case{"StagedTinyPool", kStaged, {.max_batch = 5, .max_context = 160, .kv_tokens = 192}},
         Case{"AutoBatch1", Mode::kAuto, {.max_batch = 1}},
         Case{"AutoBatch4", Mode::kAuto, {.max_batch = 4}},
         Case{"SsdPlannedFallbackAuto", Mode::kSsd, {.plan = OpenPlan(FanoutRule::kPlanned)}},

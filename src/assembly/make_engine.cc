@@ -98,9 +98,8 @@ Result<Draft> LoadDraft(DrafterId id, std::span<const Mode> offered, const Membe
 }
 
 Result<ByDrafter<Draft>> LoadDrafts(std::span<const Mode> offered, const MembersById& members,
-                                    const LoadedModel& target,
-                                    std::span<const DraftOptions> setups, bool measured,
-                                    const LogSink& log) {
+                                    const LoadedModel& target, std::span<const DraftOptions> setups,
+                                    bool measured, const LogSink& log) {
   for (const Mode mode : offered) {
     if (!NeedsDraft(mode) || DraftIndex(mode.drafter) < setups.size()) continue;
     return InvalidInput(fmt::format("mode {} drafts with draft model {}, and there {} {}",
@@ -109,9 +108,8 @@ Result<ByDrafter<Draft>> LoadDrafts(std::span<const Mode> offered, const Members
   }
   ByDrafter<Draft> drafts;
   for (std::size_t i = 0; i < std::min(setups.size(), kDraftModels.size()); ++i) {
-    FT_ASSIGN_OR_RETURN(
-        drafts[kDraftModels[i]],
-        LoadDraft(kDraftModels[i], offered, members, target, setups[i], measured, log));
+    FT_ASSIGN_OR_RETURN(drafts[kDraftModels[i]], LoadDraft(kDraftModels[i], offered, members,
+                                                           target, setups[i], measured, log));
   }
   return drafts;
 }
@@ -150,8 +148,8 @@ std::vector<DrafterMember> MakeMembers(std::span<const DrafterId> ids,
 }
 
 Result<Proposers> MakeProposers(std::span<const Mode> offered, const MembersById& members,
-                                const EngineConfig& options, Model* target,
-                                ByDrafter<Draft> drafts, std::span<const DraftOptions> setups) {
+                                const EngineConfig& options, Model* target, ByDrafter<Draft> drafts,
+                                std::span<const DraftOptions> setups) {
   Proposers proposers;
   for (const DrafterId id : kDraftModels) proposers.taps[id] = drafts[id].taps;
   for (const Mode mode : offered) {
@@ -260,9 +258,9 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const En
   options.when_closed = [cache](const CostModel& learned, std::int64_t rounds) {
     cache.Refresh(learned, rounds);
   };
-  FT_ASSIGN_OR_RETURN(Proposers proposers,
-                      MakeProposers(offered, members, options, target->model.get(),
-                                    std::move(drafts), setups));
+  FT_ASSIGN_OR_RETURN(
+      Proposers proposers,
+      MakeProposers(offered, members, options, target->model.get(), std::move(drafts), setups));
   return CreateEngine(options, target->model.get(), target->device.get(), target->tokenizer.get(),
                       std::move(proposers));
 }

@@ -19,10 +19,10 @@ struct DrafterMember {
 /// What drafters are made of; each takes what it needs.
 struct DrafterParts {
   int vocabulary = 0;
-  int max_sequences = 0;                   ///< That are decoded together.
-  int max_context = 0;                     ///< Tokens of a sequence.
-  std::shared_ptr<Model> draft = nullptr;  ///< Of drafters that need one; on their device.
-  Backend* backend = nullptr;              ///< Of the target; outlives them.
+  int max_sequences = 0;                    ///< That are decoded together.
+  int max_context = 0;                      ///< Tokens of a sequence.
+  std::shared_ptr<Model> draft = nullptr;   ///< Of drafters that need one; on their device.
+  Backend* backend = nullptr;               ///< Of the target; outlives them.
   std::vector<DrafterMember> members = {};  ///< Of drafters that are made of others.
 
   /// What a member is made of.

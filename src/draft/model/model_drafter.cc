@@ -5,13 +5,20 @@
 #include "base/clock.h"
 
 namespace foretoken {
+namespace {
 
-ModelDrafter::ModelDrafter(DrafterId id, const DrafterParts& parts, std::unique_ptr<Stage> helper)
+constexpr std::size_t kFirstCapacity = 4096;  // Tokens; like a sequence's first block list.
+
+}  // namespace
+
+ModelDrafter::ModelDrafter(DrafterId id, const DrafterParts& parts, std::unique_ptr<Stage> helper,
+                           StageWorth worth)
     : source_(ProposalSource::Of(id)),
       model_(parts.draft),
       draft_(model_.get(), parts.max_sequences, parts.max_context, /*scratch=*/0),
       slots_(static_cast<std::size_t>(parts.max_sequences)),
-      helper_(std::move(helper)) {
+      helper_(std::move(helper)),
+      worth_(worth) {
   FT_CHECK(helper_ == nullptr || CanBeStage(model_->config()), "no draft to have a helper");
   // A pass computes one level of each sequence's tree: n nodes at depth d, n + d at most kNodes.
   constexpr int kNodes = kMaxProposal + 1;
@@ -66,12 +73,17 @@ void ModelDrafter::Commit(const DraftContext& context, int drafted) {
   DraftTrunk& trunk = slot.trunk;
   if (trunk.committed() == 0) trunk.Begin(draft_, /*draws=*/context.laws != nullptr);
   trunk.Rewind(context.tokens, slot.settled, draft_);
+  if (helper_ != nullptr) {
+    if (slot.text.capacity() == 0) slot.text.reserve(kFirstCapacity);
+    slot.text.resize(static_cast<std::size_t>(trunk.committed()));
+    const auto unknown = context.tokens.subspan(slot.text.size());
+    slot.text.insert(slot.text.end(), unknown.begin(), unknown.end());
+  }
   slot.settled = static_cast<std::int32_t>(context.tokens.size()) - drafted;
   trunk.Commit(context.tokens.subspan(draft_.tokens_without_row() + trunk.committed()), draft_);
   if (draft_.reads_features()) trunk.features.Append(context.taps, trunk.readable());
   trunk.Plan(WidthOf(context), context.lookahead, context.max_nodes, context.sampling->temperature,
              draft_);
-  if (helper_ != nullptr) slot.text.assign(context.tokens.begin(), context.tokens.end());
 }
 
 void ModelDrafter::ProposeBehind(std::span<DraftContext> contexts, std::span<const int> drafted) {

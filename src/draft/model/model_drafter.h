@@ -20,8 +20,9 @@ namespace foretoken {
 class ModelDrafter final : public Stage {
  public:
   /// `helper` may be null; with one, or as one, the model reads tokens alone and says one position
-  /// in a pass (CanBeStage).
-  ModelDrafter(DrafterId id, const DrafterParts& parts, std::unique_ptr<Stage> helper = nullptr);
+  /// in a pass (CanBeStage). `worth` says how much it is asked for.
+  ModelDrafter(DrafterId id, const DrafterParts& parts, std::unique_ptr<Stage> helper = nullptr,
+               StageWorth worth = StageWorth());
 
   void Propose(std::span<DraftContext> contexts) override;
   void ProposeBehind(std::span<DraftContext> contexts, std::span<const int> drafted) override;

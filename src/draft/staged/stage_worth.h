@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 #include "prediction/estimates.h"
 
@@ -13,6 +14,11 @@ namespace foretoken {
 /// What is drafted does not depend on it, only how fast. Over all sequences.
 class StageWorth {
  public:
+  /// `token_passes`: what drafting a token costs, in passes of the stage above; measured where it
+  /// is not given.
+  explicit StageWorth(std::optional<double> token_passes = std::nullopt)
+      : token_passes_(token_passes) {}
+
   /// Tokens to ask for, `most` at most: as many as are worth it. Where none is, a few now and then,
   /// to see whether they would by now.
   int Ask(int most) {
@@ -57,10 +63,12 @@ class StageWorth {
   static constexpr double kRow = 0.1;
 
   double Cost() const {
+    if (token_passes_.has_value()) return kRow + *token_passes_;
     if (pass_ns_.sum <= 0 || token_ns_.weight == 0) return kRow;
     return kRow + (token_ns_.sum / token_ns_.weight) / (pass_ns_.sum / pass_ns_.weight);
   }
 
+  std::optional<double> token_passes_;
   FadingMean alpha_{0.6, 4};
   FadingSum token_ns_;
   FadingSum pass_ns_;
