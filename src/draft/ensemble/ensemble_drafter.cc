@@ -1,6 +1,196 @@
-#include "draft/registry.h"
+#include "draft/ensemble/ensemble_drafter.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/clock.h"
+
 namespace foretoken {
-std::unique_ptr<Drafter> MakeEnsembleDrafter(const DrafterParts& parts) {
-  return MakeNgramDrafter(parts);
+namespace {
+
+// A row costs some part of a token even where it is cheap: levels that are reached less often are
+// not asked for.
+constexpr double kLeastReached = 0.05;
+// Where a member is not worth asking, it is asked in one round of so many, for so many levels.
+constexpr int kRoundsBetween = 24;
+constexpr int kTriedLevels = 2;
+// Trees have several nodes at a level.
+constexpr int kNodesOfLevel = 4;
+constexpr double kKeepTime = 0.95;
+
+bool ProposesTrees(DrafterId id) {
+  return InfoOf(id).shape == ProposalShape::kTree || InfoOf(id).shape == ProposalShape::kPricedTree;
 }
+
+}  // namespace
+
+EnsembleDrafter::EnsembleDrafter(const DrafterParts& parts, std::optional<double> level_price)
+    : level_price_(level_price),
+      slots_(static_cast<std::size_t>(parts.max_sequences)),
+      merge_(parts.members.size()) {
+  for (const DrafterMember& member : parts.members) {
+    members_.push_back({.id = member.id,
+                        .taps = member.taps,
+                        .drafter = MakeDrafter(member.id, parts.Of(member))});
+  }
+  for (Slot& slot : slots_) slot.members.resize(members_.size());
+  asked_.reserve(slots_.size());
+}
+
+EnsembleDrafter::Slot& EnsembleDrafter::SlotFor(SequenceId sequence) {
+  Slot* unused = nullptr;
+  for (Slot& slot : slots_) {
+    if (slot.used && slot.sequence == sequence) return slot;
+    if (!slot.used) unused = &slot;
+  }
+  FT_CHECK(unused != nullptr, "more sequences than the drafter was made for");
+  unused->used = true;
+  unused->sequence = sequence;
+  return *unused;
+}
+
+void EnsembleDrafter::Forget(SequenceId sequence) {
+  for (Slot& slot : slots_) {
+    if (!slot.used || slot.sequence != sequence) continue;
+    slot.used = false;
+    slot.tokens = 0;
+    std::ranges::fill(slot.members, OfMember{});
+  }
+  for (Member& member : members_) member.drafter->Forget(sequence);
+}
+
+void EnsembleDrafter::Observe(const VerifiedProposal& verified) {
+  for (Member& member : members_) member.drafter->Observe(verified);
+}
+
+void EnsembleDrafter::SettleSequence(const DraftContext& context, Slot* slot) {
+  const auto text = context.tokens.subspan(std::min(slot->tokens, context.tokens.size()));
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    OfMember& of_member = slot->members[i];
+    const Proposal& proposal = of_member.proposal;
+    int node = 0;
+    for (std::size_t t = 0; t < text.size() && slot->tokens > 0; ++t) {
+      const int children = proposal.Children(node);
+      if (children == 0) break;
+      int rank = -1;
+      int next = 0;
+      for (int child = node + 1; child <= proposal.size() && next == 0; ++child) {
+        if (proposal.parents[child - 1] != node) continue;
+        ++rank;
+        if (proposal.tokens[child - 1] == text[t]) next = child;
+      }
+      const int right = next == 0 ? -1 : rank;
+      members_[i].record.Add(static_cast<int>(t) + 1, children, right);
+      of_member.record.Add(static_cast<int>(t) + 1, children, right);
+      if (next == 0) break;
+      node = next;
+    }
+    of_member.proposal.Clear();
+  }
+}
+
+void EnsembleDrafter::Settle(std::span<DraftContext> contexts) {
+  const std::int64_t now = NowNs();
+  double tokens = 0;
+  for (const DraftContext& context : contexts) {
+    Slot& slot = SlotFor(context.sequence);
+    if (slot.tokens > 0 && slot.round == round_) {
+      tokens += static_cast<double>(context.tokens.size() - slot.tokens);
+    }
+    SettleSequence(context, &slot);
+    slot.tokens = context.tokens.size();
+    slot.round = round_ + 1;
+  }
+  if (tokens > 0) {
+    tokens_.Fade(kKeepTime);
+    tokens_.Add(tokens);
+    ns_.Fade(kKeepTime);
+    ns_.Add(static_cast<double>(now - round_began_ns_));
+  }
+  ++round_;
+  round_began_ns_ = now;
+}
+
+double EnsembleDrafter::PriceOf(const Member& member) const {
+  if (level_price_.has_value()) return *level_price_;
+  if (member.level_ns.weight == 0 || ns_.sum <= 0) return 0;
+  return member.level_ns.sum / member.level_ns.weight * tokens_.sum / ns_.sum;
+}
+
+int EnsembleDrafter::LevelsFor(const Member& member, const DraftContext& context,
+                               OfMember* of_member) const {
+  const int first = ProposesTrees(member.id) ? PathRecord::kRanks : 1;
+  const int levels =
+      ChancesOf(member, *of_member)
+          .Levels(first, context.lookahead, std::max(PriceOf(member), kLeastReached));
+  if (levels > 0) return levels;
+  if (++of_member->rounds_without < kRoundsBetween) return 0;
+  of_member->rounds_without = 0;
+  return std::min(kTriedLevels, context.lookahead);
+}
+
+DraftContext EnsembleDrafter::ContextFor(const Member& member, const DraftContext& whole,
+                                         int levels, Proposal* proposal) const {
+  DraftContext context = whole;
+  context.taps.part = {.first = whole.taps.part.first + member.taps.first,
+                       .width = member.taps.width};
+  context.lookahead = levels;
+  context.max_nodes = std::min(whole.max_nodes, levels);
+  if (ProposesTrees(member.id)) {
+    // Of what it retrieves; these have no levels of their own.
+    context.max_nodes = std::min(whole.max_nodes, kNodesOfLevel * levels);
+    context.lookahead = std::min(whole.lookahead, context.max_nodes);
+  } else if (whole.tree_width > 1) {
+    context.max_nodes = whole.max_nodes;
+  }
+  context.row_prices = {};
+  context.proposal = proposal;
+  context.laws = nullptr;
+  return context;
+}
+
+void EnsembleDrafter::Ask(std::size_t number, std::span<DraftContext> contexts) {
+  Member& member = members_[number];
+  asked_.clear();
+  int levels = 0;
+  bool all_known = true;
+  for (const DraftContext& context : contexts) {
+    OfMember& of_member = SlotFor(context.sequence).members[number];
+    const int wanted = LevelsFor(member, context, &of_member);
+    if (wanted == 0) continue;
+    asked_.push_back(ContextFor(member, context, wanted, &of_member.proposal));
+    levels += wanted;
+    // The first time a draft reads all of the text.
+    all_known = all_known && of_member.known;
+    of_member.known = true;
+  }
+  if (asked_.empty()) return;
+  const std::int64_t start = NowNs();
+  member.drafter->Propose(asked_);
+  member.asked += static_cast<std::int64_t>(asked_.size());
+  if (!all_known) return;
+  member.level_ns.Fade(kKeepTime);
+  member.level_ns.Add(static_cast<double>(NowNs() - start) / levels);
+}
+
+void EnsembleDrafter::Propose(std::span<DraftContext> contexts) {
+  Settle(contexts);
+  for (std::size_t i = 0; i < members_.size(); ++i) Ask(i, contexts);
+  for (DraftContext& context : contexts) {
+    const Slot& slot = SlotFor(context.sequence);
+    merge_.Clear();
+    for (std::size_t i = 0; i < members_.size(); ++i) {
+      merge_.Add(slot.members[i].proposal, ChancesOf(members_[i], slot.members[i]));
+    }
+    merge_.Best(context.lookahead, context.max_nodes, context.row_prices, context.proposal);
+    if (context.proposal->size() > 0) {
+      context.proposal->source = ProposalSource::Of(DrafterId::kEnsemble);
+    }
+  }
+}
+
+std::unique_ptr<Drafter> MakeEnsembleDrafter(const DrafterParts& parts) {
+  return std::make_unique<EnsembleDrafter>(parts);
+}
+
 }  // namespace foretoken
