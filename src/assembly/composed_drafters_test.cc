@@ -9,6 +9,7 @@ namespace foretoken {
 namespace {
 
 constexpr Mode kStaged{Schedule::kBefore, DrafterId::kStaged};
+constexpr Mode kEnsemble{Schedule::kBefore, DrafterId::kEnsemble};
 constexpr StopRules kStop{.max_tokens = 96, .ignore_eos = true};
 
 // The target itself, in fewer bits: a large draft, for which the bundled one may draft.
@@ -87,6 +88,42 @@ TEST(StagedEngine, RefusesWhatCannotBeStages) {
   EXPECT_EQ(refusal({DrafterId::kModel, DrafterId::kModel}), "stages names draft twice");
   const auto random = refusal({DrafterId::kModel, DrafterId::kRandom});
   EXPECT_EQ(random, "stages names random, which proposes nothing that others could go on with");
+}
+
+// At no more rows than its draft alone has; the clock decides how much a member is asked for.
+TEST(EnsembleEngine, IsAcceptedAboutAsItsBestMemberIs) {
+  const std::vector<DraftOptions> drafts = {BundledDraft()};
+  const Outcomes sd = Decode(Mode::kSd, {.max_batch = 2}, drafts, 0);
+  const Outcomes ngram = Decode(Mode::kNgram, {.max_batch = 2}, drafts, 0);
+  const EngineConfig config{.plan = {.speculation_length = 16}, .max_batch = 2};
+  const Outcomes both = Decode(kEnsemble, config, drafts, 0);
+  EXPECT_EQ(both.tokens, sd.tokens);
+  EXPECT_GT(both.accepted * ngram.rounds, ngram.accepted * both.rounds);
+}
+
+TEST(EnsembleEngine, UnderRejectionTextsAreProposedByMembersThatFollowThem) {
+  const std::vector<DraftOptions> drafts = {BundledDraft()};
+  const EngineConfig config{.max_batch = 2, .verification = Verification::kRejection};
+  EXPECT_EQ(Decode(kEnsemble, config, drafts, 0).tokens, Decode(Mode::kAr, config, {}, 0).tokens);
+  EXPECT_GT(Decode(kEnsemble, config, drafts, 0.9F).accepted, 0);
+  EXPECT_EQ(Refusal(kEnsemble,
+                    {.max_batch = 1,
+                     .ensemble = {DrafterId::kModel},
+                     .verification = Verification::kRejection},
+                    drafts),
+            "ensemble names draft models alone, which under rejection verification cannot be part "
+            "of one: add a drafter of texts, like ngram");
+}
+
+TEST(EnsembleEngine, RefusesWhatIsNotThere) {
+  const auto refusal = [](std::vector<DrafterId> members) {
+    return Refusal(kEnsemble, {.max_batch = 1, .ensemble = std::move(members)}, {});
+  };
+  EXPECT_EQ(refusal({}), "");  // Drafters of texts are always there.
+  EXPECT_EQ(refusal({DrafterId::kModel, DrafterId::kNgram}),
+            "ensemble names draft, and the draft models that are loaded are 0");
+  EXPECT_EQ(refusal({DrafterId::kStaged}),
+            "ensemble names staged, which is made of other drafters itself");
 }
 
 }  // namespace

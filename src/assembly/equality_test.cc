@@ -36,6 +36,7 @@ std::vector<Setting> Settings() {
 
 constexpr StopRules kStop{.max_tokens = 96};
 constexpr Mode kStaged{Schedule::kBefore, DrafterId::kStaged};
+constexpr Mode kEnsemble{Schedule::kBefore, DrafterId::kEnsemble};
 
 std::vector<std::vector<Token>> TokensOf(const std::vector<Collector::Output>& outputs) {
   std::vector<std::vector<Token>> tokens;
@@ -156,6 +157,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"StagedByRetrieval",
              kStaged,
              {.max_batch = 4, .stages = {DrafterId::kModel, DrafterId::kRetrieval}}},
+        Case{"EnsembleBatch1", kEnsemble, {.max_batch = 1}},
+        Case{"EnsembleBatch4", kEnsemble, {.plan = {.speculation_length = 20}, .max_batch = 4}},
         Case{"StagedTinyPool", kStaged, {.max_batch = 5, .max_context = 160, .kv_tokens = 192}},
         Case{"AutoBatch1", Mode::kAuto, {.max_batch = 1}},
         Case{"AutoBatch4", Mode::kAuto, {.max_batch = 4}},

@@ -9,6 +9,7 @@ namespace {
 
 constexpr Mode kSd2{Schedule::kBefore, DrafterId::kModel2};
 constexpr Mode kSd3{Schedule::kBefore, DrafterId::kModel3};
+constexpr Mode kEnsemble{Schedule::kBefore, DrafterId::kEnsemble};
 
 class SeveralDrafts : public testing::TestWithParam<std::vector<std::string>> {
  protected:
@@ -28,6 +29,7 @@ class SeveralDrafts : public testing::TestWithParam<std::vector<std::string>> {
     options = CompleteOptions(options, target_.model->config());
     Proposers proposers;
     drafters_.clear();
+    DrafterParts ensemble{.max_sequences = batch, .max_context = kContext};
     for (std::size_t i = 0; with_drafts && i < drafts_.size(); ++i) {
       const DrafterId id = kDraftModels[i];
       const std::shared_ptr<Model> draft(std::shared_ptr<Model>(), drafts_[i]->model.get());
@@ -36,6 +38,13 @@ class SeveralDrafts : public testing::TestWithParam<std::vector<std::string>> {
       drafters_.push_back(drafter.get());
       proposers.before[id] = std::move(drafter);
       proposers.taps[id] = TapsOf(kinds_[i]);
+      ensemble.members.push_back(
+          {.id = id,
+           .draft = draft,
+           .taps = AddTaps(TapsOf(kinds_[i]), &proposers.taps[DrafterId::kEnsemble])});
+    }
+    if (with_drafts) {
+      proposers.before[DrafterId::kEnsemble] = MakeDrafter(DrafterId::kEnsemble, ensemble);
     }
     auto engine =
         CreateEngine(options, target_.model.get(), &device_, nullptr, std::move(proposers));
@@ -63,7 +72,7 @@ class SeveralDrafts : public testing::TestWithParam<std::vector<std::string>> {
 };
 
 TEST_P(SeveralDrafts, ChangingFromOneToAnotherChangesNoToken) {
-  const std::vector<Mode> modes = {Mode::kSd, kSd2, Mode::kAr, kSd3};
+  const std::vector<Mode> modes = {Mode::kSd, kSd2, Mode::kAr, kSd3, kEnsemble};
   for (const float temperature : {0.0F, 0.9F}) {
     Collector truth;
     const auto plain = Open(1, /*with_drafts=*/false);

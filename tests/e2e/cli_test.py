@@ -57,16 +57,19 @@ class GoodInput(CliTest):
     def test_several_drafts_give_the_same_text(self):
         drafts = ("-md", "demo-draft", "-md", "self:q4_0")
         texts = set()
-        for mode in ("ar", "sd", "sd2", "auto"):
+        for mode in (["ar"], ["sd"], ["sd2"], ["auto"], ["staged"],
+                     ["staged", "--stages", "draft2,draft,retrieval"], ["ensemble"],
+                     ["ensemble", "--ensemble", "draft,draft2,ngram", "--speculation-length", 12]):
             result = self.succeed("run", "Once upon a time", "-n", 48, "--temp", "0.7", *drafts,
-                                  "--mode", mode)
+                                  "--mode", *mode)
             texts.add(result.stdout)
         self.assertEqual(len(texts), 1, texts)
         report = json.loads(self.succeed("run", "Once upon a time", "-n", 96, *drafts,
                                          "--json").stdout)
         self.assertRegex(report["draft"], r"^demo-draft, .+")
         self.assertRegex(report["planner"]["reason"], r"^Choice: .*\bsd2? ")
-        self.succeed("verify", "--limit", 2, "-n", 24, *drafts, "--modes", "sd,sd2,auto")
+        self.succeed("verify", "--limit", 2, "-n", 24, *drafts,
+                     "--modes", "sd,sd2,auto,staged,ensemble")
 
     def test_a_mode_lacks_its_draft(self):
         for mode, said in (("sd2", "mode sd2 needs 2 draft models; name each with a --draft"),
@@ -74,6 +77,17 @@ class GoodInput(CliTest):
             self.refuse("run", "Once", "--mode", mode, saying=said)
         self.refuse("bench", "--modes", "ar,ssd2",
                     saying="in mode ssd; this one drafts before that, in mode sd2")
+
+    def test_drafters_of_drafters_are_refused_where_something_is_missing(self):
+        for options, said in ((("--mode", "staged", "--stages", "draft,draft2"),
+                               "stages names draft2, and the draft models that are loaded are 1"),
+                              (("--mode", "ensemble", "--ensemble", "draft,drift"),
+                               "--ensemble: 'drift' is no drafter: choose among draft, "),
+                              (("--mode", "ensemble", "--ensemble", "draft", "--verify",
+                                "rejection"), "ensemble names draft models alone"),
+                              (("--mode", "sd", "--stages", "draft,ngram"),
+                               "--stages says what mode staged is made of")):
+            self.refuse("run", "Once", *options, saying=said)
 
     def test_run_continues_raw_text_where_it_stopped(self):
         out = self.succeed("run", "Once upon a time, there was a little", "-n", 4).stdout

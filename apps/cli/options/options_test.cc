@@ -228,6 +228,20 @@ TEST(Options, AreRefusedWhereTheyWouldDoNothing) {
   EXPECT_THAT(refusal({.tree_width = 3}, {Mode::kAuto}), HasSubstr("--tree-width is for"));
   EXPECT_EQ(refusal({.tree_width = 3}, {Mode::kAuto, Mode::kSd}), "accepted");
   EXPECT_THAT(refusal({.ssd_preset = "pearl"}, {Mode::kAuto}), HasSubstr("--ssd-preset is for"));
+  SpeculationOptions stages;
+  stages.stages = "draft,ngram";
+  EXPECT_EQ(refusal(stages, {Mode::kSd}),
+            "--stages says what mode staged is made of, and that is not chosen");
+  EXPECT_EQ(refusal(stages, {Mode::kSd, {Schedule::kBefore, DrafterId::kStaged}}), "accepted");
+}
+
+TEST(Options, ListsOfDrafters) {
+  EXPECT_THAT(*ParseDrafters("--stages", "draft, draft2,ngram"),
+              ElementsAre(DrafterId::kModel, DrafterId::kModel2, DrafterId::kNgram));
+  EXPECT_THAT(*ParseDrafters("--stages", ""), ElementsAre());
+  EXPECT_THAT(ParseDrafters("--ensemble", "draft,drift").error().message,
+              HasSubstr("--ensemble: 'drift' is no drafter: choose among draft, draft2"));
+  EXPECT_FALSE(ParseDrafters("--ensemble", ",").ok());
 }
 
 TEST(Options, OutOfRangeIsRefused) {

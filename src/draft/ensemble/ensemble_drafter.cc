@@ -1,6 +1,7 @@
 #include "draft/ensemble/ensemble_drafter.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -24,15 +25,12 @@ bool ProposesTrees(DrafterId id) {
 
 }  // namespace
 
-EnsembleDrafter::EnsembleDrafter(const DrafterParts& parts, std::optional<double> level_price)
+EnsembleDrafter::EnsembleDrafter(std::vector<EnsembleMember> members, int max_sequences,
+                                 std::optional<double> level_price)
     : level_price_(level_price),
-      slots_(static_cast<std::size_t>(parts.max_sequences)),
-      merge_(parts.members.size()) {
-  for (const DrafterMember& member : parts.members) {
-    members_.push_back({.id = member.id,
-                        .taps = member.taps,
-                        .drafter = MakeDrafter(member.id, parts.Of(member))});
-  }
+      slots_(static_cast<std::size_t>(max_sequences)),
+      merge_(members.size()) {
+  for (EnsembleMember& member : members) members_.push_back({std::move(member)});
   for (Slot& slot : slots_) slot.members.resize(members_.size());
   asked_.reserve(slots_.size());
 }
@@ -190,7 +188,13 @@ void EnsembleDrafter::Propose(std::span<DraftContext> contexts) {
 }
 
 std::unique_ptr<Drafter> MakeEnsembleDrafter(const DrafterParts& parts) {
-  return std::make_unique<EnsembleDrafter>(parts);
+  std::vector<EnsembleMember> members;
+  for (const DrafterMember& member : parts.members) {
+    members.push_back({.id = member.id,
+                       .taps = member.taps,
+                       .drafter = MakeDrafter(member.id, parts.Of(member))});
+  }
+  return std::make_unique<EnsembleDrafter>(std::move(members), parts.max_sequences);
 }
 
 }  // namespace foretoken

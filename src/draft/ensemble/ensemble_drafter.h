@@ -12,6 +12,13 @@
 
 namespace foretoken {
 
+/// One whose proposals an ensemble merges.
+struct EnsembleMember {
+  DrafterId id{};
+  TapPart taps;  ///< As DrafterMember's.
+  std::unique_ptr<Drafter> drafter;
+};
+
 /// An ensemble (SpecInfer, Miao et al. 2023): its members propose for the same place, and their
 /// proposals become one tree of the nodes that their records say are likeliest to come true.
 ///
@@ -19,10 +26,10 @@ namespace foretoken {
 /// for a few now and then. Its laws are fixed by the text, so it never tells any.
 class EnsembleDrafter final : public Drafter {
  public:
-  /// `level_price`: what a member's level costs, in tokens that would be decoded in its time;
-  /// measured, for each member, where it is not given.
-  explicit EnsembleDrafter(const DrafterParts& parts,
-                           std::optional<double> level_price = std::nullopt);
+  /// For so many sequences that are decoded together. `level_price`: what a member's level costs,
+  /// in tokens that would be decoded in its time; measured, for each member, where it is not given.
+  EnsembleDrafter(std::vector<EnsembleMember> members, int max_sequences,
+                  std::optional<double> level_price = std::nullopt);
 
   void Propose(std::span<DraftContext> contexts) override;
   void Observe(const VerifiedProposal& verified) override;
@@ -32,10 +39,7 @@ class EnsembleDrafter final : public Drafter {
   std::int64_t asked(std::size_t i) const { return members_[i].asked; }
 
  private:
-  struct Member {
-    DrafterId id{};
-    TapPart taps;
-    std::unique_ptr<Drafter> drafter;
+  struct Member : EnsembleMember {
     PathRecord record;   // Of all sequences.
     FadingSum level_ns;  // What a level of its proposals takes, for one sequence.
     std::int64_t asked = 0;

@@ -5,7 +5,6 @@
 #include <random>
 #include <vector>
 
-#include "base/allocation_counter_testing.h"
 #include "model/model_testing.h"
 
 namespace foretoken {
@@ -26,6 +25,16 @@ class EnsembleTest : public testing::Test {
       parts.members.push_back({.id = id, .draft = IsDraftModel(id) ? draft_ : nullptr});
     }
     return parts;
+  }
+
+  // Free of charge unless a price is given, so that the clock of this machine does not count.
+  EnsembleDrafter Of(const std::vector<DrafterId>& ids, double level_price = 0) const {
+    const DrafterParts parts = Parts(ids);
+    std::vector<EnsembleMember> members;
+    for (const DrafterMember& member : parts.members) {
+      members.push_back({.id = member.id, .drafter = MakeDrafter(member.id, parts.Of(member))});
+    }
+    return {std::move(members), parts.max_sequences, level_price};
   }
 
   Proposal Propose(Drafter* drafter, std::span<const Token> tokens, int max_nodes,
@@ -104,17 +113,16 @@ TEST_F(EnsembleTest, AcceptsWhatTheBetterMemberDoesOnTextsOfEither) {
       best = std::max(best, AcceptedPerRound(alone.get(), text, kLookahead));
     }
     EXPECT_GT(best, 0.8 * kLookahead);
-    // Free of charge, so that the clock of this machine does not count.
-    EnsembleDrafter both(Parts({DrafterId::kModel, DrafterId::kNgram}), /*level_price=*/0);
+    EnsembleDrafter both = Of({DrafterId::kModel, DrafterId::kNgram});
     EXPECT_GT(AcceptedPerRound(&both, text, 2 * kLookahead), 0.95 * best);
     // With no more nodes than one member has, its records must tell which one is worth them.
-    EnsembleDrafter tight(Parts({DrafterId::kModel, DrafterId::kNgram}), /*level_price=*/0);
+    EnsembleDrafter tight = Of({DrafterId::kModel, DrafterId::kNgram});
     EXPECT_GT(AcceptedPerRound(&tight, text, kLookahead), 0.9 * best);
   }
 }
 
 TEST_F(EnsembleTest, AMemberThatIsNeverRightIsSeldomAsked) {
-  EnsembleDrafter both(Parts({DrafterId::kModel, DrafterId::kNgram}), /*level_price=*/0.2);
+  EnsembleDrafter both = Of({DrafterId::kModel, DrafterId::kNgram}, /*level_price=*/0.2);
   const std::vector<Token> text = PeriodicText();
   (void)AcceptedPerRound(&both, text, 2 * kLookahead);
   EXPECT_LT(both.asked(0), both.asked(1) / 2);
@@ -122,7 +130,7 @@ TEST_F(EnsembleTest, AMemberThatIsNeverRightIsSeldomAsked) {
 }
 
 TEST_F(EnsembleTest, KeepsWithinItsNodesAndPrices) {
-  EnsembleDrafter all(Parts({DrafterId::kModel, DrafterId::kNgram, DrafterId::kRetrieval}), 0);
+  EnsembleDrafter all = Of({DrafterId::kModel, DrafterId::kNgram, DrafterId::kRetrieval});
   const std::vector<Token> text = PeriodicText();
   for (const int most : {0, 1, 7, 63}) {
     const Proposal tree = Propose(&all, std::span(text).first(70), most);
@@ -136,14 +144,45 @@ TEST_F(EnsembleTest, KeepsWithinItsNodesAndPrices) {
   EXPECT_EQ(Propose(&all, std::span(text).first(70), 63, 1, dear).size(), 0);
 }
 
-TEST_F(EnsembleTest, AllocatesNothingInSteadyState) {
-  EnsembleDrafter both(Parts({DrafterId::kNgram, DrafterId::kRetrieval}));
-  const std::vector<Token> text = PeriodicText();
-  std::size_t at = 300;
-  for (; at < 500; ++at) (void)Propose(&both, std::span(text).first(at), 31);
-  allocations = 0;
-  for (; at < 640; ++at) (void)Propose(&both, std::span(text).first(at), 31);
-  EXPECT_EQ(allocations, 0);
+// Says which part of the target's states it is given.
+class Probe final : public Drafter {
+ public:
+  explicit Probe(TapPart* part) : part_(part) {}
+  void Propose(std::span<DraftContext> contexts) override {
+    for (DraftContext& context : contexts) {
+      *part_ = context.taps.part;
+      EXPECT_EQ(context.laws, nullptr);
+      context.proposal->Clear();
+    }
+  }
+
+ private:
+  TapPart* part_;
+};
+
+TEST_F(EnsembleTest, EachMemberReadsItsOwnPartOfWhatTheTargetKeeps) {
+  TapPart first;
+  TapPart second;
+  std::vector<EnsembleMember> members;
+  members.push_back(
+      {DrafterId::kModel, {.first = 0, .width = 64}, std::make_unique<Probe>(&first)});
+  members.push_back(
+      {DrafterId::kModel2, {.first = 64, .width = 32}, std::make_unique<Probe>(&second)});
+  EnsembleDrafter both(std::move(members), 1);
+  const std::vector<Token> text = {1, 2, 3};
+  Proposal tree;
+  DraftContext context{.sequence = 1,
+                       .tokens = text,
+                       .sampling = &sampling_,
+                       .taps = {.part = {.first = 128, .width = 96}},
+                       .lookahead = 4,
+                       .max_nodes = 4,
+                       .proposal = &tree};
+  both.Propose(std::span(&context, 1));
+  EXPECT_EQ(first.first, 128);
+  EXPECT_EQ(first.width, 64);
+  EXPECT_EQ(second.first, 192);
+  EXPECT_EQ(second.width, 32);
 }
 
 }  // namespace

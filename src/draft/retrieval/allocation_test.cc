@@ -3,6 +3,7 @@
 #include <random>
 
 #include "base/allocation_counter_testing.h"
+#include "draft/registry.h"
 #include "draft/retrieval/retriever.h"
 
 namespace foretoken {
@@ -35,6 +36,33 @@ TEST(Retriever, AllocatesNothingInSteadyState) {
   for (int i = 0; i < 1000; ++i) step();
   EXPECT_EQ(allocations, 0);
   EXPECT_EQ(proposal.size(), 31);
+}
+
+TEST(Ensemble, AllocatesNothingInSteadyState) {
+  const auto drafter =
+      MakeEnsembleDrafter({.vocabulary = 30,
+                           .max_sequences = 1,
+                           .max_context = 4000,
+                           .members = {{.id = DrafterId::kNgram}, {.id = DrafterId::kRetrieval}}});
+  std::vector<Token> text;
+  for (int i = 0; i < 4000; ++i) text.push_back(static_cast<Token>(i % 19 + i % 3));
+  const SamplingParams sampling;
+  Proposal proposal;
+  const auto propose = [&](std::size_t tokens) {
+    DraftContext context{.sequence = 1,
+                         .tokens = std::span(text).first(tokens),
+                         .sampling = &sampling,
+                         .lookahead = 31,
+                         .max_nodes = 31,
+                         .proposal = &proposal};
+    drafter->Propose(std::span(&context, 1));
+  };
+  std::size_t tokens = 1000;
+  for (; tokens < 2000; ++tokens) propose(tokens);
+  allocations = 0;
+  for (; tokens < 3000; ++tokens) propose(tokens);
+  EXPECT_EQ(allocations, 0);
+  EXPECT_GT(proposal.size(), 8);
 }
 
 }  // namespace
