@@ -14,6 +14,7 @@
 #include "cli/bench/bench_report.h"
 #include "cli/bench/drafter_list.h"
 #include "cli/bench/html_report.h"
+#include "cli/bench/lossy_cost.h"
 #include "cli/bench/script_option.h"
 #include "cli/common/generation.h"
 #include "cli/common/terminal.h"
@@ -38,6 +39,7 @@ nlohmann::json SpeculationJson(const SpeculationOptions& options) {
        options.lookahead > 0 ? options.lookahead : SpeculationOptions::kDefaultLookahead},
       {"verify", options.verification},
       {"draft_process", options.draft_process}};
+  if (options.is_lossy()) json["lossy"] = options.lossy;
   if (!options.ssd_preset.empty()) {
     json["ssd_preset"] = options.ssd_preset;
     return json;
@@ -143,6 +145,7 @@ Status Bench::Load() {
   context_.scripted = script_.has_value();
   context_.same_law_only = options_.speculation.verification == "rejection" &&
                            options_.generation.sampling.temperature > 0;
+  context_.lossy = options_.speculation.is_lossy();
   context_.batch = options_.batch;
   context_.weight_bytes = target_->facts().weight_bytes;
   context_.kv_bytes_per_token = target_->facts().kv_bytes_per_token;
@@ -324,6 +327,11 @@ Result<SetResult> Bench::RunSet(const EncodedSet& set, ProgressBar* progress) {
   for (std::size_t m = 0; m < contestants_.size(); ++m) {
     result.modes[m].engine = contestants_[m].engine->stats();
     result.modes[m].planner = contestants_[m].engine->planner_report();
+    if (!context_.lossy) continue;
+    FT_ASSIGN_OR_RETURN(
+        result.modes[m].texts,
+        ScoreTexts(contestants_[m].engine.get(), target_->tokenizer(), options_.batch, set.prompts,
+                   result.modes[m].outputs, set.answers));
   }
   return result;
 }
