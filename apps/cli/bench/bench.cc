@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -61,6 +62,8 @@ class Bench {
 
  private:
   Status Load();
+  // What "all" stands for: every mode that there is everything for.
+  std::vector<Mode> AllModes() const;
   Status EncodePrompts();
   Status MakeContestants();
   // Modes, or of one mode a contestant for each fallback that is to be compared.
@@ -101,7 +104,11 @@ Status Bench::Load() {
   }
   FT_RETURN_IF_ERROR(options_.model.ResolveDefaults(options_.datastore.directory));
   if (options_.modes.empty()) options_.modes = drafts() ? "ar,sd,ssd" : "ar";
-  FT_ASSIGN_OR_RETURN(modes_, ParseModes(options_.modes));
+  if (options_.modes == "all") {
+    modes_ = AllModes();
+  } else {
+    FT_ASSIGN_OR_RETURN(modes_, ParseModes(options_.modes));
+  }
   if (drafters_.empty()) {
     for (const Mode mode : modes_) {
       // Of the first draft below, which may come by other options here.
@@ -150,6 +157,28 @@ Status Bench::Load() {
   context_.weight_bytes = target_->facts().weight_bytes;
   context_.kv_bytes_per_token = target_->facts().kv_bytes_per_token;
   return {};
+}
+
+std::vector<Mode> Bench::AllModes() const {
+  const auto runs = [this](Mode mode) {
+    if (!mode.drafts()) return true;
+    switch (InfoOf(mode.drafter).needs) {
+      case DrafterNeeds::kText:
+      case DrafterNeeds::kTextAndDatastore:
+        return true;
+      case DrafterNeeds::kDatastore:
+        return options_.datastore.given();
+      case DrafterNeeds::kDraftModel:
+        return drafters_.empty() ? options_.model.HasDraftOf(mode)
+                                 : mode.drafter == DrafterId::kModel;
+      case DrafterNeeds::kDrafters:
+        return drafts();
+    }
+    return false;
+  };
+  std::vector<Mode> modes;
+  std::ranges::copy_if(kModes, std::back_inserter(modes), runs);
+  return modes;
 }
 
 Status Bench::EncodePrompts() {
