@@ -63,8 +63,8 @@ TEST(RowPrice, PassesSeenCorrectTheTable) {
   EXPECT_DOUBLE_EQ(Of(price, 1, 7), 0.01);
   for (int i = 0; i < 1000; ++i) {
     const bool more = i % 2 == 0;
-    const double us = more ? 300 : 200;
-    price.Observe({8, more ? 12 : 8, 0, 10, us, us});
+    const double round_us = more ? 300 : 200;
+    price.Observe({8, more ? 12 : 8, 0, 10, round_us, round_us});
   }
   // 25 us a row of rounds that take 250 us in the mean for 10 tokens.
   for (int n = 1; n <= 4; ++n) EXPECT_NEAR(Of(price, n, 7), 1, 0.05);

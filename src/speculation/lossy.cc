@@ -23,7 +23,7 @@ double Entropy(std::span<const float> p) {
 }
 
 float RelaxedLeast(const LossyRule& rule, std::span<const float> p) {
-  std::array<float, kMostRelaxed> largest;
+  std::array<float, kMostRelaxed> largest{};
   const auto k = std::min<std::ptrdiff_t>(rule.top_k, std::ssize(p));
   std::partial_sort_copy(p.begin(), p.end(), largest.begin(), largest.begin() + k,
                          std::greater<>());

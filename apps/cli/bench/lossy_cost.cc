@@ -86,7 +86,8 @@ nlohmann::json WrittenTextsJson(const WrittenTexts& texts, const RequestStats& t
 }
 
 std::string RenderLossyCost(const SetResult& set) {
-  if (std::ranges::none_of(set.modes, [](const ModeResult& mode) { return mode.texts; })) return {};
+  if (std::ranges::none_of(set.modes,
+                           [](const ModeResult& mode) { return mode.texts.has_value(); })) return {};
   TextTable table({"mode", "not the model's own", "perplexity of the output", "right answers"});
   for (const ModeResult& mode : set.modes) {
     if (!mode.texts) continue;

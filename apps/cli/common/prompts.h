@@ -15,8 +15,8 @@ namespace foretoken {
 struct PromptSet {
   std::string name;  ///< The file's name without its folder.
   std::vector<std::string> prompts;
-  std::vector<std::string> answers;  ///< To each, where the file has them; "" where not.
   bool plain_text = false;  ///< Openings to be continued, rather than questions to be answered.
+  std::vector<std::string> answers = {};  ///< To each, where the file has them; "" where not.
 };
 
 /// JSON lines: the text of each object's `prompt`, `turns[0]` or `question`, the first that is
