@@ -9,7 +9,6 @@
 #include "base/exhaustion.h"
 #include "engine/rules.h"
 #include "learning/draft_learner.h"
-#include "speculation/lossy.h"
 
 namespace foretoken {
 namespace {
@@ -22,7 +21,6 @@ Result<EngineConfig> ConfigFor(const EngineOptions& options) {
   FT_ASSIGN_OR_RETURN(config.plan, ApplyOptions(options.plan, base));
   config.planner = PlannerSettingsFor(options.plan, config.plan);
   config.verification = options.verification;
-  FT_RETURN_IF_ERROR(CheckLossyRule(options.lossy));
   config.lossy = options.lossy;
   if (options.max_lookahead) {
     config.max_lookahead = std::max(*options.max_lookahead, config.plan.lookahead);

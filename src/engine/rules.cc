@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "speculation/lossy.h"
 #include "speculation/presets.h"
 
 namespace foretoken {
@@ -277,6 +278,7 @@ Status ValidateOptions(const EngineConfig& options) {
   FT_RETURN_IF_ERROR(CheckRange("the batch size", options.max_batch, 1, 256));
   FT_RETURN_IF_ERROR(CheckRange("the prefill chunk", options.prefill_chunk, 1, 8192));
   FT_RETURN_IF_ERROR(CheckRange("the context", options.max_context, 2, 1 << 24));
+  FT_RETURN_IF_ERROR(CheckLossyRule(options.lossy));
   if (options.lossy.kind != Lossy::kNone && options.verification == Verification::kRejection) {
     return InvalidInput(
         "rejection verification keeps the model's distribution, which a lossy rule gives up: give "

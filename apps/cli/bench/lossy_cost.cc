@@ -87,7 +87,8 @@ nlohmann::json WrittenTextsJson(const WrittenTexts& texts, const RequestStats& t
 
 std::string RenderLossyCost(const SetResult& set) {
   if (std::ranges::none_of(set.modes,
-                           [](const ModeResult& mode) { return mode.texts.has_value(); })) return {};
+                           [](const ModeResult& mode) { return mode.texts.has_value(); }))
+    return {};
   TextTable table({"mode", "not the model's own", "perplexity of the output", "right answers"});
   for (const ModeResult& mode : set.modes) {
     if (!mode.texts) continue;
@@ -95,9 +96,9 @@ std::string RenderLossyCost(const SetResult& set) {
                              ? 0
                              : static_cast<double>(mode.total.lossy) / mode.total.output_tokens;
     table.Add({mode.label, FormatPercent(share), fmt::format("{:.3f}", mode.texts->perplexity),
-                  mode.texts->asked == 0
-                      ? "-"
-                      : fmt::format("{} of {}", mode.texts->right, mode.texts->asked)});
+               mode.texts->asked == 0
+                   ? "-"
+                   : fmt::format("{} of {}", mode.texts->right, mode.texts->asked)});
   }
   return "\n  What --lossy costs, as the model judges what each mode wrote:\n" + table.Render(2);
 }
