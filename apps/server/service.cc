@@ -24,7 +24,9 @@ std::string FieldOf(const Door& door, const std::string& field) {
   if (field == "prompt") return std::string(door.prompt);
   if (field == "stop_strings") return "stop";
   if (field == "max_tokens") return std::string(door.limit);
-  constexpr std::string_view kOfPlans[] = {"mode", "lookahead", "tree_width", "fanout", "fallback"};
+  constexpr std::string_view kOfPlans[] = {
+      "mode",   "lookahead", "tree_width",       "lookahead_window",
+      "fanout", "fallback",  "lookahead_guesses"};
   if (std::ranges::find(kOfPlans, field) != std::end(kOfPlans)) return "speculative." + field;
   // The server's own option, which does not go with the mode or fallback that was asked for.
   if (field == "speculation_length") return "speculative";
@@ -365,6 +367,11 @@ std::variant<Admitted, ApiError> Service::Admit(const Door& door, const Caller& 
   if (!parsed.ok()) return invalid(Refusal(parsed.error()));
   Admitted admitted{.request = std::move(*parsed)};
   const ApiRequest& request = admitted.request;
+  if (request.receipt && options().lossy) {
+    return invalid({.message = "a receipt says that the model wrote the text, and this server "
+                               "verifies by a lossy rule: leave receipt out",
+                    .param = "receipt"});
+  }
   std::vector<Request> requests;
   if (auto error = MakeRequests(door, caller, &requests, &admitted)) {
     return invalid(*error);

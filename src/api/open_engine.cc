@@ -23,6 +23,7 @@ Result<EngineConfig> ConfigFor(const EngineOptions& options) {
   config.verification = options.verification;
   config.stages = options.stages;
   config.ensemble = options.ensemble;
+  config.lossy = options.lossy;
   if (options.max_lookahead) {
     config.max_lookahead = std::max(*options.max_lookahead, config.plan.lookahead);
     // As wide a fan-out for every K that may be asked for.

@@ -210,6 +210,8 @@ EngineConfig OptionsFor(std::span<const Mode> offered, EngineConfig options,
                                            plan.primary.budget(), plan.after_fallback.budget()});
     }
   }
+  // Requests may ask for as large a window as there can be.
+  if (std::ranges::any_of(offered, HasWindow)) options.max_nodes = kMaxProposal;
   options = CompleteOptions(options, target);
   if (options.planner.has_value()) LimitPlans(offered, options, &options.planner->limits);
   return options;
@@ -246,6 +248,7 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const En
   }
   const TimesNeeded needed{.rows = NeedsRowTimes(offered, options.plan),
                            .costs = options.planner.has_value(),
+                           .context = options.max_context,
                            .most_rows = options.max_batch * (1 + options.max_lookahead),
                            .sweeps = measuring.sweeps};
   const TimesCache cache(measuring.kept_in, models, needed);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "speculation/lossy.h"
 #include "speculation/presets.h"
 
 namespace foretoken {
@@ -21,6 +22,34 @@ Error Wrong(std::string_view field, fmt::format_string<Values...> sentence, Valu
 // Whether a plan's tree width says what the mode proposes.
 bool ShapesAsPlanned(Mode mode) {
   return mode.drafts() && InfoOf(mode.drafter).shape == ProposalShape::kAsPlanned;
+}
+
+// That a window of W columns and G n-grams, of K tokens each, fits a proposal.
+Status CheckWindow(int window, int guesses, int lookahead, FieldSpelling spell) {
+  const int nodes = (window + guesses) * lookahead;
+  if (nodes <= kMaxProposal) return {};
+  return Wrong("lookahead_window",
+               "mode lookahead proposes (W + G) K = ({} + {}) x {} = {} tokens, more than {}: give "
+               "a smaller {}, {} or {}",
+               window, guesses, lookahead, nodes, kMaxProposal, spell("lookahead_window"),
+               spell("lookahead_guesses"), spell("lookahead"));
+}
+
+// W and G of mode lookahead, where the options have them.
+Status CheckWindowOptions(const PlanOptions& options, std::span<const Mode> modes,
+                          FieldSpelling spell) {
+  if (std::ranges::any_of(modes, HasWindow)) {
+    const SpeculationPlan plan;
+    return CheckWindow(options.window.value_or(plan.window), options.guesses.value_or(plan.guesses),
+                       options.lookahead.value_or(plan.lookahead), spell);
+  }
+  for (const auto& [given, field] : {std::pair(options.window.has_value(), "lookahead_window"),
+                                     std::pair(options.guesses.has_value(), "lookahead_guesses")}) {
+    if (!given) continue;
+    return Wrong(field, "{} is for mode lookahead: no other mode has a window of guesses",
+                 spell(field));
+  }
+  return {};
 }
 
 // The shape of a fan-out that is given in numbers, for K = `lookahead`.
@@ -128,6 +157,10 @@ Status CheckAdapter(const AdapterUse& use, int adapters) {
 
 }  // namespace
 
+bool HasWindow(Mode mode) {
+  return mode.drafts() && InfoOf(mode.drafter).shape == ProposalShape::kWindow;
+}
+
 Status CheckRange(std::string_view what, std::int64_t value, std::int64_t low, std::int64_t high,
                   std::string_view field) {
   if (value >= low && value <= high) return {};
@@ -174,7 +207,7 @@ Status CheckOptions(const PlanOptions& options, std::span<const Mode> modes,
                  "other modes have none",
                  spell("ssd_preset"));
   }
-  return {};
+  return CheckWindowOptions(options, modes, spell);
 }
 
 Result<SpeculationPlan> ApplyOptions(const PlanOptions& options, const SpeculationPlan& base,
@@ -193,6 +226,15 @@ Result<SpeculationPlan> ApplyOptions(const PlanOptions& options, const Speculati
   } else {
     FT_RETURN_IF_ERROR(ShapeProposals(options, spell, &plan));
   }
+  // One of W and G is beside the other at least.
+  const auto set = [&](std::optional<int> value, std::string_view field, int* place) -> Status {
+    if (!value) return {};
+    FT_RETURN_IF_ERROR(CheckRange(spell(field), *value, 1, kMaxProposal - 1, field));
+    *place = *value;
+    return {};
+  };
+  FT_RETURN_IF_ERROR(set(options.window, "lookahead_window", &plan.window));
+  FT_RETURN_IF_ERROR(set(options.guesses, "lookahead_guesses", &plan.guesses));
   if (options.mode) plan.mode = *options.mode;
   if (options.speculation_length) plan.speculation_length = *options.speculation_length;
   if (options.saguaro_c) plan.saguaro_c = *options.saguaro_c;
@@ -277,6 +319,17 @@ Status ValidateOptions(const EngineConfig& options) {
   FT_RETURN_IF_ERROR(CheckRange("the batch size", options.max_batch, 1, 256));
   FT_RETURN_IF_ERROR(CheckRange("the prefill chunk", options.prefill_chunk, 1, 8192));
   FT_RETURN_IF_ERROR(CheckRange("the context", options.max_context, 2, 1 << 24));
+  FT_RETURN_IF_ERROR(CheckLossyRule(options.lossy));
+  if (options.lossy.kind != Lossy::kNone && options.verification == Verification::kRejection) {
+    return InvalidInput(
+        "rejection verification keeps the model's distribution, which a lossy rule gives up: give "
+        "one of them",
+        "lossy");
+  }
+  if (options.lossy.kind != Lossy::kNone && options.script.has_value()) {
+    return InvalidInput("a script draws what is accepted, so no lossy rule can: give one of them",
+                        "lossy");
+  }
   if (BlocksFor(options.kv_tokens) < BlocksFor(options.max_context)) {
     return InvalidInput(fmt::format("{} KV slots cannot hold one sequence of {} tokens",
                                     options.kv_tokens, options.max_context));
@@ -352,6 +405,9 @@ Status CheckPlan(const SpeculationPlan& plan, const RequestBounds& bounds) {
                                 bounds.max_lookahead, "lookahead"));
   if (!needs_lookahead) return {};
   FT_RETURN_IF_ERROR(CheckRange("tree width", plan.tree_width, 1, kMaxTreeWidth, "tree_width"));
+  if (HasWindow(plan.mode)) {
+    FT_RETURN_IF_ERROR(CheckWindow(plan.window, plan.guesses, plan.lookahead, PlainSpelling));
+  }
   FT_RETURN_IF_ERROR(CheckRange("the number of proposal nodes", plan.nodes(), 1, bounds.max_nodes,
                                 plan.tree_width > 1 ? "tree_width" : "lookahead"));
   const bool retrieves = Retrieves(plan.mode) || plan.FallsBackOnRetrieval();

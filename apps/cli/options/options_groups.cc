@@ -175,7 +175,8 @@ void AddSpeculationOptions(CLI::App* app, SpeculationOptions* options) {
       ->check(Between(1, kMaxProposal));
   AddCacheOptions(app, options);
   add("--speculation-length", &options->speculation_length, "N|auto|knee",
-      "Tokens of a sequence that modes sssd, rest and trie check at once, the last one among them: "
+      "Tokens of a sequence that modes with trees of what occurred elsewhere (sssd, rest, trie, "
+      "recycle ...) check at once, the last one among them: "
       "a number; knee: as many as this machine computes at the price of one, shared by the batch; "
       "or auto: as many as are worth their price (default: K + 1, of --fallback retrieval auto)");
   add("--tree-width", &options->tree_width, "W",
@@ -189,6 +190,12 @@ void AddSpeculationOptions(CLI::App* app, SpeculationOptions* options) {
   add("--ensemble", &options->ensemble, "LIST",
       "Of mode ensemble: whose proposals become one tree, as in draft,ngram,suffix (default: all "
       "drafts, ngram and retrieval)");
+  add("--lookahead-window", &options->window, "W",
+      "Columns of guesses in mode lookahead, which it makes n-grams of K + 1 tokens of (default 5)")
+      ->check(Between(1, kMaxProposal - 1));
+  add("--lookahead-guesses", &options->guesses, "G",
+      "N-grams that mode lookahead checks at once (default 5); (W + G) K is 63 at most")
+      ->check(Between(1, kMaxProposal - 1));
   add("--ssd-preset", &options->ssd_preset, "NAME",
       "Speculate like a published parallel method, in place of the options above except "
       "--lookahead: saguaro, pearl, amusd, specbranch, swiftspec, mirror-sd or dsi")
@@ -199,6 +206,29 @@ void AddSpeculationOptions(CLI::App* app, SpeculationOptions* options) {
       "How proposals are checked: shared-noise (default: the same tokens in every mode) or "
       "rejection (tokens drawn from the same distribution, as in the literature)")
       ->check(OneOf({"shared-noise", "rejection"}));
+  CLI::Option* lossy =
+      add("--lossy", &options->lossy, "RULE",
+          "Accept proposed tokens that the model finds likely enough, although it chose another: "
+          "faster, and no longer the model's output. typical (Medusa's, by the entropy of what it "
+          "says), top-k-relaxed (among its k likeliest) or none (the default). Replies and "
+          "statistics say so")
+          ->check(OneOf({"none", "typical", "top-k-relaxed"}));
+  LossyRule* rule = &options->lossy_rule;
+  add("--lossy-epsilon", &rule->epsilon, "P",
+      "typical: tokens as likely as P are always accepted (default 0.09)")
+      ->check(Between(1e-6F, 1.0F))
+      ->needs(lossy);
+  add("--lossy-delta", &rule->delta, "D",
+      "typical: so are those above D times exp(-entropy) (default 0.3)")
+      ->check(Between(1e-6F, 1.0F))
+      ->needs(lossy);
+  add("--lossy-top-k", &rule->top_k, "K", "top-k-relaxed: among the K likeliest (default 10)")
+      ->check(Between(1, 64))
+      ->needs(lossy);
+  add("--lossy-margin", &rule->margin, "P",
+      "top-k-relaxed: and at most P less likely than the likeliest (default 0.6)")
+      ->check(Between(1e-6F, 1.0F))
+      ->needs(lossy);
   add("--saguaro-c", &options->saguaro_c, "C",
       "With --verify rejection in mode ssd: let the draft propose its likeliest tokens C times as "
       "often, from 0 to 1 (default 1), so that more of what is prepared is used")
@@ -285,7 +315,7 @@ void AddModeOption(CLI::App* app, std::string* mode) {
       "(one token at a time), sd (a draft model proposes; sd2, sd3: the second and third --draft), "
       "ssd (it prepares proposals while the target checks), ngram (proposes what the text "
       "repeats), sssd (from a datastore too); to "
-      "compare with: rest, trie")
+      "compare with: rest, trie, jacobi, lookahead, recycle, racer")
       ->check(OneOf(NamesOf(kModes, ModeName)));
 }
 

@@ -92,6 +92,8 @@ Result<PlanOptions> SpeculationOptions::Parse() const {
   if (lookahead > 0) plan.lookahead = lookahead;
   if (tree_width > 1) plan.tree_width = tree_width;
   if (tree_nodes > 0) plan.tree_nodes = tree_nodes;
+  if (window > 0) plan.window = window;
+  if (guesses > 0) plan.guesses = guesses;
   if (cache_budget > 0) plan.cache_budget = cache_budget;
   if (saguaro_c != 1) plan.saguaro_c = saguaro_c;
   const auto fanout_of = [](std::string_view option) {
@@ -108,6 +110,21 @@ Result<PlanOptions> SpeculationOptions::Parse() const {
   return plan;
 }
 
+Result<LossyRule> SpeculationOptions::ParseLossyRule() const {
+  LossyRule rule = lossy_rule;
+  FT_ASSIGN_OR_RETURN(rule.kind, ParseLossy(lossy));
+  const LossyRule usual;
+  const bool typical = rule.epsilon != usual.epsilon || rule.delta != usual.delta;
+  const bool relaxed = rule.top_k != usual.top_k || rule.margin != usual.margin;
+  if (typical && rule.kind != Lossy::kTypical) {
+    return InvalidInput("--lossy-epsilon and --lossy-delta are of --lossy typical");
+  }
+  if (relaxed && rule.kind != Lossy::kTopKRelaxed) {
+    return InvalidInput("--lossy-top-k and --lossy-margin are of --lossy top-k-relaxed");
+  }
+  return rule;
+}
+
 Status SpeculationOptions::CheckFor(std::span<const Mode> modes) const {
   FT_ASSIGN_OR_RETURN(const PlanOptions plan, Parse());
   FT_ASSIGN_OR_RETURN(const Verification verify, ParseVerification(verification));
@@ -116,6 +133,11 @@ Status SpeculationOptions::CheckFor(std::span<const Mode> modes) const {
     if (!given || std::ranges::find(modes, Mode{Schedule::kBefore, id}) != modes.end()) continue;
     return InvalidInput(fmt::format("--{} says what mode {} is made of, and that is not chosen",
                                     option, InfoOf(id).before));
+  }
+  const auto proposes = [](Mode mode) { return mode.drafts() || mode.planned(); };
+  if (is_lossy() && std::ranges::none_of(modes, proposes)) {
+    return InvalidInput(
+        "--lossy is about what proposals are accepted, and mode ar proposes nothing");
   }
   return CheckOptions(plan, modes, verify, OptionName);
 }
@@ -127,6 +149,7 @@ Result<EngineOptions> SpeculationOptions::ToEngineOptions(int batch, int max_con
   FT_ASSIGN_OR_RETURN(options.verification, ParseVerification(verification));
   FT_ASSIGN_OR_RETURN(options.stages, ParseDrafters("--stages", stages));
   FT_ASSIGN_OR_RETURN(options.ensemble, ParseDrafters("--ensemble", ensemble));
+  FT_ASSIGN_OR_RETURN(options.lossy, ParseLossyRule());
   options.max_batch = batch;
   if (max_context > 0) options.max_context = max_context;
   options.prefix_cache = prefix_cache;
