@@ -174,7 +174,7 @@ std::vector<Mode> Bench::AllModes() const {
         return drafters_.empty() ? options_.model.HasDraftOf(mode)
                                  : mode.drafter == DrafterId::kModel;
       case DrafterNeeds::kDrafters:
-        return drafts();
+        return options_.model.has_draft();
     }
     return false;
   };

@@ -194,7 +194,7 @@ struct SpeculationOptions {
 Result<Fanout> ParseFanout(std::string_view option, std::string_view text);
 
 /// The drafters of "draft,ngram", in that order; `option` names it in errors.
-Result<std::vector<DrafterId>> ParseDrafters(std::string_view option, std::string_view text);
+Result<std::vector<DrafterId>> ParseDrafterIds(std::string_view option, std::string_view text);
 
 /// Sampling options and where a generation ends.
 struct GenerationOptions {

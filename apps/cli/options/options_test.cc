@@ -248,12 +248,12 @@ TEST(Options, AreRefusedWhereTheyWouldDoNothing) {
 }
 
 TEST(Options, ListsOfDrafters) {
-  EXPECT_THAT(*ParseDrafters("--stages", "draft, draft2,ngram"),
+  EXPECT_THAT(*ParseDrafterIds("--stages", "draft, draft2,ngram"),
               ElementsAre(DrafterId::kModel, DrafterId::kModel2, DrafterId::kNgram));
-  EXPECT_THAT(*ParseDrafters("--stages", ""), ElementsAre());
-  EXPECT_THAT(ParseDrafters("--ensemble", "draft,drift").error().message,
+  EXPECT_THAT(*ParseDrafterIds("--stages", ""), ElementsAre());
+  EXPECT_THAT(ParseDrafterIds("--ensemble", "draft,drift").error().message,
               HasSubstr("--ensemble: 'drift' is no drafter: choose among draft, draft2"));
-  EXPECT_FALSE(ParseDrafters("--ensemble", ",").ok());
+  EXPECT_FALSE(ParseDrafterIds("--ensemble", ",").ok());
 }
 
 TEST(Options, OutOfRangeIsRefused) {

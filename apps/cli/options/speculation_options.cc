@@ -65,7 +65,7 @@ Result<Fanout> ParseFanout(std::string_view option, std::string_view text) {
   return choice;
 }
 
-Result<std::vector<DrafterId>> ParseDrafters(std::string_view option, std::string_view text) {
+Result<std::vector<DrafterId>> ParseDrafterIds(std::string_view option, std::string_view text) {
   std::vector<DrafterId> drafters;
   for (const std::string& name : SplitList(text)) {
     const auto named = std::ranges::find(kDrafters, name, &DrafterInfo::name);
@@ -147,8 +147,8 @@ Result<EngineOptions> SpeculationOptions::ToEngineOptions(int batch, int max_con
   FT_ASSIGN_OR_RETURN(options.plan, Parse());
   FT_RETURN_IF_ERROR(CheckShapes(options.plan, OptionName));
   FT_ASSIGN_OR_RETURN(options.verification, ParseVerification(verification));
-  FT_ASSIGN_OR_RETURN(options.stages, ParseDrafters("--stages", stages));
-  FT_ASSIGN_OR_RETURN(options.ensemble, ParseDrafters("--ensemble", ensemble));
+  FT_ASSIGN_OR_RETURN(options.stages, ParseDrafterIds("--stages", stages));
+  FT_ASSIGN_OR_RETURN(options.ensemble, ParseDrafterIds("--ensemble", ensemble));
   FT_ASSIGN_OR_RETURN(options.lossy, ParseLossyRule());
   options.max_batch = batch;
   if (max_context > 0) options.max_context = max_context;
