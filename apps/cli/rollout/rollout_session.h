@@ -53,8 +53,9 @@ class RolloutSession {
   explicit RolloutSession(RolloutOptions options);
   ~RolloutSession();
 
-  /// An error leaves the session as it was or, where weights could not be loaded, without any: the
-  /// next order loads its own.
+  /// An order of weights with another tokenizer leaves the session as it was. Another error may
+  /// come when its weights are in place or, where they could not be loaded, none: the next order
+  /// then loads its own or those that were used last.
   Result<RolloutDone> Take(const RolloutOrder& order);
 
  private:
