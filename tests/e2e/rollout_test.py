@@ -12,6 +12,8 @@ import unittest
 
 from command_line import CLEAN_ENVIRONMENT, MODELS, PROGRAM, CliTest
 
+CAT = ("Tell me a story about a cat and a dog who live in a house near a big green park and like to "
+       "play with a red ball until the sun goes down and it is time to go to bed.")
 # What depends on how samples were decoded; all else is the same in every mode.
 OF_THE_MODE = ("rounds", "proposed", "accepted")
 
@@ -33,19 +35,19 @@ class Rollout(CliTest):
         super().setUp()
         self.prompts = self.folder / "prompts.jsonl"
         self.prompts.write_text("".join(json.dumps(line) + "\n" for line in (
-            {"id": "cat", "prompt": "Tell me a story about a cat and a dog who live in a house."},
+            {"id": "cat", "prompt": CAT},
             {"id": 7, "messages": [{"role": "user", "content": "Tell me a story."}]},
             {"prompt": "What did the old bear do?"})))
 
-    def rollout(self, name, *options, samples=6, out=None, **more):
-        out = out or self.folder / name
+    def rollout(self, name, *options, samples=6, batch=5):
+        out = self.folder / name
         report = json.loads(self.succeed(
             "rollout", "--prompts", self.prompts, "-n", samples, "-o", out, "--max-tokens", 60,
-            "--batch", 5, "--seed", 3, "--json", *options, **more).stdout)
+            "--batch", batch, "--seed", 3, "--json", *options).stdout)
         return report, *read(out)
 
     def test_is_the_same_in_every_mode_and_batch(self):
-        report, header, truth = self.rollout("ar", "--mode", "ar", "--batch", 1)
+        report, header, truth = self.rollout("ar", "--mode", "ar", batch=1)
         self.assertEqual(report["samples"], 18)
         self.assertEqual(report["left"], 0)
         self.assertEqual(set(truth), {(prompt, sample) for prompt in ("cat", 7, 3)
@@ -58,12 +60,13 @@ class Rollout(CliTest):
             self.assertTrue(header["weights"].startswith(sample["weights"]))
         self.assertEqual(len({sample["seed"] for sample in truth.values()}), 18)
         self.assertGreater(len({sample["text"] for sample in truth.values()}), 15)
-        for options in ((), ("--mode", "sd"), ("--mode", "ssd"), ("--mode", "trie"),
-                        ("--mode", "ar", "--tail-mode", "sd"),
-                        ("--mode", "sssd", "--datastore", self.folder / "store", "--learn")):
+        for number, options in enumerate((
+                (), ("--mode", "sd"), ("--mode", "ssd"), ("--mode", "trie"),
+                ("--mode", "ar", "--tail-mode", "sd"),
+                ("--mode", "sssd", "--datastore", self.folder / "store", "--learn"))):
             with self.subTest(options=options):
-                report, head, samples = self.rollout("-".join(map(str, options)).replace("/", "_"),
-                                                     *options)
+                report, head, samples = self.rollout(f"{number}", *options)
+                self.assertEqual(report["samples"], 18)
                 self.assertEqual(samples, truth)
                 self.assertEqual(head, header)
         self.assertGreater(report["cached_prompt_tokens"], 0)  # Siblings share the prompt.
@@ -72,8 +75,7 @@ class Rollout(CliTest):
         _, _, samples = self.rollout("out")
         sample = samples["cat", 4]
         run = json.loads(self.succeed(
-            "run", "--chat", "Tell me a story about a cat and a dog who live in a house.", "-n", 60,
-            "--temp", 1, "--seed", sample["seed"], "--json", "--logprobs", 0).stdout)
+            "run", "--chat", CAT, "-n", 60, "--temp", 1, "--seed", sample["seed"], "--json", "--logprobs", 0).stdout)
         self.assertEqual(sample["tokens"], run["tokens"])
         self.assertEqual(sample["text"], run["text"])
         self.assertEqual(sample["finish_reason"], run["finish_reason"])
@@ -173,7 +175,7 @@ class Rollout(CliTest):
         self.refuse("rollout", "-o", notes, saying="was not written by rollout")
         self.assertEqual(notes.read_text(), "mine\n")
         self.refuse("rollout", "--json", saying="give a file for them, -o")
-        self.refuse("rollout", "--tail-mode", "warp", saying="--tail-mode")
+        self.refuse("rollout", "--tail-mode", "warp", saying="'warp' is not a mode")
         self.refuse("rollout", "--tail-mode", "sd3", "--mode", "ar", saying="needs 3 draft models")
         self.refuse("rollout", "--prompts", self.folder / "none", saying="cannot read the prompt")
 
