@@ -115,6 +115,9 @@ void AddSpeculation(Families* families) {
                     [](Totals totals) { return totals.draft_tokens; });
   families->Counter("spec_decode_num_accepted_tokens_total", "Proposed tokens that were accepted.",
                     [](Totals totals) { return totals.accepted_tokens; });
+  families->Counter("lossy_tokens_total",
+                    "Emitted tokens that a lossy rule accepted in place of the model's choice.",
+                    [](Totals totals) { return totals.lossy_tokens; });
   families->PerPosition("spec_decode_num_accepted_tokens_per_pos_total",
                         "Rounds in which the proposal's token at the position was accepted.",
                         [](Totals totals) { return totals.accepted_at; });
@@ -378,6 +381,7 @@ OrderedJson StatsJson(const Service& service, const OutcomeCounts& counts) {
        {{"drafts", totals.drafts},
         {"draft_tokens", totals.draft_tokens},
         {"accepted_tokens", totals.accepted_tokens},
+        {"lossy_tokens", totals.lossy_tokens},
         {"rate", Share(totals.accepted_tokens, totals.draft_tokens)},
         {"length", Share(totals.output_tokens, rounds)},
         {"by_position", std::move(accepted)}}},

@@ -367,6 +367,11 @@ std::variant<Admitted, ApiError> Service::Admit(const Door& door, const Caller& 
   if (!parsed.ok()) return invalid(Refusal(parsed.error()));
   Admitted admitted{.request = std::move(*parsed)};
   const ApiRequest& request = admitted.request;
+  if (request.receipt && options().lossy) {
+    return invalid({.message = "a receipt says that the model wrote the text, and this server "
+                               "verifies by a lossy rule: leave receipt out",
+                    .param = "receipt"});
+  }
   std::vector<Request> requests;
   if (auto error = MakeRequests(door, caller, &requests, &admitted)) {
     return invalid(*error);

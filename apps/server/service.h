@@ -22,6 +22,7 @@ namespace foretoken::server {
 struct ServiceOptions {
   ApiDefaults defaults;
   bool random_seed = true;    ///< For requests without one; else the default seed.
+  bool lossy = false;         ///< EngineOptions::lossy: receipts are then refused.
   int max_prompt_tokens = 0;  ///< 0: what the context holds.
   /// Sequences of one client under way, where its key says nothing; 0: its share of the places.
   int client_limit = 0;

@@ -1,15 +1,16 @@
 // How long passes of a model take: over rows of one sequence behind a context, all of which want
 // logits, as verification does, and over a prompt of which only the last row does. Usage:
-// pass_bench MODEL PRECISION CORES [ROUNDS [WHERE [SAYS [TAPS]]]]: a folder, a GGUF file or the
-// name of a shape of random weights, auto, bf16, f32 or portable, cores such as 0 or 0,1, whether
-// experts lie in memory or are mapped, mmap, how many tokens its lm head says (0: all that it has),
-// and layers such as 2,16,29: then each kind of pass is also timed while it keeps what enters
-// these. Every round times each kind of pass in turn; prints a line of JSON with the median
-// milliseconds of each. Every pass has other tokens, so that experts that its rows choose are
-// others too. "eagle3-of-SHAPE" is an EAGLE-3 drafter for a shape's target that says 32,000 tokens;
-// its rows read the state that another row has left, as in a chain's later steps.
-// "dflash-of-SHAPE" is a DFlash drafter of five layers, whose rows are a block behind features that
-// it has read; its pass over a prompt reads the features.
+// pass_bench MODEL PRECISION CORES [ROUNDS [WHERE [SAYS [TAPS [CONTEXT]]]]]: a folder, a GGUF file
+// or the name of a shape of random weights, auto, bf16, f32 or portable, cores such as 0 or 0,1,
+// whether experts lie in memory or are mapped, mmap, how many tokens its lm head says (0: all that
+// it has), and layers such as 2,16,29: then each kind of pass is also timed while it keeps what
+// enters these (-: none), and how many tokens the rows are behind. Every round times each kind of
+// pass in turn; prints a line of JSON with the median milliseconds of each. Every pass has other
+// tokens, so that experts that its rows choose are others too. "eagle3-of-SHAPE" is an EAGLE-3
+// drafter for a shape's target that says 32,000 tokens; its rows read the state that another row
+// has left, as in a chain's later steps. "dflash-of-SHAPE" is a DFlash drafter of five layers,
+// whose rows are a block behind features that it has read; its pass over a prompt reads the
+// features.
 
 #include <fmt/core.h>
 
@@ -38,7 +39,7 @@
 namespace foretoken {
 namespace {
 
-constexpr int kContext = 128;
+constexpr int kUsualContext = 128;
 constexpr int kPrompt = 512;
 constexpr int kRows[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32};
 
@@ -170,7 +171,7 @@ std::string MediansJson(std::span<const Passes> passes,
 
 Result<std::string> Measure(const std::string& path, const std::string& precision_name,
                             Device* device, int rounds, ExpertsPlace experts, int says,
-                            const std::vector<int>& taps) {
+                            const std::vector<int>& taps, int context) {
   std::optional<Checkpoint> checkpoint;
   ModelConfig config;
   if (std::filesystem::exists(path)) {
@@ -200,7 +201,7 @@ Result<std::string> Measure(const std::string& path, const std::string& precisio
   std::vector<Passes> passes;
   const auto add = [&](const std::vector<int>& kept) {
     for (const int rows : kRows) {
-      passes.emplace_back(model.get(), kept, kContext, rows, /*all=*/true);
+      passes.emplace_back(model.get(), kept, context, rows, /*all=*/true);
     }
     passes.emplace_back(model.get(), kept, 0, kPrompt, /*all=*/false);
   };
@@ -232,7 +233,8 @@ int main(int argc, char** argv) {
   using namespace foretoken;
   if (argc < 4) {
     std::fputs(
-        "usage: pass_bench MODEL PRECISION CORES [ROUNDS [memory|mmap [SAYS [LAYER,LAYER...]]]]\n",
+        "usage: pass_bench MODEL PRECISION CORES [ROUNDS [memory|mmap [SAYS [LAYER,LAYER...|- "
+        "[CONTEXT]]]]]\n",
         stderr);
     return 2;
   }
@@ -247,14 +249,15 @@ int main(int argc, char** argv) {
   const ExpertsPlace experts = mapped ? ExpertsPlace::kFile : ExpertsPlace::kMemory;
   const int says = argc > 6 ? std::atoi(argv[6]) : 0;
   std::vector<int> taps;
-  for (const char* at = argc > 7 ? argv[7] : ""; *at != '\0';) {
+  for (const char* at = argc > 7 && argv[7] != std::string_view("-") ? argv[7] : ""; *at != '\0';) {
     char* end = nullptr;
     taps.push_back(static_cast<int>(std::strtol(at, &end, 10)));
     at = *end == ',' && end != at ? end + 1 : "";
   }
+  const int context = argc > 8 ? std::max(1, std::atoi(argv[8])) : kUsualContext;
   Result<std::string> result = std::string();
   device.Run([&] {
-    result = Measure(argv[1], argv[2], &device, rounds, experts, says, taps);
+    result = Measure(argv[1], argv[2], &device, rounds, experts, says, taps, context);
     return 0;
   });
   fmt::print("{}\n", result.ok() ? *result : result.error().message);

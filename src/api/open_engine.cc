@@ -21,6 +21,7 @@ Result<EngineConfig> ConfigFor(const EngineOptions& options) {
   FT_ASSIGN_OR_RETURN(config.plan, ApplyOptions(options.plan, base));
   config.planner = PlannerSettingsFor(options.plan, config.plan);
   config.verification = options.verification;
+  config.lossy = options.lossy;
   if (options.max_lookahead) {
     config.max_lookahead = std::max(*options.max_lookahead, config.plan.lookahead);
     // As wide a fan-out for every K that may be asked for.

@@ -225,6 +225,7 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const En
   }
   const TimesNeeded needed{.rows = NeedsRowTimes(offered, options.plan),
                            .costs = options.planner.has_value(),
+                           .context = options.max_context,
                            .most_rows = options.max_batch * (1 + options.max_lookahead),
                            .sweeps = measuring.sweeps};
   const TimesCache cache(measuring.kept_in, models, needed);

@@ -34,6 +34,9 @@ constexpr std::array kMeasuredRows = {1,  2,  3,  4,  5,  6,  7,  8,  9, 12,
 static_assert(kMeasuredRows.size() <= TimeTable::kMaxRowPoints);
 constexpr int kShortContext = 64;
 constexpr int kLongContext = 1024;
+// A third context, where sequences may be so long: a line from 64 to 1024 tells little of it, since
+// keys and values then come from memory that lay in a cache before. Beyond it the line goes on.
+constexpr int kVeryLongContext = 8192;
 // Long enough for a sequence's keys and values to show beside the rest of a pass.
 constexpr int kSequenceContext = 256;
 constexpr std::int64_t kMeasuringNs = 900'000'000;
@@ -43,13 +46,35 @@ TimeTable TableOf(const PassTimes& times) {
   return TimeTable::Make(times.rows, times.contexts, times.us).value();
 }
 
-// Attention hardly counts behind so short a context.
-PassTimes MeasureRows(const LoadedModel& target) {
+// Ascending; none that the model, whose passes have so many rows at most, or the engine is too
+// short for.
+std::vector<int> MeasuredContexts(const Model& model, int most_rows, const TimesNeeded& needed) {
+  const int longest = model.config().max_positions - most_rows;
+  std::vector<int> contexts = {kShortContext,
+                               std::max(kShortContext + 1, std::min(kLongContext, longest))};
+  if (std::min(longest, needed.context) >= kVeryLongContext) contexts.push_back(kVeryLongContext);
+  return contexts;
+}
+
+// The measured times behind the shortest context.
+std::vector<double> ShortestContext(const PassTimes& times) {
+  std::vector<double> us;
+  for (std::size_t i = 0; i < times.us.size(); i += times.contexts.size()) {
+    us.push_back(times.us[i]);
+  }
+  return us;
+}
+
+PassTimes MeasureRows(const LoadedModel& target, const TimesNeeded& needed) {
   // With AVX2 a fifth row takes 2.65 times one and a fourth 1.47: the steps must be seen.
   constexpr std::array kRows = {1, 2, 3, 4, 5, 8, 9, 12, 13, 16, 17, 24, 32, 64, 128, 256};
-  constexpr std::array kContexts = {kShortContext};
+  // Attention hardly counts where contexts are short.
+  std::vector<int> contexts = {kShortContext};
+  if (MeasuredContexts(*target.model, kRows.back(), needed).back() == kVeryLongContext) {
+    contexts.push_back(kVeryLongContext);
+  }
   return target.device->Run(
-      [&] { return MeasurePassTimes(*target.model, kRows, kContexts, kMeasuringNs); });
+      [&] { return MeasurePassTimes(*target.model, kRows, contexts, kMeasuringNs); });
 }
 
 // All, or all but the most where a pass never has so many.
@@ -63,9 +88,7 @@ TimeTable MeasureTable(Model& model, Device& device, const TimesNeeded& needed) 
   const std::span<const int> rows = MeasuredRows(needed);
   const bool all = rows.size() == kMeasuredRows.size();
   const std::int64_t budget_ns = kMeasuringNs + (all ? kMeasuringManyRowsNs : 0);
-  const int longest = model.config().max_positions - rows.back();
-  const std::array contexts = {kShortContext,
-                               std::max(kShortContext + 1, std::min(kLongContext, longest))};
+  const std::vector<int> contexts = MeasuredContexts(model, rows.back(), needed);
   return device.Run([&] {
     return TableOf(
         MeasurePassTimes(model, rows, contexts, budget_ns * needed.sweeps, needed.sweeps));
@@ -144,8 +167,8 @@ std::string Describe(std::string_view role, const LoadedModel* loaded) {
                      loaded->device->name());
 }
 
-// Of everything that times depend on. (Not on the context limit: what is measured has KV of its
-// own, behind contexts that the model alone limits.)
+// Of everything that times depend on. (Of the context limit only whether passes behind very long
+// contexts are measured: what is measured has KV of its own.)
 std::string KeyOf(const EngineModels& models, const TimesNeeded& needed) {
   std::string what = fmt::format("{} {}\n{}\n", kFormat, kVersion, CpuModel());
   what += Describe("target", models.target);
@@ -158,7 +181,8 @@ std::string KeyOf(const EngineModels& models, const TimesNeeded& needed) {
     }
     if (first || apart != nullptr) what += Describe(name, apart);
   }
-  what += fmt::format("{} {} {}", needed.rows, needed.costs, MeasuredRows(needed).back());
+  what += fmt::format("{} {} {} {}", needed.rows, needed.costs, MeasuredRows(needed).back(),
+                      needed.context >= kVeryLongContext);
   return Sha256Hex(what);
 }
 
@@ -194,9 +218,9 @@ TimeTable HalfWay(const TimeTable& learned, const TimeTable& before) {
 MeasuredTimes MeasureTimes(const EngineModels& models, const TimesNeeded& needed,
                            MeasuredTimes known) {
   if (needed.rows && known.row_times.rows().empty()) {
-    const PassTimes times = MeasureRows(*models.target);
+    const PassTimes times = MeasureRows(*models.target, needed);
     known.row_times = TableOf(times);
-    known.knee_rows = KneeRows(times.rows, times.us);
+    known.knee_rows = KneeRows(times.rows, ShortestContext(times));
   }
   if (needed.costs) MeasureCosts(models, needed, &known.costs);
   return known;

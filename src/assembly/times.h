@@ -15,6 +15,7 @@ namespace foretoken {
 struct TimesNeeded {
   bool rows = false;   ///< What rows cost the target: row_times and knee_rows.
   bool costs = false;  ///< What the planner begins with.
+  int context = 0;     ///< Of a sequence at most: a row that attends to more costs more.
   int most_rows = 1;   ///< That a pass will have; the costs of more need not be known.
   int sweeps = 1;      ///< How often each point is measured; more where noise matters.
 };

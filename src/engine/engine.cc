@@ -140,6 +140,7 @@ Result<std::vector<SequenceId>> Engine::SubmitAll(std::vector<Request> requests)
       sequence->draws = config.verification == Verification::kRejection &&
                         sequence->request.sampling.temperature > 0 && !config.script.has_value();
       sequence->stats.submitted_ns = NowNs();
+      if (plans[i].mode != Mode::kAr) sequence->stats.lossy_rule = config.lossy.kind;
       sequences.push_back(std::move(sequence));
     }
     impl_->inbox.Submit(std::move(sequences));
@@ -242,7 +243,7 @@ Engine::Impl::Impl(const EngineConfig& config, Model* target, Device* target_dev
       target_pass(target, scheduler.kv(), kept.all, config.max_batch, config.prefill_chunk),
       drafters(std::move(proposers.before), RetrievalBudget(config.times, config.max_nodes),
                target_pass.taps(), kept.parts, bounds.vocabulary, config.max_batch),
-      verifier(&target->backend(), bounds.vocabulary, config.script),
+      verifier(&target->backend(), bounds.vocabulary, config.script, config.lossy),
       emitter(bounds.vocabulary, target->config().hidden) {
   for (const Token token : tokenizer == nullptr ? std::vector<Token>() : tokenizer->eos()) {
     if (std::ranges::find(eos, token) == eos.end()) eos.push_back(token);
@@ -345,6 +346,7 @@ void Engine::Impl::TakeInbox() {
     Sequence* sequence = Find(id);
     if (sequence == nullptr) continue;
     sequence->plan = plan;
+    if (plan.mode != Mode::kAr) sequence->stats.lossy_rule = options.lossy.kind;
     sequence->estimate.reset();
     if (plan.open()) planning->MakeFirstPlan(running(), sequence);
   }
@@ -421,7 +423,8 @@ void Engine::Impl::EndSpeculationOfPreempted() {
 
 void Engine::Impl::Retire(Sequence* sequence) {
   const bool learnable = sequence->request.learn && sequence->output_tokens() > 0 &&
-                         sequence->finish != FinishReason::kCancelled;
+                         sequence->finish != FinishReason::kCancelled &&
+                         sequence->stats.lossy == 0;  // Else it is not what the model says.
   const bool of_target = sequence->request.adapter.index < 0;
   if (learnable && of_target && options.when_decoded && sequence->uncomputed() <= 1) {
     const TapPart captured{.first = 0, .width = kept.of_first.width()};

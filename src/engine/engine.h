@@ -62,6 +62,7 @@ struct EngineConfig {
   MeasuredTimes times;  ///< MakeEngine measures what it needs of those that are not known.
   /// Of sequences that sample; at temperature 0 both ways emit the same.
   Verification verification = Verification::kSharedNoise;
+  LossyRule lossy;  ///< With shared noise only. Mode ar stays exact: it proposes nothing.
   std::optional<Script> script;
   std::int64_t speculator_delay_us = 0;  ///< Tests: it sleeps up to this long between its steps.
   LogSink log;                           ///< Told when the speculator is lost or was restarted.

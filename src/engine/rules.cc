@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "speculation/lossy.h"
 #include "speculation/presets.h"
 
 namespace foretoken {
@@ -318,6 +319,17 @@ Status ValidateOptions(const EngineConfig& options) {
   FT_RETURN_IF_ERROR(CheckRange("the batch size", options.max_batch, 1, 256));
   FT_RETURN_IF_ERROR(CheckRange("the prefill chunk", options.prefill_chunk, 1, 8192));
   FT_RETURN_IF_ERROR(CheckRange("the context", options.max_context, 2, 1 << 24));
+  FT_RETURN_IF_ERROR(CheckLossyRule(options.lossy));
+  if (options.lossy.kind != Lossy::kNone && options.verification == Verification::kRejection) {
+    return InvalidInput(
+        "rejection verification keeps the model's distribution, which a lossy rule gives up: give "
+        "one of them",
+        "lossy");
+  }
+  if (options.lossy.kind != Lossy::kNone && options.script.has_value()) {
+    return InvalidInput("a script draws what is accepted, so no lossy rule can: give one of them",
+                        "lossy");
+  }
   if (BlocksFor(options.kv_tokens) < BlocksFor(options.max_context)) {
     return InvalidInput(fmt::format("{} KV slots cannot hold one sequence of {} tokens",
                                     options.kv_tokens, options.max_context));

@@ -128,9 +128,11 @@ class Sequence {
   Outcome outcome;
   StaticVector<Token, kMaxProposal + 1> emitted;  ///< The accepted path, then the bonus token.
   StaticVector<std::int8_t, kMaxProposal + 1> verified_nodes;  ///< Where each was chosen.
-  Proposal verified;                                           ///< What the pass verified.
-  int accepted = 0;                                            ///< Nodes on the accepted path.
-  std::optional<int> hit_rank;                                 ///< RoundRecord's.
+  /// Which of `emitted` a lossy rule put in place of what the target chose there.
+  StaticVector<std::int8_t, kMaxProposal + 1> lossy;
+  Proposal verified;            ///< What the pass verified.
+  int accepted = 0;             ///< Nodes on the accepted path.
+  std::optional<int> hit_rank;  ///< RoundRecord's.
   std::optional<bool> hit;  ///< Whether the speculation cache knew the outcome, if it was asked.
   bool prepared = false;    ///< ... and whether it knew any.
 

@@ -17,9 +17,16 @@ class RowPrice {
   /// Only ratios are looked at: a machine that has become slower since changes nothing.
   explicit RowPrice(const TimeTable& pass_us) : times_(pass_us), pass_us_(pass_us) {}
 
-  /// A round in which nothing was prefilled: its sequences, the rows of its pass, the tokens that
-  /// all sequences emitted, the pass's time and the whole round's.
-  void Observe(int sequences, int rows, double tokens, double pass_us, double round_us);
+  /// A round in which nothing was prefilled.
+  struct Seen {
+    int sequences = 1;
+    int rows = 1;        ///< Of its pass.
+    double context = 0;  ///< Of a sequence, in the mean: a row that attends to more costs more.
+    double tokens = 0;   ///< That all sequences emitted.
+    double pass_us = 0;
+    double round_us = 0;
+  };
+  void Observe(const Seen& round);
 
   /// Of a sequence's first, second ... proposal token where the other sequences have so many rows.
   /// Kernels work on tiles of rows, so prices come in steps and may exceed 1. As at a batch of one
@@ -28,6 +35,8 @@ class RowPrice {
 
   /// Rows of the other sequences as of late, as a sequence sees it.
   double other_rows() const { return rounds_ > 0 ? other_rows_ / rounds_ : 0; }
+  /// The context of a sequence as of late.
+  double context() const { return rounds_ > 0 ? context_ / rounds_ : 0; }
 
  private:
   TimeEstimate times_;
@@ -36,6 +45,7 @@ class RowPrice {
   // Faded sums.
   double rounds_ = 0;
   double other_rows_ = 0;  // Of the other sequences, as a sequence sees it.
+  double context_ = 0;
   double tokens_ = 0;
   double in_pass_us_ = 0;
   double all_us_ = 0;

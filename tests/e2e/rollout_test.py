@@ -177,6 +177,7 @@ class Rollout(CliTest):
         self.refuse("rollout", "--json", saying="give a file for them, -o")
         self.refuse("rollout", "--tail-mode", "warp", saying="'warp' is not a mode")
         self.refuse("rollout", "--tail-mode", "sd3", "--mode", "ar", saying="needs 3 draft models")
+        self.refuse("rollout", "--lossy", "typical", saying="--lossy is not for rollout")
         self.refuse("rollout", "--prompts", self.folder / "none", saying="cannot read the prompt")
 
 

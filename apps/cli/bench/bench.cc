@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -14,6 +15,7 @@
 #include "cli/bench/bench_report.h"
 #include "cli/bench/drafter_list.h"
 #include "cli/bench/html_report.h"
+#include "cli/bench/lossy_cost.h"
 #include "cli/bench/script_option.h"
 #include "cli/common/generation.h"
 #include "cli/common/terminal.h"
@@ -38,6 +40,7 @@ nlohmann::json SpeculationJson(const SpeculationOptions& options) {
        options.lookahead > 0 ? options.lookahead : SpeculationOptions::kDefaultLookahead},
       {"verify", options.verification},
       {"draft_process", options.draft_process}};
+  if (options.is_lossy()) json["lossy"] = options.lossy;
   if (!options.ssd_preset.empty()) {
     json["ssd_preset"] = options.ssd_preset;
     return json;
@@ -61,6 +64,8 @@ class Bench {
 
  private:
   Status Load();
+  // What "all" stands for: every mode that there is everything for.
+  std::vector<Mode> AllModes() const;
   Status EncodePrompts();
   Status MakeContestants();
   // Modes, or of one mode a contestant for each fallback that is to be compared.
@@ -101,7 +106,11 @@ Status Bench::Load() {
   }
   FT_RETURN_IF_ERROR(options_.model.ResolveDefaults(options_.datastore.directory));
   if (options_.modes.empty()) options_.modes = drafts() ? "ar,sd,ssd" : "ar";
-  FT_ASSIGN_OR_RETURN(modes_, ParseModes(options_.modes));
+  if (options_.modes == "all") {
+    modes_ = AllModes();
+  } else {
+    FT_ASSIGN_OR_RETURN(modes_, ParseModes(options_.modes));
+  }
   if (drafters_.empty()) {
     for (const Mode mode : modes_) {
       // Of the first draft below, which may come by other options here.
@@ -145,10 +154,33 @@ Status Bench::Load() {
   context_.scripted = script_.has_value();
   context_.same_law_only = options_.speculation.verification == "rejection" &&
                            options_.generation.sampling.temperature > 0;
+  context_.lossy = options_.speculation.is_lossy();
   context_.batch = options_.batch;
   context_.weight_bytes = target_->facts().weight_bytes;
   context_.kv_bytes_per_token = target_->facts().kv_bytes_per_token;
   return {};
+}
+
+std::vector<Mode> Bench::AllModes() const {
+  const auto runs = [this](Mode mode) {
+    if (!mode.drafts()) return true;
+    switch (InfoOf(mode.drafter).needs) {
+      case DrafterNeeds::kText:
+      case DrafterNeeds::kTextAndDatastore:
+        return true;
+      case DrafterNeeds::kDatastore:
+        return options_.datastore.given();
+      case DrafterNeeds::kDraftModel:
+        return drafters_.empty() ? options_.model.HasDraftOf(mode)
+                                 : mode.drafter == DrafterId::kModel;
+      case DrafterNeeds::kDrafters:
+        return drafts();
+    }
+    return false;
+  };
+  std::vector<Mode> modes;
+  std::ranges::copy_if(kModes, std::back_inserter(modes), runs);
+  return modes;
 }
 
 Status Bench::EncodePrompts() {
@@ -326,6 +358,11 @@ Result<SetResult> Bench::RunSet(const EncodedSet& set, ProgressBar* progress) {
   for (std::size_t m = 0; m < contestants_.size(); ++m) {
     result.modes[m].engine = contestants_[m].engine->stats();
     result.modes[m].planner = contestants_[m].engine->planner_report();
+    if (!context_.lossy) continue;
+    FT_ASSIGN_OR_RETURN(
+        result.modes[m].texts,
+        ScoreTexts(contestants_[m].engine.get(), target_->tokenizer(), options_.batch, set.prompts,
+                   result.modes[m].outputs, set.answers));
   }
   return result;
 }

@@ -34,7 +34,8 @@ void AddBenchCommand(CLI::App* app, CommandBody* chosen) {
   options->generation.stop.max_tokens = 128;
   options->speculation.prefix_cache = false;
   add("--modes", &options->modes, "LIST",
-      "Modes to compare, the first 'ar' being the measure of the others (default ar,sd,ssd)");
+      "Modes to compare, the first 'ar' being the measure of the others (default ar,sd,ssd); all: "
+      "every mode that there is everything for");
   add("--compare-fallbacks", &options->fallbacks, "LIST",
       "Run mode ssd once with each of these values of --fallback; of them only retrieval is given "
       "the datastore");

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/bench/drafter_ranking.h"
+#include "cli/bench/lossy_cost.h"
 #include "cli/common/terminal.h"
 
 namespace foretoken {
@@ -75,6 +76,7 @@ json ModeJson(const SetResult& set, const ModeResult& mode, const BenchContext& 
     out["first_different_prompt"] = figures.first_different_prompt;
   }
   if (figures.read_gb_per_s) out["read_gb_per_s"] = *figures.read_gb_per_s;
+  if (mode.texts) out["written"] = WrittenTextsJson(*mode.texts, total);
   if (mode.planner.has_value()) out["planner"] = PlannerJson(*mode.planner);
   if (mode.mode == Mode::kAr) return out;
   out["acceptance_length"] = total.acceptance_length();
@@ -301,7 +303,9 @@ std::string RenderSet(const SetResult& set, const BenchContext& context) {
   std::string text = fmt::format(
       "{} ({} prompts{}{}){}\n", set.name, prompts, set.chat ? ", chat template" : "",
       set.too_long > 0 ? fmt::format(", {} too long left out", set.too_long) : std::string(),
-      context.scripted ? "  SCRIPTED: timings of a script, not of a model" : "");
+      context.scripted ? "  SCRIPTED: timings of a script, not of a model"
+      : context.lossy  ? "  LOSSY: only ar writes what the model does"
+                       : "");
   text += SpeedTable(set, context);
   text.append("\n").append(RoundTable(set));
   for (const ModeResult& mode : set.modes) {
@@ -323,7 +327,7 @@ std::string RenderSet(const SetResult& set, const BenchContext& context) {
                           figures.first_different_prompt + 1);
     }
   }
-  return text + RenderRanking(set, context);
+  return text + RenderLossyCost(set) + RenderRanking(set, context);
 }
 
 }  // namespace foretoken

@@ -11,6 +11,14 @@
 
 namespace foretoken {
 
+/// What a mode wrote, judged by the model itself. With a lossy rule only.
+struct WrittenTexts {
+  int tokens = 0;
+  double perplexity = 0;  ///< Of the outputs, after their prompts, at temperature 1.
+  int asked = 0;          ///< Texts whose answer is known,
+  int right = 0;          ///< and those that end with the same number.
+};
+
 /// What a mode did on the prompts of one set. A group is `--batch` prompts in flight together.
 struct ModeResult {
   /// "ar", "sd", "ssd"; "ar@all" and "sd@all" run on the draft's cores too; "sd:NAME" with that one
@@ -28,6 +36,7 @@ struct ModeResult {
   double mean_context = 0;  ///< Tokens in the KV cache, averaged over the output.
   EngineStats engine;
   std::optional<PlannerReport> planner;  ///< Mode auto: since the engine began.
+  std::optional<WrittenTexts> texts;
 
   /// Adds the generations of one group.
   void Add(const std::vector<Generation>& group);
@@ -55,12 +64,13 @@ struct ModeFigures {
 struct BenchContext {
   bool scripted = false;
   bool same_law_only = false;  ///< Rejection: modes sample one law and need not emit the same.
+  bool lossy = false;          ///< A rule accepts what the model did not choose.
   int batch = 1;
   std::size_t weight_bytes = 0;  ///< Read per pass over one row.
   std::size_t kv_bytes_per_token = 0;
 
   /// Whether every mode must emit AR's tokens.
-  bool promises_equality() const { return !scripted && !same_law_only; }
+  bool promises_equality() const { return !scripted && !same_law_only && !lossy; }
 };
 
 ModeFigures ComputeFigures(const SetResult& set, const ModeResult& mode,

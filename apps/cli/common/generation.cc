@@ -32,6 +32,10 @@ std::string SpeculationText(Mode mode, const RequestStats& stats) {
     text += fmt::format(", {:.2f} tokens/round", stats.acceptance_length());
   const double hits = HitRate(stats);
   if (hits >= 0) text += fmt::format(", {} cache hits", FormatPercent(hits));
+  if (stats.lossy_rule != Lossy::kNone) {
+    text += fmt::format(", LOSSY ({}): {} tokens are not what the model chose",
+                        LossyName(stats.lossy_rule), stats.lossy);
+  }
   return text;
 }
 
@@ -71,7 +75,7 @@ nlohmann::json ShareJson(double share) {
 
 nlohmann::json StatsJson(const RequestStats& stats) {
   const auto milliseconds = [](std::int64_t ns) { return static_cast<double>(ns) / 1e6; };
-  return {
+  nlohmann::json json = {
       {"prompt_tokens", stats.prompt_tokens},
       {"cached_prompt_tokens", stats.cached_prompt_tokens},
       {"output_tokens", stats.output_tokens},
@@ -89,6 +93,10 @@ nlohmann::json StatsJson(const RequestStats& stats) {
       {"fallbacks", stats.fallbacks},
       {"preemptions", stats.preemptions},
   };
+  if (stats.lossy_rule == Lossy::kNone) return json;
+  json["lossy"] = LossyName(stats.lossy_rule);
+  json["lossy_tokens"] = stats.lossy;
+  return json;
 }
 
 nlohmann::json PlannerJson(const PlannerReport& report) {

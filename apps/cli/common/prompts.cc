@@ -16,9 +16,10 @@ namespace {
 
 using nlohmann::json;
 
-const json* PromptOf(const json& object) {
+// The first text among the object's members of these names, or in the list that one is.
+const json* TextOf(const json& object, std::initializer_list<const char*> keys) {
   if (!object.is_object()) return nullptr;
-  for (const char* key : {"prompt", "turns", "question"}) {
+  for (const char* key : keys) {
     const auto found = object.find(key);
     if (found == object.end()) continue;
     const json* value = &*found;
@@ -40,9 +41,8 @@ std::string_view FirstWords(std::string_view text, int words) {
 
 }  // namespace
 
-Result<std::vector<std::string>> ParseJsonPrompts(std::string_view content,
-                                                  std::string_view where) {
-  std::vector<std::string> prompts;
+Result<PromptSet> ParseJsonPrompts(std::string_view content, std::string_view where) {
+  PromptSet set;
   std::istringstream lines{std::string(content)};
   std::string line;
   for (int number = 1; std::getline(lines, line); ++number) {
@@ -51,14 +51,16 @@ Result<std::vector<std::string>> ParseJsonPrompts(std::string_view content,
     if (object.is_discarded()) {
       return InvalidInput(fmt::format("{}:{}: not a JSON object on one line", where, number));
     }
-    const json* prompt = PromptOf(object);
+    const json* prompt = TextOf(object, {"prompt", "turns", "question"});
     if (prompt == nullptr) {
       return InvalidInput(
           fmt::format("{}:{}: no text in 'prompt', 'turns[0]' or 'question'", where, number));
     }
-    prompts.push_back(prompt->get<std::string>());
+    const json* answer = TextOf(object, {"answer", "reference"});
+    set.prompts.push_back(prompt->get<std::string>());
+    set.answers.push_back(answer == nullptr ? "" : answer->get<std::string>());
   }
-  return prompts;
+  return set;
 }
 
 std::vector<std::string> ParseTextPrompts(std::string_view content, int words) {
@@ -83,13 +85,13 @@ Result<PromptSet> ReadPromptFile(const std::string& path, int words) {
     return InvalidInput(fmt::format("cannot read the prompt file '{}'", path));
   }
   PromptSet set;
-  set.name = std::filesystem::path(path).filename().string();
-  set.plain_text = !Trim(*content).starts_with('{');
-  if (set.plain_text) {
-    set.prompts = ParseTextPrompts(*content, words);
+  if (Trim(*content).starts_with('{')) {
+    FT_ASSIGN_OR_RETURN(set, ParseJsonPrompts(*content, path));
   } else {
-    FT_ASSIGN_OR_RETURN(set.prompts, ParseJsonPrompts(*content, path));
+    set.prompts = ParseTextPrompts(*content, words);
+    set.plain_text = true;
   }
+  set.name = std::filesystem::path(path).filename().string();
   if (set.prompts.empty()) {
     return InvalidInput(fmt::format("the prompt file '{}' holds no prompt", path));
   }
@@ -119,13 +121,15 @@ Result<EncodedSet> EncodeSet(const Tokenizer& tokenizer, const PromptSet& set,
   EncodedSet encoded;
   encoded.name = set.name;
   encoded.chat = options.chat || (tokenizer.has_chat_template() && options.AsChat(set));
-  for (const std::string& prompt : set.prompts) {
+  for (std::size_t i = 0; i < set.prompts.size(); ++i) {
     if (options.limit > 0 && std::ssize(encoded.prompts) == options.limit) break;
-    FT_ASSIGN_OR_RETURN(std::vector<Token> tokens, EncodePrompt(tokenizer, prompt, encoded.chat));
+    FT_ASSIGN_OR_RETURN(std::vector<Token> tokens,
+                        EncodePrompt(tokenizer, set.prompts[i], encoded.chat));
     if (static_cast<int>(tokens.size()) + max_tokens > context) {
       ++encoded.too_long;
     } else {
       encoded.prompts.push_back(std::move(tokens));
+      encoded.answers.push_back(i < set.answers.size() ? set.answers[i] : std::string());
     }
   }
   if (encoded.prompts.empty()) {

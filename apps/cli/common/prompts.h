@@ -16,11 +16,13 @@ struct PromptSet {
   std::string name;  ///< The file's name without its folder.
   std::vector<std::string> prompts;
   bool plain_text = false;  ///< Openings to be continued, rather than questions to be answered.
+  std::vector<std::string> answers = {};  ///< To each, where the file has them; "" where not.
 };
 
 /// JSON lines: the text of each object's `prompt`, `turns[0]` or `question`, the first that is
-/// there. `where` names the file in errors, which give the line.
-Result<std::vector<std::string>> ParseJsonPrompts(std::string_view content, std::string_view where);
+/// there, and of its `answer` or `reference[0]`. `where` names the file in errors, which give the
+/// line. The set has no name yet.
+Result<PromptSet> ParseJsonPrompts(std::string_view content, std::string_view where);
 
 /// Paragraphs (separated by blank lines) of plain text; only the first `words` words of each where
 /// `words` is positive.
@@ -53,6 +55,7 @@ Result<std::vector<Token>> EncodeQuestion(const Tokenizer& tokenizer, std::strin
 struct EncodedSet {
   std::string name;
   std::vector<std::vector<Token>> prompts;
+  std::vector<std::string> answers;  ///< As PromptSet's.
   bool chat = false;
   int too_long = 0;  ///< Left out: prompt and output would not fit the context.
 };

@@ -18,11 +18,12 @@ using ::testing::IsEmpty;
 TEST(JsonPrompts, TakesPromptThenFirstTurnThenQuestion) {
   const auto prompts = ParseJsonPrompts(
       "{\"prompt\": \"a\", \"question\": \"no\"}\r\n\n"
-      "{\"turns\": [\"b\", \"no\"], \"question_id\": 1}\n"
-      "{\"question\": \"c\\n\\u00e9\"}",
+      "{\"turns\": [\"b\", \"no\"], \"question_id\": 1, \"reference\": [\"2\"]}\n"
+      "{\"question\": \"c\\n\\u00e9\", \"answer\": \"#### 3\"}",
       "file");
   ASSERT_TRUE(prompts.ok()) << prompts.error().message;
-  EXPECT_THAT(*prompts, ElementsAre("a", "b", "c\né"));
+  EXPECT_THAT(prompts->prompts, ElementsAre("a", "b", "c\né"));
+  EXPECT_THAT(prompts->answers, ElementsAre("", "2", "#### 3"));
 }
 
 TEST(JsonPrompts, NamesTheLineThatIsWrong) {

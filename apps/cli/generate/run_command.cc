@@ -106,6 +106,10 @@ nlohmann::json RunJson(const RunOptions& options, Mode mode, const Generation& g
 Result<int> Run(RunOptions options) {
   FT_ASSIGN_OR_RETURN(const Mode mode, options.Choose());
   FT_RETURN_IF_ERROR(options.CheckFor({&mode, 1}));
+  if (!options.receipt.empty() && options.speculation.is_lossy()) {
+    return InvalidInput(
+        "a receipt says that the model wrote the text, which --lossy gives up: leave one out");
+  }
   FT_ASSIGN_OR_RETURN(const std::string prompt, ReadPrompt(options));
   FT_ASSIGN_OR_RETURN(const Decoding decoding, options.Load(mode));
   const LanguageModel& target = *decoding.target;

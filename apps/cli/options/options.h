@@ -169,6 +169,8 @@ struct SpeculationOptions {
   std::string ssd_preset;  ///< In place of fan-out, fallback and tree; empty: these.
   bool draft_process = false;
   std::string verification = "shared-noise";
+  std::string lossy = "none";  ///< With numbers that count for one rule each.
+  LossyRule lossy_rule;        ///< Its kind is what `lossy` says.
   float saguaro_c = 1;
   std::string cache_order;  ///< Empty: noise.
   bool prefix_cache = true;
@@ -177,10 +179,12 @@ struct SpeculationOptions {
   int MostLookahead() const;
   /// Refuses what says nothing to any of these modes, or is not for one of them.
   Status CheckFor(std::span<const Mode> modes) const;
+  bool is_lossy() const { return lossy != "none"; }
   Result<EngineOptions> ToEngineOptions(int batch, int max_context) const;
 
  private:
   Result<PlanOptions> Parse() const;
+  Result<LossyRule> ParseLossyRule() const;
 };
 
 /// "3" or "uniform:3", "uniform", "geometric", "planned", or F_0,..,F_K; `option` names it in

@@ -91,9 +91,29 @@ Result<PlanOptions> SpeculationOptions::Parse() const {
   return plan;
 }
 
+Result<LossyRule> SpeculationOptions::ParseLossyRule() const {
+  LossyRule rule = lossy_rule;
+  FT_ASSIGN_OR_RETURN(rule.kind, ParseLossy(lossy));
+  const LossyRule usual;
+  const bool typical = rule.epsilon != usual.epsilon || rule.delta != usual.delta;
+  const bool relaxed = rule.top_k != usual.top_k || rule.margin != usual.margin;
+  if (typical && rule.kind != Lossy::kTypical) {
+    return InvalidInput("--lossy-epsilon and --lossy-delta are of --lossy typical");
+  }
+  if (relaxed && rule.kind != Lossy::kTopKRelaxed) {
+    return InvalidInput("--lossy-top-k and --lossy-margin are of --lossy top-k-relaxed");
+  }
+  return rule;
+}
+
 Status SpeculationOptions::CheckFor(std::span<const Mode> modes) const {
   FT_ASSIGN_OR_RETURN(const PlanOptions plan, Parse());
   FT_ASSIGN_OR_RETURN(const Verification verify, ParseVerification(verification));
+  const auto proposes = [](Mode mode) { return mode.drafts() || mode.planned(); };
+  if (is_lossy() && std::ranges::none_of(modes, proposes)) {
+    return InvalidInput(
+        "--lossy is about what proposals are accepted, and mode ar proposes nothing");
+  }
   return CheckOptions(plan, modes, verify, OptionName);
 }
 
@@ -102,6 +122,7 @@ Result<EngineOptions> SpeculationOptions::ToEngineOptions(int batch, int max_con
   FT_ASSIGN_OR_RETURN(options.plan, Parse());
   FT_RETURN_IF_ERROR(CheckShapes(options.plan, OptionName));
   FT_ASSIGN_OR_RETURN(options.verification, ParseVerification(verification));
+  FT_ASSIGN_OR_RETURN(options.lossy, ParseLossyRule());
   options.max_batch = batch;
   if (max_context > 0) options.max_context = max_context;
   options.prefix_cache = prefix_cache;

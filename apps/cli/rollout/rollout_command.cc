@@ -14,6 +14,9 @@ namespace foretoken {
 namespace {
 
 Result<int> TakeSamples(const RolloutOptions& options) {
+  if (options.speculation.is_lossy()) {
+    return InvalidInput("samples are to be the model's own: --lossy is not for rollout");
+  }
   if (options.serve_jobs) return ServeRolloutJobs(options);
   if (options.json && options.out.empty()) {
     return InvalidInput("--json prints the report where the samples go: give a file for them, -o");

@@ -79,10 +79,10 @@ Result<RolloutPrompt> ParseLine(const std::string& line, const json& object,
                              : TokensOf(*found, encoding.tokenizer.vocabulary(), where));
     return prompt;
   }
-  FT_ASSIGN_OR_RETURN(const std::vector<std::string> texts, ParseJsonPrompts(line, where));
+  FT_ASSIGN_OR_RETURN(const PromptSet set, ParseJsonPrompts(line, where));
   const bool chat = !encoding.raw && encoding.tokenizer.has_chat_template();
   prompt.continues_text = !chat;
-  FT_ASSIGN_OR_RETURN(prompt.tokens, Encode(encoding, texts.front(), chat));
+  FT_ASSIGN_OR_RETURN(prompt.tokens, Encode(encoding, set.prompts.front(), chat));
   return prompt;
 }
 

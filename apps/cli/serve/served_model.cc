@@ -145,6 +145,7 @@ Result<server::ModelSpec> SpecOf(ServedOptions options, std::string id) {
     spec.bytes += WeightFileBytes(further.path);
   }
   spec.options = options.service;
+  spec.options.lossy = options.speculation.is_lossy();
   spec.options.defaults.sampling = sampling;
   spec.options.defaults.template_variables = options.chat_template.variables;
   spec.options.defaults.budget = options.budget;

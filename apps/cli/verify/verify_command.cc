@@ -81,6 +81,10 @@ Status Verify::ReadOptions() {
   FT_ASSIGN_OR_RETURN(const std::vector<int> batches, ParseBatches(options_.batches));
   FT_RETURN_IF_ERROR(options_.CheckFor(modes));
   for (const Mode mode : modes) FT_RETURN_IF_ERROR(options_.model.CheckDraftOf(mode));
+  if (options_.speculation.is_lossy()) {
+    return InvalidInput(
+        "verify shows that every mode emits the same tokens, which --lossy gives up: leave it out");
+  }
   if (options_.speculation.verification == "rejection") {
     if (std::erase_if(temps, [](float temperature) { return temperature > 0; }) > 0) {
       std::fprintf(stderr,

@@ -111,13 +111,18 @@ OrderedJson SpeculationJson(std::span<const Ending> endings, std::uint64_t seed)
   const RequestStats sum = Sum(endings);
   const int lookups = sum.lookups_partial + sum.lookups_full;
   const double hits = sum.hits_partial + sum.hits_full;
-  return {{"seed", seed},
-          {"mode", ModeName(endings.front().mode)},
-          {"rounds", sum.rounds},
-          {"draft_n", sum.proposed},
-          {"draft_n_accepted", sum.accepted},
-          {"acceptance_length", Rounded(sum.acceptance_length(), 1000)},
-          {"hit_rate", lookups == 0 ? OrderedJson(nullptr) : OrderedJson(hits / lookups)}};
+  OrderedJson json = {
+      {"seed", seed},
+      {"mode", ModeName(endings.front().mode)},
+      {"rounds", sum.rounds},
+      {"draft_n", sum.proposed},
+      {"draft_n_accepted", sum.accepted},
+      {"acceptance_length", Rounded(sum.acceptance_length(), 1000)},
+      {"hit_rate", lookups == 0 ? OrderedJson(nullptr) : OrderedJson(hits / lookups)}};
+  if (sum.lossy_rule == Lossy::kNone) return json;
+  json["lossy"] = LossyName(sum.lossy_rule);
+  json["lossy_n"] = sum.lossy;
+  return json;
 }
 
 OrderedJson TimingsJson(std::span<const Ending> endings) {

@@ -55,6 +55,7 @@ void StatsRecorder::AddFinished(Mode mode, FinishReason reason, const RequestSta
   totals_.prompt_tokens += stats.prompt_tokens;
   totals_.cached_prompt_tokens += stats.cached_prompt_tokens;
   totals_.preemptions += stats.preemptions;
+  totals_.lossy_tokens += stats.lossy;
   ++totals_.modes[mode].requests;
   if (reason == FinishReason::kCancelled || stats.first_token_ns == 0) return;
   const auto seconds = [](std::int64_t from, std::int64_t to) {

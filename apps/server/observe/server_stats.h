@@ -53,6 +53,7 @@ struct ServerTotals {
   std::int64_t drafts = 0;  ///< Rounds that verified a proposal.
   std::int64_t draft_tokens = 0;
   std::int64_t accepted_tokens = 0;
+  std::int64_t lossy_tokens = 0;  ///< Of finished choices: accepted by a lossy rule only.
   /// Rounds in which `i + 1` tokens of the proposal, or more, were accepted.
   std::array<std::int64_t, kMaxProposal> accepted_at{};
   /// Speculation-cache lookups, and hits, after k accepted tokens.

@@ -40,6 +40,13 @@ int OtherRows(const RunningSet& running, const Sequence& sequence) {
   return rows;
 }
 
+// Tokens of a sequence, in the mean.
+double MeanContext(const Round& round) {
+  double sum = 0;
+  for (const Sequence* sequence : round.pass) sum += static_cast<double>(sequence->tokens.size());
+  return sum / static_cast<double>(std::max<std::size_t>(1, round.pass.size()));
+}
+
 }  // namespace
 
 RetrievalBudget::RetrievalBudget(const MeasuredTimes& times, int max_nodes)
@@ -105,8 +112,12 @@ void RetrievalBudget::ObserveRound(const Round& round) {
   const int tokens = EmittedTokens(round);
   worth_.ObserveRound(sequences, tokens, Microseconds(round.all_ns));
   if (!row_price_.has_value()) return;
-  row_price_->Observe(sequences, round.rows, tokens, Microseconds(round.pass_ns),
-                      Microseconds(round.all_ns));
+  row_price_->Observe({.sequences = sequences,
+                       .rows = round.rows,
+                       .context = MeanContext(round),
+                       .tokens = static_cast<double>(tokens),
+                       .pass_us = Microseconds(round.pass_ns),
+                       .round_us = Microseconds(round.all_ns)});
 }
 
 Drafters::Drafters(DraftersById before, const RetrievalBudget& budget, const TapStore* taps,

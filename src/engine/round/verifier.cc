@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/philox.h"
+#include "speculation/lossy.h"
 #include "speculation/rejection.h"
 #include "speculation/verify.h"
 
@@ -21,6 +22,7 @@ void Verifier::Verify(Logits logits, const SpeculatorClient* speculator, std::in
   const Logits own = logits.Row(sequence->first_logits, vocabulary_);
   sequence->emitted.clear();
   sequence->verified_nodes.clear();
+  sequence->lossy.clear();
   sequence->verified = sequence->proposal;
   sequence->outcome = sequence->draws ? ByRejection(own, mask_steps, sequence)
                                       : ByNoise(own, speculator, mask_steps, sequence);
@@ -31,6 +33,7 @@ Outcome Verifier::ByNoise(Logits logits, const SpeculatorClient* speculator,
   const auto choose = [&](int node) {
     Token token = Choose(logits, node, *sequence);
     if (script_.has_value()) token = FollowScript(speculator, node, token, *sequence);
+    if (lossy_.kind != Lossy::kNone) token = Relax(logits, node, token, sequence);
     sequence->emitted.push_back(token);
     sequence->verified_nodes.push_back(static_cast<std::int8_t>(node));
     return token;
@@ -88,6 +91,23 @@ Token Verifier::Choose(Logits logits, int node, const Sequence& sequence) {
   return std::max(token, Token{0});
 }
 
+Token Verifier::Relax(Logits logits, int node, Token choice, Sequence* sequence) {
+  const Proposal& proposal = sequence->proposal;
+  if (proposal.FirstChild(node) == 0 || proposal.ChildWith(node, choice) != 0) return choice;
+  const SamplingParams* sampling = &sequence->request.sampling;
+  if (sampling->temperature == 0) {
+    at_one_ = *sampling;
+    at_one_.temperature = 1;
+    sampling = &at_one_;
+  }
+  const auto p = sampler_.Probabilities(logits.Row(node, vocabulary_).values, *sampling,
+                                        sequence->history, sequence->emitted);
+  const int child = LikeliestChild(proposal, node, p, LeastAccepted(lossy_, p));
+  if (child == 0) return choice;
+  sequence->lossy.push_back(static_cast<std::int8_t>(sequence->emitted.size()));
+  return proposal.tokens[child - 1];
+}
+
 // What the script says in place of `choice`.
 Token Verifier::FollowScript(const SpeculatorClient* speculator, int node, Token choice,
                              const Sequence& sequence) {
@@ -126,6 +146,7 @@ void CommitOutcome(KvMemory memory, Sequence* sequence) {
   }
   const int committed = sequence->Commit(sequence->emitted);
   sequence->emitted.resize(committed);
+  for (const int at : sequence->lossy) stats.lossy += at < committed ? 1 : 0;
   const auto kept = static_cast<std::size_t>(std::min(committed, accepted));
   CommitPath(root, std::span(path.begin(), kept), memory, &sequence->kv);
   sequence->proposal.Clear();

@@ -16,8 +16,9 @@ namespace foretoken {
 class Verifier {
  public:
   /// `backend` outlives the verifier.
-  Verifier(Backend* backend, int vocabulary, std::optional<Script> script)
-      : vocabulary_(vocabulary), script_(script), sampler_(backend, vocabulary) {}
+  Verifier(Backend* backend, int vocabulary, std::optional<Script> script,
+           const LossyRule& lossy = {})
+      : vocabulary_(vocabulary), script_(script), lossy_(lossy), sampler_(backend, vocabulary) {}
 
   /// Sets the sequence's outcome, what it emits, and where that was chosen. `logits` are those of
   /// the whole pass. `speculator` is asked for what it has prepared where outcomes follow a script;
@@ -31,11 +32,16 @@ class Verifier {
                   Sequence* sequence);
   Outcome ByRejection(Logits logits, std::int64_t mask_steps, Sequence* sequence);
   Token Choose(Logits logits, int node, const Sequence& sequence);
+  // The token of a child that the lossy rule accepts although `choice` is what the target chose
+  // there; else `choice`.
+  Token Relax(Logits logits, int node, Token choice, Sequence* sequence);
   Token FollowScript(const SpeculatorClient* speculator, int node, Token choice,
                      const Sequence& sequence);
 
   int vocabulary_;
   std::optional<Script> script_;
+  LossyRule lossy_;
+  SamplingParams at_one_;  // Of a greedy sequence, at temperature 1: its law for the lossy rule.
   Sampler sampler_;
   std::vector<Token> prepared_;  // Reused between rounds.
 };

@@ -75,5 +75,32 @@ TEST_F(VerifierTest, AScriptDecidesInPlaceOfTheTarget) {
   EXPECT_EQ(outcome(0), (Outcome{.node = 0, .bonus = 5}));  // Not the proposed token.
 }
 
+TEST_F(VerifierTest, ALossyRuleTakesWhatIsLikelyEnough) {
+  for (const Token token : {4, 5, 6}) sequence_->proposal.Extend(token);
+  auto logits = LogitsOf({9, 5, 6, 8});
+  const auto verify = [&](const LossyRule& rule) {
+    Verifier verifier(backend_.get(), kVocabulary, std::nullopt, rule);
+    verifier.Verify(logits.data(), nullptr, kProposalMaskSteps, sequence_.get());
+    return std::vector<Token>(sequence_->emitted.begin(), sequence_->emitted.end());
+  };
+  EXPECT_THAT(verify({}), testing::ElementsAre(9));
+  const LossyRule relaxed{.kind = Lossy::kTopKRelaxed, .top_k = 2};
+  // The choices have logit 1; in row 0 token 4 is the second likeliest.
+  logits[4] = 0.9F;
+  EXPECT_THAT(verify(relaxed), testing::ElementsAre(4, 5, 6, 8));
+  EXPECT_THAT(std::vector<int>(sequence_->lossy.begin(), sequence_->lossy.end()),
+              testing::ElementsAre(0));
+  EXPECT_THAT(verify({.kind = Lossy::kTopKRelaxed, .top_k = 1}), testing::ElementsAre(9));
+  // The law is that after the sampler's options: what they leave out is not accepted.
+  sequence_->request.sampling.logit_bias = {{4, -100.0F}};
+  EXPECT_THAT(verify(relaxed), testing::ElementsAre(9));
+  sequence_->request.sampling.logit_bias.clear();
+
+  verify(relaxed);
+  CommitOutcome({backend_.get(), &kv_}, sequence_.get());
+  EXPECT_EQ(sequence_->stats.lossy, 1);
+  EXPECT_EQ(sequence_->stats.accepted, 3);
+}
+
 }  // namespace
 }  // namespace foretoken

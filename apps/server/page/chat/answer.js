@@ -14,6 +14,7 @@ export function summarise({ usage, timings, finish }, seed) {
   if (usage.mode) parts.unshift(usage.mode.toUpperCase());
   if (usage.rounds > 0) parts.push(`${number(usage.completion_tokens / usage.rounds)} a round`);
   if (usage.draft_n > 0) parts.push(`${percent(usage.draft_n_accepted, usage.draft_n)} of drafts accepted`);
+  if (usage.lossy) parts.push(`LOSSY (${usage.lossy}): ${plural(usage.lossy_n, 'token')} not the model’s own`);
   if (typeof usage.hit_rate === 'number') parts.push(`${percent(usage.hit_rate, 1)} cache hits`);
   if (timings?.predicted_per_second > 0) parts.push(`${number(timings.predicted_per_second)} tokens/s`);
   parts.push(`seed ${seed}`);

@@ -1,0 +1,106 @@
+#include "cli/bench/lossy_cost.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "cli/common/terminal.h"
+#include "foretoken/generate.h"
+
+namespace foretoken {
+namespace {
+
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+// Whether text[at] goes on a number that has begun: 1,234 and 1.5, but not the end of a sentence.
+bool Continues(std::string_view text, std::size_t at) {
+  if (IsDigit(text[at])) return true;
+  return (text[at] == ',' || text[at] == '.') && at + 1 < text.size() && IsDigit(text[at + 1]);
+}
+
+std::string TextOf(const Tokenizer& tokenizer, std::span<const Token> tokens) {
+  IncrementalDecoder decoder(&tokenizer);
+  std::string text;
+  for (const Token token : tokens) text += decoder.Push(token);
+  return text + decoder.Finish();
+}
+
+}  // namespace
+
+std::string LastNumber(std::string_view text) {
+  std::size_t end = text.size();
+  while (end > 0 && !IsDigit(text[end - 1])) --end;
+  if (end == 0) return {};
+  std::size_t begin = end - 1;
+  while (begin > 0 && Continues(text, begin - 1)) --begin;
+  std::string number = begin > 0 && text[begin - 1] == '-' ? "-" : "";
+  for (const char c : text.substr(begin, end - begin)) {
+    if (c != ',') number += c;
+  }
+  if (number.find('.') != std::string::npos) {  // 12.50 is 12.5, and 12.0 is 12.
+    number.erase(number.find_last_not_of('0') + 1);
+    if (number.back() == '.') number.pop_back();
+  }
+  return number;
+}
+
+Result<WrittenTexts> ScoreTexts(Engine* engine, const Tokenizer* tokenizer, int batch,
+                                std::span<const std::vector<Token>> prompts,
+                                std::span<const std::vector<Token>> outputs,
+                                std::span<const std::string> answers) {
+  WrittenTexts texts;
+  std::vector<Request> requests;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    Request request;
+    request.prompt = prompts[i];
+    request.prompt.insert(request.prompt.end(), outputs[i].begin(), outputs[i].end());
+    request.stop.max_tokens = 0;
+    request.prompt_logprobs = 0;
+    request.learn = false;
+    requests.push_back(std::move(request));
+  }
+  FT_ASSIGN_OR_RETURN(const std::vector<Generation> scored,
+                      Generate(*engine, std::move(requests), batch));
+  double loss = 0;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    for (std::size_t t = 0; t < outputs[i].size(); ++t) {
+      loss -= scored[i].prompt_logprobs[prompts[i].size() - 1 + t].front().logprob;
+    }
+    texts.tokens += static_cast<int>(outputs[i].size());
+    if (tokenizer == nullptr || i >= answers.size() || answers[i].empty()) continue;
+    ++texts.asked;
+    const std::string number = LastNumber(TextOf(*tokenizer, outputs[i]));
+    texts.right += !number.empty() && number == LastNumber(answers[i]) ? 1 : 0;
+  }
+  texts.perplexity = texts.tokens == 0 ? 0 : std::exp(loss / texts.tokens);
+  return texts;
+}
+
+nlohmann::json WrittenTextsJson(const WrittenTexts& texts, const RequestStats& total) {
+  nlohmann::json json = {{"lossy_tokens", total.lossy}, {"perplexity", texts.perplexity}};
+  if (texts.asked > 0) json["answers"] = {{"asked", texts.asked}, {"right", texts.right}};
+  return json;
+}
+
+std::string RenderLossyCost(const SetResult& set) {
+  if (std::ranges::none_of(set.modes,
+                           [](const ModeResult& mode) { return mode.texts.has_value(); }))
+    return {};
+  TextTable table({"mode", "not the model's own", "perplexity of the output", "right answers"});
+  for (const ModeResult& mode : set.modes) {
+    if (!mode.texts) continue;
+    const double share = mode.total.output_tokens == 0
+                             ? 0
+                             : static_cast<double>(mode.total.lossy) / mode.total.output_tokens;
+    table.Add({mode.label, FormatPercent(share), fmt::format("{:.3f}", mode.texts->perplexity),
+               mode.texts->asked == 0
+                   ? "-"
+                   : fmt::format("{} of {}", mode.texts->right, mode.texts->asked)});
+  }
+  return "\n  What --lossy costs, as the model judges what each mode wrote:\n" + table.Render(2);
+}
+
+}  // namespace foretoken
