@@ -21,7 +21,7 @@ constexpr std::string_view kEveryday[] = {
     "max-tokens", "context", "temp",        "temps",         "top-k",     "top-p",    "seed",
     "stop",       "grammar", "json-schema", "threads",       "datastore", "roofline", "simulate",
     "preset",     "output",  "calibration", "json",          "html",      "config",   "help",
-    "help-all"};
+    "help-all",   "out",     "samples"};
 
 std::vector<const CLI::Option*> NamedOptions(const CLI::App* command) {
   return command->get_options([](const CLI::Option* option) { return option->nonpositional(); });
