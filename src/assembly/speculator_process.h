@@ -33,6 +33,7 @@ struct SpeculatorProcessOptions {
   std::string target;  ///< As SpeculatorDraft::target.
   std::optional<Precision> precision;
   std::optional<KvFormat> kv;
+  std::optional<int> window;  ///< DraftOptions::window
   int memory_fd = -1;  ///< File descriptor of the memory shared with the engine.
 };
 

@@ -10,7 +10,7 @@ using ::testing::HasSubstr;
 
 TEST(DrafterList, NamesWhatDrafts) {
   const auto drafters =
-      ParseDrafters("models/small/, heads=old/eagle3, self:mtp, ngram, x/tiny.Q4_0.gguf, a/b=c");
+      ParseDrafters("models/small/, heads=old/eagle3, self:mtp, ngram, self:exit=2, a=self:exit=3, x/tiny.Q4_0.gguf, a/b=c");
   ASSERT_TRUE(drafters.ok()) << drafters.error().message;
   ASSERT_EQ(drafters->size(), 6U);
   EXPECT_EQ((*drafters)[0].name, "small");

@@ -35,7 +35,8 @@ void AddCommands(CLI::App* app, CommandBody* chosen) {
         AddPerplexityCommand, AddCaptureCommand,    AddInspectCommand,     AddQuantizeCommand,
         AddPullCommand,       AddListCommand,       AddRemoveCommand,      AddTokenizeCommand,
         AddDetokenizeCommand, AddDevicesCommand,    AddCalibrateCommand,   AddPlanCommand,
-        AddDatastoreCommand,  AddSpeculatorCommand, AddCompletionsCommand, AddManCommand}) {
+        AddDatastoreCommand,  AddSkipSearchCommand, AddSpeculatorCommand,  AddCompletionsCommand,
+        AddManCommand}) {
     add(app, chosen);
   }
 }
