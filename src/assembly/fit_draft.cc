@@ -52,9 +52,9 @@ Result<OpenedModel> Translated(const ModelConfig& target,
 
 // The draft of this identity is changed so.
 void Become(const std::string& change, ModelIdentity* identity) {
-  *identity = ModelIdentity::Of(
-      Sha256Hex(fmt::format("{} {}", FingerprintText(identity->model), change)),
-      FingerprintText(identity->tokenizer));
+  *identity =
+      ModelIdentity::Of(Sha256Hex(fmt::format("{} {}", FingerprintText(identity->model), change)),
+                        FingerprintText(identity->tokenizer));
 }
 
 // All of a vocabulary, as they are.

@@ -34,7 +34,7 @@ struct SpeculatorProcessOptions {
   std::optional<Precision> precision;
   std::optional<KvFormat> kv;
   std::optional<int> window;  ///< DraftOptions::window
-  int memory_fd = -1;  ///< File descriptor of the memory shared with the engine.
+  int memory_fd = -1;         ///< File descriptor of the memory shared with the engine.
 };
 
 /// The main loop of a speculator process (`foretoken speculator`, started by the engine itself):

@@ -207,8 +207,8 @@ std::filesystem::path RankingPath(const std::filesystem::path& datastore) {
 Status ModelOptions::FillInSelf() {
   const std::string type = draft.substr(kSelf.size());
   const bool runs_layers = type.starts_with("exit=") || type.starts_with("skip=");
-  if (runs_layers || (std::ranges::find(kOwnDrafters, type) != std::end(kOwnDrafters) &&
-                      !target.empty())) {
+  if (runs_layers ||
+      (std::ranges::find(kOwnDrafters, type) != std::end(kOwnDrafters) && !target.empty())) {
     draft = target;
     draft_name = (target_name.empty() ? TargetSource().label() : target_name) + ":" + type;
     own_drafter = type;

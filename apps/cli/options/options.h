@@ -63,8 +63,9 @@ struct ModelOptions {
 
   /// Finds models that were named, fetching what is missing; fills in the bundled pair where
   /// nothing was chosen, and the target for a draft "self:TYPE", "self:mtp", "self:medusa",
-  /// "self:exit=E" or "self:skip=WHICH"; an error where the former is not to be found. The N most frequent tokens are those that the
-  /// folder `datastore`, where there is one, was ranked to have. May be called again.
+  /// "self:exit=E" or "self:skip=WHICH"; an error where the former is not to be found. The N most
+  /// frequent tokens are those that the folder `datastore`, where there is one, was ranked to have.
+  /// May be called again.
   Status ResolveDefaults(const std::string& datastore = {});
   ModelSource TargetSource() const {
     return {target,        synthetic, weights,         target_name,

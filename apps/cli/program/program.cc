@@ -30,12 +30,12 @@ constexpr const char* kFooter =
 // The commands, in the order of the help.
 void AddCommands(CLI::App* app, CommandBody* chosen) {
   for (const auto add :
-       {AddRunCommand,        AddChatCommand,       AddServeCommand,       AddDemoCommand,
-        AddBenchCommand,      AddVerifyCommand,     AddCheckCommand,       AddAuditCommand,
-        AddPerplexityCommand, AddCaptureCommand,    AddInspectCommand,     AddQuantizeCommand,
-        AddPullCommand,       AddListCommand,       AddRemoveCommand,      AddTokenizeCommand,
-        AddDetokenizeCommand, AddDevicesCommand,    AddCalibrateCommand,   AddPlanCommand,
-        AddDatastoreCommand,  AddSkipSearchCommand, AddSpeculatorCommand,  AddCompletionsCommand,
+       {AddRunCommand,        AddChatCommand,       AddServeCommand,      AddDemoCommand,
+        AddBenchCommand,      AddVerifyCommand,     AddCheckCommand,      AddAuditCommand,
+        AddPerplexityCommand, AddCaptureCommand,    AddInspectCommand,    AddQuantizeCommand,
+        AddPullCommand,       AddListCommand,       AddRemoveCommand,     AddTokenizeCommand,
+        AddDetokenizeCommand, AddDevicesCommand,    AddCalibrateCommand,  AddPlanCommand,
+        AddDatastoreCommand,  AddSkipSearchCommand, AddSpeculatorCommand, AddCompletionsCommand,
         AddManCommand}) {
     add(app, chosen);
   }

@@ -124,8 +124,8 @@ class SkipSearchRun {
 
   Status Answer(Mode mode, const Decoding& decoding, int context,
                 std::vector<AskedText>* texts) const {
-    FT_ASSIGN_OR_RETURN(const EngineOptions wanted, options_.EngineFor({&mode, 1}, decoding.cores,
-                                                                       options_.batch, context));
+    FT_ASSIGN_OR_RETURN(const EngineOptions wanted,
+                        options_.EngineFor({&mode, 1}, decoding.cores, options_.batch, context));
     FT_ASSIGN_OR_RETURN(const auto engine, Engine::Open(decoding.target, wanted));
     std::vector<Request> requests;
     for (const AskedText& text : *texts) {
@@ -166,20 +166,16 @@ class SkipSearchRun {
 
   void Report(const SkipSet& set, bool interrupted, double seconds) const {
     if (options_.json) {
-      const nlohmann::json json = {{"file", options_.out},
-                                   {"skip", set.skipped.ToText()},
-                                   {"agreement", set.agreement},
-                                   {"cost", set.cost},
-                                   {"speedup", set.speedup},
-                                   {"tokens", set.tokens},
-                                   {"sets", set.sets},
-                                   {"interrupted", interrupted},
-                                   {"seconds", seconds}};
+      const nlohmann::json json = {
+          {"file", options_.out}, {"skip", set.skipped.ToText()}, {"agreement", set.agreement},
+          {"cost", set.cost},     {"speedup", set.speedup},       {"tokens", set.tokens},
+          {"sets", set.sets},     {"interrupted", interrupted},   {"seconds", seconds}};
       fmt::print("{}\n", json.dump(2));
       return;
     }
     fmt::print(
-        "{} {} sets in {:.1f} s, on {} tokens. The best leaves out {}: it agrees on {} of tokens at "
+        "{} {} sets in {:.1f} s, on {} tokens. The best leaves out {}: it agrees on {} of tokens "
+        "at "
         "{} of the cost, for which {:.2f} times the speed of mode ar is to be expected.\n"
         "Draft with it: -md self:skip={}\n",
         interrupted ? "Interrupted after" : "Compared", set.sets, seconds, set.tokens,

@@ -87,8 +87,8 @@ std::int64_t HeadParameters(const ModelConfig& config) {
 const AttentionSpec& ModelConfig::first_attention() const {
   static const AttentionSpec kNothing;
   if (layers.empty()) return kNothing;
-  const auto found =
-      std::ranges::find_if(layers, [](const LayerSpec& layer) { return layer.attention.heads > 0; });
+  const auto found = std::ranges::find_if(
+      layers, [](const LayerSpec& layer) { return layer.attention.heads > 0; });
   return (found == layers.end() ? layers.begin() : found)->attention;
 }
 

@@ -10,7 +10,7 @@ namespace foretoken {
 
 /// Sub-layers that were found to be left out best of one model, as a JSON file holds them.
 struct SkipSet {
-  std::string model;     ///< Fingerprint of the model's identity.
+  std::string model;  ///< Fingerprint of the model's identity.
   SkippedSublayers skipped{0};
   double agreement = 0;  ///< Share of the tokens that the draft held likeliest as the model did.
   double cost = 0;       ///< Of a pass of the draft, in passes of the model.
