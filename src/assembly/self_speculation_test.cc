@@ -202,7 +202,7 @@ class SelfSpeculation : public testing::TestWithParam<Case> {
     const auto engine = MakeEngine(std::span(&mode, 1), config, BundledTarget(), drafts);
     EXPECT_TRUE(engine.ok()) << (engine.ok() ? "" : engine.error().message);
     Run run;
-    for (const auto& output : Generate(**engine, StoryPrompts(), sampling, {.max_tokens = 64})) {
+    for (const auto& output : Generate(**engine, StoryPrompts(), sampling, {.max_tokens = 40})) {
       run.tokens.push_back(output.tokens);
       run.accepted += output.stats.accepted;
     }
@@ -221,19 +221,17 @@ TEST_P(SelfSpeculation, EveryModeEmitsTheTokensOfAr) {
   const EngineConfig chain{.plan = {.lookahead = 4}, .max_batch = 3};
   const EngineConfig tree{.plan = {.lookahead = 5, .tree_width = 3, .max_nodes = 16},
                           .max_batch = 2};
-  for (const float temperature : {0.0F, 0.8F}) {
-    const SamplingParams sampling{.temperature = temperature, .seed = 7};
-    const Run truth = Decode(Mode::kAr, {.max_batch = 1, .prefix_cache = false}, sampling);
-    for (const Mode mode : {Mode::kSd, kSd2, kSd3, Mode::kSsd, Mode::kAuto}) {
-      const Run run = Decode(mode, chain, sampling);
-      EXPECT_EQ(run.tokens, truth.tokens) << ModeName(mode) << ", T " << temperature;
-      if (mode.before()) {
-        EXPECT_GT(run.accepted, 0) << ModeName(mode);
-      }
+  const SamplingParams sampling{.temperature = 0.8F, .seed = 7};
+  const Run truth = Decode(Mode::kAr, {.max_batch = 1, .prefix_cache = false}, sampling);
+  for (const Mode mode : {Mode::kSd, kSd2, kSd3, Mode::kSsd, Mode::kAuto}) {
+    const Run run = Decode(mode, chain, sampling);
+    EXPECT_EQ(run.tokens, truth.tokens) << ModeName(mode);
+    if (mode.before()) {
+      EXPECT_GT(run.accepted, 0) << ModeName(mode);
     }
-    for (const Mode mode : {Mode::kSd, Mode::kSsd}) {
-      EXPECT_EQ(Decode(mode, tree, sampling).tokens, truth.tokens) << ModeName(mode) << ", tree";
-    }
+  }
+  for (const Mode mode : {Mode::kSd, Mode::kSsd}) {
+    EXPECT_EQ(Decode(mode, tree, sampling).tokens, truth.tokens) << ModeName(mode) << ", tree";
   }
 }
 

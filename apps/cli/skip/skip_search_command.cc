@@ -86,7 +86,10 @@ class SkipSearchRun {
     target.device->Run([&] { return Search(target, std::move(texts), &search); });
     const bool interrupted = Interrupted();
     LetInterruptsEnd();
-    if (!search.best().has_value()) return kCheckFailed;  // Ctrl-C before the first set.
+    if (!search.best().has_value()) {
+      PrintError("interrupted before a set was compared: nothing is written");
+      return kCheckFailed;
+    }
     const ComparedSet& best = *search.best();
     SkipSet set{.model = FingerprintText(target.identity.model),
                 .skipped = best.skipped,
@@ -194,6 +197,7 @@ void AddSkipSearchCommand(CLI::App* app, CommandBody* chosen) {
       "skip-search", "Find the layers that a model leaves out when it drafts for itself");
   const OptionGroup add(command);
   auto options = std::make_shared<SkipSearchOptions>();
+  options->generation.stop.max_tokens = 64;  // Every set reads them.
   add("-o,--out", &options->out, "FILE", "Where the best set is written (default skip.json)");
   add("--sets", &options->sets, "N", "How many sets are compared (default 200)")
       ->check(Between(1, 1 << 20));

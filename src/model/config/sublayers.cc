@@ -14,7 +14,7 @@ namespace {
 // Reads a number off the front of `text`.
 bool TakeNumber(std::string_view* text, int* number) {
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), *number);
-  if (error != std::errc() || end == text->data()) return false;
+  if (error != std::errc() || text->front() == '-') return false;
   text->remove_prefix(static_cast<std::size_t>(end - text->data()));
   return true;
 }

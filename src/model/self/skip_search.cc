@@ -8,7 +8,8 @@ namespace foretoken {
 namespace {
 
 constexpr int kMostDrafted = 16;
-constexpr int kTries = 200;  // To find a set that was not named yet.
+constexpr int kTries = 200;       // To find a set that was not named yet,
+constexpr int kTriesOfEach = 40;  // with one change more each time.
 
 }  // namespace
 
@@ -90,12 +91,11 @@ SkippedSublayers SkipSearch::Changed(SkippedSublayers set) {
 
 std::optional<SkippedSublayers> SkipSearch::Next() {
   if (static_cast<int>(named_.size()) == budget_) return std::nullopt;
-  const bool at_random = !best_.has_value() || compared_ < (budget_ + 2) / 3;
+  const bool changes = best_.has_value() && compared_ >= (budget_ + 2) / 3;
   for (int i = 0; i < kTries; ++i) {
-    // Where nearly all random ones were named, they are changed as well.
-    SkippedSublayers set = at_random && i < kTries / 2 ? Random()
-                           : best_.has_value()         ? Changed(best_->skipped)
-                                                       : Changed(Random());
+    SkippedSublayers set = changes ? Changed(best_->skipped) : Random();
+    // Where nearly all of them were named, they are changed further.
+    for (int more = i / kTriesOfEach; more > 0; --more) set = Changed(std::move(set));
     if (set.count() == 0 || !Without(set, model_).ok()) continue;
     if (named_.insert(set.ToText()).second) return set;
   }
