@@ -8,18 +8,6 @@ std::unique_ptr<Drafter> MakeAnpdDrafter(const DrafterParts& parts) {
 std::unique_ptr<Drafter> MakeSuffixDrafter(const DrafterParts& parts) {
   return MakeNgramDrafter(parts);
 }
-std::unique_ptr<Drafter> MakeRecycleDrafter(const DrafterParts& parts) {
-  return MakeNgramDrafter(parts);
-}
-std::unique_ptr<Drafter> MakeRacerDrafter(const DrafterParts& parts) {
-  return MakeNgramDrafter(parts);
-}
-std::unique_ptr<Drafter> MakeJacobiDrafter(const DrafterParts& parts) {
-  return MakeNgramDrafter(parts);
-}
-std::unique_ptr<Drafter> MakeLookaheadDrafter(const DrafterParts& parts) {
-  return MakeNgramDrafter(parts);
-}
 std::unique_ptr<Drafter> MakeProtocolDrafter(const DrafterParts& parts) {
   return MakeNgramDrafter(parts);
 }
