@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -50,6 +48,13 @@ Result<OpenedModel> Translated(const ModelConfig& target,
                         Sha256Hex(tokenizer->fingerprint() + draft.tokenizer->fingerprint()));
   draft.tokenizer = tokenizer;
   return draft;
+}
+
+// The draft of this identity is changed so.
+void Become(const std::string& change, ModelIdentity* identity) {
+  *identity =
+      ModelIdentity::Of(Sha256Hex(fmt::format("{} {}", FingerprintText(identity->model), change)),
+                        FingerprintText(identity->tokenizer));
 }
 
 // All of a vocabulary, as they are.
@@ -141,12 +146,28 @@ Result<OpenedModel> LimitDraft(const ModelConfig& target, const Tokenizer* token
   }
   ReduceHead(rows, &draft.config, draft.checkpoint.has_value() ? &*draft.checkpoint : nullptr);
   draft.translation = std::make_shared<const Translation>(std::move(translation));
-  const auto text = [](const std::array<char, 64>& name) {
-    return std::string(name.data(), strnlen(name.data(), name.size()));
-  };
-  draft.identity =
-      ModelIdentity::Of(Sha256Hex(fmt::format("{} says {}", text(draft.identity.model), said)),
-                        text(draft.identity.tokenizer));
+  Become(fmt::format("says {}", said), &draft.identity);
+  draft.weights_of.reset();
+  return draft;
+}
+
+Result<OpenedModel> LimitWindow(int window, OpenedModel draft) {
+  if (window < 1) {
+    return InvalidInput(fmt::format(
+        "a draft's window of {} positions: it must see at least 1, the last one", window));
+  }
+  bool sees = false;
+  for (LayerSpec& layer : draft.config.layers) {
+    AttentionSpec& attention = layer.attention;
+    if (attention.heads == 0) continue;
+    sees = true;
+    attention.window = attention.window == 0 ? window : std::min(attention.window, window);
+  }
+  if (!sees) {
+    return InvalidInput(
+        "the draft has no attention, whose positions a window could limit: leave the window out");
+  }
+  Become(fmt::format("sees {}", window), &draft.identity);
   return draft;
 }
 

@@ -25,4 +25,8 @@ Result<OpenedModel> FitDraft(const ModelConfig& target,
 Result<OpenedModel> LimitDraft(const ModelConfig& target, const Tokenizer* tokenizer,
                                OpenedModel draft);
 
+/// Attention of the draft sees the last `window` positions only, its row's own included: where it
+/// saw more before, in every layer. Refuses windows of nothing, and drafts without attention.
+Result<OpenedModel> LimitWindow(int window, OpenedModel draft);
+
 }  // namespace foretoken

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "assembly/load_tokenizer.h"
@@ -13,6 +14,7 @@
 #include "model/drafters/learned_draft.h"
 #include "model/families/read_config.h"
 #include "model/open_checkpoint.h"
+#include "model/self/self_draft.h"
 
 namespace foretoken {
 namespace {
@@ -112,6 +114,7 @@ Result<OpenedModel> OpenParts(const ModelSource& source) {
     FT_ASSIGN_OR_RETURN(opened.config, NamedShape(source.synthetic));
     opened.config.max_positions = UsedPositions(source.context, opened.config.max_positions);
     opened.identity = ModelIdentity::Of("synthetic " + source.synthetic, "");
+    opened.weights_of = opened.identity;
     return opened;
   }
   FT_ASSIGN_OR_RETURN(opened.checkpoint, OpenCheckpoint(source.path, source.weights));
@@ -138,10 +141,29 @@ Result<OpenedModel> OpenParts(const ModelSource& source) {
   FT_ASSIGN_OR_RETURN(const std::string fingerprint,
                       FingerprintOf(*opened.checkpoint, opened.config));
   opened.identity = ModelIdentity::Of(fingerprint, opened.tokenizer->fingerprint());
+  opened.weights_of = opened.identity;
   return opened;
 }
 
+// The model as a draft of its own weights.
+Result<OpenedModel> LeaveOut(std::string_view own, OpenedModel model) {
+  const std::string fingerprint = FingerprintText(model.identity.model);
+  FT_ASSIGN_OR_RETURN(const SkippedSublayers skipped,
+                      ReadSelfDraft(own, model.config.layer_count(), fingerprint));
+  Result<ModelConfig> part = Without(skipped, model.config);
+  if (!part.ok()) return InvalidInput(fmt::format("self:{}: {}", own, part.error().message));
+  model.config = std::move(part).value();
+  model.identity =
+      ModelIdentity::Of(Sha256Hex(fmt::format("{} without {}", fingerprint, skipped.ToText())),
+                        FingerprintText(model.identity.tokenizer));
+  return model;
+}
+
 }  // namespace
+
+std::string FingerprintText(const std::array<char, 64>& fingerprint) {
+  return {fingerprint.data(), strnlen(fingerprint.data(), fingerprint.size())};
+}
 
 std::vector<std::string> NotUsed(const OpenedModel& opened) {
   return opened.checkpoint.has_value() ? opened.checkpoint->not_used : std::vector<std::string>();
@@ -150,7 +172,16 @@ std::vector<std::string> NotUsed(const OpenedModel& opened) {
 Result<OpenedModel> OpenModel(const ModelSource& source) {
   Result<OpenedModel> opened = OpenParts(source);
   if (!opened.ok()) FT_RETURN_IF_ERROR(RefuseDrafter(source.path));
-  return opened;
+  if (!opened.ok() || !IsSelfDraft(source.own_drafter)) return opened;
+  return LeaveOut(source.own_drafter, std::move(opened).value());
+}
+
+std::shared_ptr<const ModelWeights> SharedWeights(const OpenedModel& draft, Precision precision,
+                                                  const LoadedModel& loaded) {
+  if (draft.weights_of != loaded.identity || precision != loaded.backend->precision()) return {};
+  const ModelConfig& whole = loaded.weights->config();
+  if (draft.config.max_positions > whole.max_positions) return {};
+  return loaded.weights->Part(draft.config);
 }
 
 std::unique_ptr<LoadedModel> LoadModel(const OpenedModel& opened, std::shared_ptr<Device> device,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <span>
@@ -34,12 +35,19 @@ struct OpenedModel {
   std::vector<Adapter> adapters;  ///< That its sequences may be computed with.
   ExpertsPlace experts = ExpertsPlace::kMemory;
   DraftVocabulary draft_vocabulary;  ///< FitDraft makes it so.
+  /// The model of this identity has the same weights, all of them or more (SharedWeights); none:
+  /// nobody's are known to be the same.
+  std::optional<ModelIdentity> weights_of = {};
 };
+
+/// A fingerprint of a ModelIdentity as text.
+std::string FingerprintText(const std::array<char, 64>& fingerprint);
 
 /// What the model's files have beside the text model: Checkpoint::not_used.
 std::vector<std::string> NotUsed(const OpenedModel& opened);
 
-/// Checks that configuration, tokenizer and tensors are there and go together.
+/// Checks that configuration, tokenizer and tensors are there and go together. Of a draft that is
+/// the model itself without some sub-layers (IsSelfDraft), opens that.
 Result<OpenedModel> OpenModel(const ModelSource& source);
 
 /// Weights that were packed last, while somebody uses them: who needs the same need not pack them.
@@ -73,6 +81,11 @@ struct LoadedModel {
 /// else kBF16, and the KV that is usual with that.
 Numerics NumericsFor(const OpenedModel& opened, std::optional<Precision> precision,
                      std::optional<KvFormat> kv);
+
+/// The weights of `loaded` for a draft that is made of them, in the same memory. Null where it is
+/// not, or where the draft computes with another precision.
+std::shared_ptr<const ModelWeights> SharedWeights(const OpenedModel& draft, Precision precision,
+                                                  const LoadedModel& loaded);
 
 /// Packs the weights of a model, unless they are the `packed` ones, and makes it ready to run on
 /// `device`. `packed`, which may be null, then has them.

@@ -11,6 +11,7 @@
 #include "draft/registry.h"
 #include "engine/draft_exchange.h"
 #include "engine/rules.h"
+#include "model/self/self_draft.h"
 
 namespace foretoken {
 namespace {
@@ -36,16 +37,36 @@ void LimitPlans(std::span<const Mode> offered, const EngineConfig& options, Plan
   limits->max_cache_budget = std::min(limits->max_cache_budget, options.max_cache_budget);
 }
 
-Status CheckDraftSource(const ModelSource& source) {
-  if (source.experts != ExpertsPlace::kFile) return {};
-  return InvalidInput("the experts of a draft cannot stay in its file: keep them in memory");
+Status CheckDraft(const DraftOptions& draft, bool during) {
+  if (draft.source.experts == ExpertsPlace::kFile) {
+    return InvalidInput("the experts of a draft cannot stay in its file: keep them in memory");
+  }
+  if (during && draft.process && draft.source.path.empty() &&
+      IsSelfDraft(draft.source.own_drafter)) {
+    return InvalidInput(
+        fmt::format("self:{}: random weights lie in no file from which the draft's process could "
+                    "take them: draft in a thread",
+                    draft.source.own_drafter));
+  }
+  return {};
 }
 
-Result<OpenedModel> OpenDraft(const LoadedModel& target, const ModelSource& source,
+Result<OpenedModel> OpenDraft(const LoadedModel& target, const DraftOptions& draft,
                               std::vector<std::string>* notices) {
   return OpenDraftFor(
       {.config = target.model->config(), .tokenizer = target.tokenizer, .path = target.path},
-      source, notices);
+      draft.source, draft.window, notices);
+}
+
+// With the target's own weights where the draft is made of them.
+std::unique_ptr<LoadedModel> Load(const OpenedModel& opened, const DraftOptions& draft,
+                                  const LoadedModel& target, std::shared_ptr<Device> device,
+                                  PackedWeights* packed) {
+  const Numerics numerics = NumericsFor(opened, draft.precision, draft.kv);
+  const auto shared = SharedWeights(opened, numerics.precision, target);
+  PackedWeights own{opened.identity, numerics.precision, shared};
+  return LoadModel(opened, std::move(device), numerics, shared == nullptr ? packed : &own,
+                   draft.progress);
 }
 
 TapShape TapsOf(const ModelConfig& draft) {
@@ -68,9 +89,9 @@ Result<Draft> LoadDraft(DrafterId id, std::span<const Mode> offered, const Membe
   const bool during = Contains(offered, {Schedule::kDuring, id});
   Draft draft;
   if (!before && !during) return draft;
-  FT_RETURN_IF_ERROR(CheckDraftSource(setup.source));
+  FT_RETURN_IF_ERROR(CheckDraft(setup, during));
   std::vector<std::string> notices;
-  FT_ASSIGN_OR_RETURN(const OpenedModel opened, OpenDraft(target, setup.source, &notices));
+  FT_ASSIGN_OR_RETURN(const OpenedModel opened, OpenDraft(target, setup, &notices));
   PackedWeights* const packed = &(*target.draft_weights)[id];
   if (log && packed->identity != opened.identity) {
     for (const std::string& notice : notices) log(notice);
@@ -87,8 +108,7 @@ Result<Draft> LoadDraft(DrafterId id, std::span<const Mode> offered, const Membe
     draft.apart.target = target.path;
   }
   const auto load = [&](std::shared_ptr<Device> device) {
-    return LoadModel(opened, std::move(device), NumericsFor(opened, setup.precision, setup.kv),
-                     packed, setup.progress);
+    return Load(opened, setup, target, std::move(device), packed);
   };
   if (before) draft.on_target = load(target.device);
   if (during && (measured || !setup.process)) {
@@ -270,12 +290,11 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const En
 
 Result<std::shared_ptr<LoadedModel>> LoadDraftApart(LoadedModel* target,
                                                     const DraftOptions& draft) {
-  FT_RETURN_IF_ERROR(CheckDraftSource(draft.source));
-  FT_ASSIGN_OR_RETURN(const OpenedModel opened, OpenDraft(*target, draft.source, nullptr));
+  FT_RETURN_IF_ERROR(CheckDraft(draft, /*during=*/true));
+  FT_ASSIGN_OR_RETURN(const OpenedModel opened, OpenDraft(*target, draft, nullptr));
   const CoreSet& cores = draft.cores.empty() ? target->device->pool().cores() : draft.cores;
-  return std::shared_ptr<LoadedModel>(LoadModel(opened, std::make_shared<Device>(cores),
-                                                NumericsFor(opened, draft.precision, draft.kv),
-                                                nullptr, draft.progress));
+  return std::shared_ptr<LoadedModel>(
+      Load(opened, draft, *target, std::make_shared<Device>(cores), nullptr));
 }
 
 Result<std::shared_ptr<NextDraft>> PrepareDraft(const Engine& engine, LoadedModel* target,

@@ -10,6 +10,7 @@
 #include "model/drafters/learned_draft.h"
 #include "model/drafters/own_drafter.h"
 #include "model/open_checkpoint.h"
+#include "model/self/self_draft.h"
 #include "weights/requantize.h"
 
 namespace foretoken {
@@ -45,11 +46,9 @@ Result<OpenedModel> OpenLearned(Checkpoint folder, const ModelSource& source,
   return LimitDraft(target.config, target.tokenizer.get(), std::move(opened));
 }
 
-}  // namespace
-
-Result<OpenedModel> OpenDraftFor(const DraftedTarget& target, const ModelSource& source,
-                                 std::vector<std::string>* notices) {
-  const bool own = !source.own_drafter.empty();
+Result<OpenedModel> OpenUnlimited(const DraftedTarget& target, const ModelSource& source,
+                                  std::vector<std::string>* notices) {
+  const bool own = !source.own_drafter.empty() && !IsSelfDraft(source.own_drafter);
   if (own || std::filesystem::exists(source.path)) {
     FT_ASSIGN_OR_RETURN(Checkpoint folder, Checkpoint::Open(source.path));
     if (own || IsLearnedDraft(folder)) {
@@ -61,6 +60,15 @@ Result<OpenedModel> OpenDraftFor(const DraftedTarget& target, const ModelSource&
   FT_ASSIGN_OR_RETURN(draft, FitDraft(target.config, target.tokenizer, std::move(draft), &notice));
   if (notices != nullptr && !notice.empty()) notices->push_back(std::move(notice));
   return draft;
+}
+
+}  // namespace
+
+Result<OpenedModel> OpenDraftFor(const DraftedTarget& target, const ModelSource& source,
+                                 std::optional<int> window, std::vector<std::string>* notices) {
+  if (!window.has_value()) return OpenUnlimited(target, source, notices);
+  FT_ASSIGN_OR_RETURN(OpenedModel draft, OpenUnlimited(target, source, notices));
+  return LimitWindow(*window, std::move(draft));
 }
 
 bool NeedsTargetFiles(const ModelConfig& draft, const Translation* translation) {

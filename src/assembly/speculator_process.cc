@@ -48,6 +48,7 @@ std::vector<std::string> SpeculatorCommand(const DraftOptions& setup, const std:
   const std::string kv(setup.kv ? KvFormatName(*setup.kv) : "auto");
   command.insert(command.end(),
                  {"--cores", FormatCores(setup.cores), "--precision", precision, "--kv", kv});
+  if (setup.window) command.insert(command.end(), {"--window", std::to_string(*setup.window)});
   return command;
 }
 
@@ -70,15 +71,16 @@ Result<std::unique_ptr<LoadedModel>> LoadDraft(const SpeculatorProcessOptions& o
     return LoadModel(*draft, std::move(device), NumericsFor(*draft, options.precision, options.kv));
   };
   if (options.target.empty()) {
-    Result<OpenedModel> draft = OpenModel(options.draft);
-    if (!draft.ok() || draft->draft_vocabulary.whole()) return load(draft);
-    const ModelConfig alike = draft->config;  // The target's, of random weights too.
-    return load(FitDraft(alike, nullptr, std::move(draft).value()));
+    FT_ASSIGN_OR_RETURN(OpenedModel draft, OpenModel(options.draft));
+    const ModelConfig alike = draft.config;  // The target's, of random weights too.
+    FT_ASSIGN_OR_RETURN(draft, LimitDraft(alike, draft.tokenizer.get(), std::move(draft)));
+    if (!options.window) return load(std::move(draft));
+    return load(LimitWindow(*options.window, std::move(draft)));
   }
   FT_ASSIGN_OR_RETURN(const OpenedModel target, OpenModel({.path = options.target}));
   return load(
       OpenDraftFor({.config = target.config, .tokenizer = target.tokenizer, .path = options.target},
-                   options.draft));
+                   options.draft, options.window));
 }
 
 }  // namespace

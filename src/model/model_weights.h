@@ -26,6 +26,11 @@ class ModelWeights {
   virtual std::unique_ptr<Model> MakeModel(Backend* backend,
                                            std::shared_ptr<const AdapterSet> adapters) const = 0;
   std::unique_ptr<Model> MakeModel(Backend* backend) const { return MakeModel(backend, nullptr); }
+
+  /// The same weights, in the same memory, for a model of this description: this one's, but that
+  /// sub-layers may be left out (Without), attention may see less and positions may be fewer. What
+  /// it returns keeps the weights alive.
+  virtual std::shared_ptr<const ModelWeights> Part(const ModelConfig& config) const = 0;
 };
 
 /// Checks that every tensor is present with the shape that the config implies, and that experts

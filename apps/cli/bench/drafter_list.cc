@@ -32,7 +32,8 @@ Result<ListedDrafter> ParseDrafter(const std::string& item) {
                     item));
   }
   const std::size_t equals = item.find('=');
-  if (equals == std::string::npos || item.find('/') < equals) {
+  // "self:exit=2" has no name before it.
+  if (equals == std::string::npos || item.find_first_of("/:") < equals) {
     return ListedDrafter{NameOf(item), item, {}};
   }
   if (equals == 0 || equals + 1 == item.size()) {

@@ -9,10 +9,11 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(DrafterList, NamesWhatDrafts) {
-  const auto drafters =
-      ParseDrafters("models/small/, heads=old/eagle3, self:mtp, ngram, x/tiny.Q4_0.gguf, a/b=c");
+  const auto drafters = ParseDrafters(
+      "models/small/, heads=old/eagle3, self:mtp, ngram, x/tiny.Q4_0.gguf, a/b=c, "
+      "self:exit=2, early=self:exit=3");
   ASSERT_TRUE(drafters.ok()) << drafters.error().message;
-  ASSERT_EQ(drafters->size(), 6U);
+  ASSERT_EQ(drafters->size(), 8U);
   EXPECT_EQ((*drafters)[0].name, "small");
   EXPECT_EQ((*drafters)[0].draft, "models/small/");
   EXPECT_EQ((*drafters)[1].name, "heads");
@@ -23,6 +24,10 @@ TEST(DrafterList, NamesWhatDrafts) {
   EXPECT_EQ((*drafters)[3].draft, "");
   EXPECT_EQ((*drafters)[4].name, "tiny.Q4_0");
   EXPECT_EQ((*drafters)[5].name, "b=c");  // The path has the '='.
+  EXPECT_EQ((*drafters)[6].name, "exit=2");
+  EXPECT_EQ((*drafters)[6].draft, "self:exit=2");
+  EXPECT_EQ((*drafters)[7].name, "early");
+  EXPECT_EQ((*drafters)[7].draft, "self:exit=3");
 }
 
 TEST(DrafterList, SaysWhatIsWrong) {

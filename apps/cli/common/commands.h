@@ -27,6 +27,7 @@ void AddAuditCommand(CLI::App* app, CommandBody* chosen);
 void AddPerplexityCommand(CLI::App* app, CommandBody* chosen);
 void AddCaptureCommand(CLI::App* app, CommandBody* chosen);
 void AddRolloutCommand(CLI::App* app, CommandBody* chosen);
+void AddSkipSearchCommand(CLI::App* app, CommandBody* chosen);
 void AddInspectCommand(CLI::App* app, CommandBody* chosen);
 void AddQuantizeCommand(CLI::App* app, CommandBody* chosen);
 void AddPullCommand(CLI::App* app, CommandBody* chosen);

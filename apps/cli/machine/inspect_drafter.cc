@@ -9,11 +9,14 @@
 #include <string>
 #include <vector>
 
+#include "assembly/loaded_model.h"
 #include "cli/common/terminal.h"
+#include "model/config/sublayers.h"
 #include "model/drafters/learned_draft.h"
 #include "model/drafters/own_drafter.h"
 #include "model/families/read_config.h"
 #include "model/open_checkpoint.h"
+#include "model/self/self_draft.h"
 
 namespace foretoken {
 namespace {
@@ -77,11 +80,46 @@ json Figures(const LearnedDraft& draft, const Checkpoint& target, const ModelCon
           {"notes", draft.notes}};
 }
 
+// A model without some sub-layers, as a draft of itself.
+Result<json> SelfFigures(const ModelOptions& options) {
+  FT_ASSIGN_OR_RETURN(const OpenedModel whole, OpenModel(options.TargetSource()));
+  FT_ASSIGN_OR_RETURN(const OpenedModel draft, OpenModel(options.DraftSource()));
+  const std::vector<LayerSpec>& layers = draft.config.layers;
+  return json{{"path", options.DraftSource().label()},
+              {"kind", "the target without some of its layers"},
+              {"layers", layers.size()},
+              {"attention_layers", std::ranges::count_if(layers, HasMixer)},
+              {"mlps", std::ranges::count_if(layers, HasMlp)},
+              {"parameters", draft.config.parameters()},
+              {"target_parameters", whole.config.parameters()},
+              {"shares_weights", draft.weights_of == whole.identity}};
+}
+
+void PrintSelf(const json& figures) {
+  const auto line = [](std::string_view name, const std::string& value) {
+    fmt::print("  {:<16}{}\n", name, value);
+  };
+  fmt::print("{}\n", figures["path"].get<std::string>());
+  line("kind", figures["kind"].get<std::string>());
+  line("runs", fmt::format("attention of {} and the MLPs of {} of {} layers",
+                           figures["attention_layers"].dump(), figures["mlps"].dump(),
+                           figures["layers"].dump()));
+  line("parameters",
+       fmt::format("{} of the target's {}", FormatCount(figures["parameters"].get<double>()),
+                   FormatCount(figures["target_parameters"].get<double>())));
+  line("weights", figures["shares_weights"] == true ? "the target's own, in the same memory"
+                                                    : "converted: in memory of their own");
+}
+
 }  // namespace
 
 Result<std::optional<json>> InspectDrafter(const ModelOptions& options) {
   const bool there = std::filesystem::exists(options.draft);
   const std::string& own = options.own_drafter;
+  if (IsSelfDraft(own)) {
+    FT_ASSIGN_OR_RETURN(json figures, SelfFigures(options));
+    return std::optional(std::move(figures));
+  }
   if (!there && own.empty()) return std::optional<json>();
   FT_ASSIGN_OR_RETURN(Checkpoint files, Checkpoint::Open(options.draft));
   if (own.empty() && !IsLearnedDraft(files)) return std::optional<json>();
@@ -92,6 +130,7 @@ Result<std::optional<json>> InspectDrafter(const ModelOptions& options) {
 }
 
 void PrintDrafter(const json& figures) {
+  if (figures.contains("shares_weights")) return PrintSelf(figures);
   const auto line = [](std::string_view name, const std::string& value) {
     fmt::print("  {:<16}{}\n", name, value);
   };

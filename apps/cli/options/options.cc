@@ -122,6 +122,9 @@ Status ModelOptions::ResolveDefaults(const std::string& datastore) {
                       of_draft ? "draft-" : "", of_draft ? "draft" : "target"));
     }
   }
+  if (draft_window.has_value() && !has_draft()) {
+    return InvalidInput("--draft-window is of a draft's attention, and there is no draft");
+  }
   return FillInDraftVocabulary(datastore);
 }
 
@@ -203,17 +206,23 @@ std::filesystem::path RankingPath(const std::filesystem::path& datastore) {
 
 Status ModelOptions::FillInSelf() {
   const std::string type = draft.substr(kSelf.size());
-  if (std::ranges::find(kOwnDrafters, type) != std::end(kOwnDrafters) && !target.empty()) {
+  const bool runs_layers = type.starts_with("exit=") || type.starts_with("skip=");
+  if (runs_layers ||
+      (std::ranges::find(kOwnDrafters, type) != std::end(kOwnDrafters) && !target.empty())) {
     draft = target;
     draft_name = (target_name.empty() ? TargetSource().label() : target_name) + ":" + type;
     own_drafter = type;
+    if (!runs_layers) return {};
+    draft_synthetic = synthetic;  // Where there are no files.
+    if (draft_weights.empty()) draft_weights = weights;
     return {};
   }
   if (type.empty() || !draft_weights.empty() || target.empty()) {
     return InvalidInput(
         fmt::format("the draft '{}' stands for the target with other weights: write self:TYPE, as "
-                    "self:q4_0, without --draft-weights, and beside a target in files; or self:mtp "
-                    "or self:medusa for the layers or heads in its files that guess further tokens",
+                    "self:q4_0, without --draft-weights, and beside a target in files; self:mtp "
+                    "or self:medusa for the layers or heads in its files that guess further "
+                    "tokens; or self:exit=E or self:skip=WHICH for some of its own layers",
                     draft));
   }
   draft = target;
@@ -405,6 +414,7 @@ Result<EngineOptions> DecodingOptions::EngineFor(std::span<const Mode> modes, co
                    .cores = at.draft,
                    .precision = ParsePrecision(model.precision),
                    .kv = ParseKvFormat(model.kv),
+                   .window = model.draft_window,
                    .process = speculation.draft_process,
                    .executable = ExecutablePath(),
                    .progress = LoadingBar(model.DraftSource())};

@@ -58,12 +58,14 @@ struct ModelOptions {
   std::string kv = "auto";           ///< How keys and values are kept, the draft's too.
   std::string chat_template;         ///< Jinja, in place of the target's own; empty: that one.
   std::string tool_format = "auto";  ///< ModelSource::call_form; "auto": as its template tells.
+  std::optional<int> draft_window;   ///< DraftOptions::window of every draft.
   int context = 0;  ///< Positions that both are used for; 0: what the command needs.
 
   /// Finds models that were named, fetching what is missing; fills in the bundled pair where
-  /// nothing was chosen, and the target for a draft "self:TYPE", "self:mtp" or "self:medusa"; an
-  /// error where the former is not to be found. The N most frequent tokens are those that the
-  /// folder `datastore`, where there is one, was ranked to have. May be called again.
+  /// nothing was chosen, and the target for a draft "self:TYPE", "self:mtp", "self:medusa",
+  /// "self:exit=E" or "self:skip=WHICH"; an error where the former is not to be found. The N most
+  /// frequent tokens are those that the folder `datastore`, where there is one, was ranked to have.
+  /// May be called again.
   Status ResolveDefaults(const std::string& datastore = {});
   ModelSource TargetSource() const {
     return {target,        synthetic, weights,         target_name,
@@ -325,7 +327,9 @@ void AddSyntheticOptions(CLI::App* app, ModelOptions* options);
 void AddCoreOptions(CLI::App* app, CoreOptions* options);
 void AddSpeculationOptions(CLI::App* app, SpeculationOptions* options);
 void AddContextOption(CLI::App* app, ModelOptions* options);
-/// `--context` and `--prefix-cache`.
+/// `--draft-window`.
+void AddDraftWindowOption(CLI::App* app, ModelOptions* options);
+/// That, `--context` and `--prefix-cache`.
 void AddMemoryOptions(CLI::App* app, ModelOptions* model, SpeculationOptions* options);
 void AddPromptOptions(CLI::App* app, PromptOptions* options);
 void AddSamplingOptions(CLI::App* app, GenerationOptions* options);

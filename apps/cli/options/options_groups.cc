@@ -86,7 +86,9 @@ void AddDraftAndFormatOptions(CLI::App* app, ModelOptions* options, int most_dra
   AddDraftOptions(add, options,
                   "The draft model, a folder or a GGUF file (also -md), with most of the target's "
                   "tokens. self:TYPE: the target itself with weights of that type, as self:q4_0; "
-                  "self:mtp or self:medusa: its layers or heads that guess further tokens" +
+                  "self:mtp or self:medusa: its layers or heads that guess further tokens; "
+                  "self:exit=E: its first E layers; self:skip=WHICH: it without some attention and "
+                  "MLPs, as a3,m3,a5-a8, or a file of `foretoken skip-search`" +
                       several,
                   most_drafts);
   AddWeightsOptions(app, options);
@@ -253,10 +255,19 @@ void AddContextOption(CLI::App* app, ModelOptions* options) {
 void AddMemoryOptions(CLI::App* app, ModelOptions* model, SpeculationOptions* options) {
   const OptionGroup add(app, "Memory");
   AddContextOption(app, model);
+  AddDraftWindowOption(app, model);
   add("--prefix-cache,!--no-prefix-cache", &options->prefix_cache,
       options->prefix_cache
           ? "Whether prompts that begin alike share the work on their beginning (on by default)"
           : "Whether prompts that begin alike share the work on their beginning (off by default)");
+}
+
+void AddDraftWindowOption(CLI::App* app, ModelOptions* options) {
+  const OptionGroup add(app, "Memory");
+  add("--draft-window", &options->draft_window, "N",
+      "Let the draft's attention see the last N positions only, so that its passes stay short and "
+      "its keys and values few, however long the text")
+      ->check(Between(1, 1 << 24));
 }
 
 void AddPromptOptions(CLI::App* app, PromptOptions* options) {

@@ -45,6 +45,14 @@ Result<Known> Know(const std::string& model, const std::string& weights,
                std::string(KvFormatName(kv))};
 }
 
+// What of its files a draft is (ModelSource::own_drafter), and what a file says that names it.
+std::string WhatOfIt(const std::string& own) {
+  constexpr std::string_view kSkip = "skip=";
+  if (!own.starts_with(kSkip)) return own.empty() ? own : ":" + own;
+  const auto file = ReadFile(own.substr(kSkip.size()));
+  return ":" + own + (file.ok() ? Sha256Hex(*file) : std::string());
+}
+
 // A draft's fingerprint, another one where it may only say some tokens.
 Result<std::string> Limited(const std::string& fingerprint, const DraftVocabulary& says) {
   if (says.whole()) return fingerprint;
@@ -70,9 +78,9 @@ Result<ModelFingerprints> FingerprintModels(const ModelOptions& models) {
       .target = target.fingerprint, .precision = target.precision, .kv = target.kv};
   if (!models.draft.empty()) {
     FT_ASSIGN_OR_RETURN(const Known draft, Know(models.draft, models.draft_weights, models));
-    const std::string own = models.own_drafter.empty() ? "" : ":" + models.own_drafter;
-    FT_ASSIGN_OR_RETURN(fingerprints.draft,
-                        Limited(draft.fingerprint + own, models.draft_vocabulary));
+    FT_ASSIGN_OR_RETURN(
+        fingerprints.draft,
+        Limited(draft.fingerprint + WhatOfIt(models.own_drafter), models.draft_vocabulary));
     if (draft.precision != target.precision) fingerprints.precision += ", draft " + draft.precision;
   }
   FT_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, Tokenizer::Load(models.target));

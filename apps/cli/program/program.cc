@@ -30,13 +30,13 @@ constexpr const char* kFooter =
 // The commands, in the order of the help.
 void AddCommands(CLI::App* app, CommandBody* chosen) {
   for (const auto add :
-       {AddRunCommand,        AddChatCommand,       AddServeCommand,      AddDemoCommand,
-        AddBenchCommand,      AddVerifyCommand,     AddCheckCommand,      AddAuditCommand,
-        AddPerplexityCommand, AddCaptureCommand,    AddRolloutCommand,    AddInspectCommand,
-        AddQuantizeCommand,   AddPullCommand,       AddListCommand,       AddRemoveCommand,
-        AddTokenizeCommand,   AddDetokenizeCommand, AddDevicesCommand,    AddCalibrateCommand,
-        AddPlanCommand,       AddDatastoreCommand,  AddSpeculatorCommand, AddCompletionsCommand,
-        AddManCommand}) {
+       {AddRunCommand,         AddChatCommand,       AddServeCommand,      AddDemoCommand,
+        AddBenchCommand,       AddVerifyCommand,     AddCheckCommand,      AddAuditCommand,
+        AddPerplexityCommand,  AddCaptureCommand,    AddRolloutCommand,    AddInspectCommand,
+        AddQuantizeCommand,    AddPullCommand,       AddListCommand,       AddRemoveCommand,
+        AddTokenizeCommand,    AddDetokenizeCommand, AddDevicesCommand,    AddCalibrateCommand,
+        AddPlanCommand,        AddDatastoreCommand,  AddSkipSearchCommand, AddSpeculatorCommand,
+        AddCompletionsCommand, AddManCommand}) {
     add(app, chosen);
   }
 }

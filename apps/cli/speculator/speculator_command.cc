@@ -19,6 +19,7 @@ Result<int> RunSpeculator(const SpeculatorOptions& options) {
                                            .target = options.model.target,
                                            .precision = ParsePrecision(options.model.precision),
                                            .kv = ParseKvFormat(options.model.kv),
+                                           .window = options.model.draft_window,
                                            .memory_fd = options.memory_fd},
                                           std::make_shared<Device>(cores)));
   return 0;
@@ -41,11 +42,13 @@ void AddSpeculatorCommand(CLI::App* app, CommandBody* chosen) {
   command->add_option("--target", options->model.target,
                       "Folder or GGUF file of a target with other tokens, to be fitted to");
   command->add_option("--own-drafter", options->model.own_drafter,
-                      "What in the model's files drafts for it: mtp or medusa");
+                      "What in the model's files drafts for it: mtp or medusa; or which of its "
+                      "layers do: exit=E or skip=WHICH");
   command->add_option("--cores", options->cores, "Cores of the draft")->required();
   command->add_option("--precision", options->model.precision, "auto, bf16, f32 or portable")
       ->check(IsPrecision());
   command->add_option("--kv", options->model.kv, "auto, bf16, f32 or q8_0")->check(IsKvFormat());
+  command->add_option("--window", options->model.draft_window, "Positions that it sees");
   command->add_option("--memory-fd", options->memory_fd, "File descriptor of the shared memory")
       ->required();
   command->callback([options, chosen] { *chosen = [options] { return RunSpeculator(*options); }; });

@@ -344,6 +344,7 @@ void AddVerifyCommand(CLI::App* app, CommandBody* chosen) {
   AddSpeculationOptions(command, &options->speculation);
   AddDatastoreOptions(command, &options->datastore);
   AddContextOption(command, &options->model);
+  AddDraftWindowOption(command, &options->model);
   AddConstraintOptions(command, &options->constraint);
   AddStopOptions(command, &options->generation);
   sampling("-s,--seed", &options->generation.sampling.seed, "N", "Seed of the first prompt");

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/config/sublayers.h"
+
 namespace foretoken {
 namespace {
 
@@ -85,14 +87,15 @@ std::int64_t HeadParameters(const ModelConfig& config) {
 const AttentionSpec& ModelConfig::first_attention() const {
   static const AttentionSpec kNothing;
   if (layers.empty()) return kNothing;
-  const auto found = std::ranges::find_if_not(layers, &LayerSpec::is_recurrent);
+  const auto found = std::ranges::find_if(
+      layers, [](const LayerSpec& layer) { return layer.attention.heads > 0; });
   return (found == layers.end() ? layers.begin() : found)->attention;
 }
 
 std::int64_t ModelConfig::parameters() const {
   if (feature.join == FeatureSpec::Join::kHeads) return HeadParameters(*this);
-  const int norms =
-      (block.norm_before ? (block.shared_norm ? 1 : 2) : 0) + (block.norm_after ? 2 : 0);
+  // Around each of a layer's sub-layers; one before both may be the same.
+  const int norms = (block.norm_before ? 1 : 0) + (block.norm_after ? 1 : 0);
   std::int64_t count = NormParameters(*this, hidden);
   if (feature.sequential()) count = HeadParameters(*this) + (layers.empty() ? 0 : count);
   if (layer_input > 0) {
@@ -105,7 +108,10 @@ std::int64_t ModelConfig::parameters() const {
   for (const LayerSpec& layer : layers) {
     count += layer.is_recurrent() ? DeltaParameters(*this, layer.delta)
                                   : AttentionParameters(*this, layer.attention);
-    count += MlpParameters(*this, layer.mlp) + norms * NormParameters(*this, hidden);
+    count += MlpParameters(*this, layer.mlp);
+    const int sublayers = (HasMixer(layer) ? 1 : 0) + (HasMlp(layer) ? 1 : 0);
+    const int shared = block.norm_before && block.shared_norm && sublayers == 2 ? 1 : 0;
+    count += (norms * sublayers - shared) * NormParameters(*this, hidden);
   }
   const std::int64_t head = tied_embeddings || feature.sequential() ? 0 : vocabulary;
   return count + hidden * (embeddings() + head);

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "model/config/sublayers.h"
 #include "model/decoder/adapter_mixer.h"
 #include "model/decoder/decoder_weights.h"
 #include "model/decoder/decoder_workspace.h"
@@ -89,6 +90,7 @@ class Decoder final : public Model {
   void Attend(int layer, const float* x, const BatchPlan& plan, KvStore& kv);
   void GateAttended(const LayerWeights& layer, int width, const float* x, int rows);
   float* MixExperts(const MlpSpec& mlp, const LayerWeights& layer, const float* entered, int rows);
+  float* MixMlp(int layer, const float* entered, int rows);
   void ForwardLayer(int layer, const BatchPlan& plan, KvStore& kv);
   void EndLayer(int layer, int rows);
   BatchPlan Place(std::span<const ForwardRow> rows, const ForwardBatch& batch);
@@ -256,32 +258,43 @@ float* Decoder::MixExperts(const MlpSpec& mlp, const LayerWeights& layer, const 
 
 void Decoder::ForwardLayer(int index, const BatchPlan& plan, KvStore& kv) {
   const LayerWeights& layer = weights_->tensors.layers[static_cast<std::size_t>(index)];
-  const MlpSpec& mlp = config_.layers[static_cast<std::size_t>(index)].mlp;
+  const LayerSpec& spec = config_.layers[static_cast<std::size_t>(index)];
   const int rows = static_cast<int>(plan.rows.size());
-  float* attended = workspace_.attended.as<float>();
-  float* gate_up = workspace_.gate_up.as<float>();
-  float* mixed = workspace_.mixed.as<float>();
-  const Linear output{layer.output, index, AdaptedMatrix::kOutput};
+  const auto leave_mixer = [&] {
+    if (!HasMixer(spec)) return;
+    Leave({layer.output, index, AdaptedMatrix::kOutput}, layer.attention_post_norm,
+          workspace_.attended.as<float>(), rows);
+  };
 
   const bool begins = index == 0 && config_.feature.join == FeatureSpec::Join::kAttended;
-  const float* entered = begins ? features_.attended() : Enter(layer.attention_norm, rows);
-  MixRows(index, entered, plan, kv);
-  if (!config_.block.parallel) {
-    Leave(output, layer.attention_post_norm, attended, rows);
-    entered = Enter(layer.mlp_norm, rows);
-  } else if (layer.mlp_norm.there()) {
-    entered = Enter(layer.mlp_norm, rows);
+  const float* entered = nullptr;
+  if (HasMixer(spec) || config_.block.shared_norm) {
+    entered = begins ? features_.attended() : Enter(layer.attention_norm, rows);
   }
+  if (HasMixer(spec)) MixRows(index, entered, plan, kv);
+  if (!config_.block.parallel) leave_mixer();
   float* made = nullptr;
-  if (mlp.has_experts()) {
-    made = MixExperts(mlp, layer, entered, rows);
-  } else {
-    Multiply({layer.gate_up, index, AdaptedMatrix::kGateUp}, entered, rows, gate_up);
-    backend_->GatedMul(mlp.activation, gate_up, rows, mlp.intermediate, mixed);
+  if (HasMlp(spec)) {
+    if (!config_.block.shared_norm) entered = Enter(layer.mlp_norm, rows);
+    made = MixMlp(index, entered, rows);
   }
-  if (config_.block.parallel) Leave(output, layer.attention_post_norm, attended, rows);
-  if (made != nullptr) return AddToStream(layer.mlp_post_norm, rows, made);
-  Leave({layer.down, index, AdaptedMatrix::kDown}, layer.mlp_post_norm, mixed, rows);
+  if (config_.block.parallel) leave_mixer();
+  if (!HasMlp(spec)) return;
+  if (spec.mlp.has_experts()) return AddToStream(layer.mlp_post_norm, rows, made);
+  Leave({layer.down, index, AdaptedMatrix::kDown}, layer.mlp_post_norm, made, rows);
+}
+
+// What a layer's MLP, or its experts, make of what has entered it; with one MLP it is not projected
+// down yet.
+float* Decoder::MixMlp(int index, const float* entered, int rows) {
+  const LayerWeights& layer = weights_->tensors.layers[static_cast<std::size_t>(index)];
+  const MlpSpec& mlp = config_.layers[static_cast<std::size_t>(index)].mlp;
+  if (mlp.has_experts()) return MixExperts(mlp, layer, entered, rows);
+  float* const gate_up = workspace_.gate_up.as<float>();
+  float* const mixed = workspace_.mixed.as<float>();
+  Multiply({layer.gate_up, index, AdaptedMatrix::kGateUp}, entered, rows, gate_up);
+  backend_->GatedMul(mlp.activation, gate_up, rows, mlp.intermediate, mixed);
+  return mixed;
 }
 
 // The residual stream of the rows that want it, one behind the other, so that the lm head sees no
@@ -360,6 +373,8 @@ bool Decoder::ForwardPart(std::span<const ForwardRow> rows, const ForwardBatch& 
   for (int layer = layers_.first; layer < layers_.end; ++layer) {
     if (interrupt.Raised()) return false;
     if (taps) KeepTaps(layer, hidden, plan, kv);
+    const LayerSpec& spec = config_.layers[static_cast<std::size_t>(layer)];
+    if (!HasMixer(spec) && !HasMlp(spec)) continue;
     ForwardLayer(layer, plan, kv);
     EndLayer(layer, static_cast<int>(std::ssize(rows)));
   }

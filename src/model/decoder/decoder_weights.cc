@@ -1,7 +1,7 @@
 #include "model/decoder/decoder_weights.h"
 
 #include "base/check.h"
-
+#include "model/config/sublayers.h"
 #include "model/decoder/rope.h"
 #include "tensor/half.h"
 
@@ -15,6 +15,37 @@ std::vector<RopeTable> MakeRopeTables(const ModelConfig& config) {
     tables.push_back(MakeRopeTable(rope, config.max_positions + config.parallel.block));
   }
   return tables;
+}
+
+std::size_t BytesOfMixer(const LayerWeights& layer) {
+  std::size_t bytes = layer.sinks.bytes() + layer.delta.bytes() + layer.latent.bytes();
+  for (const NormWeights* norm : {&layer.attention_norm, &layer.q_norm, &layer.k_norm,
+                                  &layer.v_norm, &layer.attention_post_norm}) {
+    bytes += norm->bytes();
+  }
+  for (const LinearWeights* linear : {&layer.qkv, &layer.output_gate, &layer.output}) {
+    bytes += linear->bytes();
+  }
+  return bytes;
+}
+
+std::size_t BytesOfMlp(const LayerWeights& layer, const MlpSpec& mlp) {
+  std::size_t bytes = layer.gate_up.bytes() + layer.down.bytes();
+  if (mlp.has_experts()) {
+    const auto experts = static_cast<std::size_t>(mlp.routing.experts);
+    bytes = bytes / experts * static_cast<std::size_t>(mlp.routing.chosen);
+  }
+  bytes += layer.choice_bias.bytes() + layer.expert_factors.bytes();
+  for (const NormWeights* norm :
+       {&layer.mlp_norm, &layer.mlp_post_norm, &layer.router_norm, &layer.experts_norm,
+        &layer.experts_post_norm, &layer.shared_post_norm}) {
+    bytes += norm->bytes();
+  }
+  for (const LinearWeights* linear :
+       {&layer.router, &layer.shared_gate_up, &layer.shared_down, &layer.shared_gate}) {
+    bytes += linear->bytes();
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -56,32 +87,37 @@ std::size_t LatentWeights::bytes() const {
          kv_norm.bytes() + key_up.data.bytes() + value_up.data.bytes();
 }
 
-std::size_t LayerWeights::bytes_of_row(const MlpSpec& mlp) const {
-  std::size_t bytes = gate_up.bytes() + down.bytes();
-  if (mlp.has_experts()) {
-    const auto experts = static_cast<std::size_t>(mlp.routing.experts);
-    bytes = bytes / experts * static_cast<std::size_t>(mlp.routing.chosen);
-  }
-  bytes += sinks.bytes() + choice_bias.bytes() + delta.bytes() + latent.bytes() + scale.bytes() +
-           expert_factors.bytes();
-  for (const NormWeights* norm :
-       {&attention_norm, &q_norm, &k_norm, &v_norm, &attention_post_norm, &mlp_norm, &mlp_post_norm,
-        &input_post_norm, &router_norm, &experts_norm, &experts_post_norm, &shared_post_norm}) {
-    bytes += norm->bytes();
-  }
-  for (const LinearWeights* linear : {&qkv, &output_gate, &output, &router, &shared_gate_up,
-                                      &shared_down, &shared_gate, &input_gate, &input_projection}) {
-    bytes += linear->bytes();
-  }
-  return bytes;
+std::size_t LayerWeights::bytes_of_row(const LayerSpec& spec) const {
+  const bool mixes = HasMixer(spec);
+  const bool has_mlp = HasMlp(spec);
+  if (!mixes && !has_mlp) return 0;
+  return (mixes ? BytesOfMixer(*this) : 0) + (has_mlp ? BytesOfMlp(*this, spec.mlp) : 0) +
+         input_gate.bytes() + input_projection.bytes() + input_post_norm.bytes() + scale.bytes();
 }
 
 DecoderWeights::DecoderWeights(const ModelConfig& config, const Backend& backend,
                                DecoderTensors packed)
-    : tensors(std::move(packed)),
-      ropes(MakeRopeTables(config)),
+    : packed_(std::make_shared<const Packed>(Packed{std::move(packed), MakeRopeTables(config)})),
+      tensors(packed_->tensors),
+      ropes(packed_->ropes),
       config_(config),
       layout_(backend.layout()) {}
+
+DecoderWeights::DecoderWeights(const ModelConfig& config, const DecoderWeights& whole)
+    : packed_(whole.packed_),
+      tensors(packed_->tensors),
+      ropes(packed_->ropes),
+      config_(config),
+      layout_(whole.layout_) {
+  FT_CHECK(config.layer_count() == whole.config_.layer_count() &&
+               config.ropes == whole.config_.ropes &&
+               config.max_positions <= whole.config_.max_positions,
+           "not a part of the model whose weights these are");
+}
+
+std::shared_ptr<const ModelWeights> DecoderWeights::Part(const ModelConfig& config) const {
+  return std::make_shared<DecoderWeights>(config, *this);
+}
 
 std::size_t DecoderWeights::bytes_of_pass() const {
   std::size_t bytes = head().data.bytes() + tensors.output_norm.bytes() +
@@ -92,7 +128,7 @@ std::size_t DecoderWeights::bytes_of_pass() const {
   // Of sequential ones a row reads one.
   bytes += config_.feature.sequential() ? heads / tensors.heads.size() : heads;
   for (std::size_t i = 0; i < tensors.layers.size(); ++i) {
-    bytes += tensors.layers[i].bytes_of_row(config_.layers[i].mlp);
+    bytes += tensors.layers[i].bytes_of_row(config_.layers[i]);
   }
   return bytes;
 }

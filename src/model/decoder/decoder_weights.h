@@ -106,8 +106,8 @@ struct LayerWeights {
   NormWeights input_post_norm;
   Buffer scale;  ///< One float, what the stream is multiplied by behind the layer.
 
-  /// Of what one row reads.
-  std::size_t bytes_of_row(const MlpSpec& mlp) const;
+  /// Of what one row reads in a layer of this description, which may leave some of them out.
+  std::size_t bytes_of_row(const LayerSpec& spec) const;
 };
 
 /// What tokens begin with, [vocabulary, hidden].
@@ -172,11 +172,21 @@ struct DecoderTensors {
 /// The weights of a decoder and what else its passes only read.
 class DecoderWeights final : public ModelWeights,
                              public std::enable_shared_from_this<DecoderWeights> {
+  // What is large, and the same for a model and its parts.
+  struct Packed {
+    DecoderTensors tensors;
+    std::vector<RopeTable> ropes;
+  };
+  std::shared_ptr<const Packed> packed_;
+
  public:
   /// Of `packed` as `backend` packs.
   DecoderWeights(const ModelConfig& config, const Backend& backend, DecoderTensors packed);
+  /// Shares the weights of `whole`, for ModelWeights::Part.
+  DecoderWeights(const ModelConfig& config, const DecoderWeights& whole);
 
   const ModelConfig& config() const override { return config_; }
+  std::shared_ptr<const ModelWeights> Part(const ModelConfig& config) const override;
   using ModelWeights::MakeModel;
   std::unique_ptr<Model> MakeModel(Backend* backend,
                                    std::shared_ptr<const AdapterSet> adapters) const override;
@@ -187,8 +197,8 @@ class DecoderWeights final : public ModelWeights,
   /// As Model::weight_bytes.
   std::size_t bytes_of_pass() const;
 
-  const DecoderTensors tensors;
-  const std::vector<RopeTable> ropes;  ///< Of ModelConfig::ropes.
+  const DecoderTensors& tensors;
+  const std::vector<RopeTable>& ropes;  ///< Of ModelConfig::ropes.
 
  private:
   ModelConfig config_;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/portable_math.h"
+#include "model/config/sublayers.h"
 #include "model/decoder/checkpoint_source.h"
 #include "model/decoder/decoder_weights.h"
 #include "model/decoder/synthetic_source.h"
@@ -49,11 +50,10 @@ class Collector {
       prefix_ = fmt::format("layers.{}.", i);
       first_of_drafter_ = config_.feature.in_rows() && i == 0;
       const LayerSpec& spec = config_.layers[static_cast<std::size_t>(i)];
-      FT_RETURN_IF_ERROR(Norms(&layer));
-      FT_RETURN_IF_ERROR(spec.is_recurrent()          ? Delta(spec.delta, &layer)
-                         : spec.attention.is_latent() ? LatentAttention(spec.attention, &layer)
-                                                      : Attention(spec.attention, &layer));
-      FT_RETURN_IF_ERROR(Mlp(spec.mlp, &layer));
+      if (!HasMixer(spec) && !HasMlp(spec)) continue;
+      FT_RETURN_IF_ERROR(Norms(spec, &layer));
+      if (HasMixer(spec)) FT_RETURN_IF_ERROR(Mixer(spec, &layer));
+      if (HasMlp(spec)) FT_RETURN_IF_ERROR(Mlp(spec.mlp, &layer));
       FT_RETURN_IF_ERROR(Behind(&layer));
     }
     return all;
@@ -158,20 +158,30 @@ class Collector {
     return source_.Norm(name, config_.hidden, config_.norm.bias);
   }
 
-  Status Norms(LayerWeights* layer) {
+  Status Norms(const LayerSpec& spec, LayerWeights* layer) {
     const BlockSpec& block = config_.block;
     if (block.norm_before) {
-      if (!first_of_drafter_ || config_.feature.first_norm) {
+      const bool enters = HasMixer(spec) || block.shared_norm;
+      if (enters && (!first_of_drafter_ || config_.feature.first_norm)) {
         FT_ASSIGN_OR_RETURN(layer->attention_norm, Norm(prefix_ + "attention_norm"));
       }
-      if (!block.shared_norm) {
+      if (HasMlp(spec) && !block.shared_norm) {
         FT_ASSIGN_OR_RETURN(layer->mlp_norm, Norm(prefix_ + "mlp_norm"));
       }
     }
     if (!block.norm_after) return {};
-    FT_ASSIGN_OR_RETURN(layer->attention_post_norm, Norm(prefix_ + "attention_post_norm"));
+    if (HasMixer(spec)) {
+      FT_ASSIGN_OR_RETURN(layer->attention_post_norm, Norm(prefix_ + "attention_post_norm"));
+    }
+    if (!HasMlp(spec)) return {};
     FT_ASSIGN_OR_RETURN(layer->mlp_post_norm, Norm(prefix_ + "mlp_post_norm"));
     return {};
+  }
+
+  Status Mixer(const LayerSpec& spec, LayerWeights* layer) {
+    if (spec.is_recurrent()) return Delta(spec.delta, layer);
+    return spec.attention.is_latent() ? LatentAttention(spec.attention, layer)
+                                      : Attention(spec.attention, layer);
   }
 
   // The tensors that are the gains of a norm of queries or keys.
@@ -425,7 +435,8 @@ Result<std::size_t> CheckAll(const Checkpoint& checkpoint, const ModelConfig& co
   }
   CheckpointSource source(checkpoint, experts, nullptr);
   FT_RETURN_IF_ERROR(Collector(config, source).All());
-  FT_RETURN_IF_ERROR(source.RefuseUnused());
+  // What a model leaves out of another it has no use for.
+  if (IsWhole(config)) FT_RETURN_IF_ERROR(source.RefuseUnused());
   return source.bytes();
 }
 

@@ -1,0 +1,258 @@
+// Drafts that are the target itself without some of its layers, with its own weights: what they
+// compute, whose memory they use, and that every mode emits the tokens of AR with them.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "assembly/engine_testing.h"
+#include "assembly/fit_draft.h"
+#include "assembly/open_draft.h"
+#include "base/temporary_testing.h"
+#include "model/model_testing.h"
+#include "weights/weights_testing.h"
+
+namespace foretoken {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int kLayers = 6;  // Of the bundled target.
+
+std::string ReadBundled(const char* file) {
+  std::ifstream stream(BundledModel("demo-target") + "/" + file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+// A folder with the bundled target's first layers, in which tensors whose names `zeroed` has are
+// zeros.
+class TargetVariant {
+ public:
+  TargetVariant(int layers, const std::vector<std::string>& zeroed) {
+    auto config = nlohmann::json::parse(ReadBundled("config.json"));
+    config["num_hidden_layers"] = layers;
+    folder_.Write("config.json", config.dump());
+    for (const char* file : {"tokenizer_config.json", "tokenizer.model"}) {
+      folder_.Write(file, ReadBundled(file));
+    }
+    const std::string file = ReadBundled("model.safetensors");
+    std::uint64_t length = 0;
+    std::memcpy(&length, file.data(), sizeof(length));
+    nlohmann::json kept;
+    std::string data;
+    const auto header = nlohmann::json::parse(file.substr(8, length));
+    for (const auto& [name, entry] : header.items()) {
+      if (name == "__metadata__" || LayerOf(name) >= layers) continue;
+      const std::array<std::size_t, 2> place = entry["data_offsets"];
+      std::string bytes = file.substr(8 + length + place[0], place[1] - place[0]);
+      if (std::ranges::find(zeroed, name) != zeroed.end()) bytes.assign(bytes.size(), '\0');
+      kept[name] = {{"dtype", entry["dtype"]},
+                    {"shape", entry["shape"]},
+                    {"data_offsets", {data.size(), data.size() + bytes.size()}}};
+      data += bytes;
+    }
+    folder_.Write("model.safetensors", FrameSafetensors(kept.dump(), data));
+  }
+
+  std::string path() const { return folder_.path().string(); }
+
+ private:
+  static int LayerOf(const std::string& name) {
+    constexpr std::string_view kStem = "model.layers.";
+    return name.starts_with(kStem) ? std::stoi(name.substr(kStem.size())) : -1;
+  }
+
+  TemporaryFolder folder_;
+};
+
+std::unique_ptr<LoadedModel> Load(const ModelSource& source) {
+  auto loaded = LoadModel(source, BundledTarget()->device, Precision::kBF16);
+  EXPECT_TRUE(loaded.ok()) << (loaded.ok() ? "" : loaded.error().message);
+  return std::move(loaded).value();
+}
+
+ModelSource Self(const std::string& own) {
+  return {.path = BundledModel("demo-target"), .own_drafter = own};
+}
+
+std::vector<float> LogitsOf(Model* model) {
+  const std::vector<Token> tokens = RandomTokens(70, model->config().vocabulary);
+  SequenceRunner runner(model, 80);
+  std::vector<float> logits;
+  for (const std::size_t count : {40, 1, 29}) {  // Of what the first have kept, too.
+    const float* const made = runner.Append(std::span(tokens).first(count));
+    logits.insert(logits.end(), made, made + count * model->config().vocabulary);
+  }
+  return logits;
+}
+
+// Packed from the files, and with the target's own weights.
+void ExpectLogits(const ModelSource& self, const std::vector<float>& expected) {
+  EXPECT_EQ(LogitsOf(Load(self)->model.get()), expected) << self.own_drafter;
+  const LoadedModel& target = *BundledTarget();
+  const auto opened = OpenModel(self);
+  ASSERT_TRUE(opened.ok()) << opened.error().message;
+  const auto shared = SharedWeights(*opened, Precision::kBF16, target);
+  ASSERT_NE(shared, nullptr);
+  EXPECT_EQ(LogitsOf(shared->MakeModel(target.backend.get()).get()), expected) << self.own_drafter;
+  EXPECT_LT(shared->MakeModel(target.backend.get())->weight_bytes(), target.model->weight_bytes());
+}
+
+TEST(SelfDraft, AnEarlyExitIsAModelOfFewerLayers) {
+  for (const int exit : {1, 3, 5}) {
+    const TargetVariant shorter(exit, {});
+    ExpectLogits(Self("exit=" + std::to_string(exit)),
+                 LogitsOf(Load({.path = shorter.path()})->model.get()));
+  }
+}
+
+TEST(SelfDraft, ASkippedSublayerIsOneThatAddsNothing) {
+  const TargetVariant zeroed(
+      kLayers, {"model.layers.2.self_attn.o_proj.weight", "model.layers.3.self_attn.o_proj.weight",
+                "model.layers.3.mlp.down_proj.weight", "model.layers.4.mlp.down_proj.weight"});
+  ExpectLogits(Self("skip=a2-a3,m3-m4"), LogitsOf(Load({.path = zeroed.path()})->model.get()));
+}
+
+TEST(SelfDraft, SharesTheWeightsOfItsTargetOnly) {
+  const LoadedModel& target = *BundledTarget();
+  const auto shares = [&](const ModelSource& source, Precision precision = Precision::kBF16) {
+    const auto opened = OpenDraftFor(
+        {.config = target.model->config(), .tokenizer = target.tokenizer, .path = target.path},
+        source);
+    EXPECT_TRUE(opened.ok()) << (opened.ok() ? "" : opened.error().message);
+    return SharedWeights(*opened, precision, target) != nullptr;
+  };
+  EXPECT_TRUE(shares(Self("exit=2")));
+  EXPECT_TRUE(shares(Self("")));  // The whole target, as a draft with a window would be.
+  EXPECT_FALSE(shares(Self("exit=2"), Precision::kF32));
+  EXPECT_FALSE(shares({.path = BundledModel("demo-draft")}));
+  ModelSource converted = Self("exit=2");
+  converted.weights = "q8_0";
+  EXPECT_FALSE(shares(converted));
+}
+
+TEST(SelfDraft, RefusesWhatTheTargetHasNot) {
+  const auto refusal = [](const std::string& own) {
+    const auto opened = OpenModel(Self(own));
+    return opened.ok() ? std::string("opened") : opened.error().message;
+  };
+  EXPECT_EQ(refusal("exit=2"), "opened");
+  EXPECT_THAT(refusal("exit=6"), HasSubstr("the model has 6, so a draft of its first ones has"));
+  EXPECT_THAT(refusal("exit=0"), HasSubstr("from 1 to 5"));
+  EXPECT_THAT(refusal("skip=a6"), HasSubstr("the model has layers 0 to 5"));
+  EXPECT_THAT(refusal("skip=a0-a5"), HasSubstr("leave fewer out"));
+
+  DraftOptions random;
+  random.source = {.synthetic = "draft-12m", .own_drafter = "exit=2"};
+  random.cores = BundledDraft().cores;
+  random.process = true;
+  const auto device = std::make_shared<Device>(CoreSet{AvailableCores().front()});
+  const auto target = LoadModel({.synthetic = "draft-12m"}, device, Precision::kBF16);
+  ASSERT_TRUE(target.ok());
+  const auto engine = MakeEngine(Mode::kSsd, {.max_batch = 1}, target->get(), random);
+  EXPECT_THAT(engine.error().message, HasSubstr("draft in a thread"));
+}
+
+TEST(DraftWindow, LimitsWhatAttentionSees) {
+  const auto opened = [] { return OpenModel(Self("skip=a2")).value(); };
+  const auto limited = LimitWindow(16, opened());
+  ASSERT_TRUE(limited.ok());
+  EXPECT_EQ(WindowOf(limited->config), 16);
+  EXPECT_EQ(limited->config.layers[2].attention.window, 0);  // There is none.
+  EXPECT_EQ(LimitWindow(8, LimitWindow(16, opened()).value())->config.layers[0].attention.window,
+            8);
+  EXPECT_EQ(LimitWindow(16, LimitWindow(8, opened()).value())->config.layers[0].attention.window,
+            8);
+  EXPECT_NE(limited->identity, opened().identity);
+  EXPECT_THAT(LimitWindow(0, opened()).error().message, HasSubstr("at least 1"));
+  OpenedModel heads = opened();
+  heads.config.layers.clear();
+  EXPECT_THAT(LimitWindow(8, heads).error().message, HasSubstr("has no attention"));
+}
+
+struct Case {
+  std::string name;
+  ModelSource source = {};
+  std::optional<int> window = {};
+};
+
+void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
+
+class SelfSpeculation : public testing::TestWithParam<Case> {
+ protected:
+  struct Run {
+    std::vector<std::vector<Token>> tokens;
+    std::int64_t accepted = 0;
+  };
+
+  static Run Decode(Mode mode, EngineConfig config, const SamplingParams& sampling) {
+    DraftOptions draft = BundledDraft();
+    if (!GetParam().source.path.empty()) draft.source = GetParam().source;
+    draft.window = GetParam().window;
+    // Also as a further draft.
+    std::vector<DraftOptions> drafts(DraftIndexOf(mode) + 1, BundledDraft());
+    drafts.back() = draft;
+    const auto engine = MakeEngine(std::span(&mode, 1), config, BundledTarget(), drafts);
+    EXPECT_TRUE(engine.ok()) << (engine.ok() ? "" : engine.error().message);
+    Run run;
+    for (const auto& output : Generate(**engine, StoryPrompts(), sampling, {.max_tokens = 40})) {
+      run.tokens.push_back(output.tokens);
+      run.accepted += output.stats.accepted;
+    }
+    return run;
+  }
+
+ private:
+  static std::size_t DraftIndexOf(Mode mode) {
+    return mode.drafts() && NeedsDraft(mode) ? DraftIndex(mode.drafter) : 0;
+  }
+};
+
+TEST_P(SelfSpeculation, EveryModeEmitsTheTokensOfAr) {
+  constexpr Mode kSd2{Schedule::kBefore, DrafterId::kModel2};
+  constexpr Mode kSd3{Schedule::kBefore, DrafterId::kModel3};
+  const EngineConfig chain{.plan = {.lookahead = 4}, .max_batch = 3};
+  const EngineConfig tree{.plan = {.lookahead = 5, .tree_width = 3, .max_nodes = 16},
+                          .max_batch = 2};
+  const SamplingParams sampling{.temperature = 0.8F, .seed = 7};
+  const Run truth = Decode(Mode::kAr, {.max_batch = 1, .prefix_cache = false}, sampling);
+  for (const Mode mode : {Mode::kSd, kSd2, kSd3, Mode::kSsd, Mode::kAuto}) {
+    const Run run = Decode(mode, chain, sampling);
+    EXPECT_EQ(run.tokens, truth.tokens) << ModeName(mode);
+    if (mode.before()) {
+      EXPECT_GT(run.accepted, 0) << ModeName(mode);
+    }
+  }
+  for (const Mode mode : {Mode::kSd, Mode::kSsd}) {
+    EXPECT_EQ(Decode(mode, tree, sampling).tokens, truth.tokens) << ModeName(mode) << ", tree";
+  }
+}
+
+// At T = 0 rejection is equality with the target's choice.
+TEST_P(SelfSpeculation, RejectionEmitsTheTokensOfArAtZero) {
+  const Run truth = Decode(Mode::kAr, {.max_batch = 1, .prefix_cache = false}, {});
+  EngineConfig config{.plan = {.lookahead = 4}, .max_batch = 2};
+  config.verification = Verification::kRejection;
+  for (const Mode mode : {Mode::kSd, Mode::kSsd}) {
+    EXPECT_EQ(Decode(mode, config, {}).tokens, truth.tokens) << ModeName(mode);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Drafts, SelfSpeculation,
+                         testing::Values(Case{"Exit2", Self("exit=2")},
+                                         Case{"Exit5", Self("exit=5")},
+                                         Case{"Skip", Self("skip=a2,m3,a4")},
+                                         Case{"WindowOfADraft", {}, 12},
+                                         Case{"WindowOfTheTarget", Self(""), 40},
+                                         Case{"ExitWithAWindow", Self("exit=4"), 1}),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace foretoken
