@@ -142,6 +142,21 @@ class DatastoreTest(CliTest):
                          self.call("query", "The dragon"))
         self.refuse_part("export", "-o", pathlib.Path("/nonexistent/x"), saying="/nonexistent")
 
+    def test_replay_measures_every_source(self):
+        streams = self.folder / "streams.jsonl"
+        streams.write_text(json.dumps({"text": " ".join([SECRET] * 4)}) + "\n")
+        report = json.loads(self.call("replay", streams, "--prompt-tokens", 4, "--lengths", "2,16",
+                                      "--json"))
+        accepted = {point["source"]: point["accepted_per_step"] for point in report["points"]
+                    if point["speculation_length"] == 16}
+        self.assertEqual(set(accepted), {"input only", "datastore only", "both (SSSD)",
+                                         "prompt lookup", "ANPD", "REST", "trie cache",
+                                         "SuffixDecoding"})
+        for source, tokens in accepted.items():
+            self.assertGreater(tokens, 2, source)
+        # Of the stored text they know the beginning, which those that see the stream only do not.
+        self.assertGreater(accepted["SuffixDecoding"], accepted["ANPD"])
+
     def test_the_oldest_go(self):
         tokens = [len(document["tokens"]) for document in self.documents()]
         self.assertIn("nothing was changed", self.call("expire", "--older-than", 1))

@@ -314,6 +314,26 @@ void AddRemoval(CLI::App* command, const Options& options, CommandBody* chosen) 
   AddThreads(expire, options);
 }
 
+void AddReplay(CLI::App* command, const Options& options, CommandBody* chosen) {
+  const OptionGroup replay =
+      AddPart(command, "replay", "Measure accepted tokens on recorded streams, without a model",
+              options, chosen, RunReplay);
+  replay("files", &options->files, "FILE", "Streams, as `build` reads them")->required();
+  AddTarget(replay, options);
+  AddNamespace(replay, options, "Also look into this namespace");
+  AddThreads(replay, options);
+  replay("--lengths", &options->lengths, "LIST", "Speculation lengths (default 2,4,8,16,32)")
+      ->delimiter(',')
+      ->check(Between(2, kMaxProposal + 1));
+  replay("--prompt-tokens", &options->prompt_tokens, "N",
+         "Tokens of each stream that are given (default 32)")
+      ->check(Between(1, 1 << 20));
+  replay("--limit", &options->limit, "N", "Streams at most (default: all)")
+      ->check(Between(0, 1 << 30));
+  replay("--json", &options->json, "Print JSON");
+  replay("--html", &options->html, "FILE", "Write a page with the plots");
+}
+
 }  // namespace
 
 void AddDatastoreCommand(CLI::App* app, CommandBody* chosen) {
@@ -366,23 +386,7 @@ void AddDatastoreCommand(CLI::App* app, CommandBody* chosen) {
   AddThreads(rank, options);
   ranking->callback([options, chosen] { *chosen = [options] { return RunRank(*options); }; });
 
-  const OptionGroup replay =
-      AddPart(command, "replay", "Measure accepted tokens on recorded streams, without a model",
-              options, chosen, RunReplay);
-  replay("files", &options->files, "FILE", "Streams, as `build` reads them")->required();
-  AddTarget(replay, options);
-  AddNamespace(replay, options, "Also look into this namespace");
-  AddThreads(replay, options);
-  replay("--lengths", &options->lengths, "LIST", "Speculation lengths (default 2,4,8,16,32)")
-      ->delimiter(',')
-      ->check(Between(2, kMaxProposal + 1));
-  replay("--prompt-tokens", &options->prompt_tokens, "N",
-         "Tokens of each stream that are given (default 32)")
-      ->check(Between(1, 1 << 20));
-  replay("--limit", &options->limit, "N", "Streams at most (default: all)")
-      ->check(Between(0, 1 << 30));
-  replay("--json", &options->json, "Print JSON");
-  replay("--html", &options->html, "FILE", "Write a page with the plots");
+  AddReplay(command, options, chosen);
 }
 
 }  // namespace foretoken
