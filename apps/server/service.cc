@@ -24,7 +24,9 @@ std::string FieldOf(const Door& door, const std::string& field) {
   if (field == "prompt") return std::string(door.prompt);
   if (field == "stop_strings") return "stop";
   if (field == "max_tokens") return std::string(door.limit);
-  constexpr std::string_view kOfPlans[] = {"mode", "lookahead", "tree_width", "fanout", "fallback"};
+  constexpr std::string_view kOfPlans[] = {
+      "mode",   "lookahead", "tree_width",       "lookahead_window",
+      "fanout", "fallback",  "lookahead_guesses"};
   if (std::ranges::find(kOfPlans, field) != std::end(kOfPlans)) return "speculative." + field;
   // The server's own option, which does not go with the mode or fallback that was asked for.
   if (field == "speculation_length") return "speculative";

@@ -70,5 +70,12 @@ INSTANTIATE_TEST_SUITE_P(Modes, Allocations,
                                           testing::Values(0.0F, 1.0F), testing::Values(1, 3),
                                           testing::Values(1, 3)));
 
+INSTANTIATE_TEST_SUITE_P(
+    Observing, Allocations,
+    testing::Combine(testing::Values(Mode{Schedule::kBefore, DrafterId::kJacobi},
+                                     Mode{Schedule::kBefore, DrafterId::kLookahead},
+                                     Mode{Schedule::kBefore, DrafterId::kRecycle}),
+                     testing::Values(0.0F, 1.0F), testing::Values(1, 3), testing::Values(1)));
+
 }  // namespace
 }  // namespace foretoken

@@ -152,6 +152,8 @@ INSTANTIATE_TEST_SUITE_P(
              {.plan = {.tree_width = 3}, .max_batch = 5, .max_context = 160, .kv_tokens = 192}},
         Case{"Sssd", Mode::kSssd, {.plan = {.lookahead = 15}, .max_batch = 3}},
         Case{"Trie", Mode::kTrie, {.plan = {.lookahead = 7}, .max_batch = 2}},
+        Case{"Jacobi", {Schedule::kBefore, DrafterId::kJacobi}, {.max_batch = 2}},
+        Case{"Lookahead", {Schedule::kBefore, DrafterId::kLookahead}, {.max_batch = 3}},
         Case{"Auto", Mode::kAuto, {.max_batch = 3}}),
     [](const auto& test) { return test.param.name; });
 

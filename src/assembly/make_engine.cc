@@ -190,6 +190,8 @@ EngineConfig OptionsFor(std::span<const Mode> offered, EngineConfig options,
                                            plan.primary.budget(), plan.after_fallback.budget()});
     }
   }
+  // Requests may ask for as large a window as there can be.
+  if (std::ranges::any_of(offered, HasWindow)) options.max_nodes = kMaxProposal;
   options = CompleteOptions(options, target);
   if (options.planner.has_value()) LimitPlans(offered, options, &options.planner->limits);
   return options;

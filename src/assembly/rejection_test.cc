@@ -171,6 +171,10 @@ class RejectionTest : public testing::TestWithParam<Setting> {
       const std::shared_ptr<Model> draft(std::shared_ptr<Model>(), draft_.model.get());
       proposers.before[DrafterId::kModel] =
           MakeModelDrafter({.max_sequences = options.max_batch, .max_context = 64, .draft = draft});
+    } else if (setting.mode.before()) {
+      proposers.before[setting.mode.drafter] = MakeDrafter(
+          setting.mode.drafter,
+          {.vocabulary = kVocabulary, .max_context = 64, .backend = target_.backend.get()});
     } else if (setting.mode == Mode::kSsd) {
       proposers.speculator = StartSpeculator(options);
     }
@@ -385,6 +389,11 @@ INSTANTIATE_TEST_SUITE_P(
                 .draft = Draft::kHydra},
         Setting{
             .name = "SsdHydraTree", .mode = Mode::kSsd, .tree_width = 2, .draft = Draft::kHydra},
+        Setting{.name = "Jacobi", .mode = {Schedule::kBefore, DrafterId::kJacobi}},
+        Setting{
+            .name = "JacobiTopP", .mode = {Schedule::kBefore, DrafterId::kJacobi}, .top_p = 0.8F},
+        Setting{.name = "Lookahead", .mode = {Schedule::kBefore, DrafterId::kLookahead}},
+        Setting{.name = "Recycle", .mode = {Schedule::kBefore, DrafterId::kRecycle}},
         Setting{.name = "Ngram", .mode = Mode::kNgram}, Setting{.name = "Ssd", .mode = Mode::kSsd},
         Setting{.name = "SsdSaguaro", .mode = Mode::kSsd, .saguaro_c = 0.3F},
         Setting{.name = "SsdSaguaroAtZeroTopP",

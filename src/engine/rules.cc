@@ -23,6 +23,34 @@ bool ShapesAsPlanned(Mode mode) {
   return mode.drafts() && InfoOf(mode.drafter).shape == ProposalShape::kAsPlanned;
 }
 
+// That a window of W columns and G n-grams, of K tokens each, fits a proposal.
+Status CheckWindow(int window, int guesses, int lookahead, FieldSpelling spell) {
+  const int nodes = (window + guesses) * lookahead;
+  if (nodes <= kMaxProposal) return {};
+  return Wrong("lookahead_window",
+               "mode lookahead proposes (W + G) K = ({} + {}) x {} = {} tokens, more than {}: give "
+               "a smaller {}, {} or {}",
+               window, guesses, lookahead, nodes, kMaxProposal, spell("lookahead_window"),
+               spell("lookahead_guesses"), spell("lookahead"));
+}
+
+// W and G of mode lookahead, where the options have them.
+Status CheckWindowOptions(const PlanOptions& options, std::span<const Mode> modes,
+                          FieldSpelling spell) {
+  if (std::ranges::any_of(modes, HasWindow)) {
+    const SpeculationPlan plan;
+    return CheckWindow(options.window.value_or(plan.window), options.guesses.value_or(plan.guesses),
+                       options.lookahead.value_or(plan.lookahead), spell);
+  }
+  for (const auto& [given, field] : {std::pair(options.window.has_value(), "lookahead_window"),
+                                     std::pair(options.guesses.has_value(), "lookahead_guesses")}) {
+    if (!given) continue;
+    return Wrong(field, "{} is for mode lookahead: no other mode has a window of guesses",
+                 spell(field));
+  }
+  return {};
+}
+
 // The shape of a fan-out that is given in numbers, for K = `lookahead`.
 Result<FanoutShape> GivenShape(std::string_view field, const std::vector<int>& counts,
                                int lookahead, FieldSpelling spell) {
@@ -128,6 +156,10 @@ Status CheckAdapter(const AdapterUse& use, int adapters) {
 
 }  // namespace
 
+bool HasWindow(Mode mode) {
+  return mode.drafts() && InfoOf(mode.drafter).shape == ProposalShape::kWindow;
+}
+
 Status CheckRange(std::string_view what, std::int64_t value, std::int64_t low, std::int64_t high,
                   std::string_view field) {
   if (value >= low && value <= high) return {};
@@ -174,7 +206,7 @@ Status CheckOptions(const PlanOptions& options, std::span<const Mode> modes,
                  "other modes have none",
                  spell("ssd_preset"));
   }
-  return {};
+  return CheckWindowOptions(options, modes, spell);
 }
 
 Result<SpeculationPlan> ApplyOptions(const PlanOptions& options, const SpeculationPlan& base,
@@ -193,6 +225,15 @@ Result<SpeculationPlan> ApplyOptions(const PlanOptions& options, const Speculati
   } else {
     FT_RETURN_IF_ERROR(ShapeProposals(options, spell, &plan));
   }
+  // One of W and G is beside the other at least.
+  const auto set = [&](std::optional<int> value, std::string_view field, int* place) -> Status {
+    if (!value) return {};
+    FT_RETURN_IF_ERROR(CheckRange(spell(field), *value, 1, kMaxProposal - 1, field));
+    *place = *value;
+    return {};
+  };
+  FT_RETURN_IF_ERROR(set(options.window, "lookahead_window", &plan.window));
+  FT_RETURN_IF_ERROR(set(options.guesses, "lookahead_guesses", &plan.guesses));
   if (options.mode) plan.mode = *options.mode;
   if (options.speculation_length) plan.speculation_length = *options.speculation_length;
   if (options.saguaro_c) plan.saguaro_c = *options.saguaro_c;
@@ -352,6 +393,9 @@ Status CheckPlan(const SpeculationPlan& plan, const RequestBounds& bounds) {
                                 bounds.max_lookahead, "lookahead"));
   if (!needs_lookahead) return {};
   FT_RETURN_IF_ERROR(CheckRange("tree width", plan.tree_width, 1, kMaxTreeWidth, "tree_width"));
+  if (HasWindow(plan.mode)) {
+    FT_RETURN_IF_ERROR(CheckWindow(plan.window, plan.guesses, plan.lookahead, PlainSpelling));
+  }
   FT_RETURN_IF_ERROR(CheckRange("the number of proposal nodes", plan.nodes(), 1, bounds.max_nodes,
                                 plan.tree_width > 1 ? "tree_width" : "lookahead"));
   const bool retrieves = Retrieves(plan.mode) || plan.FallsBackOnRetrieval();

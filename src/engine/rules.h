@@ -15,6 +15,9 @@ namespace foretoken {
 Status CheckRange(std::string_view what, std::int64_t value, std::int64_t low, std::int64_t high,
                   std::string_view field = {});
 
+/// Whether the mode proposes PlanOptions::window columns and `guesses` n-grams.
+bool HasWindow(Mode mode);
+
 /// What engines do where nothing is asked of them, with a K in [1, kMaxProposal].
 SpeculationPlan DefaultPlan(int lookahead);
 

@@ -78,6 +78,26 @@ TEST(PlanRules, TreesTakeFanoutsInNumbersAndOneFallback) {
   EXPECT_EQ(AppliedField({.tree_nodes = 9}), "tree_nodes");
 }
 
+TEST(PlanRules, AWindowFitsAProposalAndIsForModeLookahead) {
+  constexpr Mode kLookahead{Schedule::kBefore, DrafterId::kLookahead};
+  EXPECT_EQ(FieldOf({.window = 4, .guesses = 3}, {Mode::kAr, kLookahead}), "none");
+  EXPECT_EQ(FieldOf({.window = 4}, {Mode::kSsd, Mode::kNgram}), "lookahead_window");
+  EXPECT_EQ(FieldOf({.guesses = 4}, {Mode::kAuto}), "lookahead_guesses");
+  EXPECT_EQ(FieldOf({.lookahead = 7}, {kLookahead}), "lookahead_window") << "(5 + 5) x 7";
+  EXPECT_EQ(FieldOf({.lookahead = 7}, {Mode::kNgram}), "none");
+  EXPECT_EQ(FieldOf({.lookahead = 7, .window = 6, .guesses = 3}, {kLookahead}), "none");
+  EXPECT_EQ(AppliedField({.window = 0}), "lookahead_window");
+  EXPECT_EQ(AppliedField({.guesses = kMaxProposal}), "lookahead_guesses");
+  const auto plan = ApplyOptions({.mode = kLookahead, .lookahead = 3, .window = 8}, DefaultPlan(6));
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->nodes(), (8 + 5) * 3);
+  const RequestBounds bounds{
+      .offered = {kLookahead}, .max_lookahead = 16, .max_nodes = 63, .max_cache_budget = 51};
+  EXPECT_EQ(FieldOf(CheckPlan(*plan, bounds)), "none");
+  const SpeculationPlan large{.mode = kLookahead, .lookahead = 7};
+  EXPECT_EQ(FieldOf(CheckPlan(CompletePlan(large), bounds)), "lookahead_window");
+}
+
 TEST(PlanRules, AChangeOfLookaheadKeepsTheWidthOfTheCache) {
   const auto base =
       ApplyOptions({.mode = Mode::kSsd, .lookahead = 4, .fanout = Given({5})}, DefaultPlan(4));

@@ -68,6 +68,28 @@ class GoodInput(CliTest):
         self.assertRegex(report["planner"]["reason"], r"^Choice: .*\bsd2? ")
         self.succeed("verify", "--limit", 2, "-n", 24, *drafts, "--modes", "sd,sd2,auto")
 
+    def test_drafters_that_learn_from_the_target_give_the_same_text(self):
+        modes = "jacobi,lookahead,recycle,racer"
+        report = json.loads(self.succeed(
+            "verify", "--limit", 2, "-n", 32, "--modes", modes, "--temps", "0,0.8",
+            "--sampler-sets", "none", "--lookahead-window", 4, "--lookahead-guesses", 3,
+            "--json", "-").stdout)
+        self.assertTrue(report["identical"])
+        report = json.loads(self.succeed(
+            "bench", "--limit", 1, "-n", 48, "--modes", "ar," + modes, "-k", 6, "--json",
+            "-").stdout)
+        for mode in report["sets"][0]["modes"]:
+            self.assertEqual(mode.get("identical", True), True, mode["mode"])
+            if mode["mode"] != "ar":
+                self.assertGreater(mode["acceptance_length"], 1, mode["mode"])
+        text = self.succeed("run", "Once upon a time", "-n", 24, "--mode", "ar").stdout
+        self.assertEqual(text, self.succeed("run", "Once upon a time", "-n", 24, "--mode",
+                                            "lookahead").stdout)
+        self.refuse("run", "Once", "--mode", "lookahead", "-k", 12,
+                    saying="(5 + 5) x 12 = 120 tokens, more than 63")
+        self.refuse("run", "Once", "--mode", "ngram", "--lookahead-window", 4,
+                    saying="--lookahead-window is for mode lookahead")
+
     def test_a_mode_lacks_its_draft(self):
         for mode, said in (("sd2", "mode sd2 needs 2 draft models; name each with a --draft"),
                            ("sd3", "mode sd3 needs 3 draft models")):

@@ -47,6 +47,8 @@ nlohmann::json SpeculationJson(const SpeculationOptions& options) {
   json["fallback"] = options.fallback.empty() ? "jit" : options.fallback;
   json["tree_width"] = options.tree_width;
   if (options.tree_nodes > 0) json["tree_nodes"] = options.tree_nodes;
+  if (options.window > 0) json["lookahead_window"] = options.window;
+  if (options.guesses > 0) json["lookahead_guesses"] = options.guesses;
   if (options.saguaro_c != 1) json["saguaro_c"] = options.saguaro_c;
   if (!options.cache_order.empty()) json["cache_order"] = options.cache_order;
   return json;

@@ -164,6 +164,8 @@ struct SpeculationOptions {
   std::string speculation_length;     ///< Empty: lookahead + 1.
   int tree_width = 1;
   int tree_nodes = 0;      ///< 0: kDefaultTreeNodes.
+  int window = 0;          ///< W of mode lookahead; 0: 5, as G.
+  int guesses = 0;         ///< G of mode lookahead.
   std::string ssd_preset;  ///< In place of fan-out, fallback and tree; empty: these.
   bool draft_process = false;
   std::string verification = "shared-noise";

@@ -175,7 +175,8 @@ void AddSpeculationOptions(CLI::App* app, SpeculationOptions* options) {
       ->check(Between(1, kMaxProposal));
   AddCacheOptions(app, options);
   add("--speculation-length", &options->speculation_length, "N|auto|knee",
-      "Tokens of a sequence that modes sssd, rest and trie check at once, the last one among them: "
+      "Tokens of a sequence that modes with trees of what occurred elsewhere (sssd, rest, trie, "
+      "recycle ...) check at once, the last one among them: "
       "a number; knee: as many as this machine computes at the price of one, shared by the batch; "
       "or auto: as many as are worth their price (default: K + 1, of --fallback retrieval auto)");
   add("--tree-width", &options->tree_width, "W",
@@ -183,6 +184,12 @@ void AddSpeculationOptions(CLI::App* app, SpeculationOptions* options) {
       ->check(Between(1, kMaxTreeWidth));
   add("--tree-nodes", &options->tree_nodes, "N", "Tokens of a proposed tree (default 31)")
       ->check(Between(1, kMaxProposal));
+  add("--lookahead-window", &options->window, "W",
+      "Columns of guesses in mode lookahead, which it makes n-grams of K + 1 tokens of (default 5)")
+      ->check(Between(1, kMaxProposal - 1));
+  add("--lookahead-guesses", &options->guesses, "G",
+      "N-grams that mode lookahead checks at once (default 5); (W + G) K is 63 at most")
+      ->check(Between(1, kMaxProposal - 1));
   add("--ssd-preset", &options->ssd_preset, "NAME",
       "Speculate like a published parallel method, in place of the options above except "
       "--lookahead: saguaro, pearl, amusd, specbranch, swiftspec, mirror-sd or dsi")
@@ -279,7 +286,7 @@ void AddModeOption(CLI::App* app, std::string* mode) {
       "(one token at a time), sd (a draft model proposes; sd2, sd3: the second and third --draft), "
       "ssd (it prepares proposals while the target checks), ngram (proposes what the text "
       "repeats), sssd (from a datastore too); to "
-      "compare with: rest, trie")
+      "compare with: rest, trie, jacobi, lookahead, recycle, racer")
       ->check(OneOf(NamesOf(kModes, ModeName)));
 }
 

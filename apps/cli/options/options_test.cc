@@ -215,6 +215,18 @@ TEST(Options, AreRefusedWhereTheyWouldDoNothing) {
   EXPECT_EQ(refusal(saguaro, {Mode::kSsd}), "accepted");
   EXPECT_EQ(refusal(saguaro, {Mode::kAr, Mode::kAuto}), "accepted");
   EXPECT_THAT(refusal(saguaro, {Mode::kSd}), HasSubstr("mode ssd or auto"));
+  SpeculationOptions window;
+  window.window = 6;
+  EXPECT_THAT(refusal(window, {Mode::kNgram}),
+              HasSubstr("--lookahead-window is for mode lookahead"));
+  const Mode lookahead{Schedule::kBefore, DrafterId::kLookahead};
+  EXPECT_THAT(refusal(window, {lookahead}),
+              HasSubstr("(6 + 5) x 6 = 66 tokens, more than 63: give a smaller --lookahead-window, "
+                        "--lookahead-guesses or --lookahead"));
+  window.guesses = 4;
+  EXPECT_EQ(refusal(window, {lookahead}), "accepted");
+  EXPECT_EQ(PlanOf(window).window, 6);
+  EXPECT_EQ(PlanOf(window).guesses, 4);
   SpeculationOptions order;
   order.cache_order = "probability";
   EXPECT_THAT(refusal(order, {Mode::kSsd}), HasSubstr("--cache-order needs"));

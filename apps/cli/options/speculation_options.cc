@@ -73,6 +73,8 @@ Result<PlanOptions> SpeculationOptions::Parse() const {
   if (lookahead > 0) plan.lookahead = lookahead;
   if (tree_width > 1) plan.tree_width = tree_width;
   if (tree_nodes > 0) plan.tree_nodes = tree_nodes;
+  if (window > 0) plan.window = window;
+  if (guesses > 0) plan.guesses = guesses;
   if (cache_budget > 0) plan.cache_budget = cache_budget;
   if (saguaro_c != 1) plan.saguaro_c = saguaro_c;
   const auto fanout_of = [](std::string_view option) {

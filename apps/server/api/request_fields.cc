@@ -108,6 +108,8 @@ void ReadPlan(FieldReader* body, std::optional<PlanOptions>* wish) {
   int number = 0;
   if (fields.Int("lookahead", 1, kMaxProposal, &number)) plan.lookahead = number;
   if (fields.Int("tree_width", 1, kMaxTreeWidth, &number)) plan.tree_width = number;
+  if (fields.Int("lookahead_window", 1, kMaxProposal - 1, &number)) plan.window = number;
+  if (fields.Int("lookahead_guesses", 1, kMaxProposal - 1, &number)) plan.guesses = number;
   ReadFanout(&fields, &plan.fanout);
   bool off = false;
   if (fields.Bool("off", &off) && off) {

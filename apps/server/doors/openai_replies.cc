@@ -15,9 +15,10 @@ namespace {
 
 // Whether what a mode proposes may be text of other requests: without keys of everybody's.
 constexpr bool SeesOthers(Mode mode) {
-  constexpr DrafterId kSeeing[] = {DrafterId::kTrie, DrafterId::kSuffix,
-                                   // One of these may be a member.
-                                   DrafterId::kStaged, DrafterId::kEnsemble};
+  // Those that learn from every request of a scope, and those of which one may be a member.
+  constexpr DrafterId kSeeing[] = {DrafterId::kTrie,    DrafterId::kSuffix,    DrafterId::kRecycle,
+                                   DrafterId::kRacer,   DrafterId::kLookahead, DrafterId::kStaged,
+                                   DrafterId::kEnsemble};
   return std::ranges::find(kSeeing, mode.drafter) != std::end(kSeeing);
 }
 

@@ -21,10 +21,9 @@ void SuffixDrafter::Propose(std::span<DraftContext> contexts) {
     double best_score = 0;
     // At equal scores the sequence's own text comes first, then what ended last.
     Consider(text.automaton, context, &best_score);
-    if (const Generations* const ended = ended_.Find(context.scope); ended != nullptr) {
-      Consider(ended->young, context, &best_score);
-      Consider(ended->old, context, &best_score);
-    }
+    const Generations& ended = ended_.Use(context.scope);
+    Consider(ended.young, context, &best_score);
+    Consider(ended.old, context, &best_score);
     if (best_score > 0) context.proposal->source = ProposalSource::Of(DrafterId::kSuffix);
   }
 }
@@ -77,7 +76,7 @@ void SuffixDrafter::Consider(const SuffixAutomaton& texts, const DraftContext& c
 
 void SuffixDrafter::Remember(std::span<const Token> output, std::uint64_t scope) {
   output = output.last(std::min(output.size(), kGenerationTokens));
-  Generations& ended = ended_.Add(scope);
+  Generations& ended = ended_.Use(scope);
   if (ended.young.tokens() + output.size() > kGenerationTokens) {
     std::swap(ended.young, ended.old);
     ended.young.Clear();

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -9,7 +8,7 @@
 
 #include "datastore/index/suffix_automaton.h"
 #include "draft/drafter.h"
-#include "draft/retrieval/by_scope.h"
+#include "draft/per_scope.h"
 #include "draft/retrieval/candidate_fusion.h"
 
 namespace foretoken {
@@ -48,6 +47,10 @@ class SuffixDrafter : public Drafter {
   struct Generations {
     SuffixAutomaton young;
     SuffixAutomaton old;
+    void Clear() {
+      young.Clear();
+      old.Clear();
+    }
   };
 
   const Text& Follow(const DraftContext& context);
@@ -55,7 +58,7 @@ class SuffixDrafter : public Drafter {
 
   std::unordered_map<SequenceId, std::unique_ptr<Text>> texts_;
   std::vector<std::unique_ptr<Text>> spare_;
-  ByScope<Generations> ended_;
+  PerScope<Generations> ended_{[] { return Generations(); }};
   CandidateFusion fusion_;
   Proposal tried_;
 };

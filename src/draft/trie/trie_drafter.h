@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "draft/drafter.h"
-#include "draft/retrieval/by_scope.h"
+#include "draft/per_scope.h"
 #include "draft/retrieval/candidate_fusion.h"
 #include "draft/retrieval/sequence_tries.h"
 
@@ -25,7 +25,7 @@ class TrieDrafter : public Drafter {
   void Remember(std::span<const Token> tokens, std::uint64_t scope = 0);
 
   /// Scopes that are remembered at once: a full window takes some 200 MB.
-  static constexpr std::size_t kMaxScopes = ByScope<InputTrie>::kMaxScopes;
+  static constexpr std::size_t kMaxScopes = PerScope<InputTrie>::kMost;
 
  private:
   static constexpr int kWindow = 1 << 20;
@@ -34,14 +34,11 @@ class TrieDrafter : public Drafter {
     std::uint64_t scope = 0;
     std::vector<Token> tokens;
   };
-  struct Ended {
-    InputTrie trie{kWindow};
-  };
 
   void Propose(const InputTrie& input, const DraftContext& context);
 
   SequenceTries tries_;
-  ByScope<Ended> ended_;
+  PerScope<InputTrie> ended_{[] { return InputTrie(kWindow); }};
   std::unordered_map<SequenceId, Text> texts_;  // Of sequences in flight.
   CandidateFusion fusion_;
   std::vector<CandidateSource> sources_;

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "draft/registry.h"
 #include "draft/retrieval/speculation_length.h"
+#include "engine/rules.h"
 
 namespace foretoken {
 namespace {
@@ -156,12 +157,20 @@ void Drafters::ProposeWith(DrafterId drafter, const RunningSet& running) {
 void Drafters::Observe(Logits logits, const Sequence& sequence) {
   const Mode mode = sequence.plan.mode;
   if (!mode.before() || !Has(mode.drafter)) return;
+  const SamplingParams* sampling = &sequence.request.sampling;
+  if (sequence.draws) {
+    // Guesses that were chosen by the noise of their positions would not be independent of what
+    // rejection verification draws there.
+    greedy_ = *sampling;
+    greedy_.temperature = 0;
+    sampling = &greedy_;
+  }
   before_[mode.drafter]->Observe({.sequence = sequence.id,
                                   .tokens = sequence.tokens,
                                   .proposal = &sequence.verified,
                                   .outcome = sequence.outcome,
                                   .logits = logits.Row(sequence.first_logits, vocabulary_),
-                                  .sampling = &sequence.request.sampling,
+                                  .sampling = sampling,
                                   .history = &sequence.history,
                                   .scope = sequence.request.prefix_scope});
 }
@@ -198,7 +207,8 @@ std::span<const CandidateScore> Drafters::Retrieve(int batch, Sequence* sequence
 DraftContext Drafters::ContextFor(DrafterId drafter, int batch, Sequence* sequence) const {
   const SpeculationPlan& plan = sequence->plan;
   const int nodes = budget_.NodesOf(plan, batch);
-  const int longest = Retrieves(plan.mode) ? nodes : plan.lookahead;
+  const bool shapes_itself = Retrieves(plan.mode) || HasWindow(plan.mode);
+  const int longest = shapes_itself ? nodes : plan.lookahead;
   if (sequence->draws) sequence->laws.Clear();  // A preempted sequence may still have some.
   // A drafter whose proposals follow from the text has no laws to tell.
   const bool tells_laws = sequence->draws && InfoOf(drafter).law == ProposalLaw::kDrawn;

@@ -102,6 +102,7 @@ class Drafters {
   DraftersById on_miss_;                // Fallbacks.
   RetrievalDrafter* retrieval_;         // ... of which this one also tells of likely outcomes.
   std::vector<DraftContext> contexts_;  // Reused between rounds.
+  SamplingParams greedy_;               // Likewise.
 };
 
 }  // namespace foretoken
