@@ -4,6 +4,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -121,6 +123,7 @@ class MortalFiles : public FileSystem {
 struct Promises {
   int learned;   // Documents of which Flush has said that they are safe.
   int imported;  // Imports that have returned.
+  bool removed;  // The first import is gone again, and from every file.
 };
 
 constexpr int kLearned = 24;
@@ -140,7 +143,7 @@ DatastoreOptions Options(std::shared_ptr<FileSystem> files) {
   return options;
 }
 
-// Learns, seals, merges, imports, compacts and reopens; never returns where it is to die.
+// Learns, seals, merges, imports, compacts, removes and reopens; never returns where it is to die.
 void Live(const fs::path& directory, const std::shared_ptr<FileSystem>& files, Promises* promises) {
   for (int life = 0; life < 2; ++life) {
     const auto datastore = Datastore::Open(directory, Options(files));
@@ -157,7 +160,25 @@ void Live(const fs::path& directory, const std::shared_ptr<FileSystem>& files, P
     promises->imported = life + 1;
     if (!(*datastore)->Compact().ok()) _exit(8);
     promises->learned = (life + 1) * kLearned / 2;
+    if (life == 0) continue;
+    const auto removed = (*datastore)->Remove([](const StoredDocument& document) {
+      return document.tokens[0] == kImportMark;
+    });
+    if (!removed.ok() || removed->documents != 1) _exit(9);
+    promises->removed = true;
   }
+}
+
+// Whether the tokens of the first import lie in a file; no log ever had them.
+bool FirstImportInFiles(const fs::path& directory) {
+  const std::vector<std::uint16_t> tokens(30, kImportMark);
+  const std::string_view bytes(reinterpret_cast<const char*>(tokens.data()), tokens.size() * 2);
+  for (const auto& entry : fs::directory_iterator(directory)) {
+    std::ifstream file(entry.path(), std::ios::binary);
+    const std::string content(std::istreambuf_iterator<char>(file), {});
+    if (content.find(bytes) != content.npos) return true;
+  }
+  return false;
 }
 
 void ExpectPromisesKept(const Promises& promises, const Datastore& datastore) {
@@ -173,7 +194,13 @@ void ExpectPromisesKept(const Promises& promises, const Datastore& datastore) {
     ++learned;
   }
   EXPECT_GE(learned, promises.learned);
-  EXPECT_GE(static_cast<int>(imported.size()), promises.imported);
+  // While it is being removed the first may be there still or not.
+  const bool removing = promises.imported == 2 && promises.learned == kLearned;
+  EXPECT_GE(static_cast<int>(imported.size()), promises.imported - (removing ? 1 : 0));
+  EXPECT_GE(static_cast<int>(imported.count(kImportMark + 1)), promises.imported - 1);
+  if (promises.removed) {
+    EXPECT_EQ(imported.count(kImportMark), 0U);
+  }
   EXPECT_LE(imported.count(kImportMark), 1U);
   EXPECT_LE(imported.count(kImportMark + 1), 1U);
   const auto snapshot = datastore.snapshot();
@@ -200,12 +227,15 @@ int DieAtEveryStep(Death death) {
     waitpid(child, &status, 0);
     died = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
     EXPECT_TRUE(died || (WIFEXITED(status) && WEXITSTATUS(status) == 0)) << status;
+    if (promises->removed) {
+      EXPECT_FALSE(FirstImportInFiles(directory / "store"));
+    }
     const auto reopened = Datastore::Open(directory / "store", Options(nullptr));
     EXPECT_TRUE(reopened.ok()) << "step " << step << ": " << reopened.error().message;
     if (reopened.ok()) {
       SCOPED_TRACE("step " + std::to_string(step));
       ExpectPromisesKept(*promises, **reopened);
-      EXPECT_TRUE(died || promises->learned == kLearned);
+      EXPECT_TRUE(died || (promises->learned == kLearned && promises->removed));
     }
     if (::testing::Test::HasFailure()) break;
   }

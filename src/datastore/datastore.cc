@@ -151,7 +151,8 @@ Status Datastore::Import(TokenText text) {
   const std::uint64_t number = TakeNumber();
   FT_ASSIGN_OR_RETURN(std::shared_ptr<const Segment> segment, Store(*sorted, number));
   FT_RETURN_IF_ERROR(Commit([&](Manifest* manifest, Segments* segments) {
-    manifest->segments.push_back({number, segment->tokens(), segment->documents()});
+    manifest->segments.push_back(
+        {number, segment->tokens(), segment->documents(), {{Today(), segment->documents()}}});
     segments->push_back(segment);
   }));
   Tell([this] { merge_wanted_ = true; });
@@ -160,12 +161,7 @@ Status Datastore::Import(TokenText text) {
 
 Status Datastore::Compact() {
   FT_CHECK(!options_.read_only, "compacting a datastore that was opened for reading");
-  Tell([this] { seal_wanted_ = true; });
-  {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return !seal_wanted_ || !failure_.ok(); });
-    if (!failure_.ok()) return failure_;
-  }
+  FT_RETURN_IF_ERROR(SealNow());
   for (;;) {
     FT_ASSIGN_OR_RETURN(const bool more, Maintain());
     if (!more) break;
@@ -183,6 +179,14 @@ Status Datastore::Compact() {
   return {};
 }
 
+// Returns when what was learned before is in segments, and in no log any more.
+Status Datastore::SealNow() {
+  Tell([this] { seal_wanted_ = true; });
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return !seal_wanted_ || !failure_.ok(); });
+  return failure_;
+}
+
 std::uint64_t Datastore::TakeNumber() {
   const std::scoped_lock lock(mutex_);
   return manifest_.next_number++;
@@ -196,8 +200,7 @@ Result<std::shared_ptr<const Segment>> Datastore::Store(const Segment& segment,
 }
 
 // Changes what the datastore consists of: on disk first, then for readers.
-template <typename Edit>
-Status Datastore::Commit(const Edit& edit) {
+Status Datastore::Commit(const std::function<void(Manifest*, Segments*)>& edit) {
   const std::scoped_lock committing(committing_);
   Manifest manifest;
   Segments segments;
@@ -224,7 +227,11 @@ void Datastore::Publish() {
     const std::scoped_lock lock(mutex_);
     auto snapshot = std::make_shared<Snapshot>();
     snapshot->segments = segments_;
-    snapshot->segments.insert(snapshot->segments.end(), runs_.begin(), runs_.end());
+    for (const auto& entry : manifest_.segments) snapshot->arrivals.push_back(entry.arrivals);
+    for (const auto& run : runs_) {
+      snapshot->segments.push_back(run);
+      snapshot->arrivals.push_back({{runs_day_, run->documents()}});
+    }
     if (current_ != nullptr) retired_.push_back(std::move(current_));
     current_ = std::move(snapshot);
     version_.fetch_add(1, std::memory_order_release);
@@ -268,6 +275,10 @@ void Datastore::WriterLoop() {
     }
     bool recorded = false;
     const Status status = OrExhausted([&]() -> Status {
+      // Those of a log came on one day.
+      if (!documents.empty() && !runs_.empty() && runs_day_ != Today()) {
+        FT_RETURN_IF_ERROR(Seal());
+      }
       FT_RETURN_IF_ERROR(Record(documents));
       if (!documents.empty()) AddRun(documents);
       recorded = true;
@@ -348,6 +359,7 @@ void Datastore::AddRun(std::span<const std::vector<Token>> documents) {
   {
     const std::scoped_lock lock(mutex_);
     runs_ = std::move(runs);
+    runs_day_ = Today();
   }
   Publish();
 }
@@ -362,7 +374,8 @@ Status Datastore::Seal() {
   const std::uint64_t number = TakeNumber();
   FT_ASSIGN_OR_RETURN(std::shared_ptr<const Segment> segment, Store(*joined, number));
   FT_RETURN_IF_ERROR(Commit([&](Manifest* manifest, Segments* segments) {
-    manifest->segments.push_back({number, segment->tokens(), segment->documents()});
+    manifest->segments.push_back(
+        {number, segment->tokens(), segment->documents(), {{runs_day_, segment->documents()}}});
     manifest->first_log = new_log;
     segments->push_back(segment);
   }));
@@ -444,8 +457,11 @@ Status Datastore::Merge(std::size_t first, std::size_t last) {
       *begin = std::move(value);
       list->erase(begin + 1, begin + static_cast<std::ptrdiff_t>(last - first));
     };
-    replace(&manifest->segments,
-            Manifest::SegmentEntry{number, segment->tokens(), segment->documents()});
+    Manifest::SegmentEntry entry = {number, segment->tokens(), segment->documents(), {}};
+    for (const auto& part : entries) {
+      for (const Arrivals& arrivals : part.arrivals) AddArrivals(arrivals, &entry.arrivals);
+    }
+    replace(&manifest->segments, std::move(entry));
     replace(segments, segment);
   }));
   for (const auto& entry : entries) {

@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -28,7 +29,8 @@ struct DatastoreOptions {
   std::uint64_t seal_tokens = std::uint64_t{1} << 20;  ///< Live tokens that make a segment.
   int threads = 1;                                     ///< For sorting.
   std::chrono::milliseconds retry_after{5000};  ///< Between two attempts to write after a failure.
-  bool read_only = false;             ///< Shows what is there now; takes no lock, learns nothing.
+  std::function<int()> today;  ///< Days since the first of January 1970; null: the clock's, UTC.
+  bool read_only = false;      ///< Shows what is there now; takes no lock, learns nothing.
   std::shared_ptr<FileSystem> files;  ///< The operating system's where null.
 };
 
@@ -38,11 +40,28 @@ struct LearningState {
   std::uint64_t lost = 0;  ///< Documents that could not be kept, since the start.
 };
 
+/// A document where it lies.
+struct StoredDocument {
+  std::uint64_t number = 0;       ///< From 1 on, oldest first; another once older ones are gone.
+  std::span<const Token> tokens;  ///< Valid during the call that shows it.
+  int day = 0;                    ///< When it came (Arrivals), at the latest.
+};
+
 /// What a datastore holds at one moment, oldest first. Immutable.
 struct Snapshot {
   std::vector<std::shared_ptr<const Segment>> segments;
+  std::vector<std::vector<Arrivals>> arrivals;  ///< Of each segment's documents.
   std::uint64_t tokens() const;
   std::uint64_t documents() const;
+  /// Calls `visit` with every document in order.
+  void VisitDocuments(const std::function<void(const StoredDocument&)>& visit) const;
+};
+
+/// What Datastore::Remove has removed.
+struct RemovedDocuments {
+  std::uint64_t documents = 0;
+  std::uint64_t tokens = 0;
+  int segments = 0;  ///< That held them: written anew or gone.
 };
 
 /// Documents of one tokenizer in a directory: immutable segments, and a log of live entries that
@@ -80,6 +99,10 @@ class Datastore {
   Status Import(TokenText text);
   /// Makes segments of all live entries and merges segments as far as the limits allow.
   Status Compact();
+  /// Removes the documents that were there when it was called and for which `unwanted`, which is
+  /// asked once for each, oldest first, is true. No byte of them is left in any file when it
+  /// returns; when it fails or the process ends meanwhile all of them are there or none.
+  Result<RemovedDocuments> Remove(const std::function<bool(const StoredDocument&)>& unwanted);
 
  private:
   using Segments = std::vector<std::shared_ptr<const Segment>>;
@@ -103,6 +126,8 @@ class Datastore {
   Status Record(std::span<const std::vector<Token>> documents);
   void AddRun(std::span<const std::vector<Token>> documents);
   Status Seal();
+  Status SealNow();
+  int Today() const;
 
   // The merger's thread.
   void MergerLoop();
@@ -115,10 +140,13 @@ class Datastore {
   void Tell(const Change& change);
   std::uint64_t TakeNumber();
   Result<std::shared_ptr<const Segment>> Store(const Segment& segment, std::uint64_t number);
-  template <typename Edit>
-  Status Commit(const Edit& edit);
+  Status Commit(const std::function<void(Manifest*, Segments*)>& edit);
   void Publish();
   void Reclaim();
+  struct Rewriting;
+  Result<Rewriting> Rewrite(const Segment& segment, const Manifest::SegmentEntry& entry,
+                            const std::function<bool(const StoredDocument&)>& unwanted,
+                            std::uint64_t* number);
   std::shared_ptr<const Segment> Join(std::span<const std::shared_ptr<const Segment>> segments,
                                       const std::atomic<bool>* cancelled) const;
 
@@ -135,6 +163,7 @@ class Datastore {
   Manifest manifest_;
   Segments segments_;  // Those of the manifest.
   Segments runs_;      // Live entries: changed by the writer alone.
+  int runs_day_ = 0;   // When they came, all on one day.
   std::shared_ptr<const Snapshot> current_;
   std::vector<std::shared_ptr<const Snapshot>> retired_;  // Until no reader has them.
   std::vector<std::vector<Token>> pending_;

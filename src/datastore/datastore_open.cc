@@ -1,4 +1,5 @@
 #include <fmt/core.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <set>
@@ -9,6 +10,14 @@ namespace foretoken {
 namespace {
 
 namespace fs = std::filesystem;
+
+// When a file was last written to, in days since the first of January 1970; 0 where it is not
+// there.
+int DayOf(const fs::path& path) {
+  constexpr std::int64_t kSeconds = std::int64_t{24} * 60 * 60;
+  struct stat status = {};
+  return stat(path.c_str(), &status) == 0 ? static_cast<int>(status.st_mtim.tv_sec / kSeconds) : 0;
+}
 
 // The files of a directory; none where it cannot be read.
 std::vector<fs::path> FilesIn(const fs::path& directory) {
@@ -93,8 +102,10 @@ Status Datastore::ReadAll() {
 Status Datastore::OpenSegments() {
   FT_ASSIGN_OR_RETURN(manifest_, ReadManifest(directory_));
   FT_RETURN_IF_ERROR(manifest_.tokenizer.CheckSame(options_.tokenizer, directory_.string()));
-  for (const Manifest::SegmentEntry& entry : manifest_.segments) {
+  for (Manifest::SegmentEntry& entry : manifest_.segments) {
     const fs::path path = SegmentPath(directory_, entry.number);
+    // Of an earlier version: the documents were there when the segment was written.
+    if (entry.arrivals.empty()) AddArrivals({DayOf(path), entry.documents}, &entry.arrivals);
     FT_ASSIGN_OR_RETURN(auto segment, OpenSegmentFile(path, options_.tokenizer));
     if (segment->tokens() != entry.tokens || segment->documents() != entry.documents) {
       return InvalidInput(
@@ -133,6 +144,7 @@ Status Datastore::ReplayLogs(std::span<const std::uint64_t> logs) {
     FT_ASSIGN_OR_RETURN(const LogContents contents,
                         ReadEntryLog(path, options_.tokenizer.fingerprint));
     for (const auto& document : contents.documents) FT_RETURN_IF_ERROR(text.Append(document));
+    if (!contents.documents.empty()) runs_day_ = std::max(runs_day_, DayOf(path));
     last_bytes = contents.good_bytes;
     std::error_code error;
     if (!options_.read_only && last_bytes < fs::file_size(path, error) && !error) {

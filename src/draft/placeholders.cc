@@ -2,12 +2,6 @@
 
 // PLACEHOLDERS of drafters that are being written; never on main.
 namespace foretoken {
-std::unique_ptr<Drafter> MakeAnpdDrafter(const DrafterParts& parts) {
-  return MakeNgramDrafter(parts);
-}
-std::unique_ptr<Drafter> MakeSuffixDrafter(const DrafterParts& parts) {
-  return MakeNgramDrafter(parts);
-}
 std::unique_ptr<Drafter> MakeProtocolDrafter(const DrafterParts& parts) {
   return MakeNgramDrafter(parts);
 }

@@ -9,86 +9,19 @@
 #include "cli/common/commands.h"
 #include "cli/common/report_output.h"
 #include "cli/common/terminal.h"
+#include "cli/datastore/datastore_contents.h"
+#include "cli/datastore/datastore_removal.h"
 #include "cli/datastore/datastore_replay.h"
 #include "cli/datastore/document_reader.h"
+#include "cli/datastore/opened_datastore.h"
 #include "cli/options/options.h"
-#include "datastore/datastore_tenant.h"
 #include "draft/retrieval/retriever.h"
-#include "foretoken/datastore.h"
 #include "tokenizer/pair/token_ranking.h"
 
 namespace foretoken {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct DatastoreCommandOptions {
-  std::string directory;
-  std::string name_space = std::string(DatastoreDirectory::kShared);
-  ModelOptions model;
-  std::vector<std::string> files;
-  std::string text;
-  std::string html;
-  std::string output;
-  std::vector<int> lengths = {2, 4, 8, 16, 32};
-  int speculation_length = 16;
-  int threads = 0;
-  int prompt_tokens = 32;
-  int limit = 0;
-  double capacity_millions = 2048;
-  bool json = false;
-
-  ReportFiles Report() const { return {json ? "-" : "", html}; }
-  int Threads() const { return threads > 0 ? threads : static_cast<int>(AvailableCores().size()); }
-};
-
-Result<std::unique_ptr<Tokenizer>> LoadTokenizer(DatastoreCommandOptions* options) {
-  FT_RETURN_IF_ERROR(options->model.ResolveDefaults());
-  return Tokenizer::Load(options->model.target);
-}
-
-TokenizerIdentity IdentityOf(const DatastoreCommandOptions& options, const Tokenizer& tokenizer) {
-  return {options.model.TargetSource().label(), tokenizer.fingerprint(), tokenizer.vocabulary()};
-}
-
-DatastoreOptions OptionsFor(const DatastoreCommandOptions& options, TokenizerIdentity tokenizer) {
-  DatastoreOptions result;
-  result.tokenizer = std::move(tokenizer);
-  result.limits.capacity_tokens = static_cast<std::uint64_t>(options.capacity_millions * 1e6);
-  result.threads = options.Threads();
-  return result;
-}
-
-Error NoDatastore(const std::string& directory) {
-  return InvalidInput(
-      fmt::format("{}: holds no datastore; `foretoken datastore build` makes one", directory));
-}
-
-// Opens a namespace for reading, whatever its tokenizer.
-Result<std::unique_ptr<Datastore>> OpenToRead(const fs::path& directory) {
-  std::error_code error;
-  if (!fs::exists(ManifestPath(directory), error)) return NoDatastore(directory.string());
-  FT_ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(directory));
-  DatastoreOptions options;
-  options.tokenizer = manifest.tokenizer;
-  options.read_only = true;
-  return Datastore::Open(directory, options);
-}
-
-// The namespaces below a directory, by name.
-Result<std::vector<std::string>> Namespaces(const std::string& directory) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator at(directory, error), end; !error && at != end; at.increment(error)) {
-    std::error_code ignored;
-    if (fs::exists(ManifestPath(at->path()), ignored)) {
-      names.push_back(at->path().filename().string());
-    }
-  }
-  if (names.empty()) return NoDatastore(directory);
-  std::ranges::sort(names);
-  return names;
-}
 
 Result<int> RunBuild(DatastoreCommandOptions options) {
   FT_ASSIGN_OR_RETURN(const auto tokenizer, LoadTokenizer(&options));
@@ -128,57 +61,6 @@ Result<int> RunBuild(DatastoreCommandOptions options) {
   const auto snapshot = datastore->snapshot();
   fmt::print("{}: {} tokens in {} documents\n", directory.string(),
              FormatCount(static_cast<double>(snapshot->tokens())), snapshot->documents());
-  return 0;
-}
-
-nlohmann::json InfoJson(const std::string& name, const Datastore& datastore) {
-  const Manifest manifest = datastore.manifest();
-  const auto snapshot = datastore.snapshot();
-  nlohmann::json segments = nlohmann::json::array();
-  std::uint64_t stored = 0;
-  for (const Manifest::SegmentEntry& entry : manifest.segments) {
-    std::error_code error;
-    const auto bytes = fs::file_size(SegmentPath(datastore.directory(), entry.number), error);
-    segments.push_back({{"number", entry.number},
-                        {"tokens", entry.tokens},
-                        {"documents", entry.documents},
-                        {"bytes", error ? 0 : bytes}});
-    stored += entry.tokens;
-  }
-  return {{"namespace", name},
-          {"tokenizer", manifest.tokenizer.name},
-          {"fingerprint", manifest.tokenizer.fingerprint},
-          {"vocabulary", manifest.tokenizer.vocabulary},
-          {"tokens", snapshot->tokens()},
-          {"documents", snapshot->documents()},
-          {"log_tokens", snapshot->tokens() - stored},
-          {"segments", segments}};
-}
-
-Result<int> RunInfo(const DatastoreCommandOptions& options) {
-  FT_ASSIGN_OR_RETURN(const std::vector<std::string> names, Namespaces(options.directory));
-  nlohmann::json report = nlohmann::json::array();
-  for (const std::string& name : names) {
-    FT_ASSIGN_OR_RETURN(const auto datastore, OpenToRead(fs::path(options.directory) / name));
-    report.push_back(InfoJson(name, *datastore));
-  }
-  std::string text;
-  for (const auto& space : report) {
-    text += fmt::format(
-        "{}: {} tokens in {} documents, {} of them in the log; tokenizer {} ({} tokens)\n",
-        space["namespace"].get<std::string>(), FormatCount(space["tokens"].get<double>()),
-        space["documents"].get<std::uint64_t>(), FormatCount(space["log_tokens"].get<double>()),
-        space["tokenizer"].get<std::string>(), space["vocabulary"].get<int>());
-    TextTable table({"segment", "tokens", "documents", "size"});
-    for (const auto& segment : space["segments"]) {
-      table.Add({fmt::format("{:06}", segment["number"].get<std::uint64_t>()),
-                 FormatCount(segment["tokens"].get<double>()),
-                 std::to_string(segment["documents"].get<std::uint64_t>()),
-                 FormatBytes(segment["bytes"].get<double>())});
-    }
-    if (!space["segments"].empty()) text += table.Render(2);
-  }
-  FT_RETURN_IF_ERROR(WriteReport(options.Report(), report, text));
   return 0;
 }
 
@@ -382,6 +264,76 @@ void AddCapacity(const OptionGroup& add, const Options& options) {
       ->check(Between(0.001, 30000.0));
 }
 
+void AddContents(CLI::App* command, const Options& options, CommandBody* chosen) {
+  const OptionGroup info =
+      AddPart(command, "info", "Show what the namespaces hold: documents, tokens, days, segments",
+              options, chosen, [](DatastoreCommandOptions given) { return RunInfo(given); });
+  info("-n,--documents", &options->listed, "N", "Also the N largest and newest documents of each")
+      ->check(Between(0, 1 << 30));
+  info("--json", &options->json, "Print JSON");
+
+  const OptionGroup search =
+      AddPart(command, "search", "Show where a text occurs", options, chosen, RunSearch);
+  search("text", &options->text, "TEXT", "The text, letter by letter")->required();
+  search("-n,--limit", &options->most, "N", "Documents to show (default 10)")
+      ->check(Between(0, 1 << 30));
+  search("--json", &options->json, "Print JSON");
+  AddTarget(search, options);
+  AddNamespace(search, options, "Where to look (default: 'shared')");
+
+  const OptionGroup exporting =
+      AddPart(command, "export", "Write all documents as JSON lines, which `build` reads", options,
+              chosen, RunExport);
+  exporting("-o,--output", &options->output, "FILE",
+            "Where they go; by default to the standard output");
+  AddTarget(exporting, options);
+  AddNamespace(exporting, options, "Which namespace (default: 'shared')");
+}
+
+void AddRemoval(CLI::App* command, const Options& options, CommandBody* chosen) {
+  const OptionGroup forget =
+      AddPart(command, "forget", "Remove documents, from every file of the datastore", options,
+              chosen, RunForget);
+  forget("--namespace", &options->name_space, "NAME", "Of which namespace")->required();
+  forget("--all", &options->all, "All of them");
+  forget("--document", &options->documents, "NUMBER", "Those of these numbers, which search tells")
+      ->delimiter(',');
+  forget("--matching", &options->matching, "TEXT", "Those in which this text occurs");
+  AddTarget(forget, options);
+  AddThreads(forget, options);
+
+  const OptionGroup expire =
+      AddPart(command, "expire", "Drop the oldest documents", options, chosen, RunExpire);
+  expire("--older-than", &options->older_than_days, "DAYS",
+         "Those that came more than so many days ago")
+      ->check(Between(0, 1 << 20));
+  expire("--keep-tokens", &options->keep_tokens, "N",
+         "All but the newest, of so many tokens together at most")
+      ->check(Between(0.0, 1e12));
+  AddNamespace(expire, options, "Of which namespace (default: 'shared')");
+  AddThreads(expire, options);
+}
+
+void AddReplay(CLI::App* command, const Options& options, CommandBody* chosen) {
+  const OptionGroup replay =
+      AddPart(command, "replay", "Measure accepted tokens on recorded streams, without a model",
+              options, chosen, RunReplay);
+  replay("files", &options->files, "FILE", "Streams, as `build` reads them")->required();
+  AddTarget(replay, options);
+  AddNamespace(replay, options, "Also look into this namespace");
+  AddThreads(replay, options);
+  replay("--lengths", &options->lengths, "LIST", "Speculation lengths (default 2,4,8,16,32)")
+      ->delimiter(',')
+      ->check(Between(2, kMaxProposal + 1));
+  replay("--prompt-tokens", &options->prompt_tokens, "N",
+         "Tokens of each stream that are given (default 32)")
+      ->check(Between(1, 1 << 20));
+  replay("--limit", &options->limit, "N", "Streams at most (default: all)")
+      ->check(Between(0, 1 << 30));
+  replay("--json", &options->json, "Print JSON");
+  replay("--html", &options->html, "FILE", "Write a page with the plots");
+}
+
 }  // namespace
 
 void AddDatastoreCommand(CLI::App* app, CommandBody* chosen) {
@@ -399,9 +351,8 @@ void AddDatastoreCommand(CLI::App* app, CommandBody* chosen) {
   AddThreads(build, options);
   AddCapacity(build, options);
 
-  const OptionGroup info =
-      AddPart(command, "info", "Show namespaces and segments", options, chosen, RunInfo);
-  info("--json", &options->json, "Print JSON");
+  AddContents(command, options, chosen);
+  AddRemoval(command, options, chosen);
 
   const OptionGroup query = AddPart(command, "query", "Show what would be proposed after a text",
                                     options, chosen, RunQuery);
@@ -435,23 +386,7 @@ void AddDatastoreCommand(CLI::App* app, CommandBody* chosen) {
   AddThreads(rank, options);
   ranking->callback([options, chosen] { *chosen = [options] { return RunRank(*options); }; });
 
-  const OptionGroup replay =
-      AddPart(command, "replay", "Measure accepted tokens on recorded streams, without a model",
-              options, chosen, RunReplay);
-  replay("files", &options->files, "FILE", "Streams, as `build` reads them")->required();
-  AddTarget(replay, options);
-  AddNamespace(replay, options, "Also look into this namespace");
-  AddThreads(replay, options);
-  replay("--lengths", &options->lengths, "LIST", "Speculation lengths (default 2,4,8,16,32)")
-      ->delimiter(',')
-      ->check(Between(2, kMaxProposal + 1));
-  replay("--prompt-tokens", &options->prompt_tokens, "N",
-         "Tokens of each stream that are given (default 32)")
-      ->check(Between(1, 1 << 20));
-  replay("--limit", &options->limit, "N", "Streams at most (default: all)")
-      ->check(Between(0, 1 << 30));
-  replay("--json", &options->json, "Print JSON");
-  replay("--html", &options->html, "FILE", "Write a page with the plots");
+  AddReplay(command, options, chosen);
 }
 
 }  // namespace foretoken

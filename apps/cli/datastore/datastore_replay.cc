@@ -11,6 +11,7 @@
 #include "cli/common/terminal.h"
 #include "draft/registry.h"
 #include "draft/retrieval/retriever.h"
+#include "draft/suffix/suffix_drafter.h"
 #include "draft/trie/trie_drafter.h"
 #include "speculation/verify.h"
 
@@ -29,8 +30,10 @@ constexpr Source kSources[] = {
     {"datastore only", DrafterId::kRetrieval, false},
     {"both (SSSD)", DrafterId::kRetrieval},
     {"prompt lookup", DrafterId::kNgram},
+    {"ANPD", DrafterId::kAnpd},
     {"REST", DrafterId::kRest},
     {"trie cache", DrafterId::kTrie},
+    {"SuffixDecoding", DrafterId::kSuffix},
 };
 
 // Retrieval that does not look into the sequence.
@@ -47,14 +50,21 @@ class DatastoreDrafter : public Drafter {
   Retriever retriever_;
 };
 
+// One that remembers ended sequences, as if the documents had been such.
+template <typename Remembering>
+std::unique_ptr<Drafter> Warmed(SegmentList segments) {
+  auto drafter = std::make_unique<Remembering>();
+  for (const auto& segment : segments) {
+    segment->VisitDocuments([&](std::span<const Token> document) { drafter->Remember(document); });
+  }
+  return drafter;
+}
+
 std::unique_ptr<Drafter> DrafterOf(const Source& source, SegmentList segments) {
   if (!source.reads_sequence) return std::make_unique<DatastoreDrafter>();
-  if (source.drafter != DrafterId::kTrie) return MakeDrafter(source.drafter, {});
-  auto trie = std::make_unique<TrieDrafter>();
-  for (const auto& segment : segments) {
-    segment->VisitDocuments([&](std::span<const Token> document) { trie->Remember(document); });
-  }
-  return trie;
+  if (source.drafter == DrafterId::kTrie) return Warmed<TrieDrafter>(segments);
+  if (source.drafter == DrafterId::kSuffix) return Warmed<SuffixDrafter>(segments);
+  return MakeDrafter(source.drafter, {});
 }
 
 nlohmann::json ReplayOne(const Source& source, DatastoreTenant* tenant, int speculation_length,

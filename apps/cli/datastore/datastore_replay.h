@@ -13,8 +13,8 @@ namespace foretoken {
 /// Goes through recorded streams, of each of which the first `prompt` tokens are given, as decoding
 /// would, without a model: propose s_q - 1 tokens, accept what the stream confirms, go on behind
 /// the first token that was not proposed. Once for each of `lengths`, s_q in ascending order, with
-/// every source of proposals. The trie cache has seen the streams before, and, as far as it can
-/// keep them, the documents of the datastore.
+/// every source of proposals. The trie cache and SuffixDecoding have seen the streams before, and,
+/// as far as they can keep them, the documents of the datastore.
 ///
 /// Gives [{"source", "speculation_length", "steps", "accepted_per_step", "tokens_per_step",
 /// "retrieval_us"}], those of a source together; `retrieval_us` is the mean time of a proposal,

@@ -13,6 +13,15 @@
 namespace foretoken::server {
 namespace {
 
+// Whether what a mode proposes may be text of other requests: without keys of everybody's.
+constexpr bool SeesOthers(Mode mode) {
+  // Those that learn from every request of a scope, and those of which one may be a member.
+  constexpr DrafterId kSeeing[] = {DrafterId::kTrie,    DrafterId::kSuffix,    DrafterId::kRecycle,
+                                   DrafterId::kRacer,   DrafterId::kLookahead, DrafterId::kStaged,
+                                   DrafterId::kEnsemble};
+  return std::ranges::find(kSeeing, mode.drafter) != std::end(kSeeing);
+}
+
 OrderedJson CompletionLogprobs(const Tokenizer& tokenizer, std::span<const TokenPart> parts,
                                std::size_t offset) {
   OrderedJson tokens = OrderedJson::array();
@@ -241,9 +250,8 @@ void EventWriter::AppendTrace(const Burst& burst, std::string* out) const {
   fmt::format_to(std::back_inserter(*out),
                  R"(,"speculation":{{"round":{},"mode":"{}","source":"{}","proposed":[)",
                  round.round, ModeName(round.mode), ProposalSourceName(round.source));
-  // Without keys mode trie proposes what it saw in the requests of everybody.
-  const bool own = shows_retrieved_ && round.mode != Mode::kTrie;
-  const bool shown = own || round.source != ProposalSource::kRetrieval;
+  const bool retrieved = round.source == ProposalSource::kRetrieval;
+  const bool shown = !SeesOthers(round.mode) && (shows_retrieved_ || !retrieved);
   for (std::size_t i = 0; i < round.proposed.size(); ++i) {
     if (i > 0) out->push_back(',');
     *out += shown ? Dump(TokenText(*tokenizer_, round.proposed[i])) : "null";

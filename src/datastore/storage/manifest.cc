@@ -11,7 +11,8 @@
 namespace foretoken {
 namespace {
 
-constexpr std::string_view kTitle = "foretoken datastore 1\n";
+constexpr std::string_view kTitle = "foretoken datastore 2\n";
+constexpr std::string_view kFirstTitle = "foretoken datastore 1\n";  // Without days; as long.
 constexpr std::string_view kChecksumWord = "checksum ";
 
 std::uint64_t ChecksumOf(std::string_view text) { return XXH3_64bits(text.data(), text.size()); }
@@ -41,10 +42,9 @@ class LineReader {
     }
     return line->substr(word.size() + 1);
   }
-  std::uint64_t Number(std::string_view word) { return ToNumber(Text(word)); }
-  std::uint64_t ToNumber(std::string_view text) {
+  std::uint64_t Number(std::string_view word) {
     std::uint64_t number = 0;
-    good_ &= ParseNumber(text, &number);
+    good_ &= ParseNumber(Text(word), &number);
     return number;
   }
 
@@ -57,12 +57,61 @@ bool IsConsistent(const Manifest& manifest) {
   for (const Manifest::SegmentEntry& segment : manifest.segments) {
     if (segment.number == 0 || segment.number >= manifest.next_number) return false;
     if (segment.tokens > kMaxTextEntries) return false;
+    std::uint64_t came = 0;
+    for (const Arrivals& arrivals : segment.arrivals) {
+      if (arrivals.documents > segment.documents - came) return false;
+      came += arrivals.documents;
+    }
+    if (!segment.arrivals.empty() && came != segment.documents) return false;
   }
   return IsFingerprint(manifest.tokenizer.fingerprint) && manifest.tokenizer.vocabulary > 0 &&
          manifest.first_log <= manifest.next_number;
 }
 
+// The value of a line "segment NUMBER TOKENS DOCUMENTS DAY:DOCUMENTS ...".
+std::optional<Manifest::SegmentEntry> ParseSegmentEntry(std::string line) {
+  line += ' ';
+  std::string_view rest = line;
+  Manifest::SegmentEntry entry;
+  for (std::uint64_t* const field : {&entry.number, &entry.tokens, &entry.documents}) {
+    const auto word = Take(&rest, ' ');
+    if (!word || !ParseNumber(*word, field)) return std::nullopt;
+  }
+  while (!rest.empty()) {
+    auto word = Take(&rest, ' ');
+    if (!word) return std::nullopt;
+    const auto day = Take(&*word, ':');
+    std::uint64_t number = 0;
+    Arrivals arrivals;
+    if (!day || !ParseNumber(*day, &number) || number > INT32_MAX ||
+        !ParseNumber(*word, &arrivals.documents)) {
+      return std::nullopt;
+    }
+    arrivals.day = static_cast<int>(number);
+    entry.arrivals.push_back(arrivals);
+  }
+  return entry;
+}
+
 }  // namespace
+
+void AddArrivals(Arrivals more, std::vector<Arrivals>* arrivals) {
+  if (more.documents == 0) return;
+  if (!arrivals->empty() && arrivals->back().day == more.day) {
+    arrivals->back().documents += more.documents;
+  } else {
+    arrivals->push_back(more);
+  }
+}
+
+int ArrivalDays::Next() {
+  while (arrivals_.size() > 1 && given_ == arrivals_.front().documents) {
+    arrivals_ = arrivals_.subspan(1);
+    given_ = 0;
+  }
+  ++given_;
+  return arrivals_.empty() ? 0 : arrivals_.front().day;
+}
 
 std::string FormatManifest(const Manifest& manifest) {
   std::string name = manifest.tokenizer.name.empty() ? "-" : manifest.tokenizer.name;
@@ -74,14 +123,18 @@ std::string FormatManifest(const Manifest& manifest) {
                   manifest.tokenizer.fingerprint, manifest.tokenizer.vocabulary,
                   manifest.next_number, manifest.first_log);
   for (const Manifest::SegmentEntry& segment : manifest.segments) {
-    text += fmt::format("segment {} {} {}\n", segment.number, segment.tokens, segment.documents);
+    text += fmt::format("segment {} {} {}", segment.number, segment.tokens, segment.documents);
+    for (const Arrivals& arrivals : segment.arrivals) {
+      text += fmt::format(" {}:{}", arrivals.day, arrivals.documents);
+    }
+    text += '\n';
   }
   return fmt::format("{}{}{:016x}\n", text, kChecksumWord, ChecksumOf(text));
 }
 
 Result<Manifest> ParseManifest(std::string_view content, std::string_view where) {
   const auto damaged = [&] { return InvalidInput(fmt::format("{}: is damaged", where)); };
-  if (!content.starts_with(kTitle)) {
+  if (!content.starts_with(kTitle) && !content.starts_with(kFirstTitle)) {
     return InvalidInput(
         fmt::format("{}: is not the manifest of a datastore that this program reads", where));
   }
@@ -102,12 +155,9 @@ Result<Manifest> ParseManifest(std::string_view content, std::string_view where)
   manifest.next_number = reader.Number("next");
   manifest.first_log = reader.Number("log");
   while (reader.good() && !reader.at_end()) {
-    std::string_view line = reader.Text("segment");
-    const auto number = Take(&line, ' ');
-    const auto tokens = Take(&line, ' ');
-    if (!number || !tokens) return damaged();
-    manifest.segments.push_back(
-        {reader.ToNumber(*number), reader.ToNumber(*tokens), reader.ToNumber(line)});
+    auto entry = ParseSegmentEntry(std::string(reader.Text("segment")));
+    if (!entry) return damaged();
+    manifest.segments.push_back(*std::move(entry));
   }
   if (!reader.good() || !IsConsistent(manifest)) return damaged();
   return manifest;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,29 @@
 
 namespace foretoken {
 
+/// Documents that follow one another and came on the same day.
+struct Arrivals {
+  int day = 0;  ///< Days since the first of January 1970, UTC.
+  std::uint64_t documents = 0;
+  friend bool operator==(const Arrivals&, const Arrivals&) = default;
+};
+
+/// Adds what came behind all of `arrivals`.
+void AddArrivals(Arrivals more, std::vector<Arrivals>* arrivals);
+
+/// The day of each document in turn.
+class ArrivalDays {
+ public:
+  /// `arrivals` must outlive it.
+  explicit ArrivalDays(std::span<const Arrivals> arrivals) : arrivals_(arrivals) {}
+  /// Of the next document; that of the last one where there are no more.
+  int Next();
+
+ private:
+  std::span<const Arrivals> arrivals_;
+  std::uint64_t given_ = 0;  // Of the first.
+};
+
 /// What a datastore consists of at one moment. The file MANIFEST holds it as lines of text that end
 /// with a checksum; replacing that file is what commits every change.
 struct Manifest {
@@ -18,6 +42,8 @@ struct Manifest {
     std::uint64_t number = 0;  ///< Names its file.
     std::uint64_t tokens = 0;
     std::uint64_t documents = 0;
+    /// When these came, in their order; empty where an earlier version wrote the manifest.
+    std::vector<Arrivals> arrivals;
     friend bool operator==(const SegmentEntry&, const SegmentEntry&) = default;
   };
 

@@ -65,5 +65,42 @@ TEST(Ensemble, AllocatesNothingInSteadyState) {
   EXPECT_GT(proposal.size(), 8);
 }
 
+// Drafters that follow a sequence by an index of its text: those of ended ones are used again.
+class FollowingDrafter : public testing::TestWithParam<DrafterId> {};
+
+TEST_P(FollowingDrafter, AllocatesNothingInSteadyState) {
+  const auto drafter = MakeDrafter(GetParam(), {});
+  std::mt19937 random(1);
+  Proposal proposal;
+  std::vector<Token> tokens;
+  tokens.reserve(4000);
+  const auto decode = [&](SequenceId sequence, std::size_t length) {
+    while (tokens.size() < length) {
+      tokens.push_back(static_cast<Token>(random() % 30));
+      DraftContext context = {.sequence = sequence,
+                              .tokens = tokens,
+                              .lookahead = 8,
+                              .max_nodes = 8,
+                              .proposal = &proposal};
+      drafter->Propose(std::span(&context, 1));
+    }
+  };
+  for (SequenceId sequence = 1; sequence <= 2; ++sequence) {
+    tokens.clear();
+    decode(sequence, 4000);
+    drafter->Forget(sequence);
+  }
+  tokens.clear();
+  decode(3, 1);
+  allocations = 0;
+  decode(3, 2000);
+  EXPECT_EQ(allocations, 0);
+  EXPECT_GT(proposal.size(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Registry, FollowingDrafter,
+                         testing::Values(DrafterId::kAnpd, DrafterId::kSuffix),
+                         [](const auto& test) { return std::string(InfoOf(test.param).name); });
+
 }  // namespace
 }  // namespace foretoken

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "datastore/index/sampled_tree.h"
+#include "datastore/index/suffix_automaton.h"
 #include "datastore/index/token_tree.h"
 #include "speculation/proposal.h"
 
@@ -13,7 +14,7 @@ namespace foretoken {
 
 /// Candidates below one node of a counted tree, and how far their frequencies are believed.
 struct CandidateSource {
-  std::variant<const TokenTree*, SampledTree*> tree;
+  std::variant<const TokenTree*, SampledTree*, const SuffixAutomaton*> tree;
   std::uint32_t node = 0;
   double scale = 1;     ///< Of a child's frequency.
   double discount = 1;  ///< Of every further level.

@@ -1,7 +1,5 @@
 #include "draft/trie/trie_drafter.h"
 
-#include <algorithm>
-
 #include "draft/registry.h"
 
 namespace foretoken {
@@ -34,7 +32,7 @@ void TrieDrafter::Propose(std::span<DraftContext> contexts) {
 
 void TrieDrafter::Propose(const InputTrie& input, const DraftContext& context) {
   context.proposal->Clear();
-  const InputTrie* const ended = EndedOf(context.scope);
+  const TokenTree& ended = ended_.Use(context.scope).tree();
   for (int match = kLongestMatch; match >= 1; --match) {
     const std::uint32_t own = input.Suffix(match);
     if (own == 0) continue;
@@ -42,8 +40,8 @@ void TrieDrafter::Propose(const InputTrie& input, const DraftContext& context) {
     // At equal frequency the sequence's own continuations come first.
     sources_.push_back({&input.tree(), own, 1.0, 1.0});
     const auto suffix = context.tokens.last(static_cast<std::size_t>(match));
-    const std::uint32_t other = ended != nullptr ? Find(ended->tree(), suffix) : 0;
-    if (other != 0) sources_.push_back({&ended->tree(), other, 1.0, 1.0});
+    const std::uint32_t other = Find(ended, suffix);
+    if (other != 0) sources_.push_back({&ended, other, 1.0, 1.0});
     fusion_.Fuse(sources_, context.lookahead, context.proposal);
     if (context.proposal->size() == 0) continue;
     context.proposal->source = ProposalSource::kRetrieval;
@@ -51,20 +49,8 @@ void TrieDrafter::Propose(const InputTrie& input, const DraftContext& context) {
   }
 }
 
-const InputTrie* TrieDrafter::EndedOf(std::uint64_t scope) const {
-  const auto found = std::ranges::find(ended_, scope, &Ended::scope);
-  return found != ended_.end() ? &found->trie : nullptr;
-}
-
 void TrieDrafter::Remember(std::span<const Token> tokens, std::uint64_t scope) {
-  const auto found = std::ranges::find(ended_, scope, &Ended::scope);
-  if (found != ended_.end()) {
-    ended_.splice(ended_.begin(), ended_, found);
-  } else {
-    if (ended_.size() == kMaxScopes) ended_.pop_back();
-    ended_.emplace_front().scope = scope;
-  }
-  InputTrie& trie = ended_.front().trie;
+  InputTrie& trie = ended_.Use(scope);
   for (const Token token : tokens) trie.Append(token);
   trie.Break();
 }

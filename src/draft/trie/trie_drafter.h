@@ -2,11 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <list>
 #include <unordered_map>
 #include <vector>
 
 #include "draft/drafter.h"
+#include "draft/per_scope.h"
 #include "draft/retrieval/candidate_fusion.h"
 #include "draft/retrieval/sequence_tries.h"
 
@@ -25,7 +25,7 @@ class TrieDrafter : public Drafter {
   void Remember(std::span<const Token> tokens, std::uint64_t scope = 0);
 
   /// Scopes that are remembered at once: a full window takes some 200 MB.
-  static constexpr std::size_t kMaxScopes = 8;
+  static constexpr std::size_t kMaxScopes = PerScope<InputTrie>::kMost;
 
  private:
   static constexpr int kWindow = 1 << 20;
@@ -34,17 +34,11 @@ class TrieDrafter : public Drafter {
     std::uint64_t scope = 0;
     std::vector<Token> tokens;
   };
-  struct Ended {
-    std::uint64_t scope = 0;
-    InputTrie trie{kWindow};
-  };
 
   void Propose(const InputTrie& input, const DraftContext& context);
-  // The ended sequences of a scope; null where there are none.
-  const InputTrie* EndedOf(std::uint64_t scope) const;
 
   SequenceTries tries_;
-  std::list<Ended> ended_;                      // That with the latest ended sequence first.
+  PerScope<InputTrie> ended_{[] { return InputTrie(kWindow); }};
   std::unordered_map<SequenceId, Text> texts_;  // Of sequences in flight.
   CandidateFusion fusion_;
   std::vector<CandidateSource> sources_;
