@@ -48,8 +48,9 @@ struct DrafterInfo {
   DrafterNeeds needs = DrafterNeeds::kText;
   ProposalShape shape = ProposalShape::kChain;
   ProposalLaw law = ProposalLaw::kFixed;
-  bool fallback = false;  ///< It may answer at once when the speculation cache has no answer.
-  bool baseline = false;  ///< There to be compared with: mode auto leaves it out.
+  bool fallback = false;   ///< It may answer at once when the speculation cache has no answer.
+  bool remembers = false;  ///< Its proposals may show texts of other sequences of the same scope.
+  bool baseline = false;   ///< There to be compared with: mode auto leaves it out.
   double usual_acceptance = 0.5;  ///< Of its tokens, as far as one knows before any was verified.
 };
 

@@ -326,7 +326,9 @@ void AddModeOption(CLI::App* app, std::string* mode) {
       "(one token at a time), sd (a draft model proposes; sd2, sd3: the second and third --draft), "
       "ssd (it prepares proposals while the target checks), ngram (proposes what the text "
       "repeats), sssd (from a datastore too); to "
-      "compare with: rest, trie, jacobi, lookahead, recycle, racer")
+      "compare with: rest, trie, anpd, suffix, recycle, racer, jacobi, lookahead, protocol; made "
+      "of "
+      "others: staged, ensemble")
       ->check(OneOf(NamesOf(kModes, ModeName)));
 }
 

@@ -14,13 +14,7 @@ namespace foretoken::server {
 namespace {
 
 // Whether what a mode proposes may be text of other requests: without keys of everybody's.
-constexpr bool SeesOthers(Mode mode) {
-  // Those that learn from every request of a scope, and those of which one may be a member.
-  constexpr DrafterId kSeeing[] = {DrafterId::kTrie,    DrafterId::kSuffix,    DrafterId::kRecycle,
-                                   DrafterId::kRacer,   DrafterId::kLookahead, DrafterId::kStaged,
-                                   DrafterId::kEnsemble};
-  return std::ranges::find(kSeeing, mode.drafter) != std::end(kSeeing);
-}
+constexpr bool SeesOthers(Mode mode) { return mode.drafts() && InfoOf(mode.drafter).remembers; }
 
 OrderedJson CompletionLogprobs(const Tokenizer& tokenizer, std::span<const TokenPart> parts,
                                std::size_t offset) {
