@@ -7,7 +7,6 @@
 #include <cmath>
 #include <random>
 #include <tuple>
-#include <type_traits>
 
 #include "backend/reference/reference_backend.h"
 #include "model/memory_needs.h"
