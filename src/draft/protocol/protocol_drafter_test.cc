@@ -91,13 +91,13 @@ TEST_F(Protocol, AFewTextsAreBranches) {
 }
 
 TEST_F(Protocol, WhereAnythingMayComeNothingIsForced) {
-  Constrain("root ::= [a-z]+ \"}\"");
+  Constrain("root ::= [abdefglmnorstu]+ \"}\"");
   const std::vector<Token> prompt = {TokenOf("1"), TokenOf("{")};
   EXPECT_EQ(Propose(prompt).size(), 0);
 }
 
 TEST_F(Protocol, CopiesOnlyWhatTheGrammarAllows) {
-  Constrain("root ::= [a-z]+ \"}\"");
+  Constrain("root ::= [abdefglmnorstu]+ \"}\"");
   for (const char* word : {"red", "blue"}) history_.AddOutput(TokenOf(word));
   // What followed "red blue": "rose", then a digit, which is not allowed.
   const std::vector<Token> tokens = {TokenOf("red"), TokenOf("blue"), TokenOf("rose"),
