@@ -84,9 +84,9 @@ void AddDraftAndFormatOptions(CLI::App* app, ModelOptions* options, int most_dra
                         "auto chooses among all"
                       : "";
   AddDraftOptions(add, options,
-                  "The draft model, a folder or a GGUF file (also -md). self:TYPE: the target with "
-                  "weights of that type, as self:q4_0; self:mtp, self:medusa: its layers or heads "
-                  "that guess further tokens; self:exit=E, self:skip=WHICH: some of its layers" +
+                  "The draft model (also -md), a folder or GGUF file. self:q4_0: the target in that "
+                  "type; self:mtp, self:medusa: its layers or heads that guess ahead; self:exit=E, "
+                  "self:skip=WHICH: some of its layers" +
                       several,
                   most_drafts);
   AddWeightsOptions(app, options);
