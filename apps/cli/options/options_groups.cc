@@ -324,8 +324,7 @@ void AddModeOption(CLI::App* app, std::string* mode) {
       "How to decode; the text is the same. auto (default: the fastest of the next, as it goes), "
       "ar (one token at a time), sd (a draft model proposes; sd2, sd3: the second and third "
       "--draft), ssd (it prepares proposals while the target checks), ngram (proposes what the "
-      "text "
-      "repeats), sssd (from a datastore too); `foretoken --help` names the others")
+      "text repeats), sssd (from a datastore too); `foretoken --help` names the others")
       ->check(OneOf(NamesOf(kModes, ModeName)));
 }
 
