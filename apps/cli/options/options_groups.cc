@@ -84,11 +84,9 @@ void AddDraftAndFormatOptions(CLI::App* app, ModelOptions* options, int most_dra
                         "auto chooses among all"
                       : "";
   AddDraftOptions(add, options,
-                  "The draft model, a folder or a GGUF file (also -md), with most of the target's "
-                  "tokens. self:TYPE: the target itself with weights of that type, as self:q4_0; "
-                  "self:mtp or self:medusa: its layers or heads that guess further tokens; "
-                  "self:exit=E: its first E layers; self:skip=WHICH: it without some attention and "
-                  "MLPs, as a3,m3,a5-a8, or a file of `foretoken skip-search`" +
+                  "The draft model, a folder or a GGUF file (also -md). self:TYPE: the target with "
+                  "weights of that type, as self:q4_0; self:mtp, self:medusa: its layers or heads "
+                  "that guess further tokens; self:exit=E, self:skip=WHICH: some of its layers" +
                       several,
                   most_drafts);
   AddWeightsOptions(app, options);
