@@ -34,7 +34,7 @@ std::string ModelSource::label() const {
       : says.most > 0
           ? fmt::format("[{}]", says.most)
           : fmt::format("[{}]", std::filesystem::path(says.ranking).filename().string());
-  if (path.empty()) return synthetic + among;
+  if (path.empty()) return (name.empty() ? synthetic : name) + among;
   const auto place = std::filesystem::path(path).lexically_normal();
   const std::string called =
       !name.empty() ? name
