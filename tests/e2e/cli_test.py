@@ -27,7 +27,7 @@ class GoodInput(CliTest):
             self.assertRegex(top, rf"\b{mode} \(")
         for command in ("run", "chat", "demo", "bench", "verify", "inspect", "devices", "plan",
                         "calibrate", "serve", "audit", "check", "perplexity", "quantize",
-                        "tokenize", "detokenize",
+                        "skip-search", "tokenize", "detokenize",
                         "completions", "man"):
             everyday = self.succeed(command, "--help").stdout
             self.assertLess(everyday.count("\n"), 60, command)

@@ -217,7 +217,8 @@ Status ModelOptions::FillInSelf() {
     if (draft_weights.empty()) draft_weights = weights;
     return {};
   }
-  if (type.empty() || !draft_weights.empty() || target.empty()) {
+  if (type.empty() || type.find('=') != std::string::npos || !draft_weights.empty() ||
+      target.empty()) {
     return InvalidInput(
         fmt::format("the draft '{}' stands for the target with other weights: write self:TYPE, as "
                     "self:q4_0, without --draft-weights, and beside a target in files; self:mtp "

@@ -198,7 +198,7 @@ void AddSkipSearchCommand(CLI::App* app, CommandBody* chosen) {
   const OptionGroup add(command);
   auto options = std::make_shared<SkipSearchOptions>();
   options->generation.stop.max_tokens = 64;  // Every set reads them.
-  add("-o,--out", &options->out, "FILE", "Where the best set is written (default skip.json)");
+  add("-o,--output", &options->out, "FILE", "Where the best set is written (default skip.json)");
   add("--sets", &options->sets, "N", "How many sets are compared (default 200)")
       ->check(Between(1, 1 << 20));
   add("--ratio", &options->ratio, "R",
