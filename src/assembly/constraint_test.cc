@@ -154,6 +154,9 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"Trie", Mode::kTrie, {.plan = {.lookahead = 7}, .max_batch = 2}},
         Case{"Jacobi", {Schedule::kBefore, DrafterId::kJacobi}, {.max_batch = 2}},
         Case{"Lookahead", {Schedule::kBefore, DrafterId::kLookahead}, {.max_batch = 3}},
+        Case{"Protocol",
+             {Schedule::kBefore, DrafterId::kProtocol},
+             {.plan = {.lookahead = 12}, .max_batch = 3}},
         Case{"Auto", Mode::kAuto, {.max_batch = 3}}),
     [](const auto& test) { return test.param.name; });
 

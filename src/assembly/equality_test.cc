@@ -154,6 +154,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"Trie", Mode::kTrie, {.plan = {.lookahead = 7}, .max_batch = 2}},
         Case{"Anpd", *ParseMode("anpd"), {.plan = {.lookahead = 5}, .max_batch = 3}},
         Case{"Suffix", *ParseMode("suffix"), {.plan = {.lookahead = 15}, .max_batch = 3}},
+        Case{"Protocol", *ParseMode("protocol"), {.plan = {.lookahead = 12}, .max_batch = 3}},
         Case{"Ngram", Mode::kNgram, {.max_batch = 3}},
         Case{"StagedBatch1", kStaged, {.max_batch = 1}},
         Case{"StagedByRetrieval",

@@ -168,14 +168,18 @@ std::vector<DrafterMember> MakeMembers(std::span<const DrafterId> ids,
 }
 
 Result<Proposers> MakeProposers(std::span<const Mode> offered, const MembersById& members,
-                                const EngineConfig& options, Model* target, ByDrafter<Draft> drafts,
-                                std::span<const DraftOptions> setups) {
+                                const EngineConfig& options, const LoadedModel& target,
+                                ByDrafter<Draft> drafts, std::span<const DraftOptions> setups) {
+  const std::shared_ptr<const Tokenizer> tokenizer = target.tokenizer;
   Proposers proposers;
   for (const DrafterId id : kDraftModels) proposers.taps[id] = drafts[id].taps;
   for (const Mode mode : offered) {
     Draft& draft = drafts[mode.drafter];
     if (mode.before()) {
-      DrafterParts parts = PartsWith(draft.on_target, options, target);
+      DrafterParts parts = PartsWith(draft.on_target, options, target.model.get());
+      if (tokenizer != nullptr) {
+        parts.bytes_of = [tokenizer](Token token) { return tokenizer->TokenBytes(token); };
+      }
       parts.members = MakeMembers(members[mode.drafter], drafts, &proposers.taps[mode.drafter]);
       proposers.before[mode.drafter] = MakeDrafter(mode.drafter, parts);
     } else if (mode.during()) {
@@ -281,9 +285,8 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const En
   options.when_closed = [cache](const CostModel& learned, std::int64_t rounds) {
     cache.Refresh(learned, rounds);
   };
-  FT_ASSIGN_OR_RETURN(
-      Proposers proposers,
-      MakeProposers(offered, members, options, target->model.get(), std::move(drafts), setups));
+  FT_ASSIGN_OR_RETURN(Proposers proposers,
+                      MakeProposers(offered, members, options, *target, std::move(drafts), setups));
   return CreateEngine(options, target->model.get(), target->device.get(), target->tokenizer.get(),
                       std::move(proposers));
 }

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "draft/drafter.h"
@@ -24,6 +26,8 @@ struct DrafterParts {
   std::shared_ptr<Model> draft = nullptr;   ///< Of drafters that need one; on their device.
   Backend* backend = nullptr;               ///< Of the target; outlives them.
   std::vector<DrafterMember> members = {};  ///< Of drafters that are made of others.
+  /// A token's text, empty of special ones; null where there is no tokenizer.
+  std::function<std::string_view(Token)> bytes_of = nullptr;
 
   /// What a member is made of.
   DrafterParts Of(const DrafterMember& member) const {
@@ -31,7 +35,8 @@ struct DrafterParts {
             .max_sequences = max_sequences,
             .max_context = max_context,
             .draft = member.draft,
-            .backend = backend};
+            .backend = backend,
+            .bytes_of = bytes_of};
   }
 };
 

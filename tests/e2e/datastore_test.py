@@ -6,7 +6,7 @@ import pathlib
 import struct
 import unittest
 
-from command_line import CliTest
+from command_line import CliTest, foretoken
 
 SECRET = "The dragon hid seven silver spoons below the mill."
 TEXTS = ["Once upon a time there was a small dragon. The dragon liked tea.",
@@ -124,7 +124,9 @@ class DatastoreTest(CliTest):
             fcntl.flock(lock, fcntl.LOCK_EX)
             for arguments in (("forget", "--namespace", "shared", "--all"),
                               ("expire", "--keep-tokens", 1)):
-                self.refuse_part(*arguments, saying="another process is writing to this datastore")
+                refused = foretoken("datastore", arguments[0], "-d", self.store, *arguments[1:])
+                self.assertEqual(refused.returncode, 1, arguments)
+                self.assertIn("another process is writing to this datastore", refused.stderr)
             self.assertEqual(self.search("dragon")["occurrences"], 4)
             self.assertEqual(len(self.documents()), 4)
             self.call("info")
