@@ -90,8 +90,8 @@ TEST(StagedEngine, RefusesWhatCannotBeStages) {
   EXPECT_EQ(random, "stages names random, which proposes nothing that others could go on with");
 }
 
-// At no more rows than its draft alone has; the clock decides how much a member is asked for.
-TEST(EnsembleEngine, IsAcceptedAboutAsItsBestMemberIs) {
+// The clock decides how much a member is asked for, so this says no more.
+TEST(EnsembleEngine, IsAcceptedMoreThanPromptLookup) {
   const std::vector<DraftOptions> drafts = {BundledDraft()};
   const Outcomes sd = Decode(Mode::kSd, {.max_batch = 2}, drafts, 0);
   const Outcomes ngram = Decode(Mode::kNgram, {.max_batch = 2}, drafts, 0);

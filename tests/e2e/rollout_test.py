@@ -62,6 +62,8 @@ class Rollout(CliTest):
         self.assertGreater(len({sample["text"] for sample in truth.values()}), 15)
         for number, options in enumerate((
                 (), ("--mode", "sd"), ("--mode", "ssd"), ("--mode", "trie"),
+                ("--mode", "lookahead"), ("--mode", "ssd", "--fanout", "4,3,3,2,2,1,1"),
+                ("--mode", "sd", "-k", 2),
                 ("--mode", "ar", "--tail-mode", "sd"),
                 ("--mode", "sssd", "--datastore", self.folder / "store", "--learn"))):
             with self.subTest(options=options):

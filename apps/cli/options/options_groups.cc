@@ -320,13 +320,9 @@ void AddModeOption(CLI::App* app, std::string* mode) {
   const OptionGroup add(app, "Speculation");
   add("--mode", mode, "MODE",
       "How to decode; the text is the same. auto (default: the fastest of the next, as it goes), "
-      "ar "
-      "(one token at a time), sd (a draft model proposes; sd2, sd3: the second and third --draft), "
-      "ssd (it prepares proposals while the target checks), ngram (proposes what the text "
-      "repeats), sssd (from a datastore too); to "
-      "compare with: rest, trie, anpd, suffix, recycle, racer, jacobi, lookahead, protocol; made "
-      "of "
-      "others: staged, ensemble")
+      "ar (one token at a time), sd (a draft model proposes; sd2, sd3: the second and third "
+      "--draft), ssd (it prepares proposals while the target checks), ngram (proposes what the "
+      "text repeats), sssd (from a datastore too); `foretoken --help` names the others")
       ->check(OneOf(NamesOf(kModes, ModeName)));
 }
 

@@ -49,13 +49,15 @@ class Sampling : public RequestListener {
 class Run {
  public:
   Run(const RolloutJob& job, Engine* engine, RolloutFile* file)
-      : job_(job), engine_(engine), file_(file), queue_(Count(job.prompts), job.samples) {}
+      : job_(job),
+        engine_(engine),
+        file_(file),
+        queue_(Count(job.prompts), job.samples),
+        tail_(job.tail) {}
 
   Result<RolloutReport> Take() {
     Skip();
-    // A plan that the engine cannot follow is refused before anything is decoded.
-    const auto longest = job_.tail ? job_.tail->For(1) : std::nullopt;
-    if (longest) FT_RETURN_IF_ERROR(engine_->ChangePlan(0, *longest));
+    FT_RETURN_IF_ERROR(FitTail());
     ProgressBar bar("rollout", queue_.left());
     start_ = NowNs();
     Status status;
@@ -98,6 +100,25 @@ class Run {
     }
   }
 
+  // Takes K down to what the engine can follow, before anything is decoded.
+  Status FitTail() {
+    while (tail_) {
+      const auto longest = tail_->For(1);
+      if (!longest) return {};
+      // Nobody has that number: the plan is checked and changes nothing.
+      const Status followed = engine_->ChangePlan(/*sequence=*/0, *longest);
+      if (followed.ok()) return {};
+      if (!tail_->fixed && tail_->lookahead > 1) {
+        --tail_->lookahead;
+      } else if (tail_->asked) {
+        return followed;
+      } else {
+        tail_.reset();
+      }
+    }
+    return {};
+  }
+
   // Begins samples while there is room.
   Status Fill() {
     while (running_.size() < static_cast<std::size_t>(job_.batch)) {
@@ -127,9 +148,9 @@ class Run {
   // Once nothing is left to begin, whenever fewer run than before.
   void SpeculateOnFreeRows() {
     const int running = static_cast<int>(running_.size());
-    if (!job_.tail || queue_.left() > 0 || running == planned_for_) return;
+    if (!tail_ || queue_.left() > 0 || running == planned_for_) return;
     planned_for_ = running;
-    const auto plan = job_.tail->For(running);
+    const auto plan = tail_->For(running);
     if (!plan || plan->lookahead.value_or(0) == planned_) return;
     planned_ = plan->lookahead.value_or(0);
     for (const auto& sampling : running_) (void)engine_->ChangePlan(sampling->id, *plan);
@@ -173,12 +194,13 @@ class Run {
   Engine* engine_;
   RolloutFile* file_;
   SampleQueue queue_;
+  std::optional<TailPlan> tail_;  // That the engine can follow.
   std::vector<std::unique_ptr<Sampling>> running_;
   std::vector<Finish> finishes_;
   std::int64_t start_ = 0;
   std::int64_t tokens_ = 0;
   int planned_for_ = 0;  // Sequences, by SpeculateOnFreeRows,
-  int planned_ = -1;     // ... with this K; 0: what mode auto chooses.
+  int planned_ = -1;     // ... with this K; 0: what is chosen otherwise.
   RolloutReport report_;
 };
 

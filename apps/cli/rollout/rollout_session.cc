@@ -40,14 +40,19 @@ int LongestOf(const std::vector<RolloutPrompt>& prompts) {
   return static_cast<int>(longest);
 }
 
-// Which of the two modes it is, and how long proposals become.
-TailPlan TailOf(Mode mode, Mode tail_mode, const RolloutOptions& options) {
-  const int given = options.speculation.lookahead;
-  const int full = given > 0 ? given : SpeculationOptions::kDefaultLookahead;
-  return {.mode = tail_mode,
-          .rows = options.batch * (mode.drafts() ? full + 1 : 1),
-          .lookahead = given > 0 ? given : std::max(full, kMaxPlannedLookahead),
-          .fixed = given > 0};
+// Nothing where the last samples have nothing to change.
+std::optional<TailPlan> TailOf(Mode mode, const std::optional<Mode>& tail_mode,
+                               const RolloutOptions& options) {
+  const SpeculationOptions& given = options.speculation;
+  const Mode last = tail_mode.value_or(mode);
+  const bool fixed = given.lookahead > 0 || !given.speculation_length.empty();
+  if (!tail_mode && (mode.planned() || fixed)) return std::nullopt;
+  const int full = given.lookahead > 0 ? given.lookahead : SpeculationOptions::kDefaultLookahead;
+  return TailPlan{.mode = last,
+                  .rows = options.batch * (mode.drafts() ? full + 1 : 1),
+                  .lookahead = std::max(full, kMaxPlannedLookahead),
+                  .fixed = fixed,
+                  .asked = tail_mode.has_value()};
 }
 
 }  // namespace
@@ -119,9 +124,7 @@ Result<std::unique_ptr<RolloutSession::Loaded>> RolloutSession::Load(const std::
     if (tail != loaded->mode) loaded->tail_mode = tail;
   }
   FT_RETURN_IF_ERROR(options.CheckFor(loaded->modes()));
-  if (loaded->tail_mode || !loaded->mode.planned()) {
-    loaded->tail = TailOf(loaded->mode, loaded->tail_mode.value_or(loaded->mode), options);
-  }
+  loaded->tail = TailOf(loaded->mode, loaded->tail_mode, options);
   // A full batch keeps all cores busy by itself, so none is left to a draft unless that is asked
   // for: mode auto then chooses among what runs on the target's.
   FT_ASSIGN_OR_RETURN(loaded->decoding,

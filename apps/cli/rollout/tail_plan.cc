@@ -10,8 +10,8 @@ std::optional<PlanOptions> TailPlan::For(int running) const {
   if (of_each < 1) return std::nullopt;
   PlanOptions plan;
   plan.mode = mode;
-  if (mode.planned()) return plan;
-  plan.lookahead = fixed ? lookahead : std::min(of_each, lookahead);
+  if (mode.planned() || fixed) return plan;
+  plan.lookahead = std::min(of_each, lookahead);
   if (Retrieves(mode)) plan.speculation_length = *plan.lookahead + 1;
   return plan;
 }

@@ -14,7 +14,8 @@ struct TailPlan {
   Mode mode;           ///< Of the last sequences.
   int rows = 0;        ///< Of a pass when the batch was full.
   int lookahead = 0;   ///< K at most.
-  bool fixed = false;  ///< K is always that.
+  bool fixed = false;  ///< K stays what it was; the mode alone becomes another.
+  bool asked = false;  ///< It is an error where the engine cannot follow it.
 
   /// The plan of each when so many run, at least one; nothing while there are too many of them to
   /// change anything. Mode auto plans by the batch itself.

@@ -23,11 +23,12 @@ TEST(TailPlan, TreesHaveRowsForAllOfThem) {
   EXPECT_EQ(tail.For(4)->speculation_length, 8);
 }
 
-TEST(TailPlan, KeepsAFixedLookahead) {
-  const TailPlan tail{.mode = Mode::kSd, .rows = 32, .lookahead = 4, .fixed = true};
+TEST(TailPlan, LeavesAFixedLookahead) {
+  const TailPlan tail{.mode = Mode::kTrie, .rows = 32, .lookahead = 4, .fixed = true};
   EXPECT_FALSE(tail.For(20).has_value());
-  EXPECT_EQ(tail.For(16)->lookahead, 4);
-  EXPECT_EQ(tail.For(1)->lookahead, 4);
+  EXPECT_EQ(tail.For(16)->mode, Mode::kTrie);
+  EXPECT_FALSE(tail.For(1)->lookahead.has_value());
+  EXPECT_FALSE(tail.For(1)->speculation_length.has_value());
 }
 
 TEST(TailPlan, PlainOnesStayPlainAndAutoPlansItself) {

@@ -111,13 +111,21 @@ void ModelDrafter::ProposeBehind(std::span<DraftContext> contexts, std::span<con
       TakeRows(contexts, logits);
       continue;
     }
-    worth_.ObservePass(static_cast<int>(drafting_.size()), NowNs() - start);
+    ObservePass(NowNs() - start);
     TakeGuessedRows(contexts, logits);
   }
   for (DraftContext& context : contexts) {
     *context.proposal = TrunkOf(context).tree.proposal();
     if (context.proposal->size() > 0) context.proposal->source = source_;
   }
+}
+
+void ModelDrafter::ObservePass(std::int64_t ns) {
+  std::size_t rows = 0;
+  for (const int i : drafting_) rows += nodes_[i].size();
+  // One that reads much of a text first tells nothing of others.
+  if (draft_.batch.rows.size() > rows + 2 * drafting_.size()) return;
+  worth_.ObservePass(static_cast<int>(drafting_.size()), static_cast<int>(rows), ns);
 }
 
 void ModelDrafter::AskHelper(std::span<DraftContext> contexts) {

@@ -48,6 +48,8 @@ class ModelDrafter final : public Stage {
   void ReadContexts(std::span<DraftContext> contexts);
   // Has the helper guess how the chains go on.
   void AskHelper(std::span<DraftContext> contexts);
+  // The pass just made took that long.
+  void ObservePass(std::int64_t ns);
   // Ranks the candidates after every node that the pass just made says something of, or draws them
   // and sets their law.
   void TakeRows(std::span<DraftContext> contexts, Logits logits);

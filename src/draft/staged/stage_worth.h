@@ -14,8 +14,8 @@ namespace foretoken {
 /// What is drafted does not depend on it, only how fast. Over all sequences.
 class StageWorth {
  public:
-  /// `token_passes`: what drafting a token costs, in passes of the stage above; measured where it
-  /// is not given.
+  /// `token_passes`: what a guess costs, in passes of the stage above; measured where it is not
+  /// given.
   explicit StageWorth(std::optional<double> token_passes = std::nullopt)
       : token_passes_(token_passes) {}
 
@@ -41,10 +41,17 @@ class StageWorth {
     token_ns_.Fade(kKeepTime);
     token_ns_.Add(static_cast<double>(ns) / std::max(1, tokens));
   }
-  /// A pass of the stage above for so many sequences.
-  void ObservePass(int sequences, std::int64_t ns) {
-    pass_ns_.Fade(kKeepTime);
-    pass_ns_.Add(static_cast<double>(ns) / std::max(1, sequences));
+  /// A pass of the stage above for so many sequences, over so many rows: one of each sequence, and
+  /// those of guesses.
+  void ObservePass(int sequences, int rows, std::int64_t ns) {
+    const double each = static_cast<double>(ns) / std::max(1, sequences);
+    if (rows <= sequences) {
+      pass_ns_.Fade(kKeepTime);
+      pass_ns_.Add(each);
+    } else if (pass_ns_.weight > 0) {
+      row_.Fade(kKeepTime);
+      row_.Add((each / PassNs() - 1) * sequences / (rows - sequences));
+    }
   }
   /// Of an answer `right` tokens came true, and whether another one did not.
   void ObserveAnswer(int right, bool wrong) {
@@ -58,20 +65,19 @@ class StageWorth {
   static constexpr double kKeepTime = 0.95;
   static constexpr int kRoundsBetween = 24;
   static constexpr int kTried = 2;
-  // What a row costs beside others, as a share of a pass of one row: a small model's pass is bound
-  // by its weights' way from memory.
-  static constexpr double kRow = 0.1;
-
   double Cost() const {
-    if (token_passes_.has_value()) return kRow + *token_passes_;
-    if (pass_ns_.sum <= 0 || token_ns_.weight == 0) return kRow;
-    return kRow + (token_ns_.sum / token_ns_.weight) / (pass_ns_.sum / pass_ns_.weight);
+    if (token_passes_.has_value()) return *token_passes_;
+    const double row = std::clamp(row_.value(), 0.0, 1.0);
+    if (pass_ns_.weight == 0 || token_ns_.weight == 0) return row;
+    return row + token_ns_.sum / token_ns_.weight / PassNs();
   }
+  double PassNs() const { return std::max(1.0, pass_ns_.sum / pass_ns_.weight); }
 
   std::optional<double> token_passes_;
   FadingMean alpha_{0.6, 4};
   FadingSum token_ns_;
-  FadingSum pass_ns_;
+  FadingSum pass_ns_;       // Of passes without guesses.
+  FadingMean row_{0.1, 1};  // What a guess's row adds to one, as a share of it.
   int rounds_without_ = 0;
 };
 

@@ -16,7 +16,7 @@ constexpr int kVocabulary = 12;  // So few that helpers are sometimes right.
 constexpr int kContext = 160;
 constexpr int kSequences = 2;
 constexpr int kLookahead = 7;
-constexpr double kCheap = 0;  // So that stages are asked whatever their models take here.
+constexpr double kCheap = 0.1;  // So that stages are asked whatever their models take here.
 
 std::unique_ptr<Model> SmallModel(std::uint64_t seed, Backend* backend) {
   return SyntheticModel(LlamaConfig({.hidden = 32,
@@ -236,6 +236,24 @@ TEST_F(StagedOracle, AHelperThatIsWrongIsSeldomAsked) {
   EXPECT_EQ(Written(&staged, kRounds), text);
   EXPECT_EQ(staged.passes(), kRounds * kLookahead);
   EXPECT_LT(asked->asked(), kRounds * kLookahead / 2);
+}
+
+TEST(StageWorth, AsksForWhatGainsAtWhatRowsAndDraftingCost) {
+  const auto asks = [](double row, double token, int most) {
+    StageWorth worth;
+    for (int i = 0; i < 200; ++i) {
+      worth.ObservePass(1, 1, 1'000'000);
+      worth.ObservePass(1, 5, static_cast<std::int64_t>(1'000'000 * (1 + 4 * row)));
+      worth.ObserveAsking(4, static_cast<std::int64_t>(4'000'000 * token));
+      worth.ObserveAnswer(4, /*wrong=*/true);  // alpha = 0.8.
+    }
+    return worth.Ask(most);
+  };
+  EXPECT_EQ(asks(0.1, 0.1, 30), 7);  // 0.8^7 = 0.21.
+  EXPECT_EQ(asks(0.1, 0.1, 3), 3);
+  EXPECT_EQ(asks(0.45, 0.05, 30), 3);  // 0.8^3 = 0.51.
+  EXPECT_EQ(asks(0.1, 0.9, 30), 0);
+  EXPECT_EQ(asks(0.9, 0, 30), 0);  // Rows that cost as much as passes save none.
 }
 
 TEST(TextStage, SaysWhatGoesOnOfItsTree) {
