@@ -80,15 +80,16 @@ void AddModelOptions(CLI::App* app, ModelOptions* options, int most_drafts) {
 void AddDraftAndFormatOptions(CLI::App* app, ModelOptions* options, int most_drafts) {
   const OptionGroup add(app, "Models");
   const std::string several =
-      most_drafts > 1 ? ". Up to three: the second drafts in mode sd2, the third in sd3, and mode "
-                        "auto chooses among all"
+      most_drafts > 1 ? ". Up to three: mode sd2 drafts with the second, sd3 with the third, "
+                        "auto with any"
                       : "";
-  AddDraftOptions(add, options,
-                  "The draft model (also -md), a folder or GGUF file. self:q4_0: the target in that "
-                  "type; self:mtp, self:medusa: its layers or heads that guess ahead; self:exit=E, "
-                  "self:skip=WHICH: some of its layers" +
-                      several,
-                  most_drafts);
+  AddDraftOptions(
+      add, options,
+      "The draft model (also -md), a folder or GGUF file. self:q4_0: the target in that "
+      "type; self:mtp, self:medusa: its layers or heads that guess ahead; self:exit=E, "
+      "self:skip=WHICH: some of its layers" +
+          several,
+      most_drafts);
   AddWeightsOptions(app, options);
   add("--precision", &options->precision, "P",
       "How numbers are kept and computed: bf16; f32, twice the size; portable, weights as they are "
