@@ -4,6 +4,7 @@
 #include <openssl/evp.h>
 
 #include <array>
+#include <new>
 
 #include "base/check.h"
 
@@ -12,7 +13,10 @@ namespace foretoken {
 void Sha256::Free::operator()(evp_md_ctx_st* context) const { EVP_MD_CTX_free(context); }
 
 Sha256::Sha256() : context_(EVP_MD_CTX_new()) {
-  FT_CHECK(context_ != nullptr && EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1);
+  // OpenSSL keeps its memory to itself, and lacks nothing else here.
+  if (context_ == nullptr || EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) != 1) {
+    throw std::bad_alloc();
+  }
 }
 
 void Sha256::Update(std::string_view bytes) {
