@@ -57,7 +57,8 @@ struct ModelSource {
   /// How it writes calls of functions, by the name of a CallForm; empty: as its template tells.
   std::string call_form = {};
   /// Of a draft: not the model, but what in its files drafts for it: "mtp", layers that guess
-  /// further tokens, or "medusa", heads; empty: the model or drafter itself.
+  /// further tokens, "medusa", heads, "exit=E", its first layers, or "skip=WHICH", all but some
+  /// sub-layers; empty: the model or drafter itself.
   std::string own_drafter = {};
   DraftVocabulary draft_vocabulary = {};  ///< Of drafts only.
 

@@ -49,6 +49,8 @@ struct VerifiedProposal {
   /// Rows [proposal nodes + 1, vocabulary], the root's first: what follows each node, accepted or
   /// not. Valid during the call.
   Logits logits;
+  /// Greedy under rejection verification: a guess by the noise of a position would depend on what
+  /// is drawn there.
   const SamplingParams* sampling = nullptr;
   const TokenHistory* history = nullptr;
   std::uint64_t scope = 0;  ///< As DraftContext's.
