@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/check.h"
 #include "base/clock.h"
 
 namespace foretoken {
@@ -27,33 +26,17 @@ bool ProposesTrees(DrafterId id) {
 
 EnsembleDrafter::EnsembleDrafter(std::vector<EnsembleMember> members, int max_sequences,
                                  std::optional<double> level_price)
-    : level_price_(level_price),
-      slots_(static_cast<std::size_t>(max_sequences)),
-      merge_(members.size()) {
+    : level_price_(level_price), slots_(max_sequences), merge_(members.size()) {
   for (EnsembleMember& member : members) members_.push_back({std::move(member)});
-  for (Slot& slot : slots_) slot.members.resize(members_.size());
+  slots_.ForAll([this](Slot& slot) { slot.members.resize(members_.size()); });
   asked_.reserve(slots_.size());
 }
 
-EnsembleDrafter::Slot& EnsembleDrafter::SlotFor(SequenceId sequence) {
-  Slot* unused = nullptr;
-  for (Slot& slot : slots_) {
-    if (slot.used && slot.sequence == sequence) return slot;
-    if (!slot.used) unused = &slot;
-  }
-  FT_CHECK(unused != nullptr, "more sequences than the drafter was made for");
-  unused->used = true;
-  unused->sequence = sequence;
-  return *unused;
-}
-
 void EnsembleDrafter::Forget(SequenceId sequence) {
-  for (Slot& slot : slots_) {
-    if (!slot.used || slot.sequence != sequence) continue;
-    slot.used = false;
+  slots_.Forget(sequence, [](Slot& slot) {
     slot.tokens = 0;
     std::ranges::fill(slot.members, OfMember{});
-  }
+  });
   for (Member& member : members_) member.drafter->Forget(sequence);
 }
 
@@ -91,7 +74,7 @@ void EnsembleDrafter::Settle(std::span<DraftContext> contexts) {
   const std::int64_t now = NowNs();
   double tokens = 0;
   for (const DraftContext& context : contexts) {
-    Slot& slot = SlotFor(context.sequence);
+    Slot& slot = slots_.For(context.sequence);
     if (slot.tokens > 0 && slot.round == round_) {
       tokens += static_cast<double>(context.tokens.size() - slot.tokens);
     }
@@ -153,7 +136,7 @@ void EnsembleDrafter::Ask(std::size_t number, std::span<DraftContext> contexts) 
   int levels = 0;
   bool all_known = true;
   for (const DraftContext& context : contexts) {
-    OfMember& of_member = SlotFor(context.sequence).members[number];
+    OfMember& of_member = slots_.For(context.sequence).members[number];
     const int wanted = LevelsFor(member, context, &of_member);
     if (wanted == 0) continue;
     asked_.push_back(ContextFor(member, context, wanted, &of_member.proposal));
@@ -175,7 +158,7 @@ void EnsembleDrafter::Propose(std::span<DraftContext> contexts) {
   Settle(contexts);
   for (std::size_t i = 0; i < members_.size(); ++i) Ask(i, contexts);
   for (DraftContext& context : contexts) {
-    const Slot& slot = SlotFor(context.sequence);
+    const Slot& slot = slots_.For(context.sequence);
     merge_.Clear();
     for (std::size_t i = 0; i < members_.size(); ++i) {
       merge_.Add(slot.members[i].proposal, ChancesOf(members_[i], slot.members[i]));

@@ -8,6 +8,7 @@
 #include "draft/ensemble/path_merge.h"
 #include "draft/ensemble/path_record.h"
 #include "draft/registry.h"
+#include "draft/sequence_slots.h"
 #include "prediction/estimates.h"
 
 namespace foretoken {
@@ -52,14 +53,11 @@ class EnsembleDrafter final : public Drafter {
     int rounds_without = 0;
   };
   struct Slot {
-    SequenceId sequence = 0;
-    bool used = false;
     std::size_t tokens = 0;   // Of the text that was proposed for last.
     std::uint64_t round = 0;  // In which that was.
     std::vector<OfMember> members;
   };
 
-  Slot& SlotFor(SequenceId sequence);
   // Learns what has come true of the last proposals, and how fast the text goes on.
   void Settle(std::span<DraftContext> contexts);
   void SettleSequence(const DraftContext& context, Slot* slot);
@@ -76,7 +74,7 @@ class EnsembleDrafter final : public Drafter {
 
   const std::optional<double> level_price_;
   std::vector<Member> members_;
-  std::vector<Slot> slots_;
+  SequenceSlots<Slot> slots_;
   std::vector<DraftContext> asked_;  // Of one member.
   PathMerge merge_;
   std::uint64_t round_ = 0;

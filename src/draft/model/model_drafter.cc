@@ -16,7 +16,7 @@ ModelDrafter::ModelDrafter(DrafterId id, const DrafterParts& parts, std::unique_
     : source_(ProposalSource::Of(id)),
       model_(parts.draft),
       draft_(model_.get(), parts.max_sequences, parts.max_context, /*scratch=*/0),
-      slots_(static_cast<std::size_t>(parts.max_sequences)),
+      slots_(parts.max_sequences),
       helper_(std::move(helper)),
       worth_(worth) {
   FT_CHECK(helper_ == nullptr || CanBeStage(model_->config()), "no draft to have a helper");
@@ -38,24 +38,11 @@ ModelDrafter::ModelDrafter(DrafterId id, const DrafterParts& parts, std::unique_
   draft_.batch.path_tokens.reserve(sequences * (kNodes / 2) * (kNodes / 2));
 }
 
-ModelDrafter::Slot& ModelDrafter::SlotFor(SequenceId sequence) {
-  Slot* unused = nullptr;
-  for (Slot& slot : slots_) {
-    if (slot.used && slot.sequence == sequence) return slot;
-    if (!slot.used) unused = &slot;
-  }
-  FT_CHECK(unused != nullptr, "more sequences than the drafter was made for");
-  unused->used = true;
-  unused->sequence = sequence;
-  return *unused;
-}
-
 void ModelDrafter::Forget(SequenceId sequence) {
-  for (Slot& slot : slots_) {
-    if (!slot.used || slot.sequence != sequence) continue;
+  slots_.Forget(sequence, [this](Slot& slot) {
     draft_.pool.Release(&slot.trunk.kv);
     slot = Slot{};
-  }
+  });
   if (helper_ != nullptr) helper_->Forget(sequence);
 }
 
@@ -69,7 +56,7 @@ void ModelDrafter::Propose(std::span<DraftContext> contexts) {
 }
 
 void ModelDrafter::Commit(const DraftContext& context, int drafted) {
-  Slot& slot = SlotFor(context.sequence);
+  Slot& slot = slots_.For(context.sequence);
   DraftTrunk& trunk = slot.trunk;
   if (trunk.committed() == 0) trunk.Begin(draft_, /*draws=*/context.laws != nullptr);
   trunk.Rewind(context.tokens, slot.settled, draft_);
@@ -134,7 +121,7 @@ void ModelDrafter::AskHelper(std::span<DraftContext> contexts) {
   guess_laws_.Clear();
   for (std::size_t i = 0; i < contexts.size(); ++i) {
     const DraftContext& context = contexts[i];
-    Slot& slot = SlotFor(context.sequence);
+    Slot& slot = slots_.For(context.sequence);
     const Proposal& chain = slot.trunk.tree.proposal();
     guesses_[i].Clear();
     if (!slot.trunk.tree.Wants(chain.size(), slot.trunk.shape)) continue;

@@ -5,6 +5,7 @@
 
 #include "draft/model/draft_model.h"
 #include "draft/registry.h"
+#include "draft/sequence_slots.h"
 #include "draft/staged/stage.h"
 #include "draft/staged/stage_worth.h"
 
@@ -34,14 +35,11 @@ class ModelDrafter final : public Stage {
 
  private:
   struct Slot {
-    SequenceId sequence = 0;
-    bool used = false;
     DraftTrunk trunk;
     std::int32_t settled = 0;  // Of the trunk's tokens, those that nobody takes back.
     std::vector<Token> text;   // With what is drafted, for the helper.
   };
-  Slot& SlotFor(SequenceId sequence);
-  DraftTrunk& TrunkOf(const DraftContext& context) { return SlotFor(context.sequence).trunk; }
+  DraftTrunk& TrunkOf(const DraftContext& context) { return slots_.For(context.sequence).trunk; }
   // The trunk's committed tokens become the context's.
   void Commit(const DraftContext& context, int drafted);
   // Computes committed tokens of which there are too many for a pass that drafts.
@@ -75,7 +73,7 @@ class ModelDrafter final : public Stage {
   const ProposalSource source_;
   std::shared_ptr<Model> model_;
   DraftModel draft_;
-  std::vector<Slot> slots_;
+  SequenceSlots<Slot> slots_;
   // Contexts with rows in the current pass, and the nodes that drafting rows are of, in order.
   std::vector<int> drafting_;
   std::vector<TreeNodes> nodes_;
