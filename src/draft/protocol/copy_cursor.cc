@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "draft/latest_occurrence.h"
+
 namespace foretoken {
 namespace {
 
@@ -18,22 +20,6 @@ bool Matches(std::span<const Token> tokens, std::size_t place, std::size_t lengt
 }
 
 }  // namespace
-
-std::size_t CopyCursor::Latest(std::span<const Token> tokens, std::span<const Token> path,
-                               std::size_t length) {
-  if (tokens.size() + path.size() <= length) return 0;
-  const std::size_t of_path = std::min(length, path.size());
-  const auto end = path.last(of_path);
-  const auto before = tokens.last(length - of_path);
-  for (std::size_t place = tokens.size() - 1; place >= length; --place) {
-    const auto found = tokens.subspan(place - length, length);
-    if (std::equal(end.begin(), end.end(), found.end() - static_cast<std::ptrdiff_t>(of_path)) &&
-        std::equal(before.begin(), before.end(), found.begin())) {
-      return place;
-    }
-  }
-  return 0;
-}
 
 std::size_t CopyCursor::Near(std::span<const Token> tokens, std::size_t length) const {
   const std::size_t low = anchor_ > kBehind ? anchor_ - kBehind : 1;
@@ -53,7 +39,7 @@ void CopyCursor::Find(std::span<const Token> tokens) {
   copied_ = 0;
   for (std::size_t length = kLongest; length >= 1; --length) {
     if (anchor_ != 0) next_ = Near(tokens, length);
-    if (next_ == 0 && length >= kShortFar) next_ = Latest(tokens, {}, length);
+    if (next_ == 0 && length >= kShortFar) next_ = LatestOccurrence(tokens, {}, length);
     if (next_ != 0) return;
   }
 }

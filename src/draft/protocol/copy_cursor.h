@@ -20,11 +20,6 @@ class CopyCursor {
   /// Where it was lost, while it is: the token there was to come and another one came. 0: nowhere.
   std::size_t lost_at() const { return next_ == 0 ? anchor_ : 0; }
 
-  /// Where text goes on that the last `length` of `tokens` + `path` end with: the latest place
-  /// before the end itself; 0: nowhere.
-  static std::size_t Latest(std::span<const Token> tokens, std::span<const Token> path,
-                            std::size_t length);
-
  private:
   // A place near the anchor behind the same `length` tokens as the end's; 0: none.
   std::size_t Near(std::span<const Token> tokens, std::size_t length) const;

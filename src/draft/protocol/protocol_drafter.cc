@@ -2,6 +2,7 @@
 #include <unordered_map>
 
 #include "draft/grow_proposal.h"
+#include "draft/latest_occurrence.h"
 #include "draft/protocol/allowed_tokens.h"
 #include "draft/protocol/copy_cursor.h"
 #include "draft/registry.h"
@@ -86,7 +87,7 @@ class ProtocolDrafter : public Drafter {
   static std::size_t Continuation(const DraftContext& context, int node) {
     const auto path = PathTokens(*context.proposal, node);
     for (std::size_t length = kLongestMatch; length >= 1; --length) {
-      const std::size_t place = CopyCursor::Latest(context.tokens, path, length);
+      const std::size_t place = LatestOccurrence(context.tokens, path, length);
       if (place != 0) return place;
     }
     return 0;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "draft/latest_occurrence.h"
 #include "draft/protocol/copy_cursor.h"
 #include "draft/registry.h"
 #include "sampling/history.h"
@@ -212,12 +213,12 @@ TEST(CopyCursor, IsFoundAgainBehindAnEdit) {
   EXPECT_EQ(cursor.lost_at(), 0U);
 }
 
-TEST(CopyCursor, TheLatestPlaceCountsThePathToo) {
+TEST(LatestOccurrence, CountsThePathToo) {
   const std::vector<Token> text = {1, 2, 3, 1, 2, 4, 1};
-  EXPECT_EQ(CopyCursor::Latest(text, {}, 1), 4U);
-  EXPECT_EQ(CopyCursor::Latest(text, std::vector<Token>{2}, 2), 5U);
-  EXPECT_EQ(CopyCursor::Latest(text, std::vector<Token>{2, 3}, 3), 3U);
-  EXPECT_EQ(CopyCursor::Latest(text, std::vector<Token>{9}, 2), 0U);
+  EXPECT_EQ(LatestOccurrence(text, {}, 1), 4U);
+  EXPECT_EQ(LatestOccurrence(text, std::vector<Token>{2}, 2), 5U);
+  EXPECT_EQ(LatestOccurrence(text, std::vector<Token>{2, 3}, 3), 3U);
+  EXPECT_EQ(LatestOccurrence(text, std::vector<Token>{9}, 2), 0U);
 }
 
 }  // namespace
