@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "assembly/loaded_model.h"
@@ -24,10 +23,6 @@ constexpr FinishReason kFinishReasons[] = {
     FinishReason::kEndOfSequence, FinishReason::kStopToken,  FinishReason::kStopString,
     FinishReason::kMaxTokens,     FinishReason::kGrammarEnd, FinishReason::kGrammarStuck,
     FinishReason::kContextFull,   FinishReason::kCancelled};
-
-std::string TextOf(const std::array<char, 64>& fingerprint) {
-  return {fingerprint.data(), strnlen(fingerprint.data(), fingerprint.size())};
-}
 
 // All but the tokens and the chain.
 Json HeadOf(const Receipt& receipt) {
@@ -115,12 +110,12 @@ class Reader {
 // Whether it can be checked here at all.
 Status CheckOrigin(const LanguageModel& model, const Receipt& receipt) {
   const LoadedModel& loaded = model.loaded();
-  const std::string own = TextOf(loaded.identity.model);
+  const std::string own = FingerprintText(loaded.identity.model);
   if (receipt.model != own) {
     return InvalidInput(fmt::format("the receipt is of a model with fingerprint {}, but {} has {}",
                                     receipt.model, model.source().label(), own));
   }
-  if (receipt.tokenizer != TextOf(loaded.identity.tokenizer)) {
+  if (receipt.tokenizer != FingerprintText(loaded.identity.tokenizer)) {
     return InvalidInput("the receipt is of a model with another tokenizer");
   }
   const Precision precision = loaded.backend->precision();
@@ -182,8 +177,8 @@ Status CheckTokens(const Receipt& receipt, const ModelConfig& config) {
 Receipt MakeReceipt(const LanguageModel& model, const Request& request,
                     std::span<const Token> tokens, FinishReason finish) {
   const LoadedModel& loaded = model.loaded();
-  Receipt receipt{.model = TextOf(loaded.identity.model),
-                  .tokenizer = TextOf(loaded.identity.tokenizer),
+  Receipt receipt{.model = FingerprintText(loaded.identity.model),
+                  .tokenizer = FingerprintText(loaded.identity.tokenizer),
                   .precision = loaded.backend->precision(),
                   .kv = loaded.backend->kv_format(),
                   .backend = std::string(loaded.backend->name()),

@@ -50,13 +50,6 @@ Result<OpenedModel> Translated(const ModelConfig& target,
   return draft;
 }
 
-// The draft of this identity is changed so.
-void Become(const std::string& change, ModelIdentity* identity) {
-  *identity =
-      ModelIdentity::Of(Sha256Hex(fmt::format("{} {}", FingerprintText(identity->model), change)),
-                        FingerprintText(identity->tokenizer));
-}
-
 // All of a vocabulary, as they are.
 Translation Unchanged(const ModelConfig& target) {
   std::vector<Token> all(static_cast<std::size_t>(target.vocabulary));
@@ -146,7 +139,7 @@ Result<OpenedModel> LimitDraft(const ModelConfig& target, const Tokenizer* token
   }
   ReduceHead(rows, &draft.config, draft.checkpoint.has_value() ? &*draft.checkpoint : nullptr);
   draft.translation = std::make_shared<const Translation>(std::move(translation));
-  Become(fmt::format("says {}", said), &draft.identity);
+  draft.identity = Changed(draft.identity, fmt::format("says {}", said));
   draft.weights_of.reset();
   return draft;
 }
@@ -167,7 +160,7 @@ Result<OpenedModel> LimitWindow(int window, OpenedModel draft) {
     return InvalidInput(
         "the draft has no attention, whose positions a window could limit: leave the window out");
   }
-  Become(fmt::format("sees {}", window), &draft.identity);
+  draft.identity = Changed(draft.identity, fmt::format("sees {}", window));
   return draft;
 }
 

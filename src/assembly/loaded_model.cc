@@ -153,9 +153,7 @@ Result<OpenedModel> LeaveOut(std::string_view own, OpenedModel model) {
   Result<ModelConfig> part = Without(skipped, model.config);
   if (!part.ok()) return InvalidInput(fmt::format("self:{}: {}", own, part.error().message));
   model.config = std::move(part).value();
-  model.identity =
-      ModelIdentity::Of(Sha256Hex(fmt::format("{} without {}", fingerprint, skipped.ToText())),
-                        FingerprintText(model.identity.tokenizer));
+  model.identity = Changed(model.identity, fmt::format("without {}", skipped.ToText()));
   return model;
 }
 
@@ -163,6 +161,11 @@ Result<OpenedModel> LeaveOut(std::string_view own, OpenedModel model) {
 
 std::string FingerprintText(const std::array<char, 64>& fingerprint) {
   return {fingerprint.data(), strnlen(fingerprint.data(), fingerprint.size())};
+}
+
+ModelIdentity Changed(const ModelIdentity& model, std::string_view change) {
+  return ModelIdentity::Of(Sha256Hex(fmt::format("{} {}", FingerprintText(model.model), change)),
+                           FingerprintText(model.tokenizer));
 }
 
 std::vector<std::string> NotUsed(const OpenedModel& opened) {

@@ -42,6 +42,8 @@ struct OpenedModel {
 
 /// A fingerprint of a ModelIdentity as text.
 std::string FingerprintText(const std::array<char, 64>& fingerprint);
+/// The identity of that model changed in a way that `change` names; its tokenizer is the same.
+ModelIdentity Changed(const ModelIdentity& model, std::string_view change);
 
 /// What the model's files have beside the text model: Checkpoint::not_used.
 std::vector<std::string> NotUsed(const OpenedModel& opened);

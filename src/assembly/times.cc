@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
 #include <span>
 #include <vector>
 
@@ -151,16 +150,12 @@ int Today() {
   return static_cast<int>(std::chrono::floor<std::chrono::days>(now).time_since_epoch().count());
 }
 
-std::string TextOf(const std::array<char, 64>& fingerprint) {
-  return {fingerprint.data(), strnlen(fingerprint.data(), fingerprint.size())};
-}
-
 // A model as far as the times of its passes depend on it, in a line.
 std::string Describe(std::string_view role, const LoadedModel* loaded) {
   if (loaded == nullptr) return fmt::format("{}: none\n", role);
   const Backend& backend = *loaded->backend;
   return fmt::format("{}: {}, {} positions, {} {} with KV in {}{} on {}\n", role,
-                     TextOf(loaded->identity.model), loaded->model->config().max_positions,
+                     FingerprintText(loaded->identity.model), loaded->model->config().max_positions,
                      backend.name(), PrecisionName(backend.precision()),
                      KvFormatName(backend.kv_format()),
                      loaded->experts == ExpertsPlace::kFile ? " and experts in the file" : "",
