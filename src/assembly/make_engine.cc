@@ -144,13 +144,19 @@ ConfigureMessage SpeculatorLimits(const EngineConfig& options) {
 }
 
 DrafterParts PartsWith(std::shared_ptr<LoadedModel> draft, const EngineConfig& options,
-                       Model* target) {
+                       const LoadedModel& target) {
   Model* const model = draft == nullptr ? nullptr : draft->model.get();
-  return {.vocabulary = target->config().vocabulary,
-          .max_sequences = options.max_batch,
-          .max_context = options.max_context,
-          .draft = {std::move(draft), model},
-          .backend = &target->backend()};
+  DrafterParts parts{.vocabulary = target.model->config().vocabulary,
+                     .max_sequences = options.max_batch,
+                     .max_context = options.max_context,
+                     .draft = {std::move(draft), model},
+                     .backend = target.backend.get()};
+  if (target.tokenizer != nullptr) {
+    parts.bytes_of = [tokenizer = target.tokenizer](Token token) {
+      return tokenizer->TokenBytes(token);
+    };
+  }
+  return parts;
 }
 
 // Each with its own draft; `taps` becomes what all of them read.
@@ -170,16 +176,12 @@ std::vector<DrafterMember> MakeMembers(std::span<const DrafterId> ids,
 Result<Proposers> MakeProposers(std::span<const Mode> offered, const MembersById& members,
                                 const EngineConfig& options, const LoadedModel& target,
                                 ByDrafter<Draft> drafts, std::span<const DraftOptions> setups) {
-  const std::shared_ptr<const Tokenizer> tokenizer = target.tokenizer;
   Proposers proposers;
   for (const DrafterId id : kDraftModels) proposers.taps[id] = drafts[id].taps;
   for (const Mode mode : offered) {
     Draft& draft = drafts[mode.drafter];
     if (mode.before()) {
-      DrafterParts parts = PartsWith(draft.on_target, options, target.model.get());
-      if (tokenizer != nullptr) {
-        parts.bytes_of = [tokenizer](Token token) { return tokenizer->TokenBytes(token); };
-      }
+      DrafterParts parts = PartsWith(draft.on_target, options, target);
       parts.members = MakeMembers(members[mode.drafter], drafts, &proposers.taps[mode.drafter]);
       proposers.before[mode.drafter] = MakeDrafter(mode.drafter, parts);
     } else if (mode.during()) {
@@ -318,8 +320,8 @@ Result<std::shared_ptr<NextDraft>> PrepareDraft(const Engine& engine, LoadedMode
                     draft.source.path));
   }
   if (before) {
-    next->before = MakeDrafter(DrafterId::kModel, PartsWith(OnDevice(*loaded, target->device),
-                                                            options, target->model.get()));
+    next->before = MakeDrafter(DrafterId::kModel,
+                               PartsWith(OnDevice(*loaded, target->device), options, *target));
   }
   if (during) {
     SpeculatorDraft apart{.identity = loaded->identity, .loaded = loaded, .target = {}};
