@@ -359,10 +359,8 @@ Result<SetResult> Bench::RunSet(const EncodedSet& set, ProgressBar* progress) {
     result.modes[m].engine = contestants_[m].engine->stats();
     result.modes[m].planner = contestants_[m].engine->planner_report();
     if (!context_.lossy) continue;
-    FT_ASSIGN_OR_RETURN(
-        result.modes[m].texts,
-        ScoreTexts(contestants_[m].engine.get(), target_->tokenizer(), options_.batch, set.prompts,
-                   result.modes[m].outputs, set.answers));
+    FT_ASSIGN_OR_RETURN(result.modes[m].written, ScoreTexts(contestants_[m].engine.get(),
+                                                            options_.batch, set, result.modes[m]));
   }
   return result;
 }

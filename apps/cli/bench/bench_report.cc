@@ -76,7 +76,7 @@ json ModeJson(const SetResult& set, const ModeResult& mode, const BenchContext& 
     out["first_different_prompt"] = figures.first_different_prompt;
   }
   if (figures.read_gb_per_s) out["read_gb_per_s"] = *figures.read_gb_per_s;
-  if (mode.texts) out["written"] = WrittenTextsJson(*mode.texts, total);
+  if (mode.written) out["written"] = WrittenTextsJson(*mode.written, total);
   if (mode.planner.has_value()) out["planner"] = PlannerJson(*mode.planner);
   if (mode.mode == Mode::kAr) return out;
   out["acceptance_length"] = total.acceptance_length();
@@ -190,6 +190,7 @@ void ModeResult::Add(const std::vector<Generation>& group) {
     const double context = stats.prompt_tokens + stats.output_tokens / 2.0;
     mean_context += (context - mean_context) / static_cast<double>(outputs.size() + 1);
     outputs.push_back(generation.tokens);
+    texts.push_back(generation.text);
   }
   full_batch_rates.push_back(FullBatchRate(group));
   tokens_per_second.push_back(

@@ -27,6 +27,7 @@ struct ModeResult {
   std::string drafter;  ///< Which one; empty where drafters are not compared.
   Mode mode = Mode::kAr;
   std::vector<std::vector<Token>> outputs;  ///< Per prompt, for the comparison with AR.
+  std::vector<std::string> texts;           ///< The same as text.
   std::vector<double> tokens_per_second;    ///< Per group, decoding only; 0: a single token.
   std::vector<double> full_batch_rates;     ///< The same while the whole group was decoding.
   std::vector<double> ttft_ns;              ///< Per prompt.
@@ -36,7 +37,7 @@ struct ModeResult {
   double mean_context = 0;  ///< Tokens in the KV cache, averaged over the output.
   EngineStats engine;
   std::optional<PlannerReport> planner;  ///< Mode auto: since the engine began.
-  std::optional<WrittenTexts> texts;
+  std::optional<WrittenTexts> written;
 
   /// Adds the generations of one group.
   void Add(const std::vector<Generation>& group);

@@ -21,13 +21,6 @@ bool Continues(std::string_view text, std::size_t at) {
   return (text[at] == ',' || text[at] == '.') && at + 1 < text.size() && IsDigit(text[at + 1]);
 }
 
-std::string TextOf(const Tokenizer& tokenizer, std::span<const Token> tokens) {
-  IncrementalDecoder decoder(&tokenizer);
-  std::string text;
-  for (const Token token : tokens) text += decoder.Push(token);
-  return text + decoder.Finish();
-}
-
 }  // namespace
 
 std::string LastNumber(std::string_view text) {
@@ -47,16 +40,14 @@ std::string LastNumber(std::string_view text) {
   return number;
 }
 
-Result<WrittenTexts> ScoreTexts(Engine* engine, const Tokenizer* tokenizer, int batch,
-                                std::span<const std::vector<Token>> prompts,
-                                std::span<const std::vector<Token>> outputs,
-                                std::span<const std::string> answers) {
-  WrittenTexts texts;
+Result<WrittenTexts> ScoreTexts(Engine* engine, int batch, const EncodedSet& set,
+                                const ModeResult& mode) {
+  WrittenTexts written;
   std::vector<Request> requests;
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
+  for (std::size_t i = 0; i < mode.outputs.size(); ++i) {
     Request request;
-    request.prompt = prompts[i];
-    request.prompt.insert(request.prompt.end(), outputs[i].begin(), outputs[i].end());
+    request.prompt = set.prompts[i];
+    request.prompt.insert(request.prompt.end(), mode.outputs[i].begin(), mode.outputs[i].end());
     request.stop.max_tokens = 0;
     request.prompt_logprobs = 0;
     request.learn = false;
@@ -65,40 +56,41 @@ Result<WrittenTexts> ScoreTexts(Engine* engine, const Tokenizer* tokenizer, int 
   FT_ASSIGN_OR_RETURN(const std::vector<Generation> scored,
                       Generate(*engine, std::move(requests), batch));
   double loss = 0;
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    for (std::size_t t = 0; t < outputs[i].size(); ++t) {
-      loss -= scored[i].prompt_logprobs[prompts[i].size() - 1 + t].front().logprob;
+  for (std::size_t i = 0; i < mode.outputs.size(); ++i) {
+    const std::size_t tokens = mode.outputs[i].size();
+    for (std::size_t t = 0; t < tokens; ++t) {
+      loss -= scored[i].prompt_logprobs[set.prompts[i].size() - 1 + t].front().logprob;
     }
-    texts.tokens += static_cast<int>(outputs[i].size());
-    if (tokenizer == nullptr || i >= answers.size() || answers[i].empty()) continue;
-    ++texts.asked;
-    const std::string number = LastNumber(TextOf(*tokenizer, outputs[i]));
-    texts.right += !number.empty() && number == LastNumber(answers[i]) ? 1 : 0;
+    written.tokens += static_cast<int>(tokens);
+    if (i >= set.answers.size() || set.answers[i].empty()) continue;
+    ++written.asked;
+    const std::string number = LastNumber(mode.texts[i]);
+    written.right += !number.empty() && number == LastNumber(set.answers[i]) ? 1 : 0;
   }
-  texts.perplexity = texts.tokens == 0 ? 0 : std::exp(loss / texts.tokens);
-  return texts;
+  written.perplexity = written.tokens == 0 ? 0 : std::exp(loss / written.tokens);
+  return written;
 }
 
-nlohmann::json WrittenTextsJson(const WrittenTexts& texts, const RequestStats& total) {
-  nlohmann::json json = {{"lossy_tokens", total.lossy}, {"perplexity", texts.perplexity}};
-  if (texts.asked > 0) json["answers"] = {{"asked", texts.asked}, {"right", texts.right}};
+nlohmann::json WrittenTextsJson(const WrittenTexts& written, const RequestStats& total) {
+  nlohmann::json json = {{"lossy_tokens", total.lossy}, {"perplexity", written.perplexity}};
+  if (written.asked > 0) json["answers"] = {{"asked", written.asked}, {"right", written.right}};
   return json;
 }
 
 std::string RenderLossyCost(const SetResult& set) {
   if (std::ranges::none_of(set.modes,
-                           [](const ModeResult& mode) { return mode.texts.has_value(); }))
+                           [](const ModeResult& mode) { return mode.written.has_value(); }))
     return {};
   TextTable table({"mode", "not the model's own", "perplexity of the output", "right answers"});
   for (const ModeResult& mode : set.modes) {
-    if (!mode.texts) continue;
+    if (!mode.written) continue;
     const double share = mode.total.output_tokens == 0
                              ? 0
                              : static_cast<double>(mode.total.lossy) / mode.total.output_tokens;
-    table.Add({mode.label, FormatPercent(share), fmt::format("{:.3f}", mode.texts->perplexity),
-               mode.texts->asked == 0
+    table.Add({mode.label, FormatPercent(share), fmt::format("{:.3f}", mode.written->perplexity),
+               mode.written->asked == 0
                    ? "-"
-                   : fmt::format("{} of {}", mode.texts->right, mode.texts->asked)});
+                   : fmt::format("{} of {}", mode.written->right, mode.written->asked)});
   }
   return "\n  What --lossy costs, as the model judges what each mode wrote:\n" + table.Render(2);
 }

@@ -1,16 +1,13 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
-#include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/result.h"
 #include "cli/bench/bench_report.h"
+#include "cli/common/prompts.h"
 #include "foretoken/engine.h"
-#include "foretoken/tokenizer.h"
 
 namespace foretoken {
 
@@ -18,16 +15,13 @@ namespace foretoken {
 /// empty where there is none.
 std::string LastNumber(std::string_view text);
 
-/// Scores what a mode wrote: how likely the model holds it, and how many texts end with the number
-/// that `answers` end with (empty ones, or a shorter list: not known). `engine` is idle; its target
-/// judges. `tokenizer` may be null: no answers are read.
-Result<WrittenTexts> ScoreTexts(Engine* engine, const Tokenizer* tokenizer, int batch,
-                                std::span<const std::vector<Token>> prompts,
-                                std::span<const std::vector<Token>> outputs,
-                                std::span<const std::string> answers);
+/// Scores what a mode wrote behind the prompts of `set`: how likely the model holds it, and how
+/// many texts end with the number that their answers end with. `engine` is idle; its target judges.
+Result<WrittenTexts> ScoreTexts(Engine* engine, int batch, const EncodedSet& set,
+                                const ModeResult& mode);
 
 /// What a set's modes have lost by a lossy rule, as a table; empty where nothing was scored.
 std::string RenderLossyCost(const SetResult& set);
-nlohmann::json WrittenTextsJson(const WrittenTexts& texts, const RequestStats& total);
+nlohmann::json WrittenTextsJson(const WrittenTexts& written, const RequestStats& total);
 
 }  // namespace foretoken
