@@ -1,10 +1,11 @@
-# foretoken_layer(NAME DEPENDS layers... LIBRARIES targets... TEST_PROPERTIES name value...)
+# foretoken_layer(NAME DEPENDS layers... LIBRARIES targets... SERIAL_TESTS filter)
 #
 # One folder of src/ is one layer and one static library foretoken_NAME, made of all its .cc files;
 # *_test.cc files become the test program NAME_test. DEPENDS names the layers below that it may
-# include: tools/check_layers.py reads this declaration and checks every #include against it.
+# include: tools/check_layers.py reads this declaration and checks every #include against it. Tests
+# that the filter matches, in the form of --gtest_filter, run with no other test beside them.
 function(foretoken_layer NAME)
-  cmake_parse_arguments(LAYER "" "" "DEPENDS;LIBRARIES;TEST_PROPERTIES" ${ARGN})
+  cmake_parse_arguments(LAYER "" "" "DEPENDS;LIBRARIES;SERIAL_TESTS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${NAME}/*.cc)
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
@@ -32,8 +33,12 @@ function(foretoken_layer NAME)
     target_compile_options(${NAME}_test PRIVATE $<$<CONFIG:Release>:-O1>)
     target_compile_definitions(${NAME}_test PRIVATE
       FORETOKEN_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-    gtest_discover_tests(${NAME}_test DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300
-                         ${LAYER_TEST_PROPERTIES})
+    if(LAYER_SERIAL_TESTS)
+      gtest_discover_tests(${NAME}_test DISCOVERY_MODE PRE_TEST TEST_FILTER "${LAYER_SERIAL_TESTS}"
+                           PROPERTIES TIMEOUT 300 RUN_SERIAL TRUE)
+      set(others TEST_FILTER "-${LAYER_SERIAL_TESTS}")
+    endif()
+    gtest_discover_tests(${NAME}_test DISCOVERY_MODE PRE_TEST ${others} PROPERTIES TIMEOUT 300)
   endif()
 endfunction()
 

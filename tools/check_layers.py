@@ -18,7 +18,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PUBLIC = "foretoken"
 DECLARATION = re.compile(r"foretoken_(layer|room)\s*\(([^)]*)\)")
-SECTIONS = ("DEPENDS", "LIBRARIES", "TEST_PROPERTIES")
+SECTIONS = ("DEPENDS", "LIBRARIES", "SERIAL_TESTS")
 INCLUDE = re.compile(r'^\s*#\s*include\s*("[^"]+"|<[^>]+>)', re.MULTILINE)
 SOURCES = (".h", ".cc", ".inc", ".cu", ".cuh")
 

@@ -31,6 +31,9 @@ struct DraftOptions {
   /// Positions of the text's end that the draft's attention sees, so that its cost and memory stay
   /// bounded; left out: as its model says.
   std::optional<int> window;
+  /// It reads and says texts, so that it may have any tokenizer; left out: where too few of its
+  /// tokens are the target's.
+  std::optional<bool> by_text;
   bool process = false;    ///< Mode ssd: in a process of its own, over shared memory.
   std::string executable;  ///< For `process`: the foretoken program.
   LoadProgress progress;   ///< Of its weights; may be null.

@@ -36,6 +36,7 @@ enum class Lossy : std::uint8_t {
   kNone,         ///< None: exact.
   kTypical,      ///< Medusa's: those of which p(x) > min(epsilon, delta exp(-H(p))).
   kTopKRelaxed,  ///< Those among the target's k likeliest with p(x) >= p(likeliest) - margin.
+  kJudge,        ///< Those that a trained head finds right, reading the target's state behind them.
 };
 
 struct LossyRule {
@@ -44,6 +45,8 @@ struct LossyRule {
   float delta = 0.3F;     ///< Of kTypical.
   int top_k = 10;         ///< Of kTopKRelaxed.
   float margin = 0.6F;    ///< Of kTopKRelaxed.
+  std::string judge;      ///< Of kJudge: the folder of its head.
+  float approval = 0.5F;  ///< Of kJudge: how sure the head must be.
 };
 
 Result<Lossy> ParseLossy(std::string_view name);

@@ -14,6 +14,13 @@
 
 namespace foretoken {
 
+/// The target's keys and values of one sequence, for a draft that is some of its layers: those of
+/// all positions but the last are there. Borrows both.
+struct TargetKv {
+  KvStore* store = nullptr;  ///< Null: not offered.
+  const SequenceKv* sequence = nullptr;
+};
+
 /// What a drafter may look at for one sequence, and where its proposal goes.
 struct DraftContext {
   SequenceId sequence = 0;
@@ -21,6 +28,7 @@ struct DraftContext {
   const SamplingParams* sampling = nullptr;
   const TokenHistory* history = nullptr;
   TapRows taps;  ///< What the target has kept of all positions but the last one.
+  TargetKv target_kv;
   DatastoreTenant* datastore = nullptr;  ///< Where retrieval may look; null: nowhere.
   /// Texts of sequences of another number may not show in the proposal (Request::prefix_scope).
   std::uint64_t scope = 0;

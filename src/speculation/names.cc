@@ -31,7 +31,8 @@ std::string_view NameAt(const Names& names, Value value) {
 }
 
 constexpr std::array kVerifications = {Verification::kSharedNoise, Verification::kRejection};
-constexpr std::array kLossyRules = {Lossy::kNone, Lossy::kTypical, Lossy::kTopKRelaxed};
+constexpr std::array kLossyRules = {Lossy::kNone, Lossy::kTypical, Lossy::kTopKRelaxed,
+                                    Lossy::kJudge};
 constexpr std::array kCacheOrders = {CacheOrder::kNoise, CacheOrder::kProbability};
 
 std::string_view CacheOrderName(CacheOrder order) {
@@ -91,7 +92,7 @@ Result<Lossy> ParseLossy(std::string_view name) {
 }
 
 std::string_view LossyName(Lossy lossy) {
-  constexpr std::array<std::string_view, 3> kNames = {"none", "typical", "top-k-relaxed"};
+  constexpr std::array<std::string_view, 4> kNames = {"none", "typical", "top-k-relaxed", "judge"};
   return NameAt(kNames, lossy);
 }
 

@@ -16,7 +16,7 @@ MODELS = pathlib.Path(sys.argv.pop(1)).resolve() / "models"
 # Without the settings of whoever runs the tests.
 CLEAN_ENVIRONMENT = {name: value for name, value in os.environ.items()
                      if not name.startswith("FORETOKEN_") and name != "OPENAI_API_KEY"}
-CLEAN_ENVIRONMENT.update(NO_COLOR="", XDG_CONFIG_HOME="/nonexistent",
+CLEAN_ENVIRONMENT.update(NO_COLOR="", XDG_CONFIG_HOME="/dev/null",
                          XDG_STATE_HOME="/dev/null")  # Where no folder can be made.
 
 

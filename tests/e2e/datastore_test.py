@@ -142,7 +142,7 @@ class DatastoreTest(CliTest):
                          exported.read_text())
         self.assertEqual(self.succeed("datastore", "query", "-d", again, "The dragon").stdout,
                          self.call("query", "The dragon"))
-        self.refuse_part("export", "-o", pathlib.Path("/nonexistent/x"), saying="/nonexistent")
+        self.refuse_part("export", "-o", pathlib.Path("/dev/null/x"), saying="/dev/null/x")
 
     def test_replay_measures_every_source(self):
         streams = self.folder / "streams.jsonl"

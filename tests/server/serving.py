@@ -14,7 +14,7 @@ import unittest
 for name in [name for name in os.environ if name.startswith("FORETOKEN_")]:
     del os.environ[name]
 os.environ.pop("OPENAI_API_KEY", None)
-os.environ["XDG_CONFIG_HOME"] = "/nonexistent"
+os.environ["XDG_CONFIG_HOME"] = "/dev/null"  # Where no folder can be made.
 
 
 class Serving:

@@ -59,6 +59,7 @@ struct ModelOptions {
   std::string chat_template;         ///< Jinja, in place of the target's own; empty: that one.
   std::string tool_format = "auto";  ///< ModelSource::call_form; "auto": as its template tells.
   std::optional<int> draft_window;   ///< DraftOptions::window of every draft.
+  bool draft_by_text = false;        ///< DraftOptions::by_text of every draft.
   int context = 0;  ///< Positions that both are used for; 0: what the command needs.
 
   /// Finds models that were named, fetching what is missing; fills in the bundled pair where
