@@ -55,7 +55,7 @@ class LearnedSpeculator : public LearnedDraft {
       draft.batch.rows.push_back({.token = GetParam().parallel.mask_token,
                                   .place = placer.Committed(trunk.root() + walked.size() + depth)});
     }
-    const Logits logits = draft.model->Forward(draft.batch, draft.kv);
+    const Logits logits = draft.model->Forward(draft.batch, draft.kv.store());
     return BestByDepth(draft, logits, walked.size(), path, count);
   }
 
@@ -98,7 +98,7 @@ class LearnedSpeculator : public LearnedDraft {
       if (row > 0 && row <= known) each.token = path[static_cast<std::size_t>(row - 1)];
       each.wants_logits = GetParam().parallel.Says(row, count, known);
     }
-    const Logits logits = draft.model->Forward(draft.batch, draft.kv);
+    const Logits logits = draft.model->Forward(draft.batch, draft.kv.store());
     return BestByDepth(draft, logits, 0, path, count);
   }
 
@@ -126,7 +126,7 @@ class LearnedSpeculator : public LearnedDraft {
       } else {
         trunk.AppendNodeRow(node, &placer, &draft.batch);
       }
-      const Logits logits = draft.model->Forward(draft.batch, draft.kv);
+      const Logits logits = draft.model->Forward(draft.batch, draft.kv.store());
       trunk.TakeState(node, draft.model->states());
       const auto before = PathTokens(walked, node);
       const Ranking best =

@@ -73,9 +73,26 @@ TapShape TapsOf(const ModelConfig& draft) {
   return {.points = draft.feature.points, .hidden = draft.feature.tapped};
 }
 
+// Whether the draft's layers are the target's and keep what those keep, in one form on one device:
+// then the target has the draft's keys and values of every position that it has computed. What
+// recurrent layers remember passes move on in place, so that it is the target's alone.
+bool IsOnTargetKv(const OpenedModel& opened, const LoadedModel& draft, const LoadedModel& target) {
+  if (draft.device != target.device) return false;
+  if (draft.backend->kv_format() != target.backend->kv_format()) return false;
+  if (SharedWeights(opened, draft.backend->precision(), target) == nullptr) return false;
+  const ModelConfig& whole = target.model->config();
+  for (std::size_t i = 0; i < whole.layers.size(); ++i) {
+    if (whole.layers[i].is_recurrent()) return false;
+    const AttentionSpec& attention = opened.config.layers[i].attention;
+    if (attention.heads > 0 && attention.window != whole.layers[i].attention.window) return false;
+  }
+  return true;
+}
+
 // One draft, loaded where its modes need it.
 struct Draft {
-  std::shared_ptr<LoadedModel> on_target;  // Drafts before a pass.
+  std::shared_ptr<LoadedModel> on_target;  // Drafts before a pass,
+  bool on_target_kv = false;               // reading what the target keeps.
   SpeculatorDraft apart;                   // ... during it.
   TapShape taps;                           // What it reads of the target.
 };
@@ -110,7 +127,10 @@ Result<Draft> LoadDraft(DrafterId id, std::span<const Mode> offered, const Membe
   const auto load = [&](std::shared_ptr<Device> device) {
     return Load(opened, setup, target, std::move(device), packed);
   };
-  if (before) draft.on_target = load(target.device);
+  if (before) {
+    draft.on_target = load(target.device);
+    draft.on_target_kv = IsOnTargetKv(opened, *draft.on_target, target);
+  }
   if (during && (measured || !setup.process)) {
     draft.apart.loaded = load(std::make_shared<Device>(setup.cores));
   }
@@ -182,6 +202,7 @@ Result<Proposers> MakeProposers(std::span<const Mode> offered, const MembersById
     Draft& draft = drafts[mode.drafter];
     if (mode.before()) {
       DrafterParts parts = PartsWith(draft.on_target, options, target);
+      parts.on_target_kv = draft.on_target_kv;
       parts.members = MakeMembers(members[mode.drafter], drafts, &proposers.taps[mode.drafter]);
       proposers.before[mode.drafter] = MakeDrafter(mode.drafter, parts);
     } else if (mode.during()) {

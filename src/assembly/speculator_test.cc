@@ -82,7 +82,7 @@ class SpeculatorTest : public testing::TestWithParam<std::tuple<float, int, bool
     for (int node = 1; node <= tree.size(); ++node) {
       trunk.AppendNodeRow(node, &placer, &draft.batch);
     }
-    Logits logits = truth_->model->Forward(draft.batch, draft.kv);
+    Logits logits = truth_->model->Forward(draft.batch, draft.kv.store());
     std::vector<Ranking> rankings;
     for (int node = 0; node <= tree.size(); ++node) {
       const auto path = PathTokens(tree, node);

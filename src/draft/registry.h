@@ -21,9 +21,12 @@ struct DrafterMember {
 /// What drafters are made of; each takes what it needs.
 struct DrafterParts {
   int vocabulary = 0;
-  int max_sequences = 0;                    ///< That are decoded together.
-  int max_context = 0;                      ///< Tokens of a sequence.
-  std::shared_ptr<Model> draft = nullptr;   ///< Of drafters that need one; on their device.
+  int max_sequences = 0;                   ///< That are decoded together.
+  int max_context = 0;                     ///< Tokens of a sequence.
+  std::shared_ptr<Model> draft = nullptr;  ///< Of drafters that need one; on their device.
+  /// The draft is some of the target's layers and keeps no keys and values but
+  /// DraftContext::target_kv. Not of members, which draft from each other's tokens.
+  bool on_target_kv = false;
   Backend* backend = nullptr;               ///< Of the target; outlives them.
   std::vector<DrafterMember> members = {};  ///< Of drafters that are made of others.
   /// A token's text, empty of special ones; null where there is no tokenizer.

@@ -242,7 +242,8 @@ Engine::Impl::Impl(const EngineConfig& config, Model* target, Device* target_dev
       kept(proposers.taps, config.kept),
       target_pass(target, scheduler.kv(), kept.all, config.max_batch, config.prefill_chunk),
       drafters(std::move(proposers.before), RetrievalBudget(config.times, config.max_nodes),
-               target_pass.taps(), kept.parts, bounds.vocabulary, config.max_batch),
+               target_pass.taps(), kept.parts, bounds.vocabulary, config.max_batch,
+               {.store = target_pass.memory().store, .cache = &scheduler.kv()}),
       verifier(&target->backend(), bounds.vocabulary, config.script, config.lossy),
       emitter(bounds.vocabulary, target->config().hidden) {
   for (const Token token : tokenizer == nullptr ? std::vector<Token>() : tokenizer->eos()) {

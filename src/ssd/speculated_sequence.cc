@@ -162,7 +162,7 @@ void SpeculatedSequence::Promote(const Branch& branch, const Proposal& proposal,
     trunk.TakeState(node, scratch_left_.Of(row));
     trunk.tree.SetRow(node, node);
   }
-  MoveBranch(trunk.root(), promoted, scratch, draft.memory(), &trunk.kv);
+  MoveBranch(trunk.root(), promoted, scratch, draft.kv.memory(), &trunk.kv);
   if (!draft.reads_features()) CommitRows(trunk.root() + 1, &trunk.kv);
 }
 
@@ -307,7 +307,7 @@ bool SpeculatedSequence::AppendRow(DraftModel& draft, const WantedRow& wanted, i
     return true;
   }
   const int end = slot + wanted.rows;
-  if (end > scratch_capacity_ || !draft.pool.Reserve(end, &scratch)) return false;
+  if (end > scratch_capacity_ || !draft.kv.Reserve(end, &scratch)) return false;
   if (draft.reads_context()) {
     AppendBlock(draft, wanted, slot, placer);
     return true;

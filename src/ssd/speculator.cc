@@ -117,8 +117,8 @@ bool Speculator::Handle(std::span<const std::byte> record) {
   } else if (const auto* close = As<CloseMessage>(record)) {
     std::erase_if(sequences_, [&](const auto& open_one) {
       if (open_one->id != close->sequence) return false;
-      draft_->pool.Release(&open_one->trunk.kv);
-      draft_->pool.Release(&open_one->scratch);
+      draft_->kv.Release(&open_one->trunk.kv);
+      draft_->kv.Release(&open_one->scratch);
       return true;
     });
   }
@@ -180,7 +180,7 @@ bool Speculator::Step() {
   const bool reads = reading_left_ < reading_rows_;
   Interrupt interrupt{.raised = ChannelReadable, .context = channel_};
   if (reads && reading_rows_ == kLeastReadingRows) interrupt = {};
-  const Logits logits = model_->Forward(draft_->batch, draft_->kv, interrupt);
+  const Logits logits = draft_->kv.Forward(draft_->batch, interrupt);
   const bool interrupted = logits.values == nullptr;
   if (reads) {
     reading_rows_ = interrupted ? std::max(reading_rows_ / 2, kLeastReadingRows)

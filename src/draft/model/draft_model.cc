@@ -45,9 +45,14 @@ int CandidateNumber(const Proposal& proposal, int node, const Ranking& ranking, 
 DraftModel::DraftModel(Model* draft_model, int max_sequences, int context, int scratch)
     : model(draft_model),
       max_context(std::min(context, draft_model->config().max_positions)),
-      pool(DraftRoom(WindowOf(model->config()), max_sequences, max_context, scratch),
-           /*prefix_cache=*/false),
-      kv(AllocateKv(model->KvShapeFor(0), pool, &model->backend())),
+      kv(model, DraftRoom(WindowOf(model->config()), max_sequences, max_context, scratch)),
+      sampler(&model->backend(), model->config().vocabulary),
+      said(model) {}
+
+DraftModel::DraftModel(Model* draft_model, int context)
+    : model(draft_model),
+      max_context(std::min(context, draft_model->config().max_positions)),
+      kv(model),
       sampler(&model->backend(), model->config().vocabulary),
       said(model) {}
 
@@ -113,6 +118,7 @@ void DraftTrunk::Learn(int node, Token token, DraftModel& draft) {
 void DraftTrunk::Plan(int width, int depth, int max_nodes, float temperature, DraftModel& draft) {
   if (parallel_.there()) depth = std::min(depth, parallel_.positions);
   if (reads_paths()) depth = std::min(depth, feature_.heads);
+  if (draft.kv.is_targets()) most_nodes_ = std::min(max_nodes, kMaxProposal);
   shape = MakeTreeShape(predictor, width, depth, max_nodes);
   best_first.reset();
   // Where a pass says several positions, it says them before any ranking.
@@ -137,7 +143,7 @@ void DraftTrunk::KeepBest(DraftModel& draft) {
     left.Keep(node, left.Of(origin));
     tree.SetRow(node, node);
   }
-  MoveNodes(root(), moved, draft.memory(), kv);
+  MoveNodes(root(), moved, draft.kv.memory(), kv);
 }
 
 void DraftTrunk::Commit(std::span<const Token> tokens, DraftModel& draft) {
@@ -159,7 +165,9 @@ void DraftTrunk::Commit(std::span<const Token> tokens, DraftModel& draft) {
   // Of a tree of which a part was verified it may have the last token's row, too. Its ranking goes
   // with the tree, so that the row is computed again.
   if (!kept.empty() && kept.size() == tokens.size()) kept.resize(kept.size() - 1);
-  if (computed && !context_) CommitPath(old_root, kept, draft.memory(), &kv);
+  // The target has kept what was accepted, and shows it.
+  if (computed && !context_ && !draft.kv.is_targets())
+    CommitPath(old_root, kept, draft.kv.memory(), &kv);
   features.DropBelow(kv.committed - 1);  // Heads read that of the last one again.
   tree.Clear();
 }
@@ -173,7 +181,7 @@ void DraftTrunk::Rewind(std::span<const Token> tokens, std::int32_t settled, Dra
   if (same == committed()) return;
   committed_.resize(same);
   tree.Clear();
-  draft.pool.Truncate(std::min(same, computed()), &kv);
+  draft.kv.Truncate(std::min(same, computed()), &kv);
 }
 
 std::int32_t DraftTrunk::AppendCommittedRows(int limit, RowPlacer* placer,

@@ -8,12 +8,12 @@
 
 #include "backend/backend.h"
 #include "draft/model/chance_table.h"
+#include "draft/model/draft_kv.h"
 #include "draft/model/draft_tree.h"
 #include "draft/model/draw.h"
 #include "draft/model/left_states.h"
 #include "draft/model/pending_features.h"
 #include "draft/model/said_rows.h"
-#include "kv/kv_cache.h"
 #include "kv/tree_kv.h"
 #include "model/model.h"
 #include "sampling/sampler.h"
@@ -31,11 +31,13 @@ struct DraftModel {
   /// Room for `max_sequences` of `max_context` tokens and a proposal each, plus `scratch` slots per
   /// sequence.
   DraftModel(Model* draft_model, int max_sequences, int context, int scratch);
+  /// Some of the target's layers, which reads the target's keys and values of sequences of
+  /// `max_context` tokens: each is shown to `kv` before its tree grows.
+  DraftModel(Model* draft_model, int context);
 
   Model* model;
   std::int32_t max_context;  ///< At most the model's own limit.
-  KvCache pool;
-  KvStore kv;
+  DraftKv kv;
   Sampler sampler;
   std::int64_t mask_steps_left = 0;
   DraftDraw draw;
@@ -74,7 +76,6 @@ struct DraftModel {
     return root + depth < max_context && (!reads_paths() || depth < model->config().feature.heads);
   }
 
-  KvMemory memory() { return {.backend = &model->backend(), .store = &kv}; }
   /// For the rows of one sequence in `batch`.
   RowPlacer PlacerFor(const SequenceKv& sequence) {
     return {sequence, &batch.block_tables, &batch.tail_slots};
@@ -137,8 +138,7 @@ class DraftTrunk {
   /// Makes room for the rows of `rows` committed tokens that are not computed, as far as there are
   /// so many, and any tree behind them. False when the pool has none.
   [[nodiscard]] bool Reserve(int rows, DraftModel& draft) {
-    const std::int32_t end = std::min(committed(), computed() + rows);
-    return draft.pool.Reserve(end + kMaxProposal, &kv);
+    return draft.kv.Reserve(std::min(committed(), computed() + rows) + most_nodes_, &kv);
   }
   /// Committed positions below it have their KV in place.
   std::int32_t computed() const { return kv.committed; }
@@ -238,6 +238,7 @@ class DraftTrunk {
 
   std::vector<Token> committed_;
   int tokens_without_row_ = 0;
+  int most_nodes_ = kMaxProposal;  // Of a tree; in the target's KV, of one by the plan.
   bool draws_ = false;
   bool context_ = false;    // DraftModel::reads_context
   bool confident_ = false;  // MarkovSpec::confidence

@@ -15,7 +15,9 @@ ModelDrafter::ModelDrafter(DrafterId id, const DrafterParts& parts, std::unique_
                            StageWorth worth)
     : source_(ProposalSource::Of(id)),
       model_(parts.draft),
-      draft_(model_.get(), parts.max_sequences, parts.max_context, /*scratch=*/0),
+      draft_(parts.on_target_kv ? DraftModel(model_.get(), parts.max_context)
+                                : DraftModel(model_.get(), parts.max_sequences, parts.max_context,
+                                             /*scratch=*/0)),
       slots_(parts.max_sequences),
       helper_(std::move(helper)),
       worth_(worth) {
@@ -40,7 +42,7 @@ ModelDrafter::ModelDrafter(DrafterId id, const DrafterParts& parts, std::unique_
 
 void ModelDrafter::Forget(SequenceId sequence) {
   slots_.Forget(sequence, [this](Slot& slot) {
-    draft_.pool.Release(&slot.trunk.kv);
+    draft_.kv.Release(&slot.trunk.kv);
     slot = Slot{};
   });
   if (helper_ != nullptr) helper_->Forget(sequence);
@@ -68,6 +70,7 @@ void ModelDrafter::Commit(const DraftContext& context, int drafted) {
   }
   slot.settled = static_cast<std::int32_t>(context.tokens.size()) - drafted;
   trunk.Commit(context.tokens.subspan(draft_.tokens_without_row() + trunk.committed()), draft_);
+  if (draft_.kv.is_targets()) draft_.kv.Show(context.target_kv, &trunk.kv);
   if (draft_.reads_features()) trunk.features.Append(context.taps, trunk.readable());
   trunk.Plan(WidthOf(context), context.lookahead, context.max_nodes, context.sampling->temperature,
              draft_);
@@ -92,7 +95,7 @@ void ModelDrafter::ProposeBehind(std::span<DraftContext> contexts, std::span<con
     }
     if (drafting_.empty()) break;
     const std::int64_t start = NowNs();
-    const Logits logits = draft_.model->Forward(draft_.batch, draft_.kv);
+    const Logits logits = draft_.kv.Forward(draft_.batch);
     ++passes_;
     if (helper_ == nullptr) {
       TakeRows(contexts, logits);
@@ -160,7 +163,7 @@ void ModelDrafter::ReadContexts(std::span<DraftContext> contexts) {
       }
     }
     if (drafting_.empty()) return;
-    (void)draft_.model->Forward(draft_.batch, draft_.kv);
+    (void)draft_.kv.Forward(draft_.batch);
     for (const int i : drafting_) TrunkOf(contexts[i]).TakeRead();
   }
 }

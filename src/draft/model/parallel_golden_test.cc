@@ -47,7 +47,7 @@ TEST_P(ParallelGolden, EachDepthHasTheLogitsOfTheOtherProgram) {
     TreeNodes nodes;
     ASSERT_TRUE(trunk.AppendDraftRows(draft, &nodes));
     ASSERT_EQ(trunk.depths(draft), depths);
-    Logits logits = model->Forward(draft.batch, draft.kv);
+    Logits logits = model->Forward(draft.batch, draft.kv.store());
     for (const auto& expected : pass["logits"]) {
       const auto row = expected.get<std::vector<float>>();
       EXPECT_LT(Apart({logits.values, row.size()}, row), 1e-5F) << "behind " << committed;

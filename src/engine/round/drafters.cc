@@ -121,11 +121,13 @@ void RetrievalBudget::ObserveRound(const Round& round) {
 }
 
 Drafters::Drafters(DraftersById before, const RetrievalBudget& budget, const TapStore* taps,
-                   const ByDrafter<TapPart>& parts, int vocabulary, int max_batch)
+                   const ByDrafter<TapPart>& parts, int vocabulary, int max_batch,
+                   TargetRoom target)
     : budget_(budget),
       taps_(taps),
       parts_(parts),
       vocabulary_(vocabulary),
+      target_(target),
       before_(std::move(before)) {
   auto retrieval = std::make_unique<RetrievalDrafter>();
   retrieval_ = retrieval.get();
@@ -156,6 +158,7 @@ void Drafters::ProposeWith(DrafterId drafter, const RunningSet& running) {
     if (sequence->awaits_mask) continue;  // It sits the round out.
     const auto batch = static_cast<int>(running.size());
     contexts_.push_back(ContextFor(drafter, batch, sequence.get()));
+    if (IsDraftModel(drafter)) OfferKv(sequence.get(), &contexts_.back());
   }
   const bool priced = InfoOf(drafter).shape == ProposalShape::kPricedTree;
   if (priced) budget_.SpareUseless(&contexts_);
@@ -163,6 +166,15 @@ void Drafters::ProposeWith(DrafterId drafter, const RunningSet& running) {
   const std::int64_t start = NowNs();
   before_[drafter]->Propose(contexts_);
   if (priced) budget_.ObserveAsking(NowNs() - start, contexts_.size());
+}
+
+// With room for a proposal, which the pass makes anyway where there is one. Where there is none
+// nobody is preempted for it: a draft that needs the target's KV then proposes nothing.
+void Drafters::OfferKv(Sequence* sequence, DraftContext* context) {
+  if (target_.store == nullptr) return;
+  const std::int32_t end = sequence->root() + 1 + context->max_nodes;
+  if (!target_.cache->Reserve(end, &sequence->kv)) return;
+  context->target_kv = {.store = target_.store, .sequence = &sequence->kv};
 }
 
 void Drafters::Observe(Logits logits, const Sequence& sequence) {

@@ -52,14 +52,21 @@ class RetrievalBudget {
   bool asked_ = false;         // In this round, in mode sssd at a price.
 };
 
+/// The KV of the target's sequences, and who has room in it. Borrows both.
+struct TargetRoom {
+  KvStore* store = nullptr;  ///< Null: drafters are offered none.
+  KvCache* cache = nullptr;
+};
+
 /// What proposes on the target's device, between two passes: the drafters of the modes, and those
 /// that fill in after a miss of the speculation cache.
 class Drafters {
  public:
   /// Adds to `before` what needs the text alone; baselines only as fallbacks. `taps`, which the
   /// target's passes keep, outlive it; null: none are kept. Each drafter reads its own of `parts`.
+  /// Draft models are offered the KV of `target`.
   Drafters(DraftersById before, const RetrievalBudget& budget, const TapStore* taps,
-           const ByDrafter<TapPart>& parts, int vocabulary, int max_batch);
+           const ByDrafter<TapPart>& parts, int vocabulary, int max_batch, TargetRoom target = {});
 
   /// Whether there is a drafter for a mode that drafts before the pass.
   bool Has(DrafterId drafter) const { return before_[drafter] != nullptr; }
@@ -93,11 +100,13 @@ class Drafters {
 
  private:
   void ProposeWith(DrafterId drafter, const RunningSet& running);
+  void OfferKv(Sequence* sequence, DraftContext* context);
 
   RetrievalBudget budget_;
   const TapStore* taps_;
   const ByDrafter<TapPart> parts_;
   const int vocabulary_;
+  const TargetRoom target_;
   DraftersById before_;
   DraftersById on_miss_;                // Fallbacks.
   RetrievalDrafter* retrieval_;         // ... of which this one also tells of likely outcomes.
