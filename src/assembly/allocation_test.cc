@@ -24,13 +24,18 @@ class SilentListener : public RequestListener {
   std::bitset<64> hit;  // Sequences that had something from the speculation cache.
 };
 
-class Allocations : public testing::TestWithParam<std::tuple<Mode, float, int, int>> {};
+struct Case {
+  Mode mode;
+  float temperature = 0;
+  int batch = 1;
+  int width = 1;
+};
 
-TEST_P(Allocations, NoneInSteadyState) {
-  const auto [mode, temperature, batch, width] = GetParam();
+void ExpectNoneInSteadyState(const Case& test, const DraftOptions& draft) {
+  const auto [mode, temperature, batch, width] = test;
   auto engine =
       MakeEngine(mode, {.plan = {.tree_width = width}, .max_batch = batch, .prefix_cache = false},
-                 BundledTarget(), BundledDraft());
+                 BundledTarget(), draft);
   ASSERT_TRUE(engine.ok());
   SilentListener listener;
   const auto generate = [&](int max_tokens) {
@@ -63,6 +68,22 @@ TEST_P(Allocations, NoneInSteadyState) {
   for (int step = 0; step < 25; ++step) ASSERT_TRUE((*engine)->Step());
   EXPECT_EQ(allocations - before, 0);
   (*engine)->RunUntilIdle();
+}
+
+class Allocations : public testing::TestWithParam<std::tuple<Mode, float, int, int>> {};
+
+TEST_P(Allocations, NoneInSteadyState) {
+  const auto [mode, temperature, batch, width] = GetParam();
+  ExpectNoneInSteadyState({mode, temperature, batch, width}, BundledDraft());
+}
+
+// A draft that is shown the target's blocks every round.
+TEST(SelfKv, NothingIsAllocatedInSteadyState) {
+  DraftOptions draft = BundledDraft();
+  draft.source = {.path = BundledModel("demo-target"), .own_drafter = "exit=3"};
+  for (const int width : {1, 3}) {
+    ExpectNoneInSteadyState({.mode = Mode::kSd, .batch = 2, .width = width}, draft);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -30,6 +30,7 @@ void DraftKv::Show(const TargetKv& target, SequenceKv* kv) {
   kv->committed = 0;
   if (target.store == nullptr) return;
   target_ = target.store;
+  kv->blocks.reserve(target.sequence->blocks.capacity());  // Which rarely grows.
   kv->blocks = target.sequence->blocks;
   kv->committed = target.sequence->committed;
 }

@@ -1,5 +1,6 @@
 #include "draft/model/model_drafter.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/clock.h"
@@ -79,6 +80,7 @@ void ModelDrafter::Commit(const DraftContext& context, int drafted) {
 void ModelDrafter::ProposeBehind(std::span<DraftContext> contexts, std::span<const int> drafted) {
   if (drafted.data() != drafted_.data()) drafted_.assign(drafted.begin(), drafted.end());
   for (std::size_t i = 0; i < contexts.size(); ++i) Commit(contexts[i], drafted_[i]);
+  if (draft_.kv.is_targets()) ReserveRows(contexts);
   ReadContexts(contexts);
   nodes_.resize(contexts.size());
   draft_.AllowMaskWork();
@@ -151,6 +153,14 @@ void ModelDrafter::AskHelper(std::span<DraftContext> contexts) {
   int tokens = 0;
   for (const DraftContext& context : helper_contexts_) tokens += context.proposal->size();
   worth_.ObserveAsking(tokens, NowNs() - start);
+}
+
+void ModelDrafter::ReserveRows(std::span<const DraftContext> contexts) {
+  std::size_t rows = 0;
+  for (const DraftContext& context : contexts) {
+    rows += static_cast<std::size_t>(WidthOf(context) == 1 ? 1 : std::max(1, context.max_nodes));
+  }
+  model_->Reserve(rows, rows);
 }
 
 void ModelDrafter::ReadContexts(std::span<DraftContext> contexts) {

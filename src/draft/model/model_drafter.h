@@ -42,6 +42,8 @@ class ModelDrafter final : public Stage {
   DraftTrunk& TrunkOf(const DraftContext& context) { return slots_.For(context.sequence).trunk; }
   // The trunk's committed tokens become the context's.
   void Commit(const DraftContext& context, int drafted);
+  // Room for the largest pass that drafts, where none that reads a context comes before it.
+  void ReserveRows(std::span<const DraftContext> contexts);
   // Computes committed tokens of which there are too many for a pass that drafts.
   void ReadContexts(std::span<DraftContext> contexts);
   // Has the helper guess how the chains go on.
