@@ -119,10 +119,11 @@ class RightnessTest(unittest.TestCase):
         place = judge_data.Place(0, 3, 9, -0.6)  # Of the answer -0.2 a token is left.
         for after, right in (([-0.2], False), ([-0.1], False), ([0.0], True), ([], False)):
             continued = judge_data.Continuation([7] * len(after), after)
-            self.assertEqual(judge_data.is_right(answer, place, continued, 0.1), right, after)
+            self.assertEqual(judge_data.is_right(answer, place, continued, 9, 0.1), right, after)
         longer = judge_data.Continuation([7, 7, 7], [0.0, -9.0, -9.0])  # Cut to the same length.
-        self.assertTrue(judge_data.is_right(answer, place, longer, 0.1))
-        self.assertFalse(judge_data.is_right(answer, place, longer, 0.05))
+        self.assertTrue(judge_data.is_right(answer, place, longer, 9, 0.1))
+        self.assertFalse(judge_data.is_right(answer, place, longer, 9, 0.05))
+        self.assertFalse(judge_data.is_right(answer, place, longer, 1, 0.1))  # -0.6 against -0.1.
 
     def test_the_last_number(self):
         self.assertEqual(judge_data.last_number("2 + 2 = 4, so 1,024.5 it is."), "1024.5")
@@ -132,11 +133,11 @@ class RightnessTest(unittest.TestCase):
         answer = judge_data.Answer([1, 2, 3], 1, torch.tensor([0, -0.1, -0.1]))
         places = [judge_data.Place(0, 1, 8, -9.0), judge_data.Place(0, 2, 9, -0.1)]
         after = [judge_data.Continuation([3], [-9.0]), judge_data.Continuation([], [])]
-        lines = judge_data.label([answer], places, after, [True, None], 0.1)
+        lines = judge_data.label([answer], places, after, [True, None], 9, 0.1)
         self.assertEqual([line["labels"] for line in lines], [[1], [1]])
         self.assertEqual([line["tokens"] for line in lines], [[1, 8], [1, 2, 9]])
         self.assertEqual([line["positions"] for line in lines], [[1], [2]])
-        lines = judge_data.label([answer], places, after, [False, None], 0.1)
+        lines = judge_data.label([answer], places, after, [False, None], 9, 0.1)
         self.assertEqual([line["labels"] for line in lines], [[0], [1]])
 
 

@@ -81,11 +81,13 @@ def last_number(text: str) -> Optional[str]:
     return found[-1].replace(",", "") if found else None
 
 
-def is_right(answer: Answer, place: Place, continued: Continuation, margin: float) -> bool:
+def is_right(answer: Answer, place: Place, continued: Continuation, horizon: int, margin: float
+             ) -> bool:
     """Whether the text from the place on is as likely per token as it was, or by no more than
-    `margin` less in the logarithm. Both are cut to what the answer has room for."""
-    before = answer.log_p[place.position:]
-    after = [place.log_p, *continued.log_p][:max(1, len(before))]
+    `margin` less in the logarithm. Both are cut to `horizon` tokens, and to what the answer has
+    room for."""
+    before = answer.log_p[place.position:][:horizon]
+    after = [place.log_p, *continued.log_p][:len(before)]
     return sum(after) / len(after) >= float(before.mean()) - margin
 
 
@@ -107,10 +109,12 @@ def _continue(target: Target, answers: Sequence[Answer], places: Sequence[Place]
             place = places[number]
             tokens = answers[place.answer].tokens[:place.position] + [place.token]
             file.write(json.dumps({"id": number, "tokens": tokens}) + "\n")
+    # What follows the token in a horizon; a last number may stand further behind.
+    most = arguments.max_tokens if arguments.result == "number" else max(1, arguments.horizon - 1)
     found: Dict[int, Continuation] = {}
     if going:
         program.run("rollout", "-m", target.folder, "--prompts", lines, "--samples", 1,
-                    "--temp", 0, "--max-tokens", arguments.max_tokens, "--batch",
+                    "--temp", 0, "--max-tokens", min(most, arguments.max_tokens), "--batch",
                     arguments.batch, "--mode", "ar", "-o", work / "continued.jsonl")
         for text in (work / "continued.jsonl").read_text(encoding="utf-8").splitlines()[1:]:
             line = json.loads(text)
@@ -136,13 +140,13 @@ def _by_number(target: Target, answers: Sequence[Answer], places: Sequence[Place
 
 
 def label(answers: Sequence[Answer], places: Sequence[Place],
-          continued: Sequence[Continuation], same_number: Sequence[Optional[bool]], margin: float
-          ) -> List[dict]:
+          continued: Sequence[Continuation], same_number: Sequence[Optional[bool]], horizon: int,
+          margin: float) -> List[dict]:
     """A line for each place (labels.py)."""
     lines = []
     for place, after, same in zip(places, continued, same_number):
         answer = answers[place.answer]
-        right = is_right(answer, place, after, margin) if same is None else same
+        right = is_right(answer, place, after, horizon, margin) if same is None else same
         lines.append({"tokens": answer.tokens[:place.position] + [place.token],
                       "positions": [place.position], "labels": [int(right)],
                       "group": f"answer {place.answer}"})
@@ -165,6 +169,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--result", choices=("likelihood", "number"), default="likelihood",
                         help="what must stay as it was: how likely the rest of the text is, or its "
                         "last number, where the answer has one")
+    parser.add_argument("--horizon", type=above_zero, default=16,
+                        help="tokens from the place on whose likelihood is compared")
     parser.add_argument("--margin", type=float, default=0.1,
                         help="by how much the log-probability of the rest's tokens may be lower, "
                         "on the average")
@@ -200,7 +206,7 @@ def _label_all(arguments: argparse.Namespace, work: pathlib.Path) -> List[dict]:
     same: Sequence[Optional[bool]] = [None] * len(places)
     if arguments.result == "number":
         same = _by_number(target, answers, places, continued, program)
-    return label(answers, places, continued, same, arguments.margin)
+    return label(answers, places, continued, same, arguments.horizon, arguments.margin)
 
 
 def run(arguments: argparse.Namespace) -> None:
