@@ -1,6 +1,6 @@
 """Labels for judge decoding without people, after AutoJudge (arXiv 2504.20039): where a draft would
-choose another token than the target did, it is put in and the target goes on. Of AutoJudge's search,
-which keeps what it has put in, this is the part that can be done for all places at once."""
+choose another token than the target did, it is put in and the target goes on. AutoJudge searches
+from left to right and keeps what it has put in; here each place is tried by itself, all at once."""
 
 import argparse
 import dataclasses
