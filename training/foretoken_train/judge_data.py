@@ -169,9 +169,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--result", choices=("likelihood", "number"), default="likelihood",
                         help="what must stay as it was: how likely the rest of the text is, or its "
                         "last number, where the answer has one")
-    parser.add_argument("--horizon", type=above_zero, default=16,
+    parser.add_argument("--horizon", type=above_zero, default=8,
                         help="tokens from the place on whose likelihood is compared")
-    parser.add_argument("--margin", type=float, default=0.1,
+    parser.add_argument("--margin", type=float, default=0.2,
                         help="by how much the log-probability of the rest's tokens may be lower, "
                         "on the average")
 
