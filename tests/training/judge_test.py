@@ -169,7 +169,7 @@ class WholeTest(FolderTest):
                    "--out", again, "--program", PROGRAM, "--max-tokens", 40, "--result", "number")
         self.assertEqual(again.read_text(), data.read_text())  # No story here has a number.
         code, said = self.train("judge", "--target", TARGET, "--data", data, "--out", head,
-                                "--program", PROGRAM, "--hold-back", 0.4, "--recall", 0.5)
+                                "--program", PROGRAM, "--hold-back", 0.4, "--recall", 0.5, "--l2", 1)
         self.assertEqual(code, 0, said)
         self.assertEqual(sorted(path.name for path in head.iterdir()),
                          ["README.md", "config.json", "model.safetensors"])
@@ -180,7 +180,7 @@ class WholeTest(FolderTest):
         self.assertIn("Area under the ROC curve", (head / "README.md").read_text())
         shown = subprocess.run(
             [PROGRAM, "run", "Once upon a time", "-m", TARGET, "-md", DRAFT, "-n", "48", "--mode",
-             "sd", "--lossy", "judge", "--lossy-judge", head, "--lossy-approval", "0.1", "--json"],
+             "sd", "--lossy", "judge", "--lossy-judge", head, "--lossy-approval", "0.05", "--json"],
             capture_output=True, text=True, check=True).stdout
         self.assertGreater(json.loads(shown)["stats"]["lossy_tokens"], 0)
 
