@@ -189,7 +189,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="share of the wrong tokens that is to be refused")
     parser.add_argument("--hold-back", type=_share, default=0.2,
                         help="share of the texts that the border is put by, and the card written")
-    parser.add_argument("--l2", type=float, default=0.01, help="of the weights")
+    parser.add_argument("--l2", type=float, default=0.1, help="of the weights")
     parser.add_argument("--seed", type=int, default=0, help="which texts are held back")
 
 
