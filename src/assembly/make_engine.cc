@@ -14,6 +14,7 @@
 #include "model/judge/judge_head.h"
 #include "model/self/self_draft.h"
 #include "speculation/lossy.h"
+#include "tokenizer/encode_behind.h"
 
 namespace foretoken {
 namespace {
@@ -156,6 +157,9 @@ DrafterParts PartsWith(std::shared_ptr<LoadedModel> draft, const EngineConfig& o
   if (target.tokenizer != nullptr) {
     parts.bytes_of = [tokenizer = target.tokenizer](Token token) {
       return tokenizer->TokenBytes(token);
+    };
+    parts.tokens_of = [tokenizer = target.tokenizer](std::string_view text) {
+      return EncodeBehind(*tokenizer, text);
     };
   }
   return parts;

@@ -169,7 +169,8 @@ class WholeTest(FolderTest):
                    "--out", again, "--program", PROGRAM, "--max-tokens", 40, "--result", "number")
         self.assertEqual(again.read_text(), data.read_text())  # No story here has a number.
         code, said = self.train("judge", "--target", TARGET, "--data", data, "--out", head,
-                                "--program", PROGRAM, "--hold-back", 0.4, "--recall", 0.5, "--l2", 1)
+                                "--program", PROGRAM, "--hold-back", 0.4, "--recall", 0.5,
+                                "--l2", 1)
         self.assertEqual(code, 0, said)
         self.assertEqual(sorted(path.name for path in head.iterdir()),
                          ["README.md", "config.json", "model.safetensors"])
