@@ -111,7 +111,7 @@ Token Verifier::FollowAnswer(Logits logits, int node, Token choice, const Sequen
   const Token token = sequence.scripted[next];
   if (token == choice) return choice;
   const auto p = LawAt(logits, node, sequence);
-  return p[static_cast<std::size_t>(token)] > 0 ? token : choice;
+  return p[static_cast<std::size_t>(token)] >= kLeastPossible ? token : choice;
 }
 
 Token Verifier::Relax(Logits logits, int node, Token choice, Sequence* sequence) {
