@@ -9,6 +9,8 @@
 
 #include "assembly/engine_testing.h"
 #include "base/allocation_counter_testing.h"
+#include "base/temporary_testing.h"
+#include "model/judge/judge_testing.h"
 
 namespace foretoken {
 namespace {
@@ -84,6 +86,29 @@ TEST(SelfKv, NothingIsAllocatedInSteadyState) {
   for (const int width : {1, 3}) {
     ExpectNoneInSteadyState({.mode = Mode::kSd, .batch = 2, .width = width}, draft);
   }
+}
+
+TEST(JudgedAllocations, NoneInSteadyState) {
+  const TemporaryFolder folder;
+  const auto hidden = static_cast<std::size_t>(BundledTarget()->model->config().hidden);
+  WriteJudge(folder.path(), std::vector<float>(hidden, 0.1F), 0);
+  const LossyRule rule{.kind = Lossy::kJudge, .judge = folder.path().string()};
+  auto engine = MakeEngine(Mode::kSd, {.max_batch = 2, .prefix_cache = false, .lossy = rule},
+                           BundledTarget(), BundledDraft());
+  ASSERT_TRUE(engine.ok());
+  SilentListener listener;
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE((*engine)
+                    ->Submit({.prompt = StoryPrompts()[i],
+                              .stop = {.max_tokens = 300, .ignore_eos = true},
+                              .listener = &listener})
+                    .ok());
+  }
+  for (int step = 0; step < 10; ++step) (*engine)->Step();
+  const long before = allocations;
+  for (int step = 0; step < 20; ++step) ASSERT_TRUE((*engine)->Step());
+  EXPECT_EQ(allocations - before, 0);
+  (*engine)->RunUntilIdle();
 }
 
 INSTANTIATE_TEST_SUITE_P(

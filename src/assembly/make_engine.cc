@@ -11,7 +11,9 @@
 #include "draft/registry.h"
 #include "engine/draft_exchange.h"
 #include "engine/rules.h"
+#include "model/judge/judge_head.h"
 #include "model/self/self_draft.h"
+#include "speculation/lossy.h"
 #include "tokenizer/encode_behind.h"
 
 namespace foretoken {
@@ -218,6 +220,17 @@ Result<Proposers> MakeProposers(std::span<const Mode> offered, const MembersById
   return proposers;
 }
 
+// The head of a rule that has one, else null.
+Result<std::shared_ptr<const JudgeHead>> OpenJudge(const LossyRule& rule,
+                                                   const LoadedModel& target) {
+  FT_RETURN_IF_ERROR(CheckLossyRule(rule));
+  if (rule.kind != Lossy::kJudge) return std::shared_ptr<const JudgeHead>();
+  JudgedTarget judged{.hidden = target.model->config().hidden, .tokenizer = {}};
+  if (target.tokenizer != nullptr) judged.tokenizer = target.tokenizer->fingerprint();
+  FT_ASSIGN_OR_RETURN(JudgeHead head, JudgeHead::Open(rule.judge, judged));
+  return std::make_shared<const JudgeHead>(std::move(head));
+}
+
 }  // namespace
 
 std::vector<Mode> OfferedModes(std::span<const Mode> modes, std::span<const DraftOptions> drafts,
@@ -288,6 +301,7 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const En
   EngineConfig options = OptionsFor(offered, wanted, target->model->config());
   // The first one may be missing (OpenWith).
   const std::size_t given = setups.empty() || setups[0].source.empty() ? 0 : setups.size();
+  FT_ASSIGN_OR_RETURN(options.judge, OpenJudge(options.lossy, *target));
   FT_ASSIGN_OR_RETURN(const MembersById members, MembersOf(offered, options, given));
   FT_ASSIGN_OR_RETURN(
       ByDrafter<Draft> drafts,

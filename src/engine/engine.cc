@@ -48,14 +48,18 @@ std::span<const Token> AnswerTo(std::span<const Token> prompt,
 
 // What the target's passes keep, and for whom.
 struct KeptTaps {
-  KeptTaps(const ByDrafter<TapShape>& read, const TapShape& captured)
+  // `judge` may be null.
+  KeptTaps(const ByDrafter<TapShape>& read, const TapShape& captured, const JudgeHead* judge)
       : of_first(With(read[DrafterId::kModel], captured)), all(of_first) {
     for (const DrafterId id : kDrafterIds) parts[id] = AddTaps(read[id], &all);
+    if (judge == nullptr) return;
+    judged = AddTaps({.points = {TapShape::kFinalState}, .hidden = judge->hidden()}, &all);
   }
 
   const TapShape of_first;  // What the first draft reads and, behind it, what is captured.
   TapShape all;
   ByDrafter<TapPart> parts;
+  TapPart judged;  // The judge's.
 };
 
 }  // namespace
@@ -114,6 +118,7 @@ Result<std::unique_ptr<Engine>> CreateEngine(EngineConfig config, Model* target,
                                              const Tokenizer* tokenizer, Proposers proposers) {
   config = CompleteOptions(config, target->config());
   FT_RETURN_IF_ERROR(ValidateOptions(config));
+  FT_CHECK((config.lossy.kind == Lossy::kJudge) == (config.judge != nullptr));
   auto impl =
       std::make_unique<Engine::Impl>(config, target, device, tokenizer, std::move(proposers));
   FT_RETURN_IF_ERROR(CheckPlan(config.plan, impl->bounds));
@@ -250,12 +255,13 @@ Engine::Impl::Impl(const EngineConfig& config, Model* target, Device* target_dev
           .knows_row_times = config.times.knee_rows > 0 && !config.times.row_times.rows().empty()},
       inbox(config.max_batch + config.max_waiting),
       scheduler(RoomOf(config, target->config()), config.prefix_cache, config.max_batch),
-      kept(proposers.taps, config.kept),
+      kept(proposers.taps, config.kept, config.judge.get()),
       target_pass(target, scheduler.kv(), kept.all, config.max_batch, config.prefill_chunk),
       drafters(std::move(proposers.before), RetrievalBudget(config.times, config.max_nodes),
                target_pass.taps(), kept.parts, bounds.vocabulary, config.max_batch,
                {.store = target_pass.memory().store, .cache = &scheduler.kv()}),
-      verifier(&target->backend(), bounds.vocabulary, config.script, config.lossy),
+      verifier(&target->backend(), bounds.vocabulary, config.script, config.lossy,
+               {options.judge.get(), target_pass.taps(), kept.judged}),
       emitter(bounds.vocabulary, target->config().hidden) {
   for (const Token token : tokenizer == nullptr ? std::vector<Token>() : tokenizer->eos()) {
     if (std::ranges::find(eos, token) == eos.end()) eos.push_back(token);

@@ -9,6 +9,7 @@
 #include "backend/device.h"
 #include "draft/drafter.h"
 #include "foretoken/engine.h"
+#include "model/judge/judge_head.h"
 #include "model/model.h"
 #include "planner/open_plan.h"
 #include "prediction/cost_model.h"
@@ -76,6 +77,7 @@ struct EngineConfig {
   /// Of sequences that sample; at temperature 0 both ways emit the same.
   Verification verification = Verification::kSharedNoise;
   LossyRule lossy;  ///< With shared noise only. Mode ar stays exact: it proposes nothing.
+  std::shared_ptr<const JudgeHead> judge = nullptr;  ///< Of Lossy::kJudge; MakeEngine opens it.
   std::optional<Script> script;
   std::int64_t speculator_delay_us = 0;  ///< Tests: it sleeps up to this long between its steps.
   LogSink log;                           ///< Told when the speculator is lost or was restarted.

@@ -30,6 +30,22 @@ float RelaxedLeast(const LossyRule& rule, std::span<const float> p) {
   return std::max(largest[static_cast<std::size_t>(k - 1)], largest[0] - rule.margin);
 }
 
+Status CheckJudge(const LossyRule& rule, FieldSpelling spell) {
+  if (!(rule.approval >= 0 && rule.approval <= 1)) {
+    return InvalidInput(
+        fmt::format("{} is {}; it must be from 0 to 1", spell("lossy_approval"), rule.approval),
+        "lossy_approval");
+  }
+  const bool judges = rule.kind == Lossy::kJudge;
+  if (judges == !rule.judge.empty()) return {};
+  return InvalidInput(
+      judges ? fmt::format("the lossy rule judge needs a head: give its folder as {}",
+                           spell("lossy_judge"))
+             : fmt::format("{} is of the lossy rule judge, and another or none is chosen",
+                           spell("lossy_judge")),
+      "lossy_judge");
+}
+
 }  // namespace
 
 Status CheckLossyRule(const LossyRule& rule, FieldSpelling spell) {
@@ -42,14 +58,16 @@ Status CheckLossyRule(const LossyRule& rule, FieldSpelling spell) {
   FT_RETURN_IF_ERROR(share("lossy_epsilon", rule.epsilon));
   FT_RETURN_IF_ERROR(share("lossy_delta", rule.delta));
   FT_RETURN_IF_ERROR(share("lossy_margin", rule.margin));
-  if (rule.top_k >= 1 && rule.top_k <= kMostRelaxed) return {};
-  return InvalidInput(fmt::format("{} is {}; it must be from 1 to {}", spell("lossy_top_k"),
-                                  rule.top_k, kMostRelaxed),
-                      "lossy_top_k");
+  if (rule.top_k < 1 || rule.top_k > kMostRelaxed) {
+    return InvalidInput(fmt::format("{} is {}; it must be from 1 to {}", spell("lossy_top_k"),
+                                    rule.top_k, kMostRelaxed),
+                        "lossy_top_k");
+  }
+  return CheckJudge(rule, spell);
 }
 
 float LeastAccepted(const LossyRule& rule, std::span<const float> p) {
-  FT_CHECK(rule.kind != Lossy::kNone);
+  FT_CHECK(rule.kind == Lossy::kTypical || rule.kind == Lossy::kTopKRelaxed);
   const float least =
       rule.kind == Lossy::kTypical
           ? std::min(rule.epsilon, rule.delta * static_cast<float>(std::exp(-Entropy(p))))
@@ -58,13 +76,10 @@ float LeastAccepted(const LossyRule& rule, std::span<const float> p) {
 }
 
 int LikeliestChild(const Proposal& proposal, int node, std::span<const float> p, float least) {
-  int best = 0;
-  for (int child = node + 1; child <= proposal.size(); ++child) {
-    if (proposal.parents[child - 1] != node) continue;
-    const auto of = [&](int any) { return p[static_cast<std::size_t>(proposal.tokens[any - 1])]; };
-    if (of(child) >= least && (best == 0 || of(child) > of(best))) best = child;
-  }
-  return best;
+  return BestChild(proposal, node, [&](int child) {
+    const float probability = p[static_cast<std::size_t>(proposal.tokens[child - 1])];
+    return probability >= least ? probability : 0.0F;
+  });
 }
 
 }  // namespace foretoken

@@ -41,6 +41,18 @@ TEST(LossyRule, TheLikeliestChildIsTaken) {
   EXPECT_EQ(LikeliestChild(proposal, 2, p, 0.0F), 0);
 }
 
+TEST(LossyRule, TheBestChildIsTheFirstOfEqualsThatDo) {
+  Proposal proposal;
+  for (const Token token : {1, 2, 3}) proposal.Append(0, token);
+  const auto best = [&](std::vector<double> scores) {
+    return BestChild(proposal, 0,
+                     [&](int child) { return scores[static_cast<std::size_t>(child - 1)]; });
+  };
+  EXPECT_EQ(best({0.2, 0.7, 0.7}), 2);
+  EXPECT_EQ(best({0, 0, 0.1}), 3);
+  EXPECT_EQ(best({0, 0, 0}), 0);
+}
+
 TEST(LossyRule, NumbersThatSayNothingAreRefused) {
   const auto message = [](LossyRule rule) {
     const Status status = CheckLossyRule(rule);
@@ -51,16 +63,23 @@ TEST(LossyRule, NumbersThatSayNothingAreRefused) {
   EXPECT_EQ(message({.delta = 1.5F}), "lossy_delta is 1.5; it must be above 0 and at most 1");
   EXPECT_EQ(message({.top_k = 65}), "lossy_top_k is 65; it must be from 1 to 64");
   EXPECT_EQ(message({.margin = -1}), "lossy_margin is -1; it must be above 0 and at most 1");
+  EXPECT_EQ(message({.approval = 1.5F}), "lossy_approval is 1.5; it must be from 0 to 1");
+  EXPECT_EQ(message({.kind = Lossy::kJudge}),
+            "the lossy rule judge needs a head: give its folder as lossy_judge");
+  EXPECT_EQ(message({.kind = Lossy::kJudge, .judge = "folder"}), "");
+  EXPECT_EQ(message({.kind = Lossy::kTypical, .judge = "folder"}),
+            "lossy_judge is of the lossy rule judge, and another or none is chosen");
 }
 
 TEST(LossyRule, NamesLeadBack) {
-  for (const Lossy rule : {Lossy::kNone, Lossy::kTypical, Lossy::kTopKRelaxed}) {
+  for (const Lossy rule : {Lossy::kNone, Lossy::kTypical, Lossy::kTopKRelaxed, Lossy::kJudge}) {
     const auto parsed = ParseLossy(LossyName(rule));
     ASSERT_TRUE(parsed.ok());
     EXPECT_EQ(*parsed, rule);
   }
   EXPECT_EQ(ParseLossy("some").error().message,
-            "'some' is not a lossy way to verify: choose one of none, typical, top-k-relaxed");
+            "'some' is not a lossy way to verify: choose one of none, typical, top-k-relaxed, "
+            "judge");
 }
 
 }  // namespace

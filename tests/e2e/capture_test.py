@@ -44,6 +44,25 @@ class Capture(CliTest):
         self.assertEqual(report["answer_tokens"], sum(sum(file.answer) for file in files))
         return files
 
+    def test_given_texts_are_read_as_they_are(self):
+        text = self.folder / "prompt.txt"
+        text.write_text("Once upon a time, there was a little girl")
+        answered, = self.capture("answered", "--prompts", text, "-n", 40, "--temp", 0)
+        lines = self.folder / "texts.jsonl"
+        lines.write_text(json.dumps({"tokens": answered.tokens}) + "\n" +
+                         json.dumps({"tokens": answered.tokens[:5]}) + "\n")
+        given, = self.capture("given", "--given", "--prompts", lines)
+        count = len(answered.tokens)
+        self.assertEqual(given.tokens, answered.tokens + answered.tokens[:5])
+        self.assertEqual(given.starts, [0, count, count + 5])
+        self.assertEqual(given.answer, [0] * (count + 5))
+        for name, width in (("taps", 3 * HIDDEN), ("final", HIDDEN)):
+            self.assertEqual(given.raw[name][:2 * width * count], answered.raw[name])
+            self.assertEqual(given.raw[name][2 * width * count:],
+                             answered.raw[name][:2 * width * 5])
+        self.refuse("capture", "-o", self.folder / "none", "--given", "--unprompted", 2,
+                    saying="give one of them")
+
     def test_has_the_answers_that_run_gives_and_a_row_for_each_token(self):
         text = self.folder / "prompt.txt"
         text.write_text("Once upon a time, there was a little girl")

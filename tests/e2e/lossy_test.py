@@ -5,6 +5,7 @@ Runs on the bundled models.
 """
 
 import json
+import struct
 import unittest
 
 from command_line import CliTest
@@ -12,7 +13,25 @@ from command_line import CliTest
 PROMPT = ("run", "Once upon a time", "-n", 96, "--json")
 
 
+HIDDEN = 256  # Of the bundled target.
+
+
 class Lossy(CliTest):
+    def write_judge(self, weight, bias):
+        """The folder of a head, as foretoken_train judge writes it."""
+        folder = self.folder / "judge"
+        folder.mkdir(exist_ok=True)
+        header = json.dumps({
+            "judge.weight": {"dtype": "F32", "shape": [HIDDEN], "data_offsets": [0, 4 * HIDDEN]},
+            "judge.bias": {"dtype": "F32", "shape": [1],
+                           "data_offsets": [4 * HIDDEN, 4 * HIDDEN + 4]}}).encode()
+        (folder / "model.safetensors").write_bytes(
+            struct.pack("<Q", len(header)) + header +
+            struct.pack(f"<{HIDDEN + 1}f", *[weight] * HIDDEN, bias))
+        (folder / "config.json").write_text(json.dumps({"model_type": "judge",
+                                                        "hidden_size": HIDDEN}))
+        return folder
+
     def run_json(self, *options):
         return json.loads(self.succeed(*PROMPT, *options).stdout)
 
@@ -39,6 +58,42 @@ class Lossy(CliTest):
         strict = self.run_json("--mode", "sd", "--lossy", "top-k-relaxed", "--lossy-top-k", 1)
         self.assertEqual(strict["tokens"], exact["tokens"])
         self.assertEqual(strict["stats"]["lossy_tokens"], 0)
+
+    def test_a_judge_decides_what_is_accepted(self):
+        exact = self.run_json("--mode", "ar")["tokens"]
+        lenient = self.write_judge(0, 1)
+        for mode in ("sd", "ssd", "ngram"):
+            judged = self.run_json("--mode", mode, "--lossy", "judge", "--lossy-judge", lenient)
+            self.assertEqual(judged["stats"]["lossy"], "judge")
+            self.assertGreater(judged["stats"]["lossy_tokens"], 0)
+            self.assertEqual(judged["stats"]["accepted"], judged["stats"]["proposed"])
+            self.assertNotEqual(judged["tokens"], exact)
+        # sigmoid(1) is 0.73.
+        strict = self.run_json("--mode", "sd", "--lossy", "judge", "--lossy-judge", lenient,
+                               "--lossy-approval", 0.74)
+        self.assertEqual(strict["tokens"], exact)
+        self.assertEqual(strict["stats"]["lossy_tokens"], 0)
+        # By the state: some tokens are approved and some are not.
+        middling = self.run_json("--mode", "sd", "--lossy", "judge", "--lossy-judge",
+                                 self.write_judge(0.2, 0))["stats"]
+        self.assertGreater(middling["lossy_tokens"], 0)
+        self.assertLess(middling["accepted"], middling["proposed"])
+        line = self.succeed("run", "Once upon a time", "-n", 48, "--mode", "sd", "--lossy", "judge",
+                            "--lossy-judge", lenient).stderr
+        self.assertRegex(line, r"LOSSY \(judge\): \d+ tokens are not what the model chose")
+
+    def test_a_judge_that_is_none_is_refused(self):
+        rule = ("--mode", "sd", "--lossy", "judge")
+        self.refuse(*PROMPT, *rule, saying="--lossy judge needs --lossy-judge FOLDER")
+        self.refuse(*PROMPT, "--mode", "sd", "--lossy", "typical", "--lossy-judge", self.folder,
+                    saying="--lossy-judge and --lossy-approval are of --lossy judge")
+        self.refuse(*PROMPT, *rule, "--lossy-judge", self.folder / "none",
+                    saying="a judge's folder has config.json and model.safetensors")
+        folder = self.write_judge(0, 1)
+        config = {"model_type": "judge", "hidden_size": 64}
+        (folder / "config.json").write_text(json.dumps(config))
+        self.refuse(*PROMPT, *rule, "--lossy-judge", folder,
+                    saying="reads states of 64 numbers, and the target's have 256")
 
     def test_what_does_not_go_with_it_is_refused(self):
         lossy = ("--lossy", "typical")

@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from . import command, online
+from . import command, judge, judge_data, online
 from .failure import Failure
 from .kinds import KINDS
 
@@ -17,10 +17,17 @@ def main() -> int:
     online.add_arguments(drafters.add_parser(
         "online", help="train a drafter further on what a server decodes, beside it",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter))
+    judge.add_arguments(drafters.add_parser(
+        "judge", help="a head that says how right a token is, for --lossy judge",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter))
+    judge_data.add_arguments(drafters.add_parser(
+        "judge-data", help="what such a head is trained on, without people",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter))
     arguments = parser.parse_args()
+    others = {"online": online.run, "judge": judge.run, "judge-data": judge_data.run}
     try:
-        if arguments.drafter == "online":
-            online.run(arguments)
+        if arguments.drafter in others:
+            others[arguments.drafter](arguments)
             return 0
         command.run(next(kind for kind in KINDS if kind.name == arguments.drafter), arguments)
     except Failure as failure:

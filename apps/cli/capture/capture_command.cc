@@ -15,6 +15,7 @@
 #include "cli/common/prompts.h"
 #include "cli/common/terminal.h"
 #include "cli/options/options.h"
+#include "cli/rollout/rollout_prompts.h"
 #include "foretoken/generate.h"
 #include "learning/capture_file.h"
 #include "model/measure/text_taps.h"
@@ -30,6 +31,7 @@ struct CaptureOptions : DecodingOptions {
   int unprompted = 0;
   int batch = 16;
   int file_mb = 512;
+  bool given = false;  // The prompts themselves are read, and none is answered.
   bool json = false;
 };
 
@@ -81,17 +83,34 @@ Result<std::vector<std::vector<Token>>> Prompts(const CaptureOptions& options,
   return prompts;
 }
 
+// The prompts where they are what is to be read. Of JSON lines they may be token ids.
+Result<std::vector<std::vector<Token>>> GivenTexts(const CaptureOptions& options,
+                                                   const LanguageModel& target, int context) {
+  if (options.unprompted > 0) {
+    return InvalidInput(
+        "--given reads what --prompts has, and --unprompted has the model begin: "
+        "give one of them");
+  }
+  const PromptEncoding encoding{.tokenizer = *target.tokenizer(), .raw = options.prompts.raw};
+  FT_ASSIGN_OR_RETURN(auto prompts, ReadRolloutPrompts(options.prompts, encoding, context));
+  std::vector<std::vector<Token>> texts;
+  for (RolloutPrompt& prompt : prompts) texts.push_back(std::move(prompt.tokens));
+  return texts;
+}
+
 class CaptureRun {
  public:
   explicit CaptureRun(CaptureOptions options) : options_(std::move(options)) {}
 
   Result<int> Run() {
-    FT_ASSIGN_OR_RETURN(const Mode mode, options_.Choose());
+    FT_ASSIGN_OR_RETURN(const Mode chosen, options_.Choose());
+    const Mode mode = options_.given ? Mode::kAr : chosen;
     FT_RETURN_IF_ERROR(options_.CheckFor({&mode, 1}));
     FT_ASSIGN_OR_RETURN(const Decoding decoding, options_.Load(mode));
     const LanguageModel& target = *decoding.target;
     FT_ASSIGN_OR_RETURN(const int context, ChooseContext(options_.model, target, /*wanted=*/0));
-    FT_ASSIGN_OR_RETURN(const auto prompts, Prompts(options_, target, context));
+    FT_ASSIGN_OR_RETURN(const auto prompts, options_.given ? GivenTexts(options_, target, context)
+                                                           : Prompts(options_, target, context));
     const ModelConfig& config = target.loaded().model->config();
     FT_ASSIGN_OR_RETURN(const auto layers, ParseLayers(options_.layers, config.layer_count()));
     FT_ASSIGN_OR_RETURN(CaptureWriter writer,
@@ -100,22 +119,44 @@ class CaptureRun {
                                               .hidden = config.hidden,
                                               .tokenizer = target.tokenizer()->fingerprint()},
                                              static_cast<std::size_t>(options_.file_mb) << 20));
-    const int longest = Longest(prompts) + options_.generation.stop.max_tokens;
-    FT_ASSIGN_OR_RETURN(
-        const EngineOptions wanted,
-        options_.EngineFor(std::vector{mode}, decoding.cores, options_.batch,
-                           std::min(longest + options_.speculation.MostLookahead(), context)));
-    FT_ASSIGN_OR_RETURN(const auto engine, Engine::Open(decoding.target, wanted));
+    const int answered = options_.given ? 0 : options_.generation.stop.max_tokens;
+    const int longest = Longest(prompts) + answered;
     TapShape taps{.points = layers, .hidden = config.hidden};
     taps.points.push_back(TapShape::kFinalState);
     TextTaps reader(target.loaded().model.get(), taps, longest);
-    FT_RETURN_IF_ERROR(AnswerAll(prompts, decoding, engine.get(), &reader, &writer));
+    FT_RETURN_IF_ERROR(options_.given ? ReadAll(prompts, decoding, &reader, &writer)
+                                      : Answer(prompts, mode, decoding, context, &reader, &writer));
     FT_RETURN_IF_ERROR(writer.Finish());
     Report(prompts.size(), writer);
     return kSucceeded;
   }
 
  private:
+  // Nothing is answered.
+  Status ReadAll(const std::vector<std::vector<Token>>& texts, const Decoding& decoding,
+                 TextTaps* reader, CaptureWriter* writer) {
+    ProgressBar bar("capture", std::ssize(texts));
+    const std::int64_t start = NowNs();
+    for (const std::vector<Token>& text : texts) {
+      FT_RETURN_IF_ERROR(decoding.target->loaded().device->Run(
+          [&] { return Read(text, /*answer=*/{}, reader, writer); }));
+      bar.Advance();
+    }
+    reading_ns_ += NowNs() - start;
+    return {};
+  }
+
+  Status Answer(const std::vector<std::vector<Token>>& prompts, Mode mode, const Decoding& decoding,
+                int context, TextTaps* reader, CaptureWriter* writer) {
+    const int longest = Longest(prompts) + options_.generation.stop.max_tokens;
+    FT_ASSIGN_OR_RETURN(
+        const EngineOptions wanted,
+        options_.EngineFor(std::vector{mode}, decoding.cores, options_.batch,
+                           std::min(longest + options_.speculation.MostLookahead(), context)));
+    FT_ASSIGN_OR_RETURN(const auto engine, Engine::Open(decoding.target, wanted));
+    return AnswerAll(prompts, decoding, engine.get(), reader, writer);
+  }
+
   static int Longest(const std::vector<std::vector<Token>>& prompts) {
     std::size_t longest = 0;
     for (const auto& prompt : prompts) longest = std::max(longest, prompt.size());
@@ -200,6 +241,9 @@ void AddCaptureCommand(CLI::App* app, CommandBody* chosen) {
       "what leaves the last (default: EAGLE-3's three, 2, L/2 and L - 3 of L)");
   add("--samples", &options->samples, "N", "Answers to each prompt, of different seeds")
       ->check(Between(1, 1 << 20));
+  add("--given", &options->given,
+      "Answer nothing: write the states of the prompts themselves. Their lines may be those of "
+      "`foretoken rollout`, so that a text can be `tokens`");
   add("--unprompted", &options->unprompted, "N",
       "N texts that the model begins itself, in place of the built-in prompts")
       ->check(Between(1, 1 << 24));

@@ -167,6 +167,40 @@ void AddCacheOptions(CLI::App* app, SpeculationOptions* options) {
       ->check(OneOf(NamesOf(kFallbacks, FallbackName)));
 }
 
+void AddLossyOptions(const OptionGroup& add, SpeculationOptions* options) {
+  CLI::Option* lossy =
+      add("--lossy", &options->lossy, "RULE",
+          "Accept proposed tokens that the model finds likely enough, although it chose another: "
+          "faster, and no longer the model's output. typical (Medusa's, by the entropy of what it "
+          "says), top-k-relaxed (among its k likeliest), judge (those that a trained head finds "
+          "right) or none (the default). Replies and statistics say so")
+          ->check(OneOf({"none", "typical", "top-k-relaxed", "judge"}));
+  LossyRule* rule = &options->lossy_rule;
+  add("--lossy-epsilon", &rule->epsilon, "P",
+      "typical: tokens as likely as P are always accepted (default 0.09)")
+      ->check(Between(1e-6F, 1.0F))
+      ->needs(lossy);
+  add("--lossy-delta", &rule->delta, "D",
+      "typical: so are those above D times exp(-entropy) (default 0.3)")
+      ->check(Between(1e-6F, 1.0F))
+      ->needs(lossy);
+  add("--lossy-top-k", &rule->top_k, "K", "top-k-relaxed: among the K likeliest (default 10)")
+      ->check(Between(1, 64))
+      ->needs(lossy);
+  add("--lossy-margin", &rule->margin, "P",
+      "top-k-relaxed: and at most P less likely than the likeliest (default 0.6)")
+      ->check(Between(1e-6F, 1.0F))
+      ->needs(lossy);
+  add("--lossy-judge", &rule->judge, "FOLDER",
+      "judge: the head, as foretoken_train judge makes it for the target (docs/training.md)")
+      ->needs(lossy);
+  add("--lossy-approval", &rule->approval, "P",
+      "judge: accept what the head finds right with more than P, from 0 to 1 (default 0.5, which "
+      "is where its training has put the border)")
+      ->check(Between(0.0F, 1.0F))
+      ->needs(lossy);
+}
+
 }  // namespace
 
 void AddSpeculationOptions(CLI::App* app, SpeculationOptions* options) {
@@ -207,29 +241,7 @@ void AddSpeculationOptions(CLI::App* app, SpeculationOptions* options) {
       "How proposals are checked: shared-noise (default: the same tokens in every mode) or "
       "rejection (tokens drawn from the same distribution, as in the literature)")
       ->check(OneOf({"shared-noise", "rejection"}));
-  CLI::Option* lossy =
-      add("--lossy", &options->lossy, "RULE",
-          "Accept proposed tokens that the model finds likely enough, although it chose another: "
-          "faster, and no longer the model's output. typical (Medusa's, by the entropy of what it "
-          "says), top-k-relaxed (among its k likeliest) or none (the default). Replies and "
-          "statistics say so")
-          ->check(OneOf({"none", "typical", "top-k-relaxed"}));
-  LossyRule* rule = &options->lossy_rule;
-  add("--lossy-epsilon", &rule->epsilon, "P",
-      "typical: tokens as likely as P are always accepted (default 0.09)")
-      ->check(Between(1e-6F, 1.0F))
-      ->needs(lossy);
-  add("--lossy-delta", &rule->delta, "D",
-      "typical: so are those above D times exp(-entropy) (default 0.3)")
-      ->check(Between(1e-6F, 1.0F))
-      ->needs(lossy);
-  add("--lossy-top-k", &rule->top_k, "K", "top-k-relaxed: among the K likeliest (default 10)")
-      ->check(Between(1, 64))
-      ->needs(lossy);
-  add("--lossy-margin", &rule->margin, "P",
-      "top-k-relaxed: and at most P less likely than the likeliest (default 0.6)")
-      ->check(Between(1e-6F, 1.0F))
-      ->needs(lossy);
+  AddLossyOptions(add, options);
   add("--saguaro-c", &options->saguaro_c, "C",
       "With --verify rejection in mode ssd: let the draft propose its likeliest tokens C times as "
       "often, from 0 to 1 (default 1), so that more of what is prepared is used")

@@ -122,6 +122,14 @@ Result<LossyRule> SpeculationOptions::ParseLossyRule() const {
   if (relaxed && rule.kind != Lossy::kTopKRelaxed) {
     return InvalidInput("--lossy-top-k and --lossy-margin are of --lossy top-k-relaxed");
   }
+  const bool judge = !rule.judge.empty() || rule.approval != usual.approval;
+  if (judge && rule.kind != Lossy::kJudge) {
+    return InvalidInput("--lossy-judge and --lossy-approval are of --lossy judge");
+  }
+  if (rule.kind == Lossy::kJudge && rule.judge.empty()) {
+    return InvalidInput(
+        "--lossy judge needs --lossy-judge FOLDER, a head as foretoken_train judge makes it");
+  }
   return rule;
 }
 

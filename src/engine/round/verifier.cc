@@ -111,17 +111,32 @@ Token Verifier::FollowAnswer(Logits logits, int node, Token choice, const Sequen
   const Token token = sequence.scripted[next];
   if (token == choice) return choice;
   const auto p = LawAt(logits, node, sequence);
-  return p[static_cast<std::size_t>(token)] > 0 ? token : choice;
+  return p[static_cast<std::size_t>(token)] >= kLeastPossible ? token : choice;
 }
 
 Token Verifier::Relax(Logits logits, int node, Token choice, Sequence* sequence) {
   const Proposal& proposal = sequence->proposal;
   if (proposal.FirstChild(node) == 0 || proposal.ChildWith(node, choice) != 0) return choice;
   const auto p = LawAt(logits, node, *sequence);
-  const int child = LikeliestChild(proposal, node, p, LeastAccepted(lossy_, p));
+  const int child = lossy_.kind == Lossy::kJudge
+                        ? MostApprovedChild(node, p, *sequence)
+                        : LikeliestChild(proposal, node, p, LeastAccepted(lossy_, p));
   if (child == 0) return choice;
   sequence->lossy.push_back(static_cast<std::int8_t>(sequence->emitted.size()));
   return proposal.tokens[child - 1];
+}
+
+int Verifier::MostApprovedChild(int node, std::span<const float> p,
+                                const Sequence& sequence) const {
+  const Proposal& proposal = sequence.proposal;
+  const TapRows states{judge_.kept, &sequence.kv, judge_.final_state};
+  return BestChild(proposal, node, [&](int child) {
+    const float possible = p[static_cast<std::size_t>(proposal.tokens[child - 1])];
+    if (!(possible >= kLeastPossible)) return 0.0;
+    // What is kept of a node lies where its keys do, so many slots behind the root (KvTree).
+    const double approval = judge_.head->Approval(states.At(sequence.root() + child));
+    return approval > static_cast<double>(lossy_.approval) ? approval : 0.0;
+  });
 }
 
 // What the script says in place of `choice`.

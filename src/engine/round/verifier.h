@@ -5,11 +5,21 @@
 
 #include "engine/engine.h"
 #include "engine/round/round.h"
+#include "kv/tap_rows.h"
 #include "kv/tree_kv.h"
+#include "model/judge/judge_head.h"
 #include "sampling/sampler.h"
 #include "ssd/speculator_client.h"
 
 namespace foretoken {
+
+/// What Lossy::kJudge needs: a head, and the part of what passes keep that is the final state of
+/// each row. Borrows both.
+struct Judge {
+  const JudgeHead* head = nullptr;
+  const TapStore* kept = nullptr;
+  TapPart final_state;
+};
 
 /// Finds what a pass says of each proposal: by shared noise, or by rejection for sequences whose
 /// proposals are drawn.
@@ -17,8 +27,12 @@ class Verifier {
  public:
   /// `backend` outlives the verifier.
   Verifier(Backend* backend, int vocabulary, std::optional<Script> script,
-           const LossyRule& lossy = {})
-      : vocabulary_(vocabulary), script_(script), lossy_(lossy), sampler_(backend, vocabulary) {}
+           const LossyRule& lossy = {}, const Judge& judge = {})
+      : vocabulary_(vocabulary),
+        script_(script),
+        lossy_(lossy),
+        judge_(judge),
+        sampler_(backend, vocabulary) {}
 
   /// Sets the sequence's outcome, what it emits, and where that was chosen. `logits` are those of
   /// the whole pass. `speculator` is asked for what it has prepared where outcomes follow a script;
@@ -37,6 +51,9 @@ class Verifier {
   // The token of a child that the lossy rule accepts although `choice` is what the target chose
   // there; else `choice`.
   Token Relax(Logits logits, int node, Token choice, Sequence* sequence);
+  // The child of `node` that the judge approves most, if it approves one enough, among those that
+  // `p`, the law there, leaves possible; 0: none.
+  int MostApprovedChild(int node, std::span<const float> p, const Sequence& sequence) const;
   // What the sequence's scripted answer says next, where the request allows it; else `choice`.
   Token FollowAnswer(Logits logits, int node, Token choice, const Sequence& sequence);
   Token FollowScript(const SpeculatorClient* speculator, int node, Token choice,
@@ -45,6 +62,7 @@ class Verifier {
   int vocabulary_;
   std::optional<Script> script_;
   LossyRule lossy_;
+  Judge judge_;
   SamplingParams at_one_;  // A greedy sequence's at temperature 1 (LawAt).
   Sampler sampler_;
   std::vector<Token> prepared_;  // Reused between rounds.

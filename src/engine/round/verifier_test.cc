@@ -121,5 +121,43 @@ TEST_F(VerifierTest, ALossyRuleTakesWhatIsLikelyEnough) {
   EXPECT_EQ(sequence_->stats.accepted, 3);
 }
 
+TEST_F(VerifierTest, AJudgeReadsTheStateOfTheProposedTokenItself) {
+  // Children of the root: 4, 5 and 6; below 5: 7. Slots are positions here.
+  for (const Token token : {4, 5, 6}) sequence_->proposal.Append(0, token);
+  sequence_->proposal.Append(2, 7);
+  sequence_->kv.blocks = {0};
+  // The judge's states lie behind one that somebody else reads.
+  TapStore kept = TapStore::Allocate({.points = {2, TapShape::kFinalState}, .hidden = 2}, 16);
+  const auto set_state = [&](int node, float x, float y) {
+    BFloat16* const state = kept.Row(sequence_->root() + node) + 2;
+    state[0] = FloatToBFloat16(x);
+    state[1] = FloatToBFloat16(y);
+  };
+  const JudgeHead head({1, 0}, -1);  // Approves where x > 1.
+  set_state(1, 0.5F, 9);
+  set_state(2, 4, 9);
+  set_state(3, 3, 9);
+  set_state(4, 1, 9);
+  const auto logits = LogitsOf({9, 1, 1, 1, 1});
+  LossyRule rule{.kind = Lossy::kJudge, .judge = "folder"};
+  const auto verify = [&] {
+    Verifier verifier(backend_.get(), kVocabulary, std::nullopt, rule,
+                      {&head, &kept, {.first = 2, .width = 2}});
+    verifier.Verify(logits.data(), nullptr, kProposalMaskSteps, sequence_.get());
+    return std::vector<Token>(sequence_->emitted.begin(), sequence_->emitted.end());
+  };
+  // 5 is the most approved one; of 7 sigmoid(0) is not above the border.
+  EXPECT_THAT(verify(), testing::ElementsAre(5, 1));
+  EXPECT_EQ(sequence_->lossy.size(), 1U);
+  rule.approval = 0.4F;
+  EXPECT_THAT(verify(), testing::ElementsAre(5, 7, 1));
+  rule.approval = 0.99F;
+  EXPECT_THAT(verify(), testing::ElementsAre(9));
+  // What the sampler's options leave out is not accepted: the next most approved one is.
+  rule.approval = 0.5F;
+  sequence_->request.sampling.logit_bias = {{5, -100.0F}};
+  EXPECT_THAT(verify(), testing::ElementsAre(6, 1));
+}
+
 }  // namespace
 }  // namespace foretoken
