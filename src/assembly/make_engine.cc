@@ -17,6 +17,10 @@ namespace foretoken {
 namespace {
 
 constexpr int kPlannedCacheBudget = 64;
+constexpr std::string_view kNotDuring =
+    "mode ssd prepares for outcomes in the target's tokens, and this draft drafts by text, in "
+    "tokens "
+    "of its own: take mode sd, or a draft of the target's family";
 
 bool Contains(std::span<const Mode> modes, Mode mode) {
   return std::ranges::find(modes, mode) != modes.end();
@@ -55,7 +59,7 @@ Result<OpenedModel> OpenDraft(const LoadedModel& target, const DraftOptions& dra
                               std::vector<std::string>* notices) {
   return OpenDraftFor(
       {.config = target.model->config(), .tokenizer = target.tokenizer, .path = target.path},
-      draft.source, draft.window, notices);
+      draft.source, draft.by_text, draft.window, notices);
 }
 
 // With the target's own weights where the draft is made of them.
@@ -75,6 +79,7 @@ TapShape TapsOf(const ModelConfig& draft) {
 
 // One draft, loaded where its modes need it.
 struct Draft {
+  bool by_text = false;                    // Drafts before a pass only.
   std::shared_ptr<LoadedModel> on_target;  // Drafts before a pass.
   SpeculatorDraft apart;                   // ... during it.
   TapShape taps;                           // What it reads of the target.
@@ -100,8 +105,9 @@ Result<Draft> LoadDraft(DrafterId id, std::span<const Mode> offered, const Membe
     }
   }
   if (std::ranges::find(members[DrafterId::kStaged], id) != members[DrafterId::kStaged].end()) {
-    FT_RETURN_IF_ERROR(CheckStage(id, opened.config));
+    FT_RETURN_IF_ERROR(CheckStage(id, opened.config, opened.text != nullptr));
   }
+  draft.by_text = opened.text != nullptr;
   draft.apart.identity = opened.identity;
   draft.taps = TapsOf(opened.config);
   if (NeedsTargetFiles(opened.config, opened.translation.get())) {
@@ -111,7 +117,7 @@ Result<Draft> LoadDraft(DrafterId id, std::span<const Mode> offered, const Membe
     return Load(opened, setup, target, std::move(device), packed);
   };
   if (before) draft.on_target = load(target.device);
-  if (during && (measured || !setup.process)) {
+  if (during && !draft.by_text && (measured || !setup.process)) {
     draft.apart.loaded = load(std::make_shared<Device>(setup.cores));
   }
   return draft;
@@ -146,10 +152,12 @@ ConfigureMessage SpeculatorLimits(const EngineConfig& options) {
 DrafterParts PartsWith(std::shared_ptr<LoadedModel> draft, const EngineConfig& options,
                        const LoadedModel& target) {
   Model* const model = draft == nullptr ? nullptr : draft->model.get();
+  auto text = draft == nullptr ? nullptr : draft->text;
   DrafterParts parts{.vocabulary = target.model->config().vocabulary,
                      .max_sequences = options.max_batch,
                      .max_context = options.max_context,
                      .draft = {std::move(draft), model},
+                     .text = std::move(text),
                      .backend = target.backend.get()};
   if (target.tokenizer != nullptr) {
     parts.bytes_of = [tokenizer = target.tokenizer](Token token) {
@@ -168,6 +176,7 @@ std::vector<DrafterMember> MakeMembers(std::span<const DrafterId> ids,
     if (!IsDraftModel(id)) continue;
     const Draft& draft = drafts[id];
     member.draft = {draft.on_target, draft.on_target->model.get()};
+    member.text = draft.on_target->text;
     member.taps = AddTaps(draft.taps, taps);
   }
   return members;
@@ -259,7 +268,7 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const En
     if (IndexOf(mode) < kModeCount) continue;
     return InvalidInput("a mode drafts at a time at which its drafter cannot: take one of kModes");
   }
-  const std::vector<Mode> offered = OfferedModes(modes, setups, *target->device);
+  std::vector<Mode> offered = OfferedModes(modes, setups, *target->device);
   EngineConfig options = OptionsFor(offered, wanted, target->model->config());
   // The first one may be missing (OpenWith).
   const std::size_t given = setups.empty() || setups[0].source.empty() ? 0 : setups.size();
@@ -267,6 +276,11 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const En
   FT_ASSIGN_OR_RETURN(
       ByDrafter<Draft> drafts,
       LoadDrafts(offered, members, *target, setups, options.planner.has_value(), options.log));
+  if (drafts[DrafterId::kModel].by_text) {
+    if (Contains(modes, Mode::kSsd)) return InvalidInput(std::string(kNotDuring));
+    std::erase(offered, Mode::kSsd);
+    options = OptionsFor(offered, wanted, target->model->config());
+  }
   EngineModels models{.target = target, .drafts = {}};
   for (const DrafterId id : kDraftModels) {
     models.drafts[id] = {.apart = drafts[id].apart.loaded.get(),
@@ -297,6 +311,12 @@ Result<std::shared_ptr<LoadedModel>> LoadDraftApart(LoadedModel* target,
                                                     const DraftOptions& draft) {
   FT_RETURN_IF_ERROR(CheckDraft(draft, /*during=*/true));
   FT_ASSIGN_OR_RETURN(const OpenedModel opened, OpenDraft(*target, draft, nullptr));
+  if (opened.text != nullptr) {
+    return InvalidInput(
+        fmt::format("{}: drafts by text, and a draft that takes another's place has the target's "
+                    "tokens",
+                    draft.source.path));
+  }
   const CoreSet& cores = draft.cores.empty() ? target->device->pool().cores() : draft.cores;
   return std::shared_ptr<LoadedModel>(
       Load(opened, draft, *target, std::make_shared<Device>(cores), nullptr));

@@ -11,19 +11,24 @@
 
 namespace foretoken {
 
+struct TextPair;
+
 /// One of the drafters that another is made of.
 struct DrafterMember {
   DrafterId id{};
   std::shared_ptr<Model> draft = nullptr;  ///< As DrafterParts'.
   TapPart taps;  ///< What it reads, within what DraftContext::taps has for the whole.
+  std::shared_ptr<const TextPair> text = nullptr;  ///< As DrafterParts'.
 };
 
 /// What drafters are made of; each takes what it needs.
 struct DrafterParts {
   int vocabulary = 0;
-  int max_sequences = 0;                    ///< That are decoded together.
-  int max_context = 0;                      ///< Tokens of a sequence.
-  std::shared_ptr<Model> draft = nullptr;   ///< Of drafters that need one; on their device.
+  int max_sequences = 0;                   ///< That are decoded together.
+  int max_context = 0;                     ///< Tokens of a sequence.
+  std::shared_ptr<Model> draft = nullptr;  ///< Of drafters that need one; on their device.
+  /// Where the draft drafts by text; else null, and it has the target's tokens.
+  std::shared_ptr<const TextPair> text = nullptr;
   Backend* backend = nullptr;               ///< Of the target; outlives them.
   std::vector<DrafterMember> members = {};  ///< Of drafters that are made of others.
   /// A token's text, empty of special ones; null where there is no tokenizer.
@@ -35,6 +40,7 @@ struct DrafterParts {
             .max_sequences = max_sequences,
             .max_context = max_context,
             .draft = member.draft,
+            .text = member.text,
             .backend = backend,
             .bytes_of = bytes_of};
   }
