@@ -87,9 +87,10 @@ struct Draft {
 
 // The draft is opened here even if another process will draft with it: a bad one is then refused
 // at once, in one sentence. Its weights are packed once, for other engines of the target too.
-Result<Draft> LoadDraft(DrafterId id, std::span<const Mode> offered, const MembersById& members,
-                        const LoadedModel& target, const DraftOptions& setup, bool measured,
-                        const LogSink& log) {
+// One that drafts by text is refused where it is `asked` to draft during passes.
+Result<Draft> LoadDraft(DrafterId id, std::span<const Mode> asked, std::span<const Mode> offered,
+                        const MembersById& members, const LoadedModel& target,
+                        const DraftOptions& setup, const EngineConfig& options) {
   const bool before = Contains(offered, {Schedule::kBefore, id}) || IsMember(id, members);
   const bool during = Contains(offered, {Schedule::kDuring, id});
   Draft draft;
@@ -97,17 +98,20 @@ Result<Draft> LoadDraft(DrafterId id, std::span<const Mode> offered, const Membe
   FT_RETURN_IF_ERROR(CheckDraft(setup, during));
   std::vector<std::string> notices;
   FT_ASSIGN_OR_RETURN(const OpenedModel opened, OpenDraft(target, setup, &notices));
+  draft.by_text = opened.text != nullptr;
+  if (draft.by_text && Contains(asked, {Schedule::kDuring, id})) {
+    return InvalidInput(std::string(kNotDuring));
+  }
   PackedWeights* const packed = &(*target.draft_weights)[id];
-  if (log && packed->identity != opened.identity) {
-    for (const std::string& notice : notices) log(notice);
+  if (options.log && packed->identity != opened.identity) {
+    for (const std::string& notice : notices) options.log(notice);
     for (const std::string& sentence : NotUsed(opened)) {
-      log(fmt::format("{}: {}", setup.source.path, sentence));
+      options.log(fmt::format("{}: {}", setup.source.path, sentence));
     }
   }
   if (std::ranges::find(members[DrafterId::kStaged], id) != members[DrafterId::kStaged].end()) {
-    FT_RETURN_IF_ERROR(CheckStage(id, opened.config, opened.text != nullptr));
+    FT_RETURN_IF_ERROR(CheckStage(id, opened.config, draft.by_text));
   }
-  draft.by_text = opened.text != nullptr;
   draft.apart.identity = opened.identity;
   draft.taps = TapsOf(opened.config);
   if (NeedsTargetFiles(opened.config, opened.translation.get())) {
@@ -117,15 +121,16 @@ Result<Draft> LoadDraft(DrafterId id, std::span<const Mode> offered, const Membe
     return Load(opened, setup, target, std::move(device), packed);
   };
   if (before) draft.on_target = load(target.device);
-  if (during && !draft.by_text && (measured || !setup.process)) {
+  if (during && !draft.by_text && (options.planner.has_value() || !setup.process)) {
     draft.apart.loaded = load(std::make_shared<Device>(setup.cores));
   }
   return draft;
 }
 
-Result<ByDrafter<Draft>> LoadDrafts(std::span<const Mode> offered, const MembersById& members,
-                                    const LoadedModel& target, std::span<const DraftOptions> setups,
-                                    bool measured, const LogSink& log) {
+Result<ByDrafter<Draft>> LoadDrafts(std::span<const Mode> asked, std::span<const Mode> offered,
+                                    const MembersById& members, const LoadedModel& target,
+                                    std::span<const DraftOptions> setups,
+                                    const EngineConfig& options) {
   for (const Mode mode : offered) {
     if (!NeedsDraft(mode) || DraftIndex(mode.drafter) < setups.size()) continue;
     return InvalidInput(fmt::format("mode {} drafts with draft model {}, and there {} {}",
@@ -134,8 +139,8 @@ Result<ByDrafter<Draft>> LoadDrafts(std::span<const Mode> offered, const Members
   }
   ByDrafter<Draft> drafts;
   for (std::size_t i = 0; i < std::min(setups.size(), kDraftModels.size()); ++i) {
-    FT_ASSIGN_OR_RETURN(drafts[kDraftModels[i]], LoadDraft(kDraftModels[i], offered, members,
-                                                           target, setups[i], measured, log));
+    FT_ASSIGN_OR_RETURN(drafts[kDraftModels[i]], LoadDraft(kDraftModels[i], asked, offered, members,
+                                                           target, setups[i], options));
   }
   return drafts;
 }
@@ -273,11 +278,9 @@ Result<std::unique_ptr<Engine>> MakeEngine(std::span<const Mode> modes, const En
   // The first one may be missing (OpenWith).
   const std::size_t given = setups.empty() || setups[0].source.empty() ? 0 : setups.size();
   FT_ASSIGN_OR_RETURN(const MembersById members, MembersOf(offered, options, given));
-  FT_ASSIGN_OR_RETURN(
-      ByDrafter<Draft> drafts,
-      LoadDrafts(offered, members, *target, setups, options.planner.has_value(), options.log));
+  FT_ASSIGN_OR_RETURN(ByDrafter<Draft> drafts,
+                      LoadDrafts(modes, offered, members, *target, setups, options));
   if (drafts[DrafterId::kModel].by_text) {
-    if (Contains(modes, Mode::kSsd)) return InvalidInput(std::string(kNotDuring));
     std::erase(offered, Mode::kSsd);
     options = OptionsFor(offered, wanted, target->model->config());
   }
